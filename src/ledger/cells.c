@@ -9,8 +9,8 @@
  *
  * Merged cells have no region, so that folding frees cells however many regions there are.
  *
- * One spare cell is always reserved for folding. Each fold merges the rarest half of the sizes, so that its cost is amortized
- * over as many new sizes. */
+ * One spare cell, and as many blocks as it may need, are always reserved for folding. Each fold merges the rarest half of the sizes, so
+ * that its cost is amortized over as many new sizes. */
 #include "cells.h"
 
 #include <stdlib.h>
@@ -32,15 +32,79 @@ void cells_destroy(struct cells *cells)
     *cells = (struct cells){0};
 }
 
+/* Blocks and cells */
+
+static void block_release(struct cells *cells, struct ledger_block *block)
+{
+    block->counts[0] = cells->spare_block ? (uint64_t)((char *)cells->spare_block - (char *)the_ledger.header) : 0;
+    cells->spare_block = block;
+    cells->spare_block_count++;
+}
+
+static struct ledger_block *block_take(struct cells *cells)
+{
+    struct ledger_block *block = cells->spare_block;
+    uint64_t next = block->counts[0];
+    cells->spare_block = next ? (struct ledger_block *)((char *)the_ledger.header + next) : NULL;
+    cells->spare_block_count--;
+    memset(block, 0, sizeof *block);
+    return block;
+}
+
+/* Give a cell a block. The process may be killed at once: the zeros come before their place. */
+static void cell_grow(struct cells *cells, struct ledger_cell *cell, unsigned block)
+{
+    struct ledger_block *zeros = block_take(cells);
+    __atomic_store_n(&cell->blocks[block], (int32_t)((char *)zeros - (char *)cell), __ATOMIC_RELEASE);
+}
+
+static void cell_clear(struct ledger_cell *cell, uint64_t bytes, uint64_t key)
+{
+    *cell = (struct ledger_cell){.bytes = bytes, .min_ns = UINT64_MAX, .last_block = HISTOGRAM_BLOCKS, .number = cell->number};
+    memcpy(&cell->call, &key, sizeof key);
+}
+
+/* Set a cell that does not count aside, without a key. */
+static void cell_release(struct cells *cells, struct ledger_cell *cell)
+{
+    for (unsigned i = 0; i < HISTOGRAM_BLOCKS; i++)
+        if (cell->blocks[i])
+            block_release(cells, cell_block(cell, i));
+    cell_clear(cell, 0, 0);
+    cells->spare[cells->spare_count++] = cell;
+}
+
+uint64_t cell_buckets(const struct ledger_cell *cell, uint64_t buckets[HISTOGRAM_BUCKETS])
+{
+    uint64_t count = 0;
+    for (unsigned bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++) {
+        unsigned place = bucket + HISTOGRAM_SUB_BUCKETS - 1, block = place / HISTOGRAM_SUB_BUCKETS;
+        buckets[bucket] = cell->blocks[block] ? cell_block(cell, block)->counts[place % HISTOGRAM_SUB_BUCKETS] : 0;
+        count += buckets[bucket];
+    }
+    return count;
+}
+
+uint64_t cell_count(const struct ledger_cell *cell)
+{
+    uint64_t count = 0;
+    for (unsigned block = 0; block < HISTOGRAM_BLOCKS; block++)
+        for (unsigned i = 0; cell->blocks[block] && i < HISTOGRAM_SUB_BUCKETS; i++)
+            count += cell_block(cell, block)->counts[i];
+    return count;
+}
+
 void cells_clear(struct cells *cells)
 {
     cells->spare_count = 0;
     for (uint32_t i = cells->count; i-- > 0;) {
         cells->all[i]->live = 0;
-        cells->spare[cells->spare_count++] = i;
+        cell_release(cells, cells->all[i]);
     }
     memset(cells->index, 0, ((size_t)cells->index_mask + 1) * sizeof *cells->index);
 }
+
+/* The index */
 
 static void index_put(struct cells *cells, struct ledger_cell *cell)
 {
@@ -76,15 +140,43 @@ static bool index_fits(struct cells *cells, uint32_t count)
     return true;
 }
 
-/* Allocate a chunk of cells and add them to the spares. */
+/* Room */
+
+/* Bytes between the cells and the blocks of the last chunk. */
+static uint32_t gap(const struct cells *cells)
+{
+    uint32_t cells_end = LEDGER_CHUNK_HEADER_BYTES + (cells->chunk ? cells->chunk->used : 0) * (uint32_t)sizeof(struct ledger_cell);
+    return cells->chunk ? cells->blocks_at - cells_end : 0;
+}
+
+/* Until more than `reserve` cells are spare. False: there is no room. */
+static bool lay_cells(struct cells *cells, uint32_t reserve)
+{
+    for (; cells->spare_count <= reserve && gap(cells) >= sizeof(struct ledger_cell); cells->count++) {
+        struct ledger_cell *cell = ledger_entry(cells->chunk, cells->chunk->used);
+        cell->number = cells->count + 1;
+        cells->all[cells->count] = cells->spare[cells->spare_count++] = cell;
+        __atomic_store_n(&cells->chunk->used, cells->chunk->used + 1, __ATOMIC_RELEASE);
+    }
+    return cells->spare_count > reserve;
+}
+
+static bool lay_blocks(struct cells *cells, uint32_t reserve)
+{
+    while (cells->spare_block_count <= reserve && gap(cells) >= sizeof(struct ledger_block)) {
+        cells->blocks_at -= (uint32_t)sizeof(struct ledger_block);
+        block_release(cells, (struct ledger_block *)((char *)cells->chunk + cells->blocks_at));
+    }
+    return cells->spare_block_count > reserve;
+}
+
 static bool take_chunk(struct cells *cells)
 {
-    uint32_t capacity = ledger_chunk_capacity(sizeof(struct ledger_cell));
-    uint32_t total = cells->count + capacity;
-    struct ledger_cell **all = realloc(cells->all, total * sizeof(struct ledger_cell *));
+    uint32_t total = cells->count + ledger_chunk_capacity(sizeof(struct ledger_cell));
+    struct ledger_cell **all = realloc(cells->all, total * sizeof *all);
     if (all)
         cells->all = all;
-    uint32_t *spare = realloc(cells->spare, total * sizeof *spare);
+    struct ledger_cell **spare = realloc(cells->spare, total * sizeof *spare);
     if (spare)
         cells->spare = spare;
     if (!all || !spare || total > CELLS_MAX || !index_fits(cells, total))
@@ -92,23 +184,29 @@ static bool take_chunk(struct cells *cells)
     struct ledger_chunk *chunk = ledger_chunk(LEDGER_CELLS, sizeof(struct ledger_cell), cells->record->thread);
     if (!chunk)
         return false;
-    for (uint32_t i = capacity; i-- > 0;)
-        cells->spare[cells->spare_count++] = cells->count + i;
-    for (uint32_t i = 0; i < capacity; i++)
-        cells->all[cells->count++] = ledger_entry(chunk, i);
-    __atomic_store_n(&chunk->used, capacity, __ATOMIC_RELEASE);
+    lay_blocks(cells, UINT32_MAX); /* the rest of the chunk before */
+    cells->chunk = chunk;
+    cells->blocks_at = LEDGER_CHUNK_BYTES;
+    lay_cells(cells, 0); /* what a fold needs */
+    lay_blocks(cells, HISTOGRAM_BLOCKS - 1);
     return true;
 }
 
-static void cell_clear(struct ledger_cell *cell, uint64_t bytes, uint64_t key)
+/* Beyond what a fold needs. */
+static bool has_block(struct cells *cells)
 {
-    memset(cell, 0, sizeof *cell);
-    cell->bytes = bytes;
-    memcpy(&cell->call, &key, sizeof key);
-    cell->min_ns = UINT64_MAX;
+    return lay_blocks(cells, HISTOGRAM_BLOCKS);
 }
 
-static void cell_merge(struct ledger_cell *into, const struct ledger_cell *from)
+/* With its first block. */
+static bool has_cell(struct cells *cells)
+{
+    return lay_cells(cells, 1) && has_block(cells);
+}
+
+/* Folding */
+
+static void cell_merge(struct cells *cells, struct ledger_cell *into, const struct ledger_cell *from)
 {
     into->total_ns += from->total_ns;
     into->volume_bytes += from->volume_bytes;
@@ -117,8 +215,12 @@ static void cell_merge(struct ledger_cell *into, const struct ledger_cell *from)
         into->min_ns = from->min_ns;
     if (from->max_ns > into->max_ns)
         into->max_ns = from->max_ns;
-    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
-        into->buckets[i] += from->buckets[i];
+    for (unsigned block = 0; block < HISTOGRAM_BLOCKS; block++) {
+        if (from->blocks[block] && !into->blocks[block])
+            cell_grow(cells, into, block);
+        for (unsigned i = 0; from->blocks[block] && i < HISTOGRAM_SUB_BUCKETS; i++)
+            cell_block(into, block)->counts[i] += cell_block(from, block)->counts[i];
+    }
 }
 
 static uint64_t power_of_two_above(uint64_t bytes)
@@ -133,12 +235,14 @@ static uint64_t folded_key(uint64_t key)
     return (key & ~CELL_KEY_REGION) | CELL_KEY_FOLDED;
 }
 
-static uint32_t find_folded(const struct cells *cells, uint64_t bytes, uint64_t key)
+/* Where in the index the cell with this key is that counts; if there is none, an empty place. */
+static struct ledger_cell **index_place(const struct cells *cells, uint64_t bytes, uint64_t key)
 {
-    for (uint32_t i = 0; i < cells->count; i++)
-        if (cells->all[i]->live && cells->all[i]->bytes == bytes && cell_key_of(cells->all[i]) == key)
-            return i;
-    return UINT32_MAX;
+    for (uint32_t at = cells_hash(bytes, key);; at++) {
+        struct ledger_cell **place = &cells->index[at & cells->index_mask], *cell = *place;
+        if (!cell || (cell->live && cell->bytes == bytes && cell_key_of(cell) == key))
+            return place;
+    }
 }
 
 /* Ordered with the stores to `folding`, for readers and for a kill. */
@@ -147,30 +251,29 @@ static void mark(struct ledger_cell *cell, uint64_t live)
     __atomic_store_n(&cell->live, live, __ATOMIC_RELEASE);
 }
 
-/* Replace cell `victim`, and the power-of-two cell with its key if there is one, by their sum in a spare cell. */
-static void fold(struct cells *cells, uint32_t victim)
+/* Replace a rare cell, and the power-of-two cell with its key if there is one, by their sum in a spare cell. */
+static void fold(struct cells *cells, struct ledger_cell *rare)
 {
-    struct ledger_cell *rare = cells->all[victim];
     uint64_t bytes = power_of_two_above(rare->bytes);
     uint64_t key = folded_key(cell_key_of(rare));
-    uint32_t folded = find_folded(cells, bytes, key);
-    uint32_t fresh = cells->spare[--cells->spare_count];
-    struct ledger_cell *sum = cells->all[fresh];
+    struct ledger_cell **place = index_place(cells, bytes, key), *folded = *place;
+    struct ledger_cell *sum = cells->spare[--cells->spare_count];
 
     cell_clear(sum, bytes, key);
-    cell_merge(sum, rare);
-    if (folded != UINT32_MAX)
-        cell_merge(sum, cells->all[folded]);
-    uint64_t third = folded == UINT32_MAX ? 0 : folded + 1ull;
-    __atomic_store_n(&cells->record->folding, (fresh + 1ull) | (victim + 1ull) << 21 | third << 42, __ATOMIC_RELEASE);
+    cell_merge(cells, sum, rare);
+    if (folded)
+        cell_merge(cells, sum, folded);
+    uint64_t third = folded ? folded->number : 0;
+    __atomic_store_n(&cells->record->folding, sum->number | (uint64_t)rare->number << 21 | third << 42, __ATOMIC_RELEASE);
     mark(sum, 1);
     mark(rare, 0);
-    cells->spare[cells->spare_count++] = victim;
-    if (folded != UINT32_MAX) {
-        mark(cells->all[folded], 0);
-        cells->spare[cells->spare_count++] = folded;
-    }
+    if (folded)
+        mark(folded, 0);
     __atomic_store_n(&cells->record->folding, 0, __ATOMIC_RELEASE);
+    *place = sum;
+    cell_release(cells, rare);
+    if (folded)
+        cell_release(cells, folded);
     ledger_count(&the_ledger.header->folded_cells);
 }
 
@@ -202,7 +305,7 @@ static void fold_the_rarest(struct cells *cells)
     __atomic_fetch_add(&the_ledger.header->folds_begun, 1, __ATOMIC_RELAXED); /* before `folding`, which is a release store */
     for (uint32_t i = 0; i < cells->count && wanted > 0; i++)
         if (may_fold(cells->all[i]) && cell_count(cells->all[i]) <= rare) {
-            fold(cells, i);
+            fold(cells, cells->all[i]);
             wanted--;
         }
     __atomic_fetch_add(&the_ledger.header->folds_ended, 1, __ATOMIC_RELEASE);
@@ -211,23 +314,30 @@ done:
     free(counts);
 }
 
-/* One spare is reserved for folding. */
-static bool has_room(const struct cells *cells)
-{
-    return cells->spare_count >= 2;
-}
-
 struct ledger_cell *cells_insert(struct cells *cells, uint64_t bytes, uint64_t key)
 {
-    if (!has_room(cells) && !take_chunk(cells))
+    if (!has_cell(cells) && !take_chunk(cells))
         fold_the_rarest(cells);
-    if (!has_room(cells)) {
-        uint32_t folded = find_folded(cells, power_of_two_above(bytes), folded_key(key));
-        return folded == UINT32_MAX ? NULL : cells->all[folded];
-    }
-    struct ledger_cell *cell = cells->all[cells->spare[--cells->spare_count]];
+    if (!has_cell(cells))
+        return *index_place(cells, power_of_two_above(bytes), folded_key(key));
+    struct ledger_cell *cell = cells->spare[--cells->spare_count];
     cell_clear(cell, bytes, key);
     mark(cell, 1);
     index_put(cells, cell);
+    return cell;
+}
+
+struct ledger_cell *cells_add_block(struct cells *cells, struct ledger_cell *cell, unsigned block)
+{
+    uint64_t bytes = cell->bytes, key = cell_key_of(cell);
+    if (!has_block(cells) && !take_chunk(cells)) {
+        fold_the_rarest(cells);
+        cell = cells_find(cells, bytes, key);
+    }
+    if (!cell || cell->blocks[block])
+        return cell;
+    if (!has_block(cells))
+        return NULL;
+    cell_grow(cells, cell, block);
     return cell;
 }

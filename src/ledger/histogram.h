@@ -4,14 +4,25 @@
 
 #include "ledger_format.h"
 
+/* Where a bucket is: in which block, and which of its counters. 64 bits: the counter is part of an address. */
+struct histogram_place {
+    uint64_t block, counter;
+};
+
+/* Of a time above 0. */
+static inline struct histogram_place histogram_place(uint64_t ns)
+{
+    unsigned octave = 63u ^ (unsigned)__builtin_clzll(ns); /* 63 - clz; as an exclusive or it is one instruction */
+    uint64_t block = octave + 1 - HISTOGRAM_FIRST_OCTAVE, last = HISTOGRAM_BLOCKS - 1;
+    if (__builtin_expect(block - 1 >= last - 1, 0))
+        return octave < HISTOGRAM_FIRST_OCTAVE ? (struct histogram_place){0, HISTOGRAM_SUB_BUCKETS - 1} : (struct histogram_place){last, 0};
+    return (struct histogram_place){block, (ns >> block) - HISTOGRAM_SUB_BUCKETS}; /* of four bits, the highest is set */
+}
+
 static inline unsigned histogram_bucket(uint64_t ns)
 {
-    const uint64_t low = (1u << HISTOGRAM_FIRST_OCTAVE) - 1, high = 2ull << HISTOGRAM_LAST_OCTAVE; /* of the first and the last bucket */
-    ns = ns > low ? ns : low;
-    ns = ns < high ? ns : high;
-    unsigned octave = 63u ^ (unsigned)__builtin_clzll(ns); /* 63 - clz; as an exclusive or it is one instruction */
-    unsigned part = (unsigned)(ns >> (octave - 3));        /* 8 to 15 */
-    return octave * HISTOGRAM_SUB_BUCKETS + part + 1 - HISTOGRAM_SUB_BUCKETS * (HISTOGRAM_FIRST_OCTAVE + 1);
+    struct histogram_place place = histogram_place(ns + !ns);
+    return (unsigned)(place.block * HISTOGRAM_SUB_BUCKETS + place.counter) + 1 - HISTOGRAM_SUB_BUCKETS;
 }
 
 /* The number of latencies in all buckets. */

@@ -6,12 +6,14 @@
  * even if the process is killed. A header page is followed by chunks of equal size, each with entries of one kind:
  *
  *     | header 4096 B | chunk 0 | chunk 1 | ... | chunk chunk_count - 1 |
- *                       chunk = chunk header 64 B, then `used` entries of `entry_bytes` each
+ *                       chunk = chunk header 64 B, then `used` entries of `entry_bytes` each;
+ *                               a chunk of cells has blocks of their histograms at its end
  *
  * The process may be killed between any two instructions, and other processes read the ledger while it is written. The order
  * of stores makes both safe:
  *
- *     writer    an entry, then `used`; a chunk's header, then `chunk_count`; a cell's sums, then its bucket: that store counts the call
+ *     writer    an entry, then `used`; a chunk's header, then `chunk_count`; a block of zeros, then its place in the cell;
+ *               a cell's sums, then its bucket: that store counts the call
  *               fold: folds_begun + 1; for each cell: folding = a,b,c; live marks; folding = 0; finally folds_ended + 1
  *               reset: epoch + 1; each thread clears its cells at its next call, then stores its epoch; the GPU thread does the same
  *               sample: all other fields, then end_ticks, then signature (0 until then)
@@ -31,7 +33,7 @@
 #include <stdint.h>
 
 #define LEDGER_MAGIC "commprof-ledger\n" /* 16 bytes, no terminator in the file */
-#define LEDGER_VERSION 9
+#define LEDGER_VERSION 10
 
 enum {
     LEDGER_HEADER_BYTES = 4096,
@@ -152,7 +154,7 @@ enum ledger_kind {
     LEDGER_CALLS = 1,         /* struct ledger_call */
     LEDGER_FACTS = 2,         /* byte stream: struct ledger_fact, key, value, padding to 8; `entry_bytes` is 1 */
     LEDGER_COMMUNICATORS = 3, /* struct ledger_communicator */
-    LEDGER_CELLS = 4,         /* struct ledger_cell, all of one thread */
+    LEDGER_CELLS = 4,         /* struct ledger_cell, and from the end struct ledger_block, all of one thread */
     LEDGER_PEERS = 5,         /* struct ledger_peer, all of one thread */
     LEDGER_THREADS = 6,       /* struct ledger_thread */
     LEDGER_SAMPLES = 7,       /* struct ledger_page */
@@ -252,6 +254,13 @@ enum {
     HISTOGRAM_LAST_OCTAVE = 39,
     HISTOGRAM_SUB_BUCKETS = 8,
     HISTOGRAM_BUCKETS = 2 + (HISTOGRAM_LAST_OCTAVE - HISTOGRAM_FIRST_OCTAVE + 1) * HISTOGRAM_SUB_BUCKETS, /* 290 */
+    HISTOGRAM_BLOCKS = HISTOGRAM_LAST_OCTAVE - HISTOGRAM_FIRST_OCTAVE + 3,                                /* 38 */
+};
+
+/* Most histograms have calls in a few octaves alone, so a cell has a block for each of these: bucket b is counter (b + 7) % 8 of block
+ * (b + 7) / 8. The first block has bucket 0 alone, the last one bucket 289. Cell and block may be in different chunks of their thread. */
+struct ledger_block {
+    uint64_t counts[HISTOGRAM_SUB_BUCKETS];
 };
 
 /* Readers merge cells with equal keys (of several threads, or after folding): add all fields, except min and max.
@@ -268,10 +277,13 @@ struct ledger_cell {
     uint64_t min_ns;
     uint64_t max_ns;
     uint64_t volume_bytes;
-    uint64_t blocked_ns; /* for completions: time inside the starting call, Wait and Test */
-    uint64_t live;       /* 1: counts; 0: free, or folded away */
-    uint64_t buckets[HISTOGRAM_BUCKETS];
-    uint64_t reserved[6];
+    uint64_t blocked_ns;              /* for completions: time inside the starting call, Wait and Test */
+    uint32_t last_block;              /* the writer's: that of the last call; HISTOGRAM_BLOCKS: none yet */
+    int32_t last_at;                  /* the writer's: blocks[last_block] */
+    uint64_t live;                    /* 1: counts; 0: free, or folded away */
+    int32_t blocks[HISTOGRAM_BLOCKS]; /* where each is, in bytes from this cell; 0: nowhere, its counts are 0 */
+    uint32_t number;                  /* of this cell among the thread's, from 1 */
+    uint32_t reserved[7];
 };
 
 enum ledger_direction { LEDGER_SENT = 0, LEDGER_RECEIVED = 1 };
@@ -312,8 +324,8 @@ struct ledger_thread {
     int64_t tid;
     uint32_t epoch; /* epoch of its cells and peers; they count if it equals the header's */
     uint32_t reserved_too;
-    /* Storing this one word commits the folding of cells b and c into a new cell a: a | b << 21 | c << 42, each a cell's index
-     * among the thread's cells plus one. Non-zero: a counts, b and c do not, regardless of their `live`. */
+    /* Storing this one word commits the folding of cells b and c into a new cell a: a | b << 21 | c << 42, each a cell's
+     * number. Non-zero: a counts, b and c do not, regardless of their `live`. */
     uint64_t folding;
     char name[16];
     uint8_t reserved[16];
@@ -551,7 +563,8 @@ _Static_assert(sizeof(struct ledger_header) <= LEDGER_HEADER_BYTES, "the header 
 _Static_assert(sizeof(struct ledger_chunk) == LEDGER_CHUNK_HEADER_BYTES, "chunk header");
 _Static_assert(sizeof(struct ledger_call) == 112, "call");
 _Static_assert(sizeof(struct ledger_communicator) == 768, "communicator");
-_Static_assert(sizeof(struct ledger_cell) == 2432, "cell: whole cache lines");
+_Static_assert(sizeof(struct ledger_block) == 64, "block: a cache line");
+_Static_assert(sizeof(struct ledger_cell) == 256, "cell: whole cache lines");
 _Static_assert(sizeof(struct ledger_peer) == 32, "peer");
 _Static_assert(sizeof(struct ledger_thread) == 128, "thread: what it is doing has a cache line of its own");
 

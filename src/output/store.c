@@ -12,7 +12,7 @@
 #include "archive.h"
 #include "base/clock.h"
 #include "base/filesystems.h"
-#include "ledger/histogram.h"
+#include "ledger/cells.h"
 #include "rows.h"
 
 #include <errno.h>
@@ -287,13 +287,14 @@ static void store_cell(struct store *store, int64_t number, uint32_t of_thread, 
     struct value cell = rows_number(store, number);
     struct value thread = rows_number(store, of_thread);
     struct value memory_kind = rows_text(store, memory_kind_name(entry->memory_kind));
-    struct value count = rows_number(store, (int64_t)histogram_count(entry->buckets));
+    uint64_t buckets[HISTOGRAM_BUCKETS];
+    struct value count = rows_number(store, (int64_t)cell_buckets(entry, buckets));
     const struct column row[] = {
 #define ROWS_OF_CELL
 #include "rows.def"
     };
     ROWS_INSERT(store, "INSERT INTO cell", row);
-    rows_insert_buckets(store, "INSERT INTO bucket", "cell", number, entry->buckets);
+    rows_insert_buckets(store, "INSERT INTO bucket", "cell", number, buckets);
 }
 
 static void store_cells(struct store *store)
@@ -303,7 +304,7 @@ static void store_cells(struct store *store)
     FOR_EACH_CHUNK(chunk, store, LEDGER_CELLS)
         for (uint32_t i = 0, used = counts(store, chunk) ? chunk->used : 0; i < used; i++) {
             const struct ledger_cell *cell = ledger_entry(chunk, i);
-            if (cell->live && histogram_count(cell->buckets))
+            if (cell->live && cell_count(cell))
                 store_cell(store, ++number, chunk->thread, cell);
         }
 }

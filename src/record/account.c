@@ -176,16 +176,13 @@ HOT void count_completion(struct thread *thread, const struct request *done, uin
                           uint64_t blocked_ticks)
 {
     uint64_t completion_ns = clock_duration_ns(end_ticks - done->start_ticks);
+    completion_ns += !completion_ns;
     uint64_t key = cell_key(done->call, done->slot, LEDGER_COMPLETION) | cell_key_memory_kind(done->memory_kind);
     key |= thread->region; /* the region of the thread that completes it */
-    struct ledger_cell *cell = cells_find(&thread->cells, bytes, key);
-    if (__builtin_expect(!cell, 0)) {
-        ledger_count(&the_ledger.header->dropped_calls);
-        return;
-    }
     uint64_t blocked_ns = clock_duration_ns(blocked_ticks + done->blocked_ticks);
-    cell->blocked_ns += blocked_ns < completion_ns ? blocked_ns : completion_ns;
-    cell_add(cell, completion_ns, volume_of(done, bytes));
+    blocked_ns = blocked_ns < completion_ns ? blocked_ns : completion_ns;
+    if (!account_count_in(thread, cells_find(&thread->cells, bytes, key), completion_ns, volume_of(done, bytes), blocked_ns))
+        return;
     enum ledger_direction direction = done->flags & REQUEST_INCOMING ? LEDGER_RECEIVED : LEDGER_SENT;
     /* A nonblocking send was counted when it was posted; the source of a receive is known only on arrival. */
     if (done->peer != PEER_NONE && (done->flags & (REQUEST_PERSISTENT | REQUEST_RECEIVE)) == REQUEST_PERSISTENT)

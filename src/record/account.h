@@ -5,20 +5,19 @@
 #include "requests.h"
 #include "traffic.h"
 
-/* Count one event (a call or a poll) in its cell; NULL: the ledger has no room. Then false is returned; the loss is counted. */
-HOT bool account_count_in(struct ledger_cell *cell, uint64_t duration_ns, uint64_t volume_bytes)
+/* Count one event (a call, a completion or a poll) in its cell; NULL: the ledger has no room. Then false is returned; the loss is counted. */
+HOT bool account_count_in(struct thread *thread, struct ledger_cell *cell, uint64_t duration_ns, uint64_t volume_bytes, uint64_t blocked_ns)
 {
-    if (__builtin_expect(cell != NULL, 1))
-        cell_add(cell, duration_ns, volume_bytes);
-    else
-        ledger_count(&the_ledger.header->dropped_calls);
-    return cell != NULL;
+    if (__builtin_expect(cell && cells_count(&thread->cells, cell, duration_ns, volume_bytes, blocked_ns), 1))
+        return true;
+    ledger_count(&the_ledger.header->dropped_calls);
+    return false;
 }
 
 /* The same in this thread's current region. */
 HOT bool account_count(struct thread *thread, uint64_t bytes, uint64_t key, uint64_t duration_ns, uint64_t volume_bytes)
 {
-    return account_count_in(cells_find(&thread->cells, bytes, key | thread->region), duration_ns, volume_bytes);
+    return account_count_in(thread, cells_find(&thread->cells, bytes, key | thread->region), duration_ns, volume_bytes, 0);
 }
 
 /* The cell of a call; NULL: the ledger has no room. */
@@ -106,7 +105,8 @@ HOT bool account_sampled(const struct call *call, struct traffic traffic, struct
         return false;
     uint64_t duration_ns = call_duration_ns(call);
     uint64_t key = cell_key(call->id, communicators_slot(traffic.communicator), LEDGER_CALL) | cell_key_memory_kind(traffic.memory_kind);
-    if (!account_count_in(account_cell(call, traffic.bytes, key), duration_ns, traffic.volume_bytes))
+    struct ledger_cell *cell = account_cell(call, traffic.bytes, key);
+    if (!account_count_in(call->thread, cell, duration_ns, traffic.volume_bytes, 0))
         return false;
     if (traffic.peer != PEER_NONE && !(traffic.flags & TRAFFIC_IS_POSTED))
         account_peer(call->thread, traffic.peer, call->id, traffic.direction, traffic.bytes, duration_ns);

@@ -3,7 +3,7 @@
 __attribute__((noinline)) void announce_look_up(struct recent *recent, mpi_handle comm, mpi_handle type, mpi_handle op, uint64_t count,
                                                 uint32_t how)
 {
-    static struct ledger_cell none; /* not live: of no key */
+    static struct ledger_cell none; /* of no key */
     *recent = (struct recent){.comm = comm, .type = type, .op = op, .count = count, .cell = &none};
     recent->bytes = announce_bytes((mpi_count)count, type);
     recent->removed = __atomic_load_n(&communicators_removed, __ATOMIC_ACQUIRE);

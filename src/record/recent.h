@@ -3,7 +3,7 @@
  * Entries are never dropped, because each use sees whether they still hold:
  *
  *   communicator   none has been removed from the index since
- *   cell           it has the key looked for, and is live: a fold, a reset or another region leaves it otherwise
+ *   cell           it has the key looked for: a fold, a reset or another region leaves it otherwise
  *   bytes          depend on the arguments alone; those of a type that may be freed are LEDGER_BYTES_UNKNOWN
  *   signature      is remembered of predefined types and operations only: handles of others may be reused */
 #ifndef COMMPROF_RECENT_H

@@ -31,10 +31,16 @@ static struct thread *spare_thread(struct communicator *world)
 {
     static struct thread spare;
     static struct ledger_thread record;
-    static struct ledger_cell single, *cell = &single;
+    static struct {
+        struct ledger_cell cell;
+        struct ledger_block blocks[HISTOGRAM_BLOCKS];
+    } single;
+    static struct ledger_cell *cell = &single.cell;
     uint64_t key = cell_key(CALL_Bcast, communicators_slot(world), LEDGER_CALL);
-    *cell = (struct ledger_cell){.bytes = world ? 1 : 0, .live = 1, .min_ns = UINT64_MAX};
+    *cell = (struct ledger_cell){.bytes = world ? 1 : 0, .live = 1, .min_ns = UINT64_MAX, .last_block = HISTOGRAM_BLOCKS};
     memcpy(&cell->call, &key, sizeof key);
+    for (int i = 0; i < HISTOGRAM_BLOCKS; i++)
+        cell->blocks[i] = (int32_t)((char *)&single.blocks[i] - (char *)cell);
     spare.epoch = thread_epoch;
     spare.cells = (struct cells){.index = &cell, .index_mask = 0, .record = &record};
     struct recent bcast = {.comm = mpi_abi.comm_world, .type = mpi_abi.byte, .count = 1, .how = recent_how(CALL_Bcast, false)};

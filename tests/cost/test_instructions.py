@@ -34,4 +34,4 @@ def test_a_call_takes_no_more_instructions_than_its_limit(added, call):
 
 
 def test_inlined_functions_are_told_apart(added):
-    assert {"call.h:call_start", "cells.h:cell_add", "samples.h:sample_fill"} <= set(added["Allreduce"].by_function)
+    assert {"call.h:call_start", "cells.h:cells_count", "samples.h:sample_fill"} <= set(added["Allreduce"].by_function)

@@ -278,7 +278,7 @@ def calls_in_ledger(path: Path) -> Counter[str]:
     data = path.read_bytes()
     number = lambda at, size: int.from_bytes(data[at : at + size], "little")  # noqa: E731
     assert data[:16] == b"commprof-ledger\n"
-    header_bytes, chunk_bytes, chunk_header_bytes, _, buckets, chunk_count = (number(20 + 4 * i, 4) for i in range(6))
+    header_bytes, chunk_bytes, chunk_header_bytes, _, _, chunk_count = (number(20 + 4 * i, 4) for i in range(6))
     names: dict[int, str] = {}
     counts: Counter[str] = Counter()
     for chunk in range(header_bytes, header_bytes + chunk_count * chunk_bytes, chunk_bytes):
@@ -286,8 +286,9 @@ def calls_in_ledger(path: Path) -> Counter[str]:
         for entry in range(chunk + chunk_header_bytes, chunk + chunk_header_bytes + used * entry_bytes, entry_bytes):
             if kind == 1:
                 names[number(entry, 4)] = data[entry + 4 : entry + 40].rstrip(b"\0").decode()
-            if kind == 4 and number(entry + 14, 1) & 15 == 0 and number(entry + 56, 8) == 1:
-                counts[names[number(entry + 8, 2)]] += sum(number(entry + 64 + 8 * i, 8) for i in range(buckets))
+            if kind == 4 and number(entry + 14, 1) & 15 == 0 and number(entry + 64, 8) == 1:
+                blocks = [int.from_bytes(data[at : at + 4], "little", signed=True) for at in range(entry + 72, entry + 224, 4)]
+                counts[names[number(entry + 8, 2)]] += sum(number(entry + at + 8 * i, 8) for at in blocks if at for i in range(8))
     return counts
 
 

@@ -177,7 +177,7 @@ def cut_short(data: bytearray, chance: random.Random) -> None:
 
 def spliced(data: bytearray, chance: random.Random) -> None:
     """A stretch of the file in another place of it."""
-    bytes_ = chance.choice((8, 128, 2432, 4096, 65536))
+    bytes_ = chance.choice((8, 128, 256, 2432, 4096, 65536))
     source, target = (chance.randrange(len(data)) for _ in range(2))
     if chance.random() < 0.5:
         source, target = source // bytes_ * bytes_, target // bytes_ * bytes_
@@ -224,6 +224,8 @@ def field_change(data: bytearray, layout: ledger.Layout, at: int, field: str, ch
     width = min(others) - layout.offsets[field]
     if width <= 8:
         number(data, start, width, chance)
+    elif field == "blocks":
+        number(data, start + 4 * chance.randrange(width // 4), 4, chance)
     elif field in ("buckets", "recent", "samples", "state_ns"):
         number(data, start + 8 * chance.randrange(width // 8), 8, chance)
     else:

@@ -31,6 +31,7 @@ MEASURES = {"call": 0, "completion": 1, "poll": 2, "device": 3, "captured": 4}
 MEMORY_KINDS = ("host", "device", "managed", "pinned")
 ENDED = {"running": 0, "finalize": 1, "exit": 2, "abort": 3}
 BUCKETS = 290
+CELL_BYTES, BLOCK_BYTES, BLOCKS = 256, 64, 38
 COMMUNICATOR_BYTES, THREAD_BYTES = 768, 128
 PAGE_BYTES, PAGE_SAMPLES, REGION_BYTES = 3648, 64, 128
 WINDOW_NS, GAP_NS = 1 << 20, 1 << 30
@@ -752,7 +753,7 @@ def ledger_bytes(rank: Rank) -> bytes:
     chunks = [*ledger_facts(rank), *ledger_calls(), *ledger_communicators(rank)]
     for thread, _, _ in rank.threads:
         entries = [ledger_cell(cell) for cell in rank.cells if cell.thread == thread]
-        chunks += ledger_chunks(4, 2432, entries, thread)
+        chunks += ledger_cell_chunks(entries, thread)
     chunks += ledger_chunks(5, 32, [ledger_peer(*peer) for peer in rank.peers])
     threads = [ledger_thread_of(rank, *thread) for thread in rank.threads]
     chunks += ledger_chunks(6, THREAD_BYTES, threads)
@@ -768,7 +769,7 @@ def ledger_header(rank: Rank, chunk_count: int) -> bytes:
     end = (rank.end, rank.start_monotonic_ns + rank.wall_ns) if rank.has_ended else (0, 0)
     counting = (0, rank.start_monotonic_ns) if rank.counted_ns is None else (rank.counted_ns, 0)
     header = b"commprof-ledger\n"
-    header += struct.pack("<8I", 9, 4096, 65536, 64, 2432, BUCKETS, chunk_count, ENDED[rank.ended])
+    header += struct.pack("<8I", 10, 4096, 65536, 64, CELL_BYTES, BUCKETS, chunk_count, ENDED[rank.ended])
     header += struct.pack("<2iq2i", own, rank.world_size, rank.process, 3, rank.abort_code)
     header += struct.pack("<4q", rank.start_unix_ns, rank.start_monotonic_ns, *end)
     header += struct.pack("<QqQ", CLOCK_TICKS, clock_ns(rank), CLOCK_SCALE)
@@ -838,11 +839,32 @@ def no_rank(rank: int | None) -> int:
     return NO_RANK if rank is None else rank
 
 
+def ledger_cell_chunks(cells: list[bytes], thread: int = 0) -> list[bytes]:
+    """Chunks of cells, the blocks of each chunk's cells at its end."""
+    chunks = []
+    while cells:
+        room, heads, blocks = 65536 - 64, [], b""
+        while cells and room >= CELL_BYTES + BLOCKS * BLOCK_BYTES:
+            cell, *cells = cells
+            counts = (bytes(BLOCK_BYTES - 8) + cell[BLOCK_BYTES:]).ljust(BLOCKS * BLOCK_BYTES, b"\0")
+            places = []
+            for at in range(0, BLOCKS * BLOCK_BYTES, BLOCK_BYTES):
+                block = counts[at : at + BLOCK_BYTES]
+                blocks = block + blocks if any(block) else blocks
+                places.append(65536 - 64 - len(blocks) - len(heads) * CELL_BYTES if any(block) else 0)
+            heads.append(cell[:56] + struct.pack(f"<Ii8s{BLOCKS}iI28x", BLOCKS, 0, cell[56:64], *places, len(heads) + 1))
+            room = 65536 - 64 - len(heads) * CELL_BYTES - len(blocks)
+        data = b"".join(heads)
+        chunks.append(ledger_chunk(4, CELL_BYTES, len(heads), data.ljust(65536 - 64 - len(blocks), b"\0") + blocks, thread))
+    return chunks
+
+
 def ledger_cell(cell: Cell, live: int = 1) -> bytes:
+    """What comes before its blocks, and its buckets; see ledger_cell_chunks."""
     measure_and_flags = MEASURES[cell.measure] | cell.is_folded << 4
     key = (cell.bytes, CALL_NUMBERS[cell.call], cell.communicator, cell.region, measure_and_flags, memory_kind_of(cell.memory_kind))
     counts = [cell.buckets.get(bucket, 0) for bucket in range(BUCKETS)]
-    return struct.pack("<Q3H2B6Q290Q48x", *key, *cell.spread, cell.volume, cell.blocked_ns, live, *counts)
+    return struct.pack("<Q3H2B6Q290Q", *key, *cell.spread, cell.volume, cell.blocked_ns, live, *counts)
 
 
 def memory_kind_of(kind: str) -> int:

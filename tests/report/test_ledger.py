@@ -32,7 +32,7 @@ def ledger_of_cells(path, entries: list[bytes], threads: list[bytes]):
     """A ledger of one rank whose first thread has the given cells."""
     rank = Rank(0, 1, communicators=[planted.communicators_of(0)[0]])
     chunks = [*planted.ledger_facts(rank), *planted.ledger_calls(), *planted.ledger_communicators(rank)]
-    chunks += planted.ledger_chunks(4, 2432, entries) + planted.ledger_chunks(6, planted.THREAD_BYTES, threads)
+    chunks += planted.ledger_cell_chunks(entries) + planted.ledger_chunks(6, planted.THREAD_BYTES, threads)
     path.write_bytes(planted.ledger_header(rank, len(chunks)) + b"".join(chunks))
     return path
 
@@ -131,6 +131,18 @@ def test_a_cell_with_impossible_values_is_left_out_and_counted(report, tmp_path)
     path = ledger_of_cells(tmp_path / "rank-0.ledger", [sound, bytes(broken)], threads)
     answer = report("sizes", path, "--json")
     assert [row["bytes"] for row in answer.rows] == [8]
+    assert "1 of its cells are damaged and left out" in answer.err
+
+
+@pytest.mark.parametrize("distance", [1 << 30, -(1 << 30), 65_536, 65_500, -64], ids=str)
+def test_a_cell_whose_histogram_is_elsewhere_is_left_out_and_counted(report, tmp_path, distance):
+    path = ledger_of_cells(tmp_path / "rank-0.ledger", [planted.ledger_cell(Cell("MPI_Send", 8, [100]))], [planted.ledger_thread(0, "main", 1)])
+    data = bytearray(path.read_bytes())
+    places = data.index(b"commprof-ledger") + 4096 + 3 * 65536 + 64 + ledger.CELL.offsets["blocks"]
+    used = data[places : places + 38 * 4].index(next(byte for byte in data[places : places + 38 * 4] if byte)) // 4 * 4
+    data[places + used : places + used + 4] = distance.to_bytes(4, "little", signed=True)
+    path.write_bytes(data)
+    answer = report("sizes", path)
     assert "1 of its cells are damaged and left out" in answer.err
 
 

@@ -57,8 +57,11 @@ static inline bool reader_counts(const struct ledger_cell *cell, uint64_t foldin
 static inline uint64_t reader_count(const struct ledger_cell *cell)
 {
     uint64_t count = 0;
-    for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
-        count += cell->buckets[i];
+    for (int block = 0; block < HISTOGRAM_BLOCKS; block++) {
+        const uint64_t *counts = (const uint64_t *)((const char *)cell + cell->blocks[block]);
+        for (int i = 0; cell->blocks[block] && i < HISTOGRAM_SUB_BUCKETS; i++)
+            count += counts[i];
+    }
     return count;
 }
 

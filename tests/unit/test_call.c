@@ -78,7 +78,7 @@ static void a_test_that_ends_before_it_began_blocks_for_nothing(void)
     CHECK_EQUAL(done.blocked_ticks, 0);
 }
 
-static void a_request_that_completes_before_it_started_took_no_time(void)
+static void a_request_that_completes_before_it_started_took_the_least_time(void)
 {
     begin();
     track(clock_ticks() + AN_HOUR_AHEAD);
@@ -88,8 +88,8 @@ static void a_request_that_completes_before_it_started_took_no_time(void)
     account_completed(&call, REQUEST, NULL, 0);
     struct ledger_cell *cell = only_cell(CALL_Isend, LEDGER_COMPLETION);
     CHECK_EQUAL(cell_count(cell), 1);
-    CHECK_EQUAL(cell->total_ns, 0);
-    CHECK_EQUAL(cell->blocked_ns, 0);
+    CHECK_EQUAL(cell->total_ns, 1);
+    CHECK(cell->blocked_ns <= 1);
 }
 
 static void an_array_is_waited_for_no_longer_than_the_calls_took(void)
@@ -115,7 +115,8 @@ static void calls_are_counted_beyond_32_bits(void)
         call_end(&call, MPI_SUCCESS);
         if (!cell) {
             cell = only_cell(CALL_Barrier, LEDGER_CALL);
-            cell->buckets[HISTOGRAM_BUCKETS - 1] = before;
+            CHECK(cells_add_block(&this_thread->cells, cell, HISTOGRAM_BLOCKS - 1) == cell);
+            cell_block(cell, HISTOGRAM_BLOCKS - 1)->counts[0] = before;
             cell->total_ns = before << 20;
             cell->volume_bytes = before << 20;
         }
@@ -211,7 +212,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_call_that_ends_before_it_began_took_a_nanosecond),
     TEST(a_wait_that_ends_before_it_began_blocks_for_nothing),
     TEST(a_test_that_ends_before_it_began_blocks_for_nothing),
-    TEST(a_request_that_completes_before_it_started_took_no_time),
+    TEST(a_request_that_completes_before_it_started_took_the_least_time),
     TEST(an_array_is_waited_for_no_longer_than_the_calls_took),
     TEST(calls_are_counted_beyond_32_bits),
     TEST(resets_without_end_never_come_to_an_epoch_that_means_something_else),

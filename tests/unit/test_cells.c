@@ -3,8 +3,9 @@
 #include "ledger_reader.h"
 #include "unit.h"
 
-/* The smallest ledger has eight chunks. The thread's entry takes one; the other seven hold 26 cells each, one of which is reserved. */
-enum { CELLS_PER_CHUNK = 26, SMALLEST_CELLS = 7 * CELLS_PER_CHUNK - 1, CALL_A = 1, CALL_B = 2 };
+/* The smallest ledger has eight chunks. The thread's entry takes one; the other seven have 1,023 times 64 bytes each, of which a fold's cell
+ * and blocks are reserved, and a cell with one block takes five. */
+enum { SMALLEST_CELLS = (7 * 1023 - 4 - HISTOGRAM_BLOCKS) / 5, RARE = SMALLEST_CELLS / 2 + 1, NEW = 5000, CALL_A = 1, CALL_B = 2 };
 
 static struct cells cells;
 
@@ -15,13 +16,17 @@ static void begin(size_t limit_bytes)
     CHECK(cells_create(&cells, ledger_append(LEDGER_THREADS, &entry, sizeof entry)));
 }
 
+static void add(struct ledger_cell *cell, uint64_t duration_ns, uint64_t volume_bytes)
+{
+    CHECK(cells_count(&cells, cell, duration_ns, volume_bytes, 0));
+}
+
 static bool call_of(uint64_t bytes, unsigned call, unsigned times)
 {
     for (unsigned i = 0; i < times; i++) {
         struct ledger_cell *cell = cells_find(&cells, bytes, cell_key(call, 2, LEDGER_CALL));
-        if (!cell)
+        if (!cell || !cells_count(&cells, cell, 1000 + bytes, bytes, 0))
             return false;
-        cell_add(cell, 1000 + bytes, bytes);
     }
     return true;
 }
@@ -57,17 +62,33 @@ static void a_call_is_counted_with_its_time_and_bytes(void)
 {
     begin(1 << 20);
     struct ledger_cell *cell = cell_of(4096, CALL_A);
-    cell_add(cell, 100, 4096);
-    cell_add(cell, 300, 4096);
-    cell_add(cell, 200, 4096);
+    add(cell, 100, 4096);
+    add(cell, 300, 4096);
+    add(cell, 200, 4096);
     CHECK_EQUAL(cell_count(cell), 3);
     CHECK_EQUAL(cell->total_ns, 600);
     CHECK_EQUAL(cell->min_ns, 100);
     CHECK_EQUAL(cell->max_ns, 300);
     CHECK_EQUAL(cell->volume_bytes, 3 * 4096);
-    CHECK_EQUAL(cell->buckets[histogram_bucket(100)], 1);
-    CHECK_EQUAL(cell->buckets[histogram_bucket(200)], 1);
-    CHECK_EQUAL(cell->buckets[histogram_bucket(300)], 1);
+    uint64_t buckets[HISTOGRAM_BUCKETS];
+    CHECK_EQUAL(cell_buckets(cell, buckets), 3);
+    CHECK_EQUAL(buckets[histogram_bucket(100)], 1);
+    CHECK_EQUAL(buckets[histogram_bucket(200)], 1);
+    CHECK_EQUAL(buckets[histogram_bucket(300)], 1);
+}
+
+static void each_duration_is_counted_in_its_bucket(void)
+{
+    begin(1 << 20);
+    uint64_t buckets[HISTOGRAM_BUCKETS], next[HISTOGRAM_BUCKETS] = {0};
+    struct ledger_cell *cell = cell_of(8, CALL_A);
+    for (unsigned bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++)
+        for (unsigned times = 0; times <= bucket; times++, next[bucket]++)
+            add(cell, bucket ? histogram_low_ns(bucket) : 1, 0);
+    CHECK_EQUAL(cell_buckets(cell, buckets), HISTOGRAM_BUCKETS * (HISTOGRAM_BUCKETS + 1) / 2);
+    CHECK(memcmp(buckets, next, sizeof buckets) == 0);
+    CHECK_EQUAL(cell_count(cell), HISTOGRAM_BUCKETS * (HISTOGRAM_BUCKETS + 1) / 2);
+    CHECK_EQUAL(totals().count, cell_count(cell));
 }
 
 static void a_cell_bears_its_key(void)
@@ -87,13 +108,13 @@ static void a_cell_bears_its_key(void)
 static void whatever_differs_is_counted_apart(void)
 {
     begin(1 << 20);
-    cell_add(cells_find(&cells, 8, cell_key(1, 2, LEDGER_CALL)), 1, 0);
-    cell_add(cells_find(&cells, 9, cell_key(1, 2, LEDGER_CALL)), 1, 0);
-    cell_add(cells_find(&cells, 8, cell_key(2, 2, LEDGER_CALL)), 1, 0);
-    cell_add(cells_find(&cells, 8, cell_key(1, 3, LEDGER_CALL)), 1, 0);
-    cell_add(cells_find(&cells, 8, cell_key(1, 2, LEDGER_COMPLETION)), 1, 0);
-    cell_add(cells_find(&cells, 8, cell_key(1, 2, LEDGER_POLL)), 1, 0);
-    cell_add(cells_find(&cells, 8, cell_key(1, 2, LEDGER_CALL) | cell_key_memory_kind(LEDGER_DEVICE)), 1, 0);
+    add(cells_find(&cells, 8, cell_key(1, 2, LEDGER_CALL)), 1, 0);
+    add(cells_find(&cells, 9, cell_key(1, 2, LEDGER_CALL)), 1, 0);
+    add(cells_find(&cells, 8, cell_key(2, 2, LEDGER_CALL)), 1, 0);
+    add(cells_find(&cells, 8, cell_key(1, 3, LEDGER_CALL)), 1, 0);
+    add(cells_find(&cells, 8, cell_key(1, 2, LEDGER_COMPLETION)), 1, 0);
+    add(cells_find(&cells, 8, cell_key(1, 2, LEDGER_POLL)), 1, 0);
+    add(cells_find(&cells, 8, cell_key(1, 2, LEDGER_CALL) | cell_key_memory_kind(LEDGER_DEVICE)), 1, 0);
     CHECK_EQUAL(totals().exact_cells, 7);
     CHECK_EQUAL(totals().count, 7);
 }
@@ -139,31 +160,30 @@ static void a_cell_stays_where_it_is_while_the_table_grows(void)
 
 /* Folding */
 
-/* Sizes 1 to SMALLEST_CELLS fill the smallest ledger: those up to 90 were seen once, the others three times. */
+/* Sizes 1 to SMALLEST_CELLS fill the smallest ledger: those up to RARE were seen once, the others three times. */
 static void fill_the_smallest_ledger(void)
 {
     begin(1);
     for (uint64_t bytes = 1; bytes <= SMALLEST_CELLS; bytes++)
-        call_of(bytes, CALL_A, bytes <= 90 ? 1 : 3);
+        CHECK(call_of(bytes, CALL_A, bytes <= RARE ? 1 : 3));
     CHECK_EQUAL(the_ledger.header->folded_cells, 0);
 }
 
 static void a_full_table_folds_the_rarest_sizes_and_says_so(void)
 {
     fill_the_smallest_ledger();
-    CHECK(call_of(1000, CALL_A, 1));
-    CHECK_EQUAL(the_ledger.header->folded_cells, 91);
-    CHECK(in_ledger(90, CALL_A, false) == NULL);
-    CHECK(in_ledger(92, CALL_A, false) != NULL);
-    CHECK(in_ledger(181, CALL_A, false) != NULL);
-    CHECK_EQUAL(count_in_ledger(181, CALL_A, false), 3);
-    CHECK_EQUAL(count_in_ledger(1000, CALL_A, false), 1);
+    CHECK(call_of(NEW, CALL_A, 1));
+    CHECK_EQUAL(the_ledger.header->folded_cells, RARE);
+    CHECK(in_ledger(RARE, CALL_A, false) == NULL);
+    CHECK(in_ledger(RARE + 1, CALL_A, false) != NULL);
+    CHECK_EQUAL(count_in_ledger(SMALLEST_CELLS, CALL_A, false), 3);
+    CHECK_EQUAL(count_in_ledger(NEW, CALL_A, false), 1);
 }
 
 static void a_folded_cell_holds_the_sizes_up_to_its_power_of_two(void)
 {
     fill_the_smallest_ledger();
-    call_of(1000, CALL_A, 1);
+    call_of(NEW, CALL_A, 1);
     const struct ledger_cell *folded = in_ledger(64, CALL_A, true); /* 33 to 64 */
     CHECK(folded != NULL);
     CHECK_EQUAL(cell_count(folded), 32);
@@ -177,7 +197,7 @@ static void folding_loses_nothing_and_doubles_nothing(void)
 {
     fill_the_smallest_ledger();
     struct ledger_totals before = totals();
-    cells_insert(&cells, 1000, cell_key(CALL_A, 2, LEDGER_CALL));
+    cells_insert(&cells, NEW, cell_key(CALL_A, 2, LEDGER_CALL));
     struct ledger_totals after = totals();
     CHECK_EQUAL(after.count, before.count);
     CHECK_EQUAL(after.total_ns, before.total_ns);
@@ -188,7 +208,7 @@ static void folding_loses_nothing_and_doubles_nothing(void)
 static void a_size_that_was_folded_and_comes_back_is_exact_again(void)
 {
     fill_the_smallest_ledger();
-    call_of(1000, CALL_A, 1);
+    call_of(NEW, CALL_A, 1);
     CHECK(call_of(33, CALL_A, 5));
     CHECK_EQUAL(count_in_ledger(33, CALL_A, false), 5);
     CHECK_EQUAL(count_in_ledger(64, CALL_A, true), 32);
@@ -197,17 +217,18 @@ static void a_size_that_was_folded_and_comes_back_is_exact_again(void)
 static void calls_are_not_folded_into_each_other(void)
 {
     begin(1);
-    for (uint64_t bytes = 1; bytes <= 100; bytes++)
+    for (uint64_t bytes = 1; bytes <= 1000; bytes++)
         call_of(bytes, CALL_A, 1);
-    for (uint64_t bytes = 1; bytes <= 300; bytes++)
+    for (uint64_t bytes = 1; bytes <= 3000; bytes++)
         call_of(bytes, CALL_B, 2);
+    CHECK(totals().folded_cells > 2);
     uint64_t count_a = 0, count_b = 0;
     for (uint32_t i = 0; i < cells.count; i++) {
         count_a += cells.all[i]->live && cells.all[i]->call == CALL_A ? cell_count(cells.all[i]) : 0;
         count_b += cells.all[i]->live && cells.all[i]->call == CALL_B ? cell_count(cells.all[i]) : 0;
     }
-    CHECK_EQUAL(count_a, 100);
-    CHECK_EQUAL(count_b, 600);
+    CHECK_EQUAL(count_a, 1000);
+    CHECK_EQUAL(count_b, 6000);
 }
 
 static void memory_kinds_are_not_folded_into_each_other(void)
@@ -215,14 +236,14 @@ static void memory_kinds_are_not_folded_into_each_other(void)
     static const uint8_t KINDS[] = {LEDGER_HOST, LEDGER_DEVICE | LEDGER_DEVICE << 4, LEDGER_DEVICE | LEDGER_PINNED << 4};
     uint64_t counts[256] = {0};
     begin(1);
-    for (uint64_t bytes = 1; bytes <= 300; bytes++)
+    for (uint64_t bytes = 1; bytes <= 1000; bytes++)
         for (int i = 0; i < 3; i++)
-            cell_add(cells_find(&cells, bytes, cell_key(CALL_A, 2, LEDGER_CALL) | cell_key_memory_kind(KINDS[i])), 1, 0);
+            add(cells_find(&cells, bytes, cell_key(CALL_A, 2, LEDGER_CALL) | cell_key_memory_kind(KINDS[i])), 1, 0);
     CHECK(totals().folded_cells > 3);
     for (uint32_t i = 0; i < cells.count; i++)
         counts[cells.all[i]->memory_kind] += cells.all[i]->live ? cell_count(cells.all[i]) : 0;
     for (int i = 0; i < 3; i++)
-        CHECK_EQUAL(counts[KINDS[i]], 300);
+        CHECK_EQUAL(counts[KINDS[i]], 1000);
 }
 
 static void a_hundred_thousand_sizes_in_the_smallest_ledger_are_all_counted(void)
@@ -242,7 +263,7 @@ static void a_table_that_cannot_fold_refuses_new_keys_and_keeps_the_old(void)
     for (unsigned call = 1; call <= SMALLEST_CELLS; call++)
         CHECK(call_of(64, call, 1));
     unsigned refused = 0;
-    for (unsigned call = 1000; call < 1010; call++)
+    for (unsigned call = 2000; call < 2010; call++)
         refused += !call_of(64, call, 1);
     CHECK_EQUAL(totals().count + refused, SMALLEST_CELLS + 10);
     CHECK(refused > 0);
@@ -251,9 +272,10 @@ static void a_table_that_cannot_fold_refuses_new_keys_and_keeps_the_old(void)
 static void the_largest_sizes_fold_too(void)
 {
     begin(1);
-    for (uint64_t i = 0; i < 1000; i++)
-        CHECK(call_of(UINT64_MAX - i, CALL_A, 1));
-    CHECK_EQUAL(totals().count, 1000);
+    for (uint64_t i = 0; i < 3000; i++)
+        CHECK(call_of(UINT64_MAX - 1001 - i, CALL_A, 1));
+    CHECK_EQUAL(totals().count, 3000);
+    CHECK(totals().folded_cells > 0);
 }
 
 /* Killed at a random time; test_killed.c tries every instruction. */
@@ -263,7 +285,7 @@ static void the_largest_sizes_fold_too(void)
 static _Noreturn void count_for_ever(uint64_t *acknowledged)
 {
     for (uint64_t i = 0;; i++) {
-        CHECK(call_of(i * 2654435761u % 4096, CALL_A, 1));
+        CHECK(call_of(i * 2654435761u % 16384, CALL_A, 1));
         __atomic_store_n(acknowledged, i + 1, __ATOMIC_RELEASE);
     }
 }
@@ -291,11 +313,12 @@ static void kill_after(uint64_t calls)
 static void a_kill_at_any_time_leaves_what_was_acknowledged(void)
 {
     for (uint64_t i = 0; i < (UNIT_SANITIZED ? 20 : 300); i++)
-        kill_after(500 + i * 37 % 1000);
+        kill_after(2 * SMALLEST_CELLS + i * 37 % 1000);
 }
 
 static const struct unit_test TESTS[] = {
     TEST(a_call_is_counted_with_its_time_and_bytes),
+    TEST(each_duration_is_counted_in_its_bucket),
     TEST(a_cell_bears_its_key),
     TEST(whatever_differs_is_counted_apart),
     TEST(cells_that_differ_in_the_last_part_of_the_key_alone_rarely_meet),

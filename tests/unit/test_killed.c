@@ -7,9 +7,10 @@
 #include "record/account.h"
 #include "record/call.h"
 #include "record/recording.h"
+#include "small_room.h"
 #include "stepping.h"
 
-enum { DURATION_NS = 1000, CELLS_PER_CHUNK = 26 };
+enum { DURATION_NS = 1000, CELLS = 26 };
 
 /* Sums that were accounted: cells, messages to peers, entries of the ledger. */
 struct amounts {
@@ -107,7 +108,8 @@ static void new_communicators(void)
 static void sizes_until_it_grows(void)
 {
     first_calls();
-    for (uint64_t bytes = 10; bytes < 10 + 2 * CELLS_PER_CHUNK; bytes++)
+    small_room(CELLS);
+    for (uint64_t bytes = 10; bytes < 10 + 2 * CELLS; bytes++)
         message(bytes, world(), (int32_t)bytes);
 }
 
@@ -117,7 +119,8 @@ static void sizes_until_it_folds_twice(void)
     first_calls();
     while (the_ledger.header->chunk_count < 8)
         ledger_chunk(LEDGER_FACTS, 1, 0);
-    for (uint64_t bytes = 10; bytes < 10 + 2 * CELLS_PER_CHUNK; bytes++)
+    small_room(CELLS);
+    for (uint64_t bytes = 10; bytes < 10 + 2 * CELLS; bytes++)
         message(3 * bytes, world(), 2);
 }
 
@@ -212,14 +215,14 @@ static void a_kill_while_the_tables_grow_loses_and_doubles_nothing(void)
 {
     begin();
     stepping(PTRACE_SINGLESTEP, sizes_until_it_grows, nothing_is_lost_or_doubled);
-    CHECK_EQUAL(before.cells.exact_cells, 2 + 2 * CELLS_PER_CHUNK);
+    CHECK_EQUAL(before.cells.exact_cells, 2 + 2 * CELLS);
 }
 
 static void a_kill_while_it_folds_loses_and_doubles_nothing(void)
 {
     begin();
     stepping(PTRACE_SINGLESTEP, sizes_until_it_folds_twice, nothing_is_lost_or_doubled);
-    CHECK(the_ledger.header->folded_cells > CELLS_PER_CHUNK / 2);
+    CHECK(the_ledger.header->folded_cells > CELLS / 2);
     CHECK(before.cells.folded_cells > 0);
 }
 

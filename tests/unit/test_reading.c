@@ -14,6 +14,7 @@
 #include "record/account.h"
 #include "record/call.h"
 #include "record/recording.h"
+#include "small_room.h"
 #include "stepping.h"
 
 enum { CELLS = 26, EPOCHS = 3, MOST_STATES = 4096, MOST_FOLDINGS = 64, WAYS = 1 << 26 };
@@ -65,6 +66,7 @@ static void fill_the_ledger(void)
     call_of(1);
     while (the_ledger.header->chunk_count < 8)
         ledger_chunk(LEDGER_FACTS, 1, 0);
+    small_room(CELLS - 2);
     for (uint64_t bytes = 2; bytes < CELLS - 1; bytes++)
         for (uint64_t times = 0; times < 1 + bytes % 2; times++)
             call_of(bytes);

@@ -211,7 +211,7 @@ static void regions_beyond_the_last_number_are_counted_in_their_parent(void)
 
 static void calls_are_not_lost_when_regions_fill_the_ledger(void)
 {
-    begin_with(4 << 20); /* room for some 1,600 cells */
+    begin_with(1 << 20); /* room for some 2,000 cells */
     for (int i = 0; i < 4000; i++) {
         char name[16];
         snprintf(name, sizeof name, "step %d", i);

@@ -68,9 +68,14 @@ static struct ledger_cell *cell(unsigned thread, unsigned call, unsigned communi
     return cells_find(&cells[thread], bytes, cell_key(call, communicator, measure));
 }
 
+static void add(unsigned thread, struct ledger_cell *cell, uint64_t duration_ns, uint64_t volume_bytes)
+{
+    CHECK(cells_count(&cells[thread], cell, duration_ns, volume_bytes, 0));
+}
+
 static void send(unsigned thread, uint64_t bytes, uint64_t duration_ns, int32_t to)
 {
-    cell_add(cell(thread, SEND, 2, bytes, LEDGER_CALL), duration_ns, bytes);
+    add(thread, cell(thread, SEND, 2, bytes, LEDGER_CALL), duration_ns, bytes);
     peer_add(peers_find(&peers[thread], peer_key(to, SEND, LEDGER_SENT)), bytes, duration_ns);
 }
 
@@ -234,7 +239,7 @@ static void calls_that_a_row_names_are_described_and_no_others(void)
     CHECK_TEXT(ask("SELECT name FROM call"), "");
     struct ledger_call nccl = {NCCL_ALL_REDUCE, "ncclAllReduce", "collective", "nccl", "blocking", "allreduce", "all"};
     ledger_append(LEDGER_CALLS, &nccl, sizeof nccl);
-    cell_add(cell(0, NCCL_ALL_REDUCE, 2, 8, LEDGER_CALL), 100, 8);
+    add(0, cell(0, NCCL_ALL_REDUCE, 2, 8, LEDGER_CALL), 100, 8);
     send(1, 8, 100, 5);
     store();
     CHECK_TEXT(ask("SELECT * FROM call ORDER BY name"),
@@ -331,9 +336,9 @@ static void a_cell_has_its_key_and_its_sums(void)
     send(0, 64, 100, 1);
     send(0, 64, 300, 1);
     struct ledger_cell *completion = cell(1, SEND, 5, 9ll << 30, LEDGER_COMPLETION);
-    cell_add(completion, 7777, 0);
+    add(1, completion, 7777, 0);
     completion->blocked_ns = 555;
-    cell_add(cell(1, WAIT, 0, 0, LEDGER_POLL), 20, 0);
+    add(1, cell(1, WAIT, 0, 0, LEDGER_POLL), 20, 0);
     store();
     CHECK_TEXT(
         ask("SELECT world_rank, thread, call, communicator, bytes, measure, memory_kind, region, is_folded, count, volume_bytes, total_ns,"
@@ -351,7 +356,7 @@ static void measures_and_memory_kinds_have_their_names(void)
     for (unsigned kind = 0; kind < LEDGER_MEMORY_KINDS * LEDGER_MEMORY_KINDS; kind++)
         for (unsigned measure = LEDGER_CALL; measure <= LEDGER_CAPTURED; measure++) {
             struct ledger_cell *one = cell(0, SEND, 2, 1 + 10 * kind + measure, (enum ledger_measure)measure);
-            cell_add(one, 100, 0);
+            add(0, one, 100, 0);
             one->memory_kind = (uint8_t)(kind / LEDGER_MEMORY_KINDS | kind % LEDGER_MEMORY_KINDS << LEDGER_MEMORY_KIND_TO_BIT);
         }
     store();
@@ -416,8 +421,8 @@ static void a_cell_that_was_folded_away_or_never_used_is_not_stored(void)
 static void a_folded_cell_says_so(void)
 {
     begin();
-    cell_add(cells_find(&cells[0], 128, cell_key(SEND, 2, LEDGER_CALL) | CELL_KEY_FOLDED), 100, 70);
-    cell_add(cell(0, SEND, 2, 128, LEDGER_CALL), 100, 128);
+    add(0, cells_find(&cells[0], 128, cell_key(SEND, 2, LEDGER_CALL) | CELL_KEY_FOLDED), 100, 70);
+    add(0, cell(0, SEND, 2, 128, LEDGER_CALL), 100, 128);
     store();
     CHECK_TEXT(ask("SELECT bytes, is_folded, volume_bytes FROM cell ORDER BY is_folded"), "128|0|128 128|1|70");
 }

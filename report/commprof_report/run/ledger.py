@@ -62,6 +62,10 @@ PAGE, REGION, KERNEL, ACTIVITY, ACTIVITY_SAMPLE = (layout(name) for name in ("pa
 STREAM, DEVICE, TRACING, ALGORITHM, SIGNATURE = (layout(name) for name in ("stream", "device", "tracing", "algorithm", "signature"))
 HISTOGRAM_BUCKETS = FORMAT.numbers["HISTOGRAM_BUCKETS"]
 BUCKETS = struct.Struct(f"<{HISTOGRAM_BUCKETS}Q")
+BLOCK = struct.Struct(f"<{FORMAT.numbers['HISTOGRAM_SUB_BUCKETS']}Q")
+BLOCKS = struct.Struct(f"<{FORMAT.numbers['HISTOGRAM_BLOCKS']}i")
+NO_COUNTS = (0,) * FORMAT.numbers["HISTOGRAM_SUB_BUCKETS"]
+FIRST_BUCKET = FORMAT.numbers["HISTOGRAM_SUB_BUCKETS"] - 1  # where bucket 0 is among the counts of all blocks
 STATES = struct.Struct(f"<{number('BUSY_STATES')}Q")
 CALLS, FACTS, COMMUNICATORS, CELLS, PEERS = (number(kind) for kind in ("CALLS", "FACTS", "COMMUNICATORS", "CELLS", "PEERS"))
 THREADS, SAMPLES, REGIONS, KERNELS, ACTIVITIES = (number(kind) for kind in ("THREADS", "SAMPLES", "REGIONS", "KERNELS", "ACTIVITIES"))
@@ -132,7 +136,8 @@ class Ledger:
         self.calls: dict[int, tuple[str, ...]] = {}
         self.communicators: dict[int, Any] = {}
         self.threads: dict[int, Any] = {}
-        self.cells: dict[int, list] = {}  # by thread, in the thread's own order
+        self.cells: dict[int, list] = {}  # by thread, in the thread's own order: (place in the file, cell)
+        self.cell_chunks: dict[int, tuple[int, bytes]] = {}  # by number: thread, what follows the header
         self.peers: dict[int, list] = {}  # by thread
         self.pages: list[Any] = []  # of samples
         self.regions: dict[int, str] = {}
@@ -231,8 +236,8 @@ def _moving(header) -> Moving:
 
 def _read(path: Path, file: BinaryIO, wanted: frozenset[int]) -> Ledger:
     ledger = Ledger(path, _header_read(path, file))
-    for chunk, data in _chunks(ledger, file, wanted):
-        _chunk_take(ledger, chunk, data)
+    for chunk, at, data in _chunks(ledger, file, wanted):
+        _chunk_take(ledger, chunk, at, data)
     ledger.modified_unix_ns = os.fstat(file.fileno()).st_mtime_ns
     return ledger
 
@@ -259,7 +264,7 @@ def _header_check(path: Path, header) -> None:
 
 
 def _chunks(ledger: Ledger, file: BinaryIO, wanted: frozenset[int]) -> Iterator[tuple]:
-    """The existing chunks, those of samples first, each with the bytes of its used entries."""
+    """The existing chunks, those of samples first, each with the place and the bytes of its used entries; of one of cells, all its bytes."""
     there = max(0, os.fstat(file.fileno()).st_size - HEADER_BYTES) // CHUNK_BYTES
     claimed = ledger.header.chunk_count
     if claimed > there:
@@ -275,7 +280,7 @@ def _chunks(ledger: Ledger, file: BinaryIO, wanted: frozenset[int]) -> Iterator[
     if damaged:
         ledger.damage.append(f"chunk {units.shortened(units.rank_list(damaged), 40)} is damaged and left out")
     for chunk, at in sorted(found, key=lambda place: place[0].kind != SAMPLES):
-        yield chunk, _entries_read(chunk, file, at)
+        yield chunk, at, _entries_read(chunk, file, at)
 
 
 def _chunk_is_sound(chunk) -> bool:
@@ -288,6 +293,8 @@ def _entry_bytes(chunk) -> int:
 
 
 def _entries_read(chunk, file: BinaryIO, at: int) -> bytes:
+    if chunk.kind == CELLS:
+        return os.pread(file.fileno(), CHUNK_BYTES - CHUNK.bytes, at)
     data = os.pread(file.fileno(), chunk.used * chunk.entry_bytes, at)
     if chunk.kind == THREADS:
         data = _threads_settled(data, file, at)
@@ -331,7 +338,7 @@ def _without_details(thread: bytes) -> bytes:
     return THREAD.codec.pack(*entry)
 
 
-def _chunk_take(ledger: Ledger, chunk, data: bytes) -> None:
+def _chunk_take(ledger: Ledger, chunk, at: int, data: bytes) -> None:
     if chunk.kind == FACTS:
         _facts_take(ledger, data)
     elif chunk.kind == CALLS:
@@ -340,7 +347,9 @@ def _chunk_take(ledger: Ledger, chunk, data: bytes) -> None:
         for entry in COMMUNICATOR.unpack_all(data):
             ledger.communicators.setdefault(entry.communicator, entry)
     elif chunk.kind == CELLS:
-        ledger.cells.setdefault(chunk.thread, []).extend(CELL.unpack_all(data))
+        ledger.cell_chunks[_chunk_number(at)] = chunk.thread, data
+        starts = range(0, min(chunk.used * CELL.bytes, len(data) - CELL.bytes + 1), CELL.bytes)
+        ledger.cells.setdefault(chunk.thread, []).extend((at + start, CELL.unpack(data, start)) for start in starts)
     elif chunk.kind == PEERS:
         ledger.peers.setdefault(chunk.thread, []).extend(PEER.unpack_all(data))
     elif chunk.kind == THREADS:
@@ -404,9 +413,9 @@ def cells_sum(ledger: Ledger) -> dict[CellKey, CellSum]:
     fields = numbers_of("cell", but=CellKey._fields)
     damaged = 0
     for thread, cells in ledger.cells.items():
-        for cell in _cells_that_count(ledger.threads.get(thread), cells) if ledger.counts(thread) else ():
-            buckets = BUCKETS.unpack(cell.buckets)
-            if not _cell_is_sound(cell, buckets):
+        for at, cell in _cells_that_count(ledger.threads.get(thread), cells) if ledger.counts(thread) else ():
+            buckets = _cell_buckets(ledger, thread, at, cell)
+            if not buckets or not _cell_is_sound(cell, buckets):
                 damaged += 1
             elif any(buckets):
                 sums.setdefault(_cell_key(ledger, thread, cell), CellSum(fields)).add(cell, buckets)
@@ -416,12 +425,29 @@ def cells_sum(ledger: Ledger) -> dict[CellKey, CellSum]:
 
 
 def _cells_that_count(thread, cells: list) -> list:
-    """Handles a fold in progress: `folding` packs three cell numbers plus one, 21 bits each: cell a counts, b and c do not."""
+    """Handles a fold in progress: `folding` packs three numbers of cells, 21 bits each: cell a counts, b and c do not."""
     folding = thread.folding if thread else 0
     if not folding:
-        return [cell for cell in cells if cell.live == 1]
+        return [place for place in cells if place[1].live == 1]
     into, *folded = (((folding >> shift) & 0x1FFFFF) - 1 for shift in (0, 21, 42))
-    return [cell for index, cell in enumerate(cells) if index == into or (cell.live == 1 and index not in folded)]
+    return [place for index, place in enumerate(cells) if index == into or (place[1].live == 1 and index not in folded)]
+
+
+def _chunk_number(at: int) -> int:
+    return (at - HEADER_BYTES) // CHUNK_BYTES
+
+
+def _cell_buckets(ledger: Ledger, thread: int, at: int, cell) -> tuple[int, ...]:
+    """The histogram of the cell at this place of the file; empty: one of its blocks is not in a chunk of its thread's cells."""
+    counts: list[int] = []
+    for distance in BLOCKS.unpack(cell.blocks):
+        block_at = at + distance
+        owner, data = ledger.cell_chunks.get(_chunk_number(block_at), (None, b""))
+        start = (block_at - HEADER_BYTES) % CHUNK_BYTES - CHUNK.bytes
+        if distance and (owner != thread or not 0 <= start <= len(data) - BLOCK.size):
+            return ()
+        counts.extend(BLOCK.unpack_from(data, start) if distance else NO_COUNTS)
+    return tuple(counts[FIRST_BUCKET : FIRST_BUCKET + HISTOGRAM_BUCKETS])
 
 
 def _cell_is_sound(cell, buckets: tuple[int, ...]) -> bool:

@@ -1,11 +1,11 @@
-/* Opens as many file descriptors as the process may have, then broadcasts messages of 200 sizes. */
+/* Opens as many file descriptors as the process may have, then broadcasts messages of 2,000 sizes. */
 #include <mpi.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "check.h"
 
-enum { SIZES = 200, DESCRIPTORS = 256 };
+enum { SIZES = 2000, DESCRIPTORS = 256 };
 
 static char buffer[SIZES];
 
