@@ -283,7 +283,7 @@ static uint64_t end_of_stretch(uint64_t window, uint64_t mask)
 static void close_page(const struct samples_window *stream, uint64_t owner)
 {
     struct ledger_page *page = stream->page;
-    uint32_t last = stream->used - 1;
+    uint32_t last = (uint32_t)(stream->next - page->samples) - 1;
     while (last > 0 && !page->samples[last].end_ticks)
         last--;
     const struct ledger_sample *sample = &page->samples[last];
@@ -311,7 +311,8 @@ static void turn(struct samples_window *stream, uint64_t owner, uint64_t *sample
     if (last)
         close_page(stream, owner);
     stream->page = take_page(owner, window);
-    stream->used = 0;
+    stream->next = stream->page ? stream->page->samples : NULL;
+    stream->end = stream->page ? stream->page->samples + LEDGER_PAGE_SAMPLES : NULL;
     uint64_t mask = *mask_of(owner), next = samples_next_window(window, mask), end_of_gap = window | ((1ull << GAP_WINDOWS_LOG2) - 1);
     if (stream->page) {
         stream->until_ticks = end_of_stretch(window, mask);
@@ -323,7 +324,7 @@ static void turn(struct samples_window *stream, uint64_t owner, uint64_t *sample
     }
 }
 
-struct ledger_sample *samples_open(struct samples_window *stream, uint64_t owner, uint64_t *sampled_since_ticks, uint64_t ticks)
+static struct ledger_sample *open_for(struct samples_window *stream, uint64_t owner, uint64_t *sampled_since_ticks, uint64_t ticks)
 {
     pthread_mutex_lock(&samples.lock);
     if (!samples.most)
@@ -331,7 +332,17 @@ struct ledger_sample *samples_open(struct samples_window *stream, uint64_t owner
     else
         turn(stream, owner, sampled_since_ticks, ticks);
     pthread_mutex_unlock(&samples.lock);
-    return stream->page ? &stream->page->samples[stream->used++] : NULL;
+    return stream->next ? stream->next++ : NULL;
+}
+
+struct ledger_sample *samples_open_for_thread(struct samples_window *stream, struct ledger_thread *thread, uint64_t ticks)
+{
+    return open_for(stream, LEDGER_OF_THREAD | (uint64_t)thread->thread << 8, &thread->sampled_since_ticks, ticks);
+}
+
+struct ledger_sample *samples_open_for_stream(struct samples_window *stream, struct ledger_stream *entry, uint64_t ticks)
+{
+    return open_for(stream, LEDGER_OF_STREAM | (uint64_t)entry->stream << 8, &entry->sampled_since_ticks, ticks);
 }
 
 /* Samples */

@@ -12,9 +12,9 @@
 
 /* Stream of a thread's calls, or of a GPU stream's activities. Initialized to zero. */
 struct samples_window {
-    struct ledger_page *page; /* NULL: not sampled now */
-    uint64_t until_ticks;     /* end of the stretch of windows that are sampled; if not sampled, when to ask again */
-    uint32_t used;            /* samples in the page */
+    struct ledger_page *page;         /* NULL: not sampled now */
+    struct ledger_sample *next, *end; /* in the page; NULL: not sampled now */
+    uint64_t until_ticks;             /* end of the stretch of windows that are sampled; if not sampled, when to ask again */
 };
 
 /* Use at most this many bytes of the open ledger for samples; less than one chunk: no samples. */
@@ -23,8 +23,9 @@ void samples_begin(size_t bytes);
 /* Total number of pages examined to find free ones (a measure of the work). */
 extern uint64_t samples_pages_looked_at;
 
-/* Slow path of the functions below. */
-struct ledger_sample *samples_open(struct samples_window *window, uint64_t owner, uint64_t *sampled_since_ticks, uint64_t ticks);
+/* Slow paths of the functions below. */
+struct ledger_sample *samples_open_for_thread(struct samples_window *window, struct ledger_thread *thread, uint64_t ticks);
+struct ledger_sample *samples_open_for_stream(struct samples_window *window, struct ledger_stream *entry, uint64_t ticks);
 
 /* Whether a page with this number (`first`) is retained. */
 static inline bool samples_mask_keeps(uint64_t number, uint64_t mask)
@@ -32,12 +33,14 @@ static inline bool samples_mask_keeps(uint64_t number, uint64_t mask)
     return (number & mask) == 0;
 }
 
-static inline struct ledger_sample *samples_within(struct samples_window *stream, uint64_t owner, uint64_t *sampled_since_ticks,
-                                                   uint64_t ticks)
+/* The stream's next sample, NULL if it is not sampled. False: a page must be opened first. */
+static inline bool samples_next(struct samples_window *stream, uint64_t ticks, struct ledger_sample **sample)
 {
-    if (__builtin_expect(ticks >= stream->until_ticks || stream->used == LEDGER_PAGE_SAMPLES, 0))
-        return samples_open(stream, owner, sampled_since_ticks, ticks);
-    return stream->page ? &stream->page->samples[stream->used++] : NULL;
+    struct ledger_sample *next = *sample = stream->next;
+    if (__builtin_expect(ticks >= stream->until_ticks || (next && next == stream->end), 0))
+        return false;
+    stream->next = next ? next + 1 : NULL;
+    return true;
 }
 
 /* The next window that is sampled: the lowest number above this one without bits of the mask. */
@@ -46,19 +49,22 @@ uint64_t samples_next_window(uint64_t window, uint64_t mask);
 /* The sample for a thread's call that returned at `ticks`; NULL if it is not sampled. */
 static inline struct ledger_sample *samples_of_window(struct samples_window *stream, struct ledger_thread *thread, uint64_t ticks)
 {
-    return samples_within(stream, LEDGER_OF_THREAD | (uint64_t)thread->thread << 8, &thread->sampled_since_ticks, ticks);
+    struct ledger_sample *sample;
+    return __builtin_expect(samples_next(stream, ticks, &sample), 1) ? sample : samples_open_for_thread(stream, thread, ticks);
 }
 
 /* The thread's next two samples will be adjacent, if they are of one time. */
 static inline void samples_keep_together(struct samples_window *stream)
 {
-    stream->used += stream->used == LEDGER_PAGE_SAMPLES - 1;
+    if (stream->next && stream->next + 1 == stream->end)
+        stream->next++;
 }
 
 /* The sample for a GPU activity that began at `ticks`; NULL if it is not sampled. Call it in order of start within a GPU stream. */
 static inline struct ledger_sample *samples_of_stream(struct samples_window *stream, struct ledger_stream *entry, uint64_t ticks)
 {
-    return samples_within(stream, LEDGER_OF_STREAM | (uint64_t)entry->stream << 8, &entry->sampled_since_ticks, ticks);
+    struct ledger_sample *sample;
+    return __builtin_expect(samples_next(stream, ticks, &sample), 1) ? sample : samples_open_for_stream(stream, entry, ticks);
 }
 
 /* A number of bytes as a sample has it, without a signature. */

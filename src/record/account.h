@@ -20,6 +20,22 @@ HOT bool account_count(struct thread *thread, uint64_t bytes, uint64_t key, uint
     return account_count_in(thread, cells_find(&thread->cells, bytes, key | thread->region), duration_ns, volume_bytes, 0);
 }
 
+/* Whether a call is not accounted on the communicator that it was announced on (NULL: on none). */
+HOT bool account_is_elsewhere(const struct call *call, const struct communicator *communicator)
+{
+    return __builtin_expect(communicator != call->communicator, 0);
+}
+
+/* The key of a call's cell. The announcement is packed in the same way. */
+HOT uint64_t account_key(const struct call *call, const struct traffic *traffic)
+{
+    uint64_t key = (uint32_t)call->doing;
+    if (account_is_elsewhere(call, traffic->communicator))
+        key = cell_key(call->id, communicators_slot(traffic->communicator), LEDGER_CALL);
+    return key | cell_key_memory_kind(traffic->memory_kind);
+}
+_Static_assert(LEDGER_DOING_SLOT_BIT == 16 && LEDGER_CALL == 0, "as in cell_key");
+
 /* The cell of a call; NULL: the ledger has no room. */
 HOT struct ledger_cell *account_cell(const struct call *call, uint64_t bytes, uint64_t key)
 {
@@ -70,18 +86,16 @@ HOT struct ledger_sample *account_sample(const struct call *call, struct traffic
     struct ledger_thread *record = thread->cells.record;
     struct communicator *communicator = traffic.communicator;
     bool is_message = traffic.flags & TRAFFIC_IS_MESSAGE;
-    if (__builtin_expect(call->sequence && communicator != call->communicator, 0))
+    bool is_elsewhere = account_is_elsewhere(call, communicator);
+    if (is_elsewhere && call->sequence)
         return NULL; /* another thread has freed it since */
     struct ledger_sample *sample = samples_of_window(&thread->window, record, call->end);
     if (!sample)
         return NULL;
-    int32_t rank = call->root;
-    uint32_t tag_or_request = 0;
-    if (!call->sequence) {
-        rank = account_rank(call, &traffic, record);
-        tag_or_request = is_message ? (uint32_t)account_tag(&traffic) : (uint16_t)(call->doing >> LEDGER_DOING_REQUEST_CALL_BIT);
-    }
-    unsigned slot = communicator ? communicator->slot : (uint16_t)(call->doing >> LEDGER_DOING_SLOT_BIT);
+    bool is_collective = __builtin_expect(call->sequence != 0, 1);
+    int32_t rank = is_collective ? call->root : account_rank(call, &traffic, record);
+    uint32_t tag_or_request = is_message ? (uint32_t)account_tag(&traffic) : (uint16_t)(call->doing >> LEDGER_DOING_REQUEST_CALL_BIT);
+    unsigned slot = is_elsewhere && communicator ? communicator->slot : (uint16_t)(call->doing >> LEDGER_DOING_SLOT_BIT);
     sample_fill(sample, &(struct ledger_sample){.start_ticks = call->start,
                                                 .end_ticks = call->end,
                                                 .bytes_and_signature = sample_bytes(traffic.bytes),
@@ -104,8 +118,7 @@ HOT bool account_sampled(const struct call *call, struct traffic traffic, struct
     if (!call->thread || !call_is_counted(call->id))
         return false;
     uint64_t duration_ns = call_duration_ns(call);
-    uint64_t key = cell_key(call->id, communicators_slot(traffic.communicator), LEDGER_CALL) | cell_key_memory_kind(traffic.memory_kind);
-    struct ledger_cell *cell = account_cell(call, traffic.bytes, key);
+    struct ledger_cell *cell = account_cell(call, traffic.bytes, account_key(call, &traffic));
     if (!account_count_in(call->thread, cell, duration_ns, traffic.volume_bytes, 0))
         return false;
     if (traffic.peer != PEER_NONE && !(traffic.flags & TRAFFIC_IS_POSTED))

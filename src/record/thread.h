@@ -11,10 +11,10 @@
 
 /* A thread that ends passes it to the next thread that starts. */
 struct thread {
+    struct cells cells;  /* first: the same address */
     uintptr_t outermost; /* frame of the outermost wrapper that the thread is in; 0: in none */
     uint32_t epoch;      /* of the counters */
     uint64_t region;     /* the innermost open region (regions.h), shifted as in a cell's key */
-    struct cells cells;
     struct peers peers;
     struct wait_array wait_array;
     struct samples_window window;

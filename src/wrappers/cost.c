@@ -86,7 +86,7 @@ uint64_t cost_per_call_ps(void)
     this_thread = spare_thread(world);
     for (int batch = 0; batch < BATCHES; batch++) {
         static struct ledger_page page; /* outside the ledger; a batch fills it */
-        this_thread->window = (struct samples_window){&page, UINT64_MAX, 0};
+        this_thread->window = (struct samples_window){&page, page.samples, page.samples + LEDGER_PAGE_SAMPLES, UINT64_MAX};
         uint64_t begin = clock_ticks();
         for (int i = 0; i < CALLS; i++)
             one_call(0);
