@@ -17,6 +17,7 @@ import test_gpu
 import test_stuck
 from commprof_report import manual
 from commprof_report.main import parser_build
+from commprof_report.run import database, ledger
 from planted import ROOT, SCHEMA
 
 TEXT = (ROOT / "docs" / "SCHEMA.md").read_text()
@@ -111,6 +112,12 @@ def test_every_argument_of_a_timeline_is_defined(report, runs, tmp_path):
         own = [event for event in timeline["traceEvents"] if event["ph"] != "M"]
         found |= {*timeline["otherData"], *(key for event in own for key in event.get("args", ()))}
     assert undefined(found, "export") == set()
+
+
+def test_the_versions_that_are_read_are_named():
+    text = " ".join(TEXT.split())
+    assert f"Databases are read from schema version {min(database.UPGRADES, default=database.SCHEMA_VERSION)} on" in text
+    assert f"of ledgers, only version {ledger.VERSION} is read" in text
 
 
 def test_every_column_of_the_schema_is_defined():
