@@ -199,6 +199,8 @@ install: install-programs man $(COMPLETIONS) ## install under PREFIX (DESTDIR is
 	$(if $(DESTDIR),,-python3 -m compileall -q $(TO)/share/commprof) # halves the time to start; packages are for any Python
 	install -m 644 LICENSE README.md CHANGELOG.md $(TO)/share/doc/commprof/
 	install -m 644 docs/*.md docs/page.png $(TO)/share/doc/commprof/docs/
+	find examples -name '*.[ch]' -o -name '*.py' -o -name '*.f90' -o -name '*.md' | while read -r file; do \
+		install -D -m 644 $$file $(TO)/share/doc/commprof/$$file || exit 1; done
 	install -m 644 $(filter %.1,$(MANUAL_PAGES)) $(TO)/share/man/man1/
 	install -m 644 $(filter %.3,$(MANUAL_PAGES)) $(TO)/share/man/man3/
 	install -m 644 $(filter %.7,$(MANUAL_PAGES)) $(TO)/share/man/man7/

@@ -64,6 +64,14 @@ def test_documents_that_help_points_to_are_installed(prefix):
     assert (documents / "LICENSE").is_file() and (documents / "docs" / "page.png").is_file()  # which README shows
 
 
+def test_examples_that_pages_point_to_are_installed(prefix):
+    share = prefix / "share"
+    pages = "".join(page.read_text() for page in sorted((share / "man").rglob("*.[1-8]")))
+    named = set(re.findall(r"examples/[\w/.]*\w", pages + (share / "doc/commprof/README.md").read_text()))
+    assert "examples/steps_and_regions/commprof_marks.py" in named
+    assert [name for name in named if not (share / "doc/commprof" / name).exists()] == []
+
+
 @pytest.mark.parametrize(("page", "form"), [("man1/commprof-run.1", ".It Fl -{option} Ar "), ("man7/commprof.7", ".It Ev {variable}\n")])
 def test_manual_pages_have_every_setting_with_its_default(prefix, page, form):
     text = (prefix / "share" / "man" / page).read_text()
