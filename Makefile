@@ -99,14 +99,19 @@ man: $(MANUAL_PAGES) ## build the manual pages
 $(BUILD)/man/%: docs/man/% setup/man.sh $(BUILD)/bin/commprof-run
 	@mkdir -p $(@D)
 	setup/man.sh $< $(BUILD)/bin/commprof-run >$@
-$(REPORT_PAGES:%=$(BUILD)/man/%): $(wildcard report/commprof_report/*.py report/commprof_report/*/*.py)
+$(REPORT_PAGES:%=$(BUILD)/man/%): $(wildcard report/commprof_report/*.py report/commprof_report/*/*.py) | python3
 	@mkdir -p $(@D)
 	PYTHONPATH=report python3 -B -m commprof_report.manual $(@F) >$@
 
 COMPLETIONS := $(BUILD)/completion/bash $(BUILD)/completion/zsh
-$(COMPLETIONS): $(BUILD)/bin/commprof-run $(wildcard report/commprof_report/*.py report/commprof_report/*/*.py)
+$(COMPLETIONS): $(BUILD)/bin/commprof-run $(wildcard report/commprof_report/*.py report/commprof_report/*/*.py) | python3
 	@mkdir -p $(@D)
 	COMMPROF_CONFIG=/dev/null $< --help | PYTHONPATH=report python3 -B -m commprof_report.completion $(@F) >$@
+
+.PHONY: python3
+python3:
+	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' || { echo "make: manual pages and completion are written by Python 3.9 or \
+	newer, which is not the python3 in PATH; make install-programs installs the library, commprof-run and the header alone" >&2; exit 1; }
 
 -include $(LIBRARY_OBJECTS:.o=.d)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -47,6 +48,14 @@ def test_installed_libraries_have_no_debug_information_and_that_beside_them_is_f
     make("install", f"PREFIX={tmp_path}", "DEBUG_INFO=1")
     assert ".debug_info" in say("readelf", "--sections", "--wide", tmp_path / "lib" / "libcommprof.so.debug")
     assert "libcommprof.so.debug" in say("readelf", "--string-dump=.gnu_debuglink", tmp_path / "lib" / "libcommprof.so")
+
+
+def test_an_old_python_is_named(tmp_path):
+    (tmp_path / "python3").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "python3").chmod(0o755)
+    path = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["make", "-s", "install", f"PREFIX={tmp_path}"], cwd=ROOT, env=path, capture_output=True, text=True)
+    assert done.returncode != 0 and "Python 3.9 or newer" in done.stderr and "make install-programs" in done.stderr, done.stderr
 
 
 def test_there_is_one_version(prefix):
