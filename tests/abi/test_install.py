@@ -73,6 +73,14 @@ def test_documents_that_help_points_to_are_installed(prefix):
     assert (documents / "LICENSE").is_file() and (documents / "docs" / "page.png").is_file()  # which README shows
 
 
+def test_paths_that_administrators_are_told_are_installed(prefix):
+    text = (ROOT / "docs/SITES.md").read_text()
+    (told,) = re.findall(r"make install PREFIX=(/\S+)", text)
+    named = set(re.findall(r"/opt/commprof/(?:\S+/)?(?:bin|lib|share)/[\w/.-]*\w", text))
+    assert f"{told}/share/modulefiles" in named
+    assert [name for name in named if not (name.startswith(told) and Path(f"{prefix}{name[len(told) :]}").exists())] == []
+
+
 def test_examples_that_pages_point_to_are_installed(prefix):
     share = prefix / "share"
     pages = "".join(page.read_text() for page in sorted((share / "man").rglob("*.[1-8]")))
