@@ -240,11 +240,13 @@ uninstall: ## remove what `make install` has installed under PREFIX
 	rm -f $(foreach page,$(notdir $(MANUAL_PAGES)),$(TO)/share/man/man$(patsubst .%,%,$(suffix $(page)))/$(page))
 	rm -rf $(addprefix $(TO)/,include/commprof share/commprof share/doc/commprof)
 
-# The date of the files is that of the commit, so it gives the same bytes wherever it is made.
+# The date of the files is that of the commit, so it gives the same bytes wherever it is made. With PKG-INFO it is Python's sdist, too.
 .PHONY: dist
 dist: ## the archive of a release, from the last commit: $(BUILD)/dist/commprof-VERSION.tar.gz
 	@mkdir -p $(BUILD)/dist
-	git archive --format=tar --prefix=commprof-$(VERSION)/ HEAD | gzip --best --no-name >$(BUILD)/dist/commprof-$(VERSION).tar.gz
+	printf 'Metadata-Version: 2.1\nName: commprof\nVersion: $(VERSION)\n' >$(BUILD)/PKG-INFO
+	git archive --prefix=commprof-$(VERSION)/ --add-file=$(BUILD)/PKG-INFO --output=$(BUILD)/dist/commprof-$(VERSION).tar HEAD
+	gzip --best --no-name --force $(BUILD)/dist/commprof-$(VERSION).tar
 
 # The wheel for AArch64 is built where its cross compiler is.
 AARCH64_CC ?= aarch64-linux-gnu-gcc

@@ -53,10 +53,16 @@ def test_there_is_one_version(file, pattern):
 def test_two_archives_of_a_release_are_the_same_bytes(clone, archive, tmp_path):
     say("make", "-s", "dist", f"BUILD={tmp_path}", folder=clone, TZ="Asia/Tokyo", LC_ALL="C")
     assert (tmp_path / "dist" / archive.name).read_bytes() == archive.read_bytes()
+
+
+def test_an_archive_holds_the_tree_and_is_an_sdist(clone, archive):
+    assert archive.name == f"commprof-{VERSION}.tar.gz"
     with tarfile.open(archive) as files:
-        names = files.getnames()
-    assert {name.partition("/")[0] for name in names} == {f"commprof-{VERSION}"}
-    assert f"commprof-{VERSION}/pyproject.toml" in names
+        held = {member.name for member in files.getmembers() if member.isfile()}
+        facts = files.extractfile(f"commprof-{VERSION}/PKG-INFO").read().decode().splitlines()
+    tree = {"PKG-INFO", *say("git", "ls-files", folder=clone).splitlines()}
+    assert held == {f"commprof-{VERSION}/{name}" for name in tree}
+    assert {"Name: commprof", f"Version: {VERSION}"} <= set(facts)
 
 
 def test_debians_tools_make_a_package(archive, tmp_path):

@@ -1,4 +1,4 @@
-"""What pip makes of a clone and of an sdist: a wheel with the library, commprof-run and the reports, which run from its environment."""
+"""What pip makes of a clone and of a release's archive: a wheel with the library, commprof-run and the reports, which run in an environment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -29,20 +28,12 @@ def environment_create(folder: Path, *packages: object) -> Path:
 
 
 @pytest.fixture(scope="module")
-def hatchling(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The build backend by itself, to write an sdist; pip fetches its own. Without a registry there is neither."""
+def registry(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """pip fetches the build backend. Without a registry there are no wheels."""
     folder = tmp_path_factory.mktemp("hatchling")
     offered = subprocess.run([SYSTEM_PYTHON, "-m", "pip", "download", "--quiet", "hatchling", "-d", folder], capture_output=True, text=True)
     if offered.returncode != 0:
         pytest.skip(f"pip gets no hatchling here: {offered.stderr.strip().splitlines()[-1]}")
-    return environment_create(folder / "environment", "--no-index", f"--find-links={folder}", "hatchling") / "hatchling"
-
-
-@pytest.fixture(scope="module")
-def sdist(hatchling: Path, clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("sdist")
-    say(hatchling, "build", "-t", "sdist", "-d", folder, folder=clone)
-    return next(folder.glob("commprof-*.tar.gz"))
 
 
 def wheel_build(source: Path, folder: Path, **environment: str) -> Path:
@@ -51,8 +42,8 @@ def wheel_build(source: Path, folder: Path, **environment: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return wheel_build(sdist, tmp_path_factory.mktemp("wheel"))
+def wheel(registry: None, archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return wheel_build(archive, tmp_path_factory.mktemp("wheel"))
 
 
 def files_of(wheel: Path, machine: str, folder: Path) -> Path:
@@ -85,7 +76,7 @@ def test_a_wheel_holds_libraries_that_run_on_glibc_2_17(wheel, tmp_path):
     check_programs(wheel, os.uname().machine, tmp_path)
 
 
-def test_a_wheel_for_aarch64_is_built_by_its_cross_compiler(hatchling, clone, tmp_path):
+def test_a_wheel_for_aarch64_is_built_by_its_cross_compiler(registry, clone, tmp_path):
     if not shutil.which(CROSS_COMPILER["CC"]):
         pytest.skip(f"no {CROSS_COMPILER['CC']}")
     check_programs(wheel_build(clone, tmp_path / "wheel", **CROSS_COMPILER), "aarch64", tmp_path / "files")
@@ -100,19 +91,8 @@ def test_a_wheel_profiles_a_job_and_leaves_nothing_when_it_is_removed(wheel, tmp
     assert [path for path in set(environment.parent.rglob("*")) - before if path.is_file()] == []
 
 
-def test_pip_installs_from_a_clone_with_pictures(hatchling, clone, tmp_path):
+def test_pip_installs_from_a_clone_with_pictures(registry, clone, tmp_path):
     environment = environment_create(tmp_path / "environment", f"{clone}[plot]")
     check_environment(environment, tmp_path)
     say(environment / "hvprof-report", "calls", "--plot", tmp_path / "calls.svg", tmp_path / "run")
     assert (tmp_path / "calls.svg").read_text().startswith("<?xml")
-
-
-def test_an_sdist_holds_the_tree(sdist, clone):
-    with tarfile.open(sdist) as files:
-        held = {name.partition("/")[2] for name in files.getnames()}
-    assert set(say("git", "ls-files", folder=clone).splitlines()) - held == set()
-
-
-def test_two_builds_give_the_same_sdist(hatchling, clone, sdist, tmp_path):
-    say(hatchling, "build", "-t", "sdist", "-d", tmp_path, folder=clone)
-    assert (tmp_path / sdist.name).read_bytes() == sdist.read_bytes()
