@@ -1,7 +1,7 @@
 #!/bin/bash
-# What a user does first, in clean Debians: builds a release's archive, profiles a job with it and reads it, from the build tree and from the
-# wheel. Debian 11 has Python 3.9, glibc 2.31 and Open MPI 4.1; 12 has 3.11, 2.36 and 4.1; 13 has 3.13, 2.41 and 5.0. As root, by debootstrap;
-# the Debians stay in $BUILD/debians. Run by `make check-debians`.
+# What a user does first, in clean Debians: builds a release's archive, profiles a job with it and reads it, from the build tree, from the
+# wheel, and from what pip makes of the archive. Debian 11 has Python 3.9, glibc 2.31 and Open MPI 4.1; 12 has 3.11, 2.36 and 4.1; 13 has 3.13,
+# 2.41 and 5.0. As root, by debootstrap; the Debians stay in $BUILD/debians. pip gets its build backend out here. Run by `make check-debians`.
 #
 #     tests/check-debians.sh [SUITE...]
 set -euo pipefail
@@ -22,9 +22,11 @@ packages='gcc libc6-dev make openmpi-bin python3-mpi4py python3-numpy python3-ve
 steps='
     cd /root/commprof-*[0-9]
     make >/dev/null
-    python3 -m venv /root/environment
-    /root/environment/bin/pip install --quiet --no-index --no-deps /root/commprof-*.whl
-    for programs in build/bin /root/environment/bin; do
+    python3 -m venv /root/wheel
+    /root/wheel/bin/pip install --quiet --no-index --no-deps /root/commprof-*.whl
+    python3 -m venv /root/sdist
+    /root/sdist/bin/pip install --quiet --no-index --find-links /root/backend /root/commprof-*.tar.gz
+    for programs in build/bin /root/wheel/bin /root/sdist/bin; do
         rm -rf run
         mpirun --oversubscribe --mca btl ^tcp -n 2 $programs/commprof-run --output run python3 examples/hybrid_parallel/train.py
         for command in summary steps late advise "html --output page.html"; do
@@ -34,6 +36,7 @@ steps='
         $programs/hvprof-report summary run
     done'
 
+declare -A pythons=([bullseye]=3.9 [bookworm]=3.11 [trixie]=3.13)
 mkdir -p "$debians"
 make -s dist wheel AARCH64_CC=none
 passed=0 failed=0
@@ -42,7 +45,9 @@ for suite; do
     cp /etc/resolv.conf "$debians/$suite/etc/"
     rm -rf "$debians/$suite"/root/*
     tar -xf "${BUILD:-build}"/dist/commprof-*.tar.gz -C "$debians/$suite/root"
-    cp "${BUILD:-build}"/dist/*"$(uname -m)".whl "$debians/$suite/root"
+    cp "${BUILD:-build}"/dist/commprof-*.tar.gz "${BUILD:-build}"/dist/*"$(uname -m)".whl "$debians/$suite/root"
+    /usr/bin/python3 -m pip download --quiet --only-binary=:all: --python-version "${pythons[$suite]}" --dest "$debians/$suite/root/backend" \
+        hatchling tomli # before 3.11 hatchling reads pyproject.toml by tomli
     if inside "$suite" "apt-get update -qq; apt-get install -qq --no-install-recommends $packages >/dev/null; $steps"; then
         passed=$((passed + 1))
     else
