@@ -209,8 +209,8 @@ install: install-programs man $(COMPLETIONS) ## install under PREFIX (DESTDIR is
 	install -m 644 $(filter %.1,$(MANUAL_PAGES)) $(TO)/share/man/man1/
 	install -m 644 $(filter %.3,$(MANUAL_PAGES)) $(TO)/share/man/man3/
 	install -m 644 $(filter %.7,$(MANUAL_PAGES)) $(TO)/share/man/man7/
-	install -d $(addprefix $(TO)/,lib/pkgconfig share/modulefiles/commprof share/bash-completion/completions share/zsh/site-functions)
-	$(FILL_IN) packaging/commprof.pc.in >$(TO)/lib/pkgconfig/commprof.pc
+	install -d $(addprefix $(TO)/,share/pkgconfig share/modulefiles/commprof share/bash-completion/completions share/zsh/site-functions)
+	$(FILL_IN) packaging/commprof.pc.in >$(TO)/share/pkgconfig/commprof.pc # Fedora's pkg-config searches lib64/ and share/, not lib/
 	$(FILL_IN) packaging/modulefile.tcl.in >$(TO)/share/modulefiles/commprof/$(VERSION)
 	$(FILL_IN) packaging/modulefile.lua.in >$(TO)/share/modulefiles/commprof/$(VERSION).lua
 	for program in $(PROGRAMS); do install -m 644 $(BUILD)/completion/bash $(TO)/share/bash-completion/completions/$$program || exit 1; done
@@ -232,7 +232,7 @@ ifdef DEBUG_INFO
 endif
 
 uninstall: ## remove what `make install` has installed under PREFIX
-	rm -f $(addprefix $(TO)/bin/,$(PROGRAMS)) $(TO)/include/commprof.h $(TO)/lib/pkgconfig/commprof.pc
+	rm -f $(addprefix $(TO)/bin/,$(PROGRAMS)) $(TO)/include/commprof.h $(TO)/share/pkgconfig/commprof.pc
 	rm -f $(addprefix $(TO)/share/bash-completion/completions/,$(PROGRAMS)) $(TO)/share/zsh/site-functions/_commprof
 	rm -f $(addprefix $(TO)/share/modulefiles/commprof/,$(VERSION) $(VERSION).lua)
 	-rmdir $(TO)/share/modulefiles/commprof 2>/dev/null

@@ -17,7 +17,7 @@ PLACES = (  # under usr/
     "bin/commprof-experiment",
     "include/commprof.h",
     "lib/libcommprof-dlsym.so",
-    "lib/pkgconfig/commprof.pc",
+    "share/pkgconfig/commprof.pc",
     "share/bash-completion/completions/hvprof-report",
     "share/doc/commprof/docs/page.png",
     "share/modulefiles/commprof/{version}.lua",

@@ -79,7 +79,7 @@ def test_a_module_brings_the_programs_to_the_path(prefix, version, kind, tmp_pat
 def test_pkg_config_knows_the_header(prefix, version):
     if not shutil.which("pkg-config"):
         pytest.skip("no pkg-config")
-    known = {"PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
+    known = {"PKG_CONFIG_PATH": str(prefix / "share/pkgconfig")}
     assert say("pkg-config", "--modversion", "commprof", **known).strip() == version
     assert say("pkg-config", "--cflags", "--libs", "commprof", **known).split() == [f"-I{prefix}/include"]
     assert Path(say("pkg-config", "--variable=library", "commprof", **known).strip()).is_file()
@@ -88,7 +88,7 @@ def test_pkg_config_knows_the_header(prefix, version):
 def test_the_paths_are_those_of_the_prefix_not_of_the_staging_folder(tmp_path):
     say("make", "-s", "install", f"DESTDIR={tmp_path}", "PREFIX=/opt/commprof")
     for name in (
-        "lib/pkgconfig/commprof.pc",
+        "share/pkgconfig/commprof.pc",
         f"share/modulefiles/commprof/{next((tmp_path / 'opt/commprof/share/modulefiles/commprof').glob('*.lua')).name}",
     ):
         text = (tmp_path / "opt/commprof" / name).read_text()
