@@ -51,6 +51,7 @@ check-packages lmod                   program  module
 check-packages pkg-config             program  pkg-config
 check-packages dpkg-dev               program  dpkg-buildpackage
 check-packages debhelper              program  dh
+check-packages dh-python              program  dh_python3
 check-packages rpm                    program  rpmbuild
 check-packages gcc-aarch64-linux-gnu  program  aarch64-linux-gnu-gcc
 check-packages libc6-dev-arm64-cross  header   ../aarch64-linux-gnu/include/stdio.h

@@ -66,8 +66,8 @@ def test_an_archive_holds_the_tree_and_is_an_sdist(clone, archive):
 
 
 def test_debians_tools_make_a_package(archive, tmp_path):
-    if not shutil.which("dpkg-buildpackage") or not shutil.which("dh"):
-        pytest.skip("no dpkg-buildpackage, or no debhelper")
+    if not all(map(shutil.which, ("dpkg-buildpackage", "dh", "dh_python3"))):
+        pytest.skip("no dpkg-buildpackage, debhelper or dh-python")
     say("tar", "-xf", archive, "-C", tmp_path)
     source = tmp_path / f"commprof-{VERSION}"
     shutil.copytree(source / "packaging/debian", source / "debian")
@@ -78,6 +78,8 @@ def test_debians_tools_make_a_package(archive, tmp_path):
     say("dpkg-deb", "-x", package, tmp_path / "root")
     check_tree(tmp_path / "root", tmp_path)
     assert list(tmp_path.glob("commprof-dbgsym_*.deb"))
+    say("dpkg-deb", "--control", package, tmp_path / "control")
+    assert "py3compile -p commprof" in (tmp_path / "control/postinst").read_text()
 
 
 def test_rpmbuild_makes_a_package(archive, tmp_path):
@@ -89,4 +91,5 @@ def test_rpmbuild_makes_a_package(archive, tmp_path):
     (tmp_path / "root").mkdir()
     say("rpm2archive", package)
     say("tar", "-xf", f"{package}.tgz", "-C", tmp_path / "root")
+    assert list(tmp_path.rglob("root/usr/share/commprof/commprof_report/__pycache__/main.*.pyc"))
     check_tree(tmp_path / "root", tmp_path)
