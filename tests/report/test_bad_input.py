@@ -117,12 +117,12 @@ def test_a_schema_from_before_the_first_release_is_said_to_be_older(report, run_
 
 def test_a_newer_ledger_is_refused_by_name(report, tmp_path):
     data = bytearray(planted.ledger_bytes(planted.training_rank(0)))
-    data[16] = 10
+    data[16] = 11
     (tmp_path / "rank-0.ledger").write_bytes(data)
     answer = report(tmp_path)
     assert answer.status == 1
     assert lines(answer) == [
-        f"hvprof-report: {tmp_path}/rank-0.ledger: has ledger version 10, newer than this reporter reads (9):"
+        f"hvprof-report: {tmp_path}/rank-0.ledger: has ledger version 11, newer than this reporter reads (10):"
         " read it with the hvprof-report of the commprof that wrote it, or a newer one"
     ]
 
