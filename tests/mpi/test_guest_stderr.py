@@ -61,7 +61,7 @@ def test_the_closing_line_neither_ends_nor_stops_a_job_with_a_stderr(mpi, tmp_pa
 def test_a_line_in_the_middle_neither_ends_nor_stops_a_job_with_a_stderr(mpi, tmp_path, stderr):
     run = run_with(stderr, mpi, "exhausted", tmp_path)  # "cannot grow": there are no descriptors left
     assert run.outcome.exit_status == 0, run.outcome
-    assert run.counts("MPI_Bcast") == [200, 200]
+    assert run.counts("MPI_Bcast") == [2000, 2000]
 
 
 def test_a_program_that_opens_its_data_as_descriptor_2_finds_nothing_of_ours_there(profile):
