@@ -30,6 +30,7 @@ LIBRARY = ROOT / "build" / "lib" / "libcommprof.so"
 LIBRARIES = ("openmpi", "mpich")
 MEAN, LEAST = 2, 3  # the columns of bench/overhead.c with what is added
 SAMPLED = ("Allreduce", "Bcast", "Send", "Recv", "Isend")
+COPYING = ("filesystems", "clock", "settings", "settings_file", "rank_list")  # what a ledger needs of src/base
 COUNTED = ("Allreduce", "Bcast", "Barrier", "Send", "Recv", "Irecv, Isend, Waitall", "Iprobe, nothing there")
 
 
@@ -71,13 +72,17 @@ def instructions_by_call() -> None:
         print(f"{name:26} {call.instructions:8.1f}")
 
 
-def copies(memory: str, disk: Path) -> str:
-    """The table of bench/copy.c: one copy of a ledger, to memory and to the disk that holds the temporary files."""
+def compile_copy() -> Path:
     program = BUILD / "copy"
-    parts = ("ledger/ledger.c", "ledger/copy.c", "base/filesystems.c", "base/clock.c", "base/settings.c")
-    sources = [ROOT / "src" / part for part in parts]
+    sources = [ROOT / "src/ledger/ledger.c", ROOT / "src/ledger/copy.c", *(ROOT / f"src/base/{part}.c" for part in COPYING)]
     compiler = ["cc", "-w", "-O2", "-D_GNU_SOURCE", f"-I{ROOT}/src"]
     subprocess.run([*compiler, ROOT / "bench/copy.c", *sources, "-lpthread", "-o", program], check=True)
+    return program
+
+
+def copies(memory: str, disk: Path) -> str:
+    """The table of bench/copy.c: one copy of a ledger, to memory and to the disk that holds the temporary files."""
+    program = compile_copy()
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         return output_of([str(program), folder, str(disk)], None)
 
