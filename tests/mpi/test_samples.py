@@ -64,7 +64,7 @@ def test_many_calls_within_a_second_are_all_kept(profile):
 def test_a_full_log_has_all_calls_of_the_windows_that_it_covers(profile):
     run = profile("filling_logs", 2, env={"COMMPROF_SAMPLES": "1M"})
     kept = [len(rows) for rows in for_all_ranks(run, KEPT_OF_WORLD)]
-    assert all(0 < count < 17_408 for count in kept)  # 272 pages of 64 samples: a window of 1 ms may have 5,000
+    assert max(kept) < 17_408, kept  # 272 pages of 64 samples; none at all if a busy machine let the rank run in other windows alone
     assert for_all_ranks(run, OUTSIDE) == for_all_ranks(run, INCOMPLETE) == [[], []]
 
 
