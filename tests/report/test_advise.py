@@ -389,7 +389,7 @@ def test_barriers_cost_what_they_last(advise):
 def test_what_the_profile_lacks_is_said_without_a_saving(report, advise, tmp_path):
     rows = advise(run_of(*HEALTHY, untracked_requests=3))
     assert (found(rows), rows["gaps"]["saving_ns"]) == ({"gaps"}, None)
-    assert rows["gaps"]["evidence"] == "6 requests not followed to completion"
+    assert rows["gaps"]["evidence"] == "6 requests not followed to completion: there was no memory"
 
 
 @pytest.mark.parametrize(("duration_ns", "is_said"), [(10 * SECOND // 200, 1), (10 * SECOND // 200 - 1, 0)])

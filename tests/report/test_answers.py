@@ -281,7 +281,7 @@ def test_what_was_dropped_is_said(report, tmp_path):
     rank = planted.training_rank(0)
     rank.world_size, rank.dropped_calls, rank.untracked_requests, rank.folded_communicators = 1, 1_234, 1, 2
     out = report("summary", planted.write_databases(tmp_path, [rank])).out
-    assert "\nNot recorded    1,234 calls dropped; 1 request not followed to completion\n" in out
+    assert "\nSeen            not all: 1,234 calls dropped: the ledger was full (commprof-run\n" in out
 
 
 def test_what_is_counted_but_not_told_apart_is_no_loss(report, tmp_path):
@@ -289,15 +289,15 @@ def test_what_is_counted_but_not_told_apart_is_no_loss(report, tmp_path):
     rank.world_size, rank.folded_communicators, rank.folded_cells = 1, 2, 1
     folder = planted.write_databases(tmp_path, [rank])
     assert (
-        "\nNot recorded    nothing was dropped"
+        "\nSeen            all calls"
         "\nLess detail     2 communicators counted as one, 1 cell with several sizes; all their calls are counted\n"
     ) in report("summary", folder).out
     (row,) = [row for row in report("advise", folder, "--json").rows if row["rule"] == "gaps"]
     assert (row["found"], row["title"]) == (1, "this profile could tell more apart")
 
 
-def test_nothing_dropped_is_said_too(report, run_folder):
-    assert "Not recorded    nothing was dropped" in report("summary", run_folder).out
+def test_that_all_was_seen_is_said_too(report, run_folder):
+    assert "\nSeen            all calls\n" in report("summary", run_folder).out
 
 
 @pytest.mark.parametrize(

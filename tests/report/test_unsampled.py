@@ -51,9 +51,9 @@ def test_where_all_communicators_have_samples_nothing_is_said(said, command):
 
 
 @pytest.mark.parametrize("form", (planted.write_databases, planted.write_ledgers))
-def test_the_summary_says_it_beside_what_was_dropped(report, tmp_path, form):
+def test_the_summary_says_it_beside_what_was_seen(report, tmp_path, form):
     lines = report("summary", form(tmp_path / "run", training_run(HALVES))).out.splitlines()
-    place = lines.index("Not recorded    nothing was dropped")
+    place = lines.index("Seen            all calls")
     assert lines[place + 1] == f"No samples      {SAID}"
 
 

@@ -19,6 +19,7 @@ from ..late.sentences import few_of_named, is_unknown, part_text, unfinished_tex
 from ..late.verdict import BACKGROUND, COVERED
 from ..roles.roles import Kin, family_name, kin
 from ..run.run import Run
+from ..run.seen import merged, missing, reason_text
 from ..steps.steps_summary import StepsRow, slowest_text
 from ..summary.run_summary import RunSummary
 from . import curves
@@ -712,23 +713,15 @@ def _copies_text(copied: Sequence[CopiedRow]) -> str:
 
 def gaps(inputs: Inputs) -> Iterator[Finding]:
     """What the profile lacks."""
-    summary = inputs.answers.summary
     if inputs.late.unfinished:
         evidence = "all figures are of finished calls: what ranks wait in these is no part of them"
         yield Finding(unfinished_text(inputs.late), evidence, "`stuck` says who waits for whom", SURE)
-    lost = [
-        (summary.dropped_calls, "call", "not recorded"),
-        (summary.untracked_requests, "request", "not followed to completion"),
-    ]
-    together = [
-        (summary.folded_cells, "cell", "with several sizes, all calls counted"),
-        (summary.folded_communicators, "communicator", "counted as one, all calls counted"),
-    ]
-    said = [f"{units.counted(number, noun)} {what}" for number, noun, what in lost + together if number]
-    if said:
-        is_lost = any(number for number, _, _ in lost)
-        title = "this profile is not complete" if is_lost else "this profile could tell more apart"
-        yield Finding(title, "; ".join(said), "give the ledger more memory: COMMPROF_MEMORY (see commprof-run --help)", SURE)
+    lacking, together = missing(inputs.answers.seen), merged(inputs.answers.seen)
+    if lacking or together:
+        title = "this profile is not complete" if lacking else "this profile could tell more apart"
+        ways_out = dict.fromkeys(row.way_out for row in [*lacking, *together] if row.way_out)
+        evidence = "; ".join(map(reason_text, [*lacking, *together]))
+        yield Finding(title, evidence, "; ".join(ways_out) or "`seen` lists what is missing", SURE)
 
 
 RULES = (

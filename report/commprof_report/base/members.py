@@ -29,6 +29,15 @@ class Members:
             yield from range(span.start, min(span.stop, world_size), span.step)
 
 
+def members_shown(text: str) -> str:
+    """For people: 0,-1,-1 as "0 and 2 outside"."""
+    parts = text.split(",")
+    inside = [part for part in parts if part != OUTSIDE]
+    if len(inside) == len(parts):
+        return text
+    return f"{','.join(inside)} and {len(parts) - len(inside)} outside" if inside else f"{len(parts)} outside"
+
+
 class Gathered:
     """The SQL aggregate members_gathered(comm_rank, world_rank, size): the world ranks of a communicator in which each rank knows only its
     own number, in order; ends with "..." if not all of them were read."""

@@ -143,8 +143,9 @@ def capital(text: str) -> str:
 
 
 def counted(number: float, noun: str) -> str:
-    """1 call, 2 calls."""
-    return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {noun}s"
+    """1 call, 2 calls; 2 processes."""
+    plural = noun + ("es" if noun.endswith(("s", "ch")) else "s")
+    return f"{count(number)} {noun if number == 1 else plural}"
 
 
 def change(part: float | None) -> str:

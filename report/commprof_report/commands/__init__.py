@@ -18,6 +18,7 @@ from . import (
     pipeline,
     ranks,
     regions,
+    seen,
     sizes,
     steps,
     stuck,
@@ -28,6 +29,7 @@ from . import (
 
 COMMANDS = {
     "summary": summary,
+    "seen": seen,
     "steps": steps,
     "late": late,
     "advise": advise,

@@ -12,6 +12,7 @@ import argparse
 from collections.abc import Sequence
 
 from ..base import units
+from ..base.members import members_shown
 from ..display import tables
 from ..display.tables import Column, volume_column
 from ..roles import roles
@@ -23,7 +24,7 @@ SEE_ALSO = ("ranks", "sizes")
 COLUMNS = (
     Column("communicator", lambda row: units.shortened(row.communicator, 32), False),
     Column("size", lambda row: units.count(row.size)),
-    Column("world ranks", lambda row: units.shortened(row.members, 24), False),
+    Column("world ranks", lambda row: units.shortened(members_shown(row.members), 24), False),
     Column("role", lambda row: row.role or "", False),
     Column("made by", lambda row: row.constructor.replace("MPI_", ""), False),
     Column("from", lambda row: units.shortened(row.parent or "", 20), False),

@@ -29,6 +29,7 @@ from ..plots import gpu_kernels as kernels_plot
 from ..run import selection
 from ..run.alignment import align
 from ..run.run import Run
+from ..run.seen import SeenRow, reason_text, seen_rows
 from ..run.selection import Selection
 from ..steps.gpu_steps import FEWEST_STEPS, OTHER_STREAM, GpuStepRow, StepTimes, TracingCost, step_times, tracing_cost
 from ..steps.steps_summary import StepsSummary, steps_summary
@@ -55,14 +56,6 @@ UNSEEN = {
     "dormant": "there is a GPU, the program has not used it",
     "refused": "the GPU was not traced",
 }
-LOSSES = (
-    ("dropped_records", "{} dropped by the tracing interface or never handed over", "GPU record"),
-    ("implausible_records", "{} with impossible times", "GPU record"),
-    ("late_records", "{} too late for the sums of time (counted in the tables)", "GPU record"),
-    ("unattributed_records", "{} counted together with others: a table was full", "GPU record"),
-    ("lost_intervals", "{} missing in times in MPI", "MPI call"),
-    ("unmatched_operations", "{} without a time on the device", "NCCL operation"),
-)
 PAUSES = (
     ("duty_ns", "after windows that were over"),
     ("yielded_ns", "left to another tool"),
@@ -152,6 +145,7 @@ class Answers(NamedTuple):
     gpu: Gpu
     steps: list[GpuStepRow]
     cost: TracingCost
+    seen: list[SeenRow]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -185,7 +179,7 @@ def run(arguments: argparse.Namespace) -> None:
 def picture_save(run: Selection, arguments: argparse.Namespace) -> None:
     """Of the devices, or with --by kernel of the kernels."""
     found = gpu_activity.gpu(run.connection)
-    unseen = [] if found.is_seen else [text for _, text in unseen_facts(found)]
+    unseen = [] if found.is_seen else [text for _, text in unseen_facts(found, losses(seen_rows(run.connection)))]
     why_none = "; ".join(unseen) or f"no {arguments.by or 'GPU'} was traced"
     if arguments.by == "kernel":
         kernels = gpu_activity.kernels(run.connection)
@@ -202,11 +196,11 @@ def traced(devices: Sequence[GpuDeviceRow]) -> list[GpuDeviceRow]:
 
 def answer(run: Selection, in_steps: StepsSummary | None = None) -> Answers:
     """`in_steps`: where the caller has looked for steps; of a run that was read with samples."""
-    found = gpu_activity.gpu(run.connection)
+    found, seen = gpu_activity.gpu(run.connection), seen_rows(run.connection)
     if not found.is_seen:
-        return Answers(found, [], tracing_cost([], None))
+        return Answers(found, [], tracing_cost([], None), seen)
     in_steps = in_steps or steps_summary(run, align(run.connection).aligned_ns)
-    return Answers(found, in_steps.gpu, tracing_cost(found.windows, in_steps.steps))
+    return Answers(found, in_steps.gpu, tracing_cost(found.windows, in_steps.steps), seen)
 
 
 def run_row(answers: Answers) -> SimpleNamespace:
@@ -268,7 +262,7 @@ def facts(answers: Answers) -> Iterator[tuple[str, str]]:
     """(head, text) a line."""
     if answers.gpu.is_seen:
         yield from traced_facts(answers)
-    yield from unseen_facts(answers.gpu)
+    yield from unseen_facts(answers.gpu, losses(answers.seen))
 
 
 def traced_facts(answers: Answers) -> Iterator[tuple[str, str]]:
@@ -280,7 +274,7 @@ def traced_facts(answers: Answers) -> Iterator[tuple[str, str]]:
     yield "Cost of tracing", cost_text(answers.cost)
     yield from memory_facts(answers.gpu)
     yield from coverage_facts(answers.gpu)
-    yield "Not recorded", "; ".join(losses(answers.gpu)) or f"nothing is missing of {units.counted(summary.records, 'record')}"
+    yield "Not recorded", losses(answers.seen) or f"nothing is missing of {units.counted(summary.records, 'record')}"
     error = "an unknown time" if summary.clock_error_ns is None else f"{units.duration(summary.clock_error_ns)} at most"
     yield "GPU's clock", f"off by {error}"
 
@@ -367,23 +361,19 @@ def coverage_facts(found: Gpu) -> Iterator[tuple[str, str]]:
         yield "", f"{units.counted(summary.empty_windows, 'window')} without any record: the GPU was idle, or CUPTI gave none"
 
 
-def losses(found: Gpu) -> Iterator[str]:
-    """What is missing, also for the summary; nothing where all is there."""
-    for key, text, noun in LOSSES:
-        if getattr(found.summary, key):
-            yield text.format(units.counted(getattr(found.summary, key), noun))
-    for (_, reason), ranks in gpu_activity.cut_off(found.ranks).items():
-        yield f"GPU records at the end of {units.rank_names(ranks)}: {reason}"
+def losses(seen: Sequence[SeenRow]) -> str:
+    """What is missing of the activities of GPUs; "": nothing."""
+    return "; ".join(reason_text(row) for row in seen if row.reason.startswith("gpu-"))
 
 
-def unseen_facts(found: Gpu) -> Iterator[tuple[str, str]]:
+def unseen_facts(found: Gpu, lost: str) -> Iterator[tuple[str, str]]:
     """Ranks without a GPU, and why."""
     groups = gpu_activity.unseen(found.ranks)
     for (state, reason), ranks in groups.items():
         who = "" if len(ranks) == len(found.ranks) else f"{units.rank_names(ranks)}: "
         yield "No GPU", f"{who}{UNSEEN[state]}{f': {reason}' if reason else ''}"
     if not groups and not found.is_seen:
-        yield "No GPU", "; ".join(losses(found)) or "nothing that a GPU did was seen"
+        yield "No GPU", lost or "nothing that a GPU did was seen"
 
 
 def algorithm_text(row: NcclAlgorithmRow) -> str:

@@ -1,8 +1,8 @@
 """The run on one screen: where communication time went.
 
 Shows the program, its ranks and its MPI library; the share of the wall time that ranks spent inside MPI; the calls with the most time, and
-the message size that dominates each; the verdict on waiting; point-to-point volume; what the profiler cost; what
-could not be recorded; NCCL's calls on the host and its operations on the device; whether MPI was given GPU memory, or GPUs copied through
+the message size that dominates each; the verdict on waiting; point-to-point volume; what the profiler cost; whether
+it has seen all calls, and if not, why and what would show them (hvprof-report seen); NCCL's calls on the host and its operations on the device; whether MPI was given GPU memory, or GPUs copied through
 the host. Ranks without MPI_Finalize are listed with what they were in: running, killed, left by exit or MPI_Abort, since when, and in which
 call. Ranks that share cores, by their affinity masks or a cgroup's quota, are named: they wait for the scheduler. Only the rank's own node
 knows whether it still runs; on another node it is "alive or killed".
@@ -27,13 +27,13 @@ from ..late.late_ranks import Late, late
 from ..late.sentences import part_text, verdict
 from ..run.alignment import align
 from ..run.run import Run
+from ..run.seen import merged, reason_text
 from ..run.unsampled import unsampled_facts
 from ..stuck import doing
 from ..steps.steps_summary import headline, steps_summary
 from ..summary.run_summary import RunSummary, SummaryRow, communicating, run_summary, of_nccl
 from . import common
 from .gpu import coverage_text
-from .gpu import losses as gpu_losses
 from .late import final_facts, marks_facts
 
 EXAMPLES = (
@@ -100,7 +100,7 @@ def counted_lines(run: Run, answers: RunSummary) -> Iterator[str]:
 def closing_lines(run: Run, answers: RunSummary, step: str) -> Iterator[str]:
     """The rest of the screen. `step`: the headline of hvprof-report steps."""
     for head, text in closing_facts(run, answers, step):
-        if head in ("Waiting", "Marks", "In a step"):
+        if head in ("Waiting", "Marks", "In a step", "Seen"):
             first, *rest = textwrap.wrap(units.visible(text), WIDTH - HEAD_WIDTH, break_on_hyphens=False)
             yield f"{head:<{HEAD_WIDTH}}{first}"
             yield from (" " * HEAD_WIDTH + line for line in rest)
@@ -286,10 +286,10 @@ def closing_facts(run: Run, answers: RunSummary, step: str) -> Iterator[tuple[st
     gpus = gpu_activity.gpu(run.connection)
     yield from gpu_facts(gpus)
     yield "Profiler's cost", cost_text(summary, len(answers.ranks))
-    yield "Not recorded", "; ".join([*losses(summary), *gpu_losses(gpus)]) or "nothing was dropped"
+    yield "Seen", summary.seen
     yield from unsampled_facts(run)
-    if told_together(summary):
-        yield "Less detail", f"{told_together(summary)}; all their calls are counted"
+    if together := merged(answers.seen):
+        yield "Less detail", f"{', '.join(map(reason_text, together))}; all their calls are counted"
     yield from rank_facts(run, answers)
     for aside in run.asides:
         yield "Beside it", aside
@@ -357,31 +357,11 @@ def gpu_facts(found: gpu_activity.Gpu) -> Iterator[tuple[str, str]]:
         idle = f"{units.share(own.idle_share)} idle{doubted}"
         traced = f"traced {coverage_text(found)}"
         yield "GPU", f"{parts}, {idle} ({units.counted(own.devices, 'device')}; {traced}; see hvprof-report gpu)"
-    for (state, reason), ranks in gpu_activity.unseen(found.ranks).items():
-        if state == "refused":
-            yield "GPU", f"{units.rank_names(ranks)} not traced: {reason or 'no reason was recorded'}"
 
 
 def cost_text(summary: SummaryRow, ranks: int) -> str:
     per_rank = units.duration(summary.cost_ns / ranks)
     return f"{per_rank} per rank, {units.share(summary.cost_share)} of wall time (start, end and each call)"
-
-
-def losses(summary: SummaryRow) -> list[str]:
-    counted = [
-        (summary.dropped_calls, "{} dropped", "call"),
-        (summary.untracked_requests, "{} not followed to completion", "request"),
-    ]
-    return [text.format(units.counted(number, noun)) for number, text, noun in counted if number]
-
-
-def told_together(summary: SummaryRow) -> str:
-    """What is counted, but not told apart: no loss."""
-    counted = [
-        (summary.folded_communicators, "communicator", "counted as one"),
-        (summary.folded_cells, "cell", "with several sizes"),
-    ]
-    return ", ".join(f"{units.counted(number, noun)} {what}" for number, noun, what in counted if number)
 
 
 def rank_facts(run: Run, answers: RunSummary) -> Iterator[tuple[str, str]]:

@@ -359,11 +359,6 @@ def unseen(rows: Iterable[RankRow]) -> dict[tuple[str, str], list[int]]:
     return _by_reason(row for row in rows if row.state in UNSEEN)
 
 
-def cut_off(rows: Iterable[RankRow]) -> dict[tuple[str, str], list[int]]:
-    """Ranks whose tracing was cut off at the end of the job, by state and reason; the number of missing records is unknown."""
-    return _by_reason(row for row in rows if row.state == "stopped" and row.reason)
-
-
 def _by_reason(rows: Iterable[RankRow]) -> dict[tuple[str, str], list[int]]:
     found: dict[tuple[str, str], list[int]] = {}
     for row in rows:

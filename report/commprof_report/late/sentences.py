@@ -105,6 +105,9 @@ def on_text(answers: Late, identity: str) -> str:
 
 def nothing_text(answers: Late) -> str:
     row = answers.run
+    if row.ranks == 1 and answers.absent:
+        others = "process that it may have waited for is" if answers.absent == 1 else "processes that it may have waited for are"
+        return f"unknown: one rank is in this profile, and the {units.count(answers.absent)} {others} not"
     if row.ranks == 1:
         return "one rank: there is nobody to wait for"
     if not row.total_ns and row.unjudged:

@@ -18,6 +18,7 @@ from ..base import query
 from ..base.errors import ReportError, version_check
 from ..base.library_files import library_text
 from .archive import unpacked
+from .seen import view_text
 from .thinning import SAMPLED, Thinning
 
 SQL = query.beside(__file__)
@@ -164,7 +165,7 @@ def _entries_of_version(version: int) -> list[Entry]:
 def _added_by_merge() -> list[Entry]:
     """Never read. No indexes: SQLite would use them, and what they say may differ from their tables."""
     connection = sqlite3.connect(":memory:")
-    connection.executescript(SQL.text("views"))
+    connection.executescript(SQL.text("views") + view_text())
     return _entries(_made(connection))
 
 

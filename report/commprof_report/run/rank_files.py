@@ -122,6 +122,18 @@ def asides_count(folder: Path) -> dict[str, int]:
     return {prefix: sum(name.startswith(prefix) and _is_filled(folder / name) for name in names) for prefix in ASIDES}
 
 
+def spawned_ranks(folder: Path) -> int:
+    """How many ranks of spawned jobs have files beside those of a run."""
+    spawned = (path for path in folder.glob("spawned-*") if path.is_dir())
+    return sum(len(_rank_numbers(path)) for path in spawned)
+
+
+def _rank_numbers(folder: Path) -> set[str]:
+    with suppress(OSError):
+        return {Path(path.name).stem for path in rank_paths(folder, sorted(_names(folder)), [])}
+    return set()
+
+
 def _is_filled(folder: Path) -> bool:
     """Whether it is a readable folder that is not empty."""
     try:

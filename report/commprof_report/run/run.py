@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ..base import query, units
 from ..base.errors import ReportError
 from ..base.forked import forked
-from ..base.members import Gathered
+from ..base.members import Gathered, members_shown
 from ..base.progress import Progress
 from .archive import ARCHIVE, database_of, file_of
 from .cache import Cache, facts_forget
@@ -25,7 +25,7 @@ from .large_sums import sums_secure
 from .ledger import ledger_read
 from .ledger_rows import ledger_rows
 from .profiled import Profiled, as_ranges, profiled_ranks
-from .rank_files import ASIDES, RankFile, asides_count, file_scan, folder_scan, newcomers, run_describe, runs_split
+from .rank_files import ASIDES, RankFile, asides_count, file_scan, folder_scan, newcomers, run_describe, runs_split, spawned_ranks
 from .run_folders import newest_run, one_run, runs_inside
 from .thinning import COUNTED_FILES, MOST_SAMPLES, Counts, Thinning
 
@@ -86,6 +86,7 @@ def run_open(
     identities_agree(run.connection)
     sums_secure(run.connection)
     _ranks_check(run)
+    _spawned_record(run, paths)
     return run
 
 
@@ -283,6 +284,8 @@ def _ledger_take(run: Run, path: Path, with_histograms: bool) -> None:
         run.thinning.ledger_rows_thin(rows)
     for damage in dict.fromkeys(ledger.damage):
         run.note(path, damage)
+    if ledger.damage:
+        rows["fact"] = [*rows["fact"], (rows["rank"][0][0], "unseen.damaged", "")]
     first = SQL.run(run.connection, "first_numbers").fetchone()
     run.connection.execute("BEGIN")
     try:
@@ -322,9 +325,18 @@ def _ranks_check(run: Run) -> None:
         run.note(run.path, f"{missing} of {run.world_size} {'are' if missing.startswith('ranks') else 'is'} missing")
     _copies_note(run)
     run.connection.create_aggregate("members_gathered", 3, Gathered)
+    run.connection.create_function("members_shown", 1, members_shown, deterministic=True)
     SQL.run(run.connection, "run")
     SQL.run(run.connection, "synchronizing")
     _early_note(run)
+
+
+def _spawned_record(run: Run, paths: Sequence[Path]) -> None:
+    """A merged database has no folder: the fact tells how many ranks of spawned jobs have profiles."""
+    spawned = sum(spawned_ranks(path) for path in paths if path.is_dir())
+    if spawned:
+        rank = "SELECT min(world_rank), 'spawned.profiled', ? FROM rank"
+        run.connection.execute(f"INSERT OR REPLACE INTO fact {rank}", (str(spawned),))
 
 
 def _profiled(run: Run, present: Sequence[int]) -> Profiled | None:

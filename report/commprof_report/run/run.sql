@@ -48,7 +48,8 @@ described AS (
     WHERE communicator > 1
 ),
 listed AS (
-    SELECT described.*, coalesce(gathered.members, described.members) AS all_members
+    SELECT described.*, coalesce(gathered.members, described.members) AS all_members,
+           members_shown(coalesce(gathered.members, described.members)) AS shown
     FROM described
     LEFT JOIN gathered USING (identity)
     WHERE choice = 1
@@ -56,7 +57,7 @@ listed AS (
 one AS (
     SELECT identity, parent_identity, name, constructor, ordinal, size, remote_size, is_inter, library,
            CASE WHEN is_many AND size = 1 THEN 'each rank alone' ELSE all_members END AS members,
-           CASE WHEN length(all_members) <= 32 THEN '{' || all_members || '}' ELSE '{' || size || ' ranks}' END AS braces
+           CASE WHEN length(shown) <= 32 THEN '{' || shown || '}' ELSE '{' || size || ' ranks}' END AS braces
     FROM listed
 ),
 plain AS (

@@ -15,6 +15,7 @@ from ..late.late_ranks import Late
 from ..run.crowding import crowding, sentence
 from ..run.facts import FactRow, fact_rows
 from ..run.run import Run
+from ..run.seen import SeenRow, missing, seen_rows, seen_text
 
 STATES = {
     "running": "running",
@@ -95,6 +96,8 @@ class SummaryRow(NamedTuple):
     untracked_requests: int
     folded_cells: int
     folded_communicators: int
+    is_all_seen: int
+    seen: str
     nccl_version: str
     nccl_count: int
     nccl_captured: int
@@ -129,6 +132,7 @@ class RunSummary(NamedTuple):
     peers: list[PeerRow]
     facts: list[FactRow]
     memory_kinds: list[MemoryKindRow]
+    seen: list[SeenRow]
     late: Late | None
 
     def with_waiting(self, late: Late) -> RunSummary:
@@ -142,6 +146,7 @@ def run_summary(run: Run, late: Late | None = None) -> RunSummary:
     peers = peer_rows(run.connection)
     facts = fact_rows(run.connection)
     memory_kinds = memory_kind_rows(run.connection)
+    seen = seen_rows(run.connection)
     fields = {
         **_provenance(run, ranks, facts),
         **_shares(ranks),
@@ -149,11 +154,13 @@ def run_summary(run: Run, late: Late | None = None) -> RunSummary:
         **_waiting(late),
         **_peers(peers),
         **_own_account(ranks),
+        "is_all_seen": int(not missing(seen)),
+        "seen": seen_text(seen, not any(rank.state.startswith("running") for rank in ranks)),
         **_nccl(calls, ranks, facts),
         **_cores(run, ranks),
         **_memory_kinds(run, memory_kinds),
     }
-    return RunSummary(SummaryRow(**fields), calls, ranks, peers, facts, memory_kinds, late)
+    return RunSummary(SummaryRow(**fields), calls, ranks, peers, facts, memory_kinds, seen, late)
 
 
 def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence[FactRow]) -> dict:

@@ -1,0 +1,86 @@
+"""What the profile does not show of the run: each reason with its size and the way out. seen.sql has the table of reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import query, units
+
+SQL = query.beside(__file__)
+
+ALL = "all calls"
+
+
+class SeenRow(NamedTuple):
+    """A reason why something was not seen, of all ranks that have it alike."""
+
+    reason: str
+    effect: str
+    ranks: str
+    amount: int | None
+    unit: str
+    share: float | None
+    what: str
+    detail: str
+    way_out: str
+
+
+def view_text() -> str:
+    """The view of merged databases."""
+    return f"CREATE VIEW seen AS\n{SQL.text('seen')}"
+
+
+def seen_rows(connection: Connection) -> list[SeenRow]:
+    """The reasons that concern the selected ranks, what is missing first."""
+    selected = {rank for (rank,) in connection.execute("SELECT world_rank FROM selected_rank")}
+    found: dict[tuple, list[tuple]] = {}
+    for rank, *rest, amount, unit, whole, what, detail, way_out in SQL.run(connection, "seen"):
+        if rank is None or rank in selected:
+            found.setdefault((*rest, unit, what, detail, way_out), []).append((rank, amount, whole))
+    return [_row(key, of_ranks, len(selected)) for key, of_ranks in found.items()]
+
+
+def _row(key: tuple, of_ranks: Sequence[tuple], selected: int) -> SeenRow:
+    reason, effect, unit, what, detail, way_out = key
+    ranks, amounts, wholes = zip(*of_ranks)
+    amount = None if None in amounts else sum(amounts)
+    share = None if None in wholes or not sum(wholes) else amount / sum(wholes)
+    named = "" if None in ranks or len(ranks) == selected else units.rank_list(ranks)
+    return SeenRow(reason, effect, named, amount, unit, share, what, detail, way_out)
+
+
+def missing(rows: Iterable[SeenRow]) -> list[SeenRow]:
+    """The reasons for which figures lack something, or have what is not the job's."""
+    return [row for row in rows if row.effect in ("missing", "foreign")]
+
+
+def merged(rows: Iterable[SeenRow]) -> list[SeenRow]:
+    return [row for row in rows if row.effect == "merged"]
+
+
+def reason_text(row: SeenRow) -> str:
+    """1,234 calls dropped: the ledger was full, on ranks 0-3"""
+    detail = f": {units.shortened(row.detail, 60)}" if row.detail else ""
+    ranks = f", on {'rank' if row.ranks.isdecimal() else 'ranks'} {units.shortened(row.ranks, 40)}" if row.ranks else ""
+    return f"{_amount_text(row)}{row.what}{detail}{ranks}"
+
+
+def _amount_text(row: SeenRow) -> str:
+    if row.amount is None:
+        return ""
+    if row.unit == "ns":
+        return f"{units.share(row.share)} of the time "
+    return f"{units.counted(row.amount, row.unit)} "
+
+
+def way_out_text(row: SeenRow) -> str:
+    return f"{reason_text(row)} ({row.way_out})" if row.way_out else reason_text(row)
+
+
+def seen_text(rows: Sequence[SeenRow], is_over: bool) -> str:
+    """All calls; or not all: each reason, and the way out. is_over: no rank may still be running."""
+    lacking, elsewhere = missing(rows), [reason_text(row) for row in rows if row.effect == "elsewhere"]
+    whole = f"not all: {'; '.join(map(way_out_text, lacking))}" if lacking else f"{ALL}{'' if is_over else ' so far'}"
+    return "; ".join([whole, *elsewhere])
