@@ -4,6 +4,7 @@ anew (programs/connecting.c)."""
 
 import pytest
 
+from . import reporter
 from .harness import LIBRARY, Peer, Run, compile_program, launch
 from .libraries import OPEN_MPI
 
@@ -59,15 +60,18 @@ def test_python_s_subprocesses_and_workers_are_no_ranks(profile, plain, mpi):
     assert run.counts("MPI_Barrier") == [4, 4]
 
 
-def run_over_tcp(tmp_path_factory, program, *arguments):
-    """Shared memory reaches only processes that were started together."""
+def run_over_tcp(tmp_path_factory, program, *arguments, everywhere=True):
+    """Shared memory reaches only processes that were started together. everywhere: the profiler's variables are in the environment of the
+    launcher, which starts spawned processes; else the first ranks alone have them."""
     if OPEN_MPI.missing:
         pytest.skip(f"Open MPI is not installed: no {OPEN_MPI.missing}; Debian's MPICH can neither spawn nor connect")
     folder = tmp_path_factory.mktemp(program)
     over_tcp = ("--mca", "btl", "self,vader,tcp", "--mca", "btl_tcp_if_include", "lo")
     mpi = OPEN_MPI._replace(mpirun=("mpirun.openmpi", "--oversubscribe", *over_tcp))
-    everywhere = {"LD_PRELOAD": str(LIBRARY), "COMMPROF_OUTPUT": str(folder / "run")}  # in what the launcher starts later, too
-    outcome = launch(mpi, 2, [str(compile_program(mpi, program)), *arguments], folder, everywhere)
+    variables = {"LD_PRELOAD": str(LIBRARY), "COMMPROF_OUTPUT": str(folder / "run")}
+    of_ranks = [] if everywhere else ["env", *(f"{name}={value}" for name, value in variables.items())]
+    command = [*of_ranks, str(compile_program(mpi, program)), *arguments]
+    outcome = launch(mpi, 2, command, folder, variables if everywhere else {})
     assert outcome.exit_status == 0, outcome
     return Run(2, folder / "run", outcome)
 
@@ -88,6 +92,14 @@ def test_spawned_processes_have_a_folder_for_each_job(spawning):
         assert job.sizes("MPI_Recv") == [{4: (3, 0)}] * 2
         assert job.sizes("MPI_Allreduce") == [{4: (1, 4)}] * 2
         assert job.communicator(1, "MPI_COMM_WORLD").world_ranks == [0, 1]
+
+
+def test_spawned_processes_without_a_profile_are_counted_and_others_are_not(spawning, tmp_path_factory):
+    assert reporter.rows("seen", spawning.folder) == []
+    run = run_over_tcp(tmp_path_factory, "spawning", everywhere=False)
+    assert run.files() == ["rank-0.db", "rank-1.db"]
+    (row,) = reporter.rows("seen", run.folder)
+    assert (row["reason"], row["amount"], row["unit"]) == ("spawned", 4, "process")
 
 
 def test_messages_to_spawned_processes_go_to_another_world(spawning):
