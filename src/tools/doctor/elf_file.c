@@ -67,87 +67,90 @@ const char *elf_machine_name(int machine)
     return "machine";
 }
 
-/* An array of `count` elements of `each` bytes at an offset; NULL if it exceeds the file or is misaligned. */
-static const void *lies_in(const struct elf_file *file, uint64_t offset, uint64_t count, uint64_t each)
+/* Copies an entry of a table; false if it exceeds the file. Nothing in a file need be aligned. */
+static bool entry_read(const struct elf_file *file, uint64_t table, uint64_t index, void *entry, size_t bytes)
 {
-    bool fits = offset <= file->bytes && each > 0 && count <= (file->bytes - offset) / each;
-    return fits && offset % 4 == 0 ? file->data + offset : NULL;
+    if (table > file->bytes || index >= (file->bytes - table) / bytes)
+        return false;
+    memcpy(entry, file->data + table + index * bytes, bytes);
+    return true;
 }
 
-static const ElfW(Ehdr) * header_of(const struct elf_file *file)
+static bool header_read(const struct elf_file *file, ElfW(Ehdr) * header)
 {
-    bool is_ours = elf_is_elf(file) && elf_bits(file) == (int)(8 * sizeof(void *)) && file->data[EI_DATA] == ELFDATA2LSB;
-    return is_ours ? lies_in(file, 0, 1, sizeof(ElfW(Ehdr))) : NULL;
+    bool is_our_size = elf_is_elf(file) && elf_bits(file) == (int)(8 * sizeof(void *));
+    return is_our_size && file->data[EI_DATA] == ELFDATA2LSB && entry_read(file, 0, 0, header, sizeof *header);
+}
+
+/* A text that ends with the stretch of the file that it is in; NULL if there is none. */
+static const char *text_at(const struct elf_file *file, uint64_t stretch, uint64_t bytes, uint64_t offset)
+{
+    bool is_inside = stretch < file->bytes && bytes > 0 && bytes <= file->bytes - stretch;
+    bool is_sound = is_inside && file->data[stretch + bytes - 1] == '\0';
+    return is_sound && offset < bytes ? (const char *)file->data + stretch + offset : NULL;
 }
 
 const char *elf_interpreter(const struct elf_file *file)
 {
-    const ElfW(Ehdr) *header = header_of(file);
-    const ElfW(Phdr) *part = header ? lies_in(file, header->e_phoff, header->e_phnum, sizeof *part) : NULL;
-    for (int i = 0; part && i < header->e_phnum; i++, part++) {
-        bool is_inside = part->p_offset < file->bytes && part->p_filesz <= file->bytes - part->p_offset && part->p_filesz > 0;
-        if (part->p_type == PT_INTERP && is_inside && file->data[part->p_offset + part->p_filesz - 1] == '\0')
-            return (const char *)file->data + part->p_offset;
+    ElfW(Ehdr) header;
+    ElfW(Phdr) part;
+    if (!header_read(file, &header))
+        return NULL;
+    unsigned count = header.e_phnum;
+    for (unsigned i = 0; i < count && entry_read(file, header.e_phoff, i, &part, sizeof part); i++) {
+        const char *path = part.p_type == PT_INTERP ? text_at(file, part.p_offset, part.p_filesz, 0) : NULL;
+        if (path)
+            return path;
     }
     return NULL;
 }
 
-static const ElfW(Shdr) * section(const struct elf_file *file, unsigned index)
+static bool section_read(const struct elf_file *file, unsigned index, ElfW(Shdr) * section)
 {
-    const ElfW(Ehdr) *header = header_of(file);
-    const ElfW(Shdr) *sections = header ? lies_in(file, header->e_shoff, header->e_shnum, sizeof *sections) : NULL;
-    return sections && index < header->e_shnum ? sections + index : NULL;
+    ElfW(Ehdr) header;
+    return header_read(file, &header) && index < header.e_shnum && entry_read(file, header.e_shoff, index, section, sizeof *section);
 }
 
-/* The text at `offset` of a string table; "" if it is outside of the table. */
-static const char *text_in(const struct elf_file *file, const ElfW(Shdr) * table, uint64_t offset)
+/* A text of the string table that is this section; "" if it is outside of the table. */
+static const char *text_of(const struct elf_file *file, unsigned index, uint64_t offset)
 {
-    bool is_sound = table && table->sh_offset < file->bytes && table->sh_size > 0 && table->sh_size <= file->bytes - table->sh_offset &&
-                    file->data[table->sh_offset + table->sh_size - 1] == '\0';
-    return is_sound && offset < table->sh_size ? (const char *)file->data + table->sh_offset + offset : "";
+    ElfW(Shdr) table;
+    const char *text = section_read(file, index, &table) ? text_at(file, table.sh_offset, table.sh_size, offset) : NULL;
+    return text ? text : "";
 }
 
 const char *elf_soname(const struct elf_file *file)
 {
-    const ElfW(Shdr) * table;
-    for (unsigned i = 0; (table = section(file, i)); i++) {
-        size_t count = table->sh_type == SHT_DYNAMIC ? table->sh_size / sizeof(ElfW(Dyn)) : 0;
-        const ElfW(Dyn) *entry = lies_in(file, table->sh_offset, count, sizeof *entry);
-        for (size_t k = 0; entry && k < count; k++)
-            if (entry[k].d_tag == DT_SONAME)
-                return text_in(file, section(file, table->sh_link), entry[k].d_un.d_val);
+    ElfW(Shdr) table;
+    ElfW(Dyn) entry;
+    for (unsigned i = 0; section_read(file, i, &table); i++) {
+        size_t count = table.sh_type == SHT_DYNAMIC ? table.sh_size / sizeof entry : 0;
+        const uint64_t at = table.sh_offset;
+        for (size_t k = 0; k < count && entry_read(file, at, k, &entry, sizeof entry); k++)
+            if (entry.d_tag == DT_SONAME)
+                return text_of(file, table.sh_link, entry.d_un.d_val);
     }
     return NULL;
 }
 
-struct symbols {
-    const struct elf_file *file;
-    const ElfW(Shdr) * names;
-    const ElfW(Sym) * at;
-    size_t count;
-};
-
-static struct symbols symbols_in(const struct elf_file *file, const ElfW(Shdr) * table)
+/* The name of a symbol; NULL behind the last one. */
+static const char *symbol_read(const struct elf_file *file, const ElfW(Shdr) * table, size_t index, ElfW(Sym) * symbol)
 {
-    size_t count = table->sh_size / sizeof(ElfW(Sym));
-    const ElfW(Sym) *at = lies_in(file, table->sh_offset, count, sizeof *at);
-    return (struct symbols){file, section(file, table->sh_link), at, at ? count : 0};
-}
-
-static const char *name_of(const struct symbols *symbols, const ElfW(Sym) * symbol)
-{
-    return text_in(symbols->file, symbols->names, symbol->st_name);
+    bool is_in_table = index < table->sh_size / sizeof *symbol;
+    bool is_there = is_in_table && entry_read(file, table->sh_offset, index, symbol, sizeof *symbol);
+    return is_there ? text_of(file, table->sh_link, symbol->st_name) : NULL;
 }
 
 static void visit_tables(const struct elf_file *file, enum elf_tables tables, elf_visitor *visit, void *data)
 {
-    const ElfW(Shdr) * table;
-    for (unsigned i = 0; (table = section(file, i)); i++) {
-        if (table->sh_type != SHT_DYNSYM && !(tables == ELF_ALL && table->sh_type == SHT_SYMTAB))
+    ElfW(Shdr) table;
+    ElfW(Sym) symbol;
+    const char *name;
+    for (unsigned i = 0; section_read(file, i, &table); i++) {
+        if (table.sh_type != SHT_DYNSYM && !(tables == ELF_ALL && table.sh_type == SHT_SYMTAB))
             continue;
-        struct symbols symbols = symbols_in(file, table);
-        for (size_t k = 0; k < symbols.count; k++)
-            visit(name_of(&symbols, &symbols.at[k]), symbols.at[k].st_shndx != SHN_UNDEF, data);
+        for (size_t k = 0; (name = symbol_read(file, &table, k, &symbol)); k++)
+            visit(name, symbol.st_shndx != SHN_UNDEF, data);
     }
 }
 
@@ -186,15 +189,16 @@ bool elf_asks_for(const struct elf_file *file, const char *symbol)
 
 static bool has_relocation(const struct elf_file *file, const ElfW(Shdr) * relocations, const char *symbol)
 {
-    const ElfW(Shdr) *table = section(file, relocations->sh_link);
-    size_t count = relocations->sh_size / sizeof(ElfW(Rela));
-    const ElfW(Rela) *at = lies_in(file, relocations->sh_offset, count, sizeof *at);
-    if (!at || !table || table->sh_type != SHT_DYNSYM)
+    ElfW(Shdr) table;
+    ElfW(Rela) relocation;
+    ElfW(Sym) found;
+    size_t count = relocations->sh_size / sizeof relocation;
+    if (!section_read(file, relocations->sh_link, &table) || table.sh_type != SHT_DYNSYM)
         return false;
-    struct symbols symbols = symbols_in(file, table);
-    for (size_t i = 0; i < count; i++) {
-        size_t index = ELF64_R_SYM(at[i].r_info);
-        if (index < symbols.count && strcmp(name_of(&symbols, &symbols.at[index]), symbol) == 0)
+    const uint64_t at = relocations->sh_offset;
+    for (size_t i = 0; i < count && entry_read(file, at, i, &relocation, sizeof relocation); i++) {
+        const char *name = symbol_read(file, &table, ELF64_R_SYM(relocation.r_info), &found);
+        if (name && strcmp(name, symbol) == 0)
             return true;
     }
     return false;
@@ -202,9 +206,9 @@ static bool has_relocation(const struct elf_file *file, const ElfW(Shdr) * reloc
 
 bool elf_binds_by_name(const struct elf_file *file, const char *symbol)
 {
-    const ElfW(Shdr) * relocations;
-    for (unsigned i = 0; (relocations = section(file, i)); i++)
-        if (relocations->sh_type == SHT_RELA && has_relocation(file, relocations, symbol))
+    ElfW(Shdr) relocations;
+    for (unsigned i = 0; section_read(file, i, &relocations); i++)
+        if (relocations.sh_type == SHT_RELA && has_relocation(file, &relocations, symbol))
             return true;
     return false;
 }
