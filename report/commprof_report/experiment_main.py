@@ -18,7 +18,7 @@ from statistics import fmean
 
 from . import __version__
 from .base import units
-from .base.errors import ReportError, UsageError
+from .base.errors import EXPECTED, ReportError, UsageError, as_report
 from .commands.compare import percent
 from .compare.comparison import Comparison, Rules, compare, half_width
 from .compare.figures import Figures, figures
@@ -54,7 +54,7 @@ def parser_build() -> Parser:
     run.add_argument("--bare", action="store_true", help=bare_help)
     until_help = "then more blocks, until each interval is at most this much above and below its estimate"
     run.add_argument("--until", type=percent, metavar="N%", help=until_help)
-    run.add_argument("--seed", type=int, help="decides which arm runs first (default: by chance; recorded)")
+    run.add_argument("--seed", type=seed, metavar="N", help="decides which arm runs first (default: by chance; recorded)")
     resume = commands.add_parser("resume", help="go on after an interruption, or with more blocks", allow_abbrev=False)
     resume.add_argument("folder", metavar="EXPERIMENT", type=Path)
     resume.add_argument("--blocks", type=count, metavar="N", help="complete blocks that are wanted in all")
@@ -80,6 +80,12 @@ def arm(text: str) -> Arm:
 def count(text: str) -> int:
     if not re.fullmatch(r"[1-9]\d{0,5}", text):
         raise argparse.ArgumentTypeError(f"{text}: a number from 1 on")
+    return int(text)
+
+
+def seed(text: str) -> int:
+    if not re.fullmatch(r"-?\d{1,15}", text):
+        raise argparse.ArgumentTypeError(f"{text}: a whole number of at most 15 digits")
     return int(text)
 
 
@@ -293,15 +299,14 @@ def say(text: str) -> None:
 
 def main(words: Sequence[str] | None = None) -> int:
     """`words`: the arguments; those of the process if none are given."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore
     try:
         arguments = parser_build().parse_args(words)
         {"run": begin, "resume": go_on, "add": go_on, "status": show}[arguments.command](arguments)
         return 0
-    except ReportError as error:
-        print(units.visible(f"{PROGRAM}: {error}"), file=sys.stderr)
+    except EXPECTED as error:
+        print(units.visible(f"{PROGRAM}: {as_report(error)}"), file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
-    except OSError as error:
-        print(units.visible(f"{PROGRAM}: {error.filename or 'output'}: {error.strerror}"), file=sys.stderr)
-        return 1
     except KeyboardInterrupt:
         return 128 + signal.SIGINT

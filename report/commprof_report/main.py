@@ -8,12 +8,11 @@ import gc
 import os
 import re
 import signal
-import sqlite3
 import sys
 
 from . import __version__
 from .base import units
-from .base.errors import ReportError, UsageError
+from .base.errors import EXPECTED, ReportError, UsageError, as_report
 from .commands import COMMANDS, compare
 
 PROGRAM = "hvprof-report"
@@ -117,16 +116,13 @@ def main(words: list[str] | None = None) -> int:
     except UsageError as error:
         complain(error)
         return EXIT_USAGE
-    except ReportError as error:
-        complain(error)
     except BrokenPipeError:  # whoever read our output has seen enough
         drop_output()
         return EXIT_READ
-    except OSError as error:
-        drop_output()
-        complain(ReportError(error.filename or "output", error.strerror or str(error)))
-    except sqlite3.Error as error:
-        complain(ReportError("the files of this run", f"do not fit together: {error}"))
+    except EXPECTED as error:
+        if isinstance(error, OSError) and not error.filename:
+            drop_output()
+        complain(as_report(error))
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     return EXIT_NOTHING_READ

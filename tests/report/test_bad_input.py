@@ -12,7 +12,7 @@ import planted
 import pytest
 from commprof_report import SCHEMA_VERSION
 from commprof_report.base import query
-from commprof_report.run import database
+from commprof_report.run import database, run
 from commprof_report.run.thinning import Thinning
 from planted import Cell, Communicator, Rank
 from test_steps import pair, slow_job
@@ -64,6 +64,33 @@ def test_the_ledger_is_read_where_the_database_is_damaged(report, run_folder):
     answer = report("sizes", run_folder, "--json")
     assert answer.out == whole
     assert len(lines(answer)) == 1 and "rank-1.db: is damaged: " in answer.err
+
+
+def test_a_file_that_has_another_rank_than_its_name_is_read_once(report, run_folder):
+    """While other ranks have ledgers, the folder is listed again for ranks that have begun since."""
+    planted.write_ledger(run_folder / "rank-2.ledger", planted.training_rank(2))
+    (run_folder / "rank-2.db").unlink()
+    (run_folder / "rank-1.db").rename(run_folder / "rank-7.db")
+    assert report("calls", run_folder).err == ""
+    change(run_folder / "rank-0.db", "UPDATE rank SET world_rank = 256")
+    answer = report("calls", run_folder)
+    assert answer.status == 0 and len(set(lines(answer))) == len(lines(answer)) == 2, answer.err
+
+
+def test_a_file_that_asks_for_too_much_memory_is_said_to(report, run_folder, monkeypatch):
+    def check(path, *_):
+        raise MemoryError
+
+    monkeypatch.setattr(database, "_database_check", check)
+    answer = report("calls", run_folder / "rank-0.db")
+    assert answer.err == f"hvprof-report: {run_folder}/rank-0.db: is damaged, or holds more than fits into memory\n"
+
+
+def test_a_run_that_asks_for_too_much_memory_is_one_line(report, run_folder, monkeypatch):
+    monkeypatch.setattr(run, "identities_agree", lambda _: [0] * (1 << 62))
+    answer = report("calls", run_folder)
+    said = "hvprof-report: the files of this run: hold more than fits into the memory that this process may use\n"
+    assert (answer.status, answer.out, answer.err) == (1, "", said)
 
 
 def test_of_two_runs_in_a_folder_the_newest_is_shown(report, run_folder):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 
 
@@ -13,6 +14,20 @@ class ReportError(Exception):
         self.subject = str(subject)
         self.what = what
         self.details = details
+
+
+EXPECTED = (ReportError, OSError, sqlite3.Error, MemoryError)  # whatever else ends a program is a fault of the program
+
+
+def as_report(error: Exception) -> ReportError:
+    """What to say of one of those."""
+    if isinstance(error, ReportError):
+        return error
+    if isinstance(error, OSError):
+        return ReportError(error.filename or "output", error.strerror or str(error))
+    if isinstance(error, MemoryError):
+        return ReportError("the files of this run", "hold more than fits into the memory that this process may use")
+    return ReportError("the files of this run", f"do not fit together: {error}")
 
 
 class UsageError(ReportError):

@@ -16,7 +16,7 @@ from tempfile import NamedTemporaryFile
 from typing import NamedTuple
 
 from ..base.errors import ReportError
-from .ledger import regular_open
+from ..base.regular import regular_open
 
 ARCHIVE = re.compile(r"node-\d+-.+\.tar")
 BLOCK = tarfile.BLOCKSIZE

@@ -199,7 +199,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
             connection.execute("PRAGMA trusted_schema = OFF")
             yield connection
         except DAMAGE as error:
-            raise ReportError(path, f"is damaged: {str(error) or type(error).__name__}") from None
+            raise _damage(path, error) from None
 
 
 def database_copy(connection: sqlite3.Connection, path: Path, with_histograms: bool, thinning: Thinning | None) -> None:
@@ -214,7 +214,12 @@ def database_copy(connection: sqlite3.Connection, path: Path, with_histograms: b
             _source_fill(connection, checked.version)
             _copy_attached(connection, path, with_histograms, thinning)
     except DAMAGE as error:
-        raise ReportError(path, f"is damaged: {error}") from None
+        raise _damage(path, error) from None
+
+
+def _damage(path: Path, error: Exception) -> ReportError:
+    is_too_large = isinstance(error, MemoryError)
+    return ReportError(path, "is damaged, or holds more than fits into memory" if is_too_large else f"is damaged: {error}")
 
 
 Counted = TypeVar("Counted")

@@ -15,7 +15,6 @@ does no harm.
 from __future__ import annotations
 
 import os
-import stat
 import struct
 import time
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from ..base import units
 from ..base.errors import ReportError, version_check
+from ..base.regular import regular_open
 from . import process
 from .ledger_format import FORMAT, layout, number
 from .rows import MOST, NAMES, numbers_of, text
@@ -192,13 +192,6 @@ def original_find(copy: Ledger) -> Path | None:
     same = ("pid", "start_unix_ns", "world_rank", "world_size")
     is_same = not header.copied_unix_ns and all(getattr(header, key) == getattr(copy.header, key) for key in same)
     return original if is_same else None
-
-
-def regular_open(path: Path) -> BinaryIO:
-    """Opens a regular file; not a pipe or device, which might block or react to being opened."""
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        raise ReportError(path, "is not a regular file")
-    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
 
 
 def _read_at_rest(path: Path, wanted: frozenset[int]) -> Ledger:

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import sqlite3
 import sys
+import traceback
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..base.errors import ReportError
+from ..base import units
+from ..base.errors import EXPECTED, ReportError, as_report
 from .database import database_join, database_write
 from .rank_files import RankFile
 from .run import Run, file_take, run_open
@@ -58,7 +60,8 @@ def _part_read(comm: Any, run: Run, files: Sequence[RankFile]) -> None:
         notes = comm.gather(run.notes)
         run.notes += [note for each in (notes or [])[1:] for note in each]
     except Exception as error:
-        print(f"hvprof-report: rank {comm.rank}: {error}", file=sys.stderr, flush=True)
+        said = units.visible(str(as_report(error))) if isinstance(error, EXPECTED) else traceback.format_exc()
+        print(f"hvprof-report: rank {comm.rank}: {said}", file=sys.stderr, flush=True)
         comm.Abort(1)
 
 

@@ -13,9 +13,10 @@ from ..base import units
 from ..base.errors import ReportError
 from ..base.forked import forked
 from ..base.progress import Progress
+from ..base.regular import regular_open
 from .archive import ARCHIVE, archive_members, database_of, file_of, unpacked
 from .database import RankOfFile, database_ranks
-from .ledger import MAGIC, ledger_read_facts, regular_open
+from .ledger import MAGIC, ledger_read_facts
 
 RANK_FILE = re.compile(r"rank-(\d+)\.(db|ledger)")
 SQLITE_MAGIC = b"SQLite format 3\0"
@@ -96,6 +97,7 @@ def _part_scan(paths: Sequence[Path]) -> list[RankFile | tuple[str, str]]:
 def newcomers(paths: Sequence[Path], files: Sequence[RankFile]) -> list[RankFile]:
     """The ledgers of ranks that have begun since the folders were listed. Other ranks, which were read later than that, may wait for them."""
     known = {rank.world_rank for file in files for rank in file.ranks}
+    known |= {int(match[1]) for file in files if (match := RANK_FILE.fullmatch(file.path.name))}  # a damaged file may hold another rank
     found = []
     for folder in paths if any(file.is_ledger for file in files) else []:
         for path in rank_paths(folder, sorted(_names(folder)), []) if folder.is_dir() else []:

@@ -17,6 +17,7 @@ from ..base.errors import ReportError
 from ..base.forked import forked
 from ..base.members import Gathered, members_shown
 from ..base.progress import Progress
+from ..base.regular import common_folder, distinct
 from .archive import ARCHIVE, database_of, file_of
 from .cache import Cache, facts_forget
 from .database import database_copy, database_count, database_create, database_join, database_write
@@ -73,8 +74,8 @@ def run_open(
     with_cache: a large run may be read from its cache, and one may be written (cache.py). files_take: by this process if None.
     Raises ReportError if there is nothing to read."""
     given = [path] if isinstance(path, Path) else list(path)
-    paths = given or newest_run(Path())
-    run = Run(paths[0] if len(paths) == 1 else Path(os.path.commonpath(paths) or "."))
+    paths = distinct(given) or newest_run(Path())
+    run = Run(paths[0] if len(paths) == 1 else common_folder(paths))
     if not given:
         run.remark(" ".join(map(str, paths)), "the newest run here")
     run.thinning = Thinning(run.connection, most_samples) if with_samples else None
@@ -206,12 +207,16 @@ def _asides_tell(run: Run, beside: Mapping[str, int]) -> None:
 
 def _files(run: Run, paths: Sequence[Path]) -> list[RankFile]:
     beside: Counter[str] = Counter()
-    files = [file for path in paths for file in (_folder_files(run, path, beside) if _is_folder(path) else [_single_file(path)])]
+    files: dict[str, RankFile] = {}  # by where they are, for a file may be named beside its folder
+    for path in paths:
+        of_path = _folder_files(run, path, beside) if _is_folder(path) else [_single_file(path)]
+        files.update({os.path.realpath(file.path): file for file in of_path})
     _asides_tell(run, beside)
+    found = list(files.values())
     if len(paths) > 1:
-        one_run(files)
-    run.is_part = len(files) == 1 and not paths[0].is_dir() and len(files[0].ranks) == 1
-    return files
+        one_run(found)
+    run.is_part = len(found) == 1 and not paths[0].is_dir() and len(found[0].ranks) == 1
+    return found
 
 
 def _is_folder(path: Path) -> bool:

@@ -1,0 +1,76 @@
+"""A run by whatever path it is named: the same answer, or one line."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from pathlib import Path
+
+import planted
+import pytest
+
+NOT_UTF_8 = os.fsdecode(b"na\xefve")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch) -> Path:
+    """In it: run/ of all ranks, parts/0 to parts/3 of one rank each, and other names of them."""
+    planted.write_databases(tmp_path / "run", planted.training_run())
+    for rank in planted.training_run():
+        planted.write_databases(tmp_path / "parts" / str(rank.world_rank), [rank])
+    (tmp_path / "link").symlink_to("run")
+    (tmp_path / NOT_UTF_8).symlink_to("parts/0")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "file").write_text("no run")
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def names_of(folder: str, here: Path) -> list[str]:
+    return [folder, f"{folder}/", f"./{folder}", f"parts/../{folder}", f"{here}/{folder}", f"{here}/../{here.name}//{folder}/."]
+
+
+def test_a_run_has_one_answer_by_all_of_its_names(report, here):
+    wanted = report("calls", "run", "--json").out
+    for name in [*names_of("run", here), *names_of("link", here)]:
+        answer = report("calls", name, "--json")
+        assert (answer.status, answer.out, answer.err) == (0, wanted, ""), name
+
+
+def test_a_run_that_is_named_twice_counts_once_and_nothing_is_said(report, here):
+    wanted = report("calls", "run", "--json").out
+    for names in itertools.product(["run", f"{here}/run", "link/"], ["run", "parts/../run", f"{here}/link", "run/rank-1.db"]):
+        answer = report("calls", *names, "--json")
+        assert (answer.status, answer.out, answer.err) == (0, wanted, ""), names
+
+
+def test_what_is_wrong_with_a_run_that_is_named_twice_is_said_once(report, here):
+    (here / "run/rank-2.db").write_bytes(b"SQLite format 3\0damaged")
+    answer = report("calls", "run", here / "run", "link")
+    assert answer.status == 0 and len(set(answer.err.splitlines())) == len(answer.err.splitlines()) == 2, answer.err
+
+
+def test_parts_are_one_run_by_relative_and_absolute_names(report, here):
+    wanted = report("calls", "run", "--json").out
+    rest = ["parts/1", f"{here}/parts/2/", "run/../parts/3"]
+    for first in [*names_of("parts/0", here), NOT_UTF_8, f"{here}/{NOT_UTF_8}"]:
+        answer = report("calls", first, *rest, "--json")
+        assert (answer.status, answer.out, answer.err) == (0, wanted, ""), first
+        assert report("summary", first, *rest).status == 0
+
+
+def test_what_is_no_run_is_one_line(report, here):
+    for name in ("nothing", "file", "file/x", "pipe", "loop", "parts", "run/rank-9.db", "x" * 300, "/dev/null", here / "nothing", NOT_UTF_8 + "x"):
+        for words in ([name], ["run", name], [name, here / "run"]):
+            answer = report("calls", *words)
+            assert answer.status == 1 and answer.out == "", words
+            lines = [line for line in answer.err.splitlines() if not line.startswith("  ")]
+            assert len(lines) == 1 and lines[0].startswith("hvprof-report: ") and "Error" not in lines[0], answer.err
+            assert answer.err.isprintable() or answer.err.replace("\n", "").isprintable()
+
+
+def test_runs_are_compared_by_any_names(report, here):
+    for names in (("run", f"{here}/link"), (f"{here}/run/", "parts/../run"), ("run", "--", "link/")):
+        answer = report("compare", *names)
+        assert (answer.status, answer.err) == (0, ""), names
