@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import NamedTuple
+
+from ..base.errors import ReportError
+from ..base.json_file import json_read, number_in
+
+MOST_NS = 1e15
 
 
 class Canary(NamedTuple):
@@ -24,8 +28,8 @@ def canaries_read(run: Path) -> dict[str, Canary]:
     found = {}
     for path in sorted(folder_of(run).glob("*")):
         try:
-            values = json.loads(path.read_text(encoding="utf-8"))
-            found[path.name] = Canary(*(float(values[name]) for name in Canary._fields))
-        except (OSError, ValueError, KeyError, TypeError):
+            values = json_read(path)
+            found[path.name] = Canary(*(number_in(values, name, 1, MOST_NS) for name in Canary._fields))
+        except (ReportError, ValueError):
             continue
     return found

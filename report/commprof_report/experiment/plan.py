@@ -12,12 +12,15 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from ..base import units
 from ..base.errors import ReportError
+from ..base.json_file import MOST_BYTES, json_parse, json_read, list_in, number_in, text_in, whole_in
+from ..base.regular import regular_open
 
 EXPERIMENT, RUNS = "experiment.json", "runs.jsonl"
 FORMAT, VERSION = "commprof-experiment", 1
@@ -25,6 +28,10 @@ OK, FAILED, WARM_UP = "ok", "failed", "warm-up"
 REMOVED = "removed"  # a run that was OK, and whose folder somebody has removed; its block is repeated
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")  # of an arm, and of its folders
 BLOCK = re.compile(r"block-(\d{1,6})")
+MOST_BLOCKS = 999_999
+MOST_ARMS = 100
+LEAST_UNTIL = 1e-9
+MOST = 10**15  # of any other number
 
 
 class Arm(NamedTuple):
@@ -71,20 +78,28 @@ def plan_read(folder: Path) -> Plan:
     path = folder / EXPERIMENT
     if not path.exists():
         raise ReportError(folder, f"is no experiment: it has no {EXPERIMENT}")
+    values = json_read(path)
     try:
-        plan = json.loads(path.read_text(encoding="utf-8"))
-        if (plan["format"], plan["version"]) != (FORMAT, VERSION):
+        if text_in(values, "format") != FORMAT or whole_in(values, "version", 0, MOST) != VERSION:
             raise ReportError(path, f"is not version {VERSION} of {FORMAT}")
-        arms = [Arm(*(str(arm[key]) for key in ("name", "command")), str(arm.get("of", "")), bool(arm.get("is_bare"))) for arm in plan["arms"]]
-        names = [arm.name for arm in arms]
-        if not names or len(set(names)) < len(names) or not all(map(NAME.fullmatch, names)):
-            raise ValueError(f"names of arms: {', '.join(names) or 'none'}")
-        blocks, until = int(plan.get("blocks", 1)), plan.get("until")
-        if blocks < 1:
-            raise ValueError(f"{blocks} blocks")
-        return Plan(arms, blocks, int(plan.get("seed", 0)), None if until is None else float(until), str(plan.get("directory", "")))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return _plan(values)
+    except ValueError as error:
         raise ReportError(path, f"is damaged: {error}") from None
+
+
+def _plan(values: Any) -> Plan:
+    arms = [_arm(each) for each in list_in(values, "arms")]
+    names = [arm.name for arm in arms]
+    if not 0 < len(names) <= MOST_ARMS or len(set(names)) < len(names) or not all(map(NAME.fullmatch, names)):
+        raise ValueError(f"names of arms: {units.shortened(', '.join(names), 80) or 'none'}")
+    until = None if values.get("until") is None else number_in(values, "until", LEAST_UNTIL, 1)
+    seed = whole_in(values, "seed", -MOST, MOST, 0)
+    return Plan(arms, whole_in(values, "blocks", 1, MOST, 1), seed, until, text_in(values, "directory", ""))
+
+
+def _arm(values: Any) -> Arm:
+    name, command, of = text_in(values, "name"), text_in(values, "command"), text_in(values, "of", "")
+    return Arm(name, command, of, bool(values.get("is_bare")))
 
 
 def plan_write(folder: Path, plan: Plan) -> None:
@@ -102,14 +117,17 @@ def plan_write(folder: Path, plan: Plan) -> None:
 def runs_read(folder: Path) -> list[Run]:
     """A line that is not whole is skipped."""
     path, found = folder / RUNS, []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else ():
-        try:
-            run = json.loads(line)
-            what = (int(run["block"]), *(str(run[key]) for key in ("arm", "folder", "status")))
-            found.append(Run(*what, float(run.get("seconds", 0)), str(run.get("why", ""))))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            continue
+    if path.exists():
+        with regular_open(path) as file:
+            while line := file.readline(MOST_BYTES):
+                with suppress(ValueError):
+                    found.append(_run(json_parse(line)))
     return found
+
+
+def _run(values: Any) -> Run:
+    block, seconds = whole_in(values, "block", 0, MOST_BLOCKS), number_in(values, "seconds", 0, MOST, 0)
+    return Run(block, *(text_in(values, key) for key in ("arm", "folder", "status")), seconds, text_in(values, "why", ""))
 
 
 def runs_of(folder: Path, plan: Plan) -> list[Run]:
@@ -153,7 +171,10 @@ def complete_blocks(plan: Plan, runs: Sequence[Run]) -> list[int]:
 def next_block(folder: Path, runs: Sequence[Run]) -> int:
     """A number that no run and no folder has, also of an interrupted block."""
     numbers = [int(match[1]) for path in folder.iterdir() if (match := BLOCK.fullmatch(path.name))]
-    return max([0, *numbers, *(run.block for run in runs)]) + 1
+    number = max([0, *numbers, *(run.block for run in runs)]) + 1
+    if number > MOST_BLOCKS:
+        raise ReportError(folder, f"has a block {MOST_BLOCKS:,}: no number is left for another")
+    return number
 
 
 def order_of(plan: Plan, place: int) -> list[Arm]:
