@@ -25,6 +25,7 @@ static const char *const PREFIXES[] = {"OMPI_",       "PMIX_",   "PRTE_",    "MP
                                        "GOMP_",       "MALLOC_", "SLURM_",   "PBS_",   "CUDA_VISIBLE_DEVICES=",
                                        NULL};
 static const char *const REPEATED[] = {"OMPI_ARGV=", "OMPI_COMMAND=", NULL}; /* the command line once more */
+static const char *const FREE_TEXT[] = {"COMMENT", "JOB_EXTRA", NULL};       /* what a user writes about a job */
 static const char *const FILE_ENDINGS[] = {"file", "files", "filename", "json", "hints", "tuning", "tuning_bin", NULL};
 static const char *const NO_SETTINGS[] = {"debug", "log", "dump", "stat", "trace", "host", "node", "output", "uri", NULL};
 
@@ -44,12 +45,19 @@ static bool starts_with_one_of(const char *name, const char *const prefixes[])
     return false;
 }
 
+static bool contains_one_of(const char *name, size_t length, const char *const parts[])
+{
+    for (; *parts; parts++)
+        for (size_t at = 0; at + strlen(*parts) <= length; at++)
+            if (strncasecmp(name + at, *parts, strlen(*parts)) == 0)
+                return true;
+    return false;
+}
+
 const char *environment_masked(const char *name, size_t length, const char *value)
 {
     static char masked[16384];
-    if (secrets_named(name, length))
-        return SECRETS_MASK;
-    secrets_mask(value, strlen(value), ' ', masked, sizeof masked);
+    secrets_mask_value(name, length, value, masked, sizeof masked);
     return masked;
 }
 
@@ -57,41 +65,12 @@ const char *environment_masked(const char *name, size_t length, const char *valu
 
 static bool names_settings(const char *name, size_t length)
 {
-    for (const char *const *part = NO_SETTINGS; *part; part++)
-        for (size_t at = 0; at + strlen(*part) <= length; at++)
-            if (strncasecmp(name + at, *part, strlen(*part)) == 0)
-                return false;
+    if (contains_one_of(name, length, NO_SETTINGS))
+        return false;
     for (const char *const *ending = FILE_ENDINGS; *ending; ending++)
         if (strlen(*ending) < length && strncasecmp(name + length - strlen(*ending), *ending, strlen(*ending)) == 0)
             return !secrets_named(name, length);
     return false;
-}
-
-/* A line "name = value" or "name": "value" whose name suggests a secret keeps its name alone. */
-static void mask_line(const char *line, char *masked, size_t bytes)
-{
-    static const char AROUND[] = " \t\"'{";
-    const char *name = line + strspn(line, AROUND);
-    size_t length = strcspn(name, " \t\"'=:");
-    size_t to_value = length + strspn(name + length, " \t\"'");
-    if (length && (name[to_value] == '=' || name[to_value] == ':') && secrets_named(name, length))
-        snprintf(masked, bytes, "%.*s%s", (int)(name + to_value + 1 - line), line, SECRETS_MASK);
-    else
-        secrets_mask(line, strlen(line), ' ', masked, bytes);
-}
-
-static void mask_text(char *text, char *masked, size_t bytes)
-{
-    size_t used = 0;
-    for (char *line = text, *next; line && used + 1 < bytes; line = next) {
-        next = strchr(line, '\n');
-        if (next)
-            *next++ = '\0';
-        mask_line(line, masked + used, bytes - used);
-        used += strlen(masked + used);
-        if (next && used + 1 < bytes)
-            used += (size_t)snprintf(masked + used, bytes - used, "\n");
-    }
 }
 
 /* FNV-1a, to compare files of two runs; not to prove that they are equal. */
@@ -123,7 +102,7 @@ static void record_open_file(int file, const char *key)
     if (used > TEXT_BYTES || memchr(text, '\0', used))
         hash_file(file, text, used, about.st_size, fact, sizeof fact);
     else
-        mask_text(text, fact, sizeof fact);
+        secrets_mask_lines(text, used, fact, sizeof fact);
     environment_fact(key, fact);
 }
 
@@ -146,6 +125,8 @@ void environment_record(void)
         char key[256];
         size_t length = strcspn(*variable, "=");
         if (!starts_with_one_of(*variable, PREFIXES) || starts_with_one_of(*variable, REPEATED) || !(*variable)[length])
+            continue;
+        if (contains_one_of(*variable, length, FREE_TEXT))
             continue;
         snprintf(key, sizeof key, "env.%.*s", (int)(length < 200 ? length : 200), *variable);
         environment_fact(key, environment_masked(*variable, length, *variable + length + 1));

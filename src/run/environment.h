@@ -11,8 +11,7 @@ void environment_fact(const char *key, const char *value);
  * are masked in both. */
 void environment_record(void);
 
-/* The value of a setting as it may be recorded: SECRETS_MASK if its name suggests a secret, else masked within. The result stays valid until
- * the next call. */
+/* The value of a setting as it may be recorded, with secrets masked. The result stays valid until the next call. */
 const char *environment_masked(const char *name, size_t length, const char *value);
 
 #endif

@@ -50,8 +50,8 @@ static bool script_of(const char *arguments, size_t bytes, char *name, size_t na
         const char *next = word + strlen(word) + 1;
         if (strcmp(word, "-m") == 0 && next < arguments + bytes)
             return snprintf(name, name_bytes, "%.100s", next) > 0;
-        if (strcmp(word, "-c") == 0)
-            return false;
+        if (strcmp(word, "-c") == 0 || strcmp(word, "-e") == 0 || strpbrk(word, "\"'(;"))
+            return false; /* the program itself, which may contain anything */
         if (strcmp(word, "-X") == 0 || strcmp(word, "-W") == 0)
             word = next; /* these take an argument */
         else if (word[0] != '-') {
@@ -285,7 +285,7 @@ static void record_command_line(void)
     size_t bytes = read_arguments(getpid(), arguments, sizeof arguments);
     if (!settings.arguments)
         bytes = strlen(arguments);
-    secrets_mask(arguments, bytes && !arguments[bytes - 1] ? bytes - 1 : bytes, '\0', masked, sizeof masked);
+    secrets_mask_arguments(arguments, bytes && !arguments[bytes - 1] ? bytes - 1 : bytes, masked, sizeof masked);
     environment_fact("command_line", masked);
 }
 

@@ -1,5 +1,10 @@
-/* Masks likely secrets in command lines and environment variables: the value of an option or variable whose name suggests a secret
- * (--wandb-api-key=x, --password x, HF_TOKEN=x), and user and password in a URL (postgres://u:p@host). SECRETS_MASK replaces them. */
+/* Masks likely secrets in what is recorded about a job, by the structure of the text: a name that
+ * suggests a secret, joined to a value, in any list, JSON, header, query string, quoted command or
+ * option (HF_TOKEN=x, "password": "x", X-Api-Key: x, --password x); user and password of a URL;
+ * keys and tokens of well-known services. SECRETS_MASK replaces them. Where a text leaves open
+ * where a secret ends, too much is masked rather than too little.
+ *
+ * All functions write at most `bytes` bytes, with the final zero. */
 #ifndef COMMPROF_SECRETS_H
 #define COMMPROF_SECRETS_H
 
@@ -8,11 +13,16 @@
 
 #define SECRETS_MASK "***"
 
-/* Whether a name of this length suggests a secret: by last word (api-key, HF_TOKEN, dbPw) or a part (AWS_SECRET_ACCESS_KEY, PGPASSWORD). */
+/* Whether all of a value with this name is a secret. */
 bool secrets_named(const char *name, size_t length);
 
-/* Write the words of `text` to `masked`, with secrets masked and blanks between. Words in `text` end with `separator` (a zero byte: a
- * process's arguments; a blank: one line). The result is truncated to `bytes`. */
-void secrets_mask(const char *text, size_t text_bytes, char separator, char *masked, size_t bytes);
+/* The arguments of a process, each but the last terminated by a zero byte, with blanks between. */
+void secrets_mask_arguments(const char *arguments, size_t length, char *to, size_t bytes);
+
+/* The value of a variable or of another setting with a name. */
+void secrets_mask_value(const char *name, size_t length, const char *value, char *to, size_t bytes);
+
+/* The text of a file of settings, where a value without quotes ends with its line at the latest. */
+void secrets_mask_lines(const char *text, size_t length, char *to, size_t bytes);
 
 #endif

@@ -47,6 +47,8 @@ static void a_script_is_called_by_its_name_without_ending(void)
     CHECK_TEXT(PROGRAM("/usr/bin/python3.11", "examples/train.py", "--epochs", "3"), "train");
     CHECK_TEXT(PROGRAM("python", "train"), "train");
     CHECK_TEXT(PROGRAM("julia", "--project=.", "heat.jl"), "heat");
+    CHECK_TEXT(PROGRAM("julia", "-e", "login()"), "julia");
+    CHECK_TEXT(PROGRAM("julia", "-E", "login(\"hunter2\")"), "julia");
 }
 
 static void a_module_is_called_by_its_full_name(void)
@@ -236,11 +238,25 @@ static void values_of_what_looks_like_a_secret_are_masked(void)
     setenv("MPICH_COOKIE", "hunter2-h", 1);
     setenv("OMPI_MCA_orte_precondition_transports", "hunter2-i", 1);
     setenv("HOROVOD_STORE", "redis://me:hunter2-j@host", 1);
+    setenv("OMPI_MCA_mca_base_env_list", "LR=1;HF_TOKEN=hunter2-l;X=2", 1);
     setenv("OMPI_ARGV", "--word hunter2-k", 1); /* it repeats the command line, which is stored only masked or not at all */
     record();
     CHECK(!ledger_holds("hunter2"));
     CHECK_TEXT(recorded("env.OMPI_API_KEY"), "***");
     CHECK_TEXT(recorded("env.HOROVOD_STORE"), "redis://***@host");
+    CHECK_TEXT(recorded("env.OMPI_MCA_mca_base_env_list"), "LR=1;HF_TOKEN=***;X=2");
+}
+
+static void what_a_user_writes_about_a_job_is_not_recorded(void)
+{
+    setenv("SLURM_JOB_COMMENT", "the password is hunter2", 1);
+    setenv("SLURM_JOB_EXTRA", "hunter2", 1);
+    setenv("SLURM_JOB_NAME", "training", 1);
+    setenv("I_MPI_EXTRA_FILESYSTEM", "on", 1);
+    record();
+    CHECK(!ledger_holds("hunter2"));
+    CHECK_TEXT(recorded("env.SLURM_JOB_NAME"), "training");
+    CHECK_TEXT(recorded("env.I_MPI_EXTRA_FILESYSTEM"), "on");
 }
 
 static void what_selects_algorithms_and_transports_is_recorded(void)
@@ -275,12 +291,13 @@ static void write_file(const char *path, const char *text, size_t bytes)
 
 static void a_small_file_of_settings_is_recorded_with_its_text(void)
 {
-    static const char RULES[] = "1 # collectives\n\n3 # ID\npassword = hunter2\n\"token\": \"hunter2\"\nurl sql://me:hunter2@host\n";
+    static const char RULES[] = "1 # collectives\n\n3 # ID\npassword = hunter2\n{\"lr\": 1, \"token\": \"hunter2\"}\n"
+                                "url sql://me:hunter2@host\n";
     write_file("rules.conf", RULES, strlen(RULES));
     setenv("OMPI_MCA_coll_tuned_dynamic_rules_filename", "rules.conf", 1);
     record();
     CHECK_TEXT(recorded("file.OMPI_MCA_coll_tuned_dynamic_rules_filename"),
-               "1 # collectives\n\n3 # ID\npassword =***\n\"token\":***\nurl sql://***@host\n");
+               "1 # collectives\n\n3 # ID\npassword = ***\n{\"lr\": 1, \"token\": \"***\"}\nurl sql://***@host\n");
     CHECK(!ledger_holds("hunter2"));
 }
 
@@ -476,6 +493,7 @@ static const struct unit_test TESTS[] = {
     TEST(the_environment_of_the_mpi_libraries_is_recorded),
     TEST(nothing_else_of_the_environment_is_recorded),
     TEST(values_of_what_looks_like_a_secret_are_masked),
+    TEST(what_a_user_writes_about_a_job_is_not_recorded),
     TEST(what_selects_algorithms_and_transports_is_recorded),
     TEST(a_small_file_of_settings_is_recorded_with_its_text),
     TEST(a_large_or_binary_file_of_settings_is_recorded_by_its_hash),
