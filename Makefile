@@ -50,7 +50,8 @@ STAND_INS := $(if $(OLDEST_GLIBC),$(BUILD)/glibc/libdl.so.2 $(BUILD)/glibc/libpt
 C_LIBRARIES := -Wl,--no-as-needed $(or $(STAND_INS),-ldl -lpthread) # as-needed overlooks what only LTO objects use
 
 SHARED_LDFLAGS := -shared -Wl,-z,now -Wl,-z,relro $(C_LIBRARIES)
-LIBRARY_LDFLAGS := -Wl,-soname,libcommprof.so $(SHARED_LDFLAGS)
+# nodelete: exit handlers, threads and keys outlive a dlclose.
+LIBRARY_LDFLAGS := -Wl,-soname,libcommprof.so -Wl,-z,nodelete $(SHARED_LDFLAGS)
 LIBRARIES := $(BUILD)/lib/libcommprof.so $(if $(OLDEST_GLIBC),$(BUILD)/lib/libcommprof-dlsym.so)
 
 PROGRAM_SOURCES := src/tools/commprof_run.c src/tools/canary.c $(wildcard src/tools/doctor/*.c) src/mpi/launcher.c src/mpi/mpi_abi.c src/base/host.c src/base/settings.c src/base/settings_file.c src/base/rank_list.c \

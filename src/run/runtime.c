@@ -353,9 +353,11 @@ static void say_misunderstood_launcher(void)
 
 static void say_closing_line(void)
 {
+    static bool is_said; /* at exit, before a late MPI_Finalize */
     char ranks[64];
-    if (settings.quiet || !speaks_for_the_run())
+    if (settings.quiet || !speaks_for_the_run() || is_said)
         return;
+    is_said = true;
     say_misunderstood_launcher();
     if (strcmp(settings.ranks, SETTING_ONE_PER_NODE) == 0 && world_size > 1)
         snprintf(ranks, sizeof ranks, "one rank per node, of %d,", world_size);
@@ -474,17 +476,15 @@ void runtime_aborted(int error_code)
     claims_give_back(&folder.claim);
 }
 
-/* exit() without MPI_Finalize: no database is written, since other threads may still be in MPI; the ledger is retained. A ledger on
- * the node is replaced by a final copy in the run folder. */
-__attribute__((destructor)) static void runtime_exit(void)
+static void end_at_exit(void)
 {
     if (state != RECORDING || owner != getpid() || the_ledger.header->ended != LEDGER_RUNNING)
         return;
     gpu_exit();
-    recording_end();
-    state = ENDED;
     record_end(LEDGER_EXITED);
     if (is_too_short()) {
+        recording_end();
+        state = ENDED;
         ledger_copier_end(false);
         discard();
         return;
@@ -493,4 +493,25 @@ __attribute__((destructor)) static void runtime_exit(void)
         run_folder_remove_ledger(&folder, false);
     claims_give_back(&folder.claim);
     say_closing_line();
+}
+
+/* exit() without MPI_Finalize: no database is written, since other threads may still be in MPI; the
+ * ledger is retained. A ledger on the node is replaced by a final copy in the run folder. */
+static void at_exit(int status, void *unused)
+{
+    (void)status, (void)unused;
+    end_at_exit();
+}
+
+/* MPI may be finalized by any exit handler or library destructor, so ours must be the last. Exit
+ * handlers run in the reverse order of their registration, and destructors run in one that the C
+ * library registers before main but after the constructors. on_exit, unlike atexit, does not tie
+ * the handler to our own library's destructors.
+ *
+ * A library that a running program opens registers too late for that. So at_exit leaves recording
+ * on, and an MPI_Finalize after it still stores a database. */
+__attribute__((constructor)) static void register_at_exit(void)
+{
+    on_exit(at_exit, NULL);
+    at_quick_exit(end_at_exit);
 }
