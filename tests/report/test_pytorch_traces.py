@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import planted
@@ -16,6 +18,7 @@ from commprof_report.base import json_stream
 from commprof_report.exporters import pytorch_trace
 from planted import SECOND, Rank, Sample
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 RECORDING = Path(__file__).parent / "recordings" / "pytorch-2.13.json"
 STARTED_UNIX_NS, WALL_NS = 1795381856813349142, 33_487_138_776
 CALLS = ((26_087_366_114, 26_087_385_703), (26_088_397_925, 26_088_416_984))
@@ -316,7 +319,9 @@ def cut_short(trace: dict) -> str:
         (lambda trace: b"\x1f\x8b" + b"x" * 50, "is damaged: "),
         (lambda trace: b"\xff\xfe\0", "is not JSON: { is expected"),
         (lambda trace: "[" * 100_000, "is a list of events without absolute times"),
-        (lambda trace: '{"traceEvents": [' + "[" * 100_000, "ends early or is not JSON: a value is not valid JSON"),
+        (lambda trace: '{"traceEvents": [' + "[" * 100_000, "nests a value too deeply, from character 17"),
+        (lambda trace: json.dumps({**trace, "x": nested(65)}), "nests a value too deeply, from character "),
+        (lambda trace: '{"traceEvents": [{"ts": ' + "9" * 10_000, "holds a number of too many digits, from character 17"),
         (lambda trace: json.dumps({**trace, "traceEvents": []}), "holds no event of PyTorch's profiler"),
         (lambda trace: json.dumps({"traceEvents": 7}), "is not JSON: [ is expected"),
         (lambda trace: json.dumps({**trace, "baseTimeNanoseconds": 0}), "has times that do not count from 1970"),
@@ -363,6 +368,91 @@ def test_traces_go_into_a_timeline_alone(report, run_folder, form):
 def test_a_file_is_read_in_pieces_that_may_end_anywhere(monkeypatch, piece):
     monkeypatch.setattr(json_stream, "PIECE_CHARACTERS", piece)
     assert list(pytorch_trace.events_of(RECORDING)) == json.loads(RECORDING.read_text())["traceEvents"]
+
+
+def nested(levels: int) -> list:
+    value: list = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def test_a_value_of_some_levels_is_kept(export, tmp_path):
+    trace = kineto(pair_of_ranks()[0])
+    trace["traceEvents"][3]["args"]["stack"] = nested(50)
+    kept = [event["args"].get("stack") for event in export(pair_of_ranks(), written(tmp_path / "a.json", trace)) if event["name"] == MARK]
+    assert nested(50) in kept
+
+
+EVENT = '{"ph": "X", "ts": 1, "dur": 1, "pid": 1, "args": {"a": ['
+EXPANDS = "expands to more than 100 times its size, which no trace does; if it is one, unpack it with gunzip"
+BOMBS = {  # what is repeated, how many times, between what; what is said of it, compressed and not
+    "values in an event": ("[],", 41_000_000, EVENT, "1]}}]}", EXPANDS, "holds a value of more than 2 MiB, or is not JSON"),
+    "objects in an event": ('{"":0},', 10_000_000, EVENT, "1]}}]}", EXPANDS, "holds a value of more than 2 MiB"),
+    "a long text": ("x", 1 << 27, '{"a": "', '"}', EXPANDS, "holds a value of more than 2 MiB"),
+    "wide characters": ("\U0001f600", 1 << 24, '{"a": "', '"}', EXPANDS, "holds a value of more than 2 MiB"),
+    "brackets": ("[", 1 << 25, '{"a": ', "", EXPANDS, "nests a value too deeply, from character 6"),
+    "events": ("{},", 20_000_000, '{"traceEvents": [', "1]}", EXPANDS, None),
+    "white space": (" ", 1 << 27, "{", "}", EXPANDS, None),
+    "keys": ('"a":1,', 20_000_000, "{", '"b":1}', EXPANDS, None),
+}
+LIMITED = """
+import resource, sys
+sys.path.insert(0, sys.argv.pop(1))
+from commprof_report import main
+in_use = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (in_use + (256 << 20),) * 2)
+resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+sys.exit(main.main(sys.argv[1:]))
+"""
+
+
+def within_limits(folder: Path, trace: Path) -> subprocess.CompletedProcess:
+    words = ["export", folder, "--format", "perfetto", "--output", folder / "out.json", "--with-trace", trace]
+    return subprocess.run([sys.executable, "-c", LIMITED, ROOT / "report", *words], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_file_that_was_made_to_exhaust_its_reader_is_refused_within_256_mb(tmp_path, bomb):
+    repeated, times, before, after, *said = BOMBS[bomb]
+    folder = planted.write_databases(tmp_path / "run", pair_of_ranks())
+    for opener, name, what in ((gzip.open, "a.json.gz", said[0]), (open, "a.json", said[1])):
+        if what:
+            with opener(tmp_path / name, "wt", encoding="utf-8") as file:
+                file.write(before)
+                for _ in range(8):
+                    file.write(repeated * (times // 8))
+                file.write(after)
+            ended = within_limits(folder, tmp_path / name)
+            assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr[-500:]
+            assert ended.stderr.startswith(f"hvprof-report: {tmp_path / name}: {what}"), ended.stderr
+
+
+def test_a_file_of_too_many_threads_is_refused(monkeypatch, refusal, tmp_path):
+    monkeypatch.setattr(pytorch_trace, "MOST_THREADS", 5)
+    assert "has more than 5 threads, which no trace has" in refusal(pair_of_ranks(), written(tmp_path / "a.json", many_threads(6)))
+
+
+def many_threads(count: int) -> dict:
+    trace = kineto(pair_of_ranks()[0])
+    marks = [event for event in trace["traceEvents"] if event["name"] == MARK]
+    trace["traceEvents"] += [{**marks[0], "pid": f"worker {number}", "args": {}} for number in range(count)]
+    return trace
+
+
+def test_a_long_trace_of_many_processes_is_read_within_256_mb(tmp_path):
+    """As PyTorch writes them, they expand about 20 times."""
+    trace = many_threads(3_000)
+    shape = {**trace["traceEvents"][3], "args": {"Input Dims": [[64, 3, 224, 224], [64]], "Input type": ["float", "float"] * 4}}
+    path = tmp_path / "a.json.gz"
+    with gzip.open(path, "wt", compresslevel=6) as file:
+        file.write(json.dumps(trace).partition('], "traceName"')[0])
+        for number in range(60_000):
+            shape["args"]["External id"] = number * 7919 % 1_000_003
+            file.write("," + json.dumps({**shape, "ts": shape["ts"] + number * 0.731, "dur": number % 997 / 7}))
+        file.write("]}")
+    ended = within_limits(planted.write_databases(tmp_path / "run", pair_of_ranks()), path)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_a_value_that_would_fill_the_memory_is_refused(monkeypatch, refusal, tmp_path):

@@ -27,7 +27,9 @@ PyTorch wheel.
 
 A trace belongs to the rank with its process id, on its host if it names one. If several ranks have that process id, or none has it, the rank
 in torch.distributed decides (distributedInfo). The command writes nothing if a trace says neither, if the run does not have its rank, if the
-rank did not run at that time, or if the trace is damaged. Traces are read event by event; a single value of more than 64 MiB is refused.
+rank did not run at that time, or if the trace is damaged. Traces are read event by event, within
+256 MB of memory, whatever the size of the file. What no trace has is refused: a single value of more than 2 MiB or 64 levels, more than 20,000
+threads, a .json.gz that expands to more than 100 times its size (traces expand 5 to 30 times; unpack one that is an exception).
 """
 
 from __future__ import annotations

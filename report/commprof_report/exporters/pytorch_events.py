@@ -8,11 +8,12 @@ threads' names have too.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Callable
 
 from ..run.alignment import MOST_NS
-from .pytorch_trace import IDS, OfRank, events_of, id_number, is_time
+from .pytorch_trace import IDS, OfRank, events_of, id_number, is_time, place
 
 PLACES_OF_RANK = 1_000  # positions in the list of processes: a rank's own, then its PyTorch processes
 FIRST_THREAD = 4_000_000_000  # for threads whose number Perfetto does not accept (1 to 2^32 - 1)
@@ -23,6 +24,7 @@ class Beside:
         self.first_process, self.aligned_ns, self.overlaps = first_process, aligned_ns, overlaps
         self.processes: dict[tuple[int, object], int] = {}  # by rank and its number there
         self.threads: dict[tuple[int, object], int] = {}  # by process and its number there
+        self.counts: Counter[int] = Counter()  # processes by rank
         self.ids_before = 0  # largest ids of the files before
 
     def events(self, traces: Sequence[OfRank]) -> Iterator[str]:
@@ -60,12 +62,12 @@ class Beside:
 
     def _number(self, rank: int, event: dict) -> Iterator[str]:
         """Replaces the numbers of its process and thread; yields events that name these at their first use."""
-        theirs = _hashable(event.get("pid"))
+        theirs = place(event.get("pid"))
         if (rank, theirs) not in self.processes:
             self.processes[rank, theirs] = self.first_process + len(self.processes)
             yield from self._introduce(rank, self.processes[rank, theirs], theirs)
         process = event["pid"] = self.processes[rank, theirs]
-        thread = _hashable(event.get("tid", 1))
+        thread = place(event.get("tid", 1))
         if isinstance(thread, int) and 0 < thread < FIRST_THREAD:
             return
         if (process, thread) not in self.threads:
@@ -75,9 +77,9 @@ class Beside:
         event["tid"] = self.threads[process, thread]
 
     def _introduce(self, rank: int, process: int, theirs: object) -> Iterator[str]:
-        place = len([1 for known, _ in self.processes if known == rank])
+        self.counts[rank] += 1
         yield _metadata("process_name", process, 1, {"name": _title(rank, theirs if isinstance(theirs, str) else "")})
-        yield _metadata("process_sort_index", process, 1, {"sort_index": PLACES_OF_RANK * rank + min(place, PLACES_OF_RANK - 1)})
+        yield _metadata("process_sort_index", process, 1, {"sort_index": PLACES_OF_RANK * rank + min(self.counts[rank], PLACES_OF_RANK - 1)})
 
     def _ids_change(self, event: dict) -> None:
         for key in IDS:
@@ -108,10 +110,6 @@ def _metadata_change(of_rank: OfRank, event: dict) -> bool:
 
 def _title(rank: int, detail: str) -> str:
     return f"rank {rank}, PyTorch{': ' if detail else ''}{detail}"
-
-
-def _hashable(value: object) -> object:
-    return value if type(value) in (int, str) else str(value)  # as a dictionary key, True equals 1
 
 
 def _metadata(name: str, process: int, thread: int, arguments: dict[str, object]) -> str:

@@ -24,6 +24,8 @@ EARLIEST_UNIX_NS = 10**18  # 2001: earlier times are not counted from 1970
 MOST_US = 1 << 53  # largest time in a file: 285 years
 STEP_NS = 100_000  # a wall clock set by at least this much is reported
 EVENTS = "traceEvents"
+MOST_THREADS = 20_000  # of a file
+MOST_OF_NAME = 200  # characters that tell one process or thread from another
 IDS = ("id", "bind_id")  # and id2, which has an id for each scope
 
 
@@ -50,6 +52,7 @@ class Trace:
         self.first_us: float | None = None
         self.last_us: float | None = None
         self.largest_id = 0
+        self.threads: set[tuple[object, object]] = set()  # by process and thread, as they are numbered
 
     def unix_ns(self, time_us: float) -> int:
         return self.base_ns + round(time_us * 1_000)
@@ -71,6 +74,7 @@ def traces_open(files: dict[Path, int | None], run: Selection) -> Iterator[OfRan
     with Progress("reading", len(files)) as progress:
         for path, rank in files.items():
             trace = trace_scan(path)
+            trace.threads.clear()
             yield OfRank(trace, _process_of(trace, rank, processes, run.world_size))
             progress.step()
 
@@ -125,6 +129,9 @@ def _event_scan(trace: Trace, event: dict) -> None:
         trace.last_us = max(trace.last_us or 0, time_us + event["dur"])
     elif phase == "M" and event.get("name") == "process_labels" and event.get("args") == {"labels": "CPU"} and isinstance(pid, int):
         trace.pids.add(pid)
+    trace.threads.add((place(pid), place(event.get("tid"))))
+    if len(trace.threads) > MOST_THREADS:
+        raise ReportError(trace.path, f"has more than {MOST_THREADS:,} threads, which no trace has")
     trace.largest_id = max(trace.largest_id, 0, *(id_number(value) or 0 for value in _ids_of(event)))
 
 
@@ -140,6 +147,11 @@ def events_of(path: Path) -> Iterator[dict]:
                 yield from (event for event in stream.elements() if isinstance(event, dict))
             else:
                 stream.value()
+
+
+def place(value: object) -> object:
+    """The number of a process or thread as a key. As a dictionary key, True equals 1."""
+    return value if type(value) is int else str(value)[:MOST_OF_NAME]
 
 
 def is_number(value: object) -> bool:
