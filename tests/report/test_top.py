@@ -4,18 +4,37 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import socket
+import struct
+import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
+from pathlib import Path
 
 import planted
 import pytest
 from browser import needs_browser
 from commprof_report.commands import live_page, top
 from planted import SECOND, Cell, Doing, Rank, process_facts
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
+needs_ipv6 = pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
 
 
 class Job:
@@ -278,6 +297,105 @@ def test_a_port_in_use_is_one_line(report, run_folder, page, monkeypatch):
     monkeypatch.setattr(live_page.LivePage, "wait", ask)
     report("top", run_folder, "--web", 0)
     assert again[0].status == 1 and again[0].err.count("\n") == 1 and "Address already in use" in again[0].err
+
+
+STAGES = (b"", b"GET /", b"GET / HTTP/1.0\r\nX: ", b"GET / HTTP/1.0\r\n\r\n", b"\0\xff\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n")
+
+
+def connected(live: live_page.LivePage, begin: bytes = b"") -> socket.socket:
+    client = socket.create_connection(live.server.server_address[:2], timeout=600)
+    client.sendall(begin)
+    return client
+
+
+def reset(client: socket.socket) -> None:
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.close()
+
+
+def connections_join() -> None:
+    for thread in threading.enumerate():
+        if "process_request_thread" in thread.name:
+            thread.join(600)
+
+
+def test_connections_that_are_reset_at_any_stage_are_not_worth_a_word(report, run_folder, page, monkeypatch):
+    seen = []
+
+    def ask(self) -> None:
+        for begin in (*STAGES, f"GET /{self.token}/page HTTP/1.0\r\n\r\n".encode()) * 6:
+            reset(connected(self, begin))
+        seen.append(got(self.address)[0])
+        connections_join()
+
+    monkeypatch.setattr(live_page.LivePage, "wait", ask)
+    answer = report("top", run_folder, "--web", 0)
+    assert (answer.status, answer.err, seen) == (0, "", [200])
+
+
+def test_connections_in_which_nobody_asks_make_room_for_others(report, run_folder, page, monkeypatch):
+    seen = []
+
+    def ask(self) -> None:
+        idle = [connected(self, STAGES[number % 3]) for number in range(5 * live_page.MOST_CONNECTIONS)]
+        seen.extend(got(self.address)[0] for _ in range(2 * live_page.MOST_CONNECTIONS))
+        seen.append(len(self.server.waiting) < live_page.MOST_CONNECTIONS)
+        seen.append(idle[0].recv(1))
+        for client in idle:
+            client.close()
+        connections_join()
+        seen.append(all(self.server.free.acquire(blocking=False) for _ in range(live_page.MOST_CONNECTIONS)))
+
+    monkeypatch.setattr(live_page.LivePage, "wait", ask)
+    answer = report("top", run_folder, "--web", 0)
+    assert (answer.status, answer.err) == (0, "")
+    assert seen == [200] * 2 * live_page.MOST_CONNECTIONS + [True, b"", True]
+
+
+def test_a_request_that_takes_too_long_is_ended(report, run_folder, page, monkeypatch):
+    ends = []
+    monkeypatch.setattr(live_page, "REQUEST_S", 0)
+    monkeypatch.setattr(live_page.LivePage, "wait", lambda self: ends.append(connected(self, b"GET / HT").recv(1)))
+    assert report("top", run_folder, "--web", 0).err == ""
+    assert ends == [b""]
+
+
+def test_few_descriptors_are_enough_whoever_connects(run_folder):
+    program = f"ulimit -n 64; exec {sys.executable} {ROOT}/report/hvprof-report top --web 0 {run_folder}"
+    with subprocess.Popen(["/bin/sh", "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as top_web:
+        try:
+            address = top_web.stdout.readline().strip()
+            where = urllib.parse.urlsplit(address)
+            idle = [socket.create_connection((where.hostname, where.port), timeout=600) for _ in range(120)]
+            assert got(address + "page")[0] == 200 and top_web.poll() is None
+            idle.clear()
+        finally:
+            top_web.send_signal(signal.SIGINT)
+        assert top_web.communicate()[1] == ""
+
+
+@needs_ipv6
+@pytest.mark.parametrize("words", (("::1",), ("[::1]",)))
+def test_the_page_may_be_at_an_ipv6_address(report, run_folder, page, monkeypatch, words):
+    seen = []
+    monkeypatch.setattr(live_page.LivePage, "wait", lambda self: seen.append(got(self.address)[0]))
+    answer = report("top", run_folder, "--web", 0, "--listen", *words)
+    assert (answer.status, answer.err, seen) == (0, "", [200])
+    assert answer.out.startswith("http://[::1]:")
+
+
+@pytest.mark.parametrize("address", ("[::1]:80", "127.0.0.1:80", "", "[]", "[::1"))
+def test_what_is_no_address_is_one_line(report, run_folder, address):
+    answer = report("top", run_folder, "--web", 0, f"--listen={address}")
+    assert (answer.status, answer.err.count("\n")) == (2, 1)
+    assert "an address alone, like 127.0.0.1 or ::1; the port is that of --web" in answer.err
+
+
+@pytest.mark.parametrize("address", ("::2", "1:2:3", "192.0.2.1", "x" * 70, "nobody.invalid"))
+def test_where_no_page_can_be_is_one_line(report, run_folder, address):
+    answer = report("top", run_folder, "--web", 0, "--listen", address)
+    assert (answer.status, answer.out, answer.err.count("\n")) == (1, "", 1)
+    assert ": no page can be shown there: " in answer.err
 
 
 @needs_browser

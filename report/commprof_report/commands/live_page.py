@@ -2,6 +2,9 @@
 
 Whoever does not know the address, which holds a random token, finds nothing. Reading the run is the command's; a request for the whole page
 alone reads it anew, one at a time.
+
+Anybody may connect, in any number, and say nothing or little. So connections are few: where there are MOST_CONNECTIONS, the next one takes
+the place of the one that has waited longest without a request, which has REQUEST_S in all. A browser asks at once, and is then safe.
 """
 
 from __future__ import annotations
@@ -9,10 +12,12 @@ from __future__ import annotations
 import argparse
 import secrets
 import socket
+import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
@@ -23,10 +28,12 @@ from ..display import page, svg
 from ..display.tables import Column
 from . import common, html
 
-ANY_ADDRESS = "0.0.0.0"
+ANY_ADDRESSES = ("0.0.0.0", "::")
 MOST_SCREENS = 300  # of which the courses are drawn
 MOST_RANKS = 64
-SLOW_S = 30  # a client may need so long for a line of its request
+MOST_CONNECTIONS = 16
+REQUEST_S = 10  # from a connection to the end of its request
+SLOW_S = 30  # for an answer to be taken
 HEADERS = {
     "Content-Type": "text/html; charset=utf-8",
     "Cache-Control": "no-store",
@@ -47,6 +54,61 @@ class Screen(NamedTuple):
     end: str
 
 
+class Server(ThreadingHTTPServer):
+    """With a thread for each of a bounded number of connections."""
+
+    daemon_threads = True
+    request_queue_size = 128  # connections that the kernel holds meanwhile
+
+    def __init__(self, address: str, port: int, handler: type[BaseHTTPRequestHandler]) -> None:
+        self.free = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self.waiting: dict[socket.socket, float] = {}  # those without a request so far, and until when; the oldest first
+        family, _, _, _, bound = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        self.address_family = family
+        super().__init__(bound, handler)
+
+    def process_request(self, request: socket.socket, client_address: object) -> None:
+        if not self.free.acquire(blocking=False):
+            self._drop(list(self.waiting)[:1])
+            if not self.free.acquire(timeout=1):  # all are being answered
+                self.shutdown_request(request)
+                return
+        self.waiting[request] = time.monotonic() + REQUEST_S
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self._end(request)
+            raise
+
+    def process_request_thread(self, request: socket.socket, client_address: object) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._end(request)
+
+    def service_actions(self) -> None:
+        """Called twice a second, also while nobody connects."""
+        now_s = time.monotonic()
+        self._drop([request for request, until_s in list(self.waiting.items()) if until_s < now_s])
+
+    def handle_error(self, _request: object, _client_address: object) -> None:
+        """Clients break connections at any time; other errors are ours."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            common.print_note(f"the page could not be shown: {type(error).__name__} {error}")
+
+    def _drop(self, requests: Sequence[socket.socket]) -> None:
+        """Their threads read the end of the connection, and end."""
+        for request in requests:
+            self.waiting.pop(request, None)
+            with suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
+
+    def _end(self, request: socket.socket) -> None:
+        self.waiting.pop(request, None)
+        self.free.release()
+
+
 class LivePage:
     """Of one run."""
 
@@ -57,14 +119,16 @@ class LivePage:
         self.courses: deque[tuple[float, float]] = deque(maxlen=MOST_SCREENS)  # share of the time in MPI, bytes per second
         self.reading = threading.Lock()
         try:
-            self.server = ThreadingHTTPServer((arguments.listen, arguments.web), self._handler())
-        except OSError as error:
-            raise ReportError(f"{arguments.listen}:{arguments.web}", f"no page can be shown there: {error.strerror or error}") from None
+            self.server = Server(arguments.listen, arguments.web, self._handler())
+        except (OSError, UnicodeError) as error:  # a host name may be none
+            where = f"{bracketed(arguments.listen)}:{arguments.web}"
+            why = getattr(error, "strerror", None) or error
+            raise ReportError(where, f"no page can be shown there: {why}") from None
 
     @property
     def address(self) -> str:
         host, port = self.server.server_address[:2]
-        return f"http://{socket.gethostname() if host == ANY_ADDRESS else host}:{port}/{self.token}/"
+        return f"http://{socket.gethostname() if host in ANY_ADDRESSES else bracketed(host)}:{port}/{self.token}/"
 
     def show(self, screen: Screen) -> None:
         self.courses.append((screen.mpi_share, screen.bytes_per_s))
@@ -94,6 +158,7 @@ class LivePage:
             timeout = SLOW_S
 
             def do_GET(self) -> None:
+                self.server.waiting.pop(self.request, None)
                 try:
                     found, status = live.answer(self.path), HTTPStatus.OK
                 except ReportError as error:
@@ -119,10 +184,14 @@ class LivePage:
         return Handler
 
 
+def bracketed(address: str) -> str:
+    """As it is in the address of a page: [::1]."""
+    return f"[{address}]" if ":" in address else address
+
+
 @contextmanager
 def served(arguments: argparse.Namespace) -> Iterator[LivePage]:
     live = LivePage(arguments)
-    live.server.daemon_threads = True
     threading.Thread(target=live.server.serve_forever, daemon=True).start()
     try:
         yield live

@@ -16,6 +16,7 @@ browser to it.
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import sys
 import time
@@ -97,7 +98,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sort", choices=tuple(ORDERS), default="collectives", help="by what (default: %(default)s, least first)")
     parser.add_argument("--web", type=port, metavar="PORT", help="show a page there instead, until Ctrl-C; 0: a port that is free")
     parser.add_argument(
-        "--listen", default=LOOPBACK, metavar="ADDRESS", help="of the page (default: %(default)s, which only this machine reaches)"
+        "--listen",
+        type=address,
+        default=LOOPBACK,
+        metavar="ADDRESS",
+        help="of the page, an IPv4 or IPv6 address or a host name (default: %(default)s, which only this machine reaches)",
     )
 
 
@@ -106,6 +111,14 @@ def port(text: str) -> int:
     if not 0 <= number < 1 << 16:
         raise argparse.ArgumentTypeError("not a port")
     return number
+
+
+def address(text: str) -> str:
+    """Without the brackets that an IPv6 address may be in."""
+    found = text[1:-1] if re.fullmatch(r"\[.*\]", text) else text
+    if not found or "[" in found or "]" in found or found.count(":") == 1:
+        raise argparse.ArgumentTypeError(f"{text}: an address alone, like 127.0.0.1 or ::1; the port is that of --web")
+    return found
 
 
 def run(arguments: argparse.Namespace) -> None:
