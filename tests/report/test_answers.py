@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
+import parallel
 import planted
 import pytest
 from commprof_report.calls.calls import CallRow
@@ -327,3 +328,52 @@ def test_json_has_one_object_a_line(report, run_folder):
 
 def test_no_command_is_summary(report, run_folder):
     assert report(run_folder).out == report("summary", run_folder).out
+
+
+HALF = " (based on 1 of 2 ranks; calls of 50.0 % of the time)"
+REGIONS = "no call of this run was counted in a region; a program names them with commprof.h, MPI_Pcontrol or NVTX: see commprof_step(3)"
+DENIED = {
+    "peers": "no sent point-to-point message was counted in this run{part}\n",
+    "peers --received": "no received point-to-point message was counted in this run{part}\n",
+    "pipeline": "No pipeline: no ranks exchange bulk messages{part}.\n",
+    "regions": REGIONS + "{part}\n",
+    "sizes --completion": "no completed nonblocking operation was counted in this run{part}\n",
+    "sizes --call Barrier --bytes 1:": "no call with a message of this run fits the filters{part}\n",
+}
+
+
+@pytest.mark.parametrize("command", DENIED)
+def test_what_is_not_there_is_denied_of_what_was_read_and_counted(report, tmp_path, command):
+    cells = [planted.Cell("MPI_Allreduce", 1 << 20, [1_000_000] * 30), planted.Cell("MPI_Barrier", 0, [1_000])]
+    counted_ns = {"part": 5 * planted.SECOND, "whole": None}
+    for name, part in (("part", HALF), ("whole", "")):
+        ranks = [
+            Rank(
+                rank,
+                2,
+                communicators=[parallel.world(rank, 2)],
+                cells=cells,
+                counted_ns=counted_ns[name],
+            )
+            for rank in range(2)
+        ]
+        folder = planted.write_databases(tmp_path / name, ranks[:1] if part else ranks)
+        assert report(*command.split(), folder).out == DENIED[command].format(part=part)
+
+
+def test_calls_without_a_size_are_not_said_to_carry_parts_that_matter(report, tmp_path):
+    sizes = {"none": 0, "some": 1 << 20}
+    said = {}
+    for name, size in sizes.items():
+        cells = [planted.Cell("MPI_Barrier" if not size else "MPI_Allreduce", size, [1_000] * 30)]
+        planted.write_databases(tmp_path / name, [Rank(0, 1, communicators=[parallel.world(0, 1)], cells=cells)])
+        said[name] = report("traffic", tmp_path / name).out
+    assert "Thresholds      none: no call with a size was counted\n" in said["none"]
+    assert "Thresholds      none: every size of message carries a part that matters\n" in said["some"]
+
+
+def test_messages_are_denied_of_the_ranks_that_were_read(report, tmp_path):
+    ranks = [Rank(rank, 2) for rank in range(2)]
+    part, whole = (planted.write_databases(tmp_path / str(len(own)), own) for own in (ranks[:1], ranks))
+    assert "Point-to-point  none sent by 1 of 2 ranks\n" in report("summary", part).out
+    assert "Point-to-point  none\n" in report("summary", whole).out

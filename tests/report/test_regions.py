@@ -105,7 +105,7 @@ def test_a_run_without_regions_says_how_to_have_them(report, tmp_path):
     folder = planted.write_databases(tmp_path / "run", planted.training_run())
     answer = report("regions", folder)
     assert (answer.status, answer.out.count("\n")) == (0, 1)
-    assert "this run has no regions" in answer.out and "commprof_step(3)" in answer.out
+    assert "no call of this run was counted in a region" in answer.out and "commprof_step(3)" in answer.out
 
 
 def test_calls_of_folded_sizes_are_said_to_be_of_no_region(report, tmp_path):

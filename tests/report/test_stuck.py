@@ -380,6 +380,14 @@ def test_a_run_that_came_to_its_end_was_not_stuck(report, run_folder):
     assert report("stuck", run_folder).out == "Nothing was stuck: all ranks came to MPI_Finalize.\n"
 
 
+def test_of_ranks_that_were_not_read_nothing_is_said(report, tmp_path):
+    folder = planted.write_databases(tmp_path, [Rank(0, 3)])
+    said = "Nothing was stuck: all that were read came to MPI_Finalize. Nothing is known of 2 more ranks."
+    assert report("stuck", folder).out == f"{said}\n"
+    (verdict,) = report("stuck", folder, "--json").rows
+    assert (verdict["what"], verdict["text"]) == ("nothing", said)
+
+
 def test_what_no_figure_can_know_of_calls_that_have_not_returned_is_said(report, stuck, tmp_path):
     """A deadlock from the start: nothing was finished. Its twins have finished nothing either, and are in no call, or only just."""
     twins = [outside("MPI_Recv"), outside("MPI_Recv")], [recv(1, NOW_S - 0.1), recv(0, NOW_S - 0.1)]

@@ -16,11 +16,13 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import planted
 import pytest
 from browser import needs_browser
 from commprof_report.commands import live_page, top
+from commprof_report.commands.top import least_text
 from planted import SECOND, Cell, Doing, Rank, process_facts
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -118,6 +120,13 @@ def test_nobody_is_named_where_all_are_about_as_long_in_collectives(report, job)
     job.write(ranks_with(100, 105))
     (screen,) = blocks(report("top", job.folder, "--count", 1))
     assert screen[2] == "least time in collectives: all ranks about the same"
+
+
+def test_ranks_that_are_in_no_collective_are_not_called_alike():
+    ranks = [SimpleNamespace(collective_share=share, device_share=0.0) for share in (0.0, 0.0)]
+    assert least_text(ranks) == "least time in collectives: no rank was in any"
+    ranks = [SimpleNamespace(collective_share=share, device_share=0.0) for share in (0.2, 0.2)]
+    assert least_text(ranks) == "least time in collectives: all ranks about the same"
 
 
 def test_the_counters_may_be_set_to_zero_meanwhile(report, job):

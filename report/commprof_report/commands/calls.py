@@ -74,11 +74,11 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.plot:
         shown = drawn(rows)
         calls = units.counted(sum(row.count for row in shown), "call")
-        common.picture_save(arguments, run, plot, shown, calls, common.nothing_text(arguments))
+        common.picture_save(arguments, run, plot, shown, calls, common.nothing_text(run))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, CallRow._fields)
     elif not rows:
-        print(common.nothing_text(arguments))
+        print(common.nothing_text(run))
     else:
         print_text(rows)
 

@@ -13,6 +13,7 @@ from typing import Callable
 from ..base import units
 from ..display import page, pictures, tables
 from ..run import cache, selection
+from ..run.part import recorded_text
 from ..run.run import Run, run_open
 from ..run.selection import Selection
 
@@ -82,7 +83,7 @@ def print_notes(notes: Iterable[str]) -> None:
 
 def is_whole(arguments: argparse.Namespace) -> bool:
     """No filter was given."""
-    return not any(getattr(arguments, name, None) for name in ("call", "communicator", "region", "rank", "bytes", "memory_kind"))
+    return not selection.filters(arguments)
 
 
 def print_line(text: str = "") -> None:
@@ -107,5 +108,11 @@ def title_of(run: Run) -> str:
     return run.path.resolve().name
 
 
-def nothing_text(arguments: argparse.Namespace, what: str = "call") -> str:
-    return f"no {what} was counted in this run" if is_whole(arguments) else f"no {what} of this run fits the filters"
+def nothing_text(run: Selection, what: str = "call") -> str:
+    text = f"no {what} of this run fits the filters" if run.filters else f"no {what} was counted in this run"
+    return text + based_on(recorded_text(run))
+
+
+def based_on(part: str) -> str:
+    """What a sentence that denies something rests on, where that is not the whole job."""
+    return f" (based on {part})" if part else ""

@@ -298,7 +298,7 @@ def exposed_facts(summary: GpuRow, steps: StepTimes) -> Iterator[tuple[str, str]
     if not summary.traced_ns:
         return
     if not summary.communicating_ns:
-        yield "Communication", "no kernel of a library that communicates was seen"
+        yield "Communication", f"no kernel of a library that communicates was seen in {units.duration(summary.traced_ns)} that were traced"
         return
     exposed = f"{units.share(summary.exposed_share)} of the traced time is exposed communication ({units.duration(summary.exposed_ns)})"
     hidden = f"{units.share(summary.overlap)} of all communication is hidden behind computing ({units.duration(summary.hidden_ns)})"

@@ -130,7 +130,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.plot:
         counted = ((answers.run.collectives, "collective"), (answers.run.message_calls, "message call"))
         drawn = ", ".join(units.counted(number, noun) for number, noun in counted if number)
-        why_none = verdict(answers) if answers.run.verdict == "none" else common.nothing_text(arguments, "call that was split")
+        why_none = verdict(answers) if answers.run.verdict == "none" else common.nothing_text(run, "call that was split")
         common.picture_save(arguments, run, plot, plot.picture(answers.ranks, siblings(run, answers)), drawn, why_none)
     if tables.is_for_scripts(arguments) and arguments.by == "run":
         tables.write_rows(arguments, [answers.run], LateRow._fields)

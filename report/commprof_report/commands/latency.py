@@ -21,6 +21,7 @@ from ..plots import histograms
 from ..plots import latency as plot
 from ..roles import roles
 from ..run.run import Run
+from ..run.selection import Selection
 from . import common, sizes
 
 EXAMPLES = (
@@ -45,11 +46,11 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.plot:
         calls = units.counted(sum(row.count for row in rows), "call")
         picture = plot.Picture(rows, siblings(run, arguments, rows[0])) if rows else None
-        common.picture_save(arguments, run, plot, picture, calls, nothing_text(arguments))
+        common.picture_save(arguments, run, plot, picture, calls, nothing_text(run, arguments))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, LatencyRow._fields)
     elif not rows:
-        print(nothing_text(arguments))
+        print(nothing_text(run, arguments))
     else:
         print_text(rows)
 
@@ -74,8 +75,8 @@ def siblings(run: Run, arguments: argparse.Namespace, shown: LatencyRow) -> list
     return families((names.get(row.identity, row.communicator), Sibling(row.communicator, row.p50_ns, row.p50_ns)) for row in chosen)
 
 
-def nothing_text(arguments: argparse.Namespace) -> str:
-    return common.nothing_text(arguments, "completed nonblocking operation" if arguments.completion else "call")
+def nothing_text(run: Selection, arguments: argparse.Namespace) -> str:
+    return common.nothing_text(run, "completed nonblocking operation" if arguments.completion else "call")
 
 
 def print_text(rows: list[LatencyRow]) -> None:

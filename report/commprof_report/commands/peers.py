@@ -40,12 +40,12 @@ def run(arguments: argparse.Namespace) -> None:
         matrix = plot.matrix_of(rows, run.world_size, "count" if arguments.counts else "bytes")
         messages = units.counted(sum(row.count for row in matrix.rows) if matrix else 0, "message")
         size = "" if arguments.counts else "of a byte or more "
-        why_none = common.nothing_text(arguments, f"point-to-point message {size}between two ranks of the job")
+        why_none = common.nothing_text(run, f"point-to-point message {size}between two ranks of the job")
         common.picture_save(arguments, run, plot, matrix, messages, why_none)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, PeerRow._fields)
     elif not rows:
-        print("no point-to-point message was counted")
+        print(common.nothing_text(run, f"{'received' if arguments.received else 'sent'} point-to-point message"))
     else:
         print_text(rows, arguments.counts)
 

@@ -25,6 +25,7 @@ from ..late.late_ranks import late
 from ..roles import pipelines
 from ..roles.pipelines import Pipelines, StageRow
 from ..run.alignment import align
+from ..run.part import recorded_text
 from ..run.run import Run
 from ..summary.run_summary import RunSummary
 from . import common
@@ -58,12 +59,12 @@ def run(arguments: argparse.Namespace) -> None:
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, found.rows, StageRow._fields)
     else:
-        for line in lines(found):
+        for line in lines(found, recorded_text(run)):
             common.print_line(line)
 
 
-def lines(found: Pipelines) -> Iterator[str]:
-    yield from verdict(found)
+def lines(found: Pipelines, part: str = "") -> Iterator[str]:
+    yield from verdict(found, part)
     shown = by_pipeline(found)[:MOST_PIPELINES]
     if shown:
         yield ""
@@ -79,14 +80,15 @@ def by_pipeline(found: Pipelines) -> list[list[StageRow]]:
     return list(rows.values())
 
 
-def verdict(found: Pipelines) -> Iterator[str]:
+def verdict(found: Pipelines, part: str = "") -> Iterator[str]:
     """What there is to say at once."""
     for ranks in found.graph.rings:
         yield f"Ranks {ranks_text(ranks)} pass messages in a ring: no first and no last stage can be told."
     for ranks in found.graph.webs:
         yield f"Ranks {ranks_text(ranks)} exchange messages, but not along a line: that is no pipeline."
     if not found.rows:
-        yield "No pipeline: no ranks that pass messages along a line."
+        pairs = f"{units.counted(found.graph.pairs, 'pair')} of ranks" if found.graph.pairs else "no ranks"
+        yield f"No pipeline: {pairs} exchange bulk messages{common.based_on(part)}."
         return
     pipelines = by_pipeline(found)
     yield f"{units.counted(len(pipelines), 'pipeline')}{replicas_text(pipelines)}."

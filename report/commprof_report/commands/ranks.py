@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
         times = rank_time_rows(connection)
         noun = "operation" if times and times[0].measure == "device" else "call"
         drawn = f"{units.counted(sum(row.count for row in times), noun)} on {units.counted(len({row.rank for row in times}), 'rank')}"
-        common.picture_save(arguments, run, plot, times, drawn, common.nothing_text(arguments, NO_SETUP))
+        common.picture_save(arguments, run, plot, times, drawn, common.nothing_text(run, NO_SETUP))
     if tables.is_for_scripts(arguments) and arguments.per_rank:
         tables.write_rows(arguments, rank_rows(connection), RankRow._fields)
     elif tables.is_for_scripts(arguments):

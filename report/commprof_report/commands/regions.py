@@ -17,13 +17,14 @@ from ..base import units
 from ..calls.regions import RegionRow, region_rows
 from ..display import tables
 from ..display.tables import Column, volume_column
+from ..run.part import recorded_text
 from ..run.run import Run
 from . import common
 
 EXAMPLES = (("The communication of the backward pass, call by call", "hvprof-report calls --region backward RUN"),)
 SEE_ALSO = ("calls", "steps")
 OUTSIDE = "(outside all regions)"
-NONE = "this run has no regions; a program names them with commprof.h, MPI_Pcontrol or NVTX: see commprof_step(3)"
+NONE = "no call of this run was counted in a region; a program names them with commprof.h, MPI_Pcontrol or NVTX: see commprof_step(3)"
 COLUMNS = (
     Column("region", lambda row: units.shortened(row.region or OUTSIDE, 60), False),
     Column("calls", lambda row: units.count(row.count)),
@@ -50,9 +51,9 @@ def run(arguments: argparse.Namespace) -> None:
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, RegionRow._fields)
     elif not has_regions(run):
-        print(NONE)
+        print(NONE + common.based_on(recorded_text(run)))
     elif not rows:
-        print(common.nothing_text(arguments))
+        print(common.nothing_text(run))
     else:
         common.print_line(headline(rows))
         print("\n" + tables.text_table(columns_of(rows), rows))
@@ -74,7 +75,7 @@ def headline(rows: list[RegionRow]) -> str:
     if not any(row.count for row in rows):
         most = max(rows, key=lambda row: (row.nccl_device_ns, row.nccl_host_ns))
         where = f"in {most.region}" if most.region else "outside all regions"
-        return f"No call of MPI was made; most of NCCL's time is {where}, with the regions within"
+        return f"No call of MPI was counted; most of NCCL's time is {where}, with the regions within"
     most = max(rows, key=lambda row: row.own_ns)
     total_ns = sum(row.own_ns for row in rows)
     where = f"in {most.region}" if most.region else "outside all regions"

@@ -23,6 +23,7 @@ from ..display import tables
 from ..display.tables import Column, volume_column
 from ..plots import sizes as plot
 from ..roles import roles
+from ..run.selection import Selection
 from . import common
 
 EXAMPLES = (
@@ -84,13 +85,13 @@ def run(arguments: argparse.Namespace) -> None:
         in_families = size_rows(run.connection, arguments.per_rank, arguments.completion, roles.families(run.connection))
         drawn = plot.with_message(best_timed(in_families))
         calls = units.counted(sum(row.count for row in drawn), "call")
-        common.picture_save(arguments, run, plot, drawn, calls, common.nothing_text(arguments, "call with a message"))
+        common.picture_save(arguments, run, plot, drawn, calls, nothing_text(run, arguments))
     if arguments.sort:
         rows.sort(key=ORDERS[arguments.sort], reverse=True)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows[: arguments.top], fields_of(arguments))
     else:
-        print_text(rows, arguments)
+        print_text(run, rows, arguments)
 
 
 def fields_of(arguments: argparse.Namespace) -> list[str]:
@@ -103,10 +104,14 @@ def fields_of(arguments: argparse.Namespace) -> list[str]:
     return [field for field in SizeRow._fields if not absent.get(field)]
 
 
-def print_text(rows: list[SizeRow], arguments: argparse.Namespace) -> None:
+def nothing_text(run: Selection, arguments: argparse.Namespace) -> str:
+    return common.nothing_text(run, "completed nonblocking operation" if arguments.completion else "call with a message")
+
+
+def print_text(run: Selection, rows: list[SizeRow], arguments: argparse.Namespace) -> None:
     shown = [row for row in best_timed(rows) if arguments.call or carries_messages(row)]
     if not shown:
-        print(common.nothing_text(arguments, "call with a message"))
+        print(nothing_text(run, arguments))
         return
     absent = {
         "rank": not arguments.per_rank,

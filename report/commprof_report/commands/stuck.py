@@ -65,17 +65,19 @@ def seconds(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    found = stuck.stuck(common.open_whole(arguments, with_histograms=False), round(arguments.after * 1e9))
+    run = common.open_whole(arguments, with_histograms=False)
+    found = stuck.stuck(run, round(arguments.after * 1e9))
+    unread = run.world_size - len(found.ranks)
     if arguments.json:
-        for_scripts(found)
+        for_scripts(found, unread)
         return
-    for line in lines(found):
+    for line in lines(found, unread):
         common.print_line(line)
 
 
-def for_scripts(found: Stuck) -> None:
+def for_scripts(found: Stuck, unread: int) -> None:
     kinds: dict[str, Sequence[NamedTuple]] = {
-        "verdict": verdicts(found),
+        "verdict": verdicts(found, unread),
         "mismatch": found.mismatches,
         "awaited": found.awaited,
         "wait": found.waits,
@@ -87,8 +89,8 @@ def for_scripts(found: Stuck) -> None:
     print()
 
 
-def lines(found: Stuck) -> Iterator[str]:
-    for verdict in verdicts(found):
+def lines(found: Stuck, unread: int) -> Iterator[str]:
+    for verdict in verdicts(found, unread):
         yield verdict.text
     yield from killed_lines(found)
     yield from mismatch_lines(found)
@@ -96,12 +98,12 @@ def lines(found: Stuck) -> Iterator[str]:
     yield from message_lines(found)
 
 
-def verdicts(found: Stuck) -> list[Verdict]:
+def verdicts(found: Stuck, unread: int) -> list[Verdict]:
     said = [*_mismatch_verdicts(found), *_circle_verdicts(found), *_awaited_verdicts(found)]
     if found.killed:
         is_explained = any(verdict.is_sure for verdict in said)
         said = sorted([*said, _killed_verdict(found.killed, is_explained)], key=lambda verdict: (-verdict.is_sure, verdict.what == "killed"))
-    return (said or list(_together_verdicts(found)) or [_nothing(found)])[:MOST_LINES]
+    return (said or list(_together_verdicts(found)) or [_nothing(found, unread)])[:MOST_LINES]
 
 
 def _killed_verdict(killed: Killed, is_explained: bool) -> Verdict:
@@ -167,17 +169,21 @@ def _together_verdicts(found: Stuck) -> Iterator[Verdict]:
         yield Verdict("together", f"{units.capital(names)}: {place}{wait_span(found, waits)}; {why}.")
 
 
-def _nothing(found: Stuck) -> Verdict:
+def _nothing(found: Stuck, unread: int) -> Verdict:
+    """unread: ranks of which nothing can be said."""
+    no, all_of = ("no rank that was read", "all that were read") if unread else ("no rank", "all ranks")
     states = {rank.state for rank in found.ranks.values()}
     if states == {"finalize"}:
-        text = "Nothing was stuck: all ranks came to MPI_Finalize."
+        text = f"Nothing was stuck: {all_of} came to MPI_Finalize."
     elif states == {"end"}:
-        text = "Nothing was stuck: all ranks came to their end."
+        text = f"Nothing was stuck: {all_of} came to their end."
     elif found.longest is None:
-        text = "Nothing is stuck: no rank is, or was when last heard of, inside a call."
+        text = f"Nothing is stuck: {no} is, or was when last heard of, inside a call."
     else:
         longest = f"{units.duration(found.longest.doing_ns)} (rank {found.longest.rank}, {found.longest.call})"
-        text = f"Nothing is stuck: no rank has been in one call for longer than {longest}."
+        text = f"Nothing is stuck: {no} has been in one call for longer than {longest}."
+    if unread:
+        text += f" Nothing is known of {units.counted(unread, 'more rank')}."
     return Verdict("nothing", text)
 
 

@@ -335,7 +335,8 @@ def waiting_text(late: Late) -> str:
 
 def peer_text(summary: SummaryRow) -> str:
     if not summary.sent_count:
-        return "none"
+        is_part = summary.ranks_read < summary.world_size
+        return f"none sent by {summary.ranks_read:,} of {units.counted(summary.world_size, 'rank')}" if is_part else "none"
     parts = ((summary.sent_count - summary.sent_rma_count, "message"), (summary.sent_rma_count, "RMA call"))
     sent = f"{' and '.join(units.counted(count, noun) for count, noun in parts if count)}, {units.volume(summary.sent_bytes)}"
     pair = " to ".join(map(partner_text, (summary.top_sender, summary.top_receiver)))

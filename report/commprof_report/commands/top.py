@@ -233,6 +233,8 @@ def least_text(alive: Sequence[Rates]) -> str:
     share, where = (attrgetter("device_share"), "NCCL's operations") if by_device else (attrgetter("collective_share"), "collectives")
     if len(alive) < 2:
         return f"least time in {where}: nobody to compare"
+    if not any(map(share, alive)):
+        return f"least time in {where}: no rank was in any"
     least = min(alive, key=share)
     others = sum(share(rank) for rank in alive if rank is not least) / (len(alive) - 1)
     if others - share(least) < NOTABLE:

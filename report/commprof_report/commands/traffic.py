@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, TrafficRow._fields)
     elif not rows:
-        print(common.nothing_text(arguments))
+        print(common.nothing_text(run))
     else:
         for head, text in facts(rows):
             common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
@@ -115,6 +115,8 @@ def total(rows: Iterable[TrafficRow], key: str) -> float:
 
 def threshold_text(rows: list[TrafficRow]) -> str:
     sizes = {row.call: row.threshold_bytes for row in rows if row.threshold_bytes}
+    if not any(row.most_bytes for row in rows):
+        return "none: no call with a size was counted"
     if not sizes:
         return "none: every size of message carries a part that matters"
     named = ", ".join(f"{call} up to {units.size(threshold_bytes)}" for call, threshold_bytes in list(sizes.items())[:MOST_THRESHOLDS])

@@ -26,13 +26,14 @@ class Graph(NamedTuple):
     chains: list[Chain]
     rings: list[list[int]]
     webs: list[list[int]]  # connected ranks of which some have more than two neighbours, or pass nothing on
+    pairs: int  # of ranks that exchange bulk messages
 
 
 def graph(rows: Iterable[PeerRow]) -> Graph:
     rows = list(rows)
     sent = {(row.sender, row.receiver): row.bytes for row in rows}
     neighbours = _neighbours(rows)
-    found = Graph([], [], [])
+    found = Graph([], [], [], sum(map(len, neighbours.values())) // 2)
     for ranks in _components(neighbours):
         ends = [rank for rank in ranks if len(neighbours[rank]) == 1]
         if max(len(neighbours[rank]) for rank in ranks) > 2:

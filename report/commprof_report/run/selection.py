@@ -25,6 +25,9 @@ MIXED = "mixed"
 MEMORY_KINDS = ("host", "device", "managed", "pinned", MIXED)
 
 
+FILTERS = ("call", "communicator", "region", "rank", "bytes", "memory_kind")
+
+
 class ByteRange(NamedTuple):
     low: int | None
     high: int | None
@@ -110,8 +113,9 @@ def add_memory_kind_argument(parser: argparse.ArgumentParser) -> None:
 class Selection(Run):
     """A run to which filters were applied, once. Owns the TEMP TABLEs of chosen_cell.sql and those named selected_."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, filters: list[str]) -> None:
         vars(self).update(vars(run))
+        self.filters = filters
 
 
 def select(run: Run, arguments: argparse.Namespace, bins: str = "exact") -> Selection:
@@ -129,7 +133,12 @@ def select(run: Run, arguments: argparse.Namespace, bins: str = "exact") -> Sele
     sizes = arguments.bytes or ByteRange(None, None)
     _sizes_keep(run.connection, sizes, bins)
     SQL.run(run.connection, "chosen_cell", low_bytes=sizes.low, high_bytes=sizes.high)
-    return Selection(run)
+    return Selection(run, filters(arguments))
+
+
+def filters(arguments: argparse.Namespace) -> list[str]:
+    """The options that select a part of the run."""
+    return [f"--{name.replace('_', '-')}" for name in FILTERS if getattr(arguments, name, None)]
 
 
 KEEP = {
