@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
+import planted
 import pytest
 from commprof_report.commands.common import open_whole
 from commprof_report.late.late_ranks import late as answers
@@ -962,3 +964,44 @@ def test_clocks_that_have_run_for_ages_are_no_error(late):
     job = Job([HostClock(1 << 62), HostClock(0)])
     job.collective("MPI_Barrier", [0, 1 << 61], [1 << 60, 5])
     assert column(late(job), "collectives") == [1, 1]
+
+
+def read(ranks: int, read: int, call: str, **communicator: int) -> list[planted.Rank]:
+    """The first ranks of a job; all make the same calls."""
+    members = f"0-{ranks - 1}" if ranks > 1 else "0"
+    world = planted.Communicator(planted.WORLD, planted.WORLD_IDENTITY, members, ranks, 0)
+    known = [replace(world, comm_rank=rank, **communicator) for rank in range(read)]
+    cells = [planted.Cell(call, 1 << 20, [MS] * 30)]
+    return [
+        planted.Rank(rank, ranks, communicators=[known[rank]], cells=cells) for rank in range(read)
+    ]
+
+
+LONELY = "unknown: 1 of {} processes that communicate was read; for whom it waits is not known"
+UNTIMED = "unknown: NCCL's collectives were not timed on the device (the GPU was not traced)"
+NONE = {
+    "one of two": (read(2, 1, "MPI_Allreduce"), LONELY.format(2)),
+    "one that spawned two": (read(1, 1, "MPI_Bcast", remote_size=2, is_inter=1), LONELY.format(3)),
+    "alone": (read(1, 1, "MPI_Allreduce"), "one rank: there is nobody to wait for"),
+    "untimed": (read(2, 2, "ncclAllReduce"), UNTIMED),
+    "only set-up": (read(2, 2, "MPI_Init"), "no call that makes ranks wait for each other"),
+}
+
+
+@pytest.mark.parametrize("name", NONE)
+def test_waiting_is_denied_only_where_it_could_have_been_seen(report, tmp_path, name):
+    ranks, said = NONE[name]
+    out = report("late", planted.write_databases(tmp_path / "run", ranks)).out
+    assert out.startswith(f"Verdict         {said}\n")
+    assert ("Not read        rank 1: late ranks may be among them\n" in out) == (name == "one of two")
+
+
+@pytest.mark.parametrize("has_calls", [False, True])
+def test_a_rank_without_any_call_does_not_make_the_others_unsampled(report, tmp_path, has_calls):
+    ranks = read(3, 3, "MPI_Recv")
+    for rank in ranks[:2]:
+        rank.samples = [planted.Sample("MPI_Recv", 1_000, 1_000 + MS, bytes=1 << 20)]
+        rank.windows = [planted.Window(0, rank.wall_ns)]
+    ranks[2].cells = ranks[2].cells if has_calls else []
+    out = report("late", planted.write_databases(tmp_path / "run", ranks)).out
+    assert ("unknown: single calls are not sampled on all ranks" in out) == has_calls

@@ -221,6 +221,7 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     if row.verdict == "none":
         if row.unjudged:
             yield "NCCL", unjudged_text(row)
+        yield from unread_facts(run)
         return
     yield "Rests on", coverage_text(row)
     if notable_rest(answers):
@@ -238,6 +239,11 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
         yield "Certainty", certainty_text(row)
     yield from sibling_facts(run, answers)
     yield "Clocks", clock_text(row, "collective of MPI" if any(call.library == "nccl" for call in answers.calls) else "collective")
+    yield from unread_facts(run)
+
+
+def unread_facts(run: Run) -> Iterator[tuple[str, str]]:
+    """The ranks that the verdict cannot name."""
     if run.missing:
         yield "Not read", f"{units.span_names(run.missing)}: late ranks may be among them"
     if run.profiled:

@@ -193,7 +193,8 @@ class Late(NamedTuple):
     crowding: list[Crowding]  # ranks that share cores, of the whole run whatever was selected
     timelines: dict[int, Timeline]  # by rank, of the whole run whatever was selected
     unfinished: list[int]  # ranks inside a call that has not returned, of the whole run
-    absent: int  # processes that share a communicator with the ranks read, and are not in this profile
+    processes: int  # of the largest communicator, whether they were read or not
+    is_untimed: bool  # NCCL's collectives were counted, none was timed on the device
 
     @property
     def is_known(self) -> bool:
@@ -255,12 +256,11 @@ def late(run: Selection, alignment: Alignment) -> Late:
     )
     calls, sizes = call_rows(connection), SQL.ask(connection, "late_sizes", LateSizeRow)
     states, rest = SQL.ask(connection, "late_states", LateStateRow), SQL.ask(connection, "late_rest", LateRestRow)
-    lacks = connection.execute("SELECT 1 FROM rank WHERE world_rank NOT IN (SELECT world_rank FROM sample)").fetchone()
+    lacks = connection.execute("SELECT 1 FROM cell WHERE world_rank NOT IN (SELECT world_rank FROM sample)").fetchone()
     unsampled = no_log_text(connection) or "single calls are not sampled on all ranks (COMMPROF_SAMPLES)" if lacks else ""
-    unfinished = [rank for (rank,) in SQL.run(connection, "unfinished")]
-    (absent,) = connection.execute("SELECT coalesce(max(size + remote_size), 0) - count(DISTINCT world_rank) FROM communicator").fetchone()
-    about = (found, causes, participants, crowding(connection), lines, unfinished, max(0, absent))
-    return Late(of_run, chosen, _hosts(chosen), calls, sizes, states, rest, unsampled, *about)
+    about = (found, causes, participants, crowding(connection), lines, [rank for (rank,) in SQL.run(connection, "unfinished")])
+    around = SQL.run(connection, "late_around").fetchone()
+    return Late(of_run, chosen, _hosts(chosen), calls, sizes, states, rest, unsampled, *about, *around)
 
 
 def call_rows(connection: Connection, families: Mapping[str, str] | None = None) -> list[LateCallRow]:
