@@ -89,7 +89,13 @@ WHY_NONE = {  # "": drawn; in the order of SMALL_RUNS
         "unknown: no call was split into waiting and transfer: 1.00 us per rank in MPI_Bcast; "
         "1 operation whose clocks are too inaccurate or whose root was not read",
     ],
-    "steps": ["no steps: no bulk collective between ranks was sampled"] * 5,
+    "steps": [
+        "no steps: none of 2 collectives between ranks was sampled",
+        "no steps: no collective between ranks was counted",
+        "no steps: no collective between ranks was counted",
+        "no steps: none of 80 collectives between ranks was sampled",
+        "no steps: none of 1 sampled collective is bulk; none of them is a small reduction of the main thread",
+    ],
 }
 
 

@@ -134,7 +134,62 @@ def test_steps_of_solvers_are_counted_whatever_the_jitter(summary, seed):
 
 
 def test_a_run_without_collectives_has_no_steps(summary):
-    assert summary([Rank(0, 1)])["why"] == "no bulk collective between ranks was sampled"
+    assert summary([Rank(0, 1)])["why"] == "no collective between ranks was counted"
+
+
+def several_sizes(sizes: list[int], times: int) -> Job:
+    job = Job()
+    for place in range(times):
+        job.compute(10 * MS)
+        job.call("Allreduce", sizes[place % len(sizes)])
+    return job
+
+
+def seven_and_another() -> Job:
+    job = several_sizes([1_000_000], 7)
+    job.call("Bcast", 3_000_000)
+    return job
+
+
+SMALL = "none of {} sampled collectives is bulk; {} MPI_Allreduce of 8 B on MPI_COMM_WORLD: "
+BULK = "{} bulk collectives on MPI_COMM_WORLD: "
+LARGE = [1_000_000, 3_000_000]
+REASONS = {
+    "irregular": (training.small("Allreduce", 400), SMALL.format(400, 400) + "they are alike, and come at irregular times"),
+    "few small": (training.small("Allreduce", 6), SMALL.format(6, 6) + "they are too few, 8 are needed"),
+    "no reduction": (
+        training.small("Bcast", 40),
+        "none of 40 sampled collectives is bulk; none of them is a small reduction of the main thread",
+    ),
+    "few": (several_sizes(LARGE, 5), BULK.format(5) + "they are too few, 8 are needed"),
+    "few sizes": (
+        training.random_mix(),
+        BULK.format(600) + "their sizes do not repeat; 4 sizes are too few for sums, 6 are needed",
+    ),
+    "no sums": (
+        training.single_phase(),
+        BULK.format(60) + "their sizes do not repeat; no sum of their bytes repeats",
+    ),
+    "few times": (
+        several_sizes([1_000_000 + 1_000 * size for size in range(5)], 10),
+        BULK.format(10) + "their sizes do not repeat; 5 sizes are too few for sums, 6 are needed",
+    ),
+    "few repetitions": (seven_and_another(), BULK.format(8) + "what repeats occurs 7 times, 8 are needed"),
+    "single": (training.poisson(), BULK.format(400) + "they are alike, and come at irregular times"),
+}
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_the_reason_why_there_are_no_steps_is_the_reason(summary, name):
+    job, why = REASONS[name]
+    row = summary(pair(job))
+    assert (row["delimited_by"], row["why"]) == ("", why)
+
+
+def test_collectives_that_were_counted_and_not_sampled_are_said_to_be(summary):
+    job = several_sizes(LARGE, 40)
+    assert summary(pair(job, sampled=[(0, 2)]))["why"] == "none of 80 collectives between ranks was sampled"
+    assert summary(pair(job))["why"] == ""
 
 
 def test_communication_of_a_step_is_the_time_inside_mpi(steps):
@@ -248,7 +303,11 @@ def test_a_trend_is_a_change_that_was_seen(summary, steps):
     assert row["last_tenth_ns"] - row["first_tenth_ns"] == pytest.approx(9 * MS, rel=0.15)
     assert "Trend           slower: first tenth 2" in steps(pair(job)).out and "per 100 steps" not in steps(pair(job)).out
     assert summary(pair(training.ddp()))["trend"] == "none"
-    assert "Trend           none beyond chance\n" in steps(pair(training.ddp())).out
+    said = steps(pair(training.ddp())).out
+    assert "Trend           none beyond chance, in 299 steps\n" in said
+    few = steps(pair(training.ddp(steps=12, has_pauses=False))).out
+    assert "Trend           unknown: 11 steps are too few, 20 are needed\n" in few
+    assert re.search(r"Outliers        none of 11 steps is beyond \d+ ms\n", few)
 
 
 def test_the_chance_of_an_order_is_that_of_all_permutations():
@@ -612,10 +671,10 @@ def test_a_rank_that_is_notably_late_in_two_steps_is_not_the_slowest(summary):
 
 def test_persistent_collectives_are_said_to_delimit_no_steps(summary):
     job = PlantedJob([HostClock()] * 2, wall_ns=SECOND)
-    assert summary(job)["why"] == "no bulk collective between ranks was sampled"
+    assert summary(job)["why"] == "no collective between ranks was counted"
     started = {"thread": 0, "call": "MPI_Allreduce_init", "communicator": 2, "root": None, "bytes": 1 << 20, "operation": 1, "number": 1}
     job.add("sample_start", world_rank=0, **started, start_ns=0, end_ns=100, completed_ns=200)
-    assert summary(job)["why"] == "no bulk collective between ranks was sampled but persistent ones, which delimit no steps"
+    assert summary(job)["why"] == "no collective between ranks was counted but persistent ones, which delimit no steps"
 
 
 def test_sizes_of_each_rank_s_own_are_not_added_up(summary):
@@ -693,3 +752,16 @@ def test_where_most_of_a_step_inside_mpi_is_not_split_the_slowest_rank_is_unknow
     row = summary(job)
     assert (row["slowest_ranks"], row["judged_steps"]) == (None, 0)
     assert row["slowest_why"] == "unknown: in 40 of 40 steps less than half of the time inside MPI is split"
+
+
+@pytest.mark.parametrize(("number", "begins"), [(6, "unknown: 5 steps are too few"), (12, "none at ")])
+def test_that_no_rank_is_last_at_marks_is_said_of_steps_enough(summary, number, begins):
+    """A thread beside the main one, which marks the steps, communicates."""
+    job = training.ddp(steps=number, has_pauses=False)
+    ranks = pair(job, thread=1)
+    for rank in ranks:
+        edges = [50 * MS, *(2 * (end_ns // 2) for end_ns in job.step_ends)]
+        rank.steps = [Step(step, *own) for step, own in enumerate(zip(edges, edges[1:]), 1)]
+    row = summary(ranks)
+    assert (row["slowest_ranks"], row["judged_steps"]) == (None, number - 1)
+    assert row["slowest_why"].startswith(begins)

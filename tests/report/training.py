@@ -141,6 +141,17 @@ def equal_layers(steps: int = 200, seed: int = 3, layers: int = 10) -> Job:
     return job
 
 
+def small(name: str, times: int) -> Job:
+    """Small collectives at any time, beside a few large messages."""
+    job = Job()
+    for _ in range(3):
+        job.call("Send", 100 * MB, ns=MS)
+    for _ in range(times):
+        job.compute(job.random.expovariate(1 / MS), 0)
+        job.call(name, 8)
+    return job
+
+
 def one_allreduce(steps: int = 300, seed: int = 4, checkpoints: bool = True) -> Job:
     job = Job(seed)
     for step in range(steps):

@@ -33,11 +33,13 @@ from ..plots import steps as plot
 from ..roles import roles
 from ..run.alignment import align
 from ..run.crowding import crowded_facts, crowding
+from ..run.part import part_facts
 from ..run.run import Run
 from ..run.unsampled import unsampled_facts
 from ..steps.critical_path import PathRow
 from ..steps.step_costs import StepCallRow, StepRow
 from ..steps.steps_summary import NOTABLE_POLLS, StepsRow, StepsSummary, headline, outside_text, slowest_text, steps_summary
+from ..steps.trend import FEWEST_STEPS
 from . import common
 
 EXAMPLES = (
@@ -139,7 +141,7 @@ def chosen(arguments: argparse.Namespace, answers: StepsSummary) -> tuple[Sequen
 
 
 def print_text(run: Run, answers: StepsSummary, waits: Late) -> None:
-    for head, text in (*crowded_facts(crowding(run.connection)), *facts(answers, waits), *unsampled_facts(run)):
+    for head, text in (*crowded_facts(crowding(run.connection)), *facts(answers, waits), *unsampled_facts(run), *part_facts(run)):
         common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
     calls = family_rows(run, answers)
     if calls:
@@ -331,20 +333,29 @@ def thread_text(summary: StepsRow) -> str:
 
 def trend_text(summary: StepsRow) -> str:
     if summary.trend == "unknown":
-        return "unknown: too few steps"
+        return f"unknown: {_steady_text(summary)} are too few, {FEWEST_STEPS} are needed"
     if summary.trend == "none":
-        return "none beyond chance"
+        return f"none beyond chance, in {_steady_text(summary)}"
     first, last = units.duration(summary.first_tenth_ns), units.duration(summary.last_tenth_ns)
     by_chance = f"chance alone would show this with a probability of {summary.trend_p:.1g}"
     return f"{summary.trend}: first tenth {first}, last tenth {last} (medians); {by_chance}"
 
 
+def _steady_text(summary: StepsRow) -> str:
+    return units.counted(summary.steps - summary.warm_up_steps, "step")
+
+
 def outlier_facts(answers: StepsSummary) -> Iterator[tuple[str, str]]:
+    summary = answers.summary
     outliers = sorted((row for row in answers.costs.steps if row.is_outlier), key=lambda row: -row.step_ns)
-    if not outliers:
-        yield "Outliers", "none"
+    if summary.outlier_limit_ns is None:
+        yield "Outliers", "unknown: there is no step but the warm-up"
         return
-    yield "Outliers", f"{units.counted(len(outliers), 'step')} beyond {units.duration(answers.summary.outlier_limit_ns)}, as means over ranks"
+    limit = f"beyond {units.duration(summary.outlier_limit_ns)}"
+    if not outliers:
+        yield "Outliers", f"none of {_steady_text(summary)} is {limit}"
+        return
+    yield "Outliers", f"{units.counted(len(outliers), 'step')} {limit}, as means over ranks"
     for row in sorted(outliers[:MOST_OUTLIERS], key=lambda row: row.step):
         yield f"  step {row.step:,}", f"{units.duration(row.step_ns)}: {row.why}"
     if len(outliers) > MOST_OUTLIERS:

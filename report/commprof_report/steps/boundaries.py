@@ -19,10 +19,11 @@ from statistics import median
 from typing import Callable, NamedTuple
 
 from ..base import query, units
+from ..calls.calls import operation
 from ..calls.traffic import traffic_classify
 from ..run.selection import Selection
 from ..run.unsampled import no_log_text
-from .period import FEWEST_CALLS, Calls, Period, find_period, free_times, is_steady
+from .period import FEWEST_CALLS, MANY_STEPS, Calls, Period, find_period, free_times, is_steady
 
 SQL = query.beside(__file__)
 
@@ -34,6 +35,7 @@ OUTLIER = 1.1  # x median, at least
 FROM_THE_START = 0  # number of the stretch that begins with the first collective
 MOST_MISSED = 8  # steps of one group that another group may lack when both are matched in order
 FEWEST_SMALL, KINDS_TRIED = 0.9, 8  # least confidence in steps found from small collectives; how many kinds are tried
+MOST_REFUSED = 2  # kinds of small collectives of which it is said why they are no steps
 SEVERAL_STEPS = 1.5  # of the time from a step to the next: what takes longer in another group is no single step
 SAME_STEP = 0.5  # share of a step: step ends of different groups that are closer are the same step
 
@@ -117,6 +119,16 @@ class CallRow(NamedTuple):
     is_small: int  # a collective of the main thread that is too small to be bulk
 
 
+class Refused(NamedTuple):
+    """Collectives on a communicator that delimit no steps, and why."""
+
+    calls: int
+    what: str
+    identity: str
+    why: str
+    confidence: float
+
+
 class Numbered(NamedTuple):
     """A step as a range of sequence numbers; before: that of the last bulk collective before the step, 0 for the first step of the run."""
 
@@ -137,7 +149,7 @@ class Group(NamedTuple):
     @property
     def rating(self) -> tuple[bool, int]:
         """Prefers reductions, because gradients are reduced and are most of what a step sends."""
-        return any(_plain(function) in REDUCTIONS for function in self.functions), self.period.bytes
+        return any(operation(function) in REDUCTIONS for function in self.functions), self.period.bytes
 
 
 def steps_find(run: Selection, aligned_ns: AlignedNs, by: str | None = None, region: str | None = None) -> Steps:
@@ -205,15 +217,20 @@ def _by_calls(connection: Connection, aligned_ns: AlignedNs) -> tuple[Detection,
         if group.steps:
             groups.append(group)
         elif calls:
-            refused.append((calls, group))
-    groups = groups or _small_groups(calls_of)
+            why = group.period.why or "no step was sampled whole"
+            bulk = units.counted(calls, "bulk collective")
+            refused.append(Refused(calls, bulk, identity, why, group.period.confidence))
+    small: list[Refused] = []
+    if not groups:
+        groups, small = _small_groups(calls_of)
     followed = _follow(connection, groups)
     if not followed:
-        return _why_none(connection, refused), []
+        return _why_none(connection, sum(map(len, calls_of.values())), refused, small), []
     times = {rank: list(own) for rank, own in _times(connection, followed)}
     steps = _numbered(times, followed, aligned_ns)
     if not steps:
-        return _none("both ends of a step were never sampled"), []
+        found = max(len(group.steps) for group in followed.values())
+        return _none(f"no rank has samples of both ends of any of {units.counted(found, 'step')}"), []
     stepping = {step.world_rank for step in steps}
     most = Counter(followed[rank].identity for rank in stepping).most_common(1)[0][0]
     group = next(group for group in groups if group.identity == most)
@@ -228,38 +245,91 @@ def _others_text(ranks: list[int]) -> str:
     return f"{units.rank_names(ranks)} left out: {'its' if len(ranks) == 1 else 'their'} steps are at other times" if ranks else ""
 
 
-def _why_none(connection: Connection, refused: list[tuple[int, Group]]) -> Detection:
-    if not refused:
-        has_persistent = connection.execute("SELECT 1 FROM sample_start").fetchone()
-        persistent = " but persistent ones, which delimit no steps" if has_persistent else ""
-        return _none(f"no bulk collective between ranks was sampled{persistent}")
-    calls, most = max(refused, key=itemgetter(0))
-    (label,) = connection.execute("SELECT label FROM run_communicator WHERE identity = ?", (most.identity,)).fetchone()
-    bulk = f"1 bulk collective on {label}" if calls == 1 else f"{calls:,} bulk collectives on {label}"
-    return _none(f"{bulk}: {most.period.why or 'no step was sampled whole'}", most.period.confidence)
+def _why_none(
+    connection: Connection, sampled: int, bulk: list[Refused], small: list[Refused]
+) -> Detection:
+    """sampled: collectives between ranks. Those of which most were tried are named."""
+    if not sampled:
+        return _none(_unsampled_text(connection))
+    most = sorted(bulk, key=attrgetter("calls"))[-1:]
+    tried = [*most, *sorted(small, key=lambda each: -each.calls)[:MOST_REFUSED]]
+    labels = dict(connection.execute("SELECT identity, label FROM run_communicator"))
+    said = [f"{each.what} on {labels.get(each.identity, '-')}: {each.why}" for each in tried]
+    if not bulk:
+        said.insert(0, f"none of {units.counted(sampled, 'sampled collective')} is bulk")
+    if not bulk and not small:
+        said.append("none of them is a small reduction of the main thread")
+    if len(small) > MOST_REFUSED:
+        said.append(f"nor do {units.counted(len(small) - MOST_REFUSED, 'more kind')} of small ones")
+    return _none("; ".join(said), max((each.confidence for each in most), default=0.0))
 
 
-def _small_groups(calls_of: dict[str, list[CallRow]]) -> list[Group]:
-    """A solver may reduce only its time step or residual in each step. Not used if there are bulk reductions: small collectives serve those."""
-    if sum(row.is_bulk and _plain(row.call) in REDUCTIONS for rows in calls_of.values() for row in rows) >= FEWEST_CALLS:
-        return []
-    return [group for identity, rows in calls_of.items() if (group := _small_group(identity, rows))]
+def _unsampled_text(connection: Connection) -> str:
+    counted, own, starts = SQL.run(connection, "counted_collectives").fetchone()
+    if own:
+        return f"none of {units.counted(own, 'sampled collective')} is sampled on all ranks"
+    persistent = " but persistent ones, which delimit no steps" if starts else ""
+    if not counted:
+        return f"no collective between ranks was counted{persistent}"
+    return f"none of {units.counted(counted, 'collective')} between ranks was sampled{persistent}"
 
 
-def _small_group(identity: str, rows: list[CallRow]) -> Group | None:
+def _small_groups(calls_of: dict[str, list[CallRow]]) -> tuple[list[Group], list[Refused]]:
+    """A solver may reduce only its time step or residual in each step. Not used if there are bulk
+    reductions: small collectives serve those."""
+    reductions = (row for rows in calls_of.values() for row in rows if _is_reduction(row.call))
+    if sum(row.is_bulk for row in reductions) >= FEWEST_CALLS:
+        return [], []
+    groups, refused = [], []
+    for identity, rows in calls_of.items():
+        group, others = _small_group(identity, rows)
+        groups += [group] if group else []
+        refused += others
+    return groups, refused
+
+
+def _is_reduction(call: str) -> bool:
+    return operation(call) in REDUCTIONS
+
+
+def _small_group(identity: str, rows: list[CallRow]) -> tuple[Group | None, list[Refused]]:
     """The most frequent reduction of one small size that recurs at regular intervals."""
-    kinds = Counter((row.call, row.bytes) for row in rows if row.is_small and _plain(row.call) in REDUCTIONS)
-    regular = {}
-    for kind, _ in kinds.most_common(KINDS_TRIED):
-        group, _ = _group(identity, rows, lambda row, kind=kind: row.is_small and (row.call, row.bytes) == kind)
-        if group.period.confidence >= FEWEST_SMALL and is_steady(_intervals(rows, group.steps)):
+    small = Counter((row.call, row.bytes) for row in rows if row.is_small and _is_reduction(row.call))
+    regular, refused = {}, []
+    for kind, calls in small.most_common(KINDS_TRIED):
+        group, _ = _group(
+            identity, rows, lambda row, kind=kind: row.is_small and (row.call, row.bytes) == kind
+        )
+        why = _irregular_text(group.period, _intervals(rows, group.steps))
+        if why:
+            what = f"{units.count(calls)} {_kind_text(*kind)}"
+            refused.append(Refused(calls, what, identity, why, group.period.confidence))
+        else:
             regular[kind] = group
     if not regular:
-        return None
-    (call, call_bytes), group = next(iter(regular.items()))
+        return None, refused
+    kind, group = next(iter(regular.items()))
     which = "the only regular collective" if len(regular) == 1 else "the most frequent of the regular collectives"
-    why = f"no bulk collective has a period: steps taken from {call} of {units.size(call_bytes)}, {which}"
-    return group._replace(period=group.period._replace(how="small", why=why))
+    why = f"no bulk collective has a period: steps taken from {_kind_text(*kind)}, {which}"
+    return group._replace(period=group.period._replace(how="small", why=why)), refused
+
+
+def _kind_text(call: str, call_bytes: int) -> str:
+    return f"{call} of {units.size(call_bytes)}"
+
+
+def _irregular_text(period: Period, intervals: Sequence[int]) -> str:
+    """Why a small collective delimits no steps; "": it does."""
+    if period.why:
+        return period.why
+    if period.confidence < FEWEST_SMALL:
+        share, needed = units.share(period.confidence), units.share(FEWEST_SMALL)
+        return f"{share} of them are in steps, {needed} are needed"
+    if not intervals:
+        return "no step was sampled whole"
+    if len(intervals) < MANY_STEPS:
+        return f"{units.counted(len(intervals), 'interval')} are too few, {MANY_STEPS} are needed"
+    return "" if is_steady(intervals) else f"they come at irregular times ({len(intervals):,} intervals)"
 
 
 def _intervals(rows: Sequence[CallRow], steps: Sequence[Numbered]) -> list[int]:
@@ -307,12 +377,6 @@ def _before(bulk: Sequence[CallRow], stretches: Sequence[int], first: int, own: 
         if bulk[place].call in own:
             return bulk[place].sequence
     return 0 if stretches[first] == FROM_THE_START else None
-
-
-def _plain(function: str) -> str:
-    """The name without MPI_ (or nccl) and the I of nonblocking forms."""
-    name = function[4:].lower()
-    return name[1:] if name[:1] == "i" else name
 
 
 def _follow(connection: Connection, groups: Sequence[Group]) -> dict[int, Group]:

@@ -28,6 +28,8 @@ from operator import eq, or_
 from statistics import fmean, median
 from typing import NamedTuple
 
+from ..base import units
+
 FEWEST_CALLS = 8
 FEWEST_STEPS = 3
 FEWEST_SINGLE_STEPS = 8  # if a step is one call: two equal calls prove little
@@ -96,16 +98,29 @@ class Period(NamedTuple):
 
 def find_period(calls: Calls) -> Period:
     if len(calls.tokens) < FEWEST_CALLS:
-        return _none("they are too few")
+        return _none(f"they are too few, {FEWEST_CALLS} are needed")
     gaps = pauses(calls)
     found = _by_sizes(calls, gaps)
-    is_rare = len(found.spans) < FEWEST_STEPS
+    tried, is_rare = [found], len(found.spans) < FEWEST_STEPS
     if found.confidence < FEWEST_CONFIDENCE or is_rare:
-        summed = _by_bytes(calls)
+        tried.append(summed := _by_bytes(calls))
         found = summed if summed.how and (is_rare or summed.confidence > found.confidence) else found
-    if not found.how or found.confidence < (FEWEST_CONFIDENCE if len(found.spans) >= MANY_STEPS else FEWEST_SUMMED):
-        return _none("neither their sizes nor sums of them repeat", found.confidence)
+    if not found.how or found.confidence < _least(found):
+        return _none("; ".join(map(_doubt, tried)), found.confidence)
     return _checked(calls, gaps, found)
+
+
+def _least(found: Period) -> float:
+    return FEWEST_CONFIDENCE if len(found.spans) >= MANY_STEPS else FEWEST_SUMMED
+
+
+def _doubt(found: Period) -> str:
+    """Why these are no steps."""
+    if not found.how:
+        return found.why
+    what = "sums of bytes that repeat" if found.how == "bytes" else "sizes that repeat"
+    needed = units.share(_least(found))
+    return f"{what} have {units.share(found.confidence)} of them, {needed} are needed"
 
 
 def pauses(calls: Calls) -> list[int | None]:
@@ -132,8 +147,10 @@ def _checked(calls: Calls, gaps: Sequence[int | None], found: Period) -> Period:
     if _may_be_layers(calls, gaps, found.spans):
         return _none("what repeats may be a step or a part of one; too little was sampled in a row to tell")
     single = found.calls == 1
-    if len(found.spans) < (FEWEST_SINGLE_STEPS if single else FEWEST_STEPS):
-        return _none(f"what repeats does so only {len(found.spans)} times", found.confidence)
+    fewest = FEWEST_SINGLE_STEPS if single else FEWEST_STEPS
+    if len(found.spans) < fewest:
+        times = units.counted(len(found.spans), "time")
+        return _none(f"what repeats occurs {times}, {fewest} are needed", found.confidence)
     if single and _is_irregular(intervals(calls, found.spans)):
         return _none("they are alike, and come at irregular times", found.confidence)
     return found
@@ -187,14 +204,14 @@ def _by_sizes(calls: Calls, gaps: Sequence[int | None]) -> Period:
         places = [place for place in places if counts[calls.tokens[place]] >= often]
         lag = _smallest_lag(calls, places)
     if not lag:
-        return _none("no lag")
+        return _none("their sizes do not repeat")
     pattern = _pattern(calls, places, lag)
     lag = len(pattern)
     own = set(pattern)
     places = [place for place in places if calls.tokens[place] in own]
     spans = _anchored(calls, gaps, places, pattern)
     if not spans:
-        return _none("no pattern")
+        return _none("their sizes do not repeat in order")
     how, step_bytes = "sizes", sum(calls.bytes[place] for place in range(*spans[len(spans) // 2]) if calls.tokens[place] in own)
     units = _units_of_a_step(calls, gaps, spans)
     groups, cut = _grouped(gaps, spans, units) if units > 1 else ([], 0)
@@ -393,13 +410,14 @@ def _by_bytes(calls: Calls) -> Period:
         volumes[function] += message_bytes
     ((function, _),) = volumes.most_common(1)
     places = [place for place, other in enumerate(calls.functions) if other == function]
-    if len({calls.bytes[place] for place in places}) < FEWEST_SIZES:
-        return _none("too few sizes to make sums that tell")
+    sizes = len({calls.bytes[place] for place in places})
+    if sizes < FEWEST_SIZES:
+        return _none(f"{units.counted(sizes, 'size')} are too few for sums, {FEWEST_SIZES} are needed")
     gaps = dict(zip(places, pauses(Calls(*([column[place] for place in places] for column in calls)))))
     stretches = list(_stretches(calls, places))
     step_bytes = _step_bytes(_summed(calls, gaps, _longest(stretches, MOST_CALLS_SUMMED)))
     if not step_bytes:
-        return _none("no sum")
+        return _none("no sum of their bytes repeats")
     summed = _summed(calls, gaps, stretches)
     spans, step_bytes = _divided(calls, gaps, [span for walk in summed.walks(step_bytes) for span in walk.spans], step_bytes)
     of_function = sum(calls.functions[place] == function for span in spans for place in range(*span))

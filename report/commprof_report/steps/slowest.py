@@ -164,6 +164,9 @@ def _by_arrival(rows: Sequence[StepRow], arriving: Arrivals, detection: Detectio
     known = [row for row in found if not row.is_warm_up and row.ranks > 1]
     leads = [Cause("", "", row.slowest_rank, *[row.lead_ns or 0] * 2, row.begin_ns, place, row.lead_ns or 0) for place, row in enumerate(known)]
     all_ranks = range(max((row.ranks for row in known), default=0))
+    if len(known) < FEWEST_BLOCKS:
+        why = f"unknown: {units.counted(len(known), 'step')} are too few to tell a cause from chance"
+        return found, Slowest(slowest_at=arriving.point, slowest_why=why, judged_steps=len(known))
     named = verdict.few(leads, lambda rank: rank, all_ranks, verdict.LEVEL)
     if named is None:
         point = point_text(detection.by, arriving.point)

@@ -215,7 +215,7 @@ def mean(rows: Sequence[StepRow], key: str) -> float | None:
 def slowest_text(steps: StepsRow) -> str:
     """rank 2 in 15 of 15 steps: the others wait 40.0 ms because of it, on average over these steps"""
     if steps.slowest_ranks is None:
-        is_part = 0 < 2 * steps.judged_steps < steps.steps
+        is_part = 0 < steps.judged_steps < steps.steps - steps.warm_up_steps
         return f"{steps.slowest_why}; judged by {steps.judged_steps:,} of {steps.steps:,} steps" if is_part else steps.slowest_why
     is_one = steps.slowest_ranks.isdigit()
     who = f"{'rank' if is_one else 'ranks'} {steps.slowest_ranks}"
