@@ -81,7 +81,7 @@ def test_a_healthy_run_is_left_in_peace_and_told_what_was_looked_for(report, adv
     assert (found(rows), set(rows)) == (set(), RULES)
     out = report("advise", tmp_path / "run").out
     assert out.startswith("Nothing to advise")
-    assert "Looked for and not found: many Allreduces too small" in out and "barriers that cost time" in " ".join(out.split())
+    assert "Looked for and not found: many Allreduces too small" in out and "barriers that cost time (in 6 calls" in " ".join(out.split())
 
 
 def test_many_small_allreduces_could_be_fused(advise):
@@ -594,9 +594,10 @@ def test_what_could_not_be_looked_for_is_not_called_absent(report, tmp_path):
     )
     why = "in 39 of 39 steps less than half of the time inside MPI is split"
     assert f"a rank that is the slowest in steps ({why})" in " ".join(out.split())
-    assert "jumps of the time between neighbouring sizes (no two sizes up to a factor of 2 apart have 20 calls each)" in " ".join(out.split())
-    absent = " ".join(out.split()).partition("Looked for and not found: ")[2].partition(". Not known")[0]
-    assert "wait for" not in absent and "jumps" not in absent and "barriers" in absent
+    why = "needs two sizes up to a factor of 2 apart, with 20 blocking calls each; the run has 160 calls of MPI_Recv"
+    assert f"jumps of the time between neighbouring sizes ({why})" in " ".join(out.split())
+    absent = absent_of(out)
+    assert "wait for" not in absent and "jumps" not in absent and "dropped calls" in absent
 
 
 def stepping_ranks() -> list[Rank]:
@@ -623,3 +624,103 @@ def test_the_page_has_the_advice(report, tmp_path):
     report("html", folder)
     text = (folder / "report.html").read_text()
     assert "What could be better" in text and "MPI_Barrier costs time" in text
+
+
+def absent_of(out: str) -> str:
+    """What advise says that it has looked for."""
+    return " ".join(out.split()).partition("Looked for and not found: ")[2].partition(". ")[0]
+
+
+def completed(call: str, times: int) -> list[Cell]:
+    return [
+        Cell(call, KIB, [2_000], times=times),
+        Cell(call, KIB, [40_000], measure="completion", blocked_ns=0, times=times),
+    ]
+
+
+UNSEEN = [
+    (completed("MPI_Iallreduce", 4_000), "small_messages", "8,000 calls of MPI_Iallreduce"),
+    (completed("MPI_Iallreduce", 4_000), "tiny_messages", "8,000 calls of MPI_Iallreduce"),
+    (completed("MPI_Allreduce_init", 4_000), "small_messages", "8,000 calls of MPI_Allreduce_init"),
+    (completed("MPI_Iallreduce", 4_000), "padding", "8,000 calls of MPI_Iallreduce"),
+    (completed("MPI_Isend", 4_000), "jumps", "8,000 calls of MPI_Isend"),
+    ([Cell("ncclAllReduce", KIB, [2_000] * 40)], "small_messages", "80 calls of ncclAllReduce"),
+    ([Cell("MPI_Ibarrier", 0, [2_000] * 40)], "barriers", "80 calls of MPI_Ibarrier"),
+    ([Cell("MPI_Ibcast", 8, [2_000] * 40)], "reduce_and_bcast", "80 calls of MPI_Ibcast"),
+    ([Cell("MPI_Ireduce", 8, [2_000] * 40)], "reduce_and_bcast", "80 calls of MPI_Ireduce"),
+    ([Cell("MPI_Irecv", 8, [2_000] * 40)], "overlap", "0 of 80 operations"),
+]
+
+
+@pytest.mark.parametrize(("cells", "rule", "seen"), UNSEEN)
+def test_calls_that_a_rule_does_not_look_at_are_not_denied(report, advise, tmp_path, cells, rule, seen):
+    row = advise(run_of(*cells))[rule]
+    assert row["evidence"] == f"needs {row['needs']}; the run has {seen}" and row["coverage"] == 0
+    assert row["title"] not in absent_of(report("advise", tmp_path / "run").out)
+
+
+LOOKED_AT = {
+    "small_messages": "128 of 288 calls, 0.69 % of the time",
+    "tiny_messages": "128 of 288 calls, 0.69 % of the time",
+    "barriers": "6 of 86 calls, < 0.01 % of the time",
+    "polling": "1,000 polls",
+    "overlap": "160 of 240 operations",
+    "gaps": "1,375 calls",
+}
+
+
+def test_a_rule_that_found_nothing_says_in_how_many_calls(report, advise, tmp_path):
+    allreduces = [Cell("MPI_Allreduce", size, [size] * 32) for size in (64 * KIB, 2 * MIB)]
+    others = [Cell("MPI_Ibarrier", 0, [2_000] * 40), Cell("MPI_Barrier", 0, [9_000] * 3)]
+    polls = Cell("MPI_Test", 0, [200] * 500, communicator=0, measure="poll")
+    ranks = run_of(*allreduces, *completed("MPI_Iallreduce", 80), *others, polls)
+    ranks[0].cells.append(Cell("MPI_Bcast", 8, [2_000]))
+    rows = advise(ranks)
+    out = " ".join(report("advise", tmp_path / "run").out.split())
+    for rule, analysed in LOOKED_AT.items():
+        assert (rows[rule]["evidence"], rows[rule]["analysed"]) == ("", analysed), rule
+        assert f"{rows[rule]['title']} (in {analysed})" in out
+
+
+def test_calls_of_which_the_run_has_none_are_not_called_looked_for(report, advise, tmp_path):
+    rows = advise(run_of(LARGE))
+    out = " ".join(report("advise", tmp_path / "run").out.split())
+    assert (rows["barriers"]["evidence"], rows["barriers"]["coverage"]) == ("", None)
+    assert rows["barriers"]["title"] in out.partition("Nothing to look at: ")[2].partition(". ")[0]
+    assert rows["barriers"]["title"] not in absent_of(out)
+
+
+def test_where_most_rules_could_not_look_nothing_to_advise_is_not_said(report, tmp_path):
+    unseen, seen = run_of(*completed("MPI_Iallreduce", 4_000)), run_of(*HEALTHY)
+    for name, ranks, begin in (("unseen", unseen, "No advice: "), ("seen", seen, "Nothing to advise: ")):
+        out = report("advise", planted.write_databases(tmp_path / name, ranks)).out
+        assert out.startswith(begin) and "could not look" in out.partition("\n")[0]
+
+
+def test_without_any_call_no_rule_is_said_to_have_looked(report, tmp_path):
+    out = report("advise", planted.write_databases(tmp_path, run_of())).out
+    assert out.startswith("No advice: no rule had what it needs.\n") and "Looked for" not in out
+
+
+def test_advice_about_a_part_of_the_job_says_which(report, tmp_path):
+    cells = [LARGE, Cell("MPI_Barrier", 0, [9_000] * 3)]
+    ranks = run_of(*cells, facts={"settings.COMMPROF_EXCLUDE": "MPI_Test"}, counted_ns=2 * SECOND)
+    folder = planted.write_databases(tmp_path / "part", ranks[:1])
+    said = "Based on: 1 of 2 ranks; calls of 20.0 % of the time; without MPI_Test (COMMPROF_EXCLUDE)"
+    assert f"{said}.\n" in report("advise", folder).out
+    filtered = " ".join(report("advise", "--call", "Barrier", folder).out.split())
+    assert f"{said}; calls selected by --call. " in filtered
+    whole = planted.write_databases(tmp_path / "whole", run_of(*cells))
+    assert "Based on" not in report("advise", whole).out
+
+
+def test_a_rank_whose_partners_were_not_read_is_not_called_alone(report, tmp_path):
+    title = "a rank that the others wait for"
+    part = planted.write_databases(tmp_path / "part", run_of(LARGE)[:1])
+    one = planted.write_databases(tmp_path / "one", run_of(LARGE, ranks=1))
+    rows = {
+        name: next(row for row in report("advise", folder, "--json").rows if row["title"] == title)
+        for name, folder in (("part", part), ("one", one))
+    }
+    why = "1 of 2 processes that communicate was read; for whom it waits is not known"
+    assert (rows["part"]["evidence"], rows["one"]["evidence"]) == (why, "")

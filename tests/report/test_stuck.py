@@ -396,5 +396,5 @@ def test_what_no_figure_can_know_of_calls_that_have_not_returned_is_said(report,
         said = {command: " ".join(report(command, tmp_path / "run").out.split()) for command in ("late", "summary", "advise")}
         assert ("Unfinished ranks 0-1 have not returned from their last call" in said["late"]) == is_unfinished
         assert ("no finished call that makes ranks wait for each other" in said["summary"]) == is_unfinished
-        assert said["advise"].startswith("Ranks 0-1 have not returned from their last call." if is_unfinished else "Nothing to advise")
+        assert said["advise"].startswith("Ranks 0-1 have not returned from their last call." if is_unfinished else "No advice")
         assert ("a rank that the others wait for" in said["advise"]) != is_unfinished

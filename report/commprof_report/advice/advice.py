@@ -6,8 +6,7 @@ count the same time, so they do not add up.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Callable, NamedTuple
 
 from ..base import units
@@ -16,33 +15,32 @@ from ..calls.sizes import SizeRow, reduce_bcast_rows, size_rows
 from ..gpu.copied import CopiedRow, copied_rows
 from ..late.late_ranks import Late
 from ..late.sentences import few_of_named, is_unknown, part_text, unfinished_text, unknown_cause_text, verdict
-from ..late.verdict import BACKGROUND, COVERED
-from ..roles.roles import Kin, family_name, kin
 from ..run.run import Run
 from ..run.seen import merged, missing, reason_text
 from ..steps.steps_summary import StepsRow, slowest_text
 from ..summary.run_summary import RunSummary
-from . import curves
+from . import basis, curves
+from .basis import PADDED, Basis
 from .curves import Curve, Knee, Point
+from .inputs import HOROVOD, PYTORCH, Inputs, inputs_of
 
 NOTABLE = 0.005  # of the counted time of all ranks; what could save less is not said
 MANY = 20  # calls per rank
 TINY_BYTES = 64  # an Allreduce up to this is a value or a framework's negotiation, not a tensor
-PADDED = 2  # times the size: the most that padding may add
 JUMP = 1.5  # times as much longer as the message is larger
 LITTLE_OVERLAP = 0.1
-NO_NEIGHBOURS = f"no two sizes up to a factor of {PADDED} apart have {curves.FEWEST} calls each"
+BLOCKING_ALLREDUCES = "blocking Allreduces, or NCCL's with times on the device"
+NEIGHBOURS = f"two sizes up to a factor of {PADDED} apart, with {curves.FEWEST} blocking calls each"
+SAMPLED = "samples of all ranks (COMMPROF_SAMPLES)"
 FEW_MORE = 0.1  # Bcasts than Reduces, or the reverse: what is handed out at the start or at the end
 MOSTLY = 0.5
 MUCH_WAITING = 0.1  # of the counted time
 STAGED = 0.1  # of the bytes in MPI calls: copies that come to less (a batch of data, a loss) say nothing
 SURE, LIKELY, POSSIBLE = "sure", "likely", "possible"
-HOROVOD, PYTORCH = "Horovod", "PyTorch"
-PYTORCH_THREAD = re.compile(r"pt_(mpi|.*ProcessGroup)")
 
 
 class Advice(NamedTuple):
-    """A piece of advice; or, with found = 0, a rule that found nothing, and why if it could not look."""
+    """A piece of advice; or, with found = 0, a rule that found nothing: how much it analysed, or why it could not."""
 
     rule: str
     found: int
@@ -56,6 +54,9 @@ class Advice(NamedTuple):
     communicator: str | None
     role: str | None
     bytes: int | None
+    analysed: str
+    coverage: float | None
+    needs: str
 
 
 class Finding(NamedTuple):
@@ -75,63 +76,6 @@ class Unknown(NamedTuple):
     why: str
 
 
-class Inputs(NamedTuple):
-    """What the rules examine."""
-
-    run: Run
-    answers: RunSummary
-    steps: StepsRow
-    curves: list[Curve]
-    sizes: list[SizeRow]
-    labels: dict[str, str]
-    kin: dict[str, Kin]
-    framework: str
-    ranks: int
-    counted_ns: int  # of all ranks
-
-    def per_rank(self, ns: float) -> str:
-        return f"{units.duration(ns / self.ranks)} a rank"
-
-    @property
-    def late(self) -> Late:
-        return self.answers.late
-
-    @property
-    def uses_gpu(self) -> bool:
-        return self.run.connection.execute("SELECT 1 FROM gpu_device").fetchone() is not None
-
-    @property
-    def is_background(self) -> bool:
-        """Most time inside MPI is on threads other than the main one, where it may cost the program nothing."""
-        return self.late.run.background_share >= BACKGROUND
-
-    def family(self, identity: str) -> object:
-        return self.kin[identity].family if identity in self.kin else identity
-
-    def where(self, identities: Sequence[str]) -> str:
-        return family_name(self.kin.get(identities[0]), len(identities), self.labels.get(identities[0], "-"))
-
-    def named(self, identities: Sequence[str]) -> tuple[str | None, str | None]:
-        """The label of one communicator, and the role of it or of several of a family."""
-        label = self.labels.get(identities[0]) if len(identities) == 1 else None
-        known = self.kin.get(identities[0]) if identities else None
-        return label, known.role if known else None
-
-    def waiting(self, calls: Collection[str], total_ns: int, identities: Collection[str] | None = None) -> float | None:
-        """The share of waiting in the total time of calls on some or all communicators; null: known of less than half of it."""
-        rows = [row for row in self.late.calls if row.call in calls and (identities is None or row.identity in identities)]
-        wait_ns = sum(row.wait_ns or 0 for row in rows)
-        split_ns = wait_ns + sum(row.transfer_ns or 0 for row in rows)
-        return wait_ns / split_ns if split_ns and split_ns >= COVERED * total_ns else None
-
-    def late_share(self, call: str) -> float:
-        """The share of the waiting in a call that the ranks cause that are named as late: it is not saved twice."""
-        named = self.late.blame.named.ranks if self.late.run.late_ranks is not None else ()
-        causes = [cause for cause in self.late.causes if cause.call == call]
-        whole_ns = sum(cause.cost_ns for cause in causes)
-        return sum(cause.cost_ns for cause in causes if cause.cause_rank in named) / whole_ns if whole_ns else 0.0
-
-
 def advice(run: Run, answers: RunSummary, steps: StepsRow) -> list[Advice]:
     """What would save most first; then what is of another kind; then the rules that found nothing."""
     inputs = inputs_of(run, answers, steps)
@@ -148,7 +92,8 @@ def knees(inputs: Inputs) -> list[Curve]:
 
 def _knee(inputs: Inputs, curve: Curve) -> Advice:
     label, role = inputs.named(curve.identities)
-    return Advice("knee", 0, knee_text(inputs, curve), "", "", "", None, None, curve.call, label, role, curve.knee.bytes)
+    where = (curve.call, label, role, curve.knee.bytes)
+    return Advice("knee", 0, knee_text(inputs, curve), "", "", "", None, None, *where, "", None, "")
 
 
 def knee_text(inputs: Inputs, curve: Curve) -> str:
@@ -173,45 +118,27 @@ def _range(low_bytes: int, high_bytes: int) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def inputs_of(run: Run, answers: RunSummary, steps: StepsRow) -> Inputs:
-    sizes = size_rows(run.connection)
-    known = kin(run.connection)
-    return Inputs(
-        run,
-        answers,
-        steps,
-        curves.curves(run.connection, known),
-        sizes,
-        {row.identity: row.communicator for row in sizes},
-        known,
-        framework(run, answers),
-        len(answers.ranks),
-        sum(rank.counted_ns for rank in answers.ranks),
-    )
-
-
-def framework(run: Run, answers: RunSummary) -> str:
-    """As far as the environment, the command line and the names of threads tell."""
-    facts = answers.facts
-    if any(fact.key.startswith("env.HOROVOD_") or (fact.key == "command_line" and "horovod" in fact.value) for fact in facts):
-        return HOROVOD
-    threads = run.connection.execute("SELECT DISTINCT name FROM thread")
-    return PYTORCH if any(PYTORCH_THREAD.match(name) for (name,) in threads) else ""
-
-
 class Rule(NamedTuple):
+    """needs: what lets the rule look. basis: how much of that the run has."""
+
     name: str
     looks_for: str
+    needs: str
+    basis: Callable[[Inputs], Basis]
     find: Callable[[Inputs], Iterator["Finding | Unknown"]]
 
 
 def judge(rule: Rule, inputs: Inputs) -> list[Advice]:
     found = [_of_background(each, inputs) for each in rule.find(inputs)]
     findings = [each for each in found if isinstance(each, Finding) and is_notable(each, inputs)]
+    seen = rule.basis(inputs)
+    about = (seen.text, seen.coverage, rule.needs)
     if findings:
-        return [_advice(rule, finding, inputs) for finding in findings]
+        return [_advice(rule, finding, inputs, about) for finding in findings]
     why = next((each.why for each in found if isinstance(each, Unknown)), "")
-    return [Advice(rule.name, 0, rule.looks_for, why, "", "", None, None, None, None, None, None)]
+    if seen.whole and not seen.part and not why:
+        why = f"needs {rule.needs}; the run has {seen.text}"
+    return [Advice(rule.name, 0, rule.looks_for, why, "", "", None, None, None, None, None, None, *about)]
 
 
 def _of_background(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
@@ -230,17 +157,17 @@ def is_notable_time(ns: float, inputs: Inputs) -> bool:
     return ns > 0 and ns >= NOTABLE * inputs.counted_ns
 
 
-def _advice(rule: Rule, finding: Finding, inputs: Inputs) -> Advice:
+def _advice(rule: Rule, finding: Finding, inputs: Inputs, about: tuple[str, float | None, str]) -> Advice:
     saving_ns = None if finding.saving_ns is None else round(finding.saving_ns)
     share = saving_ns / inputs.counted_ns if saving_ns is not None and inputs.counted_ns else None
     label, role = inputs.named(finding.identities)
     said = (finding.title, finding.evidence, finding.suggestion, finding.certainty)
-    return Advice(rule.name, 1, *said, saving_ns, share, finding.call, label, role, finding.bytes)
+    return Advice(rule.name, 1, *said, saving_ns, share, finding.call, label, role, finding.bytes, *about)
 
 
 def small_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
     """Many Allreduces below the knee. They cost at least what the same bytes would take at the knee's rate."""
-    for curve in _allreduces(inputs):
+    for curve in basis.allreduces(inputs):
         knee = curve.knee
         if knee is None:
             yield Unknown(f"{curve.call} on {_on(inputs, curve)} has no two sizes with {curves.FEWEST} calls each to compare")
@@ -248,10 +175,6 @@ def small_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
         small = [point for point in curve.points if TINY_BYTES < point.bytes < knee.bytes]
         if sum(point.count for point in small) >= MANY * curve.ranks:
             yield _fusing(curve, small, knee, inputs)
-
-
-def _allreduces(inputs: Inputs) -> list[Curve]:
-    return [curve for curve in inputs.curves if curve.call in ("MPI_Allreduce", "ncclAllReduce")]
 
 
 def _fusing(curve: Curve, small: Sequence[Point], knee: Knee, inputs: Inputs) -> Finding:
@@ -312,7 +235,7 @@ def tiny_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
     if inputs.is_background:
         yield _background(inputs)
         return
-    for curve in _allreduces(inputs):
+    for curve in basis.allreduces(inputs):
         tiny = [point for point in curve.points if point.bytes <= TINY_BYTES]
         if sum(point.count for point in tiny) >= MANY * curve.ranks:
             count, total_ns = sum(point.count for point in tiny), sum(point.total_ns for point in tiny)
@@ -333,10 +256,8 @@ def tiny_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
             )
 
 
-def padding(inputs: Inputs) -> Iterator[Finding | Unknown]:
+def padding(inputs: Inputs) -> Iterator[Finding]:
     """A size that is slower than a larger one: the difference of their means, for each call."""
-    if not any(_comparable(curve) for curve in inputs.curves):
-        yield Unknown(NO_NEIGHBOURS)
     for curve in inputs.curves:
         for point in curve.points:
             larger = [other for other in curve.points if _is_faster(other, point)]
@@ -356,12 +277,6 @@ def padding(inputs: Inputs) -> Iterator[Finding | Unknown]:
                 )
 
 
-def _comparable(curve: Curve) -> bool:
-    """Whether two neighbouring sizes have observations enough to be compared."""
-    pairs = zip(curve.points, curve.points[1:])
-    return any(above.bytes <= PADDED * below.bytes and None not in (below.low_ns, above.low_ns) for below, above in pairs)
-
-
 def _is_faster(other: Point, point: Point) -> bool:
     """A larger size, by no more than padding may add, that is surely faster: also without waiting."""
     if not point.bytes < other.bytes <= PADDED * point.bytes or point.low_ns is None or other.high_ns is None:
@@ -373,10 +288,8 @@ def _bounds_text(point: Point) -> str:
     return f"surely between {units.duration(point.low_ns)} and {units.duration(point.high_ns)}"
 
 
-def jumps(inputs: Inputs) -> Iterator[Finding | Unknown]:
+def jumps(inputs: Inputs) -> Iterator[Finding]:
     """Between two sizes close to each other the time grows much more than the size: what it grows more."""
-    if not any(_comparable(curve) for curve in inputs.curves):
-        yield Unknown(NO_NEIGHBOURS)
     for curve in inputs.curves:
         for below, above in zip(curve.points, curve.points[1:]):
             larger = above.bytes / below.bytes
@@ -478,7 +391,7 @@ def _late_unknown(inputs: Inputs, *beginnings: str) -> Iterator[Unknown]:
     """What hvprof-report late says, if it begins so: then nothing is denied."""
     if inputs.late.unfinished:
         yield Unknown(unfinished_text(inputs.late))
-    elif inputs.ranks > 1 and (text := verdict(inputs.late)).startswith(beginnings):
+    elif (text := verdict(inputs.late)).startswith(beginnings):
         yield Unknown(text.removeprefix("unknown: "))
 
 
@@ -517,9 +430,9 @@ def slowest_rank(inputs: Inputs) -> Iterator[Finding | Unknown]:
             steps.slowest_lead_ns * steps.slowest_steps * inputs.ranks,
         )
         yield _crowded(found, crowding) if crowding else found
-    elif inputs.ranks > 1 and not steps.delimited_by:
-        yield Unknown("hvprof-report steps found none")
-    elif inputs.ranks > 1 and steps.slowest_why.startswith("unknown: "):
+    elif not steps.delimited_by and not inputs.is_alone:
+        yield Unknown(f"steps found none: {steps.why}")
+    elif steps.slowest_why.startswith("unknown: ") and not inputs.is_alone:
         yield Unknown(steps.slowest_why.removeprefix("unknown: "))
 
 
@@ -632,7 +545,7 @@ def waiting_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
     """Blocking point-to-point calls: what they wait; if that is not known, what they take beyond the least time of their size."""
     calls: dict[str, list[SizeRow]] = {}
     for row in inputs.sizes:
-        if row.family == "point-to-point" and row.library == "mpi" and row.form == "blocking" and row.bandwidth != "silent":
+        if basis.is_message(row):
             calls.setdefault(row.call, []).append(row)
     for call, rows in calls.items():
         total_ns, least_ns = sum(row.total_ns for row in rows), sum(row.count * row.min_ns for row in rows)
@@ -725,18 +638,50 @@ def gaps(inputs: Inputs) -> Iterator[Finding]:
 
 
 RULES = (
-    Rule("small_messages", "many Allreduces too small to be fast, that could be fused", small_messages),
-    Rule("tiny_messages", "many Allreduces of a few bytes", tiny_messages),
-    Rule("padding", "sizes slower than a larger one", padding),
-    Rule("jumps", "jumps of the time between neighbouring sizes", jumps),
-    Rule("imbalance", "a rank that the others wait for", imbalance),
-    Rule("waiting", "much waiting for ranks that are not named", waiting),
-    Rule("slowest_rank", "a rank that is the slowest in steps", slowest_rank),
-    Rule("polling", "polls that find nothing", polling),
-    Rule("overlap", "nonblocking operations that overlap with nothing", overlap),
-    Rule("reduce_and_bcast", "Reduce and Bcast where one Allreduce would do", reduce_and_bcast),
-    Rule("waiting_messages", "blocking point-to-point calls that wait", waiting_messages),
-    Rule("barriers", "barriers that cost time", barriers),
-    Rule("gaps", "calls or requests that the profile lacks", gaps),
+    Rule(
+        "small_messages",
+        "many Allreduces too small to be fast, that could be fused",
+        BLOCKING_ALLREDUCES,
+        basis.of_knees,
+        small_messages,
+    ),
+    Rule("tiny_messages", "many Allreduces of a few bytes", BLOCKING_ALLREDUCES, basis.of_allreduces, tiny_messages),
+    Rule("padding", "sizes slower than a larger one", NEIGHBOURS, basis.of_neighbours, padding),
+    Rule("jumps", "jumps of the time between neighbouring sizes", NEIGHBOURS, basis.of_neighbours, jumps),
+    Rule("imbalance", "a rank that the others wait for", SAMPLED, basis.of_late, imbalance),
+    Rule("waiting", "much waiting for ranks that are not named", SAMPLED, basis.of_late, waiting),
+    Rule(
+        "slowest_rank",
+        "a rank that is the slowest in steps",
+        "steps that were sampled whole: marked (commprof_step(3)) or found",
+        basis.of_steps,
+        slowest_rank,
+    ),
+    Rule("polling", "polls that find nothing", "polls of the main thread", basis.of_polls, polling),
+    Rule("overlap", "nonblocking operations that overlap with nothing", "requests followed to completion", basis.of_nonblocking, overlap),
+    Rule(
+        "reduce_and_bcast",
+        "Reduce and Bcast where one Allreduce would do",
+        "blocking calls of MPI",
+        basis.of_operations("MPI_Reduce", "MPI_Bcast"),
+        reduce_and_bcast,
+    ),
+    Rule(
+        "waiting_messages",
+        "blocking point-to-point calls that wait",
+        SAMPLED,
+        basis.of_messages,
+        waiting_messages,
+    ),
+    Rule(
+        "barriers",
+        "barriers that cost time",
+        "blocking calls of MPI",
+        basis.of_operations("MPI_Barrier"),
+        barriers,
+    ),
+    Rule("gaps", "dropped calls, and requests that were not followed to completion", "", basis.of_all_calls, gaps),
 )
-GPU_RULES = (Rule("staging", "GPU data that goes through the host to MPI", staging),)
+GPU_RULES = (
+    Rule("staging", "GPU data that goes through the host to MPI", "GPUs that are traced (COMMPROF_GPU)", basis.of_copies, staging),
+)

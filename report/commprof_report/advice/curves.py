@@ -138,6 +138,12 @@ class Curve(NamedTuple):
             any(point.p50_ns < best * point.moved_bytes for point in few),
         )
 
+    def neighbours(self, most: float) -> list[Point]:
+        """The sizes with observations enough that have another one up to a factor of `most` away."""
+        known = [point for point in self.points if point.low_ns is not None]
+        near = {pair for pair in zip(known, known[1:]) if pair[1].bytes <= most * pair[0].bytes}
+        return [point for point in known if any(point in pair for pair in near)]
+
     def _bins(self) -> list[Bin]:
         by_bin: dict[int, list[Point]] = {}
         for point in self.points:

@@ -15,7 +15,7 @@ most is first. The rules look for
 
 Advice that could save less than 0.5 % of the time is left out. All savings are estimates. They may count the same time twice: they do not add
 up. The same advice on communicators of one family (all tensor-parallel groups) is given once. At the end it says at which of the sizes that
-were seen each call has its best rate, which rules found nothing, and which could not be checked.
+were seen each call has its best rate, which rules found nothing and in how many calls, and which could not look, why, and what they need.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from ..display import page, tables
 from ..display.tables import Column
 from ..late.late_ranks import late
 from ..run.alignment import align
+from ..run.part import part_text
 from ..run.run import Run
 from ..run.unsampled import unsampled_text
 from ..steps.steps_summary import steps_summary
@@ -63,28 +64,43 @@ def run(arguments: argparse.Namespace) -> None:
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, Advice._fields)
     else:
-        for line in lines(rows, unsampled_text(run)):
+        for line in lines(rows, unsampled_text(run), part_text(run)):
             common.print_line(line)
 
 
-def lines(rows: Sequence[Advice], unsampled: str) -> Iterator[str]:
+def lines(rows: Sequence[Advice], unsampled: str, part: str) -> Iterator[str]:
     pieces = [row for row in rows if row.found]
-    yield verdict(pieces)
+    yield verdict(rows)
     for number, row in enumerate(pieces[:MOST_PIECES], 1):
         yield ""
         yield from piece_lines(number, row)
     if len(pieces) > MOST_PIECES:
         yield f"\n... and {units.counted(len(pieces) - MOST_PIECES, 'more piece')}; --json has them all."
     yield ""
-    yield from closing_lines(rows, unsampled)
+    yield from closing_lines(rows, unsampled, part)
 
 
-def verdict(pieces: Sequence[Advice]) -> str:
+def verdict(rows: Sequence[Advice]) -> str:
+    pieces = [row for row in rows if row.found]
     if not pieces:
-        return "Nothing to advise: no rule found what could save 0.5 % of the time."
+        unable, able = (len(found) for found in (unable_rules(rows), able_rules(rows)))
+        if not able:
+            return "No advice: no rule had what it needs."
+        but = f"; {units.counted(unable, 'more rule')} could not look" if unable else ""
+        begin = "Nothing to advise" if unable <= able else "No advice"
+        return f"{begin}: {units.counted(able, 'rule')} found nothing that could save 0.5 % of the time{but}."
     first = pieces[0]
     more = f", and {units.counted(len(pieces) - 1, 'more piece')} of advice" if len(pieces) > 1 else ""
     return f"{units.capital(first.title)}{more}."
+
+
+def able_rules(rows: Sequence[Advice]) -> list[Advice]:
+    """Those that found nothing where they looked."""
+    return [row for row in rows if not row.found and not row.evidence and row.coverage is not None]
+
+
+def unable_rules(rows: Sequence[Advice]) -> list[Advice]:
+    return [row for row in rows if not row.found and row.evidence]
 
 
 def piece_lines(number: int, row: Advice) -> Iterator[str]:
@@ -108,26 +124,28 @@ def saving_text(row: Advice) -> str:
     return f"{units.share(row.saving_share)} of the time, {units.duration(row.saving_ns)} over all ranks"
 
 
-def closing_lines(rows: Sequence[Advice], unsampled: str) -> Iterator[str]:
-    for head, parts in closing(rows, unsampled):
+def closing_lines(rows: Sequence[Advice], unsampled: str, part: str) -> Iterator[str]:
+    for head, parts in closing(rows, unsampled, part):
         yield from textwrap.wrap(f"{head}{': ' if head else ''}{'; '.join(parts)}.", WIDTH, break_on_hyphens=False)
 
 
-def closing(rows: Sequence[Advice], unsampled: str) -> Iterator[tuple[str, list[str]]]:
-    """What is known of rates, what was not found, and what could not be looked for."""
+def closing(rows: Sequence[Advice], unsampled: str, part: str) -> Iterator[tuple[str, list[str]]]:
+    """The best rates, then the rules that found nothing: how much they analysed, or why they could not and what lets them."""
+    if part:
+        yield "Based on", [part]
     knees = [row.title for row in rows if row.rule == "knee"]
     for knee in knees[:MOST_KNEES]:
         yield "", [knee]
-    silent = [row for row in rows if not row.found and row.rule != "knee"]
-    absent = [row.title for row in silent if not row.evidence]
-    if absent:
-        yield "Looked for and not found", absent
+    if absent := able_rules(rows):
+        yield "Looked for and not found", [f"{row.title} (in {row.analysed})" for row in absent]
+    if unmade := [row.title for row in rows if not row.found and not row.evidence and row.coverage is None and row.rule != "knee"]:
+        yield "Nothing to look at", unmade
     unknown: dict[str, list[str]] = {}
-    for row in silent:
+    for row in unable_rules(rows):
         unknown.setdefault(row.evidence, []).append(row.title)
     said = "\n".join(f"{row.title}; {row.evidence}" for row in rows if row.found)
     for why, titles in unknown.items():
-        if why and why not in said:
+        if why not in said:
             yield "Not known", [f"{'; '.join(titles)} ({why})"]
     if unsampled:
         yield "Not known", [f"the single calls of {unsampled}"]
@@ -143,10 +161,10 @@ def to_try_facts(rows: Sequence[Advice]) -> Iterator[tuple[str, str]]:
 
 def advise_section(run: Run, rows: Sequence[Advice]) -> str:
     pieces = [row for row in rows if row.found]
-    sentence = verdict(pieces) + (" Estimates may count the same time twice." if pieces else "")
+    sentence = verdict(rows) + (" Estimates may count the same time twice." if pieces else "")
     table = [page.table(COLUMNS, pieces[:MOST_PIECES])] if pieces else []
     facts, before = [], None
-    for head, parts in closing(rows, unsampled_text(run)):
+    for head, parts in closing(rows, unsampled_text(run), part_text(run)):
         for part in parts:
             facts.append(("" if head == before else head or "Best rate", part))
             before = head

@@ -1,0 +1,109 @@
+"""What the rules of advice examine: a run's sums, curves and steps, and the framework that made it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from ..base import units
+from ..calls.sizes import SizeRow, size_rows
+from ..late.late_ranks import Late
+from ..late.verdict import BACKGROUND, COVERED
+from ..roles.roles import Kin, family_name, kin
+from ..run.run import Run
+from ..steps.steps_summary import StepsRow
+from ..summary.run_summary import RunSummary
+from . import curves
+from .curves import Curve
+
+HOROVOD, PYTORCH = "Horovod", "PyTorch"
+PYTORCH_THREAD = re.compile(r"pt_(mpi|.*ProcessGroup)")
+
+
+class Inputs(NamedTuple):
+    """What the rules examine."""
+
+    run: Run
+    answers: RunSummary
+    steps: StepsRow
+    curves: list[Curve]
+    sizes: list[SizeRow]
+    labels: dict[str, str]
+    kin: dict[str, Kin]
+    framework: str
+    ranks: int
+    counted_ns: int  # of all ranks
+
+    def per_rank(self, ns: float) -> str:
+        return f"{units.duration(ns / self.ranks)} a rank"
+
+    @property
+    def late(self) -> Late:
+        return self.answers.late
+
+    @property
+    def is_alone(self) -> bool:
+        """No other rank can be waited for."""
+        return self.late.processes == 1
+
+    @property
+    def uses_gpu(self) -> bool:
+        return self.run.connection.execute("SELECT 1 FROM gpu_device").fetchone() is not None
+
+    @property
+    def is_background(self) -> bool:
+        """Most time inside MPI is on threads other than the main one, where it may cost the program nothing."""
+        return self.late.run.background_share >= BACKGROUND
+
+    def family(self, identity: str) -> object:
+        return self.kin[identity].family if identity in self.kin else identity
+
+    def where(self, identities: Sequence[str]) -> str:
+        return family_name(self.kin.get(identities[0]), len(identities), self.labels.get(identities[0], "-"))
+
+    def named(self, identities: Sequence[str]) -> tuple[str | None, str | None]:
+        """The label of one communicator, and the role of it or of several of a family."""
+        label = self.labels.get(identities[0]) if len(identities) == 1 else None
+        known = self.kin.get(identities[0]) if identities else None
+        return label, known.role if known else None
+
+    def waiting(self, calls: Collection[str], total_ns: int, identities: Collection[str] | None = None) -> float | None:
+        """The share of waiting in the total time of calls on some or all communicators; null: known of less than half of it."""
+        rows = [row for row in self.late.calls if row.call in calls and (identities is None or row.identity in identities)]
+        wait_ns = sum(row.wait_ns or 0 for row in rows)
+        split_ns = wait_ns + sum(row.transfer_ns or 0 for row in rows)
+        return wait_ns / split_ns if split_ns and split_ns >= COVERED * total_ns else None
+
+    def late_share(self, call: str) -> float:
+        """The share of the waiting in a call that the ranks cause that are named as late: it is not saved twice."""
+        named = self.late.blame.named.ranks if self.late.run.late_ranks is not None else ()
+        causes = [cause for cause in self.late.causes if cause.call == call]
+        whole_ns = sum(cause.cost_ns for cause in causes)
+        return sum(cause.cost_ns for cause in causes if cause.cause_rank in named) / whole_ns if whole_ns else 0.0
+
+
+def inputs_of(run: Run, answers: RunSummary, steps: StepsRow) -> Inputs:
+    sizes = size_rows(run.connection)
+    known = kin(run.connection)
+    return Inputs(
+        run,
+        answers,
+        steps,
+        curves.curves(run.connection, known),
+        sizes,
+        {row.identity: row.communicator for row in sizes},
+        known,
+        framework(run, answers),
+        len(answers.ranks),
+        sum(rank.counted_ns for rank in answers.ranks),
+    )
+
+
+def framework(run: Run, answers: RunSummary) -> str:
+    """As far as the environment, the command line and the names of threads tell."""
+    facts = answers.facts
+    if any(fact.key.startswith("env.HOROVOD_") or (fact.key == "command_line" and "horovod" in fact.value) for fact in facts):
+        return HOROVOD
+    threads = run.connection.execute("SELECT DISTINCT name FROM thread")
+    return PYTORCH if any(PYTORCH_THREAD.match(name) for (name,) in threads) else ""
