@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import parallel
 import planted
@@ -10,6 +11,7 @@ import pytest
 from commprof_report.calls.peers import PeerRow
 from commprof_report.roles.message_graph import graph
 from parallel import MICRO_BATCHES, PASSED_BYTES
+from planted import Cell
 
 SHAPES = [(4, 1), (2, 2), (8, 1), (4, 2), (2, 4)]  # stages, replicas: 4 and 8 ranks
 VOLUME = MICRO_BATCHES * PASSED_BYTES
@@ -65,7 +67,15 @@ def test_a_balanced_pipeline_waits_for_nobody(stages_of, report, tmp_path):
     """The stages in the middle receive twice as often, but none is kept notably less than the others."""
     rows = stages_of(parallel.pipeline_run(4, 1))
     assert {row["is_waited_for"] for row in rows} == {0}
-    assert "no stage is notably waited for" in report("pipeline", tmp_path / "run").out
+    assert "of the time is waiting.\n" in report("pipeline", tmp_path / "run").out
+
+
+def test_that_no_stage_is_waited_for_is_said_of_the_time_that_was_analysed(report, tmp_path):
+    ranks = parallel.pipeline_run(4, 1)
+    for rank in ranks:
+        rank.cells.append(Cell("MPI_Win_fence", 0, [100_000_000]))
+    said = report("pipeline", planted.write_databases(tmp_path, ranks)).out
+    assert re.search(r"no stage is notably waited for; .* waiting, as \d\d.\d % of the time inside MPI show\.\n", said)
 
 
 def test_messages_that_go_one_way_tell_the_direction(stages_of):

@@ -22,6 +22,7 @@ from ..base import units
 from ..display import page, tables
 from ..display.tables import Column, volume_column
 from ..late.late_ranks import late
+from ..late.sentences import ALL
 from ..roles import pipelines
 from ..roles.pipelines import Pipelines, StageRow
 from ..run.alignment import align
@@ -126,7 +127,10 @@ def waiting_text(rows: Sequence[StageRow]) -> str:
         return f"which stage is slow is not known: only {covered} of the time inside MPI is in calls whose waiting is known"
     slow = next((row for row in rows if row.is_waited_for), None)
     if slow is None:
-        return f"no stage is notably waited for; {units.share(fmean(row.bubble_share for row in rows))} of the time is waiting"
+        coverage = rows[0].coverage
+        known = "" if coverage >= ALL else f", as {units.share(coverage)} of the time inside MPI show"
+        waits = units.share(fmean(row.bubble_share for row in rows))
+        return f"no stage is notably waited for; {waits} of the time is waiting{known}"
     others = [row for row in rows if row is not slow]
     outside, waits = (units.share(fmean(getattr(row, key) for row in others)) for key in ("outside_share", "bubble_share"))
     own = f"outside MPI for {units.share(slow.outside_share)} of the time and waits for {units.share(slow.bubble_share)}"
