@@ -147,6 +147,7 @@ def test_an_activity_that_is_not_live_does_not_count(written):
     "kind, field, value, table, what",
     (
         (ledger.DEVICES, "kernels", 1 << 63, "gpu_device", "1 of its GPUs are"),
+        (ledger.ACTIVITIES, "kind", 0, "gpu_activity", "1 of its sums of GPU activities are"),
         (ledger.ACTIVITIES, "kind", 4, "gpu_activity", "1 of its sums of GPU activities are"),
         (ledger.ACTIVITIES, "copy", 7, "gpu_activity", "1 of its sums of GPU activities are"),
         (ledger.ACTIVITIES, "min_ns", 101, "gpu_activity", "1 of its sums of GPU activities are"),
@@ -163,6 +164,13 @@ def test_what_is_damaged_is_left_out_and_said(written, kind, field, value, table
     assert len(one.ask(f"SELECT * FROM {table}")) == 1
     assert one.entries(kind, **{field: value}).ask(f"SELECT * FROM {table}") == []
     assert run_open(one.path).notes == [f"{one.path}: {what} damaged and left out"]
+
+
+@pytest.mark.parametrize("field, value", (("kind", 1), ("kind", 3), ("copy", 6), ("min_ns", 100), ("total_ns", (1 << 62) - 1)))
+def test_what_is_at_its_bound_is_no_damage(written, field, value):
+    one = written(devices=[Device()], activities=[Activity([100], 1)])
+    assert len(one.entries(ledger.ACTIVITIES, **{field: value}).ask("SELECT * FROM gpu_activity")) == 1
+    assert run_open(one.path).notes == []
 
 
 def chunk_at(one: Written, kind: int) -> int:

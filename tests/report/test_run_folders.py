@@ -7,6 +7,7 @@ from pathlib import Path
 
 import planted
 import pytest
+from commprof_report.run import run_folders
 
 EVERY_COMMAND = ("summary", "calls", "sizes", "ranks", "late", "steps", "stuck", "peers", "communicators", "traffic", "advise")
 
@@ -87,6 +88,15 @@ def test_jobs_of_one_rank_that_share_an_id_are_runs_of_their_own(report, tmp_pat
         rank.world_size = 1
         planted.write_databases(tmp_path / f"job-{number}", [rank])
     assert len(details(report("summary", tmp_path))) == 3
+
+
+@pytest.mark.parametrize("most, runs", ((4, 0), (5, 1), (6, 2), (7, 3), (100, 3)))
+def test_a_search_ends_with_as_many_files_and_folders_as_may_be_looked_at(tmp_path, monkeypatch, most, runs):
+    (tmp_path / "rank-9.db").touch()
+    for number in range(3):
+        planted.write_databases(tmp_path / f"job-{number}", other_job(f"job-{number}")[:1])
+    monkeypatch.setattr(run_folders, "MOST_ENTRIES", most)
+    assert len(run_folders.runs_find(tmp_path)) == runs
 
 
 def test_links_are_not_followed_and_what_cannot_be_read_is_passed_over(report, tmp_path):

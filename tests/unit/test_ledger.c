@@ -170,6 +170,54 @@ static void a_value_longer_than_a_chunk_is_cut(void)
     CHECK(ledger_chunk_at(the_ledger.header, 0)->used <= LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES);
 }
 
+/* A fact of as many bytes in the ledger. */
+static void fact_of(size_t bytes)
+{
+    static char value[LEDGER_CHUNK_BYTES];
+    memset(value, 'v', sizeof value);
+    value[bytes - sizeof(struct ledger_fact) - 1] = '\0';
+    ledger_fact("k", value);
+}
+
+static void facts_fill_a_chunk_to_its_last_byte(void)
+{
+    enum { CAPACITY = LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES, MOST = 4096 };
+    ledger_open("ledger", 1 << 20);
+    size_t left = CAPACITY;
+    for (; left > MOST; left -= MOST)
+        fact_of(MOST);
+    fact_of(left);
+    CHECK_EQUAL(the_ledger.header->chunk_count, 1);
+    CHECK_EQUAL(ledger_chunk_at(the_ledger.header, 0)->used, CAPACITY);
+    fact_of(16);
+    CHECK_EQUAL(the_ledger.header->chunk_count, 2);
+    CHECK_EQUAL(ledger_chunk_at(the_ledger.header, 1)->used, 16);
+}
+
+static void a_fact_that_is_8_bytes_too_long_for_a_chunk_begins_the_next_one(void)
+{
+    enum { CAPACITY = LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES, MOST = 4096 };
+    ledger_open("ledger", 1 << 20);
+    size_t left = CAPACITY;
+    for (; left > MOST; left -= MOST)
+        fact_of(MOST);
+    fact_of(left + 8);
+    CHECK_EQUAL(the_ledger.header->chunk_count, 2);
+    CHECK_EQUAL(ledger_chunk_at(the_ledger.header, 0)->used, CAPACITY - left);
+}
+
+static void the_longest_key_and_value_fill_a_chunk(void)
+{
+    static char key[300], value[LEDGER_CHUNK_BYTES];
+    memset(key, 'k', sizeof key - 1);
+    memset(value, 'v', sizeof value - 1);
+    ledger_open("ledger", 1 << 20);
+    ledger_fact(key, value);
+    CHECK_EQUAL(first_fact()->key_bytes, 256);
+    CHECK_EQUAL(ledger_chunk_at(the_ledger.header, 0)->used, LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES - 8);
+    CHECK_EQUAL(the_ledger.header->chunk_count, 1);
+}
+
 /* Threads */
 
 enum { THREADS = 4 };
@@ -525,6 +573,9 @@ static const struct unit_test TESTS[] = {
     TEST(entries_of_a_kind_fill_a_chunk_before_they_take_another),
     TEST(a_full_ledger_takes_no_entry),
     TEST(a_fact_is_key_and_value),
+    TEST(facts_fill_a_chunk_to_its_last_byte),
+    TEST(a_fact_that_is_8_bytes_too_long_for_a_chunk_begins_the_next_one),
+    TEST(the_longest_key_and_value_fill_a_chunk),
     TEST(a_value_longer_than_a_chunk_is_cut),
     TEST(the_chunks_of_two_threads_do_not_overlap),
     TEST(entries_that_threads_append_are_all_there_once),

@@ -9,7 +9,7 @@
 /* Derived types of MPICH's ABI, each under a handle that the test may give to another one. */
 static struct fake_type {
     mpi_handle handle, within;
-    int combiner, integers[8], integer_count, bytes;
+    int combiner, integers[40], integer_count, bytes;
     mpi_aint extent;
     mpi_count large; /* made with large counts: the first of them */
 } fake_types[8];
@@ -241,6 +241,30 @@ static void blocks_are_those_of_the_type_within(void)
     CHECK_EQUAL(types_held, 0);
 }
 
+/* A part of so many dimensions, of 1 * 2 * 3 * 1 * 2 * 3... elements. */
+static uint64_t blocks_of_subarray(int dimensions, int order)
+{
+    struct fake_type type = {VECTOR, MPICH_FLOAT, SUBARRAY_COMBINER, {dimensions}, 3 * dimensions + 2, 4, 4, 0};
+    for (int i = 0; i < dimensions; i++) {
+        type.integers[1 + i] = 8;
+        type.integers[1 + dimensions + i] = 1 + i % 3;
+    }
+    type.integers[3 * dimensions + 1] = order;
+    fake_types[0] = type;
+    return blocks(number_of((struct signature_arguments){.count = (mpi_count)dimensions, .type = VECTOR}));
+}
+
+static void a_subarray_has_as_many_blocks_as_its_part_has_rows(void)
+{
+    enum { ORDER_C = 56, ORDER_FORTRAN = 57 };
+    begin();
+    CHECK_EQUAL(blocks_of_subarray(1, ORDER_C), 1);
+    CHECK_EQUAL(blocks_of_subarray(3, ORDER_C), 1 * 2);
+    CHECK_EQUAL(blocks_of_subarray(3, ORDER_FORTRAN), 2 * 3);
+    CHECK_EQUAL(blocks_of_subarray(10, ORDER_FORTRAN), 6 * 6 * 6 * 1);
+    CHECK_EQUAL(blocks_of_subarray(11, ORDER_C), 0); /* more arguments than we look at */
+}
+
 static void a_type_made_with_large_counts_is_asked_about_in_that_form(void)
 {
     begin();
@@ -361,6 +385,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_type_of_a_freed_one_s_handle_is_another),
     TEST(an_operation_of_a_freed_one_s_handle_is_another),
     TEST(blocks_are_those_of_the_type_within),
+    TEST(a_subarray_has_as_many_blocks_as_its_part_has_rows),
     TEST(a_type_made_with_large_counts_is_asked_about_in_that_form),
     TEST(vectors_of_counts_are_told_apart_by_hash),
     TEST(a_type_for_each_count_is_in_the_hash),
