@@ -7,6 +7,8 @@
 #include "thread.h"
 
 #include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 
 static uint8_t counted_when_on[CALL_COUNT];
 
@@ -30,12 +32,31 @@ void recording_switch(bool on)
     pthread_mutex_unlock(&switching);
 }
 
+bool recording_is_on(void)
+{
+    return __atomic_load_n(&the_ledger.header->counting_since_ns, __ATOMIC_RELAXED) != 0;
+}
+
+void recording_paused_by(const char *what)
+{
+    static char all[512];
+    pthread_mutex_lock(&switching);
+    size_t used = strlen(all);
+    if (!strstr(all, what) && used + strlen(what) + 3 < sizeof all) {
+        snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "", what);
+        ledger_fact("unseen.off", all);
+    }
+    pthread_mutex_unlock(&switching);
+}
+
 static void prepare(void)
 {
     thread_begin(regions_end_all);
     for (int i = 1; i < CALL_COUNT; i++)
         counted_when_on[i] = !settings_excludes(CALL_TABLE[i].name);
     recording_switch(settings.start);
+    if (!settings.start)
+        recording_paused_by("COMMPROF_START=off");
     if (settings.start) /* MPI's initialization is counted, too */
         the_ledger.header->counting_since_ns = the_ledger.header->start_ns;
 }

@@ -1,4 +1,4 @@
-/* The thread takes no lock that the job may wait for; it sleeps until its next action is due or until it must exit:
+/* While it copies, the thread holds no lock that the job may wait for; it sleeps until its next action is due or until it must exit:
  *
  *     the job                        the ledger copier
  *     ledger_copier_begin ----------------> copy, sleep, copy, switch, sleep ...
@@ -67,6 +67,14 @@ static int64_t next_duty_ns(void)
     return next_ns < copier.copy_ns ? next_ns : copier.copy_ns;
 }
 
+static void pause_counting(const char *setting, setting_number seconds)
+{
+    char by[64];
+    snprintf(by, sizeof by, "%s=%llu", setting, (unsigned long long)seconds);
+    recording_paused_by(by);
+    recording_switch(false);
+}
+
 static void *keep(void *unused)
 {
     prctl(PR_SET_NAME, "commprof");
@@ -75,7 +83,7 @@ static void *keep(void *unused)
         if (is_due(&copier.begin_ns, INT64_MAX))
             recording_switch(true);
         if (is_due(&copier.end_ns, INT64_MAX))
-            recording_switch(false);
+            pause_counting("COMMPROF_END_S", settings.end_s);
         if (is_due(&copier.copy_ns, copier.copy_every_ns)) {
             usage_read(&the_ledger.header->usage_last, the_ledger.header->start_ns);
             copy();
@@ -119,7 +127,7 @@ void ledger_copier_begin(const char *to, int world_rank, void (*complain)(const 
     copier.complain = complain;
     plan(world_rank);
     if (settings.begin_s)
-        recording_switch(false);
+        pause_counting("COMMPROF_BEGIN_S", settings.begin_s);
     if (!to && next_duty_ns() == INT64_MAX)
         return;
     int error = service_thread_start(keep, NULL);

@@ -1,15 +1,8 @@
-/* The wrappers of initialization and finalization, which begin and end the recording; and those of MPI_Abort and MPI_Pcontrol. */
+/* The wrappers of initialization and finalization, which begin and end the recording; and that of MPI_Abort. */
 #include "cost.h"
 #include "functions.h"
 #include "record/account.h"
-#include "record/recording.h"
-#include "record/regions.h"
 #include "run/runtime.h"
-
-#include <errno.h>
-#include <stdarg.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 static int level_of(int provided)
 {
@@ -149,77 +142,6 @@ BODY(Abort, BY_HAND, ABORT)
     return real(comm, errorcode);
 }
 
-/* Whether the page that contains this address can be read: the kernel reads a signal mask before it rejects an unknown action. */
-static bool is_readable(const char *address)
-{
-    enum { MASK_BYTES = 8, NO_SUCH_ACTION = ~0 };
-    uintptr_t mask = (uintptr_t)address & ~(uintptr_t)(MASK_BYTES - 1);
-    if (!mask)
-        return false; /* for the kernel, NULL means that there is no mask to read */
-    int before = errno;
-    errno = 0;
-    syscall(SYS_rt_sigprocmask, NO_SUCH_ACTION, mask, NULL, (size_t)MASK_BYTES);
-    bool is_there = errno != EFAULT;
-    errno = before;
-    return is_there;
-}
-
-/* The region name that was passed to MPI_Pcontrol(5, name), or NULL if it is not text. Calls that are meant for another profiler have no
- * name, and Fortran and Python cannot pass one: `text` is then an arbitrary value, so each page is checked before it is read. */
-static const char *as_name(const char *text)
-{
-    enum { SMALLEST_PAGE = 4096 };
-    for (size_t i = 0; i < REGION_NAME_BYTES; i++) {
-        bool is_on_another_page = i == 0 || ((uintptr_t)(text + i) & (SMALLEST_PAGE - 1)) == 0;
-        if (is_on_another_page && !is_readable(text + i))
-            return NULL;
-        if (text[i] == '\0')
-            return text;
-        if ((unsigned char)text[i] < ' ')
-            return NULL;
-    }
-    return NULL;
-}
-
-/* Does what the level requests; other levels are ignored. The call itself is counted: at both ends of a pause, and before a reset. */
-static void control(const struct call *call, int level, const char *text)
-{
-    if (level == 1)
-        recording_switch(true);
-    account_simple(call);
-    if (level == 0)
-        recording_switch(false);
-    else if (level == 2)
-        recording_reset();
-    else if (level == 3)
-        runtime_snapshot();
-    else if (level == 4)
-        regions_step(call->thread);
-    else if (level == 5)
-        regions_begin(call->thread, as_name(text), REGIONS_OF_PROGRAM);
-    else if (level == 6)
-        regions_end(call->thread, REGIONS_OF_PROGRAM);
-}
-
-/* The variadic arguments are not passed on: MPI libraries ignore them. */
-static int wrap_Pcontrol(call_site site, int (*real)(int, ...), int level, const char *text)
-{
-    struct call call;
-    call_begin(&call, CALL_Pcontrol, site);
-    int error = real(level);
-    call_end(&call, error);
-    if (call.thread)
-        control(&call, level, text);
-    return error;
-}
-
-/* The argument after `level` if the level may have one, else NULL. */
-#define TEXT_AFTER(LEVEL, TEXT)                                     \
-    va_list further;                                                \
-    va_start(further, LEVEL);                                       \
-    const char *TEXT = LEVEL == 5 ? va_arg(further, char *) : NULL; \
-    va_end(further)
-
 EXPORT int MPI_Finalize(void);
 int MPI_Finalize(void)
 {
@@ -232,22 +154,6 @@ int PMPI_Finalize(void)
 {
     call_site site = provider_site(__builtin_return_address(0));
     return wrap_Finalize(site, (int (*)(void))function_target(FUNCTION_Finalize, ENTRY_PMPI, site));
-}
-
-EXPORT int MPI_Pcontrol(const int level, ...);
-int MPI_Pcontrol(const int level, ...)
-{
-    TEXT_AFTER(level, text);
-    call_site site = provider_site(__builtin_return_address(0));
-    return wrap_Pcontrol(site, (int (*)(int, ...))function_target(FUNCTION_Pcontrol, ENTRY_MPI, site), level, text);
-}
-
-EXPORT int PMPI_Pcontrol(const int level, ...);
-int PMPI_Pcontrol(const int level, ...)
-{
-    TEXT_AFTER(level, text);
-    call_site site = provider_site(__builtin_return_address(0));
-    return wrap_Pcontrol(site, (int (*)(int, ...))function_target(FUNCTION_Pcontrol, ENTRY_PMPI, site), level, text);
 }
 
 EXPORT_PLAIN(Init, BY_HAND, INIT)

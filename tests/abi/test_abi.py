@@ -18,7 +18,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LIBRARY = REPOSITORY / "build/lib/libcommprof.so"
-WRAPPERS = ["wrappers.c", "by_hand.c", "objects.c", "setup.c"]
+WRAPPERS = ["wrappers.c", "by_hand.c", "objects.c", "setup.c", "pcontrol.c"]
 OTHER_NAMES = {
     "commprof_wrapper",  # libcommprof-dlsym.so's way in
     "InitializeInjectionNvtx2",  # NVTX's

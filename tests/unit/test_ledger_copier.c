@@ -110,6 +110,18 @@ static void record(void)
     CHECK(is_counted());
 }
 
+static bool has_fact(const char *key, const char *value)
+{
+    char fact[256];
+    int length = snprintf(fact, sizeof fact, "%s%s", key, value);
+    for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++) {
+        const struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, i);
+        if (chunk->kind == LEDGER_FACTS && memmem(chunk + 1, chunk->used, fact, (size_t)length))
+            return true;
+    }
+    return false;
+}
+
 static void calls_are_counted_within_the_time_window_alone(void)
 {
     begin("60", "1", "2");
@@ -122,6 +134,7 @@ static void calls_are_counted_within_the_time_window_alone(void)
         sched_yield();
     ledger_copier_end(false);
     CHECK(!is_counted());
+    CHECK(has_fact("unseen.off", "COMMPROF_BEGIN_S=1, COMMPROF_END_S=2"));
 }
 
 static void a_window_that_has_not_begun_at_the_end_never_does(void)

@@ -1,5 +1,5 @@
-/* finalized_by_opened LIBRARY: no MPI of its own. It opens a library that uses MPI (plugin.c) and is
- * linked with the profiler; the exit handler that finalizes MPI is older than both. */
+/* finalized_by_opened LIBRARY: no MPI of its own. It opens a library that uses MPI (plugin.c) and
+ * is linked with the profiler; the exit handler that finalizes MPI is older than both. */
 #include <dlfcn.h>
 
 #include "check.h"
