@@ -31,7 +31,6 @@ from ..display import page, tables
 from ..display.tables import Column
 from ..late.late_ranks import late
 from ..run.alignment import align
-from ..run.part import part_text
 from ..run.run import Run
 from ..run.unsampled import unsampled_text
 from ..steps.steps_summary import steps_summary
@@ -41,6 +40,7 @@ from . import common
 EXAMPLES = (("What could be better", "hvprof-report advise RUN"),)
 SEE_ALSO = ("hvprof", "sizes")
 WIDTH = 110
+Facts = Sequence[tuple[str, str]]  # (head, text) a line
 MOST_PIECES = 10
 MOST_KNEES = 6
 COLUMNS = (
@@ -64,11 +64,11 @@ def run(arguments: argparse.Namespace) -> None:
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, Advice._fields)
     else:
-        for line in lines(rows, unsampled_text(run), part_text(run)):
+        for line in lines(rows, unsampled_text(run), list(common.part_facts(run))):
             common.print_line(line)
 
 
-def lines(rows: Sequence[Advice], unsampled: str, part: str) -> Iterator[str]:
+def lines(rows: Sequence[Advice], unsampled: str, part: Facts) -> Iterator[str]:
     pieces = [row for row in rows if row.found]
     yield verdict(rows)
     for number, row in enumerate(pieces[:MOST_PIECES], 1):
@@ -124,15 +124,15 @@ def saving_text(row: Advice) -> str:
     return f"{units.share(row.saving_share)} of the time, {units.duration(row.saving_ns)} over all ranks"
 
 
-def closing_lines(rows: Sequence[Advice], unsampled: str, part: str) -> Iterator[str]:
+def closing_lines(rows: Sequence[Advice], unsampled: str, part: Facts) -> Iterator[str]:
     for head, parts in closing(rows, unsampled, part):
         yield from textwrap.wrap(f"{head}{': ' if head else ''}{'; '.join(parts)}.", WIDTH, break_on_hyphens=False)
 
 
-def closing(rows: Sequence[Advice], unsampled: str, part: str) -> Iterator[tuple[str, list[str]]]:
+def closing(rows: Sequence[Advice], unsampled: str, part: Facts) -> Iterator[tuple[str, list[str]]]:
     """The best rates, then the rules that found nothing: how much they analysed, or why they could not and what lets them."""
-    if part:
-        yield "Based on", [part]
+    for head, text in part:
+        yield head, [text]
     knees = [row.title for row in rows if row.rule == "knee"]
     for knee in knees[:MOST_KNEES]:
         yield "", [knee]
@@ -164,7 +164,7 @@ def advise_section(run: Run, rows: Sequence[Advice]) -> str:
     sentence = verdict(rows) + (" Estimates may count the same time twice." if pieces else "")
     table = [page.table(COLUMNS, pieces[:MOST_PIECES])] if pieces else []
     facts, before = [], None
-    for head, parts in closing(rows, unsampled_text(run), part_text(run)):
+    for head, parts in closing(rows, unsampled_text(run), list(common.part_facts(run))):
         for part in parts:
             facts.append(("" if head == before else head or "Best rate", part))
             before = head

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +13,7 @@ from typing import Callable
 from ..base import units
 from ..display import page, pictures, tables
 from ..run import cache, selection
-from ..run.part import recorded_text
+from ..run.seen import unseen_calls_text
 from ..run.run import Run, run_open
 from ..run.selection import Selection
 
@@ -110,9 +110,17 @@ def title_of(run: Run) -> str:
 
 def nothing_text(run: Selection, what: str = "call") -> str:
     text = f"no {what} of this run fits the filters" if run.filters else f"no {what} was counted in this run"
-    return text + based_on(recorded_text(run))
+    return text + but_unseen(unseen_calls_text(run.connection))
 
 
-def based_on(part: str) -> str:
-    """What a sentence that denies something rests on, where that is not the whole job."""
-    return f" (based on {part})" if part else ""
+def but_unseen(unseen: str) -> str:
+    """What a sentence that denies something does not rest on, where that is not the whole job."""
+    return f" (not seen: {unseen})" if unseen else ""
+
+
+def part_facts(run: Selection) -> Iterator[tuple[str, str]]:
+    """The part of the job on which answers rest, where it is not the whole."""
+    if run.filters:
+        yield "Based on", f"calls selected by {', '.join(run.filters)}"
+    if unseen := unseen_calls_text(run.connection):
+        yield "Not seen", unseen

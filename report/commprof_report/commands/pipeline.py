@@ -26,7 +26,7 @@ from ..late.sentences import ALL
 from ..roles import pipelines
 from ..roles.pipelines import Pipelines, StageRow
 from ..run.alignment import align
-from ..run.part import recorded_text
+from ..run.seen import unseen_calls_text
 from ..run.run import Run
 from ..summary.run_summary import RunSummary
 from . import common
@@ -60,12 +60,12 @@ def run(arguments: argparse.Namespace) -> None:
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, found.rows, StageRow._fields)
     else:
-        for line in lines(found, recorded_text(run)):
+        for line in lines(found, unseen_calls_text(run.connection)):
             common.print_line(line)
 
 
-def lines(found: Pipelines, part: str = "") -> Iterator[str]:
-    yield from verdict(found, part)
+def lines(found: Pipelines, unseen: str = "") -> Iterator[str]:
+    yield from verdict(found, unseen)
     shown = by_pipeline(found)[:MOST_PIPELINES]
     if shown:
         yield ""
@@ -81,7 +81,7 @@ def by_pipeline(found: Pipelines) -> list[list[StageRow]]:
     return list(rows.values())
 
 
-def verdict(found: Pipelines, part: str = "") -> Iterator[str]:
+def verdict(found: Pipelines, unseen: str = "") -> Iterator[str]:
     """What there is to say at once."""
     for ranks in found.graph.rings:
         yield f"Ranks {ranks_text(ranks)} pass messages in a ring: no first and no last stage can be told."
@@ -89,7 +89,7 @@ def verdict(found: Pipelines, part: str = "") -> Iterator[str]:
         yield f"Ranks {ranks_text(ranks)} exchange messages, but not along a line: that is no pipeline."
     if not found.rows:
         pairs = f"{units.counted(found.graph.pairs, 'pair')} of ranks" if found.graph.pairs else "no ranks"
-        yield f"No pipeline: {pairs} exchange bulk messages{common.based_on(part)}."
+        yield f"No pipeline: {pairs} exchange bulk messages{common.but_unseen(unseen)}."
         return
     pipelines = by_pipeline(found)
     yield f"{units.counted(len(pipelines), 'pipeline')}{replicas_text(pipelines)}."

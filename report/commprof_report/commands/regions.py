@@ -17,7 +17,7 @@ from ..base import units
 from ..calls.regions import RegionRow, region_rows
 from ..display import tables
 from ..display.tables import Column, volume_column
-from ..run.part import recorded_text
+from ..run.seen import unseen_calls_text
 from ..run.run import Run
 from . import common
 
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> None:
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, RegionRow._fields)
     elif not has_regions(run):
-        print(NONE + common.based_on(recorded_text(run)))
+        print(NONE + common.but_unseen(unseen_calls_text(run.connection)))
     elif not rows:
         print(common.nothing_text(run))
     else:

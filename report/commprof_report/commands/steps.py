@@ -33,7 +33,6 @@ from ..plots import steps as plot
 from ..roles import roles
 from ..run.alignment import align
 from ..run.crowding import crowded_facts, crowding
-from ..run.part import part_facts
 from ..run.run import Run
 from ..run.unsampled import unsampled_facts
 from ..steps.critical_path import PathRow
@@ -141,7 +140,7 @@ def chosen(arguments: argparse.Namespace, answers: StepsSummary) -> tuple[Sequen
 
 
 def print_text(run: Run, answers: StepsSummary, waits: Late) -> None:
-    for head, text in (*crowded_facts(crowding(run.connection)), *facts(answers, waits), *unsampled_facts(run), *part_facts(run)):
+    for head, text in (*crowded_facts(crowding(run.connection)), *facts(answers, waits), *unsampled_facts(run), *common.part_facts(run)):
         common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
     calls = family_rows(run, answers)
     if calls:

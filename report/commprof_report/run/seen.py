@@ -11,6 +11,7 @@ from ..base import query, units
 SQL = query.beside(__file__)
 
 ALL = "all calls"
+NOT_OF_CALLS = ("gpu", "nccl-datatype", "sizes", "untracked")  # calls are counted all the same
 
 
 class SeenRow(NamedTuple):
@@ -58,6 +59,12 @@ def missing(rows: Iterable[SeenRow]) -> list[SeenRow]:
 
 def merged(rows: Iterable[SeenRow]) -> list[SeenRow]:
     return [row for row in rows if row.effect == "merged"]
+
+
+def unseen_calls_text(connection: Connection) -> str:
+    """The reasons for which calls are missing: what statements do not rest on. "": there are none."""
+    rows = missing(seen_rows(connection))
+    return "; ".join(reason_text(row) for row in rows if not row.reason.startswith(NOT_OF_CALLS))
 
 
 def reason_text(row: SeenRow) -> str:
