@@ -60,7 +60,7 @@ def of_messages(inputs: Inputs) -> Basis:
 def of_late(inputs: Inputs) -> Basis:
     row = inputs.late.run
     split_ns, whole_ns = row.wait_ns + row.transfer_ns, 0 if inputs.is_alone else row.total_ns
-    return Basis(split_text(row) if split_ns else "", split_ns, whole_ns)
+    return Basis(split_text(row) if split_ns else "none", split_ns, whole_ns)
 
 
 def of_steps(inputs: Inputs) -> Basis:
