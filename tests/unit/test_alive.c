@@ -1,5 +1,6 @@
 #include "run/alive.h"
 
+#include "base/host.h"
 #include "ledger/ledger.h"
 #include "unit.h"
 
@@ -51,12 +52,84 @@ static void a_ledger_is_in_use_until_its_process_ends(void)
     CHECK_EQUAL(alive_ledger("mine"), ALIVE_YES);
 }
 
+/* A copy is not locked: its facts say whose it is. They end with a process's start, and the last byte of the chunk. */
+static void write_copy_of_this_process(void)
+{
+    enum { CAPACITY = LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES };
+    static char filling[CAPACITY];
+    char boot_id[64], namespace[64], start[24];
+    CHECK_EQUAL(ledger_open("ledger", 1 << 20), 0);
+    CHECK(ledger_chunk(LEDGER_CELLS, sizeof(struct ledger_cell), 0));
+    host_boot_id(boot_id, sizeof boot_id);
+    host_link("/proc/self/ns/pid", namespace, sizeof namespace);
+    CHECK(host_start_of(getpid(), start));
+    ledger_fact("boot_id", boot_id);
+    ledger_fact("pid_namespace", namespace);
+    size_t last = (sizeof(struct ledger_fact) + strlen("process_start") + strlen(start) + 7) & ~(size_t)7;
+    size_t left = CAPACITY - ledger_chunk_at(the_ledger.header, 1)->used - last;
+    for (size_t fact; left; left -= fact) {
+        fact = left > 4096 ? 2048 : left > 2048 ? 1024 : left;
+        memset(filling, 'x', sizeof filling);
+        filling[fact - sizeof(struct ledger_fact) - 1] = '\0';
+        ledger_fact("k", filling);
+    }
+    ledger_fact("process_start", start);
+    CHECK_EQUAL(ledger_chunk_at(the_ledger.header, 1)->used, CAPACITY);
+    the_ledger.header->copied_unix_ns = 1;
+}
+
+static void a_copy_is_of_the_process_that_its_facts_name(void)
+{
+    write_copy_of_this_process();
+    CHECK_EQUAL(alive_ledger("ledger"), ALIVE_YES);
+    the_ledger.header->pid = 1;
+    CHECK_EQUAL(alive_ledger("ledger"), ALIVE_NO);
+}
+
+static void a_process_is_known_by_host_namespace_number_and_start(void)
+{
+    char self[ALIVE_NAME_BYTES], boot_id[64], namespace[64], start[24], other[ALIVE_NAME_BYTES];
+    int pid;
+    alive_name_self(self);
+    CHECK_EQUAL(alive_process(self, false), ALIVE_YES);
+    CHECK(sscanf(self, "%*s %63s %63s %d %23s", boot_id, namespace, &pid, start) == 4);
+    snprintf(other, sizeof other, "host %s %s %d %s1", boot_id, namespace, pid, start); /* the number was reused */
+    CHECK_EQUAL(alive_process(other, false), ALIVE_NO);
+    snprintf(other, sizeof other, "host %s %s 0 %s", boot_id, namespace, start);
+    CHECK_EQUAL(alive_process(other, false), ALIVE_UNKNOWN);
+    snprintf(other, sizeof other, "host %s pid:[1] %d %s", boot_id, pid, start);
+    CHECK_EQUAL(alive_process(other, false), ALIVE_UNKNOWN);
+    snprintf(other, sizeof other, "host another-boot %s %d %s", namespace, pid, start);
+    CHECK_EQUAL(alive_process(other, false), ALIVE_UNKNOWN);
+    CHECK_EQUAL(alive_process(other, true), ALIVE_NO);
+    CHECK_EQUAL(alive_process("host boot", true), ALIVE_UNKNOWN);
+}
+
+static void the_last_copy_is_of_nobody(void)
+{
+    write_copy_of_this_process();
+    the_ledger.header->ended = LEDGER_RUNNING + 1;
+    CHECK_EQUAL(alive_ledger("ledger"), ALIVE_NO);
+}
+
+static void a_job_may_have_closed_its_standard_input(void)
+{
+    write_file("x");
+    close(STDIN_FILENO);
+    CHECK_EQUAL(alive_ledger("file"), ALIVE_NO);
+    CHECK(open("file", O_RDONLY) == STDIN_FILENO);
+}
+
 static const struct unit_test TESTS[] = {
     TEST(a_file_without_a_byte_is_that_of_a_process_that_is_beginning),
     TEST(a_file_with_one_byte_that_nobody_has_locked_is_of_nobody),
     TEST(a_file_that_somebody_has_locked_is_in_use),
     TEST(a_file_that_is_not_there_and_a_link_are_of_nobody),
     TEST(a_ledger_is_in_use_until_its_process_ends),
+    TEST(a_copy_is_of_the_process_that_its_facts_name),
+    TEST(a_process_is_known_by_host_namespace_number_and_start),
+    TEST(the_last_copy_is_of_nobody),
+    TEST(a_job_may_have_closed_its_standard_input),
 };
 
 int main(void)

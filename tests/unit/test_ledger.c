@@ -99,6 +99,22 @@ static void the_file_is_no_larger_than_it_may_be(void)
     CHECK(size_of("ledger") <= 1 << 20);
 }
 
+/* Memory behind the end of a file is a bus error. */
+static void nothing_behind_a_full_ledger_is_touched(void)
+{
+    ledger_open("ledger", 1);
+    chunks_until_full();
+    ledger_touch();
+}
+
+/* Then it is the first descriptor that is free. */
+static void a_job_may_have_closed_its_standard_input(void)
+{
+    close(STDIN_FILENO);
+    CHECK_EQUAL(ledger_open("ledger", 32 << 20), 0);
+    CHECK(chunks_until_full() > 400);
+}
+
 static void no_file_is_larger_than_readers_look_at(void)
 {
     ledger_open("ledger", (size_t)64 << 30);
@@ -529,6 +545,35 @@ static void little_address_space_makes_a_smaller_ledger(void)
     touch_every_byte(chunks);
 }
 
+static void without_address_space_there_is_no_ledger(void)
+{
+    if (UNIT_SANITIZED)
+        unit_skip("the sanitizer itself needs more address space");
+    if (unit_is_emulated())
+        unit_skip("the emulator does not limit address space");
+    struct rlimit limit = {1 << 16, 1 << 16};
+    CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+    CHECK_EQUAL(ledger_open("ledger", 1 << 20), ENOMEM);
+    CHECK(access("ledger", F_OK) != 0);
+}
+
+static void what_moves_a_ledger_is_seen(void)
+{
+    ledger_open("ledger", 1 << 20);
+    struct ledger_header *header = the_ledger.header;
+    struct ledger_look look = ledger_look();
+    CHECK(!ledger_moved_since(look));
+    uint64_t *const moved[] = {&header->folds_begun, &header->window_mask, &header->step_mask, &header->device_mask};
+    for (size_t i = 0; i < sizeof moved / sizeof *moved; i++) {
+        ++*moved[i];
+        CHECK(ledger_moved_since(look));
+        --*moved[i];
+    }
+    header->epoch++;
+    CHECK(ledger_moved_since(look));
+    CHECK(!ledger_moved_since(ledger_look()));
+}
+
 static long page_faults(void)
 {
     struct rusage usage;
@@ -568,6 +613,8 @@ static const struct unit_test TESTS[] = {
     TEST(the_file_grows_to_its_limit_and_not_beyond),
     TEST(a_limit_that_is_too_small_still_gives_eight_chunks),
     TEST(the_file_is_no_larger_than_it_may_be),
+    TEST(nothing_behind_a_full_ledger_is_touched),
+    TEST(a_job_may_have_closed_its_standard_input),
     TEST(no_file_is_larger_than_readers_look_at),
     TEST(what_is_written_is_in_the_file),
     TEST(entries_of_a_kind_fill_a_chunk_before_they_take_another),
@@ -595,6 +642,8 @@ static const struct unit_test TESTS[] = {
     TEST(what_it_says_needs_little_stack),
     TEST(without_a_file_descriptor_it_does_not_grow),
     TEST(little_address_space_makes_a_smaller_ledger),
+    TEST(without_address_space_there_is_no_ledger),
+    TEST(what_moves_a_ledger_is_seen),
     TEST(the_first_cells_and_samples_cause_no_page_fault),
     TEST(touching_changes_nothing),
 };
