@@ -85,10 +85,14 @@ static void after_the_end_no_number_is_known(void)
     CHECK_EQUAL(message_next(received(TAG), &FIRST), 0);
 }
 
-static void a_world_with_more_ranks_than_keys_can_hold_has_no_numbers(void)
+static void the_largest_world_has_numbers_for_its_last_rank_and_none_for_those_beyond(void)
 {
-    message_numbers_begin(false, 1 << MESSAGE_PEER_BITS);
-    CHECK_EQUAL(message_count(received(TAG), &FIRST), 0);
+    enum { MOST_PEERS = (1 << MESSAGE_PEER_BITS) - 2 };
+    message_numbers_begin(false, MOST_PEERS);
+    CHECK_EQUAL(message_count(message_key(SLOT, LEDGER_SENT, MOST_PEERS - 1, TAG), &FIRST), 1);
+    CHECK_EQUAL(message_count(message_key(SLOT, LEDGER_SENT, MOST_PEERS, TAG), &FIRST), 0);
+    message_numbers_begin(false, MOST_PEERS + 1);
+    CHECK_EQUAL(message_count(message_key(SLOT, LEDGER_SENT, PEER, TAG), &FIRST), 0);
 }
 
 static void a_persistent_request_finds_its_envelope_again(void)
@@ -221,7 +225,7 @@ static const struct unit_test TESTS[] = {
     TEST(peers_and_communicators_that_are_not_exact_have_no_numbers),
     TEST(the_next_number_is_that_of_the_next_message),
     TEST(after_the_end_no_number_is_known),
-    TEST(a_world_with_more_ranks_than_keys_can_hold_has_no_numbers),
+    TEST(the_largest_world_has_numbers_for_its_last_rank_and_none_for_those_beyond),
     TEST(a_persistent_request_finds_its_envelope_again),
     TEST(an_envelope_that_two_threads_use_has_no_numbers_from_there_on),
     TEST(receives_of_two_threads_are_uncertain_if_one_is_a_wildcard),

@@ -265,6 +265,24 @@ static void a_subarray_has_as_many_blocks_as_its_part_has_rows(void)
     CHECK_EQUAL(blocks_of_subarray(11, ORDER_C), 0); /* more arguments than we look at */
 }
 
+static void the_arguments_of_a_constructor_say_how_many_blocks_there_are(void)
+{
+    static const struct {
+        const char *name;
+        int combiner, integers, blocks; /* MPICH's combiner */
+    } CONSTRUCTORS[] = {{"contiguous", 3, 1, 1}, {"vector", 4, 3, 7},       {"hvector", 6, 2, 7},        {"struct", 12, 4, 3},
+                        {"indexed", 7, 7, 3},    {"hindexed", 9, 4, 3},     {"indexed_block", 10, 5, 3}, {"darray", 14, 9, 0},
+                        {"f90_real", 15, 2, 1},  {"value_index", 20, 0, 1}, {"unknown", 99, 3, 0}};
+    begin();
+    for (size_t i = 0; i < sizeof CONSTRUCTORS / sizeof *CONSTRUCTORS; i++) {
+        unit_context = CONSTRUCTORS[i].name;
+        fake_types[0] = (struct fake_type){VECTOR, MPICH_FLOAT, CONSTRUCTORS[i].combiner, {7}, CONSTRUCTORS[i].integers, 4, 4, 0};
+        unsigned number = number_of((struct signature_arguments){.count = 1, .type = VECTOR});
+        CHECK_TEXT(entry_of(number)->datatype, CONSTRUCTORS[i].name);
+        CHECK_EQUAL(blocks(number), CONSTRUCTORS[i].blocks);
+    }
+}
+
 static void a_type_made_with_large_counts_is_asked_about_in_that_form(void)
 {
     begin();
@@ -386,6 +404,7 @@ static const struct unit_test TESTS[] = {
     TEST(an_operation_of_a_freed_one_s_handle_is_another),
     TEST(blocks_are_those_of_the_type_within),
     TEST(a_subarray_has_as_many_blocks_as_its_part_has_rows),
+    TEST(the_arguments_of_a_constructor_say_how_many_blocks_there_are),
     TEST(a_type_made_with_large_counts_is_asked_about_in_that_form),
     TEST(vectors_of_counts_are_told_apart_by_hash),
     TEST(a_type_for_each_count_is_in_the_hash),
