@@ -1,8 +1,12 @@
-/* The table has 4096 buckets. Each is a first slot and, for further requests, a chain of chunks of seven slots. A thread claims a slot by
- * writing REQUEST_BUSY over REQUEST_EMPTY and publishes it by storing the handle; emptying runs in reverse order. Chunks are never freed,
- * so a thread may walk a chain while others write to it.
+/* The table has 4096 buckets. Each has a first slot, a chunk of seven more, and 64 chains of chunks for
+ * the rest, so that a search looks at a dozen slots whether a few requests are open or a million. The
+ * chains of a bucket, and each of them, get memory when they are needed. A thread claims a slot by
+ * writing REQUEST_BUSY over REQUEST_EMPTY and publishes it by storing the handle; emptying runs in
+ * reverse order. Chunks are never freed, so a thread may walk a chain while others write to it.
  *
- *     first slot, then bucket --> | 7 slots | next --> | 7 slots | next --> NULL
+ *     first slot, then bucket --> | 7 slots | index --> | chain --> | 7 slots | next --> NULL
+ *                                                       | chain --> | 7 slots | next --> NULL
+ *                                                         ... 64 chains
  *     slot.handle:   EMPTY -> BUSY -> handle -> BUSY -> EMPTY
  *
  * The first slots are adjacent in memory: nearly every request uses one, and tracking and completing it then touch a single cache line.
@@ -12,8 +16,9 @@
  * time: other threads may read or write them while the slot has its handle (several threads may use equal handles), so they are relaxed
  * atomics.
  *
- * Chains grow long only when thousands of requests share one handle. A search starts at the chunk where the last one ended (the bucket's
- * cursor), and a count shows that a chain is empty, so neither filling nor emptying a chain walks it.
+ * Chains grow long only when thousands of requests share one handle. A search starts at the chunk where
+ * the last one ended (the chain's cursor), and a count shows that a bucket has only its first slot in
+ * use, so neither filling nor emptying a chain walks it.
  *
  * With several threads, a request that MPI has freed may still be in the table: the thread that completed it has not come to record that,
  * and MPI has given its handle to another thread's new request.
@@ -32,17 +37,24 @@
 
 #include <sys/mman.h>
 
-enum { REQUEST_EMPTY = 0, REQUEST_BUSY = 1, BUCKETS = 4096, SLOTS = 7, POOL_CHUNKS = 4096, POOLS_MAX = 64, HANDLE_BITS = 48 };
+enum { REQUEST_EMPTY = 0, REQUEST_BUSY = 1, BUCKETS = 4096, CHAINS = 64, SLOTS = 7, HANDLE_BITS = 48 };
+enum { POOL_CHUNKS = 4096, POOLS_MAX = 1024 };
 
 struct chunk {
     struct request slots[SLOTS];
     struct chunk *next;
-    struct chunk *cursor; /* only in a bucket's first chunk: where the last search ended; NULL: here */
-    uint64_t padding[6];
+    struct chunk *cursor; /* in a chain's first chunk: where the last search ended; NULL: here */
+    struct chunk *index;  /* in a bucket: a struct index, in place of a chunk; NULL: no chains yet */
+    uint64_t padding[5];
 };
 
+struct index {
+    struct chunk *chains[CHAINS]; /* the first chunk of each; NULL: it has none yet */
+};
+_Static_assert(sizeof(struct index) <= sizeof(struct chunk), "an index takes the memory of a chunk");
+
 struct counts {
-    uint64_t in_chain;  /* at least the number of chain slots with a handle */
+    uint64_t further;   /* at least the number of slots with a handle behind the first slot */
     uint64_t published; /* how often a handle was stored, also in the first slot; counted only with MPI_THREAD_MULTIPLE */
 };
 
@@ -92,11 +104,28 @@ static uintptr_t handle_in(const struct request *slot)
     return __atomic_load_n(&slot->handle, __ATOMIC_RELAXED);
 }
 
+static uint64_t hash_of(mpi_handle bits)
+{
+    return bits * 0x9e3779b97f4a7c15ull;
+}
+
 static unsigned number_of(mpi_handle bits)
 {
-    return (unsigned)((bits * 0x9e3779b97f4a7c15ull) >> 52);
+    return (unsigned)(hash_of(bits) >> 52);
 }
 _Static_assert(BUCKETS == 1 << 12, "number_of takes twelve bits");
+
+static struct chunk **chain_in(struct chunk *index, mpi_handle bits)
+{
+    return &((struct index *)index)->chains[hash_of(bits) >> 46 & (CHAINS - 1)];
+}
+
+/* The first chunk of the handle's chain; NULL: there is no such chain yet. */
+static struct chunk *chain_of(struct chunk *bucket, mpi_handle bits)
+{
+    struct chunk *index = __atomic_load_n(&bucket->index, __ATOMIC_ACQUIRE);
+    return index ? __atomic_load_n(chain_in(index, bits), __ATOMIC_ACQUIRE) : NULL;
+}
 
 static __attribute__((noinline)) void publish_concurrently(struct request *slot, mpi_handle bits)
 {
@@ -140,31 +169,42 @@ static struct chunk *take_chunk(void)
     return &memory[number % POOL_CHUNKS];
 }
 
-static void count_in_chain(unsigned number, uint64_t more)
+/* The chunk at this place, put there if there was none; NULL when out of memory. If another thread puts
+ * one there meanwhile, ours stays unused. */
+static struct chunk *chunk_at(struct chunk **place)
+{
+    struct chunk *there = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    struct chunk *fresh = there ? NULL : take_chunk();
+    if (fresh && __atomic_compare_exchange_n(place, &there, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return fresh;
+    return there;
+}
+
+static void count_further(unsigned number, uint64_t more)
 {
     if (is_concurrent)
-        __atomic_add_fetch(&table->counts[number].in_chain, more, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&table->counts[number].further, more, __ATOMIC_RELAXED);
     else
-        table->counts[number].in_chain += more;
+        table->counts[number].further += more;
 }
 
-static struct chunk *cursor_of(struct chunk *bucket)
+static struct chunk *cursor_of(struct chunk *chain)
 {
-    struct chunk *cursor = __atomic_load_n(&bucket->cursor, __ATOMIC_ACQUIRE);
-    return cursor ? cursor : bucket;
+    struct chunk *cursor = __atomic_load_n(&chain->cursor, __ATOMIC_ACQUIRE);
+    return cursor ? cursor : chain;
 }
 
-static void move_cursor(struct chunk *bucket, struct chunk *to)
+static void move_cursor(struct chunk *chain, struct chunk *to)
 {
-    __atomic_store_n(&bucket->cursor, to, __ATOMIC_RELEASE);
+    __atomic_store_n(&chain->cursor, to, __ATOMIC_RELEASE);
 }
 
-/* The chunk after `chunk`, wrapping from the bucket's last to its first; NULL when back at `start`. */
-static struct chunk *next_round(struct chunk *bucket, struct chunk *chunk, struct chunk *start)
+/* The chunk after `chunk`, wrapping from the chain's last to its first; NULL when back at `start`. */
+static struct chunk *next_round(struct chunk *chain, struct chunk *chunk, struct chunk *start)
 {
     struct chunk *next = next_of(chunk);
     if (!next)
-        next = bucket;
+        next = chain;
     return next == start ? NULL : next;
 }
 
@@ -177,56 +217,67 @@ static struct request *claim_slot(struct chunk *chunk)
     return NULL;
 }
 
-/* Insert a new chunk directly after the bucket's first. */
-static struct chunk *extend(struct chunk *bucket)
+/* Insert a new chunk directly after the chain's first. */
+static struct chunk *extend(struct chunk *chain)
 {
     struct chunk *fresh = take_chunk();
     if (!fresh)
         return NULL;
-    struct chunk *second = next_of(bucket);
+    struct chunk *second = next_of(chain);
     do
         fresh->next = second;
-    while (!__atomic_compare_exchange_n(&bucket->next, &second, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+    while (!__atomic_compare_exchange_n(&chain->next, &second, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
     return fresh;
 }
 
 /* Claim an empty slot of a chain, near its cursor or in a new chunk; NULL when the table is full. */
-static __attribute__((noinline)) struct request *claim_in(struct chunk *bucket)
+static struct request *claim_in_chain(struct chunk *chain)
 {
     enum { LOOK_AT = 4 }; /* chunks to search before adding one */
-    struct chunk *start = cursor_of(bucket), *chunk = start;
-    for (int i = 0; i < LOOK_AT && chunk; i++, chunk = next_round(bucket, chunk, start)) {
+    struct chunk *start = cursor_of(chain), *chunk = start;
+    for (int i = 0; i < LOOK_AT && chunk; i++, chunk = next_round(chain, chunk, start)) {
         struct request *slot = claim_slot(chunk);
         if (slot) {
-            move_cursor(bucket, chunk);
+            move_cursor(chain, chunk);
             return slot;
         }
     }
     for (;;) {
-        chunk = extend(bucket);
+        chunk = extend(chain);
         struct request *slot = chunk ? claim_slot(chunk) : NULL;
         if (!chunk || slot) {
-            move_cursor(bucket, chunk ? chunk : bucket);
+            move_cursor(chain, chunk ? chunk : chain);
             return slot;
         }
     }
 }
 
-/* Claim an empty slot of a bucket, normally the first. */
-static struct request *claim(unsigned number)
+static __attribute__((noinline)) struct request *claim_further(unsigned number, mpi_handle bits)
 {
+    struct chunk *bucket = &table->buckets[number];
+    struct request *slot = claim_slot(bucket);
+    struct chunk *index = slot ? NULL : chunk_at(&bucket->index);
+    struct chunk *chain = index ? chunk_at(chain_in(index, bits)) : NULL;
+    if (chain)
+        slot = claim_in_chain(chain);
+    if (slot)
+        count_further(number, 1);
+    return slot;
+}
+
+/* Claim an empty slot of a bucket, normally the first. */
+static struct request *claim(mpi_handle bits)
+{
+    unsigned number = number_of(bits);
     struct request *first = &table->firsts[number];
     if (__builtin_expect(handle_in(first) == REQUEST_EMPTY, 1) && swap_handle(first, REQUEST_EMPTY, REQUEST_BUSY))
         return first;
-    struct request *slot = claim_in(&table->buckets[number]);
-    if (slot)
-        count_in_chain(number, 1);
-    return slot;
+    return claim_further(number, bits);
 }
 
 struct request *requests_claim(mpi_handle handle)
 {
-    return table ? claim(number_of(mpi_handle_bits(handle))) : NULL;
+    return table ? claim(mpi_handle_bits(handle)) : NULL;
 }
 
 void requests_publish(struct request *slot, mpi_handle handle)
@@ -264,18 +315,28 @@ HOT struct request *find_in(struct chunk *chunk, mpi_handle bits, bool active)
     return NULL;
 }
 
-static __attribute__((noinline)) struct request *find_in_chain(unsigned number, mpi_handle bits, bool active)
+static struct request *find_in_chain(struct chunk *chain, mpi_handle bits, bool active)
 {
-    struct chunk *bucket = &table->buckets[number], *start = cursor_of(bucket);
-    for (struct chunk *chunk = table->counts[number].in_chain ? start : NULL; chunk; chunk = next_round(bucket, chunk, start)) {
+    struct chunk *start = cursor_of(chain);
+    for (struct chunk *chunk = start; chunk; chunk = next_round(chain, chunk, start)) {
         struct request *slot = find_in(chunk, bits, active);
         if (slot) {
             if (chunk != start)
-                move_cursor(bucket, chunk);
+                move_cursor(chain, chunk);
             return slot;
         }
     }
     return NULL;
+}
+
+static __attribute__((noinline)) struct request *find_further(unsigned number, mpi_handle bits, bool active)
+{
+    struct chunk *bucket = &table->buckets[number];
+    if (!table->counts[number].further)
+        return NULL;
+    struct request *slot = find_in(bucket, bits, active);
+    struct chunk *chain = slot ? NULL : chain_of(bucket, bits);
+    return chain ? find_in_chain(chain, bits, active) : slot;
 }
 
 /* A matching slot; NULL if there is none. */
@@ -285,7 +346,7 @@ HOT struct request *find(mpi_handle bits, bool active)
         return NULL;
     unsigned number = number_of(bits);
     struct request *first = &table->firsts[number];
-    return __builtin_expect(is_found(first, bits, active), 1) ? first : find_in_chain(number, bits, active);
+    return __builtin_expect(is_found(first, bits, active), 1) ? first : find_further(number, bits, active);
 }
 
 /* MPI_THREAD_MULTIPLE: the request that the call means. */
@@ -337,23 +398,37 @@ HOT bool look_at(struct request *slot, const struct wanted *wanted, struct lates
     return is_own_send;
 }
 
+static bool look_at_chunk(struct chunk *chunk, const struct wanted *wanted, struct latest *latest)
+{
+    bool is_own_send = false;
+    for (int i = 0; i < SLOTS && !is_own_send; i++)
+        is_own_send = look_at(&chunk->slots[i], wanted, latest);
+    return is_own_send;
+}
+
 /* Looks at all slots of a chain; once it has found a send, only at some more: thousands may have the same handle. */
-static void look_at_chain(struct chunk *bucket, const struct wanted *wanted, struct latest *latest)
+static void look_at_chain(struct chunk *chain, const struct wanted *wanted, struct latest *latest)
 {
     enum { ENOUGH = 16 };
-    struct chunk *start = cursor_of(bucket);
+    struct chunk *start = cursor_of(chain);
     int passed = 0;
-    for (struct chunk *chunk = start; chunk; chunk = next_round(bucket, chunk, start)) {
-        bool is_own_send = false;
-        for (int i = 0; i < SLOTS && !is_own_send; i++)
-            is_own_send = look_at(&chunk->slots[i], wanted, latest);
+    for (struct chunk *chunk = start; chunk; chunk = next_round(chain, chunk, start)) {
+        bool is_own_send = look_at_chunk(chunk, wanted, latest);
         if (!latest->request || !may_share(latest->request))
             continue;
         if (chunk != start)
-            move_cursor(bucket, chunk);
+            move_cursor(chain, chunk);
         if (is_own_send || ++passed == ENOUGH)
             return;
     }
+}
+
+static void look_further(struct chunk *bucket, const struct wanted *wanted, struct latest *latest)
+{
+    bool is_own_send = look_at_chunk(bucket, wanted, latest);
+    struct chunk *chain = is_own_send ? NULL : chain_of(bucket, wanted->bits);
+    if (chain)
+        look_at_chain(chain, wanted, latest);
 }
 
 /* A search may pass a slot just before another thread fills it, and reach the wanted slot just after it was taken. So if it found nothing
@@ -368,8 +443,8 @@ static __attribute__((noinline)) struct latest find_latest(const struct wanted *
         struct latest latest = {0};
         uint64_t published = __atomic_load_n(&counts->published, __ATOMIC_ACQUIRE);
         bool is_own_send = look_at(&table->firsts[number], wanted, &latest);
-        if (!is_own_send && __atomic_load_n(&counts->in_chain, __ATOMIC_RELAXED))
-            look_at_chain(&table->buckets[number], wanted, &latest);
+        if (!is_own_send && __atomic_load_n(&counts->further, __ATOMIC_RELAXED))
+            look_further(&table->buckets[number], wanted, &latest);
         if (latest.request || published == __atomic_load_n(&counts->published, __ATOMIC_ACQUIRE))
             return latest;
     }
@@ -409,7 +484,7 @@ static void empty(mpi_handle bits, struct request *slot)
     unsigned number = number_of(bits);
     store_handle(slot, REQUEST_EMPTY);
     if (slot != &table->firsts[number])
-        count_in_chain(number, (uint64_t)-1);
+        count_further(number, (uint64_t)-1);
 }
 
 bool requests_look(mpi_handle handle, const struct ledger_thread *thread, struct announced *announced)

@@ -419,6 +419,83 @@ static void a_slot_that_is_filled_again_during_a_search_is_not_taken(void)
     CHECK(acts_from > 50);
 }
 
+/* A request in flight costs the same, however many others there are. */
+
+static void count_step(int signal)
+{
+    (void)signal;
+    steps++;
+}
+
+static mpi_handle handle_number(uint64_t number)
+{
+    return 0x7f5555550000 + 208 * number; /* as a library allocates them */
+}
+
+/* Instructions to track and to complete a request, on average, while requests 0 to `open` - 1 are. */
+static uint64_t instructions_among(uint64_t open)
+{
+    enum { TRIED = 100 };
+    steps = 0;
+    for (uint64_t i = 0; i < TRIED; i++) {
+        uint64_t number = i * (open / TRIED);
+        mpi_handle handle = handle_number(number);
+        stop_after_each_instruction(true);
+        struct request *taken = requests_take(handle, &TWO_THREADS[0], UINT64_MAX, UINT64_MAX);
+        stop_after_each_instruction(false);
+        CHECK(taken && taken->bytes == number);
+        requests_end(taken, handle);
+        struct request again = {.start_ticks = 1, .bytes = number, .flags = REQUEST_ACTIVE};
+        stop_after_each_instruction(true);
+        bool is_tracked = requests_track(handle, &again);
+        stop_after_each_instruction(false);
+        CHECK(is_tracked);
+    }
+    return (uint64_t)steps / TRIED;
+}
+
+static void start_many(uint64_t from, uint64_t to)
+{
+    for (uint64_t i = from; i < to; i++)
+        CHECK(track(handle_number(i), i, REQUEST_ACTIVE));
+}
+
+static void a_million_open_requests_cost_little_more_than_thousands(bool concurrent)
+{
+    enum { THOUSANDS = 20000, MILLION = 1000000 };
+    if (UNIT_SANITIZED || !STEPPING_POSSIBLE)
+        unit_skip("the plain variant on x86-64 alone is stepped through");
+    begin(concurrent);
+    sigaction(SIGTRAP, &(struct sigaction){.sa_handler = count_step}, NULL);
+    start_many(0, THOUSANDS);
+    uint64_t among_thousands = instructions_among(THOUSANDS);
+    start_many(THOUSANDS, MILLION);
+    CHECK(instructions_among(MILLION) < 2 * among_thousands);
+}
+
+static void a_search_among_a_million_requests_takes_few_instructions(void)
+{
+    a_million_open_requests_cost_little_more_than_thousands(false);
+}
+
+static void a_search_among_a_million_requests_of_several_threads_takes_few_instructions(void)
+{
+    a_million_open_requests_cost_little_more_than_thousands(true);
+}
+
+static void a_million_requests_complete_as_they_were_tracked(void)
+{
+    enum { MILLION = 1000000 };
+    struct request done;
+    begin(true);
+    start_many(0, MILLION);
+    for (uint64_t i = MILLION; i-- > 0;) {
+        CHECK(complete(handle_number(i), UINT64_MAX, &done));
+        CHECK_EQUAL(done.bytes, i);
+    }
+    CHECK(!complete(handle_number(0), UINT64_MAX, &done));
+}
+
 /* Threads. All use a shared handle and their own handles at the same time, as with MPI_THREAD_MULTIPLE. */
 
 enum { THREADS = 4, ROUNDS = 20000, IN_FLIGHT = 16 };
@@ -550,6 +627,9 @@ static const struct unit_test TESTS[] = {
     TEST(of_sends_that_share_a_handle_a_thread_completes_its_own),
     TEST(blocked_time_beyond_the_time_since_the_start_is_not_charged),
     TEST(a_slot_that_is_filled_again_during_a_search_is_not_taken),
+    TEST(a_search_among_a_million_requests_takes_few_instructions),
+    TEST(a_search_among_a_million_requests_of_several_threads_takes_few_instructions),
+    TEST(a_million_requests_complete_as_they_were_tracked),
     TEST(threads_complete_what_they_track_and_nothing_twice),
     TEST(threads_run_their_own_persistent_requests),
     TEST(a_handle_that_goes_from_thread_to_thread_completes_the_request_of_each),
