@@ -35,6 +35,8 @@ LIBRARY_CFLAGS := $(ALL_CFLAGS) -fPIC -fvisibility=hidden -ftls-model=initial-ex
 # the compiler has it; LTO= builds without. store.o holds assembler (the schema), which stays outside.
 LTO ?= $(shell printf 'int main(void){return 0;}' | $(CC) -flto=auto -x c - -o /dev/null 2>/dev/null && echo -flto=auto)
 $(BUILD)/objects/output/store.o: LTO :=
+# dlsym.o, too, always with -O2 and never sanitized: see src/mpi/dlsym.c.
+$(BUILD)/objects/mpi/dlsym.o: LTO = -O2 $(NO_SANITIZERS)
 
 # What is built on a new glibc loads on 2.17 too. Functions that have moved to libc since then are linked against stand-ins for the
 # libraries that had them, under the version that they had. Functions that are new altogether are in src/base/old_glibc.c, what starts
@@ -52,11 +54,11 @@ C_LIBRARIES := -Wl,--no-as-needed $(or $(STAND_INS),-ldl -lpthread) # as-needed 
 SHARED_LDFLAGS := -shared -Wl,-z,now -Wl,-z,relro $(C_LIBRARIES)
 # nodelete: exit handlers, threads and keys outlive a dlclose.
 LIBRARY_LDFLAGS := -Wl,-soname,libcommprof.so -Wl,-z,nodelete $(SHARED_LDFLAGS)
-LIBRARIES := $(BUILD)/lib/libcommprof.so $(if $(OLDEST_GLIBC),$(BUILD)/lib/libcommprof-dlsym.so)
+LIBRARIES := $(BUILD)/lib/libcommprof.so
 
 PROGRAM_SOURCES := src/tools/commprof_run.c src/tools/canary.c $(wildcard src/tools/doctor/*.c) src/mpi/launcher.c src/mpi/mpi_abi.c src/base/host.c src/base/settings.c src/base/settings_file.c src/base/rank_list.c \
 	src/base/old_glibc.c $(if $(OLDEST_GLIBC),src/tools/old_start.c)
-LIBRARY_SOURCES := $(filter-out src/tools/%,$(wildcard src/*/*.c))
+LIBRARY_SOURCES := $(filter-out src/tools/% $(if $(OLDEST_GLIBC),,src/mpi/dlsym.c),$(wildcard src/*/*.c))
 LIBRARY_OBJECTS := $(LIBRARY_SOURCES:src/%.c=$(BUILD)/objects/%.o)
 
 .PHONY: all
@@ -77,11 +79,6 @@ $(BUILD)/glibc/%: Makefile
 $(BUILD)/lib/libcommprof.so: $(LIBRARY_OBJECTS) $(STAND_INS)
 	@mkdir -p $(@D)
 	$(CC) $(LIBRARY_CFLAGS) $(LTO) $(LIBRARY_OBJECTS) $(LIBRARY_LDFLAGS) $(LDFLAGS) -o $@
-
-# Never sanitized or without -O2: see src/tools/dlsym.c.
-$(BUILD)/lib/libcommprof-dlsym.so: src/tools/dlsym.c src/mpi/provider.h src/base/old_glibc.h $(STAND_INS) Makefile
-	@mkdir -p $(@D)
-	$(CC) $(LIBRARY_CFLAGS) -O2 $(NO_SANITIZERS) $< -Wl,-soname,$(@F) $(SHARED_LDFLAGS) $(LDFLAGS) -o $@
 
 $(BUILD)/bin/commprof-run: $(PROGRAM_SOURCES) $(wildcard src/*/*.h src/*/*/*.h src/*/*.def) $(STAND_INS) Makefile
 	@mkdir -p $(@D)

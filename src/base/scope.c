@@ -13,6 +13,15 @@ void *scope_of_us(void)
     return base;
 }
 
+/* Defined by the linker. A comparison, because dlsym asks before any constructor has run. */
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char _end[] __attribute__((visibility("hidden")));
+
+bool scope_is_us(const void *address)
+{
+    return (uintptr_t)address - (uintptr_t)__ehdr_start < (uintptr_t)_end - (uintptr_t)__ehdr_start;
+}
+
 bool scope_definer(void *handle, const char *symbol, Dl_info *info)
 {
     void *address = dlsym(handle, symbol);

@@ -9,6 +9,9 @@
 /* This library's load address. Load addresses identify objects. */
 void *scope_of_us(void);
 
+/* Whether an address is in this library. */
+bool scope_is_us(const void *address);
+
 /* The object that defines `symbol` when looked up through `handle`; false if it is this library. */
 bool scope_definer(void *handle, const char *symbol, Dl_info *info);
 

@@ -264,8 +264,17 @@ static void name_the_unknown(void (*complain)(const char *))
     }
 }
 
+static bool is_read;
+
+void settings_read_once(void)
+{
+    if (!is_read)
+        settings_read(NULL);
+}
+
 void settings_read(void (*complain)(const char *line))
 {
+    is_read = true;
     site_values[AT_CONFIG] = NULL;
     read_one(AT_CONFIG, complain);
     read_site(complain);

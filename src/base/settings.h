@@ -56,6 +56,9 @@ extern const size_t SETTINGS_COUNT;
 /* Read the site's file and the environment into `settings`. `complain` gets one line (without a newline) per fault; it may be NULL. */
 void settings_read(void (*complain)(const char *line));
 
+/* The same, silently, unless it has been done: for what is asked before MPI_Init. */
+void settings_read_once(void);
+
 /* The current value as text. */
 const char *settings_value(size_t index);
 

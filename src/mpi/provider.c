@@ -10,6 +10,7 @@
 #include "provider.h"
 
 #include "base/scope.h"
+#include "base/settings.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -198,15 +199,41 @@ static void *our_function(const char *name)
     return function && dladdr(function, &info) && info.dli_fbase == us.dli_fbase ? function : NULL;
 }
 
-/* An MPI library that the program is linked with takes precedence over one that it opens. */
-void *commprof_wrapper(void *function, const char *name)
+/* A tool that comes after us looks up the function that its own wrapper calls. With ours it would call itself again. */
+static bool is_reached_from_us(const void *return_address, const char *name)
 {
-    Dl_info library, linked;
-    pthread_mutex_lock(&classifying);
-    bool is_profiled = is_of_an_mpi(function, &library);
-    if (is_profiled && provider_count == 0 && scope_definer(RTLD_NEXT, "PMPI_Init", &linked))
+    Dl_info caller, own, first;
+    return dladdr(return_address, &caller) && caller.dli_fname && scope_of_caller(&caller, name, &own) && own.dli_fbase == caller.dli_fbase &&
+           !(scope_definer(RTLD_DEFAULT, name, &first) && first.dli_fbase == caller.dli_fbase);
+}
+
+/* An MPI library that the program is linked with takes precedence over one that it opens. */
+static bool is_profiled(const Dl_info *library)
+{
+    Dl_info linked;
+    if (provider_count == 0 && scope_definer(RTLD_NEXT, "PMPI_Init", &linked))
         provider_number(&linked);
-    is_profiled = is_profiled && provider_number(&library) == 0;
+    return provider_number(library) == 0;
+}
+
+static unsigned unanswered;
+
+unsigned provider_look_ups_unanswered(void)
+{
+    return __atomic_load_n(&unanswered, __ATOMIC_RELAXED);
+}
+
+void *provider_wrapper(void *function, const char *name, const void *return_address)
+{
+    Dl_info library;
+    void *ours = our_function(name);
+    if (!ours || !is_of_an_mpi(function, &library) || is_reached_from_us(return_address, name))
+        return NULL;
+    pthread_mutex_lock(&classifying);
+    settings_read_once();
+    if (!settings.dlsym)
+        __atomic_add_fetch(&unanswered, 1, __ATOMIC_RELAXED);
+    bool is_wanted = settings.dlsym && is_profiled(&library);
     pthread_mutex_unlock(&classifying);
-    return is_profiled ? our_function(name) : NULL;
+    return is_wanted ? ours : NULL;
 }

@@ -46,9 +46,12 @@ static inline call_site provider_site(const void *return_address)
  * after us, else the library's own. NULL if the library has no such function. */
 void *provider_function(unsigned provider, enum entry entry, const char *name);
 
-/* For libcommprof-dlsym.so: our wrapper called `name` if `function` belongs to the profiled MPI library, else NULL. If no MPI library is
- * profiled yet, the one of `function` is from now on. */
-__attribute__((visibility("default"))) void *commprof_wrapper(void *function, const char *name);
+/* For a look-up by dlsym: our wrapper called `name` if `function` belongs to the profiled MPI library, else NULL. If no MPI library is
+ * profiled yet, the one of `function` is from now on. `return_address`: who looks it up. */
+void *provider_wrapper(void *function, const char *name, const void *return_address);
+
+/* How many look-ups found a function of an MPI library and were not answered with a wrapper, because of COMMPROF_DLSYM=off. */
+unsigned provider_look_ups_unanswered(void);
 
 /* The path of the profiled library; "" before the first call. */
 const char *provider_path(void);

@@ -65,8 +65,6 @@ static void print_help(void)
                source ? ", from " : "", source ? source : "");
         print_wrapped(SETTINGS_TABLE[i].help, 8, 80);
     }
-    printf("  --dlsym\n");
-    print_wrapped("For programs that open an MPI library and look its functions up by dlsym.", 8, 80);
     printf("  --nccl-plugin\n");
     print_wrapped(
         "For programs whose NCCL calls cannot be intercepted (JAX, vLLM, Horovod with NCCL inside): NCCL 2.27 and later reports its "
@@ -141,18 +139,17 @@ static int read_option(char **arguments)
 
 /* Options that are not settings. */
 static struct wanted {
-    bool doctor, dlsym, nccl_plugin;
+    bool doctor, nccl_plugin;
     const char *canary;
 } wanted;
 
 static bool read_switch(const char *argument)
 {
-    bool is_doctor = strcmp(argument, "--doctor") == 0, is_dlsym = strcmp(argument, "--dlsym") == 0;
+    bool is_doctor = strcmp(argument, "--doctor") == 0;
     bool is_nccl_plugin = strcmp(argument, "--nccl-plugin") == 0;
     wanted.doctor |= is_doctor;
-    wanted.dlsym |= is_dlsym;
     wanted.nccl_plugin |= is_nccl_plugin;
-    return is_doctor || is_dlsym || is_nccl_plugin;
+    return is_doctor || is_nccl_plugin;
 }
 
 /* Reads --canary DIR. Returns how many arguments it consumed. */
@@ -268,8 +265,6 @@ static void refuse_launchers(const char *program)
 static void attach(void)
 {
     preload("libcommprof.so");
-    if (wanted.dlsym)
-        preload("libcommprof-dlsym.so");
     attach_to_nvtx();
     settings_read(NULL);
     ask_for_the_full_profile();

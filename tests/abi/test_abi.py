@@ -20,7 +20,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 LIBRARY = REPOSITORY / "build/lib/libcommprof.so"
 WRAPPERS = ["wrappers.c", "by_hand.c", "objects.c", "setup.c", "pcontrol.c"]
 OTHER_NAMES = {
-    "commprof_wrapper",  # libcommprof-dlsym.so's way in
+    "dlsym",  # answers look-ups of MPI's functions with the wrappers
     "InitializeInjectionNvtx2",  # NVTX's
     "InitializeInjection",  # the CUDA driver's
     *("cuptiSubscribe", "cuptiSubscribe_v2", "cuptiFinalize", "cuptiActivityRegisterCallbacks", "cuptiActivityRegisterTimestampCallback"),

@@ -36,11 +36,9 @@ def newer_symbols(file: Path) -> list[str]:
     return [f"{name}@{version}" for version, name in symbols if tuple(map(int, version.split("."))) > OLDEST]
 
 
-@pytest.fixture(params=["lib/libcommprof.so", "lib/libcommprof-dlsym.so", "bin/commprof-run"])
+@pytest.fixture(params=["lib/libcommprof.so", "bin/commprof-run"])
 def built(request: pytest.FixtureRequest) -> Path:
     file: Path = BUILD / request.param
-    if not file.exists() and file.stem == "libcommprof-dlsym":
-        pytest.skip("libcommprof-dlsym.so is built for glibc on x86-64 and AArch64 alone")
     assert file.exists(), "run `make` first"
     if "libc.so.6" not in required(file):
         pytest.skip("built with another C library than glibc")

@@ -16,7 +16,6 @@ from .tools import check_profiles, say
 PLACES = (  # under usr/
     "bin/commprof-experiment",
     "include/commprof.h",
-    "lib/libcommprof-dlsym.so",
     "share/pkgconfig/commprof.pc",
     "share/bash-completion/completions/hvprof-report",
     "share/doc/commprof/docs/page.png",

@@ -16,7 +16,7 @@ from .tools import check_profiles, say
 
 CROSS_COMPILER = {"CC": "aarch64-linux-gnu-gcc", "STRIP": "aarch64-linux-gnu-strip"}
 MACHINES = {"x86_64": "Advanced Micro Devices X86-64", "aarch64": "AArch64"}
-SHARED = ("lib/libcommprof.so", "lib/libcommprof-dlsym.so", "include/commprof.h", "include/commprof/counters.def")
+SHARED = ("lib/libcommprof.so", "include/commprof.h", "include/commprof/counters.def")
 
 
 def environment_create(folder: Path, *packages: object) -> Path:
@@ -62,7 +62,7 @@ def newest_glibc(file: Path) -> tuple[int, ...]:
 def check_programs(wheel: Path, machine: str, folder: Path) -> None:
     data = files_of(wheel, machine, folder)
     assert [name for name in SHARED if not (data / "data" / name).is_file()] == []
-    for file in (data / "data/lib/libcommprof.so", data / "data/lib/libcommprof-dlsym.so", data / "scripts/commprof-run"):
+    for file in (data / "data/lib/libcommprof.so", data / "scripts/commprof-run"):
         assert MACHINES[machine] in say("readelf", "-h", file)
         assert newest_glibc(file) <= (2, 17)
 

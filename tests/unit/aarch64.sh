@@ -45,7 +45,7 @@ for tool in "$compiler" "$emulator"; do
     fi
 done
 if ! make --no-print-directory --silent --jobs="$(nproc)" --file=tests/unit/Makefile BUILD="$build" CC="$compiler" unit \
-    "$build/lib/libcommprof.so" "$build/lib/libcommprof-dlsym.so" >"$build.log" 2>&1; then
+    "$build/lib/libcommprof.so" >"$build.log" 2>&1; then
     cat "$build.log"
     echo "FAILED to build for AArch64"
     ((failed += 1))
@@ -70,7 +70,7 @@ else
     echo "FAILED commprof-run does not start"
     ((failed += 1))
 fi
-for file in "$build/lib/libcommprof.so" "$build/lib/libcommprof-dlsym.so" "$build/bin/commprof-run"; do
+for file in "$build/lib/libcommprof.so" "$build/bin/commprof-run"; do
     newest=$(objdump -p "$file" | grep --only-matching 'GLIBC_[0-9.]*' | sort --version-sort | tail -n 1)
     if [ "$newest" = GLIBC_2.17 ]; then
         ((passed += 1))
