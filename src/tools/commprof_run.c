@@ -206,21 +206,16 @@ static void find_library(const char *name, char *path, size_t bytes)
     }
 }
 
-/* Appends to LD_PRELOAD (a sanitizer in it must come first), unless the library is in it already. */
+/* First in LD_PRELOAD, so that the traffic of other PMPI tools is not taken for the job's. */
 static void preload(const char *name)
 {
     char path[PATH_MAX];
-    const char *before = getenv("LD_PRELOAD");
     find_library(name, path, sizeof path);
-    if (before && strstr(before, name))
-        return;
-    size_t bytes = strlen(path) + (before ? strlen(before) : 0) + 2;
-    char *list = malloc(bytes);
+    char *list = preload_first(getenv("LD_PRELOAD"), path);
     if (!list) {
         perror("commprof-run");
         exit(EXIT_CANNOT_RUN);
     }
-    snprintf(list, bytes, "%s%s%s", before && *before ? before : "", before && *before ? ":" : "", path);
     setenv("LD_PRELOAD", list, 1);
     free(list);
 }

@@ -48,8 +48,20 @@ the_library_is_preloaded() {
     is "$library" "$("$run" printenv LD_PRELOAD)"
 }
 
-what_is_preloaded_already_stays_first() {
-    is "libc.so.6:$library" "$(LD_PRELOAD=libc.so.6 "$run" printenv LD_PRELOAD)"
+what_is_preloaded_already_comes_after_it() {
+    is "$library:libc.so.6" "$(LD_PRELOAD=libc.so.6 "$run" printenv LD_PRELOAD)" &&
+        is "$library:libc.so.6:libm.so.6" "$(LD_PRELOAD=' libc.so.6  libm.so.6:' "$run" printenv LD_PRELOAD)"
+}
+
+a_sanitizer_that_is_preloaded_stays_first() {
+    # Asked of the loader by name alone: a file that is not there is dropped with a warning.
+    is "libasan.so.8:libclang_rt.tsan.so:$library:libc.so.6:libubsan.so.1" \
+        "$(LD_PRELOAD=libasan.so.8:libclang_rt.tsan.so:libc.so.6:libubsan.so.1 "$run" printenv LD_PRELOAD 2>/dev/null)"
+}
+
+a_library_that_is_preloaded_behind_another_tool_comes_first() {
+    is "$library:libc.so.6" "$(LD_PRELOAD=libc.so.6:$library "$run" printenv LD_PRELOAD)" &&
+        is "$library:libc.so.6" "$(LD_PRELOAD=/no/such/libcommprof.so:libc.so.6 "$run" printenv LD_PRELOAD 2>/dev/null)"
 }
 
 an_empty_preload_is_no_entry() {

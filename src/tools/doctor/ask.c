@@ -1,6 +1,7 @@
 #include "ask.h"
 
 #include "mpi/mpi_abi.h"
+#include "program.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -54,10 +55,9 @@ static char *ask(void (*work)(const char *const *words), const char *const *word
 static void trace(const char *const *words)
 {
     setenv("LD_TRACE_LOADED_OBJECTS", "1", 1);
-    const char *before = getenv("LD_PRELOAD");
-    char preload[ANSWER_BYTES / 16];
-    snprintf(preload, sizeof preload, "%s%s%s", before ? before : "", before ? ":" : "", words[2]);
-    setenv("LD_PRELOAD", preload, 1);
+    char *list = preload_first(getenv("LD_PRELOAD"), words[2]);
+    if (list)
+        setenv("LD_PRELOAD", list, 1);
     execl(words[0], words[0], words[1], (char *)NULL);
 }
 

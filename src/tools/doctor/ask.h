@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* The libraries that the loader would load for a program with this library appended to LD_PRELOAD, as ldd prints them, and the loader's
+/* The libraries that the loader would load for a program with this library first in LD_PRELOAD, as ldd prints them, and the loader's
  * error messages. The caller frees it; NULL: the loader could not be run. The program itself does not run. */
 char *ask_loader(const char *loader, const char *program, const char *library);
 
