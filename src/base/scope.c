@@ -40,30 +40,37 @@ bool scope_of_caller(const Dl_info *caller, const char *symbol, Dl_info *found)
 
 struct scan {
     const char *part, *symbol;
+    scope_choice *accepts;
     char path[900]; /* is on the stack of one of the job's threads: see docs/OVERHEAD.md */
 };
+
+static bool is_named(const char *path, const char *part)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash && strcasestr(slash, part);
+}
 
 static int scan_object(struct dl_phdr_info *object, size_t size, void *data)
 {
     (void)size;
     struct scan *scan = data;
-    const char *slash = object->dlpi_name ? strrchr(object->dlpi_name, '/') : NULL;
-    if (!slash || !strcasestr(slash, scan->part))
+    if (!is_named(object->dlpi_name, scan->part))
         return 0;
     void *handle = dlopen(object->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
     if (!handle)
         return 0;
     Dl_info info;
-    bool defines = scope_definer(handle, scan->symbol, &info) && (ElfW(Addr))info.dli_fbase == object->dlpi_addr;
+    bool defines = scope_definer(handle, scan->symbol, &info) && (ElfW(Addr))info.dli_fbase == object->dlpi_addr &&
+                   (!scan->accepts || scan->accepts(&info));
     dlclose(handle);
     if (defines)
         snprintf(scan->path, sizeof scan->path, "%s", object->dlpi_name);
     return defines;
 }
 
-bool scope_anywhere(const char *part, const char *symbol, Dl_info *found)
+bool scope_anywhere(const char *part, const char *symbol, scope_choice *accepts, Dl_info *found)
 {
-    struct scan scan = {part, symbol, ""};
+    struct scan scan = {part, symbol, accepts, ""};
     if (!dl_iterate_phdr(scan_object, &scan))
         return false;
     void *handle = dlopen(scan.path, RTLD_LAZY | RTLD_NOLOAD);
@@ -73,11 +80,37 @@ bool scope_anywhere(const char *part, const char *symbol, Dl_info *found)
     return is_there;
 }
 
+/* What glibc has in <link.h> since 2.35, where version 2 of r_debug chains the namespaces. */
+struct namespaces {
+    struct r_debug debug;
+    const struct namespaces *next;
+};
+
+/* The first object of a namespace is the one that was opened, and thus a handle to itself and its dependencies. */
+bool scope_in_other_namespaces(const char *part, const char *symbol, scope_choice *accepts, Dl_info *found)
+{
+    const struct namespaces *first = (const struct namespaces *)&_r_debug;
+    const struct namespaces *next = first->debug.r_version >= 2 ? first->next : NULL;
+    for (; next; next = next->next)
+        if (next->debug.r_map && scope_definer(next->debug.r_map, symbol, found) && is_named(found->dli_fname, part) && accepts(found))
+            return true;
+    return false;
+}
+
 static void take_segment(struct scope_object *object, ElfW(Addr) base, const ElfW(Phdr) * segment)
 {
     uintptr_t begin = base + segment->p_vaddr, end = begin + segment->p_memsz;
     object->begin = object->end == 0 || begin < object->begin ? begin : object->begin;
     object->end = end > object->end ? end : object->end;
+}
+
+static struct scope_object object_of(const struct dl_phdr_info *info)
+{
+    struct scope_object object = {0};
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD)
+            take_segment(&object, info->dlpi_addr, &info->dlpi_phdr[i]);
+    return object;
 }
 
 struct object_search {
@@ -91,11 +124,9 @@ static int find_object(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size;
     struct object_search *search = data;
-    struct scope_object object = {.is_program = !search->is_later};
+    struct scope_object object = object_of(info);
+    object.is_program = !search->is_later;
     search->is_later = true;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_LOAD)
-            take_segment(&object, info->dlpi_addr, &info->dlpi_phdr[i]);
     if (!scope_object_has(&object, search->address))
         return 0;
     search->object = object;
@@ -111,6 +142,7 @@ struct scope_object scope_object_of(const void *address)
 
 /* The parts of a dynamic section that list the imports. */
 struct imports {
+    const ElfW(Dyn) * dynamic;
     const char *names;
     const ElfW(Sym) * symbols;
     const ElfW(Rela) * relocations[2]; /* of the procedure linkage table, and the others */
@@ -150,13 +182,32 @@ static void take_entry(struct imports *imports, ElfW(Addr) base, const ElfW(Dyn)
     }
 }
 
+static struct imports imports_of(const struct dl_phdr_info *info)
+{
+    struct imports imports = {0};
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            imports.dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    for (const ElfW(Dyn) *entry = imports.dynamic; entry && entry->d_tag != DT_NULL; entry++)
+        take_entry(&imports, info->dlpi_addr, entry);
+    return imports;
+}
+
+static size_t import_count(const struct imports *imports, int part)
+{
+    return imports->names && imports->symbols && imports->relocations[part] ? imports->bytes[part] / sizeof(ElfW(Rela)) : 0;
+}
+
+static const char *import_name(const struct imports *imports, int part, size_t i)
+{
+    const ElfW(Sym) *symbol = &imports->symbols[ELF64_R_SYM(imports->relocations[part][i].r_info)];
+    return symbol->st_shndx == SHN_UNDEF && symbol->st_name ? imports->names + symbol->st_name : NULL;
+}
+
 static int take_imports(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            for (const ElfW(Dyn) *entry = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr); entry->d_tag != DT_NULL; entry++)
-                take_entry(data, info->dlpi_addr, entry);
+    *(struct imports *)data = imports_of(info);
     return 1; /* the program comes first; the other objects are not needed */
 }
 
@@ -164,12 +215,48 @@ void scope_imports(void (*visit)(const char *name, void *data), void *data)
 {
     struct imports imports = {0};
     dl_iterate_phdr(take_imports, &imports);
-    if (!imports.names || !imports.symbols)
-        return;
     for (int part = 0; part < 2; part++)
-        for (size_t i = 0; imports.relocations[part] && i < imports.bytes[part] / sizeof(ElfW(Rela)); i++) {
-            const ElfW(Sym) *symbol = &imports.symbols[ELF64_R_SYM(imports.relocations[part][i].r_info)];
-            if (symbol->st_shndx == SHN_UNDEF && symbol->st_name)
-                visit(imports.names + symbol->st_name, data);
+        for (size_t i = 0; i < import_count(&imports, part); i++) {
+            const char *name = import_name(&imports, part, i);
+            if (name)
+                visit(name, data);
         }
+}
+
+struct bindings {
+    const char *part;
+    bool (*visit)(const struct scope_import *import, void *data);
+    void *data;
+};
+
+static bool is_linked_with(const struct imports *imports, const char *part)
+{
+    for (const ElfW(Dyn) *entry = imports->dynamic; imports->names && entry && entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == DT_NEEDED && strcasestr(imports->names + entry->d_un.d_val, part))
+            return true;
+    return false;
+}
+
+static int visit_bindings(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    const struct bindings *bindings = data;
+    struct imports imports = imports_of(info);
+    if (!is_linked_with(&imports, bindings->part))
+        return 0;
+    for (int part = 0; part < 2; part++)
+        for (size_t i = 0; i < import_count(&imports, part); i++) {
+            struct scope_import import = {.path = info->dlpi_name, .name = import_name(&imports, part, i)};
+            if (!import.name)
+                continue;
+            memcpy(&import.bound_to, (const char *)info->dlpi_addr + imports.relocations[part][i].r_offset, sizeof import.bound_to);
+            if (bindings->visit(&import, bindings->data))
+                return 1;
+        }
+    return 0;
+}
+
+bool scope_bindings(const char *part, bool (*visit)(const struct scope_import *import, void *data), void *data)
+{
+    return dl_iterate_phdr(visit_bindings, &(struct bindings){part, visit, data});
 }

@@ -36,7 +36,21 @@ static inline bool scope_object_has(const struct scope_object *object, const voi
 /* Visits the names of the functions that the program itself imports. */
 void scope_imports(void (*visit)(const char *name, void *data), void *data);
 
-/* Any loaded object that itself defines `symbol` and has `part` in its file name (case is ignored). */
-bool scope_anywhere(const char *part, const char *symbol, Dl_info *found);
+/* Any loaded object that itself defines `symbol`, has `part` in its file name (case is ignored), and that `accepts` (NULL: any). */
+typedef bool scope_choice(const Dl_info *definition);
+bool scope_anywhere(const char *part, const char *symbol, scope_choice *accepts, Dl_info *found);
+
+/* The same in the namespaces that dlmopen has created. */
+bool scope_in_other_namespaces(const char *part, const char *symbol, scope_choice *accepts, Dl_info *found);
+
+/* One function that a loaded object imports. `bound_to` is in the object itself until its first call, if it is bound lazily. */
+struct scope_import {
+    const char *path; /* of the object; "": the program */
+    const char *name;
+    const void *bound_to;
+};
+
+/* Visits the imports of all objects that are linked with a library with `part` in its name, until a visit returns true. */
+bool scope_bindings(const char *part, bool (*visit)(const struct scope_import *import, void *data), void *data);
 
 #endif

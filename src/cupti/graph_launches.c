@@ -44,7 +44,7 @@ static launch_function *look_up(const char *name, const void *caller)
     Dl_info info = {NULL, NULL, NULL, NULL}, found;
     bool is_named = dladdr(caller, &info) && info.dli_fname;
     bool is_there = (is_named && scope_of_caller(&info, name, &found)) || scope_definer(RTLD_NEXT, name, &found) ||
-                    scope_anywhere("/libcud", name, &found);
+                    scope_anywhere("/libcud", name, NULL, &found);
     if (!is_there)
         return NULL;
     launch_function *launch = (launch_function *)found.dli_saddr;

@@ -63,7 +63,7 @@ static void *real(const char *name, const void *return_address)
     Dl_info caller = {NULL, NULL, NULL, NULL}, found;
     bool is_named = dladdr(return_address, &caller) && caller.dli_fname;
     bool is_there = (is_named && scope_of_caller(&caller, name, &found)) || scope_definer(RTLD_NEXT, name, &found) ||
-                    scope_anywhere("/libcupti.so", name, &found);
+                    scope_anywhere("/libcupti.so", name, NULL, &found);
     return is_there ? found.dli_saddr : NULL;
 }
 

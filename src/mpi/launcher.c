@@ -53,26 +53,31 @@ const struct launcher *launcher_of_version(const char *text)
     return NULL;
 }
 
-static bool has_an_mpi_library(pid_t pid)
+static bool has_mapped(pid_t pid, const char *file)
 {
     char name[64], line[PATH_MAX + 128];
     snprintf(name, sizeof name, "/proc/%d/maps", (int)pid);
     FILE *maps = fopen(name, "re");
     bool has = false;
     while (maps && !has && fgets(line, sizeof line, maps))
-        has = strstr(line, "/libmpi");
+        has = strstr(line, file);
     if (maps)
         fclose(maps);
     return has;
 }
 
-bool launcher_is_within_a_rank(void)
+bool launcher_has_ancestor_with(const char *mapped)
 {
     pid_t pid = getpid();
     for (int depth = 0; depth < 16 && (pid = host_parent_of(pid)) > 1; depth++)
-        if (has_an_mpi_library(pid))
+        if (has_mapped(pid, mapped))
             return true;
     return false;
+}
+
+bool launcher_is_within_a_rank(void)
+{
+    return launcher_has_ancestor_with("/libmpi");
 }
 
 static int number_from_environment(const char *const names[])

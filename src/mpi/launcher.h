@@ -26,6 +26,9 @@ const struct launcher *launcher_of_version(const char *text);
  * has inherited the environment of a rank. */
 bool launcher_is_within_a_rank(void);
 
+/* Whether an ancestor of this process has mapped a file with this text in its path. */
+bool launcher_has_ancestor_with(const char *mapped);
+
 /* This process's rank and the size of its world as the launcher's environment gives them, or `otherwise`. */
 int launcher_rank(int otherwise);
 int launcher_size(int otherwise);

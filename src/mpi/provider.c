@@ -12,6 +12,7 @@
 #include "base/scope.h"
 #include "base/settings.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -96,7 +97,7 @@ static call_site classify(const void *return_address)
     bool named = dladdr(return_address, &caller) && caller.dli_fname;
     unsigned provider = 0;
     if ((named && scope_of_caller(&caller, "PMPI_Init", &found)) ||
-        (provider_count == 0 && (scope_definer(RTLD_NEXT, "PMPI_Init", &found) || scope_anywhere("mpi", "PMPI_Init", &found))))
+        (provider_count == 0 && (scope_definer(RTLD_NEXT, "PMPI_Init", &found) || scope_anywhere("mpi", "PMPI_Init", NULL, &found))))
         provider = provider_number(&found);
     if (provider == PROVIDERS_MAX || provider_count == 0)
         return 0;
@@ -203,8 +204,8 @@ static void *our_function(const char *name)
 static bool is_reached_from_us(const void *return_address, const char *name)
 {
     Dl_info caller, own, first;
-    return dladdr(return_address, &caller) && caller.dli_fname && scope_of_caller(&caller, name, &own) && own.dli_fbase == caller.dli_fbase &&
-           !(scope_definer(RTLD_DEFAULT, name, &first) && first.dli_fbase == caller.dli_fbase);
+    return dladdr(return_address, &caller) && caller.dli_fname && scope_of_caller(&caller, name, &own) &&
+           own.dli_fbase == caller.dli_fbase && !(scope_definer(RTLD_DEFAULT, name, &first) && first.dli_fbase == caller.dli_fbase);
 }
 
 /* An MPI library that the program is linked with takes precedence over one that it opens. */
@@ -236,4 +237,50 @@ void *provider_wrapper(void *function, const char *name, const void *return_addr
     bool is_wanted = settings.dlsym && is_profiled(&library);
     pthread_mutex_unlock(&classifying);
     return is_wanted ? ours : NULL;
+}
+
+static const void *profiled_base;
+
+/* MPI-4.1, 11.4.1: MPI_Initialized may be called at any time, also after MPI_Finalize. */
+static bool is_used_unseen(const Dl_info *definition)
+{
+    int (*initialized)(int *) = (int (*)(int *))definition->dli_saddr;
+    int is = 0;
+    return definition->dli_fbase != profiled_base && initialized(&is) == MPI_SUCCESS && is;
+}
+
+bool provider_unseen(bool nothing_is_recorded, char *path, size_t bytes)
+{
+    Dl_info found;
+    profiled_base = nothing_is_recorded ? NULL : providers[0].base;
+    if (!scope_anywhere("mpi", "PMPI_Initialized", is_used_unseen, &found) &&
+        !scope_in_other_namespaces("mpi", "PMPI_Initialized", is_used_unseen, &found))
+        return false;
+    snprintf(path, bytes, "%s", found.dli_fname);
+    return true;
+}
+
+bool provider_tool_before_us(const char *function, char *path, size_t bytes)
+{
+    Dl_info definer;
+    void *first = dlsym(RTLD_DEFAULT, function);
+    if (!first || scope_is_us(first) || is_of_an_mpi(first, &definer) || !dladdr(first, &definer) || !definer.dli_fname ||
+        definer.dli_fbase == providers[0].base)
+        return false;
+    snprintf(path, bytes, "%s", definer.dli_fname);
+    return true;
+}
+
+static bool is_bound_past_us(const struct scope_import *import, void *path)
+{
+    bool is_mpi = strncmp(import->name + (import->name[0] == 'P'), "MPI_", 4) == 0;
+    bool is = is_mpi && scope_object_has(&providers[0].object, import->bound_to) && our_function(import->name);
+    if (is)
+        snprintf(path, PATH_MAX, "%s", import->path);
+    return is;
+}
+
+bool provider_caller_past_us(char path[PATH_MAX])
+{
+    return scope_bindings("mpi", is_bound_past_us, path);
 }

@@ -8,6 +8,8 @@
 
 #include "mpi_abi.h"
 
+#include <limits.h>
+
 enum { PROVIDERS_MAX = 4 };
 
 /* Which of a function's two names the caller used. */
@@ -52,6 +54,17 @@ void *provider_wrapper(void *function, const char *name, const void *return_addr
 
 /* How many look-ups found a function of an MPI library and were not answered with a wrapper, because of COMMPROF_DLSYM=off. */
 unsigned provider_look_ups_unanswered(void);
+
+/* Another PMPI tool that defines a function ("MPI_Send") and gets the job's calls of it before us: a library preloaded before us, or the
+ * program itself. Calls that it makes of its own are indistinguishable from the job's. False: there is none. */
+bool provider_tool_before_us(const char *function, char *path, size_t bytes);
+
+/* A library of this process whose calls go to the profiled MPI library without us: it was opened with RTLD_DEEPBIND. */
+bool provider_caller_past_us(char path[PATH_MAX]);
+
+/* An MPI library of this process that has been initialized and is not the profiled one: it is the second, preloading does not reach it
+ * (RTLD_DEEPBIND, dlmopen), or COMMPROF_DLSYM is off. If nothing is recorded, none is the profiled one. */
+bool provider_unseen(bool nothing_is_recorded, char *path, size_t bytes);
 
 /* The path of the profiled library; "" before the first call. */
 const char *provider_path(void);

@@ -52,7 +52,7 @@ static call_site classify(const void *return_address)
     bool named = dladdr(return_address, &caller) && caller.dli_fname;
     bool is_there = (named && (scope_of_caller(&caller, MARK, &found) || scope_of_caller(&caller, PLAIN, &found))) ||
                     scope_definer(RTLD_NEXT, MARK, &found) || scope_definer(RTLD_NEXT, PLAIN, &found) ||
-                    scope_anywhere("ccl", MARK, &found);
+                    scope_anywhere("ccl", MARK, NULL, &found);
     unsigned library = is_there ? take_in(&found) : NCCL_NO_LIBRARY;
     return library << 8 | (library != NCCL_NO_LIBRARY && !is_inside(&caller) ? SITE_JOB : 0);
 }

@@ -19,6 +19,7 @@
 #include "record/regions.h"
 #include "record/signatures.h"
 #include "run_folder.h"
+#include "unseen.h"
 #include "usage.h"
 
 #include <ctype.h>
@@ -244,6 +245,7 @@ static bool begin_ledger(const struct call *first, int thread_level, bool spawne
     call_table_record();
     ledger_fact("clock", clock_name());
     provenance_record();
+    unseen_record_at_begin();
     if (run_folder_ledger_is_elsewhere(&folder))
         ledger_fact("ledger_file", folder.ledger_file);
     record_start(first, thread_level);
@@ -335,6 +337,7 @@ void runtime_end_begin(uint64_t (*cost_per_call_ps)(void))
 static void record_end(enum ledger_ended ended)
 {
     struct ledger_header *header = the_ledger.header;
+    unseen_record_at_end();
     usage_read(&header->usage_last, header->start_ns);
     header->clock_error_ppb = clock_error_ppb();
     header->clock_scale = clock_scale_so_far();
@@ -476,8 +479,25 @@ void runtime_aborted(int error_code)
     claims_give_back(&folder.claim);
 }
 
+static pid_t loaded_in; /* a forked child has the libraries of its parent, and inherits what they are in */
+
+/* The exit of a process that has made no call of which we know. */
+static void say_if_altogether_unseen(void)
+{
+    const char *why = loaded_in == getpid() ? unseen_altogether() : NULL;
+    if (!why)
+        return;
+    settings_read(NULL);
+    if (settings.quiet || refusal() || launcher_rank(0) > 0)
+        return;
+    say_begin();
+    say_line("nothing is recorded: %s", why);
+}
+
 static void end_at_exit(void)
 {
+    if (state == NOTHING)
+        say_if_altogether_unseen();
     if (state != RECORDING || owner != getpid() || the_ledger.header->ended != LEDGER_RUNNING)
         return;
     gpu_exit();
@@ -512,6 +532,7 @@ static void at_exit(int status, void *unused)
  * on, and an MPI_Finalize after it still stores a database. */
 __attribute__((constructor)) static void register_at_exit(void)
 {
+    loaded_in = getpid();
     on_exit(at_exit, NULL);
     at_quick_exit(end_at_exit);
 }

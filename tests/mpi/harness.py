@@ -43,8 +43,9 @@ def command_for(mpi: Mpi, program: str) -> list[str]:
     return [str(compile_program(mpi, program))]
 
 
-def compile_program(mpi: Mpi, name: str, *flags: str) -> Path:
-    binary = REPOSITORY / "build/tests" / mpi.name / name
+def compile_program(mpi: Mpi, name: str, *flags: str, suffix: str = "") -> Path:
+    """`suffix` tells binaries of different flags apart."""
+    binary = REPOSITORY / "build/tests" / mpi.name / f"{name}{suffix}"
     source = next(path for path in PROGRAMS.glob(f"{name}.*") if path.suffix in (".c", ".cpp", ".f", ".f90"))
     base = PROGRAMS / f"{re.sub('(_nonblocking|_persistent)?(_large)?$', '', name)}.c"  # what a form of it includes
     inputs = [source, Path(__file__), *PROGRAMS.glob("*.h"), *([base] if base.exists() else [])]

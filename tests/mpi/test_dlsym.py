@@ -1,4 +1,4 @@
-"""commprof-run --dlsym: programs that open an MPI library and look its functions up, and those that do something else by dlsym."""
+"""Programs that open an MPI library and look its functions up by dlsym, and those that do something else by dlsym."""
 
 import os
 import subprocess
@@ -9,10 +9,7 @@ import pytest
 from .harness import COMMPROF_RUN, LIBRARY, PROGRAMS, Run, compile_program, launch
 from .libraries import SYSTEM_PYTHON
 
-HELPER = LIBRARY.with_name("libcommprof-dlsym.so")
 RANKS = 2
-
-pytestmark = pytest.mark.skipif(not HELPER.exists(), reason=f"{HELPER.name} is built for glibc on x86-64 and AArch64 alone")
 
 
 def opens_mpi(mpi, *options):
@@ -33,7 +30,8 @@ def run(mpi, command, folder: Path) -> Run:
     return ran
 
 
-WITH, WITHOUT = (str(COMMPROF_RUN), "--dlsym"), (str(COMMPROF_RUN),)
+WITH, WITHOUT = (str(COMMPROF_RUN),), (str(COMMPROF_RUN), "--no-dlsym")
+BY_HAND = ("env", f"LD_PRELOAD={LIBRARY}")
 
 
 def lines(ran: Run) -> list[str]:
@@ -49,8 +47,9 @@ def test_functions_looked_up_in_an_opened_library_are_counted_exactly(mpi, tmp_p
     assert [tuple(row) for row in sent] == [(40, 3)]
 
 
-def test_ctypes_is_counted_exactly(mpi, tmp_path):
-    ran = run(mpi, ctypes_program(mpi, *WITH), tmp_path)
+@pytest.mark.parametrize("start", [WITH, BY_HAND], ids=["commprof-run", "LD_PRELOAD"])
+def test_ctypes_is_counted_exactly(mpi, start, tmp_path):
+    ran = run(mpi, ctypes_program(mpi, *start), tmp_path)
     assert ran.counts("MPI_Barrier") == [5, 5]
     assert ran.counts("MPI_Bcast") == [4, 4]
     assert ran.counts("MPI_Allreduce") == [1, 1]
@@ -66,38 +65,57 @@ def test_the_program_finds_and_computes_the_same(mpi, command, tmp_path):
     assert lines(run(mpi, command(mpi, *WITH), tmp_path / "with")) == plain
 
 
+def of_mpi4py(mpi, start: tuple[str, ...], program: str) -> list[str]:
+    if not mpi.has_mpi4py:
+        pytest.skip(f"no mpi4py for {mpi.name} here")
+    return [*start, mpi.python, str(PROGRAMS / program)]
+
+
+@pytest.mark.parametrize("program", ["mpi4py_and_ctypes.py", "mpi4py_and_cffi.py"])
+def test_calls_beside_those_of_mpi4py_are_counted_exactly(mpi, program, tmp_path):
+    if program == "mpi4py_and_cffi.py":
+        pytest.importorskip("cffi")
+    ran = run(mpi, of_mpi4py(mpi, WITH, program), tmp_path)
+    assert ran.sizes("MPI_Allreduce") == [{8000: (200, 1_600_000)}] * RANKS
+    assert ran.counts("MPI_Barrier") == [1, 1]
+    assert unseen(ran) == {}
+
+
+def test_with_the_setting_off_the_look_ups_are_counted(mpi, tmp_path):
+    ran = run(mpi, of_mpi4py(mpi, WITHOUT, "mpi4py_and_ctypes.py"), tmp_path)
+    assert ran.counts("MPI_Allreduce") == [0, 0]
+    assert unseen(ran) == {"unseen.dlsym": "1"}
+
+
+def unseen(ran: Run) -> dict[str, str]:
+    return {key: value for key, value in ran.facts(0).items() if key.startswith("unseen.")}
+
+
 @pytest.mark.parametrize("command", [opens_mpi, ctypes_program])
-def test_without_the_option_nothing_is_recorded_and_nothing_is_broken(mpi, command, tmp_path):
+def test_with_the_setting_off_nothing_is_recorded_and_rank_0_says_so(mpi, command, tmp_path):
     ran = run(mpi, command(mpi, *WITHOUT), tmp_path)
     assert len(lines(ran)) == RANKS
     assert not ran.folder.exists()
+    (said,) = [line for line in ran.outcome.stderr.splitlines() if line.startswith("commprof:")]
+    assert said.startswith("commprof: nothing is recorded: the program has initialized MPI (/")
+    assert said.endswith("COMMPROF_DLSYM is off: with --dlsym, look-ups by dlsym are answered")
 
 
-@pytest.mark.parametrize("program, counts", [("mpi4py_calls", None), ("fortran_f08", None), ("pcontrol", [8, 8])])
-def test_programs_that_need_no_help_are_counted_the_same(mpi, profile, program, counts):
-    if program == "mpi4py_calls" and not mpi.has_mpi4py:
-        pytest.skip(f"no mpi4py for {mpi.name} here")
-    if program == "fortran_f08":
-        mpi.require_fortran(program)
-    helped = profile(program, RANKS, preload=(LIBRARY, HELPER))
-    alone = profile(program, RANKS)
-    assert helped.counts("MPI_Allreduce") == alone.counts("MPI_Allreduce")
-    assert counts in (None, helped.counts("MPI_Allreduce"))
-    every = "SELECT call, measure, bytes, sum(count) FROM cell GROUP BY call, measure, bytes ORDER BY 1, 2, 3"
-    assert [[tuple(row) for row in helped.query(rank, every)] for rank in range(RANKS)] == [
-        [tuple(row) for row in alone.query(rank, every)] for rank in range(RANKS)
-    ]
+@pytest.mark.parametrize("setting", ["--quiet", "--profile=off", "--profile=site", "--skip=*"])
+def test_who_wants_no_profile_hears_nothing(mpi, setting, tmp_path):
+    ran = run(mpi, opens_mpi(mpi, *WITHOUT, setting), tmp_path)
+    assert "commprof:" not in ran.outcome.stderr
 
 
+@pytest.mark.parametrize("forward", ["RTLD_NEXT", "MPI_", "PMPI_"])
 @pytest.mark.parametrize("order", ["before", "after"])
-def test_another_tool_sees_the_same_calls(mpi, profile, plain, order):
-    tool = compile_program(mpi, "other_tool", "-shared", "-fPIC")
-    ours = (LIBRARY, HELPER)
-    preload = (tool, *ours) if order == "before" else (*ours, tool)
-    helped = profile("for_two_tools", RANKS, preload=preload)
-    alone = profile("for_two_tools", RANKS, preload=(tool, LIBRARY) if order == "before" else (LIBRARY, tool))
-    assert sorted(helped.outcome.stdout.splitlines()) == sorted(alone.outcome.stdout.splitlines())
-    assert helped.counts("MPI_Allreduce") == alone.counts("MPI_Allreduce") != [0, 0]
+def test_a_tool_that_looks_its_next_function_up_does_not_call_itself(mpi, profile, order, forward):
+    flags = ["-shared", "-fPIC", f'-DSONAME="{mpi.soname}"', f'-DPREFIX="{forward if forward != "RTLD_NEXT" else "MPI_"}"']
+    flags += ["-DNEXT"] if forward == "RTLD_NEXT" else []
+    tool = compile_program(mpi, "looking_tool", *flags, suffix=f"-{forward}")
+    preload = (tool, LIBRARY) if order == "before" else (LIBRARY, tool)
+    ran = profile("for_two_tools", RANKS, preload=preload)
+    assert ran.counts("MPI_Allreduce") == profile("for_two_tools", RANKS).counts("MPI_Allreduce") != [0, 0]
 
 
 def answers(folder: Path, **environment: str) -> str:
@@ -111,14 +129,14 @@ def answers(folder: Path, **environment: str) -> str:
 
 
 def test_a_program_without_mpi_gets_every_answer_as_before(tmp_path):
-    """MPI_Init alone is found where it is preloaded; so it is with the library alone."""
-    plain, alone = answers(tmp_path), answers(tmp_path, LD_PRELOAD=str(LIBRARY))
+    """MPI_Init alone is found where it is preloaded."""
+    plain = answers(tmp_path)
     assert "which by program: default 0, next 1, self 0, opened 3\nwhich by first: default 0, next 2\n" in plain
     assert "MPI_which by program: default 10, next 11, self 10, opened 13\n" in plain
     assert "MPI_private by opened: default 33, next none (said)\n" in plain
-    for preload in (f"{LIBRARY}:{HELPER}", f"{HELPER}:{LIBRARY}"):
-        assert answers(tmp_path, LD_PRELOAD=preload) == alone
-    assert answers(tmp_path, LD_PRELOAD=str(HELPER)) == plain
+    mark = "MPI_Init by "
+    preloaded = answers(tmp_path, LD_PRELOAD=str(LIBRARY))
+    assert [line for line in preloaded.splitlines() if mark not in line] == [line for line in plain.splitlines() if mark not in line]
 
 
 def test_a_second_mpi_that_is_opened_is_reached_and_so_is_the_first(tmp_path):
@@ -136,10 +154,3 @@ def test_a_second_mpi_that_is_opened_is_reached_and_so_is_the_first(tmp_path):
     environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path)}
     ran = subprocess.run([*WITH, tmp_path / "program"], check=True, capture_output=True, text=True, env=environment)
     assert ran.stdout == "secondmpi\nfirstmpi\n"
-
-
-def test_the_option_preloads_both_and_neither_twice():
-    command = [str(COMMPROF_RUN), "--dlsym", str(COMMPROF_RUN), "--dlsym", "printenv", "LD_PRELOAD"]
-    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == f"{LIBRARY}:{HELPER}\n"
-    command = [str(COMMPROF_RUN), str(COMMPROF_RUN), "--dlsym", "printenv", "LD_PRELOAD"]
-    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == f"{LIBRARY}:{HELPER}\n"

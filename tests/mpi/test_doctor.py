@@ -144,11 +144,46 @@ def test_a_program_without_mpi_is_a_problem():
     assert "is an MPI library" in only_problem(doctor("/bin/ls"))
 
 
-def test_a_program_that_opens_mpi_itself_is_pointed_to_dlsym(tmp_path):
+def opens_mpi(folder: Path) -> Path:
     source = '#include <dlfcn.h>\nint main(void) { return !dlopen("libmpi.so.40", RTLD_NOW); }'
-    outcome = doctor(compiled(tmp_path, "program", source, "-ldl"))
+    return compiled(folder, "program", source, "-ldl")
+
+
+def test_a_program_that_opens_mpi_itself_can_be_profiled(tmp_path):
+    outcome = doctor(opens_mpi(tmp_path))
     assert can_be_profiled(outcome), outcome
-    assert any("add --dlsym" in line for line in findings(outcome, "note"))
+    assert any("look-ups by dlsym are intercepted, too" in line for line in findings(outcome, "note"))
+
+
+def test_look_ups_that_are_not_answered_are_pointed_to_dlsym(tmp_path):
+    outcome = doctor(opens_mpi(tmp_path), COMMPROF_DLSYM="off")
+    assert any("are not seen; add --dlsym" in line for line in findings(outcome, "note"))
+    assert not any("--dlsym" in line for line in findings(doctor(opens_mpi(tmp_path)), "note"))
+
+
+@pytest.mark.parametrize("module", ["ctypes", "cffi", "numba_mpi"])
+def test_a_script_that_looks_mpi_up_is_recognized(module, tmp_path):
+    (tmp_path / "script.py").write_text(f"import {module}\n")
+    outcome = doctor(PYTHON, COMMPROF_RUN, tmp_path / "script.py")
+    assert any(line.startswith(f"script: it names {module}; ") for line in findings(outcome, "ok"))
+
+
+def test_a_script_without_look_ups_and_gloo_is_not(tmp_path):
+    (tmp_path / "script.py").write_text("import numpy\n")
+    outcome = doctor(PYTHON, COMMPROF_RUN, tmp_path / "script.py")
+    assert "script:" not in outcome.stdout and "PyTorch" not in outcome.stdout
+
+
+@pytest.mark.parametrize(
+    "call, note",
+    [('"gloo"', "PyTorch: the script names gloo, which is not profiled"), ("", "PyTorch: NCCL and MPI are profiled; gloo, ")],
+)
+@pytest.mark.parametrize("start", ["python", "torchrun"])
+def test_gloo_is_noted(call, note, start, tmp_path):
+    torchrun = executable(tmp_path / "torchrun", f"#!{PYTHON}\n")
+    (tmp_path / "script.py").write_text(f"torch.distributed.init_process_group({call})\n")
+    outcome = doctor(torchrun if start == "torchrun" else PYTHON, COMMPROF_RUN, tmp_path / "script.py")
+    assert any(line.startswith(note) for line in findings(outcome, "note")), outcome
 
 
 @pytest.mark.parametrize("bit, word", [(0o4755, "set-user-ID"), (0o2755, "set-group-ID")])

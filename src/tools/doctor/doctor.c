@@ -92,6 +92,9 @@ static void examine_settings(void)
             fine("settings: %s=%s, from %s", SETTINGS_TABLE[i].variable, settings_value(i),
                  strcmp(settings_source(i), SETTINGS_TABLE[i].variable) == 0 ? "the environment or an option" : settings_source(i));
     examine_profile();
+    if (!settings.dlsym)
+        note("settings: COMMPROF_DLSYM=off: calls through functions that are looked up by dlsym (ctypes, cffi, Julia) are not seen; "
+             "add --dlsym");
 }
 
 /* The program */
@@ -121,6 +124,39 @@ static bool finds_script(char *const command[])
         return true;
     PROBLEM("script: %s: %s", script, strerror(errno));
     return false;
+}
+
+/* Whether a script among the words of the command has this text in it. Larger files are data, and others (pipes) are not opened. */
+static bool script_mentions(char *const command[], const char *text)
+{
+    enum { LARGEST_SCRIPT = 1 << 20 };
+    bool is = false;
+    for (; *command && !is; command++) {
+        struct elf_file file;
+        struct stat found;
+        if (stat(*command, &found) != 0 || !S_ISREG(found.st_mode) || found.st_size > LARGEST_SCRIPT || !elf_open(&file, *command))
+            continue;
+        is = !elf_is_elf(&file) && elf_mentions(&file, text);
+        elf_close(&file);
+    }
+    return is;
+}
+
+static void examine_backends(char *const command[])
+{
+    bool is_launched = strcmp(program_name(command[0]), "torchrun") == 0 || script_mentions(command, "init_process_group");
+    if (is_launched && script_mentions(command, "gloo"))
+        note("PyTorch: the script names gloo, which is not profiled; calls of MPI and NCCL are");
+    else if (is_launched)
+        note("PyTorch: NCCL and MPI are profiled; gloo, the backend for CPUs, is not");
+}
+
+static void examine_look_ups(char *const command[])
+{
+    static const char *const BINDINGS[] = {"ctypes", "cffi", "numba_mpi"};
+    for (size_t i = 0; settings.dlsym && i < sizeof BINDINGS / sizeof *BINDINGS; i++)
+        if (script_mentions(command, BINDINGS[i]))
+            fine("script: it names %s; MPI functions that are looked up by dlsym are intercepted (--dlsym is the default)", BINDINGS[i]);
 }
 
 /* As reports name it: a script without its ending. */
@@ -556,7 +592,7 @@ static void examine_loading_at_run_time(void)
     if (elf_asks_for(&patient.file, "dlmopen"))
         note("MPI: the program calls dlmopen; libraries that it loads by that cannot be profiled");
     if (elf_mentions(&patient.file, "libmpi") || elf_mentions(&patient.file, "libmpich"))
-        note("MPI: none is linked, but the program names one, which it may open while it runs; if it uses dlsym, add --dlsym");
+        note("MPI: none is linked, but the program names one, which it may open while it runs; look-ups by dlsym are intercepted, too");
     else if (elf_mentions(&patient.file, "MPI_Init"))
         PROBLEM("MPI: none is linked, but the program names MPI_Init: MPI seems to be linked into it statically");
     else
@@ -617,6 +653,8 @@ bool doctor_examine(char *const command[], const char *library)
         examine_preloads();
         ask_the_loader();
         examine_mpi();
+        examine_backends(command);
+        examine_look_ups(command);
     }
     return give_verdict(program);
 }
