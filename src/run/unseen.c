@@ -59,11 +59,11 @@ static bool is_a_rank_of_pytorch(void)
 
 static void record_tools(void)
 {
-    char tools[4096] = "", path[PATH_MAX];
+    char tools[2 * PATH_MAX] = "", path[PATH_MAX];
     for (unsigned id = CALL_NONE + 1; id < CALL_FIRST_OF_NCCL; id++) {
-        size_t used = strlen(tools);
-        if (provider_tool_before_us(CALL_TABLE[id].name, path, sizeof path) && !strstr(tools, path))
-            snprintf(tools + used, sizeof tools - used, "%s%s", used ? ", " : "", path);
+        bool is_new = provider_tool_before_us(CALL_TABLE[id].name, path, sizeof path) && !strstr(tools, path);
+        if (is_new && strlen(tools) + strlen(path) + sizeof ", " <= sizeof tools)
+            strcat(strcat(tools, *tools ? ", " : ""), path);
     }
     if (*tools)
         ledger_fact("unseen.tool", tools);
