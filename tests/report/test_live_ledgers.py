@@ -56,6 +56,16 @@ def test_a_process_of_another_node_or_container_may_live_or_not(fact):
     assert process.process_state(os.getpid(), facts) == "unknown"
 
 
+def test_a_process_that_proc_hides_is_not_said_to_be_killed(monkeypatch, other_process):
+    """Mounted with hidepid, it shows a user no processes of others."""
+    monkeypatch.setattr(process, "_state_and_start", lambda pid: ("", ""))
+    facts = process_facts(other_process.pid)
+    assert process.process_state(other_process.pid, facts) == "unknown"
+    other_process.kill()
+    other_process.wait()
+    assert process.process_state(other_process.pid, facts) == "killed"
+
+
 def test_the_wall_time_of_a_process_that_lives_goes_up_to_now(report, tmp_path, monkeypatch):
     planted.write_ledger(tmp_path / "rank-0.ledger", killed_rank(facts=process_facts(os.getpid()), pid=os.getpid()))
     monkeypatch.setattr(time, "clock_gettime_ns", lambda _: planted.START_NS + 42 * SECOND)

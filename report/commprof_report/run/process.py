@@ -18,7 +18,9 @@ def process_state(pid: int, facts: Mapping[str, str]) -> str:
     if not is_of_this_node(facts) or facts.get("pid_namespace") != _pid_namespace():
         return UNKNOWN
     state, start = _state_and_start(pid)
-    return RUNNING if start and start == facts.get("process_start") and state not in DEAD_STATES else KILLED
+    if not start:
+        return UNKNOWN if _is_hidden(pid) else KILLED
+    return RUNNING if start == facts.get("process_start") and state not in DEAD_STATES else KILLED
 
 
 def is_of_this_node(facts: Mapping[str, str]) -> bool:
@@ -37,6 +39,17 @@ def _pid_namespace() -> str | None:
         return os.readlink(PID_NAMESPACE)
     except OSError:
         return None
+
+
+def _is_hidden(pid: int) -> bool:
+    """Whether there is such a process, though /proc does not show it (mounted with hidepid for other users)."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def _state_and_start(pid: int) -> tuple[str, str]:
