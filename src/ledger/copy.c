@@ -80,7 +80,7 @@ static int write_undisturbed(int file)
     return EAGAIN;
 }
 
-/* The last copy written. Another file may have taken its path since, possibly with the same inode number: compare the mtime, too. */
+/* The last copy or stub written. Another file may have taken its path since, possibly with the same inode number: compare the mtime, too. */
 static struct stat last;
 
 static bool is_last(const char *path)
@@ -92,30 +92,55 @@ static bool is_last(const char *path)
 
 static int give_name(const char *aside, const char *path, int file)
 {
-    struct stat copied;
-    if (fsync(file) != 0 || fstat(file, &copied) != 0)
+    struct stat written;
+    if (fstat(file, &written) != 0)
         return errno;
     int error = is_last(path) ? (rename(aside, path) == 0 ? 0 : errno) : filesystems_rename(aside, path);
     if (!error)
-        last = copied;
+        last = written;
     return error;
 }
 
-int ledger_copy(const char *path)
+static int create_aside(const char *path, char aside[PATH_MAX + 8])
 {
-    char aside[PATH_MAX + 8];
-    snprintf(aside, sizeof aside, "%s.tmp", path);
+    snprintf(aside, PATH_MAX + 8, "%s.tmp", path);
     unlink(aside);
-    int file = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, filesystems_file_mode());
-    if (file < 0)
-        return errno;
-    int error = write_undisturbed(file);
+    return open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, filesystems_file_mode());
+}
+
+static int publish(const char *aside, const char *path, int file, int error)
+{
     if (!error)
         error = give_name(aside, path, file);
     close(file);
     if (error)
         unlink(aside);
     return error;
+}
+
+int ledger_copy(const char *path)
+{
+    char aside[PATH_MAX + 8];
+    int file = create_aside(path, aside);
+    if (file < 0)
+        return errno;
+    int error = write_undisturbed(file);
+    if (!error && fsync(file) != 0)
+        error = errno;
+    return publish(aside, path, file, error);
+}
+
+/* Not synced: the job would wait for it, and a node that fails takes the ledger with it. */
+int ledger_copy_announce(const char *path, const char *process, const char *ledger)
+{
+    char aside[PATH_MAX + 8], stub[2 * PATH_MAX];
+    size_t bytes = (size_t)snprintf(stub, sizeof stub, LEDGER_STUB "%s %s\n", process, ledger);
+    if (bytes >= sizeof stub)
+        return ENAMETOOLONG;
+    if (filesystems_exceed_file_limit(bytes))
+        return EFBIG;
+    int file = create_aside(path, aside);
+    return file < 0 ? errno : publish(aside, path, file, filesystems_write_at(file, 0, stub, bytes));
 }
 
 void ledger_copy_remove(const char *path)

@@ -7,7 +7,11 @@
  * allocates no memory. Call it from one thread at a time, always with the same path. */
 int ledger_copy(const char *path);
 
-/* Delete the copy, if the file at `path` is ours. */
+/* Write a stub to `path`, atomically as well: it names the process (alive.h) and its ledger on this node until the first copy replaces it.
+ * Call it before the ledger is created, so that a kill at any time leaves a file that leads to the ledger. Returns 0 or an errno. */
+int ledger_copy_announce(const char *path, const char *process, const char *ledger);
+
+/* Delete the copy or the stub, if the file at `path` is ours. */
 void ledger_copy_remove(const char *path);
 
 #endif

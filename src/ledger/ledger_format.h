@@ -33,6 +33,9 @@
 #include <stdint.h>
 
 #define LEDGER_MAGIC "commprof-ledger\n" /* 16 bytes, no terminator in the file */
+
+/* A file of one line that names a ledger on a node: this, "<host> <boot id> <pid namespace> <pid> <start>", a space, and the ledger's path. */
+#define LEDGER_STUB "commprof-ledger-at "
 #define LEDGER_VERSION 10
 
 enum {

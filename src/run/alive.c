@@ -123,10 +123,25 @@ static enum alive ask_lock(int file)
     return fstat(file, &about) == 0 && about.st_size == 0 ? ALIVE_YES : ALIVE_NO;
 }
 
+/* The process that a stub names. */
+static bool read_stub(int file, char *process, size_t bytes)
+{
+    enum { STUB_BYTES = sizeof LEDGER_STUB - 1 };
+    char text[STUB_BYTES + ALIVE_NAME_BYTES];
+    ssize_t length = pread(file, text, sizeof text - 1, 0);
+    if (length < STUB_BYTES || memcmp(text, LEDGER_STUB, STUB_BYTES) != 0)
+        return false;
+    snprintf(process, bytes, "%.*s", (int)length - STUB_BYTES, text + STUB_BYTES);
+    return true;
+}
+
 static enum alive ask(int file, bool is_local)
 {
     struct ledger_header header;
     struct process process;
+    char named[ALIVE_NAME_BYTES];
+    if (read_stub(file, named, sizeof named))
+        return alive_process(named, is_local);
     bool is_ledger = read_at(file, 0, &header, sizeof header) && memcmp(header.magic, LEDGER_MAGIC, sizeof header.magic) == 0;
     bool is_copy = is_ledger && header.copied_unix_ns;
     if (is_copy && header.ended != LEDGER_RUNNING)

@@ -17,7 +17,7 @@ void alive_name_self(char name[ALIVE_NAME_BYTES]);
 /* `is_local`: the name is from a file system that only this node writes to, so a process of another boot has ended. */
 enum alive alive_process(const char *name, bool is_local);
 
-/* The same for the writer of a ledger or of a ledger's copy. ALIVE_NO if the file does not exist. */
+/* The same for the writer of a ledger, of a ledger's copy or of a stub (ledger_format.h). ALIVE_NO if the file does not exist. */
 enum alive alive_ledger(const char *path);
 
 #endif

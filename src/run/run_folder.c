@@ -1,5 +1,6 @@
 #include "run_folder.h"
 
+#include "alive.h"
 #include "base/clock.h"
 #include "base/filesystems.h"
 #include "base/host.h"
@@ -415,14 +416,21 @@ bool run_folder_ledger_is_elsewhere(const struct run_folder *folder)
 
 static int try_ledger_in(struct run_folder *folder, const char *place, int world_rank, size_t limit_bytes)
 {
-    char private[PATH_MAX], run[32];
+    char private[PATH_MAX], run[32], process[ALIVE_NAME_BYTES];
     int error = filesystems_are_safe(place) ? filesystems_private_folder(place, private, sizeof private) : FILESYSTEMS_UNSAFE;
     if (error)
         return error;
     name_of_run(folder->path, run);
     int length =
         snprintf(folder->ledger_file, PATH_MAX, "%s/%s%d-%llx.ledger", private, run, world_rank, (unsigned long long)clock_unix_ns());
-    return length < PATH_MAX ? ledger_open(folder->ledger_file, limit_bytes) : ENAMETOOLONG;
+    if (length >= PATH_MAX)
+        return ENAMETOOLONG;
+    alive_name_self(process);
+    ledger_copy_announce(folder->ledger, process, folder->ledger_file); /* if it fails, so does the first copy, which says so */
+    error = ledger_open(folder->ledger_file, limit_bytes);
+    if (error)
+        ledger_copy_remove(folder->ledger);
+    return error;
 }
 
 /* Retry: a rank that ends may remove our private folder before this rank has created its file there. */

@@ -5,7 +5,8 @@
 #include "ledger/copy.h"
 #include "ledger/ledger.h"
 #include "output/archive.h"
-#include "unit.h"
+#include "run/alive.h"
+#include "stepping.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -1040,6 +1041,127 @@ static void ranks_that_begin_and_end_at_the_same_time_do_not_interfere(void)
     }
 }
 
+/* Kills */
+
+static void begin_on_the_node(void)
+{
+    CHECK_EQUAL(mkdir("node", 0700), 0);
+    snprintf(settings.ledger, sizeof settings.ledger, "%s", here("node"));
+    CHECK_EQUAL(open_with("run", 2), 0);
+}
+
+static void open_copy_and_remove(void)
+{
+    CHECK_EQUAL(open_ledger(2), 0);
+    CHECK_EQUAL(ledger_copy(folder.ledger), 0);
+    CHECK_EQUAL(ledger_copy(folder.ledger), 0);
+    run_folder_remove_ledger(&folder, true);
+}
+
+/* The path of the ledger on the node; "" if there is none. */
+static const char *on_the_node(void)
+{
+    static char path[PATH_MAX];
+    char private[PATH_MAX];
+    snprintf(private, sizeof private, "%.4000s/commprof-%u", here("node"), (unsigned)geteuid());
+    DIR *entries = opendir(private);
+    path[0] = '\0';
+    for (struct dirent *entry; entries && (entry = readdir(entries));)
+        if (strstr(entry->d_name, ".ledger"))
+            snprintf(path, sizeof path, "%.3000s/%.255s", private, entry->d_name);
+    if (entries)
+        closedir(entries);
+    return path;
+}
+
+static bool starts_as(const char *path, const char *start)
+{
+    char text[4096] = "";
+    FILE *file = fopen(path, "r");
+    size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file)
+        fclose(file);
+    return length >= strlen(start) && memcmp(text, start, strlen(start)) == 0;
+}
+
+static bool names(const char *stub, const char *ledger)
+{
+    char text[4096] = "", last[PATH_MAX] = "";
+    FILE *file = fopen(stub, "r");
+    CHECK(file && fgets(text, sizeof text, file));
+    fclose(file);
+    CHECK_EQUAL(sscanf(text, LEDGER_STUB "%*s %*s %*s %*d %*s %4095[^\n]", last), 1);
+    return strcmp(last, ledger) == 0;
+}
+
+static struct {
+    unsigned alone, with_stub, with_copy;
+} seen;
+
+static void a_file_leads_to_the_ledger(pid_t child)
+{
+    (void)child;
+    const char *ledger = on_the_node();
+    if (!*ledger)
+        seen.alone++;
+    else if (starts_as("run/rank-2.ledger", LEDGER_STUB)) {
+        CHECK(names("run/rank-2.ledger", ledger));
+        seen.with_stub++;
+    } else {
+        CHECK(starts_as("run/rank-2.ledger", LEDGER_MAGIC));
+        seen.with_copy++;
+    }
+}
+
+static void a_kill_at_any_time_leaves_a_file_that_leads_to_the_ledger_on_the_node(void)
+{
+    begin_on_the_node();
+    stepping(PTRACE_SYSCALL, open_copy_and_remove, a_file_leads_to_the_ledger);
+    CHECK(seen.alone > 10 && seen.with_stub > 10 && seen.with_copy > 10);
+    CHECK(!*on_the_node() && !is_there("run/rank-2.ledger") && !is_there("run/rank-2.ledger.tmp"));
+}
+
+static void a_ledger_that_cannot_be_created_leaves_no_stub(void)
+{
+    begin_on_the_node();
+    CHECK_EQUAL(setrlimit(RLIMIT_FSIZE, &(struct rlimit){4096, 4096}), 0);
+    CHECK(open_ledger(2) != 0);
+    CHECK(!is_there("run/rank-2.ledger") && !is_there("run/rank-2.ledger.tmp"));
+}
+
+static void no_stub_is_written_beyond_the_limit_of_file_sizes(void)
+{
+    CHECK_EQUAL(setrlimit(RLIMIT_FSIZE, &(struct rlimit){16, 16}), 0);
+    CHECK_EQUAL(ledger_copy_announce("stub", "host boot ns 1 2", "/dev/shm/x.ledger"), EFBIG);
+    CHECK(!is_there("stub"));
+}
+
+static void a_file_of_that_name_is_not_replaced_by_a_stub(void)
+{
+    write_file("stub", "the user's");
+    CHECK_EQUAL(ledger_copy_announce("stub", "host boot ns 1 2", "/dev/shm/x.ledger"), EEXIST);
+    CHECK_TEXT(content_of("stub"), "the user's");
+    ledger_copy_remove("stub");
+    CHECK_TEXT(content_of("stub"), "the user's");
+}
+
+static void die_before_the_first_copy(void)
+{
+    begin_on_the_node();
+    CHECK_EQUAL(open_ledger(2), 0);
+    CHECK_EQUAL(alive_ledger("run/rank-2.ledger"), ALIVE_YES);
+}
+
+static void a_stub_says_whether_its_process_runs(void)
+{
+    skip_if_emulated();
+    unit_elsewhere(die_before_the_first_copy);
+    CHECK_EQUAL(alive_ledger("run/rank-2.ledger"), ALIVE_NO);
+    unlink("run/rank-2.ledger");
+    CHECK_EQUAL(ledger_copy_announce(here("run/rank-2.ledger"), "node17 another-boot pid:[1] 4711 99", "/dev/shm/x.ledger"), 0);
+    CHECK_EQUAL(alive_ledger("run/rank-2.ledger"), ALIVE_NO); /* this file system is local: that boot is over */
+}
+
 static const struct unit_test TESTS[] = {
     TEST(the_folder_is_made_and_the_files_are_named_by_rank),
     TEST(all_ranks_may_find_the_folder_made_already),
@@ -1105,6 +1227,11 @@ static const struct unit_test TESTS[] = {
     TEST(a_ledger_folder_that_cannot_be_made_is_said_and_another_taken),
     TEST(a_full_disk_has_its_ledgers_on_the_node),
     TEST(ranks_that_begin_and_end_at_the_same_time_do_not_interfere),
+    TEST(a_kill_at_any_time_leaves_a_file_that_leads_to_the_ledger_on_the_node),
+    TEST(a_ledger_that_cannot_be_created_leaves_no_stub),
+    TEST(no_stub_is_written_beyond_the_limit_of_file_sizes),
+    TEST(a_file_of_that_name_is_not_replaced_by_a_stub),
+    TEST(a_stub_says_whether_its_process_runs),
 };
 
 int main(void)

@@ -27,6 +27,7 @@ from ..base.regular import regular_open
 from . import process
 from .ledger_format import FORMAT, layout, number
 from .rows import MOST, NAMES, numbers_of, text
+from .stub import Stub, not_here, stub_read
 
 MAGIC = b"commprof-ledger\n"
 VERSION = number("VERSION")
@@ -168,30 +169,54 @@ class Ledger:
 def ledger_read(path: Path, with_samples: bool = True) -> Ledger:
     """Reads a whole ledger file; for a copy, the original if it is on this machine. Raises ReportError if its header is not valid."""
     wanted = ALL_KINDS if with_samples else ALL_KINDS - {SAMPLES, SIGNATURES}
+    found = ledger_read_facts(path)
     try:
-        return _read_at_rest(original_find(ledger_read_facts(path)) or path, wanted)
+        return _read_at_rest(original_find(found) or found.path, wanted)
     except FileNotFoundError:  # the original was removed in the meantime
-        return _read_at_rest(path, wanted)
+        return _read_at_rest(ledger_read_facts(path).path, wanted)
 
 
 def ledger_read_facts(path: Path) -> Ledger:
-    """Reads only header and provenance, to find out which run a ledger belongs to."""
+    """Reads only header and provenance, to find out which run a ledger belongs to. For a stub, those of the ledger that it names."""
     with regular_open(path) as file:
-        return _read(path, file, wanted=frozenset({FACTS}))
+        stub = stub_read(file)
+        return _stub_follow(path, stub) if stub else _facts_read(path, file)
+
+
+def _facts_read(path: Path, file: BinaryIO) -> Ledger:
+    return _read(path, file, wanted=frozenset({FACTS}))
+
+
+def _stub_follow(path: Path, stub: Stub) -> Ledger:
+    """The ledger that this stub names; another file may be there."""
+    try:
+        with regular_open(stub.ledger) as file:
+            ledger = _facts_read(stub.ledger, file)
+    except (FileNotFoundError, NotADirectoryError):
+        raise not_here(path, stub) from None
+    except ReportError as error:
+        raise ReportError(path, f"names the ledger {stub.ledger}, which {error.what}") from None
+    except OSError as error:
+        raise ReportError(path, f"names the ledger {stub.ledger}, which cannot be read: {error.strerror}") from None
+    if (ledger.header.pid, ledger.facts.get("boot_id")) != (stub.pid, stub.facts["boot_id"]):
+        raise not_here(path, stub)
+    return ledger
 
 
 def original_find(copy: Ledger) -> Path | None:
     """The ledger from which a copy was made, if it is on this machine and is still the same one."""
     original = Path(copy.facts.get("ledger_file", ""))
-    if not copy.header.copied_unix_ns or not process.is_of_this_node(copy.facts) or not original.is_absolute():
+    if not copy.header.copied_unix_ns or not original.is_absolute():
         return None
     try:
-        header = ledger_read_facts(original).header
+        with regular_open(original) as file:
+            found = _facts_read(original, file)
     except (ReportError, OSError, ValueError):
         return None
     same = ("pid", "start_unix_ns", "world_rank", "world_size")
-    is_same = not header.copied_unix_ns and all(getattr(header, key) == getattr(copy.header, key) for key in same)
-    return original if is_same else None
+    is_same = not found.header.copied_unix_ns and all(getattr(found.header, key) == getattr(copy.header, key) for key in same)
+    is_of_its_boot = process.is_of_this_node(copy.facts) or found.facts.get("boot_id") == copy.facts.get("boot_id")
+    return original if is_same and is_of_its_boot else None
 
 
 def _read_at_rest(path: Path, wanted: frozenset[int]) -> Ledger:
@@ -240,6 +265,8 @@ def _header_read(path: Path, file: BinaryIO):
     if len(data) < HEADER_BYTES:
         raise ReportError(path, f"is cut short: {len(data)} bytes, less than a ledger's header")
     header = HEADER.unpack(data)
+    if not any(data):
+        raise ReportError(path, "is empty: MPI_Init did not finish")
     if header.magic != MAGIC:
         raise ReportError(path, "is not a commprof ledger")
     version_check(path, "ledger", header.version, VERSION, VERSION)

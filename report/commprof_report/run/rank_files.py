@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -17,9 +17,12 @@ from ..base.regular import regular_open
 from .archive import ARCHIVE, archive_members, database_of, file_of, unpacked
 from .database import RankOfFile, database_ranks
 from .ledger import MAGIC, ledger_read_facts
+from .stub import PREFIX, LedgerIsNotHere
 
 RANK_FILE = re.compile(r"rank-(\d+)\.(db|ledger)")
 SQLITE_MAGIC = b"SQLite format 3\0"
+STUB_START = PREFIX[: len(SQLITE_MAGIC)]
+LEDGER_ON_NODE = re.compile(r"[0-9a-f]{16}-rank-\d+-[0-9a-f]+\.ledger")
 FOREVER = 1 << 63
 SCANNED_AT_ONCE = 256  # files that a process looks at
 
@@ -119,6 +122,16 @@ def rank_paths(folder: Path, names: Sequence[str], problems: list[ReportError]) 
     return sorted(paths, key=_database_first)
 
 
+def problems_joined(problems: Sequence[ReportError]) -> Iterator[ReportError]:
+    """Stubs that differ only in the rank are one problem: a job that was killed at its start may leave thousands on other hosts."""
+    alike: dict[str, list[ReportError]] = {}
+    for problem in problems:
+        general = LEDGER_ON_NODE.sub("*.ledger", problem.what)
+        alike.setdefault(general if general != problem.what else str(problem), []).append(problem)
+    for what, same in alike.items():
+        yield same[0] if len(same) == 1 else ReportError(f"{same[0].subject} and {len(same) - 1:,} more", what)
+
+
 def asides_count(folder: Path) -> dict[str, int]:
     names = os.listdir(folder)
     return {prefix: sum(name.startswith(prefix) and _is_filled(folder / name) for name in names) for prefix in ASIDES}
@@ -155,10 +168,11 @@ def _ledger_or_database_scan(path: Path) -> RankFile:
     """A ledger that has disappeared since the folder was listed has become a database."""
     try:
         return file_scan(path)
-    except ReportError:
-        if path.exists():
+    except ReportError as error:
+        database = database_of(path)
+        if path.exists() and not (isinstance(error, LedgerIsNotHere) and file_of(database).exists()):
             raise
-        return file_scan(database_of(path))
+        return file_scan(database)
 
 
 def _why_empty(names: list[str]) -> str:
@@ -179,9 +193,9 @@ def file_scan(path: Path) -> RankFile:
         raise ReportError(path, error.strerror or str(error)) from None
     if start == SQLITE_MAGIC:
         return RankFile(path, False, database_ranks(path))
-    if start == MAGIC:
+    if start in (MAGIC, STUB_START):
         return RankFile(path, True, [_ledger_rank(path)])
-    raise ReportError(path, "is empty" if not start else "is neither a commprof database nor a ledger")
+    raise ReportError(path, "is empty" if not start.strip(b"\0") else "is neither a commprof database nor a ledger")
 
 
 def _ledger_rank(path: Path) -> RankOfFile:

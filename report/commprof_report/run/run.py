@@ -26,13 +26,26 @@ from .large_sums import sums_secure
 from .ledger import ledger_read
 from .ledger_rows import ledger_rows
 from .profiled import Profiled, as_ranges, profiled_ranks
-from .rank_files import ASIDES, RankFile, asides_count, file_scan, folder_scan, newcomers, run_describe, runs_split, spawned_ranks
+from .rank_files import (
+    ASIDES,
+    RankFile,
+    asides_count,
+    file_scan,
+    folder_scan,
+    newcomers,
+    problems_joined,
+    run_describe,
+    runs_split,
+    spawned_ranks,
+)
 from .run_folders import newest_run, one_run, runs_inside
+from .stub import LedgerIsNotHere
 from .thinning import COUNTED_FILES, MOST_SAMPLES, Counts, Thinning
 
 SQL = query.beside(__file__)
 
 FILES_OF_PART = 64
+MOST_PLACES = 3  # of ledgers that are listed in a message
 
 
 class Run:
@@ -234,7 +247,7 @@ def _folder_files(run: Run, path: Path, beside: Counter[str]) -> list[RankFile]:
     folder = folder_scan(path)
     if not folder.files:
         raise _nothing_read(path, folder.problems)
-    for problem in folder.problems:
+    for problem in problems_joined(folder.problems):
         run.note(problem.subject, problem.what)
     beside.update(folder.asides)
     *older, newest = runs_split(folder.files)
@@ -278,8 +291,11 @@ def _ledger_or_database_take(run: Run, path: Path, with_histograms: bool) -> Non
     """Adds a ledger, or the database that has replaced it since the folder was listed."""
     try:
         _ledger_take(run, path, with_histograms)
-    except FileNotFoundError:
-        database_copy(run.connection, database_of(path), with_histograms, run.thinning)
+    except (FileNotFoundError, LedgerIsNotHere) as error:
+        database = database_of(path)
+        if isinstance(error, LedgerIsNotHere) and not file_of(database).exists():
+            raise
+        database_copy(run.connection, database, with_histograms, run.thinning)
 
 
 def _ledger_take(run: Run, path: Path, with_histograms: bool) -> None:
@@ -353,13 +369,17 @@ VERBS = ("is", "was"), ("are", "were")  # of one rank, of several
 
 
 def _copies_note(run: Run) -> None:
-    copies = run.connection.execute("SELECT world_rank, CAST(value AS INTEGER) FROM fact WHERE key = 'ledger_copied_unix_ns'")
-    copied_unix_ns = dict(copies.fetchall())
+    copies = SQL.run(run.connection, "copies").fetchall()
+    copied_unix_ns = {world_rank: unix_ns for world_rank, unix_ns, _, _ in copies}
     if copied_unix_ns:
         oldest, newest = (units.timestamp(choose(copied_unix_ns.values())) for choose in (min, max))
         times = oldest if oldest == newest else f"{oldest} to {newest}"
         ranks, (are, _) = units.rank_names([*copied_unix_ns]), VERBS[len(copied_unix_ns) > 1]
-        run.note(run.path, f"{ranks} {are} shown as of {times}, the time of the ledger's copy")
+        ledgers = sorted({(os.path.dirname(ledger), host) for _, _, ledger, host in copies if ledger and host})
+        where = " and ".join(f"{folder} on host {host}" for folder, host in ledgers[:MOST_PLACES])
+        more = f" and {len(ledgers) - MOST_PLACES:,} others" if len(ledgers) > MOST_PLACES else ""
+        later = f"; later calls are in {where}{more} alone, if that is still there" if ledgers else ""
+        run.note(run.path, f"{ranks} {are} shown as of {times}, the time of the ledger's copy{later}")
 
 
 EARLY = {

@@ -1,0 +1,188 @@
+"""Stubs in a run folder: they name ledgers on nodes, whose ranks were killed before the first copy was made."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import planted
+import pytest
+from commprof_report.run import ledger, stub
+from planted import Cell, Rank, process_facts
+
+HASH = "0123456789abcdef"
+
+
+def rank(number: int = 0, world_size: int = 2, **changes: object) -> Rank:
+    of_job = Rank(number, world_size, cells=[Cell("MPI_Bcast", 8, [100] * 5)], communicators=planted.communicators_of(0)[:1])
+    of_job.ended, of_job.facts = "running", process_facts(os.getpid())
+    of_job.pid = os.getpid()
+    for name, value in changes.items():
+        setattr(of_job, name, value)
+    return of_job
+
+
+def stub_text(ledger, *, host=None, pid=None, **changes: str) -> str:
+    facts = {**process_facts(os.getpid()), **changes}
+    words = [host or os.uname().nodename, facts["boot_id"], facts["pid_namespace"], pid or os.getpid(), facts["process_start"], ledger]
+    return f"commprof-ledger-at {' '.join(map(str, words))}\n"
+
+
+@pytest.fixture
+def node(tmp_path):
+    (tmp_path / "run").mkdir()
+    folder = tmp_path / "node" / "commprof-0"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def ledger_of(node, number: int):
+    return node / f"{HASH}-rank-{number}-18a0.ledger"
+
+
+def plant(node, number: int, **of_stub: object) -> None:
+    (node.parents[1] / "run" / f"rank-{number}.ledger").write_text(stub_text(ledger_of(node, number), **of_stub))
+
+
+def dead_process() -> int:
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    return ended.pid
+
+
+def test_the_ledgers_that_stubs_name_are_read(report, tmp_path, node):
+    for number in range(2):
+        planted.write_ledger(ledger_of(node, number), rank(number))
+        plant(node, number)
+    answer = report("calls", tmp_path / "run", "--json")
+    assert [(row["call"], row["count"]) for row in answer.rows] == [("MPI_Bcast", 10)]
+    assert answer.err.splitlines() == [f"hvprof-report: {tmp_path}/run: ranks 0-1 are still running; shown up to now"]
+
+
+def test_they_are_read_in_a_folder_that_was_moved_aside_too(report, tmp_path, node):
+    planted.write_ledger(ledger_of(node, 0), rank(world_size=1))
+    plant(node, 0)
+    (tmp_path / "run").rename(tmp_path / "elsewhere")
+    assert [row["count"] for row in report("calls", tmp_path / "elsewhere" / "rank-0.ledger", "--json").rows] == [5]
+
+
+def refused(report, tmp_path) -> str:
+    answer = report("summary", tmp_path / "run")
+    assert answer.status == 1
+    (line,) = answer.err.splitlines()
+    assert line.startswith(f"hvprof-report: {tmp_path}/run/rank-0.ledger: names the ledger ")
+    return line.partition(": names the ledger ")[2]
+
+
+def test_a_ledger_on_another_host_is_named_with_its_host(report, tmp_path, node):
+    plant(node, 0, host="node3", boot_id="of-node3")
+    there = "read the run there, or copy the ledger from there to this file"
+    assert refused(report, tmp_path) == f"{ledger_of(node, 0)} on host node3: {there}"
+    planted.write_ledger(tmp_path / "run" / "rank-0.ledger", rank(world_size=1, facts={"boot_id": "of-node3"}))
+    assert "still running or was killed" in report("summary", tmp_path / "run").err
+
+
+def test_a_ledger_that_a_restart_has_removed_is_gone(report, tmp_path, node):
+    plant(node, 0, boot_id="before")
+    assert refused(report, tmp_path) == f"{ledger_of(node, 0)} of this host, which has been restarted since: nothing is left of this rank"
+
+
+def test_a_ledger_that_has_outlived_a_restart_is_read(report, tmp_path, node):
+    planted.write_ledger(ledger_of(node, 0), rank(world_size=1, facts={"boot_id": "before"}))
+    plant(node, 0, boot_id="before")
+    assert [row["count"] for row in report("calls", tmp_path / "run", "--json").rows] == [5]
+
+
+@pytest.mark.parametrize("other", ("nothing", "a ledger of another process", "a ledger of another boot"))
+def test_a_ledger_that_was_removed_is_gone(report, tmp_path, node, other):
+    pid = dead_process()
+    if other != "nothing":
+        boot = "another" if "boot" in other else process_facts(os.getpid())["boot_id"]
+        planted.write_ledger(ledger_of(node, 0), rank(world_size=1, pid=pid if "boot" in other else pid + 1, facts={"boot_id": boot}))
+    plant(node, 0, pid=pid)
+    of_its_own = f"unless its job had a {tmp_path}/node of its own"
+    assert refused(report, tmp_path) == f"{ledger_of(node, 0)}, which is not on this host: nothing is left of this rank, {of_its_own}"
+
+
+@pytest.mark.parametrize("facts", ({}, {"pid_namespace": "pid:[1]"}))
+def test_of_a_process_that_may_run_the_ledger_is_not_said_to_be_gone(report, tmp_path, node, facts):
+    plant(node, 0, **facts)
+    begins = f"the rank has just begun, or its job has a {tmp_path}/node of its own"
+    assert refused(report, tmp_path) == f"{ledger_of(node, 0)}, which is not on this host: {begins}"
+
+
+@pytest.mark.parametrize("content, what", [(b"", "is cut short: 0 bytes, less than a ledger's header"), (bytes(8192), "is empty: MPI_Init did not finish")])
+def test_a_ledger_that_was_hardly_begun_is_said_to_be(report, tmp_path, node, content, what):
+    ledger_of(node, 0).write_bytes(content)
+    plant(node, 0)
+    assert refused(report, tmp_path) == f"{ledger_of(node, 0)}, which {what}"
+
+
+def test_a_ledger_of_another_user_is_said_to_be_there(report, tmp_path, node, monkeypatch):
+    planted.write_ledger(ledger_of(node, 0), rank(world_size=1))
+    plant(node, 0)
+
+    regular_open = ledger.regular_open
+
+    def refuse(path):
+        if path == ledger_of(node, 0):
+            raise PermissionError(13, "Permission denied", path)
+        return regular_open(path)
+
+    monkeypatch.setattr(ledger, "regular_open", refuse)
+    assert refused(report, tmp_path) == f"{ledger_of(node, 0)}, which cannot be read: Permission denied"
+
+
+def test_the_ranks_on_other_hosts_are_one_line_for_each_host(report, tmp_path, node):
+    planted.write_ledger(ledger_of(node, 0), rank(0, 9))
+    plant(node, 0)
+    for number in range(1, 9):
+        plant(node, number, host=f"node{number // 5}", boot_id="another")
+    notes = [line for line in report("summary", tmp_path / "run").err.splitlines() if "names the ledger" in line]
+    there = "read the run there, or copy the ledger from there to this file"
+    run = f"hvprof-report: {tmp_path}/run"
+    assert notes == [
+        f"{run}/rank-1.ledger and 3 more: names the ledger {node}/*.ledger on host node0: {there}",
+        f"{run}/rank-5.ledger and 3 more: names the ledger {node}/*.ledger on host node1: {there}",
+    ]
+
+
+def test_a_rank_that_finalizes_while_the_folder_is_read_is_read_from_its_database(report, tmp_path, node, monkeypatch):
+    """The ledger is removed before its stub."""
+    plant(node, 0)
+    complain = stub.not_here
+
+    def finalize_and_complain(path, of_rank):
+        planted.write_database(tmp_path / "run" / "rank-0.db", rank(world_size=1, ended="finalize"))
+        return complain(path, of_rank)
+
+    monkeypatch.setattr(ledger, "not_here", finalize_and_complain)
+    answer = report("calls", tmp_path / "run", "--json")
+    assert [row["count"] for row in answer.rows] == [5]
+    assert answer.err == ""
+
+
+@pytest.mark.parametrize("text", ("commprof-ledger-at nowhere\n", "commprof-ledger-at " + "x" * 100_000, "commprof-ledger-at a b c 1 d e\n"))
+def test_a_damaged_stub_is_one_line(report, tmp_path, node, text):
+    (tmp_path / "run" / "rank-0.ledger").write_text(text)
+    assert len(report("summary", tmp_path / "run").err.splitlines()) == 1
+
+
+def test_a_stub_that_names_itself_is_one_line(report, tmp_path, node):
+    own = tmp_path / "run" / "rank-0.ledger"
+    own.write_text(stub_text(own))
+    assert "is cut short" in refused(report, tmp_path)
+
+
+def test_a_copy_says_on_which_host_the_ledger_is(report, tmp_path, node):
+    facts = {**rank().facts, "boot_id": "another", "host": "node3", "ledger_file": str(ledger_of(node, 0))}
+    planted.write_ledger(tmp_path / "run" / "rank-0.ledger", rank(world_size=1, facts=facts, copied_unix_ns=planted.START_UNIX_NS))
+    err = report("summary", tmp_path / "run").err
+    assert f"the time of the ledger's copy; later calls are in {node} on host node3 alone, if that is still there\n" in err
+
+
+def test_a_copy_made_at_the_end_has_all_calls(report, tmp_path, node):
+    facts = {**rank().facts, "host": "node3", "ledger_file": str(ledger_of(node, 0))}
+    ended = rank(world_size=1, facts=facts, copied_unix_ns=planted.START_UNIX_NS, ended="exit")
+    planted.write_ledger(tmp_path / "run" / "rank-0.ledger", ended)
+    assert "later calls" not in report("summary", tmp_path / "run").err
