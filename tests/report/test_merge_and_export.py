@@ -106,7 +106,7 @@ def test_a_pipe_or_device_is_written_and_not_replaced(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    with written_whole(pipe) as file:
+    with written_whole(pipe, 0o666) as file:
         file.write("all of it")
     assert pipe.is_fifo() and os.read(reader, 100) == b"all of it"
     os.close(reader)

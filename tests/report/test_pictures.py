@@ -260,7 +260,7 @@ def test_a_logarithmic_axis_has_labels_whatever_its_span(axes, connection, sprea
 
 def test_a_picture_says_in_its_corner_what_it_is_of(report, run_folder, tmp_path, monkeypatch):
     said = []
-    monkeypatch.setattr(pictures, "save", lambda path, plot, rows, source, why_none: said.append(source))
+    monkeypatch.setattr(pictures, "save", lambda path, plot, rows, source, why_none, mode: said.append(source))
     for command in ("sizes", "peers", "ranks", "calls", "steps", "late", "latency"):
         assert report(command, run_folder, "--plot", tmp_path / "picture.svg").status == 0
     (name,) = {source.rpartition(" · ")[0] for source in said}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,16 +30,20 @@ def aside_of(output: Path, mode: int = 0o666) -> Iterator[Path]:
 
 
 @contextmanager
-def renamed_whole(output: Path) -> Iterator[Path]:
-    """The same for a command's output: what goes wrong is a ReportError."""
+def renamed_whole(output: Path, mode: int) -> Iterator[Path]:
+    """The same for a command's output, which a run's mode (rank_files.files_mode) makes as private as the run; a file that is there already
+    keeps its own. What goes wrong is a ReportError."""
     try:
-        with aside_of(output) as aside:
+        own = stat.S_IMODE(output.stat().st_mode) if output.is_file() else None
+        with aside_of(output, mode) as aside:
             yield aside
+            if own is not None:
+                os.chmod(aside, own)
     except OSError as error:
         raise ReportError(output, f"cannot be written: {error.strerror or error}") from None
 
 
 @contextmanager
-def written_whole(output: Path) -> Iterator[TextIO]:
-    with renamed_whole(output) as aside, open(aside, "w", encoding="utf-8", errors="replace", newline="") as file:
+def written_whole(output: Path, mode: int) -> Iterator[TextIO]:
+    with renamed_whole(output, mode) as aside, open(aside, "w", encoding="utf-8", errors="replace", newline="") as file:
         yield file

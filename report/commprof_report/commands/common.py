@@ -96,7 +96,7 @@ def picture_save(arguments: argparse.Namespace, run: Run, plot: ModuleType, rows
     versions = run.connection.execute("SELECT DISTINCT value FROM fact WHERE key = 'mpi_version' ORDER BY value").fetchall()
     libraries = [units.library_name(version) for (version,) in versions]
     parts = (title_of(run), units.counted(run.world_size, "rank"), *libraries, drawn)
-    pictures.save(arguments.plot, plot, rows, units.visible(" · ".join(parts)), units.visible(why_none))
+    pictures.save(arguments.plot, plot, rows, units.visible(" · ".join(parts)), units.visible(why_none), run.mode)
 
 
 def picture(plot: ModuleType, rows: object, description: str) -> str:

@@ -48,6 +48,7 @@ from ..display.tables import Column
 from ..experiment.plan import arm_name, is_experiment, plan_read
 from ..plots import compare as plot
 from ..plots.axis import time_text
+from ..run.rank_files import files_mode
 from . import common
 
 EXAMPLES = (
@@ -146,7 +147,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.plot:
         drawn = picture(answers)
         source = " · ".join([program_text(answers), *map(side_text, answers.sides)])
-        pictures.save(arguments.plot, plot, drawn, units.visible(source), "no figure or row has a value in all runs of two sides")
+        why_none = "no figure or row has a value in all runs of two sides"
+        pictures.save(arguments.plot, plot, drawn, units.visible(source), why_none, mode_of(answers))
     if tables.is_for_scripts(arguments):
         by = arguments.by or ("figure" if arguments.skip_steps else "row")
         if by == "size" and arguments.csv and arguments.take_rows is None:
@@ -163,6 +165,11 @@ def compared(words: list[Path], by_rules: Rules, with_histograms: bool) -> Compa
     if names_experiment(words):
         by_rules = by_rules._replace(is_sequential=plan_read(words[0]).until is not None)
     return compare(read(chosen(words), with_histograms and not by_rules.skipped, by_rules.skipped), by_rules)
+
+
+def mode_of(answers: Comparison) -> int:
+    """Of files that are made from its runs."""
+    return files_mode(run.path for side in answers.sides for run in side.runs)
 
 
 def names_sides(words: list[Path]) -> bool:

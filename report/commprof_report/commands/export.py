@@ -48,6 +48,7 @@ from ..exporters import long_csv, parquet, perfetto, prometheus
 from ..exporters.pytorch_trace import STEP_NS, OfRank, trace_files, traces_open
 from ..late.late_ranks import late
 from ..run.alignment import align
+from ..run.rank_files import files_mode
 from ..run.run import Run
 from ..run.views import VIEWS, views_create
 from . import common
@@ -150,18 +151,19 @@ def run(arguments: argparse.Namespace) -> None:
     write_parquet = parquet.writer() if form == "parquet" else None
     if form == "csv" and not arguments.output and len(wanted) > 1:
         raise UsageError("export", "CSV holds one table: choose --table, or --output for a folder of files")
-    connection = common.open_noted(arguments, with_samples=True, most_samples=None).connection
+    run = common.open_noted(arguments, with_samples=True, most_samples=None)
+    connection = run.connection
     if form == "long-csv" or {*wanted} & {*VIEWS}:
         views_create(connection, align(connection))
     if form == "long-csv":
-        write_long(connection, arguments.output)
+        write_long(run, arguments.output)
     elif write_parquet:
         arguments.output.mkdir(parents=True, exist_ok=True)
         for table in wanted:
-            with renamed_whole(arguments.output / f"{table}.parquet") as aside:
+            with renamed_whole(arguments.output / f"{table}.parquet", run.mode) as aside:
                 write_parquet(fields_and_rows(connection, table)[1], parquet.columns_of(connection, table), aside)
     elif arguments.output:
-        write_folder(connection, wanted, form, arguments.output)
+        write_folder(run, wanted, form, arguments.output)
     elif form == "json":
         tables.write_json(sys.stdout, (record for table in wanted for record in records(connection, table, named=True)))
     else:
@@ -175,7 +177,7 @@ def write_prometheus(arguments: argparse.Namespace) -> None:
         raise UsageError("export", "--with-trace adds to a timeline: --format perfetto")
     run = common.open_whole(arguments, with_samples=True)
     waits = late(run, align(run.connection))
-    lines_write((f"{line}\n" for line in prometheus.text(run, waits)), arguments.output)
+    lines_write((f"{line}\n" for line in prometheus.text(run, waits)), arguments.output, run.mode)
 
 
 def write_perfetto(arguments: argparse.Namespace) -> None:
@@ -190,7 +192,7 @@ def write_perfetto(arguments: argparse.Namespace) -> None:
     samples_note(run)
     traces = list(traces_open(files, run))
     traces_note(traces)
-    lines_write(perfetto.text(run, cut, traces), arguments.output)
+    lines_write(perfetto.text(run, cut, traces), arguments.output, files_mode([*run.paths, *files]))
 
 
 def samples_note(run: Run) -> None:
@@ -216,32 +218,33 @@ def traces_note(traces: list[OfRank]) -> None:
             print(f"hvprof-report: {units.visible(str(found.path))}: {what}; its events may be out of place by as much", file=sys.stderr)
 
 
-def lines_write(lines: Iterable[str], output: Path | None) -> None:
+def lines_write(lines: Iterable[str], output: Path | None, mode: int) -> None:
     if output:
-        with written_whole(output) as file:
+        with written_whole(output, mode) as file:
             file.writelines(lines)
     else:
         sys.stdout.writelines(lines)
 
 
-def write_long(connection: Connection, output: Path | None) -> None:
-    rows = long_csv.rows(connection)
+def write_long(run: Run, output: Path | None) -> None:
+    rows = long_csv.rows(run.connection)
     fields = [column[0] for column in rows.description]
     if output:
-        with written_whole(output) as file:
+        with written_whole(output, run.mode) as file:
             tables.write_csv(file, fields, rows)
     else:
         tables.write_csv(sys.stdout, fields, rows)
 
 
-def write_folder(connection: Connection, wanted: list[str], form: str, folder: Path) -> None:
+def write_folder(run: Run, wanted: list[str], form: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
+    mode = run.mode
     for table in wanted:
-        with written_whole(folder / f"{table}.{form}") as file:
+        with written_whole(folder / f"{table}.{form}", mode) as file:
             if form == "json":
-                tables.write_json(file, records(connection, table, named=False))
+                tables.write_json(file, records(run.connection, table, named=False))
             else:
-                tables.write_csv(file, *fields_and_rows(connection, table))
+                tables.write_csv(file, *fields_and_rows(run.connection, table))
 
 
 def fields_and_rows(connection: Connection, table: str) -> tuple[list[str], Iterator[tuple]]:

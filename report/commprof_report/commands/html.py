@@ -91,7 +91,8 @@ def write_comparison(arguments: argparse.Namespace) -> None:
         raise UsageError("html", "a comparison takes neither --anonymous nor --steps nor filters")
     answers = compare.compared(arguments.run, compare.rules(arguments), with_histograms=True)
     output = arguments.output or (arguments.run[0] / "report.html" if compare.names_experiment(arguments.run) else Path(COMPARISON))
-    write(output, page.page(f"commprof: {compare_page.title(answers)}", compare_page.parts(answers)))
+    text = page.page(f"commprof: {compare_page.title(answers)}", compare_page.parts(answers))
+    write(output, text, compare.mode_of(answers))
 
 
 def write_run(arguments: argparse.Namespace) -> None:
@@ -101,11 +102,11 @@ def write_run(arguments: argparse.Namespace) -> None:
     output = arguments.output or default_output(run.path)
     if arguments.anonymous:
         anonymous.anonymise(run)
-    write(output, page_of(run, common.is_whole(arguments), arguments.steps))
+    write(output, page_of(run, common.is_whole(arguments), arguments.steps), run.mode)
 
 
-def write(output: Path, text: str) -> None:
-    with written_whole(output) as file:
+def write(output: Path, text: str, mode: int) -> None:
+    with written_whole(output, mode) as file:
         file.write(text)
     common.print_line(str(output))
 

@@ -14,7 +14,7 @@ import sqlite3
 from pathlib import Path
 
 from ..base import units
-from ..base.aside import aside_of
+from ..base.aside import renamed_whole
 from ..base.errors import ReportError
 from ..run import anonymous
 from ..run.alignment import align
@@ -54,9 +54,9 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.anonymous:
         run.connection.execute("VACUUM")  # what was deleted is still in pages that are free
     try:
-        with aside_of(arguments.output) as aside:
+        with renamed_whole(arguments.output, run.mode) as aside:
             database_write(run.connection, aside)
-    except (sqlite3.Error, OSError) as error:
+    except sqlite3.Error as error:
         raise ReportError(arguments.output, f"cannot be written: {error}") from None
     (ranks,) = run.connection.execute("SELECT count(*) FROM rank").fetchone()
     common.print_line(f"{arguments.output}: {units.counted(ranks, 'rank')} of {run.world_size}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ..base.aside import renamed_whole
 from ..base.errors import ReportError
 
 ENDINGS = (".png", ".svg", ".pdf")
@@ -59,14 +60,16 @@ def is_possible() -> bool:
     return getattr(matplotlib, "__version_info__", (0,)) >= (3, 6)  # 3.4 and older do not have it
 
 
-def save(path: Path, plot: ModuleType, rows: Any, source: str, why_none: str) -> None:
+def save(path: Path, plot: ModuleType, rows: Any, source: str, why_none: str, mode: int) -> None:
     """plot: a module of plots/. Writes the file, with its source in a corner. Raises ReportError if there are no rows, and says why_none, or no
     matplotlib."""
     if not rows:
         raise ReportError(path, f"not drawn: {why_none}")
     if not is_possible():
         raise ReportError(path, f"not drawn: no matplotlib 3.6 or newer is installed for {sys.executable} (tables do not need it)")
-    path.write_bytes(_drawn(path.suffix[1:].lower(), plot, rows, source))
+    drawn = _drawn(path.suffix[1:].lower(), plot, rows, source)
+    with renamed_whole(path, mode) as aside:
+        aside.write_bytes(drawn)
 
 
 def svg(plot: ModuleType, rows: Any) -> bytes | None:

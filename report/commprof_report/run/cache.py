@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from ..base.aside import aside_of
 from ..base.errors import ReportError
 from .archive import ARCHIVE, file_of
 from .database import database_facts, database_write
-from .rank_files import RANK_FILE, RankFile, file_scan
+from .rank_files import RANK_FILE, RankFile, file_scan, files_mode
 
 NAME = "cache.db"
 SOURCE = "cache.source."
@@ -62,7 +61,7 @@ class Cache:
             names = [SOURCE + file_of(file.path).name for file in files]
             rows = [(file.ranks[0].world_rank, name, self.sources[name]) for file, name in zip(files, names)]
             connection.executemany("INSERT INTO fact VALUES (?, ?, ?)", rows)
-            with aside_of(self.path, stat.S_IMODE(file_of(files[0].path).stat().st_mode)) as aside:
+            with aside_of(self.path, files_mode(file.path for file in files)) as aside:
                 database_write(connection, aside)
         except (ReportError, sqlite3.Error, OSError):
             return False

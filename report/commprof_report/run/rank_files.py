@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+import stat
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -109,6 +110,19 @@ def newcomers(paths: Sequence[Path], files: Sequence[RankFile]) -> list[RankFile
                     found.append(_ledger_or_database_scan(path))
     run = next(run for run in runs_split([*files, *found]) if files[0] in run)
     return [file for file in found if file in run]
+
+
+def files_mode(paths: Iterable[Path]) -> int:
+    """The mode of a file that is made from these files and run folders: who may not read all of them may not read it."""
+    mode = 0o666
+    for path in paths:
+        with suppress(OSError):
+            own = os.stat(file_of(path)).st_mode
+            mode &= (own & 0o111) * 0o6 if stat.S_ISDIR(own) else own  # who may enter a folder may read a file in it
+            for name in _names(path) if stat.S_ISDIR(own) else ():
+                if RANK_FILE.fullmatch(name) or ARCHIVE.fullmatch(name):
+                    mode &= (path / name).stat().st_mode
+    return mode & 0o666 | 0o600
 
 
 def rank_paths(folder: Path, names: Sequence[str], problems: list[ReportError]) -> list[Path]:

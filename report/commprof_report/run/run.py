@@ -31,6 +31,7 @@ from .rank_files import (
     RankFile,
     asides_count,
     file_scan,
+    files_mode,
     folder_scan,
     newcomers,
     problems_joined,
@@ -53,6 +54,7 @@ class Run:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.paths: Sequence[Path] = [path]  # the files and folders that are read
         self.connection: sqlite3.Connection = database_create()
         self.notes: list[str] = []  # problems, one line each
         self.remarks: list[str] = []  # for the user alone, not for the readers of a page
@@ -63,6 +65,11 @@ class Run:
         self.profiled: Profiled | None = None  # None: all ranks were to be
         self.is_part = False  # one file of a run, given by name
         self.thinning: Thinning | None = None  # None: without samples
+
+    @property
+    def mode(self) -> int:
+        """Of files that are made from it."""
+        return files_mode(self.paths)
 
     def note(self, subject: object, what: str) -> None:
         self.notes.append(units.visible(f"{subject}: {what}"))
@@ -89,6 +96,7 @@ def run_open(
     given = [path] if isinstance(path, Path) else list(path)
     paths = distinct(given) or newest_run(Path())
     run = Run(paths[0] if len(paths) == 1 else common_folder(paths))
+    run.paths = paths
     if not given:
         run.remark(" ".join(map(str, paths)), "the newest run here")
     run.thinning = Thinning(run.connection, most_samples) if with_samples else None
