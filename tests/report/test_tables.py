@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
+import io
 from collections.abc import Iterator
 from types import ModuleType
 
+import planted
 import pytest
 from commprof_report.commands import COMMANDS, html
+from commprof_report.display import tables
 from commprof_report.display.tables import Column
 
 MODULES = {**COMMANDS, "html": html}
@@ -36,3 +40,43 @@ def test_no_table_of_a_command_has_a_head_twice(command):
 def test_the_tables_of_commands_are_found():
     assert {"RANK_COLUMNS", "HOST_COLUMNS", "CALL_COLUMNS"} <= {name for name, _ in tables_of(COMMANDS["late"])}
     assert sum(len(list(tables_of(module))) for module in MODULES.values()) > 20
+
+
+def read_back(*values: object) -> list[str]:
+    file = io.StringIO(newline="")
+    tables.write_csv(file, ["=head", *map(str, range(1, len(values)))], [values])
+    return next(csv.reader(file.getvalue().splitlines()[1:]))
+
+
+FORMULAS = ("=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", '=HYPERLINK("http://x")', "-", "-1,0", "'=1", "\uff1d1", "-0x10", "-inf")
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_no_text_in_csv_is_a_formula(text):
+    assert read_back("x", text) == ["x", f"'{text}"]
+
+
+@pytest.mark.parametrize("text", ("\t=1", "\r=1", "\n=1", "\0=1"))
+def test_no_white_space_hides_a_formula(text):
+    assert read_back(text)[0][0] in "'\\"
+
+
+def test_numbers_and_other_texts_stay_as_they_are_in_csv():
+    values = (-1, -1.5, None, "-1", "+2", "-1.5e-9", "a=1", "0-3", "MPI_Send", " x", "", "~", "a,=b")
+    assert read_back(*values) == ["-1", "-1.5", "", "-1", "+2", "-1.5e-9", "a=1", "0-3", "MPI_Send", " x", "", "~", "a,=b"]
+
+
+def test_the_head_of_csv_is_no_formula_either():
+    file = io.StringIO(newline="")
+    tables.write_csv(file, ["=head"], [])
+    assert file.getvalue() == "'=head\n"
+
+
+@pytest.mark.parametrize("words", (["communicators", "--csv"], ["export", "--csv", "--table", "communicator"], ["export", "--format", "long-csv"]))
+def test_names_from_programs_are_no_formulas_in_any_csv(report, tmp_path, words):
+    ranks = planted.training_run()
+    for rank in ranks:
+        rank.communicators[-1].name = "=1+1"
+    folder = planted.write_databases(tmp_path / "run", ranks)
+    answer = report(*words, folder)
+    assert answer.status == 0 and "'=1+1" in answer.out and ",=1+1" not in answer.out

@@ -5,11 +5,16 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Callable, NamedTuple, TextIO
 
 from ..base.units import NO_VALUE, count, visible, volume
+
+
+CALCULATED = ("=", "+", "-", "@", "\t", "\r", "\n", "'", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # also in the wide forms of East Asia
+NUMBER = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
 
 
 class Column(NamedTuple):
@@ -65,8 +70,15 @@ def write_json(file: TextIO, records: Iterable[dict]) -> None:
 
 def write_csv(file: TextIO, fields: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(fields)
-    writer.writerows([visible(value) if isinstance(value, str) else value for value in row] for row in rows)
+    writer.writerow(map(_cell, fields))
+    writer.writerows(map(_cell, row) for row in rows)
+
+
+def _cell(value: object) -> object:
+    """A text that a spreadsheet would calculate begins with an apostrophe; so does one that has one already, for whoever takes it away."""
+    if not isinstance(value, str):
+        return value
+    return f"'{visible(value)}" if value.startswith(CALCULATED) and not NUMBER.fullmatch(value) else visible(value)
 
 
 def text_table(columns: Sequence[Column], rows: Sequence[object], indent: str = "") -> str:
