@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
+import sys
 import time
 
 import planted
 import pytest
+from commprof_report.run.run import run_open
+from commprof_report.run.selection import select
+from commprof_report.stuck import stuck as analysis
 from planted import ANY_SOURCE, SECOND, START_UNIX_NS, WORLD, Collective, Communicator, Doing, Rank, process_facts
 
 NOW_S = 60  # the moment of all reading, since the ranks' start
@@ -360,6 +365,58 @@ def test_many_ranks_in_a_circle_and_many_behind_are_short_and_quick(stuck):
     assert verdict(stuck(half)) == [
         "Ranks 0-299 wait, directly or not, for ranks 300-599, each of which is outside MPI after MPI_Send, for 50.0 s."
     ]
+
+
+def work(monkeypatch, folder, ranks: list[Rank]) -> int:
+    """Calls of functions of the analysis, and nodes and edges of the graph of waits."""
+    counted = [0]
+    make = analysis._graph
+
+    def graph_counted(*arguments: object) -> dict:
+        graph = make(*arguments)
+        counted[0] += sum(1 + len(str(node)) + len(ahead) for node, ahead in graph.items())
+        return graph
+
+    def count(frame, event: str, _: object) -> None:
+        counted[0] += event == "call" and frame.f_code.co_filename == analysis.__file__
+
+    run = run_open(planted.write_ledgers(folder, ranks), with_histograms=False)
+    select(run, argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None))
+    with monkeypatch.context() as patched:
+        patched.setattr(analysis, "_graph", graph_counted)
+        sys.setprofile(count)
+        found = analysis.stuck(run, 5 * SECOND)
+        sys.setprofile(None)
+    assert len(found.waits) * 2 == len(ranks) and found.awaited
+    return counted[0]
+
+
+def half_inside(call: str, count: int, root: int | None = None, is_copied: bool = False) -> list[Rank]:
+    begun = [[]] * count + [[Collective(call, 8, root)]] * count
+    ranks = job(begun, [outside("MPI_Send")] * count + [inside(call)] * count)
+    for rank in ranks if is_copied else []:
+        rank.copied_unix_ns = START_UNIX_NS + 30 * SECOND
+    return ranks
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [("MPI_Barrier",), ("MPI_Bcast", 0), ("MPI_Reduce", 0), ("MPI_Scan",), ("MPI_Allreduce", None, True)],
+    ids=str,
+)
+def test_twice_as_many_ranks_are_twice_the_work(monkeypatch, tmp_path, kind):
+    call, *more = kind
+    few, many = (work(monkeypatch, tmp_path / str(count), half_inside(call, count, *more)) for count in (60, 120))
+    assert many < 2.2 * few
+
+
+def test_in_a_scan_each_rank_waits_for_those_behind_that_are_below_it(stuck):
+    """Ranks 0, 2, 4 are behind. Whoever waits for more of them waits for the fewer of others, too."""
+    scan = Collective("MPI_Scan", 8)
+    begun = [[], [scan], [], [scan], [], [scan]]
+    rows = stuck(job(begun, [inside("MPI_Scan") if own else outside("MPI_Send") for own in begun]), "--json")
+    assert [(row["rank"], row["waited_for"]) for row in of_kind(rows, "wait")] == [(1, [0]), (3, [0, 2]), (5, [0, 2, 4])]
+    assert [(row["waited_for"], row["waiting"]) for row in of_kind(rows, "awaited")] == [([0], [1, 3, 5]), ([2], [3, 5]), ([4], [5])]
 
 
 def test_members_are_read_as_the_library_writes_them():

@@ -76,11 +76,12 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def for_scripts(found: Stuck, unread: int) -> None:
+    waits = [wait._replace(waited_for=stuck.ranks_of(wait.waited_for)) for wait in found.waits]
     kinds: dict[str, Sequence[NamedTuple]] = {
         "verdict": verdicts(found, unread),
         "mismatch": found.mismatches,
         "awaited": found.awaited,
-        "wait": found.waits,
+        "wait": waits,
         "position": found.positions,
     }
     records = [{"kind": kind, **row._asdict()} for kind, rows in kinds.items() for row in rows]

@@ -1,7 +1,14 @@
 """Which ranks wait for which, and why: positions in collectives, mismatches, and the graph of waits. docs/SCHEMA.md has the rules.
 
-    rank --> rank                  a point-to-point call that names its peer
+    rank --> rank                  a point-to-point call that names its peer, or a root that has not begun
     rank --> collective --> rank   a collective that it is in, and those that it needs and that have not begun it
+
+Those whom the ranks inside a collective need are the first ones, more or fewer, of one list of those behind. So the list is shared, and the
+graph grows with the ranks, not with their square:
+
+    rank 5 --> first 3 of the list --> ranks behind, from the 2nd to the 3rd
+                      |
+    rank 2 --> first 1 of the list --> the first rank behind
 
 A circle in this graph cannot resolve itself. Otherwise every path ends at a rank that waits for no particular rank: it is the likely
 cause.
@@ -12,10 +19,11 @@ interrupted. Unless other ranks continued meanwhile, it is only possible (`is_su
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import NamedTuple, Union
+from typing import Callable, NamedTuple, Union
 
 from ..base import query, units
 from ..base.members import Members
@@ -29,9 +37,22 @@ SQL = query.beside(__file__)
 
 ONE_OF_MANY = ("MPI_Waitany", "MPI_Waitsome", "MPI_Testany", "MPI_Testsome")  # another request than the first may complete the call
 MOST_IDLE = 1 << 17  # limit of members without a collective, over all communicators: a damaged file may claim any number
+ALWAYS = 1 << 63
 NAMES_ITS_PEER = ("point-to-point", "probe")
 Collective = tuple[str, int]  # identity and sequence
-Node = Union[int, tuple]  # a rank; a collective and those that a rank in it waits for
+Node = Union[int, tuple[str, int, str, int]]  # a rank; a collective, a list of those behind, and how many of them
+
+
+class Needed(NamedTuple):
+    """The ranks that a rank in a collective waits for: the first `count` of a list that others share."""
+
+    key: tuple[str, int, str]  # the collective, and the order of the list
+    listed: list[int]
+    count: int
+
+    @property
+    def ranks(self) -> list[int]:
+        return sorted(self.listed[: self.count])
 
 
 class Wait(NamedTuple):
@@ -47,7 +68,7 @@ class Wait(NamedTuple):
     bytes: int | None
     peer: int | None
     tag: int | None
-    waited_for: list[int]  # ranks; empty: no particular rank
+    waited_for: Needed | list[int]  # ranks; empty: no particular rank
     since_unix_ns: int
     doing_ns: int
 
@@ -121,11 +142,12 @@ class Board:
         self.killed: Killed | None = None
         self.room = MOST_IDLE
         self.late: dict[Collective, list[int]] = {}
+        self.listed: dict[tuple[str, int, str], tuple[list[int], list[int]]] = {}  # those behind, and what they are ordered by
         self.ranks = {row.rank: row for row in rank_rows(run.connection)}
         self.rows: dict[tuple[str, int], PositionRow] = {}
         self.members: dict[str, list[int]] = {}
-        self.orders: dict[str, list[int]] = {}
-        for identity, rows in _by_identity(position_rows(run.connection)).items():
+        self.orders: dict[str, dict[int, int]] = {}  # by members: the world ranks and their places
+        for identity, rows in _by(position_rows(run.connection), lambda row: row.identity).items():
             self.rows.update({(identity, row.rank): row for row in rows})
             self.members[identity] = self._members(rows)
 
@@ -144,22 +166,47 @@ class Board:
         row = self.rows.get((identity, rank))
         return row.begun if row else 0
 
-    def needed(self, rank: int, collective: Collective) -> list[int]:
+    def needed(self, row: WaitingRow, collective: Collective) -> Needed | list[int]:
         """Those behind that a rank inside it depends on, as in late. If all these have begun it, all behind: data may come through them."""
-        behind, row = self.behind(collective), self.rows[collective[0], rank]
-        order = self._order(row) if row.begun == collective[1] and row.kind in ("root-first", "lower") else []
-        if row.kind == "lower":
-            depends_on = order[: order.index(rank)] if rank in order else []
-        else:
-            depends_on = order[row.root : row.root + 1] if row.root is not None else []
-        return [other for other in depends_on if self.begun(collective[0], other) < collective[1]] or behind
+        position = self.rows[collective[0], row.rank]
+        is_its = position.begun == collective[1] and position.kind in ("root-first", "lower")
+        places = self._places(position) if is_its else {}
+        if places and position.kind == "lower" and row.rank in places:
+            below = self._listed(collective, "lower", lambda rank: places.get(rank, len(places)), places[row.rank])
+            if below.count:
+                return below if self._is_known(below, row) else [rank for rank in below.ranks if self._known_until(rank) >= row.since_unix_ns]
+        elif places and position.kind == "root-first" and position.root is not None:
+            root = [rank for rank in islice(places, position.root, position.root + 1) if self.begun(collective[0], rank) < collective[1]]
+            if root:
+                return [rank for rank in root if self._known_until(rank) >= row.since_unix_ns]
+        return self._listed(collective, "known", lambda rank: -self._known_until(rank), 1 - row.since_unix_ns)
 
-    def _order(self, row: PositionRow) -> list[int]:
-        """World ranks in the order of the communicator; empty: not known, or of two groups."""
+    def _listed(self, collective: Collective, order: str, key: Callable[[int], int], below: int) -> Needed:
+        """Those behind, in this order, up to the first one whose key is not below."""
+        name = (*collective, order)
+        if name not in self.listed:
+            ranks = sorted(self.behind(collective), key=key)
+            self.listed[name] = ranks, [key(rank) for rank in ranks]
+        ranks, keys = self.listed[name]
+        return Needed(name, ranks, bisect_left(keys, below))
+
+    def _is_known(self, needed: Needed, row: WaitingRow) -> bool:
+        """Whether the positions of all of them are."""
+        known = self._listed(needed.key[:2], "known", lambda rank: -self._known_until(rank), 1 - row.since_unix_ns)
+        return known.count == len(known.listed)
+
+    def _known_until(self, rank: int) -> int:
+        """Up to when the rank's position is known: not during a wait that has begun after a copy was made."""
+        row = self.ranks.get(rank)
+        return row.last_unix_ns or 0 if row and row.is_copy else ALWAYS
+
+    def _places(self, row: PositionRow) -> dict[int, int]:
+        """World ranks in the order of the communicator, and their places; empty: not known, or of two groups."""
         if row.members not in self.orders:
-            self.orders[row.members] = list(Members(row.members).below(self.run.world_size))
-        order = self.orders[row.members]
-        return order if len(order) == row.size else []
+            ranks = Members(row.members).below(self.run.world_size)
+            self.orders[row.members] = {rank: place for place, rank in enumerate(ranks)}
+        places = self.orders[row.members]
+        return places if len(places) == row.size else {}
 
     def behind(self, collective: Collective) -> list[int]:
         """Members that have not begun it."""
@@ -177,7 +224,7 @@ def stuck(run: Run, after_ns: int) -> Stuck:
     lasting = {row.rank for row in settled if not killed or killed.has_lasted(row.since_unix_ns)}
     collectives = {(row.rank, row.thread): found for row in settled if (found := _collective_of(board, row))}
     waits = [_wait(board, row, collectives.get((row.rank, row.thread))) for row in settled]
-    graph = _graph(board, settled, collectives)
+    graph = _graph(waits)
     return Stuck(
         board.ranks,
         waits,
@@ -206,10 +253,10 @@ def is_settled(rank: RankRow, row: WaitingRow, after_ns: int) -> bool:
     return row.doing_ns >= after_ns or not (rank.state in ("running", "snapshot") or rank.is_copy)
 
 
-def _by_identity(rows: Iterable[PositionRow]) -> dict[str, list[PositionRow]]:
-    found: dict[str, list[PositionRow]] = {}
+def _by(rows: Iterable, key: Callable) -> dict:
+    found: dict = {}
     for row in rows:
-        found.setdefault(row.identity, []).append(row)
+        found.setdefault(key(row), []).append(row)
     return found
 
 
@@ -226,19 +273,18 @@ def _collective_of(board: Board, row: WaitingRow) -> Collective | None:
     return (row.identity, (open_ones or sequences)[0 if open_ones else -1]) if sequences else None
 
 
-def _waited_for(board: Board, row: WaitingRow, collective: Collective | None) -> list[int]:
+def _waited_for(board: Board, row: WaitingRow, collective: Collective | None) -> Needed | list[int]:
     if row.call in ONE_OF_MANY:
         return []
     if collective:
-        return [rank for rank in board.needed(row.rank, collective) if _is_known_since(board, rank, row)]
+        needed = board.needed(row, collective)
+        return [] if isinstance(needed, Needed) and not needed.count else needed
     names_peer = row.family in NAMES_ITS_PEER and row.peer is not None and row.peer >= 0
     return [row.peer] if names_peer else []
 
 
-def _is_known_since(board: Board, rank: int, row: WaitingRow) -> bool:
-    """Whether the rank's position is known during the wait; not from a copy that is older than the wait."""
-    other = board.ranks.get(rank)
-    return not (other and other.is_copy and (other.last_unix_ns or 0) < row.since_unix_ns)
+def ranks_of(waited_for: Needed | list[int]) -> list[int]:
+    return waited_for.ranks if isinstance(waited_for, Needed) else waited_for
 
 
 def _wait(board: Board, row: WaitingRow, collective: Collective | None) -> Wait:
@@ -261,17 +307,21 @@ def _positions(board: Board, settled: list[WaitingRow], collectives: dict) -> It
             yield Position(labels[identity], identity, rank, *last, int((identity, rank) in waiting), int(is_behind))
 
 
-def _graph(board: Board, settled: list[WaitingRow], collectives: dict) -> dict[Node, list[Node]]:
+def _graph(waits: Iterable[Wait]) -> dict[Node, list[Node]]:
     graph: dict[Node, list[Node]] = {}
-    for row in settled:
-        collective = collectives.get((row.rank, row.thread))
-        waited_for = _waited_for(board, row, collective)
-        if collective and waited_for:
-            node = (*collective, *waited_for)
-            graph.setdefault(row.rank, []).append(node)
-            graph[node] = waited_for
-        elif waited_for:
-            graph.setdefault(row.rank, []).extend(waited_for)
+    counts: dict[tuple[str, int, str], dict[int, Needed]] = {}
+    for wait in waits:
+        needed = wait.waited_for
+        if isinstance(needed, Needed):
+            graph.setdefault(wait.rank, []).append((*needed.key, needed.count))
+            counts.setdefault(needed.key, {})[needed.count] = needed
+        elif needed:
+            graph.setdefault(wait.rank, []).extend(needed)
+    for key, by_count in counts.items():
+        before = 0
+        for count, needed in sorted(by_count.items()):
+            graph[(*key, count)] = [*([(*key, before)] if before else []), *needed.listed[before:count]]
+            before = count
     return graph
 
 
@@ -353,11 +403,16 @@ def _awaited(board: Board, graph: dict[Node, list[Node]], lasting: set[int]) -> 
     for node, following in graph.items():
         for ahead in following:
             backwards.setdefault(ahead, []).append(node)
-    found: dict[tuple[tuple[int, ...], str], list[int]] = {}
+    alike: dict[tuple[Node, ...], list[int]] = {}  # ends that the same nodes lead to, so the same ranks wait for them
     for end in sorted(node for node in backwards if isinstance(node, int) and node not in graph):
-        waiting = tuple(sorted(node for node in _reached(backwards, end) if isinstance(node, int)))
-        found.setdefault((waiting, why_text(board, end)), []).append(end)
-    for (waiting, why), ends in found.items():
+        alike.setdefault(tuple(backwards[end]), []).append(end)
+    found: dict[tuple[tuple[int, ...], str], list[int]] = {}
+    for ends in alike.values():
+        waiting = tuple(sorted(node for node in _reached(backwards, ends[0]) if isinstance(node, int)))
+        for why, same in _by(ends, lambda end: why_text(board, end)).items():
+            found.setdefault((waiting, why), []).extend(same)
+    for (waiting, why), ends in sorted(found.items(), key=lambda item: min(item[1])):
+        ends.sort()
         yield Awaited(ends, list(waiting), why, int(not (lasting | early).isdisjoint(waiting + tuple(ends))))
 
 
