@@ -61,7 +61,8 @@ def test_parts_are_one_run_by_relative_and_absolute_names(report, here):
 
 
 def test_what_is_no_run_is_one_line(report, here):
-    for name in ("nothing", "file", "file/x", "pipe", "loop", "parts", "run/rank-9.db", "x" * 300, "/dev/null", here / "nothing", NOT_UTF_8 + "x"):
+    strange = ("nothing", "file", "file/x", "pipe", "loop", "parts", "run/rank-9.db", "/dev/null")
+    for name in (*strange, "x" * 300, here / "nothing", NOT_UTF_8 + "x"):
         for words in ([name], ["run", name], [name, here / "run"]):
             answer = report("calls", *words)
             assert answer.status == 1 and answer.out == "", words

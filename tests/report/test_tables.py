@@ -72,7 +72,10 @@ def test_the_head_of_csv_is_no_formula_either():
     assert file.getvalue() == "'=head\n"
 
 
-@pytest.mark.parametrize("words", (["communicators", "--csv"], ["export", "--csv", "--table", "communicator"], ["export", "--format", "long-csv"]))
+TABLE = ["export", "--csv", "--table", "communicator"]
+
+
+@pytest.mark.parametrize("words", (["communicators", "--csv"], TABLE, ["export", "--format", "long-csv"]))
 def test_names_from_programs_are_no_formulas_in_any_csv(report, tmp_path, words):
     ranks = planted.training_run()
     for rank in ranks:

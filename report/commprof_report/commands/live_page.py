@@ -158,7 +158,7 @@ class LivePage:
             timeout = SLOW_S
 
             def do_GET(self) -> None:
-                self.server.waiting.pop(self.request, None)
+                live.server.waiting.pop(self.request, None)
                 try:
                     found, status = live.answer(self.path), HTTPStatus.OK
                 except ReportError as error:
