@@ -243,6 +243,17 @@ static void regions_that_lie_too_deep_are_left_one_by_one(void)
     CHECK_TEXT(here(), "");
 }
 
+static void regions_that_lie_too_deep_count_as_open(void)
+{
+    begin();
+    call_mpi();
+    for (int i = 0; i < REGIONS_DEEP + 2; i++)
+        CHECK_EQUAL(regions_begin(this_thread, "r", REGIONS_OF_PROGRAM), i);
+    for (int i = REGIONS_DEEP + 2; i-- > 0;)
+        CHECK_EQUAL(regions_end(this_thread, REGIONS_OF_PROGRAM), i);
+    CHECK_EQUAL(regions_end(this_thread, REGIONS_OF_PROGRAM), -1);
+}
+
 static void each_owner_ends_its_own(void)
 {
     static const char OTHER[] = "other";
@@ -363,6 +374,7 @@ static const struct unit_test TESTS[] = {
     TEST(regions_beyond_the_last_number_are_counted_in_their_parent),
     TEST(calls_are_not_lost_when_regions_fill_the_ledger),
     TEST(regions_that_lie_too_deep_are_left_one_by_one),
+    TEST(regions_that_lie_too_deep_count_as_open),
     TEST(each_owner_ends_its_own),
     TEST(each_thread_has_its_own),
     TEST(nothing_happens_inside_a_call),

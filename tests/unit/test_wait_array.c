@@ -115,6 +115,17 @@ static void an_entry_that_comes_later_has_not_waited_before(void)
     CHECK_EQUAL(blocked_on(A), 17);
 }
 
+static void an_entry_that_comes_later_is_done_with_its_own_time(void)
+{
+    wait_for_three("open_mpi");
+    poll(array, 3, 2000, 2010);
+    wait_array_done(&wait_array, 1);
+    track(D);
+    put(array, 1, D);
+    poll(array, 3, 2100, 2107);
+    CHECK_EQUAL(wait_array_done(&wait_array, 1), 7);
+}
+
 static void an_entry_that_is_replaced_is_settled(void)
 {
     wait_for_three("open_mpi");
@@ -196,6 +207,7 @@ static const struct unit_test TESTS[] = {
     TEST(requests_that_another_call_has_completed_have_not_waited),
     TEST(narrow_handles_are_distinguished),
     TEST(an_entry_that_comes_later_has_not_waited_before),
+    TEST(an_entry_that_comes_later_is_done_with_its_own_time),
     TEST(an_entry_that_is_replaced_is_settled),
     TEST(turning_to_another_array_settles_the_one_before),
     TEST(the_same_place_with_another_length_is_another_array),
