@@ -24,6 +24,7 @@ RANK_FILE = re.compile(r"rank-(\d+)\.(db|ledger)")
 SQLITE_MAGIC = b"SQLite format 3\0"
 STUB_START = PREFIX[: len(SQLITE_MAGIC)]
 LEDGER_ON_NODE = re.compile(r"[0-9a-f]{16}-rank-\d+-[0-9a-f]+\.ledger")
+UNFINISHED = re.compile(r"rank-\d+\.ledger\.tmp")  # alone only if the library wrote no stubs yet
 FOREVER = 1 << 63
 SCANNED_AT_ONCE = 256  # files that a process looks at
 
@@ -190,7 +191,9 @@ def _ledger_or_database_scan(path: Path) -> RankFile:
 
 
 def _why_empty(names: list[str]) -> str:
-    return "holds no rank-<n>.db and no rank-<n>.ledger" + ("" if names else " (it is empty)")
+    unfinished = next((name for name in names if UNFINISHED.fullmatch(name)), None)
+    of_kill = f"; {unfinished} is a copy that a kill has cut short: name it to read it, on its node the ledger itself" if unfinished else ""
+    return "holds no rank-<n>.db and no rank-<n>.ledger" + (of_kill if names else " (it is empty)")
 
 
 def _database_first(path: Path) -> tuple[int, bool, str]:
