@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { EXT = 0xef53, XFS = 0x58465342, TMPFS = 0x01021994, OVERLAYFS = 0x794c7630 }; /* statfs(2) */
+enum { EXT = 0xef53, XFS = 0x58465342, TMPFS = 0x01021994, OVERLAYFS = 0x794c7630, FUSE = 0x65735546 }; /* statfs(2) */
 
 static char in_the_way[PATH_MAX + 128];
 
@@ -32,7 +32,10 @@ const char *filesystems_reason(int error)
     return error == FILESYSTEMS_FOREIGN    ? "a part of the path belongs to another user and is in a folder where anybody may create files"
            : error == FILESYSTEMS_UNSAFE   ? "the file system is not safe for mapped files"
            : error == FILESYSTEMS_SQUATTED ? in_the_way
-                                           : strerror(error);
+           : error == FILESYSTEMS_MOVED    ? "the folder was renamed or removed"
+           : error == FILESYSTEMS_REPLACED ? "another folder has taken its place"
+           : error == FILESYSTEMS_OTHER_ROOT ? "this process has another root folder by now"
+                                             : strerror(error);
 }
 
 static bool is_safe(const struct statfs *system)
@@ -137,6 +140,29 @@ bool filesystems_foreign(const char *path)
         return false;
     bool for_anybody = (parent.st_mode & S_ISVTX) && (parent.st_mode & S_IWOTH);
     return for_anybody && there.st_uid != geteuid() && there.st_uid != 0;
+}
+
+struct filesystems_folder filesystems_folder_at(const char *path)
+{
+    struct stat there = {0};
+    stat(path, &there);
+    return (struct filesystems_folder){there.st_dev, there.st_ino};
+}
+
+/* A FUSE server may number a folder anew when the kernel has forgotten it. */
+static bool keeps_its_numbers(const char *path)
+{
+    struct statfs system;
+    return statfs(path, &system) != 0 || (unsigned)system.f_type != FUSE;
+}
+
+int filesystems_find(const struct filesystems_folder *folder, const char *path)
+{
+    struct stat there;
+    if (stat(path, &there) != 0)
+        return errno == ENOENT ? FILESYSTEMS_MOVED : errno;
+    bool is_same = there.st_dev == folder->device && there.st_ino == folder->inode;
+    return is_same || !keeps_its_numbers(path) ? 0 : FILESYSTEMS_REPLACED;
 }
 
 mode_t filesystems_file_mode(void)

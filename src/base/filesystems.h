@@ -11,7 +11,14 @@
 #include <sys/types.h>
 
 /* Reasons not to use a folder, in addition to the values of errno. */
-enum { FILESYSTEMS_FOREIGN = -1, FILESYSTEMS_UNSAFE = -2, FILESYSTEMS_SQUATTED = -3 };
+enum {
+    FILESYSTEMS_FOREIGN = -1,
+    FILESYSTEMS_UNSAFE = -2,
+    FILESYSTEMS_SQUATTED = -3,
+    FILESYSTEMS_MOVED = -4,
+    FILESYSTEMS_REPLACED = -5,
+    FILESYSTEMS_OTHER_ROOT = -6
+};
 
 /* An errno or one of the above as text. */
 const char *filesystems_reason(int error);
@@ -35,6 +42,18 @@ const char *filesystems_in_the_way(void);
 
 /* Whether another user (not root) created this folder or link in a folder where anybody may create files (/tmp). */
 bool filesystems_foreign(const char *path);
+
+/* A folder, whatever its path means later. */
+struct filesystems_folder {
+    dev_t device;
+    ino_t inode;
+};
+
+/* Remember the folder at this path. */
+struct filesystems_folder filesystems_folder_at(const char *path);
+
+/* Whether it is still at this path. Returns 0 or a reason: FILESYSTEMS_MOVED or _REPLACED if there is nothing or something else. */
+int filesystems_find(const struct filesystems_folder *folder, const char *path);
 
 /* The mode with which files and folders of a run are created: without the bits of COMMPROF_UMASK. The kernel applies the umask. */
 mode_t filesystems_file_mode(void);

@@ -143,8 +143,17 @@ int ledger_copy_announce(const char *path, const char *process, const char *ledg
     return file < 0 ? errno : publish(aside, path, file, filesystems_write_at(file, 0, stub, bytes));
 }
 
+bool ledger_copy_is_at(const char *path)
+{
+    return is_last(path);
+}
+
+/* A copy that was being written when the folder was renamed is still there under the name aside. */
 void ledger_copy_remove(const char *path)
 {
+    char aside[PATH_MAX + 8];
+    snprintf(aside, sizeof aside, "%s.tmp", path);
+    unlink(aside);
     if (is_last(path))
         unlink(path);
 }

@@ -8,6 +8,7 @@
 #include "ledger.h"
 
 #include "base/filesystems.h"
+#include "base/mapped_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -107,26 +108,102 @@ static bool is_ours(const struct stat *there)
     return there->st_ino == the_ledger.inode && there->st_dev == the_ledger.device;
 }
 
-bool ledger_is_there(void)
+/* 0 or an errno. */
+static int look_at(const char *path)
 {
     struct stat there;
-    return stat(the_ledger.path, &there) == 0 && is_ours(&there);
+    return stat(path, &there) != 0 ? errno : is_ours(&there) ? 0 : ENOENT;
+}
+
+/* Called with `growing` held. `path`: where the file is, or was last. */
+static enum ledger_place find(const char **path)
+{
+    static struct mapped_file file;
+    *path = the_ledger.path;
+    if (look_at(the_ledger.path) == 0)
+        return LEDGER_THERE;
+    if (!mapped_file_find(the_ledger.header, &file))
+        return LEDGER_UNKNOWN;
+    if (file.is_removed)
+        return LEDGER_REMOVED;
+    int error = look_at(file.path);
+    bool is_known = error == 0 || error == EACCES || strcmp(the_ledger.path, file.path) == 0; /* else its file system was unmounted */
+    *path = is_known ? file.path : the_ledger.path;
+    return error == 0 ? LEDGER_THERE : is_known ? LEDGER_HIDDEN : LEDGER_UNKNOWN;
+}
+
+static void begin_guarded(sigset_t *before)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, before);
+    pthread_mutex_lock(&growing);
+}
+
+static void end_guarded(const sigset_t *before)
+{
+    pthread_mutex_unlock(&growing);
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+enum ledger_place ledger_find(char path[PATH_MAX])
+{
+    sigset_t before;
+    const char *found;
+    begin_guarded(&before);
+    enum ledger_place place = find(&found);
+    snprintf(path, PATH_MAX, "%s", found);
+    end_guarded(&before);
+    return place;
+}
+
+void ledger_renamed(const char *path)
+{
+    sigset_t before;
+    begin_guarded(&before);
+    snprintf(the_ledger.path, sizeof the_ledger.path, "%s", path);
+    end_guarded(&before);
+}
+
+bool ledger_describe(char *words, size_t bytes)
+{
+    char path[PATH_MAX];
+    enum ledger_place place = ledger_find(path);
+    snprintf(words, bytes, "the ledger %s %s", path,
+             place == LEDGER_THERE     ? "stays and can be read as well"
+             : place == LEDGER_HIDDEN  ? "stays and can be read as well, though not by this process"
+             : place == LEDGER_REMOVED ? "was removed, too"
+                                       : "cannot be seen from this process; it can be read as well if it is still there");
+    return place != LEDGER_REMOVED;
 }
 
 void ledger_remove(void)
 {
-    if (ledger_is_there())
+    if (look_at(the_ledger.path) == 0)
         unlink(the_ledger.path);
+}
+
+static int open_ours(const char *path)
+{
+    struct stat there;
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0 || (fstat(file, &there) == 0 && is_ours(&there)))
+        return file;
+    close(file);
+    errno = ENOENT;
+    return -1;
 }
 
 /* The file is open only while it grows, so the job hardly ever sees an extra descriptor. */
 static int open_and_grow(size_t bytes)
 {
-    struct stat there;
-    int file = open(the_ledger.path, O_RDWR | O_CLOEXEC);
+    const char *renamed;
+    int file = open_ours(the_ledger.path);
+    if (file < 0 && errno == ENOENT && find(&renamed) == LEDGER_THERE)
+        file = open_ours(renamed);
     if (file < 0)
         return errno;
-    int error = fstat(file, &there) == 0 && is_ours(&there) ? grow_file(file, bytes) : ENOENT;
+    int error = grow_file(file, bytes);
     close(file);
     return error;
 }

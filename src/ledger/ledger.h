@@ -28,11 +28,22 @@ extern struct ledger the_ledger;
  * (flock) while this process or a forked child has it mapped, so other processes can check whether it is still in use. */
 int ledger_open(const char *path, size_t limit_bytes);
 
-/* Whether the file is still at its path. */
-bool ledger_is_there(void);
+/* Where the file is now, by what the kernel says of the mapping: it follows renamed folders. `path` is set to the newest known path. */
+enum ledger_place {
+    LEDGER_THERE,
+    LEDGER_HIDDEN,  /* it exists, but this process cannot see it (setuid, chroot) */
+    LEDGER_REMOVED, /* nothing of it remains when this process ends */
+    LEDGER_UNKNOWN, /* neither seen nor removed, as far as can be known (an unmounted file system, no /proc) */
+};
+enum ledger_place ledger_find(char path[PATH_MAX]);
 
-/* Delete the file if it is still at its path (it may have been moved). The memory stays mapped: a thread of the job may still
- * write the end of its last call. */
+/* The file belongs to this path from now on. */
+void ledger_renamed(const char *path);
+
+/* For a message about something else that cannot be written: "the ledger ... stays and can be read as well". False: it was removed. */
+bool ledger_describe(char *words, size_t bytes);
+
+/* Delete the file if it is still at its path (it may have been moved). The memory stays mapped: a thread of the job may still write the end of its last call. */
 void ledger_remove(void);
 
 /* For reading the ledger while threads count: call ledger_look, read, then call ledger_moved_since. If it returns true, a fold or reset

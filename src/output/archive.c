@@ -148,6 +148,20 @@ int archive_append(const char *archive, int world_rank, int database)
     return error;
 }
 
+void archive_ranks(const char *archive, void (*take)(int world_rank, void *context), void *context)
+{
+    struct stat there;
+    struct header header;
+    int world_rank, file = open(archive, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    if (file < 0)
+        return;
+    if (fstat(file, &there) == 0 && S_ISREG(there.st_mode))
+        for (off_t at = 0; (at = next_after(file, at, there.st_size, &header));)
+            if (sscanf(header.name, "rank-%9d.", &world_rank) == 1)
+                take(world_rank, context);
+    close(file);
+}
+
 bool archive_has(const char *archive, int world_rank)
 {
     struct stat there;

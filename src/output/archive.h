@@ -9,6 +9,9 @@
  * that rank is in it, ETIMEDOUT if others hold its lock for too long. */
 int archive_append(const char *archive, int world_rank, int database);
 
+/* Calls `take` for each rank in it. */
+void archive_ranks(const char *archive, void (*take)(int world_rank, void *context), void *context);
+
 /* Whether that rank is in it. */
 bool archive_has(const char *archive, int world_rank);
 

@@ -1,8 +1,10 @@
 #include "closing_line.h"
 
+#include "base/filesystems.h"
 #include "base/host.h"
 #include "base/say.h"
 #include "mpi/launcher.h"
+#include "presence.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
@@ -69,12 +71,22 @@ static void folders_of_all(const struct run_folder *folder, int world_size, char
     }
 }
 
-void closing_line_say(const struct run_folder *folder, int world_size, const char *ranks)
+void closing_line_say(struct run_folder *folder, int world_size, const char *ranks, bool (*is_expected)(int rank))
 {
-    static char folders[PATH_MAX], quoted[2 * PATH_MAX], command[2 * PATH_MAX];
+    static char folders[PATH_MAX], quoted[2 * PATH_MAX], command[2 * PATH_MAX], present[512], remark[PATH_MAX + 64];
+    int reason = run_folder_find(folder);
     folders_of_all(folder, world_size, folders, sizeof folders);
     bool is_split = strchr(folders, ANY_RANK);
     shell_word(quoted, sizeof quoted, folders);
     shell_word(command, sizeof command, reporter());
-    say_line("profile of %s in %s; read it with: %s summary %s", ranks, is_split ? quoted : folders, command, quoted);
+    enum presence presence = reason ? PRESENCE_NONE : presence_find(folders, world_size, is_expected, present, sizeof present, &reason);
+    if (run_folder_is_hidden(folder, reason))
+        snprintf(remark, sizeof remark, ", which this process can no longer see (%s)", filesystems_reason(reason));
+    else if (presence == PRESENCE_NONE) {
+        say_line("no profile of %s is in %s: %s", ranks, is_split ? quoted : folders, reason ? filesystems_reason(reason) : present);
+        return;
+    } else
+        snprintf(remark, sizeof remark, *folder->was ? " (renamed from %s)" : "", folder->was);
+    say_line("profile of %s in %s%s; read it with: %s summary %s", presence == PRESENCE_SOME ? present : ranks, is_split ? quoted : folders,
+             remark, command, quoted);
 }

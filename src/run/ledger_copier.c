@@ -9,6 +9,7 @@
 #include "ledger_copier.h"
 
 #include "base/clock.h"
+#include "base/filesystems.h"
 #include "base/service_thread.h"
 #include "base/settings.h"
 #include "ledger/copy.h"
@@ -18,10 +19,12 @@
 #include "usage.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #define SECOND_NS INT64_C(1000000000)
 
@@ -30,6 +33,8 @@ enum { PATIENCE_S = 5 };
 
 static struct {
     char copy[PATH_MAX]; /* "": nothing to copy */
+    char folder[PATH_MAX];
+    struct filesystems_folder identity;
     void (*complain)(const char *line);
     bool has_thread, is_copied;
     int64_t begin_ns, end_ns, copy_ns; /* when each action is due; INT64_MAX: never */
@@ -37,16 +42,34 @@ static struct {
     uint32_t order, gone;
 } copier;
 
+/* Another folder may have taken the place of ours, before or meanwhile. */
+static int copy_to_folder(void)
+{
+    int moved = filesystems_find(&copier.identity, copier.folder);
+    int error = moved ? moved : ledger_copy(copier.copy);
+    if (error && !moved)
+        moved = filesystems_find(&copier.identity, copier.folder);
+    return moved ? moved : error;
+}
+
+/* run_folder_find follows a folder that was renamed, which only the last copy must not wait for. */
+static bool may_be_found_at_the_end(int error)
+{
+    bool is_last = __atomic_load_n(&copier.order, __ATOMIC_ACQUIRE) != STAY;
+    return (error == FILESYSTEMS_MOVED || error == FILESYSTEMS_REPLACED) && !is_last;
+}
+
 /* If a new copy cannot be written, the old one stays. */
 static void copy(void)
 {
     char line[2 * PATH_MAX + 256];
-    int error = *copier.copy ? ledger_copy(copier.copy) : ENOENT;
+    int error = *copier.copy ? copy_to_folder() : ENOENT;
     copier.is_copied = error == 0;
-    if (!error || error == EAGAIN || !*copier.copy || !copier.complain)
+    if (!error || error == EAGAIN || may_be_found_at_the_end(error) || !*copier.copy || !copier.complain)
         return;
-    snprintf(line, sizeof line, "cannot copy the ledger to %s: %s; what is measured is in %s alone", copier.copy, strerror(error),
-             the_ledger.path);
+    bool is_there = access(the_ledger.path, F_OK) == 0;
+    snprintf(line, sizeof line, "cannot copy the ledger to %s: %s; %s %s %s", copier.copy, filesystems_reason(error),
+             is_there ? "what is measured is in" : "the ledger", the_ledger.path, is_there ? "alone" : "cannot be seen either");
     copier.complain(line);
     copier.complain = NULL; /* once */
 }
@@ -122,8 +145,11 @@ static void plan(int world_rank)
 
 void ledger_copier_begin(const char *to, int world_rank, void (*complain)(const char *line))
 {
-    char line[256];
+    char line[256], folder[PATH_MAX];
     snprintf(copier.copy, sizeof copier.copy, "%s", to ? to : "");
+    memcpy(folder, copier.copy, sizeof folder);
+    snprintf(copier.folder, sizeof copier.folder, "%s", dirname(folder));
+    copier.identity = filesystems_folder_at(copier.folder);
     copier.complain = complain;
     plan(world_rank);
     if (settings.begin_s)

@@ -345,6 +345,9 @@ static int open_at(struct run_folder *folder, const struct run_folder_rank *rank
         error = errno;
     if (error)
         claims_give_back(&folder->claim);
+    folder->identity = filesystems_folder_at(folder->path);
+    folder->root = filesystems_folder_at("/");
+    folder->was[0] = '\0';
     return error;
 }
 
@@ -397,9 +400,83 @@ int run_folder_open(struct run_folder *folder, const struct run_folder_rank *ran
     return error;
 }
 
-int run_folder_snapshot(const struct run_folder *folder, unsigned number, char database[PATH_MAX])
+/* The folder at the end */
+
+static void move_path(char path[PATH_MAX], const char *from, const char *to)
+{
+    char rest[PATH_MAX];
+    size_t length = strlen(from), to_length = strlen(to);
+    if (strncmp(path, from, length) != 0 || path[length] != '/')
+        return;
+    snprintf(rest, sizeof rest, "%s", path + length);
+    memcpy(path, to, to_length);
+    snprintf(path + to_length, PATH_MAX - to_length, "%s", rest);
+}
+
+/* All or none. */
+static bool move_paths(struct run_folder *folder, const char *to)
+{
+    enum { LONGEST = PATH_MAX - NAME_MAX - 16 };
+    char *paths[] = {folder->database, folder->ledger, folder->ledger_file, folder->archive, folder->claim.held};
+    if (strlen(to) > LONGEST)
+        return false;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        move_path(paths[i], folder->path, to);
+    if (!run_folder_ledger_is_elsewhere(folder))
+        ledger_renamed(folder->ledger_file);
+    memcpy(folder->was, folder->path, sizeof folder->was);
+    memcpy(folder->path, to, strlen(to) + 1);
+    folder->of_all[0] = '\0'; /* those of other ranks may not be renamed */
+    return true;
+}
+
+/* The folder that contains the mapped ledger. */
+static bool find_by_ledger(const struct run_folder *folder, char path[PATH_MAX])
+{
+    return ledger_find(path) == LEDGER_THERE && filesystems_find(&folder->identity, dirname(path)) == 0;
+}
+
+/* No file in it is mapped, so only the most frequent case is found: `mv run run-1`. */
+static bool find_beside(const struct run_folder *folder, char path[PATH_MAX])
+{
+    char above[PATH_MAX], copy[2 * PATH_MAX];
+    memcpy(above, folder->path, sizeof above);
+    DIR *entries = opendir(dirname(above));
+    bool found = false;
+    for (struct dirent *entry; entries && !found && (entry = readdir(entries));)
+        found = entry->d_ino == folder->identity.inode && snprintf(path, PATH_MAX, "%s/%s", above, entry->d_name) < PATH_MAX &&
+                snprintf(copy, sizeof copy, "%s%s", path, folder->ledger + strlen(folder->path)) > 0 && ledger_copy_is_at(copy);
+    if (entries)
+        closedir(entries);
+    return found;
+}
+
+static bool has_another_root(const struct run_folder *folder)
+{
+    return filesystems_find(&folder->root, "/") != 0;
+}
+
+int run_folder_find(struct run_folder *folder)
+{
+    char path[PATH_MAX];
+    int error = filesystems_find(&folder->identity, folder->path);
+    if (error != FILESYSTEMS_MOVED && error != FILESYSTEMS_REPLACED)
+        return error;
+    bool found = run_folder_ledger_is_elsewhere(folder) ? find_beside(folder, path) : find_by_ledger(folder, path);
+    return found && move_paths(folder, path) ? 0 : has_another_root(folder) ? FILESYSTEMS_OTHER_ROOT : error;
+}
+
+bool run_folder_is_hidden(const struct run_folder *folder, int reason)
+{
+    return reason == EACCES || reason == EPERM || (reason && has_another_root(folder));
+}
+
+int run_folder_snapshot(struct run_folder *folder, unsigned number, char database[PATH_MAX])
 {
     char subfolder[PATH_MAX];
+    int error = run_folder_find(folder);
+    if (error)
+        return error;
     const char *name = strrchr(folder->database, '/');
     int length = snprintf(subfolder, sizeof subfolder, "%s/snapshot-%u", folder->path, number);
     if (length >= PATH_MAX || snprintf(database, PATH_MAX, "%s%s", subfolder, name) >= PATH_MAX)

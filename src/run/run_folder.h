@@ -5,6 +5,7 @@
 #ifndef COMMPROF_RUN_FOLDER_H
 #define COMMPROF_RUN_FOLDER_H
 
+#include "base/filesystems.h"
 #include "claims.h"
 
 #include <limits.h>
@@ -28,8 +29,10 @@ struct run_folder {
     char ledger_file[PATH_MAX];
     char archive[PATH_MAX]; /* node-<run>-<host>-<boot>.tar, which gets the database if there is one file per node; "": there is not */
     struct claim claim;
-    char moved[3 * PATH_MAX]; /* a message why `path` is a subfolder of the requested folder; "" if it is that folder */
-    bool moves_alone;         /* the other ranks of the job may still use the requested folder */
+    char moved[3 * PATH_MAX];                 /* a message why `path` is a subfolder of the requested folder; "" if it is that folder */
+    bool moves_alone;                         /* the other ranks of the job may still use the requested folder */
+    struct filesystems_folder identity, root; /* this folder, and the root folder of this process, as they were at the start */
+    char was[PATH_MAX];                       /* `path` before the folder was renamed; "": it was not */
 };
 
 /* Prepare the folder for this rank: create it, and move files of an earlier run with the same names to earlier-<k>/. If another job writes
@@ -39,8 +42,15 @@ struct run_folder {
  * reason (filesystems.h) about `folder->path`. The caller releases `folder->claim` at the end. */
 int run_folder_open(struct run_folder *folder, const struct run_folder_rank *rank, void (*complain)(const char *line));
 
-/* Set `database` to the path of snapshot `number` and create its folder. Returns 0 or an errno. */
-int run_folder_snapshot(const struct run_folder *folder, unsigned number, char database[PATH_MAX]);
+/* Find the folder again, whose path may mean something else by now. If it was renamed, all paths are changed accordingly. Returns 0, or a
+ * reason why nothing can be written there. */
+int run_folder_find(struct run_folder *folder);
+
+/* Whether that reason is about this process: others may still find the folder at its path (setuid, chroot). */
+bool run_folder_is_hidden(const struct run_folder *folder, int reason);
+
+/* Set `database` to the path of snapshot `number` and create its folder. Returns 0 or a reason. */
+int run_folder_snapshot(struct run_folder *folder, unsigned number, char database[PATH_MAX]);
 
 /* Open this rank's the_ledger, which may grow to limit_bytes. Returns 0, or a reason about `folder->ledger_file`. `complain` gets a
  * message if the ledger is not where the user may expect it. */

@@ -354,6 +354,12 @@ static void say_misunderstood_launcher(void)
                  launched_processes, mpi_abi.name, provider_path(), misunderstood->advice);
 }
 
+/* Whether this rank should have left a file. One per node: which others are recorded is not known. */
+static bool is_expected(int rank)
+{
+    return strcmp(settings.ranks, SETTING_ONE_PER_NODE) == 0 ? rank == world_rank : is_chosen(rank);
+}
+
 static void say_closing_line(void)
 {
     static bool is_said; /* at exit, before a late MPI_Finalize */
@@ -368,7 +374,7 @@ static void say_closing_line(void)
         snprintf(ranks, sizeof ranks, "%ld of %d ranks", rank_list_count(settings.ranks, world_size), world_size);
     else
         snprintf(ranks, sizeof ranks, "%d rank%s", world_size, world_size == 1 ? "" : "s");
-    closing_line_say(&folder, world_size, ranks);
+    closing_line_say(&folder, world_size, ranks, is_expected);
 }
 
 /* Ranks decide without a message, so the time begins when MPI_Init returns, which is nearly the same on all of them. */
@@ -380,10 +386,12 @@ static bool is_too_short(void)
 
 static void discard(void)
 {
+    bool is_found = run_folder_find(&folder) == 0;
     run_folder_remove_ledger(&folder, true);
     claims_give_back(&folder.claim);
-    claims_remove_empty(&folder.claim, folder.path);
-    if (!settings.quiet && speaks_for_the_run())
+    if (is_found)
+        claims_remove_empty(&folder.claim, folder.path);
+    if (is_found && !settings.quiet && speaks_for_the_run())
         say_line("nothing is kept of a run shorter than COMMPROF_SHORTEST_S=%llu", (unsigned long long)settings.shortest_s);
 }
 
@@ -397,20 +405,29 @@ static bool store_in_archive(int64_t began_ns)
     return false;
 }
 
+/* The last copy of a ledger on the node may be in a folder that is no longer at its path. */
+static void say_what_is_left(const char *why, bool has_folder)
+{
+    char ledger[PATH_MAX + 128], rest[64] = "";
+    bool is_elsewhere = run_folder_ledger_is_elsewhere(&folder), stays = ledger_describe(ledger, sizeof ledger);
+    bool is_copied = has_folder && (is_elsewhere || !stays) && ledger_copy(folder.ledger) == 0;
+    if (!stays && is_copied)
+        snprintf(ledger, sizeof ledger, "the ledger %s stays and can be read as well", folder.ledger);
+    else if (!stays)
+        snprintf(rest, sizeof rest, is_elsewhere ? ": at most an earlier copy of rank %d is left" : ": nothing of rank %d is left",
+                 world_rank);
+    say_line("cannot write %s: %s; %s%s", folder.database, why, ledger, rest);
+}
+
 static void store(int64_t began_ns)
 {
     char why[512];
-    if (store_in_archive(began_ns) || store_write(the_ledger.header, folder.database, NULL, began_ns, why, sizeof why))
+    int error = run_folder_find(&folder);
+    snprintf(why, sizeof why, "%s", error ? filesystems_reason(error) : "");
+    if (!error && (store_in_archive(began_ns) || store_write(the_ledger.header, folder.database, NULL, began_ns, why, sizeof why)))
         run_folder_remove_ledger(&folder, true);
-    else {
-        bool is_copied = (run_folder_ledger_is_elsewhere(&folder) || !ledger_is_there()) && ledger_copy(folder.ledger) == 0;
-        const char *stays = ledger_is_there() ? folder.ledger_file : is_copied ? folder.ledger : NULL;
-        if (stays)
-            say_line("cannot write %s: %s; the ledger %s stays and can be read as well", folder.database, why, stays);
-        else
-            say_line("cannot write %s: %s; the ledger %s is gone, too: rank %d is lost", folder.database, why, folder.ledger_file,
-                     world_rank);
-    }
+    else
+        say_what_is_left(why, error == 0);
 }
 
 void runtime_end(const struct call *call)

@@ -302,6 +302,16 @@ static void entries_that_threads_append_are_all_there_once(void)
     CHECK_EQUAL(the_ledger.header->dropped_calls, THREADS * APPENDED);
 }
 
+static void mount_disk(const char *path, const char *size)
+{
+    char options[64];
+    snprintf(options, sizeof options, "size=%s", size);
+    mkdir(path, 0700);
+    bool alone = unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
+    if (!alone || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount("tmpfs", path, "tmpfs", 0, options) != 0)
+        unit_skip("cannot mount a small tmpfs here: needs root or user namespaces");
+}
+
 /* Ends */
 
 static void the_ledger_can_be_removed(void)
@@ -321,13 +331,89 @@ static void a_file_that_took_the_ledgers_place_is_not_removed(void)
     CHECK(exists("moved-aside"));
 }
 
-static void a_file_that_took_the_ledgers_place_does_not_grow(void)
+static void a_ledger_that_was_moved_grows_and_the_file_that_took_its_place_does_not(void)
 {
     ledger_open("ledger", 4 << 20);
     rename("ledger", "moved-aside");
     write_file("ledger", "a newer run's");
-    CHECK(chunks_until_full() < 10);
+    CHECK_EQUAL(chunks_until_full(), 63);
+    CHECK_EQUAL(size_of("moved-aside"), LEDGER_HEADER_BYTES + 63 * LEDGER_CHUNK_BYTES);
     CHECK_EQUAL(size_of("ledger"), 13);
+}
+
+static const char *absolute(const char *path)
+{
+    static char whole[2 * PATH_MAX], directory[PATH_MAX];
+    CHECK(getcwd(directory, sizeof directory) != NULL);
+    snprintf(whole, sizeof whole, "%s/%s", directory, path);
+    return whole;
+}
+
+static void open_in_folder(void)
+{
+    CHECK_EQUAL(mkdir("folder", 0700), 0);
+    CHECK_EQUAL(ledger_open(absolute("folder/ledger"), 1 << 20), 0);
+}
+
+static void check_place(enum ledger_place place, const char *path, const char *words)
+{
+    char found[PATH_MAX], said[2 * PATH_MAX], expected[2 * PATH_MAX];
+    CHECK_EQUAL(ledger_find(found), place);
+    CHECK_TEXT(found, path);
+    CHECK_EQUAL(ledger_describe(said, sizeof said), place != LEDGER_REMOVED);
+    snprintf(expected, sizeof expected, "the ledger %s %s", path, words);
+    CHECK_TEXT(said, expected);
+}
+
+static void a_ledger_is_found_where_it_was_opened(void)
+{
+    open_in_folder();
+    check_place(LEDGER_THERE, absolute("folder/ledger"), "stays and can be read as well");
+}
+
+static void a_ledger_is_found_in_a_folder_that_was_renamed(void)
+{
+    open_in_folder();
+    CHECK(mkdir("other", 0700) == 0 && rename("folder", "other/new\nname (deleted)") == 0);
+    check_place(LEDGER_THERE, absolute("other/new\nname (deleted)/ledger"), "stays and can be read as well");
+}
+
+static void a_ledger_that_was_removed_is_not_said_to_be_there(void)
+{
+    open_in_folder();
+    CHECK_EQUAL(unlink("folder/ledger"), 0);
+    check_place(LEDGER_REMOVED, absolute("folder/ledger"), "was removed, too");
+    write_file("folder/ledger", "a newer run's");
+    check_place(LEDGER_REMOVED, absolute("folder/ledger"), "was removed, too");
+}
+
+static void a_ledger_that_a_process_may_no_longer_see_stays(void)
+{
+    open_in_folder();
+    const char *path = strdup(absolute("folder/ledger"));
+    CHECK(chmod("folder", 0) == 0);
+    if (geteuid() == 0)
+        CHECK(setresuid(65533, 65533, 65533) == 0);
+    check_place(LEDGER_HIDDEN, path, "stays and can be read as well, though not by this process");
+}
+
+static void whether_a_ledger_is_there_is_not_said_where_nothing_tells(void)
+{
+    open_in_folder();
+    const char *path = strdup(absolute("folder/ledger"));
+    CHECK(mkdir("root", 0700) == 0);
+    if (chroot("root") != 0)
+        unit_skip("needs root");
+    check_place(LEDGER_UNKNOWN, path, "cannot be seen from this process; it can be read as well if it is still there");
+}
+
+static void a_ledger_on_a_disk_that_was_unmounted_is_not_said_to_be_there(void)
+{
+    mount_disk("disk", "4m");
+    const char *path = strdup(absolute("disk/ledger"));
+    CHECK_EQUAL(ledger_open(path, 1), 0);
+    CHECK_EQUAL(umount2("disk", MNT_DETACH), 0);
+    check_place(LEDGER_UNKNOWN, path, "cannot be seen from this process; it can be read as well if it is still there");
 }
 
 static void the_memory_of_a_removed_ledger_can_still_be_written(void)
@@ -382,16 +468,6 @@ static void a_path_that_does_not_fit_is_said(void)
 }
 
 /* Full disks: a private file system in a mount namespace that ends with this process. */
-
-static void mount_disk(const char *path, const char *size)
-{
-    char options[64];
-    snprintf(options, sizeof options, "size=%s", size);
-    mkdir(path, 0700);
-    bool alone = unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
-    if (!alone || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount("tmpfs", path, "tmpfs", 0, options) != 0)
-        unit_skip("cannot mount a small tmpfs here: needs root or user namespaces");
-}
 
 static void touch_every_byte(uint32_t chunks)
 {
@@ -631,7 +707,13 @@ static const struct unit_test TESTS[] = {
     TEST(entries_that_threads_append_are_all_there_once),
     TEST(the_ledger_can_be_removed),
     TEST(a_file_that_took_the_ledgers_place_is_not_removed),
-    TEST(a_file_that_took_the_ledgers_place_does_not_grow),
+    TEST(a_ledger_that_was_moved_grows_and_the_file_that_took_its_place_does_not),
+    TEST(a_ledger_is_found_where_it_was_opened),
+    TEST(a_ledger_is_found_in_a_folder_that_was_renamed),
+    TEST(a_ledger_that_was_removed_is_not_said_to_be_there),
+    TEST(a_ledger_that_a_process_may_no_longer_see_stays),
+    TEST(whether_a_ledger_is_there_is_not_said_where_nothing_tells),
+    TEST(a_ledger_on_a_disk_that_was_unmounted_is_not_said_to_be_there),
     TEST(the_memory_of_a_removed_ledger_can_still_be_written),
     TEST(the_job_does_not_see_a_file_descriptor),
     TEST(a_thread_that_is_cancelled_keeps_no_lock),

@@ -96,7 +96,21 @@ static void a_copy_that_fails_is_said_once(void)
     ledger_copier_begin("missing/copy", 0, hear);
     CHECK(!ledger_copier_end(true));
     CHECK_EQUAL(lines, 1);
-    CHECK_TEXT(said, "cannot copy the ledger to missing/copy: No such file or directory; what is measured is in ledger alone");
+    CHECK_TEXT(said, "cannot copy the ledger to missing/copy: the folder was renamed or removed; what is measured is in ledger alone");
+}
+
+static void a_folder_that_takes_the_place_of_ours_gets_no_copy(void)
+{
+    char path[PATH_MAX];
+    CHECK(mkdir("run", 0700) == 0 && realpath("run", path));
+    begin("0", "0", "0");
+    ledger_copier_begin(strcat(path, "/rank-0.ledger"), 0, hear);
+    while (access("run/rank-0.ledger", F_OK) != 0)
+        sched_yield();
+    CHECK(rename("run", "run-1") == 0 && mkdir("run", 0700) == 0);
+    CHECK(!ledger_copier_end(true));
+    CHECK(access("run/rank-0.ledger", F_OK) != 0 && access("run-1/rank-0.ledger", F_OK) == 0);
+    CHECK(strstr(said, "run/rank-0.ledger: another folder has taken its place; what is measured is in ledger alone"));
 }
 
 static bool is_counted(void)
@@ -248,6 +262,7 @@ static const struct unit_test TESTS[] = {
     TEST(without_demand_there_is_no_last_copy),
     TEST(copies_go_on_at_their_times),
     TEST(a_copy_that_fails_is_said_once),
+    TEST(a_folder_that_takes_the_place_of_ours_gets_no_copy),
     TEST(calls_are_counted_within_the_time_window_alone),
     TEST(a_window_that_has_not_begun_at_the_end_never_does),
     TEST(the_thread_has_a_name_and_takes_no_signal),

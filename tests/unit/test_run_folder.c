@@ -1,11 +1,13 @@
 #include "run/run_folder.h"
 
+#include "base/filesystems.h"
 #include "base/host.h"
 #include "base/settings.h"
 #include "ledger/copy.h"
 #include "ledger/ledger.h"
 #include "output/archive.h"
 #include "run/alive.h"
+#include "run/presence.h"
 #include "stepping.h"
 
 #include <fcntl.h>
@@ -1162,6 +1164,179 @@ static void a_stub_says_whether_its_process_runs(void)
     CHECK_EQUAL(alive_ledger("run/rank-2.ledger"), ALIVE_NO); /* this file system is local: that boot is over */
 }
 
+/* The folder at the end */
+
+static void open_run(void)
+{
+    CHECK_EQUAL(open_with("run", 2), 0);
+    CHECK_EQUAL(open_ledger(2), 0);
+}
+
+static void check_found_in(const char *path)
+{
+    char file[2 * PATH_MAX];
+    CHECK_EQUAL(run_folder_find(&folder), 0);
+    CHECK_TEXT(folder.path, path);
+    snprintf(file, sizeof file, "%s/rank-2.db", path);
+    CHECK_TEXT(folder.database, file);
+    snprintf(file, sizeof file, "%s/rank-2.ledger", path);
+    CHECK_TEXT(folder.ledger, file);
+    snprintf(file, sizeof file, "%s/.jobs/job-4711-step", path);
+    CHECK_TEXT(folder.claim.held, file);
+    CHECK(run_folder_ledger_is_elsewhere(&folder) || strcmp(the_ledger.path, folder.ledger) == 0);
+}
+
+static void a_folder_that_stays_is_found_at_its_path(void)
+{
+    open_run();
+    check_found_in(here("run"));
+    CHECK_TEXT(folder.was, "");
+}
+
+static void a_folder_that_was_renamed_is_found(void)
+{
+    open_run();
+    CHECK(mkdir("far", 0700) == 0 && rename("run", "far/away") == 0);
+    check_found_in(here("far/away"));
+    CHECK_TEXT(folder.was, here("run"));
+    check_found_in(here("far/away"));
+    CHECK_TEXT(folder.was, here("run"));
+    run_folder_remove_ledger(&folder, true);
+    CHECK(!is_there("far/away/rank-2.ledger"));
+}
+
+static void a_folder_above_that_was_renamed_is_followed_too(void)
+{
+    CHECK_EQUAL(open_with("project/run", 2), 0);
+    CHECK_EQUAL(open_ledger(2), 0);
+    CHECK_EQUAL(rename("project", "old"), 0);
+    check_found_in(here("old/run"));
+}
+
+static void a_folder_with_the_ledger_on_the_node_is_found_beside_its_old_path(void)
+{
+    begin_on_the_node();
+    CHECK_EQUAL(open_ledger(2), 0);
+    CHECK(mkdir("run-0", 0700) == 0 && rename("run", "run-1") == 0);
+    check_found_in(here("run-1"));
+    CHECK(run_folder_ledger_is_elsewhere(&folder));
+    CHECK_EQUAL(ledger_copy(folder.ledger), 0);
+    write_file("run-1/rank-2.ledger.tmp", "a copy that was being written");
+    run_folder_remove_ledger(&folder, true);
+    CHECK(!is_there("run-1/rank-2.ledger") && !is_there("run-1/rank-2.ledger.tmp"));
+}
+
+static void a_folder_that_took_its_place_is_not_written_to(void)
+{
+    begin_on_the_node();
+    CHECK_EQUAL(open_ledger(2), 0);
+    CHECK(mkdir("far", 0700) == 0 && rename("run", "far/away") == 0 && mkdir("run", 0700) == 0);
+    CHECK_EQUAL(run_folder_find(&folder), FILESYSTEMS_REPLACED);
+    CHECK(!run_folder_is_hidden(&folder, FILESYSTEMS_REPLACED));
+    CHECK_TEXT(folder.path, here("run"));
+}
+
+static void a_folder_that_was_removed_is_said_and_not_made_again(void)
+{
+    char database[PATH_MAX];
+    open_run();
+    CHECK_EQUAL(system("rm -r run"), 0);
+    CHECK_EQUAL(run_folder_find(&folder), FILESYSTEMS_MOVED);
+    CHECK_EQUAL(run_folder_snapshot(&folder, 1, database), FILESYSTEMS_MOVED);
+    CHECK(!is_there("run"));
+}
+
+static void a_folder_is_hidden_from_a_process_with_another_root(void)
+{
+    open_run();
+    CHECK_EQUAL(mkdir("root", 0700), 0);
+    if (chroot("root") != 0)
+        unit_skip("needs root");
+    CHECK_EQUAL(run_folder_find(&folder), FILESYSTEMS_OTHER_ROOT);
+    CHECK(run_folder_is_hidden(&folder, FILESYSTEMS_OTHER_ROOT));
+}
+
+static void a_folder_is_hidden_from_a_process_that_has_lost_its_rights(void)
+{
+    CHECK_EQUAL(open_with("closed/run", 2), 0);
+    CHECK(chmod("closed", 0) == 0);
+    become_nobody();
+    CHECK_EQUAL(run_folder_find(&folder), EACCES);
+    CHECK(run_folder_is_hidden(&folder, EACCES));
+}
+
+/* The ranks that have a file */
+
+static bool all_are_expected(int rank)
+{
+    (void)rank;
+    return true;
+}
+
+static bool even_ones_are_expected(int rank)
+{
+    return rank % 2 == 0;
+}
+
+static void check_presence(const char *folders, int world_size, bool (*is_expected)(int rank), enum presence presence, const char *words)
+{
+    char text[512] = "";
+    int error = 0;
+    CHECK_EQUAL(presence_find(folders, world_size, is_expected, text, sizeof text, &error), presence);
+    CHECK_EQUAL(error, 0);
+    if (presence != PRESENCE_ALL)
+        CHECK_TEXT(text, words);
+}
+
+static void ranks_without_a_file_are_named(void)
+{
+    CHECK_EQUAL(mkdir("run", 0700), 0);
+    check_presence("run", 3, all_are_expected, PRESENCE_NONE, "there is no file of ranks 0-2");
+    write_file("run/rank-0.db", "");
+    write_file("run/rank-2.ledger", "");
+    write_file("run/rank-1.db.tmp", "");
+    write_file("run/rank-1.dbx", "");
+    write_file("run/rank-99.db", "");
+    check_presence("run", 3, all_are_expected, PRESENCE_SOME, "2 of 3 ranks (there is no file of rank 1)");
+    check_presence("run", 3, even_ones_are_expected, PRESENCE_ALL, "");
+    check_presence("run", 8, all_are_expected, PRESENCE_SOME, "2 of 8 ranks (there is no file of ranks 1, 3-7)");
+    write_file("run/rank-1.db", "");
+    check_presence("run", 3, all_are_expected, PRESENCE_ALL, "");
+}
+
+static void so_many_missing_ranks_are_not_all_named(void)
+{
+    char path[64], text[512] = "";
+    int error = 0;
+    CHECK_EQUAL(mkdir("run", 0700), 0);
+    for (int rank = 0; rank < 2000; rank += 2) {
+        snprintf(path, sizeof path, "run/rank-%d.db", rank);
+        write_file(path, "");
+    }
+    CHECK_EQUAL(presence_find("run", 2000, all_are_expected, text, sizeof text, &error), PRESENCE_SOME);
+    CHECK(strncmp(text, "1000 of 2000 ranks (there is no file of ranks 1, 3, 5, ", 55) == 0 && strstr(text, " ...)"));
+}
+
+static void ranks_in_archives_and_in_several_folders_are_there(void)
+{
+    const char pattern[] = {'r', '[', 'u', 'n', '-', ANY_RANK, '\0'};
+    unit_elsewhere(end_in_an_archive);
+    check_presence("run", 3, all_are_expected, PRESENCE_SOME, "1 of 3 ranks (there is no file of ranks 0-1)");
+    CHECK(mkdir("r[un-a", 0700) == 0 && mkdir("r[un-b", 0700) == 0);
+    write_file("r[un-a/rank-0.db", "");
+    write_file("r[un-b/rank-1.ledger", "");
+    check_presence(pattern, 2, all_are_expected, PRESENCE_ALL, "");
+    check_presence(pattern, 3, all_are_expected, PRESENCE_SOME, "2 of 3 ranks (there is no file of rank 2)");
+}
+
+static void a_folder_that_cannot_be_listed_is_said(void)
+{
+    char text[512];
+    int error = 0;
+    CHECK_EQUAL(presence_find("missing", 2, all_are_expected, text, sizeof text, &error), PRESENCE_NONE);
+    CHECK_EQUAL(error, ENOENT);
+}
+
 static const struct unit_test TESTS[] = {
     TEST(the_folder_is_made_and_the_files_are_named_by_rank),
     TEST(all_ranks_may_find_the_folder_made_already),
@@ -1232,6 +1407,18 @@ static const struct unit_test TESTS[] = {
     TEST(no_stub_is_written_beyond_the_limit_of_file_sizes),
     TEST(a_file_of_that_name_is_not_replaced_by_a_stub),
     TEST(a_stub_says_whether_its_process_runs),
+    TEST(a_folder_that_stays_is_found_at_its_path),
+    TEST(a_folder_that_was_renamed_is_found),
+    TEST(a_folder_above_that_was_renamed_is_followed_too),
+    TEST(a_folder_with_the_ledger_on_the_node_is_found_beside_its_old_path),
+    TEST(a_folder_that_took_its_place_is_not_written_to),
+    TEST(a_folder_that_was_removed_is_said_and_not_made_again),
+    TEST(a_folder_is_hidden_from_a_process_with_another_root),
+    TEST(a_folder_is_hidden_from_a_process_that_has_lost_its_rights),
+    TEST(ranks_without_a_file_are_named),
+    TEST(so_many_missing_ranks_are_not_all_named),
+    TEST(ranks_in_archives_and_in_several_folders_are_there),
+    TEST(a_folder_that_cannot_be_listed_is_said),
 };
 
 int main(void)

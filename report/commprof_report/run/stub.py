@@ -1,6 +1,7 @@
-"""Stubs: files in a run folder that name a ledger on a node, until its first copy takes their place (src/ledger/copy.h).
+"""Stubs: files in a run folder that name a ledger on a node, until its first copy takes their place.
 
-A stub is untrusted input. It is written before the ledger is created, so a rank that was killed at its very start leaves a stub, too.
+A stub is untrusted input. It is written before the ledger is created (src/ledger/copy.h), so a rank
+that was killed at its very start leaves one, too.
 """
 
 from __future__ import annotations
