@@ -4,6 +4,8 @@
  * bytes, the maximum length of a line; only another process that writes in between could take that room. */
 #include "say.h"
 
+#include "quiet.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -136,21 +138,14 @@ static void take_raised(const sigset_t *pending_before)
     }
 }
 
-/* Signals and cancellation are blocked: a handler of the job that runs in here, or a cancelled thread, would never release the lock. */
 static void say_guarded(const char *format, va_list values)
 {
-    int cancellable;
-    sigset_t all, mask, pending;
-    sigfillset(&all);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
-    pthread_sigmask(SIG_BLOCK, &all, &mask);
+    sigset_t pending;
+    struct quiet before = quiet_lock(&saying);
     sigpending(&pending);
-    pthread_mutex_lock(&saying);
     say(format, values);
-    pthread_mutex_unlock(&saying);
     take_raised(&pending);
-    pthread_sigmask(SIG_SETMASK, &mask, NULL);
-    pthread_setcancelstate(cancellable, &cancellable);
+    quiet_unlock(&saying, &before);
 }
 
 void say_line(const char *format, ...)

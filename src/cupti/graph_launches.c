@@ -2,10 +2,10 @@
  * are few and cached for good. */
 #include "graph_launches.h"
 
+#include "base/quiet.h"
 #include "base/scope.h"
 #include "cuda_driver.h"
 
-#include <pthread.h>
 #include <stddef.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -29,14 +29,14 @@ static uint64_t launches;
 static void remember(const char *name, const void *caller, launch_function *launch)
 {
     static pthread_mutex_t remembering = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&remembering);
+    struct quiet before = quiet_lock(&remembering);
     if (site_count < MOST_SITES) {
         sites[site_count].caller = caller;
         sites[site_count].name = name;
         sites[site_count].launch = launch;
         __atomic_store_n(&site_count, site_count + 1, __ATOMIC_RELEASE);
     }
-    pthread_mutex_unlock(&remembering);
+    quiet_unlock(&remembering, &before);
 }
 
 static launch_function *look_up(const char *name, const void *caller)

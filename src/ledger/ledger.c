@@ -9,11 +9,11 @@
 
 #include "base/filesystems.h"
 #include "base/mapped_file.h"
+#include "base/quiet.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -194,8 +194,9 @@ static int open_ours(const char *path)
     return -1;
 }
 
-/* The file is open only while it grows, so the job hardly ever sees an extra descriptor. */
-static int open_and_grow(size_t bytes)
+/* The file is open only while it grows, so the job hardly ever sees an extra descriptor. Called in a quiet part: on file systems in memory
+ * a signal made the reservation fail (EINTR) for a long time. */
+static int grow_to(size_t bytes)
 {
     const char *renamed;
     int file = open_ours(the_ledger.path);
@@ -205,21 +206,6 @@ static int open_and_grow(size_t bytes)
         return errno;
     int error = grow_file(file, bytes);
     close(file);
-    return error;
-}
-
-/* Cancellation is deferred: a thread cancelled inside open() would exit while holding our lock. Signals are blocked, too: on file
- * systems in memory a signal made the reservation fail (EINTR) for a long time. */
-static int grow_to(size_t bytes)
-{
-    int cancellable;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    int error = open_and_grow(bytes);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_setcancelstate(cancellable, &cancellable);
     return error;
 }
 
@@ -252,7 +238,7 @@ struct ledger_chunk *ledger_chunk(enum ledger_kind kind, uint32_t entry_bytes, u
 {
     struct ledger_header *header = the_ledger.header;
     struct ledger_chunk *chunk = NULL;
-    pthread_mutex_lock(&growing);
+    struct quiet before = quiet_lock(&growing);
     if (room_for(header->chunk_count + 1)) {
         chunk = ledger_chunk_at(header, header->chunk_count);
         chunk->kind = kind;
@@ -260,7 +246,7 @@ struct ledger_chunk *ledger_chunk(enum ledger_kind kind, uint32_t entry_bytes, u
         chunk->thread = thread;
         __atomic_store_n(&header->chunk_count, header->chunk_count + 1, __ATOMIC_RELEASE);
     }
-    pthread_mutex_unlock(&growing);
+    quiet_unlock(&growing, &before);
     return chunk;
 }
 
@@ -277,7 +263,7 @@ static struct ledger_chunk *last_chunk(enum ledger_kind kind)
 void *ledger_append(enum ledger_kind kind, const void *entry, uint32_t entry_bytes)
 {
     void *place = NULL;
-    pthread_mutex_lock(&appending);
+    struct quiet before = quiet_lock(&appending);
     struct ledger_chunk *chunk = last_chunk(kind);
     if (!chunk || chunk->used == ledger_chunk_capacity(entry_bytes))
         chunk = ledger_chunk(kind, entry_bytes, 0);
@@ -286,7 +272,7 @@ void *ledger_append(enum ledger_kind kind, const void *entry, uint32_t entry_byt
         memcpy(place, entry, entry_bytes);
         __atomic_store_n(&chunk->used, chunk->used + 1, __ATOMIC_RELEASE);
     }
-    pthread_mutex_unlock(&appending);
+    quiet_unlock(&appending, &before);
     return place;
 }
 
@@ -302,7 +288,7 @@ void ledger_fact(const char *key, const char *value)
     size_t value_bytes = strnlen(value, CAPACITY - sizeof(struct ledger_fact) - 256 - 8);
     size_t bytes = padded(sizeof(struct ledger_fact) + key_bytes + value_bytes);
 
-    pthread_mutex_lock(&appending);
+    struct quiet before = quiet_lock(&appending);
     struct ledger_chunk *chunk = last_chunk(LEDGER_FACTS);
     if (!chunk || chunk->used + bytes > CAPACITY)
         chunk = ledger_chunk(LEDGER_FACTS, 1, 0);
@@ -314,7 +300,7 @@ void ledger_fact(const char *key, const char *value)
         memcpy(place + sizeof fact + key_bytes, value, value_bytes);
         __atomic_store_n(&chunk->used, chunk->used + (uint32_t)bytes, __ATOMIC_RELEASE);
     }
-    pthread_mutex_unlock(&appending);
+    quiet_unlock(&appending, &before);
 }
 
 struct ledger_look ledger_look(void)
@@ -357,10 +343,10 @@ void ledger_touch(void)
         if (chunk->kind == LEDGER_CELLS || chunk->kind == LEDGER_SAMPLES)
             touch(chunk, LEDGER_CHUNK_BYTES);
     }
-    pthread_mutex_lock(&growing);
+    struct quiet before = quiet_lock(&growing);
     if (LEDGER_HEADER_BYTES + ((size_t)header->chunk_count + 1) * LEDGER_CHUNK_BYTES <= the_ledger.file_bytes)
         touch(ledger_chunk_at(header, header->chunk_count), 1);
-    pthread_mutex_unlock(&growing);
+    quiet_unlock(&growing, &before);
 }
 
 void ledger_count(uint64_t *counter)

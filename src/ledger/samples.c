@@ -15,8 +15,8 @@
 #include "samples.h"
 
 #include "base/clock.h"
+#include "base/quiet.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -326,12 +326,12 @@ static void turn(struct samples_window *stream, uint64_t owner, uint64_t *sample
 
 static struct ledger_sample *open_for(struct samples_window *stream, uint64_t owner, uint64_t *sampled_since_ticks, uint64_t ticks)
 {
-    pthread_mutex_lock(&samples.lock);
+    struct quiet before = quiet_lock(&samples.lock);
     if (!samples.most)
         *stream = (struct samples_window){.until_ticks = UINT64_MAX};
     else
         turn(stream, owner, sampled_since_ticks, ticks);
-    pthread_mutex_unlock(&samples.lock);
+    quiet_unlock(&samples.lock, &before);
     return stream->next ? stream->next++ : NULL;
 }
 
@@ -380,18 +380,14 @@ static struct ledger_sample *sample_of_step(uint64_t number)
 
 void samples_step(unsigned thread, uint64_t ticks)
 {
-    static pthread_mutex_t stepping = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&stepping);
+    struct quiet before = quiet_lock(&samples.lock);
     uint64_t number = the_ledger.header->steps++;
     if (samples.last_step) /* its page is still open */
         __atomic_store_n(&samples.last_step->end_ticks, ticks, __ATOMIC_RELEASE);
-    pthread_mutex_lock(&samples.lock);
-    struct ledger_sample *sample = sample_of_step(number);
-    pthread_mutex_unlock(&samples.lock);
-    samples.last_step = sample;
+    struct ledger_sample *sample = samples.last_step = sample_of_step(number);
     if (sample)
         sample_fill(sample, &(struct ledger_sample){.start_ticks = ticks, .end_ticks = ticks, .thread = (uint16_t)thread});
-    pthread_mutex_unlock(&stepping);
+    quiet_unlock(&samples.lock, &before);
 }
 
 void samples_region(struct samples_window *stream, struct ledger_thread *thread, unsigned region, uint64_t start_ticks, uint64_t end_ticks)

@@ -9,11 +9,11 @@
  * recognised by the calling function's Fortran name (lower case, trailing underscore). */
 #include "provider.h"
 
+#include "base/quiet.h"
 #include "base/scope.h"
 #include "base/settings.h"
 
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 
 uint64_t provider_sites[SITES];
@@ -139,11 +139,11 @@ static call_site site_of(const void *return_address)
 call_site provider_site_classify(const void *return_address)
 {
     uint64_t address = (uint64_t)return_address;
-    pthread_mutex_lock(&classifying);
+    struct quiet before = quiet_lock(&classifying);
     call_site site = site_of(return_address);
     if (provider_count > 0) /* before an MPI library is loaded, the site may still change */
         __atomic_store_n(&provider_sites[provider_site_slot(address)], address << 16 | site, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&classifying);
+    quiet_unlock(&classifying, &before);
     return site;
 }
 
@@ -230,12 +230,12 @@ void *provider_wrapper(void *function, const char *name, const void *return_addr
     void *ours = our_function(name);
     if (!ours || !is_of_an_mpi(function, &library) || is_reached_from_us(return_address, name))
         return NULL;
-    pthread_mutex_lock(&classifying);
+    struct quiet before = quiet_lock(&classifying);
     settings_read_once();
     if (!settings.dlsym)
         __atomic_add_fetch(&unanswered, 1, __ATOMIC_RELAXED);
     bool is_wanted = settings.dlsym && is_profiled(&library);
-    pthread_mutex_unlock(&classifying);
+    quiet_unlock(&classifying, &before);
     return is_wanted ? ours : NULL;
 }
 

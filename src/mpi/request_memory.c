@@ -1,6 +1,7 @@
 #include "request_memory.h"
 
-#include <pthread.h>
+#include "base/quiet.h"
+
 #include <stdlib.h>
 
 unsigned request_memory_count;
@@ -17,17 +18,17 @@ void request_memory_add(mpi_handle request, void *memory)
     struct retained *entry = malloc(sizeof *entry);
     if (!entry)
         return;
-    pthread_mutex_lock(&lock);
+    struct quiet before = quiet_lock(&lock);
     *entry = (struct retained){retained, mpi_handle_bits(request), memory};
     retained = entry;
     __atomic_add_fetch(&request_memory_count, 1, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&lock);
+    quiet_unlock(&lock, &before);
 }
 
 void request_memory_free(mpi_handle request)
 {
     mpi_handle bits = mpi_handle_bits(request);
-    pthread_mutex_lock(&lock);
+    struct quiet before = quiet_lock(&lock);
     for (struct retained **link = &retained; *link; link = &(*link)->next)
         if ((*link)->request == bits) {
             struct retained *entry = *link;
@@ -37,5 +38,5 @@ void request_memory_free(mpi_handle request)
             __atomic_sub_fetch(&request_memory_count, 1, __ATOMIC_RELAXED);
             break;
         }
-    pthread_mutex_unlock(&lock);
+    quiet_unlock(&lock, &before);
 }

@@ -2,12 +2,12 @@
  * many sizes, later ones are rounded to powers of two, of which there are few. */
 #include "nccl_algorithms.h"
 
+#include "base/quiet.h"
 #include "ledger/ledger.h"
 #include "record/call_table.h"
 #include "record/communicators.h"
 #include "record/thread.h"
 
-#include <pthread.h>
 #include <string.h>
 
 enum { PLACES = 8192, MOST = 4096, MOST_EXACT = MOST / 2 }; /* places: at least twice MOST, so that a search ends */
@@ -72,21 +72,21 @@ static struct ledger_algorithm *enter(const struct ledger_algorithm *fresh)
 static struct ledger_algorithm *enter_or_fold(const struct ledger_algorithm *fresh)
 {
     struct ledger_algorithm fold = folded(fresh);
-    pthread_mutex_lock(&entering);
+    struct quiet before = quiet_lock(&entering);
     struct ledger_algorithm *entry = *place_of(fresh) || entered < MOST_EXACT ? enter(fresh) : enter(&fold);
-    pthread_mutex_unlock(&entering);
+    quiet_unlock(&entering, &before);
     return entry;
 }
 
 /* Zeroes the counts after a reset. */
 static void catch_up(struct ledger_algorithm *entry, uint32_t epoch)
 {
-    pthread_mutex_lock(&entering);
+    struct quiet before = quiet_lock(&entering);
     if (entry->epoch != epoch) {
         __atomic_store_n(&entry->count, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&entry->epoch, epoch, __ATOMIC_RELEASE);
     }
-    pthread_mutex_unlock(&entering);
+    quiet_unlock(&entering, &before);
 }
 
 void nccl_algorithms_count(const struct ledger_algorithm *launched)

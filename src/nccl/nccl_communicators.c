@@ -9,10 +9,10 @@
  *                                     it is read by process_vm_readv). If there is only one entry, it is taken in any case. */
 #include "nccl_communicators.h"
 
+#include "base/quiet.h"
 #include "record/call.h"
 #include "nccl_library.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/uio.h>
@@ -173,20 +173,20 @@ static struct pending **find_pending(const void *handle)
 /* NULL: none. */
 static struct pending *take_pending(const void *handle)
 {
-    pthread_mutex_lock(&in_progress.lock);
+    struct quiet before = quiet_lock(&in_progress.lock);
     struct pending **link = find_pending(handle), *taken = *link;
     if (taken)
         *link = taken->next;
-    pthread_mutex_unlock(&in_progress.lock);
+    quiet_unlock(&in_progress.lock, &before);
     return taken;
 }
 
 static void add_pending(struct pending *child)
 {
-    pthread_mutex_lock(&in_progress.lock);
+    struct quiet before = quiet_lock(&in_progress.lock);
     child->next = in_progress.first;
     in_progress.first = child;
-    pthread_mutex_unlock(&in_progress.lock);
+    quiet_unlock(&in_progress.lock, &before);
 }
 
 void nccl_communicators_child(const struct nccl_origin *origin, void *const *handle, bool at_group_end, call_site site)

@@ -1,5 +1,6 @@
 #include "nccl_groups.h"
 
+#include "base/quiet.h"
 #include "ledger/ledger.h"
 #include "ledger/samples.h"
 
@@ -10,23 +11,18 @@ bool nccl_followed;
 
 static struct nccl_queue *queues, *free_queues;
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t leaving;
+static bool has_key;
 static _Thread_local struct nccl_queue *own;
 
 /* A thread that ends leaves its queue to the next thread that needs one. */
 static void leave(void *queue)
 {
     own = NULL;
-    pthread_mutex_lock(&making);
+    struct quiet before = quiet_lock(&making);
     ((struct nccl_queue *)queue)->next_free = free_queues;
     free_queues = queue;
-    pthread_mutex_unlock(&making);
-}
-
-static void prepare(void)
-{
-    pthread_key_create(&leaving, leave);
+    quiet_unlock(&making, &before);
 }
 
 static struct nccl_queue *make(void)
@@ -41,17 +37,17 @@ static struct nccl_queue *make(void)
 
 static __attribute__((cold, noinline)) struct nccl_queue *adopt(void)
 {
-    pthread_once(&once, prepare);
-    pthread_mutex_lock(&making);
+    struct quiet before = quiet_lock(&making);
+    has_key = has_key || pthread_key_create(&leaving, leave) == 0;
     struct nccl_queue *queue = free_queues;
     if (queue)
         free_queues = queue->next_free;
     else
         queue = make();
-    pthread_mutex_unlock(&making);
     if (queue)
         pthread_setspecific(leaving, queue);
     own = queue;
+    quiet_unlock(&making, &before);
     return queue;
 }
 

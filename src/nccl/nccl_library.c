@@ -2,10 +2,10 @@
  * NCCL may have ncclX only; then the definition is used that the caller would have found. */
 #include "nccl_library.h"
 
+#include "base/quiet.h"
 #include "base/scope.h"
 #include "nccl_abi.h"
 
-#include <pthread.h>
 #include <stdio.h>
 
 #define MARK "pncclGroupStart" /* the symbol that identifies an NCCL library */
@@ -60,11 +60,11 @@ static call_site classify(const void *return_address)
 call_site nccl_site_first_use(const void *return_address)
 {
     uint64_t address = (uint64_t)return_address;
-    pthread_mutex_lock(&meeting);
+    struct quiet before = quiet_lock(&meeting);
     call_site site = classify(return_address);
     if (site_provider(site) != NCCL_NO_LIBRARY)
         __atomic_store_n(&nccl_sites[provider_site_slot(address)], address << 16 | site, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&meeting);
+    quiet_unlock(&meeting, &before);
     return site;
 }
 

@@ -2,9 +2,9 @@
  * comparison, without a lock. Names are compared as text, not by address, because programs reuse name buffers. */
 #include "regions.h"
 
+#include "base/quiet.h"
 #include "base/say.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -87,11 +87,11 @@ static uint16_t find(uint16_t parent, const char *name)
     char path[2 * REGION_NAME_BYTES];
     const char *around = parent ? entries[parent]->name : "";
     int bytes = snprintf(path, sizeof path, "%s%s%s", around, parent ? "/" : "", name);
-    pthread_mutex_lock(&naming);
+    struct quiet before = quiet_lock(&naming);
     uint16_t region = bytes < REGION_NAME_BYTES ? find_or_enter(path) : 0;
     if (!region)
         say_once_that_it_goes_on(path);
-    pthread_mutex_unlock(&naming);
+    quiet_unlock(&naming, &before);
     return region ? region : parent;
 }
 

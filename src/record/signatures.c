@@ -7,9 +7,9 @@
  * call, and of an operation of the user's whether it commutes. */
 #include "signatures.h"
 
+#include "base/quiet.h"
 #include "mpi/datatypes.h"
 
-#include <pthread.h>
 #include <stdio.h>
 
 enum { MOST = UINT16_MAX, PLACES = 1 << 17 };
@@ -134,13 +134,13 @@ static uint16_t append(struct ledger_signature *entry)
 
 static uint16_t enter(const struct key *key, struct ledger_signature *entry)
 {
-    pthread_mutex_lock(&entering);
+    struct quiet before = quiet_lock(&entering);
     uint16_t *place, number = find(key, &place);
     if (!number && (number = append(entry))) {
         keys[number] = *key;
         __atomic_store_n(place, number, __ATOMIC_RELEASE);
     }
-    pthread_mutex_unlock(&entering);
+    quiet_unlock(&entering, &before);
     return number;
 }
 
