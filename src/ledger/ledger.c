@@ -132,37 +132,21 @@ static enum ledger_place find(const char **path)
     return error == 0 ? LEDGER_THERE : is_known ? LEDGER_HIDDEN : LEDGER_UNKNOWN;
 }
 
-static void begin_guarded(sigset_t *before)
-{
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, before);
-    pthread_mutex_lock(&growing);
-}
-
-static void end_guarded(const sigset_t *before)
-{
-    pthread_mutex_unlock(&growing);
-    pthread_sigmask(SIG_SETMASK, before, NULL);
-}
-
 enum ledger_place ledger_find(char path[PATH_MAX])
 {
-    sigset_t before;
     const char *found;
-    begin_guarded(&before);
+    struct quiet before = quiet_lock(&growing);
     enum ledger_place place = find(&found);
     snprintf(path, PATH_MAX, "%s", found);
-    end_guarded(&before);
+    quiet_unlock(&growing, &before);
     return place;
 }
 
 void ledger_renamed(const char *path)
 {
-    sigset_t before;
-    begin_guarded(&before);
+    struct quiet before = quiet_lock(&growing);
     snprintf(the_ledger.path, sizeof the_ledger.path, "%s", path);
-    end_guarded(&before);
+    quiet_unlock(&growing, &before);
 }
 
 bool ledger_describe(char *words, size_t bytes)

@@ -36,7 +36,7 @@
 
 /* A file of one line that names a ledger on a node: this, "<host> <boot id> <pid namespace> <pid> <start>", a space, and the ledger's path. */
 #define LEDGER_STUB "commprof-ledger-at "
-#define LEDGER_VERSION 10
+#define LEDGER_VERSION 11
 
 enum {
     LEDGER_HEADER_BYTES = 4096,

@@ -15,6 +15,7 @@
  * Calls that our wrappers see are not counted twice. With version 5, a call through a wrapper raises its event inside that wrapper; with
  * version 4, events of every copy of NCCL that has been called through us are ignored. Only the plugin knows how a collective was executed:
  * this is always counted, on the communicator of the wrapper in which the event was raised. */
+#include "base/quiet.h"
 #include "base/settings.h"
 #include "gpu/gpu.h"
 #include "nccl_algorithms.h"
@@ -25,7 +26,6 @@
 #include "nccl_times.h"
 #include "run/runtime.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -98,7 +98,7 @@ static void note_once(bool *is_noted, const char *fact, const char *name)
 
 static void account(const struct event *event, struct communicator *communicator)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_enter(&call, event->call, SITE_JOB);
     if (call.thread)
         nccl_announce(&call, communicator, event->counting, event->has_bytes ? event->moved.bytes : LEDGER_BYTES_UNKNOWN,
@@ -337,9 +337,9 @@ static nccl_result record_state(void *handle, int state, void *details)
 static void *init(int *mask, int wanted, uint64_t hash, const char *name, int nranks, int rank, const void *caller)
 {
     static pthread_mutex_t beginning = PTHREAD_MUTEX_INITIALIZER; /* NCCL may create communicators on several threads at once */
-    pthread_mutex_lock(&beginning);
+    struct quiet before = quiet_lock(&beginning);
     runtime_begin_without_mpi(rank, nranks);
-    pthread_mutex_unlock(&beginning);
+    quiet_unlock(&beginning, &before);
     if (settings.nccl && settings.nccl_times) {
         nccl_times_take_over();
         wanted |= NCCL_EVENT_GROUP | NCCL_EVENT_COLLECTIVE | NCCL_EVENT_MESSAGE | NCCL_EVENT_CHANNEL;

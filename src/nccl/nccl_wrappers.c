@@ -218,7 +218,7 @@ HOT nccl_result end_operation(struct operation *operation, int datatype, nccl_re
         static struct nccl_target target;                                                                          \
         call_site site = nccl_site(__builtin_return_address(0));                                                   \
         nccl_result(*real) PARAMETERS = (nccl_result(*) PARAMETERS)nccl_target(&target, site, #FUNCTION);          \
-        struct operation operation;                                                                                \
+        struct operation operation UNTIL_RETURN;                                                                   \
         begin_operation(&operation, CALL_nccl##NAME, site, COUNTING, COUNT, DATATYPE, ROOT_OR_PEER, comm, stream); \
         return end_operation(&operation, DATATYPE, real ARGUMENTS);                                                \
     }
@@ -275,7 +275,7 @@ nccl_result ncclGroupStart(void)
     static struct nccl_target target;
     call_site site = nccl_site(__builtin_return_address(0));
     nccl_result (*real)(void) = (nccl_result(*)(void))nccl_target(&target, site, "GroupStart");
-    struct nccl_call call;
+    struct nccl_call call UNTIL_RETURN;
     enter(&call, CALL_ncclGroupStart, site);
     call_start(&call.call);
     nccl_result result = real();
@@ -301,7 +301,7 @@ nccl_result ncclGroupEnd(void)
     static struct nccl_target target;
     call_site site = nccl_site(__builtin_return_address(0));
     nccl_result (*real)(void) = (nccl_result(*)(void))nccl_target(&target, site, "GroupEnd");
-    struct nccl_call call;
+    struct nccl_call call UNTIL_RETURN;
     enter(&call, CALL_ncclGroupEnd, site);
     announce_group(&call.call);
     if (call.is_outermost)
@@ -378,8 +378,8 @@ nccl_result ncclCommInitRank(void **comm, int nranks, struct nccl_unique_id id, 
     call_site site = nccl_site(__builtin_return_address(0));
     nccl_result (*real)(void **, int, struct nccl_unique_id, int) =
         (nccl_result(*)(void **, int, struct nccl_unique_id, int))nccl_target(&target, site, "CommInitRank");
-    struct nccl_call call;
     begin_profile(site, rank, nranks);
+    struct nccl_call call UNTIL_RETURN;
     begin_making(&call, CALL_ncclCommInitRank, site);
     nccl_result result = real(comm, nranks, id, rank);
     if (has_created(&call, result))
@@ -395,8 +395,8 @@ nccl_result ncclCommInitRankConfig(void **comm, int nranks, struct nccl_unique_i
     call_site site = nccl_site(__builtin_return_address(0));
     nccl_result (*real)(void **, int, struct nccl_unique_id, int, void *) =
         (nccl_result(*)(void **, int, struct nccl_unique_id, int, void *))nccl_target(&target, site, "CommInitRankConfig");
-    struct nccl_call call;
     begin_profile(site, rank, nranks);
+    struct nccl_call call UNTIL_RETURN;
     begin_making(&call, CALL_ncclCommInitRankConfig, site);
     nccl_result result = real(comm, nranks, id, rank, config);
     if (has_created(&call, result))
@@ -412,8 +412,8 @@ nccl_result ncclCommInitRankScalable(void **comm, int nranks, int rank, int id_c
     call_site site = nccl_site(__builtin_return_address(0));
     nccl_result (*real)(void **, int, int, int, struct nccl_unique_id *, void *) =
         (nccl_result(*)(void **, int, int, int, struct nccl_unique_id *, void *))nccl_target(&target, site, "CommInitRankScalable");
-    struct nccl_call call;
     begin_profile(site, rank, nranks);
+    struct nccl_call call UNTIL_RETURN;
     begin_making(&call, CALL_ncclCommInitRankScalable, site);
     nccl_result result = real(comm, nranks, rank, id_count, ids, config);
     if (has_created(&call, result))
@@ -429,8 +429,8 @@ nccl_result ncclCommInitAll(void **comms, int device_count, const int *devices)
     static struct nccl_target target;
     call_site site = nccl_site(__builtin_return_address(0));
     nccl_result (*real)(void **, int, const int *) = (nccl_result(*)(void **, int, const int *))nccl_target(&target, site, "CommInitAll");
-    struct nccl_call call;
     begin_profile(site, 0, 1);
+    struct nccl_call call UNTIL_RETURN;
     begin_making(&call, CALL_ncclCommInitAll, site);
     nccl_result result = real(comms, device_count, devices);
     if (has_created(&call, result))
@@ -445,7 +445,7 @@ struct on_communicator {
     struct communicator *communicator;
 };
 
-static void begin_on(struct on_communicator *on, enum call_id id, call_site site, const void *comm)
+HOT void begin_on(struct on_communicator *on, enum call_id id, call_site site, const void *comm)
 {
     enter(&on->nccl, id, site);
     on->communicator = communicators_under(communicators_key_of_nccl(comm));
@@ -462,7 +462,7 @@ nccl_result ncclCommSplit(void *comm, int color, int key, void **newcomm, void *
     call_site site = nccl_site(__builtin_return_address(0));
     nccl_result (*real)(void *, int, int, void **, void *) =
         (nccl_result(*)(void *, int, int, void **, void *))nccl_target(&target, site, "CommSplit");
-    struct on_communicator on;
+    struct on_communicator on UNTIL_RETURN;
     begin_on(&on, CALL_ncclCommSplit, site, comm);
     call_start(&on.nccl.call);
     nccl_result result = real(comm, color, key, newcomm, config);
@@ -482,7 +482,7 @@ nccl_result ncclCommShrink(void *comm, int *excluded, int excluded_count, void *
     call_site site = nccl_site(__builtin_return_address(0));
     nccl_result (*real)(void *, int *, int, void **, void *, int) =
         (nccl_result(*)(void *, int *, int, void **, void *, int))nccl_target(&target, site, "CommShrink");
-    struct on_communicator on;
+    struct on_communicator on UNTIL_RETURN;
     begin_on(&on, CALL_ncclCommShrink, site, comm);
     call_start(&on.nccl.call);
     nccl_result result = real(comm, excluded, excluded_count, newcomm, config, flags);
@@ -501,9 +501,9 @@ nccl_result ncclCommGrow(void *comm, int nranks, const struct nccl_unique_id *id
     call_site site = nccl_site(__builtin_return_address(0));
     nccl_result (*real)(void *, int, const struct nccl_unique_id *, int, void **, void *) =
         (nccl_result(*)(void *, int, const struct nccl_unique_id *, int, void **, void *))nccl_target(&target, site, "CommGrow");
-    struct on_communicator on;
     if (!comm)
         begin_profile(site, rank, nranks);
+    struct on_communicator on UNTIL_RETURN;
     begin_on(&on, CALL_ncclCommGrow, site, comm);
     call_start(&on.nccl.call);
     nccl_result result = real(comm, nranks, id, rank, newcomm, config);
@@ -519,7 +519,7 @@ nccl_result ncclCommFinalize(void *comm)
     static struct nccl_target target;
     call_site site = nccl_site(__builtin_return_address(0));
     nccl_result (*real)(void *) = (nccl_result(*)(void *))nccl_target(&target, site, "CommFinalize");
-    struct on_communicator on;
+    struct on_communicator on UNTIL_RETURN;
     begin_on(&on, CALL_ncclCommFinalize, site, comm);
     call_start(&on.nccl.call);
     nccl_result result = real(comm);
@@ -531,7 +531,7 @@ nccl_result ncclCommFinalize(void *comm)
 /* The handle is removed before the call: NCCL may reuse it before the call returns. */
 static nccl_result freeing(call_site site, enum call_id id, nccl_result (*real)(void *), void *comm)
 {
-    struct on_communicator on;
+    struct on_communicator on UNTIL_RETURN;
     begin_on(&on, id, site, comm);
     mpi_handle key = communicators_key_of_nccl(comm);
     struct communicator *going = on.nccl.is_outermost ? communicators_detach(key) : NULL;

@@ -4,7 +4,7 @@
 -- Types: INTEGER is 0 to 2^62, SIGNED INTEGER -2^62 to 2^62, BOOLEAN 0 or 1. SQLite does not enforce types; the reporter checks them, and
 -- the constraints, in each file that it reads. The library writes what it has, without checking: `PRAGMA ignore_check_constraints`.
 PRAGMA application_id = 1668116582; -- "cmpf"
-PRAGMA user_version = 9;
+PRAGMA user_version = 10;
 
 -- A process of the job.
 CREATE TABLE rank (
@@ -22,6 +22,7 @@ CREATE TABLE rank (
     ended                TEXT    NOT NULL CHECK (ended IN ('finalize', 'exit', 'abort', 'running')),  -- 'running': or killed
     abort_code           SIGNED INTEGER NOT NULL,
     dropped_calls        INTEGER NOT NULL,
+    interrupted_calls    INTEGER NOT NULL,  -- of signal handlers that interrupted the profiler
     untracked_requests   INTEGER NOT NULL,
     folded_cells         INTEGER NOT NULL,
     folded_communicators INTEGER NOT NULL,

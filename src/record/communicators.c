@@ -18,10 +18,10 @@
  * on how many communicators exist at one time, not on how many were ever created. */
 #include "communicators.h"
 
+#include "base/quiet.h"
 #include "ledger/ledger.h"
 #include "message_numbers.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -372,17 +372,17 @@ static void make_world(void)
 
 void communicators_add_world(void)
 {
-    pthread_mutex_lock(&registering);
+    struct quiet before = quiet_lock(&registering);
     if (has_world_group)
         make_world();
-    pthread_mutex_unlock(&registering);
+    quiet_unlock(&registering, &before);
 }
 
 bool communicators_begin(mpi_handle group, bool initialized)
 {
     if (!mpi_abi.known)
         return false;
-    pthread_mutex_lock(&registering);
+    struct quiet before = quiet_lock(&registering);
     uintptr_t memory = 0;
     if (initialized && mpi_query.Comm_group && mpi_query.Comm_group(mpi_abi.comm_world, &memory) == MPI_SUCCESS)
         group = mpi_handle_load(&memory, 0);
@@ -390,19 +390,19 @@ bool communicators_begin(mpi_handle group, bool initialized)
     has_world_group = group != 0;
     if (has_world_group && initialized)
         make_world();
-    pthread_mutex_unlock(&registering);
+    quiet_unlock(&registering, &before);
     return has_world_group;
 }
 
 void communicators_end(void)
 {
-    pthread_mutex_lock(&registering);
+    struct quiet before = quiet_lock(&registering);
     uintptr_t memory = 0;
     mpi_handle_store(&memory, world_group);
     if (has_world_group)
         mpi_query.Group_free(&memory);
     has_world_group = false;
-    pthread_mutex_unlock(&registering);
+    quiet_unlock(&registering, &before);
 }
 
 /* Called with the registry locked. */
@@ -430,10 +430,10 @@ struct communicator *communicators_created(mpi_handle handle, unsigned construct
     mpi_handle bits = mpi_handle_bits(handle);
     if (!has_world_group || bits == mpi_abi.comm_null)
         return NULL;
-    pthread_mutex_lock(&registering);
+    struct quiet before = quiet_lock(&registering);
     forget(bits);
     struct communicator *fresh = make(handle, constructor, has_parent ? find_or_make(parent) : NULL, tag);
-    pthread_mutex_unlock(&registering);
+    quiet_unlock(&registering, &before);
     return fresh;
 }
 
@@ -449,7 +449,7 @@ void communicators_duplicated(mpi_handle handle, unsigned constructor, mpi_handl
 {
     if (!has_world_group)
         return;
-    pthread_mutex_lock(&registering);
+    struct quiet before = quiet_lock(&registering);
     forget(mpi_handle_bits(handle));
     struct communicator *model = index_find(mpi_handle_bits(parent));
     struct communicator *fresh = model ? calloc(1, sizeof *fresh) : NULL;
@@ -470,7 +470,7 @@ void communicators_duplicated(mpi_handle handle, unsigned constructor, mpi_handl
             fresh->peer_world_ranks = copy_ranks(model->peer_world_ranks, model->is_inter ? model->remote_size : model->size);
         index_insert(mpi_handle_bits(handle), fresh);
     }
-    pthread_mutex_unlock(&registering);
+    quiet_unlock(&registering, &before);
 }
 
 struct communicator *communicators_add(mpi_handle key, const struct communicator *described)
@@ -480,10 +480,10 @@ struct communicator *communicators_add(mpi_handle key, const struct communicator
         return NULL;
     *fresh = *described;
     fresh->references = 1;
-    pthread_mutex_lock(&registering);
+    struct quiet before = quiet_lock(&registering);
     forget(key);
     bool is_in = index_insert(key, fresh);
-    pthread_mutex_unlock(&registering);
+    quiet_unlock(&registering, &before);
     if (is_in)
         return fresh;
     destroy(fresh);
@@ -492,9 +492,9 @@ struct communicator *communicators_add(mpi_handle key, const struct communicator
 
 uint32_t communicators_ordinal(struct communicator *parent, uint64_t kind)
 {
-    pthread_mutex_lock(&registering);
+    struct quiet before = quiet_lock(&registering);
     uint32_t ordinal = next_ordinal(parent ? &parent->ordinals : &without_parent, kind);
-    pthread_mutex_unlock(&registering);
+    quiet_unlock(&registering, &before);
     return ordinal;
 }
 
@@ -508,9 +508,9 @@ struct communicator *communicators_first_use(mpi_handle handle)
 {
     if (!has_world_group || !may_be_asked_about(mpi_handle_bits(handle)))
         return NULL;
-    pthread_mutex_lock(&registering);
+    struct quiet before = quiet_lock(&registering);
     struct communicator *found = find_or_make(handle);
-    pthread_mutex_unlock(&registering);
+    quiet_unlock(&registering, &before);
     return found;
 }
 
@@ -519,20 +519,31 @@ void communicators_named(mpi_handle handle, const char *name)
     struct communicator *communicator = communicators_find(handle);
     if (!communicator || !name)
         return;
-    pthread_mutex_lock(&registering);
+    struct quiet before = quiet_lock(&registering);
     snprintf(communicator->name, sizeof communicator->name, "%s", name);
     if (communicator->entry)
         memcpy(communicator->entry->name, communicator->name, sizeof communicator->name);
-    pthread_mutex_unlock(&registering);
+    quiet_unlock(&registering, &before);
+}
+
+void communicators_lose_count(void)
+{
+    struct quiet before = quiet_lock(&registering);
+    for (uint64_t i = 0; i <= communicator_index->mask; i++) {
+        struct communicator *communicator = communicator_index->slots[i].communicator;
+        if (communicator && communicator->size > 1)
+            __atomic_store_n(&communicator->entry, NULL, __ATOMIC_RELAXED);
+    }
+    quiet_unlock(&registering, &before);
 }
 
 static struct communicator *take(mpi_handle key)
 {
-    pthread_mutex_lock(&registering);
+    struct quiet before = quiet_lock(&registering);
     struct communicator *taken = index_find(key);
     if (taken)
         index_remove(key);
-    pthread_mutex_unlock(&registering);
+    quiet_unlock(&registering, &before);
     return taken;
 }
 
@@ -550,20 +561,20 @@ void communicators_freed(struct communicator *communicator)
 
 void communicators_restore(struct communicator *communicator)
 {
-    pthread_mutex_lock(&registering);
+    struct quiet before = quiet_lock(&registering);
     forget(mpi_handle_bits(communicator->handle)); /* a callback of the job may have used it meanwhile, which registered it again */
     index_insert(mpi_handle_bits(communicator->handle), communicator);
-    pthread_mutex_unlock(&registering);
+    quiet_unlock(&registering, &before);
 }
 
 static void attach(mpi_handle key, struct communicator *communicator)
 {
-    pthread_mutex_lock(&registering);
+    struct quiet before = quiet_lock(&registering);
     struct communicator *unseen_end = index_find(key); /* of an earlier object with this handle, whose end was not intercepted */
     if (unseen_end)
         index_remove(key); /* threads remember what they found under it */
     bool is_in = index_insert(key, communicator);
-    pthread_mutex_unlock(&registering);
+    quiet_unlock(&registering, &before);
     if (unseen_end)
         communicators_release(unseen_end);
     if (!is_in)
@@ -626,7 +637,7 @@ static void print_local_members(const struct communicator *communicator, char *t
 
 unsigned communicators_enter(struct communicator *communicator)
 {
-    pthread_mutex_lock(&registering);
+    struct quiet before = quiet_lock(&registering);
     if (!communicator->slot && slots_used + 2 < COMMUNICATORS_MAX) {
         struct ledger_communicator entry = {
             .identity = communicator->identity,
@@ -654,7 +665,7 @@ unsigned communicators_enter(struct communicator *communicator)
         __atomic_store_n(&communicator->slot, LEDGER_COMMUNICATOR_OTHER, __ATOMIC_RELEASE);
         ledger_count(&the_ledger.header->folded_communicators);
     }
-    pthread_mutex_unlock(&registering);
+    quiet_unlock(&registering, &before);
     return communicator->slot;
 }
 _Static_assert(COMMUNICATORS_MAX <= 1 << (16 - LEDGER_PEER_SLOT_BIT), "a row of peers has room for every slot");

@@ -64,6 +64,10 @@ void communicators_duplicated(mpi_handle handle, unsigned constructor, mpi_handl
 
 void communicators_named(mpi_handle handle, const char *name);
 
+/* A collective was not recorded: from now on, other ranks number those of the present communicators in another way, so they get no numbers
+ * here. */
+void communicators_lose_count(void);
+
 /* Register a communicator of another library (NCCL) under a key of its own; `described` has all its fields. NULL when out of memory. An
  * older communicator under this key is dropped: its end was not intercepted. */
 struct communicator *communicators_add(mpi_handle key, const struct communicator *described);

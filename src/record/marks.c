@@ -11,22 +11,28 @@ EXPORT int commprof_is_recording(void);
 void commprof_step(void)
 {
     struct thread *thread = regions_thread(__builtin_frame_address(0));
-    if (thread)
-        regions_step(thread);
+    if (!thread)
+        return;
+    regions_step(thread);
+    thread_return(thread);
 }
 
 void commprof_region_begin(const char *name)
 {
     struct thread *thread = regions_thread(__builtin_frame_address(0));
-    if (thread)
-        regions_begin(thread, name, REGIONS_OF_PROGRAM);
+    if (!thread)
+        return;
+    regions_begin(thread, name, REGIONS_OF_PROGRAM);
+    thread_return(thread);
 }
 
 void commprof_region_end(void)
 {
     struct thread *thread = regions_thread(__builtin_frame_address(0));
-    if (thread)
-        regions_end(thread, REGIONS_OF_PROGRAM);
+    if (!thread)
+        return;
+    regions_end(thread, REGIONS_OF_PROGRAM);
+    thread_return(thread);
 }
 
 int commprof_is_recording(void)

@@ -4,11 +4,11 @@
  *
  * Numbers in range names become #: "step 12" is "step #". Programs often number their ranges, and one region per number would fill the
  * ledger. */
+#include "base/quiet.h"
 #include "base/settings.h"
 #include "nvtx_abi.h"
 #include "regions.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 static const char DEFAULT_DOMAIN[] = "NVTX";
@@ -44,13 +44,13 @@ static struct known *add(struct known **place, const char *text)
 static const void *known(const char *text)
 {
     struct known **place = &known_texts[place_of(text)];
-    pthread_mutex_lock(&registering);
+    struct quiet before = quiet_lock(&registering);
     struct known *found = *place;
     while (found && strcmp(found->text, text) != 0)
         found = found->next;
     if (!found)
         found = add(place, text);
-    pthread_mutex_unlock(&registering);
+    quiet_unlock(&registering, &before);
     return found;
 }
 
@@ -121,7 +121,9 @@ static int push(void *frame, const void *domain, const char *text)
     if (!thread)
         return NVTX_NOT_TRACKED;
     struct name name = without_numbers(text ? text : "");
-    return regions_begin(thread, name.text, domain);
+    int level = regions_begin(thread, name.text, domain);
+    thread_return(thread);
+    return level;
 }
 
 /* The message of an event; NULL if it has none. `wide` is a buffer for converted wide strings. */
@@ -148,7 +150,10 @@ static int push_event(void *frame, const void *domain, const struct nvtx_event *
 static int pop(void *frame, const void *domain)
 {
     struct thread *thread = thread_of(frame);
-    int level = thread ? regions_end(thread, domain) : -1;
+    if (!thread)
+        return NVTX_NOT_TRACKED;
+    int level = regions_end(thread, domain);
+    thread_return(thread);
     return level < 0 ? NVTX_NOT_TRACKED : level;
 }
 

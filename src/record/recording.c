@@ -1,6 +1,8 @@
 #include "recording.h"
 
 #include "base/clock.h"
+#include "base/frames.h"
+#include "base/quiet.h"
 #include "base/settings.h"
 #include "call_table.h"
 #include "regions.h"
@@ -25,11 +27,11 @@ static void keep_time(bool on)
 
 void recording_switch(bool on)
 {
-    pthread_mutex_lock(&switching);
+    struct quiet before = quiet_lock(&switching);
     keep_time(on);
     for (int i = 0; i < CALL_COUNT; i++)
         __atomic_store_n(&call_counted[i], on ? counted_when_on[i] : 0, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&switching);
+    quiet_unlock(&switching, &before);
 }
 
 bool recording_is_on(void)
@@ -51,6 +53,7 @@ void recording_paused_by(const char *what)
 
 static void prepare(void)
 {
+    frames_begin();
     thread_begin(regions_end_all);
     for (int i = 1; i < CALL_COUNT; i++)
         counted_when_on[i] = !settings_excludes(CALL_TABLE[i].name);
@@ -89,12 +92,12 @@ static void begin_at_zero(struct ledger_header *header)
 
 void recording_reset(void)
 {
-    pthread_mutex_lock(&switching);
+    struct quiet before = quiet_lock(&switching);
     if (thread_epoch) {
         begin_at_zero(the_ledger.header);
         __atomic_store_n(&thread_epoch, the_ledger.header->epoch, __ATOMIC_RELEASE);
         if (this_thread != &thread_nobody)
             thread_catch_up(this_thread, thread_epoch);
     }
-    pthread_mutex_unlock(&switching);
+    quiet_unlock(&switching, &before);
 }

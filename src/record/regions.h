@@ -29,14 +29,11 @@ void regions_end_all(struct thread *thread);
 /* Begin a step; the previous one ends. */
 void regions_step(struct thread *thread);
 
-/* This thread's state if the program's own code is the caller and is recorded. Otherwise NULL: in a callback from MPI, while nothing is
- * recorded, or in a forked child. It checks like a wrapper, but needs no matching leave. `frame` is the caller's. */
+/* This thread's state if the program is recorded, until thread_return, as in a wrapper. Otherwise NULL: in a callback from MPI, while
+ * nothing is recorded, in a forked child, or if a signal handler interrupts our own code. `frame` is the caller's. */
 HOT struct thread *regions_thread(void *frame)
 {
-    struct thread *thread = call_thread(SITE_JOB, (uintptr_t)frame);
-    if (thread)
-        thread->outermost = 0;
-    return thread;
+    return call_thread(SITE_JOB, (uintptr_t)frame & ~(uintptr_t)WRAPPER_BITS, CALL_NONE);
 }
 
 #endif

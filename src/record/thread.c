@@ -2,6 +2,8 @@
  * more memory than the threads that run at one time. */
 #include "thread.h"
 
+#include "base/quiet.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -22,19 +24,20 @@ static uint32_t thread_count;
 static void leave_call(struct thread *thread)
 {
     uint64_t *doing = &thread->cells.record->doing;
-    thread->outermost = 0;
+    thread->wrapper = thread->depth = 0;
+    thread->nested_ticks = 0;
     __atomic_store_n(doing, *doing & ~LEDGER_DOING_INSIDE, __ATOMIC_RELEASE);
 }
 
 static void leave(void *thread)
 {
-    on_leaving(thread);
-    pthread_mutex_lock(&adopting);
+    struct quiet before = quiet_lock(&adopting);
     leave_call(thread);
+    on_leaving(thread);
     ((struct thread *)thread)->next_free = free_threads;
     free_threads = thread;
     this_thread = &thread_nobody;
-    pthread_mutex_unlock(&adopting);
+    quiet_unlock(&adopting, &before);
 }
 
 static struct ledger_thread *enter_thread(uint32_t number, uint32_t epoch)
@@ -75,23 +78,30 @@ void thread_catch_up(struct thread *thread, uint32_t epoch)
     __atomic_store_n(&thread->cells.record->epoch, epoch, __ATOMIC_RELEASE);
 }
 
+static struct thread *take_or_make(uint32_t epoch)
+{
+    struct thread *thread = free_threads;
+    if (!thread)
+        return make_thread(epoch);
+    free_threads = thread->next_free;
+    thread_catch_up(thread, epoch);
+    return thread;
+}
+
 struct thread *thread_adopt(void)
 {
     uint32_t epoch = __atomic_load_n(&thread_epoch, __ATOMIC_ACQUIRE);
-    pthread_mutex_lock(&adopting);
-    struct thread *thread = free_threads;
-    if (thread)
-        free_threads = thread->next_free;
-    else
-        thread = make_thread(epoch);
-    pthread_mutex_unlock(&adopting);
-    if (!thread) {
+    struct quiet before = quiet_lock(&adopting);
+    struct thread *thread = this_thread; /* a signal handler's call may have adopted it just now */
+    if (thread == &thread_nobody)
+        thread = take_or_make(epoch);
+    if (thread) {
+        this_thread = thread;
+        pthread_setspecific(leaving, thread);
+    } else {
         ledger_count(&the_ledger.header->dropped_calls);
-        return NULL;
     }
-    thread_catch_up(thread, epoch);
-    this_thread = thread;
-    pthread_setspecific(leaving, thread);
+    quiet_unlock(&adopting, &before);
     return thread;
 }
 

@@ -9,12 +9,35 @@
 #include "recent.h"
 #include "wait_array.h"
 
+/* Bits of `wrapper`, below those of an address in a frame. */
+enum {
+    WRAPPER_IN_MPI = 1, /* in the real function. Otherwise our own code runs: a call of a signal handler finds the state half changed */
+    WRAPPER_NESTED = 2, /* it is inside another wrapper */
+    WRAPPER_AROUND = 4, /* others have been inside it */
+    WRAPPER_BITS = 15,
+    WRAPPERS_NESTED = 8, /* at most */
+};
+
+/* A wrapper in which the thread is, around the one that `wrapper` means: what the inner call changes, as it was before. */
+struct around {
+    uintptr_t wrapper;
+    uint64_t entered_ticks; /* when the inner call began */
+    uint64_t nested_ticks;
+    uint64_t doing, since_ticks, bytes; /* the announcement */
+    int32_t peer, tag;
+    struct wait_array wait_array;
+    void *scratch;
+    size_t scratch_bytes;
+};
+
 /* A thread that ends passes it to the next thread that starts. */
 struct thread {
-    struct cells cells;  /* first: the same address */
-    uintptr_t outermost; /* frame of the outermost wrapper that the thread is in; 0: in none */
-    uint32_t epoch;      /* of the counters */
-    uint64_t region;     /* the innermost open region (regions.h), shifted as in a cell's key */
+    struct cells cells;    /* first: the same address */
+    uintptr_t wrapper;     /* frame of the innermost wrapper that the thread is in, and bits; 0: in none */
+    uint32_t epoch;        /* of the counters */
+    uint32_t depth;        /* of `around` */
+    uint64_t nested_ticks; /* spent in calls inside that wrapper */
+    uint64_t region;       /* the innermost open region (regions.h), shifted as in a cell's key */
     struct peers peers;
     struct wait_array wait_array;
     struct samples_window window;
@@ -22,6 +45,7 @@ struct thread {
     struct host_time host_time;
     void *scratch;
     size_t scratch_bytes;
+    struct around around[WRAPPERS_NESTED];
     struct regions *regions; /* NULL: the thread has not begun one yet */
     struct thread *next_free;
 };
@@ -29,6 +53,14 @@ struct thread {
 /* The current epoch; 0 while nothing is recorded. Calls are recorded from the end of MPI_Init to MPI_Finalize, in the process that called
  * MPI_Init. A thread whose own epoch differs (every thread before its first call, or after a reset) must catch up before it counts. */
 extern uint32_t thread_epoch;
+
+/* Set `wrapper`: what a signal handler's call sees before and after. */
+HOT void thread_set_wrapper(struct thread *thread, uintptr_t wrapper)
+{
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    __atomic_store_n(&thread->wrapper, wrapper, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
 
 /* Never NULL: a thread without a state points to thread_nobody, whose epoch never matches. */
 extern _Thread_local struct thread *this_thread __attribute__((tls_model("initial-exec")));

@@ -1,6 +1,7 @@
 #include "runtime.h"
 
 #include "base/filesystems.h"
+#include "base/quiet.h"
 #include "base/rank_list.h"
 #include "base/say.h"
 #include "base/settings.h"
@@ -24,7 +25,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,9 +186,11 @@ static void record_start(const struct call *call, int thread_level)
 static void count_clocked(const struct call *clocked)
 {
     struct call call = *clocked;
+    struct quiet before = quiet_begin();
     call.thread = this_thread != &thread_nobody ? this_thread : thread_adopt();
     if (call.thread)
         account_simple(&call);
+    quiet_end(&before);
 }
 
 /* COMMPROF_RANKS. The ranks that are not chosen never begin to record. */
@@ -474,7 +476,7 @@ void runtime_snapshot(void)
     char database[PATH_MAX], why[512];
     if (state != RECORDING || owner != getpid())
         return;
-    pthread_mutex_lock(&writing);
+    struct quiet before = quiet_lock(&writing);
     the_ledger.header->clock_scale = clock_scale_so_far();
     usage_read(&the_ledger.header->usage_last, the_ledger.header->start_ns);
     int error = run_folder_snapshot(&folder, ++taken, database);
@@ -482,7 +484,7 @@ void runtime_snapshot(void)
         snprintf(why, sizeof why, "%s", filesystems_reason(error));
     if (error || !store_undisturbed(database, why, sizeof why))
         say_line("cannot write snapshot %u of rank %d: %s", taken, world_rank, why);
-    pthread_mutex_unlock(&writing);
+    quiet_unlock(&writing, &before);
 }
 
 void runtime_aborted(int error_code)

@@ -35,7 +35,7 @@ HOT struct ledger_sample *account_receive(const struct call *call, const void *b
 BODY(Recv, BY_HAND, RECV)
 {
     struct own_status ours;
-    struct call call;
+    struct call call UNTIL_RETURN;
     status = enter_with_status(&call, CALL_Recv, site, status, &ours);
     if (__builtin_expect(!call.thread, 0))
         return real(ARGUMENTS_RECV);
@@ -54,7 +54,7 @@ BODY(Recv, BY_HAND, RECV)
 BODY(Sendrecv, BY_HAND, SENDRECV)
 {
     struct own_status ours;
-    struct call call;
+    struct call call UNTIL_RETURN;
     status = enter_with_status(&call, CALL_Sendrecv, site, status, &ours);
     ANNOUNCE_EXCHANGE;
     call_start(&call);
@@ -71,7 +71,7 @@ BODY(Sendrecv, BY_HAND, SENDRECV)
 BODY(Sendrecv_replace, BY_HAND, SENDRECV_REPLACE)
 {
     struct own_status ours;
-    struct call call;
+    struct call call UNTIL_RETURN;
     status = enter_with_status(&call, CALL_Sendrecv_replace, site, status, &ours);
     ANNOUNCE_EXCHANGE_REPLACE;
     call_start(&call);
@@ -105,7 +105,7 @@ static inline void let_go(struct communicator *communicator)
 BODY(Mprobe, BY_HAND, MPROBE)
 {
     struct own_status ours;
-    struct call call;
+    struct call call UNTIL_RETURN;
     status = enter_with_status(&call, CALL_Mprobe, site, status, &ours);
     announce_receive(&call, comm, LEDGER_BYTES_UNKNOWN, source, tag);
     call_start(&call);
@@ -120,7 +120,7 @@ BODY(Mprobe, BY_HAND, MPROBE)
 BODY(Improbe, BY_HAND, IMPROBE)
 {
     struct own_status ours;
-    struct call call;
+    struct call call UNTIL_RETURN;
     status = enter_with_status(&call, CALL_Improbe, site, status, &ours);
     announce_receive(&call, comm, LEDGER_BYTES_UNKNOWN, source, tag);
     call_start(&call);
@@ -141,7 +141,7 @@ BODY(Improbe, BY_HAND, IMPROBE)
 BODY(Mrecv, BY_HAND, MRECV)
 {
     struct own_status ours;
-    struct call call;
+    struct call call UNTIL_RETURN;
     status = enter_with_status(&call, CALL_Mrecv, site, status, &ours);
     struct traffic matched = account_take_matched(&call, message);
     call_start(&call);
@@ -158,7 +158,7 @@ BODY(Mrecv, BY_HAND, MRECV)
 
 BODY(Imrecv, BY_HAND, IMRECV)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_enter(&call, CALL_Imrecv, site);
     struct traffic matched = account_take_matched(&call, message);
     call_start(&call);
@@ -179,7 +179,7 @@ BODY(Imrecv, BY_HAND, IMRECV)
 BODY(Probe, BY_HAND, PROBE)
 {
     struct own_status ours;
-    struct call call;
+    struct call call UNTIL_RETURN;
     status = enter_with_status(&call, CALL_Probe, site, status, &ours);
     announce_message(&call, comm, LEDGER_BYTES_UNKNOWN, source, tag);
     call_start(&call);
@@ -192,7 +192,7 @@ BODY(Probe, BY_HAND, PROBE)
 BODY(Iprobe, BY_HAND, IPROBE)
 {
     struct own_status ours;
-    struct call call;
+    struct call call UNTIL_RETURN;
     status = enter_with_status(&call, CALL_Iprobe, site, status, &ours);
     announce_message(&call, comm, LEDGER_BYTES_UNKNOWN, source, tag);
     call_start(&call);
@@ -211,7 +211,7 @@ BODY(Iprobe, BY_HAND, IPROBE)
 
 BODY(Start, BY_HAND, START)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_enter(&call, CALL_Start, site);
     if (__builtin_expect(message_numbers_are_concurrent, 0))
         account_claim_restart(&call, handle_at(request));
@@ -227,7 +227,7 @@ BODY(Start, BY_HAND, START)
 
 BODY(Startall, BY_HAND, STARTALL)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_enter(&call, CALL_Startall, site);
     int readable = requests ? count : 0;
     for (int i = 0; message_numbers_are_concurrent && mpi_abi.known && i < readable; i++)
@@ -245,7 +245,7 @@ BODY(Startall, BY_HAND, STARTALL)
 BODY(Request_free, BY_HAND, REQUEST)
 {
     mpi_handle handle = handle_at(request);
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_begin(&call, CALL_Request_free, site);
     int error = real(request);
     call_end(&call, error);
@@ -260,7 +260,7 @@ BODY(Request_free, BY_HAND, REQUEST)
 /* A cancelled request still completes; its status says whether it was cancelled. It was counted as a message. */
 BODY(Cancel, BY_HAND, REQUEST)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_begin(&call, CALL_Cancel, site);
     int error = real(request);
     call_end(&call, error);
@@ -273,7 +273,7 @@ BODY(Cancel, BY_HAND, REQUEST)
 
 static int wrap_Buffer_flush(call_site site, int (*real)(void))
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_begin(&call, CALL_Buffer_flush, site);
     int error = real();
     call_end(&call, error);
@@ -297,7 +297,7 @@ int PMPI_Buffer_flush(void)
 
 BODY(Buffer_iflush, BY_HAND, REQUEST)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_begin(&call, CALL_Buffer_iflush, site);
     int error = real(request);
     call_end(&call, error);
@@ -319,7 +319,7 @@ HOT void account_alone(const struct call *call, mpi_handle handle, const void *s
 BODY(Wait, BY_HAND, WAIT)
 {
     struct own_status ours;
-    struct call call;
+    struct call call UNTIL_RETURN;
     status = enter_with_status(&call, CALL_Wait, site, status, &ours);
     mpi_handle handle = handle_at(request);
     announce_wait(&call, handle);
@@ -335,7 +335,7 @@ BODY(Wait, BY_HAND, WAIT)
 BODY(Test, BY_HAND, TEST)
 {
     struct own_status ours;
-    struct call call;
+    struct call call UNTIL_RETURN;
     status = enter_with_status(&call, CALL_Test, site, status, &ours);
     mpi_handle handle = handle_at(request);
     call_start(&call);
@@ -481,7 +481,7 @@ static void account_some(const struct call *call, const struct batch *batch, con
 
 BODY(Waitall, BY_HAND, WAITALL)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_enter(&call, CALL_Waitall, site);
     struct batch batch = batch_begin_all(&call, count, requests);
     statuses = statuses_or(statuses, batch.statuses);
@@ -496,7 +496,7 @@ BODY(Waitall, BY_HAND, WAITALL)
 
 BODY(Testall, BY_HAND, TESTALL)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_enter(&call, CALL_Testall, site);
     struct batch batch = batch_begin(&call, count, requests, count);
     statuses = statuses_or(statuses, batch.statuses);
@@ -518,7 +518,7 @@ BODY(Testall, BY_HAND, TESTALL)
 BODY(Waitany, BY_HAND, WAITANY)
 {
     struct own_status ours;
-    struct call call;
+    struct call call UNTIL_RETURN;
     status = enter_with_status(&call, CALL_Waitany, site, status, &ours);
     struct batch batch = batch_begin(&call, count, requests, 0);
     announce_first(&call, &batch);
@@ -533,7 +533,7 @@ BODY(Waitany, BY_HAND, WAITANY)
 BODY(Testany, BY_HAND, TESTANY)
 {
     struct own_status ours;
-    struct call call;
+    struct call call UNTIL_RETURN;
     status = enter_with_status(&call, CALL_Testany, site, status, &ours);
     struct batch batch = batch_begin(&call, count, requests, 0);
     call_start(&call);
@@ -553,7 +553,7 @@ BODY(Testany, BY_HAND, TESTANY)
 
 BODY(Waitsome, BY_HAND, SOME)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_enter(&call, CALL_Waitsome, site);
     struct batch batch = batch_begin(&call, count, requests, count);
     statuses = statuses_or(statuses, batch.statuses);
@@ -568,7 +568,7 @@ BODY(Waitsome, BY_HAND, SOME)
 
 BODY(Testsome, BY_HAND, SOME)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_enter(&call, CALL_Testsome, site);
     struct batch batch = batch_begin(&call, count, requests, count);
     statuses = statuses_or(statuses, batch.statuses);
@@ -600,7 +600,7 @@ static void account_duplicating(const struct call *call, mpi_handle comm, const 
 
 BODY(Comm_idup, BY_HAND, IDUP)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_enter(&call, CALL_Comm_idup, site);
     announce_collective(&call, comm, 0);
     call_start(&call);
@@ -612,7 +612,7 @@ BODY(Comm_idup, BY_HAND, IDUP)
 
 BODY(Comm_idup_with_info, BY_HAND, IDUP_WITH_INFO)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_enter(&call, CALL_Comm_idup_with_info, site);
     announce_collective(&call, comm, 0);
     call_start(&call);
@@ -645,7 +645,7 @@ static inline void gone_or_not(const struct call *call, struct communicator *goi
 
 BODY(Comm_free, BY_HAND, COMM)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_enter(&call, CALL_Comm_free, site);
     announce_end(&call, comm);
     struct communicator *going = forget(&call, comm);
@@ -659,7 +659,7 @@ BODY(Comm_free, BY_HAND, COMM)
 
 BODY(Comm_disconnect, BY_HAND, COMM)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_enter(&call, CALL_Comm_disconnect, site);
     announce_end(&call, comm);
     struct communicator *going = forget(&call, comm);
@@ -673,7 +673,7 @@ BODY(Comm_disconnect, BY_HAND, COMM)
 
 BODY(Comm_set_name, BY_HAND, SET_NAME)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_enter(&call, CALL_Comm_set_name, site);
     announce_on(&call, comm);
     call_start(&call);

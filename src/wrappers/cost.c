@@ -15,7 +15,7 @@ static __attribute__((noinline)) int one_call(int root)
     call_site site = provider_site(__builtin_return_address(0)) | SITE_JOB;
     void *real = function_target(FUNCTION_Bcast, ENTRY_MPI, site & 0xff);
     __asm__ volatile("" : : "r"(real) : "memory");
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_enter(&call, CALL_Bcast, site);
     announce_rooted(&call, mpi_abi.comm_world, announce_counted(&call, mpi_abi.comm_world, 1, mpi_abi.byte, 0, false), root);
     call_start(&call);

@@ -22,7 +22,7 @@ static mpi_handle file_key(const void *file)
 #define MAKING_ON(NAME, SHAPE, FORMS)                   \
     BODY(NAME, MAKING, SHAPE)                           \
     {                                                   \
-        struct call call;                               \
+        struct call call UNTIL_RETURN;                  \
         call_enter(&call, CALL_##NAME, site);           \
         announce_collective(&call, comm, 0);            \
         call_start(&call);                              \
@@ -39,7 +39,7 @@ static mpi_handle file_key(const void *file)
 #define ENDING(NAME, SHAPE, FORMS)                                                  \
     BODY(NAME, ENDING, SHAPE)                                                       \
     {                                                                               \
-        struct call call;                                                           \
+        struct call call UNTIL_RETURN;                                              \
         call_enter(&call, CALL_##NAME, site);                                       \
         mpi_handle key = call.thread && mpi_abi.known ? KEY_##SHAPE : 0;            \
         announce_object(&call, key);                                                \
@@ -58,7 +58,7 @@ static mpi_handle file_key(const void *file)
     BODY(NAME, READING, SHAPE)                                                                          \
     {                                                                                                   \
         struct own_status ours;                                                                         \
-        struct call call;                                                                               \
+        struct call call UNTIL_RETURN;                                                                  \
         status = enter_with_status(&call, CALL_##NAME, site, status, &ours);                            \
         ANNOUNCE_FILE;                                                                                  \
         call_start(&call);                                                                              \

@@ -166,7 +166,7 @@ static void control(const struct call *call, int level, const char *text)
 static int wrap_Pcontrol(call_site site, void *target, int level, const char *text)
 {
     int (*real)(int, ...) = (int (*)(int, ...))target;
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_begin(&call, CALL_Pcontrol, site);
     int error = real(level);
     call_end(&call, error);

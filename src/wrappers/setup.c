@@ -59,7 +59,7 @@ static void begun(const struct call *call, call_site site, bool first, int error
 BODY(Init, BY_HAND, INIT)
 {
     bool first = begins_a_world(site);
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_begin(&call, CALL_Init, site);
     int error = real(argc, argv);
     call_end(&call, error);
@@ -70,7 +70,7 @@ BODY(Init, BY_HAND, INIT)
 BODY(Init_thread, BY_HAND, INIT_THREAD)
 {
     bool first = begins_a_world(site);
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_begin(&call, CALL_Init_thread, site);
     int error = real(argc, argv, required, provided);
     call_end(&call, error);
@@ -84,7 +84,7 @@ BODY(Init_thread, BY_HAND, INIT_THREAD)
 BODY(Session_init, BY_HAND, SESSION_INIT)
 {
     bool first = begins(site);
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_begin(&call, CALL_Session_init, site);
     int error = real(info, errhandler, session);
     call_end(&call, error);
@@ -107,27 +107,25 @@ static void end_if_last(const struct call *call, bool last)
 
 BODY(Session_finalize, BY_HAND, SESSION_FINALIZE)
 {
-    struct call call;
-    call_enter(&call, CALL_Session_finalize, site);
     bool last = (site & SITE_JOB) && __atomic_sub_fetch(&sessions_open, 1, __ATOMIC_RELAXED) == 0 && !has_world;
     if (last)
         runtime_end_begin(cost_per_call_ps);
-    call_start(&call);
+    struct call call UNTIL_RETURN;
+    call_begin(&call, CALL_Session_finalize, site);
     int error = real(session);
     call_end(&call, error);
     end_if_last(&call, last && error == MPI_SUCCESS);
     return error;
 }
 
-/* MPI_Finalize may call callbacks of the job (attributes of MPI_COMM_SELF). Their calls are nested in this one and not counted. */
+/* MPI_Finalize may call callbacks of the job (attributes of MPI_COMM_SELF). Their calls are nested in this one. */
 static int wrap_Finalize(call_site site, int (*real)(void))
 {
     if (!(site & SITE_JOB))
         return real();
-    struct call call;
-    call_enter(&call, CALL_Finalize, site);
     runtime_end_begin(cost_per_call_ps);
-    call_start(&call);
+    struct call call UNTIL_RETURN;
+    call_begin(&call, CALL_Finalize, site);
     int error = real();
     call_end(&call, error);
     runtime_end(&call);

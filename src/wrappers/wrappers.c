@@ -10,7 +10,7 @@
 #define BLOCKING(NAME, SHAPE, FORMS)                                 \
     BODY(NAME, BLOCKING, SHAPE)                                      \
     {                                                                \
-        struct call call;                                            \
+        struct call call UNTIL_RETURN;                               \
         call_enter(&call, CALL_##NAME, site);                        \
         if (__builtin_expect(!call.thread, 0))                       \
             return real(ARGUMENTS_##SHAPE);                          \
@@ -28,7 +28,7 @@
 #define POLLING(NAME, SHAPE, FORMS)                      \
     BODY(NAME, POLLING, SHAPE)                           \
     {                                                    \
-        struct call call;                                \
+        struct call call UNTIL_RETURN;                   \
         call_enter(&call, CALL_##NAME, site);            \
         if (__builtin_expect(!call.thread, 0))           \
             return real(ARGUMENTS_##SHAPE);              \
@@ -49,7 +49,7 @@
 #define RETURNING_A_REQUEST(NAME, SHAPE, FORMS, LIKE, ACCOUNT, FLAGS)            \
     BODY(NAME, LIKE, SHAPE)                                                      \
     {                                                                            \
-        struct call call;                                                        \
+        struct call call UNTIL_RETURN;                                           \
         call_enter(&call, CALL_##NAME, site);                                    \
         if (__builtin_expect(!call.thread, 0))                                   \
             return real(ARGUMENTS_OF_##LIKE(SHAPE));                             \
@@ -75,7 +75,7 @@
 #define MAKING(NAME, SHAPE, FORMS)                        \
     BODY(NAME, MAKING, SHAPE)                             \
     {                                                     \
-        struct call call;                                 \
+        struct call call UNTIL_RETURN;                    \
         call_enter(&call, CALL_##NAME, site);             \
         ANNOUNCE_##SHAPE;                                 \
         call_start(&call);                                \

@@ -65,3 +65,12 @@ def test_a_room_that_the_list_lacks_is_found() -> None:
 def test_a_list_in_the_wrong_order_is_found() -> None:
     wrong = layers.Layers({"src/ledger/": ("src/base/",), "src/base/": ()}, ())
     assert layers.faults_of_list(wrong) == ["src/ledger/ uses src/base/, which does not stand before it in the list"]
+
+
+def test_a_mutex_is_locked_only_where_no_signal_of_the_job_can_be_delivered() -> None:
+    """base/quiet.h says why. A pthread_once waits like a mutex."""
+    naked = re.compile(r"pthread_(?:mutex_(?:try|timed)?lock|spin_lock|rwlock_\w+|once|cond_wait)\(")
+    assert [str(file.name) for file, text in _sources().items() if naked.search(text)] == ["quiet.c"] + PTHREAD_ONCE
+
+
+PTHREAD_ONCE = ["recording.c"]  # in MPI_Init, before any call is recorded

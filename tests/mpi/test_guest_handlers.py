@@ -27,10 +27,21 @@ def test_after_exceptions_out_of_calls_all_others_count(profile, plain):
     assert run.counts("MPI_Allreduce") == [150, 150]
 
 
-def test_what_callbacks_of_the_job_call_is_inside_a_call_and_does_not_count(profile):
+def test_what_callbacks_of_the_job_call_counts(profile):
     run = profile("throwing_handler", 2)
-    assert run.counts("MPI_Barrier") == [0, 0]
+    assert all(count > 0 for count in run.counts("MPI_Barrier"))
     assert run.counts("MPI_Send") == [50, 50]  # those whose handler returned
+
+
+def test_calls_in_callbacks_count_with_their_sizes_and_no_time_counts_twice(profile):
+    run = profile("calling_back", 2)
+    for rank in range(2):
+        sizes = run.sizes("MPI_Allreduce")[rank]
+        assert {bytes: sizes[bytes][0] for bytes in sizes} == {16: 1, 24: 2, 32: 1, 40: 1}
+        assert run.sizes("MPI_File_write")[rank] == {1 << 16: (1, 1 << 16)}
+        (in_mpi,) = run.query(rank, "SELECT SUM(total_ns) FROM cell WHERE measure <> 'completion'")[0]
+        assert in_mpi <= run.rank_row(rank)["wall_ns"]
+        assert run.rank_row(rank)["interrupted_calls"] == 0
 
 
 @pytest.mark.parametrize("handler", [(), ("mpi",)], ids=["a handler of the job's", "MPI_ERRORS_ABORT where there is one"])

@@ -1,4 +1,7 @@
-"""Signals that interrupt MPI calls and the job's own system calls (programs/interrupted.c)."""
+"""Signals that interrupt MPI calls and the job's own system calls (programs/interrupted.c), with handlers that call MPI
+(programs/interrupting.c)."""
+
+import re
 
 import pytest
 
@@ -20,3 +23,19 @@ def test_calls_count_on_after_a_signal_handler_has_left_a_receive(profile, plain
     assert run.counts("MPI_Allreduce") == [100010]
     assert run.counts("MPI_Send") == [100001]
     assert run.counts("MPI_Recv") == [0]
+
+
+@pytest.mark.parametrize("samples", ["0", "64M"])
+def test_calls_of_a_signal_handler_are_recorded_or_listed(profile, samples):
+    run = profile("interrupting", 2, env={"COMMPROF_SAMPLES": samples})
+    said = re.findall(r"rank (\d): (\d+) interrupted (\d+)", run.outcome.stdout)
+    assert len(said) == 2
+    for rank, interruptions, calls in ((int(rank), int(interruptions), int(calls)) for rank, interruptions, calls in said):
+        listed = run.rank_row(rank)["interrupted_calls"]
+        assert run.counts("MPI_Bcast")[rank] == calls
+        assert run.counts("MPI_Allreduce")[rank] + listed == interruptions
+        assert run.rank_row(rank)["dropped_calls"] == 0
+
+
+def test_without_a_handler_that_calls_none_is_listed(profile):
+    assert profile("interrupted", 1).rank_row(0)["interrupted_calls"] == 0

@@ -361,6 +361,7 @@ class Rank:
     folds: tuple[int, int] = (0, 0)
     copied_unix_ns: int = 0
     dropped_calls: int = 0
+    interrupted_calls: int = 0
     untracked_requests: int = 0
     folded_cells: int = 0
     folded_communicators: int = 0
@@ -769,7 +770,7 @@ def ledger_header(rank: Rank, chunk_count: int) -> bytes:
     end = (rank.end, rank.start_monotonic_ns + rank.wall_ns) if rank.has_ended else (0, 0)
     counting = (0, rank.start_monotonic_ns) if rank.counted_ns is None else (rank.counted_ns, 0)
     header = b"commprof-ledger\n"
-    header += struct.pack("<8I", 10, 4096, 65536, 64, CELL_BYTES, BUCKETS, chunk_count, ENDED[rank.ended])
+    header += struct.pack("<8I", 11, 4096, 65536, 64, CELL_BYTES, BUCKETS, chunk_count, ENDED[rank.ended])
     header += struct.pack("<2iq2i", own, rank.world_size, rank.process, 3, rank.abort_code)
     header += struct.pack("<4q", rank.start_unix_ns, rank.start_monotonic_ns, *end)
     header += struct.pack("<QqQ", CLOCK_TICKS, clock_ns(rank), CLOCK_SCALE)

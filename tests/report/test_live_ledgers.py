@@ -274,7 +274,7 @@ def test_files_of_version_4_are_one_clear_line(report, tmp_path):
     data = bytearray(planted.ledger_bytes(killed_rank()))
     data[16] = 4
     (tmp_path / "rank-0.ledger").write_bytes(data)
-    older = "has ledger version 4, older than this reporter reads (10): read it with the hvprof-report of the commprof that wrote it"
+    older = "has ledger version 4, older than this reporter reads (11): read it with the hvprof-report of the commprof that wrote it"
     assert report(tmp_path).err == f"hvprof-report: {tmp_path}/rank-0.ledger: {older}\n"
 
 

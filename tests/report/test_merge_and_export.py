@@ -41,7 +41,7 @@ def test_a_merged_database_carries_the_schema_and_every_call(report, run_folder,
     assert answer.out == f"{tmp_path}/all.db: 4 ranks of 4\n"
     connection = sqlite3.connect(tmp_path / "all.db")
     assert connection.execute("PRAGMA application_id").fetchone() == (0x636D7066,)
-    assert connection.execute("PRAGMA user_version").fetchone() == (9,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (10,)
     counted = sum(len(cell.durations) for rank in planted.training_run() for cell in rank.cells)
     assert connection.execute("SELECT sum(count) FROM cell").fetchone() == (counted,)
     assert connection.execute("SELECT sum(count) FROM bucket").fetchone() == (counted,)

@@ -120,4 +120,18 @@ static inline struct ledger_totals reader_totals(const struct ledger_header *hea
     return totals;
 }
 
+/* How often a function was called, on all threads of a ledger without resets and folds. */
+static inline uint64_t reader_calls(const struct ledger_header *header, unsigned call)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < header->chunk_count; i++) {
+        const struct ledger_chunk *chunk = reader_chunk(header, i);
+        for (uint32_t k = 0; chunk->kind == LEDGER_CELLS && k < chunk->used; k++) {
+            const struct ledger_cell *cell = reader_entry(chunk, k);
+            count += cell->live && cell->call == call && cell->measure == LEDGER_CALL ? reader_count(cell) : 0;
+        }
+    }
+    return count;
+}
+
 #endif

@@ -55,7 +55,7 @@ static bool is_inside(void)
 
 static void a_message_is_announced_with_size_world_rank_and_tag(void)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     begin();
     call_enter(&call, CALL_Send, SITE_JOB);
     announce_message(&call, few, announce_bytes(5, BYTES_4), 2, 77);
@@ -75,7 +75,7 @@ static void a_message_is_announced_with_size_world_rank_and_tag(void)
 
 static void wildcards_and_missing_peers_are_distinguished(void)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     begin();
     call_enter(&call, CALL_Recv, SITE_JOB);
     announce_message(&call, few, 0, mpi_abi.any_source, 0);
@@ -90,7 +90,7 @@ static void wildcards_and_missing_peers_are_distinguished(void)
 
 static void mpi_is_asked_for_nothing(void)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     begin();
     unsigned asked = fake_questions;
     call_enter(&call, CALL_Allreduce, SITE_JOB);
@@ -98,6 +98,7 @@ static void mpi_is_asked_for_nothing(void)
     CHECK_EQUAL(record()->bytes, LEDGER_BYTES_UNKNOWN);
     call_start(&call);
     call_end(&call, MPI_SUCCESS);
+    call_return(&call);
     call_enter(&call, CALL_Allreduce, SITE_JOB);
     announce_collective(&call, UNKNOWN_COMM, announce_bytes(1, BYTES_4));
     call_start(&call);
@@ -109,13 +110,14 @@ static void mpi_is_asked_for_nothing(void)
 
 static void collectives_on_a_communicator_are_numbered_and_the_last_sixteen_retained(void)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     begin();
     for (int i = 1; i <= 20; i++) {
         call_enter(&call, CALL_Bcast, SITE_JOB);
         announce_rooted(&call, few, announce_bytes(i, BYTES_4), i % 3);
         call_start(&call);
         call_end(&call, MPI_SUCCESS);
+        call_return(&call);
     }
     const struct ledger_communicator *entry = communicator->entry;
     CHECK_EQUAL(entry->collectives, 20);
@@ -129,7 +131,7 @@ static void collectives_on_a_communicator_are_numbered_and_the_last_sixteen_reta
 
 static void blocks_are_multiplied_by_the_group_s_size(void)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     begin();
     call_enter(&call, CALL_Reduce_scatter_block, SITE_JOB);
     announce_blocks(&call, few, 10, BYTES_4);
@@ -141,7 +143,7 @@ static void blocks_are_multiplied_by_the_group_s_size(void)
 
 static void the_announced_size_is_counted_without_a_second_look_at_the_type(void)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     begin();
     call_enter(&call, CALL_Bcast, SITE_JOB);
     announce_rooted(&call, few, announce_counted(&call, few, 5, BYTES_4, 0, false), 0);
@@ -149,6 +151,7 @@ static void the_announced_size_is_counted_without_a_second_look_at_the_type(void
     call_end(&call, MPI_SUCCESS);
     CHECK_EQUAL(traffic_bcast(&call, 5, UNKNOWN_TYPE, 0, few).bytes, 20);
 
+    call_return(&call);
     call_enter(&call, CALL_Bcast, SITE_JOB);
     mpi_handle derived = FAKE_TYPE + 24;
     announce_rooted(&call, few, announce_counted(&call, few, 5, derived, 0, false), 0);
@@ -160,7 +163,7 @@ static void the_announced_size_is_counted_without_a_second_look_at_the_type(void
 
 static void a_wait_says_what_it_waits_for(void)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     uintptr_t request = 0x1234;
     begin();
     call_enter(&call, CALL_Irecv, SITE_JOB);
@@ -170,6 +173,7 @@ static void a_wait_says_what_it_waits_for(void)
     struct traffic posted = traffic_receive(&call, 7, BYTES_4, 0, 1, few);
     account_started(&call, &posted, &request, REQUEST_RECEIVE);
 
+    call_return(&call);
     call_enter(&call, CALL_Wait, SITE_JOB);
     announce_wait(&call, mpi_handle_load(&request, 0));
     call_start(&call);
@@ -181,6 +185,7 @@ static void a_wait_says_what_it_waits_for(void)
     CHECK_EQUAL(record()->tag, LEDGER_NO_TAG);
     call_end(&call, MPI_SUCCESS);
 
+    call_return(&call);
     call_enter(&call, CALL_Wait, SITE_JOB);
     announce_wait(&call, 0x9999); /* unknown */
     call_start(&call);
@@ -191,7 +196,7 @@ static void a_wait_says_what_it_waits_for(void)
 
 static void a_communicator_freed_during_a_call_on_it_is_not_asked_about(void)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     begin();
     call_enter(&call, CALL_Recv, SITE_JOB);
     announce_message(&call, few, 4, 0, 0);
@@ -207,7 +212,7 @@ static void a_communicator_freed_during_a_call_on_it_is_not_asked_about(void)
 
 static void count_one(void)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_enter(&call, CALL_Barrier, SITE_JOB);
     announce_collective(&call, few, 0);
     call_start(&call);

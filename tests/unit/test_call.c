@@ -8,6 +8,9 @@
 #include "ledger_reader.h"
 #include "unit.h"
 
+#include <alloca.h>
+#include <setjmp.h>
+
 /* Conditions of long jobs: a counter that goes backwards or stops, and counts beyond 32 bits. */
 enum { REQUEST = 0x2000 };
 static const uint64_t AN_HOUR_AHEAD = 10000000000000; /* ticks, at least */
@@ -27,7 +30,7 @@ static void begin(void)
 /* A call whose counter is lower at its end than at its begin. */
 static struct call call_from_ahead(enum call_id id)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_begin(&call, id, SITE_JOB);
     call.start += AN_HOUR_AHEAD;
     call_end(&call, MPI_SUCCESS);
@@ -82,7 +85,7 @@ static void a_request_that_completes_before_it_started_took_the_least_time(void)
 {
     begin();
     track(clock_ticks() + AN_HOUR_AHEAD);
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_begin(&call, CALL_Wait, SITE_JOB);
     call_end(&call, MPI_SUCCESS);
     account_completed(&call, REQUEST, NULL, 0);
@@ -110,7 +113,7 @@ static void calls_are_counted_beyond_32_bits(void)
     begin();
     struct ledger_cell *cell = NULL;
     for (int i = 0; i < CALLS; i++) {
-        struct call call;
+        struct call call UNTIL_RETURN;
         call_begin(&call, CALL_Barrier, SITE_JOB);
         call_end(&call, MPI_SUCCESS);
         if (!cell) {
@@ -136,7 +139,7 @@ static void resets_without_end_never_come_to_an_epoch_that_means_something_else(
         recording_reset();
         CHECK(the_ledger.header->epoch != 0);
         CHECK(the_ledger.header->epoch != UINT32_MAX);
-        struct call call;
+        struct call call UNTIL_RETURN;
         call_begin(&call, CALL_Barrier, SITE_JOB);
         call_end(&call, MPI_SUCCESS);
         account_simple(&call);
@@ -147,7 +150,7 @@ static void resets_without_end_never_come_to_an_epoch_that_means_something_else(
 /* Under MPI_THREAD_MULTIPLE each query may wait for MPI's lock, as do the job's other threads. */
 static unsigned questions_about(mpi_handle made, enum call_id constructor, mpi_handle parent)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     unsigned asked = fake_questions;
     uintptr_t memory = 0;
     mpi_handle_store(&memory, made);
@@ -184,7 +187,7 @@ static void a_collective_is_sampled_in_the_window_in_which_it_returns(void)
 {
     begin();
     samples_begin(256 << 10);
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_enter(&call, CALL_Barrier, SITE_JOB);
     announce_collective(&call, mpi_abi.comm_world, 0);
     lasts_two_windows(&call);
@@ -199,13 +202,200 @@ static void a_message_is_sampled_in_the_window_in_which_it_returns(void)
 {
     begin();
     samples_begin(256 << 10);
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_enter(&call, CALL_Send, SITE_JOB);
     lasts_two_windows(&call);
     struct ledger_sample *sample = account_call(&call, traffic_nowhere());
     CHECK(sample == this_thread->window.page->samples);
     CHECK_EQUAL(this_thread->window.page->first, 7);
     CHECK_EQUAL(sample->sequence, 0);
+}
+
+#define NOINLINE __attribute__((noinline)) /* in a frame of its own, as a wrapper is */
+
+static uint64_t the_inner_ticks;
+
+/* A callback of MPI makes a call that takes a while, and each call calls back again. */
+static NOINLINE void calls_inside(int depth)
+{
+    struct call call UNTIL_RETURN;
+    call_begin(&call, CALL_Barrier, SITE_JOB);
+    while (clock_ticks() <= call.start + 10000) {
+    }
+    if (depth > 1)
+        calls_inside(depth - 1);
+    call_end(&call, MPI_SUCCESS);
+    account_simple(&call);
+    the_inner_ticks = call.end - call.start;
+}
+
+static uint64_t outer_call_around(void (*inside)(int), int depth)
+{
+    struct call call UNTIL_RETURN;
+    call_begin(&call, CALL_Comm_free, SITE_JOB);
+    inside(depth);
+    while (clock_ticks() <= call.start) {
+    }
+    call_end(&call, MPI_SUCCESS);
+    account_simple(&call);
+    return call.end - call.start;
+}
+
+static void a_call_inside_another_counts_and_its_time_is_not_counted_twice(void)
+{
+    begin();
+    uint64_t ticks = outer_call_around(calls_inside, 1);
+    struct ledger_cell *outer = only_cell(CALL_Comm_free, LEDGER_CALL), *inner = only_cell(CALL_Barrier, LEDGER_CALL);
+    CHECK_EQUAL(cell_count(outer), 1);
+    CHECK_EQUAL(cell_count(inner), 1);
+    CHECK(inner->total_ns >= clock_duration_ns(10000));
+    CHECK(outer->total_ns + inner->total_ns <= clock_duration_ns(ticks) + 1);
+    CHECK_EQUAL(the_ledger.header->interrupted_calls, 0);
+    CHECK_EQUAL(this_thread->wrapper, 0);
+}
+
+static void calls_inside_calls_inside_calls_are_each_counted_once(void)
+{
+    begin();
+    uint64_t ticks = outer_call_around(calls_inside, 5);
+    struct ledger_cell *outer = only_cell(CALL_Comm_free, LEDGER_CALL), *inner = only_cell(CALL_Barrier, LEDGER_CALL);
+    CHECK_EQUAL(cell_count(inner), 5);
+    CHECK(inner->total_ns >= 5 * clock_duration_ns(10000));
+    CHECK(outer->total_ns + inner->total_ns <= clock_duration_ns(ticks) + 5);
+}
+
+static void calls_nested_too_deep_are_listed(void)
+{
+    begin();
+    outer_call_around(calls_inside, WRAPPERS_NESTED + 3);
+    CHECK_EQUAL(cell_count(only_cell(CALL_Barrier, LEDGER_CALL)), WRAPPERS_NESTED);
+    CHECK_EQUAL(the_ledger.header->interrupted_calls, 3);
+    CHECK_EQUAL(cell_count(only_cell(CALL_Comm_free, LEDGER_CALL)), 1);
+    CHECK_EQUAL(this_thread->wrapper, 0);
+}
+
+static void a_call_after_one_with_calls_inside_has_its_whole_time(void)
+{
+    begin();
+    outer_call_around(calls_inside, 1);
+    uint64_t inside_ns = only_cell(CALL_Barrier, LEDGER_CALL)->total_ns;
+    calls_inside(1);
+    CHECK_EQUAL(only_cell(CALL_Barrier, LEDGER_CALL)->total_ns - inside_ns, clock_duration_ns(the_inner_ticks));
+}
+
+static struct ledger_thread announced;
+
+static NOINLINE void looks_at_the_announcement(int unused)
+{
+    (void)unused;
+    struct ledger_thread before = *this_thread->cells.record;
+    before.epoch = this_thread->cells.record->epoch;
+    calls_inside(1);
+    announced = *this_thread->cells.record;
+    CHECK_EQUAL(memcmp(&announced, &before, sizeof before), 0);
+}
+
+static void after_a_call_inside_another_the_outer_one_is_announced_again(void)
+{
+    begin();
+    outer_call_around(looks_at_the_announcement, 0);
+    CHECK_EQUAL(announced.doing, CALL_Comm_free | LEDGER_DOING_INSIDE);
+}
+
+/* MPI may be writing to the outer call's statuses. */
+static NOINLINE void uses_scratch_inside(int unused)
+{
+    (void)unused;
+    struct call call UNTIL_RETURN;
+    call_begin(&call, CALL_Barrier, SITE_JOB);
+    memset(thread_scratch(call.thread, 100000), 1, 100000);
+    call_end(&call, MPI_SUCCESS);
+}
+
+static void a_call_inside_another_has_memory_of_its_own(void)
+{
+    begin();
+    struct call call UNTIL_RETURN;
+    call_enter(&call, CALL_Waitall, SITE_JOB);
+    char *statuses = thread_scratch(call.thread, 100);
+    memset(statuses, 0, 100);
+    call_start(&call);
+    for (int i = 0; i < 2; i++)
+        uses_scratch_inside(0);
+    call_end(&call, MPI_SUCCESS);
+    CHECK(thread_scratch(call.thread, 100) == statuses);
+    CHECK_EQUAL(statuses[99], 0);
+}
+
+static NOINLINE void tool_calls_inside(int unused)
+{
+    (void)unused;
+    struct call call UNTIL_RETURN;
+    call_begin(&call, CALL_Barrier, SITE_JOB | SITE_TOOL);
+    call_end(&call, MPI_SUCCESS);
+    CHECK(!call.thread);
+}
+
+static void another_tool_s_calls_inside_a_call_are_part_of_it(void)
+{
+    begin();
+    outer_call_around(tool_calls_inside, 0);
+    CHECK_EQUAL(cell_count(only_cell(CALL_Comm_free, LEDGER_CALL)), 1);
+    CHECK_EQUAL(the_ledger.header->interrupted_calls, 0);
+}
+
+static jmp_buf out_of_it;
+
+static NOINLINE void jumps_out(int depth)
+{
+    struct call call;
+    call_begin(&call, CALL_Barrier, SITE_JOB);
+    if (depth == 1)
+        longjmp(out_of_it, 1);
+    jumps_out(depth - 1);
+}
+
+static void calls_left_by_longjmp_do_not_stay(void)
+{
+    begin();
+    if (!setjmp(out_of_it))
+        outer_call_around(jumps_out, 3);
+    calls_inside(1);
+    CHECK_EQUAL(cell_count(only_cell(CALL_Barrier, LEDGER_CALL)), 1);
+    CHECK_EQUAL(this_thread->depth, 0);
+    CHECK_EQUAL(this_thread->wrapper, 0);
+    CHECK(message_numbers_have_ended());
+}
+
+static void handler_on_its_own_stack(int number)
+{
+    (void)number;
+    calls_inside(1);
+}
+
+static NOINLINE void raises(int unused)
+{
+    (void)unused;
+    raise(SIGUSR1);
+}
+
+/* The stack is once below and once above that of the program. */
+static void a_handler_s_call_is_inside_on_any_stack(void)
+{
+    begin();
+    size_t bytes = 1 << 20;
+    static char low[1 << 16];
+    char *high = alloca(bytes);
+    char *stacks[] = {low, high + bytes - sizeof low};
+    for (int i = 0; i < 2; i++) {
+        CHECK(sigaltstack(&(stack_t){.ss_sp = stacks[i], .ss_size = sizeof low}, NULL) == 0);
+        CHECK(sigaction(SIGUSR1, &(struct sigaction){.sa_handler = handler_on_its_own_stack, .sa_flags = SA_ONSTACK}, NULL) == 0);
+        outer_call_around(raises, 0);
+        CHECK_EQUAL(this_thread->wrapper, 0);
+    }
+    CHECK_EQUAL(cell_count(only_cell(CALL_Comm_free, LEDGER_CALL)), 2);
+    CHECK_EQUAL(cell_count(only_cell(CALL_Barrier, LEDGER_CALL)), 2);
+    CHECK(!message_numbers_have_ended());
 }
 
 static const struct unit_test TESTS[] = {
@@ -219,6 +409,15 @@ static const struct unit_test TESTS[] = {
     TEST(mpi_is_asked_nothing_about_a_duplicate_and_little_about_other_communicators),
     TEST(a_collective_is_sampled_in_the_window_in_which_it_returns),
     TEST(a_message_is_sampled_in_the_window_in_which_it_returns),
+    TEST(a_call_inside_another_counts_and_its_time_is_not_counted_twice),
+    TEST(calls_inside_calls_inside_calls_are_each_counted_once),
+    TEST(calls_nested_too_deep_are_listed),
+    TEST(a_call_after_one_with_calls_inside_has_its_whole_time),
+    TEST(after_a_call_inside_another_the_outer_one_is_announced_again),
+    TEST(a_call_inside_another_has_memory_of_its_own),
+    TEST(another_tool_s_calls_inside_a_call_are_part_of_it),
+    TEST(calls_left_by_longjmp_do_not_stay),
+    TEST(a_handler_s_call_is_inside_on_any_stack),
 };
 
 int main(void)

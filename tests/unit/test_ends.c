@@ -24,7 +24,7 @@ static struct truth *truth;
 
 static void rank_begins(void)
 {
-    struct call init;
+    struct call init UNTIL_RETURN;
     setenv("COMMPROF_OUTPUT", "run", 1);
     setenv("COMMPROF_QUIET", "on", 1);
     fake_mpi_speak("mpich");
@@ -46,6 +46,7 @@ static void rank_from_init_to_finalize(void)
         call_end(&call, MPI_SUCCESS);
         truth->begun++;
         account_simple(&call);
+        call_return(&call);
         truth->done++;
     }
     call_begin(&finalize, CALL_Finalize, SITE_JOB);

@@ -495,7 +495,7 @@ static void *yield_in_a_while(void *unused)
 static void a_call_that_ends_as_a_window_does_is_in_it(void)
 {
     pthread_t thread;
-    struct call call;
+    struct call call UNTIL_RETURN;
     fake.presence = GPU_IN_USE;
     begin("auto", "0", "0");
     set_event_at(clock_monotonic_ns());
@@ -540,7 +540,7 @@ static void what_began_after_a_reset_counts_whenever_that_is_seen(void)
 /* Returns a time in the middle of a call. */
 static int64_t in_a_call_ns(void)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_begin(&call, CALL_Barrier, SITE_JOB);
     int64_t begins_ns = clock_monotonic_ns();
     while (clock_monotonic_ns() < begins_ns + 10000000) {

@@ -45,7 +45,7 @@ static uint64_t collected(void)
 
 static struct call called(enum call_id id)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_begin(&call, id, SITE_JOB);
     while (clock_ticks() <= call.start) {
     }
@@ -95,7 +95,7 @@ static void no_ring_is_allocated_if_host_time_is_not_needed(void)
 /* In a frame of its own. */
 static __attribute__((noinline)) void call_inside(void)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_begin(&call, CALL_Allreduce, SITE_JOB | SITE_TOOL);
     call_end(&call, MPI_SUCCESS);
 }
@@ -103,7 +103,7 @@ static __attribute__((noinline)) void call_inside(void)
 static void a_call_inside_another_is_part_of_it(void)
 {
     begin();
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_begin(&call, CALL_Comm_split, SITE_JOB);
     call_inside();
     while (clock_ticks() <= call.start) {
@@ -118,7 +118,7 @@ static void a_call_inside_another_is_part_of_it(void)
 static void a_poll_that_finds_nothing_is_no_time_in_mpi(void)
 {
     begin();
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_begin(&call, CALL_Test, SITE_JOB);
     while (clock_ticks() <= call.start) {
     }
@@ -133,7 +133,7 @@ static void calls_of_nccl_are_no_time_in_mpi(void)
 {
     begin();
     called(CALL_ncclAllReduce);
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_begin(&call, CALL_ncclCommInitRank, SITE_JOB);
     while (clock_ticks() <= call.start) {
     }
@@ -144,7 +144,7 @@ static void calls_of_nccl_are_no_time_in_mpi(void)
 static void a_call_under_way_is_handed_over_piece_by_piece(void)
 {
     begin();
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_begin(&call, CALL_Recv, SITE_JOB);
     while (clock_ticks() <= call.start) {
     }

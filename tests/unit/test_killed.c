@@ -52,7 +52,7 @@ static void add_message(struct amounts *amounts, uint64_t bytes)
 /* A message on a communicator, accounted as a wrapper does it. */
 static void message(uint64_t bytes, struct communicator *communicator, int32_t peer)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_begin(&call, CALL_Send, SITE_JOB);
     call_end(&call, MPI_SUCCESS);
     add_message(&truth->begun, bytes);

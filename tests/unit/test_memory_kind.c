@@ -276,7 +276,7 @@ static void begin_counting(void)
 
 static struct call called(enum call_id id)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_begin(&call, id, SITE_JOB);
     call_end(&call, MPI_SUCCESS);
     return call;

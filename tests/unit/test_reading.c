@@ -49,7 +49,7 @@ static unsigned folding_count;
 
 static void call_of(uint64_t bytes)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     unsigned epoch = thread_epoch;
     call_begin(&call, CALL_Send, SITE_JOB);
     call_end(&call, MPI_SUCCESS);

@@ -35,7 +35,7 @@ static void begin(void)
 /* As the wrapper does it; the bytes announced. */
 static uint64_t bcast(mpi_handle comm, mpi_count count, mpi_handle type)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_enter(&call, CALL_Bcast, SITE_JOB);
     announce_rooted(&call, comm, announce_counted(&call, comm, count, type, 0, false), 0);
     call_start(&call);
@@ -46,7 +46,7 @@ static uint64_t bcast(mpi_handle comm, mpi_count count, mpi_handle type)
 
 static unsigned allreduce(mpi_count count, mpi_handle op, bool is_in_place)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_enter(&call, CALL_Allreduce, SITE_JOB);
     announce_collective(&call, few, announce_counted(&call, few, count, BYTES_4, op, is_in_place));
     call_start(&call);
@@ -112,7 +112,7 @@ static void a_freed_communicator_s_handle_is_that_of_the_next(void)
 /* As the wrapper does it; the communicator that it is counted on. */
 static struct communicator *put(mpi_handle win)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_enter(&call, CALL_Put, SITE_JOB);
     announce_target(&call, win, announce_counted(&call, win, 5, BYTES_4, 0, false), 0);
     call_start(&call);

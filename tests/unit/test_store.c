@@ -127,6 +127,7 @@ static void a_rank_has_one_row_with_all_that_the_header_says(void)
     the_ledger.header->abort_code = 0;
     the_ledger.header->dropped_calls = 1;
     the_ledger.header->untracked_requests = 2;
+    the_ledger.header->interrupted_calls = 3;
     the_ledger.header->folded_cells = 4;
     the_ledger.header->folded_communicators = 5;
     the_ledger.header->cost_init_ns = 6;
@@ -136,7 +137,7 @@ static void a_rank_has_one_row_with_all_that_the_header_says(void)
     CHECK_TEXT(ask("SELECT world_rank, world_size, run_id, pid, thread_level FROM rank"), "3|8|job-17|4711|3");
     CHECK_TEXT(ask("SELECT start_unix_ns, end_unix_ns, wall_ns, ended FROM rank"), "1700000000000000001|1700000000000000501|500|finalize");
     CHECK_TEXT(ask("SELECT start_monotonic_ns FROM rank"), "1000");
-    CHECK_TEXT(ask("SELECT abort_code, dropped_calls, untracked_requests, folded_cells, folded_communicators FROM rank"), "0|1|2|4|5");
+    CHECK_TEXT(ask("SELECT abort_code, dropped_calls, interrupted_calls, untracked_requests, folded_cells FROM rank"), "0|1|3|2|4");
     CHECK_TEXT(ask("SELECT cost_init_ns, cost_per_call_ps, clock_error_ppb FROM rank"), "6|7|-8");
 }
 
@@ -459,7 +460,7 @@ static void the_file_says_what_it_is(void)
     begin();
     store();
     CHECK_TEXT(ask("PRAGMA application_id"), "1668116582");
-    CHECK_TEXT(ask("PRAGMA user_version"), "9");
+    CHECK_TEXT(ask("PRAGMA user_version"), "10");
     CHECK_TEXT(ask("PRAGMA integrity_check"), "ok");
 }
 

@@ -32,7 +32,7 @@ static void begin(size_t limit_bytes)
 
 static void call_on(mpi_handle comm, uint64_t bytes)
 {
-    struct call call;
+    struct call call UNTIL_RETURN;
     call_begin(&call, CALL_Send, SITE_JOB);
     call_end(&call, MPI_SUCCESS);
     struct traffic traffic = traffic_nowhere();
@@ -129,12 +129,13 @@ static void *keep_collectives_and_messages(void *number)
 {
     mpi_handle comm = comms[(intptr_t)number][0];
     for (uint64_t round = 0; round < ROUNDS; round++) {
-        struct call call;
+        struct call call UNTIL_RETURN;
         call_enter(&call, CALL_Barrier, SITE_JOB);
         announce_collective(&call, comm, 0);
         call_start(&call);
         call_end(&call, MPI_SUCCESS);
         account_call(&call, traffic_none(&call, comm));
+        call_return(&call);
         call_on(comm, 8);
     }
     return NULL;

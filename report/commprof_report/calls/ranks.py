@@ -42,6 +42,7 @@ class RankRow(NamedTuple):
     doing_since_unix_ns: int | None
     doing_ns: int | None
     dropped_calls: int
+    interrupted_calls: int
     untracked_requests: int
     folded_cells: int
     folded_communicators: int

@@ -40,7 +40,7 @@ TYPES = {
 # Every version from release 0.1.0 on stays readable. By version: the script in this folder that converts the tables in `source` to the
 # next version, with the columns in that version's order, for they are copied as *. schema_<version>.sql is then the schema of that version.
 # The columns that ranks_of_file.sql reads never change.
-UPGRADES: dict[int, str] = {}
+UPGRADES: dict[int, str] = {9: "to_10"}
 
 
 class Entry(NamedTuple):
