@@ -42,13 +42,13 @@ bool recording_is_on(void)
 void recording_paused_by(const char *what)
 {
     static char all[512];
-    pthread_mutex_lock(&switching);
+    struct quiet before = quiet_lock(&switching);
     size_t used = strlen(all);
     if (!strstr(all, what) && used + strlen(what) + 3 < sizeof all) {
         snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "", what);
         ledger_fact("unseen.off", all);
     }
-    pthread_mutex_unlock(&switching);
+    quiet_unlock(&switching, &before);
 }
 
 static void prepare(void)

@@ -50,6 +50,30 @@ UNSEEN = {
         dict(gpu_state="refused", facts={"gpu.reason": "no libcupti for CUDA 13.0"}),
         "GPUs not traced: no libcupti for CUDA 13.0, on rank 0",
     ),
+    "interrupted": (
+        dict(interrupted_calls=12),
+        "12 calls of a signal handler that interrupted the profiler: passed on alone, on rank 0",
+    ),
+    "bypass": (
+        dict(facts={"unseen.bypass": "/opt/libx.so"}),
+        "calls that reach MPI past the profiler, from: /opt/libx.so, on rank 0",
+    ),
+    "lookups": (
+        dict(facts={"unseen.dlsym": "7"}),
+        "7 look-ups of MPI functions not answered, as COMMPROF_DLSYM=off, on rank 0 (commprof-run --dlsym)",
+    ),
+    "library": (
+        dict(facts={"unseen.library": "/opt/libmpi.so.12"}),
+        "calls to a second MPI library: /opt/libmpi.so.12, on rank 0",
+    ),
+    "gloo": (
+        dict(facts={"unseen.gloo": "PyTorch"}),
+        "communication over gloo, by: PyTorch, on rank 0 (the backends MPI or NCCL)",
+    ),
+    "tool": (
+        dict(facts={"unseen.tool": "/opt/libmpiP.so"}),
+        "calls that a tool before the profiler makes itself count as the job's: /opt/libmpiP.so, on rank 0",
+    ),
     "nccl": (
         dict(facts={"nccl.unknown_operation": "ncclFoo"}),
         "an NCCL operation that this version does not know: ncclFoo, on rank 0 (a newer commprof)",

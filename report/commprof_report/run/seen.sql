@@ -12,10 +12,18 @@ WITH reason (reason, effect, unit, fact, what, way_out) AS (
     ('spawned', 'missing', 'process', '', 'spawned without a profile beside this one',
      'spawn `commprof-run --output RUN PROGRAM`, or pass LD_PRELOAD and COMMPROF_OUTPUT on, by mpirun -x'
      || ' or mpiexec -genvlist'),
+    ('bypass', 'missing', '', 'unseen.bypass', 'calls that reach MPI past the profiler, from', ''),
+    ('lookups', 'missing', 'look-up', 'unseen.dlsym', 'of MPI functions not answered, as COMMPROF_DLSYM=off',
+     'commprof-run --dlsym'),
+    ('library', 'missing', '', 'unseen.library', 'calls to a second MPI library', ''),
+    ('gloo', 'missing', '', 'unseen.gloo', 'communication over gloo, by', 'the backends MPI or NCCL'),
+    ('tool', 'foreign', '', 'unseen.tool', 'calls that a tool before the profiler makes itself count as the job''s',
+     'commprof-run puts the profiler first'),
     ('off', 'missing', 'ns', '', 'not recorded', 'leave recording on'),
     ('reset', 'missing', 'ns', '', 'set to zero by MPI_Pcontrol(2)', 'leave it out'),
     ('excluded', 'missing', '', 'settings.COMMPROF_EXCLUDE', 'calls that COMMPROF_EXCLUDE names', 'leave it unset'),
     ('dropped', 'missing', 'call', '', 'dropped: the ledger was full', 'commprof-run --memory 256M'),
+    ('interrupted', 'missing', 'call', '', 'of a signal handler that interrupted the profiler: passed on alone', ''),
     ('untracked', 'missing', 'request', '', 'not followed to completion: there was no memory', ''),
     ('sizes', 'missing', '', '', 'sizes of messages: the ABI of this MPI library is not known', ''),
     ('captured', 'missing', 'call', '', 'captured into CUDA graphs: how often these ran is not counted', ''),
@@ -92,6 +100,7 @@ found (world_rank, reason, amount, whole, detail) AS (
     SELECT world_rank, reason,
            CASE reason
            WHEN 'dropped' THEN dropped_calls
+           WHEN 'interrupted' THEN interrupted_calls
            WHEN 'untracked' THEN untracked_requests
            WHEN 'communicators' THEN folded_communicators
            WHEN 'cells' THEN folded_cells
