@@ -52,7 +52,7 @@ UNSEEN = {
     ),
     "interrupted": (
         dict(interrupted_calls=12),
-        "12 calls of a signal handler that interrupted the profiler: passed on alone, on rank 0",
+        "12 calls of signal handlers that interrupted the profiler's own code, on rank 0",
     ),
     "bypass": (
         dict(facts={"unseen.bypass": "/opt/libx.so"}),

@@ -78,7 +78,8 @@ def _cell(value: object) -> object:
     """A text that a spreadsheet would calculate begins with an apostrophe; so does one that has one already, for whoever takes it away."""
     if not isinstance(value, str):
         return value
-    return f"'{visible(value)}" if value.startswith(CALCULATED) and not NUMBER.fullmatch(value) else visible(value)
+    is_plain = value == NO_VALUE or NUMBER.fullmatch(value) or not value.startswith(CALCULATED)
+    return visible(value) if is_plain else f"'{visible(value)}"
 
 
 def text_table(columns: Sequence[Column], rows: Sequence[object], indent: str = "") -> str:

@@ -23,7 +23,7 @@ WITH reason (reason, effect, unit, fact, what, way_out) AS (
     ('reset', 'missing', 'ns', '', 'set to zero by MPI_Pcontrol(2)', 'leave it out'),
     ('excluded', 'missing', '', 'settings.COMMPROF_EXCLUDE', 'calls that COMMPROF_EXCLUDE names', 'leave it unset'),
     ('dropped', 'missing', 'call', '', 'dropped: the ledger was full', 'commprof-run --memory 256M'),
-    ('interrupted', 'missing', 'call', '', 'of a signal handler that interrupted the profiler: passed on alone', ''),
+    ('interrupted', 'missing', 'call', '', 'of signal handlers that interrupted the profiler''s own code', ''),
     ('untracked', 'missing', 'request', '', 'not followed to completion: there was no memory', ''),
     ('sizes', 'missing', '', '', 'sizes of messages: the ABI of this MPI library is not known', ''),
     ('captured', 'missing', 'call', '', 'captured into CUDA graphs: how often these ran is not counted', ''),
