@@ -89,7 +89,8 @@ struct namespaces {
 /* The first object of a namespace is the one that was opened, and thus a handle to itself and its dependencies. */
 bool scope_in_other_namespaces(const char *part, const char *symbol, scope_choice *accepts, Dl_info *found)
 {
-    const struct namespaces *first = (const struct namespaces *)&_r_debug;
+    const struct namespaces *first = (const struct namespaces *)&_r_debug; /* longer, from version 2 on */
+    __asm__("" : "+r"(first));                                             /* the compiler knows the shorter one */
     const struct namespaces *next = first->debug.r_version >= 2 ? first->next : NULL;
     for (; next; next = next->next)
         if (next->debug.r_map && scope_definer(next->debug.r_map, symbol, found) && is_named(found->dli_fname, part) && accepts(found))

@@ -248,6 +248,7 @@ PLANTED = {
     "other ranks": ("work", "UPDATE cell SET count = count + 2 - 4 * world_rank, total_ns = total_ns", "other ranks make the calls"),
     "killed": ("partial", "UPDATE rank SET ended = 'running', wall_ns = NULL, end_unix_ns = NULL", "rank"),
     "dropped": ("partial", "UPDATE rank SET dropped_calls = 3 WHERE world_rank = 1", "3 calls not recorded"),
+    "interrupted": ("partial", "UPDATE rank SET interrupted_calls = 2 WHERE world_rank = 0", "2 calls not recorded"),
     "part": ("partial", "UPDATE rank SET counted_ns = wall_ns / 2", "between 50.0 % and 100.0 % of the wall time was counted"),
     "crowded": ("disturbed", fact("last.affinity", "0"), "2 ranks share 1 core"),
     "switches": ("disturbed", SWITCHES + fact("last.involuntary_switches", "207", 1), "rank 1 lost its core 20 times a second"),

@@ -54,9 +54,9 @@ what_is_preloaded_already_comes_after_it() {
 }
 
 a_sanitizer_that_is_preloaded_stays_first() {
-    # Asked of the loader by name alone: a file that is not there is dropped with a warning.
-    is "libasan.so.8:libclang_rt.tsan.so:$library:libc.so.6:libubsan.so.1" \
-        "$(LD_PRELOAD=libasan.so.8:libclang_rt.tsan.so:libc.so.6:libubsan.so.1 "$run" printenv LD_PRELOAD 2>/dev/null)"
+    # No files of these names are there: the loader drops them with a warning.
+    is "libasan.so.99:libclang_rt.tsan.so:$library:libc.so.6:libubsan.so.99" \
+        "$(LD_PRELOAD=libasan.so.99:libclang_rt.tsan.so:libc.so.6:libubsan.so.99 "$run" printenv LD_PRELOAD 2>/dev/null)"
 }
 
 a_library_that_is_preloaded_behind_another_tool_comes_first() {

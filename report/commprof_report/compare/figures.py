@@ -96,7 +96,7 @@ class RankRow(NamedTuple):
     state: str
     wall_ns: int | None
     counted_ns: int
-    dropped_calls: int
+    unrecorded_calls: int
     switches_per_s: float | None
     start_unix_ns: int
 

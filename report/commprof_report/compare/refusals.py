@@ -196,9 +196,9 @@ def _faults(run: Figures) -> Iterator[str]:
         yield f"{units.rank_names(early)} did not reach MPI_Finalize"
     if run.missing:
         yield f"{units.counted(run.missing, 'rank')} missing"
-    dropped = sum(row.dropped_calls for row in run.ranks)
-    if dropped:
-        yield f"{units.counted(dropped, 'call')} not recorded"
+    unrecorded = sum(row.unrecorded_calls for row in run.ranks)
+    if unrecorded:
+        yield f"{units.counted(unrecorded, 'call')} not recorded"
 
 
 def _disturbed(runs: Sequence[Figures]) -> Iterator[Refusal]:

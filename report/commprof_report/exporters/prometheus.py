@@ -77,7 +77,7 @@ def text(run: Run, late: Late) -> Iterator[str]:
         ("commprof_time_seconds_total", "counter", "Time inside calls.", _totals(totals, lambda row: row.total_ns / 1e9)),
         *_device_metrics(on_device),
         *_wait_metrics(late),
-        ("commprof_dropped_calls_total", "counter", "Calls that could not be recorded.", _dropped(run)),
+        ("commprof_dropped_calls_total", "counter", "Calls that could not be recorded.", _unrecorded(run)),
         ("commprof_gpu_seconds_total", "counter", "Traced time of GPUs, by what they did at the same time.", _gpu_busy(run)),
         ("commprof_gpu_dropped_records_total", "counter", "Records of GPU activity that were lost.", _gpu_dropped(run)),
         ("commprof_call_duration_seconds", "histogram", "Durations of single calls.", _durations(run)),
@@ -167,9 +167,9 @@ def _wait_metrics(late: Late) -> Iterator[tuple[str, str, str, list[Sample]]]:
     yield "commprof_wait_coverage_ratio", "gauge", "Share of the time inside MPI of which it is known whether ranks waited.", coverage
 
 
-def _dropped(run: Run) -> Iterator[Sample]:
+def _unrecorded(run: Run) -> Iterator[Sample]:
     for row in rank_rows(run.connection):
-        yield Sample({"rank": row.rank}, row.dropped_calls)
+        yield Sample({"rank": row.rank}, row.dropped_calls + row.interrupted_calls)
 
 
 def _gpu_busy(run: Run) -> Iterator[Sample]:
