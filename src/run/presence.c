@@ -6,6 +6,7 @@
 #include "run_folder.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>
@@ -74,7 +75,9 @@ static int see_folders(struct ranks *ranks, const char *folders)
     if (!strchr(folders, ANY_RANK))
         return see_folder(ranks, folders);
     pattern_of(pattern, sizeof pattern, folders);
-    if (glob(pattern, 0, NULL, &found) == 0)
+    /* Looked up: since glibc 2.27 there is a second version, which a build would bind to. */
+    __typeof__(&glob) glob_here = (__typeof__(&glob))dlsym(RTLD_DEFAULT, "glob");
+    if (glob_here && glob_here(pattern, 0, NULL, &found) == 0)
         for (size_t i = 0; i < found.gl_pathc; i++)
             see_folder(ranks, found.gl_pathv[i]);
     globfree(&found);
