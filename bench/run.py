@@ -30,7 +30,7 @@ LIBRARY = ROOT / "build" / "lib" / "libcommprof.so"
 LIBRARIES = ("openmpi", "mpich")
 MEAN, LEAST = 2, 3  # the columns of bench/overhead.c with what is added
 SAMPLED = ("Allreduce", "Bcast", "Send", "Recv", "Isend")
-COPYING = ("filesystems", "clock", "settings", "settings_file", "rank_list")  # what a ledger needs of src/base
+COPYING = ("filesystems", "mapped_file", "quiet", "clock", "settings", "settings_file", "rank_list")  # what a ledger needs of src/base
 COUNTED = ("Allreduce", "Bcast", "Barrier", "Send", "Recv", "Irecv, Isend, Waitall", "Iprobe, nothing there")
 
 

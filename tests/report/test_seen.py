@@ -178,6 +178,14 @@ def test_a_merged_database_has_the_reasons_as_a_view(report, tmp_path):
     assert rows == [(0, "dropped", "missing", 3, "call")]
 
 
+def test_an_anonymous_database_has_the_reasons_without_paths(report, tmp_path):
+    facts = {"unseen.tool": "/home/ada/libone.so, /home/ada/libtwo.so", "settings.COMMPROF_EXCLUDE": "MPI_Test"}
+    run = planted.write_databases(tmp_path / "run", ranks_with(facts=facts))
+    assert report("merge", "--anonymous", run, tmp_path / "all.db").status == 0
+    rows = report("seen", tmp_path / "all.db", "--json").rows
+    assert [(row["reason"], row["detail"]) for row in rows] == [("excluded", "MPI_Test"), ("tool", "libone.so, libtwo.so")]
+
+
 def test_summary_json_and_advise_say_the_same(report, tmp_path):
     run = planted.write_databases(tmp_path / "run", ranks_with(dropped_calls=3))
     (row,) = report("summary", run, "--json").rows

@@ -12,10 +12,15 @@ HELP = "leave out hosts, users, paths, arguments and the name of the run (docs/P
 UNCHANGED = {"program", "mpi_abi", "clock", "commprof_version", "launcher", "launcher_size", "region_refused", "cpu_model", "cpu_quota_cores"}
 UNCHANGED |= {"gpu", "gpu.device_memory", "gpu.driver", "gpu.unseen_graph_launches"}
 UNCHANGED |= {"nccl.algorithms", "nccl.device_times", "nccl.unknown_datatype", "nccl.unknown_operation", "nccl.version"}
+UNCHANGED |= {"unseen.damaged", "unseen.dlsym", "unseen.gloo", "unseen.off", "spawned.profiled"}
 UNCHANGED |= {"signatures_full", "process_state", "last_sign_unix_ns", "ledger_copied_unix_ns"}  # not shown as facts in a report
 NUMBERED = {"host": "host", "boot_id": "boot", "time_namespace": "clock", "cpu_quota_cgroup": "cgroup"}  # to see which ranks share one
 PLAIN_VALUE = re.compile(r"\d+[KMG]?|on|off|auto|counter|monotonic|full|site")
-RANKS = re.compile(r"[0-9,:-]*|one-per-node")
+LISTS = {
+    "settings.COMMPROF_RANKS": re.compile(r"[0-9,:-]*|one-per-node"),
+    "settings.COMMPROF_EXCLUDE": re.compile(r"[A-Za-z0-9_,]*"),
+}
+LIBRARIES = ("mpi_library", "gpu.tracing_library", "nccl.library", "unseen.bypass", "unseen.library", "unseen.tool")
 PATH = re.compile(r"\S*/\S*")
 
 
@@ -50,14 +55,14 @@ def _shown(key: str, value: str, pseudonyms: _Pseudonyms) -> str | None:
     """The value to show; None: left out."""
     if key in NUMBERED:
         return pseudonyms.of(NUMBERED[key], value)
-    if key in ("mpi_library", "gpu.tracing_library", "nccl.library"):
-        return PurePosixPath(value).name
+    if key in LIBRARIES:
+        return ", ".join(PurePosixPath(path).name for path in value.split(", "))
     if key == "mpi_version":  # Open MPI's own text names the user and host that built it
         return units.library_name(value)
     if key == "gpu.reason":
         return PATH.sub("(path)", value)
-    if key == "settings.COMMPROF_RANKS":
-        return value if RANKS.fullmatch(value) else None
+    if key in LISTS:
+        return value if LISTS[key].fullmatch(value) else None
     if key.startswith(("settings.", "env.HOROVOD_")):
         return value if PLAIN_VALUE.fullmatch(value) else None
     return value if key in UNCHANGED or key.startswith(("begin.", "last.")) else None
