@@ -356,9 +356,11 @@ static void say_misunderstood_launcher(void)
                  launched_processes, mpi_abi.name, provider_path(), misunderstood->advice);
 }
 
-/* Whether this rank should have left a file. One per node: which others are recorded is not known. */
+/* Whether this rank should have left a file. One per node: which others are recorded is not known. Without MPI others may begin later. */
 static bool is_expected(int rank)
 {
+    if (!has_mpi)
+        return rank == world_rank;
     return strcmp(settings.ranks, SETTING_ONE_PER_NODE) == 0 ? rank == world_rank : is_chosen(rank);
 }
 

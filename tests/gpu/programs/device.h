@@ -2,8 +2,11 @@
 #ifndef DEVICE_H
 #define DEVICE_H
 
+#include "../../../src/ledger/ledger_format.h"
+
 #include <dlfcn.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,8 +102,13 @@ static inline void find_mapped(const char *name, char path[4096])
         fclose(maps);
 }
 
-/* The profile's GPU state, by its ledger (src/ledger/ledger_format.h); 0 where nobody profiles. */
-enum { STATE_AT = 288, STATE_TRACING = 2, STATE_PAUSED = 3, STATE_REFUSED = 5 };
+/* The profile's GPU state, by its ledger; 0 where nobody profiles. */
+enum {
+    STATE_AT = offsetof(struct ledger_header, gpu_state),
+    STATE_TRACING = LEDGER_GPU_TRACING,
+    STATE_PAUSED = LEDGER_GPU_PAUSED,
+    STATE_REFUSED = LEDGER_GPU_REFUSED,
+};
 
 static inline uint32_t profile_state(void)
 {
