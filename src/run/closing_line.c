@@ -85,8 +85,10 @@ void closing_line_say(struct run_folder *folder, int world_size, const char *ran
     else if (presence == PRESENCE_NONE) {
         say_line("no profile of %s is in %s: %s", ranks, is_split ? quoted : folders, reason ? filesystems_reason(reason) : present);
         return;
-    } else
-        snprintf(remark, sizeof remark, *folder->was ? " (renamed from %s)" : "", folder->was);
+    } else if (*folder->was)
+        snprintf(remark, sizeof remark, " (renamed from %s)", folder->was);
+    else
+        *remark = '\0';
     say_line("profile of %s in %s%s; read it with: %s summary %s", presence == PRESENCE_SOME ? present : ranks, is_split ? quoted : folders,
              remark, command, quoted);
 }
