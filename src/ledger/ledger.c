@@ -151,13 +151,15 @@ void ledger_renamed(const char *path)
 
 bool ledger_describe(char *words, size_t bytes)
 {
-    char path[PATH_MAX];
-    enum ledger_place place = ledger_find(path);
+    const char *path;
+    struct quiet before = quiet_lock(&growing);
+    enum ledger_place place = find(&path);
     snprintf(words, bytes, "the ledger %s %s", path,
              place == LEDGER_THERE     ? "stays and can be read as well"
              : place == LEDGER_HIDDEN  ? "stays and can be read as well, though not by this process"
              : place == LEDGER_REMOVED ? "was removed, too"
                                        : "cannot be seen from this process; it can be read as well if it is still there");
+    quiet_unlock(&growing, &before);
     return place != LEDGER_REMOVED;
 }
 

@@ -1,4 +1,4 @@
-/* The subject is compiled in: it belongs to commprof-run, not to the library. */
+/* NOLINTNEXTLINE(bugprone-suspicious-include): the subject belongs to commprof-run, not to the library */
 #include "tools/doctor/elf_file.c"
 
 #include "unit.h"
