@@ -37,7 +37,7 @@ UNSEEN = {
     ),
     "reset": (
         dict(reset_unix_ns=planted.START_UNIX_NS + 2 * SECOND, counted_ns=8 * SECOND),
-        "20.0 % of the time set to zero by MPI_Pcontrol(2), on rank 0 (leave it out)",
+        "20.0 % of the time set to zero by MPI_Pcontrol(2), on rank 0 (leave that call out)",
     ),
     "excluded": (
         dict(facts={"settings.COMMPROF_EXCLUDE": "MPI_Test,MPI_Iprobe"}),

@@ -12,7 +12,8 @@ WITH reason (reason, effect, unit, fact, what, way_out) AS (
     ('spawned', 'missing', 'process', '', 'spawned without a profile beside this one',
      'spawn `commprof-run --output RUN PROGRAM`, or pass LD_PRELOAD and COMMPROF_OUTPUT on, by mpirun -x'
      || ' or mpiexec -genvlist'),
-    ('bypass', 'missing', '', 'unseen.bypass', 'calls that reach MPI past the profiler, from', ''),
+    ('bypass', 'missing', '', 'unseen.bypass', 'calls that reach MPI past the profiler, from',
+     'open it without RTLD_DEEPBIND'),
     ('lookups', 'missing', 'look-up', 'unseen.dlsym', 'of MPI functions not answered, as COMMPROF_DLSYM=off',
      'commprof-run --dlsym'),
     ('library', 'missing', '', 'unseen.library', 'calls to a second MPI library', ''),
@@ -20,7 +21,7 @@ WITH reason (reason, effect, unit, fact, what, way_out) AS (
     ('tool', 'foreign', '', 'unseen.tool', 'calls that a tool before the profiler makes itself count as the job''s',
      'commprof-run puts the profiler first'),
     ('off', 'missing', 'ns', '', 'not recorded', 'leave recording on'),
-    ('reset', 'missing', 'ns', '', 'set to zero by MPI_Pcontrol(2)', 'leave it out'),
+    ('reset', 'missing', 'ns', '', 'set to zero by MPI_Pcontrol(2)', 'leave that call out'),
     ('excluded', 'missing', '', 'settings.COMMPROF_EXCLUDE', 'calls that COMMPROF_EXCLUDE names', 'leave it unset'),
     ('dropped', 'missing', 'call', '', 'dropped: the ledger was full', 'commprof-run --memory 256M'),
     ('interrupted', 'missing', 'call', '', 'of signal handlers that interrupted the profiler''s own code', ''),
