@@ -71,6 +71,39 @@ static void ten_thousand_peers_keep_their_sums(void)
     }
 }
 
+/* A peer whose row lies at this place of the index while that is empty. */
+static int32_t peer_at(uint32_t place)
+{
+    int32_t peer = 0;
+    while ((peers_hash(peer_key(peer, 1, LEDGER_SENT)) & peers.index_mask) != place)
+        peer++;
+    return peer;
+}
+
+static void a_reset_clears_the_rows_at_both_ends_of_the_index(void)
+{
+    begin(1 << 20);
+    int32_t first = peer_at(0), last = peer_at(peers.index_mask);
+    send_to(first, 100);
+    send_to(last, 100);
+    peers_clear(&peers);
+    CHECK_EQUAL(row(first, 1, LEDGER_SENT).count, 0);
+    CHECK_EQUAL(row(last, 1, LEDGER_SENT).count, 0);
+    CHECK_EQUAL(row(last, 1, LEDGER_SENT).bytes, 0);
+    CHECK_EQUAL(row(last, 1, LEDGER_SENT).time_ns, 0);
+    CHECK_EQUAL(peers.count, 2);
+}
+
+static void the_index_grows_when_more_than_half_of_it_would_be_in_use(void)
+{
+    begin(1 << 20);
+    for (int32_t peer = 0; peer < 32; peer++)
+        send_to(peer, 1);
+    CHECK_EQUAL(peers.index_mask, 63);
+    send_to(32, 1);
+    CHECK_EQUAL(peers.index_mask, 127);
+}
+
 static void rows_lie_in_chunks_that_name_their_thread(void)
 {
     begin(1 << 20);
@@ -99,6 +132,8 @@ static const struct unit_test TESTS[] = {
     TEST(peers_calls_and_directions_are_counted_apart),
     TEST(a_process_of_another_world_has_a_row_that_says_so),
     TEST(ten_thousand_peers_keep_their_sums),
+    TEST(a_reset_clears_the_rows_at_both_ends_of_the_index),
+    TEST(the_index_grows_when_more_than_half_of_it_would_be_in_use),
     TEST(rows_lie_in_chunks_that_name_their_thread),
     TEST(a_full_ledger_has_no_row_for_a_new_peer_and_keeps_the_old),
 };
