@@ -1,0 +1,95 @@
+#include "base/mapped_file.h"
+
+#include "unit.h"
+
+#include <fcntl.h>
+
+static struct mapped_file file;
+
+static void *map(const char *name)
+{
+    int opened = open(name, O_RDWR | O_CREAT, 0600);
+    CHECK(opened >= 0 && ftruncate(opened, 8192) == 0);
+    void *address = mmap(NULL, 8192, PROT_READ, MAP_SHARED, opened, 0);
+    CHECK(address != MAP_FAILED);
+    close(opened);
+    return address;
+}
+
+/* Maps a file whose path has this many bytes as the kernel writes it: four for a line feed. */
+static void *map_at_path_of(size_t bytes)
+{
+    enum { FOLDER_BYTES = 1 + 4 * 60 };
+    char here[PATH_MAX], name[NAME_MAX + 1] = "";
+    CHECK(getcwd(here, sizeof here) != NULL);
+    size_t left = bytes - strlen(here);
+    for (memset(name, '\n', 60); left > 1 + NAME_MAX; left -= FOLDER_BYTES)
+        CHECK(mkdir(name, 0700) == 0 && chdir(name) == 0);
+    memset(name, 'a', left - 1);
+    name[left - 1] = '\0';
+    return map(name);
+}
+
+static void a_mapping_has_the_name_of_its_file(void)
+{
+    char here[PATH_MAX];
+    CHECK(mapped_file_find(map("some\nfile"), &file));
+    CHECK_TEXT(strrchr(file.path, '/'), "/some\nfile");
+    CHECK(!file.is_removed);
+    CHECK(getcwd(here, sizeof here) != NULL);
+    CHECK_EQUAL(strncmp(file.path, here, strlen(here)), 0);
+}
+
+static void a_removed_file_has_its_last_name(void)
+{
+    void *address = map("file");
+    CHECK(unlink("file") == 0);
+    CHECK(mapped_file_find(address, &file));
+    CHECK_TEXT(strrchr(file.path, '/'), "/file");
+    CHECK(file.is_removed);
+}
+
+static void an_address_at_which_no_mapping_begins_has_no_file(void)
+{
+    char *address = map("file");
+    CHECK(!mapped_file_find(address + 4096, &file));
+}
+
+static void a_job_may_have_closed_its_standard_input(void)
+{
+    void *address = map("file");
+    close(STDIN_FILENO);
+    CHECK(mapped_file_find(address, &file));
+}
+
+static void a_path_that_just_fits_is_found(void)
+{
+    CHECK(mapped_file_find(map_at_path_of(PATH_MAX - 1), &file));
+    CHECK(strchr(file.path, '\n') != NULL);
+    CHECK(access(file.path, F_OK) == 0);
+}
+
+static void a_path_that_is_one_byte_too_long_is_not_found(void)
+{
+    CHECK(!mapped_file_find(map_at_path_of(PATH_MAX), &file));
+}
+
+static void a_path_longer_than_any_line_is_not_found(void)
+{
+    CHECK(!mapped_file_find(map_at_path_of(2 * PATH_MAX), &file));
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(a_mapping_has_the_name_of_its_file),
+    TEST(a_removed_file_has_its_last_name),
+    TEST(an_address_at_which_no_mapping_begins_has_no_file),
+    TEST(a_job_may_have_closed_its_standard_input),
+    TEST(a_path_that_just_fits_is_found),
+    TEST(a_path_that_is_one_byte_too_long_is_not_found),
+    TEST(a_path_longer_than_any_line_is_not_found),
+};
+
+int main(void)
+{
+    return UNIT_RUN(TESTS);
+}
