@@ -88,7 +88,7 @@ __attribute__((cold, noinline)) void thread_return_slowly(struct thread *thread)
 static bool was_left(const struct thread *thread, call_site site, uintptr_t frame)
 {
     uintptr_t wrapper = thread->wrapper & ~(uintptr_t)WRAPPER_BITS;
-    return site & SITE_TOOL ? frame > wrapper : frames_was_left(wrapper, frame);
+    return site & SITE_TOOL ? frame >= wrapper : frames_was_left(wrapper, frame);
 }
 
 /* The call is not recorded, so what this rank counts is not what the others count. */

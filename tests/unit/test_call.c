@@ -345,6 +345,27 @@ static void another_tool_s_calls_inside_a_call_are_part_of_it(void)
 }
 
 static jmp_buf out_of_it;
+static NOINLINE void tool_calls(bool leaves)
+{
+    struct call call UNTIL_RETURN;
+    call_begin(&call, CALL_Barrier, SITE_JOB | SITE_TOOL);
+    if (leaves)
+        longjmp(out_of_it, 1);
+    call_end(&call, MPI_SUCCESS);
+    account_simple(&call);
+}
+
+/* The second has its frame where the first one's was. */
+static void a_tool_s_call_counts_after_one_that_was_left_by_longjmp(void)
+{
+    begin();
+    for (volatile int i = 0; i < 2; i++)
+        if (!setjmp(out_of_it))
+            tool_calls(i == 0);
+    CHECK_EQUAL(cell_count(only_cell(CALL_Barrier, LEDGER_CALL)), 1);
+    CHECK_EQUAL(this_thread->wrapper, 0);
+}
+
 static void (*volatile nested)(int depth);
 
 static NOINLINE void jumps_out(int depth)
@@ -418,6 +439,7 @@ static const struct unit_test TESTS[] = {
     TEST(after_a_call_inside_another_the_outer_one_is_announced_again),
     TEST(a_call_inside_another_has_memory_of_its_own),
     TEST(another_tool_s_calls_inside_a_call_are_part_of_it),
+    TEST(a_tool_s_call_counts_after_one_that_was_left_by_longjmp),
     TEST(calls_left_by_longjmp_do_not_stay),
     TEST(a_handler_s_call_is_inside_on_any_stack),
 };
