@@ -5,6 +5,7 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sys/resource.h>
 
@@ -138,7 +139,7 @@ static void where_folds_do_not_end_the_copy_before_stays(void)
     is_folding = true;
     folds_left = 1000;
     CHECK_EQUAL(ledger_copy("copy"), EAGAIN);
-    CHECK(folds_left > 900);
+    CHECK_EQUAL(folds_left, 1000 - 2 * LEDGER_LOOKS); /* the ledger has two chunks */
     read_copy();
     CHECK_EQUAL(copied()->reset_unix_ns, 0);
     CHECK(!is_there("copy.tmp"));
@@ -189,6 +190,38 @@ static void a_place_that_refuses_is_said(void)
     CHECK(!is_there("copy.tmp"));
 }
 
+static void a_job_may_have_closed_its_standard_input(void)
+{
+    begin();
+    close(STDIN_FILENO);
+    CHECK_EQUAL(ledger_copy_announce("copy", "process", "ledger"), 0);
+    CHECK_EQUAL(ledger_copy("copy"), 0);
+    CHECK(ledger_copy_is_at("copy"));
+}
+
+/* Writes a stub of this many bytes. */
+static int announce(size_t stub_bytes)
+{
+    static char path[2 * PATH_MAX];
+    size_t path_bytes = stub_bytes - strlen(LEDGER_STUB "process \n");
+    memset(path, 'a', path_bytes);
+    path[path_bytes] = '\0';
+    return ledger_copy_announce("copy", "process", path);
+}
+
+static void a_stub_has_room_for_its_last_byte(void)
+{
+    CHECK_EQUAL(announce(2 * PATH_MAX - 1), 0);
+    CHECK_EQUAL(read_copy(), 2 * PATH_MAX - 1);
+    CHECK_EQUAL(bytes[2 * PATH_MAX - 2], '\n');
+}
+
+static void a_stub_that_is_one_byte_too_long_is_said(void)
+{
+    CHECK_EQUAL(announce(2 * PATH_MAX), ENAMETOOLONG);
+    CHECK(!is_there("copy"));
+}
+
 static void a_limit_on_file_sizes_is_said_without_a_signal(void)
 {
     begin();
@@ -196,6 +229,39 @@ static void a_limit_on_file_sizes_is_said_without_a_signal(void)
     CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
     CHECK_EQUAL(ledger_copy("copy"), EFBIG);
     CHECK(!is_there("copy") && !is_there("copy.tmp"));
+}
+
+static void a_copy_may_be_as_large_as_the_limit_on_file_sizes(void)
+{
+    enum { COPY_BYTES = LEDGER_HEADER_BYTES + 2 * LEDGER_CHUNK_BYTES };
+    begin();
+    struct rlimit limit = {COPY_BYTES, COPY_BYTES};
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    CHECK_EQUAL(ledger_copy("copy"), 0);
+    CHECK_EQUAL(read_copy(), COPY_BYTES);
+    limit.rlim_cur = COPY_BYTES - 1;
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    CHECK_EQUAL(ledger_copy("copy"), EFBIG);
+}
+
+/* Copies to a path of this many bytes. */
+static int copy_to(size_t path_bytes)
+{
+    char path[PATH_MAX];
+    for (size_t i = 0; i < path_bytes; i++)
+        path[i] = i % 2 ? '/' : '.';
+    snprintf(path + path_bytes - 5, 6, "/copy");
+    return ledger_copy(path);
+}
+
+static void a_path_is_as_long_as_the_name_aside_allows(void)
+{
+    begin();
+    CHECK_EQUAL(copy_to(PATH_MAX - sizeof ".tmp"), 0);
+    CHECK_EQUAL(read_copy(), LEDGER_HEADER_BYTES + 2 * LEDGER_CHUNK_BYTES);
+    CHECK(!is_there("copy.tmp"));
+    CHECK_EQUAL(copy_to(PATH_MAX - sizeof ".tmp" + 1), ENAMETOOLONG);
+    CHECK(is_there("copy"));
 }
 
 static const struct unit_test TESTS[] = {
@@ -210,7 +276,12 @@ static const struct unit_test TESTS[] = {
     TEST(a_page_of_samples_that_changes_hands_meanwhile_is_nobody_s_in_the_copy),
     TEST(a_stream_s_page_that_is_another_window_s_meanwhile_is_nobody_s_in_the_copy),
     TEST(a_place_that_refuses_is_said),
+    TEST(a_job_may_have_closed_its_standard_input),
+    TEST(a_stub_has_room_for_its_last_byte),
+    TEST(a_stub_that_is_one_byte_too_long_is_said),
     TEST(a_limit_on_file_sizes_is_said_without_a_signal),
+    TEST(a_copy_may_be_as_large_as_the_limit_on_file_sizes),
+    TEST(a_path_is_as_long_as_the_name_aside_allows),
 };
 
 int main(void)
