@@ -94,10 +94,11 @@ static int find_missing(const struct ranks *ranks, bool (*is_expected)(int rank)
         for (high = low; high < ranks->world_size && !ranks->are_there[high] && is_expected(high); high++)
             continue;
         count += high - low;
-        if (high == low || used + LONGEST_SPAN > bytes)
+        if (high == low)
             continue;
-        used += (size_t)snprintf(spans + used, bytes - used, high - low > 1 ? "%s%d-%d" : "%s%d", used ? ", " : "", low, high - 1);
-        if (used + LONGEST_SPAN > bytes)
+        if (used + LONGEST_SPAN <= bytes)
+            used += (size_t)snprintf(spans + used, bytes - used, high - low > 1 ? "%s%d-%d" : "%s%d", used ? ", " : "", low, high - 1);
+        else
             snprintf(spans + used, bytes - used, " ...");
     }
     return count;

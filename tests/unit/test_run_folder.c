@@ -1298,6 +1298,7 @@ static void ranks_without_a_file_are_named(void)
     write_file("run/rank-1.dbx", "");
     write_file("run/rank-99.db", "");
     check_presence("run", 3, all_are_expected, PRESENCE_SOME, "2 of 3 ranks (there is no file of rank 1)");
+    check_presence("run", 2, all_are_expected, PRESENCE_SOME, "1 of 2 ranks (there is no file of rank 1)");
     check_presence("run", 3, even_ones_are_expected, PRESENCE_ALL, "");
     check_presence("run", 8, all_are_expected, PRESENCE_SOME, "2 of 8 ranks (there is no file of ranks 1, 3-7)");
     write_file("run/rank-1.db", "");
@@ -1315,6 +1316,31 @@ static void so_many_missing_ranks_are_not_all_named(void)
     }
     CHECK_EQUAL(presence_find("run", 2000, all_are_expected, text, sizeof text, &error), PRESENCE_SOME);
     CHECK(strncmp(text, "1000 of 2000 ranks (there is no file of ranks 1, 3, 5, ", 55) == 0 && strstr(text, " ...)"));
+}
+
+static bool odd_ones_from_913_are_expected(int rank)
+{
+    return rank >= 913 && rank % 2 == 1;
+}
+
+/* Where the description of so many ranks ends. */
+static const char *end_of_presence(int world_size)
+{
+    static char text[512];
+    int error = 0;
+    presence_find("run", world_size, odd_ones_from_913_are_expected, text, sizeof text, &error);
+    CHECK(strrchr(text, ',') != NULL);
+    return strrchr(text, ',');
+}
+
+/* Up to 1001, the names take 224 bytes: there is room for one more. */
+static void dots_stand_for_at_least_one_rank(void)
+{
+    CHECK_EQUAL(mkdir("run", 0700), 0);
+    CHECK_TEXT(end_of_presence(1002), ", 1001");
+    CHECK_TEXT(end_of_presence(1004), ", 1003");
+    CHECK_TEXT(end_of_presence(1006), ", 1003 ...");
+    CHECK_TEXT(end_of_presence(2000), ", 1003 ...");
 }
 
 static void ranks_in_archives_and_in_several_folders_are_there(void)
@@ -1417,6 +1443,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_folder_is_hidden_from_a_process_that_has_lost_its_rights),
     TEST(ranks_without_a_file_are_named),
     TEST(so_many_missing_ranks_are_not_all_named),
+    TEST(dots_stand_for_at_least_one_rank),
     TEST(ranks_in_archives_and_in_several_folders_are_there),
     TEST(a_folder_that_cannot_be_listed_is_said),
 };
