@@ -1265,6 +1265,27 @@ static void a_folder_is_hidden_from_a_process_that_has_lost_its_rights(void)
     CHECK(run_folder_is_hidden(&folder, EACCES));
 }
 
+/* Claims a folder whose path has this many bytes. */
+static int claim_path_of(size_t path_bytes, struct claim *claim)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%.150s", here(""));
+    for (size_t at = strlen(path); at < path_bytes; at++)
+        path[at] = at % 200 == 0 && at < path_bytes - 1 ? '/' : 'x';
+    path[path_bytes] = '\0';
+    CHECK_EQUAL(filesystems_make_folders(path), 0);
+    return claims_take(claim, path, "1", 0);
+}
+
+static void a_folder_can_be_claimed_if_there_is_room_for_its_links(void)
+{
+    struct claim claim;
+    CHECK_EQUAL(claim_path_of(3801, &claim), ENAMETOOLONG);
+    CHECK_EQUAL(claim_path_of(3800, &claim), 0);
+    CHECK(claim.is_ours);
+    CHECK(is_there(claim.held));
+}
+
 /* The ranks that have a file */
 
 static bool all_are_expected(int rank)
@@ -1441,6 +1462,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_folder_that_was_removed_is_said_and_not_made_again),
     TEST(a_folder_is_hidden_from_a_process_with_another_root),
     TEST(a_folder_is_hidden_from_a_process_that_has_lost_its_rights),
+    TEST(a_folder_can_be_claimed_if_there_is_room_for_its_links),
     TEST(ranks_without_a_file_are_named),
     TEST(so_many_missing_ranks_are_not_all_named),
     TEST(dots_stand_for_at_least_one_rank),
