@@ -265,7 +265,7 @@ static void print_members(char *text, size_t bytes, const int32_t *ranks, int co
         int length = last == i   ? snprintf(run, sizeof run, "%d", ranks[i])
                      : step == 1 ? snprintf(run, sizeof run, "%d-%d", ranks[i], ranks[last])
                                  : snprintf(run, sizeof run, "%d-%d:%d", ranks[i], ranks[last], step);
-        if (used + (size_t)length + 5 > bytes) {
+        if (used + 1 + (size_t)length + sizeof ",..." > bytes) {
             memcpy(text + used, used ? ",..." : "...", used ? 5 : 4);
             return;
         }

@@ -186,6 +186,27 @@ static void members_that_do_not_fit_end_in_dots(void)
     CHECK(text[strlen(text) - 5] != ',');
 }
 
+/* The length of a text with this many ranks of three digits, then ranks of two. */
+static size_t cut_after(int threes)
+{
+    int ranks[150];
+    for (int i = 0; i < 150; i++)
+        ranks[i] = i < threes ? 200 - i : 99 - (i - threes);
+    const char *text = members_of(ranks, 150);
+    CHECK_TEXT(text + strlen(text) - 4, ",...");
+    return strlen(text);
+}
+
+static void the_dots_have_room_after_the_last_rank_that_is_written(void)
+{
+    enum { MOST = sizeof((struct ledger_communicator *)0)->members - 1 };
+    begin("open_mpi", 300, 200);
+    CHECK_EQUAL(cut_after(77), MOST - 1);
+    CHECK_EQUAL(cut_after(78), MOST); /* one byte more, and the last rank has to go, too */
+    CHECK_EQUAL(cut_after(79), MOST - 2);
+    CHECK_EQUAL(cut_after(80), MOST - 1);
+}
+
 static void the_worlds_members_are_a_run(void)
 {
     begin("open_mpi", 8, 3);
@@ -851,6 +872,7 @@ static const struct unit_test TESTS[] = {
     TEST(processes_of_another_world_stand_one_by_one),
     TEST(the_order_of_the_members_is_preserved),
     TEST(members_that_do_not_fit_end_in_dots),
+    TEST(the_dots_have_room_after_the_last_rank_that_is_written),
     TEST(the_worlds_members_are_a_run),
     TEST(ranks_agree_on_identities_whatever_else_they_created_in_whatever_order),
     TEST(two_duplicates_differ),
