@@ -164,6 +164,7 @@ static void processes_of_another_world_stand_one_by_one(void)
     begin("mpich", 4, 0);
     CHECK_TEXT(members_of((int[]){0, 1, 2, LEDGER_PEER_OUTSIDE, LEDGER_PEER_OUTSIDE}, 5), "0-2,-1,-1");
     CHECK_TEXT(members_of((int[]){LEDGER_PEER_OUTSIDE, LEDGER_PEER_OUTSIDE, 0, 1}, 4), "-1,-1,0-1");
+    CHECK_TEXT(members_of((int[]){LEDGER_PEER_OUTSIDE, LEDGER_PEER_OUTSIDE, LEDGER_PEER_OUTSIDE}, 3), "-1,-1,-1");
 }
 
 static void the_order_of_the_members_is_preserved(void)
@@ -466,6 +467,30 @@ static void beyond_the_registrys_numbers_communicators_share_one_and_are_counted
     }
     CHECK_EQUAL(shared, COUNT - (COMMUNICATORS_MAX - 2));
     CHECK_EQUAL(the_ledger.header->folded_communicators, shared);
+}
+
+/* A communicator that lies at this place of the index. */
+static mpi_handle created_at(uint64_t place)
+{
+    mpi_handle handle = 0x200000;
+    while ((communicators_hash(handle) & communicator_index->mask) != place)
+        handle += 64;
+    fake_describe(handle, LOW, 2, NULL, FAKE_NO_REMOTE);
+    communicators_created(handle, SPLIT, mpi_abi.comm_world, true, 0);
+    CHECK(communicator_index->slots[place].handle == handle);
+    return handle;
+}
+
+static void a_call_that_is_not_recorded_costs_the_count_of_all_but_those_of_one_process(void)
+{
+    begin("open_mpi", 8, 1);
+    mpi_handle first = created_at(0), last = created_at(communicator_index->mask);
+    CHECK(entry_of(first) && entry_of(last) && entry_of(mpi_abi.comm_world) && entry_of(mpi_abi.comm_self));
+    communicators_lose_count();
+    CHECK(!entry_of(first));
+    CHECK(!entry_of(last));
+    CHECK(!entry_of(mpi_abi.comm_world));
+    CHECK(entry_of(mpi_abi.comm_self));
 }
 
 /* Freeing */
@@ -888,6 +913,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_number_is_assigned_at_the_first_call_and_does_not_change),
     TEST(the_ledger_knows_what_made_it),
     TEST(beyond_the_registrys_numbers_communicators_share_one_and_are_counted),
+    TEST(a_call_that_is_not_recorded_costs_the_count_of_all_but_those_of_one_process),
     TEST(a_handle_that_is_handed_out_again_is_another_communicator),
     TEST(a_communicator_that_mpi_refused_to_free_is_there_as_before),
     TEST(handles_that_come_and_go_leave_the_others_where_they_are),
