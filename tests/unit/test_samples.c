@@ -454,6 +454,27 @@ static uint64_t samples_in_sampled_windows(void)
     return count;
 }
 
+/* Each page has the calls of one window; the call in the last window wants another page. */
+static uint64_t first_mask_of_windows(uint64_t windows_in_all)
+{
+    const uint64_t window_ns = 1 << LEDGER_WINDOW_NS_LOG2;
+    begin_again(LOG);
+    for (uint64_t i = 0; i < LOG_PAGES * PAGE; i++)
+        call_at(i / PAGE * window_ns + i % PAGE * 1000 + 10);
+    CHECK_EQUAL(the_ledger.header->window_mask, 0);
+    call_at((windows_in_all - 1) * window_ns + 10);
+    return the_ledger.header->window_mask;
+}
+
+static void stretches_are_as_long_as_eight_of_them_fit(void)
+{
+    begin(LOG);
+    CHECK_EQUAL(first_mask_of_windows(127), 8);
+    CHECK_EQUAL(first_mask_of_windows(128), 16);
+    CHECK_EQUAL(first_mask_of_windows(255), 16);
+    CHECK_EQUAL(first_mask_of_windows(256), 32);
+}
+
 /* Some calls, a burst that fills the log in one window, and a later call. */
 static void a_burst_stays_or_what_comes_after_it_is_sampled(void)
 {
@@ -1007,6 +1028,7 @@ static const struct unit_test TESTS[] = {
     TEST(further_bits_lie_above_the_first),
     TEST(a_bit_that_all_windows_share_is_passed_over),
     TEST(where_one_second_fills_the_log_some_of_its_windows_are_left_out),
+    TEST(stretches_are_as_long_as_eight_of_them_fit),
     TEST(a_burst_stays_or_what_comes_after_it_is_sampled),
     TEST(where_one_window_fills_the_log_the_rest_of_the_second_is_given_up),
     TEST(a_bit_that_leaves_out_a_part_of_each_page_is_not_added),
