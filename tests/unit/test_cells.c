@@ -256,6 +256,49 @@ static void a_hundred_thousand_sizes_in_the_smallest_ledger_are_all_counted(void
     CHECK(the_ledger.header->folded_cells > 90000);
 }
 
+/* More blocks for one cell, and the last chunk has no room for a cell left, but for one to three blocks. */
+static void a_fold_has_its_own_cell_whatever_room_is_left(void)
+{
+    for (unsigned blocks = 0; blocks < 5; blocks++) {
+        begin(1);
+        for (unsigned i = 0; i < blocks; i++)
+            add(cell_of(1, CALL_A), 1ull << (20 + 4 * i), 0);
+        for (uint64_t bytes = 1; bytes <= 2 * SMALLEST_CELLS; bytes++)
+            CHECK(call_of(bytes, CALL_A, 1));
+        CHECK_EQUAL(totals().count, 2 * SMALLEST_CELLS + blocks);
+        ledger_remove();
+        munmap(the_ledger.header, the_ledger.limit_bytes);
+        cells_destroy(&cells);
+    }
+}
+
+/* Half of the sizes, those that came last. */
+static void the_rarest_are_folded_though_others_came_first(void)
+{
+    begin(1);
+    for (unsigned i = 0; i < SMALLEST_CELLS % 2 * 5; i++)
+        add(cell_of(1, CALL_A), 1ull << (20 + 4 * i), 0); /* in place of one size: their number is even */
+    const uint64_t sizes = SMALLEST_CELLS / 2 * 2;
+    for (uint64_t bytes = 1; bytes <= sizes; bytes++)
+        CHECK(call_of(bytes, CALL_A, bytes <= sizes / 2 ? 3 : 1));
+    CHECK_EQUAL(the_ledger.header->folded_cells, 0);
+    CHECK(call_of(NEW, CALL_A, 1));
+    CHECK_EQUAL(the_ledger.header->folded_cells, sizes / 2);
+    CHECK(in_ledger(1, CALL_A, false) != NULL);
+    CHECK(in_ledger(sizes / 2, CALL_A, false) != NULL);
+    CHECK(in_ledger(sizes / 2 + 1, CALL_A, false) == NULL);
+}
+
+static void the_largest_power_of_two_folds_into_itself(void)
+{
+    begin(1);
+    CHECK(call_of(1ull << 63, CALL_A, 1) && call_of((1ull << 63) + 1, CALL_A, 1));
+    for (uint64_t bytes = 1; bytes <= SMALLEST_CELLS; bytes++)
+        CHECK(call_of(bytes, CALL_A, 1));
+    CHECK_EQUAL(count_in_ledger(1ull << 63, CALL_A, true), 1);
+    CHECK_EQUAL(count_in_ledger(UINT64_MAX, CALL_A, true), 1);
+}
+
 /* Every cell has another call, so no two can fold. */
 static void a_table_that_cannot_fold_refuses_new_keys_and_keeps_the_old(void)
 {
@@ -331,6 +374,9 @@ static const struct unit_test TESTS[] = {
     TEST(calls_are_not_folded_into_each_other),
     TEST(memory_kinds_are_not_folded_into_each_other),
     TEST(a_hundred_thousand_sizes_in_the_smallest_ledger_are_all_counted),
+    TEST(a_fold_has_its_own_cell_whatever_room_is_left),
+    TEST(the_rarest_are_folded_though_others_came_first),
+    TEST(the_largest_power_of_two_folds_into_itself),
     TEST(a_table_that_cannot_fold_refuses_new_keys_and_keeps_the_old),
     TEST(the_largest_sizes_fold_too),
     TEST(a_kill_at_any_time_leaves_what_was_acknowledged),
