@@ -1286,6 +1286,19 @@ static void a_folder_can_be_claimed_if_there_is_room_for_its_links(void)
     CHECK(is_there(claim.held));
 }
 
+/* A link that no job of ours has made. */
+static void the_name_of_a_folder_s_owner_may_be_too_long(void)
+{
+    char owner[400];
+    memset(owner, 'x', sizeof owner - 1);
+    owner[sizeof owner - 1] = '\0';
+    CHECK(mkdir("run", 0700) == 0 && mkdir("run/.jobs", 0700) == 0);
+    CHECK(symlink(owner, "run/.jobs/run-1") == 0);
+    CHECK_EQUAL(open_as_job("1", 0), 0);
+    CHECK_TEXT(folder.path, here("run"));
+    CHECK_EQUAL(folder.claim.run, 2);
+}
+
 /* The ranks that have a file */
 
 static bool all_are_expected(int rank)
@@ -1463,6 +1476,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_folder_is_hidden_from_a_process_with_another_root),
     TEST(a_folder_is_hidden_from_a_process_that_has_lost_its_rights),
     TEST(a_folder_can_be_claimed_if_there_is_room_for_its_links),
+    TEST(the_name_of_a_folder_s_owner_may_be_too_long),
     TEST(ranks_without_a_file_are_named),
     TEST(so_many_missing_ranks_are_not_all_named),
     TEST(dots_stand_for_at_least_one_rank),
