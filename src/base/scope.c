@@ -30,19 +30,15 @@ bool scope_definer(void *handle, const char *symbol, Dl_info *info)
 
 bool scope_of_caller(const Dl_info *caller, const char *symbol, Dl_info *found)
 {
+    if (scope_object_of(caller->dli_fbase).is_program)
+        return false; /* we come before its libraries */
     void *handle = dlopen(caller->dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (!handle)
-        return false; /* dlopen does not find the main program by the name in dli_fname */
+        return false;
     bool is_there = scope_definer(handle, symbol, found);
     dlclose(handle);
     return is_there;
 }
-
-struct scan {
-    const char *part, *symbol;
-    scope_choice *accepts;
-    char path[900]; /* is on the stack of one of the job's threads: see docs/OVERHEAD.md */
-};
 
 static bool is_named(const char *path, const char *part)
 {
@@ -50,34 +46,46 @@ static bool is_named(const char *path, const char *part)
     return slash && strcasestr(slash, part);
 }
 
-static int scan_object(struct dl_phdr_info *object, size_t size, void *data)
+/* dl_iterate_phdr holds a lock of the loader that dlopen and dlsym take last. So its callbacks only
+ * copy what they find; whoever called any of these functions in them could wait forever for a thread
+ * that loads a library. */
+struct scan {
+    const char *part;
+    unsigned skipped; /* so many objects with this name come before */
+    ElfW(Addr) base;
+    char path[900]; /* is on the stack of one of the job's threads: see docs/OVERHEAD.md */
+};
+
+static int copy_named(struct dl_phdr_info *object, size_t size, void *data)
 {
     (void)size;
     struct scan *scan = data;
-    if (!is_named(object->dlpi_name, scan->part))
+    if (!is_named(object->dlpi_name, scan->part) || scan->skipped-- > 0)
         return 0;
-    void *handle = dlopen(object->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
+    scan->base = object->dlpi_addr;
+    snprintf(scan->path, sizeof scan->path, "%s", object->dlpi_name);
+    return 1;
+}
+
+static bool defines(const struct scan *object, const char *symbol, scope_choice *accepts, Dl_info *found)
+{
+    void *handle = dlopen(object->path, RTLD_LAZY | RTLD_NOLOAD);
     if (!handle)
-        return 0;
-    Dl_info info;
-    bool defines = scope_definer(handle, scan->symbol, &info) && (ElfW(Addr))info.dli_fbase == object->dlpi_addr &&
-                   (!scan->accepts || scan->accepts(&info));
+        return false;
+    bool does = scope_definer(handle, symbol, found) && (ElfW(Addr))found->dli_fbase == object->base && (!accepts || accepts(found));
     dlclose(handle);
-    if (defines)
-        snprintf(scan->path, sizeof scan->path, "%s", object->dlpi_name);
-    return defines;
+    return does;
 }
 
 bool scope_anywhere(const char *part, const char *symbol, scope_choice *accepts, Dl_info *found)
 {
-    struct scan scan = {part, symbol, accepts, ""};
-    if (!dl_iterate_phdr(scan_object, &scan))
-        return false;
-    void *handle = dlopen(scan.path, RTLD_LAZY | RTLD_NOLOAD);
-    bool is_there = handle && scope_definer(handle, symbol, found);
-    if (handle)
-        dlclose(handle);
-    return is_there;
+    for (unsigned skipped = 0;; skipped++) {
+        struct scan object = {.part = part, .skipped = skipped};
+        if (!dl_iterate_phdr(copy_named, &object))
+            return false;
+        if (defines(&object, symbol, accepts, found))
+            return true;
+    }
 }
 
 /* What glibc has in <link.h> since 2.35, where version 2 of r_debug chains the namespaces. */

@@ -50,7 +50,8 @@ struct scope_import {
     const void *bound_to;
 };
 
-/* Visits the imports of all objects that are linked with a library with `part` in its name, until a visit returns true. */
+/* Visits the imports of all objects that are linked with a library with `part` in its name, until a visit returns true. A visit must not
+ * call dlopen, dlsym or dlclose. */
 bool scope_bindings(const char *part, bool (*visit)(const struct scope_import *import, void *data), void *data);
 
 #endif

@@ -16,14 +16,16 @@
 typedef void *look_up(void *restrict handle, const char *restrict name);
 EXPORT look_up dlsym;
 
-/* The next dlsym: another tool's or the C library's, found under a symbol version that all of them have. Not resolved in a constructor:
- * constructors of other libraries may call dlsym before. */
+/* The next dlsym: another tool's, which has no symbol version, or the C library's. Not resolved in a constructor: constructors of other
+ * libraries may call dlsym before. */
 static look_up *real_dlsym(void)
 {
     static look_up *real;
     look_up *known = __atomic_load_n(&real, __ATOMIC_RELAXED);
     if (!known) {
-        known = (look_up *)dlvsym(RTLD_NEXT, "dlsym", OLDEST_GLIBC);
+        look_up *libc = (look_up *)dlvsym(RTLD_NEXT, "dlsym", OLDEST_GLIBC);
+        look_up *next = (look_up *)libc(RTLD_NEXT, "dlsym");
+        known = next ? next : libc;
         __atomic_store_n(&real, known, __ATOMIC_RELAXED);
     }
     return known;
@@ -45,5 +47,8 @@ static __attribute__((noinline)) void *wrapper_of(void *handle, const char *name
 void *dlsym(void *restrict handle, const char *restrict name)
 {
     void *wrapper = wrapper_of(handle, name, __builtin_return_address(0));
-    return wrapper ? wrapper : real_dlsym()(handle, name);
+    if (!wrapper)
+        return real_dlsym()(handle, name);
+    real_dlsym()(handle, name); /* it succeeds, so dlerror has no error of ours */
+    return wrapper;
 }

@@ -33,24 +33,46 @@ const char *provider_path(void)
     return providers[0].path;
 }
 
+/* The loader's own lock comes first: a thread that loads a library may call MPI in a constructor, and then waits for `classifying`. So no
+ * function of the loader is called while it is held. Signals are blocked all the same (quiet.h): a handler would find the loader half way. */
+
+static unsigned known_provider(const void *base)
+{
+    unsigned count = __atomic_load_n(&provider_count, __ATOMIC_ACQUIRE), i = 0;
+    while (i < count && providers[i].base != base)
+        i++;
+    return i < count ? i : PROVIDERS_MAX;
+}
+
+static unsigned add_provider(const Dl_info *info, void *handle, struct scope_object object)
+{
+    struct quiet before = quiet_lock(&classifying);
+    unsigned number = known_provider(info->dli_fbase); /* by another thread meanwhile */
+    if (number == PROVIDERS_MAX && provider_count < PROVIDERS_MAX) {
+        struct provider *fresh = &providers[provider_count];
+        fresh->handle = handle;
+        fresh->base = info->dli_fbase;
+        fresh->object = object;
+        snprintf(fresh->path, sizeof fresh->path, "%s", info->dli_fname);
+        number = provider_count;
+        __atomic_store_n(&provider_count, number + 1, __ATOMIC_RELEASE);
+    }
+    quiet_unlock(&classifying, &before);
+    return number;
+}
+
 /* The index of the provider that is the object in `info`; a new one is registered. PROVIDERS_MAX if there are too many. */
 static unsigned provider_number(const Dl_info *info)
 {
-    for (unsigned i = 0; i < provider_count; i++)
-        if (providers[i].base == info->dli_fbase)
-            return i;
-    if (provider_count == PROVIDERS_MAX)
-        return PROVIDERS_MAX;
-    struct provider *fresh = &providers[provider_count];
-    fresh->handle = dlopen(info->dli_fname, RTLD_LAZY | RTLD_NOLOAD); /* never closed: the library must not be unloaded */
-    if (!fresh->handle)
-        fresh->handle = RTLD_NEXT; /* MPI is linked into the executable: it is after us in the global scope */
-    fresh->base = info->dli_fbase;
-    fresh->object = scope_object_of(info->dli_fbase);
-    snprintf(fresh->path, sizeof fresh->path, "%s", info->dli_fname);
-    if (provider_count == 0)
-        mpi_abi_detect(fresh->handle, fresh->path);
-    return provider_count++;
+    unsigned known = known_provider(info->dli_fbase);
+    if (known < PROVIDERS_MAX)
+        return known;
+    void *handle = dlopen(info->dli_fname, RTLD_LAZY | RTLD_NOLOAD); /* never closed: the library must not be unloaded */
+    if (!handle)
+        handle = RTLD_NEXT; /* MPI is linked into the executable: it is after us in the global scope */
+    if (__atomic_load_n(&provider_count, __ATOMIC_ACQUIRE) == 0)
+        mpi_abi_detect(handle, info->dli_fname);
+    return add_provider(info, handle, scope_object_of(info->dli_fbase));
 }
 
 static bool is_fortran_name(const char *name)
@@ -116,34 +138,65 @@ static void learn_program(const void *return_address, call_site site)
 {
     Dl_info caller;
     struct scope_object object = scope_object_of(return_address);
-    if (!object.is_program || !dladdr(return_address, &caller))
+    if (!object.is_program || !dladdr(return_address, &caller) || known_provider(caller.dli_fbase) < PROVIDERS_MAX)
         return;
-    for (unsigned i = 0; i < provider_count; i++)
-        if (caller.dli_fbase == providers[i].base)
-            return;
+    struct quiet before = quiet_lock(&classifying);
     program.object = object;
-    program.base = caller.dli_fbase;
+    __atomic_store_n(&program.base, caller.dli_fbase, __ATOMIC_RELAXED);
     program.site = site & ~(call_site)SITE_TOOL;
+    quiet_unlock(&classifying, &before);
 }
 
-static call_site site_of(const void *return_address)
+static bool is_of_the_program(const void *return_address, call_site *site)
 {
-    if (scope_object_has(&program.object, return_address))
-        return program.site | (is_tool(program.base) ? SITE_TOOL : 0);
-    call_site site = classify(return_address);
-    if (provider_count > 0 && !program.base)
-        learn_program(return_address, site);
-    return site;
+    struct quiet before = quiet_lock(&classifying);
+    bool is = scope_object_has(&program.object, return_address);
+    *site = program.site | (is && is_tool(program.base) ? SITE_TOOL : 0);
+    quiet_unlock(&classifying, &before);
+    return is;
+}
+
+/* Where the words of other addresses are that share a slot: the hot path looks at the first place alone. */
+enum { PLACES = 4 };
+
+static uint64_t *place_of(uint64_t address, unsigned place)
+{
+    return &provider_sites[provider_site_slot(address) ^ place];
+}
+
+static bool find_site(uint64_t address, call_site *site)
+{
+    for (unsigned i = 1; i < PLACES; i++) {
+        uint64_t difference = __atomic_load_n(place_of(address, i), __ATOMIC_RELAXED) ^ address << 16;
+        *site = (call_site)difference;
+        if (difference <= 0xffff)
+            return true;
+    }
+    return false;
+}
+
+static void store_site(uint64_t address, call_site site)
+{
+    unsigned place = 0;
+    while (place < PLACES && __atomic_load_n(place_of(address, place), __ATOMIC_RELAXED) != 0)
+        place++;
+    __atomic_store_n(place_of(address, place % PLACES), address << 16 | site, __ATOMIC_RELAXED);
 }
 
 call_site provider_site_classify(const void *return_address)
 {
-    uint64_t address = (uint64_t)return_address;
-    struct quiet before = quiet_lock(&classifying);
-    call_site site = site_of(return_address);
+    call_site site;
+    if (find_site((uint64_t)return_address, &site))
+        return site;
+    struct quiet before = quiet_begin();
+    if (!is_of_the_program(return_address, &site)) {
+        site = classify(return_address);
+        if (provider_count > 0 && !__atomic_load_n(&program.base, __ATOMIC_RELAXED))
+            learn_program(return_address, site);
+    }
     if (provider_count > 0) /* before an MPI library is loaded, the site may still change */
-        __atomic_store_n(&provider_sites[provider_site_slot(address)], address << 16 | site, __ATOMIC_RELAXED);
-    quiet_unlock(&classifying, &before);
+        store_site((uint64_t)return_address, site);
+    quiet_end(&before);
     return site;
 }
 
@@ -224,19 +277,27 @@ unsigned provider_look_ups_unanswered(void)
     return __atomic_load_n(&unanswered, __ATOMIC_RELAXED);
 }
 
+static bool is_wanted(void)
+{
+    struct quiet before = quiet_lock(&classifying);
+    settings_read_once();
+    quiet_unlock(&classifying, &before);
+    if (!settings.dlsym)
+        __atomic_add_fetch(&unanswered, 1, __ATOMIC_RELAXED);
+    return settings.dlsym;
+}
+
 void *provider_wrapper(void *function, const char *name, const void *return_address)
 {
     Dl_info library;
+    struct quiet before = quiet_begin();
     void *ours = our_function(name);
-    if (!ours || !is_of_an_mpi(function, &library) || is_reached_from_us(return_address, name))
-        return NULL;
-    struct quiet before = quiet_lock(&classifying);
-    settings_read_once();
-    if (!settings.dlsym)
-        __atomic_add_fetch(&unanswered, 1, __ATOMIC_RELAXED);
-    bool is_wanted = settings.dlsym && is_profiled(&library);
-    quiet_unlock(&classifying, &before);
-    return is_wanted ? ours : NULL;
+    if (ours && (!is_of_an_mpi(function, &library) || is_reached_from_us(return_address, name)))
+        ours = NULL;
+    if (ours && (!is_wanted() || !is_profiled(&library)))
+        ours = NULL;
+    quiet_end(&before);
+    return ours;
 }
 
 static const void *profiled_base;
@@ -271,16 +332,54 @@ bool provider_tool_before_us(const char *function, char *path, size_t bytes)
     return true;
 }
 
-static bool is_bound_past_us(const struct scope_import *import, void *path)
+static bool is_bound_past_us(const struct scope_import *import)
 {
     bool is_mpi = strncmp(import->name + (import->name[0] == 'P'), "MPI_", 4) == 0;
-    bool is = is_mpi && scope_object_has(&providers[0].object, import->bound_to) && our_function(import->name);
-    if (is)
-        snprintf(path, PATH_MAX, "%s", import->path);
-    return is;
+    return is_mpi && scope_object_has(&providers[0].object, import->bound_to);
+}
+
+enum { MOST_NAMES = 128, NAME_BYTES = 48 };
+
+struct past_us {
+    char names[MOST_NAMES][NAME_BYTES];
+    unsigned count;
+    const char *ours; /* the one whose importer is looked for */
+    char *path;
+};
+
+static bool note_name(const struct scope_import *import, void *data)
+{
+    struct past_us *past_us = data;
+    if (!is_bound_past_us(import) || past_us->count == MOST_NAMES)
+        return false;
+    char *name = past_us->names[past_us->count];
+    snprintf(name, NAME_BYTES, "%s", import->name);
+    unsigned i = 0;
+    while (strcmp(past_us->names[i], name) != 0)
+        i++;
+    past_us->count += i == past_us->count;
+    return false;
+}
+
+static bool copy_path(const struct scope_import *import, void *data)
+{
+    const struct past_us *past_us = data;
+    if (!is_bound_past_us(import) || strcmp(import->name, past_us->ours) != 0)
+        return false;
+    snprintf(past_us->path, PATH_MAX, "%s", import->path);
+    return true;
 }
 
 bool provider_caller_past_us(char path[PATH_MAX])
 {
-    return scope_bindings("mpi", is_bound_past_us, path);
+    static struct past_us past_us; /* at the end of the job: once */
+    past_us.count = 0;
+    past_us.path = path;
+    scope_bindings("mpi", note_name, &past_us);
+    for (unsigned i = 0; i < past_us.count; i++)
+        if (our_function(past_us.names[i])) {
+            past_us.ours = past_us.names[i];
+            return scope_bindings("mpi", copy_path, &past_us);
+        }
+    return false;
 }

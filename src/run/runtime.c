@@ -28,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum state { NOTHING, PREPARED, RECORDING, STOPPED, ENDED };
@@ -500,7 +501,14 @@ void runtime_aborted(int error_code)
     claims_give_back(&folder.claim);
 }
 
-static pid_t loaded_in; /* a forked child has the libraries of its parent, and inherits what they are in */
+static pid_t loaded_in;         /* a forked child has the libraries of its parent, and inherits what they are in */
+static struct stat stderr_then; /* when the library was loaded: the job may have given the number to a file of its own since */
+
+static bool is_stderr_as_it_was(void)
+{
+    struct stat now;
+    return fstat(STDERR_FILENO, &now) == 0 && now.st_dev == stderr_then.st_dev && now.st_ino == stderr_then.st_ino;
+}
 
 /* The exit of a process that has made no call of which we know. */
 static void say_if_altogether_unseen(void)
@@ -509,7 +517,7 @@ static void say_if_altogether_unseen(void)
     if (!why)
         return;
     settings_read(NULL);
-    if (settings.quiet || refusal() || launcher_rank(0) > 0)
+    if (settings.quiet || refusal() || launcher_rank(0) > 0 || !is_stderr_as_it_was())
         return;
     say_begin();
     say_line("nothing is recorded: %s", why);
@@ -554,6 +562,7 @@ static void at_exit(int status, void *unused)
 __attribute__((constructor)) static void register_at_exit(void)
 {
     loaded_in = getpid();
+    fstat(STDERR_FILENO, &stderr_then);
     on_exit(at_exit, NULL);
     at_quick_exit(end_at_exit);
 }
