@@ -1,12 +1,14 @@
 """MPI libraries that are loaded at run time: two of them in one process (programs/two_libraries.c), and one that is called through
 pointers (programs/dlopened.c)."""
 
+import os
+import shutil
 import subprocess
 
 import pytest
 
 from .harness import LIBRARY, Run, compile_program, unprofiled_environment
-from .libraries import MPICH, OPEN_MPI
+from .libraries import MPICH, OPEN_MPI, SYSTEM_PYTHON
 
 LINKED_WITH_NO_MPI = "-Wl,--as-needed"  # the compiler of an MPI library names it, but nothing of it is called
 
@@ -43,3 +45,64 @@ def test_calls_through_pointers_into_a_library_work_and_are_counted(profile, pla
     without = plain(program, 2, mpi.soname)
     assert sorted(run.outcome.stdout.splitlines()) == sorted(without.stdout.splitlines()) == ["rank 0 of 2", "rank 1 of 2"]
     assert run.counts("MPI_Barrier") == [3, 3]
+
+
+def test_plugins_whose_constructors_call_mpi_are_loaded_beside_first_calls(profile, mpi, tmp_path):
+    """Each of the two threads needs the loader, and what the profiler knows of call sites."""
+    plugin = compile_program(mpi, "constructing", "-DPLUGIN", "-shared", "-fPIC", suffix="-plugin")
+    sites = compile_program(mpi, "constructing", "-DSITES", "-shared", "-fPIC", suffix="-sites")
+    plugins = [shutil.copy(plugin, tmp_path / f"plugin-{number}.so") for number in range(40)]
+    run = profile("constructing", 1, str(sites), *map(str, plugins))
+    assert run.query(0, "SELECT sum(count) FROM cell WHERE call = 'MPI_Iprobe'") == [(512 + 40,)]
+
+
+LOOKS_UP = """
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    void *mpi = dlopen(argv[1], RTLD_NOW), *receive = dlsym(mpi, "MPI_Recv");
+    dlerror();
+    void *send = dlsym(mpi, "MPI_Send");
+    char *error = dlerror();
+    return printf("%d %s", send && receive, error ? error : "none") < 0;
+}
+"""
+
+
+def test_no_error_of_ours_is_left_behind_a_look_up(mpi, tmp_path):
+    """The profiler looks at the caller, whose name may be no path from here."""
+    mpi.require_soname_in_search_path()
+    source = tmp_path / "looks_up.c"
+    source.write_text(LOOKS_UP)
+    subprocess.run(["gcc", "-w", source, "-o", tmp_path / "looks_up", "-ldl"], check=True)
+    environment = {**os.environ, "LD_PRELOAD": str(LIBRARY), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["looks_up", mpi.soname], env=environment, cwd="/", capture_output=True, text=True)
+    assert done.stdout == "1 none"
+
+
+COUNTS_LOOK_UPS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+static int count;
+void *dlsym(void *restrict handle, const char *restrict name)
+{
+    static void *(*next)(void *, const char *);
+    if (!next)
+        next = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+    count += __builtin_strcmp(name, "MPI_Send") == 0;
+    return next(handle, name);
+}
+__attribute__((destructor)) static void tell(void) { fprintf(stderr, "%d", count); }
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the symbol version is that of x86-64")
+def test_another_interposer_of_dlsym_behind_us_sees_the_look_ups(tmp_path):
+    (tmp_path / "counts.c").write_text(COUNTS_LOOK_UPS)
+    subprocess.run(["gcc", "-w", "-shared", "-fPIC", "counts.c", "-o", "libcounts.so", "-ldl"], check=True, cwd=tmp_path)
+    code = "import ctypes; hasattr(ctypes.CDLL(None), 'MPI_Send')"
+    environment = {**os.environ, "LD_PRELOAD": f"{LIBRARY}:{tmp_path}/libcounts.so"}
+    done = subprocess.run([SYSTEM_PYTHON, "-c", code], env=environment, capture_output=True, text=True)
+    assert int(done.stderr) >= 1
