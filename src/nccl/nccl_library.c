@@ -28,16 +28,28 @@ static unsigned number_of(const void *base)
     return NCCL_NO_LIBRARY;
 }
 
+/* The lock is held without any function of the loader: see src/mpi/provider.c. */
+static unsigned add_library(const Dl_info *info, void *handle)
+{
+    struct quiet before = quiet_lock(&meeting);
+    unsigned number = number_of(info->dli_fbase); /* by another thread meanwhile */
+    if (number == NCCL_NO_LIBRARY && library_count < NCCL_LIBRARIES_MAX) {
+        number = library_count;
+        libraries[number].handle = handle;
+        libraries[number].base = info->dli_fbase;
+        __atomic_store_n(&library_count, number + 1, __ATOMIC_RELEASE);
+    }
+    quiet_unlock(&meeting, &before);
+    return number;
+}
+
 static unsigned take_in(const Dl_info *info)
 {
     unsigned number = number_of(info->dli_fbase);
-    if (number != NCCL_NO_LIBRARY || library_count == NCCL_LIBRARIES_MAX)
+    if (number != NCCL_NO_LIBRARY)
         return number;
     void *handle = dlopen(info->dli_fname, RTLD_LAZY | RTLD_NOLOAD); /* never closed: the library must stay loaded as long as we are */
-    libraries[library_count].handle = handle ? handle : RTLD_NEXT;   /* linked into the executable: after us in the global scope */
-    libraries[library_count].base = info->dli_fbase;
-    __atomic_store_n(&library_count, library_count + 1, __ATOMIC_RELEASE);
-    return library_count - 1;
+    return add_library(info, handle ? handle : RTLD_NEXT);           /* linked into the executable: after us in the global scope */
 }
 
 /* An NCCL function may have tail-called another one: such a call comes from inside the job's call. */
@@ -60,11 +72,11 @@ static call_site classify(const void *return_address)
 call_site nccl_site_first_use(const void *return_address)
 {
     uint64_t address = (uint64_t)return_address;
-    struct quiet before = quiet_lock(&meeting);
+    struct quiet before = quiet_begin();
     call_site site = classify(return_address);
     if (site_provider(site) != NCCL_NO_LIBRARY)
         __atomic_store_n(&nccl_sites[provider_site_slot(address)], address << 16 | site, __ATOMIC_RELAXED);
-    quiet_unlock(&meeting, &before);
+    quiet_end(&before);
     return site;
 }
 
