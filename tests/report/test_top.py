@@ -371,7 +371,9 @@ def test_a_request_that_takes_too_long_is_ended(report, run_folder, page, monkey
 
 def test_few_descriptors_are_enough_whoever_connects(run_folder):
     program = f"ulimit -n 64; exec {sys.executable} {ROOT}/report/hvprof-report top --web 0 {run_folder}"
-    with subprocess.Popen(["/bin/sh", "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as top_web:
+    heeding = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731  # what a shell starts with & ignores SIGINT
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(["/bin/sh", "-c", program], preexec_fn=heeding, **pipes) as top_web:
         try:
             address = top_web.stdout.readline().strip()
             where = urllib.parse.urlsplit(address)
