@@ -73,7 +73,7 @@ static void handler(int number)
     (void)number;
     handlers_call();
     truth->made_by_handler++;
-    __asm__ volatile("int3");
+    raise(SIGTRAP); /* a breakpoint for the parent */
 }
 
 static void begin(size_t ledger_bytes, size_t samples_bytes)
@@ -117,19 +117,36 @@ static void resume(pid_t child, enum __ptrace_request how, int number, int *stat
     CHECK(waitpid(child, status, 0) == child);
 }
 
+/* Where the child is; nowhere on machines that do not step. */
+struct place {
+    uint64_t instruction, stack;
+};
+
+static struct place place_of(pid_t child)
+{
+    struct place place = {0, 0};
+#if defined(__x86_64__)
+    struct user_regs_struct registers;
+    CHECK(ptrace(PTRACE_GETREGS, child, NULL, &registers) == 0);
+    place = (struct place){registers.rip, registers.rsp};
+#else
+    (void)child;
+#endif
+    return place;
+}
+
 /* From a stop at which the signal is delivered, to the same instruction. */
 static void run_handler(pid_t child)
 {
     int status;
-    struct user_regs_struct before, now;
-    CHECK(ptrace(PTRACE_GETREGS, child, NULL, &before) == 0);
+    struct place before = place_of(child), now;
     resume(child, PTRACE_CONT, SIGUSR1, &status);
     CHECK(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP); /* its breakpoint */
     do {
         resume(child, PTRACE_SINGLESTEP, 0, &status);
         CHECK(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
-        CHECK(ptrace(PTRACE_GETREGS, child, NULL, &now) == 0);
-    } while (now.rip != before.rip || now.rsp != before.rsp);
+        now = place_of(child);
+    } while (now.instruction != before.instruction || now.stack != before.stack);
 }
 
 /* Returns how often the handler ran. */
