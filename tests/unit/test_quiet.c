@@ -32,8 +32,8 @@ static void all_signals_wait_but_those_of_faults(void)
 {
     struct quiet before = quiet_begin();
     sigset_t blocked = blocked_now();
-    for (int number = 1; number <= SIGRTMAX; number++) {
-        bool can_be_blocked = number != SIGKILL && number != SIGSTOP && (number < 32 || number >= SIGRTMIN);
+    for (int number = 1; number < 32; number++) { /* an emulator has real-time signals of its own */
+        bool can_be_blocked = number != SIGKILL && number != SIGSTOP;
         CHECK_EQUAL(sigismember(&blocked, number) == 1, can_be_blocked && !is_fault(number));
     }
     quiet_end(&before);
