@@ -28,7 +28,7 @@ run() { # run PROGRAM [ARGUMENT...]
 
 run_test() { # run_test NAME
     local output line
-    output=$(run "$build/$1" 2>&1)
+    output=$(run "$PWD/$build/$1" 2>&1) # the emulator opens /proc/self/exe by this name, from wherever the test is
     printf '%s: %s\n' "$1" "$output"
     line=$(tail -n 1 <<<"$output")
     if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
