@@ -65,7 +65,7 @@ static uint64_t agree(MPI_Comm comm, uint64_t ready, uint64_t *says)
 /* Tensors that are new: rank 0 collects what each rank has, and answers. */
 static void negotiate(MPI_Comm comm, uint64_t new_tensors)
 {
-    int number = __builtin_popcountll(new_tensors), numbers[64], offsets[64] = {0};
+    int number = __builtin_popcountll(new_tensors) * (int)sizeof(uint64_t), numbers[64], offsets[64] = {0};
     uint64_t names[TENSORS] = {0};
     static uint64_t all_names[64 * TENSORS];
     for (int tensor = 0, at = 0; tensor < TENSORS; tensor++)
@@ -74,8 +74,8 @@ static void negotiate(MPI_Comm comm, uint64_t new_tensors)
     MPI_Gather(&number, 1, MPI_INT, numbers, 1, MPI_INT, 0, comm);
     for (int other = 1; rank == 0 && other < size; other++)
         offsets[other] = offsets[other - 1] + numbers[other - 1];
-    MPI_Gatherv(names, number, MPI_UINT64_T, all_names, numbers, offsets, MPI_UINT64_T, 0, comm);
-    MPI_Bcast(names, 1, MPI_UINT64_T, 0, comm);
+    MPI_Gatherv(names, number, MPI_BYTE, all_names, numbers, offsets, MPI_BYTE, 0, comm);
+    MPI_Bcast(names, sizeof *names, MPI_BYTE, 0, comm);
 }
 
 static void reduce_fused(MPI_Comm comm, const int *tensors, int number, int sum)

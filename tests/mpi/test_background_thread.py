@@ -90,10 +90,7 @@ def test_nobody_is_named_for_the_timing_of_the_background_thread(trained, late):
 def test_steps_are_found_by_the_sum_of_their_bytes(trained, late):
     run = trained(late, "none")
     row = summary_of(run)
-    if not late and not row["delimited_by"]:
-        pytest.skip("on this busy machine pauses within steps were as long as those between them")
-    assert (row["delimited_by"], row["bytes_per_step"], row["is_driven"]) == ("calls", step_bytes(), 0)
-    assert 0.8 * STEPS <= row["steps"] <= STEPS
+    assert (row["delimited_by"], row["steps"], row["bytes_per_step"], row["is_driven"]) == ("calls", STEPS, step_bytes(), 0)
 
 
 def step_bytes() -> int:
@@ -103,9 +100,8 @@ def step_bytes() -> int:
 def test_the_negotiation_is_recognised_and_described(trained):
     run = trained(True, "steps")
     row = summary_of(run)
-    if not row["negotiation"]:
-        pytest.skip("on this busy machine the cycle was not regular")
-    assert row["negotiation"] == "MPI_Allreduce" and row["cycle_ns"] >= 1_000_000  # the program's cycle
+    assert row["negotiation"] == "MPI_Allreduce"
+    assert row["cycle_ns"] is None or row["cycle_ns"] >= 1_000_000  # the program's; a busy machine stretches it irregularly
     (rounds, _), *_ = (sizes[16] for sizes in run.sizes("MPI_Allreduce"))
     assert row["rounds_per_step"] == pytest.approx(rounds / STEPS, rel=0.25)  # not all rounds are in steps
     assert row["idle_rounds_share"] > 0.25

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import planted
 import pytest
-from planted import Cell, Rank
+from planted import Cell, Rank, Sample, Signature, Window
 
 
 @pytest.fixture
@@ -114,3 +114,50 @@ def test_small_gradients_are_not_control_because_they_are_few(traffic):
     tensors = [Cell("MPI_Allreduce", size, [40_000], times=5) for size in (256, 512, 1_024, 4_096, 9_408, 22 << 20)]
     rows = traffic(*tensors, *(Cell("MPI_Allreduce", size, [20_000], times=900) for size in (8, 16, 24))).rows
     assert classes(rows) == {("bulk", "MPI_Allreduce"): (60, 256, 22 << 20), ("control", "MPI_Allreduce"): (5_400, 8, 24)}
+
+
+KINDS = [
+    Signature(1, "MPI_LONG_LONG", 8, 8, 1, 1, "MPI_BAND"),
+    Signature(2, "MPI_FLOAT", 4, 4, 1, 64, "MPI_SUM"),
+    Signature(3, "MPI_BYTE", 1, 1, 1, 9_000),
+    Signature(4, "MPI_FLOAT", 4, 4, 1, 2_250),
+]
+
+
+def negotiating(is_main: int, rounds: int = 40) -> list[Rank]:
+    """Small gradients, and lists of names that are longer than those."""
+    made = (("MPI_Allreduce", 8, 1), ("MPI_Allreduce", 256, 2), ("MPI_Gatherv", 9_000, 3), ("MPI_Bcast", 9_000, 4))
+    calls = [one for one in made for _ in range(rounds)]
+    times = [(1_000_000 * number, 1_000_000 * number + 10_000) for number in range(1, len(calls) + 1)]
+    return [
+        Rank(
+            rank,
+            2,
+            threads=[(0, "train", 1), (1, "horovod", 0)],
+            signatures=KINDS,
+            cells=[Cell(call, size, [10_000] * rounds, thread=1 - is_main) for call, size, _ in made],
+            samples=[
+                Sample(call, *time, bytes=size, sequence=place, thread=1 - is_main, signature=kind)
+                for place, ((call, size, kind), time) in enumerate(zip(calls, times), 1)
+            ],
+            windows=[Window(0, 10**9, 1 - is_main)],
+        )
+        for rank in range(2)
+    ]
+
+
+@pytest.mark.parametrize(
+    "is_main, rounds, control, told",
+    [
+        (0, 40, {("MPI_Allreduce", 8), ("MPI_Gatherv", 9_000)}, 320),
+        (1, 40, {("MPI_Allreduce", 8)}, 0),
+        (0, 9, {("MPI_Allreduce", 8)}, 0),
+    ],
+    ids=["negotiates", "main thread", "few rounds"],
+)
+def test_what_a_negotiating_thread_calls_is_told_by_what_it_is(report, tmp_path, is_main, rounds, control, told):
+    folder = planted.write_databases(tmp_path / "run", negotiating(is_main, rounds))
+    rows = report("traffic", folder, "--json").rows
+    assert {(row["call"], row["most_bytes"]) for row in rows if row["traffic"] == "control"} == control
+    assert sum(row["told_count"] for row in rows) == told
+    assert ("Told by" in report("traffic", folder).out) == bool(told)

@@ -1,8 +1,7 @@
 """The negotiation of a framework such as Horovod: a background thread that agrees with the other ranks, in every cycle, on what to send.
 
-It is recognised by its calls, not by a name: a thread other than the main one makes small collectives again and again at regular times, many of
-them without a bulk collective before the next, and bulk collectives now and then. A round begins with each call of the most frequent of the
-small collectives. docs/SCHEMA.md has the definition.
+It is recognised by its calls, not by a name: a thread other than the main one that reduces bits (MPI_BAND, MPI_BOR) or gathers bytes again and
+again (traffic_class.sql). A round begins with each call of the most frequent of its control collectives. docs/SCHEMA.md has the definition.
 """
 
 from __future__ import annotations
@@ -10,8 +9,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import groupby
-from operator import attrgetter
 from sqlite3 import Connection
 from statistics import median
 from typing import NamedTuple
@@ -21,23 +18,25 @@ from .traffic import traffic_classify
 
 SQL = query.beside(__file__)
 
-FEWEST_ROUNDS = 50
-FEWEST_IDLE = 0.25  # share of the rounds without bulk
+FEWEST_IDLE = 10  # rounds without bulk that a cycle is taken from
 ALIKE = 1.25  # times from a round without bulk to the next are alike up to this ratio
 REGULAR = 0.25  # share of them that must be alike; 0.08 at random times
 
 
 class Negotiation(NamedTuple):
-    """Of the lowest rank with such a thread; all ranks take part in each round."""
+    """Rounds are those of the lowest rank with such a thread; all ranks take part in each round. Times and bytes are of the whole run, as means
+    over the ranks that have such a thread."""
 
     call: str  # with which each round begins
     world_rank: int
     rounds: int  # sampled
-    cycle_ns: float  # the usual time from the begin of a round without bulk to the next round
+    cycle_ns: float | None  # the usual time from the begin of a round without bulk to the next round; None: they are not alike
     idle_share: float  # share of the rounds without bulk
     begins_ns: list[int]  # of the rounds, in the rank's own time
-    bulk_bytes: int  # of the whole run, a rank, on threads other than the main one
+    bulk_bytes: int
     bulk_ns: float
+    control_ns: float
+    share: float  # of the time inside MPI of all threads, that of those which negotiate
 
 
 class NegotiatingRow(NamedTuple):
@@ -52,6 +51,15 @@ class NegotiatingRow(NamedTuple):
     is_bulk: int
 
 
+class TimeRow(NamedTuple):
+    """negotiated_time.sql"""
+
+    bulk_bytes: int
+    bulk_ns: float
+    control_ns: float
+    share: float
+
+
 class Round(NamedTuple):
     begin_ns: int
     next_ns: int | None  # begin of the next round; None: samples in between are missing
@@ -61,28 +69,16 @@ class Round(NamedTuple):
 def negotiation(connection: Connection) -> Negotiation | None:
     """The run must have been opened with samples."""
     traffic_classify(connection)
-    rows = map(NegotiatingRow._make, SQL.run(connection, "negotiating_calls"))
-    for _, of_thread in groupby(rows, key=attrgetter("world_rank", "thread")):
-        found = _recognise(list(of_thread))
-        if found:
-            bulk_bytes, bulk_ns = SQL.run(connection, "background_bulk").fetchone()
-            return found._replace(bulk_bytes=bulk_bytes, bulk_ns=bulk_ns)
-    return None
-
-
-def _recognise(rows: Sequence[NegotiatingRow]) -> Negotiation | None:
-    small = Counter((row.identity, row.call) for row in rows if not row.is_bulk)
-    if not small or not any(row.is_bulk for row in rows):
+    rows = SQL.ask(connection, "negotiating_calls", NegotiatingRow)
+    kinds = Counter((row.identity, row.call) for row in rows if not row.is_bulk)
+    if not kinds:
         return None
-    ((first, count),) = small.most_common(1)
-    if count < FEWEST_ROUNDS:
-        return None
+    ((first, _),) = kinds.most_common(1)
     rounds = _rounds(rows, first)
-    idle = [each.next_ns - each.begin_ns for each in rounds if each.next_ns is not None and not each.has_bulk]
+    begins_ns = [each.begin_ns for each in rounds]
     idle_share = sum(not each.has_bulk for each in rounds) / len(rounds)
-    if len(idle) < FEWEST_ROUNDS or idle_share < FEWEST_IDLE or len(_alike(idle)) < REGULAR * len(idle):
-        return None
-    return Negotiation(first[1], rows[0].world_rank, len(rounds), median(_alike(idle)), idle_share, [each.begin_ns for each in rounds], 0, 0.0)
+    (spent,) = SQL.ask(connection, "negotiated_time", TimeRow)
+    return Negotiation(first[1], rows[0].world_rank, len(rounds), _cycle_ns(rounds), idle_share, begins_ns, *spent)
 
 
 def _rounds(rows: Iterable[NegotiatingRow], first: tuple[str, str]) -> list[Round]:
@@ -102,9 +98,16 @@ def _rounds(rows: Iterable[NegotiatingRow], first: tuple[str, str]) -> list[Roun
     return rounds
 
 
-def _alike(times: Sequence[int]) -> list[int]:
+def _cycle_ns(rounds: Iterable[Round]) -> float | None:
+    idle = sorted(
+        each.next_ns - each.begin_ns for each in rounds if each.next_ns is not None and not each.has_bulk
+    )
+    alike = _alike(idle)
+    return median(alike) if len(idle) >= FEWEST_IDLE and len(alike) >= REGULAR * len(idle) else None
+
+
+def _alike(ordered: Sequence[int]) -> Sequence[int]:
     """The most times that are alike."""
-    ordered = sorted(times)
     ends = [bisect_right(ordered, ALIKE * time) for time in ordered]
-    first = max(range(len(ordered)), key=lambda place: ends[place] - place)
-    return ordered[first : ends[first]]
+    first = max(range(len(ordered)), key=lambda place: ends[place] - place, default=0)
+    return ordered[first : ends[first]] if ordered else ordered

@@ -1,7 +1,7 @@
 """Bulk traffic, which carries gradients, activations or data, and control traffic, with which frameworks coordinate it.
 
-Horovod makes six calls of 8 to 24 bytes for each one that carries gradients: most of the calls, but almost none of the bytes. The rule is in
-traffic_class.sql; docs/SCHEMA.md explains it.
+Horovod makes six calls of 8 to 24 bytes for each one that carries gradients: most of the calls, but almost none of the bytes. On a thread that
+negotiates, control is told by what it is; else by its size. The rule is in traffic_class.sql; docs/SCHEMA.md explains it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ class TrafficRow(NamedTuple):
     control_share: float | None
     library: str
     device_ns: int | None
+    told_count: int
 
 
 def traffic_classify(connection: Connection) -> None:
-    """Fills TEMP TABLEs control_size(call, threshold_bytes, volume_bytes), cell_traffic(cell, traffic) and control_cell(cell)."""
+    """Fills TEMP TABLEs control_size(call, threshold_bytes, volume_bytes), cell_traffic(cell, traffic, is_told), control_cell(cell),
+    negotiating(world_rank, thread) and told_sample. Without samples, all traffic is told by its size."""
     SQL.run(connection, "traffic_class")
 
 

@@ -14,7 +14,8 @@ SELECT traffic,
        threshold_bytes,
        (SELECT total(volume_bytes) FROM control_size) / nullif((SELECT total(volume_bytes) FROM moved_size), 0) AS control_share,
        library,
-       sum(CASE timed WHEN 'device' THEN total_ns END) AS device_ns
+       sum(CASE timed WHEN 'device' THEN total_ns END) AS device_ns,
+       sum(CASE WHEN is_told AND is_call THEN count ELSE 0 END) AS told_count
 FROM chosen_cell
 JOIN cell_traffic USING (cell)
 LEFT JOIN control_size USING (call)

@@ -1,4 +1,31 @@
 -- Which traffic is bulk, which is control? For the whole run, whatever is selected.
+-- Threads that negotiate, as Horovod's does: beside the main one, and reducing bits or gathering bytes again and again. What they call is
+-- told by what it is: bits, and bytes or single numbers from or to a root, are control; all else is data, of whatever size.
+DROP TABLE IF EXISTS temp.told_sample;
+CREATE TEMP TABLE told_sample (
+    world_rank INTEGER, thread INTEGER, call TEXT, bytes INTEGER, signature INTEGER, is_control INTEGER NOT NULL, calls INTEGER NOT NULL,
+    is_round INTEGER NOT NULL, PRIMARY KEY (world_rank, thread, call, bytes, signature)
+) WITHOUT ROWID;
+INSERT INTO told_sample
+SELECT world_rank, thread, call, bytes, signature,
+       op IN ('MPI_BAND', 'MPI_BOR') OR (
+           call IN ('MPI_Gather', 'MPI_Gatherv', 'MPI_Bcast') AND (datatype = 'MPI_BYTE' OR (datatype = 'MPI_INT' AND signature.count = 1))
+       ),
+       count(*),
+       op IN ('MPI_BAND', 'MPI_BOR') OR (call = 'MPI_Gatherv' AND datatype = 'MPI_BYTE')
+FROM sample
+JOIN signature USING (world_rank, signature)
+JOIN thread USING (world_rank, thread)
+WHERE NOT is_main AND sequence IS NOT NULL AND bytes IS NOT NULL
+GROUP BY world_rank, thread, call, bytes, signature;
+
+DROP TABLE IF EXISTS temp.negotiating;
+CREATE TEMP TABLE negotiating (world_rank INTEGER, thread INTEGER, PRIMARY KEY (world_rank, thread)) WITHOUT ROWID;
+INSERT INTO negotiating
+SELECT world_rank, thread FROM told_sample WHERE is_round GROUP BY world_rank, thread HAVING total(calls) >= 20;
+
+DELETE FROM told_sample WHERE (world_rank, thread) NOT IN (SELECT world_rank, thread FROM negotiating);
+
 -- Messages by call and size, each counted when it moves: a persistent operation moves one each time it completes. Data distributed once
 -- (at most two Bcasts, Scatters or messages of a size) are ignored: they are not part of the repeated traffic.
 DROP TABLE IF EXISTS temp.moved_size;
@@ -10,6 +37,7 @@ WHERE family IN ('collective', 'neighborhood', 'point-to-point', 'rma')
   AND cell.bytes > 0
   AND measure = CASE form WHEN 'persistent' THEN 'completion' ELSE 'call' END
   AND NOT (count <= 2 AND (family = 'point-to-point' OR waits_for = 'root-first'))
+  AND (world_rank, thread, cell.call, cell.bytes) NOT IN (SELECT world_rank, thread, call, bytes FROM told_sample)
 GROUP BY cell.call, cell.bytes;
 
 -- The largest control size of each call. All sizes of all calls up to it carry at most 1 % of the bytes, and no two neighbouring sizes of
@@ -37,7 +65,8 @@ SELECT call,
 FROM followed
 GROUP BY call;
 
--- For the other calls (data distributed once), up to 64 bytes. Calls of family 'completion' complete operations of either kind, MPI_Start and
+-- A cell that a negotiating thread made is what most of its sampled calls are; else the size decides, and for calls without a threshold (data
+-- distributed once) 64 bytes. Calls of family 'completion' complete operations of either kind, MPI_Start and
 -- MPI_Pready start them, calls of 'group' begin and end NCCL's groups of either kind.
 DROP TABLE IF EXISTS temp.cell_traffic;
 CREATE TEMP TABLE cell_traffic AS
@@ -46,11 +75,17 @@ SELECT cell.cell,
             WHEN family = 'io' THEN 'file'
             WHEN family = 'completion' OR cell.call IN ('MPI_Start', 'MPI_Startall') OR cell.call LIKE 'MPI_Pready%' THEN 'completion'
             WHEN family = 'group' THEN 'group'
-            WHEN cell.bytes > coalesce(threshold_bytes, 64) THEN 'bulk'
-            ELSE 'control' END AS traffic
+            WHEN coalesce(is_data, cell.bytes > coalesce(threshold_bytes, 64)) THEN 'bulk'
+            ELSE 'control' END AS traffic,
+       is_data IS NOT NULL AS is_told
 FROM cell
 LEFT JOIN call ON call.name = cell.call
-LEFT JOIN control_size ON control_size.call = cell.call;
+LEFT JOIN control_size ON control_size.call = cell.call
+LEFT JOIN (
+    SELECT world_rank, thread, call, bytes, 2 * total(is_control * calls) < total(calls) AS is_data
+    FROM told_sample
+    GROUP BY world_rank, thread, call, bytes
+) USING (world_rank, thread, call, bytes);
 
 DROP TABLE IF EXISTS temp.control_cell;
 CREATE TEMP TABLE control_cell (cell INTEGER PRIMARY KEY);

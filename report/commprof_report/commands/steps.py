@@ -301,13 +301,23 @@ def negotiation_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:
     """Of a background thread that agrees with the other ranks in every cycle on what to send, as Horovod's does."""
     if not summary.negotiation:
         return
-    cycle = f"a round of small collectives every {units.duration(summary.cycle_ns)} as a rule, each beginning with {summary.negotiation}"
-    idle = f"{units.share(summary.idle_rounds_share)} of them without bulk"
-    yield "Negotiation", f"{cycle}; {idle}, as when a framework such as Horovod agrees on what to send"
+    often = "at irregular times"
+    if summary.cycle_ns is not None:
+        often = f"every {units.duration(summary.cycle_ns)} as a rule"
+    yield (
+        "Negotiation",
+        f"a background thread agrees with the other ranks on what to send, as Horovod's does: a round of"
+        f" control collectives {often}, each beginning with {summary.negotiation};"
+        f" {units.share(summary.idle_rounds_share)} of the rounds send nothing",
+    )
     if summary.rounds_per_step is not None:
-        yield "", f"{units.three_digits(summary.rounds_per_step)} rounds in a step on average, on each rank: all take part in every round"
+        yield "", f"{units.three_digits(summary.rounds_per_step)} rounds in a step on average; all ranks take part in every round"
     bulk = f"{units.volume(summary.background_bulk_bytes)} a rank in {units.duration(summary.background_bulk_ns)}"
-    yield "", f"bulk on that thread, over the whole run: {bulk}, between none and all of it exposed"
+    yield (
+        "",
+        f"that thread over the whole run: {bulk} of data operations, between none and all of it exposed;"
+        f" {units.duration(summary.background_control_ns)} of negotiation",
+    )
 
 
 def nccl_text(summary: StepsRow) -> str:

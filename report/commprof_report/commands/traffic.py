@@ -5,7 +5,8 @@ which frameworks negotiate which gradients are ready, barriers, probes, and cons
 NCCL; shares are of the time inside MPI.
 
 Control messages have small sizes that together carry at most 1 % of the bytes of the run, up to the first leap in the sizes of a call and
-none above 64 KiB. Thresholds are those of the whole run, whatever is selected.
+none above 64 KiB. Thresholds are those of the whole run, whatever is selected. On a background thread that negotiates, as Horovod's does,
+control is told by what it is instead: reductions of bits, and bytes to or from a root; the smallest gradient is bulk there.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    rows = traffic_rows(common.open_selected(arguments, with_histograms=False).connection)
+    rows = traffic_rows(common.open_selected(arguments, with_histograms=False, with_samples=True).connection)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, TrafficRow._fields)
     elif not rows:
@@ -77,7 +78,11 @@ def facts(rows: list[TrafficRow]) -> Iterator[tuple[str, str]]:
         yield "", "persistent operations: the calls and bytes are those of setting them up, however often they were started"
     elif bulk and control:
         yield "", f"{units.three_digits(control / bulk)} control calls for each bulk call"
-    yield "Thresholds", threshold_text(rows)
+    is_told = any(row.told_count for row in rows)
+    if is_told:
+        yield "Told by", "what they are, on the thread that negotiates: control is reductions of bits, and bytes to or from a root"
+    if not is_told or any(row.threshold_bytes for row in rows):
+        yield "Thresholds", threshold_text(rows)
 
 
 def has_set_up(row: TrafficRow) -> bool:

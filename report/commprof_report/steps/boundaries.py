@@ -117,6 +117,7 @@ class CallRow(NamedTuple):
     end_ns: int
     is_bulk: int
     is_small: int  # a collective of the main thread that is too small to be bulk
+    is_negotiated: int  # the thread negotiates with the other ranks on what to send
 
 
 class Refused(NamedTuple):
@@ -353,7 +354,7 @@ def _group(identity: str, rows: list[CallRow], is_counted: Callable[[CallRow], o
     tokens = _numbers((row.call, row.bytes) for row in bulk)
     functions = _numbers(row.call for row in bulk)
     calls = Calls(tokens, functions, [row.bytes for row in bulk], free, [row.end_ns for row in bulk], stretches)
-    found = find_period(calls)
+    found = find_period(calls, any(row.is_negotiated for row in bulk))
     counts = Counter(bulk[place].call for span in found.spans for place in range(*span))
     own = {call: count / len(found.spans) for call, count in counts.items() if count >= len(found.spans) / 2}
     steps = [

@@ -96,13 +96,14 @@ class Period(NamedTuple):
     why: str  # no period was found
 
 
-def find_period(calls: Calls) -> Period:
+def find_period(calls: Calls, is_cut_anew: bool = False) -> Period:
+    """is_cut_anew: a framework cuts what a step reduces into messages as it becomes ready, so equal sizes are a coincidence."""
     if len(calls.tokens) < FEWEST_CALLS:
         return _none(f"they are too few, {FEWEST_CALLS} are needed")
     gaps = pauses(calls)
     found = _by_sizes(calls, gaps)
     tried, is_rare = [found], len(found.spans) < FEWEST_STEPS
-    if found.confidence < FEWEST_CONFIDENCE or is_rare:
+    if found.confidence < (1.0 if is_cut_anew else FEWEST_CONFIDENCE) or is_rare:
         tried.append(summed := _by_bytes(calls))
         found = summed if summed.how and (is_rare or summed.confidence > found.confidence) else found
     if not found.how or found.confidence < _least(found):
@@ -421,7 +422,7 @@ def _by_bytes(calls: Calls) -> Period:
     summed = _summed(calls, gaps, stretches)
     spans, step_bytes = _divided(calls, gaps, [span for walk in summed.walks(step_bytes) for span in walk.spans], step_bytes)
     of_function = sum(calls.functions[place] == function for span in spans for place in range(*span))
-    return Period(spans, "bytes", of_function / len(spans), step_bytes, _confidence(calls, spans), "")
+    return Period(spans, "bytes", of_function / len(spans), step_bytes, of_function / len(places), "")
 
 
 def _longest(stretches: Iterable[Sequence[int]], most: int) -> list[Sequence[int]]:

@@ -62,6 +62,7 @@ class StepsRow(NamedTuple):
     idle_rounds_share: float | None
     background_bulk_bytes: int | None
     background_bulk_ns: float | None
+    background_control_ns: float | None
     thread: str
     thread_is_main: int
     poll_share: float
@@ -238,6 +239,7 @@ def _negotiation(found: Negotiation | None, steps: Steps) -> dict:
         "idle_rounds_share": found and found.idle_share,
         "background_bulk_bytes": found and found.bulk_bytes,
         "background_bulk_ns": found and found.bulk_ns,
+        "background_control_ns": found and found.control_ns,
     }
 
 
