@@ -37,9 +37,9 @@ def calls_of(job: Job, keep=lambda sequence: True) -> tuple[Calls, list]:
     return columns, made
 
 
-def found_in(job: Job, keep=lambda sequence: True) -> tuple[Period, list[set]]:
+def found_in(job: Job, keep=lambda sequence: True, is_cut_anew: bool = False) -> tuple[Period, list[set]]:
     columns, made = calls_of(job, keep)
-    found = find_period(columns)
+    found = find_period(columns, is_cut_anew)
     return found, [{one.step for one in made[span.first : span.end] if one.step is not None} for span in found.spans]
 
 
@@ -126,6 +126,37 @@ def test_many_smaller_sums_that_occur_as_often_do_not_hide_the_step(steps, fused
     found, whole = found_in(job)
     assert (found.how, found.bytes, found.confidence) == ("bytes", step_bytes, 1.0)
     assert whole == [{step} for step in range(steps)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("tensors, metric", [(4, 0), (8, 0), (161, 10), (600, 0)])
+def test_tensors_reduced_alone_in_any_order_are_steps_of_a_thread_that_negotiates(tensors, metric, seed):
+    """Also with a value more in every tenth step: ten steps repeat exactly, but are no step."""
+    job = Job(seed)
+    sizes = [job.random.choice([256, 512, 1_024, 65_536, 147_456, 589_824]) + 4 * number for number in range(tensors)]
+    for step in range(20):
+        job.compute(20 * training.MS)
+        job.random.shuffle(sizes)
+        for size in sizes:
+            job.call("Allreduce", size, step)
+        if metric and step % metric == metric - 1:
+            job.call("Allreduce", LEAST_BULK)
+    found, whole = found_in(job, is_cut_anew=True)
+    assert (found.bytes, whole) == (sum(sizes), [{step} for step in range(20)])
+
+
+def test_buffers_broadcast_in_each_step_do_not_hide_the_first_one():
+    """DistributedDataParallel's first step has one bucket, and hands out the new buckets' sizes after it."""
+    job = Job()
+    for step in range(20):
+        job.compute(20 * training.MS)
+        job.call("Bcast", 53_120, step)
+        for size in (6_129_104,) if step == 0 else (1_062_288, 2_000_000, 3_066_816):
+            job.call("Allreduce", size, step)
+        if step == 0:
+            job.call("Bcast", 648)
+    found, whole = found_in(job)
+    assert whole == [{step} for step in range(20)]
 
 
 @pytest.mark.parametrize("seed", [16, 23])

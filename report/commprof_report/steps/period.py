@@ -38,6 +38,7 @@ MANY_STEPS = 10
 MOST_CALLS_TRIED = 8_192  # when searching a lag; the period found is then matched against the whole sequence
 MOST_CALLS_SUMMED = 3_000
 MOST_CALLS_OF_A_SUM = 400
+MOST_CALLS_AFTER_A_PAUSE, LONGEST_PAUSES = 1_500, 64  # a sum that begins after one of the longest pauses may have more calls
 LAG_TOLERANCE = 0.02  # a smaller lag is preferred unless a larger one is better by more than this
 FEWEST_REPEATED = 0.6
 ANCHORS_TRIED = 8
@@ -49,8 +50,9 @@ FOLLOWING_PAUSES = 0.67  # share of the steps of a period of bytes whose precedi
 SURELY_LONG = 0.75  # of the pauses before the steps that there may be
 HALF_THE_STEPS = 0.5  # of those that there may be: so many of the longest pauses are looked at before a sum is tried
 DIVIDED = 0.9  # share of the spans of a sum that consist of the same number of equal parts
-FEWEST_SIZES = 6  # number of different sizes in the sequence
-WORTH_WITHOUT_PAUSE = 0.75  # of a step of bytes, relative to one after a long pause; in quarters, so that sums are exact
+FEWEST_SIZES = 6  # number of different sizes in the sequence, unless it is known that steps are cut anew
+WORTH_WITHOUT_PAUSE = 0.75  # of a step of bytes, relative to one after a long pause
+WORTH_CUT_ANEW = 0.98  # the same where it is known that steps are cut anew, and follow each other whatever the pauses
 RARE_FUNCTION = 0.05  # share of the calls, below which a function is foreign to the steps
 LONG_GAP, LONG_GAPS_SHARE = 3.0, 0.25  # least ratio of long to short pauses; least share of long pauses in the whole time
 LEAST_LONG_NS = 10_000  # of a long pause: the profiler itself takes some microseconds after each 64th call, for a new page of samples
@@ -103,12 +105,18 @@ def find_period(calls: Calls, is_cut_anew: bool = False) -> Period:
     gaps = pauses(calls)
     found = _by_sizes(calls, gaps)
     tried, is_rare = [found], len(found.spans) < FEWEST_STEPS
-    if found.confidence < (1.0 if is_cut_anew else FEWEST_CONFIDENCE) or is_rare:
-        tried.append(summed := _by_bytes(calls))
-        found = summed if summed.how and (is_rare or summed.confidence > found.confidence) else found
+    if found.confidence < FEWEST_CONFIDENCE or is_rare or is_cut_anew:
+        tried.append(summed := _by_bytes(calls, is_cut_anew))
+        is_better = is_rare or summed.confidence > found.confidence or _is_a_part(summed, found)
+        found = summed if summed.how and is_better else found
     if not found.how or found.confidence < _least(found):
         return _none("; ".join(map(_doubt, tried)), found.confidence)
     return _checked(calls, gaps, found)
+
+
+def _is_a_part(summed: Period, found: Period) -> bool:
+    """Several steps with a call now and then repeat, too, and may explain a little more than the step."""
+    return summed.bytes < found.bytes and summed.confidence >= found.confidence - LAG_TOLERANCE
 
 
 def _least(found: Period) -> float:
@@ -213,14 +221,17 @@ def _by_sizes(calls: Calls, gaps: Sequence[int | None]) -> Period:
     spans = _anchored(calls, gaps, places, pattern)
     if not spans:
         return _none("their sizes do not repeat in order")
-    how, step_bytes = "sizes", sum(calls.bytes[place] for place in range(*spans[len(spans) // 2]) if calls.tokens[place] in own)
+    volumes: Counter[int] = Counter()
+    for place in range(*spans[len(spans) // 2]):
+        volumes[calls.functions[place]] += calls.bytes[place] if calls.tokens[place] in own else 0
+    how, step_bytes = "sizes", sum(volumes.values())
     units = _units_of_a_step(calls, gaps, spans)
     groups, cut = _grouped(gaps, spans, units) if units > 1 else ([], 0)
     if groups and units * len(groups) >= SAME_DISTANCE * (len(spans) - cut):
         spans, how, step_bytes = groups, "gaps", step_bytes * units
     else:
         units = 1
-        spans = _mended(calls, spans, step_bytes, {calls.functions[place] for place in range(*spans[0])})
+        spans = _mended(calls, spans, *volumes.most_common(1)[0])
     return Period(spans, how, lag * units, step_bytes, _confidence(calls, spans), "")
 
 
@@ -300,20 +311,20 @@ def _scan(calls: Calls, places: Sequence[int], pattern: tuple[int, ...]) -> list
     return found
 
 
-def _mended(calls: Calls, spans: Sequence[Span], step_bytes: int, functions: set[int]) -> list[Span]:
-    """Adds a step for the calls left over before a step if they differ in size but have the same sum of bytes: the first step of
-    DistributedDataParallel has other buckets."""
+def _mended(calls: Calls, spans: Sequence[Span], function: int, function_bytes: int) -> list[Span]:
+    """Adds a step for the calls left over before a step if they differ in size but have the same sum of bytes, of the function that carries
+    most: the first step of DistributedDataParallel has other buckets."""
     mended: list[Span] = []
     taken = 0
     for span in spans:
         extra: list[Span] = []
         end = place = span.first
         total = 0
-        while place > taken and calls.stretch[place - 1] == calls.stretch[span.first] and total < step_bytes:
+        while place > taken and calls.stretch[place - 1] == calls.stretch[span.first] and total < function_bytes:
             place -= 1
-            if calls.functions[place] in functions:
+            if calls.functions[place] == function:
                 total += calls.bytes[place]
-            if total == step_bytes:
+            if total == function_bytes > 0:
                 extra.append(Span(place, end))
                 end, total = place, 0
         mended += [*reversed(extra), span]
@@ -404,7 +415,7 @@ def _grouped(gaps: Sequence[int | None], spans: Sequence[Span], units: int) -> t
 # By bytes.
 
 
-def _by_bytes(calls: Calls) -> Period:
+def _by_bytes(calls: Calls, is_cut_anew: bool) -> Period:
     """Considers only the function that carries most bytes; the others are ignored, even in pauses."""
     volumes: Counter[int] = Counter()
     for function, message_bytes in zip(calls.functions, calls.bytes):
@@ -412,14 +423,15 @@ def _by_bytes(calls: Calls) -> Period:
     ((function, _),) = volumes.most_common(1)
     places = [place for place, other in enumerate(calls.functions) if other == function]
     sizes = len({calls.bytes[place] for place in places})
-    if sizes < FEWEST_SIZES:
+    if sizes < (2 if is_cut_anew else FEWEST_SIZES):
         return _none(f"{units.counted(sizes, 'size')} are too few for sums, {FEWEST_SIZES} are needed")
     gaps = dict(zip(places, pauses(Calls(*([column[place] for place in places] for column in calls)))))
     stretches = list(_stretches(calls, places))
-    step_bytes = _step_bytes(_summed(calls, gaps, _longest(stretches, MOST_CALLS_SUMMED)))
+    worth = WORTH_CUT_ANEW if is_cut_anew else WORTH_WITHOUT_PAUSE
+    step_bytes = _step_bytes(_summed(calls, gaps, _longest(stretches, MOST_CALLS_SUMMED), worth))
     if not step_bytes:
         return _none("no sum of their bytes repeats")
-    summed = _summed(calls, gaps, stretches)
+    summed = _summed(calls, gaps, stretches, worth)
     spans, step_bytes = _divided(calls, gaps, [span for walk in summed.walks(step_bytes) for span in walk.spans], step_bytes)
     of_function = sum(calls.functions[place] == function for span in spans for place in range(*span))
     return Period(spans, "bytes", of_function / len(spans), step_bytes, of_function / len(places), "")
@@ -456,22 +468,28 @@ class Summed(NamedTuple):
     after_longest_gaps: list[int]  # the places of all calls after a known pause, those after the longest first
     calls: int
     volume: int
+    worth: float  # of a step that follows no long pause
 
     def walks(self, step_bytes: int) -> list[Walk]:
         """As many pauses are longer than a surely long one as a part of the steps that there may be."""
         after = self.after_longest_gaps
         long_ns = self.gaps[after[min(len(after) - 1, round(SURELY_LONG * self.volume / step_bytes))]] if after else 0
-        return [_walk(self.gaps, stretch, stretch.hits(step_bytes), long_ns) for stretch in self.stretches]
+        return [_walk(self, stretch, stretch.hits(step_bytes), long_ns) for stretch in self.stretches]
+
+    def most_calls(self) -> dict[int, int]:
+        """By place of a call after a long pause, or the first of a stretch: how many calls a sum may have."""
+        after = [*self.after_longest_gaps[:LONGEST_PAUSES], *(stretch.places[0] for stretch in self.stretches)]
+        return dict.fromkeys(after, MOST_CALLS_AFTER_A_PAUSE)
 
 
-def _summed(calls: Calls, gaps: dict[int, int | None], stretches: Sequence[Sequence[int]]) -> Summed:
+def _summed(calls: Calls, gaps: dict[int, int | None], stretches: Sequence[Sequence[int]], worth: float) -> Summed:
     prepared = []
     for places in stretches:
         upto = [0, *accumulate(calls.bytes[place] for place in places)]
         prepared.append(Stretch(places, upto, {total: index for index, total in enumerate(upto)}))
     all_places = [place for places in stretches for place in places]
     after = sorted((place for place in all_places if gaps[place] is not None), key=lambda place: -gaps[place])
-    return Summed(gaps, prepared, after, len(all_places), sum(stretch.upto[-1] for stretch in prepared))
+    return Summed(gaps, prepared, after, len(all_places), sum(stretch.upto[-1] for stretch in prepared), worth)
 
 
 def _step_bytes(summed: Summed) -> int:
@@ -514,17 +532,23 @@ def _hits_of_sums(summed: Summed) -> dict[int, list[tuple[int, int]]]:
     """The sums of consecutive calls that occur often enough to fill the sequence: the places where a run with this sum begins, and where
     the run after it would."""
     counts: Counter[int] = Counter()
+    most = summed.most_calls()
+
+    def sums(stretch: Stretch, first: int) -> list[int]:
+        before, last = stretch.upto[first], first + most.get(stretch.places[first], MOST_CALLS_OF_A_SUM)
+        return [total - before for total in stretch.upto[first + 1 : last + 1]]
+
     for stretch in summed.stretches:
-        for first, before in enumerate(stretch.upto):
-            counts.update([total - before for total in stretch.upto[first + 1 : first + 1 + MOST_CALLS_OF_A_SUM]])
+        for first in range(len(stretch.places)):
+            counts.update(sums(stretch, first))
     least = FEWEST_SUMMED * summed.volume
     hits_of = {total: [] for total, count in counts.items() if count >= FEWEST_STEPS and total * count >= least}
     for stretch in summed.stretches:
         places = [*stretch.places, stretch.places[-1] + 1]
-        for first, before in enumerate(stretch.upto):
-            for end in range(first + 1, min(first + 1 + MOST_CALLS_OF_A_SUM, len(places))):
-                if stretch.upto[end] - before in hits_of:
-                    hits_of[stretch.upto[end] - before].append((places[first], places[end]))
+        for first in range(len(stretch.places)):
+            for end, total in enumerate(sums(stretch, first), first + 1):
+                if total in hits_of:
+                    hits_of[total].append((places[first], places[end]))
     return hits_of
 
 
@@ -538,12 +562,12 @@ def _may_be_steps(summed: Summed, step_bytes: int, hits: Sequence[tuple[int, int
     return sum(map(firsts.__contains__, longest)) >= FOLLOWING_PAUSES * len(longest)
 
 
-def _walk(gaps: dict[int, int | None], stretch: Stretch, hits: Sequence[tuple[int, int]], long_ns: float) -> Walk:
+def _walk(summed: Summed, stretch: Stretch, hits: Sequence[tuple[int, int]], long_ns: float) -> Walk:
     """The steps that cover most of a stretch, chosen from `hits`; steps after a pause are preferred. A step that stands alone and follows
     no pause may consist of parts of two steps."""
-    places = stretch.places
+    places, gaps = stretch.places, summed.gaps
     after = [bisect_left(hits, (end,)) for _, end in hits]  # by hit: the first one that does not begin before its end
-    pays = [(end - first) * (1.0 if (gaps[places[first]] or 0) >= long_ns else WORTH_WITHOUT_PAUSE) for first, end in hits]
+    pays = [1.0 if (gaps[places[first]] or 0) >= long_ns else summed.worth for first, _ in hits]
     best = [0.0] * (len(hits) + 1)
     for hit in range(len(hits) - 1, -1, -1):
         best[hit] = max(best[hit + 1], pays[hit] + best[after[hit]])
