@@ -35,8 +35,9 @@ class TrafficRow(NamedTuple):
 
 def traffic_classify(connection: Connection) -> None:
     """Fills TEMP TABLEs control_size(call, threshold_bytes, volume_bytes), cell_traffic(cell, traffic, is_told), control_cell(cell),
-    negotiating(world_rank, thread) and told_sample. Without samples, all traffic is told by its size."""
-    SQL.run(connection, "traffic_class")
+    negotiating(world_rank, thread) and told_sample, unless that is done. Without samples, all traffic is told by its size."""
+    if not connection.execute("SELECT 1 FROM sqlite_temp_master WHERE name = 'control_cell'").fetchone():
+        SQL.run(connection, "traffic_class")
 
 
 def traffic_rows(connection: Connection) -> list[TrafficRow]:

@@ -1,7 +1,6 @@
 -- Which traffic is bulk, which is control? For the whole run, whatever is selected.
 -- Threads that negotiate, as Horovod's does: beside the main one, and reducing bits or gathering bytes again and again. What they call is
 -- told by what it is: bits, and bytes or single numbers from or to a root, are control; all else is data, of whatever size.
-DROP TABLE IF EXISTS temp.told_sample;
 CREATE TEMP TABLE told_sample (
     world_rank INTEGER, thread INTEGER, call TEXT, bytes INTEGER, signature INTEGER, is_control INTEGER NOT NULL, calls INTEGER NOT NULL,
     is_round INTEGER NOT NULL, PRIMARY KEY (world_rank, thread, call, bytes, signature)
@@ -19,7 +18,6 @@ JOIN thread USING (world_rank, thread)
 WHERE NOT is_main AND sequence IS NOT NULL AND bytes IS NOT NULL
 GROUP BY world_rank, thread, call, bytes, signature;
 
-DROP TABLE IF EXISTS temp.negotiating;
 CREATE TEMP TABLE negotiating (world_rank INTEGER, thread INTEGER, PRIMARY KEY (world_rank, thread)) WITHOUT ROWID;
 INSERT INTO negotiating
 SELECT world_rank, thread FROM told_sample WHERE is_round GROUP BY world_rank, thread HAVING total(calls) >= 20;
@@ -28,7 +26,6 @@ DELETE FROM told_sample WHERE (world_rank, thread) NOT IN (SELECT world_rank, th
 
 -- Messages by call and size, each counted when it moves: a persistent operation moves one each time it completes. Data distributed once
 -- (at most two Bcasts, Scatters or messages of a size) are ignored: they are not part of the repeated traffic.
-DROP TABLE IF EXISTS temp.moved_size;
 CREATE TEMP TABLE moved_size AS
 SELECT cell.call, cell.bytes, total(cell.count * 1.0 * cell.bytes) AS volume_bytes
 FROM cell
@@ -42,7 +39,6 @@ GROUP BY cell.call, cell.bytes;
 
 -- The largest control size of each call. All sizes of all calls up to it carry at most 1 % of the bytes, and no two neighbouring sizes of
 -- the call up to it differ by a jump (above 64 bytes, by a factor of four or more). 0: the call has none.
-DROP TABLE IF EXISTS temp.control_size;
 CREATE TEMP TABLE control_size AS
 WITH size AS (
     SELECT bytes, total(total(volume_bytes)) OVER (ORDER BY bytes) AS upto, total(total(volume_bytes)) OVER () AS whole
@@ -68,7 +64,6 @@ GROUP BY call;
 -- A cell that a negotiating thread made is what most of its sampled calls are; else the size decides, and for calls without a threshold (data
 -- distributed once) 64 bytes. Calls of family 'completion' complete operations of either kind, MPI_Start and
 -- MPI_Pready start them, calls of 'group' begin and end NCCL's groups of either kind.
-DROP TABLE IF EXISTS temp.cell_traffic;
 CREATE TEMP TABLE cell_traffic AS
 SELECT cell.cell,
        CASE WHEN family = 'setup' THEN 'setup'
@@ -87,6 +82,5 @@ LEFT JOIN (
     GROUP BY world_rank, thread, call, bytes
 ) USING (world_rank, thread, call, bytes);
 
-DROP TABLE IF EXISTS temp.control_cell;
 CREATE TEMP TABLE control_cell (cell INTEGER PRIMARY KEY);
 INSERT INTO control_cell SELECT cell FROM cell_traffic WHERE traffic = 'control';

@@ -312,12 +312,11 @@ def negotiation_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:
     )
     if summary.rounds_per_step is not None:
         yield "", f"{units.three_digits(summary.rounds_per_step)} rounds in a step on average; all ranks take part in every round"
-    bulk = f"{units.volume(summary.background_bulk_bytes)} a rank in {units.duration(summary.background_bulk_ns)}"
-    yield (
-        "",
-        f"that thread over the whole run: {bulk} of data operations, between none and all of it exposed;"
-        f" {units.duration(summary.background_control_ns)} of negotiation",
-    )
+    said = [f"{units.duration(summary.background_control_ns)} of negotiation"]
+    if summary.background_bulk_bytes:
+        bulk = f"{units.volume(summary.background_bulk_bytes)} a rank in {units.duration(summary.background_bulk_ns)}"
+        said.append(f"{bulk} of MPI's data operations, between none and all of it exposed")
+    yield "", f"that thread over the whole run: {', '.join(said)}"
 
 
 def nccl_text(summary: StepsRow) -> str:
