@@ -45,7 +45,7 @@ from ..base.aside import renamed_whole, written_whole
 from ..base.errors import UsageError
 from ..display import tables
 from ..exporters import long_csv, parquet, perfetto, prometheus
-from ..exporters.pytorch_trace import STEP_NS, OfRank, trace_files, traces_open
+from ..exporters.trace_files import STEP_NS, OfRank, trace_files, traces_open
 from ..late.late_ranks import late
 from ..run.alignment import align
 from ..run.rank_files import files_mode

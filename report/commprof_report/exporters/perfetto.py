@@ -27,7 +27,7 @@ from ..run.unsampled import unsampled_text
 from ..steps.boundaries import steps_find
 from ..steps.gpu_steps import OTHER_STREAM
 from .pytorch_events import PLACES_OF_RANK, Beside
-from .pytorch_trace import OfRank
+from .trace_files import OfRank
 
 SQL = query.beside(__file__)
 

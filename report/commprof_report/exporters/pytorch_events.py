@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import Callable
 
 from ..run.alignment import MOST_NS
-from .pytorch_trace import IDS, OfRank, events_of, id_number, is_time, place
+from .pytorch_trace import IDS, events_of, id_number, is_time, place
+from .trace_files import OfRank
 
 PLACES_OF_RANK = 1_000  # positions in the list of processes: a rank's own, then its PyTorch processes
 FIRST_THREAD = 4_000_000_000  # for threads whose number Perfetto does not accept (1 to 2^32 - 1)

@@ -1,4 +1,4 @@
-"""Traces of PyTorch's profiler (Kineto): reads the description in a file, and finds the rank of the run that wrote it.
+"""Traces of PyTorch's profiler (Kineto): reads the description in a file, and its events.
 
 Event times are microseconds since `baseTimeNanoseconds`, or since 1970 in older files without that key, on the host's wall clock.
 `distributedInfo` has the rank in torch.distributed, the process with the label CPU has the process id, `host_name` (in newer files) the host.
@@ -6,38 +6,18 @@ Event times are microseconds since `baseTimeNanoseconds`, or since 1970 in older
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-from ..base import query, units
 from ..base.errors import ReportError
 from ..base.json_stream import JsonStream, json_open
-from ..base.progress import Progress
-from ..run.selection import Selection
 
-SQL = query.beside(__file__)
-OF_RANK = re.compile(r"(\d{1,9})=(.+)", re.DOTALL)
-SUFFIXES = (".json", ".json.gz")
 EARLIEST_UNIX_NS = 10**18  # 2001: earlier times are not counted from 1970
 MOST_US = 1 << 53  # largest time in a file: 285 years
-STEP_NS = 100_000  # a wall clock set by at least this much is reported
 EVENTS = "traceEvents"
 MOST_THREADS = 20_000  # of a file
 MOST_OF_NAME = 200  # characters that tell one process or thread from another
 IDS = ("id", "bind_id")  # and id2, which has an id for each scope
-
-
-class Process(NamedTuple):
-    """trace_processes.sql"""
-
-    rank: int
-    pid: int
-    host: str | None
-    start_unix_ns: int
-    end_unix_ns: int
-    stepped_ns: int
 
 
 class Trace:
@@ -56,38 +36,6 @@ class Trace:
 
     def unix_ns(self, time_us: float) -> int:
         return self.base_ns + round(time_us * 1_000)
-
-
-class OfRank(NamedTuple):
-    trace: Trace
-    process: Process
-
-
-def trace_files(words: Sequence[str]) -> dict[Path, int | None]:
-    """The files of each FILE, FOLDER or RANK=FILE, with the rank that the user specified."""
-    return dict(found for word in words for found in _files(word))
-
-
-def traces_open(files: dict[Path, int | None], run: Selection) -> Iterator[OfRank]:
-    """Yields each trace with its rank. Raises ReportError for the first file that is not a trace of this run."""
-    processes = SQL.ask(run.connection, "trace_processes", Process)
-    with Progress("reading", len(files)) as progress:
-        for path, rank in files.items():
-            trace = trace_scan(path)
-            trace.threads.clear()
-            yield OfRank(trace, _process_of(trace, rank, processes, run.world_size))
-            progress.step()
-
-
-def _files(word: str) -> list[tuple[Path, int | None]]:
-    match = OF_RANK.fullmatch(word)
-    rank, path = (int(match[1]), Path(match[2])) if match else (None, Path(word))
-    if not path.is_dir():
-        return [(path, rank)]
-    found = sorted(file for file in path.iterdir() if file.name.endswith(SUFFIXES))
-    if not found:
-        raise ReportError(path, "holds no trace (*.json, *.json.gz); a RUN is given before --with-trace")
-    return [(file, rank) for file in found]
 
 
 def trace_scan(path: Path) -> Trace:
@@ -170,39 +118,3 @@ def id_number(value: object) -> int | None:
     except ValueError:
         return None
     return int(number) if is_number(number) else None
-
-
-def _process_of(trace: Trace, rank: int | None, processes: Sequence[Process], world_size: int) -> Process:
-    found = _process_by_rank(trace, rank, processes, world_size) if rank is not None else _process_guess(trace, processes, world_size)
-    first_ns, last_ns = trace.unix_ns(trace.first_us), trace.unix_ns(trace.last_us)
-    if last_ns < found.start_unix_ns or first_ns > found.end_unix_ns:
-        theirs, ours = (f"{units.timestamp(low)} to {units.timestamp(high)}" for low, high in ((first_ns, last_ns), found[3:5]))
-        raise ReportError(trace.path, f"is of another run: it has {theirs}, rank {found.rank} ran {ours}")
-    return found
-
-
-def _process_by_rank(trace: Trace, rank: int, processes: Sequence[Process], world_size: int) -> Process:
-    for process in processes:
-        if process.rank == rank:
-            return process
-    what = f"the run has {units.counted(world_size, 'rank')}" if rank >= world_size else "the run has no file of that rank"
-    raise ReportError(trace.path, f"is of rank {rank}; {what}")
-
-
-def _process_guess(trace: Trace, processes: Sequence[Process], world_size: int) -> Process:
-    """The process with this id on this host. The rank of torch.distributed is used only if this is ambiguous: its ranks may be numbered
-    differently, and other runs have the same ones."""
-    same = [process for process in processes if process.pid in trace.pids and _may_be(trace.host, process.host)]
-    on_host = [process for process in same if process.host and trace.path.name.startswith(f"{process.host}_{process.pid}.")]
-    for candidates in (same, on_host, [process for process in same if process.rank == trace.rank]):
-        if len(candidates) == 1:
-            return candidates[0]
-    if trace.rank is not None:
-        return _process_by_rank(trace, trace.rank, processes, world_size)
-    pids = " or ".join(map(str, sorted(trace.pids))) or "unknown"
-    raise ReportError(trace.path, f"does not say its rank (process {pids}): give it as RANK={units.visible(str(trace.path))}")
-
-
-def _may_be(name: str, host: str | None) -> bool:
-    """Whether two host names may be the same host; each may have a domain or not, and one may be unknown."""
-    return not name or not host or name.partition(".")[0] == host.partition(".")[0]
