@@ -108,16 +108,17 @@ class JsonStream:
     def _brackets(self, end: int) -> int:
         return self.text.count("[", self.at, end) + self.text.count("{", self.at, end)
 
-    def elements(self) -> Iterator[object]:
-        """The values of an array."""
+    def elements(self, is_growing: bool = False) -> Iterator[object]:
+        """The values of an array. is_growing: the file may end after a value or a comma, as that of
+        a writer that was killed does."""
         self.take("[")
         if self.peek() == "]":
             self.at += 1
             return
         separator = ","
-        while separator == ",":
+        while separator == "," and not (is_growing and self.peek() == ""):
             yield self.value()
-            separator = self.take(",]")
+            separator = "" if is_growing and self.peek() == "" else self.take(",]")
 
     def keys(self) -> Iterator[str]:
         """The keys of an object; the caller must read each value before the next key."""

@@ -1,4 +1,4 @@
-"""All tables as JSON, CSV or Parquet, sums for Prometheus, or a timeline for Perfetto, with PyTorch's traces if wanted.
+"""All tables as JSON, CSV or Parquet, sums for Prometheus, or a timeline for Perfetto, with traces of PyTorch and Horovod.
 
 Without --output the tables go to standard output: JSON as one list of objects, each of which names its table first; CSV one table at a time
 (--table). Nothing is left out, so the filters of other commands do not apply. Further tables have names and one time axis: named_cell, sizes,
@@ -25,11 +25,17 @@ microsecond; between hosts the timeline uses the alignment of all reports. A wal
 Events before the start of the run are left out, because Perfetto shows nothing before time 0. The profiler has to be Kineto's, as in every
 PyTorch wheel.
 
-A trace belongs to the rank with its process id, on its host if it names one. If several ranks have that process id, or none has it, the rank
+A timeline of Horovod (HOROVOD_TIMELINE, hvd.start_timeline) becomes two processes below rank 0, which writes it: "Horovod: operations" has
+the fused operations with their copies and MPI calls, and counts the tensors that wait for a rank; "Horovod: tensors" has a track for each,
+with its negotiation. Rank 0 hears which rank is ready when, but Horovod writes it only for requests that are not in its cache: with
+HOROVOD_CACHE_CAPACITY=0 for all of them. The timeline of a job that was killed ends in the middle; it is shown up to there.
+
+A trace of PyTorch belongs to the rank with its process id, on its host if it names one. If several ranks have that process id, or none has it, the rank
 in torch.distributed decides (distributedInfo). The command writes nothing if a trace says neither, if the run does not have its rank, if the
 rank did not run at that time, or if the trace is damaged. Traces are read event by event, within
 256 MB of memory, whatever the size of the file. What no trace has is refused: a single value of more than 2 MiB or 64 levels, more than 20,000
-threads, a .json.gz that expands to more than 100 times its size (traces expand 5 to 30 times; unpack one that is an exception).
+threads (of Horovod: tensors that are negotiated or reduced at once), a .json.gz that expands to more than 100 times its size (traces expand 5
+to 30 times; unpack one that is an exception).
 """
 
 from __future__ import annotations
@@ -60,6 +66,7 @@ EXAMPLES = (
     ("Parquet for DuckDB, pandas or Spark", "hvprof-report export --format parquet --output tables RUN"),
     ("A timeline of the second minute", "hvprof-report export --format perfetto --from 60 --to 120 --output trace.json RUN"),
     ("PyTorch's traces and ours in one timeline", "hvprof-report export RUN --format perfetto --output both.json --with-trace traces/*.json"),
+    ("Horovod's timeline and ours", "hvprof-report export RUN --format perfetto --output both.json --with-trace horovod.json"),
     (
         "A running job for a node exporter, twice a minute",
         "while sleep 30; do\n    hvprof-report export --format prometheus --output /var/lib/node_exporter/commprof.prom RUN\ndone",
@@ -113,8 +120,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="extend",
         default=[],
         metavar="FILE",
-        help="into a timeline, traces of PyTorch's profiler: .json, .json.gz, a folder of them, or RANK=FILE where a file does not"
-        " say its rank; it takes all words up to the next option, so RUN is given before it",
+        help="into a timeline, traces of PyTorch's profiler and timelines of Horovod: .json, .json.gz, a folder of them, or RANK=FILE where a"
+        " file does not say its rank; it takes all words up to the next option, so RUN is given before it",
     )
     parser.add_argument(
         "--from",
@@ -211,7 +218,7 @@ def samples_note(run: Run) -> None:
 
 
 def traces_note(traces: list[OfRank]) -> None:
-    """How far PyTorch's events may be out of place."""
+    """How far the events of traces may be out of place."""
     for found, process in traces:
         if abs(process.stepped_ns) >= STEP_NS:
             what = f"the wall clock of rank {process.rank} was set by {units.duration(abs(process.stepped_ns))} during the run"

@@ -26,6 +26,7 @@ from ..run.selection import Selection
 from ..run.unsampled import unsampled_text
 from ..steps.boundaries import steps_find
 from ..steps.gpu_steps import OTHER_STREAM
+from .horovod_events import horovod_events
 from .pytorch_events import PLACES_OF_RANK, Beside
 from .trace_files import OfRank
 
@@ -146,24 +147,46 @@ class Cut(NamedTuple):
 
 
 def text(run: Selection, cut: Cut, traces: Sequence[OfRank] = ()) -> Iterator[str]:
-    """The text of the file in pieces, including PyTorch's traces; the run must have been opened with samples."""
+    """The text of the file in pieces, including the files of --with-trace; the run must have been opened with samples."""
     alignment = align(run.connection)
     wait_split(run, alignment)
     steps_find(run, alignment.aligned_ns)
     SQL.run(run.connection, "trace_waits")
     trace = Trace(run, alignment, cut)
-    beside = Beside(run.world_size + 1, alignment.aligned_ns, cut.overlaps)
-    yield '{"displayTimeUnit": "ms",\n"otherData": ' + json.dumps(trace.about() | about_pytorch(traces)) + ',\n"traceEvents": [\n'
+    about = json.dumps(trace.about() | about_traces(traces))
+    yield '{"displayTimeUnit": "ms",\n"otherData": ' + about + ',\n"traceEvents": [\n'
     separator = ""
-    for event in chain(trace.events(), beside.events(traces)):
+    for event in chain(trace.events(), events_beside(run, alignment, cut, traces)):
         yield f"{separator}{event}"
         separator = ",\n"
     yield "\n]}\n"
 
 
-def about_pytorch(traces: Sequence[OfRank]) -> dict[str, object]:
-    ranks = {of_rank.process.rank for of_rank in traces}
-    return {"PyTorch's traces": f"{len(traces)}, of {units.rank_names(ranks)}"} if traces else {}
+def about_traces(traces: Sequence[OfRank]) -> dict[str, object]:
+    of_pytorch, of_horovod = split(traces)
+    named = (("PyTorch's traces", of_pytorch), ("Horovod's timelines", of_horovod))
+    return {
+        whose: f"{len(own)}, of {units.rank_names(sorted({each.process.rank for each in own}))}"
+        for whose, own in named
+        if own
+    }
+
+
+def events_beside(
+    run: Selection, alignment: Alignment, cut: Cut, traces: Sequence[OfRank]
+) -> Iterator[str]:
+    """The events of the files of --with-trace, in processes with numbers of their own."""
+    of_pytorch, of_horovod = split(traces)
+    beside = Beside(run.world_size + 1, alignment.aligned_ns, cut.overlaps)
+    yield from beside.events(of_pytorch)
+    first_process = beside.first_process + len(beside.processes)
+    yield from horovod_events(of_horovod, first_process, alignment.aligned_ns, cut.overlaps)
+
+
+def split(traces: Sequence[OfRank]) -> tuple[list[OfRank], list[OfRank]]:
+    """PyTorch's, and Horovod's."""
+    of_horovod = [of_rank for of_rank in traces if of_rank.trace.is_horovod]
+    return [of_rank for of_rank in traces if not of_rank.trace.is_horovod], of_horovod
 
 
 class Trace:

@@ -27,6 +27,7 @@ class Trace:
         self.path = path
         self.base_ns = 0
         self.rank: int | None = None  # of torch.distributed
+        self.is_horovod = False
         self.host = ""
         self.pids: set[int] = set()  # of processes with the label CPU
         self.first_us: float | None = None
@@ -38,16 +39,12 @@ class Trace:
         return self.base_ns + round(time_us * 1_000)
 
 
-def trace_scan(path: Path) -> Trace:
+def trace_scan(path: Path, stream: JsonStream) -> Trace:
     trace = Trace(path)
-    with json_open(path) as stream:
-        if stream.peek() == "[":
-            what = "is a list of events without absolute times (written by PyTorch without Kineto)"
-            raise ReportError(path, f"{what}, so it has no place on the time axis")
-        for key in stream.keys():
-            _key_scan(trace, stream, key)
-        if stream.peek():
-            raise ReportError(path, "continues after its end")
+    for key in stream.keys():
+        _key_scan(trace, stream, key)
+    if stream.peek():
+        raise ReportError(path, "continues after its end")
     if trace.first_us is None:
         raise ReportError(path, "holds no event of PyTorch's profiler")
     if trace.unix_ns(trace.first_us) < EARLIEST_UNIX_NS:

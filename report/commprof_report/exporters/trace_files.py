@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 from ..base import query, units
 from ..base.errors import ReportError
+from ..base.json_stream import json_open
 from ..base.progress import Progress
 from ..run.selection import Selection
+from .horovod_timeline import timeline_scan
 from .pytorch_trace import Trace, trace_scan
 
 SQL = query.beside(__file__)
@@ -45,10 +47,17 @@ def traces_open(files: dict[Path, int | None], run: Selection) -> Iterator[OfRan
     processes = SQL.ask(run.connection, "trace_processes", Process)
     with Progress("reading", len(files)) as progress:
         for path, rank in files.items():
-            trace = trace_scan(path)
+            trace = _scan(path)
             trace.threads.clear()
             yield OfRank(trace, _process_of(trace, rank, processes, run.world_size))
             progress.step()
+
+
+def _scan(path: Path) -> Trace:
+    """Of which profiler a file is shows in its first character."""
+    with json_open(path) as stream:
+        scan = timeline_scan if stream.peek() == "[" else trace_scan
+        return scan(path, stream)
 
 
 def _files(word: str) -> list[tuple[Path, int | None]]:

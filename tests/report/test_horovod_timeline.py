@@ -1,0 +1,375 @@
+"""`export --format perfetto --with-trace`: Horovod's timelines on the time axis of a run."""
+
+from __future__ import annotations
+
+import json
+
+import planted
+import pytest
+from commprof_report.base import json_stream
+from commprof_report.exporters import horovod_events, horovod_timeline
+from planted import START_UNIX_NS
+from test_pytorch_traces import (  # noqa: F401  export and refusal are fixtures
+    export,
+    kineto,
+    pair_of_ranks,
+    process_names,
+    refusal,
+    within_limits,
+    written,
+)
+
+START_US = START_UNIX_NS // 1_000
+S, MS = 1_000_000, 1_000  # in microseconds
+
+
+class Written:
+    """Writes events as Horovod does: a tensor is named before its first one."""
+
+    def __init__(self, start_us: int = START_US) -> None:
+        self.events: list = []
+        self.tensors: dict[str, int] = {}
+        self.describe("process_name", 0, {horovod_timeline.START: start_us})
+
+    def describe(self, name: str, number: int, details: dict) -> None:
+        self.events.append({"name": name, "ph": "M", "pid": number, "args": details})
+
+    def add(self, phase: str, tensor: str, at_us: int, name: str = "", **args: str) -> None:
+        if tensor not in self.tensors:
+            number = self.tensors[tensor] = len(self.tensors) + 1
+            self.describe("process_name", number, {"name": tensor})
+            self.describe("process_sort_index", number, {"sort_index": number})
+        named = {} if phase == "E" else {"name": name}
+        span = {"dur": 0} if phase == "X" else {}
+        place = {"ts": at_us, "pid": self.tensors[tensor]}
+        self.events.append({"ph": phase, **named, **place, **span, "args": args})
+
+    def negotiate(self, tensor: str, *ready_us: int, operation: str = "ALLREDUCE") -> None:
+        """ready_us: of each rank."""
+        self.add("B", tensor, min(ready_us), f"NEGOTIATE_{operation}")
+        for rank, at_us in sorted(enumerate(ready_us), key=lambda item: item[1]):
+            self.add("X", tensor, at_us, str(rank))
+        self.add("E", tensor, max(ready_us))
+
+    def reduce(self, tensors: list[str], at_us: int, span_us: int = 100) -> None:
+        for place, tensor in enumerate(tensors):
+            self.add("B", tensor, at_us + place, "ALLREDUCE")
+        for activity in ("MEMCPY_IN_FUSION_BUFFER", "MPI_ALLREDUCE"):
+            for tensor in tensors:
+                self.add("B", tensor, at_us + 5, activity)
+            for tensor in tensors:
+                self.add("E", tensor, at_us + span_us)
+            at_us += span_us
+        for tensor in tensors:
+            self.add("E", tensor, at_us + 9, dtype="float32", shape="[64]")
+
+    def cycle(self, at_us: int) -> None:
+        self.events.append({"ph": "i", "name": "CYCLE_START", "ts": at_us, "s": "g"})
+
+    def text(self, end: str = "]") -> str:
+        return "[\n" + ",\n".join(map(json.dumps, self.events)) + end
+
+    def write(self, path, end: str = "]"):
+        path.write_text(self.text(end))
+        return path
+
+
+def one_step() -> Written:
+    """A step around the ranks' call at 1 s: it begins at 1 s and ends 50 us later."""
+    made = Written()
+    for place, tensor in enumerate(("c", "b", "a")):
+        made.negotiate(tensor, S - 60 * MS + place, S - 10 * MS + place)
+    made.reduce(["c", "b", "a"], S - 110)
+    made.events.sort(key=lambda event: event.get("ts", 0))
+    return made
+
+
+def of_process(events: list[dict], name: str) -> list[dict]:
+    named = [event for event in events if event.get("name") == "process_name"]
+    (pid,) = {event["pid"] for event in named if event["args"]["name"] == name}
+    return [event for event in events if event["pid"] == pid]
+
+
+def tracks_of(own: list[dict]) -> dict[int, str]:
+    named = [event for event in own if event.get("name") == "thread_name"]
+    return {event["tid"]: event["args"]["name"] for event in named}
+
+
+OPERATIONS, TENSORS = "rank 0, Horovod: operations", "rank 0, Horovod: tensors"
+
+
+def slices(events: list[dict], process: str) -> list[tuple[str, str, float, float | None]]:
+    """Track, name, begin and end in microseconds (None: not finished), as they begin."""
+    own = of_process(events, process)
+    tracks = tracks_of(own)
+    found, opened, times = [], {}, {}
+    for event in own:
+        if event["ph"] not in ("B", "E"):
+            continue
+        track = event["tid"]
+        assert event["ts"] >= times.get(track, 0)
+        times[track] = event["ts"]
+        if event["ph"] == "B":
+            found.append([tracks[track], event["name"], event["ts"], None])
+            opened.setdefault(track, []).append(found[-1])
+        else:
+            opened[track].pop()[3] = event["ts"]
+    return [tuple(each) for each in found]
+
+
+def marks(events: list[dict], process: str) -> list[tuple[str, str, float]]:
+    own = of_process(events, process)
+    tracks = tracks_of(own)
+    found = [event for event in own if event["ph"] == "i"]
+    return [(tracks[event["tid"]], event["name"], event["ts"]) for event in found]
+
+
+def test_fused_tensors_are_one_operation_around_the_call_of_mpi(export, tmp_path):
+    events = export(pair_of_ranks(), one_step().write(tmp_path / "timeline.json"))
+    assert slices(events, OPERATIONS) == [
+        ("operations", "ALLREDUCE of 3 tensors", S - 110, S + 99),
+        ("operations", "MEMCPY_IN_FUSION_BUFFER", S - 105, S - 10),
+        ("operations", "MPI_ALLREDUCE", S - 5, S + 90),
+    ]
+    (fused,) = [event for event in events if event.get("name") == "ALLREDUCE of 3 tensors"]
+    assert fused["args"] == {"operation": "ALLREDUCE", "tensors": 3, "names": ["c", "b", "a"]}
+    first = next(event for event in events if event.get("name") == "MPI_Allreduce")
+    assert (first["ts"], first["dur"]) == (S, 50)
+
+
+def test_operations_one_after_the_other_are_not_one(export, tmp_path):
+    made = Written()
+    made.reduce(["a"], S)
+    made.reduce(["b", "c"], S + 300)
+    found = slices(export(pair_of_ranks(), made.write(tmp_path / "a.json")), OPERATIONS)
+    names = [name for _, name, *_ in found if name.startswith("ALLREDUCE")]
+    assert names == ["ALLREDUCE of a", "ALLREDUCE of 2 tensors"]
+
+
+def test_operations_at_once_have_tracks_of_their_own(export, tmp_path):
+    """On a GPU an operation may begin before the one before has ended."""
+    made = Written()
+    made.add("B", "a", S, "ALLREDUCE")
+    made.add("B", "a", S + 1, "NCCL_ALLREDUCE")
+    made.reduce(["b"], S + 2)
+    made.add("E", "a", S + 500)
+    made.add("E", "a", S + 501)
+    events = export(pair_of_ranks(), made.write(tmp_path / "a.json"))
+    assert ("operations", "ALLREDUCE of a", S, S + 501) in slices(events, OPERATIONS)
+    own = of_process(events, OPERATIONS)
+    assert len({event["tid"] for event in own if event["ph"] == "B"}) == 2
+
+
+def test_a_tensor_has_its_negotiation_with_the_ranks_and_its_operation(export, tmp_path):
+    events = export(pair_of_ranks(), one_step().write(tmp_path / "timeline.json"))
+    assert [each for each in slices(events, TENSORS) if each[0] == "b"] == [
+        ("b", "NEGOTIATE_ALLREDUCE", S - 60 * MS + 1, S - 10 * MS + 1),
+        ("b", "ALLREDUCE", S - 109, S + 99),
+        ("b", "MEMCPY_IN_FUSION_BUFFER", S - 105, S - 10),
+        ("b", "MPI_ALLREDUCE", S - 5, S + 90),
+    ]
+    assert [each for each in marks(events, TENSORS) if each[0] == "b"] == [
+        ("b", "rank 0 is ready", S - 60 * MS + 1),
+        ("b", "rank 1 is ready", S - 10 * MS + 1),
+    ]
+    ends = [event["args"] for event in of_process(events, TENSORS) if event["ph"] == "E"]
+    assert {"dtype": "float32", "shape": "[64]"} in ends
+
+
+def test_a_counter_says_how_many_tensors_wait_for_a_rank(export, tmp_path):
+    events = export(pair_of_ranks(), one_step().write(tmp_path / "timeline.json"))
+    counted = [event for event in of_process(events, OPERATIONS) if event["ph"] == "C"]
+    begin, end = S - 60 * MS, S - 10 * MS
+    assert {event["name"] for event in counted} == {"tensors waiting for a rank"}
+    assert [(event["ts"], event["args"]["value"]) for event in counted] == [
+        *((begin, 1), (begin + 1, 2), (begin + 2, 3)),
+        *((end, 2), (end + 1, 1), (end + 2, 0)),
+    ]
+
+
+def test_cycles_have_a_track(export, tmp_path):
+    made = one_step()
+    made.cycle(2 * S)
+    events = export(pair_of_ranks(), made.write(tmp_path / "a.json"))
+    assert marks(events, OPERATIONS) == [("cycles", "CYCLE_START", 2 * S)]
+
+
+@pytest.mark.parametrize("end", ("", ",", ",\n", "\n"), ids=repr)
+def test_the_file_of_a_killed_job_has_no_end(export, tmp_path, end):
+    made = one_step()
+    made.negotiate("a", 2 * S, 3 * S)
+    made.add("B", "a", 3 * S, "ALLREDUCE")
+    made.add("B", "a", 3 * S + 1, "MPI_ALLREDUCE")
+    events = export(pair_of_ranks(), made.write(tmp_path / "timeline.json", end))
+    assert slices(events, OPERATIONS)[-2:] == [
+        ("operations", "ALLREDUCE of a", 3 * S, None),
+        ("operations", "MPI_ALLREDUCE", 3 * S + 1, None),
+    ]
+    assert slices(events, TENSORS)[-3][1:] == ("NEGOTIATE_ALLREDUCE", 2 * S, 3 * S)
+
+
+def test_tensors_without_a_name_share_a_track(export, tmp_path):
+    """Each call makes a new one: allreduce.noname.1, allreduce.noname.2 ..."""
+    made = Written()
+    for number in range(1, 6):
+        made.reduce([f"allreduce.noname.{number}"], number * S)
+    own = of_process(export(pair_of_ranks(), made.write(tmp_path / "a.json")), TENSORS)
+    assert list(tracks_of(own).values()) == ["allreduce.noname"]
+
+
+def test_of_more_tensors_than_a_page_can_show_the_rest_share_tracks(export, tmp_path, monkeypatch):
+    monkeypatch.setattr(horovod_events, "MOST_TRACKS", 2)
+    made = Written()
+    made.reduce(["a", "b", "c", "d"], S)
+    made.reduce(["d", "c", "b", "a"], 2 * S)
+    own = of_process(export(pair_of_ranks(), made.write(tmp_path / "a.json")), TENSORS)
+    assert sorted(tracks_of(own).values()) == ["a", "b", "other tensors", "other tensors"]
+
+
+def test_processes_stand_below_the_rank_and_its_pytorch_processes(export, tmp_path):
+    trace = written(tmp_path / "pytorch.json", kineto(pair_of_ranks()[0]))
+    events = export(pair_of_ranks(), one_step().write(tmp_path / "timeline.json"), trace)
+    sorted_by = [event for event in events if event.get("name") == "process_sort_index"]
+    places = {event["pid"]: event["args"]["sort_index"] for event in sorted_by}
+    names = process_names([event for event in events if "name" in event])
+    assert [names[pid] for pid in sorted(names, key=places.get)] == [
+        *("all ranks", "rank 0, node00", "rank 0, PyTorch: CPU", "rank 0, PyTorch: GPU 0"),
+        *(OPERATIONS, TENSORS, "rank 1, node01"),
+    ]
+
+
+def test_timelines_that_were_started_one_after_the_other_share_tracks(export, tmp_path):
+    """hvd.stop_timeline() and hvd.start_timeline(): times count from hvd.init() in each file."""
+    parts = []
+    for at_us in (S, 2 * S):
+        part = Written()
+        part.reduce(["a"], at_us)
+        parts.append(part.write(tmp_path / f"{at_us}.json"))
+    events = export(pair_of_ranks(), *parts)
+    assert [each[:3] for each in slices(events, TENSORS) if each[1] == "ALLREDUCE"] == [
+        ("a", "ALLREDUCE", S),
+        ("a", "ALLREDUCE", 2 * S),
+    ]
+
+
+def test_from_and_to_cut_the_timeline(export, tmp_path):
+    made = Written()
+    for number in range(1, 7):
+        made.negotiate("a", number * S, number * S + S // 2)
+        made.reduce(["a"], number * S + S // 2)
+    words = ("--from", "2.2", "--to", "4.2")
+    events = export(pair_of_ranks(), made.write(tmp_path / "a.json"), words=words)
+    found = [each for each in slices(events, TENSORS) if each[1] == "NEGOTIATE_ALLREDUCE"]
+    assert [begin for _, _, begin, _ in found] == [2 * S, 3 * S, 4 * S]
+    calls = [each for each in slices(events, OPERATIONS) if each[1] == "MPI_ALLREDUCE"]
+    first = S // 2 + 105
+    assert [begin for _, _, begin, _ in calls] == [2 * S + first, 3 * S + first]
+
+
+def test_horovod_s_rank_0_is_ours_unless_the_user_says_another(export, tmp_path):
+    path = one_step().write(tmp_path / "timeline.json")
+    events = export(pair_of_ranks(), f"1={path}")
+    assert of_process(events, "rank 1, Horovod: operations")
+
+
+ODD = (
+    {"ph": "B", "pid": "a", "ts": S, "name": "odd"},
+    {"ph": "B", "pid": True, "ts": S, "name": "odd"},
+    {"ph": "B", "pid": -1, "ts": S, "name": "odd"},
+    {"ph": "B", "pid": 1, "ts": "now", "name": "odd"},
+    {"ph": "B", "pid": 1, "name": "odd"},
+    {"ph": "B", "pid": 1, "ts": 1e300, "name": "odd"},
+    {"ph": "X", "pid": 1, "ts": S, "name": "odd"},
+    {"ph": "X", "pid": 1, "ts": S, "name": "\u0661"},
+    {"ph": "E", "pid": 77, "ts": S},
+    {"ph": "i", "pid": 1, "ts": S, "name": "odd"},
+    {"ph": "M", "pid": 1, "name": "process_name", "args": 7},
+    {"ph": ["B"], "pid": 1, "ts": S, "name": "odd"},
+    *(7, None, [], {}),
+)
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_events_that_horovod_does_not_write_are_left_out(export, tmp_path, odd):
+    made = one_step()
+    made.events.append(odd)
+    events = export(pair_of_ranks(), made.write(tmp_path / "a.json"))
+    assert len(slices(events, TENSORS)) == 12 and "odd" not in json.dumps(events)
+
+
+def without_start(made: Written) -> str:
+    del made.events[0]
+    return made.text()
+
+
+def started(start: object) -> str:
+    made = one_step()
+    made.events[0]["args"][horovod_timeline.START] = start
+    return made.text()
+
+
+NO_START = (
+    "is a list of events without absolute times (written by PyTorch without Kineto,"
+    " or Horovod before 0.20.1), so it has no place on the time axis\n"
+)
+
+
+@pytest.mark.parametrize(
+    "made, what",
+    (
+        (lambda: "[", NO_START),
+        (lambda: "[]", NO_START),
+        (lambda: "[7]", NO_START),
+        (lambda: without_start(one_step()), NO_START),
+        (lambda: started("1"), NO_START),
+        (lambda: started(5), NO_START),
+        (lambda: started(1e300), NO_START),
+        (lambda: started(START_US - 3_600 * S), "is of another run: it has 20"),
+        (lambda: Written().text(), "holds no event of Horovod"),
+        (lambda: one_step().text() + "]", "continues after its end"),
+        (lambda: one_step().text()[:-40], "ends early or is not JSON: "),
+        (lambda: one_step().text().replace("}", "", 1), "ends early or is not JSON: "),
+        (lambda: "[" * 100_000, "nests a value too deeply, from character 1"),
+    ),
+)
+def test_a_file_that_is_no_timeline_of_this_run_is_one_line(refusal, tmp_path, made, what):
+    (tmp_path / "a.json").write_text(made())
+    said = refusal(pair_of_ranks(), tmp_path / "a.json")
+    assert said.startswith(f"hvprof-report: {tmp_path}/a.json: {what}")
+
+
+def test_slices_and_tensors_that_never_end_are_refused(refusal, tmp_path, monkeypatch):
+    what = "has 2 tensors or 8 slices of a tensor open at once, which no timeline of Horovod has"
+    monkeypatch.setattr(horovod_timeline, "MOST_OPEN", 2)
+    deep, wide = Written(), Written()
+    for number in range(9):
+        deep.add("B", "a", S + number, "ALLREDUCE")
+    for name in ("a", "b", "c"):
+        wide.add("B", name, S, "ALLREDUCE")
+    for number, made in enumerate((deep, wide)):
+        assert what in refusal(pair_of_ranks(), made.write(tmp_path / f"{number}.json"))
+
+
+@pytest.mark.parametrize("piece", (1, 7, 64))
+def test_a_timeline_is_read_in_pieces_that_may_end_anywhere(tmp_path, monkeypatch, piece):
+    path = one_step().write(tmp_path / "a.json", ",\n")
+    whole = list(horovod_timeline.timeline_events(path))
+    monkeypatch.setattr(json_stream, "PIECE_CHARACTERS", piece)
+    assert list(horovod_timeline.timeline_events(path)) == whole and len(whole) == 33
+
+
+def test_a_timeline_of_many_tensors_is_read_within_256_mb(tmp_path):
+    """Each call without a name is a new one."""
+    path = tmp_path / "a.json"
+    with path.open("w") as file:
+        file.write(Written().text(""))
+        for number in range(120_000):
+            tensor = f'"pid": {number}'
+            named = {"name": f"{number}.{chr(0x1F600) * 250}.noname.7"}
+            name = json.dumps(named, ensure_ascii=False)
+            file.write(f',{{"ph": "M", "name": "process_name", {tensor}, "args": {name}}}')
+            if number < 3_000:
+                at = f'"ts": {S + number}, {tensor}'
+                file.write(f',{{"ph": "B", "name": "ALLREDUCE", {at}}},{{"ph": "E", {at}}}')
+    ended = within_limits(planted.write_databases(tmp_path / "run", pair_of_ranks()), path)
+    assert (ended.returncode, ended.stderr) == (0, "")
