@@ -13,6 +13,10 @@ share a row; for each kind of waiting, in Scalasca's terms. With --by call each 
 arrive, and the time from the last arrival to the last return, which is the MPI library's own. A rank arrives at a collective of NCCL when its
 kernel begins on the device; NCCL collectives without device times are not split.
 
+--with-trace takes Horovod's timeline (HOROVOD_TIMELINE) and says which rank is ready last in it, beyond chance: Horovod's background thread joins
+each collective in time, so that arrival shows nobody. The job must have run with HOROVOD_CACHE_CAPACITY=0, because Horovod writes which rank
+is ready for requests that are not in its cache.
+
 It analyses single calls, which the library samples (COMMPROF_SAMPLES). If only a part of the calls is sampled, times are scaled to all. Clocks
 of hosts are aligned by the job's own collectives; where that is too coarse, durations beyond the shortest count as waiting, marked with `~`.
 """
@@ -23,9 +27,11 @@ import argparse
 from collections.abc import Collection, Iterator, Sequence
 
 from ..base import units
+from ..base.errors import UsageError
 from ..base.siblings import Family, Sibling, families
 from ..display import tables
 from ..display.tables import Column
+from ..exporters.horovod_ready import ready_in, ready_text
 from ..late.late_ranks import (
     Late,
     LateCallRow,
@@ -52,6 +58,7 @@ from . import common
 EXAMPLES = (
     ("Who is late at Allreduce", "hvprof-report late --call Allreduce RUN"),
     ("All ranks for a spreadsheet", "hvprof-report late --csv RUN"),
+    ("Who is ready last for Horovod", "hvprof-report late RUN --with-trace horovod.json"),
     ("The library's own time by size", "hvprof-report late --by size RUN"),
 )
 SEE_ALSO = ("steps", "summary")
@@ -121,10 +128,13 @@ SIZE_COLUMNS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_arguments(parser, draws=True)
+    parser.add_argument("--with-trace", metavar="FILE", help="a timeline of Horovod (HOROVOD_TIMELINE): which rank is ready last")
     parser.add_argument("--by", choices=(*SCRIPT_ROWS, "run"), help="this table only (--json and --csv: ranks unless said otherwise)")
 
 
 def run(arguments: argparse.Namespace) -> None:
+    if arguments.with_trace and tables.is_for_scripts(arguments):
+        raise UsageError("late", "--with-trace adds a line to the text: leave --json and --csv out")
     run = common.open_selected(arguments, with_histograms=False, with_samples=True)
     answers = late(run, align(run.connection))
     if arguments.plot:
@@ -138,7 +148,7 @@ def run(arguments: argparse.Namespace) -> None:
         name, fields = SCRIPT_ROWS[arguments.by or "rank"]
         tables.write_rows(arguments, getattr(answers, name), fields)
     else:
-        print_text(run, answers, arguments.by)
+        print_text(run, answers, arguments.by, arguments.with_trace)
 
 
 def siblings(run: Run, answers: Late) -> list[Family]:
@@ -152,10 +162,12 @@ def sibling(row: LateCallRow) -> Sibling:
     return Sibling(row.communicator, row.wait_ns / row.ranks, (row.wait_ns + row.transfer_ns) / row.ranks)
 
 
-def print_text(run: Run, answers: Late, by: str | None) -> None:
+def print_text(run: Run, answers: Late, by: str | None, timeline: str | None = None) -> None:
     if by in (None, "run"):
         for head, text in (*crowded_facts(answers.crowding), *facts(run, answers), *unsampled_facts(run)):
             common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
+    if timeline:
+        common.print_line(f"{'Horovod':<{HEAD_WIDTH}}{ready_text(ready_in(timeline, run))}")
     found = text_tables(answers, answers.calls if by else family_rows(run, answers))
     shown = [table for name, table in found.items() if by == name or (by is None and name in shown_unasked(answers))]
     for place, table in enumerate(shown):
