@@ -14,7 +14,8 @@ import planted
 import pytest
 import training
 from commprof_report.base import kendall, units
-from commprof_report.steps.boundaries import Group, _follow, _matched
+from commprof_report.base.same_steps import matched
+from commprof_report.steps.boundaries import Group, _follow
 from commprof_report.steps.period import Period
 from commprof_report.steps.trend import trend
 from planted import SECOND, Rank, Sample, Span, Step, Window
@@ -428,18 +429,18 @@ def test_groups_of_which_one_lacks_a_step_are_matched_in_order():
     """The other is late by more than half a step now and then."""
     ends = [number * 10 * MS for number in range(1, 101)]
     others = [end_ns + 7 * MS * (number % 3 == 0) for number, end_ns in enumerate(ends, 1)][1:]
-    assert _matched({0: ends, 2: others}) == {0: list(range(1, 101)), 2: list(range(2, 101))}
+    assert matched({0: ends, 2: others}) == {0: list(range(1, 101)), 2: list(range(2, 101))}
 
 
 def test_a_rank_that_takes_part_in_each_tenth_step_only_has_no_part_of_it():
     """It would seem to need ten times as long for it."""
     ends = [number * 10 * MS for number in range(1, 101)]
-    assert _matched({0: ends, 3: ends[9::10]}) == {0: list(range(1, 101))}
+    assert matched({0: ends, 3: ends[9::10]}) == {0: list(range(1, 101))}
 
 
 def test_a_rank_whose_samples_have_a_gap_keeps_its_steps():
     ends = [number * 10 * MS for number in range(1, 101)]
-    assert _matched({0: ends, 3: ends[:30] + ends[60:]})[3] == [*range(1, 31), *range(61, 101)]
+    assert matched({0: ends, 3: ends[:30] + ends[60:]})[3] == [*range(1, 31), *range(61, 101)]
 
 
 def ensemble(paces: tuple[int, int], late_ns: int = 0, uneven_ns: int = 0) -> PlantedJob:

@@ -9,16 +9,16 @@ number. If different communicators determine the steps of different ranks (one f
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import accumulate, groupby
+from itertools import groupby
 from operator import attrgetter, itemgetter
 from sqlite3 import Connection
 from statistics import median
 from typing import Callable, NamedTuple
 
 from ..base import query, units
+from ..base.same_steps import agree, matched, warm_up
 from ..calls.calls import operation
 from ..calls.traffic import traffic_classify
 from ..run.selection import Selection
@@ -28,16 +28,11 @@ from .period import FEWEST_CALLS, MANY_STEPS, Calls, Period, find_period, free_t
 SQL = query.beside(__file__)
 
 REDUCTIONS = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "reducescatter")
-SLOW_START = 1.5  # x median: longer steps at the beginning belong to the warm-up
-MOST_WARM_UP = 0.1  # share of the steps
 FAR_OUT = 5  # median absolute deviations
 OUTLIER = 1.1  # x median, at least
 FROM_THE_START = 0  # number of the stretch that begins with the first collective
-MOST_MISSED = 8  # steps of one group that another group may lack when both are matched in order
 FEWEST_SMALL, KINDS_TRIED = 0.9, 8  # least confidence in steps found from small collectives; how many kinds are tried
 MOST_REFUSED = 2  # kinds of small collectives of which it is said why they are no steps
-SEVERAL_STEPS = 1.5  # of the time from a step to the next: what takes longer in another group is no single step
-SAME_STEP = 0.5  # share of a step: step ends of different groups that are closer are the same step
 
 AlignedNs = Callable[[int, int], int]  # (world_rank, time_ns): converts a rank's own time to aligned_ns
 
@@ -191,18 +186,11 @@ def _by_region(connection: Connection, aligned_ns: AlignedNs, name: str) -> tupl
         names = ", ".join(name for (name,) in connection.execute("SELECT DISTINCT name FROM region ORDER BY name"))
         return _none(f"no visit to region '{name}' was sampled; the program named: {names or 'none'}"), []
     begins, ends = ({rank: [aligned_ns(rank, visit[at]) for visit in own] for rank, own in visits.items()} for at in (0, 1))
-    is_counted = _agree(begins) or _agree(ends)
-    numbers = {rank: list(range(1, len(own) + 1)) for rank, own in visits.items()} if is_counted else _matched(ends)
+    is_counted = agree(begins) or agree(ends)
+    numbers = {rank: list(range(1, len(own) + 1)) for rank, own in visits.items()} if is_counted else matched(ends)
     steps = [StepOfRank(number, rank, *visit) for rank, of_rank in numbers.items() for number, visit in zip(of_rank, visits[rank])]
     why = _others_text(sorted(visits.keys() - numbers.keys()))
     return Detection("region", "", "", {}, 0, 1.0, None, why, driving, is_counted), steps
-
-
-def _agree(times: dict[int, list[int]]) -> bool:
-    """True if all ranks have equally many times, and those with equal numbers lie close together."""
-    first, *others = times.values()
-    apart = _apart(first)
-    return all(len(own) == len(first) and _is_close(own, first, apart) for own in others)
 
 
 # Steps from calls.
@@ -423,7 +411,7 @@ def _numbered(times: dict[int, list[tuple[int, int, int]]], followed: dict[int, 
         best = speakers.get(followed[rank].identity)
         if best is None or len(own) > len(times[best]):
             speakers[followed[rank].identity] = rank
-    numbers = _matched({rank: [aligned_ns(rank, end_ns) for _, _, end_ns in times[rank]] for rank in speakers.values() if times[rank]})
+    numbers = matched({rank: [aligned_ns(rank, end_ns) for _, _, end_ns in times[rank]] for rank in speakers.values() if times[rank]})
     of_place = {
         identity: {place: number for (place, _, _), number in zip(times[rank], numbers.get(rank, ()))} for identity, rank in speakers.items()
     }
@@ -433,67 +421,6 @@ def _numbered(times: dict[int, list[tuple[int, int, int]]], followed: dict[int, 
         for place, begin_ns, end_ns in own
         if place in of_place[followed[rank].identity]
     ]
-
-
-def _matched(ends: dict[int, list[int]]) -> dict[int, list[int]]:
-    """By key, step numbers from the times at which steps end: steps of different keys that end together share a number. Keys whose steps do
-    not go with the others' are left out: nobody makes as many steps as all of them together, or one step is several of another."""
-    if not ends:
-        return {}
-    first, *others = sorted(ends, key=lambda key: -len(ends[key]))
-    apart = _apart(ends[first])
-    known = sorted(ends[first])
-    matches = {first: list(ends[first])}
-    for key in others:
-        if _apart(ends[key]) > SEVERAL_STEPS * apart:
-            continue
-        if len(ends[first]) - len(ends[key]) <= MOST_MISSED:
-            in_order = _in_order(ends[first], ends[key])
-            if _is_close(ends[key], in_order, apart):
-                matches[key] = in_order
-            continue
-        nearest = [_nearest(known, end_ns, SAME_STEP * apart) for end_ns in ends[key]]
-        if len({*known, *nearest}) <= len(ends[first]) + MOST_MISSED:
-            matches[key], known = nearest, sorted({*known, *nearest})
-    number = {end_ns: place for place, end_ns in enumerate(known, 1)}
-    return {key: _unique([number[end_ns] for end_ns in own]) for key, own in matches.items()}
-
-
-def _apart(ends: Sequence[int]) -> float:
-    return median([later - earlier for earlier, later in zip(ends, ends[1:])] or [0])
-
-
-def _in_order(known: Sequence[int], ends: Sequence[int]) -> list[int]:
-    """Assigns each end one of the known ends, of which there are at least as many: in order, with the least total distance."""
-    missed = range(len(known) - len(ends) + 1)
-    distance_ns = [0 for _ in missed]  # total up to this end, by the number of known ends skipped
-    before: list[list[int]] = []
-    for place, end_ns in enumerate(ends):
-        before.append(list(accumulate(missed, lambda best, more: more if distance_ns[more] < distance_ns[best] else best)))
-        distance_ns = [distance_ns[before[-1][over]] + abs(known[place + over] - end_ns) for over in missed]
-    over = min(missed, key=distance_ns.__getitem__)
-    chosen = []
-    for place in reversed(range(len(ends))):
-        chosen.append(known[place + over])
-        over = before[place][over]
-    return chosen[::-1]
-
-
-def _is_close(ends: Sequence[int], others: Sequence[int], apart: float) -> bool:
-    return median(abs(end_ns - other_ns) for end_ns, other_ns in zip(ends, others)) < max(SAME_STEP * apart, 1)
-
-
-def _nearest(known: Sequence[int], end_ns: int, within: float) -> int:
-    place = bisect_left(known, end_ns)
-    nearest = min(known[max(0, place - 1) : place + 1], key=lambda other: abs(other - end_ns))
-    return nearest if abs(nearest - end_ns) <= within else end_ns
-
-
-def _unique(numbers: list[int]) -> list[int]:
-    """Two steps of a rank never share a number."""
-    for place in range(1, len(numbers)):
-        numbers[place] = max(numbers[place], numbers[place - 1] + 1)
-    return numbers
 
 
 def _total(connection: Connection, group: Group) -> int | None:
@@ -510,22 +437,11 @@ def _judged(steps: Sequence[StepOfRank]) -> Iterator[tuple[int, int, int, int, i
     for step in steps:
         sums.setdefault(step.step, []).append(step.end_ns - step.begin_ns)
     times = {number: sum(own) / len(own) for number, own in sorted(sums.items())}
-    warm_up = set(_warm_up(times))
-    steady = {number: time for number, time in times.items() if number not in warm_up}
+    first = set(warm_up(times))
+    steady = {number: time for number, time in times.items() if number not in first}
     limit = outlier_limit(list(steady.values()))
     for step in steps:
-        yield (*step, step.step in warm_up, step.step not in warm_up and times[step.step] > limit)
-
-
-def _warm_up(times: dict[int, float]) -> Iterator[int]:
-    """The first step, and the steps directly after it that last much longer than usual."""
-    if 1 not in times or len(times) < 2:
-        return
-    usual = median(times.values())
-    for place, (number, time) in enumerate(times.items()):
-        if place and (time <= SLOW_START * usual or place >= MOST_WARM_UP * len(times)):
-            return
-        yield number
+        yield (*step, step.step in first, step.step not in first and times[step.step] > limit)
 
 
 def outlier_limit(times: Sequence[float]) -> float:

@@ -1,0 +1,93 @@
+"""Steps of different ranks: which are the same, by the times at which they end; which are the warm-up."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from statistics import median
+
+MOST_MISSED = 8  # steps of one group that another group may lack when both are matched in order
+SEVERAL_STEPS = 1.5  # of the time from a step to the next: what takes longer in another group is no single step
+SAME_STEP = 0.5  # share of a step: step ends of different groups that are closer are the same step
+SLOW_START = 1.5  # x median: longer steps at the beginning belong to the warm-up
+MOST_WARM_UP = 0.1  # share of the steps
+
+
+def agree(times: dict[int, list[int]]) -> bool:
+    """True if all ranks have equally many times, and those with equal numbers lie close together."""
+    first, *others = times.values()
+    apart = _apart(first)
+    return all(len(own) == len(first) and _is_close(own, first, apart) for own in others)
+
+
+def matched(ends: dict[int, list[int]]) -> dict[int, list[int]]:
+    """By key, step numbers from the times at which steps end: steps of different keys that end together share a number. Keys whose steps do
+    not go with the others' are left out: nobody makes as many steps as all of them together, or one step is several of another."""
+    if not ends:
+        return {}
+    first, *others = sorted(ends, key=lambda key: -len(ends[key]))
+    apart = _apart(ends[first])
+    known = sorted(ends[first])
+    matches = {first: list(ends[first])}
+    for key in others:
+        if _apart(ends[key]) > SEVERAL_STEPS * apart:
+            continue
+        if len(ends[first]) - len(ends[key]) <= MOST_MISSED:
+            in_order = _in_order(ends[first], ends[key])
+            if _is_close(ends[key], in_order, apart):
+                matches[key] = in_order
+            continue
+        nearest = [_nearest(known, end_ns, SAME_STEP * apart) for end_ns in ends[key]]
+        if len({*known, *nearest}) <= len(ends[first]) + MOST_MISSED:
+            matches[key], known = nearest, sorted({*known, *nearest})
+    number = {end_ns: place for place, end_ns in enumerate(known, 1)}
+    return {key: _unique([number[end_ns] for end_ns in own]) for key, own in matches.items()}
+
+
+def _apart(ends: Sequence[int]) -> float:
+    return median([later - earlier for earlier, later in zip(ends, ends[1:])] or [0])
+
+
+def _in_order(known: Sequence[int], ends: Sequence[int]) -> list[int]:
+    """Assigns each end one of the known ends, of which there are at least as many: in order, with the least total distance."""
+    missed = range(len(known) - len(ends) + 1)
+    distance_ns = [0 for _ in missed]  # total up to this end, by the number of known ends skipped
+    before: list[list[int]] = []
+    for place, end_ns in enumerate(ends):
+        before.append(list(accumulate(missed, lambda best, more: more if distance_ns[more] < distance_ns[best] else best)))
+        distance_ns = [distance_ns[before[-1][over]] + abs(known[place + over] - end_ns) for over in missed]
+    over = min(missed, key=distance_ns.__getitem__)
+    chosen = []
+    for place in reversed(range(len(ends))):
+        chosen.append(known[place + over])
+        over = before[place][over]
+    return chosen[::-1]
+
+
+def _is_close(ends: Sequence[int], others: Sequence[int], apart: float) -> bool:
+    return median(abs(end_ns - other_ns) for end_ns, other_ns in zip(ends, others)) < max(SAME_STEP * apart, 1)
+
+
+def _nearest(known: Sequence[int], end_ns: int, within: float) -> int:
+    place = bisect_left(known, end_ns)
+    nearest = min(known[max(0, place - 1) : place + 1], key=lambda other: abs(other - end_ns))
+    return nearest if abs(nearest - end_ns) <= within else end_ns
+
+
+def _unique(numbers: list[int]) -> list[int]:
+    """Two steps of a rank never share a number."""
+    for place in range(1, len(numbers)):
+        numbers[place] = max(numbers[place], numbers[place - 1] + 1)
+    return numbers
+
+
+def warm_up(times: dict[int, float]) -> Iterator[int]:
+    """The first step, and the steps directly after it that last much longer than usual."""
+    if 1 not in times or len(times) < 2:
+        return
+    usual = median(times.values())
+    for place, (number, time) in enumerate(times.items()):
+        if place and (time <= SLOW_START * usual or place >= MOST_WARM_UP * len(times)):
+            return
+        yield number
