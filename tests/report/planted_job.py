@@ -33,7 +33,7 @@ class HostClock:
 
 @dataclass
 class Group:
-    """A communicator."""
+    """A communicator, the thread of each rank that calls on it, and what it is asked to move there."""
 
     communicator: int
     ranks: Sequence[int]
@@ -41,6 +41,8 @@ class Group:
     is_inter: int = 0
     begun: int = 0
     library: str = "mpi"
+    thread: int = 0
+    signature: int | None = None
 
     @property
     def identity(self) -> str:
@@ -121,6 +123,7 @@ class Job:
             completed_ns = self.time(rank, ends[-1]) if is_nonblocking else None
             moments = {"start_ns": self.time(rank, arrivals[place]), "end_ns": end_ns, "completed_ns": completed_ns}
             what = {"world_rank": rank, "call": call, "communicator": group.communicator, "bytes": message_bytes, "region": region}
+            what["thread"] = group.thread
             if rank not in self.missing:
                 self.made.append({**what, "duration_ns": end_ns - moments["start_ns"]})
             on_device = {}
@@ -128,7 +131,7 @@ class Job:
                 device_start_ns = self.time(rank, arrivals[place] + LAUNCH_NS)
                 on_device = {"device_start_ns": device_start_ns, "device_end_ns": completed_ns, "is_shared": 0}
             if is_sampled:
-                self.add("sample", **{**PLAIN, **what, **moments, **on_device}, sequence=group.begun, peer=None, root=root)
+                self.add("sample", **{**PLAIN, **what, **moments, **on_device}, sequence=group.begun, peer=None, root=root, signature=group.signature)
         return ends
 
     def send(self, rank: int, peer: int, begin_ns: int, end_ns: int, **more: object) -> None:
@@ -188,15 +191,16 @@ class Job:
         self.made.append({**what, "duration_ns": times["end_ns"] - times["start_ns"]})
         self.add("sample", **{**PLAIN, **what, **times}, sequence=None, peer=None, root=None)
 
-    def thread(self, rank: int, is_main: int) -> None:
+    def thread(self, rank: int, is_main: int, thread: int = 0) -> None:
         doing = {"doing_call": "", "doing_communicator": 0, "doing_is_inside": 0, "doing_since_ns": 0, "doing_request_call": ""}
-        self.add("thread", world_rank=rank, thread=0, tid=rank + 1, name="python3", is_main=is_main, **doing)
+        self.add("thread", world_rank=rank, thread=thread, tid=1_000 * thread + rank + 1, name="python3", is_main=is_main, **doing)
 
     def connection(self, connection: sqlite3.Connection) -> sqlite3.Connection:
         """All of it in an empty database of the schema. All calls are sampled, unless there are windows."""
         if "sample_window" not in self.rows:
-            for rank in range(len(self.hosts)):
-                self.add("sample_window", world_rank=rank, thread=0, begin_ns=0, end_ns=1 << 62)
+            threads = {(rank, 0) for rank in range(len(self.hosts))} | {(row["world_rank"], row["thread"]) for row in self.rows.get("thread", ())}
+            for rank, thread in sorted(threads):
+                self.add("sample_window", world_rank=rank, thread=thread, begin_ns=0, end_ns=1 << 62)
         for table, rows in {**self.rows, "communicator": self.communicator_rows(), **self.cell_rows()}.items():
             for row in rows:
                 columns, places = ", ".join(row), ", ".join("?" * len(row))
@@ -220,15 +224,15 @@ class Job:
         """What was made, summed up."""
         durations: dict[tuple, list[int]] = {}
         for row in self.made:
-            key = tuple(row[column] for column in ("world_rank", "call", "communicator", "bytes", "region"))
+            key = (row.get("thread", 0), *(row[column] for column in ("world_rank", "call", "communicator", "bytes", "region")))
             durations.setdefault(key, []).append(row["duration_ns"])
         cells = [
             {
-                **{"cell": number, "world_rank": rank, "thread": 0, "call": call, "communicator": communicator, "bytes": message_bytes},
+                **{"cell": number, "world_rank": rank, "thread": thread, "call": call, "communicator": communicator, "bytes": message_bytes},
                 **{"measure": "call", "memory_kind": "host", "region": region, "is_folded": 0, "count": len(spent), "volume_bytes": 0},
                 **{"total_ns": sum(spent), "min_ns": min(spent), "max_ns": max(spent), "blocked_ns": 0},
             }
-            for number, ((rank, call, communicator, message_bytes, region), spent) in enumerate(durations.items(), 1)
+            for number, ((thread, rank, call, communicator, message_bytes, region), spent) in enumerate(durations.items(), 1)
         ]
         buckets = [
             {"cell": number, "bucket": bucket, "count": count}

@@ -685,13 +685,80 @@ def test_less_than_half_of_the_time_gives_no_verdict_and_says_where_the_rest_is(
     assert "unknown: only" in text(job) and "per rank in MPI_Recv" in text(job)
 
 
-def test_a_background_thread_that_calls_mpi_accuses_nobody(late, text):
-    job = late_job(1, [HostClock()] * 2)
-    for rank in range(2):
+def on_background_threads(job: Job) -> Job:
+    for rank in range(len(job.hosts)):
         job.thread(rank, is_main=0)
+    return job
+
+
+def test_a_late_rank_is_named_by_the_calls_of_background_threads(late, text):
+    """DistributedDataParallel's thread calls MPI when it is handed a bucket."""
+    job = on_background_threads(late_job(1, [HostClock()] * 2))
     (row,) = late(job, "run")
-    assert (row["verdict"], row["late_ranks"], row["background_share"]) == ("unknown", None, 1)
-    assert "100.0 % of the time inside MPI is on background threads" in text(job)
+    assert (row["verdict"], row["late_ranks"], row["background_share"], row["negotiated_share"]) == ("imbalance", "1", 1, 0)
+    assert "100.0 % of that time on background threads" in text(job)
+    (row,) = late(on_background_threads(late_job(None, [HostClock()] * 2)), "run")
+    assert row["late_ranks"] is None
+
+
+@pytest.mark.parametrize("late_rank", [0, 1])
+def test_the_cause_of_waiting_is_followed_through_background_threads(late, late_rank):
+    (run,) = late(on_background_threads(passing("line", 4, 1, late_rank)), "run")
+    assert (run["verdict"], run["late_ranks"]) == ("imbalance", str(late_rank))
+
+
+BITS = {"datatype": "MPI_LONG_LONG", "type_bytes": 8, "extent": 8, "blocks": 1, "count": 1, "op": "MPI_BAND", "is_in_place": 0}
+
+
+def negotiated(job: Job, is_main: int = 0) -> Job:
+    """All calls on the world are a framework's, that agrees on what to send."""
+    job.world.signature = 1
+    for rank in range(len(job.hosts)):
+        job.thread(rank, is_main, job.world.thread)
+        job.add("signature", world_rank=rank, signature=1, memory_kind="host", **BITS)
+    for row in job.rows["sample"]:
+        row["signature"] = 1 if row["communicator"] == job.world.communicator else None
+    return job
+
+
+def test_a_thread_that_negotiates_accuses_nobody(late, text):
+    job = negotiated(late_job(1, [HostClock()] * 2))
+    (row,) = late(job, "run")
+    assert (row["verdict"], row["late_ranks"], row["negotiated_share"]) == ("unknown", None, 1)
+    said = text(job)
+    assert "100.0 % of the time inside MPI is on a thread that negotiates" in said and "came last" not in said
+
+
+def test_a_main_thread_that_reduces_bits_does_not_negotiate(late):
+    (row,) = late(negotiated(late_job(1, [HostClock()] * 2), is_main=1), "run")
+    assert (row["verdict"], row["late_ranks"], row["negotiated_share"]) == ("imbalance", "1", 0)
+
+
+def beside_negotiation(late_ns: int, transfer_ns: int, negotiated_late_ns: int) -> Job:
+    """Ranks wait for rank 1 in the calls of their main threads, and for rank 0 in those of threads that negotiate."""
+    chance, job = random.Random(5), Job([HostClock(77)] * 2, wall_ns=60 * 20 * MS)
+    job.world.thread, main = 1, job.group(range(2))
+    for step in range(60):
+        begins = [step * 20 * MS + chance.randrange(100 * US) for _ in range(2)]
+        job.collective("MPI_Allreduce", [begins[0] + negotiated_late_ns, begins[1]], [50 * US] * 2, message_bytes=8)
+        begins = [step * 20 * MS + 10 * MS + chance.randrange(100 * US) for _ in range(2)]
+        job.collective("MPI_Allreduce", [begins[0], begins[1] + late_ns], [transfer_ns] * 2, group=main)
+    for rank in range(2):
+        job.thread(rank, is_main=1)
+    return negotiated(job)
+
+
+@pytest.mark.parametrize(
+    "late_ns, transfer_ns, negotiated_late_ns, verdict, named",
+    [(2 * MS, 50 * US, MS, "imbalance", "1"), (0, MS, MS, "transfer", None), (2 * MS, 50 * US, 5 * MS, "unknown", None)],
+    ids=["late", "negotiated late", "mostly negotiated"],
+)
+def test_in_a_mixed_job_nobody_is_judged_by_the_calls_that_are_negotiated(late, text, late_ns, transfer_ns, negotiated_late_ns, verdict, named):
+    job = beside_negotiation(late_ns, transfer_ns, negotiated_late_ns)
+    (row,) = late(job, "run")
+    assert (row["verdict"], row["late_ranks"]) == (verdict, named), row
+    is_said = " is on threads that negotiate, where nobody is judged" in " ".join(text(job).split())
+    assert is_said == (row["negotiated_share"] < 0.5)
 
 
 def test_a_background_thread_with_a_part_of_the_calls_is_said(text):

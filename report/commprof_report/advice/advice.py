@@ -144,7 +144,7 @@ def judge(rule: Rule, inputs: Inputs) -> list[Advice]:
 def _of_background(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
     """Time in MPI on a thread that the program may not wait for is no saving: a framework's negotiation costs nothing by itself."""
     is_saving = isinstance(found, Finding) and is_notable(found, inputs) and found.saving_ns and (found.call or "").startswith("MPI_")
-    if is_saving and inputs.late.is_background:
+    if is_saving and inputs.is_background:
         return Unknown("a background thread makes the MPI calls, and what the program waits for of them is not known")
     return found
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..base import units
 from ..calls.sizes import SizeRow, size_rows
 from ..late.late_ranks import Late
-from ..late.verdict import BACKGROUND, COVERED
+from ..late.verdict import COVERED
 from ..roles.roles import Kin, family_name, kin
 from ..run.run import Run
 from ..steps.steps_summary import StepsRow
@@ -17,6 +17,7 @@ from ..summary.run_summary import RunSummary
 from . import curves
 from .curves import Curve
 
+BACKGROUND = 0.5  # share of the time inside MPI on threads other than the main one
 HOROVOD, PYTORCH = "Horovod", "PyTorch"
 PYTORCH_THREAD = re.compile(r"pt_(mpi|.*ProcessGroup)")
 

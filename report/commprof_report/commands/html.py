@@ -289,7 +289,7 @@ def late_section(run: Run, answers: Late) -> str:
     )
     if answers.run.verdict == "none":
         return page.section("Who is late", late.verdict(answers))
-    if answers.is_background:
+    if answers.is_negotiated:
         return page.section("Who is late", "", page.facts_list(late.facts(run, answers)))
     ranks = sorted(nlargest(MOST_RANKS, answers.ranks, key=lambda row: row.cost_ns), key=lambda row: row.rank)
     if len(ranks) < len(answers.ranks):

@@ -5,8 +5,8 @@ waited for in the call that completes it. Sends and receives are matched by numb
 not return before its receive was posted waits for its receiver. A rank may arrive last only because it waited itself: such chains are
 followed to the rank that caused them, and what no known rank caused is shown apart. The first line is the verdict: load imbalance (a few
 ranks or one host cause most of the waiting, beyond chance), different ranks in different calls, ranks that take turns, spread over all ranks,
-or transfer (the messages take the time). There is no verdict if less than half of the time inside MPI can be split, or if a background thread
-makes the calls. Then how much of each, what could be gained, and how certain that is. Then for each rank how often it arrived last, what that
+or transfer (the messages take the time). There is no verdict if less than half of the time inside MPI can be split, or if a
+thread that negotiates makes most calls, as Horovod's, which joins each one in time whatever the main thread does. Then how much of each, what could be gained, and how certain that is. Then for each rank how often it arrived last, what that
 cost the others, what of that it alone caused, of how much waiting it is the root cause (if that is not the rank that arrived last), and its
 own waiting and transfer; for each host; for each call and communicator, where communicators of a family, such as 16 tensor-parallel groups,
 share a row; for each kind of waiting, in Scalasca's terms. With --by call each communicator has a row. With --by size: how far apart ranks
@@ -44,7 +44,7 @@ from ..late.late_ranks import (
     late,
 )
 from ..late.sentences import ALL, NOTABLE_SHARE, is_unknown, notable_rest, part_text, rest_text, unfinished_text, verdict
-from ..late.verdict import BACKGROUND, LEVEL, NOTABLE
+from ..late.verdict import LEVEL, NEGOTIATED, NOTABLE
 from ..plots import late as plot
 from ..roles import roles
 from ..run.alignment import align
@@ -176,7 +176,7 @@ def print_text(run: Run, answers: Late, by: str | None, timeline: str | None = N
 
 def shown_unasked(answers: Late) -> Collection[str]:
     """No rank is shown as one that others wait for because of a background thread's timing."""
-    return () if answers.is_background else ("rank", "host", "call", "state")
+    return () if answers.is_negotiated else ("rank", "host", "call", "state")
 
 
 def family_rows(run: Run, answers: Late) -> list[LateCallRow]:
@@ -284,7 +284,7 @@ def more_text(row: LateRow) -> str:
 
 def marks_facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     """If a background thread makes the MPI calls: which rank is last at the marks of its main thread."""
-    if not answers.is_background or not run.connection.execute("SELECT 1 FROM step").fetchone():
+    if not answers.is_negotiated or not run.connection.execute("SELECT 1 FROM step").fetchone():
         return
     found = steps_summary(run, align(run.connection).aligned_ns, "marks", late=answers).summary
     if found.slowest_at:
@@ -327,8 +327,10 @@ def coverage_text(row: LateRow) -> str:
     said = [units.counted(row.collectives, "collective")] if row.collectives else []
     said += [f"{units.counted(row.message_calls, 'call')} for messages"] if row.message_calls else []
     text = f"{part_text(row)} of the time inside MPI: {' and '.join(said)}"
-    if NOTABLE_SHARE <= row.background_share < BACKGROUND:
+    if row.background_share >= NOTABLE_SHARE:
         text += f", {units.share(row.background_share)} of that time on background threads"
+    if 0 < row.negotiated_share < NEGOTIATED:
+        text += f"; {units.share(row.negotiated_share)} is on threads that negotiate, where nobody is judged"
     return text if row.sampled_share >= ALL else f"{text}, of which {units.share(row.sampled_share)} was sampled; times are scaled to all calls"
 
 

@@ -209,7 +209,7 @@ def facts(answers: StepsSummary, waits: Late | None) -> Iterator[tuple[str, str]
     yield from negotiation_facts(summary)
     yield from gpu_facts(summary)
     yield "Slowest rank", slowest_text(summary)
-    if not summary.is_driven and summary.slowest_ranks is None:
+    if waits and waits.is_negotiated and summary.slowest_ranks is None:
         yield "", MARK
     yield "Trend", trend_text(summary)
     yield from outlier_facts(answers)

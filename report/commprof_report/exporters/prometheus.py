@@ -153,12 +153,12 @@ def _device_metrics(rows: list[DeviceTotalRow]) -> Iterator[tuple[str, str, str,
 
 
 def _wait_metrics(late: Late) -> Iterator[tuple[str, str, str, list[Sample]]]:
-    """Metrics of waiting, if any call was split; of its causes, unless a background thread's arrivals hide them."""
+    """Metrics of waiting, if any call was split; of its causes, unless a thread that negotiates hides them."""
     if late.run.verdict == "none":
         return
     waited = [Sample({"rank": row.rank}, row.wait_ns / 1e9) for row in late.ranks]
     yield "commprof_wait_seconds", "gauge", "Part of the time inside calls in which the rank waited for others, as far as it is known.", waited
-    if not late.is_background:
+    if not late.is_negotiated:
         caused = [Sample({"rank": row.rank}, row.caused_ns / 1e9) for row in late.ranks]
         yield "commprof_caused_wait_seconds", "gauge", "Waiting of other ranks of which the rank is the root cause.", caused
         unknown = [Sample({}, late.run.unknown_cause_ns / 1e9)]

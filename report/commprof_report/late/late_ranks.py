@@ -11,6 +11,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..base import query, units
+from ..calls.negotiation import Negotiation, negotiation
 from ..run.alignment import Alignment
 from ..run.crowding import Crowding, crowding
 from ..run.holes import holes, together_share
@@ -20,7 +21,7 @@ from .finalize import final_wait
 from .own_time import compare_own_time
 from .root_causes import root_causes
 from .timelines import Timeline, timelines
-from .verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, MOST_OF_IT, NOTABLE, Blame, Cause, Named, Participants, blame, block_count
+from .verdict import COVERED, FEWEST_BLOCKS, MOST_OF_IT, NEGOTIATED, NOBODY, NOTABLE, Blame, Cause, Named, Participants, blame, block_count
 from .wait_split import wait_split
 
 SQL = query.beside(__file__)
@@ -127,6 +128,7 @@ class LateRunRow(NamedTuple):
 class LateVerdictRow(NamedTuple):
     """What could not be split, the clocks, and who is late."""
 
+    negotiated_share: float
     unknown_cause_ns: int
     together_share: float
     unsure: int
@@ -188,22 +190,23 @@ class Late(NamedTuple):
     rest: list[LateRestRow]
     unsampled: str  # why not all ranks have samples; "": they have
     blame: Blame
-    causes: list[Cause]  # in order of time
+    causes: list[Cause]  # in order of time; without communicators of threads that negotiate
     participants: Participants
     crowding: list[Crowding]  # ranks that share cores, of the whole run whatever was selected
     timelines: dict[int, Timeline]  # by rank, of the whole run whatever was selected
     unfinished: list[int]  # ranks inside a call that has not returned, of the whole run
     processes: int  # of the largest communicator, whether they were read or not
     is_untimed: bool  # NCCL's collectives were counted, none was timed on the device
+    negotiation: Negotiation | None  # of the whole run whatever was selected
 
     @property
     def is_known(self) -> bool:
         return self.run.verdict not in ("none", "unknown")
 
     @property
-    def is_background(self) -> bool:
-        """Threads other than the main one make the MPI calls, and their arrival does not show who is late."""
-        return self.run.background_share >= BACKGROUND
+    def is_negotiated(self) -> bool:
+        """Threads that negotiate make most calls: they join each one in time, whatever the main thread does."""
+        return self.run.negotiated_share >= NEGOTIATED
 
 
 def wait_sums(run: Selection, alignment: Alignment) -> tuple[LateRunRow, int]:
@@ -223,7 +226,9 @@ def late(run: Selection, alignment: Alignment) -> Late:
     SQL.run(connection, "late_factors")
     ranks = SQL.ask(connection, "late_ranks", LateRankRow)
     counted = SQL.ask(connection, "late_run", LateRunRow)[0]
-    causes = SQL.ask(connection, "late_causes", Cause)
+    negotiating = negotiation(connection)
+    negotiated = {identity for (identity,) in SQL.run(connection, "late_negotiated")}
+    causes = [cause for cause in SQL.ask(connection, "late_causes", Cause) if cause.identity not in negotiated]
     hosts = {row.rank: row.host or "" for row in ranks}
     members: dict[str, list[int]] = {}
     for identity, rank in connection.execute("SELECT DISTINCT identity, world_rank FROM late_scaled"):
@@ -231,14 +236,16 @@ def late(run: Selection, alignment: Alignment) -> Late:
     taking_part = [row.rank for row in ranks if row.collectives or row.message_calls]
     participants = Participants(taking_part, hosts, members)
     gain_of = lru_cache(maxsize=None)(lambda own: gain_ns(connection, own))
-    found = blame(causes, participants, lambda own: _is_notable(gain_of(own), counted))
+    negotiated_share = negotiating.share if negotiating else 0.0
+    found = NOBODY if negotiated_share >= NEGOTIATED else blame(causes, participants, lambda own: _is_notable(gain_of(own), counted))
     selected = {rank for (rank,) in connection.execute("SELECT world_rank FROM selected_rank")}
     chosen = [row for row in ranks if row.rank in selected]
     chains = SQL.ask(connection, "late_chains", ChainRow)
     unknown_ns, final = SQL.run(connection, "late_uncaused").fetchone()[0], final_wait(connection, alignment)
-    judged = _verdict(counted, unknown_ns, ranks, found, block_count(causes), chains, gain_of(found.named.ranks if found.named else ()))
+    judged = _verdict(counted, negotiated_share, unknown_ns, ranks, found, block_count(causes), chains, gain_of(found.named.ranks if found.named else ()))
     of_run = LateRow(
         *counted,
+        negotiated_share=negotiated_share,
         unknown_cause_ns=unknown_ns,
         together_share=together_share(connection),
         unsure=split.unsure,
@@ -260,7 +267,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     unsampled = no_log_text(connection) or "single calls are not sampled on all ranks (COMMPROF_SAMPLES)" if lacks else ""
     about = (found, causes, participants, crowding(connection), lines, [rank for (rank,) in SQL.run(connection, "unfinished")])
     around = SQL.run(connection, "late_around").fetchone()
-    return Late(of_run, chosen, _hosts(chosen), calls, sizes, states, rest, unsampled, *about, *around)
+    return Late(of_run, chosen, _hosts(chosen), calls, sizes, states, rest, unsampled, *about, *around, negotiating)
 
 
 def call_rows(connection: Connection, families: Mapping[str, str] | None = None) -> list[LateCallRow]:
@@ -298,12 +305,19 @@ def _is_notable(gain_ns: int, counted: LateRunRow) -> bool:
 
 
 def _verdict(
-    counted: LateRunRow, unknown_ns: int, ranks: list[LateRankRow], found: Blame, blocks: int, chains: Sequence[ChainRow], gain_ns: int
+    counted: LateRunRow,
+    negotiated_share: float,
+    unknown_ns: int,
+    ranks: list[LateRankRow],
+    found: Blame,
+    blocks: int,
+    chains: Sequence[ChainRow],
+    gain_ns: int,
 ) -> dict:
     """docs/SCHEMA.md defines the verdicts. Late ranks are named only with a verdict, and only if the run could gain notably."""
     named = found.named
     late = {row.rank: row for row in ranks if named and row.rank in named.ranks}
-    verdict = _kind(counted, unknown_ns, found, blocks)
+    verdict = _kind(counted, negotiated_share, unknown_ns, found, blocks)
     is_named = verdict in ("transfer", "imbalance") and named is not None and named.is_measurable and _is_notable(gain_ns, counted)
     if verdict == "imbalance" and not is_named:
         verdict = "spread"
@@ -350,11 +364,11 @@ def _region(connection: Connection, named: Named) -> str | None:
     return most if most is not None and longer[most] > MOST_OF_IT * sum(longer.values()) else None
 
 
-def _kind(counted: LateRunRow, unknown_ns: int, found: Blame, blocks: int) -> str:
+def _kind(counted: LateRunRow, negotiated_share: float, unknown_ns: int, found: Blame, blocks: int) -> str:
     split_ns = counted.wait_ns + counted.transfer_ns
     if not split_ns:
         return "none"
-    if counted.coverage < COVERED or counted.background_share >= BACKGROUND:
+    if negotiated_share >= NEGOTIATED or counted.coverage < COVERED:
         return "unknown"
     if counted.wait_ns < NOTABLE * counted.counted_ns:
         return "transfer" if counted.transfer_ns >= NOTABLE * counted.counted_ns else "little"

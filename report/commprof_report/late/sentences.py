@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..base import units
 from .late_ranks import Late, LateRestRow, LateRow
-from .verdict import BACKGROUND, COVERED, FEWEST_BLOCKS, MOST_OF_IT, NOTABLE, Cause, Named, fewest, is_few, late_arrivals, most
+from .verdict import COVERED, FEWEST_BLOCKS, MOST_OF_IT, NOTABLE, Cause, Named, fewest, is_few, late_arrivals, most
 
 ALL = 0.9995  # of the time: everything, but for how clocks are read
 NOTABLE_SHARE = 0.005  # of the time inside MPI; below this nobody need care
@@ -120,16 +120,16 @@ def nothing_text(answers: Late) -> str:
 
 def unknown_text(answers: Late) -> str:
     row = answers.run
+    if answers.is_negotiated:
+        return (
+            f"unknown: {units.share(row.negotiated_share)} of the time inside MPI is on a thread that negotiates: it joins each call in time,"
+            " whatever the main thread does (mark where the main thread begins to wait for its gradients: see commprof_step(3))"
+        )
     if row.coverage < COVERED:
         return f"unknown: only {units.share(row.coverage)} of the time inside MPI is in calls whose waiting is known"
     if row.blocks < FEWEST_BLOCKS:
         return f"unknown: {units.counted(row.blocks, 'late arrival')} are too few to tell a cause from chance{largest_text(answers)}"
-    if row.background_share < BACKGROUND:
-        return f"unknown: {unknown_cause_text(row)}{largest_text(answers)}"
-    return (
-        f"unknown: {units.share(row.background_share)} of the time inside MPI is on background threads, and their arrival does not show when a"
-        " rank's own work is done (mark where the main thread begins to wait for its gradients: see commprof_step(3))"
-    )
+    return f"unknown: {unknown_cause_text(row)}{largest_text(answers)}"
 
 
 def is_unknown(row: LateRow) -> bool:

@@ -1,5 +1,5 @@
-"""Timelines: what each rank did at every time, on its main thread. All statements about the time of steps and the causes of waiting are
-differences of sums over a timeline.
+"""Timelines: what each rank did at every time, on its main thread, or, where that makes no MPI call, on the thread with the most time in MPI.
+All statements about the time of steps and the causes of waiting are differences of sums over a timeline.
 
     call                 Allreduce                       Isend               Bcast (not split)
     state     outside  | waiting | transfer | outside  | transfer | outside | unsplit | ...
@@ -10,6 +10,7 @@ Calls of NCCL are outside MPI. A nonblocking call that starts an operation canno
 
 from __future__ import annotations
 
+import json
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -31,7 +32,7 @@ NOBODY = -1
 
 
 class TimelineCall(NamedTuple):
-    """A call of a rank's main thread; timeline_calls.sql."""
+    """A call of the thread whose timeline it is; timeline_calls.sql."""
 
     world_rank: int
     start_ns: int
@@ -122,11 +123,11 @@ def timelines(connection: Connection, alignment: Alignment) -> dict[int, Timelin
     """By rank. Needs the TEMP TABLE late_call."""
     missing, numbers, names = holes(connection), {}, [""]
     split = {rank: {row[1]: row[2:] for row in rows} for rank, rows in groupby(SQL.run(connection, "timeline_waits"), key=itemgetter(0))}
-    main = dict(connection.execute("SELECT world_rank, thread FROM thread WHERE is_main"))
+    threads = dict(SQL.run(connection, "timeline_threads"))
     lines = {rank: Timeline(names) for (rank,) in connection.execute("SELECT world_rank FROM rank")}
-    for rank, calls in groupby(map(TimelineCall._make, SQL.run(connection, "timeline_calls")), key=itemgetter(0)):
+    for rank, calls in groupby(map(TimelineCall._make, SQL.run(connection, "timeline_calls", threads=json.dumps(threads))), key=itemgetter(0)):
         line, waits = lines[rank], split.pop(rank, {})
-        own = [hole for hole in missing.get(rank, ()) if hole.thread == main.get(rank, 0)]
+        own = [hole for hole in missing.get(rank, ()) if hole.thread == threads[rank]]
         gaps = Gaps([(alignment.aligned_ns(rank, hole.begin_ns), alignment.aligned_ns(rank, hole.end_ns)) for hole in own])
         for _, began_ns, ended_ns, call, state in calls:
             if call not in numbers:

@@ -36,7 +36,7 @@ def rank_steps(steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, lat
     if len(times) < 2 or len(ranks) < 2:
         return None
     spent = {(step, rank): late.timelines[rank].between(*own) for step, of_step in times.items() for rank, own in of_step.items()}
-    split = {step for step, row in complete.items() if is_split(row, True)}
+    split = {step for step, row in complete.items() if is_split(row, True, late)}
     caused = causes_in(spans_of({step: times[step] for step in times if step in split}), late, ranks)[1]
     columns, groups = _grouped(sorted(times), MOST_COLUMNS), _grouped(ranks, MOST_ROWS)
 

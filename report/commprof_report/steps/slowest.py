@@ -4,8 +4,9 @@
                                                                  ->  of all: what hvprof-report late found in the run, if steps have
                                                                      most of its waiting; else its test, of these arrivals alone
 
-Where threads beside the driving one make the calls, their arrival shows nobody; steps that the program counts are then compared at their
-marks (arrivals.py), and the same test is made with what the last rank is behind in place of waiting.
+Arrival at the calls of a thread that negotiates shows nobody; steps that the program counts are then compared at their marks (arrivals.py),
+and the same test is made with what the last rank is behind in place of waiting. So are visits to a region that the user chose, if another
+thread makes the calls.
 """
 
 from __future__ import annotations
@@ -50,17 +51,24 @@ def slowest(steps: Steps, costs: Costs, aligned_ns: AlignedNs, late: Late | None
     if late is None:
         return costs.steps, Slowest(slowest_why="unknown: waiting was not analysed")
     is_beside = not costs.is_driven and not any(row.nccl_device_ns for row in costs.steps)
-    if is_beside and (arriving := arrivals(steps, aligned_ns, late)):
+    arriving = arrivals(steps, aligned_ns, late) if is_beside or late.is_negotiated else None
+    if arriving and (late.is_negotiated or steps.detection.by == "region"):
         return _by_arrival(costs.steps, arriving, steps.detection)
+    rows, found = _by_calls(steps, costs, aligned_ns, late)
+    is_unknown = found.slowest_why.startswith("unknown: ")
+    return _by_arrival(costs.steps, arriving, steps.detection) if arriving and is_unknown else (rows, found)
+
+
+def _by_calls(steps: Steps, costs: Costs, aligned_ns: AlignedNs, late: Late) -> tuple[list[StepRow], Slowest]:
     whole = [row for row in costs.steps if row.is_complete and not row.is_warm_up and row.ranks > 1]
     if not whole:
         return costs.steps, Slowest(slowest_why="unknown: no step of several ranks was sampled whole")
-    if is_beside or late.is_background:
-        return costs.steps, Slowest(slowest_why="unknown: the timing of a thread beside the one that drives the steps does not show it")
+    if late.is_negotiated:
+        return costs.steps, Slowest(slowest_why="unknown: a thread that negotiates joins each call in time, whatever the main thread does")
     if costs.is_driven and costs.main_poll_share >= COVERED:
         why = f"unknown: {units.share(costs.main_poll_share)} of the time inside MPI is in polls, between which a rank may work"
         return costs.steps, Slowest(slowest_why=why)
-    judged = {row.step: row for row in whole if is_split(row, costs.is_driven)}
+    judged = {row.step: row for row in whole if is_split(row, costs.is_driven, late)}
     times = steps.aligned(aligned_ns, judged)
     spans = spans_of(times)
     causes, caused = causes_in(spans, late, {rank for of_step in times.values() for rank in of_step})
@@ -80,11 +88,12 @@ def slowest(steps: Steps, costs: Costs, aligned_ns: AlignedNs, late: Late | None
     return rows, _judged(list(judged.values()), causes, caused, found, gains)
 
 
-def is_split(row: StepRow, is_driven: bool) -> bool:
-    """Whether at least half of the time in which ranks may wait was split into waiting and transfer."""
+def is_split(row: StepRow, is_driven: bool, late: Late) -> bool:
+    """Whether at least half of the time in which ranks may wait was split into waiting and transfer; in the run, if another thread than the
+    driving one calls MPI."""
     if is_driven:
         return row.unsplit_ns is not None and row.unsplit_ns <= (1 - COVERED) * row.communication_ns
-    return row.nccl_device_ns is not None
+    return late.run.coverage >= COVERED if row.nccl_host_ns is None else row.nccl_device_ns is not None
 
 
 def spans_of(times: Mapping[int, Mapping[int, tuple[int, int]]]) -> dict[int, tuple[int, int]]:

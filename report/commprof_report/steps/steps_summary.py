@@ -114,7 +114,7 @@ def steps_summary(
         **_times(steady),
         **_parts([row for row in steady if row.is_complete] or steady),
         **found._asdict(),
-        **_negotiation(None if costs.is_driven else negotiation(run.connection), steps),
+        **_negotiation(None if costs.is_driven else late.negotiation if late else negotiation(run.connection), steps),
         **trend([row.step_ns for row in steady])._asdict(),
         **_gpu(on_gpus),
     }
