@@ -78,7 +78,7 @@ class Inputs(NamedTuple):
 
     def late_share(self, call: str) -> float:
         """The share of the waiting in a call that the ranks cause that are named as late: it is not saved twice."""
-        named = self.late.blame.named.ranks if self.late.run.late_ranks is not None else ()
+        named = self.late.blame.named.ranks if self.late.blame.named and self.late.run.late_ranks is not None else ()
         causes = [cause for cause in self.late.causes if cause.call == call]
         whole_ns = sum(cause.cost_ns for cause in causes)
         return sum(cause.cost_ns for cause in causes if cause.cause_rank in named) / whole_ns if whole_ns else 0.0

@@ -5,13 +5,15 @@ waited for in the call that completes it. Sends and receives are matched by numb
 not return before its receive was posted waits for its receiver. A rank may arrive last only because it waited itself: such chains are
 followed to the rank that caused them, and what no known rank caused is shown apart. The first line is the verdict: load imbalance (a few
 ranks or one host cause most of the waiting, beyond chance), different ranks in different calls, ranks that take turns, spread over all ranks,
-or transfer (the messages take the time). There is no verdict if less than half of the time inside MPI can be split, or if a
-thread that negotiates makes most calls, as Horovod's, which joins each one in time whatever the main thread does. Then how much of each, what could be gained, and how certain that is. Then for each rank how often it arrived last, what that
-cost the others, what of that it alone caused, of how much waiting it is the root cause (if that is not the rank that arrived last), and its
-own waiting and transfer; for each host; for each call and communicator, where communicators of a family, such as 16 tensor-parallel groups,
-share a row; for each kind of waiting, in Scalasca's terms. With --by call each communicator has a row. With --by size: how far apart ranks
-arrive, and the time from the last arrival to the last return, which is the MPI library's own. A rank arrives at a collective of NCCL when its
-kernel begins on the device; NCCL collectives without device times are not split.
+or transfer (the messages take the time). There is no verdict if less than half of the time inside MPI can be split. Where a thread that
+negotiates makes most calls, as Horovod's, which joins each one in time whatever the main thread does, ranks are compared at marks instead:
+where each begins a region named "wait ..." or "sync ...", or calls commprof_step(3). Then how much of each, what could be gained, and how
+certain that is. Then for each rank how often it arrived last, what that cost the others, what of that it alone caused, of how much waiting
+it is the root cause (if that is not the rank that arrived last), and its own waiting and transfer; for each host; for each call and
+communicator, where communicators of a family, such as 16 tensor-parallel groups, share a row; for each kind of waiting, in Scalasca's terms.
+With --by call each communicator has a row. With --by size: how far apart ranks arrive, and the time from the last arrival to the last return,
+which is the MPI library's own. A rank arrives at a collective of NCCL when its kernel begins on the device; NCCL collectives without device
+times are not split.
 
 --with-trace takes Horovod's timeline (HOROVOD_TIMELINE) and says which rank is ready last in it, beyond chance: Horovod's background thread joins
 each collective in time, so that arrival shows nobody. The job must have run with HOROVOD_CACHE_CAPACITY=0, because Horovod writes which rank
@@ -43,7 +45,7 @@ from ..late.late_ranks import (
     call_rows,
     late,
 )
-from ..late.sentences import ALL, NOTABLE_SHARE, is_unknown, notable_rest, part_text, rest_text, unfinished_text, verdict
+from ..late.sentences import ALL, NOTABLE_SHARE, is_unknown, mark_text, notable_rest, part_text, rest_text, unfinished_text, verdict
 from ..late.verdict import LEVEL, NEGOTIATED, NOTABLE
 from ..plots import late as plot
 from ..roles import roles
@@ -52,7 +54,6 @@ from ..run.crowding import crowded_facts
 from ..run.run import Run
 from ..run.thinning import MOST_SAMPLES
 from ..run.unsampled import unsampled_facts
-from ..steps.steps_summary import slowest_text, steps_summary
 from . import common
 
 EXAMPLES = (
@@ -226,7 +227,6 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     """The answer in words, and how certain it is; without what is said of the whole run beside it."""
     row = answers.run
     yield "Verdict", verdict(answers)
-    yield from marks_facts(run, answers)
     yield from final_facts(answers)
     if answers.unfinished:
         yield "Unfinished", f"{unfinished_text(answers)}, which is no part of this: see hvprof-report stuck"
@@ -235,7 +235,11 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
             yield "NCCL", unjudged_text(row)
         yield from unread_facts(run)
         return
-    yield "Rests on", coverage_text(row)
+    if row.verdict == "marks":
+        yield "Rests on", marks_basis_text(answers)
+        yield "Calls", coverage_text(row)
+    else:
+        yield "Rests on", coverage_text(row)
     if notable_rest(answers):
         yield "Not split", rest_text(answers)
     spent = f"{units.duration(row.wait_ns / row.ranks)} per rank"
@@ -244,7 +248,7 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     if row.unknown_cause_ns >= NOTABLE_SHARE * row.wait_ns > 0:
         share, more = units.share(row.unknown_cause_ns / row.wait_ns), more_text(row) if is_unknown(row) else ""
         yield "No known cause", f"{share} of the waiting: for ranks whose calls before it were not split, or not sampled{more}"
-    yield "Transfer", f"{units.share(1 - row.wait_share)}, {moved}; both together {units.share(row.share_of_wall)} of counted time"
+    yield "Transfer", f"{units.share(1 - row.wait_share)}, {moved}; waiting and transfer together: {units.share(row.share_of_wall)} of counted time"
     yield from library_facts(answers)
     if row.late_ranks is not None:
         yield "To gain", gain_text(row)
@@ -282,15 +286,6 @@ def more_text(row: LateRow) -> str:
     )
 
 
-def marks_facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
-    """If a background thread makes the MPI calls: which rank is last at the marks of its main thread."""
-    if not answers.is_negotiated or not run.connection.execute("SELECT 1 FROM step").fetchone():
-        return
-    found = steps_summary(run, align(run.connection).aligned_ns, "marks", late=answers).summary
-    if found.slowest_at:
-        yield "Marks", slowest_text(found)
-
-
 def final_facts(answers: Late) -> Iterator[tuple[str, str]]:
     """Waiting at the end of the job, which no call of the verdict has."""
     row, ranks = answers.run, len(answers.timelines)
@@ -314,6 +309,11 @@ def library_facts(answers: Late) -> Iterator[tuple[str, str]]:
         if whole_ns:
             share = units.share(sum(row.wait_ns for row in own) / whole_ns)
             yield library.upper(), f"{share} waiting of {units.duration(whole_ns / answers.run.ranks)} per rank{where}"
+
+
+def marks_basis_text(answers: Late) -> str:
+    share, what = units.share(answers.run.negotiated_share), mark_text(answers.last.region)
+    return f"when ranks reach {what}: {share} of the time inside MPI is on a thread that negotiates, which joins each call in time"
 
 
 def unjudged_text(row: LateRow) -> str:

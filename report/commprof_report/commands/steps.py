@@ -12,8 +12,9 @@ causes most of the waiting, if there is one beyond chance. The slowest rank is t
 causes and the test of `late`. The critical path of a step is followed back from the rank that ended last, at each
 wait on to the rank that was waited for. Calls are means over the ranks that make them. Shares are of the mean over all steps after the
 warm-up, outliers included. Time inside MPI on the thread that drives the steps, by default the main one, is exposed communication. The time of
-a background thread is shown apart: how much of it a step waits for is unknown. If only a background thread communicates, as Horovod's, marked
-steps are compared by when each rank reaches the mark: a slow rank shows at a mark set where the main thread begins to wait. NCCL's operations
+a background thread is shown apart: how much of it a step waits for shows in a region around the wait, named "wait ..." or "sync ...", and is
+unknown without one. If a thread that negotiates makes the calls, as Horovod's, ranks are compared by when each reaches that region or the
+mark of its step: a slow rank shows at a mark set where the main thread begins to wait. NCCL's operations
 count by their time on the device, where that is known. Nothing marks the end of the last marked step, so it ends with its last call.
 
 This needs the log of single calls. The log of a long run holds parts of it, and steps are known of those parts.
@@ -29,6 +30,7 @@ from ..base import units
 from ..display import page, pictures, tables
 from ..display.tables import Column
 from ..late.late_ranks import Late, LateRow, late
+from ..late.sentences import mark_text
 from ..plots import steps as plot
 from ..roles import roles
 from ..run.alignment import align
@@ -209,7 +211,7 @@ def facts(answers: StepsSummary, waits: Late | None) -> Iterator[tuple[str, str]
     yield from negotiation_facts(summary)
     yield from gpu_facts(summary)
     yield "Slowest rank", slowest_text(summary)
-    if waits and waits.is_negotiated and summary.slowest_ranks is None:
+    if waits and waits.is_negotiated and summary.slowest_ranks is None and not summary.slowest_at:
         yield "", MARK
     yield "Trend", trend_text(summary)
     yield from outlier_facts(answers)
@@ -261,17 +263,31 @@ def share_facts(summary: StepsRow, late: LateRow | None) -> Iterator[tuple[str, 
         if summary.background_ns:
             other = f"{units.share(summary.background_share)} ({units.duration(summary.background_ns)})"
             yield "", f"another thread communicates {other} of it: not called exposed, for what of it a step waits for is not known"
+        if summary.wait_region:
+            spent = f"{units.share(summary.wait_region_share)} ({units.duration(summary.wait_region_ns)})"
+            yield "", f"exposed besides: {spent} in {mark_text(summary.wait_region)}; {waiting_text(summary)}"
     else:
         share, spent = units.share(summary.background_share), units.duration(summary.background_ns)
         least = "" if summary.complete_steps else "at least "
-        yield "In a step", f"{least}{share} communication ({spent}), all on the {thread_text(summary)}"
-        yield "", "the thread that drives the steps makes no MPI call: between none and all of this may be exposed"
+        communication = f"{least}{share} communication ({spent}), all on the {thread_text(summary)}"
+        if summary.wait_region:
+            yield "In a step", headline(summary, late)
+            yield "", f"{waiting_text(summary)}; in all {communication}"
+        else:
+            yield "In a step", communication
+            yield "", "the thread that drives the steps makes no MPI call: between none and all of this may be exposed"
+            yield "", "a region around the wait for it, named 'wait ...', shows how much: see commprof_step(3)"
     if has_nccl and (summary.is_driven or summary.background_ns):
         yield "", nccl_text(summary)
     if summary.poll_share > NOTABLE_POLLS:
         yield "", f"polls that found nothing ({units.share(summary.poll_share)} of the time in MPI) are not in it"
     if not summary.complete_steps:
         yield "", "no step has all its calls in the samples: inside MPI it is at least as long as said here"
+
+
+def waiting_text(summary: StepsRow) -> str:
+    overlap = units.share(summary.wait_region_overlap)
+    return f"in it the thread makes no MPI call, while another one is in data operations for {overlap} of the time"
 
 
 def path_facts(answers: StepsSummary) -> Iterator[tuple[str, str]]:
@@ -315,7 +331,8 @@ def negotiation_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:
     said = [f"{units.duration(summary.background_control_ns)} of negotiation"]
     if summary.background_bulk_bytes:
         bulk = f"{units.volume(summary.background_bulk_bytes)} a rank in {units.duration(summary.background_bulk_ns)}"
-        said.append(f"{bulk} of MPI's data operations, between none and all of it exposed")
+        exposed = "" if summary.wait_region else ", between none and all of it exposed"
+        said.append(f"{bulk} of MPI's data operations{exposed}")
     yield "", f"that thread over the whole run: {', '.join(said)}"
 
 

@@ -34,7 +34,7 @@ from ..steps.steps_summary import headline, steps_summary
 from ..summary.run_summary import RunSummary, SummaryRow, communicating, run_summary, of_nccl
 from . import common
 from .gpu import coverage_text
-from .late import final_facts, marks_facts
+from .late import final_facts
 
 EXAMPLES = (
     ("The run that was just profiled", "hvprof-report summary commprof-train.py-1234"),
@@ -100,7 +100,7 @@ def counted_lines(run: Run, answers: RunSummary) -> Iterator[str]:
 def closing_lines(run: Run, answers: RunSummary, step: str) -> Iterator[str]:
     """The rest of the screen. `step`: the headline of hvprof-report steps."""
     for head, text in closing_facts(run, answers, step):
-        if head in ("Waiting", "Marks", "In a step", "Seen"):
+        if head in ("Waiting", "In a step", "Seen"):
             first, *rest = textwrap.wrap(units.visible(text), WIDTH - HEAD_WIDTH, break_on_hyphens=False)
             yield f"{head:<{HEAD_WIDTH}}{first}"
             yield from (" " * HEAD_WIDTH + line for line in rest)
@@ -269,7 +269,6 @@ def closing_facts(run: Run, answers: RunSummary, step: str) -> Iterator[tuple[st
     if summary.crowding:
         yield "Crowded", summary.crowding
     yield "Waiting", waiting_text(answers.late)
-    yield from marks_facts(run, answers.late)
     yield from final_facts(answers.late)
     if step:
         yield "In a step", step
@@ -330,7 +329,8 @@ def waiting_text(late: Late) -> str:
     if not late.is_known:
         return sentence
     gain = f"; about {units.duration(row.late_gain_ns)} of the run could be gained (estimate)" if row.late_gain_ns else ""
-    return f"{sentence}{gain}; rests on {part_text(row)} of the time inside MPI"
+    rests = "" if row.verdict == "marks" else f"; rests on {part_text(row)} of the time inside MPI"
+    return f"{sentence}{gain}{rests}"
 
 
 def peer_text(summary: SummaryRow) -> str:

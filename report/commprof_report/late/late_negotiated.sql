@@ -1,4 +1,4 @@
--- On which communicators do threads that negotiate communicate? Needs the TEMP TABLE negotiating of calls/traffic_class.sql.
+-- On which communicators, of MPI or NCCL, do threads that negotiate communicate? Needs the TEMP TABLE negotiating of calls/traffic_class.sql.
 SELECT DISTINCT identity
 FROM cell
 JOIN negotiating USING (world_rank, thread)

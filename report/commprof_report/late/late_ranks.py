@@ -18,6 +18,7 @@ from ..run.holes import holes, together_share
 from ..run.selection import Selection
 from ..run.unsampled import no_log_text
 from .finalize import final_wait
+from .marks import Last, WaitRegion, last_at_marks, wait_region
 from .own_time import compare_own_time
 from .root_causes import root_causes
 from .timelines import Timeline, timelines
@@ -151,6 +152,10 @@ class LateVerdictRow(NamedTuple):
     late_first_quarter_share: float | None
     late_last_quarter_share: float | None
     late_region: str | None
+    late_mark: str | None
+    late_mark_steps: int | None
+    late_mark_times: int | None
+    late_mark_lead_ns: float | None
     blocks: int
     unjudged: int
     finalize_wait_ns: int
@@ -197,7 +202,9 @@ class Late(NamedTuple):
     unfinished: list[int]  # ranks inside a call that has not returned, of the whole run
     processes: int  # of the largest communicator, whether they were read or not
     is_untimed: bool  # NCCL's collectives were counted, none was timed on the device
-    negotiation: Negotiation | None  # of the whole run whatever was selected
+    negotiation: Negotiation | None  # of the whole run whatever was selected, as the next two
+    wait_region: WaitRegion | None
+    last: Last | None  # at marks, if most calls are on threads that negotiate
 
     @property
     def is_known(self) -> bool:
@@ -207,6 +214,11 @@ class Late(NamedTuple):
     def is_negotiated(self) -> bool:
         """Threads that negotiate make most calls: they join each one in time, whatever the main thread does."""
         return self.run.negotiated_share >= NEGOTIATED
+
+    @property
+    def has_common_clock(self) -> bool:
+        """The times of all ranks can be compared."""
+        return self.run.clocks == 1 or self.run.error_ns > 0
 
 
 def wait_sums(run: Selection, alignment: Alignment) -> tuple[LateRunRow, int]:
@@ -236,13 +248,19 @@ def late(run: Selection, alignment: Alignment) -> Late:
     taking_part = [row.rank for row in ranks if row.collectives or row.message_calls]
     participants = Participants(taking_part, hosts, members)
     gain_of = lru_cache(maxsize=None)(lambda own: gain_ns(connection, own))
-    negotiated_share = negotiating.share if negotiating else 0.0
+    negotiated_share = SQL.run(connection, "negotiated_share").fetchone()[0] if negotiating else 0.0
     found = NOBODY if negotiated_share >= NEGOTIATED else blame(causes, participants, lambda own: _is_notable(gain_of(own), counted))
     selected = {rank for (rank,) in connection.execute("SELECT world_rank FROM selected_rank")}
     chosen = [row for row in ranks if row.rank in selected]
     chains = SQL.ask(connection, "late_chains", ChainRow)
     unknown_ns, final = SQL.run(connection, "late_uncaused").fetchone()[0], final_wait(connection, alignment)
     judged = _verdict(counted, negotiated_share, unknown_ns, ranks, found, block_count(causes), chains, gain_of(found.named.ranks if found.named else ()))
+    region, last = wait_region(connection), None
+    if negotiated_share >= NEGOTIATED and judged["verdict"] != "none" and (len(alignment.clocks) == 1 or split.error_ns):
+        last = last_at_marks(connection, alignment.aligned_ns, region, split.error_ns)
+    if last and last.judged >= FEWEST_BLOCKS:
+        judged.update(_at_marks(last, hosts))
+    own = (last.ranks if last else ()) or (found.named.ranks if found.named else ())
     of_run = LateRow(
         *counted,
         negotiated_share=negotiated_share,
@@ -256,7 +274,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
         unconnected_clocks=alignment.islands - 1,
         error_ns=math.ceil(split.error_ns),
         **judged,
-        late_region=_region(connection, found.named) if judged["late_ranks"] else None,
+        late_region=_region(connection, own) if judged["late_ranks"] else None,
         unjudged=SQL.run(connection, "late_unjudged").fetchone()[0],
         finalize_wait_ns=final.wait_ns,
         finalize_last_rank=final.last_rank,
@@ -267,7 +285,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     unsampled = no_log_text(connection) or "single calls are not sampled on all ranks (COMMPROF_SAMPLES)" if lacks else ""
     about = (found, causes, participants, crowding(connection), lines, [rank for (rank,) in SQL.run(connection, "unfinished")])
     around = SQL.run(connection, "late_around").fetchone()
-    return Late(of_run, chosen, _hosts(chosen), calls, sizes, states, rest, unsampled, *about, *around, negotiating)
+    return Late(of_run, chosen, _hosts(chosen), calls, sizes, states, rest, unsampled, *about, *around, negotiating, region, last)
 
 
 def call_rows(connection: Connection, families: Mapping[str, str] | None = None) -> list[LateCallRow]:
@@ -337,6 +355,26 @@ def _verdict(
         "late_first_quarter_share": named.growth.first_share if is_named else None,
         "late_last_quarter_share": named.growth.last_share if is_named else None,
         "blocks": blocks,
+        "late_mark": None,
+        "late_mark_steps": None,
+        "late_mark_times": None,
+        "late_mark_lead_ns": None,
+    }
+
+
+def _at_marks(last: Last, hosts: Mapping[int, str]) -> dict:
+    """The verdict on threads that negotiate: who comes last to a mark of the main thread."""
+    return {
+        "verdict": "marks",
+        "late_ranks": units.rank_list(last.ranks) if last.ranks else None,
+        "late_hosts": ",".join(sorted({hosts[rank] for rank in last.ranks})) if last.ranks else None,
+        "late_gain_ns": last.gain_ns if last.ranks else None,
+        "late_p": last.p,
+        "blocks": last.blocks,
+        "late_mark": last.region or "commprof_step",
+        "late_mark_steps": last.judged,
+        "late_mark_times": last.times if last.ranks else None,
+        "late_mark_lead_ns": last.lead_ns,
     }
 
 
@@ -350,15 +388,15 @@ def _chain(ranks: Container[int], chains: Sequence[ChainRow]) -> tuple[float, li
     return direct_ns / (whole_ns or 1), sorted({*through})
 
 
-def _region(connection: Connection, named: Named) -> str | None:
-    """The region in which the named ranks are longer than the others, outside MPI; None if most of that is not in one region, or spans of
+def _region(connection: Connection, ranks: Container[int]) -> str | None:
+    """The region in which these ranks are longer than the others, outside MPI; None if most of that is not in one region, or spans of
     regions may be missing."""
     by_region: dict[str, dict[int, float]] = {}
     for rank, name, outside_ns in SQL.run(connection, "late_regions") if not holes(connection) else ():
         by_region.setdefault(name, {})[rank] = outside_ns
     longer = {}
     for name, by_rank in by_region.items():
-        own, others = ([ns for rank, ns in by_rank.items() if (rank in named.ranks) == is_named] for is_named in (True, False))
+        own, others = ([ns for rank, ns in by_rank.items() if (rank in ranks) == is_named] for is_named in (True, False))
         longer[name] = max(0.0, fmean(own or [0.0]) - fmean(others or [0.0]))
     most = max(longer, key=longer.__getitem__, default=None)
     return most if most is not None and longer[most] > MOST_OF_IT * sum(longer.values()) else None

@@ -97,7 +97,7 @@ def agreed(slow: Collection[int], late: Late) -> Collection[int]:
     is_most = cost_ns >= MOST_OF_IT * sum(cause.cost_ns for cause in late.causes)
     if is_most and len(slow) > most_named(late.participants.ranks):
         return slow
-    if late.run.late_ranks is not None:
+    if late.blame.named and late.run.late_ranks is not None:
         return late.blame.named.ranks
     return {rank for each in late.blame.calls for rank in each.named.ranks}
 

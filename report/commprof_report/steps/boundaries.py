@@ -21,6 +21,7 @@ from ..base import query, units
 from ..base.same_steps import agree, matched, warm_up
 from ..calls.calls import operation
 from ..calls.traffic import traffic_classify
+from ..late.marks import AlignedNs, MarkedRow, marked_rows
 from ..run.selection import Selection
 from ..run.unsampled import no_log_text
 from .period import FEWEST_CALLS, MANY_STEPS, Calls, Period, find_period, free_times, is_steady
@@ -33,8 +34,6 @@ OUTLIER = 1.1  # x median, at least
 FROM_THE_START = 0  # number of the stretch that begins with the first collective
 FEWEST_SMALL, KINDS_TRIED = 0.9, 8  # least confidence in steps found from small collectives; how many kinds are tried
 MOST_REFUSED = 2  # kinds of small collectives of which it is said why they are no steps
-
-AlignedNs = Callable[[int, int], int]  # (world_rank, time_ns): converts a rank's own time to aligned_ns
 
 
 class Detection(NamedTuple):
@@ -89,16 +88,6 @@ class StepOfRank(NamedTuple):
     world_rank: int
     begin_ns: int
     end_ns: int
-
-
-class MarkedRow(NamedTuple):
-    """marked_steps.sql"""
-
-    step: int
-    world_rank: int
-    begin_ns: int
-    end_ns: int
-    thread: int
 
 
 class CallRow(NamedTuple):
@@ -157,7 +146,7 @@ def steps_find(run: Selection, aligned_ns: AlignedNs, by: str | None = None, reg
     elif region is not None:
         detection, steps = _by_region(connection, aligned_ns, region)
     else:
-        marked = SQL.ask(connection, "marked_steps", MarkedRow) if by != "calls" else []
+        marked = marked_rows(connection) if by != "calls" else []
         detection, steps = _marked(marked) if marked or by == "marks" else _by_calls(connection, aligned_ns)
     connection.executemany("INSERT INTO run_step VALUES (?, ?, ?, ?, ?, ?)", _judged(steps))
     return Steps(connection, detection)

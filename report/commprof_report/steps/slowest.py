@@ -16,17 +16,18 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from statistics import fmean, median
+from statistics import fmean
 from typing import NamedTuple
 
 from ..base import units
 from ..late import verdict
 from ..late.late_ranks import Late, gain_ns
-from ..late.sentences import short_text
+from ..late.marks import NOTABLE_LEAD, AlignedNs, Last, judge
+from ..late.sentences import judged_text, mark_text, short_text
 from ..late.verdict import COVERED, FEWEST_BLOCKS, MOST_OF_IT, Blame, Cause, Gains
 from ..run.alignment import storable
-from .arrivals import NOTABLE_LEAD, Arrivals, arrivals, point_text
-from .boundaries import AlignedNs, Detection, Steps
+from .arrivals import Arrivals, arrivals, point_text
+from .boundaries import Detection, Steps
 from .step_costs import Costs, StepRow
 
 MOST_OF_RUN = 0.75  # share of the run's waiting; if steps have it, who is late in the run is late in steps
@@ -41,6 +42,7 @@ class Slowest(NamedTuple):
     slowest_lead_ns: float | None = None
     slowest_p: float | None = None
     slowest_at: str = ""
+    slowest_region: str = ""
     slowest_is_growing: int | None = None
     slowest_why: str = ""
     judged_steps: int = 0
@@ -52,6 +54,8 @@ def slowest(steps: Steps, costs: Costs, aligned_ns: AlignedNs, late: Late | None
         return costs.steps, Slowest(slowest_why="unknown: waiting was not analysed")
     is_beside = not costs.is_driven and not any(row.nccl_device_ns for row in costs.steps)
     arriving = arrivals(steps, aligned_ns, late) if is_beside or late.is_negotiated else None
+    if late.last and late.last.region and steps.detection.by != "region":
+        return _with_last(costs.steps, arriving), _slowest(late.last, "begin", mark_text(late.last.region))
     if arriving and (late.is_negotiated or steps.detection.by == "region"):
         return _by_arrival(costs.steps, arriving, steps.detection)
     rows, found = _by_calls(steps, costs, aligned_ns, late)
@@ -169,18 +173,19 @@ def _why_none(rows: Sequence[StepRow], causes: Sequence[Cause], caused: dict[int
 
 
 def _by_arrival(rows: Sequence[StepRow], arriving: Arrivals, detection: Detection) -> tuple[list[StepRow], Slowest]:
-    found = [row._replace(slowest_rank=last, lead_ns=lead) for row in rows for last, lead in [arriving.last.get(row.step, (None, None))]]
-    known = [row for row in found if not row.is_warm_up and row.ranks > 1]
-    leads = [Cause("", "", row.slowest_rank, *[row.lead_ns or 0] * 2, row.begin_ns, place, row.lead_ns or 0) for place, row in enumerate(known)]
-    all_ranks = range(max((row.ranks for row in known), default=0))
-    if len(known) < FEWEST_BLOCKS:
-        why = f"unknown: {units.counted(len(known), 'step')} are too few to tell a cause from chance"
-        return found, Slowest(slowest_at=arriving.point, slowest_why=why, judged_steps=len(known))
-    named = verdict.few(leads, lambda rank: rank, all_ranks, verdict.LEVEL)
-    if named is None:
-        point = point_text(detection.by, arriving.point)
-        why = f"none at {point}: no rank reaches it notably later than the others, beyond the scatter of the steps"
-        return found, Slowest(slowest_at=arriving.point, slowest_why=why, judged_steps=len(known))
-    ranks, p = named
-    own = [row.lead_ns for row in known if row.slowest_rank in ranks]
-    return found, Slowest(units.rank_list(sorted(ranks)), len(own), median(own), p, arriving.point, judged_steps=len(known))
+    judged = judge("", arriving.times, arriving.last)
+    return _with_last(rows, arriving), _slowest(judged, arriving.point, point_text(detection.by, arriving.point))
+
+
+def _with_last(rows: Sequence[StepRow], arriving: Arrivals | None) -> list[StepRow]:
+    last = arriving.last if arriving else {}
+    return [row._replace(slowest_rank=rank, lead_ns=lead) for row in rows for rank, lead in [last.get(row.step, (None, None))]]
+
+
+def _slowest(judged: Last, at: str, point: str) -> Slowest:
+    if judged.ranks:
+        return Slowest(units.rank_list(judged.ranks), judged.times, judged.lead_ns, judged.p, at, judged.region, judged_steps=judged.judged)
+    why = f"none at {point}: no rank reaches it notably later than the others, beyond the scatter of the steps"
+    if judged.judged < FEWEST_BLOCKS:
+        why = f"unknown: {judged_text(judged)} are too few to tell a cause from chance"
+    return Slowest(slowest_at=at, slowest_region=judged.region, slowest_why=why, judged_steps=judged.judged)

@@ -11,6 +11,8 @@ from typing import NamedTuple
 from ..base import query, units
 from ..calls.negotiation import Negotiation, negotiation
 from ..late.late_ranks import Late, LateRow
+from ..late.marks import Intervals, WaitRegion
+from ..late.sentences import mark_text, reaches_text
 from ..run.selection import Selection
 from .arrivals import point_text
 from .boundaries import AlignedNs, Detection, Steps, outlier_limit, steps_find
@@ -56,6 +58,10 @@ class StepsRow(NamedTuple):
     communication_share: float | None
     background_share: float | None
     is_driven: int
+    wait_region: str
+    wait_region_ns: float | None
+    wait_region_share: float | None
+    wait_region_overlap: float | None
     negotiation: str
     cycle_ns: float | None
     rounds_per_step: float | None
@@ -72,6 +78,7 @@ class StepsRow(NamedTuple):
     slowest_lead_ns: float | None
     slowest_p: float | None
     slowest_at: str
+    slowest_region: str
     slowest_is_growing: int | None
     slowest_why: str
     judged_steps: int
@@ -112,7 +119,8 @@ def steps_summary(
         **_detection(run.connection, steps.detection, costs),
         "time_share": _time_share(run.connection, steps.detection, steady),
         **_times(steady),
-        **_parts([row for row in steady if row.is_complete] or steady),
+        **_parts(_whole(steady)),
+        **_in_wait_region(late.wait_region if late else None, steps, steady),
         **found._asdict(),
         **_negotiation(None if costs.is_driven else late.negotiation if late else negotiation(run.connection), steps),
         **trend([row.step_ns for row in steady])._asdict(),
@@ -189,6 +197,11 @@ def percentile(ordered: Sequence[float], percent: int) -> float:
     return ordered[max(0, -(-percent * len(ordered) // 100) - 1)]
 
 
+def _whole(steady: Sequence[StepRow]) -> Sequence[StepRow]:
+    """The complete steps, or all if none is."""
+    return [row for row in steady if row.is_complete] or steady
+
+
 def _parts(rows: Sequence[StepRow]) -> dict:
     keys = ("step_ns", "wait_ns", "transfer_ns", "unsplit_ns", "communication_ns", "file_ns", "outside_ns", "background_ns")
     keys += ("nccl_host_ns", "nccl_device_ns")
@@ -199,6 +212,22 @@ def _parts(rows: Sequence[StepRow]) -> dict:
 
     shares = {"communication_share": "communication_ns", "background_share": "background_ns", "nccl_device_share": "nccl_device_ns"}
     return {**means, **{name: share(key) for name, key in shares.items()}}
+
+
+def _in_wait_region(region: WaitRegion | None, steps: Steps, steady: Sequence[StepRow]) -> dict:
+    """The time of a step in the region in which the program waits for a thread that communicates: exposed communication."""
+    numbers = {row.step for row in _whole(steady)}
+    own = [step for of_rank in steps.by_rank().values() for step in of_rank if step.step in numbers]
+    if not region or not own:
+        return {"wait_region": "", "wait_region_ns": None, "wait_region_share": None, "wait_region_overlap": None}
+    visits = {rank: Intervals(of_rank) for rank, of_rank in region.visits.items()}
+    inside_ns = fmean(visits[step.world_rank].between(step.begin_ns, step.end_ns) if step.world_rank in visits else 0 for step in own)
+    return {
+        "wait_region": region.name,
+        "wait_region_ns": inside_ns,
+        "wait_region_share": inside_ns / fmean(step.end_ns - step.begin_ns for step in own),
+        "wait_region_overlap": region.communicating_ns / region.time_ns,
+    }
 
 
 def _with_nccl(rows: Sequence[StepRow]) -> Sequence[StepRow]:
@@ -216,14 +245,16 @@ def mean(rows: Sequence[StepRow], key: str) -> float | None:
 def slowest_text(steps: StepsRow) -> str:
     """rank 2 in 15 of 15 steps: the others wait 40.0 ms because of it, on average over these steps"""
     if steps.slowest_ranks is None:
-        is_part = 0 < steps.judged_steps < steps.steps - steps.warm_up_steps
+        is_part = not steps.slowest_region and 0 < steps.judged_steps < steps.steps - steps.warm_up_steps
         return f"{steps.slowest_why}; judged by {steps.judged_steps:,} of {steps.steps:,} steps" if is_part else steps.slowest_why
     is_one = steps.slowest_ranks.isdigit()
     who = f"{'rank' if is_one else 'ranks'} {steps.slowest_ranks}"
     often, lead = f"in {steps.slowest_steps:,} of {steps.judged_steps:,} steps", units.duration(steps.slowest_lead_ns)
     if steps.slowest_at:
-        point = point_text(steps.delimited_by, steps.slowest_at)
-        return f"{who} {'reaches' if is_one else 'reach'} {point} last {often}, {lead} (median) after the mean of the others"
+        region = steps.slowest_region
+        point = mark_text(region) if region else point_text(steps.delimited_by, steps.slowest_at)
+        judged = units.counted(steps.judged_steps, "visit" if region else "step")
+        return reaches_text(steps.slowest_ranks, point, steps.slowest_steps, judged, steps.slowest_lead_ns)
     growing = ", growing over the run" if steps.slowest_is_growing else ""
     return f"{who} {often}: the others wait {lead} because of {'it' if is_one else 'them'}, on average over these steps{growing}"
 
@@ -246,8 +277,10 @@ def _negotiation(found: Negotiation | None, steps: Steps) -> dict:
 def headline(steps: StepsRow, late: LateRow | None) -> str:
     """72.6 ms = 57.9 outside MPI + 8.0 transfer + 6.7 waiting (mostly for rank 2, in backward): a mean step. Empty if it is not known what
     the driving thread does. `late`: the verdict on all calls of the run, if there is one."""
-    if not steps.is_driven or steps.step_ns is None:
+    if steps.step_ns is None:
         return ""
+    if not steps.is_driven:
+        return _exposed_text(steps) if steps.wait_region else ""
     outside = outside_text(steps)
     parts = [(steps.outside_ns, outside), (steps.file_ns, "files")]
     if steps.wait_ns is None:
@@ -257,6 +290,13 @@ def headline(steps: StepsRow, late: LateRow | None) -> str:
         parts += [(steps.transfer_ns, "transfer"), (steps.wait_ns, f"waiting{mostly}"), (steps.unsplit_ns, "in MPI, not split")]
     terms = [f"{units.in_unit_of(ns, steps.step_ns)} {what}" for ns, what in parts if ns >= SHOWN * steps.step_ns or what == outside]
     return f"{units.duration(steps.step_ns)} = {' + '.join(terms)}"
+
+
+def _exposed_text(steps: StepsRow) -> str:
+    """104 ms = 69.0 outside region 'wait' + 35.6 in it, exposed communication (34.1 %)"""
+    outside, inside = (units.in_unit_of(ns, steps.step_ns) for ns in (steps.step_ns - steps.wait_region_ns, steps.wait_region_ns))
+    terms = f"{outside} outside {mark_text(steps.wait_region)} + {inside} in it"
+    return f"{units.duration(steps.step_ns)} = {terms}, exposed communication ({units.share(steps.wait_region_share)})"
 
 
 def outside_text(steps: StepsRow) -> str:

@@ -1,0 +1,33 @@
+-- When was each rank in a region whose name begins with "wait" or "sync", a path's last part, and in which its thread calls no MPI? On the thread
+-- that visited it most often.
+DROP TABLE IF EXISTS temp.wait_visit;
+CREATE TEMP TABLE wait_visit AS
+WITH named AS (
+    SELECT world_rank, region, name, replace(name, rtrim(name, replace(name, '/', '')), '') AS last_part FROM region
+),
+visited AS (
+    SELECT named.name, region_span.*, count(*) OVER (PARTITION BY region_span.world_rank, region_span.region, thread) AS visits
+    FROM region_span
+    JOIN named USING (world_rank, region)
+    WHERE (last_part LIKE 'wait%' OR last_part LIKE 'sync%') AND end_ns > begin_ns
+),
+chosen AS (
+    SELECT world_rank, region, thread, row_number() OVER (PARTITION BY world_rank, region ORDER BY visits DESC, thread) AS place FROM visited
+),
+calling AS (
+    SELECT world_rank, thread, named.name
+    FROM cell
+    JOIN named USING (world_rank, region)
+    JOIN call ON call.name = cell.call
+    WHERE library = 'mpi' AND measure IN ('call', 'poll')
+)
+SELECT DISTINCT name, world_rank, thread, begin_ns, end_ns
+FROM visited
+JOIN chosen USING (world_rank, region, thread)
+WHERE place = 1
+  AND NOT EXISTS (
+      SELECT 1
+      FROM calling
+      WHERE calling.world_rank = visited.world_rank AND calling.thread = visited.thread
+        AND substr(calling.name || '/', 1, length(visited.name) + 1) = visited.name || '/'
+  );

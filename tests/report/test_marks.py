@@ -1,0 +1,162 @@
+"""Who is late, and what is exposed, where a thread that negotiates makes the MPI calls: by marks and wait regions of the main thread."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from planted_job import HostClock, Job
+
+MS = 1_000_000
+STEP_NS, STEPS = 100 * MS, 40
+KIND = {"type_bytes": 8, "extent": 8, "blocks": 1, "count": 1, "is_in_place": 0, "memory_kind": "host"}
+WAIT = "train/wait for gradients"
+
+
+def trained(late_ns: int, marks: bool = False, region: str = "", is_negotiated: bool = True, steps: int = STEPS) -> Job:
+    """Two ranks compute for 40 ms, rank 1 longer, and wait for their gradients, which are there 7 ms after the last one has come; a thread
+    beside the main one negotiates and sums them. A data loader is waited for at the begin of each step."""
+    chance, job = random.Random(3), Job([HostClock(77)] * 2, wall_ns=(steps + 1) * STEP_NS)
+    job.world.thread = 1
+    data = job.group(range(2))
+    data.thread, data.signature = 1, 2
+    for step in range(steps):
+        begin_ns = step * STEP_NS
+        handed = [begin_ns + 40 * MS + chance.randrange(MS) + late_ns * rank for rank in range(2)]
+        for late_by in (0, 10 * MS, 20 * MS) if is_negotiated else ():
+            job.collective("MPI_Allreduce", [begin_ns + late_by + 2 * MS, begin_ns + late_by], [20_000] * 2, message_bytes=8)
+        job.collective("MPI_Allreduce", [max(handed) + MS] * 2 if is_negotiated else handed, [5 * MS] * 2, group=data)
+        for rank in range(2):
+            end_ns = max(handed) + 7 * MS
+            if marks:
+                job.add("step", world_rank=rank, step=step + 1, thread=0, begin_ns=handed[rank], end_ns=handed[rank] + STEP_NS)
+            if region:
+                span(job, rank, 1, handed[rank], end_ns)
+                span(job, rank, 2, begin_ns, begin_ns + 5 * MS)
+    for rank in range(2):
+        job.thread(rank, is_main=1)
+        job.thread(rank, is_main=0, thread=1)
+        for number, name in ((1, region), (2, "wait for data")) if region else ():
+            job.add("region", world_rank=rank, region=number, name=name)
+        job.add("signature", world_rank=rank, signature=1, datatype="MPI_LONG_LONG", op="MPI_BAND", **KIND)
+        job.add("signature", world_rank=rank, signature=2, datatype="MPI_FLOAT", op="MPI_SUM", **KIND)
+    for row in job.rows["sample"]:
+        row["signature"] = 1 if row["communicator"] == job.world.communicator else 2
+    return job
+
+
+def span(job: Job, rank: int, region: int, begin_ns: int, end_ns: int) -> None:
+    job.add("region_span", world_rank=rank, thread=0, region=region, begin_ns=begin_ns, end_ns=end_ns)
+
+
+@pytest.fixture
+def asked(report, tmp_path):
+    """asked(job, command, words ...): its answer."""
+
+    def ask(job: Job, *words: object):
+        command, *more = words
+        return report(command, job.write(tmp_path / "run.db"), *more)
+
+    return ask
+
+
+def text_of(asked, job: Job, command: str) -> str:
+    return " ".join(asked(job, command).out.split())
+
+
+@pytest.mark.parametrize(
+    "how, mark, said",
+    [
+        ({"marks": True}, "commprof_step", "rank 1 reaches the mark last in 39 of 39 steps, "),
+        ({"region": WAIT}, WAIT, f"rank 1 reaches region '{WAIT}' last in 39 of 39 visits, "),
+        ({"region": WAIT, "marks": True}, WAIT, f"rank 1 reaches region '{WAIT}' last in 39 of 39 visits, "),
+    ],
+    ids=["marks", "region", "both"],
+)
+def test_who_comes_last_to_a_mark_or_a_wait_region_is_the_verdict_of_all_commands(asked, how, mark, said):
+    job = trained(30 * MS, **how)
+    (row,) = asked(job, "late", "--json", "--by", "run").rows
+    assert (row["verdict"], row["late_ranks"], row["late_mark"], row["late_share"]) == ("marks", "1", mark, None)
+    assert (row["late_mark_times"], row["late_mark_steps"]) == (39, 39)
+    assert row["late_mark_lead_ns"] == pytest.approx(30 * MS, abs=MS) and row["late_gain_ns"] == pytest.approx(39 * 30 * MS, rel=0.03)
+    (steps,) = asked(job, "steps", "--json").rows
+    assert (steps["slowest_ranks"], steps["slowest_steps"], steps["slowest_lead_ns"]) == ("1", 39, row["late_mark_lead_ns"])
+    for command in ("late", "summary", "steps"):
+        found = text_of(asked, job, command)
+        assert said in found and "unknown:" not in found and "mark where" not in found
+    (advice,) = [row for row in asked(job, "advise", "--json").rows if row["title"] == "rank 1 is waited for"]
+    assert said in advice["evidence"] and advice["saving_ns"] == 2 * row["late_gain_ns"]
+
+
+@pytest.mark.parametrize("how", [{"marks": True}, {"region": WAIT}], ids=["marks", "region"])
+def test_of_ranks_that_come_together_nobody_is_named(asked, how):
+    job = trained(0, **how)
+    (row,) = asked(job, "late", "--json", "--by", "run").rows
+    assert (row["verdict"], row["late_ranks"], row["late_mark_times"], row["late_gain_ns"]) == ("marks", None, None, None)
+    for command in ("late", "summary", "steps"):
+        found = text_of(asked, job, command)
+        assert "rank 1 reaches" not in found and "rank 0 reaches" not in found
+    assert "no rank reaches " in text_of(asked, job, "late")
+
+
+@pytest.mark.parametrize(
+    "how, why",
+    [
+        ({}, "whatever the main thread does (mark where"),
+        ({"region": "gradients"}, "whatever the main thread does (mark where"),
+        ({"marks": True, "steps": 8}, "7 steps are too few to tell from chance who reaches the mark last"),
+    ],
+    ids=["no mark", "another region", "few steps"],
+)
+def test_without_a_mark_it_is_unknown_and_said_what_would_show_it(asked, how, why):
+    job = trained(30 * MS, **how)
+    (row,) = asked(job, "late", "--json", "--by", "run").rows
+    assert (row["verdict"], row["late_ranks"], row["late_mark"]) == ("unknown", None, None)
+    assert why in text_of(asked, job, "late")
+
+
+def test_where_nothing_is_negotiated_the_calls_tell_who_is_late(asked):
+    (row,) = asked(trained(30 * MS, region=WAIT, is_negotiated=False), "late", "--json", "--by", "run").rows
+    assert (row["verdict"], row["late_ranks"], row["late_mark"]) == ("imbalance", "1", None)
+
+
+@pytest.mark.parametrize("is_negotiated", [True, False], ids=["negotiated", "not negotiated"])
+def test_exposed_communication_is_the_time_in_the_wait_region(asked, is_negotiated):
+    """7 ms on rank 1, 30 more on rank 0; 5 of them in an Allreduce of data, or, where rank 0 calls at once, its wait, too."""
+    job = trained(30 * MS, marks=True, region=WAIT, is_negotiated=is_negotiated)
+    (row,) = asked(job, "steps", "--json").rows
+    assert (row["wait_region"], row["wait_region_ns"]) == (WAIT, pytest.approx((7 + 37) / 2 * MS, abs=MS / 2))
+    assert row["wait_region_share"] == row["wait_region_ns"] / row["step_ns"]
+    assert row["wait_region_overlap"] == pytest.approx(10 / 44 if is_negotiated else 40 / 44, abs=0.02)
+    text = text_of(asked, job, "steps")
+    assert f"+ {row['wait_region_ns'] / MS:.1f} in it, exposed communication ({100 * row['wait_region_share']:.1f} %)" in text and "between none and all" not in text
+    assert "exposed communication (" in text_of(asked, job, "summary")
+
+
+@pytest.mark.parametrize("region", ["", "gradients"])
+def test_without_a_wait_region_exposed_communication_is_not_known(asked, region):
+    job = trained(30 * MS, marks=True, region=region)
+    (row,) = asked(job, "steps", "--json").rows
+    assert (row["wait_region"], row["wait_region_ns"]) == ("", None)
+    assert "between none and all of this may be exposed" in text_of(asked, job, "steps")
+
+
+def test_a_region_in_which_its_thread_calls_mpi_is_no_wait_region(asked):
+    job = trained(30 * MS, marks=True, region=WAIT)
+    job.call("MPI_Barrier", 50 * MS, 51 * MS)
+    job.made[-1]["region"] = job.rows["sample"][-1]["region"] = 1
+    (row,) = asked(job, "steps", "--json").rows
+    assert row["wait_region_ns"] == pytest.approx(7 / 2 * MS, abs=MS / 2)  # that of rank 1
+
+
+def test_regions_without_calls_have_their_visits_and_time(asked):
+    job = trained(30 * MS, region=WAIT)
+    rows = {row["region"]: row for row in asked(job, "regions", "--json").rows}
+    assert (rows[WAIT]["visits"], rows[WAIT]["count"], rows[WAIT]["ranks"], rows[WAIT]["max_rank"]) == (80, 0, 2, None)
+    assert rows[WAIT]["visit_ns"] == sum(row["end_ns"] - row["begin_ns"] for row in job.rows["region_span"] if row["region"] == 1)
+    assert rows[WAIT]["visit_mean_ns"] == rows[WAIT]["visit_ns"] / 2
+    assert rows["wait for data"]["visit_ns"] == 80 * 5 * MS and rows["train"]["visits"] == 0
+    first, *_ = asked(job, "regions").out.splitlines()
+    assert first == f"No thread calls MPI in a region; most time in one is in {WAIT}: {rows[WAIT]['visit_mean_ns'] / MS:.0f} ms per rank in 40 visits"
+    row, _ = asked(job, "regions", "--json", "--rank", "1", "--region", WAIT).rows  # and train, in which it is
+    assert (row["visits"], row["visit_ns"]) == (40, pytest.approx(40 * 7 * MS, rel=0.05))
