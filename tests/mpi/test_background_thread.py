@@ -13,6 +13,7 @@ from . import reporter
 from .harness import REPOSITORY
 
 RANKS, STEPS, LATE, DELAY_MS = 2, 30, 1, 80
+WAIT = "wait for gradients"
 SOURCE = REPOSITORY / "examples/background_thread/train.c"
 
 
@@ -126,6 +127,21 @@ def test_a_region_names_the_late_rank_and_its_delay(trained, region, point, whic
     row = summary_of(run, "--region", region)
     assert (row["slowest_ranks"], row["slowest_at"]) == (str(LATE), point)
     assert is_as_logged(run, row, which, "--region", region)
+
+
+def test_the_region_around_the_wait_is_the_verdict_and_the_exposed_communication(trained):
+    run = trained(True, "regions")
+    (late,) = reporter.rows("late", run.folder, "--by", "run")
+    assert (late["verdict"], late["late_ranks"], late["late_mark"]) == ("marks", str(LATE), WAIT)
+    assert late["late_region"] == "forward"  # where it sleeps
+    rows = {row["region"]: row for row in reporter.rows("regions", run.folder)}
+    logged_ns = [sum(ranks[rank].reduced_ns - ranks[rank].handed_ns for ranks in log_of(run).values()) for rank in range(RANKS)]
+    assert rows[WAIT]["visits"] == RANKS * STEPS and rows[WAIT]["count"] == 0
+    assert rows[WAIT]["span_ns"] == pytest.approx(sum(logged_ns), rel=0.02)
+    assert rows[WAIT]["span_max_ns"] == pytest.approx(max(logged_ns), rel=0.02)
+    if summary_of(run)["delimited_by"]:
+        assert summary_of(run)["wait_region"] == WAIT
+        assert f"outside region '{WAIT}' + " in " ".join(reporter.text("steps", run.folder).split())
 
 
 def test_marks_of_ranks_that_are_alike_name_nobody_whom_the_log_does_not_show(trained):

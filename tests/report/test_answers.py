@@ -331,7 +331,7 @@ def test_no_command_is_summary(report, run_folder):
 
 
 HALF = " (not seen: 50.0 % of the time not recorded; 1 rank not read)"
-REGIONS = "no call of this run was counted in a region; a program names them with commprof.h, MPI_Pcontrol or NVTX: see commprof_step(3)"
+REGIONS = "this run has no regions; a program names them with commprof.h, MPI_Pcontrol or NVTX: see commprof_step(3)"
 DENIED = {
     "peers": "no sent point-to-point message was counted in this run{part}\n",
     "peers --received": "no received point-to-point message was counted in this run{part}\n",

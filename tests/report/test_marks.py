@@ -153,10 +153,12 @@ def test_regions_without_calls_have_their_visits_and_time(asked):
     job = trained(30 * MS, region=WAIT)
     rows = {row["region"]: row for row in asked(job, "regions", "--json").rows}
     assert (rows[WAIT]["visits"], rows[WAIT]["count"], rows[WAIT]["ranks"], rows[WAIT]["max_rank"]) == (80, 0, 2, None)
-    assert rows[WAIT]["visit_ns"] == sum(row["end_ns"] - row["begin_ns"] for row in job.rows["region_span"] if row["region"] == 1)
-    assert rows[WAIT]["visit_mean_ns"] == rows[WAIT]["visit_ns"] / 2
-    assert rows["wait for data"]["visit_ns"] == 80 * 5 * MS and rows["train"]["visits"] == 0
+    assert rows[WAIT]["span_ns"] == sum(row["end_ns"] - row["begin_ns"] for row in job.rows["region_span"] if row["region"] == 1)
+    assert rows[WAIT]["span_mean_ns"] == rows[WAIT]["span_ns"] / 2
+    longest_ns = sum(row["end_ns"] - row["begin_ns"] for row in job.rows["region_span"] if (row["region"], row["world_rank"]) == (1, 0))
+    assert (rows[WAIT]["span_max_ns"], rows[WAIT]["span_max_rank"]) == (longest_ns, 0)
+    assert rows["wait for data"]["span_ns"] == 80 * 5 * MS and rows["train"]["visits"] == 0
     first, *_ = asked(job, "regions").out.splitlines()
-    assert first == f"No thread calls MPI in a region; most time in one is in {WAIT}: {rows[WAIT]['visit_mean_ns'] / MS:.0f} ms per rank in 40 visits"
+    assert first == f"No thread calls MPI in a region; most time in one is in {WAIT}: {rows[WAIT]['span_mean_ns'] / MS:.0f} ms per rank in 40 visits"
     row, _ = asked(job, "regions", "--json", "--rank", "1", "--region", WAIT).rows  # and train, in which it is
-    assert (row["visits"], row["visit_ns"]) == (40, pytest.approx(40 * 7 * MS, rel=0.05))
+    assert (row["visits"], row["span_ns"]) == (40, pytest.approx(40 * 7 * MS, rel=0.05))

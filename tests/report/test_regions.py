@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import planted
 import pytest
 from planted import Cell, Rank
@@ -101,11 +103,15 @@ def test_a_region_that_is_not_there_is_named_with_those_that_are(report, regions
     assert "--region epo: no call of this run is in such a region; there are: epoch, epoch/forward, " in answer.err
 
 
+def without_regions() -> list[Rank]:
+    return [replace(rank, regions={}, spans=[]) for rank in planted.training_run()]
+
+
 def test_a_run_without_regions_says_how_to_have_them(report, tmp_path):
-    folder = planted.write_databases(tmp_path / "run", planted.training_run())
+    folder = planted.write_databases(tmp_path / "run", without_regions())
     answer = report("regions", folder)
     assert (answer.status, answer.out.count("\n")) == (0, 1)
-    assert "no call of this run was counted in a region" in answer.out and "commprof_step(3)" in answer.out
+    assert "this run has no regions" in answer.out and "commprof_step(3)" in answer.out
 
 
 def test_calls_of_folded_sizes_are_said_to_be_of_no_region(report, tmp_path):
@@ -121,5 +127,5 @@ def test_the_page_shows_regions_where_there_are_any(report, regions_folder, tmp_
     report("html", regions_folder, "-o", tmp_path / "with.html")
     page = (tmp_path / "with.html").read_text()
     assert "Region by region" in page and "epoch/forward/norm" in page
-    report("html", planted.write_databases(tmp_path / "other", planted.training_run()), "-o", tmp_path / "without.html")
+    report("html", planted.write_databases(tmp_path / "other", without_regions()), "-o", tmp_path / "without.html")
     assert "Region by region" not in (tmp_path / "without.html").read_text()

@@ -11,7 +11,7 @@ SQL = query.beside(__file__)
 
 
 class RegionRow(NamedTuple):
-    """A region including all regions inside it; own_: without these."""
+    """A region including all regions inside it; own_: without these. span_: how long threads were in it, whatever they did."""
 
     region: str
     ranks: int
@@ -20,9 +20,9 @@ class RegionRow(NamedTuple):
     total_ns: int
     mean_ns: float
     max_ns: int
-    max_rank: int
+    max_rank: int | None
     share_of_wall: float | None
-    top_call: str
+    top_call: str | None
     own_count: int
     own_ns: int
     own_mean_ns: float
@@ -31,6 +31,11 @@ class RegionRow(NamedTuple):
     nccl_count: int
     nccl_host_ns: int
     nccl_device_ns: int
+    visits: int
+    span_ns: int
+    span_mean_ns: float
+    span_max_ns: int
+    span_max_rank: int | None
 
 
 def region_rows(connection: Connection) -> list[RegionRow]:

@@ -6,7 +6,9 @@ commprof.h, MPI_Pcontrol or NVTX: see commprof_step(3).
 The first line names the region with the most time, without regions inside it. Then one row per region, with everything inside it, the one
 with the most time first: calls, volume, the time inside MPI as a mean over the selected ranks and as a share of wall time, the part of it
 outside inner regions ("by itself"), the rank with the most, and the call with the most. A call counts in the innermost region of its thread.
-MPI_Init and MPI_Finalize are left out.
+MPI_Init and MPI_Finalize are left out. Then how often a rank was in the region and for how long, whatever it did there, as means: of a region
+in which the main thread waits for a framework's thread, which makes the calls, this is the exposed communication. Visits are known of the
+time in which calls are sampled.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from ..base import units
 from ..calls.regions import RegionRow, region_rows
 from ..display import tables
 from ..display.tables import Column, volume_column
+from ..run.holes import together_share
 from ..run.seen import unseen_calls_text
 from ..run.run import Run
 from . import common
@@ -24,7 +27,8 @@ from . import common
 EXAMPLES = (("The communication of the backward pass, call by call", "hvprof-report calls --region backward RUN"),)
 SEE_ALSO = ("calls", "steps")
 OUTSIDE = "(outside all regions)"
-NONE = "no call of this run was counted in a region; a program names them with commprof.h, MPI_Pcontrol or NVTX: see commprof_step(3)"
+ALL = 0.9995  # of the time
+NONE = "this run has no regions; a program names them with commprof.h, MPI_Pcontrol or NVTX: see commprof_step(3)"
 COLUMNS = (
     Column("region", lambda row: units.shortened(row.region or OUTSIDE, 60), False),
     Column("calls", lambda row: units.count(row.count)),
@@ -33,11 +37,15 @@ COLUMNS = (
     Column("of wall", lambda row: units.share(row.share_of_wall)),
     Column("by itself", lambda row: units.duration(row.own_mean_ns)),
     Column("most", lambda row: units.duration(row.max_ns)),
-    Column("most rank", lambda row: str(row.max_rank)),
+    Column("most rank", lambda row: units.NO_VALUE if row.max_rank is None else str(row.max_rank)),
     Column("NCCL calls", lambda row: units.count(row.nccl_count)),
     Column("on host", lambda row: units.duration(row.nccl_host_ns)),
     Column("on device", lambda row: units.duration(row.nccl_device_ns) if row.nccl_device_ns else units.NO_VALUE),
-    Column("mostly", lambda row: row.top_call, False),
+    Column("mostly", lambda row: row.top_call or units.NO_VALUE, False),
+    Column("visits per rank", lambda row: units.count(round(row.visits / row.ranks)) if row.visits else units.NO_VALUE),
+    Column("in it per rank", lambda row: units.duration(row.span_mean_ns) if row.visits else units.NO_VALUE),
+    Column("longest", lambda row: units.duration(row.span_max_ns) if row.visits else units.NO_VALUE),
+    Column("longest rank", lambda row: units.NO_VALUE if row.span_max_rank is None else str(row.span_max_rank)),
 )
 
 
@@ -46,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    run = common.open_selected(arguments, with_histograms=False)
+    run = common.open_selected(arguments, with_histograms=False, with_samples=True)
     rows = region_rows(run.connection)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, RegionRow._fields)
@@ -67,11 +75,25 @@ def has_regions(run: Run) -> bool:
 
 def columns_of(rows: list[RegionRow]) -> list[Column]:
     has_nccl = any(row.nccl_count or row.nccl_device_ns for row in rows)
-    return [column for column in COLUMNS if has_nccl or column.head not in ("NCCL calls", "on host", "on device")]
+    has_visits = any(row.visits for row in rows)
+    absent = {
+        **dict.fromkeys(("NCCL calls", "on host", "on device"), not has_nccl),
+        **dict.fromkeys(("visits per rank", "in it per rank", "longest", "longest rank"), not has_visits),
+    }
+    return [column for column in COLUMNS if not absent.get(column.head)]
 
 
 def headline(rows: list[RegionRow]) -> str:
     """Where the most time is, regions within regions taken for themselves."""
+    inside = [row for row in rows if row.region]
+    if not any(row.count or row.nccl_count for row in inside):
+        most = max(inside, key=lambda row: row.span_ns, default=None)
+        if most is None:
+            return "No region of this selection was visited"
+        return (
+            f"No thread calls MPI in a region; most time in one is in {most.region}: {units.duration(most.span_mean_ns)} per rank in"
+            f" {units.counted(round(most.visits / most.ranks), 'visit')}"
+        )
     if not any(row.count for row in rows):
         most = max(rows, key=lambda row: (row.nccl_device_ns, row.nccl_host_ns))
         where = f"in {most.region}" if most.region else "outside all regions"
@@ -91,6 +113,9 @@ def what_is_missing(run: Run, rows: list[RegionRow]) -> list[str]:
     folded = sum(row.folded_count for row in rows if not row.region)
     if folded:
         lines.append(f"{units.counted(folded, 'call')} of folded sizes may belong to any region; they stand outside all regions")
+    share = together_share(run.connection)
+    if share < ALL and any(row.visits for row in rows):
+        lines.append(f"visits and the time in regions are those of the {units.share(share)} of the main threads' time in which calls are sampled")
     refused = run.connection.execute("SELECT value FROM fact WHERE key = 'region_refused' ORDER BY world_rank LIMIT 1").fetchone()
     if refused:
         lines.append(f"regions from {refused[0]} on were too many, too long or too deep; each is counted in its parent")

@@ -141,7 +141,7 @@ SELECT name AS call, is_own FROM call JOIN bandwidth_rule USING (bandwidth);
 CREATE TEMP TABLE region_of AS
 SELECT used.world_rank, used.region,
        CASE used.region WHEN 0 THEN '' ELSE coalesce(own.name, '(unknown region)') END AS region_name
-FROM (SELECT DISTINCT world_rank, region FROM cell) AS used
+FROM (SELECT world_rank, region FROM cell UNION SELECT world_rank, region FROM region_span) AS used
 LEFT JOIN region AS own USING (world_rank, region);
 
 -- The user's selection: everything, until selection.py removes rows.
