@@ -10,19 +10,19 @@ from collections.abc import Callable, Iterator
 _PROCESS = ctypes.CDLL(None)
 
 
-def _function(name: str, *parameters: type) -> Callable[..., int]:
+def _function(name: str, *parameters: type, result: type | None = None) -> Callable[..., int | None]:
     try:
         function = getattr(_PROCESS, name)
     except AttributeError:  # not preloaded
-        return lambda *_: 0
-    function.argtypes = parameters
+        return lambda *_: None if result is None else 0
+    function.argtypes, function.restype = parameters, result
     return function
 
 
 step = _function("commprof_step")
 region_begin = _function("commprof_region_begin", ctypes.c_char_p)
 region_end = _function("commprof_region_end")
-is_recording = _function("commprof_is_recording")
+is_recording = _function("commprof_is_recording", result=ctypes.c_int)
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 In a job that negotiates, arrival at a collective shows nobody: a background thread joins each in
 time. Rank 0 of Horovod hears from each rank when it is ready for a tensor, in the round of
 negotiation after it. The tensor that was negotiated for the longest time is judged, negotiation by
-negotiation, as steps are at their marks (steps/arrivals.py).
+negotiation, as steps are at their marks (late/marks.py).
 """
 
 from __future__ import annotations
