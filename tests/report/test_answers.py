@@ -150,6 +150,12 @@ def test_calls_counts_polls_and_completions_beside_the_calls(report, run_folder)
     assert (nonblocking["blocked_ns"], nonblocking["overlap"]) == (8_000_000, 0.75)
 
 
+def test_a_call_that_completes_operations_has_no_volume_of_its_own(report, run_folder):
+    calls = report("calls", run_folder).out.split("\n\n")[0].splitlines()[1:]
+    cells = {call: more[1:3] for call, *more in map(str.split, calls)}
+    assert cells["MPI_Test"][0] == "-" and cells["MPI_Init_thread"] == ["0", "B"]
+
+
 def test_calls_share_is_of_the_wall_time_of_all_ranks(report, run_folder):
     row = only(report("calls", run_folder, "--json").rows, call="MPI_Allreduce")
     assert row["share_of_wall"] == pytest.approx(row["total_ns"] / (4 * 10 * planted.SECOND))

@@ -18,7 +18,7 @@ from commprof_report.base.same_steps import matched
 from commprof_report.steps.boundaries import Group, _follow
 from commprof_report.steps.period import Period
 from commprof_report.steps.trend import trend
-from planted import SECOND, Rank, Sample, Span, Step, Window
+from planted import SECOND, Message, Rank, Sample, Span, Start, Step, Window
 from planted_job import HostClock, Program
 from planted_job import Job as PlantedJob
 from training import MS, Job, rank_of
@@ -541,6 +541,40 @@ def test_overlap_of_nonblocking_calls_is_of_the_whole_run(steps):
         rank.cells.append(planted.Cell("MPI_Iallreduce", 401_000, [10 * MS] * 200, measure="completion", blocked_ns=500 * MS))
     rows = {row["call"]: row for row in steps(ranks, "--json", "--per-call").rows}
     assert rows["MPI_Iallreduce"]["overlap"] == pytest.approx(0.75) and rows["MPI_Waitall"]["overlap"] is None
+
+
+def test_a_waitall_has_the_bytes_of_all_operations_that_it_completes(steps):
+    """In parentheses: the calls that start the operations have these bytes, too."""
+    ranks = pair(training.nonblocking())
+    rows = {row["call"]: row for row in steps(ranks, "--json", "--per-call").rows}
+    assert rows["MPI_Waitall"]["bytes"] == rows["MPI_Iallreduce"]["bytes"] == 401_000 + 200_000 + 500 + 96_000
+    assert "  (698 KB)  " in steps(ranks, "--per-call").out and "    698 KB  " in steps(ranks, "--per-call").out
+
+
+def test_persistent_operations_have_their_bytes_where_they_start_and_where_they_are_completed(steps):
+    """A step: Startall of two messages and a collective, which Waitany and Waitall complete, a message that is not persistent, and an
+    Allreduce. Sendrecv has a further message that nothing starts."""
+    rank = planted.Rank(0, 1, wall_ns=2 * SECOND, threads=[(0, "python3", 1)], windows=[Window(0, 2 * SECOND)])
+    for step in range(20):
+        begin_ns = step * 100 * MS
+        started = {"start_ns": begin_ns + 2 * MS, "end_ns": begin_ns + 4 * MS}
+        first_ns, last_ns = begin_ns + 8 * MS, begin_ns + 20 * MS
+        rank.steps.append(Step(step + 1, begin_ns, begin_ns + 100 * MS))
+        rank.samples += [
+            Sample("MPI_Startall", **started, communicator=0, bytes=0),
+            Sample("MPI_Isend", begin_ns + 4 * MS, begin_ns + 6 * MS, peer=1, bytes=300, completed_ns=last_ns),
+            Sample("MPI_Waitany", begin_ns + 6 * MS, first_ns, bytes=10, request_call="MPI_Send_init"),
+            Sample("MPI_Waitall", first_ns, last_ns, bytes=10, request_call="MPI_Send_init"),
+            Sample("MPI_Sendrecv", last_ns, last_ns + MS, peer=1, bytes=7),
+        ]
+        rank.messages += [
+            Message("MPI_Send_init", "sent", **started, peer=1, bytes=10, completed_ns=first_ns),
+            Message("MPI_Recv_init", "received", **started, peer=1, bytes=20, completed_ns=last_ns),
+            Message("MPI_Sendrecv", "received", last_ns, last_ns + MS, peer=1, bytes=9),
+        ]
+        rank.starts.append(Start("MPI_Allreduce_init", 1, step + 1, **started, bytes=4_000, completed_ns=last_ns))
+    rows = {row["call"]: row["bytes"] for row in steps([rank], "--json", "--per-call").rows}
+    assert rows == {"MPI_Startall": 4_030, "MPI_Isend": 300, "MPI_Waitany": 10, "MPI_Waitall": 4_320, "MPI_Sendrecv": 7}
 
 
 def test_steps_that_are_a_small_part_of_the_run_say_so(summary, steps):

@@ -2,7 +2,8 @@
 
 One row per call, over all selected ranks: count, volume, total time, mean, percentiles, and its share of the wall time of all ranks.
 Nonblocking calls return at once; for them a second row shows the time from start to completion, and the overlap: the part of it that was
-spent neither in the call that started it nor in Wait or Test. Unsuccessful polls (Test, Iprobe) are counted, and shown apart.
+spent neither in the call that started it nor in Wait or Test. The volume of an operation is that of the call that starts it; calls that complete
+operations have none ("-"). Unsuccessful polls (Test, Iprobe) are counted, and shown apart.
 
 NCCL's calls have tables of their own. On the host a call only puts an operation into a stream's queue; the time of the operation on the
 device is known where the GPU was traced; operations that share kernels are an ncclGroup; calls that went into CUDA graphs are counted
@@ -17,7 +18,7 @@ from collections.abc import Sequence
 from ..base import units
 from ..calls.calls import CallRow, call_rows
 from ..display import tables
-from ..display.tables import Column, volume_column
+from ..display.tables import Column
 from ..plots import calls as plot
 from ..summary.run_summary import of_nccl
 from . import common
@@ -30,7 +31,7 @@ SEE_ALSO = ("sizes", "summary")
 COLUMNS = (
     Column("call", lambda row: row.call, False),
     Column("count", lambda row: units.count(row.count)),
-    volume_column("volume", "volume_bytes"),
+    Column("volume", lambda row: units.volume(own_volume(row)), exact=lambda row: units.count(own_volume(row))),
     Column("total", lambda row: units.duration(row.total_ns)),
     Column("of wall", lambda row: units.share(row.share_of_wall)),
     Column("mean", lambda row: units.duration(row.mean_ns)),
@@ -81,6 +82,11 @@ def run(arguments: argparse.Namespace) -> None:
         print(common.nothing_text(run))
     else:
         print_text(rows)
+
+
+def own_volume(row: CallRow) -> int | None:
+    """None: the call completes operations, whose bytes are those of the calls that started them."""
+    return None if row.family == "completion" else row.volume_bytes
 
 
 def print_text(rows: Sequence[CallRow]) -> None:

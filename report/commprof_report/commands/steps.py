@@ -10,7 +10,8 @@ regular times marks the steps (a solver's time step or residual). Without steps 
 The time of a step is the mean over its ranks; the headline splits it into time outside MPI, transfer and waiting, and names the rank that
 causes most of the waiting, if there is one beyond chance. The slowest rank is the one that causes most of the waiting in the steps, by the
 causes and the test of `late`. The critical path of a step is followed back from the rank that ended last, at each
-wait on to the rank that was waited for. Calls are means over the ranks that make them. Shares are of the mean over all steps after the
+wait on to the rank that was waited for. Calls are means over the ranks that make them; bytes in parentheses are
+those of the operations that a call completes, which the calls that start these have, too. Shares are of the mean over all steps after the
 warm-up, outliers included. Time inside MPI on the thread that drives the steps, by default the main one, is exposed communication. The time of
 a background thread is shown apart: how much of it a step waits for shows in a region around the wait, named "wait ..." or "sync ...", and is
 unknown without one. If a thread that negotiates makes the calls, as Horovod's, ranks are compared by when each reaches that region or the
@@ -24,7 +25,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..base import units
 from ..display import page, pictures, tables
@@ -68,7 +69,7 @@ CALL_COLUMNS = (
     Column("timed on", lambda row: "host" if row.library == "mpi" else "device" if row.total_ns else units.NO_VALUE, False),
     Column("ranks", lambda row: units.count(row.ranks)),
     Column("calls", lambda row: units.three_digits(row.count)),
-    Column("bytes", lambda row: units.volume(row.bytes or None), exact=lambda row: units.count(row.bytes or None)),
+    Column("bytes", lambda row: bytes_text(row, units.volume), exact=lambda row: bytes_text(row, units.count)),
     Column("time", lambda row: units.duration(row.total_ns) if row.total_ns or row.library == "mpi" else units.NO_VALUE),
     Column("exposed", lambda row: units.duration(row.exposed_ns)),
     Column("of step", lambda row: units.share(row.share_of_step)),
@@ -154,6 +155,12 @@ def print_text(run: Run, answers: StepsSummary, waits: Late) -> None:
 
 def print_calls(rows: Sequence[StepCallRow]) -> None:
     print(tables.text_table(call_columns(rows), rows))
+
+
+def bytes_text(row: StepCallRow, text: Callable[[float | None], str]) -> str:
+    """In parentheses: those of the operations that a call completes. The calls that start these have them, too."""
+    shown = text(row.bytes or None)
+    return f"({shown})" if row.family == "completion" and row.bytes else shown
 
 
 def call_rows(answers: StepsSummary, families: Mapping[str, str] | None = None) -> list[StepCallRow]:

@@ -9,7 +9,7 @@
   const FEWEST_FILTERED = 10; // rows
 
   function value(cell) {
-    const found = /^[><~[]?\s*(x?)([-+]?[\d,]+(?:\.\d+)?)\s*([a-zµ]*)/i.exec(cell.textContent.trim());
+    const found = /^[><~[(]?\s*(x?)([-+]?[\d,]+(?:\.\d+)?)\s*([a-zµ]*)/i.exec(cell.textContent.trim());
     if (!found) return -Infinity;
     const number = Number(found[2].replaceAll(",", ""));
     return found[1] ? 100 * (number - 1) : number * (FACTORS[found[3]] || 1); // x3.4 is +240 %

@@ -63,7 +63,7 @@ class StepCallRow(NamedTuple):
     communicator: str
     family: str
     count: float
-    bytes: float
+    bytes: float  # of a completing call: those of the operations that it completes
     total_ns: float
     exposed_ns: float | None
     share_of_step: float
