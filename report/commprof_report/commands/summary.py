@@ -17,9 +17,11 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..base import units
+from ..calls.calls import CallRow
 from ..display import tables
 from ..display.tables import Column
 from ..gpu import gpu_activity
@@ -31,7 +33,14 @@ from ..run.seen import merged, reason_text
 from ..run.unsampled import unsampled_facts
 from ..stuck import doing
 from ..steps.steps_summary import headline, steps_summary
-from ..summary.run_summary import RunSummary, SummaryRow, communicating, run_summary, of_nccl
+from ..summary.run_summary import (
+    RunSummary,
+    SummaryRow,
+    communicating,
+    negotiation_shares,
+    of_nccl,
+    run_summary,
+)
 from . import common
 from .gpu import coverage_text
 from .late import final_facts
@@ -166,13 +175,31 @@ def whole(summary: SummaryRow) -> str:
 
 def share_lines(answers: RunSummary) -> Iterator[str]:
     summary = answers.summary
-    yield f"{'In MPI':<{HEAD_WIDTH}}{share_text(summary)}"
-    if thread := thread_text(answers):
-        yield " " * HEAD_WIDTH + thread
-    if 1 < len(answers.ranks) <= MOST_RANKS:
+    has_bars = 1 < len(answers.ranks) <= MOST_RANKS
+    first, *more = share_texts(answers, " (dots)" if has_bars else "")
+    yield f"{'In MPI':<{HEAD_WIDTH}}{first}"
+    yield from (" " * HEAD_WIDTH + text for text in more)
+    if has_bars:
+        negotiated = negotiation_shares(answers.ranks, answers.negotiated)
         for rank in answers.ranks:
-            bar = "#" * round(BAR_WIDTH * min(rank.mpi_share or 0, 1))
+            whole = round(BAR_WIDTH * min(rank.mpi_share or 0, 1))
+            dots = min(whole, round(BAR_WIDTH * negotiated.get(rank.rank, 0)))
+            bar = "#" * (whole - dots) + "." * dots
             yield f"  rank {rank.rank:<8} {units.share(rank.mpi_share):>7}  {bar}".rstrip()
+
+
+def share_texts(answers: RunSummary, drawn: str = "") -> list[str]:
+    """Negotiation apart from data: mostly no rank has anything to send. `drawn`: as bars."""
+    summary = answers.summary
+    shares, thread = [share_text(summary)], thread_text(answers)
+    if summary.negotiation_share_mean is not None:
+        data = f"{units.share(summary.data_share_mean)} of {whole(summary)} in data operations"
+        negotiation = f"{units.share(summary.negotiation_share_mean)} in negotiation"
+        shares = [
+            f"{data}, {negotiation} of what to send{drawn}",
+            f"together {units.share(summary.mpi_share_mean)} {share_range(summary)}",
+        ]
+    return shares + ([thread] if thread else [])
 
 
 def thread_text(answers: RunSummary) -> str:
@@ -208,6 +235,7 @@ def call_lines(answers: RunSummary) -> Iterator[str]:
         Column("calls", lambda call: units.count(call.count)),
         Column("per rank", lambda call: units.duration(call.total_ns / ranks)),
         Column(f"of {whole(answers.summary).split()[0]}", lambda call: units.share(call.share_of_wall)),
+        *negotiation_columns(answers),
         Column("mostly size", dominating_size),
         Column("p50", lambda call: units.duration(call.p50_ns)),
         Column("p99", lambda call: units.duration(call.p99_ns)),
@@ -216,6 +244,20 @@ def call_lines(answers: RunSummary) -> Iterator[str]:
     if len(calls) > MOST_CALLS:
         rest_ns = sum(call.total_ns for call in calls[MOST_CALLS:])
         yield f"  and {len(calls) - MOST_CALLS} more: {units.duration(rest_ns / ranks)} per rank"
+
+
+def negotiation_columns(answers: RunSummary) -> list[Column]:
+    """The part of a call's time that is negotiation; none where no thread negotiates."""
+    spent_ns: Counter[str] = Counter()
+    for row in answers.negotiated:
+        spent_ns[row.call] += row.negotiation_ns
+    if not spent_ns:
+        return []
+
+    def part(call: CallRow) -> str:
+        return units.share(spent_ns[call.call] / (call.total_ns or 1))
+
+    return [Column("negotiation", part)]
 
 
 def nccl_facts(answers: RunSummary) -> Iterator[tuple[str, str]]:

@@ -19,6 +19,7 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 from ..base import query, units
+from ..calls.traffic import traffic_classify
 from ..late.late_ranks import Late
 from ..late.timelines import TRANSFER, WAITING
 from ..run.holes import Hole, holes
@@ -54,6 +55,9 @@ class StepRow(NamedTuple):
     wait_ns: float | None = None
     transfer_ns: float | None = None
     unsplit_ns: float | None = None
+    messages: float = 0.0
+    message_bytes: float = 0.0
+    data_ns: float = 0.0
 
 
 class StepCallRow(NamedTuple):
@@ -88,6 +92,7 @@ class SampleRow(NamedTuple):
     device_start_ns: int | None
     device_end_ns: int | None
     is_shared: int | None
+    is_data: int | None
 
     @property
     def kernel(self) -> tuple[int, int, int]:
@@ -99,7 +104,7 @@ class Spent:
     """The sums of one step of one rank, accumulated from samples."""
 
     __slots__ = ("rank_step", "driving_ns", "file_ns", "others_ns", "by_call", "is_complete", "waited_ns", "transfer_ns")
-    __slots__ += ("queued_ns", "device_ns", "busy_until_ns")
+    __slots__ += ("queued_ns", "device_ns", "busy_until_ns", "messages", "message_bytes", "data_ns")
 
     def __init__(self, rank_step: RankStep) -> None:
         self.rank_step = rank_step
@@ -113,6 +118,9 @@ class Spent:
         self.queued_ns: int | None = None  # in NCCL's calls on the host; None: no calls
         self.device_ns: int | None = 0  # in which an NCCL operation ran; None: some device times are missing
         self.busy_until_ns = 0
+        self.messages = 0  # bulk collectives of all threads; their bytes and time
+        self.message_bytes = 0
+        self.data_ns = 0
 
     @property
     def step_ns(self) -> int:
@@ -136,9 +144,14 @@ class Spent:
         else:
             self.others_ns[sample.thread] = self.others_ns.get(sample.thread, 0) + spent_ns
         sums = self._sums(sample, sample.call)
-        if begin_ns <= sample.start_ns:
+        begins_here = begin_ns <= sample.start_ns
+        if begins_here:
             sums[0] += 1
             sums[1] += sample.bytes or 0
+        if sample.is_data:
+            self.messages += begins_here
+            self.message_bytes += (sample.bytes or 0) * begins_here
+            self.data_ns += spent_ns
         sums[2] += spent_ns
         sums[3] += spent_ns if is_driving else 0
 
@@ -256,6 +269,7 @@ class Reading:
         self.missing = holes(connection)
         self.poll_share, self.main_poll_share = SQL.run(connection, "step_polls").fetchone()
         self.by_call = CallSums(connection)
+        traffic_classify(connection)
 
     def ranks(self) -> Iterator[list[Spent]]:
         steps = {rank: [Spent(step) for step in of_rank] for rank, of_rank in self.steps.by_rank().items()}
@@ -365,7 +379,10 @@ def _step_row(step: int, ranks: Sequence[Spent], is_driven: bool, aligned_ns: Al
     why = explain.outlier(step, ranks) if own.is_outlier else ""
     split = _split(ranks) if is_driven else (None, None, None)
     judged = (is_complete, own.is_warm_up, own.is_outlier, why)
-    return StepRow(step, begin_ns, step_ns, *parts, background_ns, len(ranks), None, None, *judged, *nccl, *split)
+    times = (step, begin_ns, step_ns, *parts, background_ns)
+    row = StepRow(*times, len(ranks), None, None, *judged, *nccl, *split)
+    data = ("messages", "message_bytes", "data_ns")
+    return row._replace(**{key: fmean(getattr(one, key) for one in ranks) for key in data})
 
 
 def _split(ranks: Sequence[Spent]) -> tuple[float | None, float | None, float | None]:

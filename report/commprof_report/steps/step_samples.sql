@@ -1,5 +1,6 @@
 -- The samples of each rank in order of time, without set-up calls. The bytes of a call that starts persistent operations, or that completes
--- operations, are those of all these operations.
+-- operations, are those of all these operations. is_data: 1 of a bulk collective of MPI,
+-- 0 of a control one (traffic_class.sql), null of other calls.
 WITH operation AS (
     SELECT world_rank, completed_ns, bytes
     FROM sample
@@ -41,10 +42,19 @@ SELECT sample.world_rank,
        coalesce(library, 'mpi') AS library,
        device_start_ns,
        device_end_ns,
-       is_shared
+       is_shared,
+       CASE WHEN library = 'mpi' AND family IN ('collective', 'neighborhood')
+            THEN coalesce(NOT is_control, coalesce(sample.bytes, 0) > coalesce(threshold_bytes, 64))
+       END AS is_data
 FROM sample
 LEFT JOIN call ON call.name = sample.call
 LEFT JOIN completed ON family = 'completion' AND completed.world_rank = sample.world_rank AND completed.completed_ns = sample.end_ns
+LEFT JOIN control_size ON control_size.call = sample.call
+LEFT JOIN told_sample ON told_sample.world_rank = sample.world_rank
+                     AND told_sample.thread = sample.thread
+                     AND told_sample.call = sample.call
+                     AND told_sample.bytes = sample.bytes
+                     AND told_sample.signature = sample.signature
 LEFT JOIN started ON started.world_rank = sample.world_rank AND started.thread = sample.thread AND started.start_ns = sample.start_ns
 WHERE coalesce(family, '') <> 'setup' AND sample.world_rank IN (SELECT world_rank FROM run_step)
 ORDER BY sample.world_rank, sample.start_ns, sample.end_ns;

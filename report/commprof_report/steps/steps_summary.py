@@ -48,6 +48,7 @@ class StepsRow(NamedTuple):
     p50_ns: float | None
     p95_ns: float | None
     step_ns: float | None
+    steps_per_s: float | None
     wait_ns: float | None
     transfer_ns: float | None
     unsplit_ns: float | None
@@ -57,6 +58,10 @@ class StepsRow(NamedTuple):
     background_ns: float | None
     communication_share: float | None
     background_share: float | None
+    messages: float | None
+    message_bytes: float | None
+    data_ns: float | None
+    data_share: float | None
     is_driven: int
     wait_region: str
     wait_region_ns: float | None
@@ -204,14 +209,16 @@ def _whole(steady: Sequence[StepRow]) -> Sequence[StepRow]:
 
 def _parts(rows: Sequence[StepRow]) -> dict:
     keys = ("step_ns", "wait_ns", "transfer_ns", "unsplit_ns", "communication_ns", "file_ns", "outside_ns", "background_ns")
-    keys += ("nccl_host_ns", "nccl_device_ns")
+    keys += ("nccl_host_ns", "nccl_device_ns", "messages", "message_bytes", "data_ns")
     means = {key: mean(_with_nccl(rows), key) for key in keys}
 
     def share(key: str) -> float | None:
         return means[key] / means["step_ns"] if means[key] is not None and means["step_ns"] else None
 
     shares = {"communication_share": "communication_ns", "background_share": "background_ns", "nccl_device_share": "nccl_device_ns"}
-    return {**means, **{name: share(key) for name, key in shares.items()}}
+    shares["data_share"] = "data_ns"
+    rate = 1e9 / means["step_ns"] if means["step_ns"] else None
+    return {**means, "steps_per_s": rate, **{name: share(key) for name, key in shares.items()}}
 
 
 def _in_wait_region(region: WaitRegion | None, steps: Steps, steady: Sequence[StepRow]) -> dict:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from sqlite3 import Connection
+from statistics import fmean
 from typing import NamedTuple
 
 from ..base import query, units
 from ..calls.calls import CallRow, call_rows
 from ..calls.peers import PeerRow, peer_rows
 from ..calls.ranks import RankRow, rank_rows
+from ..calls.traffic import traffic_classify
 from ..gpu.copied import copied_rows
 from ..late.late_ranks import Late
 from ..run.crowding import crowding, sentence
@@ -35,6 +38,14 @@ class MemoryKindRow(NamedTuple):
     memory_kind: str
     count: int
     volume_bytes: int
+
+
+class NegotiatedRow(NamedTuple):
+    """Time of a rank in a call with which a framework's thread negotiates; negotiated_time.sql"""
+
+    rank: int
+    call: str
+    negotiation_ns: int
 
 
 class SummaryRow(NamedTuple):
@@ -70,6 +81,8 @@ class SummaryRow(NamedTuple):
     mpi_share_max: float | None
     mpi_share_max_rank: int | None
     mpi_thread_is_main: int
+    data_share_mean: float | None
+    negotiation_share_mean: float | None
     count: int
     volume_bytes: int
     total_ns: int
@@ -133,6 +146,7 @@ class RunSummary(NamedTuple):
     facts: list[FactRow]
     memory_kinds: list[MemoryKindRow]
     seen: list[SeenRow]
+    negotiated: list[NegotiatedRow]  # none: no thread negotiates
     late: Late | None
 
     def with_waiting(self, late: Late) -> RunSummary:
@@ -147,9 +161,11 @@ def run_summary(run: Run, late: Late | None = None) -> RunSummary:
     facts = fact_rows(run.connection)
     memory_kinds = memory_kind_rows(run.connection)
     seen = seen_rows(run.connection)
+    negotiated = negotiated_rows(run.connection, ranks)
     fields = {
         **_provenance(run, ranks, facts),
         **_shares(ranks),
+        **_negotiated_shares(ranks, negotiated),
         **_calls(calls),
         **_waiting(late),
         **_peers(peers),
@@ -160,7 +176,7 @@ def run_summary(run: Run, late: Late | None = None) -> RunSummary:
         **_cores(run, ranks),
         **_memory_kinds(run, memory_kinds),
     }
-    return RunSummary(SummaryRow(**fields), calls, ranks, peers, facts, memory_kinds, seen, late)
+    return RunSummary(SummaryRow(**fields), calls, ranks, peers, facts, memory_kinds, seen, negotiated, late)
 
 
 def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence[FactRow]) -> dict:
@@ -200,6 +216,37 @@ def _shares(ranks: Sequence[RankRow]) -> dict:
         "mpi_share_max": most and most.mpi_share,
         "mpi_share_max_rank": most and most.rank,
         "mpi_thread_is_main": int(all(rank.mpi_thread_is_main for rank in ranks)),
+    }
+
+
+def negotiated_rows(connection: Connection, ranks: Sequence[RankRow]) -> list[NegotiatedRow]:
+    """Main threads do not negotiate."""
+    if all(rank.mpi_thread_is_main for rank in ranks):
+        return []
+    traffic_classify(connection)
+    return SQL.ask(connection, "negotiated_time", NegotiatedRow)
+
+
+def negotiation_shares(
+    ranks: Sequence[RankRow], negotiated: Sequence[NegotiatedRow]
+) -> dict[int, float]:
+    """By rank, of its counted time."""
+    spent_ns: Counter[int] = Counter()
+    for row in negotiated:
+        spent_ns[row.rank] += row.negotiation_ns
+    timed = [rank for rank in ranks if rank.mpi_share is not None]
+    return {rank.rank: spent_ns[rank.rank] / rank.counted_ns for rank in timed}
+
+
+def _negotiated_shares(ranks: Sequence[RankRow], negotiated: Sequence[NegotiatedRow]) -> dict:
+    shares = negotiation_shares(ranks, negotiated)
+    if not negotiated or not shares:
+        return {"data_share_mean": None, "negotiation_share_mean": None}
+    return {
+        "data_share_mean": fmean(
+            rank.mpi_share - shares[rank.rank] for rank in ranks if rank.rank in shares
+        ),
+        "negotiation_share_mean": fmean(shares.values()),
     }
 
 
