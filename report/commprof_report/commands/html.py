@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from heapq import nlargest
 from pathlib import Path
 
 from ..advice import advice
+from ..advice.advice import Advice
 from ..base import units
 from ..base.aside import written_whole
 from ..base.errors import UsageError
@@ -45,9 +46,9 @@ from ..run.run import Run
 from ..run.selection import Selection
 from ..steps.rank_steps import rank_steps
 from ..steps.step_views import LONGEST, is_whole, step_views
-from ..steps.steps_summary import StepsSummary, headline, steps_summary
-from ..summary.run_summary import RunSummary, SummaryRow, communicating, run_summary, of_nccl
-from . import advise, calls, common, communicators, compare, compare_page, gpu, hvprof, late, latency, pipeline, ranks, regions, sizes, steps
+from ..steps.steps_summary import StepsRow, StepsSummary, headline, steps_summary
+from ..summary.run_summary import RunSummary, communicating, of_nccl, run_summary
+from . import advise, calls, cards, common, communicators, compare, compare_page, gpu, hvprof, late, latency, pipeline, ranks, regions, sizes, steps
 from . import summary, traffic
 
 EXAMPLES = (
@@ -56,6 +57,7 @@ EXAMPLES = (
 )
 SEE_ALSO = ("compare", "summary")
 COMPARISON = "comparison.html"
+FUSION = "HOROVOD_FUSION_THRESHOLD"
 MOST_SIZES = 60
 MOST_RANKS = 64
 MOST_COMMUNICATORS = 60
@@ -127,7 +129,7 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
     whole = split if is_whole else None
     communicates = communicating(answers.calls) or answers.summary.has_nccl
     advised = advice.advice(run, answers, in_steps.summary) if communicates else []
-    yield opening(run, answers, headline(in_steps.summary, whole and whole.run), advise.to_try_facts(advised))
+    yield opening(run, answers, in_steps.summary, split, is_whole, advised)
     yield page.warnings(run.notes + ([] if pictures.is_possible() else [NO_PICTURES]))
     yield gpu.gpu_section(run, in_steps)
     if not communicates:
@@ -153,34 +155,40 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
     yield conditions_section(answers)
 
 
-def opening(run: Run, answers: RunSummary, step: str, to_try: Iterable[tuple[str, str]]) -> str:
+def opening(
+    run: Run,
+    answers: RunSummary,
+    in_steps: StepsRow,
+    waits: Late,
+    is_whole: bool,
+    advised: Sequence[Advice],
+) -> str:
     row = answers.summary
-    lines = [summary.where_and_when(row), f"{summary.library_name(row)}; run {row.run_id or 'without a name'}"]
-    cards = [
-        (summary.wall_time(row), "wall time"),
-        *library_cards(row),
-        (units.share(row.cost_share), "of wall time is the profiler's own"),
-    ]
-    thread = summary.thread_text(answers)
-    shares = [("In MPI", "; ".join(filter(None, (summary.share_text(row), thread))))] if summary.has_mpi(row) else []
-    facts = [*shares, *summary.nccl_facts(answers)]
+    name = f"run {row.run_id or 'without a name'}"
+    lines = ["; ".join((summary.where_and_when(row), summary.library_name(row), name))]
+    shares = "; ".join(summary.share_texts(answers))
+    facts = [("In MPI", shares)] if summary.has_mpi(row) else []
+    facts += [*fusion_facts(answers, in_steps), *summary.nccl_facts(answers)]
+    step = headline(in_steps, waits.run if is_whole else None)
     for head, fact in summary.closing_facts(run, answers, step):
-        facts += [(head, fact), *(to_try if head == "Waiting" else ())]
-    return page.header(row.command_line or row.program or "unknown program", lines, cards, facts)
+        facts += [(head, fact), *(advise.to_try_facts(advised) if head == "Waiting" else ())]
+    title = row.command_line or row.program or "unknown program"
+    return page.header(title, lines, cards.cards(answers, in_steps, waits), facts)
 
 
-def library_cards(row: SummaryRow) -> list[tuple[str, str]]:
-    top = [(row.top_call, "takes the most time")] if row.top_call else []
-    cards = [
-        (units.share(row.mpi_share_mean), "of it inside MPI, mean over ranks"),
-        *top,
-        (units.volume(row.volume_bytes), "handed to MPI, all ranks"),
-    ]
-    nccl = [
-        (units.duration(row.nccl_device_ns), "NCCL on the device, all ranks, as far as it was traced"),
-        (units.volume(row.nccl_volume_bytes), "handed to NCCL, all ranks"),
-    ]
-    return (cards if summary.has_mpi(row) else []) + (nccl if row.has_nccl else [])
+def fusion_facts(answers: RunSummary, in_steps: StepsRow) -> Iterator[tuple[str, str]]:
+    """Where a thread negotiates: what is known of fusion from one run."""
+    if not in_steps.negotiation or not in_steps.messages:
+        return
+    set_to = [each.value for each in answers.facts if each.key == f"env.{FUSION}"]
+    size = units.volume(in_steps.message_bytes / in_steps.messages)
+    messages = f"{units.three_digits(in_steps.messages)} messages of {size} a step"
+    if set_to[:1] == ["0"]:
+        yield "Fusion", f"off ({FUSION}=0): {messages}, each of one tensor"
+    else:
+        setting = f" ({FUSION}={units.shortened(set_to[0], 24)})" if set_to else ""
+        way_out = "hvprof-report hvprof RUN --unfused OTHER_RUN"
+        yield "Fusion", f"{messages}{setting}; a run without fusion shows the tensors: {way_out}"
 
 
 def calls_section(answers: RunSummary) -> str:

@@ -1,0 +1,123 @@
+"""The figures at the top of the page: what a step is, or where the time of other runs goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..base import units
+from ..late.late_ranks import Late
+from ..late.sentences import is_unknown
+from ..steps.steps_summary import StepsRow
+from ..summary.run_summary import RunSummary, SummaryRow
+from . import summary
+
+Card = tuple[str, str]  # the figure, and what it is
+
+
+def cards(answers: RunSummary, steps: StepsRow, late: Late) -> list[Card]:
+    row = answers.summary
+    if steps.steps_per_s is None or steps.certainty == "doubtful":
+        cost = (units.share(row.cost_share), "of wall time is the profiler's own")
+        return [(summary.wall_time(row), "wall time"), *library_cards(row), cost]
+    of_step = [rate_card(steps), *exposed_cards(steps), *message_cards(steps)]
+    return [*of_step, *share_cards(row, steps), *late_cards(steps, late), wall_card(row)]
+
+
+def library_cards(row: SummaryRow) -> list[Card]:
+    mpi = [
+        *share_cards(row, None),
+        *([(row.top_call, "takes the most time")] if row.top_call else []),
+        (units.volume(row.volume_bytes), "handed to MPI, all ranks"),
+    ]
+    on_device = units.duration(row.nccl_device_ns)
+    nccl = [
+        (on_device, "NCCL on the device, all ranks, as far as it was traced"),
+        (units.volume(row.nccl_volume_bytes), "handed to NCCL, all ranks"),
+    ]
+    return (mpi if summary.has_mpi(row) else []) + (nccl if row.has_nccl else [])
+
+
+def rate_card(steps: StepsRow) -> Card:
+    """Steps of more than a second are given by their time."""
+    step, count = units.duration(steps.step_ns), units.counted(steps.steps, "step")
+    if steps.steps_per_s < 1:
+        return step, f"a step, the mean of {count}"
+    return f"{units.three_digits(steps.steps_per_s)} steps/s", f"{step} a step, the mean of {count}"
+
+
+def exposed_cards(steps: StepsRow) -> Iterator[Card]:
+    """A step waits for none to all of what another thread communicates. If that thread negotiates,
+    a step also waits for a round to begin, which no call shows."""
+    of_step = "of a step is exposed communication"
+    if steps.is_driven:
+        exposed = units.duration(steps.communication_ns)
+        yield units.share(steps.communication_share), f"{of_step} ({exposed})"
+    elif steps.negotiation:
+        data = f"data takes {units.duration(steps.data_ns)} of it ({units.share(steps.data_share)})"
+        yield "not known", f"how much {of_step}; {data}"
+    elif steps.background_ns:
+        most, spent = min(1.0, steps.background_share), units.duration(steps.background_ns)
+        yield (
+            f"0 to {units.share(most)}",
+            f"{of_step}: a background thread communicates for {spent}",
+        )
+    elif steps.gpu_steps:
+        exposed = units.duration(steps.gpu_exposed_ns)
+        yield units.share(steps.gpu_exposed_share), f"{of_step} on the GPU ({exposed})"
+
+
+def message_cards(steps: StepsRow) -> Iterator[Card]:
+    if not steps.messages:
+        return
+    mean, whole = (
+        units.volume(volume)
+        for volume in (steps.message_bytes / steps.messages, steps.message_bytes)
+    )
+    number = units.three_digits(steps.messages)
+    yield number, f"data collectives a step, of {mean} on average: {whole}"
+
+
+def share_cards(row: SummaryRow, steps: StepsRow | None) -> list[Card]:
+    """`steps`: knows how many rounds of a negotiation are idle."""
+    if not summary.has_mpi(row):
+        return []
+    whole = summary.whole(row)
+    if row.negotiation_share_mean is None:
+        return [(units.share(row.mpi_share_mean), f"of {whole} inside MPI, mean over ranks")]
+    negotiation = units.share(row.negotiation_share_mean)
+    text = f"of {whole} in data operations; {negotiation} in negotiation"
+    if steps and steps.idle_rounds_share is not None:
+        text += f", {units.share(steps.idle_rounds_share)} of its rounds idle"
+    return [(units.share(row.data_share_mean), text)]
+
+
+def late_cards(steps: StepsRow, late: Late) -> Iterator[Card]:
+    """By the verdict of late, which is about all calls; if it names nobody, by that of steps."""
+    row = late.run
+    if row.late_ranks is not None:
+        them = "it" if row.late_ranks.isdigit() else "them"
+        text = f"late: {units.share(row.late_share)} of the waiting is for {them}"
+        yield named(row.late_ranks), text
+    elif steps.slowest_ranks is not None:
+        often = f"{steps.slowest_steps:,} of {steps.judged_steps:,} steps"
+        lead = units.duration(steps.slowest_lead_ns)
+        yield named(steps.slowest_ranks), f"late in {often}, by {lead}"
+    elif row.verdict == "rotation":
+        yield "in turns", "ranks arrive last, in a fixed order"
+    elif row.verdict == "by-call":
+        yield "several ranks", "are late, each in other calls"
+    elif late.is_known and not is_unknown(row):
+        waiting = units.share(row.wait_share)
+        yield "no rank", f"is late beyond chance; waiting is {waiting} of the communication"
+    elif row.verdict != "none":
+        way_out = ": a mark shows it, see Waiting" if late.is_background else ""
+        yield "not known", f"which rank is late{way_out}"
+
+
+def named(ranks: str) -> str:
+    return f"rank {ranks}" if ranks.isdigit() else f"ranks {units.shortened(ranks, 16)}"
+
+
+def wall_card(row: SummaryRow) -> Card:
+    cost = units.share(row.cost_share)
+    return summary.wall_time(row), f"wall time; {cost} of it is the profiler's own"
