@@ -92,6 +92,15 @@ def test_the_main_thread_exposes_all_that_it_communicates(cards):
     assert cards(training(False, is_main=1))[1] == ("15.0 %", "of a step is exposed communication (3.00 ms)")
 
 
+def test_communication_that_is_exposed_on_the_gpu_is_beside_that_in_mpi(cards):
+    found = cards(planted.gpu_run())
+    assert found[1:3] == [
+        ("6.0 %", "of a step is exposed communication on the GPU (30.0 ms)"),
+        ("0.72 %", "of a step is exposed communication in MPI (3.50 ms)"),
+    ]
+    assert ("6.40 s", "NCCL on the device, all ranks, as far as it was traced") in found
+
+
 def test_steps_of_more_than_a_second_are_given_by_their_time(cards):
     assert cards(training(True, slower=100))[0] == ("2.00 s", "a step, the mean of 40 steps")
 

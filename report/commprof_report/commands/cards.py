@@ -20,7 +20,8 @@ def cards(answers: RunSummary, steps: StepsRow, late: Late) -> list[Card]:
         cost = (units.share(row.cost_share), "of wall time is the profiler's own")
         return [(summary.wall_time(row), "wall time"), *library_cards(row), cost]
     of_step = [rate_card(steps), *exposed_cards(steps), *message_cards(steps)]
-    return [*of_step, *share_cards(row, steps), *late_cards(steps, late), wall_card(row)]
+    of_run = [*share_cards(row, steps), *late_cards(steps, late), *nccl_cards(row)[:1]]
+    return [*of_step, *of_run, wall_card(row)]
 
 
 def library_cards(row: SummaryRow) -> list[Card]:
@@ -29,12 +30,17 @@ def library_cards(row: SummaryRow) -> list[Card]:
         *([(row.top_call, "takes the most time")] if row.top_call else []),
         (units.volume(row.volume_bytes), "handed to MPI, all ranks"),
     ]
-    on_device = units.duration(row.nccl_device_ns)
-    nccl = [
-        (on_device, "NCCL on the device, all ranks, as far as it was traced"),
+    return (mpi if summary.has_mpi(row) else []) + nccl_cards(row)
+
+
+def nccl_cards(row: SummaryRow) -> list[Card]:
+    if not row.has_nccl:
+        return []
+    spent = units.duration(row.nccl_device_ns)
+    return [
+        (spent, "NCCL on the device, all ranks, as far as it was traced"),
         (units.volume(row.nccl_volume_bytes), "handed to NCCL, all ranks"),
     ]
-    return (mpi if summary.has_mpi(row) else []) + (nccl if row.has_nccl else [])
 
 
 def rate_card(steps: StepsRow) -> Card:
@@ -49,21 +55,22 @@ def exposed_cards(steps: StepsRow) -> Iterator[Card]:
     """A step waits for none to all of what another thread communicates. If that thread negotiates,
     a step also waits for a round to begin, which no call shows."""
     of_step = "of a step is exposed communication"
+    has_nccl = steps.nccl_host_ns is not None
+    if steps.gpu_steps and has_nccl:
+        exposed = units.duration(steps.gpu_exposed_ns)
+        yield units.share(steps.gpu_exposed_share), f"{of_step} on the GPU ({exposed})"
     if steps.is_driven:
         exposed = units.duration(steps.communication_ns)
-        yield units.share(steps.communication_share), f"{of_step} ({exposed})"
-    elif steps.negotiation:
+        yield units.share(steps.communication_share), f"{of_step}{' in MPI' * has_nccl} ({exposed})"
+    elif steps.negotiation and steps.data_ns:
         data = f"data takes {units.duration(steps.data_ns)} of it ({units.share(steps.data_share)})"
         yield "not known", f"how much {of_step}; {data}"
-    elif steps.background_ns:
+    elif steps.background_ns and not steps.negotiation:
         most, spent = min(1.0, steps.background_share), units.duration(steps.background_ns)
         yield (
             f"0 to {units.share(most)}",
             f"{of_step}: a background thread communicates for {spent}",
         )
-    elif steps.gpu_steps:
-        exposed = units.duration(steps.gpu_exposed_ns)
-        yield units.share(steps.gpu_exposed_share), f"{of_step} on the GPU ({exposed})"
 
 
 def message_cards(steps: StepsRow) -> Iterator[Card]:

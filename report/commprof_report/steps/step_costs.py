@@ -118,9 +118,9 @@ class Spent:
         self.queued_ns: int | None = None  # in NCCL's calls on the host; None: no calls
         self.device_ns: int | None = 0  # in which an NCCL operation ran; None: some device times are missing
         self.busy_until_ns = 0
-        self.messages = 0  # bulk collectives of all threads; their bytes and time
+        self.messages = 0  # bulk collectives of all threads, and their bytes
         self.message_bytes = 0
-        self.data_ns = 0
+        self.data_ns = 0  # in those of MPI
 
     @property
     def step_ns(self) -> int:
@@ -144,13 +144,9 @@ class Spent:
         else:
             self.others_ns[sample.thread] = self.others_ns.get(sample.thread, 0) + spent_ns
         sums = self._sums(sample, sample.call)
-        begins_here = begin_ns <= sample.start_ns
-        if begins_here:
-            sums[0] += 1
-            sums[1] += sample.bytes or 0
+        if begin_ns <= sample.start_ns:
+            self._count(sample, sums)
         if sample.is_data:
-            self.messages += begins_here
-            self.message_bytes += (sample.bytes or 0) * begins_here
             self.data_ns += spent_ns
         sums[2] += spent_ns
         sums[3] += spent_ns if is_driving else 0
@@ -158,23 +154,27 @@ class Spent:
     def _sums(self, sample: SampleRow, call: str) -> list[int]:
         return self.by_call.setdefault((call, sample.communicator, sample.family, sample.library), [0, 0, 0, 0])
 
+    def _count(self, sample: SampleRow, sums: list[int]) -> None:
+        """A call, or an operation on the device, that begins in the step."""
+        sums[0] += 1
+        sums[1] += sample.bytes or 0
+        if sample.is_data:
+            self.messages += 1
+            self.message_bytes += sample.bytes or 0
+
     def _queue(self, sample: SampleRow, spent_ns: int) -> None:
         self.queued_ns = (self.queued_ns or 0) + spent_ns
         is_operation = sample.family in ("collective", "point-to-point")
         if is_operation and sample.device_start_ns is None and self.rank_step.begin_ns <= sample.start_ns:
             self.device_ns = None
-            sums = self._sums(sample, sample.call)
-            sums[0] += 1
-            sums[1] += sample.bytes or 0
+            self._count(sample, self._sums(sample, sample.call))
 
     def run(self, sample: SampleRow, is_first: bool) -> None:
         """Adds an operation on the device. Operations are sorted by begin; the first one of a kernel adds the kernel's time."""
         _, _, begin_ns, end_ns, _, _ = self.rank_step
         start_ns, stop_ns = max(sample.device_start_ns, begin_ns), min(sample.device_end_ns, end_ns)
         if begin_ns <= sample.device_start_ns:
-            sums = self._sums(sample, sample.call)
-            sums[0] += 1
-            sums[1] += sample.bytes or 0
+            self._count(sample, self._sums(sample, sample.call))
         if not is_first:
             return
         timed = self._sums(sample._replace(family="group"), "ncclGroup") if sample.is_shared else self._sums(sample, sample.call)

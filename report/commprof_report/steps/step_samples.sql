@@ -1,6 +1,6 @@
 -- The samples of each rank in order of time, without set-up calls. The bytes of a call that starts persistent operations, or that completes
--- operations, are those of all these operations. is_data: 1 of a bulk collective of MPI,
--- 0 of a control one (traffic_class.sql), null of other calls.
+-- operations, are those of all these operations. is_data: 1 of a bulk collective, 0 of a control one
+-- (traffic_class.sql), null of other calls.
 WITH operation AS (
     SELECT world_rank, completed_ns, bytes
     FROM sample
@@ -43,7 +43,7 @@ SELECT sample.world_rank,
        device_start_ns,
        device_end_ns,
        is_shared,
-       CASE WHEN library = 'mpi' AND family IN ('collective', 'neighborhood')
+       CASE WHEN family IN ('collective', 'neighborhood')
             THEN coalesce(NOT is_control, coalesce(sample.bytes, 0) > coalesce(threshold_bytes, 64))
        END AS is_data
 FROM sample

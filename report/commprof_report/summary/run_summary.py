@@ -41,7 +41,7 @@ class MemoryKindRow(NamedTuple):
 
 
 class NegotiatedRow(NamedTuple):
-    """Time of a rank in a call with which a framework's thread negotiates; negotiated_time.sql"""
+    """Time of a rank in a call with which a framework's thread negotiates; negotiation_by_call.sql"""
 
     rank: int
     call: str
@@ -224,7 +224,7 @@ def negotiated_rows(connection: Connection, ranks: Sequence[RankRow]) -> list[Ne
     if all(rank.mpi_thread_is_main for rank in ranks):
         return []
     traffic_classify(connection)
-    return SQL.ask(connection, "negotiated_time", NegotiatedRow)
+    return SQL.ask(connection, "negotiation_by_call", NegotiatedRow)
 
 
 def negotiation_shares(
