@@ -158,10 +158,10 @@ def test_nothing_is_said_of_fusion_where_nobody_negotiates(header):
     assert "Fusion" not in header(training(False))
 
 
-def test_what_kept_most_rules_from_looking_is_said_in_place_of_advice(header, report, tmp_path):
-    found = header(training(True))
-    (said,) = re.findall(r"<dt>To try</dt><dd>([^<]*)</dd>", found)
-    assert re.fullmatch(r"No advice: \d+ rules? found .*; \d+ more rules could not look\. [A-Z1].*\.", said)
+def test_that_most_rules_could_not_look_is_said_in_place_of_advice(header, report, tmp_path):
+    (said,) = re.findall(r"<dt>To try</dt><dd>([^<]*)</dd>", header(training(True)))
+    advised = report("advise", planted.write_databases(tmp_path / "again", training(True))).out
+    assert said.startswith("No advice: ") and " ".join(advised.split()).startswith(said)
 
 
 def test_time_in_mpi_is_split_into_data_and_negotiation(report, tmp_path):

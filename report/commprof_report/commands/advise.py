@@ -152,11 +152,10 @@ def closing(rows: Sequence[Advice], unsampled: str, part: Facts) -> Iterator[tup
 
 
 def to_try_facts(rows: Sequence[Advice]) -> Iterator[tuple[str, str]]:
-    """The first piece in one sentence; else why more rules could not look than found nothing."""
+    """The first piece in one sentence; else, if most rules could not look, the verdict."""
     pieces = [row for row in rows if row.found]
-    unable = unable_rules(rows)
-    if not pieces and len(unable) > len(able_rules(rows)):
-        yield "To try", f"{verdict(rows)} {units.capital(unable[0].evidence)}."
+    if not pieces and len(unable_rules(rows)) > len(able_rules(rows)):
+        yield "To try", verdict(rows)
     for row in pieces[:1]:
         more = f" {units.counted(len(pieces) - 1, 'more piece')} of advice below." if len(pieces) > 1 else ""
         yield "To try", f"{head_text(row)}. {units.capital(row.suggestion)}.{more}"
