@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import planted
 import pytest
-from planted import Cell, Rank
+import training
+from planted import Cell, Rank, Sample, Step, Window
 
 MIB = 1 << 20
 
 
 def rank_with(world_rank: int, *cells: Cell) -> Rank:
-    return Rank(world_rank, 2, communicators=planted.communicators_of(world_rank)[:1], cells=list(cells))
+    return Rank(
+        world_rank, 2, communicators=planted.communicators_of(world_rank)[:1], cells=list(cells)
+    )
 
 
 @pytest.fixture
@@ -23,50 +28,92 @@ def fused(tmp_path):
         Cell("MPI_Allreduce", 64 * MIB + 1, [6_000_000]),
         Cell("MPI_Wait", 0, [7_000], communicator=0),
     )
-    return planted.write_databases(tmp_path / "fused", [rank_with(rank, *cells) for rank in range(2)])
+    return planted.write_databases(
+        tmp_path / "fused", [rank_with(rank, *cells) for rank in range(2)]
+    )
 
 
 @pytest.fixture
 def unfused(tmp_path):
     cells = (Cell("MPI_Allreduce", 100, [10_000] * 500), Cell("MPI_Bcast", 100, [3_000]))
-    return planted.write_databases(tmp_path / "unfused", [rank_with(rank, *cells) for rank in range(2)])
+    return planted.write_databases(
+        tmp_path / "unfused", [rank_with(rank, *cells) for rank in range(2)]
+    )
 
 
 def test_each_call_has_a_row_a_class_in_use(report, fused):
     rows = report("hvprof", fused, "--json").rows
-    assert [(row["bytes_low"], row["bytes_high"], row["count"], row["sizes"]) for row in rows] == [
-        (1, 128 << 10, 28, 2),
-        (32 * MIB + 1, 64 * MIB, 6, 1),
-        (64 * MIB + 1, None, 2, 1),
+    assert [
+        (row["traffic"], row["bytes_low"], row["bytes_high"], row["count"], row["sizes"])
+        for row in rows
+    ] == [
+        ("bulk", 1, 128 << 10, 8, 1),
+        ("bulk", 32 * MIB + 1, 64 * MIB, 6, 1),
+        ("bulk", 64 * MIB + 1, None, 2, 1),
+        ("control", 1, 128 << 10, 20, 1),
     ]
     assert {row["library"] for row in rows} == {"MPI"}
 
 
-def test_a_class_says_its_sizes_its_bytes_and_its_time_per_call(report, fused):
-    row = report("hvprof", fused, "--json").rows[0]
-    assert (row["smallest_bytes"], row["largest_bytes"]) == (8, 128 << 10)
-    assert row["message_bytes"] == 2 * (10 * 8 + 4 * (128 << 10))
+def test_a_class_says_its_sizes_its_bytes_and_its_time_per_call(report, tmp_path):
+    cells = [
+        Cell("MPI_Allreduce", 1_000, [1_000] * 10),
+        Cell("MPI_Allreduce", 128 << 10, [2_000] * 4),
+        Cell("MPI_Allreduce", MIB, [21_000_000]),
+    ]
+    folder = planted.write_databases(
+        tmp_path / "run", [rank_with(rank, *cells) for rank in range(2)]
+    )
+    row = report("hvprof", folder, "--json").rows[0]
+    assert (row["smallest_bytes"], row["largest_bytes"], row["traffic"]) == (
+        1_000,
+        128 << 10,
+        "bulk",
+    )
+    assert row["message_bytes"] == 2 * (10 * 1_000 + 4 * (128 << 10))
     assert (row["total_ns"], row["ranks"]) == (2 * (10_000 + 8_000), 2)
     assert row["mean_ns"] == pytest.approx(36_000 / 28)
     assert row["p50_ns"] == pytest.approx(1_000, rel=1 / 16)
-    assert row["share_of_call"] == pytest.approx(18_000 / (18_000 + 15_000_000 + 6_000_000))
+    assert row["share_of_call"] == pytest.approx(18_000 / (18_000 + 21_000_000))
+    assert (
+        row["calls_per_step"] is row["bytes_per_step"] is row["time_per_step_ns"] is None
+    ), "no steps"
 
 
 def test_a_row_a_rank_where_asked_for(report, fused):
     rows = report("hvprof", fused, "--json", "--per-rank", "--bytes", "64M").rows
-    assert [(row["rank"], row["count"], row["share_of_call"]) for row in rows] == [(0, 3, 1.0), (1, 3, 1.0)]
+    assert [(row["rank"], row["count"], row["share_of_call"]) for row in rows] == [
+        (0, 3, 1.0),
+        (1, 3, 1.0),
+    ]
 
 
 def test_the_run_without_fusion_stands_beside_it(report, fused, unfused):
     rows = report("hvprof", fused, "--unfused", unfused, "--json").rows
-    small = [(row["fusion"], row["call"], row["count"]) for row in rows if row["bytes_high"] == 128 << 10]
-    assert small == [("as run", "MPI_Allreduce", 28), ("unfused", "MPI_Allreduce", 1_000), ("unfused", "MPI_Bcast", 2)]
+    small = [
+        (row["fusion"], row["call"], row["traffic"], row["count"])
+        for row in rows
+        if row["bytes_high"] == 128 << 10
+    ]
+    assert small == [
+        ("as run", "MPI_Allreduce", "bulk", 8),
+        ("unfused", "MPI_Allreduce", "bulk", 1_000),
+        ("as run", "MPI_Allreduce", "control", 20),
+        ("unfused", "MPI_Bcast", "bulk", 2),
+    ]
 
 
 def test_the_text_says_what_can_be_seen_and_how_to_see_more(report, fused, unfused):
     alone = report("hvprof", fused).out.splitlines()
-    assert alone[0] == "As run, 2 ranks. MPI: 36 calls that carry messages, 18 a rank; 21.0 ms a rank inside them."
-    assert "fused messages as one" in alone[1] and "HOROVOD_FUSION_THRESHOLD=0" in alone[1]
+    assert (
+        alone[0]
+        == "As run, 2 ranks. MPI: 36 calls that carry messages, 18 a rank; 21.0 ms a rank inside them."
+    )
+    assert (
+        "fused messages as one" in alone[1]
+        and "run once with fusion off (Horovod: HOROVOD_FUSION_THRESHOLD=0;" in alone[1]
+    )
+    assert alone[1].endswith(", and give both runs: hvprof RUN --unfused OTHER_RUN.")
     assert "fusion" not in alone[3] and "NCCL" not in "".join(alone)
     both = report("hvprof", fused, "--unfused", unfused).out.splitlines()
     assert both[1].startswith("Unfused, 2 ranks. MPI: 1,002 calls") and "fusion" in both[4]
@@ -79,9 +126,327 @@ def test_starting_an_operation_is_not_taken_for_it(report, run_folder):
 
 
 def test_nothing_to_show_is_said(report, fused):
-    assert report("hvprof", fused, "--call", "Wait").out == "no call of this run that fits the filters carries a message\n"
+    assert (
+        report("hvprof", fused, "--call", "Wait").out
+        == "no call of this run that fits the filters carries a message\n"
+    )
 
 
 def test_the_page_has_the_classes(report, fused, tmp_path):
     report("html", fused, "-o", tmp_path / "page.html")
     assert "Calls by size class (hvprof)" in (tmp_path / "page.html").read_text()
+
+
+# Runs with steps: a step's gradients are reduced as messages of the given sizes, after rounds of negotiation.
+
+STEPS = 30
+UNFUSED = [400_000, 200_000, 100_000, 60_000, 40_000, 2_000] * 4
+MS = 1_000_000
+
+
+def job_of(
+    cuts: list[list[int]], ns_of_each: int = 100_000, steps: int = STEPS, negotiation: int = 5
+) -> training.Job:
+    """The gradients of a step are cut in one of these ways, in turns."""
+    job = training.Job(3)
+    training.parameters(job, UNFUSED)
+    for step in range(steps):
+        job.compute(20 * MS)
+        for size in cuts[step % len(cuts)]:
+            for _ in range(negotiation):
+                job.call("Allreduce", 8, ns=10_000)
+            job.call("Allreduce", size, step, ns=ns_of_each)
+    return job
+
+
+@pytest.fixture
+def run_of(tmp_path):
+    def made(
+        name: str, job: training.Job, facts: dict[str, str] | None = None, world_size: int = 2
+    ) -> object:
+        ranks = [training.rank_of(job, rank, world_size) for rank in range(world_size)]
+        ranks = [dataclasses.replace(rank, facts={**rank.facts, **(facts or {})}) for rank in ranks]
+        return planted.write_databases(tmp_path / name, ranks)
+
+    return made
+
+
+WHOLE = sum(UNFUSED)
+FUSED = [
+    [WHOLE // 2, WHOLE // 2],
+    [WHOLE - 250_000, 250_000],
+    [WHOLE - 500_000, 400_000, 100_000],
+    [WHOLE],
+]
+
+
+@pytest.fixture
+def in_steps(run_of):
+    return run_of("fused", job_of(FUSED, 300_000)), run_of("unfused", job_of([UNFUSED]))
+
+
+def sentence(report, *words) -> str:
+    return report("hvprof", *words).out.splitlines()[2]
+
+
+def test_a_step_has_calls_bytes_and_time_on_a_rank_and_data_that_moved_once_is_in_none(
+    report, in_steps
+):
+    rows = [
+        row for row in report("hvprof", in_steps[1], "--json").rows if row["fusion"] == "as run"
+    ]
+    allreduce = [row for row in rows if row["call"] == "MPI_Allreduce"]
+    bulk = [row for row in allreduce if row["traffic"] == "bulk"]
+    assert sum(row["calls_per_step"] for row in bulk) == pytest.approx(len(UNFUSED))
+    assert sum(row["bytes_per_step"] for row in bulk) == pytest.approx(WHOLE)
+    assert sum(row["time_per_step_ns"] for row in bulk) == pytest.approx(
+        len(UNFUSED) * 100_000, rel=0.1
+    )
+    (control,) = [row for row in allreduce if row["traffic"] == "control"]
+    assert (control["calls_per_step"], control["bytes_per_step"]) == (
+        pytest.approx(5 * len(UNFUSED), rel=0.01),
+        pytest.approx(40 * len(UNFUSED), rel=0.01),
+    )
+    assert {row["calls_per_step"] for row in rows if row["call"] == "MPI_Bcast"} == {0.0}
+
+
+def test_each_rank_has_its_own_step_where_asked_for(report, in_steps):
+    rows = [
+        row
+        for row in report("hvprof", in_steps[1], "--json", "--per-rank").rows
+        if row["traffic"] == "bulk" and row["call"] == "MPI_Allreduce"
+    ]
+    for rank in range(2):
+        assert sum(row["calls_per_step"] for row in rows if row["rank"] == rank) == pytest.approx(
+            len(UNFUSED)
+        )
+
+
+def test_filters_choose_what_is_counted_in_a_step(report, in_steps):
+    (row,) = report("hvprof", in_steps[1], "--json", "--bytes", "400000").rows[:1]
+    assert row["calls_per_step"] == pytest.approx(4)
+    assert report("hvprof", in_steps[1], "--json", "--call", "Bcast").rows[0]["calls_per_step"] == 0
+    assert "Sizes are" not in report("hvprof", in_steps[1], "--bytes", "400000").out
+
+
+def test_steps_that_the_program_marks_are_counted_alike(report, tmp_path):
+    job = job_of([UNFUSED])
+    ends = [50 * MS, *job.step_ends]
+    steps = [Step(number, *times) for number, times in enumerate(zip(ends, ends[1:]), 1)]
+    ranks = [dataclasses.replace(training.rank_of(job, rank), steps=steps) for rank in range(2)]
+    rows = report("hvprof", planted.write_databases(tmp_path / "marked", ranks), "--json").rows
+    bulk = [row for row in rows if row["traffic"] == "bulk" and row["call"] == "MPI_Allreduce"]
+    assert sum(row["calls_per_step"] for row in bulk) == pytest.approx(len(UNFUSED))
+
+
+def test_one_sentence_says_what_fusion_did(report, in_steps):
+    fused, unfused = in_steps
+    lines = report("hvprof", fused, "--unfused", unfused).out.splitlines()
+    assert lines[2].startswith(
+        "24 messages of 134 KB a step became 2.0 of 1.60 MB; time in MPI_Allreduce 4."
+    )
+    assert "times less (2." in lines[2] and lines[2].endswith(" us).")
+    assert (
+        lines[0].startswith("As run, 2 ranks, 2")
+        and "a step and rank: bulk 2.0 calls, 3.21 MB, " in lines[0]
+    )
+    assert "; control 10 calls, 80 B, " in lines[0]
+    assert "calls a step  bytes a step  time a step" in lines[4]
+
+
+def test_fusion_that_costs_time_is_said_to(report, run_of, in_steps):
+    slow = run_of("slow", job_of(FUSED, 2_400_000))
+    assert "; time in MPI_Allreduce 2." in sentence(report, slow, "--unfused", in_steps[1])
+    assert "times more (" in sentence(report, slow, "--unfused", in_steps[1])
+
+
+def test_little_time_more_or_less_is_about_the_same(report, run_of, in_steps):
+    alike = run_of("alike", job_of(FUSED, 1_230_000))
+    assert "; time in MPI_Allreduce about the same (" in sentence(
+        report, alike, "--unfused", in_steps[1]
+    )
+
+
+@pytest.mark.parametrize(
+    "facts, why",
+    [
+        ({}, ""),
+        ({"env.HOROVOD_FUSION_THRESHOLD": "0"}, " (both runs have HOROVOD_FUSION_THRESHOLD=0)"),
+    ],
+)
+def test_runs_with_the_same_messages_show_no_fusion(report, run_of, facts, why):
+    runs = [run_of(name, job_of([UNFUSED]), facts) for name in ("one", "other")]
+    expected = f"Fusion made no difference{why}: both runs send 24 messages of 134 KB a step in MPI_Allreduce."
+    assert sentence(report, runs[0], "--unfused", runs[1]) == expected
+
+
+def test_swapped_runs_are_said_to_be(report, in_steps):
+    fused, unfused = in_steps
+    said = sentence(report, unfused, "--unfused", fused)
+    assert said.startswith(
+        "Are the runs swapped? In MPI_Allreduce the run given as unfused sends fewer and larger messages, 2.0 of 1.60 MB a step"
+    )
+
+
+def test_another_number_of_steps_does_not_change_a_step(report, run_of, in_steps):
+    longer = run_of("longer", job_of([UNFUSED], steps=2 * STEPS))
+    assert sentence(report, in_steps[0], "--unfused", longer).startswith(
+        "24 messages of 134 KB a step became 2.0 of 1.60 MB; time"
+    )
+
+
+def test_other_gradients_are_other_work(report, run_of, in_steps):
+    half = run_of("half", job_of([UNFUSED[: len(UNFUSED) // 2]]))
+    expected = "Not the same work: MPI_Allreduce carries 1.60 MB a step unfused, 3.21 MB as run. Their times do not show what fusion does."
+    assert sentence(report, in_steps[0], "--unfused", half) == expected
+
+
+def test_another_number_of_ranks_is_other_work(report, run_of, in_steps):
+    larger = run_of("larger", job_of([UNFUSED]), world_size=4)
+    assert (
+        sentence(report, in_steps[0], "--unfused", larger)
+        == "Not the same work: 4 ranks unfused, 2 ranks as run."
+    )
+
+
+def test_another_call_is_other_work(report, run_of, in_steps):
+    job = job_of([UNFUSED])
+    for one in job.made:
+        one.call = one.call.replace("Allreduce", "Reduce") if one.bytes > 8 else one.call
+    expected = "Not the same work: MPI_Reduce carries most bytes unfused, and none as run."
+    assert sentence(report, in_steps[0], "--unfused", run_of("reduced", job)) == expected
+
+
+def test_without_steps_the_messages_of_a_rank_are_compared(report, tmp_path):
+    sizes = {"fused": [(MIB, 4)], "unfused": [(MIB // 64, 256)]}
+    runs = [
+        planted.write_databases(
+            tmp_path / name,
+            [
+                rank_with(rank, *(Cell("MPI_Allreduce", size, [50_000] * n) for size, n in own))
+                for rank in range(2)
+            ],
+        )
+        for name, own in sizes.items()
+    ]
+    said = sentence(report, runs[0], "--unfused", runs[1])
+    assert (
+        said
+        == "256 messages of 16.4 KB a rank became 4.0 of 1.05 MB; time in MPI_Allreduce 64.0 times less (12.8 ms a rank -> 200 us)."
+    )
+
+
+def test_the_time_of_an_operation_that_is_only_started_is_not_taken_for_its_own(report, run_of):
+    made = [run_of(name, job_of(cuts)) for name, cuts in (("fused", FUSED), ("unfused", [UNFUSED]))]
+    runs = []
+    for run, cuts in zip(made, (FUSED, [UNFUSED])):
+        job = job_of(cuts)
+        for one in job.made:
+            one.call = one.call.replace("Allreduce", "Iallreduce") if one.bytes > 8 else one.call
+        runs.append(run_of(f"{run.name}-nonblocking", job))
+    assert sentence(report, runs[0], "--unfused", runs[1]).endswith(
+        "; how long MPI_Iallreduce took to move them is not known."
+    )
+
+
+def test_a_run_without_fusion_is_told_to_be_run_with_it(report, run_of):
+    run = run_of("unfused", job_of([UNFUSED]), {"env.HOROVOD_FUSION_THRESHOLD": "0"})
+    first, second = report("hvprof", run).out.splitlines()[:2]
+    assert first.startswith("As run (HOROVOD_FUSION_THRESHOLD=0), 2 ranks")
+    assert second.endswith(
+        "Fusion is off in this run: to see what it does, run once with fusion, and: hvprof OTHER_RUN --unfused RUN."
+    )
+
+
+def of_nccl(sizes: list[int], kernel_ns: int | None) -> list[Rank]:
+    """Twenty steps of these AllReduces, whose kernels begin after the step's end on the host."""
+    ranks = []
+    for world_rank in range(2):
+        samples = []
+        for step in range(20):
+            for place, size in enumerate(sizes):
+                start_ns = (step * 40 + place) * MS
+                device_ns = kernel_ns and (start_ns + 12 * MS, start_ns + 12 * MS + kernel_ns)
+                samples.append(
+                    Sample(
+                        "ncclAllReduce",
+                        start_ns,
+                        start_ns + 8_000,
+                        planted.NCCL,
+                        len(samples) + 1,
+                        bytes=size,
+                        device_ns=device_ns,
+                    )
+                )
+        cells = [
+            Cell("ncclAllReduce", size, [8_000] * 20, planted.NCCL, memory_kind="device")
+            for size in sizes
+        ]
+        cells += [
+            Cell(
+                "ncclAllReduce",
+                size,
+                [kernel_ns] * 20,
+                planted.NCCL,
+                "device",
+                memory_kind="device",
+            )
+            for size in sizes
+            if kernel_ns
+        ]
+        begun = [planted.Collective("ncclAllReduce", size) for _ in range(20) for size in sizes]
+        known = planted.Communicator(
+            planted.NCCL,
+            planted.NCCL_IDENTITY,
+            "",
+            2,
+            world_rank,
+            constructor="ncclCommInitRank",
+            begun=begun,
+            library="nccl",
+        )
+        facts = {
+            "host": "node00",
+            "boot_id": "a1",
+            "time_namespace": "time:[1]",
+            "nccl.version": "2.28.9",
+        }
+        windows = [Window(0, 10**10)]
+        ranks.append(
+            Rank(
+                world_rank,
+                2,
+                facts=facts,
+                cells=cells,
+                samples=samples,
+                communicators=[known],
+                windows=windows,
+            )
+        )
+    return ranks
+
+
+@pytest.mark.parametrize(
+    "kernel_ns, said",
+    [(320_000, "time in ncclAllReduce 4.0 times less"), (None, "how long ncclAllReduce took")],
+)
+def test_nccl_is_compared_by_its_time_on_the_device(report, tmp_path, kernel_ns, said):
+    sizes = [(index + 1) * MIB for index in range(8)]
+    unfused = planted.write_databases(tmp_path / "unfused", of_nccl(sizes, kernel_ns))
+    fused = planted.write_databases(
+        tmp_path / "fused", of_nccl([sum(sizes) // 2 - MIB, sum(sizes) // 2 + MIB], kernel_ns)
+    )
+    assert sentence(report, fused, "--unfused", unfused).startswith(
+        f"8.0 messages of 4.72 MB a step became 2.0 of 18.9 MB; {said}"
+    )
+
+
+def test_without_steps_nccl_has_its_times_on_the_host_and_on_the_device(report, tmp_path):
+    ranks = [
+        dataclasses.replace(rank, samples=[], windows=[])
+        for rank in of_nccl([MIB, 2 * MIB], 320_000)
+    ]
+    first = report("hvprof", planted.write_databases(tmp_path / "run", ranks)).out.splitlines()[0]
+    assert first == (
+        "As run, 2 ranks. NCCL: 80 calls that carry messages, 40 a rank; 320 us a rank inside them on the host, 12.8 ms a rank on the device."
+    )

@@ -212,7 +212,7 @@ def test_the_time_of_queueing_is_not_shown_where_another_is_known(report, tmp_pa
 
 def test_hvprof_has_a_line_for_each_library(report, mixed):
     text = report("hvprof", mixed).out
-    assert "NCCL: 80 calls that carry messages, 20 a rank; 160 us a rank inside them on the host, 1.60 s a rank on the device" in text
+    assert "NCCL, a step and rank: bulk 1.0 calls, 16.8 MB, 80.0 ms. MPI, a step and rank: no call." in text
     row = only(report("hvprof", mixed, "--json").rows, library="NCCL", measure="device")
     assert (row["count"], row["total_ns"], row["bytes_high"]) == (80, 80 * 80 * MS, 16 * MIB)
 

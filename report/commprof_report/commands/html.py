@@ -45,6 +45,7 @@ from ..run.alignment import Alignment, align
 from ..run.run import Run
 from ..run.selection import Selection
 from ..steps.rank_steps import rank_steps
+from ..steps.step_costs import whole_steps
 from ..steps.step_views import LONGEST, is_whole, step_views
 from ..steps.steps_summary import StepsRow, StepsSummary, headline, steps_summary
 from ..summary.run_summary import RunSummary, communicating, of_nccl, run_summary
@@ -147,7 +148,7 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
         yield regions_section(run)
     yield traffic.traffic_section(run)
     yield from sizes_sections(run)
-    yield hvprof.hvprof_section(run, answers)
+    yield hvprof.hvprof_section(run, whole_steps(in_steps.steps))
     if answers.peers:
         yield peers_section(run, answers)
         yield pipeline.pipeline_section(run, answers)

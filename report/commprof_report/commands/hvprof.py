@@ -3,16 +3,19 @@
 The metrics that hvprof reported of Horovod (Awan, Jain, Chu, Subramoni, Panda: Communication Profiling and Characterization of Deep Learning
 Workloads on Clusters with High-Performance Interconnects, Hot Interconnects 2019): the sizes of messages, how many calls carried them, and
 the time per call, by the size classes of its papers: up to 128 KiB, 16 MiB, 32 MiB, 64 MiB, and above. MPI and NCCL stand beside each other;
-the time of NCCL's operations is that on the device, where it is known.
+the time of NCCL's operations is that on the device, where it is known. Control traffic, such as Horovod's negotiation, has rows of its own
+(hvprof-report traffic). If the run has steps (hvprof-report steps), calls, bytes and time are those of a mean step on a mean rank.
 
 Sizes are what each call carried. Only what reaches MPI or NCCL is seen: tensors that a framework has fused are one message. For the sizes
-without fusion, run the job once more with fusion off (Horovod: HOROVOD_FUSION_THRESHOLD=0) and give that run with --unfused.
+without fusion, run the job once more with fusion off (Horovod: HOROVOD_FUSION_THRESHOLD=0; PyTorch's DistributedDataParallel: a small
+bucket_cap_mb) and give that run with --unfused. One sentence then says what fusion did to the messages of a step, and to the time in them.
+These are two single runs: `hvprof-report compare` of several runs of each says whether a step takes less beyond chance.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,37 +23,94 @@ from ..base import units
 from ..calls.hvprof import HvprofRow, hvprof_rows
 from ..display import page, tables
 from ..display.tables import Column, volume_column
+from ..run.alignment import align
 from ..run.run import Run
-from ..summary.run_summary import RunSummary
+from ..run.selection import Selection
+from ..steps.boundaries import RankStep, steps_find
+from ..steps.step_costs import whole_steps
 from . import common, sizes
 
-EXAMPLES = (("What Horovod fused, and into which sizes", "hvprof-report hvprof --unfused RUN2 RUN"),)
-SEE_ALSO = ("advise", "sizes")
+EXAMPLES = (
+    ("What Horovod fused, and into which sizes", "hvprof-report hvprof --unfused RUN2 RUN"),
+)
+SEE_ALSO = ("advise", "compare", "sizes", "steps", "traffic")
 AS_RUN, UNFUSED = "as run", "unfused"
-FUSION_OFF = "Horovod: HOROVOD_FUSION_THRESHOLD=0; PyTorch's DistributedDataParallel: the least bucket_cap_mb"
+FUSION_SETTINGS = ("HOROVOD_FUSION_THRESHOLD", "HOROVOD_DISABLE_GROUP_FUSION")
+FUSION_OFF = (
+    "Horovod: HOROVOD_FUSION_THRESHOLD=0; PyTorch's DistributedDataParallel: a small bucket_cap_mb"
+)
+ALIKE = 0.01  # calls and bytes that differ by less are the same
+NOTABLE = 0.1  # difference of the times
+FEWEST = 0.05  # calls in a step that are worth a word
+TIMES = 1.5  # ratio from which on it is said as a ratio
 
 
 class Side(NamedTuple):
-    """One of the runs that are looked at."""
+    """One of the runs that are looked at. sums: its rows of all ranks together."""
 
     fusion: str
     world_size: int
     ranks: int
+    steps: int
+    negotiates: bool
+    settings: str
     rows: list[HvprofRow]
+    sums: list[HvprofRow]
+
+    @property
+    def title(self) -> str:
+        """As run (HOROVOD_FUSION_THRESHOLD=0), 2 ranks, 59 steps"""
+        settings = f" ({self.settings})" if self.settings else ""
+        steps = f", {units.counted(self.steps, 'step')}" if self.steps else ""
+        return f"{units.capital(self.fusion)}{settings}, {units.counted(self.world_size, 'rank')}{steps}"
 
 
+class Sent(NamedTuple):
+    """What a call sends in bulk, in a step or over the run: on a rank. time_ns: null: not that of the messages."""
+
+    calls: float
+    bytes: float
+    time_ns: float | None
+
+    @property
+    def text(self) -> str:
+        return f"{number(self.calls)} of {units.volume(self.mean_bytes)}"
+
+    @property
+    def mean_bytes(self) -> float:
+        return self.bytes / self.calls
+
+
+TOTALS = (
+    volume_column("bytes", "message_bytes"),
+    Column("time", lambda row: units.duration(row.total_ns)),
+)
+IN_STEPS = (
+    Column("calls a step", lambda row: in_step(row.calls_per_step, units.three_digits)),
+    Column("bytes a step", lambda row: in_step(row.bytes_per_step, units.volume)),
+    Column("time a step", lambda row: in_step(row.time_per_step_ns, units.duration)),
+)
 COLUMNS = (
     Column("call", lambda row: row.call, False),
+    Column("traffic", lambda row: row.traffic, False),
     Column("size class", lambda row: units.size_range(row.bytes_low, row.bytes_high), False),
     Column("fusion", lambda row: row.fusion, False),
     Column("timed on", lambda row: sizes.timed_on(row), False),
     Column("rank", lambda row: str(row.rank)),
     Column("calls", lambda row: units.count(row.count)),
     Column("sizes", lambda row: units.count(row.sizes)),
-    Column("least", lambda row: units.size(row.smallest_bytes), exact=lambda row: units.count(row.smallest_bytes)),
-    Column("largest", lambda row: units.size(row.largest_bytes), exact=lambda row: units.count(row.largest_bytes)),
-    volume_column("bytes", "message_bytes"),
-    Column("time", lambda row: units.duration(row.total_ns)),
+    Column(
+        "least",
+        lambda row: units.size(row.smallest_bytes),
+        exact=lambda row: units.count(row.smallest_bytes),
+    ),
+    Column(
+        "largest",
+        lambda row: units.size(row.largest_bytes),
+        exact=lambda row: units.count(row.largest_bytes),
+    ),
+    *TOTALS,
+    *IN_STEPS,
     Column("of call", lambda row: units.share(row.share_of_call)),
     Column("per call", lambda row: units.duration(row.mean_ns)),
     Column("p50", lambda row: units.duration(row.p50_ns)),
@@ -60,83 +120,264 @@ COLUMNS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_arguments(parser, by_memory_kind=True)
-    parser.add_argument("--unfused", type=Path, metavar="RUN2", help="the same job, run with fusion off")
+    parser.add_argument(
+        "--unfused", type=Path, metavar="RUN2", help="the same job, run with fusion off"
+    )
     parser.add_argument("--per-rank", action="store_true", help="one row a rank")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    sides = [side(common.open_selected(arguments), AS_RUN, arguments.per_rank)]
+    sides = [side_read(arguments, AS_RUN)]
     if arguments.unfused:
-        other = argparse.Namespace(**{**vars(arguments), "run": [arguments.unfused]})
-        sides.append(side(common.open_selected(other), UNFUSED, arguments.per_rank))
+        sides.append(
+            side_read(
+                argparse.Namespace(**{**vars(arguments), "run": [arguments.unfused]}), UNFUSED
+            )
+        )
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, merged(sides), HvprofRow._fields)
     else:
-        for line in lines(sides, arguments.per_rank):
+        for line in lines(sides, arguments.per_rank, has_all_sizes=not arguments.bytes):
             common.print_line(line)
 
 
-def side(run: Run, fusion: str, per_rank: bool = False) -> Side:
-    rows = hvprof_rows(run.connection, fusion, per_rank)
-    (ranks,) = run.connection.execute("SELECT count(*) FROM selected_rank").fetchone()
-    return Side(fusion, run.world_size, ranks, rows)
+def side_read(arguments: argparse.Namespace, fusion: str) -> Side:
+    run = common.open_selected(arguments, with_samples=True)
+    return side(
+        run,
+        fusion,
+        whole_steps(steps_find(run, align(run.connection).aligned_ns)),
+        arguments.per_rank,
+    )
+
+
+def side(run: Run, fusion: str, steps: Sequence[RankStep], per_rank: bool = False) -> Side:
+    connection = run.connection
+    of_steps = [(step.world_rank, step.begin_ns, step.end_ns) for step in steps]
+    sums = hvprof_rows(connection, fusion, steps=of_steps)
+    rows = hvprof_rows(connection, fusion, per_rank, of_steps) if per_rank else sums
+    (ranks,) = connection.execute("SELECT count(*) FROM selected_rank").fetchone()
+    negotiates = bool(connection.execute("SELECT 1 FROM negotiating").fetchone())
+    return Side(
+        fusion,
+        run.world_size,
+        ranks,
+        len({step.step for step in steps}),
+        negotiates,
+        settings_text(run),
+        rows,
+        sums,
+    )
+
+
+def settings_text(run: Run) -> str:
+    """HOROVOD_FUSION_THRESHOLD=0"""
+    found = run.connection.execute(
+        "SELECT DISTINCT key, value FROM fact WHERE key LIKE 'env.HOROVOD_%' ORDER BY key, value"
+    ).fetchall()
+    return ", ".join(f"{key[4:]}={value}" for key, value in found if key[4:] in FUSION_SETTINGS)
 
 
 def merged(sides: Sequence[Side]) -> list[HvprofRow]:
     """The rows of all runs, those of the same call and class below each other, in the order of the first."""
     rows = [row for side in sides for row in side.rows]
-    place = {call: number for number, call in enumerate(dict.fromkeys((row.call, row.measure) for row in rows))}
-    return sorted(rows, key=lambda row: (place[row.call, row.measure], -1 if row.rank is None else row.rank, row.bytes_low))
+    place = {
+        call: number
+        for number, call in enumerate(dict.fromkeys((row.call, row.measure) for row in rows))
+    }
+    return sorted(
+        rows,
+        key=lambda row: (
+            place[row.call, row.measure],
+            -1 if row.rank is None else row.rank,
+            row.traffic,
+            row.bytes_low,
+        ),
+    )
 
 
 def best_timed(rows: Sequence[HvprofRow]) -> list[HvprofRow]:
     """Without the calls of NCCL on the host whose operations were timed on the device."""
     timed = {(row.fusion, row.call, row.bytes_low) for row in rows if row.measure == "device"}
-    return [row for row in rows if row.measure != "call" or row.library == "MPI" or (row.fusion, row.call, row.bytes_low) not in timed]
+    return [
+        row
+        for row in rows
+        if row.measure != "call"
+        or row.library == "MPI"
+        or (row.fusion, row.call, row.bytes_low) not in timed
+    ]
 
 
-def lines(sides: Sequence[Side], per_rank: bool) -> Iterator[str]:
+def columns(sides: Sequence[Side], rows: Sequence[HvprofRow], per_rank: bool) -> list[Column]:
+    """Sums over all ranks, or what a mean step has, if all runs have steps."""
+    absent = {column.head for column in (TOTALS if all(side.steps for side in sides) else IN_STEPS)}
+    absent |= {"rank"} if not per_rank else set()
+    absent |= {"fusion"} if len(sides) == 1 else set()
+    absent |= {"timed on"} if all(row.library == "MPI" for row in rows) else set()
+    absent |= {"traffic"} if all(row.traffic == "bulk" for row in rows) else set()
+    return [column for column in COLUMNS if column.head not in absent]
+
+
+def lines(sides: Sequence[Side], per_rank: bool, has_all_sizes: bool) -> Iterator[str]:
     if not any(side.rows for side in sides):
         yield "no call of this run that fits the filters carries a message"
         return
     for each in sides:
         yield numbers_text(each)
-    yield fusion_text(sides)
+    if has_all_sizes:
+        yield fusion_text(sides)
     yield ""
     rows = best_timed(merged(sides))
-    absent = {"rank": not per_rank, "fusion": len(sides) == 1, "timed on": all(row.library == "MPI" for row in rows)}
-    yield from tables.text_table([column for column in COLUMNS if not absent.get(column.head)], rows).splitlines()
+    yield from tables.text_table(columns(sides, rows, per_rank), rows).splitlines()
     if any(row.is_start for row in rows):
         yield ""
         yield "MPI_I... calls only start an operation; `sizes --completion` has the time until it is over."
 
 
+def number(calls: float) -> str:
+    """44; 4.0"""
+    return units.count(round(calls)) if calls >= 10 else f"{calls:.1f}"
+
+
+def in_step(value: float | None, show: Callable[[float], str]) -> str:
+    """No call of the row is in a step: -."""
+    return show(value) if value else units.NO_VALUE
+
+
 def numbers_text(each: Side) -> str:
-    """MPI: 2,315 calls with a message, 579 a rank; 1.23 s a rank inside them. NCCL has a sentence of its own if it was used."""
-    said = []
-    for library in dict.fromkeys(row.library for row in each.rows):
-        rows = [row for row in each.rows if row.library == library and row.measure == "call"]
-        count, total_ns = sum(row.count for row in rows), sum(row.total_ns for row in rows)
-        per_rank = f"{units.count(round(count / each.ranks))} a rank; {units.duration(total_ns / each.ranks)} a rank inside them"
-        if library == "NCCL":
-            device_ns = sum(row.total_ns for row in each.rows if row.measure == "device")
-            per_rank += f" on the host, {units.duration(device_ns / each.ranks)} a rank on the device" if device_ns else " on the host"
-        said.append(f"{library}: {units.counted(count, 'call')} that carry messages, {per_rank}")
-    return f"{units.capital(each.fusion)}, {units.counted(each.world_size, 'rank')}. " + ". ".join(said or ["No call"]) + "."
+    """MPI, a step and rank: 4.0 bulk calls, 4.46 MB, 12.3 ms; negotiation 31 calls, 8.10 ms. Without steps the sums of the run. NCCL has a
+    sentence of its own if it was used."""
+    libraries = list(dict.fromkeys(row.library for row in each.rows))
+    return (
+        f"{each.title}. "
+        + ". ".join([library_text(each, library) for library in libraries] or ["No call"])
+        + "."
+    )
+
+
+def library_text(each: Side, library: str) -> str:
+    rows = [row for row in each.sums if row.library == library]
+    if each.steps:
+        parts = [
+            stepped_text(rows, "bulk", "bulk"),
+            stepped_text(rows, "control", "negotiation" if each.negotiates else "control"),
+        ]
+        return f"{library}, a step and rank: {'; '.join(filter(None, parts)) or 'no call'}"
+    on_host = [row for row in rows if row.measure == "call"]
+    count, total_ns = sum(row.count for row in on_host), sum(row.total_ns for row in on_host)
+    per_rank = f"{units.count(round(count / each.ranks))} a rank; {units.duration(total_ns / each.ranks)} a rank inside them"
+    if library == "NCCL":
+        device_ns = sum(row.total_ns for row in rows if row.measure == "device")
+        per_rank += (
+            f" on the host, {units.duration(device_ns / each.ranks)} a rank on the device"
+            if device_ns
+            else " on the host"
+        )
+    return f"{library}: {units.counted(count, 'call')} that carry messages, {per_rank}"
+
+
+def stepped_text(rows: Sequence[HvprofRow], traffic: str, name: str) -> str:
+    """bulk 4.0 calls, 4.46 MB, 12.3 ms; empty: there are hardly any."""
+    own = [row for row in best_timed(rows) if row.traffic == traffic and row.calls_per_step]
+    calls, times = sum(row.calls_per_step for row in own), [row.time_per_step_ns for row in own]
+    if calls < FEWEST:
+        return ""
+    taken = "" if None in times else f", {units.duration(sum(times))}"
+    return f"{name} {number(calls)} calls, {units.volume(sum(row.bytes_per_step for row in own))}{taken}"
 
 
 def fusion_text(sides: Sequence[Side]) -> str:
     if len(sides) > 1:
-        return "Sizes are what each call carried, in the one run and in the other."
-    return f"Sizes are what each call carried, fused messages as one. To see them unfused, run with fusion off ({FUSION_OFF}), --unfused."
+        return difference_text(*sides)
+    (each,) = sides
+    told = "Sizes are what each call carried, fused messages as one."
+    if "HOROVOD_FUSION_THRESHOLD=0" in each.settings.split(", "):
+        return f"{told} Fusion is off in this run: to see what it does, run once with fusion, and: hvprof OTHER_RUN --unfused RUN."
+    return f"{told} To see them unfused, run once with fusion off ({FUSION_OFF}), and give both runs: hvprof RUN --unfused OTHER_RUN."
 
 
-def hvprof_section(run: Run, answers: RunSummary) -> str:
-    each = side(run, AS_RUN)
+def difference_text(as_run: Side, unfused: Side) -> str:
+    """44 messages of 101 KB a step became 4.0 of 1.12 MB; time in MPI_Allreduce 3.1 times less (38.1 ms a step -> 12.3 ms)."""
+    if as_run.world_size != unfused.world_size:
+        ranks = f"{units.counted(unfused.world_size, 'rank')} unfused, {units.counted(as_run.world_size, 'rank')} as run"
+        return f"Not the same work: {ranks}."
+    different = ""
+    for what in ("step", "rank"):
+        first, second = sent(unfused, what), sent(as_run, what)
+        if not first or not second:
+            continue
+        call = max(first, key=lambda name: first[name].bytes)
+        if call not in second:
+            return f"Not the same work: {call} carries most bytes unfused, and none as run."
+        if alike(first[call].bytes, second[call].bytes):
+            return change_text(call, f"a {what}", first[call], second[call], as_run, unfused)
+        values = f"{units.volume(first[call].bytes)} a {what} unfused, {units.volume(second[call].bytes)} as run"
+        different = (
+            different
+            or f"Not the same work: {call} carries {values}. Their times do not show what fusion does."
+        )
+    return (
+        different or "Neither the one run nor the other sends in bulk, so fusion has nothing to do."
+    )
+
+
+def alike(first: float, second: float) -> bool:
+    return abs(second - first) <= ALIKE * max(first, second)
+
+
+def sent(side: Side, what: str) -> dict[str, Sent]:
+    """By call; what: in a step, or over the run on a rank. Empty: there are no steps, or none sends in bulk."""
+    found: dict[str, Sent] = {}
+    for row in best_timed(side.sums):
+        per_rank = row.count / side.ranks, row.message_bytes / side.ranks, row.total_ns / side.ranks
+        calls, sum_bytes, spent_ns = (
+            per_rank
+            if what == "rank"
+            else (row.calls_per_step, row.bytes_per_step, row.time_per_step_ns)
+        )
+        is_timed = (
+            spent_ns is not None
+            and not row.is_start
+            and (row.library == "MPI" or row.measure == "device")
+        )
+        if row.traffic == "bulk" and calls and sum_bytes:
+            old = found.get(row.call, Sent(0, 0, 0.0))
+            time_ns = old.time_ns + spent_ns if is_timed and old.time_ns is not None else None
+            found[row.call] = Sent(old.calls + calls, old.bytes + sum_bytes, time_ns)
+    return found
+
+
+def change_text(
+    call: str, what: str, first: Sent, second: Sent, as_run: Side, unfused: Side
+) -> str:
+    if alike(first.calls, second.calls):
+        is_set = as_run.settings == unfused.settings != ""
+        why = f" (both runs have {as_run.settings})" if is_set else ""
+        return f"Fusion made no difference{why}: both runs send {number(first.calls)} messages of {units.volume(first.mean_bytes)} {what} in {call}."
+    if second.calls > first.calls:
+        larger = f"the run given as unfused sends fewer and larger messages, {first.text} {what} in place of {second.text}"
+        return f"Are the runs swapped? In {call} {larger}."
+    messages = f"{number(first.calls)} messages of {units.volume(first.mean_bytes)} {what} became {second.text}"
+    return f"{messages}; {time_text(call, what, first.time_ns, second.time_ns)}."
+
+
+def time_text(call: str, what: str, first_ns: float | None, second_ns: float | None) -> str:
+    if not first_ns or not second_ns:
+        return f"how long {call} took to move them is not known"
+    values = f"({units.duration(first_ns)} {what} -> {units.duration(second_ns)})"
+    ratio, change = max(first_ns, second_ns) / min(first_ns, second_ns), second_ns / first_ns - 1
+    if abs(change) < NOTABLE:
+        return f"time in {call} about the same {values}"
+    much = f"{ratio:.1f} times" if ratio >= TIMES else units.share(abs(change))
+    return f"time in {call} {much} {'less' if change < 0 else 'more'} {values}"
+
+
+def hvprof_section(run: Run, steps: Sequence[RankStep]) -> str:
+    each = side(run, AS_RUN, steps)
     if not each.rows:
         return ""
     sentence = f"By the size classes of hvprof's papers. {numbers_text(each)} {fusion_text([each])}"
     rows = best_timed(merged([each]))
-    absent = {"rank", "fusion"} | ({"timed on"} if all(row.library == "MPI" for row in rows) else set())
-    columns = [column for column in COLUMNS if column.head not in absent]
-    return page.section("Calls by size class (hvprof)", sentence, page.table(columns, rows))
+    return page.section(
+        "Calls by size class (hvprof)", sentence, page.table(columns([each], rows, False), rows)
+    )

@@ -336,6 +336,16 @@ def _run(steps: Sequence[Spent], on_device: list[SampleRow]) -> None:
             touched += 1
 
 
+def whole_steps(steps: Steps) -> list[RankStep]:
+    """The complete steps of each rank after the warm-up."""
+    missing, found = holes(steps.connection), []
+    for rank, of_rank in steps.by_rank().items():
+        spent = [Spent(step) for step in of_rank if not step.is_warm_up]
+        _holes_mark(spent, missing.get(rank, ()))
+        found += [one.rank_step for one in spent if one.is_complete]
+    return found
+
+
 def _holes_mark(steps: Sequence[Spent], missing: Iterable[Hole]) -> None:
     ends = [spent.rank_step.end_ns for spent in steps]
     for _, _, begin_ns, end_ns in missing:
