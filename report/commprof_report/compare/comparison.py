@@ -16,10 +16,11 @@ from typing import NamedTuple
 
 from ..base import units
 from . import machine, rank_tests
+from .cuts import rows_per_step
 from .figures import PERCENTILES, Figures, Key, Row, row_name
-from .groups import renamed
+from .groups import Group, renamed
 from .judge import Contrast, Judge, median_known
-from .refusals import Difference, Refusal, Work, differences, refusals, tunes_itself, work_of
+from .refusals import MOST_SWITCHES_PER_S, Difference, Refusal, Work, differences, refusals, tunes_itself, work_of
 from .sides import Side, in_blocks
 
 METRICS = ("transfer", "time", *PERCENTILES, "step", "wall")
@@ -56,7 +57,7 @@ class FigureRow(Contrast):
 
 @dataclass(frozen=True)
 class ComparedRow(Contrast):
-    """A row: nanoseconds per call; of the rows added up as `other` per rank."""
+    """A row: nanoseconds per call, or per step on a rank; of the rows added up as `other` per rank. per: call, step, rank."""
 
     side: str
     reference: str
@@ -70,6 +71,7 @@ class ComparedRow(Contrast):
     share: float
     metric: str
     change_ns: float
+    per: str = "call"
     adjusted_p: float | None = None
     is_confirmed: int = 0
     part_of_change: float | None = None
@@ -128,6 +130,7 @@ class SizeRow(NamedTuple):
     measure: str
     metric: str
     count: int
+    per: str
     sides: tuple[str, ...]
     values_ns: tuple[float | None, ...]
     best: str | None
@@ -198,17 +201,18 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
     sides = [side._replace(runs=_with_groups_of(sides[0].runs[0], side.runs)) for side in sides]
     blocked = in_blocks(sides) if rules.pairs else None
     sides = blocked or [side._replace(blocks=None) for side in sides]
-    metric = rules.metric or _default_metric(sides, rules)
     tested = [side for side in sides[1:] if not side.of] or sides[1:]
     judge = Judge(blocked is not None, rules.level_of_each(len(tested)), math.log1p(rules.min_effect))
-    keys = list(dict.fromkeys(key for side in sides for run in side.runs for key in run.rows))
-    work = work_of(sides, keys)
-    found = refusals(sides, work, judge.is_paired)
+    in_steps = rows_per_step(sides, work_of(sides, _keys(sides)).uneven)
+    metric = rules.metric or _default_metric(in_steps, rules)
+    work = work_of(in_steps, _keys(in_steps))
+    found = refusals(in_steps, work, judge.is_paired)
+    sides = sides if metric in PERCENTILES else in_steps
     drifted = {side.name: _drifted(judge, sides[0], side, metric) for side in tested}
     found += [refusal for refused, _ in drifted.values() for refusal in refused]
     refused = [refusal for refusal in found if refusal.kind not in rules.allowed]
     allowed = [refusal for refusal in found if refusal.kind in rules.allowed]
-    table = _Table(sides, [] if rules.skipped else keys, metric)
+    table = _Table(sides, [] if rules.skipped else _keys(sides), metric)
     alone = judge._replace(level=rules.level_of_each(1))
     pairs = [_pair(alone if side.of else judge, rules, table, side, refused, allowed) for side in sides[1:]]
     notes = [*_notes(sides, metric, table, rules, judge.level), *(note for _, own in drifted.values() for note in own)]
@@ -234,6 +238,11 @@ def _drifted(judge: Judge, reference: Side, side: Side, metric: str) -> tuple[li
     return refused, notes
 
 
+def _keys(sides: Sequence[Side]) -> list[Key]:
+    """The rows that any run has."""
+    return list(dict.fromkeys(key for side in sides for run in side.runs for key in run.rows))
+
+
 def half_width(row: VerdictRow) -> float | None:
     """Of the interval of the ratio, on a logarithmic scale: 0.02 is from -2 % to +2 % around the estimate."""
     return None if row.low is None else math.expm1((math.log1p(row.high) - math.log1p(row.low)) / 2)
@@ -244,12 +253,20 @@ def _with_groups_of(reference: Figures, runs: Sequence[Figures]) -> list[Figures
     aligned = []
     for run in runs:
         names = renamed(list(run.labels), list(reference.labels))
-        rows = {key._replace(group=names.get(key.group, key.group)): row for key, row in run.rows.items()}
-        aligned.append(replace(run, rows=rows) if names else run)
+        rows = {_renamed(key, names): row for key, row in run.rows.items()}
+        parts = {(_renamed(key, names), traffic): row for (key, traffic), row in run.parts.items()}
+        aligned.append(replace(run, rows=rows, parts=parts) if names else run)
     return aligned
 
 
+def _renamed(key: Key, names: dict[Group, Group]) -> Key:
+    return key._replace(group=names.get(key.group, key.group))
+
+
 def _default_metric(sides: Sequence[Side], rules: Rules) -> str:
+    """Steps, if messages are cut anew: transfer then hides behind the backward pass, or is negotiation."""
+    if any(key.per == "step" for key in _keys(sides)):
+        return "step"
     is_covered = all(run.coverage >= COVERED for side in sides for run in side.runs)
     return "transfer" if is_covered else "step" if rules.skipped else "time"
 
@@ -282,9 +299,9 @@ class _Table:
         return [sum(_sum(run.rows[key], self.metrics[key]) for key in keys) / len(run.ranks) for run in side.runs]
 
     def alike(self, side: Side) -> list[float | None]:
-        """The geometric mean over the rows: nanoseconds per call."""
+        """The geometric mean over the rows: nanoseconds per call; not known beside rows per step."""
         known = [key for key in self.keys if all((run.rows[key].value(self.metrics[key]) or 0) > 0 for run in self.runs)]
-        if not known:
+        if not known or any(key.per == "step" for key in self.keys):
             return [None] * len(side.runs)
         return [math.exp(fmean(math.log(run.rows[key].value(self.metrics[key])) for key in known)) for run in side.runs]
 
@@ -294,7 +311,7 @@ class _Table:
         change_ns = _difference([self.sums([key], each) for each in (self.sides[0], side)])
         what = (key.call, self.labels.get(key.group, ""), key.bytes, key.memory_kind, key.measure, 1)
         of_row = (round(fmean(row.count for row in reference)), self.share[key], self.metrics[key])
-        return ComparedRow(*astuple(found), side.name, self.sides[0].name, *what, *of_row, change_ns)
+        return ComparedRow(*astuple(found), side.name, self.sides[0].name, *what, *of_row, change_ns, key.per)
 
     def other(self, judge: Judge, keys: Sequence[Key], side: Side) -> ComparedRow:
         sums = [self.sums(keys, each) for each in (self.sides[0], side)]
@@ -302,7 +319,7 @@ class _Table:
         metrics = {self.metrics[key] for key in keys}
         metric = metrics.pop() if len(metrics) == 1 else MIXED
         what = (OTHER, "", None, "", "", len(keys), count, sum(self.share[key] for key in keys), metric)
-        return ComparedRow(*astuple(judge.contrast(*sums)), side.name, self.sides[0].name, *what, _difference(sums))
+        return ComparedRow(*astuple(judge.contrast(*sums)), side.name, self.sides[0].name, *what, _difference(sums), "rank")
 
     def histograms(self) -> list[Histogram]:
         found = [self._histogram(key) for key in self.keys[:MOST_HISTOGRAMS]]
@@ -322,7 +339,7 @@ class _Table:
             values = [self.values(key, side) for side in sides]
             medians = tuple(median_known(each) for each in values)
             count = round(fmean(run.rows[key].count for run in self.sides[0].runs))
-            what = (key.call, self.labels.get(key.group, ""), key.bytes, key.memory_kind, key.measure, self.metrics[key], count)
+            what = (key.call, self.labels.get(key.group, ""), key.bytes, key.memory_kind, key.measure, self.metrics[key], count, key.per)
             best = _best(judge, values, medians) if are_judged else None
             found.append(SizeRow(*what, tuple(side.name for side in sides), medians, None if best is None else sides[best].name))
         return found
@@ -338,7 +355,7 @@ def _best(judge: Judge, values: Sequence[Sequence[float | None]], medians: Seque
 
 
 def _sum(row: Row, metric: str) -> float:
-    return (row.value(metric) or 0.0) * row.count
+    return (row.value(metric) or 0.0) * row.values
 
 
 def _difference(sums: Sequence[Sequence[float]]) -> float:
@@ -453,12 +470,22 @@ def _notes(sides: Sequence[Side], metric: str, table: _Table, rules: Rules, leve
     if table.unmatched:
         yield f"{units.counted(table.unmatched, 'row')} that not every run has left out"
     yield from _trend(sides, "runs", metric, lambda run: run.of_run(metric))
+    yield from _own_threads(table.runs)
     for name, noun in machine.NAMES.items():
         yield from _trend(sides, "the machine", noun, lambda run, name=name: run.canary_ns(name), rules.min_effect)
     yield from machine.slow_hosts(table.runs)
     yield from _outliers(sides, metric, rules.min_effect)
     for side in sides:
         yield from _settling(side, rules.skipped)
+
+
+def _own_threads(runs: Sequence[Figures]) -> Iterator[str]:
+    """Lost cores are no sign of other processes where the job's own threads take turns."""
+    lost = [(row.switches_per_s or 0, row.rank, run) for run in runs if run.crowds_itself for row in run.ranks]
+    often, rank, run = max(lost, key=lambda each: each[0], default=(0, 0, None))
+    if run is not None and often > MOST_SWITCHES_PER_S:
+        most = f"rank {rank} of {run.path} lost its core {units.count(round(often))} times a second"
+        yield f"ranks have fewer cores than threads that compute or communicate: {most}; whether to other processes, too, is not known"
 
 
 def _settling(side: Side, skipped: float) -> Iterator[str]:

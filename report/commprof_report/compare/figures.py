@@ -6,6 +6,7 @@ The unit of a comparison is the run, so each row of a run has one mean, and each
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 from ..base import query, units
 from ..base.errors import ReportError
+from ..calls.traffic import traffic_classify
 from ..experiment.canary import Canary, canaries_read
 from ..late.late_ranks import wait_sums
 from ..run import crowding, selection
@@ -23,7 +25,7 @@ from ..run.alignment import align
 from ..run.run import run_open
 from ..run.selection import Selection
 from ..steps.step_costs import StepRow
-from ..steps.steps_summary import mean, steps_summary
+from ..steps.steps_summary import StepsSummary, mean, steps_summary
 from ..steps.trend import Trend, trend
 from .groups import NO_GROUP, Group, groups_of
 
@@ -56,6 +58,7 @@ class CallRow(NamedTuple):
     bytes: int | None
     memory_kind: str
     measure: str
+    traffic: str
     world_rank: int
     count: int
     volume_bytes: int
@@ -82,6 +85,7 @@ class BucketRow(NamedTuple):
     bytes: int | None
     memory_kind: str
     measure: str
+    traffic: str
     low_ns: int
     high_ns: int
     count: int
@@ -99,16 +103,26 @@ class RankRow(NamedTuple):
     unrecorded_calls: int
     switches_per_s: float | None
     start_unix_ns: int
+    threads: int
+
+
+class StepWork(NamedTuple):
+    """What a run does: steps, and the bytes of the calls that make one up (null: marked, or of sizes
+    that ranks have of their own)."""
+
+    count: float
+    bytes: int | None
 
 
 class Key(NamedTuple):
-    """What makes a row."""
+    """What makes a row. per: its value is the time of a call, or in a step."""
 
     call: str
     group: Group
     bytes: int | None
     memory_kind: str
     measure: str
+    per: str = "call"
 
 
 def row_name(name: str, size: int | None, communicator: str) -> str:
@@ -118,7 +132,7 @@ def row_name(name: str, size: int | None, communicator: str) -> str:
 
 @dataclass
 class Row:
-    """The calls of a row in one run, over all ranks."""
+    """The calls of a row in one run, over all ranks. steps: of all ranks together, in a row per step."""
 
     family: str
     library: str
@@ -131,23 +145,40 @@ class Row:
     split_ns: int = 0  # the part of total_ns of which the transfer is known
     work: dict[int, tuple[int, int]] = field(default_factory=dict)  # by rank: calls and bytes
     buckets: dict[tuple[int, int], int] = field(default_factory=dict)  # by bounds
+    steps: int = 0
+
+    def add(self, other: Row) -> None:
+        for name in ("count", "volume_bytes", "total_ns", "transfer_ns", "split_ns"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.min_ns, self.max_ns = min(self.min_ns, other.min_ns), max(self.max_ns, other.max_ns)
+        for rank, (calls, volume_bytes) in other.work.items():
+            own_calls, own_bytes = self.work.get(rank, (0, 0))
+            self.work[rank] = own_calls + calls, own_bytes + volume_bytes
+        for bounds, count in other.buckets.items():
+            self.buckets[bounds] = self.buckets.get(bounds, 0) + count
+
+    @property
+    def values(self) -> int:
+        """How many values make up its time."""
+        return self.steps or self.count
 
     @property
     def is_split(self) -> bool:
         return 0 < self.total_ns == self.split_ns
 
     def value(self, metric: str) -> float | None:
-        """Nanoseconds per call; null: no call returned."""
+        """Nanoseconds per call, or per step; null: no call returned."""
         if not self.count:
             return None
         if metric in PERCENTILES:
             return min(max(percentile(self.buckets, PERCENTILES[metric]), self.min_ns), self.max_ns)
-        return (self.transfer_ns if metric == "transfer" and self.is_split else self.total_ns) / self.count
+        return (self.transfer_ns if metric == "transfer" and self.is_split else self.total_ns) / self.values
 
 
 @dataclass
 class Figures:
-    """A run. Times of the run are nanoseconds per rank; null: not known."""
+    """A run. Times of the run are nanoseconds per rank; null: not known. parts: the rows by their
+    kinds of traffic. negotiates: a thread of it agrees with the other ranks on what to send."""
 
     path: Path
     start_unix_ns: int
@@ -166,6 +197,9 @@ class Figures:
     error_ns: int
     crowding: str | None
     rows: dict[Key, Row]
+    parts: dict[tuple[Key, str], Row]
+    steps: StepWork | None
+    negotiates: bool
     labels: dict[Group, str]
     canaries: dict[str, Canary]
 
@@ -188,6 +222,18 @@ class Figures:
         rates = [row.switches_per_s for row in self.ranks]
         return None if None in rates else fmean(rates)
 
+    @property
+    def crowds_itself(self) -> bool:
+        """Threads that communicate beside main threads leave no core to each of them."""
+        cores: dict[int, int] = {}
+        for host, mask in zip(self.placement, self.masks):
+            cores[host] = cores.get(host, 0) | mask
+        threads = {host: 0 for host in cores}
+        for host, row in zip(self.placement, self.ranks):
+            threads[host] += row.threads
+        has_more = any(row.threads > 1 for row in self.ranks)
+        return has_more and all(self.masks) and any(threads[host] > bin(mask).count("1") for host, mask in cores.items())
+
     def canary_ns(self, name: str) -> float | None:
         """Of the slowest host; null: not measured."""
         return max((getattr(canary, name) for canary in self.canaries.values()), default=None)
@@ -195,7 +241,7 @@ class Figures:
     def of_run(self, metric: str) -> float | None:
         """The figure of the whole run that a metric is judged by. Of a percentile: as if each call took that of its row."""
         if metric in PERCENTILES:
-            return sum((row.value(metric) or 0.0) * row.count for row in self.rows.values()) / max(1, len(self.ranks))
+            return sum((row.value(metric) or 0.0) * row.values for row in self.rows.values()) / max(1, len(self.ranks))
         return getattr(self, f"{metric}_ns")
 
 
@@ -221,6 +267,8 @@ def _figures(path: Path, run: Selection, with_histograms: bool) -> tuple[Figures
     groups, labels = groups_of(connection, run.world_size)
     crowded = crowding.crowding(connection)
     is_split = waits.coverage or not waits.total_ns
+    traffic_classify(connection)
+    parts = _parts(connection, groups, with_histograms)
     whole = Figures(
         path=path,
         start_unix_ns=min(row.start_unix_ns for row in ranks),
@@ -238,7 +286,10 @@ def _figures(path: Path, run: Selection, with_histograms: bool) -> tuple[Figures
         estimate_share=waits.estimate_share or 0.0,
         error_ns=error_ns,
         crowding=crowding.sentence(crowded) if crowded else None,
-        rows=_rows(connection, groups, with_histograms),
+        rows=_rows(parts),
+        parts=parts,
+        steps=_step_work(connection, found),
+        negotiates=bool(connection.execute("SELECT 1 FROM negotiating").fetchone()),
         labels=labels,
         canaries=canaries_read(path),
     )
@@ -273,12 +324,32 @@ def settings(facts: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     return {key: values for key, values in chosen.items() if not OF_THE_JOB.match(f"{key}={', '.join(values)}")}
 
 
-def _rows(connection: Connection, groups: dict[str, Group], with_histograms: bool) -> dict[Key, Row]:
-    """Needs late_call, which the analysis of waiting fills."""
-    transfers = {row[:3]: row.transfer_ns / (row.wait_ns + row.transfer_ns or 1.0) for row in SQL.ask(connection, "run_waits", WaitRow)}
+def _step_work(connection: Connection, found: StepsSummary) -> StepWork | None:
+    """By calls, the number of steps follows from all bytes of the run in the calls that make them up:
+    a step may be lost at either end."""
+    steps, detection = found.summary, found.steps.detection
+    if steps.certainty not in KNOWN:
+        return None
+    if not detection.bytes:
+        return StepWork(steps.total_steps or steps.steps, None)
+    calls = json.dumps(list(detection.functions))
+    (run_bytes,) = SQL.run(connection, "run_step_bytes", identity=detection.identity, calls=calls).fetchone()
+    return StepWork(round(run_bytes / detection.bytes) or steps.steps, detection.bytes)
+
+
+def _rows(parts: dict[tuple[Key, str], Row]) -> dict[Key, Row]:
     rows: dict[Key, Row] = {}
+    for (key, _), part in parts.items():
+        rows.setdefault(key, Row(part.family, part.library)).add(part)
+    return rows
+
+
+def _parts(connection: Connection, groups: dict[str, Group], with_histograms: bool) -> dict[tuple[Key, str], Row]:
+    """The rows by traffic. Needs late_call, which the analysis of waiting fills, and cell_traffic."""
+    transfers = {row[:3]: row.transfer_ns / (row.wait_ns + row.transfer_ns or 1.0) for row in SQL.ask(connection, "run_waits", WaitRow)}
+    rows: dict[tuple[Key, str], Row] = {}
     for call in SQL.ask(connection, "run_rows", CallRow):
-        row = rows.setdefault(_key(call, groups), Row(call.family, call.library))
+        row = rows.setdefault((_key(call, groups), call.traffic), Row(call.family, call.library))
         calls, volume_bytes = row.work.get(call.world_rank, (0, 0))
         row.work[call.world_rank] = calls + call.count, volume_bytes + call.volume_bytes
         row.count += call.count
@@ -290,7 +361,7 @@ def _rows(connection: Connection, groups: dict[str, Group], with_histograms: boo
             row.transfer_ns += share * call.total_ns
             row.split_ns += call.total_ns
     for bucket in SQL.ask(connection, "run_buckets", BucketRow) if with_histograms else ():
-        buckets = rows[_key(bucket, groups)].buckets
+        buckets = rows[_key(bucket, groups), bucket.traffic].buckets
         bounds = bucket.low_ns, bucket.high_ns
         buckets[bounds] = buckets.get(bounds, 0) + bucket.count
     return rows

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from ..base import units
+from .cuts import NEGOTIATION, alike, calls_aside, step_difference
 from .figures import Figures, Key, Row, row_name, settings
 from .sides import Side
 
@@ -43,7 +44,8 @@ class Difference(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Rows with equal calls and bytes on every rank of every run, and the others: without set-up, polls and calls that only wait."""
+    """Rows with equal calls and bytes on every rank of every run, and the others: without set-up, polls and calls that only wait. Rows per
+    step are equal by their bytes; negotiation, and beside such rows calls that are aside from steps, are no work."""
 
     same: list[Key]
     uneven: list[Key]
@@ -52,13 +54,20 @@ class Work(NamedTuple):
 def work_of(sides: Sequence[Side], keys: Sequence[Key]) -> Work:
     """`keys`: rows that any run has."""
     work = Work([], [])
+    runs = [run for side in sides for run in side.runs]
+    ignored = {NEGOTIATION, *calls_aside(runs, keys)} if any(key.per == "step" for key in keys) else set()
     for key in keys:
-        rows = [run.rows.get(key) for side in sides for run in side.runs]
+        rows = [run.rows.get(key) for run in runs]
         known = next(row for row in rows if row)
-        if key.measure == "call" and known.family not in VARIES:
-            is_same = all(row is not None and row.work == known.work for row in rows)
+        if key.measure == "call" and known.family not in VARIES and key not in ignored:
+            is_same = all(row is not None and _is_same(row, known) for row in rows)
             (work.same if is_same else work.uneven).append(key)
     return work
+
+
+def _is_same(row: Row, known: Row) -> bool:
+    own, other = _work_counted(row), _work_counted(known)
+    return own == other or bool(row.steps) and own.keys() == other.keys() and all(alike(own[rank][1], other[rank][1]) for rank in own)
 
 
 def refusals(sides: Sequence[Side], work: Work, are_paired: bool) -> list[Refusal]:
@@ -90,11 +99,21 @@ def _work(sides: Sequence[Side], uneven: Sequence[Key]) -> Iterator[Refusal]:
     if said:
         more = f"; and {len(said) - MOST_SAID} more rows" if len(said) > MOST_SAID else ""
         way_out = "compare the same input and number of steps; or --allow work, which compares the rows of both per call"
-        yield Refusal("work", "; ".join(said[:MOST_SAID]) + more, way_out)
+        steps = step_difference(sides)
+        yield Refusal("work", "; ".join(filter(None, [steps, *said[:MOST_SAID]])) + more, _steps_way_out(sides, steps) + way_out)
+
+
+def _steps_way_out(sides: Sequence[Side], difference: str) -> str:
+    """A framework's messages differ from run to run; only steps show whether the work does."""
+    runs = [run for side in sides for run in side.runs]
+    if any(run.negotiates for run in runs) and (difference or any(run.steps is None for run in runs)):
+        return "if each run has the same steps, mark them (man commprof_step); else "
+    return ""
 
 
 def _other_work(reference: Sequence[Row | None], own: Sequence[Row | None]) -> str:
-    for noun, key in (("calls", "count"), ("bytes", "volume_bytes")):
+    is_per_step = any(row and row.steps for row in (*reference, *own))
+    for noun, key in (("calls", "count"), ("bytes", "volume_bytes"))[is_per_step:]:
         first, second = ([getattr(row, key) if row else 0 for row in rows] for rows in (reference, own))
         apart = min(second) > max(first) or max(second) < min(first)
         mean, other = fmean(first), fmean(second)
@@ -104,13 +123,18 @@ def _other_work(reference: Sequence[Row | None], own: Sequence[Row | None]) -> s
             if other >= 2 * mean:
                 return f"{other / mean:.3g} times the {noun}"
             return f"{units.share(abs(other / mean - 1))} {'more' if other > mean else 'fewer'} {noun}"
-    works = [{tuple(sorted(row.work.items())) for row in rows if row} for rows in (reference, own)]
+    works = [{tuple(sorted(_work_counted(row).items())) for row in rows if row} for rows in (reference, own)]
     is_constant = all(len(found) == 1 for found in works)
     return "other ranks make the calls" if is_constant and works[0] != works[1] and _sums(reference) == _sums(own) else ""
 
 
 def _sums(rows: Sequence[Row | None]) -> set[tuple[int, int]]:
-    return {(row.count, row.volume_bytes) for row in rows if row}
+    return {(0 if row.steps else row.count, row.volume_bytes) for row in rows if row}
+
+
+def _work_counted(row: Row) -> dict[int, tuple[int, int]]:
+    """By rank: calls, which do not count in a row per step, and bytes."""
+    return {rank: (0, volume_bytes) for rank, (_, volume_bytes) in row.work.items()} if row.steps else row.work
 
 
 def _whole(side: Side) -> list[Figures]:
@@ -207,7 +231,8 @@ def _disturbed(runs: Sequence[Figures]) -> Iterator[Refusal]:
     if crowded:
         yield Refusal("disturbed", f"{crowded.path}: {crowded.crowding}", way_out)
         return
-    rates = [(row.switches_per_s, row.rank, run) for run in runs for row in run.ranks if row.switches_per_s is not None]
+    apart = [run for run in runs if not run.crowds_itself]
+    rates = [(row.switches_per_s, row.rank, run) for run in apart for row in run.ranks if row.switches_per_s is not None]
     often = sorted({str(run.path) for rate, _, run in rates if rate > MOST_SWITCHES_PER_S})
     if often:
         rate, rank, run = max(rates, key=lambda each: each[0])

@@ -1,0 +1,120 @@
+"""Messages that a framework cuts anew in every run: how gradients are fused depends on a setting,
+and on when each of them is ready.
+
+Two such runs do the same work if they have the same steps and a step carries the same bytes; how
+many messages carry them is what is compared. Their rows have no sizes in common, so collectives
+whose sizes differ from run to run become one row for each call, in nanoseconds per step. So does
+negotiation: the number of its rounds depends on the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import median
+
+from ..base import units
+from .figures import Figures, Key, Row
+from .groups import NO_GROUP
+from .sides import Side
+
+ALIKE = 0.01  # numbers of steps, and bytes of a step, that differ by less are the same
+NEGOTIATION = Key("negotiation", NO_GROUP, None, "host", "call", "step")
+
+Part = tuple[Key, str]  # a row and the kind of its traffic
+
+
+def rows_per_step(sides: Sequence[Side], uneven: Sequence[Key]) -> list[Side]:
+    """The sides with rows per step in place of uneven collectives; unchanged if the runs have not
+    the same steps. uneven: rows whose calls or bytes differ between any two runs."""
+    runs = [run for side in sides for run in side.runs]
+    if any(run.steps is None for run in runs) or step_difference(sides):
+        return list(sides)
+    negotiates = any(run.negotiates for run in runs)
+    joined: dict[Part, Key] = {}
+    for call, keys in _sizes_of_calls(uneven, runs).items():
+        kinds = _kinds_of_one_call(runs, keys, negotiates)
+        joined.update({(key, kind): call._replace(per="step") for key in keys for kind in kinds})
+    for part, row in (each for run in runs if negotiates for each in run.parts.items()):
+        if part[1] == "control" and row.family == "collective":
+            joined[part] = NEGOTIATION
+    if not joined:
+        return list(sides)
+    return [side._replace(runs=[_with_joined(run, joined) for run in side.runs]) for side in sides]
+
+
+def _sizes_of_calls(uneven: Sequence[Key], runs: Sequence[Figures]) -> dict[Key, list[Key]]:
+    """The uneven collectives of steps by call and communicator, where these have several sizes."""
+    found: dict[Key, list[Key]] = {}
+    for key in sorted(set(uneven) - calls_aside(runs, uneven), key=uneven.index):
+        if next(run.rows[key] for run in runs if key in run.rows).family == "collective":
+            found.setdefault(key._replace(bytes=None), []).append(key)
+    return {
+        call: keys
+        for call, keys in found.items()
+        if len(keys) > 1 and all(_bytes(run, keys) for run in runs)
+    }
+
+
+def _bytes(run: Figures, keys: Sequence[Key]) -> int:
+    return sum(run.rows[key].volume_bytes for key in keys if key in run.rows)
+
+
+def calls_aside(runs: Sequence[Figures], keys: Sequence[Key]) -> set[Key]:
+    """Those of a call that most steps lack and that carries hardly any bytes, as when bucket sizes
+    are agreed on at the start."""
+    by_call: dict[Key, list[Key]] = {}
+    for key in keys:
+        by_call.setdefault(key._replace(bytes=None), []).append(key)
+    return {
+        key for own in by_call.values() if all(_is_aside(run, own) for run in runs) for key in own
+    }
+
+
+def _is_aside(run: Figures, keys: Sequence[Key]) -> bool:
+    calls = sum(run.rows[key].count for key in keys if key in run.rows)
+    is_rare = run.steps is not None and 2 * calls < run.steps.count * len(run.ranks)
+    return is_rare and _bytes(run, keys) < ALIKE * _bytes(run, list(run.rows))
+
+
+def _kinds_of_one_call(
+    runs: Sequence[Figures], keys: Sequence[Key], negotiates: bool
+) -> tuple[str, ...]:
+    """Without negotiation small gradients count as control, by their size. They are joined with the
+    others if the bytes of both together are the same in all runs to the byte."""
+    sums = {_bytes(run, keys) for run in runs}
+    return ("bulk", "control") if len(sums) == 1 and not negotiates else ("bulk",)
+
+
+def _with_joined(run: Figures, joined: dict[Part, Key]) -> Figures:
+    steps = round(run.steps.count * len(run.ranks)) if run.steps else 0
+    rows: dict[Key, Row] = {}
+    for part, row in run.parts.items():
+        key = joined.get(part, part[0])
+        own = rows.setdefault(
+            key, Row(row.family, row.library, steps=steps if key.per == "step" else 0)
+        )
+        own.add(row)
+    return replace(run, rows=rows)
+
+
+def step_difference(sides: Sequence[Side]) -> str:
+    """In what the steps of some side differ from those of the first; empty: in nothing, or they are
+    not known in all runs."""
+    works = [[run.steps for run in side.runs if run.steps is not None] for side in sides]
+    if any(len(own) < len(side.runs) for own, side in zip(works, sides)):
+        return ""
+    first = sides[0].name
+    for side, own in zip(sides[1:], works[1:]):
+        sums = [[work.bytes for work in each if work.bytes is not None] for each in (works[0], own)]
+        if all(sums) and not alike(*map(median, sums)):
+            first_bytes, second_bytes = (units.volume(median(each)) for each in sums)
+            return f"steps of {first_bytes} in {first}, of {second_bytes} in {side.name}"
+        before, after = (median(work.count for work in each) for each in (works[0], own))
+        if not alike(before, after) and abs(after - before) > 1:
+            return f"{units.count(before)} steps in {first}, {units.count(after)} in {side.name}"
+    return ""
+
+
+def alike(first: float, second: float) -> bool:
+    return abs(second - first) <= ALIKE * max(first, second)

@@ -1,0 +1,283 @@
+"""Comparisons of training runs whose gradients are cut into messages anew: fusion on and off, other
+buckets, and the same setting twice."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import planted
+import pytest
+import training
+from commprof_report.commands import compare as command
+from commprof_report.compare.comparison import Comparison, Rules, compare
+from commprof_report.compare.figures import Figures, figures
+from commprof_report.compare.sides import Side
+from planted import SECOND, Signature
+
+MS = 1_000_000
+STEPS = 60
+BACKGROUND = 5
+GRADIENTS = [400_000, 200_000, 100_000, 60_000, 40_000, 2_000, 64]
+WHOLE = sum(GRADIENTS)
+HALVES = [[WHOLE // 2, WHOLE // 2], [WHOLE - 100_000, 100_000], [WHOLE]]
+BITS = Signature(1, "MPI_LONG_LONG", 8, 8, 1, 1, "MPI_BAND")
+SUMS = Signature(2, "MPI_FLOAT", 4, 4, 1, 16, "MPI_SUM")
+
+
+def training_run(
+    path: Path,
+    cuts: list[list[int]],
+    steps: int = STEPS,
+    rounds: int = 3,
+    ns_of_each: int = 200_000,
+    once: int = 0,
+    each_step: str = "",
+    switches: int = 0,
+    affinity: str = "",
+    background: int = BACKGROUND,
+) -> Path:
+    """Two ranks. A step's gradients are cut in one of these ways, after `rounds` rounds of
+    negotiation for each message. once: bytes of a Bcast at the start; each_step: a further call."""
+    job = training.Job(len(cuts) + steps)
+    if once:
+        job.call("Bcast", once)
+    for step in range(steps):
+        job.compute(20 * MS)
+        for size in job.random.choice(cuts):
+            for _ in range(rounds):
+                job.call("Allreduce", 8, ns=10_000)
+            job.call("Allreduce", size, step, ns=ns_of_each)
+        if each_step:
+            job.call(each_step, 50_000)
+    ranks = [training.rank_of(job, rank, thread=background) for rank in range(2)]
+    for rank in ranks:
+        rank.signatures = [BITS, SUMS]
+        for sample in rank.samples:
+            sample.signature = 1 if sample.bytes == 8 and rounds else 2
+        used = {"affinity": affinity or str(rank.world_rank), "involuntary_switches": "0"}
+        rank.facts.update({f"begin.{key}": value for key, value in used.items()})
+        rank.facts.update({f"last.{key}": value for key, value in used.items()})
+        rank.facts.update({"begin.since_start_ns": "0", "last.since_start_ns": str(SECOND)})
+        rank.facts["last.involuntary_switches"] = str(switches)
+    return planted.write_databases(path, ranks)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("cuts")
+
+
+@pytest.fixture(scope="module")
+def run_of(folder):
+    """Reads each kind of run once."""
+    known: dict[str, Figures] = {}
+
+    def made(name: str, *arguments: object, **more: object) -> Figures:
+        if name not in known:
+            known[name], _ = figures(training_run(folder / name, *arguments, **more))
+        return known[name]
+
+    return made
+
+
+@pytest.fixture(scope="module")
+def unfused(run_of) -> Figures:
+    return run_of("unfused", [GRADIENTS])
+
+
+@pytest.fixture(scope="module")
+def fused(run_of) -> Figures:
+    return run_of("fused", HALVES, ns_of_each=300_000)
+
+
+def compared(first: list[Figures], second: list[Figures], **rules: object) -> Comparison:
+    """In turns, a minute apart."""
+    sides = []
+    for place, (name, runs) in enumerate((("A", first), ("B", second))):
+        starts = [60 * SECOND * (2 * block + (place + block) % 2) for block in range(len(runs))]
+        runs = [replace(run, start_unix_ns=start) for run, start in zip(runs, starts)]
+        sides.append(Side(name, runs, None, 0))
+    return compare(sides, Rules(**rules))
+
+
+def texts(answers: Comparison) -> dict[str, str]:
+    """The first line of each head."""
+    found: dict[str, str] = {}
+    for head, text in command.facts(answers):
+        found.setdefault(head, text)
+    return found
+
+
+def with_steps(run: Figures, factor: float, noise: float, seed: int) -> list[Figures]:
+    chance = random.Random(seed)
+    return [
+        replace(run, step_ns=run.step_ns * factor * chance.lognormvariate(0, noise))
+        for _ in range(8)
+    ]
+
+
+def test_a_run_knows_its_steps_their_bytes_and_whether_it_negotiates(unfused, fused):
+    for run in (unfused, fused):
+        assert (run.steps.count, run.steps.bytes, run.negotiates) == (STEPS, WHOLE, True)
+
+
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_fusion_on_and_off_are_the_same_work(unfused, fused, is_swapped):
+    runs = [fused, unfused] if is_swapped else [unfused, fused]
+    answers = compared([runs[0]], [runs[1]])
+    assert answers.refused == []
+    assert answers.metric == "step"
+    sent = {"A": "7.00", "B": "1.57"} if not is_swapped else {"A": "1.57", "B": "7.00"}
+    expected = f"MPI_Allreduce sends {sent['A']} messages a step in A, {sent['B']} in B, on 2 ranks"
+    assert texts(answers)["Same work"] == f"yes: 60 steps of 802 KB in every run; {expected}"
+
+
+def test_data_and_negotiation_are_rows_of_their_own_in_time_per_step(unfused, fused):
+    rows = {row.call: row for row in compared([unfused], [fused], all_rows=True).pairs[0].rows}
+    assert set(rows) == {"MPI_Allreduce", "negotiation"}
+    assert {row.per for row in rows.values()} == {"step"}
+    data, control = rows["MPI_Allreduce"], rows["negotiation"]
+    assert data.count == 2 * STEPS * len(GRADIENTS)
+    assert data.first_ns == pytest.approx(len(GRADIENTS) * 200_000, rel=0.1)
+    assert data.second_ns == pytest.approx(1.57 * 300_000, rel=0.1)
+    assert control.first_ns == pytest.approx(3 * len(GRADIENTS) * 10_000, rel=0.1)
+    assert command.call_text(control) == "negotiation, per step"
+
+
+def test_a_faster_step_is_found_whatever_the_messages(unfused, fused):
+    answers = compared(with_steps(unfused, 1.0, 0.01, 1), with_steps(fused, 0.8, 0.01, 2))
+    verdict = answers.pairs[0].verdict
+    assert (verdict.verdict, verdict.metric, verdict.pairs) == ("less", "step", 8)
+    assert verdict.change == pytest.approx(0.8 * fused.step_ns / unfused.step_ns - 1, abs=0.02)
+
+
+def test_a_setting_against_itself_is_the_same_though_its_cuts_differ(fused, run_of):
+    other = replace(
+        run_of("fused again", HALVES[::-1] + [[WHOLE - 60_000, 60_000]], ns_of_each=300_000),
+        step_ns=fused.step_ns,
+    )
+    answers = compared(with_steps(fused, 1.0, 0.005, 3), with_steps(other, 1.0, 0.005, 4))
+    assert answers.refused == []
+    assert answers.pairs[0].verdict.verdict == "same"
+
+
+def test_rows_with_equal_sizes_and_calls_stay_as_they_are(unfused, run_of):
+    again = run_of("unfused again", [GRADIENTS], rounds=5)
+    rows = {
+        (row.call, row.bytes, row.per)
+        for row in compared([unfused], [again], all_rows=True).pairs[0].rows
+    }
+    assert rows == {
+        ("negotiation", None, "step"),
+        *(("MPI_Allreduce", size, "call") for size in GRADIENTS),
+    }
+
+
+@pytest.mark.parametrize(
+    "name, more, said",
+    [
+        ("longer", {"cuts": HALVES, "steps": 2 * STEPS}, "60 steps in A, 120 in B; "),
+        (
+            "larger",
+            {"cuts": [[2 * size for size in GRADIENTS]]},
+            "steps of 802 KB in A, of 1.60 MB in B; ",
+        ),
+        (
+            "gathering",
+            {"cuts": HALVES, "each_step": "Allgather"},
+            "MPI_Allgather 50.0 KB on MPI_COMM_WORLD: calls only in B",
+        ),
+        (
+            "broadcasting",
+            {"cuts": HALVES, "once": 3_000_000},
+            "MPI_Bcast 3.00 MB on MPI_COMM_WORLD: calls only in B",
+        ),
+    ],
+)
+def test_other_work_is_refused(unfused, run_of, name, more, said):
+    (refused,) = compared([unfused], [run_of(name, **more)]).refused
+    assert refused.kind == "work"
+    assert refused.what.startswith(said)
+
+
+def test_what_is_agreed_on_at_the_start_is_no_work(run_of):
+    runs = [
+        run_of(f"once {size}", cuts, once=size) for size, cuts in ((140, [GRADIENTS]), (24, HALVES))
+    ]
+    assert compared([runs[0]], [runs[1]]).refused == []
+
+
+def test_runs_without_steps_are_refused_with_the_way_to_have_some(unfused, fused):
+    (refused,) = compared([unfused], [replace(fused, steps=None)]).refused
+    assert refused.kind == "work"
+    assert refused.way_out.startswith(
+        "if each run has the same steps, mark them (man commprof_step); else compare"
+    )
+
+
+def test_other_buckets_without_negotiation_are_the_same_work_the_smallest_included(run_of):
+    """64 bytes are control by their size in one run, and in the other part of a bucket."""
+    runs = [run_of(f"buckets {len(cut)}", [cut], rounds=0) for cut in (GRADIENTS, HALVES[0])]
+    assert {part[1] for part in runs[0].parts} == {"bulk", "control"}
+    answers = compared([runs[0]], [runs[1]], all_rows=True)
+    assert answers.refused == []
+    (row,) = answers.pairs[0].rows
+    assert (row.call, row.per, row.bytes) == ("MPI_Allreduce", "step", None)
+
+
+def test_more_small_calls_without_negotiation_are_other_work(run_of):
+    first = run_of("buckets 2", [HALVES[0]], rounds=0)
+    second = run_of("small calls", [[*GRADIENTS[:-1], 64, 16]], rounds=0)
+    (refused,) = compared([first], [second]).refused
+    assert refused.what.startswith("MPI_Allreduce 16 B on MPI_COMM_WORLD: calls only in B")
+
+
+def test_percentiles_are_those_of_single_calls(unfused, fused):
+    answers = compared([unfused], [fused], metric="p50")
+    assert answers.refused == []
+    assert {row.per for row in answers.pairs[0].rows} <= {"call", "rank"}
+
+
+def test_json_has_what_a_row_is_counted_in(report, folder, unfused, fused):
+    rows = report("compare", folder / "unfused", folder / "fused", "--json").rows
+    assert {(row["call"], row["per"]) for row in rows} == {
+        ("MPI_Allreduce", "step"),
+        ("negotiation", "step"),
+    }
+    sizes = report("compare", folder / "unfused", folder / "fused", "--by", "size", "--json").rows
+    assert {row["per"] for row in sizes} == {"step"}
+    assert "MPI_Allreduce, per step" in report("compare", folder / "unfused", folder / "fused").out
+
+
+LOST = 50  # switches a second
+
+
+@pytest.mark.parametrize(
+    "name, more, refused",
+    [
+        ("own core", {"affinity": ""}, []),
+        ("wide", {"affinity": "0-7"}, ["disturbed"]),
+        ("main thread", {"background": 0}, ["disturbed"]),
+    ],
+)
+def test_cores_lost_to_a_thread_of_the_rank_are_no_sign_of_other_processes(
+    run_of, name, more, refused
+):
+    run = run_of(f"switches {name}", [GRADIENTS], switches=LOST, **more)
+    answers = compared([run], [run])
+    assert [each.kind for each in answers.refused] == refused
+    notes = [
+        note
+        for note in answers.notes
+        if "fewer cores than threads that compute or communicate" in note
+    ]
+    assert len(notes) == (0 if refused else 1)
+
+
+def test_few_lost_cores_are_not_noted(run_of):
+    run = run_of("quiet", [GRADIENTS], switches=5)
+    answers = compared([run], [run])
+    assert answers.refused == [] and not [note for note in answers.notes if "cores" in note]
