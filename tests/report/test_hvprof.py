@@ -7,7 +7,7 @@ import dataclasses
 import planted
 import pytest
 import training
-from planted import Cell, Rank, Sample, Step, Window
+from planted import Cell, Rank, Sample, Signature, Step, Window
 
 MIB = 1 << 20
 
@@ -286,6 +286,30 @@ def test_swapped_runs_are_said_to_be(report, in_steps):
     assert said.startswith(
         "Are the runs swapped? In MPI_Allreduce the run given as unfused sends fewer and larger messages, 2.0 of 1.60 MB a step"
     )
+
+
+@pytest.mark.parametrize("settings, is_said", [("67108864", True), ("1048576", False)])
+def test_cuts_of_the_same_fusion_differ_by_chance(report, tmp_path, settings, is_said):
+    """The one run sends two messages a step, the other three. Bits are reduced on a second thread."""
+    runs = []
+    for name, cut, value in (
+        ("one", [WHOLE // 2, WHOLE // 2], "67108864"),
+        ("other", [WHOLE // 2, WHOLE // 4, WHOLE // 4], settings),
+    ):
+        ranks = [training.rank_of(job_of([cut]), rank, thread=5) for rank in range(2)]
+        for rank in ranks:
+            rank.facts["env.HOROVOD_FUSION_THRESHOLD"] = value
+            rank.signatures = [
+                Signature(1, "MPI_LONG_LONG", 8, 8, 1, 1, "MPI_BAND"),
+                Signature(2, "MPI_FLOAT", 4, 4, 1, 64, "MPI_SUM"),
+            ]
+            for sample in rank.samples:
+                sample.signature = 1 if sample.bytes == 8 else 2
+        runs.append(planted.write_databases(tmp_path / name, ranks))
+    for unfused, as_run in (runs, runs[::-1]):
+        said = sentence(report, as_run, "--unfused", unfused)
+        assert said.startswith("Both runs fuse alike; their cuts differ by chance: ") == is_said
+    assert "; negotiation 10 calls" in report("hvprof", runs[0]).out
 
 
 def test_another_number_of_steps_does_not_change_a_step(report, run_of, in_steps):

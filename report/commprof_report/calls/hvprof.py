@@ -14,7 +14,8 @@ SQL = query.beside(__file__)
 
 
 class HvprofRow(NamedTuple):
-    """A call in one of hvprof's size classes. Of a step: means over the given steps and their ranks; null: none are given, or not timed."""
+    """A call in one of hvprof's size classes. Of a step: means over the given steps and their ranks;
+    null: none are given, or not timed."""
 
     fusion: str
     library: str
@@ -45,7 +46,10 @@ class HvprofRow(NamedTuple):
 
 
 def hvprof_rows(
-    connection: Connection, fusion: str, per_rank: bool = False, steps: Iterable[tuple[int, int, int]] = ()
+    connection: Connection,
+    fusion: str,
+    per_rank: bool = False,
+    steps: Iterable[tuple[int, int, int]] = (),
 ) -> list[HvprofRow]:
     """steps: world_rank, begin_ns, end_ns of those in which all calls are sampled."""
     traffic_classify(connection)

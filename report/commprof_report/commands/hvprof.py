@@ -1,15 +1,20 @@
-"""Message sizes with fusion and without, calls and time per call.
+"""What fusion does: messages of a step with it and without, calls and time per call.
 
-The metrics that hvprof reported of Horovod (Awan, Jain, Chu, Subramoni, Panda: Communication Profiling and Characterization of Deep Learning
-Workloads on Clusters with High-Performance Interconnects, Hot Interconnects 2019): the sizes of messages, how many calls carried them, and
-the time per call, by the size classes of its papers: up to 128 KiB, 16 MiB, 32 MiB, 64 MiB, and above. MPI and NCCL stand beside each other;
-the time of NCCL's operations is that on the device, where it is known. Control traffic, such as Horovod's negotiation, has rows of its own
-(hvprof-report traffic). If the run has steps (hvprof-report steps), calls, bytes and time are those of a mean step on a mean rank.
+The metrics that hvprof reported of Horovod (Awan, Jain, Chu, Subramoni, Panda: Communication
+Profiling and Characterization of Deep Learning Workloads on Clusters with High-Performance
+Interconnects, Hot Interconnects 2019): the sizes of messages, how many calls carried them, and the
+time per call, by the size classes of its papers: up to 128 KiB, 16 MiB, 32 MiB, 64 MiB, and above.
+MPI and NCCL stand beside each other; the time of NCCL's operations is that on the device, where it
+is known. Control traffic, such as Horovod's negotiation, has rows of its own (hvprof-report
+traffic). If the run has steps (hvprof-report steps), calls, bytes and time are those of a mean step
+on a mean rank.
 
-Sizes are what each call carried. Only what reaches MPI or NCCL is seen: tensors that a framework has fused are one message. For the sizes
-without fusion, run the job once more with fusion off (Horovod: HOROVOD_FUSION_THRESHOLD=0; PyTorch's DistributedDataParallel: a small
-bucket_cap_mb) and give that run with --unfused. One sentence then says what fusion did to the messages of a step, and to the time in them.
-These are two single runs: `hvprof-report compare` of several runs of each says whether a step takes less beyond chance.
+Sizes are what each call carried. Only what reaches MPI or NCCL is seen: tensors that a framework
+has fused are one message. For the sizes without fusion, run the job once more with fusion off
+(Horovod: HOROVOD_FUSION_THRESHOLD=0; PyTorch's DistributedDataParallel: a small bucket_cap_mb) and
+give that run with --unfused. One sentence then says what fusion did to the messages of a step, and
+to the time in them. These are two single runs: `hvprof-report compare` of several runs of each says
+whether a step takes less beyond chance.
 """
 
 from __future__ import annotations
@@ -34,6 +39,7 @@ EXAMPLES = (
     ("What Horovod fused, and into which sizes", "hvprof-report hvprof --unfused RUN2 RUN"),
 )
 SEE_ALSO = ("advise", "compare", "sizes", "steps", "traffic")
+NOT_COMPARED = "Their times do not show what fusion does."
 AS_RUN, UNFUSED = "as run", "unfused"
 FUSION_SETTINGS = ("HOROVOD_FUSION_THRESHOLD", "HOROVOD_DISABLE_GROUP_FUSION")
 FUSION_OFF = (
@@ -42,6 +48,7 @@ FUSION_OFF = (
 ALIKE = 0.01  # calls and bytes that differ by less are the same
 NOTABLE = 0.1  # difference of the times
 FEWEST = 0.05  # calls in a step that are worth a word
+TWICE = 2  # as many messages, and more, are not by chance
 TIMES = 1.5  # ratio from which on it is said as a ratio
 
 
@@ -62,11 +69,13 @@ class Side(NamedTuple):
         """As run (HOROVOD_FUSION_THRESHOLD=0), 2 ranks, 59 steps"""
         settings = f" ({self.settings})" if self.settings else ""
         steps = f", {units.counted(self.steps, 'step')}" if self.steps else ""
-        return f"{units.capital(self.fusion)}{settings}, {units.counted(self.world_size, 'rank')}{steps}"
+        ranks = units.counted(self.world_size, "rank")
+        return f"{units.capital(self.fusion)}{settings}, {ranks}{steps}"
 
 
 class Sent(NamedTuple):
-    """What a call sends in bulk, in a step or over the run: on a rank. time_ns: null: not that of the messages."""
+    """What a call sends in bulk, in a step or over the run: on a rank. time_ns: null: not that of
+    the messages."""
 
     calls: float
     bytes: float
@@ -179,7 +188,8 @@ def settings_text(run: Run) -> str:
 
 
 def merged(sides: Sequence[Side]) -> list[HvprofRow]:
-    """The rows of all runs, those of the same call and class below each other, in the order of the first."""
+    """The rows of all runs, those of the same call and class below each other, in the order of the
+    first."""
     rows = [row for side in sides for row in side.rows]
     place = {
         call: number
@@ -231,7 +241,10 @@ def lines(sides: Sequence[Side], per_rank: bool, has_all_sizes: bool) -> Iterato
     yield from tables.text_table(columns(sides, rows, per_rank), rows).splitlines()
     if any(row.is_start for row in rows):
         yield ""
-        yield "MPI_I... calls only start an operation; `sizes --completion` has the time until it is over."
+        yield (
+            "MPI_I... calls only start an operation; "
+            "`sizes --completion` has the time until it is over."
+        )
 
 
 def number(calls: float) -> str:
@@ -245,8 +258,8 @@ def in_step(value: float | None, show: Callable[[float], str]) -> str:
 
 
 def numbers_text(each: Side) -> str:
-    """MPI, a step and rank: 4.0 bulk calls, 4.46 MB, 12.3 ms; negotiation 31 calls, 8.10 ms. Without steps the sums of the run. NCCL has a
-    sentence of its own if it was used."""
+    """MPI, a step and rank: bulk 4.0 calls, 4.46 MB, 12.3 ms; negotiation 31 calls, 248 B, 8.10 ms.
+    Without steps the sums of the run. NCCL has a sentence of its own if it was used."""
     libraries = list(dict.fromkeys(row.library for row in each.rows))
     return (
         f"{each.title}. "
@@ -265,7 +278,8 @@ def library_text(each: Side, library: str) -> str:
         return f"{library}, a step and rank: {'; '.join(filter(None, parts)) or 'no call'}"
     on_host = [row for row in rows if row.measure == "call"]
     count, total_ns = sum(row.count for row in on_host), sum(row.total_ns for row in on_host)
-    per_rank = f"{units.count(round(count / each.ranks))} a rank; {units.duration(total_ns / each.ranks)} a rank inside them"
+    per_rank = f"{units.count(round(count / each.ranks))} a rank"
+    per_rank += f"; {units.duration(total_ns / each.ranks)} a rank inside them"
     if library == "NCCL":
         device_ns = sum(row.total_ns for row in rows if row.measure == "device")
         per_rank += (
@@ -279,11 +293,14 @@ def library_text(each: Side, library: str) -> str:
 def stepped_text(rows: Sequence[HvprofRow], traffic: str, name: str) -> str:
     """bulk 4.0 calls, 4.46 MB, 12.3 ms; empty: there are hardly any."""
     own = [row for row in best_timed(rows) if row.traffic == traffic and row.calls_per_step]
-    calls, times = sum(row.calls_per_step for row in own), [row.time_per_step_ns for row in own]
+    calls, step_bytes = (
+        sum(getattr(row, key) for row in own) for key in ("calls_per_step", "bytes_per_step")
+    )
     if calls < FEWEST:
         return ""
-    taken = "" if None in times else f", {units.duration(sum(times))}"
-    return f"{name} {number(calls)} calls, {units.volume(sum(row.bytes_per_step for row in own))}{taken}"
+    times = [row.time_per_step_ns for row in own if row.time_per_step_ns is not None]
+    taken = f", {units.duration(sum(times))}" if len(times) == len(own) else ""
+    return f"{name} {number(calls)} calls, {units.volume(step_bytes)}{taken}"
 
 
 def fusion_text(sides: Sequence[Side]) -> str:
@@ -292,15 +309,18 @@ def fusion_text(sides: Sequence[Side]) -> str:
     (each,) = sides
     told = "Sizes are what each call carried, fused messages as one."
     if "HOROVOD_FUSION_THRESHOLD=0" in each.settings.split(", "):
-        return f"{told} Fusion is off in this run: to see what it does, run once with fusion, and: hvprof OTHER_RUN --unfused RUN."
-    return f"{told} To see them unfused, run once with fusion off ({FUSION_OFF}), and give both runs: hvprof RUN --unfused OTHER_RUN."
+        way = "to see what it does, run once with fusion, and: hvprof OTHER_RUN --unfused RUN."
+        return f"{told} Fusion is off in this run: {way}"
+    way = f"run once with fusion off ({FUSION_OFF}), and give both runs"
+    return f"{told} To see them unfused, {way}: hvprof RUN --unfused OTHER_RUN."
 
 
 def difference_text(as_run: Side, unfused: Side) -> str:
-    """44 messages of 101 KB a step became 4.0 of 1.12 MB; time in MPI_Allreduce 3.1 times less (38.1 ms a step -> 12.3 ms)."""
+    """44 messages of 101 KB a step became 4.0 of 1.12 MB; time in MPI_Allreduce 3.1 times less
+    (38.1 ms a step -> 12.3 ms)."""
     if as_run.world_size != unfused.world_size:
-        ranks = f"{units.counted(unfused.world_size, 'rank')} unfused, {units.counted(as_run.world_size, 'rank')} as run"
-        return f"Not the same work: {ranks}."
+        ranks = [units.counted(each.world_size, "rank") for each in (unfused, as_run)]
+        return f"Not the same work: {ranks[0]} unfused, {ranks[1]} as run."
     different = ""
     for what in ("step", "rank"):
         first, second = sent(unfused, what), sent(as_run, what)
@@ -311,11 +331,9 @@ def difference_text(as_run: Side, unfused: Side) -> str:
             return f"Not the same work: {call} carries most bytes unfused, and none as run."
         if alike(first[call].bytes, second[call].bytes):
             return change_text(call, f"a {what}", first[call], second[call], as_run, unfused)
-        values = f"{units.volume(first[call].bytes)} a {what} unfused, {units.volume(second[call].bytes)} as run"
-        different = (
-            different
-            or f"Not the same work: {call} carries {values}. Their times do not show what fusion does."
-        )
+        less, more = (units.volume(each[call].bytes) for each in (first, second))
+        values = f"{call} carries {less} a {what} unfused, {more} as run"
+        different = different or f"Not the same work: {values}. {NOT_COMPARED}"
     return (
         different or "Neither the one run nor the other sends in bulk, so fusion has nothing to do."
     )
@@ -326,23 +344,20 @@ def alike(first: float, second: float) -> bool:
 
 
 def sent(side: Side, what: str) -> dict[str, Sent]:
-    """By call; what: in a step, or over the run on a rank. Empty: there are no steps, or none sends in bulk."""
+    """By call; what: in a step, or over the run on a rank. Empty: there are no steps, or none sends
+    in bulk."""
     found: dict[str, Sent] = {}
     for row in best_timed(side.sums):
-        per_rank = row.count / side.ranks, row.message_bytes / side.ranks, row.total_ns / side.ranks
         calls, sum_bytes, spent_ns = (
-            per_rank
-            if what == "rank"
-            else (row.calls_per_step, row.bytes_per_step, row.time_per_step_ns)
+            (row.calls_per_step, row.bytes_per_step, row.time_per_step_ns)
+            if what == "step"
+            else (each / side.ranks for each in (row.count, row.message_bytes, row.total_ns))
         )
-        is_timed = (
-            spent_ns is not None
-            and not row.is_start
-            and (row.library == "MPI" or row.measure == "device")
-        )
+        is_timed = not row.is_start and (row.library == "MPI" or row.measure == "device")
         if row.traffic == "bulk" and calls and sum_bytes:
             old = found.get(row.call, Sent(0, 0, 0.0))
-            time_ns = old.time_ns + spent_ns if is_timed and old.time_ns is not None else None
+            is_known = is_timed and None not in (spent_ns, old.time_ns)
+            time_ns = (old.time_ns or 0) + (spent_ns or 0) if is_known else None
             found[row.call] = Sent(old.calls + calls, old.bytes + sum_bytes, time_ns)
     return found
 
@@ -350,15 +365,26 @@ def sent(side: Side, what: str) -> dict[str, Sent]:
 def change_text(
     call: str, what: str, first: Sent, second: Sent, as_run: Side, unfused: Side
 ) -> str:
+    messages = f"{number(first.calls)} messages of {units.volume(first.mean_bytes)}"
     if alike(first.calls, second.calls):
         is_set = as_run.settings == unfused.settings != ""
         why = f" (both runs have {as_run.settings})" if is_set else ""
-        return f"Fusion made no difference{why}: both runs send {number(first.calls)} messages of {units.volume(first.mean_bytes)} {what} in {call}."
+        return f"Fusion made no difference{why}: both runs send {messages} {what} in {call}."
+    if are_fused_alike(as_run, unfused) and max(first.calls, second.calls) < TWICE * min(
+        first.calls, second.calls
+    ):
+        return f"Both runs fuse alike; their cuts differ by chance: {messages} {what} in {call} unfused, {second.text} as run."
     if second.calls > first.calls:
-        larger = f"the run given as unfused sends fewer and larger messages, {first.text} {what} in place of {second.text}"
-        return f"Are the runs swapped? In {call} {larger}."
-    messages = f"{number(first.calls)} messages of {units.volume(first.mean_bytes)} {what} became {second.text}"
-    return f"{messages}; {time_text(call, what, first.time_ns, second.time_ns)}."
+        larger = f"{first.text} {what} in place of {second.text}"
+        given = f"In {call} the run given as unfused sends fewer and larger messages"
+        return f"Are the runs swapped? {given}, {larger}."
+    time = time_text(call, what, first.time_ns, second.time_ns)
+    return f"{messages} {what} became {second.text}; {time}."
+
+
+def are_fused_alike(as_run: Side, unfused: Side) -> bool:
+    """A framework that negotiates cuts gradients as they become ready, otherwise in each run."""
+    return as_run.negotiates and unfused.negotiates and as_run.settings == unfused.settings
 
 
 def time_text(call: str, what: str, first_ns: float | None, second_ns: float | None) -> str:
