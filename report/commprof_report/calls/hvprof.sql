@@ -1,8 +1,11 @@
--- How many calls carried messages of each size class (table hvprof_class), and how long did they take? One row per call, kind of traffic and
--- class, and per rank if :per_rank; separate rows for NCCL's times on the host and on the device. In steps: those of table hvprof_step.
+-- How many calls carried messages of each size class (table hvprof_class), and how long did they
+-- take? One row per call, kind of traffic and class, and per rank if :per_rank; separate rows for
+-- NCCL's times on the host and on the device. Steps are those of table hvprof_step.
 DELETE FROM grouped_cell;
 INSERT INTO grouped_cell
-SELECT dense_rank() OVER (ORDER BY call, timed, traffic, low_bytes, CASE WHEN :per_rank THEN world_rank END), cell
+SELECT dense_rank() OVER (
+           ORDER BY call, timed, traffic, low_bytes, CASE WHEN :per_rank THEN world_rank END
+       ), cell
 FROM chosen_cell
 JOIN cell_traffic USING (cell)
 JOIN hvprof_class ON bytes BETWEEN low_bytes AND coalesce(high_bytes, bytes)
@@ -11,8 +14,9 @@ WHERE NOT is_completion AND bandwidth <> 'silent';
 -- The cells in which a sampled call may have been counted, by what a sample says.
 DROP TABLE IF EXISTS temp.hvprof_cell;
 CREATE TEMP TABLE hvprof_cell (
-    measure TEXT, world_rank INTEGER, thread INTEGER, call TEXT, communicator INTEGER, region INTEGER, bytes INTEGER, memory_kind TEXT,
-    cell INTEGER NOT NULL, PRIMARY KEY (measure, world_rank, thread, call, communicator, region, bytes, memory_kind)
+    measure TEXT, world_rank INTEGER, thread INTEGER, call TEXT, communicator INTEGER,
+    region INTEGER, bytes INTEGER, memory_kind TEXT, cell INTEGER NOT NULL,
+    PRIMARY KEY (measure, world_rank, thread, call, communicator, region, bytes, memory_kind)
 ) WITHOUT ROWID;
 INSERT OR IGNORE INTO hvprof_cell
 SELECT measure, world_rank, thread, call, communicator, region, bytes, memory_kind, cell
@@ -23,13 +27,16 @@ WHERE measure IN ('call', 'device') AND EXISTS (SELECT 1 FROM hvprof_step);
 DROP TABLE IF EXISTS temp.hvprof_call;
 CREATE TEMP TABLE hvprof_call AS
 WITH begun AS (
-    SELECT sample.*, coalesce(device_start_ns, start_ns) AS begun_ns, coalesce(signature.memory_kind, '') AS known_kind
+    SELECT sample.*, coalesce(device_start_ns, start_ns) AS begun_ns,
+           coalesce(signature.memory_kind, '') AS known_kind
     FROM sample
     LEFT JOIN signature USING (world_rank, signature)
     WHERE bytes IS NOT NULL AND EXISTS (SELECT 1 FROM hvprof_step)
 )
-SELECT world_rank, thread, call, communicator, region, bytes, known_kind, count(*) AS calls, sum(end_ns - start_ns) AS host_ns,
-       CASE WHEN count(*) = total(is_shared = 0) THEN sum(device_end_ns - device_start_ns) END AS device_ns
+SELECT world_rank, thread, call, communicator, region, bytes, known_kind, count(*) AS calls,
+       sum(end_ns - start_ns) AS host_ns,
+       CASE count(*) WHEN total(is_shared = 0) THEN sum(device_end_ns - device_start_ns) END
+           AS device_ns
 FROM begun
 WHERE begun_ns < (
     SELECT end_ns FROM hvprof_step
@@ -39,19 +46,25 @@ WHERE begun_ns < (
 GROUP BY world_rank, thread, call, communicator, region, bytes, known_kind;
 
 WITH stepped AS (
-    SELECT hvprof_call.bytes, calls, CASE measure WHEN 'call' THEN host_ns ELSE device_ns END AS spent_ns,
+    SELECT hvprof_call.bytes, calls,
+           CASE measure WHEN 'call' THEN host_ns ELSE device_ns END AS spent_ns,
            (
                SELECT cell FROM hvprof_cell
-               WHERE hvprof_cell.measure = timing.measure AND hvprof_cell.world_rank = hvprof_call.world_rank
-                 AND hvprof_cell.thread = hvprof_call.thread AND hvprof_cell.call = hvprof_call.call
-                 AND hvprof_cell.communicator = hvprof_call.communicator AND hvprof_cell.region = hvprof_call.region
-                 AND hvprof_cell.bytes >= hvprof_call.bytes AND known_kind IN ('', hvprof_cell.memory_kind)
+               WHERE hvprof_cell.measure = timing.measure
+                 AND hvprof_cell.world_rank = hvprof_call.world_rank
+                 AND hvprof_cell.thread = hvprof_call.thread
+                 AND hvprof_cell.call = hvprof_call.call
+                 AND hvprof_cell.communicator = hvprof_call.communicator
+                 AND hvprof_cell.region = hvprof_call.region
+                 AND hvprof_cell.bytes >= hvprof_call.bytes
+                 AND known_kind IN ('', hvprof_cell.memory_kind)
                ORDER BY hvprof_cell.bytes LIMIT 1
            ) AS cell
     FROM hvprof_call, (SELECT 'call' AS measure UNION ALL SELECT 'device') AS timing
 ),
 in_steps AS (
-    SELECT row, sum(calls) AS calls, sum(calls * bytes) AS bytes, CASE WHEN count(*) = count(spent_ns) THEN sum(spent_ns) END AS spent_ns
+    SELECT row, sum(calls) AS calls, sum(calls * bytes) AS bytes,
+           CASE count(*) WHEN count(spent_ns) THEN sum(spent_ns) END AS spent_ns
     FROM stepped
     JOIN grouped_cell USING (cell)
     GROUP BY row
@@ -73,7 +86,8 @@ counted AS (
            CASE WHEN in_steps.row IS NULL THEN 0 ELSE spent_ns END AS step_spent_ns,
            nullif((
                SELECT count(*) FROM hvprof_step
-               WHERE world_rank IN (SELECT world_rank FROM selected_rank) AND world_rank = coalesce(rank, world_rank)
+               WHERE world_rank IN (SELECT world_rank FROM selected_rank)
+                 AND world_rank = coalesce(rank, world_rank)
            ), 0) AS steps
     FROM carried
     LEFT JOIN in_steps USING (row)
@@ -106,4 +120,5 @@ SELECT :fusion AS fusion,
        step_spent_ns * 1.0 / steps AS time_per_step_ns
 FROM counted
 JOIN percentile USING (row)
-ORDER BY total(total_ns) OVER (PARTITION BY call) DESC, call, timed <> 'device', timed, rank, traffic, low_bytes;
+ORDER BY total(total_ns) OVER (PARTITION BY call) DESC, call, timed <> 'device', timed, rank,
+         traffic, low_bytes;

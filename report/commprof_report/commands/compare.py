@@ -5,11 +5,12 @@ unit is the run: each run has one number for each figure, and the test asks whet
 that alternate (A B B A ...) are compared in pairs of neighbours, so that slow changes of the machine cancel out. Six pairs are needed for a
 verdict, ten for a useful one. With one run a side the estimates are shown without a verdict.
 
-The verdict is about one figure of the run: by default the transfer, which is the MPI library's part of the time in calls that wait, from the
-last arrival that a rank depends on to its own return (hvprof-report late); or the time inside MPI, if transfer is known for less than half
-of it; or the step, if a framework cuts its messages otherwise in each run, as by fusion: rows are then in time per step. If the sides differ, rows say where: each is a call on a communicator with a message size. Rows are tested in order of their share of
-the time, until the first that shows no difference; further findings are marked exploratory. "~" stands for no difference found, beside what
-would have been found with a probability of 80 %. "same within 2 %" is a finding of its own (--min-effect).
+The verdict is about one figure of the run: by default the transfer, which is the MPI library's part of the time in calls that wait, from
+the last arrival that a rank depends on to its own return (hvprof-report late); or the time inside MPI, if transfer is known for less than
+half of it; or the step, if a framework cuts its messages otherwise in each run, as by fusion: rows are then in time per step. If the sides
+differ, rows say where: each is a call on a communicator with a message size. Rows are tested in order of their share of the time, until the
+first that shows no difference; further findings are marked exploratory. "~" stands for no difference found, beside what would have been
+found with a probability of 80 %. "same within 2 %" is a finding of its own (--min-effect).
 
 There is no verdict on runs that are not the same experiment: other work, other placement of ranks, another program, other binding,
 incomplete runs, disturbed runs, all runs of one side before all of the other, other nodes for each side, or a machine that was slower for
@@ -105,7 +106,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
-    metric_help = "what is compared (default: transfer, if it is known for half of the time inside MPI; else time; step if messages are cut anew)"
+    metric_help = "what is compared (default: step, if messages are cut otherwise in each run; else transfer, "
+    metric_help += "if it is known for half of the time inside MPI; else time)"
     parser.add_argument("--metric", choices=METRICS, help=metric_help)
     parser.add_argument("--min-effect", type=percent, default=0.02, metavar="N%", help="differences below this do not matter (default: 2%%)")
     parser.add_argument("--level", type=level, default=0.95, metavar="N%", help="confidence of the verdict and of intervals (default: 95%%)")
@@ -356,23 +358,24 @@ def work_text(answers: Comparison) -> str:
 
 
 def cut_text(answers: Comparison) -> str:
-    """60 steps of 6.13 MB in every run; MPI_Allreduce sends 161 messages a step in A, 3.0 in B. Empty: messages are not cut anew."""
-    found = {key: key_bytes(answers, key) for key in answers.sides[0].runs[0].rows if key.per == "step" and key != NEGOTIATION}
-    if not found:
+    """60 steps of 6.13 MB in every run; MPI_Allreduce sends 161 messages a step in A, 3.0 in B.
+    Empty: messages are not cut anew."""
+    first = answers.sides[0].runs[0]
+    rows = {key: row for key, row in first.rows.items() if key.per == "step" and key != NEGOTIATION}
+    if not rows or first.steps is None:
         return ""
-    key, first = max(found, key=found.__getitem__), answers.sides[0].runs[0].steps
-    steps = f"{units.counted(first.count, 'step')}{f' of {units.volume(first.bytes)}' if first.bytes else ''} in every run"
-    messages = [f"{units.three_digits(messages_per_step(side, key))}{'' if place else ' messages a step'} in {side.name}" for place, side in enumerate(answers.sides)]
-    return f"{steps}; {key.call} sends {', '.join(messages)}"
-
-
-def key_bytes(answers: Comparison, key: Key) -> int:
-    return answers.sides[0].runs[0].rows[key].volume_bytes
+    key = max(rows, key=lambda key: rows[key].volume_bytes)
+    steps = units.counted(first.steps.count, "step")
+    steps += f" of {units.volume(first.steps.bytes)}" if first.steps.bytes else ""
+    numbers = [units.three_digits(messages_per_step(side, key)) for side in answers.sides]
+    sent = [f"{number} in {side.name}" for number, side in zip(numbers, answers.sides)]
+    sent[0] = sent[0].replace(" in ", " messages a step in ", 1)
+    return f"{steps} in every run; {key.call} sends {', '.join(sent)}"
 
 
 def messages_per_step(side: Side, key: Key) -> float:
-    rows = [run.rows[key] for run in side.runs]
-    return sum(row.count for row in rows) / sum(row.steps for row in rows)
+    rows = [run.rows[key] for run in side.runs if key in run.rows]
+    return sum(row.count for row in rows) / max(1, sum(row.steps for row in rows))
 
 
 def pair_facts(answers: Comparison, pair: Pair, title: str) -> Iterator[tuple[str, str]]:

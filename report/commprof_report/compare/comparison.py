@@ -57,7 +57,8 @@ class FigureRow(Contrast):
 
 @dataclass(frozen=True)
 class ComparedRow(Contrast):
-    """A row: nanoseconds per call, or per step on a rank; of the rows added up as `other` per rank. per: call, step, rank."""
+    """A row: nanoseconds per call, or per step on a rank; of the rows added up as `other` per rank.
+    per: call, step, rank."""
 
     side: str
     reference: str
@@ -485,7 +486,8 @@ def _own_threads(runs: Sequence[Figures]) -> Iterator[str]:
     often, rank, run = max(lost, key=lambda each: each[0], default=(0, 0, None))
     if run is not None and often > MOST_SWITCHES_PER_S:
         most = f"rank {rank} of {run.path} lost its core {units.count(round(often))} times a second"
-        yield f"ranks have fewer cores than threads that compute or communicate: {most}; whether to other processes, too, is not known"
+        others = "whether to other processes, too, is not known"
+        yield f"ranks have fewer cores than threads that compute or communicate: {most}; {others}"
 
 
 def _settling(side: Side, skipped: float) -> Iterator[str]:

@@ -226,13 +226,12 @@ class Figures:
     def crowds_itself(self) -> bool:
         """Threads that communicate beside main threads leave no core to each of them."""
         cores: dict[int, int] = {}
-        for host, mask in zip(self.placement, self.masks):
+        threads: dict[int, int] = {}
+        for host, mask, row in zip(self.placement, self.masks, self.ranks):
             cores[host] = cores.get(host, 0) | mask
-        threads = {host: 0 for host in cores}
-        for host, row in zip(self.placement, self.ranks):
-            threads[host] += row.threads
-        has_more = any(row.threads > 1 for row in self.ranks)
-        return has_more and all(self.masks) and any(threads[host] > bin(mask).count("1") for host, mask in cores.items())
+            threads[host] = threads.get(host, 0) + row.threads
+        has_more = any(row.threads > 1 for row in self.ranks) and all(self.masks)
+        return has_more and any(threads[host] > bin(cores[host]).count("1") for host in cores)
 
     def canary_ns(self, name: str) -> float | None:
         """Of the slowest host; null: not measured."""

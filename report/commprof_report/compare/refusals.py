@@ -44,8 +44,9 @@ class Difference(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Rows with equal calls and bytes on every rank of every run, and the others: without set-up, polls and calls that only wait. Rows per
-    step are equal by their bytes; negotiation, and beside such rows calls that are aside from steps, are no work."""
+    """Rows with equal calls and bytes on every rank of every run, and the others: without set-up,
+    polls and calls that only wait. Rows per step are equal by their bytes; negotiation, and beside
+    such rows calls that are aside from steps, are no work."""
 
     same: list[Key]
     uneven: list[Key]
@@ -67,7 +68,9 @@ def work_of(sides: Sequence[Side], keys: Sequence[Key]) -> Work:
 
 def _is_same(row: Row, known: Row) -> bool:
     own, other = _work_counted(row), _work_counted(known)
-    return own == other or bool(row.steps) and own.keys() == other.keys() and all(alike(own[rank][1], other[rank][1]) for rank in own)
+    if not row.steps or own.keys() != other.keys():
+        return own == other
+    return all(alike(own[rank][1], other[rank][1]) for rank in own)
 
 
 def refusals(sides: Sequence[Side], work: Work, are_paired: bool) -> list[Refusal]:
@@ -100,7 +103,8 @@ def _work(sides: Sequence[Side], uneven: Sequence[Key]) -> Iterator[Refusal]:
         more = f"; and {len(said) - MOST_SAID} more rows" if len(said) > MOST_SAID else ""
         way_out = "compare the same input and number of steps; or --allow work, which compares the rows of both per call"
         steps = step_difference(sides)
-        yield Refusal("work", "; ".join(filter(None, [steps, *said[:MOST_SAID]])) + more, _steps_way_out(sides, steps) + way_out)
+        what = "; ".join(filter(None, [steps, *said[:MOST_SAID]])) + more
+        yield Refusal("work", what, _steps_way_out(sides, steps) + way_out)
 
 
 def _steps_way_out(sides: Sequence[Side], difference: str) -> str:

@@ -3,4 +3,5 @@ SELECT total(volume_bytes) / max(count(DISTINCT cell.world_rank), 1)
 FROM cell
 JOIN cell_traffic USING (cell)
 JOIN communicator USING (world_rank, communicator)
-WHERE communicator.identity = :identity AND cell.call IN (SELECT value FROM json_each(:calls)) AND measure = 'call' AND traffic = 'bulk';
+WHERE communicator.identity = :identity AND cell.call IN (SELECT value FROM json_each(:calls))
+  AND measure = 'call' AND traffic = 'bulk';
