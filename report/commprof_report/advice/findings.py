@@ -1,0 +1,61 @@
+"""What a rule found, or why it could not look; and the words that several rules share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..base import units
+from .curves import Curve
+from .inputs import Inputs
+
+NOTABLE = 0.005  # of the counted time of all ranks; what could save less is not said
+MANY = 20  # calls per rank
+MOSTLY = 0.5
+SURE, LIKELY, POSSIBLE = "sure", "likely", "possible"
+
+
+class Finding(NamedTuple):
+    title: str
+    evidence: str
+    suggestion: str
+    certainty: str
+    saving_ns: float | None = None
+    call: str | None = None
+    identities: Sequence[str] = ()
+    bytes: int | None = None
+
+
+class Unknown(NamedTuple):
+    """Why a rule could not look."""
+
+    why: str
+
+
+def is_notable(finding: Finding, inputs: Inputs) -> bool:
+    return finding.saving_ns is None or is_notable_time(finding.saving_ns, inputs)
+
+
+def is_notable_time(ns: float, inputs: Inputs) -> bool:
+    return ns > 0 and ns >= NOTABLE * inputs.counted_ns
+
+
+def on(inputs: Inputs, curve: Curve) -> str:
+    where = inputs.where(curve.identities)
+    return f"{where}, {curve.side}" if curve.side else where
+
+
+def size_range(low_bytes: int, high_bytes: int) -> str:
+    low, high = units.size(low_bytes), units.size(high_bytes)
+    return low if low == high else f"{low} to {high}"
+
+
+def waiting_text(waiting: float | None) -> str:
+    """Messages cost nothing while their senders are late."""
+    if waiting is None:
+        return "; how much of it is waiting for late ranks is not known"
+    return f"; {units.share(waiting)} of this time is waiting for late ranks, and no part of the saving" if waiting else ""
+
+
+def background(inputs: Inputs) -> Unknown:
+    return Unknown(f"{units.share(inputs.late.run.background_share)} of the time inside MPI is on background threads, which may have been idle")
