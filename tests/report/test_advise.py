@@ -8,10 +8,9 @@ from random import Random
 import parallel
 import planted
 import pytest
-from commprof_report.advice import curves
-from commprof_report.advice.curves import CurveBucketRow
 from planted import SECOND, Cell, Collective, Rank, Sample, Step, Window
 from planted_job import HostClock, Job, Program
+from sampled_bursts import STEPS, Call, bursts
 
 RANKS, MIB, KIB = 2, 1 << 20, 1 << 10
 COUNTED_NS = RANKS * 10 * SECOND
@@ -160,45 +159,102 @@ def test_tiny_allreduces_are_not_told_to_be_fused(advise):
     assert not advise(run_of(LARGE, Cell("MPI_Allreduce", 24, [30_000] * 20_000)))["small_messages"]["found"]
 
 
+SLOW, FAST = Call(65 * KIB, 900_000), Call(128 * KIB, 100_000)
+
+
 def test_a_size_slower_than_a_larger_one_could_be_padded(advise):
-    cells = [Cell("MPI_Allreduce", 65 * KIB, [900_000] * 1_000), Cell("MPI_Allreduce", 128 * KIB, [100_000] * 50)]
-    row = advise(run_of(*cells))["padding"]
-    assert (row["saving_ns"], row["bytes"], row["call"]) == (RANKS * 1_000 * 800_000, 65 * KIB, "MPI_Allreduce")
+    row = advise(bursts([Call(8, 2_000), SLOW, FAST]))["padding"]
+    assert (row["saving_ns"], row["bytes"], row["call"]) == (RANKS * STEPS * 800_000, 65 * KIB, "MPI_Allreduce")
     assert "pad MPI_Allreduce of 65 KiB to 128 KiB" in row["title"]
-    padded = [Cell("MPI_Allreduce", 128 * KIB, [100_000] * 1_050)]
-    assert row["saving_ns"] == saved_ns(cells, padded) and not found(advise(run_of(*padded)))
+    padded = bursts([Call(8, 2_000), FAST, FAST])
+    assert row["saving_ns"] == RANKS * STEPS * (SLOW.transfer_ns - FAST.transfer_ns) and not found(advise(padded))
 
 
 @pytest.mark.parametrize(
-    ("slow", "fast"),
+    ("slow", "fast", "steps"),
     [
-        (Cell("MPI_Allreduce", 65 * KIB, [900_000] * 1_000), Cell("MPI_Allreduce", 131 * KIB, [100_000] * 50)),  # more than doubled
-        (Cell("MPI_Allreduce", 65 * KIB, [900_000] * 1_000), Cell("MPI_Allreduce", 128 * KIB, [100_000] * 19)),  # too few to be sure
-        (Cell("MPI_Allreduce", 65 * KIB, [10_000_000, 12_000_000] * 250), Cell("MPI_Allreduce", 128 * KIB, [9_800_000] * 500)),  # alike
-        (Cell("MPI_Allreduce", 65 * KIB, [100_000] * 1_000), Cell("MPI_Allreduce", 128 * KIB, [190_000] * 50)),  # as it should be
+        (SLOW, FAST._replace(bytes=131 * KIB), STEPS),
+        (SLOW, FAST, 19),
+        (SLOW._replace(transfer_ns=99_000), FAST, STEPS),
+        (SLOW._replace(transfer_ns=100_000, late_ns=800_000), FAST, STEPS),
     ],
+    ids=["more than doubled", "too few to be sure", "as it should be", "waiting"],
 )
-def test_padding_that_would_not_surely_pay_is_not_advised(advise, slow, fast):
-    assert not advise(run_of(slow, fast))["padding"]["found"]
+def test_padding_that_would_not_surely_pay_is_not_advised(advise, slow, fast, steps):
+    assert not advise(bursts([Call(8, 2_000), slow, fast], times=steps))["padding"]["found"]
 
 
-def test_a_size_that_is_slow_only_on_the_ranks_that_wait_is_not_padded(advise):
-    ranks = late_rank_run("MPI_Allreduce", 65 * KIB, (900_000, 50_000), 1_000, Cell("MPI_Allreduce", 128 * KIB, [100_000] * 1_000))
-    assert not advise(ranks)["padding"]["found"]
+def test_durations_that_overlap_are_not_padded(advise):
+    """The median of 65 KiB is longer, but a quarter of its calls are faster than a quarter of those of 128 KiB."""
+    slow = [Call(65 * KIB, ns) for ns in (80_000, 120_000, 130_000)]
+    assert not advise(bursts([Call(8, 2_000), *slow, FAST, FAST]))["padding"]["found"]
+
+
+SHORT, LONG = Call(64 * KIB, 10_000), Call(65 * KIB, 200_000)
 
 
 def test_a_jump_between_neighbouring_sizes_is_named(advise):
-    cells = [Cell("MPI_Send", 64 * KIB, [10_000] * 100), Cell("MPI_Send", 65 * KIB, [200_000] * 1_000)]
-    row = advise(run_of(*cells))["jumps"]
-    assert row["saving_ns"] == pytest.approx(RANKS * 1_000 * (200_000 - 10_000 * 65 / 64))
-    below = [Cell("MPI_Send", 64 * KIB, [10_000] * 1_100)]
-    assert row["saving_ns"] == pytest.approx(saved_ns(cells, below), rel=0.01) and not found(advise(run_of(*below)))
-    assert "MPI_Send jumps between 64 KiB and 65 KiB" in row["title"] and "eager_limit" in row["suggestion"]
+    row = advise(bursts([Call(8, 2_000), LONG, SHORT]))["jumps"]
+    assert row["saving_ns"] == pytest.approx(RANKS * STEPS * (200_000 - 10_000 * 65 / 64))
+    assert "MPI_Allreduce jumps between 64 KiB and 65 KiB" in row["title"] and "eager_limit" in row["suggestion"]
+    assert row["certainty"] == "likely" and not found(advise(bursts([Call(8, 2_000), SHORT, SHORT])))
+
+
+def test_a_jump_is_found_after_pauses_too(advise):
+    assert advise(bursts([LONG, SHORT._replace(pause_ns=10_000_000)]))["jumps"]["certainty"] == "likely"
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_size_that_is_slow_because_ranks_wait_is_no_jump(advise, place):
+    calls = [SHORT, SHORT]
+    calls.insert(place, LONG._replace(transfer_ns=10_000, late_ns=190_000))
+    assert not advise(bursts(calls))["jumps"]["found"]
+
+
+def test_the_first_bucket_of_a_step_is_no_jump(report, advise, tmp_path):
+    """It follows a pause and takes twice as long as the others, which are one KiB smaller. In second place it is as fast as they are."""
+    first = advise(bursts([LONG._replace(transfer_ns=20_000), SHORT, SHORT]))["jumps"]
+    why = "MPI_Allreduce of 64 KiB is only seen in bursts, and of 65 KiB after pauses: which of both makes the difference is not known"
+    assert (first["found"], first["evidence"]) == (0, why)
+    assert f"neighbouring sizes ({why})" in " ".join(report("advise", tmp_path / "run").out.split())
+    second = advise(bursts([SHORT, LONG._replace(transfer_ns=11_000), SHORT]))["jumps"]
+    assert (second["found"], second["evidence"]) == (0, "")
+
+
+def test_a_jump_in_the_place_of_the_first_bucket_is_found(advise):
+    """All its calls take 20 times as long; a pause has not been seen to do that."""
+    row = advise(bursts([LONG, SHORT, SHORT]))["jumps"]
+    assert (row["found"], row["certainty"], row["bytes"]) == (1, "possible", 65 * KIB)
+    assert row["saving_ns"] == pytest.approx(RANKS * STEPS * (200_000 - 10_000 * 65 / 64))
+    assert "all follow pauses" in row["evidence"]
+
+
+def test_a_small_size_that_follows_pauses_is_neither_padded_nor_fused(report, advise, tmp_path):
+    """A message takes its place after the pause, and then as long."""
+    rows = advise(bursts([SLOW, FAST, Call(MIB, 800_000)]))
+    assert found(rows) == set()
+    assert rows["padding"]["evidence"].startswith("MPI_Allreduce of 65 KiB is only seen after pauses, and of 128 KiB in bursts")
+    assert "small_messages" in found(advise(bursts([FAST, SLOW, Call(MIB, 800_000)])))
+
+
+@pytest.mark.parametrize("rule", ["padding", "jumps"])
+def test_sizes_on_a_thread_beside_the_main_one_are_not_compared(advise, rule):
+    """How long its calls take depends on what is computed meanwhile, and that on their place in the step."""
+    calls = [Call(8, 2_000), *{"padding": (SLOW, FAST), "jumps": (LONG, SHORT)}[rule]]
+    row = advise(bursts(calls, thread=1))[rule]
+    assert not row["found"] and row["evidence"].startswith("a background thread calls MPI_Allreduce")
+    assert advise(bursts(calls))[rule]["found"]
+
+
+@pytest.mark.parametrize("rule", ["padding", "jumps"])
+def test_sizes_of_which_waiting_is_not_known_are_not_compared(advise, rule):
+    sizes = {"padding": (SLOW, FAST), "jumps": (LONG, SHORT)}[rule]
+    row = advise(run_of(*(Cell("MPI_Allreduce", call.bytes, [call.transfer_ns] * 1_000) for call in sizes)))[rule]
+    assert not row["found"] and row["evidence"] == "how much of MPI_Allreduce on MPI_COMM_WORLD is waiting for other ranks is not known"
 
 
 def test_twice_the_time_for_twice_the_bytes_is_no_jump(advise):
-    cells = [Cell("MPI_Send", 64 * KIB, [100_000] * 1_000), Cell("MPI_Send", 128 * KIB, [280_000] * 1_000)]
-    assert not advise(run_of(*cells))["jumps"]["found"]
+    assert not advise(bursts([Call(8, 2_000), Call(64 * KIB, 100_000), Call(128 * KIB, 280_000)]))["jumps"]["found"]
 
 
 def test_what_receives_last_makes_no_jump(advise):
@@ -500,7 +556,7 @@ def test_waiting_is_no_cost_of_small_messages(waiting_job):
     """900 x 4 calls need 20 us each, of which 1 us would remain; they last 5 times as long in the mean."""
     row = waiting_job()["small_messages"]
     assert row["saving_ns"] == pytest.approx(3_600 * (20_000 - KIB * 1_000_000 / MIB), rel=0.01)
-    assert "of this time is waiting for late ranks, and no part of the saving" in row["evidence"]
+    assert "of it waiting for late ranks, which is no part of the saving" in row["evidence"]
 
 
 def test_waiting_is_no_cost_of_barriers(waiting_job):
@@ -594,7 +650,8 @@ def test_what_could_not_be_looked_for_is_not_called_absent(report, tmp_path):
     )
     why = "in 39 of 39 steps less than half of the time inside MPI is split"
     assert f"a rank that is the slowest in steps ({why})" in " ".join(out.split())
-    why = "needs two sizes up to a factor of 2 apart, with 20 blocking calls each; the run has 160 calls of MPI_Recv"
+    why = "needs two sizes up to a factor of 2 apart, with 20 sampled blocking calls each, both in bursts or both after pauses, on the main"
+    why += " thread; the run has 160 calls of MPI_Recv"
     assert f"jumps of the time between neighbouring sizes ({why})" in " ".join(out.split())
     absent = absent_of(out)
     assert "wait for" not in absent and "jumps" not in absent and "dropped calls" in absent
@@ -610,13 +667,6 @@ def stepping_ranks() -> list[Rank]:
         rank.samples = [Sample("MPI_Recv", step.begin_ns, step.begin_ns + spent_ns, bytes=8 * KIB) for step in rank.steps]
         rank.windows = [Window(0, rank.wall_ns)]
     return ranks
-
-
-def test_bounds_of_a_median_enclose_it_at_the_order_statistics():
-    """100 calls: the median lies between the 37th and the 63rd with 99 % confidence."""
-    buckets = [CurveBucketRow("", 0, "", "", 1, low, low + 1, 1) for low in range(100)]
-    assert curves.median_bounds(buckets, 100) == (37, 63)
-    assert curves.median_bounds(buckets, 19) == (None, None)
 
 
 def test_the_page_has_the_advice(report, tmp_path):

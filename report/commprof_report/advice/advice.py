@@ -18,11 +18,15 @@ from ..summary.run_summary import RunSummary
 from . import basis, curves, late_ranks, message_sizes, patterns
 from .basis import PADDED, Basis
 from .curves import Curve
-from .findings import Finding, Unknown, is_notable, on, size_range
+from .findings import POSSIBLE, Finding, Unknown, is_notable, on, size_range
 from .inputs import Inputs, inputs_of
 
 BLOCKING_ALLREDUCES = "blocking Allreduces, or NCCL's with times on the device"
-NEIGHBOURS = f"two sizes up to a factor of {PADDED} apart, with {curves.FEWEST} blocking calls each"
+NEIGHBOURS = (
+    f"two sizes up to a factor of {PADDED} apart, with {curves.FEWEST} sampled blocking calls each, both in bursts or both"
+    " after pauses, on the main thread"
+)
+STEPS = "steps that were sampled whole: marked (commprof_step(3)) or found"
 SAMPLED = "samples of all ranks (COMMPROF_SAMPLES)"
 
 
@@ -89,23 +93,25 @@ class Rule(NamedTuple):
 
 
 def judge(rule: Rule, inputs: Inputs) -> list[Advice]:
-    found = [_of_background(each, inputs) for each in rule.find(inputs)]
+    found = [_beside_main(each, inputs) for each in rule.find(inputs)]
     findings = [each for each in found if isinstance(each, Finding) and is_notable(each, inputs)]
     seen = rule.basis(inputs)
     about = (seen.text, seen.coverage, rule.needs)
     if findings:
         return [_advice(rule, finding, inputs, about) for finding in findings]
-    why = next((each.why for each in found if isinstance(each, Unknown)), "")
+    unknown = next((each for each in found if isinstance(each, Unknown)), Unknown(""))
+    why, about = unknown.why, (seen.text, seen.coverage, unknown.needs or rule.needs)
     if seen.whole and not seen.part and not why:
         why = f"needs {rule.needs}; the run has {seen.text}"
     return [Advice(rule.name, 0, rule.looks_for, why, "", "", None, None, None, None, None, None, *about)]
 
 
-def _of_background(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
-    """Time in MPI on a thread that the program may not wait for is no saving: a framework's negotiation costs nothing by itself."""
-    is_saving = isinstance(found, Finding) and is_notable(found, inputs) and found.saving_ns and (found.call or "").startswith("MPI_")
-    if is_saving and inputs.late.is_background:
-        return Unknown("a background thread makes the MPI calls, and what the program waits for of them is not known")
+def _beside_main(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
+    """What the program computes meanwhile hides time in MPI on another thread."""
+    is_saving = isinstance(found, Finding) and found.saving_ns and (found.call or "").startswith("MPI_")
+    if is_saving and inputs.is_beside_main(found.call, found.identities):
+        hidden = "A background thread makes these calls: what is hidden behind compute is no part of the saving"
+        return found._replace(certainty=POSSIBLE, evidence=f"{found.evidence}. {hidden}")
     return found
 
 
@@ -133,7 +139,7 @@ RULES = (
     Rule(
         "slowest_rank",
         "a rank that is the slowest in steps",
-        "steps that were sampled whole: marked (commprof_step(3)) or found",
+        STEPS,
         basis.of_steps,
         late_ranks.slowest_rank,
     ),

@@ -10,7 +10,8 @@ from ..calls.calls import operation, poll_rows
 from ..calls.sizes import SizeRow, size_rows
 from ..gpu.gpu_activity import gpu
 from ..late.sentences import split_text
-from .curves import Curve, Point
+from ..run.crowding import core_uses, cores_of
+from .curves import AFTER_PAUSES, Curve, Point
 from .inputs import Inputs
 
 PADDED = 2  # times the size: the most that padding may add, and by which neighbouring sizes differ
@@ -30,7 +31,7 @@ class Basis(NamedTuple):
 
 
 def of_knees(inputs: Inputs) -> Basis:
-    with_knee = (curve for curve in allreduces(inputs) if curve.knee)
+    with_knee = (curve for curve in fusible(inputs) if curve.knee)
     return _of_calls(inputs, _does("allreduce"), _points(with_knee))
 
 
@@ -39,7 +40,7 @@ def of_allreduces(inputs: Inputs) -> Basis:
 
 
 def of_neighbours(inputs: Inputs) -> Basis:
-    near = [point for curve in inputs.curves for point in curve.neighbours(PADDED)]
+    near = {point for curve in comparable(inputs) for pair in curve.neighbours(PADDED) for point in pair}
     return _of_calls(inputs, lambda row: row.bandwidth not in ("silent", "unrated"), near)
 
 
@@ -80,6 +81,17 @@ def of_nonblocking(inputs: Inputs) -> Basis:
     return _of(completed, max(started, completed), "operation")
 
 
+def of_rounds(inputs: Inputs) -> Basis:
+    rounds = inputs.negotiation.rounds if inputs.negotiation else 0
+    return _of(rounds, rounds, "round")
+
+
+def of_cores(inputs: Inputs) -> Basis:
+    """Of jobs that communicate beside the main thread."""
+    known = sum(bool(cores_of(row.affinity)) for row in core_uses(inputs.run.connection))
+    return _of(known, inputs.ranks if inputs.is_beside_main_mostly else 0, "rank")
+
+
 def of_all_calls(inputs: Inputs) -> Basis:
     calls = sum(row.count for row in inputs.answers.calls)
     return _of(calls, calls, "call")
@@ -92,6 +104,22 @@ def of_copies(inputs: Inputs) -> Basis:
 
 def allreduces(inputs: Inputs) -> list[Curve]:
     return [curve for curve in inputs.curves if operation(curve.call) == "allreduce"]
+
+
+def fusible(inputs: Inputs) -> list[Curve]:
+    """Without calls after pauses on a thread beside the main one: these compete with the computation, whatever their size."""
+    return [
+        curve
+        for curve in allreduces(inputs)
+        if curve.place != AFTER_PAUSES or not inputs.is_beside_main(curve.call, curve.identities)
+    ]
+
+
+def comparable(inputs: Inputs) -> list[Curve]:
+    """Curves whose sizes can be held against each other: the waiting is known, and nothing is computed beside the calls."""
+    return [
+        curve for curve in inputs.curves if curve.is_split and not inputs.is_beside_main(curve.call, curve.identities)
+    ]
 
 
 def is_message(row: SizeRow) -> bool:

@@ -1,14 +1,13 @@
 """Latency curves: how long one call on the communicators of one family takes, by exact message size, and how well that is known.
 
-The root of a rooted collective and the other ranks have separate curves. Where the waiting of single calls is known, a curve is fitted to
-the durations without it.
+The root of a rooted collective and the other ranks have separate curves. If single calls are split into waiting and transfer, a curve is
+fitted to the transfer, and calls that follow a pause have another curve than those in a burst: two sizes are compared only at like places.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
-from math import sqrt
 from sqlite3 import Connection
 from typing import NamedTuple
 
@@ -21,9 +20,10 @@ SQL = query.beside(__file__)
 
 KNEE = 1.5  # times the best time per byte
 FEWEST = 20  # observations of a size that is judged
-CONFIDENCE = 2.576  # standard deviations: 99 %
 WITHOUT_CURVE = ("sender", "peer")  # the duration of such a call depends on when the other side made its own
 ROOTED = ("root-first", "root-last")
+AFTER_PAUSES = "after pauses"
+PLACES = ("in bursts", AFTER_PAUSES)  # by follows_pause
 
 
 class CurveBucketRow(NamedTuple):
@@ -40,15 +40,25 @@ class CurveBucketRow(NamedTuple):
 
 
 class CurveWaitRow(NamedTuple):
-    """Sampled collectives of one size: the median duration without waiting, and the share of waiting."""
+    """Sampled collectives and messages of one size at one place: durations without waiting, and the waiting. `calls`: of all ranks."""
 
     call: str
     family: int
     side: str
     bytes: int | None
+    follows_pause: int
+    calls: int
     collectives: int
+    transfer_min_ns: int
+    transfer_p25_ns: int
     transfer_p50_ns: int
-    wait_share: float | None
+    transfer_p75_ns: int
+    wait_ns: float
+    transfer_ns: float
+
+    @property
+    def ns(self) -> float:
+        return self.wait_ns + self.transfer_ns
 
 
 class SideRow(NamedTuple):
@@ -59,29 +69,20 @@ class SideRow(NamedTuple):
 
 
 class Point(NamedTuple):
-    """One size. low_ns and high_ns enclose the median with a confidence of 99 %; null: too few calls to say."""
+    """One size. At one place of a split curve, counts and times are those of all calls, divided as in the samples."""
 
     bytes: int
     moved_bytes: float  # S, from which bandwidths are computed
     count: int  # over all ranks
-    observations: int  # collectives, or messages
-    total_ns: int
-    p50_ns: float
-    low_ns: int | None
-    high_ns: float | None
-    least_p50_ns: float  # of a rank: the one that came last, where ranks wait for each other
-    least_total_ns: int  # of a rank
-    wait: CurveWaitRow | None  # null: no call is sampled, or its waiting is not known
+    observations: int  # collectives, or messages; on a split curve the sampled ones
+    total_ns: float
+    p50_ns: float  # without waiting, if that is known
+    least_total_ns: float  # of a rank
+    wait: CurveWaitRow | None  # None: no call is split
 
     @property
-    def own_p50_ns(self) -> float:
-        """Without waiting; if that is not known, of the rank that waits least."""
-        return self.wait.transfer_p50_ns if self.wait else self.least_p50_ns
-
-    @property
-    def mean_ns(self) -> float:
-        """Without waiting, if that is known."""
-        return self.total_ns * (1 - (self.wait.wait_share or 0 if self.wait else 0)) / self.count
+    def is_judged(self) -> bool:
+        return self.observations >= FEWEST
 
 
 class Bin(NamedTuple):
@@ -107,6 +108,8 @@ class Knee(NamedTuple):
 class Curve(NamedTuple):
     call: str
     side: str  # of a rooted collective
+    place: str  # of PLACES; empty: no call is split
+    is_only: bool  # no other curve has sizes of the same calls that are judged
     identities: tuple[str, ...]
     memory_kind: str
     ranks: int
@@ -114,7 +117,12 @@ class Curve(NamedTuple):
 
     @property
     def is_split(self) -> bool:
-        return any(point.wait for point in self.points)
+        return bool(self.place)
+
+    @property
+    def key(self) -> tuple:
+        """What is the same on the curves of one call at two places."""
+        return (self.call, self.side, self.identities, self.memory_kind)
 
     @property
     def knee(self) -> Knee | None:
@@ -138,32 +146,29 @@ class Curve(NamedTuple):
             any(point.p50_ns < best * point.moved_bytes for point in few),
         )
 
-    def neighbours(self, most: float) -> list[Point]:
-        """The sizes with observations enough that have another one up to a factor of `most` away."""
-        known = [point for point in self.points if point.low_ns is not None]
-        near = {pair for pair in zip(known, known[1:]) if pair[1].bytes <= most * pair[0].bytes}
-        return [point for point in known if any(point in pair for pair in near)]
+    def neighbours(self, most: float) -> list[tuple[Point, Point]]:
+        """Pairs of sizes with observations enough, the second one the next, at most `most` times as large."""
+        known = [point for point in self.points if point.is_judged]
+        return [(below, above) for below, above in zip(known, known[1:]) if above.bytes <= most * below.bytes]
 
     def _bins(self) -> list[Bin]:
         by_bin: dict[int, list[Point]] = {}
         for point in self.points:
-            if point.wait or not self.is_split:
-                by_bin.setdefault(pow2(point.bytes, False)[0], []).append(point)
-        return [self._bin(points) for points in by_bin.values()]
+            by_bin.setdefault(pow2(point.bytes, False)[0], []).append(point)
+        return [_bin(points) for points in by_bin.values()]
 
-    def _bin(self, points: list[Point]) -> Bin:
-        own = [(point.wait.collectives, point.wait.transfer_p50_ns) if point.wait else (point.observations, point.p50_ns) for point in points]
-        ns = sum(point.count * own_ns for point, (_, own_ns) in zip(points, own))
-        return Bin(points, sum(number for number, _ in own), ns / sum(point.count * point.moved_bytes for point in points))
+
+def _bin(points: list[Point]) -> Bin:
+    ns = sum(point.count * point.p50_ns for point in points)
+    return Bin(points, sum(point.observations for point in points), ns / sum(point.count * point.moved_bytes for point in points))
 
 
 def waiting(points: Sequence[Point]) -> float | None:
-    """The share of waiting in the time of some sizes; null: known of less than half of it."""
-    known = [point for point in points if point.wait]
-    known_ns = sum(point.total_ns for point in known)
-    if 2 * known_ns < sum(point.total_ns for point in points) or not known_ns:
+    """The share of waiting in the time of some sizes of a curve; None: it is not known."""
+    total_ns = sum(point.total_ns for point in points)
+    if not total_ns or any(point.wait is None for point in points):
         return None
-    return sum(point.total_ns * (point.wait.wait_share or 0) for point in known) / known_ns
+    return sum(point.total_ns * point.wait.wait_ns / (point.wait.ns or 1) for point in points) / total_ns
 
 
 def curves(connection: Connection, kin: Mapping[str, Kin]) -> list[Curve]:
@@ -173,7 +178,9 @@ def curves(connection: Connection, kin: Mapping[str, Kin]) -> list[Curve]:
     buckets: dict[tuple, list[CurveBucketRow]] = {}
     for bucket in SQL.ask(connection, "curve_buckets", CurveBucketRow):
         buckets.setdefault(bucket[:5], []).append(bucket)
-    waits = {row[:4]: row for row in SQL.ask(connection, "curve_waits", CurveWaitRow)}
+    waits: dict[tuple, list[CurveWaitRow]] = {}
+    for row in SQL.ask(connection, "curve_waits", CurveWaitRow):
+        waits.setdefault(row[:4], []).append(row)
     by_size: dict[tuple, list[SizeRow]] = {}
     for row in size_rows(connection, per_rank=True):
         side = sides.get((row.rank, row.identity, row.call), "")
@@ -183,8 +190,9 @@ def curves(connection: Connection, kin: Mapping[str, Kin]) -> list[Curve]:
     for key in sorted(by_size.keys() & buckets.keys()):  # a file may claim calls of MPI on the device, which have no histogram
         by_curve.setdefault(key[:4], []).append(key)
     return [
-        _curve(key, [by_size[each] for each in keys], [_point(by_size[each], buckets[each], waits.get((*each[:3], each[4]))) for each in keys])
+        curve
         for key, keys in by_curve.items()
+        for curve in _curves(key, [(by_size[each], buckets[each], waits.get((*each[:3], each[4]), [])) for each in keys])
     ]
 
 
@@ -207,19 +215,34 @@ def has_curve(row: SizeRow, side: str) -> bool:
     return is_one_size and row.bandwidth_bytes is not None and not depends
 
 
-def _curve(key: tuple, sizes: Sequence[Sequence[SizeRow]], points: list[Point]) -> Curve:
+Size = tuple[Sequence[SizeRow], Sequence[CurveBucketRow], Sequence[CurveWaitRow]]
+
+
+def _curves(key: tuple, sizes: Sequence[Size]) -> list[Curve]:
+    """One for each place, without the sizes of which no call is split; or one of all calls, if none is."""
     call, _, side, memory_kind = key
-    rows = [row for own in sizes for row in own]
-    identities = tuple(sorted({row.identity for row in rows}))
-    return Curve(call, side, identities, memory_kind, len({(row.identity, row.rank) for row in rows}), points)
+    all_rows = [row for rows, _, _ in sizes for row in rows]
+    identities = tuple(sorted({row.identity for row in all_rows}))
+    ranks = len({(row.identity, row.rank) for row in all_rows})
+    points: dict[str, list[Point]] = {}
+    for rows, buckets, waits in sizes:
+        point = _point(rows, buckets)
+        for wait in waits:
+            points.setdefault(PLACES[wait.follows_pause], []).append(_at_place(point, wait, waits))
+    if not points:
+        points[""] = [_point(rows, buckets) for rows, buckets, _ in sizes]
+    is_only = sum(any(point.is_judged for point in at_place) for at_place in points.values()) <= 1
+    return [
+        Curve(call, side, place, is_only, identities, memory_kind, ranks, points[place])
+        for place in sorted(points)
+    ]
 
 
-def _point(rows: Sequence[SizeRow], buckets: Sequence[CurveBucketRow], wait: CurveWaitRow | None) -> Point:
+def _point(rows: Sequence[SizeRow], buckets: Sequence[CurveBucketRow]) -> Point:
     count, total_ns = sum(row.count for row in rows), sum(row.total_ns for row in rows)
     observations = _collectives(rows) if rows[0].family == "collective" else count
     least_ns, most_ns = min(row.min_ns for row in rows), max(row.max_ns for row in rows)
-    middle = quantile(buckets, 0.5)
-    low_ns, high_ns = median_bounds(buckets, observations)
+    middle = median(buckets)
     return Point(
         rows[0].bytes_high,
         rows[0].bandwidth_bytes,
@@ -227,11 +250,20 @@ def _point(rows: Sequence[SizeRow], buckets: Sequence[CurveBucketRow], wait: Cur
         observations,
         total_ns,
         min(max((middle.low_ns + (middle.high_ns or most_ns)) / 2, least_ns), most_ns),
-        low_ns,
-        high_ns,
-        min(row.p50_ns for row in rows),
         min(row.total_ns for row in rows),
-        wait,
+        None,
+    )
+
+
+def _at_place(point: Point, wait: CurveWaitRow, waits: Sequence[CurveWaitRow]) -> Point:
+    of_time = wait.ns / (sum(each.ns for each in waits) or 1)
+    return point._replace(
+        count=round(point.count * wait.calls / sum(each.calls for each in waits)),
+        observations=wait.collectives,
+        total_ns=point.total_ns * of_time,
+        p50_ns=wait.transfer_p50_ns,
+        least_total_ns=point.least_total_ns * of_time,
+        wait=wait,
     )
 
 
@@ -243,22 +275,13 @@ def _collectives(rows: Sequence[SizeRow]) -> int:
     return sum(most.values())
 
 
-def quantile(buckets: Iterable[CurveBucketRow], share: float) -> CurveBucketRow:
-    """The first bucket at which the share of all calls is reached."""
+def median(buckets: Iterable[CurveBucketRow]) -> CurveBucketRow:
+    """The first bucket at which half of all calls is reached."""
     buckets = list(buckets)
-    wanted = share * sum(bucket.count for bucket in buckets)
+    wanted = sum(bucket.count for bucket in buckets) / 2
     upto = 0
     for bucket in buckets:
         upto += bucket.count
         if upto >= wanted:
             break
     return bucket
-
-
-def median_bounds(buckets: Sequence[CurveBucketRow], observations: int) -> tuple[int | None, float | None]:
-    """The bounds of the buckets in which the order statistics lie that enclose the median: n / 2 -+ 2.576 sqrt(n) / 2."""
-    half = CONFIDENCE / 2 / sqrt(observations)
-    if observations < FEWEST or half >= 0.5:
-        return None, None
-    high_ns = quantile(buckets, 0.5 + half).high_ns
-    return quantile(buckets, 0.5 - half).low_ns, float("inf") if high_ns is None else high_ns

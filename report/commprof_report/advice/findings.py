@@ -27,9 +27,10 @@ class Finding(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """Why a rule could not look."""
+    """Why a rule could not look. needs: what lets it look in this run, if that is not what the rule always needs."""
 
     why: str
+    needs: str = ""
 
 
 def is_notable(finding: Finding, inputs: Inputs) -> bool:
@@ -41,8 +42,8 @@ def is_notable_time(ns: float, inputs: Inputs) -> bool:
 
 
 def on(inputs: Inputs, curve: Curve) -> str:
-    where = inputs.where(curve.identities)
-    return f"{where}, {curve.side}" if curve.side else where
+    parts = (inputs.where(curve.identities), curve.side, "" if curve.is_only else curve.place)
+    return ", ".join(filter(None, parts))
 
 
 def size_range(low_bytes: int, high_bytes: int) -> str:
@@ -54,7 +55,7 @@ def waiting_text(waiting: float | None) -> str:
     """Messages cost nothing while their senders are late."""
     if waiting is None:
         return "; how much of it is waiting for late ranks is not known"
-    return f"; {units.share(waiting)} of this time is waiting for late ranks, and no part of the saving" if waiting else ""
+    return f", {units.share(waiting)} of it waiting for late ranks, which is no part of the saving" if waiting else ""
 
 
 def background(inputs: Inputs) -> Unknown:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import units
+from ..base import query, units
+from ..calls.negotiation import Negotiation, negotiation
 from ..calls.sizes import SizeRow, size_rows
 from ..late.late_ranks import Late
 from ..late.verdict import COVERED
@@ -16,6 +18,8 @@ from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
 from . import curves
 from .curves import Curve
+
+SQL = query.beside(__file__)
 
 BACKGROUND = 0.5  # share of the time inside MPI on threads other than the main one
 HOROVOD, PYTORCH = "Horovod", "PyTorch"
@@ -35,6 +39,8 @@ class Inputs(NamedTuple):
     framework: str
     ranks: int
     counted_ns: int  # of all ranks
+    background: dict[tuple[str, str], float]  # the share of each call's time, by communicator
+    negotiation: Negotiation | None
 
     def per_rank(self, ns: float) -> str:
         return f"{units.duration(ns / self.ranks)} a rank"
@@ -56,6 +62,30 @@ class Inputs(NamedTuple):
     def is_background(self) -> bool:
         """Most time inside MPI is on threads other than the main one, where it may cost the program nothing."""
         return self.late.run.background_share >= BACKGROUND
+
+    @property
+    def is_beside_main_mostly(self) -> bool:
+        """Most time inside MPI is on threads other than the main one."""
+        return self.late.run.background_share >= BACKGROUND
+
+    def is_beside_main(self, call: str, identities: Iterable[str] = ()) -> bool:
+        """Threads other than the main one make these calls; without identities, on any communicator."""
+        shares = [
+            share
+            for (each, identity), share in self.background.items()
+            if each == call and (not identities or identity in identities)
+        ]
+        return max(shares, default=0.0) >= BACKGROUND
+
+    def setting(self, name: str) -> str:
+        """The value of an environment variable; empty: it is not set, or not known."""
+        facts = self.answers.facts
+        return next((fact.value for fact in facts if fact.key == f"env.{name}"), "")
+
+    def per_step(self, calls_per_rank: float) -> float | None:
+        """None: the number of steps is not known."""
+        number = self.steps.total_steps or self.steps.steps
+        return calls_per_rank / number if self.steps.delimited_by and number else None
 
     def family(self, identity: str) -> object:
         return self.kin[identity].family if identity in self.kin else identity
@@ -87,18 +117,34 @@ class Inputs(NamedTuple):
 def inputs_of(run: Run, answers: RunSummary, steps: StepsRow) -> Inputs:
     sizes = size_rows(run.connection)
     known = kin(run.connection)
+    negotiates = negotiation(run.connection)
+    background = SQL.run(run.connection, "background_calls")
     return Inputs(
         run,
         answers,
         steps,
-        curves.curves(run.connection, known),
+        _without_control(curves.curves(run.connection, known), negotiates, run.connection),
         sizes,
         {row.identity: row.communicator for row in sizes},
         known,
-        framework(run, answers),
+        HOROVOD if negotiates else framework(run, answers),
         len(answers.ranks),
         sum(rank.counted_ns for rank in answers.ranks),
+        {(call, identity): share or 0.0 for call, identity, share in background},
+        negotiates,
     )
+
+
+def _without_control(found: list[Curve], negotiates: Negotiation | None, connection: Connection) -> list[Curve]:
+    """A framework's negotiation is no message that could be fused."""
+    if negotiates is None:
+        return found
+    control = set(SQL.run(connection, "control_sizes"))
+    kept = [
+        curve._replace(points=[point for point in curve.points if (curve.call, point.bytes) not in control])
+        for curve in found
+    ]
+    return [curve for curve in kept if curve.points]
 
 
 def framework(run: Run, answers: RunSummary) -> str:

@@ -36,7 +36,7 @@ def _late_ranks(inputs: Inputs) -> Iterator[Finding | Unknown]:
     if row.verdict == "marks":
         if row.late_ranks is not None:
             gain_ns = row.late_gain_ns * row.ranks
-            yield Finding(_waited_for(row.late_ranks), verdict(inputs.late), _balance(inputs.late), LIKELY, gain_ns)
+            yield Finding(waited_for(row.late_ranks), verdict(inputs.late), _balance(inputs.late), LIKELY, gain_ns)
     elif row.late_ranks is not None:
         few = few_of_named(inputs.late)
         yield Finding(

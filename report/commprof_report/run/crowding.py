@@ -47,10 +47,14 @@ class Crowding(NamedTuple):
         return sentence([self])
 
 
+def core_uses(connection: Connection) -> list[CoreUseRow]:
+    return SQL.ask(connection, "crowding", CoreUseRow)
+
+
 def crowding(connection: Connection) -> list[Crowding]:
     """The hosts with crowded ranks, over the whole run; empty if there are none, or masks are unknown."""
     by_kernel: dict[str, list[CoreUseRow]] = {}
-    for row in SQL.ask(connection, "crowding", CoreUseRow):
+    for row in core_uses(connection):
         if row.kernel is not None:
             by_kernel.setdefault(row.kernel, []).append(row)
     return [found for rows in by_kernel.values() if (found := _of_host(rows))]
