@@ -25,6 +25,8 @@ RULES = {
     "slowest_rank",
     "polling",
     "overlap",
+    "cycle",
+    "shared_core",
     "reduce_and_bcast",
     "waiting_messages",
     "barriers",

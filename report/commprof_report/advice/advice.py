@@ -15,7 +15,7 @@ from ..base import units
 from ..run.run import Run
 from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
-from . import basis, curves, late_ranks, message_sizes, patterns
+from . import basis, curves, late_ranks, message_sizes, patterns, training
 from .basis import PADDED, Basis
 from .curves import Curve
 from .findings import POSSIBLE, Finding, Unknown, is_notable, on, size_range
@@ -145,6 +145,8 @@ RULES = (
     ),
     Rule("polling", "polls that find nothing", "polls of the main thread", basis.of_polls, patterns.polling),
     Rule("overlap", "nonblocking operations that overlap with nothing", "requests followed to completion", basis.of_nonblocking, patterns.overlap),
+    Rule("cycle", "a cycle of negotiation that does not fit the steps", STEPS, basis.of_rounds, training.cycle),
+    Rule("shared_core", "ranks bound to one core, where a thread beside the main one communicates", "the cores of each rank", basis.of_cores, training.shared_core),
     Rule(
         "reduce_and_bcast",
         "Reduce and Bcast where one Allreduce would do",

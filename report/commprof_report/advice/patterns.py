@@ -22,10 +22,11 @@ STAGED = 0.1  # of the bytes in MPI calls: copies that come to less (a batch of 
 
 def polling(inputs: Inputs) -> Iterator[Finding | Unknown]:
     """Calls that looked for something and found nothing. What fewer of them would save is unknown: the program may only be waiting in them."""
-    if inputs.is_background:
+    rows = poll_rows(inputs.run.connection)
+    if rows and inputs.is_background:
         yield background(inputs)
         return
-    for row in poll_rows(inputs.run.connection):
+    for row in rows:
         if row.polls >= MANY * inputs.ranks and is_notable_time(row.poll_ns, inputs):
             yield Finding(
                 f"{row.call} finds nothing most of the time" if row.polls > row.found else f"{row.call} often finds nothing",

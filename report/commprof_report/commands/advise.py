@@ -3,9 +3,12 @@
 Each piece of advice has its evidence, a suggestion, an estimate of the time that it could save, and how sure it is; the one that could save
 most is first. The rules look for
 
-- many Allreduces that are too small to be fast and could be fused, and Allreduces of a few bytes;
+- many Allreduces that are too small to be fast and could be fused (Horovod: HOROVOD_FUSION_THRESHOLD, HOROVOD_CYCLE_TIME; PyTorch's
+  DistributedDataParallel: bucket_cap_mb), and Allreduces of a few bytes;
 - sizes that are slower than a larger one and should be padded;
 - jumps of the time between neighbouring sizes, where the MPI library changes its protocol;
+- a cycle of Horovod's negotiation that is long beside a step, or whose idle rounds take the core of the main thread; ranks bound to
+  one core whose threads communicate and compute;
 - a rank that the others wait for, or that is the slowest in steps; much waiting, where none is named;
 - unsuccessful polls, and nonblocking operations that overlap with nothing;
 - as many Reduces as Bcasts of one size, where one Allreduce would do;
@@ -16,6 +19,9 @@ most is first. The rules look for
 Advice that could save less than 0.5 % of the time is left out. All savings are estimates. They may count the same time twice: they do not add
 up. The same advice on communicators of one family (all tensor-parallel groups) is given once. At the end it says at which of the sizes that
 were seen each call has its best rate, which rules found nothing and in how many calls, and which could not look, why, and what they need.
+
+Two sizes are compared without waiting, and only at like places: both after pauses of the rank, or both in bursts of calls. On a thread
+beside the main one savings are "possible" at most: what is hidden behind compute cannot be saved.
 """
 
 from __future__ import annotations

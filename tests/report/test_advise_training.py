@@ -1,0 +1,98 @@
+"""`hvprof-report advise` of training whose framework communicates on a thread beside the main one: Horovod, DistributedDataParallel."""
+
+from __future__ import annotations
+
+import shutil
+
+import planted
+import pytest
+from planted import Step
+from sampled_bursts import BITS, PAUSE_NS, RANKS, STEPS, Call, bursts
+
+MIB, MS = 1 << 20, 1_000_000
+ROUND = Call(16, 3_000, signature=BITS)
+LAYERS = [Call(size, 30_000) for size in (1_000, 2_000, 1_000, 3_000)]
+LARGE = Call(MIB, MS)
+UNFUSED = {"env.HOROVOD_FUSION_THRESHOLD": "0"}
+
+
+@pytest.fixture
+def advise(report, tmp_path):
+    def ask(calls, **more):
+        shutil.rmtree(tmp_path / "run", ignore_errors=True)
+        folder = planted.write_databases(tmp_path / "run", bursts(calls, **{"thread": 1, **more}))
+        rows = report("advise", folder, "--json").rows
+        return {row["rule"]: row for row in reversed(rows) if row["rule"] != "knee"}
+
+    return ask
+
+
+def test_fusion_that_is_off_is_named_with_what_it_would_save(advise):
+    """4 layers a step, three of at most 2 kB; the round before them is no message that could be fused."""
+    row = advise([ROUND, LARGE, *LAYERS], facts=UNFUSED)["small_messages"]
+    assert row["title"] == "tensor fusion is off (HOROVOD_FUSION_THRESHOLD is 0)"
+    fused_ns = sum(layer.bytes for layer in LAYERS) * MS / MIB
+    assert row["saving_ns"] == pytest.approx(RANKS * STEPS * (4 * 30_000 - fused_ns))
+    assert row["evidence"].startswith("400 calls a rank of 1,000 B to 3,000 B (4.0 a step, two thirds of them of at most 2,000 B) carry 700 KB.")
+    assert row["suggestion"].startswith("leave HOROVOD_FUSION_THRESHOLD out")
+
+
+def test_a_background_thread_may_hide_what_fusing_saves(advise):
+    beside, on_main = (advise([Call(8, 3_000), LARGE, *LAYERS], thread=thread)["small_messages"] for thread in (1, 0))
+    assert (beside["certainty"], on_main["certainty"]) == ("possible", "likely")
+    assert "hidden behind compute" in beside["evidence"] and "hidden" not in on_main["evidence"]
+    assert beside["suggestion"].endswith("raise bucket_cap_mb to 1 or more (MiB)")
+
+
+def test_a_framework_that_negotiates_is_known_without_its_environment(advise):
+    assert "raise HOROVOD_CYCLE_TIME," in advise([ROUND, LARGE, *LAYERS])["small_messages"]["suggestion"]
+    fused = advise([ROUND, LARGE._replace(bytes=MIB + 7_000)])
+    assert not fused["small_messages"]["found"] and not fused["tiny_messages"]["found"]
+
+
+def test_fusion_that_is_off_is_named_without_a_saving_if_no_size_is_known_to_be_faster(advise):
+    layers = [ROUND, *[Call(1_000, 30_000)] * 6]
+    row = advise(layers, facts=UNFUSED)["small_messages"]
+    assert (row["found"], row["saving_ns"], row["title"][:20]) == (1, None, "tensor fusion is off")
+    assert not advise(layers)["small_messages"]["found"]
+
+
+@pytest.mark.parametrize(("marked", "is_found"), [(100, 0), (30, 1)])
+def test_messages_that_come_less_than_once_a_step_are_not_fused(advise, marked, is_found):
+    """34 losses, in the middle of large messages."""
+    step_ns = 34 * (PAUSE_NS + 4 * MS) // marked
+    steps = [Step(number, number * step_ns, (number + 1) * step_ns) for number in range(1, marked)]
+    calls = [LARGE, LARGE, Call(1_000, 900_000), LARGE]
+    assert advise(calls, times=34, thread=0, steps=steps)["small_messages"]["found"] == is_found
+
+
+def idle_rounds(apart_ns: int) -> list[Call]:
+    return [ROUND, LARGE, ROUND._replace(pause_ns=apart_ns), ROUND._replace(pause_ns=apart_ns)]
+
+
+@pytest.mark.parametrize(("apart_ms", "is_long"), [(15, 1), (2, 0)])
+def test_a_cycle_that_is_long_beside_the_step_is_named(advise, apart_ms, is_long):
+    row = advise(idle_rounds(apart_ms * MS), facts={"env.HOROVOD_CYCLE_TIME": "15"})["cycle"]
+    assert (row["found"], row["saving_ns"]) == (is_long, None)
+    if is_long:
+        assert row["title"] == "a cycle of 15.0 ms is long beside steps of 51.0 ms"
+        assert "(HOROVOD_CYCLE_TIME is 15)" in row["evidence"] and "7.50 ms on average, 14.7 % of the step" in row["evidence"]
+
+
+@pytest.mark.parametrize(("round_ns", "cores", "is_found"), [(3 * MS, "0", 1), (3 * MS, "0-1", 0), (3_000, "0", 0)])
+def test_rounds_that_send_nothing_matter_where_they_take_the_core_of_the_main_thread(advise, round_ns, cores, is_found):
+    calls = [call if call == LARGE else call._replace(transfer_ns=round_ns) for call in idle_rounds(MS)]
+    row = advise(calls, facts={"last.affinity": cores, "begin.affinity": cores})["cycle"]
+    assert row["found"] == is_found
+    assert not is_found or row["title"].startswith("66.7 % of the rounds of negotiation send nothing")
+
+
+@pytest.mark.parametrize(("thread", "cores", "is_found", "coverage"), [(1, "0", 1, 1), (1, "0-1", 0, 1), (0, "0", 0, None)])
+def test_a_rank_whose_threads_have_one_core_is_named(advise, thread, cores, is_found, coverage):
+    row = advise([LARGE], thread=thread, facts={"last.affinity": cores, "begin.affinity": cores})["shared_core"]
+    assert (row["found"], row["coverage"]) == (is_found, coverage)
+    assert not is_found or row["evidence"].startswith("2 of 2 ranks may run on one core only")
+
+
+def test_without_negotiation_there_is_no_cycle(advise):
+    assert advise([LARGE, *LAYERS])["cycle"]["coverage"] is None
