@@ -96,3 +96,10 @@ def test_a_rank_whose_threads_have_one_core_is_named(advise, thread, cores, is_f
 
 def test_without_negotiation_there_is_no_cycle(advise):
     assert advise([LARGE, *LAYERS])["cycle"]["coverage"] is None
+
+
+def test_what_lets_most_rules_look_is_said_first(report, tmp_path):
+    folder = planted.write_databases(tmp_path / "run", bursts([ROUND, LARGE._replace(late_ns=MS)], thread=1))
+    first = " ".join(report("advise", folder).out.partition("\n\n")[0].split())
+    assert first.startswith("No advice: 7 of 10 rules could not look; 3 rules found nothing that could save 0.5 % of the time. 3 of these 7 need ")
+    assert first.endswith("need a mark where the main thread begins to wait for its gradients (commprof_step(3)).")

@@ -11,6 +11,7 @@ from ..steps.steps_summary import slowest_text
 from .findings import LIKELY, POSSIBLE, SURE, Finding, Unknown
 from .inputs import Inputs
 
+MARK = "a mark where the main thread begins to wait for its gradients (commprof_step(3))"
 MUCH_WAITING = 0.1  # of the counted time
 
 
@@ -85,7 +86,11 @@ def late_unknown(inputs: Inputs, *beginnings: str) -> Iterator[Unknown]:
     if inputs.late.unfinished:
         yield Unknown(unfinished_text(inputs.late))
     elif (text := verdict(inputs.late)).startswith(beginnings):
-        yield Unknown(text.removeprefix("unknown: "))
+        yield _unknown(text)
+
+
+def _unknown(text: str, needs_mark: bool = False) -> Unknown:
+    return Unknown(text.removeprefix("unknown: "), MARK if needs_mark or "commprof_step" in text else "")
 
 
 def waiting(inputs: Inputs) -> Iterator[Finding | Unknown]:
@@ -126,4 +131,4 @@ def slowest_rank(inputs: Inputs) -> Iterator[Finding | Unknown]:
     elif not steps.delimited_by and not inputs.is_alone:
         yield Unknown(f"steps found none: {steps.why}")
     elif steps.slowest_why.startswith("unknown: ") and not inputs.is_alone:
-        yield Unknown(steps.slowest_why.removeprefix("unknown: "))
+        yield _unknown(steps.slowest_why, inputs.is_background)

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import argparse
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..advice import advice
@@ -76,7 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def lines(rows: Sequence[Advice], unsampled: str, part: Facts) -> Iterator[str]:
     pieces = [row for row in rows if row.found]
-    yield verdict(rows)
+    yield from textwrap.wrap(verdict(rows), WIDTH, break_on_hyphens=False)
     for number, row in enumerate(pieces[:MOST_PIECES], 1):
         yield ""
         yield from piece_lines(number, row)
@@ -89,15 +90,29 @@ def lines(rows: Sequence[Advice], unsampled: str, part: Facts) -> Iterator[str]:
 def verdict(rows: Sequence[Advice]) -> str:
     pieces = [row for row in rows if row.found]
     if not pieces:
-        unable, able = (len(found) for found in (unable_rules(rows), able_rules(rows)))
-        if not able:
-            return "No advice: no rule had what it needs."
-        but = f"; {units.counted(unable, 'more rule')} could not look" if unable else ""
-        begin = "Nothing to advise" if unable <= able else "No advice"
-        return f"{begin}: {units.counted(able, 'rule')} found nothing that could save 0.5 % of the time{but}."
+        return _nothing(unable_rules(rows), able_rules(rows))
     first = pieces[0]
     more = f", and {units.counted(len(pieces) - 1, 'more piece')} of advice" if len(pieces) > 1 else ""
     return f"{units.capital(first.title)}{more}."
+
+
+def _nothing(unable: Sequence[Advice], able: Sequence[Advice]) -> str:
+    if not able:
+        return "No advice: no rule had what it needs."
+    found = f"{units.counted(len(able), 'rule')} found nothing that could save 0.5 % of the time"
+    if len(unable) <= len(able):
+        return f"Nothing to advise: {found}{f'; {_more(unable)}' if unable else ''}."
+    return f"No advice: {len(unable)} of {len(unable) + len(able)} rules could not look; {found}. {_need(unable)}."
+
+
+def _more(unable: Sequence[Advice]) -> str:
+    return f"{units.counted(len(unable), 'more rule')} could not look"
+
+
+def _need(unable: Sequence[Advice]) -> str:
+    """What lets most of these rules look."""
+    ((need, rules),) = Counter(row.needs for row in unable).most_common(1)
+    return f"{rules} of these {len(unable)} need {need}" if rules > 1 else f"One of these {len(unable)} needs {need}"
 
 
 def able_rules(rows: Sequence[Advice]) -> list[Advice]:
