@@ -215,11 +215,12 @@ def test_a_size_that_is_slow_because_ranks_wait_is_no_jump(advise, place):
 
 def test_the_first_bucket_of_a_step_is_no_jump(report, advise, tmp_path):
     """It follows a pause and takes twice as long as the others, which are one KiB smaller. In second place it is as fast as they are."""
-    first = advise(bursts([LONG._replace(transfer_ns=20_000), SHORT, SHORT]))["jumps"]
+    usual = Call(64 * KIB, 1_000_000)
+    first = advise(bursts([LONG._replace(transfer_ns=2_000_000), usual, usual]))["jumps"]
     why = "MPI_Allreduce of 64 KiB is only seen in bursts, and of 65 KiB after pauses: which of both makes the difference is not known"
     assert (first["found"], first["evidence"]) == (0, why)
     assert f"neighbouring sizes ({why})" in " ".join(report("advise", tmp_path / "run").out.split())
-    second = advise(bursts([SHORT, LONG._replace(transfer_ns=11_000), SHORT]))["jumps"]
+    second = advise(bursts([usual, LONG._replace(transfer_ns=1_100_000), usual]))["jumps"]
     assert (second["found"], second["evidence"]) == (0, "")
 
 
