@@ -188,8 +188,9 @@ def test_padding_that_would_not_surely_pay_is_not_advised(advise, slow, fast, st
 
 def test_durations_that_overlap_are_not_padded(advise):
     """The median of 65 KiB is longer, but a quarter of its calls are faster than a quarter of those of 128 KiB."""
-    slow = [Call(65 * KIB, ns) for ns in (80_000, 120_000, 130_000)]
-    assert not advise(bursts([Call(8, 2_000), *slow, FAST, FAST]))["padding"]["found"]
+    slow = [Call(65 * KIB, ns) for ns in (800_000, 1_200_000, 1_300_000)]
+    fast = Call(128 * KIB, 1_000_000)
+    assert not advise(bursts([Call(8, 2_000), *slow, fast, fast]))["padding"]["found"]
 
 
 SHORT, LONG = Call(64 * KIB, 10_000), Call(65 * KIB, 200_000)
