@@ -79,12 +79,36 @@ def test_a_cycle_that_is_long_beside_the_step_is_named(advise, apart_ms, is_long
         assert "(HOROVOD_CYCLE_TIME is 15)" in row["evidence"] and "7.50 ms on average, 14.7 % of the step" in row["evidence"]
 
 
-@pytest.mark.parametrize(("round_ns", "cores", "is_found"), [(3 * MS, "0", 1), (3 * MS, "0-1", 0), (3_000, "0", 0)])
-def test_rounds_that_send_nothing_matter_where_they_take_the_core_of_the_main_thread(advise, round_ns, cores, is_found):
-    calls = [call if call == LARGE else call._replace(transfer_ns=round_ns) for call in idle_rounds(MS)]
-    row = advise(calls, facts={"last.affinity": cores, "begin.affinity": cores})["cycle"]
-    assert row["found"] == is_found
-    assert not is_found or row["title"].startswith("66.7 % of the rounds of negotiation send nothing")
+def test_a_long_cycle_is_left_alone_where_threads_share_a_core(advise):
+    row = advise(idle_rounds(15 * MS), facts={"last.affinity": "0", "begin.affinity": "0"})["cycle"]
+    assert (row["found"], row["evidence"]) == (0, "threads share cores, where fewer rounds may save as much time as earlier ones")
+
+
+def test_the_first_message_of_a_round_is_not_fused_with_the_others(advise):
+    """In each step one round sends 1 kB after a pause, the other one 1 MiB: neither had another message to be sent with."""
+    rounds = [ROUND, Call(1_000, 900_000, pause_ns=MS), ROUND._replace(pause_ns=2 * MS), LARGE._replace(pause_ns=MS)]
+    assert not advise(rounds)["small_messages"]["found"]
+    more = Call(1_000, 900_000, pause_ns=MS)
+    row = advise([*rounds, more, more])["small_messages"]
+    assert row["found"] and "The 50.0 % of them that could be sent with others" in row["evidence"]
+
+
+THRESHOLDS = [("4096", "raise HOROVOD_FUSION_THRESHOLD, which is 4096, above 1 MiB"), ("", "raise HOROVOD_CYCLE_TIME,")]
+
+
+@pytest.mark.parametrize(("threshold", "suggestion"), THRESHOLDS)
+def test_the_setting_that_is_in_the_way_is_named(advise, threshold, suggestion):
+    """A longer cycle has a price, too: what it saves is not known."""
+    row = advise([ROUND, LARGE, *LAYERS], facts={"env.HOROVOD_FUSION_THRESHOLD": threshold})["small_messages"]
+    assert row["suggestion"].startswith(suggestion)
+    assert (row["saving_ns"] is None, "A longer cycle fuses more and delays it" in row["evidence"]) == (not threshold,) * 2
+
+
+@pytest.mark.parametrize(("thread", "is_found"), [(1, 0), (0, 1)])
+def test_buckets_that_come_while_the_main_thread_computes_are_not_fused(advise, thread, is_found):
+    """They compete with the computation, whatever their size."""
+    buckets = [LARGE, Call(50_000, 900_000, pause_ns=5 * MS), Call(50_000, 900_000, pause_ns=5 * MS)]
+    assert advise(buckets, thread=thread)["small_messages"]["found"] == is_found
 
 
 @pytest.mark.parametrize(("thread", "cores", "is_found", "coverage"), [(1, "0", 1, 1), (1, "0-1", 0, 1), (0, "0", 0, None)])

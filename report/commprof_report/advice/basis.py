@@ -107,11 +107,12 @@ def allreduces(inputs: Inputs) -> list[Curve]:
 
 
 def fusible(inputs: Inputs) -> list[Curve]:
-    """Without calls after pauses on a thread beside the main one: these compete with the computation, whatever their size."""
+    """Without calls after pauses on a thread beside the main one: these compete with the computation, whatever their size. Where a framework
+    negotiates, it is known which of them were ready together."""
     return [
         curve
         for curve in allreduces(inputs)
-        if curve.place != AFTER_PAUSES or not inputs.is_beside_main(curve.call, curve.identities)
+        if curve.place != AFTER_PAUSES or inputs.negotiation or not inputs.is_beside_main(curve.call, curve.identities)
     ]
 
 

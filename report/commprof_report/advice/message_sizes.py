@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
+from typing import NamedTuple
 
 from ..base import units
 from ..calls.calls import operation
 from . import basis, curves
 from .basis import PADDED
-from .curves import AFTER_PAUSES, PLACES, Curve, Knee, Point
-from .findings import LIKELY, MANY, MOSTLY, POSSIBLE, Finding, Unknown, background, is_notable_time
+from .curves import AFTER_PAUSES, PLACES, Curve, Point
+from .findings import LIKELY, MANY, MOSTLY, POSSIBLE, Finding, Unknown, background, is_notable, is_notable_time
 from .findings import on, size_range, waiting_text
 from .inputs import HOROVOD, PYTORCH, Inputs
 
@@ -31,39 +32,74 @@ def small_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
         yield from _fusion_off(inputs)
 
 
+class Part(NamedTuple):
+    """The small messages of a curve that could be sent with others: counts and times are of those alone."""
+
+    curve: Curve
+    small: list[Point]
+
+
 def _small_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
-    for curve in basis.fusible(inputs):
-        if curve.knee is None:
-            if not any(other.key == curve.key and other.knee for other in inputs.curves):
-                yield Unknown(
-                    f"no two sizes of {curve.call} on {inputs.where(curve.identities)} that are a factor of two apart have"
-                    f" {curves.FEWEST} calls each{' at like places' * curve.is_split}"
-                )
+    for alike in _by_key(basis.fusible(inputs)):
+        curve = alike[0]
+        if not any(each.knee for each in alike):
+            yield Unknown(
+                f"no two sizes of {curve.call} on {inputs.where(curve.identities)} that are a factor of two apart have"
+                f" {curves.FEWEST} calls each{' at like places' * curve.is_split}"
+            )
             continue
-        small = _small(curve, curve.knee, inputs)
-        per_step = inputs.per_step(sum(point.count for point in small) / curve.ranks)
-        if sum(point.count for point in small) >= MANY * curve.ranks and (per_step is None or per_step >= 1):
-            yield _fusing(curve, small, inputs)
+        parts = [part for each in alike if each.knee and (part := _part(each, inputs)).small]
+        calls = sum(point.count for part in parts for point in part.small)
+        per_step = inputs.per_step(calls / curve.ranks)
+        if calls >= MANY * curve.ranks and (per_step is None or per_step >= 1):
+            yield _by_setting(_fusing(parts, alike, inputs), parts, inputs)
 
 
-def _small(curve: Curve, knee: Knee, inputs: Inputs) -> list[Point]:
-    return [point for point in curve.points if _least(inputs) < point.bytes < knee.bytes]
+def _by_key(some: Sequence[Curve]) -> list[list[Curve]]:
+    by_key: dict[tuple, list[Curve]] = {}
+    for curve in some:
+        by_key.setdefault(curve.key, []).append(curve)
+    return list(by_key.values())
+
+
+def _part(curve: Curve, inputs: Inputs) -> Part:
+    share = _fusible_share(curve, inputs)
+    small = [
+        point._replace(
+            count=point.count * share, total_ns=point.total_ns * share, least_total_ns=point.least_total_ns * share
+        )
+        for point in _small(curve, curve.knee.bytes, inputs)
+    ]
+    return Part(curve, small if share else [])
+
+
+def _fusible_share(curve: Curve, inputs: Inputs) -> float:
+    """Each round that sends has a first message, which follows a pause; the others could have been sent with it."""
+    if curve.place != AFTER_PAUSES or not inputs.is_beside_main(curve.call, curve.identities):
+        return 1.0
+    sending = inputs.negotiation.rounds * (1 - inputs.negotiation.idle_share)
+    calls = sum(point.wait.calls for point in curve.points) / curve.ranks
+    return max(0.0, 1 - sending / calls)
+
+
+def _small(curve: Curve, knee_bytes: int, inputs: Inputs) -> list[Point]:
+    return [point for point in curve.points if _least(inputs) < point.bytes < knee_bytes]
 
 
 def _fusion_off(inputs: Inputs) -> Iterator[Finding]:
     """Many Allreduces without fusion, of which nothing is known that fusion would save."""
-    for curve in basis.fusible(inputs):
-        total_ns = sum(point.total_ns for point in curve.points)
-        count = sum(point.count for point in curve.points)
-        if count >= MANY * curve.ranks and is_notable_time(total_ns, inputs):
+    for alike in _by_key(basis.allreduces(inputs)):
+        points = _together([point for curve in alike for point in curve.points])
+        total_ns = sum(point.total_ns for curve in alike for point in curve.points)
+        if sum(point.count for point in points) >= MANY * alike[0].ranks and is_notable_time(total_ns, inputs):
             yield Finding(
                 FUSION_OFF,
-                f"{_calls_text(curve.points, curve.ranks, inputs)} take {inputs.per_rank(total_ns)}",
+                f"{_calls_text(points, alike[0].ranks, inputs)} take {inputs.per_rank(total_ns)}",
                 "leave HOROVOD_FUSION_THRESHOLD out, and compare the step times",
                 POSSIBLE,
                 None,
-                curve.call,
-                curve.identities,
+                alike[0].call,
+                alike[0].identities,
             )
 
 
@@ -72,29 +108,46 @@ def _least(inputs: Inputs) -> int:
     return 0 if inputs.negotiation else TINY_BYTES
 
 
-def _fusing(curve: Curve, small: Sequence[Point], inputs: Inputs) -> Finding:
-    """The calls of all places are described, and those of the curve's are judged."""
-    knee, total_ns = curve.knee, sum(point.total_ns for point in small)
-    others = [other for other in inputs.curves if other.key == curve.key and other.place != curve.place]
-    everywhere = _together([*small, *(point for other in others for point in _small(other, knee, inputs))])
-    fused_ns = sum(point.count * point.bytes for point in small) * knee.ns_per_byte
-    waiting = curves.waiting(small)
-    calls = sum(point.count for point in everywhere)
-    of_them = sum(point.count for point in small)
-    they = "They" if of_them == calls else f"The {units.share(of_them / calls)} of them {curve.place}"
+def _fusing(parts: Sequence[Part], alike: Sequence[Curve], inputs: Inputs) -> Finding:
+    """All small calls are described, and those judged that could be sent with others."""
+    curve, small = parts[0].curve, [point for part in parts for point in part.small]
+    knee_bytes = max(part.curve.knee.bytes for part in parts)
+    everywhere = _together([point for each in alike for point in _small(each, knee_bytes, inputs)])
+    calls, judged = (sum(point.count for point in points) for points in (everywhere, small))
+    total_ns, waiting = sum(point.total_ns for point in small), curves.waiting(small)
+    fused_ns = sum(_bytes(part.small) * part.curve.knee.ns_per_byte for part in parts)
+    they = "They" if judged == calls else f"The {units.share(judged / calls)} of them that could be sent with others"
+    rate = f"rate that {units.size(knee_bytes)} reaches" if len(parts) == 1 else "rates of larger messages"
     return Finding(
-        FUSION_OFF if is_fusion_off(inputs) else f"fuse small {curve.call} on {on(inputs, curve)}",
-        f"{_calls_text(everywhere, curve.ranks, inputs)} carry"
-        f" {units.volume(sum(point.count * point.bytes for point in everywhere) / curve.ranks)}."
+        FUSION_OFF if is_fusion_off(inputs) else f"fuse small {curve.call} on {inputs.where(curve.identities)}",
+        f"{_calls_text(everywhere, curve.ranks, inputs)} carry {units.volume(_bytes(everywhere) / curve.ranks)}."
         f" {they} take {inputs.per_rank(total_ns)}{waiting_text(waiting)}."
-        f" At the rate that {units.size(knee.bytes)} reaches their bytes take {inputs.per_rank(fused_ns)}",
-        _how_to_fuse(curve, inputs),
+        f" At the {rate} their bytes take {inputs.per_rank(fused_ns)}",
+        _how_to_fuse(curve, knee_bytes, inputs),
         _certainty(curve, small, total_ns),
         total_ns * (1 - (waiting or 0)) - fused_ns,
         curve.call,
         curve.identities,
         max(small, key=lambda point: point.total_ns).bytes,
     )
+
+
+def _by_setting(found: Finding, parts: Sequence[Part], inputs: Inputs) -> Finding:
+    """Horovod has fused what was ready together, as far as the threshold lets it."""
+    knee_bytes = max(part.curve.knee.bytes for part in parts)
+    if inputs.framework != HOROVOD or _is_threshold_below(knee_bytes, inputs) or not is_notable(found, inputs):
+        return found
+    delays = "A longer cycle fuses more and delays it, so what it saves is not known"
+    return found._replace(evidence=f"{found.evidence}. {delays}", certainty=POSSIBLE, saving_ns=None)
+
+
+def _is_threshold_below(knee_bytes: int, inputs: Inputs) -> bool:
+    threshold = inputs.setting("HOROVOD_FUSION_THRESHOLD").strip()
+    return threshold.isdigit() and int(threshold) < knee_bytes
+
+
+def _bytes(points: Sequence[Point]) -> float:
+    return sum(point.count * point.bytes for point in points)
 
 
 def _together(points: Sequence[Point]) -> list[Point]:
@@ -129,15 +182,17 @@ def _two_thirds(points: Sequence[Point]) -> int:
     return point.bytes
 
 
-def _how_to_fuse(curve: Curve, inputs: Inputs) -> str:
-    size, bucket_cap = units.size(curve.knee.bytes), f"{curve.knee.bytes / MIB:.2g} or more (MiB)"
+def _how_to_fuse(curve: Curve, knee_bytes: int, inputs: Inputs) -> str:
+    size, bucket_cap = units.size(knee_bytes), f"{knee_bytes / MIB:.3g} or more (MiB)"
     if inputs.framework == HOROVOD and is_fusion_off(inputs):
         return f"leave HOROVOD_FUSION_THRESHOLD out, or set it to {size} or more"
     if inputs.framework == HOROVOD:
         cycle, threshold = (inputs.setting(f"HOROVOD_{name}") for name in ("CYCLE_TIME", "FUSION_THRESHOLD"))
+        if _is_threshold_below(knee_bytes, inputs):
+            return f"raise HOROVOD_FUSION_THRESHOLD, which is {threshold}, above {size}"
         return (
-            f"raise HOROVOD_CYCLE_TIME{cycle and f' (it is {cycle})'}, so that more tensors are ready to be fused, and"
-            f" HOROVOD_FUSION_THRESHOLD{threshold and f' (it is {threshold})'} if that is below {size}"
+            f"raise HOROVOD_CYCLE_TIME{cycle and f', which is {cycle}'}, so that more tensors are ready to be fused, and compare"
+            " the step times"
         )
     if inputs.framework == PYTORCH:
         return f"raise bucket_cap_mb of DistributedDataParallel to {bucket_cap}"

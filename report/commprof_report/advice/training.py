@@ -7,43 +7,25 @@ from collections.abc import Iterator
 from ..base import units
 from ..calls.negotiation import FEWEST_IDLE
 from ..run.crowding import CoreUseRow, core_uses, cores_of
-from .findings import MOSTLY, POSSIBLE, Finding, Unknown
+from .findings import POSSIBLE, Finding, Unknown
 from .inputs import Inputs
 
 LONG_CYCLE = 0.25  # of a step: gradients then wait for an eighth of the step, on average
-MUCH_NEGOTIATION = 0.1  # of the counted time
 
 
 def cycle(inputs: Inputs) -> Iterator[Finding | Unknown]:
-    """A cycle that is long beside a step; or rounds that send nothing, where they take the core from the computation."""
-    found = inputs.negotiation
-    if found is None:
-        return
-    if found.cycle_ns is None and found.idle_share * found.rounds < FEWEST_IDLE:
+    """A cycle that is long beside a step."""
+    found, step_ns = inputs.negotiation, inputs.steps.p50_ns
+    if found is None or (found.cycle_ns is None and found.idle_share * found.rounds < FEWEST_IDLE):
         return
     if found.cycle_ns is None:
         yield Unknown("rounds of negotiation that send nothing do not begin at regular times")
-    elif shares_a_core(inputs):
-        if found.idle_share >= MOSTLY and found.control_ns * inputs.ranks >= MUCH_NEGOTIATION * inputs.counted_ns:
-            yield _idle_rounds(inputs)
-    elif inputs.steps.p50_ns is None:
+    elif step_ns is None:
         yield Unknown(f"steps found none: {inputs.steps.why}")
-    elif found.cycle_ns >= LONG_CYCLE * inputs.steps.p50_ns:
+    elif found.cycle_ns >= LONG_CYCLE * step_ns and shares_a_core(inputs):
+        yield Unknown("threads share cores, where fewer rounds may save as much time as earlier ones")
+    elif found.cycle_ns >= LONG_CYCLE * step_ns:
         yield _long_cycle(inputs)
-
-
-def _idle_rounds(inputs: Inputs) -> Finding:
-    found = inputs.negotiation
-    return Finding(
-        f"{units.share(found.idle_share)} of the rounds of negotiation send nothing, and take a core from the computation",
-        f"A round begins every {units.duration(found.cycle_ns)}{_setting(inputs)}. Negotiation takes"
-        f" {units.duration(found.control_ns)} a rank, {units.share(found.control_ns * inputs.ranks / inputs.counted_ns)} of"
-        " the time, on a thread that shares its core with the main one",
-        "give each rank a core for this thread (see the advice on cores); or raise HOROVOD_CYCLE_TIME step by step, and"
-        " compare the step times: rounds are then fewer, and gradients wait longer for the next",
-        POSSIBLE,
-        call=found.call,
-    )
 
 
 def _long_cycle(inputs: Inputs) -> Finding:

@@ -7,8 +7,7 @@ most is first. The rules look for
   DistributedDataParallel: bucket_cap_mb), and Allreduces of a few bytes;
 - sizes that are slower than a larger one and should be padded;
 - jumps of the time between neighbouring sizes, where the MPI library changes its protocol;
-- a cycle of Horovod's negotiation that is long beside a step, or whose idle rounds take the core of the main thread; ranks bound to
-  one core whose threads communicate and compute;
+- a cycle of Horovod's negotiation that is long beside a step; ranks bound to one core, on which a thread communicates beside the main one;
 - a rank that the others wait for, or that is the slowest in steps; much waiting, where none is named;
 - unsuccessful polls, and nonblocking operations that overlap with nothing;
 - as many Reduces as Bcasts of one size, where one Allreduce would do;
