@@ -1,7 +1,8 @@
 #!/bin/bash
-# Real training over MPI, with the profiler and without: the same parameters in the end, to the bit; and the profile says what ran.
+# Real training over MPI, with the profiler and without: the same parameters in the end, to the bit; and the profile says
+# what ran. Then training with planted faults: the reports find all steps, name the slow rank, and nobody in a healthy run.
 #
-#     [BUILD=folder] [TRIXIE=folder] tests/suites/training.sh [--workload REGEX]
+#     [BUILD=folder] [TRIXIE=folder] tests/suites/training.sh [--workload REGEX] [--times N]
 #
 # Horovod is built once for each MPI library that is installed, in SUITES (build/suites), against the distribution's PyTorch.
 # DistributedDataParallel needs a PyTorch with the MPI backend, which Debian 13 has: TRIXIE is a folder with one, made by
