@@ -22,10 +22,12 @@ LEVEL = 0.01  # of the verdict: the probability that a balanced run accuses some
 UNLIKELY = 0.001
 SAME_TWINS = {"staircase", "random", "rotation", "drift"}  # without delay these are "blocking"
 TWINS = [plant for plant in PLANTS if plant.program not in SAME_TWINS and plant.where not in ("network", "link")]
-ONE_CLOCK = [plant for plant in PLANTS if plant.where != "hosts" and plant.cause != "none" and not plant.samples]
+ESTIMATED = [plant for plant in PLANTS if plant.samples or plant.is_negotiated]
+ONE_CLOCK = [plant for plant in PLANTS if plant.where != "hosts" and plant.cause != "none" and plant not in ESTIMATED]
 COMPARED = list({(plant.program, plant.where): plant for plant in PLANTS}.values())
 MANY_AT_ONCE = {"gpipe", "1f1b", "nonblocking", "pass_nonblocking"}  # operations that one call completes
-STEPPING = {"blocking", "nonblocking", "late_root", "gpipe", "staircase", "drift"}  # each round is a step
+TRAINING = {"ddp", "horovod", "horovod_marks", "horovod_regions"}
+STEPPING = {"blocking", "nonblocking", "late_root", "gpipe", "staircase", "drift"} | TRAINING  # each round is a step
 Played = Callable[..., Trial]
 
 
@@ -129,6 +131,13 @@ def test_steps_of_balanced_twins_accuse_nobody(played: Played, mpi: Mpi) -> None
 def test_steps_name_whom_late_names(played: Played, plant: Plant) -> None:
     accused = statements.accused(played(plant).run.folder)
     assert accused.get("steps") == accused.get("late")
+
+
+@pytest.mark.parametrize("is_twin", [False, True], ids=["slow", "twin"])
+@pytest.mark.parametrize("plant", by_name(plant for plant in PLANTS if plant.program in TRAINING))
+def test_every_step_of_training_is_found(played: Played, plant: Plant, is_twin: bool) -> None:
+    (steps,) = reporter.rows("steps", played(plant, is_twin).run.folder)
+    assert steps["steps"] == plant.rounds
 
 
 @pytest.mark.parametrize("plant", by_name(COMPARED))

@@ -9,7 +9,9 @@ BASE_US, DELAY_US = 2_000, 40_000
 
 
 class Plant(NamedTuple):
-    """`cause` is the verdict of hvprof-report late. Time is never given here: it is what the ranks log."""
+    """`cause` is the verdict of hvprof-report late. Time is never given here: it is what the ranks log.
+    `is_negotiated`: a background thread agrees with the others before it sends, so the time of its
+    calls is not that of the ranks' waits, which the main threads log."""
 
     name: str
     program: str  # as plants.c calls it
@@ -23,6 +25,7 @@ class Plant(NamedTuple):
     where: str = "here"  # or hosts, cores, network, link: what stands around the ranks
     accused: tuple[int, ...] = ()  # who is to be named, if these are not the late ones
     samples: str = ""  # COMMPROF_SAMPLES, so few that the log has a part of the calls: figures of time are estimates then
+    is_negotiated: bool = False
 
     @property
     def named(self) -> tuple[int, ...]:
@@ -34,6 +37,8 @@ def imbalance(name: str, program: str, late: tuple[int, ...], call: str, ranks: 
     return Plant(name, program, ranks, late, "imbalance", {call: late[0]} if call else {}, **more)
 
 
+TRAINING: dict = {"base_us": 6_000, "rounds": 2 * ROUNDS}
+NEGOTIATED: dict = TRAINING | {"is_negotiated": True}
 PLANTS = [
     imbalance("slow rank before Allreduce", "blocking", (2,), "MPI_Allreduce"),
     imbalance("slow rank, two ranks", "blocking", (1,), "MPI_Allreduce", 2),
@@ -59,5 +64,9 @@ PLANTS = [
     imbalance("slow host of two, with other clocks", "blocking", (2, 3), "", where="hosts"),
     imbalance("noisy neighbour on a core", "noisy_neighbour", (0,), "MPI_Allreduce", 2, base_us=5_000, rounds=32, where="cores"),
     Plant("slow network", "blocking", 4, (), "transfer", where="network"),
+    imbalance("slow rank of DistributedDataParallel", "ddp", (1,), "MPI_Allreduce", 4, **TRAINING),
+    Plant("slow rank of Horovod", "horovod", 2, (1,), "unknown", **NEGOTIATED),
+    imbalance("slow rank of Horovod, marks", "horovod_marks", (1,), "", 2, **NEGOTIATED),
+    imbalance("slow rank of Horovod, regions", "horovod_regions", (1,), "", 2, **NEGOTIATED),
     Plant("slow connection of a rank", "blocking", 4, (), "transfer", where="link"),
 ]

@@ -130,7 +130,7 @@ def is_confirmed(trial: Trial) -> bool:
 def figures(trial: Trial, said: Told) -> list[tuple[str, float, float]]:
     """What is told and what is logged of the quantity that the plant is about."""
     plant, truth = trial.plant, trial.truth
-    if plant.samples:
+    if plant.samples or plant.is_negotiated:
         return []
     if plant.named:
         return [("cost of the named ranks", sum(said.cost_ns[rank] for rank in plant.named), sum(truth.root_ns[rank] for rank in plant.named))]

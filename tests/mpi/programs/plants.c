@@ -6,7 +6,9 @@
  * KIND: work; call (collective); start (nonblocking or persistent collective); send, recv, isend, irecv; wait. WHERE: the communicator,
  * whose ranks "communicator NAME RANK..." lists. PEER: the other rank of a message, the root of a collective, else -1. COMPLETED: the
  * event that completed this one, or -1. tests/truth computes from these files who waited for whom. */
+#include <commprof.h>
 #include <mpi.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
@@ -382,30 +384,181 @@ static void prepare_pipeline(int of_stages)
     MPI_Comm_split(MPI_COMM_WORLD, stage, rank, &replicas_of_stage);
 }
 
+/* Training frameworks. The main thread computes gradients, hands them over and waits for their sums;
+ * a background thread makes all MPI calls. One of the two threads logs. */
+
+enum { TENSORS = 12, TENSORS_OF_BUCKET = 4, FLOATS = 1 << 15, CYCLE_NS = 1000000 };
+
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    int handed, summed; /* tensors, over all rounds */
+    int is_over;
+} training = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+static float fused[FLOATS];
+
+static void sleep_ns(int64_t duration_ns)
+{
+    nanosleep(&(struct timespec){duration_ns / 1000000000, duration_ns % 1000000000}, NULL);
+}
+
+static void training_add(int *counter, int number)
+{
+    pthread_mutex_lock(&training.mutex);
+    *counter += number;
+    pthread_cond_broadcast(&training.changed);
+    pthread_mutex_unlock(&training.mutex);
+}
+
+static void compute_gradients(void)
+{
+    sleep_ns(is_late_rank ? delay_ns : 0);
+    for (int tensor = 0; tensor < TENSORS; tensor++) {
+        sleep_ns(base_ns / TENSORS);
+        training_add(&training.handed, 1);
+    }
+}
+
+static void wait_for_gradients(void)
+{
+    pthread_mutex_lock(&training.mutex);
+    while (training.summed < training.handed)
+        pthread_cond_wait(&training.changed, &training.mutex);
+    pthread_mutex_unlock(&training.mutex);
+}
+
+/* Of the next tensors, from 128 B to 32 KB each. */
+static int floats_of_next(int tensors)
+{
+    int floats = 0;
+    for (int tensor = training.summed; tensor < training.summed + tensors; tensor++)
+        floats += 32 << (tensor % TENSORS * 5 % 9);
+    return floats;
+}
+
+/* DistributedDataParallel: an Allreduce for each bucket, as soon as its gradients are handed over. */
+static void *ddp_thread(void *unused)
+{
+    for (;;) {
+        pthread_mutex_lock(&training.mutex);
+        while (training.handed - training.summed < TENSORS_OF_BUCKET && !training.is_over)
+            pthread_cond_wait(&training.changed, &training.mutex);
+        int is_over = training.is_over;
+        pthread_mutex_unlock(&training.mutex);
+        if (is_over)
+            return unused;
+        int floats = floats_of_next(TENSORS_OF_BUCKET);
+        LOGGED("call", Allreduce, "world", NOBODY, floats * 4, MPI_IN_PLACE, fused, floats, MPI_FLOAT, MPI_SUM,
+               MPI_COMM_WORLD);
+        training_add(&training.summed, TENSORS_OF_BUCKET);
+    }
+}
+
+static void ddp(int round)
+{
+    (void)round;
+    compute_gradients();
+    wait_for_gradients();
+}
+
+/* Horovod: in each cycle the ranks agree on which gradients all of them have, and sum these in one
+ * message, so that the messages are cut differently in each round. */
+static void *horovod_thread(void *unused)
+{
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (int tensor = 0; tensor < TENSORS; tensor++)
+        MPI_Bcast(fused, 32 << (tensor * 5 % 9), MPI_FLOAT, 0, comm);
+    for (int cycle = 0;; cycle++) {
+        pthread_mutex_lock(&training.mutex);
+        long long agreed[] = {training.is_over, (1LL << (training.handed - training.summed)) - 1};
+        pthread_mutex_unlock(&training.mutex);
+        MPI_Allreduce(MPI_IN_PLACE, agreed, 2, MPI_LONG_LONG_INT, MPI_BAND, comm);
+        if (agreed[0])
+            break;
+        if (cycle % 20 == 0) {
+            long long invalid[2] = {0};
+            int length = 25, lengths[64], offsets[64] = {0};
+            char names[25] = {0}, all_names[64 * 25];
+            for (int other = 1; other < size; other++)
+                offsets[other] = 25 * other;
+            MPI_Allreduce(MPI_IN_PLACE, invalid, 2, MPI_LONG_LONG_INT, MPI_BOR, comm);
+            MPI_Gather(&length, 1, MPI_INT, lengths, 1, MPI_INT, 0, comm);
+            MPI_Gatherv(names, length, MPI_BYTE, all_names, lengths, offsets, MPI_BYTE, 0, comm);
+            MPI_Bcast(&length, 1, MPI_INT, 0, comm);
+            MPI_Bcast(names, length, MPI_BYTE, 0, comm);
+        }
+        int tensors = __builtin_popcountll((unsigned long long)agreed[1]);
+        if (tensors)
+            MPI_Allreduce(MPI_IN_PLACE, fused, floats_of_next(tensors), MPI_FLOAT, MPI_SUM, comm);
+        training_add(&training.summed, tensors);
+        sleep_ns(CYCLE_NS);
+    }
+    MPI_Comm_free(&comm);
+    return unused;
+}
+
+/* The main thread's wait is logged like a collective: it lasts until all ranks have begun theirs. */
+static void wait_and_log(void)
+{
+    int event = event_begin("call", "gradients", "world", NOBODY, 0);
+    wait_for_gradients();
+    event_end(event);
+}
+
+static void horovod(int round)
+{
+    (void)round;
+    compute_gradients();
+    wait_and_log();
+}
+
+static void horovod_marks(int round)
+{
+    (void)round;
+    compute_gradients();
+    commprof_step();
+    wait_and_log();
+}
+
+static void horovod_regions(int round)
+{
+    (void)round;
+    compute_gradients();
+    commprof_region_begin("wait for gradients");
+    wait_and_log();
+    commprof_region_end();
+}
+
 static const struct {
     const char *name;
     void (*round)(int round);
     int stages;
+    void *(*thread)(void *); /* that makes all MPI calls; NULL: the main thread does */
 } plants[] = {
-    {"blocking", blocking, 0},
-    {"nonblocking", nonblocking, 0},
+    {"blocking", blocking, 0, NULL},
+    {"nonblocking", nonblocking, 0, NULL},
 #if HAS_MPI_4
-    {"persistent", persistent, 0},
+    {"persistent", persistent, 0, NULL},
 #endif
-    {"late_root", late_root, 0},
-    {"early_reduce", early_reduce, 0},
-    {"staircase", staircase, 0},
-    {"random", random_imbalance, 0},
-    {"rotation", rotation, 0},
-    {"by_call", by_call, 0},
-    {"drift", drift, 0},
-    {"noisy_neighbour", noisy_neighbour, 0},
-    {"pass_eager", pass_eager, 0},
-    {"fan_out", fan_out, 0},
-    {"pass_rendezvous", pass_rendezvous, 0},
-    {"pass_nonblocking", pass_nonblocking, 0},
-    {"gpipe", gpipe, 2},
-    {"1f1b", one_forward_one_backward, 4},
+    {"late_root", late_root, 0, NULL},
+    {"early_reduce", early_reduce, 0, NULL},
+    {"staircase", staircase, 0, NULL},
+    {"random", random_imbalance, 0, NULL},
+    {"rotation", rotation, 0, NULL},
+    {"by_call", by_call, 0, NULL},
+    {"drift", drift, 0, NULL},
+    {"noisy_neighbour", noisy_neighbour, 0, NULL},
+    {"pass_eager", pass_eager, 0, NULL},
+    {"fan_out", fan_out, 0, NULL},
+    {"pass_rendezvous", pass_rendezvous, 0, NULL},
+    {"pass_nonblocking", pass_nonblocking, 0, NULL},
+    {"gpipe", gpipe, 2, NULL},
+    {"1f1b", one_forward_one_backward, 4, NULL},
+    {"ddp", ddp, 0, ddp_thread},
+    {"horovod", horovod, 0, horovod_thread},
+    {"horovod_marks", horovod_marks, 0, horovod_thread},
+    {"horovod_regions", horovod_regions, 0, horovod_thread},
 };
 
 static int is_in(int number, const char *list)
@@ -448,24 +601,34 @@ static void write_log(void)
 
 int main(int argc, char **argv)
 {
-    MPI_Init(&argc, &argv);
+    CHECK(argc == 6);
+    size_t plant = 0;
+    while (plant < sizeof plants / sizeof plants[0] && strcmp(plants[plant].name, argv[1]))
+        plant++;
+    CHECK(plant < sizeof plants / sizeof plants[0]);
+
+    int wanted = plants[plant].thread ? MPI_THREAD_SERIALIZED : MPI_THREAD_SINGLE, provided;
+    MPI_Init_thread(&argc, &argv, wanted, &provided);
+    CHECK(provided >= wanted);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    CHECK(argc == 6);
     rounds = atoi(argv[2]);
     base_ns = atoi(argv[3]) * 1000LL;
     delay_ns = atoi(argv[4]) * 1000LL;
     first_late_rank = atoi(argv[5]);
     is_late_rank = is_in(rank, argv[5]);
 
-    size_t plant = 0;
-    while (plant < sizeof plants / sizeof plants[0] && strcmp(plants[plant].name, argv[1]))
-        plant++;
-    CHECK(plant < sizeof plants / sizeof plants[0]);
+    pthread_t thread;
     if (plants[plant].stages)
         prepare_pipeline(plants[plant].stages);
+    if (plants[plant].thread)
+        CHECK(pthread_create(&thread, NULL, plants[plant].thread, NULL) == 0);
     for (int round = 0; round < rounds; round++)
         plants[plant].round(round);
+    if (plants[plant].thread) {
+        training_add(&training.is_over, 1);
+        CHECK(pthread_join(thread, NULL) == 0);
+    }
     write_log();
     MPI_Finalize();
     return 0;
