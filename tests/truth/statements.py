@@ -84,8 +84,9 @@ def waiting(folder: Path) -> Iterator[tuple[str, str, object]]:
     yield "waiting of the stages", "late", sum(row["wait_ns"] for row in rows("late", folder) if row["rank"] in stages)
     measured = metrics(folder)
     yield "wait_ns", "prometheus", measured["commprof_wait_seconds"] * 1e9
-    causes = measured["commprof_caused_wait_seconds"] + measured["commprof_unknown_cause_wait_seconds"]
-    yield "wait_ns", "prometheus by cause", causes * 1e9
+    if "commprof_caused_wait_seconds" in measured:  # it has no causes where arrival shows none
+        causes = measured["commprof_caused_wait_seconds"] + measured["commprof_unknown_cause_wait_seconds"]
+        yield "wait_ns", "prometheus by cause", causes * 1e9
     text = reporter.text("late", folder)
     sentence = sentence_of(text, "Verdict")
     yield "sentence of the verdict", "late", True
@@ -163,7 +164,7 @@ def totals(folder: Path) -> Iterator[tuple[str, str, object]]:
         yield f"time in the calls of {command}", "calls", sum(by_call[call] for call in own)
     most = max(by_call, key=by_call.__getitem__)
     yield f"count of {most}", "calls", sum(row["count"] for row in calls if row["call"] == most)
-    yield f"count of {most}", "latency", summed("count", "latency", folder, "--call", most)
+    yield f"count of {most}", "latency", summed("count", "latency", folder, "--call", most, "--bytes", ":")
 
 
 def on_the_page(folder: Path, page: Path) -> Iterator[tuple[str, str, object]]:
