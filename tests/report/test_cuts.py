@@ -3,7 +3,6 @@ buckets, and the same setting twice."""
 
 from __future__ import annotations
 
-import dataclasses
 import random
 from dataclasses import replace
 from pathlib import Path

@@ -8,7 +8,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query, units
-from ..calls.negotiation import Negotiation, negotiation
+from ..calls.negotiation import Negotiation
 from ..calls.sizes import SizeRow, size_rows
 from ..late.late_ranks import Late
 from ..late.verdict import COVERED
@@ -40,7 +40,6 @@ class Inputs(NamedTuple):
     ranks: int
     counted_ns: int  # of all ranks
     background: dict[tuple[str, str], float]  # the share of each call's time, by communicator
-    negotiation: Negotiation | None
 
     def per_rank(self, ns: float) -> str:
         return f"{units.duration(ns / self.ranks)} a rank"
@@ -50,6 +49,10 @@ class Inputs(NamedTuple):
         return self.answers.late
 
     @property
+    def negotiation(self) -> Negotiation | None:
+        return self.late.negotiation
+
+    @property
     def is_alone(self) -> bool:
         """No other rank can be waited for."""
         return self.late.processes == 1
@@ -57,11 +60,6 @@ class Inputs(NamedTuple):
     @property
     def uses_gpu(self) -> bool:
         return self.run.connection.execute("SELECT 1 FROM gpu_device").fetchone() is not None
-
-    @property
-    def is_background(self) -> bool:
-        """Most time inside MPI is on threads other than the main one, where it may cost the program nothing."""
-        return self.late.run.background_share >= BACKGROUND
 
     @property
     def is_beside_main_mostly(self) -> bool:
@@ -117,7 +115,7 @@ class Inputs(NamedTuple):
 def inputs_of(run: Run, answers: RunSummary, steps: StepsRow) -> Inputs:
     sizes = size_rows(run.connection)
     known = kin(run.connection)
-    negotiates = negotiation(run.connection)
+    negotiates = answers.late.negotiation
     background = SQL.run(run.connection, "background_calls")
     return Inputs(
         run,
@@ -131,7 +129,6 @@ def inputs_of(run: Run, answers: RunSummary, steps: StepsRow) -> Inputs:
         len(answers.ranks),
         sum(rank.counted_ns for rank in answers.ranks),
         {(call, identity): share or 0.0 for call, identity, share in background},
-        negotiates,
     )
 
 

@@ -97,7 +97,7 @@ def waiting(inputs: Inputs) -> Iterator[Finding | Unknown]:
     """Ranks wait for each other, and hvprof-report late names nobody: what is known of it."""
     row, crowding = inputs.late.run, inputs.answers.summary.crowding
     is_named = row.late_ranks is not None or row.verdict == "by-call"
-    if not is_named and not inputs.is_background and row.wait_ns >= MUCH_WAITING * inputs.counted_ns > 0:
+    if not is_named and not inputs.late.is_negotiated and row.wait_ns >= MUCH_WAITING * inputs.counted_ns > 0:
         most = max(inputs.late.calls, key=lambda call: call.wait_ns or 0)
         found = Finding(
             f"ranks wait for each other for {units.share(row.wait_ns / inputs.counted_ns)} of the time",
@@ -131,4 +131,4 @@ def slowest_rank(inputs: Inputs) -> Iterator[Finding | Unknown]:
     elif not steps.delimited_by and not inputs.is_alone:
         yield Unknown(f"steps found none: {steps.why}")
     elif steps.slowest_why.startswith("unknown: ") and not inputs.is_alone:
-        yield _unknown(steps.slowest_why, inputs.is_background)
+        yield _unknown(steps.slowest_why, inputs.late.is_negotiated)

@@ -226,7 +226,7 @@ def tiny_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
     """Allreduces of a few values: the time in them that is not waiting. A background thread that has nothing else to do may make many."""
     if inputs.negotiation:
         return
-    if inputs.is_background:
+    if inputs.is_beside_main_mostly:
         yield background(inputs)
         return
     for curve in basis.allreduces(inputs):

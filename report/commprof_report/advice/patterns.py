@@ -23,7 +23,7 @@ STAGED = 0.1  # of the bytes in MPI calls: copies that come to less (a batch of 
 def polling(inputs: Inputs) -> Iterator[Finding | Unknown]:
     """Calls that looked for something and found nothing. What fewer of them would save is unknown: the program may only be waiting in them."""
     rows = poll_rows(inputs.run.connection)
-    if rows and inputs.is_background:
+    if rows and inputs.is_beside_main_mostly:
         yield background(inputs)
         return
     for row in rows:

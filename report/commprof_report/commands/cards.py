@@ -117,7 +117,7 @@ def late_cards(steps: StepsRow, late: Late) -> Iterator[Card]:
         waiting = units.share(row.wait_share)
         yield "no rank", f"is late beyond chance; waiting is {waiting} of the communication"
     elif row.verdict != "none":
-        way_out = ": a mark shows it, see Waiting" if late.is_background else ""
+        way_out = ": a mark shows it, see Waiting" if late.is_negotiated else ""
         yield "not known", f"which rank is late{way_out}"
 
 

@@ -30,7 +30,6 @@ from ..display import page, tables
 from ..display.tables import Column, volume_column
 from ..run.alignment import align
 from ..run.run import Run
-from ..run.selection import Selection
 from ..steps.boundaries import RankStep, steps_find
 from ..steps.step_costs import whole_steps
 from . import common, sizes

@@ -174,7 +174,6 @@ def whole(summary: SummaryRow) -> str:
 
 
 def share_lines(answers: RunSummary) -> Iterator[str]:
-    summary = answers.summary
     has_bars = 1 < len(answers.ranks) <= MOST_RANKS
     first, *more = share_texts(answers, " (dots)" if has_bars else "")
     yield f"{'In MPI':<{HEAD_WIDTH}}{first}"

@@ -22,7 +22,7 @@ from .marks import Last, WaitRegion, last_at_marks, wait_region
 from .own_time import compare_own_time
 from .root_causes import root_causes
 from .timelines import Timeline, timelines
-from .verdict import COVERED, FEWEST_BLOCKS, MOST_OF_IT, NEGOTIATED, NOBODY, NOTABLE, Blame, Cause, Named, Participants, blame, block_count
+from .verdict import COVERED, FEWEST_BLOCKS, MOST_OF_IT, NEGOTIATED, NOBODY, NOTABLE, Blame, Cause, Participants, blame, block_count
 from .wait_split import wait_split
 
 SQL = query.beside(__file__)
