@@ -38,7 +38,7 @@ SELECT sample.world_rank,
        CASE WHEN family = 'completion' THEN CAST(coalesce(completed.bytes, 0) AS INTEGER)
             WHEN sample.call IN ('MPI_Start', 'MPI_Startall') THEN CAST(coalesce(started.bytes, 0) AS INTEGER)
             ELSE sample.bytes END AS bytes,
-       coalesce(family, 'unknown') AS family,
+       CASE WHEN is_control THEN 'negotiation' ELSE coalesce(family, 'unknown') END AS family,
        coalesce(library, 'mpi') AS library,
        device_start_ns,
        device_end_ns,
