@@ -8,7 +8,7 @@ from html import unescape
 
 import planted
 import pytest
-from planted import Cell, Communicator, Rank, Sample, Signature, Step, Window
+from planted import Cell, Communicator, Rank, Sample, Signature, Span, Step, Window
 from test_root_causes import MS, grid
 
 STEPS, STEP_NS, WALL_NS = 40, 20 * MS, 1_000 * MS
@@ -103,6 +103,35 @@ def test_communication_that_is_exposed_on_the_gpu_is_beside_that_in_mpi(cards):
 
 def test_steps_of_more_than_a_second_are_given_by_their_time(cards):
     assert cards(training(True, slower=100))[0] == ("2.00 s", "a step, the mean of 40 steps")
+
+
+def waiting(begins_ms: list[int], negotiates: bool = True) -> list[Rank]:
+    """In each step each rank begins to wait at a time of its own, for both Allreduces to end."""
+    ranks = training(negotiates)
+    for rank, begin_ms in zip(ranks, begins_ms):
+        rank.regions = {1: "wait for gradients"}
+        times = [10 * MS + step * STEP_NS for step in range(STEPS)]
+        rank.spans = [Span(1, time + begin_ms * MS, time + 17 * MS) for time in times]
+        rank.windows.append(Window(0, WALL_NS, 0))
+    return ranks
+
+
+@pytest.mark.parametrize("negotiates", [True, False])
+def test_a_region_around_the_wait_shows_what_is_exposed(cards, negotiates):
+    (exposed,) = [card for card in cards(waiting([12, 12], negotiates)) if "exposed" in card[1]]
+    said = "of a step is exposed communication (5.00 ms in region 'wait for gradients')"
+    assert exposed == ("25.0 %", said)
+
+
+def test_the_rank_that_begins_to_wait_last_is_late_and_nobody_where_all_begin_together(cards):
+    assert late_card(cards(waiting([8, 12]))) == (
+        "rank 1",
+        "reaches region 'wait for gradients' last in 39 of 39 visits, by 4.00 ms",
+    )
+    assert late_card(cards(waiting([12, 12]))) == (
+        "no rank",
+        "reaches region 'wait for gradients' late, in 39 visits",
+    )
 
 
 def late_card(found: list[tuple[str, str]]) -> tuple[str, str]:

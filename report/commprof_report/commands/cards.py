@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from ..base import units
 from ..late.late_ranks import Late
-from ..late.sentences import is_unknown
+from ..late.marks import Last
+from ..late.sentences import is_unknown, judged_text, mark_text
 from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary, SummaryRow
 from . import summary
@@ -52,8 +53,8 @@ def rate_card(steps: StepsRow) -> Card:
 
 
 def exposed_cards(steps: StepsRow) -> Iterator[Card]:
-    """A step waits for none to all of what another thread communicates. If that thread negotiates,
-    a step also waits for a round to begin, which no call shows."""
+    """A step waits for none to all of what another thread communicates, unless a region around the
+    wait shows it. If that thread negotiates, a step also waits for a round to begin."""
     of_step = "of a step is exposed communication"
     has_nccl = steps.nccl_host_ns is not None
     if steps.gpu_steps and has_nccl:
@@ -61,7 +62,13 @@ def exposed_cards(steps: StepsRow) -> Iterator[Card]:
         yield units.share(steps.gpu_exposed_share), f"{of_step} on the GPU ({exposed})"
     if steps.is_driven:
         exposed = units.duration(steps.communication_ns)
-        yield units.share(steps.communication_share), f"{of_step}{' in MPI' * has_nccl} ({exposed})"
+        where = " in MPI" if has_nccl or steps.wait_region else ""
+        yield units.share(steps.communication_share), f"{of_step}{where} ({exposed})"
+    if steps.wait_region:
+        exposed, where = units.duration(steps.wait_region_ns), mark_text(steps.wait_region)
+        yield units.share(steps.wait_region_share), f"{of_step} ({exposed} in {where})"
+    elif steps.is_driven:
+        return
     elif steps.negotiation and steps.data_ns:
         data = f"data takes {units.duration(steps.data_ns)} of it ({units.share(steps.data_share)})"
         yield "not known", f"how much {of_step}; {data}"
@@ -101,7 +108,9 @@ def share_cards(row: SummaryRow, steps: StepsRow | None) -> list[Card]:
 def late_cards(steps: StepsRow, late: Late) -> Iterator[Card]:
     """By the verdict of late, which is about all calls; if it names nobody, by that of steps."""
     row = late.run
-    if row.late_ranks is not None:
+    if row.verdict == "marks":
+        yield marks_card(late.last)
+    elif row.late_ranks is not None:
         them = "it" if row.late_ranks.isdigit() else "them"
         text = f"late: {units.share(row.late_share)} of the waiting is for {them}"
         yield named(row.late_ranks), text
@@ -119,6 +128,18 @@ def late_cards(steps: StepsRow, late: Late) -> Iterator[Card]:
     elif row.verdict != "none":
         way_out = ": a mark shows it, see Waiting" if late.is_negotiated else ""
         yield "not known", f"which rank is late{way_out}"
+
+
+def marks_card(last: Last) -> Card:
+    """By when ranks reach the mark of a step, or the region in which they wait."""
+    point, judged = mark_text(last.region), judged_text(last)
+    if not last.ranks:
+        return "no rank", f"reaches {point} late, in {judged}"
+    lead = units.duration(last.lead_ns)
+    return (
+        named(units.rank_list(last.ranks)),
+        f"reaches {point} last in {last.times:,} of {judged}, by {lead}",
+    )
 
 
 def named(ranks: str) -> str:
