@@ -145,6 +145,31 @@ def test_tensors_reduced_alone_in_any_order_are_steps_of_a_thread_that_negotiate
     assert (found.bytes, whole) == (sum(sizes), [{step} for step in range(20)])
 
 
+def test_steps_cut_alike_for_the_most_part_do_not_hide_the_others():
+    """From a run of the plant `horovod`: in the steps cut alike, their sum occurs at each call."""
+    alike = [128_000, 4_352_000, 8_704_000, 17_408_000, 34_816_000, 4_224_000, 256_000]
+    others = [[4_224_000, 25_344_000, 40_320_000], [128_000, 13_056_000, 56_704_000]]
+    others += [[4_480_000, 58_880_000, 6_528_000], [128_000, 30_464_000, 39_296_000]]
+    job, cuts = Job(), [*others, *[alike] * 17, [128_000, 4_352_000, 65_408_000], *[alike] * 8, others[1]]
+    for step, sizes in enumerate(cuts):
+        for size in sizes:
+            job.compute(training.MS)
+            job.call("Allreduce", size, step)
+    found, steps = found_in(job, is_cut_anew=True)
+    assert [min(inside) for inside in steps if len(inside) == 1] == list(range(len(cuts)))
+    assert (found.how, found.bytes, found.confidence) == ("bytes", sum(alike), 1.0)
+
+
+def test_a_metric_in_every_tenth_step_does_not_make_one_step_of_ten():
+    job, sizes = Job(), [1_024 + 4 * number for number in range(161)]
+    for step in range(100):
+        job.compute(20 * training.MS)
+        for size in [*sizes, *([LEAST_BULK] if step % 10 == 9 else [])]:
+            job.call("Allreduce", size, step)
+    found, whole = found_in(job, is_cut_anew=True)
+    assert (found.bytes, whole) == (sum(sizes), [{step} for step in range(100)])
+
+
 def test_buffers_broadcast_in_each_step_do_not_hide_the_first_one():
     """DistributedDataParallel's first step has one bucket, and hands out the new buckets' sizes after it."""
     job = Job()

@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import accumulate, compress, groupby
 from math import exp, log, sqrt
-from operator import eq, or_
+from operator import attrgetter, eq, or_
 from statistics import fmean, median
 from typing import NamedTuple
 
@@ -106,12 +106,12 @@ def find_period(calls: Calls, is_cut_anew: bool = False) -> Period:
     found = _by_sizes(calls, gaps)
     tried, is_rare = [found], len(found.spans) < FEWEST_STEPS
     if found.confidence < FEWEST_CONFIDENCE or is_rare or is_cut_anew:
-        tried.append(summed := _by_bytes(calls, is_cut_anew))
+        tried.append(summed := _by_bytes(calls, is_cut_anew, found.bytes if is_cut_anew else 0))
         is_better = is_rare or summed.confidence > found.confidence or _is_a_part(summed, found)
         found = summed if summed.how and is_better else found
     if not found.how or found.confidence < _least(found):
         return _none("; ".join(map(_doubt, tried)), found.confidence)
-    return _checked(calls, gaps, found)
+    return _checked(calls, gaps, found, is_cut_anew)
 
 
 def _is_a_part(summed: Period, found: Period) -> bool:
@@ -152,7 +152,9 @@ def _none(why: str, confidence: float = 0.0) -> Period:
     return Period([], "", 0, 0, confidence, why)
 
 
-def _checked(calls: Calls, gaps: Sequence[int | None], found: Period) -> Period:
+def _checked(
+    calls: Calls, gaps: Sequence[int | None], found: Period, is_cut_anew: bool
+) -> Period:
     if _may_be_layers(calls, gaps, found.spans):
         return _none("what repeats may be a step or a part of one; too little was sampled in a row to tell")
     single = found.calls == 1
@@ -160,7 +162,7 @@ def _checked(calls: Calls, gaps: Sequence[int | None], found: Period) -> Period:
     if len(found.spans) < fewest:
         times = units.counted(len(found.spans), "time")
         return _none(f"what repeats occurs {times}, {fewest} are needed", found.confidence)
-    if single and _is_irregular(intervals(calls, found.spans)):
+    if single and not is_cut_anew and _is_irregular(intervals(calls, found.spans)):
         return _none("they are alike, and come at irregular times", found.confidence)
     return found
 
@@ -415,8 +417,10 @@ def _grouped(gaps: Sequence[int | None], spans: Sequence[Span], units: int) -> t
 # By bytes.
 
 
-def _by_bytes(calls: Calls, is_cut_anew: bool) -> Period:
-    """Considers only the function that carries most bytes; the others are ignored, even in pauses."""
+def _by_bytes(calls: Calls, is_cut_anew: bool, repeated_bytes: int) -> Period:
+    """Considers only the function that carries most bytes; the others are ignored, even in pauses.
+    repeated_bytes: what repeated sizes add up to, 0: none. Where most steps are cut alike, this sum
+    occurs at each call, which sums alone cannot tell from chance."""
     volumes: Counter[int] = Counter()
     for function, message_bytes in zip(calls.functions, calls.bytes):
         volumes[function] += message_bytes
@@ -428,13 +432,21 @@ def _by_bytes(calls: Calls, is_cut_anew: bool) -> Period:
     gaps = dict(zip(places, pauses(Calls(*([column[place] for place in places] for column in calls)))))
     stretches = list(_stretches(calls, places))
     worth = WORTH_CUT_ANEW if is_cut_anew else WORTH_WITHOUT_PAUSE
-    step_bytes = _step_bytes(_summed(calls, gaps, _longest(stretches, MOST_CALLS_SUMMED), worth))
-    if not step_bytes:
-        return _none("no sum of their bytes repeats")
+    found_bytes = _step_bytes(_summed(calls, gaps, _longest(stretches, MOST_CALLS_SUMMED), worth))
     summed = _summed(calls, gaps, stretches, worth)
-    spans, step_bytes = _divided(calls, gaps, [span for walk in summed.walks(step_bytes) for span in walk.spans], step_bytes)
-    of_function = sum(calls.functions[place] == function for span in spans for place in range(*span))
-    return Period(spans, "bytes", of_function / len(spans), step_bytes, of_function / len(places), "")
+    found = []
+    for step_bytes in sorted({found_bytes, repeated_bytes} - {0}):
+        spans = [span for walk in summed.walks(step_bytes) for span in walk.spans]
+        if spans:
+            spans, step_bytes = _divided(calls, gaps, spans, step_bytes)
+            inside = (place for span in spans for place in range(*span))
+            count = sum(calls.functions[place] == function for place in inside)
+            share = count / len(places)
+            found.append(Period(spans, "bytes", count / len(spans), step_bytes, share, ""))
+    if not found:
+        return _none("no sum of their bytes repeats")
+    enough = max(period.confidence for period in found) - SUM_TOLERANCE
+    return min((period for period in found if period.confidence >= enough), key=attrgetter("bytes"))
 
 
 def _longest(stretches: Iterable[Sequence[int]], most: int) -> list[Sequence[int]]:
