@@ -17,7 +17,7 @@ class Plant(NamedTuple):
     program: str  # as plants.c calls it
     ranks: int
     late: tuple[int, ...]  # who is late by DELAY_US; empty: as the program says
-    cause: str  # imbalance, by-call, rotation, spread, transfer; or none: nobody waits
+    cause: str  # imbalance, by-call, rotation, spread, transfer, marks, unknown; or none: nobody waits
     calls: dict[str, int] = {}  # the late rank of each call; empty: there is nothing to say
     delay_us: int = DELAY_US
     base_us: int = BASE_US
@@ -39,6 +39,7 @@ def imbalance(name: str, program: str, late: tuple[int, ...], call: str, ranks: 
 
 TRAINING: dict = {"base_us": 6_000, "rounds": 2 * ROUNDS}
 NEGOTIATED: dict = TRAINING | {"is_negotiated": True}
+NAMED: dict = NEGOTIATED | {"accused": (1,)}
 PLANTS = [
     imbalance("slow rank before Allreduce", "blocking", (2,), "MPI_Allreduce"),
     imbalance("slow rank, two ranks", "blocking", (1,), "MPI_Allreduce", 2),
@@ -66,7 +67,7 @@ PLANTS = [
     Plant("slow network", "blocking", 4, (), "transfer", where="network"),
     imbalance("slow rank of DistributedDataParallel", "ddp", (1,), "MPI_Allreduce", 4, **TRAINING),
     Plant("slow rank of Horovod", "horovod", 2, (1,), "unknown", **NEGOTIATED),
-    imbalance("slow rank of Horovod, marks", "horovod_marks", (1,), "", 2, **NEGOTIATED),
-    imbalance("slow rank of Horovod, regions", "horovod_regions", (1,), "", 2, **NEGOTIATED),
+    Plant("slow rank of Horovod, marks", "horovod_marks", 2, (1,), "marks", **NAMED),
+    Plant("slow rank of Horovod, regions", "horovod_regions", 2, (1,), "marks", **NAMED),
     Plant("slow connection of a rank", "blocking", 4, (), "transfer", where="link"),
 ]
