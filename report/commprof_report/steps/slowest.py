@@ -97,7 +97,7 @@ def is_split(row: StepRow, is_driven: bool, late: Late) -> bool:
     driving one calls MPI."""
     if is_driven:
         return row.unsplit_ns is not None and row.unsplit_ns <= (1 - COVERED) * row.communication_ns
-    return late.run.coverage >= COVERED if row.nccl_host_ns is None else row.nccl_device_ns is not None
+    return (late.run.coverage or 0.0) >= COVERED if row.nccl_host_ns is None else row.nccl_device_ns is not None
 
 
 def spans_of(times: Mapping[int, Mapping[int, tuple[int, int]]]) -> dict[int, tuple[int, int]]:
