@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 import planted
 import pytest
-import training
 from commprof_report.base.units import visible
+from negotiated import trained
 from planted import SECOND, START_UNIX_NS, Doing, process_facts
 from planted_job import HostClock, Job
-from training import rank_of
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^\\"\n]|\\[\\"n])*)"'
@@ -140,9 +139,8 @@ def test_waiting_is_that_of_late_with_its_causes_and_coverage(report, tmp_path):
     assert found[series("commprof_wait_coverage_ratio")] == pytest.approx(520 / 590)
 
 
-def test_a_background_threads_arrivals_are_no_causes(report, tmp_path):
-    ranks = [rank_of(training.horovod(), rank, early=0.25 * (rank == 0), thread=1) for rank in range(2)]
-    names = {key.name for key in prometheus(report, planted.write_databases(tmp_path / "run", ranks))}
+def test_the_arrivals_of_a_thread_that_negotiates_are_no_causes(report, tmp_path):
+    names = {key.name for key in prometheus(report, trained(0).write(tmp_path / "run.db"))}
     assert {"commprof_wait_seconds", "commprof_wait_coverage_ratio"} <= names
     assert not names & {"commprof_caused_wait_seconds", "commprof_unknown_cause_wait_seconds"}
 
