@@ -87,7 +87,8 @@ def test_exposed_communication_is_the_time_in_the_wait_region(asked, is_negotiat
     assert row["wait_region_share"] == row["wait_region_ns"] / row["step_ns"]
     assert row["wait_region_overlap"] == pytest.approx(10 / 44 if is_negotiated else 40 / 44, abs=0.02)
     text = text_of(asked, job, "steps")
-    assert f"+ {row['wait_region_ns'] / MS:.1f} in it, exposed communication ({100 * row['wait_region_share']:.1f} %)" in text and "between none and all" not in text
+    said = f"+ {row['wait_region_ns'] / MS:.1f} in it, exposed communication ({100 * row['wait_region_share']:.1f} %)"
+    assert said in text and "between none and all" not in text
     assert "exposed communication (" in text_of(asked, job, "summary")
 
 
@@ -117,6 +118,7 @@ def test_regions_without_calls_have_their_visits_and_time(asked):
     assert (rows[WAIT]["span_max_ns"], rows[WAIT]["span_max_rank"]) == (longest_ns, 0)
     assert rows["wait for data"]["span_ns"] == 80 * 5 * MS and rows["train"]["visits"] == 0
     first, *_ = asked(job, "regions").out.splitlines()
-    assert first == f"No thread calls MPI in a region; most time in one is in {WAIT}: {rows[WAIT]['span_mean_ns'] / MS:.0f} ms per rank in 40 visits"
+    spent = f"{rows[WAIT]['span_mean_ns'] / MS:.0f} ms per rank in 40 visits"
+    assert first == f"No thread calls MPI in a region; most time in one is in {WAIT}: {spent}"
     row, _ = asked(job, "regions", "--json", "--rank", "1", "--region", WAIT).rows  # and train, in which it is
     assert (row["visits"], row["span_ns"]) == (40, pytest.approx(40 * 7 * MS, rel=0.05))

@@ -248,7 +248,8 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     if row.unknown_cause_ns >= NOTABLE_SHARE * row.wait_ns > 0:
         share, more = units.share(row.unknown_cause_ns / row.wait_ns), more_text(row) if is_unknown(row) else ""
         yield "No known cause", f"{share} of the waiting: for ranks whose calls before it were not split, or not sampled{more}"
-    yield "Transfer", f"{units.share(1 - row.wait_share)}, {moved}; waiting and transfer together: {units.share(row.share_of_wall)} of counted time"
+    together = f"waiting and transfer together: {units.share(row.share_of_wall)} of counted time"
+    yield "Transfer", f"{units.share(1 - row.wait_share)}, {moved}; {together}"
     yield from library_facts(answers)
     if row.late_ranks is not None:
         yield "To gain", gain_text(row)

@@ -115,7 +115,8 @@ def what_is_missing(run: Run, rows: list[RegionRow]) -> list[str]:
         lines.append(f"{units.counted(folded, 'call')} of folded sizes may belong to any region; they stand outside all regions")
     share = together_share(run.connection)
     if share < ALL and any(row.visits for row in rows):
-        lines.append(f"visits and the time in regions are those of the {units.share(share)} of the main threads' time in which calls are sampled")
+        sampled = f"the {units.share(share)} of the main threads' time in which calls are sampled"
+        lines.append(f"visits and the time in regions are those of {sampled}")
     refused = run.connection.execute("SELECT value FROM fact WHERE key = 'region_refused' ORDER BY world_rank LIMIT 1").fetchone()
     if refused:
         lines.append(f"regions from {refused[0]} on were too many, too long or too deep; each is counted in its parent")

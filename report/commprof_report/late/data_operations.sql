@@ -1,8 +1,9 @@
--- When did the other threads of a rank that has waiting visits move data? Not control, which a thread that negotiates is in all the time. NCCL's
--- operations by their time on the device, if that is known.
+-- When did the other threads of a rank that has waiting visits move data? Not control, which a
+-- thread that negotiates is in all the time. NCCL's operations by their time on the device, if known.
 SELECT sample.world_rank, coalesce(device_start_ns, start_ns) AS begin_ns, coalesce(device_end_ns, end_ns)
 FROM sample
-JOIN (SELECT DISTINCT world_rank, thread FROM wait_visit) AS waiting ON waiting.world_rank = sample.world_rank AND waiting.thread <> sample.thread
+JOIN (SELECT DISTINCT world_rank, thread FROM wait_visit) AS waiting
+  ON waiting.world_rank = sample.world_rank AND waiting.thread <> sample.thread
 JOIN call ON call.name = sample.call
 LEFT JOIN control_size ON control_size.call = sample.call
 LEFT JOIN told_sample ON told_sample.world_rank = sample.world_rank AND told_sample.thread = sample.thread

@@ -254,7 +254,8 @@ def late(run: Selection, alignment: Alignment) -> Late:
     chosen = [row for row in ranks if row.rank in selected]
     chains = SQL.ask(connection, "late_chains", ChainRow)
     unknown_ns, final = SQL.run(connection, "late_uncaused").fetchone()[0], final_wait(connection, alignment)
-    judged = _verdict(counted, negotiated_share, unknown_ns, ranks, found, block_count(causes), chains, gain_of(found.named.ranks if found.named else ()))
+    named_gain_ns, blocks = gain_of(found.named.ranks if found.named else ()), block_count(causes)
+    judged = _verdict(counted, negotiated_share, unknown_ns, ranks, found, blocks, chains, named_gain_ns)
     region, last = wait_region(connection), None
     if negotiated_share >= NEGOTIATED and judged["verdict"] != "none" and (len(alignment.clocks) == 1 or split.error_ns):
         last = last_at_marks(connection, alignment.aligned_ns, region, split.error_ns)

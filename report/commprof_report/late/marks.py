@@ -74,7 +74,8 @@ def wait_region(connection: Connection) -> WaitRegion | None:
     """The one with most time. Needs the TEMP TABLEs of calls/traffic_class.sql."""
     SQL.run(connection, "wait_visits")
     spans: dict[str, dict[int, list[tuple[int, int]]]] = {}
-    for name, rank, begin_ns, end_ns in connection.execute("SELECT name, world_rank, begin_ns, end_ns FROM wait_visit ORDER BY name, world_rank, begin_ns"):
+    visits = "SELECT name, world_rank, begin_ns, end_ns FROM wait_visit ORDER BY name, world_rank, begin_ns"
+    for name, rank, begin_ns, end_ns in connection.execute(visits):
         spans.setdefault(name, {}).setdefault(rank, []).append((begin_ns, end_ns))
     if not spans:
         return None
@@ -82,7 +83,7 @@ def wait_region(connection: Connection) -> WaitRegion | None:
     for rank, start_ns, end_ns in SQL.run(connection, "data_operations"):
         operations.setdefault(rank, []).append((start_ns, end_ns))
     busy = {rank: Intervals(own) for rank, own in operations.items()}
-    found = [each for name, visits in spans.items() if (each := _wait_region(name, visits, busy))]
+    found = [each for name, own in spans.items() if (each := _wait_region(name, own, busy))]
     return max(found, key=lambda each: each.time_ns, default=None)
 
 

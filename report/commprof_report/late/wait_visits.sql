@@ -1,5 +1,5 @@
--- When was each rank in a region whose name begins with "wait" or "sync", a path's last part, and in which its thread calls no MPI? On the thread
--- that visited it most often.
+-- When was each rank in a region whose name begins with "wait" or "sync", a path's last part, and in
+-- which its thread calls no MPI? On the thread that visited it most often.
 DROP TABLE IF EXISTS temp.wait_visit;
 CREATE TEMP TABLE wait_visit AS
 WITH named AS (
