@@ -132,13 +132,12 @@ def _fusing(parts: Sequence[Part], alike: Sequence[Curve], inputs: Inputs) -> Fi
     )
 
 
-def _by_setting(found: Finding, parts: Sequence[Part], inputs: Inputs) -> Finding:
+def _by_setting(found: Finding, parts: Sequence[Part], inputs: Inputs) -> Finding | Unknown:
     """Horovod has fused what was ready together, as far as the threshold lets it."""
     knee_bytes = max(part.curve.knee.bytes for part in parts)
-    if inputs.framework != HOROVOD or _is_threshold_below(knee_bytes, inputs) or not is_notable(found, inputs):
+    if not inputs.negotiation or _is_threshold_below(knee_bytes, inputs) or not is_notable(found, inputs):
         return found
-    delays = "A longer cycle fuses more and delays it, so what it saves is not known"
-    return found._replace(evidence=f"{found.evidence}. {delays}", certainty=POSSIBLE, saving_ns=None)
+    return Unknown("what was ready together is fused; a longer cycle fuses more and delays it, and what that saves is not known")
 
 
 def _is_threshold_below(knee_bytes: int, inputs: Inputs) -> bool:
