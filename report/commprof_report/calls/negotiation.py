@@ -36,7 +36,6 @@ class Negotiation(NamedTuple):
     bulk_bytes: int
     bulk_ns: float
     control_ns: float
-    share: float  # of the time inside MPI of all threads, that of those which negotiate
 
 
 class NegotiatingRow(NamedTuple):
@@ -57,7 +56,6 @@ class TimeRow(NamedTuple):
     bulk_bytes: int
     bulk_ns: float
     control_ns: float
-    share: float
 
 
 class Round(NamedTuple):
