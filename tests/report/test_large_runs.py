@@ -16,6 +16,7 @@ import planted
 import pytest
 from commprof_report.base import query
 from commprof_report.calls.sizes import rank_durations, size_rows
+from commprof_report.calls.traffic import traffic_classify
 from commprof_report.commands import summary
 from commprof_report.compare import figures
 from commprof_report.late import late_ranks, verdict
@@ -145,7 +146,8 @@ def test_the_collectives_of_steps_are_found_in_one_pass_over_communicators_and_s
         connection.executemany(f"INSERT INTO communicator VALUES ({', '.join('?' * 15)})", rows)
         samples = [(rank, 0, "MPI_Allreduce", 2, 1, 0, 1, None, 8, None, None, "", 0, *[None] * 6) for rank in ranks]
         connection.executemany(f"INSERT INTO sample VALUES ({', '.join('?' * 19)})", samples)
-        connection.executescript("CREATE TEMP TABLE control_size (call, threshold_bytes); CREATE TEMP TABLE rated_call (call, is_own)")
+        traffic_classify(connection)
+        connection.execute("CREATE TEMP TABLE rated_call (call, is_own)")
         steps = steps_of(connection, lambda: query.beside(boundaries.__file__).run(connection, "stepping_calls"))
         assert connection.execute("SELECT count(*) FROM speaking").fetchone() == (communicators,)
         return steps

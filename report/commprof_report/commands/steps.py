@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..base import units
 from ..display import page, pictures, tables
@@ -70,7 +70,7 @@ CALL_COLUMNS = (
     Column("timed on", lambda row: "host" if row.library == "mpi" else "device" if row.total_ns else units.NO_VALUE, False),
     Column("ranks", lambda row: units.count(row.ranks)),
     Column("calls", lambda row: units.three_digits(row.count)),
-    Column("bytes", lambda row: bytes_text(row, units.volume), exact=lambda row: bytes_text(row, units.count)),
+    Column("bytes", lambda row: bytes_text(row), exact=lambda row: units.count(row.bytes or None)),
     Column("time", lambda row: units.duration(row.total_ns) if row.total_ns or row.library == "mpi" else units.NO_VALUE),
     Column("exposed", lambda row: units.duration(row.exposed_ns)),
     Column("of step", lambda row: units.share(row.share_of_step)),
@@ -162,9 +162,9 @@ def call_text(row: StepCallRow) -> str:
     return f"{row.call}, negotiation" if row.family == NEGOTIATION else row.call
 
 
-def bytes_text(row: StepCallRow, text: Callable[[float | None], str]) -> str:
+def bytes_text(row: StepCallRow) -> str:
     """In parentheses: those of the operations that a call completes. The calls that start these have them, too."""
-    shown = text(row.bytes or None)
+    shown = units.volume(row.bytes or None)
     return f"({shown})" if row.family == "completion" and row.bytes else shown
 
 
