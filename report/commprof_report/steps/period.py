@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import accumulate, compress, groupby
 from math import exp, log, sqrt
-from operator import attrgetter, eq, or_
+from operator import eq, or_
 from statistics import fmean, median
 from typing import NamedTuple
 
@@ -106,7 +106,7 @@ def find_period(calls: Calls, is_cut_anew: bool = False) -> Period:
     found = _by_sizes(calls, gaps)
     tried, is_rare = [found], len(found.spans) < FEWEST_STEPS
     if found.confidence < FEWEST_CONFIDENCE or is_rare or is_cut_anew:
-        tried.append(summed := _by_bytes(calls, is_cut_anew, found.bytes if is_cut_anew else 0))
+        tried.append(summed := _by_bytes(calls, is_cut_anew))
         is_better = is_rare or summed.confidence > found.confidence or _is_a_part(summed, found)
         found = summed if summed.how and is_better else found
     if not found.how or found.confidence < _least(found):
@@ -417,10 +417,8 @@ def _grouped(gaps: Sequence[int | None], spans: Sequence[Span], units: int) -> t
 # By bytes.
 
 
-def _by_bytes(calls: Calls, is_cut_anew: bool, repeated_bytes: int) -> Period:
-    """Considers only the function that carries most bytes; the others are ignored, even in pauses.
-    repeated_bytes: what repeated sizes add up to, 0: none. Where most steps are cut alike, this sum
-    occurs at each call, which sums alone cannot tell from chance."""
+def _by_bytes(calls: Calls, is_cut_anew: bool) -> Period:
+    """Considers only the function that carries most bytes; the others are ignored, even in pauses."""
     volumes: Counter[int] = Counter()
     for function, message_bytes in zip(calls.functions, calls.bytes):
         volumes[function] += message_bytes
@@ -431,22 +429,13 @@ def _by_bytes(calls: Calls, is_cut_anew: bool, repeated_bytes: int) -> Period:
         return _none(f"{units.counted(sizes, 'size')} are too few for sums, {FEWEST_SIZES} are needed")
     gaps = dict(zip(places, pauses(Calls(*([column[place] for place in places] for column in calls)))))
     stretches = list(_stretches(calls, places))
-    worth = WORTH_CUT_ANEW if is_cut_anew else WORTH_WITHOUT_PAUSE
-    found_bytes = _step_bytes(_summed(calls, gaps, _longest(stretches, MOST_CALLS_SUMMED), worth))
-    summed = _summed(calls, gaps, stretches, worth)
-    found = []
-    for step_bytes in sorted({found_bytes, repeated_bytes} - {0}):
-        spans = [span for walk in summed.walks(step_bytes) for span in walk.spans]
-        if spans:
-            spans, step_bytes = _divided(calls, gaps, spans, step_bytes)
-            inside = (place for span in spans for place in range(*span))
-            count = sum(calls.functions[place] == function for place in inside)
-            share = count / len(places)
-            found.append(Period(spans, "bytes", count / len(spans), step_bytes, share, ""))
-    if not found:
+    step_bytes = _step_bytes(_summed(calls, gaps, _longest(stretches, MOST_CALLS_SUMMED), is_cut_anew))
+    if not step_bytes:
         return _none("no sum of their bytes repeats")
-    enough = max(period.confidence for period in found) - SUM_TOLERANCE
-    return min((period for period in found if period.confidence >= enough), key=attrgetter("bytes"))
+    summed = _summed(calls, gaps, stretches, is_cut_anew)
+    spans, step_bytes = _divided(calls, gaps, [span for walk in summed.walks(step_bytes) for span in walk.spans], step_bytes)
+    of_function = sum(calls.functions[place] == function for span in spans for place in range(*span))
+    return Period(spans, "bytes", of_function / len(spans), step_bytes, of_function / len(places), "")
 
 
 def _longest(stretches: Iterable[Sequence[int]], most: int) -> list[Sequence[int]]:
@@ -480,7 +469,12 @@ class Summed(NamedTuple):
     after_longest_gaps: list[int]  # the places of all calls after a known pause, those after the longest first
     calls: int
     volume: int
-    worth: float  # of a step that follows no long pause
+    is_cut_anew: bool
+
+    @property
+    def worth(self) -> float:
+        """Of a step that follows no long pause."""
+        return WORTH_CUT_ANEW if self.is_cut_anew else WORTH_WITHOUT_PAUSE
 
     def walks(self, step_bytes: int) -> list[Walk]:
         """As many pauses are longer than a surely long one as a part of the steps that there may be."""
@@ -494,18 +488,19 @@ class Summed(NamedTuple):
         return dict.fromkeys(after, MOST_CALLS_AFTER_A_PAUSE)
 
 
-def _summed(calls: Calls, gaps: dict[int, int | None], stretches: Sequence[Sequence[int]], worth: float) -> Summed:
+def _summed(calls: Calls, gaps: dict[int, int | None], stretches: Sequence[Sequence[int]], is_cut_anew: bool) -> Summed:
     prepared = []
     for places in stretches:
         upto = [0, *accumulate(calls.bytes[place] for place in places)]
         prepared.append(Stretch(places, upto, {total: index for index, total in enumerate(upto)}))
     all_places = [place for places in stretches for place in places]
     after = sorted((place for place in all_places if gaps[place] is not None), key=lambda place: -gaps[place])
-    return Summed(gaps, prepared, after, len(all_places), sum(stretch.upto[-1] for stretch in prepared), worth)
+    return Summed(gaps, prepared, after, len(all_places), sum(stretch.upto[-1] for stretch in prepared), is_cut_anew)
 
 
 def _step_bytes(summed: Summed) -> int:
-    """The bytes of a step: the smallest sum that explains nearly as much as the best one. 0: no sum explains enough."""
+    """The bytes of a step: the smallest sum that explains nearly as much as the best one. 0: no sum explains enough. Where steps are known to
+    be cut anew, a sum whose runs cover all calls, one after the other, needs no other proof: if most are cut alike, it occurs at each call, as by chance."""
     explained: dict[int, float] = {}
     best = 0.0
     hits_of = _hits_of_sums(summed)
@@ -514,9 +509,11 @@ def _step_bytes(summed: Summed) -> int:
             continue
         walks = summed.walks(step_bytes)
         spans = [span for walk in walks for span in walk.spans]
-        if spans and (_is_no_chance(walks, len(hits_of)) or _follow_pauses(summed.gaps, spans)):
-            explained[step_bytes] = sum(place in summed.gaps for span in spans for place in range(*span)) / summed.calls
-            best = max(best, explained[step_bytes])
+        share = sum(place in summed.gaps for span in spans for place in range(*span)) / summed.calls
+        is_cover = summed.is_cut_anew and share >= 1 - SUM_TOLERANCE and _is_linked(walks)
+        if spans and (is_cover or _is_no_chance(walks, len(hits_of)) or _follow_pauses(summed.gaps, spans)):
+            explained[step_bytes] = share
+            best = max(best, share)
         if best >= 1 - SUM_TOLERANCE:
             break  # no larger sum explains notably more
     return min((total for total, share in explained.items() if share >= max(FEWEST_SUMMED, best - SUM_TOLERANCE)), default=0)
@@ -598,10 +595,15 @@ def _walk(summed: Summed, stretch: Stretch, hits: Sequence[tuple[int, int]], lon
     return Walk(spans, len(firsts & ends), len(places), len(hits))
 
 
+def _is_linked(walks: Sequence[Walk]) -> bool:
+    """True if nearly every step begins where another one ends."""
+    return sum(walk.linked for walk in walks) >= LINKED * sum(len(walk.spans) - 1 for walk in walks)
+
+
 def _is_no_chance(walks: Sequence[Walk], sums: int) -> bool:
-    """True if nearly every step begins where another one ends, more often than expected by chance, of `sums` tried."""
-    steps, linked, calls, hits = (sum(column) for column in zip(*((len(walk.spans), *walk[1:]) for walk in walks)))
-    return linked >= LINKED * (steps - len(walks)) and linked * log(calls / hits) > log(calls * sums) + SAFETY
+    """True if the steps are linked, more often than expected by chance, of `sums` tried."""
+    linked, calls, hits = (sum(column) for column in zip(*(walk[1:] for walk in walks)))
+    return _is_linked(walks) and linked * log(calls / hits) > log(calls * sums) + SAFETY
 
 
 def _follow_pauses(gaps: dict[int, int | None], spans: Sequence[Span]) -> bool:

@@ -448,8 +448,7 @@ static void *ddp_thread(void *unused)
         if (is_over)
             return unused;
         int floats = floats_of_next(TENSORS_OF_BUCKET);
-        LOGGED("call", Allreduce, "world", NOBODY, floats * 4, MPI_IN_PLACE, fused, floats, MPI_FLOAT, MPI_SUM,
-               MPI_COMM_WORLD);
+        LOGGED("call", Allreduce, "world", NOBODY, floats * 4, MPI_IN_PLACE, fused, floats, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
         training_add(&training.summed, TENSORS_OF_BUCKET);
     }
 }
