@@ -35,7 +35,7 @@ def kineto(jobs: Jobs) -> Iterator[Row]:
 # Tool -> its words before the program, and what it prints or leaves where it works
 TOOLS = {
     "nsys": (("profile", "--trace=cuda", "--output=report", "--stats=true"), "planted_beside_a_tool"),
-    "ncu": ((), "planted_beside_a_tool"),
+    "ncu": (("--clock-control", "none"), "planted_beside_a_tool"),  # it locks them else
     "compute-sanitizer": ((), "ERROR SUMMARY: 0 errors"),
 }
 
