@@ -17,6 +17,10 @@ from machine import DOUBLES, LIBRARY, PROGRAMS, REPOSITORY, asked, compiler
 from mpis import ENVIRONMENT, Mpi
 
 
+class CutOff(BaseException):
+    """The check's time is over: what is known is to be said. It is no error that could be caught."""
+
+
 @dataclass
 class Job:
     """What became of a program."""

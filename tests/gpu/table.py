@@ -36,16 +36,13 @@ def failed(check: str, reason: str) -> Row:
     return Row(check, "", "", FAIL, reason)
 
 
-def lines(rows: list[Row]) -> str:
+def line(one: Row) -> str:
     """For a terminal."""
-    width = max((len(one.check) for one in rows), default=0)
-    text = []
-    for one in rows:
-        text.append(f"{one.verdict}  {one.check:<{width}}  {one.seen}")
-        if one.verdict == FAIL and one.expected:
-            text.append(f"      {'':<{width}}  expected: {one.expected}")
-        if one.reason:
-            text.append(textwrap.indent(one.reason, f"      {'':<{width}}  "))
+    text = [f"{one.verdict}  {one.check}  {one.seen}".rstrip()]
+    if one.verdict == FAIL and one.expected:
+        text.append(f"      expected: {one.expected}")
+    if one.reason:
+        text.append(textwrap.indent(one.reason, "      "))
     return "\n".join(text)
 
 
