@@ -72,7 +72,10 @@ def with_commands(folder: str, out: Path) -> tuple[Optional[Mpi], str]:
     problem = build([mpicc], calls, str(PROGRAMS / "mpi_calls.c"))
     if problem:
         return None, problem
-    program = f"import ctypes; c = ctypes.CDLL({str(calls)!r}); c.calls_begin(); print('ranks', c.calls_size()); c.calls_end()"
+    program = (
+        f"import ctypes; c = ctypes.CDLL({str(calls)!r}); c.calls_begin(); "
+        "print(f'ranks {c.calls_size()}'); c.calls_end()"
+    )
     status, said = asked([mpirun, "-n", "2", sys.executable, "-c", program], env={**os.environ, **ENVIRONMENT})
     if status or said.count("ranks 2") != 2:
         return None, f"{mpirun} -n 2 does not work: {(said.splitlines() or [status])[-1]}"
