@@ -29,6 +29,7 @@ enum {
     CUDA_ERROR_INVALID_DEVICE = 101,
     CUDA_ERROR_INVALID_CONTEXT = 201,
     CUDA_ERROR_NOT_FOUND = 500,
+    CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
 };
 enum {
     CU_POINTER_ATTRIBUTE_CONTEXT = 1,
@@ -124,6 +125,7 @@ struct double_tracing {
     int kinds;    /* of activities that are traced */
     long flushes; /* since the last of them was enabled */
     int hangs;    /* calls of the tracing library that will not return */
+    int unsafe_calls; /* of CUPTI's, which end captures in global mode (DOUBLE_CUPTI_UNSAFE) */
 };
 struct double_tracing *double_tracing(void);
 

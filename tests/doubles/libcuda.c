@@ -24,6 +24,7 @@
 enum { MOST_DEVICES = 8, MOST_RANGES = 4096, MOST_NODES = 1024 };
 #define DEVICE_BYTES ((size_t)16 << 30)
 enum { KIND_COPY = 1, KIND_SET = 2, KIND_PEER_COPY = 22, KIND_KERNEL = 10 };
+enum { CAPTURE_GLOBAL = 0 };
 enum { COPY_TO_DEVICE = 1, COPY_TO_HOST = 2, COPY_ON_DEVICE = 8, COPY_ON_HOST = 9, COPY_TO_PEER = 10 };
 enum memory { PAGEABLE = 1, PINNED = 2, DEVICE = 3, MANAGED = 5 }; /* CUPTI's numbers */
 
@@ -45,7 +46,7 @@ struct CUctx_st {
 
 struct CUgraph_st {
     uint32_t number;
-    int nodes;
+    int nodes, mode, unsafe_calls; /* when its capture began */
     struct double_span span;
     struct double_activity node[MOST_NODES];
 };
@@ -672,8 +673,9 @@ EXPORT CUresult cuStreamIsCapturing(CUstream stream, int *status)
 
 EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, int mode)
 {
-    (void)mode;
     CUgraph graph = calloc(1, sizeof *graph);
+    graph->mode = mode;
+    graph->unsafe_calls = __atomic_load_n(&tracing.unsafe_calls, __ATOMIC_ACQUIRE);
     graph->number = __atomic_add_fetch(&graphs_made, 1, __ATOMIC_RELAXED);
     stream_of(stream)->capturing = graph;
     return state();
@@ -683,6 +685,9 @@ EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 {
     *graph = stream_of(stream)->capturing;
     stream_of(stream)->capturing = NULL;
+    int unsafe_calls = __atomic_load_n(&tracing.unsafe_calls, __ATOMIC_ACQUIRE);
+    if ((*graph)->mode == CAPTURE_GLOBAL && unsafe_calls != (*graph)->unsafe_calls)
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     for (int i = 0; i < (*graph)->nodes; i++)
         (*graph)->node[i].graph_node = __atomic_add_fetch(&nodes_made, 1, __ATOMIC_RELAXED);
     return state();

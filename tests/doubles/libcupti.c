@@ -8,6 +8,7 @@
  *     DOUBLE_CUPTI_VERSION      what cuptiGetVersion says (130001; libcupti.so.12: 28); records have the sizes of that version
  *     DOUBLE_CUPTI_FAIL         function=code,...: what they answer instead of doing anything
  *     DOUBLE_CUPTI_HANG         function,...: they never return
+ *     DOUBLE_CUPTI_UNSAFE       function,...: they end captures in global mode
  *     DOUBLE_CUPTI_DROP         N: is not recorded, but counted as dropped
  *     DOUBLE_CUPTI_ZERO         N: has no time stamps, as when device buffers are exhausted
  *     DOUBLE_CUPTI_IMPLAUSIBLE  N: ends before it begins; or begins an hour ago; or ends in an hour, in turn
@@ -176,6 +177,8 @@ static bool fails_by_order(const char *function, int *result)
         for (;;)
             pause();
     }
+    if (named(getenv("DOUBLE_CUPTI_UNSAFE"), function) && find_cuda())
+        __atomic_add_fetch(&cuda.tracing->unsafe_calls, 1, __ATOMIC_RELEASE);
     const char *order = named(getenv("DOUBLE_CUPTI_FAIL"), function);
     *result = order ? atoi(order + 1) : SUCCESS;
     if (order)

@@ -101,6 +101,17 @@ def test_questions_about_streams_and_memory_are_answered_on_doubles(tmp_path: Pa
     assert rows["cuptiGetStreamIdEx during a capture"] == ("so", "PASS")
 
 
+def test_a_capture_that_a_call_of_cuptis_ends_fails_with_its_moment(tmp_path: Path):
+    done, rows = on_doubles(tmp_path / "safe", "capturing")
+    assert done.returncode == 0, done.stdout + done.stderr
+    unsafe = {"DOUBLE_CUPTI_UNSAFE": "cuptiActivityDisable"}
+    done, rows = on_doubles(tmp_path / "unsafe", "capturing", **unsafe)
+    assert done.returncode == 1
+    failed = [(check, seen) for check, (seen, verdict) in rows.items() if verdict == "FAIL"]
+    goes_off = "a capture in global mode while tracing goes off: the driver's error"
+    assert failed == [(goes_off, "901")]
+
+
 def test_nccls_times_without_pytorch_are_those_of_events(tmp_path: Path):
     done, rows = on_doubles(tmp_path, "nccl_times")
     assert done.returncode == 0, done.stdout + done.stderr

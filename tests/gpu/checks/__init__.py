@@ -26,6 +26,7 @@ class Check(NamedTuple):
 FIRST = [
     Check("records", "Are kernels' names, devices, streams and durations those that were planted?", 10, 40, planted.records),
     Check("clock", "Do kernels lie between their launch and the return of the wait for them?", 10, 40, planted.clock),
+    Check("capturing", "Does a capture go on while tracing begins, collects, goes off and on?", 20, 60, streams.capturing),
     Check("overhead", "What does a training step cost more?", 140, 180, training.overhead, True),
     Check("nccl", "Are NCCL's calls and bytes exact, on one rank and on two of one GPU?", 60, 110, nccl.through_pytorch, True),
     Check("kineto", "Does PyTorch's profiler see all its kernels, and do we go on afterwards?", 35, 80, coexistence.kineto, True),

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator
 
 from jobs import Job, Jobs
-from table import Row, failed, row, same
+from table import Row, failed, row, same, skip
 
 QUESTIONS = ("cuStreamGetId", "cuStreamGetCtx", "cuStreamIsCapturing", "cuptiGetStreamIdEx")
 
@@ -40,3 +40,23 @@ def capture(jobs: Jobs) -> Iterator[Row]:
         bad = {about: answer for about, answer in job.truth["answers"].items() if any(answer)}
         expected = "the answer 0, and a capture that goes on, in each mode and about each stream"
         yield row(f"{question} during a capture", expected, bad or "so", not bad)
+
+
+def capturing(jobs: Jobs) -> Iterator[Row]:
+    """Threads of ours and CUPTI's call the driver then; what it forbids ends the capture."""
+    for mode in ("global", "thread-local"):
+        alone = jobs.run("streams", "capturing", mode, profiled=False, limit_s=15)
+        check = f"a capture in {mode} mode"
+        if alone.problem or any(alone.truth["captures"].values()):
+            seen = alone.problem or alone.truth["captures"]
+            yield skip(check, f"it does not work here without us: {seen}")
+            continue
+        job = jobs.run("streams", "capturing", mode, limit_s=30)
+        for during, error in job.truth.get("captures", {}).items():
+            yield same(f"{check} while {during}: the driver's error", 0, error)
+        if ended(job):
+            yield failed(check, ended(job))
+            continue
+        planted = job.truth["launched"]
+        seen = job.counts().get("planted_beside", 0)
+        yield same(f"kernels beside {check}", planted, seen)

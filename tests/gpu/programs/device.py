@@ -41,7 +41,9 @@ NON_BLOCKING, CAPTURE_THREAD_LOCAL, ATTACH_GLOBAL = 1, 1, 1
 
 
 class CudaError(RuntimeError):
-    pass
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class Device:
@@ -62,7 +64,7 @@ class Device:
         if error:
             text = c_char_p()
             self.cuda.cuGetErrorString(error, byref(text))
-            raise CudaError(f"{name}: {error} {(text.value or b'').decode()}")
+            raise CudaError(error, f"{name}: {error} {(text.value or b'').decode()}")
 
     # Work
 
@@ -86,6 +88,14 @@ class Device:
         """A kernel that runs so long."""
         duration = c_uint64(duration_ns)
         self.launch(self.function(name, SPIN), stream, (c_void_p * 1)(ctypes.addressof(duration)))
+
+    def spin_error(self, name: str, duration_ns: int, stream: Optional[c_void_p]) -> int:
+        """As spin; the driver's answer where the launch fails."""
+        try:
+            self.spin(name, duration_ns, stream)
+        except CudaError as error:
+            return error.code
+        return 0
 
     def empty(self, name: str = "empty") -> c_void_p:
         return self.function(name, EMPTY)
@@ -240,7 +250,7 @@ if __name__ == "__main__":  # device.py: which GPU is here? Exit status 1: none.
         count, version, name = c_int(), c_int(), ctypes.create_string_buffer(256)
         device.call("cuDeviceGetCount", byref(count))
         if count.value == 0:
-            raise CudaError("cuDeviceGetCount: there is none")
+            raise CudaError(0, "cuDeviceGetCount: there is none")
         device.call("cuDeviceGetName", name, c_int(len(name)), c_int(0))
         device.call("cuDriverGetVersion", byref(version))
         tell(count=count.value, name=name.value.decode(), cuda=f"{version.value // 1000}.{version.value % 1000 // 10}")

@@ -2,6 +2,7 @@
 
 streams.py destroyed QUESTION    of QUESTIONS below; it may crash
 streams.py capture QUESTION      in each mode of capturing, about the stream that captures, another one and the default stream
+streams.py capturing MODE        while the profiler begins to trace, collects, goes off and goes on
 streams.py handles               how soon a destroyed stream's handle is another stream's"""
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Callable
 from ctypes import byref, c_int, c_uint32, c_uint64, c_uint8, c_void_p
 
-from device import Device, tell
+from device import Device, mpi, switch, tell, wait_until
 
 MODES = {"global": 0, "thread-local": 1, "relaxed": 2}
 
@@ -59,6 +60,51 @@ def capture(question: str) -> None:
     tell(answers=answers)
 
 
+BESIDE = 100
+
+
+def capturing(mode: str) -> None:
+    """Each capture is instantiated and replayed: its error is that of the first call that fails."""
+    device = Device()
+    device.load("planted_stream", "planted_beside")
+    one, other = device.stream(), device.stream()
+    for name in ("planted_stream", "planted_beside"):  # what is loaded late is loaded now
+        device.spin(name, 5_000, one)
+    device.wait_for_all()
+    captures: dict[str, int] = {}
+
+    def captured(during: str, action: Callable[[], bool]) -> None:
+        device.call("cuStreamBeginCapture_v2", one, c_int(MODES[mode]))
+        launches = [device.spin_error("planted_stream", 5_000, one)]
+        happened = action()
+        launches.append(device.spin_error("planted_stream", 5_000, one))
+        graph, instance = c_void_p(), c_void_p()
+        error = device.cuda.cuStreamEndCapture(one, byref(graph)) or max(launches)
+        if not error:
+            error = device.cuda.cuGraphInstantiateWithFlags(byref(instance), graph, c_uint64(0))
+        captures[during] = error or device.cuda.cuGraphLaunch(instance, one)
+        device.wait_for_all()
+        tell(captures=captures)
+        if not happened:
+            tell(failed=f"the profiler does not come so far: {during}")
+
+    def begin() -> bool:
+        mpi().calls_begin()
+        return wait_until("tracing")
+
+    def collect() -> bool:
+        for _ in range(BESIDE):
+            device.spin("planted_beside", 5_000, other)
+        return wait_until(records=BESIDE)
+
+    captured("tracing begins", begin)
+    captured("records are collected", collect)
+    captured("tracing goes off", lambda: switch(False))
+    captured("tracing goes on", lambda: switch(True))
+    tell(launched=BESIDE)
+    mpi().calls_end()
+
+
 def handles() -> None:
     device = Device()
     seen, ids, again = set(), set(), 0
@@ -73,4 +119,5 @@ def handles() -> None:
 
 
 if __name__ == "__main__":
-    {what.__name__: what for what in (destroyed, capture, handles)}[sys.argv[1]](*sys.argv[2:])
+    WHAT = {what.__name__: what for what in (destroyed, capture, capturing, handles)}
+    WHAT[sys.argv[1]](*sys.argv[2:])
