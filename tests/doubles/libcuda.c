@@ -208,6 +208,15 @@ EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
     return error;
 }
 
+/* Whoever holds it holds nothing any more. */
+EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+    CUresult error = device_state(device);
+    if (!error)
+        primary[device].retained = 0;
+    return error;
+}
+
 EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
 {
     CUresult error = device_state(device);

@@ -82,6 +82,14 @@ class Job:
         with contextlib.closing(sqlite3.connect(f"file:{self.database(rank)}?mode=ro", uri=True)) as connection:
             return connection.execute(sql).fetchall()
 
+    def report(self, *words: str) -> list[dict[str, Any]]:
+        """Rows of a report of all ranks."""
+        command = [sys.executable, str(REPOSITORY / "report/hvprof-report"), *words, "--json"]
+        status, said = asked([*command, str(self.folder)])
+        if status:
+            raise RuntimeError(f"hvprof-report {' '.join(words)}: {said}")
+        return json.loads(said)
+
     def kernels(self, rank: int = 0) -> dict[str, tuple[int, int, int, int]]:
         """name -> how many, ns of all, of the shortest, of the longest"""
         sql = """SELECT name, SUM(count), SUM(total_ns), MIN(min_ns), MAX(max_ns)

@@ -7,6 +7,7 @@ import os
 import re
 import runpy
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -110,6 +111,18 @@ def test_a_capture_that_a_call_of_cuptis_ends_fails_with_its_moment(tmp_path: Pa
     failed = [(check, seen) for check, (seen, verdict) in rows.items() if verdict == "FAIL"]
     goes_off = "a capture in global mode while tracing goes off: the driver's error"
     assert failed == [(goes_off, "901")]
+
+
+def test_many_kernels_and_ends_are_seen_on_doubles(tmp_path: Path):
+    done, rows = on_doubles(tmp_path, "many", "ends")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert rows["kernels of many replays of a graph, CUPTI's own limit"] == ("200000", "PASS")
+    assert rows["end: reset"] == ("status 0, 50 kernels, no word", "PASS")
+
+
+def test_a_busy_device_is_killed_on_doubles(tmp_path: Path):
+    _, rows = on_doubles(tmp_path, "busy")  # what is lost then is not this test's question
+    assert len(rows) == 2 and all(re.match(r"\d+ of \d+, ", seen) for seen, _ in rows.values())
 
 
 def test_nccls_times_without_pytorch_are_those_of_events(tmp_path: Path):
@@ -266,7 +279,7 @@ CUT_OFF: dict = {}
 class ToldJobs:
     """Whose programs have told so, one after the other."""
 
-    scale, out = 1.0, Path("nowhere")
+    scale, out, is_double = 1.0, Path("nowhere"), False
 
     def __init__(self, *truths: dict) -> None:
         self.truths = list(truths)
@@ -381,6 +394,26 @@ def test_turns_that_were_cut_off_leave_their_numbers_and_a_sum_of_what_is_known(
 
     rows = {row.check: row for row in windows.attached(ToldJobs(blocks(launches=1000), CUT_OFF))}
     assert list(rows) == ["turn 1: a launch, no profiler", "a launch, no profiler"]
+
+
+def killed(ended: int, kernels: int) -> dict:
+    return {"status": -signal.SIGKILL, "ended": ended, "counts": {"planted_gate": kernels}}
+
+
+@pytest.mark.parametrize("kernels, verdict", [(5000, "PASS"), (4999, "FAIL")])
+def test_a_busy_device_may_lose_a_second_when_its_process_is_killed(kernels: int, verdict: str):
+    slow, fast = windows.busy(ToldJobs(killed(6000, kernels), killed(30000, 30000)))
+    assert slow.verdict == verdict and slow.expected == "all but 1000 at most"
+    assert fast.judged == "PASS"
+
+
+def test_too_few_kernels_in_the_time_that_there_is_tell_nothing():
+    few = {"launched": 1000, "counts": {"planted_empty": 1000}}
+    lost = {"launched": 25_000_000, "counts": {"planted_empty": 900_000}}
+    rows = {row.check: row for row in windows.many(ToldJobs(few, lost))}
+    few_seen = rows["25000000 kernels, our limit of 32 buffers"]
+    assert few_seen.judged == "SKIP: 1000 kernels in 60 s: too few to tell"
+    assert rows["kernels of many replays of a graph, CUPTI's own limit"].verdict == "FAIL"
 
 
 def test_an_nccl_that_does_not_work_without_us_is_no_fault_of_ours(monkeypatch: pytest.MonkeyPatch):

@@ -30,6 +30,7 @@ FIRST = [
     Check("overhead", "What does a training step cost more?", 140, 180, training.overhead, True),
     Check("nccl", "Are NCCL's calls and bytes exact, on one rank and on two of one GPU?", 60, 110, nccl.through_pytorch, True),
     Check("kineto", "Does PyTorch's profiler see all its kernels, and do we go on afterwards?", 35, 80, coexistence.kineto, True),
+    Check("busy", "How much of a device that never idles is known after its process was killed?", 25, 60, windows.busy),
     Check("graph", "Are a graph's kernels counted, wherever the graph was created?", 20, 60, planted.graph),
     Check("cycle", "Does tracing go off and on again and again, and lose nothing?", 30, 50, planted.cycle),
     Check("attached", "What does a launch cost traced, between windows, and with CUPTI detached?", 60, 90, windows.attached),

@@ -12,6 +12,7 @@ from table import Row, failed, row, same, skip
 HOW = {
     "normal": 0,
     "at work": 0,
+    "reset": 0,
     "exit": 0,
     "exit in a thread": 0,
     "fork": 0,
@@ -63,6 +64,11 @@ def ranks(jobs: Jobs) -> Iterator[Row]:
         yield same(f"kernels of rank {rank} of 2 ({jobs.several.name})", planted, job.counts(rank).get("planted_rank", 0))
         sql = "SELECT memory_kind FROM cell WHERE call = 'MPI_Allreduce'"
         yield same(f"memory kind of rank {rank}'s buffers", [("pinned>host",)], job.query(sql, rank))
+    sql = "SELECT uuid FROM gpu_device"
+    uuids = {uuid for rank in range(2) for (uuid,) in job.query(sql, rank)}
+    yield row("UUIDs of the GPU that both use", "one", ", ".join(sorted(uuids)), len(uuids) == 1)
+    (totals,) = job.report("gpu", "--by", "run")
+    yield same("devices of both ranks, as hvprof-report counts them", 1, totals["devices"])
     job = jobs.run("several", "abort", under=launcher, limit_s=40, GPU_TEST_MPI=jobs.several.calls)
     seen = "hung" if job.hung else f"status {job.status}"
     yield row("MPI_Abort of two ranks", "ends, status not 0", seen, not job.hung and job.status != 0)

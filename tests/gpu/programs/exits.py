@@ -65,10 +65,12 @@ if __name__ == "__main__":
         {"fork": fork, "workers": workers}[how](gpu)
         launch(gpu)
         tell(kernels=2 * KERNELS)
+    elif how == "reset":  # cudaDeviceReset: no context is left
+        gpu.call("cuDevicePrimaryCtxReset_v2", 0)
     elif how == "at work":  # what still runs is not waited for
         gpu.spin("planted_end", 1_000_000_000)
         tell(kernels=KERNELS)
-    if how not in ("at work", "normal", "fork", "workers"):
+    if how not in ("at work", "normal", "fork", "workers", "reset"):
         time.sleep(60)
         sys.exit("still here")
     mpi().calls_end()

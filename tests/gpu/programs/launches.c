@@ -2,12 +2,15 @@
  *
  *     launches rates             ns a launch, block by block; under the profiler in turns traced and between windows
  *     launches cupti LIBRARY     the same by CUPTI alone, without the profiler: before it is loaded, traced, off, detached
- *     launches graphs COUNT      so many kernels, by replays of a graph
+ *     launches graphs COUNT S    so many kernels by replays of a graph, or those of S seconds
+ *     launches busy RATE S       RATE kernels a second on two streams that never idle, and then SIGKILL
  *     launches stalls            the longest call while tracing begins, goes off and on, and in between
  *
  * Times with the double of libcuda are nobody's. */
 #include "device.h"
 #include "mpi.h"
+
+#include <signal.h>
 
 enum { LAUNCHES_A_BLOCK = 20000, BLOCKS = 10, LAUNCHES_A_WAIT = 256, SWITCHES = 10, QUIET_MS = 1000, AFTER_MS = 200 };
 
@@ -181,7 +184,7 @@ static void stalls(void)
 }
 
 /* Replays of a graph of NODES kernels, a few at a time. */
-static void graphs(long count)
+static void graphs(long count, int64_t seconds)
 {
     enum { NODES = 1000, REPLAYS_A_WAIT = 20 };
     DRIVER(cuStreamBeginCapture_v2, void *, int);
@@ -195,13 +198,41 @@ static void graphs(long count)
         launch_one();
     if (cuStreamEndCapture(stream, &graph) || cuGraphInstantiateWithFlags(&instance, graph, 0))
         give_up("the graph cannot be created");
-    for (long i = 0; i < count / NODES; i++) {
+    long replays = 0;
+    for (int64_t until_ns = now_ns() + seconds * 1000000000; replays < count / NODES; replays++) {
         if (cuGraphLaunch(instance, stream))
             give_up("the graph cannot be replayed");
-        if (i % REPLAYS_A_WAIT == 0)
-            wait_for(stream);
+        if (replays % REPLAYS_A_WAIT)
+            continue;
+        wait_for(stream);
+        if (now_ns() > until_ns)
+            count = 0;
     }
     wait_for(stream);
+    printf("truth {\"launched\": %ld}\n", replays * NODES);
+}
+
+/* The host is AHEAD_NS ahead of both streams. Before the kill it tells how many have ended. */
+static void busy(int64_t a_second, int64_t seconds)
+{
+    enum { AHEAD_NS = 20000000 };
+    device_begin();
+    void *spin = device_kernel(SPIN_KERNEL, "planted_gate");
+    void *streams[] = {device_stream(), device_stream()};
+    DRIVER(cuLaunchKernel, LAUNCH_PARAMETERS);
+    int64_t duration_ns = 2 * INT64_C(1000000000) / a_second, launched = 0;
+    void *parameters[] = {&duration_ns};
+    wait_for_state(STATE_TRACING);
+    int64_t began_ns = now_ns(), passed_ns = 0;
+    for (; passed_ns < seconds * 1000000000; passed_ns = now_ns() - began_ns) {
+        for (; launched / 2 * duration_ns < passed_ns + AHEAD_NS; launched++)
+            if (cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, streams[launched % 2], parameters, NULL))
+                give_up("a kernel cannot be launched");
+        sleep_ns(duration_ns);
+    }
+    printf("truth {\"ended\": %lld}\n", (long long)(2 * (passed_ns / duration_ns)));
+    fflush(stdout);
+    kill(getpid(), SIGKILL);
 }
 
 int main(int argc, char **argv)
@@ -211,14 +242,16 @@ int main(int argc, char **argv)
     MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided);
     if (strcmp(what, "rates") == 0)
         rates();
-    else if (strcmp(what, "graphs") == 0 && argc > 2)
-        begin(), graphs(atol(argv[2]));
+    else if (strcmp(what, "graphs") == 0 && argc > 3)
+        begin(), graphs(atol(argv[2]), atol(argv[3]));
+    else if (strcmp(what, "busy") == 0 && argc > 3)
+        busy(atol(argv[2]), atol(argv[3]));
     else if (strcmp(what, "stalls") == 0)
         stalls();
     else if (strcmp(what, "cupti") == 0 && argc > 2)
         cupti_by_itself(argv[2]);
     else
-        give_up("rates, stalls, graphs COUNT, or cupti LIBRARY");
+        give_up("rates, stalls, graphs COUNT S, busy RATE S, or cupti LIBRARY");
     MPI_Finalize();
     return 0;
 }
