@@ -400,10 +400,10 @@ def killed(ended: int, kernels: int) -> dict:
     return {"status": -signal.SIGKILL, "ended": ended, "counts": {"planted_gate": kernels}}
 
 
-@pytest.mark.parametrize("kernels, verdict", [(5000, "PASS"), (4999, "FAIL")])
-def test_a_busy_device_may_lose_a_second_when_its_process_is_killed(kernels: int, verdict: str):
+@pytest.mark.parametrize("kernels, verdict", [(4000, "PASS"), (3999, "FAIL")])
+def test_a_busy_device_may_lose_two_seconds_when_its_process_is_killed(kernels: int, verdict: str):
     slow, fast = windows.busy(ToldJobs(killed(6000, kernels), killed(30000, 30000)))
-    assert slow.verdict == verdict and slow.expected == "all but 1000 at most"
+    assert slow.verdict == verdict and slow.expected == "all but 2000 at most"
     assert fast.judged == "PASS"
 
 

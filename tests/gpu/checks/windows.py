@@ -143,7 +143,7 @@ def many(jobs: Jobs) -> Iterator[Row]:
 
 
 BUSY_S = 6
-MOST_LOST_S = 1.0  # docs/GPU.md: a second at most
+MOST_LOST_S = 2.0  # a second until the next collection, and one in which a buffer fills
 
 
 def busy(jobs: Jobs) -> Iterator[Row]:
