@@ -185,8 +185,9 @@ def test_checks_for_which_too_little_time_is_left_are_ended_or_not_begun_and_do_
     script, jobs = prepared(tmp_path)
     (ended,) = script["rows_of"](named("cycle")._replace(about_s=5), jobs, 5)
     assert ended.judged == "SKIP: cut off by the limit: it did not end in 5 s"
-    (not_begun,) = script["rows_of"](named("costs")._replace(about_s=20), jobs, 19.5)
-    assert not_begun.judged == "SKIP: too little time was left: 20 s of about 20"
+    assert script["why_not"](named("costs")._replace(about_s=20), jobs, 20) == ""
+    not_begun = table.skip("costs", script["why_not"](named("costs")._replace(about_s=20), jobs, 19))
+    assert not_begun.judged == "SKIP: too little time was left: 19 s of about 20"
     named_again = "\nfor these there was no time: tests/gpu/run cycle costs"
     assert script["not_run"]([ended, table.skip("jax", "no JAX"), not_begun]) == named_again
     assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if str(tmp_path).encode() in path.read_bytes()]
