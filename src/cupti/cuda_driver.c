@@ -19,7 +19,8 @@ static struct {
     int (*cuDeviceGetCount)(int *count);
     int (*cuDeviceGet)(int *device, int ordinal);
     int (*cuDeviceGetName)(char *name, int bytes, int device);
-    int (*cuDeviceGetUuid)(struct uuid *uuid, int device);
+    int (*cuDeviceGetUuid)(struct uuid *uuid, int device);    /* of the whole GPU, also of a MIG instance */
+    int (*cuDeviceGetUuid_v2)(struct uuid *uuid, int device); /* a MIG instance's own; NULL before CUDA 11.4 */
     int (*cuDevicePrimaryCtxGetState)(int device, unsigned *flags, int *active);
     int (*cuCtxGetCurrent)(void **context);
     int (*cuStreamIsCapturing)(void *stream, int *status); /* NULL before CUDA 10 */
@@ -42,9 +43,8 @@ static bool open_driver(void)
     *(void **)&driver.cuDeviceGetCount = dlsym(library, "cuDeviceGetCount");
     *(void **)&driver.cuDeviceGet = dlsym(library, "cuDeviceGet");
     *(void **)&driver.cuDeviceGetName = dlsym(library, "cuDeviceGetName");
-    *(void **)&driver.cuDeviceGetUuid = dlsym(library, "cuDeviceGetUuid_v2"); /* with MIG, this id differs from the first version's */
-    if (!driver.cuDeviceGetUuid)
-        *(void **)&driver.cuDeviceGetUuid = dlsym(library, "cuDeviceGetUuid"); /* before CUDA 11.4 */
+    *(void **)&driver.cuDeviceGetUuid = dlsym(library, "cuDeviceGetUuid");
+    *(void **)&driver.cuDeviceGetUuid_v2 = dlsym(library, "cuDeviceGetUuid_v2");
     *(void **)&driver.cuDevicePrimaryCtxGetState = dlsym(library, "cuDevicePrimaryCtxGetState");
     *(void **)&driver.cuCtxGetCurrent = dlsym(library, "cuCtxGetCurrent");
     *(void **)&driver.cuStreamIsCapturing = dlsym(library, "cuStreamIsCapturing");
@@ -52,7 +52,7 @@ static bool open_driver(void)
     *(void **)&driver.cuStreamGetId = dlsym(library, "cuStreamGetId");
     *(void **)&driver.cuPointerGetAttributes = dlsym(library, "cuPointerGetAttributes");
     bool has_all = driver.cuDriverGetVersion && driver.cuDeviceGetCount && driver.cuDeviceGet && driver.cuDeviceGetName &&
-                   driver.cuDeviceGetUuid && driver.cuDevicePrimaryCtxGetState && driver.cuCtxGetCurrent && driver.cuPointerGetAttributes;
+                   (driver.cuDeviceGetUuid || driver.cuDeviceGetUuid_v2) && driver.cuDevicePrimaryCtxGetState && driver.cuCtxGetCurrent && driver.cuPointerGetAttributes;
     __atomic_store_n(&has_driver, has_all, __ATOMIC_RELEASE);
     return has_all;
 }
@@ -131,25 +131,34 @@ int cuda_driver_version(void)
     return is_open() && driver.cuDriverGetVersion(&version) == CUDA_SUCCESS ? version : 0;
 }
 
-/* In the format of nvidia-smi. */
-static void write_uuid(const struct uuid *uuid, char *text, size_t bytes)
+/* Writes it as nvidia-smi does. */
+static void write_uuid(const char *prefix, const struct uuid *uuid, char *text, size_t bytes)
 {
-    size_t used = (size_t)snprintf(text, bytes, "GPU-");
+    size_t used = (size_t)snprintf(text, bytes, "%s", prefix);
     for (unsigned i = 0; i < sizeof uuid->bytes; i++)
         used += (size_t)snprintf(text + used, bytes - used, "%s%02x", i >= 4 && i <= 10 && i % 2 == 0 ? "-" : "", uuid->bytes[i]);
+}
+
+/* On a MIG instance the two versions of the function differ, and its name has the profile: "NVIDIA H100 80GB HBM3 MIG 1g.10gb". */
+static void find_uuid(int device, struct gpu_device_facts *facts)
+{
+    struct uuid whole, own;
+    bool has_whole = driver.cuDeviceGetUuid && driver.cuDeviceGetUuid(&whole, device) == CUDA_SUCCESS;
+    bool has_own = driver.cuDeviceGetUuid_v2 && driver.cuDeviceGetUuid_v2(&own, device) == CUDA_SUCCESS;
+    bool is_instance = has_own && (strstr(facts->name, " MIG ") || (has_whole && memcmp(&whole, &own, sizeof own) != 0));
+    if (has_own || has_whole)
+        write_uuid(is_instance ? "MIG-" : "GPU-", has_own ? &own : &whole, facts->uuid, sizeof facts->uuid);
 }
 
 void cuda_driver_device_facts(uint32_t ordinal, struct gpu_device_facts *facts)
 {
     int device;
-    struct uuid uuid;
     memset(facts, 0, sizeof *facts);
     if (!is_open() || driver.cuDeviceGet(&device, (int)ordinal) != CUDA_SUCCESS)
         return;
     if (driver.cuDeviceGetName(facts->name, (int)sizeof facts->name - 1, device) != CUDA_SUCCESS)
         facts->name[0] = '\0';
-    if (driver.cuDeviceGetUuid(&uuid, device) == CUDA_SUCCESS)
-        write_uuid(&uuid, facts->uuid, sizeof facts->uuid);
+    find_uuid(device, facts);
 }
 
 /* For an unknown address, this driver call succeeds with all attributes 0, or fails in other versions (CUDA_ERROR_INVALID_VALUE). The

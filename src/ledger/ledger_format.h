@@ -511,7 +511,7 @@ struct ledger_device {
     uint32_t device; /* slot, from 1 */
     uint32_t number; /* the process's CUDA ordinal */
     char name[64];
-    char uuid[48];                         /* "GPU-..."; "": not known */
+    char uuid[48];                         /* "GPU-...", of a MIG instance "MIG-..."; "": not known */
     uint64_t state_ns[LEDGER_BUSY_STATES]; /* time in exactly this combination of states; 0: idle. The sum of all is the time traced
                                               and summed up. */
     int64_t first_ns, last_ns;             /* begin of the first and end of the last activity, on the monotonic clock; 0: none */

@@ -31,11 +31,18 @@ int cuDeviceGetName(char *name, int bytes, int device)
     return stub_cuda.init_result;
 }
 
-int cuDeviceGetUuid_v2(unsigned char *uuid, int device)
+int cuDeviceGetUuid(unsigned char *uuid, int device)
 {
     for (int i = 0; i < 16; i++)
         uuid[i] = (unsigned char)(16 * device + i);
     return stub_cuda.init_result;
+}
+
+int cuDeviceGetUuid_v2(unsigned char *uuid, int device)
+{
+    int result = cuDeviceGetUuid(uuid, device);
+    uuid[0] = stub_cuda.is_mig ? 0xff : uuid[0];
+    return result;
 }
 
 int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)

@@ -9,6 +9,7 @@
 struct stub_cuda {
     int init_result;      /* result of all functions except cuDriverGetVersion: 3 before cuInit, 4 after the driver has shut down */
     int version, devices; /* 13000 */
+    int is_mig;           /* devices are MIG instances, whose own UUIDs differ from their GPU's */
     int is_active;        /* the primary context of the last device */
     void *context;        /* the current context */
     unsigned memory_type, is_managed;

@@ -184,6 +184,15 @@ static void a_device_has_a_name_and_a_number_of_its_own(void)
     CHECK_TEXT(facts.uuid, "");
 }
 
+static void a_mig_instance_has_a_uuid_of_its_own(void)
+{
+    struct gpu_device_facts facts;
+    begin();
+    cuda->is_mig = 1;
+    BACKEND->device_facts(1, &facts);
+    CHECK_TEXT(facts.uuid, "MIG-ff111213-1415-1617-1819-1a1b1c1d1e1f");
+}
+
 /* Arming */
 
 static void arming_calls_what_disturbs_nobody(void)
@@ -880,6 +889,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_context_that_is_not_primary_is_seen_by_a_thread_that_has_it),
     TEST(the_driver_says_where_a_buffer_lies),
     TEST(a_device_has_a_name_and_a_number_of_its_own),
+    TEST(a_mig_instance_has_a_uuid_of_its_own),
     TEST(arming_calls_what_disturbs_nobody),
     TEST(nvidias_tools_go_first),
     TEST(an_injected_library_is_a_tool_unless_it_is_this_one),
