@@ -523,6 +523,166 @@ def test_a_step_that_one_rank_traces_and_another_does_not_is_left_out(rows):
     assert (row["traced_steps"], row["untraced_steps"]) == (35 - 6, 24)
 
 
+# Ranks that share a GPU.
+
+SHARED = "GPU-5ba1e1f2"
+
+
+def sharing_rank(world_rank: int, begin_ms: int, end_ms: int, uuid: str = SHARED, world_size: int = 2, **fields) -> Rank:
+    """Ten seconds in which one kernel computes from begin_ms to end_ms. Each rank starts a second after the one before."""
+    usual = {
+        "devices": [Device(busy={"C": (end_ms - begin_ms) * MS, "": 10 * SECOND - (end_ms - begin_ms) * MS}, uuid=uuid, kernels=1)],
+        "gpu_samples": [GpuSample(begin_ms * MS, end_ms * MS, 1)],
+        "streams": [Stream(1, begin_ns=0)],
+    }
+    return gpu_rank(world_rank, world_size, **{**usual, **fields})
+
+
+def two_sharing(**fields) -> list[Rank]:
+    """Rank 0 computes from 1 s to 5 s, rank 1 from 4 s to 7 s: 6 s of ten, 1 s of it both."""
+    return [sharing_rank(0, 1_000, 5_000, **fields), sharing_rank(1, 4_000, 7_000, **fields)]
+
+
+def two_alone(**fields) -> list[Rank]:
+    ranks = two_sharing(**fields)
+    ranks[1].devices[0].uuid = "GPU-0other"
+    return ranks
+
+
+@pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
+def test_a_gpu_that_ranks_share_is_one_device_with_the_union_of_what_they_ran(rows, write):
+    (device,) = rows(two_sharing(), write=write)
+    assert (device["rank"], device["ranks"], device["sharing_ranks"], device["merged_ranks"], device["kernels"]) == (0, "0-1", 2, 2, 2)
+    assert (device["traced_ns"], device["computing_ns"], device["idle_share"]) == (10 * SECOND, 6 * SECOND, 0.4)
+    assert (device["idle_least_share"], device["idle_most_share"]) == (0.4, 0.4)
+    (run,) = rows(two_sharing(), "--by", "run", write=write)
+    assert (run["devices"], run["shared_devices"], run["unmerged_devices"], run["idle_share"]) == (1, 1, 0, 0.4)
+    one, two = rows(two_alone(), write=write)
+    assert [(row["ranks"], row["sharing_ranks"], row["idle_share"]) for row in (one, two)] == [("0", 1, 0.6), ("1", 1, 0.7)]
+    (run,) = rows(two_alone(), "--by", "run", write=write)
+    assert (run["devices"], run["shared_devices"], run["idle_share"]) == (2, 0, 0.65)
+
+
+def test_what_each_rank_did_on_a_shared_gpu_has_a_table_of_its_own(rows):
+    one, two = rows(two_sharing(), "--by", "rank")
+    assert [(row["rank"], row["ranks"], row["merged_ranks"], row["computing_ns"]) for row in (one, two)] == [
+        (0, "0-1", 1, 4 * SECOND),
+        (1, "0-1", 1, 3 * SECOND),
+    ]
+    assert rows(two_alone(), "--by", "rank") == rows(two_alone(), "--by", "device")
+
+
+def test_ranks_of_a_shared_gpu_are_merged_on_their_hosts_clock(rows):
+    """Rank 1 starts 3 s later, so its kernel runs from 7 s to 10 s of rank 0, and both are traced from 3 s on."""
+    ranks = two_sharing()
+    ranks[1].start_monotonic_ns += 3 * SECOND
+    (device,) = rows(ranks)
+    assert (device["traced_ns"], device["computing_ns"]) == (7 * SECOND, 5 * SECOND)
+
+
+def test_a_shared_gpu_is_in_mpi_while_any_of_its_ranks_is(rows):
+    ranks = two_sharing()
+    for rank, (begin_ms, end_ms) in zip(ranks, ((500, 1_500), (1_200, 1_700))):
+        rank.samples = [Sample("MPI_Barrier", begin_ms * MS, end_ms * MS, sequence=1)]
+        rank.cells = [planted.Cell("MPI_Barrier", 0, [(end_ms - begin_ms) * MS])]
+    (device,) = rows(ranks)
+    assert (device["in_mpi_ns"], device["starved_ns"], device["exposed_mpi_ns"]) == (1_200 * MS, 500 * MS, 500 * MS)
+    ranks[1].windows = [planted.Window(5 * SECOND, 10 * SECOND)]  # its calls before are not sampled
+    assert rows(ranks)[0]["traced_ns"] == 5 * SECOND
+
+
+def test_where_only_sums_are_known_the_idle_time_of_a_shared_gpu_has_bounds(rows, gpu, report, tmp_path):
+    """4 s and 3 s of 10 s: at least 4 s were busy, at most 7."""
+    unsampled = {"streams": [Stream(1)], "gpu_samples": []}
+    (device,) = rows(two_sharing(**unsampled))
+    assert (device["traced_ns"], device["idle_share"]) == (0, None)
+    assert (device["idle_least_share"], device["idle_most_share"]) == (pytest.approx(0.3), pytest.approx(0.6))
+    (run,) = rows(two_sharing(**unsampled), "--by", "run")
+    assert (run["devices"], run["unmerged_devices"], run["traced_ns"], run["idle_share"]) == (1, 1, 0, None)
+    out = gpu(two_sharing(**unsampled)).out
+    assert "not known for 1 device, left out of the times below: idle between 30.0 % and 60.0 %" in out
+    assert " 30.0 to 60.0 % " in out and line(out, "GPU time") == "GPU time        unknown: see above"
+    folder = planted.write_databases(tmp_path / "unmerged", two_sharing(**unsampled))
+    assert line(report("summary", folder).out, "GPU") == (
+        "GPU             1 device, 1 shared by ranks: how busy is not known, ranks ran at once; see hvprof-report gpu"
+    )
+
+
+def test_bounds_are_of_the_time_in_which_all_ranks_were_traced(rows):
+    """Rank 1 was traced from 4 s to 10 s; of rank 0's 4 s at most all and at least none are in these, of rank 1's 3 s all."""
+    ranks = two_sharing(streams=[Stream(1)], gpu_samples=[])
+    ranks[1].tracings = [Tracing(4 * SECOND, 10 * SECOND, "stopped")]
+    ranks[1].devices[0].busy = {"C": 3 * SECOND, "": 3 * SECOND}
+    (device,) = rows(ranks)
+    assert (device["idle_least_share"], device["idle_most_share"]) == (0, 0.5)
+    ranks[1].tracings = [Tracing(10 * SECOND, 11 * SECOND, "stopped")]
+    (device,) = rows(ranks)
+    assert (device["idle_least_share"], device["idle_most_share"]) == (None, None)
+
+
+def with_facts(ranks: list[Rank], *facts: dict[str, str]) -> list[Rank]:
+    for rank, own in zip(ranks, facts):
+        rank.facts = {**rank.facts, **own}
+    return ranks
+
+
+def test_hosts_are_known_by_their_kernel_not_by_their_name(rows):
+    """Two hosts of one name do not share a GPU; two containers of one host may, whatever they are called."""
+    same_name = with_facts(two_sharing(), {"host": "node", "boot_id": "one"}, {"host": "node", "boot_id": "two"})
+    assert len(rows(same_name)) == 2
+    containers = with_facts(two_sharing(), {"host": "c1"}, {"host": "c2"})
+    (device,) = rows(containers)
+    assert (device["host"], device["ranks"]) == ("c1", "0-1")
+    old = with_facts(two_sharing(), {"host": "node", "boot_id": ""}, {"host": "node", "boot_id": ""})
+    (device,) = rows(old)  # by name, but without a common clock
+    assert (device["traced_ns"], device["idle_least_share"]) == (0, None)
+
+
+def test_ranks_that_each_see_one_gpu_are_told_apart_by_uuid(rows):
+    """In containers, or by CUDA_VISIBLE_DEVICES, all of them have number 0."""
+    ranks = [sharing_rank(rank, 0, 1_000, f"MIG-{rank // 2}", 4) for rank in range(4)]
+    assert [(row["ranks"], row["uuid"], row["device"]) for row in rows(ranks)] == [("0-1", "MIG-0", 0), ("2-3", "MIG-1", 0)]
+
+
+def test_gpus_without_a_uuid_are_not_merged(rows):
+    assert [(row["ranks"], row["idle_share"]) for row in rows(two_sharing(uuid=""))] == [("0", 0.6), ("1", 0.7)]
+
+
+def test_a_step_has_what_all_ranks_ran_on_a_shared_gpu_and_counts_it_once(rows):
+    """Rank 0 computes for 40 ms from 0, rank 1 for 30 ms from 30 ms on: 60 ms of 100."""
+    ranks = [step_rank(rank, 2, devices=[Device(busy={"": 10 * SECOND}, uuid=SHARED)], samples=[]) for rank in range(2)]
+    for rank, (begin_ms, end_ms) in zip(ranks, ((0, 40), (30, 60))):
+        rank.gpu_samples = [GpuSample(step.begin_ns + begin_ms * MS, step.begin_ns + end_ms * MS, 1) for step in rank.steps]
+    assert {(row["devices"], row["computing_ns"], row["idle_ns"]) for row in rows(ranks, "--by", "step")} == {(1, 60 * MS, 40 * MS)}
+    ranks[1].devices[0].uuid = "GPU-0other"
+    assert {(row["devices"], row["computing_ns"], row["idle_ns"]) for row in rows(ranks, "--by", "step")} == {(2, 35 * MS, 65 * MS)}
+
+
+def test_shared_gpus_are_marked_in_text_page_and_timeline_and_no_other(gpu, report, tmp_path):
+    out = gpu(two_sharing()).out
+    assert line(out, "GPUs") == "GPUs            1 device, 2 ranks: NVIDIA H100 80GB HBM3"
+    assert line(out, "Shared") == "Shared          1 device: ranks 0-1 use GPU 0 of node00"
+    assert "busy while any of its ranks is: known for 10.0 s, where all activities and MPI calls are sampled" in out
+    assert "GPU's ranks" in out and "rank idle" in out and line(out, "GPU time").startswith("GPU time        60.0 % computing, 0.00 % communicating")
+    folder = planted.write_databases(tmp_path / "shared", two_sharing())
+    assert "(1 device, 1 shared by ranks; traced" in line(report("summary", folder).out, "GPU")
+    assert '"GPU 0 (shared with rank 1), stream 7"' in report("export", folder, "--format", "perfetto").out
+    report("html", folder, "-o", tmp_path / "shared.html")
+    assert "ranks 0-1 use GPU 0 of node00" in (tmp_path / "shared.html").read_text()
+    alone = gpu(two_alone()).out
+    assert "hared" not in alone and "rank idle" not in alone
+    folder = planted.write_databases(tmp_path / "alone", two_alone())
+    assert "shared" not in line(report("summary", folder).out, "GPU")
+    assert '"GPU 0, stream 7"' in report("export", folder, "--format", "perfetto").out
+
+
+def test_ranks_that_were_not_selected_are_named_on_a_shared_gpu(rows, gpu):
+    (device,) = rows(two_sharing(), "--rank", "1")
+    assert (device["rank"], device["ranks"], device["merged_ranks"], device["computing_ns"]) == (1, "0-1", 1, 3 * SECOND)
+    assert "1 device also used by ranks that are not selected: times are of the selected ones alone" in gpu(two_sharing(), "--rank", "1").out
+    assert "not selected" not in gpu(two_sharing()).out
+
+
 # Other commands.
 
 

@@ -8,6 +8,9 @@ The GPU is traced in windows, by default in one of 10 to 20 s (COMMPROF_GPU_EVER
 shares are of the traced time. The report says how much of the run that is, whether another tool was tracing meanwhile, how much longer steps
 last while tracing is on, what was lost, and how far the GPU's clock may be off. Where the GPU was not traced it says why.
 
+A GPU that several ranks share is one device: it is busy while any of them has something running there. Where single activities of all of them
+are not known, its idle time has bounds only. --by rank shows what each rank did on its own.
+
 Then it lists devices, the kernels with the most time, copies by direction and size with their rates, and streams. Names of kernels are
 demangled where the system has libstdc++, and shortened.
 """
@@ -24,6 +27,7 @@ from ..display import page, pictures, tables
 from ..display.tables import Column, volume_column
 from ..gpu import gpu_activity
 from ..gpu.gpu_activity import Gpu, GpuCopyRow, GpuDeviceRow, GpuKernelRow, GpuRow, GpuStreamRow, NcclAlgorithmRow, WindowRow
+from ..gpu.sampled import OTHER_STREAM
 from ..plots import gpu as plot
 from ..plots import gpu_kernels as kernels_plot
 from ..run import selection
@@ -31,7 +35,7 @@ from ..run.alignment import align
 from ..run.run import Run
 from ..run.seen import SeenRow, reason_text, seen_rows
 from ..run.selection import Selection
-from ..steps.gpu_steps import FEWEST_STEPS, OTHER_STREAM, GpuStepRow, StepTimes, TracingCost, step_times, tracing_cost
+from ..steps.gpu_steps import FEWEST_STEPS, GpuStepRow, StepTimes, TracingCost, step_times, tracing_cost
 from ..steps.steps_summary import StepsSummary, steps_summary
 from . import common
 
@@ -63,7 +67,7 @@ PAUSES = (
     ("lost_ns", "lost: records had stopped to come"),
 )
 DEVICE_COLUMNS = (
-    Column("rank", lambda row: str(row.rank)),
+    Column("rank", lambda row: row.ranks),
     Column("host", lambda row: units.shortened(row.host or "", 20), False),
     Column("GPU", lambda row: f"{row.device} {units.shortened(row.name, 28)}", False),
     Column("traced", lambda row: units.duration(row.traced_ns)),
@@ -71,8 +75,13 @@ DEVICE_COLUMNS = (
     Column("communicating", lambda row: units.share(row.communicating_share)),
     Column("exposed", lambda row: units.share(row.exposed_share)),
     Column("copying", lambda row: units.share(row.copying_share)),
-    Column("idle", lambda row: units.share(row.idle_share)),
+    Column("idle", lambda row: idle_text(row)),
     Column("in MPI", lambda row: units.share(row.in_mpi_share)),
+)
+PART_COLUMNS = (
+    Column("rank", lambda row: str(row.rank)),
+    Column("GPU's ranks", lambda row: row.ranks),
+    *(column._replace(head="rank idle") if column.head == "idle" else column for column in DEVICE_COLUMNS[1:]),
 )
 KERNEL_COLUMNS = (
     Column("kernel", lambda row: units.shortened(row.kernel, NAME_WIDTH), False),
@@ -165,7 +174,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    with_samples = arguments.by in (None, "run", "step")
+    with_samples = arguments.by in (None, "run", "device", "step")
     run = common.open_noted(arguments, with_histograms=arguments.by in (None, "kernel", "copy"), with_samples=with_samples)
     run = selection.select(run, argparse.Namespace(call=None, communicator=None, region=None, rank=arguments.rank, bytes=None))
     if arguments.plot:
@@ -218,6 +227,7 @@ class Table(NamedTuple):
 TABLES = {
     "run": Table(lambda run: [run_row(answer(run))], (*GpuRow._fields, *StepTimes._fields, *TracingCost._fields)),
     "device": Table(lambda run: gpu_activity.gpu(run.connection).devices, GpuDeviceRow._fields, DEVICE_COLUMNS, MOST_DEVICES),
+    "rank": Table(lambda run: gpu_activity.gpu(run.connection).parts, GpuDeviceRow._fields, PART_COLUMNS, MOST_DEVICES),
     "kernel": Table(lambda run: gpu_activity.kernels(run.connection), GpuKernelRow._fields, KERNEL_COLUMNS, TOP),
     "copy": Table(lambda run: gpu_activity.copies(run.connection), GpuCopyRow._fields, COPY_COLUMNS, MOST_COPIES),
     "stream": Table(lambda run: gpu_activity.streams(run.connection), GpuStreamRow._fields, STREAM_COLUMNS, MOST_STREAMS),
@@ -243,7 +253,8 @@ def print_text(run: Run, arguments: argparse.Namespace) -> None:
     for source in gpu_activity.nccl_times(run.connection):
         common.print_line(f"{'Times of NCCL':<{HEAD_WIDTH}}on the device by its own time stamps ({source}), not by CUPTI")
     if arguments.by is None:
-        tables_of_gpus = ("device", "kernel", "copy", "stream") if answers.gpu.is_seen else ()
+        parts = ("rank",) if answers.gpu.summary.shared_devices else ()
+        tables_of_gpus = ("device", *parts, "kernel", "copy", "stream") if answers.gpu.is_seen else ()
         texts = (table_text(run, arguments, by) for by in (*tables_of_gpus, "algorithm"))
         print("".join(f"\n{text}\n" for text in texts if text), end="")
 
@@ -268,6 +279,7 @@ def facts(answers: Answers) -> Iterator[tuple[str, str]]:
 def traced_facts(answers: Answers) -> Iterator[tuple[str, str]]:
     summary = answers.gpu.summary
     yield "GPUs", devices_text(summary)
+    yield from shared_facts(answers.gpu)
     yield "GPU time", time_text(summary)
     yield from exposed_facts(summary, step_times(answers.steps))
     yield from mpi_facts(answers.gpu)
@@ -285,10 +297,44 @@ def devices_text(summary: GpuRow) -> str:
     return f"{units.counted(summary.devices, 'device')}, {ranks}: {units.shortened(summary.names or 'of unknown kind', 60)}"
 
 
+def shared_facts(found: Gpu) -> Iterator[tuple[str, str]]:
+    """Devices that several ranks use, how much is known of what these did together, and who is left out."""
+    shared = [row for row in found.devices if row.sharing_ranks > 1]
+    if not shared:
+        return
+    first, more = shared[0], ", ..." if len(shared) > 1 else ""
+    where = f" of {units.shortened(first.host, 30)}" if first.host else ""
+    yield "Shared", f"{devices_of(shared, found)}: ranks {units.shortened(first.ranks, 30)} use GPU {first.device}{where}{more}"
+    together = [row for row in shared if row.merged_ranks > 1]
+    known_ns = sum(row.traced_ns for row in together)
+    if known_ns:
+        yield "", f"busy while any of its ranks is: known for {units.duration(known_ns)}, where all activities and MPI calls are sampled"
+    if unknown := [row for row in together if not row.traced_ns]:
+        least = min(0 if row.idle_least_share is None else row.idle_least_share for row in unknown)
+        most = max(1 if row.idle_most_share is None else row.idle_most_share for row in unknown)
+        left_out = f"what its ranks ran at once is not known for {units.counted(len(unknown), 'device')}"
+        yield "", f"{left_out}, left out of the times below: idle between {units.share(least)} and {units.share(most)}"
+    if partly := sum(row.merged_ranks < row.sharing_ranks for row in shared):
+        yield "", f"{units.counted(partly, 'device')} also used by ranks that are not selected: times are of the selected ones alone"
+
+
+def devices_of(some: Sequence[GpuDeviceRow], found: Gpu) -> str:
+    """1 device; 2 of 3 devices"""
+    part = f"{len(some):,} of " if len(some) < len(found.devices) else ""
+    return f"{part}{units.counted(len(found.devices), 'device')}"
+
+
+def idle_text(row: GpuDeviceRow) -> str:
+    """30.0 %; of a shared device of which only each rank's sums are known, 20.0 to 60.0 %."""
+    if row.idle_share is not None or row.idle_least_share is None or row.idle_most_share is None:
+        return units.share(row.idle_share)
+    return f"{100 * row.idle_least_share:.1f} to {units.share(row.idle_most_share)}"
+
+
 def time_text(summary: GpuRow) -> str:
     """Of the traced time of all devices."""
     if not summary.traced_ns:
-        return "unknown: nothing has been summed up"
+        return "unknown: see above" if summary.unmerged_devices else "unknown: nothing has been summed up"
     parts = ("computing", "communicating", "copying", "idle")
     said = ", ".join(f"{units.share(getattr(summary, f'{part}_share'))} {part}" for part in parts)
     return f"{said}, some at once; of {units.duration(summary.traced_ns)} that were traced, over all devices"
@@ -406,7 +452,7 @@ def gpu_section(run: Run, in_steps: StepsSummary) -> str:
     kernels, copies = gpu_activity.kernels(run.connection)[:TOP], gpu_activity.copies(run.connection)
     devices = answers.gpu.devices[:MOST_DEVICES]
     sentence = (
-        "Each bar is one GPU of a rank, over the time in which it was traced. Exposed communication is time in which a kernel of NCCL or its"
+        "Each bar is one GPU, over the time in which it was traced. Exposed communication is time in which a kernel of NCCL or its"
         " like ran and none that computes; hidden communication ran beside computing."
     )
     return page.section(
@@ -415,6 +461,7 @@ def gpu_section(run: Run, in_steps: StepsSummary) -> str:
         page.facts_list(facts(answers)),
         common.picture(plot, traced(devices), "what the GPUs did"),
         page.table(DEVICE_COLUMNS, devices),
+        page.table(PART_COLUMNS, answers.gpu.parts[:MOST_DEVICES]) if answers.gpu.summary.shared_devices else "",
         common.picture(kernels_plot, kernels, "kernels by time"),
         page.table(KERNEL_COLUMNS, kernels),
         page.table(COPY_COLUMNS, copies[:MOST_COPIES]),

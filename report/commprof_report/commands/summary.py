@@ -393,12 +393,15 @@ def partner_text(rank: int | None) -> str:
 def gpu_facts(found: gpu_activity.Gpu) -> Iterator[tuple[str, str]]:
     """Where one was used; why it was not traced, where that is so."""
     own = found.summary
+    shared = f", {own.shared_devices:,} shared by ranks" if own.shared_devices else ""
+    if own.unmerged_devices and not own.traced_ns:
+        yield "GPU", f"{units.counted(own.devices, 'device')}{shared}: how busy is not known, ranks ran at once; see hvprof-report gpu"
     if own.traced_ns:
         parts = f"{units.share(own.computing_share)} computing, {units.share(own.exposed_share)} exposed communication"
         doubted = " or in CUDA graphs that left no record" if gpu_activity.graph_doubt(found) else ""
         idle = f"{units.share(own.idle_share)} idle{doubted}"
         traced = f"traced {coverage_text(found)}"
-        yield "GPU", f"{parts}, {idle} ({units.counted(own.devices, 'device')}; {traced}; see hvprof-report gpu)"
+        yield "GPU", f"{parts}, {idle} ({units.counted(own.devices, 'device')}{shared}; {traced}; see hvprof-report gpu)"
 
 
 def cost_text(summary: SummaryRow, ranks: int) -> str:

@@ -20,12 +20,13 @@ from typing import Callable, NamedTuple
 
 from ..base import query, units
 from ..gpu import gpu_activity, kernel_names
+from ..gpu.sampled import OTHER_STREAM
+from ..gpu.sharing import groups
 from ..late.wait_split import wait_split
 from ..run.alignment import Alignment, align
 from ..run.selection import Selection
 from ..run.unsampled import unsampled_text
 from ..steps.boundaries import steps_find
-from ..steps.gpu_steps import OTHER_STREAM
 from .horovod_events import horovod_events
 from .pytorch_events import PLACES_OF_RANK, Beside
 from .trace_files import OfRank
@@ -197,7 +198,8 @@ class Trace:
         self.ranks = SQL.ask(self.connection, "trace_ranks", RankRow)
         self.threads = SQL.ask(self.connection, "trace_threads", ThreadRow)
         streams = SQL.ask(self.connection, "trace_streams", StreamRow)
-        self.streams = {(row.rank, row.stream): _stream_title(row) for row in streams}
+        shared = _shared_with(self.connection)
+        self.streams = {(row.rank, row.stream): _stream_title(row, shared.get((row.rank, row.device), "")) for row in streams}
         self.operations = self.flows = 0
 
     def about(self) -> dict[str, object]:
@@ -480,9 +482,19 @@ def _title(track: str, thread: int) -> tuple[str, int]:
     return (f"regions of thread {thread}", 1 + 3 * thread) if track == "regions" else (f"all sampled: thread {thread}", 3 + 3 * thread)
 
 
-def _stream_title(row: StreamRow) -> str:
+def _stream_title(row: StreamRow, shared: str) -> str:
     device = "GPU" if row.device is None else f"GPU {row.device}"
-    return f"{device}, {'other streams' if row.stream == OTHER_STREAM else f'stream {row.number}'}"
+    return f"{device}{shared}, {'other streams' if row.stream == OTHER_STREAM else f'stream {row.number}'}"
+
+
+def _shared_with(connection: Connection) -> dict[tuple[int, int | None], str]:
+    """By rank and its number for a device: " (shared with rank 1)"."""
+    return {
+        (own.rank, own.number): f" (shared with {units.rank_names(others)})"
+        for group in groups(gpu_activity.device_facts(connection))
+        for own in group
+        if (others := sorted({one.rank for one in group} - {own.rank}))
+    }
 
 
 def _share(share: float | None) -> str:

@@ -1,6 +1,7 @@
 """The GPU activity of a run: how busy the GPUs were, how much communication was exposed, how much was traced, and what tracing cost.
 
-All times are sums over the devices of the selected ranks, and all shares are ratios of such sums (overlap.py), never means of means.
+All times are sums over the devices of the selected ranks, and all shares are ratios of such sums (overlap.py), never means of means. A
+device that several ranks share counts once, with what they did on it together (sharing.py).
 """
 
 from __future__ import annotations
@@ -10,30 +11,16 @@ from sqlite3 import Connection
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..base import query
-from . import kernel_names
+from ..base.units import rank_list
+from . import kernel_names, sharing
 from .overlap import STATES, Busy, added, busy
+from .sharing import DeviceFacts, Group
 
 SQL = query.beside(__file__)
 
 OTHERS = "(other kernels)"
 LONG_NS = 1_000_000_000  # windows of at least this length without records are reported
 UNSEEN = ("none", "dormant", "refused")  # states of a rank whose GPUs were not traced
-
-
-class DeviceFacts(NamedTuple):
-    """gpu_devices.sql"""
-
-    rank: int
-    host: str | None
-    device: int
-    number: int
-    name: str
-    uuid: str
-    first_ns: int | None
-    last_ns: int | None
-    kernels: int
-    copies: int
-    sets: int
 
 
 class BusyRow(NamedTuple):
@@ -89,10 +76,20 @@ class SharesRow(NamedTuple):
     overlap: float | None
 
 
-class DeviceSums(NamedTuple):
-    """Of a device, as the library counted them."""
+class IdleBounds(NamedTuple):
+    """What idle_share can be; both are equal to it where it is known."""
 
-    rank: int
+    idle_least_share: float | None
+    idle_most_share: float | None
+
+
+class DeviceSums(NamedTuple):
+    """Of a device, or of a rank's part of it, as the library counted them."""
+
+    rank: int  # the lowest of the selected ones
+    ranks: str  # all that use the device, selected or not: 0-1
+    sharing_ranks: int  # their number
+    merged_ranks: int  # those whose activities are in this row
     host: str | None
     device: int
     name: str
@@ -106,9 +103,9 @@ class DeviceSums(NamedTuple):
 
 if TYPE_CHECKING:
 
-    class GpuDeviceRow(DeviceSums, Busy, SharesRow): ...
+    class GpuDeviceRow(DeviceSums, Busy, SharesRow, IdleBounds): ...
 else:
-    GpuDeviceRow = query.row_of("GpuDeviceRow", DeviceSums, Busy, SharesRow)
+    GpuDeviceRow = query.row_of("GpuDeviceRow", DeviceSums, Busy, SharesRow, IdleBounds)
 
 
 class NcclAlgorithmRow(NamedTuple):
@@ -184,6 +181,8 @@ class RunSums(NamedTuple):
     ranks: int
     traced_ranks: int
     devices: int
+    shared_devices: int
+    unmerged_devices: int
     names: str
     wall_ns: int
     window_ns: int
@@ -218,6 +217,7 @@ else:
 class Gpu(NamedTuple):
     summary: GpuRow
     devices: list[GpuDeviceRow]
+    parts: list[GpuDeviceRow]  # of each rank its own
     ranks: list[RankRow]
     windows: list[WindowRow]
 
@@ -234,9 +234,10 @@ def gpu(connection: Connection) -> Gpu:
     state_ns: dict[tuple[int, int], list[int]] = {}
     for row in busy_rows(connection):
         state_ns.setdefault((row.rank, row.device), [0] * STATES)[row.state] += row.ns
-    devices = [_device(facts, state_ns) for facts in device_facts(connection)]
-    summary = GpuRow(**_coverage(ranks, windows, devices), **_losses(ranks, windows), **shares(busy(added(state_ns.values()))))
-    return Gpu(summary, devices, ranks, windows)
+    devices, parts = _devices(connection, windows, state_ns)
+    times = Busy(*(sum(getattr(row, key) for row in devices) for key in Busy._fields))
+    summary = GpuRow(**_coverage(ranks, windows, devices, {row.rank for row in parts}), **_losses(ranks, windows), **shares(times))
+    return Gpu(summary, devices, parts, ranks, windows)
 
 
 def rank_rows(connection: Connection) -> list[RankRow]:
@@ -248,13 +249,60 @@ def busy_rows(connection: Connection) -> list[BusyRow]:
 
 
 def device_facts(connection: Connection) -> list[DeviceFacts]:
+    """Of all ranks, selected or not."""
     return SQL.ask(connection, "gpu_devices", DeviceFacts)
 
 
-def _device(facts: DeviceFacts, state_ns: dict[tuple[int, int], list[int]]) -> GpuDeviceRow:
-    known = {key: getattr(facts, key) for key in ("rank", "host", "name", "uuid", "kernels", "copies", "sets", "first_ns", "last_ns")}
-    times = busy(state_ns.get((facts.rank, facts.device), [0] * STATES))
-    return GpuDeviceRow(device=facts.number, **known, **shares(times))
+def selected_groups(facts: Iterable[DeviceFacts]) -> list[Group]:
+    """For each device the selected ranks on it."""
+    found = ([own for own in group if own.is_selected] for group in sharing.groups(facts))
+    return sorted((group for group in found if group), key=lambda group: group[0].rank)
+
+
+def _devices(
+    connection: Connection, windows: Sequence[WindowRow], state_ns: dict[tuple[int, int], list[int]]
+) -> tuple[list[GpuDeviceRow], list[GpuDeviceRow]]:
+    """The devices; and what each rank did on its own."""
+    facts = device_facts(connection)
+    on_it = {own: {one.rank for one in group} for group in sharing.groups(facts) for own in group}
+    groups = selected_groups(facts)
+    shared = [group for group in groups if len(group) > 1]
+    merged = iter(sharing.states_together(connection, shared))
+    spans: dict[int, list[tuple[int, int]]] = {}
+    for window in windows if shared else ():
+        spans.setdefault(window.rank, []).append((window.begin_ns, window.end_ns))
+    devices, parts = [], []
+    for group in groups:
+        states = [state_ns.get((own.rank, own.device), [0] * STATES) for own in group]
+        parts += [_device([own], on_it[own], own_ns) for own, own_ns in zip(group, states)]
+        if len(group) == 1:
+            devices.append(parts[-1])
+        else:
+            devices.append(_device(group, on_it[group[0]], next(merged), sharing.idle_bounds(group, spans, states)))
+    return devices, sorted(parts, key=lambda row: row.rank)
+
+
+def _device(group: Group, ranks: set[int], state_ns: Sequence[int], bounds: tuple[float, float] | None = None) -> GpuDeviceRow:
+    """What these ranks did on a device. `bounds`: of its idle time, if that is not known."""
+    first, times = group[0], shares(busy(state_ns))
+    begins, ends = ([value for own in group if (value := getattr(own, key)) is not None] for key in ("first_ns", "last_ns"))
+    if times["traced_ns"]:
+        bounds = times["idle_share"], times["idle_share"]
+    return GpuDeviceRow(
+        rank=first.rank,
+        ranks=rank_list(ranks),
+        sharing_ranks=len(ranks),
+        merged_ranks=len({own.rank for own in group}),
+        host=first.host,
+        device=first.number,
+        name=first.name,
+        uuid=first.uuid,
+        **{key: sum(getattr(own, key) for own in group) for key in ("kernels", "copies", "sets")},
+        first_ns=min(begins, default=None),
+        last_ns=max(ends, default=None),
+        **times,
+        **dict(zip(IdleBounds._fields, bounds or (None, None))),
+    )
 
 
 def shares(times: Busy) -> dict:
@@ -268,8 +316,8 @@ def shares(times: Busy) -> dict:
     }
 
 
-def _coverage(ranks: Sequence[RankRow], windows: Sequence[WindowRow], devices: Sequence[GpuDeviceRow]) -> dict:
-    traced = {row.rank for row in windows} | {row.rank for row in devices}
+def _coverage(ranks: Sequence[RankRow], windows: Sequence[WindowRow], devices: Sequence[GpuDeviceRow], on_devices: set[int]) -> dict:
+    traced = {row.rank for row in windows} | on_devices
     walls = {row.rank: row.wall_ns or 0 for row in ranks if row.rank in traced}
     window_ns = sum(row.end_ns - row.begin_ns for row in windows)
     wall_ns = sum(walls.values())
@@ -278,6 +326,8 @@ def _coverage(ranks: Sequence[RankRow], windows: Sequence[WindowRow], devices: S
         "ranks": len(ranks),
         "traced_ranks": len(traced),
         "devices": len(devices),
+        "shared_devices": sum(row.sharing_ranks > 1 for row in devices),
+        "unmerged_devices": sum(row.merged_ranks > 1 and not row.traced_ns for row in devices),
         "names": ", ".join(sorted({row.name for row in devices if row.name})),
         "wall_ns": wall_ns,
         "window_ns": window_ns,
@@ -351,7 +401,7 @@ def graph_doubt(found: Gpu) -> str:
 
 
 def traced_ranks(found: Gpu) -> list[int]:
-    return sorted({row.rank for row in found.windows} | {row.rank for row in found.devices})
+    return sorted({row.rank for row in found.windows} | {row.rank for row in found.parts})
 
 
 def unseen(rows: Iterable[RankRow]) -> dict[tuple[str, str], list[int]]:

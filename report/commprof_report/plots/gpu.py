@@ -33,7 +33,7 @@ def draw(axes, rows: Sequence[GpuDeviceRow]) -> None:
         axes.bar(places, heights, bottom=below, color=colour, label=label, width=0.8 if len(rows) < 50 else 1)
         below = [low + height for low, height in zip(below, heights)]
     several = len({row.rank for row in rows}) < len(rows)
-    label_places(axes, [f"{row.rank}:{row.device}" if several else str(row.rank) for row in rows])
+    label_places(axes, [f"{row.ranks}:{row.device}" if several else row.ranks for row in rows])
     axes.set_ylabel("traced time")
     axes.set_xlabel("rank:GPU" if several else "rank")
     axes.grid(axis="x", visible=False)

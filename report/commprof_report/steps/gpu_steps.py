@@ -1,6 +1,7 @@
 """GPU activity in each step: overlap sums of the fully sampled steps, and step times with tracing on and off.
 
-A step counts on a device if the device was traced throughout the step and all activities of each of its streams were sampled.
+A step counts on a device if the device was traced throughout the step and all activities of each of its streams were sampled. On a device
+that several ranks share, each of them has its own step, with what all of them did during it; the device counts once, with the mean of these.
 """
 
 from __future__ import annotations
@@ -8,27 +9,21 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from itertools import chain, groupby
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from sqlite3 import Connection
 from statistics import fmean, median
 from typing import NamedTuple
 
-from ..base import query
-from ..gpu.gpu_activity import WindowRow
-from ..gpu.overlap import Busy, Interval, busy, common, joined, time_by_states
+from ..gpu.gpu_activity import WindowRow, device_facts, selected_groups
+from ..gpu.overlap import Busy, Interval, busy, joined, time_by_states
+from ..gpu.sampled import NO_DEVICE, Spans, intervals, known_spans
+from ..gpu.sharing import Group, moved, moved_intervals, together
 from .boundaries import RankStep, Steps
 
-SQL = query.beside(__file__)
-
 FOREVER = 1 << 62
-NO_DEVICE = 0  # in gpu_intervals.sql: time of the rank in MPI
-OTHER_STREAM = 1023  # represents several streams, of any device
 FEWEST_STEPS = 10  # with tracing and without it, to estimate its cost
 DEVIATION = 1.4826  # standard deviation / median absolute deviation, of a normal distribution
 MEDIAN_ERROR = 1.2533  # standard error of a median / of a mean
-
-Spans = list[tuple[int, int]]
-
 
 class GpuStepRow(NamedTuple):
     """A step of the run; times are means over the devices on which the step is fully sampled."""
@@ -47,16 +42,6 @@ class GpuStepRow(NamedTuple):
     starved_ns: float | None
     exposed_share: float
     is_warm_up: int
-
-
-class GpuSampledRow(NamedTuple):
-    """gpu_sampled.sql"""
-
-    rank: int
-    device: int
-    stream: int
-    begin_ns: int | None
-    end_ns: int | None
 
 
 class TracingCost(NamedTuple):
@@ -84,45 +69,42 @@ class StepTimes(NamedTuple):
 def gpu_steps(of_run: Steps, complete: Collection[int]) -> list[GpuStepRow]:
     """`complete`: numbers of the steps whose MPI calls are all sampled."""
     connection, steps = of_run.connection, of_run.by_rank()
-    known = known_spans(connection)
-    found: dict[int, list[tuple[RankStep, Busy]]] = {}
-    for rank, intervals in _intervals(connection, known):
-        for device, spans in known[rank].items():
-            for step, times in _device_steps(steps.get(rank, []), spans, intervals.get(device, []) + intervals.get(NO_DEVICE, [])):
-                found.setdefault(step.step, []).append((step, times))
+    found: dict[int, list[list[tuple[RankStep, Busy]]]] = {}  # by step: for each device its ranks
+    for of_device in chain(_alone(connection, steps), _shared(connection, steps)):
+        by_step: dict[int, list[tuple[RankStep, Busy]]] = {}
+        for step, times in of_device:
+            by_step.setdefault(step.step, []).append((step, times))
+        for number, of_ranks in by_step.items():
+            found.setdefault(number, []).append(of_ranks)
     return [_row(step, found[step], step in complete) for step in sorted(found)]
 
 
-def _intervals(connection: Connection, ranks: Collection[int]) -> Iterator[tuple[int, dict[int, list[Interval]]]]:
-    """For each rank, its intervals by device."""
-    idle = set(ranks)
-    rows = SQL.run(connection, "gpu_intervals") if ranks else ()
-    for rank, of_rank in groupby(rows, key=itemgetter(0)):
-        intervals: dict[int, list[Interval]] = {}
-        for _, device, state, start_ns, end_ns in of_rank:
-            intervals.setdefault(device, []).append((start_ns, end_ns, state))
-        if rank in idle:
-            idle.remove(rank)
-            yield rank, intervals
-    for rank in sorted(idle):
-        yield rank, {}
+def _alone(connection: Connection, steps: dict[int, list[RankStep]]) -> Iterator[Iterator[tuple[RankStep, Busy]]]:
+    """For each device of one rank, its steps."""
+    shared = {(own.rank, own.device) for group in _shared_groups(connection) for own in group}
+    known = known_spans(connection)
+    for rank, found in intervals(connection, known.keys() & steps.keys()):
+        for device, spans in known[rank].items():
+            if (rank, device) not in shared:
+                yield _device_steps(steps[rank], spans, found.get(device, []) + found.get(NO_DEVICE, []))
 
 
-def known_spans(connection: Connection) -> dict[int, dict[int, Spans]]:
-    """By rank and device, the spans in which all activities of the device were sampled."""
-    traced = {rank: joined(row[1:] for row in rows) for rank, rows in groupby(_tracings(connection), key=itemgetter(0))}
-    unsure = {rank for (rank,) in connection.execute("SELECT world_rank FROM gpu_stream WHERE stream = ?", (OTHER_STREAM,))}
-    known: dict[int, dict[int, Spans]] = {}
-    for (rank, device), of_device in groupby(SQL.ask(connection, "gpu_sampled", GpuSampledRow), key=attrgetter("rank", "device")):
-        spans = traced.get(rank, [])
-        for _, rows in groupby(of_device, key=attrgetter("stream")):
-            spans = common(spans, joined((row.begin_ns, row.end_ns) for row in rows if row.begin_ns is not None))
-        known.setdefault(rank, {})[device] = spans
-    return {rank: devices for rank, devices in known.items() if any(devices.values()) and not (rank in unsure and len(devices) > 1)}
+def _shared(connection: Connection, steps: dict[int, list[RankStep]]) -> Iterator[Iterator[tuple[RankStep, Busy]]]:
+    """For each shared device, the steps of its ranks."""
+    shared = _shared_groups(connection)
+    for group, both in zip(shared, together(connection, shared)):
+        yield chain.from_iterable(
+            _device_steps(
+                steps.get(own.rank, []),
+                moved(both.known, -own.start_monotonic_ns),
+                moved_intervals(both.intervals, -own.start_monotonic_ns),
+            )
+            for own in group
+        )
 
 
-def _tracings(connection: Connection) -> Iterator[tuple[int, int, int]]:
-    return connection.execute("SELECT world_rank, begin_ns, end_ns FROM gpu_tracing ORDER BY world_rank")
+def _shared_groups(connection: Connection) -> list[Group]:
+    return [group for group in selected_groups(device_facts(connection)) if len(group) > 1]
 
 
 def _device_steps(steps: Sequence[RankStep], known: Spans, intervals: Sequence[Interval]) -> Iterator[tuple[RankStep, Busy]]:
@@ -143,15 +125,13 @@ def is_within(begin_ns: int, end_ns: int, spans: Spans) -> bool:
     return place >= 0 and end_ns <= spans[place][1]
 
 
-def _row(number: int, found: Sequence[tuple[RankStep, Busy]], is_complete: bool) -> GpuStepRow:
-    mean = {key: fmean(getattr(times, key) for _, times in found) for key in Busy._fields}
+def _row(number: int, found: Sequence[Sequence[tuple[RankStep, Busy]]], is_complete: bool) -> GpuStepRow:
+    mean = {key: fmean(fmean(getattr(times, key) for _, times in of_ranks) for of_ranks in found) for key in Busy._fields}
     shown = {key: mean[key] for key in GpuStepRow._fields if key in mean}
     if not is_complete:
         shown.update(exposed_mpi_ns=None, starved_ns=None)
-    share = mean["exposed_ns"] / mean["traced_ns"]
-    return GpuStepRow(
-        step=number, devices=len(found), step_ns=mean["traced_ns"], exposed_share=share, is_warm_up=found[0][0].is_warm_up, **shown
-    )
+    share, is_warm_up = mean["exposed_ns"] / mean["traced_ns"], found[0][0][0].is_warm_up
+    return GpuStepRow(step=number, devices=len(found), step_ns=mean["traced_ns"], exposed_share=share, is_warm_up=is_warm_up, **shown)
 
 
 def step_times(rows: Sequence[GpuStepRow]) -> StepTimes:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from ..base import query
 from ..gpu.overlap import COMMUNICATING, COMPUTING, COPYING, Interval, common, joined, pieces
+from ..gpu.sampled import Spans, known_spans
 from .boundaries import AlignedNs
-from .gpu_steps import Spans, known_spans
 
 SQL = query.beside(__file__)
 

@@ -8,12 +8,12 @@ from itertools import islice, takewhile
 from typing import NamedTuple
 
 from ..base import query, units
+from ..gpu.sampled import known_spans
 from ..late.late_ranks import Late
 from ..late.timelines import NOBODY, OUTSIDE, WAITING, Piece
 from ..run.alignment import storable
 from .boundaries import AlignedNs, Steps
 from .critical_path import Span, critical_path
-from .gpu_steps import known_spans
 from .gpu_views import GpuView, OnGpu, gpu_views, on_gpus
 from .step_costs import StepRow
 

@@ -1,0 +1,61 @@
+"""Single activities of GPUs: when all activities of a device were sampled, and the intervals themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import query
+from .overlap import Interval, common, joined
+
+SQL = query.beside(__file__)
+
+NO_DEVICE = 0  # in gpu_intervals.sql: time of the rank in MPI
+OTHER_STREAM = 1023  # represents several streams, of any device
+
+Spans = list[tuple[int, int]]
+
+
+class GpuSampledRow(NamedTuple):
+    """gpu_sampled.sql"""
+
+    rank: int
+    device: int
+    stream: int
+    begin_ns: int | None
+    end_ns: int | None
+
+
+def intervals(connection: Connection, ranks: Collection[int]) -> Iterator[tuple[int, dict[int, list[Interval]]]]:
+    """For each of these ranks, its intervals by device."""
+    idle = set(ranks)
+    rows = SQL.run(connection, "gpu_intervals") if ranks else ()
+    for rank, of_rank in groupby(rows, key=itemgetter(0)):
+        found: dict[int, list[Interval]] = {}
+        for _, device, state, start_ns, end_ns in of_rank if rank in idle else ():
+            found.setdefault(device, []).append((start_ns, end_ns, state))
+        if rank in idle:
+            idle.remove(rank)
+            yield rank, found
+    for rank in sorted(idle):
+        yield rank, {}
+
+
+def known_spans(connection: Connection) -> dict[int, dict[int, Spans]]:
+    """By rank and device, the spans in which all activities of the device were sampled."""
+    traced = {rank: joined(row[1:] for row in rows) for rank, rows in groupby(_tracings(connection), key=itemgetter(0))}
+    unsure = {rank for (rank,) in connection.execute("SELECT world_rank FROM gpu_stream WHERE stream = ?", (OTHER_STREAM,))}
+    known: dict[int, dict[int, Spans]] = {}
+    for (rank, device), of_device in groupby(SQL.ask(connection, "gpu_sampled", GpuSampledRow), key=attrgetter("rank", "device")):
+        spans = traced.get(rank, [])
+        for _, rows in groupby(of_device, key=attrgetter("stream")):
+            spans = common(spans, joined((row.begin_ns, row.end_ns) for row in rows if row.begin_ns is not None))
+        known.setdefault(rank, {})[device] = spans
+    return {rank: devices for rank, devices in known.items() if any(devices.values()) and not (rank in unsure and len(devices) > 1)}
+
+
+def _tracings(connection: Connection) -> Iterator[tuple[int, int, int]]:
+    return connection.execute("SELECT world_rank, begin_ns, end_ns FROM gpu_tracing ORDER BY world_rank")

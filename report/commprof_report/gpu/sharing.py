@@ -1,0 +1,133 @@
+"""GPUs that several ranks share, and what their ranks did on them together.
+
+    rank 0   ####....##....    from single activities, on the clock of the host
+    rank 1   ..######......
+    device   ########.#....    the union, as far as the activities of all these ranks are known
+
+The sums of each rank (table gpu_busy) do not say what ran at once, so they only bound the time in which the device was idle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from itertools import chain
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..run.holes import Hole, holes
+from .overlap import ON_DEVICE, Interval, added, common, joined, time_by_states
+from .sampled import NO_DEVICE, Spans, intervals, known_spans
+
+FOREVER = 1 << 62
+
+
+class DeviceFacts(NamedTuple):
+    """gpu_devices.sql: a device of a rank."""
+
+    rank: int
+    host: str | None
+    device: int
+    number: int
+    name: str
+    uuid: str
+    first_ns: int | None
+    last_ns: int | None
+    kernels: int
+    copies: int
+    sets: int
+    kernel_id: str | None
+    clock_id: str | None
+    start_monotonic_ns: int
+    is_selected: int
+
+
+Group = list[DeviceFacts]  # the ranks of one device, in order
+
+
+class Together(NamedTuple):
+    """What the ranks of a shared device did on it, where all of that is known. Times are the host's CLOCK_MONOTONIC."""
+
+    known: Spans
+    intervals: list[Interval]
+
+
+def groups(facts: Iterable[DeviceFacts]) -> list[Group]:
+    """One for each device. A device is known by its host and UUID; without them each rank counts for itself."""
+    found: dict[tuple, Group] = {}
+    for own in facts:
+        key = (own.kernel_id, own.uuid) if own.kernel_id and own.uuid else (own.rank, own.device)
+        found.setdefault(key, []).append(own)
+    return list(found.values())
+
+
+def has_one_clock(group: Group) -> bool:
+    return len({own.clock_id for own in group}) == 1 and group[0].clock_id is not None
+
+
+def together(connection: Connection, shared: Sequence[Group]) -> list[Together]:
+    """For each of these groups. Reads single activities only if there are any."""
+    if not shared:
+        return []
+    known = known_spans(connection)
+    ranks = {own.rank for group in shared for own in group if own.rank in known}
+    by_rank = dict(intervals(connection, ranks))
+    return [_together(group, known, by_rank) for group in shared]
+
+
+def _together(group: Group, known: dict[int, dict[int, Spans]], by_rank: dict[int, dict[int, list[Interval]]]) -> Together:
+    if not has_one_clock(group):
+        return Together([], [])
+    spans = reduce(common, ([*moved(known.get(own.rank, {}).get(own.device, []), own.start_monotonic_ns)] for own in group))
+    found: list[Interval] = []
+    for own in group:
+        of_rank = by_rank.get(own.rank, {})
+        found += moved_intervals(chain(of_rank.get(own.device, []), of_rank.get(NO_DEVICE, [])), own.start_monotonic_ns)
+    return Together(spans, found)
+
+
+def moved(spans: Iterable[tuple[int, int]], by_ns: int) -> Spans:
+    return [(begin_ns + by_ns, end_ns + by_ns) for begin_ns, end_ns in spans]
+
+
+def moved_intervals(found: Iterable[Interval], by_ns: int) -> list[Interval]:
+    return [(begin_ns + by_ns, end_ns + by_ns, state) for begin_ns, end_ns, state in found]
+
+
+def states_together(connection: Connection, shared: Sequence[Group]) -> list[list[int]]:
+    """For each of these groups, the time in each combination of states, where the calls of its ranks are all sampled, too."""
+    missing = holes(connection) if shared else {}
+    found = []
+    for group, both in zip(shared, together(connection, shared)):
+        spans = reduce(common, ([*moved(_sampled(missing.get(own.rank, ())), own.start_monotonic_ns)] for own in group), both.known)
+        found.append(added(time_by_states(both.intervals, spans)))
+    return found
+
+
+def _sampled(missing: Sequence[Hole]) -> Spans:
+    """The time outside these holes."""
+    edges = [-FOREVER, *chain.from_iterable(joined((hole.begin_ns, hole.end_ns) for hole in missing)), FOREVER]
+    return [(begin_ns, end_ns) for begin_ns, end_ns in zip(edges[::2], edges[1::2]) if begin_ns < end_ns]
+
+
+def idle_bounds(group: Group, windows: dict[int, Spans], states: Sequence[Sequence[int]]) -> tuple[float, float] | None:
+    """The least and the most that a shared device can have been idle, as shares of the time in which all its ranks were traced. `windows`:
+    when each rank was traced; `states`: each rank's own sums. Within that time a rank was busy for as long as its sums say, less at most
+    what fits into the rest of its windows; and it may have been busy where nothing is summed up."""
+    if not has_one_clock(group):
+        return None
+    own_windows = [moved(joined(windows.get(own.rank, ())), own.start_monotonic_ns) for own in group]
+    traced_ns = _length(reduce(common, own_windows))
+    if not traced_ns:
+        return None
+    most_busy_ns = least_busy_ns = 0
+    for spans, state_ns in zip(own_windows, states):
+        busy_ns = sum(ns for state, ns in enumerate(state_ns) if state & ON_DEVICE)
+        unsummed_ns = max(0, _length(spans) - sum(state_ns))
+        most_busy_ns += min(traced_ns, busy_ns + unsummed_ns)
+        least_busy_ns = max(least_busy_ns, busy_ns - (_length(spans) - traced_ns))
+    return 1 - min(traced_ns, most_busy_ns) / traced_ns, 1 - min(traced_ns, least_busy_ns) / traced_ns
+
+
+def _length(spans: Spans) -> int:
+    return sum(end_ns - begin_ns for begin_ns, end_ns in spans)
