@@ -654,8 +654,11 @@ def test_a_step_has_what_all_ranks_ran_on_a_shared_gpu_and_counts_it_once(rows):
     for rank, (begin_ms, end_ms) in zip(ranks, ((0, 40), (30, 60))):
         rank.gpu_samples = [GpuSample(step.begin_ns + begin_ms * MS, step.begin_ns + end_ms * MS, 1) for step in rank.steps]
     assert {(row["devices"], row["computing_ns"], row["idle_ns"]) for row in rows(ranks, "--by", "step")} == {(1, 60 * MS, 40 * MS)}
+    ranks[1].steps = [Step(step.step, step.begin_ns, step.begin_ns + 80 * MS) for step in ranks[1].steps]
+    found = rows(ranks, "--by", "step")
+    assert {(row["devices"], row["step_ns"], row["computing_ns"], row["idle_ns"]) for row in found} == {(1, 90 * MS, 60 * MS, 30 * MS)}
     ranks[1].devices[0].uuid = "GPU-0other"
-    assert {(row["devices"], row["computing_ns"], row["idle_ns"]) for row in rows(ranks, "--by", "step")} == {(2, 35 * MS, 65 * MS)}
+    assert {(row["devices"], row["computing_ns"], row["idle_ns"]) for row in rows(ranks, "--by", "step")} == {(2, 35 * MS, 55 * MS)}
 
 
 def test_shared_gpus_are_marked_in_text_page_and_timeline_and_no_other(gpu, report, tmp_path):

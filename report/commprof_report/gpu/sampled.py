@@ -1,4 +1,4 @@
-"""Single activities of GPUs: when all activities of a device were sampled, and the intervals themselves."""
+"""Single activities of GPUs: when all of a device were sampled, and their intervals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ class GpuSampledRow(NamedTuple):
     end_ns: int | None
 
 
-def intervals(connection: Connection, ranks: Collection[int]) -> Iterator[tuple[int, dict[int, list[Interval]]]]:
+def intervals(
+    connection: Connection, ranks: Collection[int]
+) -> Iterator[tuple[int, dict[int, list[Interval]]]]:
     """For each of these ranks, its intervals by device."""
     idle = set(ranks)
     rows = SQL.run(connection, "gpu_intervals") if ranks else ()
@@ -46,16 +48,33 @@ def intervals(connection: Connection, ranks: Collection[int]) -> Iterator[tuple[
 
 def known_spans(connection: Connection) -> dict[int, dict[int, Spans]]:
     """By rank and device, the spans in which all activities of the device were sampled."""
-    traced = {rank: joined(row[1:] for row in rows) for rank, rows in groupby(_tracings(connection), key=itemgetter(0))}
-    unsure = {rank for (rank,) in connection.execute("SELECT world_rank FROM gpu_stream WHERE stream = ?", (OTHER_STREAM,))}
+    by_rank = groupby(_tracings(connection), key=itemgetter(0))
+    traced = {rank: joined(row[1:] for row in rows) for rank, rows in by_rank}
+    unsure = _with_other_streams(connection)
     known: dict[int, dict[int, Spans]] = {}
-    for (rank, device), of_device in groupby(SQL.ask(connection, "gpu_sampled", GpuSampledRow), key=attrgetter("rank", "device")):
+    sampled = SQL.ask(connection, "gpu_sampled", GpuSampledRow)
+    for (rank, device), of_device in groupby(sampled, key=attrgetter("rank", "device")):
         spans = traced.get(rank, [])
         for _, rows in groupby(of_device, key=attrgetter("stream")):
-            spans = common(spans, joined((row.begin_ns, row.end_ns) for row in rows if row.begin_ns is not None))
+            windows = ((row.begin_ns, row.end_ns) for row in rows if row.begin_ns is not None)
+            spans = common(spans, joined(windows))
         known.setdefault(rank, {})[device] = spans
-    return {rank: devices for rank, devices in known.items() if any(devices.values()) and not (rank in unsure and len(devices) > 1)}
+    return {
+        rank: devices
+        for rank, devices in known.items()
+        if any(devices.values()) and not (rank in unsure and len(devices) > 1)
+    }
+
+
+def _with_other_streams(connection: Connection) -> set[int]:
+    """Ranks some of whose streams are not attributed to a device."""
+    found = connection.execute(
+        "SELECT world_rank FROM gpu_stream WHERE stream = ?", (OTHER_STREAM,)
+    )
+    return {rank for (rank,) in found}
 
 
 def _tracings(connection: Connection) -> Iterator[tuple[int, int, int]]:
-    return connection.execute("SELECT world_rank, begin_ns, end_ns FROM gpu_tracing ORDER BY world_rank")
+    return connection.execute(
+        "SELECT world_rank, begin_ns, end_ns FROM gpu_tracing ORDER BY world_rank"
+    )

@@ -4,7 +4,8 @@
     rank 1   ..######......
     device   ########.#....    the union, as far as the activities of all these ranks are known
 
-The sums of each rank (table gpu_busy) do not say what ran at once, so they only bound the time in which the device was idle.
+The sums of each rank (table gpu_busy) do not say what ran at once, so they only bound the time in
+which the device was idle.
 """
 
 from __future__ import annotations
@@ -46,17 +47,19 @@ Group = list[DeviceFacts]  # the ranks of one device, in order
 
 
 class Together(NamedTuple):
-    """What the ranks of a shared device did on it, where all of that is known. Times are the host's CLOCK_MONOTONIC."""
+    """What the ranks of a shared device did on it, where all of that is known. Times are the host's
+    CLOCK_MONOTONIC."""
 
     known: Spans
     intervals: list[Interval]
 
 
 def groups(facts: Iterable[DeviceFacts]) -> list[Group]:
-    """One for each device. A device is known by its host and UUID; without them each rank counts for itself."""
+    """One for each device, known by its host and UUID; without them each rank has its own."""
     found: dict[tuple, Group] = {}
     for own in facts:
-        key = (own.kernel_id, own.uuid) if own.kernel_id and own.uuid else (own.rank, own.device)
+        is_known = own.kernel_id and own.uuid
+        key = (own.kernel_id, own.uuid) if is_known else (own.rank, own.device)
         found.setdefault(key, []).append(own)
     return list(found.values())
 
@@ -75,14 +78,20 @@ def together(connection: Connection, shared: Sequence[Group]) -> list[Together]:
     return [_together(group, known, by_rank) for group in shared]
 
 
-def _together(group: Group, known: dict[int, dict[int, Spans]], by_rank: dict[int, dict[int, list[Interval]]]) -> Together:
+def _together(
+    group: Group,
+    known: dict[int, dict[int, Spans]],
+    by_rank: dict[int, dict[int, list[Interval]]],
+) -> Together:
     if not has_one_clock(group):
         return Together([], [])
-    spans = reduce(common, ([*moved(known.get(own.rank, {}).get(own.device, []), own.start_monotonic_ns)] for own in group))
+    own_spans = (known.get(own.rank, {}).get(own.device, []) for own in group)
+    spans = reduce(common, map(moved, own_spans, (own.start_monotonic_ns for own in group)))
     found: list[Interval] = []
     for own in group:
         of_rank = by_rank.get(own.rank, {})
-        found += moved_intervals(chain(of_rank.get(own.device, []), of_rank.get(NO_DEVICE, [])), own.start_monotonic_ns)
+        ran = chain(of_rank.get(own.device, []), of_rank.get(NO_DEVICE, []))
+        found += moved_intervals(ran, own.start_monotonic_ns)
     return Together(spans, found)
 
 
@@ -95,28 +104,39 @@ def moved_intervals(found: Iterable[Interval], by_ns: int) -> list[Interval]:
 
 
 def states_together(connection: Connection, shared: Sequence[Group]) -> list[list[int]]:
-    """For each of these groups, the time in each combination of states, where the calls of its ranks are all sampled, too."""
+    """For each of these groups, the time in each combination of states, where the calls of its
+    ranks are all sampled, too."""
     missing = holes(connection) if shared else {}
     found = []
     for group, both in zip(shared, together(connection, shared)):
-        spans = reduce(common, ([*moved(_sampled(missing.get(own.rank, ())), own.start_monotonic_ns)] for own in group), both.known)
+        spans = both.known
+        for own in group:
+            sampled = _sampled(missing.get(own.rank, ()))
+            spans = common(spans, moved(sampled, own.start_monotonic_ns))
         found.append(added(time_by_states(both.intervals, spans)))
     return found
 
 
 def _sampled(missing: Sequence[Hole]) -> Spans:
     """The time outside these holes."""
-    edges = [-FOREVER, *chain.from_iterable(joined((hole.begin_ns, hole.end_ns) for hole in missing)), FOREVER]
-    return [(begin_ns, end_ns) for begin_ns, end_ns in zip(edges[::2], edges[1::2]) if begin_ns < end_ns]
+    joint = joined((hole.begin_ns, hole.end_ns) for hole in missing)
+    edges = [-FOREVER, *chain.from_iterable(joint), FOREVER]
+    spans = zip(edges[::2], edges[1::2])
+    return [(begin_ns, end_ns) for begin_ns, end_ns in spans if begin_ns < end_ns]
 
 
-def idle_bounds(group: Group, windows: dict[int, Spans], states: Sequence[Sequence[int]]) -> tuple[float, float] | None:
-    """The least and the most that a shared device can have been idle, as shares of the time in which all its ranks were traced. `windows`:
-    when each rank was traced; `states`: each rank's own sums. Within that time a rank was busy for as long as its sums say, less at most
-    what fits into the rest of its windows; and it may have been busy where nothing is summed up."""
+def idle_bounds(
+    group: Group, windows: dict[int, Spans], states: Sequence[Sequence[int]]
+) -> tuple[float, float] | None:
+    """The least and the most that a shared device can have been idle, as shares of the time in
+    which all its ranks were traced. `windows`: when each rank was traced; `states`: each rank's own
+    sums. Within that time a rank was busy for as long as its sums say, less at most what fits into
+    the rest of its windows; and it may have been busy where nothing is summed up."""
     if not has_one_clock(group):
         return None
-    own_windows = [moved(joined(windows.get(own.rank, ())), own.start_monotonic_ns) for own in group]
+    own_windows = [
+        moved(joined(windows.get(own.rank, ())), own.start_monotonic_ns) for own in group
+    ]
     traced_ns = _length(reduce(common, own_windows))
     if not traced_ns:
         return None
@@ -126,7 +146,8 @@ def idle_bounds(group: Group, windows: dict[int, Spans], states: Sequence[Sequen
         unsummed_ns = max(0, _length(spans) - sum(state_ns))
         most_busy_ns += min(traced_ns, busy_ns + unsummed_ns)
         least_busy_ns = max(least_busy_ns, busy_ns - (_length(spans) - traced_ns))
-    return 1 - min(traced_ns, most_busy_ns) / traced_ns, 1 - min(traced_ns, least_busy_ns) / traced_ns
+    least = 1 - min(traced_ns, most_busy_ns) / traced_ns
+    return least, 1 - min(traced_ns, least_busy_ns) / traced_ns
 
 
 def _length(spans: Spans) -> int:
