@@ -56,8 +56,9 @@ def known_spans(connection: Connection) -> dict[int, dict[int, Spans]]:
     for (rank, device), of_device in groupby(sampled, key=attrgetter("rank", "device")):
         spans = traced.get(rank, [])
         for _, rows in groupby(of_device, key=attrgetter("stream")):
-            windows = ((row.begin_ns, row.end_ns) for row in rows if row.begin_ns is not None)
-            spans = common(spans, joined(windows))
+            windows = ((row.begin_ns, row.end_ns) for row in rows)
+            known_windows = ((a, b) for a, b in windows if a is not None and b is not None)
+            spans = common(spans, joined(known_windows))
         known.setdefault(rank, {})[device] = spans
     return {
         rank: devices
