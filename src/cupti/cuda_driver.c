@@ -52,7 +52,8 @@ static bool open_driver(void)
     *(void **)&driver.cuStreamGetId = dlsym(library, "cuStreamGetId");
     *(void **)&driver.cuPointerGetAttributes = dlsym(library, "cuPointerGetAttributes");
     bool has_all = driver.cuDriverGetVersion && driver.cuDeviceGetCount && driver.cuDeviceGet && driver.cuDeviceGetName &&
-                   (driver.cuDeviceGetUuid || driver.cuDeviceGetUuid_v2) && driver.cuDevicePrimaryCtxGetState && driver.cuCtxGetCurrent && driver.cuPointerGetAttributes;
+                   (driver.cuDeviceGetUuid || driver.cuDeviceGetUuid_v2) && driver.cuDevicePrimaryCtxGetState && driver.cuCtxGetCurrent &&
+                   driver.cuPointerGetAttributes;
     __atomic_store_n(&has_driver, has_all, __ATOMIC_RELEASE);
     return has_all;
 }

@@ -122,9 +122,9 @@ void double_unload_modules(void);
 
 /* What a profiler does here. */
 struct double_tracing {
-    int kinds;    /* of activities that are traced */
-    long flushes; /* since the last of them was enabled */
-    int hangs;    /* calls of the tracing library that will not return */
+    int kinds;        /* of activities that are traced */
+    long flushes;     /* since the last of them was enabled */
+    int hangs;        /* calls of the tracing library that will not return */
     int unsafe_calls; /* of CUPTI's, which end captures in global mode (DOUBLE_CUPTI_UNSAFE) */
 };
 struct double_tracing *double_tracing(void);

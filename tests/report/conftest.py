@@ -130,3 +130,29 @@ def axe(tmp_path_factory) -> str:
             pytest.skip("axe-core cannot be had: no pip, or no registry of Python packages")
     with zipfile.ZipFile(folder / AXE) as wheel:
         return wheel.read("axe_playwright_python/axe.min.js").decode()
+
+
+@pytest.fixture
+def export(report, tmp_path):
+    """export(ranks, *traces): the events of the timeline with these; nothing is said."""
+
+    def exported(ranks, *traces, words=()):
+        folder = planted.write_databases(tmp_path / "run", ranks)
+        answer = report("export", folder, "--format", "perfetto", *words, "--with-trace", *traces)
+        assert (answer.status, answer.err) == (0, "")
+        return json.loads(answer.out, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))["traceEvents"]
+
+    return exported
+
+
+@pytest.fixture
+def refusal(report, tmp_path):
+    """refusal(ranks, *traces): the line that is said instead of a timeline."""
+
+    def refused(ranks, *traces):
+        folder = planted.write_databases(tmp_path / f"run {len(list(tmp_path.iterdir()))}", ranks)
+        answer = report("export", folder, "--format", "perfetto", "--with-trace", *traces)
+        assert (answer.status, answer.out, answer.err.count("\n")) == (1, "", 1)
+        return answer.err
+
+    return refused

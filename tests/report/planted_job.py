@@ -131,7 +131,8 @@ class Job:
                 device_start_ns = self.time(rank, arrivals[place] + LAUNCH_NS)
                 on_device = {"device_start_ns": device_start_ns, "device_end_ns": completed_ns, "is_shared": 0}
             if is_sampled:
-                self.add("sample", **{**PLAIN, **what, **moments, **on_device}, sequence=group.begun, peer=None, root=root, signature=group.signature)
+                about = {"sequence": group.begun, "peer": None, "root": root, "signature": group.signature}
+                self.add("sample", **{**PLAIN, **what, **moments, **on_device, **about})
         return ends
 
     def send(self, rank: int, peer: int, begin_ns: int, end_ns: int, **more: object) -> None:
@@ -198,7 +199,8 @@ class Job:
     def connection(self, connection: sqlite3.Connection) -> sqlite3.Connection:
         """All of it in an empty database of the schema. All calls are sampled, unless there are windows."""
         if "sample_window" not in self.rows:
-            threads = {(rank, 0) for rank in range(len(self.hosts))} | {(row["world_rank"], row["thread"]) for row in self.rows.get("thread", ())}
+            threads = {(rank, 0) for rank in range(len(self.hosts))}
+            threads |= {(row["world_rank"], row["thread"]) for row in self.rows.get("thread", ())}
             for rank, thread in sorted(threads):
                 self.add("sample_window", world_rank=rank, thread=thread, begin_ns=0, end_ns=1 << 62)
         for table, rows in {**self.rows, "communicator": self.communicator_rows(), **self.cell_rows()}.items():

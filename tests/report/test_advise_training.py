@@ -33,7 +33,9 @@ def test_fusion_that_is_off_is_named_with_what_it_would_save(advise):
     assert row["title"] == "tensor fusion is off (HOROVOD_FUSION_THRESHOLD is 0)"
     fused_ns = sum(layer.bytes for layer in LAYERS) * MS / MIB
     assert row["saving_ns"] == pytest.approx(RANKS * STEPS * (4 * 30_000 - fused_ns))
-    assert row["evidence"].startswith("400 calls a rank of 1,000 B to 3,000 B (4.0 a step, two thirds of them of at most 2,000 B) carry 700 KB.")
+    assert row["evidence"].startswith(
+        "400 calls a rank of 1,000 B to 3,000 B (4.0 a step, two thirds of them of at most 2,000 B) carry 700 KB."
+    )
     assert row["suggestion"].startswith("leave HOROVOD_FUSION_THRESHOLD out")
 
 
@@ -125,5 +127,7 @@ def test_without_negotiation_there_is_no_cycle(advise):
 def test_what_lets_most_rules_look_is_said_first(report, tmp_path):
     folder = planted.write_databases(tmp_path / "run", bursts([ROUND, LARGE._replace(late_ns=MS)], thread=1))
     first = " ".join(report("advise", folder).out.partition("\n\n")[0].split())
-    assert first.startswith("No advice: 7 of 10 rules could not look; 3 rules found nothing that could save 0.5 % of the time. 3 of these 7 need ")
+    assert first.startswith(
+        "No advice: 7 of 10 rules could not look; 3 rules found nothing that could save 0.5 % of the time. 3 of these 7 need "
+    )
     assert first.endswith("need a mark where the main thread begins to wait for its gradients (commprof_step(3)).")

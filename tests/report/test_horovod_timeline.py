@@ -9,15 +9,7 @@ import pytest
 from commprof_report.base import json_stream
 from commprof_report.exporters import horovod_events, horovod_timeline
 from planted import START_UNIX_NS
-from test_pytorch_traces import (  # noqa: F401  export and refusal are fixtures
-    export,
-    kineto,
-    pair_of_ranks,
-    process_names,
-    refusal,
-    within_limits,
-    written,
-)
+from test_pytorch_traces import kineto, pair_of_ranks, process_names, within_limits, written
 
 START_US = START_UNIX_NS // 1_000
 S, MS = 1_000_000, 1_000  # in microseconds

@@ -69,32 +69,6 @@ def written(path: Path, trace: object) -> Path:
     return path
 
 
-@pytest.fixture
-def export(report, tmp_path):
-    """The events of the timeline; nothing is said."""
-
-    def exported(ranks, *traces, words=()):
-        folder = planted.write_databases(tmp_path / "run", ranks)
-        answer = report("export", folder, "--format", "perfetto", *words, "--with-trace", *traces)
-        assert (answer.status, answer.err) == (0, "")
-        return json.loads(answer.out, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))["traceEvents"]
-
-    return exported
-
-
-@pytest.fixture
-def refusal(report, tmp_path):
-    """The line that is said instead."""
-
-    def refused(ranks, *traces):
-        folder = planted.write_databases(tmp_path / f"run {len(list(tmp_path.iterdir()))}", ranks)
-        answer = report("export", folder, "--format", "perfetto", "--with-trace", *traces)
-        assert (answer.status, answer.out, answer.err.count("\n")) == (1, "", 1)
-        return answer.err
-
-    return refused
-
-
 def slices(events: list[dict], name: str) -> list[tuple[float, float]]:
     return [(event["ts"], event["ts"] + event["dur"]) for event in events if event["name"] == name]
 

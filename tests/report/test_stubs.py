@@ -111,7 +111,13 @@ def test_of_a_process_that_may_run_the_ledger_is_not_said_to_be_gone(report, tmp
     assert refused(report, tmp_path) == f"{ledger_of(node, 0)}, which is not on this host: {begins}"
 
 
-@pytest.mark.parametrize("content, what", [(b"", "is cut short: 0 bytes, less than a ledger's header"), (bytes(8192), "is empty: MPI_Init did not finish")])
+@pytest.mark.parametrize(
+    "content, what",
+    [
+        (b"", "is cut short: 0 bytes, less than a ledger's header"),
+        (bytes(8192), "is empty: MPI_Init did not finish"),
+    ],
+)
 def test_a_ledger_that_was_hardly_begun_is_said_to_be(report, tmp_path, node, content, what):
     ledger_of(node, 0).write_bytes(content)
     plant(node, 0)

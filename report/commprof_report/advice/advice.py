@@ -76,7 +76,8 @@ def knee_text(inputs: Inputs, curve: Curve) -> str:
     rate = units.bandwidth(1e9 / knee.best_ns_per_byte)
     timed = "without waiting" if curve.is_split else "including waiting"
     return (
-        f"{curve.call} on {on(inputs, curve)}, {size_range(knee.low_bytes, knee.high_bytes)}: the best algbw is {rate}, and at least two thirds of"
+        f"{curve.call} on {on(inputs, curve)}, {size_range(knee.low_bytes, knee.high_bytes)}: the best algbw is"
+        f" {rate}, and at least two thirds of"
         f" that at {size_range(knee.bytes, knee.upto_bytes)} (by medians {timed}, of sizes with {curves.FEWEST} observations or more; algbw in"
         " `sizes` is by means)"
     )
@@ -144,9 +145,21 @@ RULES = (
         late_ranks.slowest_rank,
     ),
     Rule("polling", "polls that find nothing", "polls of the main thread", basis.of_polls, patterns.polling),
-    Rule("overlap", "nonblocking operations that overlap with nothing", "requests followed to completion", basis.of_nonblocking, patterns.overlap),
+    Rule(
+        "overlap",
+        "nonblocking operations that overlap with nothing",
+        "requests followed to completion",
+        basis.of_nonblocking,
+        patterns.overlap,
+    ),
     Rule("cycle", "a cycle of negotiation that does not fit the steps", STEPS, basis.of_rounds, training.cycle),
-    Rule("shared_core", "ranks bound to one core, where a thread beside the main one communicates", "the cores of each rank", basis.of_cores, training.shared_core),
+    Rule(
+        "shared_core",
+        "ranks bound to one core, where a thread beside the main one communicates",
+        "the cores of each rank",
+        basis.of_cores,
+        training.shared_core,
+    ),
     Rule(
         "reduce_and_bcast",
         "Reduce and Bcast where one Allreduce would do",

@@ -179,8 +179,8 @@ def curves(connection: Connection, kin: Mapping[str, Kin]) -> list[Curve]:
     for bucket in SQL.ask(connection, "curve_buckets", CurveBucketRow):
         buckets.setdefault(bucket[:5], []).append(bucket)
     waits: dict[tuple, list[CurveWaitRow]] = {}
-    for row in SQL.ask(connection, "curve_waits", CurveWaitRow):
-        waits.setdefault(row[:4], []).append(row)
+    for wait in SQL.ask(connection, "curve_waits", CurveWaitRow):
+        waits.setdefault(wait[:4], []).append(wait)
     by_size: dict[tuple, list[SizeRow]] = {}
     for row in size_rows(connection, per_rank=True):
         side = sides.get((row.rank, row.identity, row.call), "")

@@ -2,8 +2,8 @@
 
 One row per call, over all selected ranks: count, volume, total time, mean, percentiles, and its share of the wall time of all ranks.
 Nonblocking calls return at once; for them a second row shows the time from start to completion, and the overlap: the part of it that was
-spent neither in the call that started it nor in Wait or Test. The volume of an operation is that of the call that starts it; calls that complete
-operations have none ("-"). Unsuccessful polls (Test, Iprobe) are counted, and shown apart.
+spent neither in the call that started it nor in Wait or Test. The volume of an operation is that of the call that starts it; calls that
+complete operations have none ("-"). Unsuccessful polls (Test, Iprobe) are counted, and shown apart.
 
 NCCL's calls have tables of their own. On the host a call only puts an operation into a stream's queue; the time of the operation on the
 device is known where the GPU was traced; operations that share kernels are an ncclGroup; calls that went into CUDA graphs are counted

@@ -1,23 +1,24 @@
 """All tables as JSON, CSV or Parquet, sums for Prometheus, or a timeline for Perfetto, with traces of PyTorch and Horovod.
 
 Without --output the tables go to standard output: JSON as one list of objects, each of which names its table first; CSV one table at a time
-(--table). Nothing is left out, so the filters of other commands do not apply. Further tables have names and one time axis: named_cell, sizes,
-percentiles, calls, collectives; in CSV and JSON where --table names them.
+(--table). Nothing is left out, so the filters of other commands do not apply. Further tables have names and one time axis: named_cell,
+sizes, percentiles, calls, collectives; in CSV and JSON where --table names them.
 
-With --format long-csv it writes one table with a line for each counter of each rank: names of run, rank, host, call, communicator, region and
-size, then quantity and value. The tables of several runs can be stacked. With --format parquet it writes a folder with a file for each table,
-by pyarrow or by DuckDB, whichever is installed for this Python.
+With --format long-csv it writes one table with a line for each counter of each rank: names of run, rank, host, call, communicator, region
+and size, then quantity and value. The tables of several runs can be stacked. With --format parquet it writes a folder with a file for each
+table, by pyarrow or by DuckDB, whichever is installed for this Python.
 
-With --format prometheus it writes counters of calls, bytes and time, histograms of durations, how long each rank waited and made others wait,
-and which call each rank is in and for how long, of a live or a finished run, in the text format that a node exporter's text-file collector
-takes. The file is written aside and renamed, so a collector never reads half of it. A run of many ranks and communicators has many time series.
-Waiting is read from the sampled calls, so it takes as long as `hvprof-report late`.
+With --format prometheus it writes counters of calls, bytes and time, histograms of durations, how long each rank waited and made others
+wait, and which call each rank is in and for how long, of a live or a finished run, in the text format that a node exporter's text-file
+collector takes. The file is written aside and renamed, so a collector never reads half of it. A run of many ranks and communicators has
+many time series. Waiting is read from the sampled calls, so it takes as long as `hvprof-report late`.
 
-With --format perfetto it writes a timeline of the sampled calls (COMMPROF_SAMPLES): each rank is a process, each thread a track, on one time
-axis. In a collective that synchronizes, a slice says how long it waited, and for which rank. Nonblocking collectives are shown from start to
-completion, steps and regions on tracks of their own, kernels and copies on a track per stream of the GPU; counters show the bytes given to MPI
-and how many ranks are inside it. A rank that hangs or was killed ends in the call that it was in. https://ui.perfetto.dev and chrome://tracing
-open the file. For a large run it holds a million calls, the same ones of all ranks; --from and --to cut out a part with all of its calls.
+With --format perfetto it writes a timeline of the sampled calls (COMMPROF_SAMPLES): each rank is a process, each thread a track, on one
+time axis. In a collective that synchronizes, a slice says how long it waited, and for which rank. Nonblocking collectives are shown from
+start to completion, steps and regions on tracks of their own, kernels and copies on a track per stream of the GPU; counters show the bytes
+given to MPI and how many ranks are inside it. A rank that hangs or was killed ends in the call that it was in. https://ui.perfetto.dev and
+chrome://tracing open the file. For a large run it holds a million calls, the same ones of all ranks; --from and --to cut out a part with
+all of its calls.
 
 --with-trace adds traces of PyTorch's profiler to the timeline, on the same time axis: below each rank, its operators, kernels and
 record_function ranges, as processes "rank 0, PyTorch: CPU", "rank 0, PyTorch: GPU 0" and so on. Within a host the two agree to about a
@@ -30,12 +31,12 @@ the fused operations with their copies and MPI calls, and counts the tensors tha
 with its negotiation. Rank 0 hears which rank is ready when, but Horovod writes it only for requests that are not in its cache: with
 HOROVOD_CACHE_CAPACITY=0 for all of them. The timeline of a job that was killed ends in the middle; it is shown up to there.
 
-A trace of PyTorch belongs to the rank with its process id, on its host if it names one. If several ranks have that process id, or none has it, the rank
-in torch.distributed decides (distributedInfo). The command writes nothing if a trace says neither, if the run does not have its rank, if the
-rank did not run at that time, or if the trace is damaged. Traces are read event by event, within
-256 MB of memory, whatever the size of the file. What no trace has is refused: a single value of more than 2 MiB or 64 levels, more than 20,000
-threads (of Horovod: tensors that are negotiated or reduced at once), a .json.gz that expands to more than 100 times its size (traces expand 5
-to 30 times; unpack one that is an exception).
+A trace of PyTorch belongs to the rank with its process id, on its host if it names one. If several ranks have that process id, or none has
+it, the rank in torch.distributed decides (distributedInfo). The command writes nothing if a trace says neither, if the run does not have
+its rank, if the rank did not run at that time, or if the trace is damaged. Traces are read event by event, within 256 MB of memory,
+whatever the size of the file. What no trace has is refused: a single value of more than 2 MiB or 64 levels, more than 20,000 threads (of
+Horovod: tensors that are negotiated or reduced at once), a .json.gz that expands to more than 100 times its size (traces expand 5 to 30
+times; unpack one that is an exception).
 """
 
 from __future__ import annotations

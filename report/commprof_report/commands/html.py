@@ -49,7 +49,8 @@ from ..steps.step_costs import whole_steps
 from ..steps.step_views import LONGEST, is_whole, step_views
 from ..steps.steps_summary import StepsRow, StepsSummary, headline, steps_summary
 from ..summary.run_summary import RunSummary, communicating, of_nccl, run_summary
-from . import advise, calls, cards, common, communicators, compare, compare_page, gpu, hvprof, late, latency, pipeline, ranks, regions, sizes, steps
+from . import advise, calls, cards, common, communicators, compare, compare_page, gpu, hvprof, late
+from . import latency, pipeline, ranks, regions, sizes, steps
 from . import summary, traffic
 
 EXAMPLES = (

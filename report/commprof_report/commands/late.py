@@ -1,26 +1,25 @@
 """Who arrives last at collectives and messages, and what that costs.
 
 Splits the time in collectives and messages into waiting for the last rank that a call depends on, and transfer. A nonblocking operation is
-waited for in the call that completes it. Sends and receives are matched by number and tag; a receive waits for its sender, a send that could
-not return before its receive was posted waits for its receiver. A rank may arrive last only because it waited itself: such chains are
+waited for in the call that completes it. Sends and receives are matched by number and tag; a receive waits for its sender, a send that
+could not return before its receive was posted waits for its receiver. A rank may arrive last only because it waited itself: such chains are
 followed to the rank that caused them, and what no known rank caused is shown apart. The first line is the verdict: load imbalance (a few
-ranks or one host cause most of the waiting, beyond chance), different ranks in different calls, ranks that take turns, spread over all ranks,
-or transfer (the messages take the time). There is no verdict if less than half of the time inside MPI can be split. Where a thread that
-negotiates makes most calls, as Horovod's, which joins each one in time whatever the main thread does, ranks are compared at marks instead:
-where each begins a region named "wait ..." or "sync ...", or calls commprof_step(3). Then how much of each, what could be gained, and how
-certain that is. Then for each rank how often it arrived last, what that cost the others, what of that it alone caused, of how much waiting
-it is the root cause (if that is not the rank that arrived last), and its own waiting and transfer; for each host; for each call and
-communicator, where communicators of a family, such as 16 tensor-parallel groups, share a row; for each kind of waiting, in Scalasca's terms.
-With --by call each communicator has a row. With --by size: how far apart ranks arrive, and the time from the last arrival to the last return,
-which is the MPI library's own. A rank arrives at a collective of NCCL when its kernel begins on the device; NCCL collectives without device
-times are not split.
+ranks or one host cause most of the waiting, beyond chance), different ranks in different calls, ranks that take turns, spread over all
+ranks, or transfer (the messages take the time). There is no verdict if less than half of the time inside MPI can be split. Where a thread
+that negotiates makes most calls, as Horovod's, which joins each one in time whatever the main thread does, ranks are compared at marks
+instead: where each begins a region named "wait ..." or "sync ...", or calls commprof_step(3). Then how much of each, what could be gained,
+and how certain that is. Then for each rank how often it arrived last, what that cost the others, what of that it alone caused, of how much
+waiting it is the root cause (if that is not the rank that arrived last), and its own waiting and transfer; for each host; for each call and
+communicator, where communicators of a family, such as 16 tensor-parallel groups, share a row; for each kind of waiting, in Scalasca's
+terms. With --by call each communicator has a row. With --by size: how far apart ranks arrive, and the time from the last arrival to the
+last return, which is the MPI library's own. A rank arrives at a collective of NCCL when its kernel begins on the device; NCCL collectives
+without device times are not split.
 
---with-trace takes Horovod's timeline (HOROVOD_TIMELINE) and says which rank is ready last in it, beyond chance: Horovod's background thread joins
-each collective in time, so that arrival shows nobody. The job must have run with HOROVOD_CACHE_CAPACITY=0, because Horovod writes which rank
-is ready for requests that are not in its cache.
-
-It analyses single calls, which the library samples (COMMPROF_SAMPLES). If only a part of the calls is sampled, times are scaled to all. Clocks
-of hosts are aligned by the job's own collectives; where that is too coarse, durations beyond the shortest count as waiting, marked with `~`.
+--with-trace takes Horovod's timeline (HOROVOD_TIMELINE) and says which rank is ready last in it, beyond chance: Horovod's background thread
+joins each collective in time, so that arrival shows nobody. The job must have run with HOROVOD_CACHE_CAPACITY=0, because Horovod writes
+which rank is ready for requests that are not in its cache. It analyses single calls, which the library samples (COMMPROF_SAMPLES). If only
+a part of the calls is sampled, times are scaled to all. Clocks of hosts are aligned by the job's own collectives; where that is too coarse,
+durations beyond the shortest count as waiting, marked with `~`.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain, groupby
 from operator import attrgetter
+from sqlite3 import Connection
 from typing import Callable, NamedTuple
 
 from ..base import query, units

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..base import query
 from ..base.units import rank_list
 from . import kernel_names, sharing
-from .overlap import STATES, Busy, added, busy
+from .overlap import STATES, Busy, busy
 from .sharing import DeviceFacts, Group
 
 SQL = query.beside(__file__)

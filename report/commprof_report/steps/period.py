@@ -500,7 +500,8 @@ def _summed(calls: Calls, gaps: dict[int, int | None], stretches: Sequence[Seque
 
 def _step_bytes(summed: Summed) -> int:
     """The bytes of a step: the smallest sum that explains nearly as much as the best one. 0: no sum explains enough. Where steps are known to
-    be cut anew, a sum whose runs cover all calls, one after the other, needs no other proof: if most are cut alike, it occurs at each call, as by chance."""
+    be cut anew, a sum whose runs cover all calls, one after the other, needs no other proof: if most are cut alike, it occurs
+    at each call, as by chance."""
     explained: dict[int, float] = {}
     best = 0.0
     hits_of = _hits_of_sums(summed)
