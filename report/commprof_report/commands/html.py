@@ -49,7 +49,7 @@ from ..steps.step_costs import whole_steps
 from ..steps.step_views import LONGEST, is_whole, step_views
 from ..steps.steps_summary import StepsRow, StepsSummary, headline, steps_summary
 from ..summary.run_summary import RunSummary, communicating, of_nccl, run_summary
-from . import advise, calls, cards, common, communicators, compare, compare_page, gpu, hvprof, late
+from . import advise, calls, common, communicators, compare, compare_page, front_page, gpu, hvprof, late
 from . import latency, pipeline, ranks, regions, sizes, steps
 from . import summary, traffic
 
@@ -175,7 +175,7 @@ def opening(
     for head, fact in summary.closing_facts(run, answers, step):
         facts += [(head, fact), *(advise.to_try_facts(advised) if head == "Waiting" else ())]
     title = row.command_line or row.program or "unknown program"
-    return page.header(title, lines, cards.cards(answers, in_steps, waits), facts)
+    return page.header(title, lines, front_page.cards(answers, in_steps, waits), facts)
 
 
 def fusion_facts(answers: RunSummary, in_steps: StepsRow) -> Iterator[tuple[str, str]]:
