@@ -7,11 +7,11 @@ CREATE TEMP TABLE told_sample (
 ) WITHOUT ROWID;
 INSERT INTO told_sample
 SELECT world_rank, thread, call, bytes, signature,
-       op IN ('MPI_BAND', 'MPI_BOR') OR (
+       (op IN ('MPI_BAND', 'MPI_BOR') AND datatype <> 'MPI_BYTE') OR (
            call IN ('MPI_Gather', 'MPI_Gatherv', 'MPI_Bcast') AND (datatype = 'MPI_BYTE' OR (datatype = 'MPI_INT' AND signature.count = 1))
        ),
        count(*),
-       op IN ('MPI_BAND', 'MPI_BOR') OR (call = 'MPI_Gatherv' AND datatype = 'MPI_BYTE')
+       (op IN ('MPI_BAND', 'MPI_BOR') AND datatype <> 'MPI_BYTE') OR (call = 'MPI_Gatherv' AND datatype = 'MPI_BYTE')
 FROM sample
 JOIN signature USING (world_rank, signature)
 JOIN thread USING (world_rank, thread)
