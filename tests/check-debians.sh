@@ -22,9 +22,9 @@ packages='gcc libc6-dev make openmpi-bin python3-mpi4py python3-numpy python3-ve
 steps='
     cd /root/commprof-*[0-9]
     make >/dev/null
-    python3 -m venv /root/wheel
+    python3 -m venv --system-site-packages /root/wheel
     /root/wheel/bin/pip install --quiet --no-index --no-deps /root/commprof-*.whl
-    python3 -m venv /root/sdist
+    python3 -m venv --system-site-packages /root/sdist
     /root/sdist/bin/pip install --quiet --no-index --find-links /root/backend /root/commprof-*.tar.gz
     for programs in build/bin /root/wheel/bin /root/sdist/bin; do
         rm -rf run

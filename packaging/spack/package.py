@@ -25,6 +25,7 @@ class Commprof(MakefilePackage):
     depends_on("c", type="build")
     depends_on("gmake", type="build")
     depends_on("python@3.9:", type=("build", "run"))
+    depends_on("py-numpy@1.19:", type="run")
     depends_on("py-matplotlib@3.6:", type="run", when="+plot")
 
     def install(self, spec, prefix):

@@ -83,7 +83,7 @@ def test_a_wheel_for_aarch64_is_built_by_its_cross_compiler(registry, clone, tmp
 
 
 def test_a_wheel_profiles_a_job_and_leaves_nothing_when_it_is_removed(wheel, tmp_path):
-    environment = environment_create(tmp_path / "environment")
+    environment = environment_create(tmp_path / "environment", "numpy")
     before = set(environment.parent.rglob("*"))
     say(environment / "pip", "install", "--quiet", "--no-deps", wheel)
     check_environment(environment, tmp_path)

@@ -16,7 +16,9 @@ from operator import itemgetter
 from sqlite3 import Connection
 from typing import NamedTuple
 
+from ..base.arrays import np
 from ..base import query
+from ..base.columns import by_rank
 from .offset_bounds import MOST_RATE, Bound, Interval, at_knots
 
 SQL = query.beside(__file__)
@@ -81,6 +83,20 @@ class Clock:
         rise, run = self.axis_times[after] - self.axis_times[before], self.readings[after] - self.readings[before]
         return self.axis_times[before] + (reading_ns - self.readings[before]) * rise // run
 
+    def axis_times_ns(self, readings_ns: np.ndarray) -> np.ndarray:
+        """axis_ns of many readings."""
+        readings, times = np.array(self.readings), np.array(self.axis_times)
+        before = np.clip(np.searchsorted(readings, readings_ns, "right") - 1, 0, len(readings) - 1)
+        since_ns = readings_ns - readings[before]
+        axis_ns = times[before] + since_ns
+        run, more = np.append(np.diff(readings), 1), np.append(np.diff(times) - np.diff(readings), 0)
+        inside = (readings_ns >= readings[0]) & (before < len(readings) - 1)
+        if float(run.max()) * float(np.abs(more).max()) < 1 << 62:
+            return axis_ns + np.where(inside, since_ns * more[before] // run[before], 0)
+        parts = zip(since_ns[inside].tolist(), more[before[inside]].tolist(), run[before[inside]].tolist())
+        axis_ns[inside] += np.array([since * more // run for since, more, run in parts], np.int64)
+        return axis_ns
+
     def error(self, reading_ns: int) -> float:
         """Error bound of the mapped time, relative to the first clock of its island."""
         after = bisect_right(self.readings, reading_ns)
@@ -114,6 +130,14 @@ class Alignment:
     def aligned_ns(self, world_rank: int, time_ns: int) -> int:
         """The time on the axis for a rank's own time, as in its samples."""
         return self.clock_of[world_rank].axis_ns(self.starts[world_rank] + time_ns) - self.zero_ns
+
+    def aligned(self, world_ranks: np.ndarray, times_ns: np.ndarray) -> np.ndarray:
+        """aligned_ns of many times, as they can be stored (int64)."""
+        found = np.empty(len(times_ns), np.int64)
+        for rank, own in by_rank(world_ranks):
+            times = np.clip(times_ns[own], -MOST_NS, MOST_NS)
+            found[own] = self.clock_of[rank].axis_times_ns(self.starts[rank] + times) - self.zero_ns
+        return np.clip(found, -MOST_NS, MOST_NS)
 
     def lines(self) -> Iterator[tuple[int, int, int, int, float]]:
         """The straight lines of each rank: its own times from and before which one holds, the first of them on the axis, and the rate at which

@@ -116,6 +116,16 @@ static void import_mpi4py(const char *const *words)
     execl(words[0], words[0], "-c", IMPORT_MPI4PY, (char *)NULL);
 }
 
+static void import_numpy(const char *const *words)
+{
+    execlp("python3", "python3", "-c", words[0], (char *)NULL);
+}
+
+char *ask_reports(void)
+{
+    return ask(import_numpy, (const char *const[]){"import numpy; print(numpy.__version__)"}, false);
+}
+
 char *ask_python(const char *python)
 {
     return ask(import_mpi4py, (const char *const[]){python}, false);

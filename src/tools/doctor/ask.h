@@ -16,6 +16,9 @@ char *ask_mpi(const char *library);
 /* A launcher's output for --version. The caller frees it. */
 char *ask_launcher(const char *launcher);
 
+/* The version of numpy that python3 has, which reports are written with; empty: none. The caller frees it. */
+char *ask_reports(void);
+
 /* Imports mpi4py in this Python, which loads MPI but does not initialize it. Output lines: `version TEXT`, `file PATH` for each mapped
  * file, or `error TEXT`. The caller frees it. */
 char *ask_python(const char *python);

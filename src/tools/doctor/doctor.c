@@ -633,6 +633,14 @@ static void examine_mpi(void)
     examine_fortran();
 }
 
+static void examine_reports(void)
+{
+    char *numpy = ask_reports();
+    if (!numpy || !*numpy)
+        note("Reports: the python3 here has no numpy, which late, steps, summary and html of hvprof-report need");
+    free(numpy);
+}
+
 static bool give_verdict(const char *typed)
 {
     if (patient.problems == 0)
@@ -656,5 +664,6 @@ bool doctor_examine(char *const command[], const char *library)
         examine_backends(command);
         examine_look_ups(command);
     }
+    examine_reports();
     return give_verdict(program);
 }

@@ -1,0 +1,183 @@
+"""Columns: many rows of one kind, as one numpy array for each field, and groups of rows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Container, Iterable, Iterator, Sequence
+from sqlite3 import Cursor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .arrays import np
+
+NONE = -(1 << 62)  # a number that is not there: SQL's null
+AT_ONCE = 50_000  # rows
+
+if TYPE_CHECKING:
+    Ints = np.ndarray  # of int64
+    Floats = np.ndarray  # of float64
+    Flags = np.ndarray  # of bool
+    TextInts = np.ndarray  # of int64: numbers of texts (Texts), or NONE
+else:
+    Ints = Floats = Flags = TextInts = "np.ndarray"
+
+
+class Texts:
+    """Numbers for texts, from 0 in the order in which they were first seen."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.numbers: dict[str | None, int] = {None: NONE}
+
+    def number(self, text: str | None) -> int:
+        if text not in self.numbers:
+            self.numbers[text] = len(self.texts)
+            self.texts.append(text)
+        return self.numbers[text]
+
+    def all(self, texts: Iterable[str | None]) -> TextInts:
+        return np.fromiter(map(self.number, texts), np.int64)
+
+    def text(self, number: int) -> str | None:
+        return None if number == NONE else self.texts[number]
+
+    def among(self, numbers: TextInts, texts: Container[str]) -> Flags:
+        """Which of the numbers are those of these texts?"""
+        chosen = np.fromiter((text in texts for text in [*self.texts, None]), bool, len(self.texts) + 1)
+        return chosen[np.where(numbers == NONE, len(self.texts), numbers)]
+
+    def order(self) -> Ints:
+        """By number: the place of its text among all, in alphabetical order."""
+        order = np.empty(len(self.texts), np.int64)
+        order[sorted(range(len(self.texts)), key=self.texts.__getitem__)] = np.arange(len(self.texts))
+        return order
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """A subclass has one field for each column. All have the same length."""
+
+    def __len__(self) -> int:
+        return len(getattr(self, dataclasses.fields(self)[0].name))
+
+    def take(self: Table, rows: np.ndarray | slice) -> Table:
+        """These rows, by their numbers or flags."""
+        return dataclasses.replace(self, **{name: getattr(self, name)[rows] for name in names(type(self))})
+
+
+Table = TypeVar("Table", bound=Columns)
+
+
+def names(kind: type[Columns]) -> list[str]:
+    return [field.name for field in dataclasses.fields(kind)]
+
+
+def table(kind: type[Table], rows: Iterable[Sequence[Any]], texts: Texts) -> Table:
+    """Rows of Python's values; texts become numbers, None becomes NONE."""
+    rows = list(rows)
+    return _table(kind, list(zip(*rows)) if rows else [()] * len(names(kind)), texts)
+
+
+def read(kind: type[Table], cursor: Cursor, texts: Texts) -> Table:
+    """What a query answers; its columns are the fields, in order."""
+    answered = [column[0] for column in cursor.description]
+    assert answered == names(kind), f"the query answers {answered}, not {names(kind)}"
+    parts = []
+    while rows := cursor.fetchmany(AT_ONCE):
+        parts.append(table(kind, rows, texts))
+    return joined(kind, parts) if parts else table(kind, [], texts)
+
+
+def joined(kind: type[Table], parts: Sequence[Table]) -> Table:
+    return kind(*(np.concatenate([getattr(part, name) for part in parts]) for name in names(kind)))
+
+
+def _table(kind: type[Table], columns: Sequence[Sequence[Any]], texts: Texts) -> Table:
+    return kind(*(_array(field.type, column, texts) for field, column in zip(dataclasses.fields(kind), columns)))
+
+
+def _array(kind: str, values: Sequence[Any], texts: Texts) -> np.ndarray:
+    if kind == "TextInts":
+        return texts.all(values)
+    if kind == "Floats":
+        return np.array(values, np.float64)
+    if kind == "Flags":
+        return np.array(values, bool)
+    try:
+        return np.array(values, np.int64)
+    except TypeError:
+        return np.array([NONE if value is None else value for value in values], np.int64)
+
+
+class Groups:
+    """Runs of neighbouring rows that have the same keys. There may be no row."""
+
+    def __init__(self, *keys: np.ndarray) -> None:
+        rows = len(keys[0])
+        changes = np.zeros(rows, bool)
+        changes[:1] = True
+        for key in keys:
+            changes[1:] |= key[1:] != key[:-1]
+        self.first = np.flatnonzero(changes)  # row of each group
+        self.counts = np.diff(np.append(self.first, rows))
+        self.of_row = np.cumsum(changes) - 1  # group of each row
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def spread(self, of_groups: np.ndarray) -> np.ndarray:
+        """A value for each group, at each of its rows."""
+        return of_groups[self.of_row]
+
+    def max(self, values: np.ndarray) -> np.ndarray:
+        return np.maximum.reduceat(values, self.first) if self.rows else values[:0]
+
+    def min(self, values: np.ndarray) -> np.ndarray:
+        return np.minimum.reduceat(values, self.first) if self.rows else values[:0]
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        return np.add.reduceat(values, self.first) if self.rows else values[:0]
+
+    def place(self) -> Ints:
+        """Of each row in its group, from 0."""
+        return np.arange(self.rows) - self.first[self.of_row]
+
+    def first_at(self, flags: Flags) -> Ints:
+        """Of each group the first row at which the flag is set; the number of all rows if there is none."""
+        return self.min(np.where(flags, np.arange(self.rows), self.rows))
+
+    def first_most(self, values: np.ndarray) -> Ints:
+        """Of each group the first row that has its largest value."""
+        return self.first_at(values == self.spread(self.max(values)))
+
+
+def grouped(*keys: np.ndarray) -> tuple[Ints, Groups]:
+    """The order of the rows by these keys, equal ones in their own order, and the groups in that order."""
+    order = np.lexsort(keys[::-1])
+    return order, Groups(*(key[order] for key in keys))
+
+
+def numbered(*keys: np.ndarray) -> Ints:
+    """For each row the number of its keys, in their order: the same for the same keys."""
+    order, groups = grouped(*keys)
+    numbers = np.empty(groups.rows, np.int64)
+    numbers[order] = groups.of_row
+    return numbers
+
+
+def found_in(keys: Sequence[np.ndarray], known: Sequence[np.ndarray]) -> Ints:
+    """For each row of keys the first row of `known` that has the same; -1: none has."""
+    numbers = numbered(*(np.concatenate(pair) for pair in zip(known, keys)))
+    number, first = np.unique(numbers[: len(known[0])], return_index=True)
+    if not len(number):
+        return np.full(len(keys[0]), -1)
+    own = numbers[len(known[0]) :]
+    place = np.minimum(np.searchsorted(number, own), len(number) - 1)
+    return np.where(number[place] == own, first[place], -1)
+
+
+def by_rank(world_ranks: Ints) -> Iterator[tuple[int, Ints]]:
+    """Each rank with its rows."""
+    order, groups = grouped(world_ranks)
+    for first, rows in zip(groups.first.tolist(), np.split(order, groups.first[1:])):
+        yield int(world_ranks[order[first]]), rows
