@@ -42,7 +42,7 @@ def _late_ranks(inputs: Inputs) -> Iterator[Finding | Unknown]:
         few = few_of_named(inputs.late)
         yield Finding(
             waited_for(row.late_ranks),
-            f"{units.share(row.late_share)} of the waiting is for {'it' if row.late_ranks.isdigit() else 'them'}"
+            f"{units.share(row.late_share)} of the waiting is for {'it' if units.is_one(row.late_ranks) else 'them'}"
             f"{few and f', nearly all of it in {few}'} ({units.share(row.coverage)} of the time inside MPI was analysed)",
             _balance(inputs.late),
             LIKELY,
@@ -70,13 +70,13 @@ def _late_ranks(inputs: Inputs) -> Iterator[Finding | Unknown]:
 
 
 def waited_for(ranks: str) -> str:
-    return f"rank {ranks} is waited for" if ranks.isdigit() else f"ranks {ranks} are waited for"
+    return f"rank {ranks} is waited for" if units.is_one(ranks) else f"ranks {ranks} are waited for"
 
 
 def _balance(late: Late) -> str:
     if not few_of_named(late):
         return "balance the work, or look at the host: other jobs, throttled cores, where threads run"
-    they, do = ("it", "does") if late.run.late_ranks.isdigit() else ("they", "do")
+    they, do = ("it", "does") if units.is_one(late.run.late_ranks) else ("they", "do")
     what = "a checkpoint, an evaluation, reading data"
     return f"look at what {they} {do} before these arrivals and not otherwise: {what}"
 
@@ -119,7 +119,7 @@ def slowest_rank(inputs: Inputs) -> Iterator[Finding | Unknown]:
     if steps.slowest_ranks is not None and steps.slowest_ranks == inputs.late.run.late_ranks:
         yield Unknown(waited_for(steps.slowest_ranks))
     elif steps.slowest_ranks is not None:
-        is_one = steps.slowest_ranks.isdigit()
+        is_one = units.is_one(steps.slowest_ranks)
         found = Finding(
             f"{'rank' if is_one else 'ranks'} {steps.slowest_ranks} {'is' if is_one else 'are'} the slowest in steps",
             slowest_text(steps),

@@ -176,15 +176,24 @@ def rank_list(ranks: Iterable[int]) -> str:
     return span_list(spans)
 
 
+def is_one(ranks: str) -> bool:
+    """Whether a list as rank_list writes it has one rank alone."""
+    return ranks.isdigit()
+
+
+def of_ranks(ranks: str, width: int | None = None) -> str:
+    """rank 3; ranks 0-2,5; of a list as rank_list writes it."""
+    return f"rank{'' if is_one(ranks) else 's'} {ranks if width is None else shortened(ranks, width)}"
+
+
 def rank_names(ranks: list[int], width: int = 40) -> str:
     """rank 3; ranks 0-2,5."""
-    return f"rank{'s' if len(ranks) > 1 else ''} {shortened(rank_list(ranks), width)}"
+    return of_ranks(rank_list(ranks), width)
 
 
 def span_names(spans: Iterable[range], width: int | None = 40) -> str:
     """rank 3; ranks 0-2,5."""
-    text = span_list(spans)
-    return f"rank{'' if text.isdigit() else 's'} {text if width is None else shortened(text, width)}"
+    return of_ranks(span_list(spans), width)
 
 
 def span_list(spans: Iterable[range]) -> str:

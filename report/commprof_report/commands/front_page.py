@@ -111,7 +111,7 @@ def late_cards(steps: StepsRow, late: Late) -> Iterator[Card]:
     if row.verdict == "marks":
         yield marks_card(late.last)
     elif row.late_ranks is not None:
-        them = "it" if row.late_ranks.isdigit() else "them"
+        them = "it" if units.is_one(row.late_ranks) else "them"
         text = f"late: {units.share(row.late_share)} of the waiting is for {them}"
         yield named(row.late_ranks), text
     elif steps.slowest_ranks is not None:
@@ -143,7 +143,7 @@ def marks_card(last: Last) -> Card:
 
 
 def named(ranks: str) -> str:
-    return f"rank {ranks}" if ranks.isdigit() else f"ranks {units.shortened(ranks, 16)}"
+    return units.of_ranks(ranks, 16)
 
 
 def wall_card(row: SummaryRow) -> Card:
