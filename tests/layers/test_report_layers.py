@@ -63,5 +63,5 @@ def test_an_import_of_an_upper_room_is_found() -> None:
 
 
 def test_a_circle_of_modules_within_a_room_is_found() -> None:
-    circle = f"a circle: {TOP}late/late_ranks, {TOP}late/wait_split"
-    assert _with_import("late/wait_split", "from .late_ranks import late") == [circle]
+    circle = f"a circle: {TOP}late/collectives, {TOP}late/waits"
+    assert _with_import("late/waits", "from .collectives import whole") == [circle]

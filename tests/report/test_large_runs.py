@@ -22,7 +22,6 @@ from commprof_report.compare import figures
 from commprof_report.late import late_ranks, verdict
 from commprof_report.run import database
 from commprof_report.run import run as run_module
-from commprof_report.run.alignment import align
 from commprof_report.run.database import database_create
 from commprof_report.run.holes import holes
 from commprof_report.run.run import run_open
@@ -154,14 +153,6 @@ def test_the_collectives_of_steps_are_found_in_one_pass_over_communicators_and_s
 
     assert work(2_000) < 12 * work(200)
 
-
-def test_the_causes_of_waits_get_one_index_for_all_queries(many):
-    run = select(run_open(many, with_samples=True), argparse.Namespace(**NO_FILTERS))
-    late_ranks.late(run, align(run.connection))
-    for name in ("late_ranks", "late_causes", "late_chains", "late_calls", "late_uncaused"):
-        (statement,) = query.statements(late_ranks.SQL, name)
-        plan = "\n".join(row[3] for row in run.connection.execute("EXPLAIN QUERY PLAN " + statement, {"families": "{}"}))
-        assert "late_cause USING COVERING INDEX" in plan, (name, plan)
 
 
 def test_most_periods_are_excluded_by_the_first_few_arrivals(monkeypatch):

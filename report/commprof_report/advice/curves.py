@@ -14,7 +14,9 @@ from typing import NamedTuple
 from ..base import query
 from ..base.bins import pow2
 from ..calls.sizes import SizeRow, size_rows
+from ..late.late_ranks import Late
 from ..roles.roles import Kin
+from .curve_waits import CurveWaitRow, curve_waits
 
 SQL = query.beside(__file__)
 
@@ -37,28 +39,6 @@ class CurveBucketRow(NamedTuple):
     low_ns: int
     high_ns: int | None
     count: int
-
-
-class CurveWaitRow(NamedTuple):
-    """Sampled collectives and messages of one size at one place: durations without waiting, and the waiting. `calls`: of all ranks."""
-
-    call: str
-    family: int
-    side: str
-    bytes: int | None
-    follows_pause: int
-    calls: int
-    collectives: int
-    transfer_min_ns: int
-    transfer_p25_ns: int
-    transfer_p50_ns: int
-    transfer_p75_ns: int
-    wait_ns: float
-    transfer_ns: float
-
-    @property
-    def ns(self) -> float:
-        return self.wait_ns + self.transfer_ns
 
 
 class SideRow(NamedTuple):
@@ -171,15 +151,15 @@ def waiting(points: Sequence[Point]) -> float | None:
     return sum(point.total_ns * point.wait.wait_ns / (point.wait.ns or 1) for point in points) / total_ns
 
 
-def curves(connection: Connection, kin: Mapping[str, Kin]) -> list[Curve]:
-    """Of the blocking calls whose size all ranks agree on, and of NCCL's operations on the device. `late` must have split the run."""
+def curves(connection: Connection, late: Late, kin: Mapping[str, Kin]) -> list[Curve]:
+    """Of the blocking calls whose size all ranks agree on, and of NCCL's operations on the device."""
     families = _families(connection, kin)
     sides = {row[:3]: row.side for row in SQL.ask(connection, "curve_sides", SideRow)}
     buckets: dict[tuple, list[CurveBucketRow]] = {}
     for bucket in SQL.ask(connection, "curve_buckets", CurveBucketRow):
         buckets.setdefault(bucket[:5], []).append(bucket)
     waits: dict[tuple, list[CurveWaitRow]] = {}
-    for wait in SQL.ask(connection, "curve_waits", CurveWaitRow):
+    for wait in curve_waits(late.stages.sums.chosen, late.stages.sums.texts, families, sides):
         waits.setdefault(wait[:4], []).append(wait)
     by_size: dict[tuple, list[SizeRow]] = {}
     for row in size_rows(connection, per_rank=True):

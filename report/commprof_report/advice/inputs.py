@@ -121,7 +121,7 @@ def inputs_of(run: Run, answers: RunSummary, steps: StepsRow) -> Inputs:
         run,
         answers,
         steps,
-        _without_control(curves.curves(run.connection, known), negotiates, run.connection),
+        _without_control(curves.curves(run.connection, answers.late, known), negotiates, run.connection),
         sizes,
         {row.identity: row.communicator for row in sizes},
         known,

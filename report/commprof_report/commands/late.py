@@ -33,18 +33,9 @@ from ..base.siblings import Family, Sibling, families
 from ..display import tables
 from ..display.tables import Column
 from ..exporters.horovod_ready import ready_in, ready_text
-from ..late.late_ranks import (
-    Late,
-    LateCallRow,
-    LateHostRow,
-    LateRankRow,
-    LateRow,
-    LateSizeRow,
-    LateStateRow,
-    call_rows,
-    late,
-)
+from ..late.late_ranks import Late, LateRow, late
 from ..late.sentences import ALL, NOTABLE_SHARE, is_unknown, mark_text, notable_rest, part_text, rest_text, unfinished_text, verdict
+from ..late.sums import LateCallRow, LateHostRow, LateRankRow, LateSizeRow, LateStateRow
 from ..late.verdict import LEVEL, NEGOTIATED, NOTABLE
 from ..plots import late as plot
 from ..roles import roles
@@ -181,7 +172,7 @@ def shown_unasked(answers: Late) -> Collection[str]:
 
 def family_rows(run: Run, answers: Late) -> list[LateCallRow]:
     """Those of each call, one for a family of communicators."""
-    return call_rows(run.connection, roles.families(run.connection)) if answers.calls else []
+    return answers.call_rows(roles.families(run.connection)) if answers.calls else []
 
 
 def text_tables(answers: Late, calls: Sequence[LateCallRow]) -> dict[str, str]:
@@ -341,7 +332,7 @@ def part_of_run_text(run: Run) -> str:
 
 
 def gain_text(row: LateRow) -> str:
-    who = "it" if row.late_ranks.isdigit() else "they"
+    who = "it" if units.is_one(row.late_ranks) else "they"
     return f"about {units.duration(row.late_gain_ns)} of the run, if {who} arrived with the next rank (estimate)"
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,8 @@ from ..base import query, units
 from ..base.errors import ReportError
 from ..calls.traffic import traffic_classify
 from ..experiment.canary import Canary, canaries_read
-from ..late.late_ranks import wait_sums
+from ..late import stages
+from ..late.sums import Sums, transfer_shares
 from ..run import crowding, selection
 from ..run.alignment import align
 from ..run.run import run_open
@@ -65,16 +67,6 @@ class CallRow(NamedTuple):
     total_ns: int
     min_ns: int
     max_ns: int
-
-
-class WaitRow(NamedTuple):
-    """run_waits.sql"""
-
-    call: str
-    identity: str
-    bytes: int | None
-    wait_ns: float
-    transfer_ns: float
 
 
 class BucketRow(NamedTuple):
@@ -250,16 +242,17 @@ def figures(path: Path, with_histograms: bool = False, skipped: float = 0.0) -> 
     opened = run_open(path, with_histograms, with_samples=True)
     run = selection.select(opened, WHOLE_RUN)
     try:
-        whole, steps = _figures(path, run, with_histograms)
-        return _without_first_steps(run.connection, whole, steps, skipped) if skipped else whole, run.remarks + run.notes
+        whole, steps, sums = _figures(path, run, with_histograms)
+        return _without_first_steps(sums, whole, steps, skipped) if skipped else whole, run.remarks + run.notes
     finally:
         run.connection.close()
 
 
-def _figures(path: Path, run: Selection, with_histograms: bool) -> tuple[Figures, list[StepRow]]:
+def _figures(path: Path, run: Selection, with_histograms: bool) -> tuple[Figures, list[StepRow], Sums]:
     connection = run.connection
     alignment = align(connection)
-    waits, error_ns = wait_sums(run, alignment)
+    split = stages.split(run, alignment)
+    waits = split.run
     found = steps_summary(run, alignment.aligned_ns)
     steps = found.summary
     ranks = SQL.ask(connection, "run_ranks", RankRow)
@@ -267,7 +260,7 @@ def _figures(path: Path, run: Selection, with_histograms: bool) -> tuple[Figures
     crowded = crowding.crowding(connection)
     is_split = waits.coverage or not waits.total_ns
     traffic_classify(connection)
-    parts = _parts(connection, groups, with_histograms)
+    parts = _parts(connection, split, groups, with_histograms)
     whole = Figures(
         path=path,
         start_unix_ns=min(row.start_unix_ns for row in ranks),
@@ -283,7 +276,7 @@ def _figures(path: Path, run: Selection, with_histograms: bool) -> tuple[Figures
         wall_ns=max((row.wall_ns for row in ranks if row.wall_ns is not None), default=None),
         coverage=waits.coverage or 0.0,
         estimate_share=waits.estimate_share or 0.0,
-        error_ns=error_ns,
+        error_ns=math.ceil(split.of_all.error_ns),
         crowding=crowding.sentence(crowded) if crowded else None,
         rows=_rows(parts),
         parts=parts,
@@ -292,16 +285,16 @@ def _figures(path: Path, run: Selection, with_histograms: bool) -> tuple[Figures
         labels=labels,
         canaries=canaries_read(path),
     )
-    return whole, found.costs.steps
+    return whole, found.costs.steps, split.sums
 
 
-def _without_first_steps(connection: Connection, run: Figures, steps: Sequence[StepRow], skipped: float) -> Figures:
-    """Needs late_scaled, which the analysis of waiting fills."""
+def _without_first_steps(sums: Sums, run: Figures, steps: Sequence[StepRow], skipped: float) -> Figures:
     if run.step_ns is None:
         way_out = "mark the steps (man commprof_step), or record from a later time on (COMMPROF_BEGIN_S)"
         raise ReportError(run.path, f"has no known steps of which --skip-steps could leave out the first; {way_out}")
     left = sorted(steps, key=lambda row: row.begin_ns)[int(skipped * len(steps)) :]
-    wait_ns, transfer_ns = SQL.run(connection, "run_waits_from", from_ns=left[0].begin_ns).fetchone()
+    is_left = sums.waits.start_ns >= left[0].begin_ns
+    wait_ns, transfer_ns = float(sums.wait_ns[is_left].sum()), float(sums.transfer_ns[is_left].sum())
     steady = [row for row in left if not row.is_warm_up]
     is_split = run.transfer_ns is not None
     waits = {"wait_ns": wait_ns / len(run.ranks), "transfer_ns": transfer_ns / len(run.ranks)} if is_split else {}
@@ -343,9 +336,9 @@ def _rows(parts: dict[tuple[Key, str], Row]) -> dict[Key, Row]:
     return rows
 
 
-def _parts(connection: Connection, groups: dict[str, Group], with_histograms: bool) -> dict[tuple[Key, str], Row]:
-    """The rows by traffic. Needs late_call, which the analysis of waiting fills, and cell_traffic."""
-    transfers = {row[:3]: row.transfer_ns / (row.wait_ns + row.transfer_ns or 1.0) for row in SQL.ask(connection, "run_waits", WaitRow)}
+def _parts(connection: Connection, split: stages.Split, groups: dict[str, Group], with_histograms: bool) -> dict[tuple[Key, str], Row]:
+    """The rows by traffic. Needs cell_traffic."""
+    transfers = transfer_shares(split.sums, split.known.calls)
     rows: dict[tuple[Key, str], Row] = {}
     for call in SQL.ask(connection, "run_rows", CallRow):
         row = rows.setdefault((_key(call, groups), call.traffic), Row(call.family, call.library))

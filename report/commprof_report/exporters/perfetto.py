@@ -20,10 +20,12 @@ from sqlite3 import Connection
 from typing import Callable, NamedTuple
 
 from ..base import query, units
+from ..base.columns import NONE
 from ..gpu import gpu_activity, kernel_names
 from ..gpu.sampled import OTHER_STREAM
 from ..gpu.sharing import groups
-from ..late.wait_split import wait_split
+from ..late.known import known
+from ..late.wait_split import WaitSplit, wait_split
 from ..run.alignment import Alignment, align
 from ..run.selection import Selection
 from ..run.unsampled import unsampled_text
@@ -151,9 +153,8 @@ class Cut(NamedTuple):
 def text(run: Selection, cut: Cut, traces: Sequence[OfRank] = ()) -> Iterator[str]:
     """The text of the file in pieces, including the files of --with-trace; the run must have been opened with samples."""
     alignment = align(run.connection)
-    wait_split(run, alignment)
+    _waits_take(run.connection, wait_split(run, alignment, known(run.connection)))
     steps_find(run, alignment.aligned_ns)
-    SQL.run(run.connection, "trace_waits")
     trace = Trace(run, alignment, cut)
     about = json.dumps(trace.about() | about_traces(traces))
     yield '{"displayTimeUnit": "ms",\n"otherData": ' + about + ',\n"traceEvents": [\n'
@@ -162,6 +163,20 @@ def text(run: Selection, cut: Cut, traces: Sequence[OfRank] = ()) -> Iterator[st
         yield f"{separator}{event}"
         separator = ",\n"
     yield "\n]}\n"
+
+
+def _waits_take(connection: Connection, split: WaitSplit) -> None:
+    """How long each call waited, and for whom, into the TEMP TABLEs that trace_calls.sql reads."""
+    SQL.run(connection, "trace_split")
+    waits, texts = split.waits, split.texts
+    columns = (waits.world_rank, waits.start_ns, waits.wait_ns, waits.last_rank, waits.is_estimate, waits.identity, waits.sequence)
+    rows = zip(*(column.tolist() for column in columns), (waits.completion == NONE).tolist())
+    found = (
+        (rank, start_ns, wait_ns, None if last == NONE else last, is_estimate, texts.texts[identity], sequence, is_blocking)
+        for rank, start_ns, wait_ns, last, is_estimate, identity, sequence, is_blocking in rows
+    )
+    connection.executemany("INSERT INTO trace_split VALUES (?, ?, ?, ?, ?, ?, ?, ?)", found)
+    SQL.run(connection, "trace_waits")
 
 
 def about_traces(traces: Sequence[OfRank]) -> dict[str, object]:

@@ -20,10 +20,10 @@ SELECT sample.world_rank AS rank,
        root,
        nullif(request_call, '') AS request_call,
        region.name AS region,
-       coalesce(trace_wait.wait_ns, late_call.wait_ns) AS wait_ns,
-       coalesce(trace_wait.last_rank, late_call.last_rank) AS last_rank,
+       coalesce(trace_wait.wait_ns, trace_split.wait_ns) AS wait_ns,
+       coalesce(trace_wait.last_rank, trace_split.last_rank) AS last_rank,
        trace_arrival.thread AS last_thread,
-       coalesce(trace_wait.is_estimate, late_call.is_estimate) AS is_estimate,
+       coalesce(trace_wait.is_estimate, trace_split.is_estimate) AS is_estimate,
        coalesce(library, 'mpi') AS library,
        nullif(datatype, '') AS datatype,
        nullif(op, '') AS op
@@ -38,6 +38,6 @@ LEFT JOIN temp.trace_wait ON library IS NOT 'nccl' AND trace_wait.world_rank = s
                          AND trace_wait.start_ns = aligned_ns(sample.world_rank, sample.start_ns)
 LEFT JOIN temp.trace_arrival ON trace_arrival.world_rank = trace_wait.last_rank
                             AND trace_arrival.start_ns = trace_wait.start_ns + trace_wait.wait_ns AND NOT trace_wait.is_estimate
-LEFT JOIN temp.late_call ON library = 'nccl' AND late_call.world_rank = sample.world_rank AND late_call.identity = communicator_of.identity
-                        AND late_call.sequence = sample.sequence AND late_call.completion IS NULL
+LEFT JOIN temp.trace_split ON library = 'nccl' AND trace_split.world_rank = sample.world_rank AND trace_split.identity = communicator_of.identity
+                        AND trace_split.sequence = sample.sequence AND trace_split.is_blocking
 ORDER BY sample.world_rank, sample.thread, sample.start_ns, sample.end_ns DESC;

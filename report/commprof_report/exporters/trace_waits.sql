@@ -1,11 +1,11 @@
 -- How long did each MPI call of the timeline wait, and for whom? By its begin on the run's axis. Of NCCL's operations: by sequence.
 DROP TABLE IF EXISTS temp.trace_wait;
 CREATE TEMP TABLE trace_wait AS
-SELECT late_call.world_rank, start_ns, max(wait_ns) AS wait_ns, last_rank, is_estimate
-FROM late_call
+SELECT trace_split.world_rank, start_ns, max(wait_ns) AS wait_ns, last_rank, is_estimate
+FROM trace_split
 JOIN run_communicator USING (identity)
 WHERE library = 'mpi'
-GROUP BY late_call.world_rank, start_ns;
+GROUP BY trace_split.world_rank, start_ns;
 CREATE INDEX temp.trace_wait_of_rank ON trace_wait (world_rank, start_ns);
 -- Which thread of the rank that arrived last then began its call? Not of estimates: their waits end when no rank arrives.
 DROP TABLE IF EXISTS temp.trace_last;
@@ -21,4 +21,4 @@ FROM sample
 CROSS JOIN trace_last ON trace_last.world_rank = sample.world_rank AND trace_last.start_ns = aligned_ns(sample.world_rank, sample.start_ns)
 GROUP BY trace_last.world_rank, trace_last.start_ns;
 CREATE INDEX temp.trace_arrival_of_rank ON trace_arrival (world_rank, start_ns);
-CREATE INDEX temp.late_call_of_rank ON late_call (world_rank, identity, sequence);
+CREATE INDEX temp.trace_split_of_rank ON trace_split (world_rank, identity, sequence);

@@ -1,117 +1,90 @@
-"""What calls wait for: the ranks on which the operations that they complete depend, and when each of these arrived.
+"""What calls wait for that complete operations: the ranks on which these depend, and when each of them arrived.
 
-A call may complete several operations: requests of collectives and messages, both messages of a Sendrecv. The operation that is ready last
-decides when it can return. A call of which any operation's arrival is not known is not split.
+A call may complete several operations: requests of collectives and messages, both messages of a Sendrecv. The operation that is ready
+last decides when it can return. A call of which any operation's arrival is not known is not split.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import count
+from dataclasses import dataclass
 from sqlite3 import Connection
-from typing import NamedTuple, Optional
 
-from ..base import query
-from ..run.alignment import Alignment, storable
-
-SQL = query.beside(__file__)
-
-LONG_AGO_NS = -(1 << 62)
+from ..base.arrays import np
+from ..base.columns import NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, grouped
+from .known import Known
+from .samples import Samples, region_names
+from .waits import Arrivals, Waits, shares
 
 
-class Share(NamedTuple):
-    """How long a rank waited, for which rank, and how much of that is due to that rank alone."""
+@dataclass(frozen=True)
+class Completing(Columns):
+    """The sampled calls that complete requests, or send, receive or find a message and return when that is done."""
 
-    wait_ns: int
-    alone_ns: int
-    last_rank: int | None
-
-
-NO_SHARE = Share(0, 0, None)
-
-
-def share(start: int, duration: int, last: int, before_last: int, last_rank: int) -> Share:
-    wait_ns = min(max(last - start, 0), duration)
-    without_ns = min(max(min(before_last, last) - start, 0), duration)
-    return Share(wait_ns, wait_ns - without_ns, last_rank)
+    world_rank: Ints
+    completion: TextInts  # NONE: the latter
+    region: TextInts
+    start_ns: Ints  # in the rank's own time
+    end_ns: Ints
 
 
-def waited(found: Share) -> Share:
-    return found if found.wait_ns else NO_SHARE
+def completing(connection: Connection, rows: Samples, known: Known, texts: Texts) -> Completing:
+    rows = rows.take(known.which(rows.call, texts, lambda call: call.is_completing))
+    rows = rows.take(np.lexsort((rows.end_ns, rows.world_rank)))
+    is_completion = known.which(rows.call, texts, lambda call: call.family == "completion")
+    region = region_names(connection, rows, texts)
+    return Completing(rows.world_rank, np.where(is_completion, rows.call, NONE), region, rows.start_ns, rows.end_ns)
 
 
-class Operation(NamedTuple):
-    """sequence: of a collective; None: a message."""
-
-    identity: str
-    sequence: int | None
-    call: str
-    bytes: int | None
-    wait_state: str
-
-
-class Arrival(NamedTuple):
-    """What the completion of an operation on one rank depends on, as aligned timestamps."""
-
-    operation: Operation
-    last_ns: int
-    without_ns: int  # the last arrival of any other rank than last_rank
-    last_rank: int
-    is_last: bool  # of a collective in which all wait for all: the rank itself started last
-    peer_ns: int | None = None  # of a message: when last_rank posted its side, waited for or not
+def completed(arrivals: Arrivals, calls: Completing, start_ns: Ints) -> tuple[Waits, Ints]:
+    """The split of these calls, whose begins on the run's axis are start_ns; and the rows of arrivals whose calls are not sampled."""
+    order, groups = grouped(arrivals.world_rank, arrivals.gone_ns)
+    arrivals = arrivals.take(order)
+    keys = arrivals.world_rank[groups.first], arrivals.gone_ns[groups.first]
+    call = found_in(keys, (calls.world_rank, calls.end_ns))
+    is_known = groups.sum((~arrivals.is_known).astype(np.int64)) == 0
+    ready = _ready(arrivals, groups)
+    others_ns = np.where(
+        arrivals.last_rank == groups.spread(arrivals.last_rank[ready]), arrivals.without_ns, arrivals.last_ns
+    )
+    split = np.flatnonzero((call >= 0) & is_known)
+    split = split[np.argsort(call[split], kind="stable")]
+    waits = _waits(arrivals.take(ready[split]), groups.max(others_ns)[split], calls.take(call[split]), start_ns[call[split]])
+    return waits, order[groups.spread(call < 0)]
 
 
-class CompletionRow(NamedTuple):
-    """A call that completes operations; completions.sql."""
-
-    world_rank: int
-    completion: str | None
-    region: str
-    start_ns: int
-    end_ns: int
+def _ready(arrivals: Arrivals, groups: Groups) -> Ints:
+    """Of each call the operation that was ready last, the first of several."""
+    return groups.first_most(arrivals.last_ns)
 
 
-IsChosen = Callable[[str, Optional[str]], bool]
+def _waits(ready: Arrivals, others_ns: Ints, calls: Completing, start_ns: Ints) -> Waits:
+    duration_ns = calls.end_ns - calls.start_ns
+    found = shares(start_ns, duration_ns, ready.last_ns, others_ns, ready.last_rank)
+    is_message = ready.sequence == NONE
+    return Waits(
+        ready.identity,
+        np.where(is_message, -np.cumsum(is_message), ready.sequence),
+        ready.world_rank,
+        ready.call,
+        ready.bytes,
+        calls.region,
+        start_ns,
+        start_ns + duration_ns,
+        found.wait_ns,
+        duration_ns - found.wait_ns,
+        found.alone_ns,
+        np.where(found.wait_ns > 0, found.last_rank, NONE),
+        ready.is_last,
+        np.zeros(len(ready), bool),
+        calls.completion,
+        np.where(found.wait_ns > 0, ready.wait_state, NONE),
+        np.where(ready.peer_ns == NONE, NONE, ready.last_rank),
+        ready.peer_ns,
+    )
 
 
-def chosen(connection: Connection) -> IsChosen:
-    """Whether the user chose a call on a communicator (None: not known)."""
-    calls = {call for (call,) in connection.execute("SELECT call FROM selected_call")}
-    identities = {identity for (identity,) in connection.execute("SELECT identity FROM selected_communicator")}
-    return lambda call, identity: call in calls and (identity is None or identity in identities)
-
-
-class Completions:
-    """The arrivals that calls depend on, by rank and return of the call."""
-
-    def __init__(self) -> None:
-        self.arrivals: dict[tuple[int, int], list[Arrival | None]] = {}
-
-    def add(self, world_rank: int, end_ns: int, arrival: Arrival | None) -> None:
-        """None: an operation of which the arrival is not known."""
-        self.arrivals.setdefault((world_rank, end_ns), []).append(arrival)
-
-    def rows(self, connection: Connection, alignment: Alignment) -> Iterator[tuple]:
-        """Rows of late_call."""
-        numbers = count(-1, -1)
-        for call in map(CompletionRow._make, SQL.run(connection, "completions")):
-            arrivals = self.arrivals.pop((call.world_rank, call.end_ns), None)
-            if arrivals and None not in arrivals:
-                yield _row(call, alignment.aligned_ns(call.world_rank, call.start_ns), arrivals, numbers)
-
-    def left(self, is_chosen: IsChosen) -> int:
-        """After rows(): the number of operations' completions whose calls are not sampled."""
-        return sum(any(one is None or is_chosen(one.operation.call, one.operation.identity) for one in own) for own in self.arrivals.values())
-
-
-def _row(call: CompletionRow, start_ns: int, arrivals: Sequence[Arrival], numbers: Iterator[int]) -> tuple:
-    duration_ns = call.end_ns - call.start_ns
-    ready = max(arrivals, key=lambda arrival: arrival.last_ns)
-    others = [arrival.last_ns if arrival.last_rank != ready.last_rank else arrival.without_ns for arrival in arrivals]
-    wait_ns, alone_ns, last_rank = waited(share(start_ns, duration_ns, ready.last_ns, max(others), ready.last_rank))
-    identity, sequence, name, message_bytes, wait_state = ready.operation
-    start_ns = storable(start_ns)
-    what = (identity, next(numbers) if sequence is None else sequence, call.world_rank, name, message_bytes, call.region)
-    waiting = (wait_ns, duration_ns - wait_ns, alone_ns, last_rank, ready.is_last, 0)
-    peer = None if ready.peer_ns is None else ready.last_rank
-    return (*what, start_ns, start_ns + duration_ns, *waiting, call.completion, wait_state if wait_ns else None, peer, ready.peer_ns)
+def calls_left(arrivals: Arrivals, is_chosen: Flags) -> int:
+    """Of arrivals whose calls are not sampled: how many such calls completed something that the user chose."""
+    _, groups = grouped(arrivals.world_rank, arrivals.gone_ns)
+    order = np.lexsort((arrivals.gone_ns, arrivals.world_rank))
+    return int((groups.max((is_chosen | ~arrivals.is_known)[order].astype(np.int64)) > 0).sum())

@@ -7,19 +7,21 @@ A send that returned, or was completed, before its receive was posted was buffer
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from sqlite3 import Connection
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 from ..base import query
 from ..run.alignment import Alignment, storable
-from .arrivals import LONG_AGO_NS, Arrival, Completions, Operation, chosen
+from .clocks import Clocks
 from .message_match import Message, Part, matches
 
 SQL = query.beside(__file__)
 
+LONG_AGO_NS = -(1 << 62)
+IsChosen = Callable[[str, Optional[str]], bool]  # a call on a communicator (None: not known)
 ALWAYS = (LONG_AGO_NS, -LONG_AGO_NS)
 
 
@@ -45,40 +47,61 @@ class MessageRow(NamedTuple):
         return self.receiver if self.is_received else self.sender
 
 
-class Counts:
-    """Sides of messages that the user chose and that were not split."""
+class Messages:
+    """The arrivals of messages, and how many sides that the user chose were not split."""
 
-    def __init__(self, connection: Connection) -> None:
-        self.is_chosen = chosen(connection)
+    def __init__(self, is_chosen: IsChosen, clocks: Clocks) -> None:
+        self.is_chosen, self.clocks = is_chosen, clocks
+        self.arrivals: list[tuple] = []  # rows of waits.Arrivals
         self.unmatched = self.unnumbered = self.unsure = self.uncompleted = 0
 
-    def chosen(self, row: MessageRow) -> int:
-        return int(self.is_chosen(row.call, row.identity))
+    def unknown(self, row: MessageRow) -> None:
+        """Its arrival is not known."""
+        self.arrivals.append((row.world_rank, row.gone_ns, None, None, None, None, None, LONG_AGO_NS, LONG_AGO_NS, 0, False, None, False))
+
+    def unmatch(self, row: MessageRow) -> None:
+        is_chosen = self.is_chosen(row.call, row.identity)
+        self.unmatched += is_chosen
+        self.unnumbered += bool(is_chosen and row.is_received and row.number is None)
+        if row.gone_ns is not None:
+            self.unknown(row)
+
+    def add(self, own: Message, other: Message, ready_ns: int) -> None:
+        row, last_rank = own.row, other.row.world_rank
+        pair = (row.world_rank, last_rank)
+        if row.gone_ns is None:
+            self.uncompleted += self.is_chosen(row.call, row.identity)
+        elif not self.clocks.resolves(row.identity, row.call, self.clocks.error(pair, pair, row.start_ns)):
+            self.unsure += self.is_chosen(row.call, row.identity)
+            self.unknown(row)
+        else:
+            if ready_ns >= own.gone_ns and not row.is_received:
+                ready_ns = LONG_AGO_NS
+            state = "late sender" if row.is_received else "late receiver"
+            operation = (row.identity, None, row.call, row.bytes, state)
+            times = (ready_ns, LONG_AGO_NS, last_rank, False, storable(other.posted_ns))
+            self.arrivals.append((row.world_rank, row.gone_ns, *operation, *times, True))
 
 
-def messages_add(completions: Completions, connection: Connection, alignment: Alignment, clocks) -> Counts:
-    """Adds the arrivals of all messages. clocks: wait_split.Clocks."""
-    counts = Counts(connection)
+def messages(connection: Connection, alignment: Alignment, clocks: Clocks, is_chosen: IsChosen) -> Messages:
+    found = Messages(is_chosen, clocks)
     windows = Windows(connection, alignment)
     for _, group in groupby(map(MessageRow._make, SQL.run(connection, "sampled_messages")), key=itemgetter(0, 1, 2, 3)):
         rows = list(group)
         matched = set()
         for sent, received in _matches(rows, windows, clocks, is_probe=0):
             matched |= {id(sent.row), id(received.row)}
-            _add(completions, counts, clocks, sent, received, LONG_AGO_NS if sent.row.is_buffered else received.posted_ns)
-            _add(completions, counts, clocks, received, sent, sent.posted_ns)
-        for sent, found in _matches(rows, windows, clocks, is_probe=1):
-            _add(completions, counts, clocks, found, sent, sent.posted_ns)
+            found.add(sent, received, LONG_AGO_NS if sent.row.is_buffered else received.posted_ns)
+            found.add(received, sent, sent.posted_ns)
+        for sent, probe in _matches(rows, windows, clocks, is_probe=1):
+            found.add(probe, sent, sent.posted_ns)
         for row in rows:
             if id(row) not in matched and not row.is_probe:
-                counts.unmatched += counts.chosen(row)
-                counts.unnumbered += counts.chosen(row) * row.is_received * (row.number is None)
-                if row.gone_ns is not None:
-                    completions.add(row.world_rank, row.gone_ns, None)
-    return counts
+                found.unmatch(row)
+    return found
 
 
-def _matches(rows: Sequence[MessageRow], windows: Windows, clocks, is_probe: int) -> Iterator[tuple[Message, Message]]:
+def _matches(rows: Sequence[MessageRow], windows: Windows, clocks: Clocks, is_probe: int) -> Iterator[tuple[Message, Message]]:
     known = [row for row in rows if row.number is not None and row.identity is not None]
     sent = [row for row in known if not row.is_received]
     received = [row for row in known if row.is_received and row.is_probe == is_probe]
@@ -87,20 +110,6 @@ def _matches(rows: Sequence[MessageRow], windows: Windows, clocks, is_probe: int
     pair = (sent[0].sender, sent[0].receiver)
     error = clocks.error(pair, pair, sent[0].start_ns)
     return matches(windows.parts(sent), windows.parts(received), error.distance_ns)
-
-
-def _add(completions: Completions, counts: Counts, clocks, own: Message, other: Message, ready_ns: int) -> None:
-    row, last_rank = own.row, other.row.world_rank
-    if row.gone_ns is None:
-        counts.uncompleted += counts.chosen(row)
-    elif not clocks.resolves(row.identity, row.call, clocks.error((row.world_rank, last_rank), (row.world_rank, last_rank), row.start_ns)):
-        counts.unsure += counts.chosen(row)
-        completions.add(row.world_rank, row.gone_ns, None)
-    else:
-        if ready_ns >= own.gone_ns and not row.is_received:
-            ready_ns = LONG_AGO_NS
-        operation = Operation(row.identity, None, row.call, row.bytes, "late sender" if row.is_received else "late receiver")
-        completions.add(row.world_rank, row.gone_ns, Arrival(operation, ready_ns, LONG_AGO_NS, last_rank, False, storable(other.posted_ns)))
 
 
 class Windows:

@@ -23,101 +23,135 @@ either may be the late one.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, groupby, islice
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby, islice
 from operator import itemgetter
 from sqlite3 import Connection
-from typing import NamedTuple
 
+from ..base.arrays import np
 from ..base import query
-from .timelines import DIRECT, Timeline
+from ..base.columns import NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, grouped, joined, read, table
+from ..run.alignment import Alignment
+from .timelines import DIRECT, Lines
+from .waits import Waits
 
 SQL = query.beside(__file__)
-
 
 FEWER = 8  # times as many messages: too different to be compared
 MOST_OTHERS = 15
 
 
-class ArrivalRow(NamedTuple):
-    """A rank's; own_time_arrivals.sql."""
+@dataclass(frozen=True)
+class Compared(Columns):
+    """How late each rank would have been at a collective in which not all wait for all, or at a message, had it been the one to be
+    waited for."""
 
-    identity: str
-    sequence: int
-    call: str
-    library: str
-    world_rank: int
-    arrival_ns: int
-    since_ns: int | None
-
-
-class MessageRow(NamedTuple):
-    """own_time_messages.sql. The rank waits for the peer, or might have; sequence: negative, as in late_call."""
-
-    identity: str
-    call: str
-    world_rank: int
-    sequence: int
-    arrival_ns: int
-    since_ns: int | None
-    peer: int
-    peer_ns: int
-    peer_since_ns: int | None
+    identity: TextInts
+    sequence: Ints  # as in Waits
+    call: TextInts
+    world_rank: Ints
+    arrival_ns: Ints
+    late_ns: Ints
+    awaited_rank: Ints  # NONE: any of them may have been waited for
+    own_ns: Ints  # what it did in its own time; NONE: awaited_rank was not compared with other ranks that are waited for there
 
 
-def compare_own_time(connection: Connection, lines: dict[int, Timeline]) -> None:
-    """Fills the TEMP TABLE late_compared. Needs late_call, and the functions of an aligned run."""
-    SQL.run(connection, "late_compared")
-    rows = [*_collectives(connection, lines), *_messages(connection, lines)]
-    connection.executemany("INSERT INTO late_compared VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+@dataclass(frozen=True)
+class CollectiveArrivals(Columns):
+    """When each rank arrived at and returned from the collectives of some communicators, in its own time; own_time_arrivals.sql."""
+
+    identity: TextInts
+    world_rank: Ints
+    sequence: Ints
+    call: TextInts
+    is_nccl: Flags
+    come_ns: Ints  # on the device, if it is NCCL's; NONE: not known
+    gone_ns: Ints
 
 
-def _collectives(connection: Connection, lines: dict[int, Timeline]) -> Iterator[tuple]:
-    for _, group in groupby(map(ArrivalRow._make, SQL.run(connection, "own_time_arrivals")), key=itemgetter(0, 1)):
+def compare_own_time(
+    connection: Connection, alignment: Alignment, waits: Waits, lines: Lines, is_rooted: Flags, texts: Texts
+) -> Compared:
+    """is_rooted: of each wait, whether it is of a collective in which not all wait for all."""
+    collectives = _collectives(connection, alignment, waits.take(is_rooted & (waits.sequence > 0)), lines, texts)
+    return joined(Compared, [collectives, table(Compared, _messages(waits, lines, texts), texts)])
+
+
+def _collectives(
+    connection: Connection, alignment: Alignment, rooted: Waits, lines: Lines, texts: Texts
+) -> Compared:
+    identities = [texts.text(number) for number in np.unique(rooted.identity)]
+    cursor = SQL.run(connection, "own_time_arrivals", identities=json.dumps(identities))
+    rows = read(CollectiveArrivals, cursor, texts)
+    since_ns = np.full(len(rows), NONE)
+    since_ns[1:] = np.where((rows.identity[1:] == rows.identity[:-1]) & (rows.world_rank[1:] == rows.world_rank[:-1]), rows.gone_ns[:-1], NONE)
+    wanted = np.flatnonzero(found_in((rows.identity, rows.sequence), (rooted.identity, rooted.sequence)) >= 0)
+    order, groups = grouped(rows.identity[wanted], rows.sequence[wanted])
+    wanted = wanted[order]
+    is_known = (since_ns[wanted] != NONE) & (rows.come_ns[wanted] != NONE)
+    wanted = wanted[groups.spread(groups.min(is_known.astype(np.int64)) == 1)]
+    rows, since_ns = rows.take(wanted), since_ns[wanted]
+    come_ns, since_ns = (alignment.aligned(rows.world_rank, times) for times in (rows.come_ns, since_ns))
+    own_ns = np.where(rows.is_nccl, come_ns - since_ns, _direct_ns(lines, rows.world_rank, since_ns, come_ns))
+    nothing = np.full(len(rows), NONE)
+    late_ns = lateness(own_ns, Groups(rows.identity, rows.sequence))
+    return Compared(rows.identity, rows.sequence, rows.call, rows.world_rank, come_ns, late_ns, nothing, nothing)
+
+
+def _direct_ns(lines: Lines, world_ranks: Ints, since_ns: Ints, until_ns: Ints) -> Ints:
+    """What ranks did in their own time; the timelines do not show the device."""
+    return lines.spent_between(world_ranks, since_ns, until_ns)[:, DIRECT].sum(axis=1)
+
+
+def _messages(waits: Waits, lines: Lines, texts: Texts) -> Iterator[tuple]:
+    """Rows of Compared: those of a rank in one call on a communicator in order of time."""
+    waits = waits.take(waits.peer != NONE)
+    order = np.lexsort((waits.start_ns, waits.world_rank, waits.call, waits.identity))
+    waits = waits.take(order)
+    partners = Counter((identity, rank) for identity, rank, _ in {*zip(*(each.tolist() for each in (waits.identity, waits.peer, waits.world_rank)))})
+    before = _before(waits)
+    own_ns = _direct_ns(lines, waits.world_rank, waits.start_ns[before], waits.start_ns)
+    peers_ns = _direct_ns(lines, waits.peer, waits.peer_ns[before], waits.peer_ns)
+    columns = (waits.identity, waits.call, waits.world_rank, waits.sequence, waits.peer, waits.peer_ns, before >= 0, own_ns, peers_ns)
+    for (identity, call, rank), group in groupby(zip(*(column.tolist() for column in columns)), key=itemgetter(0, 1, 2)):
         rows = list(group)
-        if any(row.since_ns is None for row in rows):
-            continue
-        for row, late_ns in zip(rows, lateness([_own_ns(row, lines[row.world_rank]) for row in rows])):
-            yield row.identity, row.sequence, row.call, row.world_rank, row.arrival_ns, late_ns, None, None
-
-
-def _own_ns(row: ArrivalRow, line: Timeline) -> int:
-    """The timeline does not show the device."""
-    return row.arrival_ns - row.since_ns if row.library == "nccl" else _direct_ns(line, row.since_ns, row.arrival_ns)
-
-
-def _direct_ns(line: Timeline, since_ns: int, until_ns: int) -> int:
-    """What the rank did in its own time."""
-    spent_ns = line.between(since_ns, until_ns)
-    return sum(spent_ns[state] for state in DIRECT)
-
-
-def _messages(connection: Connection, lines: dict[int, Timeline]) -> Iterator[tuple]:
-    messages = SQL.ask(connection, "own_time_messages", MessageRow)
-    partners = Counter((identity, rank) for identity, rank, _ in {(row.identity, row.peer, row.world_rank) for row in messages})
-    for _, group in groupby(messages, key=itemgetter(0, 1, 2)):
-        rows = list(group)
-        times = Counter(row.peer for row in rows)
+        times = Counter(row[4] for row in rows)
         latest_ns: dict[int, int] = {}
-        for row in rows:
-            if row.since_ns is None:
+        what = texts.text(identity), texts.text(call)
+        for *_, sequence, peer, peer_ns, is_known, rank_ns, peer_own_ns in rows:
+            if not is_known:
                 continue
-            own_ns = _direct_ns(lines[row.peer], row.peer_since_ns, row.peer_ns)
-            alike = (each for each in latest_ns if each != row.peer and times[row.peer] < FEWER * times[each])
+            alike = (each for each in latest_ns if each != peer and times[peer] < FEWER * times[each])
             others = list(islice(alike, MOST_OTHERS))
-            compared = {row.peer: own_ns, **{other: latest_ns[other] for other in others}}
+            compared = {peer: peer_own_ns, **{other: latest_ns[other] for other in others}}
             if not others:
-                compared[row.world_rank] = _direct_ns(lines[row.world_rank], row.since_ns, row.arrival_ns)
-            latest_ns[row.peer] = own_ns
-            awaited_rank = row.peer if others or partners[row.identity, row.peer] > 1 else None
-            for (rank, spent_ns), late_ns in zip(compared.items(), lateness(list(compared.values()))):
-                yield row.identity, row.sequence, row.call, rank, row.peer_ns, late_ns, awaited_rank, spent_ns if others else None
+                compared[rank] = rank_ns
+            latest_ns[peer] = peer_own_ns
+            awaited_rank = peer if others or partners[identity, peer] > 1 else None
+            for (each, spent_ns), late_ns in zip(compared.items(), _lateness(list(compared.values()))):
+                yield what[0], sequence, what[1], each, peer_ns, late_ns, awaited_rank, spent_ns if others else None
 
 
-def lateness(own_ns: Sequence[int]) -> list[int]:
-    """For each, the sum of its excess over each smaller one."""
-    order = sorted(range(len(own_ns)), key=own_ns.__getitem__)
-    smaller = accumulate((own_ns[place] for place in order), initial=0)
-    found = {place: number * own_ns[place] - sum_ns for number, (place, sum_ns) in enumerate(zip(order, smaller))}
-    return [found[place] for place in range(len(own_ns))]
+def _before(waits: Waits) -> Ints:
+    """Of each message the row of the one before between the two ranks in this call; -1: there is none."""
+    order, groups = grouped(waits.identity, waits.call, waits.world_rank, waits.peer)
+    before = np.full(len(waits), -1)
+    before[order[1:]] = np.where(groups.of_row[1:] == groups.of_row[:-1], order[:-1], -1)
+    return before
+
+
+def lateness(own_ns: Ints, groups: Groups) -> Ints:
+    """For each row the sum of its excess over each smaller one of its group."""
+    order = np.lexsort((own_ns, groups.of_row))
+    smaller_ns = np.cumsum(own_ns[order]) - own_ns[order]
+    late_ns = np.empty(len(own_ns), np.int64)
+    late_ns[order] = groups.place() * own_ns[order] - (smaller_ns - groups.spread(smaller_ns[groups.first]))
+    return late_ns
+
+
+def _lateness(own_ns: list[int]) -> list[int]:
+    """The same of one group of few."""
+    return [sum(own - other for other in own_ns if other < own) for own in own_ns]

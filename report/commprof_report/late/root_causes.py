@@ -15,51 +15,62 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from operator import sub
-from sqlite3 import Connection
-from typing import NamedTuple, Optional
+from dataclasses import dataclass
+from typing import Optional
 
-from ..base import query
-from .timelines import FILES, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING, Timeline
-
-SQL = query.beside(__file__)
+from ..base.arrays import np
+from ..base.columns import NONE, Columns, Flags, Floats, Ints, TextInts, grouped
+from .timelines import DIRECT, UNSEEN, UNSPLIT, WAITING, Lines
+from .waits import Waits
 
 NOT_KNOWN = None
+UNKNOWN = (UNSPLIT, UNSEEN)
 BLOCK = 32  # waits whose causes are summed in advance
 MOST_CAUSES = 16  # of one wait; smaller ones are not known
 LEAST_SHARE = 0.001  # of a wait; smaller causes are not known
 
-Causes = dict[Optional[int], float]  # nanoseconds by rank
+CausesOfWait = dict[Optional[int], float]  # nanoseconds by rank
 
 
-class MeetingRow(NamedTuple):
-    """A wait, or (wait is None) a collective in which all depend on all; late_meetings.sql."""
+@dataclass(frozen=True)
+class Causes(Columns):
+    """The root causes of waits: which ranks caused how much of each."""
 
-    wait: int | None
-    world_rank: int | None
-    last_rank: int | None
-    identity: str
-    start_ns: int | None
-    arrival_ns: int
-    wait_ns: int
-    is_followed: int
+    wait: Ints  # row of Waits
+    cause_rank: Ints  # NONE: not known
+    caused_ns: Floats
 
 
-class Waits:
+def no_causes() -> Causes:
+    return Causes(np.array([], np.int64), np.array([], np.int64), np.array([]))
+
+
+@dataclass(frozen=True)
+class Meetings(Columns):
+    """Waits for a rank, and blocking collectives in which all depend on all, in order of the arrival that ended the waiting; of one
+    arrival, the waits first."""
+
+    wait: Ints  # row of Waits; NONE: a collective
+    identity: TextInts
+    arrival_ns: Ints
+    is_followed: Flags  # a wait on the host, on clocks that show when ranks arrived, and seen in the rank's timeline
+
+
+class CausesOfRank:
     """One rank's waits with their causes, in order of time."""
 
     def __init__(self) -> None:
         self.ends: list[int] = []
-        self.causes: list[Causes] = []
-        self.blocks: list[Causes] = []  # sums over BLOCK waits each
+        self.causes: list[CausesOfWait] = []
+        self.blocks: list[CausesOfWait] = []  # sums over BLOCK waits each
 
-    def add(self, end_ns: int, causes: Causes) -> None:
+    def add(self, end_ns: int, causes: CausesOfWait) -> None:
         self.ends.append(end_ns)
         self.causes.append(causes)
         if len(self.causes) % BLOCK == 0:
             self.blocks.append(_sum(self.causes[-BLOCK:]))
 
-    def since(self, time_ns: int) -> Causes:
+    def since(self, time_ns: int) -> CausesOfWait:
         first = bisect_right(self.ends, time_ns)
         block, summed = -(-first // BLOCK), len(self.blocks) * BLOCK
         if block >= len(self.blocks):
@@ -67,75 +78,105 @@ class Waits:
         return _sum([*self.causes[first : block * BLOCK], *self.blocks[block:], *self.causes[summed:]])
 
 
-class RootCauses:
-    """Takes waits in order of their end."""
-
-    def __init__(self, lines: dict[int, Timeline], communicators: dict[int, set[str]]) -> None:
-        self.lines = lines
-        self.communicators = communicators
-        self.shared: dict[tuple[int, int], list[str]] = {}
-        self.collective_ns: dict[str, int] = {}  # by communicator, when all were last synchronized
-        self.pair_ns: dict[tuple[int, int], int] = {}  # when one waited for the other
-        self.waits = {rank: Waits() for rank in lines}
-        self.latest: tuple[int, ...] = ()
-        self.of_latest: tuple[list[int], Causes] = ([], {})
-
-    def synchronize(self, identity: str, time_ns: int) -> None:
-        self.collective_ns[identity] = time_ns
-
-    def causes(self, row: MeetingRow) -> Causes:
-        waiter, last = row.world_rank, row.last_rank
-        pair = (min(waiter, last), max(waiter, last))
-        if row.is_followed and self.lines[waiter].state_at(row.start_ns) == WAITING:
-            found = self._followed(row, self._synchronized_ns(pair))
-            self.pair_ns[pair] = row.arrival_ns
-        else:
-            found = {last: float(row.wait_ns)}
-        self.waits[waiter].add(row.arrival_ns, found)
-        return found
-
-    def _synchronized_ns(self, pair: tuple[int, int]) -> int:
-        """The last time at which both ranks had arrived; the begin of the run if there is none."""
-        if pair not in self.shared:
-            first, second = pair
-            self.shared[pair] = list(self.communicators.get(first, set()) & self.communicators.get(second, set()))
-        latest_ns = max(0, self.pair_ns.get(pair, 0))
-        for identity in self.shared[pair]:
-            latest_ns = max(latest_ns, self.collective_ns.get(identity, 0))
-        return latest_ns
-
-    def _followed(self, row: MeetingRow, since_ns: int) -> Causes:
-        late_ns, late_causes = self._of_last(row.last_rank, since_ns, row.arrival_ns)
-        own_ns = self.lines[row.world_rank].between(since_ns, row.start_ns)
-        more = [more_ns if more_ns > 0 else 0 for more_ns in map(sub, late_ns, own_ns)]
-        direct_ns = _direct(more)
-        unknown_ns, indirect_ns = more[UNSPLIT] + more[UNSEEN], more[WAITING]
-        found: Causes = {row.last_rank: direct_ns} if direct_ns else {}
-        found[NOT_KNOWN] = unknown_ns
-        if indirect_ns:
-            own = dict(self.waits[row.world_rank].since(since_ns))
-            own[row.world_rank] = own.get(row.world_rank, 0.0) + max(0, _direct(own_ns) - _direct(late_ns))
-            longer = {rank: caused_ns - own.get(rank, 0.0) for rank, caused_ns in late_causes.items() if caused_ns > own.get(rank, 0.0)}
-            longer_ns = sum(longer.values())
-            for rank, caused_ns in (longer or {NOT_KNOWN: 1.0}).items():
-                found[rank] = found.get(rank, 0.0) + indirect_ns * caused_ns / (longer_ns or 1.0)
-        whole_ns = direct_ns + unknown_ns + indirect_ns
-        return _largest({rank: row.wait_ns * caused_ns / whole_ns for rank, caused_ns in found.items()}, row.wait_ns)
-
-    def _of_last(self, *what: int) -> tuple[list[int], Causes]:
-        """How the last rank spent its time, and the causes of its waits then. Often the same for all ranks that wait for it."""
-        if what != self.latest:
-            rank, since_ns, arrival_ns = what
-            self.latest, self.of_latest = what, (self.lines[rank].between(since_ns, arrival_ns), self.waits[rank].since(since_ns))
-        return self.of_latest
+def root_causes(waits: Waits, lines: Lines, is_nccl: Flags, is_all: Flags) -> Causes:
+    """is_nccl, is_all: of each wait, whether it is of NCCL, and whether all wait for all in it and its call is blocking."""
+    meetings = _meetings(waits, lines, is_nccl, is_all)
+    since_ns = _synchronized(meetings, waits)
+    followed = np.flatnonzero(meetings.is_followed)
+    rows = meetings.wait[followed]
+    late_ns = lines.spent_between(waits.last_rank[rows], since_ns[followed], meetings.arrival_ns[followed])
+    own_ns = lines.spent_between(waits.world_rank[rows], since_ns[followed], waits.start_ns[rows])
+    found = list(_caused(meetings, waits, since_ns, late_ns, own_ns))
+    if not found:
+        return no_causes()
+    wait, cause_rank, caused_ns = zip(*found)
+    ranks = np.array([NONE if rank is NOT_KNOWN else rank for rank in cause_rank], np.int64)
+    return Causes(np.array(wait, np.int64), ranks, np.array(caused_ns, np.float64))
 
 
-def _direct(spent_ns: list[int]) -> int:
-    """The time in the states timelines.DIRECT; written out, because it is asked for each wait."""
-    return spent_ns[OUTSIDE] + spent_ns[TRANSFER] + spent_ns[FILES]
+def _meetings(waits: Waits, lines: Lines, is_nccl: Flags, is_all: Flags) -> Meetings:
+    wait = np.flatnonzero((waits.wait_ns > 0) & (waits.last_rank != NONE))
+    is_followed = ~waits.is_estimate[wait] & ~is_nccl[wait]
+    is_followed &= lines.states_at(waits.world_rank[wait], waits.start_ns[wait]) == WAITING
+    met = np.flatnonzero(is_all & ~waits.is_estimate)
+    order, groups = grouped(waits.identity[met], waits.sequence[met])
+    collective = met[order[groups.first]]
+    met_ns = groups.max(waits.start_ns[met[order]])
+    found = Meetings(
+        np.append(wait, np.full(len(collective), NONE)),
+        np.append(waits.identity[wait], waits.identity[collective]),
+        np.append(waits.start_ns[wait] + waits.wait_ns[wait], met_ns),
+        np.append(is_followed, np.zeros(len(collective), bool)),
+    )
+    return found.take(np.lexsort((-found.wait, found.arrival_ns)))
 
 
-def _largest(causes: Causes, wait_ns: int) -> Causes:
+def _synchronized(meetings: Meetings, waits: Waits) -> Ints:
+    """For each wait that is followed, the last time at which both ranks had arrived; the begin of the run if there is none."""
+    communicators: dict[int, set[int]] = {}
+    order, groups = grouped(waits.world_rank, waits.identity)
+    for row in order[groups.first].tolist():
+        communicators.setdefault(int(waits.world_rank[row]), set()).add(int(waits.identity[row]))
+    shared: dict[tuple[int, int], list[int]] = {}
+    collective_ns: dict[int, int] = {}  # by communicator, when all were last synchronized
+    pair_ns: dict[tuple[int, int], int] = {}  # when one waited for the other
+    found = np.zeros(len(meetings), np.int64)
+    rows = zip(meetings.wait.tolist(), meetings.identity.tolist(), meetings.arrival_ns.tolist(), meetings.is_followed.tolist())
+    waiters, lasts = waits.world_rank.tolist(), waits.last_rank.tolist()
+    for place, (wait, identity, arrival_ns, is_followed) in enumerate(rows):
+        if wait == NONE:
+            collective_ns[identity] = arrival_ns
+        elif is_followed:
+            pair = (waiters[wait], lasts[wait]) if waiters[wait] < lasts[wait] else (lasts[wait], waiters[wait])
+            if pair not in shared:
+                shared[pair] = list(communicators.get(pair[0], set()) & communicators.get(pair[1], set()))
+            latest_ns = max(0, pair_ns.get(pair, 0))
+            for each in shared[pair]:
+                latest_ns = max(latest_ns, collective_ns.get(each, 0))
+            found[place], pair_ns[pair] = latest_ns, arrival_ns
+    return found
+
+
+def _caused(
+    meetings: Meetings, waits: Waits, since_ns: Ints, late_ns: np.ndarray, own_ns: np.ndarray
+) -> Iterator[tuple[int, int | None, float]]:
+    """Rows of Causes. late_ns, own_ns: of the waits that are followed, what the last rank and the waiting one spent."""
+    more = np.maximum(late_ns - own_ns, 0)
+    direct, unknown, indirect = (more[:, states].sum(axis=1) for states in (DIRECT, UNKNOWN, [WAITING]))
+    beyond = np.maximum(0, own_ns[:, DIRECT].sum(axis=1) - late_ns[:, DIRECT].sum(axis=1))
+    parts = zip(direct.tolist(), unknown.tolist(), indirect.tolist(), beyond.tolist())
+    by_rank: dict[int, CausesOfRank] = {}
+    columns = (meetings.wait, meetings.arrival_ns, meetings.is_followed, since_ns)
+    waiters, lasts, wait_ns = waits.world_rank.tolist(), waits.last_rank.tolist(), waits.wait_ns.tolist()
+    for wait, arrival_ns, is_followed, since in zip(*(column.tolist() for column in columns)):
+        if wait == NONE:
+            continue
+        waiter, last = waiters[wait], lasts[wait]
+        found: CausesOfWait = {last: float(wait_ns[wait])}
+        if is_followed:
+            direct_ns, unknown_ns, indirect_ns, beyond_ns = next(parts)
+            found = {last: direct_ns} if direct_ns else {}
+            found[NOT_KNOWN] = unknown_ns
+            if indirect_ns:
+                own = dict(by_rank[waiter].since(since)) if waiter in by_rank else {}
+                own[waiter] = own.get(waiter, 0.0) + beyond_ns
+                _longer(found, indirect_ns, own, by_rank[last].since(since) if last in by_rank else {})
+            whole_ns = direct_ns + unknown_ns + indirect_ns
+            found = _largest({rank: wait_ns[wait] * ns / whole_ns for rank, ns in found.items()}, wait_ns[wait])
+        by_rank.setdefault(waiter, CausesOfRank()).add(arrival_ns, found)
+        for rank, caused_ns in found.items():
+            yield wait, rank, caused_ns
+
+
+def _longer(found: CausesOfWait, indirect_ns: int, own: CausesOfWait, late: CausesOfWait) -> None:
+    """Adds the causes for which the last rank waited longer than this one."""
+    longer = {rank: caused_ns - own.get(rank, 0.0) for rank, caused_ns in late.items() if caused_ns > own.get(rank, 0.0)}
+    longer_ns = sum(longer.values())
+    for rank, caused_ns in (longer or {NOT_KNOWN: 1.0}).items():
+        found[rank] = found.get(rank, 0.0) + indirect_ns * caused_ns / (longer_ns or 1.0)
+
+
+def _largest(causes: CausesOfWait, wait_ns: int) -> CausesOfWait:
     """The largest causes, so that chains do not make them ever more; the rest is not known."""
     ranks = [rank for rank, caused_ns in causes.items() if rank is not NOT_KNOWN and caused_ns >= LEAST_SHARE * wait_ns]
     chosen = {rank: causes[rank] for rank in sorted(ranks, key=lambda rank: -causes[rank])[:MOST_CAUSES]}
@@ -143,28 +184,9 @@ def _largest(causes: Causes, wait_ns: int) -> Causes:
     return {**chosen, NOT_KNOWN: rest_ns} if rest_ns >= 1 else chosen
 
 
-def _sum(parts: Iterable[Causes]) -> Causes:
-    total: Causes = {}
+def _sum(parts: Iterable[CausesOfWait]) -> CausesOfWait:
+    total: CausesOfWait = {}
     for part in parts:
         for rank, caused_ns in part.items():
             total[rank] = total.get(rank, 0.0) + caused_ns
     return total
-
-
-def root_causes(connection: Connection, lines: dict[int, Timeline]) -> None:
-    """Fills the TEMP TABLE late_cause from late_call."""
-    SQL.run(connection, "late_cause")
-    communicators: dict[int, set[str]] = {}
-    for rank, identity in connection.execute("SELECT DISTINCT world_rank, identity FROM late_call"):
-        communicators.setdefault(rank, set()).add(identity)
-    connection.executemany("INSERT INTO late_cause VALUES (?, ?, ?)", _rows(connection, RootCauses(lines, communicators)))
-    SQL.run(connection, "late_cause_index")
-
-
-def _rows(connection: Connection, causes: RootCauses) -> Iterator[tuple[int, int | None, float]]:
-    for row in map(MeetingRow._make, SQL.run(connection, "late_meetings")):
-        if row.wait is None:
-            causes.synchronize(row.identity, row.arrival_ns)
-        else:
-            for rank, caused_ns in causes.causes(row).items():
-                yield row.wait, rank, caused_ns

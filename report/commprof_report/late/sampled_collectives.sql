@@ -26,7 +26,7 @@ arrived AS (
     GROUP BY world_rank, communicator, device_start_ns, device_end_ns, CASE WHEN is_shared THEN 0 ELSE sequence END
 )
 SELECT identity, sequence, members, world_rank, arrived.call, kind, wait_state, is_blocking, arrived.bytes, coalesce(comm_rank = root, 0) AS is_root,
-       coalesce(region_name, '') AS region, start_ns, end_ns, completed_ns, library
+       coalesce(region_name, '') AS region, start_ns, end_ns, completed_ns, library = 'nccl' AS is_nccl
 FROM arrived
 JOIN synchronizing USING (call)
 JOIN member USING (world_rank, communicator)

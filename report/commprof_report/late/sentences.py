@@ -34,7 +34,7 @@ def verdict(answers: Late) -> str:
         unknown = f"; {unknown_cause_text(row)}" if not who and is_unknown(row) else ""
         return f"transfer dominates: {why} ({units.share(row.wait_share)} is waiting){also}{unknown}"
     if row.verdict == "imbalance":
-        cause = "causes" if row.late_ranks.isdigit() else "cause"
+        cause = "causes" if units.is_one(row.late_ranks) else "cause"
         return f"load imbalance: {who} {cause} {units.share(row.late_share)} of the waiting{chain_text(row)}{when_text(answers)}"
     if row.verdict == "by-call":
         said = [f"{units.rank_names(each.named.ranks)} in {each.call}{on_text(answers, each.identity)}" for each in answers.blame.calls]
@@ -62,7 +62,7 @@ def marks_text(last: Last) -> str:
 
 
 def reaches_text(ranks: str, point: str, times: int, judged: str, lead_ns: float) -> str:
-    who, reach = (f"rank {ranks}", "reaches") if ranks.isdigit() else (f"ranks {ranks}", "reach")
+    who, reach = units.of_ranks(ranks), "reaches" if units.is_one(ranks) else "reach"
     return f"{who} {reach} {point} last in {times:,} of {judged}, {units.duration(lead_ns)} (median) after the mean of the others"
 
 
@@ -118,8 +118,7 @@ def chain_text(row: LateRow) -> str:
     if row.late_through is None:
         return ""
     indirect = units.share(row.late_share - row.late_direct_share)
-    noun = "rank" if row.late_through.isdigit() else "ranks"
-    return f", {units.share(row.late_direct_share)} directly and {indirect} through {noun} {units.shortened(row.late_through, 24)}"
+    return f", {units.share(row.late_direct_share)} directly and {indirect} through {units.of_ranks(row.late_through, 24)}"
 
 
 def on_text(answers: Late, identity: str) -> str:
@@ -208,9 +207,8 @@ def late_text(row: LateRow) -> str:
     """rank 3 on node01"""
     if row.late_ranks is None:
         return ""
-    noun = "rank" if row.late_ranks.isdigit() else "ranks"
     place = f" on {row.late_hosts}" if row.late_hosts and "," not in row.late_hosts else ""
-    return f"{noun} {row.late_ranks}{place}"
+    return f"{units.of_ranks(row.late_ranks)}{place}"
 
 
 def main_cause(answers: Late) -> tuple[int, float, float]:

@@ -10,35 +10,23 @@ Calls of NCCL are outside MPI. A nonblocking call that starts an operation canno
 
 from __future__ import annotations
 
-import json
-from array import array
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import groupby
-from operator import itemgetter, sub
 from sqlite3 import Connection
-from typing import NamedTuple
+from typing import Dict, NamedTuple
 
-from ..base import query
-from ..run.alignment import Alignment, storable
-from ..run.holes import holes
-
-SQL = query.beside(__file__)
+from ..base.arrays import np
+from ..base.columns import NONE, Flags, Ints, TextInts, Texts, by_rank, found_in
+from ..run.alignment import Alignment
+from ..run.holes import Hole, holes
+from .known import Known
+from .samples import Samples, followed, is_on
+from .wait_split import WaitSplit
+from .waits import Waits
 
 OUTSIDE, TRANSFER, FILES, WAITING, UNSPLIT, UNSEEN = STATES = range(6)
 COUNT = len(STATES)
 DIRECT = (OUTSIDE, TRANSFER, FILES)  # states in which the rank itself is the cause of being late
 NOBODY = -1
-
-
-class TimelineCall(NamedTuple):
-    """A call of the thread whose timeline it is; timeline_calls.sql."""
-
-    world_rank: int
-    start_ns: int
-    end_ns: int
-    call: str
-    state: int  # unless it was split
 
 
 class Piece(NamedTuple):
@@ -52,92 +40,127 @@ class Piece(NamedTuple):
 
 
 class Timeline:
-    """One rank's, on the run's time axis. `sums`: for each point, the time in each state up to it."""
+    """One rank's, on the run's time axis: it is in `states[i]` from points[i] to points[i + 1], outside MPI after that."""
 
-    def __init__(self, names: list[str]) -> None:
-        self.points, self.spent_ns = array("q", [0]), [0] * len(STATES)
-        self.sums = array("q", self.spent_ns)
-        self.states, self.calls, self.waits = array("b"), array("h"), array("i")
-        self.names = names  # of calls, by their number; 0: no call
+    def __init__(self, ends_ns: Ints, states: Ints, calls: TextInts, waits: Ints, texts: Texts) -> None:
+        """It goes on in each state until that end, one after the other; not at all if that is before."""
+        upto_ns = np.maximum.accumulate(np.append(0, ends_ns))
+        is_long = np.diff(upto_ns) > 0
+        self.points = np.append(0, upto_ns[1:][is_long])
+        self.states, self.calls, self.waits = states[is_long], calls[is_long], waits[is_long]
+        self.texts = texts
+        spent_ns = np.zeros((len(self.states) + 1, COUNT), np.int64)
+        spent_ns[np.arange(1, len(self.states) + 1), self.states] = np.diff(self.points)
+        self.sums = spent_ns.cumsum(axis=0)  # at each point, the time in each state up to it
 
-    def add(self, end_ns: int, state: int, call: int = 0, waits_for: int = NOBODY) -> None:
-        """Goes on in this state until end_ns."""
-        spent_ns = end_ns - self.points[-1]
-        if spent_ns > 0:
-            self.spent_ns[state] += spent_ns
-            self.sums.extend(self.spent_ns)
-            self.points.append(end_ns)
-            self.states.append(state)
-            self.calls.append(call)
-            self.waits.append(waits_for)
-
-    def spent(self, until_ns: int) -> list[int]:
-        """The time in each state since the begin of the axis; they add up to it."""
-        place = max(0, bisect_right(self.points, until_ns) - 1)
-        spent = self.sums[place * COUNT : place * COUNT + COUNT].tolist()
-        spent[self.states[place] if place < len(self.states) else OUTSIDE] += until_ns - self.points[place]
+    def spent(self, until_ns: Ints) -> np.ndarray:
+        """The time in each state since the begin of the axis; they add up to it. A row for each time."""
+        place = np.maximum(0, np.searchsorted(self.points, until_ns, "right") - 1)
+        spent = self.sums[place]
+        spent[np.arange(len(place)), np.append(self.states, OUTSIDE)[place]] += until_ns - self.points[place]
         return spent
 
-    def between(self, since_ns: int, until_ns: int) -> list[int]:
-        return list(map(sub, self.spent(until_ns), self.spent(since_ns)))
+    def spent_between(self, since_ns: Ints, until_ns: Ints) -> np.ndarray:
+        return self.spent(until_ns) - self.spent(since_ns)
 
-    def state_at(self, time_ns: int) -> int:
-        place = bisect_right(self.points, time_ns) - 1
-        return self.states[place] if 0 <= place < len(self.states) else OUTSIDE
+    def between(self, since_ns: int, until_ns: int) -> list[int]:
+        since, until = self.spent(np.array([since_ns, until_ns]))
+        return (until - since).tolist()
+
+    def states_at(self, times_ns: Ints) -> Ints:
+        place = np.searchsorted(self.points, times_ns, "right") - 1
+        return np.append(self.states, OUTSIDE)[np.where(place < 0, len(self.states), place)]
 
     def pieces_between(self, since_ns: int, until_ns: int) -> int:
         """The number of pieces in which the rank is not outside MPI."""
-        states = self.states[max(0, bisect_right(self.points, since_ns) - 1) : bisect_left(self.points, until_ns)]
-        return len(states) - states.count(OUTSIDE)
+        since, until = np.searchsorted(self.points, since_ns, "right"), np.searchsorted(self.points, until_ns)
+        return int((self.states[max(0, since - 1) : until] != OUTSIDE).sum())
 
     def back_from(self, time_ns: int) -> Iterator[Piece]:
         """The pieces before a time, the latest first, which ends there."""
-        place = bisect_left(self.points, time_ns) - 1
+        place = int(np.searchsorted(self.points, time_ns)) - 1
         if place >= len(self.states):
-            yield Piece(self.points[-1], time_ns, OUTSIDE, "", NOBODY)
+            yield Piece(int(self.points[-1]), time_ns, OUTSIDE, "", NOBODY)
             place = len(self.states) - 1
         for place in range(place, -1, -1):
-            end_ns = min(time_ns, self.points[place + 1])
-            yield Piece(self.points[place], end_ns, self.states[place], self.names[self.calls[place]], self.waits[place])
+            times = int(self.points[place]), min(time_ns, int(self.points[place + 1]))
+            yield Piece(*times, int(self.states[place]), self.texts.text(self.calls[place]) or "", int(self.waits[place]))
 
 
-class Gaps:
-    """Intervals without samples, sorted by begin, which are filled into a timeline between its calls. What a rank did between a call and such
-    an interval is not known either: perhaps it was in a call that returned later."""
+class Lines(Dict[int, Timeline]):
+    """The timelines of ranks."""
 
-    def __init__(self, intervals: Sequence[tuple[int, int]]) -> None:
-        self.intervals = intervals
-        self.place = 0
+    def spent_between(self, world_ranks: Ints, since_ns: Ints, until_ns: Ints) -> np.ndarray:
+        """For each row the time in each state (a row for each, a column for each state)."""
+        found = np.empty((len(world_ranks), COUNT), np.int64)
+        for rank, own in by_rank(world_ranks):
+            found[own] = self[rank].spent_between(since_ns[own], until_ns[own])
+        return found
 
-    def fill(self, line: Timeline, until_ns: int) -> None:
-        while self.place < len(self.intervals) and self.intervals[self.place][0] < until_ns:
-            _, end_ns = self.intervals[self.place]
-            line.add(min(end_ns, until_ns), UNSEEN)
-            if end_ns > until_ns:
-                return
-            self.place += 1
-        line.add(until_ns, OUTSIDE)
+    def states_at(self, world_ranks: Ints, times_ns: Ints) -> Ints:
+        found = np.empty(len(world_ranks), np.int64)
+        for rank, own in by_rank(world_ranks):
+            found[own] = self[rank].states_at(times_ns[own])
+        return found
 
 
-def timelines(connection: Connection, alignment: Alignment) -> dict[int, Timeline]:
-    """By rank. Needs the TEMP TABLE late_call."""
-    missing, numbers, names = holes(connection), {}, [""]
-    split = {rank: {row[1]: row[2:] for row in rows} for rank, rows in groupby(SQL.run(connection, "timeline_waits"), key=itemgetter(0))}
-    threads = dict(SQL.run(connection, "timeline_threads"))
-    lines = {rank: Timeline(names) for (rank,) in connection.execute("SELECT world_rank FROM rank")}
-    for rank, calls in groupby(map(TimelineCall._make, SQL.run(connection, "timeline_calls", threads=json.dumps(threads))), key=itemgetter(0)):
-        line, waits = lines[rank], split.pop(rank, {})
-        own = [hole for hole in missing.get(rank, ()) if hole.thread == threads[rank]]
-        gaps = Gaps([(alignment.aligned_ns(rank, hole.begin_ns), alignment.aligned_ns(rank, hole.end_ns)) for hole in own])
-        for _, began_ns, ended_ns, call, state in calls:
-            if call not in numbers:
-                numbers[call] = len(names)
-                names.append(call)
-            start_ns = storable(alignment.aligned_ns(rank, began_ns))
-            gaps.fill(line, start_ns)
-            if start_ns in waits:
-                wait_ns, last_rank = waits[start_ns]
-                line.add(start_ns + wait_ns, WAITING, numbers[call], NOBODY if last_rank is None else last_rank)
-                state = TRANSFER
-            line.add(start_ns + ended_ns - began_ns, state, numbers[call])
+def timelines(
+    connection: Connection, alignment: Alignment, split: WaitSplit, is_nccl: Flags, known: Known
+) -> Lines:
+    """is_nccl: of each wait."""
+    texts, of_mpi = split.texts, split.waits.take(~is_nccl)
+    calls = split.samples.take(~known.which(split.samples.call, texts, lambda call: call.library == "nccl"))
+    threads = followed(connection, calls)
+    calls = calls.take(is_on(calls, threads))
+    start_ns, states = alignment.aligned(calls.world_rank, calls.start_ns), _states(calls.call, known, texts)
+    place = found_in((calls.world_rank, start_ns), (of_mpi.world_rank[::-1], of_mpi.start_ns[::-1]))  # the last one counts
+    missing = holes(connection)
+    lines = Lines()
+    for (rank,) in connection.execute("SELECT world_rank FROM rank"):
+        own = slice(*np.searchsorted(calls.world_rank, (rank, rank + 1)))
+        unseen = [hole for hole in missing.get(rank, ()) if hole.thread == threads.get(rank)]
+        waits = np.where(place[own] >= 0, len(of_mpi) - 1 - place[own], -1)
+        gaps = _gaps(rank, unseen, alignment)
+        lines[rank] = _timeline(calls.take(own), start_ns[own], states[own], waits, of_mpi, gaps, texts)
     return lines
+
+
+def _states(calls: TextInts, known: Known, texts: Texts) -> Ints:
+    """The state of each call, unless it was split."""
+    found = np.full(len(calls), UNSPLIT)
+    found[known.which(calls, texts, lambda call: call.only_starts)] = TRANSFER
+    found[known.which(calls, texts, lambda call: call.family == "io")] = FILES
+    return found
+
+
+def _gaps(rank: int, unseen: Sequence[Hole], alignment: Alignment) -> tuple[Ints, Ints]:
+    """The begins and the ends, in order, of times without samples."""
+    times = np.array([(hole.begin_ns, hole.end_ns) for hole in unseen], np.int64).reshape(-1, 2)
+    begins, ends = (alignment.aligned(np.full(len(times), rank), times[:, edge]) for edge in (0, 1))
+    return begins, ends
+
+
+def _timeline(
+    calls: Samples, start_ns: Ints, states: Ints, split: Ints, waits: Waits, gaps: tuple[Ints, Ints], texts: Texts
+) -> Timeline:
+    """Four pieces for each call: what the rank did before it, as far as that is not known and as far as it is, then waiting and the rest.
+    What a rank did between a call and a time without samples is not known either: perhaps it was in a call that returned later."""
+    is_split = split >= 0
+    wait_ns = np.where(is_split, waits.wait_ns[split], 0) if len(waits) else np.zeros(len(calls), np.int64)
+    last_rank = np.where(is_split, waits.last_rank[split], NONE) if len(waits) else np.full(len(calls), NONE)
+    begins, ends = gaps
+    gap = np.searchsorted(begins, start_ns) - 1  # the last one that begins before the call
+    unseen_ns = np.where(gap >= 0, np.append(ends, NONE)[gap], NONE)
+    nothing, nobody, outside = (np.full(len(calls), value) for value in (NONE, NOBODY, OUTSIDE))
+    return Timeline(
+        _in_turn(np.minimum(unseen_ns, start_ns), start_ns, start_ns + wait_ns, start_ns + calls.end_ns - calls.start_ns),
+        _in_turn(outside + UNSEEN, outside, outside + WAITING, np.where(is_split, TRANSFER, states)),
+        _in_turn(nothing, nothing, calls.call, calls.call),
+        _in_turn(nobody, nobody, np.where(last_rank == NONE, NOBODY, last_rank), nobody),
+        texts,
+    )
+
+
+def _in_turn(*parts: np.ndarray) -> np.ndarray:
+    """The first of each part, the second of each, and so on."""
+    return np.stack(parts, axis=1).ravel()

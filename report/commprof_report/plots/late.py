@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..base.siblings import Family
 from ..display.pictures import PALETTE
-from ..late.late_ranks import LateRankRow
+from ..late.sums import LateRankRow
 from .axis import time_axis
 from .families import beneath, height
 from .ranks import label_ranks

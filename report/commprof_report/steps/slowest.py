@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from ..base import units
 from ..late import verdict
-from ..late.late_ranks import Late, gain_ns
+from ..late.late_ranks import Late
 from ..late.marks import NOTABLE_LEAD, AlignedNs, Last, judge
 from ..late.sentences import judged_text, mark_text, short_text
 from ..late.verdict import COVERED, FEWEST_BLOCKS, MOST_OF_IT, Blame, Cause, Gains
@@ -85,7 +85,7 @@ def _by_calls(steps: Steps, costs: Costs, aligned_ns: AlignedNs, late: Late) -> 
     @lru_cache(maxsize=None)
     def gains(ranks: tuple[int, ...]) -> bool:
         """Another rank would wait notably less in these steps without them."""
-        return gain_ns(steps.connection, ranks, list(spans.values())) >= notable_ns
+        return late.stages.gains.gain_ns(ranks, list(spans.values())) >= notable_ns
 
     is_most = sum(cause.cost_ns for cause in causes) >= MOST_OF_RUN * sum(cause.cost_ns for cause in late.causes)
     found = late.blame if is_most else verdict.blame(causes, late.participants, gains)

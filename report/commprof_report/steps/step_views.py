@@ -91,7 +91,7 @@ def step_views(steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, lat
     if not chosen:
         return []
     _windows(steps, {row.step: spans[row.step] for row in chosen}, aligned_ns)
-    details, gpus = _details(steps, aligned_ns), on_gpus(steps.connection, aligned_ns)
+    details, gpus = _details(steps, aligned_ns, late), on_gpus(steps.connection, aligned_ns)
     chosen[len(first) :] = sorted(chosen[len(first) :], key=lambda row: row.step)
     notable = {by_time[-1].step: "the longest", median.step: "the median"}
     views = [_view(row, notable.get(row.step, ""), times[row.step], spans[row.step], late, details, most_pieces) for row in chosen]
@@ -144,11 +144,11 @@ def _windows(steps: Steps, spans: Mapping[int, tuple[int, int]], aligned_ns: Ali
     steps.connection.executemany("INSERT INTO temp.step_view_window VALUES (?, ?, ?)", rows)
 
 
-def _details(steps: Steps, aligned_ns: AlignedNs) -> dict[tuple[int, int], str]:
+def _details(steps: Steps, aligned_ns: AlignedNs, late: Late) -> dict[tuple[int, int], str]:
     """By rank and begin of the call on the run's axis."""
     found = SQL.ask(steps.connection, "step_view_calls", Detail)
     texts = {(row.world_rank, storable(aligned_ns(row.world_rank, row.start_ns))): row.text for row in found}
-    for call in SQL.run(steps.connection, "step_view_estimates"):
+    for call in late.stages.sums.chosen.estimated():
         if call in texts:
             texts[call] = ", ".join(filter(None, (texts[call], ESTIMATE)))
     return texts

@@ -254,7 +254,7 @@ def slowest_text(steps: StepsRow) -> str:
     if steps.slowest_ranks is None:
         is_part = not steps.slowest_region and 0 < steps.judged_steps < steps.steps - steps.warm_up_steps
         return f"{steps.slowest_why}; judged by {steps.judged_steps:,} of {steps.steps:,} steps" if is_part else steps.slowest_why
-    is_one = steps.slowest_ranks.isdigit()
+    is_one = units.is_one(steps.slowest_ranks)
     who = f"{'rank' if is_one else 'ranks'} {steps.slowest_ranks}"
     often, lead = f"in {steps.slowest_steps:,} of {steps.judged_steps:,} steps", units.duration(steps.slowest_lead_ns)
     if steps.slowest_at:
@@ -312,8 +312,8 @@ def outside_text(steps: StepsRow) -> str:
 
 
 def _named(ranks: str, late: LateRow) -> str:
-    noun, region = "rank" if ranks.isdigit() else "ranks", late.late_region if ranks == late.late_ranks else None
-    return f"{noun} {units.shortened(ranks, 24)}" + (f", in {units.shortened(region, 32)}" if region else "")
+    region = late.late_region if ranks == late.late_ranks else None
+    return units.of_ranks(ranks, 24) + (f", in {units.shortened(region, 32)}" if region else "")
 
 
 def _gpu(rows: Sequence[GpuStepRow]) -> dict:

@@ -1,0 +1,66 @@
+"""Whether the clocks of ranks are accurate enough to split their calls by arrival times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable
+from sqlite3 import Connection
+
+from ..base.arrays import np
+from ..base import query
+from ..base.columns import Groups, Texts
+from ..run.alignment import Alignment, Error
+from .collectives import Collectives
+
+SQL = query.beside(__file__)
+
+SECOND_LOG2 = 30  # 2^30 ns are about one second
+NO_ERROR = Error(0, 0)
+
+
+class Clocks:
+    def __init__(self, connection: Connection, alignment: Alignment) -> None:
+        self.alignment = alignment
+        self.medians: dict[tuple[str, str], int] = {}  # durations by communicator and call; empty: one clock, without errors
+        self.errors: dict[tuple[Hashable, int], Error] = {}  # by communicator or pair of ranks, and second
+        self.error_ns = 0.0  # the largest one of those by which calls were split
+        self.device_errors: dict[int, float] = {}  # by rank
+        has_nccl = connection.execute("SELECT 1 FROM communicator WHERE library = 'nccl'").fetchone()
+        if has_nccl:
+            errors = SQL.run(connection, "device_clocks")
+            self.device_errors = {rank: math.inf if error_ns is None else error_ns for rank, error_ns in errors}
+        if has_nccl or len(alignment.clocks) > 1 or any(clock.violation_ns for clock in alignment.clocks.values()):
+            rows = SQL.run(connection, "median_durations")
+            self.medians = {(identity, call): median_ns for identity, call, median_ns in rows}
+
+    def error(self, key: Hashable, ranks: Iterable[int], time_ns: int) -> Error:
+        """Of these ranks' times, near a time of the first of them. key: stands for the ranks."""
+        if not self.medians:
+            return NO_ERROR
+        at = (key, time_ns >> SECOND_LOG2)
+        if at not in self.errors:
+            self.errors[at] = self.alignment.error(list(ranks), time_ns)
+        return self.errors[at]
+
+    def resolves(self, identity: str, call: str, error: Error) -> bool:
+        """True if the error is at most half the median duration. Half, because a host that is late by the same amount in all calls
+        looks like a host whose clock is off, and causes an error of half the wait."""
+        if 2 * error.timestamp_ns > self.medians.get((identity, call), 0):
+            return False
+        self.error_ns = max(self.error_ns, error.distance_ns)
+        return True
+
+    def resolve(self, rows: Collectives, groups: Groups, texts: Texts) -> np.ndarray:
+        """Of each collective, whether its ranks' arrivals can be told apart."""
+        if not self.medians:
+            return np.ones(len(groups), bool)
+        return np.array([self._resolves(rows, *own, texts) for own in zip(groups.first, groups.counts)], bool)
+
+    def _resolves(self, rows: Collectives, first: int, count: int, texts: Texts) -> bool:
+        own = rows.world_rank[first : first + count].tolist()
+        identity = texts.text(rows.identity[first])
+        error = self.error(identity, own, int(rows.start_ns[first]))
+        if rows.is_nccl[first]:
+            device_ns = max(self.device_errors.get(rank, math.inf) for rank in own)
+            error = Error(error.timestamp_ns + device_ns, error.distance_ns + 2 * device_ns)
+        return self.resolves(identity, texts.text(rows.call[first]), error)

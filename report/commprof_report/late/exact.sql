@@ -1,0 +1,12 @@
+-- The exact time of the calls that the user chose and in which ranks wait for each other, and how many there were. Of NCCL's: on the device.
+SELECT cell.world_rank, identity, cell.call, sum(cell.count) AS count, sum(total_ns) AS total_ns
+FROM cell
+JOIN communicator_of USING (world_rank, communicator)
+JOIN region_of USING (world_rank, region)
+JOIN size_bin ON size_bin.bytes = cell.bytes AND size_bin.is_folded = cell.is_folded
+JOIN run_communicator USING (identity)
+JOIN synchronizing ON synchronizing.call = cell.call
+WHERE is_blocking AND measure = CASE library WHEN 'nccl' THEN 'device' ELSE 'call' END AND NOT is_inter AND run_communicator.size > 1
+  AND cell.call IN (SELECT call FROM selected_call) AND identity IN (SELECT identity FROM selected_communicator)
+  AND region_name IN (SELECT region_name FROM selected_region)
+GROUP BY cell.world_rank, identity, cell.call;

@@ -1,0 +1,123 @@
+"""The verdict on a run's waiting in one row: what may be said of what verdict.py and marks.py found. docs/SCHEMA.md defines the verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from sqlite3 import Connection
+from statistics import fmean
+
+from ..base import query, units
+from ..run.holes import holes
+from .marks import Last
+from .sums import ChainRow, LateRunRow
+from .verdict import COVERED, FEWEST_BLOCKS, MOST_OF_IT, NEGOTIATED, NOTABLE, Blame, Named
+
+SQL = query.beside(__file__)
+
+NOBODY_IS_NAMED = dict.fromkeys(
+    f"late_{what}"
+    for what in "ranks hosts share direct_share through gain_ns p is_growing growth_p first_quarter_share last_quarter_share"
+    " mark mark_steps mark_times mark_lead_ns".split()
+)
+
+
+def is_notable(gain_ns: int, counted: LateRunRow) -> bool:
+    return gain_ns * counted.ranks >= NOTABLE * counted.counted_ns > 0
+
+
+def judged(
+    counted: LateRunRow,
+    negotiated_share: float,
+    unknown_ns: int,
+    hosts: Mapping[int, str],
+    found: Blame,
+    blocks: int,
+    chains: Sequence[ChainRow],
+    gain_ns: int,
+) -> dict:
+    """Late ranks are named only with a verdict, and only if the run could gain notably."""
+    verdict, named = _verdict(counted, negotiated_share, unknown_ns, found, blocks), found.named
+    if verdict in ("transfer", "imbalance") and named and named.is_measurable and is_notable(gain_ns, counted):
+        return {**NOBODY_IS_NAMED, "verdict": verdict, "blocks": blocks, **_named(named, hosts, chains, gain_ns)}
+    return {**NOBODY_IS_NAMED, "verdict": "spread" if verdict == "imbalance" else verdict, "blocks": blocks}
+
+
+def _named(named: Named, hosts: Mapping[int, str], chains: Sequence[ChainRow], gain_ns: int) -> dict:
+    direct_share, through = _chain(named.ranks, chains)
+    return {
+        "late_ranks": units.rank_list(named.ranks),
+        "late_hosts": _hosts(named.ranks, hosts),
+        "late_share": named.share,
+        "late_direct_share": direct_share,
+        "late_through": units.rank_list(through) if through else None,
+        "late_gain_ns": gain_ns,
+        "late_p": named.p,
+        "late_is_growing": int(named.growth.is_growing),
+        "late_growth_p": named.growth.p,
+        "late_first_quarter_share": named.growth.first_share,
+        "late_last_quarter_share": named.growth.last_share,
+    }
+
+
+def judged_at_marks(last: Last, hosts: Mapping[int, str]) -> dict:
+    """The verdict on threads that negotiate: who comes last to a mark of the main thread."""
+    own = {
+        "late_ranks": units.rank_list(last.ranks),
+        "late_hosts": _hosts(last.ranks, hosts),
+        "late_gain_ns": last.gain_ns,
+        "late_mark_times": last.times,
+    }
+    return {
+        "verdict": "marks",
+        "blocks": last.blocks,
+        "late_p": last.p,
+        "late_mark": last.region or "commprof_step",
+        "late_mark_steps": last.judged,
+        "late_mark_lead_ns": last.lead_ns,
+        **(own if last.ranks else {name: None for name in own}),
+    }
+
+
+def _hosts(ranks: Sequence[int], hosts: Mapping[int, str]) -> str:
+    return ",".join(sorted({hosts[rank] for rank in ranks}))
+
+
+def _chain(ranks: Container[int], chains: Sequence[ChainRow]) -> tuple[float, list[int]]:
+    """The share of the waiting that these ranks cause by arriving last themselves, and the ranks through which they cause the rest, as
+    far as that is notable."""
+    whole_ns = sum(row.caused_ns for row in chains)
+    own = [row for row in chains if row.cause_rank in ranks]
+    through = [row.last_rank for row in own if row.last_rank not in ranks and row.caused_ns >= NOTABLE * whole_ns]
+    direct_ns = sum(row.caused_ns for row in own if row.last_rank in ranks)
+    return direct_ns / (whole_ns or 1), sorted({*through})
+
+
+def late_region(connection: Connection, ranks: Container[int]) -> str | None:
+    """The region in which these ranks are longer than the others, outside MPI; None if most of that is not in one region, or spans of
+    regions may be missing."""
+    by_region: dict[str, dict[int, float]] = {}
+    for rank, name, outside_ns in SQL.run(connection, "late_regions") if not holes(connection) else ():
+        by_region.setdefault(name, {})[rank] = outside_ns
+    longer = {}
+    for name, by_rank in by_region.items():
+        own, others = ([ns for rank, ns in by_rank.items() if (rank in ranks) == is_named] for is_named in (True, False))
+        longer[name] = max(0.0, fmean(own or [0.0]) - fmean(others or [0.0]))
+    most = max(longer, key=longer.__getitem__, default=None)
+    return most if most is not None and longer[most] > MOST_OF_IT * sum(longer.values()) else None
+
+
+def _verdict(counted: LateRunRow, negotiated_share: float, unknown_ns: int, found: Blame, blocks: int) -> str:
+    split_ns = counted.wait_ns + counted.transfer_ns
+    if not split_ns:
+        return "none"
+    if negotiated_share >= NEGOTIATED or counted.coverage < COVERED:
+        return "unknown"
+    if counted.wait_ns < NOTABLE * counted.counted_ns:
+        return "transfer" if counted.transfer_ns >= NOTABLE * counted.counted_ns else "little"
+    if counted.wait_ns < counted.transfer_ns:
+        return "transfer"
+    if blocks < FEWEST_BLOCKS:
+        return "unknown"
+    if found.named or found.calls or found.turns:
+        return "imbalance" if found.named else "by-call" if found.calls else "rotation"
+    return "spread" if unknown_ns < COVERED * counted.wait_ns else "unknown"

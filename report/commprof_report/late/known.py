@@ -1,0 +1,70 @@
+"""What is known of the calls and the communicators of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import query
+from ..base.columns import Flags, TextInts, Texts
+
+SQL = query.beside(__file__)
+
+
+class CallInfo(NamedTuple):
+    """calls.sql"""
+
+    call: str
+    library: str
+    family: str
+    form: str
+    waits_for: str
+    kind: str | None  # whom ranks wait for in it (collectives.KINDS); None: not for each other
+    is_blocking: int
+    bandwidth: str
+    blocks: str | None
+    passes: int | None
+
+    @property
+    def is_completing(self) -> bool:
+        """It completes requests, or sends, receives or finds a message and returns when that is done."""
+        is_message = self.family == "point-to-point" and self.form == "blocking" and self.bandwidth == "one-way"
+        return self.family == "completion" or is_message or (self.family == "probe" and self.waits_for == "sender")
+
+    @property
+    def only_starts(self) -> bool:
+        """It cannot wait."""
+        return self.form != "blocking" or (self.family == "point-to-point" and self.bandwidth == "silent")
+
+    @property
+    def is_rooted(self) -> bool:
+        """Not all wait for all."""
+        return self.kind not in (None, "all")
+
+
+class CommunicatorRow(NamedTuple):
+    """communicators.sql"""
+
+    identity: str
+    label: str
+    size: int
+    library: str
+
+
+class Known(NamedTuple):
+    calls: dict[str, CallInfo]
+    communicators: dict[str, CommunicatorRow]  # by identity
+    hosts: dict[int, str | None]  # of all ranks, in order
+
+    def which(self, calls: TextInts, texts: Texts, is_wanted: Callable[[CallInfo], bool]) -> Flags:
+        return texts.among(calls, {name for name, info in self.calls.items() if is_wanted(info)})
+
+    def is_nccl(self, identities: TextInts, texts: Texts) -> Flags:
+        return texts.among(identities, {row.identity for row in self.communicators.values() if row.library == "nccl"})
+
+
+def known(connection: Connection) -> Known:
+    calls = {row.call: row for row in SQL.ask(connection, "calls", CallInfo)}
+    communicators = {row.identity: row for row in SQL.ask(connection, "communicators", CommunicatorRow)}
+    return Known(calls, communicators, dict(SQL.run(connection, "hosts").fetchall()))

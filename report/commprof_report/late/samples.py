@@ -1,0 +1,67 @@
+"""All sampled calls of a run, and which of them make each rank's timeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from sqlite3 import Connection
+
+from ..base.arrays import np
+from ..base import query
+from ..base.columns import NONE, Columns, Flags, Ints, TextInts, Texts, found_in, grouped, read
+from .known import Known
+
+SQL = query.beside(__file__)
+
+
+@dataclass(frozen=True)
+class Samples(Columns):
+    """samples.sql"""
+
+    world_rank: Ints
+    thread: Ints
+    call: TextInts
+    region: Ints  # the rank's number for it
+    start_ns: Ints  # in the rank's own time
+    end_ns: Ints
+
+
+@dataclass(frozen=True)
+class Regions(Columns):
+    """region_names.sql"""
+
+    world_rank: Ints
+    region: Ints
+    name: TextInts
+
+
+def samples(connection: Connection, known: Known, texts: Texts) -> Samples:
+    """Without MPI_Init and the like; by rank, in order of time."""
+    found = read(Samples, SQL.run(connection, "samples"), texts)
+    found = found.take(~known.which(found.call, texts, lambda call: call.family == "setup"))
+    return found.take(np.lexsort((found.end_ns, found.start_ns, found.world_rank)))
+
+
+def region_names(connection: Connection, rows: Samples, texts: Texts) -> TextInts:
+    regions = read(Regions, SQL.run(connection, "region_names"), texts)
+    place = found_in((rows.world_rank, rows.region), (regions.world_rank, regions.region))
+    return np.append(regions.name, texts.number(""))[place]
+
+
+def followed(connection: Connection, rows: Samples) -> dict[int, int]:
+    """By rank the thread whose calls are its timeline: the main one; where that calls no MPI, the one with the most time in MPI.
+    rows: calls of MPI."""
+    order, groups = grouped(rows.world_rank, rows.thread)
+    first = order[groups.first]
+    rank, thread = rows.world_rank[first], rows.thread[first]
+    inside_ns = groups.sum((rows.end_ns - rows.start_ns)[order])
+    others = dict.fromkeys(connection.execute("SELECT world_rank, thread FROM thread WHERE NOT is_main"))
+    is_main = np.array([pair not in others for pair in zip(rank.tolist(), thread.tolist())], bool)
+    best = np.lexsort((thread, -inside_ns, ~is_main, rank))[::-1]
+    return dict(zip(rank[best].tolist(), thread[best].tolist()))  # the last one of a rank counts
+
+
+def is_on(rows: Samples, threads: dict[int, int]) -> Flags:
+    """Which of the calls are on these threads, by rank?"""
+    thread_of = np.full(max(threads, default=0) + 1, NONE)
+    thread_of[list(threads)] = list(threads.values())
+    return rows.thread == thread_of[np.minimum(rows.world_rank, len(thread_of) - 1)]

@@ -1,0 +1,90 @@
+"""The analysis of waiting, stage by stage. Each is a function of what the stages before it gave; only reading asks the run.
+
+    sampled calls --> wait_split    of each call: waiting, transfer, the rank that came last      Waits
+                  --> timelines     what each rank did at every time                              Lines
+                  --> root_causes   of each wait: which ranks caused how much of it               Causes
+                  --> own_time      how late each rank was where not all wait for all             Compared
+    cells         --> scale         the chosen waits, and how many calls each stands for          Scaled, Sums
+                  --> Gains         what would be saved without some ranks
+                  --> arrival_costs what each late arrival cost (sums.py), which verdict.py judges
+
+late_ranks.py adds them up for the reports.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import query
+from ..base.columns import Ints, found_in
+from ..run.alignment import Alignment
+from ..run.selection import Selection
+from .gains import Gains
+from .known import Known, known
+from .own_time import Compared, compare_own_time
+from .root_causes import Causes, no_causes, root_causes
+from .scaled import chosen_rows, scale
+from .sums import LateRunRow, Sums, TimeInsideRow, run_row
+from .timelines import Lines, timelines
+from .wait_split import WaitSplit, wait_split
+
+SQL = query.beside(__file__)
+
+
+class Split(NamedTuple):
+    """Waiting and transfer of a run, without causes."""
+
+    known: Known
+    of_all: WaitSplit  # whatever was selected
+    sums: Sums  # of the chosen calls of all ranks
+    ranks: list[int]  # the chosen ones
+    inside: list[TimeInsideRow]
+    run: LateRunRow
+
+
+@dataclass(frozen=True)
+class Stages:
+    split: Split
+    lines: Lines  # of the whole run whatever was selected
+    compared: Compared  # likewise
+    sums: Sums  # with the root causes
+    gains: Gains
+
+
+def split(run: Selection, alignment: Alignment) -> Split:
+    """The run must have been opened with samples."""
+    connection, about = run.connection, known(run.connection)
+    of_all = wait_split(run, alignment, about)
+    waits, texts = of_all.waits, of_all.texts
+    chosen = waits.take(chosen_rows(connection, waits, texts))
+    sums = Sums(chosen, scale(connection, waits, texts), no_causes(), texts)
+    ranks = [rank for (rank,) in connection.execute("SELECT world_rank FROM selected_rank")]
+    inside = SQL.ask(connection, "time_inside", TimeInsideRow)
+    return Split(about, of_all, sums, ranks, inside, run_row(sums, _counted_ns(connection, set(ranks)), inside))
+
+
+def stages(run: Selection, alignment: Alignment) -> Stages:
+    connection, found = run.connection, split(run, alignment)
+    waits, texts = found.of_all.waits, found.of_all.texts
+    is_nccl = found.known.is_nccl(waits.identity, texts)
+    is_all = found.known.which(waits.call, texts, lambda call: call.kind == "all" and bool(call.is_blocking))
+    is_rooted = found.known.which(waits.call, texts, lambda call: call.is_rooted)
+    lines = timelines(connection, alignment, found.of_all, is_nccl, found.known)
+    causes = root_causes(waits, lines, is_nccl, is_all)
+    compared = compare_own_time(connection, alignment, waits, lines, is_rooted, texts)
+    chosen, scaled = found.sums.chosen, found.sums.scaled
+    sums = Sums(chosen, scaled, _of_rows(causes, scaled.rows), texts)
+    return Stages(found, lines, compared, sums, Gains(chosen, scaled, sums.causes, compared))
+
+
+def _counted_ns(connection: Connection, ranks: set[int]) -> dict[int, int]:
+    counted = connection.execute("SELECT world_rank, counted_ns FROM rank_wall")
+    return {rank: counted_ns for rank, counted_ns in counted if rank in ranks}
+
+
+def _of_rows(causes: Causes, rows: Ints) -> Causes:
+    """The causes of these waits, numbered as they are here."""
+    wait = found_in((causes.wait,), (rows,))
+    return replace(causes, wait=wait).take(wait >= 0)

@@ -1,0 +1,515 @@
+"""The waits of a run added up: by rank, call, size, kind of waiting, and over the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ..base.arrays import np
+from ..base.columns import NONE, Flags, Floats, Ints, Texts, found_in, grouped
+from .known import CallInfo, CommunicatorRow
+from .own_time import Compared
+from .root_causes import Causes
+from .scaled import Scaled
+from .verdict import Cause
+from .waits import Waits
+
+MOST_REST = 3  # calls
+
+
+class LateRankRow(NamedTuple):
+    """A rank's sums over the split calls."""
+
+    rank: int
+    host: str | None
+    collectives: int
+    message_calls: int
+    last_count: int
+    cost_ns: int
+    alone_ns: int
+    caused_ns: int
+    direct_ns: int
+    gain_ns: int
+    wait_ns: int
+    transfer_ns: int
+    wait_share: float | None
+
+
+class LateHostRow(NamedTuple):
+    """The ranks of a host, added up."""
+
+    host: str
+    ranks: int
+    collectives: int
+    message_calls: int
+    last_count: int
+    cost_ns: int
+    alone_ns: int
+    caused_ns: int
+    wait_ns: int
+    transfer_ns: int
+    wait_share: float | None
+
+
+class LateCallRow(NamedTuple):
+    call: str
+    communicator: str
+    identity: str
+    ranks: int
+    total_ns: int
+    collectives: int
+    wait_ns: int | None
+    transfer_ns: int | None
+    wait_share: float | None
+    estimate_share: float | None
+    top_rank: int | None
+    top_cost_ns: int | None
+    library: str
+
+
+class ChainRow(NamedTuple):
+    """Waiting for a rank, by its root cause (None: not known)."""
+
+    cause_rank: int | None
+    last_rank: int
+    caused_ns: float
+
+
+class LateSizeRow(NamedTuple):
+    """Blocking collectives of one size: arrivals, and the time from the last arrival to the last return. That is free of late arrivals: it
+    is the library's own time, and so is the bus bandwidth over its median; a rooted collective has none, because data may move before the
+    last arrival."""
+
+    call: str
+    communicator: str
+    identity: str
+    bytes: int | None
+    collectives: int
+    skew_p50_ns: int
+    skew_p95_ns: int
+    transfer_p50_ns: int
+    transfer_p95_ns: int
+    transfer_p99_ns: int
+    wait_share: float | None
+    ranks: int
+    bandwidth: str
+    busbw_bytes_per_s: float | None
+
+
+class LateStateRow(NamedTuple):
+    """Waiting of one kind."""
+
+    wait_state: str
+    calls: int
+    wait_ns: int
+    share: float | None
+
+
+class LateRestRow(NamedTuple):
+    """Time of a call that was not split."""
+
+    call: str
+    rest_ns: int
+
+
+class LateRunRow(NamedTuple):
+    ranks: int
+    collectives: int
+    message_calls: int
+    total_ns: int
+    sampled_ns: int
+    coverage: float | None
+    sampled_share: float | None
+    wait_ns: int
+    transfer_ns: int
+    wait_share: float | None
+    share_of_wall: float | None
+    estimate_share: float | None
+    background_share: float
+    counted_ns: int
+
+
+class TimeInsideRow(NamedTuple):
+    """time_inside.sql"""
+
+    world_rank: int
+    is_mpi: int
+    call: str
+    is_main: int
+    total_ns: int
+
+
+class Sums:
+    """The chosen waits of a run and their root causes, ready to be added up."""
+
+    def __init__(self, chosen: Waits, scaled: Scaled, causes: Causes, texts: Texts) -> None:
+        """chosen: of all ranks. causes: of the scaled waits."""
+        self.chosen, self.scaled, self.causes, self.texts = chosen, scaled, causes, texts
+        self.waits, self.factor = scaled.waits, scaled.factor
+        self.wait_ns, self.transfer_ns = self.waits.wait_ns * self.factor, self.waits.transfer_ns * self.factor
+        self.caused_ns = causes.caused_ns * self.factor[causes.wait]
+
+    def of_ranks(self, ranks: Iterable[int]) -> Flags:
+        return np.isin(self.waits.world_rank, list(ranks))
+
+
+def rank_rows(sums: Sums, hosts: Mapping[int, str | None]) -> list[LateRankRow]:
+    """hosts: of all ranks, in order. gain_ns: by how much the longest wait of another rank would shrink had this one not been late."""
+    waits, causes, ranks = sums.waits, sums.causes, list(hosts)
+    number = max(ranks, default=0) + 1
+
+    def summed(keys: Ints, values: np.ndarray) -> Floats:
+        known = (keys >= 0) & (keys < number)
+        return np.bincount(keys[known], values[known], number)
+
+    of_cause = causes.wait
+    is_direct = causes.cause_rank == waits.last_rank[of_cause]
+    alone_ns = np.where(
+        causes.cause_rank == waits.world_rank[of_cause],
+        0.0,
+        waits.alone_ns[of_cause] * sums.caused_ns / np.maximum(1, waits.wait_ns[of_cause]),
+    )
+    last = _last_counts(waits, number)
+    columns = [
+        summed(waits.world_rank, waits.sequence > 0),
+        summed(waits.world_rank, waits.sequence < 0),
+        last,
+        summed(waits.last_rank, sums.wait_ns),
+        summed(waits.last_rank, waits.alone_ns * sums.factor),
+        summed(causes.cause_rank, sums.caused_ns),
+        summed(causes.cause_rank, np.where(is_direct, sums.caused_ns, 0.0)),
+        _most_of_another(causes.cause_rank, waits.world_rank[of_cause], alone_ns, number),
+        summed(waits.world_rank, sums.wait_ns),
+        summed(waits.world_rank, sums.transfer_ns),
+    ]
+    rows = []
+    for rank, host in hosts.items():
+        own = [float(column[rank]) for column in columns]
+        rows.append(LateRankRow(rank, host, *map(rounded, own), wait_share=share(own[-2], own[-2] + own[-1])))
+    return rows
+
+
+def _last_counts(waits: Waits, number: int) -> Floats:
+    """How often did each rank arrive last, or others wait for it?"""
+    is_known = waits.last_rank != NONE
+    ranks = np.append(waits.last_rank[is_known], waits.world_rank[waits.is_last])
+    keys = (np.append(each[is_known], each[waits.is_last]) for each in (waits.identity, waits.sequence))
+    order, groups = grouped(*keys, ranks)
+    return np.bincount(ranks[order[groups.first]], minlength=number)
+
+
+def _most_of_another(causing: Ints, waiting: Ints, ns: Floats, number: int) -> Floats:
+    order, groups = grouped(causing, waiting)
+    most_ns = np.zeros(number)
+    first = order[groups.first]
+    known = (causing[first] >= 0) & (causing[first] < number)
+    np.maximum.at(most_ns, causing[first][known], groups.sum(ns[order])[known])
+    return most_ns
+
+
+def host_rows(ranks: Iterable[LateRankRow]) -> list[LateHostRow]:
+    by_host: dict[str, list[LateRankRow]] = {}
+    for row in ranks:
+        by_host.setdefault(row.host or "", []).append(row)
+    return [_host(host, rows) for host, rows in sorted(by_host.items())]
+
+
+def _host(host: str, rows: list[LateRankRow]) -> LateHostRow:
+    names = LateHostRow._fields[2:-1]
+    summed = {name: sum(getattr(row, name) for row in rows) for name in names}
+    return LateHostRow(host, len(rows), **summed, wait_share=share(summed["wait_ns"], summed["wait_ns"] + summed["transfer_ns"]))
+
+
+def call_rows(
+    sums: Sums, ranks: Iterable[int], communicators: Mapping[str, CommunicatorRow], families: Mapping[str, str]
+) -> list[LateCallRow]:
+    """For each call and communicator. Nonblocking operations: the calls that completed them. ranks: the chosen ones. families: names of
+    communicators, by identity; those of one name share rows."""
+    waits, texts, exact = sums.waits, sums.texts, sums.scaled.exact
+    names = Texts()
+    name_of = np.array([names.number(families.get(text, text)) if text in communicators else NONE for text in texts.texts] + [NONE])
+    own = np.flatnonzero(sums.of_ranks(ranks) & (name_of[waits.identity] != NONE))
+    of_exact = np.flatnonzero(np.isin(exact.world_rank, list(ranks)))
+    completing = own[~waits.is_blocking_collective[own]]
+    timed = [  # what the rows are of: name, call, identity, rank, time
+        (name_of[table.identity[rows]], table.call[rows], table.identity[rows], table.world_rank[rows], ns)
+        for table, rows, ns in (
+            (exact, of_exact, exact.total_ns[of_exact].astype(float)),
+            (waits, completing, (sums.wait_ns + sums.transfer_ns)[completing]),
+        )
+    ]
+    name, call, identity, rank, total_ns = (np.concatenate(parts) for parts in zip(*timed))
+    order, groups = grouped(name, call)
+    keys = name[order[groups.first]], call[order[groups.first]]
+    of_row = found_in((name_of[waits.identity[own]], waits.call[own]), keys)
+    analysed = _distinct(of_row, waits.identity[own], waits.sequence[own], number=len(groups))
+    wait_ns, transfer_ns, estimated_ns = (
+        np.bincount(of_row, values[own], len(groups)) if len(own) else np.zeros(len(groups))
+        for values in (sums.wait_ns, sums.transfer_ns, np.where(waits.is_estimate, sums.wait_ns + sums.transfer_ns, 0))
+    )
+    top = _top_causes(sums, own, of_row)
+    members = _distinct(groups.of_row, rank[order], number=len(groups))
+    totals = groups.sum(total_ns[order])
+    rows = []
+    for place in range(len(groups)):
+        of_group = order[groups.first[place] : groups.first[place] + groups.counts[place]]
+        identities = sorted({texts.texts[each] for each in np.unique(identity[of_group])})
+        split_ns = float(wait_ns[place] + transfer_ns[place])
+        top_rank, top_ns = top.get(place, (None, None))
+        is_split = bool(analysed[place])
+        rows.append(
+            LateCallRow(
+                texts.texts[keys[1][place]],
+                min(families.get(each, communicators[each].label) for each in identities),
+                identities[0],
+                int(members[place]),
+                rounded(totals[place]),
+                int(analysed[place]),
+                rounded(wait_ns[place]) if is_split else None,
+                rounded(transfer_ns[place]) if is_split else None,
+                share(wait_ns[place], split_ns),
+                share(estimated_ns[place], split_ns),
+                top_rank,
+                None if top_ns is None else rounded(top_ns),
+                min(communicators[each].library for each in identities),
+            )
+        )
+    return sorted(rows, key=lambda row: (-row.total_ns, row.call, row.communicator))
+
+
+def _distinct(groups: Ints, *keys: Ints, number: int) -> Ints:
+    """Of each group, how many different keys its rows have."""
+    order, different = grouped(groups, *keys)
+    return np.bincount(groups[order[different.first]], minlength=number)
+
+
+def _top_causes(sums: Sums, own: Ints, of_row: Ints) -> dict[int, tuple[int, float]]:
+    """For each row of waits `own`, of which of_row gives the group: the rank that causes most of the group's waiting, and how much."""
+    group_of_wait = np.full(len(sums.waits), -1)
+    group_of_wait[own] = of_row
+    group, rank = group_of_wait[sums.causes.wait], sums.causes.cause_rank
+    known = np.flatnonzero((group >= 0) & (rank != NONE))
+    order, groups = grouped(group[known], rank[known])
+    first = known[order[groups.first]]
+    cost_ns = groups.sum(sums.caused_ns[known[order]])
+    top: dict[int, tuple[int, float]] = {}
+    for place in np.lexsort((rank[first], -cost_ns)).tolist():
+        top.setdefault(int(group[first[place]]), (int(rank[first[place]]), float(cost_ns[place])))
+    return top
+
+
+def size_rows(sums: Sums, communicators: Mapping[str, CommunicatorRow], infos: Mapping[str, CallInfo]) -> list[LateSizeRow]:
+    """Without nonblocking collectives, messages and estimates."""
+    texts = sums.texts
+    waits = sums.chosen.take(sums.chosen.is_blocking_collective & ~sums.chosen.is_estimate)
+    order, collectives = grouped(waits.identity, waits.call, waits.bytes, waits.sequence)
+    waits = waits.take(order)
+    skew_ns = collectives.max(waits.start_ns) - collectives.min(waits.start_ns)
+    last_ns = np.maximum(0, collectives.max(waits.end_ns) - collectives.max(waits.start_ns))
+    of_size = waits.take(collectives.first)
+    _, sizes = grouped(of_size.identity, of_size.call, of_size.bytes)
+    shares = _wait_shares(sums)
+    rows = []
+    for first, count in zip(sizes.first.tolist(), sizes.counts.tolist()):
+        own = slice(first, first + count)
+        skews, lasts = np.sort(skew_ns[own]), np.sort(last_ns[own])
+        key = tuple(int(getattr(of_size, name)[first]) for name in ("identity", "call", "bytes"))
+        communicator, info = communicators[texts.texts[key[0]]], infos[texts.texts[key[1]]]
+        message_bytes = None if key[2] == NONE else key[2]
+        p50_ns = _percentile(lasts, 50)
+        rows.append(
+            LateSizeRow(
+                info.call,
+                communicator.label,
+                communicator.identity,
+                message_bytes,
+                count,
+                *(_percentile(skews, percent) for percent in (50, 95)),
+                p50_ns,
+                *(_percentile(lasts, percent) for percent in (95, 99)),
+                shares.get(key),
+                communicator.size,
+                info.bandwidth,
+                _bus_bandwidth(info, message_bytes, communicator.size, p50_ns),
+            )
+        )
+    return sorted(rows, key=lambda row: (row.call, row.communicator, -1 if row.bytes is None else row.bytes))
+
+
+def _percentile(ordered: Ints, percent: int) -> int:
+    """The least value that so many percent of the values do not exceed."""
+    return int(ordered[-(-percent * len(ordered) // 100) - 1])
+
+
+def _bus_bandwidth(info: CallInfo, message_bytes: int | None, ranks: int, ns: int) -> float | None:
+    if info.blocks is None or info.passes is None or message_bytes is None or not ns:
+        return None
+    whole_bytes = message_bytes * (ranks if info.blocks == "n" else 1)
+    return whole_bytes * 1e9 / ns * (info.passes * (ranks - 1.0) / ranks if info.passes else 1)
+
+
+def _wait_shares(sums: Sums) -> dict[tuple[int, ...], float | None]:
+    """Of blocking collectives, by identity, call and bytes."""
+    own = np.flatnonzero(sums.waits.is_blocking_collective)
+    keys = [getattr(sums.waits, name)[own] for name in ("identity", "call", "bytes")]
+    order, groups = grouped(*keys)
+    wait_ns, transfer_ns = (groups.sum(values[own[order]]) for values in (sums.wait_ns, sums.transfer_ns))
+    firsts = zip(*(key[order[groups.first]].tolist() for key in keys))
+    return {key: share(wait, wait + rest) for key, wait, rest in zip(firsts, wait_ns.tolist(), transfer_ns.tolist())}
+
+
+def transfer_shares(sums: Sums, infos: Mapping[str, CallInfo]) -> dict[tuple[str, str, int | None], float]:
+    """The share of transfer in blocking calls of all ranks, by call, communicator and bytes (None: each rank has a size of its own)."""
+    waits = sums.chosen.take(sums.chosen.completion == NONE)
+    is_own = sums.texts.among(waits.call, {name for name, info in infos.items() if info.bandwidth == "own-size"})
+    message_bytes = np.where(is_own, NONE, waits.bytes)
+    order, groups = grouped(waits.call, waits.identity, message_bytes)
+    first = order[groups.first]
+    transfer_ns, all_ns = (groups.sum(ns[order]) for ns in (waits.transfer_ns, waits.wait_ns + waits.transfer_ns))
+    texts = sums.texts.texts
+    return {
+        (texts[waits.call[row]], texts[waits.identity[row]], _number(message_bytes[row])): float(part / (whole or 1))
+        for row, part, whole in zip(first, transfer_ns, all_ns)
+    }
+
+
+def state_rows(sums: Sums, ranks: Iterable[int]) -> list[LateStateRow]:
+    own = np.flatnonzero(sums.of_ranks(ranks) & (sums.waits.wait_state != NONE))
+    state = sums.waits.wait_state[own]
+    counts, waited_ns = np.bincount(state), np.bincount(state, sums.wait_ns[own])
+    whole_ns = float(waited_ns.sum())
+    rows = [
+        LateStateRow(sums.texts.texts[each], int(counts[each]), rounded(waited_ns[each]), share(waited_ns[each], whole_ns))
+        for each in np.unique(state)
+    ]
+    return sorted(rows, key=lambda row: (-row.wait_ns, row.wait_state))
+
+
+def rest_rows(sums: Sums, ranks: Iterable[int], inside: Iterable[TimeInsideRow]) -> list[LateRestRow]:
+    """The calls with most of the time that was not split."""
+    waits, chosen = sums.waits, set(ranks)
+    call = np.where(waits.completion == NONE, waits.call, waits.completion)
+    own = sums.of_ranks(chosen)
+    split_ns = np.bincount(call[own], (sums.wait_ns + sums.transfer_ns)[own], len(sums.texts.texts))
+    whole_ns: dict[str, int] = {}
+    for row in inside:
+        if row.world_rank in chosen:
+            whole_ns[row.call] = whole_ns.get(row.call, 0) + row.total_ns
+    numbers = sums.texts.numbers
+    rest = {name: ns - (float(split_ns[numbers[name]]) if name in numbers else 0.0) for name, ns in whole_ns.items()}
+    rows = [LateRestRow(name, rounded(ns)) for name, ns in rest.items() if ns > 0]
+    return sorted(rows, key=lambda row: (-row.rest_ns, row.call))[:MOST_REST]
+
+
+def run_row(sums: Sums, counted_ns: Mapping[int, int], inside: Iterable[TimeInsideRow]) -> LateRunRow:
+    """counted_ns: of the chosen ranks, for how long calls were counted. total_ns is exact; the samples' times are rounded apart from it."""
+    own = sums.of_ranks(counted_ns)
+    waits = sums.waits
+    wait_ns, transfer_ns = float(sums.wait_ns[own].sum()), float(sums.transfer_ns[own].sum())
+    sampled_ns = int((waits.wait_ns + waits.transfer_ns)[own].sum())
+    is_estimate = own & waits.is_estimate
+    estimated_ns = float((sums.wait_ns + sums.transfer_ns)[is_estimate].sum())
+    order, operations = grouped(sums.chosen.identity, sums.chosen.sequence)
+    sequence = sums.chosen.sequence[order[operations.first]]
+    of_ranks = [row for row in inside if row.world_rank in counted_ns]
+    whole_ns, mpi_ns = sum(row.total_ns for row in of_ranks), sum(row.total_ns for row in of_ranks if row.is_mpi)
+    background_ns = sum(row.total_ns for row in of_ranks if row.is_mpi and not row.is_main)
+    split_ns, all_counted_ns = wait_ns + transfer_ns, sum(counted_ns.values())
+    return LateRunRow(
+        ranks=len(counted_ns),
+        collectives=int((sequence > 0).sum()),
+        message_calls=int((sequence < 0).sum()),
+        total_ns=whole_ns,
+        sampled_ns=sampled_ns,
+        coverage=share(split_ns, max(whole_ns, split_ns)),
+        sampled_share=share(sampled_ns, split_ns),
+        wait_ns=rounded(wait_ns),
+        transfer_ns=rounded(transfer_ns),
+        wait_share=share(wait_ns, split_ns),
+        share_of_wall=share(split_ns, all_counted_ns),
+        estimate_share=share(estimated_ns, split_ns),
+        background_share=share(background_ns, mpi_ns) or 0.0,
+        counted_ns=all_counted_ns,
+    )
+
+
+def chain_rows(sums: Sums) -> list[ChainRow]:
+    """For each root cause: what the ranks waited, by the rank that arrived last."""
+    cause, last = sums.causes.cause_rank, sums.waits.last_rank[sums.causes.wait]
+    order, groups = grouped(cause, last)
+    first = order[groups.first]
+    columns = (cause[first].tolist(), last[first].tolist(), groups.sum(sums.caused_ns[order]).tolist())
+    rows = [ChainRow(None if rank == NONE else rank, *rest) for rank, *rest in zip(*columns)]
+    return sorted(rows, key=lambda row: (-row.caused_ns, row.last_rank))
+
+
+def uncaused_ns(sums: Sums, ranks: Iterable[int]) -> int:
+    """How much of the waiting has no known cause?"""
+    own = sums.of_ranks(ranks)[sums.causes.wait] & (sums.causes.cause_rank == NONE)
+    return rounded(sums.caused_ns[own].sum())
+
+
+def arrival_costs(sums: Sums, compared: Compared, infos: Mapping[str, CallInfo]) -> list[Cause]:
+    """What each late arrival cost, in order of time: the collective, and each root cause's part of what the others waited; and of a
+    collective in which not all wait for all, and of a message, how late each of its ranks was, in rows of their own without a cost."""
+    waits, causes, texts = sums.waits, sums.causes, sums.texts
+    is_all = texts.among(waits.call, {name for name, info in infos.items() if info.kind == "all"})
+    order, groups = grouped(waits.identity, waits.sequence)
+    mean_factor = groups.sum(sums.factor[order]) / groups.counts
+    keys = waits.identity[order[groups.first]], waits.sequence[order[groups.first]]
+    group = found_in((compared.identity, compared.sequence), keys)
+    compared, mean_factor = compared.take(group >= 0), mean_factor[group[group >= 0]]
+    nothing, no_cost = np.full(len(compared), NONE), np.zeros(len(compared))
+    of_wait = waits.take(causes.wait)
+    parts = (
+        (of_wait.identity, compared.identity),
+        (of_wait.sequence, compared.sequence),
+        (of_wait.call, compared.call),
+        (of_wait.last_rank, nothing),
+        (causes.cause_rank, compared.world_rank),
+        (of_wait.start_ns + of_wait.wait_ns, compared.arrival_ns),
+        (sums.caused_ns, no_cost),
+        (np.where(is_all[causes.wait], sums.caused_ns, 0.0), compared.late_ns * mean_factor),
+        (causes.caused_ns, no_cost),
+        (np.full(len(causes), NONE), compared.awaited_rank),
+    )
+    identity, sequence, call, last, cause, arrival_ns, cost_ns, compared_ns, sampled_ns, awaited = map(np.concatenate, parts)
+    order, groups = grouped(identity, sequence, call, last, cause)
+    first = order[groups.first]
+    named_call = np.where((sequence > 0) | (last != NONE), call, NONE)[first]
+    arrival_order, arrivals = grouped(identity[first], sequence[first], named_call, last[first])
+    arrival = np.empty(len(first), np.int64)
+    arrival[arrival_order] = arrivals.of_row + 1
+    totals = [groups.sum(values[order]) for values in (cost_ns, compared_ns, sampled_ns)]
+    least_ns = groups.min(arrival_ns[order])
+    rows = []
+    for place in np.lexsort((-totals[0], arrival, least_ns)).tolist():
+        row = first[place]
+        rows.append(
+            Cause(
+                texts.texts[call[row]],
+                texts.texts[identity[row]],
+                _number(cause[row]),
+                float(totals[0][place]),
+                float(totals[1][place]),
+                int(least_ns[place]),
+                int(arrival[place]),
+                float(totals[2][place]),
+                _number(awaited[row]),
+                int(sequence[row] < 0),
+            )
+        )
+    return rows
+
+
+def _number(value: np.int64) -> int | None:
+    return None if value == NONE else int(value)
+
+
+def share(part: float, whole: float) -> float | None:
+    return float(part / whole) if whole else None
+
+
+def rounded(value: float) -> int:
+    """To the nearest integer, halves up."""
+    return int(np.floor(value + 0.5))
