@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 from ..base import units
 from ..calls.hvprof import HvprofRow, hvprof_rows
+from ..compare.cuts import alike
 from ..display import page, tables
 from ..display.tables import Column, volume_column
 from ..run.alignment import align
@@ -44,7 +45,6 @@ FUSION_SETTINGS = ("HOROVOD_FUSION_THRESHOLD", "HOROVOD_DISABLE_GROUP_FUSION")
 FUSION_OFF = (
     "Horovod: HOROVOD_FUSION_THRESHOLD=0; PyTorch's DistributedDataParallel: a small bucket_cap_mb"
 )
-ALIKE = 0.01  # calls and bytes that differ by less are the same
 NOTABLE = 0.1  # difference of the times
 FEWEST = 0.05  # calls in a step that are worth a word
 TWICE = 2  # as many messages, and more, are not by chance
@@ -336,10 +336,6 @@ def difference_text(as_run: Side, unfused: Side) -> str:
     return (
         different or "Neither the one run nor the other sends in bulk, so fusion has nothing to do."
     )
-
-
-def alike(first: float, second: float) -> bool:
-    return abs(second - first) <= ALIKE * max(first, second)
 
 
 def sent(side: Side, what: str) -> dict[str, Sent]:

@@ -158,7 +158,8 @@ def print_text(run: Run, answers: Late, by: str | None, timeline: str | None = N
         for head, text in (*crowded_facts(answers.crowding), *facts(run, answers), *unsampled_facts(run)):
             common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
     if timeline:
-        common.print_line(f"{'Horovod':<{HEAD_WIDTH}}{ready_text(ready_in(timeline, run))}")
+        cycle_ns = answers.negotiation.cycle_ns if answers.negotiation else None
+        common.print_line(f"{'Horovod':<{HEAD_WIDTH}}{ready_text(ready_in(timeline, run, cycle_ns))}")
     found = text_tables(answers, answers.calls if by else family_rows(run, answers))
     shown = [table for name, table in found.items() if by == name or (by is None and name in shown_unasked(answers))]
     for place, table in enumerate(shown):

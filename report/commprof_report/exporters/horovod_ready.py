@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from ..base import units
 from ..base.errors import ReportError
-from ..calls.negotiation import negotiation
 from ..late import verdict
 from ..late.verdict import FEWEST_BLOCKS, Cause
 from ..run.selection import Selection
@@ -43,9 +42,8 @@ class Ready(NamedTuple):
     p: float | None = None
 
 
-def ready_in(word: str, run: Selection) -> Ready:
-    """word: a timeline of this run, as a path or RANK=PATH. The run must have been opened with
-    samples."""
+def ready_in(word: str, run: Selection, cycle_ns: float | None) -> Ready:
+    """word: a timeline of this run, as a path or RANK=PATH. cycle_ns: of the run's negotiation."""
     files = trace_files([word])
     if len(files) > 1:
         raise ReportError(Path(word), "holds several timelines: name one of them")
@@ -53,8 +51,7 @@ def ready_in(word: str, run: Selection) -> Ready:
     path = of_rank.trace.path
     if not of_rank.trace.is_horovod:
         raise ReportError(path, "is a trace of PyTorch; late takes a timeline of Horovod")
-    cycles = negotiation(run.connection)
-    return ready(longest(path), cycles and cycles.cycle_ns)
+    return ready(longest(path), cycle_ns)
 
 
 def ready(found: Longest, cycle_ns: float | None) -> Ready:
