@@ -87,7 +87,8 @@ def _collectives(
     cursor = SQL.run(connection, "own_time_arrivals", identities=json.dumps(identities))
     rows = read(CollectiveArrivals, cursor, texts)
     since_ns = np.full(len(rows), NONE)
-    since_ns[1:] = np.where((rows.identity[1:] == rows.identity[:-1]) & (rows.world_rank[1:] == rows.world_rank[:-1]), rows.gone_ns[:-1], NONE)
+    is_next = (rows.identity[1:] == rows.identity[:-1]) & (rows.world_rank[1:] == rows.world_rank[:-1])
+    since_ns[1:] = np.where(is_next, rows.gone_ns[:-1], NONE)
     wanted = np.flatnonzero(found_in((rows.identity, rows.sequence), (rooted.identity, rooted.sequence)) >= 0)
     order, groups = grouped(rows.identity[wanted], rows.sequence[wanted])
     wanted = wanted[order]
@@ -111,7 +112,8 @@ def _messages(waits: Waits, lines: Lines, texts: Texts) -> Iterator[tuple]:
     waits = waits.take(waits.peer != NONE)
     order = np.lexsort((waits.start_ns, waits.world_rank, waits.call, waits.identity))
     waits = waits.take(order)
-    partners = Counter((identity, rank) for identity, rank, _ in {*zip(*(each.tolist() for each in (waits.identity, waits.peer, waits.world_rank)))})
+    pairs = {*zip(waits.identity.tolist(), waits.peer.tolist(), waits.world_rank.tolist())}
+    partners = Counter((identity, peer) for identity, peer, _ in pairs)
     before = _before(waits)
     own_ns = _direct_ns(lines, waits.world_rank, waits.start_ns[before], waits.start_ns)
     peers_ns = _direct_ns(lines, waits.peer, waits.peer_ns[before], waits.peer_ns)
