@@ -1,4 +1,5 @@
-"""Rows as columns: nulls, texts, groups, look-ups, and times on the run's axis, as Python's own integers have them."""
+"""Rows as columns: nulls, texts, groups, look-ups, and times on the run's axis, as Python's own
+integers have them."""
 
 from __future__ import annotations
 
@@ -66,7 +67,10 @@ def test_no_rows_are_columns_too():
     nothing = table(Things, [], texts)
     assert len(nothing) == 0 and len(joined(Things, [nothing, table(Things, ROWS, texts)])) == 3
     groups = Groups(nothing.size)
-    assert len(groups) == 0 and groups.sum(nothing.size).tolist() == groups.max(nothing.size).tolist() == []
+    assert (
+        len(groups) == 0
+        and groups.sum(nothing.size).tolist() == groups.max(nothing.size).tolist() == []
+    )
     assert found_in((nothing.size,), (nothing.size,)).tolist() == list(by_rank(nothing.size)) == []
 
 
@@ -74,8 +78,16 @@ def test_groups_are_runs_of_equal_keys():
     order, groups = grouped(np.array([2, 1, 2, 1, 1]), np.array([0, 5, 0, 6, 5]))
     values = np.array([10, 20, 30, 40, 50])[order]
     assert order.tolist() == [1, 4, 3, 0, 2]
-    assert groups.sum(values).tolist() == [70, 40, 40] and groups.max(values).tolist() == [50, 40, 30]
-    assert groups.place().tolist() == [0, 1, 0, 0, 1] and groups.first_most(values).tolist() == [1, 2, 4]
+    assert groups.sum(values).tolist() == [70, 40, 40] and groups.max(values).tolist() == [
+        50,
+        40,
+        30,
+    ]
+    assert groups.place().tolist() == [0, 1, 0, 0, 1] and groups.first_most(values).tolist() == [
+        1,
+        2,
+        4,
+    ]
     assert groups.first_at(values > 45).tolist() == [1, 5, 5]  # 5: none
     assert numbered(np.array([7, -3, 7])).tolist() == [1, 0, 1]
 
@@ -91,8 +103,21 @@ KNOTS = [(1_000, 5_000, 0.0), (2_000, 6_003, 0.0), (10_000_000_000_000, 10_000_4
 @pytest.mark.parametrize("knots", [KNOTS[:1], KNOTS[:2], KNOTS], ids=["one", "two", "far apart"])
 def test_many_readings_of_a_clock_are_mapped_as_each_one_is(knots):
     clock = Clock(0, 0, knots)
-    readings = [0, 999, 1_000, 1_001, 1_999, 2_000, 2_001, 5_000_000_000_123, 10_000_000_000_000, 1 << 50]
-    assert clock.axis_times_ns(np.array(readings)).tolist() == [clock.axis_ns(reading) for reading in readings]
+    readings = [
+        0,
+        999,
+        1_000,
+        1_001,
+        1_999,
+        2_000,
+        2_001,
+        5_000_000_000_123,
+        10_000_000_000_000,
+        1 << 50,
+    ]
+    assert clock.axis_times_ns(np.array(readings)).tolist() == [
+        clock.axis_ns(reading) for reading in readings
+    ]
 
 
 WITHOUT_NUMPY = """
@@ -104,11 +129,16 @@ sys.exit(main(sys.argv[1:]))
 
 
 def test_what_counts_needs_no_numpy_and_what_analyses_single_calls_names_it(tmp_path):
-    run = planted.write_databases(tmp_path / "run", [planted.Rank(0, 1, cells=[planted.Cell("MPI_Barrier", 0, [1000])])])
+    run = planted.write_databases(
+        tmp_path / "run", [planted.Rank(0, 1, cells=[planted.Cell("MPI_Barrier", 0, [1000])])]
+    )
 
     def said(command: str) -> tuple[int, str]:
         done = subprocess.run(
-            [sys.executable, "-c", WITHOUT_NUMPY, command, run], capture_output=True, text=True, env={"PYTHONPATH": str(REPORT)}
+            [sys.executable, "-c", WITHOUT_NUMPY, command, run],
+            capture_output=True,
+            text=True,
+            env={"PYTHONPATH": str(REPORT)},
         )
         return done.returncode, done.stderr
 

@@ -1,8 +1,9 @@
 """How long sampled collectives and messages last without waiting, by size and place.
 
-A call follows a pause if its rank made no call before it for longer than such calls last in the median, and for longer than the fastest of
-its size lasts; all other calls are in a burst. Calls after a pause are slower for another reason than their size: other ranks are not on a
-core, caches hold other data.
+A call follows a pause if its rank made no call before it for longer than such calls last in the
+median, and for longer than the fastest of its size lasts; all other calls are in a burst. Calls
+after a pause are slower for another reason than their size: other ranks are not on a core, caches
+hold other data.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from ..late.waits import Waits
 
 
 class CurveWaitRow(NamedTuple):
-    """Sampled collectives and messages of one size at one place: durations without waiting, and the waiting. `calls`: of all ranks."""
+    """Sampled collectives and messages of one size at one place: durations without waiting, and the
+    waiting. `calls`: of all ranks."""
 
     call: str
     family: int
@@ -38,9 +40,13 @@ class CurveWaitRow(NamedTuple):
 
 
 def curve_waits(
-    waits: Waits, texts: Texts, families: Mapping[str, int], sides: Mapping[tuple[int, str, str], str]
+    waits: Waits,
+    texts: Texts,
+    families: Mapping[str, int],
+    sides: Mapping[tuple[int, str, str], str],
 ) -> list[CurveWaitRow]:
-    """families: by identity; waits on other communicators are left out. sides: by rank, identity and call; others have none."""
+    """families: by identity; waits on other communicators are left out. sides: by rank, identity
+    and call; others have none."""
     family = np.array([*(families.get(text, NONE) for text in texts.texts), NONE])[waits.identity]
     waits, family = waits.take(family != NONE), family[family != NONE]
     pause_ns = _pauses_ns(waits)
@@ -75,7 +81,16 @@ def _sides(waits: Waits, texts: Texts, sides: Mapping[tuple[int, str, str], str]
     """Places in SIDES."""
     order, groups = grouped(waits.world_rank, waits.identity, waits.call)
     found = [
-        SIDES.index(sides.get((int(waits.world_rank[row]), texts.texts[waits.identity[row]], texts.texts[waits.call[row]]), ""))
+        SIDES.index(
+            sides.get(
+                (
+                    int(waits.world_rank[row]),
+                    texts.texts[waits.identity[row]],
+                    texts.texts[waits.call[row]],
+                ),
+                "",
+            )
+        )
         for row in order[groups.first]
     ]
     side = np.empty(len(waits), np.int64)
@@ -93,7 +108,9 @@ def _rows(waits: Waits, keys: tuple[Ints | Flags, ...], texts: Texts) -> list[Cu
     groups = Groups(*(key[order] for key in keys))
     first = order[groups.first]
     transfer_ns, wait_ns = waits.transfer_ns[order], waits.wait_ns[order]
-    collective_order, collectives = grouped(groups.of_row, waits.identity[order], waits.sequence[order])
+    collective_order, collectives = grouped(
+        groups.of_row, waits.identity[order], waits.sequence[order]
+    )
     counts = np.bincount(groups.of_row[collective_order[collectives.first]], minlength=len(groups))
     columns = (
         *(key[first].tolist() for key in keys),
@@ -105,6 +122,13 @@ def _rows(waits: Waits, keys: tuple[Ints | Flags, ...], texts: Texts) -> list[Cu
         groups.sum(transfer_ns).astype(float).tolist(),
     )
     return [
-        CurveWaitRow(texts.texts[call], family, SIDES[side], None if size == NONE else size, int(is_after), *rest)
+        CurveWaitRow(
+            texts.texts[call],
+            family,
+            SIDES[side],
+            None if size == NONE else size,
+            int(is_after),
+            *rest,
+        )
         for call, family, side, size, is_after, *rest in zip(*columns)
     ]

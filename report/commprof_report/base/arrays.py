@@ -1,4 +1,5 @@
-"""numpy, imported when it is first used: what only counts and prints starts without it, and works where it is not installed.
+"""numpy, imported when it is first used: what only counts and prints starts without it, and works
+where it is not installed.
 
     from ..base.arrays import np
 """
@@ -19,7 +20,9 @@ else:
                 import numpy
             except ImportError:
                 how = "the package python3-numpy, or pip install numpy"
-                raise ReportError("numpy", f"this needs it, and this Python does not have it: {how}") from None
+                raise ReportError(
+                    "numpy", f"this needs it, and this Python does not have it: {how}"
+                ) from None
             vars(self).update(vars(numpy))
             return getattr(numpy, name)
 

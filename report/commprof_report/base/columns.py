@@ -42,13 +42,17 @@ class Texts:
 
     def among(self, numbers: TextInts, texts: Container[str]) -> Flags:
         """Which of the numbers are those of these texts?"""
-        chosen = np.fromiter((text in texts for text in [*self.texts, None]), bool, len(self.texts) + 1)
+        chosen = np.fromiter(
+            (text in texts for text in [*self.texts, None]), bool, len(self.texts) + 1
+        )
         return chosen[np.where(numbers == NONE, len(self.texts), numbers)]
 
     def order(self) -> Ints:
         """By number: the place of its text among all, in alphabetical order."""
         order = np.empty(len(self.texts), np.int64)
-        order[sorted(range(len(self.texts)), key=self.texts.__getitem__)] = np.arange(len(self.texts))
+        order[sorted(range(len(self.texts)), key=self.texts.__getitem__)] = np.arange(
+            len(self.texts)
+        )
         return order
 
 
@@ -61,7 +65,9 @@ class Columns:
 
     def take(self: Table, rows: np.ndarray | slice) -> Table:
         """These rows, by their numbers or flags."""
-        return dataclasses.replace(self, **{name: getattr(self, name)[rows] for name in names(type(self))})
+        return dataclasses.replace(
+            self, **{name: getattr(self, name)[rows] for name in names(type(self))}
+        )
 
 
 Table = TypeVar("Table", bound=Columns)
@@ -92,7 +98,12 @@ def joined(kind: type[Table], parts: Sequence[Table]) -> Table:
 
 
 def _table(kind: type[Table], columns: Sequence[Sequence[Any]], texts: Texts) -> Table:
-    return kind(*(_array(field.type, column, texts) for field, column in zip(dataclasses.fields(kind), columns)))
+    return kind(
+        *(
+            _array(field.type, column, texts)
+            for field, column in zip(dataclasses.fields(kind), columns)
+        )
+    )
 
 
 def _array(kind: str, values: Sequence[Any], texts: Texts) -> np.ndarray:
@@ -143,7 +154,8 @@ class Groups:
         return np.arange(self.rows) - self.first[self.of_row]
 
     def first_at(self, flags: Flags) -> Ints:
-        """Of each group the first row at which the flag is set; the number of all rows if there is none."""
+        """Of each group the first row at which the flag is set; the number of all rows if there is
+        none."""
         return self.min(np.where(flags, np.arange(self.rows), self.rows))
 
     def first_most(self, values: np.ndarray) -> Ints:
@@ -152,7 +164,8 @@ class Groups:
 
 
 def grouped(*keys: np.ndarray) -> tuple[Ints, Groups]:
-    """The order of the rows by these keys, equal ones in their own order, and the groups in that order."""
+    """The order of the rows by these keys, equal ones in their own order, and the groups in that
+    order."""
     order = np.lexsort(keys[::-1])
     return order, Groups(*(key[order] for key in keys))
 

@@ -1,7 +1,9 @@
-"""What calls wait for that complete operations: the ranks on which these depend, and when each of them arrived.
+"""What calls wait for that complete operations: the ranks on which these depend, and when each of
+them arrived.
 
-A call may complete several operations: requests of collectives and messages, both messages of a Sendrecv. The operation that is ready
-last decides when it can return. A call of which any operation's arrival is not known is not split.
+A call may complete several operations: requests of collectives and messages, both messages of a
+Sendrecv. The operation that is ready last decides when it can return. A call of which any
+operation's arrival is not known is not split.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from .waits import Arrivals, Waits, shares
 
 @dataclass(frozen=True)
 class Completing(Columns):
-    """The sampled calls that complete requests, or send, receive or find a message and return when that is done."""
+    """The sampled calls that complete requests, or send, receive or find a message and return when
+    that is done."""
 
     world_rank: Ints
     completion: TextInts  # NONE: the latter
@@ -32,11 +35,18 @@ def completing(connection: Connection, rows: Samples, known: Known, texts: Texts
     rows = rows.take(np.lexsort((rows.end_ns, rows.world_rank)))
     is_completion = known.which(rows.call, texts, lambda call: call.family == "completion")
     region = region_names(connection, rows, texts)
-    return Completing(rows.world_rank, np.where(is_completion, rows.call, NONE), region, rows.start_ns, rows.end_ns)
+    return Completing(
+        rows.world_rank,
+        np.where(is_completion, rows.call, NONE),
+        region,
+        rows.start_ns,
+        rows.end_ns,
+    )
 
 
 def completed(arrivals: Arrivals, calls: Completing, start_ns: Ints) -> tuple[Waits, Ints]:
-    """The split of these calls, whose begins on the run's axis are start_ns; and the rows of arrivals whose calls are not sampled."""
+    """The split of these calls, whose begins on the run's axis are start_ns; and the rows of
+    arrivals whose calls are not sampled."""
     order, groups = grouped(arrivals.world_rank, arrivals.gone_ns)
     arrivals = arrivals.take(order)
     keys = arrivals.world_rank[groups.first], arrivals.gone_ns[groups.first]
@@ -44,11 +54,18 @@ def completed(arrivals: Arrivals, calls: Completing, start_ns: Ints) -> tuple[Wa
     is_known = groups.sum((~arrivals.is_known).astype(np.int64)) == 0
     ready = _ready(arrivals, groups)
     others_ns = np.where(
-        arrivals.last_rank == groups.spread(arrivals.last_rank[ready]), arrivals.without_ns, arrivals.last_ns
+        arrivals.last_rank == groups.spread(arrivals.last_rank[ready]),
+        arrivals.without_ns,
+        arrivals.last_ns,
     )
     split = np.flatnonzero((call >= 0) & is_known)
     split = split[np.argsort(call[split], kind="stable")]
-    waits = _waits(arrivals.take(ready[split]), groups.max(others_ns)[split], calls.take(call[split]), start_ns[call[split]])
+    waits = _waits(
+        arrivals.take(ready[split]),
+        groups.max(others_ns)[split],
+        calls.take(call[split]),
+        start_ns[call[split]],
+    )
     return waits, order[groups.spread(call < 0)]
 
 
@@ -84,7 +101,8 @@ def _waits(ready: Arrivals, others_ns: Ints, calls: Completing, start_ns: Ints) 
 
 
 def calls_left(arrivals: Arrivals, is_chosen: Flags) -> int:
-    """Of arrivals whose calls are not sampled: how many such calls completed something that the user chose."""
+    """Of arrivals whose calls are not sampled: how many such calls completed something that the
+    user chose."""
     _, groups = grouped(arrivals.world_rank, arrivals.gone_ns)
     order = np.lexsort((arrivals.gone_ns, arrivals.world_rank))
     return int((groups.max((is_chosen | ~arrivals.is_known)[order].astype(np.int64)) > 0).sum())

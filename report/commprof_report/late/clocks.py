@@ -21,15 +21,25 @@ NO_ERROR = Error(0, 0)
 class Clocks:
     def __init__(self, connection: Connection, alignment: Alignment) -> None:
         self.alignment = alignment
-        self.medians: dict[tuple[str, str], int] = {}  # durations by communicator and call; empty: one clock, without errors
-        self.errors: dict[tuple[Hashable, int], Error] = {}  # by communicator or pair of ranks, and second
+        # durations by communicator and call; empty: one clock, without errors
+        self.medians: dict[tuple[str, str], int] = {}
+        # by communicator or pair of ranks, and second
+        self.errors: dict[tuple[Hashable, int], Error] = {}
         self.error_ns = 0.0  # the largest one of those by which calls were split
         self.device_errors: dict[int, float] = {}  # by rank
-        has_nccl = connection.execute("SELECT 1 FROM communicator WHERE library = 'nccl'").fetchone()
+        has_nccl = connection.execute(
+            "SELECT 1 FROM communicator WHERE library = 'nccl'"
+        ).fetchone()
         if has_nccl:
             errors = SQL.run(connection, "device_clocks")
-            self.device_errors = {rank: math.inf if error_ns is None else error_ns for rank, error_ns in errors}
-        if has_nccl or len(alignment.clocks) > 1 or any(clock.violation_ns for clock in alignment.clocks.values()):
+            self.device_errors = {
+                rank: math.inf if error_ns is None else error_ns for rank, error_ns in errors
+            }
+        if (
+            has_nccl
+            or len(alignment.clocks) > 1
+            or any(clock.violation_ns for clock in alignment.clocks.values())
+        ):
             rows = SQL.run(connection, "median_durations")
             self.medians = {(identity, call): median_ns for identity, call, median_ns in rows}
 
@@ -43,8 +53,9 @@ class Clocks:
         return self.errors[at]
 
     def resolves(self, identity: str, call: str, error: Error) -> bool:
-        """True if the error is at most half the median duration. Half, because a host that is late by the same amount in all calls
-        looks like a host whose clock is off, and causes an error of half the wait."""
+        """True if the error is at most half the median duration. Half, because a host that is late
+        by the same amount in all calls looks like a host whose clock is off, and causes an error of
+        half the wait."""
         if 2 * error.timestamp_ns > self.medians.get((identity, call), 0):
             return False
         self.error_ns = max(self.error_ns, error.distance_ns)
@@ -54,7 +65,9 @@ class Clocks:
         """Of each collective, whether its ranks' arrivals can be told apart."""
         if not self.medians:
             return np.ones(len(groups), bool)
-        return np.array([self._resolves(rows, *own, texts) for own in zip(groups.first, groups.counts)], bool)
+        return np.array(
+            [self._resolves(rows, *own, texts) for own in zip(groups.first, groups.counts)], bool
+        )
 
     def _resolves(self, rows: Collectives, first: int, count: int, texts: Texts) -> bool:
         own = rows.world_rank[first : first + count].tolist()

@@ -1,10 +1,11 @@
 """Which rank each rank of a collective depends on, and how long it waited for it.
 
-A rank waits from its own arrival until the last rank that it depends on arrives: all ranks in Allreduce, Allgather, Alltoall,
-Reduce_scatter and Barrier; the root in Bcast and Scatter; all others at the root of Reduce and Gather; the lower ranks in Scan. The
-rest of its call is transfer.
+A rank waits from its own arrival until the last rank that it depends on arrives: all ranks in
+Allreduce, Allgather, Alltoall, Reduce_scatter and Barrier; the root in Bcast and Scatter; all
+others at the root of Reduce and Gather; the lower ranks in Scan. The rest of its call is transfer.
 
-An NCCL collective lasts from the start of its kernel to its end; the call on the host shows neither.
+An NCCL collective lasts from the start of its kernel to its end; the call on the host shows
+neither.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ KINDS = ALL, ROOT_FIRST, ROOT_LAST, LOWER = ("all", "root-first", "root-last", "
 
 @dataclass(frozen=True)
 class Collectives(Columns):
-    """The samples of synchronizing collectives, and of the starts of persistent ones; sampled_collectives.sql. In order of collectives,
-    and in each by the rank in the communicator."""
+    """The samples of synchronizing collectives, and of the starts of persistent ones;
+    sampled_collectives.sql. In order of collectives, and in each by the rank in the communicator.
+    """
 
     identity: TextInts
     sequence: Ints
@@ -51,7 +53,8 @@ class Come:
         self.numbers = np.arange(len(rows))
 
     def last_but(self, left_out: Flags) -> Ints:
-        """Of each group the first of the rows that came last, without those left out; such a row may be missing (NEVER_NS)."""
+        """Of each group the first of the rows that came last, without those left out; such a row
+        may be missing (NEVER_NS)."""
         return self.groups.first_most(np.where(left_out, NEVER_NS, self.start_ns))
 
     def time_but(self, left_out: Flags) -> Ints:
@@ -66,7 +69,8 @@ class Come:
 
 
 def whole(rows: Collectives) -> Flags:
-    """The rows of collectives in which every member that was read has a sample, and all samples are of the same call."""
+    """The rows of collectives in which every member that was read has a sample, and all samples are
+    of the same call."""
     groups = Groups(rows.identity, rows.sequence)
     is_whole = (groups.counts == rows.members[groups.first]) & (groups.counts > 1)
     return groups.spread(is_whole & (groups.min(rows.call) == groups.max(rows.call)))
@@ -77,8 +81,11 @@ def has_root(rows: Collectives, groups: Groups) -> Flags:
     return groups.sum(rows.is_root.astype(np.int64)) == 1
 
 
-def blocking_waits(rows: Collectives, start_ns: Ints, is_estimate: Flags, texts: Texts) -> list[Waits]:
-    """The split of blocking collectives. start_ns: on the run's axis; is_estimate: durations decide."""
+def blocking_waits(
+    rows: Collectives, start_ns: Ints, is_estimate: Flags, texts: Texts
+) -> list[Waits]:
+    """The split of blocking collectives. start_ns: on the run's axis; is_estimate: durations
+    decide."""
     parts = []
     for kind in KINDS:
         own = (rows.kind == texts.number(kind)) & ~is_estimate
@@ -146,7 +153,9 @@ def _after(come: Come, last: Ints) -> Shares:
     """All ranks wait for that row of their group."""
     before_ns = come.time_but(come.is_at(last))
     times_ns = (come.spread(come.start_ns[last]), come.spread(before_ns))
-    return shares(come.start_ns, _duration_ns(come), *times_ns, come.spread(come.rows.world_rank[last]))
+    return shares(
+        come.start_ns, _duration_ns(come), *times_ns, come.spread(come.rows.world_rank[last])
+    )
 
 
 def _all(come: Come) -> Shares:
@@ -167,7 +176,11 @@ def _root_last(come: Come) -> Shares:
     root = come.groups.first_at(is_root)
     before_ns = np.where(before_ns == NEVER_NS, come.start_ns[root], before_ns)
     found = shares(come.start_ns[root], _duration_ns(come)[root], last_ns, before_ns, last_rank)
-    wait_ns, alone_ns, last = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64), np.full(len(rows), NONE)
+    wait_ns, alone_ns, last = (
+        np.zeros(len(rows), np.int64),
+        np.zeros(len(rows), np.int64),
+        np.full(len(rows), NONE),
+    )
     wait_ns[root], alone_ns[root], last[root] = found.wait_ns, found.alone_ns, found.last_rank
     return _waited(Shares(wait_ns, alone_ns, last))
 
@@ -175,14 +188,22 @@ def _root_last(come: Come) -> Shares:
 def _lower(come: Come) -> Shares:
     """Rank after rank, in all collectives at once."""
     start_ns, duration_ns, ranks = come.start_ns, _duration_ns(come), come.rows.world_rank
-    found = Shares(np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64), np.full(len(ranks), NONE))
+    found = Shares(
+        np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64), np.full(len(ranks), NONE)
+    )
     last, before_ns = come.groups.first.copy(), come.groups.min(start_ns)
     for place in range(1, int(come.groups.counts.max())):
         more = come.groups.counts > place
         row = come.groups.first[more] + place
         start, last_ns = start_ns[row], start_ns[last[more]]
-        own = shares(start, duration_ns[row], last_ns, np.maximum(start, before_ns[more]), ranks[last[more]])
-        found.wait_ns[row], found.alone_ns[row], found.last_rank[row] = own.wait_ns, own.alone_ns, own.last_rank
+        own = shares(
+            start, duration_ns[row], last_ns, np.maximum(start, before_ns[more]), ranks[last[more]]
+        )
+        found.wait_ns[row], found.alone_ns[row], found.last_rank[row] = (
+            own.wait_ns,
+            own.alone_ns,
+            own.last_rank,
+        )
         is_later = start > last_ns
         before_ns[more] = np.where(is_later, last_ns, np.maximum(before_ns[more], start))
         last[more] = np.where(is_later, row, last[more])
@@ -193,14 +214,19 @@ SHARES = {ALL: _all, ROOT_FIRST: _root_first, ROOT_LAST: _root_last, LOWER: _low
 
 
 def completed_arrivals(rows: Collectives, start_ns: Ints, texts: Texts) -> list[Arrivals]:
-    """Of nonblocking collectives, what each rank's completion depends on; nothing for a rank that depends on nobody."""
+    """Of nonblocking collectives, what each rank's completion depends on; nothing for a rank that
+    depends on nobody."""
     parts = []
     for kind in KINDS:
         own = rows.kind == texts.number(kind)
         if own.any():
             come = Come(rows.take(own), start_ns[own])
             last = DEPENDS[kind](come)
-            parts.append(_arrivals(come, last, kind == ALL).take((last >= 0) & (come.rows.completed_ns != NONE)))
+            parts.append(
+                _arrivals(come, last, kind == ALL).take(
+                    (last >= 0) & (come.rows.completed_ns != NONE)
+                )
+            )
     return parts
 
 
@@ -209,7 +235,9 @@ def _arrivals(come: Come, last: Ints, is_all: bool) -> Arrivals:
     rows, start_ns = come.rows, come.start_ns
     first = come.last_but(np.zeros(len(rows), bool))
     second_ns = come.time_but(come.is_at(first))
-    without_ns = np.where(last == come.spread(first), come.spread(second_ns), come.spread(start_ns[first]))
+    without_ns = np.where(
+        last == come.spread(first), come.spread(second_ns), come.spread(start_ns[first])
+    )
     last_ns = start_ns[last]
     return Arrivals(
         rows.world_rank,
@@ -253,4 +281,9 @@ def _last_lower(come: Come) -> Ints:
     return last
 
 
-DEPENDS = {ALL: _last_other, ROOT_FIRST: _root_of_others, ROOT_LAST: _last_for_root, LOWER: _last_lower}
+DEPENDS = {
+    ALL: _last_other,
+    ROOT_FIRST: _root_of_others,
+    ROOT_LAST: _last_for_root,
+    LOWER: _last_lower,
+}

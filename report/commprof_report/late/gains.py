@@ -1,9 +1,11 @@
 """By how much the waiting of another rank would shrink at most, had some ranks not been late.
 
-Of each wait the part that they caused. A rank may wait on for the next one: the last of the others, without the rank through which they
-caused the wait. Where arrival times are not used, a longer call stands for an earlier arrival; a completing call stands for an arrival.
-Calls for messages depend on ranks that are not known here: the part that the last rank caused alone; if the call waits for messages of
-others, too, no more than by how much longer than these the named rank was in its own time (own_time.py).
+Of each wait the part that they caused. A rank may wait on for the next one: the last of the others,
+without the rank through which they caused the wait. Where arrival times are not used, a longer call
+stands for an earlier arrival; a completing call stands for an arrival. Calls for messages depend on
+ranks that are not known here: the part that the last rank caused alone; if the call waits for
+messages of others, too, no more than by how much longer than these the named rank was in its own
+time (own_time.py).
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ class Gains:
         self.scaled, self.causes, self.compared = scaled, causes, compared
         arrivals = chosen.take(chosen.sequence > 0)
         self.ranks = arrivals.world_rank
-        self.arrival_ns = np.where(arrivals.is_estimate, arrivals.start_ns - arrivals.end_ns, arrivals.start_ns)
+        self.arrival_ns = np.where(
+            arrivals.is_estimate, arrivals.start_ns - arrivals.end_ns, arrivals.start_ns
+        )
         order, self.groups = grouped(arrivals.identity, arrivals.sequence, arrivals.call)
         self.order = order
         keys = (arrivals.identity, arrivals.sequence, arrivals.call)
@@ -34,11 +38,13 @@ class Gains:
         own = (waits.identity, waits.sequence, waits.call)
         self.group_of_wait = found_in(own, [key[order[self.groups.first]] for key in keys])
         self.arrival_of_wait = found_in((*own, waits.world_rank), (*keys, arrivals.world_rank))
-        self.compared_of_wait = found_in((compared.identity, compared.sequence), (waits.identity, waits.sequence))
+        self.compared_of_wait = found_in(
+            (compared.identity, compared.sequence), (waits.identity, waits.sequence)
+        )
 
     def gain_ns(self, ranks: Sequence[int], spans: Sequence[Span] | None = None) -> int:
-        """Because one late rank alone gains nothing while another is as late: these ranks together. Scaled to all calls; or of the
-        sampled calls within spans of time that do not overlap."""
+        """Because one late rank alone gains nothing while another is as late: these ranks together.
+        Scaled to all calls; or of the sampled calls within spans of time that do not overlap."""
         waits, caused_ns = self.scaled.waits, self._caused_ns(ranks)
         saved = (caused_ns > 0) & ~np.isin(waits.world_rank, ranks)
         if spans is not None:
@@ -61,12 +67,20 @@ class Gains:
         return np.bincount(own.wait, caused_ns, len(self.scaled.waits))
 
     def _excess_ns(self, ranks: Sequence[int]) -> Ints:
-        """Of each wait for a message of a named rank, how much longer that was in its own time than the others; NONE: not known."""
+        """Of each wait for a message of a named rank, how much longer that was in its own time than
+        the others; NONE: not known."""
         compared = self.compared
-        is_own = np.isin(compared.awaited_rank, ranks) & (compared.own_ns != NONE) & (self.compared_of_wait >= 0)
+        is_own = (
+            np.isin(compared.awaited_rank, ranks)
+            & (compared.own_ns != NONE)
+            & (self.compared_of_wait >= 0)
+        )
         awaited, others = (
             self._most_own_ns(is_own & which)
-            for which in (compared.world_rank == compared.awaited_rank, ~np.isin(compared.world_rank, ranks))
+            for which in (
+                compared.world_rank == compared.awaited_rank,
+                ~np.isin(compared.world_rank, ranks),
+            )
         )
         return np.where((awaited == NONE) | (others == NONE), NONE, np.maximum(0, awaited - others))
 
@@ -76,18 +90,23 @@ class Gains:
         return most_ns
 
     def _next_ns(self, ranks: Sequence[int]) -> Ints:
-        """Of each wait for a collective, how long after the rank itself the next one arrived that is not named; 0: none did."""
+        """Of each wait for a collective, how long after the rank itself the next one arrived that
+        is not named; 0: none did."""
         left_out = np.isin(self.ranks, ranks)[self.order]
         times = np.where(left_out, NONE, self.arrival_ns[self.order])
         latest = self.groups.first_most(times)
-        before_ns = self.groups.max(np.where(np.arange(len(times)) == self.groups.spread(latest), NONE, times))
+        before_ns = self.groups.max(
+            np.where(np.arange(len(times)) == self.groups.spread(latest), NONE, times)
+        )
         is_known = (self.group_of_wait >= 0) & (self.arrival_of_wait >= 0)
         group = np.where(is_known, self.group_of_wait, 0)
         if not len(times):
             return np.zeros(len(group), np.int64)
         is_through = self.scaled.waits.last_rank == self.ranks[self.order[latest]][group]
         next_ns = np.where(is_through, before_ns[group], times[latest][group])
-        return np.where(is_known & (next_ns != NONE), next_ns - self.arrival_ns[self.arrival_of_wait], 0)
+        return np.where(
+            is_known & (next_ns != NONE), next_ns - self.arrival_ns[self.arrival_of_wait], 0
+        )
 
 
 def _within(times_ns: Ints, spans: Sequence[Span]) -> Flags:

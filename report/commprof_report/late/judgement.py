@@ -1,4 +1,5 @@
-"""The verdict on a run's waiting in one row: what may be said of what verdict.py and marks.py found. docs/SCHEMA.md defines the verdicts."""
+"""The verdict on a run's waiting in one row: what may be said of what verdict.py and marks.py
+found. docs/SCHEMA.md defines the verdicts."""
 
 from __future__ import annotations
 
@@ -16,8 +17,10 @@ SQL = query.beside(__file__)
 
 NOBODY_IS_NAMED = dict.fromkeys(
     f"late_{what}"
-    for what in "ranks hosts share direct_share through gain_ns p is_growing growth_p first_quarter_share last_quarter_share"
-    " mark mark_steps mark_times mark_lead_ns".split()
+    for what in (
+        "ranks hosts share direct_share through gain_ns p is_growing growth_p first_quarter_share"
+        " last_quarter_share mark mark_steps mark_times mark_lead_ns"
+    ).split()
 )
 
 
@@ -37,12 +40,28 @@ def judged(
 ) -> dict:
     """Late ranks are named only with a verdict, and only if the run could gain notably."""
     verdict, named = _verdict(counted, negotiated_share, unknown_ns, found, blocks), found.named
-    if verdict in ("transfer", "imbalance") and named and named.is_measurable and is_notable(gain_ns, counted):
-        return {**NOBODY_IS_NAMED, "verdict": verdict, "blocks": blocks, **_named(named, hosts, chains, gain_ns)}
-    return {**NOBODY_IS_NAMED, "verdict": "spread" if verdict == "imbalance" else verdict, "blocks": blocks}
+    if (
+        verdict in ("transfer", "imbalance")
+        and named
+        and named.is_measurable
+        and is_notable(gain_ns, counted)
+    ):
+        return {
+            **NOBODY_IS_NAMED,
+            "verdict": verdict,
+            "blocks": blocks,
+            **_named(named, hosts, chains, gain_ns),
+        }
+    return {
+        **NOBODY_IS_NAMED,
+        "verdict": "spread" if verdict == "imbalance" else verdict,
+        "blocks": blocks,
+    }
 
 
-def _named(named: Named, hosts: Mapping[int, str], chains: Sequence[ChainRow], gain_ns: int) -> dict:
+def _named(
+    named: Named, hosts: Mapping[int, str], chains: Sequence[ChainRow], gain_ns: int
+) -> dict:
     direct_share, through = _chain(named.ranks, chains)
     return {
         "late_ranks": units.rank_list(named.ranks),
@@ -83,30 +102,41 @@ def _hosts(ranks: Sequence[int], hosts: Mapping[int, str]) -> str:
 
 
 def _chain(ranks: Container[int], chains: Sequence[ChainRow]) -> tuple[float, list[int]]:
-    """The share of the waiting that these ranks cause by arriving last themselves, and the ranks through which they cause the rest, as
-    far as that is notable."""
+    """The share of the waiting that these ranks cause by arriving last themselves, and the ranks
+    through which they cause the rest, as far as that is notable."""
     whole_ns = sum(row.caused_ns for row in chains)
     own = [row for row in chains if row.cause_rank in ranks]
-    through = [row.last_rank for row in own if row.last_rank not in ranks and row.caused_ns >= NOTABLE * whole_ns]
+    through = [
+        row.last_rank
+        for row in own
+        if row.last_rank not in ranks and row.caused_ns >= NOTABLE * whole_ns
+    ]
     direct_ns = sum(row.caused_ns for row in own if row.last_rank in ranks)
     return direct_ns / (whole_ns or 1), sorted({*through})
 
 
 def late_region(connection: Connection, ranks: Container[int]) -> str | None:
-    """The region in which these ranks are longer than the others, outside MPI; None if most of that is not in one region, or spans of
-    regions may be missing."""
+    """The region in which these ranks are longer than the others, outside MPI; None if most of that
+    is not in one region, or spans of regions may be missing."""
     by_region: dict[str, dict[int, float]] = {}
-    for rank, name, outside_ns in SQL.run(connection, "late_regions") if not holes(connection) else ():
+    for rank, name, outside_ns in (
+        SQL.run(connection, "late_regions") if not holes(connection) else ()
+    ):
         by_region.setdefault(name, {})[rank] = outside_ns
     longer = {}
     for name, by_rank in by_region.items():
-        own, others = ([ns for rank, ns in by_rank.items() if (rank in ranks) == is_named] for is_named in (True, False))
+        own, others = (
+            [ns for rank, ns in by_rank.items() if (rank in ranks) == is_named]
+            for is_named in (True, False)
+        )
         longer[name] = max(0.0, fmean(own or [0.0]) - fmean(others or [0.0]))
     most = max(longer, key=longer.__getitem__, default=None)
     return most if most is not None and longer[most] > MOST_OF_IT * sum(longer.values()) else None
 
 
-def _verdict(counted: LateRunRow, negotiated_share: float, unknown_ns: int, found: Blame, blocks: int) -> str:
+def _verdict(
+    counted: LateRunRow, negotiated_share: float, unknown_ns: int, found: Blame, blocks: int
+) -> str:
     split_ns = counted.wait_ns + counted.transfer_ns
     if not split_ns:
         return "none"

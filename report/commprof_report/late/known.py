@@ -28,14 +28,25 @@ class CallInfo(NamedTuple):
 
     @property
     def is_completing(self) -> bool:
-        """It completes requests, or sends, receives or finds a message and returns when that is done."""
-        is_message = self.family == "point-to-point" and self.form == "blocking" and self.bandwidth == "one-way"
-        return self.family == "completion" or is_message or (self.family == "probe" and self.waits_for == "sender")
+        """It completes requests, or sends, receives or finds a message and returns when that is
+        done."""
+        is_message = (
+            self.family == "point-to-point"
+            and self.form == "blocking"
+            and self.bandwidth == "one-way"
+        )
+        return (
+            self.family == "completion"
+            or is_message
+            or (self.family == "probe" and self.waits_for == "sender")
+        )
 
     @property
     def only_starts(self) -> bool:
         """It cannot wait."""
-        return self.form != "blocking" or (self.family == "point-to-point" and self.bandwidth == "silent")
+        return self.form != "blocking" or (
+            self.family == "point-to-point" and self.bandwidth == "silent"
+        )
 
     @property
     def is_rooted(self) -> bool:
@@ -61,10 +72,15 @@ class Known(NamedTuple):
         return texts.among(calls, {name for name, info in self.calls.items() if is_wanted(info)})
 
     def is_nccl(self, identities: TextInts, texts: Texts) -> Flags:
-        return texts.among(identities, {row.identity for row in self.communicators.values() if row.library == "nccl"})
+        return texts.among(
+            identities,
+            {row.identity for row in self.communicators.values() if row.library == "nccl"},
+        )
 
 
 def known(connection: Connection) -> Known:
     calls = {row.call: row for row in SQL.ask(connection, "calls", CallInfo)}
-    communicators = {row.identity: row for row in SQL.ask(connection, "communicators", CommunicatorRow)}
+    communicators = {
+        row.identity: row for row in SQL.ask(connection, "communicators", CommunicatorRow)
+    }
     return Known(calls, communicators, dict(SQL.run(connection, "hosts").fetchall()))

@@ -40,7 +40,16 @@ from .sums import (
     uncaused_ns,
 )
 from .timelines import Lines
-from .verdict import FEWEST_BLOCKS, NEGOTIATED, NOBODY, Blame, Cause, Participants, blame, block_count
+from .verdict import (
+    FEWEST_BLOCKS,
+    NEGOTIATED,
+    NOBODY,
+    Blame,
+    Cause,
+    Participants,
+    blame,
+    block_count,
+)
 
 SQL = query.beside(__file__)
 
@@ -124,7 +133,8 @@ class Late(NamedTuple):
 
     @property
     def is_negotiated(self) -> bool:
-        """Threads that negotiate make most calls: they join each one in time, whatever the main thread does."""
+        """Threads that negotiate make most calls: they join each one in time, whatever the main
+        thread does."""
         return self.run.negotiated_share >= NEGOTIATED
 
     @property
@@ -134,7 +144,8 @@ class Late(NamedTuple):
 
 
 def late(run: Selection, alignment: Alignment) -> Late:
-    """The run must have been opened with samples. The rank filter restricts the rows; the verdict considers all ranks."""
+    """The run must have been opened with samples. The rank filter restricts the rows; the verdict
+    considers all ranks."""
     connection, found = run.connection, stages(run, alignment)
     split, sums, gain_ns = found.split, found.sums, lru_cache(maxsize=None)(found.gains.gain_ns)
     hosts = {rank: host or "" for rank, host in split.known.hosts.items()}
@@ -146,11 +157,26 @@ def late(run: Selection, alignment: Alignment) -> Late:
     negotiated = {identity for (identity,) in SQL.run(connection, "late_negotiated")}
     costs = arrival_costs(sums, found.compared, split.known.calls)
     causes = [cause for cause in costs if cause.identity not in negotiated]
-    participants = Participants([row.rank for row in ranks if row.collectives or row.message_calls], hosts, _members(sums))
-    blamed = NOBODY if is_negotiated else blame(causes, participants, lambda own: is_notable(gain_ns(own), split.run))
+    participants = Participants(
+        [row.rank for row in ranks if row.collectives or row.message_calls], hosts, _members(sums)
+    )
+    blamed = (
+        NOBODY
+        if is_negotiated
+        else blame(causes, participants, lambda own: is_notable(gain_ns(own), split.run))
+    )
     named = blamed.named.ranks if blamed.named else ()
     unknown_ns, blocks = uncaused_ns(sums, split.ranks), block_count(causes)
-    verdict = judged(split.run, negotiated_share, unknown_ns, hosts, blamed, blocks, chain_rows(sums), gain_ns(named))
+    verdict = judged(
+        split.run,
+        negotiated_share,
+        unknown_ns,
+        hosts,
+        blamed,
+        blocks,
+        chain_rows(sums),
+        gain_ns(named),
+    )
     region, last, error_ns = wait_region(connection), None, split.of_all.error_ns
     if is_negotiated and verdict["verdict"] != "none" and (len(alignment.clocks) == 1 or error_ns):
         last = last_at_marks(connection, alignment.aligned_ns, region, error_ns)
@@ -211,6 +237,8 @@ def _members(sums: Sums) -> dict[str, Sequence[int]]:
 
 
 def _unsampled(connection: Connection) -> str:
-    if not connection.execute("SELECT 1 FROM cell WHERE world_rank NOT IN (SELECT world_rank FROM sample)").fetchone():
+    if not connection.execute(
+        "SELECT 1 FROM cell WHERE world_rank NOT IN (SELECT world_rank FROM sample)"
+    ).fetchone():
         return ""
     return no_log_text(connection) or "single calls are not sampled on all ranks (COMMPROF_SAMPLES)"

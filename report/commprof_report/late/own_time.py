@@ -1,23 +1,27 @@
-"""Which ranks work longer than others, in collectives in which not all wait for all, and in messages, whether or not anyone has to wait.
+"""Which ranks work longer than others, in collectives in which not all wait for all, and in
+messages, whether or not anyone has to wait.
 
-Only the root of a Bcast or Scatter can be waited for, only the other ranks of a Reduce or Gather, only the lower ranks of a Scan, only the
-sender of an eager message. So their cost does not show that they are late more often than the rest: the root of a Bcast has all of it in a
-balanced run, too. The verdict therefore compares ranks by the same quantity: the time that each spent on its own, outside MPI, in transfer and
-in files. The members of a communicator are compared since they returned from the collective before on it. A rank's lateness is the sum of what
-it spent more than each of the others.
+Only the root of a Bcast or Scatter can be waited for, only the other ranks of a Reduce or Gather,
+only the lower ranks of a Scan, only the sender of an eager message. So their cost does not show
+that they are late more often than the rest: the root of a Bcast has all of it in a balanced run,
+too. The verdict therefore compares ranks by the same quantity: the time that each spent on its own,
+outside MPI, in transfer and in files. The members of a communicator are compared since they
+returned from the collective before on it. A rank's lateness is the sum of what it spent more than
+each of the others.
 
     returned from the collective before      arrives
     rank 0 (root)  |======== 9 ms =========>|            late by 4 + 7 ms
     rank 1         |=== 5 ms ==>|- waits    |            late by 3 ms
     rank 2         |2 ms>|- waits           |            not late
 
-A message's time is that since the message before between its two ranks. A rank that exchanges messages with several others waits for whoever
-is ready first, though all of them work longer than it does. So the rank that it waits for is compared with the others of them, at their latest
-messages; with the one that waits if there are no others, or if they send far fewer. Of two ranks that exchange messages only with each other
-either may be the late one.
+A message's time is that since the message before between its two ranks. A rank that exchanges
+messages with several others waits for whoever is ready first, though all of them work longer than
+it does. So the rank that it waits for is compared with the others of them, at their latest
+messages; with the one that waits if there are no others, or if they send far fewer. Of two ranks
+that exchange messages only with each other either may be the late one.
 
     rank 0     - waits |takes 1's |- waits |takes 2's |- waits ...
-    rank 1     |==== 6 ms ======>|==== 6 ms ======>             no later than rank 2, though rank 0 waits for it
+    rank 1     |==== 6 ms ======>|==== 6 ms ======>       no later than rank 2, though waited for
     rank 2     |======= 6 ms =======>|=== 6 ms =======>
 """
 
@@ -33,7 +37,20 @@ from sqlite3 import Connection
 
 from ..base.arrays import np
 from ..base import query
-from ..base.columns import NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, grouped, joined, read, table
+from ..base.columns import (
+    NONE,
+    Columns,
+    Flags,
+    Groups,
+    Ints,
+    TextInts,
+    Texts,
+    found_in,
+    grouped,
+    joined,
+    read,
+    table,
+)
 from ..run.alignment import Alignment
 from .timelines import DIRECT, Lines
 from .waits import Waits
@@ -46,8 +63,8 @@ MOST_OTHERS = 15
 
 @dataclass(frozen=True)
 class Compared(Columns):
-    """How late each rank would have been at a collective in which not all wait for all, or at a message, had it been the one to be
-    waited for."""
+    """How late each rank would have been at a collective in which not all wait for all, or at a
+    message, had it been the one to be waited for."""
 
     identity: TextInts
     sequence: Ints  # as in Waits
@@ -56,12 +73,15 @@ class Compared(Columns):
     arrival_ns: Ints
     late_ns: Ints
     awaited_rank: Ints  # NONE: any of them may have been waited for
-    own_ns: Ints  # what it did in its own time; NONE: awaited_rank was not compared with other ranks that are waited for there
+    # what it did in its own time; NONE: awaited_rank was not compared with other ranks that are
+    # waited for there
+    own_ns: Ints
 
 
 @dataclass(frozen=True)
 class CollectiveArrivals(Columns):
-    """When each rank arrived at and returned from the collectives of some communicators, in its own time; own_time_arrivals.sql."""
+    """When each rank arrived at and returned from the collectives of some communicators, in its own
+    time; own_time_arrivals.sql."""
 
     identity: TextInts
     world_rank: Ints
@@ -73,10 +93,17 @@ class CollectiveArrivals(Columns):
 
 
 def compare_own_time(
-    connection: Connection, alignment: Alignment, waits: Waits, lines: Lines, is_rooted: Flags, texts: Texts
+    connection: Connection,
+    alignment: Alignment,
+    waits: Waits,
+    lines: Lines,
+    is_rooted: Flags,
+    texts: Texts,
 ) -> Compared:
     """is_rooted: of each wait, whether it is of a collective in which not all wait for all."""
-    collectives = _collectives(connection, alignment, waits.take(is_rooted & (waits.sequence > 0)), lines, texts)
+    collectives = _collectives(
+        connection, alignment, waits.take(is_rooted & (waits.sequence > 0)), lines, texts
+    )
     return joined(Compared, [collectives, table(Compared, _messages(waits, lines, texts), texts)])
 
 
@@ -87,19 +114,29 @@ def _collectives(
     cursor = SQL.run(connection, "own_time_arrivals", identities=json.dumps(identities))
     rows = read(CollectiveArrivals, cursor, texts)
     since_ns = np.full(len(rows), NONE)
-    is_next = (rows.identity[1:] == rows.identity[:-1]) & (rows.world_rank[1:] == rows.world_rank[:-1])
+    is_next = (rows.identity[1:] == rows.identity[:-1]) & (
+        rows.world_rank[1:] == rows.world_rank[:-1]
+    )
     since_ns[1:] = np.where(is_next, rows.gone_ns[:-1], NONE)
-    wanted = np.flatnonzero(found_in((rows.identity, rows.sequence), (rooted.identity, rooted.sequence)) >= 0)
+    wanted = np.flatnonzero(
+        found_in((rows.identity, rows.sequence), (rooted.identity, rooted.sequence)) >= 0
+    )
     order, groups = grouped(rows.identity[wanted], rows.sequence[wanted])
     wanted = wanted[order]
     is_known = (since_ns[wanted] != NONE) & (rows.come_ns[wanted] != NONE)
     wanted = wanted[groups.spread(groups.min(is_known.astype(np.int64)) == 1)]
     rows, since_ns = rows.take(wanted), since_ns[wanted]
-    come_ns, since_ns = (alignment.aligned(rows.world_rank, times) for times in (rows.come_ns, since_ns))
-    own_ns = np.where(rows.is_nccl, come_ns - since_ns, _direct_ns(lines, rows.world_rank, since_ns, come_ns))
+    come_ns, since_ns = (
+        alignment.aligned(rows.world_rank, times) for times in (rows.come_ns, since_ns)
+    )
+    own_ns = np.where(
+        rows.is_nccl, come_ns - since_ns, _direct_ns(lines, rows.world_rank, since_ns, come_ns)
+    )
     nothing = np.full(len(rows), NONE)
     late_ns = lateness(own_ns, Groups(rows.identity, rows.sequence))
-    return Compared(rows.identity, rows.sequence, rows.call, rows.world_rank, come_ns, late_ns, nothing, nothing)
+    return Compared(
+        rows.identity, rows.sequence, rows.call, rows.world_rank, come_ns, late_ns, nothing, nothing
+    )
 
 
 def _direct_ns(lines: Lines, world_ranks: Ints, since_ns: Ints, until_ns: Ints) -> Ints:
@@ -117,8 +154,20 @@ def _messages(waits: Waits, lines: Lines, texts: Texts) -> Iterator[tuple]:
     before = _before(waits)
     own_ns = _direct_ns(lines, waits.world_rank, waits.start_ns[before], waits.start_ns)
     peers_ns = _direct_ns(lines, waits.peer, waits.peer_ns[before], waits.peer_ns)
-    columns = (waits.identity, waits.call, waits.world_rank, waits.sequence, waits.peer, waits.peer_ns, before >= 0, own_ns, peers_ns)
-    for (identity, call, rank), group in groupby(zip(*(column.tolist() for column in columns)), key=itemgetter(0, 1, 2)):
+    columns = (
+        waits.identity,
+        waits.call,
+        waits.world_rank,
+        waits.sequence,
+        waits.peer,
+        waits.peer_ns,
+        before >= 0,
+        own_ns,
+        peers_ns,
+    )
+    for (identity, call, rank), group in groupby(
+        zip(*(column.tolist() for column in columns)), key=itemgetter(0, 1, 2)
+    ):
         rows = list(group)
         times = Counter(row[4] for row in rows)
         latest_ns: dict[int, int] = {}
@@ -126,19 +175,33 @@ def _messages(waits: Waits, lines: Lines, texts: Texts) -> Iterator[tuple]:
         for *_, sequence, peer, peer_ns, is_known, rank_ns, peer_own_ns in rows:
             if not is_known:
                 continue
-            alike = (each for each in latest_ns if each != peer and times[peer] < FEWER * times[each])
+            alike = (
+                each for each in latest_ns if each != peer and times[peer] < FEWER * times[each]
+            )
             others = list(islice(alike, MOST_OTHERS))
             compared = {peer: peer_own_ns, **{other: latest_ns[other] for other in others}}
             if not others:
                 compared[rank] = rank_ns
             latest_ns[peer] = peer_own_ns
             awaited_rank = peer if others or partners[identity, peer] > 1 else None
-            for (each, spent_ns), late_ns in zip(compared.items(), _lateness(list(compared.values()))):
-                yield what[0], sequence, what[1], each, peer_ns, late_ns, awaited_rank, spent_ns if others else None
+            for (each, spent_ns), late_ns in zip(
+                compared.items(), _lateness(list(compared.values()))
+            ):
+                yield (
+                    what[0],
+                    sequence,
+                    what[1],
+                    each,
+                    peer_ns,
+                    late_ns,
+                    awaited_rank,
+                    spent_ns if others else None,
+                )
 
 
 def _before(waits: Waits) -> Ints:
-    """Of each message the row of the one before between the two ranks in this call; -1: there is none."""
+    """Of each message the row of the one before between the two ranks in this call; -1: there is
+    none."""
     order, groups = grouped(waits.identity, waits.call, waits.world_rank, waits.peer)
     before = np.full(len(waits), -1)
     before[order[1:]] = np.where(groups.of_row[1:] == groups.of_row[:-1], order[:-1], -1)
@@ -150,7 +213,9 @@ def lateness(own_ns: Ints, groups: Groups) -> Ints:
     order = np.lexsort((own_ns, groups.of_row))
     smaller_ns = np.cumsum(own_ns[order]) - own_ns[order]
     late_ns = np.empty(len(own_ns), np.int64)
-    late_ns[order] = groups.place() * own_ns[order] - (smaller_ns - groups.spread(smaller_ns[groups.first]))
+    late_ns[order] = groups.place() * own_ns[order] - (
+        smaller_ns - groups.spread(smaller_ns[groups.first])
+    )
     return late_ns
 
 

@@ -1,14 +1,17 @@
-"""Root causes of waiting: the rank that arrives last may be late only because it waited for another one.
+"""Root causes of waiting: the rank that arrives last may be late only because it waited for another
+one.
 
-    rank 1     | outside | waits for 3                        | transfer |    cause: rank 2, through rank 3
-    rank 3     | outside | waits for 2             | transfer | arrives  |    cause: rank 2, directly
+    rank 1     | outside | waits for 3                        | transfer | cause: 2, through 3
+    rank 3     | outside | waits for 2             | transfer | arrives  | cause: 2, directly
     rank 2     | outside, longer                   | transfer | ...
 
-Both ranks of a wait, the one that waits (A) and the one that arrives last (B), are compared since they last were synchronized. The wait is
-exactly what B spent more than A in all states together. It is distributed over the states in which B spent more. Outside MPI, in transfer
-and in files, B is the cause. In waiting, the causes are those for which B waited longer than A; they are known, because waits are taken in
-order of their end. The cause of calls that were not split, and of times without samples, is not known. After Boehme, Geimer, Wolf:
-"Identifying the root causes of wait states in large-scale parallel applications" (ICPP 2010). docs/SCHEMA.md has the formulas.
+Both ranks of a wait, the one that waits (A) and the one that arrives last (B), are compared since
+they last were synchronized. The wait is exactly what B spent more than A in all states together. It
+is distributed over the states in which B spent more. Outside MPI, in transfer and in files, B is
+the cause. In waiting, the causes are those for which B waited longer than A; they are known,
+because waits are taken in order of their end. The cause of calls that were not split, and of times
+without samples, is not known. After Boehme, Geimer, Wolf: "Identifying the root causes of wait
+states in large-scale parallel applications" (ICPP 2010). docs/SCHEMA.md has the formulas.
 """
 
 from __future__ import annotations
@@ -47,13 +50,14 @@ def no_causes() -> Causes:
 
 @dataclass(frozen=True)
 class Meetings(Columns):
-    """Waits for a rank, and blocking collectives in which all depend on all, in order of the arrival that ended the waiting; of one
-    arrival, the waits first."""
+    """Waits for a rank, and blocking collectives in which all depend on all, in order of the
+    arrival that ended the waiting; of one arrival, the waits first."""
 
     wait: Ints  # row of Waits; NONE: a collective
     identity: TextInts
     arrival_ns: Ints
-    is_followed: Flags  # a wait on the host, on clocks that show when ranks arrived, and seen in the rank's timeline
+    # a wait on the host, on clocks that show when ranks arrived, and seen in the rank's timeline
+    is_followed: Flags
 
 
 class CausesOfRank:
@@ -75,16 +79,21 @@ class CausesOfRank:
         block, summed = -(-first // BLOCK), len(self.blocks) * BLOCK
         if block >= len(self.blocks):
             return _sum(self.causes[first:])
-        return _sum([*self.causes[first : block * BLOCK], *self.blocks[block:], *self.causes[summed:]])
+        return _sum(
+            [*self.causes[first : block * BLOCK], *self.blocks[block:], *self.causes[summed:]]
+        )
 
 
 def root_causes(waits: Waits, lines: Lines, is_nccl: Flags, is_all: Flags) -> Causes:
-    """is_nccl, is_all: of each wait, whether it is of NCCL, and whether all wait for all in it and its call is blocking."""
+    """is_nccl, is_all: of each wait, whether it is of NCCL, and whether all wait for all in it and
+    its call is blocking."""
     meetings = _meetings(waits, lines, is_nccl, is_all)
     since_ns = _synchronized(meetings, waits)
     followed = np.flatnonzero(meetings.is_followed)
     rows = meetings.wait[followed]
-    late_ns = lines.spent_between(waits.last_rank[rows], since_ns[followed], meetings.arrival_ns[followed])
+    late_ns = lines.spent_between(
+        waits.last_rank[rows], since_ns[followed], meetings.arrival_ns[followed]
+    )
     own_ns = lines.spent_between(waits.world_rank[rows], since_ns[followed], waits.start_ns[rows])
     found = list(_caused(meetings, waits, since_ns, late_ns, own_ns))
     if not found:
@@ -112,7 +121,8 @@ def _meetings(waits: Waits, lines: Lines, is_nccl: Flags, is_all: Flags) -> Meet
 
 
 def _synchronized(meetings: Meetings, waits: Waits) -> Ints:
-    """For each wait that is followed, the last time at which both ranks had arrived; the begin of the run if there is none."""
+    """For each wait that is followed, the last time at which both ranks had arrived; the begin of
+    the run if there is none."""
     communicators: dict[int, set[int]] = {}
     order, groups = grouped(waits.world_rank, waits.identity)
     for row in order[groups.first].tolist():
@@ -121,15 +131,26 @@ def _synchronized(meetings: Meetings, waits: Waits) -> Ints:
     collective_ns: dict[int, int] = {}  # by communicator, when all were last synchronized
     pair_ns: dict[tuple[int, int], int] = {}  # when one waited for the other
     found = np.zeros(len(meetings), np.int64)
-    rows = zip(meetings.wait.tolist(), meetings.identity.tolist(), meetings.arrival_ns.tolist(), meetings.is_followed.tolist())
+    rows = zip(
+        meetings.wait.tolist(),
+        meetings.identity.tolist(),
+        meetings.arrival_ns.tolist(),
+        meetings.is_followed.tolist(),
+    )
     waiters, lasts = waits.world_rank.tolist(), waits.last_rank.tolist()
     for place, (wait, identity, arrival_ns, is_followed) in enumerate(rows):
         if wait == NONE:
             collective_ns[identity] = arrival_ns
         elif is_followed:
-            pair = (waiters[wait], lasts[wait]) if waiters[wait] < lasts[wait] else (lasts[wait], waiters[wait])
+            pair = (
+                (waiters[wait], lasts[wait])
+                if waiters[wait] < lasts[wait]
+                else (lasts[wait], waiters[wait])
+            )
             if pair not in shared:
-                shared[pair] = list(communicators.get(pair[0], set()) & communicators.get(pair[1], set()))
+                shared[pair] = list(
+                    communicators.get(pair[0], set()) & communicators.get(pair[1], set())
+                )
             latest_ns = max(0, pair_ns.get(pair, 0))
             for each in shared[pair]:
                 latest_ns = max(latest_ns, collective_ns.get(each, 0))
@@ -140,14 +161,21 @@ def _synchronized(meetings: Meetings, waits: Waits) -> Ints:
 def _caused(
     meetings: Meetings, waits: Waits, since_ns: Ints, late_ns: np.ndarray, own_ns: np.ndarray
 ) -> Iterator[tuple[int, int | None, float]]:
-    """Rows of Causes. late_ns, own_ns: of the waits that are followed, what the last rank and the waiting one spent."""
+    """Rows of Causes. late_ns, own_ns: of the waits that are followed, what the last rank and the
+    waiting one spent."""
     more = np.maximum(late_ns - own_ns, 0)
-    direct, unknown, indirect = (more[:, states].sum(axis=1) for states in (DIRECT, UNKNOWN, [WAITING]))
+    direct, unknown, indirect = (
+        more[:, states].sum(axis=1) for states in (DIRECT, UNKNOWN, [WAITING])
+    )
     beyond = np.maximum(0, own_ns[:, DIRECT].sum(axis=1) - late_ns[:, DIRECT].sum(axis=1))
     parts = zip(direct.tolist(), unknown.tolist(), indirect.tolist(), beyond.tolist())
     by_rank: dict[int, CausesOfRank] = {}
     columns = (meetings.wait, meetings.arrival_ns, meetings.is_followed, since_ns)
-    waiters, lasts, wait_ns = waits.world_rank.tolist(), waits.last_rank.tolist(), waits.wait_ns.tolist()
+    waiters, lasts, wait_ns = (
+        waits.world_rank.tolist(),
+        waits.last_rank.tolist(),
+        waits.wait_ns.tolist(),
+    )
     for wait, arrival_ns, is_followed, since in zip(*(column.tolist() for column in columns)):
         if wait == NONE:
             continue
@@ -160,9 +188,13 @@ def _caused(
             if indirect_ns:
                 own = dict(by_rank[waiter].since(since)) if waiter in by_rank else {}
                 own[waiter] = own.get(waiter, 0.0) + beyond_ns
-                _longer(found, indirect_ns, own, by_rank[last].since(since) if last in by_rank else {})
+                _longer(
+                    found, indirect_ns, own, by_rank[last].since(since) if last in by_rank else {}
+                )
             whole_ns = direct_ns + unknown_ns + indirect_ns
-            found = _largest({rank: wait_ns[wait] * ns / whole_ns for rank, ns in found.items()}, wait_ns[wait])
+            found = _largest(
+                {rank: wait_ns[wait] * ns / whole_ns for rank, ns in found.items()}, wait_ns[wait]
+            )
         by_rank.setdefault(waiter, CausesOfRank()).add(arrival_ns, found)
         for rank, caused_ns in found.items():
             yield wait, rank, caused_ns
@@ -170,7 +202,11 @@ def _caused(
 
 def _longer(found: CausesOfWait, indirect_ns: int, own: CausesOfWait, late: CausesOfWait) -> None:
     """Adds the causes for which the last rank waited longer than this one."""
-    longer = {rank: caused_ns - own.get(rank, 0.0) for rank, caused_ns in late.items() if caused_ns > own.get(rank, 0.0)}
+    longer = {
+        rank: caused_ns - own.get(rank, 0.0)
+        for rank, caused_ns in late.items()
+        if caused_ns > own.get(rank, 0.0)
+    }
     longer_ns = sum(longer.values())
     for rank, caused_ns in (longer or {NOT_KNOWN: 1.0}).items():
         found[rank] = found.get(rank, 0.0) + indirect_ns * caused_ns / (longer_ns or 1.0)
@@ -178,8 +214,14 @@ def _longer(found: CausesOfWait, indirect_ns: int, own: CausesOfWait, late: Caus
 
 def _largest(causes: CausesOfWait, wait_ns: int) -> CausesOfWait:
     """The largest causes, so that chains do not make them ever more; the rest is not known."""
-    ranks = [rank for rank, caused_ns in causes.items() if rank is not NOT_KNOWN and caused_ns >= LEAST_SHARE * wait_ns]
-    chosen = {rank: causes[rank] for rank in sorted(ranks, key=lambda rank: -causes[rank])[:MOST_CAUSES]}
+    ranks = [
+        rank
+        for rank, caused_ns in causes.items()
+        if rank is not NOT_KNOWN and caused_ns >= LEAST_SHARE * wait_ns
+    ]
+    chosen = {
+        rank: causes[rank] for rank in sorted(ranks, key=lambda rank: -causes[rank])[:MOST_CAUSES]
+    }
     rest_ns = wait_ns - sum(chosen.values())
     return {**chosen, NOT_KNOWN: rest_ns} if rest_ns >= 1 else chosen
 

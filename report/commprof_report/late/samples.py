@@ -48,13 +48,15 @@ def region_names(connection: Connection, rows: Samples, texts: Texts) -> TextInt
 
 
 def followed(connection: Connection, rows: Samples) -> dict[int, int]:
-    """By rank the thread whose calls are its timeline: the main one; where that calls no MPI, the one with the most time in MPI.
-    rows: calls of MPI."""
+    """By rank the thread whose calls are its timeline: the main one; where that calls no MPI, the
+    one with the most time in MPI. rows: calls of MPI."""
     order, groups = grouped(rows.world_rank, rows.thread)
     first = order[groups.first]
     rank, thread = rows.world_rank[first], rows.thread[first]
     inside_ns = groups.sum((rows.end_ns - rows.start_ns)[order])
-    others = dict.fromkeys(connection.execute("SELECT world_rank, thread FROM thread WHERE NOT is_main"))
+    others = dict.fromkeys(
+        connection.execute("SELECT world_rank, thread FROM thread WHERE NOT is_main")
+    )
     is_main = np.array([pair not in others for pair in zip(rank.tolist(), thread.tolist())], bool)
     best = np.lexsort((thread, -inside_ns, ~is_main, rank))[::-1]
     return dict(zip(rank[best].tolist(), thread[best].tolist()))  # the last one of a rank counts

@@ -1,10 +1,11 @@
-"""The analysis of waiting, stage by stage. Each is a function of what the stages before it gave; only reading asks the run.
+"""The analysis of waiting, stage by stage. Each is a function of what the stages before it gave;
+only reading asks the run.
 
-    sampled calls --> wait_split    of each call: waiting, transfer, the rank that came last      Waits
-                  --> timelines     what each rank did at every time                              Lines
-                  --> root_causes   of each wait: which ranks caused how much of it               Causes
-                  --> own_time      how late each rank was where not all wait for all             Compared
-    cells         --> scale         the chosen waits, and how many calls each stands for          Scaled, Sums
+    sampled calls --> wait_split    of each: waiting, transfer, the rank that came last    Waits
+                  --> timelines     what each rank did at every time                       Lines
+                  --> root_causes   of each wait: which ranks caused how much of it        Causes
+                  --> own_time      how late each rank was where not all wait for all      Compared
+    cells         --> scale         the chosen waits, and how many calls each stands for   Sums
                   --> Gains         what would be saved without some ranks
                   --> arrival_costs what each late arrival cost (sums.py), which verdict.py judges
 
@@ -62,14 +63,23 @@ def split(run: Selection, alignment: Alignment) -> Split:
     sums = Sums(chosen, scale(connection, waits, texts), no_causes(), texts)
     ranks = [rank for (rank,) in connection.execute("SELECT world_rank FROM selected_rank")]
     inside = SQL.ask(connection, "time_inside", TimeInsideRow)
-    return Split(about, of_all, sums, ranks, inside, run_row(sums, _counted_ns(connection, set(ranks)), inside))
+    return Split(
+        about,
+        of_all,
+        sums,
+        ranks,
+        inside,
+        run_row(sums, _counted_ns(connection, set(ranks)), inside),
+    )
 
 
 def stages(run: Selection, alignment: Alignment) -> Stages:
     connection, found = run.connection, split(run, alignment)
     waits, texts = found.of_all.waits, found.of_all.texts
     is_nccl = found.known.is_nccl(waits.identity, texts)
-    is_all = found.known.which(waits.call, texts, lambda call: call.kind == "all" and bool(call.is_blocking))
+    is_all = found.known.which(
+        waits.call, texts, lambda call: call.kind == "all" and bool(call.is_blocking)
+    )
     is_rooted = found.known.which(waits.call, texts, lambda call: call.is_rooted)
     lines = timelines(connection, alignment, found.of_all, is_nccl, found.known)
     causes = root_causes(waits, lines, is_nccl, is_all)

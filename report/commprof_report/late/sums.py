@@ -76,9 +76,9 @@ class ChainRow(NamedTuple):
 
 
 class LateSizeRow(NamedTuple):
-    """Blocking collectives of one size: arrivals, and the time from the last arrival to the last return. That is free of late arrivals: it
-    is the library's own time, and so is the bus bandwidth over its median; a rooted collective has none, because data may move before the
-    last arrival."""
+    """Blocking collectives of one size: arrivals, and the time from the last arrival to the last
+    return. That is free of late arrivals: it is the library's own time, and so is the bus bandwidth
+    over its median; a rooted collective has none, because data may move before the last arrival."""
 
     call: str
     communicator: str
@@ -146,7 +146,10 @@ class Sums:
         """chosen: of all ranks. causes: of the scaled waits."""
         self.chosen, self.scaled, self.causes, self.texts = chosen, scaled, causes, texts
         self.waits, self.factor = scaled.waits, scaled.factor
-        self.wait_ns, self.transfer_ns = self.waits.wait_ns * self.factor, self.waits.transfer_ns * self.factor
+        self.wait_ns, self.transfer_ns = (
+            self.waits.wait_ns * self.factor,
+            self.waits.transfer_ns * self.factor,
+        )
         self.caused_ns = causes.caused_ns * self.factor[causes.wait]
 
     def of_ranks(self, ranks: Iterable[int]) -> Flags:
@@ -154,7 +157,8 @@ class Sums:
 
 
 def rank_rows(sums: Sums, hosts: Mapping[int, str | None]) -> list[LateRankRow]:
-    """hosts: of all ranks, in order. gain_ns: by how much the longest wait of another rank would shrink had this one not been late."""
+    """hosts: of all ranks, in order. gain_ns: by how much the longest wait of another rank would
+    shrink had this one not been late."""
     waits, causes, ranks = sums.waits, sums.causes, list(hosts)
     number = max(ranks, default=0) + 1
 
@@ -185,7 +189,11 @@ def rank_rows(sums: Sums, hosts: Mapping[int, str | None]) -> list[LateRankRow]:
     rows = []
     for rank, host in hosts.items():
         own = [float(column[rank]) for column in columns]
-        rows.append(LateRankRow(rank, host, *map(rounded, own), wait_share=share(own[-2], own[-2] + own[-1])))
+        rows.append(
+            LateRankRow(
+                rank, host, *map(rounded, own), wait_share=share(own[-2], own[-2] + own[-1])
+            )
+        )
     return rows
 
 
@@ -193,7 +201,9 @@ def _last_counts(waits: Waits, number: int) -> Floats:
     """How often did each rank arrive last, or others wait for it?"""
     is_known = waits.last_rank != NONE
     ranks = np.append(waits.last_rank[is_known], waits.world_rank[waits.is_last])
-    keys = (np.append(each[is_known], each[waits.is_last]) for each in (waits.identity, waits.sequence))
+    keys = (
+        np.append(each[is_known], each[waits.is_last]) for each in (waits.identity, waits.sequence)
+    )
     order, groups = grouped(*keys, ranks)
     return np.bincount(ranks[order[groups.first]], minlength=number)
 
@@ -217,22 +227,42 @@ def host_rows(ranks: Iterable[LateRankRow]) -> list[LateHostRow]:
 def _host(host: str, rows: list[LateRankRow]) -> LateHostRow:
     names = LateHostRow._fields[2:-1]
     summed = {name: sum(getattr(row, name) for row in rows) for name in names}
-    return LateHostRow(host, len(rows), **summed, wait_share=share(summed["wait_ns"], summed["wait_ns"] + summed["transfer_ns"]))
+    return LateHostRow(
+        host,
+        len(rows),
+        **summed,
+        wait_share=share(summed["wait_ns"], summed["wait_ns"] + summed["transfer_ns"]),
+    )
 
 
 def call_rows(
-    sums: Sums, ranks: Iterable[int], communicators: Mapping[str, CommunicatorRow], families: Mapping[str, str]
+    sums: Sums,
+    ranks: Iterable[int],
+    communicators: Mapping[str, CommunicatorRow],
+    families: Mapping[str, str],
 ) -> list[LateCallRow]:
-    """For each call and communicator. Nonblocking operations: the calls that completed them. ranks: the chosen ones. families: names of
-    communicators, by identity; those of one name share rows."""
+    """For each call and communicator. Nonblocking operations: the calls that completed them. ranks:
+    the chosen ones. families: names of communicators, by identity; those of one name share rows."""
     waits, texts, exact = sums.waits, sums.texts, sums.scaled.exact
     names = Texts()
-    name_of = np.array([names.number(families.get(text, text)) if text in communicators else NONE for text in texts.texts] + [NONE])
+    name_of = np.array(
+        [
+            names.number(families.get(text, text)) if text in communicators else NONE
+            for text in texts.texts
+        ]
+        + [NONE]
+    )
     own = np.flatnonzero(sums.of_ranks(ranks) & (name_of[waits.identity] != NONE))
     of_exact = np.flatnonzero(np.isin(exact.world_rank, list(ranks)))
     completing = own[~waits.is_blocking_collective[own]]
     timed = [  # what the rows are of: name, call, identity, rank, time
-        (name_of[table.identity[rows]], table.call[rows], table.identity[rows], table.world_rank[rows], ns)
+        (
+            name_of[table.identity[rows]],
+            table.call[rows],
+            table.identity[rows],
+            table.world_rank[rows],
+            ns,
+        )
         for table, rows, ns in (
             (exact, of_exact, exact.total_ns[of_exact].astype(float)),
             (waits, completing, (sums.wait_ns + sums.transfer_ns)[completing]),
@@ -245,7 +275,11 @@ def call_rows(
     analysed = _distinct(of_row, waits.identity[own], waits.sequence[own], number=len(groups))
     wait_ns, transfer_ns, estimated_ns = (
         np.bincount(of_row, values[own], len(groups)) if len(own) else np.zeros(len(groups))
-        for values in (sums.wait_ns, sums.transfer_ns, np.where(waits.is_estimate, sums.wait_ns + sums.transfer_ns, 0))
+        for values in (
+            sums.wait_ns,
+            sums.transfer_ns,
+            np.where(waits.is_estimate, sums.wait_ns + sums.transfer_ns, 0),
+        )
     )
     top = _top_causes(sums, own, of_row)
     members = _distinct(groups.of_row, rank[order], number=len(groups))
@@ -284,7 +318,8 @@ def _distinct(groups: Ints, *keys: Ints, number: int) -> Ints:
 
 
 def _top_causes(sums: Sums, own: Ints, of_row: Ints) -> dict[int, tuple[int, float]]:
-    """For each row of waits `own`, of which of_row gives the group: the rank that causes most of the group's waiting, and how much."""
+    """For each row of waits `own`, of which of_row gives the group: the rank that causes most of
+    the group's waiting, and how much."""
     group_of_wait = np.full(len(sums.waits), -1)
     group_of_wait[own] = of_row
     group, rank = group_of_wait[sums.causes.wait], sums.causes.cause_rank
@@ -298,7 +333,9 @@ def _top_causes(sums: Sums, own: Ints, of_row: Ints) -> dict[int, tuple[int, flo
     return top
 
 
-def size_rows(sums: Sums, communicators: Mapping[str, CommunicatorRow], infos: Mapping[str, CallInfo]) -> list[LateSizeRow]:
+def size_rows(
+    sums: Sums, communicators: Mapping[str, CommunicatorRow], infos: Mapping[str, CallInfo]
+) -> list[LateSizeRow]:
     """Without nonblocking collectives, messages and estimates."""
     texts = sums.texts
     waits = sums.chosen.take(sums.chosen.is_blocking_collective & ~sums.chosen.is_estimate)
@@ -333,7 +370,9 @@ def size_rows(sums: Sums, communicators: Mapping[str, CommunicatorRow], infos: M
                 _bus_bandwidth(info, message_bytes, communicator.size, p50_ns),
             )
         )
-    return sorted(rows, key=lambda row: (row.call, row.communicator, -1 if row.bytes is None else row.bytes))
+    return sorted(
+        rows, key=lambda row: (row.call, row.communicator, -1 if row.bytes is None else row.bytes)
+    )
 
 
 def _percentile(ordered: Ints, percent: int) -> int:
@@ -353,22 +392,36 @@ def _wait_shares(sums: Sums) -> dict[tuple[int, ...], float | None]:
     own = np.flatnonzero(sums.waits.is_blocking_collective)
     keys = [getattr(sums.waits, name)[own] for name in ("identity", "call", "bytes")]
     order, groups = grouped(*keys)
-    wait_ns, transfer_ns = (groups.sum(values[own[order]]) for values in (sums.wait_ns, sums.transfer_ns))
+    wait_ns, transfer_ns = (
+        groups.sum(values[own[order]]) for values in (sums.wait_ns, sums.transfer_ns)
+    )
     firsts = zip(*(key[order[groups.first]].tolist() for key in keys))
-    return {key: share(wait, wait + rest) for key, wait, rest in zip(firsts, wait_ns.tolist(), transfer_ns.tolist())}
+    return {
+        key: share(wait, wait + rest)
+        for key, wait, rest in zip(firsts, wait_ns.tolist(), transfer_ns.tolist())
+    }
 
 
-def transfer_shares(sums: Sums, infos: Mapping[str, CallInfo]) -> dict[tuple[str, str, int | None], float]:
-    """The share of transfer in blocking calls of all ranks, by call, communicator and bytes (None: each rank has a size of its own)."""
+def transfer_shares(
+    sums: Sums, infos: Mapping[str, CallInfo]
+) -> dict[tuple[str, str, int | None], float]:
+    """The share of transfer in blocking calls of all ranks, by call, communicator and bytes (None:
+    each rank has a size of its own)."""
     waits = sums.chosen.take(sums.chosen.completion == NONE)
-    is_own = sums.texts.among(waits.call, {name for name, info in infos.items() if info.bandwidth == "own-size"})
+    is_own = sums.texts.among(
+        waits.call, {name for name, info in infos.items() if info.bandwidth == "own-size"}
+    )
     message_bytes = np.where(is_own, NONE, waits.bytes)
     order, groups = grouped(waits.call, waits.identity, message_bytes)
     first = order[groups.first]
-    transfer_ns, all_ns = (groups.sum(ns[order]) for ns in (waits.transfer_ns, waits.wait_ns + waits.transfer_ns))
+    transfer_ns, all_ns = (
+        groups.sum(ns[order]) for ns in (waits.transfer_ns, waits.wait_ns + waits.transfer_ns)
+    )
     texts = sums.texts.texts
     return {
-        (texts[waits.call[row]], texts[waits.identity[row]], _number(message_bytes[row])): float(part / (whole or 1))
+        (texts[waits.call[row]], texts[waits.identity[row]], _number(message_bytes[row])): float(
+            part / (whole or 1)
+        )
         for row, part, whole in zip(first, transfer_ns, all_ns)
     }
 
@@ -379,13 +432,20 @@ def state_rows(sums: Sums, ranks: Iterable[int]) -> list[LateStateRow]:
     counts, waited_ns = np.bincount(state), np.bincount(state, sums.wait_ns[own])
     whole_ns = float(waited_ns.sum())
     rows = [
-        LateStateRow(sums.texts.texts[each], int(counts[each]), rounded(waited_ns[each]), share(waited_ns[each], whole_ns))
+        LateStateRow(
+            sums.texts.texts[each],
+            int(counts[each]),
+            rounded(waited_ns[each]),
+            share(waited_ns[each], whole_ns),
+        )
         for each in np.unique(state)
     ]
     return sorted(rows, key=lambda row: (-row.wait_ns, row.wait_state))
 
 
-def rest_rows(sums: Sums, ranks: Iterable[int], inside: Iterable[TimeInsideRow]) -> list[LateRestRow]:
+def rest_rows(
+    sums: Sums, ranks: Iterable[int], inside: Iterable[TimeInsideRow]
+) -> list[LateRestRow]:
     """The calls with most of the time that was not split."""
     waits, chosen = sums.waits, set(ranks)
     call = np.where(waits.completion == NONE, waits.call, waits.completion)
@@ -396,13 +456,19 @@ def rest_rows(sums: Sums, ranks: Iterable[int], inside: Iterable[TimeInsideRow])
         if row.world_rank in chosen:
             whole_ns[row.call] = whole_ns.get(row.call, 0) + row.total_ns
     numbers = sums.texts.numbers
-    rest = {name: ns - (float(split_ns[numbers[name]]) if name in numbers else 0.0) for name, ns in whole_ns.items()}
+    rest = {
+        name: ns - (float(split_ns[numbers[name]]) if name in numbers else 0.0)
+        for name, ns in whole_ns.items()
+    }
     rows = [LateRestRow(name, rounded(ns)) for name, ns in rest.items() if ns > 0]
     return sorted(rows, key=lambda row: (-row.rest_ns, row.call))[:MOST_REST]
 
 
-def run_row(sums: Sums, counted_ns: Mapping[int, int], inside: Iterable[TimeInsideRow]) -> LateRunRow:
-    """counted_ns: of the chosen ranks, for how long calls were counted. total_ns is exact; the samples' times are rounded apart from it."""
+def run_row(
+    sums: Sums, counted_ns: Mapping[int, int], inside: Iterable[TimeInsideRow]
+) -> LateRunRow:
+    """counted_ns: of the chosen ranks, for how long calls were counted. total_ns is exact; the
+    samples' times are rounded apart from it."""
     own = sums.of_ranks(counted_ns)
     waits = sums.waits
     wait_ns, transfer_ns = float(sums.wait_ns[own].sum()), float(sums.transfer_ns[own].sum())
@@ -412,7 +478,10 @@ def run_row(sums: Sums, counted_ns: Mapping[int, int], inside: Iterable[TimeInsi
     order, operations = grouped(sums.chosen.identity, sums.chosen.sequence)
     sequence = sums.chosen.sequence[order[operations.first]]
     of_ranks = [row for row in inside if row.world_rank in counted_ns]
-    whole_ns, mpi_ns = sum(row.total_ns for row in of_ranks), sum(row.total_ns for row in of_ranks if row.is_mpi)
+    whole_ns, mpi_ns = (
+        sum(row.total_ns for row in of_ranks),
+        sum(row.total_ns for row in of_ranks if row.is_mpi),
+    )
     background_ns = sum(row.total_ns for row in of_ranks if row.is_mpi and not row.is_main)
     split_ns, all_counted_ns = wait_ns + transfer_ns, sum(counted_ns.values())
     return LateRunRow(
@@ -438,7 +507,11 @@ def chain_rows(sums: Sums) -> list[ChainRow]:
     cause, last = sums.causes.cause_rank, sums.waits.last_rank[sums.causes.wait]
     order, groups = grouped(cause, last)
     first = order[groups.first]
-    columns = (cause[first].tolist(), last[first].tolist(), groups.sum(sums.caused_ns[order]).tolist())
+    columns = (
+        cause[first].tolist(),
+        last[first].tolist(),
+        groups.sum(sums.caused_ns[order]).tolist(),
+    )
     rows = [ChainRow(None if rank == NONE else rank, *rest) for rank, *rest in zip(*columns)]
     return sorted(rows, key=lambda row: (-row.caused_ns, row.last_rank))
 
@@ -450,8 +523,9 @@ def uncaused_ns(sums: Sums, ranks: Iterable[int]) -> int:
 
 
 def arrival_costs(sums: Sums, compared: Compared, infos: Mapping[str, CallInfo]) -> list[Cause]:
-    """What each late arrival cost, in order of time: the collective, and each root cause's part of what the others waited; and of a
-    collective in which not all wait for all, and of a message, how late each of its ranks was, in rows of their own without a cost."""
+    """What each late arrival cost, in order of time: the collective, and each root cause's part of
+    what the others waited; and of a collective in which not all wait for all, and of a message, how
+    late each of its ranks was, in rows of their own without a cost."""
     waits, causes, texts = sums.waits, sums.causes, sums.texts
     is_all = texts.among(waits.call, {name for name, info in infos.items() if info.kind == "all"})
     order, groups = grouped(waits.identity, waits.sequence)
@@ -473,7 +547,9 @@ def arrival_costs(sums: Sums, compared: Compared, infos: Mapping[str, CallInfo])
         (causes.caused_ns, no_cost),
         (np.full(len(causes), NONE), compared.awaited_rank),
     )
-    identity, sequence, call, last, cause, arrival_ns, cost_ns, compared_ns, sampled_ns, awaited = map(np.concatenate, parts)
+    identity, sequence, call, last, cause, arrival_ns, cost_ns, compared_ns, sampled_ns, awaited = (
+        map(np.concatenate, parts)
+    )
     order, groups = grouped(identity, sequence, call, last, cause)
     first = order[groups.first]
     named_call = np.where((sequence > 0) | (last != NONE), call, NONE)[first]

@@ -1,11 +1,13 @@
-"""Timelines: what each rank did at every time, on its main thread, or, where that makes no MPI call, on the thread with the most time in MPI.
-All statements about the time of steps and the causes of waiting are differences of sums over a timeline.
+"""Timelines: what each rank did at every time, on its main thread, or, where that makes no MPI
+call, on the thread with the most time in MPI. All statements about the time of steps and the causes
+of waiting are differences of sums over a timeline.
 
     call                 Allreduce                       Isend               Bcast (not split)
     state     outside  | waiting | transfer | outside  | transfer | outside | unsplit | ...
     point     0        1         2          3          4          5         6         7
 
-Calls of NCCL are outside MPI. A nonblocking call that starts an operation cannot wait: all of it is transfer.
+Calls of NCCL are outside MPI. A nonblocking call that starts an operation cannot wait: all of it is
+transfer.
 """
 
 from __future__ import annotations
@@ -40,10 +42,14 @@ class Piece(NamedTuple):
 
 
 class Timeline:
-    """One rank's, on the run's time axis: it is in `states[i]` from points[i] to points[i + 1], outside MPI after that."""
+    """One rank's, on the run's time axis: it is in `states[i]` from points[i] to points[i + 1],
+    outside MPI after that."""
 
-    def __init__(self, ends_ns: Ints, states: Ints, calls: TextInts, waits: Ints, texts: Texts) -> None:
-        """It goes on in each state until that end, one after the other; not at all if that is before."""
+    def __init__(
+        self, ends_ns: Ints, states: Ints, calls: TextInts, waits: Ints, texts: Texts
+    ) -> None:
+        """It goes on in each state until that end, one after the other; not at all if that is
+        before."""
         upto_ns = np.maximum.accumulate(np.append(0, ends_ns))
         is_long = np.diff(upto_ns) > 0
         self.points = np.append(0, upto_ns[1:][is_long])
@@ -54,10 +60,13 @@ class Timeline:
         self.sums = spent_ns.cumsum(axis=0)  # at each point, the time in each state up to it
 
     def spent(self, until_ns: Ints) -> np.ndarray:
-        """The time in each state since the begin of the axis; they add up to it. A row for each time."""
+        """The time in each state since the begin of the axis; they add up to it. A row for each
+        time."""
         place = np.maximum(0, np.searchsorted(self.points, until_ns, "right") - 1)
         spent = self.sums[place]
-        spent[np.arange(len(place)), np.append(self.states, OUTSIDE)[place]] += until_ns - self.points[place]
+        spent[np.arange(len(place)), np.append(self.states, OUTSIDE)[place]] += (
+            until_ns - self.points[place]
+        )
         return spent
 
     def spent_between(self, since_ns: Ints, until_ns: Ints) -> np.ndarray:
@@ -73,7 +82,10 @@ class Timeline:
 
     def pieces_between(self, since_ns: int, until_ns: int) -> int:
         """The number of pieces in which the rank is not outside MPI."""
-        since, until = np.searchsorted(self.points, since_ns, "right"), np.searchsorted(self.points, until_ns)
+        since, until = (
+            np.searchsorted(self.points, since_ns, "right"),
+            np.searchsorted(self.points, until_ns),
+        )
         return int((self.states[max(0, since - 1) : until] != OUTSIDE).sum())
 
     def back_from(self, time_ns: int) -> Iterator[Piece]:
@@ -84,7 +96,12 @@ class Timeline:
             place = len(self.states) - 1
         for place in range(place, -1, -1):
             times = int(self.points[place]), min(time_ns, int(self.points[place + 1]))
-            yield Piece(*times, int(self.states[place]), self.texts.text(self.calls[place]) or "", int(self.waits[place]))
+            yield Piece(
+                *times,
+                int(self.states[place]),
+                self.texts.text(self.calls[place]) or "",
+                int(self.waits[place]),
+            )
 
 
 class Lines(Dict[int, Timeline]):
@@ -109,11 +126,17 @@ def timelines(
 ) -> Lines:
     """is_nccl: of each wait."""
     texts, of_mpi = split.texts, split.waits.take(~is_nccl)
-    calls = split.samples.take(~known.which(split.samples.call, texts, lambda call: call.library == "nccl"))
+    calls = split.samples.take(
+        ~known.which(split.samples.call, texts, lambda call: call.library == "nccl")
+    )
     threads = followed(connection, calls)
     calls = calls.take(is_on(calls, threads))
-    start_ns, states = alignment.aligned(calls.world_rank, calls.start_ns), _states(calls.call, known, texts)
-    place = found_in((calls.world_rank, start_ns), (of_mpi.world_rank[::-1], of_mpi.start_ns[::-1]))  # the last one counts
+    start_ns, states = (
+        alignment.aligned(calls.world_rank, calls.start_ns),
+        _states(calls.call, known, texts),
+    )
+    # the last one counts
+    place = found_in((calls.world_rank, start_ns), (of_mpi.world_rank[::-1], of_mpi.start_ns[::-1]))
     missing = holes(connection)
     lines = Lines()
     for (rank,) in connection.execute("SELECT world_rank FROM rank"):
@@ -121,7 +144,9 @@ def timelines(
         unseen = [hole for hole in missing.get(rank, ()) if hole.thread == threads.get(rank)]
         waits = np.where(place[own] >= 0, len(of_mpi) - 1 - place[own], -1)
         gaps = _gaps(rank, unseen, alignment)
-        lines[rank] = _timeline(calls.take(own), start_ns[own], states[own], waits, of_mpi, gaps, texts)
+        lines[rank] = _timeline(
+            calls.take(own), start_ns[own], states[own], waits, of_mpi, gaps, texts
+        )
     return lines
 
 
@@ -141,20 +166,42 @@ def _gaps(rank: int, unseen: Sequence[Hole], alignment: Alignment) -> tuple[Ints
 
 
 def _timeline(
-    calls: Samples, start_ns: Ints, states: Ints, split: Ints, waits: Waits, gaps: tuple[Ints, Ints], texts: Texts
+    calls: Samples,
+    start_ns: Ints,
+    states: Ints,
+    split: Ints,
+    waits: Waits,
+    gaps: tuple[Ints, Ints],
+    texts: Texts,
 ) -> Timeline:
-    """Four pieces for each call: what the rank did before it, as far as that is not known and as far as it is, then waiting and the rest.
-    What a rank did between a call and a time without samples is not known either: perhaps it was in a call that returned later."""
+    """Four pieces for each call: what the rank did before it, as far as that is not known and as
+    far as it is, then waiting and the rest. What a rank did between a call and a time without
+    samples is not known either: perhaps it was in a call that returned later."""
     is_split = split >= 0
-    wait_ns = np.where(is_split, waits.wait_ns[split], 0) if len(waits) else np.zeros(len(calls), np.int64)
-    last_rank = np.where(is_split, waits.last_rank[split], NONE) if len(waits) else np.full(len(calls), NONE)
+    wait_ns = (
+        np.where(is_split, waits.wait_ns[split], 0)
+        if len(waits)
+        else np.zeros(len(calls), np.int64)
+    )
+    last_rank = (
+        np.where(is_split, waits.last_rank[split], NONE)
+        if len(waits)
+        else np.full(len(calls), NONE)
+    )
     begins, ends = gaps
     gap = np.searchsorted(begins, start_ns) - 1  # the last one that begins before the call
     unseen_ns = np.where(gap >= 0, np.append(ends, NONE)[gap], NONE)
     nothing, nobody, outside = (np.full(len(calls), value) for value in (NONE, NOBODY, OUTSIDE))
     return Timeline(
-        _in_turn(np.minimum(unseen_ns, start_ns), start_ns, start_ns + wait_ns, start_ns + calls.end_ns - calls.start_ns),
-        _in_turn(outside + UNSEEN, outside, outside + WAITING, np.where(is_split, TRANSFER, states)),
+        _in_turn(
+            np.minimum(unseen_ns, start_ns),
+            start_ns,
+            start_ns + wait_ns,
+            start_ns + calls.end_ns - calls.start_ns,
+        ),
+        _in_turn(
+            outside + UNSEEN, outside, outside + WAITING, np.where(is_split, TRANSFER, states)
+        ),
         _in_turn(nothing, nothing, calls.call, calls.call),
         _in_turn(nobody, nobody, np.where(last_rank == NONE, NOBODY, last_rank), nobody),
         texts,

@@ -1,16 +1,21 @@
-"""The wait split: which rank arrived last in each sampled collective and message, and how long the others waited for it.
+"""The wait split: which rank arrived last in each sampled collective and message, and how long the
+others waited for it.
 
-This is the only analysis of waiting: every statement about waiting and late ranks is derived from it.
+This is the only analysis of waiting: every statement about waiting and late ranks is derived from
+it.
 
-    sampled collectives -> blocking: who came last (collectives.py) ----------------------------> Waits
-                        -> others: what each completion depends on (collectives.py) -> Arrivals \\
-    sampled messages    -> both sides, matched by number (messages.py) --------------> Arrivals --> by call (arrivals.py) -> Waits
+    sampled collectives, blocking --> who came last (collectives.py) ------------------------> Waits
+                         others   --> what a completion depends on (collectives.py) -+
+    sampled messages              --> both sides, by number (messages.py) ---------- +-> by call
+                                                                        (arrivals.py) ----> Waits
 
-If the clock error may exceed half the median duration of such a call (clocks.py), arrival times are not used. Then the rank with the
-shortest blocking call is assumed to have arrived last, and the excess of the other calls over it is waiting.
+If the clock error may exceed half the median duration of such a call (clocks.py), arrival times are
+not used. Then the rank with the shortest blocking call is assumed to have arrived last, and the
+excess of the other calls over it is waiting.
 
-A rank waits for a nonblocking or persistent collective or message in the call that completes it (Wait, Test): from the entry of that
-call until the last rank has started the collective, or the other side has posted the message.
+A rank waits for a nonblocking or persistent collective or message in the call that completes it
+(Wait, Test): from the entry of that call until the last rank has started the collective, or the
+other side has posted the message.
 """
 
 from __future__ import annotations
@@ -24,7 +29,15 @@ from ..run.alignment import Alignment
 from ..run.selection import Selection
 from .arrivals import calls_left, completed, completing
 from .clocks import Clocks
-from .collectives import ALL, LOWER, Collectives, blocking_waits, completed_arrivals, has_root, whole
+from .collectives import (
+    ALL,
+    LOWER,
+    Collectives,
+    blocking_waits,
+    completed_arrivals,
+    has_root,
+    whole,
+)
 from .known import Known
 from .messages import messages
 from .samples import Samples, samples
@@ -40,8 +53,11 @@ class WaitSplit(NamedTuple):
     samples: Samples  # all sampled calls
     texts: Texts
     error_ns: float  # the largest clock error among the collectives split by arrival times
-    unsure: int  # chosen ones not split: clocks too inaccurate and durations no substitute, or the root was not read
-    uncompleted: int  # chosen nonblocking or persistent ones not split: the call that completed them is not sampled
+    # chosen ones not split: clocks too inaccurate and durations no substitute, or the root was not
+    # read
+    unsure: int
+    # chosen nonblocking or persistent ones not split: the call that completed them is not sampled
+    uncompleted: int
     unmatched: int  # chosen messages not split, each side's counted: their other side is not known
     unnumbered: int  # receives among them that have no number
 
@@ -51,7 +67,10 @@ class Chosen:
 
     def __init__(self, connection: Connection) -> None:
         self.calls = {call for (call,) in connection.execute("SELECT call FROM selected_call")}
-        self.identities = {identity for (identity,) in connection.execute("SELECT identity FROM selected_communicator")}
+        self.identities = {
+            identity
+            for (identity,) in connection.execute("SELECT identity FROM selected_communicator")
+        }
 
     def is_chosen(self, call: str, identity: str | None) -> bool:
         """None: not known."""
@@ -81,13 +100,16 @@ def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
     calls = completing(connection, called, known, texts)
     waits, left = completed(arrivals, calls, alignment.aligned(calls.world_rank, calls.start_ns))
     unseen = arrivals.take(left)
-    uncompleted = found.uncompleted + calls_left(unseen, chosen.among(unseen.call, unseen.identity, texts))
+    uncompleted = found.uncompleted + calls_left(
+        unseen, chosen.among(unseen.call, unseen.identity, texts)
+    )
     counts = (unsure + found.unsure, uncompleted, found.unmatched, found.unnumbered)
     return WaitSplit(joined(Waits, [*split, waits]), called, texts, clocks.error_ns, *counts)
 
 
 def _judge(rows: Collectives, clocks: Clocks, texts: Texts) -> tuple[Flags, Flags]:
-    """For each row, whether only durations can split its collective, and whether it can be split at all."""
+    """For each row, whether only durations can split its collective, and whether it can be split at
+    all."""
     groups = Groups(rows.identity, rows.sequence)
     is_estimate = ~clocks.resolve(rows, groups, texts)
     kind = rows.kind[groups.first]
@@ -95,4 +117,3 @@ def _judge(rows: Collectives, clocks: Clocks, texts: Texts) -> tuple[Flags, Flag
     needs_times = (kind != texts.number(ALL)) | ~rows.is_blocking[groups.first]
     is_sure = ~(needs_times & is_estimate) & ~(is_rooted & ~has_root(rows, groups))
     return groups.spread(is_estimate), groups.spread(is_sure)
-

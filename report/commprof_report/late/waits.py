@@ -1,4 +1,5 @@
-"""What the split of calls into waiting and transfer gives, and what a call's completion depends on: the columns of both."""
+"""What the split of calls into waiting and transfer gives, and what a call's completion depends on:
+the columns of both."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from ..base.columns import Columns, Flags, Ints, TextInts
 
 @dataclass(frozen=True)
 class Waits(Columns):
-    """One row for each rank of a sampled collective, and for each call that sent, received or completed messages: how long the
-    rank waited, and for which one. Times are on the run's axis."""
+    """One row for each rank of a sampled collective, and for each call that sent, received or
+    completed messages: how long the rank waited, and for which one. Times are on the run's axis."""
 
     identity: TextInts
     sequence: Ints  # of a message a negative number of its own
@@ -24,11 +25,18 @@ class Waits(Columns):
     end_ns: Ints
     wait_ns: Ints
     transfer_ns: Ints  # the rest of the call
-    alone_ns: Ints  # the part of wait_ns that would be saved if the last rank had arrived together with the rank before it
-    last_rank: Ints  # whose arrival ended the wait (NONE: no wait); if all wait for all, that arrived last, on its own row too
-    is_last: Flags  # others waited for this rank, or all wait for all and it arrived last; never of a message
+    # the part of wait_ns that would be saved if the last rank had arrived together with the rank
+    # before it
+    alone_ns: Ints
+    # whose arrival ended the wait (NONE: no wait); if all wait for all, that arrived last, on its
+    # own row too
+    last_rank: Ints
+    # others waited for this rank, or all wait for all and it arrived last; never of a message
+    is_last: Flags
     is_estimate: Flags  # derived from durations, because the clocks are not accurate enough
-    completion: TextInts  # the call that completed requests, in which the rank waited; the row has its times and its region, and
+    # the call that completed requests, in which the rank waited; the row has its times and its
+    # region, and
+    completion: TextInts
     # is of the collective or message that decided when the call could return. NONE: a blocking call
     wait_state: TextInts  # the kind of waiting, as docs/SCHEMA.md defines it; NONE: no wait
     peer: Ints  # of a message, its other rank, waited for or not; NONE: a collective
@@ -36,7 +44,9 @@ class Waits(Columns):
 
     def estimated(self) -> Iterator[tuple[int, int]]:
         """Rank and begin of the calls of whose waiting only an estimate is known."""
-        return zip(self.world_rank[self.is_estimate].tolist(), self.start_ns[self.is_estimate].tolist())
+        return zip(
+            self.world_rank[self.is_estimate].tolist(), self.start_ns[self.is_estimate].tolist()
+        )
 
     @property
     def is_blocking_collective(self) -> Flags:
@@ -58,7 +68,8 @@ class Arrivals(Columns):
     without_ns: Ints  # the last arrival of any other rank than last_rank
     last_rank: Ints
     is_last: Flags  # of a collective in which all wait for all: the rank itself started last
-    peer_ns: Ints  # of a message: when last_rank posted its side, waited for or not; NONE: a collective
+    # of a message: when last_rank posted its side, waited for or not; NONE: a collective
+    peer_ns: Ints
     is_known: Flags  # False: nothing of this is known but rank and gone_ns
 
 
@@ -71,7 +82,11 @@ class Shares(Columns):
     last_rank: Ints
 
 
-def shares(start_ns: Ints, duration_ns: Ints, last_ns: Ints, before_last_ns: Ints, last_rank: Ints) -> Shares:
+def shares(
+    start_ns: Ints, duration_ns: Ints, last_ns: Ints, before_last_ns: Ints, last_rank: Ints
+) -> Shares:
     wait_ns = np.minimum(np.maximum(last_ns - start_ns, 0), duration_ns)
-    without_ns = np.minimum(np.maximum(np.minimum(before_last_ns, last_ns) - start_ns, 0), duration_ns)
+    without_ns = np.minimum(
+        np.maximum(np.minimum(before_last_ns, last_ns) - start_ns, 0), duration_ns
+    )
     return Shares(wait_ns, wait_ns - without_ns, last_rank)
