@@ -3,6 +3,8 @@
  *
  * NCCL_PROFILER_PLUGIN=STATIC_PLUGIN (commprof-run --nccl-plugin) makes NCCL look for the symbols below in the process, the newest first:
  *
+ *     version 6   as version 5, and an event for each collective that copy engines carry out, at
+ *                 its launch: it has no kernel, and none of the events of one
  *     version 5   an event for each call, on the calling thread; it says whether the call is captured. Another event for each collective
  *                 at its launch gives algorithm, protocol and number of channels (nccl_algorithms.h)
  *     version 4   an event for each operation at its launch, inside a group: in the call, at the end of the job's group, on a thread
@@ -155,60 +157,93 @@ static void copy_name(char name[16], const char *theirs)
     snprintf(name, 16, "%s", theirs ? theirs : "");
 }
 
-/* Counts how a launched collective is executed. */
-static void count_algorithm(struct context *context, const char *function, const char *datatype, uint64_t count, int root,
-                            unsigned channels, const char *algorithm, const char *protocol)
-{
-    const struct operation *operation = find_operation(function);
-    if (!operation)
-        return;
-    uint64_t bytes = nccl_count_bytes(context->communicator, operation->counting, count * type_bytes(datatype), root).bytes;
-    struct ledger_algorithm launched = {
-        .bytes = bytes, .call = operation->call, .communicator = (uint16_t)slot_of(context), .channels = (uint16_t)channels};
-    copy_name(launched.algorithm, algorithm);
-    copy_name(launched.protocol, protocol);
-    nccl_algorithms_count(&launched);
-}
-
-struct launched {
-    const char *function, *datatype;
-    size_t count;
-    int root_or_peer;
-    unsigned channels;
-    const void *group;
-};
-
-/* NULL: its time is not wanted. */
-static void *add_to_launch(struct context *context, const struct launched *launched)
-{
-    const struct operation *operation = settings.nccl_times ? find_operation(launched->function) : NULL;
-    if (!operation)
-        return NULL;
-    struct nccl_moved moved = nccl_count_bytes(context->communicator, operation->counting, launched->count * type_bytes(launched->datatype),
-                                               launched->root_or_peer);
-    return nccl_times_add(launched->group, &(struct nccl_timed){.bytes = moved.bytes,
-                                                                .volume_bytes = moved.volume_bytes,
-                                                                .call = operation->call,
-                                                                .slot = (uint16_t)slot_of(context),
-                                                                .channels = launched->channels});
-}
-
-/* The fields of a Collective or Message event of either version. */
-#define LAUNCHED(PART, ROOT_OR_PEER, GROUP)                                                                                   \
-    &(struct launched)                                                                                                        \
-    {                                                                                                                         \
-        .function = (PART).function, .datatype = (PART).datatype, .count = (PART).count, .root_or_peer = (PART).ROOT_OR_PEER, \
-        .channels = (PART).channels, .group = (GROUP)                                                                         \
-    }
-
+/* What an event says of an operation. */
 struct reported {
     const char *function, *datatype;
     size_t count;
     int root_or_peer;
     bool is_captured;
+    unsigned channels;
+    const char *algorithm, *protocol; /* NULL: the event does not say */
 };
 
-static void *start(struct context *context, const struct reported *reported)
+/* `function` is NULL: the event is not of an operation. */
+static struct reported read_event(const struct nccl_event *event, unsigned type)
+{
+    switch (type) {
+    case NCCL_EVENT_COLLECTIVE_CALL:
+        return (struct reported){.function = event->collective_call.function,
+                                 .datatype = event->collective_call.datatype,
+                                 .count = event->collective_call.count,
+                                 .root_or_peer = event->collective_call.root,
+                                 .is_captured = event->collective_call.is_captured};
+    case NCCL_EVENT_MESSAGE_CALL:
+        return (struct reported){.function = event->message_call.function,
+                                 .datatype = event->message_call.datatype,
+                                 .count = event->message_call.count,
+                                 .root_or_peer = LEDGER_NO_RANK, /* not in the event */
+                                 .is_captured = event->message_call.is_captured};
+    case NCCL_EVENT_COLLECTIVE:
+        return (struct reported){.function = event->collective.function,
+                                 .datatype = event->collective.datatype,
+                                 .count = event->collective.count,
+                                 .root_or_peer = event->collective.root,
+                                 .channels = event->collective.channels,
+                                 .algorithm = event->collective.algorithm,
+                                 .protocol = event->collective.protocol};
+    case NCCL_EVENT_MESSAGE:
+        return (struct reported){.function = event->message.function,
+                                 .datatype = event->message.datatype,
+                                 .count = event->message.count,
+                                 .root_or_peer = event->message.peer,
+                                 .channels = event->message.channels};
+    case NCCL_EVENT_COPY_ENGINES:
+        return (struct reported){.function = event->copy_engines.function,
+                                 .datatype = event->copy_engines.datatype,
+                                 .count = event->copy_engines.count,
+                                 .root_or_peer = event->copy_engines.root,
+                                 .algorithm = "COPY_ENGINE"};
+    default:
+        return (struct reported){.function = NULL};
+    }
+}
+
+static struct nccl_moved moved_by(struct context *context, const struct operation *operation, const struct reported *reported)
+{
+    return nccl_count_bytes(context->communicator, operation->counting, reported->count * type_bytes(reported->datatype),
+                            reported->root_or_peer);
+}
+
+/* Counts how a launched collective is executed. */
+static void count_algorithm(struct context *context, const struct reported *reported)
+{
+    const struct operation *operation = find_operation(reported->function);
+    if (!operation)
+        return;
+    struct ledger_algorithm launched = {.bytes = moved_by(context, operation, reported).bytes,
+                                        .call = operation->call,
+                                        .communicator = (uint16_t)slot_of(context),
+                                        .channels = (uint16_t)reported->channels};
+    copy_name(launched.algorithm, reported->algorithm);
+    copy_name(launched.protocol, reported->protocol);
+    nccl_algorithms_count(&launched);
+}
+
+/* NULL: its time is not wanted. */
+static void *add_to_launch(struct context *context, const void *launch, const struct reported *reported)
+{
+    const struct operation *operation = settings.nccl_times ? find_operation(reported->function) : NULL;
+    if (!operation)
+        return NULL;
+    struct nccl_moved moved = moved_by(context, operation, reported);
+    return nccl_times_add(launch, &(struct nccl_timed){.bytes = moved.bytes,
+                                                       .volume_bytes = moved.volume_bytes,
+                                                       .call = operation->call,
+                                                       .slot = (uint16_t)slot_of(context),
+                                                       .channels = reported->channels});
+}
+
+static void *start_call(struct context *context, const struct reported *reported)
 {
     static bool is_function_noted, is_datatype_noted;
     const struct operation *operation = find_operation(reported->function);
@@ -249,71 +284,58 @@ static bool is_wrapped(struct context *context)
     return context->is_wrapped || nccl_wrappers_inside();
 }
 
-static nccl_result start_v4(void *context, void **handle, const struct nccl_event_v4 *event)
+/* The parts of a launch. Returns the handle of the event, or NULL. */
+static void *start_launch(struct context *context, const struct nccl_event *event, unsigned type, const void *launch)
 {
-    *handle = NULL;
-    if (event->type == NCCL_EVENT_GROUP)
-        *handle = settings.nccl_times ? nccl_times_launch(context) : &group;
-    else if (event->type == NCCL_EVENT_CHANNEL)
-        *handle = nccl_times_channel_begin(event->parent, event->channel.gpu_ns);
-    if (!context || !(event->type & (NCCL_EVENT_COLLECTIVE | NCCL_EVENT_MESSAGE)))
-        return NCCL_SUCCESS;
+    if (type == NCCL_EVENT_GROUP)
+        return settings.nccl_times ? nccl_times_launch(context) : NULL;
+    if (type == NCCL_EVENT_CHANNEL)
+        return nccl_times_channel_begin(event->parent, event->channel.gpu_ns);
+    if (!context)
+        return NULL;
+    struct reported reported = read_event(event, type);
     learn_communicator(context);
-    if (event->type == NCCL_EVENT_COLLECTIVE)
-        count_algorithm(context, event->collective.function, event->collective.datatype, event->collective.count, event->collective.root,
-                        event->collective.channels, event->collective.algorithm, event->collective.protocol);
-    void *timed = event->type == NCCL_EVENT_COLLECTIVE ? add_to_launch(context, LAUNCHED(event->collective, root, event->parent))
-                                                       : add_to_launch(context, LAUNCHED(event->message, peer, event->parent));
-    *handle = timed;
-    if (is_wrapped(context))
+    if (reported.algorithm)
+        count_algorithm(context, &reported);
+    bool has_kernel = type & (NCCL_EVENT_COLLECTIVE | NCCL_EVENT_MESSAGE);
+    return has_kernel ? add_to_launch(context, launch, &reported) : NULL;
+}
+
+static nccl_result start_v4(void *context, void **handle, const struct nccl_event *event)
+{
+    unsigned type = (uint8_t)event->type;
+    *handle = start_launch(context, event, type, event->parent);
+    if (type == NCCL_EVENT_GROUP && !*handle)
+        *handle = &group;
+    struct reported reported = read_event(event, type);
+    if (!context || !reported.function || is_wrapped(context))
         return NCCL_SUCCESS;
-    struct reported reported = event->type == NCCL_EVENT_COLLECTIVE ? (struct reported){.function = event->collective.function,
-                                                                                        .datatype = event->collective.datatype,
-                                                                                        .count = event->collective.count,
-                                                                                        .root_or_peer = event->collective.root}
-                                                                    : (struct reported){.function = event->message.function,
-                                                                                        .datatype = event->message.datatype,
-                                                                                        .count = event->message.count,
-                                                                                        .root_or_peer = event->message.peer};
-    struct event *counted = start(context, &reported);
-    if (timed && counted)
+    struct event *counted = start_call(context, &reported);
+    if (*handle && counted)
         finish(counted); /* NCCL uses one handle as the parent of a channel; here that is the launch's */
-    else if (!timed)
+    else if (counted)
         *handle = counted;
     return NCCL_SUCCESS;
 }
 
-static nccl_result start_v5(void *context, void **handle, const struct nccl_event_v5 *event)
+/* Versions 5 and 6. */
+static nccl_result start_v5(void *context, void **handle, const struct nccl_event *event)
 {
+    bool is_call = event->type & (NCCL_EVENT_COLLECTIVE_CALL | NCCL_EVENT_MESSAGE_CALL);
+    if (!is_call) {
+        const void *launch = event->type == NCCL_EVENT_MESSAGE      ? event->message.group
+                             : event->type == NCCL_EVENT_COLLECTIVE ? event->collective.group
+                                                                    : NULL;
+        *handle = start_launch(context, event, (unsigned)event->type, launch);
+        return NCCL_SUCCESS;
+    }
     *handle = NULL;
-    if (event->type == NCCL_EVENT_GROUP && settings.nccl_times)
-        *handle = nccl_times_launch(context);
-    else if (event->type == NCCL_EVENT_CHANNEL)
-        *handle = nccl_times_channel_begin(event->parent, event->channel.gpu_ns);
     if (!context)
         return NCCL_SUCCESS;
     learn_communicator(context);
-    if (event->type == NCCL_EVENT_COLLECTIVE)
-        count_algorithm(context, event->collective.function, event->collective.datatype, event->collective.count, event->collective.root,
-                        event->collective.channels, event->collective.algorithm, event->collective.protocol);
-    if (event->type == NCCL_EVENT_COLLECTIVE)
-        *handle = add_to_launch(context, LAUNCHED(event->collective, root, event->collective.group));
-    else if (event->type == NCCL_EVENT_MESSAGE)
-        *handle = add_to_launch(context, LAUNCHED(event->message, peer, event->message.group));
-    if (!(event->type & (NCCL_EVENT_COLLECTIVE_CALL | NCCL_EVENT_MESSAGE_CALL)) || nccl_wrappers_inside())
-        return NCCL_SUCCESS;
-    struct reported reported = event->type == NCCL_EVENT_COLLECTIVE_CALL
-                                   ? (struct reported){.function = event->collective_call.function,
-                                                       .datatype = event->collective_call.datatype,
-                                                       .count = event->collective_call.count,
-                                                       .root_or_peer = event->collective_call.root,
-                                                       .is_captured = event->collective_call.is_captured}
-                                   : (struct reported){.function = event->message_call.function,
-                                                       .datatype = event->message_call.datatype,
-                                                       .count = event->message_call.count,
-                                                       .root_or_peer = LEDGER_NO_RANK, /* not in the event */
-                                                       .is_captured = event->message_call.is_captured};
-    *handle = start(context, &reported);
+    struct reported reported = read_event(event, (unsigned)event->type);
+    if (!nccl_wrappers_inside())
+        *handle = start_call(context, &reported);
     return NCCL_SUCCESS;
 }
 
@@ -364,10 +386,11 @@ static nccl_result init_v4(void **context, int *mask, const char *name, uint64_t
     return NCCL_SUCCESS;
 }
 
+/* Version 5 of NCCL ignores the bit of copy engines. */
 static nccl_result init_v5(void **context, uint64_t hash, int *mask, const char *name, int nodes, int nranks, int rank, void *log)
 {
     (void)nodes, (void)log;
-    int wanted = NCCL_EVENT_COLLECTIVE_CALL | NCCL_EVENT_MESSAGE_CALL | NCCL_EVENT_COLLECTIVE;
+    int wanted = NCCL_EVENT_COLLECTIVE_CALL | NCCL_EVENT_MESSAGE_CALL | NCCL_EVENT_COLLECTIVE | NCCL_EVENT_COPY_ENGINES;
     *context = init(mask, wanted, hash, name, nranks, rank, __builtin_return_address(0));
     return NCCL_SUCCESS;
 }
@@ -389,7 +412,11 @@ static nccl_result finalize(void *handle)
     return NCCL_SUCCESS;
 }
 
-extern const struct nccl_profiler_v4 ncclProfiler_v4;
-EXPORT const struct nccl_profiler_v4 ncclProfiler_v4 = {"commprof", init_v4, start_v4, stop, record_state, finalize};
-extern const struct nccl_profiler_v5 ncclProfiler_v5;
-EXPORT const struct nccl_profiler_v5 ncclProfiler_v5 = {"commprof", init_v5, start_v5, stop, record_state, finalize};
+#define PROFILER(VERSION, INIT, START)                                                                                             \
+    extern const struct nccl_profiler ncclProfiler_v##VERSION;                                                                     \
+    EXPORT const struct nccl_profiler ncclProfiler_v##VERSION = {"commprof", {.init_v##VERSION = INIT}, START, stop, record_state, \
+                                                                 finalize};
+
+PROFILER(4, init_v4, start_v4)
+PROFILER(5, init_v5, start_v5)
+PROFILER(6, init_v5, start_v5)

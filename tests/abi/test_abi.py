@@ -26,7 +26,7 @@ OTHER_NAMES = {
     *("cuptiSubscribe", "cuptiSubscribe_v2", "cuptiFinalize", "cuptiActivityRegisterCallbacks", "cuptiActivityRegisterTimestampCallback"),
     *("cuptiActivityEnable", "cuptiActivityDisable"),  # other clients of CUPTI pass through these
     *("cudaGraphLaunch", "cudaGraphLaunch_ptsz", "cuGraphLaunch", "cuGraphLaunch_ptsz"),  # graphs are counted as they are launched
-    *("ncclProfiler_v4", "ncclProfiler_v5"),  # NCCL looks for its profiler plugin
+    *("ncclProfiler_v4", "ncclProfiler_v5", "ncclProfiler_v6"),  # NCCL looks for its profiler plugin
     *("commprof_step", "commprof_region_begin", "commprof_region_end", "commprof_is_recording"),  # include/commprof.h
 }
 NCCL_TABLE = REPOSITORY / "src/nccl/nccl_calls.def"

@@ -2,7 +2,7 @@
 of NCCL is installed, or the folder of one is named by COMMPROF_TEST_NCCL (with several versions, separated by colons).
 
 The interface of its profiler plugins against NVIDIA's headers, which are in NCCL's sources alone: where COMMPROF_TEST_NCCL_PROFILER names
-a folder with nccl_profiler.h, profiler_v4.h and profiler_v5.h of them."""
+a folder with nccl_profiler.h, profiler_v4.h, profiler_v5.h and profiler_v6.h of them."""
 
 from __future__ import annotations
 
@@ -189,15 +189,22 @@ FIELDS = {
         "channel": ("kernelCh", {"number": "channelId", "gpu_ns": "pTimer"}),
     },
 }
+FIELDS[6] = FIELDS[5] | {
+    "copy_engines": (
+        "ceColl",
+        {"function": "func", "count": "count", "root": "root", "datatype": "datatype"},
+    ),
+}
 LAYOUT = r"""
 #include "nccl/nccl_profiler_abi.h"
 #include <sys/types.h>
 typedef int ncclResult_t, ncclProfilerEventState_v4_t, ncclProfilerEventState_v5_t;
+typedef int ncclProfilerEventState_v6_t;
 typedef pid_t ncclPid_t;
 typedef void *ncclDebugLogger_t;
 #include "profiler_v%(version)d.h"
-typedef struct nccl_event_v%(version)d our_event;
-typedef struct nccl_profiler_v%(version)d our_profiler;
+typedef struct nccl_event our_event;
+typedef struct nccl_profiler our_profiler;
 typedef ncclProfilerEventDescr_v%(version)d_t their_event;
 typedef ncclProfiler_v%(version)d_t their_profiler;
 #define SAME(OURS, THEIRS)                                                                \
@@ -206,14 +213,16 @@ typedef ncclProfiler_v%(version)d_t their_profiler;
 #define SAME_FUNCTION(OURS, THEIRS)                                                               \
     _Static_assert(offsetof(our_profiler, OURS) == offsetof(their_profiler, THEIRS), #OURS);      \
     _Static_assert(sizeof(our_profiler) == sizeof(their_profiler), "size")
-SAME(type, type);
+_Static_assert(offsetof(our_event, type) == offsetof(their_event, type), "type");
+_Static_assert(sizeof ((their_event *)0)->type == (%(version)d == 4 ? 1 : 8), "type");
+SAME(parent, parentObj);
 SAME(rank, rank);
 SAME_FUNCTION(name, name);
 SAME_FUNCTION(start, startEvent);
 SAME_FUNCTION(stop, stopEvent);
 SAME_FUNCTION(record_state, recordEventState);
 SAME_FUNCTION(finalize, finalize);
-_Static_assert(__builtin_types_compatible_p(__typeof__(((our_profiler *)0)->init), __typeof__(((their_profiler *)0)->init)), "init");
+_Static_assert(__builtin_types_compatible_p(__typeof__(((our_profiler *)0)->init_v%(version)d), __typeof__(((their_profiler *)0)->init)), "init");
 _Static_assert(__builtin_types_compatible_p(__typeof__(((our_profiler *)0)->stop), __typeof__(((their_profiler *)0)->stopEvent)), "stop");
 """
 
@@ -237,7 +246,7 @@ def test_kinds_of_events_have_nccls_numbers() -> None:
     ours = {name: int(bit) for name, bit in re.findall(r"NCCL_EVENT_(\w+) = 1 << (\d+)", abi)}
     assert "ncclProfilerKernelChStop = 22" in text and "NCCL_STATE_CHANNEL_END = 22" in abi
     names = {"GROUP": "Group", "COLLECTIVE": "Coll", "MESSAGE": "P2p", "CHANNEL": "KernelCh"}
-    names |= {"COLLECTIVE_CALL": "CollApi", "MESSAGE_CALL": "P2pApi"}
+    names |= {"COLLECTIVE_CALL": "CollApi", "MESSAGE_CALL": "P2pApi", "COPY_ENGINES": "CeColl"}
     assert ours == {name: theirs[their_name] for name, their_name in names.items()}
 
 
@@ -248,7 +257,8 @@ def test_the_real_library_looks_for_a_plugin_that_we_are(nccl: Path) -> None:
     if version < (2, 27):
         pytest.skip("an NCCL from before")
     assert b"\0STATIC_PLUGIN\0" in library
-    assert (b"\0ncclProfiler_v5\0" if version >= (2, 28) else b"\0ncclProfiler_v4\0") in library
+    newest = 6 if version >= (2, 29) else 5 if version >= (2, 28) else 4
+    assert f"\0ncclProfiler_v{newest}\0".encode() in library
     plugin = (REPOSITORY / "src/nccl/nccl_plugin.c").read_text()
     names = [*re.findall(r'\{"(\w+)", CALL_', plugin), *re.findall(r'"(nccl[IUFB]\w+\d)"', plugin)]
     assert len(names) >= 20

@@ -16,7 +16,7 @@ from .nccl import DOUBLE, compiled
 
 RANKS = 4
 BYTES = 400
-VERSIONS = ["4", "5", "6"]  # that the double knows; of 6 we have nothing, so 5 is taken
+VERSIONS = ["4", "5", "6"]
 SOURCES = (str(DOUBLE / "plugin.c"), "-ldl")
 PLUGIN = {"NCCL_PROFILER_PLUGIN": "STATIC_PLUGIN"}
 
@@ -73,8 +73,9 @@ def test_the_partner_of_a_message_is_known_where_nccl_says_it(inside: Callable[.
         assert found == (told if version == "4" else set())
 
 
-def test_what_is_captured_is_counted_apart(inside: Callable[..., Run]) -> None:
-    assert inside("5", "operations").sizes("ncclAllReduce", measure="captured") == [{72: (1, 72)}] * RANKS
+@pytest.mark.parametrize("version", ["5", "6"])
+def test_what_is_captured_is_counted_apart(inside: Callable[..., Run], version: str) -> None:
+    assert inside(version, "operations").sizes("ncclAllReduce", measure="captured") == [{72: (1, 72)}] * RANKS
 
 
 TIMES = PLUGIN | {"COMMPROF_NCCL_TIMES": "on"}
@@ -100,7 +101,7 @@ def test_operations_have_the_times_that_nccls_kernels_stamp_where_these_are_aske
     assert "on the device by its own time stamps (kernelCh), not by CUPTI" in said
 
 
-@pytest.mark.parametrize("version", ["4", "5"])
+@pytest.mark.parametrize("version", VERSIONS)
 def test_what_is_intercepted_has_these_times_on_its_communicator(intercepted: Callable[..., Run], version: str) -> None:
     run = profile_times(intercepted, version)
     for rank in range(RANKS):
@@ -131,7 +132,7 @@ def test_how_a_collective_was_carried_out_is_counted_by_size(inside: Callable[..
 
 
 def test_what_is_intercepted_is_carried_out_on_the_communicator_that_it_was_called_with(intercepted: Callable[..., Run]) -> None:
-    for version in ("4", "5"):
+    for version in VERSIONS:
         run = intercepted(version, "operations")
         sql = """
             SELECT DISTINCT comm_rank, size, cell.communicator FROM nccl_algorithm
@@ -140,6 +141,58 @@ def test_what_is_intercepted_is_carried_out_on_the_communicator_that_it_was_call
         for rank in range(RANKS):
             assert [row[:2] for row in run.query(rank, sql)] == [(rank, RANKS)]
             assert run.query(rank, "SELECT count(DISTINCT communicator) FROM nccl_algorithm") == [(1,)]
+
+
+@pytest.mark.parametrize("version", ["5", "6"])
+def test_collectives_by_copy_engines_count_once_and_version_6_names_them(
+    inside: Callable[..., Run], version: str
+) -> None:
+    run = inside(version, "copy_engines")
+    assert run.sizes("ncclAllGather") == [{BYTES: (3, 3 * BYTES)}] * RANKS
+    root = {BYTES: (1, RANKS * BYTES)}
+    assert run.sizes("ncclScatter") == [root if rank == 1 else {BYTES: (1, 0)} for rank in range(RANKS)]
+    kernels = {
+        ("ncclAllReduce", BYTES, "RING", "SIMPLE", 2, 1),
+        ("ncclAllGather", BYTES, "RING", "SIMPLE", 2, 1),
+    }
+    copies = {
+        ("ncclAllGather", BYTES, "COPY_ENGINE", "", 0, 2),
+        ("ncclScatter", BYTES, "COPY_ENGINE", "", 0, 1),
+    }
+    for rank in range(RANKS):
+        assert set(run.query(rank, ALGORITHMS)) == (kernels | copies if version == "6" else kernels)
+
+
+def test_copy_engines_have_no_time_by_nccls_stamps(inside: Callable[..., Run]) -> None:
+    run = inside("6", "copy_engines", env=TIMES)
+    for rank in range(RANKS):
+        cells = run.cells(rank, measure="device")
+        assert [(cell.call, cell.bytes, cell.count) for cell in cells] == [("ncclGroup", 2 * BYTES, 1)]
+        assert run.rank_row(rank)["gpu_unmatched_operations"] == 0
+
+
+def test_the_report_says_which_collectives_copy_engines_carried_out(
+    inside: Callable[..., Run],
+) -> None:
+    for part, is_said in (("copy_engines", True), ("operations", False)):
+        folder = str(inside("6", part).folder)
+        said = subprocess.run(
+            [str(REPORT), "gpu", folder], check=True, capture_output=True, text=True
+        ).stdout
+        rows = [" ".join(line.split()) for line in said.splitlines()]
+        assert ("ncclAllGather everyone 400 B 8 copy engine" in rows) == is_said
+        assert "0 channels" not in said
+
+
+def test_what_is_intercepted_is_by_copy_engines_where_nccl_says_so(
+    intercepted: Callable[..., Run],
+) -> None:
+    run = intercepted("6", "copy_engines")
+    assert run.sizes("ncclAllGather") == [{BYTES: (2, 2 * BYTES)}] * RANKS
+    for rank in range(RANKS):
+        told = run.query(rank, "SELECT algorithm, count FROM nccl_algorithm ORDER BY 1")
+        assert told == [("COPY_ENGINE", 1), ("RING", 1)]
+        assert run.query(rank, "SELECT count(DISTINCT communicator) FROM nccl_algorithm") == [(1,)]
 
 
 def test_the_report_says_how_collectives_were_carried_out(inside: Callable[..., Run]) -> None:
@@ -201,7 +254,7 @@ def test_nccl_that_is_not_asked_to_tells_nothing(inside: Callable[..., Run]) -> 
 # Beside the wrappers
 
 
-@pytest.mark.parametrize("version", ["4", "5"])
+@pytest.mark.parametrize("version", VERSIONS)
 def test_what_is_intercepted_is_not_counted_again(intercepted: Callable[..., Run], version: str) -> None:
     told, alone = intercepted(version, "operations"), intercepted("0", "operations")
     calls = {call for call in alone.calls(0) if call.startswith("nccl")}
@@ -231,7 +284,7 @@ def alone(folder: Path, *options: str, **environment: str) -> list[subprocess.Co
 def test_a_job_without_mpi_begins_with_its_first_communicator(tmp_path: Path) -> None:
     jobs = alone(tmp_path, "--nccl-plugin")
     run = Run(2, tmp_path / "run", Outcome(0, "", jobs[0].stderr))
-    assert [job.stdout for job in jobs] == ["version 5\n"] * 2
+    assert [job.stdout for job in jobs] == ["version 6\n"] * 2
     assert [calls_in_ledger(run.ledger(rank))["ncclReduce"] for rank in range(2)] == [1, 1]
     assert "profile of 2 ranks" in run.outcome.stderr
 

@@ -423,9 +423,9 @@ def unseen_facts(found: Gpu, lost: str) -> Iterator[tuple[str, str]]:
 
 
 def algorithm_text(row: NcclAlgorithmRow) -> str:
-    """As NCCL calls it, in small letters: ring, simple, 16 channels."""
+    """As NCCL calls it, in small letters: ring, simple, 16 channels. Without a kernel: copy engine."""
     names = [name.lower().replace("_", " ") for name in (row.algorithm, row.protocol) if name]
-    return ", ".join([*names, units.counted(row.channels, "channel")])
+    return ", ".join([*names, *([units.counted(row.channels, "channel")] if row.channels else [])])
 
 
 def copy_text(row: GpuCopyRow) -> str:

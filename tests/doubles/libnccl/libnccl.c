@@ -152,10 +152,16 @@ static ncclResult_t operate(ncclComm_t comm, cudaStream_t stream, const char *na
     count_call();
     if (!is_valid(comm))
         return ncclInvalidArgument;
-    bool is_on_copy_engines = has_windows && strcmp(name, "AllGather") == 0;
-    if (count == 0 || comm->nranks == 1 || is_on_copy_engines)
+    const char *type = datatype <= ncclFloat16 ? DATATYPES[datatype] : "ncclFloat32";
+    if (count == 0 || comm->nranks == 1)
         return ncclSuccess;
-    plugin_call(&comm->plugin, name, count, datatype <= ncclFloat16 ? DATATYPES[datatype] : "ncclFloat32", 0, false);
+    if (has_windows && strcmp(name, "AllGather") == 0) {
+        plugin_call_on_copy_engines(&comm->plugin, name, count, type, 0);
+        if (depth == 0)
+            plugin_launch();
+        return result_for(comm);
+    }
+    plugin_call(&comm->plugin, name, count, type, 0, false);
     if (depth > 0) {
         put_in_group(comm, stream);
         return result_for(comm);
@@ -227,7 +233,7 @@ static ncclComm_t make(int nranks, int rank, const ncclConfig_t *config)
     comm->rank = rank;
     comm->is_nonblocking = config && config->blocking == 0;
     const char *newest = getenv("DOUBLE_NCCL_PLUGIN");
-    plugin_load(newest ? atoi(newest) : 5);
+    plugin_load(newest ? atoi(newest) : 6);
     plugin_begin(&comm->plugin, 1, NULL, nranks, rank);
     return comm;
 }

@@ -5,7 +5,18 @@
 #include <string.h>
 #include <strings.h>
 
-enum { GROUP = 1, COLL = 2, P2P = 4, KERNEL_CH = 64, KERNEL_CH_STOP = 22, GROUP_API = 256, COLL_API = 512, P2P_API = 1024, MOST = 2048 };
+enum {
+    GROUP = 1,
+    COLL = 2,
+    P2P = 4,
+    KERNEL_CH = 64,
+    KERNEL_CH_STOP = 22,
+    GROUP_API = 256,
+    COLL_API = 512,
+    P2P_API = 1024,
+    CE_COLL = 4096,
+    MOST = 2048
+};
 
 struct descr_v4 {
     uint8_t type;
@@ -39,7 +50,8 @@ struct descr_v4 {
     };
 };
 
-struct descr_v5 {
+/* Version 5 lacks ce_coll and is otherwise the same. */
+struct descr_v6 {
     uint64_t type;
     void *parent;
     int rank;
@@ -84,6 +96,18 @@ struct descr_v5 {
             uint8_t channel;
             uint64_t gpu_ns;
         } kernel;
+        struct {
+            uint64_t seq;
+            const char *func;
+            const void *send;
+            void *recv;
+            size_t count;
+            int root;
+            const char *datatype, *sync_strategy;
+            bool intra_batch_sync;
+            uint32_t batch_size, batches, ce_seq;
+            void *stream;
+        } ce_coll;
         char room[256];
     };
 };
@@ -106,6 +130,7 @@ static _Thread_local struct {
     struct descr_v4 descr;
     struct plugin_comm *comm;
     void *handle;
+    bool is_on_copy_engines;
 } tasks[MOST];
 static _Thread_local int task_count;
 
@@ -128,7 +153,7 @@ void plugin_begin(struct plugin_comm *comm, uint64_t hash, const char *name, int
     comm->context = NULL;
     if (version == 4)
         ((init_v4 *)plugin->init)(&comm->context, &mask, name, hash, 1, nranks, rank, NULL);
-    else if (version == 5)
+    else if (version >= 5)
         ((init_v5 *)plugin->init)(&comm->context, hash, &mask, name, 1, nranks, rank, NULL);
 }
 
@@ -151,6 +176,8 @@ static uint8_t channels_for(size_t count)
 
 static uint8_t channels_of(int task)
 {
+    if (tasks[task].is_on_copy_engines)
+        return 0;
     return tasks[task].descr.type == P2P ? tasks[task].descr.p2p.channels : tasks[task].descr.coll.channels;
 }
 
@@ -166,10 +193,10 @@ static bool is_message(const char *function)
 
 static void raise_call(struct plugin_comm *comm, const char *function, size_t count, const char *datatype, int root, bool is_captured)
 {
-    struct descr_v5 descr = {.type = GROUP_API, .rank = comm->rank};
+    struct descr_v6 descr = {.type = GROUP_API, .rank = comm->rank};
     void *of_group = &descr, *handle = &descr;
     plugin->start(comm->context, &of_group, &descr);
-    descr = (struct descr_v5){.type = is_message(function) ? P2P_API : COLL_API, .parent = of_group, .rank = comm->rank};
+    descr = (struct descr_v6){.type = is_message(function) ? P2P_API : COLL_API, .parent = of_group, .rank = comm->rank};
     if (descr.type == P2P_API) {
         descr.p2p_api.func = function;
         descr.p2p_api.count = count;
@@ -193,11 +220,12 @@ static void raise_call(struct plugin_comm *comm, const char *function, size_t co
 
 void plugin_call(struct plugin_comm *comm, const char *function, size_t count, const char *datatype, int root, bool is_captured)
 {
-    if (version == 5)
+    if (version >= 5)
         raise_call(comm, function, count, datatype, root, is_captured);
     if (version == 0)
         return;
     struct descr_v4 *descr = &tasks[task_count].descr;
+    tasks[task_count].is_on_copy_engines = false;
     tasks[task_count++].comm = comm;
     *descr = (struct descr_v4){.type = is_message(function) ? P2P : COLL, .rank = comm->rank};
     if (descr->type == P2P) {
@@ -217,6 +245,15 @@ void plugin_call(struct plugin_comm *comm, const char *function, size_t count, c
     }
 }
 
+void plugin_call_on_copy_engines(struct plugin_comm *comm, const char *function, size_t count, const char *datatype, int root)
+{
+    int before = task_count;
+    if (version >= 5)
+        plugin_call(comm, function, count, datatype, root, false);
+    for (int i = before; i < task_count; i++)
+        tasks[i].is_on_copy_engines = true;
+}
+
 /* Each channel of an operation begins 10 ns after the one before, and all take 1000 ns for an element; operations of a launch together. */
 static void run_kernels(void)
 {
@@ -224,7 +261,7 @@ static void run_kernels(void)
         for (uint8_t channel = 0; channel < channels_of(i) && mask & KERNEL_CH; channel++) {
             uint64_t begin_ns = 5000000 + 10u * channel, end_ns = begin_ns + 1000 * count_of(i);
             struct descr_v4 four = {.type = KERNEL_CH, .parent = tasks[i].handle, .kernel = {channel, begin_ns}};
-            struct descr_v5 five = {.type = KERNEL_CH, .parent = tasks[i].handle, .kernel = {channel, begin_ns}};
+            struct descr_v6 five = {.type = KERNEL_CH, .parent = tasks[i].handle, .kernel = {channel, begin_ns}};
             void *handle = NULL;
             plugin->start(tasks[i].comm->context, &handle, version == 4 ? (void *)&four : &five);
             if (handle) {
@@ -234,11 +271,30 @@ static void run_kernels(void)
         }
 }
 
+/* Only version 6 has an event for it, outside groups. */
+static void raise_ce_coll(int i)
+{
+    struct descr_v4 *task = &tasks[i].descr;
+    struct descr_v6 descr = {.type = CE_COLL, .rank = task->rank};
+    descr.ce_coll.func = task->coll.func;
+    descr.ce_coll.count = task->coll.count;
+    descr.ce_coll.root = task->coll.root;
+    descr.ce_coll.datatype = task->coll.datatype;
+    descr.ce_coll.sync_strategy = "UC";
+    tasks[i].handle = NULL;
+    if (version >= 6 && mask & CE_COLL)
+        plugin->start(tasks[i].comm->context, &tasks[i].handle, &descr);
+}
+
 /* Version 5: what was called is told of as it is launched, too. */
 static void raise_launch(int i, void *of_group)
 {
+    if (tasks[i].is_on_copy_engines) {
+        raise_ce_coll(i);
+        return;
+    }
     struct descr_v4 *task = &tasks[i].descr;
-    struct descr_v5 descr = {.type = task->type, .parent = task, .rank = task->rank};
+    struct descr_v6 descr = {.type = task->type, .parent = task, .rank = task->rank};
     if (task->type == P2P) {
         descr.p2p.func = task->p2p.func;
         descr.p2p.count = task->p2p.count;
@@ -263,7 +319,7 @@ static void raise_launch(int i, void *of_group)
 
 static void raise_launches(void)
 {
-    struct descr_v5 descr = {.type = GROUP};
+    struct descr_v6 descr = {.type = GROUP};
     void *of_group = NULL;
     if (task_count && mask & (GROUP | COLL | P2P))
         plugin->start(tasks[0].comm->context, &of_group, &descr);
@@ -282,7 +338,7 @@ void plugin_launch(void)
 {
     struct descr_v4 descr = {.type = GROUP};
     void *of_group = NULL;
-    if (version == 5)
+    if (version >= 5)
         raise_launches();
     if (task_count && mask & GROUP)
         plugin->start(tasks[0].comm->context, &of_group, &descr);

@@ -93,6 +93,17 @@ static void signals(void)
     OK(ncclCommDestroy(comm));
 }
 
+/* An AllGather with a kernel, then one that the double gives to copy engines. */
+static void copy_engines(void)
+{
+    ncclComm_t comm = world();
+    void *window;
+    OK(ncclAllGather(buffer, buffer, 100, ncclFloat32, comm, NULL));
+    OK(ncclCommWindowRegister(comm, buffer, sizeof buffer, &window, 0));
+    OK(ncclAllGather(buffer, buffer, 100, ncclFloat32, comm, NULL));
+    OK(ncclCommDestroy(comm));
+}
+
 /* Calls the same function once by the intercepted name, and twice bypassing it. */
 ncclResult_t pncclAllReduce(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t);
 
@@ -259,10 +270,19 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } PARTS[] = {{"operations", operations}, {"datatypes", datatypes},     {"communicators", communicators},
-                 {"names", names},           {"nonblocking", nonblocking}, {"nonblocking_children", nonblocking_children},
-                 {"mistakes", mistakes},     {"switched", switched},       {"looked_up", looked_up},
-                 {"messages", messages},     {"signals", signals},         {"grown", grown}};
+    } PARTS[] = {{"operations", operations},
+                 {"datatypes", datatypes},
+                 {"communicators", communicators},
+                 {"names", names},
+                 {"nonblocking", nonblocking},
+                 {"nonblocking_children", nonblocking_children},
+                 {"mistakes", mistakes},
+                 {"switched", switched},
+                 {"looked_up", looked_up},
+                 {"messages", messages},
+                 {"signals", signals},
+                 {"grown", grown},
+                 {"copy_engines", copy_engines}};
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

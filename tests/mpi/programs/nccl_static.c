@@ -32,6 +32,18 @@ static void operations(struct plugin_comm *comm)
     plugin_launch();
 }
 
+/* Two by copy engines, alone and in a group, and the same with a kernel. */
+static void copy_engines(struct plugin_comm *comm)
+{
+    plugin_call_on_copy_engines(comm, "AllGather", 400, "ncclInt8", 0);
+    plugin_launch();
+    plugin_call(comm, "AllReduce", 100, "ncclFloat32", 0, false);
+    plugin_call_on_copy_engines(comm, "AllGather", 400, "ncclInt8", 0);
+    plugin_call_on_copy_engines(comm, "Scatter", 100, "ncclFloat32", 1);
+    plugin_call(comm, "AllGather", 400, "ncclInt8", 0, false);
+    plugin_launch();
+}
+
 static void halves(struct plugin_comm *all)
 {
     struct plugin_comm half;
@@ -67,6 +79,8 @@ int main(int count, char **arguments)
     plugin_begin(&comm, HASH_OF_ALL, "everyone", size, rank);
     if (strcmp(arguments[2], "operations") == 0)
         operations(&comm);
+    else if (strcmp(arguments[2], "copy_engines") == 0)
+        copy_engines(&comm);
     else if (strcmp(arguments[2], "halves") == 0)
         halves(&comm);
     else
