@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sqlite3
 import time
 
 import planted
@@ -435,6 +436,92 @@ def test_where_the_gpus_clock_is_too_coarse_durations_tell(late):
     assert late(job, "run")[0]["estimate_share"] == 1
     job.clock_error_ns = 1_000
     assert (late(job, "run")[0]["estimate_share"], late(job, "run")[0]["error_ns"]) == (0, 2_000)
+
+
+# Waiting in kernels, without clocks.
+
+
+@pytest.fixture
+def waiting(report, tmp_path):
+    """The rows and the text of hvprof-report gpu about it."""
+
+    def ask(job: Job, *words: str) -> tuple[list[dict], str]:
+        folder = job.write(tmp_path / "run.db")
+        rows = json.loads(report("gpu", folder, "--by", "operation", "--json", *words).out)
+        return rows, report("gpu", folder, *words).out
+
+    return ask
+
+
+def all_reduces(late_by_ns: int, ranks: int = 3) -> NcclJob:
+    """Ten AllReduces; the last rank's kernels begin late, and all move data for 1 ms."""
+    job = NcclJob(ranks)
+    job.clock_error_ns = None  # clocks are not needed
+    for step in range(10):
+        arrivals = [10 * MS * (step + 1)] * (ranks - 1) + [10 * MS * (step + 1) + late_by_ns]
+        job.all_reduce(arrivals, [MS] * ranks)
+    return job
+
+
+def test_kernels_wait_for_the_rank_whose_kernel_is_shortest(waiting):
+    (row,), text = waiting(all_reduces(late_by_ns=4 * MS))
+    assert (row["call"], row["operations"], row["ranks"]) == ("ncclAllReduce", 10, 3)
+    assert row["device_ns"] == 10 * (3 * MS + 2 * 4 * MS)
+    assert (row["wait_ns"], row["transfer_ns"]) == (10 * 2 * 4 * MS, 10 * 3 * MS)
+    assert (row["wait_share"], row["coverage"]) == (pytest.approx(8 / 11), 1)
+    assert "~72.7 % of 110 ms in kernels is waiting for other ranks: 10 collectives" in text
+
+
+def test_kernels_of_balanced_ranks_do_not_wait(waiting):
+    (row,), text = waiting(all_reduces(late_by_ns=0))
+    assert (row["wait_ns"], row["wait_share"], row["transfer_ns"]) == (0, 0, 10 * 3 * MS)
+    assert "~0.00 % of 30.0 ms in kernels is waiting for other ranks: 10 collectives" in text
+
+
+def test_waiting_is_that_of_the_chosen_ranks_for_any(waiting):
+    job = all_reduces(late_by_ns=4 * MS)
+    assert [waiting(job, "--rank", rank)[0][0]["wait_ns"] for rank in ("0", "2")] == [40 * MS, 0]
+
+
+def test_operations_without_a_time_on_every_rank_say_nothing_of_waiting(waiting):
+    job = all_reduces(late_by_ns=4 * MS)
+    own = [row for row in job.rows["sample"] if row["world_rank"] == 0]
+    for row in own[:5]:
+        row.update(device_start_ns=None, device_end_ns=None, is_shared=None)
+    (row,), _ = waiting(job)
+    assert (row["operations"], row["wait_ns"]) == (5, 5 * 2 * 4 * MS)
+    assert row["coverage"] == pytest.approx(55 / (110 - 5 * 5))
+    for row in own:
+        row.update(device_start_ns=None, device_end_ns=None, is_shared=None)
+    rows, text = waiting(job)
+    assert rows == [] and "NCCL waiting" not in text
+
+
+def test_a_rank_that_was_not_read_may_be_the_last(waiting, report, tmp_path):
+    whole = all_reduces(late_by_ns=4 * MS).write(tmp_path / "whole.db")
+    part = tmp_path / "part.db"
+    part.write_bytes(whole.read_bytes())
+    with sqlite3.connect(part) as connection:
+        connection.execute("DELETE FROM sample WHERE world_rank = 2")
+        connection.execute("DELETE FROM communicator WHERE world_rank = 2")
+    assert len(report("gpu", whole, "--by", "operation", "--json").rows) == 1
+    assert report("gpu", part, "--by", "operation", "--json").rows == []
+
+
+def test_waiting_of_operations_that_share_a_kernel_is_counted_once(waiting):
+    job = NcclJob(2)
+    for _ in range(3):
+        job.all_reduce([MS, 5 * MS], [MS, MS], is_shared=1)
+    (row,), _ = waiting(job)
+    assert (row["call"], row["operations"], row["wait_ns"]) == ("ncclGroup", 1, 4 * MS)
+    assert row["device_ns"] == 6 * MS
+
+
+def test_a_broadcast_is_not_split_by_its_shortest_kernel(waiting):
+    """Its root may be done before the others have come."""
+    job = all_reduces(late_by_ns=4 * MS)
+    job.collective("ncclBroadcast", [0, 3 * MS, 5 * MS], [MS] * 3, root=0, group=job.device)
+    assert [row["call"] for row in waiting(job)[0]] == ["ncclAllReduce"]
 
 
 def test_both_libraries_stand_in_one_table(late, report, tmp_path):

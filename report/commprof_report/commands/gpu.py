@@ -11,6 +11,9 @@ last while tracing is on, what was lost, and how far the GPU's clock may be off.
 A GPU that several ranks share is one device: it is busy while any of them has something running there. Where single activities of all of them
 are not known, its idle time has bounds only. --by rank shows what each rank did on its own.
 
+NCCL's kernels wait on the device until the other ranks have come. Where the kernels of all ranks of a collective are sampled, the shortest
+is taken for its transfer, and what the others take beyond that for waiting (an estimate, marked ~). hvprof-report late shows for whom.
+
 Then it lists devices, the kernels with the most time, copies by direction and size with their rates, and streams. Names of kernels are
 demangled where the system has libstdc++, and shortened.
 """
@@ -26,7 +29,7 @@ from ..base import units
 from ..display import page, pictures, tables
 from ..display.tables import Column, volume_column
 from ..gpu import gpu_activity
-from ..gpu.gpu_activity import Gpu, GpuCopyRow, GpuDeviceRow, GpuKernelRow, GpuRow, GpuStreamRow, NcclAlgorithmRow, WindowRow
+from ..gpu.gpu_activity import Gpu, GpuCopyRow, GpuDeviceRow, GpuKernelRow, GpuRow, GpuStreamRow, NcclAlgorithmRow, NcclWaitRow, WindowRow
 from ..gpu.sampled import OTHER_STREAM
 from ..plots import gpu as plot
 from ..plots import gpu_kernels as kernels_plot
@@ -44,7 +47,7 @@ EXAMPLES = (
     ("All kernels for a spreadsheet", "hvprof-report gpu --by kernel --csv RUN"),
     ("Exposed communication of each step", "hvprof-report gpu --by step --csv RUN"),
 )
-SEE_ALSO = ("export", "steps")
+SEE_ALSO = ("export", "late", "steps")
 HEAD_WIDTH = 16
 NOTHING = "nothing of that is known of these ranks"
 TOP = 12  # kernels
@@ -52,6 +55,7 @@ MOST_DEVICES = 32
 MOST_STREAMS = 16
 MOST_COPIES = 32
 MOST_ALGORITHMS = 32
+MOST_OPERATIONS = 16
 MOST_STEPS = 200
 MOST_WINDOWS = 200
 NAME_WIDTH = 64
@@ -150,6 +154,18 @@ ALGORITHM_COLUMNS = (
 )
 
 
+OPERATION_COLUMNS = (
+    Column("call", lambda row: row.call, False),
+    Column("communicator", lambda row: units.shortened(row.communicator, 26), False),
+    Column("operations", lambda row: units.count(row.operations)),
+    Column("device time", lambda row: units.duration(row.device_ns)),
+    Column("waiting", lambda row: f"~{units.duration(row.wait_ns)}"),
+    Column("of it", lambda row: f"~{units.share(row.wait_share)}"),
+    Column("transfer", lambda row: f"~{units.duration(row.transfer_ns)}"),
+    Column("of timed", lambda row: units.share(row.coverage)),
+)
+
+
 class Answers(NamedTuple):
     gpu: Gpu
     steps: list[GpuStepRow]
@@ -174,7 +190,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    with_samples = arguments.by in (None, "run", "device", "step")
+    with_samples = arguments.by in (None, "run", "device", "step", "operation")
     run = common.open_noted(arguments, with_histograms=arguments.by in (None, "kernel", "copy"), with_samples=with_samples)
     run = selection.select(run, argparse.Namespace(call=None, communicator=None, region=None, rank=arguments.rank, bytes=None))
     if arguments.plot:
@@ -232,6 +248,12 @@ TABLES = {
     "copy": Table(lambda run: gpu_activity.copies(run.connection), GpuCopyRow._fields, COPY_COLUMNS, MOST_COPIES),
     "stream": Table(lambda run: gpu_activity.streams(run.connection), GpuStreamRow._fields, STREAM_COLUMNS, MOST_STREAMS),
     "algorithm": Table(lambda run: gpu_activity.nccl_algorithms(run.connection), NcclAlgorithmRow._fields, ALGORITHM_COLUMNS, MOST_ALGORITHMS),
+    "operation": Table(
+        lambda run: gpu_activity.nccl_waits(run.connection),
+        NcclWaitRow._fields,
+        OPERATION_COLUMNS,
+        MOST_OPERATIONS,
+    ),
     "step": Table(lambda run: answer(run).steps, GpuStepRow._fields, STEP_COLUMNS, MOST_STEPS),
     "window": Table(lambda run: gpu_activity.gpu(run.connection).windows, WindowRow._fields, WINDOW_COLUMNS, MOST_WINDOWS),
 }
@@ -252,11 +274,23 @@ def print_text(run: Run, arguments: argparse.Namespace) -> None:
         common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
     for source in gpu_activity.nccl_times(run.connection):
         common.print_line(f"{'Times of NCCL':<{HEAD_WIDTH}}on the device by its own time stamps ({source}), not by CUPTI")
+    for text in waiting_text(gpu_activity.nccl_waits(run.connection)):
+        common.print_line(f"{'NCCL waiting':<{HEAD_WIDTH}}{text}")
     if arguments.by is None:
         parts = ("rank",) if answers.gpu.summary.shared_devices else ()
         tables_of_gpus = ("device", *parts, "kernel", "copy", "stream") if answers.gpu.is_seen else ()
-        texts = (table_text(run, arguments, by) for by in (*tables_of_gpus, "algorithm"))
+        texts = (table_text(run, arguments, by) for by in (*tables_of_gpus, "operation", "algorithm"))
         print("".join(f"\n{text}\n" for text in texts if text), end="")
+
+
+def waiting_text(rows: Sequence[NcclWaitRow]) -> Iterator[str]:
+    """Nothing if no operation has samples of all its ranks."""
+    if not rows:
+        return
+    device_ns, wait_ns = sum(row.device_ns for row in rows), sum(row.wait_ns for row in rows)
+    part = units.share(wait_ns / device_ns if device_ns else 0.0)
+    operations = units.counted(sum(row.operations for row in rows), "collective")
+    yield f"~{part} of {units.duration(device_ns)} in kernels is waiting for other ranks: {operations} sampled on all ranks"
 
 
 def table_text(run: Run, arguments: argparse.Namespace, by: str) -> str:

@@ -120,6 +120,20 @@ class NcclAlgorithmRow(NamedTuple):
     count: int
 
 
+class NcclWaitRow(NamedTuple):
+    """nccl_waits.sql"""
+
+    call: str
+    communicator: str
+    operations: int
+    ranks: int
+    device_ns: int
+    wait_ns: int
+    transfer_ns: int
+    wait_share: float | None
+    coverage: float | None
+
+
 class GpuKernelRow(NamedTuple):
     """gpu_kernels.sql"""
 
@@ -378,6 +392,11 @@ def copies(connection: Connection) -> list[GpuCopyRow]:
 
 def nccl_algorithms(connection: Connection) -> list[NcclAlgorithmRow]:
     return SQL.ask(connection, "nccl_algorithms", NcclAlgorithmRow)
+
+
+def nccl_waits(connection: Connection) -> list[NcclWaitRow]:
+    """Of a run that was read with samples."""
+    return SQL.ask(connection, "nccl_waits", NcclWaitRow)
 
 
 def nccl_times(connection: Connection) -> list[str]:
