@@ -11,8 +11,9 @@ last while tracing is on, what was lost, and how far the GPU's clock may be off.
 A GPU that several ranks share is one device: it is busy while any of them has something running there. Where single activities of all of them
 are not known, its idle time has bounds only. --by rank shows what each rank did on its own.
 
-NCCL's kernels wait on the device until the other ranks have come. Where the kernels of all ranks of a collective are sampled, the shortest
-is taken for its transfer, and what the others take beyond that for waiting (an estimate, marked ~). hvprof-report late shows for whom.
+NCCL's kernels wait on the device until the other ranks have come. Where the kernels of all ranks
+of a collective are sampled, the shortest is taken for its transfer, and what the others take beyond
+that for waiting (an estimate, marked ~). hvprof-report late shows for whom.
 
 Then it lists devices, the kernels with the most time, copies by direction and size with their rates, and streams. Names of kernels are
 demangled where the system has libstdc++, and shortened.
@@ -289,8 +290,8 @@ def waiting_text(rows: Sequence[NcclWaitRow]) -> Iterator[str]:
         return
     device_ns, wait_ns = sum(row.device_ns for row in rows), sum(row.wait_ns for row in rows)
     part = units.share(wait_ns / device_ns if device_ns else 0.0)
-    operations = units.counted(sum(row.operations for row in rows), "collective")
-    yield f"~{part} of {units.duration(device_ns)} in kernels is waiting for other ranks: {operations} sampled on all ranks"
+    where = f"{units.counted(sum(row.operations for row in rows), 'collective')} sampled on all ranks"
+    yield f"~{part} of {units.duration(device_ns)} in kernels is waiting for other ranks: {where}"
 
 
 def table_text(run: Run, arguments: argparse.Namespace, by: str) -> str:
