@@ -13,8 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* NVIDIA recommends 1 to 10 MB. CUPTI 13.0 and later uses one per launching thread; it holds about 9,700 kernels. */
-enum { BUFFER_BYTES = 2 << 20, BUFFER_COUNT = 64 };
+/* NVIDIA recommends 1 to 10 MB. But CUPTI gives a buffer back only when all of its records are complete: on a device that never idles,
+ * only when it is full. Until then its records are in no ledger, and a kill loses them; so a buffer holds no more than 303 kernels. CUPTI
+ * 13.0 and later uses one per launching thread. Together they hold 620,000 kernels, for what is launched ahead and between two
+ * collections. */
+enum { BUFFER_BYTES = 64 << 10, BUFFER_COUNT = 2048 };
 
 /* Allocates the buffers; false: no memory. `may_refuse`: this CUPTI allows us to refuse a request. */
 bool buffers_begin(bool may_refuse);

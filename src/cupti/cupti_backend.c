@@ -215,10 +215,10 @@ static void pause_tracing(void)
  *
  * A flush returns the buffers whose records are all finished. According to its documentation ("incomplete records"), CUPTI creates the
  * record of a kernel at its launch, in the buffer in use then. So a missing record is in a buffer that is still lent, and its activity
- * began after that buffer was lent. If CUPTI writes records only when they are finished, as newer versions may, a running kernel is in no
- * buffer; it began at most one kernel duration ago, estimated by the longest recent kernel. We allow for both. A kernel that lasts longer
+ * began after that buffer was lent: however long ago that is, as a device that never idles gives a buffer back only when it is full. If
+ * CUPTI writes records only when they are finished, as newer versions may, a running kernel is in no buffer; it began at most one kernel duration ago, estimated by the longest recent kernel. We allow for both. A kernel that lasts longer
  * than all before and is in no buffer arrives late and is counted as late; the next one like it does not. */
-enum { LEAST_HOLD_MS = 500, MOST_HOLD_S = 10, MOST_WAIT_S = 60, CLOCKS_APART_MS = 1 };
+enum { LEAST_HOLD_MS = 500, MOST_HOLD_S = 10, CLOCKS_APART_MS = 1 };
 
 static int64_t at_least(int64_t a, int64_t b)
 {
@@ -234,8 +234,7 @@ static int64_t complete_until(void)
 {
     int64_t hold_ns =
         at_most(at_least(tracing.walk.longest_ns + tracing.walk.longest_ns / 4, LEAST_HOLD_MS * MS_NS), MOST_HOLD_S * SECOND_NS);
-    int64_t lent_ns = at_least(buffers_lent_since_ns(), tracing.flushed_ns - MOST_WAIT_S * SECOND_NS);
-    return at_most(tracing.flushed_ns - hold_ns, lent_ns - CLOCKS_APART_MS * MS_NS);
+    return at_most(tracing.flushed_ns - hold_ns, buffers_lent_since_ns() - CLOCKS_APART_MS * MS_NS);
 }
 
 /* The longest kernel decays: by half in 44 collections. */
@@ -354,6 +353,7 @@ const struct gpu_backend cupti_backend = {
     .resume = resume,
     .pause = pause_tracing,
     .collect = collect,
+    .uncollected_since_ns = buffers_lent_since_ns,
     .unread = unread,
     .device_facts = cuda_driver_device_facts,
     .memory_kind = cuda_driver_memory_kind,

@@ -312,6 +312,13 @@ static void report_idle(const struct device *device, int64_t until_ns)
         gpu_observer->idle(device->entry->number, device->busy_until_ns, until_ns);
 }
 
+/* The overlap sums lack an activity of this duration. */
+static void count_late(int64_t start_ns, int64_t end_ns)
+{
+    the_ledger.header->gpu_late_records++;
+    the_ledger.header->gpu_late_ns += (uint64_t)(end_ns - start_ns);
+}
+
 static void settle(const struct reorder_event *event)
 {
     if (event->start_ns > gpu.settled_ns)
@@ -322,7 +329,7 @@ static void settle(const struct reorder_event *event)
     }
     struct device *device = gpu.devices[event->device_slot];
     if (device && !overlap_add(&device->overlap, event->state, event->start_ns, event->end_ns))
-        the_ledger.header->gpu_late_records++;
+        count_late(event->start_ns, event->end_ns);
     if (device)
         report_idle(device, event->start_ns);
     if (device && event->end_ns > device->busy_until_ns)
@@ -366,7 +373,8 @@ void activity_take(const struct gpu_event *event)
     if (counts && device)
         count_on_device(device->entry, event);
     if (event->start_ns < gpu.settled_ns) {
-        the_ledger.header->gpu_late_records += counts;
+        if (counts)
+            count_late(event->start_ns, event->end_ns);
         return;
     }
     wait_for_earlier(&(struct reorder_event){.start_ns = event->start_ns,

@@ -73,6 +73,9 @@ struct gpu_backend {
     /* Hands over what has been recorded. `everything`: also what the interface still buffers, at the end of a window. */
     struct gpu_collected (*collect)(gpu_take take, bool everything);
 
+    /* When the earliest of the activities began that may not have been handed over; INT64_MAX: there are none. May be NULL: not known. */
+    int64_t (*uncollected_since_ns)(void);
+
     /* Any thread, after the last collection: about how many records are lost because nobody has read them. May be NULL: none. */
     uint64_t (*unread)(void);
 

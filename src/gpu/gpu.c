@@ -296,6 +296,7 @@ static void begin_anew_after_reset(void)
     gpu.graph_launches = gpu.graph_records = 0;
     activity_reset();
     header->gpu_records = header->gpu_dropped_records = header->gpu_implausible_records = header->gpu_late_records = 0;
+    header->gpu_late_ns = 0;
     header->gpu_unattributed_records = header->gpu_lost_intervals = header->gpu_unmatched_operations = 0;
 }
 
@@ -418,6 +419,15 @@ static void attend(void)
     }
 }
 
+/* If the process is killed, this says from when on records may be missing. */
+static void note_uncollected(void)
+{
+    int64_t since_ns = INT64_MAX;
+    if (gpu.phase != CLOSED && gpu.backend->uncollected_since_ns)
+        since_ns = gpu.backend->uncollected_since_ns();
+    __atomic_store_n(&the_ledger.header->gpu_uncollected_since_ns, since_ns == INT64_MAX ? 0 : since_ns, __ATOMIC_RELAXED);
+}
+
 static bool is_refused(void)
 {
     return the_ledger.header->gpu_state == LEDGER_GPU_REFUSED;
@@ -430,6 +440,8 @@ static void trace(void)
     gpu.paused_ns = clock_monotonic_ns();
     while (!is_refused() && !is_abandoned() && !(is_ordered_to_end() && gpu.phase == CLOSED)) {
         attend();
+        if (!is_abandoned())
+            note_uncollected();
         int64_t tick_ns = (settings.gpu_collect_ms < TICK_MS ? (int64_t)settings.gpu_collect_ms : TICK_MS) * MS_NS;
         if (__atomic_load_n(&gpu.foreign, __ATOMIC_ACQUIRE) && gpu.phase == CLOSED)
             service_thread_wait_while(&gpu.foreign, 1, clock_monotonic_ns() + tick_ns);

@@ -515,6 +515,7 @@ static void a_late_event_is_counted_but_in_no_overlap_sum(void)
     kernel("gemm", 1000, 1010); /* just in time */
     trace_until(3000);
     CHECK_EQUAL(the_ledger.header->gpu_late_records, 2);
+    CHECK_EQUAL(the_ledger.header->gpu_late_ns, 1100 + 1001);
     CHECK_EQUAL(totals().count, 4);
     CHECK_EQUAL(busy_ns(LEDGER_COMPUTING), 110);
     CHECK_EQUAL(busy_ns(LEDGER_COMMUNICATING), 0);
@@ -547,6 +548,7 @@ static void what_finds_no_room_to_wait_is_settled_before_its_time(void)
     kernel("gemm", 500, 505);
     trace_until(1000 + 10ll * ACTIVITY_MOST_WAITING + 100);
     CHECK_EQUAL(the_ledger.header->gpu_late_records, 1);
+    CHECK_EQUAL(the_ledger.header->gpu_late_ns, 5);
     CHECK_EQUAL(busy_ns(LEDGER_COMPUTING), 5ull * ACTIVITY_MOST_WAITING + 5 + 3);
     CHECK_EQUAL(traced_ns(0), 1000 + 10ull * ACTIVITY_MOST_WAITING + 100);
     CHECK_EQUAL(totals().count, ACTIVITY_MOST_WAITING + 3ull);

@@ -43,6 +43,31 @@ static void a_completed_buffer_comes_once_and_is_free_again(void)
     CHECK(request() == buffer);
 }
 
+static unsigned taken_at_their_place;
+
+/* The lowest come first. */
+static void take_number(uint8_t *buffer, size_t valid_bytes)
+{
+    CHECK_EQUAL(valid_bytes, sizeof(uint32_t));
+    taken_at_their_place += *(uint32_t *)buffer == taken_at_their_place;
+}
+
+static void each_of_them_is_lent_once_and_comes_back(void)
+{
+    uint8_t *all[BUFFER_COUNT];
+    CHECK(buffers_begin(false));
+    for (uint32_t i = 0; i < BUFFER_COUNT; i++) {
+        all[i] = request();
+        *(uint32_t *)all[i] = i;
+    }
+    for (uint32_t i = BUFFER_COUNT; i-- > 0;)
+        complete(all[i], sizeof i);
+    CHECK_EQUAL(buffers_collect(take_number), BUFFER_COUNT);
+    CHECK_EQUAL(taken_at_their_place, BUFFER_COUNT);
+    CHECK_EQUAL(buffers_lent_since_ns(), INT64_MAX);
+    CHECK(request() == all[0]);
+}
+
 static void when_all_are_lent_everyone_gets_the_sink_and_what_it_swallows_is_counted(void)
 {
     CHECK(buffers_begin(false));
@@ -229,6 +254,7 @@ static void threads_may_lend_and_complete_while_buffers_are_collected(void)
 
 static const struct unit_test TESTS[] = {
     TEST(a_completed_buffer_comes_once_and_is_free_again),
+    TEST(each_of_them_is_lent_once_and_comes_back),
     TEST(when_all_are_lent_everyone_gets_the_sink_and_what_it_swallows_is_counted),
     TEST(a_request_may_be_refused_where_cupti_allows_it),
     TEST(buffers_of_another_client_are_left_alone_or_passed_on),

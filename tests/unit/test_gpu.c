@@ -21,6 +21,7 @@ static struct {
     uint64_t graph_launches; /* seen in each collection */
     bool is_graph;           /* a graph launched the kernel */
     int64_t event_at_ns;     /* each collection has one kernel, from this time on; 0: none */
+    int64_t uncollected_ns;  /* records of what began later may be missing */
 } fake;
 
 static enum gpu_presence look(void)
@@ -72,6 +73,11 @@ static struct gpu_collected collect(gpu_take take, bool everything)
     return collected;
 }
 
+static int64_t uncollected_since_ns(void)
+{
+    return __atomic_load_n(&fake.uncollected_ns, __ATOMIC_ACQUIRE);
+}
+
 /* The next collection has a kernel that begins at this time; 0: none. */
 static void set_event_at(int64_t ns)
 {
@@ -110,6 +116,7 @@ static const struct gpu_backend FAKE = {
     .resume = resume,
     .pause = pause_tracing,
     .collect = collect,
+    .uncollected_since_ns = uncollected_since_ns,
     .device_facts = device_facts,
     .memory_kind = memory_kind,
 };
@@ -368,6 +375,32 @@ static void after_its_one_window_nothing_is_traced(void)
     CHECK_EQUAL(fake.collections, collections);
     gpu_end();
     CHECK(window(1) == NULL);
+}
+
+static void set_uncollected_since(int64_t ns)
+{
+    __atomic_store_n(&fake.uncollected_ns, ns, __ATOMIC_RELEASE);
+}
+
+static void wait_for_uncollected_since(int64_t ns)
+{
+    while (__atomic_load_n(&the_ledger.header->gpu_uncollected_since_ns, __ATOMIC_RELAXED) != ns)
+        sched_yield();
+}
+
+static void the_ledger_says_from_when_on_records_may_be_missing(void)
+{
+    fake.presence = GPU_IN_USE;
+    set_uncollected_since(1234);
+    begin("auto", "0", "0");
+    gpu_begin(hear);
+    wait_for_uncollected_since(1234);
+    set_uncollected_since(INT64_MAX); /* all have been collected */
+    wait_for_uncollected_since(0);
+    set_uncollected_since(5678);
+    wait_for_uncollected_since(5678);
+    gpu_end();
+    CHECK_EQUAL(the_ledger.header->gpu_uncollected_since_ns, 0); /* no more can come */
 }
 
 static void who_switches_calls_on_again_sees_a_whole_window(void)
@@ -679,6 +712,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_record_from_before_a_window_does_not_begin_it),
     TEST(a_window_does_not_begin_after_its_end),
     TEST(after_its_one_window_nothing_is_traced),
+    TEST(the_ledger_says_from_when_on_records_may_be_missing),
     TEST(who_switches_calls_on_again_sees_a_whole_window),
     TEST(a_later_window_begins_at_a_multiple_of_the_period),
     TEST(one_rank_in_n_is_traced_and_all_report_memory_kinds),
