@@ -419,13 +419,13 @@ static void attend(void)
     }
 }
 
-/* If the process is killed, this says from when on records may be missing. */
+/* If the process is killed, this says of how long before records may be missing. */
 static void note_uncollected(void)
 {
-    int64_t since_ns = INT64_MAX;
-    if (gpu.phase != CLOSED && gpu.backend->uncollected_since_ns)
-        since_ns = gpu.backend->uncollected_since_ns();
-    __atomic_store_n(&the_ledger.header->gpu_uncollected_since_ns, since_ns == INT64_MAX ? 0 : since_ns, __ATOMIC_RELAXED);
+    bool may_have_any = gpu.phase != CLOSED && gpu.backend->uncollected_since_ns;
+    int64_t since_ns = may_have_any ? gpu.backend->uncollected_since_ns() : INT64_MAX, now_ns = clock_monotonic_ns();
+    uint64_t age_ns = since_ns < now_ns ? (uint64_t)(now_ns - since_ns) : 0;
+    __atomic_store_n(&the_ledger.header->gpu_uncollected_ns, age_ns, __ATOMIC_RELAXED);
 }
 
 static bool is_refused(void)

@@ -142,8 +142,9 @@ struct ledger_header {
     struct ledger_usage usage_begin; /* at the end of MPI_Init */
     struct ledger_usage usage_last;  /* at the end; until then when the ledger was last copied or a snapshot taken */
 
-    int64_t gpu_uncollected_since_ns; /* records of GPU activities that began later may not have been collected; 0: all have */
-    uint64_t gpu_late_ns;             /* how long the activities of gpu_late_records lasted in total */
+    uint64_t gpu_uncollected_ns; /* of the last so many nanoseconds, records of GPU activities may not have been collected; renewed several
+                                    times a second */
+    uint64_t gpu_late_ns;        /* how long the activities of gpu_late_records lasted in total */
 };
 
 enum ledger_gpu_state {

@@ -156,6 +156,8 @@ static void store_facts(struct store *store)
         }
     store_usage(store, "begin", &store->ledger->usage_begin);
     store_usage(store, "last", &store->ledger->usage_last);
+    if (store->ledger->gpu_late_ns)
+        store_number(store, "gpu", "late_ns", (int64_t)store->ledger->gpu_late_ns);
 }
 
 static void find_calls(struct store *store)

@@ -279,6 +279,74 @@ def test_what_is_missing_is_said(gpu, rows):
     assert "nothing is missing of 0 records" in line(gpu([gpu_rank()]).out, "Not recorded")
 
 
+def late(late_ns: int, records: int = 834) -> dict:
+    """Facts and counts of a rank."""
+    facts = {**planted.facts_of(0), "gpu.late_ns": str(late_ns)}
+    return {"facts": facts, "gpu_counts": {"late_records": records, "records": 10_000}}
+
+
+BUSY = {"C": 8 * SECOND, "K": SECOND, "": SECOND}
+
+
+def test_times_that_lack_late_records_are_unknown_and_idle_has_bounds(gpu, rows, report, tmp_path):
+    """100 kernels/s on a device that never idles: 834 records came too late, and their time was idle
+    to the sums."""
+    rank = gpu_rank(devices=[Device(busy=BUSY)], **late(800_000_000))
+    (device,) = rows([rank])
+    for key in ("computing_share", "exposed_share", "idle_share", "overlap"):
+        assert device[key] is None
+    assert device["traced_ns"] == 0
+    assert (device["idle_least_share"], device["idle_most_share"]) == (0.02, 0.1)
+    out = gpu([rank]).out
+    assert line(out, "Late records") == (
+        "Late records    1 device left out of the times below: records of activities of 800 ms"
+        " came too late to be summed up; idle between 2.0 % and 10.0 %"
+    )
+    assert line(out, "GPU time") == "GPU time        unknown: see above"
+    assert "2.0 to 10.0 %" in out and "exposed communication" not in out
+    assert "834 GPU records too late" in line(out, "Not recorded")
+    out = report("summary", planted.write_databases(tmp_path / "late", [rank])).out
+    assert "how busy is not known, records came too late to be summed up" in line(out, "GPU")
+
+
+def test_without_the_time_of_late_records_idle_may_be_none(rows):
+    rank = gpu_rank(devices=[Device(busy=BUSY)], gpu_counts={"late_records": 1})
+    (device,) = rows([rank])
+    assert device["idle_share"] is None
+    assert (device["idle_least_share"], device["idle_most_share"]) == (0.0, 0.1)
+
+
+def test_late_records_of_no_weight_leave_the_times(gpu, rows):
+    rank = gpu_rank(devices=[Device(busy=BUSY)], **late(50_000_000, records=1))
+    (device,) = rows([rank])
+    assert (device["idle_share"], device["exposed_share"]) == (0.1, 0.1)
+    assert "Late records" not in gpu([rank]).out
+
+
+def test_another_rank_s_late_records_leave_this_one_s_times(gpu, rows):
+    ranks = [
+        gpu_rank(0, 2, devices=[Device(busy=BUSY)], **late(800_000_000)),
+        gpu_rank(1, 2, devices=[Device(busy=BUSY)]),
+    ]
+    assert [row["idle_share"] for row in rows(ranks)] == [None, 0.1]
+    (run,) = rows(ranks, "--by", "run")
+    assert (run["traced_ns"], run["idle_share"]) == (10 * SECOND, 0.1)
+    assert "1 of 2 devices left out" in line(gpu(ranks).out, "Late records")
+
+
+def test_what_a_kill_may_have_lost_is_said(gpu, rows):
+    """The age of CUPTI's buffers that had not come back."""
+    facts = {"gpu.uncollected_ns": "1200000000"}
+    ranks = [gpu_rank(rank, 2) for rank in range(2)]
+    assert "nothing is missing of 0 records" in line(gpu(ranks).out, "Not recorded")
+    ranks[1].facts = {**ranks[1].facts, **facts}
+    said = line(gpu(ranks).out, "Not recorded")
+    assert said.endswith("up to 1.20 s of GPU records before the end: not collected yet, on rank 1")
+    ranks[0].facts = {**ranks[0].facts, "gpu.uncollected_ns": "900000000"}
+    said = line(gpu(ranks).out, "Not recorded")
+    assert said.endswith("up to 1.20 s of GPU records before the end: not collected yet")
+
+
 def test_what_the_interface_held_back_at_the_end_is_said_by_gpu_and_summary(gpu, report, tmp_path):
     cut_off = {**planted.facts_of(1), "gpu.reason": "it did not answer"}
     ranks = [gpu_rank(0, 2), gpu_rank(1, 2, facts={**cut_off, "boot_id": "one", "time_namespace": "time:[1]"})]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import planted
 import pytest
-from commprof_report.run import ledger
+from commprof_report.gpu import sampled
+from commprof_report.run import ledger, process
 from commprof_report.run.run import run_open
 from planted import Algorithm, SECOND, GAP_NS, Activity, Device, GpuSample, Rank, Sample, Stream, Tracing
 from test_samples import ROUND_UNIX_NS, Written
@@ -47,6 +48,28 @@ def test_what_gpus_did_before_a_reset_does_not_count(tmp_path):
     assert [tables[table] for table in ("gpu_busy", "gpu_activity", "gpu_bucket")] == [[], [], []]
     assert {row[5:] for row in tables["gpu_device"]} == {(None, None, 0, 0, 0)}
     assert tables["gpu_stream"] and tables["gpu_kernel"] and tables["cell"]
+
+
+@pytest.mark.parametrize("state, uncollected", (("killed", [("1200000000",)]), ("running", [])))
+def test_what_a_process_left_uncollected_is_missing_once_it_has_ended(
+    written, monkeypatch, state, uncollected
+):
+    monkeypatch.setattr(process, "process_state", lambda pid, facts: state)
+    asked = "SELECT value FROM fact WHERE key = 'gpu.uncollected_ns'"
+    one = written(ended="running").header(gpu_uncollected_ns=1_200_000_000, gpu_late_ns=5)
+    assert one.ask(asked) == uncollected
+    assert one.ask("SELECT value FROM fact WHERE key = 'gpu.late_ns'") == [("5",)]
+    healthy = written(ended="running")
+    assert healthy.ask("SELECT value FROM fact WHERE key LIKE 'gpu.%_ns'") == []
+
+
+def test_no_time_is_known_of_a_rank_whose_records_came_too_late(tmp_path):
+    ranks = planted.gpu_run()
+    known = sampled.known_spans(run_open(planted.write_databases(tmp_path / "all", ranks), with_samples=True).connection)
+    ranks[0].gpu_counts = {**ranks[0].gpu_counts, "late_records": 1}
+    run = run_open(planted.write_databases(tmp_path / "late", ranks), with_samples=True)
+    assert 0 in known
+    assert sampled.known_spans(run.connection) == {rank: known[rank] for rank in known if rank != 0}
 
 
 def test_ledgers_and_databases_of_a_run_with_gpus_hold_the_same(gpu_folder, gpu_ledgers):

@@ -220,6 +220,16 @@ static void what_was_not_read_is_no_fact(void)
     CHECK_TEXT(ask("SELECT count(*) FROM fact WHERE key IN ('begin.core', 'begin.numa_node', 'begin.affinity')"), "0");
 }
 
+static void how_long_late_activities_were_is_stored_as_a_fact(void)
+{
+    begin();
+    store();
+    CHECK_TEXT(ask("SELECT value FROM fact WHERE key = 'gpu.late_ns'"), "");
+    the_ledger.header->gpu_late_ns = 2101;
+    store();
+    CHECK_TEXT(ask("SELECT value FROM fact WHERE key = 'gpu.late_ns'"), "2101");
+}
+
 static void facts_keep_their_text_and_the_last_of_a_key_counts(void)
 {
     begin();
@@ -1192,6 +1202,7 @@ static const struct unit_test TESTS[] = {
     TEST(an_abort_has_its_code),
     TEST(what_the_process_used_is_stored_as_facts),
     TEST(what_was_not_read_is_no_fact),
+    TEST(how_long_late_activities_were_is_stored_as_a_fact),
     TEST(facts_keep_their_text_and_the_last_of_a_key_counts),
     TEST(calls_that_a_row_names_are_described_and_no_others),
     TEST(threads_have_their_names),

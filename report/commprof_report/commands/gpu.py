@@ -315,7 +315,8 @@ def traced_facts(answers: Answers) -> Iterator[tuple[str, str]]:
     summary = answers.gpu.summary
     yield "GPUs", devices_text(summary)
     yield from shared_facts(answers.gpu)
-    yield "GPU time", time_text(summary)
+    yield from late_facts(answers.gpu)
+    yield "GPU time", time_text(answers.gpu)
     yield from exposed_facts(summary, step_times(answers.steps))
     yield from mpi_facts(answers.gpu)
     yield "Cost of tracing", cost_text(answers.cost)
@@ -353,6 +354,25 @@ def shared_facts(found: Gpu) -> Iterator[tuple[str, str]]:
         yield "", f"{units.counted(partly, 'device')} also used by ranks that are not selected: times are of the selected ones alone"
 
 
+def late_facts(found: Gpu) -> Iterator[tuple[str, str]]:
+    """Devices whose times are unknown, as records came too late to be summed up."""
+    late = [
+        row
+        for row in found.devices
+        if row.sharing_ranks == 1 and row.rank in found.incomplete and not row.traced_ns
+    ]
+    if not late:
+        return
+    lasted = [found.incomplete[row.rank] for row in late]
+    time = "" if None in lasted else f" of {units.duration(sum(filter(None, lasted)))}"
+    least = min(row.idle_least_share or 0 for row in late)
+    most = max(1 if row.idle_most_share is None else row.idle_most_share for row in late)
+    left_out = f"{devices_of(late, found)} left out of the times below"
+    why = f"records of activities{time} came too late to be summed up"
+    bounds = f"idle between {units.share(least)} and {units.share(most)}"
+    yield "Late records", f"{left_out}: {why}; {bounds}"
+
+
 def devices_of(some: Sequence[GpuDeviceRow], found: Gpu) -> str:
     """1 device; 2 of 3 devices"""
     part = f"{len(some):,} of " if len(some) < len(found.devices) else ""
@@ -366,10 +386,12 @@ def idle_text(row: GpuDeviceRow) -> str:
     return f"{100 * row.idle_least_share:.1f} to {units.share(row.idle_most_share)}"
 
 
-def time_text(summary: GpuRow) -> str:
+def time_text(found: Gpu) -> str:
     """Of the traced time of all devices."""
+    summary = found.summary
+    is_told_above = summary.unmerged_devices or any(row.rank in found.incomplete for row in found.parts)
     if not summary.traced_ns:
-        return "unknown: see above" if summary.unmerged_devices else "unknown: nothing has been summed up"
+        return "unknown: see above" if is_told_above else "unknown: nothing has been summed up"
     parts = ("computing", "communicating", "copying", "idle")
     said = ", ".join(f"{units.share(getattr(summary, f'{part}_share'))} {part}" for part in parts)
     return f"{said}, some at once; of {units.duration(summary.traced_ns)} that were traced, over all devices"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..base import query
 from ..base.units import rank_list
-from . import kernel_names, sharing
+from . import kernel_names, sampled, sharing
 from .overlap import STATES, Busy, busy
 from .sharing import DeviceFacts, Group
 
@@ -234,6 +234,7 @@ class Gpu(NamedTuple):
     parts: list[GpuDeviceRow]  # of each rank its own
     ranks: list[RankRow]
     windows: list[WindowRow]
+    incomplete: dict[int, int | None]  # sampled.incomplete_ranks
 
     @property
     def is_seen(self) -> bool:
@@ -248,10 +249,11 @@ def gpu(connection: Connection) -> Gpu:
     state_ns: dict[tuple[int, int], list[int]] = {}
     for row in busy_rows(connection):
         state_ns.setdefault((row.rank, row.device), [0] * STATES)[row.state] += row.ns
-    devices, parts = _devices(connection, windows, state_ns)
+    incomplete = sampled.incomplete_ranks(connection)
+    devices, parts = _devices(connection, windows, state_ns, incomplete)
     times = Busy(*(sum(getattr(row, key) for row in devices) for key in Busy._fields))
     summary = GpuRow(**_coverage(ranks, windows, devices, {row.rank for row in parts}), **_losses(ranks, windows), **shares(times))
-    return Gpu(summary, devices, parts, ranks, windows)
+    return Gpu(summary, devices, parts, ranks, windows, incomplete)
 
 
 def rank_rows(connection: Connection) -> list[RankRow]:
@@ -274,7 +276,10 @@ def selected_groups(facts: Iterable[DeviceFacts]) -> list[Group]:
 
 
 def _devices(
-    connection: Connection, windows: Sequence[WindowRow], state_ns: dict[tuple[int, int], list[int]]
+    connection: Connection,
+    windows: Sequence[WindowRow],
+    state_ns: dict[tuple[int, int], list[int]],
+    incomplete: dict[int, int | None],
 ) -> tuple[list[GpuDeviceRow], list[GpuDeviceRow]]:
     """The devices; and what each rank did on its own."""
     facts = device_facts(connection)
@@ -288,12 +293,28 @@ def _devices(
     devices, parts = [], []
     for group in groups:
         states = [state_ns.get((own.rank, own.device), [0] * STATES) for own in group]
-        parts += [_device([own], on_it[own], own_ns) for own, own_ns in zip(group, states)]
+        parts += [_part(own, on_it[own], own_ns, incomplete) for own, own_ns in zip(group, states)]
         if len(group) == 1:
             devices.append(parts[-1])
-        else:
-            devices.append(_device(group, on_it[group[0]], next(merged), sharing.idle_bounds(group, spans, states)))
+            continue
+        is_complete = not any(own.rank in incomplete for own in group)
+        bounds = sharing.idle_bounds(group, spans, states) if is_complete else None
+        devices.append(_device(group, on_it[group[0]], next(merged), bounds))
     return devices, sorted(parts, key=lambda row: row.rank)
+
+
+def _part(
+    own: DeviceFacts, ranks: set[int], state_ns: Sequence[int], incomplete: dict[int, int | None]
+) -> GpuDeviceRow:
+    """What one rank did on a device. Where its sums lack activities, only bounds of its idle time
+    are known: the sums count these as idle at most for as long as they lasted."""
+    times = busy(state_ns)
+    if own.rank not in incomplete or not times.traced_ns:
+        return _device([own], ranks, state_ns)
+    late_ns = incomplete[own.rank]
+    least_ns = 0 if late_ns is None else max(0, times.idle_ns - late_ns)
+    bounds = least_ns / times.traced_ns, times.idle_ns / times.traced_ns
+    return _device([own], ranks, [0] * STATES, bounds)
 
 
 def _device(group: Group, ranks: set[int], state_ns: Sequence[int], bounds: tuple[float, float] | None = None) -> GpuDeviceRow:

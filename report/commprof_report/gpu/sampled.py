@@ -16,6 +16,8 @@ SQL = query.beside(__file__)
 NO_DEVICE = 0  # in gpu_intervals.sql: time of the rank in MPI
 OTHER_STREAM = 1023  # represents several streams, of any device
 
+MOST_LATE_SHARE = 0.005  # of the time summed up
+
 Spans = list[tuple[int, int]]
 
 
@@ -27,6 +29,12 @@ class GpuSampledRow(NamedTuple):
     stream: int
     begin_ns: int | None
     end_ns: int | None
+
+
+def incomplete_ranks(connection: Connection) -> dict[int, int | None]:
+    """Ranks whose times in each state, and samples, lack too much, as records came too late; and how
+    long the missing activities were (None: not known)."""
+    return dict(SQL.run(connection, "gpu_late", most_share=MOST_LATE_SHARE))
 
 
 def intervals(
@@ -51,6 +59,7 @@ def known_spans(connection: Connection) -> dict[int, dict[int, Spans]]:
     by_rank = groupby(_tracings(connection), key=itemgetter(0))
     traced = {rank: joined(row[1:] for row in rows) for rank, rows in by_rank}
     unsure = _with_other_streams(connection)
+    incomplete = incomplete_ranks(connection)
     known: dict[int, dict[int, Spans]] = {}
     sampled = SQL.ask(connection, "gpu_sampled", GpuSampledRow)
     for (rank, device), of_device in groupby(sampled, key=attrgetter("rank", "device")):
@@ -63,7 +72,9 @@ def known_spans(connection: Connection) -> dict[int, dict[int, Spans]]:
     return {
         rank: devices
         for rank, devices in known.items()
-        if any(devices.values()) and not (rank in unsure and len(devices) > 1)
+        if any(devices.values())
+        and not (rank in unsure and len(devices) > 1)
+        and rank not in incomplete
     }
 
 

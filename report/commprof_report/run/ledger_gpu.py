@@ -38,6 +38,16 @@ def gpu_rows(ledger: Ledger, clock: Clock, last_ns: int, with_histograms: bool) 
     }
 
 
+def gpu_facts(ledger: Ledger, is_alive: bool) -> dict[str, str]:
+    """How long the activities were that came too late; of how long before the end records may be
+    missing. Those of a process that lives are still to come."""
+    header = ledger.header
+    found = {"gpu.late_ns": header.gpu_late_ns}
+    if not is_alive:
+        found["gpu.uncollected_ns"] = header.gpu_uncollected_ns
+    return {key: str(min(ns, MOST)) for key, ns in found.items() if ns}
+
+
 def _sound_devices(ledger: Ledger) -> list:
     sound = [
         device

@@ -26,7 +26,7 @@ from .ledger import (
     memory_kind_name,
     peers_sum,
 )
-from .ledger_gpu import gpu_rows
+from .ledger_gpu import gpu_facts, gpu_rows
 from .ledger_samples import CALL_MASK, Clock, clock_of, rows_of, sample_rows
 from .rows import MOST, Rows, believed, known_bytes, known_rank
 
@@ -40,12 +40,14 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[Any]]:
     calls = {name: (name, *about) for name, *about in ledger.calls.values()}
     clock = clock_of(ledger)
     life, rows = life_of(ledger, clock), rows_of(ledger, clock)
+    is_alive = life.facts.get("process_state") == process.RUNNING
+    facts = {**ledger.facts, **usage_facts(ledger), **gpu_facts(ledger, is_alive), **life.facts}
     samples = sample_rows(ledger, clock, life.last_ns, has_ended(ledger))
     named = {key.call for key, _ in cells} | {row.call for row in samples["sample"]}
     calls.update({call: (call, "unknown", LIBRARIES[0], "blocking", "unrated", "nobody") for call in sorted(named - calls.keys())})
     return {
         "rank": [_rank_row(ledger, rows, life)],
-        "fact": [(rank, key, value) for key, value in {**ledger.facts, **usage_facts(ledger), **life.facts}.items()],
+        "fact": [(rank, key, value) for key, value in facts.items()],
         "thread": [_thread_row(ledger, rows, clock, entry) for entry in ledger.threads.values()],
         "call": list(calls.values()),
         "communicator": [_communicator_row(rows, entry) for entry in ledger.communicators.values()],

@@ -46,7 +46,8 @@ def seen_rows(connection: Connection) -> list[SeenRow]:
 def _row(key: tuple, of_ranks: Sequence[tuple], selected: int) -> SeenRow:
     reason, effect, unit, what, detail, way_out = key
     ranks, amounts, wholes = zip(*of_ranks)
-    amount = None if None in amounts else sum(amounts)
+    is_counted = unit != "ns" or None not in wholes
+    amount = None if None in amounts else sum(amounts) if is_counted else max(amounts)
     share = None if None in wholes or not sum(wholes) else amount / sum(wholes)
     named = "" if None in ranks or len(ranks) == selected else units.rank_list(ranks)
     return SeenRow(reason, effect, named, amount, unit, share, what, detail, way_out)
@@ -77,6 +78,8 @@ def reason_text(row: SeenRow) -> str:
 def _amount_text(row: SeenRow) -> str:
     if row.amount is None:
         return ""
+    if row.unit == "ns" and row.share is None:
+        return f"up to {units.duration(row.amount)} "
     if row.unit == "ns":
         return f"{units.share(row.share)} of the time "
     return f"{units.counted(row.amount, row.unit)} "

@@ -37,6 +37,8 @@ WITH reason (reason, effect, unit, fact, what, way_out) AS (
     ('gpu-graphs', 'missing', 'graph launch', 'gpu.unseen_graph_launches', 'of CUDA left no record', ''),
     ('gpu-implausible', 'missing', 'GPU record', '', 'with impossible times', ''),
     ('gpu-late', 'missing', 'GPU record', '', 'too late for the sums of time (counted in the tables)', ''),
+    ('gpu-uncollected', 'missing', 'ns', 'gpu.uncollected_ns',
+     'of GPU records before the end: not collected yet', ''),
     ('gpu-intervals', 'missing', 'MPI call', '', 'missing in times in MPI', ''),
     ('gpu-unmatched', 'missing', 'NCCL operation', '', 'without a time on the device', ''),
     ('gpu-cut-off', 'missing', '', '', 'GPU records at the end', ''),
