@@ -419,12 +419,12 @@ static void attend(void)
     }
 }
 
-/* If the process is killed, this says of how long before records may be missing. */
+/* If the process is killed before the next time, this says of how long before records may be missing, at most. */
 static void note_uncollected(void)
 {
     bool may_have_any = gpu.phase != CLOSED && gpu.backend->uncollected_since_ns;
     int64_t since_ns = may_have_any ? gpu.backend->uncollected_since_ns() : INT64_MAX, now_ns = clock_monotonic_ns();
-    uint64_t age_ns = since_ns < now_ns ? (uint64_t)(now_ns - since_ns) : 0;
+    uint64_t age_ns = since_ns < now_ns ? (uint64_t)(now_ns + TICK_MS * MS_NS - since_ns) : 0;
     __atomic_store_n(&the_ledger.header->gpu_uncollected_ns, age_ns, __ATOMIC_RELAXED);
 }
 

@@ -65,7 +65,8 @@ def test_what_a_process_left_uncollected_is_missing_once_it_has_ended(
 
 def test_no_time_is_known_of_a_rank_whose_records_came_too_late(tmp_path):
     ranks = planted.gpu_run()
-    known = sampled.known_spans(run_open(planted.write_databases(tmp_path / "all", ranks), with_samples=True).connection)
+    run = run_open(planted.write_databases(tmp_path / "all", ranks), with_samples=True)
+    known = sampled.known_spans(run.connection)
     ranks[0].gpu_counts = {**ranks[0].gpu_counts, "late_records": 1}
     run = run_open(planted.write_databases(tmp_path / "late", ranks), with_samples=True)
     assert 0 in known

@@ -23,7 +23,7 @@ import pytest
 from browser import needs_browser
 from commprof_report.commands import live_page, top
 from commprof_report.commands.top import least_text
-from planted import SECOND, Cell, Doing, Rank, process_facts
+from planted import SECOND, Cell, Device, Doing, Rank, process_facts
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -127,6 +127,27 @@ def test_ranks_that_are_in_no_collective_are_not_called_alike():
     assert least_text(ranks) == "least time in collectives: no rank was in any"
     ranks = [SimpleNamespace(collective_share=share, device_share=0.0) for share in (0.2, 0.2)]
     assert least_text(ranks) == "least time in collectives: all ranks about the same"
+
+
+def test_a_busy_gpu_is_seen(report, job):
+    """Of the time that was summed up between the looks; where none was, nothing is known."""
+
+    def ranks(*busy_ns: int) -> list[Rank]:
+        found = ranks_with(100, 100)
+        found[0].gpu_state = "tracing"
+        first = Device(busy={"C": busy_ns[0], "": 2 * SECOND})
+        found[0].devices = [first, Device(2, {"K": busy_ns[1]}, number=1)]
+        return found
+
+    job.write(ranks(SECOND, SECOND))
+    job.changes = [ranks(2 * SECOND, 3 * SECOND), ranks(2 * SECOND, 3 * SECOND)]
+    screens = blocks(report("top", job.folder, "--count", 3, "--sort", "rank"))
+    assert all("GPU busy" in screen[3] for screen in screens)
+    seen = [[line.split("  no call")[0].split()[-2:] for line in screen[4:]] for screen in screens]
+    assert [first for first, _ in seen[:2]] == [["50.0", "%"], ["100.0", "%"]]
+    assert seen[2][0][-1] == seen[0][1][-1] == "-"
+    job.write(ranks_with(100, 100))
+    assert "GPU" not in report("top", job.folder, "--count", 1).out
 
 
 def test_the_counters_may_be_set_to_zero_meanwhile(report, job):

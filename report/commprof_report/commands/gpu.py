@@ -389,7 +389,8 @@ def idle_text(row: GpuDeviceRow) -> str:
 def time_text(found: Gpu) -> str:
     """Of the traced time of all devices."""
     summary = found.summary
-    is_told_above = summary.unmerged_devices or any(row.rank in found.incomplete for row in found.parts)
+    is_late = any(row.rank in found.incomplete for row in found.parts)
+    is_told_above = summary.unmerged_devices or is_late
     if not summary.traced_ns:
         return "unknown: see above" if is_told_above else "unknown: nothing has been summed up"
     parts = ("computing", "communicating", "copying", "idle")

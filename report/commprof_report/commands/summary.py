@@ -396,9 +396,9 @@ def gpu_facts(found: gpu_activity.Gpu) -> Iterator[tuple[str, str]]:
     shared = f", {own.shared_devices:,} shared by ranks" if own.shared_devices else ""
     if own.unmerged_devices and not own.traced_ns:
         yield "GPU", f"{units.counted(own.devices, 'device')}{shared}: how busy is not known, ranks ran at once; see hvprof-report gpu"
-    elif own.devices and not own.traced_ns and all(row.rank in found.incomplete for row in found.parts):
-        why = "records came too late to be summed up"
-        yield "GPU", f"{units.counted(own.devices, 'device')}: how busy is not known, {why}; see hvprof-report gpu"
+    elif not own.traced_ns and any(row.rank in found.incomplete for row in found.parts):
+        why = "how busy is not known, records came too late to be summed up"
+        yield "GPU", f"{units.counted(own.devices, 'device')}: {why}; see hvprof-report gpu"
     if own.traced_ns:
         parts = f"{units.share(own.computing_share)} computing, {units.share(own.exposed_share)} exposed communication"
         doubted = " or in CUDA graphs that left no record" if gpu_activity.graph_doubt(found) else ""

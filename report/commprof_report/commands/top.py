@@ -5,6 +5,10 @@ average since the start, each other one is over the time since the one before; t
 comes late spends less time in collectives than the others, which wait there; so does the root of a Bcast. hvprof-report-late(1) tells which.
 Where NCCL alone is used, it is the time of its operations on the device.
 
+"GPU busy" is the share in which the rank's GPUs ran anything, of the traced time that was summed up
+between the two looks; "-": none was, as between windows. It lags by what CUPTI has not handed over
+yet: a second, and on a GPU that never idles the time of 303 kernels.
+
 On a terminal the screen is redrawn and holds as many ranks as fit; elsewhere each screen is a block of plain text. It reads ledgers and asks
 nothing of the job. After each reading it rests at least four times as long as the reading took. Ctrl-C ends it.
 
@@ -67,6 +71,7 @@ class Rates(NamedTuple):
     mpi_share: float
     collective_share: float
     device_share: float  # operations of NCCL, of several streams added up; more than 1 is 1
+    gpu_share: float | None  # of the time summed up for GPUs; none: nothing was
 
 
 ORDERS = {
@@ -84,6 +89,7 @@ COLUMNS = (
     Column("in MPI", lambda rates: units.share(rates.mpi_share)),
     Column("collectives", lambda rates: units.share(rates.collective_share)),
     Column("NCCL on device", lambda rates: units.share(rates.device_share)),
+    Column("GPU busy", lambda rates: units.share(rates.gpu_share)),
     Column("now", lambda rates: now_text(rates.row), False),
 )
 
@@ -168,14 +174,24 @@ def rates(before: Rates | None, row: LiveRow) -> Rates:
     that has not been renewed has nothing new to say."""
     if before and before.row.wall_ns == row.wall_ns:
         return before._replace(row=row)
-    if before and before.row.reset_unix_ns == row.reset_unix_ns:
+    is_sequel = before is not None and before.row.reset_unix_ns == row.reset_unix_ns
+    if before and is_sequel:
         earlier = amounts(before.row)
     else:
         earlier = (max(row.reset_unix_ns - row.start_unix_ns, 0) if row.reset_unix_ns else 0, 0, 0, 0, 0, 0)
     interval_ns, *more = (max(0, now - then) for then, now in zip(earlier, amounts(row)))
     calls_per_s, bytes_per_s = (amount * 1e9 / interval_ns if interval_ns else 0.0 for amount in more[:2])
     shares = (min(1.0, amount / interval_ns) if interval_ns else 0.0 for amount in more[2:])
-    return Rates(row, interval_ns, calls_per_s, bytes_per_s, *shares)
+    gpu_share = busy_share(before.row if before and is_sequel else None, row)
+    return Rates(row, interval_ns, calls_per_s, bytes_per_s, *shares, gpu_share)
+
+
+def busy_share(before: LiveRow | None, row: LiveRow) -> float | None:
+    """Of the rank's GPUs."""
+    traced_ns, busy_ns = row.gpu_traced_ns, row.gpu_busy_ns
+    if before:
+        traced_ns, busy_ns = traced_ns - before.gpu_traced_ns, busy_ns - before.gpu_busy_ns
+    return min(1.0, max(0.0, busy_ns / traced_ns)) if traced_ns > 0 else None
 
 
 def amounts(row: LiveRow) -> tuple[int, ...]:
@@ -213,8 +229,12 @@ def screen(run: Run, ranks: Sequence[Rates], order: str, is_first: bool) -> Scre
 
 
 def columns_of(ranks: Sequence[Rates]) -> list[Column]:
-    has_nccl = any(rank.row.has_nccl for rank in ranks)
-    return [column for column in COLUMNS if has_nccl or column.head != "NCCL on device"]
+    hidden = set()
+    if not any(rank.row.has_nccl for rank in ranks):
+        hidden.add("NCCL on device")
+    if not any(rank.row.gpu_traced_ns for rank in ranks):
+        hidden.add("GPU busy")
+    return [column for column in COLUMNS if column.head not in hidden]
 
 
 def span_text(ranks: Sequence[Rates], is_first: bool) -> str:

@@ -36,6 +36,8 @@ class LiveRow(NamedTuple):
     doing_ns: int | None
     has_nccl: int
     device_ns: int
+    gpu_traced_ns: int
+    gpu_busy_ns: int
 
 
 def live_rows(connection: Connection) -> list[LiveRow]:

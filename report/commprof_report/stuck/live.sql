@@ -1,6 +1,7 @@
 -- What has each rank done up to now, and which call is it in? Time in MPI includes the call that a thread is in, but not MPI_Init and
 -- MPI_Finalize. If a rank has several threads: the time of the one that spent most in MPI, and of the one that spent most in collectives.
--- NCCL's operations have columns of their own, by their time on the device.
+-- NCCL's operations have columns of their own, by their time on the device. GPUs: the time that is summed up, and the part of it in which
+-- something ran, over the rank's devices.
 WITH spent AS (
     SELECT world_rank, thread, sum(total_ns) AS mpi_ns,
            sum(CASE WHEN family = 'collective' THEN total_ns ELSE 0 END) AS collective_ns
@@ -26,6 +27,12 @@ made AS (
     FROM chosen_cell
     WHERE family <> 'setup' AND NOT is_completion
     GROUP BY world_rank
+),
+gpu AS (
+    SELECT world_rank, CAST(total(ns) AS INTEGER) AS traced_ns,
+           CAST(total(CASE WHEN is_computing OR is_communicating OR is_copying THEN ns END) AS INTEGER) AS busy_ns
+    FROM gpu_busy
+    GROUP BY world_rank
 )
 SELECT rank.world_rank AS rank,
        host.value AS host,
@@ -49,12 +56,15 @@ SELECT rank.world_rank AS rank,
        doing_is_inside,
        doing_ns,
        coalesce(has_nccl, 0) AS has_nccl,
-       coalesce(device_ns, 0) AS device_ns
+       coalesce(device_ns, 0) AS device_ns,
+       coalesce(gpu.traced_ns, 0) AS gpu_traced_ns,
+       coalesce(gpu.busy_ns, 0) AS gpu_busy_ns
 FROM rank
 JOIN rank_wall USING (world_rank)
 JOIN rank_state USING (world_rank)
 LEFT JOIN in_mpi USING (world_rank)
 LEFT JOIN made USING (world_rank)
+LEFT JOIN gpu USING (world_rank)
 LEFT JOIN doing ON doing.world_rank = rank.world_rank AND place_of_thread = 1
 LEFT JOIN fact AS host ON host.world_rank = rank.world_rank AND host.key = 'host'
 WHERE rank.world_rank IN (SELECT world_rank FROM selected_rank)
