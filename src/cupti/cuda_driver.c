@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 enum { CUDA_SUCCESS = 0 };
+enum { CAPTURE_RELAXED = 2 };             /* CU_STREAM_CAPTURE_MODE_RELAXED */
 enum { MEMORY_TYPE = 2, IS_MANAGED = 8 }; /* CU_POINTER_ATTRIBUTE_* */
 enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2, MEMORY_ARRAY = 3, MEMORY_UNIFIED = 4 };
 
@@ -26,6 +27,7 @@ static struct {
     int (*cuStreamIsCapturing)(void *stream, int *status); /* NULL before CUDA 10 */
     int (*cuStreamGetCtx)(void *stream, void **context);   /* NULL before CUDA 9.2 */
     int (*cuStreamGetId)(void *stream, uint64_t *id);      /* NULL before CUDA 12 */
+    int (*cuThreadExchangeStreamCaptureMode)(int *mode);   /* NULL before CUDA 10.1 */
     int (*cuPointerGetAttributes)(unsigned count, const int *attributes, void **values, uint64_t address);
 } driver;
 
@@ -50,6 +52,7 @@ static bool open_driver(void)
     *(void **)&driver.cuStreamIsCapturing = dlsym(library, "cuStreamIsCapturing");
     *(void **)&driver.cuStreamGetCtx = dlsym(library, "cuStreamGetCtx");
     *(void **)&driver.cuStreamGetId = dlsym(library, "cuStreamGetId");
+    *(void **)&driver.cuThreadExchangeStreamCaptureMode = dlsym(library, "cuThreadExchangeStreamCaptureMode");
     *(void **)&driver.cuPointerGetAttributes = dlsym(library, "cuPointerGetAttributes");
     bool has_all = driver.cuDriverGetVersion && driver.cuDeviceGetCount && driver.cuDeviceGet && driver.cuDeviceGetName &&
                    (driver.cuDeviceGetUuid || driver.cuDeviceGetUuid_v2) && driver.cuDevicePrimaryCtxGetState && driver.cuCtxGetCurrent &&
@@ -124,6 +127,13 @@ bool cuda_driver_is_capturing(void *stream)
 {
     int status = 0;
     return is_open() && driver.cuStreamIsCapturing && driver.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS && status != 0;
+}
+
+void cuda_driver_spare_captures(void)
+{
+    int mode = CAPTURE_RELAXED;
+    if (is_open() && driver.cuThreadExchangeStreamCaptureMode)
+        driver.cuThreadExchangeStreamCaptureMode(&mode);
 }
 
 int cuda_driver_version(void)

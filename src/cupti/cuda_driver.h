@@ -19,6 +19,10 @@ void *cuda_driver_context_of(void *stream);
 /* The driver's id of this stream, which is unique even if its handle is reused; false: unknown, before CUDA 12. */
 bool cuda_driver_stream_id(void *stream, uint64_t *id);
 
+/* From now on calls of this thread do not invalidate captures of other threads. While a thread captures in global mode, the driver forbids
+ * potentially unsafe calls (allocations, for one) to all threads, and such a call ends the capture; threads in relaxed mode are exempt. */
+void cuda_driver_spare_captures(void);
+
 /* The newest CUDA version that the driver supports, 13000 for 13.0; 0: unknown. */
 int cuda_driver_version(void);
 

@@ -72,6 +72,7 @@ static enum gpu_armed arm(char *reason, size_t reason_bytes)
 {
     if (clients_are_seen(reason, reason_bytes))
         return GPU_ARM_REFUSED;
+    cuda_driver_spare_captures();
     enum gpu_armed armed = open_library(reason, reason_bytes);
     if (armed != GPU_ARMED)
         return armed;

@@ -64,6 +64,7 @@ CUresult cuStreamGetId(CUstream stream, unsigned long long *id);
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context);
 CUresult cuStreamIsCapturing(CUstream stream, int *status);
 CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
+CUresult cuThreadExchangeStreamCaptureMode(int *mode);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *instance, CUgraph graph, unsigned long long flags);
 CUresult cuGraphLaunch(CUgraphExec instance, CUstream stream);
@@ -125,7 +126,7 @@ struct double_tracing {
     int kinds;        /* of activities that are traced */
     long flushes;     /* since the last of them was enabled */
     int hangs;        /* calls of the tracing library that will not return */
-    int unsafe_calls; /* of CUPTI's, which end captures in global mode (DOUBLE_CUPTI_UNSAFE) */
+    int unsafe_calls; /* that have ended captures in global mode (DOUBLE_CUPTI_UNSAFE) */
 };
 struct double_tracing *double_tracing(void);
 
@@ -151,5 +152,8 @@ uint32_t double_context_number(CUcontext context);
 uint32_t double_context_device(CUcontext context);
 int double_stream_number(CUcontext context, CUstream stream, uint32_t *number);
 int double_driver_is_alive(void);
+
+/* The calling thread does what a capture of another thread may forbid, by its mode. */
+void double_unsafe_call(void);
 
 #endif

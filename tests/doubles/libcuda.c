@@ -690,6 +690,23 @@ EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, int mode)
     return state();
 }
 
+/* Only a thread in global mode, where each begins, is forbidden anything by captures of other threads. */
+static _Thread_local int capture_mode = CAPTURE_GLOBAL;
+
+EXPORT CUresult cuThreadExchangeStreamCaptureMode(int *mode)
+{
+    int before = capture_mode;
+    capture_mode = *mode;
+    *mode = before;
+    return state();
+}
+
+EXPORT void double_unsafe_call(void)
+{
+    if (capture_mode == CAPTURE_GLOBAL)
+        __atomic_add_fetch(&tracing.unsafe_calls, 1, __ATOMIC_RELEASE);
+}
+
 EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 {
     *graph = stream_of(stream)->capturing;

@@ -8,7 +8,8 @@
  *     DOUBLE_CUPTI_VERSION      what cuptiGetVersion says (130001; libcupti.so.12: 28); records have the sizes of that version
  *     DOUBLE_CUPTI_FAIL         function=code,...: what they answer instead of doing anything
  *     DOUBLE_CUPTI_HANG         function,...: they never return
- *     DOUBLE_CUPTI_UNSAFE       function,...: they end captures in global mode
+ *     DOUBLE_CUPTI_UNSAFE       function,...: they end captures of other threads in global mode, unless their thread is in another mode
+ *     DOUBLE_CUPTI_UNSAFE_WITHIN  function,...: they end them in any mode, by a thread of CUPTI's
  *     DOUBLE_CUPTI_DROP         N: is not recorded, but counted as dropped
  *     DOUBLE_CUPTI_ZERO         N: has no time stamps, as when device buffers are exhausted
  *     DOUBLE_CUPTI_IMPLAUSIBLE  N: ends before it begins; or begins an hour ago; or ends in an hour, in turn
@@ -109,6 +110,7 @@ static struct {
     int (*stream_number)(CUcontext context, CUstream stream, uint32_t *number);
     uint32_t (*context_number)(CUcontext context);
     uint32_t (*context_device)(CUcontext context);
+    void (*unsafe_call)(void);
     struct double_tracing *tracing;
 } cuda;
 static pid_t began_in;
@@ -148,6 +150,7 @@ static bool find_cuda(void)
     cuda.context_number = (uint32_t(*)(CUcontext))dlsym(library, "double_context_number");
     cuda.context_device = (uint32_t(*)(CUcontext))dlsym(library, "double_context_device");
     cuda.trace = (void (*)(void (*)(const struct double_activity *)))dlsym(library, "double_trace");
+    cuda.unsafe_call = (void (*)(void))dlsym(library, "double_unsafe_call");
     cuda.tracing = tracing();
     began_in = getpid();
     return true;
@@ -178,6 +181,8 @@ static bool fails_by_order(const char *function, int *result)
             pause();
     }
     if (named(getenv("DOUBLE_CUPTI_UNSAFE"), function) && find_cuda())
+        cuda.unsafe_call();
+    if (named(getenv("DOUBLE_CUPTI_UNSAFE_WITHIN"), function) && find_cuda())
         __atomic_add_fetch(&cuda.tracing->unsafe_calls, 1, __ATOMIC_RELEASE);
     const char *order = named(getenv("DOUBLE_CUPTI_FAIL"), function);
     *result = order ? atoi(order + 1) : SUCCESS;
