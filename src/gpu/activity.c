@@ -457,9 +457,8 @@ static void reset_device(struct device *device, int64_t from_ns)
     entry->first_ns = entry->last_ns = 0;
 }
 
-void activity_reset(void)
+void activity_reset(int64_t from_ns)
 {
-    int64_t from_ns = clock_ns_of_late(the_ledger.header->reset_ticks);
     gpu.counts_from_ns = from_ns;
     overlap_reset(&gpu.no_device, from_ns);
     for (unsigned slot = 1; slot <= gpu.device_count; slot++)

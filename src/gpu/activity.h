@@ -36,9 +36,9 @@ void activity_in_mpi(uint64_t start_ticks, uint64_t end_ticks);
 /* All events that began before `until_ns` have arrived: settle them. */
 void activity_settle(int64_t until_ns);
 
-/* Resets the counters to zero (MPI_Pcontrol(2)) as of the header's reset_ticks, or of the time up to which the overlap sums are settled,
- * whichever is later. Events taken before do not count; those taken from now on count if they began later. Intervals in progress contribute
- * only their remainder to the overlap sums. */
-void activity_reset(void);
+/* Resets the counters to zero as of from_ns, or of the time up to which the overlap sums are settled, whichever is later. Events taken
+ * before do not count; those taken from now on count if they began later. Intervals in progress contribute only their remainder to the
+ * overlap sums. */
+void activity_reset(int64_t from_ns);
 
 #endif

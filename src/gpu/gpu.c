@@ -23,6 +23,7 @@
 #include "observer.h"
 #include "record/host_time.h"
 #include "record/memory_kind.h"
+#include "repetition.h"
 #include "windows.h"
 
 #include <pthread.h>
@@ -53,9 +54,12 @@ static struct {
     enum phase phase;
     struct ledger_tracing *window;
     struct windows windows; /* when they are due */
-    bool has_had_window;    /* a complete one */
-    int64_t resumed_ns;     /* of this window: when tracing was resumed */
-    int64_t earliest_ns;    /* begin of the earliest activity seen since then; INT64_MAX: none yet */
+    struct repetition repetition;
+    bool repeats;        /* by the last look */
+    bool replaces;       /* the first record of this window discards what was counted before it */
+    bool has_had_window; /* a complete one */
+    int64_t resumed_ns;  /* of this window: when tracing was resumed */
+    int64_t earliest_ns; /* begin of the earliest activity seen since then; INT64_MAX: none yet */
     int64_t paused_ns;
     int64_t collect_at_ns;
     int64_t complete_ns;                    /* activities that began before this have been counted */
@@ -144,7 +148,20 @@ static bool calls_are_counted(void)
 
 static struct windows_now windows_now(int64_t now_ns)
 {
-    return (struct windows_now){now_ns, clock_unix_ns(), __atomic_load_n(&the_ledger.header->steps, __ATOMIC_RELAXED)};
+    return (struct windows_now){now_ns, clock_unix_ns(), __atomic_load_n(&the_ledger.header->steps, __ATOMIC_RELAXED), gpu.repeats};
+}
+
+static void look_for_repetition(void)
+{
+    int64_t unix_ns = clock_unix_ns();
+    if (windows_wait_for_steps(&gpu.windows) && repetition_is_due(&gpu.repetition, unix_ns))
+        gpu.repeats = repetition_look(&gpu.repetition, unix_ns, repetition_calls());
+}
+
+static bool is_better(int64_t now_ns)
+{
+    struct windows_now now = windows_now(now_ns);
+    return windows_is_better(&gpu.windows, &now);
 }
 
 static bool is_due(int64_t now_ns)
@@ -163,12 +180,6 @@ static void begin_window(int64_t now_ns)
 {
     struct windows_now now = windows_now(now_ns);
     windows_begin(&gpu.windows, &now);
-}
-
-/* The next window is a first one again. */
-static void forget_windows(void)
-{
-    gpu.windows = (struct windows){0, 0, 0};
 }
 
 static bool another_traces(int64_t now_ns)
@@ -192,10 +203,51 @@ static bool go_in(void)
     return false;
 }
 
+static void note_unseen_graphs(uint64_t launches)
+{
+    char text[24];
+    if (launches == gpu.unseen_graphs)
+        return;
+    gpu.unseen_graphs = launches;
+    snprintf(text, sizeof text, "%llu", (unsigned long long)launches);
+    ledger_fact("gpu.unseen_graph_launches", text);
+}
+
+static void reset_counts(int64_t from_ns)
+{
+    struct ledger_header *header = the_ledger.header;
+    note_unseen_graphs(0);
+    gpu.graph_launches = gpu.graph_records = 0;
+    activity_reset(from_ns);
+    header->gpu_records = header->gpu_dropped_records = header->gpu_implausible_records = header->gpu_late_records = 0;
+    header->gpu_late_ns = 0;
+    header->gpu_unattributed_records = header->gpu_lost_intervals = header->gpu_unmatched_operations = 0;
+}
+
+static void note_part(void)
+{
+    static const char *const NAMES[] = {
+        [LEDGER_PART_FIRST_USE] = "first use", [LEDGER_PART_LATER] = "later", [LEDGER_PART_STEPS] = "steps"};
+    if (gpu.window)
+        gpu.window->part = gpu.windows.part;
+    if (gpu.windows.part != LEDGER_PART_ANY)
+        ledger_fact("gpu.traced_part", NAMES[gpu.windows.part]);
+}
+
+/* A window that CUPTI gives no records for, as has been reported of the second one, replaces nothing. */
+static void replace_earlier(void)
+{
+    gpu.replaces = false;
+    reset_counts(gpu.resumed_ns);
+    note_part();
+}
+
 static void take(const struct gpu_event *event)
 {
     if (is_abandoned())
         return; /* the file is being read, or it belongs to the parent of this forked child */
+    if (gpu.replaces && event->start_ns >= gpu.resumed_ns)
+        replace_earlier();
     if (event->start_ns >= gpu.resumed_ns && event->start_ns < gpu.earliest_ns)
         gpu.earliest_ns = event->start_ns;
     gpu.graph_records += (event->flags & LEDGER_ACTIVITY_GRAPH) != 0;
@@ -206,6 +258,13 @@ static void follow(bool followed)
 {
     __atomic_store_n(&host_time_wanted, followed, __ATOMIC_RELAXED);
     gpu_observer->follow(followed);
+}
+
+static void enter_window(int64_t now_ns)
+{
+    struct ledger_tracing window = {.begin_ns = now_ns, .clock_error_ns = UINT32_MAX};
+    __atomic_store_n(&gpu.window, ledger_append(LEDGER_TRACINGS, &window, sizeof window), __ATOMIC_RELEASE);
+    begin_window(now_ns);
 }
 
 static void open_window(int64_t now_ns)
@@ -220,9 +279,10 @@ static void open_window(int64_t now_ns)
         enter_state(LEDGER_GPU_REFUSED, reason);
         return;
     }
-    struct ledger_tracing window = {.begin_ns = now_ns, .clock_error_ns = UINT32_MAX};
-    __atomic_store_n(&gpu.window, ledger_append(LEDGER_TRACINGS, &window, sizeof window), __ATOMIC_RELEASE);
-    begin_window(now_ns);
+    gpu.replaces = is_better(now_ns);
+    enter_window(now_ns);
+    if (!gpu.replaces)
+        note_part();
     gpu.resumed_ns = now_ns;
     gpu.earliest_ns = INT64_MAX;
     gpu.is_summed = false;
@@ -273,16 +333,6 @@ static int64_t collect_host_time(void)
     return clock_ns_of_late(host_time_collect(activity_in_mpi, &the_ledger.header->gpu_lost_intervals));
 }
 
-static void note_unseen_graphs(uint64_t launches)
-{
-    char text[24];
-    if (launches == gpu.unseen_graphs)
-        return;
-    gpu.unseen_graphs = launches;
-    snprintf(text, sizeof text, "%llu", (unsigned long long)launches);
-    ledger_fact("gpu.unseen_graph_launches", text);
-}
-
 /* Applies a reset (MPI_Pcontrol(2)). Events taken so far precede the reset; so it is checked before each collection, which may bring later
  * ones. */
 static void begin_anew_after_reset(void)
@@ -292,12 +342,7 @@ static void begin_anew_after_reset(void)
     if (epoch == gpu.epoch)
         return;
     gpu.epoch = epoch;
-    note_unseen_graphs(0);
-    gpu.graph_launches = gpu.graph_records = 0;
-    activity_reset();
-    header->gpu_records = header->gpu_dropped_records = header->gpu_implausible_records = header->gpu_late_records = 0;
-    header->gpu_late_ns = 0;
-    header->gpu_unattributed_records = header->gpu_lost_intervals = header->gpu_unmatched_operations = 0;
+    reset_counts(clock_ns_of_late(header->reset_ticks));
 }
 
 /* Collects what has been recorded and settles it as far as it is complete. Returns the time up to which the vendor's records are
@@ -331,6 +376,14 @@ static void compare_graphs(void)
         note_unseen_graphs(gpu.unseen_graphs + gpu.graph_launches - gpu.graph_records);
 }
 
+static void end_entry(int64_t end_ns)
+{
+    if (!gpu.window)
+        return;
+    gpu.window->ended = gpu.ending;
+    __atomic_store_n(&gpu.window->end_ns, end_ns, __ATOMIC_RELEASE);
+}
+
 /* Closes the window after its last record. */
 static void close_window(void)
 {
@@ -340,10 +393,7 @@ static void close_window(void)
     activity_trace_until(gpu.paused_ns);
     gpu_observer->collected();
     compare_graphs();
-    if (gpu.window) {
-        gpu.window->ended = gpu.ending;
-        __atomic_store_n(&gpu.window->end_ns, gpu.paused_ns, __ATOMIC_RELEASE);
-    }
+    end_entry(gpu.paused_ns);
     gpu.phase = CLOSED;
     static const enum ledger_gpu_state STATES[] = {
         [LEDGER_TRACING_DUTY] = LEDGER_GPU_PAUSED,     [LEDGER_TRACING_OFF] = LEDGER_GPU_PAUSED,
@@ -363,7 +413,7 @@ static void end_window(enum ledger_tracing_end ending)
     gpu.ending = ending;
     gpu.has_had_window |= ending == LEDGER_TRACING_DUTY;
     if (!gpu.has_had_window)
-        forget_windows(); /* the first window shall be complete */
+        windows_repeat(&gpu.windows); /* one window shall be complete */
     gpu.backend->pause();
     gpu.paused_ns = clock_monotonic_ns();
     gpu.phase = DRAINING;
@@ -382,6 +432,18 @@ static void drain(int64_t now_ns)
         close_window();
 }
 
+/* Tracing goes on; what it has shown so far does not count. */
+static void begin_better_window(int64_t now_ns)
+{
+    gpu.ending = LEDGER_TRACING_DUTY;
+    end_entry(now_ns);
+    gpu.ending = LEDGER_TRACING_GOES_ON;
+    enter_window(now_ns);
+    gpu.resumed_ns = now_ns;
+    gpu.earliest_ns = INT64_MAX;
+    replace_earlier();
+}
+
 static void attend_window(int64_t now_ns, bool hurries)
 {
     if (is_ordered_to_end())
@@ -390,6 +452,8 @@ static void attend_window(int64_t now_ns, bool hurries)
         end_window(LEDGER_TRACING_YIELDED);
     else if (!calls_are_counted())
         end_window(LEDGER_TRACING_OFF);
+    else if (is_better(now_ns))
+        begin_better_window(now_ns);
     else if (is_over(now_ns))
         end_window(LEDGER_TRACING_DUTY);
     else if (now_ns >= gpu.collect_at_ns)
@@ -404,6 +468,7 @@ static void attend(void)
 {
     int64_t now_ns = clock_monotonic_ns();
     bool hurries = another_traces(now_ns);
+    look_for_repetition();
     if (gpu.phase == OPEN)
         attend_window(now_ns, hurries);
     else if (gpu.phase == DRAINING && (hurries || is_ordered_to_end())) {
@@ -412,7 +477,7 @@ static void attend(void)
     } else if (gpu.phase == DRAINING)
         drain(now_ns);
     else if (!calls_are_counted())
-        forget_windows(); /* the user who switches counting on wants to see what follows */
+        windows_repeat(&gpu.windows); /* the user who switches counting on wants to see what follows */
     else if (!hurries && !is_ordered_to_end() && is_due(now_ns)) {
         gpu.ending = LEDGER_TRACING_GOES_ON;
         open_window(now_ns);

@@ -533,12 +533,23 @@ enum ledger_tracing_end {
     LEDGER_TRACING_LOST = 5,    /* records stopped arriving */
 };
 
+/* The part of the run that a window is of. The GPU counts are those of the windows with the highest number: a window of a better part
+ * replaces what was counted before, and readers ignore the entries with lower numbers. */
+enum ledger_tracing_part {
+    LEDGER_PART_ANY = 0,       /* windows are not chosen by it; or one that was to replace others has had no record yet */
+    LEDGER_PART_FIRST_USE = 1, /* from the first use of a GPU on */
+    LEDGER_PART_LATER = 2,     /* a minute later; steps were not seen to repeat */
+    LEDGER_PART_STEPS = 3,     /* steps repeated */
+};
+
 struct ledger_tracing {
     int64_t begin_ns, end_ns; /* on the monotonic clock; end 0: still tracing */
     uint32_t ended;           /* enum ledger_tracing_end */
     uint32_t clock_error_ns;  /* upper bound of the error of GPU timestamps on the host's clock; UINT32_MAX: unknown */
     uint64_t records;
-    uint64_t reserved[4];
+    uint32_t part; /* enum ledger_tracing_part */
+    uint32_t unused;
+    uint64_t reserved[3];
 };
 
 /* NCCL's choice of algorithm and protocol, from its profiler plugin. Counts only if `epoch` equals the header's. */

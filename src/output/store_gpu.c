@@ -113,10 +113,20 @@ static void store_tracing(struct store *store, const struct ledger_tracing *entr
     ROWS_INSERT(store, "INSERT INTO gpu_tracing", row);
 }
 
-/* Only what was traced after the last reset counts. */
+static uint32_t best_part(const struct store *store)
+{
+    const struct ledger_tracing *tracing;
+    uint32_t best = LEDGER_PART_ANY;
+    FOR_EACH_ENTRY(tracing, store, LEDGER_TRACINGS)
+        best = tracing->part > best ? tracing->part : best;
+    return best;
+}
+
+/* Only what was traced after the last reset counts, and in the best part of the run that there is. */
 static void store_tracings(struct store *store)
 {
     const struct ledger_tracing *tracing;
+    uint32_t part = best_part(store);
     uint64_t reset_ticks = store->ledger->reset_ticks;
     int64_t reset_ns = reset_ticks ? rows_since_start_ns(store, reset_ticks) : 0;
     FOR_EACH_ENTRY(tracing, store, LEDGER_TRACINGS) {
@@ -124,7 +134,7 @@ static void store_tracings(struct store *store)
         if (tracing->end_ns)
             span.end_ns = rows_monotonic_since_start_ns(store, tracing->end_ns);
         span.begin_ns = span.begin_ns > reset_ns ? span.begin_ns : reset_ns;
-        if (span.end_ns >= span.begin_ns)
+        if (span.end_ns >= span.begin_ns && tracing->part == part)
             store_tracing(store, tracing, span);
     }
 }

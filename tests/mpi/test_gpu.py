@@ -222,12 +222,14 @@ def test_one_rank_in_some_is_traced_and_the_report_says_which(trained: Trained):
     assert "rank 1: the GPU was not traced: COMMPROF_GPU_ONE_RANK_IN=2: other ranks' are" in said_of_it
 
 
-def test_by_default_one_window_is_traced_of_each_rank(trained: Trained):
+def test_by_default_a_short_job_is_traced_from_its_first_use_of_a_gpu_on(trained: Trained):
     run, truth = trained("staged", COMMPROF_GPU_EVERY_S="once")
     for rank in range(RANKS):
         assert is_true(seen(run, rank), truth[rank])
         assert run.query(rank, "SELECT ended FROM gpu_tracing") == [("stopped",)]
+        assert run.facts(rank)["gpu.traced_part"] == "first use"
     assert "2 windows of ranks 0-1" in said("gpu", run)
+    assert "of the run, from the first use of a GPU on; steps were not seen to repeat before the end" in said("gpu", run)
 
 
 def test_cupti_is_called_by_one_thread_of_ours_alone(trained: Trained, tmp_path: Path):

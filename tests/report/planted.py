@@ -341,6 +341,7 @@ class Tracing:
     ended: str = "duty"
     clock_error_ns: int | None = 2_000
     records: int = 0
+    part: int = 0  # in a ledger
 
 
 @dataclass
@@ -1033,7 +1034,9 @@ def ledger_tracing(rank: Rank, tracing: Tracing) -> bytes:
     begin_ns, end_ns = (rank.start_monotonic_ns + moment_ns for moment_ns in (tracing.begin_ns, tracing.end_ns))
     clock_error_ns = (1 << 32) - 1 if tracing.clock_error_ns is None else tracing.clock_error_ns
     end_ns = 0 if tracing.ended == "goes on" else end_ns
-    return struct.pack("<2q2IQ32x", begin_ns, end_ns, TRACING_ENDED.index(tracing.ended), clock_error_ns, tracing.records)
+    return struct.pack(
+        "<2q2IQI28x", begin_ns, end_ns, TRACING_ENDED.index(tracing.ended), clock_error_ns, tracing.records, tracing.part
+    )
 
 
 def ledger_gpu_sample(sample: GpuSample) -> bytes:

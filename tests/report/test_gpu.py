@@ -236,6 +236,17 @@ def test_reports_say_how_much_was_traced_in_how_many_windows_of_which_ranks(gpu,
     assert f"traced {covered}; see hvprof-report gpu" in report("summary", planted.write_databases(tmp_path / "covered", ranks)).out
 
 
+def test_reports_say_which_part_of_the_run_was_traced(gpu):
+    facts = [{"gpu.traced_part": part} if part else {} for part in ("steps", "first use", "")]
+    windows = [Tracing(4 * SECOND, 7 * SECOND, records=5)]
+    ranks = [gpu_rank(rank, 2, facts={**planted.facts_of(rank), **facts[rank]}, tracings=windows) for rank in range(2)]
+    out = gpu(ranks).out
+    assert "from 4.00 s to 7.00 s of the run, while steps repeated (rank 0)" in out
+    assert "from 4.00 s to 7.00 s of the run, from the first use of a GPU on; steps were not seen to repeat before the end (rank 1)" in out
+    assert "of the run, while steps repeated\n" in gpu(ranks[:1]).out
+    assert "of the run," not in gpu([gpu_rank(0, 2, tracings=windows)]).out
+
+
 def test_a_window_without_any_record_is_doubted(gpu, rows):
     """CUPTI may have stopped to give records, in the second of its sessions for one (tokenspeed#1348)."""
     ranks = [gpu_rank(tracings=[Tracing(0, 2 * SECOND, records=5), Tracing(3 * SECOND, 5 * SECOND), Tracing(6 * SECOND, 6 * SECOND + 1)])]

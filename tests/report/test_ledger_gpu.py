@@ -127,6 +127,15 @@ def test_a_mask_of_all_bits_leaves_nothing(written):
     assert one.ask("SELECT start_ns FROM gpu_sample") == one.ask(WINDOWS) == []
 
 
+def test_only_windows_of_the_best_part_of_the_run_count(written):
+    tracings = [Tracing(0, 1_000, part=1), Tracing(2_000, 3_000, part=3), Tracing(4_000, 5_000), Tracing(6_000, 7_000, part=3)]
+    assert written(tracings=tracings).ask("SELECT begin_ns FROM gpu_tracing") == [(2_000,), (6_000,)]
+
+
+def test_a_window_of_an_impossible_part_hides_no_other(written):
+    assert written(tracings=[Tracing(0, 1_000, part=1), Tracing(2_000, 3_000, part=7)]).ask("SELECT begin_ns FROM gpu_tracing") == [(0,)]
+
+
 def test_activities_from_before_a_reset_do_not_count(written):
     tracings = [Tracing(0, 1_000), Tracing(2_000, 9_000)]
     one = written(gpu_samples=[GpuSample(2_000, 2_100), GpuSample(6_000, 6_100)], streams=[Stream(begin_ns=0)], tracings=tracings)

@@ -688,7 +688,7 @@ static void reset_at(int64_t ns)
 {
     the_ledger.header->reset_ticks = (uint64_t)(zero_ns + ns);
     the_ledger.header->epoch++;
-    activity_reset();
+    activity_reset(clock_ns_of_late(the_ledger.header->reset_ticks));
 }
 
 static void a_reset_forgets_what_was_counted(void)

@@ -317,6 +317,82 @@ static void graphs_that_leave_records_are_not_doubted(void)
     CHECK_TEXT(fact("gpu.unseen_graph_launches"), "");
 }
 
+static const struct ledger_device *device(void)
+{
+    const struct ledger_header *header = the_ledger.header;
+    for (uint32_t i = 0; i < header->chunk_count; i++)
+        if (ledger_chunk_at(header, i)->kind == LEDGER_DEVICES)
+            return ledger_entry(ledger_chunk_at(header, i), 0);
+    return NULL;
+}
+
+/* As if the program had marked three more steps. */
+static void mark_steps(void)
+{
+    __atomic_add_fetch(&the_ledger.header->steps, 3, __ATOMIC_RELEASE);
+}
+
+static void steps_replace_what_was_traced_before_them_and_tracing_goes_on(void)
+{
+    fake.presence = GPU_IN_USE;
+    begin("auto", "once", "10");
+    set_event_at(clock_monotonic_ns());
+    gpu_begin(hear);
+    wait_for(LEDGER_GPU_TRACING);
+    wait_until_more(&fake.collections);
+    wait_until_more(&fake.collections);
+    CHECK_TEXT(fact("gpu.traced_part"), "first use");
+    set_event_at(0);
+    wait_until_more(&fake.collections);
+    CHECK(device()->kernels > 0);
+    mark_steps();
+    while (!window(1))
+        sched_yield();
+    wait_until_more(&fake.collections);
+    CHECK_EQUAL(device()->kernels, 0);
+    int64_t in_it_ns = clock_monotonic_ns();
+    set_event_at(in_it_ns);
+    wait_until_more(&fake.collections);
+    wait_until_more(&fake.collections);
+    gpu_end();
+    CHECK(device()->kernels > 0 && device()->first_ns == in_it_ns);
+    CHECK_TEXT(fact("gpu.traced_part"), "steps");
+    CHECK_EQUAL(fake.resumes, 1);
+    CHECK_EQUAL(fake.pauses, 1);
+    CHECK_EQUAL(window(0)->part, LEDGER_PART_FIRST_USE);
+    CHECK_EQUAL(window(1)->part, LEDGER_PART_STEPS);
+    CHECK_EQUAL(window(1)->ended, LEDGER_TRACING_STOPPED);
+}
+
+static void what_another_tool_has_interrupted_is_replaced_only_once_there_is_a_record(void)
+{
+    fake.presence = GPU_IN_USE;
+    begin("auto", "once", "10");
+    set_event_at(clock_monotonic_ns());
+    gpu_begin(hear);
+    wait_for(LEDGER_GPU_TRACING);
+    wait_until_more(&fake.collections);
+    wait_until_more(&fake.collections);
+    set_event_at(0);
+    gpu_yield("another tool");
+    mark_steps();
+    gpu_unyield();
+    wait_for(LEDGER_GPU_TRACING);
+    wait_until_more(&fake.collections);
+    wait_until_more(&fake.collections);
+    CHECK(device()->kernels > 0);
+    CHECK_TEXT(fact("gpu.traced_part"), "first use");
+    CHECK_EQUAL(window(1)->part, LEDGER_PART_ANY);
+    int64_t in_it_ns = clock_monotonic_ns();
+    set_event_at(in_it_ns);
+    wait_until_more(&fake.collections);
+    wait_until_more(&fake.collections);
+    gpu_end();
+    CHECK_EQUAL(device()->first_ns, in_it_ns);
+    CHECK_TEXT(fact("gpu.traced_part"), "steps");
+    CHECK_EQUAL(window(1)->part, LEDGER_PART_STEPS);
+}
+
 static void a_window_begins_with_the_first_activity_that_is_seen(void)
 {
     fake.presence = GPU_IN_USE;
@@ -363,8 +439,10 @@ static void after_its_one_window_nothing_is_traced(void)
 {
     fake.presence = GPU_IN_USE;
     begin("auto", "once", "1");
+    mark_steps();
     gpu_begin(hear);
     wait_for(LEDGER_GPU_TRACING);
+    mark_steps();
     wait_for(LEDGER_GPU_PAUSED);
     CHECK_EQUAL(window(0)->ended, LEDGER_TRACING_DUTY);
     CHECK_EQUAL(fake.resumes, 1);
@@ -413,13 +491,16 @@ static void who_switches_calls_on_again_sees_a_whole_window(void)
 {
     fake.presence = GPU_IN_USE;
     begin("auto", "once", "1");
+    mark_steps();
     gpu_begin(hear);
     wait_for(LEDGER_GPU_TRACING);
+    mark_steps();
     recording_switch(false);
     wait_for(LEDGER_GPU_PAUSED);
     CHECK_EQUAL(window(0)->ended, LEDGER_TRACING_OFF);
     recording_switch(true);
     wait_for(LEDGER_GPU_TRACING);
+    mark_steps();
     wait_for(LEDGER_GPU_PAUSED);
     gpu_end();
     CHECK_EQUAL(window(1)->ended, LEDGER_TRACING_DUTY);
@@ -714,6 +795,8 @@ static const struct unit_test TESTS[] = {
     TEST(records_are_collected_while_the_job_runs_and_once_more_at_its_end),
     TEST(graphs_without_records_are_counted),
     TEST(graphs_that_leave_records_are_not_doubted),
+    TEST(steps_replace_what_was_traced_before_them_and_tracing_goes_on),
+    TEST(what_another_tool_has_interrupted_is_replaced_only_once_there_is_a_record),
     TEST(a_window_begins_with_the_first_activity_that_is_seen),
     TEST(a_record_from_before_a_window_does_not_begin_it),
     TEST(a_window_does_not_begin_after_its_end),

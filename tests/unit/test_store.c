@@ -924,6 +924,19 @@ static void times_of_tracing_count_from_the_start(void)
     CHECK_TEXT(ask("SELECT * FROM gpu_tracing"), "3|0|100|duty|40|5 3|200|300|lost|null|5 3|400|500|goes on|0|5");
 }
 
+static void windows_that_a_better_one_replaces_have_no_row(void)
+{
+    begin();
+    static const enum ledger_tracing_part PARTS[] = {LEDGER_PART_FIRST_USE, LEDGER_PART_STEPS, LEDGER_PART_ANY, LEDGER_PART_STEPS};
+    for (unsigned i = 0; i < 4; i++) {
+        int64_t begin_ns = the_ledger.header->start_ns + 10 * (int64_t)(i + 1);
+        struct ledger_tracing tracing = {.begin_ns = begin_ns, .end_ns = begin_ns + 5, .part = PARTS[i]};
+        ledger_append(LEDGER_TRACINGS, &tracing, sizeof tracing);
+    }
+    store();
+    CHECK_TEXT(ask("SELECT begin_ns, end_ns FROM gpu_tracing"), "20|25 40|45");
+}
+
 static void what_was_traced_before_a_reset_does_not_count(void)
 {
     begin_sampled();
@@ -1244,6 +1257,7 @@ static const struct unit_test TESTS[] = {
     TEST(activities_have_their_keys_sums_and_buckets),
     TEST(what_gpus_did_before_a_reset_does_not_count),
     TEST(times_of_tracing_count_from_the_start),
+    TEST(windows_that_a_better_one_replaces_have_no_row),
     TEST(what_was_traced_before_a_reset_does_not_count),
     TEST(single_activities_are_sampled_in_windows_of_the_devices_mask),
     TEST(while_tracing_goes_on_nothing_is_known_of_the_time_since_the_last_activity),

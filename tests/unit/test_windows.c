@@ -1,6 +1,7 @@
 #include "gpu/windows.h"
 
 #include "base/settings.h"
+#include "ledger/ledger_format.h"
 #include "unit.h"
 
 #define S INT64_C(1000000000)
@@ -8,18 +9,20 @@
 static const int64_t BOOTED = 1000 * S; /* the wall clock when the monotonic one was 0 */
 
 static struct windows windows;
+static bool repeats;
 
 static void begin(const char *every_s, const char *on_s)
 {
     setenv("COMMPROF_GPU_EVERY_S", every_s, 1);
     setenv("COMMPROF_GPU_ON_S", on_s, 1);
     settings_read(NULL);
-    windows = (struct windows){0, 0, 0};
+    windows = (struct windows){.part = LEDGER_PART_ANY};
+    repeats = false;
 }
 
 static struct windows_now at(int64_t unix_ns, uint64_t steps)
 {
-    return (struct windows_now){unix_ns - BOOTED, unix_ns, steps};
+    return (struct windows_now){unix_ns - BOOTED, unix_ns, steps, repeats};
 }
 
 static bool is_due(int64_t unix_ns)
@@ -47,25 +50,72 @@ static void check_end(int64_t unix_ns)
     CHECK(is_over(unix_ns, 0));
 }
 
-static void one_window_of_ten_to_twenty_seconds_is_the_default(void)
+static bool is_better(int64_t unix_ns, uint64_t steps)
 {
-    unsetenv("COMMPROF_GPU_EVERY_S");
-    unsetenv("COMMPROF_GPU_ON_S");
-    settings_read(NULL);
-    open_at(2003 * S, 0);
-    check_end(2020 * S);
-    for (int64_t later = 2020; later < 90000; later++)
-        CHECK(!is_due(later * S));
+    struct windows_now now = at(unix_ns, steps);
+    return windows_is_better(&windows, &now);
 }
 
-static void ranks_that_begin_at_different_times_end_at_once(void)
+static void by_default_tracing_goes_on_until_calls_repeat_and_a_window_of_ten_to_twenty_seconds_replaces_it(void)
+{
+    begin("once", "10");
+    open_at(2003 * S, 0);
+    CHECK_EQUAL(windows.part, LEDGER_PART_FIRST_USE);
+    CHECK(!is_over(2040 * S, 0) && !is_better(2040 * S, 0));
+    repeats = true;
+    CHECK(is_better(2041 * S, 0));
+    open_at(2041 * S, 0);
+    CHECK_EQUAL(windows.part, LEDGER_PART_STEPS);
+    repeats = false; /* it may have ended */
+    check_end(2060 * S);
+    for (int64_t later = 2060; later < 90000; later++)
+        CHECK(!is_due(later * S) && !is_better(later * S, 0));
+}
+
+static void marked_steps_are_steps(void)
+{
+    begin("once", "10");
+    open_at(2003 * S, 0);
+    CHECK(!is_better(2010 * S, 2)); /* the second one has not ended */
+    CHECK(is_better(2010 * S, 3));
+}
+
+static void a_minute_later_there_is_a_window_whatever_the_job_does_until_steps_replace_it(void)
+{
+    begin("once", "10");
+    open_at(2003 * S, 0);
+    CHECK(!is_better(2063 * S - 1, 0));
+    CHECK(is_better(2063 * S, 0));
+    open_at(2063 * S, 0);
+    CHECK_EQUAL(windows.part, LEDGER_PART_LATER);
+    check_end(2080 * S);
+    CHECK(!is_due(2400 * S));
+    repeats = true;
+    CHECK(is_due(2401 * S) && is_better(2401 * S, 0));
+    open_at(2401 * S, 0);
+    check_end(2420 * S);
+    CHECK(!is_due(2420 * S));
+}
+
+static void ranks_that_see_steps_at_different_times_end_at_once(void)
 {
     static const int64_t BEGINS[] = {2000 * S + 1, 2003 * S, 2009 * S, 2010 * S};
     for (unsigned i = 0; i < 4; i++) {
         begin("once", "10");
+        open_at(1990 * S, 0);
+        repeats = true;
         open_at(BEGINS[i], 0);
         check_end(2020 * S);
     }
+}
+
+static void with_a_period_the_first_window_begins_at_once_and_no_window_replaces_another(void)
+{
+    begin("30", "3");
+    repeats = true;
+    open_at(1983 * S, 5);
+    CHECK_EQUAL(windows.part, LEDGER_PART_ANY);
+    CHECK(!is_better(1990 * S, 100) && !windows_wait_for_steps(&windows));
 }
 
 static void later_windows_begin_at_multiples_of_the_period_on_every_rank(void)
@@ -101,6 +151,7 @@ static void every_zero_seconds_is_always(void)
 static void where_steps_are_marked_a_window_holds_two(void)
 {
     begin("once", "10");
+    open_at(1990 * S, 0);
     open_at(2000 * S, 7);
     CHECK(!is_over(2010 * S, 9)); /* it contains step 8; step 9 has not ended */
     CHECK(!is_over(2015 * S, 10));
@@ -110,6 +161,7 @@ static void where_steps_are_marked_a_window_holds_two(void)
 static void a_window_does_not_wait_for_steps_without_end(void)
 {
     begin("once", "10");
+    open_at(1990 * S, 0);
     open_at(2000 * S, 7);
     int64_t second = 2000;
     while (!is_over(second * S, 7))
@@ -120,28 +172,48 @@ static void a_window_does_not_wait_for_steps_without_end(void)
 static void what_another_tool_interrupts_keeps_its_end(void)
 {
     begin("once", "10");
+    repeats = true;
     open_at(2000 * S, 0);
     CHECK(is_due(2006 * S));
     open_at(2006 * S, 0);
     check_end(2010 * S);
 }
 
+static void what_is_to_be_repeated_is_due_and_of_the_same_part_at_least(void)
+{
+    begin("once", "10");
+    repeats = true;
+    open_at(2000 * S, 0);
+    check_end(2010 * S);
+    repeats = false;
+    CHECK(!is_due(2020 * S));
+    windows_repeat(&windows);
+    open_at(2020 * S, 0);
+    CHECK_EQUAL(windows.part, LEDGER_PART_STEPS);
+    check_end(2030 * S);
+}
+
 static void who_sets_the_clock_back_prolongs_nothing(void)
 {
     begin("once", "10");
+    repeats = true;
     open_at(2000 * S, 0);
-    CHECK(windows_is_over(&windows, &(struct windows_now){2010 * S - BOOTED, 100 * S, 0}));
+    CHECK(windows_is_over(&windows, &(struct windows_now){2010 * S - BOOTED, 100 * S, 0, true}));
 }
 
 static const struct unit_test TESTS[] = {
-    TEST(one_window_of_ten_to_twenty_seconds_is_the_default),
-    TEST(ranks_that_begin_at_different_times_end_at_once),
+    TEST(by_default_tracing_goes_on_until_calls_repeat_and_a_window_of_ten_to_twenty_seconds_replaces_it),
+    TEST(marked_steps_are_steps),
+    TEST(a_minute_later_there_is_a_window_whatever_the_job_does_until_steps_replace_it),
+    TEST(ranks_that_see_steps_at_different_times_end_at_once),
+    TEST(with_a_period_the_first_window_begins_at_once_and_no_window_replaces_another),
     TEST(later_windows_begin_at_multiples_of_the_period_on_every_rank),
     TEST(a_window_that_ends_where_another_begins_goes_on),
     TEST(every_zero_seconds_is_always),
     TEST(where_steps_are_marked_a_window_holds_two),
     TEST(a_window_does_not_wait_for_steps_without_end),
     TEST(what_another_tool_interrupts_keeps_its_end),
+    TEST(what_is_to_be_repeated_is_due_and_of_the_same_part_at_least),
     TEST(who_sets_the_clock_back_prolongs_nothing),
 };
 

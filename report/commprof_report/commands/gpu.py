@@ -4,8 +4,8 @@ Shows how much of the time the GPUs were computing, communicating (in kernels of
 was exposed, that is, ran while no kernel computed, and how much was hidden behind computing; and how long GPUs were idle while their
 processes were in MPI. Where steps are known it shows the same per step.
 
-The GPU is traced in windows, by default in one of 10 to 20 s (COMMPROF_GPU_EVERY_S, COMMPROF_GPU_ON_S, COMMPROF_GPU_ONE_RANK_IN), and all
-shares are of the traced time. The report says how much of the run that is, whether another tool was tracing meanwhile, how much longer steps
+The GPU is traced in windows, by default in one of 10 to 20 s while steps repeat (COMMPROF_GPU_EVERY_S, COMMPROF_GPU_ON_S,
+COMMPROF_GPU_ONE_RANK_IN), and all shares are of the traced time. The report says how much of the run that is, which part of it, whether another tool was tracing meanwhile, how much longer steps
 last while tracing is on, what was lost, and how far the GPU's clock may be off. Where the GPU was not traced it says why.
 
 A GPU that several ranks share is one device: it is busy while any of them has something running there. Where single activities of all of them
@@ -64,6 +64,11 @@ UNSEEN = {
     "none": "no GPU was used, or none was found",
     "dormant": "there is a GPU, the program has not used it",
     "refused": "the GPU was not traced",
+}
+PARTS = {
+    "steps": "while steps repeated",
+    "later": "a minute after the first use of a GPU; steps were not seen to repeat",
+    "first use": "from the first use of a GPU on; steps were not seen to repeat before the end",
 }
 PAUSES = (
     ("duty_ns", "after windows that were over"),
@@ -454,9 +459,21 @@ def coverage_text(found: Gpu) -> str:
     return f"{times}, {units.counted(summary.windows, 'window')} of {ranks}"
 
 
+def part_facts(found: Gpu) -> Iterator[tuple[str, str]]:
+    """from 62.1 s to 80.0 s of the run, while steps repeated"""
+    for part, said in PARTS.items():
+        ranks = {row.rank for row in found.ranks if row.traced_part == part}
+        windows = [row for row in found.windows if row.rank in ranks]
+        if windows:
+            begin, end = min(row.begin_ns for row in windows), max(row.end_ns for row in windows)
+            of = f" ({units.rank_names(ranks)})" if len(ranks) < len(found.ranks) else ""
+            yield "", f"from {units.duration(begin)} to {units.duration(end)} of the run, {said}{of}"
+
+
 def coverage_facts(found: Gpu) -> Iterator[tuple[str, str]]:
     summary = found.summary
     yield "Traced", coverage_text(found)
+    yield from part_facts(found)
     pauses = [f"{units.duration(getattr(summary, key))} {why}" for key, why in PAUSES if getattr(summary, key)]
     if pauses:
         times = f" ({units.counted(summary.yields, 'time')})" if summary.yields else ""

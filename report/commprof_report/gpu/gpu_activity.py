@@ -39,6 +39,7 @@ class RankRow(NamedTuple):
     tracing_library: str
     driver: str
     device_memory: str
+    traced_part: str
     unseen_graph_launches: int
     has_unseen_captures: int
     wall_ns: int | None

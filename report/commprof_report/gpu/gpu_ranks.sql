@@ -5,6 +5,7 @@ SELECT rank.world_rank AS rank,
        coalesce(library.value, '') AS tracing_library,
        coalesce(driver.value, '') AS driver,
        coalesce(memory.value, '') AS device_memory,
+       coalesce(part.value, '') AS traced_part,
        CAST(coalesce(graphs.value, 0) AS INTEGER) AS unseen_graph_launches,
        EXISTS (SELECT 1 FROM cell WHERE cell.world_rank = rank.world_rank AND measure = 'captured')
            AND NOT EXISTS (SELECT 1 FROM gpu_activity WHERE gpu_activity.world_rank = rank.world_rank AND is_graph) AS has_unseen_captures,
@@ -24,6 +25,7 @@ LEFT JOIN fact AS reason ON reason.world_rank = rank.world_rank AND reason.key =
 LEFT JOIN fact AS library ON library.world_rank = rank.world_rank AND library.key = 'gpu.tracing_library'
 LEFT JOIN fact AS driver ON driver.world_rank = rank.world_rank AND driver.key = 'gpu.driver'
 LEFT JOIN fact AS memory ON memory.world_rank = rank.world_rank AND memory.key = 'gpu.device_memory'
+LEFT JOIN fact AS part ON part.world_rank = rank.world_rank AND part.key = 'gpu.traced_part'
 LEFT JOIN fact AS graphs ON graphs.world_rank = rank.world_rank AND graphs.key = 'gpu.unseen_graph_launches'
 WHERE rank.world_rank IN (SELECT world_rank FROM selected_rank)
 ORDER BY rank.world_rank;

@@ -10,7 +10,7 @@ from .run import Run
 
 HELP = "leave out hosts, users, paths, arguments and the name of the run (docs/PRIVACY.md)"
 UNCHANGED = {"program", "mpi_abi", "clock", "commprof_version", "launcher", "launcher_size", "region_refused", "cpu_model", "cpu_quota_cores"}
-UNCHANGED |= {"gpu", "gpu.device_memory", "gpu.driver", "gpu.unseen_graph_launches"}
+UNCHANGED |= {"gpu", "gpu.device_memory", "gpu.driver", "gpu.traced_part", "gpu.unseen_graph_launches"}
 UNCHANGED |= {"nccl.algorithms", "nccl.device_times", "nccl.unknown_datatype", "nccl.unknown_operation", "nccl.version"}
 UNCHANGED |= {"unseen.damaged", "unseen.dlsym", "unseen.gloo", "unseen.off", "spawned.profiled"}
 UNCHANGED |= {"signatures_full", "process_state", "last_sign_unix_ns", "ledger_copied_unix_ns"}  # not shown as facts in a report

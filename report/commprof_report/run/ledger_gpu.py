@@ -10,6 +10,7 @@ from .ledger_samples import COPIES, KINDS, Clock, rows_of
 from .rows import MOST, NAMES, Rows, believed, numbers_of
 
 TRACING_ENDED = NAMES["tracing_end"]
+BEST_PART = number("PART_STEPS")
 COMPUTING, COMMUNICATING, COPYING, IN_MPI = (number(state) for state in ("COMPUTING", "COMMUNICATING", "COPYING", "IN_MPI"))
 GRAPH, PAGEABLE, MANAGED = (number(f"ACTIVITY_{flag}") for flag in ("GRAPH", "PAGEABLE", "MANAGED"))
 CLOCK_ERROR_UNKNOWN = (1 << 32) - 1
@@ -102,17 +103,18 @@ def _activity_key(entry) -> ActivityKey:
 
 
 def _tracing_rows(ledger: Ledger, rows: Rows, clock: Clock, last_ns: int) -> list[Any]:
-    """Tracing windows; the time before a reset does not count."""
+    """Tracing windows of the best part of the run that was traced; the time before a reset does not count."""
     header, found = ledger.header, []
     reset_ns = clock.since_start_ns(header.reset_ticks) if header.reset_ticks else 0
     damaged = 0
+    best = max((tracing.part for tracing in ledger.tracings if tracing.part <= BEST_PART), default=0)
     for tracing in ledger.tracings:
         begin_ns = believed(tracing.begin_ns - header.start_ns)
         end_ns = believed(tracing.end_ns - header.start_ns) if tracing.end_ns else max(last_ns, begin_ns)
         clock_error_ns = None if tracing.clock_error_ns == CLOCK_ERROR_UNKNOWN else tracing.clock_error_ns
-        if end_ns < begin_ns or tracing.ended >= len(TRACING_ENDED) or tracing.records > MOST:
+        if end_ns < begin_ns or tracing.ended >= len(TRACING_ENDED) or tracing.records > MOST or tracing.part > BEST_PART:
             damaged += 1
-        elif end_ns >= reset_ns:
+        elif end_ns >= reset_ns and tracing.part == best:
             times = {"begin_ns": max(begin_ns, reset_ns), "end_ns": end_ns}
             found.append(rows.row("gpu_tracing", tracing, **times, clock_error_ns=clock_error_ns))
     _damage_note(ledger, damaged, "times of tracing")
