@@ -32,6 +32,9 @@
 
 SAME_PLACE_AND_TIME(cupti_kernel, KERNEL);
 SAME(cupti_kernel, name, KERNEL, name);
+SAME(cupti_kernel, grid[0], KERNEL, gridX);
+SAME(cupti_kernel, grid[1], KERNEL, gridY);
+SAME(cupti_kernel, grid[2], KERNEL, gridZ);
 SAME_PLACE_AND_TIME(cupti_copy, MEMCPY);
 SAME_COPY(cupti_copy, MEMCPY);
 SAME_PLACE_AND_TIME(cupti_peer_copy, PEER);
@@ -62,6 +65,7 @@ static void read_record(const CUpti_Activity *record)
     case CUPTI_CONCURRENT_KERNEL:
         assert(kernel->end - kernel->start == 1000 && kernel->deviceId == 0 && kernel->contextId == 1 && kernel->streamId == 7);
         assert(!strcmp(kernel->name, "a_kernel") && kernel->correlationId && kernel->graphNodeId == 0 && kernel->graphId == 0);
+        assert(kernel->gridX == 2 && kernel->gridY == 3 && kernel->gridZ == 4);
         kernels++;
         break;
     case CUPTI_MEMCPY:
@@ -114,7 +118,7 @@ int main(void)
     for (int kind = 1; kind <= CUPTI_MEMCPY2; kind++)
         if (kind == CUPTI_MEMCPY || kind == CUPTI_MEMSET || kind == CUPTI_CONCURRENT_KERNEL || kind == CUPTI_MEMCPY2)
             assert(cuptiActivityEnable(kind) == CUPTI_SUCCESS);
-    double_launch(NULL, "a_kernel", 1000);
+    double_launch_grid(NULL, "a_kernel", 1000, 2, 3, 4);
     double_copy(NULL, (void *)here, host, 100, 2000);
     double_copy(NULL, (void *)there, (void *)here, 10, 3000);
     cuStreamBeginCapture(NULL, 0);

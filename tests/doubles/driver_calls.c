@@ -44,8 +44,9 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const
 EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
                                unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters, void **extra)
 {
-    (void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z, (void)shared_bytes, (void)extra;
-    double_launch(stream, function->name, function->has_duration ? *(int64_t *)parameters[0] : EMPTY_NS);
+    (void)block_x, (void)block_y, (void)block_z, (void)shared_bytes, (void)extra;
+    int64_t ns = function->has_duration ? *(int64_t *)parameters[0] : EMPTY_NS;
+    double_launch_grid(stream, function->name, ns, grid_x, grid_y, grid_z);
     return CUDA_SUCCESS;
 }
 

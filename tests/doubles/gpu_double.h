@@ -31,6 +31,7 @@ enum {
     CUDA_ERROR_NOT_FOUND = 500,
     CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
 };
+enum { CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16 };
 enum {
     CU_POINTER_ATTRIBUTE_CONTEXT = 1,
     CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
@@ -47,6 +48,7 @@ CUresult cuDriverGetVersion(int *version);
 CUresult cuDeviceGet(CUdevice *device, int ordinal);
 CUresult cuDeviceGetCount(int *count);
 CUresult cuDeviceGetName(char *name, int bytes, CUdevice device);
+CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device);
 CUresult cuDeviceGetUuid_v2(unsigned char uuid[16], CUdevice device);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
@@ -100,9 +102,10 @@ struct double_span {
 
 int64_t double_now_ns(void);
 
-/* Run a kernel. NULL is the current context's default stream, here as in CUDA; unlike CUDA's it waits for no other stream. While the
+/* Run a kernel, of one block unless the grid is given. NULL is the current context's default stream, here as in CUDA; unlike CUDA's it waits for no other stream. While the
  * stream captures, nothing runs, and the span is 0, 0. */
 struct double_span double_launch(CUstream stream, const char *name, int64_t duration_ns);
+struct double_span double_launch_grid(CUstream stream, const char *name, int64_t duration_ns, unsigned grid_x, unsigned grid_y, unsigned grid_z);
 
 /* Copy, or set, `bytes` bytes: they are there at once, the device takes its time. What kind of copy it is follows from the addresses. */
 struct double_span double_copy(CUstream stream, void *to, const void *from, size_t bytes, int64_t duration_ns);
@@ -143,6 +146,7 @@ struct double_activity {
     const char *name;
     uint32_t kind; /* CUPTI's */
     uint32_t device, context, stream, correlation, graph;
+    uint32_t grid[3];                   /* of a kernel */
     uint32_t peer_device, peer_context; /* of a copy to another device */
     uint32_t value;                     /* of a memset */
     uint8_t copy, from, to;             /* CUPTI's numbers */

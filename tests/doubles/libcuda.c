@@ -168,6 +168,16 @@ EXPORT CUresult cuDeviceGetName(char *name, int bytes, CUdevice device)
     return error;
 }
 
+/* As many multiprocessors as an H100 has. */
+EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
+{
+    CUresult error = device_state(device);
+    if (!error && attribute != CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+        return CUDA_ERROR_INVALID_VALUE;
+    *value = 132;
+    return error;
+}
+
 EXPORT CUresult cuDeviceGetUuid_v2(unsigned char uuid[16], CUdevice device)
 {
     CUresult error = device_state(device);
@@ -463,7 +473,12 @@ static struct double_span run(CUstream stream, struct double_activity *activity,
 
 EXPORT struct double_span double_launch(CUstream stream, const char *name, int64_t duration_ns)
 {
-    return run(stream, &(struct double_activity){.kind = KIND_KERNEL, .name = name}, duration_ns);
+    return double_launch_grid(stream, name, duration_ns, 1, 1, 1);
+}
+
+EXPORT struct double_span double_launch_grid(CUstream stream, const char *name, int64_t duration_ns, unsigned x, unsigned y, unsigned z)
+{
+    return run(stream, &(struct double_activity){.kind = KIND_KERNEL, .name = name, .grid = {x, y, z}}, duration_ns);
 }
 
 /* Memory. */

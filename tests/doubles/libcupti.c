@@ -259,6 +259,8 @@ static void put_kernel(uint8_t *at, const struct double_activity *a, uint64_t st
     put32(at + 40, a->device);
     put32(at + 44, a->context);
     put32(at + 48, a->stream);
+    for (int i = 0; i < 3; i++)
+        put32(at + 52 + 4 * i, a->grid[i]);
     put32(at + 92, a->correlation);
     put64(at + 104, (uint64_t)(uintptr_t)a->name);
     put64(at + 144, a->graph_node);

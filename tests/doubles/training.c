@@ -12,6 +12,7 @@
  *     fork      a child is forked in the middle, and does nothing but exit
  *     exit      ends by exit(0), without MPI_Finalize
  *     killed    the last rank kills itself with SIGKILL when its last step has been collected
+ *     sensors   goes on until the sensors of the device have been read three times
  *     refused   begins when a profiler has found that it cannot trace: its thread commprof-gpu has gone
  *     hangs     begins when a profiler hangs in a call of CUPTI's
  *     alone     begins at once. Without any of these three: when a profiler traces */
@@ -30,6 +31,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { CHANNELS = 16 }; /* of NCCL: blocks of its kernels */
 enum { LAYERS = 3, MOST_NAMES = 16, MOST_SPANS = 100000, GRADIENT_BYTES = 262144, BATCH_BYTES = 65536 };
 enum { CHATTER = 2000, PATIENCE_MS = 20000 };
 enum { COMPUTING = 1, COMMUNICATING = 2, COPYING = 4, STATES = 8 }; /* as enum ledger_busy */
@@ -145,7 +147,8 @@ static void say_truth(int rank, long kineto_kernels)
 
 static void kernel(CUstream stream, const char *name, int64_t ns, int state)
 {
-    note(kernels, name, 0, double_launch(stream, name, ns), state);
+    unsigned channels = state == COMMUNICATING ? CHANNELS : 1;
+    note(kernels, name, 0, double_launch_grid(stream, name, ns, channels, 1, 1), state);
 }
 
 static void copy(CUstream stream, const char *kind, void *to, const void *from, size_t bytes, int64_t ns)
@@ -289,6 +292,14 @@ static bool await_refusal(void)
     return profiler_thread && access(path, F_OK) != 0;
 }
 
+static void await_readings(void)
+{
+    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    long *readings = library ? dlsym(library, "double_nvml_readings") : NULL;
+    for (int ms = 0; ms < PATIENCE_MS && readings && __atomic_load_n(readings, __ATOMIC_ACQUIRE) <= 3; ms++)
+        usleep(1000); /* the last one may not be kept yet */
+}
+
 static void await_profiler(int argc, char **argv)
 {
     bool has_come = has(argc, argv, "alone")     ? true
@@ -339,6 +350,8 @@ int main(int argc, char **argv)
             fork_a_child();
         step(argc, argv, context);
     }
+    if (has(argc, argv, "sensors"))
+        await_readings();
     say_truth(rank, kineto_kernels);
     if (has(argc, argv, "exit"))
         exit(0);
