@@ -1,6 +1,6 @@
 #!/bin/bash
 # Fetches CUPTI for the tests of it, from the Python package registry into build/cupti: NVIDIA's own headers and libraries of several
-# releases, and cuda.h. No GPU and no driver is needed. Without them these tests are skipped, but for what CUDA has brought itself.
+# releases, cuda.h and nvml.h. No GPU and no driver is needed. Without them these tests are skipped, but for what CUDA has brought itself.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -20,4 +20,6 @@ nvidia-cuda-cupti 13.1.115
 nvidia-cuda-cupti 13.2.86
 nvidia-cuda-cupti 13.3.75
 nvidia-cuda-cupti 13.5.25
+nvidia-nvml-dev-cu11 11.8.86
+nvidia-nvml-dev 13.4.92
 END

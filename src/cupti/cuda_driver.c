@@ -8,6 +8,7 @@
 
 enum { CUDA_SUCCESS = 0 };
 enum { CAPTURE_RELAXED = 2 };             /* CU_STREAM_CAPTURE_MODE_RELAXED */
+enum { MULTIPROCESSOR_COUNT = 16 };       /* CU_DEVICE_ATTRIBUTE_* */
 enum { MEMORY_TYPE = 2, IS_MANAGED = 8 }; /* CU_POINTER_ATTRIBUTE_* */
 enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2, MEMORY_ARRAY = 3, MEMORY_UNIFIED = 4 };
 
@@ -20,6 +21,7 @@ static struct {
     int (*cuDeviceGetCount)(int *count);
     int (*cuDeviceGet)(int *device, int ordinal);
     int (*cuDeviceGetName)(char *name, int bytes, int device);
+    int (*cuDeviceGetAttribute)(int *value, int attribute, int device);
     int (*cuDeviceGetUuid)(struct uuid *uuid, int device);    /* of the whole GPU, also of a MIG instance */
     int (*cuDeviceGetUuid_v2)(struct uuid *uuid, int device); /* a MIG instance's own; NULL before CUDA 11.4 */
     int (*cuDevicePrimaryCtxGetState)(int device, unsigned *flags, int *active);
@@ -45,6 +47,7 @@ static bool open_driver(void)
     *(void **)&driver.cuDeviceGetCount = dlsym(library, "cuDeviceGetCount");
     *(void **)&driver.cuDeviceGet = dlsym(library, "cuDeviceGet");
     *(void **)&driver.cuDeviceGetName = dlsym(library, "cuDeviceGetName");
+    *(void **)&driver.cuDeviceGetAttribute = dlsym(library, "cuDeviceGetAttribute");
     *(void **)&driver.cuDeviceGetUuid = dlsym(library, "cuDeviceGetUuid");
     *(void **)&driver.cuDeviceGetUuid_v2 = dlsym(library, "cuDeviceGetUuid_v2");
     *(void **)&driver.cuDevicePrimaryCtxGetState = dlsym(library, "cuDevicePrimaryCtxGetState");
@@ -163,12 +166,14 @@ static void find_uuid(int device, struct gpu_device_facts *facts)
 
 void cuda_driver_device_facts(uint32_t ordinal, struct gpu_device_facts *facts)
 {
-    int device;
+    int device, sms = 0;
     memset(facts, 0, sizeof *facts);
     if (!is_open() || driver.cuDeviceGet(&device, (int)ordinal) != CUDA_SUCCESS)
         return;
     if (driver.cuDeviceGetName(facts->name, (int)sizeof facts->name - 1, device) != CUDA_SUCCESS)
         facts->name[0] = '\0';
+    if (driver.cuDeviceGetAttribute && driver.cuDeviceGetAttribute(&sms, MULTIPROCESSOR_COUNT, device) == CUDA_SUCCESS && sms > 0)
+        facts->sms = (uint32_t)sms;
     find_uuid(device, facts);
 }
 

@@ -17,6 +17,7 @@
 #include "graph_launches.h"
 #include "interpose.h"
 #include "ledger/ledger.h"
+#include "nvml.h"
 #include "records.h"
 #include "walk.h"
 
@@ -357,6 +358,8 @@ const struct gpu_backend cupti_backend = {
     .uncollected_since_ns = buffers_lent_since_ns,
     .unread = unread,
     .device_facts = cuda_driver_device_facts,
+    .find_sensors = nvml_find_sensors,
+    .read_sensors = nvml_read_sensors,
     .memory_kind = cuda_driver_memory_kind,
     .find_stream = find_stream,
     .is_capturing = cuda_driver_is_capturing,

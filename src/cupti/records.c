@@ -30,6 +30,18 @@ static uint8_t flags_of(uint8_t memory_kind)
     return memory_kind < sizeof FLAGS_OF ? FLAGS_OF[memory_kind] : 0;
 }
 
+/* 0: the record's numbers make no sense. */
+static uint32_t blocks_of(const int32_t grid[3])
+{
+    uint64_t blocks = 1;
+    for (unsigned i = 0; i < 3; i++) {
+        if (grid[i] <= 0 || (uint64_t)grid[i] > UINT32_MAX / blocks)
+            return 0;
+        blocks *= (uint64_t)grid[i];
+    }
+    return (uint32_t)blocks;
+}
+
 /* Fields that all records have under the same names. */
 #define COMMON(KIND, RECORD)                                                                                            \
     .kind = (KIND), .start_ns = (int64_t)(RECORD)->start, .end_ns = (int64_t)(RECORD)->end, .device = (RECORD)->device, \
@@ -46,7 +58,7 @@ bool records_read(const void *record, uint32_t cupti_version, struct gpu_event *
 
     switch (kernel->kind) {
     case CUPTI_CONCURRENT_KERNEL:
-        *event = (struct gpu_event){COMMON(LEDGER_ACTIVITY_KERNEL, kernel), .name = kernel->name};
+        *event = (struct gpu_event){COMMON(LEDGER_ACTIVITY_KERNEL, kernel), .name = kernel->name, .blocks = blocks_of(kernel->grid)};
         graph_node = knows_graphs ? kernel->graph_node : 0;
         break;
     case CUPTI_MEMCPY:

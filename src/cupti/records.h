@@ -60,6 +60,7 @@ struct cupti_set {
 
 _Static_assert(offsetof(struct cupti_kernel, start) == 16 && offsetof(struct cupti_kernel, device) == 40, "as CUpti_ActivityKernel4");
 _Static_assert(offsetof(struct cupti_kernel, correlation) == 92 && offsetof(struct cupti_kernel, name) == 104, "as CUpti_ActivityKernel4");
+_Static_assert(offsetof(struct cupti_kernel, grid) == 52, "as CUpti_ActivityKernel4");
 _Static_assert(offsetof(struct cupti_kernel, graph_node) == 144, "as CUpti_ActivityKernel5");
 _Static_assert(offsetof(struct cupti_copy, bytes) == 8 && offsetof(struct cupti_copy, correlation) == 44, "as CUpti_ActivityMemcpy");
 _Static_assert(offsetof(struct cupti_copy, graph_node) == 64, "as CUpti_ActivityMemcpy3");

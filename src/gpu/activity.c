@@ -69,7 +69,7 @@ static uint32_t mixed(uint64_t key)
 
 static struct device *enter_device(uint32_t number)
 {
-    struct gpu_device_facts facts = {"", ""};
+    struct gpu_device_facts facts = {"", "", 0};
     struct ledger_device entry = {.device = gpu.device_count + 1, .number = number};
     struct device *device = gpu.device_count < gpu.most_devices ? calloc(1, sizeof *device) : NULL;
     if (!device)
@@ -77,6 +77,7 @@ static struct device *enter_device(uint32_t number)
     gpu.backend->device_facts(number, &facts);
     memcpy(entry.name, facts.name, sizeof entry.name);
     memcpy(entry.uuid, facts.uuid, sizeof entry.uuid);
+    entry.sms = facts.sms;
     memcpy(entry.state_ns, gpu.no_device_ns, sizeof entry.state_ns);
     device->entry = ledger_append(LEDGER_DEVICES, &entry, sizeof entry);
     if (!device->entry) {
@@ -97,7 +98,20 @@ static struct device *find_device(uint32_t number)
     return enter_device(number);
 }
 
-static void count_on_device(struct ledger_device *device, const struct gpu_event *event)
+/* A block is on one multiprocessor, and those of communication kernels are large: each has one of its own while there are enough. */
+static void count_sms(struct ledger_device *device, const struct gpu_event *event)
+{
+    uint64_t duration_ns = event->end_ns > event->start_ns ? (uint64_t)(event->end_ns - event->start_ns) : 0;
+    uint32_t sms = device->sms && event->blocks > device->sms ? device->sms : event->blocks;
+    if (!sms)
+        return;
+    device->communication_ns += duration_ns;
+    device->communication_sm_ns += duration_ns * sms;
+    if (sms > device->communication_most_sms)
+        device->communication_most_sms = sms;
+}
+
+static void count_on_device(struct ledger_device *device, const struct gpu_event *event, bool is_communication)
 {
     uint64_t *const counts[] = {&device->kernels, &device->copies, &device->sets};
     if (!device->first_ns || event->start_ns < device->first_ns)
@@ -105,6 +119,13 @@ static void count_on_device(struct ledger_device *device, const struct gpu_event
     if (event->end_ns > device->last_ns)
         device->last_ns = event->end_ns;
     ++*counts[event->kind - 1];
+    if (is_communication)
+        count_sms(device, event);
+}
+
+struct ledger_device *activity_device(unsigned slot)
+{
+    return slot >= 1 && slot <= gpu.device_count ? gpu.devices[slot]->entry : NULL;
 }
 
 /* Streams */
@@ -371,7 +392,7 @@ void activity_take(const struct gpu_event *event)
     if (counts)
         count(event, kernel.number, stream);
     if (counts && device)
-        count_on_device(device->entry, event);
+        count_on_device(device->entry, event, kernel.is_communication);
     if (event->start_ns < gpu.settled_ns) {
         if (counts)
             count_late(event->start_ns, event->end_ns);
@@ -455,6 +476,8 @@ static void reset_device(struct device *device, int64_t from_ns)
     overlap_reset(&device->overlap, from_ns);
     entry->kernels = entry->copies = entry->sets = 0;
     entry->first_ns = entry->last_ns = 0;
+    entry->communication_most_sms = 0;
+    entry->communication_ns = entry->communication_sm_ns = 0;
 }
 
 void activity_reset(int64_t from_ns)

@@ -20,6 +20,9 @@ enum {
 /* Empties the tables. The backend supplies the names of devices. */
 void activity_begin(const struct gpu_backend *backend);
 
+/* The device with this slot, from 1; NULL: there are not so many. */
+struct ledger_device *activity_device(unsigned slot);
+
 /* Counts an event that has ended (a gpu_take). Overlap sums, the observer's report and samples follow when the event is settled; an event
  * that arrives too late to be settled is in none of them. */
 void activity_take(const struct gpu_event *event);

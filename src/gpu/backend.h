@@ -16,6 +16,7 @@
 struct gpu_event {
     int64_t start_ns, end_ns;
     uint64_t bytes;                   /* of a copy, of a memset */
+    uint32_t blocks;                  /* in a kernel's grid; 0: not known */
     const char *name;                 /* of a kernel, mangled; NULL if it could not be read */
     uint32_t device, context, stream; /* the vendor's numbers */
     uint8_t kind;                     /* enum ledger_activity_kind */
@@ -30,7 +31,19 @@ struct gpu_stream {
 
 struct gpu_device_facts {
     char name[64], uuid[48];
+    uint32_t sms; /* multiprocessors; 0: not known */
 };
+
+/* What a device's counters and sensors say, as in struct ledger_reading. */
+struct gpu_reading {
+    uint64_t nvlink_sent_bytes, nvlink_received_bytes, pcie_sent_bytes, pcie_received_bytes, memory_used_bytes;
+    uint64_t memory_bytes; /* of the device; 0: not known */
+    uint32_t clock_mhz, limits;
+};
+#define GPU_READING_NONE                                                                                                      \
+    {                                                                                                                         \
+        LEDGER_BYTES_UNKNOWN, LEDGER_BYTES_UNKNOWN, LEDGER_BYTES_UNKNOWN, LEDGER_BYTES_UNKNOWN, LEDGER_BYTES_UNKNOWN, 0, 0, 0 \
+    }
 
 /* The result of looking for the vendor's GPUs. */
 enum gpu_presence {
@@ -80,6 +93,11 @@ struct gpu_backend {
     uint64_t (*unread)(void);
 
     void (*device_facts)(uint32_t device, struct gpu_device_facts *facts);
+
+    /* A device's counters and sensors by its UUID; NULL: they cannot be read. And what they say now: fields that are not known are left as
+     * they are. Both may be NULL. */
+    void *(*find_sensors)(const char *uuid);
+    void (*read_sensors)(void *sensors, struct gpu_reading *reading);
 
     /* Any thread, fast, without a lock of ours: the memory kind (enum ledger_memory_kind) of an address; -1: unknown to the driver (no GPU
      * memory). */

@@ -21,6 +21,7 @@
 #include "base/settings.h"
 #include "ledger/ledger.h"
 #include "observer.h"
+#include "readings.h"
 #include "record/host_time.h"
 #include "record/memory_kind.h"
 #include "repetition.h"
@@ -501,12 +502,15 @@ static bool is_refused(void)
 static void trace(void)
 {
     activity_begin(gpu.backend);
+    readings_begin(gpu.backend);
     gpu.epoch = the_ledger.header->epoch;
     gpu.paused_ns = clock_monotonic_ns();
     while (!is_refused() && !is_abandoned() && !(is_ordered_to_end() && gpu.phase == CLOSED)) {
         attend();
         if (!is_abandoned())
             note_uncollected();
+        if (!is_ordered_to_end())
+            readings_take(clock_monotonic_ns(), is_abandoned);
         int64_t tick_ns = (settings.gpu_collect_ms < TICK_MS ? (int64_t)settings.gpu_collect_ms : TICK_MS) * MS_NS;
         if (__atomic_load_n(&gpu.foreign, __ATOMIC_ACQUIRE) && gpu.phase == CLOSED)
             service_thread_wait_while(&gpu.foreign, 1, clock_monotonic_ns() + tick_ns);

@@ -173,6 +173,7 @@ enum ledger_kind {
     LEDGER_TRACINGS = 13,     /* struct ledger_tracing */
     LEDGER_ALGORITHMS = 14,   /* struct ledger_algorithm */
     LEDGER_SIGNATURES = 15,   /* struct ledger_signature */
+    LEDGER_READINGS = 16,     /* struct ledger_reading */
 };
 
 struct ledger_chunk {
@@ -520,7 +521,31 @@ struct ledger_device {
                                               and summed up. */
     int64_t first_ns, last_ns;             /* begin of the first and end of the last activity, on the monotonic clock; 0: none */
     uint64_t kernels, copies, sets;        /* how many */
-    uint64_t reserved[4];
+    uint32_t sms;                          /* its multiprocessors; 0: not known */
+    uint32_t communication_most_sms;       /* that one communication kernel occupied: as many as its grid has blocks, at most all */
+    uint64_t communication_ns;             /* sum of the durations of communication kernels whose grid is known, */
+    uint64_t communication_sm_ns;          /* and of duration x multiprocessors that it occupied */
+    uint64_t memory_bytes;                 /* of the device, as the vendor's management library gives it; 0: not known */
+};
+
+/* What a device's counters and sensors say at one time. When the table is full, every second reading is left out. */
+enum ledger_reading_limits {
+    LEDGER_READING_KNOWN = 1, /* the others are valid */
+    LEDGER_READING_IDLE = 2,
+    LEDGER_READING_POWER = 4,    /* the clock is lowered: to stay within the power limit, */
+    LEDGER_READING_HEAT = 8,     /* because it is too hot, */
+    LEDGER_READING_HARDWARE = 16 /* by the hardware for another reason, such as the power supply's signal */
+};
+struct ledger_reading {
+    int64_t at_ns;                                                                           /* on the monotonic clock */
+    uint64_t nvlink_sent_bytes, nvlink_received_bytes, pcie_sent_bytes, pcie_received_bytes; /* counters that begin anywhere; these and
+                                                                                                the next: or LEDGER_BYTES_UNKNOWN */
+    uint64_t memory_used_bytes;
+    uint32_t device;    /* slot */
+    uint32_t clock_mhz; /* of its multiprocessors; 0: not known */
+    uint32_t tick;      /* the writer's: of the periods of readings, the one that this one belongs to */
+    uint16_t limits;    /* enum ledger_reading_limits */
+    uint16_t live;      /* stored last; 1: counts */
 };
 
 /* A period in which the GPUs were traced. */
@@ -574,6 +599,7 @@ _Static_assert(sizeof(struct ledger_activity_sample) == 56, "activity sample");
 _Static_assert(sizeof(struct ledger_activity) == 2432, "activity: whole cache lines");
 _Static_assert(sizeof(struct ledger_stream) == 64, "stream");
 _Static_assert(sizeof(struct ledger_device) == 320, "device");
+_Static_assert(sizeof(struct ledger_reading) == 64, "reading");
 _Static_assert(sizeof(struct ledger_tracing) == 64, "tracing");
 _Static_assert(sizeof(struct ledger_page) == 3648, "page");
 _Static_assert(sizeof(struct ledger_region) == 128, "region");

@@ -319,7 +319,31 @@ CREATE TABLE gpu_device (
     kernels    INTEGER NOT NULL,
     copies     INTEGER NOT NULL,
     sets       INTEGER NOT NULL,
+    sms        INTEGER,           -- streaming multiprocessors; null: not known
+    communication_ns       INTEGER NOT NULL,  -- sum of the durations of kernels that communicate, whose grid is known
+    communication_sm_ns    INTEGER NOT NULL,  -- sum of their duration x the SMs that they occupied: the blocks of the grid, at most sms
+    communication_most_sms INTEGER NOT NULL,  -- the most that one of them occupied
+    memory_bytes           INTEGER,           -- of the device; null: not known
     PRIMARY KEY (world_rank, device)
+) WITHOUT ROWID;
+
+-- What counters and sensors of the devices said, about once a second (NVML). Bytes are counters that begin anywhere and may begin anew:
+-- only differences mean something. null: not known.
+CREATE TABLE gpu_reading (
+    world_rank            INTEGER NOT NULL,
+    device                INTEGER NOT NULL,
+    at_ns                 INTEGER NOT NULL,  -- since the rank's start
+    clock_mhz             INTEGER,           -- of its multiprocessors
+    memory_used_bytes     INTEGER,           -- by all processes and the driver
+    nvlink_sent_bytes     INTEGER,           -- over all links, without the protocol
+    nvlink_received_bytes INTEGER,
+    pcie_sent_bytes       INTEGER,
+    pcie_received_bytes   INTEGER,
+    is_idle               BOOLEAN,
+    is_power_limited      BOOLEAN,           -- the clock was lowered to stay within the power limit,
+    is_heat_limited       BOOLEAN,           -- because it was too hot,
+    is_hardware_limited   BOOLEAN,           -- by the hardware for another reason
+    PRIMARY KEY (world_rank, device, at_ns)
 ) WITHOUT ROWID;
 
 -- How long a device was in each state, exactly so: the union of what ran, over the time that was traced and summed up. Adds up over ranks.

@@ -19,6 +19,8 @@ static struct ledger_device device_alone(const struct ledger_device *device)
     struct ledger_device alone = {.device = device->device, .number = device->number};
     memcpy(alone.name, device->name, sizeof alone.name);
     memcpy(alone.uuid, device->uuid, sizeof alone.uuid);
+    alone.sms = device->sms;
+    alone.memory_bytes = device->memory_bytes;
     return alone;
 }
 
@@ -113,6 +115,12 @@ static void store_tracing(struct store *store, const struct ledger_tracing *entr
     ROWS_INSERT(store, "INSERT INTO gpu_tracing", row);
 }
 
+static int64_t reset_since_start_ns(const struct store *store)
+{
+    uint64_t reset_ticks = store->ledger->reset_ticks;
+    return reset_ticks ? rows_since_start_ns(store, reset_ticks) : 0;
+}
+
 static uint32_t best_part(const struct store *store)
 {
     const struct ledger_tracing *tracing;
@@ -127,8 +135,7 @@ static void store_tracings(struct store *store)
 {
     const struct ledger_tracing *tracing;
     uint32_t part = best_part(store);
-    uint64_t reset_ticks = store->ledger->reset_ticks;
-    int64_t reset_ns = reset_ticks ? rows_since_start_ns(store, reset_ticks) : 0;
+    int64_t reset_ns = reset_since_start_ns(store);
     FOR_EACH_ENTRY(tracing, store, LEDGER_TRACINGS) {
         struct span span = {rows_monotonic_since_start_ns(store, tracing->begin_ns), rows_wall_ns(store->ledger)};
         if (tracing->end_ns)
@@ -136,6 +143,30 @@ static void store_tracings(struct store *store)
         span.begin_ns = span.begin_ns > reset_ns ? span.begin_ns : reset_ns;
         if (span.end_ns >= span.begin_ns && tracing->part == part)
             store_tracing(store, tracing, span);
+    }
+}
+
+static struct value limit(const struct store *store, const struct ledger_reading *reading, unsigned which)
+{
+    return reading->limits & LEDGER_READING_KNOWN ? rows_boolean(store, reading->limits & which) : rows_null();
+}
+
+/* Those from before the last reset do not count. */
+static void store_readings(struct store *store)
+{
+    const struct ledger_reading *entry;
+    int64_t reset_ns = reset_since_start_ns(store);
+    FOR_EACH_ENTRY(entry, store, LEDGER_READINGS) {
+        if (entry->live != 1 || rows_monotonic_since_start_ns(store, entry->at_ns) < reset_ns)
+            continue;
+        struct value is_idle = limit(store, entry, LEDGER_READING_IDLE), is_power_limited = limit(store, entry, LEDGER_READING_POWER);
+        struct value is_heat_limited = limit(store, entry, LEDGER_READING_HEAT);
+        struct value is_hardware_limited = limit(store, entry, LEDGER_READING_HARDWARE);
+        const struct column row[] = {
+#define ROWS_OF_GPU_READING
+#include "rows.def"
+        };
+        ROWS_INSERT(store, "INSERT OR REPLACE INTO gpu_reading", row);
     }
 }
 
@@ -161,6 +192,7 @@ void store_gpu(struct store *store)
     store_kernels(store);
     store_activities(store);
     store_tracings(store);
+    store_readings(store);
 }
 
 void store_activity_sample(struct store *store, const struct ledger_sample *sample)

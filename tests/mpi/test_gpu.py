@@ -77,6 +77,74 @@ def test_off_is_off(trained: Trained, tmp_path: Path):
     assert not run.query(0, "SELECT * FROM gpu_activity")
 
 
+# Counters and sensors (NVML)
+
+POWER_CAP, HARDWARE_THERMAL = 0x4, 0x40
+LINKS = {"nvlink": ("nvlink_sent_bytes", "nvlink_received_bytes"), "pcie": ("pcie_sent_bytes", "pcie_received_bytes")}
+LIMITS = ("is_idle", "is_power_limited", "is_heat_limited", "is_hardware_limited")
+READ = {"memory": ("memory_used_bytes",), "clock": ("clock_mhz",), "reasons": LIMITS, **LINKS}
+
+
+def sensors(run: Run, rank: int = 0) -> list[dict[str, int | None]]:
+    columns = [column for known in READ.values() for column in known]
+    return [dict(zip(columns, row)) for row in run.query(rank, f"SELECT {', '.join(columns)} FROM gpu_reading ORDER BY at_ns")]
+
+
+def test_planted_throttling_is_seen_and_said(trained: Trained):
+    run, _ = trained("staged", "fork", "sensors", DOUBLE_NVML_REASONS=str(POWER_CAP + HARDWARE_THERMAL))
+    for rank in range(RANKS):
+        read = sensors(run, rank)
+        assert {tuple(row[limit] for limit in LIMITS) for row in read} == {(0, 1, 1, 0)}
+        assert {(row["clock_mhz"], row["memory_used_bytes"]) for row in read} == {(1200, 61 * 10**9)}
+        for sent, received in LINKS.values():
+            assert 0 <= read[0][received] < read[1][received] < read[2][received] < read[2][sent]
+    assert f"100.0 % of {len(sensors(run, 0))} reading" in reporter.text("gpu", "--rank", "0", run.folder)
+    assert "power limit 100.0 %, heat 100.0 %" in said("gpu", run)
+    assert complaints(run.outcome) == []
+
+
+@pytest.mark.parametrize("settings", [{}, {"LD_LIBRARY_PATH": f"{FOLDER}/old:{FOLDER}"}], ids=["new", "old driver"])
+def test_a_healthy_device_is_not_throttled(trained: Trained, settings: dict[str, str]):
+    run, _ = trained("staged", "sensors", **settings)
+    assert {tuple(row[limit] for limit in LIMITS) for row in sensors(run)} == {(0, 0, 0, 0)}
+    shown = said("gpu", run)
+    assert "1,980 MHz on average" in shown and "61.0 GB of 80.0 GB" in shown
+    assert "Throttled" not in shown
+
+
+@pytest.mark.parametrize("what", READ)
+def test_what_the_driver_does_not_support_is_not_known(trained: Trained, what: str):
+    run, _ = trained("staged", "sensors", DOUBLE_NVML_UNSUPPORTED=what)
+    assert len(sensors(run)) >= 3
+    for row in sensors(run):
+        assert {column for column, value in row.items() if value is None} == set(READ[what])
+    heads = {"memory": "Memory  ", "clock": "Clock of SMs", "reasons": "Throttled", "nvlink": "NVLink", "pcie": "PCIe"}
+    assert heads[what] not in said("gpu", run)
+
+
+@pytest.mark.parametrize("how", ["answers nothing", "does not begin", "is not there"])
+def test_without_nvml_the_rest_is_as_ever(trained: Trained, tmp_path: Path, how: str):
+    settings = {"DOUBLE_NVML_UNSUPPORTED": " ".join(READ)} if how == "answers nothing" else {}
+    if how == "does not begin":
+        settings = {"DOUBLE_NVML_INIT": "9"}
+    elif how == "is not there":
+        (tmp_path / "libnvidia-ml.so.1").write_bytes(b"")
+        settings = {"LD_LIBRARY_PATH": f"{tmp_path}:{FOLDER}"}
+    run, truth = trained("staged", **settings)
+    assert sensors(run) == []
+    assert is_true(seen(run, 0), truth[0])
+    assert complaints(run.outcome) == []
+    assert "Clock of SMs" not in said("gpu", run)
+
+
+def test_communication_occupies_as_many_multiprocessors_as_it_has_blocks(trained: Trained):
+    run, truth = trained("staged")
+    sms, ns, sm_ns, most = run.query(0, "SELECT sms, communication_ns, communication_sm_ns, communication_most_sms FROM gpu_device")[0]
+    ((total_ns,),) = run.query(0, "SELECT SUM(total_ns) FROM gpu_activity JOIN gpu_kernel USING (world_rank, kernel) WHERE is_communication")
+    assert (sms, ns, sm_ns, most) == (132, total_ns, 16 * total_ns, 16)
+    assert "at most 16.0 of 132 SMs on average" in said("gpu", run)
+
+
 # What is traced is counted exactly
 
 

@@ -45,6 +45,7 @@ COPIES = ("", "to device", "to host", "on device", "on host", "to peer", "other"
 BUSY_BITS = {"C": 1, "K": 2, "D": 4, "M": 8}  # computing, communicating, copying, in MPI
 TRACING_ENDED = ("goes on", "duty", "yielded", "off", "stopped", "lost")
 ACTIVITY_BYTES, STREAM_BYTES, DEVICE_BYTES, TRACING_BYTES, ALGORITHM_BYTES = 2432, 64, 320, 64, 64
+READING_BYTES = 64
 SIGNATURE_BYTES, SAMPLE_BYTES_UNKNOWN = 96, (1 << 48) - 1
 
 
@@ -248,10 +249,26 @@ class Device:
     kernels: int = 0
     copies: int = 0
     sets: int = 0
+    sms: int | None = None
+    communication: tuple[int, int, int] = (0, 0, 0)  # ns of its kernels, ns x SMs, the most SMs
+    memory_bytes: int | None = None
 
     @property
     def states(self) -> dict[int, int]:
         return {sum(BUSY_BITS[letter] for letter in letters): ns for letters, ns in self.busy.items()}
+
+
+@dataclass
+class Reading:
+    """What sensors of a device said. `links`: bytes sent and received over NVLink, and over PCIe. `limits`: letters of idle, power, heat,
+    slowed down by the hardware; None: not known."""
+
+    at_ns: int  # since the rank's start
+    device: int = 1
+    clock_mhz: int | None = None
+    memory_used_bytes: int | None = None
+    links: tuple[int | None, ...] = (None,) * 4
+    limits: str | None = None
 
 
 @dataclass
@@ -393,6 +410,7 @@ class Rank:
     activities: list[Activity] = field(default_factory=list)
     gpu_samples: list[GpuSample] = field(default_factory=list)
     tracings: list[Tracing] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)
     algorithms: list[Algorithm] = field(default_factory=list)
 
     def counters(self, names: list[str]) -> list[int]:
@@ -566,7 +584,12 @@ def gpu_rank(world_rank: int) -> Rank:
     rank.gpu_state, rank.gpu_counts, rank.cost_gpu = "stopped", {"records": 60, "memory_kind_queries": 3}, (5_000_000, 70_000_000)
     busy = {"C": 3_000_000_000, "CK": 1_000_000_000, "K": 600_000_000, "DM": 200_000_000, "": 5_000_000_000}
     times = {"first_ns": 100_000_000, "last_ns": 9_900_000_000}
-    rank.devices = [Device(busy=busy, uuid=f"GPU-{world_rank}", **times, kernels=40, copies=20)]
+    occupied = {"sms": 132, "communication": (1_600_000_000, 16 * 1_600_000_000, 16), "memory_bytes": 80 << 30}
+    rank.devices = [Device(busy=busy, uuid=f"GPU-{world_rank}", **times, kernels=40, copies=20, **occupied)]
+    rank.readings = [
+        Reading(second * SECOND, 1, 1_980, 61 << 30, (second << 30, second << 29, second << 20, second << 19), "")
+        for second in range(1, 10)
+    ]
     rank.streams = [Stream(1, begin_ns=0), Stream(2, number=13, begin_ns=400_000_000)]
     rank.kernels = {1: (GEMM, 0), 2: (ALL_REDUCE, 1)}
     rank.activities = [
@@ -668,6 +691,7 @@ def gpu_rows(rank: Rank) -> dict[str, list[tuple]]:
     activities = list(enumerate(rank.activities, 1))
     return {
         "gpu_device": [device_row(own, device) for device in rank.devices],
+        "gpu_reading": [reading_row(own, reading) for reading in rank.readings],
         "gpu_busy": [
             (own, device.device, *(int(state & bit != 0) for bit in BUSY_BITS.values()), ns)
             for device in rank.devices
@@ -689,7 +713,14 @@ def gpu_rows(rank: Rank) -> dict[str, list[tuple]]:
 
 def device_row(own: int, device: Device) -> tuple:
     about = (device.number, device.name, device.uuid, device.first_ns, device.last_ns)
-    return (own, device.device, *about, device.kernels, device.copies, device.sets)
+    occupied = (device.sms, *device.communication, device.memory_bytes)
+    return (own, device.device, *about, device.kernels, device.copies, device.sets, *occupied)
+
+
+def reading_row(own: int, reading: Reading) -> tuple:
+    levels = (reading.clock_mhz, reading.memory_used_bytes, *reading.links)
+    limits = (None if reading.limits is None else int(letter in reading.limits) for letter in "iphs")
+    return (own, reading.device, reading.at_ns, *levels, *limits)
 
 
 def activity_row(number: int, own: int, activity: Activity) -> tuple:
@@ -998,7 +1029,8 @@ def ledger_gpu(rank: Rank) -> list[bytes]:
     devices = ledger_chunks(12, DEVICE_BYTES, [ledger_device(rank, device) for device in rank.devices])
     tracings = ledger_chunks(13, TRACING_BYTES, [ledger_tracing(rank, one) for one in rank.tracings])
     algorithms = ledger_chunks(14, ALGORITHM_BYTES, [ledger_algorithm(rank, one) for one in rank.algorithms])
-    return kernels + activities + streams + devices + tracings + algorithms
+    readings = ledger_chunks(16, READING_BYTES, [ledger_reading(rank, one) for one in rank.readings])
+    return kernels + activities + streams + devices + tracings + algorithms + readings
 
 
 def ledger_kernel(kernel: int, name: str, is_communication: int) -> bytes:
@@ -1021,7 +1053,17 @@ def ledger_device(rank: Rank, device: Device) -> bytes:
     times = (0 if moment_ns is None else rank.start_monotonic_ns + moment_ns for moment_ns in (device.first_ns, device.last_ns))
     states = [device.states.get(state, 0) for state in range(16)]
     about = (device.device, device.number, device.name.encode(), device.uuid.encode())
-    return struct.pack("<2I64s48s16Q2q3Q32x", *about, *states, *times, device.kernels, device.copies, device.sets)
+    communication_ns, sm_ns, most_sms = device.communication
+    occupied = (device.sms or 0, most_sms, communication_ns, sm_ns, device.memory_bytes or 0)
+    return struct.pack("<2I64s48s16Q2q3Q2I3Q", *about, *states, *times, device.kernels, device.copies, device.sets, *occupied)
+
+
+def ledger_reading(rank: Rank, reading: Reading) -> bytes:
+    unknown = (1 << 64) - 1
+    amounts = (unknown if amount is None else amount for amount in (*reading.links, reading.memory_used_bytes))
+    limits = 0 if reading.limits is None else 1 + sum(2 << place for place, letter in enumerate("iphs") if letter in reading.limits)
+    at_ns = rank.start_monotonic_ns + reading.at_ns
+    return struct.pack("<q5Q3I2H", at_ns, *amounts, reading.device, reading.clock_mhz or 0, 0, limits, 1)
 
 
 def ledger_algorithm(rank: Rank, one: Algorithm) -> bytes:

@@ -10,11 +10,11 @@ import pytest
 from commprof_report.gpu import sampled
 from commprof_report.run import ledger, process
 from commprof_report.run.run import run_open
-from planted import Algorithm, SECOND, GAP_NS, Activity, Device, GpuSample, Rank, Sample, Stream, Tracing
+from planted import Algorithm, SECOND, GAP_NS, Activity, Device, GpuSample, Rank, Reading, Sample, Stream, Tracing
 from test_samples import ROUND_UNIX_NS, Written
 
 TABLES = ("rank", "call", "communicator", "recent_collective", "cell", "bucket", "sample", "sample_window")
-TABLES += ("gpu_device", "gpu_busy", "gpu_stream", "gpu_kernel", "gpu_activity", "gpu_bucket", "gpu_tracing", "gpu_sample")
+TABLES += ("gpu_device", "gpu_reading", "gpu_busy", "gpu_stream", "gpu_kernel", "gpu_activity", "gpu_bucket", "gpu_tracing", "gpu_sample")
 TABLES += ("gpu_sample_window", "nccl_algorithm")
 
 
@@ -46,7 +46,7 @@ def test_what_gpus_did_before_a_reset_does_not_count(tmp_path):
         rank.gpu_epoch = rank.epoch + 1
     tables = content(planted.write_ledgers(tmp_path, ranks))
     assert [tables[table] for table in ("gpu_busy", "gpu_activity", "gpu_bucket")] == [[], [], []]
-    assert {row[5:] for row in tables["gpu_device"]} == {(None, None, 0, 0, 0)}
+    assert {row[5:] for row in tables["gpu_device"]} == {(None, None, 0, 0, 0, 132, 0, 0, 0, 80 << 30)}
     assert tables["gpu_stream"] and tables["gpu_kernel"] and tables["cell"]
 
 
@@ -188,12 +188,17 @@ def test_an_activity_that_is_not_live_does_not_count(written):
         (ledger.TRACINGS, "ended", 6, "gpu_tracing", "1 of its times of tracing are"),
         (ledger.TRACINGS, "end_ns", 1, "gpu_tracing", "1 of its times of tracing are"),
         (ledger.TRACINGS, "records", 1 << 63, "gpu_tracing", "1 of its times of tracing are"),
+        (ledger.DEVICES, "communication_sm_ns", 1 << 63, "gpu_device", "1 of its GPUs are"),
+        (ledger.READINGS, "at_ns", 1, "gpu_reading", "1 of its readings of sensors are"),
+        (ledger.READINGS, "at_ns", 1 << 62, "gpu_reading", "1 of its readings of sensors are"),
+        (ledger.READINGS, "pcie_sent_bytes", 1 << 63, "gpu_reading", "1 of its readings of sensors are"),
         (ledger.ALGORITHMS, "count", 1 << 63, "nccl_algorithm", "1 of its algorithms of NCCL are"),
     ),
 )
 def test_what_is_damaged_is_left_out_and_said(written, kind, field, value, table, what):
     algorithms = [Algorithm("ncclAllReduce", 64, "RING", "LL", 2, 5)]
-    one = written(devices=[Device()], activities=[Activity([100], 1)], tracings=[Tracing(4_000, 5_000)], algorithms=algorithms)
+    known = {"activities": [Activity([100], 1)], "tracings": [Tracing(4_000, 5_000)], "readings": [Reading(4_000)]}
+    one = written(devices=[Device()], algorithms=algorithms, **known)
     assert len(one.ask(f"SELECT * FROM {table}")) == 1
     assert one.entries(kind, **{field: value}).ask(f"SELECT * FROM {table}") == []
     assert run_open(one.path).notes == [f"{one.path}: {what} damaged and left out"]
@@ -203,6 +208,14 @@ def test_what_is_damaged_is_left_out_and_said(written, kind, field, value, table
 def test_what_is_at_its_bound_is_no_damage(written, field, value):
     one = written(devices=[Device()], activities=[Activity([100], 1)])
     assert len(one.entries(ledger.ACTIVITIES, **{field: value}).ask("SELECT * FROM gpu_activity")) == 1
+    assert run_open(one.path).notes == []
+
+
+def test_readings_that_are_free_or_precede_a_reset_do_not_count(written):
+    one = written(devices=[Device()], readings=[Reading(1_000), Reading(5_000)])
+    assert one.ask("SELECT at_ns FROM gpu_reading") == [(1_000,), (5_000,)]
+    assert one.header(reset_ticks=planted.ticks_at(2_000)).ask("SELECT at_ns FROM gpu_reading") == [(5_000,)]
+    assert one.entries(ledger.READINGS, live=0).ask("SELECT * FROM gpu_reading") == []
     assert run_open(one.path).notes == []
 
 
@@ -277,6 +290,9 @@ def test_a_thinned_run_has_the_same_activities_of_all_ranks(busy):
         ("gpu_device", "first_ns = -1"),
         ("gpu_device", "last_ns = 'x'"),
         ("gpu_device", "kernels = -1"),
+        ("gpu_device", "communication_ns = -1"),
+        ("gpu_reading", "memory_used_bytes = -1"),
+        ("gpu_reading", "is_heat_limited = 2"),
         ("gpu_busy", "ns = -1"),
         ("gpu_busy", "is_in_mpi = is_in_mpi + 2"),
         ("gpu_stream", "device = 'x'"),

@@ -13,6 +13,7 @@ from commprof_report.base.aside import written_whole
 
 TABLES = ("rank", "fact", "thread", "call", "communicator", "recent_collective", "cell", "bucket", "bucket_bound", "peer")
 TABLES += ("sample", "signature", "sample_message", "sample_start", "sample_window", "step", "region", "region_span", "gpu_device", "gpu_busy")
+TABLES += ("gpu_reading",)
 TABLES += ("gpu_stream", "gpu_kernel", "gpu_activity", "gpu_bucket", "gpu_tracing", "gpu_sample", "gpu_sample_window", "nccl_algorithm")
 COMMANDS = ("summary", "calls", "sizes", "latency", "communicators", "ranks", "peers", "export")
 

@@ -21,6 +21,7 @@ static void device_facts(uint32_t device, struct gpu_device_facts *facts)
     facts_asked++;
     snprintf(facts->name, sizeof facts->name, "Test GPU %u", device);
     snprintf(facts->uuid, sizeof facts->uuid, "GPU-%u", device);
+    facts->sms = device == 9 ? 0 : 100;
 }
 
 static const struct gpu_backend backend = {.name = "test", .device_facts = device_facts};
@@ -282,6 +283,35 @@ static void copies_are_counted_by_powers_of_two(void)
     CHECK_EQUAL(activity_of(LEDGER_ACTIVITY_COPY, 0, 1, 1)->volume_bytes, 1);
     CHECK_EQUAL(count_of(activity_of(LEDGER_ACTIVITY_COPY, 0, 1, UINT64_MAX)), 1);
     CHECK_EQUAL(activity_of(LEDGER_ACTIVITY_SET, 0, 1, 512)->volume_bytes, 512);
+}
+
+static void kernel_of_blocks(uint32_t device, const char *name, uint32_t blocks, int64_t duration_ns)
+{
+    struct gpu_event event = on(device, 7, 100, 100 + duration_ns);
+    event.kind = LEDGER_ACTIVITY_KERNEL;
+    event.name = name;
+    event.blocks = blocks;
+    activity_take(&event);
+}
+
+/* A kernel of more blocks than there are multiprocessors occupies all; of one without a grid nothing is known. */
+static void multiprocessors_of_communication_are_counted_by_time(void)
+{
+    begin();
+    kernel_of_blocks(0, "ncclDevKernel_AllReduce", 16, 30);
+    kernel_of_blocks(0, "ncclDevKernel_AllReduce", 500, 10);
+    kernel_of_blocks(0, "ncclDevKernel_AllReduce", 0, 1000);
+    kernel_of_blocks(0, "gemm", 90, 1000);
+    CHECK_EQUAL(device_of(0)->sms, 100);
+    CHECK_EQUAL(device_of(0)->communication_ns, 40);
+    CHECK_EQUAL(device_of(0)->communication_sm_ns, 16 * 30 + 100 * 10);
+    CHECK_EQUAL(device_of(0)->communication_most_sms, 100);
+    kernel_of_blocks(9, "ncclDevKernel_AllReduce", 500, 10); /* how many there are is not known */
+    CHECK_EQUAL(device_of(9)->communication_sm_ns, 500 * 10);
+    the_ledger.header->reset_ticks = (uint64_t)(zero_ns + 700);
+    activity_reset();
+    CHECK_EQUAL(device_of(0)->communication_ns + device_of(0)->communication_sm_ns + device_of(0)->communication_most_sms, 0);
+    CHECK_EQUAL(device_of(0)->sms, 100);
 }
 
 static void a_device_says_what_it_is_and_what_it_did(void)
@@ -866,6 +896,7 @@ static const struct unit_test TESTS[] = {
     TEST(streams_and_graphs_are_counted_apart),
     TEST(a_stream_is_of_one_device_and_one_context),
     TEST(copies_are_counted_by_powers_of_two),
+    TEST(multiprocessors_of_communication_are_counted_by_time),
     TEST(a_device_says_what_it_is_and_what_it_did),
     TEST(what_ends_before_it_begins_took_no_time),
     TEST(streams_beyond_the_most_are_one_and_lose_nothing),

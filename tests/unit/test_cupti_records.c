@@ -22,6 +22,23 @@ static void a_kernel_has_its_name_and_where_it_ran(void)
     CHECK(event.name == kernel.name);
 }
 
+static uint32_t blocks_of(int32_t x, int32_t y, int32_t z)
+{
+    struct gpu_event event;
+    struct cupti_kernel kernel = {.kind = CUPTI_CONCURRENT_KERNEL, .grid = {x, y, z}};
+    CHECK(records_read(&kernel, CUDA_11, &event));
+    return event.blocks;
+}
+
+static void a_kernel_has_the_blocks_of_its_grid(void)
+{
+    CHECK_EQUAL(blocks_of(2, 3, 4), 24);
+    CHECK_EQUAL(blocks_of(INT32_MAX, 2, 1), UINT32_MAX - 1);
+    CHECK_EQUAL(blocks_of(INT32_MAX, 3, 1), 0); /* no number of ours */
+    CHECK_EQUAL(blocks_of(16, 0, 1), 0);
+    CHECK_EQUAL(blocks_of(16, -1, -1), 0);
+}
+
 static void activities_that_a_graph_has_launched_are_marked(void)
 {
     struct gpu_event event;
@@ -120,6 +137,7 @@ static void other_kinds_are_none_of_ours(void)
 
 static const struct unit_test TESTS[] = {
     TEST(a_kernel_has_its_name_and_where_it_ran),
+    TEST(a_kernel_has_the_blocks_of_its_grid),
     TEST(activities_that_a_graph_has_launched_are_marked),
     TEST(records_before_cuda_11_are_not_read_beyond_their_end),
     TEST(copies_have_a_direction_and_arrays_are_on_the_device),

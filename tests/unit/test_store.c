@@ -833,10 +833,12 @@ static void a_device_has_the_times_of_its_states(void)
     device.state_ns[LEDGER_COMMUNICATING] = 70;
     device.state_ns[LEDGER_COPYING] = 80;
     struct ledger_device unused = {.device = 2};
+    device.sms = 132, device.memory_bytes = 80;
+    device.communication_ns = 10, device.communication_sm_ns = 160, device.communication_most_sms = 16;
     ledger_append(LEDGER_DEVICES, &device, sizeof device);
     ledger_append(LEDGER_DEVICES, &unused, sizeof unused);
     store();
-    CHECK_TEXT(ask("SELECT * FROM gpu_device"), "3|1|4|H100|GPU-1|100|400|7|8|9 3|2|0|||null|null|0|0|0");
+    CHECK_TEXT(ask("SELECT * FROM gpu_device"), "3|1|4|H100|GPU-1|100|400|7|8|9|132|10|160|16|80 3|2|0|||null|null|0|0|0|null|0|0|0|null");
     CHECK_TEXT(ask("SELECT * FROM gpu_busy ORDER BY ns"), "3|1|0|0|0|0|50 3|1|1|0|0|1|60 3|1|0|1|0|0|70 3|1|0|0|1|0|80");
 }
 
@@ -893,13 +895,15 @@ static void what_gpus_did_before_a_reset_does_not_count(void)
     begin();
     struct ledger_device device = {.device = 1, .name = "H100", .uuid = "GPU-1", .first_ns = 1100, .last_ns = 1400, .kernels = 7};
     struct ledger_activity kernel = {.kernel = 300, .stream = 6, .kind = LEDGER_ACTIVITY_KERNEL, .live = 1};
+    device.sms = 132, device.memory_bytes = 80;
+    device.communication_ns = 10, device.communication_sm_ns = 160, device.communication_most_sms = 16;
     device.state_ns[LEDGER_COMPUTING] = 60;
     kernel.buckets[21] = 2;
     ledger_append(LEDGER_DEVICES, &device, sizeof device);
     ledger_append(LEDGER_ACTIVITIES, &kernel, sizeof kernel);
     the_ledger.header->epoch++;
     store();
-    CHECK_TEXT(ask("SELECT * FROM gpu_device"), "3|1|0|H100|GPU-1|null|null|0|0|0");
+    CHECK_TEXT(ask("SELECT * FROM gpu_device"), "3|1|0|H100|GPU-1|null|null|0|0|0|132|0|0|0|80");
     CHECK_TEXT(ask("SELECT count(*) FROM gpu_busy"), "0");
     CHECK_TEXT(ask("SELECT count(*) FROM gpu_activity"), "0");
     CHECK_TEXT(ask("SELECT count(*) FROM gpu_bucket"), "0");
@@ -935,6 +939,35 @@ static void windows_that_a_better_one_replaces_have_no_row(void)
     }
     store();
     CHECK_TEXT(ask("SELECT begin_ns, end_ns FROM gpu_tracing"), "20|25 40|45");
+}
+
+static void append_reading(int64_t at_ns, uint64_t bytes, uint16_t limits, uint16_t live)
+{
+    struct ledger_reading reading = {.at_ns = the_ledger.header->start_ns + at_ns, .device = 1, .limits = limits, .live = live};
+    reading.nvlink_sent_bytes = reading.nvlink_received_bytes = reading.pcie_sent_bytes = reading.pcie_received_bytes = bytes;
+    reading.memory_used_bytes = 61;
+    reading.clock_mhz = bytes == LEDGER_BYTES_UNKNOWN ? 0 : 1980;
+    ledger_append(LEDGER_READINGS, &reading, sizeof reading);
+}
+
+static void readings_say_what_is_known(void)
+{
+    begin();
+    append_reading(100, 5, LEDGER_READING_KNOWN | LEDGER_READING_POWER | LEDGER_READING_HARDWARE, 1);
+    append_reading(150, 5, LEDGER_READING_KNOWN, 0);
+    append_reading(200, LEDGER_BYTES_UNKNOWN, LEDGER_READING_IDLE, 1);
+    store();
+    CHECK_TEXT(ask("SELECT * FROM gpu_reading"), "3|1|100|1980|61|5|5|5|5|0|1|0|1 3|1|200|null|61|null|null|null|null|null|null|null|null");
+}
+
+static void readings_from_before_a_reset_do_not_count(void)
+{
+    begin_sampled();
+    append_reading(2000, 5, 0, 1);
+    append_reading(6000, 5, 0, 1);
+    the_ledger.header->reset_ticks = ticks_at(5000);
+    store();
+    CHECK_TEXT(ask("SELECT at_ns FROM gpu_reading"), "6000");
 }
 
 static void what_was_traced_before_a_reset_does_not_count(void)
@@ -1258,6 +1291,8 @@ static const struct unit_test TESTS[] = {
     TEST(what_gpus_did_before_a_reset_does_not_count),
     TEST(times_of_tracing_count_from_the_start),
     TEST(windows_that_a_better_one_replaces_have_no_row),
+    TEST(readings_say_what_is_known),
+    TEST(readings_from_before_a_reset_do_not_count),
     TEST(what_was_traced_before_a_reset_does_not_count),
     TEST(single_activities_are_sampled_in_windows_of_the_devices_mask),
     TEST(while_tracing_goes_on_nothing_is_known_of_the_time_since_the_last_activity),

@@ -95,6 +95,7 @@ TABLES = (
     "region",
     "region_span",
     "gpu_device",
+    "gpu_reading",
     "gpu_busy",
     "gpu_stream",
     "gpu_kernel",

@@ -15,6 +15,9 @@ NCCL's kernels wait on the device until the other ranks have come. Where the ker
 of a collective are sampled, the shortest is taken for its transfer, and what the others take beyond
 that for waiting (an estimate, marked ~). hvprof-report late shows for whom.
 
+Where communication kernels ran it says how many multiprocessors (SMs) they occupy. Where the driver's management library (NVML) was read,
+about once a second, it says how fast the SMs' clock was, what lowered it, how much memory was in use, and what NVLink and PCIe carried.
+
 Then it lists devices, the kernels with the most time, copies by direction and size with their rates, and streams. Names of kernels are
 demangled where the system has libstdc++, and shortened.
 """
@@ -32,6 +35,7 @@ from ..display.tables import Column, volume_column
 from ..gpu import gpu_activity
 from ..gpu.gpu_activity import Gpu, GpuCopyRow, GpuDeviceRow, GpuKernelRow, GpuRow, GpuStreamRow, NcclAlgorithmRow, NcclWaitRow, WindowRow
 from ..gpu.sampled import OTHER_STREAM
+from ..gpu.sensors import GpuSensorRow, sensors
 from ..plots import gpu as plot
 from ..plots import gpu_kernels as kernels_plot
 from ..run import selection
@@ -170,10 +174,33 @@ OPERATION_COLUMNS = (
     Column("transfer", lambda row: f"~{units.duration(row.transfer_ns)}"),
     Column("of timed", lambda row: units.share(row.coverage)),
 )
+SENSOR_COLUMNS = (
+    Column("rank", lambda row: row.ranks),
+    Column("host", lambda row: units.shortened(row.host or "", 20), False),
+    Column("GPU", lambda row: f"{row.device} {units.shortened(row.name, 28)}", False),
+    Column("readings", lambda row: units.count(row.readings)),
+    Column("MHz", lambda row: mhz_text(row.clock_mean_mhz)),
+    Column("least", lambda row: mhz_text(row.clock_least_mhz)),
+    Column("throttled", lambda row: units.share(row.throttled_share)),
+    Column("power", lambda row: units.share(row.power_share)),
+    Column("heat", lambda row: units.share(row.heat_share)),
+    Column("hardware", lambda row: units.share(row.hardware_share)),
+    volume_column("memory", "memory_most_bytes"),
+    Column("NVLink out", lambda row: rate(row.nvlink_sent_bytes_per_s)),
+    Column("NVLink in", lambda row: rate(row.nvlink_received_bytes_per_s)),
+    Column("PCIe out", lambda row: rate(row.pcie_sent_bytes_per_s)),
+    Column("PCIe in", lambda row: rate(row.pcie_received_bytes_per_s)),
+)
+THROTTLED_BY = (("power_share", "power limit"), ("heat_share", "heat"), ("hardware_share", "hardware slowdown"))
+
+
+def mhz_text(mhz: float | None) -> str:
+    return units.NO_VALUE if mhz is None else f"{mhz:,.0f}"
 
 
 class Answers(NamedTuple):
     gpu: Gpu
+    sensors: list[GpuSensorRow]
     steps: list[GpuStepRow]
     cost: TracingCost
     seen: list[SeenRow]
@@ -229,9 +256,10 @@ def answer(run: Selection, in_steps: StepsSummary | None = None) -> Answers:
     """`in_steps`: where the caller has looked for steps; of a run that was read with samples."""
     found, seen = gpu_activity.gpu(run.connection), seen_rows(run.connection)
     if not found.is_seen:
-        return Answers(found, [], tracing_cost([], None), seen)
+        return Answers(found, [], [], tracing_cost([], None), seen)
     in_steps = in_steps or steps_summary(run, align(run.connection).aligned_ns)
-    return Answers(found, in_steps.gpu, tracing_cost(found.windows, in_steps.steps), seen)
+    cost = tracing_cost(found.windows, in_steps.steps)
+    return Answers(found, sensors(run.connection), in_steps.gpu, cost, seen)
 
 
 def run_row(answers: Answers) -> SimpleNamespace:
@@ -250,6 +278,7 @@ TABLES = {
     "run": Table(lambda run: [run_row(answer(run))], (*GpuRow._fields, *StepTimes._fields, *TracingCost._fields)),
     "device": Table(lambda run: gpu_activity.gpu(run.connection).devices, GpuDeviceRow._fields, DEVICE_COLUMNS, MOST_DEVICES),
     "rank": Table(lambda run: gpu_activity.gpu(run.connection).parts, GpuDeviceRow._fields, PART_COLUMNS, MOST_DEVICES),
+    "sensor": Table(lambda run: sensors(run.connection), GpuSensorRow._fields, SENSOR_COLUMNS, MOST_DEVICES),
     "kernel": Table(lambda run: gpu_activity.kernels(run.connection), GpuKernelRow._fields, KERNEL_COLUMNS, TOP),
     "copy": Table(lambda run: gpu_activity.copies(run.connection), GpuCopyRow._fields, COPY_COLUMNS, MOST_COPIES),
     "stream": Table(lambda run: gpu_activity.streams(run.connection), GpuStreamRow._fields, STREAM_COLUMNS, MOST_STREAMS),
@@ -284,7 +313,8 @@ def print_text(run: Run, arguments: argparse.Namespace) -> None:
         common.print_line(f"{'NCCL waiting':<{HEAD_WIDTH}}{text}")
     if arguments.by is None:
         parts = ("rank",) if answers.gpu.summary.shared_devices else ()
-        tables_of_gpus = ("device", *parts, "kernel", "copy", "stream") if answers.gpu.is_seen else ()
+        read = ("sensor",) if len(answers.sensors) > 1 else ()
+        tables_of_gpus = ("device", *parts, *read, "kernel", "copy", "stream") if answers.gpu.is_seen else ()
         texts = (table_text(run, arguments, by) for by in (*tables_of_gpus, "operation", "algorithm"))
         print("".join(f"\n{text}\n" for text in texts if text), end="")
 
@@ -323,7 +353,9 @@ def traced_facts(answers: Answers) -> Iterator[tuple[str, str]]:
     yield from late_facts(answers.gpu)
     yield "GPU time", time_text(answers.gpu)
     yield from exposed_facts(summary, step_times(answers.steps))
+    yield from sm_facts(summary)
     yield from mpi_facts(answers.gpu)
+    yield from sensor_facts(answers.sensors)
     yield "Cost of tracing", cost_text(answers.cost)
     yield from memory_facts(answers.gpu)
     yield from coverage_facts(answers.gpu)
@@ -418,6 +450,68 @@ def exposed_facts(summary: GpuRow, steps: StepTimes) -> Iterator[tuple[str, str]
     if steps.steps:
         time = f"{units.duration(steps.step_exposed_ns)} of {units.duration(steps.step_ns)}"
         yield "  in a step", f"{units.share(steps.step_exposed_share)} exposed, {time} (medians of {units.counted(steps.steps, 'step')})"
+
+
+def sm_facts(summary: GpuRow) -> Iterator[tuple[str, str]]:
+    if summary.communication_sms is None:
+        return
+    mean, most = units.three_digits(summary.communication_sms), f"{summary.communication_most_sms:,}"
+    whole = "" if summary.sms is None else f" of {summary.sms:,}"
+    yield "  on SMs", f"its kernels' blocks occupy at most {mean}{whole} SMs on average, those of one kernel {most}"
+
+
+def sensor_facts(rows: Sequence[GpuSensorRow]) -> Iterator[tuple[str, str]]:
+    """What was read; what lowers clocks only where something did."""
+    clocked = [row for row in rows if row.clock_mean_mhz is not None]
+    if clocked:
+        mean_mhz = sum(row.clock_mean_mhz * row.readings for row in clocked) / sum(row.readings for row in clocked)
+        least = min(clocked, key=lambda row: row.clock_least_mhz)
+        low = f", {least.clock_least_mhz:,} MHz at least{where(least, rows)}" if least.clock_least_mhz < mean_mhz else ""
+        yield "Clock of SMs", f"{mean_mhz:,.0f} MHz on average while not idle{low}"
+    yield from throttling_facts(rows)
+    used = [row for row in rows if row.memory_most_bytes is not None and row.memory_bytes]
+    if used:
+        fullest = max(used, key=lambda row: row.memory_most_bytes / row.memory_bytes)
+        most, whole = units.volume(fullest.memory_most_bytes), units.volume(fullest.memory_bytes)
+        yield "Memory", f"at most {most} of {whole} in use{where(fullest, rows)}"
+    for head, key in (("NVLink", "nvlink"), ("PCIe", "pcie")):
+        directions = [text for direction in ("sent", "received") if (text := rate_text(rows, key, direction))]
+        if directions:
+            yield head, "; ".join(directions)
+
+
+def throttling_facts(rows: Sequence[GpuSensorRow]) -> Iterator[tuple[str, str]]:
+    known = [row for row in rows if row.throttled_share is not None]
+    readings = sum(row.limit_readings for row in known)
+
+    def share_of(key: str) -> float:
+        return sum(getattr(row, key) * row.limit_readings for row in known) / readings
+
+    if not any(row.throttled_share for row in known):
+        return
+    worst = max(known, key=lambda row: row.throttled_share)
+    most = f"; most{where(worst, rows)}, {units.share(worst.throttled_share)}" if len(rows) > 1 else ""
+    why = ", ".join(f"{cause} {units.share(share_of(key))}" for key, cause in THROTTLED_BY if share_of(key))
+    yield "Throttled", f"in {units.share(share_of('throttled_share'))} of {units.counted(readings, 'reading')}: {why}{most}"
+
+
+def where(row: GpuSensorRow, rows: Sequence[GpuSensorRow]) -> str:
+    """ on GPU 0 of rank 3, if there are others."""
+    return f" on GPU {row.device} of rank {row.ranks}" if len(rows) > 1 else ""
+
+
+def rate_text(rows: Sequence[GpuSensorRow], link: str, direction: str) -> str:
+    """sent 35.0 GB/s on average, 210 GB/s at most; "": nothing went that way, or it is not known."""
+    means = [mean for row in rows if (mean := getattr(row, f"{link}_{direction}_bytes_per_s")) is not None]
+    most = max((getattr(row, f"{link}_{direction}_most_bytes_per_s") or 0 for row in rows), default=0)
+    if not most:
+        return ""
+    each = " a GPU" if len(rows) > 1 else ""
+    return f"{direction} {rate(sum(means) / len(means))}{each} on average, {rate(most)} at most"
+
+
+def rate(bytes_per_s: float | None) -> str:
+    return units.NO_VALUE if bytes_per_s is None else f"{units.volume(bytes_per_s)}/s"
 
 
 def mpi_facts(found: Gpu) -> Iterator[tuple[str, str]]:
@@ -537,6 +631,7 @@ def gpu_section(run: Run, in_steps: StepsSummary) -> str:
         common.picture(plot, traced(devices), "what the GPUs did"),
         page.table(DEVICE_COLUMNS, devices),
         page.table(PART_COLUMNS, answers.gpu.parts[:MOST_DEVICES]) if answers.gpu.summary.shared_devices else "",
+        page.table(SENSOR_COLUMNS, answers.sensors[:MOST_DEVICES]) if len(answers.sensors) > 1 else "",
         common.picture(kernels_plot, kernels, "kernels by time"),
         page.table(KERNEL_COLUMNS, kernels),
         page.table(COPY_COLUMNS, copies[:MOST_COPIES]),

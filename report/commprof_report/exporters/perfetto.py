@@ -4,7 +4,7 @@
     slice    a call          in it   waiting for the rank that arrived last; on a stream a kernel, a copy, a memset
     flow     from the call of the rank that arrived last to the wait that it ended, if both are known and shown
     async    a nonblocking collective, from its start to its completion
-    counter  of a rank: bytes per second passed to MPI; of the run: ranks inside MPI, ranks waiting, bytes in flight
+    counter  of a rank: bytes per second passed to MPI, what its GPUs' sensors said; of the run: ranks inside MPI, ranks waiting, bytes in flight
 
 All times are on one axis (alignment.py) that begins at the earliest start of a rank, in microseconds that Perfetto reads to the
 nanosecond. Slices of a track are nested or disjoint; overlaps in damaged files are cut.
@@ -23,6 +23,7 @@ from ..base import query, units
 from ..base.columns import NONE
 from ..gpu import gpu_activity, kernel_names
 from ..gpu.sampled import OTHER_STREAM
+from ..gpu.sensors import readers
 from ..gpu.sharing import groups
 from ..late.known import known
 from ..late.wait_split import WaitSplit, wait_split
@@ -43,6 +44,17 @@ FIRST_OF_TRACK = {  # thread ids; never 0, which Perfetto takes for the process 
 MOST_BINS = 1_000
 LEAST_BIN_NS = 1_000
 NO_CALLS = (None, ())
+LEVELS = {
+    "SM clock, MHz": "clock_mhz",
+    "memory in use, bytes": "memory_used_bytes",
+    "throttled": "is_throttled",
+}
+RATES = {
+    "NVLink sent, bytes/s": "nvlink_sent_bytes",
+    "NVLink received, bytes/s": "nvlink_received_bytes",
+    "PCIe sent, bytes/s": "pcie_sent_bytes",
+    "PCIe received, bytes/s": "pcie_received_bytes",
+}
 PEERS = {-1: "outside the job", -2: "any"}
 
 
@@ -116,6 +128,21 @@ class ActivityRow(NamedTuple):
     bytes: int
     start_ns: int
     end_ns: int
+
+
+class ReadingRow(NamedTuple):
+    """trace_readings.sql"""
+
+    rank: int
+    device: int
+    at_ns: int
+    clock_mhz: int | None
+    memory_used_bytes: int | None
+    is_throttled: int | None
+    nvlink_sent_bytes: int | None
+    nvlink_received_bytes: int | None
+    pcie_sent_bytes: int | None
+    pcie_received_bytes: int | None
 
 
 class SampledRow(NamedTuple):
@@ -240,6 +267,7 @@ class Trace:
         yield from self._names()
         yield from self._spans()
         yield from self._streams()
+        yield from self._sensors()
         bins = self._bins()
         inside, waiting, flying = (Bins(*bins) for _ in range(3))
         rows = map(CallRow._make, SQL.run(self.connection, "trace_calls"))
@@ -309,6 +337,26 @@ class Trace:
             for slice_ in nested(self._activity(row, names) for row in of_stream):
                 if self.cut.overlaps(slice_.start_ns, slice_.end_ns):
                     yield _slice(rank, FIRST_OF_TRACK["gpu"] + stream, slice_)
+
+    def _sensors(self) -> Iterator[str]:
+        """Counters of the devices, each by the rank whose readings are taken."""
+        rows = map(ReadingRow._make, SQL.run(self.connection, "trace_readings"))
+        by_device = {key: list(of_device) for key, of_device in groupby(rows, key=attrgetter("rank", "device"))}
+        facts = gpu_activity.device_facts(self.connection)
+        for _, own in readers(facts, {key: len(of_device) for key, of_device in by_device.items()}):
+            shown = [row for row in by_device[own.rank, own.device] if self._shows(row)]
+            shown = shown[:: len(shown) // MOST_BINS + 1]
+            times = [self.aligned_ns(own.rank, row.at_ns) for row in shown]
+            for name, key in LEVELS.items():
+                levels = ((at_ns, value) for at_ns, row in zip(times, shown) if (value := getattr(row, key)) is not None)
+                yield from _counter(own.rank, f"GPU {own.number} {name}", changes(levels))
+            for name, key in RATES.items():
+                counted = [(at_ns, getattr(row, key)) for at_ns, row in zip(times, shown)]
+                yield from _counter(own.rank, f"GPU {own.number} {name}", changes(rates(counted)))
+
+    def _shows(self, row: ReadingRow) -> bool:
+        at_ns = self.aligned_ns(row.rank, row.at_ns)
+        return self.cut.overlaps(at_ns, at_ns)
 
     def _kernel_names(self) -> dict[str, tuple[str, str]]:
         """Short and full names."""
@@ -424,6 +472,26 @@ class Bins:
             if value != before:
                 yield self.begin_ns + place * self.width_ns, value
             before = value
+
+
+def changes(values: Iterable[tuple[int, float]]) -> Iterator[tuple[int, float]]:
+    before = None
+    for at_ns, value in values:
+        if value != before:
+            yield at_ns, value
+        before = value
+
+
+def rates(counted: Sequence[tuple[int, int | None]]) -> Iterator[tuple[int, float]]:
+    """From each reading of a counter the bytes a second until the next; 0 after the last, and where
+    they are not known. None if there were never any."""
+    known = [count for _, count in counted if count is not None]
+    if not known or max(known) == min(known):
+        return
+    for (at_ns, count), (next_ns, after) in zip(counted, counted[1:]):
+        is_known = count is not None and after is not None and after >= count and next_ns > at_ns
+        yield at_ns, round((after - count) * 1e9 / (next_ns - at_ns), 3) if is_known else 0.0
+    yield counted[-1][0], 0.0
 
 
 class Inside:

@@ -84,6 +84,14 @@ class IdleBounds(NamedTuple):
     idle_most_share: float | None
 
 
+class CommunicationSms(NamedTuple):
+    """The multiprocessors that communication kernels occupy at most, by the blocks of their grids."""
+
+    sms: int | None  # that there are; null: not known, or not the same on all devices
+    communication_sms: float | None  # mean, weighted by the kernels' durations; null: no kernel
+    communication_most_sms: int | None
+
+
 class DeviceSums(NamedTuple):
     """Of a device, or of a rank's part of it, as the library counted them."""
 
@@ -104,9 +112,9 @@ class DeviceSums(NamedTuple):
 
 if TYPE_CHECKING:
 
-    class GpuDeviceRow(DeviceSums, Busy, SharesRow, IdleBounds): ...
+    class GpuDeviceRow(DeviceSums, CommunicationSms, Busy, SharesRow, IdleBounds): ...
 else:
-    GpuDeviceRow = query.row_of("GpuDeviceRow", DeviceSums, Busy, SharesRow, IdleBounds)
+    GpuDeviceRow = query.row_of("GpuDeviceRow", DeviceSums, CommunicationSms, Busy, SharesRow, IdleBounds)
 
 
 class NcclAlgorithmRow(NamedTuple):
@@ -224,9 +232,9 @@ class RunSums(NamedTuple):
 
 if TYPE_CHECKING:
 
-    class GpuRow(RunSums, Busy, SharesRow): ...
+    class GpuRow(RunSums, CommunicationSms, Busy, SharesRow): ...
 else:
-    GpuRow = query.row_of("GpuRow", RunSums, Busy, SharesRow)  # the whole run, without the figures of its steps
+    GpuRow = query.row_of("GpuRow", RunSums, CommunicationSms, Busy, SharesRow)  # the whole run, without the figures of its steps
 
 
 class Gpu(NamedTuple):
@@ -250,10 +258,13 @@ def gpu(connection: Connection) -> Gpu:
     state_ns: dict[tuple[int, int], list[int]] = {}
     for row in busy_rows(connection):
         state_ns.setdefault((row.rank, row.device), [0] * STATES)[row.state] += row.ns
-    incomplete = sampled.incomplete_ranks(connection)
-    devices, parts = _devices(connection, windows, state_ns, incomplete)
+    facts, incomplete = device_facts(connection), sampled.incomplete_ranks(connection)
+    devices, parts = _devices(connection, facts, windows, state_ns, incomplete)
     times = Busy(*(sum(getattr(row, key) for row in devices) for key in Busy._fields))
-    summary = GpuRow(**_coverage(ranks, windows, devices, {row.rank for row in parts}), **_losses(ranks, windows), **shares(times))
+    on_devices = {row.rank for row in parts}
+    occupied = communication_sms(own for own in facts if own.is_selected)._asdict()
+    coverage = _coverage(ranks, windows, devices, on_devices)
+    summary = GpuRow(**coverage, **_losses(ranks, windows), **occupied, **shares(times))
     return Gpu(summary, devices, parts, ranks, windows, incomplete)
 
 
@@ -278,12 +289,12 @@ def selected_groups(facts: Iterable[DeviceFacts]) -> list[Group]:
 
 def _devices(
     connection: Connection,
+    facts: Sequence[DeviceFacts],
     windows: Sequence[WindowRow],
     state_ns: dict[tuple[int, int], list[int]],
     incomplete: dict[int, int | None],
 ) -> tuple[list[GpuDeviceRow], list[GpuDeviceRow]]:
     """The devices; and what each rank did on its own."""
-    facts = device_facts(connection)
     on_it = {own: {one.rank for one in group} for group in sharing.groups(facts) for own in group}
     groups = selected_groups(facts)
     shared = [group for group in groups if len(group) > 1]
@@ -336,8 +347,20 @@ def _device(group: Group, ranks: set[int], state_ns: Sequence[int], bounds: tupl
         **{key: sum(getattr(own, key) for own in group) for key in ("kernels", "copies", "sets")},
         first_ns=min(begins, default=None),
         last_ns=max(ends, default=None),
+        **communication_sms(group)._asdict(),
         **times,
         **dict(zip(IdleBounds._fields, bounds or (None, None))),
+    )
+
+
+def communication_sms(devices: Iterable[DeviceFacts]) -> CommunicationSms:
+    known = [own for own in devices if own.communication_ns]
+    kinds = {own.sms for own in known}
+    ns = sum(own.communication_ns for own in known)
+    return CommunicationSms(
+        sms=kinds.pop() if len(kinds) == 1 else None,
+        communication_sms=sum(own.communication_sm_ns for own in known) / ns if ns else None,
+        communication_most_sms=max((own.communication_most_sms for own in known), default=None),
     )
 
 

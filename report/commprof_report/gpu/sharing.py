@@ -37,6 +37,11 @@ class DeviceFacts(NamedTuple):
     kernels: int
     copies: int
     sets: int
+    sms: int | None
+    communication_ns: int
+    communication_sm_ns: int
+    communication_most_sms: int
+    memory_bytes: int | None
     kernel_id: str | None
     clock_id: str | None
     start_monotonic_ns: int

@@ -26,6 +26,8 @@ INSERT INTO main.region SELECT * FROM source.region WHERE 1;
 
 INSERT INTO main.gpu_device SELECT * FROM source.gpu_device WHERE 1;
 
+INSERT INTO main.gpu_reading SELECT * FROM source.gpu_reading WHERE 1;
+
 INSERT INTO main.gpu_busy SELECT * FROM source.gpu_busy WHERE 1;
 
 INSERT INTO main.gpu_stream SELECT * FROM source.gpu_stream WHERE 1;

@@ -7,7 +7,7 @@ SELECT max(
     (SELECT max(total(count), total(volume_bytes), total(total_ns)) FROM gpu_activity),
     (SELECT total(count) FROM gpu_bucket),
     (SELECT total(ns) FROM gpu_busy),
-    (SELECT max(total(kernels), total(copies), total(sets)) FROM gpu_device),
+    (SELECT max(total(kernels), total(copies), total(sets), total(communication_sm_ns)) FROM gpu_device),
     (SELECT max(total(end_ns - begin_ns), total(records)) FROM gpu_tracing),
     (SELECT total(count) FROM nccl_algorithm)
 );

@@ -61,6 +61,7 @@ HEADER, USAGE, CHUNK, FACT, COLLECTIVE, SAMPLE = (layout(name) for name in ("hea
 CALL, COMMUNICATOR, CELL, PEER, THREAD = (layout(name) for name in ("call", "communicator", "cell", "peer", "thread"))
 PAGE, REGION, KERNEL, ACTIVITY, ACTIVITY_SAMPLE = (layout(name) for name in ("page", "region", "kernel", "activity", "activity_sample"))
 STREAM, DEVICE, TRACING, ALGORITHM, SIGNATURE = (layout(name) for name in ("stream", "device", "tracing", "algorithm", "signature"))
+READING = layout("reading")
 HISTOGRAM_BUCKETS = FORMAT.numbers["HISTOGRAM_BUCKETS"]
 BUCKETS = struct.Struct(f"<{HISTOGRAM_BUCKETS}Q")
 BLOCK = struct.Struct(f"<{FORMAT.numbers['HISTOGRAM_SUB_BUCKETS']}Q")
@@ -71,8 +72,10 @@ STATES = struct.Struct(f"<{number('BUSY_STATES')}Q")
 CALLS, FACTS, COMMUNICATORS, CELLS, PEERS = (number(kind) for kind in ("CALLS", "FACTS", "COMMUNICATORS", "CELLS", "PEERS"))
 THREADS, SAMPLES, REGIONS, KERNELS, ACTIVITIES = (number(kind) for kind in ("THREADS", "SAMPLES", "REGIONS", "KERNELS", "ACTIVITIES"))
 STREAMS, DEVICES, TRACINGS, ALGORITHMS, SIGNATURES = (number(kind) for kind in ("STREAMS", "DEVICES", "TRACINGS", "ALGORITHMS", "SIGNATURES"))
+READINGS = number("READINGS")
 ENTRIES = {CALLS: CALL, COMMUNICATORS: COMMUNICATOR, CELLS: CELL, PEERS: PEER, THREADS: THREAD, SAMPLES: PAGE, REGIONS: REGION}
 ENTRIES.update({ACTIVITIES: ACTIVITY, STREAMS: STREAM, DEVICES: DEVICE, TRACINGS: TRACING, ALGORITHMS: ALGORITHM, SIGNATURES: SIGNATURE})
+ENTRIES.update({READINGS: READING})
 ALL_KINDS = frozenset((*ENTRIES, FACTS, KERNELS))
 
 
@@ -147,6 +150,7 @@ class Ledger:
         self.streams: dict[int, Any] = {}
         self.devices: dict[int, Any] = {}
         self.tracings: list[Any] = []
+        self.readings: list[Any] = []
         self.algorithms: list = []
         self.signatures: dict[int, Any] = {}
         self.damage: list[str] = []
@@ -388,6 +392,8 @@ def _chunk_take(ledger: Ledger, chunk, at: int, data: bytes) -> None:
         ledger.devices.update({entry.device: entry for entry in DEVICE.unpack_all(data)})
     elif chunk.kind == TRACINGS:
         ledger.tracings.extend(TRACING.unpack_all(data))
+    elif chunk.kind == READINGS:
+        ledger.readings.extend(READING.unpack_all(data))
     elif chunk.kind == ALGORITHMS:
         ledger.algorithms.extend(ALGORITHM.unpack_all(data))
     elif chunk.kind == SIGNATURES:

@@ -7,12 +7,19 @@ from typing import Any
 from .ledger import BUCKETS, STATES, ActivityKey, CellSum, Ledger
 from .ledger_format import number
 from .ledger_samples import COPIES, KINDS, Clock, rows_of
-from .rows import MOST, NAMES, Rows, believed, numbers_of
+from .rows import BYTES_UNKNOWN, MOST, NAMES, Rows, believed, numbers_of
 
 TRACING_ENDED = NAMES["tracing_end"]
 BEST_PART = number("PART_STEPS")
 COMPUTING, COMMUNICATING, COPYING, IN_MPI = (number(state) for state in ("COMPUTING", "COMMUNICATING", "COPYING", "IN_MPI"))
 GRAPH, PAGEABLE, MANAGED = (number(f"ACTIVITY_{flag}") for flag in ("GRAPH", "PAGEABLE", "MANAGED"))
+LIMITS_KNOWN = number("READING_KNOWN")
+LIMITS = {
+    "is_idle": number("READING_IDLE"),
+    "is_power_limited": number("READING_POWER"),
+    "is_heat_limited": number("READING_HEAT"),
+    "is_hardware_limited": number("READING_HARDWARE"),
+}
 CLOCK_ERROR_UNKNOWN = (1 << 32) - 1
 
 
@@ -36,6 +43,7 @@ def gpu_rows(ledger: Ledger, clock: Clock, last_ns: int, with_histograms: bool) 
             if with_histograms
         ],
         "gpu_tracing": _tracing_rows(ledger, rows, clock, last_ns),
+        "gpu_reading": _reading_rows(ledger, rows, clock, last_ns),
     }
 
 
@@ -53,15 +61,22 @@ def _sound_devices(ledger: Ledger) -> list:
     sound = [
         device
         for device in ledger.devices.values()
-        if max(device.kernels, device.copies, device.sets, sum(STATES.unpack(device.state_ns))) < MOST
+        if max(*_amounts(device), sum(STATES.unpack(device.state_ns))) < MOST
     ]
     _damage_note(ledger, len(ledger.devices) - len(sound), "GPUs")
     return sound
 
 
+def _amounts(device) -> tuple[int, ...]:
+    communication = device.communication_ns, device.communication_sm_ns
+    return device.kernels, device.copies, device.sets, *communication, device.memory_bytes
+
+
 def _device_alone(device):
     """The device's description, without its activity."""
-    return device._replace(first_ns=0, last_ns=0, kernels=0, copies=0, sets=0, state_ns=bytes(len(device.state_ns)))
+    activity = ("first_ns", "last_ns", "kernels", "copies", "sets")
+    communication = ("communication_ns", "communication_sm_ns", "communication_most_sms")
+    return device._replace(**dict.fromkeys((*activity, *communication), 0), state_ns=bytes(len(device.state_ns)))
 
 
 def _damage_note(ledger: Ledger, damaged: int, what: str) -> None:
@@ -119,3 +134,29 @@ def _tracing_rows(ledger: Ledger, rows: Rows, clock: Clock, last_ns: int) -> lis
             found.append(rows.row("gpu_tracing", tracing, **times, clock_error_ns=clock_error_ns))
     _damage_note(ledger, damaged, "times of tracing")
     return found
+
+
+def _reading_rows(ledger: Ledger, rows: Rows, clock: Clock, last_ns: int) -> list[Any]:
+    """Readings of sensors; those from before a reset do not count."""
+    reset_ns = clock.since_start_ns(ledger.header.reset_ticks) if ledger.header.reset_ticks else 0
+    live = [entry for entry in ledger.readings if entry.live == 1]
+    sound = {
+        (entry.device, entry.at_ns): entry
+        for entry in live
+        if 0 <= entry.at_ns - ledger.header.start_ns <= last_ns and _counters_are_sound(entry)
+    }
+    _damage_note(ledger, len(live) - len(sound), "readings of sensors")
+    return [
+        rows.row("gpu_reading", entry, **_limits(entry.limits))
+        for (_, at_ns), entry in sorted(sound.items())
+        if at_ns - ledger.header.start_ns >= reset_ns
+    ]
+
+
+def _counters_are_sound(entry) -> bool:
+    links = entry.nvlink_sent_bytes, entry.nvlink_received_bytes, entry.pcie_sent_bytes, entry.pcie_received_bytes
+    return all(counter < MOST or counter == BYTES_UNKNOWN for counter in (*links, entry.memory_used_bytes))
+
+
+def _limits(limits: int) -> dict[str, int | None]:
+    return {name: int(limits & bit != 0) if limits & LIMITS_KNOWN else None for name, bit in LIMITS.items()}
