@@ -105,7 +105,8 @@ int64_t double_now_ns(void);
 /* Run a kernel, of one block unless the grid is given. NULL is the current context's default stream, here as in CUDA; unlike CUDA's it waits for no other stream. While the
  * stream captures, nothing runs, and the span is 0, 0. */
 struct double_span double_launch(CUstream stream, const char *name, int64_t duration_ns);
-struct double_span double_launch_grid(CUstream stream, const char *name, int64_t duration_ns, unsigned grid_x, unsigned grid_y, unsigned grid_z);
+struct double_span double_launch_grid(CUstream stream, const char *name, int64_t duration_ns, unsigned grid_x, unsigned grid_y,
+                                      unsigned grid_z);
 
 /* Copy, or set, `bytes` bytes: they are there at once, the device takes its time. What kind of copy it is follows from the addresses. */
 struct double_span double_copy(CUstream stream, void *to, const void *from, size_t bytes, int64_t duration_ns);

@@ -134,6 +134,12 @@ def test_a_capture_that_a_thread_of_cuptis_ends_fails_with_its_moment(tmp_path: 
     assert failed == [(goes_off, "901")]
 
 
+def test_sensors_are_read_on_doubles(tmp_path: Path):
+    done, rows = on_doubles(tmp_path, "nvml")
+    assert {verdict for _, verdict in rows.values()} <= {"PASS", "SKIP"}, done.stdout
+    assert len(rows) == 10
+
+
 def test_many_kernels_and_ends_are_seen_on_doubles(tmp_path: Path):
     done, rows = on_doubles(tmp_path, "many", "ends")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from jobs import Jobs
 from table import Row
 
-from . import coexistence, costs, ends, jax, nccl, planted, streams, training, versions, windows
+from . import coexistence, costs, ends, jax, nccl, planted, sensors, streams, training, versions, windows
 
 
 class Check(NamedTuple):
@@ -41,6 +41,7 @@ REST = [
     Check("many", "Do kernels of 25 million have time stamps, in a graph that is replayed all the time?", 130, 190, windows.many),
     Check("memory", "How much memory of the device does tracing take, and does it grow?", 15, 30, windows.memory),
     Check("nccl_times", "Are NCCL's times on the device those of CUDA's events?", 40, 90, nccl.without_pytorch),
+    Check("nvml", "Does NVML say clock, memory and limits, and does PCIe carry what was copied?", 12, 40, sensors.nvml),
     Check("overlap", "Is exposed communication what CUDA's events say?", 20, 50, planted.overlap),
     Check("ends", "Does every way to end keep the profile and hang nothing?", 60, 130, ends.ends),
     Check("ranks", "Do the ranks of an MPI share a GPU, each with its own kernels?", 20, 60, ends.ranks),
