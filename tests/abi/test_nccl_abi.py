@@ -222,7 +222,8 @@ SAME_FUNCTION(start, startEvent);
 SAME_FUNCTION(stop, stopEvent);
 SAME_FUNCTION(record_state, recordEventState);
 SAME_FUNCTION(finalize, finalize);
-_Static_assert(__builtin_types_compatible_p(__typeof__(((our_profiler *)0)->init_v%(version)d), __typeof__(((their_profiler *)0)->init)), "init");
+_Static_assert(__builtin_types_compatible_p(__typeof__(((our_profiler *)0)->init_v%(version)d),
+                                            __typeof__(((their_profiler *)0)->init)), "init");
 _Static_assert(__builtin_types_compatible_p(__typeof__(((our_profiler *)0)->stop), __typeof__(((their_profiler *)0)->stopEvent)), "stop");
 """
 

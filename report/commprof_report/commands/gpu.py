@@ -1,25 +1,30 @@
 """What the GPUs did, and how much communication was exposed.
 
-Shows how much of the time the GPUs were computing, communicating (in kernels of NCCL and its like), copying and idle; how much communication
-was exposed, that is, ran while no kernel computed, and how much was hidden behind computing; and how long GPUs were idle while their
-processes were in MPI. Where steps are known it shows the same per step.
+Shows how much of the time the GPUs were computing, communicating (in kernels of NCCL and its like),
+copying and idle; how much communication was exposed, that is, ran while no kernel computed, and how
+much was hidden behind computing; and how long GPUs were idle while their processes were in MPI.
+Where steps are known it shows the same per step.
 
-The GPU is traced in windows, by default in one of 10 to 20 s while steps repeat (COMMPROF_GPU_EVERY_S, COMMPROF_GPU_ON_S,
-COMMPROF_GPU_ONE_RANK_IN), and all shares are of the traced time. The report says how much of the run that is, which part of it, whether another tool was tracing meanwhile, how much longer steps
-last while tracing is on, what was lost, and how far the GPU's clock may be off. Where the GPU was not traced it says why.
+The GPU is traced in windows, by default in one of 10 to 20 s while steps repeat
+(COMMPROF_GPU_EVERY_S, COMMPROF_GPU_ON_S, COMMPROF_GPU_ONE_RANK_IN), and all shares are of the
+traced time. The report says how much of the run that is, which part of it, whether another tool was
+tracing meanwhile, how much longer steps last while tracing is on, what was lost, and how far the
+GPU's clock may be off. Where the GPU was not traced it says why.
 
-A GPU that several ranks share is one device: it is busy while any of them has something running there. Where single activities of all of them
-are not known, its idle time has bounds only. --by rank shows what each rank did on its own.
+A GPU that several ranks share is one device: it is busy while any of them has something running
+there. Where single activities of all of them are not known, its idle time has bounds only. --by
+rank shows what each rank did on its own.
 
-NCCL's kernels wait on the device until the other ranks have come. Where the kernels of all ranks
-of a collective are sampled, the shortest is taken for its transfer, and what the others take beyond
+NCCL's kernels wait on the device until the other ranks have come. Where the kernels of all ranks of
+a collective are sampled, the shortest is taken for its transfer, and what the others take beyond
 that for waiting (an estimate, marked ~). hvprof-report late shows for whom.
 
-Where communication kernels ran it says how many multiprocessors (SMs) they occupy. Where the driver's management library (NVML) was read,
-about once a second, it says how fast the SMs' clock was, what lowered it, how much memory was in use, and what NVLink and PCIe carried.
+Where communication kernels ran it says how many multiprocessors (SMs) they occupy. Where the
+driver's management library (NVML) was read, about once a second, it says how fast the SMs' clock
+was, what lowered it, how much memory was in use, and what NVLink and PCIe carried.
 
-Then it lists devices, the kernels with the most time, copies by direction and size with their rates, and streams. Names of kernels are
-demangled where the system has libstdc++, and shortened.
+Then it lists devices, the kernels with the most time, copies by direction and size with their
+rates, and streams. Names of kernels are demangled where the system has libstdc++, and shortened.
 """
 
 from __future__ import annotations
@@ -371,7 +376,8 @@ def devices_text(summary: GpuRow) -> str:
 
 
 def shared_facts(found: Gpu) -> Iterator[tuple[str, str]]:
-    """Devices that several ranks use, how much is known of what these did together, and who is left out."""
+    """Devices that several ranks use, how much is known of what these did together, and who is left
+    out."""
     shared = [row for row in found.devices if row.sharing_ranks > 1]
     if not shared:
         return
@@ -501,7 +507,8 @@ def where(row: GpuSensorRow, rows: Sequence[GpuSensorRow]) -> str:
 
 
 def rate_text(rows: Sequence[GpuSensorRow], link: str, direction: str) -> str:
-    """sent 35.0 GB/s on average, 210 GB/s at most; "": nothing went that way, or it is not known."""
+    """sent 35.0 GB/s on average, 210 GB/s at most; "": nothing went that way, or it is not known.
+    """
     means = [mean for row in rows if (mean := getattr(row, f"{link}_{direction}_bytes_per_s")) is not None]
     most = max((getattr(row, f"{link}_{direction}_most_bytes_per_s") or 0 for row in rows), default=0)
     if not most:
@@ -592,7 +599,8 @@ def unseen_facts(found: Gpu, lost: str) -> Iterator[tuple[str, str]]:
 
 
 def algorithm_text(row: NcclAlgorithmRow) -> str:
-    """As NCCL calls it, in small letters: ring, simple, 16 channels. Without a kernel: copy engine."""
+    """As NCCL calls it, in small letters: ring, simple, 16 channels. Without a kernel: copy engine.
+    """
     names = [name.lower().replace("_", " ") for name in (row.algorithm, row.protocol) if name]
     return ", ".join([*names, *([units.counted(row.channels, "channel")] if row.channels else [])])
 

@@ -6,8 +6,9 @@
     async    a nonblocking collective, from its start to its completion
     counter  of a rank: bytes per second passed to MPI, what its GPUs' sensors said; of the run: ranks inside MPI, ranks waiting, bytes in flight
 
-All times are on one axis (alignment.py) that begins at the earliest start of a rank, in microseconds that Perfetto reads to the
-nanosecond. Slices of a track are nested or disjoint; overlaps in damaged files are cut.
+All times are on one axis (alignment.py) that begins at the earliest start of a rank, in
+microseconds that Perfetto reads to the nanosecond. Slices of a track are nested or disjoint;
+overlaps in damaged files are cut.
 """
 
 from __future__ import annotations
@@ -178,7 +179,8 @@ class Cut(NamedTuple):
 
 
 def text(run: Selection, cut: Cut, traces: Sequence[OfRank] = ()) -> Iterator[str]:
-    """The text of the file in pieces, including the files of --with-trace; the run must have been opened with samples."""
+    """The text of the file in pieces, including the files of --with-trace; the run must have been
+    opened with samples."""
     alignment = align(run.connection)
     _waits_take(run.connection, wait_split(run, alignment, known(run.connection)))
     steps_find(run, alignment.aligned_ns)
@@ -384,7 +386,8 @@ class Trace:
             if not self.cut.overlaps(slice_.start_ns, slice_.end_ns):
                 continue
             yield _slice(rank, _calls_track(thread), slice_)
-            if row.library == "nccl":  # its call only enqueues an operation; the wait on the device is among the details
+            # its call only enqueues an operation; the wait on the device is among the details
+            if row.library == "nccl":
                 continue
             own.add(thread, slice_.start_ns, slice_.end_ns)
             handed.add(slice_.start_ns, slice_.end_ns, row.volume_bytes or 0)
@@ -399,7 +402,8 @@ class Trace:
                 flying.add(slice_.start_ns, done_ns, (row.volume_bytes or 0) * (done_ns - slice_.start_ns))
 
     def _arrival(self, rank: int, thread: int, time_ns: int, row: CallRow) -> Iterator[str]:
-        """A flow from the call that the rank that arrived last has just begun, if it is shown: Perfetto binds flows to slices."""
+        """A flow from the call that the rank that arrived last has just begun, if it is shown:
+        Perfetto binds flows to slices."""
         if row.last_thread is None or row.last_rank == rank or not self.cut.overlaps(time_ns, time_ns):
             return
         self.flows += 1
@@ -519,7 +523,8 @@ def nested(slices: Iterable[Slice]) -> Iterator[Slice]:
 
 
 def nested_with(slices: Iterable[tuple[Slice, CallRow]]) -> Iterator[tuple[Slice, CallRow]]:
-    """The slices in the order of their begin; one that would end after its enclosing slice ends with it."""
+    """The slices in the order of their begin; one that would end after its enclosing slice ends
+    with it."""
     ends: list[int] = []
     for slice_, row in slices:
         while ends and ends[-1] <= slice_.start_ns:
@@ -606,7 +611,8 @@ def _arguments(arguments: dict[str, object]) -> str:
 
 
 def _us(ns: int) -> str:
-    """Microseconds with three decimals. Perfetto multiplies them in floating point and cuts: a fourth decimal keeps the nanosecond."""
+    """Microseconds with three decimals. Perfetto multiplies them in floating point and cuts: a
+    fourth decimal keeps the nanosecond."""
     whole, rest = divmod(abs(ns), 1_000)
     shown = f"{whole}.{rest:03d}"
     return f"{'-' if ns < 0 else ''}{shown}{'' if int(float(shown) * 1_000) == abs(ns) else 2}"
