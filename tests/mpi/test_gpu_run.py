@@ -272,9 +272,11 @@ def test_dumps_that_come_back_become_replays(tmp_path: Path):
 
 def replayed(buffers: Path) -> subprocess.CompletedProcess[str]:
     build = "build/tests/unit/plain"
-    make = ["make", "-s", "-C", str(REPOSITORY), "-f", "tests/unit/Makefile", f"BUILD={build}", f"{build}/test_replay"]
+    make = ["make", "-s", "-C", str(REPOSITORY), "-f", "tests/unit/Makefile", f"BUILD={build}", f"{build}/unit"]
     subprocess.run(make, check=True, capture_output=True)
-    return subprocess.run([str(REPOSITORY / build / "test_replay"), str(buffers)], capture_output=True, text=True, check=False)
+    environment = os.environ | {"UNIT_BUFFERS": str(buffers)}
+    command = [str(REPOSITORY / build / "unit"), "test_replay"]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
 # Its parts

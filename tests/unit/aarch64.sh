@@ -23,13 +23,13 @@ skip() { # skip WHAT WHY
 }
 
 run() { # run PROGRAM [ARGUMENT...]
-    "$emulator" -L "$root" -E LD_LIBRARY_PATH="$libraries" -E UNIT_EMULATED=yes "$@"
+    "$emulator" -L "$root" -E LD_LIBRARY_PATH="$libraries" -E UNIT_EMULATED=yes "$@" </dev/null
 }
 
-run_test() { # run_test NAME
+run_test() { # run_test PROGRAM NAME
     local output line
-    output=$(run "$PWD/$build/$1" 2>&1) # the emulator opens /proc/self/exe by this name, from wherever the test is
-    printf '%s: %s\n' "$1" "$output"
+    output=$(run "$PWD/$build/$1" "$2" 2>&1) # the emulator opens /proc/self/exe by this name, from wherever the test is
+    printf '%s: %s\n' "$2" "$output"
     line=$(tail -n 1 <<<"$output")
     if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
         ((passed += BASH_REMATCH[1], failed += BASH_REMATCH[2], skipped += BASH_REMATCH[3]))
@@ -44,8 +44,9 @@ for tool in "$compiler" "$emulator"; do
         finish
     fi
 done
-if ! make --no-print-directory --silent --jobs="$(nproc)" --file=tests/unit/Makefile BUILD="$build" CC="$compiler" unit \
-    "$build/lib/libcommprof.so" >"$build.log" 2>&1; then
+make=(make --no-print-directory --silent --jobs="$(nproc)" --file=tests/unit/Makefile BUILD="$build" CC="$compiler")
+mkdir -p "$build"
+if ! "${make[@]}" unit "$build/lib/libcommprof.so" >"$build.log" 2>&1; then
     cat "$build.log"
     echo "FAILED to build for AArch64"
     ((failed += 1))
@@ -53,16 +54,15 @@ if ! make --no-print-directory --silent --jobs="$(nproc)" --file=tests/unit/Make
 fi
 
 unset "${!COMMPROF_@}"
-for test in tests/unit/test_*.c; do
-    name=$(basename "$test" .c)
-    if [ "$name" = test_provenance ] && ! "$build/$name" >/dev/null 2>&1; then
+while read -r program name; do
+    if [ "$name" = test_provenance ] && ! "$build/$program" "$name" >/dev/null 2>&1; then
         skip "$name" "it starts itself anew, and this kernel does not start AArch64 programs (binfmt_misc)"
     elif [ "$name" = test_store ] && ! [ -e "$libraries/libsqlite3.so.0" ] && ! [ -e "$root/lib/libsqlite3.so.0" ]; then
         skip "$name" "no libsqlite3.so.0 for AArch64 in $libraries"
     else
-        run_test "$name"
+        run_test "$program" "$name"
     fi
-done
+done < <("${make[@]}" names)
 
 if [[ $(run "$build/bin/commprof-run" --version) == commprof\ * ]]; then
     ((passed += 1))

@@ -1,8 +1,16 @@
 #!/bin/bash
-# Builds and runs the unit tests: plain, then with each sanitizer that this compiler has. Run from the top folder.
+# Builds and runs the unit tests, from the top folder:
+#
+#     tests/unit/run.sh [first|rest] [NAME...]
+#
+# Plain, then with each sanitizer that this compiler has. `first` is the part of `make check`: plain, without
+# the tests marked SLOW; `rest` is all that `first` leaves. With names (test_ledger) only these files.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 
+layer=all
+case ${1-} in first | rest) layer=$1 && shift ;; esac
+asked=("$@")
 passed=0 failed=0 skipped=0
 
 can_run_with() { # can_run_with FLAGS: whether a program built with these flags runs here
@@ -14,29 +22,25 @@ can_run_with() { # can_run_with FLAGS: whether a program built with these flags 
     return $can
 }
 
-add_up() { # add_up OUTPUT STATUS: adds the counts in the last line
-    local line
-    line=$(tail -n 1 <<<"$1")
-    if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
-        ((passed += BASH_REMATCH[1], failed += BASH_REMATCH[2], skipped += BASH_REMATCH[3]))
-    else
-        echo "ended with status $2 before all of its tests had run"
+add_up() { # add_up NAME OUTPUT: prints it and adds the counts in its last line; silent if no test was chosen
+    local line=${2##*$'\n'}
+    if ! [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
+        printf '%s: %s\nFAILED %s: ended before all of its tests had run\n' "$1" "$2" "$1"
         ((failed += 1))
+    elif [ "$2" != "0 passed, 0 failed, 0 skipped" ]; then
+        ((passed += BASH_REMATCH[1], failed += BASH_REMATCH[2], skipped += BASH_REMATCH[3]))
+        printf '%s: %s\n' "$1" "$2"
     fi
 }
 
-run_one() { # run_one NAME COMMAND...
-    local name=$1 output status
-    shift
-    output=$("$@" 2>&1)
-    status=$?
-    printf '%s: %s\n' "$name" "$output"
-    add_up "$output" $status
+is_asked() { # is_asked NAME
+    [ ${#asked[@]} -eq 0 ] || [[ " ${asked[*]} " == *" $1 "* ]]
 }
 
 variant() { # variant NAME FLAGS [MAKE-VARIABLE...]
-    local name=$1 flags=$2
+    local name=$1 flags=$2 program test
     local build=build/tests/unit/$name
+    local logs=$build/logs
     shift 2
     if [ -n "$flags" ] && ! can_run_with "$flags"; then
         echo "SKIPPED variant $name: ${CC:-cc} $flags does not give a program that runs here"
@@ -50,10 +54,18 @@ variant() { # variant NAME FLAGS [MAKE-VARIABLE...]
         ((failed += 1))
         return
     fi
-    for test in $("${make[@]}" names); do
-        run_one "$test" "$build/$test"
+    rm -rf "$logs"
+    mkdir -p "$logs"
+    "${make[@]}" names | while read -r program test; do
+        is_asked "$test" && echo "$build/$program $test $logs"
+    # shellcheck disable=SC2016 # $0 to $2 are the inner shell's
+    done | xargs --no-run-if-empty --max-procs="$(nproc)" --max-args=3 sh -c '"$0" "$1" >"$2/$1" 2>&1 || true'
+    if [ "$UNIT_LAYER" != rest ] && is_asked test_commprof_run; then
+        tests/unit/test_commprof_run.sh "$build/bin/commprof-run" build/lib/libcommprof.so >"$logs/test_commprof_run" 2>&1
+    fi
+    for test in "$logs"/*; do
+        [ -e "$test" ] && add_up "$(basename "$test")" "$(<"$test")"
     done
-    run_one test_commprof_run tests/unit/test_commprof_run.sh "$build/bin/commprof-run" build/lib/libcommprof.so
 }
 
 # The tests must not depend on the user's settings.
@@ -64,9 +76,13 @@ unset "${!COMMPROF_@}"
 export ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0:detect_stack_use_after_return=0
 export TSAN_OPTIONS=halt_on_error=1:exitcode=66 UBSAN_OPTIONS=print_stacktrace=1
 
+export UNIT_LAYER=$layer
 variant plain ''
-variant address+undefined -fsanitize=address,undefined ASAN=1 UBSAN=1
-variant thread -fsanitize=thread TSAN=1
+if [ "$layer" != first ]; then
+    UNIT_LAYER=all
+    variant address+undefined -fsanitize=address,undefined ASAN=1 UBSAN=1
+    variant thread -fsanitize=thread TSAN=1
+fi
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

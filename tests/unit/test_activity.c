@@ -924,7 +924,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_kill_at_any_instruction_leaves_the_ledger_whole),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

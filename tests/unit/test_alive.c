@@ -132,7 +132,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_job_may_have_closed_its_standard_input),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

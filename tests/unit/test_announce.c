@@ -319,7 +319,4 @@ static const struct unit_test TESTS[] = {
     TEST(the_time_that_is_counted_in_stops_while_counting_is_switched_off),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

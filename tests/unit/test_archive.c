@@ -282,7 +282,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_kill_at_any_system_call_costs_no_other_rank_its_database),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_ALONE(TESTS)

@@ -444,7 +444,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_handler_s_call_is_inside_on_any_stack),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

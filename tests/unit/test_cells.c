@@ -382,7 +382,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_kill_at_any_time_leaves_what_was_acknowledged),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

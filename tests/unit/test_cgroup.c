@@ -98,7 +98,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_processor_of_arm_is_named_by_its_numbers),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -151,7 +151,4 @@ static const struct unit_test TESTS[] = {
     TEST(an_interruption_between_two_clocks_does_not_date_the_process_wrongly),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_ALONE(TESTS)

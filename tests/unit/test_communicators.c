@@ -944,7 +944,4 @@ static const struct unit_test TESTS[] = {
     TEST(an_object_whose_end_was_not_intercepted_yields_to_the_next_with_its_handle),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -211,7 +211,4 @@ static const struct unit_test TESTS[] = {
     TEST(nothing_is_asked_of_a_library_of_an_unknown_abi),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

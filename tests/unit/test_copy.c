@@ -284,7 +284,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_path_is_as_long_as_the_name_aside_allows),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_ALONE(TESTS)

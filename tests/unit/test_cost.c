@@ -82,7 +82,4 @@ static const struct unit_test TESTS[] = {
     TEST(its_samples_stay_out_of_the_log),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

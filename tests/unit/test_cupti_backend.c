@@ -971,7 +971,4 @@ static const struct unit_test TESTS[] = {
     TEST(what_was_dumped_gives_the_same_events_again),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

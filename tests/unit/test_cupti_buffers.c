@@ -267,7 +267,4 @@ static const struct unit_test TESTS[] = {
     TEST(threads_may_lend_and_complete_while_buffers_are_collected),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -149,7 +149,4 @@ static const struct unit_test TESTS[] = {
     TEST(without_a_clock_the_error_is_not_known),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -147,7 +147,4 @@ static const struct unit_test TESTS[] = {
     TEST(other_kinds_are_none_of_ours),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

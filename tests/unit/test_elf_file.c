@@ -147,7 +147,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_damaged_file_is_read_no_further),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

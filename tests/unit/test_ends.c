@@ -274,12 +274,9 @@ static void a_crash_of_the_node_leaves_the_ledger_or_an_archive_with_the_databas
 static const struct unit_test TESTS[] = {
     TEST(a_kill_at_any_system_call_leaves_every_call_in_one_file),
     TEST(a_kill_at_any_system_call_leaves_every_call_in_the_archive_or_the_ledger),
-    TEST(a_kill_in_the_beginning_leaves_no_rank_without_its_run),
+    SLOW(a_kill_in_the_beginning_leaves_no_rank_without_its_run),
     TEST(a_crash_of_the_node_leaves_the_ledger_or_a_database_that_is_whole),
     TEST(a_crash_of_the_node_leaves_the_ledger_or_an_archive_with_the_database),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -242,7 +242,4 @@ static const struct unit_test TESTS[] = {
     TEST(where_not_everybody_may_make_folders_an_owner_is_trusted),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -830,7 +830,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_process_that_exits_calls_nothing_of_the_vendor_s),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -58,7 +58,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_buckets_middle_is_within_a_sixteenth_of_what_is_in_it), TEST(a_longer_call_is_never_in_an_earlier_bucket),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -323,7 +323,4 @@ static const struct unit_test TESTS[] = {
     TEST(no_time_in_mpi_is_missing_however_often_it_is_asked_for),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -260,10 +260,7 @@ static void no_lock_is_held_while_a_handler_calls(void)
 static const struct unit_test TESTS[] = {
     TEST(a_call_interrupted_at_every_instruction_counts_and_so_does_the_handler_s),
     TEST(pages_are_fetched_and_the_file_grows_while_a_handler_calls),
-    TEST(no_lock_is_held_while_a_handler_calls),
+    SLOW(no_lock_is_held_while_a_handler_calls),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

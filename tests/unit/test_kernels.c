@@ -241,7 +241,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_long_namespace_does_no_harm),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

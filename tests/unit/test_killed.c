@@ -238,12 +238,9 @@ static void a_kill_in_a_reset_leaves_all_or_nothing(void)
 static const struct unit_test TESTS[] = {
     TEST(a_kill_in_a_thread_s_first_calls_loses_and_doubles_nothing),
     TEST(a_kill_while_communicators_come_and_go_loses_and_doubles_nothing),
-    TEST(a_kill_while_the_tables_grow_loses_and_doubles_nothing),
-    TEST(a_kill_while_it_folds_loses_and_doubles_nothing),
+    SLOW(a_kill_while_the_tables_grow_loses_and_doubles_nothing),
+    SLOW(a_kill_while_it_folds_loses_and_doubles_nothing),
     TEST(a_kill_in_a_reset_leaves_all_or_nothing),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

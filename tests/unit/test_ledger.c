@@ -733,7 +733,4 @@ static const struct unit_test TESTS[] = {
     TEST(touching_changes_nothing),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

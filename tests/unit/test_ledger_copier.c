@@ -271,7 +271,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_forked_child_has_no_ledger_copier),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_ALONE(TESTS)

@@ -89,7 +89,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_path_longer_than_any_line_is_not_found),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -359,7 +359,4 @@ static const struct unit_test TESTS[] = {
     TEST(each_completion_of_a_persistent_request_has_its_memory_kind),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -239,7 +239,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_communicator_that_was_first_seen_in_use_has_numbers_without_threads),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -239,7 +239,4 @@ static const struct unit_test TESTS[] = {
     TEST(statuses_of_an_array_lie_as_far_apart_as_the_abi_has_them),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -79,7 +79,4 @@ static const struct unit_test TESTS[] = {
     TEST(nothing_is_counted_while_counting_is_off),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -685,7 +685,4 @@ static const struct unit_test TESTS[] = {
     TEST(an_operation_from_before_a_reset_does_not_count),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -215,7 +215,4 @@ static const struct unit_test TESTS[] = {
     TEST(an_nvtx_that_is_not_known_goes_without_a_tool),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -274,7 +274,4 @@ static const struct unit_test TESTS[] = {
     TEST(many_windows_add_up_as_the_reference_does),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -138,7 +138,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_full_ledger_has_no_row_for_a_new_peer_and_keeps_the_old),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -80,7 +80,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_lock_is_held_until_the_part_ends),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

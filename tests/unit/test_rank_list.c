@@ -48,7 +48,4 @@ static const struct unit_test TESTS[] = {
     TEST(what_is_no_list_is_refused),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

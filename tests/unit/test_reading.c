@@ -281,7 +281,4 @@ static const struct unit_test TESTS[] = {
     TEST(without_looking_at_the_epoch_again_it_would_be_wrong),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -227,7 +227,4 @@ static const struct unit_test TESTS[] = {
     TEST(each_signature_keeps_its_number),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

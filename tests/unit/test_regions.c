@@ -386,7 +386,4 @@ static const struct unit_test TESTS[] = {
     TEST(steps_are_counted),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -71,7 +71,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_full_one_takes_no_more_until_there_is_room),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

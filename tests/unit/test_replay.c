@@ -1,4 +1,4 @@
-/* Every dump in tests/gpu/buffers (or in the given folder), recorded on a real GPU, must be read as when it was added: NAME.expected beside
+/* Every dump in tests/gpu/buffers (or in the folder UNIT_BUFFERS), recorded on a real GPU, must be read as when it was added: NAME.expected beside
  * NAME.dump has a line "COUNT WHAT" for each kernel name, and for the copies and memsets. */
 #include "cupti_replay.h"
 
@@ -7,7 +7,6 @@
 
 enum { MOST_NAMES = 256 };
 
-static char folder[PATH_MAX];
 static struct counted {
     unsigned count;
     char what[512];
@@ -43,7 +42,7 @@ static void read_expected(const char *path)
     fclose(file);
 }
 
-static void replay_one(const char *name)
+static void replay_one(const char *folder, const char *name)
 {
     char path[2 * PATH_MAX], context[512];
     memset(seen, 0, sizeof seen);
@@ -65,12 +64,14 @@ static void replay_one(const char *name)
 
 static void what_real_gpus_gave_is_read_as_ever(void)
 {
+    const char *asked = getenv("UNIT_BUFFERS");
+    const char *folder = asked ? asked : UNIT_TOP "/tests/gpu/buffers";
     unsigned replayed_files = 0;
     DIR *files = opendir(folder);
     for (struct dirent *entry; files && (entry = readdir(files));) {
         const char *end = strrchr(entry->d_name, '.');
         if (end && strcmp(end, ".dump") == 0) {
-            replay_one(entry->d_name);
+            replay_one(folder, entry->d_name);
             replayed_files++;
         }
     }
@@ -84,10 +85,4 @@ static const struct unit_test TESTS[] = {
     TEST(what_real_gpus_gave_is_read_as_ever),
 };
 
-/* The folder's path is relative to where this is started; tests run in other folders. */
-int main(int argc, char **argv)
-{
-    if (!realpath(argc > 1 ? argv[1] : "tests/gpu/buffers", folder))
-        *folder = 0;
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

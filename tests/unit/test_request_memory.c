@@ -54,7 +54,4 @@ static const struct unit_test TESTS[] = {
     TEST(upper_halves_of_narrow_handles_do_not_matter),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -635,7 +635,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_handle_that_goes_from_thread_to_thread_completes_the_request_of_each),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

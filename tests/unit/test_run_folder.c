@@ -113,13 +113,13 @@ static void all_ranks_may_find_the_folder_made_already(void)
 static void without_a_setting_program_and_job_name_it(void)
 {
     CHECK_EQUAL(open_with("", 0), 0);
-    CHECK_TEXT(folder.path, here("commprof-test_run_folder-4711-step"));
+    CHECK_TEXT(folder.path, here("commprof-unit-4711-step"));
 }
 
 static void placeholders_are_host_program_rank_and_job(void)
 {
     char expected[512];
-    snprintf(expected, sizeof expected, "%s/test_run_folder/7/4711-step/%%/100%%", host_name());
+    snprintf(expected, sizeof expected, "%s/unit/7/4711-step/%%/100%%", host_name());
     CHECK_EQUAL(open_with("%h/%p/%r/%j/%%/100%", 7), 0);
     CHECK_TEXT(folder.path, here(expected));
 }
@@ -136,7 +136,7 @@ static void placeholders_are_user_and_day(void)
 static void the_folders_of_all_ranks_are_known_where_they_differ(void)
 {
     CHECK_EQUAL(open_with("%p-%j/%h-%r/x", 7), 0);
-    CHECK_TEXT(folder.of_all, here("test_run_folder-4711-step/\2-\1/x"));
+    CHECK_TEXT(folder.of_all, here("unit-4711-step/\2-\1/x"));
     CHECK_EQUAL(open_with("%p-%j", 7), 0);
     CHECK_TEXT(folder.of_all, "");
 }
@@ -511,7 +511,7 @@ static const char *temporary(void)
 static void check_replaced(const char *output, const char *reason)
 {
     char expected[PATH_MAX], line[3 * PATH_MAX];
-    snprintf(expected, sizeof expected, "%.1000s/commprof-%u/commprof-test_run_folder-4711-step", temporary(), (unsigned)geteuid());
+    snprintf(expected, sizeof expected, "%.1000s/commprof-%u/commprof-unit-4711-step", temporary(), (unsigned)geteuid());
     CHECK_EQUAL(open_with(output, 3), 0);
     CHECK_TEXT(folder.path, expected);
     CHECK(strncmp(folder.database, expected, strlen(expected)) == 0);
@@ -1484,7 +1484,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_folder_that_cannot_be_listed_is_said),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

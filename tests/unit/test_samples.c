@@ -1059,7 +1059,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_kill_while_pages_change_hands_leaves_no_call_in_a_wrong_place),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -246,7 +246,4 @@ static const struct unit_test TESTS[] = {
     TEST(nothing_is_said_by_a_forked_child),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

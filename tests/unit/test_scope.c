@@ -45,7 +45,4 @@ static const struct unit_test TESTS[] = {
     TEST(functions_that_the_program_is_linked_with_are_visited),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -503,7 +503,4 @@ static const struct unit_test TESTS[] = {
     TEST(the_longest_text_is_masked_at_once),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

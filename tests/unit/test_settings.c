@@ -399,7 +399,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_list_of_nothing_but_commas_leaves_nothing_out),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -127,7 +127,4 @@ static const struct unit_test TESTS[] = {
     TEST(reading_again_forgets_the_first_reading),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -414,7 +414,4 @@ static const struct unit_test TESTS[] = {
     TEST(threads_agree_on_numbers),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

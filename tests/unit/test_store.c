@@ -1314,7 +1314,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_limit_on_file_sizes_is_said_without_a_signal),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_ALONE(TESTS)

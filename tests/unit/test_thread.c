@@ -48,7 +48,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_thread_without_memory_for_its_peers_leaves_nothing_allocated),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_ALONE(TESTS)

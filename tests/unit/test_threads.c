@@ -223,7 +223,4 @@ static const struct unit_test TESTS[] = {
     TEST(resets_while_other_threads_count_leave_no_more_than_was_counted),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

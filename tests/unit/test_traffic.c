@@ -568,7 +568,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_file_s_handle_is_a_pointer_where_others_are_integers),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

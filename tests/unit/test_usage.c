@@ -102,7 +102,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_reading_at_the_very_start_is_there),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

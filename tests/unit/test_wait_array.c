@@ -217,7 +217,4 @@ static const struct unit_test TESTS[] = {
     TEST(arrays_may_grow),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -217,7 +217,4 @@ static const struct unit_test TESTS[] = {
     TEST(who_sets_the_clock_back_prolongs_nothing),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -8,15 +8,16 @@
  *
  *     static const struct unit_test TESTS[] = {
  *         TEST(a_new_ledger_is_empty),
+ *         SLOW(it_survives_a_million_calls),
  *     };
  *
- *     int main(void)
- *     {
- *         return UNIT_RUN(TESTS);
- *     }
+ *     UNIT_FILE(TESTS)
  *
- * Each test runs in its own process, because the library's state is global, and in its own empty folder. The first failed check ends
- * the test. The last line printed is `N passed, N failed, N skipped`. */
+ * All files are linked into one program, `unit` (unit.c), which runs each test in a process of its
+ * own, because the library's state is global, and in an empty folder of its own. The first failed
+ * check ends the test. A file that replaces a function of the C library ends with
+ * UNIT_ALONE(TESTS) instead and is a program of its own. SLOW is the mark of a test that `make check`
+ * leaves to `make check-all`. */
 #ifndef UNIT_H
 #define UNIT_H
 
@@ -45,7 +46,10 @@ enum { UNIT_SKIPPED = 77, UNIT_SECONDS = 600 };
 struct unit_test {
     const char *name;
     void (*run)(void);
+    bool is_slow;
 };
+
+void unit_register(const char *file, const struct unit_test *tests, size_t count); /* unit.c */
 
 /* Printed before the message of a failed check, in tests that repeat a check. */
 static const char *unit_context = "";
@@ -152,58 +156,19 @@ static inline void unit_remove(const char *folder)
     waitpid(child, NULL, 0);
 }
 
-/* The wait status of a test that was run in its own process, session and folder. */
-static inline int unit_run_one(const struct unit_test *test)
-{
-    int status = -1;
-    char folder[] = "/tmp/commprof-unit-XXXXXX";
-    if (!mkdtemp(folder)) {
-        perror(folder);
-        return -1;
+#define TEST(NAME)         \
+    {                      \
+#NAME, NAME, false \
     }
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) {
-        setpgid(0, 0);
-        alarm(UNIT_SECONDS);
-        if (chdir(folder) != 0)
-            _exit(EXIT_FAILURE);
-        test->run();
-        fflush(NULL);
-        _exit(EXIT_SUCCESS); /* no exit(): the library's destructor is not tested here */
+#define SLOW(NAME)        \
+    {                     \
+#NAME, NAME, true \
     }
-    if (child > 0) {
-        waitpid(child, &status, 0);
-        kill(-child, SIGKILL);
+#define UNIT_FILE(TESTS)                                                \
+    __attribute__((constructor)) static void unit_register_this(void)   \
+    {                                                                   \
+        unit_register(__FILE__, TESTS, sizeof TESTS / sizeof TESTS[0]); \
     }
-    unit_remove(folder);
-    return status;
-}
-
-static inline int unit_run(const struct unit_test *tests, size_t count)
-{
-    unsigned passed = 0, failed = 0, skipped = 0;
-    for (size_t i = 0; i < count; i++) {
-        int status = unit_run_one(&tests[i]);
-        if (status == 0)
-            passed++;
-        else if (WIFEXITED(status) && WEXITSTATUS(status) == UNIT_SKIPPED) {
-            skipped++;
-            printf("SKIPPED %s\n", tests[i].name);
-        } else {
-            failed++;
-            printf("FAILED %s%s%s\n", tests[i].name, WIFSIGNALED(status) ? ": " : "",
-                   WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "");
-        }
-    }
-    printf("%u passed, %u failed, %u skipped\n", passed, failed, skipped);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
-
-#define TEST(NAME)  \
-    {               \
-#NAME, NAME \
-    }
-#define UNIT_RUN(TESTS) unit_run(TESTS, sizeof TESTS / sizeof TESTS[0])
+#define UNIT_ALONE(TESTS) UNIT_FILE(TESTS) /* the Makefile searches for it */
 
 #endif
