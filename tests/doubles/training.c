@@ -353,8 +353,10 @@ int main(int argc, char **argv)
     if (has(argc, argv, "sensors"))
         await_readings();
     say_truth(rank, kineto_kernels);
-    if (has(argc, argv, "exit"))
+    if (has(argc, argv, "exit")) {
+        MPI_Barrier(MPI_COMM_WORLD); /* the launcher may kill the others once one has exited */
         exit(0);
+    }
     if (has(argc, argv, "killed") && rank == size - 1) {
         __atomic_store_n(&double_tracing()->flushes, 0, __ATOMIC_RELEASE);
         await_profiler(argc, argv);

@@ -75,6 +75,7 @@ class Truth(NamedTuple):
     reductions: int
     kineto_kernels: int
     busy_ns: list[int]  # by state (enum ledger_busy): as if nobody ever was in MPI
+    rank: int
 
     @property
     def records(self) -> int:
@@ -82,12 +83,13 @@ class Truth(NamedTuple):
 
 
 def truths(outcome: Outcome) -> list[Truth]:
-    """Of all ranks, in their order."""
+    """Of all ranks whose line has arrived, in their order."""
     told = [json.loads(line.removeprefix("truth ")) for line in outcome.stdout.splitlines() if line.startswith("truth ")]
     sums = lambda named: {name: Sum(*numbers) for name, numbers in named.items()}  # noqa: E731
 
     def truth(of: dict[str, Any]) -> Truth:
-        return Truth(sums(of["kernels"]), sums(of["copies"]), sums(of["sets"]), of["reductions"], of["kineto_kernels"], of["busy_ns"])
+        activities = (sums(of[kind]) for kind in ("kernels", "copies", "sets"))
+        return Truth(*activities, of["reductions"], of["kineto_kernels"], of["busy_ns"], of["rank"])
 
     return [truth(of) for of in sorted(told, key=lambda of: of["rank"])]
 
