@@ -119,11 +119,18 @@ demo: ## profile a real training run on 4 ranks and print its report
 	$(MAKE) all
 	examples/run-demo.sh
 
-.PHONY: check check-unit check-report check-mpi fuzz check-aarch64
-check: ## install what the tests need, build, run every test
+.PHONY: check check-all check-rest check-unit check-report check-mpi fuzz check-aarch64
+check: LAYER = first
+check: check-layer ## install what the tests need, build, run the tests: five minutes on two cores
+check-all: LAYER = all
+check-all: check-layer ## every test, with the sanitizers, plants and simulations
+check-rest: LAYER = rest
+check-rest: check-layer ## what check-all has beside check
+.PHONY: check-layer
+check-layer:
 	setup/packages.sh check
 	$(MAKE) all man
-	tests/run-all.sh
+	tests/run-all.sh $(LAYER)
 
 check-unit: all ## the unit tests in C alone
 	tests/unit/run.sh

@@ -10,6 +10,8 @@ import pytest
 from . import reporter
 from .harness import Run
 
+pytestmark = pytest.mark.slow
+
 RANKS, STEPS = 2, "40"
 TWIN_STEPS = "400"  # so many that some step is not disturbed by other processes
 

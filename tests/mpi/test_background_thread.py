@@ -12,6 +12,8 @@ import pytest
 from . import reporter
 from .harness import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 RANKS, STEPS, LATE, DELAY_MS = 2, 30, 1, 80
 WAIT = "wait for gradients"
 SOURCE = REPOSITORY / "examples/background_thread/train.c"

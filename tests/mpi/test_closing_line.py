@@ -14,6 +14,8 @@ from .disks import fill
 from .harness import COMMPROF_RUN, Run, calls_in_ledger, command_for, launch
 from .reporter import answer
 
+pytestmark = pytest.mark.slow
+
 NOBODY = "65534"
 COPIES = ("cannot copy the ledger to ", "cannot keep the ledger in ")  # whether a copy is made before the end is a matter of time
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else, or have another root folder")

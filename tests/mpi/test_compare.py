@@ -14,6 +14,8 @@ from . import effects, reporter
 from .harness import COMMPROF_RUN, TRIES, command_for, launch
 from .libraries import Mpi, libraries
 
+pytestmark = pytest.mark.slow
+
 PROGRAMS = {"training_loop": (2, "marked", "20"), "creation_order": (4,), "strided_members": (4,), "persistent": (2,)}
 OTHER_HOST = ("unshare", "--uts", "sh", "-c", 'hostname other && exec "$@"', "sh")
 THERE = [mpi for mpi in libraries() if not mpi.missing]

@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 # An integer that both libraries have under another name, and its environment variable.
 VARIABLE = {
     "openmpi": ("coll_tuned_priority", "OMPI_MCA_coll_tuned_priority"),

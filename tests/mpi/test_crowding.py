@@ -9,6 +9,8 @@ import pytest
 from . import reporter
 from .harness import COMMPROF_RUN, Run, command_for, launch
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def bound_to(mpi, tmp_path_factory):

@@ -11,6 +11,8 @@ import pytest
 from .harness import COMMPROF_RUN, LIBRARY, Outcome, compile_program, unprofiled_environment
 from .libraries import SYSTEM_PYTHON as PYTHON
 
+pytestmark = pytest.mark.slow
+
 HELLO = "int main(void) { return 0; }"
 # The mark of an MPI library is that it defines PMPI_Init.
 FAKE_MPI = """

@@ -11,6 +11,8 @@ from faults.trial import tried
 
 from .libraries import libraries
 
+pytestmark = pytest.mark.slow
+
 
 def library_for(fault):
     possible = [mpi for mpi in libraries() if not why_not(mpi, fault)]

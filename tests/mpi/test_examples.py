@@ -12,6 +12,8 @@ import pytest
 from . import reporter
 from .harness import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = REPOSITORY / "examples"
 RANKS = 4
 REAL, DOUBLE = 4, 8  # bytes

@@ -9,6 +9,8 @@ from .harness import C_FLAGS, LIBRARY, PROGRAMS, Run, compile_program, compile_t
 from .harness import calls_in_ledger, ended_in_ledger
 from .reporter import text
 
+pytestmark = pytest.mark.slow
+
 WAYS = [
     "atexit_before_init", "atexit_after_init", "on_exit", "at_quick_exit", "exit_of_another_thread",
     "linked", "opened", "closed", "preloaded_before", "preloaded_after",

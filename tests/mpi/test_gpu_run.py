@@ -31,6 +31,8 @@ from checks import CHECKS, FIRST, Check, coexistence, nccl, streams, training, w
 from jobs import CutOff  # noqa: E402
 from table import Row  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 
 def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith("COMMPROF_")} | environment

@@ -5,6 +5,8 @@ import pytest
 from .harness import COMMPROF_RUN, Run, command_for, launch
 from .libraries import SYSTEM_PYTHON
 
+pytestmark = pytest.mark.slow
+
 # Before the program, in the same process: Python ignores what a write may raise, a job does not.
 PROLOGUE = """
 import os, resource, signal, sys, termios

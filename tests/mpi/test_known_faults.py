@@ -7,6 +7,8 @@ import pytest
 from .harness import command_for, launch
 from .libraries import FAULTS
 
+pytestmark = pytest.mark.slow
+
 # One program of each fault, its ranks and arguments.
 EXAMPLES = {
     "error_codes errors_return": ("error_codes", 2, ("errors_return",)),

@@ -15,6 +15,8 @@ from . import reporter
 from .harness import COMMPROF_RUN, TRIES, Run, command_for, launch
 from .libraries import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 ROUNDS, BUSY_MS, OFFSET_S = 8, 30, 1_000
 SHAPES = ((4, 2), (8, 5), (2, 0))  # ranks, the late one
 CALLS = ("MPI_Allreduce", "MPI_Bcast", "MPI_Reduce", "MPI_Barrier")

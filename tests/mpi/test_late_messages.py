@@ -9,6 +9,8 @@ import pytest
 from . import reporter
 from .harness import TRIES, Run
 
+pytestmark = pytest.mark.slow
+
 ROUNDS, BUSY_MS = 24, 20
 EAGER, RENDEZVOUS = 64, 1 << 20
 CALLS = {

@@ -1,7 +1,10 @@
 """A job that meets something new for ever (programs/ever_new.c) takes no more memory than its setting says."""
 
+import pytest
+
 from . import reporter
 
+pytestmark = pytest.mark.slow
 
 ROUNDS = 50_000
 CALLS_A_ROUND = 9

@@ -10,6 +10,8 @@ from .doubles import SETTINGS, program
 from .harness import Run
 from .libraries import Mpi
 
+pytestmark = pytest.mark.slow
+
 Profile = Callable[..., Run]
 
 # For rank 0 and rank 1: bytes -> memory kind.

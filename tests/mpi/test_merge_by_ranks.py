@@ -19,6 +19,8 @@ sys.path.insert(0, str(REPOSITORY / "bench"))
 import large_run
 import planted
 
+pytestmark = pytest.mark.slow
+
 RANKS, STEPS = 7, 5
 Merge = Callable[[Path], Outcome]
 

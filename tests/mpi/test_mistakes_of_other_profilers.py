@@ -1,5 +1,9 @@
 """What other profilers got wrong, each a test here."""
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 
 def test_time_in_mpi_does_not_exceed_the_time_the_job_took(profile):
     run = profile("many_calls", 2)

@@ -14,6 +14,8 @@ from .harness import COMMPROF_RUN, REPORT, Outcome, Run, calls_in_ledger, unprof
 from .libraries import Mpi
 from .nccl import DOUBLE, compiled
 
+pytestmark = pytest.mark.slow
+
 RANKS = 4
 BYTES = 400
 VERSIONS = ["4", "5", "6"]

@@ -17,6 +17,8 @@ import pytest
 from .harness import COMMPROF_RUN, TIMEOUT_S, Run, calls_in_ledger, command_for, end_stragglers, launch, start
 from .libraries import MPICH, OPEN_MPI, Mpi
 
+pytestmark = pytest.mark.slow
+
 TIMES = int(os.environ.get("TIMES", "3"))
 COMMON: dict[str, str] = {}  # settings of all jobs
 SIZES = 300  # of which each has a cell of its own: the ledger grows several times

@@ -3,7 +3,11 @@
 import json
 from collections import Counter, defaultdict
 
+import pytest
+
 from . import reporter
+
+pytestmark = pytest.mark.slow
 
 
 def trace_of(folder, *words: str) -> list[dict]:

@@ -7,6 +7,8 @@ import pytest
 from . import reporter
 from .harness import Run
 
+pytestmark = pytest.mark.slow
+
 ACTIVATION_BYTES, STEPS, MICRO_BATCHES = 4 * 4096, 8, 3
 SHAPES = [(2, 0, "blocking"), (2, 1, "nonblocking"), (3, 1, "blocking"), (3, 2, "nonblocking")]  # stages, the slow one, how
 

@@ -22,6 +22,8 @@ from .harness import (
     launch,
 )
 
+pytestmark = pytest.mark.slow
+
 PRIVATE = f"commprof-{os.geteuid()}"
 
 

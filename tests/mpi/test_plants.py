@@ -18,6 +18,8 @@ from truth import statements
 from truth.plants import PLANTS, Plant
 from truth.trial import CONFIRMED, Trial, is_accused, is_confirmed, judge, play, told, tolerance_ns, why_not
 
+pytestmark = pytest.mark.slow
+
 LEVEL = 0.01  # of the verdict: the probability that a balanced run accuses somebody
 UNLIKELY = 0.001
 SAME_TWINS = {"staircase", "random", "rotation", "drift"}  # without delay these are "blocking"

@@ -11,6 +11,8 @@ import pytest
 from .harness import COMMPROF_RUN, LIBRARY, Run, compile_program, launch, unprofiled_environment
 from .libraries import Mpi
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = "pcontrol"
 
 

@@ -8,6 +8,8 @@ import pytest
 from . import reporter
 from .harness import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 STEPS = 60
 PERIODS = {
     "buckets": "3 bulk MPI_Allreduce, 890 KB",

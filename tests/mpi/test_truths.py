@@ -10,6 +10,8 @@ from .libraries import REPOSITORY
 sys.path.insert(0, str(REPOSITORY / "tests" / "report"))
 from known_calls import CALLS
 
+pytestmark = pytest.mark.slow
+
 SCHEMA_VERSION = int(re.search(r"user_version = (\d+)", (REPOSITORY / "src/output/schema.sql").read_text())[1])
 RUNS = {
     "point_to_point": 2,

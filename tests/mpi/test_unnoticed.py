@@ -6,6 +6,8 @@ import pytest
 
 from .harness import LIBRARY, PROGRAMS, Run, compile_program, launch
 
+pytestmark = pytest.mark.slow
+
 
 def lines_of(outcome):
     return sorted(outcome.stdout.splitlines())

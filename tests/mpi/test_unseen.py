@@ -9,6 +9,8 @@ import pytest
 from .harness import COMMPROF_RUN, LIBRARY, PROGRAMS, Run, compile_program, launch, unprofiled_environment
 from .libraries import MPICH, OPEN_MPI
 
+pytestmark = pytest.mark.slow
+
 RANKS = 2
 BUSY_TOOL_SAID = "busy tool: 14 MPI_Allreduce on all ranks, 5 MPI_Wait here\n"
 

@@ -11,6 +11,8 @@ from .libraries import AS_ROOT, MPICH, OPEN_MPI, SYSTEM_PYTHON
 from .test_doctor import can_be_profiled, doctor, findings, only_problem
 from .test_guest_children import run_over_tcp
 
+pytestmark = pytest.mark.slow
+
 LAUNCHERS = {"openmpi": "Open MPI's mpirun", "mpich": "Hydra (mpirun of MPICH or Intel MPI)"}
 OTHER = {"openmpi": MPICH, "mpich": OPEN_MPI}
 IN_A_STEP = {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_PROCID": "0", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "4"}

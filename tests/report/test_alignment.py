@@ -164,6 +164,7 @@ def work_of_aligning(hosts: int) -> Work:
     return work
 
 
+@pytest.mark.slow
 def test_three_hundred_hosts_are_aligned_with_the_same_work_for_each():
     assert work_of_aligning(300).is_at_most(11, work_of_aligning(30))
 

@@ -27,6 +27,7 @@ def of_nodes(run_folder, tmp_path) -> Path:
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in NOT_OF_A_RUN])
 def test_archives_read_like_the_ranks_own_files(report, run_folder, of_nodes, tmp_path, command):
     more = {"merge": lambda kind: [tmp_path / f"{kind}.db"], "export": lambda _: ["--json"]}.get(command, lambda _: [])

@@ -240,6 +240,7 @@ ADDED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ADDED)
 def test_what_the_owner_of_a_database_has_added_is_ignored(report, run_folder, tmp_path, what):
     words = [("calls",), ("sizes",), ("late",), ("export",)]
@@ -311,6 +312,7 @@ def test_a_database_with_impossible_content_is_left_out_and_named(report, run_fo
     assert len(lines(answer)) == 2
 
 
+@pytest.mark.slow
 def test_a_job_of_millions_of_ranks_of_which_one_is_there_is_no_burden(report, tmp_path):
     rank = planted.training_rank(1)
     rank.world_size, rank.ended = 1 << 24, "running"
@@ -388,6 +390,7 @@ def odd_folder(request, tmp_path):
     return folder
 
 
+@pytest.mark.slow
 def test_a_run_may_lie_in_a_folder_of_any_name(report, odd_folder):
     for words in fuzz.COMMANDS + WRITTEN:
         answer = report(words[0], odd_folder, *(word.replace("OUT", str(odd_folder.parent)) for word in words[1:]))
@@ -434,6 +437,7 @@ def test_a_region_in_any_encoding_may_be_the_step(report, tmp_path):
     assert (answer.status, answer.err) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ("{", "}", "{0.__class__}", "%s%n", "$title", "\\N{BEL}"))
 def test_names_from_files_are_no_formats(report, tmp_path, name):
     folder = planted.write_databases(tmp_path / "run", pair(slow_job(30, True)))
@@ -446,6 +450,7 @@ def test_names_from_files_are_no_formats(report, tmp_path, name):
     assert f"more in MPI_Allreduce{name} on all ranks" in rows[30]["why"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ("mpi", "nccl"))
 @pytest.mark.parametrize("measure", planted.MEASURES)
 def test_a_measure_that_does_not_fit_the_library_is_answered(report, tmp_path, measure, library):

@@ -40,6 +40,7 @@ def cached(report, folder) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_cache_gives_the_same_rows_as_the_files(report, cached, command):
     from_files, from_cache = report(command, cached, "--json", "--no-cache"), report(command, cached, "--json")
@@ -74,6 +75,7 @@ def test_a_changed_file_makes_it_out_of_date(report, cached):
     assert (cached / NAME).stat().st_mtime_ns > before
 
 
+@pytest.mark.slow
 def test_so_does_one_that_has_gone_and_one_that_has_come(report, cached):
     (cached / "rank-3.db").rename(cached / "aside")
     assert ranks_of(report, cached) == RANKS - 1
@@ -97,6 +99,7 @@ def test_a_damaged_cache_is_passed_over(report, cached):
     assert report("sizes", cached, "--json").rows == sound
 
 
+@pytest.mark.slow
 def test_a_file_of_that_name_that_is_no_cache_stays(report, folder):
     (folder / NAME).write_text("mine")
     assert report("summary", folder).err == ""
@@ -106,6 +109,7 @@ def test_a_file_of_that_name_that_is_no_cache_stays(report, folder):
     assert ranks_of(report, folder) == RANKS
 
 
+@pytest.mark.slow
 def test_it_is_neither_read_nor_written_where_that_is_not_wanted(report, folder):
     report("summary", folder, "--no-cache")
     report("calls", folder)  # which reads no samples
@@ -123,11 +127,13 @@ def test_who_may_read_the_files_may_read_it(report, folder):
     assert stat.S_IMODE((folder / NAME).stat().st_mode) == 0o640
 
 
+@pytest.mark.slow
 def test_a_page_has_no_remark_about_it(report, folder):
     assert "cache.db" in report("html", folder).err
     assert "cache.db" not in (folder / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_it_is_a_merged_database_like_any_other(report, cached, tmp_path):
     moved = shutil.copy(cached / NAME, tmp_path / "moved.db")
     assert report("late", moved, "--json").rows == report("late", cached, "--json").rows

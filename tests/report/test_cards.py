@@ -116,6 +116,7 @@ def waiting(begins_ms: list[int], negotiates: bool = True) -> list[Rank]:
     return ranks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("negotiates", [True, False])
 def test_a_region_around_the_wait_shows_what_is_exposed(cards, negotiates):
     (exposed,) = [card for card in cards(waiting([12, 12], negotiates)) if "exposed" in card[1]]
@@ -171,6 +172,7 @@ def test_a_page_without_steps_has_the_cards_of_the_run(cards):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("facts", "said"),
     [

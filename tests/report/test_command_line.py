@@ -42,6 +42,7 @@ def test_it_runs_where_it_is_installed(run_folder, tmp_path):
     assert not list((tmp_path / "share").rglob("*.pyc"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(command):
     done = start(command, "--help")
@@ -101,6 +102,7 @@ def test_a_plain_ascii_terminal_is_served(tmp_path):
     assert done.returncode == 0 and "\\xfcbung.py" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_thousand_ranks_are_merged_with_the_same_work_for_each(report, tmp_path):
     with counted() as hundred:
         assert merged_ranks(report, tmp_path / "hundred", 100) == 100

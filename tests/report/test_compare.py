@@ -83,6 +83,7 @@ def test_a_planted_difference_is_found_where_it_is(slower, ask, verdict):
     assert alike["first_ns"] == pytest.approx(math.prod(TRANSFERS.values()) ** (1 / 3), rel=0.02)
 
 
+@pytest.mark.slow
 def test_small_rows_are_added_up_per_rank_with_the_metric_that_they_have(slower, ask, report):
     """Rank 1 has its calls of 8 bytes as 16 bytes, whose transfer is not known."""
     statement = f"UPDATE cell SET bytes = 16 WHERE bytes = {TINY} AND world_rank = 1"
@@ -104,6 +105,7 @@ def test_the_text_says_what_was_found_and_why(slower, report):
     assert "Refused" not in text and "Note" not in text and "Also different" not in text
 
 
+@pytest.mark.slow
 def test_other_figures_than_the_one_judged_are_exploratory(slower, report):
     lines = {line.split("  ")[0]: line.rstrip() for line in report("compare", *words(slower)).out.splitlines()}
     assert lines["Inside MPI"].endswith("exploratory") and not lines["Transfer *"].endswith("exploratory")
@@ -136,12 +138,14 @@ def test_equal_sides_are_the_same_and_nothing_is_named(equal, verdict, report):
     assert "Because" not in text and "exploratory" not in text
 
 
+@pytest.mark.slow
 def test_nothing_found_is_said_with_what_would_have_been_found(tmp_path, report):
     text = " ".join(report("compare", *words(sides(tmp_path / "runs", {}, noise=0.2))).out.split())
     assert "Verdict no difference found: transfer " in text
     assert " would have been found with a probability of 80 %" in text
 
 
+@pytest.mark.slow
 def test_other_figures_can_be_judged(slower, verdict):
     assert verdict(slower, "--metric", "time")["verdict"] == "more"
     assert verdict(slower, "--metric", "wall")["verdict"] == "same"
@@ -150,6 +154,7 @@ def test_other_figures_can_be_judged(slower, verdict):
     assert verdict(slower, "--metric", "p50")["metric"] == "p50"
 
 
+@pytest.mark.slow
 def test_the_run_is_the_unit_not_the_call(tmp_path, verdict):
     """Five pairs prove nothing, however many calls the runs made and however different they are; six do."""
     few = verdict(sides(tmp_path / "five", {LARGE: 5.0}, blocks=5, calls=40))
@@ -174,6 +179,7 @@ def test_too_few_pairs_are_told_how_many_more(slower, report):
         assert (more in " ".join(report("compare", *words(runs)).out.split())) == is_told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level, needed", [("95%", 4), ("97.5%", 5), ("99%", 5), ("99.9%", 7)])
 def test_too_few_runs_that_are_not_paired_are_told_how_many_the_level_needs(slower, report, verdict, level, needed):
     few = report("compare", *words(slower[: 2 * needed - 2]), "--unpaired", "--level", level)
@@ -195,6 +201,7 @@ def test_an_experiment_among_other_runs_is_said_to_be_one(tmp_path, report):
         assert (answer.status, answer.err) == (2, f"hvprof-report: {said}\n")
 
 
+@pytest.mark.slow
 def test_runs_that_do_not_alternate_are_not_paired(equal, verdict):
     """A B B A A B B A with two runs of A exchanged for others: no blocks."""
     assert verdict(equal)["pairs"] == BLOCKS
@@ -204,12 +211,14 @@ def test_runs_that_do_not_alternate_are_not_paired(equal, verdict):
     assert verdict(unequal)["verdict"] == "same"
 
 
+@pytest.mark.slow
 def test_the_text_says_why_runs_are_not_in_blocks(equal, report):
     of_all = "all runs of one side are compared with all of the other"
     assert f"Blocks          none, as --unpaired asks; {of_all}" in report("compare", *words(equal), "--unpaired").out
     assert f"Blocks          none: the sides do not alternate; {of_all}" in report("compare", *words(equal[:-1])).out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["50%", "99.9%"])
 def test_levels_are_accepted_up_to_both_ends(equal, verdict, level):
     assert f"{100 * verdict(equal, '--level', level)['level']:.3g}%" == level
@@ -222,6 +231,7 @@ def flushes(total_ms: int) -> str:
     return f"{call} INSERT INTO cell SELECT {cell} FROM rank;"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("total_ms, said", [(1, None), (10, "74.8 %"), (100, "22.9 %")])
 def test_how_much_of_the_time_waiting_and_transfer_are_known_of_is_said_unless_it_is_nearly_all(slower, report, total_ms, said):
     runs = on_a(changed(slower, flushes(total_ms)), flushes(total_ms))
@@ -233,6 +243,7 @@ def test_how_much_of_the_time_waiting_and_transfer_are_known_of_is_said_unless_i
     assert (f"{least} Compared" in of_time) == bool(said)
 
 
+@pytest.mark.slow
 def test_waiting_and_transfer_of_runs_without_samples_are_unknown_not_none(slower, ask, report):
     runs = changed(slower, "DELETE FROM sample; DELETE FROM sample_window")
     figures_of = {row["figure"]: row for row in ask(runs, "figure")}
@@ -261,6 +272,7 @@ HEALTHY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", PLANTED)
 def test_each_reason_against_a_verdict_is_named_and_can_be_allowed(case, slower, verdict, report):
     kind, statement, said = PLANTED[case]
@@ -276,6 +288,7 @@ def test_each_reason_against_a_verdict_is_named_and_can_be_allowed(case, slower,
     assert (allowed["verdict"], allowed["refused"], allowed["allowed"]) == ("more", "", kind)
 
 
+@pytest.mark.slow
 def test_a_refused_comparison_of_too_few_runs_says_both(slower, report):
     few = "; too few runs, too: 3 pairs, and 6 are needed at least"
     for runs, is_few in ((slower[:6], True), (slower, False)):
@@ -284,6 +297,7 @@ def test_a_refused_comparison_of_too_few_runs_says_both(slower, report):
         assert (few in text) == is_few, text
 
 
+@pytest.mark.slow
 def test_a_side_that_lost_its_cores_more_often_is_noted(slower, verdict, report):
     def switches(last: int) -> str:
         return SWITCHES + fact("last.involuntary_switches", str(7 + last))
@@ -296,11 +310,13 @@ def test_a_side_that_lost_its_cores_more_often_is_noted(slower, verdict, report)
     assert "Note" not in report("compare", *words(runs)).out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", HEALTHY)
 def test_what_does_no_harm_is_not_refused(case, slower, verdict):
     assert verdict(changed(slower, HEALTHY[case]))["refused"] == ""
 
 
+@pytest.mark.slow
 def test_another_number_of_steps_is_other_work(tmp_path, verdict, report):
     runs = [run if run.name[0] == "a" else planted(run, 60 * place, {LARGE: 1.3}, calls=15) for place, run in enumerate(sides(tmp_path, {}))]
     assert verdict(runs)["refused"] == "work"
@@ -315,6 +331,7 @@ def same_work(report, runs: list[Path]) -> str:
     return text[text.index("Same work ") : text.index(" Compared ")]
 
 
+@pytest.mark.slow
 def test_rows_whose_calls_vary_from_run_to_run_are_not_called_the_same(tmp_path, report, verdict):
     """On both sides the 64 KiB are called once more in every other block."""
     runs = sides(tmp_path / "runs", {})
@@ -335,12 +352,14 @@ def test_rows_of_polls_are_no_part_of_the_work(slower, report):
     assert same_work(report, runs) == "Same work yes: 3 rows with the same calls and bytes, on 2 ranks"
 
 
+@pytest.mark.slow
 def test_another_placement_is_refused(tmp_path, verdict, report):
     runs = sides(tmp_path / "runs", {}, hosts=2)
     assert "placement" in verdict(runs)["refused"]
     assert "a has 2 ranks on 1 host, b has 2 ranks on 2 hosts (0; 1)" in " ".join(report("compare", *words(runs)).out.split())
 
 
+@pytest.mark.slow
 def test_a_run_without_one_of_its_ranks_is_partial_and_nothing_else(tmp_path, verdict):
     """Neither placed nor bound otherwise: where the missing rank ran is not known."""
     bound = "".join(fact("last.affinity", str(rank), rank) + fact("host", f"node{rank}", rank) for rank in (0, 1))
@@ -349,6 +368,7 @@ def test_a_run_without_one_of_its_ranks_is_partial_and_nothing_else(tmp_path, ve
     assert verdict(runs)["refused"] == "partial"
 
 
+@pytest.mark.slow
 def test_other_nodes_for_each_side_are_refused_unless_they_are_many(slower, verdict, report):
     other = changed(slower, fact("host", "node07"))
     assert verdict(other)["refused"] == "hosts"
@@ -361,6 +381,7 @@ def test_other_nodes_for_each_side_are_refused_unless_they_are_many(slower, verd
     assert verdict(other)["refused"] == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change, is_noted", [(1.03, True), (3.0, False)])
 def test_a_difference_smaller_than_the_clocks_can_show_is_noted(tmp_path, report, change, is_noted):
     """Two hosts, whose clocks are known to 41 us; transfers last 0.7 ms a call."""
@@ -378,6 +399,7 @@ def test_a_difference_smaller_than_the_clocks_can_show_is_noted(tmp_path, report
     assert (" a call in transfer; --metric time needs no clocks" in text) == is_noted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "facts, said",
     [
@@ -393,6 +415,7 @@ def test_steps_that_settle_within_the_runs_are_noted(tmp_path, report, facts, sa
     assert text.count("Note") == 1
 
 
+@pytest.mark.slow
 def test_steps_that_are_steady_are_not_noted(tmp_path, report):
     runs = sides(tmp_path / "runs", {}, calls=40)
     assert "Note" not in report("compare", *words(runs)).out
@@ -405,6 +428,7 @@ def test_steps_that_are_steady_are_not_noted(tmp_path, report):
 TUNES = fact("mpi_version", "MVAPICH-Plus Version: 4.1")
 
 
+@pytest.mark.slow
 def test_a_library_that_tunes_itself_is_judged_by_the_steps_after_it(tmp_path, report, verdict):
     """The transfers of b take three times as long for 20 of 60 steps, and 30 % less from then on."""
     settled = dict.fromkeys(TRANSFERS, 0.7)
@@ -425,12 +449,14 @@ def test_a_library_that_tunes_itself_is_judged_by_the_steps_after_it(tmp_path, r
     assert figures_known == ["step", "wait", "transfer"]
 
 
+@pytest.mark.slow
 def test_a_library_that_tunes_itself_is_noted_though_steps_are_steady_with_the_way_to_compare_it(slower, report):
     text = " ".join(report("compare", *words(changed(slower, fact("env.I_MPI_TUNING_MODE", "auto")))).out.split())
     said = "the library tunes itself while it runs; its first calls may differ from its last; --skip-steps 33% leaves the first steps out"
     assert said in text
 
 
+@pytest.mark.slow
 def test_a_library_without_tuning_is_judged_alike_by_all_steps_and_by_the_last(tmp_path, report):
     runs = sides(tmp_path / "runs", {LARGE: 1.3}, calls=60)
     whole, last = (report("compare", *words(runs), "--by", "figure", "--json", *more).rows for more in ((), ("--skip-steps", "50%")))
@@ -451,6 +477,7 @@ def test_another_program_is_refused_and_another_build_of_it_is_not(tmp_path, ver
     assert verdict(sides(tmp_path / "same", {}, command="/opt/mpich/app.mpich 1"))["refused"] == ""
 
 
+@pytest.mark.slow
 def test_another_binding_is_refused(slower, verdict, report):
     narrow = fact("last.affinity", "0", 0) + fact("last.affinity", "1", 1)
     runs = on_a(changed(slower, narrow), fact("last.affinity", "0-1"))
@@ -458,12 +485,14 @@ def test_another_binding_is_refused(slower, verdict, report):
     assert "cores that a rank may use: a: 2 (of 2 in use), b: 1 (of 2 in use)" in report("compare", *words(runs)).out
 
 
+@pytest.mark.slow
 def test_all_of_one_side_before_all_of_the_other_is_refused(slower, verdict):
     later = changed(slower, f"UPDATE rank SET start_unix_ns = start_unix_ns + {3600 * SECOND}")
     assert verdict(later)["refused"] == "order"
     assert verdict(later, "--allow", "order")["verdict"] == "more"
 
 
+@pytest.mark.slow
 def test_settings_that_differ_are_listed_and_those_of_the_job_are_not(slower, verdict):
     by_launcher = {
         "PMIX_RANK": "0",
@@ -486,6 +515,7 @@ def test_settings_that_differ_are_listed_and_those_of_the_job_are_not(slower, ve
     assert verdict(slower)["also_different"] == ""
 
 
+@pytest.mark.slow
 def test_control_variables_are_compared_where_both_sides_recorded_them(slower, verdict):
     runs = changed(
         slower,
@@ -500,6 +530,7 @@ def test_control_variables_are_compared_where_both_sides_recorded_them(slower, v
     assert verdict(runs)["also_different"] == "btl_sm_eager_limit (4096; b: 8192)"
 
 
+@pytest.mark.slow
 def test_a_trend_and_a_run_that_stands_apart_are_noted_and_nothing_is_on_a_healthy_machine(tmp_path, report):
     def made(name: str, factor) -> list[Path]:
         folder = tmp_path / name
@@ -519,6 +550,7 @@ def test_a_trend_and_a_run_that_stands_apart_are_noted_and_nothing_is_on_a_healt
     assert "Note" not in report("compare", *words(made("healthy", lambda place: 1.0))).out
 
 
+@pytest.mark.slow
 def test_a_run_that_stands_apart_is_named_with_what_is_peculiar_about_it(slower, report):
     runs = changed(slower, SWITCHES + fact("last.involuntary_switches", "47"))
     apart = next(run for run in runs if run.name == "b-3.db")
@@ -529,6 +561,7 @@ def test_a_run_that_stands_apart_is_named_with_what_is_peculiar_about_it(slower,
     assert "; no other run was on node07; its ranks lost their cores 9 times a second, those of the others 4; it is compared" in text
 
 
+@pytest.mark.slow
 def test_a_machine_that_was_other_for_one_side_is_a_reason_against_a_verdict(slower, verdict, report):
     """Large Allreduces are 30 % slower, so transfer is 27 % slower; so are copies on one of two hosts."""
     slow = {"node01": 1.4}
@@ -543,6 +576,7 @@ def test_a_machine_that_was_other_for_one_side_is_a_reason_against_a_verdict(slo
     assert "host: copies in memory" in report("compare", *words(runs), "--by", "run").out
 
 
+@pytest.mark.slow
 def test_a_machine_that_differed_by_less_than_the_sides_is_noted(slower, verdict, report):
     runs = measured(slower, lambda run, host, name: 0.95 if run[0] == "b" and name == "arithmetic_ns" else 1)
     assert verdict(runs)["verdict"] == "more"
@@ -552,6 +586,7 @@ def test_a_machine_that_differed_by_less_than_the_sides_is_noted(slower, verdict
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slower_by, said", [(1.2, True), (1.02, False)])
 def test_a_host_that_is_slower_than_the_others_all_the_time_is_named(equal, report, slower_by, said):
     hosts = tuple(f"node0{number}" for number in range(4))
@@ -561,6 +596,7 @@ def test_a_host_that_is_slower_than_the_others_all_the_time_is_named(equal, repo
     assert text.count("Note") == said
 
 
+@pytest.mark.slow
 def test_a_machine_that_became_slower_is_noted_and_a_steady_one_is_not(slower, equal, report):
     def later(run: str, host: str, name: str) -> float:
         return 1.01 ** (2 * int(run[2:-3])) if name == "memory_ns" else 1
@@ -582,6 +618,7 @@ def test_a_measurement_that_is_not_whole_counts_as_none(slower, verdict):
     assert verdict(runs)["refused"] == ""
 
 
+@pytest.mark.slow
 def test_a_column_for_each_side_and_the_best_is_marked_only_if_it_is_one(tmp_path, report):
     folder = tmp_path / "three"
     folder.mkdir()
@@ -606,6 +643,7 @@ def test_a_column_for_each_side_and_the_best_is_marked_only_if_it_is_one(tmp_pat
     assert verdicts[1]["verdict"] == "less"
 
 
+@pytest.mark.slow
 def test_no_side_is_the_best_of_runs_that_are_no_experiment(slower, ask, report):
     runs = changed(slower, PLANTED["dropped"][1])
     assert {row["bytes"]: row["best"] for row in ask(slower, "size")}[LARGE] == "a"
@@ -672,6 +710,7 @@ def test_a_picture_of_refused_runs_says_so(slower):
     assert "no verdict (partial)" in figure.axes[0].get_title()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("span", [2, 5, 25, 160, 900, 100_000])
 def test_times_below_the_durations_do_not_run_into_each_other(span):
     """Beside long names, which leave the durations a third of the picture."""
@@ -716,6 +755,7 @@ def with_control(folder: Path, factor: float) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "factor, control, said",
     [
@@ -745,6 +785,7 @@ def with_control_alone(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_an_arm_against_itself_alone_has_its_tables_and_is_refused_like_others(tmp_path, report):
     """The machine took 25 % longer before each run of the second arm."""
     folder = with_control_alone(tmp_path)
@@ -756,6 +797,7 @@ def test_an_arm_against_itself_alone_has_its_tables_and_is_refused_like_others(t
     assert report("compare", folder, "--by", "size", "--json").rows[0]["sides"] == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_a_control_of_a_refused_experiment_has_an_estimate_and_no_verdict(tmp_path, report):
     folder = with_control(tmp_path, 1.0)
     for run in folder.glob("*.db"):
@@ -764,6 +806,7 @@ def test_a_control_of_a_refused_experiment_has_an_estimate_and_no_verdict(tmp_pa
     assert re.search(r"A/A a-again runs the command of a: no verdict either; transfer [-+]0\.\d % \[", text), text
 
 
+@pytest.mark.slow
 def test_failed_and_unfinished_runs_of_an_experiment_are_counted_and_not_compared(tmp_path, report):
     folder = experiment(tmp_path, sides(tmp_path / "runs", {}))
     more = [
@@ -904,6 +947,7 @@ def test_rows_that_differ_in_memory_or_measure_have_names_of_their_own():
     ]
 
 
+@pytest.mark.slow
 def test_libraries_are_named_by_their_versions_unless_these_are_equal(slower, verdict):
     version = "Open MPI v{}, package: Debian {}"
     runs = on_a(changed(slower, fact("mpi_version", version.format("4.1.6", "b"))), fact("mpi_version", version.format("4.1.4", "a")))

@@ -72,6 +72,7 @@ def test_the_headline_is_the_verdict_in_the_words_of_compare(page_of, said, repo
     assert "MPI_Allreduce 4 MiB on MPI_COMM_WORLD: transfer +3" in header
 
 
+@pytest.mark.slow
 @needs_browser
 def test_measures_are_those_of_compare(page_of, tables, report, slower):
     page_of(words(slower))
@@ -85,6 +86,7 @@ def test_measures_are_those_of_compare(page_of, tables, report, slower):
         assert own == [duration(row["first_ns"]), duration(row["second_ns"]), units.change(row["change"]), interval]
 
 
+@pytest.mark.slow
 @needs_browser
 def test_rows_are_those_of_compare_the_largest_change_first(page_of, tables, report, slower):
     page_of(words(slower))
@@ -96,6 +98,7 @@ def test_rows_are_those_of_compare_the_largest_change_first(page_of, tables, rep
     assert [cell[heads.index("of change")] for cell in cells] == [units.share(row["part_of_change"]) for row in rows]
 
 
+@pytest.mark.slow
 @needs_browser
 def test_each_run_is_a_mark_with_its_value(page_of, browser, report, slower):
     page_of(words(slower))
@@ -110,6 +113,7 @@ def test_each_run_is_a_mark_with_its_value(page_of, browser, report, slower):
     assert len(set(shapes[:BLOCKS])) == len(set(shapes[BLOCKS:])) == 1 and shapes[0] != shapes[-1], "without colour, too"
 
 
+@pytest.mark.slow
 @needs_browser
 def test_marks_are_named_by_the_keyboard_as_under_the_mouse(page_of, browser, said, slower):
     page_of(words(slower))
@@ -133,6 +137,7 @@ def test_marks_are_named_by_the_keyboard_as_under_the_mouse(page_of, browser, sa
     assert browser.ask("document.querySelectorAll('.measure .chosen').length") == 0
 
 
+@pytest.mark.slow
 @needs_browser
 def test_a_planted_effect_is_filled_where_it_is(page_of, browser, slower):
     page_of(words(slower))
@@ -149,6 +154,7 @@ def test_equal_sides_are_the_same_and_nothing_is_named(page_of, browser, said, e
     assert not re.search("takes|Because|exploratory|Refused|no verdict;? ", text.replace("none or has no verdict", ""))
 
 
+@pytest.mark.slow
 @needs_browser
 def test_nothing_found_is_said_with_what_would_have_been_found(page_of, said, report, tmp_path):
     runs = words(sides(tmp_path / "runs", {}, noise=0.2))
@@ -156,6 +162,7 @@ def test_nothing_found_is_said_with_what_would_have_been_found(page_of, said, re
     assert re.fullmatch(r"Verdict: no difference found: transfer .* would have been found with a probability of 80 %", said("h1"))
 
 
+@pytest.mark.slow
 @needs_browser
 def test_a_refusal_is_the_headline_with_the_way_out_and_estimates_are_no_verdict(page_of, browser, said, slower):
     runs = changed(slower, fact("last.affinity", "0"))
@@ -176,6 +183,7 @@ def test_two_single_runs_have_estimates_and_the_way_to_a_verdict(page_of, said, 
     assert marks(browser, "measures", "filled") == 0
 
 
+@pytest.mark.slow
 @needs_browser
 def test_what_differs_is_a_table_with_the_value_of_each_side(page_of, tables, report, slower):
     runs = changed(slower, fact("env.UCX_TLS", "tcp") + fact("last.affinity", "0-1"))
@@ -186,6 +194,7 @@ def test_what_differs_is_a_table_with_the_value_of_each_side(page_of, tables, re
     assert settings == [["setting", "a", "b"], ["UCX_TLS", "not set", "tcp"]]
 
 
+@pytest.mark.slow
 @needs_browser
 def test_notes_are_said_at_the_end_and_counted_at_the_top(page_of, said, slower):
     runs = changed(slower, f"DELETE FROM cell WHERE bytes = {TINY}")
@@ -194,6 +203,7 @@ def test_notes_are_said_at_the_end_and_counted_at_the_top(page_of, said, slower)
     assert "1 row that not every run has left out" in said("#what-differs-and-notes")
 
 
+@pytest.mark.slow
 @needs_browser
 def test_histograms_have_the_calls_of_both_sides(page_of, browser, said, slower):
     page_of(words(slower))
@@ -215,6 +225,7 @@ def test_histograms_have_the_calls_of_both_sides(page_of, browser, said, slower)
     assert re.match(r"[\d.]+ ms to [\d.]+ ms: a \d+ calls?, ", said("#histograms-said"))
 
 
+@pytest.mark.slow
 @needs_browser
 def test_the_histograms_of_another_row_are_chosen(page_of, browser, said, slower):
     page_of(words(slower))
@@ -228,6 +239,7 @@ def test_the_histograms_of_another_row_are_chosen(page_of, browser, said, slower
     assert " µs to " in said("#histograms-said")
 
 
+@pytest.mark.slow
 @needs_browser
 def test_changes_sort_by_their_value(page_of, browser, tables, tmp_path, slower):
     page_of(words(slower))
@@ -241,6 +253,7 @@ def test_changes_sort_by_their_value(page_of, browser, tables, tmp_path, slower)
     assert [cell[3] for cell in cells][-2:] == ["x1.10", f"+{values[1]:.0f} %"], "x1.10 is +10 %"
 
 
+@pytest.mark.slow
 @needs_browser
 @WIDTHS
 @SCHEMES
@@ -261,6 +274,7 @@ def test_the_page_is_drawn_without_complaint_and_fits(page_of, browser, slower, 
     assert browser.ask(OUTSIDE) == []
 
 
+@pytest.mark.slow
 @needs_browser
 def test_no_table_is_cut_off_on_paper(page_of, browser, slower):
     page_of(words(slower), width=800)
@@ -285,6 +299,7 @@ def test_names_of_ill_intent_stay_text(page_of, browser, said, slower, tmp_path)
     assert name in said("#measures svg")
 
 
+@pytest.mark.slow
 @needs_browser
 def test_several_sides_have_a_verdict_each(page_of, browser, said, tables, equal, slower, tmp_path):
     for side, runs in (("a", equal), ("b", slower), ("c", equal)):
@@ -299,6 +314,7 @@ def test_several_sides_have_a_verdict_each(page_of, browser, said, tables, equal
     assert browser.ask("document.querySelectorAll('#measures .measure:nth-of-type(3) .run').length") == 3 * BLOCKS
 
 
+@pytest.mark.slow
 @needs_browser
 def test_numbers_are_written_as_in_the_tables(page_of, browser, equal):
     page_of(words(equal))
@@ -308,6 +324,7 @@ def test_numbers_are_written_as_in_the_tables(page_of, browser, equal):
     assert browser.ask(f"{shares}.map(units.share)") == [units.share(part) for part in shares]
 
 
+@pytest.mark.slow
 def test_an_experiment_has_its_page_in_its_folder(report, tmp_path):
     folder = experiment(tmp_path, sides(tmp_path / "runs", {LARGE: 1.3}))
     assert report("html", folder).out == f"{folder}/report.html\n"
@@ -315,6 +332,7 @@ def test_an_experiment_has_its_page_in_its_folder(report, tmp_path):
     assert report("compare", folder, "--by", "verdict", "--json").rows[0]["verdict"] == "more"
 
 
+@pytest.mark.slow
 def test_a_comparison_has_the_options_of_compare(report, slower, tmp_path):
     page = tmp_path / "page.html"
     assert report("html", *words(slower), "-o", page, "--metric", "wall", "--min-effect", "1%").status == 0
@@ -348,6 +366,7 @@ def test_what_compare_cannot_read_has_no_page(report, slower, tmp_path, monkeypa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_comparison_is_written_into_the_working_directory(report, slower, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert report("html", *words(slower)).out == "comparison.html\n"

@@ -119,6 +119,7 @@ def test_a_thousand_ranks_everywhere_are_a_few_lines(report, tmp_path):
     assert "and 28 ranks elsewhere; hvprof-report ranks --per-rank names them" in out
 
 
+@pytest.mark.slow
 def test_the_page_says_it_too(report, tmp_path):
     folder = states_folder(tmp_path)
     report("html", folder)

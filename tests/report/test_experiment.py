@@ -96,6 +96,7 @@ def test_two_arms_run_in_turns_after_one_discarded_run_of_each(here, report):
     assert (verdict["pairs"], verdict["failed_runs"], verdict["verdict"]) == (4, 0, "too few")
 
 
+@pytest.mark.slow
 def test_the_hosts_are_measured_before_each_run(here, report):
     start(here, "run", "exp", "--blocks", 2, "--seed", 1, *arms(here, "a", "b"))
     rows = report("compare", here / "exp", "--by", "run", "--json").rows
@@ -123,6 +124,7 @@ def test_the_seed_is_recorded_and_decides_the_order(here):
     assert {plans.order_of(plan._replace(seed=seed), 0)[0].name for seed in range(20)} == {"a", "b"}
 
 
+@pytest.mark.slow
 def test_add_runs_that_many_more_blocks(here):
     start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b"))
     answer = start(here, "add", "exp", "--blocks", 2)
@@ -131,6 +133,7 @@ def test_add_runs_that_many_more_blocks(here):
     assert Counter(run.arm for run in runs(here)) == {"a": 3, "b": 3}
 
 
+@pytest.mark.slow
 def test_until_goes_on_after_the_blocks_wanted_and_ends_with_a_narrow_interval(here, report):
     """Equal profiles have an interval without a width, as soon as there is one: with six blocks."""
     answer = start(here, "run", "exp", "--blocks", 2, "--until", "2%", *arms(here, "a", "b"))
@@ -142,6 +145,7 @@ def test_until_goes_on_after_the_blocks_wanted_and_ends_with_a_narrow_interval(h
     assert "which costs certainty: they are at 96.7 %, so that 95.0 % holds" in " ".join(report("compare", here / "exp").out.split())
 
 
+@pytest.mark.slow
 def test_intervals_of_several_arms_until_they_are_narrow_have_the_level_that_is_said(here, report):
     start(here, "run", "exp", "--blocks", 2, "--until", "2%", *arms(here, "a", "b", "c"))
     verdicts = report("compare", here / "exp", "--by", "verdict", "--json").rows
@@ -150,6 +154,7 @@ def test_intervals_of_several_arms_until_they_are_narrow_have_the_level_that_is_
     assert "they are at 98.3 %, so that 95.0 % holds for all verdicts together" in text and "98.3 % interval" in text
 
 
+@pytest.mark.slow
 def test_aa_runs_the_first_arm_once_more_in_each_block(here, report):
     answer = start(here, "run", "exp", "--blocks", 6, "--aa", *arms(here, "a", "b"))
     assert answer.status == 0, answer.err
@@ -160,6 +165,7 @@ def test_aa_runs_the_first_arm_once_more_in_each_block(here, report):
     assert "A/A             a-again runs the command of a: same within 2.0 %" in report("compare", here / "exp").out
 
 
+@pytest.mark.slow
 def test_bare_runs_each_arm_without_the_profiler_too(here, report):
     (here / "nothing-a").touch()
     profiled = [word.replace("{}", "{} --output x") if "{}" in word else word for word in arms(here, "a", "b")]
@@ -230,6 +236,7 @@ def test_a_block_is_expected_to_take_as_long_as_its_runs_whatever_failed(tmp_pat
     assert runner.block_s() == 4
 
 
+@pytest.mark.slow
 def test_no_block_begins_that_would_not_end_within_the_limit(here, capsys, monkeypatch):
     monkeypatch.setenv("PATH", str(here), prepend=":")
     start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b"))
@@ -244,6 +251,7 @@ def test_no_block_begins_that_would_not_end_within_the_limit(here, capsys, monke
     assert len(runs(here)) == 4
 
 
+@pytest.mark.slow
 def test_a_failed_run_is_kept_and_its_block_repeated(here, report):
     (here / "fail-b").write_text("x\n")
     (here / "fail-a").write_text("")
@@ -286,6 +294,7 @@ def test_the_next_run_waits_until_one_that_took_too_long_has_ended(here):
     assert [line.split()[1] == "ended" for line in (here / "log").read_text().splitlines()] == [False, True] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number, before_it", [(signal.SIGKILL, ""), (signal.SIGKILL, "true; "), (signal.SIGTERM, "HERE=1 "), (signal.SIGINT, "")]
 )
@@ -323,6 +332,7 @@ def test_resume_runs_the_commands_in_the_folder_in_which_the_experiment_was_begu
     assert answer.status == 0 and len(runs(here)) == 4, answer
 
 
+@pytest.mark.slow
 def test_a_block_is_repeated_whose_run_was_removed(here, report):
     start(here, "run", "exp", "--blocks", 3, *arms(here, "a", "b"))
     shutil.rmtree(here / "exp/block-02/a")
@@ -333,6 +343,7 @@ def test_a_block_is_repeated_whose_run_was_removed(here, report):
     assert [row["block"] for row in report("compare", here / "exp", "--by", "run", "--json").rows if row["side"] == "a"] == [1, 3, 4]
 
 
+@pytest.mark.slow
 def test_the_first_run_of_an_arm_is_made_again_if_it_was_removed(here):
     start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b"))
     shutil.rmtree(here / "exp/block-00")
@@ -340,6 +351,7 @@ def test_the_first_run_of_an_arm_is_made_again_if_it_was_removed(here):
     assert answer.status == 0 and "first run of b, discarded" in answer.out
 
 
+@pytest.mark.slow
 def test_two_runners_do_not_share_an_experiment(here):
     start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b"))
     with plans.owned(here / "exp"):
@@ -380,6 +392,7 @@ def test_a_plan_is_read_as_it_was_written(tmp_path):
 DAMAGED = ({"arms": []}, {"arms": [{"name": "../a", "command": "x {}"}]}, {"arms": [{"name": "a", "command": "x {}"}] * 2}, {"blocks": 0})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGED)
 @pytest.mark.parametrize("command", ["resume", "status"])
 def test_a_damaged_plan_is_said_in_one_line(here, command, damage):
@@ -410,6 +423,7 @@ WRONG = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", WRONG)
 def test_wrong_options_are_one_line_and_status_2_and_leave_nothing(here, wrong):
     answer = start(here, *wrong)
@@ -417,12 +431,14 @@ def test_wrong_options_are_one_line_and_status_2_and_leave_nothing(here, wrong):
     assert not (here / "exp").exists()
 
 
+@pytest.mark.slow
 def test_a_second_experiment_does_not_take_the_folder_of_the_first(here):
     start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b"))
     answer = start(here, "run", "exp", *arms(here, "a", "b"))
     assert answer.status == 2 and "go on with: commprof-experiment resume exp (other commands: in another folder)" in answer.err
 
 
+@pytest.mark.slow
 def test_the_estimate_so_far_says_that_there_will_be_no_verdict(here):
     out = start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b")).out
     assert "  so far transfer of b v. a: +0.0 %\n" in out

@@ -48,6 +48,7 @@ def made(report, run: Path, words: tuple[str, ...]) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", MADE, ids=" ".join)
 @pytest.mark.parametrize(("files", "folder", "wanted"), ((0o600, 0o755, 0o600), (0o644, 0o755, 0o644), (0o644, 0o700, 0o600)))
 def test_a_file_is_as_private_as_the_run(report, run, words, files, folder, wanted):
@@ -72,6 +73,7 @@ def test_a_comparison_is_as_private_as_its_runs(report, run, tmp_path):
     assert stat.S_IMODE((tmp_path / "page.html").stat().st_mode) == 0o640
 
 
+@pytest.mark.slow
 def test_a_file_that_is_there_already_keeps_its_mode(report, run):
     for path in run.iterdir():
         path.chmod(0o600)

@@ -140,6 +140,7 @@ def compared(report, cores, runs: list[Path], *words: str):
     return alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--json",), ("--json", "--by", "run"), ("--metric", "p99"), ("--skip-steps", "25%")])
 def test_compare_gives_the_same_from_several_processes(report, cores, slower, options):
     answer = compared(report, cores, slower, *options)

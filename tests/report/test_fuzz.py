@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CASES = 1500
 
 
+@pytest.mark.slow
 def test_damaged_and_made_up_files_are_answered_or_named(tmp_path):
     fuzz = Path(__file__).with_name("fuzz.py")
     words = [sys.executable, fuzz, "--cases", str(CASES), "--keep", tmp_path]

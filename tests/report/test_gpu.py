@@ -792,6 +792,7 @@ def test_the_summary_has_a_line_on_gpus_where_there_are_any(report, run_folder, 
     assert line(report("summary", planted.write_databases(tmp_path / "refused", [refused])).out, "Seen").endswith("GPUs not traced: error 35")
 
 
+@pytest.mark.slow
 def test_the_page_has_a_section_on_gpus_where_there_are_any(report, run_folder, tmp_path):
     folder = planted.write_databases(tmp_path / "gpus", planted.gpu_run())
     report("html", folder, "-o", tmp_path / "with.html")

@@ -350,6 +350,7 @@ def test_a_timeline_is_read_in_pieces_that_may_end_anywhere(tmp_path, monkeypatc
     assert list(horovod_timeline.timeline_events(path)) == whole and len(whole) == 33
 
 
+@pytest.mark.slow
 def test_a_timeline_of_many_tensors_is_read_within_256_mb(tmp_path):
     """Each call without a name is a new one."""
     path = tmp_path / "a.json"

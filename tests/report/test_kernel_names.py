@@ -62,6 +62,7 @@ def test_mangled_names_are_demangled_and_others_stay():
     }
 
 
+@pytest.mark.slow
 @needs_libstdcxx
 def test_a_name_that_stands_for_gigabytes_stays_as_it_is():
     """Each template has the one before twice as its arguments."""

@@ -41,17 +41,20 @@ def many(tmp_path_factory) -> Path:
     return planted.write_databases(tmp_path_factory.mktemp("many"), ranks)
 
 
+@pytest.mark.slow
 def test_the_late_rank_of_the_bench_is_found(report, many):
     (row,) = report("late", many, "--by", "run", "--json").rows
     assert row["late_ranks"] == str(large_run.LATE_RANK)
 
 
+@pytest.mark.slow
 def test_a_page_of_64_ranks_can_be_sent_by_mail(report, tmp_path):
     planted.write_databases(tmp_path / "run", [large_run.rank_of(rank, 64, 30) for rank in range(64)])
     assert report("html", tmp_path / "run").status == 0
     assert (tmp_path / "run" / "report.html").stat().st_size < 1_500_000
 
 
+@pytest.mark.slow
 def test_a_comparison_reads_each_run_once_and_asks_for_no_causes(report, many, monkeypatch):
     """Who causes waiting takes longer than how much there is, and a comparison does not say."""
     read, asked = [], []
@@ -186,6 +189,7 @@ def test_many_rows_are_inserted_in_one_transaction():
     assert states == [True] * 3 and not connection.in_transaction
 
 
+@pytest.mark.slow
 def test_what_was_counted_is_on_the_screen_before_waiting_is_analysed(report, many, monkeypatch, capsys):
     """The analysis takes most of the time: the reader has the first half of the screen to read meanwhile."""
     printed = []

@@ -189,6 +189,7 @@ def test_where_each_rank_is_late_by_chance_nobody_is_named(late, text, seed):
     assert "no rank, host or call causes half of it beyond chance" in text(job)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [2, 4, 8])
 @pytest.mark.parametrize("memory", [0, 0.9], ids=["independent", "slowly-changing"])
 def test_of_100_balanced_runs_at_most_5_name_a_rank(ranks, memory):
@@ -223,6 +224,7 @@ def rooted(call: str, ranks: int, seed: int, late_ns: int = 0) -> Job:
 ROOTED = [(call, ranks) for call in ("MPI_Bcast", "MPI_Reduce", "MPI_Scan") for ranks in (2, 4)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("call", "ranks"), ROOTED)
 def test_of_20_balanced_runs_in_which_only_some_can_be_waited_for_at_most_1_names_a_rank(late, call, ranks):
     """The root of a Bcast has all the cost, late or not."""
@@ -256,6 +258,7 @@ def passing(shape: str, ranks: int, seed: int, late: int | None = None) -> Job:
 PASSING = [("line", 2), ("line", 3), ("fan", 5), ("rendezvous", 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "ranks"), PASSING)
 def test_of_20_balanced_runs_that_pass_messages_at_most_1_names_a_rank(late, shape, ranks):
     """Of an eager message the sender has all the cost, late or not; in MPI_Recv only senders have a cost, in MPI_Send only receivers."""
@@ -296,6 +299,7 @@ def tasks(ranks: int, task_ns: Callable[[int], int], first_ns: Callable[[int], i
     return program.end()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slow", [None, 2])
 @pytest.mark.parametrize("ranks", [3, 4, 8])
 def test_a_rank_that_hands_out_tasks_accuses_none_of_those_that_work_on_them(late, ranks, slow):
@@ -328,6 +332,7 @@ def collected(seed: int, late: int | None = None) -> Job:
     return program.end()
 
 
+@pytest.mark.slow
 def test_the_late_one_of_those_that_one_rank_collects_from_is_named(late):
     (run,) = late(collected(1, late=2), "run")
     assert (run["verdict"], run["late_ranks"]) == ("imbalance", "2")
@@ -353,6 +358,7 @@ def in_a_pair(how: str, seed: int, late: int | None = None) -> Job:
     return program.end()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["collectives", "messages"])
 def test_of_20_balanced_pairs_in_a_larger_job_at_most_1_names_a_rank(late, how):
     """One of two has more than half of the waiting, though the ten others have none."""
@@ -383,6 +389,7 @@ def in_a_grid(seed: int) -> Job:
     return program.end()
 
 
+@pytest.mark.slow
 def test_of_10_balanced_grids_at_most_1_names_a_rank(late):
     runs = [late(in_a_grid(seed), "run")[0] for seed in range(10)]
     assert sum(run["verdict"] in ("imbalance", "by-call") or run["late_ranks"] is not None for run in runs) <= 1
@@ -545,6 +552,7 @@ def test_a_rank_that_starts_late_and_stays_notably_late_is_named(late, ranks):
     assert late(started(ranks, 10 * US, 2 * US), "run")[0]["late_ranks"] == "0"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [2, 8])
 @pytest.mark.parametrize(("later_ns", "named"), [(300, None), (3_000, "0")])
 def test_a_rank_that_is_late_by_less_than_a_microsecond_is_not_named(late, text, ranks, later_ns, named):

@@ -61,6 +61,7 @@ def test_sums_beyond_64_bits_are_shown(report, enormous, command):
     assert (answer.status, answer.err) == (0, "")
 
 
+@pytest.mark.slow
 def test_sums_beyond_64_bits_are_drawn(report, enormous, tmp_path):
     pytest.importorskip("matplotlib")
     for command in ("calls", "sizes", "latency", "ranks", "peers"):

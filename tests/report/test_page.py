@@ -56,6 +56,7 @@ def pieces(rank: dict) -> list[tuple[int, int, int, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_the_timeline_shows_the_median_step_and_the_longest(page, report, run_path):
     rows = {row["step"]: row for row in report("steps", run_path, "--per-step", "--json").rows}
     titles = [view["title"] for view in timeline(page)["views"]]
@@ -71,12 +72,14 @@ def steps_of(page) -> list[int]:
 CHOSEN = 'What the main thread of each rank did in a step.</p><ul class="soft"><li>'
 
 
+@pytest.mark.slow
 def test_every_step_that_was_sampled_whole_can_be_chosen(page, report, run_path):
     steps = steps_of(page)
     assert sorted(steps) == list(range(2, STEPS + 1)) and steps[8:] == sorted(steps[8:])
     assert f"{CHOSEN}Any step that was sampled whole, after the warm-up, can be chosen: " in page.read_text()
 
 
+@pytest.mark.slow
 def test_where_there_is_no_room_for_all_steps_others_are_spread_over_the_run(report, run_path, tmp_path, monkeypatch):
     """A step is four ranks with five parts each, and some of its neighbours."""
     monkeypatch.setattr(step_views, "MOST_PER_RANK", 1)
@@ -91,6 +94,7 @@ def test_where_there_is_no_room_for_all_steps_others_are_spread_over_the_run(rep
     assert max(later - earlier for earlier, later in zip(others, others[1:])) <= 20
 
 
+@pytest.mark.slow
 def test_the_user_picks_the_steps_of_the_timeline(report, run_path, tmp_path, monkeypatch):
     """Steps 2 to 40 were sampled whole; 8 is the longest."""
     path = tmp_path / "page.html"
@@ -123,6 +127,7 @@ def test_the_first_steps_of_a_spread_are_spread():
         assert max(later - earlier for earlier, later in zip([*first], [*first[1:], 1_000])) <= 2 * 1_000 / (taken - 1)
 
 
+@pytest.mark.slow
 def test_waiting_in_the_timeline_is_that_of_the_step(page, report, run_path):
     rows = {row["step"]: row for row in report("steps", run_path, "--per-step", "--json").rows}
     for view in timeline(page)["views"]:
@@ -136,6 +141,7 @@ def test_waiting_in_the_timeline_is_that_of_the_step(page, report, run_path):
         assert waited_ns / len(view["ranks"]) == pytest.approx(rows[step]["wait_ns"], abs=1)
 
 
+@pytest.mark.slow
 def test_the_path_in_the_timeline_is_the_critical_path(page, report, run_path):
     parts: dict[tuple[int, int], int] = {}
     for row in report("steps", run_path, "--critical-path", "--json").rows:
@@ -148,6 +154,7 @@ def test_the_path_in_the_timeline_is_the_critical_path(page, report, run_path):
         assert drawn == {rank: ns for (of_step, rank), ns in parts.items() if of_step == step}
 
 
+@pytest.mark.slow
 def test_a_wait_that_is_an_estimate_has_no_arrow_and_says_so(report, run_folder, page):
     """The clocks of the training run's hosts are too uncertain."""
     assert report("html", run_folder, "-o", run_folder / "page.html").status == 0
@@ -158,6 +165,7 @@ def test_a_wait_that_is_an_estimate_has_no_arrow_and_says_so(report, run_folder,
     assert "estimated" not in page.read_text()
 
 
+@pytest.mark.slow
 def test_a_path_that_is_not_known_is_not_drawn(report, tmp_path):
     job = grid([{3: 80 * MS}] * STEPS, unsplit="MPI_Win_fence", has_marks=True)
     assert report("html", job.write(tmp_path / "run.db"), "-o", tmp_path / "page.html").status == 0
@@ -200,6 +208,7 @@ def test_maps_of_ranks_by_steps_without_any_time_are_left_out(run_path, tmp_path
     assert [title for _, title in maps_of(balanced)] == ["Time outside MPI"]
 
 
+@pytest.mark.slow
 def test_of_many_ranks_those_are_shown_that_cost_most(report, run_path, tmp_path, monkeypatch):
     monkeypatch.setattr(html, "MOST_RANKS", 2)
     assert report("html", run_path, "-o", tmp_path / "page.html").status == 0
@@ -210,6 +219,7 @@ def test_of_many_ranks_those_are_shown_that_cost_most(report, run_path, tmp_path
     assert "The table has the first 2 of 4 ranks." in (tmp_path / "page.html").read_text()
 
 
+@pytest.mark.slow
 def test_the_marks_of_sizes_are_explained_where_they_occur(report, run_folder, tmp_path):
     """The training run has no sizes that are counted together."""
     assert report("html", run_folder, "-o", tmp_path / "page.html").status == 0
@@ -219,6 +229,7 @@ def test_the_marks_of_sizes_are_explained_where_they_occur(report, run_folder, t
     assert "Marks of sizes" not in (tmp_path / "page.html").read_text()
 
 
+@pytest.mark.slow
 def test_the_best_rate_is_named_as_such(report, tmp_path):
     with lzma.open(EXAMPLE) as packed:
         (tmp_path / "run.db").write_bytes(packed.read())
@@ -242,6 +253,7 @@ def test_the_first_screen_says_what_to_try(report, tmp_path):
     assert report("html", healthy).status == 0 and "To try" not in (tmp_path / "healthy.html").read_text()
 
 
+@pytest.mark.slow
 def test_what_was_not_found_is_a_list(report, run_path, page):
     """A line each; the words are those of advise."""
     found = page.read_text().partition('<section id="what-could-be-better">')[2].partition("</section>")[0]
@@ -314,6 +326,7 @@ def test_many_parts_of_a_gpu_are_drawn_with_fewer_pauses():
     assert gap_ns == 10_001 and len(fewer[0][0].pieces) == 1
 
 
+@pytest.mark.slow
 def test_a_step_of_very_many_calls_is_drawn_without_the_shortest(report, run_path, tmp_path, monkeypatch):
     """Of a step's waits and transfers, the transfers of 10 us are left out."""
     monkeypatch.setattr(step_views, "LEAST_BOUND", 8)
@@ -326,6 +339,7 @@ def test_a_step_of_very_many_calls_is_drawn_without_the_shortest(report, run_pat
     assert min(end_ns - begin_ns for begin_ns, end_ns, *_ in found) >= float(shortest[1]) * 1_000
 
 
+@pytest.mark.slow
 def test_a_page_without_gpus_is_silent_about_them(page):
     assert all(rank["gpus"] == [] for view in timeline(page)["views"] for rank in view["ranks"])
     assert "GPUs, with a strip each" not in page.read_text() and timeline(page)["views"][0]["note"] == ""
@@ -342,6 +356,7 @@ def test_the_page_is_drawn_without_complaint_and_fits(browser, page, width, is_d
     assert browser.ask("[...document.images].every((image) => image.complete && image.naturalWidth && image.alt)")
 
 
+@pytest.mark.slow
 @needs_browser
 @pytest.mark.parametrize("width", (800, 1440))
 @pytest.mark.parametrize("is_dark", (False, True), ids=("light", "dark"))
@@ -359,6 +374,7 @@ IS_WHOLE = """((outer, inner) => {
 })"""
 
 
+@pytest.mark.slow
 @needs_browser
 def test_what_is_printed_narrower_than_it_was_drawn_is_whole(browser, page):
     """No script runs between the layout for paper and the print; so it is with one that asks at once."""
@@ -377,6 +393,7 @@ def drawn(browser) -> str:
     return browser.ask("document.getElementById('timeline').toDataURL()")
 
 
+@pytest.mark.slow
 @needs_browser
 def test_the_timeline_zooms_and_moves_with_keys(browser, page):
     browser.open(page)
@@ -395,6 +412,7 @@ def test_the_timeline_zooms_and_moves_with_keys(browser, page):
     assert drawn(browser) == whole
 
 
+@pytest.mark.slow
 @needs_browser
 def test_the_timeline_zooms_and_moves_with_the_mouse(browser, page):
     browser.open(page)
@@ -408,6 +426,7 @@ def test_the_timeline_zooms_and_moves_with_the_mouse(browser, page):
     assert len({whole, near, drawn(browser)}) == 3
 
 
+@pytest.mark.slow
 @needs_browser
 def test_a_part_is_named_with_whom_it_waits_for_by_keys_and_mouse(browser, page):
     browser.open(page)
@@ -427,6 +446,7 @@ def test_a_part_is_named_with_whom_it_waits_for_by_keys_and_mouse(browser, page)
     assert browser.ask(said).startswith("rank 0 · MPI_") and "waiting for rank" in browser.ask(said)
 
 
+@pytest.mark.slow
 @needs_browser
 def test_another_step_is_chosen_and_the_path_hidden(browser, page):
     browser.open(page)
@@ -450,6 +470,7 @@ def step_text(row: dict) -> str:
     return f"step {row['step']}: {units.duration(row['step_ns'])} = " + " + ".join(f"{times[name]} {name}" for name in order if name in times)
 
 
+@pytest.mark.slow
 @needs_browser
 def test_the_arrow_keys_read_each_step_off_and_show_it(browser, page, report, run_path):
     rows = report("steps", run_path, "--per-step", "--json").rows
@@ -474,6 +495,7 @@ def click_on_step(browser, step: int, steps: int) -> None:
         browser.mouse(kind, left + 58 + (step - 0.5) / steps * (width - 66), top + 100, button="left", buttons=1, clickCount=1)
 
 
+@pytest.mark.slow
 @needs_browser
 def test_a_click_on_a_step_shows_it_in_the_timeline(browser, page):
     browser.open(page)
@@ -485,6 +507,7 @@ def test_a_click_on_a_step_shows_it_in_the_timeline(browser, page):
     assert browser.ask(SAID).startswith("step 20: ")
 
 
+@pytest.mark.slow
 @needs_browser
 def test_a_step_that_is_not_in_the_page_says_so_when_it_is_chosen(browser, report, run_path, tmp_path, monkeypatch):
     monkeypatch.setattr(step_views, "MOST_PER_RANK", 1)
@@ -512,6 +535,7 @@ def open_two_hosts(browser, report, tmp_path) -> None:
     browser.open(tmp_path / "page.html")
 
 
+@pytest.mark.slow
 @needs_browser
 def test_hosts_are_folded_and_unfolded(browser, report, tmp_path):
     open_two_hosts(browser, report, tmp_path)
@@ -551,6 +575,7 @@ def test_gpus_are_rows_that_are_named_and_hidden(browser, gpu_page):
     assert rows_drawn(browser) == 2
 
 
+@pytest.mark.slow
 @needs_browser
 def test_no_text_stays_of_a_part_that_unfolding_moved(browser, report, tmp_path):
     open_two_hosts(browser, report, tmp_path)
@@ -563,6 +588,7 @@ def test_no_text_stays_of_a_part_that_unfolding_moved(browser, report, tmp_path)
     assert browser.ask(said) == ""
 
 
+@pytest.mark.slow
 @needs_browser
 def test_the_row_of_a_folded_host_is_that_of_its_rank_that_waited_least(browser, report, tmp_path):
     open_two_hosts(browser, report, tmp_path)
@@ -575,6 +601,7 @@ def test_the_row_of_a_folded_host_is_that_of_its_rank_that_waited_least(browser,
     assert heard <= {"rank 0", "rank 1", "rank 3"} and "rank 3" in heard
 
 
+@pytest.mark.slow
 @needs_browser
 def test_one_host_is_not_folded(browser, page):
     browser.open(page)
@@ -582,6 +609,7 @@ def test_one_host_is_not_folded(browser, page):
     assert browser.ask("document.getElementById('timeline-gpus').parentElement.hidden")
 
 
+@pytest.mark.slow
 @needs_browser
 def test_tables_sort_by_any_column_numbers_by_their_value(browser, page):
     browser.open(page)
@@ -612,6 +640,7 @@ def test_volumes_sort_by_their_bytes_in_any_unit(browser, report, tmp_path):
         assert [row[heads.index("call")] for row in shown_rows(browser, table)] == sorted(sizes, key=sizes.get, reverse=True), head
 
 
+@pytest.mark.slow
 @needs_browser
 def test_a_table_is_copied_as_csv(browser, page):
     browser.open(page)
@@ -646,6 +675,7 @@ def test_a_long_table_is_filtered_by_words_and_copied_so(browser, report, tmp_pa
     assert [line.split(",")[0] for line in browser.ask("window.copied").splitlines()] == ['"rank"', '"5"']
 
 
+@pytest.mark.slow
 @needs_browser
 def test_bytes_are_shown_to_the_byte_on_demand(browser, training_page, report, run_folder):
     table = "document.querySelector('#where-the-time-goes table')"
@@ -704,6 +734,7 @@ def percentiles(row: dict) -> str:
     return f"{units.counted(row['count'], 'call')}; {', '.join(f'{name} {units.duration(ns)}' for name, ns in known)}".replace(" us", " µs")
 
 
+@pytest.mark.slow
 @needs_browser
 def test_histograms_read_off_are_those_of_latency_and_sizes(browser, training_page, report, run_folder):
     rows = {(row["call"], row["bytes"]): row for row in report("sizes", run_folder, "--json").rows}
@@ -730,6 +761,7 @@ def test_histograms_have_a_scale_of_densities_and_ticks_at_powers_of_ten(browser
     assert shares[:5] == ["0 %", "25 %", "50 %", "75 %", "100 %"] and shares[5] == "0 %" and len(shares) in (8, 9, 10)
 
 
+@pytest.mark.slow
 @needs_browser
 def test_two_ranks_are_overlaid(browser, training_page, report, run_folder):
     rows = {row["rank"]: row for row in report("sizes", run_folder, "--call", "Allreduce", "--bytes", 4 << 20, "--per-rank", "--json").rows}

@@ -82,6 +82,7 @@ def change(path: Path, statement: str) -> None:
     connection.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", (MOST, 1_000_000))
 def test_the_same_rows_are_read_in_parts(folder, in_parts, most):
     read = in_parts(folder, most)
@@ -93,6 +94,7 @@ def test_the_same_sums_are_read_in_parts(folder, in_parts):
     assert in_parts(folder, with_samples=False).rows["sample"] == []
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_left_out_and_does_not_count(folder, in_parts):
     change(folder / "rank-23.db", "UPDATE sample SET root = 'x'")
     (folder / "rank-31.db").write_bytes(b"SQLite format 3\0" + bytes(100))
@@ -108,6 +110,7 @@ def test_a_file_whose_sums_are_damaged_is_named(folder, in_parts):
     assert [note.partition(": ")[0].rpartition("/")[2] for note in read.notes] == ["rank-23.db", "run"]
 
 
+@pytest.mark.slow
 def test_ledgers_are_read_one_after_the_other(folder, in_parts):
     ended = replace(rank_of(5), ended="running")
     (folder / "rank-5.db").unlink()
@@ -116,12 +119,14 @@ def test_ledgers_are_read_one_after_the_other(folder, in_parts):
     assert "rank 5" in " ".join(read.notes)
 
 
+@pytest.mark.slow
 def test_databases_to_which_something_was_added_are_read_in_parts_too(folder, in_parts):
     change(folder / "rank-5.db", "CREATE INDEX mine ON sample (start_ns)")
     assert in_parts(folder).notes == []
     assert in_parts(folder, with_samples=False).notes == []
 
 
+@pytest.mark.slow
 def test_without_space_for_the_parts_files_are_read_one_after_the_other(folder, in_parts, monkeypatch):
     def full(*_) -> None:
         raise sqlite3.OperationalError("database or disk is full")
@@ -130,6 +135,7 @@ def test_without_space_for_the_parts_files_are_read_one_after_the_other(folder, 
     assert in_parts(folder, parts=0).notes == []
 
 
+@pytest.mark.slow
 def test_numbers_that_do_not_fit_into_the_run_leave_one_file_out(folder, in_parts):
     for rank in (3, 44):
         change(folder / f"rank-{rank}.db", f"UPDATE cell SET cell = {1 << 62} WHERE cell = 1")

@@ -92,6 +92,7 @@ def test_pauses_that_group_few_of_the_calls_group_none():
     assert (found.how, found.calls, len(steps)) == ("sizes", 2, 60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_sums_that_follow_each_other_need_no_pauses(seed):
     """The pauses within steps are as long as those between them."""
@@ -118,6 +119,7 @@ def of_many_tensors(steps: int, fused: list[int], pause_ns: int, seed: int) -> t
     return job, sum(tensors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("steps, fused", [(20, [1, 1, 1, 2, 3, 5]), (15, [1, 1, 1, 1, 2]), (40, [1, 1, 2, 8])])
 def test_many_smaller_sums_that_occur_as_often_do_not_hide_the_step(steps, fused, seed):
@@ -128,6 +130,7 @@ def test_many_smaller_sums_that_occur_as_often_do_not_hide_the_step(steps, fused
     assert whole == [{step} for step in range(steps)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("tensors, metric", [(4, 0), (8, 0), (161, 10), (600, 0)])
 def test_tensors_reduced_alone_in_any_order_are_steps_of_a_thread_that_negotiates(tensors, metric, seed):
@@ -160,6 +163,7 @@ def test_steps_cut_alike_for_the_most_part_do_not_hide_the_others():
     assert (found.how, found.bytes, found.confidence) == ("bytes", sum(alike), 1.0)
 
 
+@pytest.mark.slow
 def test_a_metric_in_every_tenth_step_does_not_make_one_step_of_ten():
     job, sizes = Job(), [1_024 + 4 * number for number in range(161)]
     for step in range(100):

@@ -50,6 +50,7 @@ def connection(run_folder):
     return run.connection
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", STARTS)
 @pytest.mark.parametrize("command", DRAWING)
 def test_a_picture_is_written_by_its_ending(report, run_folder, tmp_path, command, ending):

@@ -33,6 +33,7 @@ def test_every_rank_is_a_stage_of_its_pipeline_in_order(stages_of, stages, repli
     assert {(row["stages"], row["replicas"]) for row in rows} == {(stages, replicas)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stages", "replicas"), SHAPES)
 def test_each_slow_stage_is_the_one_waited_for(stages_of, tmp_path, report, stages, replicas):
     for slow in range(stages):
@@ -203,6 +204,7 @@ def test_the_first_lines_say_for_which_stage_the_others_wait(report, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_the_page_has_the_pipelines(report, tmp_path):
     folder = planted.write_databases(tmp_path / "run", parallel.pipeline_run(4, 1, slow=1))
     report("html", folder)

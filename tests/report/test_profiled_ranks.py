@@ -45,6 +45,7 @@ def test_late_says_that_it_is_of_a_part(report, chosen):
     assert "Not read" not in report("late", run).out
 
 
+@pytest.mark.slow
 def test_the_page_says_that_it_is_of_a_part(report, chosen, tmp_path):
     assert report("html", chosen("0-3:2", 0, 2), "--output", tmp_path / "page.html").status == 0
     page = (tmp_path / "page.html").read_text()

@@ -187,6 +187,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(report, run_fol
     assert sorted(path.name for path in tmp_path.iterdir()) == ["commprof.prom", "run"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ("export", "merge", "html"))
 def test_a_link_laid_where_the_file_is_prepared_is_not_followed(report, run_folder, tmp_path, command):
     (tmp_path / "thesis").write_text("ten years of work")

@@ -386,6 +386,7 @@ def within_limits(folder: Path, trace: Path) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, "-c", LIMITED, ROOT / "report", *words], capture_output=True, text=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_a_file_that_was_made_to_exhaust_its_reader_is_refused_within_256_mb(tmp_path, bomb):
     repeated, times, before, after, *said = BOMBS[bomb]
@@ -414,6 +415,7 @@ def many_threads(count: int) -> dict:
     return trace
 
 
+@pytest.mark.slow
 def test_a_long_trace_of_many_processes_is_read_within_256_mb(tmp_path):
     """As PyTorch writes them, they expand about 20 times."""
     trace = many_threads(3_000)

@@ -123,6 +123,7 @@ def test_calls_of_folded_sizes_are_said_to_be_of_no_region(report, tmp_path):
     assert "regions from step 5000 on were too many" in out
 
 
+@pytest.mark.slow
 def test_the_page_shows_regions_where_there_are_any(report, regions_folder, tmp_path):
     report("html", regions_folder, "-o", tmp_path / "with.html")
     page = (tmp_path / "with.html").read_text()

@@ -36,6 +36,7 @@ def test_the_folders_of_one_run_read_like_one_folder(report, run_folder, split, 
     assert (parts.status, parts.out, parts.err) == (0, whole.out, "")
 
 
+@pytest.mark.slow
 def test_folders_are_merged_and_become_one_page(report, split, tmp_path):
     assert report("merge", *split, tmp_path / "all.db").out == f"{tmp_path}/all.db: 4 ranks of 4\n"
     assert report("html", *split).out == f"{tmp_path}/split/report.html\n"

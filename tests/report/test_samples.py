@@ -376,6 +376,7 @@ def test_all_samples_are_read_where_they_are_few_enough(busy):
     assert counts(run) == [CALLS] * 3 and not run.thinning.is_needed and run.thinning.share == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", (30_000, 10_000, 3_000, 500))
 def test_a_thinned_run_has_the_same_stretches_of_time_of_all_ranks_in_all_calls(busy, most):
     run = run_open(busy, with_samples=True, most_samples=most)

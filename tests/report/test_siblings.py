@@ -49,6 +49,7 @@ def test_the_slow_sibling_is_named_in_text_and_pictures(report, tmp_path, monkey
         assert (band.outside.name if band.outside else "") == ("data {3-11:8}" if is_slow else "")
 
 
+@pytest.mark.slow
 def test_a_family_has_one_histogram_with_the_calls_of_all_siblings(report, tmp_path):
     folder = run(tmp_path / "run", is_slow=True)
     assert report("html", folder).status == 0
@@ -61,6 +62,7 @@ def test_a_family_has_one_histogram_with_the_calls_of_all_siblings(report, tmp_p
     assert set(of_data) == {f"{name}, rank {rank}" for rank in range(RANKS)}
 
 
+@pytest.mark.slow
 def test_a_family_has_one_row_in_late_whose_times_are_those_of_all_siblings(report, tmp_path):
     folder = run(tmp_path / "run", is_slow=True)
     shown, each = report("late", folder).out, report("late", folder, "--by", "call", "--json").rows
@@ -81,6 +83,7 @@ def test_the_largest_cause_of_a_family_is_that_of_all_siblings_together(report, 
     assert re.split("  +", line)[-2:] == ["rank 2", "640 ms"]
 
 
+@pytest.mark.slow
 def test_a_family_has_one_row_in_steps_with_the_means_of_all_its_ranks(report, tmp_path):
     folder = run(tmp_path / "run", is_slow=True)
     shown, each = report("steps", folder).out, report("steps", folder, "--per-call", "--json").rows
@@ -93,6 +96,7 @@ def test_a_family_has_one_row_in_steps_with_the_means_of_all_its_ranks(report, t
     assert "tensor {0-7}" in report("steps", folder, "--per-call").out
 
 
+@pytest.mark.slow
 def test_the_page_has_a_row_for_a_family_and_none_for_its_siblings(report, tmp_path):
     folder = run(tmp_path / "run", is_slow=False)
     assert report("html", folder).status == 0

@@ -88,6 +88,7 @@ def test_a_step_ends_with_its_last_bulk_collective(steps, name):
     assert [row["begin_ns"] for row in rows[2:]] == pytest.approx(ends[:-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", JOBS)
 def test_the_parts_of_a_step_add_up(steps, name):
     for row in steps(pair(JOBS[name][0]()), "--json", "--per-step").rows:
@@ -95,6 +96,7 @@ def test_the_parts_of_a_step_add_up(steps, name):
         assert row["outside_ns"] >= 0 and row["is_complete"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [training.random_mix, training.poisson, training.single_phase])
 def test_a_job_without_steps_says_so_and_why(summary, steps, make):
     row = summary(pair(make()))
@@ -119,6 +121,7 @@ def test_where_no_bulk_collective_has_a_period_a_small_one_delimits_the_steps_an
 NEGOTIATIONS = [training.negotiation, training.negotiation_and_gradients, training.negotiation_of_kinds]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("make", NEGOTIATIONS)
 def test_control_traffic_of_training_delimits_no_steps(summary, make, seed):
@@ -285,6 +288,7 @@ def test_of_two_ranks_that_are_equally_slow_none_is_the_slowest(summary):
     assert row["slowest_why"] == "none: steps would be less than 2.0 % shorter if rank 2 arrived with the next rank"
 
 
+@pytest.mark.slow
 def test_the_slowest_rank_is_the_one_that_the_others_wait_for(summary, steps):
     """Two steps have a checkpoint, of which most is not split."""
     row = summary(pair(training.ddp()))
@@ -295,6 +299,7 @@ def test_the_slowest_rank_is_the_one_that_the_others_wait_for(summary, steps):
     assert alike["slowest_ranks"] is None and alike["slowest_why"] == "none: ranks wait for each other for less than 2.0 % of these steps"
 
 
+@pytest.mark.slow
 def test_a_trend_is_a_change_that_was_seen(summary, steps):
     job = Job()
     for step in range(200):
@@ -346,6 +351,7 @@ def test_percentiles_are_of_the_steps_after_the_warm_up(summary):
     assert [round(row[key] / MS, 2) for key in ("p5_ns", "p50_ns", "p95_ns")] == [21.05, 21.5, 21.95]
 
 
+@pytest.mark.slow
 def test_communication_on_a_background_thread_is_not_called_exposed(summary, steps):
     ranks = pair(training.horovod(), thread=1)
     row = summary(ranks)

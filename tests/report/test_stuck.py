@@ -356,6 +356,7 @@ def test_both_sides_of_an_inter_communicator_count_together_but_sizes_and_roots_
     assert [row["what"] for row in of_kind(stuck(sides([mine], [mine], [BARRIER]), "--json"), "mismatch")] == ["call"] * 3
 
 
+@pytest.mark.slow
 def test_many_ranks_in_a_circle_and_many_behind_are_short_and_quick(stuck):
     count = 600
     ring = stuck(messages(*[recv((own + 1) % count) for own in range(count)]))
@@ -399,6 +400,7 @@ def half_inside(call: str, count: int, root: int | None = None, is_copied: bool 
     return ranks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [("MPI_Barrier",), ("MPI_Bcast", 0), ("MPI_Reduce", 0), ("MPI_Scan",), ("MPI_Allreduce", None, True)],

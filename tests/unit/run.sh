@@ -37,6 +37,7 @@ is_asked() { # is_asked NAME
     [ ${#asked[@]} -eq 0 ] || [[ " ${asked[*]} " == *" $1 "* ]]
 }
 
+# shellcheck disable=SC2016 # the inner shell has names of its own
 variant() { # variant NAME FLAGS [MAKE-VARIABLE...]
     local name=$1 flags=$2 program test
     local build=build/tests/unit/$name
@@ -58,7 +59,6 @@ variant() { # variant NAME FLAGS [MAKE-VARIABLE...]
     mkdir -p "$logs"
     "${make[@]}" names | while read -r program test; do
         is_asked "$test" && echo "$build/$program $test $logs"
-    # shellcheck disable=SC2016 # $0 to $2 are the inner shell's
     done | xargs --no-run-if-empty --max-procs="$(nproc)" --max-args=3 sh -c '"$0" "$1" >"$2/$1" 2>&1 || true'
     if [ "$UNIT_LAYER" != rest ] && is_asked test_commprof_run; then
         tests/unit/test_commprof_run.sh "$build/bin/commprof-run" build/lib/libcommprof.so >"$logs/test_commprof_run" 2>&1
