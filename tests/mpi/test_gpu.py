@@ -280,6 +280,7 @@ def test_nothing_is_left_enabled_subscribed_or_set(trained: Trained, tmp_path: P
     assert run.facts(0)["gpu.device_memory"] == "9.6 MB at first, at most 102 MB a context"
 
 
+@pytest.mark.slow
 def test_one_rank_in_some_is_traced_and_the_report_says_which(trained: Trained):
     run, truth = trained("staged", COMMPROF_GPU_ONE_RANK_IN="2")
     assert is_true(seen(run, 0), truth[0])

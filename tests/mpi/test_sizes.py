@@ -1,5 +1,7 @@
 """Sizes that counting in an int gets wrong, and sizes that are nothing."""
 
+import pytest
+
 GIBIBYTE = 1 << 30
 
 
@@ -32,6 +34,7 @@ def test_counts_that_no_int_holds_are_refused_where_mpi_has_no_large_counts(prof
     assert run.outcome.stdout == expected
 
 
+@pytest.mark.slow
 def test_more_sizes_than_there_is_room_for_are_folded_and_none_is_lost(profile):
     run = profile("many_sizes", 2, env={"COMMPROF_MEMORY": "4M"})
     assert run.counts("MPI_Send") == [20000, 0]

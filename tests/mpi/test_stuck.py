@@ -166,6 +166,7 @@ def go_on(run: Path, ranks: int) -> bool:
     return len(rows) == ranks and all(row["count"] > 100 for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize("what", ["the ranks", "the launcher"])
 def test_a_healthy_job_that_was_killed_as_a_whole_blames_nobody(mpi, tmp_path, ranks, what):
@@ -186,6 +187,7 @@ def test_a_healthy_job_that_was_killed_as_a_whole_blames_nobody(mpi, tmp_path, r
         assert text.startswith(f"All {ranks} ranks were killed. Nothing shows that one ended first or hung: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_of_a_job_that_ended_because_one_rank_was_killed_no_other_is_blamed(mpi, tmp_path, ranks):
     run = tmp_path / "run"
