@@ -1,8 +1,11 @@
 """Many threads at once (programs/many_threads.c), and many one after the other (programs/passing_threads.c): every call counts once."""
 
+import pytest
+
 from .harness import Peer
 
 
+@pytest.mark.slow
 def test_calls_of_sixty_four_threads_add_up(profile, plain):
     run = profile("many_threads", 2)
     assert run.outcome.exit_status == plain("many_threads", 2).exit_status == 0

@@ -44,7 +44,15 @@ def ids_of(run, folder, direction):
     return found, unknown
 
 
-@pytest.mark.parametrize("rounds, threads, samples", ((300, 1, "4M"), (300, 0, "4M"), (300, 2, "4M"), (4_000, 1, "256K")))
+@pytest.mark.parametrize(
+    "rounds, threads, samples",
+    (
+        (300, 1, "4M"),
+        (300, 0, "4M"),
+        pytest.param(300, 2, "4M", marks=pytest.mark.slow),
+        pytest.param(4_000, 1, "256K", marks=pytest.mark.slow),
+    ),
+)
 def test_equal_numbers_are_the_same_message(profile, tmp_path, rounds, threads, samples):
     env = {"TRUTH": str(tmp_path), "COMMPROF_SAMPLES": samples, "COMMPROF_CLOCK": "monotonic"}
     run = profile("numbered_messages", 2, str(rounds), str(threads), env=env)
@@ -72,6 +80,7 @@ def test_a_message_completes_with_the_call_that_completed_it(profile, tmp_path):
     assert [run.query(rank, open_ones) for rank in range(2)] == [[]] * 2
 
 
+@pytest.mark.slow
 def test_a_message_of_a_thread_is_not_completed_by_another_thread(profile, tmp_path):
     env = {"TRUTH": str(tmp_path), "COMMPROF_SAMPLES": "4M", "COMMPROF_CLOCK": "monotonic"}
     run = profile("numbered_messages", 2, "300", "2", env=env)

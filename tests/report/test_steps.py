@@ -77,6 +77,7 @@ def test_the_steps_are_counted_and_named(summary, name):
     assert row["confidence"] > 0.95 and row["certainty"] == ("likely" if name in ("equal layers", "solver") else "sure")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", JOBS)
 def test_a_step_ends_with_its_last_bulk_collective(steps, name):
     job = JOBS[name][0]()
