@@ -4,7 +4,8 @@
     slice    a call          in it   waiting for the rank that arrived last; on a stream a kernel, a copy, a memset
     flow     from the call of the rank that arrived last to the wait that it ended, if both are known and shown
     async    a nonblocking collective, from its start to its completion
-    counter  of a rank: bytes per second passed to MPI, what its GPUs' sensors said; of the run: ranks inside MPI, ranks waiting, bytes in flight
+    counter  of a rank: bytes per second passed to MPI, what its GPUs' sensors said;
+             of the run: ranks inside MPI, ranks waiting, bytes in flight
 
 All times are on one axis (alignment.py) that begins at the earliest start of a rank, in
 microseconds that Perfetto reads to the nanosecond. Slices of a track are nested or disjoint;
