@@ -299,7 +299,8 @@ def rewrite(path, schema: str) -> None:
     connection.execute("ATTACH ? AS newest", (str(newest),))
     for table in fuzz.TABLES:
         columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
-        connection.execute(f"INSERT OR IGNORE INTO main.{table} ({columns}) SELECT {columns} FROM newest.{table}")
+        if columns:
+            connection.execute(f"INSERT OR IGNORE INTO main.{table} ({columns}) SELECT {columns} FROM newest.{table}")
     connection.close()
 
 

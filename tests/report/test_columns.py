@@ -135,7 +135,7 @@ def test_what_counts_needs_no_numpy_and_what_analyses_single_calls_names_it(tmp_
 
     def said(command: str) -> tuple[int, str]:
         done = subprocess.run(
-            [sys.executable, "-c", WITHOUT_NUMPY, command, run],
+            [sys.executable, "-B", "-c", WITHOUT_NUMPY, command, run],
             capture_output=True,
             text=True,
             env={"PYTHONPATH": str(REPORT)},

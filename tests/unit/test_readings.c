@@ -250,7 +250,4 @@ static const struct unit_test TESTS[] = {
     TEST(a_fork_waits_until_a_reading_is_over),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

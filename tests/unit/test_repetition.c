@@ -99,7 +99,4 @@ static const struct unit_test TESTS[] = {
     TEST(calls_that_move_data_are_counted_except_those_of_one_to_all),
 };
 
-int main(void)
-{
-    return UNIT_RUN(TESTS);
-}
+UNIT_FILE(TESTS)

@@ -35,8 +35,8 @@ class Exact(Columns):
     world_rank: Ints
     identity: TextInts
     call: TextInts
-    count: Ints
-    total_ns: Ints
+    count: Floats  # may exceed 64 bits, as the next one
+    total_ns: Floats
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class CompletedCalls(Columns):
     world_rank: Ints
     call: TextInts
     samples: Ints
-    sampled_ns: Ints
-    count: Ints
-    total_ns: Ints
+    sampled_ns: Floats
+    count: Floats
+    total_ns: Floats
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def _exact(connection: Connection, waits: Waits, texts: Texts) -> Exact:
     return joined(Exact, [exact.take(~is_mixed(exact)), of_split])
 
 
-def _factors(sampled: Ints, sampled_ns: Ints, count: Ints, total_ns: Ints) -> Floats:
+def _factors(sampled: Ints, sampled_ns: Floats, count: Floats, total_ns: Floats) -> Floats:
     is_whole = (sampled >= count) | (sampled_ns == 0)
     return np.where(is_whole, 1.0, np.maximum(1.0, total_ns / np.where(is_whole, 1, sampled_ns)))
 

@@ -15,6 +15,7 @@ from .verdict import Cause
 from .waits import Waits
 
 MOST_REST = 3  # calls
+MOST_NUMBER = (1 << 63) - 1
 
 
 class LateRankRow(NamedTuple):
@@ -488,7 +489,7 @@ def run_row(
         ranks=len(counted_ns),
         collectives=int((sequence > 0).sum()),
         message_calls=int((sequence < 0).sum()),
-        total_ns=whole_ns,
+        total_ns=min(int(whole_ns), MOST_NUMBER),
         sampled_ns=sampled_ns,
         coverage=share(split_ns, max(whole_ns, split_ns)),
         sampled_share=share(sampled_ns, split_ns),
@@ -498,7 +499,7 @@ def run_row(
         share_of_wall=share(split_ns, all_counted_ns),
         estimate_share=share(estimated_ns, split_ns),
         background_share=share(background_ns, mpi_ns) or 0.0,
-        counted_ns=all_counted_ns,
+        counted_ns=min(int(all_counted_ns), MOST_NUMBER),
     )
 
 
@@ -587,5 +588,5 @@ def share(part: float, whole: float) -> float | None:
 
 
 def rounded(value: float) -> int:
-    """To the nearest integer, halves up."""
-    return int(np.floor(value + 0.5))
+    """To the nearest integer that a column can hold, halves up."""
+    return min(int(np.floor(value + 0.5)), MOST_NUMBER)
