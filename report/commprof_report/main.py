@@ -108,6 +108,7 @@ def main(words: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore
     gc.set_threshold(COLLECT_AT)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads would take memory for nothing
     try:
         arguments = parser_build().parse_args(with_default_command(sys.argv[1:] if words is None else words))
         arguments.run_command(arguments)

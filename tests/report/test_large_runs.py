@@ -19,7 +19,7 @@ from commprof_report.calls.sizes import rank_durations, size_rows
 from commprof_report.calls.traffic import traffic_classify
 from commprof_report.commands import summary
 from commprof_report.compare import figures
-from commprof_report.late import late_ranks, verdict
+from commprof_report.late import late_ranks, stages, verdict
 from commprof_report.run import database
 from commprof_report.run import run as run_module
 from commprof_report.run.database import database_create
@@ -60,8 +60,9 @@ def test_a_comparison_reads_each_run_once_and_asks_for_no_causes(report, many, m
     read, asked = [], []
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})  # in this process
     monkeypatch.setattr(figures, "run_open", lambda path, *more, **options: read.append(path) or run_open(path, *more, **options))
-    for name in ("root_causes", "timelines", "compare_own_time", "blame"):
-        monkeypatch.setattr(late_ranks, name, lambda *_, name=name: asked.append(name))
+    for name in ("root_causes", "timelines", "compare_own_time"):
+        monkeypatch.setattr(stages, name, lambda *_, name=name: asked.append(name))
+    monkeypatch.setattr(late_ranks, "blame", lambda *_: asked.append("blame"))
     (verdict,) = report("compare", many, many, "--by", "verdict", "--json").rows
     assert (verdict["metric"], verdict["change"]) == ("transfer", 0)
     assert (read, asked) == ([many, many], [])

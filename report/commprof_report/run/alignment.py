@@ -85,7 +85,10 @@ class Clock:
 
     def axis_times_ns(self, readings_ns: np.ndarray) -> np.ndarray:
         """axis_ns of many readings."""
-        readings, times = np.array(self.readings), np.array(self.axis_times)
+        readings, times = (
+            np.array([storable(time_ns) for time_ns in column])
+            for column in (self.readings, self.axis_times)
+        )
         before = np.clip(np.searchsorted(readings, readings_ns, "right") - 1, 0, len(readings) - 1)
         since_ns = readings_ns - readings[before]
         axis_ns = times[before] + since_ns
@@ -136,7 +139,8 @@ class Alignment:
         found = np.empty(len(times_ns), np.int64)
         for rank, own in by_rank(world_ranks):
             times = np.clip(times_ns[own], -MOST_NS, MOST_NS)
-            found[own] = self.clock_of[rank].axis_times_ns(self.starts[rank] + times) - self.zero_ns
+            own_ns = storable(self.starts[rank]) + times
+            found[own] = self.clock_of[rank].axis_times_ns(own_ns) - storable(self.zero_ns)
         return np.clip(found, -MOST_NS, MOST_NS)
 
     def lines(self) -> Iterator[tuple[int, int, int, int, float]]:
