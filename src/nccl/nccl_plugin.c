@@ -133,7 +133,7 @@ static void finish(struct event *event)
 static const struct operation *find_operation(const char *name)
 {
     for (size_t at = 0; at < sizeof OPERATIONS / sizeof *OPERATIONS; at++)
-        if (strcmp(OPERATIONS[at].name, name) == 0)
+        if (name && strcmp(OPERATIONS[at].name, name) == 0)
             return &OPERATIONS[at];
     return NULL;
 }
