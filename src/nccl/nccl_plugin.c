@@ -204,7 +204,7 @@ static struct reported read_event(const struct nccl_event *event, unsigned type)
                                  .root_or_peer = event->copy_engines.root,
                                  .algorithm = "COPY_ENGINE"};
     default:
-        return (struct reported){.function = NULL};
+        return (struct reported){.function = NULL, .datatype = ""};
     }
 }
 
