@@ -337,13 +337,8 @@ __attribute__((noinline, no_sanitize_thread)) static uint32_t part_so_far(unsign
     return window(index)->part;
 }
 
-/* As if the program had marked three more steps. */
-static void mark_steps(void)
-{
-    __atomic_add_fetch(&the_ledger.header->steps, 3, __ATOMIC_RELEASE);
-}
-
-static void steps_replace_what_was_traced_before_them_and_tracing_goes_on(void)
+/* Until an event has been collected. */
+static void trace_from_the_first_use(void)
 {
     fake.presence = GPU_IN_USE;
     begin("auto", "once", "10");
@@ -352,6 +347,17 @@ static void steps_replace_what_was_traced_before_them_and_tracing_goes_on(void)
     wait_for(LEDGER_GPU_TRACING);
     wait_until_more(&fake.collections);
     wait_until_more(&fake.collections);
+}
+
+/* As if the program had marked three more steps. */
+static void mark_steps(void)
+{
+    __atomic_add_fetch(&the_ledger.header->steps, 3, __ATOMIC_RELEASE);
+}
+
+static void steps_replace_what_was_traced_before_them_and_tracing_goes_on(void)
+{
+    trace_from_the_first_use();
     CHECK_TEXT(fact("gpu.traced_part"), "first use");
     set_event_at(0);
     wait_until_more(&fake.collections);
@@ -377,13 +383,7 @@ static void steps_replace_what_was_traced_before_them_and_tracing_goes_on(void)
 
 static void what_another_tool_has_interrupted_is_replaced_only_once_there_is_a_record(void)
 {
-    fake.presence = GPU_IN_USE;
-    begin("auto", "once", "10");
-    set_event_at(clock_monotonic_ns());
-    gpu_begin(hear);
-    wait_for(LEDGER_GPU_TRACING);
-    wait_until_more(&fake.collections);
-    wait_until_more(&fake.collections);
+    trace_from_the_first_use();
     set_event_at(0);
     gpu_yield("another tool");
     mark_steps();

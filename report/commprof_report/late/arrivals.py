@@ -103,6 +103,5 @@ def _waits(ready: Arrivals, others_ns: Ints, calls: Completing, start_ns: Ints) 
 def calls_left(arrivals: Arrivals, is_chosen: Flags) -> int:
     """Of arrivals whose calls are not sampled: how many such calls completed something that the
     user chose."""
-    _, groups = grouped(arrivals.world_rank, arrivals.gone_ns)
-    order = np.lexsort((arrivals.gone_ns, arrivals.world_rank))
+    order, groups = grouped(arrivals.world_rank, arrivals.gone_ns)
     return int((groups.max((is_chosen | ~arrivals.is_known)[order].astype(np.int64)) > 0).sum())

@@ -150,7 +150,8 @@ def late(run: Selection, alignment: Alignment) -> Late:
     split, sums, gain_ns = found.split, found.sums, lru_cache(maxsize=None)(found.gains.gain_ns)
     hosts = {rank: host or "" for rank, host in split.known.hosts.items()}
     ranks = rank_rows(sums, split.known.hosts)
-    rows = [row for row in ranks if row.rank in set(split.ranks)]
+    selected = set(split.ranks)
+    rows = [row for row in ranks if row.rank in selected]
     negotiating = negotiation(connection)
     negotiated_share = SQL.run(connection, "negotiated_share").fetchone()[0] if negotiating else 0.0
     is_negotiated = negotiated_share >= NEGOTIATED
