@@ -16,8 +16,9 @@ import pytest
 import training
 from commprof_report.base import kendall, units
 from commprof_report.base.same_steps import matched
-from commprof_report.steps.boundaries import Group, _follow
+from commprof_report.steps.boundaries import Group, RankStep, _follow
 from commprof_report.steps.period import Period
+from commprof_report.steps.step_costs import Explanation, Spent
 from commprof_report.steps.trend import trend
 from planted import SECOND, Message, Rank, Sample, Span, Start, Step, Window
 from planted_job import HostClock, Program
@@ -279,6 +280,24 @@ def test_an_outlier_says_by_how_much_a_call_took_longer_on_average_over_the_rank
     longer = [own[30] - fmean([*own[1:30], *own[31:]]) for own in durations]
     row = steps(ranks, "--json", "--per-step").rows[30]
     assert row["why"] == f"{units.duration(fmean(longer))} more in MPI_Allreduce on all ranks"
+
+
+UNEXPLAINED = "no rank spent half of the excess outside MPI, and no call took longer"
+
+
+@pytest.mark.parametrize(
+    "call_ns, why", [(11 * MS, "1.00 ms more in MPI_Allreduce on rank 0"), (10 * MS, UNEXPLAINED), (5 * MS, UNEXPLAINED)]
+)
+def test_an_outlier_in_which_no_call_took_longer_names_none(call_ns, why):
+    """Its excess lies outside MPI, and less than half of it on any one rank: nothing explains it."""
+
+    def spent(step: int, step_ns: int, call_ns: int, file_ns: int = 0) -> list[Spent]:
+        one = Spent(RankStep(step, 0, 0, step_ns, 0, step == 2))
+        one.driving_ns, one.file_ns, one.by_call = call_ns, file_ns, {"MPI_Allreduce": call_ns}
+        return [one]
+
+    by_step = {step: spent(step, 30 * MS, 10 * MS) for step in range(2)} | {2: spent(2, 50 * MS, call_ns, file_ns=20 * MS)}
+    assert Explanation(by_step, True).outlier(2, by_step[2]) == why
 
 
 def test_of_two_ranks_that_are_equally_slow_none_is_the_slowest(summary):

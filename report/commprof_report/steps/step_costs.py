@@ -438,11 +438,11 @@ class Explanation:
         said = [f"{' and '.join(foreign)} in it"] if foreign else []
         where = "outside MPI" if self.is_driven else "between its calls"
         more = {one.rank_step.world_rank: self._outside_ns(one) - self.outside_ns.get(one.rank_step.world_rank, 0) for one in ranks}
-        if max(more.values()) >= EXPLAINS * excess_ns:
+        if max(more.values()) >= max(EXPLAINS * excess_ns, 1):
             said.append(_on_ranks(f"more {where}", more, EXPLAINS * excess_ns))
         else:
             said += self._longest_call(ranks)
-        return "; ".join(said)
+        return "; ".join(said) or f"no rank spent half of the excess {where}, and no call took longer"
 
     def _longest_call(self, ranks: Sequence[Spent]) -> Iterator[str]:
         longer: dict[str, dict[int, float]] = {}
@@ -450,13 +450,13 @@ class Explanation:
             rank = one.rank_step.world_rank
             for call, spent_ns in one.by_call.items():
                 longer.setdefault(call, {})[rank] = spent_ns - self.call_ns.get(rank, {}).get(call, 0)
-        if longer:
-            call = max(longer, key=lambda call: sum(longer[call].values()))
+        call = max(longer, key=lambda call: sum(longer[call].values()), default=None)
+        if call is not None and max(longer[call].values()) > 0:
             yield _on_ranks(f"more in {call}", longer[call], EXPLAINS * max(longer[call].values()))
 
 
 def _on_ranks(what: str, more: dict[int, float], least_ns: float) -> str:
     """12 ms more in MPI_Allreduce on ranks 1-3: a mean over these."""
-    ranks = [rank for rank, ns in more.items() if ns >= least_ns and ns > 0]
+    ranks = [rank for rank, ns in more.items() if ns >= least_ns]
     named = "all ranks" if len(ranks) == len(more) and len(more) > 1 else units.rank_names(ranks)
     return f"{units.duration(fmean(more[rank] for rank in ranks))} {what} on {named}"
