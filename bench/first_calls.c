@@ -1,5 +1,6 @@
-/* How long the first calls of a process take: each of the first ten Allreduces and Sends (to itself, received before it counts) in
- * nanoseconds, one line a call. bench/first_calls.py runs many processes, with and without the profiler.
+/* How long the first calls of a process take: each of the first ten Allreduces and Sends (to
+ * itself, received before it counts) in nanoseconds, one line a call. bench/first_calls.py runs
+ * many processes, with and without the profiler.
  *
  *     first_calls */
 #include <mpi.h>

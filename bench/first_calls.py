@@ -1,4 +1,5 @@
-"""What the first calls of a process cost: medians and maxima over many processes, without and with the profiler in turn.
+"""What the first calls of a process cost: medians and maxima over many processes, without and with
+the profiler in turn.
 
 /usr/bin/python3 bench/first_calls.py [PROCESSES]
 """
@@ -18,7 +19,10 @@ SHOWN = (1, 2, 10)
 def times_us(program: Path, run: Path | None) -> dict[tuple[str, int], float]:
     """By call and number."""
     rows = (line.split() for line in output_of([str(program)], run).splitlines())
-    return {(row[0], int(row[1])): float(row[2]) / 1e3 for row in rows if len(row) == 3 and row[0] in ("Allreduce", "Send")}
+    return {
+        (row[0], int(row[1])): float(row[2]) / 1e3 for row in rows
+        if len(row) == 3 and row[0] in ("Allreduce", "Send")
+    }
 
 
 def measured(program: Path, processes: int) -> dict[bool, list[dict[tuple[str, int], float]]]:
@@ -37,8 +41,14 @@ def main() -> None:
         taken = measured(compile_program("first_calls", mpi), processes)
         print(f"{mpi:22} us without: median, max    with: median, max")
         for key in ((call, number) for call in ("Allreduce", "Send") for number in SHOWN):
-            figures = [choose([row[key] for row in taken[profiled]]) for profiled in (False, True) for choose in (statistics.median, max)]
-            print(f"{key[0]:>12} {key[1]:>3}      " + " ".join(f"{figure:12.2f}" for figure in figures))
+            figures = [
+                choose([row[key] for row in taken[profiled]]) for profiled in (False, True)
+                for choose in (statistics.median, max)
+            ]
+            print(
+                f"{key[0]:>12} {key[1]:>3}      "
+                + " ".join(f"{figure:12.2f}" for figure in figures)
+            )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-/* What the profiler adds to a call of each family, in nanoseconds, and how that grows with the number of message sizes, peers,
- * communicators, threads and requests. Linked with toy_mpi.c, an MPI library that does nothing; otherwise as overhead.c: wrapped and
- * direct calls batch by batch in turn, two bare readings of the processor's counter as the yardstick. Means, because a median of batches does
- * not see what only some of them pay; and the 99th percentile of single calls, wrapped minus direct, where they need no preparation.
+/* What the profiler adds to a call of each family, in nanoseconds, and how that grows with the
+ * number of message sizes, peers, communicators, threads and requests. Linked with toy_mpi.c, an
+ * MPI library that does nothing; otherwise as overhead.c: wrapped and direct calls batch by batch
+ * in turn, two bare readings of the processor's counter as the yardstick. Means, because a median
+ * of batches does not see what only some of them pay; and the 99th percentile of single calls,
+ * wrapped minus direct, where they need no preparation.
  *
  *     growth [rounds] */
 #include "timing.h"
@@ -27,12 +29,16 @@ enum { BATCH = 1000, ROUNDS = 400, SINGLES = 20000, MANY = 1000, SIZES_MOST = 10
     DO(Isend)             \
     DO(Irecv)             \
     DO(Send_init)         \
-    DO(Start) DO(Pready) DO(Iprobe) DO(Wait) DO(Waitall) DO(Waitany) DO(Test) DO(Testsome) DO(Put) DO(Win_flush) DO(File_write_at)
+    DO(Start)             \
+    DO(Pready)            \
+    DO(Iprobe)            \
+    DO(Wait) DO(Waitall) DO(Waitany) DO(Test) DO(Testsome) DO(Put) DO(Win_flush) DO(File_write_at)
 #define REAL(NAME) static __typeof__(&MPI_##NAME) real_##NAME;
 EACH(REAL)
 
 static char data[SIZES_MOST + 1], answer[SIZES_MOST + 1];
-static int requests[BATCH], indices[BATCH], starters[BATCH], comms[MANY], counts[TOY_RANKS], places[TOY_RANKS];
+static int requests[BATCH], indices[BATCH], starters[BATCH], comms[MANY], counts[TOY_RANKS],
+    places[TOY_RANKS];
 static int window, flag, sizes = 1, peers = 1, communicators = 1;
 static void *file;
 
@@ -80,7 +86,8 @@ static void wrapped_in_turn(int count)
 static void direct_in_turn(int count)
 {
     for (int i = 0; i < count; i++)
-        real_Allreduce(data, answer, 1, TOY_BYTE, TOY_SUM, comms[turns++ % (unsigned)communicators]);
+        real_Allreduce(data, answer, 1, TOY_BYTE, TOY_SUM,
+                       comms[turns++ % (unsigned)communicators]);
 }
 
 BOTH(Barrier, COMM)
@@ -178,7 +185,8 @@ static double p99_of_singles(void (*run)(int))
     return percentile(taken, SINGLES, 99);
 }
 
-/* What was posted through wrappers is completed through wrappers, also after direct calls, which complete nothing here. */
+/* What was posted through wrappers is completed through wrappers, also after direct calls, which
+ * complete nothing here. */
 static struct cost measure(const struct subject *subject, int rounds)
 {
     double wrapped = 0, direct = 0, clocks = 0, p99 = -1;
@@ -213,7 +221,8 @@ static void print_families(int rounds)
     }
 }
 
-static void print_growth(const char *title, const struct subject *subject, int *many, int most, int rounds)
+static void print_growth(const char *title, const struct subject *subject, int *many, int most,
+                         int rounds)
 {
     double p99[5];
     int steps = 0;
@@ -308,7 +317,8 @@ static void prepare(void)
     }
 #define RESOLVE(NAME) real_##NAME = (__typeof__(real_##NAME))dlsym(toy, "PMPI_" #NAME);
     EACH(RESOLVE)
-    MPI_Init_thread(NULL, NULL, 0, &provided); /* MPI_THREAD_SINGLE: the table of requests without compare-and-swap, as most jobs have it */
+    MPI_Init_thread(NULL, NULL, 0, &provided); /* MPI_THREAD_SINGLE: the table of requests without
+                                                  compare-and-swap, as most jobs have it */
     comms[0] = TOY_WORLD;
     for (int i = 1; i < MANY; i++)
         MPI_Comm_dup(TOY_WORLD, &comms[i]);

@@ -1,5 +1,6 @@
-/* Calls whose instructions bench/instructions.py counts, with callgrind: of each kind some first, which do not count, then those in
- * measured_x. Linked with toy_mpi.c, an MPI library that does nothing.
+/* Calls whose instructions bench/instructions.py counts, with callgrind: of each kind some first,
+ * which do not count, then those in measured_x. Linked with toy_mpi.c, an MPI library that does
+ * nothing.
  *
  *     instructions N     N times each */
 #include "toy_mpi.h"
@@ -31,8 +32,8 @@ TWICE(Bcast, MPI_Bcast(out, 8, TOY_BYTE, 0, TOY_WORLD))
 TWICE(Barrier, MPI_Barrier(TOY_WORLD))
 TWICE(Send, MPI_Send(out, 8, TOY_BYTE, 1, 0, TOY_WORLD))
 TWICE(Recv, MPI_Recv(in, 8, TOY_BYTE, 1, 0, TOY_WORLD, TOY_IGNORE))
-TWICE(triple, MPI_Irecv(in, 8, TOY_BYTE, 1, 0, TOY_WORLD, &pair[0]); MPI_Isend(out, 8, TOY_BYTE, 1, 0, TOY_WORLD, &pair[1]);
-      MPI_Waitall(2, pair, TOY_IGNORE))
+TWICE(triple, MPI_Irecv(in, 8, TOY_BYTE, 1, 0, TOY_WORLD, &pair[0]);
+      MPI_Isend(out, 8, TOY_BYTE, 1, 0, TOY_WORLD, &pair[1]); MPI_Waitall(2, pair, TOY_IGNORE))
 TWICE(Wait, MPI_Irecv(in, 8, TOY_BYTE, 1, 0, TOY_WORLD, &pair[0]); MPI_Wait(&pair[0], TOY_IGNORE))
 
 int main(int argc, char **argv)

@@ -2,9 +2,10 @@
 
 /usr/bin/python3 bench/instructions.py [--functions]
 
-Over bench/toy_mpi.c, an MPI library that does nothing, on one thread, with all that is on by default: every call is sampled, has a signature
-and a message number. Counted are the instructions in libcommprof.so and in the functions of the C library that it calls. With --functions
-also those of each function of the source, wherever the compiler has inlined it.
+Over bench/toy_mpi.c, an MPI library that does nothing, on one thread, with all that is on by
+default: every call is sampled, has a signature and a message number. Counted are the instructions
+in libcommprof.so and in the functions of the C library that it calls. With --functions also those
+of each function of the source, wherever the compiler has inlined it.
 """
 
 from __future__ import annotations
@@ -35,21 +36,29 @@ class Added(NamedTuple):
 
 @cache
 def functions_of(path: str) -> list[tuple[int, str]]:
-    """First line and name of each function in a file of the source: they begin in the first column."""
+    """First line and name of each function in a file of the source: they begin in
+    the first column."""
     lines = Path(path).read_text(errors="replace").splitlines() if Path(path).is_file() else []
     bare = (re.sub(r"__attribute__\(\([^)]*\)*", "", line) for line in lines)
-    matches = ((number, re.match(r"BODY\((\w+)|[a-zA-Z][^;={}(]*\b(\w+)\(", line)) for number, line in enumerate(bare, 1))
+    matches = (
+        (number, re.match(r"BODY\((\w+)|[a-zA-Z][^;={}(]*\b(\w+)\(", line))
+        for number, line in enumerate(bare, 1)
+    )
     return [(number, match[1] or match[2]) for number, match in matches if match]
 
 
 def function_at(path: str, line: int) -> str:
     """`file:function`; the wrappers that are expanded from calls.def: `calls.def`."""
     before = [name for number, name in functions_of(path) if number <= line]
-    return f"{Path(path).name}:{before[-1]}" if before and not path.endswith(".def") else Path(path).name
+    return (
+        f"{Path(path).name}:{before[-1]}" if before and not path.endswith(".def")
+        else Path(path).name
+    )
 
 
 def read_dump(dump: Path) -> tuple[str, Counter[str]]:
-    """What callgrind counted, by function of the source, and the measured function that it belongs to ("": none)."""
+    """What callgrind counted, by function of the source, and the measured function that it belongs
+    to ("": none)."""
     counts: Counter[str] = Counter()
     measured, is_ours, is_inclusive, file = "", False, False, ""
     for line in dump.read_text().splitlines():
@@ -59,7 +68,9 @@ def read_dump(dump: Path) -> tuple[str, Counter[str]]:
         elif key in ("fl", "fi", "fe"):
             file = value
         elif key == "fn":
-            measured = value.removeprefix("measured_") if value.startswith("measured_") else measured
+            measured = (
+                value.removeprefix("measured_") if value.startswith("measured_") else measured
+            )
         elif key == "calls":
             is_inclusive = True  # the next line is what the callee took
         elif line[:1].isdigit():
@@ -74,26 +85,49 @@ def added(library: Path = LIBRARY) -> dict[str, Added]:
     """By the call's name; `triple`: Irecv, Isend, Waitall."""
     with tempfile.TemporaryDirectory() as folder:
         program = toy.build(Path(folder), "instructions")
-        env = {name: value for name, value in os.environ.items() if not name.startswith("COMMPROF_")}
-        env.update(LD_PRELOAD=str(library), COMMPROF_OUTPUT=f"{folder}/run", COMMPROF_QUIET="1", COMMPROF_CLOCK="counter")
-        options = ["--compress-strings=no", "--compress-pos=no", "--dump-before=first_*", "--dump-before=measured_*"]
-        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/dump", *options, program, str(TIMES)]
-        subprocess.run(command, env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        env = {
+            name: value for name, value in os.environ.items() if not name.startswith("COMMPROF_")
+        }
+        env.update(
+            LD_PRELOAD=str(library), COMMPROF_OUTPUT=f"{folder}/run", COMMPROF_QUIET="1",
+            COMMPROF_CLOCK="counter",
+        )
+        options = [
+            "--compress-strings=no", "--compress-pos=no", "--dump-before=first_*",
+            "--dump-before=measured_*",
+        ]
+        command = [
+            "valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/dump", *options,
+            program, str(TIMES),
+        ]
+        subprocess.run(
+            command, env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         dumps = dict(read_dump(dump) for dump in Path(folder).glob("dump.*"))
     dumps.pop("", None)
     return {
-        name: Added(sum(counts.values()) / TIMES, {at: count / TIMES for at, count in counts.items()}) for name, counts in sorted(dumps.items())
+        name: Added(
+            sum(counts.values()) / TIMES, {at: count / TIMES for at, count in counts.items()}
+        )
+        for name, counts in sorted(dumps.items())
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--functions", action="store_true", help="also by function of the source")
-    parser.add_argument("--library", type=Path, default=LIBRARY, help="instead of build/lib/libcommprof.so")
+    parser.add_argument(
+        "--library", type=Path, default=LIBRARY, help="instead of build/lib/libcommprof.so"
+    )
     arguments = parser.parse_args()
     for name, call in added(arguments.library).items():
         print(f"{name:12} {call.instructions:8.1f}")
-        for at, count in sorted(call.by_function.items(), key=lambda item: -item[1]) if arguments.functions else ():
+        for at, count in (
+            sorted(call.by_function.items(), key=lambda item: -item[1]) if arguments.functions
+            else ()
+        ):
             if count >= 0.5:
                 print(f"    {count:8.1f}  {at}")
 

@@ -1,9 +1,10 @@
-"""What reports on a large run cost: CPU time and peak memory of each command, on a run folder that is written first if it is not there.
+"""What reports on a large run cost: CPU time and peak memory of each command, on a run folder \
+that is written first if it is not there.
 
     bench/large_run.py FOLDER --ranks 512
 
-The run: training, tensor-parallel within hosts of eight ranks and data-parallel over hosts. All steps make the same calls, all of which are
-sampled. The last rank of the first host is late.
+The run: training, tensor-parallel within hosts of eight ranks and data-parallel over hosts. All
+steps make the same calls, all of which are sampled. The last rank of the first host is late.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "report")]
 
-from planted import WORLD, WORLD_IDENTITY, Cell, Collective, Communicator, Rank, Sample, Window, write_database  # noqa: E402
+from planted import (  # noqa: E402
+    WORLD, WORLD_IDENTITY, Cell, Collective, Communicator, Rank, Sample, Window, write_database,
+)
 
 COMMANDS = (("summary",), ("late",), ("steps",), ("advise",), ("html", "--output", os.devnull))
 TENSOR, DATA = 4, 5  # a rank's numbers for its communicators
@@ -35,7 +38,8 @@ SPREAD = 16  # durations in a cell
 
 
 class Call(NamedTuple):
-    """Of each step; times since its begin. towards: of a message, how far the peer's rank is from the own one."""
+    """Of each step; times since its begin. towards: of a message, how far the peer's rank is from
+    the own one."""
 
     call: str
     communicator: int
@@ -75,10 +79,18 @@ def rank_of(world_rank: int, world_size: int, steps: int) -> Rank:
         world_rank,
         world_size,
         wall_ns=wall_ns,
-        facts={"host": f"node{host:03d}", "boot_id": f"boot{host:03d}", "time_namespace": "time:[1]", "program": "train"},
+        facts={
+            "host": f"node{host:03d}",
+            "boot_id": f"boot{host:03d}",
+            "time_namespace": "time:[1]",
+            "program": "train",
+        },
         communicators=[
             communicator_of(WORLD, world_rank, range(world_size), steps),
-            communicator_of(TENSOR, world_rank, range(host * ON_HOST, min((host + 1) * ON_HOST, world_size)), steps),
+            communicator_of(
+                TENSOR, world_rank, range(host * ON_HOST, min((host + 1) * ON_HOST, world_size)),
+                steps,
+            ),
             communicator_of(DATA, world_rank, range(place, world_size, ON_HOST), steps),
         ],
         cells=list(cells_of(world_rank, steps)),
@@ -91,16 +103,23 @@ def rank_of(world_rank: int, world_size: int, steps: int) -> Rank:
 def communicator_of(number: int, world_rank: int, ranks: range, steps: int) -> Communicator:
     identity = WORLD_IDENTITY + (number << 32) + ranks[0]
     members = f"{ranks[0]}-{ranks[-1]}:{ranks.step}".removesuffix(":1")
-    begun = [Collective(call.call, call.bytes) for call in STEP if call.communicator == number and call.call in COLLECTIVES] * steps
+    begun = [
+        Collective(call.call, call.bytes) for call in STEP
+        if call.communicator == number and call.call in COLLECTIVES
+    ] * steps
     name = {WORLD: "MPI_COMM_WORLD", TENSOR: "tensor", DATA: "data"}[number]
-    return Communicator(number, identity, members, len(ranks), ranks.index(world_rank), name=name, begun=begun)
+    return Communicator(
+        number, identity, members, len(ranks), ranks.index(world_rank), name=name, begun=begun
+    )
 
 
 def cells_of(world_rank: int, steps: int) -> Iterator[Cell]:
     """Of the calls that samples_of gives; their durations are spread evenly."""
     early_ns = 0 if world_rank == LATE_RANK else EARLY_NS
     durations = [SHORT_NS + early_ns * part // SPREAD for part in range(SPREAD)]
-    for (call, communicator, size, completed_ms), times in Counter(call[:2] + (call.bytes, call.completed_ms) for call in STEP).items():
+    for (call, communicator, size, completed_ms), times in Counter(
+        call[:2] + (call.bytes, call.completed_ms) for call in STEP
+    ).items():
         counted = {"communicator": communicator, "times": times * steps // SPREAD}
         yield Cell(call, size, durations, **counted)
         if completed_ms:
@@ -109,7 +128,10 @@ def cells_of(world_rank: int, steps: int) -> Iterator[Cell]:
 
 def peer_of(call: Call, world_rank: int, world_size: int, steps: int) -> tuple:
     direction = "received" if "recv" in call.call.lower() else "sent"
-    return (call.call, direction, (world_rank + call.towards) % world_size, steps, steps * call.bytes, steps * SHORT_NS)
+    return (
+        call.call, direction, (world_rank + call.towards) % world_size, steps, steps * call.bytes,
+        steps * SHORT_NS,
+    )
 
 
 def samples_of(world_rank: int, world_size: int, steps: int) -> Iterator[Sample]:
@@ -119,13 +141,17 @@ def samples_of(world_rank: int, world_size: int, steps: int) -> Iterator[Sample]
         for call in STEP:
             end_ns = begin_ns + call.return_ms * MS
             early_ns = 0 if world_rank == LATE_RANK else round(chance.random() * EARLY_NS)
-            sample = Sample(call.call, end_ns - SHORT_NS - early_ns, end_ns, call.communicator, bytes=call.bytes)
+            sample = Sample(
+                call.call, end_ns - SHORT_NS - early_ns, end_ns, call.communicator, bytes=call.bytes
+            )
             if call.call in COLLECTIVES:
                 begun[call.communicator] += 1
                 sample.sequence = begun[call.communicator]
                 sample.root = 0 if call.call == "MPI_Bcast" else None
             if call.towards:
-                sample.peer, sample.tag, sample.number = (world_rank + call.towards) % world_size, call.bytes, step % 65_535 + 1
+                sample.peer, sample.tag, sample.number = (
+                    (world_rank + call.towards) % world_size, call.bytes, step % 65_535 + 1,
+                )
             if call.completed_ms:
                 sample.completed_ns = begin_ns + call.completed_ms * MS
             if call.call == "MPI_Waitall":
@@ -150,7 +176,8 @@ class Cost(NamedTuple):
 
     @property
     def two_cores_s(self) -> float:
-        """What it would take on two cores without other work: the others run side by side, mostly while the first one waits."""
+        """What it would take on two cores without other work: the others run side by side, mostly
+        while the first one waits."""
         return self.first_s + self.others_s / 2
 
 
@@ -174,10 +201,16 @@ def main() -> None:
     arguments = parser.parse_args()
     if not arguments.folder.exists():
         run_write(arguments.folder, arguments.ranks, arguments.samples)
-    print("| command | CPU time, first process, s | others, s | on two cores, s | peak memory, MiB |\n|---|---:|---:|---:|---:|")
+    print(
+        "| command | CPU time, first process, s | others, s | on two cores, s | peak memory, MiB "
+        "|\n|---|---:|---:|---:|---:|"
+    )
     for command in COMMANDS:
         found = cost(command, arguments.folder)
-        print(f"| `{command[0]}` | {found.first_s:.1f} | {found.others_s:.1f} | {found.two_cores_s:.1f} | {found.mebibytes:.0f} |", flush=True)
+        print(
+            f"| `{command[0]}` | {found.first_s:.1f} | {found.others_s:.1f} | "
+            f"{found.two_cores_s:.1f} | {found.mebibytes:.0f} |", flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-/* Prints this process's resident memory in kilobytes after an MPI job's worth of calls: a hundred message sizes, both ways. */
+/* Prints this process's resident memory in kilobytes after an MPI job's worth of calls: a hundred
+ * message sizes, both ways. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

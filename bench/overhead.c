@@ -1,10 +1,12 @@
-/* What the profiler adds to a call, in nanoseconds: each function is called through its wrapper and directly in the MPI library,
- * batch by batch in turn, within one process, so that both see the same machine. Run it with the profiler preloaded, on one
- * rank; it works with any MPI. Everything happens on MPI_COMM_SELF, where a call is short and its overhead shows best.
+/* What the profiler adds to a call, in nanoseconds: each function is called through its wrapper and
+ * directly in the MPI library, batch by batch in turn, within one process, so that both see the
+ * same machine. Run it with the profiler preloaded, on one rank; it works with any MPI. Everything
+ * happens on MPI_COMM_SELF, where a call is short and its overhead shows best.
  *
- *     overhead [rounds]             a table, with two bare readings of the processor's counter as the yardstick
- *     overhead --count CALL N       call it N times and nothing else (for counting instructions)
- */
+ *     overhead [rounds]             a table, with two bare readings of the processor's counter as
+ *                                   the yardstick
+ *     overhead --count CALL N       call it N times and nothing else (for counting
+ * instructions) */
 #include "timing.h"
 
 #include <dlfcn.h>
@@ -71,7 +73,8 @@ static void wait_all(void)
     real_Waitall(BATCH, requests, MPI_STATUSES_IGNORE);
 }
 
-/* What was started through a wrapper is completed through one, or the profiler would wait for it for ever. */
+/* What was started through a wrapper is completed through one, or the profiler would wait for it
+ * for ever. */
 static void send_and_wait(void)
 {
     for (int i = 0; i < BATCH; i++)
@@ -161,7 +164,8 @@ enum { SUBJECT_COUNT = sizeof SUBJECTS / sizeof SUBJECTS[0] };
 
 static void measure(const struct subject *subject, int rounds)
 {
-    double *wrapped = malloc((size_t)rounds * sizeof *wrapped), *direct = malloc((size_t)rounds * sizeof *direct);
+    double *wrapped = malloc((size_t)rounds * sizeof *wrapped),
+           *direct = malloc((size_t)rounds * sizeof *direct);
     double *clocks = malloc((size_t)rounds * sizeof *clocks);
     spread = subject->spread;
     for (int i = 0; i < rounds; i++) {
@@ -174,10 +178,11 @@ static void measure(const struct subject *subject, int rounds)
         subject->after();
     }
     double least = percentile(wrapped, rounds, 0) - percentile(direct, rounds, 0);
-    double with = mean(wrapped, rounds), without = mean(direct, rounds), bare = mean(clocks, rounds);
+    double with = mean(wrapped, rounds), without = mean(direct, rounds),
+           bare = mean(clocks, rounds);
     double p99 = percentile(wrapped, rounds, 99) - percentile(direct, rounds, 99);
-    printf("%-24s %8.1f %8.1f %8.1f %8.1f %8.1f %8.1f %8.1f\n", subject->name, without, with, with - without, least, p99, bare,
-           with - without - bare);
+    printf("%-24s %8.1f %8.1f %8.1f %8.1f %8.1f %8.1f %8.1f\n", subject->name, without, with,
+           with - without, least, p99, bare, with - without - bare);
     free(wrapped);
     free(direct);
     free(clocks);
@@ -185,7 +190,8 @@ static void measure(const struct subject *subject, int rounds)
 
 static void *library(void)
 {
-    static const char *const NAMES[] = {"libmpi.so.40", "libmpich.so.12", "libmpi.so.12", "libmpi_abi.so.1", "libmpi.so.0", NULL};
+    static const char *const NAMES[] = {"libmpi.so.40",    "libmpich.so.12", "libmpi.so.12",
+                                        "libmpi_abi.so.1", "libmpi.so.0",    NULL};
     for (const char *const *name = NAMES; *name; name++) {
         void *handle = dlopen(*name, RTLD_LAZY | RTLD_NOLOAD);
         if (handle)
@@ -241,8 +247,8 @@ int main(int argc, char **argv)
         result = count_only(argv[2], atol(argv[3]));
     else {
         int rounds = argc > 1 ? atoi(argv[1]) : ROUNDS;
-        printf("%-24s %8s %8s %8s %8s %8s %8s %8s\n", "ns per call (mean)", "without", "with", "added", "least", "p99", "2 clocks",
-               "beyond");
+        printf("%-24s %8s %8s %8s %8s %8s %8s %8s\n", "ns per call (mean)", "without", "with",
+               "added", "least", "p99", "2 clocks", "beyond");
         for (int i = 0; i < SUBJECT_COUNT; i++)
             measure(&SUBJECTS[i], rounds);
     }

@@ -1,4 +1,5 @@
-/* How the bench programs take times: batches of calls, means and percentiles, and two bare readings of the processor's counter as the yardstick. */
+/* How the bench programs take times: batches of calls, means and percentiles, and two bare readings
+ * of the processor's counter as the yardstick. */
 #ifndef BENCH_TIMING_H
 #define BENCH_TIMING_H
 

@@ -11,7 +11,12 @@ int MPI_UNWEIGHTED[1]; /* the mark of MPICH's ABI */
     __typeof__(int PARAMETERS) PMPI_##NAME, MPI_##NAME __attribute__((alias("PMPI_" #NAME))); \
     int PMPI_##NAME PARAMETERS
 
-enum { FIRST_REQUEST = (int)0x98000000, FIRST_COMM = (int)0x84000000, WINDOW = (int)0xa0000000, GROUP = (int)0x88000000 };
+enum {
+    FIRST_REQUEST = (int)0x98000000,
+    FIRST_COMM = (int)0x84000000,
+    WINDOW = (int)0xa0000000,
+    GROUP = (int)0x88000000
+};
 static int next_request, next_prepared, next_comm, thread_level;
 
 /* struct { int count_lo, count_hi_and_cancelled, source, tag, error; } */
@@ -113,16 +118,18 @@ TOY(Allreduce, (const void *in, void *out, int count, int type, int op, int comm
 {
     return 0;
 }
-TOY(Alltoall, (const void *in, int count, int type, void *out, int out_count, int out_type, int comm))
+TOY(Alltoall,
+    (const void *in, int count, int type, void *out, int out_count, int out_type, int comm))
 {
     return 0;
 }
-TOY(Alltoallv, (const void *in, const int *counts, const int *places, int type, void *out, const int *out_counts, const int *out_places,
-                int out_type, int comm))
+TOY(Alltoallv, (const void *in, const int *counts, const int *places, int type, void *out,
+                const int *out_counts, const int *out_places, int out_type, int comm))
 {
     return 0;
 }
-TOY(Neighbor_alltoall, (const void *in, int count, int type, void *out, int out_count, int out_type, int comm))
+TOY(Neighbor_alltoall,
+    (const void *in, int count, int type, void *out, int out_count, int out_type, int comm))
 {
     return 0;
 }
@@ -149,7 +156,8 @@ TOY(Irecv, (void *data, int count, int type, int peer, int tag, int comm, int *r
 }
 TOY(Send_init, (const void *data, int count, int type, int peer, int tag, int comm, int *request))
 {
-    return *request = FIRST_REQUEST + 0x100000 + next_prepared++, 0; /* these stay, and the others come round again */
+    return *request = FIRST_REQUEST + 0x100000 + next_prepared++,
+           0; /* these stay, and the others come round again */
 }
 TOY(Start, (int *request))
 {
@@ -200,7 +208,8 @@ TOY(Win_create, (void *base, intptr_t size, int unit, int info, int comm, int *w
 {
     return *win = WINDOW, 0;
 }
-TOY(Put, (const void *data, int count, int type, int peer, intptr_t at, int their_count, int their_type, int win))
+TOY(Put, (const void *data, int count, int type, int peer, intptr_t at, int their_count,
+          int their_type, int win))
 {
     return 0;
 }

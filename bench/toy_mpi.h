@@ -1,11 +1,18 @@
-/* An MPI library that does nothing, in MPICH's ABI: what a call takes under the profiler is then what the profiler takes, and there can
- * be a thousand ranks, communicators, threads or requests on one machine. Requests are done when a Wait says so, never before. */
+/* An MPI library that does nothing, in MPICH's ABI: what a call takes under the profiler is then
+ * what the profiler takes, and there can be a thousand ranks, communicators, threads or requests on
+ * one machine. Requests are done when a Wait says so, never before. */
 #ifndef TOY_MPI_H
 #define TOY_MPI_H
 
 #include <stdint.h>
 
-enum { TOY_RANKS = 1024, TOY_BYTE = 0x4c00010d, TOY_SUM = 0x58000003, TOY_INFO_NULL = 0x1c000000, TOY_REQUEST_NULL = 0x2c000000 };
+enum {
+    TOY_RANKS = 1024,
+    TOY_BYTE = 0x4c00010d,
+    TOY_SUM = 0x58000003,
+    TOY_INFO_NULL = 0x1c000000,
+    TOY_REQUEST_NULL = 0x2c000000
+};
 #define TOY_WORLD 0x44000000
 #define TOY_IGNORE ((int *)1)
 
@@ -16,10 +23,12 @@ int MPI_Comm_free(int *comm);
 int MPI_Barrier(int comm);
 int MPI_Bcast(void *data, int count, int type, int root, int comm);
 int MPI_Allreduce(const void *in, void *out, int count, int type, int op, int comm);
-int MPI_Alltoall(const void *in, int count, int type, void *out, int out_count, int out_type, int comm);
-int MPI_Alltoallv(const void *in, const int *counts, const int *places, int type, void *out, const int *out_counts, const int *out_places,
-                  int out_type, int comm);
-int MPI_Neighbor_alltoall(const void *in, int count, int type, void *out, int out_count, int out_type, int comm);
+int MPI_Alltoall(const void *in, int count, int type, void *out, int out_count, int out_type,
+                 int comm);
+int MPI_Alltoallv(const void *in, const int *counts, const int *places, int type, void *out,
+                  const int *out_counts, const int *out_places, int out_type, int comm);
+int MPI_Neighbor_alltoall(const void *in, int count, int type, void *out, int out_count,
+                          int out_type, int comm);
 int MPI_Iallreduce(const void *in, void *out, int count, int type, int op, int comm, int *request);
 int MPI_Send(const void *data, int count, int type, int peer, int tag, int comm);
 int MPI_Recv(void *data, int count, int type, int peer, int tag, int comm, int *status);
@@ -35,7 +44,8 @@ int MPI_Waitany(int count, int *requests, int *index, int *status);
 int MPI_Test(int *request, int *flag, int *status);
 int MPI_Testsome(int count, int *requests, int *done, int *indices, int *statuses);
 int MPI_Win_create(void *base, intptr_t size, int unit, int info, int comm, int *win);
-int MPI_Put(const void *data, int count, int type, int peer, intptr_t at, int their_count, int their_type, int win);
+int MPI_Put(const void *data, int count, int type, int peer, intptr_t at, int their_count,
+            int their_type, int win);
 int MPI_Win_flush(int peer, int win);
 int MPI_File_open(int comm, const char *path, int mode, int info, void **file);
 int MPI_File_write_at(void *file, int64_t at, const void *data, int count, int type, int *status);

@@ -1,6 +1,8 @@
-"""Runs the examples of docs/PYTHON.md on the recorded run docs/example-run.db.xz and prints the page with what they say today.
+"""Runs the examples of docs/PYTHON.md on the recorded run docs/example-run.db.xz and prints the
+page with what they say today.
 
-python3 docs/python_examples.py >PYTHON.md    (from the top folder, with report/ in PYTHONPATH or the package installed)
+python3 docs/python_examples.py >PYTHON.md    (from the top folder, with report/ in PYTHONPATH or
+                                              the package installed)
 
 Without pandas, what needs it is printed as it stands on the page."""
 
@@ -47,12 +49,17 @@ def shown(example: doctest.Example, names: dict[str, object]) -> str:
 
 def page(text: str) -> str:
     names: dict[str, object] = {}
-    return "".join(part if isinstance(part, str) else shown(part, names) for part in doctest.DocTestParser().parse(text))
+    return "".join(
+        part if isinstance(part, str) else shown(part, names)
+        for part in doctest.DocTestParser().parse(text)
+    )
 
 
 if __name__ == "__main__":
     warnings.simplefilter("error")
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "run.db").write_bytes(lzma.decompress((DOCS / "example-run.db.xz").read_bytes()))
+        Path(folder, "run.db").write_bytes(
+            lzma.decompress((DOCS / "example-run.db.xz").read_bytes())
+        )
         os.chdir(folder)
         sys.stdout.write(page((DOCS / "PYTHON.md").read_text(encoding="utf-8")))

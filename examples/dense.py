@@ -1,4 +1,5 @@
-"""Dense layers in numpy, and a task for them: what the examples share that cut a network into partitions."""
+"""Dense layers in numpy, and a task for them: what the examples share that cut a network into
+partitions."""
 
 import argparse
 from typing import List, NamedTuple, Tuple
@@ -39,12 +40,17 @@ def with_ones(inputs: Array) -> Array:
 
 
 class Partition:
-    """Consecutive layers of a network of equal layers. A layer is one matrix, (width + 1) x width: its last row is the bias."""
+    """Consecutive layers of a network of equal layers. A layer is one matrix, (width + 1) x width:
+    its last row is the bias."""
 
     def __init__(self, layers: range, width: int) -> None:
-        self.weights = [np.random.default_rng(layer).normal(0, width**-0.5, (width + 1, width)).astype(REAL) for layer in layers]
+        self.weights = [
+            np.random.default_rng(layer).normal(0, width**-0.5, (width + 1, width)).astype(REAL)
+            for layer in layers
+        ]
         self.gradients = [np.zeros_like(weights) for weights in self.weights]
-        self.passed: List[List[Tuple[Array, Array]]] = []  # a forward pass each: what went into each layer, and what came out
+        # a forward pass each: what went into each layer, and what came out
+        self.passed: List[List[Tuple[Array, Array]]] = []
 
     def forward(self, inputs: Array) -> Array:
         passed = []
@@ -56,7 +62,8 @@ class Partition:
         return inputs
 
     def backward(self, gradient: Array) -> Array:
-        """Of the last forward pass that has had none. Adds to the gradients; returns the gradient of the pass's inputs."""
+        """Of the last forward pass that has had none. Adds to the gradients; returns the gradient
+        of the pass's inputs."""
         for layer, (inputs, outputs) in reversed(list(enumerate(self.passed.pop()))):
             gradient = gradient * (1 - outputs * outputs)
             self.gradients[layer] += with_ones(inputs).T @ gradient
@@ -76,8 +83,8 @@ def mean_over(communicator: MPI.Comm, value: float) -> float:
 
 
 def all_are_equal(communicator: MPI.Comm, weights: List[Array]) -> bool:
-    """Bit for bit, on all ranks of all these communicators. An Allreduce gives all ranks the same result, so equal replicas that
-    take equal steps stay equal (MPI-4.1, 6.9.6)."""
+    """Bit for bit, on all ranks of all these communicators. An Allreduce gives all ranks the same
+    result, so equal replicas that take equal steps stay equal (MPI-4.1, 6.9.6)."""
     ours = np.concatenate([matrix.ravel() for matrix in weights])
     first = ours.copy()
     communicator.Bcast(first, root=0)
@@ -100,7 +107,11 @@ def verdict(losses: List[float], equal: bool) -> int:
 
 def size_arguments(description: str, **defaults: int) -> argparse.Namespace:
     """Options of the command line that are numbers, each with its default."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     for name, default in defaults.items():
-        parser.add_argument("--" + name.replace("_", "-"), type=int, default=default, help="default: %(default)s")
+        parser.add_argument(
+            "--" + name.replace("_", "-"), type=int, default=default, help="default: %(default)s"
+        )
     return parser.parse_args()

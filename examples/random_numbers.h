@@ -1,4 +1,5 @@
-/* Random numbers that are the same on every machine, which rand() does not promise: what the examples in C share. */
+/* Random numbers that are the same on every machine, which rand() does not promise: what the
+ * examples in C share. */
 #include <stdint.h>
 
 /* xorshift64* (Vigna, 2016), from 0 to 1. */

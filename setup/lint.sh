@@ -90,6 +90,11 @@ attributes() {
     }
 }
 
+# clang-format and ruff leave comments, long strings and names alone, or are not at hand.
+columns() {
+    awk 'length > 100 { print FILENAME ":" FNR ": over 100 columns"; wrong = 1 } END { exit wrong }' "$@"
+}
+
 mapfile -t c_files < <(files '*.c' '*.h')
 mapfile -t shell_files < <(files '*.sh' .ci/run)
 mapfile -t python_files < <(files '*.py' report/hvprof-report report/commprof-experiment)
@@ -105,6 +110,7 @@ if has clang-tidy; then
 elif has cppcheck; then
     check "cppcheck" cpp_check
 fi
+check "lines of at most 100 columns" columns "${c_files[@]}" "${python_files[@]}"
 check "frames of the job's threads are at most 1 kB" stack_frames
 if has shellcheck; then
     # 2016: programs for inner shells stand in single quotes; 2317: functions that are called by name look unused

@@ -1,7 +1,9 @@
-"""What a wheel holds besides the Python package: the libraries, commprof-run and the header, which the Makefile builds and installs.
+"""What a wheel holds besides the Python package: the libraries, commprof-run and the header, which
+the Makefile builds and installs.
 
-They stand under the prefix as after `make install`, bin/commprof-run and lib/libcommprof.so, so they find each other. The variables of
-the Makefile are taken from the environment; with CC and STRIP of a cross compiler the wheel is for that compiler's machine."""
+They stand under the prefix as after `make install`, bin/commprof-run and lib/libcommprof.so, so
+they find each other. The variables of the Makefile are taken from the environment; with CC and
+STRIP of a cross compiler the wheel is for that compiler's machine."""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ class Programs(BuildHookInterface):
         build = Path(self.root, "build", "wheel")
         shutil.rmtree(build, ignore_errors=True)  # it may be another machine's
         prefix = build / "prefix"
-        self._make(f"--jobs={os.cpu_count()}", f"BUILD={build}", f"PREFIX={prefix}", "DESTDIR=", "install-programs")
+        self._make(
+            f"--jobs={os.cpu_count()}", f"BUILD={build}", f"PREFIX={prefix}", "DESTDIR=",
+            "install-programs",
+        )
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{self._platform()}"
         build_data["shared_scripts"] = {str(prefix / "bin/commprof-run"): "commprof-run"}
@@ -30,5 +35,8 @@ class Programs(BuildHookInterface):
         return said or sysconfig.get_platform().replace("-", "_").replace(".", "_")
 
     def _make(self, *words: str) -> str:
-        done = subprocess.run(["make", "--silent", *words], cwd=self.root, stdout=subprocess.PIPE, text=True, check=True)
+        done = subprocess.run(
+            ["make", "--silent", *words], cwd=self.root, stdout=subprocess.PIPE, text=True,
+            check=True,
+        )
         return done.stdout.strip()

@@ -1,9 +1,11 @@
-/* train STEPS [LATE_RANK DELAY_MS] [MARKS]: training as Horovod does it over MPI. The main thread computes and hands each gradient over to a
- * background thread, which makes all MPI calls: every millisecond the ranks agree, in 16 bytes, on which gradients all of them have, and
- * those are summed in fused buffers. One rank can be made to sleep in each forward pass. MARKS is what the main thread tells the profiler:
- * "none", "steps" (a mark when all gradients are handed over) or "regions" ("forward", "backward", "wait for gradients"). At the end rank 0
- * prints when each rank had ended its forward pass, handed all gradients over, and had all sums: "step STEP RANK FORWARD_NS HANDED_NS
- * REDUCED_NS". */
+/* train STEPS [LATE_RANK DELAY_MS] [MARKS]: training as Horovod does it over MPI. The main thread
+ * computes and hands each gradient over to a background thread, which makes all MPI calls: every
+ * millisecond the ranks agree, in 16 bytes, on which gradients all of them have, and those are
+ * summed in fused buffers. One rank can be made to sleep in each forward pass. MARKS is what the
+ * main thread tells the profiler: "none", "steps" (a mark when all gradients are handed over) or
+ * "regions" ("forward", "backward", "wait for gradients"). At the end rank 0 prints when each rank
+ * had ended its forward pass, handed all gradients over, and had all sums: "step STEP RANK
+ * FORWARD_NS HANDED_NS REDUCED_NS". */
 #define _GNU_SOURCE
 #include <commprof.h>
 #include <math.h>
@@ -16,8 +18,12 @@
 #include <time.h>
 
 enum { TENSORS = 24, FUSED_FLOATS = 64 * 1024, MOST_STEPS = 2000, TIMES = 3 };
-enum { CYCLE_NS = 1000000, FORWARD_NS = 4000000, BACKWARD_NS = 150000 }; /* backward: of each tensor */
-enum { UNCACHED = 1, STOP = 2 };                                         /* what a rank has to say; inverted in a message */
+enum {
+    CYCLE_NS = 1000000,
+    FORWARD_NS = 4000000,
+    BACKWARD_NS = 150000
+};                               /* backward: of each tensor */
+enum { UNCACHED = 1, STOP = 2 }; /* what a rank has to say; inverted in a message */
 
 static struct {
     pthread_mutex_t mutex;
@@ -53,7 +59,8 @@ static void compute(int64_t duration_ns)
 
 /* The background thread. */
 
-/* Which gradients every rank has, and what any rank has to say; one message, so bits of the latter are inverted. */
+/* Which gradients every rank has, and what any rank has to say; one message, so bits of the latter
+ * are inverted. */
 static uint64_t agree(MPI_Comm comm, uint64_t ready, uint64_t *says)
 {
     uint64_t message[2] = {~*says, ready}, agreed[2];
@@ -65,7 +72,8 @@ static uint64_t agree(MPI_Comm comm, uint64_t ready, uint64_t *says)
 /* Tensors that are new: rank 0 collects what each rank has, and answers. */
 static void negotiate(MPI_Comm comm, uint64_t new_tensors)
 {
-    int number = __builtin_popcountll(new_tensors) * (int)sizeof(uint64_t), numbers[64], offsets[64] = {0};
+    int number = __builtin_popcountll(new_tensors) * (int)sizeof(uint64_t), numbers[64],
+        offsets[64] = {0};
     uint64_t names[TENSORS] = {0};
     static uint64_t all_names[64 * TENSORS];
     for (int tensor = 0, at = 0; tensor < TENSORS; tensor++)
@@ -117,7 +125,8 @@ static void print_times(MPI_Comm comm)
     for (int step = 0; rank == 0 && step < steps; step++)
         for (int of = 0; of < size; of++) {
             const int64_t *own = all + (of * MOST_STEPS + step) * TIMES;
-            printf("step %d %d %lld %lld %lld\n", step + 1, of, (long long)own[0], (long long)own[1], (long long)own[2]);
+            printf("step %d %d %lld %lld %lld\n", step + 1, of, (long long)own[0],
+                   (long long)own[1], (long long)own[2]);
         }
     free(all);
 }
@@ -196,7 +205,9 @@ int main(int argc, char **argv)
     if (steps > MOST_STEPS)
         return 2;
     for (int tensor = 0; tensor < TENSORS; tensor++) {
-        floats[tensor] = tensor % 2 ? 100 + tensor : 2000 * (tensor + 1) + tensor; /* a layer's bias and its weights */
+        floats[tensor] = tensor % 2
+                             ? 100 + tensor
+                             : 2000 * (tensor + 1) + tensor; /* a layer's bias and its weights */
         gradients[tensor] = calloc((size_t)floats[tensor], sizeof(float));
     }
     pthread_t background;

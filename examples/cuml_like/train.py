@@ -1,10 +1,12 @@
 #!/usr/bin/python3
-"""Reduce data that is spread over the ranks to its main directions, then train a linear model on them.
+"""Reduce data that is spread over the ranks to its main directions, then train a linear model on
+them.
 
-The manner of RAPIDS cuML's estimators for many processes, with numpy in place of a GPU: each rank keeps its rows, and only
-statistics travel. Standardize: Allreduce of sums and squares. Principal components: Reduce of the covariance to rank 0, which
-solves, and Bcast of the solution. Logistic regression: Allreduce of the gradient in each iteration. Exits 1 unless the loss
-fell, the model is better than chance, and all ranks have the same one.
+The manner of RAPIDS cuML's estimators for many processes, with numpy in place of a GPU: each rank
+keeps its rows, and only statistics travel. Standardize: Allreduce of sums and squares. Principal
+components: Reduce of the covariance to rank 0, which solves, and Bcast of the solution. Logistic
+regression: Allreduce of the gradient in each iteration. Exits 1 unless the loss fell, the model is
+better than chance, and all ranks have the same one.
 """
 
 import argparse
@@ -26,7 +28,8 @@ def sum_over_ranks(values: Array) -> Array:
 
 
 def draw_rows(count: int, features: int, seed: int) -> Tuple[Array, Array]:
-    """Rows of a few hidden factors and much noise; the label is the sign of the first factors' sum."""
+    """Rows of a few hidden factors and much noise; the label is the sign of the first
+    factors' sum."""
     mixing = np.random.default_rng(1).normal(size=(4, features))
     random = np.random.default_rng(1000 + seed)
     factors = random.normal(size=(count, 4))
@@ -68,8 +71,12 @@ def accuracy(weights: Array, rows: Array, labels: Array) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=20000, help="for each rank (default: %(default)s)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--rows", type=int, default=20000, help="for each rank (default: %(default)s)"
+    )
     parser.add_argument("--features", type=int, default=256, help="default: %(default)s")
     parser.add_argument("--components", type=int, default=16, help="default: %(default)s")
     parser.add_argument("--iterations", type=int, default=200, help="default: %(default)s")
@@ -92,7 +99,10 @@ def main() -> int:
     if WORLD.rank != 0:
         return 0
     equal = (everyone_s == weights).all()
-    print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}, {right:.0%} right, the ranks' models are {'equal' if equal else 'not equal'}")
+    print(
+        f"loss {losses[0]:.3f} -> {losses[-1]:.3f}, {right:.0%} right, the ranks' models are "
+        f"{'equal' if equal else 'not equal'}"
+    )
     return 0 if losses[-1] < losses[0] and right > 0.5 and equal else 1
 
 

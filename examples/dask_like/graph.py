@@ -1,4 +1,5 @@
-"""A training run as a graph of tasks, as Dask writes one: a name -> a function and its arguments, which may be names of other tasks."""
+"""A training run as a graph of tasks, as Dask writes one: a name -> a function and its arguments,
+which may be names of other tasks."""
 
 import itertools
 from typing import Any, Dict, List, Tuple
@@ -12,7 +13,8 @@ LEARNING_RATE = 0.5
 
 
 def draw_chunk(seed: int, rows: int, features: int) -> Array:
-    """[rows, features + 1]: the last column is what a linear model, the same for all seeds, makes of the others."""
+    """[rows, features + 1]: the last column is what a linear model, the same for all seeds, makes
+    of the others."""
     truth = np.random.default_rng(1).normal(size=features)
     random = np.random.default_rng(1000 + seed)
     inputs = random.normal(size=(rows, features))
@@ -52,7 +54,8 @@ def needs(graph: Graph, name: str) -> List[str]:
 
 
 def place(graph: Graph, workers: List[int]) -> Dict[str, int]:
-    """Where each task runs: beside the first one that it needs; those that need none, on the workers in turn."""
+    """Where each task runs: beside the first one that it needs; those that need none, on the
+    workers in turn."""
     placed: Dict[str, int] = {}
     turns = itertools.cycle(workers)
     for name in graph:

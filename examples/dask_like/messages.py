@@ -1,7 +1,8 @@
-"""Messages between coroutines over MPI, in the manner of MPI4Dask: no call blocks, every request is polled.
+"""Messages between coroutines over MPI, in the manner of MPI4Dask: no call blocks, every request is
+polled.
 
-MPI has no event that a coroutine could wait for, so each one that waits asks MPI_Test again whenever its turn comes. That makes
-most of the calls of such a program polls that find nothing.
+MPI has no event that a coroutine could wait for, so each one that waits asks MPI_Test again
+whenever its turn comes. That makes most of the calls of such a program polls that find nothing.
 """
 
 import asyncio
@@ -30,7 +31,8 @@ async def completed(request: MPI.Request) -> None:
 
 
 class Connection:
-    """To one other rank. A message is up to three in MPI: two lengths, what is to be done, and the values that go with it."""
+    """To one other rank. A message is up to three in MPI: two lengths, what is to be done, and the
+    values that go with it."""
 
     def __init__(self, peer: int) -> None:
         self.peer = peer
@@ -39,7 +41,8 @@ class Connection:
         values = np.empty(0) if values is None else values
         text = np.frombuffer(pickle.dumps((message, values.shape)), np.uint8)
         parts = [np.array([text.nbytes, values.nbytes]), text, values]
-        # All are begun before the first is waited for, so that those of another coroutine cannot come between.
+        # All are begun before the first is waited for, so that those of another coroutine cannot
+        # come between.
         requests = [MPI.COMM_WORLD.Isend(part, dest=self.peer) for part in parts if part.nbytes]
         for request in requests:
             await completed(request)

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""Train a linear model as a graph of tasks: rank 0 schedules, the others work, and fetch from each other what a task needs.
+"""Train a linear model as a graph of tasks: rank 0 schedules, the others work, and fetch from each
+other what a task needs.
 
-The manner of MPI4Dask: coroutines that send and receive with Isend, Irecv and MPI_Test in a loop. Exits 1 unless the loss fell.
+The manner of MPI4Dask: coroutines that send and receive with Isend, Irecv and MPI_Test in a loop.
+Exits 1 unless the loss fell.
 """
 
 import argparse
@@ -19,7 +21,8 @@ SCHEDULER = 0
 
 
 class Process:
-    """What scheduler and workers have in common: values that are here or will be, and a listener for each other rank."""
+    """What scheduler and workers have in common: values that are here or will be, and a listener
+    for each other rank."""
 
     def __init__(self) -> None:
         rank, size = MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size
@@ -40,7 +43,8 @@ class Process:
         return await self.values[name]
 
     async def listen(self, peer: int) -> None:
-        """Until the peer says that nothing more will come: a receive that is never matched would outlive MPI."""
+        """Until the peer says that nothing more will come: a receive that is never matched would
+        outlive MPI."""
         while True:
             (what, *arguments), values = await self.connections[peer].receive()
             if what == "close":
@@ -95,13 +99,17 @@ class Scheduler(Process):
 
 
 class Worker(Process):
-    async def on_run(self, _: int, values: np.ndarray, name: str, task: tuple, owners: Dict[str, int]) -> None:
+    async def on_run(
+        self, _: int, values: np.ndarray, name: str, task: tuple, owners: Dict[str, int]
+    ) -> None:
         self.begin(self.run(name, task, owners))
 
     async def run(self, name: str, task: tuple, owners: Dict[str, int]) -> None:
         function, *arguments = task
         fetched = {other: await self.fetch(other, owner) for other, owner in owners.items()}
-        self.value(name).set_result(function(*(fetched.get(argument, argument) for argument in arguments)))
+        self.value(name).set_result(
+            function(*(fetched.get(argument, argument) for argument in arguments))
+        )
         await self.connections[SCHEDULER].send("done", name)
 
     async def on_get(self, peer: int, _: np.ndarray, name: str) -> None:
@@ -119,14 +127,22 @@ def schedule(epochs: int, chunks: int, rows: int, features: int) -> bool:
     scheduler = Scheduler(graph, [f"weights {epoch + 1}" for epoch in range(epochs)])
     asyncio.run(or_abort(scheduler.live(scheduler.start())))
     losses = [result[-1] for result in scheduler.results]
-    print(f"{len(graph)} tasks on {len(scheduler.connections)} workers: loss {losses[0]:.3f} -> {losses[-1]:.3f}", flush=True)
+    print(
+        f"{len(graph)} tasks on {len(scheduler.connections)} workers: loss {losses[0]:.3f} -> "
+        f"{losses[-1]:.3f}", flush=True,
+    )
     return losses[-1] < losses[0]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--epochs", type=int, default=20, help="default: %(default)s")
-    parser.add_argument("--chunks", type=int, default=12, help="of the data, over all workers (default: %(default)s)")
+    parser.add_argument(
+        "--chunks", type=int, default=12,
+        help="of the data, over all workers (default: %(default)s)",
+    )
     parser.add_argument("--rows", type=int, default=8192, help="of a chunk (default: %(default)s)")
     parser.add_argument("--features", type=int, default=1023, help="default: %(default)s")
     arguments = parser.parse_args()
@@ -136,7 +152,8 @@ def main() -> int:
         learned = schedule(arguments.epochs, arguments.chunks, arguments.rows, arguments.features)
     else:
         asyncio.run(or_abort(Worker().live()))
-    MPI.COMM_WORLD.Barrier()  # a rank that leaves without MPI_Finalize may end the job: none leaves before all are done
+    # a rank that leaves without MPI_Finalize may end the job: none leaves before all are done
+    MPI.COMM_WORLD.Barrier()
     return 0 if learned else 1
 
 

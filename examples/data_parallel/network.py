@@ -17,7 +17,8 @@ class Pictures(NamedTuple):
 
 
 def draw_pictures(count: int, seed: int) -> Pictures:
-    """Noisy stripes in random colours: the class is the direction of the stripes, all else is chance.
+    """Noisy stripes in random colours: the class is the direction of the stripes, all else is
+    chance.
 
     Neighbouring classes are 15 degrees apart, and the noise is as strong as the stripes.
     """
@@ -37,7 +38,8 @@ def draw_pictures(count: int, seed: int) -> Pictures:
 
 
 class ResidualBlock(nn.Module):
-    """Two 3x3 convolutions around which the input is carried, at half the resolution (He et al., 2015)."""
+    """Two 3x3 convolutions around which the input is carried, at half the resolution (He et al.,
+    2015)."""
 
     def __init__(self, channels_in: int, channels_out: int) -> None:
         super().__init__()
@@ -54,20 +56,14 @@ class ResidualBlock(nn.Module):
 
 
 def small_resnet() -> nn.Module:
-    """A residual network of ten layers and half the usual width: 1.2 million parameters, 4.9 MB of gradients in 33 tensors.
+    """A residual network of ten layers and half the usual width: 1.2 million parameters, 4.9 MB of
+    gradients in 33 tensors.
 
-    GroupNorm in place of BatchNorm: its result does not depend on the batch, so the replicas have no statistics of
-    their own in which they could differ.
+    GroupNorm in place of BatchNorm: its result does not depend on the batch, so the replicas have
+    no statistics of their own in which they could differ.
     """
     return nn.Sequential(
-        nn.Conv2d(3, 32, 3, padding=1, bias=False),
-        nn.GroupNorm(8, 32),
-        nn.ReLU(),
-        ResidualBlock(32, 32),
-        ResidualBlock(32, 64),
-        ResidualBlock(64, 128),
-        ResidualBlock(128, 256),
-        nn.AdaptiveAvgPool2d(1),
-        nn.Flatten(),
-        nn.Linear(256, CLASSES),
+        nn.Conv2d(3, 32, 3, padding=1, bias=False), nn.GroupNorm(8, 32), nn.ReLU(),
+        ResidualBlock(32, 32), ResidualBlock(32, 64), ResidualBlock(64, 128),
+        ResidualBlock(128, 256), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(256, CLASSES),
     )

@@ -1,4 +1,5 @@
-"""How the ranks keep one network between them: gradients gathered into buckets, one MPI_Allreduce a bucket."""
+"""How the ranks keep one network between them: gradients gathered into buckets, one MPI_Allreduce a
+bucket."""
 
 from typing import List
 
@@ -8,7 +9,8 @@ from torch import nn
 
 
 class Bucket:
-    """Gradients that travel together: the parameters they belong to and one buffer for all of them."""
+    """Gradients that travel together: the parameters they belong to and one buffer
+    for all of them."""
 
     def __init__(self, parameters: List[nn.Parameter]) -> None:
         lengths = [parameter.numel() for parameter in parameters]
@@ -26,9 +28,9 @@ class Bucket:
 
 
 def make_buckets(network: nn.Module, bucket_bytes: int) -> List[Bucket]:
-    """Parameters in reverse order, for the last layer's gradients are ready first. A bucket is closed as soon as it
-    holds `bucket_bytes`, so a large tensor may exceed them, and 0 gives each tensor a bucket of its own. Both are
-    DistributedDataParallel's rules."""
+    """Parameters in reverse order, for the last layer's gradients are ready first. A bucket is
+    closed as soon as it holds `bucket_bytes`, so a large tensor may exceed them, and 0 gives each
+    tensor a bucket of its own. Both are DistributedDataParallel's rules."""
     buckets: List[Bucket] = []
     waiting: List[nn.Parameter] = []
     waiting_bytes = 0
@@ -44,7 +46,8 @@ def make_buckets(network: nn.Module, bucket_bytes: int) -> List[Bucket]:
 
 
 class Replicas:
-    """Gradients averaged after the backward pass, a bucket at a time, by a blocking MPI_Allreduce in place."""
+    """Gradients averaged after the backward pass, a bucket at a time, by a blocking MPI_Allreduce
+    in place."""
 
     def __init__(self, bucket_bytes: int) -> None:
         self.world = MPI.COMM_WORLD
@@ -73,8 +76,8 @@ class Replicas:
 
 
 def are_equal(replicas: Replicas, network: nn.Module) -> bool:
-    """Bit for bit. MPI requires that an all-reduce gives all processes identical results (MPI-4.1, 6.9.6), so equal
-    replicas that take equal steps stay equal."""
+    """Bit for bit. MPI requires that an all-reduce gives all processes identical results (MPI-4.1,
+    6.9.6), so equal replicas that take equal steps stay equal."""
     ours = torch.cat([parameter.detach().reshape(-1) for parameter in network.parameters()])
     first_rank = ours.clone()
     replicas.broadcast(first_rank)

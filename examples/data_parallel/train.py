@@ -1,8 +1,10 @@
 #!/usr/bin/python3
-"""Train a small ResNet, data-parallel over the ranks of an MPI job, on pictures that it draws itself.
+"""Train a small ResNet, data-parallel over the ranks of an MPI job, on pictures that it draws
+itself.
 
-Every rank has a replica of the network and pictures of its own. After each backward pass the gradients are averaged over
-the ranks, so all replicas take the same step. Exits 1 unless the loss fell and the replicas are equal in the end.
+Every rank has a replica of the network and pictures of its own. After each backward pass the
+gradients are averaged over the ranks, so all replicas take the same step. Exits 1 unless the loss
+fell and the replicas are equal in the end.
 """
 
 import argparse
@@ -25,20 +27,24 @@ HELD_OUT_SEED = 2000  # plus the rank
 
 
 class Score(NamedTuple):
-    loss: float  # cross-entropy, mean over the pictures of all ranks; a blind guess has log(12) = 2.48
+    # cross-entropy, mean over the pictures of all ranks; a blind guess has log(12) = 2.48
+    loss: float
     accuracy: float  # share of the pictures that are labelled rightly
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--epochs", type=int, default=6, help="default: %(default)s")
-    parser.add_argument("--pictures", type=int, default=768, help="for each rank (default: %(default)s)")
-    parser.add_argument("--batch", type=int, default=16, help="pictures per rank and step (default: %(default)s)")
     parser.add_argument(
-        "--bucket-bytes",
-        type=int,
-        default=2**20,
-        metavar="BYTES",
+        "--pictures", type=int, default=768, help="for each rank (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--batch", type=int, default=16, help="pictures per rank and step (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--bucket-bytes", type=int, default=2**20, metavar="BYTES",
         help="gradients that travel in one Allreduce (default: 1 MiB; 0: each tensor by itself)",
     )
     return parser.parse_args()
@@ -71,7 +77,9 @@ class Trainer:
 
     def epoch(self) -> float:
         batches = torch.randperm(len(self.pictures.labels)).split(self.batch)
-        losses = [self.step(self.pictures.images[batch], self.pictures.labels[batch]) for batch in batches]
+        losses = [
+            self.step(self.pictures.images[batch], self.pictures.labels[batch]) for batch in batches
+        ]
         return sum(losses) / len(losses)
 
 
@@ -100,7 +108,9 @@ def main() -> int:
     trainer = Trainer(replicas, arguments)
     held_out = draw_pictures(256, HELD_OUT_SEED + replicas.rank)
     parameters = sum(parameter.numel() for parameter in trainer.network.parameters())
-    say(f"{replicas.size} ranks, {parameters} parameters, gradients averaged in buckets over mpi4py")
+    say(
+        f"{replicas.size} ranks, {parameters} parameters, gradients averaged in buckets over mpi4py"
+    )
 
     before = evaluate(replicas, trainer.network, held_out)
     for epoch in range(1, arguments.epochs + 1):
@@ -108,7 +118,9 @@ def main() -> int:
         loss = trainer.epoch()
         say(f"epoch {epoch:2}: loss {loss:.3f}, {time.monotonic() - start:.1f} s")
     after = evaluate(replicas, trainer.network, held_out)
-    say(f"held-out pictures: loss {before.loss:.3f} -> {after.loss:.3f}, {after.accuracy:.0%} right")
+    say(
+        f"held-out pictures: loss {before.loss:.3f} -> {after.loss:.3f}, {after.accuracy:.0%} right"
+    )
 
     learned = after.loss < before.loss
     equal = are_equal(replicas, trainer.network)

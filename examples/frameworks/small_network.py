@@ -1,4 +1,5 @@
-"""A network that is trained in seconds, whatever averages its gradients; and what is to be said of it in the end."""
+"""A network that is trained in seconds, whatever averages its gradients; and what is to be said of
+it in the end."""
 
 from __future__ import annotations
 
@@ -15,7 +16,10 @@ FEATURES, WIDTH, CLASSES, BATCH = 64, 512, 10, 16
 def network() -> nn.Module:
     """300,000 parameters in six tensors, from 40 bytes to 1 MiB."""
     torch.manual_seed(1)
-    return nn.Sequential(nn.Linear(FEATURES, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, CLASSES))
+    return nn.Sequential(
+        nn.Linear(FEATURES, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU(),
+        nn.Linear(WIDTH, CLASSES),
+    )
 
 
 def train(model: nn.Module, optimizer: torch.optim.Optimizer, rank: int, steps: int) -> float:
@@ -32,7 +36,10 @@ def train(model: nn.Module, optimizer: torch.optim.Optimizer, rank: int, steps: 
 
 
 def say_result(model: nn.Module, rank: int, loss: float) -> int:
-    """One line on stdout: the rank, its last loss, and a digest of its parameters. Returns 0 if it is better than a blind guess."""
-    digest = hashlib.sha256(b"".join(parameter.detach().numpy().tobytes() for parameter in model.parameters())).hexdigest()
+    """One line on stdout: the rank, its last loss, and a digest of its parameters. Returns 0 if it
+    is better than a blind guess."""
+    digest = hashlib.sha256(
+        b"".join(parameter.detach().numpy().tobytes() for parameter in model.parameters())
+    ).hexdigest()
     print(f"result {rank} {loss:.17g} {digest}\n", end="", flush=True)
     return 0 if loss < math.log(CLASSES) else 1

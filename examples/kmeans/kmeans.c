@@ -1,10 +1,12 @@
-/* K-means over the ranks of an MPI job: every rank has points of its own, all ranks agree on the centres.
+/* K-means over the ranks of an MPI job: every rank has points of its own, all ranks agree on the
+ * centres.
  *
- * An iteration assigns each point to its nearest centre and adds up, over all ranks, the points and their number for each
- * centre; the quotients are the new centres. It ends when no point has changed its centre.
+ * An iteration assigns each point to its nearest centre and adds up, over all ranks, the points and
+ * their number for each centre; the quotients are the new centres. It ends when no point has
+ * changed its centre.
  *
- *     kmeans [points per rank]
- */
+ *     kmeans [points per
+ * rank] */
 #include "../random_numbers.h"
 
 #include <math.h>
@@ -24,7 +26,8 @@ struct clusters {
     int64_t points[CLUSTERS]; /* of all ranks */
 };
 
-/* Points around CLUSTERS places that are the same on all ranks; which points, is each rank's own. */
+/* Points around CLUSTERS places that are the same on all ranks; which points, is each rank's
+ * own. */
 static void make_points(struct point *points, int64_t count, int rank)
 {
     uint64_t shared_state = 1, own_state = 1000 + (uint64_t)rank;
@@ -58,9 +61,10 @@ static int nearest_centre(const struct clusters *clusters, const struct point *p
     return nearest;
 }
 
-/* Moves each point to its nearest centre and each centre to the middle of its points. Returns how many points, of all
- * ranks, have changed. */
-static int64_t iterate(struct clusters *clusters, const struct point *points, int *centre_of, int64_t count)
+/* Moves each point to its nearest centre and each centre to the middle of its points. Returns how
+ * many points, of all ranks, have changed. */
+static int64_t iterate(struct clusters *clusters, const struct point *points, int *centre_of,
+                       int64_t count)
 {
     struct clusters sums = {0};
     int64_t changed = 0;
@@ -73,7 +77,8 @@ static int64_t iterate(struct clusters *clusters, const struct point *points, in
             sums.centre[k].x[d] += points[i].x[d];
     }
 
-    MPI_Allreduce(MPI_IN_PLACE, sums.centre, CLUSTERS * DIMENSIONS, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, sums.centre, CLUSTERS * DIMENSIONS, MPI_DOUBLE, MPI_SUM,
+                  MPI_COMM_WORLD);
     MPI_Allreduce(MPI_IN_PLACE, sums.points, CLUSTERS, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
     MPI_Allreduce(MPI_IN_PLACE, &changed, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
 
@@ -131,7 +136,8 @@ int main(int argc, char **argv)
 
     if (rank == 0) {
         print_clusters(&clusters);
-        printf("%s after %d iterations, %.2f s\n", changed > 0 ? "stopped" : "converged", iterations, MPI_Wtime() - start_s);
+        printf("%s after %d iterations, %.2f s\n", changed > 0 ? "stopped" : "converged",
+               iterations, MPI_Wtime() - start_s);
     }
     free(centre_of);
     free(points);

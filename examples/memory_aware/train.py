@@ -1,9 +1,11 @@
 #!/usr/bin/python3
-"""Train two replicas of one network over the same ranks, in opposite directions, so that no rank's memory lies idle.
+"""Train two replicas of one network over the same ranks, in opposite directions, so that no rank's
+memory lies idle.
 
-The network has a partition for every rank. Of replica A rank 0 holds the first partition and the last rank the last one; of
-replica B the last rank holds the first. While A's backward pass moves away from the last rank, B's forward pass begins there.
-The two ranks that hold the same partition add up its gradients. Exits 1 unless the loss fell and the replicas are equal.
+The network has a partition for every rank. Of replica A rank 0 holds the first partition and the
+last rank the last one; of replica B the last rank holds the first. While A's backward pass moves
+away from the last rank, B's forward pass begins there. The two ranks that hold the same partition
+add up its gradients. Exits 1 unless the loss fell and the replicas are equal.
 """
 
 import sys
@@ -14,7 +16,10 @@ import numpy as np
 from mpi4py import MPI
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from dense import REAL, Array, Partition, Task, all_are_equal, draw_task, mean_over, say_epoch, size_arguments, squared_error, verdict
+from dense import (
+    REAL, Array, Partition, Task, all_are_equal, draw_task, mean_over, say_epoch, size_arguments,
+    squared_error, verdict,
+)
 
 LEARNING_RATE = 0.05
 
@@ -34,17 +39,23 @@ class Replica:
 
     def receive(self, neighbour: int, like: Array) -> Array:
         received = np.empty(like.shape, REAL)
-        self.world.Irecv(received, source=self.world.rank + neighbour * self.direction, tag=self.tag).Wait()
+        self.world.Irecv(
+            received, source=self.world.rank + neighbour * self.direction, tag=self.tag
+        ).Wait()
         return received
 
     def send(self, neighbour: int, values: Array) -> None:
-        request = self.world.Isend(values, dest=self.world.rank + neighbour * self.direction, tag=self.tag)
+        request = self.world.Isend(
+            values, dest=self.world.rank + neighbour * self.direction, tag=self.tag
+        )
         self.sends.append((request, values))
 
     def train(self, batch: Task) -> float:
         """One pass forward and one back. The loss, known where the last partition is."""
         loss = 0.0
-        values = self.partition.forward(batch.inputs if self.is_first else self.receive(-1, batch.inputs))
+        values = self.partition.forward(
+            batch.inputs if self.is_first else self.receive(-1, batch.inputs)
+        )
         if self.is_last:
             loss, gradient = squared_error(values, batch.targets)
         else:
@@ -62,7 +73,8 @@ class Replica:
 
 
 class Pair:
-    """The two replicas' partitions on this rank, and the rank that holds the same two the other way round."""
+    """The two replicas' partitions on this rank, and the rank that holds the same two the other way
+    round."""
 
     def __init__(self, layers: int, width: int) -> None:
         world = MPI.COMM_WORLD
@@ -95,13 +107,22 @@ def main() -> int:
     sizes = size_arguments(__doc__, epochs=10, batches=50, batch=64, layers=8, width=128)
     world = MPI.COMM_WORLD
     if world.size % 2:
-        sys.exit("train.py: an even number of ranks, please, so that each has another that holds the same partitions")
+        sys.exit(
+            "train.py: an even number of ranks, please, so that each has another that holds the "
+            "same partitions"
+        )
     pair = Pair(sizes.layers, sizes.width)
     tasks = [draw_task(sizes.batches * sizes.batch, sizes.width, seed) for seed in (0, 1)]
 
     losses = []
     for epoch in range(sizes.epochs):
-        loss = sum(pair.step(tuple(task.batch(number, sizes.batch) for task in tasks)) for number in range(sizes.batches)) / sizes.batches
+        loss = (
+            sum(
+                pair.step(tuple(task.batch(number, sizes.batch) for task in tasks))
+                for number in range(sizes.batches)
+            )
+            / sizes.batches
+        )
         losses.append(world.size * mean_over(world, loss))
         say_epoch(epoch + 1, losses[-1])
     return verdict(losses, all_are_equal(pair.holders, pair.weights))

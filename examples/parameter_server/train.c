@@ -1,10 +1,12 @@
-/* Training with the parameters on one rank: the root sends them to all, all send it their gradients, it makes the step.
+/* Training with the parameters on one rank: the root sends them to all, all send it their
+ * gradients, it makes the step.
  *
- * A step broadcasts each layer's parameters from the root, passes a batch of the rank's own forward and back, and adds up each
- * layer's gradients at the root. Exits 1 unless the loss fell and all ranks have the root's parameters in the end.
+ * A step broadcasts each layer's parameters from the root, passes a batch of the rank's own forward
+ * and back, and adds up each layer's gradients at the root. Exits 1 unless the loss fell and all
+ * ranks have the root's parameters in the end.
  *
- *     train [epochs [batches an epoch]]
- */
+ *     train [epochs [batches an
+ * epoch]] */
 #include "../random_numbers.h"
 
 #include <math.h>
@@ -59,7 +61,8 @@ static void draw_batch(struct batch *batch, uint64_t *random)
         for (int i = 0; i < width[0]; i++)
             batch->inputs[b][i] = random_normal(random);
         for (int o = 0; o < width[LAYERS]; o++)
-            batch->targets[b][o] = tanh(batch->inputs[b][4 * o] + batch->inputs[b][4 * o + 1] * batch->inputs[b][4 * o + 2]);
+            batch->targets[b][o] = tanh(batch->inputs[b][4 * o] +
+                                        batch->inputs[b][4 * o + 1] * batch->inputs[b][4 * o + 2]);
     }
 }
 
@@ -67,7 +70,8 @@ static void pass_forward(struct layer *layer, double (*inputs)[WIDEST])
 {
     for (int b = 0; b < BATCH; b++) {
         double *values = layer->values[b];
-        memcpy(values, &layer->weights[layer->inputs * layer->outputs], (size_t)layer->outputs * sizeof *values);
+        memcpy(values, &layer->weights[layer->inputs * layer->outputs],
+               (size_t)layer->outputs * sizeof *values);
         for (int i = 0; i < layer->inputs; i++)
             for (int o = 0; o < layer->outputs; o++)
                 values[o] += inputs[b][i] * layer->weights[i * layer->outputs + o];
@@ -76,8 +80,10 @@ static void pass_forward(struct layer *layer, double (*inputs)[WIDEST])
     }
 }
 
-/* From the gradient of what came out of a layer (taken over) to that of its parameters and that of its inputs. */
-static void pass_back(struct layer *layer, double (*inputs)[WIDEST], double (*of_values)[WIDEST], double (*of_inputs)[WIDEST])
+/* From the gradient of what came out of a layer (taken over) to that of its parameters and that of
+ * its inputs. */
+static void pass_back(struct layer *layer, double (*inputs)[WIDEST], double (*of_values)[WIDEST],
+                      double (*of_inputs)[WIDEST])
 {
     memset(layer->gradient, 0, (size_t)layer->parameters * sizeof *layer->gradient);
     for (int b = 0; b < BATCH; b++) {
@@ -111,7 +117,8 @@ static double pass(struct layer *network, struct batch *batch)
         }
 
     for (int l = LAYERS - 1; l >= 0; l--)
-        pass_back(&network[l], l == 0 ? batch->inputs : network[l - 1].values, gradients[l + 1], gradients[l]);
+        pass_back(&network[l], l == 0 ? batch->inputs : network[l - 1].values, gradients[l + 1],
+                  gradients[l]);
     return loss;
 }
 
@@ -126,7 +133,8 @@ static void reduce_gradients(struct layer *network, int rank)
 {
     for (int l = LAYERS - 1; l >= 0; l--) {
         double *gradient = network[l].gradient;
-        MPI_Reduce(rank == ROOT ? MPI_IN_PLACE : gradient, gradient, network[l].parameters, MPI_DOUBLE, MPI_SUM, ROOT, MPI_COMM_WORLD);
+        MPI_Reduce(rank == ROOT ? MPI_IN_PLACE : gradient, gradient, network[l].parameters,
+                   MPI_DOUBLE, MPI_SUM, ROOT, MPI_COMM_WORLD);
     }
 }
 

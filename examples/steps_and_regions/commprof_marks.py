@@ -1,5 +1,5 @@
-"""Tells commprof when a training step begins and which part of the program, a region, this is. Copy this file into your project: where the
-profiler is not preloaded, nothing happens."""
+"""Tells commprof when a training step begins and which part of the program, a region, this is. Copy
+this file into your project: where the profiler is not preloaded, nothing happens."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 _PROCESS = ctypes.CDLL(None)
 
 
-def _function(name: str, *parameters: type, result: type | None = None) -> Callable[..., int | None]:
+def _function(
+    name: str, *parameters: type, result: type | None = None
+) -> Callable[..., int | None]:
     try:
         function = getattr(_PROCESS, name)
     except AttributeError:  # not preloaded

@@ -1,5 +1,6 @@
-/* Two epochs of training without the network: each step works, averages a gradient of 1 MiB, and at the end of an epoch all ranks
- * evaluate. Which of that the time in MPI belongs to, only the program knows: it says so. */
+/* Two epochs of training without the network: each step works, averages a gradient of 1 MiB, and at
+ * the end of an epoch all ranks evaluate. Which of that the time in MPI belongs to, only the
+ * program knows: it says so. */
 #include <mpi.h>
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 # ruff: noqa: F403, F405 (as Spack's recipes are)
-# In a Spack repository: packages/commprof/package.py. Beside the archive of `make dist`: spack install --no-checksum commprof
-# (or with its sha256 below; a mirror will do, too). A clone is built by: spack dev-build commprof@0.1.0
+# In a Spack repository: packages/commprof/package.py. Beside the archive of `make dist`: spack
+# install --no-checksum commprof (or with its sha256 below; a mirror will do, too). A clone is built
+# by: spack dev-build commprof@0.1.0
 import os
 
 try:
@@ -12,7 +13,8 @@ from spack.package import *
 
 
 class Commprof(MakefilePackage):
-    """Profiler for the communication of MPI jobs, preloaded into every rank. One build serves all MPI libraries: it needs none to build."""
+    """Profiler for the communication of MPI jobs, preloaded into every rank. One build serves all
+    MPI libraries: it needs none to build."""
 
     url = f"file://{os.getcwd()}/commprof-0.1.0.tar.gz"
     manual_download = True

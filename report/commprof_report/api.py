@@ -1,4 +1,5 @@
-"""The answers of hvprof-report as rows for programs in Python: a method for each command that gives rows (docs/PYTHON.md)."""
+"""The answers of hvprof-report as rows for programs in Python: a method for each command that gives
+rows (docs/PYTHON.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ NOT_OPTIONS = ("help", "json", "csv", "run")
 
 
 class Rows(list):
-    """Named tuples with the keys that --json and --csv print, which docs/SCHEMA.md defines. `fields`: these keys, also if there is no row."""
+    """Named tuples with the keys that --json and --csv print, which docs/SCHEMA.md defines.
+    `fields`: these keys, also if there is no row."""
 
     def __init__(self, rows: Iterable[object], fields: Sequence[str], name: str) -> None:
         row_type = namedtuple(name, fields)
@@ -27,15 +29,17 @@ class Rows(list):
         self.fields = tuple(fields)
 
     def to_frame(self) -> object:
-        """A pandas.DataFrame. Raises ImportError where pandas is not installed; nothing else here needs it."""
+        """A pandas.DataFrame. Raises ImportError where pandas is not installed; nothing else here
+        needs it."""
         import pandas
 
         return pandas.DataFrame.from_records(self, columns=self.fields)
 
 
 class Run:
-    """A run. Each method asks what the command of its name asks, with its options as keywords, and returns Rows. It reads the files each
-    time, as the command does. What the command says about missing or damaged files is a warning; an error is a ReportError."""
+    """A run. Each method asks what the command of its name asks, with its options as keywords, and
+    returns Rows. It reads the files each time, as the command does. What the command says about
+    missing or damaged files is a warning; an error is a ReportError."""
 
     def __init__(self, *paths: Path) -> None:
         self.paths = paths
@@ -52,11 +56,15 @@ def run_open(*paths: object) -> Run:
     return Run(*found)
 
 
-def _ask(command: ModuleType, parser: Parser, name: str, run: Run, options: dict[str, object]) -> Rows:
+def _ask(
+    command: ModuleType, parser: Parser, name: str, run: Run, options: dict[str, object]
+) -> Rows:
     answers: list[Rows] = []
     arguments = parser.parse_args(list(_words(parser, name, options)))
     arguments.run = list(run.paths)
-    arguments.take_rows = lambda rows, fields: answers.append(Rows(rows, fields, f"{name.capitalize()}Row"))
+    arguments.take_rows = lambda rows, fields: answers.append(
+        Rows(rows, fields, f"{name.capitalize()}Row")
+    )
     token = common.take_note.set(lambda note: warnings.warn(note, stacklevel=2))
     try:
         command.run(arguments)
@@ -75,7 +83,10 @@ def _words(parser: Parser, name: str, options: dict[str, object]) -> Iterator[st
         if actions[key].nargs == 0:
             yield from [option] if value else []
         elif value is not None:
-            yield from (f"{option}={each}" for each in (value if isinstance(value, (list, tuple)) else [value]))
+            yield from (
+                f"{option}={each}"
+                for each in (value if isinstance(value, (list, tuple)) else [value])
+            )
 
 
 def _options(parser: Parser) -> list[argparse.Action]:
@@ -86,16 +97,26 @@ def _method(name: str, command: ModuleType, parser: Parser) -> Callable[..., Row
     def ask(self: Run, **options: object) -> Rows:
         return _ask(command, parser, name, self, options)
 
-    helps = (f"    {action.dest}: {parser._get_formatter()._expand_help(action)}" for action in _options(parser))
-    keywords = [inspect.Parameter(action.dest, inspect.Parameter.KEYWORD_ONLY, default=action.default) for action in _options(parser)]
+    helps = (
+        f"    {action.dest}: {parser._get_formatter()._expand_help(action)}"
+        for action in _options(parser)
+    )
+    keywords = [
+        inspect.Parameter(action.dest, inspect.Parameter.KEYWORD_ONLY, default=action.default)
+        for action in _options(parser)
+    ]
     ask.__name__, ask.__qualname__ = name, f"Run.{name}"
     ask.__doc__ = "\n".join([command.__doc__, "Options:", *helps])
-    ask.__signature__ = inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY), *keywords])  # type: ignore
+    ask.__signature__ = inspect.Signature(  # type: ignore
+        [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY), *keywords]
+    )
     return ask
 
 
 for _name, _command in COMMANDS.items():
     _parser = Parser(prog=f"{PROGRAM} {_name}", allow_abbrev=False)
     _command.add_arguments(_parser)
-    if "take_rows" in _parser._defaults and any(action.dest == "run" for action in _parser._actions):
+    if "take_rows" in _parser._defaults and any(
+        action.dest == "run" for action in _parser._actions
+    ):
         setattr(Run, _name, _method(_name, _command, _parser))

@@ -1,7 +1,8 @@
-"""The completion of words in bash and zsh, written from the parsers and from what commprof-run --help prints.
+"""The completion of words in bash and zsh, written from the parsers and from what commprof-run
+--help prints.
 
-commprof-run --help | python3 -m commprof_report.completion bash
-commprof-run --help | python3 -m commprof_report.completion zsh
+commprof-run --help | python3 -m commprof_report.completion bash commprof-run --help | python3 -m
+commprof_report.completion zsh
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ HELP_WIDTH = 100
 BASH = """\
 # bash completion of {programs}
 _commprof() {{
-    local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}} program=${{COMP_WORDS[0]##*/}} command="" words=""
+    local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}} \
+program=${{COMP_WORDS[0]##*/}} command="" words=""
     [ "$COMP_CWORD" -eq 1 ] || command=${{COMP_WORDS[1]}}
     [ "$program" != {run} ] || command=""
     COMPREPLY=()
@@ -87,10 +89,23 @@ class Words(NamedTuple):
 
 
 def words_of_parser(program: str, parser: argparse.ArgumentParser) -> Iterator[Words]:
-    summaries = {each.dest: each.help or "" for action in parser._actions for each in getattr(action, "_choices_actions", ())}
-    yield Words(program, "", "", [_option(parser, name, action) for action in parser._actions for name in action.option_strings])
+    summaries = {
+        each.dest: each.help or "" for action in parser._actions
+        for each in getattr(action, "_choices_actions", ())
+    }
+    yield Words(
+        program,
+        "",
+        "",
+        [
+            _option(parser, name, action) for action in parser._actions
+            for name in action.option_strings
+        ],
+    )
     for command, own in manual._subparsers(parser).items():
-        options = [_option(own, name, action) for action in own._actions for name in action.option_strings]
+        options = [
+            _option(own, name, action) for action in own._actions for name in action.option_strings
+        ]
         yield Words(program, command, summaries[command], options)
 
 
@@ -101,13 +116,18 @@ def _option(parser: argparse.ArgumentParser, name: str, action: argparse.Action)
 
 
 def words_of_run(text: str) -> Words:
-    """From the lines `  --memory SIZE   COMMPROF_MEMORY   [64M]`, and the indented ones below each."""
+    """From the lines `  --memory SIZE   COMMPROF_MEMORY   [64M]`, and the indented
+    ones below each."""
     options = []
-    for match in re.finditer(r"^  (--\S+)(?: (\S+))?(?:   .*)?\n((?: {8}.*\n)*)", text, re.MULTILINE):
+    for match in re.finditer(
+        r"^  (--\S+)(?: (\S+))?(?:   .*)?\n((?: {8}.*\n)*)", text, re.MULTILINE
+    ):
         name, value, below = match[1].rstrip(","), match[2] or "", " ".join(match[3].split())
         is_flag = value == "on|off"
         is_two = match[1].endswith(",")  # --help, --version
-        options.append(Option(name, "" if is_two else value, ("on", "off") if is_flag else (), below))
+        options.append(
+            Option(name, "" if is_two else value, ("on", "off") if is_flag else (), below)
+        )
         options += [Option(f"--no-{name[2:]}", "", (), f"As {name} off.")] if is_flag else []
         options += [Option(value, "", (), "")] if is_two else []
     return Words(RUN, "", "", options)
@@ -115,17 +135,26 @@ def words_of_run(text: str) -> Words:
 
 def all_words(run_help: str) -> list[Words]:
     report, experiment = main.parser_build(), experiment_main.parser_build()
-    return [words_of_run(run_help), *words_of_parser(main.PROGRAM, report), *words_of_parser(experiment_main.PROGRAM, experiment)]
+    return [
+        words_of_run(run_help), *words_of_parser(main.PROGRAM, report),
+        *words_of_parser(experiment_main.PROGRAM, experiment),
+    ]
 
 
 def bash(table: list[Words]) -> str:
     values, options = [], []
     for words in table:
         key = f"{words.program} {words.command}"
-        values += [f'        "{key} {option.name}") words="{" ".join(option.choices)}" ;;' for option in words.options if option.value]
+        values += [
+            f'        "{key} {option.name}") words="{" ".join(option.choices)}" ;;'
+            for option in words.options if option.value
+        ]
         names = [*_commands(table, words), *(option.name for option in words.options)]
         options.append(f'                "{key}") words="{" ".join(names)}" ;;')
-    return BASH.format(programs=" ".join(_programs(table)), run=RUN, values="\n".join(values), options="\n".join(options))
+    return BASH.format(
+        programs=" ".join(_programs(table)), run=RUN, values="\n".join(values),
+        options="\n".join(options),
+    )
 
 
 def _programs(table: list[Words]) -> list[str]:
@@ -134,7 +163,10 @@ def _programs(table: list[Words]) -> list[str]:
 
 def _commands(table: list[Words], words: Words) -> list[str]:
     """Those that may follow; none after a command."""
-    return [] if words.command else [each.command for each in table if each.program == words.program and each.command]
+    return (
+        [] if words.command
+        else [each.command for each in table if each.program == words.program and each.command]
+    )
 
 
 def zsh(table: list[Words]) -> str:
@@ -144,8 +176,14 @@ def zsh(table: list[Words]) -> str:
         rest = "'*::program:_normal'" if words.program == RUN else "'*:run:_files'"
         options.append(f"        ({_quoted(words.key)}) _arguments -S {specs} {rest} ;;")
     programs = _programs(table)
-    commands = [f"        ({program}) commands=({' '.join(_described(table, program))}) ;;" for program in programs if program != RUN]
-    return ZSH.format(programs=" ".join(programs), run=RUN, options="\n".join(options), commands="\n".join(commands))
+    commands = [
+        f"        ({program}) commands=({' '.join(_described(table, program))}) ;;"
+        for program in programs if program != RUN
+    ]
+    return ZSH.format(
+        programs=" ".join(programs), run=RUN, options="\n".join(options),
+        commands="\n".join(commands),
+    )
 
 
 def _described(table: list[Words], program: str) -> Iterator[str]:

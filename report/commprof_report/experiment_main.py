@@ -47,24 +47,57 @@ def parser_build() -> Parser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
     run = commands.add_parser("run", help="begin an experiment in a new folder", allow_abbrev=False)
     run.add_argument("folder", metavar="EXPERIMENT", type=Path)
-    run.add_argument("--arm", action="append", type=arm, default=[], metavar="'NAME: COMMAND'", help="{} in it stands for commprof-run; repeat")
-    run.add_argument("--blocks", type=count, default=10, metavar="N", help="complete blocks that are wanted (default: 10)")
-    run.add_argument("--aa", action="store_true", help="run the first arm twice in each block, as a control: A against A must show nothing")
-    bare_help = "run each arm without the profiler, too, so that its cost is known and whether the arms differ as much without it"
+    run.add_argument(
+        "--arm", action="append", type=arm, default=[], metavar="'NAME: COMMAND'",
+        help="{} in it stands for commprof-run; repeat",
+    )
+    run.add_argument(
+        "--blocks", type=count, default=10, metavar="N",
+        help="complete blocks that are wanted (default: 10)",
+    )
+    run.add_argument(
+        "--aa", action="store_true",
+        help="run the first arm twice in each block, as a control: A against A must show nothing",
+    )
+    bare_help = (
+        "run each arm without the profiler, too, so that its cost is known and "
+        "whether the "
+        "arms differ as much without it"
+    )
     run.add_argument("--bare", action="store_true", help=bare_help)
-    until_help = "then more blocks, until each interval is at most this much above and below its estimate"
+    until_help = (
+        "then more blocks, until each interval is at most this much above and below its estimate"
+    )
     run.add_argument("--until", type=percent, metavar="N%", help=until_help)
-    run.add_argument("--seed", type=seed, metavar="N", help="decides which arm runs first (default: by chance; recorded)")
-    resume = commands.add_parser("resume", help="go on after an interruption, or with more blocks", allow_abbrev=False)
+    run.add_argument(
+        "--seed", type=seed, metavar="N",
+        help="decides which arm runs first (default: by chance; recorded)",
+    )
+    resume = commands.add_parser(
+        "resume", help="go on after an interruption, or with more blocks", allow_abbrev=False
+    )
     resume.add_argument("folder", metavar="EXPERIMENT", type=Path)
-    resume.add_argument("--blocks", type=count, metavar="N", help="complete blocks that are wanted in all")
+    resume.add_argument(
+        "--blocks", type=count, metavar="N", help="complete blocks that are wanted in all"
+    )
     add = commands.add_parser("add", help="run more blocks", allow_abbrev=False)
     add.add_argument("folder", metavar="EXPERIMENT", type=Path)
-    add.add_argument("--blocks", type=count, required=True, metavar="N", help="complete blocks that are wanted beyond those so far")
+    add.add_argument(
+        "--blocks", type=count, required=True, metavar="N",
+        help="complete blocks that are wanted beyond those so far",
+    )
     for command in (run, resume, add):
-        command.add_argument("--limit", type=seconds, metavar="TIME", help="begin no block that would not end within this time: 90m, 2h")
-        command.add_argument("--timeout", type=seconds, metavar="TIME", help="after this time a run is ended and has failed: 600, 10m")
-    status = commands.add_parser("status", help="what has run, and what has failed", allow_abbrev=False)
+        command.add_argument(
+            "--limit", type=seconds, metavar="TIME",
+            help="begin no block that would not end within this time: 90m, 2h",
+        )
+        command.add_argument(
+            "--timeout", type=seconds, metavar="TIME",
+            help="after this time a run is ended and has failed: 600, 10m",
+        )
+    status = commands.add_parser(
+        "status", help="what has run, and what has failed", allow_abbrev=False
+    )
     status.add_argument("folder", metavar="EXPERIMENT", type=Path)
     return parser
 
@@ -73,7 +106,10 @@ def arm(text: str) -> Arm:
     name, colon, command = text.partition(":")
     if not colon or not plans.NAME.fullmatch(name.strip()) or command.count(PLACEHOLDER) != 1:
         example = "'openmpi: mpirun.openmpi -n 4 {} ./app'"
-        raise argparse.ArgumentTypeError(f"{text}: an arm is a name of letters and digits and a command with one {{}}, like {example}")
+        raise argparse.ArgumentTypeError(
+            f"{text}: an arm is a name of letters and digits and a command with one {{}}, like "
+            f"{example}"
+        )
     return Arm(name.strip(), command.strip())
 
 
@@ -98,23 +134,43 @@ def seconds(text: str) -> int:
 
 def way_on(folder: Path) -> str:
     """An experiment keeps its commands."""
-    return f"go on with: {PROGRAM} resume {shlex.quote(str(folder))} (other commands: in another folder)"
+    return (
+        f"go on with: {PROGRAM} resume {shlex.quote(str(folder))} (other commands: in another "
+        "folder)"
+    )
 
 
 def begin(arguments: argparse.Namespace) -> None:
-    arms = [*arguments.arm, *(each._replace(name=f"{each.name}-again", of=each.name) for each in arguments.arm[: arguments.aa])]
+    arms = [
+        *arguments.arm,
+        *(
+            each._replace(name=f"{each.name}-again", of=each.name)
+            for each in arguments.arm[: arguments.aa]
+        ),
+    ]
     if arguments.bare:
         if any(OPTIONS.search(each.command) for each in arms):
-            raise UsageError("--bare", "an arm has options of commprof-run after {}: set their variables instead (commprof-run --help)")
-        arms += [each._replace(name=f"{each.name}-bare", of=each.name, is_bare=True) for each in arguments.arm]
+            raise UsageError(
+                "--bare",
+                "an arm has options of commprof-run after {}: set their variables instead "
+                "(commprof-run --help)",
+            )
+        arms += [
+            each._replace(name=f"{each.name}-bare", of=each.name, is_bare=True)
+            for each in arguments.arm
+        ]
     names = [each.name for each in arms]
     if sum(not each.is_bare for each in arms) < 2 or len(set(names)) < len(names):
-        raise UsageError("--arm", "two arms or more are needed, each with a name of its own; or one with --aa")
+        raise UsageError(
+            "--arm", "two arms or more are needed, each with a name of its own; or one with --aa"
+        )
     if plans.is_experiment(arguments.folder):
         raise UsageError(arguments.folder, f"is an experiment already; {way_on(arguments.folder)}")
     arguments.folder.mkdir(parents=True, exist_ok=True)
     seed = random.randrange(1 << 31) if arguments.seed is None else arguments.seed
-    plans.plan_write(arguments.folder, Plan(arms, arguments.blocks, seed, arguments.until, os.getcwd()))
+    plans.plan_write(
+        arguments.folder, Plan(arms, arguments.blocks, seed, arguments.until, os.getcwd())
+    )
     go_on(arguments)
 
 
@@ -123,7 +179,10 @@ def go_on(arguments: argparse.Namespace) -> None:
     with plans.owned(folder):
         wanted = arguments.blocks or plan.blocks
         if arguments.command == "add":
-            wanted = max(plan.blocks, len(plans.complete_blocks(plan, plans.runs_of(folder, plan)))) + arguments.blocks
+            wanted = (
+                max(plan.blocks, len(plans.complete_blocks(plan, plans.runs_of(folder, plan))))
+                + arguments.blocks
+            )
         if wanted != plan.blocks:
             plan = plan._replace(blocks=wanted)
             plans.plan_write(folder, plan)
@@ -133,7 +192,9 @@ def go_on(arguments: argparse.Namespace) -> None:
 class Runner:
     """Runs what is missing, and knows how much that is."""
 
-    def __init__(self, folder: Path, plan: Plan, timeout_s: float | None, limit_s: float | None) -> None:
+    def __init__(
+        self, folder: Path, plan: Plan, timeout_s: float | None, limit_s: float | None
+    ) -> None:
         self.folder, self.plan, self.timeout_s = folder, plan, timeout_s
         self.end_s = None if limit_s is None else time.monotonic() + limit_s
         self.runs = plans.runs_of(folder, plan)
@@ -147,53 +208,72 @@ class Runner:
         name = shlex.quote(str(self.folder))
         while (wanted := self.wanted()) > len(self.complete()):
             if self.end_s is not None and time.monotonic() + self.block_s() > self.end_s:
-                say(f"{self.blocks_text(wanted)}; another would not end within --limit. Go on with: {PROGRAM} resume {name}")
+                say(
+                    f"{self.blocks_text(wanted)}; another would not end within --limit. Go on "
+                    f"with: {PROGRAM} resume {name}"
+                )
                 return
             self.block()
-        say(f"done: {units.counted(len(self.complete()), 'block')}{self.precision()}. Read them with: hvprof-report compare {name}")
+        say(
+            f"done: {units.counted(len(self.complete()), 'block')}{self.precision()}. Read them "
+            f"with: hvprof-report compare {name}"
+        )
 
     def complete(self) -> list[int]:
         return plans.complete_blocks(self.plan, self.runs)
 
     def wanted(self) -> int:
-        """Complete blocks, of which with --until the last ones are an estimate: an interval's width falls with the root of their number."""
+        """Complete blocks, of which with --until the last ones are an estimate: an interval's width
+        falls with the root of their number."""
         done = len(self.complete())
         if self.plan.until is None or done < self.plan.blocks:
             return self.plan.blocks
         widths = self.half_widths()
         if None in widths:
             return min(done + 1, max(MOST_PAIRS, self.plan.blocks))
-        more = math.ceil(done * max(math.log1p(width) / math.log1p(self.plan.until) for width in widths) ** 2)
+        more = math.ceil(
+            done * max(math.log1p(width) / math.log1p(self.plan.until) for width in widths) ** 2
+        )
         return min(max(done, more), max(MOST_PAIRS, self.plan.blocks))
 
     def blocks_text(self, wanted: int) -> str:
-        return f"{len(self.complete())} of {'' if self.plan.until is None else 'about '}{wanted} blocks"
+        return (
+            f"{len(self.complete())} of {'' if self.plan.until is None else 'about '}{wanted} "
+            "blocks"
+        )
 
     def precision(self) -> str:
         """What to say if --until was not reached."""
         widths = self.half_widths() if self.plan.until is not None else []
         if not widths or None in widths or max(widths) <= self.plan.until:
             return ""
-        return f", the most that --until runs; an interval is still {units.share(max(widths))} above and below its estimate"
+        return (
+            f", the most that --until runs; an interval is still {units.share(max(widths))} "
+            "above and below its estimate"
+        )
 
     def half_widths(self) -> list[float | None]:
         return [half_width(pair.verdict) for pair in self.interim().tested]
 
     def block_s(self) -> float:
-        """How long a block takes, by those so far; before the first one, by the runs that were discarded."""
+        """How long a block takes, by those so far; before the first one, by the runs that were
+        discarded."""
         status = OK if self.complete() else WARM_UP
         counted = [run.seconds for run in self.runs if run.status == status]
         return fmean(counted) * len(self.plan.arms) if counted else 0.0
 
     def warm_up(self, each: Arm) -> None:
-        """One run that is discarded: page cache, connections and tuning files are then warm for all arms."""
+        """One run that is discarded: page cache, connections and tuning files are then warm for all
+        arms."""
         while not any(run.arm == each.name and run.status == WARM_UP for run in self.runs):
             self.clear(each.name)
             run = self.launch(0, each)
             self.add(run._replace(status=WARM_UP) if run.status == OK else run)
 
     def launch(self, block: int, each: Arm) -> Run:
-        return launch(self.folder, block, each, self.commprof_run, self.plan.directory, self.timeout_s)
+        return launch(
+            self.folder, block, each, self.commprof_run, self.plan.directory, self.timeout_s
+        )
 
     def clear(self, name: str) -> None:
         """What a failed or interrupted first run has left is discarded like it."""
@@ -202,20 +282,33 @@ class Runner:
             shutil.rmtree(path, ignore_errors=True)
 
     def describe(self) -> None:
-        """How the arms differ in settings and binding, by their first runs: before the runs that count."""
+        """How the arms differ in settings and binding, by their first runs: before the runs that
+        count."""
         profiled = [each for each in self.plan.arms if not each.is_bare]
-        found = [Side(each.name, [self.figures(self.folder / "block-00" / each.name)], None, 0) for each in profiled]
+        found = [
+            Side(each.name, [self.figures(self.folder / "block-00" / each.name)], None, 0)
+            for each in profiled
+        ]
         for side in found:
             run = side.runs[0]
-            where = f"{units.counted(run.world_size, 'rank')} on {units.counted(len(set(run.placement)), 'host')}"
-            say(f"{side.name}: {units.library_name(run.fact('mpi_version'))}, {where}; cores that a rank may use: {binding(run)}")
+            where = (
+                f"{units.counted(run.world_size, 'rank')} on "
+                f"{units.counted(len(set(run.placement)), 'host')}"
+            )
+            say(
+                f"{side.name}: {units.library_name(run.fact('mpi_version'))}, {where}; cores that "
+                f"a rank may use: {binding(run)}"
+            )
         for side in found[1:]:
             also = differences(found[0], side)
             if also:
                 say(f"{side.name} differs from {found[0].name} in: {differences_text(also)}")
         keys = list(dict.fromkeys(key for side in found for run in side.runs for key in run.rows))
         for refusal in refusals(found, work_of(found, keys), True):
-            say(f"hvprof-report compare will give no verdict ({refusal.kind}): {refusal.what}. Way out: {refusal.way_out}")
+            say(
+                f"hvprof-report compare will give no verdict ({refusal.kind}): {refusal.what}. Way "
+                f"out: {refusal.way_out}"
+            )
 
     def block(self) -> None:
         number = plans.next_block(self.folder, self.runs)
@@ -229,15 +322,22 @@ class Runner:
     def add(self, run: Run) -> None:
         plans.run_add(self.folder, run)
         self.runs.append(run)
-        name = f"block {run.block}, {run.arm}" if run.block else f"first run of {run.arm}, discarded"
-        say(f"{name}: {run.seconds:.1f} s" if run.status != FAILED else f"{name}: failed, {run.why}; see {self.folder / run.folder}.log")
+        name = (
+            f"block {run.block}, {run.arm}" if run.block else f"first run of {run.arm}, discarded"
+        )
+        say(
+            f"{name}: {run.seconds:.1f} s" if run.status != FAILED
+            else f"{name}: failed, {run.why}; see {self.folder / run.folder}.log"
+        )
         own = [each.status for each in self.runs if each.arm == run.arm][-MOST_FAILURES:]
         if own == [FAILED] * MOST_FAILURES:
             log = Path(f"{self.folder / run.folder}.log")
             lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
             last = next((line.strip() for line in reversed(lines) if line.strip()), "nothing")
             said = f"the last output is in {log}: {units.shortened(last, MOST_OF_LOG)}"
-            raise ReportError(run.arm, f"failed {MOST_FAILURES} times in a row; {said}; {way_on(self.folder)}")
+            raise ReportError(
+                run.arm, f"failed {MOST_FAILURES} times in a row; {said}; {way_on(self.folder)}"
+            )
 
     def figures(self, path: Path) -> Figures:
         if path not in self.read:
@@ -254,18 +354,30 @@ class Runner:
         done, wanted = len(self.complete()), self.wanted()
         for pair in self.interim().pairs if done else ():
             row = pair.verdict
-            between = "" if row.low is None else f", between {units.change(row.low)} and {units.change(row.high)}"
+            between = (
+                "" if row.low is None
+                else f", between {units.change(row.low)} and {units.change(row.high)}"
+            )
             change = "not known" if row.change is None else f"{units.change(row.change)}{between}"
             refused = f"; no verdict ({row.refused})" if row.refused else ""
             say(f"  so far {row.metric} of {row.side} v. {row.reference}: {change}{refused}")
         if wanted > done:
-            say(f"  {self.blocks_text(wanted)}; about {units.duration((wanted - done) * self.block_s() * 1e9)} left")
+            say(
+                f"  {self.blocks_text(wanted)}; about "
+                f"{units.duration((wanted - done) * self.block_s() * 1e9)} left"
+            )
 
 
 def commprof_run_find() -> str:
     """Beside this program, as built or installed; else in PATH."""
     here = Path(os.path.abspath(sys.argv[0])).parent
-    found = next((path for path in (here / "commprof-run", here.parent / "build/bin/commprof-run") if os.access(path, os.X_OK)), None)
+    found = next(
+        (
+            path for path in (here / "commprof-run", here.parent / "build/bin/commprof-run")
+            if os.access(path, os.X_OK)
+        ),
+        None,
+    )
     program = str(found) if found else shutil.which("commprof-run")
     if not program:
         raise ReportError("commprof-run", "is neither beside commprof-experiment nor in PATH")
@@ -283,14 +395,22 @@ def show(arguments: argparse.Namespace) -> None:
         failed = [run for run in own if run.status == FAILED]
         counted = [run.seconds for run in own if run.status == OK]
         removed = sum(run.status == REMOVED for run in own)
-        spans = list(dict.fromkeys(f"{span(counted):.1f}" for span in (min, max))) if counted else []
+        spans = (
+            list(dict.fromkeys(f"{span(counted):.1f}" for span in (min, max))) if counted else []
+        )
         took = f", {' to '.join(spans)} s{' each' if len(spans) > 1 else ''}" if counted else ""
         took += f"; {removed} removed" if removed else ""
-        why = f"; {units.counted(len(failed), 'failed run')}, the last: {failed[-1].why}" if failed else ""
+        why = (
+            f"; {units.counted(len(failed), 'failed run')}, the last: {failed[-1].why}" if failed
+            else ""
+        )
         say(f"  {each.name}: {units.counted(len(counted), 'run')}{took}{why}; {each.command}")
     runner.progress()
     name = shlex.quote(str(folder))
-    say(f"next: {PROGRAM} resume {name}" if len(done) < runner.wanted() else f"next: hvprof-report compare {name}")
+    say(
+        f"next: {PROGRAM} resume {name}" if len(done) < runner.wanted()
+        else f"next: hvprof-report compare {name}"
+    )
 
 
 def say(text: str) -> None:

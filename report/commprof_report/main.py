@@ -16,59 +16,66 @@ from .base.errors import EXPECTED, ReportError, UsageError, as_report
 from .commands import COMMANDS, compare
 
 PROGRAM = "hvprof-report"
-COLLECT_AT = 100_000  # objects; an analysis makes millions that are needed to its end, and each collection visits many of them
+# objects; an analysis makes millions that are needed to its end, and each collection visits many of
+# them
+COLLECT_AT = 100_000
 EXIT_READ, EXIT_NOTHING_READ, EXIT_USAGE = 0, 1, 2
-RUN = """RUN is a run folder, a merged database, or the database or ledger of one rank. Several folders are read as one run, where --output of
-commprof-run(1) gave each host or rank a folder of its own (%h, %r); folders of two runs are refused. Without RUN the newest run in the working
-directory is read, and named on standard error. A folder that holds folders of runs is not read; its runs are listed. Without a command,
-summary.
+RUN = """RUN is a run folder, a merged database, or the database or ledger of one rank. Several
+folders are read as one run, where --output of commprof-run(1) gave each host or rank a folder of
+its own (%h, %r); folders of two runs are refused. Without RUN the newest run in the working
+directory is read, and named on standard error. A folder that holds folders of runs is not read; its
+runs are listed. Without a command, summary.
 
-A ledger is the file of a rank that still runs, was killed, or had no SQLite; it is read like a database, also while the job runs. A rank that
-is missing, a file that is damaged or of another version, and a second run in the same folder are each named in one line on standard error;
-what can be read is read. Of several runs in a folder the newest is shown."""
+A ledger is the file of a rank that still runs, was killed, or had no SQLite; it is read like a
+database, also while the job runs. A rank that is missing, a file that is damaged or of another
+version, and a second run in the same folder are each named in one line on standard error; what can
+be read is read. Of several runs in a folder the newest is shown."""
 EXIT_STATUS = {
-    EXIT_READ: "What could be read was read; what is missing or damaged is named on standard error.",
-    EXIT_NOTHING_READ: "Nothing could be read, or the output could not be written.",
+    EXIT_READ: "What could be read was read; what is missing or damaged is named on standard "
+    "error.", EXIT_NOTHING_READ: "Nothing could be read, or the output could not be written.",
     EXIT_USAGE: "Wrong options.",
 }
-EPILOG = RUN + "\n\nExit status: " + " ".join(f"{status}: {meaning}" for status, meaning in EXIT_STATUS.items())
+EPILOG = (
+    RUN + "\n\nExit status: "
+    + " ".join(f"{status}: {meaning}" for status, meaning in EXIT_STATUS.items())
+)
 
 
 class Help(argparse.HelpFormatter):
     """Fills paragraphs and the items of lists to the terminal's width and keeps them apart."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return "\n\n".join(self._paragraph(part, width, indent) for part in text.strip().split("\n\n"))
+        return "\n\n".join(
+            self._paragraph(part, width, indent) for part in text.strip().split("\n\n")
+        )
 
     def _paragraph(self, text: str, width: int, indent: str) -> str:
         items = text.split("\n- ") if text.startswith("- ") else [text]
-        return "\n".join(super(Help, self)._fill_text(f"- {item}" if number else item, width, indent) for number, item in enumerate(items))
+        return "\n".join(
+            super(Help, self)._fill_text(f"- {item}" if number else item, width, indent)
+            for number, item in enumerate(items)
+        )
 
 
 class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line."""
 
     def error(self, message: str) -> None:
-        raise UsageError(self.prog.partition(" ")[2] or "options", f"{message} (see {self.prog} --help)")
+        raise UsageError(
+            self.prog.partition(" ")[2] or "options", f"{message} (see {self.prog} --help)"
+        )
 
 
 def parser_build() -> Parser:
     parser = Parser(
-        prog=PROGRAM,
-        description=__doc__,
-        epilog=EPILOG,
-        formatter_class=Help,
-        allow_abbrev=False,
+        prog=PROGRAM, description=__doc__, epilog=EPILOG, formatter_class=Help, allow_abbrev=False
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, command in COMMANDS.items():
         first_line = command.__doc__.partition("\n")[0]
         subparser = subparsers.add_parser(
-            name,
-            help=first_line,
-            description=command.__doc__,
-            formatter_class=Help,
+            name, help=first_line, description=command.__doc__, formatter_class=Help,
             allow_abbrev=False,
         )
         command.add_arguments(subparser)
@@ -77,7 +84,8 @@ def parser_build() -> Parser:
 
 
 def with_default_command(words: list[str]) -> list[str]:
-    """`hvprof-report RUN` is `hvprof-report summary RUN`. The `--` between sides would be taken for the end of options."""
+    """`hvprof-report RUN` is `hvprof-report summary RUN`. The `--` between sides would be taken for
+    the end of options."""
     if words and words[0] in ("compare", "html"):
         return [compare.SEPARATOR if word == "--" else word for word in words]
     if words and (words[0] in COMMANDS or words[0] in ("-h", "--help", "--version")):
@@ -89,7 +97,9 @@ def with_default_command(words: list[str]) -> list[str]:
 
 def suggestion(word: str) -> str:
     """The nearest command, where one is near."""
-    near = [name for name in COMMANDS if name.startswith(word)] or difflib.get_close_matches(word, COMMANDS, 1)
+    near = [name for name in COMMANDS if name.startswith(word)] or difflib.get_close_matches(
+        word, COMMANDS, 1
+    )
     return f"did you mean {near[0]}?" if near else f"the commands are {', '.join(COMMANDS)}"
 
 
@@ -99,7 +109,8 @@ def complain(error: ReportError) -> None:
 
 
 def drop_output() -> None:
-    """What is still in the buffer can not be written; Python would try again at exit, and complain."""
+    """What is still in the buffer can not be written; Python would try again at exit, and
+    complain."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -108,9 +119,12 @@ def main(words: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore
     gc.set_threshold(COLLECT_AT)
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads would take memory for nothing
+    # numpy's threads would take memory for nothing
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        arguments = parser_build().parse_args(with_default_command(sys.argv[1:] if words is None else words))
+        arguments = parser_build().parse_args(
+            with_default_command(sys.argv[1:] if words is None else words)
+        )
         arguments.run_command(arguments)
         sys.stdout.flush()
         return EXIT_READ

@@ -18,13 +18,23 @@ from .main import EXIT_STATUS, PROGRAM, RUN, parser_build
 DATE = "November 22, 2026"
 MANUAL = "docs/SCHEMA.md"
 EXAMPLES = (
-    ("Profile a job, look at it, and write a page", f"mpirun -n 4 commprof-run python3 train.py\n{PROGRAM} RUN\n{PROGRAM} html RUN"),
+    (
+        "Profile a job, look at it, and write a page",
+        f"mpirun -n 4 commprof-run python3 train.py\n{PROGRAM} RUN\n{PROGRAM} html RUN",
+    ),
     ("The message sizes of an earlier run", f"{PROGRAM} sizes commprof-train.py-1234"),
 )
 FILES = (
     ("rank-<n>.db", "The database of a rank; src/output/schema.sql defines it."),
-    ("rank-<n>.ledger", "The same before it became a database: of a rank that still runs, was killed, or had no SQLite."),
-    ("node-<run>-<host>-<boot>.tar", "The databases of a node's ranks, with COMMPROF_OUTPUT_PER=node."),
+    (
+        "rank-<n>.ledger",
+        "The same before it became a database: of a rank that still runs, was killed, or had no "
+        "SQLite.",
+    ),
+    (
+        "node-<run>-<host>-<boot>.tar",
+        "The databases of a node's ranks, with COMMPROF_OUTPUT_PER=node.",
+    ),
 )
 
 
@@ -32,23 +42,35 @@ def page(name: str) -> Iterator[str]:
     """The lines of a page in mdoc: hvprof-report.1, or that of a command."""
     command = name.removeprefix(PROGRAM).removesuffix(".1").lstrip("-")
     parser = parser_build()
-    yield from _program_page(parser) if not command else _command_page(command, _subparsers(parser)[command], COMMANDS[command])
+    yield from (
+        _program_page(parser) if not command
+        else _command_page(command, _subparsers(parser)[command], COMMANDS[command])
+    )
 
 
 def command_table() -> Iterator[str]:
     """The lines of README's table."""
     yield from ("| command | answers |", "|---|---|")
-    yield from (f"| `{command}` | {_title(module).rstrip('.')} |" for command, module in COMMANDS.items())
+    yield from (
+        f"| `{command}` | {_title(module).rstrip('.')} |" for command, module in COMMANDS.items()
+    )
 
 
 def _program_page(parser: argparse.ArgumentParser) -> Iterator[str]:
     yield from _head(PROGRAM, "answer questions about a profiled MPI run")
-    yield from (".Nm", ".Op Ar command", ".Op Ar options", ".Op Ar run ...", ".Sh DESCRIPTION", ".Nm")
-    yield from _text("reads what the ranks of an MPI job under commprof-run(1) have recorded, and answers questions about the run.")
+    yield from (
+        ".Nm", ".Op Ar command", ".Op Ar options", ".Op Ar run ...", ".Sh DESCRIPTION", ".Nm",
+    )
+    yield from _text(
+        "reads what the ranks of an MPI job under commprof-run(1) have recorded, and answers "
+        "questions about the run."
+    )
     yield from _paragraphs(RUN)
     yield from (".Pp", "The commands are as follows:", ".Bl -tag -width communicators")
     for command, module in COMMANDS.items():
-        yield from (f".It Cm {command}", *_text(_title(module)), "See", f".Xr {PROGRAM}-{command} 1 .")
+        yield from (
+            f".It Cm {command}", *_text(_title(module)), "See", f".Xr {PROGRAM}-{command} 1 .",
+        )
     yield from (".El", ".Sh FILES", ".Bl -tag -width Ds")
     for file, holds in FILES:
         yield from (f".It Pa {file}", *_text(holds))
@@ -56,7 +78,9 @@ def _program_page(parser: argparse.ArgumentParser) -> Iterator[str]:
     yield from _foot(EXAMPLES, ["commprof-run", *(f"{PROGRAM}-{command}" for command in COMMANDS)])
 
 
-def _command_page(command: str, parser: argparse.ArgumentParser, module: ModuleType) -> Iterator[str]:
+def _command_page(
+    command: str, parser: argparse.ArgumentParser, module: ModuleType
+) -> Iterator[str]:
     title, _, description = module.__doc__.partition("\n")
     yield from _head(f"{PROGRAM}-{command}", title[0].lower() + title[1:].rstrip("."))
     yield from (f".Nm {PROGRAM}", f".Cm {command}", *_synopsis(parser), ".Sh DESCRIPTION")
@@ -65,11 +89,16 @@ def _command_page(command: str, parser: argparse.ArgumentParser, module: ModuleT
     for action in _options(parser):
         yield from (f".It {_spelled(action)}", *_text(_sentence(_help(parser, action))))
     yield ".El"
-    yield from _foot(module.EXAMPLES, [PROGRAM, *(f"{PROGRAM}-{other}" for other in module.SEE_ALSO)])
+    yield from _foot(
+        module.EXAMPLES, [PROGRAM, *(f"{PROGRAM}-{other}" for other in module.SEE_ALSO)]
+    )
 
 
 def _head(name: str, title: str) -> Iterator[str]:
-    yield from (f".Dd {DATE}", f".Dt {name.upper()} 1", ".Os", ".Sh NAME", f".Nm {name}", f".Nd {title}", ".Sh SYNOPSIS")
+    yield from (
+        f".Dd {DATE}", f".Dt {name.upper()} 1", ".Os", ".Sh NAME", f".Nm {name}", f".Nd {title}",
+        ".Sh SYNOPSIS",
+    )
 
 
 def _foot(examples: Iterable[tuple[str, str]], also: Sequence[str]) -> Iterator[str]:
@@ -79,11 +108,8 @@ def _foot(examples: Iterable[tuple[str, str]], also: Sequence[str]) -> Iterator[
     yield from (".El", ".Sh EXAMPLES")
     for number, (title, commands) in enumerate(examples):
         yield from (
-            *([".Pp"] if number else []),
-            f"{title}:",
-            ".Bd -literal -offset indent",
-            *(_escaped(f"$ {line}") for line in commands.splitlines()),
-            ".Ed",
+            *([".Pp"] if number else []), f"{title}:", ".Bd -literal -offset indent",
+            *(_escaped(f"$ {line}") for line in commands.splitlines()), ".Ed",
         )
     yield ".Sh SEE ALSO"
     yield from (f".Xr {name} 1{'' if name == sorted(also)[-1] else ' ,'}" for name in sorted(also))
@@ -98,7 +124,11 @@ def _paragraphs(text: str) -> Iterator[str]:
     """Paragraphs, and lists of lines that begin with a hyphen."""
     for number, part in enumerate(re.split(r"\n\n+", text.strip())):
         if part.startswith("- "):
-            yield from (".Bl -bullet -compact", *(line for item in part[2:].split("\n- ") for line in (".It", *_text(item))), ".El")
+            yield from (
+                ".Bl -bullet -compact",
+                *(line for item in part[2:].split("\n- ") for line in (".It", *_text(item))),
+                ".El",
+            )
         else:
             yield from (*([".Pp"] if number else []), *_text(part))
 
@@ -128,7 +158,10 @@ def _options(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 
 
 def _synopsis(parser: argparse.ArgumentParser) -> Iterator[str]:
-    alternatives = {id(one): group._group_actions for group in parser._mutually_exclusive_groups for one in group._group_actions}
+    alternatives = {
+        id(one): group._group_actions for group in parser._mutually_exclusive_groups
+        for one in group._group_actions
+    }
     operands = [action for action in _options(parser) if not action.option_strings]
     for action in _options(parser)[len(operands) :]:
         group = alternatives.get(id(action), [action])
@@ -142,7 +175,10 @@ def _synopsis(parser: argparse.ArgumentParser) -> Iterator[str]:
 def _spelled(action: argparse.Action, most: int = 9) -> str:
     """Fl -bytes Ar LOW:HIGH"""
     value = _value(action)
-    flags = [f"Fl {option[1:]}{value}" for option in sorted(action.option_strings, key=len, reverse=most == 1)[:most]]
+    flags = [
+        f"Fl {option[1:]}{value}"
+        for option in sorted(action.option_strings, key=len, reverse=most == 1)[:most]
+    ]
     return " , ".join(flags) or f"Ar {action.metavar}"
 
 
@@ -150,11 +186,16 @@ def _value(action: argparse.Action) -> str:
     if action.nargs == 0:
         return ""
     more = " ..." if action.nargs == "+" else ""
-    return " Cm " + " | ".join(action.choices) if action.choices and not action.metavar else f" Ar {action.metavar}{more}"
+    return (
+        " Cm " + " | ".join(action.choices) if action.choices and not action.metavar
+        else f" Ar {action.metavar}{more}"
+    )
 
 
 def _subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    (commands,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    (commands,) = (
+        action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
+    )
     return commands.choices
 
 

@@ -1,5 +1,6 @@
-/* A line of /proc/self/cgroup is NUMBER:CONTROLLERS:PATH; version 2 has number 0 and no controllers. In a container the path may be one of
- * the host's, which is not visible there: only the levels that are there count. */
+/* A line of /proc/self/cgroup is NUMBER:CONTROLLERS:PATH; version 2 has number 0 and no
+ * controllers. In a container the path may be one of the host's, which is not visible there: only
+ * the levels that are there count. */
 #include "cgroup.h"
 
 #include "host.h"
@@ -8,20 +9,22 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool read_numbers(const char *folder, const char *file, const char *format, double *first, double *second)
+static bool read_numbers(const char *folder, const char *file, const char *format, double *first,
+                         double *second)
 {
     char path[2 * PATH_MAX], text[64];
     snprintf(path, sizeof path, "%s/%s", folder, file);
-    return host_text(path, text, sizeof text) && sscanf(text, format, first, second) == (second ? 2 : 1);
+    return host_text(path, text, sizeof text) &&
+           sscanf(text, format, first, second) == (second ? 2 : 1);
 }
 
 /* cpu.max is "max 100000" where there is no quota, cpu.cfs_quota_us -1. */
 static double quota_of(const char *folder)
 {
     double quota, period;
-    bool is_there =
-        read_numbers(folder, "cpu.max", "%lf %lf", &quota, &period) ||
-        (read_numbers(folder, "cpu.cfs_quota_us", "%lf", &quota, NULL) && read_numbers(folder, "cpu.cfs_period_us", "%lf", &period, NULL));
+    bool is_there = read_numbers(folder, "cpu.max", "%lf %lf", &quota, &period) ||
+                    (read_numbers(folder, "cpu.cfs_quota_us", "%lf", &quota, NULL) &&
+                     read_numbers(folder, "cpu.cfs_period_us", "%lf", &period, NULL));
     return is_there && quota > 0 && period > 0 ? quota / period : 0;
 }
 
@@ -55,14 +58,16 @@ static bool names_cpu(const char *controllers)
 static void take_line(const char *root, char *line, struct cgroup_quota *least)
 {
     char mount[PATH_MAX];
-    char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
+    char *controllers = strchr(line, ':'),
+         *path = controllers ? strchr(controllers + 1, ':') : NULL;
     if (!path)
         return;
     *path++ = '\0';
     controllers++;
     if (*controllers && !names_cpu(controllers))
         return;
-    snprintf(mount, sizeof mount, "%s/sys/fs/cgroup%s%s", root, *controllers ? "/" : "", controllers);
+    snprintf(mount, sizeof mount, "%s/sys/fs/cgroup%s%s", root, *controllers ? "/" : "",
+             controllers);
     look_upwards(mount, path, least);
 }
 

@@ -1,4 +1,5 @@
-/* The CPU quota of this process's cgroup, of version 1 or 2: containers and batch systems limit jobs by it. */
+/* The CPU quota of this process's cgroup, of version 1 or 2: containers and batch systems limit
+ * jobs by it. */
 #ifndef COMMPROF_CGROUP_H
 #define COMMPROF_CGROUP_H
 
@@ -6,11 +7,12 @@
 
 struct cgroup_quota {
     double cores;   /* of CPU time per time; 1.5: one and a half */
-    char path[512]; /* the cgroup whose quota it is, below the mount point; processes with equal paths share it */
+    char path[512]; /* the cgroup whose quota it is, below the mount point; processes with equal
+                       paths share it */
 };
 
-/* The smallest quota of the process's cgroup and those above it; false: there is none. `root` is in front of /proc and /sys; "" but in
- * tests. */
+/* The smallest quota of the process's cgroup and those above it; false: there is none. `root` is in
+ * front of /proc and /sys; "" but in tests. */
 bool cgroup_cpu_quota(const char *root, struct cgroup_quota *quota);
 
 #endif

@@ -1,8 +1,10 @@
-/* The counter is used only if it is invariant (same rate in all power states, on all cores) and the kernel itself uses it as its
- * clock source: a kernel that measures an unstable counter switches to another source, and so do we.
+/* The counter is used only if it is invariant (same rate in all power states, on all cores) and the
+ * kernel itself uses it as its clock source: a kernel that measures an unstable counter switches to
+ * another source, and so do we.
  *
- * The counter's rate is measured against CLOCK_MONOTONIC across MPI_Init, which takes long enough for an error below 10 ppm. At the
- * end both clocks are compared over the whole run, which gives the actual error. */
+ * The counter's rate is measured against CLOCK_MONOTONIC across MPI_Init, which takes long enough
+ * for an error below 10 ppm. At the end both clocks are compared over the whole run, which gives
+ * the actual error. */
 #include "clock.h"
 
 #include <stdlib.h>
@@ -34,7 +36,8 @@ int64_t clock_unix_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Uses the fastest of several readings: an interruption between the two clocks would shift the process's wall-clock times by its length. */
+/* Uses the fastest of several readings: an interruption between the two clocks would shift the
+ * process's wall-clock times by its length. */
 int64_t clock_unix_shift_ns(void)
 {
     int64_t shift_ns = 0, least_ns = INT64_MAX;
@@ -50,7 +53,8 @@ int64_t clock_unix_shift_ns(void)
     return shift_ns;
 }
 
-/* Reads both clocks at one time. Uses the fastest of several readings, the one least likely to have been interrupted. */
+/* Reads both clocks at one time. Uses the fastest of several readings, the one least likely to have
+ * been interrupted. */
 static struct pair pair_now(void)
 {
     struct pair best = {0, 0};
@@ -76,7 +80,8 @@ static bool kernel_trusts_counter(void)
     if (!fgets(source, sizeof source, file))
         source[0] = '\0';
     fclose(file);
-    return strstr(source, "tsc") || strstr(source, "kvm-clock") || strstr(source, "arch_sys_counter");
+    return strstr(source, "tsc") || strstr(source, "kvm-clock") ||
+           strstr(source, "arch_sys_counter");
 }
 
 #if defined(__x86_64__) || defined(__aarch64__)
@@ -110,13 +115,16 @@ void clock_begin(enum clock_kind wanted)
 
 static uint64_t scale_since_base(struct pair now)
 {
-    return (uint64_t)(((unsigned __int128)(uint64_t)(now.ns - the_clock.base_ns) << 32) / (now.ticks - the_clock.base_ticks));
+    return (uint64_t)(((unsigned __int128)(uint64_t)(now.ns - the_clock.base_ns) << 32) /
+                      (now.ticks - the_clock.base_ticks));
 }
 
 /* The counter has not moved or has gone backwards: use CLOCK_MONOTONIC instead. */
 static void do_without_counter(void)
 {
-    the_clock = (struct clock){.scale = 1ull << 32, .base_ticks = (uint64_t)the_clock.base_ns, .base_ns = the_clock.base_ns};
+    the_clock = (struct clock){.scale = 1ull << 32,
+                               .base_ticks = (uint64_t)the_clock.base_ns,
+                               .base_ns = the_clock.base_ns};
 }
 
 void clock_calibrate(void)

@@ -1,6 +1,7 @@
-/* Timestamps at the lowest cost: the processor's invariant counter if the kernel relies on it too, else clock_gettime. A timestamp is taken
- * in ticks (clock_ticks) and converted to nanoseconds later. All nanoseconds are on the time axis of CLOCK_MONOTONIC, so timestamps of the
- * processes of one host can be compared. */
+/* Timestamps at the lowest cost: the processor's invariant counter if the kernel relies on it too,
+ * else clock_gettime. A timestamp is taken in ticks (clock_ticks) and converted to nanoseconds
+ * later. All nanoseconds are on the time axis of CLOCK_MONOTONIC, so timestamps of the processes of
+ * one host can be compared. */
 #ifndef COMMPROF_CLOCK_H
 #define COMMPROF_CLOCK_H
 
@@ -8,7 +9,8 @@
 #include <stdint.h>
 #include <time.h>
 
-/* CLOCK_COUNTER uses the counter even if neither the processor nor the kernel says that it is reliable. */
+/* CLOCK_COUNTER uses the counter even if neither the processor nor the kernel says that it is
+ * reliable. */
 enum clock_kind { CLOCK_AUTO, CLOCK_COUNTER, CLOCK_GETTIME };
 
 struct clock {
@@ -19,17 +21,20 @@ struct clock {
 };
 extern struct clock the_clock;
 
-/* Begin measuring how long a tick is. Until clock_calibrate, conversions assume 1 tick = 1 ns, so their results must not be stored. */
+/* Begin measuring how long a tick is. Until clock_calibrate, conversions assume 1 tick = 1 ns, so
+ * their results must not be stored. */
 void clock_begin(enum clock_kind wanted);
 
-/* End the measurement that clock_begin began. Waits until it has lasted 2 ms; MPI_Init normally takes longer. */
+/* End the measurement that clock_begin began. Waits until it has lasted 2 ms; MPI_Init normally
+ * takes longer. */
 void clock_calibrate(void);
 
 /* The error of the scale against CLOCK_MONOTONIC over the whole run, in parts per billion. */
 int64_t clock_error_ppb(void);
 
 const char *clock_name(void);
-/* The mean length of a tick since clock_begin, in the unit of the_clock.scale; more accurate than that in a long run. */
+/* The mean length of a tick since clock_begin, in the unit of the_clock.scale; more accurate than
+ * that in a long run. */
 uint64_t clock_scale_so_far(void);
 
 /* The current time in ticks and on CLOCK_MONOTONIC, read as close together as possible. */
@@ -55,7 +60,8 @@ static inline uint64_t clock_counter(void)
 
 static inline uint64_t clock_ticks(void)
 {
-    return __builtin_expect(the_clock.counter, 1) ? clock_counter() : (uint64_t)clock_monotonic_ns();
+    return __builtin_expect(the_clock.counter, 1) ? clock_counter()
+                                                  : (uint64_t)clock_monotonic_ns();
 }
 
 static inline uint64_t clock_duration_ns(uint64_t ticks)
@@ -65,12 +71,15 @@ static inline uint64_t clock_duration_ns(uint64_t ticks)
 
 static inline uint64_t clock_ticks_by(const struct clock *clock, int64_t ns)
 {
-    return clock->base_ticks + (uint64_t)((__int128)(ns - clock->base_ns) * ((__int128)1 << 32) / (__int128)clock->scale);
+    return clock->base_ticks + (uint64_t)((__int128)(ns - clock->base_ns) * ((__int128)1 << 32) /
+                                          (__int128)clock->scale);
 }
 
 static inline int64_t clock_ns_by(const struct clock *clock, uint64_t ticks)
 {
-    return clock->base_ns + (int64_t)(((__int128)(int64_t)(ticks - clock->base_ticks) * (__int128)clock->scale) >> 32);
+    return clock->base_ns +
+           (int64_t)(((__int128)(int64_t)(ticks - clock->base_ticks) * (__int128)clock->scale) >>
+                     32);
 }
 
 static inline uint64_t clock_ticks_at(int64_t ns)
@@ -83,8 +92,9 @@ static inline int64_t clock_ns(uint64_t ticks)
     return clock_ns_by(&the_clock, ticks);
 }
 
-/* Converts between ticks and recent timestamps of others on CLOCK_MONOTONIC (GPU records, at most some seconds old). the_clock's scale is
- * some parts per million off, which adds up over a run, so the GPU thread refits this line periodically (clock_realign). */
+/* Converts between ticks and recent timestamps of others on CLOCK_MONOTONIC (GPU records, at most
+ * some seconds old). the_clock's scale is some parts per million off, which adds up over a run, so
+ * the GPU thread refits this line periodically (clock_realign). */
 extern struct clock clock_of_late;
 void clock_realign(void);
 

@@ -1,6 +1,7 @@
-/* btrfs and ZFS are local but not safe: they write every block to a new location (copy on write), so a reserved page needs free space again
- * whenever it is written. FUSE is not safe: only its server knows whether a reservation holds. Network and parallel file systems (NFS,
- * Lustre, GPFS, CephFS, CIFS) may lose their server, or the space that it reserved, at any store. */
+/* btrfs and ZFS are local but not safe: they write every block to a new location (copy on write),
+ * so a reserved page needs free space again whenever it is written. FUSE is not safe: only its
+ * server knows whether a reservation holds. Network and parallel file systems (NFS, Lustre, GPFS,
+ * CephFS, CIFS) may lose their server, or the space that it reserved, at any store. */
 #include "filesystems.h"
 
 #include "settings.h"
@@ -18,7 +19,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { EXT = 0xef53, XFS = 0x58465342, TMPFS = 0x01021994, OVERLAYFS = 0x794c7630, FUSE = 0x65735546 }; /* statfs(2) */
+enum {
+    EXT = 0xef53,
+    XFS = 0x58465342,
+    TMPFS = 0x01021994,
+    OVERLAYFS = 0x794c7630,
+    FUSE = 0x65735546
+}; /* statfs(2) */
 
 static char in_the_way[PATH_MAX + 128];
 
@@ -29,11 +36,12 @@ const char *filesystems_in_the_way(void)
 
 const char *filesystems_reason(int error)
 {
-    return error == FILESYSTEMS_FOREIGN    ? "a part of the path belongs to another user and is in a folder where anybody may create files"
-           : error == FILESYSTEMS_UNSAFE   ? "the file system is not safe for mapped files"
-           : error == FILESYSTEMS_SQUATTED ? in_the_way
-           : error == FILESYSTEMS_MOVED    ? "the folder was renamed or removed"
-           : error == FILESYSTEMS_REPLACED ? "another folder has taken its place"
+    return error == FILESYSTEMS_FOREIGN  ? "a part of the path belongs to another user and is in a "
+                                           "folder where anybody may create files"
+           : error == FILESYSTEMS_UNSAFE ? "the file system is not safe for mapped files"
+           : error == FILESYSTEMS_SQUATTED   ? in_the_way
+           : error == FILESYSTEMS_MOVED      ? "the folder was renamed or removed"
+           : error == FILESYSTEMS_REPLACED   ? "another folder has taken its place"
            : error == FILESYSTEMS_OTHER_ROOT ? "this process has another root folder by now"
                                              : strerror(error);
 }
@@ -59,13 +67,16 @@ bool filesystems_are_safe(const char *folder)
 bool filesystems_exceed_file_limit(size_t bytes)
 {
     struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+           bytes > limit.rlim_cur;
 }
 
-/* MPI libraries put their shared memory on tmpfs and fail if there is none left. A tmpfs without a limit reports 0 blocks. */
+/* MPI libraries put their shared memory on tmpfs and fail if there is none left. A tmpfs without a
+ * limit reports 0 blocks. */
 static bool takes_the_last_quarter(const struct statfs *system, size_t bytes)
 {
-    return system->f_type == TMPFS && system->f_blocks && system->f_bavail < system->f_blocks / 4 + bytes / (size_t)system->f_bsize;
+    return system->f_type == TMPFS && system->f_blocks &&
+           system->f_bavail < system->f_blocks / 4 + bytes / (size_t)system->f_bsize;
 }
 
 int filesystems_write_at(int file, size_t at, const void *from, size_t bytes)
@@ -81,12 +92,14 @@ int filesystems_write_at(int file, size_t at, const void *from, size_t bytes)
     return 0;
 }
 
-/* A page that has been written is much faster to touch in a mapping (docs/OVERHEAD.md, "The sample log"). */
+/* A page that has been written is much faster to touch in a mapping (docs/OVERHEAD.md, "The sample
+ * log"). */
 static void write_zeros(int file, size_t from, size_t bytes)
 {
     static const char ZEROS[1 << 16];
     for (int error = 0; from < bytes && !error; from += sizeof ZEROS)
-        error = filesystems_write_at(file, from, ZEROS, bytes - from < sizeof ZEROS ? bytes - from : sizeof ZEROS);
+        error = filesystems_write_at(file, from, ZEROS,
+                                     bytes - from < sizeof ZEROS ? bytes - from : sizeof ZEROS);
 }
 
 int filesystems_reserve(int file, size_t from, size_t bytes)
@@ -99,8 +112,10 @@ int filesystems_reserve(int file, size_t from, size_t bytes)
     if (takes_the_last_quarter(&system, bytes - from))
         return ENOSPC;
     if (is_safe(&system)) {
-        int error = posix_fallocate(file, (off_t)from, (off_t)(bytes - from)); /* glibc writes zeros if the file system cannot reserve */
-        if (!error && system.f_type != TMPFS)                                  /* where nothing is faster */
+        int error = posix_fallocate(
+            file, (off_t)from,
+            (off_t)(bytes - from)); /* glibc writes zeros if the file system cannot reserve */
+        if (!error && system.f_type != TMPFS) /* where nothing is faster */
             write_zeros(file, from, bytes);
         return error;
     }
@@ -116,7 +131,8 @@ int filesystems_private_folder(const char *place, char *path, size_t bytes)
         return errno;
     if (lstat(path, &there) != 0)
         return errno;
-    if (S_ISDIR(there.st_mode) && there.st_uid == geteuid() && !(there.st_mode & (S_IRWXG | S_IRWXO)))
+    if (S_ISDIR(there.st_mode) && there.st_uid == geteuid() &&
+        !(there.st_mode & (S_IRWXG | S_IRWXO)))
         return 0;
     snprintf(in_the_way, sizeof in_the_way, "%s is in the way: %s of user %u, mode %03o", path,
              S_ISDIR(there.st_mode)   ? "a folder"
@@ -126,7 +142,8 @@ int filesystems_private_folder(const char *place, char *path, size_t bytes)
     return FILESYSTEMS_SQUATTED;
 }
 
-/* The kernel checks the same before it follows a link in such a folder, if fs.protected_symlinks is on. */
+/* The kernel checks the same before it follows a link in such a folder, if fs.protected_symlinks is
+ * on. */
 bool filesystems_foreign(const char *path)
 {
     char above[PATH_MAX];
@@ -135,7 +152,11 @@ bool filesystems_foreign(const char *path)
     while (length > 1 && path[length - 1] == '/')
         length--;
     const char *slash = memrchr(path, '/', length);
-    snprintf(above, sizeof above, "%.*s", slash == path ? 1 : slash ? (int)(slash - path) : 1, slash ? path : ".");
+    snprintf(above, sizeof above, "%.*s",
+             slash == path ? 1
+             : slash       ? (int)(slash - path)
+                           : 1,
+             slash ? path : ".");
     if (lstat(path, &there) != 0 || stat(above, &parent) != 0)
         return false;
     bool for_anybody = (parent.st_mode & S_ISVTX) && (parent.st_mode & S_IWOTH);
@@ -178,7 +199,8 @@ mode_t filesystems_folder_mode(void)
 /* Moves the first component of the path `rest` to the end of `done`. */
 static bool step(char done[PATH_MAX], char rest[PATH_MAX])
 {
-    size_t used = strlen(done), slashes = strspn(rest, "/"), length = slashes + strcspn(rest + slashes, "/");
+    size_t used = strlen(done), slashes = strspn(rest, "/"),
+           length = slashes + strcspn(rest + slashes, "/");
     if (length == slashes || used + length >= PATH_MAX)
         return false;
     memcpy(done + used, rest, length);
@@ -204,8 +226,8 @@ static bool follow(char done[PATH_MAX], char rest[PATH_MAX])
     return true;
 }
 
-/* Resolves the path as the kernel does, and checks each link as fs.protected_symlinks does. A part that does not exist ends the walk; too
- * many links count as foreign. */
+/* Resolves the path as the kernel does, and checks each link as fs.protected_symlinks does. A part
+ * that does not exist ends the walk; too many links count as foreign. */
 static bool leads_through_foreign_link(const char *path)
 {
     static char done[PATH_MAX], rest[PATH_MAX]; /* MPI_Init and snapshots, one at a time */
@@ -215,7 +237,8 @@ static bool leads_through_foreign_link(const char *path)
     done[0] = '\0';
     snprintf(rest, sizeof rest, "%s", path);
     while (step(done, rest) && lstat(done, &there) == 0)
-        if (S_ISLNK(there.st_mode) && (filesystems_foreign(done) || ++links > LINKS || !follow(done, rest)))
+        if (S_ISLNK(there.st_mode) &&
+            (filesystems_foreign(done) || ++links > LINKS || !follow(done, rest)))
             return true;
     return false;
 }
@@ -228,7 +251,8 @@ static int make_each(const char *path)
         if (*at != '/')
             continue;
         *at = '\0';
-        if (mkdir(part, filesystems_folder_mode()) != 0 && errno != EEXIST && errno != EISDIR && errno != EROFS && errno != EACCES)
+        if (mkdir(part, filesystems_folder_mode()) != 0 && errno != EEXIST && errno != EISDIR &&
+            errno != EROFS && errno != EACCES)
             return errno;
         *at = '/';
     }
@@ -245,16 +269,20 @@ int filesystems_make_folders(const char *path)
     if (leads_through_foreign_link(path))
         return FILESYSTEMS_FOREIGN;
     int error = make_each(path);
-    return !error && leads_through_foreign_link(path) ? FILESYSTEMS_FOREIGN : error; /* another process may have created a link meanwhile */
+    return !error && leads_through_foreign_link(path)
+               ? FILESYSTEMS_FOREIGN
+               : error; /* another process may have created a link meanwhile */
 }
 
 static bool is_same_file(const char *a, const char *b)
 {
     struct stat of_a, of_b;
-    return lstat(a, &of_a) == 0 && lstat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+    return lstat(a, &of_a) == 0 && lstat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+           of_a.st_ino == of_b.st_ino;
 }
 
-/* NFS has no RENAME_NOREPLACE. Its link may report EEXIST although it succeeded, if the server's reply was lost. */
+/* NFS has no RENAME_NOREPLACE. Its link may report EEXIST although it succeeded, if the server's
+ * reply was lost. */
 static int link_and_unlink(const char *from, const char *to)
 {
     if (link(from, to) != 0 && !(errno == EEXIST && is_same_file(from, to)))
@@ -273,7 +301,8 @@ int filesystems_rename(const char *from, const char *to)
     int error = link_and_unlink(from, to);
     if (error != EPERM && error != EOPNOTSUPP && error != ENOSYS && error != EMLINK)
         return error;
-    if (lstat(to, &there) == 0) /* no links either (FAT): another process may still create `to` between here and the rename */
+    if (lstat(to, &there) == 0) /* no links either (FAT): another process may still create `to`
+                                   between here and the rename */
         return EEXIST;
     return rename(from, to) == 0 ? 0 : errno;
 }
@@ -285,7 +314,9 @@ int filesystems_sync_folder_of(const char *path)
     int file = open(dirname(folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (file < 0)
         return errno;
-    int error = fsync(file) == 0 || errno == EINVAL ? 0 : errno; /* EINVAL: this file system does not sync folders */
+    int error = fsync(file) == 0 || errno == EINVAL
+                    ? 0
+                    : errno; /* EINVAL: this file system does not sync folders */
     close(file);
     return error;
 }

@@ -1,5 +1,6 @@
-/* The unwinder walks the stack as for a C++ exception, through signal handlers as well. It is libgcc_s, which glibc itself loads for
- * backtrace() and pthread_cancel(). It must be loaded in advance: a signal handler's call may interrupt malloc. */
+/* The unwinder walks the stack as for a C++ exception, through signal handlers as well. It is
+ * libgcc_s, which glibc itself loads for backtrace() and pthread_cancel(). It must be loaded in
+ * advance: a signal handler's call may interrupt malloc. */
 #include "frames.h"
 
 #include <dlfcn.h>
@@ -12,19 +13,22 @@ static _Unwind_Ptr (*instruction)(struct _Unwind_Context *);
 
 struct walk {
     uintptr_t outer, inner;
-    uintptr_t aside, aside_end; /* a signal handler's own stack; its frames are not in order with the others */
-    uintptr_t code, begin;      /* of the frame visited last */
+    uintptr_t aside,
+        aside_end; /* a signal handler's own stack; its frames are not in order with the others */
+    uintptr_t code, begin; /* of the frame visited last */
     bool left;
 };
 
 static bool is_ours(uintptr_t code)
 {
     Dl_info us, there;
-    return dladdr((void *)frames_begin, &us) && dladdr((void *)code, &there) && us.dli_fbase == there.dli_fbase;
+    return dladdr((void *)frames_begin, &us) && dladdr((void *)code, &there) &&
+           us.dli_fbase == there.dli_fbase;
 }
 
-/* Called for each frame, innermost first; a frame ends where the next one begins. The function of `outer` is still active if the frame that
- * contains `outer` is a function of this library and does not contain `inner` as well. */
+/* Called for each frame, innermost first; a frame ends where the next one begins. The function of
+ * `outer` is still active if the frame that contains `outer` is a function of this library and does
+ * not contain `inner` as well. */
 static _Unwind_Reason_Code visit(struct _Unwind_Context *frame, void *data)
 {
     struct walk *walk = data;
@@ -71,7 +75,8 @@ void frames_begin(void)
     frame_begin = (_Unwind_Word(*)(struct _Unwind_Context *))dlsym(unwinder, "_Unwind_GetCFA");
     instruction = (_Unwind_Ptr(*)(struct _Unwind_Context *))dlsym(unwinder, "_Unwind_GetIP");
     if (frame_begin && instruction)
-        backtrace_with = (_Unwind_Reason_Code(*)(_Unwind_Trace_Fn, void *))dlsym(unwinder, "_Unwind_Backtrace");
+        backtrace_with =
+            (_Unwind_Reason_Code(*)(_Unwind_Trace_Fn, void *))dlsym(unwinder, "_Unwind_Backtrace");
     struct walk first_frame = {.outer = 0};
     if (backtrace_with)
         backtrace_with(visit, &first_frame); /* the unwinder prepares itself at its first use */

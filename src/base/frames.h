@@ -5,12 +5,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Loads what frames_was_left needs, which then takes no memory and no lock of ours: a signal handler may call it. */
+/* Loads what frames_was_left needs, which then takes no memory and no lock of ours: a signal
+ * handler may call it. */
 void frames_begin(void);
 
-/* Both arguments are addresses of local variables. `inner` belongs to a running function of the same thread. Returns whether the function
- * of `outer` has been left, so that another frame is there now, or none. False if the stack cannot be walked (code generated at run time).
- * Takes a microsecond or two. */
+/* Both arguments are addresses of local variables. `inner` belongs to a running function of the
+ * same thread. Returns whether the function of `outer` has been left, so that another frame is
+ * there now, or none. False if the stack cannot be walked (code generated at run time). Takes a
+ * microsecond or two. */
 bool frames_was_left(uintptr_t outer, uintptr_t inner);
 
 #endif

@@ -22,7 +22,8 @@ bool host_text(const char *path, char *text, size_t bytes)
     return used > 0;
 }
 
-/* /proc/<pid>/stat from the process's state on: the name before it may contain any character. "" if it cannot be read. */
+/* /proc/<pid>/stat from the process's state on: the name before it may contain any character. "" if
+ * it cannot be read. */
 static const char *read_stat(pid_t pid, char *text, size_t bytes)
 {
     char path[64];
@@ -41,7 +42,8 @@ pid_t host_parent_of(pid_t pid)
 bool host_start_of(pid_t pid, char start[24])
 {
     char text[1024], process_state;
-    if (sscanf(read_stat(pid, text, sizeof text), " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %23s",
+    if (sscanf(read_stat(pid, text, sizeof text),
+               " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %23s",
                &process_state, start) != 2)
         start[0] = '\0';
     else if (process_state == 'Z' || process_state == 'X')

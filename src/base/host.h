@@ -14,7 +14,8 @@ void host_boot_id(char *id, size_t bytes);
 /* The parent of any process of this host; 0 if it cannot be read. */
 pid_t host_parent_of(pid_t pid);
 
-/* When a process of this host started, in the kernel's ticks since boot, as text; "ended" for a zombie. False if it cannot be read. */
+/* When a process of this host started, in the kernel's ticks since boot, as text; "ended" for a
+ * zombie. False if it cannot be read. */
 bool host_start_of(pid_t pid, char start[24]);
 
 /* The target of a link of /proc; "" if it cannot be read. */

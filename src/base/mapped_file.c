@@ -62,7 +62,8 @@ static bool take(const char *line, struct mapped_file *file)
 
 bool mapped_file_find(const void *address, struct mapped_file *file)
 {
-    static char line[FIELDS_BYTES + PATH_MAX]; /* a thread of the job may have a stack of only 16 kB */
+    static char
+        line[FIELDS_BYTES + PATH_MAX]; /* a thread of the job may have a stack of only 16 kB */
     static struct reader reader;
     char start[24];
     bool found = false;

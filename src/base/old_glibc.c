@@ -1,6 +1,7 @@
-/* Functions that newer glibc headers (after 2.17) use in place of older ones: stat, lstat and fstat (2.33; before, they were inline), and
- * number parsers that accept C23's binary digits (2.38). Because the library defines its own, a build on a new glibc loads on an old one.
- * Functions that only moved from libdl and libpthread to libc are handled in the Makefile.
+/* Functions that newer glibc headers (after 2.17) use in place of older ones: stat, lstat and fstat
+ * (2.33; before, they were inline), and number parsers that accept C23's binary digits (2.38).
+ * Because the library defines its own, a build on a new glibc loads on an old one. Functions that
+ * only moved from libdl and libpthread to libc are handled in the Makefile.
  *
  * No header that declares these functions is included: it would redirect the names again. */
 #include <fcntl.h>

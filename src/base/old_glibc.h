@@ -1,4 +1,5 @@
-/* The oldest symbol version of glibc on this architecture. Every glibc has these symbols under it, perhaps under newer ones as well. */
+/* The oldest symbol version of glibc on this architecture. Every glibc has these symbols under it,
+ * perhaps under newer ones as well. */
 #ifndef COMMPROF_OLD_GLIBC_H
 #define COMMPROF_OLD_GLIBC_H
 

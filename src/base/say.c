@@ -1,7 +1,9 @@
-/* O_NONBLOCK is a flag of the open file, which other descriptors and processes share, so it is not set on descriptor 2. Pipes and terminals
- * are instead opened again through /proc with O_NONBLOCK. A regular file would lose its offset that way, but never blocks. If the file
- * cannot be opened (no descriptor is left, another user's terminal), poll is asked first. It guarantees that a pipe has room for PIPE_BUF
- * bytes, the maximum length of a line; only another process that writes in between could take that room. */
+/* O_NONBLOCK is a flag of the open file, which other descriptors and processes share, so it is not
+ * set on descriptor 2. Pipes and terminals are instead opened again through /proc with O_NONBLOCK.
+ * A regular file would lose its offset that way, but never blocks. If the file cannot be opened (no
+ * descriptor is left, another user's terminal), poll is asked first. It guarantees that a pipe has
+ * room for PIPE_BUF bytes, the maximum length of a line; only another process that writes in
+ * between could take that room. */
 #include "say.h"
 
 #include "quiet.h"
@@ -33,8 +35,8 @@ void say_begin(void)
 static bool is_job_stderr(int file)
 {
     struct stat now;
-    return fstat(file, &now) == 0 && now.st_dev == job_stderr.st_dev && now.st_ino == job_stderr.st_ino &&
-           now.st_rdev == job_stderr.st_rdev;
+    return fstat(file, &now) == 0 && now.st_dev == job_stderr.st_dev &&
+           now.st_ino == job_stderr.st_ino && now.st_rdev == job_stderr.st_rdev;
 }
 
 /* -1 if it cannot be opened. */
@@ -83,7 +85,8 @@ static size_t make_visible(const char *text, char *line, size_t bytes)
 {
     static const char DIGITS[] = "0123456789abcdef";
     size_t used = 0;
-    for (unsigned char before = 0, byte; (byte = (unsigned char)*text) && used + 4 <= bytes; before = byte, text++)
+    for (unsigned char before = 0, byte; (byte = (unsigned char)*text) && used + 4 <= bytes;
+         before = byte, text++)
         if (!is_control(before, byte))
             line[used++] = (char)byte;
         else if (byte == '\n')
@@ -96,7 +99,8 @@ static size_t make_visible(const char *text, char *line, size_t bytes)
     return used;
 }
 
-/* A line that is too long loses its middle: it begins with the cause and ends with the consequence. Returns the length. */
+/* A line that is too long loses its middle: it begins with the cause and ends with the consequence.
+ * Returns the length. */
 static size_t shorten(char *text, size_t length, size_t room)
 {
     enum { GAP_BYTES = 3 };
@@ -124,8 +128,8 @@ static void say(const char *format, va_list values)
     (void)written;
 }
 
-/* Discards the signals that our write raised (SIGPIPE: no reader; SIGXFSZ: beyond RLIMIT_FSIZE). They are sent to the writing
- * thread. One that was pending before stays pending. */
+/* Discards the signals that our write raised (SIGPIPE: no reader; SIGXFSZ: beyond RLIMIT_FSIZE).
+ * They are sent to the writing thread. One that was pending before stays pending. */
 static void take_raised(const sigset_t *pending_before)
 {
     static const int RAISED[] = {SIGPIPE, SIGXFSZ};

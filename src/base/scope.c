@@ -47,8 +47,8 @@ static bool is_named(const char *path, const char *part)
 }
 
 /* dl_iterate_phdr holds a lock of the loader that dlopen and dlsym take last. So its callbacks only
- * copy what they find; whoever called any of these functions in them could wait forever for a thread
- * that loads a library. */
+ * copy what they find; whoever called any of these functions in them could wait forever for a
+ * thread that loads a library. */
 struct scan {
     const char *part;
     unsigned skipped; /* so many objects with this name come before */
@@ -67,12 +67,14 @@ static int copy_named(struct dl_phdr_info *object, size_t size, void *data)
     return 1;
 }
 
-static bool defines(const struct scan *object, const char *symbol, scope_choice *accepts, Dl_info *found)
+static bool defines(const struct scan *object, const char *symbol, scope_choice *accepts,
+                    Dl_info *found)
 {
     void *handle = dlopen(object->path, RTLD_LAZY | RTLD_NOLOAD);
     if (!handle)
         return false;
-    bool does = scope_definer(handle, symbol, found) && (ElfW(Addr))found->dli_fbase == object->base && (!accepts || accepts(found));
+    bool does = scope_definer(handle, symbol, found) &&
+                (ElfW(Addr))found->dli_fbase == object->base && (!accepts || accepts(found));
     dlclose(handle);
     return does;
 }
@@ -94,14 +96,18 @@ struct namespaces {
     const struct namespaces *next;
 };
 
-/* The first object of a namespace is the one that was opened, and thus a handle to itself and its dependencies. */
-bool scope_in_other_namespaces(const char *part, const char *symbol, scope_choice *accepts, Dl_info *found)
+/* The first object of a namespace is the one that was opened, and thus a handle to itself and its
+ * dependencies. */
+bool scope_in_other_namespaces(const char *part, const char *symbol, scope_choice *accepts,
+                               Dl_info *found)
 {
-    const struct namespaces *first = (const struct namespaces *)&_r_debug; /* longer, from version 2 on */
-    __asm__("" : "+r"(first));                                             /* the compiler knows the shorter one */
+    const struct namespaces *first =
+        (const struct namespaces *)&_r_debug; /* longer, from version 2 on */
+    __asm__("" : "+r"(first));                /* the compiler knows the shorter one */
     const struct namespaces *next = first->debug.r_version >= 2 ? first->next : NULL;
     for (; next; next = next->next)
-        if (next->debug.r_map && scope_definer(next->debug.r_map, symbol, found) && is_named(found->dli_fname, part) && accepts(found))
+        if (next->debug.r_map && scope_definer(next->debug.r_map, symbol, found) &&
+            is_named(found->dli_fname, part) && accepts(found))
             return true;
     return false;
 }
@@ -204,13 +210,16 @@ static struct imports imports_of(const struct dl_phdr_info *info)
 
 static size_t import_count(const struct imports *imports, int part)
 {
-    return imports->names && imports->symbols && imports->relocations[part] ? imports->bytes[part] / sizeof(ElfW(Rela)) : 0;
+    return imports->names && imports->symbols && imports->relocations[part]
+               ? imports->bytes[part] / sizeof(ElfW(Rela))
+               : 0;
 }
 
 static const char *import_name(const struct imports *imports, int part, size_t i)
 {
     const ElfW(Sym) *symbol = &imports->symbols[ELF64_R_SYM(imports->relocations[part][i].r_info)];
-    return symbol->st_shndx == SHN_UNDEF && symbol->st_name ? imports->names + symbol->st_name : NULL;
+    return symbol->st_shndx == SHN_UNDEF && symbol->st_name ? imports->names + symbol->st_name
+                                                            : NULL;
 }
 
 static int take_imports(struct dl_phdr_info *info, size_t size, void *data)
@@ -240,7 +249,8 @@ struct bindings {
 
 static bool is_linked_with(const struct imports *imports, const char *part)
 {
-    for (const ElfW(Dyn) *entry = imports->dynamic; imports->names && entry && entry->d_tag != DT_NULL; entry++)
+    for (const ElfW(Dyn) *entry = imports->dynamic;
+         imports->names && entry && entry->d_tag != DT_NULL; entry++)
         if (entry->d_tag == DT_NEEDED && strcasestr(imports->names + entry->d_un.d_val, part))
             return true;
     return false;
@@ -255,17 +265,21 @@ static int visit_bindings(struct dl_phdr_info *info, size_t size, void *data)
         return 0;
     for (int part = 0; part < 2; part++)
         for (size_t i = 0; i < import_count(&imports, part); i++) {
-            struct scope_import import = {.path = info->dlpi_name, .name = import_name(&imports, part, i)};
+            struct scope_import import = {.path = info->dlpi_name,
+                                          .name = import_name(&imports, part, i)};
             if (!import.name)
                 continue;
-            memcpy(&import.bound_to, (const char *)info->dlpi_addr + imports.relocations[part][i].r_offset, sizeof import.bound_to);
+            memcpy(&import.bound_to,
+                   (const char *)info->dlpi_addr + imports.relocations[part][i].r_offset,
+                   sizeof import.bound_to);
             if (bindings->visit(&import, bindings->data))
                 return 1;
         }
     return 0;
 }
 
-bool scope_bindings(const char *part, bool (*visit)(const struct scope_import *import, void *data), void *data)
+bool scope_bindings(const char *part, bool (*visit)(const struct scope_import *import, void *data),
+                    void *data)
 {
     return dl_iterate_phdr(visit_bindings, &(struct bindings){part, visit, data});
 }

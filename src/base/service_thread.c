@@ -12,7 +12,8 @@
 
 enum { STACK_BYTES = 256 << 10 };
 
-/* The stack is small; if the thread-local variables of the job's libraries do not fit into it (EINVAL), 8 MB. */
+/* The stack is small; if the thread-local variables of the job's libraries do not fit into it
+ * (EINVAL), 8 MB. */
 int service_thread_start(void *(*run)(void *), void *argument)
 {
     pthread_t thread;
@@ -38,7 +39,8 @@ int service_thread_start(void *(*run)(void *), void *argument)
 void service_thread_wait_while(const uint32_t *word, uint32_t value, int64_t until_ns)
 {
     struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
-    syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, until_ns == INT64_MAX ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
+    syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value,
+            until_ns == INT64_MAX ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
 void service_thread_wake(uint32_t *word, uint32_t value)

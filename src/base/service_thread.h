@@ -1,5 +1,5 @@
-/* The profiler's own threads: at most two, the ledger copier and the GPU thread. They block all signals, so they never receive one that is
- * meant for the job. */
+/* The profiler's own threads: at most two, the ledger copier and the GPU thread. They block all
+ * signals, so they never receive one that is meant for the job. */
 #ifndef COMMPROF_SERVICE_THREAD_H
 #define COMMPROF_SERVICE_THREAD_H
 
@@ -8,7 +8,8 @@
 /* Start a detached thread. Returns 0 or an errno. */
 int service_thread_start(void *(*run)(void *), void *argument);
 
-/* Sleep while `*word` equals `value`, at most until `until_ns` on CLOCK_MONOTONIC (INT64_MAX: without limit). */
+/* Sleep while `*word` equals `value`, at most until `until_ns` on CLOCK_MONOTONIC (INT64_MAX:
+ * without limit). */
 void service_thread_wait_while(const uint32_t *word, uint32_t value, int64_t until_ns);
 
 /* Set the word to `value`, and wake the threads that sleep on it. */

@@ -27,13 +27,15 @@ const struct setting SETTINGS_TABLE[] = {
 #define IS_FLAG_profile false
 #define IS_FLAG_per false
 #define IS_FLAG_flag true
-#define SETTING(NAME, FIELD, TYPE, DEFAULT, ARGUMENT, HELP) {"COMMPROF_" #NAME, ARGUMENT, DEFAULT, HELP, IS_FLAG_##TYPE},
+#define SETTING(NAME, FIELD, TYPE, DEFAULT, ARGUMENT, HELP) \
+    {"COMMPROF_" #NAME, ARGUMENT, DEFAULT, HELP, IS_FLAG_##TYPE},
 #include "settings.def"
 #undef SETTING
 };
 const size_t SETTINGS_COUNT = sizeof SETTINGS_TABLE / sizeof SETTINGS_TABLE[0];
 
-/* The parsers convert text to a value; false if it is malformed, and then the value is unchanged. */
+/* The parsers convert text to a value; false if it is malformed, and then the value is
+ * unchanged. */
 
 static bool parse_text(const char *text, setting_text *value)
 {
@@ -164,10 +166,12 @@ static bool (*const SET[])(const char *text) = {
 #undef SETTING
 };
 
-static const char SITE_FACTS[] = "cpu_model,kernel,env.OMPI_MCA_btl*,env.OMPI_MCA_coll*,env.OMPI_MCA_io*,env.OMPI_MCA_mpi_*,"
-                                 "env.OMPI_MCA_mtl*,env.OMPI_MCA_opal_*,env.OMPI_MCA_osc*,env.OMPI_MCA_pml*,env.MPICH_*,env.MPIR_*,"
-                                 "env.I_MPI_*,env.MV2_*,env.MVP_*,env.UCX_*,env.UCC_*,env.HCOLL_*,env.FI_*,env.PSM*,env.ROMIO_*,"
-                                 "env.NCCL_*,env.OMP_*";
+static const char SITE_FACTS[] =
+    "cpu_model,kernel,env.OMPI_MCA_btl*,env.OMPI_MCA_coll*,env.OMPI_MCA_io*,env.OMPI_MCA_mpi_*,"
+    "env.OMPI_MCA_mtl*,env.OMPI_MCA_opal_*,env.OMPI_MCA_osc*,env.OMPI_MCA_pml*,env.MPICH_*,env."
+    "MPIR_*,"
+    "env.I_MPI_*,env.MV2_*,env.MVP_*,env.UCX_*,env.UCC_*,env.HCOLL_*,env.FI_*,env.PSM*,env.ROMIO_*,"
+    "env.NCCL_*,env.OMP_*";
 
 /* The defaults of profile=site. */
 static const char *const SITE_DEFAULTS[AT_END] = {
@@ -181,7 +185,9 @@ static const char *sources[AT_END];
 static bool is_name_of(const struct setting *setting, const char *name)
 {
     const char *own = setting->variable + strlen("COMMPROF_");
-    for (; *own && tolower((unsigned char)*own) == (*name == '-' ? '_' : tolower((unsigned char)*name)); own++)
+    for (; *own &&
+           tolower((unsigned char)*own) == (*name == '-' ? '_' : tolower((unsigned char)*name));
+         own++)
         name++;
     return !*own && !*name;
 }
@@ -193,7 +199,8 @@ static const char *take_from_site(const char *name, const char *value)
         if (!is_name_of(&SETTINGS_TABLE[i], name) || i == AT_CONFIG)
             continue;
         if (*value && !SET[i](value)) {
-            snprintf(why, sizeof why, "%.40s = %.60s is not understood (%s)", name, value, SETTINGS_TABLE[i].argument);
+            snprintf(why, sizeof why, "%.40s = %.60s is not understood (%s)", name, value,
+                     SETTINGS_TABLE[i].argument);
             return why;
         }
         site_values[i] = *value ? value : NULL;
@@ -208,7 +215,8 @@ static const char *site_file(void)
     return *settings.config ? settings.config : SETTINGS_SITE_FILE;
 }
 
-/* All ranks of a node read it within a moment; what each reads a second time, to report its faults, is in the system's cache. */
+/* All ranks of a node read it within a moment; what each reads a second time, to report its faults,
+ * is in the system's cache. */
 static void read_site(void (*complain)(const char *line))
 {
     static struct settings_file file;
@@ -219,7 +227,8 @@ static void read_site(void (*complain)(const char *line))
         return;
     int used = snprintf(line, sizeof line, "%.200s, %s", site_file(), file.fault);
     if (file.more_faults)
-        snprintf(line + used, sizeof line - (size_t)used, "; lines that are not understood beyond this one: %u", file.more_faults);
+        snprintf(line + used, sizeof line - (size_t)used,
+                 "; lines that are not understood beyond this one: %u", file.more_faults);
     complain(line);
 }
 
@@ -242,7 +251,8 @@ static void read_one(size_t index, void (*complain)(const char *))
     }
     char line[512];
     const char *used = below ? below : *setting->fallback ? setting->fallback : "the default";
-    snprintf(line, sizeof line, "%s=%.200s is not understood (%s); using %.100s", setting->variable, text, setting->argument, used);
+    snprintf(line, sizeof line, "%s=%.200s is not understood (%s); using %.100s", setting->variable,
+             text, setting->argument, used);
     if (complain)
         complain(line);
 }
@@ -255,11 +265,13 @@ static void name_the_unknown(void (*complain)(const char *))
         size_t length = strcspn(*variable, "=");
         bool known = false;
         for (size_t i = 0; i < SETTINGS_COUNT; i++)
-            known |= strlen(SETTINGS_TABLE[i].variable) == length && strncmp(*variable, SETTINGS_TABLE[i].variable, length) == 0;
+            known |= strlen(SETTINGS_TABLE[i].variable) == length &&
+                     strncmp(*variable, SETTINGS_TABLE[i].variable, length) == 0;
         if (known || !complain)
             continue;
         char line[512];
-        snprintf(line, sizeof line, "%.*s is not a setting; commprof-run --help lists them", (int)(length < 200 ? length : 200), *variable);
+        snprintf(line, sizeof line, "%.*s is not a setting; commprof-run --help lists them",
+                 (int)(length < 200 ? length : 200), *variable);
         complain(line);
     }
 }
@@ -326,7 +338,8 @@ static const char *print_size(const setting_size *value, char *buffer, size_t by
         size /= 1024;
         unit++;
     }
-    snprintf(buffer, bytes, "%llu%.*s", (unsigned long long)size, unit ? 1 : 0, &"KMG"[unit ? unit - 1 : 0]);
+    snprintf(buffer, bytes, "%llu%.*s", (unsigned long long)size, unit ? 1 : 0,
+             &"KMG"[unit ? unit - 1 : 0]);
     return buffer;
 }
 
@@ -365,7 +378,9 @@ static bool is_name_or_its_beginning(const char *word, size_t length, const char
     return strlen(name) == length && strncasecmp(word, name, length) == 0;
 }
 
-static bool any_word(const char *list, bool (*fits)(const char *word, size_t length, const char *name), const char *name)
+static bool any_word(const char *list,
+                     bool (*fits)(const char *word, size_t length, const char *name),
+                     const char *name)
 {
     for (size_t length; *list; list += length + strspn(list + length, ", ")) {
         length = strcspn(list, ", ");

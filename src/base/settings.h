@@ -1,7 +1,9 @@
-/* The user's settings: the environment variables COMMPROF_* that settings.def lists, and below them a site's file of defaults.
+/* The user's settings: the environment variables COMMPROF_* that settings.def lists, and below them
+ * a site's file of defaults.
  *
- * They are read and checked once, and stored with the run. A malformed value or an unknown COMMPROF_ variable is reported once through
- * `complain`, and the site's value or the default is used; what is wrong in the site's file is reported in one line. */
+ * They are read and checked once, and stored with the run. A malformed value or an unknown
+ * COMMPROF_ variable is reported once through `complain`, and the site's value or the default is
+ * used; what is wrong in the site's file is reported in one line. */
 #ifndef COMMPROF_SETTINGS_H
 #define COMMPROF_SETTINGS_H
 
@@ -53,7 +55,8 @@ extern const size_t SETTINGS_COUNT;
 /* The file that a site may have. */
 #define SETTINGS_SITE_FILE "/etc/commprof.conf"
 
-/* Read the site's file and the environment into `settings`. `complain` gets one line (without a newline) per fault; it may be NULL. */
+/* Read the site's file and the environment into `settings`. `complain` gets one line (without a
+ * newline) per fault; it may be NULL. */
 void settings_read(void (*complain)(const char *line));
 
 /* The same, silently, unless it has been done: for what is asked before MPI_Init. */
@@ -62,10 +65,12 @@ void settings_read_once(void);
 /* The current value as text. */
 const char *settings_value(size_t index);
 
-/* Where the current value comes from: the variable, the site's file, "profile=site", or NULL for the default. */
+/* Where the current value comes from: the variable, the site's file, "profile=site", or NULL for
+ * the default. */
 const char *settings_source(size_t index);
 
-/* Whether the comma-separated list `exclude` names this call, with or without its MPI_ prefix, in any case. */
+/* Whether the comma-separated list `exclude` names this call, with or without its MPI_ prefix, in
+ * any case. */
 bool settings_excludes(const char *call_name);
 
 /* Whether the comma-separated list has this name, or its beginning with a star. */

@@ -14,7 +14,8 @@ static bool is_null_device(const struct stat *found)
     return S_ISCHR(found->st_mode) && found->st_rdev == makedev(1, 3);
 }
 
-/* Returns NULL, or why the file is not used. It does not wait for a writer of a pipe, nor take a terminal's input. */
+/* Returns NULL, or why the file is not used. It does not wait for a writer of a pipe, nor take a
+ * terminal's input. */
 static const char *read_all(const char *path, char *text, size_t bytes)
 {
     struct stat found;

@@ -1,9 +1,11 @@
-/* Each buffer is one bit in three sets. It moves by an atomic AND in one set and an OR in the next, so there are no list heads and no ABA
- * problem. Between the two steps its bit is in no set; the consumer must not miss it then, so it looks at all buffers that are not free.
+/* Each buffer is one bit in three sets. It moves by an atomic AND in one set and an OR in the next,
+ * so there are no list heads and no ABA problem. Between the two steps its bit is in no set; the
+ * consumer must not miss it then, so it looks at all buffers that are not free.
  *
- * Each buffer is a separate allocation: a client that is not seen (interpose.h) may receive it in its callback and free it. The system
- * provides memory only for pages in use, and the lowest free buffer is taken first, so a program that needs few touches few. A free buffer
- * holds zeros; so the contents show how far CUPTI has filled a buffer that it never returned. */
+ * Each buffer is a separate allocation: a client that is not seen (interpose.h) may receive it in
+ * its callback and free it. The system provides memory only for pages in use, and the lowest free
+ * buffer is taken first, so a program that needs few touches few. A free buffer holds zeros; so the
+ * contents show how far CUPTI has filled a buffer that it never returned. */
 #include "buffers.h"
 
 #include "base/clock.h"
@@ -64,7 +66,8 @@ bool buffers_begin(bool may_refuse)
         void *memory = buffers.memory[buffer];
         if (!memory && posix_memalign(&memory, page_bytes, BUFFER_BYTES))
             return false;
-        madvise(memory, BUFFER_BYTES, MADV_DONTNEED); /* zero it: the allocator may have used this memory before */
+        madvise(memory, BUFFER_BYTES,
+                MADV_DONTNEED); /* zero it: the allocator may have used this memory before */
         buffers.memory[buffer] = memory;
     }
     for (unsigned i = 0; i < WORDS; i++)
@@ -78,7 +81,8 @@ static unsigned take_free_one(void)
     for (unsigned i = 0; i < WORDS; i++) {
         uint64_t all = __atomic_load_n(&buffers.free[i], __ATOMIC_RELAXED);
         while (all)
-            if (__atomic_compare_exchange_n(&buffers.free[i], &all, all & (all - 1), true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            if (__atomic_compare_exchange_n(&buffers.free[i], &all, all & (all - 1), true,
+                                            __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
                 return lowest(i, all);
     }
     return SINK;
@@ -99,13 +103,15 @@ void buffers_request(uint8_t **buffer, size_t *bytes, size_t *most_records)
 
 static void come_back(unsigned buffer, size_t valid_bytes)
 {
-    if (!(__atomic_fetch_and(word(buffers.lent, buffer), ~bit(buffer), __ATOMIC_ACQUIRE) & bit(buffer)))
+    if (!(__atomic_fetch_and(word(buffers.lent, buffer), ~bit(buffer), __ATOMIC_ACQUIRE) &
+          bit(buffer)))
         return; /* not lent */
     buffers.each[buffer].valid_bytes = valid_bytes < BUFFER_BYTES ? valid_bytes : BUFFER_BYTES;
     __atomic_fetch_or(word(buffers.completed, buffer), bit(buffer), __ATOMIC_RELEASE);
 }
 
-void buffers_complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid_bytes)
+void buffers_complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
+                      size_t valid_bytes)
 {
     unsigned number = number_of(buffer);
     buffers_completed forward = __atomic_load_n(&buffers.forward, __ATOMIC_ACQUIRE);
@@ -141,7 +147,8 @@ unsigned buffers_collect(void (*take)(uint8_t *buffer, size_t valid_bytes))
 {
     unsigned count = 0;
     for (unsigned i = 0; i < WORDS; i++)
-        for (uint64_t all = __atomic_exchange_n(&buffers.completed[i], 0, __ATOMIC_ACQUIRE); all; all &= all - 1, count++) {
+        for (uint64_t all = __atomic_exchange_n(&buffers.completed[i], 0, __ATOMIC_ACQUIRE); all;
+             all &= all - 1, count++) {
             unsigned buffer = lowest(i, all);
             take(buffers.memory[buffer], buffers.each[buffer].valid_bytes);
             give_free(buffer);
@@ -151,7 +158,9 @@ unsigned buffers_collect(void (*take)(uint8_t *buffer, size_t valid_bytes))
 
 static uint64_t not_back(unsigned word)
 {
-    return buffers.memory[SINK] ? ~__atomic_load_n(&buffers.free[word], __ATOMIC_ACQUIRE) & ~buffers.abandoned[word] : 0;
+    return buffers.memory[SINK]
+               ? ~__atomic_load_n(&buffers.free[word], __ATOMIC_ACQUIRE) & ~buffers.abandoned[word]
+               : 0;
 }
 
 int64_t buffers_lent_since_ns(void)
@@ -159,7 +168,8 @@ int64_t buffers_lent_since_ns(void)
     int64_t since_ns = INT64_MAX;
     for (unsigned i = 0; i < WORDS; i++)
         for (uint64_t waited_for = not_back(i); waited_for; waited_for &= waited_for - 1) {
-            int64_t lent_ns = __atomic_load_n(&buffers.each[lowest(i, waited_for)].lent_ns, __ATOMIC_RELAXED);
+            int64_t lent_ns =
+                __atomic_load_n(&buffers.each[lowest(i, waited_for)].lent_ns, __ATOMIC_RELAXED);
             since_ns = lent_ns < since_ns ? lent_ns : since_ns;
         }
     return since_ns;
@@ -168,7 +178,8 @@ int64_t buffers_lent_since_ns(void)
 void buffers_abandon(void)
 {
     for (unsigned i = 0; i < WORDS; i++)
-        __atomic_store_n(&buffers.abandoned[i], __atomic_load_n(&buffers.lent[i], __ATOMIC_ACQUIRE), __ATOMIC_RELAXED);
+        __atomic_store_n(&buffers.abandoned[i], __atomic_load_n(&buffers.lent[i], __ATOMIC_ACQUIRE),
+                         __ATOMIC_RELAXED);
 }
 
 static uint64_t records_in(uint64_t bytes)

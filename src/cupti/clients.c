@@ -33,7 +33,8 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* The CUDA driver loads the library that this variable names; it may be ours, and scripts write "none" to turn a site's tool off. */
+/* The CUDA driver loads the library that this variable names; it may be ours, and scripts write
+ * "none" to turn a site's tool off. */
 static const char *foreign_injection(void)
 {
     const char *path = getenv("CUDA_INJECTION64_PATH");
@@ -64,12 +65,14 @@ bool clients_are_seen(char *reason, size_t reason_bytes)
     struct found found = {.tool = NULL};
     for (size_t i = 0; i < sizeof VARIABLES / sizeof *VARIABLES; i++)
         if (getenv(VARIABLES[i].variable)) {
-            snprintf(reason, reason_bytes, "%s traces this process (%s is set)", VARIABLES[i].tool, VARIABLES[i].variable);
+            snprintf(reason, reason_bytes, "%s traces this process (%s is set)", VARIABLES[i].tool,
+                     VARIABLES[i].variable);
             return true;
         }
     const char *injection = foreign_injection();
     if (injection) {
-        snprintf(reason, reason_bytes, "another tool traces this process (CUDA_INJECTION64_PATH=%s)", injection);
+        snprintf(reason, reason_bytes,
+                 "another tool traces this process (CUDA_INJECTION64_PATH=%s)", injection);
         return true;
     }
     if (!dl_iterate_phdr(look_at_object, &found))
@@ -82,8 +85,8 @@ static void never_called(void)
 {
 }
 
-/* Does not begin with cuptiSubscribe_v2: from CUDA 13.2 on, a client that has called it may not use the older functions. If the
- * subscription is taken anyway, cuptiSubscribe_v2 names the holder. */
+/* Does not begin with cuptiSubscribe_v2: from CUDA 13.2 on, a client that has called it may not use
+ * the older functions. If the subscription is taken anyway, cuptiSubscribe_v2 names the holder. */
 bool clients_hold_cupti(const struct cupti *cupti, char *reason, size_t reason_bytes)
 {
     void *subscriber = NULL;
@@ -94,7 +97,8 @@ bool clients_hold_cupti(const struct cupti *cupti, char *reason, size_t reason_b
     if (result != CUPTI_HAS_SUBSCRIBER)
         return false; /* other failures will recur in the calls that we need */
     struct cupti_subscriber ours = {sizeof ours, "commprof", holder, sizeof holder};
-    if (cupti->cuptiSubscribe_v2 && cupti->cuptiSubscribe_v2(&subscriber, never_called, NULL, &ours) == CUPTI_SUCCESS)
+    if (cupti->cuptiSubscribe_v2 &&
+        cupti->cuptiSubscribe_v2(&subscriber, never_called, NULL, &ours) == CUPTI_SUCCESS)
         cupti->cuptiUnsubscribe(subscriber); /* the holder has just released it */
     holder[sizeof holder - 1] = '\0';
     snprintf(reason, reason_bytes, "CUPTI is in use: %s", *holder ? holder : "by another tool");

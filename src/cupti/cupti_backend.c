@@ -1,10 +1,11 @@
-/* NVIDIA's GPUs, traced by CUPTI's Activity API: the GPU writes begin and end of each activity into CUPTI's memory, and CUPTI converts
- * these to records in our buffers.
+/* NVIDIA's GPUs, traced by CUPTI's Activity API: the GPU writes begin and end of each activity into
+ * CUPTI's memory, and CUPTI converts these to records in our buffers.
  *
- * CUPTI is shared, so we use only what cannot disturb another client: functions that all versions have; no subscription, because the
- * process has only one and PyTorch's profiler needs it; no attribute and no timestamp callback that would remain set after us; never
- * cuptiFinalize, which is reported to crash programs (docs/GPU.md). Kernels are traced as CONCURRENT_KERNEL, because CUPTI's KERNEL
- * serializes them. */
+ * CUPTI is shared, so we use only what cannot disturb another client: functions that all versions
+ * have; no subscription, because the process has only one and PyTorch's profiler needs it; no
+ * attribute and no timestamp callback that would remain set after us; never cuptiFinalize, which is
+ * reported to crash programs (docs/GPU.md). Kernels are traced as CONCURRENT_KERNEL, because
+ * CUPTI's KERNEL serializes them. */
 #include "base/clock.h"
 #include "base/settings.h"
 #include "buffers.h"
@@ -66,7 +67,8 @@ static enum gpu_armed open_library(char *reason, size_t reason_bytes)
 /* A subscription held by a client that is seen is not a reason to stop: we yield to it. */
 static bool is_held(char *reason, size_t reason_bytes)
 {
-    return !interpose_has_seen_a_client() && clients_hold_cupti(&tracing.cupti, reason, reason_bytes);
+    return !interpose_has_seen_a_client() &&
+           clients_hold_cupti(&tracing.cupti, reason, reason_bytes);
 }
 
 static enum gpu_armed arm(char *reason, size_t reason_bytes)
@@ -95,10 +97,12 @@ static enum gpu_armed arm(char *reason, size_t reason_bytes)
 
 /* Device memory
  *
- * The GPU writes the times of activities to buffers that CUPTI allocates in device memory: a few per context when tracing begins, and
- * another one whenever all are full and unread. A job that has planned its memory to the last byte must not run out of it, so we limit
- * their number while we trace. The previous limit is restored when we pause, because it applies to every client, unless another client has
- * set its own meanwhile. Times that find no room are 0 and are counted as implausible. */
+ * The GPU writes the times of activities to buffers that CUPTI allocates in device memory: a few
+ * per context when tracing begins, and another one whenever all are full and unread. A job that has
+ * planned its memory to the last byte must not run out of it, so we limit their number while we
+ * trace. The previous limit is restored when we pause, because it applies to every client, unless
+ * another client has set its own meanwhile. Times that find no room are 0 and are counted as
+ * implausible. */
 
 static bool read_size(int attribute, size_t *value)
 {
@@ -109,14 +113,16 @@ static bool read_size(int attribute, size_t *value)
 static bool write_limit(size_t limit)
 {
     size_t bytes = sizeof limit;
-    return tracing.cupti.cuptiActivitySetAttribute(CUPTI_DEVICE_BUFFER_LIMIT, &bytes, &limit) == CUPTI_SUCCESS;
+    return tracing.cupti.cuptiActivitySetAttribute(CUPTI_DEVICE_BUFFER_LIMIT, &bytes, &limit) ==
+           CUPTI_SUCCESS;
 }
 
 /* CUPTI requires the limit to exceed the number of buffers that it allocates at first. */
 static void limit_device_buffers(void)
 {
     size_t wanted = settings.gpu_device_buffers, at_first = 0;
-    if (!wanted || !read_size(CUPTI_DEVICE_BUFFER_LIMIT, &tracing.their_limit) || !read_size(CUPTI_DEVICE_BUFFERS_AT_FIRST, &at_first))
+    if (!wanted || !read_size(CUPTI_DEVICE_BUFFER_LIMIT, &tracing.their_limit) ||
+        !read_size(CUPTI_DEVICE_BUFFERS_AT_FIRST, &at_first))
         return;
     wanted = wanted > at_first ? wanted : at_first + 1;
     if (wanted < tracing.their_limit && write_limit(wanted))
@@ -126,7 +132,8 @@ static void limit_device_buffers(void)
 static void put_limit_back(void)
 {
     size_t limit = 0;
-    if (tracing.our_limit && read_size(CUPTI_DEVICE_BUFFER_LIMIT, &limit) && limit == tracing.our_limit)
+    if (tracing.our_limit && read_size(CUPTI_DEVICE_BUFFER_LIMIT, &limit) &&
+        limit == tracing.our_limit)
         write_limit(tracing.their_limit);
     tracing.our_limit = 0;
 }
@@ -136,11 +143,13 @@ static void note_device_memory(void)
     size_t bytes = 0, at_first = 0, limit = 0;
     char text[128];
     static bool is_noted;
-    if (is_noted || !read_size(CUPTI_DEVICE_BUFFER_SIZE, &bytes) || !read_size(CUPTI_DEVICE_BUFFERS_AT_FIRST, &at_first) ||
+    if (is_noted || !read_size(CUPTI_DEVICE_BUFFER_SIZE, &bytes) ||
+        !read_size(CUPTI_DEVICE_BUFFERS_AT_FIRST, &at_first) ||
         !read_size(CUPTI_DEVICE_BUFFER_LIMIT, &limit))
         return;
     double mb = (double)bytes / 1e6;
-    snprintf(text, sizeof text, "%.1f MB at first, at most %.0f MB a context", (double)at_first * mb, (double)limit * mb);
+    snprintf(text, sizeof text, "%.1f MB at first, at most %.0f MB a context",
+             (double)at_first * mb, (double)limit * mb);
     ledger_fact("gpu.device_memory", text);
     is_noted = true;
 }
@@ -149,7 +158,8 @@ static void note_device_memory(void)
 
 static bool refuse(const char *what, int result, char *reason, size_t reason_bytes)
 {
-    snprintf(reason, reason_bytes, "CUPTI refused %s: %s (%d)", what, cupti_result_name(&tracing.cupti, result), result);
+    snprintf(reason, reason_bytes, "CUPTI refused %s: %s (%d)", what,
+             cupti_result_name(&tracing.cupti, result), result);
     return false;
 }
 
@@ -174,7 +184,9 @@ static void disable(unsigned count)
 static bool can_go_on(char *reason, size_t reason_bytes)
 {
     if (tracing.walk.layout_is_wrong)
-        snprintf(reason, reason_bytes, "records of this CUPTI (version %u) look otherwise than those that are known", tracing.walk.version);
+        snprintf(reason, reason_bytes,
+                 "records of this CUPTI (version %u) look otherwise than those that are known",
+                 tracing.walk.version);
     else if (tracing.losses > MOST_LOSSES)
         snprintf(reason, reason_bytes, "another client of CUPTI takes its buffers");
     else
@@ -198,7 +210,8 @@ static bool resume(char *reason, size_t reason_bytes)
             continue;
         disable(i);
         put_limit_back();
-        return refuse(KINDS[i] == CUPTI_CONCURRENT_KERNEL ? "to trace kernels" : "to trace copies", result, reason, reason_bytes);
+        return refuse(KINDS[i] == CUPTI_CONCURRENT_KERNEL ? "to trace kernels" : "to trace copies",
+                      result, reason, reason_bytes);
     }
     graph_launches_follow(true);
     return true;
@@ -215,11 +228,14 @@ static void pause_tracing(void)
 
 /* How far back activities may have begun whose records have not arrived yet.
  *
- * A flush returns the buffers whose records are all finished. According to its documentation ("incomplete records"), CUPTI creates the
- * record of a kernel at its launch, in the buffer in use then. So a missing record is in a buffer that is still lent, and its activity
- * began after that buffer was lent: however long ago that is, as a device that never idles gives a buffer back only when it is full. If
- * CUPTI writes records only when they are finished, as newer versions may, a running kernel is in no buffer; it began at most one kernel duration ago, estimated by the longest recent kernel. We allow for both. A kernel that lasts longer
- * than all before and is in no buffer arrives late and is counted as late; the next one like it does not. */
+ * A flush returns the buffers whose records are all finished. According to its documentation
+ * ("incomplete records"), CUPTI creates the record of a kernel at its launch, in the buffer in use
+ * then. So a missing record is in a buffer that is still lent, and its activity began after that
+ * buffer was lent: however long ago that is, as a device that never idles gives a buffer back only
+ * when it is full. If CUPTI writes records only when they are finished, as newer versions may, a
+ * running kernel is in no buffer; it began at most one kernel duration ago, estimated by the
+ * longest recent kernel. We allow for both. A kernel that lasts longer than all before and is in no
+ * buffer arrives late and is counted as late; the next one like it does not. */
 enum { LEAST_HOLD_MS = 500, MOST_HOLD_S = 10, CLOCKS_APART_MS = 1 };
 
 static int64_t at_least(int64_t a, int64_t b)
@@ -234,8 +250,9 @@ static int64_t at_most(int64_t a, int64_t b)
 
 static int64_t complete_until(void)
 {
-    int64_t hold_ns =
-        at_most(at_least(tracing.walk.longest_ns + tracing.walk.longest_ns / 4, LEAST_HOLD_MS * MS_NS), MOST_HOLD_S * SECOND_NS);
+    int64_t hold_ns = at_most(
+        at_least(tracing.walk.longest_ns + tracing.walk.longest_ns / 4, LEAST_HOLD_MS * MS_NS),
+        MOST_HOLD_S * SECOND_NS);
     return at_most(tracing.flushed_ns - hold_ns, buffers_lent_since_ns() - CLOCKS_APART_MS * MS_NS);
 }
 
@@ -291,8 +308,10 @@ static struct gpu_collected collect(gpu_take take, bool everything)
     unsigned came = buffers_collect(walk_one);
     dump_close();
 
-    /* A forced flush returns every buffer to the registered callbacks: if none has reached ours, other callbacks are registered. */
-    bool is_lost = everything && lent_before_ns != INT64_MAX && lent_before_ns == buffers_lent_since_ns() && came == 0;
+    /* A forced flush returns every buffer to the registered callbacks: if none has reached ours,
+     * other callbacks are registered. */
+    bool is_lost = everything && lent_before_ns != INT64_MAX &&
+                   lent_before_ns == buffers_lent_since_ns() && came == 0;
     if (is_lost) {
         tracing.losses++;
         interpose_callbacks_become_another_s();
@@ -315,19 +334,23 @@ static uint64_t unread(void)
 
 /* Streams */
 
-static const uintptr_t LEGACY = 1, PER_THREAD = 2; /* handles of the default streams: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD */
+static const uintptr_t
+    LEGACY = 1,
+    PER_THREAD = 2; /* handles of the default streams: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD */
 
 static bool ask_for_stream(void *handle, struct gpu_stream *stream)
 {
-    bool is_per_thread = (uintptr_t)handle == PER_THREAD, is_default = is_per_thread || (uintptr_t)handle == LEGACY;
+    bool is_per_thread = (uintptr_t)handle == PER_THREAD,
+         is_default = is_per_thread || (uintptr_t)handle == LEGACY;
     void *context = cuda_driver_context_of(handle);
     return context && tracing.cupti.cuptiGetContextId && tracing.cupti.cuptiGetStreamIdEx &&
            tracing.cupti.cuptiGetContextId(context, &stream->context) == CUPTI_SUCCESS &&
-           tracing.cupti.cuptiGetStreamIdEx(context, is_default ? NULL : handle, is_per_thread, &stream->number) == CUPTI_SUCCESS;
+           tracing.cupti.cuptiGetStreamIdEx(context, is_default ? NULL : handle, is_per_thread,
+                                            &stream->number) == CUPTI_SUCCESS;
 }
 
-/* Each thread caches its last streams by the driver's ids. A default stream belongs to the context or to the thread, so it is looked up
- * each time, as are all streams if the driver has no ids. */
+/* Each thread caches its last streams by the driver's ids. A default stream belongs to the context
+ * or to the thread, so it is looked up each time, as are all streams if the driver has no ids. */
 static bool find_stream(void *handle, struct gpu_stream *stream)
 {
     enum { REMEMBERED = 8 };

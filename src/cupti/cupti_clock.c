@@ -1,5 +1,6 @@
-/* NTP slews both kernel clocks alike, so they run at the same rate and the line between two pairs has slope 1, except after a step. The
- * time of the step is unknown: timestamps are then converted from the nearer pair and may be off by the step. */
+/* NTP slews both kernel clocks alike, so they run at the same rate and the line between two pairs
+ * has slope 1, except after a step. The time of the step is unknown: timestamps are then converted
+ * from the nearer pair and may be off by the step. */
 #include "cupti_clock.h"
 
 #include "base/clock.h"
@@ -10,7 +11,8 @@
 enum {
     PAIRS = 128, /* together with APART_NS: records may be half a minute old */
     READINGS = 5,
-    SLEWED_PPM = 1000, /* CLOCK_MONOTONIC_RAW, another clock that CUPTI may use, drifts by up to 500 ppm */
+    SLEWED_PPM =
+        1000, /* CLOCK_MONOTONIC_RAW, another clock that CUPTI may use, drifts by up to 500 ppm */
     SLACK_NS = 20000,
 };
 #define APART_NS INT64_C(250000000)
@@ -59,17 +61,20 @@ static struct pair read_pair(void)
         bool was_read = read_theirs(&theirs);
         int64_t after_ns = clock_monotonic_ns();
         if (was_read && after_ns - before_ns < best.width_ns)
-            best = (struct pair){theirs, before_ns + (after_ns - before_ns) / 2, after_ns - before_ns, 0};
+            best = (struct pair){theirs, before_ns + (after_ns - before_ns) / 2,
+                                 after_ns - before_ns, 0};
     }
     return best;
 }
 
-/* The step of their clock between two pairs. For another client's clock, in any unit, steps cannot be detected. */
+/* The step of their clock between two pairs. For another client's clock, in any unit, steps cannot
+ * be detected. */
 static int64_t step_between(const struct pair *before, const struct pair *after)
 {
     int64_t ours_ns = after->ours_ns - before->ours_ns;
     int64_t ahead_ns = (int64_t)(after->theirs - before->theirs) - ours_ns;
-    int64_t ahead_at_most_ns = ours_ns / 1000000 * SLEWED_PPM + before->width_ns + after->width_ns + SLACK_NS;
+    int64_t ahead_at_most_ns =
+        ours_ns / 1000000 * SLEWED_PPM + before->width_ns + after->width_ns + SLACK_NS;
     bool is_step = ahead_ns > ahead_at_most_ns || ahead_ns < -ahead_at_most_ns;
     return is_step && !state.foreign_paired ? ahead_ns : 0;
 }
@@ -78,7 +83,8 @@ static int64_t step_between(const struct pair *before, const struct pair *after)
 static bool replaces_the_last(const struct pair *fresh)
 {
     const struct pair *last = &state.pairs[state.count - 1];
-    return state.count >= 2 && !fresh->step_ns && !last->step_ns && fresh->ours_ns - last[-1].ours_ns < APART_NS;
+    return state.count >= 2 && !fresh->step_ns && !last->step_ns &&
+           fresh->ours_ns - last[-1].ours_ns < APART_NS;
 }
 
 static void keep(struct pair pair)
@@ -127,7 +133,8 @@ static int64_t along(uint64_t timestamp, const struct pair *from, const struct p
     int64_t theirs = (int64_t)(to->theirs - from->theirs);
     if (theirs <= 0)
         return from->ours_ns + since(timestamp, from);
-    return from->ours_ns + (int64_t)((__int128)since(timestamp, from) * (to->ours_ns - from->ours_ns) / theirs);
+    return from->ours_ns +
+           (int64_t)((__int128)since(timestamp, from) * (to->ours_ns - from->ours_ns) / theirs);
 }
 
 static void note_error(int64_t error_ns)
@@ -138,15 +145,17 @@ static void note_error(int64_t error_ns)
 /* Converts a timestamp between two pairs. */
 static int64_t within(uint64_t timestamp, const struct pair *from, const struct pair *to)
 {
-    note_error(magnitude(to->step_ns) + (from->width_ns > to->width_ns ? from->width_ns : to->width_ns));
+    note_error(magnitude(to->step_ns) +
+               (from->width_ns > to->width_ns ? from->width_ns : to->width_ns));
     if (!to->step_ns)
         return along(timestamp, from, to);
-    const struct pair *near = magnitude(since(timestamp, from)) < magnitude(since(timestamp, to)) ? from : to;
+    const struct pair *near =
+        magnitude(since(timestamp, from)) < magnitude(since(timestamp, to)) ? from : to;
     return near->ours_ns + since(timestamp, near);
 }
 
-/* Converts a timestamp before or after all pairs: at the rate of CLOCK_MONOTONIC, or for another client's clock at the mean rate from the
- * first pair to the last. */
+/* Converts a timestamp before or after all pairs: at the rate of CLOCK_MONOTONIC, or for another
+ * client's clock at the mean rate from the first pair to the last. */
 static int64_t outside(uint64_t timestamp, const struct pair *near)
 {
     const struct pair *first = &state.pairs[0], *last = &state.pairs[state.count - 1];
@@ -162,7 +171,8 @@ int64_t cupti_clock_ns(uint64_t timestamp)
         return (int64_t)timestamp;
     for (unsigned i = state.count; i-- > 0;)
         if (since(timestamp, &state.pairs[i]) >= 0)
-            return i + 1 < state.count ? within(timestamp, &state.pairs[i], &state.pairs[i + 1]) : outside(timestamp, &state.pairs[i]);
+            return i + 1 < state.count ? within(timestamp, &state.pairs[i], &state.pairs[i + 1])
+                                       : outside(timestamp, &state.pairs[i]);
     return outside(timestamp, &state.pairs[0]);
 }
 

@@ -1,10 +1,12 @@
-/* The full order of the search: (1) COMMPROF_CUPTI; (2) a libcupti.so.* that is mapped; (3) if a framework that brings its own is mapped
- * and its libcupti is not: try later; (4) the directory of the mapped libcudart.so.N, and the directories of NVIDIA's packages relative to
- * it, for the same N; (5) names for the driver's version and then older ones, along the dynamic linker's path. An opened copy is never
- * closed: CUPTI may call into it until the end.
+/* The full order of the search: (1) COMMPROF_CUPTI; (2) a libcupti.so.* that is mapped; (3) if a
+ * framework that brings its own is mapped and its libcupti is not: try later; (4) the directory of
+ * the mapped libcudart.so.N, and the directories of NVIDIA's packages relative to it, for the same
+ * N; (5) names for the driver's version and then older ones, along the dynamic linker's path. An
+ * opened copy is never closed: CUPTI may call into it until the end.
  *
- * Because of (3) a copy is never loaded early: PyTorch looks for its libcupti by name, and the dynamic linker returns the copy that is
- * loaded. If that is older, import torch fails with a missing symbol (pytorch#157381). */
+ * Because of (3) a copy is never loaded early: PyTorch looks for its libcupti by name, and the
+ * dynamic linker returns the copy that is loaded. If that is older, import torch fails with a
+ * missing symbol (pytorch#157381). */
 #include "cupti_library.h"
 
 #include "base/settings.h"
@@ -24,13 +26,15 @@ static const struct trap {
     const char *refusal; /* NULL: it is used */
 } TRAPS[] = {
     {0, CUPTI_OLDEST - 1, 0, "it is older than CUDA 7.0 and has other records"},
-    {130000, 130000, 0, "that of CUDA 13.0 before Update 1 crashes and hangs in programs that use NVTX, as NCCL does"},
-    {130200, 130299, 5, NULL}, /* many calls of its functions slow the program down; fixed in 13.3 */
+    {130000, 130000, 0,
+     "that of CUDA 13.0 before Update 1 crashes and hangs in programs that use NVTX, as NCCL does"},
+    {130200, 130299, 5,
+     NULL}, /* many calls of its functions slow the program down; fixed in 13.3 */
 };
 
 /* Frameworks that bring their own libcupti. */
-static const char *const FRAMEWORKS[] = {"libtorch_cpu.so", "libtorch_cuda.so", "xla_extension.so", "xla_cuda_plugin.so",
-                                         "libjax_common.so"};
+static const char *const FRAMEWORKS[] = {"libtorch_cpu.so", "libtorch_cuda.so", "xla_extension.so",
+                                         "xla_cuda_plugin.so", "libjax_common.so"};
 
 /* The mapped libraries that matter here. */
 struct mapped {
@@ -60,8 +64,10 @@ static int look_at_object(struct dl_phdr_info *object, size_t bytes, void *data)
     if (begins_with(file, "libcupti.so") && !*mapped->cupti)
         snprintf(mapped->cupti, sizeof mapped->cupti, "%s", path);
     if (begins_with(file, "libcudart.so.") && !*mapped->runtime_version) {
-        snprintf(mapped->runtime_folder, sizeof mapped->runtime_folder, "%.*s", (int)(file - path), path);
-        snprintf(mapped->runtime_version, sizeof mapped->runtime_version, "%s", file + strlen("libcudart.so."));
+        snprintf(mapped->runtime_folder, sizeof mapped->runtime_folder, "%.*s", (int)(file - path),
+                 path);
+        snprintf(mapped->runtime_version, sizeof mapped->runtime_version, "%s",
+                 file + strlen("libcudart.so."));
     }
     for (size_t i = 0; i < sizeof FRAMEWORKS / sizeof *FRAMEWORKS; i++)
         if (strcmp(file, FRAMEWORKS[i]) == 0)
@@ -71,12 +77,17 @@ static int look_at_object(struct dl_phdr_info *object, size_t bytes, void *data)
 
 enum { OLDEST_MAJOR = 11 };
 
-/* Names of the library for one major version, the most likely first: CUDA 11 includes minor versions. */
+/* Names of the library for one major version, the most likely first: CUDA 11 includes minor
+ * versions. */
 static const char *const *names_of(uint32_t major)
 {
-    static const char *const OF_13[] = {"libcupti.so.13", NULL}, *const OF_12[] = {"libcupti.so.12", NULL};
-    static const char *const OF_11[] = {"libcupti.so.11.8", "libcupti.so.11.7", "libcupti.so.11.6", "libcupti.so.11.5", "libcupti.so.11.4",
-                                        "libcupti.so.11.3", "libcupti.so.11.2", "libcupti.so.11.1", "libcupti.so.11.0", NULL};
+    static const char *const OF_13[] = {"libcupti.so.13", NULL}, *const OF_12[] = {"libcupti.so.12",
+                                                                                   NULL};
+    static const char *const OF_11[] = {"libcupti.so.11.8", "libcupti.so.11.7",
+                                        "libcupti.so.11.6", "libcupti.so.11.5",
+                                        "libcupti.so.11.4", "libcupti.so.11.3",
+                                        "libcupti.so.11.2", "libcupti.so.11.1",
+                                        "libcupti.so.11.0", NULL};
     static const char *const NONE[] = {NULL};
     return major == 13 ? OF_13 : major == 12 ? OF_12 : major == 11 ? OF_11 : NONE;
 }
@@ -88,7 +99,8 @@ static void *open_named(const char *path)
 
 static void *open_beside_the_runtime(const struct mapped *mapped)
 {
-    static const char *const FOLDERS[] = {"", "../../cuda_cupti/lib/", "../extras/CUPTI/lib64/", "../lib64/"};
+    static const char *const FOLDERS[] = {"", "../../cuda_cupti/lib/", "../extras/CUPTI/lib64/",
+                                          "../lib64/"};
     unsigned major = 0;
     if (sscanf(mapped->runtime_version, "%u", &major) != 1)
         return NULL;
@@ -96,18 +108,21 @@ static void *open_beside_the_runtime(const struct mapped *mapped)
         for (const char *const *name = names_of(major); *name; name++) {
             char path[2 * sizeof mapped->runtime_folder];
             snprintf(path, sizeof path, "%s%s%s", mapped->runtime_folder, FOLDERS[i], *name);
-            void *library = *mapped->runtime_folder && access(path, R_OK) == 0 ? open_named(path) : NULL;
+            void *library =
+                *mapped->runtime_folder && access(path, R_OK) == 0 ? open_named(path) : NULL;
             if (library)
                 return library;
         }
     return NULL;
 }
 
-/* Drivers are often newer than the CUDA that programs are built with, and a statically linked runtime is not mapped. */
+/* Drivers are often newer than the CUDA that programs are built with, and a statically linked
+ * runtime is not mapped. */
 static void *open_of_the_driver_or_older(void)
 {
     void *library = NULL;
-    for (uint32_t major = (uint32_t)cuda_driver_version() / 1000; major >= OLDEST_MAJOR && !library; major--)
+    for (uint32_t major = (uint32_t)cuda_driver_version() / 1000; major >= OLDEST_MAJOR && !library;
+         major--)
         for (const char *const *name = names_of(major); *name && !library; name++)
             library = open_named(*name);
     return library;
@@ -125,7 +140,8 @@ static void *find(enum gpu_armed *armed, char *reason, size_t reason_bytes)
     if (strcmp(settings.cupti, "auto") != 0) {
         void *asked_for = open_named(settings.cupti);
         if (!asked_for)
-            snprintf(reason, reason_bytes, "COMMPROF_CUPTI=%s cannot be opened: %s", settings.cupti, dlerror());
+            snprintf(reason, reason_bytes, "COMMPROF_CUPTI=%s cannot be opened: %s", settings.cupti,
+                     dlerror());
         return asked_for;
     }
     dl_iterate_phdr(look_at_object, &mapped);
@@ -185,7 +201,9 @@ const char *cupti_version_trap(uint32_t version)
 const char *cupti_result_name(const struct cupti *cupti, int result)
 {
     const char *name = NULL;
-    return cupti->cuptiGetResultString(result, &name) == CUPTI_SUCCESS && name ? name : "a result without a name";
+    return cupti->cuptiGetResultString(result, &name) == CUPTI_SUCCESS && name
+               ? name
+               : "a result without a name";
 }
 
 /* CUPTI does not support drivers of an older major version of CUDA. */
@@ -194,27 +212,36 @@ static bool suits(const struct cupti *cupti, char *reason, size_t reason_bytes)
     uint32_t driver_major = (uint32_t)cuda_driver_version() / 1000;
     const char *trap = cupti_version_trap(cupti->version);
     if (trap)
-        snprintf(reason, reason_bytes, "%s (version %u) is not used: %s", cupti->path, cupti->version, trap);
+        snprintf(reason, reason_bytes, "%s (version %u) is not used: %s", cupti->path,
+                 cupti->version, trap);
     else if (driver_major && cupti_cuda_major(cupti->version) > driver_major)
-        snprintf(reason, reason_bytes, "%s (version %u) is newer than the driver, which knows CUDA %u", cupti->path, cupti->version,
-                 driver_major);
+        snprintf(reason, reason_bytes,
+                 "%s (version %u) is newer than the driver, which knows CUDA %u", cupti->path,
+                 cupti->version, driver_major);
     else
         return true;
     return false;
 }
 
-/* CUDA 13.2's CUPTI recurses without end if it cannot initialize, whichever function is called first (docs/GPU.md), so no call can find out
- * safely. NVIDIA documents that it initializes with any driver of its major version; this has not been tested yet. */
+/* CUDA 13.2's CUPTI recurses without end if it cannot initialize, whichever function is called
+ * first (docs/GPU.md), so no call can find out safely. NVIDIA documents that it initializes with
+ * any driver of its major version; this has not been tested yet. */
 static bool may_crash(void *library, char *reason, size_t reason_bytes, const char *path)
 {
-    bool is_13_2 = dlsym(library, "cuptiActivityEnable_v2") && !dlsym(library, "cuptiActivityGetNextRecord_v2");
+    bool is_13_2 = dlsym(library, "cuptiActivityEnable_v2") &&
+                   !dlsym(library, "cuptiActivityGetNextRecord_v2");
     int driver = cuda_driver_version();
     if (!is_13_2 || driver >= 13020)
         return false;
     if (driver / 1000 < 13)
-        snprintf(reason, reason_bytes, "%s is of CUDA 13.2 and newer than the driver, which knows CUDA %d", path, driver / 1000);
+        snprintf(reason, reason_bytes,
+                 "%s is of CUDA 13.2 and newer than the driver, which knows CUDA %d", path,
+                 driver / 1000);
     else
-        snprintf(reason, reason_bytes, "%s is of CUDA 13.2 and may crash beside an older driver; COMMPROF_CUPTI_ANY_MINOR=1 uses it", path);
+        snprintf(reason, reason_bytes,
+                 "%s is of CUDA 13.2 and may crash beside an older driver; "
+                 "COMMPROF_CUPTI_ANY_MINOR=1 uses it",
+                 path);
     return driver / 1000 < 13 || !settings.cupti_any_minor;
 }
 
@@ -234,7 +261,8 @@ enum gpu_armed cupti_open(struct cupti *cupti, char *reason, size_t reason_bytes
         return GPU_ARM_REFUSED;
     int result = cupti->cuptiGetVersion(&cupti->version);
     if (result != CUPTI_SUCCESS) {
-        snprintf(reason, reason_bytes, "%s does not work here: it gives error %d for its version", cupti->path, result);
+        snprintf(reason, reason_bytes, "%s does not work here: it gives error %d for its version",
+                 cupti->path, result);
         return GPU_ARM_REFUSED;
     }
     const struct trap *trap = trap_of(cupti->version);

@@ -1,8 +1,10 @@
 /* Selects the libcupti to use, and holds its functions.
  *
- * Two copies in one process disturb each other, and the copy that is loaded first serves everyone who asks for it by name: an old one would
- * break PyTorch, which brings its own. So the order is: the user's choice; the copy in the process; none yet if a framework is about to
- * load its own; the copy beside the CUDA runtime in the process; by name, the copy for the driver's CUDA or for an older one. */
+ * Two copies in one process disturb each other, and the copy that is loaded first serves everyone
+ * who asks for it by name: an old one would break PyTorch, which brings its own. So the order is:
+ * the user's choice; the copy in the process; none yet if a framework is about to load its own; the
+ * copy beside the CUDA runtime in the process; by name, the copy for the driver's CUDA or for an
+ * older one. */
 #ifndef COMMPROF_CUPTI_LIBRARY_H
 #define COMMPROF_CUPTI_LIBRARY_H
 
@@ -15,8 +17,14 @@ enum cupti_result {
 };
 
 enum { CUPTI_FLUSH_FORCED = 1 };
-enum { CUPTI_DEVICE_BUFFER_SIZE = 0, CUPTI_DEVICE_BUFFER_LIMIT = 2, CUPTI_DEVICE_BUFFERS_AT_FIRST = 6 }; /* attributes, each a size_t */
-enum { CUPTI_FIRST_TO_BE_REFUSED = 27 }; /* CUDA 12.9: earlier versions crash if a request for a buffer is refused (release notes) */
+enum {
+    CUPTI_DEVICE_BUFFER_SIZE = 0,
+    CUPTI_DEVICE_BUFFER_LIMIT = 2,
+    CUPTI_DEVICE_BUFFERS_AT_FIRST = 6
+}; /* attributes, each a size_t */
+enum {
+    CUPTI_FIRST_TO_BE_REFUSED = 27
+}; /* CUDA 12.9: earlier versions crash if a request for a buffer is refused (release notes) */
 
 /* The parameters of cuptiSubscribe_v2. */
 struct cupti_subscriber {
@@ -27,9 +35,11 @@ struct cupti_subscriber {
 };
 
 typedef void (*cupti_request)(uint8_t **buffer, size_t *bytes, size_t *most_records);
-typedef void (*cupti_complete)(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid_bytes);
+typedef void (*cupti_complete)(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
+                               size_t valid_bytes);
 
-/* The functions as in cupti_activity.h and cupti_callbacks.h, with enumerations as int and handles as void *. */
+/* The functions as in cupti_activity.h and cupti_callbacks.h, with enumerations as int and handles
+ * as void *. */
 struct cupti {
 #define CUPTI_FUNCTION(NAME, ...) int (*NAME)(__VA_ARGS__);
 #include "cupti_functions.def"

@@ -1,4 +1,5 @@
-/* The file is open only during a collection, so that the job sees no descriptor of ours at other times. */
+/* The file is open only during a collection, so that the job sees no descriptor of ours at other
+ * times. */
 #include "dump.h"
 
 #include "base/host.h"
@@ -16,7 +17,8 @@ void dump_open(uint32_t cupti_version)
     struct dump_header header = {.header_bytes = sizeof header, .cupti_version = cupti_version};
     if (!*settings.gpu_dump)
         return;
-    snprintf(path, sizeof path, "%s/cupti-%s-%d.dump", settings.gpu_dump, host_name(), (int)getpid());
+    snprintf(path, sizeof path, "%s/cupti-%s-%d.dump", settings.gpu_dump, host_name(),
+             (int)getpid());
     file = fopen(path, "ae");
     if (!file || ftell(file) > 0)
         return;
@@ -32,7 +34,8 @@ void dump_close(void)
 }
 
 /* Writes an item that consists of two parts. */
-static void write_item(enum dump_kind kind, const void *head, size_t head_bytes, const void *rest, size_t rest_bytes)
+static void write_item(enum dump_kind kind, const void *head, size_t head_bytes, const void *rest,
+                       size_t rest_bytes)
 {
     static const char PADDING[8];
     struct dump_item item = {(uint32_t)kind, (uint32_t)(head_bytes + rest_bytes)};

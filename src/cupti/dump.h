@@ -1,10 +1,11 @@
-/* COMMPROF_GPU_DUMP=DIR: writes CUPTI's buffers, unchanged, to DIR/cupti-<host>-<process id>.dump, for tests that replay data of a real
- * GPU.
+/* COMMPROF_GPU_DUMP=DIR: writes CUPTI's buffers, unchanged, to DIR/cupti-<host>-<process id>.dump,
+ * for tests that replay data of a real GPU.
  *
  *     struct dump_header, then items: struct dump_item, `bytes` of it, padding to 8
  *         DUMP_PAIR      struct dump_pair
  *         DUMP_BUFFER    the valid bytes of a buffer; pointers in them are no longer valid
- *         DUMP_RECORD    offset of a record in the last buffer (uint64_t), and the kernel's name, if it has one
+ *         DUMP_RECORD    offset of a record in the last buffer (uint64_t), and the kernel's name,
+ *                        if it has one
  *
  * Without the setting these functions do nothing. They are called by the GPU thread alone. */
 #ifndef COMMPROF_CUPTI_DUMP_H

@@ -1,5 +1,5 @@
-/* The real function is the one that the call site is bound to: a process may have several runtimes, and a graph belongs to one. Call sites
- * are few and cached for good. */
+/* The real function is the one that the call site is bound to: a process may have several runtimes,
+ * and a graph belongs to one. Call sites are few and cached for good. */
 #include "graph_launches.h"
 
 #include "base/quiet.h"
@@ -43,7 +43,8 @@ static launch_function *look_up(const char *name, const void *caller)
 {
     Dl_info info = {NULL, NULL, NULL, NULL}, found;
     bool is_named = dladdr(caller, &info) && info.dli_fname;
-    bool is_there = (is_named && scope_of_caller(&info, name, &found)) || scope_definer(RTLD_NEXT, name, &found) ||
+    bool is_there = (is_named && scope_of_caller(&info, name, &found)) ||
+                    scope_definer(RTLD_NEXT, name, &found) ||
                     scope_anywhere("/libcud", name, NULL, &found);
     if (!is_there)
         return NULL;
@@ -64,7 +65,8 @@ static launch_function *real(const char *name, const void *caller)
 /* A launch into a capturing stream becomes part of another graph and is not counted. */
 static bool is_counted(void *stream)
 {
-    return __atomic_load_n(&is_followed, __ATOMIC_RELAXED) && !(stream && cuda_driver_is_capturing(stream));
+    return __atomic_load_n(&is_followed, __ATOMIC_RELAXED) &&
+           !(stream && cuda_driver_is_capturing(stream));
 }
 
 static int launch(const char *name, const void *caller, void *graph, void *stream)

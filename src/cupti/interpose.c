@@ -1,8 +1,10 @@
-/* The real function is looked up as the caller would find it: in its own object and that object's dependencies. RTLD_NEXT does not cover
- * libraries that Python has opened privately, and there may be several copies of CUPTI. These calls are rare, so nothing is cached.
+/* The real function is looked up as the caller would find it: in its own object and that object's
+ * dependencies. RTLD_NEXT does not cover libraries that Python has opened privately, and there may
+ * be several copies of CUPTI. These calls are rare, so nothing is cached.
  *
- * A client may register its callbacks and enable kinds much later, or repeatedly. It cannot know that ours are registered now, so its own
- * are restored first. Buffers that it still had when we registered ours are passed on to it (buffers_forward). */
+ * A client may register its callbacks and enable kinds much later, or repeatedly. It cannot know
+ * that ours are registered now, so its own are restored first. Buffers that it still had when we
+ * registered ours are passed on to it (buffers_forward). */
 #include "interpose.h"
 
 #include "base/scope.h"
@@ -16,7 +18,8 @@
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT int cuptiSubscribe(void **subscriber, void (*callback)(void), void *data);
-EXPORT int cuptiSubscribe_v2(void **subscriber, void (*callback)(void), void *data, struct cupti_subscriber *parameters);
+EXPORT int cuptiSubscribe_v2(void **subscriber, void (*callback)(void), void *data,
+                             struct cupti_subscriber *parameters);
 EXPORT int cuptiActivityRegisterCallbacks(cupti_request request, cupti_complete complete);
 EXPORT int cuptiActivityRegisterTimestampCallback(uint64_t (*now)(void));
 EXPORT int cuptiActivityEnable(int kind);
@@ -62,7 +65,8 @@ static void *real(const char *name, const void *return_address)
 {
     Dl_info caller = {NULL, NULL, NULL, NULL}, found;
     bool is_named = dladdr(return_address, &caller) && caller.dli_fname;
-    bool is_there = (is_named && scope_of_caller(&caller, name, &found)) || scope_definer(RTLD_NEXT, name, &found) ||
+    bool is_there = (is_named && scope_of_caller(&caller, name, &found)) ||
+                    scope_definer(RTLD_NEXT, name, &found) ||
                     scope_anywhere("/libcupti.so", name, NULL, &found);
     return is_there ? found.dli_saddr : NULL;
 }
@@ -70,9 +74,13 @@ static void *real(const char *name, const void *return_address)
 static void yield_to(const void *return_address)
 {
     Dl_info caller = {NULL, NULL, NULL, NULL};
-    const char *file = dladdr(return_address, &caller) && caller.dli_fname ? file_name(caller.dli_fname) : "a client of CUPTI";
+    const char *file = dladdr(return_address, &caller) && caller.dli_fname
+                           ? file_name(caller.dli_fname)
+                           : "a client of CUPTI";
     __atomic_store_n(&client.is_seen, true, __ATOMIC_RELAXED);
-    gpu_yield(strncmp(file, "libtorch", 8) == 0 || strncmp(file, "libkineto", 9) == 0 ? "PyTorch's profiler" : file);
+    gpu_yield(strncmp(file, "libtorch", 8) == 0 || strncmp(file, "libkineto", 9) == 0
+                  ? "PyTorch's profiler"
+                  : file);
 }
 
 /* If they trace nothing, our tracing may resume. */
@@ -89,8 +97,10 @@ static uint64_t bit_of(int kind)
 
 static void put_their_callbacks_back(const void *return_address)
 {
-    __typeof__(cuptiActivityRegisterCallbacks) *real_register = real("cuptiActivityRegisterCallbacks", return_address);
-    if (real_register && client.request && __atomic_exchange_n(&client.callbacks_are_ours, false, __ATOMIC_ACQ_REL))
+    __typeof__(cuptiActivityRegisterCallbacks) *real_register =
+        real("cuptiActivityRegisterCallbacks", return_address);
+    if (real_register && client.request &&
+        __atomic_exchange_n(&client.callbacks_are_ours, false, __ATOMIC_ACQ_REL))
         real_register(client.request, client.complete);
 }
 
@@ -152,8 +162,9 @@ int cuptiActivityDisable(int kind)
     return result;
 }
 
-/* CUPTI detaches from the process and attaches again at the next call; then no callbacks are registered and no kind is enabled. It must not
- * be called while other calls are in progress. PyTorch's profiler calls it after its session if TEARDOWN_CUPTI=1. */
+/* CUPTI detaches from the process and attaches again at the next call; then no callbacks are
+ * registered and no kind is enabled. It must not be called while other calls are in progress.
+ * PyTorch's profiler calls it after its session if TEARDOWN_CUPTI=1. */
 int cuptiFinalize(void)
 {
     const void *caller = __builtin_return_address(0);
@@ -177,14 +188,17 @@ int cuptiSubscribe(void **subscriber, void (*callback)(void), void *data)
     return real_subscribe ? real_subscribe(subscriber, callback, data) : CUPTI_NOT_INITIALIZED;
 }
 
-int cuptiSubscribe_v2(void **subscriber, void (*callback)(void), void *data, struct cupti_subscriber *parameters)
+int cuptiSubscribe_v2(void **subscriber, void (*callback)(void), void *data,
+                      struct cupti_subscriber *parameters)
 {
     __typeof__(cuptiSubscribe_v2) *real_subscribe = real(__func__, __builtin_return_address(0));
     __atomic_store_n(&client.is_seen, true, __ATOMIC_RELAXED);
-    return real_subscribe ? real_subscribe(subscriber, callback, data, parameters) : CUPTI_NOT_INITIALIZED;
+    return real_subscribe ? real_subscribe(subscriber, callback, data, parameters)
+                          : CUPTI_NOT_INITIALIZED;
 }
 
-/* At its initialization the CUDA driver opens the library that CUDA_INJECTION64_PATH names and calls this function. */
+/* At its initialization the CUDA driver opens the library that CUDA_INJECTION64_PATH names and
+ * calls this function. */
 int InitializeInjection(void)
 {
     gpu_wake();

@@ -16,13 +16,15 @@ static struct {
     char text[PAGE_BYTES];
 } names[NAMES];
 
-/* Returns how many bytes could be read. They span two pages at most; both can be read, the first only, or none. */
+/* Returns how many bytes could be read. They span two pages at most; both can be read, the first
+ * only, or none. */
 static ssize_t copy(char *ours, const char *theirs, size_t bytes)
 {
     size_t first_bytes = PAGE_BYTES - (uintptr_t)theirs % PAGE_BYTES;
     first_bytes = first_bytes < bytes ? first_bytes : bytes;
     struct iovec to = {ours, bytes};
-    struct iovec from[] = {{(void *)theirs, first_bytes}, {(void *)(theirs + first_bytes), bytes - first_bytes}};
+    struct iovec from[] = {{(void *)theirs, first_bytes},
+                           {(void *)(theirs + first_bytes), bytes - first_bytes}};
     ssize_t copied = process_vm_readv(getpid(), &to, 1, from, 2, 0);
     if (copied >= 0 || errno == EFAULT)
         return copied;

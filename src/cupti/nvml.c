@@ -16,7 +16,8 @@ static struct {
 
 static bool open_library(void)
 {
-    void *library = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL); /* never closed, as the driver */
+    void *library =
+        dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL); /* never closed, as the driver */
     if (!library)
         return false;
     *(void **)&nvml.nvmlInit_v2 = dlsym(library, "nvmlInit_v2");
@@ -24,7 +25,8 @@ static bool open_library(void)
     *(void **)&nvml.nvmlDeviceGetFieldValues = dlsym(library, "nvmlDeviceGetFieldValues");
     *(void **)&nvml.nvmlDeviceGetMemoryInfo = dlsym(library, "nvmlDeviceGetMemoryInfo");
     *(void **)&nvml.nvmlDeviceGetClockInfo = dlsym(library, "nvmlDeviceGetClockInfo");
-    *(void **)&nvml.reasons = dlsym(library, "nvmlDeviceGetCurrentClocksEventReasons"); /* from driver 535 on */
+    *(void **)&nvml.reasons =
+        dlsym(library, "nvmlDeviceGetCurrentClocksEventReasons"); /* from driver 535 on */
     if (!nvml.reasons)
         *(void **)&nvml.reasons = dlsym(library, "nvmlDeviceGetCurrentClocksThrottleReasons");
     return nvml.nvmlInit_v2 && nvml.nvmlDeviceGetHandleByUUID && nvml.nvmlInit_v2() == NVML_OK;
@@ -38,7 +40,8 @@ void *nvml_find_sensors(const char *uuid)
     if (!is_asked)
         is_open = open_library();
     is_asked = true;
-    return is_open && *uuid && nvml.nvmlDeviceGetHandleByUUID(uuid, &device) == NVML_OK ? device : NULL;
+    return is_open && *uuid && nvml.nvmlDeviceGetHandleByUUID(uuid, &device) == NVML_OK ? device
+                                                                                        : NULL;
 }
 
 /* A counter of 32 bits may wrap between two readings. */
@@ -55,11 +58,13 @@ static uint64_t bytes_of_kib(uint64_t kib)
 
 static void read_counters(void *device, struct gpu_reading *reading)
 {
-    struct nvml_field fields[] = {{.field = NVML_FIELD_NVLINK_SENT, .scope = NVML_ALL_LINKS, .result = -1},
-                                  {.field = NVML_FIELD_NVLINK_RECEIVED, .scope = NVML_ALL_LINKS, .result = -1},
-                                  {.field = NVML_FIELD_PCIE_SENT, .result = -1},
-                                  {.field = NVML_FIELD_PCIE_RECEIVED, .result = -1}};
-    if (!nvml.nvmlDeviceGetFieldValues || nvml.nvmlDeviceGetFieldValues(device, sizeof fields / sizeof *fields, fields) != NVML_OK)
+    struct nvml_field fields[] = {
+        {.field = NVML_FIELD_NVLINK_SENT, .scope = NVML_ALL_LINKS, .result = -1},
+        {.field = NVML_FIELD_NVLINK_RECEIVED, .scope = NVML_ALL_LINKS, .result = -1},
+        {.field = NVML_FIELD_PCIE_SENT, .result = -1},
+        {.field = NVML_FIELD_PCIE_RECEIVED, .result = -1}};
+    if (!nvml.nvmlDeviceGetFieldValues ||
+        nvml.nvmlDeviceGetFieldValues(device, sizeof fields / sizeof *fields, fields) != NVML_OK)
         return;
     reading->nvlink_sent_bytes = bytes_of_kib(counter_of(&fields[0]));
     reading->nvlink_received_bytes = bytes_of_kib(counter_of(&fields[1]));
@@ -74,7 +79,9 @@ static unsigned limits_of(unsigned long long reasons)
     limits |= reasons & NVML_GPU_IDLE ? LEDGER_READING_IDLE : 0;
     limits |= reasons & NVML_POWER_CAP ? LEDGER_READING_POWER : 0;
     limits |= is_hot ? LEDGER_READING_HEAT : 0;
-    limits |= reasons & NVML_POWER_BRAKE || (reasons & NVML_HARDWARE_SLOWDOWN && !is_hot) ? LEDGER_READING_HARDWARE : 0;
+    limits |= reasons & NVML_POWER_BRAKE || (reasons & NVML_HARDWARE_SLOWDOWN && !is_hot)
+                  ? LEDGER_READING_HARDWARE
+                  : 0;
     return limits;
 }
 
@@ -88,7 +95,8 @@ void nvml_read_sensors(void *device, struct gpu_reading *reading)
         reading->memory_bytes = memory.total_bytes;
         reading->memory_used_bytes = memory.used_bytes;
     }
-    if (nvml.nvmlDeviceGetClockInfo && nvml.nvmlDeviceGetClockInfo(device, NVML_SM_CLOCK, &mhz) == NVML_OK)
+    if (nvml.nvmlDeviceGetClockInfo &&
+        nvml.nvmlDeviceGetClockInfo(device, NVML_SM_CLOCK, &mhz) == NVML_OK)
         reading->clock_mhz = mhz;
     if (nvml.reasons && nvml.reasons(device, &reasons) == NVML_OK)
         reading->limits = limits_of(reasons);

@@ -1,6 +1,8 @@
-/* Counters and sensors of NVIDIA's devices, by the driver's management library (NVML, libnvidia-ml.so.1). Called by the GPU thread alone.
+/* Counters and sensors of NVIDIA's devices, by the driver's management library (NVML,
+ * libnvidia-ml.so.1). Called by the GPU thread alone.
  *
- * Only functions that read are called. The library counts its users: it stays initialized for us after the job has shut it down. */
+ * Only functions that read are called. The library counts its users: it stays initialized for us
+ * after the job has shut it down. */
 #ifndef COMMPROF_NVML_H
 #define COMMPROF_NVML_H
 

@@ -1,4 +1,5 @@
-/* The part of NVIDIA's management library (NVML) that we use, as in nvml.h of CUDA 11.8 to 13.4 (tests/abi/test_nvml.py compares). */
+/* The part of NVIDIA's management library (NVML) that we use, as in nvml.h of CUDA 11.8 to 13.4
+ * (tests/abi/test_nvml.py compares). */
 #ifndef COMMPROF_NVML_ABI_H
 #define COMMPROF_NVML_ABI_H
 
@@ -31,7 +32,8 @@ struct nvml_memory {
     uint64_t total_bytes, free_bytes, used_bytes;
 };
 
-/* nvmlClocksEventReason*, before CUDA 12.2 nvmlClocksThrottleReason*: why the clock is not the highest. */
+/* nvmlClocksEventReason*, before CUDA 12.2 nvmlClocksThrottleReason*: why the clock is not the
+ * highest. */
 enum {
     NVML_GPU_IDLE = 0x1,
     NVML_POWER_CAP = 0x4,

@@ -16,7 +16,9 @@ static const uint8_t COPY_OF[] = {
 
 /* Indexed by CUpti_ActivityMemoryKind. */
 static const uint8_t FLAGS_OF[] = {
-    [1] = LEDGER_ACTIVITY_PAGEABLE, [5] = LEDGER_ACTIVITY_MANAGED, [7] = LEDGER_ACTIVITY_MANAGED, /* static */
+    [1] = LEDGER_ACTIVITY_PAGEABLE,
+    [5] = LEDGER_ACTIVITY_MANAGED,
+    [7] = LEDGER_ACTIVITY_MANAGED, /* static */
 };
 
 static uint8_t copy_of(uint8_t kind)
@@ -43,9 +45,9 @@ static uint32_t blocks_of(const int32_t grid[3])
 }
 
 /* Fields that all records have under the same names. */
-#define COMMON(KIND, RECORD)                                                                                            \
-    .kind = (KIND), .start_ns = (int64_t)(RECORD)->start, .end_ns = (int64_t)(RECORD)->end, .device = (RECORD)->device, \
-    .context = (RECORD)->context, .stream = (RECORD)->stream
+#define COMMON(KIND, RECORD)                                                                \
+    .kind = (KIND), .start_ns = (int64_t)(RECORD)->start, .end_ns = (int64_t)(RECORD)->end, \
+    .device = (RECORD)->device, .context = (RECORD)->context, .stream = (RECORD)->stream
 
 bool records_read(const void *record, uint32_t cupti_version, struct gpu_event *event)
 {
@@ -53,21 +55,25 @@ bool records_read(const void *record, uint32_t cupti_version, struct gpu_event *
     const struct cupti_copy *copy = record;
     const struct cupti_peer_copy *peer_copy = record;
     const struct cupti_set *set = record;
-    bool knows_graphs = cupti_version >= CUPTI_FIRST_WITH_GRAPHS; /* otherwise the record ends before it */
+    bool knows_graphs =
+        cupti_version >= CUPTI_FIRST_WITH_GRAPHS; /* otherwise the record ends before it */
     uint64_t graph_node;
 
     switch (kernel->kind) {
     case CUPTI_CONCURRENT_KERNEL:
-        *event = (struct gpu_event){COMMON(LEDGER_ACTIVITY_KERNEL, kernel), .name = kernel->name, .blocks = blocks_of(kernel->grid)};
+        *event = (struct gpu_event){COMMON(LEDGER_ACTIVITY_KERNEL, kernel), .name = kernel->name,
+                                    .blocks = blocks_of(kernel->grid)};
         graph_node = knows_graphs ? kernel->graph_node : 0;
         break;
     case CUPTI_MEMCPY:
-        *event = (struct gpu_event){COMMON(LEDGER_ACTIVITY_COPY, copy), .bytes = copy->bytes, .copy = copy_of(copy->copy_kind)};
+        *event = (struct gpu_event){COMMON(LEDGER_ACTIVITY_COPY, copy), .bytes = copy->bytes,
+                                    .copy = copy_of(copy->copy_kind)};
         event->flags = flags_of(copy->source_kind) | flags_of(copy->destination_kind);
         graph_node = knows_graphs ? copy->graph_node : 0;
         break;
     case CUPTI_MEMCPY2:
-        *event = (struct gpu_event){COMMON(LEDGER_ACTIVITY_COPY, peer_copy), .bytes = peer_copy->bytes, .copy = LEDGER_COPY_TO_PEER};
+        *event = (struct gpu_event){COMMON(LEDGER_ACTIVITY_COPY, peer_copy),
+                                    .bytes = peer_copy->bytes, .copy = LEDGER_COPY_TO_PEER};
         event->flags = flags_of(peer_copy->source_kind) | flags_of(peer_copy->destination_kind);
         graph_node = knows_graphs ? peer_copy->graph_node : 0;
         break;

@@ -7,16 +7,19 @@
 
 #include <ctype.h>
 
-#define LONGEST_NS (INT64_C(600) * 1000000000) /* longer times are considered wrong: no kernel takes ten minutes */
+#define LONGEST_NS \
+    (INT64_C(600) * 1000000000) /* longer times are considered wrong: no kernel takes ten minutes
+                                 * \ */
 enum { RECORDS_TO_EXAMINE = 256, MOST_SENSELESS_ONE_OF = 8 };
 
 static bool is_plausible(const struct walk *walk, const struct gpu_event *event)
 {
-    return event->start_ns >= walk->from_ns && event->end_ns <= walk->until_ns && event->end_ns >= event->start_ns &&
-           event->end_ns - event->start_ns <= LONGEST_NS;
+    return event->start_ns >= walk->from_ns && event->end_ns <= walk->until_ns &&
+           event->end_ns >= event->start_ns && event->end_ns - event->start_ns <= LONGEST_NS;
 }
 
-/* Converts the times; false: the record has none (the GPU's buffer was full, or the activity has not ended), or impossible ones. */
+/* Converts the times; false: the record has none (the GPU's buffer was full, or the activity has
+ * not ended), or impossible ones. */
 static bool date(const struct walk *walk, struct gpu_event *event)
 {
     if (!event->start_ns || !event->end_ns || (uint64_t)event->end_ns < (uint64_t)event->start_ns)
@@ -43,7 +46,8 @@ static bool makes_sense(const struct walk *walk, struct gpu_event *event)
 {
     const char *name = names_read(event->name);
     bool has_times = event->start_ns && event->end_ns;
-    return event->device < walk->devices && name && isprint((unsigned char)*name) && (!has_times || date(walk, event));
+    return event->device < walk->devices && name && isprint((unsigned char)*name) &&
+           (!has_times || date(walk, event));
 }
 
 static void examine(struct walk *walk, uint8_t *buffer, size_t valid_bytes)

@@ -1,15 +1,17 @@
 /* The two steps of an event:
  *
  *     take     its kernel, stream and device get their numbers; it is counted and queued
- *     settle   once all earlier events have arrived: overlap sums of its device, the NCCL operation, a sample
+ *     settle   once all earlier events have arrived: overlap sums of its device, the NCCL
+ *              operation, a sample
  *
- * MPI calls are queued with the events. If the queue is full, the earliest entries are settled ahead of time, and any event that arrives
- * too late for its order is counted as late.
+ * MPI calls are queued with the events. If the queue is full, the earliest entries are settled
+ * ahead of time, and any event that arrives too late for its order is counted as late.
  *
- * A device's overlap sums start as a copy of those of an imaginary device without events, which contain MPI calls only; so they are
- * complete when the device enters the ledger. When a table is full, new entries are counted under 'other': other kernels, the other stream,
- * and one other activity per kind (three entries are reserved for these). A table also counts as full once the ledger is, so the ledger is
- * not asked again for each event. */
+ * A device's overlap sums start as a copy of those of an imaginary device without events, which
+ * contain MPI calls only; so they are complete when the device enters the ledger. When a table is
+ * full, new entries are counted under 'other': other kernels, the other stream, and one other
+ * activity per kind (three entries are reserved for these). A table also counts as full once the
+ * ledger is, so the ledger is not asked again for each event. */
 #include "activity.h"
 
 #include "base/clock.h"
@@ -23,12 +25,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KINDS = 3, ACTIVITY_PLACES = 8192, STREAM_PLACES = 2048 }; /* slots of the indices: at least twice the number of entries */
+enum {
+    KINDS = 3,
+    ACTIVITY_PLACES = 8192,
+    STREAM_PLACES = 2048
+}; /* slots of the indices: at least twice the number of entries */
 
 struct device {
     struct ledger_device *entry;
     struct overlap overlap;
-    int64_t busy_until_ns; /* the latest end of the settled activities; 0: none since tracing began */
+    int64_t
+        busy_until_ns; /* the latest end of the settled activities; 0: none since tracing began */
 };
 
 struct stream {
@@ -46,7 +53,7 @@ static struct {
     struct stream streams[LEDGER_STREAM_OTHER + 1]; /* by slot */
     uint16_t stream_index[STREAM_PLACES];           /* open addressing; 0: empty */
     unsigned stream_count, most_streams;
-    uint16_t activity_index[ACTIVITY_PLACES];          /* open addressing: number from 1; 0: empty */
+    uint16_t activity_index[ACTIVITY_PLACES]; /* open addressing: number from 1; 0: empty */
     struct ledger_activity *activities[ACTIVITY_MOST]; /* all entries in the ledger, */
     uint64_t keys[ACTIVITY_MOST];
     unsigned activity_count, activity_used; /* and how many of them are in use */
@@ -98,10 +105,12 @@ static struct device *find_device(uint32_t number)
     return enter_device(number);
 }
 
-/* A block is on one multiprocessor, and those of communication kernels are large: each has one of its own while there are enough. */
+/* A block is on one multiprocessor, and those of communication kernels are large: each has one of
+ * its own while there are enough. */
 static void count_sms(struct ledger_device *device, const struct gpu_event *event)
 {
-    uint64_t duration_ns = event->end_ns > event->start_ns ? (uint64_t)(event->end_ns - event->start_ns) : 0;
+    uint64_t duration_ns =
+        event->end_ns > event->start_ns ? (uint64_t)(event->end_ns - event->start_ns) : 0;
     uint32_t sms = device->sms && event->blocks > device->sms ? device->sms : event->blocks;
     if (!sms)
         return;
@@ -111,7 +120,8 @@ static void count_sms(struct ledger_device *device, const struct gpu_event *even
         device->communication_most_sms = sms;
 }
 
-static void count_on_device(struct ledger_device *device, const struct gpu_event *event, bool is_communication)
+static void count_on_device(struct ledger_device *device, const struct gpu_event *event,
+                            bool is_communication)
 {
     uint64_t *const counts[] = {&device->kernels, &device->copies, &device->sets};
     if (!device->first_ns || event->start_ns < device->first_ns)
@@ -147,26 +157,31 @@ static struct stream *enter_stream(const struct gpu_event *event)
     struct device *device = gpu.stream_count < gpu.most_streams ? find_device(event->device) : NULL;
     if (!device)
         return NULL;
-    struct ledger_stream entry = {
-        .stream = gpu.stream_count + 1, .device = device->entry->device, .context = event->context, .number = event->stream};
+    struct ledger_stream entry = {.stream = gpu.stream_count + 1,
+                                  .device = device->entry->device,
+                                  .context = event->context,
+                                  .number = event->stream};
     struct ledger_stream *entered = ledger_append(LEDGER_STREAMS, &entry, sizeof entry);
     if (!entered) {
         gpu.most_streams = gpu.stream_count;
         return NULL;
     }
     struct stream *stream = &gpu.streams[++gpu.stream_count];
-    *stream = (struct stream){event->context, event->stream, (uint16_t)gpu.stream_count, device, entered, {0}};
+    *stream = (struct stream){event->context, event->stream, (uint16_t)gpu.stream_count,
+                              device,         entered,       {0}};
     return stream;
 }
 
 static bool is_stream(const struct stream *stream, const struct gpu_event *event)
 {
-    return stream->number == event->stream && stream->context == event->context && stream->device->entry->number == event->device;
+    return stream->number == event->stream && stream->context == event->context &&
+           stream->device->entry->number == event->device;
 }
 
 static struct stream *find_stream(const struct gpu_event *event)
 {
-    uint32_t at = mixed(event->stream ^ (uint64_t)event->context << 24 ^ (uint64_t)event->device << 56);
+    uint32_t at =
+        mixed(event->stream ^ (uint64_t)event->context << 24 ^ (uint64_t)event->device << 56);
     uint16_t *place = &gpu.stream_index[at % STREAM_PLACES];
     for (; *place; place = &gpu.stream_index[++at % STREAM_PLACES])
         if (is_stream(&gpu.streams[*place], event))
@@ -193,13 +208,20 @@ static uint64_t bytes_of_class(unsigned size)
     return size == 0 ? 0 : size == HIGHEST_CLASS ? UINT64_MAX : 1ull << (size - 1);
 }
 
-enum { KEY_STREAM_BIT = 16, KEY_KIND_BIT = 32, KEY_COPY_BIT = 40, KEY_FLAGS_BIT = 48, KEY_CLASS_BIT = 56 };
+enum {
+    KEY_STREAM_BIT = 16,
+    KEY_KIND_BIT = 32,
+    KEY_COPY_BIT = 40,
+    KEY_FLAGS_BIT = 48,
+    KEY_CLASS_BIT = 56
+};
 
 static uint64_t activity_key(const struct gpu_event *event, uint16_t kernel, uint16_t stream)
 {
     unsigned size = event->kind == LEDGER_ACTIVITY_KERNEL ? 0 : size_class(event->bytes);
-    return (uint64_t)kernel | (uint64_t)stream << KEY_STREAM_BIT | (uint64_t)event->kind << KEY_KIND_BIT |
-           (uint64_t)event->copy << KEY_COPY_BIT | (uint64_t)event->flags << KEY_FLAGS_BIT | (uint64_t)size << KEY_CLASS_BIT;
+    return (uint64_t)kernel | (uint64_t)stream << KEY_STREAM_BIT |
+           (uint64_t)event->kind << KEY_KIND_BIT | (uint64_t)event->copy << KEY_COPY_BIT |
+           (uint64_t)event->flags << KEY_FLAGS_BIT | (uint64_t)size << KEY_CLASS_BIT;
 }
 
 /* The key of the other activity of a kind. */
@@ -215,7 +237,8 @@ static bool take_chunk(void)
 {
     uint32_t capacity = ledger_chunk_capacity(sizeof(struct ledger_activity));
     bool fits = gpu.activity_count + capacity <= gpu.most_activities;
-    struct ledger_chunk *chunk = fits ? ledger_chunk(LEDGER_ACTIVITIES, sizeof(struct ledger_activity), 0) : NULL;
+    struct ledger_chunk *chunk =
+        fits ? ledger_chunk(LEDGER_ACTIVITIES, sizeof(struct ledger_activity), 0) : NULL;
     if (!chunk) {
         gpu.most_activities = gpu.activity_count;
         return false;
@@ -271,8 +294,10 @@ static void add(struct ledger_activity *activity, uint64_t duration_ns, uint64_t
 
 static void count(const struct gpu_event *event, uint16_t kernel, const struct stream *stream)
 {
-    uint64_t duration_ns = event->end_ns > event->start_ns ? (uint64_t)(event->end_ns - event->start_ns) : 0;
-    struct ledger_activity *activity = find_activity(activity_key(event, kernel, stream->slot), KINDS);
+    uint64_t duration_ns =
+        event->end_ns > event->start_ns ? (uint64_t)(event->end_ns - event->start_ns) : 0;
+    struct ledger_activity *activity =
+        find_activity(activity_key(event, kernel, stream->slot), KINDS);
     if (!activity || kernel == LEDGER_KERNEL_OTHER || stream->slot == LEDGER_STREAM_OTHER)
         the_ledger.header->gpu_unattributed_records++;
     if (!activity)
@@ -287,7 +312,8 @@ static void add_to_all(const struct reorder_event *call)
 {
     bool has_room = overlap_add(&gpu.no_device, LEDGER_IN_MPI, call->start_ns, call->end_ns);
     for (unsigned slot = 1; slot <= gpu.device_count; slot++)
-        has_room &= overlap_add(&gpu.devices[slot]->overlap, LEDGER_IN_MPI, call->start_ns, call->end_ns);
+        has_room &=
+            overlap_add(&gpu.devices[slot]->overlap, LEDGER_IN_MPI, call->start_ns, call->end_ns);
     the_ledger.header->gpu_lost_intervals += !has_room;
 }
 
@@ -309,7 +335,9 @@ static void keep(const struct reorder_event *event, unsigned communicator)
     struct stream *stream = &gpu.streams[event->stream_slot];
     uint64_t start_ticks = clock_ticks_of_late(event->start_ns);
     struct ledger_activity_sample *sample =
-        stream->entry ? (struct ledger_activity_sample *)samples_of_stream(&stream->window, stream->entry, start_ticks) : NULL;
+        stream->entry ? (struct ledger_activity_sample *)samples_of_stream(
+                            &stream->window, stream->entry, start_ticks)
+                      : NULL;
     if (!sample)
         return;
     sample->start_ticks = start_ticks;
@@ -385,7 +413,8 @@ static uint8_t state_of(const struct gpu_event *event, bool is_communication)
 
 void activity_take(const struct gpu_event *event)
 {
-    struct kernel kernel = event->kind == LEDGER_ACTIVITY_KERNEL ? kernels_find(event->name) : (struct kernel){0, false};
+    struct kernel kernel = event->kind == LEDGER_ACTIVITY_KERNEL ? kernels_find(event->name)
+                                                                 : (struct kernel){0, false};
     const struct stream *stream = find_stream(event);
     struct device *device = stream->device ? stream->device : find_device(event->device);
     bool counts = event->start_ns >= gpu.counts_from_ns;
@@ -398,25 +427,27 @@ void activity_take(const struct gpu_event *event)
             count_late(event->start_ns, event->end_ns);
         return;
     }
-    wait_for_earlier(&(struct reorder_event){.start_ns = event->start_ns,
-                                             .end_ns = event->end_ns,
-                                             .bytes = event->bytes,
-                                             .device = event->device,
-                                             .context = event->context,
-                                             .stream = event->stream,
-                                             .kernel = kernel.number,
-                                             .stream_slot = stream->slot,
-                                             .kind = event->kind,
-                                             .copy = event->copy,
-                                             .device_slot = device ? (uint8_t)device->entry->device : 0,
-                                             .state = state_of(event, kernel.is_communication),
-                                             .flags = event->flags});
+    wait_for_earlier(
+        &(struct reorder_event){.start_ns = event->start_ns,
+                                .end_ns = event->end_ns,
+                                .bytes = event->bytes,
+                                .device = event->device,
+                                .context = event->context,
+                                .stream = event->stream,
+                                .kernel = kernel.number,
+                                .stream_slot = stream->slot,
+                                .kind = event->kind,
+                                .copy = event->copy,
+                                .device_slot = device ? (uint8_t)device->entry->device : 0,
+                                .state = state_of(event, kernel.is_communication),
+                                .flags = event->flags});
 }
 
 void activity_in_mpi(uint64_t start_ticks, uint64_t end_ticks)
 {
-    wait_for_earlier(
-        &(struct reorder_event){.start_ns = clock_ns_of_late(start_ticks), .end_ns = clock_ns_of_late(end_ticks), .state = LEDGER_IN_MPI});
+    wait_for_earlier(&(struct reorder_event){.start_ns = clock_ns_of_late(start_ticks),
+                                             .end_ns = clock_ns_of_late(end_ticks),
+                                             .state = LEDGER_IN_MPI});
 }
 
 void activity_settle(int64_t until_ns)

@@ -1,5 +1,5 @@
-/* Kernel names are from the libraries' public sources. The kernels of a library that is missing here count as computing; their names are in
- * the results, so a reader can notice. */
+/* Kernel names are from the libraries' public sources. The kernels of a library that is missing
+ * here count as computing; their names are in the results, so a reader can notice. */
 #include "communication.h"
 
 #include <stddef.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Patterns for a function's qualified name, matched from the start of any of its namespaces or of the function itself. `*` matches
- * anything; so does the end of a pattern. */
+/* Patterns for a function's qualified name, matched from the start of any of its namespaces or of
+ * the function itself. `*` matches anything; so does the end of a pattern. */
 static const char *const OF_NCCL[] = {
     "ncclDevKernel",         /* NCCL and RCCL from 2.19 on */
     "ncclKernel_",           /* from 2.8 on */
@@ -33,7 +33,8 @@ static const char *const OF_OTHERS[] = {
     "reducescatter*_on_stream_kernel",
     "sync*_on_stream_kernel",
 
-    /* PyTorch: symmetric memory (c10d), by its own kernels, those that use NCCL's device functions, and NVSHMEM */
+    /* PyTorch: symmetric memory (c10d), by its own kernels, those that use NCCL's device functions,
+     * and NVSHMEM */
     "c10d::nccl_extension::",
     "c10d::nvshmem_extension::",
     "multimem_",
@@ -79,8 +80,9 @@ static bool matches(const char *pattern, const char *text)
     return false;
 }
 
-/* The qualified name "a::b::c" in a mangled one: _Z <name> or _Z N <name> <name> ..., where each name is its length and its text. Template
- * arguments and parameters follow and are ignored. A name that is not mangled is copied as it is. */
+/* The qualified name "a::b::c" in a mangled one: _Z <name> or _Z N <name> <name> ..., where each
+ * name is its length and its text. Template arguments and parameters follow and are ignored. A name
+ * that is not mangled is copied as it is. */
 static void qualified_name(const char *mangled, char *name, size_t room)
 {
     size_t used = 0;
@@ -98,7 +100,8 @@ static void qualified_name(const char *mangled, char *name, size_t room)
         size_t bytes = strtoull(at, &text, 10);
         if (bytes > strnlen(text, bytes) || used + bytes + 3 > room)
             return;
-        used += (size_t)snprintf(name + used, room - used, "%s%.*s", used ? "::" : "", (int)bytes, text);
+        used += (size_t)snprintf(name + used, room - used, "%s%.*s", used ? "::" : "", (int)bytes,
+                                 text);
         at = text + bytes;
     }
 }
@@ -130,5 +133,6 @@ bool communication_is_nccls(const char *name)
 
 bool communication_has_kernel(const char *name)
 {
-    return communication_is_nccls(name) || is_one_of(name, OF_OTHERS, sizeof OF_OTHERS / sizeof *OF_OTHERS);
+    return communication_is_nccls(name) ||
+           is_one_of(name, OF_OTHERS, sizeof OF_OTHERS / sizeof *OF_OTHERS);
 }

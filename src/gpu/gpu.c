@@ -1,18 +1,22 @@
-/* The GPU thread makes all calls into a vendor's library; it holds nothing that the job may wait for.
+/* The GPU thread makes all calls into a vendor's library; it holds nothing that the job may wait
+ * for.
  *
  *     the job                          the GPU thread
  *     gpu_begin ---------------------> look, look, ... until the process has a context; arm
- *                                      window: resume, collect, collect, ..., pause, collect until all has arrived
+ *                                      window: resume, collect, collect, ..., pause, collect until
+ *                                      all has arrived
  *     gpu_yield: foreign = 1 --------> ends the window at once; is_in = 0
  *          waits while is_in (bounded) <---'
  *     gpu_end: order = FINISH --------> ends the window; gone = 1
  *          waits for gone (bounded) <------'
  *
- * is_in is 1 while a window is open: calls into the tracing interface may be in progress. The GPU thread sets is_in before it reads
- * `foreign`, and gpu_yield sets `foreign` before it reads is_in, so at least one of them sees the other's store.
+ * is_in is 1 while a window is open: calls into the tracing interface may be in progress. The GPU
+ * thread sets is_in before it reads `foreign`, and gpu_yield sets `foreign` before it reads is_in,
+ * so at least one of them sees the other's store.
  *
- * The overlap sums of a window begin with the first activity seen in it: until then, kernels launched before tracing was resumed may still
- * be running unseen. If no activity is seen, they begin when tracing was resumed: the GPU was idle. */
+ * The overlap sums of a window begin with the first activity seen in it: until then, kernels
+ * launched before tracing was resumed may still be running unseen. If no activity is seen, they
+ * begin when tracing was resumed: the GPU was idle. */
 #include "gpu.h"
 
 #include "activity.h"
@@ -37,7 +41,15 @@
 #define SECOND_NS (1000 * MS_NS)
 
 enum { STAY, FINISH, ABANDON }; /* commands to the GPU thread */
-enum { PATIENCE_S = 2, FIRST_LOOK_MS = 50, SLOWEST_LOOK_MS = 250, ARM_AGAIN_MS = 1000, TICK_MS = 100, DRAIN_S = 3, AFTER_ANOTHER_S = 1 };
+enum {
+    PATIENCE_S = 2,
+    FIRST_LOOK_MS = 50,
+    SLOWEST_LOOK_MS = 250,
+    ARM_AGAIN_MS = 1000,
+    TICK_MS = 100,
+    DRAIN_S = 3,
+    AFTER_ANOTHER_S = 1
+};
 
 enum phase { CLOSED, OPEN, DRAINING };
 
@@ -63,10 +75,10 @@ static struct {
     int64_t earliest_ns; /* begin of the earliest activity seen since then; INT64_MAX: none yet */
     int64_t paused_ns;
     int64_t collect_at_ns;
-    int64_t complete_ns;                    /* activities that began before this have been counted */
-    bool is_summed;                         /* the overlap sums have begun */
+    int64_t complete_ns; /* activities that began before this have been counted */
+    bool is_summed;      /* the overlap sums have begun */
     uint64_t graph_launches, graph_records; /* in this window */
-    uint64_t unseen_graphs;                 /* lower bound of the launches without a record, in all windows */
+    uint64_t unseen_graphs; /* lower bound of the launches without a record, in all windows */
     enum ledger_tracing_end ending;
 } gpu;
 
@@ -104,7 +116,8 @@ static void enter_state(enum ledger_gpu_state state, const char *reason)
 static enum gpu_presence look_for_one(void)
 {
     enum gpu_presence best = GPU_ABSENT;
-    for (const struct gpu_backend **backend = gpu_backends; *backend && best != GPU_IN_USE; backend++) {
+    for (const struct gpu_backend **backend = gpu_backends; *backend && best != GPU_IN_USE;
+         backend++) {
         enum gpu_presence presence = (*backend)->look();
         best = presence > best ? presence : best;
         if (presence == GPU_IN_USE)
@@ -129,12 +142,14 @@ static bool arm(void)
     char reason[512] = "";
     enum gpu_armed armed = GPU_ARM_LATER;
     int64_t began_ns = clock_monotonic_ns();
-    while (!is_ordered_to_end() && (armed = gpu.backend->arm(reason, sizeof reason)) == GPU_ARM_LATER)
+    while (!is_ordered_to_end() &&
+           (armed = gpu.backend->arm(reason, sizeof reason)) == GPU_ARM_LATER)
         sleep_until(clock_monotonic_ns() + ARM_AGAIN_MS * MS_NS);
     the_ledger.header->cost_gpu_begin_ns = (uint64_t)(clock_monotonic_ns() - began_ns);
     if (armed == GPU_ARM_REFUSED)
         enter_state(LEDGER_GPU_REFUSED, reason);
-    /* Exit handlers run in reverse order: the vendor's was registered earlier, when the job created its context. */
+    /* Exit handlers run in reverse order: the vendor's was registered earlier, when the job created
+     * its context. */
     if (armed == GPU_ARMED)
         atexit(gpu_end);
     return armed == GPU_ARMED;
@@ -149,7 +164,9 @@ static bool calls_are_counted(void)
 
 static struct windows_now windows_now(int64_t now_ns)
 {
-    return (struct windows_now){now_ns, clock_unix_ns(), __atomic_load_n(&the_ledger.header->steps, __ATOMIC_RELAXED), gpu.repeats};
+    return (struct windows_now){now_ns, clock_unix_ns(),
+                                __atomic_load_n(&the_ledger.header->steps, __ATOMIC_RELAXED),
+                                gpu.repeats};
 }
 
 static void look_for_repetition(void)
@@ -220,22 +237,26 @@ static void reset_counts(int64_t from_ns)
     note_unseen_graphs(0);
     gpu.graph_launches = gpu.graph_records = 0;
     activity_reset(from_ns);
-    header->gpu_records = header->gpu_dropped_records = header->gpu_implausible_records = header->gpu_late_records = 0;
+    header->gpu_records = header->gpu_dropped_records = header->gpu_implausible_records =
+        header->gpu_late_records = 0;
     header->gpu_late_ns = 0;
-    header->gpu_unattributed_records = header->gpu_lost_intervals = header->gpu_unmatched_operations = 0;
+    header->gpu_unattributed_records = header->gpu_lost_intervals =
+        header->gpu_unmatched_operations = 0;
 }
 
 static void note_part(void)
 {
-    static const char *const NAMES[] = {
-        [LEDGER_PART_FIRST_USE] = "first use", [LEDGER_PART_LATER] = "later", [LEDGER_PART_STEPS] = "steps"};
+    static const char *const NAMES[] = {[LEDGER_PART_FIRST_USE] = "first use",
+                                        [LEDGER_PART_LATER] = "later",
+                                        [LEDGER_PART_STEPS] = "steps"};
     if (gpu.window)
         gpu.window->part = gpu.windows.part;
     if (gpu.windows.part != LEDGER_PART_ANY)
         ledger_fact("gpu.traced_part", NAMES[gpu.windows.part]);
 }
 
-/* A window that CUPTI gives no records for, as has been reported of the second one, replaces nothing. */
+/* A window that CUPTI gives no records for, as has been reported of the second one, replaces
+ * nothing. */
 static void replace_earlier(void)
 {
     gpu.replaces = false;
@@ -264,7 +285,8 @@ static void follow(bool followed)
 static void enter_window(int64_t now_ns)
 {
     struct ledger_tracing window = {.begin_ns = now_ns, .clock_error_ns = UINT32_MAX};
-    __atomic_store_n(&gpu.window, ledger_append(LEDGER_TRACINGS, &window, sizeof window), __ATOMIC_RELEASE);
+    __atomic_store_n(&gpu.window, ledger_append(LEDGER_TRACINGS, &window, sizeof window),
+                     __ATOMIC_RELEASE);
     begin_window(now_ns);
 }
 
@@ -293,12 +315,13 @@ static void open_window(int64_t now_ns)
     enter_state(LEDGER_GPU_TRACING, NULL);
 }
 
-/* Begins the overlap sums at the earliest activity. Buffers arrive in any order, so the earliest seen is known to be the first only once
- * all activities up to it have arrived. */
+/* Begins the overlap sums at the earliest activity. Buffers arrive in any order, so the earliest
+ * seen is known to be the first only once all activities up to it have arrived. */
 static void begin_sums(int64_t complete_until_ns, bool everything)
 {
     bool has_begun = gpu.earliest_ns != INT64_MAX;
-    bool is_known = has_begun ? gpu.earliest_ns <= complete_until_ns : clock_monotonic_ns() - gpu.resumed_ns > SECOND_NS;
+    bool is_known = has_begun ? gpu.earliest_ns <= complete_until_ns
+                              : clock_monotonic_ns() - gpu.resumed_ns > SECOND_NS;
     if (gpu.is_summed || (!is_known && !everything))
         return;
     int64_t begin_ns = has_begun ? gpu.earliest_ns : gpu.resumed_ns;
@@ -324,18 +347,21 @@ static void count(const struct gpu_collected *collected)
         return;
     gpu.window->records += collected->records;
     uint32_t error_ns = gpu.window->clock_error_ns;
-    gpu.window->clock_error_ns = error_ns == UINT32_MAX || error_ns < collected->clock_error_ns ? collected->clock_error_ns : error_ns;
+    gpu.window->clock_error_ns = error_ns == UINT32_MAX || error_ns < collected->clock_error_ns
+                                     ? collected->clock_error_ns
+                                     : error_ns;
 }
 
 /* Collects the job's MPI calls. Returns the time up to which they are complete. */
 static int64_t collect_host_time(void)
 {
     clock_realign();
-    return clock_ns_of_late(host_time_collect(activity_in_mpi, &the_ledger.header->gpu_lost_intervals));
+    return clock_ns_of_late(
+        host_time_collect(activity_in_mpi, &the_ledger.header->gpu_lost_intervals));
 }
 
-/* Applies a reset (MPI_Pcontrol(2)). Events taken so far precede the reset; so it is checked before each collection, which may bring later
- * ones. */
+/* Applies a reset (MPI_Pcontrol(2)). Events taken so far precede the reset; so it is checked before
+ * each collection, which may bring later ones. */
 static void begin_anew_after_reset(void)
 {
     struct ledger_header *header = the_ledger.header;
@@ -346,8 +372,8 @@ static void begin_anew_after_reset(void)
     reset_counts(clock_ns_of_late(header->reset_ticks));
 }
 
-/* Collects what has been recorded and settles it as far as it is complete. Returns the time up to which the vendor's records are
- * complete. */
+/* Collects what has been recorded and settles it as far as it is complete. Returns the time up to
+ * which the vendor's records are complete. */
 static int64_t collect(bool everything)
 {
     int64_t calls_until_ns = collect_host_time();
@@ -357,7 +383,8 @@ static int64_t collect(bool everything)
         return INT64_MAX;
     count(&collected);
     begin_sums(collected.complete_until_ns, everything);
-    int64_t until_ns = collected.complete_until_ns < calls_until_ns ? collected.complete_until_ns : calls_until_ns;
+    int64_t until_ns =
+        collected.complete_until_ns < calls_until_ns ? collected.complete_until_ns : calls_until_ns;
     until_ns = gpu.phase == DRAINING && until_ns > gpu.paused_ns ? gpu.paused_ns : until_ns;
     if (gpu.is_summed) {
         activity_settle(until_ns);
@@ -370,7 +397,8 @@ static int64_t collect(bool everything)
     return collected.complete_until_ns;
 }
 
-/* Each graph launch leaves at least one record: if there are fewer records than launches, some launches left none. */
+/* Each graph launch leaves at least one record: if there are fewer records than launches, some
+ * launches left none. */
 static void compare_graphs(void)
 {
     if (gpu.graph_launches > gpu.graph_records)
@@ -403,12 +431,14 @@ static void close_window(void)
     };
     enum ledger_gpu_state state = STATES[gpu.ending];
     char reason[128];
-    snprintf(reason, sizeof reason, "yielded to %s", *gpu.foreign_name ? gpu.foreign_name : "another client of the tracing interface");
+    snprintf(reason, sizeof reason, "yielded to %s",
+             *gpu.foreign_name ? gpu.foreign_name : "another client of the tracing interface");
     enter_state(state, state == LEDGER_GPU_YIELDED ? reason : NULL);
     go_out();
 }
 
-/* A record arrives when its activity has ended: after a window that ends by itself we wait a while for the rest. */
+/* A record arrives when its activity has ended: after a window that ends by itself we wait a while
+ * for the rest. */
 static void end_window(enum ledger_tracing_end ending)
 {
     gpu.ending = ending;
@@ -478,18 +508,21 @@ static void attend(void)
     } else if (gpu.phase == DRAINING)
         drain(now_ns);
     else if (!calls_are_counted())
-        windows_repeat(&gpu.windows); /* the user who switches counting on wants to see what follows */
+        windows_repeat(
+            &gpu.windows); /* the user who switches counting on wants to see what follows */
     else if (!hurries && !is_ordered_to_end() && is_due(now_ns)) {
         gpu.ending = LEDGER_TRACING_GOES_ON;
         open_window(now_ns);
     }
 }
 
-/* If the process is killed before the next time, this says of how long before records may be missing, at most. */
+/* If the process is killed before the next time, this says of how long before records may be
+ * missing, at most. */
 static void note_uncollected(void)
 {
     bool may_have_any = gpu.phase != CLOSED && gpu.backend->uncollected_since_ns;
-    int64_t since_ns = may_have_any ? gpu.backend->uncollected_since_ns() : INT64_MAX, now_ns = clock_monotonic_ns();
+    int64_t since_ns = may_have_any ? gpu.backend->uncollected_since_ns() : INT64_MAX,
+            now_ns = clock_monotonic_ns();
     uint64_t age_ns = since_ns < now_ns ? (uint64_t)(now_ns + TICK_MS * MS_NS - since_ns) : 0;
     __atomic_store_n(&the_ledger.header->gpu_uncollected_ns, age_ns, __ATOMIC_RELAXED);
 }
@@ -511,7 +544,9 @@ static void trace(void)
             note_uncollected();
         if (!is_ordered_to_end())
             readings_take(clock_monotonic_ns(), is_abandoned);
-        int64_t tick_ns = (settings.gpu_collect_ms < TICK_MS ? (int64_t)settings.gpu_collect_ms : TICK_MS) * MS_NS;
+        int64_t tick_ns =
+            (settings.gpu_collect_ms < TICK_MS ? (int64_t)settings.gpu_collect_ms : TICK_MS) *
+            MS_NS;
         if (__atomic_load_n(&gpu.foreign, __ATOMIC_ACQUIRE) && gpu.phase == CLOSED)
             service_thread_wait_while(&gpu.foreign, 1, clock_monotonic_ns() + tick_ns);
         else
@@ -528,7 +563,8 @@ static bool is_chosen(void)
 static void leave_to_other_ranks(void)
 {
     char reason[96];
-    snprintf(reason, sizeof reason, "COMMPROF_GPU_ONE_RANK_IN=%d: other ranks' are", (int)settings.gpu_one_rank_in);
+    snprintf(reason, sizeof reason, "COMMPROF_GPU_ONE_RANK_IN=%d: other ranks' are",
+             (int)settings.gpu_one_rank_in);
     enter_state(LEDGER_GPU_REFUSED, reason);
 }
 
@@ -600,7 +636,8 @@ static void count_unread(void)
         the_ledger.header->gpu_dropped_records += backend->unread();
 }
 
-/* The thread hangs in the vendor's library: ends the window at the time up to which its records were collected. */
+/* The thread hangs in the vendor's library: ends the window at the time up to which its records
+ * were collected. */
 static void lose_window(void)
 {
     struct ledger_tracing *window = __atomic_load_n(&gpu.window, __ATOMIC_ACQUIRE);
@@ -608,7 +645,9 @@ static void lose_window(void)
         return;
     int64_t complete_ns = __atomic_load_n(&gpu.complete_ns, __ATOMIC_RELAXED);
     window->ended = LEDGER_TRACING_LOST;
-    __atomic_store_n(&window->end_ns, complete_ns > window->begin_ns ? complete_ns : window->begin_ns, __ATOMIC_RELEASE);
+    __atomic_store_n(&window->end_ns,
+                     complete_ns > window->begin_ns ? complete_ns : window->begin_ns,
+                     __ATOMIC_RELEASE);
 }
 
 void gpu_end(void)
@@ -625,7 +664,8 @@ void gpu_end(void)
     if (!__atomic_load_n(&gpu.gone, __ATOMIC_ACQUIRE)) {
         __atomic_store_n(&gpu.order, ABANDON, __ATOMIC_RELEASE);
         lose_window();
-        enter_state(LEDGER_GPU_STOPPED, "the tracing interface did not answer at the end; what it held back is lost");
+        enter_state(LEDGER_GPU_STOPPED,
+                    "the tracing interface did not answer at the end; what it held back is lost");
     }
     count_unread();
 }
@@ -655,6 +695,7 @@ void gpu_yield(const char *to)
 /* The other client may still be collecting its own records. */
 void gpu_unyield(void)
 {
-    __atomic_store_n(&gpu.foreign_until_ns, clock_monotonic_ns() + AFTER_ANOTHER_S * SECOND_NS, __ATOMIC_RELAXED);
+    __atomic_store_n(&gpu.foreign_until_ns, clock_monotonic_ns() + AFTER_ANOTHER_S * SECOND_NS,
+                     __ATOMIC_RELAXED);
     service_thread_wake(&gpu.foreign, 0);
 }

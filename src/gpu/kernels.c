@@ -1,5 +1,6 @@
-/* The tracing interface's strings may disappear or change, so each event's name is hashed and compared in full: some 20 ns for a hundred
- * characters. Names are stored in the ledger and never change there. */
+/* The tracing interface's strings may disappear or change, so each event's name is hashed and
+ * compared in full: some 20 ns for a hundred characters. Names are stored in the ledger and never
+ * change there. */
 #include "kernels.h"
 
 #include "communication.h"
@@ -50,7 +51,8 @@ static struct ledger_chunk *chunk_with_room(size_t bytes)
     enum { CAPACITY = LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES };
     if (kernels.chunk && kernels.chunk->used + bytes <= CAPACITY)
         return kernels.chunk;
-    struct ledger_chunk *fresh = kernels.chunks < kernels.most_chunks ? ledger_chunk(LEDGER_KERNELS, 1, 0) : NULL;
+    struct ledger_chunk *fresh =
+        kernels.chunks < kernels.most_chunks ? ledger_chunk(LEDGER_KERNELS, 1, 0) : NULL;
     if (!fresh) { /* do not ask a full ledger again for each event */
         kernels.most_chunks = kernels.chunks;
         return NULL;
@@ -86,7 +88,8 @@ static const struct ledger_kernel *enter(const char *name, size_t bytes)
 {
     struct ledger_kernel entry = {.kernel = kernels.count + 1u, .name_bytes = (uint32_t)bytes};
     entry.is_communication = communication_has_kernel(name);
-    const struct ledger_kernel *entered = kernels.count < KERNELS_MOST ? append(&entry, name) : NULL;
+    const struct ledger_kernel *entered =
+        kernels.count < KERNELS_MOST ? append(&entry, name) : NULL;
     if (!entered)
         return NULL;
     kernels.count++;
@@ -97,7 +100,8 @@ static const struct ledger_kernel *enter(const char *name, size_t bytes)
 
 static bool is_it(const struct place *place, uint64_t hash, const char *name, size_t bytes)
 {
-    return place->hash == hash && place->entry->name_bytes == bytes && memcmp(place->entry + 1, name, bytes) == 0;
+    return place->hash == hash && place->entry->name_bytes == bytes &&
+           memcmp(place->entry + 1, name, bytes) == 0;
 }
 
 struct kernel kernels_find(const char *name)
@@ -105,7 +109,8 @@ struct kernel kernels_find(const char *name)
     name = name ? name : "unnamed kernel";
     size_t bytes = strnlen(name, KERNELS_LONGEST_NAME);
     uint64_t hash = hash_of(name, bytes), at = hash;
-    while (kernels.index[at % INDEX_PLACES].entry && !is_it(&kernels.index[at % INDEX_PLACES], hash, name, bytes))
+    while (kernels.index[at % INDEX_PLACES].entry &&
+           !is_it(&kernels.index[at % INDEX_PLACES], hash, name, bytes))
         at++;
     struct place *place = &kernels.index[at % INDEX_PLACES];
     if (!place->entry)

@@ -1,4 +1,5 @@
-/* Numbers the kernels: the ledger stores each name once, and events refer to it by number. GPU thread. */
+/* Numbers the kernels: the ledger stores each name once, and events refer to it by number. GPU
+ * thread. */
 #ifndef COMMPROF_GPU_KERNELS_H
 #define COMMPROF_GPU_KERNELS_H
 
@@ -6,7 +7,11 @@
 
 #include <stdbool.h>
 
-enum { KERNELS_MOST = 4000, KERNELS_LONGEST_NAME = 4000, KERNELS_MOST_CHUNKS = 64 /* 4 MB of names */ };
+enum {
+    KERNELS_MOST = 4000,
+    KERNELS_LONGEST_NAME = 4000,
+    KERNELS_MOST_CHUNKS = 64 /* 4 MB of names */
+};
 
 struct kernel {
     uint16_t number; /* LEDGER_KERNEL_OTHER if the table is full */
@@ -16,8 +21,8 @@ struct kernel {
 /* Empties the table. */
 void kernels_begin(void);
 
-/* The kernel with this (mangled) name; NULL: the name could not be read. Names are compared by content, up to KERNELS_LONGEST_NAME
- * characters. */
+/* The kernel with this (mangled) name; NULL: the name could not be read. Names are compared by
+ * content, up to KERNELS_LONGEST_NAME characters. */
 struct kernel kernels_find(const char *name);
 
 /* The name of a communication kernel; NULL for other kernels. */

@@ -1,5 +1,6 @@
-/* Between two consecutive begins or ends the state does not change, and its sum grows by the time between them: one store. So if the
- * process is killed, the sums still add up to the time from the begin to the last such event. */
+/* Between two consecutive begins or ends the state does not change, and its sum grows by the time
+ * between them: one store. So if the process is killed, the sums still add up to the time from the
+ * begin to the last such event. */
 #include "overlap.h"
 
 #include <stddef.h>
@@ -62,7 +63,8 @@ void overlap_begin(struct overlap *overlap, uint64_t state_ns[LEDGER_BUSY_STATES
     overlap->is_traced = true;
 }
 
-void overlap_branch(struct overlap *overlap, const struct overlap *from, uint64_t state_ns[LEDGER_BUSY_STATES])
+void overlap_branch(struct overlap *overlap, const struct overlap *from,
+                    uint64_t state_ns[LEDGER_BUSY_STATES])
 {
     memcpy(overlap, from, offsetof(struct overlap, ends));
     memcpy(overlap->ends, from->ends, from->running * sizeof *from->ends);

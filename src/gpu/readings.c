@@ -1,12 +1,14 @@
-/* The table holds the readings of every period-th tick. When it is full, the period doubles; entries of other ticks are free then.
+/* The table holds the readings of every period-th tick. When it is full, the period doubles;
+ * entries of other ticks are free then.
  *
- * The vendor's library may hold a lock of its own while it is read, which a child forked meanwhile would find locked for good. So a fork
- * waits, a bounded time, until the reading is over:
+ * The vendor's library may hold a lock of its own while it is read, which a child forked meanwhile
+ * would find locked for good. So a fork waits, a bounded time, until the reading is over:
  *
  *     the GPU thread    is_reading = 1; reads if forks = 0; is_reading = 0
  *     a thread forking  forks + 1; waits while is_reading; forks; forks - 1
  *
- * Each stores its own word before it reads the other's, so at least one of them sees the other's store. */
+ * Each stores its own word before it reads the other's, so at least one of them sees the other's
+ * store. */
 #include "readings.h"
 
 #include "activity.h"
@@ -63,7 +65,8 @@ static bool take_chunk(void)
 {
     uint32_t capacity = ledger_chunk_capacity(sizeof(struct ledger_reading));
     bool fits = readings.count + capacity <= readings.most;
-    struct ledger_chunk *chunk = fits ? ledger_chunk(LEDGER_READINGS, sizeof(struct ledger_reading), 0) : NULL;
+    struct ledger_chunk *chunk =
+        fits ? ledger_chunk(LEDGER_READINGS, sizeof(struct ledger_reading), 0) : NULL;
     if (!chunk) {
         readings.most = readings.count;
         return false;
@@ -125,7 +128,8 @@ static bool says_something(const struct gpu_reading *reading)
 
 static void find_sensors(void)
 {
-    for (struct ledger_device *device; (device = activity_device(readings.devices + 1)); readings.devices++)
+    for (struct ledger_device *device; (device = activity_device(readings.devices + 1));
+         readings.devices++)
         readings.sensors[device->device] = readings.backend->find_sensors(device->uuid);
 }
 

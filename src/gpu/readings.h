@@ -1,11 +1,15 @@
-/* What counters and sensors of the process's devices say (bytes over NVLink and PCIe, memory in use, clock and what lowers it), read once
- * in COMMPROF_GPU_COLLECT_MS from the first activity of a device on: struct ledger_reading. Called by the GPU thread alone. */
+/* What counters and sensors of the process's devices say (bytes over NVLink and PCIe, memory in
+ * use, clock and what lowers it), read once in COMMPROF_GPU_COLLECT_MS from the first activity of a
+ * device on: struct ledger_reading. Called by the GPU thread alone. */
 #ifndef COMMPROF_READINGS_H
 #define COMMPROF_READINGS_H
 
 #include "backend.h"
 
-enum { READINGS_MOST = 4092 }; /* four chunks: a device for 68 minutes at one reading a second; then every second reading is left out */
+enum {
+    READINGS_MOST = 4092
+}; /* four chunks: a device for 68 minutes at one reading a second; then every second reading is
+      left out */
 
 void readings_begin(const struct gpu_backend *backend);
 

@@ -1,5 +1,6 @@
-/* Nodes are small and have four children each, so one path down a heap of a hundred thousand touches eight cache lines; the events
- * themselves do not move. The nodes' event numbers are always a permutation: those behind the end of the heap are free. */
+/* Nodes are small and have four children each, so one path down a heap of a hundred thousand
+ * touches eight cache lines; the events themselves do not move. The nodes' event numbers are always
+ * a permutation: those behind the end of the heap are free. */
 #include "reorder.h"
 
 #include <stdlib.h>
@@ -37,7 +38,8 @@ bool reorder_put(struct reorder *reorder, const struct reorder_event *event)
         return false;
     struct reorder_node *heap = reorder->heap, node = {event->start_ns, heap[reorder->count].event};
     uint32_t at = reorder->count++;
-    for (uint32_t parent; at && heap[parent = (at - 1) / CHILDREN].start_ns > node.start_ns; at = parent)
+    for (uint32_t parent; at && heap[parent = (at - 1) / CHILDREN].start_ns > node.start_ns;
+         at = parent)
         heap[at] = heap[parent];
     heap[at] = node;
     reorder->events[node.event] = *event;
@@ -51,7 +53,8 @@ int64_t reorder_first_ns(const struct reorder *reorder)
 
 static uint32_t least_child(const struct reorder *reorder, uint32_t first)
 {
-    uint32_t least = first, end = first + CHILDREN < reorder->count ? first + CHILDREN : reorder->count;
+    uint32_t least = first,
+             end = first + CHILDREN < reorder->count ? first + CHILDREN : reorder->count;
     for (uint32_t child = first + 1; child < end; child++)
         if (reorder->heap[child].start_ns < reorder->heap[least].start_ns)
             least = child;

@@ -1,11 +1,13 @@
-/* Puts GPU activities and MPI calls in the order in which they began: a bounded heap that doubles up to its limit. */
+/* Puts GPU activities and MPI calls in the order in which they began: a bounded heap that doubles
+ * up to its limit. */
 #ifndef COMMPROF_GPU_REORDER_H
 #define COMMPROF_GPU_REORDER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A GPU activity that has been counted, or an MPI call; 48 bytes, because there may be a million. */
+/* A GPU activity that has been counted, or an MPI call; 48 bytes, because there may be a
+ * million. */
 struct reorder_event {
     int64_t start_ns, end_ns;
     uint64_t bytes;
@@ -18,7 +20,8 @@ struct reorder_event {
 };
 
 struct reorder {
-    struct reorder_node *heap; /* the first `count` form the heap; behind them are the numbers of free events */
+    struct reorder_node
+        *heap; /* the first `count` form the heap; behind them are the numbers of free events */
     struct reorder_event *events;
     uint32_t count, room;
     uint32_t most; /* limit of events; set by the owner */

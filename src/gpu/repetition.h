@@ -1,8 +1,9 @@
 /* Whether the job's communication repeats: training steps do it, loading and compiling do not.
  *
- * Counted are calls of MPI and NCCL that move data, but for those that one rank's data begins (Bcast, Scatter): loading consists of these.
- * The job's threads have counted them already; the GPU thread adds them up at multiples of REPETITION_LOOK_S of the wall clock, thus at the
- * same time on all ranks. They repeat if two successive spans of one look, or of four, have about as many. */
+ * Counted are calls of MPI and NCCL that move data, but for those that one rank's data begins
+ * (Bcast, Scatter): loading consists of these. The job's threads have counted them already; the GPU
+ * thread adds them up at multiples of REPETITION_LOOK_S of the wall clock, thus at the same time on
+ * all ranks. They repeat if two successive spans of one look, or of four, have about as many. */
 #ifndef COMMPROF_REPETITION_H
 #define COMMPROF_REPETITION_H
 

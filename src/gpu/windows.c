@@ -5,8 +5,11 @@
 
 #define SECOND_NS INT64_C(1000000000)
 
-enum { LATER_S = 60 };                       /* after the first use of a GPU: a window then, whatever the job does */
-enum { WHOLE_STEPS = 2, MOST_LENGTHS = 10 }; /* whole steps that a window should hold; how many times its length it may grow to hold them */
+enum { LATER_S = 60 }; /* after the first use of a GPU: a window then, whatever the job does */
+enum {
+    WHOLE_STEPS = 2,
+    MOST_LENGTHS = 10
+}; /* whole steps that a window should hold; how many times its length it may grow to hold them */
 
 static int64_t on_ns(void)
 {
@@ -68,7 +71,8 @@ static int64_t to_multiple_ns(int64_t ns, int64_t of_ns)
 }
 
 /* The first window by default goes on until there is a better one. */
-static int64_t length_ns(const struct windows *windows, const struct windows_now *now, uint32_t part)
+static int64_t length_ns(const struct windows *windows, const struct windows_now *now,
+                         uint32_t part)
 {
     if (part == LEDGER_PART_FIRST_USE)
         return windows->first_use_ns + LATER_S * SECOND_NS - now->monotonic_ns;

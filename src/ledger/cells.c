@@ -1,16 +1,17 @@
-/* The process may be killed at any instant of a fold; no call may be lost or counted twice, so live cells are never changed in
- * place. To merge c into b, a spare cell a is filled with their sum; then one store to the thread's `folding` word commits:
- * a counts, b and c do not. Then the three `live` marks are updated and the word is cleared.
+/* The process may be killed at any instant of a fold; no call may be lost or counted twice, so live
+ * cells are never changed in place. To merge c into b, a spare cell a is filled with their sum;
+ * then one store to the thread's `folding` word commits: a counts, b and c do not. Then the three
+ * `live` marks are updated and the word is cleared.
  *
- *     b live  c live  a free      folding 0
+ *     b live  c live a free folding 0
  *     b live  c live  a = b + c   folding 0           if killed here, b and c count
  *     b live  c live  a           folding a,b,c       from this store on, a counts
- *     b free  c free  a live      folding 0
+ *     b free  c free a live folding 0
  *
  * Merged cells have no region, so that folding frees cells however many regions there are.
  *
- * One spare cell, and as many blocks as it may need, are always reserved for folding. Each fold merges the rarest half of the sizes, so
- * that its cost is amortized over as many new sizes. */
+ * One spare cell, and as many blocks as it may need, are always reserved for folding. Each fold
+ * merges the rarest half of the sizes, so that its cost is amortized over as many new sizes. */
 #include "cells.h"
 
 #include <stdlib.h>
@@ -36,7 +37,8 @@ void cells_destroy(struct cells *cells)
 
 static void block_release(struct cells *cells, struct ledger_block *block)
 {
-    block->counts[0] = cells->spare_block ? (uint64_t)((char *)cells->spare_block - (char *)the_ledger.header) : 0;
+    block->counts[0] =
+        cells->spare_block ? (uint64_t)((char *)cells->spare_block - (char *)the_ledger.header) : 0;
     cells->spare_block = block;
     cells->spare_block_count++;
 }
@@ -55,12 +57,16 @@ static struct ledger_block *block_take(struct cells *cells)
 static void cell_grow(struct cells *cells, struct ledger_cell *cell, unsigned block)
 {
     struct ledger_block *zeros = block_take(cells);
-    __atomic_store_n(&cell->blocks[block], (int32_t)((char *)zeros - (char *)cell), __ATOMIC_RELEASE);
+    __atomic_store_n(&cell->blocks[block], (int32_t)((char *)zeros - (char *)cell),
+                     __ATOMIC_RELEASE);
 }
 
 static void cell_clear(struct ledger_cell *cell, uint64_t bytes, uint64_t key)
 {
-    *cell = (struct ledger_cell){.bytes = bytes, .min_ns = UINT64_MAX, .last_block = HISTOGRAM_BLOCKS, .number = cell->number};
+    *cell = (struct ledger_cell){.bytes = bytes,
+                                 .min_ns = UINT64_MAX,
+                                 .last_block = HISTOGRAM_BLOCKS,
+                                 .number = cell->number};
     memcpy(&cell->call, &key, sizeof key);
 }
 
@@ -79,7 +85,9 @@ uint64_t cell_buckets(const struct ledger_cell *cell, uint64_t buckets[HISTOGRAM
     uint64_t count = 0;
     for (unsigned bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++) {
         unsigned place = bucket + HISTOGRAM_SUB_BUCKETS - 1, block = place / HISTOGRAM_SUB_BUCKETS;
-        buckets[bucket] = cell->blocks[block] ? cell_block(cell, block)->counts[place % HISTOGRAM_SUB_BUCKETS] : 0;
+        buckets[bucket] = cell->blocks[block]
+                              ? cell_block(cell, block)->counts[place % HISTOGRAM_SUB_BUCKETS]
+                              : 0;
         count += buckets[bucket];
     }
     return count;
@@ -145,14 +153,16 @@ static bool index_fits(struct cells *cells, uint32_t count)
 /* Bytes between the cells and the blocks of the last chunk. */
 static uint32_t gap(const struct cells *cells)
 {
-    uint32_t cells_end = LEDGER_CHUNK_HEADER_BYTES + (cells->chunk ? cells->chunk->used : 0) * (uint32_t)sizeof(struct ledger_cell);
+    uint32_t cells_end = LEDGER_CHUNK_HEADER_BYTES + (cells->chunk ? cells->chunk->used : 0) *
+                                                         (uint32_t)sizeof(struct ledger_cell);
     return cells->chunk ? cells->blocks_at - cells_end : 0;
 }
 
 /* Until more than `reserve` cells are spare. False: there is no room. */
 static bool lay_cells(struct cells *cells, uint32_t reserve)
 {
-    for (; cells->spare_count <= reserve && gap(cells) >= sizeof(struct ledger_cell); cells->count++) {
+    for (; cells->spare_count <= reserve && gap(cells) >= sizeof(struct ledger_cell);
+         cells->count++) {
         struct ledger_cell *cell = ledger_entry(cells->chunk, cells->chunk->used);
         cell->number = cells->count + 1;
         cells->all[cells->count] = cells->spare[cells->spare_count++] = cell;
@@ -181,7 +191,8 @@ static bool take_chunk(struct cells *cells)
         cells->spare = spare;
     if (!all || !spare || total > CELLS_MAX || !index_fits(cells, total))
         return false;
-    struct ledger_chunk *chunk = ledger_chunk(LEDGER_CELLS, sizeof(struct ledger_cell), cells->record->thread);
+    struct ledger_chunk *chunk =
+        ledger_chunk(LEDGER_CELLS, sizeof(struct ledger_cell), cells->record->thread);
     if (!chunk)
         return false;
     lay_blocks(cells, UINT32_MAX); /* the rest of the chunk before */
@@ -206,7 +217,8 @@ static bool has_cell(struct cells *cells)
 
 /* Folding */
 
-static void cell_merge(struct cells *cells, struct ledger_cell *into, const struct ledger_cell *from)
+static void cell_merge(struct cells *cells, struct ledger_cell *into,
+                       const struct ledger_cell *from)
 {
     into->total_ns += from->total_ns;
     into->volume_bytes += from->volume_bytes;
@@ -251,7 +263,8 @@ static void mark(struct ledger_cell *cell, uint64_t live)
     __atomic_store_n(&cell->live, live, __ATOMIC_RELEASE);
 }
 
-/* Replace a rare cell, and the power-of-two cell with its key if there is one, by their sum in a spare cell. */
+/* Replace a rare cell, and the power-of-two cell with its key if there is one, by their sum in a
+ * spare cell. */
 static void fold(struct cells *cells, struct ledger_cell *rare)
 {
     uint64_t bytes = power_of_two_above(rare->bytes);
@@ -264,7 +277,8 @@ static void fold(struct cells *cells, struct ledger_cell *rare)
     if (folded)
         cell_merge(cells, sum, folded);
     uint64_t third = folded ? folded->number : 0;
-    __atomic_store_n(&cells->record->folding, sum->number | (uint64_t)rare->number << 21 | third << 42, __ATOMIC_RELEASE);
+    __atomic_store_n(&cells->record->folding,
+                     sum->number | (uint64_t)rare->number << 21 | third << 42, __ATOMIC_RELEASE);
     mark(sum, 1);
     mark(rare, 0);
     if (folded)
@@ -302,7 +316,8 @@ static void fold_the_rarest(struct cells *cells)
     qsort(counts, candidates, sizeof *counts, by_count);
     uint64_t rare = counts[(candidates - 1) / 2];
     uint32_t wanted = (candidates + 1) / 2;
-    __atomic_fetch_add(&the_ledger.header->folds_begun, 1, __ATOMIC_RELAXED); /* before `folding`, which is a release store */
+    __atomic_fetch_add(&the_ledger.header->folds_begun, 1,
+                       __ATOMIC_RELAXED); /* before `folding`, which is a release store */
     for (uint32_t i = 0; i < cells->count && wanted > 0; i++)
         if (may_fold(cells->all[i]) && cell_count(cells->all[i]) <= rare) {
             fold(cells, cells->all[i]);

@@ -1,9 +1,12 @@
-/* One thread's cells: a hash table from a key (call, communicator, bytes, ...) to a ledger_cell, updated in place.
+/* One thread's cells: a hash table from a key (call, communicator, bytes, ...) to a ledger_cell,
+ * updated in place.
  *
- * Only the owning thread writes, so there is no lock and no atomic instruction. A lookup is one probe of a private hash index;
- * an update touches two cache lines of the ledger: the sums, and the block of the duration's bucket. A cell gets a block at the first
- * duration in its octave. Once in about a hundred new cells a chunk is allocated (a lock, sometimes a system call).
- * When the ledger is full, the rarest sizes fold into power-of-two cells; they are flagged, and the ledger's header counts them. */
+ * Only the owning thread writes, so there is no lock and no atomic instruction. A lookup is one
+ * probe of a private hash index; an update touches two cache lines of the ledger: the sums, and the
+ * block of the duration's bucket. A cell gets a block at the first duration in its octave. Once in
+ * about a hundred new cells a chunk is allocated (a lock, sometimes a system call). When the ledger
+ * is full, the rarest sizes fold into power-of-two cells; they are flagged, and the ledger's header
+ * counts them. */
 #ifndef COMMPROF_CELLS_H
 #define COMMPROF_CELLS_H
 
@@ -23,7 +26,8 @@ struct cells {
     struct ledger_chunk *chunk;       /* the last one: cells from its begin, blocks from its end */
     uint32_t blocks_at;               /* in that chunk, in bytes: the lowest block */
     uint32_t spare_block_count;       /* in a list: */
-    struct ledger_block *spare_block; /* its first count is the distance of the next one from the ledger's begin; 0: the last one */
+    struct ledger_block *spare_block; /* its first count is the distance of the next one from the
+                                         ledger's begin; 0: the last one */
 };
 
 /* A cell's key except for its size, packed as in the cell. */
@@ -57,10 +61,12 @@ void cells_destroy(struct cells *cells);
 /* Discard all counts; the table keeps its cells as free ones. */
 void cells_clear(struct cells *cells);
 
-/* Insert a key that is not in the index: returns a new cell, the folded cell for this size, or NULL if there is no room. */
+/* Insert a key that is not in the index: returns a new cell, the folded cell for this size, or NULL
+ * if there is no room. */
 struct ledger_cell *cells_insert(struct cells *cells, uint64_t bytes, uint64_t key);
 
-/* A multiplication carries upwards only: turned by half a word, the key's high bits (measure, memory kind) reach the index's low bits. */
+/* A multiplication carries upwards only: turned by half a word, the key's high bits (measure,
+ * memory kind) reach the index's low bits. */
 static inline uint32_t cells_hash(uint64_t bytes, uint64_t key)
 {
     uint64_t spread = key * 0x9e3779b97f4a7c15ull;
@@ -79,8 +85,10 @@ static inline struct ledger_cell *cells_find(struct cells *cells, uint64_t bytes
     }
 }
 
-/* The same, with what an earlier look-up has found, maybe for another key. A cell that has been folded or cleared since has no key. */
-static inline struct ledger_cell *cells_find_again(struct cells *cells, uint64_t bytes, uint64_t key, struct ledger_cell **found)
+/* The same, with what an earlier look-up has found, maybe for another key. A cell that has been
+ * folded or cleared since has no key. */
+static inline struct ledger_cell *cells_find_again(struct cells *cells, uint64_t bytes,
+                                                   uint64_t key, struct ledger_cell **found)
 {
     struct ledger_cell *cell = *found;
     if (__builtin_expect(cell->bytes == bytes && cell_key_of(cell) == key, 1))
@@ -90,7 +98,8 @@ static inline struct ledger_cell *cells_find_again(struct cells *cells, uint64_t
     return cell;
 }
 
-/* Give the cell this block of its histogram. Returns the cell, or the one that it has been folded into; NULL if there is no room. */
+/* Give the cell this block of its histogram. Returns the cell, or the one that it has been folded
+ * into; NULL if there is no room. */
 struct ledger_cell *cells_add_block(struct cells *cells, struct ledger_cell *cell, unsigned block);
 
 /* A block that the cell has. */
@@ -99,13 +108,14 @@ static inline struct ledger_block *cell_block(const struct ledger_cell *cell, un
     return (struct ledger_block *)((char *)cell + cell->blocks[block]);
 }
 
-/* Count one call, of a time above 0, in its cell. The bucket is stored last: that store counts the call. False: there is no room for the
- * bucket, and nothing was counted.
+/* Count one call, of a time above 0, in its cell. The bucket is stored last: that store counts the
+ * call. False: there is no room for the bucket, and nothing was counted.
  *
- * The address of the counter would have to wait for the place of its block, 2 to 3 ns. So the last call's is used at once, if the processor
- * predicts that this call has the same; a wrong prediction costs 5 ns. */
-static inline bool cells_count(struct cells *cells, struct ledger_cell *cell, uint64_t duration_ns, uint64_t volume_bytes,
-                               uint64_t blocked_ns)
+ * The address of the counter would have to wait for the place of its block, 2 to 3 ns. So the last
+ * call's is used at once, if the processor predicts that this call has the same; a wrong prediction
+ * costs 5 ns. */
+static inline bool cells_count(struct cells *cells, struct ledger_cell *cell, uint64_t duration_ns,
+                               uint64_t volume_bytes, uint64_t blocked_ns)
 {
     struct histogram_place place = histogram_place(duration_ns);
     int64_t at = cell->last_at;

@@ -1,7 +1,9 @@
-/* A fold moves counts between cells and a reset sets them to zero; a copy written meanwhile may be inconsistent, so it is written again. A
- * sample page that changed its owner during the copy gets no owner in the copy. Everything else is only appended, and published by a final
- * store (ledger_format.h), so chunks allocated before the header was read are always consistent. After a reset the GPU thread clears the
- * GPU sums a little later; a copy taken at exactly that time may have GPU sums without their counts. */
+/* A fold moves counts between cells and a reset sets them to zero; a copy written meanwhile may be
+ * inconsistent, so it is written again. A sample page that changed its owner during the copy gets
+ * no owner in the copy. Everything else is only appended, and published by a final store
+ * (ledger_format.h), so chunks allocated before the header was read are always consistent. After a
+ * reset the GPU thread clears the GPU sums a little later; a copy taken at exactly that time may
+ * have GPU sums without their counts. */
 #include "copy.h"
 
 #include "base/clock.h"
@@ -40,7 +42,8 @@ static int write_samples(int file, size_t at, struct ledger_chunk *chunk)
         struct ledger_page *page = ledger_entry(chunk, i);
         struct tenancy after = tenancy_of(page);
         if (after.owner != before[i].owner || after.first != before[i].first)
-            error = filesystems_write_at(file, at + (size_t)((char *)&page->owner - (char *)chunk), &nobody, sizeof nobody);
+            error = filesystems_write_at(file, at + (size_t)((char *)&page->owner - (char *)chunk),
+                                         &nobody, sizeof nobody);
     }
     return error;
 }
@@ -51,7 +54,9 @@ static int write_chunks(int file, uint32_t count)
     for (uint32_t i = 0; i < count && !error; i++) {
         struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, i);
         size_t at = LEDGER_HEADER_BYTES + (size_t)i * LEDGER_CHUNK_BYTES;
-        error = chunk->kind == LEDGER_SAMPLES ? write_samples(file, at, chunk) : filesystems_write_at(file, at, chunk, LEDGER_CHUNK_BYTES);
+        error = chunk->kind == LEDGER_SAMPLES
+                    ? write_samples(file, at, chunk)
+                    : filesystems_write_at(file, at, chunk, LEDGER_CHUNK_BYTES);
     }
     return error;
 }
@@ -80,14 +85,16 @@ static int write_undisturbed(int file)
     return EAGAIN;
 }
 
-/* The last copy or stub written. Another file may have taken its path since, possibly with the same inode number: compare the mtime, too. */
+/* The last copy or stub written. Another file may have taken its path since, possibly with the same
+ * inode number: compare the mtime, too. */
 static struct stat last;
 
 static bool is_last(const char *path)
 {
     struct stat there;
-    return lstat(path, &there) == 0 && last.st_ino && there.st_ino == last.st_ino && there.st_dev == last.st_dev &&
-           there.st_mtim.tv_sec == last.st_mtim.tv_sec && there.st_mtim.tv_nsec == last.st_mtim.tv_nsec;
+    return lstat(path, &there) == 0 && last.st_ino && there.st_ino == last.st_ino &&
+           there.st_dev == last.st_dev && there.st_mtim.tv_sec == last.st_mtim.tv_sec &&
+           there.st_mtim.tv_nsec == last.st_mtim.tv_nsec;
 }
 
 static int give_name(const char *aside, const char *path, int file)
@@ -95,7 +102,8 @@ static int give_name(const char *aside, const char *path, int file)
     struct stat written;
     if (fstat(file, &written) != 0)
         return errno;
-    int error = is_last(path) ? (rename(aside, path) == 0 ? 0 : errno) : filesystems_rename(aside, path);
+    int error =
+        is_last(path) ? (rename(aside, path) == 0 ? 0 : errno) : filesystems_rename(aside, path);
     if (!error)
         last = written;
     return error;
@@ -140,7 +148,8 @@ int ledger_copy_announce(const char *path, const char *process, const char *ledg
     if (filesystems_exceed_file_limit(bytes))
         return EFBIG;
     int file = create_aside(path, aside);
-    return file < 0 ? errno : publish(aside, path, file, filesystems_write_at(file, 0, stub, bytes));
+    return file < 0 ? errno
+                    : publish(aside, path, file, filesystems_write_at(file, 0, stub, bytes));
 }
 
 bool ledger_copy_is_at(const char *path)

@@ -4,13 +4,15 @@
 
 #include <stdbool.h>
 
-/* Write the_ledger to `path` atomically while the job keeps counting; calls counted meanwhile may or may not be in the copy. Returns 0 or
- * an errno: EAGAIN if cells were folded or reset during every attempt, EEXIST if `path` is a file that is not our copy. Takes no lock and
- * allocates no memory. Call it from one thread at a time, always with the same path. */
+/* Write the_ledger to `path` atomically while the job keeps counting; calls counted meanwhile may
+ * or may not be in the copy. Returns 0 or an errno: EAGAIN if cells were folded or reset during
+ * every attempt, EEXIST if `path` is a file that is not our copy. Takes no lock and allocates no
+ * memory. Call it from one thread at a time, always with the same path. */
 int ledger_copy(const char *path);
 
-/* Write a stub to `path`, atomically as well: it names the process (alive.h) and its ledger on this node until the first copy replaces it.
- * Call it before the ledger is created, so that a kill at any time leaves a file that leads to the ledger. Returns 0 or an errno. */
+/* Write a stub to `path`, atomically as well: it names the process (alive.h) and its ledger on this
+ * node until the first copy replaces it. Call it before the ledger is created, so that a kill at
+ * any time leaves a file that leads to the ledger. Returns 0 or an errno. */
 int ledger_copy_announce(const char *path, const char *process, const char *ledger);
 
 /* Whether the last copy or stub is at this path. */

@@ -4,7 +4,8 @@
 
 #include "ledger_format.h"
 
-/* Where a bucket is: in which block, and which of its counters. 64 bits: the counter is part of an address. */
+/* Where a bucket is: in which block, and which of its counters. 64 bits: the counter is part of an
+ * address. */
 struct histogram_place {
     uint64_t block, counter;
 };
@@ -12,17 +13,22 @@ struct histogram_place {
 /* Of a time above 0. */
 static inline struct histogram_place histogram_place(uint64_t ns)
 {
-    unsigned octave = 63u ^ (unsigned)__builtin_clzll(ns); /* 63 - clz; as an exclusive or it is one instruction */
+    unsigned octave = 63u ^ (unsigned)__builtin_clzll(
+                                ns); /* 63 - clz; as an exclusive or it is one instruction */
     uint64_t block = octave + 1 - HISTOGRAM_FIRST_OCTAVE, last = HISTOGRAM_BLOCKS - 1;
     if (__builtin_expect(block - 1 >= last - 1, 0))
-        return octave < HISTOGRAM_FIRST_OCTAVE ? (struct histogram_place){0, HISTOGRAM_SUB_BUCKETS - 1} : (struct histogram_place){last, 0};
-    return (struct histogram_place){block, (ns >> block) - HISTOGRAM_SUB_BUCKETS}; /* of four bits, the highest is set */
+        return octave < HISTOGRAM_FIRST_OCTAVE
+                   ? (struct histogram_place){0, HISTOGRAM_SUB_BUCKETS - 1}
+                   : (struct histogram_place){last, 0};
+    return (struct histogram_place){
+        block, (ns >> block) - HISTOGRAM_SUB_BUCKETS}; /* of four bits, the highest is set */
 }
 
 static inline unsigned histogram_bucket(uint64_t ns)
 {
     struct histogram_place place = histogram_place(ns + !ns);
-    return (unsigned)(place.block * HISTOGRAM_SUB_BUCKETS + place.counter) + 1 - HISTOGRAM_SUB_BUCKETS;
+    return (unsigned)(place.block * HISTOGRAM_SUB_BUCKETS + place.counter) + 1 -
+           HISTOGRAM_SUB_BUCKETS;
 }
 
 /* The number of latencies in all buckets. */

@@ -1,10 +1,11 @@
-/* The whole limit is mapped at once, beyond the end of the file; pages become usable as the file grows. So nothing ever
- * moves, and pointers into the ledger stay valid. Disk space is reserved in steps (filesystems.h), so that a full disk is
- * detected here, where the tables can fold instead, and does not raise SIGBUS in the middle of a call.
+/* The whole limit is mapped at once, beyond the end of the file; pages become usable as the file
+ * grows. So nothing ever moves, and pointers into the ledger stay valid. Disk space is reserved in
+ * steps (filesystems.h), so that a full disk is detected here, where the tables can fold instead,
+ * and does not raise SIGBUS in the middle of a call.
  *
  *     mapped   |header|chunk|chunk|chunk| . . . . . . . . . . . . . . |   limit_bytes
- *     file     |header|chunk|chunk|chunk|                                 file_bytes
- */
+ *     file     |header|chunk|chunk|chunk|                                
+ * file_bytes */
 #include "ledger.h"
 
 #include "base/filesystems.h"
@@ -26,7 +27,10 @@ struct ledger the_ledger;
 static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t appending = PTHREAD_MUTEX_INITIALIZER;
 
-enum { GROWTH_BYTES = 4 * LEDGER_CHUNK_BYTES, LEAST_BYTES = LEDGER_HEADER_BYTES + 8 * LEDGER_CHUNK_BYTES };
+enum {
+    GROWTH_BYTES = 4 * LEDGER_CHUNK_BYTES,
+    LEAST_BYTES = LEDGER_HEADER_BYTES + 8 * LEDGER_CHUNK_BYTES
+};
 
 static int grow_file(int file, size_t bytes)
 {
@@ -56,15 +60,17 @@ static size_t whole_chunks(size_t bytes)
     if (bytes < LEAST_BYTES)
         return LEAST_BYTES;
     size_t chunks = (bytes - LEDGER_HEADER_BYTES) / LEDGER_CHUNK_BYTES;
-    return LEDGER_HEADER_BYTES + (chunks < LEDGER_MOST_CHUNKS ? chunks : LEDGER_MOST_CHUNKS) * LEDGER_CHUNK_BYTES;
+    return LEDGER_HEADER_BYTES +
+           (chunks < LEDGER_MOST_CHUNKS ? chunks : LEDGER_MOST_CHUNKS) * LEDGER_CHUNK_BYTES;
 }
 
 /* Map `*limit` bytes, or as many as the address space allows (RLIMIT_AS). */
 static void *map(int file, size_t *limit)
 {
     void *memory;
-    while ((memory = mmap(NULL, *limit, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0)) == MAP_FAILED && errno == ENOMEM &&
-           *limit > LEAST_BYTES)
+    while ((memory = mmap(NULL, *limit, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file,
+                          0)) == MAP_FAILED &&
+           errno == ENOMEM && *limit > LEAST_BYTES)
         *limit = whole_chunks(*limit / 2);
     return memory;
 }
@@ -78,7 +84,8 @@ int ledger_open(const char *path, size_t limit_bytes)
     int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, filesystems_file_mode());
     if (file < 0)
         return errno;
-    flock(file, LOCK_EX | LOCK_NB); /* held while the file is mapped: the mapping keeps the open file description alive */
+    flock(file, LOCK_EX | LOCK_NB); /* held while the file is mapped: the mapping keeps the open
+                                       file description alive */
     struct stat created;
     void *memory = MAP_FAILED;
     the_ledger.file_bytes = 0;
@@ -127,7 +134,9 @@ static enum ledger_place find(const char **path)
     if (file.is_removed)
         return LEDGER_REMOVED;
     int error = look_at(file.path);
-    bool is_known = error == 0 || error == EACCES || strcmp(the_ledger.path, file.path) == 0; /* else its file system was unmounted */
+    bool is_known =
+        error == 0 || error == EACCES ||
+        strcmp(the_ledger.path, file.path) == 0; /* else its file system was unmounted */
     *path = is_known ? file.path : the_ledger.path;
     return error == 0 ? LEDGER_THERE : is_known ? LEDGER_HIDDEN : LEDGER_UNKNOWN;
 }
@@ -155,10 +164,11 @@ bool ledger_describe(char *words, size_t bytes)
     struct quiet before = quiet_lock(&growing);
     enum ledger_place place = find(&path);
     snprintf(words, bytes, "the ledger %s %s", path,
-             place == LEDGER_THERE     ? "stays and can be read as well"
-             : place == LEDGER_HIDDEN  ? "stays and can be read as well, though not by this process"
-             : place == LEDGER_REMOVED ? "was removed, too"
-                                       : "cannot be seen from this process; it can be read as well if it is still there");
+             place == LEDGER_THERE    ? "stays and can be read as well"
+             : place == LEDGER_HIDDEN ? "stays and can be read as well, though not by this process"
+             : place == LEDGER_REMOVED
+                 ? "was removed, too"
+                 : "cannot be seen from this process; it can be read as well if it is still there");
     quiet_unlock(&growing, &before);
     return place != LEDGER_REMOVED;
 }
@@ -180,8 +190,9 @@ static int open_ours(const char *path)
     return -1;
 }
 
-/* The file is open only while it grows, so the job hardly ever sees an extra descriptor. Called in a quiet part: on file systems in memory
- * a signal made the reservation fail (EINTR) for a long time. */
+/* The file is open only while it grows, so the job hardly ever sees an extra descriptor. Called in
+ * a quiet part: on file systems in memory a signal made the reservation fail (EINTR) for a long
+ * time. */
 static int grow_to(size_t bytes)
 {
     const char *renamed;
@@ -195,12 +206,13 @@ static int grow_to(size_t bytes)
     return error;
 }
 
-/* Called with `growing` held. The buffer is static because a thread of the job may have a stack of 16 kB. */
+/* Called with `growing` held. The buffer is static because a thread of the job may have a stack of
+ * 16 kB. */
 static void say_that_it_cannot_grow(int error)
 {
     static char line[PATH_MAX + 256];
-    snprintf(line, sizeof line, "cannot grow %s beyond %zu kB: %s; the rarest message sizes fold", the_ledger.path,
-             the_ledger.file_bytes >> 10, strerror(error));
+    snprintf(line, sizeof line, "cannot grow %s beyond %zu kB: %s; the rarest message sizes fold",
+             the_ledger.path, the_ledger.file_bytes >> 10, strerror(error));
     if (the_ledger.complain)
         the_ledger.complain(line);
     the_ledger.complain = NULL; /* once */
@@ -330,7 +342,8 @@ void ledger_touch(void)
             touch(chunk, LEDGER_CHUNK_BYTES);
     }
     struct quiet before = quiet_lock(&growing);
-    if (LEDGER_HEADER_BYTES + ((size_t)header->chunk_count + 1) * LEDGER_CHUNK_BYTES <= the_ledger.file_bytes)
+    if (LEDGER_HEADER_BYTES + ((size_t)header->chunk_count + 1) * LEDGER_CHUNK_BYTES <=
+        the_ledger.file_bytes)
         touch(ledger_chunk_at(header, header->chunk_count), 1);
     quiet_unlock(&growing, &before);
 }

@@ -1,32 +1,39 @@
-/* The format of a ledger file. The library writes ledgers; src/output/ (C) and report/ (Python) read them.
- * The reporter parses this file (report/commprof_report/run/ledger_format.py), so its C stays simple: structs without padding, enums,
- * and #define of a single number.
+/* The format of a ledger file. The library writes ledgers; src/output/ (C) and report/ (Python)
+ * read them. The reporter parses this file (report/commprof_report/run/ledger_format.py), so its C
+ * stays simple: structs without padding, enums, and #define of a single number.
  *
- * There is one ledger per process, mapped MAP_SHARED while the job runs, so it is complete up to the last finished call
- * even if the process is killed. A header page is followed by chunks of equal size, each with entries of one kind:
+ * There is one ledger per process, mapped MAP_SHARED while the job runs, so it is complete up to
+ * the last finished call even if the process is killed. A header page is followed by chunks of
+ * equal size, each with entries of one kind:
  *
  *     | header 4096 B | chunk 0 | chunk 1 | ... | chunk chunk_count - 1 |
  *                       chunk = chunk header 64 B, then `used` entries of `entry_bytes` each;
  *                               a chunk of cells has blocks of their histograms at its end
  *
- * The process may be killed between any two instructions, and other processes read the ledger while it is written. The order
- * of stores makes both safe:
+ * The process may be killed between any two instructions, and other processes read the ledger while
+ * it is written. The order of stores makes both safe:
  *
- *     writer    an entry, then `used`; a chunk's header, then `chunk_count`; a block of zeros, then its place in the cell;
- *               a cell's sums, then its bucket: that store counts the call
- *               fold: folds_begun + 1; for each cell: folding = a,b,c; live marks; folding = 0; finally folds_ended + 1
- *               reset: epoch + 1; each thread clears its cells at its next call, then stores its epoch; the GPU thread does the same
- *               sample: all other fields, then end_ticks, then signature (0 until then)
- *               page changing its owner: owner = 0; samples cleared; other fields; owner
- *     kill      every intermediate state is consistent: each finished call counts once, the call in flight once or not at all
- *     reader    epoch, folds_begun, folds_ended; all chunks; the three again. The data are valid if folds_begun equals folds_ended
- *               and none of the three changed; else it reads again. After a kill nothing changes, so an unfinished fold is harmless
+ *     writer    an entry, then `used`; a chunk's header, then `chunk_count`; a block of zeros, then
+ *               its place in the cell; a cell's sums, then its bucket: that store counts the call
+ *        fold   folds_begun + 1; for each cell: folding = a,b,c; live marks; folding = 0; finally
+ *               folds_ended + 1
+ *       reset   epoch + 1; each thread clears its cells at its next call, then stores its epoch;
+ *               the GPU thread does the same
+ *      sample   all other fields, then end_ticks, then signature (0 until then)
+ *        page   changing its owner: owner = 0; samples cleared; other fields; owner
+ *     kill      every intermediate state is consistent: each finished call counts once, the call in
+ *               flight once or not at all
+ *     reader    epoch, folds_begun, folds_ended; all chunks; the three again. The data are valid if
+ *               folds_begun equals folds_ended and none of the three changed; else it reads again.
+ *               After a kill nothing changes, so an unfinished fold is harmless
  *
- * tests/unit/test_killed.c kills the writer after each instruction; test_reading.c reads continuously while it writes.
+ * tests/unit/test_killed.c kills the writer after each instruction; test_reading.c reads
+ * continuously while it writes.
  *
- * All numbers are little-endian, as on all supported processors. Times ending in `_ns` without `unix` are nanoseconds on
- * the rank's monotonic clock; `unix` times count from 1970. Readers must treat the file as untrusted input: check magic,
- * version and sizes, clamp chunk_count to the file's length and `used` to the capacity of a chunk. */
+ * All numbers are little-endian, as on all supported processors. Times ending in `_ns` without
+ * `unix` are nanoseconds on the rank's monotonic clock; `unix` times count from 1970. Readers must
+ * treat the file as untrusted input: check magic, version and sizes, clamp chunk_count to the
+ * file's length and `used` to the capacity of a chunk. */
 #ifndef COMMPROF_LEDGER_FORMAT_H
 #define COMMPROF_LEDGER_FORMAT_H
 
@@ -34,7 +41,8 @@
 
 #define LEDGER_MAGIC "commprof-ledger\n" /* 16 bytes, no terminator in the file */
 
-/* A file of one line that names a ledger on a node: this, "<host> <boot id> <pid namespace> <pid> <start>", a space, and the ledger's path. */
+/* A file of one line that names a ledger on a node: this, "<host> <boot id> <pid namespace> <pid>
+ * <start>", a space, and the ledger's path. */
 #define LEDGER_STUB "commprof-ledger-at "
 #define LEDGER_VERSION 11
 
@@ -49,8 +57,10 @@ enum {
     LEDGER_NO_RANK = INT32_MIN,
     LEDGER_NO_TAG = INT32_MIN,
     LEDGER_PAGE_SAMPLES = 64,
-    LEDGER_WINDOW_NS_LOG2 = 20, /* calls are sampled in whole windows of 2^20 ns (1.05 ms) of the wall clock, by their end */
-    LEDGER_GAP_NS_LOG2 = 30, /* a thread that finds no room samples none of its calls for the rest of 2^30 ns (1.07 s) of the wall clock */
+    LEDGER_WINDOW_NS_LOG2 = 20, /* calls are sampled in whole windows of 2^20 ns (1.05 ms) of the
+                                   wall clock, by their end */
+    LEDGER_GAP_NS_LOG2 = 30, /* a thread that finds no room samples none of its calls for the rest
+                                of 2^30 ns (1.07 s) of the wall clock */
 };
 
 #define LEDGER_BYTES_UNKNOWN UINT64_MAX
@@ -64,7 +74,8 @@ enum ledger_ended {
     LEDGER_ABORTED = 3, /* MPI_Abort */
 };
 
-/* What the process had used of its host at one time, and where it ran. since_start_ns is stored last; 0: there is no reading. */
+/* What the process had used of its host at one time, and where it ran. since_start_ns is stored
+ * last; 0: there is no reading. */
 enum { LEDGER_AFFINITY_WORDS = 16 };
 struct ledger_usage {
     int64_t since_start_ns;
@@ -74,9 +85,10 @@ struct ledger_usage {
     uint64_t involuntary_switches;
     uint64_t minor_faults;
     uint64_t major_faults;
-    int32_t core;                             /* on which the main thread was; -1: another thread took this reading */
-    int32_t numa_node;                        /* likewise */
-    uint64_t affinity[LEDGER_AFFINITY_WORDS]; /* the cores on which the main thread may run, a bit each; all 0: unknown (beyond 1,024) */
+    int32_t core;      /* on which the main thread was; -1: another thread took this reading */
+    int32_t numa_node; /* likewise */
+    uint64_t affinity[LEDGER_AFFINITY_WORDS]; /* the cores on which the main thread may run, a bit
+                                                 each; all 0: unknown (beyond 1,024) */
 };
 
 struct ledger_header {
@@ -87,7 +99,8 @@ struct ledger_header {
     uint32_t chunk_header_bytes;
     uint32_t cell_bytes;
     uint32_t histogram_buckets;
-    uint32_t chunk_count; /* chunks allocated; incremented by one store, after the chunk's header is written */
+    uint32_t chunk_count; /* chunks allocated; incremented by one store, after the chunk's header is
+                             written */
     uint32_t ended;       /* enum ledger_ended */
 
     int32_t world_rank;
@@ -98,23 +111,27 @@ struct ledger_header {
 
     int64_t start_unix_ns; /* entry of MPI_Init on the wall clock */
     int64_t start_ns;      /* the same on the monotonic clock, which all timestamps use */
-    int64_t end_unix_ns;   /* return of MPI_Finalize, or when exit or MPI_Abort was seen; 0 while running */
+    int64_t end_unix_ns;   /* return of MPI_Finalize, or when exit or MPI_Abort was seen; 0 while
+                              running */
     int64_t end_ns;
 
-    /* Conversion of ticks (the hot path's timestamps) to nanoseconds of the monotonic clock: a timestamp is
-     * clock_ns + (ticks - clock_ticks) * clock_scale / 2^32, a duration ticks * clock_scale / 2^32. */
+    /* Conversion of ticks (the hot path's timestamps) to nanoseconds of the monotonic clock: a
+     * timestamp is clock_ns + (ticks - clock_ticks) * clock_scale / 2^32, a duration ticks *
+     * clock_scale / 2^32. */
     uint64_t clock_ticks;
     int64_t clock_ns;
     uint64_t clock_scale;
 
-    /* Calls are counted unless counting is switched off (MPI_Pcontrol, a time window). counted_ns is the time counted before
-     * counting_since_ns; counting has been on since then, or is off if counting_since_ns is 0. */
+    /* Calls are counted unless counting is switched off (MPI_Pcontrol, a time window). counted_ns
+     * is the time counted before counting_since_ns; counting has been on since then, or is off if
+     * counting_since_ns is 0. */
     int64_t counted_ns;
     int64_t counting_since_ns;
     int64_t reset_unix_ns; /* last reset of the counters (MPI_Pcontrol); 0: never */
-    uint32_t epoch;        /* incremented by each reset; readers ignore threads with an older epoch */
+    uint32_t epoch; /* incremented by each reset; readers ignore threads with an older epoch */
     uint32_t unused;
-    uint64_t window_mask; /* calls and regions are sampled in the windows whose number has none of these bits */
+    uint64_t window_mask; /* calls and regions are sampled in the windows whose number has none of
+                             these bits */
     uint64_t device_mask; /* the same for GPU activities, by their start */
     uint64_t step_mask;   /* and for marked steps, by the number of their page */
     uint64_t steps;       /* number of steps marked so far */
@@ -130,20 +147,23 @@ struct ledger_header {
 #define GPU_COUNTER(name)
 #include "counters.def"
 
-    int64_t clock_error_ppb; /* error of the clock's scale against CLOCK_MONOTONIC over the run; 0 if unknown */
+    int64_t clock_error_ppb; /* error of the clock's scale against CLOCK_MONOTONIC over the run; 0
+                                if unknown */
 
     /* The GPU side. The fact "gpu.reason" gives the reason for gpu_state. */
     uint32_t gpu_state; /* enum ledger_gpu_state */
-    uint32_t gpu_epoch; /* epoch of the GPU counts (activities, devices); they count if it equals `epoch` */
+    uint32_t gpu_epoch; /* epoch of the GPU counts (activities, devices); they count if it equals
+                           `epoch` */
 #define COUNTER(name)
 #define GPU_COUNTER(name) uint64_t name;
 #include "counters.def"
 
     struct ledger_usage usage_begin; /* at the end of MPI_Init */
-    struct ledger_usage usage_last;  /* at the end; until then when the ledger was last copied or a snapshot taken */
+    struct ledger_usage
+        usage_last; /* at the end; until then when the ledger was last copied or a snapshot taken */
 
-    uint64_t gpu_uncollected_ns; /* of the last so many nanoseconds, records of GPU activities may not have been collected; renewed several
-                                    times a second */
+    uint64_t gpu_uncollected_ns; /* of the last so many nanoseconds, records of GPU activities may
+                                    not have been collected; renewed several times a second */
     uint64_t gpu_late_ns;        /* how long the activities of gpu_late_records lasted in total */
 };
 
@@ -158,22 +178,25 @@ enum ledger_gpu_state {
 };
 
 enum ledger_kind {
-    LEDGER_CALLS = 1,         /* struct ledger_call */
-    LEDGER_FACTS = 2,         /* byte stream: struct ledger_fact, key, value, padding to 8; `entry_bytes` is 1 */
+    LEDGER_CALLS = 1, /* struct ledger_call */
+    LEDGER_FACTS =
+        2, /* byte stream: struct ledger_fact, key, value, padding to 8; `entry_bytes` is 1 */
     LEDGER_COMMUNICATORS = 3, /* struct ledger_communicator */
-    LEDGER_CELLS = 4,         /* struct ledger_cell, and from the end struct ledger_block, all of one thread */
-    LEDGER_PEERS = 5,         /* struct ledger_peer, all of one thread */
-    LEDGER_THREADS = 6,       /* struct ledger_thread */
-    LEDGER_SAMPLES = 7,       /* struct ledger_page */
-    LEDGER_REGIONS = 8,       /* struct ledger_region */
-    LEDGER_KERNELS = 9,       /* byte stream: struct ledger_kernel, name, padding to 8; `entry_bytes` is 1 */
-    LEDGER_ACTIVITIES = 10,   /* struct ledger_activity */
-    LEDGER_STREAMS = 11,      /* struct ledger_stream */
-    LEDGER_DEVICES = 12,      /* struct ledger_device */
-    LEDGER_TRACINGS = 13,     /* struct ledger_tracing */
-    LEDGER_ALGORITHMS = 14,   /* struct ledger_algorithm */
-    LEDGER_SIGNATURES = 15,   /* struct ledger_signature */
-    LEDGER_READINGS = 16,     /* struct ledger_reading */
+    LEDGER_CELLS =
+        4, /* struct ledger_cell, and from the end struct ledger_block, all of one thread */
+    LEDGER_PEERS = 5,   /* struct ledger_peer, all of one thread */
+    LEDGER_THREADS = 6, /* struct ledger_thread */
+    LEDGER_SAMPLES = 7, /* struct ledger_page */
+    LEDGER_REGIONS = 8, /* struct ledger_region */
+    LEDGER_KERNELS =
+        9, /* byte stream: struct ledger_kernel, name, padding to 8; `entry_bytes` is 1 */
+    LEDGER_ACTIVITIES = 10, /* struct ledger_activity */
+    LEDGER_STREAMS = 11,    /* struct ledger_stream */
+    LEDGER_DEVICES = 12,    /* struct ledger_device */
+    LEDGER_TRACINGS = 13,   /* struct ledger_tracing */
+    LEDGER_ALGORITHMS = 14, /* struct ledger_algorithm */
+    LEDGER_SIGNATURES = 15, /* struct ledger_signature */
+    LEDGER_READINGS = 16,   /* struct ledger_reading */
 };
 
 struct ledger_chunk {
@@ -195,8 +218,9 @@ struct ledger_call {
     char waits_for[20]; /* "root-first": the ranks its return depends on (schema.sql) */
 };
 
-/* One line of provenance: "host", "command_line", "env.OMPI_COMM_WORLD_SIZE", "settings.COMMPROF_OUTPUT". Neither key nor
- * value is terminated. A later fact with the same key replaces an earlier one. */
+/* One line of provenance: "host", "command_line", "env.OMPI_COMM_WORLD_SIZE",
+ * "settings.COMMPROF_OUTPUT". Neither key nor value is terminated. A later fact with the same key
+ * replaces an earlier one. */
 struct ledger_fact {
     uint32_t key_bytes;
     uint32_t value_bytes;
@@ -208,7 +232,8 @@ enum ledger_communicator_flags {
     LEDGER_COMMUNICATOR_NCCL = 4, /* `members` is empty: a rank knows only its own number */
 };
 
-/* All ranks of a communicator must begin the same collectives in the same order; these entries show which rank did not. */
+/* All ranks of a communicator must begin the same collectives in the same order; these entries show
+ * which rank did not. */
 struct ledger_collective {
     uint64_t bytes; /* as in ledger_cell; LEDGER_BYTES_UNKNOWN if not known at the call's start */
     uint32_t call;
@@ -216,7 +241,8 @@ struct ledger_collective {
 };
 
 struct ledger_communicator {
-    uint64_t identity;        /* 64-bit hash: equal on all ranks of the communicator, different for different communicators */
+    uint64_t identity;        /* 64-bit hash: equal on all ranks of the communicator, different for
+                                 different communicators */
     uint64_t parent_identity; /* 0: none */
     uint32_t communicator;    /* slot; cells refer to it */
     uint32_t flags;
@@ -224,28 +250,35 @@ struct ledger_communicator {
     int32_t remote_size; /* 0 unless inter-communicator */
     int32_t comm_rank;
     uint32_t constructor; /* number of the call that created it; 0: predefined or not seen */
-    uint32_t ordinal;     /* number of earlier communicators with the same constructor, parent and members */
+    uint32_t
+        ordinal; /* number of earlier communicators with the same constructor, parent and members */
     uint32_t reserved;
     char name[128];       /* set by MPI_Comm_set_name, else empty */
-    char members[328];    /* world ranks in communicator order, "0-3,8,16-30:2"; ends in "..." if truncated */
-    uint64_t collectives; /* begun by this rank on it; incremented by one store, after the entry below is written */
-    struct ledger_collective recent[LEDGER_RECENT_COLLECTIVES]; /* the n-th (from 1) is at index (n - 1) modulo the array's length */
+    char members[328];    /* world ranks in communicator order, "0-3,8,16-30:2"; ends in "..." if
+                             truncated */
+    uint64_t collectives; /* begun by this rank on it; incremented by one store, after the entry
+                             below is written */
+    struct ledger_collective recent[LEDGER_RECENT_COLLECTIVES]; /* the n-th (from 1) is at index (n
+                                                                   - 1) modulo the array's length */
 };
 
 enum ledger_measure {
-    LEDGER_CALL = 0,        /* duration of the call itself */
-    LEDGER_COMPLETION = 1,  /* from the start of a nonblocking operation to the return of the completing call */
-    LEDGER_POLL = 2,        /* duration of an unsuccessful poll (Test, Iprobe) */
-    LEDGER_DEVICE_TIME = 3, /* from begin to end of the device kernels of an NCCL operation or group */
-    LEDGER_CAPTURED = 4,    /* duration of a call captured into a graph: no data moved yet */
+    LEDGER_CALL = 0, /* duration of the call itself */
+    LEDGER_COMPLETION =
+        1, /* from the start of a nonblocking operation to the return of the completing call */
+    LEDGER_POLL = 2, /* duration of an unsuccessful poll (Test, Iprobe) */
+    LEDGER_DEVICE_TIME =
+        3,               /* from begin to end of the device kernels of an NCCL operation or group */
+    LEDGER_CAPTURED = 4, /* duration of a call captured into a graph: no data moved yet */
 };
 
 enum ledger_cell_flags {
-    LEDGER_CELL_FOLDED = 1, /* merged: sizes above bytes / 2 and up to bytes, of several regions; `region` is 0 */
+    LEDGER_CELL_FOLDED =
+        1, /* merged: sizes above bytes / 2 and up to bytes, of several regions; `region` is 0 */
 };
 
-/* The memory kind of a buffer. A cell has that of the send buffer | that of the receive buffer << 4; a call with one buffer
- * has its kind twice, a call without buffers LEDGER_HOST. */
+/* The memory kind of a buffer. A cell has that of the send buffer | that of the receive buffer <<
+ * 4; a call with one buffer has its kind twice, a call without buffers LEDGER_HOST. */
 enum ledger_memory_kind {
     LEDGER_HOST = 0,
     LEDGER_DEVICE = 1,
@@ -255,24 +288,27 @@ enum ledger_memory_kind {
 };
 enum { LEDGER_MEMORY_KIND_TO_BIT = 4 };
 
-/* Log-linear buckets of nanoseconds: bucket 0 is below 16 ns, then eight equal buckets for each octave from 2^4 to 2^40 ns;
- * the last is 2^40 ns (1100 s) and above. A bucket's middle differs by at most 1/16 from any value in it. */
+/* Log-linear buckets of nanoseconds: bucket 0 is below 16 ns, then eight equal buckets for each
+ * octave from 2^4 to 2^40 ns; the last is 2^40 ns (1100 s) and above. A bucket's middle differs by
+ * at most 1/16 from any value in it. */
 enum {
     HISTOGRAM_FIRST_OCTAVE = 4,
     HISTOGRAM_LAST_OCTAVE = 39,
     HISTOGRAM_SUB_BUCKETS = 8,
-    HISTOGRAM_BUCKETS = 2 + (HISTOGRAM_LAST_OCTAVE - HISTOGRAM_FIRST_OCTAVE + 1) * HISTOGRAM_SUB_BUCKETS, /* 290 */
-    HISTOGRAM_BLOCKS = HISTOGRAM_LAST_OCTAVE - HISTOGRAM_FIRST_OCTAVE + 3,                                /* 38 */
+    HISTOGRAM_BUCKETS =
+        2 + (HISTOGRAM_LAST_OCTAVE - HISTOGRAM_FIRST_OCTAVE + 1) * HISTOGRAM_SUB_BUCKETS, /* 290 */
+    HISTOGRAM_BLOCKS = HISTOGRAM_LAST_OCTAVE - HISTOGRAM_FIRST_OCTAVE + 3,                /* 38 */
 };
 
-/* Most histograms have calls in a few octaves alone, so a cell has a block for each of these: bucket b is counter (b + 7) % 8 of block
- * (b + 7) / 8. The first block has bucket 0 alone, the last one bucket 289. Cell and block may be in different chunks of their thread. */
+/* Most histograms have calls in a few octaves alone, so a cell has a block for each of these:
+ * bucket b is counter (b + 7) % 8 of block (b + 7) / 8. The first block has bucket 0 alone, the
+ * last one bucket 289. Cell and block may be in different chunks of their thread. */
 struct ledger_block {
     uint64_t counts[HISTOGRAM_SUB_BUCKETS];
 };
 
-/* Readers merge cells with equal keys (of several threads, or after folding): add all fields, except min and max.
- * A cell's count is the sum of its buckets, so a single store counts a call. */
+/* Readers merge cells with equal keys (of several threads, or after folding): add all fields,
+ * except min and max. A cell's count is the sum of its buckets, so a single store counts a call. */
 struct ledger_cell {
     uint64_t bytes;
     uint16_t call;
@@ -285,11 +321,12 @@ struct ledger_cell {
     uint64_t min_ns;
     uint64_t max_ns;
     uint64_t volume_bytes;
-    uint64_t blocked_ns;              /* for completions: time inside the starting call, Wait and Test */
-    uint32_t last_block;              /* the writer's: that of the last call; HISTOGRAM_BLOCKS: none yet */
-    int32_t last_at;                  /* the writer's: blocks[last_block] */
-    uint64_t live;                    /* 1: counts; 0: free, or folded away */
-    int32_t blocks[HISTOGRAM_BLOCKS]; /* where each is, in bytes from this cell; 0: nowhere, its counts are 0 */
+    uint64_t blocked_ns; /* for completions: time inside the starting call, Wait and Test */
+    uint32_t last_block; /* the writer's: that of the last call; HISTOGRAM_BLOCKS: none yet */
+    int32_t last_at;     /* the writer's: blocks[last_block] */
+    uint64_t live;       /* 1: counts; 0: free, or folded away */
+    int32_t blocks[HISTOGRAM_BLOCKS]; /* where each is, in bytes from this cell; 0: nowhere, its
+                                         counts are 0 */
     uint32_t number;                  /* of this cell among the thread's, from 1 */
     uint32_t reserved[7];
 };
@@ -297,34 +334,45 @@ struct ledger_cell {
 enum ledger_direction { LEDGER_SENT = 0, LEDGER_RECEIVED = 1 };
 
 enum {
-    LEDGER_PEER_OUTSIDE = -1, /* a process outside this job's MPI_COMM_WORLD (spawned or connected) */
-    LEDGER_PEER_ANY = -2,     /* MPI_ANY_SOURCE, while the call has not returned */
+    LEDGER_PEER_OUTSIDE =
+        -1,               /* a process outside this job's MPI_COMM_WORLD (spawned or connected) */
+    LEDGER_PEER_ANY = -2, /* MPI_ANY_SOURCE, while the call has not returned */
 };
 
 enum { LEDGER_PEER_SLOT_BIT = 4 };
 
 struct ledger_peer {
-    int32_t peer; /* world rank, or LEDGER_PEER_OUTSIDE; if `direction` names a communicator, the rank in it */
+    int32_t peer; /* world rank, or LEDGER_PEER_OUTSIDE; if `direction` names a communicator, the
+                     rank in it */
     uint16_t call;
-    uint16_t direction; /* enum ledger_direction | slot of NCCL's communicator << LEDGER_PEER_SLOT_BIT */
+    uint16_t
+        direction; /* enum ledger_direction | slot of NCCL's communicator << LEDGER_PEER_SLOT_BIT */
     uint64_t count;
     uint64_t bytes;
-    uint64_t time_ns; /* blocking: durations; nonblocking receives: completion times; nonblocking sends: of the call */
+    uint64_t time_ns; /* blocking: durations; nonblocking receives: completion times; nonblocking
+                         sends: of the call */
 };
 
-/* A thread's current or last call, packed: the call's number; the communicator's slot; whether the thread is still inside; and, for a
- * call that waits for requests, the call that created the first of them. */
-enum { LEDGER_DOING_SLOT_BIT = 16, LEDGER_DOING_INSIDE_BIT = 32, LEDGER_DOING_REQUEST_CALL_BIT = 48 };
+/* A thread's current or last call, packed: the call's number; the communicator's slot; whether the
+ * thread is still inside; and, for a call that waits for requests, the call that created the first
+ * of them. */
+enum {
+    LEDGER_DOING_SLOT_BIT = 16,
+    LEDGER_DOING_INSIDE_BIT = 32,
+    LEDGER_DOING_REQUEST_CALL_BIT = 48
+};
 #define LEDGER_DOING_INSIDE (1ull << LEDGER_DOING_INSIDE_BIT)
 
 struct ledger_thread {
-    /* `doing` is stored after the fields that describe it; they are valid if `doing` is the same before and after reading them. */
+    /* `doing` is stored after the fields that describe it; they are valid if `doing` is the same
+     * before and after reading them. */
     uint64_t doing;
-    uint64_t since_ticks;         /* entry of the call; its return if the thread is no longer inside */
-    uint64_t bytes;               /* LEDGER_BYTES_UNKNOWN if not known at entry */
-    int32_t peer;                 /* world rank, LEDGER_PEER_OUTSIDE, LEDGER_PEER_ANY, or LEDGER_NO_RANK */
-    int32_t tag;                  /* or LEDGER_NO_TAG */
-    uint64_t sampled_since_ticks; /* samples are complete from here on; earlier ones may be missing in sampled windows; 0: none missing */
+    uint64_t since_ticks; /* entry of the call; its return if the thread is no longer inside */
+    uint64_t bytes;       /* LEDGER_BYTES_UNKNOWN if not known at entry */
+    int32_t peer;         /* world rank, LEDGER_PEER_OUTSIDE, LEDGER_PEER_ANY, or LEDGER_NO_RANK */
+    int32_t tag;          /* or LEDGER_NO_TAG */
+    uint64_t sampled_since_ticks; /* samples are complete from here on; earlier ones may be missing
+                                     in sampled windows; 0: none missing */
     uint64_t unused[3];
 
     uint32_t thread;
@@ -332,51 +380,67 @@ struct ledger_thread {
     int64_t tid;
     uint32_t epoch; /* epoch of its cells and peers; they count if it equals the header's */
     uint32_t reserved_too;
-    /* Storing this one word commits the folding of cells b and c into a new cell a: a | b << 21 | c << 42, each a cell's
-     * number. Non-zero: a counts, b and c do not, regardless of their `live`. */
+    /* Storing this one word commits the folding of cells b and c into a new cell a: a | b << 21 | c
+     * << 42, each a cell's number. Non-zero: a counts, b and c do not, regardless of their
+     * `live`. */
     uint64_t folding;
     char name[16];
     uint8_t reserved[16];
 };
 
-/* Samples: single calls. All ranks sample the same stretches of time without communicating: a call belongs to the window in which it
- * returns (nanoseconds since 1970, measured from start_unix_ns with the monotonic clock, divided by 2^LEDGER_WINDOW_NS_LOG2), because ranks
- * that wait for each other return together, however late one of them has come. A window is sampled if its number has none of the bits of
- * window_mask. When the log is full, the mask gets one bit more: the windows still sampled are a subset, and the pages of the others are
- * reused one by one. The lowest bit says how long a stretch of consecutive windows is (2^bit), the number of bits how much of the time is
- * left out. Masks may differ between ranks; all ranks have the windows that none of the masks excludes.
+/* Samples: single calls. All ranks sample the same stretches of time without communicating: a call
+ * belongs to the window in which it returns (nanoseconds since 1970, measured from start_unix_ns
+ * with the monotonic clock, divided by 2^LEDGER_WINDOW_NS_LOG2), because ranks that wait for each
+ * other return together, however late one of them has come. A window is sampled if its number has
+ * none of the bits of window_mask. When the log is full, the mask gets one bit more: the windows
+ * still sampled are a subset, and the pages of the others are reused one by one. The lowest bit
+ * says how long a stretch of consecutive windows is (2^bit), the number of bits how much of the
+ * time is left out. Masks may differ between ranks; all ranks have the windows that none of the
+ * masks excludes.
  *
- * A page has one owner: a thread (consecutive calls and regions), a GPU stream (its activities, by device_mask), or the process's marked
- * steps (64 of them in a row, by step_mask and the page's number: that of its first step minus 1, divided by 64). Readers ignore samples in
- * a thread's or stream's page that are not in a sampled window. */
-enum ledger_owner { LEDGER_NOBODY = 0, LEDGER_OF_THREAD = 1, LEDGER_OF_STREAM = 2, LEDGER_OF_STEPS = 3 };
+ * A page has one owner: a thread (consecutive calls and regions), a GPU stream (its activities, by
+ * device_mask), or the process's marked steps (64 of them in a row, by step_mask and the page's
+ * number: that of its first step minus 1, divided by 64). Readers ignore samples in a thread's or
+ * stream's page that are not in a sampled window. */
+enum ledger_owner {
+    LEDGER_NOBODY = 0,
+    LEDGER_OF_THREAD = 1,
+    LEDGER_OF_STREAM = 2,
+    LEDGER_OF_STEPS = 3
+};
 
 enum ledger_sample_flags {
-    LEDGER_SAMPLE_MESSAGE = 1,  /* a point-to-point message: `number` and `tag` are valid, `thread` and `request_call` are not */
+    LEDGER_SAMPLE_MESSAGE = 1,  /* a point-to-point message: `number` and `tag` are valid, `thread`
+                                   and `request_call` are not */
     LEDGER_SAMPLE_RECEIVED = 2, /* of a message: received, not sent */
-    LEDGER_SAMPLE_FURTHER = 4,  /* no call: a further message of a call that has a sample of its own (Sendrecv, Startall); not a message:
-                                   a persistent collective that it starts; `operation` and `starts` are valid */
+    LEDGER_SAMPLE_FURTHER = 4,  /* no call: a further message of a call that has a sample of its own
+                                   (Sendrecv, Startall); not a message: a persistent collective that
+                                   it starts; `operation` and `starts` are valid */
 };
 
 struct ledger_sample {
     uint64_t start_ticks;
     uint64_t end_ticks;       /* stored last; 0: no sample (yet) */
-    uint64_t completed_ticks; /* nonblocking collective or message: end of the call that completed it; NCCL operation: end of its kernel;
-                                 else 0 */
+    uint64_t completed_ticks; /* nonblocking collective or message: end of the call that completed
+                                 it; NCCL operation: end of its kernel; else 0 */
     union {
         struct {
-            uint64_t bytes : 48;     /* LEDGER_SAMPLE_BYTES_UNKNOWN: not known, or so many or more */
+            uint64_t bytes : 48; /* LEDGER_SAMPLE_BYTES_UNKNOWN: not known, or so many or more */
             uint64_t signature : 16; /* number of a struct ledger_signature, or 0 */
         };
         uint64_t bytes_and_signature;
     };
-    int32_t peer;          /* as in ledger_thread; for collectives the root's rank in the communicator, or LEDGER_NO_RANK */
-    uint16_t call : 12;    /* 0: a region, or a step. Further ones: the call that describes them, of persistent ones their creator */
+    int32_t peer; /* as in ledger_thread; for collectives the root's rank in the communicator, or
+                     LEDGER_NO_RANK */
+    uint16_t call : 12;    /* 0: a region, or a step. Further ones: the call that describes them, of
+                              persistent ones their creator */
     uint16_t flags : 4;    /* enum ledger_sample_flags */
     uint16_t communicator; /* slot */
     union {
-        uint16_t number;    /* of a message: the n-th with this tag to (from) this peer on this communicator, modulo 65536; 0: unknown */
-        uint16_t operation; /* of a persistent collective: the n-th that was set up on this communicator, from 1 */
+        uint16_t number;    /* of a message: the n-th with this tag to (from) this peer on this
+                               communicator, modulo 65536; 0: unknown */
+        uint16_t operation; /* of a persistent collective: the n-th that was set up on this
+                               communicator, from 1 */
         uint16_t thread;
     };
     uint16_t region; /* region of the call; for a region's sample the region itself */
@@ -385,17 +449,22 @@ struct ledger_sample {
             uint16_t request_call;
             uint16_t reserved;
         };
-        int32_t tag;          /* or LEDGER_NO_TAG */
-        int32_t starts;       /* of a persistent collective: how often its request has been started, with this time */
-        uint32_t device_span; /* NCCL operations with completed_ticks: the kernel's duration, LEDGER_DEVICE_SPAN_* */
+        int32_t tag;    /* or LEDGER_NO_TAG */
+        int32_t starts; /* of a persistent collective: how often its request has been started, with
+                           this time */
+        uint32_t device_span; /* NCCL operations with completed_ticks: the kernel's duration,
+                                 LEDGER_DEVICE_SPAN_* */
     };
-    uint64_t sequence; /* of a collective: its number on the communicator, from 1; 0: another call */
+    uint64_t
+        sequence; /* of a collective: its number on the communicator, from 1; 0: another call */
 };
 
-/* A kernel's duration in units of 16 ns (31 bits, at most 34 s), above the lowest bit: other operations of the group share the kernel. */
+/* A kernel's duration in units of 16 ns (31 bits, at most 34 s), above the lowest bit: other
+ * operations of the group share the kernel. */
 enum { LEDGER_DEVICE_SPAN_SHARED = 1, LEDGER_DEVICE_SPAN_UNIT_NS = 16 };
 
-/* What a call was asked to move: its arguments, but for the buffers, the peer and the communicator. Calls with equal ones share a number. */
+/* What a call was asked to move: its arguments, but for the buffers, the peer and the communicator.
+ * Calls with equal ones share a number. */
 enum ledger_signature_flags {
     LEDGER_SIGNATURE_IN_PLACE = 1,    /* MPI_IN_PLACE */
     LEDGER_SIGNATURE_COMMUTATIVE = 2, /* of the operation */
@@ -411,7 +480,8 @@ struct ledger_signature {
     int64_t extent;
     uint64_t blocks;      /* 0: not known */
     uint64_t counts_hash; /* of the vector of counts; equal for equal vectors */
-    char datatype[32];    /* "MPI_FLOAT"; "vector": a derived type's constructor; "": there is more than one */
+    char datatype[32];    /* "MPI_FLOAT"; "vector": a derived type's constructor; "": there is more
+                             than one */
     char op[16];          /* "MPI_SUM"; "user": the program's; "": none */
 };
 
@@ -432,14 +502,17 @@ struct ledger_activity_sample {
 };
 
 struct ledger_page {
-    uint64_t owner;        /* enum ledger_owner | number (thread, stream) << 8; LEDGER_NOBODY while the page is being changed */
-    uint64_t first;        /* number of the window in which it was opened; of a page of steps, from 0 */
-    uint64_t until_ticks;  /* from here on, to the end of window `last`, there was no room for the owner's samples; 0: there was */
+    uint64_t owner; /* enum ledger_owner | number (thread, stream) << 8; LEDGER_NOBODY while the
+                       page is being changed */
+    uint64_t first; /* number of the window in which it was opened; of a page of steps, from 0 */
+    uint64_t until_ticks;  /* from here on, to the end of window `last`, there was no room for the
+                              owner's samples; 0: there was */
     uint64_t anchor_ticks; /* these ticks ... */
-    int64_t anchor_ns;     /* ... equal this time of CLOCK_MONOTONIC: in long runs more accurate than the header's scale alone */
-    uint32_t unfinished;   /* incomplete nonblocking collectives in it */
-    uint32_t is_open;      /* samples are being added */
-    uint64_t last;         /* number of the last window that it tells of, once it is full */
+    int64_t anchor_ns;   /* ... equal this time of CLOCK_MONOTONIC: in long runs more accurate than
+                            the header's scale alone */
+    uint32_t unfinished; /* incomplete nonblocking collectives in it */
+    uint32_t is_open;    /* samples are being added */
+    uint64_t last;       /* number of the last window that it tells of, once it is full */
     uint64_t reserved;
     struct ledger_sample samples[LEDGER_PAGE_SAMPLES];
 };
@@ -453,7 +526,11 @@ struct ledger_region {
 
 /* GPU activities, all written by the GPU thread from the tracing interface's records. */
 
-enum ledger_activity_kind { LEDGER_ACTIVITY_KERNEL = 1, LEDGER_ACTIVITY_COPY = 2, LEDGER_ACTIVITY_SET = 3 };
+enum ledger_activity_kind {
+    LEDGER_ACTIVITY_KERNEL = 1,
+    LEDGER_ACTIVITY_COPY = 2,
+    LEDGER_ACTIVITY_SET = 3
+};
 
 enum ledger_copy {
     LEDGER_COPY_NONE = 0,
@@ -482,7 +559,8 @@ enum { LEDGER_KERNEL_OTHER = UINT16_MAX };
 
 /* The key is (kind, kernel, copy, flags, size class, stream). Counts as in struct ledger_cell. */
 struct ledger_activity {
-    uint64_t bytes;  /* size class of copies and memsets: up to this power of two, above half of it; 0 for kernels */
+    uint64_t bytes;  /* size class of copies and memsets: up to this power of two, above half of it;
+                        0 for kernels */
     uint32_t kernel; /* 0: not a kernel */
     uint16_t stream; /* slot */
     uint8_t kind;    /* enum ledger_activity_kind */
@@ -508,44 +586,57 @@ struct ledger_stream {
 };
 enum { LEDGER_STREAM_OTHER = 1023 };
 
-/* States of a device, which may overlap: a compute kernel runs, a communication kernel runs, a copy or memset runs, and a thread of the
- * process is in an MPI call that waits or moves data. */
-enum ledger_busy { LEDGER_COMPUTING = 1, LEDGER_COMMUNICATING = 2, LEDGER_COPYING = 4, LEDGER_IN_MPI = 8, LEDGER_BUSY_STATES = 16 };
+/* States of a device, which may overlap: a compute kernel runs, a communication kernel runs, a copy
+ * or memset runs, and a thread of the process is in an MPI call that waits or moves data. */
+enum ledger_busy {
+    LEDGER_COMPUTING = 1,
+    LEDGER_COMMUNICATING = 2,
+    LEDGER_COPYING = 4,
+    LEDGER_IN_MPI = 8,
+    LEDGER_BUSY_STATES = 16
+};
 
 struct ledger_device {
     uint32_t device; /* slot, from 1 */
     uint32_t number; /* the process's CUDA ordinal */
     char name[64];
-    char uuid[48];                         /* "GPU-...", of a MIG instance "MIG-..."; "": not known */
-    uint64_t state_ns[LEDGER_BUSY_STATES]; /* time in exactly this combination of states; 0: idle. The sum of all is the time traced
-                                              and summed up. */
-    int64_t first_ns, last_ns;             /* begin of the first and end of the last activity, on the monotonic clock; 0: none */
-    uint64_t kernels, copies, sets;        /* how many */
-    uint32_t sms;                          /* its multiprocessors; 0: not known */
-    uint32_t communication_most_sms;       /* that one communication kernel occupied: as many as its grid has blocks, at most all */
-    uint64_t communication_ns;             /* sum of the durations of communication kernels whose grid is known, */
-    uint64_t communication_sm_ns;          /* and of duration x multiprocessors that it occupied */
-    uint64_t memory_bytes;                 /* of the device, as the vendor's management library gives it; 0: not known */
+    char uuid[48]; /* "GPU-...", of a MIG instance "MIG-..."; "": not known */
+    uint64_t state_ns[LEDGER_BUSY_STATES]; /* time in exactly this combination of states; 0: idle.
+                                              The sum of all is the time traced and summed up. */
+    int64_t first_ns, last_ns; /* begin of the first and end of the last activity, on the monotonic
+                                  clock; 0: none */
+    uint64_t kernels, copies, sets;  /* how many */
+    uint32_t sms;                    /* its multiprocessors; 0: not known */
+    uint32_t communication_most_sms; /* that one communication kernel occupied: as many as its grid
+                                        has blocks, at most all */
+    uint64_t
+        communication_ns; /* sum of the durations of communication kernels whose grid is known, */
+    uint64_t communication_sm_ns; /* and of duration x multiprocessors that it occupied */
+    uint64_t
+        memory_bytes; /* of the device, as the vendor's management library gives it; 0: not known */
 };
 
-/* What a device's counters and sensors say at one time. When the table is full, every second reading is left out. */
+/* What a device's counters and sensors say at one time. When the table is full, every second
+ * reading is left out. */
 enum ledger_reading_limits {
     LEDGER_READING_KNOWN = 1, /* the others are valid */
     LEDGER_READING_IDLE = 2,
-    LEDGER_READING_POWER = 4,    /* the clock is lowered: to stay within the power limit, */
-    LEDGER_READING_HEAT = 8,     /* because it is too hot, */
-    LEDGER_READING_HARDWARE = 16 /* by the hardware for another reason, such as the power supply's signal */
+    LEDGER_READING_POWER = 4, /* the clock is lowered: to stay within the power limit, */
+    LEDGER_READING_HEAT = 8,  /* because it is too hot, */
+    LEDGER_READING_HARDWARE =
+        16 /* by the hardware for another reason, such as the power supply's signal */
 };
 struct ledger_reading {
-    int64_t at_ns;                                                                           /* on the monotonic clock */
-    uint64_t nvlink_sent_bytes, nvlink_received_bytes, pcie_sent_bytes, pcie_received_bytes; /* counters that begin anywhere; these and
-                                                                                                the next: or LEDGER_BYTES_UNKNOWN */
+    int64_t at_ns; /* on the monotonic clock */
+    uint64_t nvlink_sent_bytes, nvlink_received_bytes, pcie_sent_bytes,
+        pcie_received_bytes; /* counters that begin anywhere; these and
+                                the next: or LEDGER_BYTES_UNKNOWN */
     uint64_t memory_used_bytes;
     uint32_t device;    /* slot */
     uint32_t clock_mhz; /* of its multiprocessors; 0: not known */
-    uint32_t tick;      /* the writer's: of the periods of readings, the one that this one belongs to */
-    uint16_t limits;    /* enum ledger_reading_limits */
-    uint16_t live;      /* stored last; 1: counts */
+    uint32_t tick; /* the writer's: of the periods of readings, the one that this one belongs to */
+    uint16_t limits; /* enum ledger_reading_limits */
+    uint16_t live;   /* stored last; 1: counts */
 };
 
 /* A period in which the GPUs were traced. */
@@ -558,10 +649,12 @@ enum ledger_tracing_end {
     LEDGER_TRACING_LOST = 5,    /* records stopped arriving */
 };
 
-/* The part of the run that a window is of. The GPU counts are those of the windows with the highest number: a window of a better part
- * replaces what was counted before, and readers ignore the entries with lower numbers. */
+/* The part of the run that a window is of. The GPU counts are those of the windows with the highest
+ * number: a window of a better part replaces what was counted before, and readers ignore the
+ * entries with lower numbers. */
 enum ledger_tracing_part {
-    LEDGER_PART_ANY = 0,       /* windows are not chosen by it; or one that was to replace others has had no record yet */
+    LEDGER_PART_ANY = 0, /* windows are not chosen by it; or one that was to replace others has had
+                            no record yet */
     LEDGER_PART_FIRST_USE = 1, /* from the first use of a GPU on */
     LEDGER_PART_LATER = 2,     /* a minute later; steps were not seen to repeat */
     LEDGER_PART_STEPS = 3,     /* steps repeated */
@@ -570,14 +663,16 @@ enum ledger_tracing_part {
 struct ledger_tracing {
     int64_t begin_ns, end_ns; /* on the monotonic clock; end 0: still tracing */
     uint32_t ended;           /* enum ledger_tracing_end */
-    uint32_t clock_error_ns;  /* upper bound of the error of GPU timestamps on the host's clock; UINT32_MAX: unknown */
+    uint32_t clock_error_ns;  /* upper bound of the error of GPU timestamps on the host's clock;
+                                 UINT32_MAX: unknown */
     uint64_t records;
     uint32_t part; /* enum ledger_tracing_part */
     uint32_t unused;
     uint64_t reserved[3];
 };
 
-/* NCCL's choice of algorithm and protocol, from its profiler plugin. Counts only if `epoch` equals the header's. */
+/* NCCL's choice of algorithm and protocol, from its profiler plugin. Counts only if `epoch` equals
+ * the header's. */
 struct ledger_algorithm {
     uint64_t bytes; /* as in ledger_cell; if is_folded, sizes up to this and above half of it */
     uint64_t count; /* number of launches */
@@ -610,6 +705,7 @@ _Static_assert(sizeof(struct ledger_communicator) == 768, "communicator");
 _Static_assert(sizeof(struct ledger_block) == 64, "block: a cache line");
 _Static_assert(sizeof(struct ledger_cell) == 256, "cell: whole cache lines");
 _Static_assert(sizeof(struct ledger_peer) == 32, "peer");
-_Static_assert(sizeof(struct ledger_thread) == 128, "thread: what it is doing has a cache line of its own");
+_Static_assert(sizeof(struct ledger_thread) == 128,
+               "thread: what it is doing has a cache line of its own");
 
 #endif

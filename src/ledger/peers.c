@@ -49,7 +49,8 @@ struct ledger_peer *peers_insert(struct peers *peers, uint64_t key)
     if (!index_fits(peers, peers->count + 1))
         return NULL;
     if (!peers->chunk || peers->chunk->used == ledger_chunk_capacity(sizeof(struct ledger_peer))) {
-        struct ledger_chunk *chunk = ledger_chunk(LEDGER_PEERS, sizeof(struct ledger_peer), peers->thread);
+        struct ledger_chunk *chunk =
+            ledger_chunk(LEDGER_PEERS, sizeof(struct ledger_peer), peers->thread);
         if (!chunk)
             return NULL;
         peers->chunk = chunk;

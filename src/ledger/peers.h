@@ -1,5 +1,5 @@
-/* One thread's table of peers: messages, bytes and time for each (peer rank, call, direction). Only the owning thread writes,
- * as with cells; a row takes 32 bytes of the ledger. */
+/* One thread's table of peers: messages, bytes and time for each (peer rank, call, direction). Only
+ * the owning thread writes, as with cells; a row takes 32 bytes of the ledger. */
 #ifndef COMMPROF_PEERS_H
 #define COMMPROF_PEERS_H
 
@@ -30,7 +30,8 @@ static inline uint64_t peer_key(int32_t peer, unsigned call, enum ledger_directi
 }
 
 /* The same for a rank in an NCCL communicator, whose world ranks this process does not know. */
-static inline uint64_t peer_key_in(unsigned slot, int32_t rank, unsigned call, enum ledger_direction direction)
+static inline uint64_t peer_key_in(unsigned slot, int32_t rank, unsigned call,
+                                   enum ledger_direction direction)
 {
     return peer_key(rank, call, direction) | (uint64_t)slot << (48 + LEDGER_PEER_SLOT_BIT);
 }

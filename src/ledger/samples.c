@@ -1,15 +1,20 @@
-/* Pages are allocated from chunks of the ledger until the log has its full size. From then on they are reused, one at a time:
+/* Pages are allocated from chunks of the ledger until the log has its full size. From then on they
+ * are reused, one at a time:
  *
- *     a stream needs a page -> take one that is no longer sampled (all its windows have a bit of the mask)
- *                              if there is none: add a bit to the mask of those that have most pages, which frees about half of theirs
- *                              if no bit frees any: the stream is not sampled for the rest of the second
+ *     a stream needs a page -> take one that is no longer sampled (all its windows have a bit of
+ *     the mask)
+ *                              if there is none: add a bit to the mask of those that have most
+ *                              pages, which frees about half of theirs if no bit frees any: the
+ *                              stream is not sampled for the rest of the second
  *
- * The first bit is chosen so that the log holds at least four stretches of consecutive windows, as long as that allows: what ranks do in
- * a step, in all their calls, lies in one stretch then. The next bits lie above it: stretches keep their length and become rarer. Ranks that
- * fill their logs at different rates choose other bits, but each wider mask leaves a part of what the other leaves.
+ * The first bit is chosen so that the log holds at least four stretches of consecutive windows, as
+ * long as that allows: what ranks do in a step, in all their calls, lies in one stretch then. The
+ * next bits lie above it: stretches keep their length and become rarer. Ranks that fill their logs
+ * at different rates choose other bits, but each wider mask leaves a part of what the other leaves.
  *
- * A page in use (is_open, unfinished) is not reused. The masks alone describe what is in the log. They also bound the work: all pages are
- * scanned only when a mask gets a bit, and once for each stream in a second in which there is no room.
+ * A page in use (is_open, unfinished) is not reused. The masks alone describe what is in the log.
+ * They also bound the work: all pages are scanned only when a mask gets a bit, and once for each
+ * stream in a second in which there is no room.
  *
  * One lock guards the pages; a thread takes it once in 64 calls. */
 #include "samples.h"
@@ -34,7 +39,8 @@ static struct {
     struct ledger_chunk *chunk; /* from which new pages are allocated */
     struct ledger_page *steps;  /* in which the current step is; NULL: it is not sampled */
     struct ledger_sample *last_step;
-    struct clock clock; /* realigned often: the_clock is some parts per million off, so the windows of ranks would drift apart */
+    struct clock clock; /* realigned often: the_clock is some parts per million off, so the windows
+                           of ranks would drift apart */
 } samples = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 uint64_t samples_pages_looked_at;
@@ -70,7 +76,8 @@ static uint64_t *mask_of(uint64_t owner)
 uint64_t samples_next_window(uint64_t window, uint64_t mask)
 {
     uint64_t wrong = window & mask;
-    uint64_t below = wrong ? (1ull << (63 - __builtin_clzll(wrong))) - 1 : 0; /* the highest wrong bit */
+    uint64_t below =
+        wrong ? (1ull << (63 - __builtin_clzll(wrong))) - 1 : 0; /* the highest wrong bit */
     return ((window | mask | below) + 1) & ~mask;
 }
 
@@ -86,7 +93,8 @@ static bool is_in_use(const struct ledger_page *page)
 
 static bool page_is_retained(const struct ledger_page *page)
 {
-    return page->owner != LEDGER_NOBODY && samples_next_window(page->first - 1, *mask_of(page->owner)) <= page->last;
+    return page->owner != LEDGER_NOBODY &&
+           samples_next_window(page->first - 1, *mask_of(page->owner)) <= page->last;
 }
 
 /* Pages. These functions are called with the lock held. */
@@ -118,9 +126,11 @@ static struct ledger_page *used_page(void)
     return NULL;
 }
 
-/* Pages of the owners that share a mask, which can be reused if it leaves them out, and how many each bit would leave out. */
+/* Pages of the owners that share a mask, which can be reused if it leaves them out, and how many
+ * each bit would leave out. */
 struct holding {
-    uint64_t lowest, highest, present; /* numbers of windows; 0: the page that is wanted is for others */
+    uint64_t lowest, highest,
+        present; /* numbers of windows; 0: the page that is wanted is for others */
     uint32_t pages, left_out[MASK_BITS];
 };
 
@@ -142,8 +152,8 @@ static unsigned preferred_bit(const struct holding *holding, uint64_t mask)
     return stretch ? 63 - (unsigned)__builtin_clzll(stretch) : 0;
 }
 
-/* How many pages the bit leaves out or retains, whichever is less. 0: it is in the mask already, or would leave out the present and nearly
- * all that there is. */
+/* How many pages the bit leaves out or retains, whichever is less. 0: it is in the mask already, or
+ * would leave out the present and nearly all that there is. */
 static uint32_t lesser_part(const struct holding *holding, uint64_t mask, unsigned bit)
 {
     uint32_t left_out = holding->left_out[bit], retained = holding->pages - left_out;
@@ -152,8 +162,8 @@ static uint32_t lesser_part(const struct holding *holding, uint64_t mask, unsign
     return left_out < retained ? left_out : retained;
 }
 
-/* The bit to add: from the preferred one on, then below it, the first that leaves out a quarter to three quarters; else the one nearest to
- * that. MASK_BITS: none leaves out any. */
+/* The bit to add: from the preferred one on, then below it, the first that leaves out a quarter to
+ * three quarters; else the one nearest to that. MASK_BITS: none leaves out any. */
 static unsigned choose_bit(const struct holding *holding, uint64_t mask)
 {
     unsigned preferred = preferred_bit(holding, mask), best = MASK_BITS;
@@ -171,7 +181,8 @@ static unsigned choose_bit(const struct holding *holding, uint64_t mask)
     return best;
 }
 
-/* The present counts as a page, too: a window that fills the log is weighed against the one after it. */
+/* The present counts as a page, too: a window that fills the log is weighed against the one after
+ * it. */
 static void hold_present(struct holding *holding, uint64_t first)
 {
     hold(holding, first, first);
@@ -185,7 +196,8 @@ static bool leave_out_more(uint64_t owner, uint64_t first)
     unsigned most = LEDGER_NOBODY;
     for (size_t i = 0; i < samples.count; i++)
         if (page_is_retained(samples.pages[i]) && !is_in_use(samples.pages[i]))
-            hold(&holdings[samples.pages[i]->owner & 0xff], samples.pages[i]->first, samples.pages[i]->last);
+            hold(&holdings[samples.pages[i]->owner & 0xff], samples.pages[i]->first,
+                 samples.pages[i]->last);
     samples_pages_looked_at += samples.count;
     if ((owner & 0xff) == LEDGER_OF_STEPS) {
         hold_present(&holdings[LEDGER_OF_STEPS], first);
@@ -216,7 +228,8 @@ static struct ledger_page *find_page(uint64_t owner, uint64_t first)
 static void realign(void)
 {
     enum { OFTEN_ENOUGH_NS = 100000000 };
-    if (samples.clock.scale && clock_duration_ns(clock_ticks() - samples.clock.base_ticks) <= OFTEN_ENOUGH_NS)
+    if (samples.clock.scale &&
+        clock_duration_ns(clock_ticks() - samples.clock.base_ticks) <= OFTEN_ENOUGH_NS)
         return;
     samples.clock.scale = clock_scale_so_far();
     clock_pair(&samples.clock.base_ticks, &samples.clock.base_ns);
@@ -243,7 +256,8 @@ static void hand_over(struct ledger_page *page, uint64_t owner, uint64_t first)
     __atomic_store_n(&page->owner, owner, __ATOMIC_RELEASE);
 }
 
-/* Open a page for a window or for steps; NULL if they are not sampled or there is no room. Finding room may leave out just these. */
+/* Open a page for a window or for steps; NULL if they are not sampled or there is no room. Finding
+ * room may leave out just these. */
 static struct ledger_page *take_page(uint64_t owner, uint64_t first)
 {
     struct ledger_page *page = mask_keeps(owner, first) ? find_page(owner, first) : NULL;
@@ -257,7 +271,8 @@ static struct ledger_page *take_page(uint64_t owner, uint64_t first)
 
 static int64_t unix_ns(uint64_t ticks)
 {
-    return the_ledger.header->start_unix_ns + clock_ns_by(&samples.clock, ticks) - the_ledger.header->start_ns;
+    return the_ledger.header->start_unix_ns + clock_ns_by(&samples.clock, ticks) -
+           the_ledger.header->start_ns;
 }
 
 static uint64_t window_of(uint64_t ticks)
@@ -268,7 +283,8 @@ static uint64_t window_of(uint64_t ticks)
 static uint64_t beginning_of(uint64_t window)
 {
     const struct ledger_header *header = the_ledger.header;
-    uint64_t ticks = clock_ticks_by(&samples.clock, (int64_t)(window << LEDGER_WINDOW_NS_LOG2) - header->start_unix_ns + header->start_ns);
+    uint64_t ticks = clock_ticks_by(&samples.clock, (int64_t)(window << LEDGER_WINDOW_NS_LOG2) -
+                                                        header->start_unix_ns + header->start_ns);
     while (window_of(ticks) < window)
         ticks++;
     return ticks;
@@ -287,13 +303,15 @@ static void close_page(const struct samples_window *stream, uint64_t owner)
     while (last > 0 && !page->samples[last].end_ticks)
         last--;
     const struct ledger_sample *sample = &page->samples[last];
-    page->last = window_of((owner & 0xff) == LEDGER_OF_STREAM ? sample->start_ticks : sample->end_ticks);
+    page->last =
+        window_of((owner & 0xff) == LEDGER_OF_STREAM ? sample->start_ticks : sample->end_ticks);
     page->is_open = 0;
 }
 
-/* No room until the end of a gap: note it in the stream's last page, which is retained as long as the gap matters; without one, note that
- * the owner's samples are complete only after the gap. */
-static void give_up(struct ledger_page *last, uint64_t *sampled_since_ticks, uint64_t ticks, uint64_t end_of_gap)
+/* No room until the end of a gap: note it in the stream's last page, which is retained as long as
+ * the gap matters; without one, note that the owner's samples are complete only after the gap. */
+static void give_up(struct ledger_page *last, uint64_t *sampled_since_ticks, uint64_t ticks,
+                    uint64_t end_of_gap)
 {
     if (last) {
         __atomic_store_n(&last->last, end_of_gap, __ATOMIC_RELAXED);
@@ -303,7 +321,8 @@ static void give_up(struct ledger_page *last, uint64_t *sampled_since_ticks, uin
     }
 }
 
-static void turn(struct samples_window *stream, uint64_t owner, uint64_t *sampled_since_ticks, uint64_t ticks)
+static void turn(struct samples_window *stream, uint64_t owner, uint64_t *sampled_since_ticks,
+                 uint64_t ticks)
 {
     struct ledger_page *last = stream->page;
     realign();
@@ -313,18 +332,21 @@ static void turn(struct samples_window *stream, uint64_t owner, uint64_t *sample
     stream->page = take_page(owner, window);
     stream->next = stream->page ? stream->page->samples : NULL;
     stream->end = stream->page ? stream->page->samples + LEDGER_PAGE_SAMPLES : NULL;
-    uint64_t mask = *mask_of(owner), next = samples_next_window(window, mask), end_of_gap = window | ((1ull << GAP_WINDOWS_LOG2) - 1);
+    uint64_t mask = *mask_of(owner), next = samples_next_window(window, mask),
+             end_of_gap = window | ((1ull << GAP_WINDOWS_LOG2) - 1);
     if (stream->page) {
         stream->until_ticks = end_of_stretch(window, mask);
     } else if (window & mask) {
-        stream->until_ticks = beginning_of(next <= end_of_gap ? next : end_of_gap + 1); /* by a clock that is right then, too */
+        stream->until_ticks = beginning_of(
+            next <= end_of_gap ? next : end_of_gap + 1); /* by a clock that is right then, too */
     } else {
         stream->until_ticks = beginning_of(end_of_gap + 1);
         give_up(last, sampled_since_ticks, ticks, end_of_gap);
     }
 }
 
-static struct ledger_sample *open_for(struct samples_window *stream, uint64_t owner, uint64_t *sampled_since_ticks, uint64_t ticks)
+static struct ledger_sample *open_for(struct samples_window *stream, uint64_t owner,
+                                      uint64_t *sampled_since_ticks, uint64_t ticks)
 {
     struct quiet before = quiet_lock(&samples.lock);
     if (!samples.most)
@@ -335,22 +357,28 @@ static struct ledger_sample *open_for(struct samples_window *stream, uint64_t ow
     return stream->next ? stream->next++ : NULL;
 }
 
-struct ledger_sample *samples_open_for_thread(struct samples_window *stream, struct ledger_thread *thread, uint64_t ticks)
+struct ledger_sample *samples_open_for_thread(struct samples_window *stream,
+                                              struct ledger_thread *thread, uint64_t ticks)
 {
-    return open_for(stream, LEDGER_OF_THREAD | (uint64_t)thread->thread << 8, &thread->sampled_since_ticks, ticks);
+    return open_for(stream, LEDGER_OF_THREAD | (uint64_t)thread->thread << 8,
+                    &thread->sampled_since_ticks, ticks);
 }
 
-struct ledger_sample *samples_open_for_stream(struct samples_window *stream, struct ledger_stream *entry, uint64_t ticks)
+struct ledger_sample *samples_open_for_stream(struct samples_window *stream,
+                                              struct ledger_stream *entry, uint64_t ticks)
 {
-    return open_for(stream, LEDGER_OF_STREAM | (uint64_t)entry->stream << 8, &entry->sampled_since_ticks, ticks);
+    return open_for(stream, LEDGER_OF_STREAM | (uint64_t)entry->stream << 8,
+                    &entry->sampled_since_ticks, ticks);
 }
 
 /* Samples */
 
 static struct ledger_page *page_of(const struct ledger_sample *sample)
 {
-    size_t offset = (size_t)((const char *)sample - (const char *)the_ledger.header) - LEDGER_HEADER_BYTES;
-    struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, (uint32_t)(offset / LEDGER_CHUNK_BYTES));
+    size_t offset =
+        (size_t)((const char *)sample - (const char *)the_ledger.header) - LEDGER_HEADER_BYTES;
+    struct ledger_chunk *chunk =
+        ledger_chunk_at(the_ledger.header, (uint32_t)(offset / LEDGER_CHUNK_BYTES));
     size_t within = offset % LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES;
     return ledger_entry(chunk, (uint32_t)(within / sizeof(struct ledger_page)));
 }
@@ -386,15 +414,20 @@ void samples_step(unsigned thread, uint64_t ticks)
         __atomic_store_n(&samples.last_step->end_ticks, ticks, __ATOMIC_RELEASE);
     struct ledger_sample *sample = samples.last_step = sample_of_step(number);
     if (sample)
-        sample_fill(sample, &(struct ledger_sample){.start_ticks = ticks, .end_ticks = ticks, .thread = (uint16_t)thread});
+        sample_fill(sample, &(struct ledger_sample){.start_ticks = ticks,
+                                                    .end_ticks = ticks,
+                                                    .thread = (uint16_t)thread});
     quiet_unlock(&samples.lock, &before);
 }
 
-void samples_region(struct samples_window *stream, struct ledger_thread *thread, unsigned region, uint64_t start_ticks, uint64_t end_ticks)
+void samples_region(struct samples_window *stream, struct ledger_thread *thread, unsigned region,
+                    uint64_t start_ticks, uint64_t end_ticks)
 {
     struct ledger_sample *sample = samples_of_window(stream, thread, end_ticks);
-    struct ledger_sample span = {
-        .start_ticks = start_ticks, .end_ticks = end_ticks, .thread = (uint16_t)thread->thread, .region = (uint16_t)region};
+    struct ledger_sample span = {.start_ticks = start_ticks,
+                                 .end_ticks = end_ticks,
+                                 .thread = (uint16_t)thread->thread,
+                                 .region = (uint16_t)region};
     if (sample)
         sample_fill(sample, &span);
 }

@@ -1,8 +1,10 @@
-/* The sample log: single calls, stored in pages of the ledger. ledger_format.h explains which calls are sampled, the same on all ranks.
+/* The sample log: single calls, stored in pages of the ledger. ledger_format.h explains which calls
+ * are sampled, the same on all ranks.
  *
- * Each source of samples has a stream: a thread for its calls and regions, a GPU stream for its activities, the process for its marked
- * steps. Sampling a call takes a compare and seven stores into the stream's open page. Once in 64 calls a stream gets another page: a new
- * one while the log grows, then one whose window is no longer sampled. */
+ * Each source of samples has a stream: a thread for its calls and regions, a GPU stream for its
+ * activities, the process for its marked steps. Sampling a call takes a compare and seven stores
+ * into the stream's open page. Once in 64 calls a stream gets another page: a new one while the log
+ * grows, then one whose window is no longer sampled. */
 #ifndef COMMPROF_SAMPLES_H
 #define COMMPROF_SAMPLES_H
 
@@ -14,7 +16,8 @@
 struct samples_window {
     struct ledger_page *page;         /* NULL: not sampled now */
     struct ledger_sample *next, *end; /* in the page; NULL: not sampled now */
-    uint64_t until_ticks;             /* end of the stretch of windows that are sampled; if not sampled, when to ask again */
+    uint64_t until_ticks; /* end of the stretch of windows that are sampled; if not sampled, when to
+                             ask again */
 };
 
 /* Use at most this many bytes of the open ledger for samples; less than one chunk: no samples. */
@@ -24,8 +27,10 @@ void samples_begin(size_t bytes);
 extern uint64_t samples_pages_looked_at;
 
 /* Slow paths of the functions below. */
-struct ledger_sample *samples_open_for_thread(struct samples_window *window, struct ledger_thread *thread, uint64_t ticks);
-struct ledger_sample *samples_open_for_stream(struct samples_window *window, struct ledger_stream *entry, uint64_t ticks);
+struct ledger_sample *samples_open_for_thread(struct samples_window *window,
+                                              struct ledger_thread *thread, uint64_t ticks);
+struct ledger_sample *samples_open_for_stream(struct samples_window *window,
+                                              struct ledger_stream *entry, uint64_t ticks);
 
 /* Whether a page with this number (`first`) is retained. */
 static inline bool samples_mask_keeps(uint64_t number, uint64_t mask)
@@ -34,7 +39,8 @@ static inline bool samples_mask_keeps(uint64_t number, uint64_t mask)
 }
 
 /* The stream's next sample, NULL if it is not sampled. False: a page must be opened first. */
-static inline bool samples_next(struct samples_window *stream, uint64_t ticks, struct ledger_sample **sample)
+static inline bool samples_next(struct samples_window *stream, uint64_t ticks,
+                                struct ledger_sample **sample)
 {
     struct ledger_sample *next = *sample = stream->next;
     if (__builtin_expect(ticks >= stream->until_ticks || (next && next == stream->end), 0))
@@ -47,10 +53,13 @@ static inline bool samples_next(struct samples_window *stream, uint64_t ticks, s
 uint64_t samples_next_window(uint64_t window, uint64_t mask);
 
 /* The sample for a thread's call that returned at `ticks`; NULL if it is not sampled. */
-static inline struct ledger_sample *samples_of_window(struct samples_window *stream, struct ledger_thread *thread, uint64_t ticks)
+static inline struct ledger_sample *samples_of_window(struct samples_window *stream,
+                                                      struct ledger_thread *thread, uint64_t ticks)
 {
     struct ledger_sample *sample;
-    return __builtin_expect(samples_next(stream, ticks, &sample), 1) ? sample : samples_open_for_thread(stream, thread, ticks);
+    return __builtin_expect(samples_next(stream, ticks, &sample), 1)
+               ? sample
+               : samples_open_for_thread(stream, thread, ticks);
 }
 
 /* The thread's next two samples will be adjacent, if they are of one time. */
@@ -60,11 +69,15 @@ static inline void samples_keep_together(struct samples_window *stream)
         stream->next++;
 }
 
-/* The sample for a GPU activity that began at `ticks`; NULL if it is not sampled. Call it in order of start within a GPU stream. */
-static inline struct ledger_sample *samples_of_stream(struct samples_window *stream, struct ledger_stream *entry, uint64_t ticks)
+/* The sample for a GPU activity that began at `ticks`; NULL if it is not sampled. Call it in order
+ * of start within a GPU stream. */
+static inline struct ledger_sample *samples_of_stream(struct samples_window *stream,
+                                                      struct ledger_stream *entry, uint64_t ticks)
 {
     struct ledger_sample *sample;
-    return __builtin_expect(samples_next(stream, ticks, &sample), 1) ? sample : samples_open_for_stream(stream, entry, ticks);
+    return __builtin_expect(samples_next(stream, ticks, &sample), 1)
+               ? sample
+               : samples_open_for_stream(stream, entry, ticks);
 }
 
 /* A number of bytes as a sample has it, without a signature. */
@@ -76,10 +89,12 @@ static inline uint64_t sample_bytes(uint64_t bytes)
 /* The call and its flags at once: one store, where two bit fields would first be read. */
 static inline void sample_set_call(struct ledger_sample *sample, uint16_t call_and_flags)
 {
-    memcpy((char *)sample + offsetof(struct ledger_sample, communicator) - sizeof call_and_flags, &call_and_flags, sizeof call_and_flags);
+    memcpy((char *)sample + offsetof(struct ledger_sample, communicator) - sizeof call_and_flags,
+           &call_and_flags, sizeof call_and_flags);
 }
 
-/* Fill in a sample, field by field, so that none passes through the stack; end_ticks is stored last and makes it valid. */
+/* Fill in a sample, field by field, so that none passes through the stack; end_ticks is stored last
+ * and makes it valid. */
 static inline void sample_fill(struct ledger_sample *sample, const struct ledger_sample *filled)
 {
     __atomic_store_n(&sample->start_ticks, filled->start_ticks, __ATOMIC_RELAXED);
@@ -87,7 +102,8 @@ static inline void sample_fill(struct ledger_sample *sample, const struct ledger
     sample->bytes_and_signature = filled->bytes_and_signature;
     sample->peer = filled->peer;
     sample_set_call(sample, (uint16_t)(filled->call | filled->flags << 12));
-    __atomic_store_n(&sample->communicator, filled->communicator, __ATOMIC_RELAXED); /* gcc would first shift plain ones together */
+    __atomic_store_n(&sample->communicator, filled->communicator,
+                     __ATOMIC_RELAXED); /* gcc would first shift plain ones together */
     __atomic_store_n(&sample->thread, filled->thread, __ATOMIC_RELAXED);
     __atomic_store_n(&sample->region, filled->region, __ATOMIC_RELAXED);
     sample->device_span = filled->device_span;
@@ -95,14 +111,17 @@ static inline void sample_fill(struct ledger_sample *sample, const struct ledger
     __atomic_store_n(&sample->end_ticks, filled->end_ticks, __ATOMIC_RELEASE);
 }
 
-/* A nonblocking collective's sample is finished when the operation is complete; its page is not reused before. */
+/* A nonblocking collective's sample is finished when the operation is complete; its page is not
+ * reused before. */
 void sample_begin_unfinished(struct ledger_sample *sample);
 void sample_finish(struct ledger_sample *sample, uint64_t completed_ticks);
 
-/* Begin a step at `ticks` and end the previous one. A step that has not ended is in the log with length 0. */
+/* Begin a step at `ticks` and end the previous one. A step that has not ended is in the log with
+ * length 0. */
 void samples_step(unsigned thread, uint64_t ticks);
 
 /* Sample the time that a thread spent in a region. */
-void samples_region(struct samples_window *stream, struct ledger_thread *thread, unsigned region, uint64_t start_ticks, uint64_t end_ticks);
+void samples_region(struct samples_window *stream, struct ledger_thread *thread, unsigned region,
+                    uint64_t start_ticks, uint64_t end_ticks);
 
 #endif

@@ -1,8 +1,9 @@
-/* Handles of derived types and of the user's operations may be reused for others as soon as they are freed, so nothing about them is
- * remembered here.
+/* Handles of derived types and of the user's operations may be reused for others as soon as they
+ * are freed, so nothing about them is remembered here.
  *
- * MPI-4.1, 5.1.13: the int form of MPI_Type_get_envelope fails for types that were made with large counts, so the other form is used where
- * the library has it. A datatype that MPI_Type_get_contents returns must be freed unless it is predefined. */
+ * MPI-4.1, 5.1.13: the int form of MPI_Type_get_envelope fails for types that were made with large
+ * counts, so the other form is used where the library has it. A datatype that MPI_Type_get_contents
+ * returns must be freed unless it is predefined. */
 #include "datatypes.h"
 
 #include <stdio.h>
@@ -64,7 +65,8 @@ static const struct constructor *constructor_of(int combiner)
     return constructor;
 }
 
-/* How many arguments of each kind the constructor had. Made with large counts, `counts` is not 0. */
+/* How many arguments of each kind the constructor had. Made with large counts, `counts` is not
+ * 0. */
 struct envelope {
     mpi_count integers, addresses, counts, types;
     const struct constructor *constructor;
@@ -75,8 +77,8 @@ static bool read_envelope(mpi_handle type, struct envelope *envelope)
     int combiner = -1, error = MPI_SUCCESS + 1;
     *envelope = (struct envelope){0};
     if (mpi_query.Type_get_envelope_c) {
-        error =
-            mpi_query.Type_get_envelope_c(type, &envelope->integers, &envelope->addresses, &envelope->counts, &envelope->types, &combiner);
+        error = mpi_query.Type_get_envelope_c(type, &envelope->integers, &envelope->addresses,
+                                              &envelope->counts, &envelope->types, &combiner);
     } else if (mpi_query.Type_get_envelope) {
         int integers = 0, addresses = 0, types = 0;
         error = mpi_query.Type_get_envelope(type, &integers, &addresses, &types, &combiner);
@@ -95,24 +97,31 @@ struct contents {
     uint64_t type; /* a handle in memory; to be released */
 };
 
-static bool read_contents(mpi_handle type, const struct envelope *envelope, struct contents *contents)
+static bool read_contents(mpi_handle type, const struct envelope *envelope,
+                          struct contents *contents)
 {
-    mpi_count integers = envelope->integers, addresses = envelope->addresses, counts = envelope->counts, types = envelope->types;
-    if (types != 1 || integers > MOST_ARGUMENTS || addresses > MOST_ARGUMENTS || counts > MOST_ARGUMENTS)
+    mpi_count integers = envelope->integers, addresses = envelope->addresses,
+              counts = envelope->counts, types = envelope->types;
+    if (types != 1 || integers > MOST_ARGUMENTS || addresses > MOST_ARGUMENTS ||
+        counts > MOST_ARGUMENTS)
         return false;
     if (mpi_query.Type_get_envelope_c)
         return mpi_query.Type_get_contents_c &&
-               mpi_query.Type_get_contents_c(type, integers, addresses, counts, types, contents->integers, contents->addresses,
+               mpi_query.Type_get_contents_c(type, integers, addresses, counts, types,
+                                             contents->integers, contents->addresses,
                                              contents->counts, &contents->type) == MPI_SUCCESS;
-    return mpi_query.Type_get_contents && mpi_query.Type_get_contents(type, (int)integers, (int)addresses, (int)types, contents->integers,
-                                                                      contents->addresses, &contents->type) == MPI_SUCCESS;
+    return mpi_query.Type_get_contents &&
+           mpi_query.Type_get_contents(type, (int)integers, (int)addresses, (int)types,
+                                       contents->integers, contents->addresses,
+                                       &contents->type) == MPI_SUCCESS;
 }
 
 /* Predefined types, which have no type in them, are not freed. */
 static void release(uint64_t type)
 {
     struct envelope envelope;
-    if (mpi_query.Type_free && read_envelope(mpi_handle_load(&type, 0), &envelope) && envelope.types > 0)
+    if (mpi_query.Type_free && read_envelope(mpi_handle_load(&type, 0), &envelope) &&
+        envelope.types > 0)
         mpi_query.Type_free(&type);
 }
 
@@ -161,7 +170,9 @@ static uint64_t blocks_laid_out(mpi_handle type, const struct envelope *envelope
 static uint64_t type_within(mpi_handle type, const struct envelope *envelope)
 {
     struct contents contents = {.type = 0};
-    return envelope->constructor->layout == WITHIN && read_contents(type, envelope, &contents) ? contents.type : 0;
+    return envelope->constructor->layout == WITHIN && read_contents(type, envelope, &contents)
+               ? contents.type
+               : 0;
 }
 
 /* Looks through a few duplicates and resized types. */
@@ -185,9 +196,12 @@ bool mpi_datatype_ask(mpi_handle type, struct mpi_datatype *datatype)
 {
     struct envelope envelope;
     mpi_aint low, extent;
-    if (!mpi_query.Type_get_extent || mpi_query.Type_get_extent(type, &low, &extent) != MPI_SUCCESS || !read_envelope(type, &envelope))
+    if (!mpi_query.Type_get_extent ||
+        mpi_query.Type_get_extent(type, &low, &extent) != MPI_SUCCESS ||
+        !read_envelope(type, &envelope))
         return false;
-    *datatype = (struct mpi_datatype){envelope.constructor->name, extent, blocks_of(type, envelope)};
+    *datatype =
+        (struct mpi_datatype){envelope.constructor->name, extent, blocks_of(type, envelope)};
     return true;
 }
 
@@ -207,13 +221,20 @@ static struct named_op {
     bool is_commutative;
     mpi_handle op; /* in this process */
 } ops[] = {
-    {"MPI_SUM", "ompi_mpi_op_sum", 0x58000003, 0x21, true, 0},          {"MPI_MAX", "ompi_mpi_op_max", 0x58000001, 0x23, true, 0},
-    {"MPI_MIN", "ompi_mpi_op_min", 0x58000002, 0x22, true, 0},          {"MPI_PROD", "ompi_mpi_op_prod", 0x58000004, 0x24, true, 0},
-    {"MPI_LAND", "ompi_mpi_op_land", 0x58000005, 0x30, true, 0},        {"MPI_BAND", "ompi_mpi_op_band", 0x58000006, 0x28, true, 0},
-    {"MPI_LOR", "ompi_mpi_op_lor", 0x58000007, 0x31, true, 0},          {"MPI_BOR", "ompi_mpi_op_bor", 0x58000008, 0x29, true, 0},
-    {"MPI_LXOR", "ompi_mpi_op_lxor", 0x58000009, 0x32, true, 0},        {"MPI_BXOR", "ompi_mpi_op_bxor", 0x5800000a, 0x2a, true, 0},
-    {"MPI_MINLOC", "ompi_mpi_op_minloc", 0x5800000b, 0x38, true, 0},    {"MPI_MAXLOC", "ompi_mpi_op_maxloc", 0x5800000c, 0x39, true, 0},
-    {"MPI_REPLACE", "ompi_mpi_op_replace", 0x5800000d, 0x3c, false, 0}, {"MPI_NO_OP", "ompi_mpi_op_no_op", 0x5800000e, 0x3d, false, 0},
+    {"MPI_SUM", "ompi_mpi_op_sum", 0x58000003, 0x21, true, 0},
+    {"MPI_MAX", "ompi_mpi_op_max", 0x58000001, 0x23, true, 0},
+    {"MPI_MIN", "ompi_mpi_op_min", 0x58000002, 0x22, true, 0},
+    {"MPI_PROD", "ompi_mpi_op_prod", 0x58000004, 0x24, true, 0},
+    {"MPI_LAND", "ompi_mpi_op_land", 0x58000005, 0x30, true, 0},
+    {"MPI_BAND", "ompi_mpi_op_band", 0x58000006, 0x28, true, 0},
+    {"MPI_LOR", "ompi_mpi_op_lor", 0x58000007, 0x31, true, 0},
+    {"MPI_BOR", "ompi_mpi_op_bor", 0x58000008, 0x29, true, 0},
+    {"MPI_LXOR", "ompi_mpi_op_lxor", 0x58000009, 0x32, true, 0},
+    {"MPI_BXOR", "ompi_mpi_op_bxor", 0x5800000a, 0x2a, true, 0},
+    {"MPI_MINLOC", "ompi_mpi_op_minloc", 0x5800000b, 0x38, true, 0},
+    {"MPI_MAXLOC", "ompi_mpi_op_maxloc", 0x5800000c, 0x39, true, 0},
+    {"MPI_REPLACE", "ompi_mpi_op_replace", 0x5800000d, 0x3c, false, 0},
+    {"MPI_NO_OP", "ompi_mpi_op_no_op", 0x5800000e, 0x3d, false, 0},
 };
 enum { OPS = sizeof ops / sizeof *ops };
 
@@ -245,5 +266,6 @@ bool mpi_op_is_commutative(mpi_handle op)
     int commutes = 0;
     if (named)
         return named->is_commutative;
-    return mpi_query.Op_commutative && mpi_query.Op_commutative(op, &commutes) == MPI_SUCCESS && commutes;
+    return mpi_query.Op_commutative && mpi_query.Op_commutative(op, &commutes) == MPI_SUCCESS &&
+           commutes;
 }

@@ -1,5 +1,5 @@
-/* What MPI says about a datatype and an operation. Ask only about handles with which a call has just succeeded: for any other, MPI may call
- * the job's error handler. All queries are local. */
+/* What MPI says about a datatype and an operation. Ask only about handles with which a call has
+ * just succeeded: for any other, MPI may call the job's error handler. All queries are local. */
 #ifndef COMMPROF_DATATYPES_H
 #define COMMPROF_DATATYPES_H
 
@@ -17,7 +17,8 @@ bool mpi_datatype_ask(mpi_handle type, struct mpi_datatype *datatype);
 /* The name of a predefined type, "MPI_FLOAT". */
 void mpi_datatype_name(mpi_handle type, char *name, size_t bytes);
 
-/* The name of a predefined operation, "MPI_SUM"; NULL: the user's. Call mpi_ops_learn once before, after MPI_Init. */
+/* The name of a predefined operation, "MPI_SUM"; NULL: the user's. Call mpi_ops_learn once before,
+ * after MPI_Init. */
 const char *mpi_op_name(mpi_handle op);
 void mpi_ops_learn(void);
 

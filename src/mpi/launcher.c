@@ -1,5 +1,6 @@
-/* SLURM_NTASKS does not identify srun: batch scripts have it too, and so have programs that a user starts by hand in an allocation.
- * SLURM_STEP_NUM_TASKS is set only by srun, but another launcher may use srun to start its daemons, so srun is checked last. */
+/* SLURM_NTASKS does not identify srun: batch scripts have it too, and so have programs that a user
+ * starts by hand in an allocation. SLURM_STEP_NUM_TASKS is set only by srun, but another launcher
+ * may use srun to start its daemons, so srun is checked last. */
 #include "launcher.h"
 
 #include "base/host.h"
@@ -13,15 +14,17 @@
 
 #define OWN_MPIRUN "use that MPI's own mpirun"
 
-/* clang-format off */
 static const struct launcher LAUNCHERS[] = {
-    {"Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", NULL, "Open MPI", "open-mpi.org", OWN_MPIRUN},
-    {"MVAPICH's mpirun", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", NULL, "MPICH", NULL, OWN_MPIRUN},
-    {"Hydra (mpirun of MPICH or Intel MPI)", "PMI_SIZE", "MPI_LOCALNRANKS", NULL, "MPICH", "HYDRA", OWN_MPIRUN},
+    {"Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", NULL, "Open MPI",
+     "open-mpi.org", OWN_MPIRUN},
+    {"MVAPICH's mpirun", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", NULL, "MPICH", NULL,
+     OWN_MPIRUN},
+    {"Hydra (mpirun of MPICH or Intel MPI)", "PMI_SIZE", "MPI_LOCALNRANKS", NULL, "MPICH", "HYDRA",
+     OWN_MPIRUN},
     {"PALS's mpiexec", "PMI_SIZE", "PALS_APID", NULL, "MPICH", NULL, OWN_MPIRUN},
-    {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_PTY_PORT", NULL, NULL, "use srun with an --mpi=TYPE that this MPI supports, pmix or pmi2"},
+    {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_PTY_PORT", NULL, NULL,
+     "use srun with an --mpi=TYPE that this MPI supports, pmix or pmi2"},
 };
-/* clang-format on */
 enum { COUNT = sizeof LAUNCHERS / sizeof *LAUNCHERS, SRUN = COUNT - 1 };
 
 /* The number of processes; 0 if this launcher has not started this process. */
@@ -93,7 +96,8 @@ static int number_from_environment(const char *const names[])
 /* torchrun sets RANK and WORLD_SIZE. */
 int launcher_rank(int otherwise)
 {
-    static const char *const NAMES[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",      "PMI_RANK", "MV2_COMM_WORLD_RANK", "RANK", "SLURM_PROCID",
+    static const char *const NAMES[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",      "PMI_RANK",
+                                        "MV2_COMM_WORLD_RANK",  "RANK",           "SLURM_PROCID",
                                         "PALS_RANKID",          "FLUX_TASK_RANK", NULL};
     int rank = number_from_environment(NAMES);
     return rank < 0 ? otherwise : rank;
@@ -101,7 +105,9 @@ int launcher_rank(int otherwise)
 
 int launcher_size(int otherwise)
 {
-    static const char *const NAMES[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "WORLD_SIZE", "SLURM_NTASKS", NULL};
+    static const char *const NAMES[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+                                        "MV2_COMM_WORLD_SIZE",  "WORLD_SIZE",
+                                        "SLURM_NTASKS",         NULL};
     int size = number_from_environment(NAMES);
     return size < 1 ? otherwise : size;
 }
@@ -123,6 +129,7 @@ bool launcher_speaks_for_the_node(void)
 
 bool launcher_is_on_one_host(int world_size)
 {
-    static const char *const NAMES[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE", NULL};
+    static const char *const NAMES[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
+                                        "MV2_COMM_WORLD_LOCAL_SIZE", NULL};
     return number_from_environment(NAMES) == world_size;
 }

@@ -1,14 +1,17 @@
-/* The values are those of three ABIs, from their headers: Open MPI 2 to 6 (soname libmpi.so.40), the MPICH ABI initiative (MPICH 3.1 to 5,
- * Intel MPI, MVAPICH, Cray MPICH; soname libmpi.so.12), and the standard ABI of MPI-5.0 (libmpi_abi.so.1). tests/abi/test_abi.py compiles a
- * program with each installed mpi.h that compares them.
+/* The values are those of three ABIs, from their headers: Open MPI 2 to 6 (soname libmpi.so.40),
+ * the MPICH ABI initiative (MPICH 3.1 to 5, Intel MPI, MVAPICH, Cray MPICH; soname libmpi.so.12),
+ * and the standard ABI of MPI-5.0 (libmpi_abi.so.1). tests/abi/test_abi.py compiles a program with
+ * each installed mpi.h that compares them.
  *
- * The ABI is detected by symbols, not by version strings. The order matters: Open MPI 6's libmpi_abi depends on an object that defines Open
- * MPI's own symbols, so the standard ABI is tried first. */
+ * The ABI is detected by symbols, not by version strings. The order matters: Open MPI 6's
+ * libmpi_abi depends on an object that defines Open MPI's own symbols, so the standard ABI is tried
+ * first. */
 #include "mpi_abi.h"
 
 #include <dlfcn.h>
 
-struct mpi_abi mpi_abi = {.kind = MPI_ABI_UNKNOWN, .name = "unknown", .err_other = 16, .thread_levels = {0, 1, 2, 3}};
+struct mpi_abi mpi_abi = {
+    .kind = MPI_ABI_UNKNOWN, .name = "unknown", .err_other = 16, .thread_levels = {0, 1, 2, 3}};
 struct mpi_queries mpi_query;
 static void *mpi_provider;
 
@@ -17,7 +20,8 @@ static const struct mpi_abi OPEN_MPI = {
     .name = "Open MPI",
     .known = true,
     .handle_mask = UINTPTR_MAX,
-    .handle_bytes = 8, /* handles are addresses of objects, which resolve_open_mpi_handles fills in */
+    .handle_bytes =
+        8, /* handles are addresses of objects, which resolve_open_mpi_handles fills in */
     .in_place = (void *)1,
     .status_ignore = NULL,
     .proc_null = -2,
@@ -95,13 +99,15 @@ static bool speaks_the_standard_abi(void *provider, const char *path)
     int major = -1, minor = -1;
     int (*version)(int *, int *) = (int (*)(int *, int *))dlsym(provider, "PMPI_Abi_get_version");
     if (version && version(&major, &minor) == MPI_SUCCESS && major >= 1)
-        return true; /* the native libraries of MPICH 4.3+ and Open MPI 6 have the function too, but return -1 */
+        return true; /* the native libraries of MPICH 4.3+ and Open MPI 6 have the function too, but
+                        return -1 */
     const char *slash = strrchr(path, '/');
     return strncmp(slash ? slash + 1 : path, "libmpi_abi", 10) == 0;
 }
 
-/* An executable that uses MPI_COMM_WORLD may have its own copy of the object (a COPY relocation), which libmpi then uses too. So the global
- * scope is searched first, and the provider only if MPI was loaded privately (Python). */
+/* An executable that uses MPI_COMM_WORLD may have its own copy of the object (a COPY relocation),
+ * which libmpi then uses too. So the global scope is searched first, and the provider only if MPI
+ * was loaded privately (Python). */
 mpi_handle mpi_object_address(const char *name)
 {
     void *address = dlsym(RTLD_DEFAULT, name);
@@ -174,8 +180,8 @@ void mpi_abi_detect(void *provider, const char *provider_path)
         mpi_abi = MPICH;
 }
 
-/* Open MPI's predefined types are objects with these names; those of the standard ABI are small numbers; those of MPICH encode their
- * size in the handle (traffic.h). */
+/* Open MPI's predefined types are objects with these names; those of the standard ABI are small
+ * numbers; those of MPICH encode their size in the handle (traffic.h). */
 static const char *const OPEN_MPI_TYPES[] = {
     "ompi_mpi_byte",
     "ompi_mpi_packed",
@@ -221,20 +227,26 @@ static const char *const OPEN_MPI_TYPES[] = {
     "ompi_mpi_c_double_complex",
     NULL,
 };
-_Static_assert(sizeof OPEN_MPI_TYPES / sizeof *OPEN_MPI_TYPES - 1 <= MPI_TYPES_MOST, "the table of types has a place for each");
+_Static_assert(sizeof OPEN_MPI_TYPES / sizeof *OPEN_MPI_TYPES - 1 <= MPI_TYPES_MOST,
+               "the table of types has a place for each");
 
-/* The C types, which every library has. Asking for a type that a library lacks (a Fortran type, if it was built without) is an error. */
+/* The C types, which every library has. Asking for a type that a library lacks (a Fortran type, if
+ * it was built without) is an error. */
 static const uint16_t STANDARD_TYPES[] = {
-    0x201, 0x202, 0x203,                                    /* AINT, COUNT, OFFSET */
-    0x207, 0x247,                                           /* PACKED, BYTE */
-    0x208, 0x209, 0x20a, 0x20b, 0x20c, 0x20d, 0x20e, 0x20f, /* SHORT, INT, LONG, LONG_LONG, and their UNSIGNED */
-    0x210, 0x214, 0x220, 0x212, 0x216, 0x224,               /* FLOAT, DOUBLE, LONG_DOUBLE, and their C_..._COMPLEX */
-    0x228, 0x229, 0x22a, 0x22b, 0x22c, 0x22d,               /* FLOAT_INT ... LONG_DOUBLE_INT */
-    0x238, 0x23c,                                           /* C_BOOL, WCHAR */
-    0x243, 0x244, 0x245,                                    /* CHAR, SIGNED_CHAR, UNSIGNED_CHAR */
-    0x240, 0x241, 0x248, 0x249, 0x250, 0x251, 0x258, 0x259, /* INT8_T, UINT8_T ... UINT64_T */
+    0x201, 0x202, 0x203, /* AINT, COUNT, OFFSET */
+    0x207, 0x247,        /* PACKED, BYTE */
+    0x208, 0x209, 0x20a, 0x20b, 0x20c, 0x20d, 0x20e,
+    0x20f,                                    /* SHORT, INT, LONG, LONG_LONG, and their UNSIGNED */
+    0x210, 0x214, 0x220, 0x212, 0x216, 0x224, /* FLOAT, DOUBLE, LONG_DOUBLE, and their
+                                               * C_..._COMPLEX */
+    0x228, 0x229, 0x22a, 0x22b, 0x22c, 0x22d, /* FLOAT_INT ... LONG_DOUBLE_INT */
+    0x238, 0x23c,                             /* C_BOOL, WCHAR */
+    0x243, 0x244, 0x245,                      /* CHAR, SIGNED_CHAR, UNSIGNED_CHAR */
+    0x240, 0x241, 0x248, 0x249, 0x250, 0x251, 0x258,
+    0x259, /* INT8_T, UINT8_T ... UINT64_T */
 };
-_Static_assert(sizeof STANDARD_TYPES / sizeof *STANDARD_TYPES <= MPI_TYPES_MOST, "the table of types has a place for each");
+_Static_assert(sizeof STANDARD_TYPES / sizeof *STANDARD_TYPES <= MPI_TYPES_MOST,
+               "the table of types has a place for each");
 
 struct mpi_type_size mpi_type_sizes[MPI_TYPE_SIZES];
 uint64_t mpi_type_multiplier = 0x9e3779b97f4a7c15;
@@ -257,14 +269,16 @@ static bool place_all(const struct mpi_type_size *types, size_t count)
     return placed == count;
 }
 
-/* Open MPI's handles are addresses, which differ between processes. If two types had the same slot, one would be missing from the table, in
- * some processes. One multiplier in 40 gives 42 types different slots. If none of those tried does, the last one is used for some types. */
+/* Open MPI's handles are addresses, which differ between processes. If two types had the same slot,
+ * one would be missing from the table, in some processes. One multiplier in 40 gives 42 types
+ * different slots. If none of those tried does, the last one is used for some types. */
 bool mpi_abi_place_types(const struct mpi_type_size *types, size_t count)
 {
     for (int tries = 0; tries < 10000; tries++) {
         if (place_all(types, count))
             return true;
-        mpi_type_multiplier = mpi_type_multiplier * 6364136223846793005 + 1442695040888963406; /* odd again */
+        mpi_type_multiplier =
+            mpi_type_multiplier * 6364136223846793005 + 1442695040888963406; /* odd again */
     }
     return false;
 }
@@ -296,7 +310,8 @@ struct mpi_arrival mpi_arrival_ask(const void *status)
 {
     struct mpi_arrival arrival = {0, mpi_status_source(status), false};
     mpi_count bytes = 0;
-    if (mpi_query.Get_elements_x && mpi_query.Get_elements_x(status, mpi_abi.byte, &bytes) == MPI_SUCCESS)
+    if (mpi_query.Get_elements_x &&
+        mpi_query.Get_elements_x(status, mpi_abi.byte, &bytes) == MPI_SUCCESS)
         arrival.bytes = bytes > 0 ? (uint64_t)bytes : 0;
     return arrival;
 }
@@ -304,12 +319,14 @@ struct mpi_arrival mpi_arrival_ask(const void *status)
 static bool asked_cancelled(const void *status)
 {
     int cancelled = 0;
-    return mpi_query.Test_cancelled && mpi_query.Test_cancelled(status, &cancelled) == MPI_SUCCESS && cancelled;
+    return mpi_query.Test_cancelled &&
+           mpi_query.Test_cancelled(status, &cancelled) == MPI_SUCCESS && cancelled;
 }
 
 struct mpi_arrival mpi_arrival_ask_cancelled(const void *status)
 {
-    return asked_cancelled(status) ? (struct mpi_arrival){0, mpi_status_source(status), true} : mpi_arrival_ask(status);
+    return asked_cancelled(status) ? (struct mpi_arrival){0, mpi_status_source(status), true}
+                                   : mpi_arrival_ask(status);
 }
 
 static struct mpi_neighbors cart_neighbors(mpi_handle comm)
@@ -331,7 +348,8 @@ static struct mpi_neighbors dist_graph_neighbors(mpi_handle comm)
 {
     struct mpi_neighbors neighbors = {0, 0};
     int weighted;
-    mpi_query.Dist_graph_neighbors_count(comm, &neighbors.sources, &neighbors.destinations, &weighted);
+    mpi_query.Dist_graph_neighbors_count(comm, &neighbors.sources, &neighbors.destinations,
+                                         &weighted);
     return neighbors;
 }
 

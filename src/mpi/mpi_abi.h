@@ -1,8 +1,10 @@
-/* How the MPI library in this process represents its objects: the part of its ABI that the profiler needs.
+/* How the MPI library in this process represents its objects: the part of its ABI that the profiler
+ * needs.
  *
- * Handles passed by value need no ABI: a wrapper takes them as register images (mpi_handle) and passes them on. Handles in memory (request
- * arrays, new communicators), statuses and special values do need one. The ABI is detected once, at the first call. Under an unknown ABI,
- * calls are passed through untouched, and only counted and timed. */
+ * Handles passed by value need no ABI: a wrapper takes them as register images (mpi_handle) and
+ * passes them on. Handles in memory (request arrays, new communicators), statuses and special
+ * values do need one. The ABI is detected once, at the first call. Under an unknown ABI, calls are
+ * passed through untouched, and only counted and timed. */
 #ifndef COMMPROF_MPI_ABI_H
 #define COMMPROF_MPI_ABI_H
 
@@ -13,7 +15,8 @@
 #include <stdint.h>
 #include <string.h>
 
-typedef uintptr_t mpi_handle; /* any handle passed by value; bits above an int's 32 are not significant under MPICH */
+typedef uintptr_t mpi_handle; /* any handle passed by value; bits above an int's 32 are not
+                                 significant under MPICH */
 typedef int64_t mpi_count;    /* MPI_Count, in all known ABIs */
 typedef int64_t mpi_offset;   /* MPI_Offset */
 typedef intptr_t mpi_aint;    /* MPI_Aint */
@@ -42,7 +45,8 @@ struct mpi_abi {
     int order_c;                 /* MPI_ORDER_C */
 };
 
-/* The functions by which the profiler queries MPI, all local, resolved in the library that the job uses. */
+/* The functions by which the profiler queries MPI, all local, resolved in the library that the job
+ * uses. */
 struct mpi_queries {
     int (*Comm_size)(mpi_handle, int *);
     int (*Comm_rank)(mpi_handle, int *);
@@ -61,9 +65,11 @@ struct mpi_queries {
     int (*Type_get_name)(mpi_handle, char *, int *);
     int (*Type_get_extent)(mpi_handle, mpi_aint *, mpi_aint *);
     int (*Type_get_envelope)(mpi_handle, int *, int *, int *, int *);
-    int (*Type_get_envelope_c)(mpi_handle, mpi_count *, mpi_count *, mpi_count *, mpi_count *, int *);
+    int (*Type_get_envelope_c)(mpi_handle, mpi_count *, mpi_count *, mpi_count *, mpi_count *,
+                               int *);
     int (*Type_get_contents)(mpi_handle, int, int, int, int *, mpi_aint *, void *);
-    int (*Type_get_contents_c)(mpi_handle, mpi_count, mpi_count, mpi_count, mpi_count, int *, mpi_aint *, mpi_count *, void *);
+    int (*Type_get_contents_c)(mpi_handle, mpi_count, mpi_count, mpi_count, mpi_count, int *,
+                               mpi_aint *, mpi_count *, void *);
     int (*Type_free)(void *);
     int (*Op_commutative)(mpi_handle, int *);
     int (*Get_elements_x)(const void *, mpi_handle, mpi_count *);
@@ -86,15 +92,17 @@ struct mpi_queries {
 extern struct mpi_abi mpi_abi;
 extern struct mpi_queries mpi_query; /* a member is NULL where the library lacks the function */
 
-/* Sizes of predefined datatypes by handle, filled after MPI_Init, so that MPI need not be asked on every call. Derived types are not in the
- * table, because their handles may be reused: MPI is asked for their size each time. */
+/* Sizes of predefined datatypes by handle, filled after MPI_Init, so that MPI need not be asked on
+ * every call. Derived types are not in the table, because their handles may be reused: MPI is asked
+ * for their size each time. */
 struct mpi_type_size {
     mpi_handle type; /* 0: empty */
     uint64_t bytes;
 };
 enum { MPI_TYPE_SIZES = 256 };
 extern struct mpi_type_size mpi_type_sizes[MPI_TYPE_SIZES];
-extern uint64_t mpi_type_multiplier; /* chosen so that all types in the table have different slots */
+extern uint64_t
+    mpi_type_multiplier; /* chosen so that all types in the table have different slots */
 
 static inline unsigned mpi_type_slot(mpi_handle type)
 {
@@ -105,11 +113,13 @@ _Static_assert(MPI_TYPE_SIZES == 1 << 8, "mpi_type_slot takes eight bits");
 /* Fill the table above. Call once, after MPI_Init. */
 void mpi_abi_learn_types(void);
 
-/* The second half of it: puts these types (at most MPI_TYPES_MOST) into the table. False if some have no slot. */
+/* The second half of it: puts these types (at most MPI_TYPES_MOST) into the table. False if some
+ * have no slot. */
 enum { MPI_TYPES_MOST = 48 };
 bool mpi_abi_place_types(const struct mpi_type_size *types, size_t count);
 
-/* The handle of an object that the library exports (Open MPI's predefined ones are such). 0: it has none of this name. */
+/* The handle of an object that the library exports (Open MPI's predefined ones are such). 0: it has
+ * none of this name. */
 mpi_handle mpi_object_address(const char *name);
 
 /* Detect the ABI of the library behind `provider` (a dlopen handle), and resolve the queries. */
@@ -142,7 +152,8 @@ static inline void mpi_handle_copy(void *to, const void *from, size_t index)
 static inline void mpi_handle_store(void *place, mpi_handle handle)
 {
     uint32_t narrow = (uint32_t)handle;
-    memcpy(place, mpi_abi.handle_bytes == 4 ? (void *)&narrow : (void *)&handle, mpi_abi.handle_bytes);
+    memcpy(place, mpi_abi.handle_bytes == 4 ? (void *)&narrow : (void *)&handle,
+           mpi_abi.handle_bytes);
 }
 
 static inline void *mpi_status_at(void *statuses, size_t index)
@@ -150,8 +161,8 @@ static inline void *mpi_status_at(void *statuses, size_t index)
     return (char *)statuses + index * mpi_abi.status_bytes;
 }
 
-/* The number of this process's neighbors in a communicator's topology, including MPI_PROC_NULL at the edge of a Cartesian topology. 0
- * if there is no topology. */
+/* The number of this process's neighbors in a communicator's topology, including MPI_PROC_NULL at
+ * the edge of a Cartesian topology. 0 if there is no topology. */
 struct mpi_neighbors {
     int sources, destinations;
 };
@@ -194,7 +205,8 @@ static inline struct mpi_arrival mpi_arrival_in_mpich(const void *status)
 {
     uint32_t words[2];
     memcpy(words, status, sizeof words);
-    return (struct mpi_arrival){words[0] | (uint64_t)(words[1] >> 1) << 32, mpi_status_source(status), words[1] & 1};
+    return (struct mpi_arrival){words[0] | (uint64_t)(words[1] >> 1) << 32,
+                                mpi_status_source(status), words[1] & 1};
 }
 
 /* Under the standard ABI; the second one also if the operation may have been cancelled. */
@@ -205,14 +217,15 @@ HOT struct mpi_arrival mpi_arrival_read(const void *status)
 {
     if (mpi_abi.kind == MPI_ABI_STANDARD)
         return mpi_arrival_ask_cancelled(status);
-    struct mpi_arrival arrival = mpi_abi.kind == MPI_ABI_OPEN_MPI ? mpi_arrival_in_open_mpi(status) : mpi_arrival_in_mpich(status);
+    struct mpi_arrival arrival = mpi_abi.kind == MPI_ABI_OPEN_MPI ? mpi_arrival_in_open_mpi(status)
+                                                                  : mpi_arrival_in_mpich(status);
     if (arrival.cancelled)
         arrival.bytes = 0;
     return arrival;
 }
 
-/* The same if nothing can have been cancelled (probes, blocking receives). The status's flag for it is ignored: MPICH 4.2 does not set it
- * then. */
+/* The same if nothing can have been cancelled (probes, blocking receives). The status's flag for it
+ * is ignored: MPICH 4.2 does not set it then. */
 HOT struct mpi_arrival mpi_arrival_read_uncancelled(const void *status)
 {
     struct mpi_arrival arrival = mpi_abi.kind == MPI_ABI_OPEN_MPI ? mpi_arrival_in_open_mpi(status)

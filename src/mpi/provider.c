@@ -1,12 +1,15 @@
-/* The provider of a call site, the MPI library that serves its calls, is found as the dynamic linker would find it:
- *   1. in the scope of the caller's own object and its dependencies (Python loads MPI privately: RTLD_NEXT finds nothing);
+/* The provider of a call site, the MPI library that serves its calls, is found as the dynamic
+ * linker would find it:
+ *   1. in the scope of the caller's own object and its dependencies (Python loads MPI privately:
+ *      RTLD_NEXT finds nothing);
  *   2. after us in the global scope (RTLD_NEXT: main programs, just-in-time compiled callers);
  *   3. in any loaded object that defines PMPI_Init itself.
  * The first provider found is profiled. Calls to up to three others are passed on, but not counted.
  *
- * Fortran: Open MPI's Fortran library calls PMPI_x; MPICH's calls MPI_x or PMPI_x, depending on the function. Both are separate objects
- * from the C library, so their calls count as the job's. If a library has its Fortran layer in the same object as C, the layer is
- * recognised by the calling function's Fortran name (lower case, trailing underscore). */
+ * Fortran: Open MPI's Fortran library calls PMPI_x; MPICH's calls MPI_x or PMPI_x, depending on the
+ * function. Both are separate objects from the C library, so their calls count as the job's. If a
+ * library has its Fortran layer in the same object as C, the layer is recognised by the calling
+ * function's Fortran name (lower case, trailing underscore). */
 #include "provider.h"
 
 #include "base/quiet.h"
@@ -33,8 +36,9 @@ const char *provider_path(void)
     return providers[0].path;
 }
 
-/* The loader's own lock comes first: a thread that loads a library may call MPI in a constructor, and then waits for `classifying`. So no
- * function of the loader is called while it is held. Signals are blocked all the same (quiet.h): a handler would find the loader half way. */
+/* The loader's own lock comes first: a thread that loads a library may call MPI in a constructor,
+ * and then waits for `classifying`. So no function of the loader is called while it is held.
+ * Signals are blocked all the same (quiet.h): a handler would find the loader half way. */
 
 static unsigned known_provider(const void *base)
 {
@@ -61,15 +65,19 @@ static unsigned add_provider(const Dl_info *info, void *handle, struct scope_obj
     return number;
 }
 
-/* The index of the provider that is the object in `info`; a new one is registered. PROVIDERS_MAX if there are too many. */
+/* The index of the provider that is the object in `info`; a new one is registered. PROVIDERS_MAX if
+ * there are too many. */
 static unsigned provider_number(const Dl_info *info)
 {
     unsigned known = known_provider(info->dli_fbase);
     if (known < PROVIDERS_MAX)
         return known;
-    void *handle = dlopen(info->dli_fname, RTLD_LAZY | RTLD_NOLOAD); /* never closed: the library must not be unloaded */
+    void *handle =
+        dlopen(info->dli_fname,
+               RTLD_LAZY | RTLD_NOLOAD); /* never closed: the library must not be unloaded */
     if (!handle)
-        handle = RTLD_NEXT; /* MPI is linked into the executable: it is after us in the global scope */
+        handle =
+            RTLD_NEXT; /* MPI is linked into the executable: it is after us in the global scope */
     if (__atomic_load_n(&provider_count, __ATOMIC_ACQUIRE) == 0)
         mpi_abi_detect(handle, info->dli_fname);
     return add_provider(info, handle, scope_object_of(info->dli_fbase));
@@ -85,14 +93,15 @@ static bool belongs_to_the_library(const Dl_info *caller)
     if (!caller->dli_fname)
         return false; /* code generated at run time */
     if (caller->dli_fbase == scope_of_us())
-        return true; /* the function that we called ended in a tail call of another MPI function: it is inside the job's call */
+        return true; /* the function that we called ended in a tail call of another MPI function: it
+                        is inside the job's call */
     for (unsigned i = 0; i < provider_count; i++)
         if (caller->dli_fbase == providers[i].base)
             return !is_fortran_name(caller->dli_sname);
     const char *slash = strrchr(caller->dli_fname, '/');
     const char *file = slash ? slash + 1 : caller->dli_fname;
-    return strncmp(file, "mca_", 4) == 0 || strncmp(file, "libmca_", 7) == 0 || strncmp(file, "libopen-", 8) == 0 ||
-           strncmp(file, "libopen_mpi", 11) == 0;
+    return strncmp(file, "mca_", 4) == 0 || strncmp(file, "libmca_", 7) == 0 ||
+           strncmp(file, "libopen-", 8) == 0 || strncmp(file, "libopen_mpi", 11) == 0;
 }
 
 static bool is_tool(const void *base)
@@ -109,8 +118,10 @@ static void remember_tool(void *function)
     if (!dladdr(function, &info) || info.dli_fbase == providers[0].base)
         return;
     void *none = NULL;
-    for (size_t i = 0; i < sizeof tools / sizeof *tools && !is_tool(info.dli_fbase); i++, none = NULL)
-        __atomic_compare_exchange_n(&tools[i], &none, info.dli_fbase, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    for (size_t i = 0; i < sizeof tools / sizeof *tools && !is_tool(info.dli_fbase);
+         i++, none = NULL)
+        __atomic_compare_exchange_n(&tools[i], &none, info.dli_fbase, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED);
 }
 
 static call_site classify(const void *return_address)
@@ -119,7 +130,8 @@ static call_site classify(const void *return_address)
     bool named = dladdr(return_address, &caller) && caller.dli_fname;
     unsigned provider = 0;
     if ((named && scope_of_caller(&caller, "PMPI_Init", &found)) ||
-        (provider_count == 0 && (scope_definer(RTLD_NEXT, "PMPI_Init", &found) || scope_anywhere("mpi", "PMPI_Init", NULL, &found))))
+        (provider_count == 0 && (scope_definer(RTLD_NEXT, "PMPI_Init", &found) ||
+                                 scope_anywhere("mpi", "PMPI_Init", NULL, &found))))
         provider = provider_number(&found);
     if (provider == PROVIDERS_MAX || provider_count == 0)
         return 0;
@@ -127,7 +139,8 @@ static call_site classify(const void *return_address)
     return provider << 8 | (counts ? SITE_JOB : 0) | (is_tool(caller.dli_fbase) ? SITE_TOOL : 0);
 }
 
-/* All calls from the main program have the same site, unless MPI is linked into it statically: then the calling functions differ. */
+/* All calls from the main program have the same site, unless MPI is linked into it statically: then
+ * the calling functions differ. */
 static struct {
     struct scope_object object;
     void *base;
@@ -138,7 +151,8 @@ static void learn_program(const void *return_address, call_site site)
 {
     Dl_info caller;
     struct scope_object object = scope_object_of(return_address);
-    if (!object.is_program || !dladdr(return_address, &caller) || known_provider(caller.dli_fbase) < PROVIDERS_MAX)
+    if (!object.is_program || !dladdr(return_address, &caller) ||
+        known_provider(caller.dli_fbase) < PROVIDERS_MAX)
         return;
     struct quiet before = quiet_lock(&classifying);
     program.object = object;
@@ -156,7 +170,8 @@ static bool is_of_the_program(const void *return_address, call_site *site)
     return is;
 }
 
-/* Where the words of other addresses are that share a slot: the hot path looks at the first place alone. */
+/* Where the words of other addresses are that share a slot: the hot path looks at the first place
+ * alone. */
 enum { PLACES = 4 };
 
 static uint64_t *place_of(uint64_t address, unsigned place)
@@ -167,7 +182,8 @@ static uint64_t *place_of(uint64_t address, unsigned place)
 static bool find_site(uint64_t address, call_site *site)
 {
     for (unsigned i = 1; i < PLACES; i++) {
-        uint64_t difference = __atomic_load_n(place_of(address, i), __ATOMIC_RELAXED) ^ address << 16;
+        uint64_t difference = __atomic_load_n(place_of(address, i), __ATOMIC_RELAXED) ^ address
+                                                                                            << 16;
         *site = (call_site)difference;
         if (difference <= 0xffff)
             return true;
@@ -207,7 +223,8 @@ static bool is_of_an_mpi(void *function, Dl_info *library)
     if (!dladdr(function, library) || !library->dli_fname || library->dli_fbase == scope_of_us())
         return false;
     void *handle = dlopen(library->dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    bool is = handle && scope_definer(handle, "PMPI_Init", &init) && init.dli_fbase == library->dli_fbase;
+    bool is =
+        handle && scope_definer(handle, "PMPI_Init", &init) && init.dli_fbase == library->dli_fbase;
     if (handle)
         dlclose(handle);
     return is;
@@ -253,12 +270,14 @@ static void *our_function(const char *name)
     return function && dladdr(function, &info) && info.dli_fbase == us.dli_fbase ? function : NULL;
 }
 
-/* A tool that comes after us looks up the function that its own wrapper calls. With ours it would call itself again. */
+/* A tool that comes after us looks up the function that its own wrapper calls. With ours it would
+ * call itself again. */
 static bool is_reached_from_us(const void *return_address, const char *name)
 {
     Dl_info caller, own, first;
-    return dladdr(return_address, &caller) && caller.dli_fname && scope_of_caller(&caller, name, &own) &&
-           own.dli_fbase == caller.dli_fbase && !(scope_definer(RTLD_DEFAULT, name, &first) && first.dli_fbase == caller.dli_fbase);
+    return dladdr(return_address, &caller) && caller.dli_fname &&
+           scope_of_caller(&caller, name, &own) && own.dli_fbase == caller.dli_fbase &&
+           !(scope_definer(RTLD_DEFAULT, name, &first) && first.dli_fbase == caller.dli_fbase);
 }
 
 /* An MPI library that the program is linked with takes precedence over one that it opens. */
@@ -325,8 +344,8 @@ bool provider_tool_before_us(const char *function, char *path, size_t bytes)
 {
     Dl_info definer;
     void *first = dlsym(RTLD_DEFAULT, function);
-    if (!first || scope_is_us(first) || is_of_an_mpi(first, &definer) || !dladdr(first, &definer) || !definer.dli_fname ||
-        definer.dli_fbase == providers[0].base)
+    if (!first || scope_is_us(first) || is_of_an_mpi(first, &definer) || !dladdr(first, &definer) ||
+        !definer.dli_fname || definer.dli_fbase == providers[0].base)
         return false;
     snprintf(path, bytes, "%s", definer.dli_fname);
     return true;

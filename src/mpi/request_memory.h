@@ -1,11 +1,13 @@
-/* Memory that must exist until a request completes (a persistent one: until it is freed): the arrays that fallback.c has converted. Used
- * only with libraries that lack large-count functions. */
+/* Memory that must exist until a request completes (a persistent one: until it is freed): the
+ * arrays that fallback.c has converted. Used only with libraries that lack large-count
+ * functions. */
 #ifndef COMMPROF_REQUEST_MEMORY_H
 #define COMMPROF_REQUEST_MEMORY_H
 
 #include "mpi_abi.h"
 
-/* Free `memory` (from malloc) when the request ends. If this cannot be recorded (out of memory), it is never freed. */
+/* Free `memory` (from malloc) when the request ends. If this cannot be recorded (out of memory), it
+ * is never freed. */
 void request_memory_add(mpi_handle request, void *memory);
 
 extern unsigned request_memory_count;

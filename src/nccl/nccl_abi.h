@@ -1,5 +1,5 @@
-/* NCCL's types, as far as our wrappers need them: the same in every version since 2.0. Streams, communicators and configurations are passed
- * on unchanged. */
+/* NCCL's types, as far as our wrappers need them: the same in every version since 2.0. Streams,
+ * communicators and configurations are passed on unchanged. */
 #ifndef COMMPROF_NCCL_ABI_H
 #define COMMPROF_NCCL_ABI_H
 
@@ -19,13 +19,14 @@ enum { NCCL_INT8 = 0, NCCL_DATATYPES = 12, NCCL_SPLIT_NOCOLOR = -1 };
 /* Bytes of an element; 0: a type newer than this table. */
 static inline uint64_t nccl_type_bytes(int datatype)
 {
-    /* int8, uint8, int32, uint32, int64, uint64, float16, float32, float64, bfloat16, float8e4m3, float8e5m2 */
+    /* int8, uint8, int32, uint32, int64, uint64, float16, float32, float64, bfloat16, float8e4m3,
+     * float8e5m2 */
     static const uint8_t BYTES[NCCL_DATATYPES] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
     return datatype >= 0 && datatype < NCCL_DATATYPES ? BYTES[datatype] : 0;
 }
 
-/* The part of ncclConfig_t up to the communicator's name (PyTorch: the purpose of its process group). New fields are appended; the name was
- * added in 2.27. */
+/* The part of ncclConfig_t up to the communicator's name (PyTorch: the purpose of its process
+ * group). New fields are appended; the name was added in 2.27. */
 struct nccl_config {
     size_t size;
     unsigned magic, version;
@@ -40,8 +41,8 @@ enum { NCCL_VERSION_WITH_NAMES = 22700 };
 /* NULL: no name. */
 static inline const char *nccl_config_name(const struct nccl_config *config)
 {
-    bool has_one =
-        config && config->size >= sizeof *config && config->magic == NCCL_CONFIG_MAGIC && config->version >= NCCL_VERSION_WITH_NAMES;
+    bool has_one = config && config->size >= sizeof *config && config->magic == NCCL_CONFIG_MAGIC &&
+                   config->version >= NCCL_VERSION_WITH_NAMES;
     return has_one ? config->name : NULL;
 }
 

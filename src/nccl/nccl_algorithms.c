@@ -1,5 +1,6 @@
-/* One table for the process, in the ledger. `places` finds an entry without a lock; a new one is entered under a lock. If a job uses too
- * many sizes, later ones are rounded to powers of two, of which there are few. */
+/* One table for the process, in the ledger. `places` finds an entry without a lock; a new one is
+ * entered under a lock. If a job uses too many sizes, later ones are rounded to powers of two, of
+ * which there are few. */
 #include "nccl_algorithms.h"
 
 #include "base/quiet.h"
@@ -10,7 +11,11 @@
 
 #include <string.h>
 
-enum { PLACES = 8192, MOST = 4096, MOST_EXACT = MOST / 2 }; /* places: at least twice MOST, so that a search ends */
+enum {
+    PLACES = 8192,
+    MOST = 4096,
+    MOST_EXACT = MOST / 2
+}; /* places: at least twice MOST, so that a search ends */
 
 static struct ledger_algorithm *places[PLACES];
 static unsigned entered;
@@ -18,8 +23,9 @@ static pthread_mutex_t entering = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_same(const struct ledger_algorithm *one, const struct ledger_algorithm *other)
 {
-    return one->bytes == other->bytes && one->call == other->call && one->communicator == other->communicator &&
-           one->channels == other->channels && one->is_folded == other->is_folded &&
+    return one->bytes == other->bytes && one->call == other->call &&
+           one->communicator == other->communicator && one->channels == other->channels &&
+           one->is_folded == other->is_folded &&
            memcmp(one->algorithm, other->algorithm, sizeof one->algorithm) == 0 &&
            memcmp(one->protocol, other->protocol, sizeof one->protocol) == 0;
 }
@@ -27,8 +33,11 @@ static bool is_same(const struct ledger_algorithm *one, const struct ledger_algo
 /* The slot of an entry, or the empty slot for it. */
 static struct ledger_algorithm **place_of(const struct ledger_algorithm *wanted)
 {
-    uint64_t kind = communicators_mix((uint64_t)wanted->communicator << 16 | wanted->call, wanted->bytes);
-    uint64_t at = communicators_mix(kind, (uint64_t)wanted->algorithm[0] << 24 | (uint64_t)wanted->protocol[2] << 16 | wanted->channels);
+    uint64_t kind =
+        communicators_mix((uint64_t)wanted->communicator << 16 | wanted->call, wanted->bytes);
+    uint64_t at =
+        communicators_mix(kind, (uint64_t)wanted->algorithm[0] << 24 |
+                                    (uint64_t)wanted->protocol[2] << 16 | wanted->channels);
     for (;; at++) {
         struct ledger_algorithm **place = &places[at % PLACES];
         const struct ledger_algorithm *there = __atomic_load_n(place, __ATOMIC_ACQUIRE);
@@ -59,7 +68,8 @@ static struct ledger_algorithm *enter(const struct ledger_algorithm *fresh)
     struct ledger_algorithm **place = place_of(fresh);
     if (*place)
         return *place;
-    struct ledger_algorithm *entry = entered < MOST ? ledger_append(LEDGER_ALGORITHMS, fresh, sizeof *fresh) : NULL;
+    struct ledger_algorithm *entry =
+        entered < MOST ? ledger_append(LEDGER_ALGORITHMS, fresh, sizeof *fresh) : NULL;
     if (!entry) {
         note_full();
         return NULL;
@@ -73,7 +83,8 @@ static struct ledger_algorithm *enter_or_fold(const struct ledger_algorithm *fre
 {
     struct ledger_algorithm fold = folded(fresh);
     struct quiet before = quiet_lock(&entering);
-    struct ledger_algorithm *entry = *place_of(fresh) || entered < MOST_EXACT ? enter(fresh) : enter(&fold);
+    struct ledger_algorithm *entry =
+        *place_of(fresh) || entered < MOST_EXACT ? enter(fresh) : enter(&fold);
     quiet_unlock(&entering, &before);
     return entry;
 }

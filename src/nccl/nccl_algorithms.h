@@ -1,4 +1,5 @@
-/* How NCCL executed its collectives: algorithm, protocol and channels per call, communicator and size (table nccl_algorithm). */
+/* How NCCL executed its collectives: algorithm, protocol and channels per call, communicator and
+ * size (table nccl_algorithm). */
 #ifndef COMMPROF_NCCL_ALGORITHMS_H
 #define COMMPROF_NCCL_ALGORITHMS_H
 

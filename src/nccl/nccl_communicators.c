@@ -1,12 +1,16 @@
 /* When the handle of a new communicator is known:
  *
- *     ncclCommInitRank...             at return, even if the communicator is created later (ncclInProgress, group)
+ *     ncclCommInitRank...             at return, even if the communicator is created later
+ *                                     (ncclInProgress, group)
  *     ncclCommGrow                    likewise
  *     ncclCommSplit, Shrink           when the child is created: at return, or
- *         in a group                  at the end of the group: list `in_group`, with the address that NCCL writes the handle to
- *         on a nonblocking parent     later: list `in_progress`, searched when an unknown handle is used. An entry matches if the address
- *                                     that NCCL writes to holds the handle (the job may have moved it; the address may be unmapped, so
- *                                     it is read by process_vm_readv). If there is only one entry, it is taken in any case. */
+ *         in a group                  at the end of the group: list `in_group`, with the address
+ *                                     that NCCL writes the handle to
+ *         on a nonblocking parent     later: list `in_progress`, searched when an unknown handle is
+ *                                     used. An entry matches if the address that NCCL writes to
+ *                                     holds the handle (the job may have moved it; the address may
+ *                                     be unmapped, so it is read by process_vm_readv). If there is
+ *                                     only one entry, it is taken in any case. */
 #include "nccl_communicators.h"
 
 #include "base/quiet.h"
@@ -18,7 +22,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { PREDEFINED_BITS = 4, FROM_ID = 0x6e63636c, FROM_HASH = 0x68617368, ALONE = 0x616c6f6e, ALL = 0x616c6c };
+enum {
+    PREDEFINED_BITS = 4,
+    FROM_ID = 0x6e63636c,
+    FROM_HASH = 0x68617368,
+    ALONE = 0x616c6f6e,
+    ALL = 0x616c6c
+};
 
 static uint64_t mix_bytes(uint64_t hash, const char *bytes, size_t count)
 {
@@ -30,7 +40,8 @@ static uint64_t mix_bytes(uint64_t hash, const char *bytes, size_t count)
     return hash;
 }
 
-static struct communicator *enter(const void *handle, const struct nccl_origin *origin, int size, int rank)
+static struct communicator *enter(const void *handle, const struct nccl_origin *origin, int size,
+                                  int rank)
 {
     struct communicator entered = {.handle = (mpi_handle)handle,
                                    .identity = origin->identity | PREDEFINED_BITS,
@@ -58,9 +69,10 @@ static uint64_t mix_ids(const struct nccl_unique_id *ids, int id_count, int nran
     return kind;
 }
 
-/* One process may hold several ranks of one communicator. So the ordinal, which separates communicators from the same id, is counted per
- * rank. */
-void nccl_communicators_created(const void *handle, unsigned constructor, const struct nccl_unique_id *ids, int id_count, int nranks,
+/* One process may hold several ranks of one communicator. So the ordinal, which separates
+ * communicators from the same id, is counted per rank. */
+void nccl_communicators_created(const void *handle, unsigned constructor,
+                                const struct nccl_unique_id *ids, int id_count, int nranks,
                                 int rank, const void *config)
 {
     if (!handle || !ids)
@@ -85,28 +97,34 @@ static uint64_t identity_of_this_process(uint64_t kind)
 
 void nccl_communicators_created_all(void *const *handles, unsigned constructor, int count)
 {
-    struct nccl_origin origin = {.constructor = constructor, .identity = identity_of_this_process(ALL)};
+    struct nccl_origin origin = {.constructor = constructor,
+                                 .identity = identity_of_this_process(ALL)};
     for (int i = 0; i < count; i++)
         if (handles[i])
             enter(handles[i], &origin, count, i);
 }
 
-struct communicator *nccl_communicators_reported(const void *handle, uint64_t hash, const char *name, int nranks, int rank)
+struct communicator *nccl_communicators_reported(const void *handle, uint64_t hash,
+                                                 const char *name, int nranks, int rank)
 {
-    struct nccl_origin origin = {.identity = communicators_mix(communicators_mix(FROM_HASH, (uint64_t)nranks), hash)};
+    struct nccl_origin origin = {
+        .identity = communicators_mix(communicators_mix(FROM_HASH, (uint64_t)nranks), hash)};
     take_name(&origin, name);
     return enter(handle, &origin, nranks, rank);
 }
 
-/* The reporter inverts this if ranks know the parent by two identities (grown.py). The rotation makes generations differ. */
+/* The reporter inverts this if ranks know the parent by two identities (grown.py). The rotation
+ * makes generations differ. */
 static uint64_t identity_of_child(uint64_t parent, uint64_t what)
 {
     enum { TURN = 7, BITS = 64 };
     return (parent << TURN | parent >> (BITS - TURN)) ^ what;
 }
 
-/* All ranks of the parent make this call (in a Shrink, all that remain), so they count the same ordinal. */
-struct nccl_origin nccl_communicators_expect(const void *parent_handle, unsigned constructor, int color, const void *config)
+/* All ranks of the parent make this call (in a Shrink, all that remain), so they count the same
+ * ordinal. */
+struct nccl_origin nccl_communicators_expect(const void *parent_handle, unsigned constructor,
+                                             int color, const void *config)
 {
     struct communicator *parent = communicators_under(communicators_key_of_nccl(parent_handle));
     struct nccl_origin origin = {.constructor = constructor};
@@ -116,14 +134,16 @@ struct nccl_origin nccl_communicators_expect(const void *parent_handle, unsigned
     uint64_t kind = communicators_mix(parent->identity, constructor);
     origin.parent_identity = parent->identity;
     origin.ordinal = communicators_ordinal(parent, kind);
-    uint64_t what = communicators_mix(communicators_mix(constructor, origin.ordinal), (uint64_t)(int64_t)color);
+    uint64_t what =
+        communicators_mix(communicators_mix(constructor, origin.ordinal), (uint64_t)(int64_t)color);
     origin.identity = identity_of_child(parent->identity, what);
     return origin;
 }
 
 static bool ask(const void *handle, call_site site, const char *what, int *answer)
 {
-    nccl_result (*query)(const void *, int *) = (nccl_result(*)(const void *, int *))nccl_function(site, what);
+    nccl_result (*query)(const void *, int *) =
+        (nccl_result(*)(const void *, int *))nccl_function(site, what);
     return query(handle, answer) == NCCL_SUCCESS;
 }
 
@@ -189,7 +209,8 @@ static void add_pending(struct pending *child)
     quiet_unlock(&in_progress.lock, &before);
 }
 
-void nccl_communicators_child(const struct nccl_origin *origin, void *const *handle, bool at_group_end, call_site site)
+void nccl_communicators_child(const struct nccl_origin *origin, void *const *handle,
+                              bool at_group_end, call_site site)
 {
     if (*handle && enter_child(origin, *handle, site))
         return;
@@ -217,14 +238,16 @@ void nccl_communicators_group_ended(nccl_result result, call_site site)
 static void note_grown(uint64_t identity_by_id, uint64_t identity)
 {
     char key[32], value[17];
-    snprintf(key, sizeof key, "nccl.grown.%016llx", (unsigned long long)(identity_by_id | PREDEFINED_BITS));
+    snprintf(key, sizeof key, "nccl.grown.%016llx",
+             (unsigned long long)(identity_by_id | PREDEFINED_BITS));
     snprintf(value, sizeof value, "%016llx", (unsigned long long)(identity | PREDEFINED_BITS));
     ledger_fact(key, value);
 }
 
 /* Ranks of the parent keep their numbers, and a unique id is used only once. */
-void nccl_communicators_grown(const void *parent_handle, const struct nccl_unique_id *id, int nranks, int rank, void *const *handle,
-                              const void *config, bool at_group_end, call_site site)
+void nccl_communicators_grown(const void *parent_handle, const struct nccl_unique_id *id,
+                              int nranks, int rank, void *const *handle, const void *config,
+                              bool at_group_end, call_site site)
 {
     uint64_t by_id = id ? communicators_mix(mix_ids(id, 1, nranks), 0) : 0;
     struct communicator *parent = nccl_communicators_find(parent_handle, site);

@@ -73,7 +73,8 @@ void nccl_operation_is_unmatched(const struct nccl_operation *operation)
 {
     if (operation->sample)
         sample_finish(operation->sample, 0);
-    bool had_kernels = operation->kernels == NCCL_KERNELS_ONE || operation->kernels == NCCL_KERNELS_SOME;
+    bool had_kernels =
+        operation->kernels == NCCL_KERNELS_ONE || operation->kernels == NCCL_KERNELS_SOME;
     if (had_kernels && operation->epoch)
         ledger_count(&the_ledger.header->gpu_unmatched_operations);
 }
@@ -81,7 +82,8 @@ void nccl_operation_is_unmatched(const struct nccl_operation *operation)
 /* One item is reserved for the end marker of the group. */
 static bool has_room(const struct nccl_queue *queue, uint64_t wanted)
 {
-    return queue->written + wanted - __atomic_load_n(&queue->read, __ATOMIC_ACQUIRE) <= NCCL_QUEUE_ITEMS;
+    return queue->written + wanted - __atomic_load_n(&queue->read, __ATOMIC_ACQUIRE) <=
+           NCCL_QUEUE_ITEMS;
 }
 
 static void drop_unpublished(struct nccl_queue *queue)
@@ -131,7 +133,9 @@ void nccl_groups_launched(uint64_t start_ticks, uint64_t end_ticks, enum nccl_la
         lose(queue, end_ticks);
     else if (queue->written > queue->published) {
         queue->items[queue->written++ % NCCL_QUEUE_ITEMS] =
-            (struct nccl_operation){.start_ticks = start_ticks, .end_ticks = end_ticks, .may_be_later = launch == NCCL_LAUNCHES_LATER};
+            (struct nccl_operation){.start_ticks = start_ticks,
+                                    .end_ticks = end_ticks,
+                                    .may_be_later = launch == NCCL_LAUNCHES_LATER};
         __atomic_store_n(&queue->published, queue->written, __ATOMIC_RELEASE);
     }
     __atomic_store_n(&queue->launching_since, 0, __ATOMIC_RELEASE);

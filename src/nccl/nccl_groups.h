@@ -1,10 +1,12 @@
-/* Passes operations from the threads that call them to the GPU thread, in groups, as NCCL launches them.
+/* Passes operations from the threads that call them to the GPU thread, in groups, as NCCL launches
+ * them.
  *
- *     thread of the job    items[written] = operation ...; at the end of the outermost group: an end marker, and `published`
+ *     thread of the job    items[written] = operation ...; at the end of the outermost group: an
+ *                          end marker, and `published`
  *     GPU thread           takes what is published
  *
- * Each thread has one ring, with one writer and one reader, created at its first operation that is followed. A call outside all groups is a
- * group of its own. */
+ * Each thread has one ring, with one writer and one reader, created at its first operation that is
+ * followed. A call outside all groups is a group of its own. */
 #ifndef COMMPROF_NCCL_GROUPS_H
 #define COMMPROF_NCCL_GROUPS_H
 
@@ -15,7 +17,8 @@
 
 enum { NCCL_QUEUE_ITEMS = 4096 };
 
-/* The number of kernels of an operation on its own. Operations of one group may share a kernel or need more. */
+/* The number of kernels of an operation on its own. Operations of one group may share a kernel or
+ * need more. */
 enum nccl_kernels {
     NCCL_KERNELS_NONE, /* no work, or only a copy */
     NCCL_KERNELS_ONE,
@@ -24,7 +27,8 @@ enum nccl_kernels {
 };
 
 struct nccl_operation {
-    const void *communicator; /* its handle, which distinguishes the operations of a group; NULL: an end marker */
+    const void *communicator; /* its handle, which distinguishes the operations of a group; NULL: an
+                                 end marker */
     struct gpu_stream stream;
     uint64_t start_ticks, end_ticks; /* of the call that launched; in the end marker */
     uint64_t bytes, volume_bytes;
@@ -51,25 +55,29 @@ struct nccl_queue {
 /* True while the GPU thread wants operations. */
 extern bool nccl_followed;
 
-/* Adds an operation that the calling thread has called and that is not captured. It is published at the end of the outermost group; for an
- * operation outside all groups, nccl_groups_launched follows. */
+/* Adds an operation that the calling thread has called and that is not captured. It is published at
+ * the end of the outermost group; for an operation outside all groups, nccl_groups_launched
+ * follows. */
 void nccl_groups_add(const struct nccl_operation *operation);
 
 /* The outcome of a call that launches. */
 enum nccl_launch {
     NCCL_LAUNCHED,
-    NCCL_LAUNCHES_LATER, /* after the call has returned, on another thread (nonblocking communicators) */
+    NCCL_LAUNCHES_LATER, /* after the call has returned, on another thread (nonblocking
+                            communicators) */
     NCCL_LAUNCH_FAILED,  /* it is unknown what was launched */
 };
 
-/* The calling thread enters, and has left, a call that launches (the outermost ncclGroupEnd, or an operation outside all groups). */
+/* The calling thread enters, and has left, a call that launches (the outermost ncclGroupEnd, or an
+ * operation outside all groups). */
 void nccl_groups_launching(uint64_t start_ticks);
 void nccl_groups_launched(uint64_t start_ticks, uint64_t end_ticks, enum nccl_launch launch);
 
 /* The calling thread's group ends without a launch (ncclGroupSimulateEnd). */
 void nccl_groups_forget(void);
 
-/* Stops following operations for good: their device times come from another source (nccl_times.h). */
+/* Stops following operations for good: their device times come from another source
+ * (nccl_times.h). */
 void nccl_groups_give_up(void);
 bool nccl_groups_are_given_up(void);
 

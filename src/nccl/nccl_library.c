@@ -1,5 +1,6 @@
-/* An NCCL library (or a compatible one: RCCL) defines each function twice: ncclX, which others may interpose, and pncclX. A stand-in for
- * NCCL may have ncclX only; then the definition is used that the caller would have found. */
+/* An NCCL library (or a compatible one: RCCL) defines each function twice: ncclX, which others may
+ * interpose, and pncclX. A stand-in for NCCL may have ncclX only; then the definition is used that
+ * the caller would have found. */
 #include "nccl_library.h"
 
 #include "base/quiet.h"
@@ -48,11 +49,16 @@ static unsigned take_in(const Dl_info *info)
     unsigned number = number_of(info->dli_fbase);
     if (number != NCCL_NO_LIBRARY)
         return number;
-    void *handle = dlopen(info->dli_fname, RTLD_LAZY | RTLD_NOLOAD); /* never closed: the library must stay loaded as long as we are */
-    return add_library(info, handle ? handle : RTLD_NEXT);           /* linked into the executable: after us in the global scope */
+    void *handle = dlopen(
+        info->dli_fname,
+        RTLD_LAZY | RTLD_NOLOAD); /* never closed: the library must stay loaded as long as we are */
+    return add_library(
+        info,
+        handle ? handle : RTLD_NEXT); /* linked into the executable: after us in the global scope */
 }
 
-/* An NCCL function may have tail-called another one: such a call comes from inside the job's call. */
+/* An NCCL function may have tail-called another one: such a call comes from inside the job's
+ * call. */
 static bool is_inside(const Dl_info *caller)
 {
     return caller->dli_fbase == scope_of_us() || number_of(caller->dli_fbase) != NCCL_NO_LIBRARY;
@@ -62,9 +68,11 @@ static call_site classify(const void *return_address)
 {
     Dl_info caller = {0}, found;
     bool named = dladdr(return_address, &caller) && caller.dli_fname;
-    bool is_there = (named && (scope_of_caller(&caller, MARK, &found) || scope_of_caller(&caller, PLAIN, &found))) ||
-                    scope_definer(RTLD_NEXT, MARK, &found) || scope_definer(RTLD_NEXT, PLAIN, &found) ||
-                    scope_anywhere("ccl", MARK, NULL, &found);
+    bool is_there =
+        (named &&
+         (scope_of_caller(&caller, MARK, &found) || scope_of_caller(&caller, PLAIN, &found))) ||
+        scope_definer(RTLD_NEXT, MARK, &found) || scope_definer(RTLD_NEXT, PLAIN, &found) ||
+        scope_anywhere("ccl", MARK, NULL, &found);
     unsigned library = is_there ? take_in(&found) : NCCL_NO_LIBRARY;
     return library << 8 | (library != NCCL_NO_LIBRARY && !is_inside(&caller) ? SITE_JOB : 0);
 }
@@ -75,7 +83,8 @@ call_site nccl_site_first_use(const void *return_address)
     struct quiet before = quiet_begin();
     call_site site = classify(return_address);
     if (site_provider(site) != NCCL_NO_LIBRARY)
-        __atomic_store_n(&nccl_sites[provider_site_slot(address)], address << 16 | site, __ATOMIC_RELAXED);
+        __atomic_store_n(&nccl_sites[provider_site_slot(address)], address << 16 | site,
+                         __ATOMIC_RELAXED);
     quiet_end(&before);
     return site;
 }
@@ -85,7 +94,8 @@ static nccl_result function_is_missing(void)
     return NCCL_SYSTEM_ERROR;
 }
 
-/* The next definition after ours if it belongs to another tool, which would have been called without us. */
+/* The next definition after ours if it belongs to another tool, which would have been called
+ * without us. */
 static void *of_a_tool(const char *symbol)
 {
     Dl_info info, mark;
@@ -93,7 +103,8 @@ static void *of_a_tool(const char *symbol)
     if (!next || !dladdr(next, &info) || !info.dli_fname)
         return NULL;
     void *handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    bool is_nccl = !handle || (scope_definer(handle, MARK, &mark) && mark.dli_fbase == info.dli_fbase);
+    bool is_nccl =
+        !handle || (scope_definer(handle, MARK, &mark) && mark.dli_fbase == info.dli_fbase);
     if (handle)
         dlclose(handle);
     return is_nccl ? NULL : next;

@@ -1,5 +1,6 @@
-/* Finds the NCCL library of a caller. As for MPI (mpi/provider.h), each call is passed on to the library that its caller is bound to, and
- * the answer is cached per call site. A process may hold several copies of NCCL (PyTorch's, CuPy's); all are counted. */
+/* Finds the NCCL library of a caller. As for MPI (mpi/provider.h), each call is passed on to the
+ * library that its caller is bound to, and the answer is cached per call site. A process may hold
+ * several copies of NCCL (PyTorch's, CuPy's); all are counted. */
 #ifndef COMMPROF_NCCL_LIBRARY_H
 #define COMMPROF_NCCL_LIBRARY_H
 
@@ -11,16 +12,19 @@ extern uint64_t nccl_sites[SITES]; /* like provider_sites */
 
 call_site nccl_site_first_use(const void *return_address);
 
-/* The call site, with the library's number in the provider field. SITE_JOB: the caller is not NCCL itself. */
+/* The call site, with the library's number in the provider field. SITE_JOB: the caller is not NCCL
+ * itself. */
 static inline call_site nccl_site(const void *return_address)
 {
     uint64_t address = (uint64_t)return_address;
     uint64_t word = __atomic_load_n(&nccl_sites[provider_site_slot(address)], __ATOMIC_RELAXED);
     uint64_t difference = word ^ address << 16;
-    return __builtin_expect(difference <= 0xffff, 1) ? (call_site)difference : nccl_site_first_use(return_address);
+    return __builtin_expect(difference <= 0xffff, 1) ? (call_site)difference
+                                                     : nccl_site_first_use(return_address);
 }
 
-/* The function nccl<name> for a call site. Never NULL: if the library lacks it, a function that returns ncclSystemError. */
+/* The function nccl<name> for a call site. Never NULL: if the library lacks it, a function that
+ * returns ncclSystemError. */
 void *nccl_function(call_site site, const char *name);
 
 /* The same, cached by its wrapper. */
@@ -42,7 +46,8 @@ static inline void *nccl_target(struct nccl_target *target, call_site site, cons
 /* How many copies of NCCL have been called through us. */
 unsigned nccl_libraries_known(void);
 
-/* Whether code at this address belongs to a copy of NCCL whose functions have been called through us. */
+/* Whether code at this address belongs to a copy of NCCL whose functions have been called through
+ * us. */
 bool nccl_library_is_known(const void *address);
 
 #endif

@@ -1,41 +1,54 @@
 /* Matches kernels to the operations that launched them, by counting both.
  *
- * NCCL launches the operations of one group on one communicator on one stream (the last new one, if the group names several), in the order
- * of the groups. It orders the communicators of a group by a hash of theirs, so communicators that share a stream are treated as one group:
+ * NCCL launches the operations of one group on one communicator on one stream (the last new one, if
+ * the group names several), in the order of the groups. It orders the communicators of a group by a
+ * hash of theirs, so communicators that share a stream are treated as one group:
  *
- *     calls     [AllReduce] [Group: Send Recv Recv ]  [AllReduce]                           [Broadcast]
- *     stream         kkkkkkkkkk       kkkkkk kkkkk         kkkkkkk                               kkkk
- *     device    cccccccccccccccccccccccccccccccccc     ccc ccc kkk|          idle           |  ccc
- *               ^ gap: aligned                                    ^ gap: 3 groups, 4 kernels, all settled
+ *     calls     [AllReduce] [Group: Send Recv Recv]  [AllReduce]                [Broadcast]
+ *     stream         kkkkkkkkkk       kkkkkk kkkkk         kkkkkkk                   kkkk
+ *     device    cccccccccccccccccccccccccccccccccc    ccc ccc kkk|      idle    |  ccc
+ *               ^ gap: aligned                                   ^ gap: 3 groups, 4 kernels,
+ *                                                                  all settled
  *
- * The host may be any number of calls ahead of the device, so begin times alone do not identify the operation of a kernel. Gaps do: if
- * nothing ran on the device for a while, everything launched before the gap has run (LATENCY covers the time from a launch to its begin).
- * All groups and kernels between two gaps are settled together:
+ * The host may be any number of calls ahead of the device, so begin times alone do not identify the
+ * operation of a kernel. Gaps do: if nothing ran on the device for a while, everything launched
+ * before the gap has run (LATENCY covers the time from a launch to its begin). All groups and
+ * kernels between two gaps are settled together:
  *
  *     each group needs a number of kernels: none, one, some (one or more), any
  *     as many kernels as the groups' minimum     each group gets its minimum: there is no other way
  *     more, and one group may have more          that group gets the rest
- *     more, and several groups may have more     groups before the first and after the last of these are matched; the others are not
- *     more, and no group may have more           another library launches on this stream: nothing is matched
- *     fewer                                      the device may have waited for the host in between: settled together with the next
- *                                                segment; after PATIENCE gaps nothing is matched
+ *     more, and several groups may have more     groups before the first and after the last of
+ *                                                these are matched; the others are not
+ *     more, and no group may have more           another library launches on this stream: nothing
+ *                                                is matched
+ *     fewer                                      the device may have waited for the host in
+ *                                                between: settled together with the next segment;
+ *                                                after PATIENCE gaps nothing is matched
  *     a kernel that began before its group       nothing is matched
  *
- * Operations that are not matched are counted as unmatched. So are all before the first gap after tracing began or after records or
- * operations were lost, and all after the last gap at the end. A job without gaps gets no times of single operations, rather than wrong
- * ones. Kernels that graphs launch are not matched, and those of other libraries are not counted, though they may use the same stream.
+ * Operations that are not matched are counted as unmatched. So are all before the first gap after
+ * tracing began or after records or operations were lost, and all after the last gap at the end. A
+ * job without gaps gets no times of single operations, rather than wrong ones. Kernels that graphs
+ * launch are not matched, and those of other libraries are not counted, though they may use the
+ * same stream.
  *
- * Two other methods would work on a device that is never idle. They cost more, so counting is the default until a measurement on a GPU says
- * otherwise:
+ * Two other methods would work on a device that is never idle. They cost more, so counting is the
+ * default until a measurement on a GPU says otherwise:
  *
- *     external correlation ids    cuptiActivityPushExternalCorrelationId before a launch, pop after it: one more record for every API call
- *                                 in between. A kernel's record has a correlation id, but an id leads to a call only through records of
- *                                 the runtime's or driver's API, whose tracing touches every launch of the job, not only NCCL's. Launches
- *                                 on NCCL's own thread (nonblocking communicators) are missed
- *     kernelCh                    NCCL's profiler plugin (COMMPROF_NCCL_TIMES): time stamps written by the kernel, an operation of NCCL's
- *                                 proxy thread for each channel, a host function in every captured graph. NCCL 2.27 and later
+ *     external correlation ids    cuptiActivityPushExternalCorrelationId before a launch, pop after
+ *                                 it: one more record for every API call in between. A kernel's
+ *                                 record has a correlation id, but an id leads to a call only
+ *                                 through records of the runtime's or driver's API, whose tracing
+ *                                 touches every launch of the job, not only NCCL's. Launches on
+ *                                 NCCL's own thread (nonblocking communicators) are missed
+ *     kernelCh                    NCCL's profiler plugin (COMMPROF_NCCL_TIMES): time stamps written
+ *                                 by the kernel, an operation of NCCL's proxy thread for each
+ *                                 channel, a host function in every captured graph. NCCL 2.27 and
+ *                                 later
  *
- * Counting adds one queue entry per operation to what is traced anyway; its price is the unmatched operations, whose number is reported.
+ * Counting adds one queue entry per operation to what is traced anyway; its price is the unmatched
+ * operations, whose number is reported.
  *
  * Assumed, and to be measured on a GPU: LATENCY; that clocks agree within TOLERANCE. */
 #include "nccl_groups.h"
@@ -86,7 +99,8 @@ static struct stream *streams; /* most recently used first */
 static unsigned stream_count;
 static uint64_t groups_taken;
 static bool lacks_stream;     /* an operation of the current group found no room for its stream */
-static int64_t lost_until_ns; /* up to here, operations that may have kernels, or kernels of operations, were lost */
+static int64_t lost_until_ns; /* up to here, operations that may have kernels, or kernels of
+                                 operations, were lost */
 
 static void begin_again(void);
 
@@ -102,14 +116,17 @@ static bool make_room(void **entries, uint32_t *room, uint32_t count, size_t ent
     *room = larger;
     return true;
 }
-#define MAKE_ROOM(ENTRIES, ROOM, COUNT) make_room((void **)&(ENTRIES), &(ROOM), (COUNT), sizeof *(ENTRIES))
+#define MAKE_ROOM(ENTRIES, ROOM, COUNT) \
+    make_room((void **)&(ENTRIES), &(ROOM), (COUNT), sizeof *(ENTRIES))
 
 /* Drops the pending groups before `end`, and all kernels. */
 static void forget_groups(struct stream *stream, uint32_t end)
 {
-    uint32_t first = end < stream->group_count ? stream->groups[end].first : stream->operation_count;
+    uint32_t first =
+        end < stream->group_count ? stream->groups[end].first : stream->operation_count;
     stream->operation_count -= first;
-    memmove(stream->operations, stream->operations + first, stream->operation_count * sizeof *stream->operations);
+    memmove(stream->operations, stream->operations + first,
+            stream->operation_count * sizeof *stream->operations);
     stream->group_count -= end;
     memmove(stream->groups, stream->groups + end, stream->group_count * sizeof *stream->groups);
     for (uint32_t i = 0; i < stream->group_count; i++)
@@ -170,7 +187,8 @@ static struct stream *find_stream(struct gpu_stream numbers)
     return put_first(stream);
 }
 
-/* Kernels launched up to until_ns may arrive on streams that are unknown, or were forgotten meanwhile: order is lost on all. */
+/* Kernels launched up to until_ns may arrive on streams that are unknown, or were forgotten
+ * meanwhile: order is lost on all. */
 static void lose_until(int64_t until_ns)
 {
     lost_until_ns = until_ns > lost_until_ns ? until_ns : lost_until_ns;
@@ -233,7 +251,8 @@ static bool brings_new_stream(const struct nccl_operation *operations, uint32_t 
     if (operations[at].kernels == NCCL_KERNELS_NONE)
         return false;
     for (uint32_t i = 0; i < at; i++)
-        if (is_of(&operations[i], &operations[at]) && is_same_stream(operations[i].stream, operations[at].stream) &&
+        if (is_of(&operations[i], &operations[at]) &&
+            is_same_stream(operations[i].stream, operations[at].stream) &&
             operations[i].kernels != NCCL_KERNELS_NONE)
             return false;
     return true;
@@ -252,7 +271,8 @@ static uint8_t kernels_of_both(uint8_t one, uint8_t other)
 {
     if (one == NCCL_KERNELS_NONE || other == NCCL_KERNELS_NONE)
         return one + other;
-    return one == NCCL_KERNELS_ANY && other == NCCL_KERNELS_ANY ? NCCL_KERNELS_ANY : NCCL_KERNELS_SOME;
+    return one == NCCL_KERNELS_ANY && other == NCCL_KERNELS_ANY ? NCCL_KERNELS_ANY
+                                                                : NCCL_KERNELS_SOME;
 }
 
 /* Inserts a group in the order of the launching calls: several threads may launch on one stream. */
@@ -267,13 +287,15 @@ static bool put_in_order(struct stream *stream, struct group group)
     return true;
 }
 
-/* Operations are stored in the order of their arrival; if groups of two threads had to be swapped, their operations are, too. */
+/* Operations are stored in the order of their arrival; if groups of two threads had to be swapped,
+ * their operations are, too. */
 static void sort_operations(struct stream *stream)
 {
     struct nccl_operation *sorted = malloc((stream->operation_count + 1) * sizeof *sorted);
     uint32_t used = 0;
     for (uint32_t i = 0; sorted && i < stream->group_count; i++) {
-        memcpy(sorted + used, stream->operations + stream->groups[i].first, stream->groups[i].count * sizeof *sorted);
+        memcpy(sorted + used, stream->operations + stream->groups[i].first,
+               stream->groups[i].count * sizeof *sorted);
         stream->groups[i].first = used;
         used += stream->groups[i].count;
     }
@@ -282,13 +304,16 @@ static void sort_operations(struct stream *stream)
     free(sorted);
 }
 
-static struct stream *launched_on[NCCL_QUEUE_ITEMS]; /* for each operation of the group being taken */
+static struct stream
+    *launched_on[NCCL_QUEUE_ITEMS]; /* for each operation of the group being taken */
 
 /* Adds the operations of a published group that were launched on this stream. */
-static bool add_group(struct stream *stream, const struct nccl_operation *operations, uint32_t count, const struct nccl_operation *end)
+static bool add_group(struct stream *stream, const struct nccl_operation *operations,
+                      uint32_t count, const struct nccl_operation *end)
 {
     struct group group = {.start_ns = clock_ns_of_late(end->start_ticks),
-                          .end_ns = clock_ns_of_late(end->end_ticks) + (end->may_be_later ? LATER_NS : 0),
+                          .end_ns =
+                              clock_ns_of_late(end->end_ticks) + (end->may_be_later ? LATER_NS : 0),
                           .first = stream->operation_count};
     for (uint32_t i = 0; i < count; i++) {
         if (launched_on[i] != stream)
@@ -300,9 +325,11 @@ static bool add_group(struct stream *stream, const struct nccl_operation *operat
         stream->operations[stream->operation_count++] = operations[i];
         if (operations[i].slot != stream->slot)
             stream->slot = stream->slot ? SEVERAL : operations[i].slot;
-        group.kernels = group.count++ ? kernels_of_both(group.kernels, operations[i].kernels) : operations[i].kernels;
+        group.kernels = group.count++ ? kernels_of_both(group.kernels, operations[i].kernels)
+                                      : operations[i].kernels;
     }
-    bool is_last = stream->group_count == 0 || stream->groups[stream->group_count - 1].start_ns <= group.start_ns;
+    bool is_last = stream->group_count == 0 ||
+                   stream->groups[stream->group_count - 1].start_ns <= group.start_ns;
     if (!put_in_order(stream, group))
         return false;
     if (!is_last)
@@ -324,7 +351,8 @@ static void find_streams(const struct nccl_operation *operations, uint32_t count
     }
 }
 
-static void take_group(const struct nccl_operation *operations, uint32_t count, const struct nccl_operation *end)
+static void take_group(const struct nccl_operation *operations, uint32_t count,
+                       const struct nccl_operation *end)
 {
     groups_taken++;
     find_streams(operations, count);
@@ -382,10 +410,12 @@ static bool somebody_launches(int64_t since_ns)
 static uint32_t span_of(uint64_t duration_ns, bool is_shared)
 {
     uint64_t units = duration_ns / LEDGER_DEVICE_SPAN_UNIT_NS;
-    return (uint32_t)(units < INT32_MAX ? units : INT32_MAX) << 1 | (is_shared ? LEDGER_DEVICE_SPAN_SHARED : 0);
+    return (uint32_t)(units < INT32_MAX ? units : INT32_MAX) << 1 |
+           (is_shared ? LEDGER_DEVICE_SPAN_SHARED : 0);
 }
 
-static void attribute(const struct stream *stream, const struct group *group, const struct kernel *kernels, uint32_t count)
+static void attribute(const struct stream *stream, const struct group *group,
+                      const struct kernel *kernels, uint32_t count)
 {
     const struct nccl_operation *operations = stream->operations + group->first;
     if (count == 0) {
@@ -409,8 +439,9 @@ static void attribute(const struct stream *stream, const struct group *group, co
     struct thread *thread = thread_ready();
     if (!thread || operations->epoch != thread->epoch)
         return;
-    uint64_t key = cell_key(is_shared ? CALL_ncclGroup : operations->call, slot, LEDGER_DEVICE_TIME) |
-                   cell_key_memory_kind(LEDGER_DEVICE | LEDGER_DEVICE << LEDGER_MEMORY_KIND_TO_BIT);
+    uint64_t key =
+        cell_key(is_shared ? CALL_ncclGroup : operations->call, slot, LEDGER_DEVICE_TIME) |
+        cell_key_memory_kind(LEDGER_DEVICE | LEDGER_DEVICE << LEDGER_MEMORY_KIND_TO_BIT);
     account_count(thread, bytes, key, duration_ns + !duration_ns, volume_bytes);
 }
 
@@ -426,8 +457,8 @@ static uint32_t at_least(const struct group *group)
     return group->kernels == NCCL_KERNELS_ONE || group->kernels == NCCL_KERNELS_SOME;
 }
 
-/* How the kernels of a segment are assigned: each group before `first_open` or after `last_open` gets its minimum; the groups from one to
- * the other share the rest. */
+/* How the kernels of a segment are assigned: each group before `first_open` or after `last_open`
+ * gets its minimum; the groups from one to the other share the rest. */
 struct deal {
     uint32_t needed, first_open, last_open;
 };
@@ -446,7 +477,8 @@ static struct deal deal_for(const struct stream *stream, uint32_t end)
     return deal;
 }
 
-/* How many kernels a group gets: the rest goes to the only open group; if several are open, it is not assigned. */
+/* How many kernels a group gets: the rest goes to the only open group; if several are open, it is
+ * not assigned. */
 static uint32_t dealt_to(const struct stream *stream, const struct deal *deal, uint32_t at)
 {
     uint32_t more = stream->kernel_count - deal->needed;
@@ -456,7 +488,8 @@ static uint32_t dealt_to(const struct stream *stream, const struct deal *deal, u
 
 static bool is_unattributed(const struct stream *stream, const struct deal *deal, uint32_t at)
 {
-    return stream->kernel_count > deal->needed && deal->first_open < deal->last_open && at >= deal->first_open && at <= deal->last_open;
+    return stream->kernel_count > deal->needed && deal->first_open < deal->last_open &&
+           at >= deal->first_open && at <= deal->last_open;
 }
 
 /* Whether each kernel began after the call that launched its group. */
@@ -465,7 +498,8 @@ static bool is_in_time(const struct stream *stream, const struct deal *deal, uin
     uint32_t kernel = 0;
     for (uint32_t i = 0; i < end; i++) {
         uint32_t count = dealt_to(stream, deal, i);
-        if (!is_unattributed(stream, deal, i) && count && stream->kernels[kernel].start_ns + TOLERANCE_NS < stream->groups[i].start_ns)
+        if (!is_unattributed(stream, deal, i) && count &&
+            stream->kernels[kernel].start_ns + TOLERANCE_NS < stream->groups[i].start_ns)
             return false;
         kernel += count;
         if (i == deal->last_open && is_unattributed(stream, deal, i))
@@ -490,8 +524,9 @@ static void deal_out(struct stream *stream, const struct deal *deal, uint32_t en
     forget_groups(stream, end);
 }
 
-/* The number of groups launched before a gap of the stream's device; UINT32_MAX if it is unclear for one of them. If a launching call began
- * within the gap, its kernels run after it, because nothing ran inside. */
+/* The number of groups launched before a gap of the stream's device; UINT32_MAX if it is unclear
+ * for one of them. If a launching call began within the gap, its kernels run after it, because
+ * nothing ran inside. */
 static uint32_t launched_before(const struct stream *stream, int64_t from_ns, int64_t until_ns)
 {
     uint32_t end = 0;
@@ -519,8 +554,8 @@ static void settle_at_gap(struct stream *stream, int64_t from_ns, int64_t until_
     stream->is_aligned = true;
 }
 
-/* The first time at which each device is known to have been idle, with nothing lost since. A stream whose first group was launched later is
- * aligned. */
+/* The first time at which each device is known to have been idle, with nothing lost since. A stream
+ * whose first group was launched later is aligned. */
 enum { DEVICES = 64 };
 static int64_t idle_at_ns[DEVICES];
 
@@ -552,7 +587,8 @@ static struct stream *stream_of_kernel(const struct gpu_event *kernel)
 
 static unsigned kernel(const struct gpu_event *event)
 {
-    if (event->flags & LEDGER_ACTIVITY_GRAPH || (event->name && !communication_is_nccls(event->name)))
+    if (event->flags & LEDGER_ACTIVITY_GRAPH ||
+        (event->name && !communication_is_nccls(event->name)))
         return 0;
     take_queues();
     struct stream *stream = stream_of_kernel(event);
@@ -567,7 +603,8 @@ static unsigned kernel(const struct gpu_event *event)
 
 static void idle(uint32_t device, int64_t from_ns, int64_t until_ns)
 {
-    bool is_clear = !somebody_launches(from_ns); /* checked first: a thread that has finished launching has published before */
+    bool is_clear = !somebody_launches(
+        from_ns); /* checked first: a thread that has finished launching has published before */
     take_queues();
     if (until_ns - from_ns < GPU_IDLE_NS || !is_clear || from_ns < lost_until_ns)
         return; /* operations come from the host ahead of the gaps before them: a loss, too */

@@ -1,22 +1,27 @@
-/* Counts NCCL's operations through its profiler plugin interface. This serves copies of NCCL whose functions bypass our wrappers because
- * they are looked up by dlsym or are part of the program.
+/* Counts NCCL's operations through its profiler plugin interface. This serves copies of NCCL whose
+ * functions bypass our wrappers because they are looked up by dlsym or are part of the program.
  *
- * NCCL_PROFILER_PLUGIN=STATIC_PLUGIN (commprof-run --nccl-plugin) makes NCCL look for the symbols below in the process, the newest first:
+ * NCCL_PROFILER_PLUGIN=STATIC_PLUGIN (commprof-run --nccl-plugin) makes NCCL look for the symbols
+ * below in the process, the newest first:
  *
  *     version 6   as version 5, and an event for each collective that copy engines carry out, at
  *                 its launch: it has no kernel, and none of the events of one
- *     version 5   an event for each call, on the calling thread; it says whether the call is captured. Another event for each collective
- *                 at its launch gives algorithm, protocol and number of channels (nccl_algorithms.h)
- *     version 4   an event for each operation at its launch, inside a group: in the call, at the end of the job's group, on a thread
- *                 of NCCL's, or on the driver's when a graph runs again
+ *     version 5   an event for each call, on the calling thread; it says whether the call is
+ *                 captured. Another event for each collective at its launch gives algorithm,
+ *                 protocol and number of channels (nccl_algorithms.h)
+ *     version 4   an event for each operation at its launch, inside a group: in the call, at the
+ *                 end of the job's group, on a thread of NCCL's, or on the driver's when a graph
+ *                 runs again
  *
- * From start to stop, such an event measures the host's time of enqueueing. Only kernelCh events give times on the device; they cost NCCL
- * something and are requested only by COMMPROF_NCCL_TIMES (nccl_times.h). The event of a call is counted at its stop, which NCCL calls on
- * the same thread shortly after.
+ * From start to stop, such an event measures the host's time of enqueueing. Only kernelCh events
+ * give times on the device; they cost NCCL something and are requested only by COMMPROF_NCCL_TIMES
+ * (nccl_times.h). The event of a call is counted at its stop, which NCCL calls on the same thread
+ * shortly after.
  *
- * Calls that our wrappers see are not counted twice. With version 5, a call through a wrapper raises its event inside that wrapper; with
- * version 4, events of every copy of NCCL that has been called through us are ignored. Only the plugin knows how a collective was executed:
- * this is always counted, on the communicator of the wrapper in which the event was raised. */
+ * Calls that our wrappers see are not counted twice. With version 5, a call through a wrapper
+ * raises its event inside that wrapper; with version 4, events of every copy of NCCL that has been
+ * called through us are ignored. Only the plugin knows how a collective was executed: this is
+ * always counted, on the communicator of the wrapper in which the event was raised. */
 #include "base/quiet.h"
 #include "base/settings.h"
 #include "gpu/gpu.h"
@@ -38,9 +43,10 @@ enum { EVENTS = 512, EVENTS_TRIED = 16 };
 /* A communicator of NCCL's; its address is also the handle in the table of communicators. */
 struct context {
     struct communicator *communicator;
-    unsigned wrapped_slot; /* slot of the same communicator in our wrappers; 0: not seen there yet */
-    const void *caller;    /* an address in NCCL */
-    unsigned libraries;    /* number of libraries known when is_wrapped was set */
+    unsigned
+        wrapped_slot;   /* slot of the same communicator in our wrappers; 0: not seen there yet */
+    const void *caller; /* an address in NCCL */
+    unsigned libraries; /* number of libraries known when is_wrapped was set */
     bool is_wrapped;
 };
 
@@ -58,7 +64,8 @@ struct event {
 
 static struct event events[EVENTS];
 static unsigned next_event;
-static uint64_t group; /* its address is the handle of all groups: if a group gets no handle, NCCL reports none of its operations */
+static uint64_t group; /* its address is the handle of all groups: if a group gets no handle, NCCL
+                          reports none of its operations */
 
 static const struct operation {
     const char *name;
@@ -78,9 +85,10 @@ static const struct operation {
 };
 
 /* In the order of NCCL's type numbers. */
-static const char *const DATATYPES[NCCL_DATATYPES] = {"ncclInt8",    "ncclUint8",    "ncclInt32",      "ncclUint32",
-                                                      "ncclInt64",   "ncclUint64",   "ncclFloat16",    "ncclFloat32",
-                                                      "ncclFloat64", "ncclBfloat16", "ncclFloat8e4m3", "ncclFloat8e5m2"};
+static const char *const DATATYPES[NCCL_DATATYPES] = {
+    "ncclInt8",    "ncclUint8",    "ncclInt32",      "ncclUint32",
+    "ncclInt64",   "ncclUint64",   "ncclFloat16",    "ncclFloat32",
+    "ncclFloat64", "ncclBfloat16", "ncclFloat8e4m3", "ncclFloat8e5m2"};
 
 static uint64_t type_bytes(const char *name)
 {
@@ -103,7 +111,8 @@ static void account(const struct event *event, struct communicator *communicator
     struct call call UNTIL_RETURN;
     call_enter(&call, event->call, SITE_JOB);
     if (call.thread)
-        nccl_announce(&call, communicator, event->counting, event->has_bytes ? event->moved.bytes : LEDGER_BYTES_UNKNOWN,
+        nccl_announce(&call, communicator, event->counting,
+                      event->has_bytes ? event->moved.bytes : LEDGER_BYTES_UNKNOWN,
                       event->root_or_peer);
     call.start = event->start;
     call_end(&call, MPI_SUCCESS);
@@ -115,7 +124,8 @@ static void account(const struct event *event, struct communicator *communicator
 static struct event *take(void)
 {
     for (int i = 0; i < EVENTS_TRIED; i++) {
-        struct event *event = &events[__atomic_fetch_add(&next_event, 1, __ATOMIC_RELAXED) % EVENTS];
+        struct event *event =
+            &events[__atomic_fetch_add(&next_event, 1, __ATOMIC_RELAXED) % EVENTS];
         if (!__atomic_exchange_n(&event->is_taken, true, __ATOMIC_ACQUIRE))
             return event;
     }
@@ -138,7 +148,8 @@ static const struct operation *find_operation(const char *name)
     return NULL;
 }
 
-/* An event that is raised inside a wrapper belongs to the communicator that the wrapper was called with. */
+/* An event that is raised inside a wrapper belongs to the communicator that the wrapper was called
+ * with. */
 static void learn_communicator(struct context *context)
 {
     unsigned slot = nccl_wrappers_slot();
@@ -208,9 +219,11 @@ static struct reported read_event(const struct nccl_event *event, unsigned type)
     }
 }
 
-static struct nccl_moved moved_by(struct context *context, const struct operation *operation, const struct reported *reported)
+static struct nccl_moved moved_by(struct context *context, const struct operation *operation,
+                                  const struct reported *reported)
 {
-    return nccl_count_bytes(context->communicator, operation->counting, reported->count * type_bytes(reported->datatype),
+    return nccl_count_bytes(context->communicator, operation->counting,
+                            reported->count * type_bytes(reported->datatype),
                             reported->root_or_peer);
 }
 
@@ -230,9 +243,11 @@ static void count_algorithm(struct context *context, const struct reported *repo
 }
 
 /* NULL: its time is not wanted. */
-static void *add_to_launch(struct context *context, const void *launch, const struct reported *reported)
+static void *add_to_launch(struct context *context, const void *launch,
+                           const struct reported *reported)
 {
-    const struct operation *operation = settings.nccl_times ? find_operation(reported->function) : NULL;
+    const struct operation *operation =
+        settings.nccl_times ? find_operation(reported->function) : NULL;
     if (!operation)
         return NULL;
     struct nccl_moved moved = moved_by(context, operation, reported);
@@ -254,15 +269,16 @@ static void *start_call(struct context *context, const struct reported *reported
     uint64_t bytes = type_bytes(reported->datatype);
     if (!bytes)
         note_once(&is_datatype_noted, "nccl.unknown_datatype", reported->datatype);
-    struct event fresh = {
-        .is_taken = true,
-        .is_captured = reported->is_captured,
-        .has_bytes = bytes > 0,
-        .call = operation->call,
-        .counting = operation->counting,
-        .root_or_peer = reported->root_or_peer,
-        .start = clock_ticks(),
-        .moved = nccl_count_bytes(context->communicator, operation->counting, reported->count * bytes, reported->root_or_peer)};
+    struct event fresh = {.is_taken = true,
+                          .is_captured = reported->is_captured,
+                          .has_bytes = bytes > 0,
+                          .call = operation->call,
+                          .counting = operation->counting,
+                          .root_or_peer = reported->root_or_peer,
+                          .start = clock_ticks(),
+                          .moved =
+                              nccl_count_bytes(context->communicator, operation->counting,
+                                               reported->count * bytes, reported->root_or_peer)};
     struct event *event = take();
     if (!event) {
         account(&fresh, context->communicator);
@@ -285,7 +301,8 @@ static bool is_wrapped(struct context *context)
 }
 
 /* The parts of a launch. Returns the handle of the event, or NULL. */
-static void *start_launch(struct context *context, const struct nccl_event *event, unsigned type, const void *launch)
+static void *start_launch(struct context *context, const struct nccl_event *event, unsigned type,
+                          const void *launch)
 {
     if (type == NCCL_EVENT_GROUP)
         return settings.nccl_times ? nccl_times_launch(context) : NULL;
@@ -312,7 +329,8 @@ static nccl_result start_v4(void *context, void **handle, const struct nccl_even
         return NCCL_SUCCESS;
     struct event *counted = start_call(context, &reported);
     if (*handle && counted)
-        finish(counted); /* NCCL uses one handle as the parent of a channel; here that is the launch's */
+        finish(counted); /* NCCL uses one handle as the parent of a channel; here that is the
+                            launch's */
     else if (counted)
         *handle = counted;
     return NCCL_SUCCESS;
@@ -356,29 +374,35 @@ static nccl_result record_state(void *handle, int state, void *details)
 }
 
 /* One mask applies to all communicators of a copy of NCCL. */
-static void *init(int *mask, int wanted, uint64_t hash, const char *name, int nranks, int rank, const void *caller)
+static void *init(int *mask, int wanted, uint64_t hash, const char *name, int nranks, int rank,
+                  const void *caller)
 {
-    static pthread_mutex_t beginning = PTHREAD_MUTEX_INITIALIZER; /* NCCL may create communicators on several threads at once */
+    static pthread_mutex_t beginning =
+        PTHREAD_MUTEX_INITIALIZER; /* NCCL may create communicators on several threads at once */
     struct quiet before = quiet_lock(&beginning);
     runtime_begin_without_mpi(rank, nranks);
     quiet_unlock(&beginning, &before);
     if (settings.nccl && settings.nccl_times) {
         nccl_times_take_over();
-        wanted |= NCCL_EVENT_GROUP | NCCL_EVENT_COLLECTIVE | NCCL_EVENT_MESSAGE | NCCL_EVENT_CHANNEL;
+        wanted |=
+            NCCL_EVENT_GROUP | NCCL_EVENT_COLLECTIVE | NCCL_EVENT_MESSAGE | NCCL_EVENT_CHANNEL;
     }
     *mask = settings.nccl ? wanted : 0;
     struct context *context = settings.nccl ? malloc(sizeof *context) : NULL;
     if (!context)
         return NULL;
     gpu_wake();
-    *context = (struct context){.communicator = nccl_communicators_reported(context, hash, name, nranks, rank), .caller = caller};
+    *context = (struct context){.communicator =
+                                    nccl_communicators_reported(context, hash, name, nranks, rank),
+                                .caller = caller};
     if (context->communicator)
         return context;
     free(context);
     return NULL;
 }
 
-static nccl_result init_v4(void **context, int *mask, const char *name, uint64_t hash, int nodes, int nranks, int rank, void *log)
+static nccl_result init_v4(void **context, int *mask, const char *name, uint64_t hash, int nodes,
+                           int nranks, int rank, void *log)
 {
     (void)nodes, (void)log;
     int wanted = NCCL_EVENT_GROUP | NCCL_EVENT_COLLECTIVE | NCCL_EVENT_MESSAGE;
@@ -387,10 +411,12 @@ static nccl_result init_v4(void **context, int *mask, const char *name, uint64_t
 }
 
 /* Version 5 of NCCL ignores the bit of copy engines. */
-static nccl_result init_v5(void **context, uint64_t hash, int *mask, const char *name, int nodes, int nranks, int rank, void *log)
+static nccl_result init_v5(void **context, uint64_t hash, int *mask, const char *name, int nodes,
+                           int nranks, int rank, void *log)
 {
     (void)nodes, (void)log;
-    int wanted = NCCL_EVENT_COLLECTIVE_CALL | NCCL_EVENT_MESSAGE_CALL | NCCL_EVENT_COLLECTIVE | NCCL_EVENT_COPY_ENGINES;
+    int wanted = NCCL_EVENT_COLLECTIVE_CALL | NCCL_EVENT_MESSAGE_CALL | NCCL_EVENT_COLLECTIVE |
+                 NCCL_EVENT_COPY_ENGINES;
     *context = init(mask, wanted, hash, name, nranks, rank, __builtin_return_address(0));
     return NCCL_SUCCESS;
 }
@@ -412,10 +438,10 @@ static nccl_result finalize(void *handle)
     return NCCL_SUCCESS;
 }
 
-#define PROFILER(VERSION, INIT, START)                                                                                             \
-    extern const struct nccl_profiler ncclProfiler_v##VERSION;                                                                     \
-    EXPORT const struct nccl_profiler ncclProfiler_v##VERSION = {"commprof", {.init_v##VERSION = INIT}, START, stop, record_state, \
-                                                                 finalize};
+#define PROFILER(VERSION, INIT, START)                            \
+    extern const struct nccl_profiler ncclProfiler_v##VERSION;    \
+    EXPORT const struct nccl_profiler ncclProfiler_v##VERSION = { \
+        "commprof", {.init_v##VERSION = INIT}, START, stop, record_state, finalize};
 
 PROFILER(4, init_v4, start_v4)
 PROFILER(5, init_v5, start_v5)

@@ -16,7 +16,7 @@ enum nccl_event_type {
     NCCL_EVENT_GROUP = 1 << 0,
     NCCL_EVENT_COLLECTIVE = 1 << 1, /* at its launch */
     NCCL_EVENT_MESSAGE = 1 << 2,
-    NCCL_EVENT_CHANNEL = 1 << 6,         /* of a kernel: its begin; its end is reported by record_state */
+    NCCL_EVENT_CHANNEL = 1 << 6, /* of a kernel: its begin; its end is reported by record_state */
     NCCL_EVENT_COLLECTIVE_CALL = 1 << 9, /* at the call */
     NCCL_EVENT_MESSAGE_CALL = 1 << 10,
     NCCL_EVENT_COPY_ENGINES = 1 << 12, /* at the launch of a collective without a kernel */
@@ -86,8 +86,10 @@ union nccl_state {
     } channel;
 };
 
-typedef nccl_result nccl_init_v4(void **context, int *mask, const char *name, uint64_t hash, int nodes, int nranks, int rank, void *log);
-typedef nccl_result nccl_init_v5(void **context, uint64_t hash, int *mask, const char *name, int nodes, int nranks, int rank, void *log);
+typedef nccl_result nccl_init_v4(void **context, int *mask, const char *name, uint64_t hash,
+                                 int nodes, int nranks, int rank, void *log);
+typedef nccl_result nccl_init_v5(void **context, uint64_t hash, int *mask, const char *name,
+                                 int nodes, int nranks, int rank, void *log);
 
 struct nccl_profiler {
     const char *name;

@@ -1,11 +1,13 @@
-/* A launch is complete when its event has stopped and every channel of every operation has ended: `pending` counts these down.
+/* A launch is complete when its event has stopped and every channel of every operation has ended:
+ * `pending` counts these down.
  *
  *     launching thread    launch, add, add, stop
- *     NCCL's proxy        channel_begin, channel_end ...        the thread that reaches 0 counts the launch
+ *     NCCL's proxy        channel_begin, channel_end ...    who reaches 0 counts the launch
  *
- * Its time is from the first channel's begin to the last channel's end. As in nccl_matching.c, the operations of one launch have one time,
- * under ncclGroup. Slots are used in turn. If a launch is still pending when its slot is needed again, because NCCL has stamped fewer
- * channels than announced (kernels on symmetric memory), it has no time and counts as unmatched. */
+ * Its time is from the first channel's begin to the last channel's end. As in nccl_matching.c, the
+ * operations of one launch have one time, under ncclGroup. Slots are used in turn. If a launch is
+ * still pending when its slot is needed again, because NCCL has stamped fewer channels than
+ * announced (kernels on symmetric memory), it has no time and counts as unmatched. */
 #include "nccl_times.h"
 
 #include "ledger/ledger.h"
@@ -27,7 +29,8 @@ static uint64_t uses;
 
 static void *handle_of(const struct launch *launch, uint64_t use, unsigned kind)
 {
-    return (void *)(use << (KIND_BITS + INDEX_BITS) | (uint64_t)(launch - launches) << KIND_BITS | kind);
+    return (void *)(use << (KIND_BITS + INDEX_BITS) | (uint64_t)(launch - launches) << KIND_BITS |
+                    kind);
 }
 
 static unsigned kind_of(const void *handle)
@@ -44,7 +47,8 @@ static uint64_t use_of(const void *handle)
 static struct launch *launch_of(const void *handle, unsigned kind)
 {
     struct launch *launch = &launches[(uint64_t)handle >> KIND_BITS & (LAUNCHES - 1)];
-    bool is_it = kind_of(handle) == kind && __atomic_load_n(&launch->use, __ATOMIC_ACQUIRE) == use_of(handle);
+    bool is_it = kind_of(handle) == kind &&
+                 __atomic_load_n(&launch->use, __ATOMIC_ACQUIRE) == use_of(handle);
     return is_it ? launch : NULL;
 }
 
@@ -71,7 +75,8 @@ static void count_unmatched(const struct launch *launch)
 /* Ends a use; only one caller succeeds. */
 static bool end_use(struct launch *launch, uint64_t use)
 {
-    return __atomic_compare_exchange_n(&launch->use, &use, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(&launch->use, &use, 0, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_RELAXED);
 }
 
 void *nccl_times_launch(const void *owner)
@@ -81,8 +86,10 @@ void *nccl_times_launch(const void *owner)
     uint64_t before = __atomic_load_n(&launch->use, __ATOMIC_ACQUIRE);
     if (before && end_use(launch, before))
         count_unmatched(launch);
-    *launch =
-        (struct launch){.owner = owner, .pending = 1, .begin_ns = UINT64_MAX, .epoch = __atomic_load_n(&thread_epoch, __ATOMIC_RELAXED)};
+    *launch = (struct launch){.owner = owner,
+                              .pending = 1,
+                              .begin_ns = UINT64_MAX,
+                              .epoch = __atomic_load_n(&thread_epoch, __ATOMIC_RELAXED)};
     __atomic_store_n(&launch->use, use, __ATOMIC_RELEASE);
     return handle_of(launch, use, LAUNCH);
 }
@@ -103,7 +110,8 @@ void *nccl_times_add(const void *handle, const struct nccl_timed *operation)
 static void account(const struct launch *launch)
 {
     struct thread *thread = thread_ready();
-    if (!thread || launch->epoch != thread->epoch || !launch->operations || !call_is_counted(launch->call))
+    if (!thread || launch->epoch != thread->epoch || !launch->operations ||
+        !call_is_counted(launch->call))
         return;
     if (launch->end_ns < launch->begin_ns) {
         count_unmatched(launch);
@@ -130,7 +138,8 @@ void *nccl_times_channel_begin(const void *operation, uint64_t gpu_ns)
     if (!launch)
         return NULL;
     uint64_t known = __atomic_load_n(&launch->begin_ns, __ATOMIC_RELAXED);
-    while (gpu_ns < known && !__atomic_compare_exchange_n(&launch->begin_ns, &known, gpu_ns, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    while (gpu_ns < known && !__atomic_compare_exchange_n(&launch->begin_ns, &known, gpu_ns, true,
+                                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
     return handle_of(launch, use_of(operation), CHANNEL);
 }
@@ -141,7 +150,8 @@ void nccl_times_channel_end(const void *channel, uint64_t gpu_ns)
     if (!launch)
         return;
     uint64_t known = __atomic_load_n(&launch->end_ns, __ATOMIC_RELAXED);
-    while (gpu_ns > known && !__atomic_compare_exchange_n(&launch->end_ns, &known, gpu_ns, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    while (gpu_ns > known && !__atomic_compare_exchange_n(&launch->end_ns, &known, gpu_ns, true,
+                                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
     count_down(launch, use_of(channel));
 }

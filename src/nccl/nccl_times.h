@@ -1,7 +1,9 @@
-/* Device times of NCCL's operations, from the time stamps of its kernels (kernelCh events of the profiler plugin, COMMPROF_NCCL_TIMES).
+/* Device times of NCCL's operations, from the time stamps of its kernels (kernelCh events of the
+ * profiler plugin, COMMPROF_NCCL_TIMES).
  *
- * NCCL returns the handle that we gave it for an event. Our handle is a number: which launch, and which use of its slot. So an event that
- * arrives too late for its launch is recognized and ignored. */
+ * NCCL returns the handle that we gave it for an event. Our handle is a number: which launch, and
+ * which use of its slot. So an event that arrives too late for its launch is recognized and
+ * ignored. */
 #ifndef COMMPROF_NCCL_TIMES_H
 #define COMMPROF_NCCL_TIMES_H
 
@@ -18,7 +20,8 @@ struct nccl_timed {
 /* From now on device times come from here; matching by kernel counts (nccl_matching.c) ends. */
 void nccl_times_take_over(void);
 
-/* Whether a handle is one of ours. Other handles are NULL or addresses aligned to at least 8 bytes. */
+/* Whether a handle is one of ours. Other handles are NULL or addresses aligned to at least 8
+ * bytes. */
 bool nccl_times_is_ours(const void *handle);
 
 /* Begins a launch: one kernel for some operations of a communicator (`owner`). */

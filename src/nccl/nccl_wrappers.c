@@ -1,7 +1,9 @@
-/* The wrappers of NCCL's calls: one for each line of nccl_calls.def, and those of calls that are only observed, not counted.
+/* The wrappers of NCCL's calls: one for each line of nccl_calls.def, and those of calls that are
+ * only observed, not counted.
  *
- * Each works like MPI's (wrappers.c): announce, clock, the real call, clock, account. NCCL's calls only enqueue, so the time counted here
- * is the host's; the time on the device is matched later (nccl_matching.c). */
+ * Each works like MPI's (wrappers.c): announce, clock, the real call, clock, account. NCCL's calls
+ * only enqueue, so the time counted here is the host's; the time on the device is matched later
+ * (nccl_matching.c). */
 #include "base/settings.h"
 #include "gpu/gpu.h"
 #include "nccl_abi.h"
@@ -23,7 +25,8 @@ static _Thread_local struct {
     bool has_several_slots; /* some operations are on other communicators */
     uint64_t bytes;         /* of all */
 } group __attribute__((tls_model("initial-exec")));
-static _Thread_local unsigned slot_inside __attribute__((tls_model("initial-exec"))); /* nccl_wrappers_slot */
+static _Thread_local unsigned slot_inside
+    __attribute__((tls_model("initial-exec"))); /* nccl_wrappers_slot */
 
 bool nccl_wrappers_inside(void)
 {
@@ -35,7 +38,8 @@ unsigned nccl_wrappers_slot(void)
     return inside > 0 ? slot_inside : 0;
 }
 
-/* The state of one call, including whether the job (rather than NCCL itself: ncclBcast calls ncclBroadcast) entered NCCL here. */
+/* The state of one call, including whether the job (rather than NCCL itself: ncclBcast calls
+ * ncclBroadcast) entered NCCL here. */
 struct nccl_call {
     struct call call;
     bool is_outermost;
@@ -48,7 +52,9 @@ HOT bool is_done(nccl_result result)
 
 HOT enum nccl_launch launch_of(nccl_result result)
 {
-    return result == NCCL_SUCCESS ? NCCL_LAUNCHED : result == NCCL_IN_PROGRESS ? NCCL_LAUNCHES_LATER : NCCL_LAUNCH_FAILED;
+    return result == NCCL_SUCCESS       ? NCCL_LAUNCHED
+           : result == NCCL_IN_PROGRESS ? NCCL_LAUNCHES_LATER
+                                        : NCCL_LAUNCH_FAILED;
 }
 
 HOT void enter(struct nccl_call *call, enum call_id id, call_site site)
@@ -65,7 +71,8 @@ HOT void leave(struct nccl_call *call, nccl_result result)
         slot_inside = 0;
 }
 
-/* Counts a call, successful or not, with only its duration and the communicator it was announced on. */
+/* Counts a call, successful or not, with only its duration and the communicator it was announced
+ * on. */
 HOT void account_on(const struct call *call, struct communicator *communicator)
 {
     account_call(call, (struct traffic){.communicator = communicator, .peer = PEER_NONE});
@@ -98,18 +105,21 @@ static void note_unknown_datatype(int datatype)
 /* Whether the job has registered buffers; NCCL's copy engines may serve these without a kernel. */
 static bool has_windows;
 
-/* The kernels that NCCL launches for it (nccl_matching.c). AlltoAll, Gather and Scatter consist of messages, one per rank. */
+/* The kernels that NCCL launches for it (nccl_matching.c). AlltoAll, Gather and Scatter consist of
+ * messages, one per rank. */
 HOT uint8_t kernels_for(const struct operation *operation, enum call_id id, size_t count)
 {
     bool is_message = nccl_is_message(id);
-    bool is_made_of_messages = id == CALL_ncclAlltoAll || id == CALL_ncclGather || id == CALL_ncclScatter;
+    bool is_made_of_messages =
+        id == CALL_ncclAlltoAll || id == CALL_ncclGather || id == CALL_ncclScatter;
     if (nccl_is_one_sided(id))
         return NCCL_KERNELS_ANY;
     if (operation->communicator->size == 1)
         return is_message ? NCCL_KERNELS_ANY : NCCL_KERNELS_NONE;
     if (count == 0)
         return is_message ? NCCL_KERNELS_ANY : NCCL_KERNELS_NONE;
-    if ((is_made_of_messages || id == CALL_ncclAllGather) && __atomic_load_n(&has_windows, __ATOMIC_RELAXED))
+    if ((is_made_of_messages || id == CALL_ncclAllGather) &&
+        __atomic_load_n(&has_windows, __ATOMIC_RELAXED))
         return NCCL_KERNELS_ANY;
     return is_made_of_messages ? NCCL_KERNELS_SOME : NCCL_KERNELS_ONE;
 }
@@ -120,19 +130,22 @@ HOT bool is_capturing(void *stream)
     return gpu && gpu->is_capturing && gpu->is_capturing(stream);
 }
 
-HOT void begin_operation(struct operation *operation, enum call_id id, call_site site, enum nccl_counting counting, size_t count,
-                         int datatype, int root_or_peer, const void *comm, void *stream)
+HOT void begin_operation(struct operation *operation, enum call_id id, call_site site,
+                         enum nccl_counting counting, size_t count, int datatype, int root_or_peer,
+                         const void *comm, void *stream)
 {
     *operation = (struct operation){.comm = comm, .stream = stream, .root_or_peer = root_or_peer};
     enter(&operation->nccl, id, site);
-    operation->is_followed = operation->nccl.is_outermost && __atomic_load_n(&nccl_followed, __ATOMIC_ACQUIRE);
+    operation->is_followed =
+        operation->nccl.is_outermost && __atomic_load_n(&nccl_followed, __ATOMIC_ACQUIRE);
     if (operation->nccl.call.thread || operation->is_followed) {
         operation->removed = __atomic_load_n(&communicators_removed, __ATOMIC_ACQUIRE);
         operation->communicator = nccl_communicators_find(comm, site);
     }
     if (operation->communicator) {
         uint64_t type_bytes = nccl_type_bytes(datatype);
-        operation->moved = nccl_count_bytes(operation->communicator, counting, count * type_bytes, root_or_peer);
+        operation->moved =
+            nccl_count_bytes(operation->communicator, counting, count * type_bytes, root_or_peer);
         operation->kernels = kernels_for(operation, id, count);
         operation->is_captured = is_capturing(stream);
         if (operation->nccl.call.thread)
@@ -147,16 +160,19 @@ HOT void begin_operation(struct operation *operation, enum call_id id, call_site
 }
 
 /* Counts the operation in its cell and returns its sample, NULL if it is not sampled. */
-HOT struct ledger_sample *account_operation(const struct operation *operation, struct communicator *communicator, int datatype)
+HOT struct ledger_sample *account_operation(const struct operation *operation,
+                                            struct communicator *communicator, int datatype)
 {
     const struct call *call = &operation->nccl.call;
     if (!call->thread || !call_is_counted(call->id))
         return NULL;
     if (!call->succeeded || !communicator)
-        return nccl_account(call, NULL, (struct nccl_moved){0}, LEDGER_NO_RANK, operation->is_captured);
+        return nccl_account(call, NULL, (struct nccl_moved){0}, LEDGER_NO_RANK,
+                            operation->is_captured);
     if (!nccl_type_bytes(datatype))
         note_unknown_datatype(datatype);
-    return nccl_account(call, communicator, operation->moved, operation->root_or_peer, operation->is_captured);
+    return nccl_account(call, communicator, operation->moved, operation->root_or_peer,
+                        operation->is_captured);
 }
 
 HOT void note_in_group(const struct operation *operation, struct communicator *communicator)
@@ -172,18 +188,20 @@ HOT void note_in_group(const struct operation *operation, struct communicator *c
 }
 
 /* The stream is looked up now: its handle may be invalid later. */
-HOT void follow_operation(const struct operation *operation, const struct communicator *communicator, struct ledger_sample *sample)
+HOT void follow_operation(const struct operation *operation,
+                          const struct communicator *communicator, struct ledger_sample *sample)
 {
     const struct call *call = &operation->nccl.call;
     const struct gpu_backend *gpu = __atomic_load_n(&gpu_used, __ATOMIC_ACQUIRE);
-    struct nccl_operation followed = {.communicator = operation->comm,
-                                      .bytes = operation->moved.bytes,
-                                      .volume_bytes = operation->moved.volume_bytes,
-                                      .sample = call->sequence ? sample : NULL,
-                                      .epoch = call->thread && call_is_counted(call->id) ? call->thread->epoch : 0,
-                                      .call = call->id,
-                                      .slot = communicator->slot,
-                                      .kernels = operation->kernels};
+    struct nccl_operation followed = {
+        .communicator = operation->comm,
+        .bytes = operation->moved.bytes,
+        .volume_bytes = operation->moved.volume_bytes,
+        .sample = call->sequence ? sample : NULL,
+        .epoch = call->thread && call_is_counted(call->id) ? call->thread->epoch : 0,
+        .call = call->id,
+        .slot = communicator->slot,
+        .kernels = operation->kernels};
     if (!gpu)
         return;
     followed.has_stream = gpu->find_stream && gpu->find_stream(operation->stream, &followed.stream);
@@ -194,9 +212,12 @@ HOT nccl_result end_operation(struct operation *operation, int datatype, nccl_re
 {
     const struct call *call = &operation->nccl.call;
     leave(&operation->nccl, result);
-    bool is_there = operation->communicator && operation->removed == __atomic_load_n(&communicators_removed, __ATOMIC_ACQUIRE);
+    bool is_there = operation->communicator &&
+                    operation->removed == __atomic_load_n(&communicators_removed, __ATOMIC_ACQUIRE);
     struct communicator *communicator =
-        is_there || !operation->communicator ? operation->communicator : communicators_under(communicators_key_of_nccl(operation->comm));
+        is_there || !operation->communicator
+            ? operation->communicator
+            : communicators_under(communicators_key_of_nccl(operation->comm));
     struct ledger_sample *sample = account_operation(operation, communicator, datatype);
     if (communicator && group.depth && call->thread)
         note_in_group(operation, communicator);
@@ -211,24 +232,28 @@ HOT nccl_result end_operation(struct operation *operation, int datatype, nccl_re
 
 /* The wrapper of an operation: FUNCTION is its name, NAME the call it is counted as. */
 #define LIST(...) (__VA_ARGS__)
-#define OPERATION_OF(NAME, FUNCTION, PARAMETERS, ARGUMENTS, COUNTING, COUNT, DATATYPE, ROOT_OR_PEER)               \
-    EXPORT nccl_result nccl##FUNCTION PARAMETERS;                                                                  \
-    nccl_result nccl##FUNCTION PARAMETERS                                                                          \
-    {                                                                                                              \
-        static struct nccl_target target;                                                                          \
-        call_site site = nccl_site(__builtin_return_address(0));                                                   \
-        nccl_result(*real) PARAMETERS = (nccl_result(*) PARAMETERS)nccl_target(&target, site, #FUNCTION);          \
-        struct operation operation UNTIL_RETURN;                                                                   \
-        begin_operation(&operation, CALL_nccl##NAME, site, COUNTING, COUNT, DATATYPE, ROOT_OR_PEER, comm, stream); \
-        return end_operation(&operation, DATATYPE, real ARGUMENTS);                                                \
+#define OPERATION_OF(NAME, FUNCTION, PARAMETERS, ARGUMENTS, COUNTING, COUNT, DATATYPE, \
+                     ROOT_OR_PEER)                                                     \
+    EXPORT nccl_result nccl##FUNCTION PARAMETERS;                                      \
+    nccl_result nccl##FUNCTION PARAMETERS                                              \
+    {                                                                                  \
+        static struct nccl_target target;                                              \
+        call_site site = nccl_site(__builtin_return_address(0));                       \
+        nccl_result(*real) PARAMETERS =                                                \
+            (nccl_result(*) PARAMETERS)nccl_target(&target, site, #FUNCTION);          \
+        struct operation operation UNTIL_RETURN;                                       \
+        begin_operation(&operation, CALL_nccl##NAME, site, COUNTING, COUNT, DATATYPE,  \
+                        ROOT_OR_PEER, comm, stream);                                   \
+        return end_operation(&operation, DATATYPE, real ARGUMENTS);                    \
     }
 #define OPERATION(NAME, FUNCTION, PARAMETERS, ARGUMENTS, COUNTING, ROOT_OR_PEER) \
     OPERATION_OF(NAME, FUNCTION, PARAMETERS, ARGUMENTS, COUNTING, count, datatype, ROOT_OR_PEER)
 
 /* With its variant that takes a configuration (NCCL 2.32 and later). */
-#define COLLECTIVE(NAME, PARAMETERS, ARGUMENTS, COUNTING, ROOT)              \
-    OPERATION(NAME, NAME, LIST(PARAMETERS), LIST(ARGUMENTS), COUNTING, ROOT) \
-    OPERATION(NAME, NAME##Config, LIST(PARAMETERS, const void *config), LIST(ARGUMENTS, config), COUNTING, ROOT)
+#define COLLECTIVE(NAME, PARAMETERS, ARGUMENTS, COUNTING, ROOT)                                  \
+    OPERATION(NAME, NAME, LIST(PARAMETERS), LIST(ARGUMENTS), COUNTING, ROOT)                     \
+    OPERATION(NAME, NAME##Config, LIST(PARAMETERS, const void *config), LIST(ARGUMENTS, config), \
+              COUNTING, ROOT)
 #define PASS_REDUCING sendbuff, recvbuff, count, datatype, op, comm, stream
 #define PASS_REDUCING_TO_ROOT sendbuff, recvbuff, count, datatype, op, root, comm, stream
 #define PASS_ROOTED sendbuff, recvbuff, count, datatype, root, comm, stream
@@ -250,22 +275,24 @@ COLLECTIVE(ReduceScatter, REDUCING, PASS_REDUCING, NCCL_BLOCKS_REDUCED, WITHOUT_
 COLLECTIVE(AlltoAll, PLAIN, PASS_PLAIN, NCCL_BLOCKS, WITHOUT_ROOT)
 COLLECTIVE(Gather, ROOTED, PASS_ROOTED, NCCL_BUFFER, root)
 COLLECTIVE(Scatter, ROOTED, PASS_ROOTED, NCCL_BLOCKS_AT_ROOT, root)
-OPERATION(Bcast, Bcast, (void *buff, size_t count, int datatype, int root, PLACE), (buff, count, datatype, root, comm, stream),
-          NCCL_FROM_ROOT, root)
-OPERATION(Send, Send, (const void *sendbuff, size_t count, int datatype, int peer, PLACE), (sendbuff, count, datatype, peer, comm, stream),
-          NCCL_BUFFER, peer)
-OPERATION(Recv, Recv, (void *recvbuff, size_t count, int datatype, int peer, PLACE), (recvbuff, count, datatype, peer, comm, stream),
-          NCCL_INCOMING, peer)
+OPERATION(Bcast, Bcast, (void *buff, size_t count, int datatype, int root, PLACE),
+          (buff, count, datatype, root, comm, stream), NCCL_FROM_ROOT, root)
+OPERATION(Send, Send, (const void *sendbuff, size_t count, int datatype, int peer, PLACE),
+          (sendbuff, count, datatype, peer, comm, stream), NCCL_BUFFER, peer)
+OPERATION(Recv, Recv, (void *recvbuff, size_t count, int datatype, int peer, PLACE),
+          (recvbuff, count, datatype, peer, comm, stream), NCCL_INCOMING, peer)
 
-/* One-sided operations. The bytes that a WaitSignal waits for are counted by the senders of its signals. */
+/* One-sided operations. The bytes that a WaitSignal waits for are counted by the senders of its
+ * signals. */
 OPERATION(PutSignal, PutSignal,
-          (const void *localbuff, size_t count, int datatype, int peer, void *window, size_t offset, int signal, int context,
-           unsigned flags, PLACE),
-          (localbuff, count, datatype, peer, window, offset, signal, context, flags, comm, stream), NCCL_BUFFER, peer)
-OPERATION_OF(Signal, Signal, (int peer, int signal, int context, unsigned flags, PLACE), (peer, signal, context, flags, comm, stream),
-             NCCL_BUFFER, 0, NCCL_INT8, peer)
-OPERATION_OF(WaitSignal, WaitSignal, (int count, void *signals, PLACE), (count, signals, comm, stream), NCCL_BUFFER, 0, NCCL_INT8,
-             LEDGER_NO_RANK)
+          (const void *localbuff, size_t count, int datatype, int peer, void *window, size_t offset,
+           int signal, int context, unsigned flags, PLACE),
+          (localbuff, count, datatype, peer, window, offset, signal, context, flags, comm, stream),
+          NCCL_BUFFER, peer)
+OPERATION_OF(Signal, Signal, (int peer, int signal, int context, unsigned flags, PLACE),
+             (peer, signal, context, flags, comm, stream), NCCL_BUFFER, 0, NCCL_INT8, peer)
+OPERATION_OF(WaitSignal, WaitSignal, (int count, void *signals, PLACE),
+             (count, signals, comm, stream), NCCL_BUFFER, 0, NCCL_INT8, LEDGER_NO_RANK)
 
 /* Groups. The outermost ncclGroupEnd launches the operations of a group. */
 
@@ -286,12 +313,14 @@ nccl_result ncclGroupStart(void)
     return result;
 }
 
-/* ncclGroupEnd waits for the group's operations, as MPI_Wait does for a request: the announcement shows the first of them. */
+/* ncclGroupEnd waits for the group's operations, as MPI_Wait does for a request: the announcement
+ * shows the first of them. */
 static void announce_group(struct call *call)
 {
     if (!call->thread || group.depth != 1 || !group.call)
         return;
-    call->doing |= (uint64_t)group.slot << LEDGER_DOING_SLOT_BIT | (uint64_t)group.call << LEDGER_DOING_REQUEST_CALL_BIT;
+    call->doing |= (uint64_t)group.slot << LEDGER_DOING_SLOT_BIT |
+                   (uint64_t)group.call << LEDGER_DOING_REQUEST_CALL_BIT;
     announce_details(call, group.bytes, LEDGER_NO_RANK, LEDGER_NO_TAG);
 }
 
@@ -329,7 +358,8 @@ nccl_result ncclGroupSimulateEnd(void *info)
 {
     static struct nccl_target target;
     call_site site = nccl_site(__builtin_return_address(0));
-    nccl_result (*real)(void *) = (nccl_result(*)(void *))nccl_target(&target, site, "GroupSimulateEnd");
+    nccl_result (*real)(void *) =
+        (nccl_result(*)(void *))nccl_target(&target, site, "GroupSimulateEnd");
     nccl_result result = real(info);
     if (inside == 0 && site & SITE_JOB && group.depth > 0 && --group.depth == 0)
         nccl_groups_forget();
@@ -337,13 +367,15 @@ nccl_result ncclGroupSimulateEnd(void *info)
 }
 
 /* Not counted: NCCL registers buffers of its own, too. */
-EXPORT nccl_result ncclCommWindowRegister(void *comm, void *buff, size_t size, void **win, int winFlags);
+EXPORT nccl_result ncclCommWindowRegister(void *comm, void *buff, size_t size, void **win,
+                                          int winFlags);
 nccl_result ncclCommWindowRegister(void *comm, void *buff, size_t size, void **win, int winFlags)
 {
     static struct nccl_target target;
     call_site site = nccl_site(__builtin_return_address(0));
     nccl_result (*real)(void *, void *, size_t, void **, int) =
-        (nccl_result(*)(void *, void *, size_t, void **, int))nccl_target(&target, site, "CommWindowRegister");
+        (nccl_result(*)(void *, void *, size_t, void **, int))nccl_target(&target, site,
+                                                                          "CommWindowRegister");
     if (site & SITE_JOB && inside == 0)
         __atomic_store_n(&has_windows, true, __ATOMIC_RELAXED);
     return real(comm, buff, size, win, winFlags);
@@ -377,7 +409,8 @@ nccl_result ncclCommInitRank(void **comm, int nranks, struct nccl_unique_id id, 
     static struct nccl_target target;
     call_site site = nccl_site(__builtin_return_address(0));
     nccl_result (*real)(void **, int, struct nccl_unique_id, int) =
-        (nccl_result(*)(void **, int, struct nccl_unique_id, int))nccl_target(&target, site, "CommInitRank");
+        (nccl_result(*)(void **, int, struct nccl_unique_id, int))nccl_target(&target, site,
+                                                                              "CommInitRank");
     begin_profile(site, rank, nranks);
     struct nccl_call call UNTIL_RETURN;
     begin_making(&call, CALL_ncclCommInitRank, site);
@@ -388,36 +421,44 @@ nccl_result ncclCommInitRank(void **comm, int nranks, struct nccl_unique_id id, 
     return result;
 }
 
-EXPORT nccl_result ncclCommInitRankConfig(void **comm, int nranks, struct nccl_unique_id id, int rank, void *config);
-nccl_result ncclCommInitRankConfig(void **comm, int nranks, struct nccl_unique_id id, int rank, void *config)
+EXPORT nccl_result ncclCommInitRankConfig(void **comm, int nranks, struct nccl_unique_id id,
+                                          int rank, void *config);
+nccl_result ncclCommInitRankConfig(void **comm, int nranks, struct nccl_unique_id id, int rank,
+                                   void *config)
 {
     static struct nccl_target target;
     call_site site = nccl_site(__builtin_return_address(0));
     nccl_result (*real)(void **, int, struct nccl_unique_id, int, void *) =
-        (nccl_result(*)(void **, int, struct nccl_unique_id, int, void *))nccl_target(&target, site, "CommInitRankConfig");
+        (nccl_result(*)(void **, int, struct nccl_unique_id, int, void *))nccl_target(
+            &target, site, "CommInitRankConfig");
     begin_profile(site, rank, nranks);
     struct nccl_call call UNTIL_RETURN;
     begin_making(&call, CALL_ncclCommInitRankConfig, site);
     nccl_result result = real(comm, nranks, id, rank, config);
     if (has_created(&call, result))
-        nccl_communicators_created(*comm, CALL_ncclCommInitRankConfig, &id, 1, nranks, rank, config);
+        nccl_communicators_created(*comm, CALL_ncclCommInitRankConfig, &id, 1, nranks, rank,
+                                   config);
     account_simple(&call.call);
     return result;
 }
 
-EXPORT nccl_result ncclCommInitRankScalable(void **comm, int nranks, int rank, int id_count, struct nccl_unique_id *ids, void *config);
-nccl_result ncclCommInitRankScalable(void **comm, int nranks, int rank, int id_count, struct nccl_unique_id *ids, void *config)
+EXPORT nccl_result ncclCommInitRankScalable(void **comm, int nranks, int rank, int id_count,
+                                            struct nccl_unique_id *ids, void *config);
+nccl_result ncclCommInitRankScalable(void **comm, int nranks, int rank, int id_count,
+                                     struct nccl_unique_id *ids, void *config)
 {
     static struct nccl_target target;
     call_site site = nccl_site(__builtin_return_address(0));
     nccl_result (*real)(void **, int, int, int, struct nccl_unique_id *, void *) =
-        (nccl_result(*)(void **, int, int, int, struct nccl_unique_id *, void *))nccl_target(&target, site, "CommInitRankScalable");
+        (nccl_result(*)(void **, int, int, int, struct nccl_unique_id *, void *))nccl_target(
+            &target, site, "CommInitRankScalable");
     begin_profile(site, rank, nranks);
     struct nccl_call call UNTIL_RETURN;
     begin_making(&call, CALL_ncclCommInitRankScalable, site);
     nccl_result result = real(comm, nranks, rank, id_count, ids, config);
     if (has_created(&call, result))
-        nccl_communicators_created(*comm, CALL_ncclCommInitRankScalable, ids, id_count, nranks, rank, config);
+        nccl_communicators_created(*comm, CALL_ncclCommInitRankScalable, ids, id_count, nranks,
+                                   rank, config);
     account_simple(&call.call);
     return result;
 }
@@ -428,7 +469,8 @@ nccl_result ncclCommInitAll(void **comms, int device_count, const int *devices)
 {
     static struct nccl_target target;
     call_site site = nccl_site(__builtin_return_address(0));
-    nccl_result (*real)(void **, int, const int *) = (nccl_result(*)(void **, int, const int *))nccl_target(&target, site, "CommInitAll");
+    nccl_result (*real)(void **, int, const int *) =
+        (nccl_result(*)(void **, int, const int *))nccl_target(&target, site, "CommInitAll");
     begin_profile(site, 0, 1);
     struct nccl_call call UNTIL_RETURN;
     begin_making(&call, CALL_ncclCommInitAll, site);
@@ -467,7 +509,8 @@ nccl_result ncclCommSplit(void *comm, int color, int key, void **newcomm, void *
     call_start(&on.nccl.call);
     nccl_result result = real(comm, color, key, newcomm, config);
     if (has_created(&on.nccl, result)) {
-        struct nccl_origin origin = nccl_communicators_expect(comm, CALL_ncclCommSplit, color, config);
+        struct nccl_origin origin =
+            nccl_communicators_expect(comm, CALL_ncclCommSplit, color, config);
         if (color != NCCL_SPLIT_NOCOLOR)
             nccl_communicators_child(&origin, newcomm, group.depth > 0, site);
     }
@@ -475,13 +518,16 @@ nccl_result ncclCommSplit(void *comm, int color, int key, void **newcomm, void *
     return result;
 }
 
-EXPORT nccl_result ncclCommShrink(void *comm, int *excluded, int excluded_count, void **newcomm, void *config, int flags);
-nccl_result ncclCommShrink(void *comm, int *excluded, int excluded_count, void **newcomm, void *config, int flags)
+EXPORT nccl_result ncclCommShrink(void *comm, int *excluded, int excluded_count, void **newcomm,
+                                  void *config, int flags);
+nccl_result ncclCommShrink(void *comm, int *excluded, int excluded_count, void **newcomm,
+                           void *config, int flags)
 {
     static struct nccl_target target;
     call_site site = nccl_site(__builtin_return_address(0));
     nccl_result (*real)(void *, int *, int, void **, void *, int) =
-        (nccl_result(*)(void *, int *, int, void **, void *, int))nccl_target(&target, site, "CommShrink");
+        (nccl_result(*)(void *, int *, int, void **, void *, int))nccl_target(&target, site,
+                                                                              "CommShrink");
     struct on_communicator on UNTIL_RETURN;
     begin_on(&on, CALL_ncclCommShrink, site, comm);
     call_start(&on.nccl.call);
@@ -494,13 +540,16 @@ nccl_result ncclCommShrink(void *comm, int *excluded, int excluded_count, void *
     return result;
 }
 
-EXPORT nccl_result ncclCommGrow(void *comm, int nranks, const struct nccl_unique_id *id, int rank, void **newcomm, void *config);
-nccl_result ncclCommGrow(void *comm, int nranks, const struct nccl_unique_id *id, int rank, void **newcomm, void *config)
+EXPORT nccl_result ncclCommGrow(void *comm, int nranks, const struct nccl_unique_id *id, int rank,
+                                void **newcomm, void *config);
+nccl_result ncclCommGrow(void *comm, int nranks, const struct nccl_unique_id *id, int rank,
+                         void **newcomm, void *config)
 {
     static struct nccl_target target;
     call_site site = nccl_site(__builtin_return_address(0));
     nccl_result (*real)(void *, int, const struct nccl_unique_id *, int, void **, void *) =
-        (nccl_result(*)(void *, int, const struct nccl_unique_id *, int, void **, void *))nccl_target(&target, site, "CommGrow");
+        (nccl_result(*)(void *, int, const struct nccl_unique_id *, int, void **,
+                        void *))nccl_target(&target, site, "CommGrow");
     if (!comm)
         begin_profile(site, rank, nranks);
     struct on_communicator on UNTIL_RETURN;
@@ -518,7 +567,8 @@ nccl_result ncclCommFinalize(void *comm)
 {
     static struct nccl_target target;
     call_site site = nccl_site(__builtin_return_address(0));
-    nccl_result (*real)(void *) = (nccl_result(*)(void *))nccl_target(&target, site, "CommFinalize");
+    nccl_result (*real)(void *) =
+        (nccl_result(*)(void *))nccl_target(&target, site, "CommFinalize");
     struct on_communicator on UNTIL_RETURN;
     begin_on(&on, CALL_ncclCommFinalize, site, comm);
     call_start(&on.nccl.call);
@@ -551,7 +601,8 @@ nccl_result ncclCommDestroy(void *comm)
 {
     static struct nccl_target target;
     call_site site = nccl_site(__builtin_return_address(0));
-    return freeing(site, CALL_ncclCommDestroy, (nccl_result(*)(void *))nccl_target(&target, site, "CommDestroy"), comm);
+    return freeing(site, CALL_ncclCommDestroy,
+                   (nccl_result(*)(void *))nccl_target(&target, site, "CommDestroy"), comm);
 }
 
 EXPORT nccl_result ncclCommAbort(void *comm);
@@ -559,5 +610,6 @@ nccl_result ncclCommAbort(void *comm)
 {
     static struct nccl_target target;
     call_site site = nccl_site(__builtin_return_address(0));
-    return freeing(site, CALL_ncclCommAbort, (nccl_result(*)(void *))nccl_target(&target, site, "CommAbort"), comm);
+    return freeing(site, CALL_ncclCommAbort,
+                   (nccl_result(*)(void *))nccl_target(&target, site, "CommAbort"), comm);
 }

@@ -1,10 +1,13 @@
 /* A member counts from its header on, which is written last:
  *
- *     lock -> find the end of the last member -> cut off the rest -> extend by zeros -> data -> header -> unlock -> fsync
+ *     lock -> find the end of the last member -> cut off the rest -> extend by zeros -> data ->
+ *     header -> unlock -> fsync
  *
- * So a kill leaves zeros where the header would be, and zeros end an archive. Whatever a killed rank, a full disk or a crash of the node has
- * left behind the last whole member is cut off by the next rank. The lock is on the file itself, so it keeps containers of a node apart,
- * too; the kernel releases it if its holder dies. The fsync is outside of it: one rank's fsync also writes what the others have appended. */
+ * So a kill leaves zeros where the header would be, and zeros end an archive. Whatever a killed
+ * rank, a full disk or a crash of the node has left behind the last whole member is cut off by the
+ * next rank. The lock is on the file itself, so it keeps containers of a node apart, too; the
+ * kernel releases it if its holder dies. The fsync is outside of it: one rank's fsync also writes
+ * what the others have appended. */
 #include "archive.h"
 
 #include "base/filesystems.h"
@@ -26,8 +29,8 @@ enum { BLOCK = 512, END_BYTES = 2 * BLOCK, PATIENCE_MS = 10000 };
 #define MOST_BYTES ((off_t)1 << 33) /* eleven octal digits */
 
 struct header {
-    char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], checksum[8], type, link[100], magic[6], version[2], user[32], group[32],
-        device[16], prefix[155], unused[12];
+    char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], checksum[8], type, link[100],
+        magic[6], version[2], user[32], group[32], device[16], prefix[155], unused[12];
 };
 _Static_assert(sizeof(struct header) == BLOCK, "a header is a block");
 
@@ -43,10 +46,16 @@ static unsigned long checksum_of(const struct header *header)
 
 static struct header header_of(int world_rank, off_t bytes)
 {
-    struct header header = {.mode = "0000600", .uid = "0000000", .gid = "0000000", .type = '0', .magic = "ustar", .version = {'0', '0'}};
+    struct header header = {.mode = "0000600",
+                            .uid = "0000000",
+                            .gid = "0000000",
+                            .type = '0',
+                            .magic = "ustar",
+                            .version = {'0', '0'}};
     snprintf(header.name, sizeof header.name, "rank-%d.db", world_rank);
     snprintf(header.size, sizeof header.size, "%011llo", (unsigned long long)bytes);
-    snprintf(header.mtime, sizeof header.mtime, "%011llo", (unsigned long long)time(NULL) & 077777777777);
+    snprintf(header.mtime, sizeof header.mtime, "%011llo",
+             (unsigned long long)time(NULL) & 077777777777);
     snprintf(header.checksum, sizeof header.checksum, "%06lo", checksum_of(&header));
     return header;
 }
@@ -59,11 +68,13 @@ static off_t in_blocks(off_t bytes)
 /* The member at `at`: where the next one begins; 0 if there is none, or not all of it. */
 static off_t next_after(int file, off_t at, off_t file_bytes, struct header *header)
 {
-    if (pread(file, header, sizeof *header, at) != sizeof *header || memcmp(header->magic, "ustar", sizeof header->magic) != 0 ||
+    if (pread(file, header, sizeof *header, at) != sizeof *header ||
+        memcmp(header->magic, "ustar", sizeof header->magic) != 0 ||
         strtoull(header->checksum, NULL, 8) != checksum_of(header))
         return 0;
     off_t left = file_bytes - at - BLOCK, bytes = (off_t)strtoull(header->size, NULL, 8);
-    return bytes >= 0 && bytes <= left && in_blocks(bytes) <= left ? at + BLOCK + in_blocks(bytes) : 0;
+    return bytes >= 0 && bytes <= left && in_blocks(bytes) <= left ? at + BLOCK + in_blocks(bytes)
+                                                                   : 0;
 }
 
 /* The end of the last member. `has`: whether this rank is among them. */
@@ -93,7 +104,8 @@ static int lock(int file)
 static int write_member(int file, off_t end, int world_rank, const void *database, off_t bytes)
 {
     struct header header = header_of(world_rank, bytes);
-    if (ftruncate(file, end) != 0 || ftruncate(file, end + BLOCK + in_blocks(bytes) + END_BYTES) != 0)
+    if (ftruncate(file, end) != 0 ||
+        ftruncate(file, end + BLOCK + in_blocks(bytes) + END_BYTES) != 0)
         return errno;
     int error = filesystems_write_at(file, (size_t)end + BLOCK, database, (size_t)bytes);
     if (!error)
@@ -120,7 +132,8 @@ static int append(int file, const char *archive, int world_rank, const void *dat
 }
 
 /* LOCK_UN, because a child that another thread forks meanwhile has the lock, too. */
-static int append_and_sync(int file, const char *archive, int world_rank, const void *database, off_t bytes)
+static int append_and_sync(int file, const char *archive, int world_rank, const void *database,
+                           off_t bytes)
 {
     int error = lock(file);
     if (error)

@@ -54,7 +54,8 @@ struct value rows_ticks(const struct store *store, uint64_t ticks)
 
 struct value rows_clock_ns(const struct store *store, int64_t monotonic_ns)
 {
-    return monotonic_ns ? rows_number(store, rows_monotonic_since_start_ns(store, monotonic_ns)) : rows_null();
+    return monotonic_ns ? rows_number(store, rows_monotonic_since_start_ns(store, monotonic_ns))
+                        : rows_null();
 }
 
 struct value rows_name(const char *const *names, size_t count, unsigned number)
@@ -62,11 +63,14 @@ struct value rows_name(const char *const *names, size_t count, unsigned number)
     return (struct value){.type = VALUE_TEXT, .text = names[number < count ? number : 0]};
 }
 
-/* "INSERT INTO peer ON CONFLICT ..." with a row's columns: "INSERT INTO peer (call, count) VALUES (?,?) ON CONFLICT ..." */
-static void write_statement(char *sql, size_t bytes, const char *insert, const struct column *row, size_t count)
+/* "INSERT INTO peer ON CONFLICT ..." with a row's columns: "INSERT INTO peer (call, count) VALUES
+ * (?,?) ON CONFLICT ..." */
+static void write_statement(char *sql, size_t bytes, const char *insert, const struct column *row,
+                            size_t count)
 {
     const char *clause = strstr(insert, " ON CONFLICT");
-    int used = snprintf(sql, bytes, "%.*s", (int)(clause ? clause - insert : (ptrdiff_t)strlen(insert)), insert);
+    int used = snprintf(sql, bytes, "%.*s",
+                        (int)(clause ? clause - insert : (ptrdiff_t)strlen(insert)), insert);
     for (size_t i = 0; i < count; i++)
         used += snprintf(sql + used, bytes - (size_t)used, "%s%s", i ? "," : " (", row[i].name);
     for (size_t i = 0; i < count; i++)
@@ -74,7 +78,8 @@ static void write_statement(char *sql, size_t bytes, const char *insert, const s
     snprintf(sql + used, bytes - (size_t)used, ")%s", clause ? clause : "");
 }
 
-static sqlite3_stmt *statement_of(struct store *store, const char *text, const struct column *row, size_t count)
+static sqlite3_stmt *statement_of(struct store *store, const char *text, const struct column *row,
+                                  size_t count)
 {
     struct insert *insert = store->inserts;
     while (insert->text && insert->text != text)
@@ -83,7 +88,8 @@ static sqlite3_stmt *statement_of(struct store *store, const char *text, const s
         char sql[2048];
         write_statement(sql, sizeof sql, text, row, count);
         insert->text = text;
-        store->failed |= sqlite.prepare_v2(store->database, sql, -1, &insert->statement, NULL) != SQLITE_OK;
+        store->failed |=
+            sqlite.prepare_v2(store->database, sql, -1, &insert->statement, NULL) != SQLITE_OK;
     }
     return insert->statement;
 }
@@ -117,8 +123,8 @@ void rows_end(struct store *store)
         sqlite.finalize(insert->statement);
 }
 
-void rows_insert_buckets(struct store *store, const char *insert, const char *number_column, int64_t number,
-                         const uint64_t buckets[HISTOGRAM_BUCKETS])
+void rows_insert_buckets(struct store *store, const char *insert, const char *number_column,
+                         int64_t number, const uint64_t buckets[HISTOGRAM_BUCKETS])
 {
     for (int64_t bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++)
         if (buckets[bucket]) {
@@ -129,7 +135,8 @@ void rows_insert_buckets(struct store *store, const char *insert, const char *nu
         }
 }
 
-struct ledger_chunk *rows_chunk(const struct ledger_header *ledger, enum ledger_kind kind, uint32_t *index)
+struct ledger_chunk *rows_chunk(const struct ledger_header *ledger, enum ledger_kind kind,
+                                uint32_t *index)
 {
     while (*index < ledger->chunk_count) {
         struct ledger_chunk *chunk = ledger_chunk_at(ledger, (*index)++);
@@ -139,7 +146,8 @@ struct ledger_chunk *rows_chunk(const struct ledger_header *ledger, enum ledger_
     return NULL;
 }
 
-void *rows_entry(const struct ledger_header *ledger, enum ledger_kind kind, struct rows_place *place)
+void *rows_entry(const struct ledger_header *ledger, enum ledger_kind kind,
+                 struct rows_place *place)
 {
     while (!place->chunk || place->next_entry >= place->chunk->used) {
         place->chunk = rows_chunk(ledger, kind, &place->next_chunk);
@@ -160,19 +168,23 @@ const char *rows_call_name(const struct store *store, unsigned call)
 
 bool rows_call_is_nccl(const struct store *store, unsigned call)
 {
-    return call < COUNT(store->calls) && store->calls[call] && strcmp(store->calls[call]->library, "nccl") == 0;
+    return call < COUNT(store->calls) && store->calls[call] &&
+           strcmp(store->calls[call]->library, "nccl") == 0;
 }
 
 int64_t rows_wall_ns(const struct ledger_header *ledger)
 {
-    return (ledger->ended == LEDGER_RUNNING ? clock_monotonic_ns() : ledger->end_ns) - ledger->start_ns;
+    return (ledger->ended == LEDGER_RUNNING ? clock_monotonic_ns() : ledger->end_ns) -
+           ledger->start_ns;
 }
 
 int64_t rows_since_start_ns(const struct store *store, uint64_t ticks)
 {
     const struct ledger_header *ledger = store->ledger;
     int64_t since = (int64_t)(ticks - ledger->clock_ticks);
-    return rows_monotonic_since_start_ns(store, ledger->clock_ns + (int64_t)(((__int128)since * (int64_t)ledger->clock_scale) >> 32));
+    return rows_monotonic_since_start_ns(
+        store,
+        ledger->clock_ns + (int64_t)(((__int128)since * (int64_t)ledger->clock_scale) >> 32));
 }
 
 int64_t rows_monotonic_since_start_ns(const struct store *store, int64_t monotonic_ns)

@@ -1,5 +1,6 @@
-/* The functions of libsqlite3 that the store uses, found at run time. If the job has already loaded a copy (Python has its own), that one
- * is used: two versions in one process might disturb each other. */
+/* The functions of libsqlite3 that the store uses, found at run time. If the job has already loaded
+ * a copy (Python has its own), that one is used: two versions in one process might disturb each
+ * other. */
 #ifndef COMMPROF_SQLITE_H
 #define COMMPROF_SQLITE_H
 

@@ -1,12 +1,15 @@
-/* A node that fails at any time loses nothing: the database is on the disk before it gets its name, and the name is on the disk before
- * the ledger is removed.
+/* A node that fails at any time loses nothing: the database is on the disk before it gets its name,
+ * and the name is on the disk before the ledger is removed.
  *
- *     write rank-0.db.tmp, fsync it -> rename it to rank-0.db, which must be free -> fsync the folder -> the caller removes rank-0.ledger
+ *     write rank-0.db.tmp, fsync it -> rename it to rank-0.db, which must be free -> fsync the
+ *     folder -> the caller removes rank-0.ledger
  *
- * With one file per node, the database is written beside the ledger and appended to the node's archive (archive.h) in place of the rename.
+ * With one file per node, the database is written beside the ledger and appended to the node's
+ * archive (archive.h) in place of the rename.
  *
- * Peers are stored for the process, not for each thread: rows of several threads add up on insertion. The ledger is trusted
- * here, it is our own process's. Whoever reads it from a file checks it first. */
+ * Peers are stored for the process, not for each thread: rows of several threads add up on
+ * insertion. The ledger is trusted here, it is our own process's. Whoever reads it from a file
+ * checks it first. */
 #include "store.h"
 
 #include "archive.h"
@@ -63,7 +66,8 @@ static void find_fact(const struct store *store, const char *wanted, char *value
 static int64_t time_counted_ns(const struct ledger_header *ledger)
 {
     int64_t until_ns = ledger->start_ns + rows_wall_ns(ledger);
-    return ledger->counted_ns + (ledger->counting_since_ns ? until_ns - ledger->counting_since_ns : 0);
+    return ledger->counted_ns +
+           (ledger->counting_since_ns ? until_ns - ledger->counting_since_ns : 0);
 }
 
 static void store_rank(struct store *store, int64_t began_ns)
@@ -74,7 +78,8 @@ static void store_rank(struct store *store, int64_t began_ns)
     find_fact(store, "run_id", found, sizeof found);
     header.cost_finalize_ns += (uint64_t)(clock_monotonic_ns() - began_ns);
     struct value run_id = rows_text(store, found);
-    struct value end_unix_ns = ledger->ended == LEDGER_RUNNING ? rows_null() : rows_number(store, ledger->end_unix_ns);
+    struct value end_unix_ns =
+        ledger->ended == LEDGER_RUNNING ? rows_null() : rows_number(store, ledger->end_unix_ns);
     struct value wall_ns = rows_number(store, rows_wall_ns(ledger));
     struct value counted_ns = rows_number(store, time_counted_ns(ledger));
     const struct column row[] = {
@@ -86,7 +91,8 @@ static void store_rank(struct store *store, int64_t began_ns)
 
 static void store_fact(struct store *store, const char *key, const char *value)
 {
-    const struct column row[] = {RANK(world_rank){"key", rows_text(store, key)}, {"value", rows_text(store, value)}};
+    const struct column row[] = {RANK(world_rank){"key", rows_text(store, key)},
+                                 {"value", rows_text(store, value)}};
     ROWS_INSERT(store, "INSERT OR REPLACE INTO fact", row);
 }
 
@@ -112,7 +118,8 @@ static void write_affinity(const struct ledger_usage *usage, char *list, size_t 
         for (high = low; has_core(usage, high); high++)
             continue;
         if (high > low)
-            used += (size_t)snprintf(list + used, bytes - used, high > low + 1 ? "%s%d-%d" : "%s%d", used ? "," : "", low, high - 1);
+            used += (size_t)snprintf(list + used, bytes - used, high > low + 1 ? "%s%d-%d" : "%s%d",
+                                     used ? "," : "", low, high - 1);
     }
 }
 
@@ -150,7 +157,8 @@ static void store_facts(struct store *store)
             const struct ledger_fact *fact = ledger_entry(chunk, at);
             char key[300];
             snprintf(key, sizeof key, "%.*s", (int)fact->key_bytes, (const char *)(fact + 1));
-            snprintf(value, sizeof value, "%.*s", (int)fact->value_bytes, (const char *)(fact + 1) + fact->key_bytes);
+            snprintf(value, sizeof value, "%.*s", (int)fact->value_bytes,
+                     (const char *)(fact + 1) + fact->key_bytes);
             store_fact(store, key, value);
             at += (uint32_t)((sizeof *fact + fact->key_bytes + fact->value_bytes + 7) & ~7u);
         }
@@ -183,7 +191,8 @@ static void store_calls(struct store *store)
     }
 }
 
-/* The job's other threads may be in MPI while this is written, so a thread's last announcement belongs to its row. */
+/* The job's other threads may be in MPI while this is written, so a thread's last announcement
+ * belongs to its row. */
 static void store_thread(struct store *store, const struct ledger_thread *entry)
 {
     uint64_t doing = __atomic_load_n(&entry->doing, __ATOMIC_ACQUIRE);
@@ -191,11 +200,14 @@ static void store_thread(struct store *store, const struct ledger_thread *entry)
     struct value doing_call = rows_call(store, (uint16_t)doing);
     struct value doing_communicator = rows_number(store, slot);
     struct value doing_is_inside = rows_boolean(store, doing & LEDGER_DOING_INSIDE);
-    struct value doing_since_ns = doing ? rows_ticks(store, entry->since_ticks) : rows_number(store, 0);
+    struct value doing_since_ns =
+        doing ? rows_ticks(store, entry->since_ticks) : rows_number(store, 0);
     struct value doing_bytes = slot ? rows_bytes(store, entry->bytes) : rows_null();
     struct value doing_peer = slot ? rows_rank(store, entry->peer) : rows_null();
-    struct value doing_tag = slot && entry->tag != LEDGER_NO_TAG ? rows_number(store, entry->tag) : rows_null();
-    struct value doing_request_call = rows_call(store, (unsigned)(doing >> LEDGER_DOING_REQUEST_CALL_BIT));
+    struct value doing_tag =
+        slot && entry->tag != LEDGER_NO_TAG ? rows_number(store, entry->tag) : rows_null();
+    struct value doing_request_call =
+        rows_call(store, (unsigned)(doing >> LEDGER_DOING_REQUEST_CALL_BIT));
     const struct column row[] = {
 #define ROWS_OF_THREAD
 #include "rows.def"
@@ -233,7 +245,8 @@ static void store_communicator(struct store *store, const struct ledger_communic
     snprintf(its_parent, sizeof its_parent, "%016llx", (unsigned long long)entry->parent_identity);
     struct value identity = rows_text(store, own_identity);
     struct value parent_identity = rows_text(store, entry->parent_identity ? its_parent : NULL);
-    struct value library = rows_text(store, entry->flags & LEDGER_COMMUNICATOR_NCCL ? "nccl" : "mpi");
+    struct value library =
+        rows_text(store, entry->flags & LEDGER_COMMUNICATOR_NCCL ? "nccl" : "mpi");
     const struct column row[] = {
 #define ROWS_OF_COMMUNICATOR
 #include "rows.def"
@@ -258,8 +271,10 @@ static void store_peer(struct store *store, const struct ledger_peer *entry)
 #include "rows.def"
     };
     ROWS_INSERT(store,
-                "INSERT INTO peer ON CONFLICT (world_rank, call, direction, communicator, peer) DO UPDATE SET "
-                "count = count + excluded.count, bytes = bytes + excluded.bytes, time_ns = time_ns + excluded.time_ns",
+                "INSERT INTO peer ON CONFLICT (world_rank, call, direction, communicator, peer) DO "
+                "UPDATE SET "
+                "count = count + excluded.count, bytes = bytes + excluded.bytes, time_ns = time_ns "
+                "+ excluded.time_ns",
                 row);
 }
 
@@ -274,7 +289,8 @@ static void store_peers(struct store *store)
         }
 }
 
-/* 'device>host': the memory kinds of the send and the receive buffer; one word if they are equal. */
+/* 'device>host': the memory kinds of the send and the receive buffer; one word if they are
+ * equal. */
 static const char *memory_kind_name(unsigned pair)
 {
     static char both[32];
@@ -284,7 +300,8 @@ static const char *memory_kind_name(unsigned pair)
     return from == to ? from : both;
 }
 
-static void store_cell(struct store *store, int64_t number, uint32_t of_thread, const struct ledger_cell *entry)
+static void store_cell(struct store *store, int64_t number, uint32_t of_thread,
+                       const struct ledger_cell *entry)
 {
     struct value cell = rows_number(store, number);
     struct value thread = rows_number(store, of_thread);
@@ -327,10 +344,13 @@ static void store_signature(struct store *store, const struct ledger_signature *
 {
     char hash[17];
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)entry->counts_hash);
-    struct value type_bytes = *entry->datatype ? rows_number(store, (int64_t)entry->type_bytes) : rows_null();
+    struct value type_bytes =
+        *entry->datatype ? rows_number(store, (int64_t)entry->type_bytes) : rows_null();
     struct value extent = *entry->datatype ? rows_number(store, entry->extent) : rows_null();
-    struct value is_commutative = *entry->op ? rows_boolean(store, entry->flags & LEDGER_SIGNATURE_COMMUTATIVE) : rows_null();
-    struct value counts_hash = entry->flags & LEDGER_SIGNATURE_COUNTS ? rows_text(store, hash) : rows_null();
+    struct value is_commutative =
+        *entry->op ? rows_boolean(store, entry->flags & LEDGER_SIGNATURE_COMMUTATIVE) : rows_null();
+    struct value counts_hash =
+        entry->flags & LEDGER_SIGNATURE_COUNTS ? rows_text(store, hash) : rows_null();
     struct value memory_kind = rows_text(store, memory_kind_name(entry->memory_kind));
     const struct column row[] = {
 #define ROWS_OF_SIGNATURE
@@ -365,29 +385,39 @@ static void store_everything(struct store *store, int64_t began_ns)
 static const char *reason(const struct store *store)
 {
     int error = store->database && sqlite.system_errno ? sqlite.system_errno(store->database) : 0;
-    return error ? strerror(error) : store->database ? sqlite.errmsg(store->database) : "out of memory";
+    return error             ? strerror(error)
+           : store->database ? sqlite.errmsg(store->database)
+                             : "out of memory";
 }
 
-/* Each of the 30 tables and indexes takes at least a page, and most are empty. Many small pages take longer to write. */
+/* Each of the 30 tables and indexes takes at least a page, and most are empty. Many small pages
+ * take longer to write. */
 static const char *page_size(const struct ledger_header *ledger)
 {
-    return ledger->chunk_count <= SMALL_CHUNKS ? "PRAGMA page_size = 512" : "PRAGMA page_size = 4096";
+    return ledger->chunk_count <= SMALL_CHUNKS ? "PRAGMA page_size = 512"
+                                               : "PRAGMA page_size = 4096";
 }
 
-/* Fills an empty file. Nobody else knows it yet, so it needs no journal and no locks, which some file systems refuse. */
-static bool fill(struct store *store, const char *aside, int64_t began_ns, char *why, size_t why_bytes)
+/* Fills an empty file. Nobody else knows it yet, so it needs no journal and no locks, which some
+ * file systems refuse. */
+static bool fill(struct store *store, const char *aside, int64_t began_ns, char *why,
+                 size_t why_bytes)
 {
     /* A value that breaks a constraint is stored: the reporter judges it, and nothing is lost. */
-    static const char BEGIN[] = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
-                                "PRAGMA ignore_check_constraints = ON; BEGIN";
-    store->failed = sqlite.open_v2(aside, &store->database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, "unix-none") != SQLITE_OK ||
-                    sqlite.exec(store->database, page_size(store->ledger), NULL, NULL, NULL) != SQLITE_OK ||
-                    sqlite.exec(store->database, BEGIN, NULL, NULL, NULL) != SQLITE_OK ||
-                    sqlite.exec(store->database, store_schema, NULL, NULL, NULL) != SQLITE_OK;
+    static const char BEGIN[] =
+        "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
+        "PRAGMA ignore_check_constraints = ON; BEGIN";
+    store->failed =
+        sqlite.open_v2(aside, &store->database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+                       "unix-none") != SQLITE_OK ||
+        sqlite.exec(store->database, page_size(store->ledger), NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite.exec(store->database, BEGIN, NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite.exec(store->database, store_schema, NULL, NULL, NULL) != SQLITE_OK;
     if (!store->failed)
         store_everything(store, began_ns);
     rows_end(store);
-    store->failed = store->failed || sqlite.exec(store->database, "COMMIT", NULL, NULL, NULL) != SQLITE_OK;
+    store->failed =
+        store->failed || sqlite.exec(store->database, "COMMIT", NULL, NULL, NULL) != SQLITE_OK;
     if (store->failed)
         snprintf(why, why_bytes, "%s", reason(store));
     if (store->database)
@@ -401,8 +431,8 @@ static int give_name(int file, const char *aside, const char *path)
     return error ? error : filesystems_sync_folder_of(path);
 }
 
-static bool write_aside(const struct ledger_header *ledger, const char *path, const char *archive, int64_t began_ns, char *why,
-                        size_t why_bytes)
+static bool write_aside(const struct ledger_header *ledger, const char *path, const char *archive,
+                        int64_t began_ns, char *why, size_t why_bytes)
 {
     char aside[PATH_MAX + 8];
     snprintf(aside, sizeof aside, "%s.tmp", path);
@@ -415,14 +445,16 @@ static bool write_aside(const struct ledger_header *ledger, const char *path, co
     memset(is_named, 0, sizeof is_named);
     store = (struct store){.ledger = ledger, .is_named = is_named};
     unlink(aside);
-    int file = open(aside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, filesystems_file_mode()); /* O_EXCL: do not follow a link */
+    int file = open(aside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
+                    filesystems_file_mode()); /* O_EXCL: do not follow a link */
     if (file < 0) {
         snprintf(why, why_bytes, "%s", strerror(errno));
         return false;
     }
     bool is_there = fill(&store, aside, began_ns, why, why_bytes);
     if (is_there) {
-        int error = archive ? archive_append(archive, ledger->world_rank, file) : give_name(file, aside, path);
+        int error = archive ? archive_append(archive, ledger->world_rank, file)
+                            : give_name(file, aside, path);
         is_there = error == 0;
         snprintf(why, why_bytes, "%s", is_there ? "" : strerror(error));
     }
@@ -431,9 +463,10 @@ static bool write_aside(const struct ledger_header *ledger, const char *path, co
     return is_there;
 }
 
-/* A database larger than RLIMIT_FSIZE must be an error and not end the job: SIGXFSZ is blocked in this thread during the write, and
- * removed from the queue if it is pending. */
-bool store_write(const struct ledger_header *ledger, const char *path, const char *archive, int64_t began_ns, char *why, size_t why_bytes)
+/* A database larger than RLIMIT_FSIZE must be an error and not end the job: SIGXFSZ is blocked in
+ * this thread during the write, and removed from the queue if it is pending. */
+bool store_write(const struct ledger_header *ledger, const char *path, const char *archive,
+                 int64_t began_ns, char *why, size_t why_bytes)
 {
     static const struct timespec AT_ONCE;
     sigset_t file_too_large, before, pending;

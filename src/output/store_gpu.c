@@ -1,5 +1,6 @@
-/* GPU tables: devices and their states, streams, kernels, activities, and the periods in which they were traced. Only the GPU thread
- * writes these entries, so none have to be added up. Also NCCL's choice of algorithms. */
+/* GPU tables: devices and their states, streams, kernels, activities, and the periods in which they
+ * were traced. Only the GPU thread writes these entries, so none have to be added up. Also NCCL's
+ * choice of algorithms. */
 #include "rows.h"
 
 #include "ledger/histogram.h"
@@ -28,12 +29,13 @@ static void store_busy(struct store *store, const struct ledger_device *device)
 {
     for (unsigned state = 0; state < LEDGER_BUSY_STATES; state++)
         if (device->state_ns[state]) {
-            const struct column row[] = {RANK(world_rank){"device", rows_number(store, device->device)},
-                                         {"is_computing", rows_boolean(store, state & LEDGER_COMPUTING)},
-                                         {"is_communicating", rows_boolean(store, state & LEDGER_COMMUNICATING)},
-                                         {"is_copying", rows_boolean(store, state & LEDGER_COPYING)},
-                                         {"is_in_mpi", rows_boolean(store, state & LEDGER_IN_MPI)},
-                                         {"ns", rows_number(store, (int64_t)device->state_ns[state])}};
+            const struct column row[] = {
+                RANK(world_rank){"device", rows_number(store, device->device)},
+                {"is_computing", rows_boolean(store, state & LEDGER_COMPUTING)},
+                {"is_communicating", rows_boolean(store, state & LEDGER_COMMUNICATING)},
+                {"is_copying", rows_boolean(store, state & LEDGER_COPYING)},
+                {"is_in_mpi", rows_boolean(store, state & LEDGER_IN_MPI)},
+                {"ns", rows_number(store, (int64_t)device->state_ns[state])}};
             ROWS_INSERT(store, "INSERT OR REPLACE INTO gpu_busy", row);
         }
 }
@@ -106,8 +108,11 @@ static void store_activities(struct store *store)
 
 static void store_tracing(struct store *store, const struct ledger_tracing *entry, struct span span)
 {
-    struct value begin_ns = rows_number(store, span.begin_ns), end_ns = rows_number(store, span.end_ns);
-    struct value clock_error_ns = entry->clock_error_ns != UINT32_MAX ? rows_number(store, entry->clock_error_ns) : rows_null();
+    struct value begin_ns = rows_number(store, span.begin_ns),
+                 end_ns = rows_number(store, span.end_ns);
+    struct value clock_error_ns = entry->clock_error_ns != UINT32_MAX
+                                      ? rows_number(store, entry->clock_error_ns)
+                                      : rows_null();
     const struct column row[] = {
 #define ROWS_OF_GPU_TRACING
 #include "rows.def"
@@ -130,14 +135,16 @@ static uint32_t best_part(const struct store *store)
     return best;
 }
 
-/* Only what was traced after the last reset counts, and in the best part of the run that there is. */
+/* Only what was traced after the last reset counts, and in the best part of the run that there
+ * is. */
 static void store_tracings(struct store *store)
 {
     const struct ledger_tracing *tracing;
     uint32_t part = best_part(store);
     int64_t reset_ns = reset_since_start_ns(store);
     FOR_EACH_ENTRY(tracing, store, LEDGER_TRACINGS) {
-        struct span span = {rows_monotonic_since_start_ns(store, tracing->begin_ns), rows_wall_ns(store->ledger)};
+        struct span span = {rows_monotonic_since_start_ns(store, tracing->begin_ns),
+                            rows_wall_ns(store->ledger)};
         if (tracing->end_ns)
             span.end_ns = rows_monotonic_since_start_ns(store, tracing->end_ns);
         span.begin_ns = span.begin_ns > reset_ns ? span.begin_ns : reset_ns;
@@ -146,9 +153,11 @@ static void store_tracings(struct store *store)
     }
 }
 
-static struct value limit(const struct store *store, const struct ledger_reading *reading, unsigned which)
+static struct value limit(const struct store *store, const struct ledger_reading *reading,
+                          unsigned which)
 {
-    return reading->limits & LEDGER_READING_KNOWN ? rows_boolean(store, reading->limits & which) : rows_null();
+    return reading->limits & LEDGER_READING_KNOWN ? rows_boolean(store, reading->limits & which)
+                                                  : rows_null();
 }
 
 /* Those from before the last reset do not count. */
@@ -159,7 +168,8 @@ static void store_readings(struct store *store)
     FOR_EACH_ENTRY(entry, store, LEDGER_READINGS) {
         if (entry->live != 1 || rows_monotonic_since_start_ns(store, entry->at_ns) < reset_ns)
             continue;
-        struct value is_idle = limit(store, entry, LEDGER_READING_IDLE), is_power_limited = limit(store, entry, LEDGER_READING_POWER);
+        struct value is_idle = limit(store, entry, LEDGER_READING_IDLE),
+                     is_power_limited = limit(store, entry, LEDGER_READING_POWER);
         struct value is_heat_limited = limit(store, entry, LEDGER_READING_HEAT);
         struct value is_hardware_limited = limit(store, entry, LEDGER_READING_HARDWARE);
         const struct column row[] = {

@@ -1,5 +1,5 @@
-/* Sampled calls and GPU activities, from the pages of the sample log; and the windows in which the samples of a thread or stream are
- * complete. */
+/* Sampled calls and GPU activities, from the pages of the sample log; and the windows in which the
+ * samples of a thread or stream are complete. */
 #include "rows.h"
 
 #include "ledger/samples.h"
@@ -24,28 +24,34 @@ static bool take_page(const struct ledger_page *from, struct ledger_page *page)
         page->samples[i].end_ticks = end_ticks;
     }
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    uint64_t owner_now = __atomic_load_n(&from->owner, __ATOMIC_RELAXED), first_now = __atomic_load_n(&from->first, __ATOMIC_RELAXED);
+    uint64_t owner_now = __atomic_load_n(&from->owner, __ATOMIC_RELAXED),
+             first_now = __atomic_load_n(&from->first, __ATOMIC_RELAXED);
     return page->owner == owner && owner_now == owner && page->first == first_now;
 }
 
 /* Whether a sample counts: those that are no longer sampled stay until their page is reused. */
-static bool is_retained(const struct store *store, const struct ledger_page *page, const struct ledger_sample *sample)
+static bool is_retained(const struct store *store, const struct ledger_page *page,
+                        const struct ledger_sample *sample)
 {
     const struct ledger_header *ledger = store->ledger;
     if ((uint8_t)page->owner == LEDGER_OF_STEPS)
         return samples_mask_keeps(page->first, ledger->step_mask);
     bool is_call = (uint8_t)page->owner == LEDGER_OF_THREAD;
-    int64_t at_ns = ledger->start_unix_ns + rows_since_start_ns(store, is_call ? sample->end_ticks : sample->start_ticks);
-    return samples_mask_keeps((uint64_t)at_ns >> LEDGER_WINDOW_NS_LOG2, is_call ? ledger->window_mask : ledger->device_mask);
+    int64_t at_ns = ledger->start_unix_ns +
+                    rows_since_start_ns(store, is_call ? sample->end_ticks : sample->start_ticks);
+    return samples_mask_keeps((uint64_t)at_ns >> LEDGER_WINDOW_NS_LOG2,
+                              is_call ? ledger->window_mask : ledger->device_mask);
 }
 
 static struct value bytes_of(const struct store *store, const struct ledger_sample *sample)
 {
-    return rows_bytes(store, sample->bytes == LEDGER_SAMPLE_BYTES_UNKNOWN ? LEDGER_BYTES_UNKNOWN : sample->bytes);
+    return rows_bytes(store, sample->bytes == LEDGER_SAMPLE_BYTES_UNKNOWN ? LEDGER_BYTES_UNKNOWN
+                                                                          : sample->bytes);
 }
 
 /* When the kernel of an NCCL operation ran. False: another call, or not known. */
-static bool device_span(const struct store *store, const struct ledger_sample *sample, struct span *span)
+static bool device_span(const struct store *store, const struct ledger_sample *sample,
+                        struct span *span)
 {
     int64_t span_ns = (int64_t)(sample->device_span >> 1) * LEDGER_DEVICE_SPAN_UNIT_NS;
     span->end_ns = rows_since_start_ns(store, sample->completed_ticks);
@@ -53,12 +59,15 @@ static bool device_span(const struct store *store, const struct ledger_sample *s
     return sample->completed_ticks && rows_call_is_nccl(store, sample->call);
 }
 
-/* An NCCL operation completes when its kernel ends. The clocks of host and device may differ by more than the operation lasted, so its
- * completion may seem to precede its start. */
+/* An NCCL operation completes when its kernel ends. The clocks of host and device may differ by
+ * more than the operation lasted, so its completion may seem to precede its start. */
 static struct value completion(const struct store *store, const struct ledger_sample *sample)
 {
-    bool is_early = rows_call_is_nccl(store, sample->call) && sample->completed_ticks < sample->start_ticks;
-    return sample->completed_ticks ? rows_ticks(store, is_early ? sample->start_ticks : sample->completed_ticks) : rows_null();
+    bool is_early =
+        rows_call_is_nccl(store, sample->call) && sample->completed_ticks < sample->start_ticks;
+    return sample->completed_ticks
+               ? rows_ticks(store, is_early ? sample->start_ticks : sample->completed_ticks)
+               : rows_null();
 }
 
 /* The sample's thread, and the tag and number of its message. */
@@ -67,12 +76,14 @@ struct message_columns {
 };
 
 /* Messages are in the pages of their threads. */
-static struct message_columns message_columns(const struct store *store, const struct ledger_sample *entry, uint64_t owner)
+static struct message_columns message_columns(const struct store *store,
+                                              const struct ledger_sample *entry, uint64_t owner)
 {
     bool is_message = entry->flags & LEDGER_SAMPLE_MESSAGE;
     return (struct message_columns){
         .thread = rows_number(store, is_message ? (int64_t)(owner >> 8) : entry->thread),
-        .tag = is_message && entry->tag != LEDGER_NO_TAG ? rows_number(store, entry->tag) : rows_null(),
+        .tag = is_message && entry->tag != LEDGER_NO_TAG ? rows_number(store, entry->tag)
+                                                         : rows_null(),
         .number = is_message ? rows_unless_zero(store, entry->number) : rows_null(),
     };
 }
@@ -80,7 +91,8 @@ static struct message_columns message_columns(const struct store *store, const s
 static void store_message(struct store *store, const struct ledger_sample *entry, uint64_t owner)
 {
     struct message_columns message = message_columns(store, entry, owner);
-    struct value thread = message.thread, tag = message.tag, number = message.number, completed_ns = completion(store, entry);
+    struct value thread = message.thread, tag = message.tag, number = message.number,
+                 completed_ns = completion(store, entry);
     struct value bytes = bytes_of(store, entry);
     unsigned is_received = (entry->flags & LEDGER_SAMPLE_RECEIVED) != 0;
     struct value direction = rows_name(direction_names, COUNT(direction_names), is_received);
@@ -93,8 +105,10 @@ static void store_message(struct store *store, const struct ledger_sample *entry
 
 static void store_start(struct store *store, const struct ledger_sample *entry, uint64_t owner)
 {
-    struct value thread = rows_number(store, (int64_t)(owner >> 8)), operation = rows_number(store, entry->operation);
-    struct value number = rows_number(store, entry->starts), completed_ns = completion(store, entry), bytes = bytes_of(store, entry);
+    struct value thread = rows_number(store, (int64_t)(owner >> 8)),
+                 operation = rows_number(store, entry->operation);
+    struct value number = rows_number(store, entry->starts),
+                 completed_ns = completion(store, entry), bytes = bytes_of(store, entry);
     const struct column row[] = {
 #define ROWS_OF_SAMPLE_START
 #include "rows.def"
@@ -110,21 +124,26 @@ static void store_further(struct store *store, const struct ledger_sample *entry
         store_start(store, entry, owner);
 }
 
-static void store_call_sample(struct store *store, const struct ledger_sample *entry, uint64_t owner)
+static void store_call_sample(struct store *store, const struct ledger_sample *entry,
+                              uint64_t owner)
 {
     struct span device;
     struct message_columns message = message_columns(store, entry, owner);
     struct value thread = message.thread, tag = message.tag, number = message.number;
-    bool is_nccl = rows_call_is_nccl(store, entry->call), is_on_device = device_span(store, entry, &device);
+    bool is_nccl = rows_call_is_nccl(store, entry->call),
+         is_on_device = device_span(store, entry, &device);
     bool has_request = !is_nccl && !(entry->flags & LEDGER_SAMPLE_MESSAGE);
     struct value completed_ns = completion(store, entry);
-    struct value bytes = bytes_of(store, entry), signature = rows_unless_zero(store, entry->signature);
+    struct value bytes = bytes_of(store, entry),
+                 signature = rows_unless_zero(store, entry->signature);
     struct value peer = entry->sequence ? rows_null() : rows_rank(store, entry->peer);
     struct value root = entry->sequence ? rows_rank(store, entry->peer) : rows_null();
     struct value request_call = rows_call(store, has_request ? entry->request_call : 0);
     struct value device_start_ns = is_on_device ? rows_number(store, device.begin_ns) : rows_null();
     struct value device_end_ns = is_on_device ? rows_number(store, device.end_ns) : rows_null();
-    struct value is_shared = is_on_device ? rows_boolean(store, entry->device_span & LEDGER_DEVICE_SPAN_SHARED) : rows_null();
+    struct value is_shared =
+        is_on_device ? rows_boolean(store, entry->device_span & LEDGER_DEVICE_SPAN_SHARED)
+                     : rows_null();
     const struct column row[] = {
 #define ROWS_OF_SAMPLE
 #include "rows.def"
@@ -137,7 +156,8 @@ static void store_step(struct store *store, const struct ledger_sample *entry, i
 {
     bool is_open = entry->end_ticks == entry->start_ticks;
     struct value step = rows_number(store, number);
-    struct value end_ns = is_open ? rows_number(store, rows_wall_ns(store->ledger)) : rows_ticks(store, entry->end_ticks);
+    struct value end_ns = is_open ? rows_number(store, rows_wall_ns(store->ledger))
+                                  : rows_ticks(store, entry->end_ticks);
     const struct column row[] = {
 #define ROWS_OF_STEP
 #include "rows.def"
@@ -158,7 +178,8 @@ static void store_page(struct store *store, const struct ledger_page *page)
 {
     for (int i = 0; i < LEDGER_PAGE_SAMPLES; i++) {
         const struct ledger_sample *sample = &page->samples[i];
-        if (!sample->end_ticks || sample->start_ticks < store->ledger->reset_ticks || !is_retained(store, page, sample))
+        if (!sample->end_ticks || sample->start_ticks < store->ledger->reset_ticks ||
+            !is_retained(store, page, sample))
             continue;
         if ((uint8_t)page->owner == LEDGER_OF_STEPS)
             store_step(store, sample, (int64_t)page->first * LEDGER_PAGE_SAMPLES + i + 1);
@@ -173,7 +194,8 @@ static void store_page(struct store *store, const struct ledger_page *page)
     }
 }
 
-/* Notes a time without room. Without memory for that, the database would claim too much, so it is not written. */
+/* Notes a time without room. Without memory for that, the database would claim too much, so it is
+ * not written. */
 static void note_gap(struct store *store, const struct ledger_page *page)
 {
     if (!page->until_ticks)
@@ -182,7 +204,8 @@ static void note_gap(struct store *store, const struct ledger_page *page)
     store->failed |= !gaps;
     if (!gaps)
         return;
-    int64_t start = store->ledger->start_unix_ns, begin_ns = rows_since_start_ns(store, page->until_ticks);
+    int64_t start = store->ledger->start_unix_ns,
+            begin_ns = rows_since_start_ns(store, page->until_ticks);
     int64_t end_ns = (int64_t)((page->last + 1) << LEDGER_WINDOW_NS_LOG2) - start;
     store->gaps = gaps;
     gaps[store->gap_count++] = (struct gap){page->owner, {begin_ns, end_ns}};
@@ -205,7 +228,8 @@ static int compare_gaps(const void *left, const void *right)
     return a->span.begin_ns < b->span.begin_ns ? -1 : a->span.begin_ns > b->span.begin_ns;
 }
 
-/* An owner (thread or stream), the mask of its windows, and the time from which and up to which they are complete. */
+/* An owner (thread or stream), the mask of its windows, and the time from which and up to which
+ * they are complete. */
 struct sampled {
     const char *insert, *owner_column;
     uint64_t owner, mask;
@@ -214,9 +238,10 @@ struct sampled {
 
 static void store_window(struct store *store, const struct sampled *sampled, struct span span)
 {
-    const struct column row[] = {RANK(world_rank){sampled->owner_column, rows_number(store, (int64_t)(sampled->owner >> 8))},
-                                 {"begin_ns", rows_number(store, span.begin_ns)},
-                                 {"end_ns", rows_number(store, span.end_ns)}};
+    const struct column row[] = {
+        RANK(world_rank){sampled->owner_column, rows_number(store, (int64_t)(sampled->owner >> 8))},
+        {"begin_ns", rows_number(store, span.begin_ns)},
+        {"end_ns", rows_number(store, span.end_ns)}};
     if (span.end_ns > span.begin_ns)
         ROWS_INSERT(store, sampled->insert, row);
 }
@@ -233,7 +258,8 @@ static void store_stretch(struct store *store, const struct sampled *sampled, st
     store_window(store, sampled, span);
 }
 
-/* Where a burst of calls has filled the log, stretches are short, and there may be millions in a long run: the mask gets bits. */
+/* Where a burst of calls has filled the log, stretches are short, and there may be millions in a
+ * long run: the mask gets bits. */
 static uint64_t mask_of_rows(uint64_t mask, uint64_t windows)
 {
     enum { MOST_STRETCHES = 1 << 16 };
@@ -263,7 +289,8 @@ static void store_windows_of(struct store *store, struct sampled sampled)
 
 static int64_t complete_since_ns(const struct store *store, uint64_t since_ticks)
 {
-    uint64_t reset_ticks = store->ledger->reset_ticks, begin_ticks = since_ticks > reset_ticks ? since_ticks : reset_ticks;
+    uint64_t reset_ticks = store->ledger->reset_ticks,
+             begin_ticks = since_ticks > reset_ticks ? since_ticks : reset_ticks;
     return begin_ticks ? rows_since_start_ns(store, begin_ticks) : 0;
 }
 
@@ -271,14 +298,16 @@ static void store_windows_of_threads(struct store *store)
 {
     const struct ledger_thread *thread;
     FOR_EACH_ENTRY(thread, store, LEDGER_THREADS) {
-        struct span life = {complete_since_ns(store, thread->sampled_since_ticks), rows_wall_ns(store->ledger)};
+        struct span life = {complete_since_ns(store, thread->sampled_since_ticks),
+                            rows_wall_ns(store->ledger)};
         uint64_t owner = LEDGER_OF_THREAD | (uint64_t)thread->thread << 8;
-        store_windows_of(store, (struct sampled){"INSERT INTO sample_window", "thread", owner, store->ledger->window_mask, life});
+        store_windows_of(store, (struct sampled){"INSERT INTO sample_window", "thread", owner,
+                                                 store->ledger->window_mask, life});
     }
 }
 
-/* Until when all activities are known. They are stored in the order of their begin, with a delay, so while tracing is on they are complete
- * only up to the begin of the last one. */
+/* Until when all activities are known. They are stored in the order of their begin, with a delay,
+ * so while tracing is on they are complete only up to the begin of the last one. */
 static int64_t complete_until_ns(const struct store *store)
 {
     const struct ledger_tracing *tracing;
@@ -295,7 +324,8 @@ static void store_windows_of_streams(struct store *store)
     FOR_EACH_ENTRY(stream, store, LEDGER_STREAMS) {
         struct span life = {complete_since_ns(store, stream->sampled_since_ticks), end_ns};
         uint64_t owner = LEDGER_OF_STREAM | (uint64_t)stream->stream << 8;
-        store_windows_of(store, (struct sampled){"INSERT INTO gpu_sample_window", "stream", owner, store->ledger->device_mask, life});
+        store_windows_of(store, (struct sampled){"INSERT INTO gpu_sample_window", "stream", owner,
+                                                 store->ledger->device_mask, life});
     }
 }
 

@@ -7,47 +7,59 @@ void account_simple(const struct call *call)
 {
     if (!call->thread || !call_is_counted(call->id))
         return;
-    account_count(call->thread, 0, cell_key(call->id, LEDGER_COMMUNICATOR_NONE, LEDGER_CALL), call_duration_ns(call), 0);
+    account_count(call->thread, 0, cell_key(call->id, LEDGER_COMMUNICATOR_NONE, LEDGER_CALL),
+                  call_duration_ns(call), 0);
     bool awaits = call->doing >> LEDGER_DOING_REQUEST_CALL_BIT;
     if (!call->sequence)
-        account_sample(call, (struct traffic){.bytes = awaits ? call->thread->cells.record->bytes : 0, .peer = PEER_NONE});
+        account_sample(call,
+                       (struct traffic){.bytes = awaits ? call->thread->cells.record->bytes : 0,
+                                        .peer = PEER_NONE});
 }
 
-/* The sample of a further message of a call, or of a persistent collective that it starts, if the call is sampled. `id`: the call that
- * describes it. */
-static struct ledger_sample *sample_further(const struct call *call, const struct traffic *traffic, unsigned id, unsigned slot)
+/* The sample of a further message of a call, or of a persistent collective that it starts, if the
+ * call is sampled. `id`: the call that describes it. */
+static struct ledger_sample *sample_further(const struct call *call, const struct traffic *traffic,
+                                            unsigned id, unsigned slot)
 {
     struct thread *thread = call->thread;
-    struct ledger_sample *sample = call_is_counted(call->id) ? samples_of_window(&thread->window, thread->cells.record, call->end) : NULL;
+    struct ledger_sample *sample =
+        call_is_counted(call->id)
+            ? samples_of_window(&thread->window, thread->cells.record, call->end)
+            : NULL;
     if (!sample)
         return NULL;
-    sample_fill(sample, &(struct ledger_sample){.start_ticks = call->start,
-                                                .end_ticks = call->end,
-                                                .bytes_and_signature = sample_bytes(traffic->bytes),
-                                                .peer = traffic->peer,
-                                                .call = id & 0xfff,
-                                                .flags = (account_flags(traffic) | LEDGER_SAMPLE_FURTHER) & 0xf,
-                                                .communicator = (uint16_t)slot,
-                                                .number = traffic->number,
-                                                .region = (uint16_t)(thread->region >> CELL_KEY_REGION_BIT),
-                                                .tag = account_tag(traffic)});
+    sample_fill(sample, &(struct ledger_sample){
+                            .start_ticks = call->start,
+                            .end_ticks = call->end,
+                            .bytes_and_signature = sample_bytes(traffic->bytes),
+                            .peer = traffic->peer,
+                            .call = id & 0xfff,
+                            .flags = (account_flags(traffic) | LEDGER_SAMPLE_FURTHER) & 0xf,
+                            .communicator = (uint16_t)slot,
+                            .number = traffic->number,
+                            .region = (uint16_t)(thread->region >> CELL_KEY_REGION_BIT),
+                            .tag = account_tag(traffic)});
     return sample;
 }
 
-void account_created(const struct call *call, const void *newcomm, mpi_handle parent, bool has_parent, uint64_t tag)
+void account_created(const struct call *call, const void *newcomm, mpi_handle parent,
+                     bool has_parent, uint64_t tag)
 {
     if (!call->succeeded || !mpi_abi.known) {
         account_simple(call);
         return;
     }
-    account_call(call, (struct traffic){.communicator = has_parent ? communicators_find(parent) : NULL, .peer = PEER_NONE});
+    account_call(call,
+                 (struct traffic){.communicator = has_parent ? communicators_find(parent) : NULL,
+                                  .peer = PEER_NONE});
     if (call->id == CALL_Comm_dup || call->id == CALL_Comm_dup_with_info) {
         communicators_duplicated(mpi_handle_load(newcomm, 0), call->id, parent);
         return;
     }
     /* MPI_Comm_accept on one side pairs with MPI_Comm_connect on the other. */
     unsigned constructor = call->id == CALL_Comm_accept ? CALL_Comm_connect : call->id;
-    struct communicator *created = communicators_created(mpi_handle_load(newcomm, 0), constructor, parent, has_parent, tag);
+    struct communicator *created =
+        communicators_created(mpi_handle_load(newcomm, 0), constructor, parent, has_parent, tag);
     if (created)
         created->constructor = call->id;
 }
@@ -55,7 +67,8 @@ void account_created(const struct call *call, const void *newcomm, mpi_handle pa
 void account_poll(const struct call *call)
 {
     if (call->thread && call_is_counted(call->id))
-        account_count(call->thread, 0, cell_key(call->id, LEDGER_COMMUNICATOR_NONE, LEDGER_POLL), call_duration_ns(call), 0);
+        account_count(call->thread, 0, cell_key(call->id, LEDGER_COMMUNICATOR_NONE, LEDGER_POLL),
+                      call_duration_ns(call), 0);
 }
 
 void account_arrival(const struct call *call, struct traffic received, bool is_counted)
@@ -65,7 +78,8 @@ void account_arrival(const struct call *call, struct traffic received, bool is_c
     traffic_number(call, &received);
     if (!is_counted)
         return;
-    account_peer(call->thread, received.peer, call->id, LEDGER_RECEIVED, received.bytes, call_duration_ns(call));
+    account_peer(call->thread, received.peer, call->id, LEDGER_RECEIVED, received.bytes,
+                 call_duration_ns(call));
     sample_further(call, &received, call->id, communicators_slot(received.communicator));
 }
 
@@ -86,13 +100,14 @@ uint16_t account_persistent_origin(const struct call *call, const struct traffic
     return call->sequence ? (uint16_t)set_up_collective(call, traffic->communicator) : 0;
 }
 
-/* Whose message it receives is known at its completion. After an exchange with any source or tag, no order is certain: MPICH 4.0 fills no
- * status in, so its end is not counted. */
+/* Whose message it receives is known at its completion. After an exchange with any source or tag,
+ * no order is certain: MPICH 4.0 fills no status in, so its end is not counted. */
 uint16_t account_hold(struct communicator *communicator, unsigned slot, unsigned flags)
 {
     if (communicator)
         communicators_hold(communicator);
-    bool is_wildcard = (flags & (REQUEST_WILDCARD | REQUEST_ACTIVE)) == (REQUEST_WILDCARD | REQUEST_ACTIVE);
+    bool is_wildcard =
+        (flags & (REQUEST_WILDCARD | REQUEST_ACTIVE)) == (REQUEST_WILDCARD | REQUEST_ACTIVE);
     return is_wildcard ? message_wildcard_begin(slot) : 0;
 }
 
@@ -105,7 +120,8 @@ void account_untracked(struct communicator *held, struct ledger_sample *pinned)
         communicators_release(held);
 }
 
-struct ledger_sample *account_exchange_started(const struct call *call, const struct traffic *traffic, int source, int tag,
+struct ledger_sample *account_exchange_started(const struct call *call,
+                                               const struct traffic *traffic, int source, int tag,
                                                const void *request)
 {
     if (!call->thread)
@@ -119,13 +135,15 @@ struct ledger_sample *account_exchange_started(const struct call *call, const st
     account_sampled(call, *traffic, &sample);
     if (expected.peer != PEER_NONE)
         sample_further(call, &expected, call->id, communicators_slot(traffic->communicator));
-    unsigned flags = expected.flags & TRAFFIC_IS_WILDCARD ? REQUEST_EXCHANGE | REQUEST_WILDCARD : REQUEST_EXCHANGE;
+    unsigned flags = expected.flags & TRAFFIC_IS_WILDCARD ? REQUEST_EXCHANGE | REQUEST_WILDCARD
+                                                          : REQUEST_EXCHANGE;
     if (call->succeeded && mpi_abi.known)
         account_track(call, traffic, request, flags | REQUEST_ACTIVE, sample);
     return account_still_its_own(call, sample);
 }
 
-struct ledger_sample *account_prepared(const struct call *call, const struct traffic *traffic, const void *request, unsigned flags)
+struct ledger_sample *account_prepared(const struct call *call, const struct traffic *traffic,
+                                       const void *request, unsigned flags)
 {
     struct traffic itself = *traffic;
     itself.peer = PEER_NONE; /* no message yet: it is counted at completion */
@@ -172,29 +190,35 @@ HOT uint64_t volume_of(const struct request *done, uint64_t bytes)
 }
 
 /* `bytes`: those of the request, or what has arrived. */
-HOT void count_completion(struct thread *thread, const struct request *done, uint64_t bytes, struct mpi_arrival arrival, uint64_t end_ticks,
-                          uint64_t blocked_ticks)
+HOT void count_completion(struct thread *thread, const struct request *done, uint64_t bytes,
+                          struct mpi_arrival arrival, uint64_t end_ticks, uint64_t blocked_ticks)
 {
     uint64_t completion_ns = clock_duration_ns(end_ticks - done->start_ticks);
     completion_ns += !completion_ns;
-    uint64_t key = cell_key(done->call, done->slot, LEDGER_COMPLETION) | cell_key_memory_kind(done->memory_kind);
+    uint64_t key = cell_key(done->call, done->slot, LEDGER_COMPLETION) |
+                   cell_key_memory_kind(done->memory_kind);
     key |= thread->region; /* the region of the thread that completes it */
     uint64_t blocked_ns = clock_duration_ns(blocked_ticks + done->blocked_ticks);
     blocked_ns = blocked_ns < completion_ns ? blocked_ns : completion_ns;
-    if (!account_count_in(thread, cells_find(&thread->cells, bytes, key), completion_ns, volume_of(done, bytes), blocked_ns))
+    if (!account_count_in(thread, cells_find(&thread->cells, bytes, key), completion_ns,
+                          volume_of(done, bytes), blocked_ns))
         return;
-    enum ledger_direction direction = done->flags & REQUEST_INCOMING ? LEDGER_RECEIVED : LEDGER_SENT;
-    /* A nonblocking send was counted when it was posted; the source of a receive is known only on arrival. */
-    if (done->peer != PEER_NONE && (done->flags & (REQUEST_PERSISTENT | REQUEST_RECEIVE)) == REQUEST_PERSISTENT)
+    enum ledger_direction direction =
+        done->flags & REQUEST_INCOMING ? LEDGER_RECEIVED : LEDGER_SENT;
+    /* A nonblocking send was counted when it was posted; the source of a receive is known only on
+     * arrival. */
+    if (done->peer != PEER_NONE &&
+        (done->flags & (REQUEST_PERSISTENT | REQUEST_RECEIVE)) == REQUEST_PERSISTENT)
         account_peer(thread, done->peer, done->call, direction, bytes, completion_ns);
     int32_t source = source_of(done, arrival);
     if (source != PEER_NONE)
         account_peer(thread, source, done->call, LEDGER_RECEIVED, arrival.bytes, completion_ns);
 }
 
-/* The page may have been reused since; another sample of this thread has not the same start. After a cancellation the number may be too
- * high: it was given when the receive was posted. */
-HOT void complete_sample(const struct request *done, struct ledger_sample *sample, uint64_t completed_ticks)
+/* The page may have been reused since; another sample of this thread has not the same start. After
+ * a cancellation the number may be too high: it was given when the receive was posted. */
+HOT void complete_sample(const struct request *done, struct ledger_sample *sample,
+                         uint64_t completed_ticks)
 {
     if (!sample || __atomic_load_n(&sample->start_ticks, __ATOMIC_RELAXED) != done->start_ticks)
         return;
@@ -204,7 +228,8 @@ HOT void complete_sample(const struct request *done, struct ledger_sample *sampl
 }
 
 /* Numbers a message from any source or with any tag. */
-static void number_arrival(const struct thread *thread, const struct request *done, int32_t source, const void *status)
+static void number_arrival(const struct thread *thread, const struct request *done, int32_t source,
+                           const void *status)
 {
     struct ledger_sample *sample = done->sample;
     bool is_certain = message_wildcard_end(done->slot, done->origin, thread->cells.record);
@@ -213,7 +238,8 @@ static void number_arrival(const struct thread *thread, const struct request *do
     if (source == PEER_NONE)
         return;
     int32_t tag = mpi_status_tag(status);
-    uint16_t number = message_count(message_key(done->slot, LEDGER_RECEIVED, source, tag), thread->cells.record);
+    uint16_t number =
+        message_count(message_key(done->slot, LEDGER_RECEIVED, source, tag), thread->cells.record);
     if (!is_certain || !sample || sample->start_ticks != done->start_ticks)
         return;
     sample->peer = source;
@@ -229,7 +255,9 @@ static void complete_further(const struct request *done, uint64_t completed_tick
 }
 
 /* Of a receive from any source or with any tag, or an exchange. */
-static __attribute__((noinline)) void complete_holding(const struct call *call, const struct request *done, struct mpi_arrival arrival,
+static __attribute__((noinline)) void complete_holding(const struct call *call,
+                                                       const struct request *done,
+                                                       struct mpi_arrival arrival,
                                                        const void *status)
 {
     if (done->flags & REQUEST_EXCHANGE)
@@ -239,11 +267,13 @@ static __attribute__((noinline)) void complete_holding(const struct call *call, 
 }
 
 /* The request is accounted in place, in its slot of the table. */
-void account_completed(const struct call *call, mpi_handle handle, const void *status, uint64_t blocked_before_ticks)
+void account_completed(const struct call *call, mpi_handle handle, const void *status,
+                       uint64_t blocked_before_ticks)
 {
     if (!call->thread || mpi_handle_bits(handle) == mpi_abi.request_null)
         return;
-    struct request *done = requests_take(handle, call->thread->cells.record, call->start, call->end);
+    struct request *done =
+        requests_take(handle, call->thread->cells.record, call->start, call->end);
     if (!done)
         return;
     bool arrives = done->flags & (REQUEST_RECEIVE | REQUEST_EXCHANGE) && status;
@@ -251,7 +281,8 @@ void account_completed(const struct call *call, mpi_handle handle, const void *s
     uint64_t bytes = arrives && done->flags & REQUEST_RECEIVE ? arrival.bytes : done->bytes;
     uint64_t began = call->start > done->start_ticks ? call->start : done->start_ticks;
     if (call_is_counted(done->call))
-        count_completion(call->thread, done, bytes, arrival, call->end, blocked_before_ticks + call->end - began);
+        count_completion(call->thread, done, bytes, arrival, call->end,
+                         blocked_before_ticks + call->end - began);
     if (__builtin_expect(done->flags & REQUEST_HOLDS, 0))
         complete_holding(call, done, arrival, arrives ? status : NULL);
     if (!(arrives && arrival.cancelled) && !(done->flags & REQUEST_PINS))
@@ -272,10 +303,14 @@ void account_incomplete(const struct call *call, mpi_handle handle)
 /* The message of a persistent request; its sample. */
 static struct ledger_sample *restart_message(const struct call *call, struct request *request)
 {
-    bool is_received = request->flags & REQUEST_RECEIVE, is_wildcard = request->flags & REQUEST_WILDCARD;
+    bool is_received = request->flags & REQUEST_RECEIVE,
+         is_wildcard = request->flags & REQUEST_WILDCARD;
     if (request->peer == PEER_NONE)
         return NULL;
-    struct traffic traffic = {.bytes = request->bytes, .peer = request->peer, .tag = LEDGER_NO_TAG, .flags = TRAFFIC_IS_MESSAGE};
+    struct traffic traffic = {.bytes = request->bytes,
+                              .peer = request->peer,
+                              .tag = LEDGER_NO_TAG,
+                              .flags = TRAFFIC_IS_MESSAGE};
     traffic.direction = is_received ? LEDGER_RECEIVED : LEDGER_SENT;
     if (is_wildcard) {
         request->origin = message_wildcard_begin(request->slot);
@@ -290,26 +325,31 @@ static struct ledger_sample *restart_message(const struct call *call, struct req
     return sample_further(call, &traffic, request->call, request->slot);
 }
 
-/* The sample of a persistent collective. It is in a thread's page, because ranks may start theirs in different order. */
-static struct ledger_sample *restart_collective(const struct call *call, const struct request *request)
+/* The sample of a persistent collective. It is in a thread's page, because ranks may start theirs
+ * in different order. */
+static struct ledger_sample *restart_collective(const struct call *call,
+                                                const struct request *request)
 {
     struct persistent_collective *collective = persistent_collectives_at(request->origin);
     if (!request->origin || message_numbers_have_ended() || collective->starts == INT32_MAX)
         return NULL;
     collective->starts++;
-    struct traffic traffic = {.bytes = request->bytes, .peer = collective->root, .tag = collective->starts};
+    struct traffic traffic = {
+        .bytes = request->bytes, .peer = collective->root, .tag = collective->starts};
     traffic.number = (uint16_t)collective->operation;
     return sample_further(call, &traffic, request->call, request->slot);
 }
 
 static struct ledger_sample *restart(const struct call *call, struct request *request)
 {
-    return request->flags & REQUEST_MESSAGE ? restart_message(call, request) : restart_collective(call, request);
+    return request->flags & REQUEST_MESSAGE ? restart_message(call, request)
+                                            : restart_collective(call, request);
 }
 
 void account_claim_restart(const struct call *call, mpi_handle handle)
 {
-    const struct request *request = call->thread && mpi_abi.known ? requests_inactive(handle) : NULL;
+    const struct request *request =
+        call->thread && mpi_abi.known ? requests_inactive(handle) : NULL;
     if (!request || !(request->flags & REQUEST_MESSAGE) || request->peer == PEER_NONE)
         return;
     const struct ledger_thread *thread = call->thread->cells.record;
@@ -333,14 +373,16 @@ void account_restart(const struct call *call, mpi_handle handle)
 void account_forgotten(const struct call *call, mpi_handle handle)
 {
     struct request forgotten;
-    if (!mpi_abi.known || !requests_forget(handle, call->thread->cells.record, call->start, &forgotten))
+    if (!mpi_abi.known ||
+        !requests_forget(handle, call->thread->cells.record, call->start, &forgotten))
         return;
     let_go(&forgotten, 0);
     if (!(forgotten.flags & REQUEST_ACTIVE)) /* MPI still reads the arrays of an active request */
         request_memory_release(handle);
 }
 
-/* A matched message waits for its receive in the table of requests, under a key that no request handle has. */
+/* A matched message waits for its receive in the table of requests, under a key that no request
+ * handle has. */
 static mpi_handle matched_key(const void *message)
 {
     return mpi_handle_load(message, 0) ^ 0x03000001;
@@ -350,7 +392,9 @@ void account_matched(const struct call *call, const void *message, struct traffi
 {
     if (!call->succeeded || matched.peer == PEER_NONE)
         return;
-    struct request waiting = {.communicator = matched.communicator, .bytes = (uint32_t)matched.tag, .flags = REQUEST_ACTIVE};
+    struct request waiting = {.communicator = matched.communicator,
+                              .bytes = (uint32_t)matched.tag,
+                              .flags = REQUEST_ACTIVE};
     waiting.peer = matched.peer;
     waiting.origin = matched.number;
     communicators_hold(matched.communicator);
@@ -363,7 +407,8 @@ struct traffic account_take_matched(const struct call *call, const void *message
     if (!call->thread || !mpi_abi.known || !message)
         return traffic_nowhere();
     mpi_handle key = matched_key(message);
-    struct request *matched = requests_take(key, call->thread->cells.record, UINT64_MAX, UINT64_MAX);
+    struct request *matched =
+        requests_take(key, call->thread->cells.record, UINT64_MAX, UINT64_MAX);
     if (!matched)
         return traffic_nowhere();
     struct traffic traffic = traffic_on(matched->communicator);

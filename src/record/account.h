@@ -1,23 +1,29 @@
-/* Counts a finished call: updates its cell and its peer's row, fills its sample, and tracks or completes its request. */
+/* Counts a finished call: updates its cell and its peer's row, fills its sample, and tracks or
+ * completes its request. */
 #ifndef COMMPROF_ACCOUNT_H
 #define COMMPROF_ACCOUNT_H
 
 #include "requests.h"
 #include "traffic.h"
 
-/* Count one event (a call, a completion or a poll) in its cell; NULL: the ledger has no room. Then false is returned; the loss is counted. */
-HOT bool account_count_in(struct thread *thread, struct ledger_cell *cell, uint64_t duration_ns, uint64_t volume_bytes, uint64_t blocked_ns)
+/* Count one event (a call, a completion or a poll) in its cell; NULL: the ledger has no room. Then
+ * false is returned; the loss is counted. */
+HOT bool account_count_in(struct thread *thread, struct ledger_cell *cell, uint64_t duration_ns,
+                          uint64_t volume_bytes, uint64_t blocked_ns)
 {
-    if (__builtin_expect(cell && cells_count(&thread->cells, cell, duration_ns, volume_bytes, blocked_ns), 1))
+    if (__builtin_expect(
+            cell && cells_count(&thread->cells, cell, duration_ns, volume_bytes, blocked_ns), 1))
         return true;
     ledger_count(&the_ledger.header->dropped_calls);
     return false;
 }
 
 /* The same in this thread's current region. */
-HOT bool account_count(struct thread *thread, uint64_t bytes, uint64_t key, uint64_t duration_ns, uint64_t volume_bytes)
+HOT bool account_count(struct thread *thread, uint64_t bytes, uint64_t key, uint64_t duration_ns,
+                       uint64_t volume_bytes)
 {
-    return account_count_in(thread, cells_find(&thread->cells, bytes, key | thread->region), duration_ns, volume_bytes, 0);
+    return account_count_in(thread, cells_find(&thread->cells, bytes, key | thread->region),
+                            duration_ns, volume_bytes, 0);
 }
 
 /* Whether a call is not accounted on the communicator that it was announced on (NULL: on none). */
@@ -41,7 +47,8 @@ HOT struct ledger_cell *account_cell(const struct call *call, uint64_t bytes, ui
 {
     struct thread *thread = call->thread;
     key |= thread->region;
-    return call->recent ? cells_find_again(&thread->cells, bytes, key, &call->recent->cell) : cells_find(&thread->cells, bytes, key);
+    return call->recent ? cells_find_again(&thread->cells, bytes, key, &call->recent->cell)
+                        : cells_find(&thread->cells, bytes, key);
 }
 
 /* Count a message to or from a peer, given by the key of its row or by its world rank. */
@@ -54,7 +61,8 @@ HOT void account_message(struct thread *thread, uint64_t peer_key, uint64_t byte
         ledger_count(&the_ledger.header->dropped_calls);
 }
 
-HOT void account_peer(struct thread *thread, int32_t peer, unsigned id, enum ledger_direction direction, uint64_t bytes, uint64_t time_ns)
+HOT void account_peer(struct thread *thread, int32_t peer, unsigned id,
+                      enum ledger_direction direction, uint64_t bytes, uint64_t time_ns)
 {
     account_message(thread, peer_key(peer, id, direction), bytes, time_ns);
 }
@@ -64,7 +72,8 @@ HOT uint16_t account_flags(const struct traffic *traffic)
 {
     if (!(traffic->flags & TRAFFIC_IS_MESSAGE))
         return 0;
-    return traffic->direction == LEDGER_RECEIVED ? LEDGER_SAMPLE_MESSAGE | LEDGER_SAMPLE_RECEIVED : LEDGER_SAMPLE_MESSAGE;
+    return traffic->direction == LEDGER_RECEIVED ? LEDGER_SAMPLE_MESSAGE | LEDGER_SAMPLE_RECEIVED
+                                                 : LEDGER_SAMPLE_MESSAGE;
 }
 
 HOT int32_t account_tag(const struct traffic *traffic)
@@ -72,14 +81,18 @@ HOT int32_t account_tag(const struct traffic *traffic)
     return traffic->tag < 0 ? LEDGER_NO_TAG : traffic->tag;
 }
 
-/* The rank of a call's sample, if it is not a collective: a message's peer, or the announced one. */
-HOT int32_t account_rank(const struct call *call, const struct traffic *traffic, const struct ledger_thread *record)
+/* The rank of a call's sample, if it is not a collective: a message's peer, or the announced
+ * one. */
+HOT int32_t account_rank(const struct call *call, const struct traffic *traffic,
+                         const struct ledger_thread *record)
 {
-    bool is_announced = (uint16_t)(call->doing >> LEDGER_DOING_SLOT_BIT), is_message = traffic->flags & TRAFFIC_IS_MESSAGE;
+    bool is_announced = (uint16_t)(call->doing >> LEDGER_DOING_SLOT_BIT),
+         is_message = traffic->flags & TRAFFIC_IS_MESSAGE;
     return traffic->peer == PEER_NONE && is_announced && !is_message ? record->peer : traffic->peer;
 }
 
-/* Fill a finished call's sample, if this call is sampled. Missing fields are taken from the announcement. */
+/* Fill a finished call's sample, if this call is sampled. Missing fields are taken from the
+ * announcement. */
 HOT struct ledger_sample *account_sample(const struct call *call, struct traffic traffic)
 {
     struct thread *thread = call->thread;
@@ -94,25 +107,29 @@ HOT struct ledger_sample *account_sample(const struct call *call, struct traffic
         return NULL;
     bool is_collective = __builtin_expect(call->sequence != 0, 1);
     int32_t rank = is_collective ? call->root : account_rank(call, &traffic, record);
-    uint32_t tag_or_request = is_message ? (uint32_t)account_tag(&traffic) : (uint16_t)(call->doing >> LEDGER_DOING_REQUEST_CALL_BIT);
-    unsigned slot = is_elsewhere && communicator ? communicator->slot : (uint16_t)(call->doing >> LEDGER_DOING_SLOT_BIT);
-    sample_fill(sample, &(struct ledger_sample){.start_ticks = call->start,
-                                                .end_ticks = call->end,
-                                                .bytes_and_signature = sample_bytes(traffic.bytes),
-                                                .peer = rank,
-                                                .call = call->id & 0xfff,
-                                                .flags = account_flags(&traffic) & 0xf,
-                                                .communicator = (uint16_t)slot,
-                                                .thread = is_message ? traffic.number : (uint16_t)record->thread,
-                                                .region = (uint16_t)(thread->region >> CELL_KEY_REGION_BIT),
-                                                .device_span = tag_or_request,
-                                                .sequence = call->sequence});
+    uint32_t tag_or_request = is_message ? (uint32_t)account_tag(&traffic)
+                                         : (uint16_t)(call->doing >> LEDGER_DOING_REQUEST_CALL_BIT);
+    unsigned slot = is_elsewhere && communicator ? communicator->slot
+                                                 : (uint16_t)(call->doing >> LEDGER_DOING_SLOT_BIT);
+    sample_fill(sample, &(struct ledger_sample){
+                            .start_ticks = call->start,
+                            .end_ticks = call->end,
+                            .bytes_and_signature = sample_bytes(traffic.bytes),
+                            .peer = rank,
+                            .call = call->id & 0xfff,
+                            .flags = account_flags(&traffic) & 0xf,
+                            .communicator = (uint16_t)slot,
+                            .thread = is_message ? traffic.number : (uint16_t)record->thread,
+                            .region = (uint16_t)(thread->region >> CELL_KEY_REGION_BIT),
+                            .device_span = tag_or_request,
+                            .sequence = call->sequence});
     return sample;
 }
 
-/* Account a finished call, its message if it has a peer, and its sample (set to NULL if it is not sampled). False if the call is not
- * counted, or the ledger has no room. */
-HOT bool account_sampled(const struct call *call, struct traffic traffic, struct ledger_sample **sample)
+/* Account a finished call, its message if it has a peer, and its sample (set to NULL if it is not
+ * sampled). False if the call is not counted, or the ledger has no room. */
+HOT bool account_sampled(const struct call *call, struct traffic traffic,
+                         struct ledger_sample **sample)
 {
     *sample = NULL;
     if (!call->thread || !call_is_counted(call->id))
@@ -122,7 +139,8 @@ HOT bool account_sampled(const struct call *call, struct traffic traffic, struct
     if (!account_count_in(call->thread, cell, duration_ns, traffic.volume_bytes, 0))
         return false;
     if (traffic.peer != PEER_NONE && !(traffic.flags & TRAFFIC_IS_POSTED))
-        account_peer(call->thread, traffic.peer, call->id, traffic.direction, traffic.bytes, duration_ns);
+        account_peer(call->thread, traffic.peer, call->id, traffic.direction, traffic.bytes,
+                     duration_ns);
     *sample = account_sample(call, traffic);
     return true;
 }
@@ -138,8 +156,10 @@ HOT struct ledger_sample *account_call(const struct call *call, struct traffic t
 /* The same for a call without communicator or bytes. */
 void account_simple(const struct call *call);
 
-/* A communicator constructor: counts the call on the parent and registers the new communicator (communicators_created). */
-void account_created(const struct call *call, const void *newcomm, mpi_handle parent, bool has_parent, uint64_t tag);
+/* A communicator constructor: counts the call on the parent and registers the new communicator
+ * (communicators_created). */
+void account_created(const struct call *call, const void *newcomm, mpi_handle parent,
+                     bool has_parent, uint64_t tag);
 
 /* An unsuccessful poll (Test, Iprobe). */
 void account_poll(const struct call *call);
@@ -147,8 +167,9 @@ void account_poll(const struct call *call);
 /* The receiving half of a sendrecv, whose call has been accounted, with this result. */
 void account_arrival(const struct call *call, struct traffic received, bool is_counted);
 
-/* What the following function does for rare requests: for one that holds its communicator (returns the place of a wildcard), for a persistent
- * one (returns what its starts have in common; 0: nothing that is recorded), and for one that finds no room. */
+/* What the following function does for rare requests: for one that holds its communicator (returns
+ * the place of a wildcard), for a persistent one (returns what its starts have in common; 0:
+ * nothing that is recorded), and for one that finds no room. */
 uint16_t account_hold(struct communicator *communicator, unsigned slot, unsigned flags);
 uint16_t account_persistent_origin(const struct call *call, const struct traffic *traffic);
 void account_untracked(struct communicator *held, struct ledger_sample *pinned);
@@ -156,12 +177,13 @@ void account_untracked(struct communicator *held, struct ledger_sample *pinned);
 HOT unsigned account_request_flags(const struct traffic *traffic, unsigned flags)
 {
     return flags | (traffic->flags & TRAFFIC_IS_MESSAGE ? REQUEST_MESSAGE : 0) |
-           (traffic->flags & TRAFFIC_IS_WILDCARD ? REQUEST_WILDCARD : 0) | (traffic->direction == LEDGER_RECEIVED ? REQUEST_INCOMING : 0);
+           (traffic->flags & TRAFFIC_IS_WILDCARD ? REQUEST_WILDCARD : 0) |
+           (traffic->direction == LEDGER_RECEIVED ? REQUEST_INCOMING : 0);
 }
 
 /* Fills the slot of a request in place. */
-HOT void account_track(const struct call *call, const struct traffic *traffic, const void *request, unsigned flags,
-                       struct ledger_sample *sample)
+HOT void account_track(const struct call *call, const struct traffic *traffic, const void *request,
+                       unsigned flags, struct ledger_sample *sample)
 {
     mpi_handle handle = mpi_handle_load(request, 0);
     if (mpi_handle_bits(handle) == mpi_abi.request_null)
@@ -206,15 +228,19 @@ HOT void account_track(const struct call *call, const struct traffic *traffic, c
     requests_publish(place, handle);
 }
 
-/* The sample of a call that has returned a request; NULL: another thread has completed that already, and the page may have been reused. */
-HOT struct ledger_sample *account_still_its_own(const struct call *call, struct ledger_sample *sample)
+/* The sample of a call that has returned a request; NULL: another thread has completed that
+ * already, and the page may have been reused. */
+HOT struct ledger_sample *account_still_its_own(const struct call *call,
+                                                struct ledger_sample *sample)
 {
-    return sample && __atomic_load_n(&sample->start_ticks, __ATOMIC_RELAXED) == call->start ? sample : NULL;
+    return sample && __atomic_load_n(&sample->start_ticks, __ATOMIC_RELAXED) == call->start ? sample
+                                                                                            : NULL;
 }
 
-/* A call that started an operation: counts the call and tracks the request. `request` points to the handle. Like the next two, it returns
- * the call's sample, or NULL. */
-HOT struct ledger_sample *account_started(const struct call *call, const struct traffic *traffic, const void *request, unsigned flags)
+/* A call that started an operation: counts the call and tracks the request. `request` points to the
+ * handle. Like the next two, it returns the call's sample, or NULL. */
+HOT struct ledger_sample *account_started(const struct call *call, const struct traffic *traffic,
+                                          const void *request, unsigned flags)
 {
     struct ledger_sample *sample;
     account_sampled(call, *traffic, &sample);
@@ -224,23 +250,29 @@ HOT struct ledger_sample *account_started(const struct call *call, const struct 
 }
 
 /* A call that sends, and receives from `source`. */
-struct ledger_sample *account_exchange_started(const struct call *call, const struct traffic *traffic, int source, int tag,
+struct ledger_sample *account_exchange_started(const struct call *call,
+                                               const struct traffic *traffic, int source, int tag,
                                                const void *request);
 
 /* A persistent operation was set up (no message yet). */
-struct ledger_sample *account_prepared(const struct call *call, const struct traffic *traffic, const void *request, unsigned flags);
+struct ledger_sample *account_prepared(const struct call *call, const struct traffic *traffic,
+                                       const void *request, unsigned flags);
 
-/* `call` has completed the request with this handle, or has waited for it without completing it. `status` may be NULL.
- * `blocked_before_ticks` is the time that earlier calls waited for it and that is not yet charged to the request (wait_array.h). */
-void account_completed(const struct call *call, mpi_handle handle, const void *status, uint64_t blocked_before_ticks);
+/* `call` has completed the request with this handle, or has waited for it without completing it.
+ * `status` may be NULL. `blocked_before_ticks` is the time that earlier calls waited for it and
+ * that is not yet charged to the request (wait_array.h). */
+void account_completed(const struct call *call, mpi_handle handle, const void *status,
+                       uint64_t blocked_before_ticks);
 void account_incomplete(const struct call *call, mpi_handle handle);
 
-/* MPI_Start and MPI_Startall: the request's operation starts with this call. With MPI_THREAD_MULTIPLE the thread claims it before. */
+/* MPI_Start and MPI_Startall: the request's operation starts with this call. With
+ * MPI_THREAD_MULTIPLE the thread claims it before. */
 void account_claim_restart(const struct call *call, mpi_handle handle);
 void account_restart(const struct call *call, mpi_handle handle);
 
-/* A matching probe (MPI_Mprobe) stores its message. The receive of that message takes it out again, without its size; on no communicator:
- * it is unknown. MPI_MESSAGE_NO_PROC is not stored: it need not be received, and all communicators share it. */
+/* A matching probe (MPI_Mprobe) stores its message. The receive of that message takes it out again,
+ * without its size; on no communicator: it is unknown. MPI_MESSAGE_NO_PROC is not stored: it need
+ * not be received, and all communicators share it. */
 void account_matched(const struct call *call, const void *message, struct traffic matched);
 struct traffic account_take_matched(const struct call *call, const void *message);
 

@@ -1,7 +1,8 @@
-/* Writes a call's arguments to the ledger before the call, so that a call that never returns can still be diagnosed. There is one function
- * per kind of call; shapes.h says which call uses which.
+/* Writes a call's arguments to the ledger before the call, so that a call that never returns can
+ * still be diagnosed. There is one function per kind of call; shapes.h says which call uses which.
  *
- * The arguments may be wrong, and MPI must be the one to report that. So nothing here asks MPI: what is not in our tables stays unknown. */
+ * The arguments may be wrong, and MPI must be the one to report that. So nothing here asks MPI:
+ * what is not in our tables stays unknown. */
 #ifndef COMMPROF_ANNOUNCE_H
 #define COMMPROF_ANNOUNCE_H
 
@@ -13,17 +14,26 @@ HOT uint64_t announce_bytes(mpi_count count, mpi_handle type)
     uint64_t bytes;
     if (count <= 0)
         return 0;
-    return traffic_known_size(mpi_handle_bits(type), &bytes) ? (uint64_t)count * bytes : LEDGER_BYTES_UNKNOWN;
+    return traffic_known_size(mpi_handle_bits(type), &bytes) ? (uint64_t)count * bytes
+                                                             : LEDGER_BYTES_UNKNOWN;
 }
 
-/* Looks up what is known of a call: all but its cell and its signature. Without a communicator the entry serves this call alone. */
-void announce_look_up(struct recent *recent, mpi_handle comm, mpi_handle type, mpi_handle op, uint64_t count, uint32_t how);
+/* Looks up what is known of a call: all but its cell and its signature. Without a communicator the
+ * entry serves this call alone. */
+void announce_look_up(struct recent *recent, mpi_handle comm, mpi_handle type, mpi_handle op,
+                      uint64_t count, uint32_t how);
 
-/* The same for the buffer that counts, with everything else that is known of calls like this one (recent.h): what follows need not look it
- * up. `comm` may be a window; `op` and `is_in_place` are those of the call's signature. */
-HOT uint64_t announce_counted(struct call *call, mpi_handle comm, mpi_count count, mpi_handle type, mpi_handle op, bool is_in_place)
+/* The same for the buffer that counts, with everything else that is known of calls like this one
+ * (recent.h): what follows need not look it up. `comm` may be a window; `op` and `is_in_place` are
+ * those of the call's signature. */
+HOT uint64_t announce_counted(struct call *call, mpi_handle comm, mpi_count count, mpi_handle type,
+                              mpi_handle op, bool is_in_place)
 {
-    struct recent key = {.comm = comm, .type = type, .op = op, .count = (uint64_t)count, .how = recent_how(call->id, is_in_place)};
+    struct recent key = {.comm = comm,
+                         .type = type,
+                         .op = op,
+                         .count = (uint64_t)count,
+                         .how = recent_how(call->id, is_in_place)};
     if (!call->thread)
         return 0;
     struct recent *recent = recent_place(call->thread->recent, &key);
@@ -84,18 +94,22 @@ HOT void announce_message(struct call *call, mpi_handle comm, uint64_t bytes, in
         announce_details(call, bytes, traffic_source(communicator, peer), tag);
 }
 
-/* With MPI_THREAD_MULTIPLE: what this thread is about to send or receive, before another thread can be ahead of it inside MPI. */
+/* With MPI_THREAD_MULTIPLE: what this thread is about to send or receive, before another thread can
+ * be ahead of it inside MPI. */
 HOT void announce_claim(const struct call *call, enum ledger_direction direction, int peer, int tag)
 {
     struct communicator *communicator = call->communicator;
-    if (__builtin_expect(!message_numbers_are_concurrent, 1) || !communicator || traffic_is_prepared(call))
+    if (__builtin_expect(!message_numbers_are_concurrent, 1) || !communicator ||
+        traffic_is_prepared(call))
         return;
     int32_t world_rank = traffic_source(communicator, peer);
     bool is_wildcard = direction == LEDGER_RECEIVED && (world_rank == LEDGER_PEER_ANY || tag < 0);
     if (direction == LEDGER_RECEIVED && world_rank != PEER_NONE)
-        message_claim_receive(communicators_slot(communicator), is_wildcard, call->thread->cells.record);
+        message_claim_receive(communicators_slot(communicator), is_wildcard,
+                              call->thread->cells.record);
     if (world_rank != PEER_NONE && !is_wildcard)
-        message_claim(message_key(communicators_slot(communicator), direction, world_rank, tag), call->thread->cells.record);
+        message_claim(message_key(communicators_slot(communicator), direction, world_rank, tag),
+                      call->thread->cells.record);
 }
 
 HOT void announce_send(struct call *call, mpi_handle comm, uint64_t bytes, int dest, int tag)
@@ -111,7 +125,8 @@ HOT void announce_receive(struct call *call, mpi_handle comm, uint64_t bytes, in
 }
 
 /* Announces the message that is received. */
-HOT void announce_exchange(struct call *call, mpi_handle comm, uint64_t bytes, int dest, int sendtag, int source, int recvtag)
+HOT void announce_exchange(struct call *call, mpi_handle comm, uint64_t bytes, int dest,
+                           int sendtag, int source, int recvtag)
 {
     announce_receive(call, comm, bytes, source, recvtag);
     announce_claim(call, LEDGER_SENT, dest, sendtag);
@@ -122,11 +137,13 @@ HOT void announce_target(struct call *call, mpi_handle win, uint64_t bytes, int 
 {
     struct communicator *communicator = announce_under(call, communicators_key_of_window(win));
     if (communicator)
-        announce_details(call, bytes, communicators_world_rank(communicator, target), LEDGER_NO_TAG);
+        announce_details(call, bytes, communicators_world_rank(communicator, target),
+                         LEDGER_NO_TAG);
 }
 
 /* The next collective on a communicator. All its ranks start these in the same order. */
-HOT void announce_next(struct call *call, struct communicator *communicator, uint64_t bytes, int32_t root)
+HOT void announce_next(struct call *call, struct communicator *communicator, uint64_t bytes,
+                       int32_t root)
 {
     announce_details(call, bytes, LEDGER_NO_RANK, LEDGER_NO_TAG);
     struct ledger_communicator *entry = communicator->entry;
@@ -159,7 +176,8 @@ HOT void announce_blocks(struct call *call, mpi_handle comm, mpi_count count, mp
 {
     struct communicator *communicator = announce_under(call, mpi_handle_bits(comm));
     if (communicator)
-        announce_next(call, communicator, announce_bytes(count * communicator->size, type), LEDGER_NO_RANK);
+        announce_next(call, communicator, announce_bytes(count * communicator->size, type),
+                      LEDGER_NO_RANK);
 }
 
 /* A call that waits for a request: announces what the call that started the request announced. */
@@ -169,7 +187,8 @@ HOT void announce_wait(struct call *call, mpi_handle request)
     if (!call->thread || !mpi_abi.known || mpi_handle_bits(request) == mpi_abi.request_null ||
         !requests_look(request, call->thread->cells.record, &started))
         return;
-    call->doing |= (uint64_t)started.slot << LEDGER_DOING_SLOT_BIT | (uint64_t)started.call << LEDGER_DOING_REQUEST_CALL_BIT;
+    call->doing |= (uint64_t)started.slot << LEDGER_DOING_SLOT_BIT |
+                   (uint64_t)started.call << LEDGER_DOING_REQUEST_CALL_BIT;
     announce_details(call, started.bytes, started.peer, LEDGER_NO_TAG);
 }
 

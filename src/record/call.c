@@ -9,7 +9,9 @@
 /* Memory that MPI may be using for the outer call; the inner one has its own. */
 static void exchange_buffers(struct thread *thread, struct around *around)
 {
-    struct around mine = {.wait_array = thread->wait_array, .scratch = thread->scratch, .scratch_bytes = thread->scratch_bytes};
+    struct around mine = {.wait_array = thread->wait_array,
+                          .scratch = thread->scratch,
+                          .scratch_bytes = thread->scratch_bytes};
     thread->wait_array = around->wait_array;
     thread->scratch = around->scratch;
     thread->scratch_bytes = around->scratch_bytes;
@@ -95,7 +97,8 @@ static bool was_left(const struct thread *thread, call_site site, uintptr_t fram
 static void pass_on(unsigned id)
 {
     const char *family = CALL_TABLE[id].family;
-    if (strcmp(family, "point_to_point") == 0 || strcmp(family, "probe") == 0 || strcmp(family, "completion") == 0)
+    if (strcmp(family, "point_to_point") == 0 || strcmp(family, "probe") == 0 ||
+        strcmp(family, "completion") == 0)
         message_numbers_end();
     else if (strcmp(family, "setup") != 0)
         communicators_lose_count();
@@ -103,7 +106,8 @@ static void pass_on(unsigned id)
         ledger_count(&the_ledger.header->interrupted_calls);
 }
 
-static struct thread *enter_again(struct thread *thread, call_site site, uintptr_t frame, unsigned id, uint64_t now_ticks)
+static struct thread *enter_again(struct thread *thread, call_site site, uintptr_t frame,
+                                  unsigned id, uint64_t now_ticks)
 {
     while (thread->wrapper && was_left(thread, site, frame))
         leave_abandoned(thread);
@@ -119,7 +123,8 @@ static struct thread *enter_again(struct thread *thread, call_site site, uintptr
     return thread;
 }
 
-__attribute__((cold, noinline)) struct thread *call_thread_slowly(call_site site, uintptr_t frame, unsigned id)
+__attribute__((cold, noinline)) struct thread *call_thread_slowly(call_site site, uintptr_t frame,
+                                                                  unsigned id)
 {
     uint64_t now_ticks = clock_ticks();
     uint32_t epoch = __atomic_load_n(&thread_epoch, __ATOMIC_ACQUIRE);
@@ -140,7 +145,8 @@ __attribute__((cold, noinline)) struct thread *call_thread_slowly(call_site site
 }
 
 /* NCCL calls only launch work, so their host time is not noted. */
-__attribute__((cold, noinline)) void call_note_time(struct thread *thread, unsigned id, uint64_t start_ticks, uint64_t end_ticks)
+__attribute__((cold, noinline)) void call_note_time(struct thread *thread, unsigned id,
+                                                    uint64_t start_ticks, uint64_t end_ticks)
 {
     if (id < CALL_FIRST_OF_NCCL)
         host_time_add(&thread->host_time, start_ticks, end_ticks);

@@ -28,13 +28,15 @@ const struct ledger_call CALL_TABLE[CALL_COUNT] = {
     {CALL_##NAME, "MPI_" #NAME, #FAMILY, "mpi", FORM_##KIND, #BANDWIDTH, #WAITS_FOR},
 #include "wrappers/calls.def"
 #undef CALL
-#define NCCL_CALL(NAME, FAMILY, BANDWIDTH, WAITS_FOR) {CALL_nccl##NAME, "nccl" #NAME, #FAMILY, "nccl", "blocking", #BANDWIDTH, #WAITS_FOR},
+#define NCCL_CALL(NAME, FAMILY, BANDWIDTH, WAITS_FOR) \
+    {CALL_nccl##NAME, "nccl" #NAME, #FAMILY, "nccl", "blocking", #BANDWIDTH, #WAITS_FOR},
 #include "nccl/nccl_calls.def"
 #undef NCCL_CALL
 };
 
-#define CALL(NAME, FAMILY, KIND, SHAPE, FORMS, BANDWIDTH, WAITS_FOR) \
-    _Static_assert(sizeof("MPI_" #NAME) <= sizeof(CALL_TABLE[0].name), "MPI_" #NAME " has room for its name");
+#define CALL(NAME, FAMILY, KIND, SHAPE, FORMS, BANDWIDTH, WAITS_FOR)   \
+    _Static_assert(sizeof("MPI_" #NAME) <= sizeof(CALL_TABLE[0].name), \
+                   "MPI_" #NAME " has room for its name");
 #include "wrappers/calls.def"
 #undef CALL
 

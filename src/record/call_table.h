@@ -1,4 +1,5 @@
-/* The functions that are counted: their numbers, their properties (calls.def, nccl_calls.def), and whether each is counted now. */
+/* The functions that are counted: their numbers, their properties (calls.def, nccl_calls.def), and
+ * whether each is counted now. */
 #ifndef COMMPROF_CALL_TABLE_H
 #define COMMPROF_CALL_TABLE_H
 
@@ -26,7 +27,8 @@ extern const struct ledger_call CALL_TABLE[CALL_COUNT];
 /* Writes the table to the ledger, so that a reader needs none of its own. */
 void call_table_record(void);
 
-/* Which calls are counted: 0 for those that the user excluded, and for all calls while MPI_Pcontrol(0) holds. */
+/* Which calls are counted: 0 for those that the user excluded, and for all calls while
+ * MPI_Pcontrol(0) holds. */
 extern uint8_t call_counted[CALL_COUNT];
 
 HOT bool call_is_counted(unsigned id)

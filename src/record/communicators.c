@@ -1,21 +1,26 @@
-/* Identity. All ranks call the constructors on one parent in the same order: if ranks 0 and 1 split the world twice in the same way, the
- * first split on one is the first on the other. So among communicators with equal constructor, parent and members, the k-th on one rank is
- * the k-th on all its ranks, and the tuple (constructor, parent's identity, members, k) identifies it. MPI_Comm_create_group and the
- * constructors from groups are not called by all ranks of the parent. There the tag is part of the tuple: MPI requires different tags for
- * calls that could be confused. Inter-communicators have no single parent: the tuple has both groups, the lower one first.
+/* Identity. All ranks call the constructors on one parent in the same order: if ranks 0 and 1 split
+ * the world twice in the same way, the first split on one is the first on the other. So among
+ * communicators with equal constructor, parent and members, the k-th on one rank is the k-th on all
+ * its ranks, and the tuple (constructor, parent's identity, members, k) identifies it.
+ * MPI_Comm_create_group and the constructors from groups are not called by all ranks of the parent.
+ * There the tag is part of the tuple: MPI requires different tags for calls that could be confused.
+ * Inter-communicators have no single parent: the tuple has both groups, the lower one first.
  *
- * The counts k are stored with the parent and freed with it, so that a job may create and free communicators without limit. On parents that
- * are never freed their number is limited. Beyond the limit k is always 0: ranks still agree on an identity, but successive communicators
- * of one kind share it.
+ * The counts k are stored with the parent and freed with it, so that a job may create and free
+ * communicators without limit. On parents that are never freed their number is limited. Beyond the
+ * limit k is always 0: ranks still agree on an identity, but successive communicators of one kind
+ * share it.
  *
- * The index from handles to communicators is a hash table with linear probing, which is read without a lock. It is only ever replaced by a
- * larger one. The old ones are never freed, since a reader may still use them (sizes double, so together they are smaller than the newest).
- * The slot of a freed handle is emptied, unless the probe for another handle passes it:
+ * The index from handles to communicators is a hash table with linear probing, which is read
+ * without a lock. It is only ever replaced by a larger one. The old ones are never freed, since a
+ * reader may still use them (sizes double, so together they are smaller than the newest). The slot
+ * of a freed handle is emptied, unless the probe for another handle passes it:
  *
  *     |   | a | freed | b |   |     b's probe starts at a: it must not stop at the freed slot
  *
- * Such a slot keeps its handle but has no communicator ("dead"), until it is reused or b is freed as well. So the size of the index depends
- * on how many communicators exist at one time, not on how many were ever created. */
+ * Such a slot keeps its handle but has no communicator ("dead"), until it is reused or b is freed
+ * as well. So the size of the index depends on how many communicators exist at one time, not on how
+ * many were ever created. */
 #include "communicators.h"
 
 #include "base/quiet.h"
@@ -25,9 +30,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FIRST_INDEX = 64, FIRST_ORDINALS = 8, ORDINALS_MAX = 1 << 16, WORLD_IDENTITY = 1, SELF_IDENTITY = 2 };
+enum {
+    FIRST_INDEX = 64,
+    FIRST_ORDINALS = 8,
+    ORDINALS_MAX = 1 << 16,
+    WORLD_IDENTITY = 1,
+    SELF_IDENTITY = 2
+};
 
-static uint64_t empty_index[3]; /* mask 0 and one empty slot, until the first communicator is registered */
+static uint64_t
+    empty_index[3]; /* mask 0 and one empty slot, until the first communicator is registered */
 struct communicator_index *communicator_index = (struct communicator_index *)empty_index;
 
 uint64_t communicators_removed;
@@ -37,7 +49,8 @@ static uint64_t index_used;
 static unsigned slots_used;
 static mpi_handle world_group;
 static bool has_world_group;
-static bool has_world; /* MPI_COMM_WORLD and MPI_COMM_SELF exist; a job of sessions has only a world group */
+static bool has_world; /* MPI_COMM_WORLD and MPI_COMM_SELF exist; a job of sessions has only a world
+                          group */
 
 struct ordinal {
     uint64_t kind; /* 0: empty */
@@ -76,7 +89,8 @@ uint64_t communicators_tag(const char *text)
 
 /* The index. */
 
-/* The slot of a handle. If there is none: the first dead slot that its probe passes, else the empty slot where the probe ends. */
+/* The slot of a handle. If there is none: the first dead slot that its probe passes, else the empty
+ * slot where the probe ends. */
 static uint64_t index_place(const struct communicator_index *index, mpi_handle bits)
 {
     uint64_t at = communicators_hash(bits), dead = UINT64_MAX;
@@ -89,7 +103,8 @@ static uint64_t index_place(const struct communicator_index *index, mpi_handle b
     return dead == UINT64_MAX ? at : dead;
 }
 
-static void index_put(struct communicator_index *index, mpi_handle bits, struct communicator *communicator)
+static void index_put(struct communicator_index *index, mpi_handle bits,
+                      struct communicator *communicator)
 {
     uint64_t at = index_place(index, bits);
     __atomic_store_n(&index->slots[at & index->mask].communicator, communicator, __ATOMIC_RELEASE);
@@ -116,7 +131,9 @@ static bool index_grow(void)
 
 static bool index_takes_empty_place(mpi_handle bits)
 {
-    return communicator_index->slots[index_place(communicator_index, bits) & communicator_index->mask].handle == 0;
+    return communicator_index
+               ->slots[index_place(communicator_index, bits) & communicator_index->mask]
+               .handle == 0;
 }
 
 static bool index_insert(mpi_handle key, struct communicator *communicator)
@@ -130,13 +147,16 @@ static bool index_insert(mpi_handle key, struct communicator *communicator)
     return true;
 }
 
-/* Empties the dead slots that no probe passes, from `end` down to the next empty slot. `passed`: among the probes for communicators in
- * slots above this one, the farthest start is so many slots below this one; negative: no probe passes here. */
+/* Empties the dead slots that no probe passes, from `end` down to the next empty slot. `passed`:
+ * among the probes for communicators in slots above this one, the farthest start is so many slots
+ * below this one; negative: no probe passes here. */
 static void index_clean(struct communicator_index *index, uint64_t end)
 {
     int64_t passed = -1;
-    for (uint64_t at = end - 1; index->slots[at & index->mask].handle != 0; at--, passed -= passed >= 0) {
-        int64_t way = (int64_t)((at - communicators_hash(index->slots[at & index->mask].handle)) & index->mask);
+    for (uint64_t at = end - 1; index->slots[at & index->mask].handle != 0;
+         at--, passed -= passed >= 0) {
+        int64_t way = (int64_t)((at - communicators_hash(index->slots[at & index->mask].handle)) &
+                                index->mask);
         if (index->slots[at & index->mask].communicator)
             passed = way > passed ? way : passed;
         else if (passed < 0) {
@@ -161,7 +181,8 @@ static void index_remove(mpi_handle bits)
 static struct communicator *index_find(mpi_handle bits)
 {
     uint64_t at = index_place(communicator_index, bits) & communicator_index->mask;
-    return communicator_index->slots[at].handle == bits ? communicator_index->slots[at].communicator : NULL;
+    return communicator_index->slots[at].handle == bits ? communicator_index->slots[at].communicator
+                                                        : NULL;
 }
 
 /* Ordinals. */
@@ -213,7 +234,8 @@ static uint32_t next_ordinal(struct ordinals *ordinals, uint64_t kind)
 
 /* Membership. */
 
-/* World ranks of a group's members, in order; LEDGER_PEER_OUTSIDE for processes of another world. The caller frees them. */
+/* World ranks of a group's members, in order; LEDGER_PEER_OUTSIDE for processes of another world.
+ * The caller frees them. */
 static int32_t *group_world_ranks(mpi_handle group, int size)
 {
     int *ranks = malloc(2 * (size_t)(size > 0 ? size : 1) * sizeof *ranks);
@@ -249,7 +271,8 @@ static bool is_plain(const int32_t *ranks, int size)
     return true;
 }
 
-/* "0-3,8,16-30:2,-1": runs of three or more with a stride, runs of two or more without, processes of another world one by one. */
+/* "0-3,8,16-30:2,-1": runs of three or more with a stride, runs of two or more without, processes
+ * of another world one by one. */
 static void print_members(char *text, size_t bytes, const int32_t *ranks, int count)
 {
     size_t used = 0;
@@ -262,9 +285,10 @@ static void print_members(char *text, size_t bytes, const int32_t *ranks, int co
         if (step != 1 && last - i < 2)
             last = i;
         char run[64];
-        int length = last == i   ? snprintf(run, sizeof run, "%d", ranks[i])
-                     : step == 1 ? snprintf(run, sizeof run, "%d-%d", ranks[i], ranks[last])
-                                 : snprintf(run, sizeof run, "%d-%d:%d", ranks[i], ranks[last], step);
+        int length = last == i ? snprintf(run, sizeof run, "%d", ranks[i])
+                     : step == 1
+                         ? snprintf(run, sizeof run, "%d-%d", ranks[i], ranks[last])
+                         : snprintf(run, sizeof run, "%d-%d:%d", ranks[i], ranks[last], step);
         if (used + 1 + (size_t)length + sizeof ",..." > bytes) {
             memcpy(text + used, used ? ",..." : "...", used ? 5 : 4);
             return;
@@ -279,7 +303,8 @@ static void print_members(char *text, size_t bytes, const int32_t *ranks, int co
 static struct communicator *describe(mpi_handle handle)
 {
     int inter = 0, size = 0, rank = 0, remote_size = 0;
-    if (mpi_query.Comm_test_inter(handle, &inter) != MPI_SUCCESS || mpi_query.Comm_size(handle, &size) != MPI_SUCCESS ||
+    if (mpi_query.Comm_test_inter(handle, &inter) != MPI_SUCCESS ||
+        mpi_query.Comm_size(handle, &size) != MPI_SUCCESS ||
         mpi_query.Comm_rank(handle, &rank) != MPI_SUCCESS)
         return NULL;
     if (inter && mpi_query.Comm_remote_size(handle, &remote_size) != MPI_SUCCESS)
@@ -298,17 +323,21 @@ static struct communicator *describe(mpi_handle handle)
 }
 
 /* Hashes both groups of an inter-communicator, in an order that both sides agree on. */
-static uint64_t mix_both(uint64_t seed, const int32_t *local, int local_size, const int32_t *remote, int remote_size)
+static uint64_t mix_both(uint64_t seed, const int32_t *local, int local_size, const int32_t *remote,
+                         int remote_size)
 {
     bool local_first = local_size > 0 && remote_size > 0 && local[0] <= remote[0];
     seed = local_first ? mix_ranks(seed, local, local_size) : mix_ranks(seed, remote, remote_size);
     return local_first ? mix_ranks(seed, remote, remote_size) : mix_ranks(seed, local, local_size);
 }
 
-static bool identify(struct communicator *fresh, unsigned constructor, struct communicator *parent, uint64_t tag)
+static bool identify(struct communicator *fresh, unsigned constructor, struct communicator *parent,
+                     uint64_t tag)
 {
     int32_t *local = world_ranks_of(fresh->handle, mpi_query.Comm_group, fresh->size);
-    int32_t *remote = fresh->is_inter ? world_ranks_of(fresh->handle, mpi_query.Comm_remote_group, fresh->remote_size) : NULL;
+    int32_t *remote = fresh->is_inter ? world_ranks_of(fresh->handle, mpi_query.Comm_remote_group,
+                                                       fresh->remote_size)
+                                      : NULL;
     if (!local || (fresh->is_inter && !remote)) {
         free(local);
         free(remote);
@@ -318,10 +347,12 @@ static bool identify(struct communicator *fresh, unsigned constructor, struct co
         parent = NULL;
     fresh->parent_identity = parent ? parent->identity : 0;
     uint64_t seed = mix(mix(mix(0, constructor), fresh->parent_identity), tag);
-    seed = fresh->is_inter ? mix_both(seed, local, fresh->size, remote, fresh->remote_size) : mix_ranks(seed, local, fresh->size);
+    seed = fresh->is_inter ? mix_both(seed, local, fresh->size, remote, fresh->remote_size)
+                           : mix_ranks(seed, local, fresh->size);
     fresh->constructor = (uint16_t)constructor;
     fresh->ordinal = next_ordinal(parent ? &parent->ordinals : &without_parent, seed);
-    fresh->identity = mix(seed, fresh->ordinal) | 4; /* 1 and 2 are MPI_COMM_WORLD and MPI_COMM_SELF */
+    fresh->identity =
+        mix(seed, fresh->ordinal) | 4; /* 1 and 2 are MPI_COMM_WORLD and MPI_COMM_SELF */
     fresh->peer_world_ranks = fresh->is_inter ? remote : local;
     if (fresh->is_inter)
         free(local);
@@ -340,7 +371,8 @@ static void destroy(struct communicator *communicator)
 }
 
 /* Called with the registry locked. */
-static struct communicator *make(mpi_handle handle, unsigned constructor, struct communicator *parent, uint64_t tag)
+static struct communicator *make(mpi_handle handle, unsigned constructor,
+                                 struct communicator *parent, uint64_t tag)
 {
     struct communicator *fresh = describe(handle);
     if (!fresh)
@@ -384,7 +416,8 @@ bool communicators_begin(mpi_handle group, bool initialized)
         return false;
     struct quiet before = quiet_lock(&registering);
     uintptr_t memory = 0;
-    if (initialized && mpi_query.Comm_group && mpi_query.Comm_group(mpi_abi.comm_world, &memory) == MPI_SUCCESS)
+    if (initialized && mpi_query.Comm_group &&
+        mpi_query.Comm_group(mpi_abi.comm_world, &memory) == MPI_SUCCESS)
         group = mpi_handle_load(&memory, 0);
     world_group = group;
     has_world_group = group != 0;
@@ -415,7 +448,8 @@ static struct communicator *find_or_make(mpi_handle handle)
     return found ? found : made;
 }
 
-/* MPI has returned this handle for a new communicator, so the one that had it before was freed, even if that was not intercepted. */
+/* MPI has returned this handle for a new communicator, so the one that had it before was freed,
+ * even if that was not intercepted. */
 static void forget(mpi_handle bits)
 {
     struct communicator *gone = index_find(bits);
@@ -425,14 +459,16 @@ static void forget(mpi_handle bits)
     communicators_freed(gone);
 }
 
-struct communicator *communicators_created(mpi_handle handle, unsigned constructor, mpi_handle parent, bool has_parent, uint64_t tag)
+struct communicator *communicators_created(mpi_handle handle, unsigned constructor,
+                                           mpi_handle parent, bool has_parent, uint64_t tag)
 {
     mpi_handle bits = mpi_handle_bits(handle);
     if (!has_world_group || bits == mpi_abi.comm_null)
         return NULL;
     struct quiet before = quiet_lock(&registering);
     forget(bits);
-    struct communicator *fresh = make(handle, constructor, has_parent ? find_or_make(parent) : NULL, tag);
+    struct communicator *fresh =
+        make(handle, constructor, has_parent ? find_or_make(parent) : NULL, tag);
     quiet_unlock(&registering, &before);
     return fresh;
 }
@@ -467,7 +503,8 @@ void communicators_duplicated(mpi_handle handle, unsigned constructor, mpi_handl
         fresh->ordinal = next_ordinal(&model->ordinals, seed);
         fresh->identity = mix(seed, fresh->ordinal) | 4;
         if (model->peer_world_ranks)
-            fresh->peer_world_ranks = copy_ranks(model->peer_world_ranks, model->is_inter ? model->remote_size : model->size);
+            fresh->peer_world_ranks = copy_ranks(
+                model->peer_world_ranks, model->is_inter ? model->remote_size : model->size);
         index_insert(mpi_handle_bits(handle), fresh);
     }
     quiet_unlock(&registering, &before);
@@ -501,7 +538,8 @@ uint32_t communicators_ordinal(struct communicator *parent, uint64_t kind)
 /* False for communicators that do not exist: asking MPI about one would end the job. */
 static bool may_be_asked_about(mpi_handle bits)
 {
-    return bits != mpi_abi.comm_null && (has_world || (bits != mpi_abi.comm_world && bits != mpi_abi.comm_self));
+    return bits != mpi_abi.comm_null &&
+           (has_world || (bits != mpi_abi.comm_world && bits != mpi_abi.comm_self));
 }
 
 struct communicator *communicators_first_use(mpi_handle handle)
@@ -562,7 +600,8 @@ void communicators_freed(struct communicator *communicator)
 void communicators_restore(struct communicator *communicator)
 {
     struct quiet before = quiet_lock(&registering);
-    forget(mpi_handle_bits(communicator->handle)); /* a callback of the job may have used it meanwhile, which registered it again */
+    forget(mpi_handle_bits(communicator->handle)); /* a callback of the job may have used it
+                                                      meanwhile, which registered it again */
     index_insert(mpi_handle_bits(communicator->handle), communicator);
     quiet_unlock(&registering, &before);
 }
@@ -570,7 +609,8 @@ void communicators_restore(struct communicator *communicator)
 static void attach(mpi_handle key, struct communicator *communicator)
 {
     struct quiet before = quiet_lock(&registering);
-    struct communicator *unseen_end = index_find(key); /* of an earlier object with this handle, whose end was not intercepted */
+    struct communicator *unseen_end =
+        index_find(key); /* of an earlier object with this handle, whose end was not intercepted */
     if (unseen_end)
         index_remove(key); /* threads remember what they found under it */
     bool is_in = index_insert(key, communicator);
@@ -621,10 +661,14 @@ void communicators_release(struct communicator *communicator)
         destroy(communicator);
 }
 
-/* The local group's world ranks, for the ledger. For an inter-communicator MPI is asked again: only the remote group's ranks are stored. */
+/* The local group's world ranks, for the ledger. For an inter-communicator MPI is asked again: only
+ * the remote group's ranks are stored. */
 static void print_local_members(const struct communicator *communicator, char *text, size_t bytes)
 {
-    int32_t *local = communicator->is_inter ? world_ranks_of(communicator->handle, mpi_query.Comm_group, communicator->size) : NULL;
+    int32_t *local =
+        communicator->is_inter
+            ? world_ranks_of(communicator->handle, mpi_query.Comm_group, communicator->size)
+            : NULL;
     const int32_t *ranks = communicator->is_inter ? local : communicator->peer_world_ranks;
     if (ranks)
         print_members(text, bytes, ranks, communicator->size);
@@ -643,7 +687,8 @@ unsigned communicators_enter(struct communicator *communicator)
             .identity = communicator->identity,
             .parent_identity = communicator->parent_identity,
             .communicator = LEDGER_COMMUNICATOR_OTHER + 1 + slots_used,
-            .flags = (communicator->is_inter ? LEDGER_COMMUNICATOR_INTER : 0) | (communicator->is_nccl ? LEDGER_COMMUNICATOR_NCCL : 0),
+            .flags = (communicator->is_inter ? LEDGER_COMMUNICATOR_INTER : 0) |
+                     (communicator->is_nccl ? LEDGER_COMMUNICATOR_NCCL : 0),
             .size = communicator->size,
             .remote_size = communicator->remote_size,
             .comm_rank = communicator->comm_rank,
@@ -668,4 +713,5 @@ unsigned communicators_enter(struct communicator *communicator)
     quiet_unlock(&registering, &before);
     return communicator->slot;
 }
-_Static_assert(COMMUNICATORS_MAX <= 1 << (16 - LEDGER_PEER_SLOT_BIT), "a row of peers has room for every slot");
+_Static_assert(COMMUNICATORS_MAX <= 1 << (16 - LEDGER_PEER_SLOT_BIT),
+               "a row of peers has room for every slot");

@@ -1,9 +1,11 @@
-/* The communicators of this process: who their members are, and an identity for each that all its ranks agree on.
+/* The communicators of this process: who their members are, and an identity for each that all its
+ * ranks agree on.
  *
- * A communicator is registered when a wrapped constructor creates it (or at first use, if none did) and is found by its handle on every
- * call. It gets a number in the ledger only when something is counted on it. Its identity is computed locally, from its constructor, its
- * parent's identity, its members' world ranks in order, and how many like it were created before. All its ranks compute the same identity,
- * whatever the order in which they use their communicators. */
+ * A communicator is registered when a wrapped constructor creates it (or at first use, if none did)
+ * and is found by its handle on every call. It gets a number in the ledger only when something is
+ * counted on it. Its identity is computed locally, from its constructor, its parent's identity, its
+ * members' world ranks in order, and how many like it were created before. All its ranks compute
+ * the same identity, whatever the order in which they use their communicators. */
 #ifndef COMMPROF_COMMUNICATORS_H
 #define COMMPROF_COMMUNICATORS_H
 
@@ -11,12 +13,14 @@
 #include "mpi/mpi_abi.h"
 
 enum {
-    PEER_NONE = INT32_MIN,    /* no peer: MPI_PROC_NULL, or not a point-to-point call */
-    COMMUNICATORS_MAX = 4096, /* numbers in the ledger; beyond it communicators share LEDGER_COMMUNICATOR_OTHER */
+    PEER_NONE = INT32_MIN, /* no peer: MPI_PROC_NULL, or not a point-to-point call */
+    COMMUNICATORS_MAX =
+        4096, /* numbers in the ledger; beyond it communicators share LEDGER_COMMUNICATOR_OTHER */
     COMMUNICATORS_NOT_ASKED = -1,
 };
 
-/* How many communicators of each kind were created on one parent: an open hash table from kind to count. */
+/* How many communicators of each kind were created on one parent: an open hash table from kind to
+ * count. */
 struct ordinals {
     struct ordinal *places;
     uint32_t size, used;
@@ -32,60 +36,72 @@ struct communicator {
     uint16_t slot; /* number in the ledger; 0: nothing counted on it yet */
     uint16_t constructor;
     uint32_t ordinal;
-    uint32_t references;       /* the registry's, and one for each tracked receive that still needs the world ranks */
-    int out_neighbors;         /* of its topology; COMMUNICATORS_NOT_ASKED until a neighborhood collective is counted */
-    int32_t *peer_world_ranks; /* of the remote group if inter, else of the group; NULL: the same number */
+    uint32_t references; /* the registry's, and one for each tracked receive that still needs the
+                            world ranks */
+    int out_neighbors;   /* of its topology; COMMUNICATORS_NOT_ASKED until a neighborhood collective
+                            is counted */
+    int32_t *peer_world_ranks; /* of the remote group if inter, else of the group; NULL: the same
+                                  number */
     struct ledger_communicator *entry;
     struct ordinals ordinals; /* of communicators created on it */
     uint32_t persistent;      /* how many persistent collectives were set up on it */
     char name[128];
 };
 
-/* Read the membership of MPI_COMM_WORLD, which defines world ranks. In a job that has only sessions, `initialized` is false and world_group
- * is the group of the process set mpi://WORLD. Returns false if MPI could not answer. */
+/* Read the membership of MPI_COMM_WORLD, which defines world ranks. In a job that has only
+ * sessions, `initialized` is false and world_group is the group of the process set mpi://WORLD.
+ * Returns false if MPI could not answer. */
 bool communicators_begin(mpi_handle world_group, bool initialized);
 
-/* MPI_Init was called after a session: from now on MPI_COMM_WORLD and MPI_COMM_SELF exist as well. */
+/* MPI_Init was called after a session: from now on MPI_COMM_WORLD and MPI_COMM_SELF exist as
+ * well. */
 void communicators_add_world(void);
 
 /* Release what was taken from MPI; call before MPI is finalized. */
 void communicators_end(void);
 
-/* A constructor has created `handle`. `tag` distinguishes communicators that ranks may create in different orders on one parent
- * (MPI_Comm_create_group's tag, a string's hash); 0 if the parent orders them. Returns NULL if it cannot be identified. */
-struct communicator *communicators_created(mpi_handle handle, unsigned constructor, mpi_handle parent, bool has_parent, uint64_t tag);
+/* A constructor has created `handle`. `tag` distinguishes communicators that ranks may create in
+ * different orders on one parent (MPI_Comm_create_group's tag, a string's hash); 0 if the parent
+ * orders them. Returns NULL if it cannot be identified. */
+struct communicator *communicators_created(mpi_handle handle, unsigned constructor,
+                                           mpi_handle parent, bool has_parent, uint64_t tag);
 
 /* A string tag as the `tag` above; never 0. */
 uint64_t communicators_tag(const char *text);
 
-/* A duplicate copies its parent's description without asking MPI. MPI cannot be asked before MPI_Comm_idup has completed; and each question
- * about a group waits for MPI's global lock while the job's other threads spin on it. */
+/* A duplicate copies its parent's description without asking MPI. MPI cannot be asked before
+ * MPI_Comm_idup has completed; and each question about a group waits for MPI's global lock while
+ * the job's other threads spin on it. */
 void communicators_duplicated(mpi_handle handle, unsigned constructor, mpi_handle parent);
 
 void communicators_named(mpi_handle handle, const char *name);
 
-/* A collective was not recorded: from now on, other ranks number those of the present communicators in another way, so they get no numbers
- * here. */
+/* A collective was not recorded: from now on, other ranks number those of the present communicators
+ * in another way, so they get no numbers here. */
 void communicators_lose_count(void);
 
-/* Register a communicator of another library (NCCL) under a key of its own; `described` has all its fields. NULL when out of memory. An
- * older communicator under this key is dropped: its end was not intercepted. */
+/* Register a communicator of another library (NCCL) under a key of its own; `described` has all its
+ * fields. NULL when out of memory. An older communicator under this key is dropped: its end was not
+ * intercepted. */
 struct communicator *communicators_add(mpi_handle key, const struct communicator *described);
 
-/* How many communicators of this kind were created before on a parent (NULL: without parent); adds one. */
+/* How many communicators of this kind were created before on a parent (NULL: without parent); adds
+ * one. */
 uint32_t communicators_ordinal(struct communicator *parent, uint64_t kind);
 
 /* One step of the hash that computes identities. */
 uint64_t communicators_mix(uint64_t hash, uint64_t value);
 
-/* MPI is about to free a communicator. Its handle is removed first, because MPI may reuse it before the call returns. NULL if it is
- * unknown. Then call communicators_freed, or communicators_restore if MPI refused. */
+/* MPI is about to free a communicator. Its handle is removed first, because MPI may reuse it before
+ * the call returns. NULL if it is unknown. Then call communicators_freed, or communicators_restore
+ * if MPI refused. */
 struct communicator *communicators_freeing(mpi_handle handle);
 void communicators_freed(struct communicator *communicator);
 void communicators_restore(struct communicator *communicator);
 
-/* A window or file was created on a communicator, which is found under the object's key until it is detached. communicators_detach returns
- * the communicator (NULL if the object is unknown); communicators_detached then says whether the object is gone. */
+/* A window or file was created on a communicator, which is found under the object's key until it is
+ * detached. communicators_detach returns the communicator (NULL if the object is unknown);
+ * communicators_detached then says whether the object is gone. */
 void communicators_attach(mpi_handle key, mpi_handle comm);
 struct communicator *communicators_detach(mpi_handle key);
 void communicators_detached(mpi_handle key, struct communicator *communicator, bool is_gone);
@@ -96,10 +112,13 @@ int communicators_ask_neighbors(struct communicator *communicator);
 HOT int communicators_out_neighbors(struct communicator *communicator)
 {
     int known = __atomic_load_n(&communicator->out_neighbors, __ATOMIC_RELAXED);
-    return __builtin_expect(known != COMMUNICATORS_NOT_ASKED, 1) ? known : communicators_ask_neighbors(communicator);
+    return __builtin_expect(known != COMMUNICATORS_NOT_ASKED, 1)
+               ? known
+               : communicators_ask_neighbors(communicator);
 }
 
-/* A tracked receive holds its communicator until it completes: the world ranks stay available even if the communicator is freed. */
+/* A tracked receive holds its communicator until it completes: the world ranks stay available even
+ * if the communicator is freed. */
 void communicators_hold(struct communicator *communicator);
 void communicators_release(struct communicator *communicator);
 
@@ -116,7 +135,8 @@ struct communicator_index {
 };
 extern struct communicator_index *communicator_index;
 
-/* How many communicators were removed from the index. While this is unchanged, a communicator found in the index is still in it. */
+/* How many communicators were removed from the index. While this is unchanged, a communicator found
+ * in the index is still in it. */
 extern uint64_t communicators_removed;
 
 static inline uint64_t communicators_hash(mpi_handle handle)
@@ -124,7 +144,8 @@ static inline uint64_t communicators_hash(mpi_handle handle)
     return (handle * 0x9e3779b97f4a7c15ull) >> 32;
 }
 
-/* The communicator under a key of the index: the bits of a communicator's handle, or an object's key. */
+/* The communicator under a key of the index: the bits of a communicator's handle, or an object's
+ * key. */
 HOT struct communicator *communicators_under(mpi_handle key)
 {
     struct communicator_index *index = __atomic_load_n(&communicator_index, __ATOMIC_ACQUIRE);
@@ -145,8 +166,8 @@ HOT struct communicator *communicators_find(mpi_handle handle)
     return __builtin_expect(found != NULL, 1) ? found : communicators_first_use(handle);
 }
 
-/* Keys of objects. MPICH's handles are integers, but its files are pointers, and so are NCCL's communicators. Inverted, the pointers never
- * equal another handle. */
+/* Keys of objects. MPICH's handles are integers, but its files are pointers, and so are NCCL's
+ * communicators. Inverted, the pointers never equal another handle. */
 HOT mpi_handle communicators_key_of_window(mpi_handle win)
 {
     return mpi_handle_bits(win);
@@ -162,8 +183,8 @@ HOT mpi_handle communicators_key_of_nccl(const void *comm)
     return ~(mpi_handle)comm;
 }
 
-/* The communicator's number in the ledger; assigns one if needed. If another thread assigned it, whoever sees the number also sees its
- * entry. */
+/* The communicator's number in the ledger; assigns one if needed. If another thread assigned it,
+ * whoever sees the number also sees its entry. */
 HOT unsigned communicators_slot(struct communicator *communicator)
 {
     if (!communicator)
@@ -172,8 +193,8 @@ HOT unsigned communicators_slot(struct communicator *communicator)
     return __builtin_expect(slot != 0, 1) ? slot : communicators_enter(communicator);
 }
 
-/* The world rank of a peer, given by its rank in the communicator. Special values (MPI_PROC_NULL, MPI_ANY_SOURCE) are negative
- * in every ABI. */
+/* The world rank of a peer, given by its rank in the communicator. Special values (MPI_PROC_NULL,
+ * MPI_ANY_SOURCE) are negative in every ABI. */
 HOT int32_t communicators_world_rank(const struct communicator *communicator, int peer)
 {
     if (!communicator || peer < 0)

@@ -1,4 +1,5 @@
-/* The exported functions that the inline functions of include/commprof.h call if the library is preloaded. */
+/* The exported functions that the inline functions of include/commprof.h call if the library is
+ * preloaded. */
 #include "regions.h"
 
 #define EXPORT __attribute__((visibility("default"), noinline))
@@ -37,5 +38,6 @@ void commprof_region_end(void)
 
 int commprof_is_recording(void)
 {
-    return __atomic_load_n(&thread_epoch, __ATOMIC_RELAXED) && __atomic_load_n(&the_ledger.header->counting_since_ns, __ATOMIC_RELAXED);
+    return __atomic_load_n(&thread_epoch, __ATOMIC_RELAXED) &&
+           __atomic_load_n(&the_ledger.header->counting_since_ns, __ATOMIC_RELAXED);
 }

@@ -1,19 +1,29 @@
-/* A cache: a direct-mapped table that all threads share. Each entry is one word with key and answer, and the time of the answer; both are
- * relaxed atomics. If a reader sees the time of the previous entry, it checks too early, never too late.
+/* A cache: a direct-mapped table that all threads share. Each entry is one word with key and
+ * answer, and the time of the answer; both are relaxed atomics. If a reader sees the time of the
+ * previous entry, it checks too early, never too late.
  *
- *     what    | number of the page (of the region's first one) | KNOWN, IS_REGION, memory kind |      0: empty
+ *     what    | number of the page (of the region's first) | KNOWN, IS_REGION, memory kind |
+ *             0: empty
  *
- * Device memory is allocated in regions of 2 MiB (the granule of mappings on the device), so an answer for one address holds for its
- * region. Ordinary host, pinned and managed memory may alternate from page to page, so there an answer holds for one page.
+ * Device memory is allocated in regions of 2 MiB (the granule of mappings on the device), so an
+ * answer for one address holds for its region. Ordinary host, pinned and managed memory may
+ * alternate from page to page, so there an answer holds for one page.
  *
- * Freed memory can be allocated again with another memory kind, without notice. So an answer expires after a second, and in addition each
- * thread checks one in 64 hits. Changed answers are counted. */
+ * Freed memory can be allocated again with another memory kind, without notice. So an answer
+ * expires after a second, and in addition each thread checks one in 64 hits. Changed answers are
+ * counted. */
 #include "memory_kind.h"
 
 #include "base/clock.h"
 #include "ledger/ledger.h"
 
-enum { ENTRIES_LOG2 = 10, PAGE_BITS = 12, REGION_BITS = 21, HITS_TO_A_CHECK = 64, GOOD_FOR_NS = 1000000000 };
+enum {
+    ENTRIES_LOG2 = 10,
+    PAGE_BITS = 12,
+    REGION_BITS = 21,
+    HITS_TO_A_CHECK = 64,
+    GOOD_FOR_NS = 1000000000
+};
 enum { KEY_BIT = 8, KNOWN = 0x80, IS_REGION = 0x40, KIND = 0x0f };
 
 int (*memory_kind_ask)(const void *address);
@@ -32,7 +42,8 @@ static uint64_t page_of(const void *address)
 
 static uint64_t region_of(const void *address)
 {
-    return (uint64_t)(uintptr_t)address >> REGION_BITS << (REGION_BITS - PAGE_BITS + KEY_BIT) | KNOWN | IS_REGION;
+    return (uint64_t)(uintptr_t)address >> REGION_BITS << (REGION_BITS - PAGE_BITS + KEY_BIT) |
+           KNOWN | IS_REGION;
 }
 
 static struct entry *entry_of(uint64_t key)
@@ -55,7 +66,8 @@ static void remember(const void *address, unsigned kind)
     __atomic_store_n(&entry->asked_ticks, clock_ticks(), __ATOMIC_RELAXED);
 }
 
-/* The driver has no record of ordinary host memory, and may already be unloaded when the process ends. */
+/* The driver has no record of ordinary host memory, and may already be unloaded when the process
+ * ends. */
 static unsigned ask(const void *address)
 {
     int (*ask_driver)(const void *) = __atomic_load_n(&memory_kind_ask, __ATOMIC_ACQUIRE);
@@ -73,7 +85,8 @@ __attribute__((noinline)) static unsigned ask_first(const void *address)
     return kind;
 }
 
-__attribute__((noinline)) static unsigned ask_again(const void *address, struct entry *entry, unsigned expected)
+__attribute__((noinline)) static unsigned ask_again(const void *address, struct entry *entry,
+                                                    unsigned expected)
 {
     unsigned kind = ask(address);
     if (kind != expected) {

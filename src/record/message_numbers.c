@@ -1,18 +1,25 @@
-/* An open hash table of envelopes, in memory that is touched only where envelopes are. They are never removed: a program that uses ever new
- * tags fills the table, and further envelopes have no numbers. With MPI_THREAD_MULTIPLE there is a table of its own, so that the fast path,
- * which is not atomic, never finds an envelope. A key is written once, so threads may read it while another adds one. */
+/* An open hash table of envelopes, in memory that is touched only where envelopes are. They are
+ * never removed: a program that uses ever new tags fills the table, and further envelopes have no
+ * numbers. With MPI_THREAD_MULTIPLE there is a table of its own, so that the fast path, which is
+ * not atomic, never finds an envelope. A key is written once, so threads may read it while another
+ * adds one. */
 #include "message_numbers.h"
 
 enum { RECEIVER_WILDCARD = 1 << 16 };
 static const uint32_t NEVER_CERTAIN = 1u << 31;
 
-enum { PROBES = 16, ENVELOPES = 1 << MESSAGE_ENVELOPES_LOG2, MOST_PEERS = (1 << MESSAGE_PEER_BITS) - 2 };
+enum {
+    PROBES = 16,
+    ENVELOPES = 1 << MESSAGE_ENVELOPES_LOG2,
+    MOST_PEERS = (1 << MESSAGE_PEER_BITS) - 2
+};
 
 struct envelope message_envelopes[ENVELOPES];
 struct message_wildcards message_wildcards[MESSAGE_SLOTS];
 bool message_numbers_are_concurrent;
 static struct envelope shared_envelopes[ENVELOPES];
-static uint32_t receivers[MESSAGE_SLOTS]; /* with MPI_THREAD_MULTIPLE: the only thread that has received, from 1; MESSAGE_SHARED; a flag */
+static uint32_t receivers[MESSAGE_SLOTS]; /* with MPI_THREAD_MULTIPLE: the only thread that has
+                                             received, from 1; MESSAGE_SHARED; a flag */
 static bool is_excluded[MESSAGE_SLOTS];
 bool message_numbers_ended;
 
@@ -37,10 +44,12 @@ void message_numbers_end(void)
             message_envelopes[i].key = UINT64_MAX;
 }
 
-/* False: of a communicator that shares its slot or is excluded, or a peer outside MPI_COMM_WORLD. */
+/* False: of a communicator that shares its slot or is excluded, or a peer outside
+ * MPI_COMM_WORLD. */
 static bool is_exact(uint64_t key)
 {
-    uint64_t peer = key >> MESSAGE_TAG_BITS & ((1 << MESSAGE_PEER_BITS) - 1), slot = key >> MESSAGE_SLOT_BIT;
+    uint64_t peer = key >> MESSAGE_TAG_BITS & ((1 << MESSAGE_PEER_BITS) - 1),
+             slot = key >> MESSAGE_SLOT_BIT;
     return slot > LEDGER_COMMUNICATOR_OTHER && peer < MOST_PEERS && !is_excluded[slot];
 }
 
@@ -50,7 +59,8 @@ static struct envelope *find(uint64_t key)
     for (size_t i = 0; i < PROBES && is_exact(key) && !message_numbers_have_ended(); i++) {
         struct envelope *envelope = &table()[(message_home(key) + i) % ENVELOPES];
         uint64_t seen = __atomic_load_n(&envelope->key, __ATOMIC_RELAXED);
-        if (seen == MESSAGE_FREE && __atomic_compare_exchange_n(&envelope->key, &seen, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        if (seen == MESSAGE_FREE && __atomic_compare_exchange_n(&envelope->key, &seen, key, false,
+                                                                __ATOMIC_RELAXED, __ATOMIC_RELAXED))
             return envelope;
         if (seen == key)
             return envelope;
@@ -71,13 +81,15 @@ static bool is_own(struct envelope *envelope, const struct ledger_thread *thread
     uint16_t mine = number_of(thread);
     if (seen == mine)
         return mine != MESSAGE_SHARED;
-    if (!seen && __atomic_compare_exchange_n(&envelope->thread, &seen, mine, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    if (!seen && __atomic_compare_exchange_n(&envelope->thread, &seen, mine, false,
+                                             __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return mine != MESSAGE_SHARED;
     __atomic_store_n(&envelope->thread, (uint16_t)MESSAGE_SHARED, __ATOMIC_RELAXED);
     return false;
 }
 
-__attribute__((noinline)) uint16_t message_count_slowly(uint64_t key, const struct ledger_thread *thread)
+__attribute__((noinline)) uint16_t message_count_slowly(uint64_t key,
+                                                        const struct ledger_thread *thread)
 {
     struct envelope *envelope = find(key);
     if (!envelope)
@@ -88,10 +100,12 @@ __attribute__((noinline)) uint16_t message_count_slowly(uint64_t key, const stru
 }
 
 /* The number of an envelope that no other thread receives; -1: another may be receiving. */
-static int last_number(const struct envelope *envelope, uint64_t key, const struct ledger_thread *thread)
+static int last_number(const struct envelope *envelope, uint64_t key,
+                       const struct ledger_thread *thread)
 {
     uint32_t mine = number_of(thread), owner = __atomic_load_n(&envelope->thread, __ATOMIC_RELAXED);
-    uint32_t receiver = __atomic_load_n(&receivers[key >> MESSAGE_SLOT_BIT], __ATOMIC_RELAXED) & MESSAGE_SHARED;
+    uint32_t receiver =
+        __atomic_load_n(&receivers[key >> MESSAGE_SLOT_BIT], __ATOMIC_RELAXED) & MESSAGE_SHARED;
     if (!message_numbers_are_concurrent || (owner == mine && mine != MESSAGE_SHARED))
         return envelope->number;
     return !owner && (!receiver || (receiver == mine && mine != MESSAGE_SHARED)) ? 0 : -1;
@@ -118,9 +132,11 @@ void message_claim_receive(unsigned slot, bool is_wildcard, const struct ledger_
         uint32_t owner = seen & MESSAGE_SHARED;
         claimed = owner && owner != mine ? MESSAGE_SHARED : mine;
         claimed |= is_wildcard ? RECEIVER_WILDCARD : seen & RECEIVER_WILDCARD;
-    } while (claimed != seen && !__atomic_compare_exchange_n(receiver, &seen, claimed, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    } while (claimed != seen && !__atomic_compare_exchange_n(receiver, &seen, claimed, true,
+                                                             __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     if (claimed == (MESSAGE_SHARED | RECEIVER_WILDCARD))
-        __atomic_or_fetch(&message_wildcards[slot % MESSAGE_SLOTS].in_progress, NEVER_CERTAIN, __ATOMIC_RELAXED);
+        __atomic_or_fetch(&message_wildcards[slot % MESSAGE_SLOTS].in_progress, NEVER_CERTAIN,
+                          __ATOMIC_RELAXED);
 }
 
 void message_numbers_exclude(unsigned slot)
@@ -128,10 +144,12 @@ void message_numbers_exclude(unsigned slot)
     if (!message_numbers_are_concurrent)
         return;
     is_excluded[slot % MESSAGE_SLOTS] = true;
-    __atomic_or_fetch(&message_wildcards[slot % MESSAGE_SLOTS].in_progress, NEVER_CERTAIN, __ATOMIC_RELAXED);
+    __atomic_or_fetch(&message_wildcards[slot % MESSAGE_SLOTS].in_progress, NEVER_CERTAIN,
+                      __ATOMIC_RELAXED);
 }
 
-/* False: one thread receives on this communicator, which is the one that asks. So nothing else changes what is behind it. */
+/* False: one thread receives on this communicator, which is the one that asks. So nothing else
+ * changes what is behind it. */
 static bool is_never_certain(const struct message_wildcards *wildcards)
 {
     return __atomic_load_n(&wildcards->in_progress, __ATOMIC_RELAXED) & NEVER_CERTAIN;

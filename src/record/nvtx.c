@@ -1,9 +1,10 @@
-/* Turns the ranges that a program marks with NVTX (push and pop) into regions. NVTX is header-only. At the program's first NVTX call it
- * opens the library that NVTX_INJECTION64_PATH names, which commprof-run sets to this one, and calls InitializeInjectionNvtx2. That may
- * happen before MPI_Init, or in a program without MPI: then strings are registered and nothing is recorded.
+/* Turns the ranges that a program marks with NVTX (push and pop) into regions. NVTX is header-only.
+ * At the program's first NVTX call it opens the library that NVTX_INJECTION64_PATH names, which
+ * commprof-run sets to this one, and calls InitializeInjectionNvtx2. That may happen before
+ * MPI_Init, or in a program without MPI: then strings are registered and nothing is recorded.
  *
- * Numbers in range names become #: "step 12" is "step #". Programs often number their ranges, and one region per number would fill the
- * ledger. */
+ * Numbers in range names become #: "step 12" is "step #". Programs often number their ranges, and
+ * one region per number would fill the ledger. */
 #include "base/quiet.h"
 #include "base/settings.h"
 #include "nvtx_abi.h"
@@ -13,7 +14,8 @@
 
 static const char DEFAULT_DOMAIN[] = "NVTX";
 
-/* Registered strings and domain names. Their address here is the handle that NVTX uses. They are never freed, as in other tools. */
+/* Registered strings and domain names. Their address here is the handle that NVTX uses. They are
+ * never freed, as in other tools. */
 struct known {
     struct known *next;
     char text[];
@@ -40,7 +42,8 @@ static struct known *add(struct known **place, const char *text)
     return *place = fresh;
 }
 
-/* Returns the same address for equal texts. NULL when out of memory; NVTX takes that as "not tracked". */
+/* Returns the same address for equal texts. NULL when out of memory; NVTX takes that as "not
+ * tracked". */
 static const void *known(const char *text)
 {
     struct known **place = &known_texts[place_of(text)];
@@ -54,7 +57,8 @@ static const void *known(const char *text)
     return found;
 }
 
-/* Room for the longest region name and one byte more, so that a longer name is recognised as too long. */
+/* Room for the longest region name and one byte more, so that a longer name is recognised as too
+ * long. */
 struct name {
     char text[REGION_NAME_BYTES + 1];
     size_t bytes;
@@ -222,8 +226,10 @@ static const struct callback {
     {NVTX_MODULE_CORE, NVTX_CORE_RANGE_POP, (nvtx_function)range_pop},
     {NVTX_MODULE_CORE2, NVTX_CORE2_DOMAIN_RANGE_PUSH_EX, (nvtx_function)domain_range_push_ex},
     {NVTX_MODULE_CORE2, NVTX_CORE2_DOMAIN_RANGE_POP, (nvtx_function)domain_range_pop},
-    {NVTX_MODULE_CORE2, NVTX_CORE2_DOMAIN_REGISTER_STRING_A, (nvtx_function)domain_register_string_a},
-    {NVTX_MODULE_CORE2, NVTX_CORE2_DOMAIN_REGISTER_STRING_W, (nvtx_function)domain_register_string_w},
+    {NVTX_MODULE_CORE2, NVTX_CORE2_DOMAIN_REGISTER_STRING_A,
+     (nvtx_function)domain_register_string_a},
+    {NVTX_MODULE_CORE2, NVTX_CORE2_DOMAIN_REGISTER_STRING_W,
+     (nvtx_function)domain_register_string_w},
     {NVTX_MODULE_CORE2, NVTX_CORE2_DOMAIN_CREATE_A, (nvtx_function)domain_create_a},
     {NVTX_MODULE_CORE2, NVTX_CORE2_DOMAIN_CREATE_W, (nvtx_function)domain_create_w},
 };
@@ -232,11 +238,13 @@ static void attach(const struct nvtx_callbacks *callbacks, const struct callback
 {
     nvtx_function **table = NULL;
     unsigned size = 0;
-    if (callbacks->get_module_table(ours->module, &table, &size) == 1 && ours->number < size && table[ours->number])
+    if (callbacks->get_module_table(ours->module, &table, &size) == 1 && ours->number < size &&
+        table[ours->number])
         *table[ours->number] = ours->function;
 }
 
-__attribute__((visibility("default"))) int InitializeInjectionNvtx2(nvtx_get_export_table get_export_table);
+__attribute__((visibility("default"))) int
+InitializeInjectionNvtx2(nvtx_get_export_table get_export_table);
 
 /* Returns 0 for an unknown version of NVTX, which then runs without a tool. */
 int InitializeInjectionNvtx2(nvtx_get_export_table get_export_table)

@@ -1,11 +1,14 @@
-/* What a thread has found out about calls with the same arguments: most calls are made in loops, and need not look it up again.
+/* What a thread has found out about calls with the same arguments: most calls are made in loops,
+ * and need not look it up again.
  *
  * Entries are never dropped, because each use sees whether they still hold:
  *
  *   communicator   none has been removed from the index since
  *   cell           it has the key looked for: a fold, a reset or another region leaves it otherwise
- *   bytes          depend on the arguments alone; those of a type that may be freed are LEDGER_BYTES_UNKNOWN
- *   signature      is remembered of predefined types and operations only: handles of others may be reused */
+ *   bytes          depend on the arguments alone; those of a type that may be freed are
+ *                  LEDGER_BYTES_UNKNOWN
+ *   signature      is remembered of predefined types and operations only: handles of others may be
+ *                  reused */
 #ifndef COMMPROF_RECENT_H
 #define COMMPROF_RECENT_H
 
@@ -13,7 +16,8 @@
 #include "ledger/cells.h"
 
 struct recent {
-    mpi_handle comm, type, op; /* register images; `comm` may be a window, and is 0 in the entry of a signature alone */
+    mpi_handle comm, type, op; /* register images; `comm` may be a window, and is 0 in the entry of
+                                  a signature alone */
     uint64_t count;
     uint32_t how;       /* recent_how, or signature_how and RECENT_SIGNATURE */
     uint32_t signature; /* number; 0: not known yet */
@@ -39,8 +43,8 @@ HOT struct recent *recent_place(struct recent table[1 << RECENT_LOG2], const str
 
 HOT bool recent_is(const struct recent *recent, const struct recent *key)
 {
-    return recent->comm == key->comm && recent->type == key->type && recent->op == key->op && recent->count == key->count &&
-           recent->how == key->how;
+    return recent->comm == key->comm && recent->type == key->type && recent->op == key->op &&
+           recent->count == key->count && recent->how == key->how;
 }
 
 #endif

@@ -22,7 +22,8 @@ static void keep_time(bool on)
     int64_t now_ns = clock_monotonic_ns();
     if (header->counting_since_ns)
         header->counted_ns += now_ns - header->counting_since_ns;
-    __atomic_store_n(&header->counting_since_ns, on ? now_ns : 0, __ATOMIC_RELAXED); /* the GPU thread reads it */
+    __atomic_store_n(&header->counting_since_ns, on ? now_ns : 0,
+                     __ATOMIC_RELAXED); /* the GPU thread reads it */
 }
 
 void recording_switch(bool on)
@@ -82,12 +83,15 @@ static void begin_at_zero(struct ledger_header *header)
     header->counted_ns = 0;
     header->reset_ticks = clock_ticks();
     header->reset_unix_ns = clock_unix_ns();
-    __atomic_store_n(&header->dropped_calls, 0, __ATOMIC_RELAXED); /* other threads may add to these */
+    __atomic_store_n(&header->dropped_calls, 0,
+                     __ATOMIC_RELAXED); /* other threads may add to these */
     __atomic_store_n(&header->untracked_requests, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&header->folded_cells, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&header->folded_communicators, 0, __ATOMIC_RELAXED);
-    /* 0 means not recording, UINT32_MAX is thread_nobody's; 1,000 resets a second reach it after seven weeks. */
-    __atomic_store_n(&header->epoch, header->epoch < UINT32_MAX - 1 ? header->epoch + 1 : 1, __ATOMIC_RELEASE);
+    /* 0 means not recording, UINT32_MAX is thread_nobody's; 1,000 resets a second reach it after
+     * seven weeks. */
+    __atomic_store_n(&header->epoch, header->epoch < UINT32_MAX - 1 ? header->epoch + 1 : 1,
+                     __ATOMIC_RELEASE);
 }
 
 void recording_reset(void)

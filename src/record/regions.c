@@ -1,5 +1,6 @@
-/* A thread looks up a name by parent and name in a small table of its own first. So a region in a loop costs a hash of its name and a
- * comparison, without a lock. Names are compared as text, not by address, because programs reuse name buffers. */
+/* A thread looks up a name by parent and name in a small table of its own first. So a region in a
+ * loop costs a hash of its name and a comparison, without a lock. Names are compared as text, not
+ * by address, because programs reuse name buffers. */
 #include "regions.h"
 
 #include "base/quiet.h"
@@ -48,7 +49,8 @@ static void say_once_that_it_goes_on(const char *path)
         return;
     ledger_fact("region_refused", path);
     if (the_ledger.header->world_rank <= 0)
-        say_line("region %s is counted in its parent: the limits are %d regions (fewer in a full ledger), names of %d characters, %d "
+        say_line("region %s is counted in its parent: the limits are %d regions (fewer in a full "
+                 "ledger), names of %d characters, %d "
                  "nested ones",
                  path, REGIONS_MAX, REGION_NAME_BYTES - 1, REGIONS_DEEP);
 }
@@ -95,7 +97,8 @@ static uint16_t find(uint16_t parent, const char *name)
     return region ? region : parent;
 }
 
-static bool is_it(const struct recent_region *recent, uint64_t hash, uint16_t parent, const char *name)
+static bool is_it(const struct recent_region *recent, uint64_t hash, uint16_t parent,
+                  const char *name)
 {
     return recent->region && recent->hash == hash && recent->parent == parent &&
            strcmp(entries[recent->region]->name + path_bytes_before(parent), name) == 0;
@@ -145,7 +148,8 @@ int regions_begin(struct thread *thread, const char *name, const void *owner)
     }
     uint16_t parent = innermost(regions);
     uint16_t region = name && *name ? find_recent(regions, parent, name) : parent;
-    regions->open[regions->depth++] = (struct open_region){clock_ticks(), owner, region, region != parent};
+    regions->open[regions->depth++] =
+        (struct open_region){clock_ticks(), owner, region, region != parent};
     take_up(thread);
     return level;
 }
@@ -161,7 +165,8 @@ static void leave(struct thread *thread, uint32_t at, uint64_t ticks)
         samples_region(&thread->window, thread->cells.record, left.region, left.start_ticks, ticks);
 }
 
-/* Regions of different owners need not lie in each other: one that is left below others goes, and those keep their names. */
+/* Regions of different owners need not lie in each other: one that is left below others goes, and
+ * those keep their names. */
 int regions_end(struct thread *thread, const void *owner)
 {
     struct regions *regions = thread->regions;

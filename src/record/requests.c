@@ -1,61 +1,76 @@
-/* The table has 4096 buckets. Each has a first slot, a chunk of seven more, and 64 chains of chunks for
- * the rest, so that a search looks at a dozen slots whether a few requests are open or a million. The
- * chains of a bucket, and each of them, get memory when they are needed. A thread claims a slot by
- * writing REQUEST_BUSY over REQUEST_EMPTY and publishes it by storing the handle; emptying runs in
- * reverse order. Chunks are never freed, so a thread may walk a chain while others write to it.
+/* The table has 4096 buckets. Each has a first slot, a chunk of seven more, and 64 chains of chunks
+ * for the rest, so that a search looks at a dozen slots whether a few requests are open or a
+ * million. The chains of a bucket, and each of them, get memory when they are needed. A thread
+ * claims a slot by writing REQUEST_BUSY over REQUEST_EMPTY and publishes it by storing the handle;
+ * emptying runs in reverse order. Chunks are never freed, so a thread may walk a chain while others
+ * write to it.
  *
  *     first slot, then bucket --> | 7 slots | index --> | chain --> | 7 slots | next --> NULL
  *                                                       | chain --> | 7 slots | next --> NULL
  *                                                         ... 64 chains
  *     slot.handle:   EMPTY -> BUSY -> handle -> BUSY -> EMPTY
  *
- * The first slots are adjacent in memory: nearly every request uses one, and tracking and completing it then touch a single cache line.
+ * The first slots are adjacent in memory: nearly every request uses one, and tracking and
+ * completing it then touch a single cache line.
  *
- * If one thread at a time uses MPI, these are plain stores; only MPI_THREAD_MULTIPLE needs compare-and-swap. Nobody waits: a thread that
- * loses a slot tries the next. Only the thread that made a slot busy writes it. The exceptions are `flags`, `start_ticks` and the charged
- * time: other threads may read or write them while the slot has its handle (several threads may use equal handles), so they are relaxed
- * atomics.
+ * If one thread at a time uses MPI, these are plain stores; only MPI_THREAD_MULTIPLE needs
+ * compare-and-swap. Nobody waits: a thread that loses a slot tries the next. Only the thread that
+ * made a slot busy writes it. The exceptions are `flags`, `start_ticks` and the charged time: other
+ * threads may read or write them while the slot has its handle (several threads may use equal
+ * handles), so they are relaxed atomics.
  *
- * Chains grow long only when thousands of requests share one handle. A search starts at the chunk where
- * the last one ended (the chain's cursor), and a count shows that a bucket has only its first slot in
- * use, so neither filling nor emptying a chain walks it.
+ * Chains grow long only when thousands of requests share one handle. A search starts at the chunk
+ * where the last one ended (the chain's cursor), and a count shows that a bucket has only its first
+ * slot in use, so neither filling nor emptying a chain walks it.
  *
- * With several threads, a request that MPI has freed may still be in the table: the thread that completed it has not come to record that,
- * and MPI has given its handle to another thread's new request.
+ * With several threads, a request that MPI has freed may still be in the table: the thread that
+ * completed it has not come to record that, and MPI has given its handle to another thread's new
+ * request.
  *
- *     thread A    MPI_Wait(h) . . . . . . . . . . . . returns, and looks for h: the older one
- *     thread B                  MPI_Irecv: h    MPI_Wait(h)    returns, and looks for h: the newer one
+ *     thread A    MPI_Wait(h) . . . . . . . . . . returns, and looks for h: the older one
+ *     thread B              MPI_Irecv: h  MPI_Wait(h)  returns, and looks for h: the newer one
  *
- * Their times tell which one a call means. MPI had given the handle to this request when the call began, but not yet to any later one; and
- * it had freed those that had the handle before. So it is the one that got the handle last before the call began. The exception are sends
- * that are complete already, which share a handle while they exist: a thread takes its own.
+ * Their times tell which one a call means. MPI had given the handle to this request when the call
+ * began, but not yet to any later one; and it had freed those that had the handle before. So it is
+ * the one that got the handle last before the call began. The exception are sends that are complete
+ * already, which share a handle while they exist: a thread takes its own.
  *
- * While thread A looks into a slot, thread B may empty it and fill it with a new request of the same handle. So the upper 16 bits of a
- * slot's handle, which no address uses, differ between requests then, and A cannot take the new one by mistake, not even for a moment: B,
- * which would not find it, would leave it in the table for ever. */
+ * While thread A looks into a slot, thread B may empty it and fill it with a new request of the
+ * same handle. So the upper 16 bits of a slot's handle, which no address uses, differ between
+ * requests then, and A cannot take the new one by mistake, not even for a moment: B, which would
+ * not find it, would leave it in the table for ever. */
 #include "requests.h"
 
 #include <sys/mman.h>
 
-enum { REQUEST_EMPTY = 0, REQUEST_BUSY = 1, BUCKETS = 4096, CHAINS = 64, SLOTS = 7, HANDLE_BITS = 48 };
+enum {
+    REQUEST_EMPTY = 0,
+    REQUEST_BUSY = 1,
+    BUCKETS = 4096,
+    CHAINS = 64,
+    SLOTS = 7,
+    HANDLE_BITS = 48
+};
 enum { POOL_CHUNKS = 4096, POOLS_MAX = 1024 };
 
 struct chunk {
     struct request slots[SLOTS];
     struct chunk *next;
     struct chunk *cursor; /* in a chain's first chunk: where the last search ended; NULL: here */
-    struct chunk *index;  /* in a bucket: a struct index, in place of a chunk; NULL: no chains yet */
+    struct chunk *index; /* in a bucket: a struct index, in place of a chunk; NULL: no chains yet */
     uint64_t padding[5];
 };
 
 struct index {
     struct chunk *chains[CHAINS]; /* the first chunk of each; NULL: it has none yet */
 };
-_Static_assert(sizeof(struct index) <= sizeof(struct chunk), "an index takes the memory of a chunk");
+_Static_assert(sizeof(struct index) <= sizeof(struct chunk),
+               "an index takes the memory of a chunk");
 
 struct counts {
     uint64_t further;   /* at least the number of slots with a handle behind the first slot */
-    uint64_t published; /* how often a handle was stored, also in the first slot; counted only with MPI_THREAD_MULTIPLE */
+    uint64_t published; /* how often a handle was stored, also in the first slot; counted only with
+                           MPI_THREAD_MULTIPLE */
 };
 
 _Static_assert(sizeof(struct request) == 64, "a request is a cache line");
@@ -72,7 +87,8 @@ static uint32_t chunks_taken;
 
 static void *fresh_memory(size_t bytes)
 {
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return memory == MAP_FAILED ? NULL : memory;
 }
 
@@ -91,7 +107,8 @@ static bool swap_handle(struct request *slot, uintptr_t seen, uintptr_t wanted)
         slot->handle = wanted;
         return true;
     }
-    return __atomic_compare_exchange_n(&slot->handle, &seen, wanted, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(&slot->handle, &seen, wanted, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED);
 }
 
 static void store_handle(struct request *slot, uintptr_t handle)
@@ -161,7 +178,8 @@ static struct chunk *take_chunk(void)
         struct chunk *fresh = fresh_memory(POOL_CHUNKS * sizeof *fresh);
         if (!fresh)
             return NULL;
-        if (__atomic_compare_exchange_n(pool, &memory, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        if (__atomic_compare_exchange_n(pool, &memory, fresh, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE))
             memory = fresh;
         else
             munmap(fresh, POOL_CHUNKS * sizeof *fresh);
@@ -169,13 +187,14 @@ static struct chunk *take_chunk(void)
     return &memory[number % POOL_CHUNKS];
 }
 
-/* The chunk at this place, put there if there was none; NULL when out of memory. If another thread puts
- * one there meanwhile, ours stays unused. */
+/* The chunk at this place, put there if there was none; NULL when out of memory. If another thread
+ * puts one there meanwhile, ours stays unused. */
 static struct chunk *chunk_at(struct chunk **place)
 {
     struct chunk *there = __atomic_load_n(place, __ATOMIC_ACQUIRE);
     struct chunk *fresh = there ? NULL : take_chunk();
-    if (fresh && __atomic_compare_exchange_n(place, &there, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    if (fresh && __atomic_compare_exchange_n(place, &there, fresh, false, __ATOMIC_ACQ_REL,
+                                             __ATOMIC_ACQUIRE))
         return fresh;
     return there;
 }
@@ -199,7 +218,8 @@ static void move_cursor(struct chunk *chain, struct chunk *to)
     __atomic_store_n(&chain->cursor, to, __ATOMIC_RELEASE);
 }
 
-/* The chunk after `chunk`, wrapping from the chain's last to its first; NULL when back at `start`. */
+/* The chunk after `chunk`, wrapping from the chain's last to its first; NULL when back at
+ * `start`. */
 static struct chunk *next_round(struct chunk *chain, struct chunk *chunk, struct chunk *start)
 {
     struct chunk *next = next_of(chunk);
@@ -212,7 +232,8 @@ static struct chunk *next_round(struct chunk *chain, struct chunk *chunk, struct
 static struct request *claim_slot(struct chunk *chunk)
 {
     for (int i = 0; i < SLOTS; i++)
-        if (handle_in(&chunk->slots[i]) == REQUEST_EMPTY && swap_handle(&chunk->slots[i], REQUEST_EMPTY, REQUEST_BUSY))
+        if (handle_in(&chunk->slots[i]) == REQUEST_EMPTY &&
+            swap_handle(&chunk->slots[i], REQUEST_EMPTY, REQUEST_BUSY))
             return &chunk->slots[i];
     return NULL;
 }
@@ -226,11 +247,13 @@ static struct chunk *extend(struct chunk *chain)
     struct chunk *second = next_of(chain);
     do
         fresh->next = second;
-    while (!__atomic_compare_exchange_n(&chain->next, &second, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+    while (!__atomic_compare_exchange_n(&chain->next, &second, fresh, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE));
     return fresh;
 }
 
-/* Claim an empty slot of a chain, near its cursor or in a new chunk; NULL when the table is full. */
+/* Claim an empty slot of a chain, near its cursor or in a new chunk; NULL when the table is
+ * full. */
 static struct request *claim_in_chain(struct chunk *chain)
 {
     enum { LOOK_AT = 4 }; /* chunks to search before adding one */
@@ -270,7 +293,8 @@ static struct request *claim(mpi_handle bits)
 {
     unsigned number = number_of(bits);
     struct request *first = &table->firsts[number];
-    if (__builtin_expect(handle_in(first) == REQUEST_EMPTY, 1) && swap_handle(first, REQUEST_EMPTY, REQUEST_BUSY))
+    if (__builtin_expect(handle_in(first) == REQUEST_EMPTY, 1) &&
+        swap_handle(first, REQUEST_EMPTY, REQUEST_BUSY))
         return first;
     return claim_further(number, bits);
 }
@@ -329,7 +353,8 @@ static struct request *find_in_chain(struct chunk *chain, mpi_handle bits, bool 
     return NULL;
 }
 
-static __attribute__((noinline)) struct request *find_further(unsigned number, mpi_handle bits, bool active)
+static __attribute__((noinline)) struct request *find_further(unsigned number, mpi_handle bits,
+                                                              bool active)
 {
     struct chunk *bucket = &table->buckets[number];
     if (!table->counts[number].further)
@@ -346,7 +371,8 @@ HOT struct request *find(mpi_handle bits, bool active)
         return NULL;
     unsigned number = number_of(bits);
     struct request *first = &table->firsts[number];
-    return __builtin_expect(is_found(first, bits, active), 1) ? first : find_further(number, bits, active);
+    return __builtin_expect(is_found(first, bits, active), 1) ? first
+                                                              : find_further(number, bits, active);
 }
 
 /* MPI_THREAD_MULTIPLE: the request that the call means. */
@@ -367,16 +393,19 @@ struct latest {
     uint64_t known_since;
 };
 
-/* From this time on the request's handle was known to be its own: its starting call had returned, and those charged to it had begun. */
+/* From this time on the request's handle was known to be its own: its starting call had returned,
+ * and those charged to it had begun. */
 static uint64_t known_since(const struct request *slot)
 {
-    return __atomic_load_n(&slot->start_ticks, __ATOMIC_RELAXED) + __atomic_load_n(&slot->blocked_ticks, __ATOMIC_RELAXED);
+    return __atomic_load_n(&slot->start_ticks, __ATOMIC_RELAXED) +
+           __atomic_load_n(&slot->blocked_ticks, __ATOMIC_RELAXED);
 }
 
 /* A send of which nothing is read at completion: several may have one handle at a time. */
 static bool may_share(const struct request *slot)
 {
-    return (flags_of(slot) & (REQUEST_MESSAGE | REQUEST_RECEIVE | REQUEST_HOLDS | REQUEST_PERSISTENT)) == REQUEST_MESSAGE;
+    return (flags_of(slot) & (REQUEST_MESSAGE | REQUEST_RECEIVE | REQUEST_HOLDS |
+                              REQUEST_PERSISTENT)) == REQUEST_MESSAGE;
 }
 
 static bool is_wanted(const struct request *slot, const struct wanted *wanted)
@@ -392,7 +421,8 @@ HOT bool look_at(struct request *slot, const struct wanted *wanted, struct lates
     if ((handle ^ wanted->bits) << (64 - HANDLE_BITS) || !is_wanted(slot, wanted))
         return false;
     uint64_t since = known_since(slot);
-    bool is_own_send = __atomic_load_n(&slot->origin, __ATOMIC_RELAXED) == wanted->thread && may_share(slot);
+    bool is_own_send =
+        __atomic_load_n(&slot->origin, __ATOMIC_RELAXED) == wanted->thread && may_share(slot);
     if (is_own_send || !latest->request || since > latest->known_since)
         *latest = (struct latest){slot, handle, since};
     return is_own_send;
@@ -406,7 +436,8 @@ static bool look_at_chunk(struct chunk *chunk, const struct wanted *wanted, stru
     return is_own_send;
 }
 
-/* Looks at all slots of a chain; once it has found a send, only at some more: thousands may have the same handle. */
+/* Looks at all slots of a chain; once it has found a send, only at some more: thousands may have
+ * the same handle. */
 static void look_at_chain(struct chunk *chain, const struct wanted *wanted, struct latest *latest)
 {
     enum { ENOUGH = 16 };
@@ -431,8 +462,9 @@ static void look_further(struct chunk *bucket, const struct wanted *wanted, stru
         look_at_chain(chain, wanted, latest);
 }
 
-/* A search may pass a slot just before another thread fills it, and reach the wanted slot just after it was taken. So if it found nothing
- * and a handle was published meanwhile, it is repeated. */
+/* A search may pass a slot just before another thread fills it, and reach the wanted slot just
+ * after it was taken. So if it found nothing and a handle was published meanwhile, it is
+ * repeated. */
 static __attribute__((noinline)) struct latest find_latest(const struct wanted *wanted)
 {
     if (!table)
@@ -459,15 +491,19 @@ static __attribute__((noinline)) struct request *take_latest(const struct wanted
     return latest.request;
 }
 
-HOT struct request *search(mpi_handle bits, enum state state, uint64_t known_at, const struct ledger_thread *thread)
+HOT struct request *search(mpi_handle bits, enum state state, uint64_t known_at,
+                           const struct ledger_thread *thread)
 {
     if (__builtin_expect(is_concurrent, 0))
-        return find_latest(&(struct wanted){bits, state, known_at, thread ? requests_thread(thread) : 0}).request;
+        return find_latest(
+                   &(struct wanted){bits, state, known_at, thread ? requests_thread(thread) : 0})
+            .request;
     return find(bits, state == ACTIVE);
 }
 
 /* The request that a call has completed or freed; its slot is busy then. */
-HOT struct request *take(mpi_handle bits, enum state state, const struct ledger_thread *thread, uint64_t start_ticks)
+HOT struct request *take(mpi_handle bits, enum state state, const struct ledger_thread *thread,
+                         uint64_t start_ticks)
 {
     if (__builtin_expect(is_concurrent, 0))
         return take_latest(&(struct wanted){bits, state, start_ticks, requests_thread(thread)});
@@ -487,7 +523,8 @@ static void empty(mpi_handle bits, struct request *slot)
         count_further(number, (uint64_t)-1);
 }
 
-bool requests_look(mpi_handle handle, const struct ledger_thread *thread, struct announced *announced)
+bool requests_look(mpi_handle handle, const struct ledger_thread *thread,
+                   struct announced *announced)
 {
     const struct request *slot = search(mpi_handle_bits(handle), ACTIVE, UINT64_MAX, thread);
     if (!slot)
@@ -504,7 +541,8 @@ struct request *requests_inactive(mpi_handle handle)
     return search(mpi_handle_bits(handle), INACTIVE, UINT64_MAX, NULL);
 }
 
-bool requests_start(struct request *slot, uint64_t start_ticks, uint64_t end_ticks, struct ledger_sample *sample)
+bool requests_start(struct request *slot, uint64_t start_ticks, uint64_t end_ticks,
+                    struct ledger_sample *sample)
 {
     if (!slot)
         return false;
@@ -515,29 +553,35 @@ bool requests_start(struct request *slot, uint64_t start_ticks, uint64_t end_tic
     return true;
 }
 
-/* The sum never exceeds the time since the start, so known_since() is never after the end of these calls. Another thread may complete the
- * request and reuse its slot meanwhile: then nothing is charged. */
+/* The sum never exceeds the time since the start, so known_since() is never after the end of these
+ * calls. Another thread may complete the request and reuse its slot meanwhile: then nothing is
+ * charged. */
 void requests_blocked(mpi_handle handle, uint64_t blocked_ticks, uint64_t end_ticks)
 {
     struct request *slot = search(mpi_handle_bits(handle), ACTIVE, end_ticks - blocked_ticks, NULL);
     if (!slot || __atomic_load_n(&slot->charged, __ATOMIC_RELAXED) == (uint32_t)end_ticks)
         return;
-    uint64_t before = __atomic_load_n(&slot->blocked_ticks, __ATOMIC_RELAXED), after = before + blocked_ticks;
-    uint64_t start_ticks = __atomic_load_n(&slot->start_ticks, __ATOMIC_RELAXED), passed = end_ticks - start_ticks;
+    uint64_t before = __atomic_load_n(&slot->blocked_ticks, __ATOMIC_RELAXED),
+             after = before + blocked_ticks;
+    uint64_t start_ticks = __atomic_load_n(&slot->start_ticks, __ATOMIC_RELAXED),
+             passed = end_ticks - start_ticks;
     after = after < passed ? after : passed;
     if (start_ticks > end_ticks || after <= before) /* the tick counter went backwards */
         return;
     if (!is_concurrent)
         slot->blocked_ticks = after;
-    else if (!__atomic_compare_exchange_n(&slot->blocked_ticks, &before, after, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    else if (!__atomic_compare_exchange_n(&slot->blocked_ticks, &before, after, false,
+                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return;
     __atomic_store_n(&slot->charged, (uint32_t)end_ticks, __ATOMIC_RELAXED);
 }
 
-struct request *requests_take(mpi_handle handle, const struct ledger_thread *thread, uint64_t start_ticks, uint64_t end_ticks)
+struct request *requests_take(mpi_handle handle, const struct ledger_thread *thread,
+                              uint64_t start_ticks, uint64_t end_ticks)
 {
     struct request *slot = take(mpi_handle_bits(handle), ACTIVE, thread, start_ticks);
-    if (slot && __builtin_expect(slot->start_ticks > end_ticks, 0)) /* the tick counter went backwards */
+    if (slot &&
+        __builtin_expect(slot->start_ticks > end_ticks, 0)) /* the tick counter went backwards */
         __atomic_store_n(&slot->start_ticks, end_ticks, __ATOMIC_RELAXED);
     return slot;
 }
@@ -553,7 +597,8 @@ void requests_end(struct request *slot, mpi_handle handle)
     publish(slot, bits);
 }
 
-bool requests_forget(mpi_handle handle, const struct ledger_thread *thread, uint64_t start_ticks, struct request *forgotten)
+bool requests_forget(mpi_handle handle, const struct ledger_thread *thread, uint64_t start_ticks,
+                     struct request *forgotten)
 {
     mpi_handle bits = mpi_handle_bits(handle);
     struct request *slot = take(bits, EITHER, thread, start_ticks);

@@ -1,8 +1,10 @@
-/* Requests in flight: when each operation started, what it carries, and how long the job was blocked on it.
+/* Requests in flight: when each operation started, what it carries, and how long the job was
+ * blocked on it.
  *
- * A request is tracked when a nonblocking call returns it, and completed when a Wait or Test call reports it. Several requests in flight
- * may have equal handles (Open MPI and MPICH return the same handle for several small sends that are already complete), so the table is a
- * multiset. A persistent request stays until it is freed and is active between Start and completion. */
+ * A request is tracked when a nonblocking call returns it, and completed when a Wait or Test call
+ * reports it. Several requests in flight may have equal handles (Open MPI and MPICH return the same
+ * handle for several small sends that are already complete), so the table is a multiset. A
+ * persistent request stays until it is freed and is active between Start and completion. */
 #ifndef COMMPROF_REQUESTS_H
 #define COMMPROF_REQUESTS_H
 
@@ -14,10 +16,13 @@ enum request_flags {
     REQUEST_INCOMING = 16,  /* the peer is known and sends (partitioned receive) */
     REQUEST_PERSISTENT = 2, /* stays in the table after completion */
     REQUEST_ACTIVE = 4,     /* started and not completed */
-    REQUEST_PINS = 32,      /* a nonblocking collective, whose page of samples is not reused before it completes */
+    REQUEST_PINS =
+        32, /* a nonblocking collective, whose page of samples is not reused before it completes */
     REQUEST_MESSAGE = 64,   /* point-to-point, not partitioned */
-    REQUEST_WILDCARD = 128, /* receives a message from any source or with any tag, which is numbered on completion */
-    REQUEST_HOLDS = REQUEST_EXCHANGE | REQUEST_WILDCARD, /* `communicator` is set, not `volume_bytes` */
+    REQUEST_WILDCARD = 128, /* receives a message from any source or with any tag, which is numbered
+                               on completion */
+    REQUEST_HOLDS =
+        REQUEST_EXCHANGE | REQUEST_WILDCARD, /* `communicator` is set, not `volume_bytes` */
 };
 
 struct request {
@@ -26,29 +31,36 @@ struct request {
     uint64_t bytes;
     union {
         uint64_t volume_bytes;
-        struct communicator *communicator; /* translates the source to its world rank. The volume is `bytes`, or 0 if it only receives */
+        struct communicator *communicator; /* translates the source to its world rank. The volume is
+                                              `bytes`, or 0 if it only receives */
     };
     uint64_t blocked_ticks;
-    struct ledger_sample *sample; /* of a collective or message: completed with the request; NULL if it is not sampled */
-    int32_t peer;                 /* world rank of the destination or expected source; PEER_NONE, LEDGER_PEER_ANY */
+    struct ledger_sample *sample; /* of a collective or message: completed with the request; NULL if
+                                     it is not sampled */
+    int32_t peer; /* world rank of the destination or expected source; PEER_NONE, LEDGER_PEER_ANY */
     uint16_t call;
     uint16_t slot; /* the communicator's number in the ledger */
     uint8_t flags;
     uint8_t memory_kind; /* memory kinds of the buffers, as in struct ledger_cell */
-    uint16_t origin;     /* of a wildcard: its place (message_wildcard_begin); of other persistent requests: their envelope
-                            (message_envelope), or place among persistent_collectives; with MPI_THREAD_MULTIPLE, of others: the thread
+    uint16_t origin;     /* of a wildcard: its place (message_wildcard_begin); of other persistent
+                            requests: their envelope (message_envelope), or place among
+                            persistent_collectives; with MPI_THREAD_MULTIPLE, of others: the thread
                             that started them (requests_thread); 0 */
-    uint32_t charged;    /* low bits of the end of the last call whose blocked time was charged to this request */
+    uint32_t charged; /* low bits of the end of the last call whose blocked time was charged to this
+                         request */
 };
 
-/* `concurrent`: threads may call at the same time (MPI_THREAD_MULTIPLE). False when out of memory. */
+/* `concurrent`: threads may call at the same time (MPI_THREAD_MULTIPLE). False when out of
+ * memory. */
 bool requests_begin(bool concurrent);
 
-/* Track a request: claim a slot for its handle (NULL when the table is full: its completion will not be recorded), fill it, publish it. */
+/* Track a request: claim a slot for its handle (NULL when the table is full: its completion will
+ * not be recorded), fill it, publish it. */
 struct request *requests_claim(mpi_handle handle);
 void requests_publish(struct request *slot, mpi_handle handle);
 
-/* Write every field except the handle. Another thread may still be reading the slot's previous request. */
+/* Write every field except the handle. Another thread may still be reading the slot's previous
+ * request. */
 HOT void requests_fill(struct request *slot, const struct request *request)
 {
 #define FILL(FIELD) __atomic_store_n(&slot->FIELD, request->FIELD, __ATOMIC_RELAXED)
@@ -76,37 +88,43 @@ HOT uint16_t requests_thread(const struct ledger_thread *thread)
     return (uint16_t)(thread->thread + 1);
 }
 
-/* Read what the call that started an active request announced; false if no active request has this handle. `thread` is about to wait
- * for it. */
+/* Read what the call that started an active request announced; false if no active request has this
+ * handle. `thread` is about to wait for it. */
 struct announced {
     uint64_t bytes;
     int32_t peer;
     uint16_t call, slot;
 };
-bool requests_look(mpi_handle handle, const struct ledger_thread *thread, struct announced *announced);
+bool requests_look(mpi_handle handle, const struct ledger_thread *thread,
+                   struct announced *announced);
 
 /* A persistent request that is not active; NULL for handles that are not tracked. */
 struct request *requests_inactive(mpi_handle handle);
 
-/* Start it by a call from start_ticks to end_ticks, in which the job is blocked on it. `sample`: of the message that is started, or NULL.
- * False if `request` is NULL. */
-bool requests_start(struct request *request, uint64_t start_ticks, uint64_t end_ticks, struct ledger_sample *sample);
+/* Start it by a call from start_ticks to end_ticks, in which the job is blocked on it. `sample`: of
+ * the message that is started, or NULL. False if `request` is NULL. */
+bool requests_start(struct request *request, uint64_t start_ticks, uint64_t end_ticks,
+                    struct ledger_sample *sample);
 
-/* Charge a request with time in Wait and Test calls that did not complete it; the last of them ended at end_ticks. The charge is limited to
- * the time since the request started. Among requests with equal handles (which are already complete inside MPI) only one is charged. */
+/* Charge a request with time in Wait and Test calls that did not complete it; the last of them
+ * ended at end_ticks. The charge is limited to the time since the request started. Among requests
+ * with equal handles (which are already complete inside MPI) only one is charged. */
 void requests_blocked(mpi_handle handle, uint64_t blocked_ticks, uint64_t end_ticks);
 
-/* Take an active request that a thread completed by a call from start_ticks to end_ticks, out of other threads' sight; its `handle` is not
- * valid then. NULL if there is none with this handle. With several threads, requests with this handle that other threads have completed or
- * started meanwhile are left alone. If the request started after the call's end, the tick counter went backwards: it counts as started at the
- * end. */
-struct request *requests_take(mpi_handle handle, const struct ledger_thread *thread, uint64_t start_ticks, uint64_t end_ticks);
+/* Take an active request that a thread completed by a call from start_ticks to end_ticks, out of
+ * other threads' sight; its `handle` is not valid then. NULL if there is none with this handle.
+ * With several threads, requests with this handle that other threads have completed or started
+ * meanwhile are left alone. If the request started after the call's end, the tick counter went
+ * backwards: it counts as started at the end. */
+struct request *requests_take(mpi_handle handle, const struct ledger_thread *thread,
+                              uint64_t start_ticks, uint64_t end_ticks);
 
 /* The request that was taken is accounted: remove it (a persistent one stays, inactive). */
 void requests_end(struct request *slot, mpi_handle handle);
 
-/* MPI_Request_free, which began at start_ticks: remove the request and copy it to `forgotten`. If it was active, its completion will not be
- * recorded. */
-bool requests_forget(mpi_handle handle, const struct ledger_thread *thread, uint64_t start_ticks, struct request *forgotten);
+/* MPI_Request_free, which began at start_ticks: remove the request and copy it to `forgotten`. If
+ * it was active, its completion will not be recorded. */
+bool requests_forget(mpi_handle handle, const struct ledger_thread *thread, uint64_t start_ticks,
+                     struct request *forgotten);
 
 #endif

@@ -1,10 +1,13 @@
-/* One table for all threads. Entries are never changed, so a look-up takes no lock: it reads a number, and compares the key of that number.
+/* One table for all threads. Entries are never changed, so a look-up takes no lock: it reads a
+ * number, and compares the key of that number.
  *
- *     numbers    open addressing by the key's hash; a number is stored last, when its key and its entry in the ledger are complete
+ *     numbers    open addressing by the key's hash; a number is stored last, when its key and its
+ *                entry in the ledger are complete
  *     keys       by number
  *
- * Keys hold values, never handles that may be freed and reused: of a derived type its description, for which MPI is asked at each sampled
- * call, and of an operation of the user's whether it commutes. */
+ * Keys hold values, never handles that may be freed and reused: of a derived type its description,
+ * for which MPI is asked at each sampled call, and of an operation of the user's whether it
+ * commutes. */
 #include "signatures.h"
 
 #include "base/quiet.h"
@@ -14,8 +17,8 @@
 
 enum { MOST = UINT16_MAX, PLACES = 1 << 17 };
 
-/* `type`: the handle of a predefined type, or a hash of a derived one's description. `op`: the handle of a predefined operation, USERS, or
- * USERS_COMMUTATIVE, which are no handles. */
+/* `type`: the handle of a predefined type, or a hash of a derived one's description. `op`: the
+ * handle of a predefined operation, USERS, or USERS_COMMUTATIVE, which are no handles. */
 struct key {
     uint64_t type, op, count, counts_hash;
     uint64_t how; /* signature_how, and whether the type is derived */
@@ -48,13 +51,17 @@ static uint64_t hash_of_counts(struct counts counts, const void *types, int leng
 {
     uint64_t lanes[4] = {1, 2, 3, 4};
     for (int i = 0; i < length; i++) {
-        mpi_count at = counts.wide ? ((const mpi_count *)counts.at)[i] : ((const int *)counts.at)[i];
-        lanes[i % 4] = mix(lanes[i % 4], types ? traffic_bytes(at, mpi_handle_load(types, (size_t)i)) : (uint64_t)at);
+        mpi_count at =
+            counts.wide ? ((const mpi_count *)counts.at)[i] : ((const int *)counts.at)[i];
+        lanes[i % 4] =
+            mix(lanes[i % 4],
+                types ? traffic_bytes(at, mpi_handle_load(types, (size_t)i)) : (uint64_t)at);
     }
     return mix(mix(mix(mix((uint64_t)length, lanes[0]), lanes[1]), lanes[2]), lanes[3]);
 }
 
-/* A type that a call has just moved. For predefined ones, only the constructor is set. False: MPI cannot be asked. */
+/* A type that a call has just moved. For predefined ones, only the constructor is set. False: MPI
+ * cannot be asked. */
 static bool ask_type(mpi_handle type, struct mpi_datatype *datatype)
 {
     uint64_t bytes;
@@ -72,20 +79,24 @@ static uint64_t key_of_type(mpi_handle type, uint64_t bytes, const struct mpi_da
 
 static uint64_t key_of_op(mpi_handle op)
 {
-    return !op || mpi_op_name(op) ? mpi_handle_bits(op) : mpi_op_is_commutative(op) ? USERS_COMMUTATIVE : USERS;
+    return !op || mpi_op_name(op)      ? mpi_handle_bits(op)
+           : mpi_op_is_commutative(op) ? USERS_COMMUTATIVE
+                                       : USERS;
 }
 
 static bool are_equal(const struct key *key, const struct key *other)
 {
-    return !((key->type ^ other->type) | (key->op ^ other->op) | (key->count ^ other->count) | (key->counts_hash ^ other->counts_hash) |
-             (key->how ^ other->how));
+    return !((key->type ^ other->type) | (key->op ^ other->op) | (key->count ^ other->count) |
+             (key->counts_hash ^ other->counts_hash) | (key->how ^ other->how));
 }
 
-/* The number of a key, and its place; 0: there is none, and it could be stored there. The table is at most half full. */
+/* The number of a key, and its place; 0: there is none, and it could be stored there. The table is
+ * at most half full. */
 static uint16_t find(const struct key *key, uint16_t **place)
 {
-    uint64_t at = key->type * 0x9e3779b97f4a7c15 + key->op * 0xc2b2ae3d27d4eb4f + key->count * 0xff51afd7ed558ccd +
-                  key->counts_hash * 0xd6e8feb86659fd93 + key->how * 0xa0761d6478bd642f;
+    uint64_t at = key->type * 0x9e3779b97f4a7c15 + key->op * 0xc2b2ae3d27d4eb4f +
+                  key->count * 0xff51afd7ed558ccd + key->counts_hash * 0xd6e8feb86659fd93 +
+                  key->how * 0xa0761d6478bd642f;
     uint16_t number;
     for (at ^= at >> 32;; at++) {
         number = __atomic_load_n(&numbers[at % PLACES], __ATOMIC_ACQUIRE);
@@ -96,12 +107,16 @@ static uint16_t find(const struct key *key, uint16_t **place)
 }
 
 /* The entry of a new signature, without its number. */
-static struct ledger_signature describe(const struct signature_arguments *arguments, const struct key *key, struct mpi_datatype datatype)
+static struct ledger_signature describe(const struct signature_arguments *arguments,
+                                        const struct key *key, struct mpi_datatype datatype)
 {
-    struct ledger_signature entry = {.memory_kind = arguments->memory_kind, .count = key->count, .counts_hash = key->counts_hash};
+    struct ledger_signature entry = {.memory_kind = arguments->memory_kind,
+                                     .count = key->count,
+                                     .counts_hash = key->counts_hash};
     const char *op = arguments->op ? mpi_op_name(arguments->op) : "";
     bool commutes = arguments->op && mpi_op_is_commutative(arguments->op);
-    entry.flags = (arguments->is_in_place ? LEDGER_SIGNATURE_IN_PLACE : 0) | (commutes ? LEDGER_SIGNATURE_COMMUTATIVE : 0) |
+    entry.flags = (arguments->is_in_place ? LEDGER_SIGNATURE_IN_PLACE : 0) |
+                  (commutes ? LEDGER_SIGNATURE_COMMUTATIVE : 0) |
                   (arguments->length ? LEDGER_SIGNATURE_COUNTS : 0);
     snprintf(entry.op, sizeof entry.op, "%s", op ? op : "user");
     if (!arguments->type)
@@ -144,12 +159,15 @@ static uint16_t enter(const struct key *key, struct ledger_signature *entry)
     return number;
 }
 
-static bool may_be_remembered(const struct signature_arguments *arguments, const struct mpi_datatype *datatype)
+static bool may_be_remembered(const struct signature_arguments *arguments,
+                              const struct mpi_datatype *datatype)
 {
-    return arguments->type && !arguments->length && !datatype->constructor && (!arguments->op || mpi_op_name(arguments->op));
+    return arguments->type && !arguments->length && !datatype->constructor &&
+           (!arguments->op || mpi_op_name(arguments->op));
 }
 
-static uint16_t find_or_enter(const struct signature_arguments *arguments, const struct mpi_datatype *datatype)
+static uint16_t find_or_enter(const struct signature_arguments *arguments,
+                              const struct mpi_datatype *datatype)
 {
     uint64_t type_bytes = arguments->type ? traffic_bytes(1, arguments->type) : 0;
     bool has_counts = arguments->length > 0;
@@ -159,7 +177,8 @@ static uint16_t find_or_enter(const struct signature_arguments *arguments, const
         .count = !has_counts  ? (uint64_t)arguments->count
                  : type_bytes ? arguments->bytes / type_bytes
                               : 0,
-        .counts_hash = has_counts ? hash_of_counts(arguments->counts, arguments->types, arguments->length) : 0,
+        .counts_hash =
+            has_counts ? hash_of_counts(arguments->counts, arguments->types, arguments->length) : 0,
         .how = signature_how(arguments) | (datatype->constructor ? HOW_DERIVED : 0),
     };
     uint16_t *place, number = find(&key, &place);
@@ -173,7 +192,8 @@ static uint16_t find_or_enter(const struct signature_arguments *arguments, const
 /* A call's entry is its own until a call with other arguments takes its place. */
 static bool is_of(const struct recent *recent, const struct signature_arguments *arguments)
 {
-    return recent->type == arguments->type && recent->op == arguments->op && recent->count == (uint64_t)arguments->count &&
+    return recent->type == arguments->type && recent->op == arguments->op &&
+           recent->count == (uint64_t)arguments->count &&
            recent->how >> 16 == arguments->is_in_place;
 }
 
@@ -205,7 +225,8 @@ static uint16_t look_up_in_own(struct thread *thread, const struct signature_arg
     return (uint16_t)own.signature;
 }
 
-uint16_t signature_number(struct thread *thread, struct recent *recent, const struct signature_arguments *arguments)
+uint16_t signature_number(struct thread *thread, struct recent *recent,
+                          const struct signature_arguments *arguments)
 {
     bool may_remember;
     if (!recent)

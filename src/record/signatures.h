@@ -1,10 +1,12 @@
-/* The signatures of sampled calls: what a call was asked to move, as a number into a table of the ledger (table `signature`).
+/* The signatures of sampled calls: what a call was asked to move, as a number into a table of the
+ * ledger (table `signature`).
  *
- *     struct ledger_sample *sample = account_call(&call, traffic);
- *     STORE_SIGNATURE(ALLREDUCE); (shapes.h: SIGNATURE_ALLREDUCE)
+ *     struct ledger_sample *sample = account_call(&call, traffic); STORE_SIGNATURE(ALLREDUCE);
+ *     (shapes.h: SIGNATURE_ALLREDUCE)
  *
- * Calls that are not sampled pay for the test alone; sampled ones first look at what their thread has looked up last. A call that moves
- * nothing has no signature: MPI need not have looked at its datatype, so neither do we. */
+ * Calls that are not sampled pay for the test alone; sampled ones first look at what their thread
+ * has looked up last. A call that moves nothing has no signature: MPI need not have looked at its
+ * datatype, so neither do we. */
 #ifndef COMMPROF_SIGNATURES_H
 #define COMMPROF_SIGNATURES_H
 
@@ -16,7 +18,7 @@ struct signature_arguments {
     mpi_handle type; /* 0: there is one for each count */
     mpi_handle op;   /* 0: none */
     struct counts counts;
-    int length;        /* of counts; 0: the call has none, or they are not significant on this rank */
+    int length; /* of counts; 0: the call has none, or they are not significant on this rank */
     const void *types; /* one for each count, or NULL */
     bool is_in_place;
     uint8_t memory_kind;
@@ -25,18 +27,22 @@ struct signature_arguments {
 /* What of a signature is neither a handle nor a number. */
 HOT uint32_t signature_how(const struct signature_arguments *arguments)
 {
-    return arguments->memory_kind | (uint32_t)arguments->is_in_place << 8 | (uint32_t)(arguments->length > 0) << 9;
+    return arguments->memory_kind | (uint32_t)arguments->is_in_place << 8 |
+           (uint32_t)(arguments->length > 0) << 9;
 }
 
-/* The number of a signature, from 1; 0: not recorded, there is no room. With counts, but without types, `count` is not read: it is how many
- * elements the bytes are. It is remembered in `recent`, the call's, or if NULL in an entry of its own. Takes no lock unless the signature is
- * new, and asks MPI only then, or about a derived type. */
-uint16_t signature_number(struct thread *thread, struct recent *recent, const struct signature_arguments *arguments);
+/* The number of a signature, from 1; 0: not recorded, there is no room. With counts, but without
+ * types, `count` is not read: it is how many elements the bytes are. It is remembered in `recent`,
+ * the call's, or if NULL in an entry of its own. Takes no lock unless the signature is new, and
+ * asks MPI only then, or about a derived type. */
+uint16_t signature_number(struct thread *thread, struct recent *recent,
+                          const struct signature_arguments *arguments);
 
 /* The same for a call, whose number may have been known beforehand. */
 HOT uint16_t signature_of_call(const struct call *call, struct signature_arguments arguments)
 {
-    bool is_on_host = arguments.memory_kind == LEDGER_HOST; /* what is known beforehand is of calls on the host */
+    bool is_on_host =
+        arguments.memory_kind == LEDGER_HOST; /* what is known beforehand is of calls on the host */
     if (__builtin_expect(call->signature && is_on_host, 1))
         return call->signature;
     struct signature_arguments passed = arguments; /* a copy: `arguments` stay in registers */
@@ -44,8 +50,10 @@ HOT uint16_t signature_of_call(const struct call *call, struct signature_argumen
 }
 
 /* In terms of a `call` that is sampled and its `traffic`. */
-#define SIGNATURE_OF(...) \
-    signature_of_call(&call, (struct signature_arguments){.bytes = traffic.bytes, .memory_kind = traffic.memory_kind, __VA_ARGS__})
+#define SIGNATURE_OF(...)                                                                     \
+    signature_of_call(&call, (struct signature_arguments){.bytes = traffic.bytes,             \
+                                                          .memory_kind = traffic.memory_kind, \
+                                                          __VA_ARGS__})
 
 HOT void signature_store(struct ledger_sample *sample, uint16_t number)
 {
@@ -53,8 +61,10 @@ HOT void signature_store(struct ledger_sample *sample, uint16_t number)
         sample->signature = number;
 }
 
-/* Stores the signature of a `call` with this shape, which has been accounted, if it has a `sample` and its `traffic` has bytes. */
-#define STORE_SIGNATURE(SHAPE) signature_store(sample, (sample && traffic.bytes) ? SIGNATURE_##SHAPE : 0)
+/* Stores the signature of a `call` with this shape, which has been accounted, if it has a `sample`
+ * and its `traffic` has bytes. */
+#define STORE_SIGNATURE(SHAPE) \
+    signature_store(sample, (sample && traffic.bytes) ? SIGNATURE_##SHAPE : 0)
 
 /* Call once, after MPI_Init. `ledger_bytes` is the size to which the ledger may grow. */
 void signatures_begin(size_t ledger_bytes);

@@ -1,5 +1,5 @@
-/* A thread that ends passes its state to the next one that starts: sums may mix threads. So a job with thousands of short threads needs no
- * more memory than the threads that run at one time. */
+/* A thread that ends passes its state to the next one that starts: sums may mix threads. So a job
+ * with thousands of short threads needs no more memory than the threads that run at one time. */
 #include "thread.h"
 
 #include "base/quiet.h"
@@ -42,7 +42,8 @@ static void leave(void *thread)
 
 static struct ledger_thread *enter_thread(uint32_t number, uint32_t epoch)
 {
-    struct ledger_thread entry = {.thread = number, .tid = (int64_t)syscall(SYS_gettid), .epoch = epoch};
+    struct ledger_thread entry = {
+        .thread = number, .tid = (int64_t)syscall(SYS_gettid), .epoch = epoch};
     entry.is_main = entry.tid == getpid();
     if (prctl(PR_GET_NAME, entry.name) != 0)
         entry.name[0] = '\0';
@@ -53,7 +54,8 @@ static struct thread *make_thread(uint32_t epoch)
 {
     struct thread *fresh = calloc(1, sizeof *fresh);
     struct ledger_thread *entry = fresh ? enter_thread(thread_count, epoch) : NULL;
-    if (!entry || !cells_create(&fresh->cells, entry) || !peers_create(&fresh->peers, thread_count)) {
+    if (!entry || !cells_create(&fresh->cells, entry) ||
+        !peers_create(&fresh->peers, thread_count)) {
         if (entry)
             cells_destroy(&fresh->cells);
         free(fresh);
@@ -66,8 +68,8 @@ static struct thread *make_thread(uint32_t epoch)
     return fresh;
 }
 
-/* Only the thread itself changes its counters, so a reset takes effect at its next call. Until then readers skip them, because their epoch
- * in the ledger is old. */
+/* Only the thread itself changes its counters, so a reset takes effect at its next call. Until then
+ * readers skip them, because their epoch in the ledger is old. */
 void thread_catch_up(struct thread *thread, uint32_t epoch)
 {
     if (thread->epoch == epoch)

@@ -1,4 +1,5 @@
-/* The state of one thread of the job: its counters in the ledger, its region, its sampling window. */
+/* The state of one thread of the job: its counters in the ledger, its region, its sampling
+ * window. */
 #ifndef COMMPROF_THREAD_H
 #define COMMPROF_THREAD_H
 
@@ -11,14 +12,16 @@
 
 /* Bits of `wrapper`, below those of an address in a frame. */
 enum {
-    WRAPPER_IN_MPI = 1, /* in the real function. Otherwise our own code runs: a call of a signal handler finds the state half changed */
+    WRAPPER_IN_MPI = 1, /* in the real function. Otherwise our own code runs: a call of a signal
+                           handler finds the state half changed */
     WRAPPER_NESTED = 2, /* it is inside another wrapper */
     WRAPPER_AROUND = 4, /* others have been inside it */
     WRAPPER_BITS = 15,
     WRAPPERS_NESTED = 8, /* at most */
 };
 
-/* A wrapper in which the thread is, around the one that `wrapper` means: what the inner call changes, as it was before. */
+/* A wrapper in which the thread is, around the one that `wrapper` means: what the inner call
+ * changes, as it was before. */
 struct around {
     uintptr_t wrapper;
     uint64_t entered_ticks; /* when the inner call began */
@@ -32,10 +35,11 @@ struct around {
 
 /* A thread that ends passes it to the next thread that starts. */
 struct thread {
-    struct cells cells;    /* first: the same address */
-    uintptr_t wrapper;     /* frame of the innermost wrapper that the thread is in, and bits; 0: in none */
-    uint32_t epoch;        /* of the counters */
-    uint32_t depth;        /* of `around` */
+    struct cells cells; /* first: the same address */
+    uintptr_t
+        wrapper;    /* frame of the innermost wrapper that the thread is in, and bits; 0: in none */
+    uint32_t epoch; /* of the counters */
+    uint32_t depth; /* of `around` */
     uint64_t nested_ticks; /* spent in calls inside that wrapper */
     uint64_t region;       /* the innermost open region (regions.h), shifted as in a cell's key */
     struct peers peers;
@@ -50,8 +54,9 @@ struct thread {
     struct thread *next_free;
 };
 
-/* The current epoch; 0 while nothing is recorded. Calls are recorded from the end of MPI_Init to MPI_Finalize, in the process that called
- * MPI_Init. A thread whose own epoch differs (every thread before its first call, or after a reset) must catch up before it counts. */
+/* The current epoch; 0 while nothing is recorded. Calls are recorded from the end of MPI_Init to
+ * MPI_Finalize, in the process that called MPI_Init. A thread whose own epoch differs (every thread
+ * before its first call, or after a reset) must catch up before it counts. */
 extern uint32_t thread_epoch;
 
 /* Set `wrapper`: what a signal handler's call sees before and after. */
@@ -66,19 +71,24 @@ HOT void thread_set_wrapper(struct thread *thread, uintptr_t wrapper)
 extern _Thread_local struct thread *this_thread __attribute__((tls_model("initial-exec")));
 extern struct thread thread_nobody;
 
-/* Call before the first thread is adopted. Each thread that ends calls `leaving` before another thread can take its state. */
+/* Call before the first thread is adopted. Each thread that ends calls `leaving` before another
+ * thread can take its state. */
 void thread_begin(void (*leaving)(struct thread *thread));
 
-/* This thread's state, created at its first call. NULL when out of memory or when the ledger is full. */
+/* This thread's state, created at its first call. NULL when out of memory or when the ledger is
+ * full. */
 struct thread *thread_adopt(void);
 
-/* This thread's state in the current epoch; adopts the thread if needed. NULL while nothing is recorded, or as for thread_adopt. */
+/* This thread's state in the current epoch; adopts the thread if needed. NULL while nothing is
+ * recorded, or as for thread_adopt. */
 struct thread *thread_ready(void);
 
-/* Move this thread's counters to another epoch: they restart at zero. Call only from the thread that owns the state. */
+/* Move this thread's counters to another epoch: they restart at zero. Call only from the thread
+ * that owns the state. */
 void thread_catch_up(struct thread *thread, uint32_t epoch);
 
-/* A buffer of this thread with at least `bytes` bytes, valid until the next call of this function. NULL when out of memory. */
+/* A buffer of this thread with at least `bytes` bytes, valid until the next call of this function.
+ * NULL when out of memory. */
 void *thread_scratch(struct thread *thread, size_t bytes);
 
 #endif

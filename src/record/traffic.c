@@ -1,10 +1,12 @@
-/* Only significant arguments are read (a non-root may pass anything as recvtype), and only after the call has succeeded: asking MPI for the
- * size of an invalid type would raise the job's error handler. */
+/* Only significant arguments are read (a non-root may pass anything as recvtype), and only after
+ * the call has succeeded: asking MPI for the size of an invalid type would raise the job's error
+ * handler. */
 #include "traffic.h"
 
 __attribute__((noinline)) struct communicator *traffic_look_up(bool was_announced, mpi_handle comm)
 {
-    struct communicator *found = was_announced ? communicators_under(mpi_handle_bits(comm)) : communicators_find(comm);
+    struct communicator *found =
+        was_announced ? communicators_under(mpi_handle_bits(comm)) : communicators_find(comm);
     communicators_slot(found); /* gives it one if it has none: traffic_key reads it */
     return found;
 }
@@ -53,8 +55,8 @@ COLD uint8_t traffic_memory_kinds_exchanged(uint64_t bytes, const void *from, co
 }
 
 /* The root of an inter-communicator only receives. */
-COLD uint8_t traffic_memory_kinds_gathered(uint64_t bytes, const struct communicator *communicator, const void *from, const void *to,
-                                           int root)
+COLD uint8_t traffic_memory_kinds_gathered(uint64_t bytes, const struct communicator *communicator,
+                                           const void *from, const void *to, int root)
 {
     bool root_here = traffic_is_root(communicator, root);
     bool sends = bytes && !(root_here && communicator->is_inter);
@@ -62,8 +64,8 @@ COLD uint8_t traffic_memory_kinds_gathered(uint64_t bytes, const struct communic
 }
 
 /* The root of an inter-communicator only sends. */
-COLD uint8_t traffic_memory_kinds_scattered(uint64_t bytes, const struct communicator *communicator, const void *from, const void *to,
-                                            int root)
+COLD uint8_t traffic_memory_kinds_scattered(uint64_t bytes, const struct communicator *communicator,
+                                            const void *from, const void *to, int root)
 {
     bool root_here = traffic_is_root(communicator, root);
     bool receives = !(root_here && communicator->is_inter);
@@ -112,35 +114,40 @@ static uint64_t bytes_of(struct counts counts, const void *types, int length)
 
 static const struct moved NOTHING = {0, 0};
 
-struct moved moved_reduce_scatter(const struct communicator *communicator, struct counts counts, mpi_handle type)
+struct moved moved_reduce_scatter(const struct communicator *communicator, struct counts counts,
+                                  mpi_handle type)
 {
     uint64_t bytes = traffic_bytes(sum_of(counts, communicator->size), type);
     return (struct moved){bytes, bytes};
 }
 
-struct moved moved_gather(const struct communicator *communicator, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype,
-                          mpi_count recvcount, mpi_handle recvtype, int root)
+struct moved moved_gather(const struct communicator *communicator, const void *sendbuf,
+                          mpi_count sendcount, mpi_handle sendtype, mpi_count recvcount,
+                          mpi_handle recvtype, int root)
 {
     if (traffic_is_idle(communicator, root))
         return NOTHING;
     bool only_receives = traffic_is_root(communicator, root) && communicator->is_inter;
     bool has_receive_arguments = traffic_root_receives(communicator, sendbuf, root);
-    uint64_t bytes = has_receive_arguments ? traffic_bytes(recvcount, recvtype) : traffic_bytes(sendcount, sendtype);
+    uint64_t bytes = has_receive_arguments ? traffic_bytes(recvcount, recvtype)
+                                           : traffic_bytes(sendcount, sendtype);
     return (struct moved){bytes, only_receives ? 0 : bytes};
 }
 
-struct moved moved_scatter(const struct communicator *communicator, mpi_count sendcount, mpi_handle sendtype, mpi_count recvcount,
-                           mpi_handle recvtype, int root)
+struct moved moved_scatter(const struct communicator *communicator, mpi_count sendcount,
+                           mpi_handle sendtype, mpi_count recvcount, mpi_handle recvtype, int root)
 {
     if (traffic_is_idle(communicator, root))
         return NOTHING;
     bool root_here = traffic_is_root(communicator, root);
-    uint64_t bytes = root_here ? traffic_bytes(sendcount, sendtype) : traffic_bytes(recvcount, recvtype);
+    uint64_t bytes =
+        root_here ? traffic_bytes(sendcount, sendtype) : traffic_bytes(recvcount, recvtype);
     return (struct moved){bytes, root_here ? bytes * (uint64_t)traffic_others_in(communicator) : 0};
 }
 
-struct moved moved_gatherv(const struct communicator *communicator, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype,
-                           struct counts recvcounts, mpi_handle recvtype, int root)
+struct moved moved_gatherv(const struct communicator *communicator, const void *sendbuf,
+                           mpi_count sendcount, mpi_handle sendtype, struct counts recvcounts,
+                           mpi_handle recvtype, int root)
 {
     if (traffic_is_idle(communicator, root))
         return NOTHING;
@@ -148,12 +155,14 @@ struct moved moved_gatherv(const struct communicator *communicator, const void *
     if (root_here && communicator->is_inter)
         return NOTHING; /* it only receives */
     bool in_place = root_here && sendbuf == mpi_abi.in_place;
-    uint64_t bytes = in_place ? traffic_bytes(count_at(recvcounts, communicator->comm_rank), recvtype) : traffic_bytes(sendcount, sendtype);
+    uint64_t bytes = in_place
+                         ? traffic_bytes(count_at(recvcounts, communicator->comm_rank), recvtype)
+                         : traffic_bytes(sendcount, sendtype);
     return (struct moved){bytes, bytes};
 }
 
-struct moved moved_scatterv(const struct communicator *communicator, struct counts sendcounts, mpi_handle sendtype, mpi_count recvcount,
-                            mpi_handle recvtype, int root)
+struct moved moved_scatterv(const struct communicator *communicator, struct counts sendcounts,
+                            mpi_handle sendtype, mpi_count recvcount, mpi_handle recvtype, int root)
 {
     if (traffic_is_idle(communicator, root))
         return NOTHING;
@@ -163,39 +172,49 @@ struct moved moved_scatterv(const struct communicator *communicator, struct coun
     return (struct moved){bytes, bytes};
 }
 
-struct moved moved_allgatherv(const struct communicator *communicator, const void *sendbuf, mpi_count sendcount, mpi_handle sendtype,
-                              struct counts recvcounts, mpi_handle recvtype)
+struct moved moved_allgatherv(const struct communicator *communicator, const void *sendbuf,
+                              mpi_count sendcount, mpi_handle sendtype, struct counts recvcounts,
+                              mpi_handle recvtype)
 {
     bool in_place = sendbuf == mpi_abi.in_place;
-    uint64_t bytes = in_place ? traffic_bytes(count_at(recvcounts, communicator->comm_rank), recvtype) : traffic_bytes(sendcount, sendtype);
+    uint64_t bytes = in_place
+                         ? traffic_bytes(count_at(recvcounts, communicator->comm_rank), recvtype)
+                         : traffic_bytes(sendcount, sendtype);
     return (struct moved){bytes, bytes};
 }
 
-struct moved moved_alltoallv(const struct communicator *communicator, const void *sendbuf, struct counts sendcounts, mpi_handle sendtype,
+struct moved moved_alltoallv(const struct communicator *communicator, const void *sendbuf,
+                             struct counts sendcounts, mpi_handle sendtype,
                              struct counts recvcounts, mpi_handle recvtype)
 {
     int others = traffic_others_in(communicator);
     bool in_place = sendbuf == mpi_abi.in_place;
-    uint64_t bytes = in_place ? traffic_bytes(sum_of(recvcounts, others), recvtype) : traffic_bytes(sum_of(sendcounts, others), sendtype);
+    uint64_t bytes = in_place ? traffic_bytes(sum_of(recvcounts, others), recvtype)
+                              : traffic_bytes(sum_of(sendcounts, others), sendtype);
     return (struct moved){bytes, bytes};
 }
 
-struct moved moved_alltoallw(const struct communicator *communicator, const void *sendbuf, struct counts sendcounts, const void *sendtypes,
+struct moved moved_alltoallw(const struct communicator *communicator, const void *sendbuf,
+                             struct counts sendcounts, const void *sendtypes,
                              struct counts recvcounts, const void *recvtypes)
 {
     int others = traffic_others_in(communicator);
     bool in_place = sendbuf == mpi_abi.in_place;
-    uint64_t bytes = in_place ? bytes_of(recvcounts, recvtypes, others) : bytes_of(sendcounts, sendtypes, others);
+    uint64_t bytes = in_place ? bytes_of(recvcounts, recvtypes, others)
+                              : bytes_of(sendcounts, sendtypes, others);
     return (struct moved){bytes, bytes};
 }
 
-struct moved moved_neighbor_alltoallv(struct communicator *communicator, struct counts sendcounts, mpi_handle sendtype)
+struct moved moved_neighbor_alltoallv(struct communicator *communicator, struct counts sendcounts,
+                                      mpi_handle sendtype)
 {
-    uint64_t bytes = traffic_bytes(sum_of(sendcounts, communicators_out_neighbors(communicator)), sendtype);
+    uint64_t bytes =
+        traffic_bytes(sum_of(sendcounts, communicators_out_neighbors(communicator)), sendtype);
     return (struct moved){bytes, bytes};
 }
 
-struct moved moved_neighbor_alltoallw(struct communicator *communicator, struct counts sendcounts, const void *sendtypes)
+struct moved moved_neighbor_alltoallw(struct communicator *communicator, struct counts sendcounts,
+                                      const void *sendtypes)
 {
     uint64_t bytes = bytes_of(sendcounts, sendtypes, communicators_out_neighbors(communicator));
     return (struct moved){bytes, bytes};

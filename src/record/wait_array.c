@@ -1,4 +1,5 @@
-/* If nothing changed, a look is one comparison of the array with its copy: a few hundredths of a nanosecond per entry. */
+/* If nothing changed, a look is one comparison of the array with its copy: a few hundredths of a
+ * nanosecond per entry. */
 #include "wait_array.h"
 
 #include "requests.h"

@@ -30,8 +30,9 @@ void alive_name_self(char name[ALIVE_NAME_BYTES])
 {
     struct process self;
     find_self(&self);
-    snprintf(name, ALIVE_NAME_BYTES, "%s %s %s %d %s", host_name(), *self.boot_id ? self.boot_id : "-",
-             *self.pid_namespace ? self.pid_namespace : "-", self.pid, *self.start ? self.start : "-");
+    snprintf(name, ALIVE_NAME_BYTES, "%s %s %s %d %s", host_name(),
+             *self.boot_id ? self.boot_id : "-", *self.pid_namespace ? self.pid_namespace : "-",
+             self.pid, *self.start ? self.start : "-");
 }
 
 /* The process id may have been reused; the start time then differs. */
@@ -53,13 +54,15 @@ static enum alive is_alive(const struct process *process, bool is_local)
         return ALIVE_UNKNOWN;
     if (strcmp(process->boot_id, self.boot_id) != 0)
         return is_local ? ALIVE_NO : ALIVE_UNKNOWN;
-    return strcmp(process->pid_namespace, self.pid_namespace) == 0 ? look_for(process) : ALIVE_UNKNOWN;
+    return strcmp(process->pid_namespace, self.pid_namespace) == 0 ? look_for(process)
+                                                                   : ALIVE_UNKNOWN;
 }
 
 enum alive alive_process(const char *name, bool is_local)
 {
     struct process process;
-    if (sscanf(name, "%*s %63s %63s %d %23s", process.boot_id, process.pid_namespace, &process.pid, process.start) != 4)
+    if (sscanf(name, "%*s %63s %63s %d %23s", process.boot_id, process.pid_namespace, &process.pid,
+               process.start) != 4)
         return ALIVE_UNKNOWN;
     return is_alive(&process, is_local);
 }
@@ -71,7 +74,8 @@ static bool read_at(int file, size_t at, void *to, size_t bytes)
     return pread(file, to, bytes, (off_t)at) == (ssize_t)bytes;
 }
 
-static void take_fact(struct process *process, const char *key, size_t key_bytes, const char *value, size_t value_bytes)
+static void take_fact(struct process *process, const char *key, size_t key_bytes, const char *value,
+                      size_t value_bytes)
 {
     const struct {
         const char *key;
@@ -84,13 +88,15 @@ static void take_fact(struct process *process, const char *key, size_t key_bytes
     };
     for (size_t i = 0; i < sizeof WANTED / sizeof WANTED[0]; i++)
         if (strlen(WANTED[i].key) == key_bytes && memcmp(WANTED[i].key, key, key_bytes) == 0)
-            snprintf(WANTED[i].value, WANTED[i].bytes, "%.*s", (int)(value_bytes < 64 ? value_bytes : 64), value);
+            snprintf(WANTED[i].value, WANTED[i].bytes, "%.*s",
+                     (int)(value_bytes < 64 ? value_bytes : 64), value);
 }
 
 static void take_facts(struct process *process, const char *facts, size_t bytes)
 {
     struct ledger_fact fact;
-    for (size_t at = 0; at + sizeof fact <= bytes; at += (sizeof fact + (size_t)fact.key_bytes + fact.value_bytes + 7) & ~(size_t)7) {
+    for (size_t at = 0; at + sizeof fact <= bytes;
+         at += (sizeof fact + (size_t)fact.key_bytes + fact.value_bytes + 7) & ~(size_t)7) {
         memcpy(&fact, facts + at, sizeof fact);
         const char *key = facts + at + sizeof fact;
         if ((size_t)fact.key_bytes + fact.value_bytes > bytes - at - sizeof fact)
@@ -108,7 +114,8 @@ static void read_process(int file, const struct ledger_header *header, struct pr
     for (uint32_t i = 0; i < header->chunk_count && i < FIRST_CHUNKS; i++) {
         struct ledger_chunk chunk;
         size_t at = LEDGER_HEADER_BYTES + (size_t)i * LEDGER_CHUNK_BYTES;
-        if (read_at(file, at, &chunk, sizeof chunk) && chunk.kind == LEDGER_FACTS && chunk.used <= CAPACITY &&
+        if (read_at(file, at, &chunk, sizeof chunk) && chunk.kind == LEDGER_FACTS &&
+            chunk.used <= CAPACITY &&
             read_at(file, at + LEDGER_CHUNK_HEADER_BYTES, facts, chunk.used))
             take_facts(process, facts, chunk.used);
     }
@@ -142,7 +149,8 @@ static enum alive ask(int file, bool is_local)
     char named[ALIVE_NAME_BYTES];
     if (read_stub(file, named, sizeof named))
         return alive_process(named, is_local);
-    bool is_ledger = read_at(file, 0, &header, sizeof header) && memcmp(header.magic, LEDGER_MAGIC, sizeof header.magic) == 0;
+    bool is_ledger = read_at(file, 0, &header, sizeof header) &&
+                     memcmp(header.magic, LEDGER_MAGIC, sizeof header.magic) == 0;
     bool is_copy = is_ledger && header.copied_unix_ns;
     if (is_copy && header.ended != LEDGER_RUNNING)
         return ALIVE_NO; /* the last copy */

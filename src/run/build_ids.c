@@ -6,9 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const LIBRARIES[] = {"libmpi",    "libpmpi",  "libopen-", "libprrte", "libpmix",     "libhwloc",
-                                        "libuc",     "libhcoll", "libnccl",  "librccl",  "libmscc",     "libpsm",
-                                        "libfabric", "libib",    "libmlx5",  "libefa",   "libcommprof", NULL};
+static const char *const LIBRARIES[] = {
+    "libmpi",    "libpmpi",  "libopen-", "libprrte", "libpmix",     "libhwloc",
+    "libuc",     "libhcoll", "libnccl",  "librccl",  "libmscc",     "libpsm",
+    "libfabric", "libib",    "libmlx5",  "libefa",   "libcommprof", NULL};
 
 static bool is_listed(const char *file)
 {
@@ -23,11 +24,13 @@ static size_t padded(size_t bytes)
     return (bytes + 3) & ~(size_t)3;
 }
 
-/* A note is a header, a name and a description, each padded to four bytes. NULL: there is no build id among them. */
+/* A note is a header, a name and a description, each padded to four bytes. NULL: there is no build
+ * id among them. */
 static const unsigned char *find_build_id(const char *notes, size_t notes_bytes, size_t *bytes)
 {
     const ElfW(Nhdr) * note;
-    for (size_t at = 0; at + sizeof *note <= notes_bytes; at += sizeof *note + padded(note->n_namesz) + padded(note->n_descsz)) {
+    for (size_t at = 0; at + sizeof *note <= notes_bytes;
+         at += sizeof *note + padded(note->n_namesz) + padded(note->n_descsz)) {
         note = (const void *)(notes + at);
         const char *name = (const char *)(note + 1);
         if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && memcmp(name, "GNU", 4) == 0) {
@@ -58,7 +61,10 @@ static int take_object(struct dl_phdr_info *object, size_t size, void *changes)
         const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
         size_t bytes;
         const unsigned char *id =
-            segment->p_type == PT_NOTE ? find_build_id((const char *)object->dlpi_addr + segment->p_vaddr, segment->p_memsz, &bytes) : NULL;
+            segment->p_type == PT_NOTE
+                ? find_build_id((const char *)object->dlpi_addr + segment->p_vaddr,
+                                segment->p_memsz, &bytes)
+                : NULL;
         if (id)
             record(slash + 1, id, bytes);
     }

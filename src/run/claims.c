@@ -1,18 +1,22 @@
-/* Ownership is recorded by two kinds of symbolic links in <run folder>/.jobs. Each is created once and never changed: symlink() fails if
- * the name exists, on network file systems, too. They are never followed; the target is text:
+/* Ownership is recorded by two kinds of symbolic links in <run folder>/.jobs. Each is created once
+ * and never changed: symlink() fails if the name exists, on network file systems, too. They are
+ * never followed; the target is text:
  *
- *     job-<job> -> "<run> <process> <why>"    this job's decision: the folder's run number, or 0: use another folder, and why
+ *     job-<job> -> "<run> <process> <why>"    this job's decision: the folder's run number, or 0:
+ *                                             use another folder, and why
  *     run-<run> -> "<job>"                    the job that has this run number
  *
- *     rank of job B:  job-B exists? -no--> find the folder's owner --> create job-B (if another rank was faster: read it)
- *                          |yes
- *                          v
+ *     rank of job B:  job-B exists? -no--> find the folder's owner --> create job-B
+ *                          |yes                                        (another rank was faster:
+ *                          v                                            read it)
  *                     "0 ..."  -> use another folder
- *                     "2 ..."  -> create run-2 = B; fails if another job has run 2; all ranks of B get the same result
+ *                     "2 ..."  -> create run-2 = B; fails if another job has run 2; all ranks of B
+ *                                 get the same result
  *
- * The result does not depend on when ranks start, which of them are killed, or whether the previous owner ends meanwhile. The process
- * that created job-B removes it at its end. Until then other jobs assume that B runs, unless they know that this process has ended;
- * afterwards they check the ledgers. */
+ * The result does not depend on when ranks start, which of them are killed, or whether the previous
+ * owner ends meanwhile. The process that created job-B removes it at its end. Until then other jobs
+ * assume that B runs, unless they know that this process has ended; afterwards they check the
+ * ledgers. */
 #include "claims.h"
 
 #include "alive.h"
@@ -103,9 +107,11 @@ bool claims_ledger_in_use(const char *folder, int world_rank, char *why, unsigne
     return alive != ALIVE_NO;
 }
 
-/* The process that claimed the folder has ended, so its job has ended or is about to. Only the first ranks' ledgers are checked, since
- * a job may have very many; each rank checks its own ledger again before moving it. Ranks may be missing: their databases are in an archive. */
-static bool any_ledger_in_use(const char *folder, bool has_runs, int world_rank, char *why, unsigned why_bytes)
+/* The process that claimed the folder has ended, so its job has ended or is about to. Only the
+ * first ranks' ledgers are checked, since a job may have very many; each rank checks its own ledger
+ * again before moving it. Ranks may be missing: their databases are in an archive. */
+static bool any_ledger_in_use(const char *folder, bool has_runs, int world_rank, char *why,
+                              unsigned why_bytes)
 {
     for (int rank = 0; rank < LOOKED_AT && (has_runs || has_rank(folder, rank)); rank++)
         if (claims_ledger_in_use(folder, rank, why, why_bytes))
@@ -120,7 +126,8 @@ static void explain(const char *process, enum alive alive, char *why, unsigned w
     char host[256] = "another node";
     int pid = 0;
     sscanf(process, "%255s %*s %*s %d", host, &pid);
-    snprintf(why, why_bytes, "process %d of %s %s", pid, host, alive == ALIVE_YES ? "writes to it" : "may write to it" CANNOT_BE_SEEN);
+    snprintf(why, why_bytes, "process %d of %s %s", pid, host,
+             alive == ALIVE_YES ? "writes to it" : "may write to it" CANNOT_BE_SEEN);
 }
 
 static bool job_in_use(const char *folder, const char *job, char *why, unsigned why_bytes)
@@ -128,7 +135,8 @@ static bool job_in_use(const char *folder, const char *job, char *why, unsigned 
     char path[PATH_MAX], decision[TEXT_BYTES];
     job_link(path, folder, job);
     int at = 0;
-    if (read_link(path, decision, sizeof decision) != 0 || sscanf(decision, "%*u %n", &at) != 0 || !at)
+    if (read_link(path, decision, sizeof decision) != 0 || sscanf(decision, "%*u %n", &at) != 0 ||
+        !at)
         return false;
     enum alive alive = alive_process(decision + at, filesystems_are_safe(folder));
     explain(decision + at, alive, why, why_bytes);
@@ -136,13 +144,15 @@ static bool job_in_use(const char *folder, const char *job, char *why, unsigned 
 }
 
 /* The run number for this job; 0: it must use another folder. */
-static unsigned look_for_room(const char *folder, const char *job, int world_rank, char *why, unsigned why_bytes)
+static unsigned look_for_room(const char *folder, const char *job, int world_rank, char *why,
+                              unsigned why_bytes)
 {
     char path[PATH_MAX], owner[NAME_MAX + 1] = "";
     unsigned last = last_run(folder);
     run_link(path, folder, last);
     if (last && read_link(path, owner, sizeof owner) == 0 && strcmp(owner, job) == 0)
-        return last; /* an earlier job of the same name (launchers reuse names): each rank moves its files aside */
+        return last; /* an earlier job of the same name (launchers reuse names): each rank moves its
+                        files aside */
     if (*owner && job_in_use(folder, owner, why, why_bytes))
         return 0;
     return any_ledger_in_use(folder, last > 0, world_rank, why, why_bytes) ? 0 : last + 1;
@@ -160,7 +170,8 @@ static int make_link(const char *text, const char *path, const char *folder)
     return error ? error : symlink(text, path) == 0 ? 0 : errno;
 }
 
-static int decide(struct claim *claim, const char *folder, const char *job, int world_rank, const char *path)
+static int decide(struct claim *claim, const char *folder, const char *job, int world_rank,
+                  const char *path)
 {
     char text[TEXT_BYTES], process[ALIVE_NAME_BYTES];
     unsigned run = look_for_room(folder, job, world_rank, claim->why, sizeof claim->why);
@@ -184,7 +195,8 @@ static int read_decision(struct claim *claim, const char *path)
     return 0;
 }
 
-/* The run belongs to another job if that one was faster, or came later and found that ours had ended. */
+/* The run belongs to another job if that one was faster, or came later and found that ours had
+ * ended. */
 static int take_run(struct claim *claim, const char *folder, const char *job)
 {
     char path[PATH_MAX], owner[NAME_MAX + 1];
@@ -218,7 +230,8 @@ static int take(struct claim *claim, const char *folder, const char *job, int wo
     return error ? error : take_run(claim, folder, job);
 }
 
-/* Without links (FAT, or .jobs of another user) jobs cannot agree on an owner, so none gets the folder itself. */
+/* Without links (FAT, or .jobs of another user) jobs cannot agree on an owner, so none gets the
+ * folder itself. */
 int claims_take(struct claim *claim, const char *folder, const char *job, int world_rank)
 {
     *claim = (struct claim){0};
@@ -228,7 +241,8 @@ int claims_take(struct claim *claim, const char *folder, const char *job, int wo
     if (error <= 0)
         return error;
     claim->is_ours = false;
-    snprintf(claim->why, sizeof claim->why, "no links can be made in its folder .jobs: %s", strerror(error));
+    snprintf(claim->why, sizeof claim->why, "no links can be made in its folder .jobs: %s",
+             strerror(error));
     return 0;
 }
 
@@ -244,7 +258,8 @@ static bool has_files(const char *folder)
     bool found = false;
     DIR *files = opendir(folder);
     for (struct dirent *file; files && !found && (file = readdir(files));)
-        found = strcmp(file->d_name, ".") != 0 && strcmp(file->d_name, "..") != 0 && strcmp(file->d_name, ".jobs") != 0;
+        found = strcmp(file->d_name, ".") != 0 && strcmp(file->d_name, "..") != 0 &&
+                strcmp(file->d_name, ".jobs") != 0;
     if (files)
         closedir(files);
     return found;

@@ -14,11 +14,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* lib/libcommprof.so and bin/hvprof-report are under the same folder, in the build tree and when installed. */
+/* lib/libcommprof.so and bin/hvprof-report are under the same folder, in the build tree and when
+ * installed. */
 static bool reporter_beside_us(char *path, size_t bytes)
 {
     Dl_info us;
-    char *library = dladdr((void *)reporter_beside_us, &us) && us.dli_fname ? realpath(us.dli_fname, NULL) : NULL;
+    char *library = dladdr((void *)reporter_beside_us, &us) && us.dli_fname
+                        ? realpath(us.dli_fname, NULL)
+                        : NULL;
     if (!library)
         return false;
     int length = snprintf(path, bytes, "%s/bin/hvprof-report", dirname(dirname(library)));
@@ -49,46 +52,59 @@ static void shell_word(char *word, size_t bytes, const char *text)
         size_t length = strcspn(text, APART);
         bool is_plain = true;
         for (size_t i = 0; i < length; i++)
-            is_plain = is_plain && (isalnum((unsigned char)text[i]) || text[i] & 0x80 || strchr(PLAIN, text[i]));
+            is_plain = is_plain && (isalnum((unsigned char)text[i]) || text[i] & 0x80 ||
+                                    strchr(PLAIN, text[i]));
         const char *quote = is_plain ? "" : "'";
-        used += (size_t)snprintf(word + used, bytes - used, "%s%.*s%s", quote, (int)length, text, quote);
+        used += (size_t)snprintf(word + used, bytes - used, "%s%.*s%s", quote, (int)length, text,
+                                 quote);
         text += length;
         if (*text && used + 3 < bytes)
-            used += (size_t)snprintf(word + used, bytes - used, "%s", *text++ == '\'' ? "\\'" : "*");
+            used +=
+                (size_t)snprintf(word + used, bytes - used, "%s", *text++ == '\'' ? "\\'" : "*");
     }
     word[used < bytes ? used : bytes - 1] = '\0';
 }
 
 /* The folders of all ranks as one pattern with ANY_RANK where they differ. */
-static void folders_of_all(const struct run_folder *folder, int world_size, char *folders, size_t bytes)
+static void folders_of_all(const struct run_folder *folder, int world_size, char *folders,
+                           size_t bytes)
 {
     size_t used = 0;
     folders[0] = '\0';
-    for (const char *at = world_size > 1 && *folder->of_all ? folder->of_all : folder->path; *at && used + 1 < bytes; at++) {
+    for (const char *at = world_size > 1 && *folder->of_all ? folder->of_all : folder->path;
+         *at && used + 1 < bytes; at++) {
         char same[] = {*at == ANY_HOST ? ANY_RANK : *at, '\0'};
-        used += (size_t)snprintf(folders + used, bytes - used, "%s",
-                                 *at == ANY_HOST && launcher_is_on_one_host(world_size) ? host_name() : same);
+        used += (size_t)snprintf(
+            folders + used, bytes - used, "%s",
+            *at == ANY_HOST && launcher_is_on_one_host(world_size) ? host_name() : same);
     }
 }
 
-void closing_line_say(struct run_folder *folder, int world_size, const char *ranks, bool (*is_expected)(int rank))
+void closing_line_say(struct run_folder *folder, int world_size, const char *ranks,
+                      bool (*is_expected)(int rank))
 {
-    static char folders[PATH_MAX], quoted[2 * PATH_MAX], command[2 * PATH_MAX], present[512], remark[PATH_MAX + 64];
+    static char folders[PATH_MAX], quoted[2 * PATH_MAX], command[2 * PATH_MAX], present[512],
+        remark[PATH_MAX + 64];
     int reason = run_folder_find(folder);
     folders_of_all(folder, world_size, folders, sizeof folders);
     bool is_split = strchr(folders, ANY_RANK);
     shell_word(quoted, sizeof quoted, folders);
     shell_word(command, sizeof command, reporter());
-    enum presence presence = reason ? PRESENCE_NONE : presence_find(folders, world_size, is_expected, present, sizeof present, &reason);
+    enum presence presence =
+        reason ? PRESENCE_NONE
+               : presence_find(folders, world_size, is_expected, present, sizeof present, &reason);
     if (run_folder_is_hidden(folder, reason))
-        snprintf(remark, sizeof remark, ", which this process can no longer see (%s)", filesystems_reason(reason));
+        snprintf(remark, sizeof remark, ", which this process can no longer see (%s)",
+                 filesystems_reason(reason));
     else if (presence == PRESENCE_NONE) {
-        say_line("no profile of %s is in %s: %s", ranks, is_split ? quoted : folders, reason ? filesystems_reason(reason) : present);
+        say_line("no profile of %s is in %s: %s", ranks, is_split ? quoted : folders,
+                 reason ? filesystems_reason(reason) : present);
         return;
     } else if (*folder->was)
         snprintf(remark, sizeof remark, " (renamed from %s)", folder->was);
     else
         *remark = '\0';
-    say_line("profile of %s in %s%s; read it with: %s summary %s", presence == PRESENCE_SOME ? present : ranks, is_split ? quoted : folders,
-             remark, command, quoted);
+    say_line("profile of %s in %s%s; read it with: %s summary %s",
+             presence == PRESENCE_SOME ? present : ranks, is_split ? quoted : folders, remark,
+             command, quoted);
 }

@@ -6,6 +6,7 @@
 #include "run_folder.h"
 
 /* `ranks`: of how many ranks the profile is, if each one that `is_expected` has left a file. */
-void closing_line_say(struct run_folder *folder, int world_size, const char *ranks, bool (*is_expected)(int rank));
+void closing_line_say(struct run_folder *folder, int world_size, const char *ranks,
+                      bool (*is_expected)(int rank));
 
 #endif

@@ -1,5 +1,6 @@
-/* A variable names a file of settings if its name ends like one and its value is the path of a regular file. Files that a library writes, and
- * lists of hosts, have similar names: a part of the name excludes them. */
+/* A variable names a file of settings if its name ends like one and its value is the path of a
+ * regular file. Files that a library writes, and lists of hosts, have similar names: a part of the
+ * name excludes them. */
 #include "environment.h"
 
 #include "base/settings.h"
@@ -18,16 +19,21 @@
 
 extern char **environ;
 
-static const char *const PREFIXES[] = {"OMPI_",       "PMIX_",   "PRTE_",    "MPICH_", "MPIR_CVAR_",
-                                       "MPIR_PARAM_", "I_MPI_",  "MV2_",     "MVP_",   "UCX_",
-                                       "UCC_",        "HCOLL_",  "FI_",      "PSM2_",  "PSM3_",
-                                       "ROMIO_",      "NCCL_",   "HOROVOD_", "OMP_",   "KMP_",
-                                       "GOMP_",       "MALLOC_", "SLURM_",   "PBS_",   "CUDA_VISIBLE_DEVICES=",
-                                       NULL};
-static const char *const REPEATED[] = {"OMPI_ARGV=", "OMPI_COMMAND=", NULL}; /* the command line once more */
-static const char *const FREE_TEXT[] = {"COMMENT", "JOB_EXTRA", NULL};       /* what a user writes about a job */
-static const char *const FILE_ENDINGS[] = {"file", "files", "filename", "json", "hints", "tuning", "tuning_bin", NULL};
-static const char *const NO_SETTINGS[] = {"debug", "log", "dump", "stat", "trace", "host", "node", "output", "uri", NULL};
+static const char *const PREFIXES[] = {
+    "OMPI_",       "PMIX_",   "PRTE_",    "MPICH_", "MPIR_CVAR_",
+    "MPIR_PARAM_", "I_MPI_",  "MV2_",     "MVP_",   "UCX_",
+    "UCC_",        "HCOLL_",  "FI_",      "PSM2_",  "PSM3_",
+    "ROMIO_",      "NCCL_",   "HOROVOD_", "OMP_",   "KMP_",
+    "GOMP_",       "MALLOC_", "SLURM_",   "PBS_",   "CUDA_VISIBLE_DEVICES=",
+    NULL};
+static const char *const REPEATED[] = {
+    "OMPI_ARGV=", "OMPI_COMMAND=", NULL}; /* the command line once more */
+static const char *const FREE_TEXT[] = {"COMMENT", "JOB_EXTRA",
+                                        NULL}; /* what a user writes about a job */
+static const char *const FILE_ENDINGS[] = {"file",  "files",  "filename",   "json",
+                                           "hints", "tuning", "tuning_bin", NULL};
+static const char *const NO_SETTINGS[] = {"debug", "log",  "dump",   "stat", "trace",
+                                          "host",  "node", "output", "uri",  NULL};
 
 enum { TEXT_BYTES = 4096, HASHED_BYTES = 16 << 20 };
 
@@ -68,19 +74,22 @@ static bool names_settings(const char *name, size_t length)
     if (contains_one_of(name, length, NO_SETTINGS))
         return false;
     for (const char *const *ending = FILE_ENDINGS; *ending; ending++)
-        if (strlen(*ending) < length && strncasecmp(name + length - strlen(*ending), *ending, strlen(*ending)) == 0)
+        if (strlen(*ending) < length &&
+            strncasecmp(name + length - strlen(*ending), *ending, strlen(*ending)) == 0)
             return !secrets_named(name, length);
     return false;
 }
 
 /* FNV-1a, to compare files of two runs; not to prove that they are equal. */
-static void hash_file(int file, const char *start, size_t start_bytes, off_t whole_bytes, char *fact, size_t fact_bytes)
+static void hash_file(int file, const char *start, size_t start_bytes, off_t whole_bytes,
+                      char *fact, size_t fact_bytes)
 {
     char part[TEXT_BYTES];
     uint64_t hash = 0xcbf29ce484222325;
     size_t total = 0;
     ssize_t got = (ssize_t)start_bytes;
-    for (const char *at = start; got > 0 && total < HASHED_BYTES; got = read(file, part, sizeof part), at = part) {
+    for (const char *at = start; got > 0 && total < HASHED_BYTES;
+         got = read(file, part, sizeof part), at = part) {
         for (ssize_t i = 0; i < got; i++)
             hash = (hash ^ (unsigned char)at[i]) * 0x100000001b3;
         total += (size_t)got;
@@ -95,7 +104,8 @@ static void record_open_file(int file, const char *key)
     size_t used = 0;
     if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode))
         return;
-    for (ssize_t got; used <= TEXT_BYTES && (got = read(file, text + used, TEXT_BYTES + 1 - used)) > 0;)
+    for (ssize_t got;
+         used <= TEXT_BYTES && (got = read(file, text + used, TEXT_BYTES + 1 - used)) > 0;)
         used += (size_t)got;
     text[used] = '\0';
     fact[0] = '\0';
@@ -124,7 +134,8 @@ void environment_record(void)
     for (char **variable = environ; *variable; variable++) {
         char key[256];
         size_t length = strcspn(*variable, "=");
-        if (!starts_with_one_of(*variable, PREFIXES) || starts_with_one_of(*variable, REPEATED) || !(*variable)[length])
+        if (!starts_with_one_of(*variable, PREFIXES) || starts_with_one_of(*variable, REPEATED) ||
+            !(*variable)[length])
             continue;
         if (contains_one_of(*variable, length, FREE_TEXT))
             continue;

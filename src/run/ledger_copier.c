@@ -1,11 +1,13 @@
-/* While it copies, the thread holds no lock that the job may wait for; it sleeps until its next action is due or until it must exit:
+/* While it copies, the thread holds no lock that the job may wait for; it sleeps until its next
+ * action is due or until it must exit:
  *
  *     the job                        the ledger copier
  *     ledger_copier_begin ----------------> copy, sleep, copy, switch, sleep ...
  *     ledger_copier_end: order = GO -------> (copy once more) gone = 1, exits
  *            waits for gone <------------------------
  *
- * The wait is limited: a thread that hangs on an unresponsive file system is abandoned. Forked children have no copier. */
+ * The wait is limited: a thread that hangs on an unresponsive file system is abandoned. Forked
+ * children have no copier. */
 #include "ledger_copier.h"
 
 #include "base/clock.h"
@@ -65,22 +67,26 @@ static void copy(void)
     char line[2 * PATH_MAX + 256];
     int error = *copier.copy ? copy_to_folder() : ENOENT;
     copier.is_copied = error == 0;
-    if (!error || error == EAGAIN || may_be_found_at_the_end(error) || !*copier.copy || !copier.complain)
+    if (!error || error == EAGAIN || may_be_found_at_the_end(error) || !*copier.copy ||
+        !copier.complain)
         return;
     bool is_there = access(the_ledger.path, F_OK) == 0;
-    snprintf(line, sizeof line, "cannot copy the ledger to %s: %s; %s %s %s", copier.copy, filesystems_reason(error),
-             is_there ? "what is measured is in" : "the ledger", the_ledger.path, is_there ? "alone" : "cannot be seen either");
+    snprintf(line, sizeof line, "cannot copy the ledger to %s: %s; %s %s %s", copier.copy,
+             filesystems_reason(error), is_there ? "what is measured is in" : "the ledger",
+             the_ledger.path, is_there ? "alone" : "cannot be seen either");
     copier.complain(line);
     copier.complain = NULL; /* once */
 }
 
-/* True if `*due_ns` has passed; advances it by `every_ns` (INT64_MAX: never again), skipping missed times. */
+/* True if `*due_ns` has passed; advances it by `every_ns` (INT64_MAX: never again), skipping missed
+ * times. */
 static bool is_due(int64_t *due_ns, int64_t every_ns)
 {
     int64_t now_ns = clock_monotonic_ns();
     if (now_ns < *due_ns)
         return false;
-    *due_ns = every_ns == INT64_MAX ? INT64_MAX : *due_ns + ((now_ns - *due_ns) / every_ns + 1) * every_ns;
+    *due_ns = every_ns == INT64_MAX ? INT64_MAX
+                                    : *due_ns + ((now_ns - *due_ns) / every_ns + 1) * every_ns;
     return true;
 }
 
@@ -122,13 +128,16 @@ static void *keep(void *unused)
 static int64_t seconds_from(int64_t now_ns, setting_number seconds)
 {
     static const setting_number A_CENTURY_S = 3155760000;
-    return seconds ? now_ns + (int64_t)(seconds < A_CENTURY_S ? seconds : A_CENTURY_S) * SECOND_NS : INT64_MAX;
+    return seconds ? now_ns + (int64_t)(seconds < A_CENTURY_S ? seconds : A_CENTURY_S) * SECOND_NS
+                   : INT64_MAX;
 }
 
-/* Spread the ranks' copies over the period: multiples of the golden ratio are evenly distributed for any number of ranks. */
+/* Spread the ranks' copies over the period: multiples of the golden ratio are evenly distributed
+ * for any number of ranks. */
 static int64_t part_of(int64_t period_ns, int world_rank)
 {
-    return (int64_t)((double)((uint32_t)world_rank * UINT32_C(2654435769)) / 4294967296.0 * (double)period_ns);
+    return (int64_t)((double)((uint32_t)world_rank * UINT32_C(2654435769)) / 4294967296.0 *
+                     (double)period_ns);
 }
 
 static void plan(int world_rank)
@@ -161,7 +170,8 @@ void ledger_copier_begin(const char *to, int world_rank, void (*complain)(const 
     if (!error)
         return;
     snprintf(line, sizeof line, "cannot start a thread: %s; %s", strerror(error),
-             to ? "the ledger is copied at the beginning and the end alone" : "the time window does not hold");
+             to ? "the ledger is copied at the beginning and the end alone"
+                : "the time window does not hold");
     complain(line);
     if (settings.begin_s)
         recording_switch(settings.start);

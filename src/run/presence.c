@@ -31,7 +31,8 @@ static void see_rank(int world_rank, void *context)
 static void see_file(struct ranks *ranks, const char *name)
 {
     int world_rank, at = 0;
-    if (sscanf(name, "rank-%9d.%n", &world_rank, &at) == 1 && at && (strcmp(name + at, "db") == 0 || strcmp(name + at, "ledger") == 0))
+    if (sscanf(name, "rank-%9d.%n", &world_rank, &at) == 1 && at &&
+        (strcmp(name + at, "db") == 0 || strcmp(name + at, "ledger") == 0))
         see_rank(world_rank, ranks);
 }
 
@@ -51,7 +52,8 @@ static int see_folder(struct ranks *ranks, const char *path)
         for (struct dirent *entry; (entry = readdir(entries));)
             see_file(ranks, entry->d_name);
     for (struct dirent *entry; (entry = readdir(entries));)
-        if (is_archive(entry->d_name) && snprintf(archive, sizeof archive, "%s/%s", path, entry->d_name) > 0)
+        if (is_archive(entry->d_name) &&
+            snprintf(archive, sizeof archive, "%s/%s", path, entry->d_name) > 0)
             archive_ranks(archive, see_rank, ranks);
     closedir(entries);
     return 0;
@@ -85,26 +87,31 @@ static int see_folders(struct ranks *ranks, const char *folders)
 }
 
 /* "1, 4-7" into `spans`; returns how many are missing. */
-static int find_missing(const struct ranks *ranks, bool (*is_expected)(int rank), char *spans, size_t bytes)
+static int find_missing(const struct ranks *ranks, bool (*is_expected)(int rank), char *spans,
+                        size_t bytes)
 {
     size_t used = 0;
     int count = 0;
     spans[0] = '\0';
     for (int low = 0, high; low < ranks->world_size; low = high + 1) {
-        for (high = low; high < ranks->world_size && !ranks->are_there[high] && is_expected(high); high++)
+        for (high = low; high < ranks->world_size && !ranks->are_there[high] && is_expected(high);
+             high++)
             continue;
         count += high - low;
         if (high == low)
             continue;
         if (used + LONGEST_SPAN <= bytes)
-            used += (size_t)snprintf(spans + used, bytes - used, high - low > 1 ? "%s%d-%d" : "%s%d", used ? ", " : "", low, high - 1);
+            used +=
+                (size_t)snprintf(spans + used, bytes - used, high - low > 1 ? "%s%d-%d" : "%s%d",
+                                 used ? ", " : "", low, high - 1);
         else
             snprintf(spans + used, bytes - used, " ...");
     }
     return count;
 }
 
-static enum presence describe(const struct ranks *ranks, bool (*is_expected)(int rank), char *text, size_t bytes)
+static enum presence describe(const struct ranks *ranks, bool (*is_expected)(int rank), char *text,
+                              size_t bytes)
 {
     char spans[256];
     int missing = find_missing(ranks, is_expected, spans, sizeof spans), there = 0;
@@ -112,13 +119,15 @@ static enum presence describe(const struct ranks *ranks, bool (*is_expected)(int
         there += ranks->are_there[rank];
     const char *plural = missing > 1 ? "s" : "";
     if (there)
-        snprintf(text, bytes, "%d of %d ranks (there is no file of rank%s %s)", there, ranks->world_size, plural, spans);
+        snprintf(text, bytes, "%d of %d ranks (there is no file of rank%s %s)", there,
+                 ranks->world_size, plural, spans);
     else
         snprintf(text, bytes, "there is no file of rank%s %s", plural, spans);
     return !there ? PRESENCE_NONE : missing ? PRESENCE_SOME : PRESENCE_ALL;
 }
 
-enum presence presence_find(const char *folders, int world_size, bool (*is_expected)(int rank), char *text, size_t bytes, int *error)
+enum presence presence_find(const char *folders, int world_size, bool (*is_expected)(int rank),
+                            char *text, size_t bytes, int *error)
 {
     struct ranks ranks = {calloc((size_t)world_size, sizeof(bool)), world_size};
     if (!ranks.are_there)

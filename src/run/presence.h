@@ -11,6 +11,7 @@ enum presence { PRESENCE_ALL, PRESENCE_SOME, PRESENCE_NONE };
 /* `folders`: a path, or a pattern with ANY_RANK. `is_expected`: whether a rank should have a file.
  * `text` describes the ranks if some or all are missing: "1 of 2 ranks (there is no file of rank
  * 1)". `error`: set to an errno if a single folder cannot be listed. */
-enum presence presence_find(const char *folders, int world_size, bool (*is_expected)(int rank), char *text, size_t bytes, int *error);
+enum presence presence_find(const char *folders, int world_size, bool (*is_expected)(int rank),
+                            char *text, size_t bytes, int *error);
 
 #endif

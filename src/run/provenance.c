@@ -1,6 +1,7 @@
-/* The job id must be equal on all ranks without communication, and different for two runs as far as possible. PMIx (Open MPI,
- * Slurm's pmix) gives every launch a namespace. Hydra (MPICH, Intel MPI) sets no environment variable, but starts all its proxies
- * with the same --control-port HOST:PORT, so the id is taken from the nearest ancestor process with that option. */
+/* The job id must be equal on all ranks without communication, and different for two runs as far as
+ * possible. PMIx (Open MPI, Slurm's pmix) gives every launch a namespace. Hydra (MPICH, Intel MPI)
+ * sets no environment variable, but starts all its proxies with the same --control-port HOST:PORT,
+ * so the id is taken from the nearest ancestor process with that option. */
 #include "provenance.h"
 
 #include "base/cgroup.h"
@@ -46,7 +47,8 @@ static const char *base_name(const char *path)
 /* For an interpreter: the script without its extension, or the module after -m. */
 static bool script_of(const char *arguments, size_t bytes, char *name, size_t name_bytes)
 {
-    for (const char *word = arguments + strlen(arguments) + 1; word < arguments + bytes; word += strlen(word) + 1) {
+    for (const char *word = arguments + strlen(arguments) + 1; word < arguments + bytes;
+         word += strlen(word) + 1) {
         const char *next = word + strlen(word) + 1;
         if (strcmp(word, "-m") == 0 && next < arguments + bytes)
             return snprintf(name, name_bytes, "%.100s", next) > 0;
@@ -67,7 +69,8 @@ static bool script_of(const char *arguments, size_t bytes, char *name, size_t na
 
 static bool is_interpreter(const char *name)
 {
-    return strncmp(name, "python", 6) == 0 || strncmp(name, "pypy", 4) == 0 || strcmp(name, "julia") == 0;
+    return strncmp(name, "python", 6) == 0 || strncmp(name, "pypy", 4) == 0 ||
+           strcmp(name, "julia") == 0;
 }
 
 static void make_safe(char *name)
@@ -129,7 +132,8 @@ static bool hydra_launch(char *id, size_t bytes)
     return false;
 }
 
-/* Not by getpwuid: it loads libraries of the name service into the job, and asks a server for each rank. */
+/* Not by getpwuid: it loads libraries of the name service into the job, and asks a server for each
+ * rank. */
 const char *provenance_user(void)
 {
     static const char *const NAMES[] = {"USER", "LOGNAME", NULL};
@@ -145,7 +149,8 @@ const char *provenance_user(void)
     return user;
 }
 
-/* Slurm gives all ranks the start of the job. Elsewhere they return from MPI_Init at nearly the same time. */
+/* Slurm gives all ranks the start of the job. Elsewhere they return from MPI_Init at nearly the
+ * same time. */
 const char *provenance_date(void)
 {
     static char day[16];
@@ -173,8 +178,8 @@ static void own_launch(char *id, size_t bytes)
     is_own_launch = true;
 }
 
-/* The scheduler's id of this job. The elements of an array have ids of their own but for LSF and Grid Engine, where a job that is no array has
- * the index 0 or "undefined". */
+/* The scheduler's id of this job. The elements of an array have ids of their own but for LSF and
+ * Grid Engine, where a job that is no array has the index 0 or "undefined". */
 static void scheduler_id(char *id, size_t bytes)
 {
     static const struct {
@@ -196,7 +201,8 @@ static void scheduler_id(char *id, size_t bytes)
 
 const char *provenance_job_id(void)
 {
-    static const char *const LAUNCHES[] = {"PMIX_NAMESPACE", "SLURM_STEP_ID", "PALS_APID", "ALPS_APP_ID", "PMI_JOBID", NULL};
+    static const char *const LAUNCHES[] = {"PMIX_NAMESPACE", "SLURM_STEP_ID", "PALS_APID",
+                                           "ALPS_APP_ID",    "PMI_JOBID",     NULL};
     static char id[256];
     if (id[0])
         return id;
@@ -242,8 +248,8 @@ static void record_namespace(const char *key, const char *link)
     record_unless_empty(key, name);
 }
 
-/* Facts by which a reader on this host can check whether this process still runs, and which processes share its monotonic clock (each time
- * namespace has its own). */
+/* Facts by which a reader on this host can check whether this process still runs, and which
+ * processes share its monotonic clock (each time namespace has its own). */
 static void record_process(void)
 {
     char boot_id[64], start[24];
@@ -265,7 +271,8 @@ static void record_host(void)
     if (*text)
         environment_fact("cpu_model", text);
     if (uname(&system) == 0) {
-        snprintf(text, sizeof text, "%s %s %s %s", system.sysname, system.release, system.version, system.machine);
+        snprintf(text, sizeof text, "%s %s %s %s", system.sysname, system.release, system.version,
+                 system.machine);
         environment_fact("kernel", text);
     }
     snprintf(text, sizeof text, "%u", (unsigned)getuid());
@@ -285,7 +292,8 @@ static void record_command_line(void)
     size_t bytes = read_arguments(getpid(), arguments, sizeof arguments);
     if (!settings.arguments)
         bytes = strlen(arguments);
-    secrets_mask_arguments(arguments, bytes && !arguments[bytes - 1] ? bytes - 1 : bytes, masked, sizeof masked);
+    secrets_mask_arguments(arguments, bytes && !arguments[bytes - 1] ? bytes - 1 : bytes, masked,
+                           sizeof masked);
     environment_fact("command_line", masked);
 }
 

@@ -31,7 +31,8 @@ static bool append(char *text, size_t bytes, const char *more)
 
 enum { EVERY_RANK = -2 };
 
-/* %h host, %p program, %r rank, %j job id, %u user, %d date, %% a percent sign; all other characters are literal. */
+/* %h host, %p program, %r rank, %j job id, %u user, %d date, %% a percent sign; all other
+ * characters are literal. */
 static bool expand(char *path, size_t bytes, const char *pattern, int world_rank)
 {
     char number[16], letter[3];
@@ -86,7 +87,8 @@ static int move_snapshots(const char *folder, const char *earlier, int world_ran
 {
     char from[PATH_MAX], into[PATH_MAX], to[PATH_MAX];
     for (int k = 1;; k++) {
-        if (snprintf(from, sizeof from, "%s/snapshot-%d/rank-%d.db", folder, k, world_rank) >= (int)sizeof from ||
+        if (snprintf(from, sizeof from, "%s/snapshot-%d/rank-%d.db", folder, k, world_rank) >=
+                (int)sizeof from ||
             snprintf(into, sizeof into, "%s/snapshot-%d", earlier, k) >= (int)sizeof into ||
             snprintf(to, sizeof to, "%s/rank-%d.db", into, world_rank) >= (int)sizeof to)
             return ENAMETOOLONG;
@@ -100,7 +102,8 @@ static int move_snapshots(const char *folder, const char *earlier, int world_ran
     }
 }
 
-static int name_files_of(const char *path, int world_rank, char database[PATH_MAX], char ledger[PATH_MAX])
+static int name_files_of(const char *path, int world_rank, char database[PATH_MAX],
+                         char ledger[PATH_MAX])
 {
     return snprintf(database, PATH_MAX, "%s/rank-%d.db", path, world_rank) < PATH_MAX &&
                    snprintf(ledger, PATH_MAX, "%s/rank-%d.ledger", path, world_rank) < PATH_MAX
@@ -108,12 +111,14 @@ static int name_files_of(const char *path, int world_rank, char database[PATH_MA
                : ENAMETOOLONG;
 }
 
-/* The number of the run keeps runs apart; the boot keeps hosts of the same name apart, where locks are each host's own. */
+/* The number of the run keeps runs apart; the boot keeps hosts of the same name apart, where locks
+ * are each host's own. */
 static bool name_archive(const char *path, unsigned run, char archive[PATH_MAX])
 {
     char boot_id[64];
     host_boot_id(boot_id, sizeof boot_id);
-    int length = snprintf(archive, PATH_MAX, "%s/node-%u-%s-%.8s.tar", path, run, host_name(), boot_id);
+    int length =
+        snprintf(archive, PATH_MAX, "%s/node-%u-%s-%.8s.tar", path, run, host_name(), boot_id);
     if (settings.output_per != OUTPUT_PER_NODE || length >= PATH_MAX)
         archive[0] = '\0';
     return *archive;
@@ -145,7 +150,8 @@ static int move_to(const char *earlier, const char *path, int world_rank)
 static bool has_files_of(const char *path, int world_rank)
 {
     char database[PATH_MAX], ledger[PATH_MAX];
-    return name_files_of(path, world_rank, database, ledger) == 0 && (exists(database) || exists(ledger));
+    return name_files_of(path, world_rank, database, ledger) == 0 &&
+           (exists(database) || exists(ledger));
 }
 
 static bool has_snapshot_of(const char *path, int world_rank)
@@ -193,7 +199,8 @@ static bool is_of_earlier_run(const char *name, unsigned run)
     unsigned number;
     int at = 0;
     const char *ending = strrchr(name, '.');
-    return sscanf(name, "node-%u-%n", &number, &at) == 1 && at && ending && strcmp(ending, ".tar") == 0 && number < run;
+    return sscanf(name, "node-%u-%n", &number, &at) == 1 && at && ending &&
+           strcmp(ending, ".tar") == 0 && number < run;
 }
 
 /* Nodes of the earlier run may have no rank of this one. */
@@ -208,22 +215,28 @@ static void move_archives_aside(const struct run_folder *folder)
         closedir(entries);
 }
 
-/* `other` and the ranks of an earlier run, larger than this one, that have the same number modulo this one's size. */
+/* `other` and the ranks of an earlier run, larger than this one, that have the same number modulo
+ * this one's size. */
 static void move_others_aside(const struct run_folder *folder, int other, int world_size)
 {
     char why[256];
     for (; has_files_of(folder->path, other); other += world_size)
-        if (claims_ledger_in_use(folder->path, other, why, sizeof why) || move_aside(folder->path, other, folder->claim.run) != 0)
+        if (claims_ledger_in_use(folder->path, other, why, sizeof why) ||
+            move_aside(folder->path, other, folder->claim.run) != 0)
             break;
 }
 
-/* The earlier run may have had more ranks than this one; the files of the additional ranks are moved, too. Those of a rank that is not
- * chosen this time (COMMPROF_RANKS) are moved by the chosen one before it. */
-static int move_earlier_run_aside(const struct run_folder *folder, const struct run_folder_rank *rank)
+/* The earlier run may have had more ranks than this one; the files of the additional ranks are
+ * moved, too. Those of a rank that is not chosen this time (COMMPROF_RANKS) are moved by the chosen
+ * one before it. */
+static int move_earlier_run_aside(const struct run_folder *folder,
+                                  const struct run_folder_rank *rank)
 {
     int error = move_aside(folder->path, rank->world_rank, folder->claim.run);
-    if (!error && archive_has(folder->archive, rank->world_rank)) /* an earlier job of the same name and number */
-        error = move_archive_aside(folder->path, strrchr(folder->archive, '/') + 1, folder->claim.run);
+    if (!error && archive_has(folder->archive,
+                              rank->world_rank)) /* an earlier job of the same name and number */
+        error =
+            move_archive_aside(folder->path, strrchr(folder->archive, '/') + 1, folder->claim.run);
     if (error)
         return error;
     if (rank->is_first)
@@ -257,13 +270,14 @@ static void name_of_run(const char *path, char name[32])
 
 static int go_into(struct run_folder *folder, const char *subfolder)
 {
-    if (!append(folder->path, sizeof folder->path, "/") || !append(folder->path, sizeof folder->path, subfolder))
+    if (!append(folder->path, sizeof folder->path, "/") ||
+        !append(folder->path, sizeof folder->path, subfolder))
         return ENAMETOOLONG;
     return filesystems_make_folders(folder->path);
 }
 
-/* Use the first of <name>, <name>-2, <name>-3 ... without files of this rank. A folder with one rank's files belongs to all ranks of that
- * rank's job. */
+/* Use the first of <name>, <name>-2, <name>-3 ... without files of this rank. A folder with one
+ * rank's files belongs to all ranks of that rank's job. */
 static int go_into_first_free(struct run_folder *folder, int world_rank, const char *name)
 {
     size_t length = strlen(folder->path);
@@ -274,12 +288,14 @@ static int go_into_first_free(struct run_folder *folder, int world_rank, const c
         snprintf(subfolder, sizeof subfolder, k > 1 ? "%.300s-%d" : "%.300s", name, k);
         error = go_into(folder, subfolder);
         k++;
-    } while (!error && (has_files_of(folder->path, world_rank) || is_in_archive(folder->path, folder->claim.run, world_rank)));
+    } while (!error && (has_files_of(folder->path, world_rank) ||
+                        is_in_archive(folder->path, folder->claim.run, world_rank)));
     return error;
 }
 
-/* A name that is equal on all ranks of a job and, as far as possible, unique to it. If the launcher does not match the MPI library, several
- * jobs of one rank share an id, so they use host, process id and start time. Without a launcher only the job's size is known. */
+/* A name that is equal on all ranks of a job and, as far as possible, unique to it. If the launcher
+ * does not match the MPI library, several jobs of one rank share an id, so they use host, process
+ * id and start time. Without a launcher only the job's size is known. */
 static void name_job(char job[256], int world_size)
 {
     char start[24];
@@ -291,8 +307,9 @@ static void name_job(char job[256], int world_size)
         snprintf(job, 256, "of-%d", world_size);
 }
 
-/* Since version 4.2, Hydra gives all spawned worlds the job's own id. So the k-th world of a size uses the k-th folder of that size; two
- * that start at the same time may mix their ranks. A world of one rank has a unique name. */
+/* Since version 4.2, Hydra gives all spawned worlds the job's own id. So the k-th world of a size
+ * uses the k-th folder of that size; two that start at the same time may mix their ranks. A world
+ * of one rank has a unique name. */
 static int go_where_no_world_is(struct run_folder *folder, const struct run_folder_rank *rank)
 {
     char job[256], name[320];
@@ -305,7 +322,8 @@ static int go_where_no_job_is(struct run_folder *folder, int world_rank, const c
 {
     char name[300];
     size_t wanted = strlen(folder->path);
-    int length = snprintf(folder->moved, sizeof folder->moved, "%s is left alone: %s; this run is in ", folder->path, folder->claim.why);
+    int length = snprintf(folder->moved, sizeof folder->moved,
+                          "%s is left alone: %s; this run is in ", folder->path, folder->claim.why);
     snprintf(name, sizeof name, "job-%s", job);
     int error = go_into_first_free(folder, world_rank, name);
     if (error)
@@ -315,7 +333,8 @@ static int go_where_no_job_is(struct run_folder *folder, int world_rank, const c
     return error;
 }
 
-/* If this rank's ledger is still in use, which the job's decision did not notice, only this rank uses another folder. */
+/* If this rank's ledger is still in use, which the job's decision did not notice, only this rank
+ * uses another folder. */
 static int share(struct run_folder *folder, const struct run_folder_rank *rank)
 {
     char job[256];
@@ -324,8 +343,11 @@ static int share(struct run_folder *folder, const struct run_folder_rank *rank)
     if (error)
         return error;
     folder->moves_alone =
-        folder->claim.is_ours && claims_ledger_in_use(folder->path, rank->world_rank, folder->claim.why, sizeof folder->claim.why);
-    return folder->claim.is_ours && !folder->moves_alone ? 0 : go_where_no_job_is(folder, rank->world_rank, job);
+        folder->claim.is_ours && claims_ledger_in_use(folder->path, rank->world_rank,
+                                                      folder->claim.why, sizeof folder->claim.why);
+    return folder->claim.is_ours && !folder->moves_alone
+               ? 0
+               : go_where_no_job_is(folder, rank->world_rank, job);
 }
 
 static int open_at(struct run_folder *folder, const struct run_folder_rank *rank)
@@ -352,38 +374,47 @@ static int open_at(struct run_folder *folder, const struct run_folder_rank *rank
 }
 
 /* Use the default name: another job may have the same COMMPROF_OUTPUT on another file system. */
-static int open_in_temporary(struct run_folder *folder, const char *place, const struct run_folder_rank *rank)
+static int open_in_temporary(struct run_folder *folder, const char *place,
+                             const struct run_folder_rank *rank)
 {
     char name[PATH_MAX];
     int error = filesystems_private_folder(place, folder->path, sizeof folder->path);
     if (error)
         return error;
-    if (!expand(name, sizeof name, DEFAULT_PATTERN, rank->world_rank) || !append(folder->path, sizeof folder->path, "/") ||
+    if (!expand(name, sizeof name, DEFAULT_PATTERN, rank->world_rank) ||
+        !append(folder->path, sizeof folder->path, "/") ||
         !append(folder->path, sizeof folder->path, name))
         return ENAMETOOLONG;
     return open_at(folder, rank);
 }
 
-/* Call before the job changes its working directory. The part below the configured folder (spawned worlds) is equal on all ranks. */
+/* Call before the job changes its working directory. The part below the configured folder (spawned
+ * worlds) is equal on all ranks. */
 static void name_of_all(struct run_folder *folder, const char *pattern, int world_rank)
 {
     static char own[PATH_MAX], all[PATH_MAX], start[PATH_MAX];
     folder->of_all[0] = '\0';
-    if (!expand(own, sizeof own, pattern, world_rank) || !expand(all, sizeof all, pattern, EVERY_RANK) ||
-        !all[strcspn(all, (char[]){ANY_RANK, ANY_HOST, '\0'})] || make_absolute(own) != 0 || strncmp(own, folder->path, strlen(own)) != 0 ||
+    if (!expand(own, sizeof own, pattern, world_rank) ||
+        !expand(all, sizeof all, pattern, EVERY_RANK) ||
+        !all[strcspn(all, (char[]){ANY_RANK, ANY_HOST, '\0'})] || make_absolute(own) != 0 ||
+        strncmp(own, folder->path, strlen(own)) != 0 ||
         (*all != '/' && !getcwd(start, sizeof start)))
         return;
     const char *prefix = *all == '/' ? "" : start, *slash = *all == '/' ? "" : "/";
-    if (snprintf(folder->of_all, PATH_MAX, "%s%s%s%s", prefix, slash, all, folder->path + strlen(own)) >= PATH_MAX)
+    if (snprintf(folder->of_all, PATH_MAX, "%s%s%s%s", prefix, slash, all,
+                 folder->path + strlen(own)) >= PATH_MAX)
         folder->of_all[0] = '\0';
 }
 
-int run_folder_open(struct run_folder *folder, const struct run_folder_rank *rank, void (*complain)(const char *line))
+int run_folder_open(struct run_folder *folder, const struct run_folder_rank *rank,
+                    void (*complain)(const char *line))
 {
     static struct run_folder instead; /* large */
     char line[3 * PATH_MAX];
     const char *pattern = *settings.output ? settings.output : DEFAULT_PATTERN;
-    int error = expand(folder->path, sizeof folder->path, pattern, rank->world_rank) ? open_at(folder, rank) : ENAMETOOLONG;
+    int error = expand(folder->path, sizeof folder->path, pattern, rank->world_rank)
+                    ? open_at(folder, rank)
+                    : ENAMETOOLONG;
     if (!error) {
         name_of_all(folder, pattern, rank->world_rank);
         return 0;
@@ -391,8 +422,9 @@ int run_folder_open(struct run_folder *folder, const struct run_folder_rank *ran
     for (unsigned i = 0; settings.profile != PROFILE_SITE && filesystems_temporary(i); i++) {
         if (open_in_temporary(&instead, filesystems_temporary(i), rank) != 0)
             continue;
-        snprintf(line, sizeof line, "cannot use the run folder %s: %s; on %s it is %s%s%s", folder->path, filesystems_reason(error),
-                 host_name(), instead.path, *filesystems_in_the_way() ? "; " : "", filesystems_in_the_way());
+        snprintf(line, sizeof line, "cannot use the run folder %s: %s; on %s it is %s%s%s",
+                 folder->path, filesystems_reason(error), host_name(), instead.path,
+                 *filesystems_in_the_way() ? "; " : "", filesystems_in_the_way());
         *folder = instead;
         complain(line);
         return 0;
@@ -417,7 +449,8 @@ static void move_path(char path[PATH_MAX], const char *from, const char *to)
 static bool move_paths(struct run_folder *folder, const char *to)
 {
     enum { LONGEST = PATH_MAX - NAME_MAX - 16 };
-    char *paths[] = {folder->database, folder->ledger, folder->ledger_file, folder->archive, folder->claim.held};
+    char *paths[] = {folder->database, folder->ledger, folder->ledger_file, folder->archive,
+                     folder->claim.held};
     if (strlen(to) > LONGEST)
         return false;
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
@@ -433,7 +466,8 @@ static bool move_paths(struct run_folder *folder, const char *to)
 /* The folder that contains the mapped ledger. */
 static bool find_by_ledger(const struct run_folder *folder, char path[PATH_MAX])
 {
-    return ledger_find(path) == LEDGER_THERE && filesystems_find(&folder->identity, dirname(path)) == 0;
+    return ledger_find(path) == LEDGER_THERE &&
+           filesystems_find(&folder->identity, dirname(path)) == 0;
 }
 
 /* No file in it is mapped, so only the most frequent case is found: `mv run run-1`. */
@@ -444,8 +478,11 @@ static bool find_beside(const struct run_folder *folder, char path[PATH_MAX])
     DIR *entries = opendir(dirname(above));
     bool found = false;
     for (struct dirent *entry; entries && !found && (entry = readdir(entries));)
-        found = entry->d_ino == folder->identity.inode && snprintf(path, PATH_MAX, "%s/%s", above, entry->d_name) < PATH_MAX &&
-                snprintf(copy, sizeof copy, "%s%s", path, folder->ledger + strlen(folder->path)) > 0 && ledger_copy_is_at(copy);
+        found =
+            entry->d_ino == folder->identity.inode &&
+            snprintf(path, PATH_MAX, "%s/%s", above, entry->d_name) < PATH_MAX &&
+            snprintf(copy, sizeof copy, "%s%s", path, folder->ledger + strlen(folder->path)) > 0 &&
+            ledger_copy_is_at(copy);
     if (entries)
         closedir(entries);
     return found;
@@ -462,8 +499,11 @@ int run_folder_find(struct run_folder *folder)
     int error = filesystems_find(&folder->identity, folder->path);
     if (error != FILESYSTEMS_MOVED && error != FILESYSTEMS_REPLACED)
         return error;
-    bool found = run_folder_ledger_is_elsewhere(folder) ? find_beside(folder, path) : find_by_ledger(folder, path);
-    return found && move_paths(folder, path) ? 0 : has_another_root(folder) ? FILESYSTEMS_OTHER_ROOT : error;
+    bool found = run_folder_ledger_is_elsewhere(folder) ? find_beside(folder, path)
+                                                        : find_by_ledger(folder, path);
+    return found && move_paths(folder, path) ? 0
+           : has_another_root(folder)        ? FILESYSTEMS_OTHER_ROOT
+                                             : error;
 }
 
 bool run_folder_is_hidden(const struct run_folder *folder, int reason)
@@ -491,27 +531,34 @@ bool run_folder_ledger_is_elsewhere(const struct run_folder *folder)
     return strcmp(folder->ledger, folder->ledger_file) != 0;
 }
 
-static int try_ledger_in(struct run_folder *folder, const char *place, int world_rank, size_t limit_bytes)
+static int try_ledger_in(struct run_folder *folder, const char *place, int world_rank,
+                         size_t limit_bytes)
 {
     char private[PATH_MAX], run[32], process[ALIVE_NAME_BYTES];
-    int error = filesystems_are_safe(place) ? filesystems_private_folder(place, private, sizeof private) : FILESYSTEMS_UNSAFE;
+    int error = filesystems_are_safe(place)
+                    ? filesystems_private_folder(place, private, sizeof private)
+                    : FILESYSTEMS_UNSAFE;
     if (error)
         return error;
     name_of_run(folder->path, run);
-    int length =
-        snprintf(folder->ledger_file, PATH_MAX, "%s/%s%d-%llx.ledger", private, run, world_rank, (unsigned long long)clock_unix_ns());
+    int length = snprintf(folder->ledger_file, PATH_MAX, "%s/%s%d-%llx.ledger", private, run,
+                          world_rank, (unsigned long long)clock_unix_ns());
     if (length >= PATH_MAX)
         return ENAMETOOLONG;
     alive_name_self(process);
-    ledger_copy_announce(folder->ledger, process, folder->ledger_file); /* if it fails, so does the first copy, which says so */
+    ledger_copy_announce(
+        folder->ledger, process,
+        folder->ledger_file); /* if it fails, so does the first copy, which says so */
     error = ledger_open(folder->ledger_file, limit_bytes);
     if (error)
         ledger_copy_remove(folder->ledger);
     return error;
 }
 
-/* Retry: a rank that ends may remove our private folder before this rank has created its file there. */
-static int open_ledger_in(struct run_folder *folder, const char *place, int world_rank, size_t limit_bytes)
+/* Retry: a rank that ends may remove our private folder before this rank has created its file
+ * there. */
+static int open_ledger_in(struct run_folder *folder, const char *place, int world_rank,
+                          size_t limit_bytes)
 {
     int error;
     unsigned attempts = 1000;
@@ -521,7 +568,8 @@ static int open_ledger_in(struct run_folder *folder, const char *place, int worl
     return error;
 }
 
-static int open_ledger_where_the_user_wants_it(struct run_folder *folder, int world_rank, size_t limit_bytes)
+static int open_ledger_where_the_user_wants_it(struct run_folder *folder, int world_rank,
+                                               size_t limit_bytes)
 {
     char place[PATH_MAX];
     memcpy(folder->ledger_file, settings.ledger, sizeof settings.ledger);
@@ -542,16 +590,19 @@ static int open_ledger_on_the_node(struct run_folder *folder, int world_rank, si
 }
 
 /* An unsafe run folder alone causes no message: most are on network file systems. */
-static int open_ledger(struct run_folder *folder, int world_rank, size_t limit_bytes, void (*complain)(const char *line))
+static int open_ledger(struct run_folder *folder, int world_rank, size_t limit_bytes,
+                       void (*complain)(const char *line))
 {
     char line[3 * PATH_MAX + 512];
     bool is_safe = filesystems_are_safe(folder->path);
-    int error = *settings.ledger ? open_ledger_where_the_user_wants_it(folder, world_rank, limit_bytes)
-                : is_safe        ? ledger_open(folder->ledger_file, limit_bytes)
-                                 : FILESYSTEMS_UNSAFE;
+    int error = *settings.ledger
+                    ? open_ledger_where_the_user_wants_it(folder, world_rank, limit_bytes)
+                : is_safe ? ledger_open(folder->ledger_file, limit_bytes)
+                          : FILESYSTEMS_UNSAFE;
     if (!error)
         return 0;
-    int used = snprintf(line, sizeof line, "cannot keep the ledger in %s: %s; ", folder->ledger_file, filesystems_reason(error));
+    int used = snprintf(line, sizeof line, "cannot keep the ledger in %s: %s; ",
+                        folder->ledger_file, filesystems_reason(error));
     bool is_news = *settings.ledger || is_safe;
     if (open_ledger_on_the_node(folder, world_rank, limit_bytes) != 0) {
         memcpy(folder->ledger_file, folder->ledger, sizeof folder->ledger);
@@ -561,7 +612,9 @@ static int open_ledger(struct run_folder *folder, int world_rank, size_t limit_b
         is_news = true;
     }
     used += snprintf(line + used, sizeof line - (size_t)used, "it is %s%s", folder->ledger_file,
-                     is_safe || run_folder_ledger_is_elsewhere(folder) ? "" : ", and a failure of that file system would end the job");
+                     is_safe || run_folder_ledger_is_elsewhere(folder)
+                         ? ""
+                         : ", and a failure of that file system would end the job");
     if (*filesystems_in_the_way() && error != FILESYSTEMS_SQUATTED)
         snprintf(line + used, sizeof line - (size_t)used, "; %s", filesystems_in_the_way());
     if (is_news || *filesystems_in_the_way())
@@ -569,14 +622,17 @@ static int open_ledger(struct run_folder *folder, int world_rank, size_t limit_b
     return 0;
 }
 
-int run_folder_open_ledger(struct run_folder *folder, int world_rank, size_t limit_bytes, void (*complain)(const char *line))
+int run_folder_open_ledger(struct run_folder *folder, int world_rank, size_t limit_bytes,
+                           void (*complain)(const char *line))
 {
     char line[256];
     int error = open_ledger(folder, world_rank, limit_bytes, complain);
     if (error)
         return error;
     the_ledger.complain = complain;
-    snprintf(line, sizeof line, "no address space for a ledger of %zu kB; it has %zu kB, beyond which the rarest message sizes fold",
+    snprintf(line, sizeof line,
+             "no address space for a ledger of %zu kB; it has %zu kB, beyond which the rarest "
+             "message sizes fold",
              limit_bytes >> 10, the_ledger.limit_bytes >> 10);
     if (the_ledger.limit_bytes + LEDGER_CHUNK_BYTES < limit_bytes)
         complain(line);
@@ -590,5 +646,6 @@ void run_folder_remove_ledger(struct run_folder *folder, bool with_copy)
         return;
     if (with_copy)
         ledger_copy_remove(folder->ledger);
-    rmdir(dirname(folder->ledger_file)); /* the ledger's private folder; fails while other ledgers are in it */
+    rmdir(dirname(folder->ledger_file)); /* the ledger's private folder; fails while other ledgers
+                                            are in it */
 }

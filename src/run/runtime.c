@@ -38,15 +38,17 @@ static pid_t owner; /* the process that initialized MPI; its forked children are
 static int world_rank = -1, world_size = -1;
 static bool has_mpi; /* the job has initialized it */
 static struct run_folder folder;
-static const struct launcher *misunderstood; /* a launcher that the MPI library does not support; NULL: none */
+static const struct launcher
+    *misunderstood; /* a launcher that the MPI library does not support; NULL: none */
 static int launched_processes;
 
 static void stop(const char *what, const char *path, int error)
 {
     state = STOPPED;
     if (launcher_speaks_for_the_node())
-        say_line("cannot %s %s: %s%s%s; rank %d is not recorded", what, path, filesystems_reason(error),
-                 *filesystems_in_the_way() ? "; " : "", filesystems_in_the_way(), world_rank);
+        say_line("cannot %s %s: %s%s%s; rank %d is not recorded", what, path,
+                 filesystems_reason(error), *filesystems_in_the_way() ? "; " : "",
+                 filesystems_in_the_way(), world_rank);
 }
 
 static void complain_for_the_node(const char *line)
@@ -70,7 +72,8 @@ static const char *refusal(void)
     return why;
 }
 
-/* A profiler that a site preloads into all jobs has nothing to say to users who did not ask for it. */
+/* A profiler that a site preloads into all jobs has nothing to say to users who did not ask for
+ * it. */
 static bool is_to_be_silent(void)
 {
     return settings.profile == PROFILE_SITE && settings.quiet;
@@ -104,14 +107,16 @@ static void find_rank_in_world(void)
         world_size = launcher_size(1);
 }
 
-/* MPI_COMM_WORLD does not exist for a job of sessions: the process set mpi://WORLD takes its place. */
+/* MPI_COMM_WORLD does not exist for a job of sessions: the process set mpi://WORLD takes its
+ * place. */
 static mpi_handle find_rank_in_session(const void *session)
 {
     uintptr_t memory = 0;
     world_rank = launcher_rank(0);
     world_size = launcher_size(1);
     if (!mpi_abi.known || !mpi_query.Group_from_session_pset ||
-        mpi_query.Group_from_session_pset(mpi_handle_load(session, 0), "mpi://WORLD", &memory) != MPI_SUCCESS)
+        mpi_query.Group_from_session_pset(mpi_handle_load(session, 0), "mpi://WORLD", &memory) !=
+            MPI_SUCCESS)
         return 0;
     mpi_handle group = mpi_handle_load(&memory, 0);
     mpi_query.Group_rank(group, &world_rank);
@@ -122,15 +127,18 @@ static mpi_handle find_rank_in_session(const void *session)
 static bool was_spawned(void)
 {
     uintptr_t parent = 0;
-    return mpi_abi.known && mpi_query.Comm_get_parent && mpi_query.Comm_get_parent(&parent) == MPI_SUCCESS &&
+    return mpi_abi.known && mpi_query.Comm_get_parent &&
+           mpi_query.Comm_get_parent(&parent) == MPI_SUCCESS &&
            mpi_handle_load(&parent, 0) != mpi_abi.comm_null;
 }
 
-/* The launcher started n processes but the world has size 1: each process is a separate job, certainly by mistake. */
+/* The launcher started n processes but the world has size 1: each process is a separate job,
+ * certainly by mistake. */
 static void record_misunderstood_launcher(bool spawned)
 {
     char number[16];
-    const struct launcher *launcher = world_size == 1 && !spawned ? launcher_find(&launched_processes) : NULL;
+    const struct launcher *launcher =
+        world_size == 1 && !spawned ? launcher_find(&launched_processes) : NULL;
     if (!launcher || launched_processes <= 1 || launcher_is_within_a_rank())
         return;
     misunderstood = launcher;
@@ -145,7 +153,8 @@ static void record_library(void)
     int length = 0;
     ledger_fact("mpi_library", provider_path());
     ledger_fact("mpi_abi", mpi_abi.name);
-    if (mpi_query.Get_library_version && mpi_query.Get_library_version(version, &length) == MPI_SUCCESS)
+    if (mpi_query.Get_library_version &&
+        mpi_query.Get_library_version(version, &length) == MPI_SUCCESS)
         ledger_fact("mpi_version", version);
 }
 
@@ -158,17 +167,20 @@ static void record_control_variable(const char *name, const char *value)
         environment_fact(key, environment_masked(name, length, value));
 }
 
-/* All ranks read them, though only one per node records them: a rank that alone read them would be late at the first collective. */
+/* All ranks read them, though only one per node records them: a rank that alone read them would be
+ * late at the first collective. */
 static void record_control_variables(int thread_level)
 {
     char text[64];
-    struct control_variables found = control_variables_read(thread_level < 0 ? 0 : thread_level, record_control_variable);
+    struct control_variables found =
+        control_variables_read(thread_level < 0 ? 0 : thread_level, record_control_variable);
     snprintf(text, sizeof text, "%d of %d", found.read, found.all);
     if (launcher_speaks_for_the_node())
         ledger_fact("cvars", text);
 }
 
-/* MPI_Init began before the clock was calibrated; its ticks are valid and are converted only now. */
+/* MPI_Init began before the clock was calibrated; its ticks are valid and are converted only
+ * now. */
 static void record_start(const struct call *call, int thread_level)
 {
     struct ledger_header *header = the_ledger.header;
@@ -180,7 +192,8 @@ static void record_start(const struct call *call, int thread_level)
     header->start_ns = clock_ns(call->start);
     header->start_unix_ns = header->start_ns + clock_unix_shift_ns();
     usage_read(&header->usage_begin, header->start_ns);
-    __atomic_store_n(&header->world_size, world_size, __ATOMIC_RELEASE); /* last: readers ignore the ledger until it is set */
+    __atomic_store_n(&header->world_size, world_size,
+                     __ATOMIC_RELEASE); /* last: readers ignore the ledger until it is set */
 }
 
 /* Count a call that was timed without a thread's state: MPI_Init and MPI_Finalize. */
@@ -205,7 +218,8 @@ static bool is_chosen(int rank)
 /* The chosen rank that prints what concerns all. Rank 0 is the first on its node. */
 static bool speaks_for_the_run(void)
 {
-    return world_rank <= 0 || (isdigit((unsigned char)*settings.ranks) && rank_list_count(settings.ranks, world_rank) == 0);
+    return world_rank <= 0 || (isdigit((unsigned char)*settings.ranks) &&
+                               rank_list_count(settings.ranks, world_rank) == 0);
 }
 
 static bool open_ledger(bool spawned)
@@ -218,7 +232,8 @@ static bool open_ledger(bool spawned)
     }
     if (*folder.moved && (speaks_for_the_run() || folder.moves_alone))
         say_line("%s", folder.moved);
-    error = run_folder_open_ledger(&folder, world_rank, settings.memory_bytes, complain_for_the_node);
+    error =
+        run_folder_open_ledger(&folder, world_rank, settings.memory_bytes, complain_for_the_node);
     if (error) {
         stop("create", folder.ledger_file, error);
         claims_give_back(&folder.claim);
@@ -230,7 +245,9 @@ static bool open_ledger(bool spawned)
 static void complain_if_nobody_is_chosen(void)
 {
     if (isdigit((unsigned char)*settings.ranks) && rank_list_count(settings.ranks, world_size) == 0)
-        say_line("COMMPROF_RANKS=%.200s names none of the job's ranks, 0 to %d: nothing is recorded", settings.ranks, world_size - 1);
+        say_line(
+            "COMMPROF_RANKS=%.200s names none of the job's ranks, 0 to %d: nothing is recorded",
+            settings.ranks, world_size - 1);
 }
 
 static bool begin_ledger(const struct call *first, int thread_level, bool spawned)
@@ -252,7 +269,8 @@ static bool begin_ledger(const struct call *first, int thread_level, bool spawne
     if (run_folder_ledger_is_elsewhere(&folder))
         ledger_fact("ledger_file", folder.ledger_file);
     record_start(first, thread_level);
-    samples_begin(settings.samples_bytes < settings.memory_bytes / 4 ? settings.samples_bytes : settings.memory_bytes / 4);
+    samples_begin(settings.samples_bytes < settings.memory_bytes / 4 ? settings.samples_bytes
+                                                                     : settings.memory_bytes / 4);
     return true;
 }
 
@@ -274,12 +292,13 @@ static void begin_recording(int64_t began_ns)
 {
     state = RECORDING;
     recording_begin();
-    ledger_copier_begin(run_folder_ledger_is_elsewhere(&folder) ? folder.ledger : NULL, world_rank, complain_for_the_node);
+    ledger_copier_begin(run_folder_ledger_is_elsewhere(&folder) ? folder.ledger : NULL, world_rank,
+                        complain_for_the_node);
     gpu_begin(complain_for_the_node);
     the_ledger.header->cost_init_ns = (uint64_t)(clock_monotonic_ns() - began_ns);
     if (settings.verbose > 1 || (settings.verbose == 1 && speaks_for_the_run()))
-        say_line("rank %d of %d: %s ABI of %s, clock: %s, ledger %s", world_rank, world_size, mpi_abi.name, provider_path(), clock_name(),
-                 folder.ledger_file);
+        say_line("rank %d of %d: %s ABI of %s, clock: %s, ledger %s", world_rank, world_size,
+                 mpi_abi.name, provider_path(), clock_name(), folder.ledger_file);
 }
 
 void runtime_begin(const struct call *call, int thread_level, const void *session)
@@ -353,11 +372,14 @@ static void record_end(enum ledger_ended ended)
 static void say_misunderstood_launcher(void)
 {
     if (misunderstood && launcher_rank(0) == 0)
-        say_line("%s started %d processes, but each is a job of 1 rank: the program's MPI is %s, %s; %s", misunderstood->name,
-                 launched_processes, mpi_abi.name, provider_path(), misunderstood->advice);
+        say_line(
+            "%s started %d processes, but each is a job of 1 rank: the program's MPI is %s, %s; %s",
+            misunderstood->name, launched_processes, mpi_abi.name, provider_path(),
+            misunderstood->advice);
 }
 
-/* Whether this rank should have left a file. One per node: which others are recorded is not known. Without MPI others may begin later. */
+/* Whether this rank should have left a file. One per node: which others are recorded is not known.
+ * Without MPI others may begin later. */
 static bool is_expected(int rank)
 {
     if (!has_mpi)
@@ -376,17 +398,20 @@ static void say_closing_line(void)
     if (strcmp(settings.ranks, SETTING_ONE_PER_NODE) == 0 && world_size > 1)
         snprintf(ranks, sizeof ranks, "one rank per node, of %d,", world_size);
     else if (isdigit((unsigned char)*settings.ranks))
-        snprintf(ranks, sizeof ranks, "%ld of %d ranks", rank_list_count(settings.ranks, world_size), world_size);
+        snprintf(ranks, sizeof ranks, "%ld of %d ranks",
+                 rank_list_count(settings.ranks, world_size), world_size);
     else
         snprintf(ranks, sizeof ranks, "%d rank%s", world_size, world_size == 1 ? "" : "s");
     closing_line_say(&folder, world_size, ranks, is_expected);
 }
 
-/* Ranks decide without a message, so the time begins when MPI_Init returns, which is nearly the same on all of them. */
+/* Ranks decide without a message, so the time begins when MPI_Init returns, which is nearly the
+ * same on all of them. */
 static bool is_too_short(void)
 {
     const struct ledger_header *header = the_ledger.header;
-    return (double)(header->end_ns - header->start_ns - header->usage_begin.since_start_ns) < (double)settings.shortest_s * 1e9;
+    return (double)(header->end_ns - header->start_ns - header->usage_begin.since_start_ns) <
+           (double)settings.shortest_s * 1e9;
 }
 
 static void discard(void)
@@ -397,15 +422,18 @@ static void discard(void)
     if (is_found)
         claims_remove_empty(&folder.claim, folder.path);
     if (is_found && !settings.quiet && speaks_for_the_run())
-        say_line("nothing is kept of a run shorter than COMMPROF_SHORTEST_S=%llu", (unsigned long long)settings.shortest_s);
+        say_line("nothing is kept of a run shorter than COMMPROF_SHORTEST_S=%llu",
+                 (unsigned long long)settings.shortest_s);
 }
 
 static bool store_in_archive(int64_t began_ns)
 {
     char why[512], line[PATH_MAX + 640];
-    if (!*folder.archive || store_write(the_ledger.header, folder.ledger_file, folder.archive, began_ns, why, sizeof why))
+    if (!*folder.archive || store_write(the_ledger.header, folder.ledger_file, folder.archive,
+                                        began_ns, why, sizeof why))
         return *folder.archive;
-    snprintf(line, sizeof line, "cannot append to %s: %s; a rank that cannot has a file of its own", folder.archive, why);
+    snprintf(line, sizeof line, "cannot append to %s: %s; a rank that cannot has a file of its own",
+             folder.archive, why);
     complain_for_the_node(line);
     return false;
 }
@@ -414,12 +442,16 @@ static bool store_in_archive(int64_t began_ns)
 static void say_what_is_left(const char *why, bool has_folder)
 {
     char ledger[PATH_MAX + 128], rest[64] = "";
-    bool is_elsewhere = run_folder_ledger_is_elsewhere(&folder), stays = ledger_describe(ledger, sizeof ledger);
+    bool is_elsewhere = run_folder_ledger_is_elsewhere(&folder),
+         stays = ledger_describe(ledger, sizeof ledger);
     bool is_copied = has_folder && (is_elsewhere || !stays) && ledger_copy(folder.ledger) == 0;
     if (!stays && is_copied)
-        snprintf(ledger, sizeof ledger, "the ledger %s stays and can be read as well", folder.ledger);
+        snprintf(ledger, sizeof ledger, "the ledger %s stays and can be read as well",
+                 folder.ledger);
     else if (!stays)
-        snprintf(rest, sizeof rest, is_elsewhere ? ": at most an earlier copy of rank %d is left" : ": nothing of rank %d is left",
+        snprintf(rest, sizeof rest,
+                 is_elsewhere ? ": at most an earlier copy of rank %d is left"
+                              : ": nothing of rank %d is left",
                  world_rank);
     say_line("cannot write %s: %s; %s%s", folder.database, why, ledger, rest);
 }
@@ -429,7 +461,8 @@ static void store(int64_t began_ns)
     char why[512];
     int error = run_folder_find(&folder);
     snprintf(why, sizeof why, "%s", error ? filesystems_reason(error) : "");
-    if (!error && (store_in_archive(began_ns) || store_write(the_ledger.header, folder.database, NULL, began_ns, why, sizeof why)))
+    if (!error && (store_in_archive(began_ns) || store_write(the_ledger.header, folder.database,
+                                                             NULL, began_ns, why, sizeof why)))
         run_folder_remove_ledger(&folder, true);
     else
         say_what_is_left(why, error == 0);
@@ -456,8 +489,9 @@ void runtime_end(const struct call *call)
     say_closing_line();
 }
 
-/* Other threads keep counting; calls counted meanwhile may or may not be in the snapshot. If a fold or a reset happens meanwhile,
- * calls could be counted twice or lost, so the snapshot is written again. */
+/* Other threads keep counting; calls counted meanwhile may or may not be in the snapshot. If a fold
+ * or a reset happens meanwhile, calls could be counted twice or lost, so the snapshot is written
+ * again. */
 static bool store_undisturbed(const char *database, char *why, size_t why_bytes)
 {
     for (int i = 0; i < LEDGER_LOOKS; i++) {
@@ -501,13 +535,16 @@ void runtime_aborted(int error_code)
     claims_give_back(&folder.claim);
 }
 
-static pid_t loaded_in;         /* a forked child has the libraries of its parent, and inherits what they are in */
-static struct stat stderr_then; /* when the library was loaded: the job may have given the number to a file of its own since */
+static pid_t
+    loaded_in; /* a forked child has the libraries of its parent, and inherits what they are in */
+static struct stat stderr_then; /* when the library was loaded: the job may have given the number to
+                                   a file of its own since */
 
 static bool is_stderr_as_it_was(void)
 {
     struct stat now;
-    return fstat(STDERR_FILENO, &now) == 0 && now.st_dev == stderr_then.st_dev && now.st_ino == stderr_then.st_ino;
+    return fstat(STDERR_FILENO, &now) == 0 && now.st_dev == stderr_then.st_dev &&
+           now.st_ino == stderr_then.st_ino;
 }
 
 /* The exit of a process that has made no call of which we know. */

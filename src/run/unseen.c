@@ -23,7 +23,8 @@ static bool has_pytorch(void)
     return scope_bindings("libtorch", is_pytorch, NULL);
 }
 
-/* PyTorch names the threads of its process groups for gloo, and gloo its own. Both end with the process group. */
+/* PyTorch names the threads of its process groups for gloo, and gloo its own. Both end with the
+ * process group. */
 static bool is_a_thread_of_gloo(const char *thread)
 {
     char file[sizeof "/proc/self/task//comm" + NAME_MAX], name[32] = "";
@@ -47,8 +48,9 @@ static bool has_gloo(void)
     return has;
 }
 
-/* By what torch.distributed is started with: its launcher's variables, or the start by another process with PyTorch (mp.spawn). Processes
- * that a rank starts for its data look the same; if the rank is recorded, they are known by its ledger. */
+/* By what torch.distributed is started with: its launcher's variables, or the start by another
+ * process with PyTorch (mp.spawn). Processes that a rank starts for its data look the same; if the
+ * rank is recorded, they are known by its ledger. */
 static bool is_a_rank_of_pytorch(void)
 {
     if (!getenv("MASTER_ADDR") || !has_pytorch() || launcher_has_ancestor_with(".ledger"))
@@ -61,7 +63,8 @@ static void record_tools(void)
 {
     char tools[2 * PATH_MAX] = "", path[PATH_MAX];
     for (unsigned id = CALL_NONE + 1; id < CALL_FIRST_OF_NCCL; id++) {
-        bool is_new = provider_tool_before_us(CALL_TABLE[id].name, path, sizeof path) && !strstr(tools, path);
+        bool is_new =
+            provider_tool_before_us(CALL_TABLE[id].name, path, sizeof path) && !strstr(tools, path);
         if (is_new && strlen(tools) + strlen(path) + sizeof ", " <= sizeof tools)
             strcat(strcat(tools, *tools ? ", " : ""), path);
     }
@@ -94,11 +97,18 @@ const char *unseen_altogether(void)
     static char why[PATH_MAX + 256];
     char path[PATH_MAX];
     if (provider_unseen(true, path, sizeof path))
-        snprintf(why, sizeof why, "the program has initialized MPI (%s) through functions that the profiler does not intercept; %s", path,
-                 provider_look_ups_unanswered() > 0 ? "COMMPROF_DLSYM is off: with --dlsym, look-ups by dlsym are answered"
-                                                    : "--dlsym covers look-ups by dlsym, but not dlvsym, dlmopen and RTLD_DEEPBIND");
+        snprintf(
+            why, sizeof why,
+            "the program has initialized MPI (%s) through functions that the profiler does not "
+            "intercept; %s",
+            path,
+            provider_look_ups_unanswered() > 0
+                ? "COMMPROF_DLSYM is off: with --dlsym, look-ups by dlsym are answered"
+                : "--dlsym covers look-ups by dlsym, but not dlvsym, dlmopen and RTLD_DEEPBIND");
     else if (is_a_rank_of_pytorch() || has_gloo())
-        snprintf(why, sizeof why, "torch.distributed has called neither MPI nor NCCL; gloo, its backend for CPUs, is not profiled");
+        snprintf(why, sizeof why,
+                 "torch.distributed has called neither MPI nor NCCL; gloo, its backend for CPUs, "
+                 "is not profiled");
     else
         return NULL;
     return why;

@@ -1,5 +1,6 @@
-/* A reading is five system calls, about 2 us. It replaces the one before in place, so that a job of weeks needs no more room than a short
- * one, and the reading of a process that is killed is the last one that was taken. */
+/* A reading is five system calls, about 2 us. It replaces the one before in place, so that a job of
+ * weeks needs no more room than a short one, and the reading of a process that is killed is the
+ * last one that was taken. */
 #include "usage.h"
 
 #include "base/clock.h"
@@ -32,7 +33,8 @@ static void read_resources(struct ledger_usage *usage)
 static void read_place(struct ledger_usage *usage)
 {
     unsigned core, node;
-    bool is_main = getpid() == (pid_t)syscall(SYS_gettid) && syscall(SYS_getcpu, &core, &node, NULL) == 0;
+    bool is_main =
+        getpid() == (pid_t)syscall(SYS_gettid) && syscall(SYS_getcpu, &core, &node, NULL) == 0;
     usage->core = is_main ? (int32_t)core : -1;
     usage->numa_node = is_main ? (int32_t)node : -1;
     if (sched_getaffinity(getpid(), sizeof usage->affinity, (cpu_set_t *)usage->affinity) != 0)
@@ -44,7 +46,9 @@ void usage_read(struct ledger_usage *usage, int64_t start_ns)
     struct ledger_usage now = {0};
     read_resources(&now);
     read_place(&now);
-    memcpy((char *)usage + sizeof usage->since_start_ns, (char *)&now + sizeof now.since_start_ns, sizeof now - sizeof now.since_start_ns);
+    memcpy((char *)usage + sizeof usage->since_start_ns, (char *)&now + sizeof now.since_start_ns,
+           sizeof now - sizeof now.since_start_ns);
     int64_t since_start_ns = clock_monotonic_ns() - start_ns;
-    __atomic_store_n(&usage->since_start_ns, since_start_ns > 0 ? since_start_ns : 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&usage->since_start_ns, since_start_ns > 0 ? since_start_ns : 1,
+                     __ATOMIC_RELEASE);
 }

@@ -1,5 +1,6 @@
-/* The processes of a host start at about the same time. The first one that locks the host's file finds it empty and measures; the others
- * wait for the lock, so they neither disturb the measurement nor begin the job during it. */
+/* The processes of a host start at about the same time. The first one that locks the host's file
+ * finds it empty and measures; the others wait for the lock, so they neither disturb the
+ * measurement nor begin the job during it. */
 #include "canary.h"
 
 #include "base/host.h"
@@ -16,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Pieces are shorter than a time slice, so the median is that of pieces during which nothing else ran on the core; all copies together
- * exceed a core's part of the cache. */
+/* Pieces are shorter than a time slice, so the median is that of pieces during which nothing else
+ * ran on the core; all copies together exceed a core's part of the cache. */
 enum { STEPS = 500000, COPY_BYTES = 4 << 20, COPIES = 8, REPETITIONS = 3 * COPIES };
 
 static uint64_t now_ns(void)
@@ -27,7 +28,8 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Each step needs the result of the one before (Knuth's MMIX generator), so the processor's frequency decides. */
+/* Each step needs the result of the one before (Knuth's MMIX generator), so the processor's
+ * frequency decides. */
 static uint64_t arithmetic_ns(void)
 {
     uint64_t begin_ns = now_ns(), value = begin_ns;
@@ -71,8 +73,9 @@ static bool measure(int file)
         copies[i] = copy_ns(memory + 2 * (size_t)COPY_BYTES * (i % COPIES));
     }
     free(memory);
-    int length = dprintf(file, "{\"arithmetic_ns\": %llu, \"memory_ns\": %llu}\n", (unsigned long long)median(arithmetic),
-                         (unsigned long long)median(copies));
+    int length =
+        dprintf(file, "{\"arithmetic_ns\": %llu, \"memory_ns\": %llu}\n",
+                (unsigned long long)median(arithmetic), (unsigned long long)median(copies));
     return length > 0;
 }
 
@@ -89,7 +92,8 @@ bool canary_run(const char *folder)
     int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (file < 0)
         return false;
-    bool done = flock(file, LOCK_EX) == 0 && fstat(file, &about) == 0 && (about.st_size > 0 || measure(file));
+    bool done = flock(file, LOCK_EX) == 0 && fstat(file, &about) == 0 &&
+                (about.st_size > 0 || measure(file));
     int error = errno;
     close(file);
     errno = error;

@@ -1,7 +1,8 @@
 /* commprof-run [options] program ...: run a program with the profiler preloaded.
  *
- * The MPI launcher starts it once for each rank, and it replaces itself by the program (exec), so launchers and shells before it are not
- * preloaded. Its options are the settings of settings.def, which it puts into the program's environment. */
+ * The MPI launcher starts it once for each rank, and it replaces itself by the program (exec), so
+ * launchers and shells before it are not preloaded. Its options are the settings of settings.def,
+ * which it puts into the program's environment. */
 #include "base/settings.h"
 #include "tools/canary.h"
 #include "tools/doctor/doctor.h"
@@ -55,27 +56,30 @@ static void print_help(void)
     printf("usage: commprof-run [options] [--] program [argument ...]\n"
            "Run an MPI program with the communication profiler. The launcher starts it:\n\n"
            "    mpirun -n 4 commprof-run ./program\n\n"
-           "Each option sets the variable next to it for the program. In brackets: the current value, and where it comes from unless it "
+           "Each option sets the variable next to it for the program. In brackets: the current "
+           "value, and where it comes from unless it "
            "is the default.\n\n");
     for (size_t i = 0; i < SETTINGS_COUNT; i++) {
         char name[64];
         option_name(&SETTINGS_TABLE[i], name, sizeof name);
         const char *value = settings_value(i), *source = settings_source(i);
-        printf("  --%s %s   %s   [%s%s%s]\n", name, SETTINGS_TABLE[i].argument, SETTINGS_TABLE[i].variable, *value ? value : "not set",
-               source ? ", from " : "", source ? source : "");
+        printf("  --%s %s   %s   [%s%s%s]\n", name, SETTINGS_TABLE[i].argument,
+               SETTINGS_TABLE[i].variable, *value ? value : "not set", source ? ", from " : "",
+               source ? source : "");
         print_wrapped(SETTINGS_TABLE[i].help, 8, 80);
     }
     printf("  --nccl-plugin\n");
-    print_wrapped(
-        "For programs whose NCCL calls cannot be intercepted (JAX, vLLM, Horovod with NCCL inside): NCCL 2.27 and later reports its "
-        "operations to the profiler, unless NCCL_PROFILER_PLUGIN names another plugin.",
-        8, 80);
+    print_wrapped("For programs whose NCCL calls cannot be intercepted (JAX, vLLM, Horovod with "
+                  "NCCL inside): NCCL 2.27 and later reports its "
+                  "operations to the profiler, unless NCCL_PROFILER_PLUGIN names another plugin.",
+                  8, 80);
     printf("  --doctor\n");
-    print_wrapped("Do not run the program; print whether it can be profiled, and if not, why.", 8, 80);
+    print_wrapped("Do not run the program; print whether it can be profiled, and if not, why.", 8,
+                  80);
     printf("  --canary DIR\n");
-    print_wrapped(
-        "Do not profile: before the program, measure how fast the host is, and write that to DIR/HOST. commprof-experiment uses it.", 8,
-        80);
+    print_wrapped("Do not profile: before the program, measure how fast the host is, and write "
+                  "that to DIR/HOST. commprof-experiment uses it.",
+                  8, 80);
     printf("  --help, --version\n");
 }
 
@@ -107,18 +111,21 @@ static bool is_switch_word(const char *text)
     return false;
 }
 
-/* Reads --name VALUE or --name=VALUE; for a flag, --name alone means on, --no-name off. Returns how many arguments it consumed. */
+/* Reads --name VALUE or --name=VALUE; for a flag, --name alone means on, --no-name off. Returns how
+ * many arguments it consumed. */
 static int read_option(char **arguments)
 {
     const char *option = arguments[0] + 2;
     size_t length = strcspn(option, "=");
     const struct setting *setting = find_setting(option, length);
-    if (!setting && strncmp(option, "no-", 3) == 0 && (setting = find_setting(option + 3, strlen(option + 3))) && setting->is_flag) {
+    if (!setting && strncmp(option, "no-", 3) == 0 &&
+        (setting = find_setting(option + 3, strlen(option + 3))) && setting->is_flag) {
         set_variable(setting, "off");
         return 1;
     }
     if (!setting) {
-        fprintf(stderr, "commprof-run: unknown option %s; commprof-run --help lists them\n", arguments[0]);
+        fprintf(stderr, "commprof-run: unknown option %s; commprof-run --help lists them\n",
+                arguments[0]);
         exit(EXIT_USAGE);
     }
     if (option[length] == '=') {
@@ -180,7 +187,8 @@ static int read_options(int count, char **arguments)
             exit(0);
         }
         if (arguments[at][1] != '-') {
-            fprintf(stderr, "commprof-run: unknown option %s; commprof-run --help lists them\n", arguments[at]);
+            fprintf(stderr, "commprof-run: unknown option %s; commprof-run --help lists them\n",
+                    arguments[at]);
             exit(EXIT_USAGE);
         }
         int consumed = read_switch(arguments[at]) ? 1 : read_canary(arguments + at);
@@ -189,7 +197,8 @@ static int read_options(int count, char **arguments)
     return at;
 }
 
-/* A library's path, relative to this program: bin/commprof-run and lib/libcommprof.so, both in the build tree and when installed. */
+/* A library's path, relative to this program: bin/commprof-run and lib/libcommprof.so, both in the
+ * build tree and when installed. */
 static void find_library(const char *name, char *path, size_t bytes)
 {
     char own[PATH_MAX];
@@ -220,7 +229,8 @@ static void preload(const char *name)
     free(list);
 }
 
-/* NVTX in the program opens the library that this variable names. If another tool has set it, it is left unchanged. */
+/* NVTX in the program opens the library that this variable names. If another tool has set it, it is
+ * left unchanged. */
 static void attach_to_nvtx(void)
 {
     char path[PATH_MAX];
@@ -231,17 +241,22 @@ static void attach_to_nvtx(void)
     setenv("NVTX_INJECTION64_PATH", path, 0);
 }
 
-/* Makes NCCL look for its profiler plugin in the process. NCCL uses only one: if the variable is set, it is left unchanged. */
+/* Makes NCCL look for its profiler plugin in the process. NCCL uses only one: if the variable is
+ * set, it is left unchanged. */
 static void attach_to_nccl(void)
 {
     const char *other = getenv("NCCL_PROFILER_PLUGIN");
     if (!other)
         setenv("NCCL_PROFILER_PLUGIN", "STATIC_PLUGIN", 1);
     else if (settings.verbose > 0)
-        fprintf(stderr, "commprof-run: NCCL_PROFILER_PLUGIN is set to %s: NCCL does not report its operations to commprof\n", other);
+        fprintf(stderr,
+                "commprof-run: NCCL_PROFILER_PLUGIN is set to %s: NCCL does not report its "
+                "operations to commprof\n",
+                other);
 }
 
-/* Whoever starts commprof-run wants a profile to look at, also where the site's file has less in mind for all jobs. */
+/* Whoever starts commprof-run wants a profile to look at, also where the site's file has less in
+ * mind for all jobs. */
 static void ask_for_the_full_profile(void)
 {
     const char *asked = getenv("COMMPROF_PROFILE");
@@ -253,7 +268,8 @@ static void refuse_launchers(const char *program)
 {
     if (program_kind(program) != PROGRAM_LAUNCHER)
         return;
-    fprintf(stderr, "commprof-run: put the launcher first: %s ... commprof-run program ...\n", program_name(program));
+    fprintf(stderr, "commprof-run: put the launcher first: %s ... commprof-run program ...\n",
+            program_name(program));
     exit(EXIT_USAGE);
 }
 
@@ -270,14 +286,16 @@ static void attach(void)
 static void measure_host(void)
 {
     if (!canary_run(wanted.canary))
-        fprintf(stderr, "commprof-run: %s: the host cannot be measured: %s\n", wanted.canary, strerror(errno));
+        fprintf(stderr, "commprof-run: %s: the host cannot be measured: %s\n", wanted.canary,
+                strerror(errno));
 }
 
 int main(int count, char **arguments)
 {
     int program = read_options(count, arguments);
     if (program >= count) {
-        fprintf(stderr, "usage: commprof-run [options] [--] program [argument ...]; commprof-run --help explains\n");
+        fprintf(stderr, "usage: commprof-run [options] [--] program [argument ...]; commprof-run "
+                        "--help explains\n");
         return EXIT_USAGE;
     }
     if (wanted.doctor) {

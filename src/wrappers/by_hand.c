@@ -1,5 +1,5 @@
-/* The wrappers that do not follow a pattern: receives and probes (only the status says what arrived), completion, and the freeing of
- * communicators and requests. */
+/* The wrappers that do not follow a pattern: receives and probes (only the status says what
+ * arrived), completion, and the freeing of communicators and requests. */
 #include "functions.h"
 #include "record/account.h"
 #include "record/announce.h"
@@ -15,13 +15,16 @@ HOT mpi_handle handle_at(const void *request)
 /* Receives */
 
 /* The message that a status describes; `tag` may be MPI_ANY_TAG. */
-HOT struct traffic received_of(const struct call *call, const void *status, int tag, struct communicator *communicator)
+HOT struct traffic received_of(const struct call *call, const void *status, int tag,
+                               struct communicator *communicator)
 {
     struct mpi_arrival arrival = arrival_of(call, status);
-    return traffic_received(arrival, tag < 0 && arrival.source >= 0 ? mpi_status_tag(status) : tag, communicator);
+    return traffic_received(arrival, tag < 0 && arrival.source >= 0 ? mpi_status_tag(status) : tag,
+                            communicator);
 }
 
-HOT struct ledger_sample *account_receive(const struct call *call, const void *buf, const void *status, int tag, mpi_handle comm)
+HOT struct ledger_sample *account_receive(const struct call *call, const void *buf,
+                                          const void *status, int tag, mpi_handle comm)
 {
     struct traffic traffic;
     traffic_check(call);
@@ -39,7 +42,8 @@ BODY(Recv, BY_HAND, RECV)
     status = enter_with_status(&call, CALL_Recv, site, status, &ours);
     if (__builtin_expect(!call.thread, 0))
         return real(ARGUMENTS_RECV);
-    announce_receive(&call, comm, announce_counted(&call, comm, count, type, 0, false), source, tag);
+    announce_receive(&call, comm, announce_counted(&call, comm, count, type, 0, false), source,
+                     tag);
     call_start(&call);
     int error = real(buf, count, type, source, tag, comm, status);
     call_end(&call, error);
@@ -86,15 +90,18 @@ BODY(Sendrecv_replace, BY_HAND, SENDRECV_REPLACE)
 }
 
 /* What a probe has found. */
-static struct traffic found_of(const struct call *call, const void *status, mpi_handle comm, bool is_matched)
+static struct traffic found_of(const struct call *call, const void *status, mpi_handle comm,
+                               bool is_matched)
 {
     struct traffic traffic;
     if (traffic_begin(call, comm, &traffic))
-        traffic = traffic_found(call, received_of(call, status, -1, traffic.communicator), is_matched);
+        traffic =
+            traffic_found(call, received_of(call, status, -1, traffic.communicator), is_matched);
     return traffic;
 }
 
-/* A matched receive has neither communicator nor source: the matching probe stores its own. The communicator may have been freed since. */
+/* A matched receive has neither communicator nor source: the matching probe stores its own. The
+ * communicator may have been freed since. */
 
 static inline void let_go(struct communicator *communicator)
 {
@@ -257,7 +264,8 @@ BODY(Request_free, BY_HAND, REQUEST)
     return error;
 }
 
-/* A cancelled request still completes; its status says whether it was cancelled. It was counted as a message. */
+/* A cancelled request still completes; its status says whether it was cancelled. It was counted as
+ * a message. */
 BODY(Cancel, BY_HAND, REQUEST)
 {
     struct call call UNTIL_RETURN;
@@ -285,14 +293,16 @@ EXPORT int MPI_Buffer_flush(void);
 int MPI_Buffer_flush(void)
 {
     call_site site = provider_site(__builtin_return_address(0));
-    return wrap_Buffer_flush(site, (int (*)(void))function_target(FUNCTION_Buffer_flush, ENTRY_MPI, site));
+    return wrap_Buffer_flush(
+        site, (int (*)(void))function_target(FUNCTION_Buffer_flush, ENTRY_MPI, site));
 }
 
 EXPORT int PMPI_Buffer_flush(void);
 int PMPI_Buffer_flush(void)
 {
     call_site site = provider_site(__builtin_return_address(0));
-    return wrap_Buffer_flush(site, (int (*)(void))function_target(FUNCTION_Buffer_flush, ENTRY_PMPI, site));
+    return wrap_Buffer_flush(
+        site, (int (*)(void))function_target(FUNCTION_Buffer_flush, ENTRY_PMPI, site));
 }
 
 BODY(Buffer_iflush, BY_HAND, REQUEST)
@@ -308,7 +318,8 @@ BODY(Buffer_iflush, BY_HAND, REQUEST)
 
 /* Completion. MPI overwrites handles when requests complete, so they are read before the call. */
 
-/* The request may also be in the wait array of the thread's earlier calls, so the time of these calls is charged first. */
+/* The request may also be in the wait array of the thread's earlier calls, so the time of these
+ * calls is charged first. */
 HOT void account_alone(const struct call *call, mpi_handle handle, const void *status)
 {
     wait_array_settle(&call->thread->wait_array);
@@ -356,7 +367,8 @@ BODY(Test, BY_HAND, TEST)
     return error;
 }
 
-/* The requests of one call for several, with the handles that they had before it, and our own statuses for them. */
+/* The requests of one call for several, with the handles that they had before it, and our own
+ * statuses for them. */
 struct batch {
     struct wait_array *wait_array; /* NULL: the array is not followed from call to call */
     const char *handles;           /* NULL: not tracked */
@@ -369,11 +381,14 @@ HOT bool is_readable(const struct call *call, int count, const void *requests)
     return call->thread && mpi_abi.known && count > 0 && requests;
 }
 
-/* Follows an array whose requests may stay. The statuses are in the thread's scratch memory, which grows as needed and is retained. */
-static struct batch batch_begin(const struct call *call, int count, const void *requests, int status_count)
+/* Follows an array whose requests may stay. The statuses are in the thread's scratch memory, which
+ * grows as needed and is retained. */
+static struct batch batch_begin(const struct call *call, int count, const void *requests,
+                                int status_count)
 {
     struct batch batch = {NULL, NULL, 0, NULL};
-    if (!is_readable(call, count, requests) || !wait_array_look(&call->thread->wait_array, requests, count))
+    if (!is_readable(call, count, requests) ||
+        !wait_array_look(&call->thread->wait_array, requests, count))
         return batch;
     batch.wait_array = &call->thread->wait_array;
     batch.handles = batch.wait_array->handles;
@@ -383,7 +398,8 @@ static struct batch batch_begin(const struct call *call, int count, const void *
     return batch;
 }
 
-/* A call that completes all of an array. If no earlier call has waited for it, a copy of the handles is enough. */
+/* A call that completes all of an array. If no earlier call has waited for it, a copy of the
+ * handles is enough. */
 HOT struct batch batch_begin_all(const struct call *call, int count, const void *requests)
 {
     if (!is_readable(call, count, requests))
@@ -392,7 +408,8 @@ HOT struct batch batch_begin_all(const struct call *call, int count, const void 
         return batch_begin(call, count, requests, count);
     wait_array_settle(&call->thread->wait_array);
     size_t statuses_bytes = (size_t)count * mpi_abi.status_bytes;
-    char *scratch = thread_scratch(call->thread, statuses_bytes + (size_t)count * mpi_abi.handle_bytes);
+    char *scratch =
+        thread_scratch(call->thread, statuses_bytes + (size_t)count * mpi_abi.handle_bytes);
     if (!scratch)
         return (struct batch){NULL, NULL, 0, NULL};
     for (int i = 0; i < count; i++)
@@ -404,16 +421,19 @@ HOT struct batch batch_begin_all(const struct call *call, int count, const void 
 HOT void announce_first(struct call *call, const struct batch *batch)
 {
     int first = batch->wait_array ? wait_array_first(batch->wait_array) : 0;
-    while (first < batch->count && mpi_handle_load(batch->handles, (size_t)first) == mpi_abi.request_null)
+    while (first < batch->count &&
+           mpi_handle_load(batch->handles, (size_t)first) == mpi_abi.request_null)
         first++;
     if (first < batch->count)
         announce_wait(call, mpi_handle_load(batch->handles, (size_t)first));
 }
 
-HOT void account_entry(const struct call *call, const struct batch *batch, int index, const void *status)
+HOT void account_entry(const struct call *call, const struct batch *batch, int index,
+                       const void *status)
 {
     mpi_handle handle = mpi_handle_load(batch->handles, (size_t)index);
-    account_completed(call, handle, status, batch->wait_array ? wait_array_done(batch->wait_array, index) : 0);
+    account_completed(call, handle, status,
+                      batch->wait_array ? wait_array_done(batch->wait_array, index) : 0);
 }
 
 /* The call's duration is blocked time of the requests that it has not completed. */
@@ -423,8 +443,10 @@ static void account_passed(const struct call *call, const struct batch *batch)
         wait_array_passed(batch->wait_array, call->start, call->end);
 }
 
-/* After an error, only requests whose handles MPI has set to MPI_REQUEST_NULL are sure to have completed; their sizes are unknown. */
-static void account_after_error(const struct call *call, const struct batch *batch, const void *requests)
+/* After an error, only requests whose handles MPI has set to MPI_REQUEST_NULL are sure to have
+ * completed; their sizes are unknown. */
+static void account_after_error(const struct call *call, const struct batch *batch,
+                                const void *requests)
 {
     traffic_check(call);
     for (int i = 0; i < batch->count; i++)
@@ -435,7 +457,8 @@ static void account_after_error(const struct call *call, const struct batch *bat
     account_passed(call, batch);
 }
 
-static void account_all(const struct call *call, const struct batch *batch, const void *requests, void *statuses)
+static void account_all(const struct call *call, const struct batch *batch, const void *requests,
+                        void *statuses)
 {
     if (!batch->handles)
         return;
@@ -449,7 +472,8 @@ static void account_all(const struct call *call, const struct batch *batch, cons
     account_passed(call, batch);
 }
 
-static void account_one(const struct call *call, const struct batch *batch, const void *requests, const int *done, const void *status)
+static void account_one(const struct call *call, const struct batch *batch, const void *requests,
+                        const int *done, const void *status)
 {
     if (!batch->wait_array)
         return;
@@ -463,8 +487,8 @@ static void account_one(const struct call *call, const struct batch *batch, cons
     account_passed(call, batch);
 }
 
-static void account_some(const struct call *call, const struct batch *batch, const void *requests, const int *done, const int *indices,
-                         void *statuses)
+static void account_some(const struct call *call, const struct batch *batch, const void *requests,
+                         const int *done, const int *indices, void *statuses)
 {
     if (!batch->wait_array)
         return;
@@ -475,7 +499,8 @@ static void account_some(const struct call *call, const struct batch *batch, con
     bool readable = statuses != mpi_abi.status_ignore;
     for (int i = 0; i < *done; i++)
         if (indices[i] >= 0 && indices[i] < batch->count)
-            account_entry(call, batch, indices[i], readable ? mpi_status_at(statuses, (size_t)i) : NULL);
+            account_entry(call, batch, indices[i],
+                          readable ? mpi_status_at(statuses, (size_t)i) : NULL);
     account_passed(call, batch);
 }
 
@@ -590,7 +615,8 @@ BODY(Testsome, BY_HAND, SOME)
 /* Communicators */
 
 /* MPI_Comm_idup is both a constructor and a nonblocking operation. */
-static void account_duplicating(const struct call *call, mpi_handle comm, const void *newcomm, const void *request)
+static void account_duplicating(const struct call *call, mpi_handle comm, const void *newcomm,
+                                const void *request)
 {
     struct traffic traffic = traffic_none(call, comm);
     account_started(call, &traffic, request, 0);
@@ -628,11 +654,13 @@ static inline void announce_end(struct call *call, const void *comm)
         announce_collective(call, mpi_handle_load(comm, 0), 0);
 }
 
-/* As soon as MPI has freed the handle, it may be another thread's new communicator. So it is unregistered before the call, and registered
- * again if MPI refuses (MPI_COMM_WORLD, an attribute callback that fails). */
+/* As soon as MPI has freed the handle, it may be another thread's new communicator. So it is
+ * unregistered before the call, and registered again if MPI refuses (MPI_COMM_WORLD, an attribute
+ * callback that fails). */
 static inline struct communicator *forget(const struct call *call, const void *comm)
 {
-    return call->thread && mpi_abi.known && comm ? communicators_freeing(mpi_handle_load(comm, 0)) : NULL;
+    return call->thread && mpi_abi.known && comm ? communicators_freeing(mpi_handle_load(comm, 0))
+                                                 : NULL;
 }
 
 static inline void gone_or_not(const struct call *call, struct communicator *going)

@@ -1,4 +1,5 @@
-/* What the profiler costs this process for one counted call, in picoseconds: an estimate, measured when it is asked for. */
+/* What the profiler costs this process for one counted call, in picoseconds: an estimate, measured
+ * when it is asked for. */
 #ifndef COMMPROF_COST_H
 #define COMMPROF_COST_H
 

@@ -1,4 +1,5 @@
-/* Expands calls.def with the kinds that the including file has defined. The other kinds expand to nothing. */
+/* Expands calls.def with the kinds that the including file has defined. The other kinds expand to
+ * nothing. */
 #ifndef BLOCKING
 #define BLOCKING(NAME, SHAPE, FORMS)
 #endif

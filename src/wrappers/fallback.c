@@ -1,4 +1,5 @@
-/* The error is returned without calling the communicator's error handler: the profiler must not end the job. */
+/* The error is returned without calling the communicator's error handler: the profiler must not end
+ * the job. */
 #include "fallback.h"
 
 #include "functions.h"
@@ -11,7 +12,8 @@ static bool fits(mpi_count count)
     return count >= INT32_MIN && count <= INT32_MAX;
 }
 
-/* The arguments of the int form: arrays of large counts and displacements converted to int, in one allocation. */
+/* The arguments of the int form: arrays of large counts and displacements converted to int, in one
+ * allocation. */
 struct narrowing {
     int *memory;
     int used;
@@ -90,8 +92,9 @@ static int done_for_now(struct narrowing *narrowing, int error, const void *requ
     return error;
 }
 
-/* For each shape with a large-count form, NARROW_x checks and converts the counts, and NARROWED_x is the resulting argument list. A scalar
- * count that fits is passed on unchanged: an int form reads the low half of the same register. */
+/* For each shape with a large-count form, NARROW_x checks and converts the counts, and NARROWED_x
+ * is the resulting argument list. A scalar count that fits is passed on unchanged: an int form
+ * reads the low half of the same register. */
 
 #define CHECK(CONDITION) narrowing.fits &= (CONDITION);
 
@@ -152,7 +155,8 @@ static int done_for_now(struct narrowing *narrowing, int error, const void *requ
     const int *counts = length ? narrowed(&narrowing, recvcounts, length) : NULL;    \
     const int *displacements = length ? narrowed(&narrowing, displs, length) : NULL; \
     CHECK(fits(sendcount))
-#define NARROWED_GATHERV sendbuf, sendcount, sendtype, recvbuf, counts, displacements, recvtype, root, comm
+#define NARROWED_GATHERV \
+    sendbuf, sendcount, sendtype, recvbuf, counts, displacements, recvtype, root, comm
 
 #define NARROW_SCATTERV                                                              \
     int length = is_root_here(root, comm) ? processes_in(comm) : 0;                  \
@@ -160,7 +164,8 @@ static int done_for_now(struct narrowing *narrowing, int error, const void *requ
     const int *counts = length ? narrowed(&narrowing, sendcounts, length) : NULL;    \
     const int *displacements = length ? narrowed(&narrowing, displs, length) : NULL; \
     CHECK(fits(recvcount))
-#define NARROWED_SCATTERV sendbuf, counts, displacements, sendtype, recvbuf, recvcount, recvtype, root, comm
+#define NARROWED_SCATTERV \
+    sendbuf, counts, displacements, sendtype, recvbuf, recvcount, recvtype, root, comm
 
 #define NARROW_BLOCKS(SOURCES)                                        \
     int sources = SOURCES;                                            \
@@ -169,7 +174,8 @@ static int done_for_now(struct narrowing *narrowing, int error, const void *requ
     const int *displacements = narrowed(&narrowing, displs, sources); \
     CHECK(fits(sendcount))
 #define NARROW_ALLGATHERV NARROW_BLOCKS(processes_in(comm))
-#define NARROWED_ALLGATHERV sendbuf, sendcount, sendtype, recvbuf, counts, displacements, recvtype, comm
+#define NARROWED_ALLGATHERV \
+    sendbuf, sendcount, sendtype, recvbuf, counts, displacements, recvtype, comm
 #define NARROW_NEIGHBOR_ALLGATHERV NARROW_BLOCKS(mpi_neighbors_of(comm).sources)
 #define NARROWED_NEIGHBOR_ALLGATHERV NARROWED_ALLGATHERV
 
@@ -183,8 +189,12 @@ static int done_for_now(struct narrowing *narrowing, int error, const void *requ
     const int *displacements_in = narrowed(&narrowing, rdispls, sources);
 #define NARROW_ALLTOALLV NARROW_EXCHANGED(processes_in(comm), processes_in(comm))
 #define NARROW_ALLTOALLW NARROW_ALLTOALLV
-#define NARROWED_ALLTOALLV sendbuf, counts_out, displacements_out, sendtype, recvbuf, counts_in, displacements_in, recvtype, comm
-#define NARROWED_ALLTOALLW sendbuf, counts_out, displacements_out, sendtypes, recvbuf, counts_in, displacements_in, recvtypes, comm
+#define NARROWED_ALLTOALLV                                                                  \
+    sendbuf, counts_out, displacements_out, sendtype, recvbuf, counts_in, displacements_in, \
+        recvtype, comm
+#define NARROWED_ALLTOALLW                                                                   \
+    sendbuf, counts_out, displacements_out, sendtypes, recvbuf, counts_in, displacements_in, \
+        recvtypes, comm
 #define NARROW_NEIGHBOR_ALLTOALLV                            \
     struct mpi_neighbors neighbors = mpi_neighbors_of(comm); \
     NARROW_EXCHANGED(neighbors.sources, neighbors.destinations)
@@ -194,7 +204,8 @@ static int done_for_now(struct narrowing *narrowing, int error, const void *requ
     make_room(&narrowing, neighbors.sources + neighbors.destinations);                \
     const int *counts_out = narrowed(&narrowing, sendcounts, neighbors.destinations); \
     const int *counts_in = narrowed(&narrowing, recvcounts, neighbors.sources);
-#define NARROWED_NEIGHBOR_ALLTOALLW sendbuf, counts_out, sdispls, sendtypes, recvbuf, counts_in, rdispls, recvtypes, comm
+#define NARROWED_NEIGHBOR_ALLTOALLW \
+    sendbuf, counts_out, sdispls, sendtypes, recvbuf, counts_in, rdispls, recvtypes, comm
 #define NARROW_NEIGHBOR_ALLGATHER NARROW_ALLGATHER
 #define NARROWED_NEIGHBOR_ALLGATHER ARGUMENTS_ALLGATHER
 #define NARROW_NEIGHBOR_ALLTOALL NARROW_ALLGATHER
@@ -239,14 +250,17 @@ static int done_for_now(struct narrowing *narrowing, int error, const void *requ
 
 /* One function for each line of calls.def that has a large-count form. */
 
-#define REAL(NAME, LIKE, SHAPE) ((int (*)(PARAMETERS_OF_##LIKE(SHAPE, mpi_count, int, int)))function_target(FUNCTION_##NAME, ENTRY_PMPI, 0))
+#define REAL(NAME, LIKE, SHAPE)                                                                  \
+    ((int (*)(PARAMETERS_OF_##LIKE(SHAPE, mpi_count, int, int)))function_target(FUNCTION_##NAME, \
+                                                                                ENTRY_PMPI, 0))
 
-#define FALLBACK(NAME, LIKE, SHAPE)                                                                                     \
-    static int fallback_##NAME(PARAMETERS_OF_##LIKE(SHAPE, mpi_count, void, void))                                      \
-    {                                                                                                                   \
-        struct narrowing narrowing = {.fits = true};                                                                    \
-        NARROW_##SHAPE int error = narrowing.fits ? REAL(NAME, LIKE, SHAPE)(NARROWED_OF_##LIKE(SHAPE)) : MPI_ERR_COUNT; \
-        return DONE_OF_##LIKE(&narrowing, error);                                                                       \
+#define FALLBACK(NAME, LIKE, SHAPE)                                                              \
+    static int fallback_##NAME(PARAMETERS_OF_##LIKE(SHAPE, mpi_count, void, void))               \
+    {                                                                                            \
+        struct narrowing narrowing = {.fits = true};                                             \
+        NARROW_##SHAPE int error =                                                               \
+            narrowing.fits ? REAL(NAME, LIKE, SHAPE)(NARROWED_OF_##LIKE(SHAPE)) : MPI_ERR_COUNT; \
+        return DONE_OF_##LIKE(&narrowing, error);                                                \
     }
 #define NARROWED_OF_BLOCKING(SHAPE) NARROWED_##SHAPE
 #define NARROWED_OF_STARTING(SHAPE) NARROWED_##SHAPE, request

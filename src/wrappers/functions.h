@@ -1,7 +1,8 @@
 /* The functions behind the wrappers, and how a wrapper is exported under its names.
  *
- * MPI_Bcast, PMPI_Bcast, MPI_Bcast_c and PMPI_Bcast_c are four entries to one body, wrap_Bcast. Each entry finds out who is calling (the
- * site) and which function of which library the caller would have reached without the profiler (the target). */
+ * MPI_Bcast, PMPI_Bcast, MPI_Bcast_c and PMPI_Bcast_c are four entries to one body, wrap_Bcast.
+ * Each entry finds out who is calling (the site) and which function of which library the caller
+ * would have reached without the profiler (the target). */
 #ifndef COMMPROF_FUNCTIONS_H
 #define COMMPROF_FUNCTIONS_H
 
@@ -22,8 +23,8 @@ enum function {
 
 extern void *function_targets[FUNCTION_COUNT][2][PROVIDERS_MAX];
 
-/* Slow half of function_target. Never NULL: a function that the library lacks is replaced by one that falls back on its int
- * form (fallback.h), or returns MPI_ERR_OTHER. */
+/* Slow half of function_target. Never NULL: a function that the library lacks is replaced by one
+ * that falls back on its int form (fallback.h), or returns MPI_ERR_OTHER. */
 void *function_resolve(enum function function, enum entry entry, unsigned provider);
 
 /* Resolves all functions that the program imports, so that its first calls need not. */
@@ -31,8 +32,11 @@ void functions_resolve_program(call_site site);
 
 static inline void *function_target(enum function function, enum entry entry, call_site site)
 {
-    void *target = __atomic_load_n(&function_targets[function][entry][site_provider(site)], __ATOMIC_RELAXED);
-    return __builtin_expect(target != NULL, 1) ? target : function_resolve(function, entry, site_provider(site));
+    void *target =
+        __atomic_load_n(&function_targets[function][entry][site_provider(site)], __ATOMIC_RELAXED);
+    return __builtin_expect(target != NULL, 1)
+               ? target
+               : function_resolve(function, entry, site_provider(site));
 }
 
 #define EXPORT __attribute__((visibility("default")))
@@ -45,7 +49,8 @@ static inline void *function_target(enum function function, enum entry entry, ca
 #define PARAMETERS_OF_MAKING(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D)
 #define PARAMETERS_OF_ENDING(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D)
 #define PARAMETERS_OF_STARTING(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D), void *request
-#define PARAMETERS_OF_PREPARING_WITH_INFO(SHAPE, C, A, D) PARAMETERS_##SHAPE(C, A, D), mpi_handle info, void *request
+#define PARAMETERS_OF_PREPARING_WITH_INFO(SHAPE, C, A, D) \
+    PARAMETERS_##SHAPE(C, A, D), mpi_handle info, void *request
 #define ARGUMENTS_OF_BLOCKING(SHAPE) ARGUMENTS_##SHAPE
 #define ARGUMENTS_OF_BY_HAND(SHAPE) ARGUMENTS_##SHAPE
 #define ARGUMENTS_OF_READING(SHAPE) ARGUMENTS_##SHAPE
@@ -55,11 +60,13 @@ static inline void *function_target(enum function function, enum entry entry, ca
 #define ARGUMENTS_OF_STARTING(SHAPE) ARGUMENTS_##SHAPE, request
 #define ARGUMENTS_OF_PREPARING_WITH_INFO(SHAPE) ARGUMENTS_##SHAPE, info, request
 
-/* The body of a wrapper. `real` is the target. `wide`: arrays of counts (if any) hold MPI_Count, arrays of displacements MPI_Aint. */
-#define BODY(NAME, KIND, SHAPE)                                                                                                         \
-    typedef int (*target_##NAME)(PARAMETERS_OF_##KIND(SHAPE, mpi_count, void, void));                                                   \
-    static inline __attribute__((always_inline)) int wrap_##NAME(call_site site, __attribute__((unused)) bool wide, target_##NAME real, \
-                                                                 PARAMETERS_OF_##KIND(SHAPE, mpi_count, void, void))
+/* The body of a wrapper. `real` is the target. `wide`: arrays of counts (if any) hold MPI_Count,
+ * arrays of displacements MPI_Aint. */
+#define BODY(NAME, KIND, SHAPE)                                                       \
+    typedef int (*target_##NAME)(PARAMETERS_OF_##KIND(SHAPE, mpi_count, void, void)); \
+    static inline __attribute__((always_inline)) int wrap_##NAME(                     \
+        call_site site, __attribute__((unused)) bool wide, target_##NAME real,        \
+        PARAMETERS_OF_##KIND(SHAPE, mpi_count, void, void))
 
 #define EXPORT_PLAIN(NAME, KIND, SHAPE) EXPORT_NAMES(NAME, NAME, KIND, SHAPE, false, int, int, int)
 #define EXPORT_LARGE(NAME, KIND, SHAPE)                         \

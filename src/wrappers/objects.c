@@ -1,12 +1,13 @@
-/* The wrappers around windows and files. Both are created on a communicator, and operations on them count on that communicator: it has the
- * same members, and the job knows its name. */
+/* The wrappers around windows and files. Both are created on a communicator, and operations on them
+ * count on that communicator: it has the same members, and the job knows its name. */
 #include "functions.h"
 #include "record/account.h"
 #include "record/announce.h"
 #include "record/signatures.h"
 #include "statuses.h"
 
-/* The keys of the objects whose handles these pointers point to; 0 for NULL, which MPI reports as an error. */
+/* The keys of the objects whose handles these pointers point to; 0 for NULL, which MPI reports as
+ * an error. */
 
 static mpi_handle window_key(const void *win)
 {
@@ -35,7 +36,8 @@ static mpi_handle file_key(const void *file)
     }                                                   \
     EXPORT_##FORMS(NAME, MAKING, SHAPE)
 
-/* As with communicators, the handle is detached before the call: once MPI has freed it, it may be another thread's new object. */
+/* As with communicators, the handle is detached before the call: once MPI has freed it, it may be
+ * another thread's new object. */
 #define ENDING(NAME, SHAPE, FORMS)                                                  \
     BODY(NAME, ENDING, SHAPE)                                                       \
     {                                                                               \
@@ -54,21 +56,22 @@ static mpi_handle file_key(const void *file)
     EXPORT_##FORMS(NAME, ENDING, SHAPE)
 
 /* Only the status says how much was read. */
-#define READING(NAME, SHAPE, FORMS)                                                                     \
-    BODY(NAME, READING, SHAPE)                                                                          \
-    {                                                                                                   \
-        struct own_status ours;                                                                         \
-        struct call call UNTIL_RETURN;                                                                  \
-        status = enter_with_status(&call, CALL_##NAME, site, status, &ours);                            \
-        ANNOUNCE_FILE;                                                                                  \
-        call_start(&call);                                                                              \
-        int error = real(ARGUMENTS_##SHAPE);                                                            \
-        call_end(&call, error);                                                                         \
-        struct traffic traffic = traffic_at(buf, traffic_read(&call, arrival_of(&call, status), file)); \
-        struct ledger_sample *sample = account_call(&call, traffic);                                    \
-        STORE_SIGNATURE(SHAPE);                                                                         \
-        return error;                                                                                   \
-    }                                                                                                   \
+#define READING(NAME, SHAPE, FORMS)                                                \
+    BODY(NAME, READING, SHAPE)                                                     \
+    {                                                                              \
+        struct own_status ours;                                                    \
+        struct call call UNTIL_RETURN;                                             \
+        status = enter_with_status(&call, CALL_##NAME, site, status, &ours);       \
+        ANNOUNCE_FILE;                                                             \
+        call_start(&call);                                                         \
+        int error = real(ARGUMENTS_##SHAPE);                                       \
+        call_end(&call, error);                                                    \
+        struct traffic traffic =                                                   \
+            traffic_at(buf, traffic_read(&call, arrival_of(&call, status), file)); \
+        struct ledger_sample *sample = account_call(&call, traffic);               \
+        STORE_SIGNATURE(SHAPE);                                                    \
+        return error;                                                              \
+    }                                                                              \
     EXPORT_##FORMS(NAME, READING, SHAPE)
 
 #include "expand.h"

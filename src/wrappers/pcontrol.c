@@ -43,8 +43,8 @@ static bool is_readable(const char *address)
 }
 
 /* The text, or NULL if it is none or too long for the name of a region. Calls that are meant for
- * another profiler have no name, and Fortran and Python cannot pass one: `text` is then an arbitrary
- * value, so each page is checked before it is read. */
+ * another profiler have no name, and Fortran and Python cannot pass one: `text` is then an
+ * arbitrary value, so each page is checked before it is read. */
 static const char *as_name(const char *text)
 {
     enum { SMALLEST_PAGE = 4096 };

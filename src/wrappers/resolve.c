@@ -1,4 +1,5 @@
-/* Finds the function that a wrapper calls: the slow half of functions.h, executed once for each function and library. */
+/* Finds the function that a wrapper calls: the slow half of functions.h, executed once for each
+ * function and library. */
 #include "base/scope.h"
 #include "fallback.h"
 #include "functions.h"
@@ -17,7 +18,8 @@ static const char *const FUNCTION_NAMES[FUNCTION_COUNT] = {
 
 void *function_targets[FUNCTION_COUNT][2][PROVIDERS_MAX];
 
-/* Called if the library lacks the function: the profiler exports all names, so a program's check for one (a weak reference) succeeds. */
+/* Called if the library lacks the function: the profiler exports all names, so a program's check
+ * for one (a weak reference) succeeds. */
 static int function_is_missing(void)
 {
     return mpi_abi.err_other;

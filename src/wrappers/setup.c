@@ -1,4 +1,5 @@
-/* The wrappers of initialization and finalization, which begin and end the recording; and that of MPI_Abort. */
+/* The wrappers of initialization and finalization, which begin and end the recording; and that of
+ * MPI_Abort. */
 #include "cost.h"
 #include "functions.h"
 #include "record/account.h"
@@ -33,7 +34,8 @@ static bool begins_a_world(call_site site)
     return begins(site);
 }
 
-/* Does the look-ups and page faults of the first calls in advance: their delay could change the order of messages that race. */
+/* Does the look-ups and page faults of the first calls in advance: their delay could change the
+ * order of messages that race. */
 static void prepare_first_calls(call_site site)
 {
     int64_t began_ns = clock_monotonic_ns();
@@ -44,7 +46,8 @@ static void prepare_first_calls(call_site site)
     the_ledger.header->cost_init_ns += (uint64_t)(clock_monotonic_ns() - began_ns);
 }
 
-/* The first initialization begins the recording. MPI_Init after a session is counted like any call, and adds MPI_COMM_WORLD. */
+/* The first initialization begins the recording. MPI_Init after a session is counted like any call,
+ * and adds MPI_COMM_WORLD. */
 static void begun(const struct call *call, call_site site, bool first, int error)
 {
     if (first && error == MPI_SUCCESS) {
@@ -78,8 +81,9 @@ BODY(Init_thread, BY_HAND, INIT_THREAD)
     return error;
 }
 
-/* A job may open and close several sessions. Recording begins with the first. It ends and is stored when the last one is finalized, unless
- * MPI_Init was called as well. Sessions opened after that are not recorded. */
+/* A job may open and close several sessions. Recording begins with the first. It ends and is stored
+ * when the last one is finalized, unless MPI_Init was called as well. Sessions opened after that
+ * are not recorded. */
 
 BODY(Session_init, BY_HAND, SESSION_INIT)
 {
@@ -107,7 +111,8 @@ static void end_if_last(const struct call *call, bool last)
 
 BODY(Session_finalize, BY_HAND, SESSION_FINALIZE)
 {
-    bool last = (site & SITE_JOB) && __atomic_sub_fetch(&sessions_open, 1, __ATOMIC_RELAXED) == 0 && !has_world;
+    bool last = (site & SITE_JOB) && __atomic_sub_fetch(&sessions_open, 1, __ATOMIC_RELAXED) == 0 &&
+                !has_world;
     if (last)
         runtime_end_begin(cost_per_call_ps);
     struct call call UNTIL_RETURN;
@@ -118,7 +123,8 @@ BODY(Session_finalize, BY_HAND, SESSION_FINALIZE)
     return error;
 }
 
-/* MPI_Finalize may call callbacks of the job (attributes of MPI_COMM_SELF). Their calls are nested in this one. */
+/* MPI_Finalize may call callbacks of the job (attributes of MPI_COMM_SELF). Their calls are nested
+ * in this one. */
 static int wrap_Finalize(call_site site, int (*real)(void))
 {
     if (!(site & SITE_JOB))

@@ -1,8 +1,9 @@
 /* The status that a wrapper passes to MPI, and what it says afterwards.
  *
- * If the job ignores a status, the wrapper passes its own, because only the status says what arrived. MPI libraries behave the same with
- * and without a status: return codes and error handlers do not change, also for the array forms (tests/mpi/test_errors.py). The one
- * exception, Open MPI 5's MPI_Waitall, is in docs/LIBRARIES.md. */
+ * If the job ignores a status, the wrapper passes its own, because only the status says what
+ * arrived. MPI libraries behave the same with and without a status: return codes and error handlers
+ * do not change, also for the array forms (tests/mpi/test_errors.py). The one exception, Open MPI
+ * 5's MPI_Waitall, is in docs/LIBRARIES.md. */
 #ifndef COMMPROF_STATUSES_H
 #define COMMPROF_STATUSES_H
 
@@ -25,14 +26,17 @@ HOT void *statuses_or(void *statuses, void *ours)
     return mpi_abi.known && statuses == mpi_abi.status_ignore && ours ? ours : statuses;
 }
 
-/* call_enter, and the choice of the status: what a wrapper needs before the call is done between call_enter and call_start. */
-HOT void *enter_with_status(struct call *call, enum call_id id, call_site site, void *status, struct own_status *ours)
+/* call_enter, and the choice of the status: what a wrapper needs before the call is done between
+ * call_enter and call_start. */
+HOT void *enter_with_status(struct call *call, enum call_id id, call_site site, void *status,
+                            struct own_status *ours)
 {
     call_enter(call, id, site);
     return status_or(status, ours, call);
 }
 
-/* The message that the status of a probe, blocking receive or read describes; none after an error or if it cannot be read. */
+/* The message that the status of a probe, blocking receive or read describes; none after an error
+ * or if it cannot be read. */
 static inline struct mpi_arrival arrival_of(const struct call *call, const void *status)
 {
     if (!call->succeeded || !mpi_abi.known || status == mpi_abi.status_ignore)

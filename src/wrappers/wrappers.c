@@ -1,7 +1,8 @@
-/* The wrappers that follow a pattern: one expansion for each line of calls.def. `make show-wrappers` prints them as plain C.
+/* The wrappers that follow a pattern: one expansion for each line of calls.def. `make
+ * show-wrappers` prints them as plain C.
  *
- * Each wrapper announces its call, reads the clock directly before and directly after the real call, and only then determines the call's
- * traffic. */
+ * Each wrapper announces its call, reads the clock directly before and directly after the real
+ * call, and only then determines the call's traffic. */
 #include "functions.h"
 #include "record/account.h"
 #include "record/announce.h"
@@ -64,13 +65,20 @@
     }                                                                            \
     EXPORT_##FORMS(NAME, LIKE, SHAPE)
 
-#define STARTING(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, STARTING, account_started, 0)
-#define STARTING_RECEIVE(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, STARTING, account_started, REQUEST_RECEIVE)
-#define STARTING_EXCHANGE(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, STARTING, ACCOUNT_EXCHANGE, REQUEST_EXCHANGE)
-#define ACCOUNT_EXCHANGE(CALL, TRAFFIC, REQUEST, FLAGS) account_exchange_started(CALL, TRAFFIC, source, recvtag, REQUEST)
-#define PREPARING(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, STARTING, account_prepared, 0)
-#define PREPARING_RECEIVE(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, STARTING, account_prepared, REQUEST_RECEIVE)
-#define PREPARING_WITH_INFO(NAME, SHAPE, FORMS) RETURNING_A_REQUEST(NAME, SHAPE, FORMS, PREPARING_WITH_INFO, account_prepared, 0)
+#define STARTING(NAME, SHAPE, FORMS) \
+    RETURNING_A_REQUEST(NAME, SHAPE, FORMS, STARTING, account_started, 0)
+#define STARTING_RECEIVE(NAME, SHAPE, FORMS) \
+    RETURNING_A_REQUEST(NAME, SHAPE, FORMS, STARTING, account_started, REQUEST_RECEIVE)
+#define STARTING_EXCHANGE(NAME, SHAPE, FORMS) \
+    RETURNING_A_REQUEST(NAME, SHAPE, FORMS, STARTING, ACCOUNT_EXCHANGE, REQUEST_EXCHANGE)
+#define ACCOUNT_EXCHANGE(CALL, TRAFFIC, REQUEST, FLAGS) \
+    account_exchange_started(CALL, TRAFFIC, source, recvtag, REQUEST)
+#define PREPARING(NAME, SHAPE, FORMS) \
+    RETURNING_A_REQUEST(NAME, SHAPE, FORMS, STARTING, account_prepared, 0)
+#define PREPARING_RECEIVE(NAME, SHAPE, FORMS) \
+    RETURNING_A_REQUEST(NAME, SHAPE, FORMS, STARTING, account_prepared, REQUEST_RECEIVE)
+#define PREPARING_WITH_INFO(NAME, SHAPE, FORMS) \
+    RETURNING_A_REQUEST(NAME, SHAPE, FORMS, PREPARING_WITH_INFO, account_prepared, 0)
 
 #define MAKING(NAME, SHAPE, FORMS)                        \
     BODY(NAME, MAKING, SHAPE)                             \

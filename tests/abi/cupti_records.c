@@ -1,5 +1,6 @@
-/* Compiled with NVIDIA's headers by test_cupti_records.py, which says which form of each record is the newest there (-DKERNEL and so on):
- * our view of the records lies where theirs does, and our double of libcupti writes what a program that reads theirs understands. */
+/* Compiled with NVIDIA's headers by test_cupti_records.py, which says which form of each record is
+ * the newest there (-DKERNEL and so on): our view of the records lies where theirs does, and our
+ * double of libcupti writes what a program that reads theirs understands. */
 #include <cupti_activity.h>
 #include <cupti_version.h>
 
@@ -13,7 +14,8 @@
 
 #define SAME(OURS, OUR_FIELD, THEIRS, THEIR_FIELD)                                                 \
     _Static_assert(offsetof(struct OURS, OUR_FIELD) == offsetof(THEIRS, THEIR_FIELD), #OUR_FIELD); \
-    _Static_assert(sizeof(((struct OURS *)0)->OUR_FIELD) == sizeof(((THEIRS *)0)->THEIR_FIELD), #OUR_FIELD)
+    _Static_assert(sizeof(((struct OURS *)0)->OUR_FIELD) == sizeof(((THEIRS *)0)->THEIR_FIELD),    \
+                   #OUR_FIELD)
 #define SAME_PLACE_AND_TIME(OURS, THEIRS)           \
     SAME(OURS, kind, THEIRS, kind);                 \
     SAME(OURS, start, THEIRS, start);               \
@@ -43,7 +45,9 @@ SAME(cupti_peer_copy, destination_device, PEER, dstDeviceId);
 SAME_PLACE_AND_TIME(cupti_set, MEMSET);
 SAME(cupti_set, bytes, MEMSET, bytes);
 
-_Static_assert((int)CUPTI_MEMCPY == (int)CUPTI_ACTIVITY_KIND_MEMCPY && (int)CUPTI_MEMSET == (int)CUPTI_ACTIVITY_KIND_MEMSET, "kinds");
+_Static_assert((int)CUPTI_MEMCPY == (int)CUPTI_ACTIVITY_KIND_MEMCPY &&
+                   (int)CUPTI_MEMSET == (int)CUPTI_ACTIVITY_KIND_MEMSET,
+               "kinds");
 _Static_assert((int)CUPTI_CONCURRENT_KERNEL == (int)CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, "kinds");
 _Static_assert((int)CUPTI_MEMCPY2 == (int)CUPTI_ACTIVITY_KIND_MEMCPY2, "kinds");
 
@@ -63,29 +67,38 @@ static void read_record(const CUpti_Activity *record)
     const MEMSET *set = (const MEMSET *)record;
     switch ((int)record->kind) {
     case CUPTI_CONCURRENT_KERNEL:
-        assert(kernel->end - kernel->start == 1000 && kernel->deviceId == 0 && kernel->contextId == 1 && kernel->streamId == 7);
-        assert(!strcmp(kernel->name, "a_kernel") && kernel->correlationId && kernel->graphNodeId == 0 && kernel->graphId == 0);
+        assert(kernel->end - kernel->start == 1000 && kernel->deviceId == 0 &&
+               kernel->contextId == 1 && kernel->streamId == 7);
+        assert(!strcmp(kernel->name, "a_kernel") && kernel->correlationId &&
+               kernel->graphNodeId == 0 && kernel->graphId == 0);
         assert(kernel->gridX == 2 && kernel->gridY == 3 && kernel->gridZ == 4);
         kernels++;
         break;
     case CUPTI_MEMCPY:
-        assert(copy->end - copy->start == 2000 && copy->bytes == 100 && copy->copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_HTOD);
-        assert(copy->srcKind == CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE && copy->dstKind == CUPTI_ACTIVITY_MEMORY_KIND_DEVICE);
-        assert(copy->contextId == 1 && copy->streamId == 7 && copy->correlationId && copy->graphNodeId == 0);
+        assert(copy->end - copy->start == 2000 && copy->bytes == 100 &&
+               copy->copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_HTOD);
+        assert(copy->srcKind == CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE &&
+               copy->dstKind == CUPTI_ACTIVITY_MEMORY_KIND_DEVICE);
+        assert(copy->contextId == 1 && copy->streamId == 7 && copy->correlationId &&
+               copy->graphNodeId == 0);
         copies++;
         break;
     case CUPTI_MEMCPY2:
-        assert(peer->end - peer->start == 3000 && peer->bytes == 10 && peer->copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_PTOP);
-        assert(peer->srcDeviceId == 0 && peer->dstDeviceId == 1 && peer->dstContextId == 2 && peer->correlationId && !peer->graphNodeId);
+        assert(peer->end - peer->start == 3000 && peer->bytes == 10 &&
+               peer->copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_PTOP);
+        assert(peer->srcDeviceId == 0 && peer->dstDeviceId == 1 && peer->dstContextId == 2 &&
+               peer->correlationId && !peer->graphNodeId);
         peer_copies++;
         break;
     case CUPTI_MEMSET:
-        assert(set->end - set->start == 4000 && set->bytes == 50 && set->value == 9 && set->graphNodeId && set->graphId == 1);
+        assert(set->end - set->start == 4000 && set->bytes == 50 && set->value == 9 &&
+               set->graphNodeId && set->graphId == 1);
         sets++;
     }
 }
 
-static void complete(CUcontext context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid_bytes)
+static void complete(CUcontext context, uint32_t stream, uint8_t *buffer, size_t bytes,
+                     size_t valid_bytes)
 {
     (void)context, (void)stream, (void)bytes;
     const size_t sizes[] = {[CUPTI_MEMCPY] = sizeof(MEMCPY),
@@ -93,7 +106,8 @@ static void complete(CUcontext context, uint32_t stream, uint8_t *buffer, size_t
                             [CUPTI_CONCURRENT_KERNEL] = sizeof(KERNEL),
                             [CUPTI_MEMCPY2] = sizeof(PEER)};
     size_t at = 0;
-    for (CUpti_Activity *record = NULL; cuptiActivityGetNextRecord(buffer, valid_bytes, &record) == CUPTI_SUCCESS;
+    for (CUpti_Activity *record = NULL;
+         cuptiActivityGetNextRecord(buffer, valid_bytes, &record) == CUPTI_SUCCESS;
          at += sizes[record->kind]) {
         assert((uint8_t *)record == buffer + at);
         read_record(record);
@@ -116,7 +130,8 @@ int main(void)
     cuMemAlloc(&here, 100);
     cuptiActivityRegisterCallbacks(request, complete);
     for (int kind = 1; kind <= CUPTI_MEMCPY2; kind++)
-        if (kind == CUPTI_MEMCPY || kind == CUPTI_MEMSET || kind == CUPTI_CONCURRENT_KERNEL || kind == CUPTI_MEMCPY2)
+        if (kind == CUPTI_MEMCPY || kind == CUPTI_MEMSET || kind == CUPTI_CONCURRENT_KERNEL ||
+            kind == CUPTI_MEMCPY2)
             assert(cuptiActivityEnable(kind) == CUPTI_SUCCESS);
     double_launch_grid(NULL, "a_kernel", 1000, 2, 3, 4);
     double_copy(NULL, (void *)here, host, 100, 2000);

@@ -19,10 +19,12 @@ struct arrival {
 };
 
 void ours_detect(void *provider, const char *path);
-int64_t ours_constant(const char *name); /* of the table in force; ends the program for a name that it lacks */
+int64_t ours_constant(
+    const char *name); /* of the table in force; ends the program for a name that it lacks */
 struct arrival ours_arrival(const void *status);
 
-/* Names of an operation and of a datatype's constructor; NULL: the program's operation, a predefined datatype. */
+/* Names of an operation and of a datatype's constructor; NULL: the program's operation, a
+ * predefined datatype. */
 const char *ours_op(int64_t op);
 const char *ours_constructor(int64_t type);
 

@@ -1,7 +1,8 @@
-"""The library's tables against each mpi.h of this machine: prototypes, exported names, constants, statuses.
+"""The library's tables against each mpi.h of this machine: prototypes, exported names, constants,
+statuses.
 
-The compilers asked are those of the environment variable MPICC (words), else of the libraries in TEST_MPIS (see
-tests/mpi/libraries.py), else mpicc.openmpi and mpicc.mpich, else mpicc."""
+The compilers asked are those of the environment variable MPICC (words), else of the libraries in
+TEST_MPIS (see tests/mpi/libraries.py), else mpicc.openmpi and mpicc.mpich, else mpicc."""
 
 from __future__ import annotations
 
@@ -23,24 +24,41 @@ OTHER_NAMES = {
     "dlsym",  # answers look-ups of MPI's functions with the wrappers
     "InitializeInjectionNvtx2",  # NVTX's
     "InitializeInjection",  # the CUDA driver's
-    *("cuptiSubscribe", "cuptiSubscribe_v2", "cuptiFinalize", "cuptiActivityRegisterCallbacks", "cuptiActivityRegisterTimestampCallback"),
+    *(
+        "cuptiSubscribe", "cuptiSubscribe_v2", "cuptiFinalize", "cuptiActivityRegisterCallbacks",
+        "cuptiActivityRegisterTimestampCallback",
+    ),
     *("cuptiActivityEnable", "cuptiActivityDisable"),  # other clients of CUPTI pass through these
-    *("cudaGraphLaunch", "cudaGraphLaunch_ptsz", "cuGraphLaunch", "cuGraphLaunch_ptsz"),  # graphs are counted as they are launched
-    *("ncclProfiler_v4", "ncclProfiler_v5", "ncclProfiler_v6"),  # NCCL looks for its profiler plugin
-    *("commprof_step", "commprof_region_begin", "commprof_region_end", "commprof_is_recording"),  # include/commprof.h
+    # graphs are counted as they are launched
+    *("cudaGraphLaunch", "cudaGraphLaunch_ptsz", "cuGraphLaunch", "cuGraphLaunch_ptsz"),
+    # NCCL looks for its profiler plugin
+    *("ncclProfiler_v4", "ncclProfiler_v5", "ncclProfiler_v6"),
+    # include/commprof.h
+    *("commprof_step", "commprof_region_begin", "commprof_region_end", "commprof_is_recording"),
 }
 NCCL_TABLE = REPOSITORY / "src/nccl/nccl_calls.def"
-NCCL_WITH_CONFIGURATION = ("AllReduce", "Broadcast", "Reduce", "AllGather", "ReduceScatter", "AlltoAll", "Gather", "Scatter")
-# Tools look for these in the global scope to find out about an MPI library (facts: a program would believe we are one).
-NEVER_EXPORTED = {"Get_version", "Get_library_version", "Initialized", "Finalized", "Abi_get_version"}
+NCCL_WITH_CONFIGURATION = (
+    "AllReduce", "Broadcast", "Reduce", "AllGather", "ReduceScatter", "AlltoAll", "Gather",
+    "Scatter",
+)
+# Tools look for these in the global scope to find out about an MPI library (facts: a program would
+# believe we are one).
+NEVER_EXPORTED = {
+    "Get_version", "Get_library_version", "Initialized", "Finalized", "Abi_get_version",
+}
 
 
 def compiler_of(library: str) -> str:
-    return f"mpicc.{library}" if library in ("openmpi", "mpich") else str(REPOSITORY / "build/mpis" / library / "mpicc")
+    return (
+        f"mpicc.{library}" if library in ("openmpi", "mpich")
+        else str(REPOSITORY / "build/mpis" / library / "mpicc")
+    )
 
 
 def compilers() -> list[str]:
-    asked = os.environ.get("MPICC", "").split() or [compiler_of(name) for name in os.environ.get("TEST_MPIS", "").split()]
+    asked = os.environ.get("MPICC", "").split() or [
+        compiler_of(name) for name in os.environ.get("TEST_MPIS", "").split()
+    ]
     usual = [name for name in ("mpicc.openmpi", "mpicc.mpich") if shutil.which(name)]
     return asked or usual or [name for name in ("mpicc",) if shutil.which(name)]
 
@@ -63,11 +81,16 @@ class Entry(NamedTuple):
 @lru_cache
 def table() -> list[Entry]:
     text = (REPOSITORY / "src/wrappers/calls.def").read_text()
-    return [Entry(name, forms == "LARGE") for name, forms in re.findall(r"^CALL\((\w+), .*, (PLAIN|LARGE), \w+, \w+\)$", text, re.M)]
+    return [
+        Entry(name, forms == "LARGE")
+        for name, forms in re.findall(r"^CALL\((\w+), .*, (PLAIN|LARGE), \w+, \w+\)$", text, re.M)
+    ]
 
 
 def expected_names() -> set[str]:
-    names = [entry.name for entry in table()] + [f"{entry.name}_c" for entry in table() if entry.is_large]
+    names = [entry.name for entry in table()] + [
+        f"{entry.name}_c" for entry in table() if entry.is_large
+    ]
     return {prefix + name for name in names for prefix in ("MPI_", "PMPI_")}
 
 
@@ -87,7 +110,9 @@ class Parameter(NamedTuple):
 
 def preprocessed(compiler: str, source: str, *flags: str) -> str:
     command = [compiler, "-E", "-P", *flags, source]
-    return subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        command, cwd=REPOSITORY, check=True, capture_output=True, text=True
+    ).stdout
 
 
 def parameter(text: str) -> Parameter:
@@ -121,7 +146,8 @@ def theirs(compiler: str) -> dict[str, list[Parameter]]:
     return prototypes(preprocessed(compiler, str(REPOSITORY / "tests/abi/include_mpi.c")))
 
 
-# What an argument of ours stands for, by its name: the wrappers take all handles alike and statuses and requests as void *.
+# What an argument of ours stands for, by its name: the wrappers take all handles alike and statuses
+# and requests as void *.
 MEANING = {
     **dict.fromkeys(("type", "sendtype", "recvtype", "sendtypes", "recvtypes"), "MPI_Datatype"),
     **dict.fromkeys(("comm", "peer_comm", "intercomm", "newcomm"), "MPI_Comm"),
@@ -129,8 +155,16 @@ MEANING = {
     **dict.fromkeys(("info", "infos"), "MPI_Info"),
     **dict.fromkeys(("request", "requests"), "MPI_Request"),
     **dict.fromkeys(("status", "statuses"), "MPI_Status"),
-    **dict.fromkeys(("buf", "buffer", "sendbuf", "recvbuf", "origin", "result", "compare", "base", "extra_state"), "void"),
-    **dict.fromkeys(("origin_type", "target_type", "result_type", "etype", "filetype"), "MPI_Datatype"),
+    **dict.fromkeys(
+        (
+            "buf", "buffer", "sendbuf", "recvbuf", "origin", "result", "compare", "base",
+            "extra_state",
+        ),
+        "void",
+    ),
+    **dict.fromkeys(
+        ("origin_type", "target_type", "result_type", "etype", "filetype"), "MPI_Datatype"
+    ),
     **dict.fromkeys(("win", "newwin"), "MPI_Win"),
     **dict.fromkeys(("file", "newfile"), "MPI_File"),
     "query_fn": "MPI_Grequest_query_function",
@@ -160,14 +194,16 @@ def test_every_exported_function_has_a_prototype_of_ours() -> None:
 def test_each_function_is_declared_as_this_mpi_declares_it(mpicc: str) -> None:
     declared = theirs(mpicc)
     drifted = {
-        name: (shape, declared[name])
-        for name, shape in ours().items()
-        if name in declared and [wanted(one) for one in shape] != [(one.base, one.depth) for one in declared[name]]
+        name: (shape, declared[name]) for name, shape in ours().items() if name in declared
+        and [wanted(one) for one in shape] != [(one.base, one.depth) for one in declared[name]]
     }
     assert drifted == {}
 
 
-ORDERED = {"dest", "source", "tag", "sendtag", "recvtag", "root", "count", "sendcount", "recvcount", "color", "key", "ndims"}
+ORDERED = {
+    "dest", "source", "tag", "sendtag", "recvtag", "root", "count", "sendcount", "recvcount",
+    "color", "key", "ndims",
+}
 
 
 def test_arguments_of_one_type_stand_in_this_mpis_order(mpicc: str) -> None:
@@ -183,13 +219,23 @@ def test_arguments_of_one_type_stand_in_this_mpis_order(mpicc: str) -> None:
 
 
 # What came after MPI-3.1: in MPI-4.0, in MPI-4.1.
-MPI_4_0 = r"Session_\w+|Isendrecv(_replace)?|Comm_idup_with_info|\w+_from_groups?|P(send|recv)_init|Pready\w*|Parrived|(?!.*send|Recv)\w+_init"
-MPI_4_1 = r"Buffer_i?flush|(Comm|Session)_(attach|detach|flush|iflush)_buffer|Request_get_status_\w+"
+MPI_4_0 = (
+    r"Session_\w+|Isendrecv(_replace)?|Comm_idup_with_info|\w+_from_groups?|P(send|recv)_init"
+    r"|Pready\w*|Parrived|(?!.*send|Recv)\w+_init"
+)
+MPI_4_1 = (
+    r"Buffer_i?flush|(Comm|Session)_(attach|detach|flush|iflush)_buffer|Request_get_status_\w+"
+)
 
 
 def test_only_functions_of_later_standards_are_missing_here(mpicc: str) -> None:
-    missing = {name.removeprefix("P").removeprefix("MPI_") for name in ours() if name not in theirs(mpicc)}
-    assert {name for name in missing if not name.endswith("_c") and not re.fullmatch(f"{MPI_4_0}|{MPI_4_1}", name)} == set()
+    missing = {
+        name.removeprefix("P").removeprefix("MPI_") for name in ours() if name not in theirs(mpicc)
+    }
+    assert {
+        name for name in missing
+        if not name.endswith("_c") and not re.fullmatch(f"{MPI_4_0}|{MPI_4_1}", name)
+    } == set()
 
 
 # The page of functions
@@ -223,17 +269,25 @@ def left_out() -> list[str]:
 
 
 def test_the_page_lists_each_function_once_with_its_family_and_forms() -> None:
-    families = dict(re.findall(r"^CALL\((\w+), (\w+),", (REPOSITORY / "src/wrappers/calls.def").read_text(), re.M))
+    families = dict(
+        re.findall(
+            r"^CALL\((\w+), (\w+),", (REPOSITORY / "src/wrappers/calls.def").read_text(), re.M
+        )
+    )
     assert [(row.name, row.family, row.is_large) for row in described()] == [
         (entry.name, families[entry.name], entry.is_large)
-        for family in dict.fromkeys(row.family for row in described())
-        for entry in table()
+        for family in dict.fromkeys(row.family for row in described()) for entry in table()
         if families[entry.name] == family
     ]
 
 
 def test_functions_that_are_counted_alike_are_described_alike() -> None:
-    shapes = dict(re.findall(r"^CALL\((\w+), \w+, \w+, (\w+),", (REPOSITORY / "src/wrappers/calls.def").read_text(), re.M))
+    shapes = dict(
+        re.findall(
+            r"^CALL\((\w+), \w+, \w+, (\w+),", (REPOSITORY / "src/wrappers/calls.def").read_text(),
+            re.M,
+        )
+    )
     said: dict[str, set[str]] = {}
     for row in described():
         said.setdefault(shapes[row.name], set()).add(row.bytes)
@@ -243,13 +297,19 @@ def test_functions_that_are_counted_alike_are_described_alike() -> None:
 def test_every_function_of_this_mpi_is_intercepted_or_left_out_for_a_reason(mpicc: str) -> None:
     declared = {name.removesuffix("_c") for name in theirs(mpicc) if name.startswith("MPI_")}
     intercepted = {f"MPI_{entry.name}" for entry in table()}
-    left = {name for name in declared if any(fnmatch.fnmatchcase(name, pattern) for pattern in left_out())}
+    left = {
+        name for name in declared
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in left_out())
+    }
     assert declared - intercepted - left == set()
     assert intercepted & left == set()
 
 
 def test_every_large_count_form_of_this_mpi_is_intercepted_with_its_function(mpicc: str) -> None:
-    large = {name.removesuffix("_c") for name in theirs(mpicc) if name.startswith("MPI_") and name.endswith("_c")}
+    large = {
+        name.removesuffix("_c") for name in theirs(mpicc)
+        if name.startswith("MPI_") and name.endswith("_c")
+    }
     assert {f"MPI_{entry.name}" for entry in table() if not entry.is_large} & large == set()
 
 
@@ -257,14 +317,19 @@ def test_every_large_count_form_of_this_mpi_is_intercepted_with_its_function(mpi
 
 
 def exported() -> set[str]:
-    lines = subprocess.run(["nm", "-D", "--defined-only", str(LIBRARY)], check=True, capture_output=True, text=True).stdout
+    lines = subprocess.run(
+        ["nm", "-D", "--defined-only", str(LIBRARY)], check=True, capture_output=True, text=True
+    ).stdout
     return {line.split()[-1].partition("@")[0] for line in lines.splitlines()}
 
 
 def nccl_names() -> set[str]:
     names = set(re.findall(r"^NCCL_CALL\((\w+),", NCCL_TABLE.read_text(), re.MULTILINE)) - {"Group"}
     noticed = {"GroupSimulateEnd", "CommWindowRegister"}
-    return {f"nccl{name}" for name in names | {f"{name}Config" for name in NCCL_WITH_CONFIGURATION} | noticed}
+    return {
+        f"nccl{name}"
+        for name in names | {f"{name}Config" for name in NCCL_WITH_CONFIGURATION} | noticed
+    }
 
 
 def test_the_library_exports_the_table_under_both_names_and_nothing_else() -> None:
@@ -272,25 +337,42 @@ def test_the_library_exports_the_table_under_both_names_and_nothing_else() -> No
 
 
 def test_the_library_is_not_taken_for_an_mpi() -> None:
-    assert exported() & {prefix + name for name in NEVER_EXPORTED for prefix in ("MPI_", "PMPI_")} == set()
+    assert (
+        exported() & {prefix + name for name in NEVER_EXPORTED for prefix in ("MPI_", "PMPI_")}
+        == set()
+    )
 
 
 def test_the_library_needs_libc_alone() -> None:
-    dynamic = subprocess.run(["readelf", "-d", str(LIBRARY)], check=True, capture_output=True, text=True).stdout
+    dynamic = subprocess.run(
+        ["readelf", "-d", str(LIBRARY)], check=True, capture_output=True, text=True
+    ).stdout
     needed = set(re.findall(r"\(NEEDED\).*\[(.*?)\]", dynamic))
-    assert needed <= {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+    assert needed <= {
+        "libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2",
+        "ld-linux-aarch64.so.1",
+    }
 
 
-# Constants and statuses: a program that knows both sides, in two files, for each side's names are macros of the other
+# Constants and statuses: a program that knows both sides, in two files, for each side's names are
+# macros of the other
 
 
 def test_constants_and_statuses_are_this_mpis(mpicc: str, tmp_path: Path) -> None:
     sources = ["tests/abi/theirs.c", "tests/abi/ours.c", "src/mpi/mpi_abi.c", "src/mpi/datatypes.c"]
     flags = ["-std=c11", "-D_GNU_SOURCE", "-Isrc", "-Wall", "-Wno-unused-function", "-g"]
     program = tmp_path / "constants"
-    subprocess.run([mpicc, *flags, *sources, "-o", str(program), "-ldl"], cwd=REPOSITORY, check=True)
-    alone = {"OMPI_MCA_ess_singleton_isolated": "1", "OMPI_MCA_btl": "self", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
-    run = subprocess.run([str(program)], env=os.environ | alone, capture_output=True, text=True, timeout=600, cwd=tmp_path)
+    subprocess.run(
+        [mpicc, *flags, *sources, "-o", str(program), "-ldl"], cwd=REPOSITORY, check=True
+    )
+    alone = {
+        "OMPI_MCA_ess_singleton_isolated": "1", "OMPI_MCA_btl": "self",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    }
+    run = subprocess.run(
+        [str(program)], env=os.environ | alone, capture_output=True, text=True, timeout=600,
+        cwd=tmp_path,
+    )
     assert run.stdout.splitlines()[-1:] == ["compared"], (run.returncode, run.stdout, run.stderr)
     assert run.stdout.splitlines()[:-1] == []
     assert run.returncode == 0

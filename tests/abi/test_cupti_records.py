@@ -1,4 +1,5 @@
-"""src/cupti/records.h, and our double of libcupti, against NVIDIA's own headers: all that setup/cupti.sh has fetched or CUDA has brought."""
+"""src/cupti/records.h, and our double of libcupti, against NVIDIA's own headers: all that
+setup/cupti.sh has fetched or CUDA has brought."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ NEWEST = {"KERNEL": "Kernel", "MEMCPY": "Memcpy", "PEER": "MemcpyPtoP", "MEMSET"
 
 
 class Headers(NamedTuple):
-    """One release's: where they are, CUPTI's API version, and the newest form of each record, which is the one that libcupti writes."""
+    """One release's: where they are, CUPTI's API version, and the newest form of each record, which
+    is the one that libcupti writes."""
 
     place: Path
     version: int
@@ -38,15 +40,24 @@ class Headers(NamedTuple):
 def read(place: Path) -> Headers:
     version = re.search(r"#define CUPTI_API_VERSION (\d+)", (place / "cupti_version.h").read_text())
     text = (place / "cupti_activity.h").read_text(errors="replace")
-    numbers = {name: re.findall(rf"^\}} *CUpti_Activity{theirs}(\d*);", text, re.M) for name, theirs in NEWEST.items()}
-    forms = (f"-D{name}=CUpti_Activity{NEWEST[name]}{max(int(n or 1) for n in numbers[name])}" for name in NEWEST)
+    numbers = {
+        name: re.findall(rf"^\}} *CUpti_Activity{theirs}(\d*);", text, re.M)
+        for name, theirs in NEWEST.items()
+    }
+    forms = (
+        f"-D{name}=CUpti_Activity{NEWEST[name]}{max(int(n or 1) for n in numbers[name])}"
+        for name in NEWEST
+    )
     assert version
     return Headers(place, int(version[1]), tuple(forms))
 
 
 def all_headers() -> list[Headers]:
     found = (read(place) for place in PLACES if (place / "cupti_activity.h").exists())
-    return sorted({str(headers): headers for headers in found}.values(), key=lambda headers: (headers.version, headers.forms))
+    return sorted(
+        {str(headers): headers for headers in found}.values(),
+        key=lambda headers: (headers.version, headers.forms),
+    )
 
 
 @pytest.fixture(params=all_headers() or [None], ids=str)
@@ -57,15 +68,22 @@ def headers(request: pytest.FixtureRequest) -> Headers:
 
 
 def compiled(headers: Headers, folder: Path) -> Path:
-    subprocess.run(["make", "-s", "-C", str(REPOSITORY / "tests/doubles"), f"BUILD={DOUBLES}"], check=True)
+    subprocess.run(
+        ["make", "-s", "-C", str(REPOSITORY / "tests/doubles"), f"BUILD={DOUBLES}"], check=True
+    )
     cuda = [f"-isystem{place}" for place in PLACES if (place / "cuda.h").exists()]
     if not cuda:
         pytest.skip("no cuda.h here")
     program = folder / "cupti_records"
-    includes = [f"-isystem{headers.place}", *cuda, f"-I{REPOSITORY / 'src'}", f"-I{REPOSITORY / 'tests/doubles'}"]
+    includes = [
+        f"-isystem{headers.place}", *cuda, f"-I{REPOSITORY / 'src'}",
+        f"-I{REPOSITORY / 'tests/doubles'}",
+    ]
     libraries = [str(DOUBLES / "libcuda.so.1"), str(DOUBLES / "libcupti.so.13")]
     source = str(REPOSITORY / "tests/abi/cupti_records.c")
-    command = ["cc", "-std=gnu11", *headers.forms, *includes, source, *libraries, "-o", str(program)]
+    command = [
+        "cc", "-std=gnu11", *headers.forms, *includes, source, *libraries, "-o", str(program),
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return program
@@ -77,8 +95,14 @@ def test_our_view_of_the_records_is_nvidia_s(headers: Headers, tmp_path: Path):
 
 def test_the_double_s_records_are_nvidia_s(headers: Headers, tmp_path: Path):
     if str(headers) == "18-Kernel8":
-        pytest.skip("of the releases with API version 18 (CUDA 11.8 to 12.1) the double is 12.0 and 12.1")
+        pytest.skip(
+            "of the releases with API version 18 (CUDA 11.8 to 12.1) the double is 12.0 and 12.1"
+        )
     program = compiled(headers, tmp_path)
-    settings = {"LD_LIBRARY_PATH": str(DOUBLES), "DOUBLE_CUPTI_VERSION": str(headers.version), "DOUBLE_DEVICES": "2"}
+    settings = {
+        "LD_LIBRARY_PATH": str(DOUBLES),
+        "DOUBLE_CUPTI_VERSION": str(headers.version),
+        "DOUBLE_DEVICES": "2",
+    }
     done = subprocess.run([str(program)], capture_output=True, text=True, env=settings)
     assert (done.returncode, done.stdout) == (0, "1 1 1 1\n"), done.stderr

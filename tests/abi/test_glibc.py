@@ -1,4 +1,5 @@
-"""What is built here, on whatever glibc, loads on glibc 2.17: the versions that its symbols ask for."""
+"""What is built here, on whatever glibc, loads on glibc 2.17: the versions that its symbols ask
+for."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ OLDEST = (2, 17)
 
 
 def private_headers(file: Path) -> str:
-    return subprocess.run(["objdump", "-p", str(file)], check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        ["objdump", "-p", str(file)], check=True, capture_output=True, text=True
+    ).stdout
 
 
 def required(file: Path) -> dict[str, set[tuple[int, ...]]]:
@@ -31,9 +34,14 @@ def required(file: Path) -> dict[str, set[tuple[int, ...]]]:
 
 
 def newer_symbols(file: Path) -> list[str]:
-    table = subprocess.run(["objdump", "-T", str(file)], check=True, capture_output=True, text=True).stdout
+    table = subprocess.run(
+        ["objdump", "-T", str(file)], check=True, capture_output=True, text=True
+    ).stdout
     symbols = re.findall(r"\*UND\*.*?\(?GLIBC_([0-9.]+)\)?\s+(\w+)", table)
-    return [f"{name}@{version}" for version, name in symbols if tuple(map(int, version.split("."))) > OLDEST]
+    return [
+        f"{name}@{version}" for version, name in symbols
+        if tuple(map(int, version.split("."))) > OLDEST
+    ]
 
 
 @pytest.fixture(params=["lib/libcommprof.so", "bin/commprof-run"])
@@ -46,7 +54,8 @@ def built(request: pytest.FixtureRequest) -> Path:
 
 
 def test_no_symbol_is_newer_than_2_17(built: Path) -> None:
-    """One that is: see MOVED_FROM in the Makefile for a function that has moved, src/base/old_glibc.c for a new one."""
+    """One that is: see MOVED_FROM in the Makefile for a function that has moved,
+    src/base/old_glibc.c for a new one."""
     assert newer_symbols(built) == []
 
 
@@ -56,8 +65,12 @@ def test_the_symbols_are_read(built: Path) -> None:
 
 
 def test_numbers_are_read_by_functions_that_the_library_has_itself() -> None:
-    """glibc 2.38 has new ones under the old names, for its headers' users: a build on an older one cannot tell."""
-    families = r"\b(__isoc23_)?(ato(?:i|l|ll|q)|(?:v?[fs]?|)scanf|(?:str|wcs)to(?:l|ul|ll|ull|q|uq|imax|umax))\("
+    """glibc 2.38 has new ones under the old names, for its headers' users: a build on an older one
+    cannot tell."""
+    families = (
+        r"\b(__isoc23_)?(ato(?:i|l|ll|q)|(?:v?[fs]?|)scanf"
+        r"|(?:str|wcs)to(?:l|ul|ll|ull|q|uq|imax|umax))\("
+    )
     used, own = set(), set()
     for file in SOURCES.glob("**/*.[ch]"):
         for is_own, name in re.findall(families, file.read_text()):
@@ -72,5 +85,7 @@ def test_functions_that_moved_are_asked_of_the_libraries_that_had_them() -> None
     library = BUILD / "lib/libcommprof.so"
     if "libc.so.6" not in required(library):
         pytest.skip("built with another C library than glibc")
-    assert {"libdl.so.2", "libpthread.so.0"} <= set(re.findall(r"NEEDED +(\S+)", private_headers(library)))
+    assert {"libdl.so.2", "libpthread.so.0"} <= set(
+        re.findall(r"NEEDED +(\S+)", private_headers(library))
+    )
     assert {"libdl.so.2", "libpthread.so.0"} <= set(required(library))

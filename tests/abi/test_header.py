@@ -1,5 +1,6 @@
-"""include/commprof.h in every language, compiler and kind of program that is at hand: it compiles without a warning, finds the library's
-functions where they are preloaded, and does nothing where they are not."""
+"""include/commprof.h in every language, compiler and kind of program that is at hand: it compiles
+without a warning, finds the library's functions where they are preloaded, and does nothing where
+they are not."""
 
 from __future__ import annotations
 
@@ -11,8 +12,14 @@ from pathlib import Path
 import pytest
 
 INCLUDE = Path(__file__).resolve().parents[2] / "include"
-LANGUAGES = ["gcc -std=c99", "gcc -std=c11", "g++ -std=c++11", "clang -std=c99", "clang -std=c11", "clang++ -std=c++11"]
-KINDS = ["-O0", "-O2", "-O0 -fno-pie -no-pie", "-O2 -fno-pie -no-pie", "-O2 -fPIE -pie", "-O2 -fPIC -pie", "-O2 -fno-plt", "-O2 -flto"]
+LANGUAGES = [
+    "gcc -std=c99", "gcc -std=c11", "g++ -std=c++11", "clang -std=c99", "clang -std=c11",
+    "clang++ -std=c++11",
+]
+KINDS = [
+    "-O0", "-O2", "-O0 -fno-pie -no-pie", "-O2 -fno-pie -no-pie", "-O2 -fPIE -pie",
+    "-O2 -fPIC -pie", "-O2 -fno-plt", "-O2 -flto",
+]
 STATIC = ["-O0 -static", "-O2 -static"]
 LINKERS = ["bfd", "gold", "lld"]
 
@@ -47,7 +54,10 @@ def compile_it(tmp_path: Path, command: str, text: str, name: str, *more: str) -
     source = tmp_path / f"{name}{suffix}"
     source.write_text(text + "\n")
     flags = ["-Wall", "-Wextra", "-pedantic", "-Werror", f"-I{INCLUDE}"]
-    done = subprocess.run([*command.split(), *flags, str(source), *more, "-o", str(tmp_path / name)], capture_output=True, text=True)
+    done = subprocess.run(
+        [*command.split(), *flags, str(source), *more, "-o", str(tmp_path / name)],
+        capture_output=True, text=True,
+    )
     if done.returncode and ("cannot find" in done.stderr or "unable to find" in done.stderr):
         pytest.skip(done.stderr.splitlines()[0])
     assert done.returncode == 0, done.stderr
@@ -55,7 +65,9 @@ def compile_it(tmp_path: Path, command: str, text: str, name: str, *more: str) -
 
 
 def called(program: Path, library: Path | None) -> int:
-    environment = {**os.environ, "LD_PRELOAD": str(library)} if library else {**os.environ, "LD_PRELOAD": ""}
+    environment = (
+        {**os.environ, "LD_PRELOAD": str(library)} if library else {**os.environ, "LD_PRELOAD": ""}
+    )
     return subprocess.run([str(program)], env=environment).returncode
 
 
@@ -72,8 +84,12 @@ def language(request) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_program_of_any_kind_finds_the_library_that_is_preloaded(tmp_path, library, language, kind):
-    program = compile_it(tmp_path, f"{language} {kind}", PROGRAM + "int main(void) { return marks(); }", "program")
+def test_a_program_of_any_kind_finds_the_library_that_is_preloaded(
+    tmp_path, library, language, kind
+):
+    program = compile_it(
+        tmp_path, f"{language} {kind}", PROGRAM + "int main(void) { return marks(); }", "program"
+    )
     assert (called(program, library), called(program, None)) == (112, 0)
 
 
@@ -88,7 +104,9 @@ def test_whatever_linker_has_made_it(tmp_path, library, linker, kind):
 
 @pytest.mark.parametrize("kind", STATIC)
 def test_a_static_program_does_nothing(tmp_path, library, language, kind):
-    program = compile_it(tmp_path, f"{language} {kind}", PROGRAM + "int main(void) { return marks(); }", "program")
+    program = compile_it(
+        tmp_path, f"{language} {kind}", PROGRAM + "int main(void) { return marks(); }", "program"
+    )
     assert called(program, library) == 0
 
 

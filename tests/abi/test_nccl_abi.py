@@ -1,8 +1,10 @@
-"""NCCL's functions as the wrappers declare them against NCCL's own headers, and the real library through the wrappers. Both where a wheel
-of NCCL is installed, or the folder of one is named by COMMPROF_TEST_NCCL (with several versions, separated by colons).
+"""NCCL's functions as the wrappers declare them against NCCL's own headers, and the real library
+through the wrappers. Both where a wheel of NCCL is installed, or the folder of one is named by
+COMMPROF_TEST_NCCL (with several versions, separated by colons).
 
-The interface of its profiler plugins against NVIDIA's headers, which are in NCCL's sources alone: where COMMPROF_TEST_NCCL_PROFILER names
-a folder with nccl_profiler.h, profiler_v4.h, profiler_v5.h and profiler_v6.h of them."""
+The interface of its profiler plugins against NVIDIA's headers, which are in NCCL's sources alone:
+where COMMPROF_TEST_NCCL_PROFILER names a folder with nccl_profiler.h, profiler_v4.h, profiler_v5.h
+and profiler_v6.h of them."""
 
 from __future__ import annotations
 
@@ -20,8 +22,12 @@ COMMPROF_RUN = REPOSITORY / "build/bin/commprof-run"
 
 
 def installed() -> list[Path]:
-    named = [Path(folder) for folder in os.environ.get("COMMPROF_TEST_NCCL", "").split(":") if folder]
-    wheels = [Path(sysconfig.get_paths()[where]) / "nvidia/nccl" for where in ("purelib", "platlib")]
+    named = [
+        Path(folder) for folder in os.environ.get("COMMPROF_TEST_NCCL", "").split(":") if folder
+    ]
+    wheels = [
+        Path(sysconfig.get_paths()[where]) / "nvidia/nccl" for where in ("purelib", "platlib")
+    ]
     return sorted({folder for folder in [*named, *wheels] if (folder / "include/nccl.h").exists()})
 
 
@@ -34,7 +40,10 @@ def nccl(request: pytest.FixtureRequest) -> Path:
 
 def passed_as(parameter: str) -> str:
     """How a parameter travels: as a pointer, in 64 bits, in 32, or as a unique id by value."""
-    kind = re.sub(r"\b(const|struct)\b|\w+$", "", parameter.strip()).strip() if " " in parameter.strip() else parameter
+    kind = (
+        re.sub(r"\b(const|struct)\b|\w+$", "", parameter.strip()).strip()
+        if " " in parameter.strip() else parameter
+    )
     if "*" in parameter or kind in ("ncclComm_t", "cudaStream_t", "ncclWindow_t"):
         return "pointer"
     if kind in ("nccl_unique_id", "ncclUniqueId"):
@@ -45,7 +54,12 @@ def passed_as(parameter: str) -> str:
 
 def prototypes(text: str, result: str) -> dict[str, list[str]]:
     found = re.findall(rf"\b{result}\s+(nccl\w+)\s*\(([^)]*)\)\s*;", text)
-    return {name: [passed_as(part) for part in parameters.split(",") if part.strip() not in ("", "void")] for name, parameters in found}
+    return {
+        name: [
+            passed_as(part) for part in parameters.split(",") if part.strip() not in ("", "void")
+        ]
+        for name, parameters in found
+    }
 
 
 def ours() -> dict[str, list[str]]:
@@ -56,13 +70,18 @@ def ours() -> dict[str, list[str]]:
 
 
 def theirs(nccl: Path, names: set[str]) -> dict[str, list[str]]:
-    lines = re.findall(r"^ncclResult_t\s+nccl\w+\([^;]*;", (nccl / "include/nccl.h").read_text(), re.MULTILINE)
+    lines = re.findall(
+        r"^ncclResult_t\s+nccl\w+\([^;]*;", (nccl / "include/nccl.h").read_text(), re.MULTILINE
+    )
     wanted = [line for line in lines if re.match(r"ncclResult_t\s+(\w+)", line)[1] in names]
     return prototypes("\n".join(wanted), "ncclResult_t")
 
 
 def test_functions_are_declared_as_nccl_declares_them(nccl: Path) -> None:
-    functions = {name: parameters for name, parameters in ours().items() if name.startswith("nccl") and not name.startswith("nccl_")}
+    functions = {
+        name: parameters for name, parameters in ours().items()
+        if name.startswith("nccl") and not name.startswith("nccl_")
+    }
     declared = theirs(nccl, set(functions))
     assert {"ncclAllReduce", "ncclCommInitRank", "ncclCommSplit", "ncclGroupEnd"} <= set(declared)
     assert declared == {name: functions[name] for name in declared}
@@ -70,8 +89,12 @@ def test_functions_are_declared_as_nccl_declares_them(nccl: Path) -> None:
 
 def test_what_moves_data_or_makes_communicators_is_wrapped(nccl: Path) -> None:
     """An operation takes a stream; a constructor gives communicators."""
-    lines = re.findall(r"^ncclResult_t\s+(nccl\w+)\(([^;]*);", (nccl / "include/nccl.h").read_text(), re.MULTILINE)
-    wanted = {name for name, parameters in lines if re.search(r"cudaStream_t|ncclComm_t\s*\*", parameters)}
+    lines = re.findall(
+        r"^ncclResult_t\s+(nccl\w+)\(([^;]*);", (nccl / "include/nccl.h").read_text(), re.MULTILINE
+    )
+    wanted = {
+        name for name, parameters in lines if re.search(r"cudaStream_t|ncclComm_t\s*\*", parameters)
+    }
     assert {"ncclAllReduce", "ncclCommInitAll", "ncclCommSplit"} <= wanted
     assert wanted - set(ours()) == set()
 
@@ -80,7 +103,8 @@ def test_a_configuration_has_its_name_where_nccl_has_it(nccl: Path, tmp_path: Pa
     if "commName" not in (nccl / "include/nccl.h").read_text():
         pytest.skip("this NCCL has no names of communicators")
     checks = "".join(
-        f"_Static_assert(offsetof(struct nccl_config, {ours}) == offsetof(ncclConfig_t, {theirs}), #ours);\n".replace("#ours", f'"{ours}"')
+        f"_Static_assert(offsetof(struct nccl_config, {ours}) == offsetof(ncclConfig_t, {theirs}), "
+        "#ours);\n".replace("#ours", f'"{ours}"')
         for ours, theirs in (("magic", "magic"), ("version", "version"), ("name", "commName"))
     )
     (tmp_path / "cuda_runtime.h").write_text("typedef void *cudaStream_t, *cudaEvent_t;\n")
@@ -88,13 +112,20 @@ def test_a_configuration_has_its_name_where_nccl_has_it(nccl: Path, tmp_path: Pa
     (tmp_path / "cuda_bf16.h").touch()
     (tmp_path / "check.c").write_text(f'#include "nccl/nccl_abi.h"\n#include <nccl.h>\n{checks}')
     folders = [f"-I{folder}" for folder in (tmp_path, REPOSITORY / "src", nccl / "include")]
-    subprocess.run(["cc", "-std=c11", "-fsyntax-only", *folders, str(tmp_path / "check.c")], check=True)
+    subprocess.run(
+        ["cc", "-std=c11", "-fsyntax-only", *folders, str(tmp_path / "check.c")], check=True
+    )
 
 
 def test_types_have_the_sizes_that_nccl_gives_them(nccl: Path) -> None:
     text = (nccl / "include/nccl.h").read_text()
-    types = {int(number): name for name, number in re.findall(r"\bnccl((?:Int|Uint|Float|Bfloat)\w+)\s*=\s*(\d+)", text)}
-    table = re.search(r"BYTES\[NCCL_DATATYPES\] = \{([\d, ]+)\}", (REPOSITORY / "src/nccl/nccl_abi.h").read_text())[1]
+    types = {
+        int(number): name
+        for name, number in re.findall(r"\bnccl((?:Int|Uint|Float|Bfloat)\w+)\s*=\s*(\d+)", text)
+    }
+    table = re.search(
+        r"BYTES\[NCCL_DATATYPES\] = \{([\d, ]+)\}", (REPOSITORY / "src/nccl/nccl_abi.h").read_text()
+    )[1]
     for number, size in enumerate(int(part) for part in table.split(",")):
         if number in types:
             bits = int(re.match(r"\D+(\d+)", types[number])[1])
@@ -106,7 +137,8 @@ PROGRAM = r"""
 #include <stdio.h>
 #include <string.h>
 typedef struct { char internal[128]; } ncclUniqueId;
-int ncclGetVersion(int *), ncclGetUniqueId(ncclUniqueId *), ncclGroupStart(void), ncclGroupEnd(void);
+int ncclGetVersion(int *), ncclGetUniqueId(ncclUniqueId *);
+int ncclGroupStart(void), ncclGroupEnd(void);
 int ncclCommInitRank(void **, int, ncclUniqueId, int), ncclCommDestroy(void *);
 int ncclAllReduce(const void *, void *, size_t, int, int, void *, void *);
 const char *ncclGetErrorString(int);
@@ -119,7 +151,8 @@ int main(void)
     printf("%d ", ncclGetVersion(&version));
     printf("%d %d ", version, ncclGetUniqueId(&id));
     printf("%d %d %d ", id.internal[0] != 0, ncclGroupStart(), ncclGroupEnd());
-    printf("%d %d %d ", ncclCommInitRank(&comm, 1, id, 0), ncclCommInitRank(&comm, 1, id, 7), comm == NULL);
+    printf("%d %d %d ", ncclCommInitRank(&comm, 1, id, 0), ncclCommInitRank(&comm, 1, id, 7),
+           comm == NULL);
     printf("%d %d ", ncclAllReduce(NULL, NULL, 1, 0, 0, NULL, NULL), ncclCommDestroy(NULL));
     printf("%s\n", ncclGetErrorString(4));
     return 0;
@@ -127,17 +160,30 @@ int main(void)
 """
 
 
-def test_the_real_library_answers_through_the_wrappers_as_without_them(nccl: Path, tmp_path: Path) -> None:
+def test_the_real_library_answers_through_the_wrappers_as_without_them(
+    nccl: Path, tmp_path: Path
+) -> None:
     library = nccl / "lib/libnccl.so.2"
     (tmp_path / "program.c").write_text(PROGRAM)
-    build = ["cc", "program.c", str(library), f"-Wl,-rpath,{library.parent}", "-Wl,--allow-shlib-undefined", "-o", "program"]
+    build = [
+        "cc", "program.c", str(library), f"-Wl,-rpath,{library.parent}",
+        "-Wl,--allow-shlib-undefined", "-o", "program",
+    ]
     subprocess.run(build, check=True, cwd=tmp_path)
-    environment = {**os.environ, "NCCL_SOCKET_IFNAME": "lo", "COMMPROF_OUTPUT": str(tmp_path / "run")}
-    settings = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True, "timeout": 600}
+    environment = {
+        **os.environ,
+        "NCCL_SOCKET_IFNAME": "lo",
+        "COMMPROF_OUTPUT": str(tmp_path / "run"),
+    }
+    settings = {
+        "cwd": tmp_path, "env": environment, "capture_output": True, "text": True, "timeout": 600,
+    }
     run = lambda *prefix: subprocess.run([*prefix, "./program"], **settings)  # noqa: E731
     plain, profiled = run(), run(str(COMMPROF_RUN))
     assert plain.stdout.startswith("0 2")
-    assert (profiled.returncode, profiled.stdout) == (plain.returncode, plain.stdout), profiled.stderr
+    assert (profiled.returncode, profiled.stdout) == (plain.returncode, plain.stdout), (
+        profiled.stderr
+    )
 
 
 # Its profiler plugins
@@ -160,22 +206,34 @@ FIELDS = {
                 **{"channels": "nChannels", "algorithm": "algo", "protocol": "proto"},
             },
         ),
-        "message": ("p2p", {"function": "func", "count": "count", "datatype": "datatype", "channels": "nChannels"}),
+        "message": (
+            "p2p",
+            {"function": "func", "count": "count", "datatype": "datatype", "channels": "nChannels"},
+        ),
         "channel": ("kernelCh", {"number": "channelId", "gpu_ns": "pTimer"}),
     },
     5: {
         "collective_call": (
             "collApi",
-            {"function": "func", "count": "count", "datatype": "datatype", "root": "root", "stream": "stream", "is_captured": "graphCaptured"},
+            {
+                "function": "func", "count": "count", "datatype": "datatype", "root": "root",
+                "stream": "stream", "is_captured": "graphCaptured",
+            },
         ),
         "message_call": (
             "p2pApi",
-            {"function": "func", "count": "count", "datatype": "datatype", "stream": "stream", "is_captured": "graphCaptured"},
+            {
+                "function": "func", "count": "count", "datatype": "datatype", "stream": "stream",
+                "is_captured": "graphCaptured",
+            },
         ),
         "collective": (
             "coll",
             {
-                **{"function": "func", "count": "count", "root": "root", "datatype": "datatype", "group": "parentGroup"},
+                **{
+                    "function": "func", "count": "count", "root": "root", "datatype": "datatype",
+                    "group": "parentGroup",
+                },
                 **{"channels": "nChannels", "algorithm": "algo", "protocol": "proto"},
             },
         ),
@@ -191,9 +249,8 @@ FIELDS = {
 }
 FIELDS[6] = FIELDS[5] | {
     "copy_engines": (
-        "ceColl",
-        {"function": "func", "count": "count", "root": "root", "datatype": "datatype"},
-    ),
+        "ceColl", {"function": "func", "count": "count", "root": "root", "datatype": "datatype"},
+    )
 }
 LAYOUT = r"""
 #include "nccl/nccl_profiler_abi.h"
@@ -224,25 +281,34 @@ SAME_FUNCTION(record_state, recordEventState);
 SAME_FUNCTION(finalize, finalize);
 _Static_assert(__builtin_types_compatible_p(__typeof__(((our_profiler *)0)->init_v%(version)d),
                                             __typeof__(((their_profiler *)0)->init)), "init");
-_Static_assert(__builtin_types_compatible_p(__typeof__(((our_profiler *)0)->stop), __typeof__(((their_profiler *)0)->stopEvent)), "stop");
+_Static_assert(__builtin_types_compatible_p(__typeof__(((our_profiler *)0)->stop),
+                                            __typeof__(((their_profiler *)0)->stopEvent)), "stop");
 """
 
 
 @pytest.mark.parametrize("version", FIELDS)
 def test_events_of_a_profiler_plugin_lie_as_nccl_lays_them(version: int, tmp_path: Path) -> None:
-    pairs = [(f"{ours}.{field}", f"{theirs}.{name}") for ours, (theirs, fields) in FIELDS[version].items() for field, name in fields.items()]
-    source = LAYOUT % {"version": version} + "".join(f"SAME({ours}, {theirs});\n" for ours, theirs in pairs)
+    pairs = [
+        (f"{ours}.{field}", f"{theirs}.{name}")
+        for ours, (theirs, fields) in FIELDS[version].items() for field, name in fields.items()
+    ]
+    source = LAYOUT % {"version": version} + "".join(
+        f"SAME({ours}, {theirs});\n" for ours, theirs in pairs
+    )
     (tmp_path / "layout.c").write_text(source)
     folders = [f"-I{REPOSITORY / 'src'}", f"-I{plugin_headers()}"]
     check = subprocess.run(
-        ["cc", "-std=gnu11", "-fsyntax-only", *folders, "-include", "stdbool.h", "layout.c"], cwd=tmp_path, capture_output=True, text=True
+        ["cc", "-std=gnu11", "-fsyntax-only", *folders, "-include", "stdbool.h", "layout.c"],
+        cwd=tmp_path, capture_output=True, text=True,
     )
     assert check.returncode == 0, check.stderr
 
 
 def test_kinds_of_events_have_nccls_numbers() -> None:
     text = (plugin_headers() / "nccl_profiler.h").read_text()
-    theirs = {name: int(bit) for name, bit in re.findall(r"ncclProfile(\w+)\s*=\s*\(1 << (\d+)\)", text)}
+    theirs = {
+        name: int(bit) for name, bit in re.findall(r"ncclProfile(\w+)\s*=\s*\(1 << (\d+)\)", text)
+    }
     abi = (REPOSITORY / "src/nccl/nccl_profiler_abi.h").read_text()
     ours = {name: int(bit) for name, bit in re.findall(r"NCCL_EVENT_(\w+) = 1 << (\d+)", abi)}
     assert "ncclProfilerKernelChStop = 22" in text and "NCCL_STATE_CHANNEL_END = 22" in abi
@@ -264,4 +330,7 @@ def test_the_real_library_looks_for_a_plugin_that_we_are(nccl: Path) -> None:
     names = [*re.findall(r'\{"(\w+)", CALL_', plugin), *re.findall(r'"(nccl[IUFB]\w+\d)"', plugin)]
     assert len(names) >= 20
     since_2_28 = {"AlltoAll", "Gather", "Scatter"} if version < (2, 28) else set()
-    assert [name for name in names if name.encode() + b"\0" not in library and name not in {"ncclUint8", *since_2_28}] == []
+    assert [
+        name for name in names
+        if name.encode() + b"\0" not in library and name not in {"ncclUint8", *since_2_28}
+    ] == []

@@ -1,4 +1,5 @@
-"""src/cupti/nvml_abi.h against NVIDIA's own nvml.h: all that setup/cupti.sh has fetched or CUDA has brought."""
+"""src/cupti/nvml_abi.h against NVIDIA's own nvml.h: all that setup/cupti.sh has fetched or CUDA has
+brought."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PLACES = [*REPOSITORY.glob("build/cupti/*/nvidia/*/include"), *Path("/usr/local").glob("cuda*/include")]
+PLACES = [
+    *REPOSITORY.glob("build/cupti/*/nvidia/*/include"), *Path("/usr/local").glob("cuda*/include"),
+]
 SOURCE = """
 #include <nvml.h>
 #include <stddef.h>
@@ -45,12 +48,17 @@ SAME(NVML_POWER_BRAKE, nvmlClocksThrottleReasonHwPowerBrakeSlowdown);
 """
 
 
-@pytest.mark.parametrize("place", [place for place in PLACES if (place / "nvml.h").exists()] or [None], ids=str)
+@pytest.mark.parametrize(
+    "place", [place for place in PLACES if (place / "nvml.h").exists()] or [None], ids=str
+)
 def test_our_view_of_nvml_is_nvidia_s(place: Path | None, tmp_path: Path):
     if place is None:
         pytest.skip("nvml.h is not here (setup/cupti.sh fetches it)")
     source = tmp_path / "nvml.c"
     source.write_text(SOURCE)
-    command = ["cc", "-std=gnu11", "-fsyntax-only", f"-isystem{place}", f"-I{REPOSITORY / 'src'}", str(source)]
+    command = [
+        "cc", "-std=gnu11", "-fsyntax-only", f"-isystem{place}", f"-I{REPOSITORY / 'src'}",
+        str(source),
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

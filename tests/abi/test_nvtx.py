@@ -1,4 +1,5 @@
-"""src/record/nvtx_abi.h against NVIDIA's own headers, where setup/nvtx.sh has fetched them or CUDA has brought them."""
+"""src/record/nvtx_abi.h against NVIDIA's own headers, where setup/nvtx.sh has fetched them or CUDA
+has brought them."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ SAME = """
 #include <nvtx3/nvToolsExt.h>
 #include "record/nvtx_abi.h"
 #define SAME(OURS, THEIRS) _Static_assert((long)(OURS) == (long)(THEIRS), #OURS)
-#define SAME_PLACE(FIELD, THEIRS) SAME(offsetof(struct nvtx_event, FIELD), offsetof(nvtxEventAttributes_t, THEIRS))
+#define SAME_PLACE(FIELD, THEIRS) \
+    SAME(offsetof(struct nvtx_event, FIELD), offsetof(nvtxEventAttributes_t, THEIRS))
 SAME(NVTX_EXPORT_CALLBACKS, NVTX_ETID_CALLBACKS);
 SAME(NVTX_MODULE_CORE, NVTX_CB_MODULE_CORE);
 SAME(NVTX_MODULE_CORE2, NVTX_CB_MODULE_CORE2);
@@ -39,7 +41,8 @@ SAME_PLACE(payload, payload);
 SAME_PLACE(message_type, messageType);
 SAME_PLACE(message, message);
 SAME(sizeof(struct nvtx_callbacks), sizeof(NvtxExportTableCallbacks));
-SAME(offsetof(struct nvtx_callbacks, get_module_table), offsetof(NvtxExportTableCallbacks, GetModuleFunctionTable));
+SAME(offsetof(struct nvtx_callbacks, get_module_table),
+     offsetof(NvtxExportTableCallbacks, GetModuleFunctionTable));
 """
 
 
@@ -47,6 +50,9 @@ def test_numbers_and_layouts_are_nvidia_s():
     headers = next((place for place in PLACES if (place / "nvtx3/nvToolsExt.h").exists()), None)
     if not headers:
         pytest.skip("NVTX's headers are not here (setup/nvtx.sh fetches them)")
-    command = ["cc", "-std=c11", "-D_GNU_SOURCE", f"-I{headers}", f"-I{REPOSITORY / 'src'}", "-fsyntax-only", "-x", "c", "-"]
+    command = [
+        "cc", "-std=c11", "-D_GNU_SOURCE", f"-I{headers}", f"-I{REPOSITORY / 'src'}",
+        "-fsyntax-only", "-x", "c", "-",
+    ]
     done = subprocess.run(command, input=SAME, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

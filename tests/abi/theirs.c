@@ -1,5 +1,5 @@
-/* mpi.h's side: every constant that the library has in its tables, and statuses made by MPI's own functions. Prints a line for
- * each difference, and `compared` at the end. */
+/* mpi.h's side: every constant that the library has in its tables, and statuses made by MPI's own
+ * functions. Prints a line for each difference, and `compared` at the end. */
 #include "sides.h"
 
 #include <mpi.h>
@@ -15,7 +15,8 @@ static void compare(const char *what, int64_t mine, int64_t library)
 {
     if (mine == library)
         return;
-    printf("%s: mpi.h has %lld, src/mpi/mpi_abi.c has %lld\n", what, (long long)mine, (long long)library);
+    printf("%s: mpi.h has %lld, src/mpi/mpi_abi.c has %lld\n", what, (long long)mine,
+           (long long)library);
     differences++;
 }
 
@@ -122,7 +123,8 @@ static void compare_constructors(void)
     COMPARE(indexed, 2, one, two, MPI_INT)
     COMPARE(dup, MPI_INT)
 #undef COMPARE
-#define COMPARE(NAME, ...) MPI_Type_create_##NAME(__VA_ARGS__, &type), compare_constructor(type, #NAME);
+#define COMPARE(NAME, ...) \
+    MPI_Type_create_##NAME(__VA_ARGS__, &type), compare_constructor(type, #NAME);
     COMPARE(hvector, 2, 1, 16, MPI_INT)
     COMPARE(resized, MPI_INT, 0, 16)
     COMPARE(struct, 2, one, offsets, types)
@@ -132,7 +134,9 @@ static void compare_constructors(void)
     COMPARE(subarray, 2, two, one, one, MPI_ORDER_C, MPI_INT)
     COMPARE(darray, 1, 0, 2, two, spread, arguments, one, MPI_ORDER_C, MPI_INT)
 #undef COMPARE
-#define COMPARE(NAME, ...) MPI_Type_create_##NAME(__VA_ARGS__, &type), compare_text(#NAME, ours_constructor((int64_t)type), #NAME);
+#define COMPARE(NAME, ...)                      \
+    MPI_Type_create_##NAME(__VA_ARGS__, &type), \
+        compare_text(#NAME, ours_constructor((int64_t)type), #NAME);
     COMPARE(f90_real, 6, 30)
     COMPARE(f90_complex, 6, 30)
     COMPARE(f90_integer, 5)
@@ -152,7 +156,8 @@ static void compare_status(MPI_Count bytes, int cancelled)
     MPI_Status_set_cancelled(&status, cancelled);
     MPI_Get_elements_x(&status, MPI_BYTE, &asked);
     struct arrival arrival = ours_arrival(&status);
-    snprintf(what, sizeof what, "status of %lld bytes%s", (long long)bytes, cancelled ? ", cancelled" : "");
+    snprintf(what, sizeof what, "status of %lld bytes%s", (long long)bytes,
+             cancelled ? ", cancelled" : "");
     compare(what, cancelled ? 0 : asked, (int64_t)arrival.bytes);
     compare("MPI's own answer", bytes, asked);
     compare("status: source", 17, arrival.source);
@@ -164,7 +169,8 @@ static void compare_received(void)
 {
     char message[100], received[1000];
     MPI_Status status;
-    MPI_Sendrecv(message, 100, MPI_BYTE, 0, 5, received, 1000, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &status);
+    MPI_Sendrecv(message, 100, MPI_BYTE, 0, 5, received, 1000, MPI_BYTE, MPI_ANY_SOURCE,
+                 MPI_ANY_TAG, MPI_COMM_SELF, &status);
     compare("received: bytes", 100, (int64_t)ours_arrival(&status).bytes);
     compare("received: source", 0, ours_arrival(&status).source);
     compare("received: cancelled", 0, ours_arrival(&status).cancelled);

@@ -13,6 +13,11 @@ import toy
 
 def test_each_program_builds(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "BUILD", tmp_path)
-    built = [run.compile_copy(), *(toy.build(tmp_path, name) for name in ("growth", "instructions"))]
-    built += [run.compile_program(name, mpi) for name in ("overhead", "memory", "first_calls") for mpi in run.LIBRARIES]
+    built = [
+        run.compile_copy(), *(toy.build(tmp_path, name) for name in ("growth", "instructions")),
+    ]
+    built += [
+        run.compile_program(name, mpi) for name in ("overhead", "memory", "first_calls")
+        for mpi in run.LIBRARIES
+    ]
     assert all(program.is_file() for program in built)

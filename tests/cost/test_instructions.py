@@ -15,7 +15,10 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 import instructions
 
 # As gcc 12 compiles them for x86-64, and 3 % more.
-LIMITS = {"Allreduce": 299, "Bcast": 298, "Barrier": 253, "Send": 334, "Recv": 390, "triple": 1906, "Wait": 1103}
+LIMITS = {
+    "Allreduce": 299, "Bcast": 298, "Barrier": 253, "Send": 334, "Recv": 390, "triple": 1906,
+    "Wait": 1103,
+}
 
 
 @pytest.fixture(scope="module")
@@ -34,4 +37,6 @@ def test_a_call_takes_no_more_instructions_than_its_limit(added, call):
 
 
 def test_inlined_functions_are_told_apart(added):
-    assert {"call.h:call_start", "cells.h:cells_count", "samples.h:sample_fill"} <= set(added["Allreduce"].by_function)
+    assert {"call.h:call_start", "cells.h:cells_count", "samples.h:sample_fill"} <= set(
+        added["Allreduce"].by_function
+    )

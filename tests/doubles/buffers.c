@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Memory of a device has whole mappings of this size to itself; the double's may lie anywhere, so what is used of it begins with one. */
+/* Memory of a device has whole mappings of this size to itself; the double's may lie anywhere, so
+ * what is used of it begins with one. */
 enum { GRANULE = 2 << 20, ROOM = 3 * GRANULE };
 
 static char host[4096], *device, *managed, *pinned;
@@ -71,8 +72,10 @@ static void messages(void)
         MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
     MPI_Request_free(&request);
-    MPI_Sendrecv(device, 22, MPI_BYTE, other, 0, pinned, 22, MPI_BYTE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Sendrecv_replace(managed, 23, MPI_BYTE, other, 0, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(device, 22, MPI_BYTE, other, 0, pinned, 22, MPI_BYTE, other, 0, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    MPI_Sendrecv_replace(managed, 23, MPI_BYTE, other, 0, other, 0, MPI_COMM_WORLD,
+                         MPI_STATUS_IGNORE);
 }
 
 /* MPI_BOTTOM: where the data lie, only the type could say. */
@@ -105,11 +108,15 @@ static void rooted(void)
     char *root_alone = rank == 0 ? pinned : device;
     MPI_Bcast(pinned, 32, MPI_BYTE, 0, MPI_COMM_WORLD);
     MPI_Gather(device, 33, MPI_BYTE, rank == 0 ? pinned : managed, 33, MPI_BYTE, 0, MPI_COMM_WORLD);
-    MPI_Gather(rank == 0 ? MPI_IN_PLACE : device, 34, MPI_BYTE, root_alone, 34, MPI_BYTE, 0, MPI_COMM_WORLD);
-    MPI_Scatter(rank == 0 ? device : managed, 35, MPI_BYTE, pinned, 35, MPI_BYTE, 0, MPI_COMM_WORLD);
-    MPI_Scatter(device, 36, MPI_BYTE, rank == 0 ? MPI_IN_PLACE : pinned, 36, MPI_BYTE, 0, MPI_COMM_WORLD);
+    MPI_Gather(rank == 0 ? MPI_IN_PLACE : device, 34, MPI_BYTE, root_alone, 34, MPI_BYTE, 0,
+               MPI_COMM_WORLD);
+    MPI_Scatter(rank == 0 ? device : managed, 35, MPI_BYTE, pinned, 35, MPI_BYTE, 0,
+                MPI_COMM_WORLD);
+    MPI_Scatter(device, 36, MPI_BYTE, rank == 0 ? MPI_IN_PLACE : pinned, 36, MPI_BYTE, 0,
+                MPI_COMM_WORLD);
     MPI_Reduce(device, rank == 0 ? managed : pinned, 37, MPI_BYTE, MPI_BOR, 0, MPI_COMM_WORLD);
-    MPI_Reduce(rank == 0 ? MPI_IN_PLACE : device, root_alone, 38, MPI_BYTE, MPI_BOR, 0, MPI_COMM_WORLD);
+    MPI_Reduce(rank == 0 ? MPI_IN_PLACE : device, root_alone, 38, MPI_BYTE, MPI_BOR, 0,
+               MPI_COMM_WORLD);
 }
 
 static void all_to_all(void)
@@ -121,16 +128,20 @@ static void all_to_all(void)
     MPI_Alltoall(device, 51, MPI_BYTE, device + 1024, 51, MPI_BYTE, MPI_COMM_WORLD);
     MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, managed, 52, MPI_BYTE, MPI_COMM_WORLD);
     MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, device, 53, MPI_BYTE, MPI_COMM_WORLD);
-    MPI_Reduce_scatter_block(device, host, 27, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD); /* 54: the send buffer */
+    MPI_Reduce_scatter_block(device, host, 27, MPI_BYTE, MPI_BOR,
+                             MPI_COMM_WORLD); /* 54: the send buffer */
     MPI_Scan(host, device, 55, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
     MPI_Iallreduce(device, pinned, 56, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 
     /* Rank 1 sends nothing, and receives all the same. */
     int counts[2] = {57, 0}, displacements[2] = {0, 57};
-    MPI_Allgatherv(host, counts[rank], MPI_BYTE, device, counts, displacements, MPI_BYTE, MPI_COMM_WORLD);
-    int sent[2] = {rank == 0 ? 29 : 0, rank == 0 ? 29 : 0}, received[2] = {29, 0}, apart[2] = {0, 64};
-    MPI_Alltoallv(managed, sent, apart, MPI_BYTE, device, received, apart, MPI_BYTE, MPI_COMM_WORLD); /* 58 from rank 0 */
+    MPI_Allgatherv(host, counts[rank], MPI_BYTE, device, counts, displacements, MPI_BYTE,
+                   MPI_COMM_WORLD);
+    int sent[2] = {rank == 0 ? 29 : 0, rank == 0 ? 29 : 0}, received[2] = {29, 0},
+        apart[2] = {0, 64};
+    MPI_Alltoallv(managed, sent, apart, MPI_BYTE, device, received, apart, MPI_BYTE,
+                  MPI_COMM_WORLD); /* 58 from rank 0 */
 }
 
 static void neighbors(void)
@@ -153,8 +164,10 @@ static void windows(void)
     MPI_Put(device, 72, MPI_BYTE, other, 0, 72, MPI_BYTE, window);
     MPI_Get(managed, 73, MPI_BYTE, rank, 1024, 73, MPI_BYTE, window);
     MPI_Accumulate(pinned, 74, MPI_BYTE, other, 2048, 74, MPI_BYTE, MPI_BOR, window);
-    MPI_Get_accumulate(device, 75, MPI_BYTE, host, 75, MPI_BYTE, other, 2048, 75, MPI_BYTE, MPI_BOR, window);
-    MPI_Get_accumulate(NULL, 0, MPI_BYTE, device, 76, MPI_BYTE, other, 2048, 76, MPI_BYTE, MPI_NO_OP, window);
+    MPI_Get_accumulate(device, 75, MPI_BYTE, host, 75, MPI_BYTE, other, 2048, 75, MPI_BYTE, MPI_BOR,
+                       window);
+    MPI_Get_accumulate(NULL, 0, MPI_BYTE, device, 76, MPI_BYTE, other, 2048, 76, MPI_BYTE,
+                       MPI_NO_OP, window);
     MPI_Fetch_and_op(device, host, MPI_LONG, other, 3072, MPI_SUM, window); /* 8 */
     MPI_Rput(managed, 77, MPI_BYTE, other, 0, 77, MPI_BYTE, window, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -166,7 +179,8 @@ static void files(void)
 {
     MPI_File file;
     MPI_Request request;
-    MPI_File_open(MPI_COMM_WORLD, "buffers.data", MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file);
+    MPI_File_open(MPI_COMM_WORLD, "buffers.data",
+                  MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file);
     MPI_File_write_at(file, rank * 1024, device, 80, MPI_BYTE, MPI_STATUS_IGNORE);
     MPI_File_read_at(file, rank * 1024, managed, 80, MPI_BYTE, MPI_STATUS_IGNORE);
     MPI_File_iwrite_at(file, rank * 1024, pinned, 81, MPI_BYTE, &request);
@@ -193,7 +207,8 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     other = 1 - rank;
-    MPI_Allreduce(MPI_IN_PLACE, host, 9, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD); /* before there is a GPU */
+    MPI_Allreduce(MPI_IN_PLACE, host, 9, MPI_BYTE, MPI_BOR,
+                  MPI_COMM_WORLD); /* before there is a GPU */
     allocate();
     int is_traced = double_await_tracing();
     if (!is_traced)

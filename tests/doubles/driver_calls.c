@@ -1,7 +1,9 @@
-/* Our double of libcuda.so.1, continued: the driver's calls by which a program launches kernels of its own, as tests/gpu/programs do.
+/* Our double of libcuda.so.1, continued: the driver's calls by which a program launches kernels of
+ * its own, as tests/gpu/programs do.
  *
- * A module is PTX text with one kernel. Nothing of it is carried out: a kernel with a parameter lasts as many nanoseconds as its first
- * parameter says (tests/gpu/programs: SPIN), one without lasts EMPTY_NS. Durations of copies and memsets are invented. */
+ * A module is PTX text with one kernel. Nothing of it is carried out: a kernel with a parameter
+ * lasts as many nanoseconds as its first parameter says (tests/gpu/programs: SPIN), one without
+ * lasts EMPTY_NS. Durations of copies and memsets are invented. */
 #include "gpu_double.h"
 
 #include <stdbool.h>
@@ -41,8 +43,10 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const
     return strcmp(module->name, name) == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
-                               unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters, void **extra)
+EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
+                               unsigned grid_z, unsigned block_x, unsigned block_y,
+                               unsigned block_z, unsigned shared_bytes, CUstream stream,
+                               void **parameters, void **extra)
 {
     (void)block_x, (void)block_y, (void)block_z, (void)shared_bytes, (void)extra;
     int64_t ns = function->has_duration ? *(int64_t *)parameters[0] : EMPTY_NS;

@@ -1,7 +1,9 @@
-/* A GPU that is none: what test programs use of our double of libcuda.so.1 (README.md says what it stands on).
+/* A GPU that is none: what test programs use of our double of libcuda.so.1 (README.md says what it
+ * stands on).
  *
- * Streams run what is launched into them in order, in real time, each kernel and copy as long as the program says. What runs when is
- * known at the launch, and returned: the truth that a profile of the program must meet. All moments are nanoseconds of CLOCK_MONOTONIC. */
+ * Streams run what is launched into them in order, in real time, each kernel and copy as long as
+ * the program says. What runs when is known at the launch, and returned: the truth that a profile
+ * of the program must meet. All moments are nanoseconds of CLOCK_MONOTONIC. */
 #ifndef GPU_DOUBLE_H
 #define GPU_DOUBLE_H
 
@@ -68,7 +70,8 @@ CUresult cuStreamIsCapturing(CUstream stream, int *status);
 CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
 CUresult cuThreadExchangeStreamCaptureMode(int *mode);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
-CUresult cuGraphInstantiateWithFlags(CUgraphExec *instance, CUgraph graph, unsigned long long flags);
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *instance, CUgraph graph,
+                                     unsigned long long flags);
 CUresult cuGraphLaunch(CUgraphExec instance, CUstream stream);
 CUresult cuMemGetInfo_v2(size_t *available, size_t *total);
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes);
@@ -83,8 +86,9 @@ CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **data, CU
 CUresult cuGetErrorString(CUresult error, const char **text);
 CUresult cuModuleLoadData(CUmodule *module, const void *ptx);
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
-CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
-                        unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters, void **extra);
+CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                        CUstream stream, void **parameters, void **extra);
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream);
 CUresult cuEventCreate(CUevent *event, unsigned flags);
@@ -92,7 +96,8 @@ CUresult cuEventRecord(CUevent event, CUstream stream);
 CUresult cuEventSynchronize(CUevent event);
 CUresult cuEventElapsedTime(float *ms, CUevent first, CUevent last);
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags);
-CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status);
+CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags,
+                             int *status);
 #endif
 
 /* A time on the device. */
@@ -102,20 +107,25 @@ struct double_span {
 
 int64_t double_now_ns(void);
 
-/* Run a kernel, of one block unless the grid is given. NULL is the current context's default stream, here as in CUDA; unlike CUDA's it waits for no other stream. While the
- * stream captures, nothing runs, and the span is 0, 0. */
+/* Run a kernel, of one block unless the grid is given. NULL is the current context's default
+ * stream, here as in CUDA; unlike CUDA's it waits for no other stream. While the stream captures,
+ * nothing runs, and the span is 0, 0. */
 struct double_span double_launch(CUstream stream, const char *name, int64_t duration_ns);
-struct double_span double_launch_grid(CUstream stream, const char *name, int64_t duration_ns, unsigned grid_x, unsigned grid_y,
-                                      unsigned grid_z);
+struct double_span double_launch_grid(CUstream stream, const char *name, int64_t duration_ns,
+                                      unsigned grid_x, unsigned grid_y, unsigned grid_z);
 
-/* Copy, or set, `bytes` bytes: they are there at once, the device takes its time. What kind of copy it is follows from the addresses. */
-struct double_span double_copy(CUstream stream, void *to, const void *from, size_t bytes, int64_t duration_ns);
-struct double_span double_set(CUstream stream, void *to, int value, size_t bytes, int64_t duration_ns);
+/* Copy, or set, `bytes` bytes: they are there at once, the device takes its time. What kind of copy
+ * it is follows from the addresses. */
+struct double_span double_copy(CUstream stream, void *to, const void *from, size_t bytes,
+                               int64_t duration_ns);
+struct double_span double_set(CUstream stream, void *to, int value, size_t bytes,
+                              int64_t duration_ns);
 
 /* What is launched into `stream` from here on begins after what has been launched into `other`. */
 void double_wait(CUstream stream, CUstream other);
 
-/* When what has been launched into the stream has ended; now, where it is idle. What is launched from here on begins at `ns` or later. */
+/* When what has been launched into the stream has ended; now, where it is idle. What is launched
+ * from here on begins at `ns` or later. */
 int64_t double_free_ns(CUstream stream);
 void double_wait_until(CUstream stream, int64_t ns);
 
@@ -134,8 +144,9 @@ struct double_tracing {
 };
 struct double_tracing *double_tracing(void);
 
-/* Wait until a profiler traces kernels, copies and memsets and has collected since then: what is launched from here on is in its profile.
- * 0: none does within 20 s. Likewise until a call hangs. */
+/* Wait until a profiler traces kernels, copies and memsets and has collected since then: what is
+ * launched from here on is in its profile. 0: none does within 20 s. Likewise until a call
+ * hangs. */
 int double_await_tracing(void);
 int double_await_hang(void);
 

@@ -1,11 +1,13 @@
-/* Our double of libcuda.so.1: contexts, memory and streams of up to eight devices that do not exist. See README.md.
+/* Our double of libcuda.so.1: contexts, memory and streams of up to eight devices that do not
+ * exist. See README.md.
  *
- * Nothing runs in the background. A launch computes when it begins (when its stream is free, now at the earliest) and ends, and who
- * waits for it sleeps until then.
+ * Nothing runs in the background. A launch computes when it begins (when its stream is free, now at
+ * the earliest) and ends, and who waits for it sleeps until then.
  *
  *     DOUBLE_DEVICES           how many devices there are (1)
  *     DOUBLE_DRIVER_VERSION    what cuDriverGetVersion says (13000)
- *     DOUBLE_POINTERS          none: cuPointerGetAttribute(s) fail for all addresses, as in a process without a context */
+ *     DOUBLE_POINTERS          none: cuPointerGetAttribute(s) fail for all addresses, as in a
+ *                              process without a context */
 #include "gpu_double.h"
 
 #include <dlfcn.h>
@@ -25,7 +27,13 @@ enum { MOST_DEVICES = 8, MOST_RANGES = 4096, MOST_NODES = 1024 };
 #define DEVICE_BYTES ((size_t)16 << 30)
 enum { KIND_COPY = 1, KIND_SET = 2, KIND_PEER_COPY = 22, KIND_KERNEL = 10 };
 enum { CAPTURE_GLOBAL = 0 };
-enum { COPY_TO_DEVICE = 1, COPY_TO_HOST = 2, COPY_ON_DEVICE = 8, COPY_ON_HOST = 9, COPY_TO_PEER = 10 };
+enum {
+    COPY_TO_DEVICE = 1,
+    COPY_TO_HOST = 2,
+    COPY_ON_DEVICE = 8,
+    COPY_ON_HOST = 9,
+    COPY_TO_PEER = 10
+};
 enum memory { PAGEABLE = 1, PINNED = 2, DEVICE = 3, MANAGED = 5 }; /* CUPTI's numbers */
 
 struct CUstream_st {
@@ -92,7 +100,8 @@ static int64_t real_minus_monotonic_ns(void)
 {
     int64_t least_ns = INT64_MAX, difference_ns = 0;
     for (int i = 0; i < 5; i++) {
-        int64_t before_ns = double_now_ns(), real_ns = clock_ns(CLOCK_REALTIME), span_ns = double_now_ns() - before_ns;
+        int64_t before_ns = double_now_ns(), real_ns = clock_ns(CLOCK_REALTIME),
+                span_ns = double_now_ns() - before_ns;
         if (span_ns < least_ns) {
             least_ns = span_ns;
             difference_ns = real_ns - before_ns - span_ns / 2;
@@ -151,7 +160,8 @@ static CUresult device_state(CUdevice device)
     CUresult error = cuDeviceGetCount(&count);
     if (error)
         return error;
-    return device >= 0 && device < count && device < MOST_DEVICES ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    return device >= 0 && device < count && device < MOST_DEVICES ? CUDA_SUCCESS
+                                                                  : CUDA_ERROR_INVALID_DEVICE;
 }
 
 EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
@@ -194,7 +204,8 @@ EXPORT CUresult cuDeviceGetUuid(unsigned char uuid[16], CUdevice device)
 static void context_begin(CUcontext context, CUdevice device)
 {
     *context = (struct CUctx_st){.device = device, .number = ++contexts_made, .streams_made = 7};
-    context->default_stream = (struct CUstream_st){.context = context, .number = 7}; /* as CUPTI numbers it */
+    context->default_stream =
+        (struct CUstream_st){.context = context, .number = 7}; /* as CUPTI numbers it */
 }
 
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
@@ -255,7 +266,8 @@ EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
 {
     if (current == context)
         current = NULL;
-    return state(); /* its memory stays: whoever uses it still shall be seen to, not crash by chance */
+    return state(); /* its memory stays: whoever uses it still shall be seen to, not crash by
+                     * chance */
 }
 
 EXPORT CUresult cuCtxSetCurrent(CUcontext context)
@@ -326,7 +338,8 @@ EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags)
         made->next = streams;
         streams = made;
     }
-    *made = (struct CUstream_st){.context = current, .number = ++current->streams_made, .next = made->next};
+    *made = (struct CUstream_st){
+        .context = current, .number = ++current->streams_made, .next = made->next};
     pthread_mutex_unlock(&lock);
     *stream = made;
     return CUDA_SUCCESS;
@@ -398,7 +411,9 @@ EXPORT CUresult cuCtxSynchronize(void)
     if (error || !current)
         return error ? error : CUDA_ERROR_INVALID_CONTEXT;
     pthread_mutex_lock(&lock);
-    int64_t last_ns = current->default_stream.free_ns > abandoned_ns ? current->default_stream.free_ns : abandoned_ns;
+    int64_t last_ns = current->default_stream.free_ns > abandoned_ns
+                          ? current->default_stream.free_ns
+                          : abandoned_ns;
     for (CUstream stream = streams; stream; stream = stream->next)
         if (stream->context == current && stream->free_ns > last_ns)
             last_ns = stream->free_ns;
@@ -440,7 +455,8 @@ EXPORT void double_trace(void (*launched)(const struct double_activity *activity
     __atomic_store_n(&traced, launched, __ATOMIC_RELEASE);
 }
 
-static struct double_span run(CUstream stream, struct double_activity *activity, int64_t duration_ns)
+static struct double_span run(CUstream stream, struct double_activity *activity,
+                              int64_t duration_ns)
 {
     stream = stream_of(stream);
     if (!stream || state() != CUDA_SUCCESS) {
@@ -476,9 +492,12 @@ EXPORT struct double_span double_launch(CUstream stream, const char *name, int64
     return double_launch_grid(stream, name, duration_ns, 1, 1, 1);
 }
 
-EXPORT struct double_span double_launch_grid(CUstream stream, const char *name, int64_t duration_ns, unsigned x, unsigned y, unsigned z)
+EXPORT struct double_span double_launch_grid(CUstream stream, const char *name, int64_t duration_ns,
+                                             unsigned x, unsigned y, unsigned z)
 {
-    return run(stream, &(struct double_activity){.kind = KIND_KERNEL, .name = name, .grid = {x, y, z}}, duration_ns);
+    return run(stream,
+               &(struct double_activity){.kind = KIND_KERNEL, .name = name, .grid = {x, y, z}},
+               duration_ns);
 }
 
 /* Memory. */
@@ -512,7 +531,9 @@ static CUresult allocate(void **address, size_t bytes, enum memory memory)
     if (error || !current || !bytes)
         return error ? error : current ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CONTEXT;
     *address = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return *address != MAP_FAILED && range_add(*address, bytes, memory, true) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return *address != MAP_FAILED && range_add(*address, bytes, memory, true)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult forget(void *address)
@@ -568,7 +589,9 @@ EXPORT CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags
 {
     (void)flags;
     CUresult error = state();
-    return error ? error : range_add(address, bytes, PINNED, false) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return error                                      ? error
+           : range_add(address, bytes, PINNED, false) ? CUDA_SUCCESS
+                                                      : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
@@ -601,8 +624,11 @@ static CUresult attribute_of(const struct range *range, int attribute, void *dat
     case CU_POINTER_ATTRIBUTE_CONTEXT:
         *(CUcontext *)data = range->context;
         return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: /* managed memory says device: cuda.h of cuPointerGetAttribute */
-        *(unsigned *)data = !range->bytes ? 0 : range->memory == PINNED ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: /* managed memory says device: cuda.h of
+                                              cuPointerGetAttribute */
+        *(unsigned *)data = !range->bytes             ? 0
+                            : range->memory == PINNED ? CU_MEMORYTYPE_HOST
+                                                      : CU_MEMORYTYPE_DEVICE;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
         *(unsigned *)data = range->memory == MANAGED;
@@ -631,11 +657,14 @@ EXPORT CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr add
 {
     CUresult error = pointers_state();
     struct range range = described(address);
-    return error ? error : range.bytes ? attribute_of(&range, attribute, data) : CUDA_ERROR_INVALID_VALUE;
+    return error         ? error
+           : range.bytes ? attribute_of(&range, attribute, data)
+                         : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* For an address that CUDA does not know, all are 0 and there is no error. */
-EXPORT CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **data, CUdeviceptr address)
+EXPORT CUresult cuPointerGetAttributes(unsigned count, int *attributes, void **data,
+                                       CUdeviceptr address)
 {
     CUresult error = pointers_state();
     struct range range = described(address);
@@ -660,7 +689,8 @@ static uint8_t copy_kind(enum memory from, enum memory to)
     return to == DEVICE ? COPY_TO_DEVICE : COPY_ON_HOST;
 }
 
-EXPORT struct double_span double_copy(CUstream stream, void *to, const void *from, size_t bytes, int64_t duration_ns)
+EXPORT struct double_span double_copy(CUstream stream, void *to, const void *from, size_t bytes,
+                                      int64_t duration_ns)
 {
     CUcontext source, target;
     struct double_activity activity = {.kind = KIND_COPY, .bytes = bytes};
@@ -677,7 +707,8 @@ EXPORT struct double_span double_copy(CUstream stream, void *to, const void *fro
     return run(stream, &activity, duration_ns);
 }
 
-EXPORT struct double_span double_set(CUstream stream, void *to, int value, size_t bytes, int64_t duration_ns)
+EXPORT struct double_span double_set(CUstream stream, void *to, int value, size_t bytes,
+                                     int64_t duration_ns)
 {
     CUcontext context;
     struct double_activity activity = {.kind = KIND_SET, .bytes = bytes, .value = (uint32_t)value};
@@ -691,7 +722,8 @@ EXPORT struct double_span double_set(CUstream stream, void *to, int value, size_
 EXPORT CUresult cuStreamIsCapturing(CUstream stream, int *status)
 {
     CUstream found = stream_of(stream);
-    *status = found && found->capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+    *status =
+        found && found->capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
     return state();
 }
 
@@ -705,7 +737,8 @@ EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, int mode)
     return state();
 }
 
-/* Only a thread in global mode, where each begins, is forbidden anything by captures of other threads. */
+/* Only a thread in global mode, where each begins, is forbidden anything by captures of other
+ * threads. */
 static _Thread_local int capture_mode = CAPTURE_GLOBAL;
 
 EXPORT CUresult cuThreadExchangeStreamCaptureMode(int *mode)
@@ -734,7 +767,8 @@ EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
     return state();
 }
 
-EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *instance, CUgraph graph, unsigned long long flags)
+EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *instance, CUgraph graph,
+                                            unsigned long long flags)
 {
     (void)flags;
     *instance = graph;
@@ -767,7 +801,8 @@ EXPORT void double_unload_modules(void)
         traced(&(struct double_activity){.kind = 0});
 }
 
-EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status)
+EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version,
+                                    uint64_t flags, int *status)
 {
     (void)version, (void)flags;
     void *ourselves = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_NOW);
@@ -789,7 +824,8 @@ EXPORT struct double_tracing *double_tracing(void)
 
 static int has_collected(void)
 {
-    return __atomic_load_n(&tracing.kinds, __ATOMIC_ACQUIRE) >= 4 && __atomic_load_n(&tracing.flushes, __ATOMIC_ACQUIRE) >= 2;
+    return __atomic_load_n(&tracing.kinds, __ATOMIC_ACQUIRE) >= 4 &&
+           __atomic_load_n(&tracing.flushes, __ATOMIC_ACQUIRE) >= 2;
 }
 
 static int hangs(void)

@@ -1,4 +1,5 @@
-/* Our double of libcudart.so.13 (and .12): little more than its name, which tells where CUDA is installed. */
+/* Our double of libcudart.so.13 (and .12): little more than its name, which tells where CUDA is
+ * installed. */
 #include "gpu_double.h"
 
 #define EXPORT __attribute__((visibility("default")))

@@ -1,25 +1,33 @@
-/* Our double of libcupti.so.13 (and .12): the Activity API over our double of libcuda. See README.md.
+/* Our double of libcupti.so.13 (and .12): the Activity API over our double of libcuda. See
+ * README.md.
  *
- *     launch (any thread)    room in this thread's buffer? else: full; ask the client for another -> activity, reserved in it
- *     worker, FlushAll       buffers whose activities have all ended: records are written, in an order of their own -> the client
+ *     launch (any thread)    room in this thread's buffer? else: full; ask the client for another
+ *                            -> activity, reserved in it
+ *     worker, FlushAll       buffers whose activities have all ended: records are written, in an
+ *                            order of their own -> the client
  *
  * What a real library may do wrong, by environment variable (N: with each Nth activity; 0: never):
  *
- *     DOUBLE_CUPTI_VERSION      what cuptiGetVersion says (130001; libcupti.so.12: 28); records have the sizes of that version
+ *     DOUBLE_CUPTI_VERSION      what cuptiGetVersion says (130001; libcupti.so.12: 28); records
+ *                               have the sizes of that version
  *     DOUBLE_CUPTI_FAIL         function=code,...: what they answer instead of doing anything
  *     DOUBLE_CUPTI_HANG         function,...: they never return
- *     DOUBLE_CUPTI_UNSAFE       function,...: they end captures of other threads in global mode, unless their thread is in another mode
+ *     DOUBLE_CUPTI_UNSAFE       function,...: they end captures of other threads in global mode,
+ *                               unless their thread is in another mode
  *     DOUBLE_CUPTI_UNSAFE_WITHIN  function,...: they end them in any mode, by a thread of CUPTI's
  *     DOUBLE_CUPTI_DROP         N: is not recorded, but counted as dropped
  *     DOUBLE_CUPTI_ZERO         N: has no time stamps, as when device buffers are exhausted
- *     DOUBLE_CUPTI_IMPLAUSIBLE  N: ends before it begins; or begins an hour ago; or ends in an hour, in turn
+ *     DOUBLE_CUPTI_IMPLAUSIBLE  N: ends before it begins; or begins an hour ago; or ends in an
+ *                               hour, in turn
  *     DOUBLE_CUPTI_LOSE_AFTER   after N activities none is recorded any more, and nobody is told
  *     DOUBLE_CUPTI_GRAPHS       0: what graphs launch is not recorded, and nobody is told (1)
  *     DOUBLE_CUPTI_HOLDER       this name subscribed before us: cuptiSubscribe answers 39
  *     DOUBLE_CUPTI_WORKER       0: full buffers wait for a flush
- *     DOUBLE_CUPTI_CORRELATION  0: correlation ids are there only with API records, as the documentation says (1)
- *     DOUBLE_CUPTI_LOG          a file: one line a call, "pid tid function result"; buffers: "request", "complete valid_bytes"; the bound of
- *                               buffers in device memory, as it is set: "device_buffers number" */
+ *     DOUBLE_CUPTI_CORRELATION  0: correlation ids are there only with API records, as the
+ *                               documentation says (1)
+ *     DOUBLE_CUPTI_LOG          a file: one line a call, "pid tid function result"; buffers:
+ *                               "request", "complete valid_bytes"; the bound of buffers in device
+ *                               memory, as it is set: "device_buffers number" */
 #include "gpu_double.h"
 
 #include <dlfcn.h>
@@ -57,15 +65,23 @@ enum {
     KIND_PEER_COPY = 22,
     KINDS = 55,
 };
-enum { ATTRIBUTE_BUFFER_LIMIT = 2, ATTRIBUTE_ZEROED_OUT = 5, ATTRIBUTE_PER_THREAD = 9, FLUSH_FORCED = 1, MOST_NAMES = 4096 };
-#define ENDED_ALL_THE_SAME UINT32_MAX /* an activity with an implausible end in the future is complete */
+enum {
+    ATTRIBUTE_BUFFER_LIMIT = 2,
+    ATTRIBUTE_ZEROED_OUT = 5,
+    ATTRIBUTE_PER_THREAD = 9,
+    FLUSH_FORCED = 1,
+    MOST_NAMES = 4096
+};
+#define ENDED_ALL_THE_SAME \
+    UINT32_MAX /* an activity with an implausible end in the future is complete */
 
 #ifndef USUAL_VERSION
 #define USUAL_VERSION 130001
 #endif
 
 typedef void (*request_function)(uint8_t **buffer, size_t *bytes, size_t *most_records);
-typedef void (*complete_function)(CUcontext context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid_bytes);
+typedef void (*complete_function)(CUcontext context, uint32_t stream, uint8_t *buffer, size_t bytes,
+                                  size_t valid_bytes);
 typedef uint64_t (*timestamp_function)(void);
 
 struct buffer {
@@ -94,8 +110,10 @@ static bool enabled[KINDS];
 static size_t dropped;
 static uint64_t seen;
 static char *names[MOST_NAMES];
-static int subscribers;                                                                                   /* one at most */
-static size_t device_buffers[] = {[0] = 3200000, [1] = 8388608, [ATTRIBUTE_BUFFER_LIMIT] = 250, [6] = 3}; /* attributes, each a size_t */
+static int subscribers; /* one at most */
+static size_t device_buffers[] = {
+    [0] = 3200000, [1] = 8388608, [ATTRIBUTE_BUFFER_LIMIT] = 250, [6] = 3}; /* attributes, each a
+                                                                               size_t */
 
 static size_t *device_buffer_attribute(int attribute)
 {
@@ -132,7 +150,8 @@ static void say(const char *what, long result)
     if (!path)
         return;
     char line[256];
-    int bytes = snprintf(line, sizeof line, "%d %ld %s %ld\n", (int)getpid(), syscall(SYS_gettid), what, result);
+    int bytes = snprintf(line, sizeof line, "%d %ld %s %ld\n", (int)getpid(), syscall(SYS_gettid),
+                         what, result);
     int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (file >= 0 && write(file, line, (size_t)bytes) < 0)
         abort();
@@ -142,11 +161,13 @@ static void say(const char *what, long result)
 static bool find_cuda(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    struct double_tracing *(*tracing)(void) = library ? (struct double_tracing * (*)(void)) dlsym(library, "double_tracing") : NULL;
+    struct double_tracing *(*tracing)(void) =
+        library ? (struct double_tracing * (*)(void)) dlsym(library, "double_tracing") : NULL;
     if (!tracing)
         return false;
     cuda.is_alive = (int (*)(void))dlsym(library, "double_driver_is_alive");
-    cuda.stream_number = (int (*)(CUcontext, CUstream, uint32_t *))dlsym(library, "double_stream_number");
+    cuda.stream_number =
+        (int (*)(CUcontext, CUstream, uint32_t *))dlsym(library, "double_stream_number");
     cuda.context_number = (uint32_t(*)(CUcontext))dlsym(library, "double_context_number");
     cuda.context_device = (uint32_t(*)(CUcontext))dlsym(library, "double_context_device");
     cuda.trace = (void (*)(void (*)(const struct double_activity *)))dlsym(library, "double_trace");
@@ -166,11 +187,13 @@ static const char *named(const char *list, const char *function)
     return NULL;
 }
 
-/* What a call begins with: whether it hangs, or fails, by order; and the process must be one that may call it. */
+/* What a call begins with: whether it hangs, or fails, by order; and the process must be one that
+ * may call it. */
 static bool fails_by_order(const char *function, int *result)
 {
     if (began_in && began_in != getpid()) {
-        fprintf(stderr, "double of libcupti: %s in a forked child (the real one may hang)\n", function);
+        fprintf(stderr, "double of libcupti: %s in a forked child (the real one may hang)\n",
+                function);
         abort();
     }
     if (named(getenv("DOUBLE_CUPTI_HANG"), function)) {
@@ -203,7 +226,9 @@ static int driver(void)
     if (!cuda.trace && !find_cuda())
         return UNKNOWN;
     if (!cuda.is_alive()) {
-        fprintf(stderr, "double of libcupti: called after the end of the driver (the real one may crash)\n");
+        fprintf(
+            stderr,
+            "double of libcupti: called after the end of the driver (the real one may crash)\n");
         abort();
     }
     return SUCCESS;
@@ -216,14 +241,20 @@ static int64_t clock_ns(clockid_t clock)
     return now.tv_sec * 1000000000ll + now.tv_nsec;
 }
 
-/* Records, as the version has them: our own layout of what NVIDIA's headers say (tests/abi/test_cupti_records.py compares). */
+/* Records, as the version has them: our own layout of what NVIDIA's headers say
+ * (tests/abi/test_cupti_records.py compares). */
 
 static size_t record_bytes(uint32_t kind)
 {
     uint32_t is = version();
     switch (kind) {
     case KIND_KERNEL:
-        return is >= 130400 ? 248 : is >= 130300 ? 232 : is >= 130100 ? 224 : is >= 130000 ? 216 : is >= 18 ? 208 : 176;
+        return is >= 130400   ? 248
+               : is >= 130300 ? 232
+               : is >= 130100 ? 224
+               : is >= 130000 ? 216
+               : is >= 18     ? 208
+                              : 176;
     case KIND_COPY:
         return is >= 130400 ? 112 : is >= 26 ? 96 : 88;
     case KIND_PEER_COPY:
@@ -323,8 +354,8 @@ static void put_record(uint8_t *at, const struct double_activity *a)
              end = (uint64_t)(a->span.end_ns + a->real_minus_monotonic_ns);
     if (a->span.end_ns == 0)
         start = end = 0;
-    else if (a->span.end_ns > clock_ns(CLOCK_MONOTONIC) && a->kind != KIND_RUNTIME && a->kind != KIND_DRIVER &&
-             a->value != ENDED_ALL_THE_SAME)
+    else if (a->span.end_ns > clock_ns(CLOCK_MONOTONIC) && a->kind != KIND_RUNTIME &&
+             a->kind != KIND_DRIVER && a->value != ENDED_ALL_THE_SAME)
         end = 0;
     fill(at, record_bytes(a->kind));
     put32(at, a->kind);
@@ -344,7 +375,8 @@ static bool is_complete(const struct buffer *buffer)
 {
     int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
     for (size_t i = 0; i < buffer->count; i++)
-        if (buffer->activities[i].span.end_ns > now_ns && buffer->activities[i].value != ENDED_ALL_THE_SAME)
+        if (buffer->activities[i].span.end_ns > now_ns &&
+            buffer->activities[i].value != ENDED_ALL_THE_SAME)
             return false;
     return true;
 }
@@ -362,7 +394,8 @@ static void deliver(struct buffer *buffer, complete_function to)
     free(buffer);
 }
 
-/* Take what is to be delivered out of all queues; full ones alone, those without an activity that runs, or all. */
+/* Take what is to be delivered out of all queues; full ones alone, those without an activity that
+ * runs, or all. */
 static struct buffer *take(bool full_alone, bool even_incomplete)
 {
     struct buffer *taken = NULL, **end = &taken;
@@ -437,7 +470,8 @@ static struct queue *queue_of_this_thread(void)
     return own;
 }
 
-/* A buffer of the client's with room for `bytes`: its callback runs in the thread that launches, with no lock of ours held. */
+/* A buffer of the client's with room for `bytes`: its callback runs in the thread that launches,
+ * with no lock of ours held. */
 static struct buffer *buffer_for(size_t bytes)
 {
     struct queue *queue = queue_of_this_thread();
@@ -454,7 +488,8 @@ static struct buffer *buffer_for(size_t bytes)
         ask(&made->bytes, &made->size, &made->most_records);
     say("request", (long)made->size);
     if (ask && (made->bytes || version() < 27) && !is_zeroed_by_client)
-        memset(made->bytes, 0, made->size ? made->size : 1); /* before 12.9 a buffer that is NULL crashes */
+        memset(made->bytes, 0,
+               made->size ? made->size : 1); /* before 12.9 a buffer that is NULL crashes */
     pthread_mutex_lock(&lock);
     if (!made->bytes || made->size < bytes || (uintptr_t)made->bytes % 8) {
         free(made);
@@ -481,7 +516,8 @@ static void reserve(const struct double_activity *activity)
     buffer->used += bytes;
 }
 
-/* Names are ours, one copy each, until their module is gone: then their memory says something else. */
+/* Names are ours, one copy each, until their module is gone: then their memory says something
+ * else. */
 static const char *name_kept(const char *name)
 {
     for (int i = 0; i < MOST_NAMES; i++) {
@@ -519,7 +555,8 @@ static void spoil(struct double_activity *a)
             a->span.end_ns = a->span.start_ns - 1000;
             break;
         case 1:
-            a->span = (struct double_span){a->span.start_ns - hour_ns, a->span.start_ns - hour_ns + duration_ns};
+            a->span = (struct double_span){a->span.start_ns - hour_ns,
+                                           a->span.start_ns - hour_ns + duration_ns};
             break;
         default:
             a->span.end_ns += hour_ns;
@@ -527,7 +564,8 @@ static void spoil(struct double_activity *a)
         }
 }
 
-/* With a callback for time stamps all stamps are in its clock; some versions give kernels none then. */
+/* With a callback for time stamps all stamps are in its clock; some versions give kernels none
+ * then. */
 static void stamp(struct double_activity *a)
 {
     if (!timestamp)
@@ -591,7 +629,9 @@ EXPORT int cuptiGetTimestamp(uint64_t *now)
 
 EXPORT int cuptiGetResultString(int error, const char **text)
 {
-    *text = error == SUCCESS ? "CUPTI_SUCCESS" : error == UNKNOWN ? "CUPTI_ERROR_UNKNOWN" : "an error of the double";
+    *text = error == SUCCESS   ? "CUPTI_SUCCESS"
+            : error == UNKNOWN ? "CUPTI_ERROR_UNKNOWN"
+                               : "an error of the double";
     return SUCCESS;
 }
 
@@ -630,7 +670,8 @@ EXPORT int cuptiActivityEnable(uint32_t kind)
         return result;
     if (kind == 0 || kind >= KINDS)
         result = INVALID_KIND;
-    else if ((kind == KIND_KERNEL && enabled[KIND_KERNEL_SERIALIZED]) || (kind == KIND_KERNEL_SERIALIZED && enabled[KIND_KERNEL]))
+    else if ((kind == KIND_KERNEL && enabled[KIND_KERNEL_SERIALIZED]) ||
+             (kind == KIND_KERNEL_SERIALIZED && enabled[KIND_KERNEL]))
         result = NOT_COMPATIBLE;
     else if ((result = driver()) == SUCCESS) {
         static bool is_set;
@@ -753,7 +794,8 @@ EXPORT int cuptiActivityGetAttribute(int attribute, size_t *bytes, void *value)
     return said(__func__, result);
 }
 
-EXPORT int cuptiGetStreamIdEx(CUcontext context, CUstream stream, uint8_t is_per_thread, uint32_t *number)
+EXPORT int cuptiGetStreamIdEx(CUcontext context, CUstream stream, uint8_t is_per_thread,
+                              uint32_t *number)
 {
     (void)is_per_thread;
     int result;
@@ -820,7 +862,8 @@ struct subscriber_parameters {
     size_t holder_bytes;
 };
 
-EXPORT int cuptiSubscribe_v2(void **subscriber, void *callback, void *user_data, struct subscriber_parameters *parameters)
+EXPORT int cuptiSubscribe_v2(void **subscriber, void *callback, void *user_data,
+                             struct subscriber_parameters *parameters)
 {
     static char name[64];
     const char *holder = getenv("DOUBLE_CUPTI_HOLDER");
@@ -857,7 +900,8 @@ EXPORT int cuptiEnableDomain(uint32_t enable, void *subscriber, uint32_t domain)
     return said(__func__, result);
 }
 
-EXPORT int cuptiEnableCallback(uint32_t enable, void *subscriber, uint32_t domain, uint32_t callback)
+EXPORT int cuptiEnableCallback(uint32_t enable, void *subscriber, uint32_t domain,
+                               uint32_t callback)
 {
     (void)enable, (void)subscriber, (void)domain, (void)callback;
     int result;

@@ -1,5 +1,6 @@
-/* A client of CUPTI like PyTorch's profiler (Kineto): subscribes once, registers its own buffer callbacks at the start of each session,
- * enables kinds, and at the end flushes and disables them. What it calls when: the sources of Kineto (CuptiActivityApi.cpp). */
+/* A client of CUPTI like PyTorch's profiler (Kineto): subscribes once, registers its own buffer
+ * callbacks at the start of each session, enables kinds, and at the end flushes and disables them.
+ * What it calls when: the sources of Kineto (CuptiActivityApi.cpp). */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,7 +17,8 @@ int cuptiActivityFlushAll(uint32_t flags);
 int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid_bytes, void **record);
 
 enum { BUFFER_BYTES = 4 << 20, MOST_BUFFERS = 64 };
-static const uint32_t kinds[] = {1, 2, 10, 22, 5}; /* memcpy, memset, concurrent kernel, memcpy2, runtime */
+static const uint32_t kinds[] = {1, 2, 10, 22,
+                                 5}; /* memcpy, memset, concurrent kernel, memcpy2, runtime */
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static uint8_t *given[MOST_BUFFERS];
@@ -31,12 +33,15 @@ static void request(uint8_t **buffer, size_t *bytes, size_t *most_records)
     *bytes = BUFFER_BYTES;
     *most_records = 0;
     for (uint8_t *empty = NULL;
-         at < MOST_BUFFERS && !__atomic_compare_exchange_n(&given[at], &empty, *buffer, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); at++)
+         at < MOST_BUFFERS && !__atomic_compare_exchange_n(&given[at], &empty, *buffer, false,
+                                                           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+         at++)
         empty = NULL;
 }
 
 /* Buffers that it has not given are dropped, not freed. */
-static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid_bytes)
+static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
+                     size_t valid_bytes)
 {
     (void)context, (void)stream, (void)bytes;
     int at = 0;

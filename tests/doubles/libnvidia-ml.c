@@ -1,11 +1,15 @@
-/* Our double of libnvidia-ml.so.1: counters and sensors of the devices of our double of libcuda.so.1. See README.md.
+/* Our double of libnvidia-ml.so.1: counters and sensors of the devices of our double of
+ * libcuda.so.1. See README.md.
  *
  *     DOUBLE_NVML_INIT          what nvmlInit_v2 answers (0)
- *     DOUBLE_NVML_REASONS       why the clock is not the highest, a sum of nvmlClocksEventReason* (0); it is 1200 MHz then, else 1980
- *     DOUBLE_NVML_UNSUPPORTED   what is answered NOT_SUPPORTED: words of nvlink, pcie, memory, clock, reasons
+ *     DOUBLE_NVML_REASONS       why the clock is not the highest, a sum of nvmlClocksEventReason*
+ *                               (0); it is 1200 MHz then, else 1980
+ *     DOUBLE_NVML_UNSUPPORTED   what is answered NOT_SUPPORTED: words of nvlink, pcie, memory,
+ *                               clock, reasons
  *
- * Compiled with -DOLD_NAMES it lacks a function that came with driver 535.
- * NVLink carries 50 KiB out and 25 KiB in per microsecond since the library was initialized, PCIe 10,000 and 5,000 bytes. */
+ * Compiled with -DOLD_NAMES it lacks a function that came with driver 535. NVLink carries 50 KiB
+ * out and 25 KiB in per microsecond since the library was initialized, PCIe 10,000 and 5,000
+ * bytes. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -54,7 +58,8 @@ static bool is_unsupported(const char *what)
     return words && strstr(words, what);
 }
 
-/* Stricter than the truth: a forked child may initialize it. Nobody shall call it there on the job's behalf. */
+/* Stricter than the truth: a forked child may initialize it. Nobody shall call it there on the
+ * job's behalf. */
 static int state(const void *device)
 {
     if (!initialized_by)
@@ -84,7 +89,8 @@ EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, void **device)
         char own[48];
         int used = snprintf(own, sizeof own, "GPU-");
         for (int byte = 0; byte < 16; byte++)
-            used += snprintf(own + used, sizeof own - (size_t)used, "%s%02x", byte >= 4 && byte <= 10 && byte % 2 == 0 ? "-" : "",
+            used += snprintf(own + used, sizeof own - (size_t)used, "%s%02x",
+                             byte >= 4 && byte <= 10 && byte % 2 == 0 ? "-" : "",
                              (unsigned)(16 * i + byte) & 0xff);
         if (strcmp(uuid, own) == 0) {
             *device = &devices[i];
@@ -100,7 +106,8 @@ static void read_field(struct field *field)
     bool is_pcie = field->field == PCIE_SENT || field->field == PCIE_RECEIVED;
     unsigned long long us = (unsigned long long)(now_us() - began_us);
     field->result = NOT_SUPPORTED;
-    if ((is_nvlink && (field->scope != UINT32_MAX || is_unsupported("nvlink"))) || (is_pcie && is_unsupported("pcie")))
+    if ((is_nvlink && (field->scope != UINT32_MAX || is_unsupported("nvlink"))) ||
+        (is_pcie && is_unsupported("pcie")))
         return;
     if (!is_nvlink && !is_pcie)
         return;

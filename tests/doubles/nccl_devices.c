@@ -1,4 +1,5 @@
-/* One process with two devices, whose communicators reduce in one group, as in NCCL's own example: it makes no device current in between. */
+/* One process with two devices, whose communicators reduce in one group, as in NCCL's own example:
+ * it makes no device current in between. */
 #include "gpu_double.h"
 #include "libnccl/nccl_double.h"
 
@@ -40,7 +41,8 @@ int main(int argc, char **argv)
     let_them_be_idle(streams);
     must(ncclGroupStart());
     for (int device = 0; device < DEVICES; device++)
-        must(ncclAllReduce(NULL, NULL, 100 + (size_t)device, ncclInt8, ncclSum, comms[device], streams[device]));
+        must(ncclAllReduce(NULL, NULL, 100 + (size_t)device, ncclInt8, ncclSum, comms[device],
+                           streams[device]));
     must(ncclGroupEnd());
     let_them_be_idle(streams);
     MPI_Finalize();

@@ -1,5 +1,5 @@
-/* A program that reduces on a GPU, with doubles of MPI's neighbours alone: NCCL and CUDA. It prints what its operations have taken on the
- * device, one line each: "truth CALL BYTES NANOSECONDS". */
+/* A program that reduces on a GPU, with doubles of MPI's neighbours alone: NCCL and CUDA. It prints
+ * what its operations have taken on the device, one line each: "truth CALL BYTES NANOSECONDS". */
 #include "gpu_double.h"
 #include "libnccl/nccl_double.h"
 
@@ -89,7 +89,8 @@ static void gather_by_copy_engines(ncclComm_t comm)
     let_it_be_idle();
 }
 
-/* Streams that end before they have run: the second has the handle of the first, and what was launched on both runs at once. */
+/* Streams that end before they have run: the second has the handle of the first, and what was
+ * launched on both runs at once. */
 static void reduce_on_streams_that_end(ncclComm_t comm)
 {
     CUstream first, second;

@@ -1,5 +1,6 @@
-/* Calls MPI for half a second, in which a profiler could look at it several times, and prints what of CUDA's it has open then, and which
- * threads run in it: "mapped libcuda.so.1", "thread commprof-gpu". */
+/* Calls MPI for half a second, in which a profiler could look at it several times, and prints what
+ * of CUDA's it has open then, and which threads run in it: "mapped libcuda.so.1", "thread
+ * commprof-gpu". */
 #include <mpi.h>
 
 #include <dirent.h>
@@ -13,7 +14,8 @@ static void print_libraries(void)
     FILE *maps = fopen("/proc/self/maps", "r");
     while (fgets(line, sizeof line, maps)) {
         const char *name = strrchr(line, '/');
-        if (name && (strstr(name, "libcuda") || strstr(name, "libcupti") || strstr(name, "libnccl")))
+        if (name &&
+            (strstr(name, "libcuda") || strstr(name, "libcupti") || strstr(name, "libnccl")))
             printf("mapped %s", name + 1);
     }
     fclose(maps);

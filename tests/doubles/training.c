@@ -1,19 +1,21 @@
-/* Trains nothing: the shape of a training job, on the doubles, whose every kernel and copy is known. At the end each rank says what it did,
- * in one line: "truth {...}".
+/* Trains nothing: the shape of a training job, on the doubles, whose every kernel and copy is
+ * known. At the end each rank says what it did, in one line: "truth {...}".
  *
  *     training STEPS staged|aware [then...]
  *
  *     staged    gradients are copied to pinned memory, reduced there, and copied back
  *     aware     MPI_Allreduce gets device memory
  *     graph     forward kernels are captured into a graph in the first step, and launched as one
- *     kineto    another client of CUPTI traces the steps in the middle third; they are not part of the truth
+ *     kineto    another client of CUPTI traces the steps in the middle third; they are not part of
+ *               the truth
  *     threads   backward kernels are launched by a thread of their own, as PyTorch's autograd does
  *     chatty    makes many short calls of MPI after each step
  *     fork      a child is forked in the middle, and does nothing but exit
  *     exit      ends by exit(0), without MPI_Finalize
  *     killed    the last rank kills itself with SIGKILL when its last step has been collected
  *     sensors   goes on until the sensors of the device have been read three times
- *     refused   begins when a profiler has found that it cannot trace: its thread commprof-gpu has gone
+ *     refused   begins when a profiler has found that it cannot trace: its thread commprof-gpu has
+ *               gone
  *     hangs     begins when a profiler hangs in a call of CUPTI's
  *     alone     begins at once. Without any of these three: when a profiler traces */
 #include "gpu_double.h"
@@ -32,7 +34,13 @@
 #include <unistd.h>
 
 enum { CHANNELS = 16 }; /* of NCCL: blocks of its kernels */
-enum { LAYERS = 3, MOST_NAMES = 16, MOST_SPANS = 100000, GRADIENT_BYTES = 262144, BATCH_BYTES = 65536 };
+enum {
+    LAYERS = 3,
+    MOST_NAMES = 16,
+    MOST_SPANS = 100000,
+    GRADIENT_BYTES = 262144,
+    BATCH_BYTES = 65536
+};
 enum { CHATTER = 2000, PATIENCE_MS = 20000 };
 enum { COMPUTING = 1, COMMUNICATING = 2, COPYING = 4, STATES = 8 }; /* as enum ledger_busy */
 
@@ -108,7 +116,8 @@ static void sum_states(int64_t state_ns[STATES])
     qsort(edges, 2 * (size_t)span_count, sizeof *edges, earlier);
     int running[STATES] = {0};
     for (int i = 0; i < 2 * span_count; i++) {
-        int state = (running[COMPUTING] ? COMPUTING : 0) | (running[COMMUNICATING] ? COMMUNICATING : 0) | (running[COPYING] ? COPYING : 0);
+        int state = (running[COMPUTING] ? COMPUTING : 0) |
+                    (running[COMMUNICATING] ? COMMUNICATING : 0) | (running[COPYING] ? COPYING : 0);
         if (i)
             state_ns[state] += edges[i].ns - edges[i - 1].ns;
         running[edges[i].state] += edges[i].change;
@@ -120,8 +129,9 @@ static char *say_sums(char *at, const char *what, const struct sum *sums, int ho
 {
     at += sprintf(at, ", \"%s\": {", what);
     for (int i = 0; i < how_many && *sums[i].name; i++)
-        at += sprintf(at, "%s\"%s\": [%ld, %ld, %ld, %ld, %ld]", i ? ", " : "", sums[i].name, sums[i].count, sums[i].bytes,
-                      (long)sums[i].total_ns, (long)sums[i].min_ns, (long)sums[i].max_ns);
+        at += sprintf(at, "%s\"%s\": [%ld, %ld, %ld, %ld, %ld]", i ? ", " : "", sums[i].name,
+                      sums[i].count, sums[i].bytes, (long)sums[i].total_ns, (long)sums[i].min_ns,
+                      (long)sums[i].max_ns);
     return at + sprintf(at, "}");
 }
 
@@ -131,7 +141,9 @@ static void say_truth(int rank, long kineto_kernels)
     static char line[4096];
     int64_t state_ns[STATES] = {0};
     sum_states(state_ns);
-    char *at = line + sprintf(line, "truth {\"rank\": %d, \"reductions\": %ld, \"kineto_kernels\": %ld", rank, reductions, kineto_kernels);
+    char *at =
+        line + sprintf(line, "truth {\"rank\": %d, \"reductions\": %ld, \"kineto_kernels\": %ld",
+                       rank, reductions, kineto_kernels);
     at = say_sums(at, "kernels", kernels, MOST_NAMES);
     at = say_sums(at, "copies", copies, MOST_NAMES);
     at = say_sums(at, "sets", sets, 1);
@@ -151,7 +163,8 @@ static void kernel(CUstream stream, const char *name, int64_t ns, int state)
     note(kernels, name, 0, double_launch_grid(stream, name, ns, channels, 1, 1), state);
 }
 
-static void copy(CUstream stream, const char *kind, void *to, const void *from, size_t bytes, int64_t ns)
+static void copy(CUstream stream, const char *kind, void *to, const void *from, size_t bytes,
+                 int64_t ns)
 {
     note(copies, kind, (long)bytes, double_copy(stream, to, from, bytes, ns), COPYING);
 }
@@ -191,7 +204,9 @@ static void *backward(void *context)
     for (int layer = 0; layer < LAYERS; layer++) {
         kernel(compute, "_Z13backward_gemmPKfS0_Pfi", 700000, COMPUTING);
         double_wait(communicating, compute);
-        kernel(communicating, "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE", 500000, COMMUNICATING);
+        kernel(communicating,
+               "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE",
+               500000, COMMUNICATING);
     }
     return NULL;
 }
@@ -207,21 +222,24 @@ static void reduce_staged(void)
 {
     copy(copying, "to_host", host_gradients, (void *)(uintptr_t)gradients, GRADIENT_BYTES, 60000);
     cuStreamSynchronize(copying);
-    MPI_Allreduce(MPI_IN_PLACE, host_gradients, GRADIENT_BYTES / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, host_gradients, GRADIENT_BYTES / 4, MPI_FLOAT, MPI_SUM,
+                  MPI_COMM_WORLD);
     copy(copying, "to_device", (void *)(uintptr_t)gradients, host_gradients, GRADIENT_BYTES, 50000);
 }
 
 static void reduce_on_the_device(void)
 {
     cuStreamSynchronize(copying);
-    MPI_Allreduce(MPI_IN_PLACE, (void *)(uintptr_t)gradients, GRADIENT_BYTES / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, (void *)(uintptr_t)gradients, GRADIENT_BYTES / 4, MPI_FLOAT,
+                  MPI_SUM, MPI_COMM_WORLD);
 }
 
 static void step(int argc, char **argv, CUcontext context)
 {
     copy(copying, "to_device", (void *)(uintptr_t)batch, host_batch, BATCH_BYTES, 30000);
     double_wait(compute, copying);
-    note(sets, "set", GRADIENT_BYTES, double_set(compute, (void *)(uintptr_t)gradients, 0, GRADIENT_BYTES, 5000), COPYING);
+    note(sets, "set", GRADIENT_BYTES,
+         double_set(compute, (void *)(uintptr_t)gradients, 0, GRADIENT_BYTES, 5000), COPYING);
     has(argc, argv, "graph") ? forward_by_graph() : forward();
     has(argc, argv, "threads") ? backward_in_a_thread(context) : (void)backward(context);
     double_wait(copying, communicating);
@@ -259,7 +277,8 @@ static void fork_a_child(void)
         fprintf(stderr, "training: the child ended with %d\n", status);
 }
 
-/* The number of the profiler's thread, once it has its name; 0: there is none. (A real libcupti's threads get the same name.) */
+/* The number of the profiler's thread, once it has its name; 0: there is none. (A real libcupti's
+ * threads get the same name.) */
 static long find_thread(void)
 {
     DIR *tasks = opendir("/proc/self/task");
@@ -296,7 +315,8 @@ static void await_readings(void)
 {
     void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     long *readings = library ? dlsym(library, "double_nvml_readings") : NULL;
-    for (int ms = 0; ms < PATIENCE_MS && readings && __atomic_load_n(readings, __ATOMIC_ACQUIRE) <= 3; ms++)
+    for (int ms = 0;
+         ms < PATIENCE_MS && readings && __atomic_load_n(readings, __ATOMIC_ACQUIRE) <= 3; ms++)
         usleep(1000); /* the last one may not be kept yet */
 }
 

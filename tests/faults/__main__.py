@@ -1,4 +1,5 @@
-"""Injects each fault many times and says whether any call was lost or doubled: python3 -m faults [--times N] [--only WORDS]."""
+"""Injects each fault many times and says whether any call was lost or doubled: python3 -m faults
+[--times N] [--only WORDS]."""
 
 from __future__ import annotations
 
@@ -40,9 +41,14 @@ def try_fault(mpi: Mpi, fault: Fault, times: int, seed: int, folder: Path) -> bo
     """One line of the table; whether all is well."""
     outcomes = list(trials(mpi, fault, times, seed, folder))
     bad = [outcome for outcome in outcomes if outcome.complaints]
-    returned, begun, found, early = (sum(getattr(o, name) for o in outcomes) for name in ("returned", "begun", "found", "ended_early"))
+    returned, begun, found, early = (
+        sum(getattr(o, name) for o in outcomes)
+        for name in ("returned", "begun", "found", "ended_early")
+    )
     verdict = "nothing lost or doubled" if not bad else f"WRONG in {len(bad)}"
-    print(LINE.format(fault.name, mpi.name, times, early, returned, begun, found, verdict), flush=True)
+    print(
+        LINE.format(fault.name, mpi.name, times, early, returned, begun, found, verdict), flush=True
+    )
     for outcome in bad:
         print(*(f"    {complaint}" for complaint in outcome.complaints), sep="\n", flush=True)
     return not bad
@@ -50,12 +56,18 @@ def try_fault(mpi: Mpi, fault: Fault, times: int, seed: int, folder: Path) -> bo
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--times", type=int, default=10, help="how often each fault is tried under each MPI (10)")
+    parser.add_argument(
+        "--times", type=int, default=10, help="how often each fault is tried under each MPI (10)"
+    )
     parser.add_argument("--only", default="", help="faults whose name contains this")
-    parser.add_argument("--seed", type=int, default=0, help="of the instants at which faults strike (0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the instants at which faults strike (0)"
+    )
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="commprof-faults-"))
-    print(LINE.format("fault", "MPI", "tried", "ended early", "returned", "begun", "found", "verdict"))
+    print(
+        LINE.format("fault", "MPI", "tried", "ended early", "returned", "begun", "found", "verdict")
+    )
     well = True
     for mpi in libraries():
         for fault in FAULTS:

@@ -1,4 +1,5 @@
-"""A control group whose processes may use so much memory together, beyond which the kernel ends one of them."""
+"""A control group whose processes may use so much memory together, beyond which the kernel ends one
+of them."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# The memory controller of either version of cgroups: where groups are made, the limit of a group, and that with swap.
+# The memory controller of either version of cgroups: where groups are made, the limit of a group,
+# and that with swap.
 CONTROLLERS = (
     ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"),
     ("/sys/fs/cgroup", "memory.max", "memory.swap.max"),
@@ -26,7 +28,8 @@ def _remove(group: Path) -> None:
 
 @contextmanager
 def limited(memory_bytes: int) -> Iterator[list[str]]:
-    """Gives the words to be put before a command that shall run in such a group; none where no group can be made."""
+    """Gives the words to be put before a command that shall run in such a group; none where no
+    group can be made."""
     for parent, limit, swap_limit in CONTROLLERS:
         group = Path(parent) / NAME
         try:
@@ -37,7 +40,9 @@ def limited(memory_bytes: int) -> Iterator[list[str]]:
             if (group / limit).exists():
                 (group / limit).write_text(str(memory_bytes))
                 if (group / swap_limit).exists():
-                    (group / swap_limit).write_text(str(memory_bytes if "memsw" in swap_limit else 0))
+                    (group / swap_limit).write_text(
+                        str(memory_bytes if "memsw" in swap_limit else 0)
+                    )
                 yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
                 return
         finally:

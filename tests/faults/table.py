@@ -17,7 +17,8 @@ def after_some_calls(job: Job) -> None:
 
 
 def kill_when_there_is(pattern: str, job: Job, victims: int | None) -> None:
-    """SIGKILL to so many of the ranks (None: all) as soon as the run folder has a file of this name."""
+    """SIGKILL to so many of the ranks (None: all) as soon as the run folder has a file of this
+    name."""
     job.until(lambda: any(job.run_folder.glob(pattern)))
     job.signal(signal.SIGKILL, job.processes()[:victims])
 
@@ -66,7 +67,8 @@ def is_stopped(pid: int) -> bool:
 
 
 def suspend_read_and_resume(job: Job) -> None:
-    """All ranks stand still for as long as a report takes, wherever they are; what it says must be right."""
+    """All ranks stand still for as long as a report takes, wherever they are; what it says must be
+    right."""
     for _ in range(5):
         before = job.progress()
         job.until(lambda: job.progress() > before + job.chance.randrange(300))
@@ -78,8 +80,14 @@ def suspend_read_and_resume(job: Job) -> None:
 
 
 FAULTS = [
-    Fault("SIGKILL of one rank, any time in MPI_Init", "SIGKILL", calls=INIT, delay_ns=(0, A_SECOND_NS // 2)),
-    Fault("SIGKILL of all ranks, any time in MPI_Init", "SIGKILL", "all", calls=INIT, delay_ns=(0, A_SECOND_NS // 2)),
+    Fault(
+        "SIGKILL of one rank, any time in MPI_Init", "SIGKILL", calls=INIT,
+        delay_ns=(0, A_SECOND_NS // 2),
+    ),
+    Fault(
+        "SIGKILL of all ranks, any time in MPI_Init", "SIGKILL", "all", calls=INIT,
+        delay_ns=(0, A_SECOND_NS // 2),
+    ),
     Fault("SIGKILL of one rank as its ledger appears", act=kill_one_when_its_ledger_is_there),
     Fault("SIGKILL of all ranks as a ledger appears", act=kill_all_when_the_ledger_is_there),
     Fault("SIGKILL of one rank while tables grow", "SIGKILL", calls=(2, 200)),
@@ -87,10 +95,22 @@ FAULTS = [
     Fault("SIGKILL of one rank while its ledger folds", "SIGKILL", calls=(500, 5000)),
     Fault("SIGKILL of all ranks while ledgers fold", "SIGKILL", "all", calls=(500, 5000)),
     Fault("SIGKILL of a rank of many threads", "SIGKILL", calls=(2, 3000), threads=4),
-    Fault("SIGKILL of one rank in MPI_Finalize", "SIGKILL", calls=FINALIZE, delay_ns=(0, A_SECOND_NS // 10), rounds=ROUNDS_TO_THE_END),
-    Fault("SIGKILL of all ranks in MPI_Finalize", "SIGKILL", "all", FINALIZE, (0, A_SECOND_NS // 10), ROUNDS_TO_THE_END),
-    Fault("SIGKILL while a database is written", rounds=ROUNDS_TO_THE_END, act=kill_all_while_the_database_is_written),
-    Fault("SIGKILL as a database appears", rounds=ROUNDS_TO_THE_END, act=kill_all_when_the_database_is_there),
+    Fault(
+        "SIGKILL of one rank in MPI_Finalize", "SIGKILL", calls=FINALIZE,
+        delay_ns=(0, A_SECOND_NS // 10), rounds=ROUNDS_TO_THE_END,
+    ),
+    Fault(
+        "SIGKILL of all ranks in MPI_Finalize", "SIGKILL", "all", FINALIZE, (0, A_SECOND_NS // 10),
+        ROUNDS_TO_THE_END,
+    ),
+    Fault(
+        "SIGKILL while a database is written", rounds=ROUNDS_TO_THE_END,
+        act=kill_all_while_the_database_is_written,
+    ),
+    Fault(
+        "SIGKILL as a database appears", rounds=ROUNDS_TO_THE_END,
+        act=kill_all_when_the_database_is_there,
+    ),
     Fault("SIGTERM of one rank by itself", "SIGTERM"),
     Fault("SIGTERM to all ranks (a limit of time)", act=terminate_ranks),
     Fault("SIGTERM to mpirun", act=terminate_mpirun),
@@ -106,7 +126,10 @@ FAULTS = [
     Fault("_exit() of all ranks without MPI_Finalize", "_exit", "all"),
     Fault("no more memory (RLIMIT_AS)", "no-memory", "all", rounds=2000, may_drop=True),
     Fault("more memory than the cgroup allows", "too-much-memory", memory_bytes=400 << 20),
-    Fault("exception in Python, one rank (-m mpi4py)", calls=(5, 200), python=("-m", "mpi4py", "exception")),
+    Fault(
+        "exception in Python, one rank (-m mpi4py)", calls=(5, 200),
+        python=("-m", "mpi4py", "exception"),
+    ),
     Fault("exception in Python, all ranks", victims="all", calls=(5, 200), python=("exception",)),
     Fault("sys.exit in Python, all ranks", victims="all", calls=(5, 200), python=("exit",)),
     Fault("os._exit in Python, one rank", calls=(5, 200), python=("_exit",)),

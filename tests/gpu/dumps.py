@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 MAGIC = b"commprof-cupti1\n"
 BUFFER, RECORD = 2, 3
-# Kind of record -> where its correlation id lies (src/cupti/records.h; tests/abi compares that with NVIDIA's headers).
+# Kind of record -> where its correlation id lies (src/cupti/records.h; tests/abi compares that with
+# NVIDIA's headers).
 CORRELATION_AT = {1: 44, 2: 44, 10: 92, 22: 60}
 KINDS = {1: "copy", 2: "memset", 10: "kernel", 22: "copy to a peer"}
 
@@ -51,4 +52,6 @@ def version(path: Path) -> int:
 def write_expected(path: Path) -> None:
     """What tests/unit/test_replay.c is to find in a dump: NAME.expected."""
     counts = Counter(record.name or record.kind.split()[0] for record in records(path))
-    path.with_suffix(".expected").write_text("".join(f"{count} {what}\n" for what, count in sorted(counts.items())))
+    path.with_suffix(".expected").write_text(
+        "".join(f"{count} {what}\n" for what, count in sorted(counts.items()))
+    )

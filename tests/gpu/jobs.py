@@ -1,4 +1,5 @@
-"""Programs under the profiler, each in a session of its own and under a time limit, and the profile that they leave."""
+"""Programs under the profiler, each in a session of its own and under a time limit, and the profile
+that they leave."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from mpis import ENVIRONMENT, Mpi
 
 
 class CutOff(BaseException):
-    """The check's time is over: what is known is to be said. It is no error that could be caught."""
+    """The check's time is over: what is known is to be said. It is no error that
+    could be caught."""
 
 
 @dataclass
@@ -34,7 +36,9 @@ class Job:
     @property
     def truths(self) -> list[dict[str, Any]]:
         """What its processes told (programs/device.py: tell)."""
-        return [json.loads(line[6:]) for line in self.stdout.splitlines() if line.startswith("truth ")]
+        return [
+            json.loads(line[6:]) for line in self.stdout.splitlines() if line.startswith("truth ")
+        ]
 
     @property
     def truth(self) -> dict[str, Any]:
@@ -57,20 +61,28 @@ class Job:
     @property
     def state(self) -> str:
         with contextlib.suppress(RuntimeError, sqlite3.Error):
-            rows = self.query("SELECT gpu_state, (SELECT value FROM fact WHERE key = 'gpu.reason') FROM rank")
+            rows = self.query(
+                "SELECT gpu_state, (SELECT value FROM fact WHERE key = 'gpu.reason') FROM rank"
+            )
             return f" ({rows[0][0]}: {rows[0][1]})"
         return ""
 
     @property
     def complaints(self) -> list[str]:
         """What the profiler said, but for its closing line."""
-        return [line for line in self.stderr.splitlines() if line.startswith("commprof:") and "profile of" not in line]
+        return [
+            line for line in self.stderr.splitlines()
+            if line.startswith("commprof:") and "profile of" not in line
+        ]
 
     def database(self, rank: int = 0) -> Path:
         """As the rank has left it, or made of its ledger by the reporter."""
         path, ledger = self.folder / f"rank-{rank}.db", self.folder / f"rank-{rank}.ledger"
         if not path.exists() and ledger.exists():
-            command = [sys.executable, str(REPOSITORY / "report/hvprof-report"), "merge", str(ledger), str(path)]
+            command = [
+                sys.executable, str(REPOSITORY / "report/hvprof-report"), "merge", str(ledger),
+                str(path),
+            ]
             made = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
             if made.returncode:
                 raise RuntimeError(f"the reporter cannot read {ledger.name}: {made.stderr.strip()}")
@@ -79,7 +91,9 @@ class Job:
         return path
 
     def query(self, sql: str, rank: int = 0) -> list[tuple]:
-        with contextlib.closing(sqlite3.connect(f"file:{self.database(rank)}?mode=ro", uri=True)) as connection:
+        with contextlib.closing(
+            sqlite3.connect(f"file:{self.database(rank)}?mode=ro", uri=True)
+        ) as connection:
             return connection.execute(sql).fetchall()
 
     def report(self, *words: str) -> list[dict[str, Any]]:
@@ -93,7 +107,8 @@ class Job:
     def kernels(self, rank: int = 0) -> dict[str, tuple[int, int, int, int]]:
         """name -> how many, ns of all, of the shortest, of the longest"""
         sql = """SELECT name, SUM(count), SUM(total_ns), MIN(min_ns), MAX(max_ns)
-                 FROM gpu_activity JOIN gpu_kernel USING (world_rank, kernel) WHERE kind = 'kernel' GROUP BY name"""
+                 FROM gpu_activity JOIN gpu_kernel USING (world_rank, kernel) WHERE kind = 'kernel'
+                     GROUP BY name"""
         return {name: tuple(numbers) for name, *numbers in self.query(sql, rank)}
 
     def counts(self, rank: int = 0) -> dict[str, int]:
@@ -115,15 +130,29 @@ class Jobs:
     scale: float = 1.0  # of repetitions: less than 1 for a trial
     made: int = field(default=0, compare=False)
 
-    def environment(self, folder: Path, profiled: bool, needs_torch: bool, dump: str) -> dict[str, str]:
-        env = {name: value for name, value in os.environ.items() if not name.startswith(("COMMPROF_", "LD_PRELOAD"))}
-        env.update(ENVIRONMENT, GPU_TEST_MPI=self.one.calls, PYTHONDONTWRITEBYTECODE="1", PYTHONUNBUFFERED="1")
+    def environment(
+        self, folder: Path, profiled: bool, needs_torch: bool, dump: str
+    ) -> dict[str, str]:
+        env = {
+            name: value for name, value in os.environ.items()
+            if not name.startswith(("COMMPROF_", "LD_PRELOAD"))
+        }
+        env.update(
+            ENVIRONMENT, GPU_TEST_MPI=self.one.calls, PYTHONDONTWRITEBYTECODE="1",
+            PYTHONUNBUFFERED="1",
+        )
         if self.is_double:
             env["LD_LIBRARY_PATH"] = str(DOUBLES)
         if not profiled:
             return env
-        env.update(LD_PRELOAD=str(LIBRARY), COMMPROF_OUTPUT=str(folder), COMMPROF_GPU_EVERY_S="0", COMMPROF_COPY_S="1")
-        env.update(COMMPROF_GPU_COLLECT_MS="100", COMMPROF_GPU="on" if self.is_double else "auto", COMMPROF_QUIET="on")
+        env.update(
+            LD_PRELOAD=str(LIBRARY), COMMPROF_OUTPUT=str(folder), COMMPROF_GPU_EVERY_S="0",
+            COMMPROF_COPY_S="1",
+        )
+        env.update(
+            COMMPROF_GPU_COLLECT_MS="100", COMMPROF_GPU="on" if self.is_double else "auto",
+            COMMPROF_QUIET="on",
+        )
         if self.cupti and not needs_torch:
             env["COMMPROF_CUPTI"] = self.cupti
         if dump:
@@ -142,15 +171,22 @@ class Jobs:
         return str(DOUBLES / "libcupti.so.13") if self.is_double else self.cupti
 
     def compiled(self, name: str, *words: str) -> tuple[str, str]:
-        """A program of programs/NAME.c, linked with the MPI of one rank; and '', or why there is none."""
+        """A program of programs/NAME.c, linked with the MPI of one rank; and '', or why there is
+        none."""
         program, folder = self.out / "mpi" / name, self.out / "mpi"
         linked = [str(folder / "libmpi_one_rank.so"), f"-Wl,-rpath,{folder}", "-ldl", *words]
-        command = [compiler(), "-O2", "-D_GNU_SOURCE", f"-I{PROGRAMS}", str(PROGRAMS / f"{name}.c"), *linked, "-o", str(program)]
+        command = [
+            compiler(), "-O2", "-D_GNU_SOURCE", f"-I{PROGRAMS}", str(PROGRAMS / f"{name}.c"),
+            *linked, "-o", str(program),
+        ]
         status, said = asked(command)
         return str(program), said or f"exit status {status}" if status else ""
 
     def command(self, program: str) -> list[str]:
-        return [sys.executable, str(PROGRAMS / f"{program}.py")] if (PROGRAMS / f"{program}.py").exists() else [program]
+        return (
+            [sys.executable, str(PROGRAMS / f"{program}.py")]
+            if (PROGRAMS / f"{program}.py").exists() else [program]
+        )
 
     def run(
         self,
@@ -164,14 +200,18 @@ class Jobs:
         copies: int = 1,
         **settings: str,
     ) -> Job:
-        """A program of programs/, started once, or `copies` times as ranks of a job without a launcher (RANK, WORLD_SIZE)."""
+        """A program of programs/, started once, or `copies` times as ranks of a job without a
+        launcher (RANK, WORLD_SIZE)."""
         self.made += 1
         folder = self.out / "runs" / f"{os.getpid()}-{self.made}-{Path(program).stem}"
         folder.mkdir(parents=True)
         env = {**self.environment(folder, profiled, needs_torch, dump), **settings}
         started = []
         for rank in range(copies):
-            ranked = {"RANK": str(rank), "LOCAL_RANK": "0", "WORLD_SIZE": str(copies)} if copies > 1 else {}
+            ranked = (
+                {"RANK": str(rank), "LOCAL_RANK": "0", "WORLD_SIZE": str(copies)} if copies > 1
+                else {}
+            )
             started.append(
                 subprocess.Popen(
                     [*under, *self.command(program), *words],
@@ -192,8 +232,14 @@ class Jobs:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-        text = ["".join(path.read_text(errors="replace") for path in sorted(folder.glob(f"{name}-*"))) for name in ("stdout", "stderr")]
-        return Job(next((process.returncode for process in started if process.returncode), 0), hung, *text, folder)
+        text = [
+            "".join(path.read_text(errors="replace") for path in sorted(folder.glob(f"{name}-*")))
+            for name in ("stdout", "stderr")
+        ]
+        return Job(
+            next((process.returncode for process in started if process.returncode), 0), hung, *text,
+            folder,
+        )
 
 
 def ended_in(process: subprocess.Popen, limit_s: float) -> bool:

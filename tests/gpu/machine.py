@@ -20,10 +20,16 @@ DOUBLES = REPOSITORY / "build/doubles"
 LIBRARY = REPOSITORY / "build/lib/libcommprof.so"
 
 
-def asked(command: list[str], limit_s: float = 60, env: Optional[dict[str, str]] = None) -> tuple[int, str]:
-    """Exit status and output of a short command; 127 where it cannot be run, 124 where it takes too long."""
+def asked(
+    command: list[str], limit_s: float = 60, env: Optional[dict[str, str]] = None
+) -> tuple[int, str]:
+    """Exit status and output of a short command; 127 where it cannot be run, 124 where it takes too
+    long."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, env=env, stdin=subprocess.DEVNULL, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=limit_s, env=env,
+            stdin=subprocess.DEVNULL, check=False,
+        )
     except OSError as error:
         return 127, str(error)
     except subprocess.TimeoutExpired:
@@ -32,9 +38,17 @@ def asked(command: list[str], limit_s: float = 60, env: Optional[dict[str, str]]
 
 
 def why_no_gpu(env: dict[str, str]) -> str:
-    """'': there is one that works. Asked in a process of its own: a broken driver may do anything."""
+    """'': there is one that works. Asked in a process of its own: a broken driver may do
+    anything."""
     status, said = asked([sys.executable, str(PROGRAMS / "device.py")], env=env)
-    return "" if status == 0 else (said.splitlines() or [f"the driver ended the process that asked it with status {status}"])[-1]
+    return (
+        ""
+        if status == 0
+        else (
+            said.splitlines()
+            or [f"the driver ended the process that asked it with status {status}"]
+        )[-1]
+    )
 
 
 def is_carried() -> bool:
@@ -43,13 +57,18 @@ def is_carried() -> bool:
 
 
 def compiler() -> str:
-    return os.environ.get("CC") or next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), "cc")
+    return os.environ.get("CC") or next(
+        filter(None, map(shutil.which, ("cc", "gcc", "clang"))), "cc"
+    )
 
 
 def libraries_of_python(pattern: str) -> list[str]:
     """Files of NVIDIA's Python packages, beside PyTorch."""
     folders = {*sys.path, sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]}
-    return sorted(path for folder in folders if folder for path in glob.glob(f"{folder}/nvidia/*/lib/{pattern}"))
+    return sorted(
+        path for folder in folders if folder
+        for path in glob.glob(f"{folder}/nvidia/*/lib/{pattern}")
+    )
 
 
 def driver_cuda() -> str:
@@ -59,9 +78,13 @@ def driver_cuda() -> str:
 
 
 def cupti_path(cuda: str) -> str:
-    """For programs that have nothing of CUDA's but the driver, which serves this CUDA and older ones: what COMMPROF_CUPTI names, or one that is
-    found; '': none was. PyTorch's is found by the library itself."""
-    toolkits = [path for folder in ("extras/CUPTI/lib64", "lib64") for path in glob.glob(f"/usr/local/cuda*/{folder}/libcupti.so.1[1-9]*")]
+    """For programs that have nothing of CUDA's but the driver, which serves this CUDA and older
+    ones: what COMMPROF_CUPTI names, or one that is found; '': none was. PyTorch's is found by the
+    library itself."""
+    toolkits = [
+        path for folder in ("extras/CUPTI/lib64", "lib64")
+        for path in glob.glob(f"/usr/local/cuda*/{folder}/libcupti.so.1[1-9]*")
+    ]
     found = [*libraries_of_python("libcupti.so.1[1-9]"), *sorted(toolkits, reverse=True)]
     served = [path for path in found if path.rpartition(".so.")[2][:2] <= cuda[:2] or cuda == "-"]
     return os.environ.get("COMMPROF_CUPTI") or next(iter(served), "")
@@ -78,7 +101,9 @@ def cupti_of_wheel(wheels: Optional[Path], out: Path) -> str:
 
 
 def nccl_path() -> str:
-    return next(iter([*libraries_of_python("libnccl.so.2"), *glob.glob("/usr/lib/*/libnccl.so.2")]), "")
+    return next(
+        iter([*libraries_of_python("libnccl.so.2"), *glob.glob("/usr/lib/*/libnccl.so.2")]), ""
+    )
 
 
 VERSION = """
@@ -87,7 +112,10 @@ version = ctypes.c_int()
 error = ctypes.CDLL(sys.argv[1])[sys.argv[2]](ctypes.byref(version))
 print(f"error {error}" if error else version.value)
 """
-TORCH_VERSION = "import torch; print(torch.__version__, f'for CUDA {torch.version.cuda}' if torch.version.cuda else 'without CUDA')"
+TORCH_VERSION = (
+    "import torch; print(torch.__version__, f'for CUDA {torch.version.cuda}' if "
+    "torch.version.cuda else 'without CUDA')"
+)
 
 
 def version_of(script: str, *words: str) -> str:
@@ -102,7 +130,10 @@ def describe(is_double: bool) -> dict[str, str]:
     """The table's head."""
     names = ["name", "driver_version", "memory.total"]
     status, said = asked(["nvidia-smi", f"--query-gpu={','.join(names)}", "--format=csv,noheader"])
-    gpu = "double (tests/doubles; nothing here is of a GPU)" if is_double else said.replace("\n", "; ") if status == 0 else "no nvidia-smi"
+    gpu = (
+        "double (tests/doubles; nothing here is of a GPU)" if is_double
+        else said.replace("\n", "; ") if status == 0 else "no nvidia-smi"
+    )
     cuda = "-" if is_double else driver_cuda()
     cupti, nccl = cupti_path(cuda), nccl_path()
     return {
@@ -119,12 +150,26 @@ def describe(is_double: bool) -> dict[str, str]:
 
 def has_torch_with_cuda() -> str:
     """'': it has; else why not."""
-    status, said = asked([sys.executable, "-c", "import torch, sys; sys.exit(0 if torch.cuda.is_available() else 'PyTorch sees no GPU')"], 120)
-    return "" if status == 0 else "no PyTorch" if "ModuleNotFoundError" in said else said.splitlines()[-1] if said else f"exit status {status}"
+    status, said = asked(
+        [
+            sys.executable, "-c",
+            "import torch, sys; sys.exit(0 if torch.cuda.is_available() else 'PyTorch sees no "
+            "GPU')",
+        ],
+        120,
+    )
+    return (
+        "" if status == 0 else "no PyTorch" if "ModuleNotFoundError" in said
+        else said.splitlines()[-1] if said else f"exit status {status}"
+    )
 
 
 def tool(name: str) -> str:
     """One of NVIDIA's tools; '' where it is not."""
-    places = [f"/usr/local/cuda*/bin/{name}", f"/opt/nvidia/*/*/{name}", f"/opt/nvidia/*/*/bin/{name}"]
+    places = [
+        f"/usr/local/cuda*/bin/{name}",
+        f"/opt/nvidia/*/*/{name}",
+        f"/opt/nvidia/*/*/bin/{name}",
+    ]
     found = [path for place in places for path in glob.glob(place)]
     return shutil.which(name) or next(iter(sorted(found, reverse=True)), "")

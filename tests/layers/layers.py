@@ -1,6 +1,7 @@
 """The layer list of docs/ARCHITECTURE.md, and what in the source goes against it.
 
-A unit is one file of code, or a source file with its header; an arrow leads from a unit to one that it includes or imports.
+A unit is one file of code, or a source file with its header; an arrow leads from a unit to one that
+it includes or imports.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ Arrow = tuple[str, str]
 
 @dataclass(frozen=True)
 class Layers:
-    """Rooms from bottom to top, each with the rooms that it may use; and the files that all may use (patterns)."""
+    """Rooms from bottom to top, each with the rooms that it may use; and the files that all may use
+    (patterns)."""
 
     uses: dict[str, tuple[str, ...]]
     anywhere: tuple[str, ...]
@@ -29,11 +31,15 @@ class Layers:
 
 
 def read(page: str, top: str) -> Layers:
-    """The list's rooms under the folder `top`: lines `| src/room/ | other, rooms |`, and the line of what may be used from anywhere."""
+    """The list's rooms under the folder `top`: lines `| src/room/ | other, rooms |`, and the line
+    of what may be used from anywhere."""
     section = re.search(r"^## Layers$(.*?)(?=^## |\Z)", page, re.M | re.S)
     assert section, "docs/ARCHITECTURE.md has no section Layers"
     rows = re.findall(r"^\| `(\S+/)` \|([^|]*)\|", section[1], re.M)
-    uses = {room: tuple(top + name + "/" for name in re.findall(r"\w+", names)) for room, names in rows if room.startswith(top)}
+    uses = {
+        room: tuple(top + name + "/" for name in re.findall(r"\w+", names)) for room, names in rows
+        if room.startswith(top)
+    }
     anywhere = re.search(r"^From anywhere: (.*)$", section[1], re.M)
     return Layers(uses, tuple(re.findall(r"`([^`]+)`", anywhere[1])) if anywhere else ())
 
@@ -43,9 +49,7 @@ def faults_of_list(layers: Layers) -> list[str]:
     rooms = list(layers.uses)
     return [
         f"{room} uses {used}, which does not stand before it in the list"
-        for at, room in enumerate(rooms)
-        for used in layers.uses[room]
-        if used not in rooms[:at]
+        for at, room in enumerate(rooms) for used in layers.uses[room] if used not in rooms[:at]
     ]
 
 
@@ -54,7 +58,10 @@ def forbidden(arrows: Iterable[Arrow], layers: Layers) -> list[str]:
     wrong = []
     for user, used in sorted(set(arrows)):
         rooms = layers.room_of(user), layers.room_of(used)
-        if rooms[0] is None or rooms[1] is None or rooms[0] == rooms[1] or any(fnmatch(used, pattern) for pattern in layers.anywhere):
+        if (
+            rooms[0] is None or rooms[1] is None or rooms[0] == rooms[1]
+            or any(fnmatch(used, pattern) for pattern in layers.anywhere)
+        ):
             continue
         if rooms[1] not in layers.uses[rooms[0]]:
             wrong.append(f"{user} uses {used}: {rooms[0]} may not use {rooms[1]}")
@@ -65,12 +72,17 @@ def homeless(units: Iterable[str], layers: Layers) -> list[str]:
     """Units in no room of the list, and rooms of the list without a unit."""
     units = list(units)
     rooms = {layers.room_of(unit) for unit in units}
-    missing = [f"{unit} is in no room of the list" for unit in units if layers.room_of(unit) is None]
-    return missing + [f"{room} is in the list and has no files" for room in layers.uses if room not in rooms]
+    missing = [
+        f"{unit} is in no room of the list" for unit in units if layers.room_of(unit) is None
+    ]
+    return missing + [
+        f"{room} is in the list and has no files" for room in layers.uses if room not in rooms
+    ]
 
 
 def circles(arrows: Iterable[Arrow]) -> list[str]:
-    """Each set of units that reach each other, as one line (Tarjan's strongly connected components)."""
+    """Each set of units that reach each other, as one line (Tarjan's strongly connected
+    components)."""
     graph: dict[str, set[str]] = {}
     for user, used in arrows:
         graph.setdefault(user, set()).add(used)
@@ -104,4 +116,7 @@ def circles(arrows: Iterable[Arrow]) -> list[str]:
 def faults(units: Iterable[str], arrows: Iterable[Arrow], layers: Layers) -> list[str]:
     """All that goes against the list. An arrow from a unit to itself is none."""
     arrows = [arrow for arrow in arrows if arrow[0] != arrow[1]]
-    return faults_of_list(layers) + homeless(units, layers) + forbidden(arrows, layers) + circles(arrows)
+    return (
+        faults_of_list(layers) + homeless(units, layers) + forbidden(arrows, layers)
+        + circles(arrows)
+    )

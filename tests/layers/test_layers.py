@@ -1,4 +1,5 @@
-"""Every include goes the way that the layer list of docs/ARCHITECTURE.md allows, and no units use each other in a circle."""
+"""Every include goes the way that the layer list of docs/ARCHITECTURE.md allows, and no units use
+each other in a circle."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ def _included(file: Path, name: str) -> Path:
 
 
 def c_arrows(text_of: dict[Path, str]) -> list[layers.Arrow]:
-    """From each file's unit to the units that it includes; format headers that may be used from anywhere keep their ending."""
+    """From each file's unit to the units that it includes; format headers that may be used from
+    anywhere keep their ending."""
     arrows = []
     for file, text in text_of.items():
         for name in re.findall(r'^\s*#\s*include\s*"([^"]+)"', text, re.M):
@@ -31,7 +33,10 @@ def c_arrows(text_of: dict[Path, str]) -> list[layers.Arrow]:
 
 
 def _sources() -> dict[Path, str]:
-    return {file: file.read_text() for file in sorted(SOURCE.rglob("*")) if file.suffix in (".c", ".h", ".def")}
+    return {
+        file: file.read_text() for file in sorted(SOURCE.rglob("*"))
+        if file.suffix in (".c", ".h", ".def")
+    }
 
 
 def _c_faults(page: str, text_of: dict[Path, str]) -> list[str]:
@@ -50,11 +55,15 @@ def _with_include(room_file: str, name: str) -> list[str]:
 
 
 def test_an_include_of_an_upper_room_is_found() -> None:
-    assert _with_include("ledger/copy.c", "output/store.h") == ["src/ledger/copy uses src/output/store: src/ledger/ may not use src/output/"]
+    assert _with_include("ledger/copy.c", "output/store.h") == [
+        "src/ledger/copy uses src/output/store: src/ledger/ may not use src/output/"
+    ]
 
 
 def test_a_circle_within_a_room_is_found() -> None:
-    assert _with_include("ledger/ledger.h", "copy.h") == ["a circle: src/ledger/copy, src/ledger/ledger"]
+    assert _with_include("ledger/ledger.h", "copy.h") == [
+        "a circle: src/ledger/copy, src/ledger/ledger"
+    ]
 
 
 def test_a_room_that_the_list_lacks_is_found() -> None:
@@ -64,13 +73,19 @@ def test_a_room_that_the_list_lacks_is_found() -> None:
 
 def test_a_list_in_the_wrong_order_is_found() -> None:
     wrong = layers.Layers({"src/ledger/": ("src/base/",), "src/base/": ()}, ())
-    assert layers.faults_of_list(wrong) == ["src/ledger/ uses src/base/, which does not stand before it in the list"]
+    assert layers.faults_of_list(wrong) == [
+        "src/ledger/ uses src/base/, which does not stand before it in the list"
+    ]
 
 
 def test_a_mutex_is_locked_only_where_no_signal_of_the_job_can_be_delivered() -> None:
     """base/quiet.h says why. A pthread_once waits like a mutex."""
-    naked = re.compile(r"pthread_(?:mutex_(?:try|timed)?lock|spin_lock|rwlock_\w+|once|cond_wait)\(")
-    assert [str(file.name) for file, text in _sources().items() if naked.search(text)] == ["quiet.c"] + PTHREAD_ONCE
+    naked = re.compile(
+        r"pthread_(?:mutex_(?:try|timed)?lock|spin_lock|rwlock_\w+|once|cond_wait)\("
+    )
+    assert [str(file.name) for file, text in _sources().items() if naked.search(text)] == [
+        "quiet.c"
+    ] + PTHREAD_ONCE
 
 
 PTHREAD_ONCE = ["recording.c"]  # in MPI_Init, before any call is recorded

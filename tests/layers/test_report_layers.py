@@ -1,4 +1,5 @@
-"""Every import of the reporter goes the way that the layer list of docs/ARCHITECTURE.md allows, and no modules use each other in a circle."""
+"""Every import of the reporter goes the way that the layer list of docs/ARCHITECTURE.md allows, and
+no modules use each other in a circle."""
 
 from __future__ import annotations
 
@@ -13,13 +14,17 @@ PACKAGE = layers.REPOSITORY / TOP
 
 
 def _modules() -> dict[str, str]:
-    """The text of each module in a room, by its unit: report/commprof_report/run/ledger. main.py, above all rooms, is in none."""
+    """The text of each module in a room, by its unit: report/commprof_report/run/ledger. main.py,
+    above all rooms, is in none."""
     files = sorted(PACKAGE.glob("*/**/*.py"))
-    return {str(file.relative_to(layers.REPOSITORY).with_suffix("")): file.read_text() for file in files}
+    return {
+        str(file.relative_to(layers.REPOSITORY).with_suffix("")): file.read_text() for file in files
+    }
 
 
 def _imported(unit: str, node: ast.ImportFrom) -> Iterator[str]:
-    """What `from ..run.ledger import Ledger` names, as a unit; `from . import common` names a unit for each word."""
+    """What `from ..run.ledger import Ledger` names, as a unit; `from . import common` names a unit
+    for each word."""
     folder = Path(unit).parents[node.level - 1]
     base = folder.joinpath(*(node.module or "").split("."))
     for name in node.names:
@@ -38,7 +43,9 @@ def python_arrows(text_of: dict[str, str]) -> list[layers.Arrow]:
 
 
 def _faults(text_of: dict[str, str]) -> list[str]:
-    return layers.faults(sorted(text_of), python_arrows(text_of), layers.read(layers.PAGE.read_text(), TOP))
+    return layers.faults(
+        sorted(text_of), python_arrows(text_of), layers.read(layers.PAGE.read_text(), TOP)
+    )
 
 
 def test_imports_follow_the_layer_list() -> None:
@@ -47,7 +54,10 @@ def test_imports_follow_the_layer_list() -> None:
 
 def test_modules_of_the_package_are_imported_relatively() -> None:
     """The arrows are read from relative imports alone."""
-    assert [unit for unit, text in _modules().items() if "import commprof_report" in text or "from commprof_report" in text] == []
+    assert [
+        unit for unit, text in _modules().items()
+        if "import commprof_report" in text or "from commprof_report" in text
+    ] == []
 
 
 def _with_import(module: str, line: str) -> list[str]:

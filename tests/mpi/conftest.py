@@ -1,5 +1,5 @@
-"""Fixtures: `mpi`, each library of this machine in turn; `profile` and `plain`, run a program with and without the profiler;
-`disk`, a file system to put a run folder on."""
+"""Fixtures: `mpi`, each library of this machine in turn; `profile` and `plain`, run a program with
+and without the profiler; `disk`, a file system to put a run folder on."""
 
 from __future__ import annotations
 
@@ -28,28 +28,30 @@ def skip_if_faulty(mpi: Mpi, program: str, arguments: tuple[str, ...]) -> None:
 
 @pytest.fixture(scope="session")
 def profile(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
-    """profile("program", ranks, *arguments, env={...}): the program's run under the profiler. The same request gives the same
-    run again, so that many tests can ask about one. `exit_status` is what mpirun must return; None: anything. `preload` takes
-    the libraries to preload by hand, in their order, in place of commprof-run."""
+    """profile("program", ranks, *arguments, env={...}): the program's run under the profiler. The
+    same request gives the same run again, so that many tests can ask about one. `exit_status` is
+    what mpirun must return; None: anything. `preload` takes the libraries to preload by hand, in
+    their order, in place of commprof-run."""
     runs: dict[object, Run] = {}
 
     def profiled(
-        program: str,
-        ranks: int,
-        *arguments: str,
-        env: dict[str, str] | None = None,
-        exit_status: int | None = 0,
-        preload: tuple[Path, ...] = (),
+        program: str, ranks: int, *arguments: str, env: dict[str, str] | None = None,
+        exit_status: int | None = 0, preload: tuple[Path, ...] = (),
     ) -> Run:
         skip_if_faulty(mpi, program, arguments)
         asked = (program, ranks, arguments, tuple((env or {}).items()), preload)
         if asked not in runs:
             assert LIBRARY.exists(), "run `make` first"
             folder = tmp_path_factory.mktemp(f"{mpi.name}-{Path(program).name}")
-            prefix = ["env", "LD_PRELOAD=" + ":".join(map(str, preload))] if preload else [str(COMMPROF_RUN)]
+            prefix = (
+                ["env", "LD_PRELOAD=" + ":".join(map(str, preload))] if preload
+                else [str(COMMPROF_RUN)]
+            )
             command = [*prefix, *command_for(mpi, program), *arguments]
             environment = {"COMMPROF_OUTPUT": str(folder / "run"), **(env or {})}
-            runs[asked] = Run(ranks, folder / "run", launch(mpi, ranks, command, folder, environment))
+            runs[asked] = Run(
+                ranks, folder / "run", launch(mpi, ranks, command, folder, environment)
+            )
         run = runs[asked]
         assert exit_status in (None, run.outcome.exit_status), run.outcome
         return run
@@ -59,9 +61,12 @@ def profile(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Callable[...,
 
 @pytest.fixture(scope="session")
 def plain(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Outcome]:
-    """plain("program", ranks, *arguments, env={...}): the program's outcome without the profiler."""
+    """plain("program", ranks, *arguments, env={...}): the program's outcome without the
+    profiler."""
 
-    def unprofiled(program: str, ranks: int, *arguments: str, env: dict[str, str] | None = None) -> Outcome:
+    def unprofiled(
+        program: str, ranks: int, *arguments: str, env: dict[str, str] | None = None
+    ) -> Outcome:
         skip_if_faulty(mpi, program, arguments)
         folder = tmp_path_factory.mktemp(f"{mpi.name}-plain")
         return launch(mpi, ranks, [*command_for(mpi, program), *arguments], folder, env or {})

@@ -11,13 +11,18 @@ from pathlib import Path
 import pytest
 
 LEAST_MEGABYTES = {"ext4": 16, "xfs": 320, "btrfs": 128}
-MKFS = {"ext4": ["mkfs.ext4", "-q", "-O", "^has_journal"], "xfs": ["mkfs.xfs", "-q"], "btrfs": ["mkfs.btrfs", "-q"]}
+MKFS = {
+    "ext4": ["mkfs.ext4", "-q", "-O", "^has_journal"], "xfs": ["mkfs.xfs", "-q"],
+    "btrfs": ["mkfs.btrfs", "-q"],
+}
 
 
 def run(*command: str | Path) -> None:
     """What this machine does not let us do is a reason to skip."""
     try:
-        subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True, timeout=600)
+        subprocess.run(
+            list(map(str, command)), check=True, capture_output=True, text=True, timeout=600
+        )
     except (FileNotFoundError, subprocess.CalledProcessError) as error:
         pytest.skip(f"no such file system here: {error} {getattr(error, 'stderr', '')}")
 
@@ -35,7 +40,8 @@ def mount(kind: str, folder: Path, options: str) -> None:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Callable[..., Path]]:
-    """disk("ext4"): an empty folder on such a file system; disk("tmpfs", "size=1m") with options of mount. Gone after the test."""
+    """disk("ext4"): an empty folder on such a file system; disk("tmpfs", "size=1m") with options of
+    mount. Gone after the test."""
     mounted: list[Path] = []
 
     def mounted_disk(kind: str, options: str = "") -> Path:

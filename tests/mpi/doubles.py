@@ -1,4 +1,5 @@
-"""Programs of tests/doubles, which use GPUs that do not exist: built, run under the profiler, and the truth that they tell."""
+"""Programs of tests/doubles, which use GPUs that do not exist: built, run under the profiler, and
+the truth that they tell."""
 
 from __future__ import annotations
 
@@ -15,15 +16,22 @@ from .libraries import Mpi
 SOURCES = REPOSITORY / "tests/doubles"
 FOLDER = REPOSITORY / "build/doubles"
 
-# The doubles are where the dynamic linker looks; the profiler looks for GPUs though there is no driver, traces at all times, and
-# collects often.
-SETTINGS = {"LD_LIBRARY_PATH": str(FOLDER), "COMMPROF_GPU": "on", "COMMPROF_GPU_EVERY_S": "0", "COMMPROF_GPU_COLLECT_MS": "20"}
+# The doubles are where the dynamic linker looks; the profiler looks for GPUs though there is no
+# driver, traces at all times, and collects often.
+SETTINGS = {
+    "LD_LIBRARY_PATH": str(FOLDER),
+    "COMMPROF_GPU": "on",
+    "COMMPROF_GPU_EVERY_S": "0",
+    "COMMPROF_GPU_COLLECT_MS": "20",
+}
 
 
 def make_doubles(sources: Path) -> None:
     """By one worker at a time."""
     FOLDER.parent.mkdir(exist_ok=True)
-    subprocess.run(["flock", f"{FOLDER}.lock", "make", "-s", "-C", str(sources), f"BUILD={FOLDER}"], check=True)
+    subprocess.run(
+        ["flock", f"{FOLDER}.lock", "make", "-s", "-C", str(sources), f"BUILD={FOLDER}"], check=True
+    )
 
 
 @lru_cache
@@ -34,14 +42,19 @@ def build() -> Path:
 
 def program(mpi: Mpi, name: str, *libraries: str) -> str:
     """Compiled with an MPI's compiler and linked with these doubles."""
-    return compiled(mpi.name, mpi.mpicc, name, tuple(str(build() / library) for library in libraries))
+    return compiled(
+        mpi.name, mpi.mpicc, name, tuple(str(build() / library) for library in libraries)
+    )
 
 
 @lru_cache
 def compiled(mpi_name: str, mpicc: str, name: str, libraries: tuple[str, ...]) -> str:
     binary = REPOSITORY / "build/tests" / mpi_name / name
     binary.parent.mkdir(parents=True, exist_ok=True)
-    command = [mpicc, *C_FLAGS, *C_ERRORS, f"-I{SOURCES}", str(SOURCES / f"{name}.c"), *libraries, f"-Wl,-rpath,{FOLDER}", "-ldl"]
+    command = [
+        mpicc, *C_FLAGS, *C_ERRORS, f"-I{SOURCES}", str(SOURCES / f"{name}.c"), *libraries,
+        f"-Wl,-rpath,{FOLDER}", "-ldl",
+    ]
     compile_to(binary, command)
     return str(binary)
 
@@ -58,9 +71,12 @@ def agree(seen: dict[str, Sum], planted: dict[str, Sum]) -> bool:
     """Counts and bytes exactly; durations to a nanosecond each, and to the clock's error."""
 
     def is_near(name: str) -> bool:
-        (count, volume_bytes, *durations_ns), rounding_ns = planted[name], (planted[name].count, 1, 1)
+        (count, volume_bytes, *durations_ns), rounding_ns = (
+            planted[name], (planted[name].count, 1, 1),
+        )
         return seen[name][:2] == (count, volume_bytes) and all(
-            abs(mine - theirs) <= rounding + theirs * CLOCK_ERROR for mine, theirs, rounding in zip(seen[name][2:], durations_ns, rounding_ns)
+            abs(mine - theirs) <= rounding + theirs * CLOCK_ERROR
+            for mine, theirs, rounding in zip(seen[name][2:], durations_ns, rounding_ns)
         )
 
     return seen.keys() == planted.keys() and all(map(is_near, planted))
@@ -79,12 +95,17 @@ class Truth(NamedTuple):
 
     @property
     def records(self) -> int:
-        return sum(what.count for kind in (self.kernels, self.copies, self.sets) for what in kind.values())
+        return sum(
+            what.count for kind in (self.kernels, self.copies, self.sets) for what in kind.values()
+        )
 
 
 def truths(outcome: Outcome) -> list[Truth]:
     """Of all ranks whose line has arrived, in their order."""
-    told = [json.loads(line.removeprefix("truth ")) for line in outcome.stdout.splitlines() if line.startswith("truth ")]
+    told = [
+        json.loads(line.removeprefix("truth ")) for line in outcome.stdout.splitlines()
+        if line.startswith("truth ")
+    ]
     sums = lambda named: {name: Sum(*numbers) for name, numbers in named.items()}  # noqa: E731
 
     def truth(of: dict[str, Any]) -> Truth:
@@ -96,9 +117,11 @@ def truths(outcome: Outcome) -> list[Truth]:
 
 KERNELS = """
     SELECT name, SUM(count), SUM(volume_bytes), SUM(total_ns), MIN(min_ns), MAX(max_ns)
-    FROM gpu_activity JOIN gpu_kernel USING (world_rank, kernel) WHERE kind = 'kernel' GROUP BY name"""
+    FROM gpu_activity JOIN gpu_kernel USING (world_rank, kernel) WHERE kind = 'kernel'
+        GROUP BY name"""
 COPIES = """
-    SELECT REPLACE(copy, ' ', '_'), SUM(count), SUM(volume_bytes), SUM(total_ns), MIN(min_ns), MAX(max_ns)
+    SELECT REPLACE(copy, ' ', '_'), SUM(count), SUM(volume_bytes), SUM(total_ns), MIN(min_ns),
+           MAX(max_ns)
     FROM gpu_activity WHERE kind = 'copy' GROUP BY copy"""
 SETS = """
     SELECT 'set', SUM(count), SUM(volume_bytes), SUM(total_ns), MIN(min_ns), MAX(max_ns)
@@ -116,11 +139,19 @@ class Seen(NamedTuple):
 
 
 def is_true(seen: Seen, truth: Truth) -> bool:
-    return agree(seen.kernels, truth.kernels) and agree(seen.copies, truth.copies) and agree(seen.sets, truth.sets)
+    return (
+        agree(seen.kernels, truth.kernels) and agree(seen.copies, truth.copies)
+        and agree(seen.sets, truth.sets)
+    )
 
 
 def seen(run: Run, rank: int) -> Seen:
-    return Seen(*({row[0]: Sum(*row[1:]) for row in run.query(rank, sql)} for sql in (KERNELS, COPIES, SETS)))
+    return Seen(
+        *(
+            {row[0]: Sum(*row[1:]) for row in run.query(rank, sql)}
+            for sql in (KERNELS, COPIES, SETS)
+        )
+    )
 
 
 def busy_ns(run: Run, rank: int) -> dict[int, int]:
@@ -128,7 +159,9 @@ def busy_ns(run: Run, rank: int) -> dict[int, int]:
 
 
 def counts(of: Seen | Truth) -> dict[str, int]:
-    return {name: what.count for kind in (of.kernels, of.copies, of.sets) for name, what in kind.items()}
+    return {
+        name: what.count for kind in (of.kernels, of.copies, of.sets) for name, what in kind.items()
+    }
 
 
 def database_of(run: Run, folder: Path) -> Run:
@@ -142,5 +175,8 @@ def database_of(run: Run, folder: Path) -> Run:
 
 def real_libraries() -> list[Path]:
     """NVIDIA's own libcupti, of each release that is here."""
-    places = [*REPOSITORY.glob("build/cupti/*/nvidia/*/lib/libcupti.so.*"), *Path("/usr/local").glob("cuda-*/lib64/libcupti.so.1?")]
+    places = [
+        *REPOSITORY.glob("build/cupti/*/nvidia/*/lib/libcupti.so.*"),
+        *Path("/usr/local").glob("cuda-*/lib64/libcupti.so.1?"),
+    ]
     return sorted(path.absolute() for path in places)

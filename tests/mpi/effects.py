@@ -1,10 +1,12 @@
-"""Planted effects: an experiment whose arms differ by how long a layer below the profiler delays each MPI_Allreduce: by 5, 10 and 30 %.
+"""Planted effects: an experiment whose arms differ by how long a layer below the profiler delays
+each MPI_Allreduce: by 5, 10 and 30 %.
 
     cd tests && python3 -m mpi.effects [--blocks 60] [--of 10] [--plain] [FOLDER]
 
-takes every ten blocks as an experiment of its own: how often is each effect found, and the same arm against itself, and what do these
-experiments say that they would find with a probability of 80 %? The ranks run before all other processes, with real-time priority, so the
-experiment is quiet on a busy machine; --plain leaves that out. tests/mpi/test_compare.py runs a short form.
+takes every ten blocks as an experiment of its own: how often is each effect found, and the same arm
+against itself, and what do these experiments say that they would find with a probability of 80 %?
+The ranks run before all other processes, with real-time priority, so the experiment is quiet on a
+busy machine; --plain leaves that out. tests/mpi/test_compare.py runs a short form.
 """
 
 from __future__ import annotations
@@ -37,17 +39,28 @@ def has_real_time() -> bool:
 
 def arm(mpi: Mpi, name: str, effect: int, priority: Sequence[str]) -> str:
     layer = compile_program(mpi, "slow_network", "-shared", "-fPIC")
-    delayed = [*priority, "env", f"LD_PRELOAD={LIBRARY}:{layer}", f"SLOW_NETWORK_US={DELAY_US * (100 + effect) // 100}"]
+    delayed = [
+        *priority, "env", f"LD_PRELOAD={LIBRARY}:{layer}",
+        f"SLOW_NETWORK_US={DELAY_US * (100 + effect) // 100}",
+    ]
     program = [*command_for(mpi, "plants"), "blocking", str(ROUNDS), str(WORK_US), "0", "-1"]
     return f"{name}: {shlex.join([*mpi.mpirun, '-n', '2'])} {{}} {shlex.join([*delayed, *program])}"
 
 
-def run(mpi: Mpi, folder: Path, effects: Sequence[int], blocks: int, priority: Sequence[str] = REAL_TIME) -> Path:
+def run(
+    mpi: Mpi, folder: Path, effects: Sequence[int], blocks: int, priority: Sequence[str] = REAL_TIME
+) -> Path:
     """The experiment: arms `base`, `base-again`, and one for each effect, named like `5`."""
     named = {"base": 0, **{str(effect): effect for effect in effects}}
-    arms = [word for name, effect in named.items() for word in ("--arm", arm(mpi, name, effect, priority))]
+    arms = [
+        word for name, effect in named.items()
+        for word in ("--arm", arm(mpi, name, effect, priority))
+    ]
     words = [str(EXPERIMENT), "run", "exp", "--aa", "--blocks", str(blocks), *arms]
-    subprocess.run(words, check=True, cwd=folder, env=unprofiled_environment() | mpi.environment, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        words, check=True, cwd=folder, env=unprofiled_environment() | mpi.environment,
+        stdout=subprocess.DEVNULL,
+    )
     return folder / "exp"
 
 
@@ -59,25 +72,43 @@ def judge(experiment: Path, blocks_of_each: int) -> None:
     from commprof_report.compare.sides import experiment_read
 
     chosen = experiment_read(experiment)
-    reference, *sides = (each.with_runs([figures(path)[0] for path in each.paths])._replace(of="") for each in chosen)
+    reference, *sides = (
+        each.with_runs([figures(path)[0] for path in each.paths])._replace(of="") for each in chosen
+    )
     print("arm         transfer  experiments  found  same  would have been found")
     for side in sides:
         verdicts = []
         for first in range(0, len(side.runs) - blocks_of_each + 1, blocks_of_each):
             part = slice(first, first + blocks_of_each)
-            both = [each._replace(runs=each.runs[part], blocks=each.blocks[part]) for each in (reference, side)]
+            both = [
+                each._replace(runs=each.runs[part], blocks=each.blocks[part])
+                for each in (reference, side)
+            ]
             verdicts.append(compare(both, Rules(allowed=("disturbed",))).pairs[0].verdict)
         outcomes = Counter(verdict.verdict for verdict in verdicts)
-        change, seen = (median(values) for values in ([each.change for each in verdicts], [each.detectable or math.inf for each in verdicts]))
+        change, seen = (
+            median(values)
+            for values in (
+                [each.change for each in verdicts],
+                [each.detectable or math.inf for each in verdicts],
+            )
+        )
         found = outcomes["more"] + outcomes["less"]
-        print(f"{side.name:<10} {100 * change:>+8.1f} % {len(verdicts):>11} {found:>6} {outcomes['same']:>5}  {100 * seen:.2g} % (median)")
+        print(
+            f"{side.name:<10} {100 * change:>+8.1f} % {len(verdicts):>11} {found:>6} "
+            f"{outcomes['same']:>5}  {100 * seen:.2g} % (median)"
+        )
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--blocks", type=int, default=60)
-    parser.add_argument("--of", type=int, default=10, help="blocks of each experiment that is judged")
+    parser.add_argument(
+        "--of", type=int, default=10, help="blocks of each experiment that is judged"
+    )
     parser.add_argument("--plain", action="store_true", help="ranks without real-time priority")
     given = parser.parse_args()
     where = given.folder or Path(tempfile.mkdtemp())

@@ -1,4 +1,5 @@
-"""Compile a test program with an MPI's own compiler, run it with and without the profiler, ask what was recorded."""
+"""Compile a test program with an MPI's own compiler, run it with and without the profiler, ask what
+was recorded."""
 
 from __future__ import annotations
 
@@ -27,14 +28,18 @@ TRIES = 3  # of a job whose times other work on the machine may hide or spoil
 CLOCK_ERROR = 1e-4  # by which the first slope of a clock may be off: measured across MPI_Init
 STRAGGLERS_S, LOOK_S = 5, 0.01
 
-C_FLAGS = [f"-I{REPOSITORY / 'include'}", "-g", "-O1", "-pthread", "-Wall", "-Wextra", "-Wno-stringop-overflow", "-Wno-stringop-overread"]
+C_FLAGS = [
+    f"-I{REPOSITORY / 'include'}", "-g", "-O1", "-pthread", "-Wall", "-Wextra",
+    "-Wno-stringop-overflow", "-Wno-stringop-overread",
+]
 C_ERRORS = ["-Werror=incompatible-pointer-types", "-Werror=implicit-function-declaration"]
 # A weak function that nobody defines at link time must still be looked up when the program starts.
 C_LINK_FLAGS = ["-Wl,-z,dynamic-undefined-weak"]
 
 
 def command_for(mpi: Mpi, program: str) -> list[str]:
-    """The command that runs a program of the programs folder, compiled if need be; a path is taken as it is."""
+    """The command that runs a program of the programs folder, compiled if need be; a path is taken
+    as it is."""
     if "/" in program:
         return [program]
     script = PROGRAMS / f"{program}.py"
@@ -46,8 +51,11 @@ def command_for(mpi: Mpi, program: str) -> list[str]:
 def compile_program(mpi: Mpi, name: str, *flags: str, suffix: str = "") -> Path:
     """`suffix` tells binaries of different flags apart."""
     binary = REPOSITORY / "build/tests" / mpi.name / f"{name}{suffix}"
-    source = next(path for path in PROGRAMS.glob(f"{name}.*") if path.suffix in (".c", ".cpp", ".f", ".f90"))
-    base = PROGRAMS / f"{re.sub('(_nonblocking|_persistent)?(_large)?$', '', name)}.c"  # what a form of it includes
+    source = next(
+        path for path in PROGRAMS.glob(f"{name}.*") if path.suffix in (".c", ".cpp", ".f", ".f90")
+    )
+    # what a form of it includes
+    base = PROGRAMS / f"{re.sub('(_nonblocking|_persistent)?(_large)?$', '', name)}.c"
     inputs = [source, Path(__file__), *PROGRAMS.glob("*.h"), *([base] if base.exists() else [])]
     if binary.exists() and binary.stat().st_mtime > max(path.stat().st_mtime for path in inputs):
         return binary
@@ -56,7 +64,9 @@ def compile_program(mpi: Mpi, name: str, *flags: str, suffix: str = "") -> Path:
         command = [mpi.mpicc, *C_FLAGS, *C_ERRORS, str(source), *C_LINK_FLAGS, *flags]
     elif source.suffix == ".cpp":
         c_functions_alone = ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]
-        command = [mpi.mpicc, *C_FLAGS, *c_functions_alone, str(source), *C_LINK_FLAGS, "-lstdc++", *flags]
+        command = [
+            mpi.mpicc, *C_FLAGS, *c_functions_alone, str(source), *C_LINK_FLAGS, "-lstdc++", *flags,
+        ]
     else:
         command = [mpi.mpifort, "-g", str(source), *flags]
     compile_to(binary, command)
@@ -80,7 +90,8 @@ class Outcome(NamedTuple):
 
 @lru_cache
 def become_reaper() -> None:
-    """Processes whose launcher has left them behind become children of this one (prctl(PR_SET_CHILD_SUBREAPER))."""
+    """Processes whose launcher has left them behind become children of this one
+    (prctl(PR_SET_CHILD_SUBREAPER))."""
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
 
 
@@ -95,13 +106,19 @@ class Straggler(NamedTuple):
 def stragglers() -> list[Straggler]:
     pids = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     ticks_a_second = os.sysconf("SC_CLK_TCK")
-    states = {int(pid): Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split() for pid in pids}
-    return [Straggler(pid, state[0] not in "RD", (int(state[11]) + int(state[12])) / ticks_a_second) for pid, state in states.items()]
+    states = {
+        int(pid): Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split() for pid in pids
+    }
+    return [
+        Straggler(pid, state[0] not in "RD", (int(state[11]) + int(state[12])) / ticks_a_second)
+        for pid, state in states.items()
+    ]
 
 
 def end_stragglers(patience_s: float = STRAGGLERS_S) -> None:
-    """Wait for the ranks that outlive their launcher; some MPI libraries leave them running for ever when a job fails. One that has
-    run for so long, or was seen idle, is killed; time in which a busy machine lets it do neither does not count."""
+    """Wait for the ranks that outlive their launcher; some MPI libraries leave them running for
+    ever when a job fails. One that has run for so long, or was seen idle, is killed; time in which
+    a busy machine lets it do neither does not count."""
     ran_s: dict[int, float] = {}
     looks_idle: Counter[int] = Counter()
     while True:
@@ -122,33 +139,38 @@ def end_stragglers(patience_s: float = STRAGGLERS_S) -> None:
 
 def unprofiled_environment() -> dict[str, str]:
     """That of the tests, without what concerns a profiler."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("COMMPROF_", "LD_PRELOAD"))}
+    return {
+        name: value for name, value in os.environ.items()
+        if not name.startswith(("COMMPROF_", "LD_PRELOAD"))
+    }
 
 
-def start(mpi: Mpi, ranks: int, command: list[str], folder: Path, environment: dict[str, str]) -> subprocess.Popen[str]:
+def start(
+    mpi: Mpi, ranks: int, command: list[str], folder: Path, environment: dict[str, str]
+) -> subprocess.Popen[str]:
     """A job in a folder and in a session of its own; what it leaves behind becomes ours."""
     become_reaper()
     return subprocess.Popen(
-        [*mpi.mpirun, "-n", str(ranks), *command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-        env=unprofiled_environment() | mpi.environment | environment,
-        start_new_session=True,
+        [*mpi.mpirun, "-n", str(ranks), *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, cwd=folder,
+        env=unprofiled_environment() | mpi.environment | environment, start_new_session=True,
     )
 
 
-def launch(mpi: Mpi, ranks: int, command: list[str], folder: Path, environment: dict[str, str]) -> Outcome:
-    """Run a job in a folder; everything it started is gone afterwards, even if it hung or failed."""
+def launch(
+    mpi: Mpi, ranks: int, command: list[str], folder: Path, environment: dict[str, str]
+) -> Outcome:
+    """Run a job in a folder; everything it started is gone afterwards, even if
+    it hung or failed."""
     job = start(mpi, ranks, command, folder, environment)
     try:
         stdout, stderr = job.communicate(timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
         os.killpg(job.pid, signal.SIGKILL)
         stdout, stderr = job.communicate()
-        raise AssertionError(f"hung for {TIMEOUT_S} s: {command}\n{stdout[-2000:]}\n{stderr[-2000:]}") from None
+        raise AssertionError(
+            f"hung for {TIMEOUT_S} s: {command}\n{stdout[-2000:]}\n{stderr[-2000:]}"
+        ) from None
     finally:
         end_stragglers()
     return Outcome(job.returncode, stdout, stderr)
@@ -156,7 +178,8 @@ def launch(mpi: Mpi, ranks: int, command: list[str], folder: Path, environment: 
 
 class Cell(NamedTuple):
     call: str
-    communicator: str  # its name; the call that made it, if it has none; '' for calls without a communicator
+    # its name; the call that made it, if it has none; '' for calls without a communicator
+    communicator: str
     bytes: int
     measure: str
     thread: int
@@ -201,17 +224,19 @@ class Peer(NamedTuple):
 
 
 CELLS = """
-    SELECT call, COALESCE(NULLIF(name, ''), constructor, ''), bytes, measure, thread, count, volume_bytes, total_ns, min_ns,
-           max_ns, blocked_ns
+    SELECT call, COALESCE(NULLIF(name, ''), constructor, ''), bytes, measure, thread, count,
+           volume_bytes, total_ns, min_ns, max_ns, blocked_ns
     FROM cell LEFT JOIN communicator USING (world_rank, communicator)
     WHERE (:call IS NULL OR call = :call) AND measure = :measure
     ORDER BY call, communicator, bytes, thread"""
 
 SIZES = """
-    SELECT bytes, SUM(count), SUM(volume_bytes) FROM cell WHERE call = :call AND measure = :measure GROUP BY bytes"""
+    SELECT bytes, SUM(count), SUM(volume_bytes) FROM cell WHERE call = :call AND measure = :measure
+        GROUP BY bytes"""
 
 COMMUNICATORS = """
-    SELECT identity, parent_identity, name, constructor, size, remote_size, comm_rank, members, is_inter, is_freed
+    SELECT identity, parent_identity, name, constructor, size, remote_size, comm_rank, members,
+           is_inter, is_freed
     FROM communicator WHERE :name IN (name, constructor) ORDER BY communicator"""
 
 
@@ -231,24 +256,34 @@ class Run:
 
     def query(self, rank: int, sql: str, **parameters: object) -> list[tuple]:
         assert self.database(rank).exists(), f"{self.files()}\n{self.outcome.stderr}"
-        with closing(sqlite3.connect(f"file:{self.database(rank)}?mode=ro", uri=True)) as connection:
+        with closing(
+            sqlite3.connect(f"file:{self.database(rank)}?mode=ro", uri=True)
+        ) as connection:
             return connection.execute(sql, parameters).fetchall()
 
     def files(self) -> list[str]:
         """What `ls` shows: without .jobs, which says whose the folder is."""
-        return sorted(path.name for path in self.folder.iterdir() if path.name[0] != ".") if self.folder.exists() else []
+        return (
+            sorted(path.name for path in self.folder.iterdir() if path.name[0] != ".")
+            if self.folder.exists() else []
+        )
 
     def cells(self, rank: int, call: str | None = None, measure: str = "call") -> list[Cell]:
         return [Cell(*row) for row in self.query(rank, CELLS, call=call, measure=measure)]
 
     def sizes(self, call: str, measure: str = "call") -> list[dict[int, tuple[int, int]]]:
         """For each rank: bytes -> (count, volume_bytes), over all communicators and threads."""
-        rows_by_rank = [self.query(rank, SIZES, call=call, measure=measure) for rank in range(self.ranks)]
+        rows_by_rank = [
+            self.query(rank, SIZES, call=call, measure=measure) for rank in range(self.ranks)
+        ]
         return [{row[0]: (row[1], row[2]) for row in rows} for rows in rows_by_rank]
 
     def counts(self, call: str, measure: str = "call") -> list[int]:
         """For each rank: how often it was called."""
-        return [sum(cell.count for cell in self.cells(rank, call, measure)) for rank in range(self.ranks)]
+        return [
+            sum(cell.count for cell in self.cells(rank, call, measure))
+            for rank in range(self.ranks)
+        ]
 
     def calls(self, rank: int) -> set[str]:
         """The calls that were counted at all."""
@@ -263,33 +298,48 @@ class Run:
         return only
 
     def peers(self, rank: int) -> set[Peer]:
-        return {Peer(*row) for row in self.query(rank, "SELECT call, direction, peer, count, bytes FROM peer")}
+        return {
+            Peer(*row)
+            for row in self.query(rank, "SELECT call, direction, peer, count, bytes FROM peer")
+        }
 
     def facts(self, rank: int) -> dict[str, str]:
         return dict(self.query(rank, "SELECT key, value FROM fact"))
 
     def rank_row(self, rank: int) -> dict[str, object]:
-        columns = [name for (name,) in self.query(rank, "SELECT name FROM pragma_table_info('rank')")]
+        columns = [
+            name for (name,) in self.query(rank, "SELECT name FROM pragma_table_info('rank')")
+        ]
         (row,) = self.query(rank, "SELECT * FROM rank")
         return dict(zip(columns, row))
 
 
 def calls_in_ledger(path: Path) -> Counter[str]:
-    """How often each call was counted in a ledger that was left behind, by the layout of src/ledger/ledger_format.h."""
+    """How often each call was counted in a ledger that was left behind, by the layout of
+    src/ledger/ledger_format.h."""
     data = path.read_bytes()
     number = lambda at, size: int.from_bytes(data[at : at + size], "little")  # noqa: E731
     assert data[:16] == b"commprof-ledger\n"
-    header_bytes, chunk_bytes, chunk_header_bytes, _, _, chunk_count = (number(20 + 4 * i, 4) for i in range(6))
+    header_bytes, chunk_bytes, chunk_header_bytes, _, _, chunk_count = (
+        number(20 + 4 * i, 4) for i in range(6)
+    )
     names: dict[int, str] = {}
     counts: Counter[str] = Counter()
     for chunk in range(header_bytes, header_bytes + chunk_count * chunk_bytes, chunk_bytes):
         kind, entry_bytes, used = (number(chunk + 4 * i, 4) for i in range(3))
-        for entry in range(chunk + chunk_header_bytes, chunk + chunk_header_bytes + used * entry_bytes, entry_bytes):
+        for entry in range(
+            chunk + chunk_header_bytes, chunk + chunk_header_bytes + used * entry_bytes, entry_bytes
+        ):
             if kind == 1:
                 names[number(entry, 4)] = data[entry + 4 : entry + 40].rstrip(b"\0").decode()
             if kind == 4 and number(entry + 14, 1) & 15 == 0 and number(entry + 64, 8) == 1:
-                blocks = [int.from_bytes(data[at : at + 4], "little", signed=True) for at in range(entry + 72, entry + 224, 4)]
-                counts[names[number(entry + 8, 2)]] += sum(number(entry + at + 8 * i, 8) for at in blocks if at for i in range(8))
+                blocks = [
+                    int.from_bytes(data[at : at + 4], "little", signed=True)
+                    for at in range(entry + 72, entry + 224, 4)
+                ]
+                counts[names[number(entry + 8, 2)]] += sum(
+                    number(entry + at + 8 * i, 8) for at in blocks if at for i in range(8)
+                )
     return counts
 
 

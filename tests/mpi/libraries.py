@@ -1,5 +1,6 @@
-"""The MPI libraries that the tests run under: Debian's two, or those that TEST_MPIS names (words): the same two as
-`openmpi` and `mpich`, any other as setup/mpis.sh lists it, which must have put it into build/mpis."""
+"""The MPI libraries that the tests run under: Debian's two, or those that TEST_MPIS names (words):
+the same two as `openmpi` and `mpich`, any other as setup/mpis.sh lists it, which must have put it
+into build/mpis."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ class Mpi(NamedTuple):
         return subprocess.run([self.python, "-c", find]).returncode == 0
 
     def has(self, function: str) -> bool:
-        """Whether its mpi.h declares it; what MPI_VERSION says is no answer (Open MPI 5 has sessions and says 3.1)."""
+        """Whether its mpi.h declares it; what MPI_VERSION says is no answer (Open MPI 5 has
+        sessions and says 3.1)."""
         return function in declared_by(self.mpicc)
 
     def require(self, function: str) -> None:
@@ -65,14 +67,19 @@ class Mpi(NamedTuple):
     def fault(self, program: str, arguments: tuple[str, ...]) -> str | None:
         """What this library does wrong with a program, if that is known."""
         command = " ".join([program, *arguments])
-        known = (fault for fault in FAULTS if re.fullmatch(fault.library, self.name) and re.fullmatch(fault.program, command))
+        known = (
+            fault for fault in FAULTS
+            if re.fullmatch(fault.library, self.name) and re.fullmatch(fault.program, command)
+        )
         return next((f"{self.name}: {fault.what}" for fault in known), None)
 
     @property
     def soname(self) -> str:
         if self.name.endswith("-abi"):
             return "libmpi_abi.so.1"
-        return {"openmpi": "libmpi.so.40", "mpich": "libmpich.so.12"}.get(self.name) or f"libmpi.so.{40 if self.family == 'openmpi' else 12}"
+        return {"openmpi": "libmpi.so.40", "mpich": "libmpich.so.12"}.get(
+            self.name
+        ) or f"libmpi.so.{40 if self.family == 'openmpi' else 12}"
 
     def require_soname_in_search_path(self) -> None:
         """Skips a test of a program that opens the library by its bare name."""
@@ -82,18 +89,23 @@ class Mpi(NamedTuple):
     @property
     def says(self) -> str:
         """What MPI_Get_library_version begins with."""
-        return {"openmpi": "Open MPI v", "mpich": "MPICH Version", "impi": "Intel(R) MPI Library"}[self.family]
+        return {"openmpi": "Open MPI v", "mpich": "MPICH Version", "impi": "Intel(R) MPI Library"}[
+            self.family
+        ]
 
 
 @lru_cache
 def declared_by(mpicc: str) -> frozenset[str]:
     source = str(REPOSITORY / "tests/abi/include_mpi.c")
-    text = subprocess.run([mpicc, "-E", "-P", source], check=True, capture_output=True, text=True).stdout
+    text = subprocess.run(
+        [mpicc, "-E", "-P", source], check=True, capture_output=True, text=True
+    ).stdout
     return frozenset(re.findall(r"\bint\s+(MPI_\w+)\s*\(", text))
 
 
 class Fault(NamedTuple):
-    """What a library does wrong without any profiler, so that a test program tells nothing there."""
+    """What a library does wrong without any profiler, so that a test program
+    tells nothing there."""
 
     library: str  # a pattern of names
     program: str  # a pattern of programs with their arguments
@@ -102,27 +114,48 @@ class Fault(NamedTuple):
 
 FAULTS = [
     Fault(
-        r"mpich-3\.4\.3",
-        "in_place_nonblocking.*",
+        r"mpich-3\.4\.3", "in_place_nonblocking.*",
         "MPI_Iscatterv refuses a null datatype where it is not significant",
     ),
     Fault(
-        r"mpich-3\.4\.3|impi-2021.*",
-        "freed_early",
+        r"mpich-3\.4\.3|impi-2021.*", "freed_early",
         "crashes when a communicator is freed while a receive on it is in flight",
     ),
     Fault(r"mpich-4\.0\.3", "session_and_world", "most runs end in a failed assertion of MPI's"),
     Fault(r"impi-2021.*", "session_and_world", "MPI_Init is refused after MPI_Session_init"),
     Fault(r"impi-2021\.19\.0", "talkative|surroundings", "MPI_Init fails after output to stdout"),
     Fault(r"impi-2021.*-abi", "error_codes errors_return", "MPI_ERRORS_RETURN has no effect"),
-    Fault(r"impi-2021.*-abi", "null_pointers", "MPI_ERRORS_RETURN has no effect, so that a null pointer ends the job"),
-    Fault(r"impi-2021.*-abi", "odds_and_ends", "MPI_ERRORS_RETURN has no effect, so that a port that cannot be opened ends the job"),
-    Fault(r"impi-2021.*-abi", "collectives_persistent.*", "a persistent scatter fails when it is started again"),
-    Fault(r"impi-2021.*-abi", "files.*", "the status of MPI_File_read and its like says that nothing was read"),
-    Fault(r"impi-2021.*|mpich-3\.4\.3", "guarded_statuses", "needs more than one Test to find what has arrived"),
-    Fault(r"impi-2021.*|mpich-3\.4\.3", "generalized", "has not filled a freed receive when a later message has arrived"),
-    Fault(r"mpich-5\.0\.2-abi|mpich-3\.4\.3", "null_pointers", "crashes on a null array of requests"),
-    Fault(r"mpich-5\.0\.2-abi", "guarded_statuses", "writes to the handle of a request that a Test finds incomplete"),
+    Fault(
+        r"impi-2021.*-abi", "null_pointers",
+        "MPI_ERRORS_RETURN has no effect, so that a null pointer ends the job",
+    ),
+    Fault(
+        r"impi-2021.*-abi", "odds_and_ends",
+        "MPI_ERRORS_RETURN has no effect, so that a port that cannot be opened ends the job",
+    ),
+    Fault(
+        r"impi-2021.*-abi", "collectives_persistent.*",
+        "a persistent scatter fails when it is started again",
+    ),
+    Fault(
+        r"impi-2021.*-abi", "files.*",
+        "the status of MPI_File_read and its like says that nothing was read",
+    ),
+    Fault(
+        r"impi-2021.*|mpich-3\.4\.3", "guarded_statuses",
+        "needs more than one Test to find what has arrived",
+    ),
+    Fault(
+        r"impi-2021.*|mpich-3\.4\.3", "generalized",
+        "has not filled a freed receive when a later message has arrived",
+    ),
+    Fault(
+        r"mpich-5\.0\.2-abi|mpich-3\.4\.3", "null_pointers", "crashes on a null array of requests"
+    ),
+    Fault(
+        r"mpich-5\.0\.2-abi", "guarded_statuses",
+        "writes to the handle of a request that a Test finds incomplete",
+    ),
 ]
 
 
@@ -134,7 +167,10 @@ SHARED_MEMORY = {"4": "self,vader", "5": "self,sm"}  # what Open MPI calls it
 def launch_options(family: str, major_version: str) -> tuple[str, ...]:
     if family != "openmpi":
         return ()
-    return ("--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "--mca", "btl", SHARED_MEMORY[major_version])
+    return (
+        "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "--mca", "btl",
+        SHARED_MEMORY[major_version],
+    )
 
 
 def of_the_distribution(name: str) -> Mpi:
@@ -145,7 +181,9 @@ def of_the_distribution(name: str) -> Mpi:
         mpicc=f"mpicc.{name}",
         mpifort=f"mpifort.{name}",
         mpirun=(f"mpirun.{name}", *launch_options(name, "4")),
-        python=SYSTEM_PYTHON if name == "openmpi" else "the distribution's mpi4py is built for Open MPI",
+        python=SYSTEM_PYTHON
+        if name == "openmpi"
+        else "the distribution's mpi4py is built for Open MPI",
         environment=AS_ROOT if name == "openmpi" else {},
     )
 
@@ -167,7 +205,10 @@ def of_setup_mpis(name: str) -> Mpi:
 
 def libraries() -> list[Mpi]:
     names = os.environ.get("TEST_MPIS", "openmpi mpich").split()
-    return [of_the_distribution(name) if name in ("openmpi", "mpich") else of_setup_mpis(name) for name in names]
+    return [
+        of_the_distribution(name) if name in ("openmpi", "mpich") else of_setup_mpis(name)
+        for name in names
+    ]
 
 
 # Where a test needs one of the distribution's in particular.

@@ -20,11 +20,15 @@ def doubles() -> Path:
 
 
 @lru_cache
-def compiled(compiler: str, name: str, *flags: str, library: str | None = "libnccl.so.2", output: str = "") -> Path:
+def compiled(
+    compiler: str, name: str, *flags: str, library: str | None = "libnccl.so.2", output: str = ""
+) -> Path:
     """A program of the programs folder, linked to a copy of the double (None: to none)."""
     binary = BUILD / "tests" / Path(compiler).name / (output or name)
     linked = [str(doubles() / library), f"-Wl,-rpath,{BUILD}"] if library else []
     binary.parent.mkdir(parents=True, exist_ok=True)
-    command = [compiler, *C_FLAGS, *C_ERRORS, f"-I{DOUBLE}", str(PROGRAMS / f"{name}.c"), *linked, *flags]
+    command = [
+        compiler, *C_FLAGS, *C_ERRORS, f"-I{DOUBLE}", str(PROGRAMS / f"{name}.c"), *linked, *flags,
+    ]
     compile_to(binary, command)
     return binary

@@ -1,5 +1,6 @@
-"""hvprof-report in the tests' own process: Python and the package start once, not for each question that a test asks. That the
-program starts as one is shown by tests/report/test_command_line.py and test_reports_on_fresh_runs.py."""
+"""hvprof-report in the tests' own process: Python and the package start once, not for each question
+that a test asks. That the program starts as one is shown by tests/report/test_command_line.py and
+test_reports_on_fresh_runs.py."""
 
 from __future__ import annotations
 

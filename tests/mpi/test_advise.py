@@ -1,5 +1,6 @@
-"""What `hvprof-report advise` says of real ranks that send in good and bad shape (programs/message_shapes.c): each fault is found, its twin
-that follows the advice has none, and the program's own clock says what that saved."""
+"""What `hvprof-report advise` says of real ranks that send in good and bad shape
+(programs/message_shapes.c): each fault is found, its twin that follows the advice has none, and the
+program's own clock says what that saved."""
 
 from __future__ import annotations
 
@@ -30,12 +31,16 @@ def took(run: Run) -> dict[int, Took]:
 
 
 def saved_ns(run: Run, twin: Run) -> int:
-    """Of all ranks, if each step of the twin takes as long as its fastest: other processes on the machine slow both."""
-    return sum(of.all_ns for of in took(run).values()) - int(STEPS) * sum(of.fastest_ns for of in took(twin).values())
+    """Of all ranks, if each step of the twin takes as long as its fastest: other processes on the
+    machine slow both."""
+    return sum(of.all_ns for of in took(run).values()) - int(STEPS) * sum(
+        of.fastest_ns for of in took(twin).values()
+    )
 
 
 def calmly_saved_ns(run: Run, twin: Run) -> int:
-    """The same if each step of the run takes as long as its fastest, too: what nothing but the messages cost."""
+    """The same if each step of the run takes as long as its fastest, too: what nothing but the
+    messages cost."""
     fastest = [sum(of.fastest_ns for of in took(each).values()) for each in (run, twin)]
     return int(STEPS) * (fastest[0] - fastest[1])
 
@@ -57,9 +62,14 @@ def found(run: Run) -> dict[str, dict]:
     ],
 )
 def test_what_is_promised_is_what_the_twin_saves(profile, mode, better, rule, size):
-    """Waiting is no part of the promise, nor are interruptions, but both vanish with the calls: less may be promised than comes."""
-    run, twin = profile("message_shapes", RANKS, mode, STEPS), profile("message_shapes", RANKS, better, TWIN_STEPS)
-    first = next(row for row in advice(run) if row["rule"] not in ("imbalance", "slowest_rank"))  # other work may make a rank late
+    """Waiting is no part of the promise, nor are interruptions, but both vanish with the calls:
+    less may be promised than comes."""
+    run, twin = (
+        profile("message_shapes", RANKS, mode, STEPS),
+        profile("message_shapes", RANKS, better, TWIN_STEPS),
+    )
+    # other work may make a rank late
+    first = next(row for row in advice(run) if row["rule"] not in ("imbalance", "slowest_rank"))
     assert (first["rule"], first["bytes"]) == (rule, size)
     assert 0.2 * calmly_saved_ns(run, twin) <= first["saving_ns"] <= 1.1 * saved_ns(run, twin)
     assert rule not in found(twin)
@@ -69,22 +79,34 @@ def test_a_late_rank_costs_what_it_sleeps_and_no_more_than_the_run(profile):
     run = profile("message_shapes", RANKS, "late", STEPS)
     row = found(run)["imbalance"]
     assert row["title"] == "rank 1 is waited for"
-    assert 0.5 * took(run)[1].slept_ns <= row["saving_ns"] / RANKS <= max(of_rank.all_ns for of_rank in took(run).values())
+    assert (
+        0.5 * took(run)[1].slept_ns <= row["saving_ns"] / RANKS
+        <= max(of_rank.all_ns for of_rank in took(run).values())
+    )
 
 
 def test_a_receive_that_waits_costs_what_its_sender_sleeps(profile):
-    run, twin = profile("message_shapes", RANKS, "receive_early", STEPS), profile("message_shapes", RANKS, "receive_late", STEPS)
+    run, twin = (
+        profile("message_shapes", RANKS, "receive_early", STEPS),
+        profile("message_shapes", RANKS, "receive_late", STEPS),
+    )
     row = found(run)["waiting_messages"]
     received_ns = sum(cell.total_ns for cell in run.cells(0, "MPI_Recv"))
-    assert row["call"] == "MPI_Recv" and 0.5 * took(run)[1].slept_ns <= row["saving_ns"] <= received_ns
+    assert (
+        row["call"] == "MPI_Recv" and 0.5 * took(run)[1].slept_ns <= row["saving_ns"] <= received_ns
+    )
     assert "waiting_messages" not in found(twin)
 
 
 def test_waiting_for_a_late_rank_is_no_lack_of_overlap(profile):
-    """Rank 1 computes before it starts three Iallreduces: rank 0 waits in Waitall, and more overlap would save it nothing."""
+    """Rank 1 computes before it starts three Iallreduces: rank 0 waits in Waitall, and more overlap
+    would save it nothing."""
     busy_ms, rounds = 10, 40
     run = profile("late_nonblocking", RANKS, "1", str(busy_ms), str(rounds))
-    spent_ns = sum(cell.total_ns for rank in range(RANKS) for call in ("MPI_Iallreduce", "MPI_Waitall") for cell in run.cells(rank, call))
+    spent_ns = sum(
+        cell.total_ns for rank in range(RANKS) for call in ("MPI_Iallreduce", "MPI_Waitall")
+        for cell in run.cells(rank, call)
+    )
     row = found(run).get("overlap")
     assert row is None or row["saving_ns"] <= spent_ns - rounds * busy_ms * 1_000_000 / 2
 
@@ -97,4 +119,7 @@ def test_reduces_and_bcasts_that_belong_together_could_be_allreduces(profile):
 
 def test_large_messages_alone_are_not_to_be_fused(profile):
     rules = found(profile("message_shapes", RANKS, "large", STEPS))
-    assert not {"small_messages", "tiny_messages", "padding", "jumps", "reduce_and_bcast", "polling", "overlap"} & set(rules)
+    assert not {
+        "small_messages", "tiny_messages", "padding", "jumps", "reduce_and_bcast", "polling",
+        "overlap",
+    } & set(rules)

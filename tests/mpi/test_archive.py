@@ -1,4 +1,5 @@
-"""One file per node: the ranks append their databases to it, and nothing of them is lost where that fails."""
+"""One file per node: the ranks append their databases to it, and nothing of them is lost where that
+fails."""
 
 from __future__ import annotations
 
@@ -19,12 +20,22 @@ NODE = r"node-1-.+-[0-9a-f]{8}\.tar"
 
 @pytest.fixture
 def job(mpi, tmp_path):
-    """job(WHAT=..., ...): a run with one file per node, under programs/while_appending.c if WHAT is given."""
+    """job(WHAT=..., ...): a run with one file per node, under programs/while_appending.c if WHAT is
+    given."""
 
     def ran(folder: Path = tmp_path, **settings: str) -> Run:
-        hindrance = [str(compile_program(mpi, "while_appending", "-shared", "-fPIC"))] if "WHAT" in settings else []
-        environment = {"COMMPROF_OUTPUT": str(folder / "run"), "COMMPROF_OUTPUT_PER": "node", **settings}
-        command = ["env", f"LD_PRELOAD={':'.join([*hindrance, str(LIBRARY)])}", *command_for(mpi, PROGRAM)]
+        hindrance = (
+            [str(compile_program(mpi, "while_appending", "-shared", "-fPIC"))] if "WHAT" in settings
+            else []
+        )
+        environment = {
+            "COMMPROF_OUTPUT": str(folder / "run"),
+            "COMMPROF_OUTPUT_PER": "node",
+            **settings,
+        }
+        command = [
+            "env", f"LD_PRELOAD={':'.join([*hindrance, str(LIBRARY)])}", *command_for(mpi, PROGRAM),
+        ]
         return Run(RANKS, folder / "run", launch(mpi, RANKS, command, tmp_path, environment))
 
     return ran
@@ -43,7 +54,9 @@ def members(run: Run) -> list[str]:
 
 def counted(run: Run) -> list[tuple]:
     """What does not depend on time."""
-    return sorted((row["call"], row["count"], row["volume_bytes"]) for row in rows("calls", run.folder))
+    return sorted(
+        (row["call"], row["count"], row["volume_bytes"]) for row in rows("calls", run.folder)
+    )
 
 
 def names(*ranks: int) -> list[str]:
@@ -74,10 +87,14 @@ def test_the_ranks_of_a_node_leave_one_file_with_the_same_numbers(job, by_rank, 
     assert merged.stdout == f"{tmp_path}/merged.db: 4 ranks of 4\n"
 
 
-@pytest.mark.parametrize(("what", "whole"), [("before", names(0, 1, 3)), ("after", names(0, 1, 2, 3))])
+@pytest.mark.parametrize(
+    ("what", "whole"), [("before", names(0, 1, 3)), ("after", names(0, 1, 2, 3))]
+)
 def test_a_rank_that_is_killed_while_it_appends_is_read_once(job, by_rank, what, whole):
     run = job(WHAT=what, WHOSE="2")
-    assert [name for name in run.files() if "ledger" in name and not name.endswith(".tmp")] == ["rank-2.ledger"]
+    assert [name for name in run.files() if "ledger" in name and not name.endswith(".tmp")] == [
+        "rank-2.ledger"
+    ]
     assert members(run) == whole
     assert counted(run) == by_rank
     assert answer("calls", run.folder).stderr == ""
@@ -88,7 +105,10 @@ def test_without_locks_each_rank_has_its_own_file_and_the_node_says_it_once(job,
     assert run.outcome.exit_status == 0
     assert [name for name in run.files() if name.startswith("rank-")] == names(0, 1, 2, 3)
     (line,) = complaints(run)
-    said = r"commprof: cannot append to .*/run/" + NODE + ": No locks available; a rank that cannot has a file of its own"
+    said = (
+        r"commprof: cannot append to .*/run/" + NODE
+        + ": No locks available; a rank that cannot has a file of its own"
+    )
     assert re.fullmatch(said, line)
     assert counted(run) == by_rank
     assert answer("calls", run.folder).stderr == ""
@@ -103,4 +123,7 @@ def test_a_full_disk_costs_no_rank_its_ledger(job, by_rank, disk, tmp_path):
     in_archive = members(run) if any(re.fullmatch(NODE, name) for name in run.files()) else []
     assert len(in_archive) + len(left) == RANKS and len(left) >= RANKS - 1
     assert not list((tmp_path / "elsewhere").rglob("*.tmp"))
-    assert sum("; the ledger " in line and " stays and can be read as well" in line for line in complaints(run)) == len(left)
+    assert sum(
+        "; the ledger " in line and " stays and can be read as well" in line
+        for line in complaints(run)
+    ) == len(left)

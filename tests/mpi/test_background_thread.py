@@ -1,5 +1,5 @@
-"""A framework whose background thread makes all MPI calls, as Horovod's: examples/background_thread, against its own log of when each rank
-had handed its gradients over."""
+"""A framework whose background thread makes all MPI calls, as Horovod's:
+examples/background_thread, against its own log of when each rank had handed its gradients over."""
 
 import re
 import subprocess
@@ -29,7 +29,9 @@ class Logged(NamedTuple):
 def compiled(mpi_name: str, mpicc: str) -> str:
     binary = REPOSITORY / "build/tests" / mpi_name / "example_background_thread"
     binary.parent.mkdir(parents=True, exist_ok=True)
-    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{REPOSITORY / 'include'}"]
+    flags = [
+        "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{REPOSITORY / 'include'}",
+    ]
     subprocess.run([mpicc, *flags, "-o", str(binary), str(SOURCE)], check=True)
     return str(binary)
 
@@ -55,12 +57,19 @@ def log_of(run) -> dict[int, list[Logged]]:
 
 
 def is_as_logged(run, found: dict, which: str, *options: str) -> bool:
-    """The lead of the late rank in each step is what the log says, and their median what is reported. A busy machine may stop a rank between
-    a mark and the reading beside it, but not in half of the steps."""
+    """The lead of the late rank in each step is what the log says, and their median what is
+    reported. A busy machine may stop a rank between a mark and the reading beside it, but not in
+    half of the steps."""
     rows = reporter.rows("steps", run.folder, "--per-step", *options)
-    leads = {row["step"]: row["lead_ns"] for row in rows if row["slowest_rank"] == LATE and not row["is_warm_up"]}
+    leads = {
+        row["step"]: row["lead_ns"] for row in rows
+        if row["slowest_rank"] == LATE and not row["is_warm_up"]
+    }
     off_ns = [abs(lead_ns - logged_lead_ns(run, step, which)) for step, lead_ns in leads.items()]
-    return found["slowest_lead_ns"] == median(leads.values()) and median(off_ns) < 0.01 * DELAY_MS * 1_000_000
+    return (
+        found["slowest_lead_ns"] == median(leads.values())
+        and median(off_ns) < 0.01 * DELAY_MS * 1_000_000
+    )
 
 
 def logged_lead_ns(run, step: int, which: str) -> float:
@@ -75,7 +84,9 @@ def summary_of(run, *options: str) -> dict:
 
 
 def texts_of(run) -> list[str]:
-    return [reporter.text(command, run.folder) for command in ("summary", "late", "steps", "advise")]
+    return [
+        reporter.text(command, run.folder) for command in ("summary", "late", "steps", "advise")
+    ]
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["balanced", "late"])
@@ -85,7 +96,9 @@ def test_nobody_is_named_for_the_timing_of_the_background_thread(trained, late):
     assert (whole["verdict"], whole["late_ranks"]) == ("unknown", None)
     assert summary_of(run)["slowest_ranks"] is None
     for text in texts_of(run):
-        assert not re.search(r"rank \d+ (reaches|causes|on .* causes|is waited for)|: could save|came last", text), text
+        assert not re.search(
+            r"rank \d+ (reaches|causes|on .* causes|is waited for)|: could save|came last", text
+        ), text
     assert "commprof_step(3)" in reporter.text("late", run.folder)
 
 
@@ -93,20 +106,26 @@ def test_nobody_is_named_for_the_timing_of_the_background_thread(trained, late):
 def test_steps_are_found_by_the_sum_of_their_bytes(trained, late):
     run = trained(late, "none")
     row = summary_of(run)
-    assert (row["delimited_by"], row["steps"], row["bytes_per_step"], row["is_driven"]) == ("calls", STEPS, step_bytes(), 0)
+    assert (row["delimited_by"], row["steps"], row["bytes_per_step"], row["is_driven"]) == (
+        "calls", STEPS, step_bytes(), 0,
+    )
 
 
 def step_bytes() -> int:
-    return 4 * sum(100 + tensor if tensor % 2 else 2_000 * (tensor + 1) + tensor for tensor in range(24))
+    return 4 * sum(
+        100 + tensor if tensor % 2 else 2_000 * (tensor + 1) + tensor for tensor in range(24)
+    )
 
 
 def test_the_negotiation_is_recognised_and_described(trained):
     run = trained(True, "steps")
     row = summary_of(run)
     assert row["negotiation"] == "MPI_Allreduce"
-    assert row["cycle_ns"] is None or row["cycle_ns"] >= 1_000_000  # the program's; a busy machine stretches it irregularly
+    # the program's; a busy machine stretches it irregularly
+    assert row["cycle_ns"] is None or row["cycle_ns"] >= 1_000_000
     (rounds, _), *_ = (sizes[16] for sizes in run.sizes("MPI_Allreduce"))
-    assert row["rounds_per_step"] == pytest.approx(rounds / STEPS, rel=0.25)  # not all rounds are in steps
+    # not all rounds are in steps
+    assert row["rounds_per_step"] == pytest.approx(rounds / STEPS, rel=0.25)
     assert row["idle_rounds_share"] > 0.25
     sizes, *_ = run.sizes("MPI_Allreduce")
     bulk = {size: volume for size, (_, volume) in sizes.items() if size > 16}
@@ -116,14 +135,19 @@ def test_the_negotiation_is_recognised_and_described(trained):
 def test_a_mark_at_the_wait_names_the_late_rank_and_its_delay(trained):
     run = trained(True, "steps")
     row = summary_of(run)
-    assert (row["delimited_by"], row["slowest_ranks"], row["slowest_at"]) == ("marks", str(LATE), "begin")
+    assert (row["delimited_by"], row["slowest_ranks"], row["slowest_at"]) == (
+        "marks", str(LATE), "begin",
+    )
     assert is_as_logged(run, row, "handed_ns")
     named = f"rank {LATE} reaches the mark last in "
     for text in texts_of(run)[:3]:
         assert named in " ".join(text.split())
 
 
-@pytest.mark.parametrize("region, point, which", [("forward", "end", "forward_ns"), ("wait for gradients", "begin", "handed_ns")])
+@pytest.mark.parametrize(
+    "region, point, which",
+    [("forward", "end", "forward_ns"), ("wait for gradients", "begin", "handed_ns")],
+)
 def test_a_region_names_the_late_rank_and_its_delay(trained, region, point, which):
     run = trained(True, "regions")
     row = summary_of(run, "--region", region)
@@ -137,7 +161,10 @@ def test_the_region_around_the_wait_is_the_verdict_and_the_exposed_communication
     assert (late["verdict"], late["late_ranks"], late["late_mark"]) == ("marks", str(LATE), WAIT)
     assert late["late_region"] == "forward"  # where it sleeps
     rows = {row["region"]: row for row in reporter.rows("regions", run.folder)}
-    logged_ns = [sum(ranks[rank].reduced_ns - ranks[rank].handed_ns for ranks in log_of(run).values()) for rank in range(RANKS)]
+    logged_ns = [
+        sum(ranks[rank].reduced_ns - ranks[rank].handed_ns for ranks in log_of(run).values())
+        for rank in range(RANKS)
+    ]
     assert rows[WAIT]["visits"] == RANKS * STEPS and rows[WAIT]["count"] == 0
     assert rows[WAIT]["span_ns"] == pytest.approx(sum(logged_ns), rel=0.02)
     assert rows[WAIT]["span_max_ns"] == pytest.approx(max(logged_ns), rel=0.02)
@@ -150,12 +177,17 @@ def test_marks_of_ranks_that_are_alike_name_nobody_whom_the_log_does_not_show(tr
     """On a machine that other work shares, one rank may be late by itself."""
     run = trained(False, "steps")
     row = summary_of(run)
-    assert row["delimited_by"] == "marks" and row["slowest_ranks"] in (None, str(most_often_last(run)))
+    assert row["delimited_by"] == "marks" and row["slowest_ranks"] in (
+        None, str(most_often_last(run)),
+    )
     for text in texts_of(run):
         assert row["slowest_ranks"] is not None or not re.search(r"rank \d+ reaches", text), text
         assert row["slowest_ranks"] is not None or ": could save" not in text
 
 
 def most_often_last(run) -> int:
-    last = [max(range(RANKS), key=lambda rank: ranks[rank].handed_ns) for step, ranks in log_of(run).items() if step > 1]
+    last = [
+        max(range(RANKS), key=lambda rank: ranks[rank].handed_ns)
+        for step, ranks in log_of(run).items() if step > 1
+    ]
     return max(set(last), key=last.count)

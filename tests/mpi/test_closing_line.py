@@ -1,6 +1,6 @@
-"""The last lines of a job say what is there: run folders that are renamed, removed or replaced while
-the job runs, and processes that can no longer see them. In programs/run_folder.c each rank calls
-MPI_Barrier seven times."""
+"""The last lines of a job say what is there: run folders that are renamed, removed or replaced
+while the job runs, and processes that can no longer see them. In programs/run_folder.c each rank
+calls MPI_Barrier seven times."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ from .reporter import answer
 pytestmark = pytest.mark.slow
 
 NOBODY = "65534"
-COPIES = ("cannot copy the ledger to ", "cannot keep the ledger in ")  # whether a copy is made before the end is a matter of time
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else, or have another root folder")
+# whether a copy is made before the end is a matter of time
+COPIES = ("cannot copy the ledger to ", "cannot keep the ledger in ")
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root can become somebody else, or have another root folder"
+)
 
 
 @pytest.fixture
@@ -30,7 +33,10 @@ def job(mpi, tmp_path):
         environment = {"COMMPROF_OUTPUT": str(tmp_path / "run"), **settings}
         outcome = launch(mpi, ranks, [str(COMMPROF_RUN), *words], tmp_path, environment)
         run = Run(ranks, tmp_path / "run", outcome)
-        said = [line.removeprefix("commprof: ") for line in outcome.stderr.splitlines() if line.startswith("commprof: ")]
+        said = [
+            line.removeprefix("commprof: ") for line in outcome.stderr.splitlines()
+            if line.startswith("commprof: ")
+        ]
         return run, sorted(line for line in said if not line.startswith(COPIES))
 
     return ran
@@ -59,14 +65,19 @@ def test_a_relative_folder_is_said_as_it_was_at_the_start(job, tmp_path):
     assert with_the_command(line) == (f"profile of 2 ranks in {tmp_path}/run", f"{tmp_path}/run")
 
 
-@pytest.mark.parametrize("command", ["mv run run-1", "mv run run-1; mkdir run", "mv run run-1; touch run"])
+@pytest.mark.parametrize(
+    "command", ["mv run run-1", "mv run run-1; mkdir run", "mv run run-1; touch run"]
+)
 @pytest.mark.parametrize("place", ["beside", "on the node"])
 def test_a_folder_that_is_renamed_gets_the_databases(job, tmp_path, command, place):
     (tmp_path / "node").mkdir()
     settings = {"COMMPROF_LEDGER": str(tmp_path / "node")} if place == "on the node" else {}
     _, (line,) = job(command, **settings)
     told, read = with_the_command(line)
-    assert (told, read) == (f"profile of 2 ranks in {tmp_path}/run-1 (renamed from {tmp_path}/run)", f"{tmp_path}/run-1")
+    assert (told, read) == (
+        f"profile of 2 ranks in {tmp_path}/run-1 (renamed from {tmp_path}/run)",
+        f"{tmp_path}/run-1",
+    )
     assert Run(2, tmp_path / "run-1", None).files() == ["rank-0.db", "rank-1.db"]
     assert barriers_in(tmp_path / "run-1") == 14
     assert list((tmp_path / "node").glob("*/*")) == []
@@ -74,7 +85,10 @@ def test_a_folder_that_is_renamed_gets_the_databases(job, tmp_path, command, pla
 
 def test_a_folder_that_is_renamed_has_its_ledgers_after_an_exit(job, tmp_path):
     _, (line,) = job("mv run run-1", end="exit", ranks=1)  # a launcher may kill the others
-    assert with_the_command(line)[0] == f"profile of 1 rank in {tmp_path}/run-1 (renamed from {tmp_path}/run)"
+    assert (
+        with_the_command(line)[0]
+        == f"profile of 1 rank in {tmp_path}/run-1 (renamed from {tmp_path}/run)"
+    )
     assert barriers_in(tmp_path / "run-1") == 7
 
 
@@ -83,8 +97,8 @@ def test_a_folder_that_is_removed_is_said_to_be_gone_and_the_ranks_with_it(job, 
     gone = "the folder was renamed or removed"
     assert lines == [
         *(
-            f"cannot write {run.database(rank)}: {gone}; the ledger {run.ledger(rank)} was removed, too: nothing of rank {rank} is left"
-            for rank in range(2)
+            f"cannot write {run.database(rank)}: {gone}; the ledger {run.ledger(rank)} was "
+            f"removed, too: nothing of rank {rank} is left" for rank in range(2)
         ),
         f"no profile of 2 ranks is in {tmp_path}/run: {gone}",
     ]
@@ -99,26 +113,40 @@ def test_after_an_exit_it_is_said_too(job, tmp_path):
 def test_of_a_folder_that_is_removed_the_ledgers_on_the_node_stay(job, tmp_path):
     (tmp_path / "node").mkdir()
     _, lines = job("rm -r run", COMMPROF_LEDGER=str(tmp_path / "node"))
-    ledgers = sorted((tmp_path / "node").glob("*/*.ledger"), key=lambda path: path.name.partition("-rank-")[2])
+    ledgers = sorted(
+        (tmp_path / "node").glob("*/*.ledger"), key=lambda path: path.name.partition("-rank-")[2]
+    )
     assert [calls_in_ledger(ledger)["MPI_Barrier"] for ledger in ledgers] == [7, 7]
     *of_ranks, closing = lines
-    assert [line.partition("; ")[2] for line in of_ranks] == [f"the ledger {ledger} stays and can be read as well" for ledger in ledgers]
-    assert closing == f"no profile of 2 ranks is in {tmp_path}/run: the folder was renamed or removed"
+    assert [line.partition("; ")[2] for line in of_ranks] == [
+        f"the ledger {ledger} stays and can be read as well" for ledger in ledgers
+    ]
+    assert (
+        closing == f"no profile of 2 ranks is in {tmp_path}/run: the folder was renamed or removed"
+    )
 
 
 def test_a_folder_that_takes_its_place_stays_empty(job, tmp_path):
     (tmp_path / "node").mkdir()
     (tmp_path / "far").mkdir()
     run, lines = job("mv run far/away; mkdir run", COMMPROF_LEDGER=str(tmp_path / "node"))
-    assert lines[-1] == f"no profile of 2 ranks is in {tmp_path}/run: another folder has taken its place"
+    assert (
+        lines[-1]
+        == f"no profile of 2 ranks is in {tmp_path}/run: another folder has taken its place"
+    )
     assert run.files() == []
     assert barriers_in(tmp_path / "far/away") == 14  # what is there names the ledgers on the node
 
 
 def test_a_rank_without_a_file_is_not_said_to_be_there(job, tmp_path):
     run, lines = job("rm run/rank-1.*; mkdir run/rank-1.db.tmp run/rank-1.ledger.tmp")
-    assert with_the_command(lines[-1])[0] == f"profile of 1 of 2 ranks (there is no file of rank 1) in {tmp_path}/run"
-    assert lines[0].endswith(f"; the ledger {run.ledger(1)} was removed, too: nothing of rank 1 is left")
+    assert (
+        with_the_command(lines[-1])[0]
+        == f"profile of 1 of 2 ranks (there is no file of rank 1) in {tmp_path}/run"
+    )
+    assert lines[0].endswith(
+        f"; the ledger {run.ledger(1)} was removed, too: nothing of rank 1 is left"
+    )
 
 
 @needs_root
@@ -126,9 +154,15 @@ def test_a_rank_without_a_file_is_not_said_to_be_there(job, tmp_path):
 def test_a_process_that_has_lost_its_rights_loses_nothing(job, tmp_path, end):
     run, lines = job(user=NOBODY, end=end)
     stays = "stays and can be read as well, though not by this process"
-    of_ranks = [f"cannot write {run.database(rank)}: Permission denied; the ledger {run.ledger(rank)} {stays}" for rank in range(2)]
+    of_ranks = [
+        f"cannot write {run.database(rank)}: Permission denied; the ledger {run.ledger(rank)} "
+        f"{stays}" for rank in range(2)
+    ]
     assert lines[:-1] == (of_ranks if end == "finalize" else [])
-    said = f"profile of 2 ranks in {tmp_path}/run, which this process can no longer see (Permission denied)"
+    said = (
+        f"profile of 2 ranks in {tmp_path}/run, which this process can no longer see "
+        "(Permission denied)"
+    )
     assert with_the_command(lines[-1])[0] == said
     assert barriers_in(tmp_path / "run") >= (14 if end == "finalize" else 12)
 
@@ -138,9 +172,15 @@ def test_a_process_with_another_root_folder_loses_nothing_and_writes_nowhere_els
     (tmp_path / "root" / tmp_path.relative_to("/") / "run").mkdir(parents=True)
     run, lines = job(root=str(tmp_path / "root"))
     root = "this process has another root folder by now"
-    assert all(f"cannot write {run.database(rank)}: {root}; the ledger {run.ledger(rank)} " in lines[rank] for rank in range(2))
+    assert all(
+        f"cannot write {run.database(rank)}: {root}; the ledger {run.ledger(rank)} " in lines[rank]
+        for rank in range(2)
+    )
     assert not any("removed" in line or "nothing" in line for line in lines)
-    assert with_the_command(lines[-1])[0] == f"profile of 2 ranks in {tmp_path}/run, which this process can no longer see ({root})"
+    assert (
+        with_the_command(lines[-1])[0]
+        == f"profile of 2 ranks in {tmp_path}/run, which this process can no longer see ({root})"
+    )
     assert barriers_in(tmp_path / "run") == 14
     assert list((tmp_path / "root" / tmp_path.relative_to("/") / "run").iterdir()) == []
 
@@ -150,16 +190,26 @@ def test_a_disk_that_is_full_from_the_start_has_no_profile(job, disk):
     fill(folder, 0)
     _, lines = job(COMMPROF_OUTPUT=str(folder / "run"))
     assert lines[-1] == f"no profile of 2 ranks is in {folder}/run: there is no file of ranks 0-1"
-    ledgers = {line.rpartition("; the ledger ")[2].partition(" ")[0] for line in lines if line.startswith("cannot write ")}
-    assert [calls_in_ledger(ledger)["MPI_Barrier"] for ledger in map(type(folder), sorted(ledgers))] == [7, 7]
+    ledgers = {
+        line.rpartition("; the ledger ")[2].partition(" ")[0] for line in lines
+        if line.startswith("cannot write ")
+    }
+    assert [
+        calls_in_ledger(ledger)["MPI_Barrier"] for ledger in map(type(folder), sorted(ledgers))
+    ] == [7, 7]
     for ledger in ledgers:
         os.unlink(ledger)
 
 
 def test_on_a_disk_that_fills_up_the_ledgers_are_the_profile(job, disk):
     folder = disk("tmpfs", "size=4m")
-    run, lines = job(f"cat /dev/zero > {folder}/filler 2> /dev/null; true", COMMPROF_OUTPUT=str(folder / "run"))
-    assert all("; the ledger " in line and line.endswith(" stays and can be read as well") for line in lines[:-1])
+    run, lines = job(
+        f"cat /dev/zero > {folder}/filler 2> /dev/null; true", COMMPROF_OUTPUT=str(folder / "run")
+    )
+    assert all(
+        "; the ledger " in line and line.endswith(" stays and can be read as well")
+        for line in lines[:-1]
+    )
     assert len(lines) == 3
     assert with_the_command(lines[-1])[0] == f"profile of 2 ranks in {folder}/run"
     assert barriers_in(folder / "run") == 14
@@ -168,8 +218,13 @@ def test_on_a_disk_that_fills_up_the_ledgers_are_the_profile(job, disk):
 def test_a_disk_that_is_unmounted_is_not_said_to_have_the_profile(job, disk):
     folder = disk("tmpfs")
     _, lines = job(f"umount --lazy {folder}", COMMPROF_OUTPUT=str(folder / "run"))
-    assert lines[-1] == f"no profile of 2 ranks is in {folder}/run: the folder was renamed or removed"
-    assert all("cannot be seen from this process; it can be read as well if it is still there" in line for line in lines[:-1])
+    assert (
+        lines[-1] == f"no profile of 2 ranks is in {folder}/run: the folder was renamed or removed"
+    )
+    assert all(
+        "cannot be seen from this process; it can be read as well if it is still there" in line
+        for line in lines[:-1]
+    )
 
 
 @pytest.mark.skipif(not shutil.which("bindfs"), reason="no bindfs")
@@ -179,10 +234,16 @@ def test_a_file_system_whose_server_has_died_is_said(job, tmp_path):
     try:
         while not os.path.ismount(tmp_path / "disk"):
             assert server.poll() is None
-        _, lines = job(f"kill -9 {server.pid}; while stat disk; do :; done 2> /dev/null > /dev/null", COMMPROF_OUTPUT="disk/run")
+        _, lines = job(
+            f"kill -9 {server.pid}; while stat disk; do :; done 2> /dev/null > /dev/null",
+            COMMPROF_OUTPUT="disk/run",
+        )
         dead = "Transport endpoint is not connected"
         assert lines[-1] == f"no profile of 2 ranks is in {tmp_path}/disk/run: {dead}"
-        assert all(f": {dead}; the ledger /dev/shm/" in line and line.endswith(" stays and can be read as well") for line in lines[:-1])
+        assert all(
+            f": {dead}; the ledger /dev/shm/" in line
+            and line.endswith(" stays and can be read as well") for line in lines[:-1]
+        )
         for line in lines[:-1]:
             os.unlink(line.rpartition("; the ledger ")[2].partition(" ")[0])
     finally:

@@ -1,5 +1,6 @@
-"""Collectives on four ranks: exact counts, bytes and volumes of programs/collectives.c and programs/in_place.c, each in six
-forms: blocking, nonblocking and persistent, plain and large-count."""
+"""Collectives on four ranks: exact counts, bytes and volumes of programs/collectives.c and
+programs/in_place.c, each in six forms: blocking, nonblocking and persistent, plain and large-count.
+"""
 
 import pytest
 
@@ -67,7 +68,9 @@ IN_PLACE = {
 }
 
 EXPECTED = {"collectives": COLLECTIVES, "in_place": IN_PLACE}
-each_collective = pytest.mark.parametrize("program, name", [(program, name) for program in EXPECTED for name in EXPECTED[program]])
+each_collective = pytest.mark.parametrize(
+    "program, name", [(program, name) for program in EXPECTED for name in EXPECTED[program]]
+)
 
 BLOCKING = ["", "_large"]
 NONBLOCKING = ["_nonblocking", "_nonblocking_large"]
@@ -87,7 +90,9 @@ def test_every_collective_has_its_count_bytes_and_volume(profile, form, program,
 
 @pytest.mark.parametrize("form", NONBLOCKING)
 @each_collective
-def test_every_nonblocking_collective_is_posted_and_completed_with_its_bytes(profile, form, program, name):
+def test_every_nonblocking_collective_is_posted_and_completed_with_its_bytes(
+    profile, form, program, name
+):
     run = profile(f"{program}{form}", 4)
     assert run.sizes(nonblocking_name(name)) == EXPECTED[program][name]
     assert run.sizes(nonblocking_name(name), "completion") == EXPECTED[program][name]
@@ -98,7 +103,10 @@ def without_volume(by_rank):
 
 
 def in_all_rounds(by_rank, rounds):
-    return [{size: (rounds * count, rounds * volume) for size, (count, volume) in by_size.items()} for by_size in by_rank]
+    return [
+        {size: (rounds * count, rounds * volume) for size, (count, volume) in by_size.items()}
+        for by_size in by_rank
+    ]
 
 
 def rounds_of(run):
@@ -111,11 +119,15 @@ def rounds_of(run):
 
 @pytest.mark.parametrize("form", PERSISTENT)
 @each_collective
-def test_every_persistent_collective_moves_its_bytes_each_time_it_completes(profile, mpi, form, program, name):
+def test_every_persistent_collective_moves_its_bytes_each_time_it_completes(
+    profile, mpi, form, program, name
+):
     mpi.require("MPI_Allreduce_init")
     run = profile(f"{program}{form}", 4)
     assert run.sizes(f"MPI_{name}_init") == without_volume(EXPECTED[program][name])
-    assert run.sizes(f"MPI_{name}_init", "completion") == in_all_rounds(EXPECTED[program][name], rounds_of(run))
+    assert run.sizes(f"MPI_{name}_init", "completion") == in_all_rounds(
+        EXPECTED[program][name], rounds_of(run)
+    )
 
 
 @pytest.mark.parametrize("form", BLOCKING)
@@ -128,5 +140,7 @@ def test_nothing_is_counted_that_the_program_did_not_call(profile, form):
 @pytest.mark.parametrize("form", NONBLOCKING)
 def test_nothing_is_counted_that_the_nonblocking_program_did_not_call(profile, form):
     run = profile(f"collectives{form}", 4)
-    made = {nonblocking_name(name) for name in COLLECTIVES} | {"MPI_Init", "MPI_Finalize", "MPI_Wait"}
+    made = {nonblocking_name(name) for name in COLLECTIVES} | {
+        "MPI_Init", "MPI_Finalize", "MPI_Wait",
+    }
     assert [run.calls(rank) for rank in RANKS] == [made] * 4

@@ -1,11 +1,12 @@
-"""Communicators: what is known of each (programs/communicators.c), and that all ranks agree on which is which
-(programs/creation_order.c)."""
+"""Communicators: what is known of each (programs/communicators.c), and that all ranks agree on
+which is which (programs/creation_order.c)."""
 
 import pytest
 
 RANKS = range(4)
 
-# The call that makes it: the world ranks in it, for ranks 0 to 3 in their turn (None: this rank is not in it).
+# The call that makes it: the world ranks in it, for ranks 0 to 3 in their turn (None: this rank is
+# not in it).
 MEMBERS = {
     "MPI_Comm_dup_with_info": [[0, 1, 2, 3]] * 4,
     "MPI_Comm_idup": [[0, 1, 2, 3]] * 4,
@@ -25,24 +26,15 @@ MEMBERS = {
 }
 
 CALLS = {
-    "MPI_Comm_dup": [2, 2, 2, 2],
-    "MPI_Comm_dup_with_info": [1, 1, 1, 1],
-    "MPI_Comm_idup": [1, 1, 1, 1],
-    "MPI_Comm_create": [1, 1, 1, 1],
-    "MPI_Comm_create_group": [0, 1, 0, 1],
-    "MPI_Comm_split": [3, 3, 3, 3],
-    "MPI_Comm_split_type": [1, 1, 1, 1],
-    "MPI_Cart_create": [2, 2, 2, 2],
-    "MPI_Cart_sub": [1, 1, 1, 1],
-    "MPI_Graph_create": [1, 1, 1, 1],
-    "MPI_Dist_graph_create": [1, 1, 1, 1],
-    "MPI_Dist_graph_create_adjacent": [1, 1, 1, 1],
-    "MPI_Intercomm_create": [1, 1, 1, 1],
-    "MPI_Intercomm_merge": [1, 1, 1, 1],
-    "MPI_Comm_set_name": [2, 2, 2, 2],
-    "MPI_Comm_free": [14, 14, 14, 12],
-    "MPI_Comm_disconnect": [1, 1, 1, 1],
-    "MPI_Barrier": [18, 18, 18, 16],
+    "MPI_Comm_dup": [2, 2, 2, 2], "MPI_Comm_dup_with_info": [1, 1, 1, 1],
+    "MPI_Comm_idup": [1, 1, 1, 1], "MPI_Comm_create": [1, 1, 1, 1],
+    "MPI_Comm_create_group": [0, 1, 0, 1], "MPI_Comm_split": [3, 3, 3, 3],
+    "MPI_Comm_split_type": [1, 1, 1, 1], "MPI_Cart_create": [2, 2, 2, 2],
+    "MPI_Cart_sub": [1, 1, 1, 1], "MPI_Graph_create": [1, 1, 1, 1],
+    "MPI_Dist_graph_create": [1, 1, 1, 1], "MPI_Dist_graph_create_adjacent": [1, 1, 1, 1],
+    "MPI_Intercomm_create": [1, 1, 1, 1], "MPI_Intercomm_merge": [1, 1, 1, 1],
+    "MPI_Comm_set_name": [2, 2, 2, 2], "MPI_Comm_free": [14, 14, 14, 12],
+    "MPI_Comm_disconnect": [1, 1, 1, 1], "MPI_Barrier": [18, 18, 18, 16],
 }
 
 
@@ -85,14 +77,18 @@ def test_three_members_or_more_with_a_stride_are_written_as_one_range(profile):
 
 def test_the_first_three_make_a_cartesian_line_and_rank_3_has_none(profile):
     run = profile("communicators", 4)
-    sizes = [sorted(each.size for each in run.communicators(rank, "MPI_Cart_create")) for rank in RANKS]
+    sizes = [
+        sorted(each.size for each in run.communicators(rank, "MPI_Cart_create")) for rank in RANKS
+    ]
     assert sizes == [[3, 4], [3, 4], [3, 4], [4]]
 
 
 def test_an_inter_communicator_knows_both_its_sides(profile):
     run = profile("communicators", 4)
     bridges = [run.communicator(rank, "MPI_Intercomm_create") for rank in RANKS]
-    assert [(bridge.is_inter, bridge.size, bridge.remote_size) for bridge in bridges] == [(1, 2, 2)] * 4
+    assert [(bridge.is_inter, bridge.size, bridge.remote_size) for bridge in bridges] == [
+        (1, 2, 2)
+    ] * 4
     assert [bridge.comm_rank for bridge in bridges] == [0, 0, 1, 1]
     assert len({bridge.identity for bridge in bridges}) == 1
 
@@ -108,7 +104,9 @@ def test_a_duplicate_knows_its_parent(profile):
     run = profile("communicators", 4)
     world = run.communicator(2, "MPI_COMM_WORLD")
     assert run.communicator(2, "gradients").parent_identity == world.identity
-    assert run.communicator(2, "MPI_Cart_sub").parent_identity in {each.identity for each in run.communicators(2, "MPI_Cart_create")}
+    assert run.communicator(2, "MPI_Cart_sub").parent_identity in {
+        each.identity for each in run.communicators(2, "MPI_Cart_create")
+    }
 
 
 def test_freed_and_disconnected_communicators_are_marked_and_others_are_not(profile):
@@ -142,13 +140,10 @@ def test_an_idup_with_info_of_mpi_4_is_known_like_any_other(profile, mpi):
     assert len({each.identity for each in made}) == 1
 
 
-# The n-th kind of communicator in programs/creation_order.c is where n integers are reduced; and the ranks in it.
+# The n-th kind of communicator in programs/creation_order.c is where n integers are reduced; and
+# the ranks in it.
 KINDS = {
-    1: [0, 1],
-    2: [0, 2],
-    3: [1, 3],
-    4: [2, 3],
-    **{kind: [0, 1, 2, 3] for kind in range(5, 15)},
+    1: [0, 1], 2: [0, 2], 3: [1, 3], 4: [2, 3], **{kind: [0, 1, 2, 3] for kind in range(5, 15)},
 }
 
 IDENTITY_OF_KIND = """
@@ -167,12 +162,17 @@ def test_all_ranks_of_a_communicator_agree_on_its_identity(profile, kind):
 def test_communicators_that_differ_have_different_identities(profile):
     run = profile("creation_order", 4)
     by_rank = [run.query(rank, "SELECT identity FROM communicator") for rank in RANKS]
-    assert [len(set(identities)) for identities in by_rank] == [len(identities) for identities in by_rank]
+    assert [len(set(identities)) for identities in by_rank] == [
+        len(identities) for identities in by_rank
+    ]
     kinds = {run.query(KINDS[kind][0], IDENTITY_OF_KIND, kind=kind)[0] for kind in KINDS}
     assert len(kinds) == len(KINDS)
 
 
 def test_identities_are_sixteen_hexadecimal_digits(profile):
     run = profile("creation_order", 4)
-    odd_ones = "SELECT identity FROM communicator WHERE length(identity) <> 16 OR identity GLOB '*[^0-9a-f]*'"
+    odd_ones = (
+        "SELECT identity FROM communicator WHERE length(identity) <> 16 OR identity GLOB "
+        "'*[^0-9a-f]*'"
+    )
     assert run.query(0, odd_ones) == []

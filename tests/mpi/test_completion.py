@@ -1,16 +1,11 @@
-"""Wait and Test forms: exact counts of programs/completion.c, in which rank 0 posts 22 receives of 400 bytes."""
+"""Wait and Test forms: exact counts of programs/completion.c, in which rank 0 posts 22 receives of
+400 bytes."""
 
 import pytest
 
 CALLS = {
-    "MPI_Wait": 3,
-    "MPI_Waitall": 2,
-    "MPI_Waitany": 3,
-    "MPI_Waitsome": 2,
-    "MPI_Test": 1,
-    "MPI_Testall": 1,
-    "MPI_Testany": 1,
-    "MPI_Testsome": 1,
+    "MPI_Wait": 3, "MPI_Waitall": 2, "MPI_Waitany": 3, "MPI_Waitsome": 2, "MPI_Test": 1,
+    "MPI_Testall": 1, "MPI_Testany": 1, "MPI_Testsome": 1,
 }
 
 POLLS = {"MPI_Test": 5, "MPI_Testall": 5, "MPI_Testany": 3, "MPI_Testsome": 2}
@@ -30,13 +25,24 @@ def test_every_test_in_vain_is_a_poll(profile, call):
 
 def test_calls_and_polls_belong_to_no_communicator(profile):
     run = profile("completion", 2)
-    of_completion = "SELECT DISTINCT communicator FROM cell WHERE call LIKE 'MPI_Wait%' OR call LIKE 'MPI_Test%'"
+    of_completion = (
+        "SELECT DISTINCT communicator FROM cell WHERE call LIKE 'MPI_Wait%' OR call "
+        "LIKE 'MPI_Test%'"
+    )
     assert run.query(0, of_completion) == [(0,)]
 
 
 def test_every_receive_completes_once_with_what_arrived(profile):
     run = profile("completion", 2)
-    arrived = {40: (2, 0), 80: (3, 0), 120: (3, 0), 160: (3, 0), 200: (1, 0), 240: (1, 0), 0: (9, 0)}
+    arrived = {
+        40: (2, 0),
+        80: (3, 0),
+        120: (3, 0),
+        160: (3, 0),
+        200: (1, 0),
+        240: (1, 0),
+        0: (9, 0),
+    }
     assert run.sizes("MPI_Irecv") == [{400: (22, 0)}, {}]
     assert run.sizes("MPI_Irecv", "completion") == [arrived, {}]
 
@@ -53,6 +59,10 @@ def test_polls_of_an_array_and_the_wait_for_all_of_it_are_blocked_time_of_each_r
         call: sum(cell.total_ns for cell in run.cells(0, call, measure))
         for call, measure in (("MPI_Testsome", "poll"), ("MPI_Waitall", "call"))
     }
-    (posted,), (completed,) = run.cells(0, "MPI_Irecv", "call"), run.cells(0, "MPI_Irecv", "completion")
+    (posted,), (completed,) = (
+        run.cells(0, "MPI_Irecv", "call"), run.cells(0, "MPI_Irecv", "completion"),
+    )
     rounded_ns = 2 * 52  # each duration is rounded
-    assert completed.blocked_ns == pytest.approx(posted.total_ns + 2 * sum(total_ns.values()), abs=rounded_ns)
+    assert completed.blocked_ns == pytest.approx(
+        posted.total_ns + 2 * sum(total_ns.values()), abs=rounded_ns
+    )

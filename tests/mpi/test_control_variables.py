@@ -1,4 +1,5 @@
-"""COMMPROF_CVARS: the MPI library's control variables as facts, and a job that uses MPI_T itself (programs/control_variables.c)."""
+"""COMMPROF_CVARS: the MPI library's control variables as facts, and a job that uses MPI_T itself
+(programs/control_variables.c)."""
 
 import pytest
 
@@ -24,7 +25,10 @@ def is_47(mpi) -> dict[str, str]:
 
 
 def cvars(run, rank: int) -> dict[str, str]:
-    return {key.removeprefix("cvar."): value for key, value in run.facts(rank).items() if key.startswith("cvar.")}
+    return {
+        key.removeprefix("cvar."): value for key, value in run.facts(rank).items()
+        if key.startswith("cvar.")
+    }
 
 
 def test_a_control_variable_set_by_environment_has_that_value(profile, variable, is_47):
@@ -53,7 +57,9 @@ def test_one_rank_of_a_node_records_them(profile, variable):
 @pytest.mark.parametrize("when", ["always", "within"])
 def test_a_program_that_uses_mpi_t_itself_sees_no_difference(profile, plain, variable, when):
     run = profile("control_variables", 2, variable, when, env=ON)
-    assert sorted(run.outcome.stdout.splitlines()) == sorted(plain("control_variables", 2, variable, when).stdout.splitlines())
+    assert sorted(run.outcome.stdout.splitlines()) == sorted(
+        plain("control_variables", 2, variable, when).stdout.splitlines()
+    )
     assert run.counts("MPI_Allreduce") == [1, 1]
 
 
@@ -61,7 +67,10 @@ def test_mpi_t_is_finalized_again(profile, plain, mpi, variable):
     if mpi.abi != "Open MPI":
         pytest.skip("MPI_T stays initialized, because MPICH cannot initialize it a second time")
     run = profile("control_variables", 2, variable, "never", env=ON)
-    assert run.outcome.stdout == plain("control_variables", 2, variable, "never").stdout == 2 * "MPI_T is not initialized\n"
+    assert (
+        run.outcome.stdout == plain("control_variables", 2, variable, "never").stdout
+        == 2 * "MPI_T is not initialized\n"
+    )
 
 
 def test_none_is_read_from_an_open_mpi_that_would_crash(profile, mpi, variable):

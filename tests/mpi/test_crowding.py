@@ -1,4 +1,5 @@
-"""Ranks bound to one core, and the same ranks with a core each: the first share it, and the reports say so; the second say nothing."""
+"""Ranks bound to one core, and the same ranks with a core each: the first share it, and the reports
+say so; the second say nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ def bound_to(mpi, tmp_path_factory):
 
     def run(cores: str) -> Run:
         folder = tmp_path_factory.mktemp(f"{mpi.name}-bound")
-        command = ["taskset", "-c", cores, str(COMMPROF_RUN), *command_for(mpi, "lifetime"), "plain"]
+        command = [
+            "taskset", "-c", cores, str(COMMPROF_RUN), *command_for(mpi, "lifetime"), "plain",
+        ]
         outcome = launch(mpi, 2, command, folder, {"COMMPROF_OUTPUT": str(folder / "run")})
         assert outcome.exit_status == 0, outcome
         return Run(2, folder / "run", outcome)

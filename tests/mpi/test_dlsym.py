@@ -1,4 +1,5 @@
-"""Programs that open an MPI library and look its functions up by dlsym, and those that do something else by dlsym."""
+"""Programs that open an MPI library and look its functions up by dlsym, and those that do something
+else by dlsym."""
 
 import os
 import subprocess
@@ -15,7 +16,10 @@ RANKS = 2
 def opens_mpi(mpi, *options):
     mpi.require_soname_in_search_path()
     program = compile_program(mpi, "opens_mpi", "-Wl,--as-needed", "-ldl")
-    assert b"libmpi" not in subprocess.run(["readelf", "-d", program], check=True, capture_output=True).stdout
+    assert (
+        b"libmpi"
+        not in subprocess.run(["readelf", "-d", program], check=True, capture_output=True).stdout
+    )
     return [*options, str(program), mpi.soname]
 
 
@@ -25,7 +29,10 @@ def ctypes_program(mpi, *options):
 
 
 def run(mpi, command, folder: Path) -> Run:
-    ran = Run(RANKS, folder / "run", launch(mpi, RANKS, command, folder, {"COMMPROF_OUTPUT": str(folder / "run")}))
+    ran = Run(
+        RANKS, folder / "run",
+        launch(mpi, RANKS, command, folder, {"COMMPROF_OUTPUT": str(folder / "run")}),
+    )
     assert ran.outcome.exit_status == 0, ran.outcome
     return ran
 
@@ -43,7 +50,11 @@ def test_functions_looked_up_in_an_opened_library_are_counted_exactly(mpi, tmp_p
     assert ran.counts("MPI_Allreduce") == [9, 9]
     assert ran.counts("MPI_Send") == ran.counts("MPI_Recv") == [3, 3]
     assert ran.counts("MPI_Barrier") == [1, 1]
-    sent = ran.query(0, "SELECT bytes, sum(count) FROM cell WHERE measure = 'call' AND call = 'MPI_Send' GROUP BY bytes")
+    sent = ran.query(
+        0,
+        "SELECT bytes, sum(count) FROM cell WHERE measure = 'call' AND call = 'MPI_Send' GROUP BY "
+        "bytes",
+    )
     assert [tuple(row) for row in sent] == [(40, 3)]
 
 
@@ -110,40 +121,67 @@ def test_who_wants_no_profile_hears_nothing(mpi, setting, tmp_path):
 @pytest.mark.parametrize("forward", ["RTLD_NEXT", "MPI_", "PMPI_"])
 @pytest.mark.parametrize("order", ["before", "after"])
 def test_a_tool_that_looks_its_next_function_up_does_not_call_itself(mpi, profile, order, forward):
-    flags = ["-shared", "-fPIC", f'-DSONAME="{mpi.soname}"', f'-DPREFIX="{forward if forward != "RTLD_NEXT" else "MPI_"}"']
+    flags = [
+        "-shared", "-fPIC", f'-DSONAME="{mpi.soname}"',
+        f'-DPREFIX="{forward if forward != "RTLD_NEXT" else "MPI_"}"',
+    ]
     flags += ["-DNEXT"] if forward == "RTLD_NEXT" else []
     tool = compile_program(mpi, "looking_tool", *flags, suffix=f"-{forward}")
     preload = (tool, LIBRARY) if order == "before" else (LIBRARY, tool)
     ran = profile("for_two_tools", RANKS, preload=preload)
-    assert ran.counts("MPI_Allreduce") == profile("for_two_tools", RANKS).counts("MPI_Allreduce") != [0, 0]
+    assert (
+        ran.counts("MPI_Allreduce") == profile("for_two_tools", RANKS).counts("MPI_Allreduce")
+        != [0, 0]
+    )
 
 
 def answers(folder: Path, **environment: str) -> str:
     source = PROGRAMS / "dlsym_answers.c"
     for part, name in ((3, "libopened.so"), (2, "libsecond.so"), (1, "libfirst.so")):
-        subprocess.run(["gcc", "-w", "-shared", "-fPIC", f"-DPART={part}", source, "-o", folder / name, "-ldl"], check=True)
-    link = [f"-L{folder}", "-Wl,--no-as-needed", "-lfirst", "-lsecond", "-ldl", f"-Wl,-rpath,{folder}", "-rdynamic"]
+        subprocess.run(
+            [
+                "gcc", "-w", "-shared", "-fPIC", f"-DPART={part}", source, "-o", folder / name,
+                "-ldl",
+            ],
+            check=True,
+        )
+    link = [
+        f"-L{folder}", "-Wl,--no-as-needed", "-lfirst", "-lsecond", "-ldl", f"-Wl,-rpath,{folder}",
+        "-rdynamic",
+    ]
     subprocess.run(["gcc", "-w", "-DPART=0", source, "-o", folder / "program", *link], check=True)
     run_in = os.environ | {"LD_LIBRARY_PATH": str(folder)} | environment
-    return subprocess.run([folder / "program"], check=True, capture_output=True, text=True, env=run_in).stdout
+    return subprocess.run(
+        [folder / "program"], check=True, capture_output=True, text=True, env=run_in
+    ).stdout
 
 
 def test_a_program_without_mpi_gets_every_answer_as_before(tmp_path):
     """MPI_Init alone is found where it is preloaded."""
     plain = answers(tmp_path)
-    assert "which by program: default 0, next 1, self 0, opened 3\nwhich by first: default 0, next 2\n" in plain
+    assert (
+        "which by program: default 0, next 1, self 0, opened 3\nwhich by first: default 0, next 2\n"
+        in plain
+    )
     assert "MPI_which by program: default 10, next 11, self 10, opened 13\n" in plain
     assert "MPI_private by opened: default 33, next none (said)\n" in plain
     mark = "MPI_Init by "
     preloaded = answers(tmp_path, LD_PRELOAD=str(LIBRARY))
-    assert [line for line in preloaded.splitlines() if mark not in line] == [line for line in plain.splitlines() if mark not in line]
+    assert [line for line in preloaded.splitlines() if mark not in line] == [
+        line for line in plain.splitlines() if mark not in line
+    ]
 
 
 def test_a_second_mpi_that_is_opened_is_reached_and_so_is_the_first(tmp_path):
-    said = "int puts(const char *); int PMPI_Init(void) { return 0; } int MPI_Barrier(void *c) { puts(NAME); return 0; }"
-    program = "#include <dlfcn.h>\n#include <stdio.h>\nint MPI_Barrier(void *);\nint main(void) { setvbuf(stdout, 0, _IONBF, 0);"
-    program += 'void *second = dlopen("libsecondmpi.so", RTLD_NOW); ((int (*)(void *))dlsym(second, "MPI_Barrier"))(0);'
-    program += "MPI_Barrier(0); return 0; }"
+    said = (
+        "int puts(const char *); int PMPI_Init(void) { return 0; } int MPI_Barrier(void *c) { "
+        "puts(NAME); return 0; }"
+    )
+    program = (
+        "#include <dlfcn.h>\n#include <stdio.h>\nint MPI_Barrier(void *);\nint main(void) { "
+        'setvbuf(stdout, 0, _IONBF, 0);void *second = dlopen("libsecondmpi.so", RTLD_NOW); '
+        '((int (*)(void *))dlsym(second, "MPI_Barrier"))(0);MPI_Barrier(0); return 0; }'
+    )
     for name, text in (("firstmpi", said), ("secondmpi", said), ("program", program)):
         (tmp_path / f"{name}.c").write_text(text)
     for name in ("firstmpi", "secondmpi"):
@@ -152,5 +190,7 @@ def test_a_second_mpi_that_is_opened_is_reached_and_so_is_the_first(tmp_path):
     link = ["program.c", "-o", "program", "-L.", "-lfirstmpi", "-ldl", f"-Wl,-rpath,{tmp_path}"]
     subprocess.run(["gcc", "-w", *link], check=True, cwd=tmp_path)
     environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path)}
-    ran = subprocess.run([*WITH, tmp_path / "program"], check=True, capture_output=True, text=True, env=environment)
+    ran = subprocess.run(
+        [*WITH, tmp_path / "program"], check=True, capture_output=True, text=True, env=environment
+    )
     assert ran.stdout == "secondmpi\nfirstmpi\n"

@@ -24,14 +24,22 @@ int MPI_Send(void) __attribute__((weak, alias("PMPI_Send")));
 CALLS_MPI = "int MPI_Init(int *, char ***); int main(void) { return MPI_Init(0, 0); }"
 
 
-def doctor(program: object, run: Path = COMMPROF_RUN, *arguments: object, **environment: str) -> Outcome:
+def doctor(
+    program: object, run: Path = COMMPROF_RUN, *arguments: object, **environment: str
+) -> Outcome:
     run_in = unprofiled_environment() | environment
-    finished = subprocess.run([run, "--doctor", program, *arguments], capture_output=True, text=True, timeout=600, env=run_in)
+    finished = subprocess.run(
+        [run, "--doctor", program, *arguments], capture_output=True, text=True, timeout=600,
+        env=run_in,
+    )
     return Outcome(finished.returncode, finished.stdout, finished.stderr)
 
 
 def findings(outcome: Outcome, kind: str) -> list[str]:
-    return [line.removeprefix(kind).strip() for line in outcome.stdout.splitlines() if line.startswith(kind)]
+    return [
+        line.removeprefix(kind).strip() for line in outcome.stdout.splitlines()
+        if line.startswith(kind)
+    ]
 
 
 def only_problem(outcome: Outcome) -> str:
@@ -43,7 +51,10 @@ def only_problem(outcome: Outcome) -> str:
 
 def can_be_profiled(outcome: Outcome) -> bool:
     verdict = outcome.stdout.splitlines()[-1]
-    return outcome.exit_status == 0 and verdict.startswith("verdict: can be profiled") and not findings(outcome, "PROBLEM")
+    return (
+        outcome.exit_status == 0 and verdict.startswith("verdict: can be profiled")
+        and not findings(outcome, "PROBLEM")
+    )
 
 
 def compiled(folder: Path, name: str, source: str, *flags: str, compiler: str = "gcc") -> Path:
@@ -53,7 +64,9 @@ def compiled(folder: Path, name: str, source: str, *flags: str, compiler: str = 
 
 
 def fake_mpi(folder: Path, source: str = FAKE_MPI, *flags: str) -> str:
-    compiled(folder, "libfakempi.so", source, "-shared", "-fPIC", "-Wl,-soname,libfakempi.so.3", *flags)
+    compiled(
+        folder, "libfakempi.so", source, "-shared", "-fPIC", "-Wl,-soname,libfakempi.so.3", *flags
+    )
     (folder / "libfakempi.so.3").symlink_to("libfakempi.so")
     return f"-L{folder} -lfakempi -Wl,-rpath,{folder}"
 
@@ -93,12 +106,18 @@ def test_fortran_is_seen_to_reach_mpi_by_its_names(mpi, program):
 
 def test_fortran_functions_that_take_another_way_are_a_problem(tmp_path):
     link = fake_mpi(tmp_path, FAKE_MPI + "int inner_send(void) { return 0; }")
-    layer = "int PMPI_Init(void *, void *); int inner_send(void);\nvoid mpi_init_(void) { PMPI_Init(0, 0); }\n"
+    layer = (
+        "int PMPI_Init(void *, void *); int inner_send(void);\nvoid mpi_init_(void) { "
+        "PMPI_Init(0, 0); }\n"
+    )
     layer += "void mpi_send_(void) { inner_send(); }"
     compiled(tmp_path, "liblayer.so", layer, "-shared", "-fPIC", *link.split())
     calls = "void mpi_init_(void); int main(void) { mpi_init_(); }"
     program = compiled(tmp_path, "program", calls, f"{tmp_path}/liblayer.so", *link.split())
-    assert "1 of 2 functions do not call MPI by names that are intercepted, such as MPI_Send" in only_problem(doctor(program))
+    assert (
+        "1 of 2 functions do not call MPI by names that are intercepted, such as MPI_Send"
+        in only_problem(doctor(program))
+    )
 
 
 FOLDED = FAKE_MPI + "void mpi_init_(void) { MPI_Init(0, 0); } void mpi_send_(void) { MPI_Send(); }"
@@ -107,7 +126,9 @@ FOLDED = FAKE_MPI + "void mpi_init_(void) { MPI_Init(0, 0); } void mpi_send_(voi
 @pytest.mark.parametrize("reaches", [True, False])
 def test_fortran_inside_the_c_library_is_covered_if_it_calls_by_name(tmp_path, reaches):
     link = fake_mpi(tmp_path, FOLDED, *([] if reaches else ["-Wl,-Bsymbolic"]))
-    program = compiled(tmp_path, "program", "void mpi_init_(void); int main(void) { mpi_init_(); }", *link.split())
+    program = compiled(
+        tmp_path, "program", "void mpi_init_(void); int main(void) { mpi_init_(); }", *link.split()
+    )
     outcome = doctor(program)
     if reaches:
         assert can_be_profiled(outcome), outcome
@@ -122,24 +143,33 @@ def test_an_unknown_abi_is_no_problem_but_noted(tmp_path):
 
 
 def test_mpi_linked_statically_is_a_problem(tmp_path):
-    assert "linked into it statically" in only_problem(doctor(compiled(tmp_path, "program", FAKE_MPI + CALLS_MPI)))
+    assert "linked into it statically" in only_problem(
+        doctor(compiled(tmp_path, "program", FAKE_MPI + CALLS_MPI))
+    )
 
 
 def test_mpich_s_own_static_library_is_recognised(tmp_path):
     archive = Path("/usr/lib/x86_64-linux-gnu/libmpich.a")
     if not archive.exists():
         pytest.skip(f"no {archive} here")
-    flags = [str(archive), "-Wl,--unresolved-symbols=ignore-all", "-no-pie"]  # what MPICH itself needs does not matter here
-    assert "linked into it statically" in only_problem(doctor(compiled(tmp_path, "program", CALLS_MPI, *flags)))
+    # what MPICH itself needs does not matter here
+    flags = [str(archive), "-Wl,--unresolved-symbols=ignore-all", "-no-pie"]
+    assert "linked into it statically" in only_problem(
+        doctor(compiled(tmp_path, "program", CALLS_MPI, *flags))
+    )
 
 
 def test_a_statically_linked_program_is_a_problem(tmp_path):
-    assert "linked statically, its MPI too" in only_problem(doctor(compiled(tmp_path, "program", FAKE_MPI + CALLS_MPI, "-static")))
+    assert "linked statically, its MPI too" in only_problem(
+        doctor(compiled(tmp_path, "program", FAKE_MPI + CALLS_MPI, "-static"))
+    )
 
 
 def test_a_stripped_program_with_mpi_inside_is_a_problem(tmp_path):
     source = FAKE_MPI + 'const char *volatile name = "MPI_Init";' + CALLS_MPI
-    assert "seems to be linked into it statically" in only_problem(doctor(compiled(tmp_path, "program", source, "-s")))
+    assert "seems to be linked into it statically" in only_problem(
+        doctor(compiled(tmp_path, "program", source, "-s"))
+    )
 
 
 def test_a_program_without_mpi_is_a_problem():
@@ -154,7 +184,9 @@ def opens_mpi(folder: Path) -> Path:
 def test_a_program_that_opens_mpi_itself_can_be_profiled(tmp_path):
     outcome = doctor(opens_mpi(tmp_path))
     assert can_be_profiled(outcome), outcome
-    assert any("look-ups by dlsym are intercepted, too" in line for line in findings(outcome, "note"))
+    assert any(
+        "look-ups by dlsym are intercepted, too" in line for line in findings(outcome, "note")
+    )
 
 
 def test_look_ups_that_are_not_answered_are_pointed_to_dlsym(tmp_path):
@@ -178,13 +210,18 @@ def test_a_script_without_look_ups_and_gloo_is_not(tmp_path):
 
 @pytest.mark.parametrize(
     "call, note",
-    [('"gloo"', "PyTorch: the script names gloo, which is not profiled"), ("", "PyTorch: NCCL and MPI are profiled; gloo, ")],
+    [
+        ('"gloo"', "PyTorch: the script names gloo, which is not profiled"),
+        ("", "PyTorch: NCCL and MPI are profiled; gloo, "),
+    ],
 )
 @pytest.mark.parametrize("start", ["python", "torchrun"])
 def test_gloo_is_noted(call, note, start, tmp_path):
     torchrun = executable(tmp_path / "torchrun", f"#!{PYTHON}\n")
     (tmp_path / "script.py").write_text(f"torch.distributed.init_process_group({call})\n")
-    outcome = doctor(torchrun if start == "torchrun" else PYTHON, COMMPROF_RUN, tmp_path / "script.py")
+    outcome = doctor(
+        torchrun if start == "torchrun" else PYTHON, COMMPROF_RUN, tmp_path / "script.py"
+    )
     assert any(line.startswith(note) for line in findings(outcome, "note")), outcome
 
 
@@ -235,7 +272,8 @@ def test_a_c_library_that_is_too_old_is_a_problem(mpi, tmp_path):
     (tmp_path / "map").write_text("GLIBC_2.99 { global: *; };")
     future = ["-shared", "-fPIC", "-nostdlib", "-Wl,-soname,libc.so.6", "-Wl,--version-script=map"]
     compiled(tmp_path, "future.so", "int later(void) { return 0; }", *future)
-    compiled(tmp_path, "lib/libcommprof.so", "int later(void); int ours(void) { return later(); }", "-shared", "-fPIC", "-nostdlib",
+    compiled(tmp_path, "lib/libcommprof.so", "int later(void); int ours(void) { return "
+                                             "later(); }", "-shared", "-fPIC", "-nostdlib",
              "future.so")  # fmt: skip
     run = shutil.copy(COMMPROF_RUN, tmp_path / "bin/commprof-run")
     problem = only_problem(doctor(compile_program(mpi, "pcontrol"), run))
@@ -247,7 +285,9 @@ def test_a_library_that_is_missing_is_a_problem(tmp_path):
     (tmp_path / "libfakempi.so.3").unlink()
     outcome = doctor(program)
     assert outcome.exit_status == 1
-    assert "libraries: libfakempi.so.3 is not found: the program does not start here" in findings(outcome, "PROBLEM")
+    assert "libraries: libfakempi.so.3 is not found: the program does not start here" in findings(
+        outcome, "PROBLEM"
+    )
 
 
 def test_a_script_is_followed_to_its_interpreter(tmp_path):
@@ -261,22 +301,38 @@ def test_a_shell_script_passes_the_profiler_on(tmp_path):
     for text in ("#!/bin/sh\ntrue\n", "true\n"):
         outcome = doctor(executable(tmp_path / "script", text))
         assert can_be_profiled(outcome), outcome
-        assert any("runs other programs, which inherit the profiler" in line for line in findings(outcome, "note"))
+        assert any(
+            "runs other programs, which inherit the profiler" in line
+            for line in findings(outcome, "note")
+        )
 
 
 def test_a_script_whose_interpreter_is_missing_is_a_problem(tmp_path):
-    assert "/no/such/shell: No such file" in only_problem(doctor(executable(tmp_path / "script", "#!/no/such/shell\n")))
+    assert "/no/such/shell: No such file" in only_problem(
+        doctor(executable(tmp_path / "script", "#!/no/such/shell\n"))
+    )
 
 
 @pytest.mark.parametrize("options", [[], ["-u"], ["-W", "ignore"], ["-uX", "dev"]])
 def test_a_python_script_that_is_missing_is_a_problem(tmp_path, options):
     script = tmp_path / "train.py"
-    assert only_problem(doctor(PYTHON, COMMPROF_RUN, *options, script)) == f"script: {script}: No such file or directory"
+    assert (
+        only_problem(doctor(PYTHON, COMMPROF_RUN, *options, script))
+        == f"script: {script}: No such file or directory"
+    )
     script.write_text("")
     assert can_be_profiled(doctor(PYTHON, COMMPROF_RUN, *options, script, "no-file"))
 
 
-@pytest.mark.parametrize("words", [["-m", "no_module"], ["-c", "print()"], ["-Xdev", "--check-hash-based-pycs", "always", "x.py"], ["-"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-m", "no_module"],
+        ["-c", "print()"],
+        ["-Xdev", "--check-hash-based-pycs", "always", "x.py"],
+        ["-"],
+    ],
+)
 def test_what_need_be_no_script_of_python_is_not_looked_for(words):
     assert can_be_profiled(doctor(PYTHON, COMMPROF_RUN, *words))
 
@@ -294,7 +350,9 @@ def test_a_python_without_mpi4py_says_so(tmp_path):
     (tmp_path / "mpi4py.py").write_text("raise ImportError('none here')")
     outcome = doctor(PYTHON, PYTHONPATH=str(tmp_path))
     assert can_be_profiled(outcome), outcome
-    assert any("mpi4py cannot be imported (none here)" in line for line in findings(outcome, "note"))
+    assert any(
+        "mpi4py cannot be imported (none here)" in line for line in findings(outcome, "note")
+    )
 
 
 @pytest.mark.parametrize("launcher", ["mpirun", "/usr/bin/mpiexec.hydra", "srun"])
@@ -328,7 +386,9 @@ def test_a_damaged_program_is_survived(mpi, tmp_path):
 
 def test_preloads_that_are_there_already_are_noted(mpi):
     tool = compile_program(mpi, "other_tool", "-shared", "-fPIC")
-    outcome = doctor(compile_program(mpi, "pcontrol"), LD_PRELOAD=f"{tool}:{LIBRARY}:libc.so.6:/no/such.so")
+    outcome = doctor(
+        compile_program(mpi, "pcontrol"), LD_PRELOAD=f"{tool}:{LIBRARY}:libc.so.6:/no/such.so"
+    )
     assert can_be_profiled(outcome), outcome
     notes = "\n".join(findings(outcome, "note"))
     assert f"{tool} in LD_PRELOAD intercepts MPI as well" in notes

@@ -1,5 +1,5 @@
-"""Whatever ends a job, no call that was made is lost and none is counted twice: each fault of `make check-faults` once, under one
-library after the other."""
+"""Whatever ends a job, no call that was made is lost and none is counted twice: each fault of `make
+check-faults` once, under one library after the other."""
 
 import random
 

@@ -1,4 +1,5 @@
-"""A mistake of the job has the same consequences with the profiler: error classes, statuses, calls of the error handler."""
+"""A mistake of the job has the same consequences with the profiler: error classes, statuses, calls
+of the error handler."""
 
 import pytest
 

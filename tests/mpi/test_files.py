@@ -1,4 +1,5 @@
-"""MPI-IO on two ranks: exact counts, bytes and volumes of programs/files.c, plain and large-count."""
+"""MPI-IO on two ranks: exact counts, bytes and volumes of programs/files.c, plain and
+large-count."""
 
 import pytest
 
@@ -19,7 +20,8 @@ CALLS = {
     "write_ordered": on_both(6),
     "read": on_both(1, moves=False),
     "read_all": on_both(2, moves=False),
-    "read_at": [{12: (1, 0), 40: (1, 0)}] * 2,  # the second asks for 308 bytes where the file has 40 left
+    # the second asks for 308 bytes where the file has 40 left
+    "read_at": [{12: (1, 0), 40: (1, 0)}] * 2,
     "read_at_all": on_both(40, moves=False),
     "read_shared": on_both(5, moves=False),
     "read_ordered": on_both(6, moves=False),
@@ -56,7 +58,12 @@ WITHOUT_BYTES = {
     "get_size": [1, 1],
     "set_view": [1, 1],
     "set_info": [1, 1],
-    **{f"{call}_end": [1, 1] for call in ("write_all", "write_at_all", "write_ordered", "read_all", "read_at_all", "read_ordered")},
+    **{
+        f"{call}_end": [1, 1]
+        for call in (
+            "write_all", "write_at_all", "write_ordered", "read_all", "read_at_all", "read_ordered",
+        )
+    },
 }
 
 
@@ -93,7 +100,9 @@ def test_nothing_is_counted_that_the_program_did_not_call(run):
 
 @pytest.mark.parametrize("run", PROGRAMS, indirect=True)
 def test_accesses_count_on_the_communicator_that_the_file_was_opened_on(run):
-    assert {cell.communicator for call in CALLS for cell in run.cells(0, f"MPI_File_{call}")} == {"MPI_COMM_WORLD"}
+    assert {cell.communicator for call in CALLS for cell in run.cells(0, f"MPI_File_{call}")} == {
+        "MPI_COMM_WORLD"
+    }
     opened_on = {cell.communicator: cell.count for cell in run.cells(0, "MPI_File_open")}
     assert opened_on.pop("MPI_COMM_WORLD") == 1
     assert {cell.communicator for cell in run.cells(0, "MPI_File_delete")} == {""}

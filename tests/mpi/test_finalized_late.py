@@ -34,8 +34,8 @@ def build(mpi, folder, source):
 
 @pytest.fixture(scope="module")
 def profile_late(mpi, profile, tmp_path_factory):
-    """profile_late(way, ranks=2, env={...}): ranks that finalize MPI in this way. Launchers kill the
-    other ranks of one that ends without, so such a job has one rank."""
+    """profile_late(way, ranks=2, env={...}): ranks that finalize MPI in this way. Launchers kill
+    the other ranks of one that ends without, so such a job has one rank."""
     folder = tmp_path_factory.mktemp("late")
     alone, library, linked = build(mpi, folder, PROGRAMS / "finalized_late.c")
     objects_alone, _, objects_linked = build(mpi, folder, PROGRAMS / "finalized_by_objects.cpp")

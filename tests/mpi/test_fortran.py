@@ -1,5 +1,5 @@
-"""Fortran reaches MPI's C functions by PMPI_ names under Open MPI, by MPI_ names under MPICH, and by both through mpi_f08: each
-call is counted once. The three programs make the same calls."""
+"""Fortran reaches MPI's C functions by PMPI_ names under Open MPI, by MPI_ names under MPICH, and
+by both through mpi_f08: each call is counted once. The three programs make the same calls."""
 
 import re
 
@@ -67,7 +67,10 @@ def said_of_empty_arrays(library: str) -> dict[str, int]:
     """How often a call of FUNCTIONS.md's table is counted, by the page, if it is made ten times."""
     page = (REPOSITORY / "docs/FUNCTIONS.md").read_text()
     rows = re.findall(r"\| Fortran's `(MPI_\w+)` \| ([\w ]+) \| ([\w ]+) \|", page)
-    return {call: 10 * ((open_mpi if library == "openmpi" else mpich) == "counted") for call, open_mpi, mpich in rows}
+    return {
+        call: 10 * ((open_mpi if library == "openmpi" else mpich) == "counted")
+        for call, open_mpi, mpich in rows
+    }
 
 
 @pytest.mark.parametrize("program", ["fortran_empty_arrays", "fortran_empty_arrays_f08"])
@@ -75,4 +78,6 @@ def test_the_page_says_which_calls_with_no_requests_a_library_does_not_show(mpi,
     said = said_of_empty_arrays(mpi.family)
     run = profile(program, 1)
     assert {call: sum(cell.count for cell in run.cells(0, call)) for call in said} == said
-    assert len(said) == 7 and run.calls(0) == {call for call in said if said[call]} | {"MPI_Init", "MPI_Finalize"}
+    assert len(said) == 7 and run.calls(0) == {call for call in said if said[call]} | {
+        "MPI_Init", "MPI_Finalize",
+    }

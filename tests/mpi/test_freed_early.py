@@ -1,4 +1,5 @@
-"""Requests outlive what they were made of (programs/freed_early.c), and processes outlive thousands of communicators."""
+"""Requests outlive what they were made of (programs/freed_early.c), and processes outlive thousands
+of communicators."""
 
 from .harness import Peer
 
@@ -13,7 +14,8 @@ def test_a_type_with_holes_counts_its_data_even_when_it_is_freed_in_flight(profi
 def test_a_communicator_freed_in_flight_still_says_who_sent(profile):
     run = profile("freed_early", 2)
     assert Peer("MPI_Issend", "sent", 1, 1, 40) in run.peers(0)
-    assert Peer("MPI_Irecv", "received", 0, 2, 64) in run.peers(1)  # 24 bytes on MPI_COMM_WORLD before
+    # 24 bytes on MPI_COMM_WORLD before
+    assert Peer("MPI_Irecv", "received", 0, 2, 64) in run.peers(1)
     assert run.sizes("MPI_Issend", "completion") == [{40: (1, 40)}, {}]
 
 
@@ -25,8 +27,12 @@ def test_a_request_freed_in_flight_does_not_complete_in_another_s_place(profile)
 
 def test_a_communicator_freed_after_a_matching_probe_still_says_who_sent(profile):
     run = profile("matched_and_freed", 2)
-    assert [(cell.communicator, cell.bytes, cell.count) for cell in run.cells(1, "MPI_Mrecv")] == [("", 0, 1), ("of Mrecv", 40, 1)]
-    assert [(cell.communicator, cell.bytes, cell.count) for cell in run.cells(1, "MPI_Imrecv")] == [("of Imrecv", 40, 1)]
+    assert [(cell.communicator, cell.bytes, cell.count) for cell in run.cells(1, "MPI_Mrecv")] == [
+        ("", 0, 1), ("of Mrecv", 40, 1),
+    ]
+    assert [(cell.communicator, cell.bytes, cell.count) for cell in run.cells(1, "MPI_Imrecv")] == [
+        ("of Imrecv", 40, 1)
+    ]
     assert Peer("MPI_Mrecv", "received", 0, 1, 40) in run.peers(1)
     assert Peer("MPI_Imrecv", "received", 0, 1, 40) in run.peers(1)
 

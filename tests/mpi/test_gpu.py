@@ -1,5 +1,6 @@
-"""GPUs that do not exist (tests/doubles), used by real ranks: what the profile says of them is what the program planted. This shows that
-our side does what it should if CUDA behaves as tests/doubles/README.md says; it shows nothing about CUDA."""
+"""GPUs that do not exist (tests/doubles), used by real ranks: what the profile says of them is what
+the program planted. This shows that our side does what it should if CUDA behaves as
+tests/doubles/README.md says; it shows nothing about CUDA."""
 
 from __future__ import annotations
 
@@ -24,11 +25,16 @@ Trained = Callable[..., tuple[Run, list[Truth]]]
 
 @pytest.fixture(scope="session")
 def trained(mpi: Mpi, profile: Callable[..., Run]) -> Trained:
-    """trained("staged", ..., DOUBLE_...="..."): the training program's run, and each rank's truth."""
+    """trained("staged", ..., DOUBLE_...="..."): the training program's run, and
+    each rank's truth."""
 
-    def run_training(*words: str, exit_status: int | None = 0, **settings: str) -> tuple[Run, list[Truth]]:
+    def run_training(
+        *words: str, exit_status: int | None = 0, **settings: str
+    ) -> tuple[Run, list[Truth]]:
         binary = program(mpi, "training", "libcuda.so.1")
-        run = profile(binary, RANKS, str(STEPS), *words, env=SETTINGS | settings, exit_status=exit_status)
+        run = profile(
+            binary, RANKS, str(STEPS), *words, env=SETTINGS | settings, exit_status=exit_status
+        )
         return run, truths(run.outcome)
 
     return run_training
@@ -45,7 +51,10 @@ def said(command: str, run: Run) -> str:
 
 def complaints(outcome: Outcome) -> list[str]:
     """What the profiler or the program said on stderr, but for the closing line."""
-    return [line for line in outcome.stderr.splitlines() if line.startswith(("commprof:", "training:", "double")) and "profile of" not in line]
+    return [
+        line for line in outcome.stderr.splitlines()
+        if line.startswith(("commprof:", "training:", "double")) and "profile of" not in line
+    ]
 
 
 def lines(path: Path, pid: int | None = None) -> list[tuple[int, int, str, int]]:
@@ -58,7 +67,9 @@ def lines(path: Path, pid: int | None = None) -> list[tuple[int, int, str, int]]
 
 
 @pytest.mark.parametrize("wanted", ["auto", "on"])
-def test_a_process_without_a_gpu_opens_nothing_of_cuda(mpi: Mpi, profile: Callable[..., Run], wanted: str):
+def test_a_process_without_a_gpu_opens_nothing_of_cuda(
+    mpi: Mpi, profile: Callable[..., Run], wanted: str
+):
     settings = SETTINGS | {"COMMPROF_GPU": wanted}
     run = profile(program(mpi, "no_gpu"), RANKS, env=settings)
     said = run.outcome.stdout.splitlines()
@@ -80,30 +91,44 @@ def test_off_is_off(trained: Trained, tmp_path: Path):
 # Counters and sensors (NVML)
 
 POWER_CAP, HARDWARE_THERMAL = 0x4, 0x40
-LINKS = {"nvlink": ("nvlink_sent_bytes", "nvlink_received_bytes"), "pcie": ("pcie_sent_bytes", "pcie_received_bytes")}
+LINKS = {
+    "nvlink": ("nvlink_sent_bytes", "nvlink_received_bytes"),
+    "pcie": ("pcie_sent_bytes", "pcie_received_bytes"),
+}
 LIMITS = ("is_idle", "is_power_limited", "is_heat_limited", "is_hardware_limited")
 READ = {"memory": ("memory_used_bytes",), "clock": ("clock_mhz",), "reasons": LIMITS, **LINKS}
 
 
 def sensors(run: Run, rank: int = 0) -> list[dict[str, int | None]]:
     columns = [column for known in READ.values() for column in known]
-    return [dict(zip(columns, row)) for row in run.query(rank, f"SELECT {', '.join(columns)} FROM gpu_reading ORDER BY at_ns")]
+    return [
+        dict(zip(columns, row))
+        for row in run.query(rank, f"SELECT {', '.join(columns)} FROM gpu_reading ORDER BY at_ns")
+    ]
 
 
 def test_planted_throttling_is_seen_and_said(trained: Trained):
-    run, _ = trained("staged", "fork", "sensors", DOUBLE_NVML_REASONS=str(POWER_CAP + HARDWARE_THERMAL))
+    run, _ = trained(
+        "staged", "fork", "sensors", DOUBLE_NVML_REASONS=str(POWER_CAP + HARDWARE_THERMAL)
+    )
     for rank in range(RANKS):
         read = sensors(run, rank)
         assert {tuple(row[limit] for limit in LIMITS) for row in read} == {(0, 1, 1, 0)}
-        assert {(row["clock_mhz"], row["memory_used_bytes"]) for row in read} == {(1200, 61 * 10**9)}
+        assert {(row["clock_mhz"], row["memory_used_bytes"]) for row in read} == {
+            (1200, 61 * 10**9)
+        }
         for sent, received in LINKS.values():
             assert 0 <= read[0][received] < read[1][received] < read[2][received] < read[2][sent]
-    assert f"100.0 % of {len(sensors(run, 0))} reading" in reporter.text("gpu", "--rank", "0", run.folder)
+    assert f"100.0 % of {len(sensors(run, 0))} reading" in reporter.text(
+        "gpu", "--rank", "0", run.folder
+    )
     assert "power limit 100.0 %, heat 100.0 %" in said("gpu", run)
     assert complaints(run.outcome) == []
 
 
-@pytest.mark.parametrize("settings", [{}, {"LD_LIBRARY_PATH": f"{FOLDER}/old:{FOLDER}"}], ids=["new", "old driver"])
+@pytest.mark.parametrize(
+    "settings", [{}, {"LD_LIBRARY_PATH": f"{FOLDER}/old:{FOLDER}"}], ids=["new", "old driver"]
+)
 def test_a_healthy_device_is_not_throttled(trained: Trained, settings: dict[str, str]):
     run, _ = trained("staged", "sensors", **settings)
     assert {tuple(row[limit] for limit in LIMITS) for row in sensors(run)} == {(0, 0, 0, 0)}
@@ -118,7 +143,10 @@ def test_what_the_driver_does_not_support_is_not_known(trained: Trained, what: s
     assert len(sensors(run)) >= 3
     for row in sensors(run):
         assert {column for column, value in row.items() if value is None} == set(READ[what])
-    heads = {"memory": "Memory  ", "clock": "Clock of SMs", "reasons": "Throttled", "nvlink": "NVLink", "pcie": "PCIe"}
+    heads = {
+        "memory": "Memory  ", "clock": "Clock of SMs", "reasons": "Throttled", "nvlink": "NVLink",
+        "pcie": "PCIe",
+    }
     assert heads[what] not in said("gpu", run)
 
 
@@ -139,8 +167,15 @@ def test_without_nvml_the_rest_is_as_ever(trained: Trained, tmp_path: Path, how:
 
 def test_communication_occupies_as_many_multiprocessors_as_it_has_blocks(trained: Trained):
     run, truth = trained("staged")
-    sms, ns, sm_ns, most = run.query(0, "SELECT sms, communication_ns, communication_sm_ns, communication_most_sms FROM gpu_device")[0]
-    ((total_ns,),) = run.query(0, "SELECT SUM(total_ns) FROM gpu_activity JOIN gpu_kernel USING (world_rank, kernel) WHERE is_communication")
+    sms, ns, sm_ns, most = run.query(
+        0,
+        "SELECT sms, communication_ns, communication_sm_ns, communication_most_sms FROM gpu_device",
+    )[0]
+    ((total_ns,),) = run.query(
+        0,
+        "SELECT SUM(total_ns) FROM gpu_activity JOIN gpu_kernel USING (world_rank, kernel) WHERE "
+        "is_communication",
+    )
     assert (sms, ns, sm_ns, most) == (132, total_ns, 16 * total_ns, 16)
     assert "at most 16.0 of 132 SMs on average" in said("gpu", run)
 
@@ -148,8 +183,13 @@ def test_communication_occupies_as_many_multiprocessors_as_it_has_blocks(trained
 # What is traced is counted exactly
 
 
-@pytest.mark.parametrize("words", [("staged",), ("aware",), ("staged", "threads"), ("staged", "graph", "threads")], ids=" ".join)
-def test_kernels_copies_and_sets_are_those_that_were_launched(trained: Trained, words: tuple[str, ...]):
+@pytest.mark.parametrize(
+    "words", [("staged",), ("aware",), ("staged", "threads"), ("staged", "graph", "threads")],
+    ids=" ".join,
+)
+def test_kernels_copies_and_sets_are_those_that_were_launched(
+    trained: Trained, words: tuple[str, ...]
+):
     run, truth = trained(*words)
     for rank in range(RANKS):
         assert is_true(seen(run, rank), truth[rank])
@@ -163,7 +203,9 @@ def test_the_device_was_busy_as_long_as_the_launches_overlapped(trained: Trained
     for rank in range(RANKS):
         profiled = busy_ns(run, rank)
         for which in range(1, len(truth[rank].busy_ns)):
-            assert abs(profiled.get(which, 0) - truth[rank].busy_ns[which]) <= 20_000, (which, profiled, truth[rank].busy_ns)
+            assert abs(profiled.get(which, 0) - truth[rank].busy_ns[which]) <= 20_000, (
+                which, profiled, truth[rank].busy_ns,
+            )
 
 
 def test_no_call_of_mpi_is_missing_in_the_unions(trained: Trained):
@@ -182,16 +224,21 @@ def test_no_call_of_mpi_is_missing_in_the_unions(trained: Trained):
 
 def test_what_a_graph_launches_is_marked(trained: Trained):
     run, _ = trained("staged", "graph", "threads")
-    sql = """SELECT name, is_graph, SUM(count) FROM gpu_activity JOIN gpu_kernel USING (world_rank, kernel)
+    sql = """SELECT name, is_graph, SUM(count)
+             FROM gpu_activity JOIN gpu_kernel USING (world_rank, kernel)
              WHERE name LIKE '%gemm%' GROUP BY 1, 2"""
-    assert run.query(0, sql) == [("_Z12forward_gemmPKfS0_Pfi", 1, 3 * STEPS), ("_Z13backward_gemmPKfS0_Pfi", 0, 3 * STEPS)]
+    assert run.query(0, sql) == [
+        ("_Z12forward_gemmPKfS0_Pfi", 1, 3 * STEPS), ("_Z13backward_gemmPKfS0_Pfi", 0, 3 * STEPS),
+    ]
 
 
 def test_where_graphs_leave_no_records_idle_is_doubted(trained: Trained):
     run, _ = trained("staged", "graph", DOUBLE_CUPTI_GRAPHS="0")
     assert run.query(0, "SELECT * FROM gpu_activity WHERE is_graph") == []
     assert run.facts(0)["gpu.unseen_graph_launches"] == str(STEPS)
-    assert f"may hold kernels of CUDA graphs: {RANKS * STEPS} launches left no record" in said("gpu", run)
+    assert f"may hold kernels of CUDA graphs: {RANKS * STEPS} launches left no record" in said(
+        "gpu", run
+    )
     assert "idle or in CUDA graphs that left no record" in said("summary", run)
 
 
@@ -204,7 +251,11 @@ def test_where_graphs_leave_records_idle_is_believed(trained: Trained):
 def test_copies_from_pageable_memory_are_marked(trained: Trained):
     run, _ = trained("staged")
     sql = "SELECT copy, is_pageable, SUM(count) FROM gpu_activity WHERE kind = 'copy' GROUP BY 1, 2"
-    assert sorted(run.query(0, sql)) == [("to device", 0, STEPS), ("to device", 1, STEPS), ("to host", 0, STEPS)]
+    assert sorted(run.query(0, sql)) == [
+        ("to device", 0, STEPS),
+        ("to device", 1, STEPS),
+        ("to host", 0, STEPS),
+    ]
 
 
 def test_the_device_is_named(trained: Trained):
@@ -218,7 +269,10 @@ def test_the_device_is_named(trained: Trained):
 def test_a_buffer_s_memory_kind_is_seen(trained: Trained, how: str, memory_kind: str):
     run, truth = trained(how)
     for rank in range(RANKS):
-        sql = "SELECT memory_kind, SUM(count) FROM cell WHERE call = 'MPI_Allreduce' GROUP BY memory_kind"
+        sql = (
+            "SELECT memory_kind, SUM(count) FROM cell WHERE call = 'MPI_Allreduce' GROUP BY "
+            "memory_kind"
+        )
         assert run.query(rank, sql) == [(memory_kind, truth[rank].reductions)]
 
 
@@ -249,7 +303,9 @@ def test_pytorch_s_profiler_gets_all_it_traces_and_we_go_on_afterwards(trained: 
     for rank in range(RANKS):
         assert truth[rank].kineto_kernels == STEPS // 3 * KERNELS_A_STEP
         assert is_true(seen(run, rank), truth[rank])
-        ended = [how for (how,) in run.query(rank, "SELECT ended FROM gpu_tracing ORDER BY begin_ns")]
+        ended = [
+            how for (how,) in run.query(rank, "SELECT ended FROM gpu_tracing ORDER BY begin_ns")
+        ]
         assert ended == ["yielded", "stopped"]
     assert complaints(run.outcome) == []
 
@@ -272,7 +328,9 @@ def test_nothing_is_left_enabled_subscribed_or_set(trained: Trained, tmp_path: P
     log = tmp_path / "log"
     run, _ = trained("staged", DOUBLE_CUPTI_LOG=str(log))
     called = [function for _, _, function, _ in lines(log)]
-    for on, off in (("cuptiSubscribe", "cuptiUnsubscribe"), ("cuptiActivityEnable", "cuptiActivityDisable")):
+    for on, off in (
+        ("cuptiSubscribe", "cuptiUnsubscribe"), ("cuptiActivityEnable", "cuptiActivityDisable"),
+    ):
         assert called.count(on) == called.count(off) > 0
     bounds = [bound for _, _, function, bound in lines(log) if function == "device_buffers"]
     assert sorted(bounds) == [32] * RANKS + [250] * RANKS
@@ -288,7 +346,9 @@ def test_one_rank_in_some_is_traced_and_the_report_says_which(trained: Trained):
     assert run.query(1, "SELECT COUNT(*) FROM gpu_tracing") == [(0,)]
     said_of_it = said("gpu", run)
     assert "1 window of rank 0" in said_of_it
-    assert "rank 1: the GPU was not traced: COMMPROF_GPU_ONE_RANK_IN=2: other ranks' are" in said_of_it
+    assert (
+        "rank 1: the GPU was not traced: COMMPROF_GPU_ONE_RANK_IN=2: other ranks' are" in said_of_it
+    )
 
 
 def test_by_default_a_short_job_is_traced_from_its_first_use_of_a_gpu_on(trained: Trained):
@@ -298,7 +358,10 @@ def test_by_default_a_short_job_is_traced_from_its_first_use_of_a_gpu_on(trained
         assert run.query(rank, "SELECT ended FROM gpu_tracing") == [("stopped",)]
         assert run.facts(rank)["gpu.traced_part"] == "first use"
     assert "2 windows of ranks 0-1" in said("gpu", run)
-    assert "of the run, from the first use of a GPU on; steps were not seen to repeat before the end" in said("gpu", run)
+    assert (
+        "of the run, from the first use of a GPU on; steps were not seen to repeat before the end"
+        in said("gpu", run)
+    )
 
 
 def test_cupti_is_called_by_one_thread_of_ours_alone(trained: Trained, tmp_path: Path):
@@ -322,13 +385,21 @@ def test_cupti_is_called_by_one_thread_of_ours_alone(trained: Trained, tmp_path:
         ({"DOUBLE_CUPTI_FAIL": "cuptiActivityEnable=35"}, "35"),
         ({"DOUBLE_CUPTI_FAIL": "cuptiActivityEnable=999"}, "999"),
         ({"DOUBLE_CUPTI_FAIL": "cuptiGetVersion=999"}, "999"),
-        ({"DOUBLE_DRIVER_VERSION": "12090", "DOUBLE_CUPTI_VERSION": "130001"}, "newer than the driver"),
+        (
+            {"DOUBLE_DRIVER_VERSION": "12090", "DOUBLE_CUPTI_VERSION": "130001"},
+            "newer than the driver",
+        ),
         ({"COMMPROF_CUPTI": "/nowhere/libcupti.so"}, "/nowhere/libcupti.so"),
         ({"COMMPROF_CUPTI": "off"}, "COMMPROF_CUPTI=off"),
     ],
-    ids=lambda value: value if isinstance(value, str) else " ".join(f"{name}={text}" for name, text in value.items()),
+    ids=lambda value: (
+        value if isinstance(value, str)
+        else " ".join(f"{name}={text}" for name, text in value.items())
+    ),
 )
-def test_what_cannot_be_traced_is_refused_with_a_reason_and_in_silence(trained: Trained, settings: dict[str, str], reason: str):
+def test_what_cannot_be_traced_is_refused_with_a_reason_and_in_silence(
+    trained: Trained, settings: dict[str, str], reason: str
+):
     run, truth = trained("staged", "refused", **settings)
     for rank in range(RANKS):
         how, why = state(run, rank)
@@ -338,16 +409,26 @@ def test_what_cannot_be_traced_is_refused_with_a_reason_and_in_silence(trained: 
     assert complaints(run.outcome) == []
 
 
-HANGS_AT_ONCE = ["cuptiGetVersion", "cuptiSubscribe", "cuptiActivityEnable", "cuptiActivityFlushAll"]
+HANGS_AT_ONCE = [
+    "cuptiGetVersion", "cuptiSubscribe", "cuptiActivityEnable", "cuptiActivityFlushAll",
+]
 
 
 @pytest.mark.parametrize(
-    ("function", "words"), [*((function, ("staged", "hangs")) for function in HANGS_AT_ONCE), ("cuptiActivityDisable", ("staged",))]
+    ("function", "words"),
+    [
+        *((function, ("staged", "hangs")) for function in HANGS_AT_ONCE),
+        ("cuptiActivityDisable", ("staged",)),
+    ],
 )
-def test_a_cupti_that_hangs_does_not_hang_the_job(trained: Trained, function: str, words: tuple[str, ...]):
+def test_a_cupti_that_hangs_does_not_hang_the_job(
+    trained: Trained, function: str, words: tuple[str, ...]
+):
     run, truth = trained(*words, DOUBLE_CUPTI_HANG=function)
     for rank in range(RANKS):
-        assert state(run, rank) == ("stopped", "the tracing interface did not answer at the end; what it held back is lost")
+        assert state(run, rank) == (
+            "stopped", "the tracing interface did not answer at the end; what it held back is lost",
+        )
         assert run.counts("MPI_Allreduce")[rank] == truth[rank].reductions
     assert complaints(run.outcome) == []
 
@@ -357,7 +438,10 @@ def test_what_a_hanging_cupti_holds_back_is_said_to_be_lost(trained: Trained):
     for rank in range(RANKS):
         assert run.query(rank, "SELECT ended, end_ns - begin_ns FROM gpu_tracing") == [("lost", 0)]
     for command in ("gpu", "summary"):
-        assert "the tracing interface did not answer at the end; what it held back is lost" in " ".join(said(command, run).split())
+        assert (
+            "the tracing interface did not answer at the end; what it held back is lost"
+            in " ".join(said(command, run).split())
+        )
 
 
 def test_records_that_cupti_drops_are_counted(trained: Trained):
@@ -376,7 +460,9 @@ def test_time_stamps_that_cannot_be_are_counted_apart(trained: Trained, fault: s
         assert run.rank_row(rank)["gpu_implausible_records"] == wrong
         profiled = seen(run, rank)
         assert sum(counts(profiled).values()) == truth[rank].records - wrong
-        longest_ns = {name: what.max_ns * (1 + CLOCK_ERROR) + 1 for name, what in truth[rank].kernels.items()}
+        longest_ns = {
+            name: what.max_ns * (1 + CLOCK_ERROR) + 1 for name, what in truth[rank].kernels.items()
+        }
         assert all(what.max_ns <= longest_ns[name] for name, what in profiled.kernels.items())
 
 
@@ -396,7 +482,8 @@ def test_a_forked_child_calls_nothing_of_cupti_s(trained: Trained):
 
 def test_exit_without_finalize_keeps_all(trained: Trained, tmp_path: Path):
     run, truth = trained("staged", "exit", exit_status=None)
-    assert complaints(run.outcome) == []  # the double ends a process that calls it after the driver's end
+    # the double ends a process that calls it after the driver's end
+    assert complaints(run.outcome) == []
     left = doubles.database_of(run, tmp_path)
     # The launcher may kill the other rank once it sees that one has exited, and lose what it wrote.
     exited = [of for of in truth if left.rank_row(of.rank)["ended"] == "exit"]
@@ -415,13 +502,21 @@ def test_a_killed_rank_keeps_what_was_collected(trained: Trained, tmp_path: Path
 # NVIDIA's own library, without a GPU
 
 
-@pytest.mark.parametrize("library", doubles.real_libraries() or [None], ids=lambda path: path.parts[-5] if path else "none")
-def test_nvidia_s_own_library_without_a_driver_is_refused_in_silence(trained: Trained, library: Path | None):
-    """Its driver is our double, which it cannot use. That of CUDA 13.2 crashes then, and is not called beside an older driver."""
+@pytest.mark.parametrize(
+    "library", doubles.real_libraries() or [None],
+    ids=lambda path: path.parts[-5] if path else "none",
+)
+def test_nvidia_s_own_library_without_a_driver_is_refused_in_silence(
+    trained: Trained, library: Path | None
+):
+    """Its driver is our double, which it cannot use. That of CUDA 13.2 crashes then, and is not
+    called beside an older driver."""
     if not library:
         pytest.skip("no libcupti of NVIDIA's is here (setup/cupti.sh fetches some)")
     driver = "13010" if "/13.2." in str(library) else "13050"
-    run, truth = trained("staged", "refused", COMMPROF_CUPTI=str(library), DOUBLE_DRIVER_VERSION=driver)
+    run, truth = trained(
+        "staged", "refused", COMMPROF_CUPTI=str(library), DOUBLE_DRIVER_VERSION=driver
+    )
     how, why = state(run, 0)
     assert how == "refused" and why
     assert complaints(run.outcome) == []

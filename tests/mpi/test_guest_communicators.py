@@ -1,4 +1,5 @@
-"""Communicators that are made and freed without end (programs/endless_communicators.c) leave a bounded memory and ranks that agree."""
+"""Communicators that are made and freed without end (programs/endless_communicators.c) leave a
+bounded memory and ranks that agree."""
 
 MADE = 99000
 FIRST_RANKS = 30000
@@ -11,15 +12,21 @@ def grown_kilobytes(outcome):
 
 def test_memory_stays_bounded_while_communicators_come_and_go(profile, plain):
     run = profile("endless_communicators", 1, str(MADE))
-    # 4,094 of them are told apart, with 2.4 kB each; the last of those fall into the time that is measured, and so may all of the sample log
-    assert grown_kilobytes(run.outcome)[0] < grown_kilobytes(plain("endless_communicators", 1, str(MADE)))[0] + 2 * 4096
+    # 4,094 of them are told apart, with 2.4 kB each; the last of those fall into the time that is
+    # measured, and so may all of the sample log
+    assert (
+        grown_kilobytes(run.outcome)[0]
+        < grown_kilobytes(plain("endless_communicators", 1, str(MADE)))[0] + 2 * 4096
+    )
     assert run.counts("MPI_Comm_free") == [MADE]
     assert run.rank_row(0)["dropped_calls"] == 0
 
 
 def test_a_parent_that_is_not_told_apart_still_has_its_calls_counted(profile):
     run = profile("endless_communicators", 1, str(MADE))
-    assert [run.counts(f"MPI_Comm_{how}") for how in ("dup", "split", "create_group")] == [[MADE // 3]] * 3
+    assert [run.counts(f"MPI_Comm_{how}") for how in ("dup", "split", "create_group")] == [
+        [MADE // 3]
+    ] * 3
     assert run.counts("MPI_Barrier") == [MADE // 300]
 
 

@@ -1,11 +1,13 @@
-"""Error handlers that leave the failed call, by longjmp (programs/jumping_deeper.c) or by a C++ exception
-(programs/throwing_handler.cpp): counting goes on exactly, wherever on the stack the next calls are made from."""
+"""Error handlers that leave the failed call, by longjmp (programs/jumping_deeper.c) or by a C++
+exception (programs/throwing_handler.cpp): counting goes on exactly, wherever on the stack the next
+calls are made from."""
 
 import pytest
 
 from .harness import abort_code_in_ledger, calls_in_ledger, ended_in_ledger
 
-KILLED = 9  # Hydra ors the statuses of all ranks, and kills those that still run when the first one aborts
+# Hydra ors the statuses of all ranks, and kills those that still run when the first one aborts
+KILLED = 9
 
 
 def test_after_jumps_out_of_calls_all_others_count(profile, plain):
@@ -17,7 +19,10 @@ def test_after_jumps_out_of_calls_all_others_count(profile, plain):
 
 def test_each_thread_jumps_for_itself(profile, mpi):
     if mpi.family != "openmpi":
-        pytest.skip("MPICH aborts when a handler leaves a call under MPI_THREAD_MULTIPLE, also without the profiler")
+        pytest.skip(
+            "MPICH aborts when a handler leaves a call under MPI_THREAD_MULTIPLE, also without the "
+            "profiler"
+        )
     run = profile("jumping_deeper", 2, "threads")
     assert run.counts("MPI_Allreduce") == [4 * 900, 4 * 900]
     assert run.rank_row(0)["dropped_calls"] == 0
@@ -41,12 +46,16 @@ def test_calls_in_callbacks_count_with_their_sizes_and_no_time_counts_twice(prof
         sizes = run.sizes("MPI_Allreduce")[rank]
         assert {bytes: sizes[bytes][0] for bytes in sizes} == {16: 1, 24: 2, 32: 1, 40: 1}
         assert run.sizes("MPI_File_write")[rank] == {1 << 16: (1, 1 << 16)}
-        (in_mpi,) = run.query(rank, "SELECT SUM(total_ns) FROM cell WHERE measure <> 'completion'")[0]
+        (in_mpi,) = run.query(rank, "SELECT SUM(total_ns) FROM cell WHERE measure <> 'completion'")[
+            0
+        ]
         assert in_mpi <= run.rank_row(rank)["wall_ns"]
         assert run.rank_row(rank)["interrupted_calls"] == 0
 
 
-@pytest.mark.parametrize("handler", [(), ("mpi",)], ids=["a handler of the job's", "MPI_ERRORS_ABORT where there is one"])
+@pytest.mark.parametrize(
+    "handler", [(), ("mpi",)], ids=["a handler of the job's", "MPI_ERRORS_ABORT where there is one"]
+)
 def test_a_handler_that_aborts_ends_the_job_as_without_the_profiler(profile, plain, mpi, handler):
     run = profile("aborting_handler", 2, *handler, exit_status=None)
     without = plain("aborting_handler", 2, *handler)

@@ -1,5 +1,5 @@
-"""MPI libraries that are loaded at run time: two of them in one process (programs/two_libraries.c), and one that is called through
-pointers (programs/dlopened.c)."""
+"""MPI libraries that are loaded at run time: two of them in one process (programs/two_libraries.c),
+and one that is called through pointers (programs/dlopened.c)."""
 
 import os
 import shutil
@@ -10,16 +10,21 @@ import pytest
 from .harness import LIBRARY, Run, compile_program, unprofiled_environment
 from .libraries import MPICH, OPEN_MPI, SYSTEM_PYTHON
 
-LINKED_WITH_NO_MPI = "-Wl,--as-needed"  # the compiler of an MPI library names it, but nothing of it is called
+# the compiler of an MPI library names it, but nothing of it is called
+LINKED_WITH_NO_MPI = "-Wl,--as-needed"
 
 
 def run_alone(folder, *command, **more):
     """Without a launcher: a world of one."""
     environment = unprofiled_environment() | OPEN_MPI.environment | more
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, timeout=600)
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=folder, env=environment, timeout=600
+    )
 
 
-@pytest.mark.parametrize("order", [(OPEN_MPI, MPICH), (MPICH, OPEN_MPI)], ids=lambda order: order[0].name + " first")
+@pytest.mark.parametrize(
+    "order", [(OPEN_MPI, MPICH), (MPICH, OPEN_MPI)], ids=lambda order: order[0].name + " first"
+)
 def test_of_two_libraries_in_one_process_the_first_is_profiled_and_both_work(order, tmp_path):
     for mpi in order:
         if mpi.missing:
@@ -27,11 +32,14 @@ def test_of_two_libraries_in_one_process_the_first_is_profiled_and_both_work(ord
     plugins = [compile_program(mpi, "plugin", "-shared", "-fPIC") for mpi in order]
     command = [compile_program(order[0], "two_libraries", LINKED_WITH_NO_MPI), *plugins]
     without = run_alone(tmp_path, *command)
-    within = run_alone(tmp_path, *command, LD_PRELOAD=str(LIBRARY), COMMPROF_OUTPUT=str(tmp_path / "run"))
+    within = run_alone(
+        tmp_path, *command, LD_PRELOAD=str(LIBRARY), COMMPROF_OUTPUT=str(tmp_path / "run")
+    )
     assert (within.returncode, within.stdout) == (without.returncode, without.stdout)
     assert without.returncode == 0 and without.stdout.count("a world of 1") == 6
     run = Run(1, tmp_path / "run", within)
-    assert run.sizes("MPI_Allreduce") == [{4: (30, 120)}]  # of the first alone: the second's were 60
+    # of the first alone: the second's were 60
+    assert run.sizes("MPI_Allreduce") == [{4: (30, 120)}]
     assert run.sizes("MPI_Irecv", "completion") == [{4: (3, 0)}]
     assert run.counts("MPI_Finalize") == [1]
     assert order[0].soname in run.facts(0)["mpi_library"]
@@ -43,7 +51,10 @@ def test_calls_through_pointers_into_a_library_work_and_are_counted(profile, pla
     program = str(compile_program(mpi, "dlopened", LINKED_WITH_NO_MPI))
     run = profile(program, 2, mpi.soname)
     without = plain(program, 2, mpi.soname)
-    assert sorted(run.outcome.stdout.splitlines()) == sorted(without.stdout.splitlines()) == ["rank 0 of 2", "rank 1 of 2"]
+    assert (
+        sorted(run.outcome.stdout.splitlines()) == sorted(without.stdout.splitlines())
+        == ["rank 0 of 2", "rank 1 of 2"]
+    )
     assert run.counts("MPI_Barrier") == [3, 3]
 
 
@@ -76,8 +87,14 @@ def test_no_error_of_ours_is_left_behind_a_look_up(mpi, tmp_path):
     source = tmp_path / "looks_up.c"
     source.write_text(LOOKS_UP)
     subprocess.run(["gcc", "-w", source, "-o", tmp_path / "looks_up", "-ldl"], check=True)
-    environment = {**os.environ, "LD_PRELOAD": str(LIBRARY), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run(["looks_up", mpi.soname], env=environment, cwd="/", capture_output=True, text=True)
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": str(LIBRARY),
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+    }
+    done = subprocess.run(
+        ["looks_up", mpi.soname], env=environment, cwd="/", capture_output=True, text=True
+    )
     assert done.stdout == "1 none"
 
 
@@ -101,8 +118,13 @@ __attribute__((destructor)) static void tell(void) { fprintf(stderr, "%d", count
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the symbol version is that of x86-64")
 def test_another_interposer_of_dlsym_behind_us_sees_the_look_ups(tmp_path):
     (tmp_path / "counts.c").write_text(COUNTS_LOOK_UPS)
-    subprocess.run(["gcc", "-w", "-shared", "-fPIC", "counts.c", "-o", "libcounts.so", "-ldl"], check=True, cwd=tmp_path)
+    subprocess.run(
+        ["gcc", "-w", "-shared", "-fPIC", "counts.c", "-o", "libcounts.so", "-ldl"], check=True,
+        cwd=tmp_path,
+    )
     code = "import ctypes; hasattr(ctypes.CDLL(None), 'MPI_Send')"
     environment = {**os.environ, "LD_PRELOAD": f"{LIBRARY}:{tmp_path}/libcounts.so"}
-    done = subprocess.run([SYSTEM_PYTHON, "-c", code], env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [SYSTEM_PYTHON, "-c", code], env=environment, capture_output=True, text=True
+    )
     assert int(done.stderr) >= 1

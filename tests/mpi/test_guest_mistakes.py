@@ -1,5 +1,6 @@
-"""NULL where MPI wants a place, and frees that MPI refuses (programs/null_pointers.c): the job hears of its mistake from MPI, as
-without the profiler, and what was there before goes on being counted as what it is."""
+"""NULL where MPI wants a place, and frees that MPI refuses (programs/null_pointers.c): the job
+hears of its mistake from MPI, as without the profiler, and what was there before goes on being
+counted as what it is."""
 
 
 def test_null_pointers_are_mpi_s_to_complain_about(profile, plain):

@@ -1,5 +1,6 @@
-"""A program that looks for functions which its MPI may lack (programs/probing.c). Our library exports all of them, so they seem to be
-there: they work, or say MPI_ERR_OTHER, and the program goes on."""
+"""A program that looks for functions which its MPI may lack (programs/probing.c). Our library
+exports all of them, so they seem to be there: they work, or say MPI_ERR_OTHER, and the program goes
+on."""
 
 import pytest
 
@@ -9,10 +10,14 @@ def test_a_function_that_the_library_lacks_fails_without_harm(profile, plain, mp
     without = plain("probing", 2)
     assert run.outcome.exit_status == without.exit_status == 0
     if not mpi.has("MPI_Session_init"):
-        assert without.stdout.count("there are no sessions") == 2  # lines of two ranks may run together
+        # lines of two ranks may run together
+        assert without.stdout.count("there are no sessions") == 2
         assert run.outcome.stdout.count("a session: no such thing") == 2
     else:
-        assert run.outcome.stdout.count("a session: opened") == without.stdout.count("a session: opened") == 2
+        assert (
+            run.outcome.stdout.count("a session: opened")
+            == without.stdout.count("a session: opened") == 2
+        )
     assert run.files() == ["rank-0.db", "rank-1.db"]
 
 

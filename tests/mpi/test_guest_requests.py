@@ -1,4 +1,5 @@
-"""Generalized requests, cancelled ones, and such as are freed while they are active (programs/generalized.c)."""
+"""Generalized requests, cancelled ones, and such as are freed while they are active
+(programs/generalized.c)."""
 
 from .harness import Peer
 

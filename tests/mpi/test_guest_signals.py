@@ -1,5 +1,5 @@
-"""Signals that interrupt MPI calls and the job's own system calls (programs/interrupted.c), with handlers that call MPI
-(programs/interrupting.c)."""
+"""Signals that interrupt MPI calls and the job's own system calls (programs/interrupted.c), with
+handlers that call MPI (programs/interrupting.c)."""
 
 import re
 
@@ -17,7 +17,10 @@ def test_a_storm_of_signals_changes_neither_the_program_nor_the_counts(profile, 
 
 def test_calls_count_on_after_a_signal_handler_has_left_a_receive(profile, plain, mpi):
     if mpi.family != "openmpi":
-        pytest.skip("MPICH's transport ends the job when a handler leaves it, now and then also without the profiler")
+        pytest.skip(
+            "MPICH's transport ends the job when a handler leaves it, now and then also without "
+            "the profiler"
+        )
     run = profile("interrupted", 1, "leaving a receive")
     assert run.outcome.stdout == plain("interrupted", 1, "leaving a receive").stdout == "done\n"
     assert run.counts("MPI_Allreduce") == [100010]
@@ -30,7 +33,9 @@ def test_calls_of_a_signal_handler_are_recorded_or_listed(profile, samples):
     run = profile("interrupting", 2, env={"COMMPROF_SAMPLES": samples})
     said = re.findall(r"rank (\d): (\d+) interrupted (\d+)", run.outcome.stdout)
     assert len(said) == 2
-    for rank, interruptions, calls in ((int(rank), int(interruptions), int(calls)) for rank, interruptions, calls in said):
+    for rank, interruptions, calls in (
+        (int(rank), int(interruptions), int(calls)) for rank, interruptions, calls in said
+    ):
         listed = run.rank_row(rank)["interrupted_calls"]
         assert run.counts("MPI_Bcast")[rank] == calls
         assert run.counts("MPI_Allreduce")[rank] + listed == interruptions

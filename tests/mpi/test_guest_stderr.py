@@ -1,4 +1,5 @@
-"""A stderr that nobody reads, that takes no more, or that has become a file of the program: the job goes on, and nothing is lost."""
+"""A stderr that nobody reads, that takes no more, or that has become a file of the program: the job
+goes on, and nothing is lost."""
 
 import pytest
 
@@ -49,7 +50,9 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 def run_with(stderr, mpi, program, folder):
     around = [SYSTEM_PYTHON, "-c", PROLOGUE + STDERR[stderr] + EPILOGUE]
     command = [*around, str(COMMPROF_RUN), *command_for(mpi, program)]
-    return Run(2, folder / "run", launch(mpi, 2, command, folder, {"COMMPROF_OUTPUT": str(folder / "run")}))
+    return Run(
+        2, folder / "run", launch(mpi, 2, command, folder, {"COMMPROF_OUTPUT": str(folder / "run")})
+    )
 
 
 @pytest.mark.parametrize("stderr", STDERR)
@@ -61,7 +64,8 @@ def test_the_closing_line_neither_ends_nor_stops_a_job_with_a_stderr(mpi, tmp_pa
 
 @pytest.mark.parametrize("stderr", STDERR)
 def test_a_line_in_the_middle_neither_ends_nor_stops_a_job_with_a_stderr(mpi, tmp_path, stderr):
-    run = run_with(stderr, mpi, "exhausted", tmp_path)  # "cannot grow": there are no descriptors left
+    # "cannot grow": there are no descriptors left
+    run = run_with(stderr, mpi, "exhausted", tmp_path)
     assert run.outcome.exit_status == 0, run.outcome
     assert run.counts("MPI_Bcast") == [2000, 2000]
 

@@ -1,4 +1,5 @@
-"""Many threads at once (programs/many_threads.c), and many one after the other (programs/passing_threads.c): every call counts once."""
+"""Many threads at once (programs/many_threads.c), and many one after the other
+(programs/passing_threads.c): every call counts once."""
 
 import pytest
 
@@ -11,7 +12,9 @@ def test_calls_of_sixty_four_threads_add_up(profile, plain):
     assert run.outcome.exit_status == plain("many_threads", 2).exit_status == 0
     assert run.sizes("MPI_Allreduce") == [{4: (64 * 20, 64 * 20 * 4)}] * 2
     assert run.sizes("MPI_Sendrecv") == [{4: (64 * 20, 64 * 20 * 4)}] * 2
-    by_communicator = "SELECT SUM(count) FROM cell WHERE call = 'MPI_Allreduce' GROUP BY communicator"
+    by_communicator = (
+        "SELECT SUM(count) FROM cell WHERE call = 'MPI_Allreduce' GROUP BY communicator"
+    )
     assert run.query(1, by_communicator) == [(20,)] * 64
 
 

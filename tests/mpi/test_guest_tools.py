@@ -1,6 +1,7 @@
-"""Another profiler that makes MPI calls of its own (programs/busy_tool.c), before ours, after ours and linked into the program: each
-sees all of the program's calls. Its own count where it stands between the program and us, for nothing tells them from the program's;
-where we come first they are inside a call."""
+"""Another profiler that makes MPI calls of its own (programs/busy_tool.c), before ours, after ours
+and linked into the program: each sees all of the program's calls. Its own count where it stands
+between the program and us, for nothing tells them from the program's; where we come first they are
+inside a call."""
 
 import pytest
 
@@ -17,7 +18,9 @@ def tool(mpi):
 def test_a_busy_tool_after_ours_is_inside_the_program_s_calls(profile, tool):
     run = profile("for_a_busy_tool", 2, preload=(LIBRARY, tool))
     assert run.outcome.stdout == SAID
-    assert run.calls(0) == {"MPI_Init", "MPI_Allreduce", "MPI_Irecv", "MPI_Send", "MPI_Wait", "MPI_Finalize"}
+    assert run.calls(0) == {
+        "MPI_Init", "MPI_Allreduce", "MPI_Irecv", "MPI_Send", "MPI_Wait", "MPI_Finalize",
+    }
     assert run.sizes("MPI_Allreduce") == [{4: (7, 28)}] * 2
     assert run.counts("MPI_Wait") == [5, 5]
     assert run.sizes("MPI_Irecv", "completion") == [{4: (5, 0)}] * 2

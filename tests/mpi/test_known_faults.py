@@ -1,4 +1,5 @@
-"""The faults that excuse a library from some programs (libraries.FAULTS) are its own: they show without the profiler."""
+"""The faults that excuse a library from some programs (libraries.FAULTS) are its own: they show
+without the profiler."""
 
 import tempfile
 
@@ -30,5 +31,8 @@ def test_a_known_fault_shows_without_the_profiler(mpi, tmp_path, fault):
     program, ranks, arguments = EXAMPLES[fault.program]
     if not mpi.fault(program, arguments) or fault.what not in mpi.fault(program, arguments):
         pytest.skip(f"{mpi.name} has it not")
-    runs = (launch(mpi, ranks, [*command_for(mpi, program), *arguments], tmp_path, {}) for _ in range(20))
+    runs = (
+        launch(mpi, ranks, [*command_for(mpi, program), *arguments], tmp_path, {})
+        for _ in range(20)
+    )
     assert any(run.exit_status != 0 for run in runs)

@@ -1,4 +1,5 @@
-"""Who is late, with real ranks: against what the program's own clock says of the ranks' coming and going."""
+"""Who is late, with real ranks: against what the program's own clock says of the ranks' coming and
+going."""
 
 import re
 import subprocess
@@ -31,7 +32,8 @@ class Reading(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """By rank: how long it waited; what its coming last has cost at least and at most (two may have come at almost the same time)."""
+    """By rank: how long it waited; what its coming last has cost at least and at most (two may have
+    come at almost the same time)."""
 
     wait_ns: list[int]
     least_cost_ns: list[int]
@@ -72,11 +74,17 @@ def awaited_by(call: str, rank: int, ranks: int, late: int) -> list[int]:
 
 
 def distances_of(run: Run, call: str) -> list[int]:
-    """By round: how much farther the program's readings are apart than ours, over all ranks. No moment of the round is off by more."""
+    """By round: how much farther the program's readings are apart than ours, over all ranks. No
+    moment of the round is off by more."""
     duration = "SELECT end_ns - start_ns FROM sample WHERE call = :call ORDER BY start_ns"
-    taken = zip(*([ns for (ns,) in run.query(rank, duration, call=call)] for rank in range(run.ranks)))
+    taken = zip(
+        *([ns for (ns,) in run.query(rank, duration, call=call)] for rank in range(run.ranks))
+    )
     rounds = (readings_of(run.outcome.stdout)[call, turn] for turn in range(ROUNDS))
-    return [sum(reading.after_ns - reading.before_ns for reading in of_round) - sum(own) for of_round, own in zip(rounds, taken)]
+    return [
+        sum(reading.after_ns - reading.before_ns for reading in of_round) - sum(own)
+        for of_round, own in zip(rounds, taken)
+    ]
 
 
 def truth_of(run: Run, call: str, late: int, tolerance_ns: int) -> Truth:
@@ -87,7 +95,9 @@ def truth_of(run: Run, call: str, late: int, tolerance_ns: int) -> Truth:
             awaited = awaited_by(call, rank, run.ranks, late)
             last_ns = max((of_round[other].before_ns for other in awaited), default=0)
             wait_ns = min(max(0, last_ns - own.before_ns), own.after_ns - own.before_ns)
-            candidates = [other for other in awaited if of_round[other].before_ns >= last_ns - tolerance_ns]
+            candidates = [
+                other for other in awaited if of_round[other].before_ns >= last_ns - tolerance_ns
+            ]
             truth.wait_ns[rank] += wait_ns
             for other in candidates:
                 truth.most_cost_ns[other] += wait_ns
@@ -101,13 +111,17 @@ def test_waiting_and_its_cost_are_what_the_program_s_own_clock_says(job, call):
     distances_ns = distances_of(run, call)
     tolerance_ns = sum(distances_ns)
     truth = truth_of(run, call, late, tolerance_ns)
-    # Else this test could not fail. A busy machine may stop a rank between two readings, but not in half of the rounds.
+    # Else this test could not fail. A busy machine may stop a rank between two readings, but not in
+    # half of the rounds.
     assert len(distances_ns) == ROUNDS and sum(truth.wait_ns) > 10 * ROUNDS * median(distances_ns)
     rows = rows_of(run, "rank", call)
     assert [row["collectives"] for row in rows] == [ROUNDS] * run.ranks
     for row, wait_ns, least_ns, most_ns in zip(rows, *truth):
         assert abs(row["wait_ns"] - wait_ns) <= tolerance_ns
-        assert least_ns - run.ranks * tolerance_ns <= row["cost_ns"] <= most_ns + run.ranks * tolerance_ns
+        assert (
+            least_ns - run.ranks * tolerance_ns <= row["cost_ns"]
+            <= most_ns + run.ranks * tolerance_ns
+        )
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -120,8 +134,9 @@ def test_waiting_and_transfer_are_the_time_of_the_calls(job, call):
 
 
 def named(play: Callable[[str], Run], late: int, calls: str) -> tuple[Run, dict]:
-    """A run whose late rank is named, and what is said of it. Other work on the machine may hold up others for as long: then nobody may be
-    named, and it is played again. Naming another rank is never excused."""
+    """A run whose late rank is named, and what is said of it. Other work on the machine may hold up
+    others for as long: then nobody may be named, and it is played again. Naming another rank is
+    never excused."""
     for attempt in range(TRIES):
         run = play(str(attempt))
         (row,) = rows_of(run, "run", calls)
@@ -133,7 +148,10 @@ def named(play: Callable[[str], Run], late: int, calls: str) -> tuple[Run, dict]
 
 @pytest.mark.parametrize(("ranks", "late"), SHAPES)
 def test_the_late_rank_is_named_and_one_clock_needs_no_alignment(profile, ranks, late):
-    play = lambda attempt: profile("late", ranks, str(late), str(BUSY_MS), str(ROUNDS), env={"ATTEMPT": attempt})  # noqa: E731
+    def play(attempt):
+        program = ("late", ranks, str(late), str(BUSY_MS), str(ROUNDS))
+        return profile(*program, env={"ATTEMPT": attempt})
+
     run, row = named(play, late, ",".join(CALLS))
     assert (row["clocks"], row["estimate_share"]) == (1, 0)
     (verdict,) = re.findall("^Verdict .*", reporter.text("late", run.folder), re.M)
@@ -142,12 +160,16 @@ def test_the_late_rank_is_named_and_one_clock_needs_no_alignment(profile, ranks,
 
 @pytest.fixture(scope="module")
 def three_clocks(mpi, tmp_path_factory):
-    """Four ranks; those above 1 live in a time namespace each, whose CLOCK_MONOTONIC is 1000 s ahead. Rank 3 is late."""
+    """Four ranks; those above 1 live in a time namespace each, whose CLOCK_MONOTONIC is 1000 s
+    ahead. Rank 3 is late."""
     if subprocess.run([*OTHER_CLOCK, "true"], capture_output=True).returncode:
         pytest.skip("no time namespaces here")
     folder = tmp_path_factory.mktemp(f"{mpi.name}-three-clocks")
     profiled = [str(COMMPROF_RUN), *command_for(mpi, "late"), "3", str(BUSY_MS), str(ROUNDS)]
-    outcome = launch(mpi, 2, [*profiled, ":", "-n", "2", *OTHER_CLOCK, *profiled], folder, {"COMMPROF_OUTPUT": str(folder / "run")})
+    outcome = launch(
+        mpi, 2, [*profiled, ":", "-n", "2", *OTHER_CLOCK, *profiled], folder,
+        {"COMMPROF_OUTPUT": str(folder / "run")},
+    )
     assert outcome.exit_status == 0, outcome
     return Run(4, folder / "run", outcome)
 
@@ -159,14 +181,17 @@ from commprof_report.run.run import run_open
 from commprof_report.run.alignment import align
 alignment = align(run_open(Path(sys.argv[1]), with_samples=True).connection)
 for rank in range(4):
-    print(alignment.aligned_ns(rank, 0), alignment.error([0, rank], 0).distance_ns, alignment.islands)
+    distance_ns = alignment.error([0, rank], 0).distance_ns
+    print(alignment.aligned_ns(rank, 0), distance_ns, alignment.islands)
 """
 
 
 def test_the_clock_of_another_host_is_found_within_the_stated_error(three_clocks):
     command = [sys.executable, "-B", "-c", ALIGN, str(three_clocks.folder)]
     environment = {"PYTHONPATH": str(REPOSITORY / "report")}
-    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600, env=environment).stdout
+    printed = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=600, env=environment
+    ).stdout
     starts = [three_clocks.rank_row(rank)["start_monotonic_ns"] for rank in range(4)]
     found = [line.split() for line in printed.splitlines()]
     for rank, (moment, error_ns, islands) in enumerate(found):
@@ -188,7 +213,8 @@ NONBLOCKING_ROUNDS = 24
 
 
 class Started(NamedTuple):
-    """Of the program's clock: around the start of a round's last collective, and around the call that completes all."""
+    """Of the program's clock: around the start of a round's last collective, and around the call
+    that completes all."""
 
     before_start_ns: int
     after_start_ns: int
@@ -200,7 +226,9 @@ class Started(NamedTuple):
 def play_nonblocking(request, profile):
     ranks, late = request.param
     words = (str(late), str(BUSY_MS), str(NONBLOCKING_ROUNDS))
-    return lambda attempt: profile("late_nonblocking", ranks, *words, env={"ATTEMPT": attempt}), late
+    return lambda attempt: profile(
+        "late_nonblocking", ranks, *words, env={"ATTEMPT": attempt}
+    ), late
 
 
 def rounds_of(run: Run) -> list[list[Started]]:
@@ -214,18 +242,35 @@ def rounds_of(run: Run) -> list[list[Started]]:
     return [[of_rank[rank] for rank in sorted(of_rank)] for of_rank in rounds]
 
 
-def test_nonblocking_collectives_are_waited_for_in_waitall_as_long_as_the_program_s_clock_says(play_nonblocking):
+def test_nonblocking_collectives_are_waited_for_in_waitall_as_long_as_the_program_s_clock_says(
+    play_nonblocking,
+):
     run = play_nonblocking[0]("0")
     rows = rows_of(run, "rank", "MPI_Iallreduce")
     for rank, row in enumerate(rows):
         wait_ns = taken_ns = start_ns = 0
         for of_round in rounds_of(run):
-            own, last = of_round[rank], max(of_round[:rank] + of_round[rank + 1 :], key=lambda other: other.before_start_ns)
-            wait_ns += min(max(0, last.before_start_ns - own.before_wait_ns), own.after_wait_ns - own.before_wait_ns)
+            own, last = (
+                of_round[rank],
+                max(
+                    of_round[:rank] + of_round[rank + 1 :], key=lambda other: other.before_start_ns
+                ),
+            )
+            wait_ns += min(
+                max(0, last.before_start_ns - own.before_wait_ns),
+                own.after_wait_ns - own.before_wait_ns,
+            )
             start_ns += max(other.after_start_ns - other.before_start_ns for other in of_round)
             taken_ns += own.after_wait_ns - own.before_wait_ns
-        # A reading is earlier than the call's own entry by at most what the two of a call are farther apart than the call took.
-        tolerance_ns = start_ns + taken_ns - sum(cell.total_ns for cell in run.cells(rank, "MPI_Waitall") if cell.measure == "call")
+        # A reading is earlier than the call's own entry by at most what the two of a call are
+        # farther apart than the call took.
+        tolerance_ns = (
+            start_ns
+            + taken_ns
+            - sum(
+                cell.total_ns for cell in run.cells(rank, "MPI_Waitall") if cell.measure == "call"
+            )
+        )
         assert abs(row["wait_ns"] - wait_ns) <= tolerance_ns
 
 
@@ -241,7 +286,9 @@ GRID_ROUNDS, GRID_LATE = 24, 2
 
 @pytest.fixture(scope="module")
 def play_grid(profile):
-    return lambda attempt: profile("late_grid", 4, str(GRID_LATE), str(2 * BUSY_MS), str(GRID_ROUNDS), env={"ATTEMPT": attempt})
+    return lambda attempt: profile(
+        "late_grid", 4, str(GRID_LATE), str(2 * BUSY_MS), str(GRID_ROUNDS), env={"ATTEMPT": attempt}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -255,17 +302,20 @@ def waited_ns(run: Run, call: str, turn: int, rank: int, other: int) -> int:
 
 
 def test_what_a_rank_causes_through_another_is_what_the_program_s_own_clock_says(grid):
-    """Rank 1 waits in its column for 3, and 3 has waited in its row for 2 for at least a part of that time."""
+    """Rank 1 waits in its column for 3, and 3 has waited in its row for 2 for at least a part of
+    that time."""
     row = rows_of(grid, "rank", "MPI_Allreduce")[GRID_LATE]
-    chains = [(waited_ns(grid, "column", turn, 1, 3), waited_ns(grid, "row", turn, 3, 2)) for turn in range(GRID_ROUNDS)]
+    chains = [
+        (waited_ns(grid, "column", turn, 1, 3), waited_ns(grid, "row", turn, 3, 2))
+        for turn in range(GRID_ROUNDS)
+    ]
     assert row["caused_ns"] - row["direct_ns"] == pytest.approx(sum(map(min, chains)), rel=0.1)
 
 
 def test_causes_and_what_is_not_known_are_the_waiting_that_the_program_logged(grid):
     logged_ns = sum(
         waited_ns(grid, call, turn, rank, rank ^ apart)
-        for call, apart in (("row", 1), ("column", 2))
-        for turn in range(GRID_ROUNDS)
+        for call, apart in (("row", 1), ("column", 2)) for turn in range(GRID_ROUNDS)
         for rank in range(4)
     )
     (run,) = rows_of(grid, "run", "MPI_Allreduce")

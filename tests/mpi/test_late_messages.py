@@ -1,4 +1,5 @@
-"""Waiting for messages, with real ranks: against what the program's own clock says of when each rank posted its message and returned."""
+"""Waiting for messages, with real ranks: against what the program's own clock says of when each
+rank posted its message and returned."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ SENDER, RECEIVER, BOTH = 0, 1, -1
 
 
 class Reading(NamedTuple):
-    """Of the program's clock: around the call that posts a message (blocking ones: before it, twice), and around the one that completes it."""
+    """Of the program's clock: around the call that posts a message (blocking ones: before it,
+    twice), and around the one that completes it."""
 
     before_post_ns: int
     after_post_ns: int
@@ -80,15 +82,24 @@ def rounds_of(run: Run) -> list[list[Reading]]:
 
 def waited_ns(rank: int, own: Reading, other: Reading, how: str) -> int:
     """As docs/SCHEMA.md defines it."""
-    is_buffered = rank == SENDER and how not in EXCHANGES and own.after_wait_ns <= other.before_post_ns
-    return 0 if is_buffered else max(0, min(other.before_post_ns, own.after_wait_ns) - own.before_wait_ns)
+    is_buffered = (
+        rank == SENDER and how not in EXCHANGES and own.after_wait_ns <= other.before_post_ns
+    )
+    return (
+        0 if is_buffered
+        else max(0, min(other.before_post_ns, own.after_wait_ns) - own.before_wait_ns)
+    )
 
 
 def between_ns(run: Run, how: str) -> int:
-    """How much time the program's readings contain that none of its calls took: no wait is off by more."""
+    """How much time the program's readings contain that none of its calls took: no wait is off by
+    more."""
     readings = [reading for of_round in rounds_of(run) for reading in of_round]
     read_ns = sum(reading.after_wait_ns - reading.before_post_ns for reading in readings)
-    calls = [call for call in (*CALLS[how], *COMPLETING.get(how, ("MPI_Waitall",))) if not call.endswith("_init")]
+    calls = [
+        call for call in (*CALLS[how], *COMPLETING.get(how, ("MPI_Waitall",)))
+        if not call.endswith("_init")
+    ]
     cells = [cell for rank in range(run.ranks) for call in calls for cell in run.cells(rank, call)]
     return read_ns - sum(cell.total_ns for cell in cells if cell.measure == "call")
 
@@ -96,7 +107,9 @@ def between_ns(run: Run, how: str) -> int:
 def test_waiting_is_within_10_percent_of_what_the_program_s_own_clock_says(job, how):
     rows = reporter.rows("late", job.folder, "--by", "rank", "--call", ",".join(CALLS[how]))
     for rank, row in enumerate(rows):
-        truth_ns = sum(waited_ns(rank, of_round[rank], of_round[1 - rank], how) for of_round in rounds_of(job))
+        truth_ns = sum(
+            waited_ns(rank, of_round[rank], of_round[1 - rank], how) for of_round in rounds_of(job)
+        )
         assert abs(row["wait_ns"] - truth_ns) <= 0.1 * truth_ns + between_ns(job, how)
         assert row["message_calls"] == ROUNDS
 
@@ -110,7 +123,12 @@ def test_the_late_rank_costs_most_and_all_is_matched(job, late):
 
 
 def test_the_kind_of_waiting_is_the_planted_one(job, late, how, size):
-    states = [row["wait_state"] for row in reporter.rows("late", job.folder, "--by", "state", "--call", ",".join(CALLS[how]))]
+    states = [
+        row["wait_state"]
+        for row in reporter.rows(
+            "late", job.folder, "--by", "state", "--call", ",".join(CALLS[how])
+        )
+    ]
     if how in EXCHANGES:
         assert states[0] in ("late sender", "late receiver")
     elif late == SENDER:
@@ -123,7 +141,10 @@ def test_ranks_that_all_compute_as_long_name_nobody(profile):
     """Other work on the machine may make a rank truly late: then again."""
     named = []
     for attempt in range(TRIES):
-        run = profile("late_messages", 2, str(BOTH), "exchange", str(EAGER), "5", "48", env={"ATTEMPT": str(attempt)})
+        run = profile(
+            "late_messages", 2, str(BOTH), "exchange", str(EAGER), "5", "48",
+            env={"ATTEMPT": str(attempt)},
+        )
         (row,) = reporter.rows("late", run.folder, "--by", "run")
         assert row["unmatched"] == 0
         named.append(row["late_ranks"])

@@ -1,5 +1,6 @@
-"""How a process comes into MPI and leaves it: whatever ends it, what was counted is there, and the job's exit status is its
-own. In programs/lifetime.c rank 0 sends five messages to rank 1, and both synchronize twice."""
+"""How a process comes into MPI and leaves it: whatever ends it, what was counted is there, and the
+job's exit status is its own. In programs/lifetime.c rank 0 sends five messages to rank 1, and both
+synchronize twice."""
 
 from dataclasses import replace
 
@@ -30,14 +31,18 @@ def test_everything_it_did_is_counted(profile, how):
 def test_the_database_says_that_it_ended_by_finalize(profile, how):
     run = profile("lifetime", 2, how)
     row = run.rank_row(1)
-    assert (row["ended"], row["world_rank"], row["world_size"], row["abort_code"]) == ("finalize", 1, 2, 0)
+    assert (row["ended"], row["world_rank"], row["world_size"], row["abort_code"]) == (
+        "finalize", 1, 2, 0,
+    )
     assert row["start_unix_ns"] < row["end_unix_ns"]
 
 
 def test_a_rank_without_calls_leaves_little_and_nothing_that_it_did_not_do(profile):
     run = profile("no_calls", 2)
     assert run.query(0, "SELECT name FROM call ORDER BY name") == [("MPI_Finalize",), ("MPI_Init",)]
-    assert run.query(0, "SELECT call FROM sample ORDER BY call") == [("MPI_Finalize",), ("MPI_Init",)]
+    assert run.query(0, "SELECT call FROM sample ORDER BY call") == [
+        ("MPI_Finalize",), ("MPI_Init",),
+    ]
     assert run.query(0, "SELECT call FROM recent_collective") == []
     assert run.database(0).stat().st_size < 60_000
 
@@ -56,7 +61,10 @@ def test_the_thread_level_is_the_one_that_mpi_gave(profile):
 
 def test_calls_of_another_thread_are_not_the_main_thread_s(profile):
     run = profile("lifetime", 2, "on_another_thread")
-    of_sends = "SELECT DISTINCT is_main FROM cell JOIN thread USING (world_rank, thread) WHERE call = 'MPI_Send'"
+    of_sends = (
+        "SELECT DISTINCT is_main FROM cell JOIN thread USING (world_rank, thread) WHERE "
+        "call = 'MPI_Send'"
+    )
     assert run.query(0, of_sends) == [(0,)]
 
 
@@ -70,7 +78,10 @@ def test_a_job_that_ends_early_leaves_the_ledger_with_all_that_was_counted(profi
 
 def test_a_ledger_says_how_its_process_ended(profile):
     assert ended_in_ledger(profile("lifetime", 2, "kill", exit_status=None).ledger(1)) == 0
-    assert ended_in_ledger(profile("lifetime", 2, "exit_without_finalize", exit_status=None).ledger(1)) == 2
+    assert (
+        ended_in_ledger(profile("lifetime", 2, "exit_without_finalize", exit_status=None).ledger(1))
+        == 2
+    )
     assert ended_in_ledger(profile("lifetime", 2, "abort", exit_status=None).ledger(1)) == 3
 
 
@@ -79,13 +90,18 @@ def test_an_aborted_job_s_ledger_keeps_the_code_it_was_aborted_with(profile):
     assert abort_code_in_ledger(run.ledger(1)) == 5
 
 
-# Without quick_exit: Hydra, the mpirun of MPICH and Intel MPI, then returns the status of whichever process it sees end first;
-# after a kill, and where nobody finalizes, likewise.
-@pytest.mark.parametrize("how", [*WAYS_TO_FINALIZE, "exit_without_finalize", "abort", "kill", "return_7"])
+# Without quick_exit: Hydra, the mpirun of MPICH and Intel MPI, then returns the status of whichever
+# process it sees end first; after a kill, and where nobody finalizes, likewise.
+@pytest.mark.parametrize(
+    "how", [*WAYS_TO_FINALIZE, "exit_without_finalize", "abort", "kill", "return_7"]
+)
 def test_mpirun_returns_what_it_returns_without_the_profiler(profile, plain, mpi, how):
     if mpi.family != "openmpi" and how in ("kill", "exit_without_finalize"):
         pytest.skip("Hydra returns 9, 1 or 0 then, also without the profiler")
-    assert profile("lifetime", 2, how, exit_status=None).outcome.exit_status == plain("lifetime", 2, how).exit_status
+    assert (
+        profile("lifetime", 2, how, exit_status=None).outcome.exit_status
+        == plain("lifetime", 2, how).exit_status
+    )
 
 
 def test_the_program_s_own_exit_status_is_passed_on(profile):
@@ -99,8 +115,8 @@ def test_a_program_of_sessions_alone_is_recorded(profile, mpi):
     assert run.files() == ["rank-0.db", "rank-1.db"]
     assert run.sizes("MPI_Allreduce") == [{4: (3, 12)}] * 2
     assert run.calls(0) == {
-        "MPI_Session_init", "MPI_Comm_create_from_group", "MPI_Allreduce", "MPI_Send", "MPI_Comm_free",
-        "MPI_Session_finalize",
+        "MPI_Session_init", "MPI_Comm_create_from_group", "MPI_Allreduce", "MPI_Send",
+        "MPI_Comm_free", "MPI_Session_finalize",
     }  # fmt: skip
     made = [run.communicator(rank, "MPI_Comm_create_from_group") for rank in range(2)]
     assert [each.world_ranks for each in made] == [[0, 1], [0, 1]]

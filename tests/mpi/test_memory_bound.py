@@ -1,4 +1,5 @@
-"""A job that meets something new for ever (programs/ever_new.c) takes no more memory than its setting says."""
+"""A job that meets something new for ever (programs/ever_new.c) takes no more memory than its
+setting says."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""Where the buffers of each call lie (tests/doubles/buffers.c): host, device, managed and pinned memory of a GPU that does not exist."""
+"""Where the buffers of each call lie (tests/doubles/buffers.c): host, device, managed and pinned
+memory of a GPU that does not exist."""
 
 from __future__ import annotations
 
@@ -70,25 +71,30 @@ def buffers(mpi: Mpi, profile: Profile) -> Run:
     return run
 
 
-def memory_kinds(run: Run, rank: int, call: str, measure: str = "call") -> list[tuple[int, str, int]]:
+def memory_kinds(
+    run: Run, rank: int, call: str, measure: str = "call"
+) -> list[tuple[int, str, int]]:
     return run.query(
         rank,
-        "SELECT bytes, memory_kind, SUM(count) FROM cell WHERE call = :call AND measure = :measure GROUP BY 1, 2",
-        call=call,
-        measure=measure,
+        "SELECT bytes, memory_kind, SUM(count) FROM cell WHERE call = :call AND measure = :measure "
+        "GROUP BY 1, 2", call=call, measure=measure,
     )
 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_every_call_has_the_memory_kind_of_its_buffers(buffers: Run, call: str):
     for rank in range(2):
-        assert [row[:2] for row in memory_kinds(buffers, rank, call)] == sorted(CALLS[call][rank].items())
+        assert [row[:2] for row in memory_kinds(buffers, rank, call)] == sorted(
+            CALLS[call][rank].items()
+        )
 
 
 @pytest.mark.parametrize("call", COMPLETIONS)
 def test_a_completion_has_the_memory_kind_of_the_call_that_began_it(buffers: Run, call: str):
     for rank in range(2):
-        expected = [(size, kind, count) for size, (kind, count) in sorted(COMPLETIONS[call][rank].items())]
+        expected = [
+            (size, kind, count) for size, (kind, count) in sorted(COMPLETIONS[call][rank].items())
+        ]
         assert memory_kinds(buffers, rank, call, "completion") == expected
 
 
@@ -109,7 +115,10 @@ def test_both_buffers_of_a_collective_are_told_apart(buffers: Run):
 
 def test_memory_that_became_another_kind_is_seen_within_64_calls(buffers: Run):
     for rank in range(2):
-        seen = {(size, kind): count for size, kind, count in memory_kinds(buffers, rank, "MPI_Allreduce") if size >= 90}
+        seen = {
+            (size, kind): count
+            for size, kind, count in memory_kinds(buffers, rank, "MPI_Allreduce") if size >= 90
+        }
         assert seen.keys() <= {(90, "host"), (91, "host"), (91, "pinned"), (92, "pinned")}
         assert seen[90, "host"] == 65
         assert seen.get((91, "host"), 0) + seen[91, "pinned"] == 65

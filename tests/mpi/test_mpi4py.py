@@ -1,4 +1,5 @@
-"""Python: MPI is loaded by a module, out of sight of the program's own symbols (programs/mpi4py_calls.py)."""
+"""Python: MPI is loaded by a module, out of sight of the program's own symbols
+(programs/mpi4py_calls.py)."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""NCCL's calls beside MPI's: what is counted, and that the library gets and returns what it would without us. NCCL is a double of ours."""
+"""NCCL's calls beside MPI's: what is counted, and that the library gets and returns what it would
+without us. NCCL is a double of ours."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ from . import reporter
 from .doubles import SETTINGS as GPU_SETTINGS
 from .doubles import build
 from .doubles import compiled as gpu_program
-from .harness import CLOCK_ERROR, COMMPROF_RUN, Outcome, Run, calls_in_ledger, unprofiled_environment
+from .harness import (
+    CLOCK_ERROR, COMMPROF_RUN, Outcome, Run, calls_in_ledger, unprofiled_environment,
+)
 from .libraries import Mpi
 from .nccl import compiled, doubles
 
@@ -25,7 +28,9 @@ ELEMENTS, BYTES = 100, 400
 @pytest.fixture
 def nccl(mpi: Mpi, profile: Callable[..., Run]) -> Callable[..., Run]:
     """nccl("operations"): a part of programs/nccl.c under the profiler."""
-    return lambda part, **arguments: profile(str(compiled(mpi.mpicc, "nccl")), RANKS, part, **arguments)
+    return lambda part, **arguments: profile(
+        str(compiled(mpi.mpicc, "nccl")), RANKS, part, **arguments
+    )
 
 
 def answer(command: str, run: Run, *words: str) -> list[dict]:
@@ -33,7 +38,8 @@ def answer(command: str, run: Run, *words: str) -> list[dict]:
 
 
 def nccl_communicators(run: Run, rank: int) -> list[tuple]:
-    """Those of NCCL's that something was counted on: constructor, identity, parent_identity, size, comm_rank, is_freed."""
+    """Those of NCCL's that something was counted on: constructor, identity, parent_identity, size,
+    comm_rank, is_freed."""
     sql = """
         SELECT constructor, identity, parent_identity, size, comm_rank, is_freed FROM communicator
         WHERE library = 'nccl' ORDER BY communicator"""
@@ -56,29 +62,59 @@ def nccl_communicators(run: Run, rank: int) -> list[tuple]:
         ("ncclRecv", BYTES, 0, 1),
     ],
 )
-def test_an_operation_counts_with_its_bytes(nccl: Callable[..., Run], call: str, size: int, volume: int, count: int) -> None:
+def test_an_operation_counts_with_its_bytes(
+    nccl: Callable[..., Run], call: str, size: int, volume: int, count: int
+) -> None:
     assert nccl("operations").sizes(call) == [{size: (count, count * volume)}] * RANKS
 
 
-@pytest.mark.parametrize(("call", "root", "volume"), [("ncclBroadcast", 1, BYTES), ("ncclBcast", 1, BYTES), ("ncclScatter", 0, RANKS * BYTES)])
-def test_only_the_root_hands_something_to_an_operation_from_a_root(nccl: Callable[..., Run], call: str, root: int, volume: int) -> None:
-    assert nccl("operations").sizes(call) == [{BYTES: (1, volume if rank == root else 0)} for rank in range(RANKS)]
+@pytest.mark.parametrize(
+    ("call", "root", "volume"),
+    [("ncclBroadcast", 1, BYTES), ("ncclBcast", 1, BYTES), ("ncclScatter", 0, RANKS * BYTES)],
+)
+def test_only_the_root_hands_something_to_an_operation_from_a_root(
+    nccl: Callable[..., Run], call: str, root: int, volume: int
+) -> None:
+    assert nccl("operations").sizes(call) == [
+        {BYTES: (1, volume if rank == root else 0)} for rank in range(RANKS)
+    ]
 
 
 def test_messages_are_counted_by_their_partner(nccl: Callable[..., Run]) -> None:
-    """As NCCL numbers it in the ledger and the database; by world rank, which is the other way round here, in the report."""
+    """As NCCL numbers it in the ledger and the database; by world rank, which is the other way
+    round here, in the report."""
     run = nccl("messages")
-    own = "SELECT call, direction, comm_rank, peer, count, bytes FROM peer JOIN communicator USING (world_rank, communicator)"
+    own = (
+        "SELECT call, direction, comm_rank, peer, count, bytes FROM peer JOIN communicator "
+        "USING "
+        "(world_rank, communicator)"
+    )
     for rank in range(RANKS):
         place = RANKS - 1 - rank
-        forward = {("ncclSend", "sent", place, place + 1, 4, 4 * BYTES), ("ncclRecv", "received", place, place + 1, 4, 4 * BYTES // 2)}
-        backward = {("ncclRecv", "received", place, place - 1, 4, 4 * BYTES), ("ncclSend", "sent", place, place - 1, 4, 4 * BYTES // 2)}
-        assert set(run.query(rank, own)) == (forward if place < RANKS - 1 else set()) | (backward if place > 0 else set())
-    pairs = {(row["sender"], row["receiver"]): (row["count"], row["bytes"]) for row in answer("peers", run)}
+        forward = {
+            ("ncclSend", "sent", place, place + 1, 4, 4 * BYTES),
+            ("ncclRecv", "received", place, place + 1, 4, 4 * BYTES // 2),
+        }
+        backward = {
+            ("ncclRecv", "received", place, place - 1, 4, 4 * BYTES),
+            ("ncclSend", "sent", place, place - 1, 4, 4 * BYTES // 2),
+        }
+        assert set(run.query(rank, own)) == (forward if place < RANKS - 1 else set()) | (
+            backward if place > 0 else set()
+        )
+    pairs = {
+        (row["sender"], row["receiver"]): (row["count"], row["bytes"])
+        for row in answer("peers", run)
+    }
     down = {(rank + 1, rank): (4, 4 * BYTES) for rank in range(RANKS - 1)}
     assert pairs == down | {(rank, rank + 1): (4, 4 * BYTES // 2) for rank in range(RANKS - 1)}
-    assert pairs == {(row["sender"], row["receiver"]): (row["count"], row["bytes"]) for row in answer("peers", run, "--received")}
-    assert [(row["stage"], row["rank"], row["has_nccl"]) for row in answer("pipeline", run)] == [(3 - rank, rank, 1) for rank in (3, 2, 1, 0)]
+    assert pairs == {
+        (row["sender"], row["receiver"]): (row["count"], row["bytes"])
+        for row in answer("peers", run, "--received")
+    }
+    assert [(row["stage"], row["rank"], row["has_nccl"]) for row in answer("pipeline", run)] == [
+        (3 - rank, rank, 1) for rank in (3, 2, 1, 0)
+    ]
 
 
 def test_one_sided_operations_count_with_the_rank_that_they_go_to(nccl: Callable[..., Run]) -> None:
@@ -86,25 +122,42 @@ def test_one_sided_operations_count_with_the_rank_that_they_go_to(nccl: Callable
     assert run.sizes("ncclPutSignal") == [{BYTES: (1, BYTES)}] * RANKS
     assert run.sizes("ncclSignal") == run.sizes("ncclWaitSignal") == [{0: (1, 0)}] * RANKS
     for rank in range(RANKS):
-        sent = run.query(rank, "SELECT call, direction, peer, count, bytes FROM peer WHERE communicator > 0 ORDER BY call")
-        assert sent == [("ncclPutSignal", "sent", (rank + 1) % RANKS, 1, BYTES), ("ncclSignal", "sent", (rank + 1) % RANKS, 1, 0)]
+        sent = run.query(
+            rank,
+            "SELECT call, direction, peer, count, bytes FROM peer WHERE communicator > 0 ORDER "
+            "BY call",
+        )
+        assert sent == [
+            ("ncclPutSignal", "sent", (rank + 1) % RANKS, 1, BYTES),
+            ("ncclSignal", "sent", (rank + 1) % RANKS, 1, 0),
+        ]
 
 
 def test_one_sided_operations_are_no_collectives(nccl: Callable[..., Run]) -> None:
     run = nccl("signals")
-    assert [run.query(rank, "SELECT collectives FROM communicator WHERE library = 'nccl'") for rank in range(RANKS)] == [[(1,)]] * RANKS
+    assert [
+        run.query(rank, "SELECT collectives FROM communicator WHERE library = 'nccl'")
+        for rank in range(RANKS)
+    ] == [[(1,)]] * RANKS
 
 
 def test_calls_without_bytes_count_too(nccl: Callable[..., Run]) -> None:
     run = nccl("operations")
-    for call in ("ncclCommInitRank", "ncclGroupStart", "ncclGroupEnd", "ncclCommFinalize", "ncclCommDestroy"):
+    for call in (
+        "ncclCommInitRank", "ncclGroupStart", "ncclGroupEnd", "ncclCommFinalize", "ncclCommDestroy",
+    ):
         assert run.sizes(call) == [{0: (1, 0)}] * RANKS
 
 
-def test_elements_of_every_type_have_their_size_and_those_of_an_unknown_one_none(nccl: Callable[..., Run]) -> None:
+def test_elements_of_every_type_have_their_size_and_those_of_an_unknown_one_none(
+    nccl: Callable[..., Run],
+) -> None:
     run = nccl("datatypes")
     type_bytes = [1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1, 0]
-    sizes = {(1000 + number) * size: (1, (1000 + number) * size) for number, size in enumerate(type_bytes)}
+    sizes = {
+        (1000 + number) * size: (1, (1000 + number) * size)
+        for number, size in enumerate(type_bytes)
+    }
     assert run.sizes("ncclAllReduce") == [sizes] * RANKS
     assert run.facts(0)["nccl.unknown_datatype"] == "12"
 
@@ -128,7 +181,9 @@ def test_nccl_can_be_left_out_altogether(nccl: Callable[..., Run]) -> None:
     assert not [call for call in run.calls(0) if call.startswith("nccl")]
 
 
-def test_the_program_gets_what_it_gets_without_the_profiler(mpi: Mpi, nccl: Callable[..., Run], plain: Callable[..., Outcome]) -> None:
+def test_the_program_gets_what_it_gets_without_the_profiler(
+    mpi: Mpi, nccl: Callable[..., Run], plain: Callable[..., Outcome]
+) -> None:
     for part in ("operations", "signals", "grown", "communicators", "nonblocking", "mistakes"):
         without = plain(str(compiled(mpi.mpicc, "nccl")), RANKS, part)
         assert sorted(nccl(part).outcome.stdout.split()) == sorted(without.stdout.split())
@@ -142,7 +197,11 @@ def test_all_ranks_agree_on_who_a_communicator_is(nccl: Callable[..., Run]) -> N
     sent = {1: "first", 2: "second"}
     identities: dict[str, set[str]] = {"first": set(), "second": set()}
     for rank in range(RANKS):
-        rows = run.query(rank, "SELECT bytes, identity, count FROM cell JOIN communicator USING (communicator) WHERE call = 'ncclAllReduce'")
+        rows = run.query(
+            rank,
+            "SELECT bytes, identity, count FROM cell JOIN communicator USING (communicator) WHERE "
+            "call = 'ncclAllReduce'",
+        )
         for size, identity, count in rows:
             if size in sent:
                 assert count == (3 if (size == 1) == (rank % 2 == 1) else 1)
@@ -153,19 +212,28 @@ def test_all_ranks_agree_on_who_a_communicator_is(nccl: Callable[..., Run]) -> N
 
 def identity_of(run: Run, rank: int, size: int) -> str:
     """Of the communicator of the AllGather of so many bytes."""
-    sql = "SELECT identity FROM cell JOIN communicator USING (communicator) WHERE call = 'ncclAllGather' AND bytes = :bytes"
+    sql = (
+        "SELECT identity FROM cell JOIN communicator USING (communicator) WHERE call = "
+        "'ncclAllGather' AND bytes = :bytes"
+    )
     ((identity,),) = run.query(rank, sql, bytes=size)
     return identity
 
 
 @pytest.mark.parametrize("size", [10, 20])
-def test_halves_are_two_communicators_that_their_ranks_agree_on(nccl: Callable[..., Run], size: int) -> None:
+def test_halves_are_two_communicators_that_their_ranks_agree_on(
+    nccl: Callable[..., Run], size: int
+) -> None:
     run = nccl("communicators")
-    even, odd = ({identity_of(run, rank, size) for rank in range(first, RANKS, 2)} for first in (0, 1))
+    even, odd = (
+        {identity_of(run, rank, size) for rank in range(first, RANKS, 2)} for first in (0, 1)
+    )
     assert len(even) == len(odd) == 1 and even != odd
 
 
-def test_a_communicator_from_several_ids_and_one_that_shrank_are_agreed_on(nccl: Callable[..., Run]) -> None:
+def test_a_communicator_from_several_ids_and_one_that_shrank_are_agreed_on(
+    nccl: Callable[..., Run],
+) -> None:
     run = nccl("communicators")
     assert len({identity_of(run, rank, 40) for rank in range(RANKS)}) == 1
     assert len({identity_of(run, rank, 30) for rank in range(1, RANKS)}) == 1
@@ -177,10 +245,13 @@ def merged(run: Run) -> sqlite3.Connection:
     return sqlite3.connect(database)
 
 
-def test_old_and_new_ranks_agree_on_a_communicator_that_has_grown_and_on_its_children(nccl: Callable[..., Run]) -> None:
+def test_old_and_new_ranks_agree_on_a_communicator_that_has_grown_and_on_its_children(
+    nccl: Callable[..., Run],
+) -> None:
     sql = """
         SELECT bytes, identity, group_concat(world_rank) FROM (
-            SELECT cell.world_rank, bytes, identity FROM cell JOIN communicator USING (world_rank, communicator)
+            SELECT cell.world_rank, bytes, identity FROM cell JOIN communicator
+                USING (world_rank, communicator)
             WHERE call = 'ncclAllGather' ORDER BY cell.world_rank)
         GROUP BY bytes, identity ORDER BY 1, 3"""
     rows = merged(nccl("grown")).execute(sql).fetchall()
@@ -189,10 +260,13 @@ def test_old_and_new_ranks_agree_on_a_communicator_that_has_grown_and_on_its_chi
     assert len({identity for _, identity, _ in rows}) == len(ranks)
 
 
-def test_children_of_a_communicator_that_has_grown_have_it_as_parent(nccl: Callable[..., Run]) -> None:
+def test_children_of_a_communicator_that_has_grown_have_it_as_parent(
+    nccl: Callable[..., Run],
+) -> None:
     sql = """
         SELECT count(DISTINCT parent.identity), count(*) FROM communicator AS child
-        JOIN communicator AS parent ON parent.world_rank = child.world_rank AND parent.identity = child.parent_identity
+        JOIN communicator AS parent ON parent.world_rank = child.world_rank
+            AND parent.identity = child.parent_identity
         WHERE child.constructor = 'ncclCommSplit' AND parent.constructor = 'ncclCommGrow'"""
     assert merged(nccl("grown")).execute(sql).fetchall() == [(1, RANKS)]
 
@@ -209,14 +283,20 @@ def test_a_communicator_says_what_made_it_its_size_rank_and_end(nccl: Callable[.
 
 def test_communicators_have_the_names_of_their_configurations(nccl: Callable[..., Run]) -> None:
     run = nccl("names")
-    sql = "SELECT bytes, name FROM cell JOIN communicator USING (communicator) WHERE call = 'ncclAllReduce' AND measure = 'call'"
+    sql = (
+        "SELECT bytes, name FROM cell JOIN communicator USING (communicator) WHERE call = "
+        "'ncclAllReduce' AND measure = 'call'"
+    )
     for rank in range(RANKS):
         assert dict(run.query(rank, sql)) == {1: "data parallel", 2: "tensor parallel", 3: ""}
 
 
 def test_all_devices_of_a_process_are_ranks_of_one_communicator(nccl: Callable[..., Run]) -> None:
     run = nccl("communicators")
-    pairs = [[row for row in nccl_communicators(run, rank) if row[0] == "ncclCommInitAll"] for rank in range(RANKS)]
+    pairs = [
+        [row for row in nccl_communicators(run, rank) if row[0] == "ncclCommInitAll"]
+        for rank in range(RANKS)
+    ]
     assert all([row[4] for row in pair] == [0, 1] and pair[0][1] == pair[1][1] for pair in pairs)
     assert len({pair[0][1] for pair in pairs}) == RANKS
 
@@ -224,7 +304,9 @@ def test_all_devices_of_a_process_are_ranks_of_one_communicator(nccl: Callable[.
 def test_collectives_are_numbered(nccl: Callable[..., Run]) -> None:
     run = nccl("operations")
     for rank in range(RANKS):
-        assert run.query(rank, "SELECT collectives FROM communicator WHERE library = 'nccl'") == [(10,)]
+        assert run.query(rank, "SELECT collectives FROM communicator WHERE library = 'nccl'") == [
+            (10,)
+        ]
 
 
 def test_communicators_that_are_not_ready_yet_are_known(nccl: Callable[..., Run]) -> None:
@@ -233,13 +315,19 @@ def test_communicators_that_are_not_ready_yet_are_known(nccl: Callable[..., Run]
     rows = [nccl_communicators(run, rank) for rank in range(RANKS)]
     assert len({whole[1] for whole, _ in rows}) == 1
     assert rows[0][1][1] == rows[2][1][1] != rows[1][1][1] == rows[3][1][1]
-    assert all(half[2:5] == (whole[1], RANKS // 2, rank // 2) for rank, (whole, half) in enumerate(rows))
+    assert all(
+        half[2:5] == (whole[1], RANKS // 2, rank // 2) for rank, (whole, half) in enumerate(rows)
+    )
 
 
 @pytest.mark.parametrize("size", [10, 20, 30])
-def test_communicators_that_were_not_ready_for_long_are_told_apart(nccl: Callable[..., Run], size: int) -> None:
+def test_communicators_that_were_not_ready_for_long_are_told_apart(
+    nccl: Callable[..., Run], size: int
+) -> None:
     run = nccl("nonblocking_children")
-    even, odd = ({identity_of(run, rank, size) for rank in range(first, RANKS, 2)} for first in (0, 1))
+    even, odd = (
+        {identity_of(run, rank, size) for rank in range(first, RANKS, 2)} for first in (0, 1)
+    )
     assert len(even) == len(odd) == 1 and even != odd
     assert len({identity_of(run, 0, other) for other in (10, 20, 30)}) == 3
 
@@ -250,11 +338,22 @@ def test_communicators_that_were_not_ready_for_long_are_told_apart(nccl: Callabl
 def alone(folder: Path, ranks: int, **environment: str) -> Run:
     program = compiled("cc", "nccl_alone")
     env = unprofiled_environment() | {"COMMPROF_OUTPUT": str(folder / "run")} | environment
-    commands = [[str(COMMPROF_RUN), str(program), str(rank), str(ranks), str(rank + 1)] for rank in range(ranks)]
-    jobs = [subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for command in commands]
+    commands = [
+        [str(COMMPROF_RUN), str(program), str(rank), str(ranks), str(rank + 1)]
+        for rank in range(ranks)
+    ]
+    jobs = [
+        subprocess.Popen(
+            command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for command in commands
+    ]
     outputs = [job.communicate(timeout=600) for job in jobs]
     status = max(job.returncode for job in jobs)
-    return Run(ranks, folder / "run", Outcome(status, "".join(out for out, _ in outputs), "".join(err for _, err in outputs)))
+    return Run(
+        ranks, folder / "run",
+        Outcome(status, "".join(out for out, _ in outputs), "".join(err for _, err in outputs)),
+    )
 
 
 def test_a_job_without_mpi_is_profiled_from_its_first_communicator_on(tmp_path: Path) -> None:
@@ -277,11 +376,20 @@ def test_a_job_without_mpi_is_left_alone_where_nccl_is_left_out(tmp_path: Path) 
 # The last one lacks pncclX.
 def test_every_copy_of_nccl_gets_the_calls_that_are_meant_for_it(tmp_path: Path) -> None:
     libraries = ["libnccl.so.2", "libnccl_other.so.2", "libnccl_plain.so.2"]
-    callers = [compiled("cc", "nccl_caller", "-shared", "-fPIC", library=name, output=f"lib{name[:-5]}_caller.so") for name in libraries]
+    callers = [
+        compiled(
+            "cc", "nccl_caller", "-shared", "-fPIC", library=name,
+            output=f"lib{name[:-5]}_caller.so",
+        )
+        for name in libraries
+    ]
     program = compiled("cc", "nccl_copies", "-ldl", library=None)
     env = unprofiled_environment() | {"COMMPROF_OUTPUT": str(tmp_path / "run")}
     for prefix in ([], [str(COMMPROF_RUN)]):
-        done = subprocess.run([*prefix, str(program), *map(str, callers)], env=env, capture_output=True, text=True, timeout=600)
+        done = subprocess.run(
+            [*prefix, str(program), *map(str, callers)], env=env, capture_output=True, text=True,
+            timeout=600,
+        )
         assert done.returncode == 0, done.stderr
     counts = calls_in_ledger(tmp_path / "run/rank-0.ledger")
     assert (counts["ncclBcast"], counts["ncclBroadcast"]) == (6, 0)
@@ -290,7 +398,9 @@ def test_every_copy_of_nccl_gets_the_calls_that_are_meant_for_it(tmp_path: Path)
 def test_a_program_without_nccl_gets_an_error_from_a_function_that_only_the_profiler_has() -> None:
     program = compiled("cc", "nccl_none", "-Wl,-z,dynamic-undefined-weak", library=None)
     env = unprofiled_environment() | {"COMMPROF_OUTPUT": os.devnull}
-    done = subprocess.run([str(COMMPROF_RUN), str(program)], env=env, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        [str(COMMPROF_RUN), str(program)], env=env, capture_output=True, text=True, timeout=600
+    )
     assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
 
 
@@ -312,7 +422,9 @@ def training(train: Callable[..., Run]) -> Run:
 def truths(run: Run) -> dict[tuple[str, int], tuple[int, int]]:
     """Of all ranks together: (call, bytes) -> count, nanoseconds."""
     told: dict[tuple[str, int], tuple[int, int]] = {}
-    for _, call, size, duration_ns in (line.split() for line in run.outcome.stdout.splitlines() if line.startswith("truth ")):
+    for _, call, size, duration_ns in (
+        line.split() for line in run.outcome.stdout.splitlines() if line.startswith("truth ")
+    ):
         count, total_ns = told.get((call, int(size)), (0, 0))
         told[call, int(size)] = (count + 1, total_ns + int(duration_ns))
     return told
@@ -325,9 +437,12 @@ def check_times_on_the_device(run: Run) -> None:
             count, total_ns = seen.get((cell.call, cell.bytes), (0, 0))
             seen[cell.call, cell.bytes] = (count + cell.count, total_ns + cell.total_ns)
     planted = truths(run)
-    assert {key: count for key, (count, _) in seen.items()} == {key: count for key, (count, _) in planted.items()}
+    assert {key: count for key, (count, _) in seen.items()} == {
+        key: count for key, (count, _) in planted.items()
+    }
     for key, (count, total_ns) in planted.items():
-        assert abs(seen[key][1] - total_ns) <= 1000 * count, (key, seen[key], total_ns)  # two clocks, read at each launch
+        # two clocks, read at each launch
+        assert abs(seen[key][1] - total_ns) <= 1000 * count, (key, seen[key], total_ns)
     assert [run.rank_row(rank)["gpu_unmatched_operations"] for rank in range(2)] == [0, 0]
 
 
@@ -335,7 +450,9 @@ def test_operations_have_the_time_of_their_kernels_on_the_device(training: Run) 
     check_times_on_the_device(training)
 
 
-def test_streams_that_are_destroyed_at_once_are_told_apart_though_their_handles_are_the_same(train: Callable[..., Run]) -> None:
+def test_streams_that_are_destroyed_at_once_are_told_apart_though_their_handles_are_the_same(
+    train: Callable[..., Run],
+) -> None:
     check_times_on_the_device(train("streams"))
 
 
@@ -348,14 +465,18 @@ def test_what_copy_engines_do_takes_no_kernel_of_its_neighbours(train: Callable[
     assert [run.rank_row(rank)["gpu_unmatched_operations"] >= 2 for rank in range(2)] == [True] * 2
 
 
-def test_operations_of_one_process_on_several_devices_have_their_time_on_each(mpi: Mpi, profile: Callable[..., Run]) -> None:
+def test_operations_of_one_process_on_several_devices_have_their_time_on_each(
+    mpi: Mpi, profile: Callable[..., Run]
+) -> None:
     libraries = [str(build() / "libcuda.so.1"), str(doubles() / "libnccl.so.2")]
     program = gpu_program(mpi.name, mpi.mpicc, "nccl_devices", tuple(libraries))
     run = profile(program, 1, env=GPU_SETTINGS | {"DOUBLE_DEVICES": "2"})
     assert run.sizes("ncclAllReduce", "device") == [{100: (1, 100), 101: (1, 101)}]
 
 
-def test_a_captured_operation_is_counted_as_such_and_has_no_time_on_the_device(training: Run) -> None:
+def test_a_captured_operation_is_counted_as_such_and_has_no_time_on_the_device(
+    training: Run,
+) -> None:
     assert training.sizes("ncclAllReduce", "captured") == [{77: (2, 2 * 77)}] * 2
     assert all(77 not in size for size in training.sizes("ncclAllReduce", "device"))
 

@@ -1,5 +1,5 @@
-"""NCCL that cannot be intercepted tells of its operations itself, as its profiler plugin: a program with NCCL inside, and a library whose
-functions are looked up. Both are doubles of ours."""
+"""NCCL that cannot be intercepted tells of its operations itself, as its profiler plugin: a program
+with NCCL inside, and a library whose functions are looked up. Both are doubles of ours."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ PLUGIN = {"NCCL_PROFILER_PLUGIN": "STATIC_PLUGIN"}
 
 @pytest.fixture
 def inside(mpi: Mpi, profile: Callable[..., Run]) -> Callable[..., Run]:
-    """inside("5", "operations"): a part of programs/nccl_static.c, with NCCL inside that knows so much of the interface."""
+    """inside("5", "operations"): a part of programs/nccl_static.c, with NCCL inside that knows so
+    much of the interface."""
     return lambda version, part, env=PLUGIN, **arguments: profile(
-        str(compiled(mpi.mpicc, "nccl_static", *SOURCES, library=None)), RANKS, version, part, env=env, **arguments
+        str(compiled(mpi.mpicc, "nccl_static", *SOURCES, library=None)), RANKS, version, part,
+        env=env, **arguments,
     )
 
 
@@ -35,12 +37,17 @@ def inside(mpi: Mpi, profile: Callable[..., Run]) -> Callable[..., Run]:
 def intercepted(mpi: Mpi, profile: Callable[..., Run]) -> Callable[..., Run]:
     """A part of programs/nccl.c: its NCCL is a library, and tells a plugin as well."""
     return lambda version, part, **env: profile(
-        str(compiled(mpi.mpicc, "nccl")), RANKS, part, env=PLUGIN | {"DOUBLE_NCCL_PLUGIN": version} | env
+        str(compiled(mpi.mpicc, "nccl")), RANKS, part,
+        env=PLUGIN | {"DOUBLE_NCCL_PLUGIN": version} | env,
     )
 
 
 def nccl_communicators(run: Run, rank: int) -> list[tuple]:
-    return run.query(rank, "SELECT name, identity, size, comm_rank, is_freed, collectives FROM communicator WHERE library = 'nccl'")
+    return run.query(
+        rank,
+        "SELECT name, identity, size, comm_rank, is_freed, collectives FROM communicator WHERE "
+        "library = 'nccl'",
+    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -55,38 +62,61 @@ def nccl_communicators(run: Run, rank: int) -> list[tuple]:
         ("ncclRecv", {200: (1, 0)}),
     ],
 )
-def test_an_operation_counts_with_its_bytes(inside: Callable[..., Run], version: str, call: str, sizes: dict) -> None:
+def test_an_operation_counts_with_its_bytes(
+    inside: Callable[..., Run], version: str, call: str, sizes: dict
+) -> None:
     run = inside(version, "operations")
-    captured = {72: (1, 72)} if call == "ncclAllReduce" and version == "4" else {}  # which does not say that it is
+    # which does not say that it is
+    captured = {72: (1, 72)} if call == "ncclAllReduce" and version == "4" else {}
     assert run.sizes(call) == [sizes | captured] * RANKS
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_only_the_root_of_a_broadcast_hands_something_over(inside: Callable[..., Run], version: str) -> None:
-    assert inside(version, "operations").sizes("ncclBroadcast") == [{BYTES: (1, BYTES if rank == 1 else 0)} for rank in range(RANKS)]
+def test_only_the_root_of_a_broadcast_hands_something_over(
+    inside: Callable[..., Run], version: str
+) -> None:
+    assert inside(version, "operations").sizes("ncclBroadcast") == [
+        {BYTES: (1, BYTES if rank == 1 else 0)} for rank in range(RANKS)
+    ]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_partner_of_a_message_is_known_where_nccl_says_it(inside: Callable[..., Run], version: str) -> None:
+def test_the_partner_of_a_message_is_known_where_nccl_says_it(
+    inside: Callable[..., Run], version: str
+) -> None:
     run = inside(version, "operations")
     for rank in range(RANKS):
-        found = set(run.query(rank, "SELECT call, direction, peer, count, bytes FROM peer WHERE communicator > 0"))
-        told = {("ncclSend", "sent", (rank + 1) % RANKS, 1, 200), ("ncclRecv", "received", (rank - 1) % RANKS, 1, 200)}
+        found = set(
+            run.query(
+                rank, "SELECT call, direction, peer, count, bytes FROM peer WHERE communicator > 0"
+            )
+        )
+        told = {
+            ("ncclSend", "sent", (rank + 1) % RANKS, 1, 200),
+            ("ncclRecv", "received", (rank - 1) % RANKS, 1, 200),
+        }
         assert found == (told if version == "4" else set())
 
 
 @pytest.mark.parametrize("version", ["5", "6"])
 def test_what_is_captured_is_counted_apart(inside: Callable[..., Run], version: str) -> None:
-    assert inside(version, "operations").sizes("ncclAllReduce", measure="captured") == [{72: (1, 72)}] * RANKS
+    assert (
+        inside(version, "operations").sizes("ncclAllReduce", measure="captured")
+        == [{72: (1, 72)}] * RANKS
+    )
 
 
 TIMES = PLUGIN | {"COMMPROF_NCCL_TIMES": "on"}
 
 
 def check_device_times(run: Run) -> None:
-    """As the double plants them: 1000 ns an element, the second of two channels 10 ns later; those of a launch together."""
+    """As the double plants them: 1000 ns an element, the second of two channels 10 ns later; those
+    of a launch together."""
     for rank in range(RANKS):
-        cells = {(cell.call, cell.bytes): (cell.count, cell.total_ns) for cell in run.cells(rank, measure="device")}
+        cells = {
+            (cell.call, cell.bytes): (cell.count, cell.total_ns)
+            for cell in run.cells(rank, measure="device")
+        }
         assert cells.pop(("ncclAllReduce", BYTES)) == (1, 100 * 1000 + 10)
         assert sorted(cells.values()) == [(1, 11 * 1000), (1, 400 * 1000 + 10)]
         assert {call for call, _ in cells} == {"ncclGroup"}
@@ -95,54 +125,87 @@ def check_device_times(run: Run) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_operations_have_the_times_that_nccls_kernels_stamp_where_these_are_asked_for(inside: Callable[..., Run], version: str) -> None:
+def test_operations_have_the_times_that_nccls_kernels_stamp_where_these_are_asked_for(
+    inside: Callable[..., Run], version: str
+) -> None:
     run = inside(version, "operations", env=TIMES)
     check_device_times(run)
     assert run.sizes("ncclReduce") == [{BYTES: (1, BYTES)}] * RANKS
-    said = subprocess.run([str(REPORT), "gpu", str(run.folder)], check=True, capture_output=True, text=True).stdout
+    said = subprocess.run(
+        [str(REPORT), "gpu", str(run.folder)], check=True, capture_output=True, text=True
+    ).stdout
     assert "on the device by its own time stamps (kernelCh), not by CUPTI" in said
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_is_intercepted_has_these_times_on_its_communicator(intercepted: Callable[..., Run], version: str) -> None:
+def test_what_is_intercepted_has_these_times_on_its_communicator(
+    intercepted: Callable[..., Run], version: str
+) -> None:
     run = profile_times(intercepted, version)
     for rank in range(RANKS):
-        sql = "SELECT DISTINCT communicator FROM cell WHERE call = 'ncclAllReduce' AND measure = 'device'"
-        called = run.query(rank, "SELECT DISTINCT communicator FROM cell WHERE call = 'ncclAllReduce' AND measure = 'call'")
+        sql = (
+            "SELECT DISTINCT communicator FROM cell WHERE call = 'ncclAllReduce' AND measure = "
+            "'device'"
+        )
+        called = run.query(
+            rank,
+            "SELECT DISTINCT communicator FROM cell WHERE call = 'ncclAllReduce' AND measure = "
+            "'call'",
+        )
         assert run.query(rank, sql) == called and len(called) == 1
-        assert [cell.total_ns for cell in run.cells(rank, measure="device") if cell.call == "ncclReduce"] == [100 * 1000 + 10]
+        assert [
+            cell.total_ns for cell in run.cells(rank, measure="device") if cell.call == "ncclReduce"
+        ] == [100 * 1000 + 10]
 
 
 def profile_times(intercepted: Callable[..., Run], version: str) -> Run:
     return intercepted(version, "operations", **{"COMMPROF_NCCL_TIMES": "on"})
 
 
-ALGORITHMS = "SELECT call, bytes, algorithm, protocol, channels, count FROM nccl_algorithm ORDER BY call, bytes"
+ALGORITHMS = (
+    "SELECT call, bytes, algorithm, protocol, channels, count FROM nccl_algorithm ORDER "
+    "BY call, bytes"
+)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_how_a_collective_was_carried_out_is_counted_by_size(inside: Callable[..., Run], version: str) -> None:
+def test_how_a_collective_was_carried_out_is_counted_by_size(
+    inside: Callable[..., Run], version: str
+) -> None:
     run = inside(version, "operations")
     small, large = ("RING", "LL", 1), ("RING", "SIMPLE", 2)
     told = {
-        *(("ncclAllReduce", BYTES, *large, 2), ("ncclAllReduce", 7, *small, 1), ("ncclAllReduce", 72, *small, 1)),
-        *(("ncclAllReduce", 0, *small, 1), ("ncclBroadcast", BYTES, *large, 1), ("ncclReduce", BYTES, *large, 1)),
+        *(
+            ("ncclAllReduce", BYTES, *large, 2),
+            ("ncclAllReduce", 7, *small, 1),
+            ("ncclAllReduce", 72, *small, 1),
+        ),
+        *(
+            ("ncclAllReduce", 0, *small, 1),
+            ("ncclBroadcast", BYTES, *large, 1),
+            ("ncclReduce", BYTES, *large, 1),
+        ),
         *(("ncclAllGather", BYTES, *large, 1), ("ncclReduceScatter", RANKS * BYTES, *large, 1)),
     }
     for rank in range(RANKS):
         assert set(run.query(rank, ALGORITHMS)) == told
 
 
-def test_what_is_intercepted_is_carried_out_on_the_communicator_that_it_was_called_with(intercepted: Callable[..., Run]) -> None:
+def test_what_is_intercepted_is_carried_out_on_the_communicator_that_it_was_called_with(
+    intercepted: Callable[..., Run],
+) -> None:
     for version in VERSIONS:
         run = intercepted(version, "operations")
         sql = """
             SELECT DISTINCT comm_rank, size, cell.communicator FROM nccl_algorithm
-            JOIN communicator USING (world_rank, communicator) JOIN cell USING (world_rank, communicator)
+            JOIN communicator USING (world_rank, communicator) JOIN cell
+                USING (world_rank, communicator)
             WHERE cell.call = 'ncclAllReduce'"""
         for rank in range(RANKS):
             assert [row[:2] for row in run.query(rank, sql)] == [(rank, RANKS)]
-            assert run.query(rank, "SELECT count(DISTINCT communicator) FROM nccl_algorithm") == [(1,)]
+            assert run.query(rank, "SELECT count(DISTINCT communicator) FROM nccl_algorithm") == [
+                (1,)
+            ]
 
 
 @pytest.mark.parametrize("version", ["5", "6"])
@@ -152,7 +215,9 @@ def test_collectives_by_copy_engines_count_once_and_version_6_names_them(
     run = inside(version, "copy_engines")
     assert run.sizes("ncclAllGather") == [{BYTES: (3, 3 * BYTES)}] * RANKS
     root = {BYTES: (1, RANKS * BYTES)}
-    assert run.sizes("ncclScatter") == [root if rank == 1 else {BYTES: (1, 0)} for rank in range(RANKS)]
+    assert run.sizes("ncclScatter") == [
+        root if rank == 1 else {BYTES: (1, 0)} for rank in range(RANKS)
+    ]
     kernels = {
         ("ncclAllReduce", BYTES, "RING", "SIMPLE", 2, 1),
         ("ncclAllGather", BYTES, "RING", "SIMPLE", 2, 1),
@@ -169,7 +234,9 @@ def test_copy_engines_have_no_time_by_nccls_stamps(inside: Callable[..., Run]) -
     run = inside("6", "copy_engines", env=TIMES)
     for rank in range(RANKS):
         cells = run.cells(rank, measure="device")
-        assert [(cell.call, cell.bytes, cell.count) for cell in cells] == [("ncclGroup", 2 * BYTES, 1)]
+        assert [(cell.call, cell.bytes, cell.count) for cell in cells] == [
+            ("ncclGroup", 2 * BYTES, 1)
+        ]
         assert run.rank_row(rank)["gpu_unmatched_operations"] == 0
 
 
@@ -199,22 +266,33 @@ def test_what_is_intercepted_is_by_copy_engines_where_nccl_says_so(
 
 def test_the_report_says_how_collectives_were_carried_out(inside: Callable[..., Run]) -> None:
     folder = str(inside("5", "operations").folder)
-    said = subprocess.run([str(REPORT), "gpu", folder], check=True, capture_output=True, text=True).stdout
+    said = subprocess.run(
+        [str(REPORT), "gpu", folder], check=True, capture_output=True, text=True
+    ).stdout
     rows = [" ".join(line.split()) for line in said.splitlines()]
     assert "ncclAllReduce everyone 400 B 8 ring, simple, 2 channels" in rows
-    asked = subprocess.run([str(REPORT), "gpu", folder, "--by", "algorithm", "--json"], check=True, capture_output=True, text=True)
+    asked = subprocess.run(
+        [str(REPORT), "gpu", folder, "--by", "algorithm", "--json"], check=True,
+        capture_output=True, text=True,
+    )
     row = next(row for row in json.loads(asked.stdout) if row["call"] == "ncclReduce")
-    assert (row["algorithm"], row["protocol"], row["channels"], row["ranks"], row["count"]) == ("RING", "SIMPLE", 2, RANKS, RANKS)
+    assert (row["algorithm"], row["protocol"], row["channels"], row["ranks"], row["count"]) == (
+        "RING", "SIMPLE", 2, RANKS, RANKS,
+    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_is_not_known_is_said(inside: Callable[..., Run], version: str) -> None:
     facts = inside(version, "operations").facts(0)
-    assert (facts["nccl.unknown_operation"], facts["nccl.unknown_datatype"]) == ("Teleport", "ncclFloat4")
+    assert (facts["nccl.unknown_operation"], facts["nccl.unknown_datatype"]) == (
+        "Teleport", "ncclFloat4",
+    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_calls_have_a_time_on_the_host_and_none_on_the_device(inside: Callable[..., Run], version: str) -> None:
+def test_calls_have_a_time_on_the_host_and_none_on_the_device(
+    inside: Callable[..., Run], version: str
+) -> None:
     run = inside(version, "operations")
     for rank in range(RANKS):
         cells = [cell for cell in run.cells(rank) if cell.call.startswith("nccl")]
@@ -225,15 +303,24 @@ def test_calls_have_a_time_on_the_host_and_none_on_the_device(inside: Callable[.
 @pytest.mark.parametrize("version", VERSIONS)
 def test_ranks_agree_on_who_a_communicator_is(inside: Callable[..., Run], version: str) -> None:
     run = inside(version, "halves")
-    rows = [sorted(nccl_communicators(run, rank), key=lambda row: row[0], reverse=True) for rank in range(RANKS)]
-    assert [everyone[:1] + everyone[2:] for everyone, _ in rows] == [("everyone", RANKS, rank, 1, 1) for rank in range(RANKS)]
-    assert [half[:1] + half[2:] for _, half in rows] == [("", RANKS // 2, rank // 2, 1, 1) for rank in range(RANKS)]
+    rows = [
+        sorted(nccl_communicators(run, rank), key=lambda row: row[0], reverse=True)
+        for rank in range(RANKS)
+    ]
+    assert [everyone[:1] + everyone[2:] for everyone, _ in rows] == [
+        ("everyone", RANKS, rank, 1, 1) for rank in range(RANKS)
+    ]
+    assert [half[:1] + half[2:] for _, half in rows] == [
+        ("", RANKS // 2, rank // 2, 1, 1) for rank in range(RANKS)
+    ]
     assert len({everyone[1] for everyone, _ in rows}) == 1
     assert rows[0][1][1] == rows[2][1][1] != rows[1][1][1] == rows[3][1][1]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_group_larger_than_the_plugin_has_room_for_is_counted_whole(inside: Callable[..., Run], version: str) -> None:
+def test_a_group_larger_than_the_plugin_has_room_for_is_counted_whole(
+    inside: Callable[..., Run], version: str
+) -> None:
     assert inside(version, "many").sizes("ncclAllReduce") == [{4: (1500, 6000)}] * RANKS
 
 
@@ -257,16 +344,25 @@ def test_nccl_that_is_not_asked_to_tells_nothing(inside: Callable[..., Run]) -> 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_is_intercepted_is_not_counted_again(intercepted: Callable[..., Run], version: str) -> None:
+def test_what_is_intercepted_is_not_counted_again(
+    intercepted: Callable[..., Run], version: str
+) -> None:
     told, alone = intercepted(version, "operations"), intercepted("0", "operations")
     calls = {call for call in alone.calls(0) if call.startswith("nccl")}
     assert calls == {call for call in told.calls(0) if call.startswith("nccl")}
-    assert [told.sizes(call) for call in sorted(calls)] == [alone.sizes(call) for call in sorted(calls)]
+    assert [told.sizes(call) for call in sorted(calls)] == [
+        alone.sizes(call) for call in sorted(calls)
+    ]
     assert [len(nccl_communicators(told, rank)) for rank in range(RANKS)] == [1] * RANKS
 
 
-def test_a_call_that_went_past_the_wrapper_is_counted_beside_one_that_did_not(intercepted: Callable[..., Run]) -> None:
-    assert intercepted("5", "looked_up").sizes("ncclAllReduce") == [{2: (1, 2), 4: (1, 4), 200: (1, 200)}] * RANKS
+def test_a_call_that_went_past_the_wrapper_is_counted_beside_one_that_did_not(
+    intercepted: Callable[..., Run],
+) -> None:
+    assert (
+        intercepted("5", "looked_up").sizes("ncclAllReduce")
+        == [{2: (1, 2), 4: (1, 4), 200: (1, 200)}] * RANKS
+    )
 
 
 def test_an_older_nccl_that_is_intercepted_tells_nothing(intercepted: Callable[..., Run]) -> None:
@@ -280,7 +376,13 @@ def alone(folder: Path, *options: str, **environment: str) -> list[subprocess.Co
     program = compiled("cc", "nccl_static", *SOURCES, "-DWITHOUT_MPI", library=None)
     command = [str(COMMPROF_RUN), *options, str(program), "6", "operations"]
     env = unprofiled_environment() | {"COMMPROF_OUTPUT": str(folder / "run")} | environment
-    return [subprocess.run([*command, str(rank), "2"], env=env, capture_output=True, text=True, timeout=600, check=True) for rank in range(2)]
+    return [
+        subprocess.run(
+            [*command, str(rank), "2"], env=env, capture_output=True, text=True, timeout=600,
+            check=True,
+        )
+        for rank in range(2)
+    ]
 
 
 def test_a_job_without_mpi_begins_with_its_first_communicator(tmp_path: Path) -> None:
@@ -294,7 +396,9 @@ def test_a_job_without_mpi_begins_with_its_first_communicator(tmp_path: Path) ->
 def test_another_plugin_that_was_asked_for_stays(tmp_path: Path) -> None:
     jobs = alone(tmp_path, "--nccl-plugin", "--verbose", "1", NCCL_PROFILER_PLUGIN="none")
     assert [job.stdout for job in jobs] == ["version 0\n"] * 2
-    assert all("NCCL_PROFILER_PLUGIN is set to none: NCCL does not report" in job.stderr for job in jobs)
+    assert all(
+        "NCCL_PROFILER_PLUGIN is set to none: NCCL does not report" in job.stderr for job in jobs
+    )
 
 
 def test_without_the_option_nccl_is_told_nothing(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Neighborhood collectives on four ranks: exact counts, bytes and volumes of programs/neighborhoods.c in its six forms."""
+"""Neighborhood collectives on four ranks: exact counts, bytes and volumes of
+programs/neighborhoods.c in its six forms."""
 
 import pytest
 
@@ -19,7 +20,10 @@ STAR = {
 
 def on(run, rank, call, communicator, measure="call"):
     cells = run.cells(rank, call, measure)
-    return {cell.bytes: (cell.count, cell.volume_bytes) for cell in cells if cell.communicator == communicator}
+    return {
+        cell.bytes: (cell.count, cell.volume_bytes) for cell in cells
+        if cell.communicator == communicator
+    }
 
 
 def completed(by_size, rounds):
@@ -49,7 +53,9 @@ def test_every_nonblocking_call_is_posted_and_completed_with_its_bytes(profile, 
     run = profile(f"neighborhoods{form}", 4)
     for rank, communicator, by_size in expectations(name):
         assert on(run, rank, f"MPI_Ineighbor_{name}", communicator) == by_size, (rank, communicator)
-        assert on(run, rank, f"MPI_Ineighbor_{name}", communicator, "completion") == by_size, (rank, communicator)
+        assert on(run, rank, f"MPI_Ineighbor_{name}", communicator, "completion") == by_size, (
+            rank, communicator,
+        )
 
 
 @pytest.mark.parametrize("form", ["_persistent", "_persistent_large"])
@@ -57,15 +63,21 @@ def test_every_nonblocking_call_is_posted_and_completed_with_its_bytes(profile, 
 def test_every_persistent_call_moves_its_bytes_each_time_it_completes(profile, mpi, form, name):
     mpi.require("MPI_Neighbor_allgather_init")
     run = profile(f"neighborhoods{form}", 4)
-    rounds = run.counts("MPI_Start")[0] // sum(run.counts(f"MPI_Neighbor_{other}_init")[0] for other in CALLS)
+    rounds = run.counts("MPI_Start")[0] // sum(
+        run.counts(f"MPI_Neighbor_{other}_init")[0] for other in CALLS
+    )
     for rank, communicator, by_size in expectations(name):
         call = f"MPI_Neighbor_{name}_init"
-        assert on(run, rank, call, communicator) == {size: (count, 0) for size, (count, _) in by_size.items()}
+        assert on(run, rank, call, communicator) == {
+            size: (count, 0) for size, (count, _) in by_size.items()
+        }
         assert on(run, rank, call, communicator, "completion") == completed(by_size, rounds)
 
 
 def test_nothing_is_counted_that_the_program_did_not_call(profile):
     run = profile("neighborhoods", 4)
-    made = {f"MPI_Neighbor_{name}" for name in CALLS} | {"MPI_Init", "MPI_Finalize", "MPI_Comm_set_name", "MPI_Comm_free"}
+    made = {f"MPI_Neighbor_{name}" for name in CALLS} | {
+        "MPI_Init", "MPI_Finalize", "MPI_Comm_set_name", "MPI_Comm_free",
+    }
     made |= {"MPI_Cart_create", "MPI_Comm_dup", "MPI_Dist_graph_create_adjacent"}
     assert [run.calls(rank) for rank in range(4)] == [made] * 4

@@ -1,4 +1,5 @@
-"""Nonblocking point-to-point: exact counts and bytes of programs/nonblocking.c when posted and when completed."""
+"""Nonblocking point-to-point: exact counts and bytes of programs/nonblocking.c when posted and when
+completed."""
 
 import json
 
@@ -64,8 +65,12 @@ def test_the_exchanges_of_mpi_4_have_the_peers_that_mpi_tells_of(profile, progra
     for rank in range(2):
         peers = {peer for peer in run.peers(rank) if peer.call.startswith("MPI_Isendrecv")}
         sizes = {"MPI_Isendrecv": 240, "MPI_Isendrecv_replace": 256}
-        sent, received = ({Peer(call, way, 1 - rank, 1, size) for call, size in sizes.items()} for way in ("sent", "received"))
-        assert peers == (sent if mpi.abi == "MPICH" else sent | received)  # the status of MPICH 4.0.2 says nothing
+        sent, received = (
+            {Peer(call, way, 1 - rank, 1, size) for call, size in sizes.items()}
+            for way in ("sent", "received")
+        )
+        # the status of MPICH 4.0.2 says nothing
+        assert peers == (sent if mpi.abi == "MPICH" else sent | received)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -74,13 +79,20 @@ def test_nothing_is_counted_that_the_program_did_not_call(profile, program):
     around = {"MPI_Init", "MPI_Finalize", "MPI_Waitall"}
     in_mpi_4 = {"MPI_Isendrecv", "MPI_Isendrecv_replace"}
     buffers = {"MPI_Buffer_attach", "MPI_Buffer_detach"}
-    assert run.calls(0) - in_mpi_4 == {call for call, by_rank in POSTED.items() if by_rank[0]} | around | buffers
-    assert run.calls(1) - in_mpi_4 == {call for call, by_rank in POSTED.items() if by_rank[1]} | around
+    assert (
+        run.calls(0) - in_mpi_4
+        == {call for call, by_rank in POSTED.items() if by_rank[0]} | around | buffers
+    )
+    assert (
+        run.calls(1) - in_mpi_4 == {call for call, by_rank in POSTED.items() if by_rank[1]} | around
+    )
 
 
 def test_thousands_in_flight_with_equal_handles_complete_each_with_its_own_size(profile):
     run = profile("many_requests", 2)
-    assert run.sizes("MPI_Isend") == [{8: (2000, 16000), 16: (2000, 32000), 0: (1000, 0)}, {0: (1000, 0)}]
+    assert run.sizes("MPI_Isend") == [
+        {8: (2000, 16000), 16: (2000, 32000), 0: (1000, 0)}, {0: (1000, 0)},
+    ]
     assert run.sizes("MPI_Isend", "completion") == run.sizes("MPI_Isend")
     assert run.sizes("MPI_Irecv", "completion") == [{}, {8: (2000, 0), 16: (2000, 0)}]
     assert run.counts("MPI_Waitany") == [100, 100]
@@ -109,10 +121,16 @@ def test_operations_that_share_a_handle_are_not_blocked_for_each_other(profile):
 
 def test_an_operation_takes_as_long_as_the_job_is_blocked_on_it_and_computes_meanwhile(profile):
     run = profile("overlap", 2)
-    (reduction,) = (cell for cell in run.cells(0, "MPI_Iallreduce", "completion") if cell.bytes == 80000)
-    (computed_ns,) = (int(line.split()[2]) for line in run.outcome.stdout.splitlines() if line.startswith("computed 0 "))
+    (reduction,) = (
+        cell for cell in run.cells(0, "MPI_Iallreduce", "completion") if cell.bytes == 80000
+    )
+    (computed_ns,) = (
+        int(line.split()[2]) for line in run.outcome.stdout.splitlines()
+        if line.startswith("computed 0 ")
+    )
     assert reduction.count == 20
-    # The program reads its clock after the call that starts the operation and before the one that completes it, on a busy machine too.
+    # The program reads its clock after the call that starts the operation and before the one that
+    # completes it, on a busy machine too.
     assert reduction.total_ns - reduction.blocked_ns >= 0.999 * computed_ns
 
 
@@ -132,9 +150,14 @@ def test_one_thread_completes_what_another_started(profile):
 def test_the_call_that_starts_an_operation_is_not_overlapped(profile, size):
     """Some libraries send a large message within Isend, and Wait finds it complete."""
     run = profile("no_overlap", 2, size)
-    for sent, calls in (("MPI_Isend", ("MPI_Isend", "MPI_Wait")), ("MPI_Send_init", ("MPI_Start", "MPI_Waitall"))):
+    for sent, calls in (
+        ("MPI_Isend", ("MPI_Isend", "MPI_Wait")), ("MPI_Send_init", ("MPI_Start", "MPI_Waitall")),
+    ):
         (completion,) = run.cells(0, sent, "completion")
         inside_ns = sum(cell.total_ns for call in calls for cell in run.cells(0, call))
-        assert completion.blocked_ns == pytest.approx(inside_ns, abs=2 * completion.count)  # each is rounded to ns
-        (row,) = (row for row in json.loads(text("calls", "--json", run.folder)) if row["call"] == sent)
+        # each is rounded to ns
+        assert completion.blocked_ns == pytest.approx(inside_ns, abs=2 * completion.count)
+        (row,) = (
+            row for row in json.loads(text("calls", "--json", run.folder)) if row["call"] == sent
+        )
         assert row["overlap"] == pytest.approx(1 - inside_ns / completion.total_ns, abs=1e-3)

@@ -1,14 +1,17 @@
-"""Two rows of view `message` with equal communicator, ranks, tag and number are one message by the program's own log."""
+"""Two rows of view `message` with equal communicator, ranks, tag and number are one message by the
+program's own log."""
 
 import pytest
 
 COMPLETING = """
     SELECT count(*) FROM message
-    WHERE completed_ns IS NOT NULL AND completed_ns NOT IN (SELECT end_ns FROM sample WHERE call IN ('MPI_Wait', 'MPI_Waitall'))"""
+    WHERE completed_ns IS NOT NULL AND completed_ns NOT IN (SELECT end_ns FROM sample
+        WHERE call IN ('MPI_Wait', 'MPI_Waitall'))"""
 BY_ANOTHER_THREAD = """
     WITH wait AS (SELECT thread, end_ns FROM sample WHERE call IN ('MPI_Wait', 'MPI_Waitall'))
     SELECT count(*) FROM message
-    WHERE completed_ns IN (SELECT end_ns FROM wait) AND (thread, completed_ns) NOT IN (SELECT thread, end_ns FROM wait)"""
+    WHERE completed_ns IN (SELECT end_ns FROM wait)
+        AND (thread, completed_ns) NOT IN (SELECT thread, end_ns FROM wait)"""
 UNKNOWN = """
     SELECT tag, group_concat(DISTINCT call), count(*) FILTER (WHERE number IS NULL)
     FROM (SELECT * FROM message ORDER BY call) WHERE direction = 'received' GROUP BY tag"""
@@ -28,7 +31,8 @@ def truth_of(folder, rank):
 
 
 def ids_of(run, folder, direction):
-    """By sender, receiver, communicator, tag and number: the ids that the log allows. Threads may post at the same time."""
+    """By sender, receiver, communicator, tag and number: the ids that the log allows. Threads may
+    post at the same time."""
     found, unknown = {}, 0
     for rank in range(run.ranks):
         truth = truth_of(folder, rank)
@@ -36,7 +40,10 @@ def ids_of(run, folder, direction):
             if where != direction or number is None:
                 unknown += where == direction
                 continue
-            ids = {ident for before, after, ident in truth[direction, peer, tag] if before <= start_ns <= after}
+            ids = {
+                ident for before, after, ident in truth[direction, peer, tag]
+                if before <= start_ns <= after
+            }
             ranks = (rank, peer) if direction == "sent" else (peer, rank)
             assert ids
             assert (*ranks, identity, tag, number) not in found
@@ -47,9 +54,7 @@ def ids_of(run, folder, direction):
 @pytest.mark.parametrize(
     "rounds, threads, samples",
     (
-        (300, 1, "4M"),
-        (300, 0, "4M"),
-        pytest.param(300, 2, "4M", marks=pytest.mark.slow),
+        (300, 1, "4M"), (300, 0, "4M"), pytest.param(300, 2, "4M", marks=pytest.mark.slow),
         pytest.param(4_000, 1, "256K", marks=pytest.mark.slow),
     ),
 )
@@ -60,13 +65,21 @@ def test_equal_numbers_are_the_same_message(profile, tmp_path, rounds, threads, 
     received, _ = ids_of(run, tmp_path, "received")
     both = sent.keys() & received.keys()
     assert [key for key in both if not sent[key] & received[key]] == []
-    assert samples != "4M" or len(both) > 1_500  # of the small log, windows may remain that the two ranks do not have in common
+    # of the small log, windows may remain that the two ranks do not have in common
+    assert samples != "4M" or len(both) > 1_500
 
 
-def test_messages_from_any_source_and_matched_ones_have_numbers_unless_others_overtake_them(profile, tmp_path):
-    run = profile("numbered_messages", 2, "200", "1", env={"TRUTH": str(tmp_path), "COMMPROF_CLOCK": "monotonic"})
+def test_messages_from_any_source_and_matched_ones_have_numbers_unless_others_overtake_them(
+    profile, tmp_path
+):
+    run = profile(
+        "numbered_messages", 2, "200", "1",
+        env={"TRUTH": str(tmp_path), "COMMPROF_CLOCK": "monotonic"},
+    )
     found = {tag: (calls, unknown) for tag, calls, unknown in run.query(1, UNKNOWN)}
-    in_order, overtaken, matched, exchanged, persistent = (found.get(tag) for tag in (20, 21, 22, 23, 51))
+    in_order, overtaken, matched, exchanged, persistent = (
+        found.get(tag) for tag in (20, 21, 22, 23, 51)
+    )
     assert in_order == ("MPI_Irecv", 0) and persistent == ("MPI_Recv_init", 0)
     assert matched == ("MPI_Imrecv,MPI_Mrecv", 0)
     assert exchanged in (None, ("MPI_Isendrecv", 0))  # MPI 3 has none
@@ -74,9 +87,15 @@ def test_messages_from_any_source_and_matched_ones_have_numbers_unless_others_ov
 
 
 def test_a_message_completes_with_the_call_that_completed_it(profile, tmp_path):
-    run = profile("numbered_messages", 2, "200", "1", env={"TRUTH": str(tmp_path), "COMMPROF_CLOCK": "monotonic"})
+    run = profile(
+        "numbered_messages", 2, "200", "1",
+        env={"TRUTH": str(tmp_path), "COMMPROF_CLOCK": "monotonic"},
+    )
     assert [run.query(rank, COMPLETING) for rank in range(2)] == [[(0,)]] * 2
-    open_ones = "SELECT DISTINCT call FROM message WHERE completed_ns IS NULL AND (call LIKE 'MPI_I%' OR call LIKE '%init')"
+    open_ones = (
+        "SELECT DISTINCT call FROM message WHERE completed_ns IS NULL AND (call LIKE "
+        "'MPI_I%' OR call LIKE '%init')"
+    )
     assert [run.query(rank, open_ones) for rank in range(2)] == [[]] * 2
 
 

@@ -22,8 +22,17 @@ def test_the_queries_and_buffers_of_mpi_4_1_are_counted(profile, mpi):
     mpi.require("MPI_Request_get_status_all")
     run = profile("odds_and_ends", 2)
     for call in ("all", "any", "some"):
-        assert sum(run.counts(f"MPI_Request_get_status_{call}") + run.counts(f"MPI_Request_get_status_{call}", "poll")) == 2
-    for call in ("Comm_attach_buffer", "Comm_flush_buffer", "Comm_detach_buffer", "Buffer_attach", "Buffer_flush", "Buffer_detach"):
+        assert (
+            sum(
+                run.counts(f"MPI_Request_get_status_{call}")
+                + run.counts(f"MPI_Request_get_status_{call}", "poll")
+            )
+            == 2
+        )
+    for call in (
+        "Comm_attach_buffer", "Comm_flush_buffer", "Comm_detach_buffer", "Buffer_attach",
+        "Buffer_flush", "Buffer_detach",
+    ):
         assert run.counts(f"MPI_{call}") == [1, 1], call
     for call in ("Comm_iflush_buffer", "Buffer_iflush"):
         assert run.counts(f"MPI_{call}") == [1, 1], call

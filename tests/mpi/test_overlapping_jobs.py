@@ -1,5 +1,6 @@
-"""Jobs that use one run folder at the same time, as job arrays and batch scripts with one COMMPROF_OUTPUT do: nothing is lost, nothing
-counts twice, and the files of a job lie in one folder (programs/overlapping.c). TIMES says how often the races are run (3)."""
+"""Jobs that use one run folder at the same time, as job arrays and batch scripts with one
+COMMPROF_OUTPUT do: nothing is lost, nothing counts twice, and the files of a job lie in one folder
+(programs/overlapping.c). TIMES says how often the races are run (3)."""
 
 import os
 import signal
@@ -14,7 +15,9 @@ from typing import NamedTuple
 
 import pytest
 
-from .harness import COMMPROF_RUN, TIMEOUT_S, Run, calls_in_ledger, command_for, end_stragglers, launch, start
+from .harness import (
+    COMMPROF_RUN, TIMEOUT_S, Run, calls_in_ledger, command_for, end_stragglers, launch, start,
+)
 from .libraries import MPICH, OPEN_MPI, Mpi
 
 pytestmark = pytest.mark.slow
@@ -38,7 +41,8 @@ def unpack_archives(folder: Path) -> None:
 
 
 def counts_by_folder(folder: Path) -> dict[Path, Counter[str]]:
-    """Of each folder with files of ranks: how often each rank's file counts MPI_Bcast, by the file's name."""
+    """Of each folder with files of ranks: how often each rank's file counts MPI_Bcast, by the
+    file's name."""
     counts: dict[Path, Counter[str]] = {}
     unpack_archives(folder)
     for path in folder.rglob("rank-*"):
@@ -72,9 +76,13 @@ def command(mpi: Mpi, *arguments: object) -> list[str]:
 
 def alone(mpi: Mpi, folder: Path) -> subprocess.Popen[str]:
     """A job of one rank, without a launcher."""
-    surroundings = {name: value for name, value in os.environ.items() if not name.startswith("COMMPROF_")}
+    surroundings = {
+        name: value for name, value in os.environ.items() if not name.startswith("COMMPROF_")
+    }
     env = surroundings | mpi.environment | environment(folder)
-    return subprocess.Popen(command(mpi), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=env)
+    return subprocess.Popen(
+        command(mpi), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=env
+    )
 
 
 def end(jobs: list[subprocess.Popen[str]]) -> str:
@@ -135,7 +143,11 @@ def test_jobs_one_after_the_other_use_the_folder_itself(mpi, tmp_path):
         outcome = launch(mpi, 2, command(mpi), tmp_path, environment(tmp_path))
         assert "left alone" not in outcome.stderr
     run = tmp_path / "run"
-    assert counts_by_folder(run) == {run: whole(2), run / "earlier-1": whole(2), run / "earlier-2": whole(2)}
+    assert counts_by_folder(run) == {
+        run: whole(2),
+        run / "earlier-1": whole(2),
+        run / "earlier-2": whole(2),
+    }
 
 
 def test_a_job_after_one_that_was_killed_uses_the_folder_itself(mpi, tmp_path):
@@ -172,5 +184,6 @@ def test_a_program_under_another_library_s_launcher_has_a_folder_for_each_proces
     outcome = launch(OPEN_MPI, 3, command(MPICH), tmp_path, environment(tmp_path))
     assert outcome.exit_status == 0
     assert list(counts_by_folder(tmp_path / "run").values()) == [whole(1)] * 3, outcome.stderr
-    folders = len(list((tmp_path / "run").glob("job-*")))  # one that begins when another has ended moves that one's file aside
+    # one that begins when another has ended moves that one's file aside
+    folders = len(list((tmp_path / "run").glob("job-*")))
     assert outcome.stderr.count("is left alone") == folders

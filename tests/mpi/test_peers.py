@@ -62,7 +62,9 @@ def test_bytes_sent_are_bytes_received_between_any_two_ranks(profile):
     run = profile("peers", 4)
     total = "SELECT peer, SUM(bytes) FROM peer WHERE direction = :direction GROUP BY peer"
     sent = {(a, b): bytes for a in range(4) for b, bytes in run.query(a, total, direction="sent")}
-    received = {(a, b): bytes for b in range(4) for a, bytes in run.query(b, total, direction="received")}
+    received = {
+        (a, b): bytes for b in range(4) for a, bytes in run.query(b, total, direction="received")
+    }
     assert sent == received
 
 

@@ -17,16 +17,25 @@ def trace_of(folder, *words: str) -> list[dict]:
 
 
 def calls_of(events: list[dict], rank: int) -> Counter:
-    return Counter(event["name"] for event in events if event["ph"] == "X" and event["pid"] == rank and event["name"].startswith("MPI_"))
+    return Counter(
+        event["name"] for event in events
+        if event["ph"] == "X" and event["pid"] == rank and event["name"].startswith("MPI_")
+    )
 
 
 def test_every_call_is_a_slice_and_slices_of_a_thread_lie_apart(profile):
     run = profile("collectives", 4)
     events = trace_of(run.folder)
     for rank in range(4):
-        assert calls_of(events, rank) == {cell: count for cell, count in run.query(rank, "SELECT call, sum(count) FROM cell GROUP BY call")}
+        assert calls_of(events, rank) == {
+            cell: count
+            for cell, count in run.query(rank, "SELECT call, sum(count) FROM cell GROUP BY call")
+        }
     ends = defaultdict(int)
-    for event in sorted((event for event in events if event["name"].startswith("MPI_") and event["ph"] == "X"), key=lambda one: one["ts"]):
+    for event in sorted(
+        (event for event in events if event["name"].startswith("MPI_") and event["ph"] == "X"),
+        key=lambda one: one["ts"],
+    ):
         track = event["pid"], event["tid"]
         assert event["ts"] >= ends[track] - 0.0005, event
         ends[track] = event["ts"] + event["dur"]
@@ -47,13 +56,19 @@ def test_nobody_leaves_a_barrier_before_all_have_come(profile):
     assert barriers
     for of_all in barriers:
         assert len(of_all) == 4
-        assert min(event["ts"] + event["dur"] for event in of_all) >= max(event["ts"] for event in of_all) - 0.0005
+        assert (
+            min(event["ts"] + event["dur"] for event in of_all)
+            >= max(event["ts"] for event in of_all) - 0.0005
+        )
 
 
 def test_who_came_first_waits_for_who_came_last_until_it_comes(profile):
     """Rank 0 computes for 20 ms before each of ten barriers, so it mostly comes last."""
     events = trace_of(profile("planted_delays", 2).folder)
-    waiting = {(event["pid"], event["ts"]): event for event in events if event["name"].startswith("waiting")}
+    waiting = {
+        (event["pid"], event["ts"]): event for event in events
+        if event["name"].startswith("waiting")
+    }
     barriers = barriers_of(events)
     assert len(barriers) == 10
     for of_both in barriers:
@@ -61,7 +76,10 @@ def test_who_came_first_waits_for_who_came_last_until_it_comes(profile):
         wait = waiting.pop((first["pid"], first["ts"]))
         assert wait["name"] == f"waiting for rank {last['pid']}"
         assert abs(wait["ts"] + wait["dur"] - last["ts"]) < 0.0005
-    assert not {(event["pid"], event["ts"]) for of_both in barriers for event in of_both} & waiting.keys()
+    assert (
+        not {(event["pid"], event["ts"]) for of_both in barriers for event in of_both}
+        & waiting.keys()
+    )
 
 
 def test_operations_in_flight_begin_and_end(profile):
@@ -73,7 +91,10 @@ def test_operations_in_flight_begin_and_end(profile):
 
 
 def spans_of(events: list[dict], process: int, name: str) -> list[tuple[float, float]]:
-    return sorted((event["ts"], event["ts"] + event["dur"]) for event in events if event["name"] == name and event["pid"] == process)
+    return sorted(
+        (event["ts"], event["ts"] + event["dur"]) for event in events
+        if event["name"] == name and event["pid"] == process
+    )
 
 
 CLOCK_ERROR_US = 20  # between two readings of clocks; a call is laid on the wall clock by a third
@@ -83,7 +104,9 @@ def test_each_call_lies_between_readings_of_the_wall_clock_around_it(profile, tm
     """As a trace of PyTorch's has them: programs/dated_calls.c."""
     traces = tmp_path_factory.mktemp("traces")
     events = trace_of(profile("dated_calls", 2, str(traces)).folder, "--with-trace", str(traces))
-    processes = {event["args"]["name"]: event["pid"] for event in events if event["name"] == "process_name"}
+    processes = {
+        event["args"]["name"]: event["pid"] for event in events if event["name"] == "process_name"
+    }
     for rank in range(2):
         calls = spans_of(events, rank, "MPI_Allreduce")
         outside = spans_of(events, processes[f"rank {rank}, PyTorch: CPU"], "outside")

@@ -1,4 +1,5 @@
-"""Persistent requests: exact counts and bytes of programs/persistent.c when set up, started and completed."""
+"""Persistent requests: exact counts and bytes of programs/persistent.c when set up, started and
+completed."""
 
 import pytest
 
@@ -6,7 +7,8 @@ from .harness import Peer
 
 PROGRAMS = ["persistent", "persistent_large"]
 
-# For rank 0 and rank 1: bytes -> (count, volume_bytes). Setting up moves nothing, so it has no volume.
+# For rank 0 and rank 1: bytes -> (count, volume_bytes). Setting up moves nothing, so it has no
+# volume.
 CALLS = {
     "MPI_Send_init": [{40: (1, 0), 280: (1, 0), 0: (1, 0)}, {0: (1, 0)}],
     "MPI_Ssend_init": [{80: (1, 0)}, {}],
@@ -61,7 +63,9 @@ def test_nothing_is_counted_that_the_program_did_not_call(profile, program):
 def test_starts_belong_to_no_communicator_and_completions_to_the_requests(profile):
     run = profile("persistent", 2)
     assert {cell.communicator for cell in run.cells(0, "MPI_Start")} == {""}
-    assert {cell.communicator for cell in run.cells(0, "MPI_Send_init", "completion")} == {"MPI_COMM_WORLD"}
+    assert {cell.communicator for cell in run.cells(0, "MPI_Send_init", "completion")} == {
+        "MPI_COMM_WORLD"
+    }
 
 
 # Partitioned

@@ -1,4 +1,5 @@
-"""Pipelines of real ranks with a stage that is slow on purpose (programs/pipelines.c), under `hvprof-report pipeline`."""
+"""Pipelines of real ranks with a stage that is slow on purpose (programs/pipelines.c), under
+`hvprof-report pipeline`."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from .harness import Run
 pytestmark = pytest.mark.slow
 
 ACTIVATION_BYTES, STEPS, MICRO_BATCHES = 4 * 4096, 8, 3
-SHAPES = [(2, 0, "blocking"), (2, 1, "nonblocking"), (3, 1, "blocking"), (3, 2, "nonblocking")]  # stages, the slow one, how
+# stages, the slow one, how
+SHAPES = [(2, 0, "blocking"), (2, 1, "nonblocking"), (3, 1, "blocking"), (3, 2, "nonblocking")]
 
 
 def rows(command: str, run: Run) -> list[dict]:
@@ -38,12 +40,18 @@ def test_the_others_wait_for_the_slow_stage(profile, stages, slow, how):
 def test_every_stage_passes_what_the_program_passed(profile):
     found = rows("pipeline", profile("pipelines", 6, "3", "2", "1", "blocking"))
     passed = STEPS * MICRO_BATCHES * ACTIVATION_BYTES
-    assert [(row["forward_bytes"], row["backward_bytes"]) for row in found] == [(passed, 0), (passed, passed), (0, passed)] * 2
+    assert [(row["forward_bytes"], row["backward_bytes"]) for row in found] == [
+        (passed, 0),
+        (passed, passed),
+        (0, passed),
+    ] * 2
 
 
 def test_communicators_are_told_apart(profile):
     found = rows("communicators", profile("pipelines", 6, "3", "2", "1", "blocking"))
-    assert {(row["members"], row["role"]) for row in found if row["constructor"] == "MPI_Comm_split"} == {
+    assert {
+        (row["members"], row["role"]) for row in found if row["constructor"] == "MPI_Comm_split"
+    } == {
         ("0-2", "pipeline neighbours"),
         ("3-5", "pipeline neighbours"),
         *((f"{stage},{stage + 3}", "replica group") for stage in range(3)),
@@ -52,4 +60,6 @@ def test_communicators_are_told_apart(profile):
 
 def test_two_replicas_in_opposite_directions_on_the_same_ranks(profile):
     found = rows("pipeline", profile("pipelines", 4, "4", "1", "1", "opposite"))
-    assert [(row["rank"], row["stage"], row["opposite_stage"]) for row in found] == [(rank, rank, 3 - rank) for rank in range(4)]
+    assert [(row["rank"], row["stage"], row["opposite_stage"]) for row in found] == [
+        (rank, rank, 3 - rank) for rank in range(4)
+    ]

@@ -1,4 +1,5 @@
-"""Run folders on real file systems of many kinds: where the ledger lies, and what comes of a full or refusing one."""
+"""Run folders on real file systems of many kinds: where the ledger lies, and what comes of a full
+or refusing one."""
 
 import os
 import re
@@ -12,14 +13,8 @@ import pytest
 
 from .disks import fill
 from .harness import (
-    COMMPROF_RUN,
-    Run,
-    abort_code_in_ledger,
-    calls_in_ledger,
-    command_for,
-    copied_unix_ns_in_ledger,
-    ended_in_ledger,
-    launch,
+    COMMPROF_RUN, Run, abort_code_in_ledger, calls_in_ledger, command_for, copied_unix_ns_in_ledger,
+    ended_in_ledger, launch,
 )
 
 pytestmark = pytest.mark.slow
@@ -29,13 +24,19 @@ PRIVATE = f"commprof-{os.geteuid()}"
 
 @pytest.fixture
 def profile_on(mpi, tmp_path):
-    """profile_on(folder, "program", ranks, COMMPROF_...="..."): its run in <folder>/run. `around` stands before the command."""
+    """profile_on(folder, "program", ranks, COMMPROF_...="..."): its run in <folder>/run. `around`
+    stands before the command."""
 
     runs: list[Run] = []
 
-    def profiled(folder: Path, program: str, ranks: int, *, around: tuple[str, ...] = (), **settings: str) -> Run:
+    def profiled(
+        folder: Path, program: str, ranks: int, *, around: tuple[str, ...] = (), **settings: str
+    ) -> Run:
         environment = {"COMMPROF_OUTPUT": str(folder / "run"), "COMMPROF_VERBOSE": "2", **settings}
-        outcome = launch(mpi, ranks, [*around, str(COMMPROF_RUN), *command_for(mpi, program)], tmp_path, environment)
+        outcome = launch(
+            mpi, ranks, [*around, str(COMMPROF_RUN), *command_for(mpi, program)], tmp_path,
+            environment,
+        )
         assert outcome.exit_status == 0, outcome
         runs.append(Run(ranks, folder / "run", outcome))
         return runs[-1]
@@ -47,7 +48,9 @@ def profile_on(mpi, tmp_path):
 
 def ledgers(run) -> list[Path]:
     """Where the ranks kept their ledgers, by their own account."""
-    return sorted(Path(path) for path in re.findall(r"commprof: rank .*, ledger (\S+)", run.outcome.stderr))
+    return sorted(
+        Path(path) for path in re.findall(r"commprof: rank .*, ledger (\S+)", run.outcome.stderr)
+    )
 
 
 def complaints(run) -> list[str]:
@@ -80,7 +83,9 @@ IN_USER_SPACE = 'bindfs "$0" "$0" || exit; "$@"; status=$?; umount "$0"; exit $s
 
 @pytest.mark.skipif(not shutil.which("bindfs"), reason="no bindfs")
 def test_a_file_system_in_user_space_is_not_trusted(profile_on, tmp_path):
-    run = profile_on(tmp_path, "strided_members", 1, around=("sh", "-c", IN_USER_SPACE, str(tmp_path)))
+    run = profile_on(
+        tmp_path, "strided_members", 1, around=("sh", "-c", IN_USER_SPACE, str(tmp_path))
+    )
     assert [path.parent for path in ledgers(run)] == [Path("/dev/shm") / PRIVATE]
     assert run.files() == ["rank-0.db"]
     assert complaints(run) == []
@@ -93,9 +98,13 @@ done
 exec "$@" """
 
 
-def test_where_the_node_has_no_place_it_lies_in_the_run_folder_and_the_risk_is_said(profile_on, disk):
+def test_where_the_node_has_no_place_it_lies_in_the_run_folder_and_the_risk_is_said(
+    profile_on, disk
+):
     folder = disk("btrfs")
-    run = profile_on(folder, "strided_members", 1, around=("unshare", "--mount", "sh", "-c", NO_PLACE, "sh"))
+    run = profile_on(
+        folder, "strided_members", 1, around=("unshare", "--mount", "sh", "-c", NO_PLACE, "sh")
+    )
     assert ledgers(run) == [folder / "run/rank-0.ledger"]
     (line,) = complaints(run)
     assert "would end the job" in line
@@ -117,13 +126,17 @@ def test_a_thread_with_a_stack_of_16_kilobytes_survives_a_disk_that_fills(profil
     run = profile_on(folder, "small_stacks", 2, COMMPROF_MEMORY="256M")
     assert any("cannot grow" in line for line in complaints(run))
     assert counted(run, 0)["MPI_Send"] == 20000
-    assert int(run.outcome.stdout) <= int(plain("small_stacks", 2).stdout) + 1024  # MPI itself goes deep
+    # MPI itself goes deep
+    assert int(run.outcome.stdout) <= int(plain("small_stacks", 2).stdout) + 1024
 
 
 def counted(run, rank):
     """In the database, or in the ledger where the database found no room either."""
     if run.database(rank).exists():
-        return {call: sum(cell.count for cell in run.cells(rank, call)) for call in ("MPI_Send", "MPI_Recv")}
+        return {
+            call: sum(cell.count for cell in run.cells(rank, call))
+            for call in ("MPI_Send", "MPI_Recv")
+        }
     assert f"rank-{rank}.db: " in run.outcome.stderr
     return calls_in_ledger(run.ledger(rank))
 
@@ -132,10 +145,18 @@ def test_a_disk_that_is_full_at_the_start_has_its_ledgers_on_the_node(profile_on
     folder = disk("tmpfs", "size=16k")
     run = profile_on(folder, "pcontrol", 2)
     assert {path.parent for path in ledgers(run)} == {Path("/dev/shm") / PRIVATE}
-    assert [calls_in_ledger(ledger)["MPI_Allreduce"] for ledger in sorted(ledgers(run), key=rank_of)] == [8, 8]
+    assert [
+        calls_in_ledger(ledger)["MPI_Allreduce"] for ledger in sorted(ledgers(run), key=rank_of)
+    ] == [8, 8]
     keep, *later = complaints(run)
-    assert f"cannot keep the ledger in {folder}/run/rank-0.ledger: No space left on device; it is /dev/shm/" in keep
-    copy = f"cannot copy the ledger to {folder}/run/rank-0.ledger: No space left on device; what is measured is in /dev/shm/"
+    assert (
+        f"cannot keep the ledger in {folder}/run/rank-0.ledger: No space left on device; it is "
+        "/dev/shm/" in keep
+    )
+    copy = (
+        f"cannot copy the ledger to {folder}/run/rank-0.ledger: No space left on device; what "
+        "is measured is in /dev/shm/"
+    )
     assert any(copy in line for line in later)
     assert sum("database or disk is full; the ledger /dev/shm/" in line for line in later) == 2
 
@@ -147,8 +168,11 @@ def rank_of(ledger: Path) -> str:
 def check_replaced(run, wanted, reason, place):
     """The run folder lies elsewhere, and one line for the node says so."""
     (line,) = complaints(run)
-    head, _, tail = line.partition("...") if "..." in line else (line, "", line)  # a line of 4 kB has lost its middle
-    assert f"commprof: cannot use the run folder {wanted}:".startswith(head[: len(f"commprof: cannot use the run folder {wanted}:")])
+    # a line of 4 kB has lost its middle
+    head, _, tail = line.partition("...") if "..." in line else (line, "", line)
+    assert f"commprof: cannot use the run folder {wanted}:".startswith(
+        head[: len(f"commprof: cannot use the run folder {wanted}:")]
+    )
     assert f": {reason}; on {socket.gethostname()} it is {place}/{PRIVATE}/" in tail
     replaced = Run(run.ranks, Path(line.rpartition(" it is ")[2]), run.outcome)
     assert replaced.files() == ["rank-0.db", "rank-1.db"]
@@ -166,7 +190,8 @@ PATH_MAX = 4096
 
 
 def test_a_path_that_is_too_long(profile_on, tmp_path):
-    longest = str(tmp_path / "/".join(["long" * 50] * 21))[: PATH_MAX - 20]  # one that is refused as a setting is another matter
+    # one that is refused as a setting is another matter
+    longest = str(tmp_path / "/".join(["long" * 50] * 21))[: PATH_MAX - 20]
     folder = Path(longest.rstrip("/"))
     run = profile_on(folder, "pcontrol", 2, TMPDIR=str(tmp_path))
     check_replaced(run, folder / "run", "File name too long", tmp_path)
@@ -187,9 +212,14 @@ def for_nobody():
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_a_folder_that_the_user_may_not_write_to(mpi, for_nobody):
     (for_nobody / "run").mkdir(mode=0o755)
-    user = mpi._replace(mpirun=("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *mpi.mpirun))
+    user = mpi._replace(
+        mpirun=("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *mpi.mpirun)
+    )
     settings = {"COMMPROF_OUTPUT": str(for_nobody / "run"), "TMPDIR": str(for_nobody)}
-    run = Run(2, for_nobody, launch(user, 2, [str(COMMPROF_RUN), *command_for(mpi, "pcontrol")], for_nobody, settings))
+    run = Run(
+        2, for_nobody,
+        launch(user, 2, [str(COMMPROF_RUN), *command_for(mpi, "pcontrol")], for_nobody, settings),
+    )
     assert run.outcome.exit_status == 0
     (line,) = complaints(run)
     assert f"cannot use the run folder {for_nobody}/run: Permission denied; on" in line
@@ -199,7 +229,9 @@ def test_a_folder_that_the_user_may_not_write_to(mpi, for_nobody):
 
 
 def test_little_address_space_makes_a_smaller_ledger_and_is_said(profile_on, tmp_path):
-    run = profile_on(tmp_path, "pcontrol", 2, around=("prlimit", f"--as={64 << 30}"), COMMPROF_MEMORY="1024G")
+    run = profile_on(
+        tmp_path, "pcontrol", 2, around=("prlimit", f"--as={64 << 30}"), COMMPROF_MEMORY="1024G"
+    )
     (line,) = complaints(run)
     assert line.startswith("commprof: no address space for a ledger of 1073741824 kB; it has ")
     assert run.counts("MPI_Allreduce") == [8, 8]
@@ -209,10 +241,14 @@ def test_without_file_descriptors_the_table_folds_and_no_call_is_lost(profile_on
     run = profile_on(tmp_path, "exhausted", 2)
     assert run.counts("MPI_Bcast") == [2000, 2000]
     (line,) = complaints(run)
-    assert re.fullmatch(r"commprof: cannot grow .*/run/rank-0.ledger beyond \d+ kB: Too many open files; the rarest .* fold", line)
+    assert re.fullmatch(
+        r"commprof: cannot grow .*/run/rank-0.ledger beyond \d+ kB: Too many open files; the "
+        r"rarest .* fold", line,
+    )
 
 
-# Copies of ledgers that lie on the node. In programs/lifetime.c rank 1 receives five messages, and ends as it is told to.
+# Copies of ledgers that lie on the node. In programs/lifetime.c rank 1 receives five messages, and
+# ends as it is told to.
 
 
 @pytest.fixture
@@ -226,8 +262,13 @@ def ledgers_on_the_node(elsewhere, rank):
     return list((elsewhere / PRIVATE).glob(f"*-rank-{rank}-*.ledger"))
 
 
-def test_a_rank_that_exits_leaves_a_copy_with_all_that_was_counted_and_nothing_on_the_node(profile, elsewhere):
-    run = profile("lifetime", 2, "exit_without_finalize", env={"COMMPROF_LEDGER": str(elsewhere)}, exit_status=None)
+def test_a_rank_that_exits_leaves_a_copy_with_all_that_was_counted_and_nothing_on_the_node(
+    profile, elsewhere
+):
+    run = profile(
+        "lifetime", 2, "exit_without_finalize", env={"COMMPROF_LEDGER": str(elsewhere)},
+        exit_status=None,
+    )
     assert calls_in_ledger(run.ledger(1))["MPI_Recv"] == 5
     assert ended_in_ledger(run.ledger(1)) == 2
     assert copied_unix_ns_in_ledger(run.ledger(1)) > 0
@@ -242,7 +283,9 @@ def test_a_rank_that_aborts_leaves_a_copy_with_all_that_was_counted(profile, els
 
 
 def test_a_rank_that_is_killed_leaves_a_copy_that_says_where_the_ledger_is(profile, elsewhere):
-    run = profile("lifetime", 2, "kill_once_copied", env={"COMMPROF_LEDGER": str(elsewhere)}, exit_status=None)
+    run = profile(
+        "lifetime", 2, "kill_once_copied", env={"COMMPROF_LEDGER": str(elsewhere)}, exit_status=None
+    )
     assert copied_unix_ns_in_ledger(run.ledger(1)) > 0
     assert not run.ledger(1).is_symlink()
     (ledger,) = ledgers_on_the_node(elsewhere, 1)
@@ -251,7 +294,9 @@ def test_a_rank_that_is_killed_leaves_a_copy_that_says_where_the_ledger_is(profi
     assert copied_unix_ns_in_ledger(ledger) == 0
 
 
-def test_where_the_database_cannot_be_written_the_last_copy_has_everything(profile_on, elsewhere, tmp_path):
+def test_where_the_database_cannot_be_written_the_last_copy_has_everything(
+    profile_on, elsewhere, tmp_path
+):
     for rank in range(2):
         (tmp_path / "run" / f"rank-{rank}.db.tmp").mkdir(parents=True)
     run = profile_on(tmp_path, "pcontrol", 2, COMMPROF_LEDGER=str(elsewhere))
@@ -266,11 +311,15 @@ def test_calls_are_counted_in_the_time_window_alone(profile_on, tmp_path):
 
 
 def test_an_option_of_commprof_run_has_dashes(mpi, tmp_path):
-    command = [str(COMMPROF_RUN), "--begin-s", "1000", "--output", str(tmp_path / "run"), *command_for(mpi, "pcontrol")]
+    command = [
+        str(COMMPROF_RUN), "--begin-s", "1000", "--output", str(tmp_path / "run"),
+        *command_for(mpi, "pcontrol"),
+    ]
     run = Run(2, tmp_path / "run", launch(mpi, 2, command, tmp_path, {}))
     assert run.facts(0)["settings.COMMPROF_BEGIN_S"] == "1000"
 
 
 def test_a_time_window_that_never_begins_counts_nothing(profile_on, tmp_path):
     run = profile_on(tmp_path, "pcontrol", 2, COMMPROF_BEGIN_S="1000")
-    assert run.counts("MPI_Allreduce") == [5, 5]  # MPI_Pcontrol(1) of the program begins them all the same
+    # MPI_Pcontrol(1) of the program begins them all the same
+    assert run.counts("MPI_Allreduce") == [5, 5]

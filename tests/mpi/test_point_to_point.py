@@ -1,4 +1,5 @@
-"""Blocking sends, receives and probes: exact counts and bytes of programs/point_to_point.c, also in large-count form."""
+"""Blocking sends, receives and probes: exact counts and bytes of programs/point_to_point.c, also in
+large-count form."""
 
 import pytest
 
@@ -13,7 +14,9 @@ CALLS = {
     "MPI_Ssend": [{80: (2, 160)}, {}],
     "MPI_Bsend": [{120: (2, 240)}, {}],
     "MPI_Rsend": [{160: (1, 160)}, {}],
-    "MPI_Recv": [{0: (1, 0)}, {40: (3, 0), 0: (3, 0), 80: (2, 0), 120: (2, 0), 200: (1, 0), 7: (1, 0)}],
+    "MPI_Recv": [
+        {0: (1, 0)}, {40: (3, 0), 0: (3, 0), 80: (2, 0), 120: (2, 0), 200: (1, 0), 7: (1, 0)},
+    ],
     "MPI_Irecv": [{}, {400: (1, 0)}],
     "MPI_Wait": [{}, {0: (1, 0)}],
     "MPI_Probe": [{}, {200: (2, 0), 7: (1, 0), 0: (1, 0)}],

@@ -13,14 +13,13 @@ import pytest
 from . import reporter
 
 SECRETS = {
-    "NCCL_API_KEY": "s3cret-a",
-    "UCX_PASSWORD": "s3cret-b",
-    "SLURM_TOKEN": "s3cret-c",
-    "SLURM_JWT": "s3cret-d",
-    "HOROVOD_SECRET_KEY": "s3cret-e",
-    "FI_CREDENTIALS": "s3cret-f",
+    "NCCL_API_KEY": "s3cret-a", "UCX_PASSWORD": "s3cret-b", "SLURM_TOKEN": "s3cret-c",
+    "SLURM_JWT": "s3cret-d", "HOROVOD_SECRET_KEY": "s3cret-e", "FI_CREDENTIALS": "s3cret-f",
 }
-WORTH_KEEPING = {"UCX_TLS": "shm,self", "NCCL_DEBUG": "WARN", "CUDA_VISIBLE_DEVICES": "0,1", "HOROVOD_CYCLE_TIME": "5"}
+WORTH_KEEPING = {
+    "UCX_TLS": "shm,self", "NCCL_DEBUG": "WARN", "CUDA_VISIBLE_DEVICES": "0,1",
+    "HOROVOD_CYCLE_TIME": "5",
+}
 OF_NO_INTEREST = {"MY_OWN_VARIABLE": "private"}
 
 
@@ -63,17 +62,23 @@ def test_what_looks_like_a_secret_is_masked(run):
     assert b"s3cret" not in run.database(0).read_bytes()
 
 
-SECRET_ARGUMENTS = ("plain", "--wandb-api-key=s3cret", "--password", "s3cret", "postgres://user:s3cret@host")
+SECRET_ARGUMENTS = (
+    "plain", "--wandb-api-key=s3cret", "--password", "s3cret", "postgres://user:s3cret@host",
+)
 
 
 def test_secrets_among_the_arguments_are_in_no_file(profile):
     run = profile("lifetime", 2, *SECRET_ARGUMENTS)
-    assert run.facts(0)["command_line"].endswith("lifetime plain --wandb-api-key=*** --password *** postgres://***@host")
+    assert run.facts(0)["command_line"].endswith(
+        "lifetime plain --wandb-api-key=*** --password *** postgres://***@host"
+    )
     assert b"s3cret" not in run.database(0).read_bytes()
 
 
 def test_without_arguments_none_is_in_any_file(profile):
-    run = profile("lifetime", 2, "plain", "--data", "patients.csv", env={"COMMPROF_ARGUMENTS": "off"})
+    run = profile(
+        "lifetime", 2, "plain", "--data", "patients.csv", env={"COMMPROF_ARGUMENTS": "off"}
+    )
     assert run.facts(0)["command_line"].endswith("/lifetime")
     assert b"patients" not in run.database(0).read_bytes()
 
@@ -92,11 +97,15 @@ def test_the_process_is_known(run):
 
 def test_the_build_of_the_mpi_library_is_known(run):
     library = Path(run.facts(0)["mpi_library"]).resolve()
-    notes = subprocess.run(["readelf", "--notes", library], capture_output=True, text=True, check=True).stdout
+    notes = subprocess.run(
+        ["readelf", "--notes", library], capture_output=True, text=True, check=True
+    ).stdout
     build_id = re.search("Build ID: ([0-9a-f]+)", notes)
     if not build_id:
         pytest.skip("it has no build id")
-    assert build_id[1] in {value for key, value in run.facts(0).items() if key.startswith("build_id.libmp")}
+    assert build_id[1] in {
+        value for key, value in run.facts(0).items() if key.startswith("build_id.libmp")
+    }
 
 
 def test_the_machine_is_known(run):
@@ -105,7 +114,10 @@ def test_the_machine_is_known(run):
     assert facts["kernel"].split()[:2] == [os.uname().sysname, os.uname().release]
 
 
-COUNTED = ("since_start_ns", "cpu_user_ns", "cpu_system_ns", "voluntary_switches", "involuntary_switches", "minor_faults", "major_faults")
+COUNTED = (
+    "since_start_ns", "cpu_user_ns", "cpu_system_ns", "voluntary_switches", "involuntary_switches",
+    "minor_faults", "major_faults",
+)
 
 
 def test_what_a_rank_used_is_known_at_both_ends(run):
@@ -123,7 +135,10 @@ def test_where_a_rank_may_run_is_known_at_both_ends(run):
 
 
 def cores_of(text: str) -> set[int]:
-    return {core for part in text.split(",") for core in range(int(part.split("-")[0]), int(part.split("-")[-1]) + 1)}
+    return {
+        core for part in text.split(",")
+        for core in range(int(part.split("-")[0]), int(part.split("-")[-1]) + 1)
+    }
 
 
 def merged_facts(run, rank: int) -> dict[str, str]:

@@ -1,4 +1,5 @@
-"""What a program tells the profiler: steps and regions, by commprof.h, MPI_Pcontrol and NVTX, in C, C++, Fortran and Python."""
+"""What a program tells the profiler: steps and regions, by commprof.h, MPI_Pcontrol and NVTX, in C,
+C++, Fortran and Python."""
 
 from __future__ import annotations
 
@@ -15,8 +16,11 @@ INCLUDE = REPOSITORY / "include"
 NVTX = REPOSITORY / "build/nvtx"
 
 CALLS = """
-    SELECT coalesce(name, ''), call, sum(count) FROM cell LEFT JOIN region USING (world_rank, region)
-    WHERE measure = 'call' AND call NOT IN ('MPI_Init', 'MPI_Init_thread', 'MPI_Finalize', 'MPI_Pcontrol') GROUP BY 1, 2"""
+    SELECT coalesce(name, ''), call, sum(count) FROM cell LEFT JOIN region
+        USING (world_rank, region)
+    WHERE measure = 'call'
+        AND call NOT IN ('MPI_Init', 'MPI_Init_thread', 'MPI_Finalize', 'MPI_Pcontrol')
+            GROUP BY 1, 2"""
 
 
 def calls_by_region(run: Run, rank: int) -> dict[tuple[str, str], int]:
@@ -24,7 +28,10 @@ def calls_by_region(run: Run, rank: int) -> dict[tuple[str, str], int]:
 
 
 def barriers(run: Run, rank: int) -> dict[str, int]:
-    return {region: count for (region, call), count in calls_by_region(run, rank).items() if call == "MPI_Barrier"}
+    return {
+        region: count for (region, call), count in calls_by_region(run, rank).items()
+        if call == "MPI_Barrier"
+    }
 
 
 def steps(run: Run, rank: int) -> int:
@@ -35,7 +42,9 @@ def test_calls_count_in_the_innermost_region_of_their_thread(profile):
     run = profile("regions", 2, "profiled")
     for rank in range(2):
         times = 10 + rank
-        assert barriers(run, rank) == {"": 3, "epoch": times, "epoch/forward": 2 * times, "worker": 1}
+        assert barriers(run, rank) == {
+            "": 3, "epoch": times, "epoch/forward": 2 * times, "worker": 1,
+        }
 
 
 def test_steps_are_marked_in_the_job_s_own_code_alone(profile):
@@ -51,11 +60,17 @@ def test_regions_that_were_begun_before_after_or_inside_mpi_do_not_exist(profile
 
 def test_spans_say_when_a_thread_was_in_a_region(profile):
     run = profile("regions", 2, "profiled")
-    spans = dict(run.query(0, "SELECT name, count(*) FROM region_span JOIN region USING (world_rank, region) GROUP BY 1"))
+    spans = dict(
+        run.query(
+            0, "SELECT name, count(*) FROM region_span JOIN region USING (world_rank, region) "
+            "GROUP BY 1",
+        )
+    )
     assert spans == {"epoch": 10, "epoch/forward": 10, "never ended": 1, "worker": 1}
     inside = """
         SELECT count(*) FROM region_span AS outer, region_span AS inner, region AS o, region AS i
-        WHERE outer.region = o.region AND inner.region = i.region AND o.name = 'epoch' AND i.name = 'epoch/forward'
+        WHERE outer.region = o.region AND inner.region = i.region AND o.name = 'epoch'
+            AND i.name = 'epoch/forward'
           AND outer.begin_ns <= inner.begin_ns AND inner.end_ns <= outer.end_ns"""
     assert run.query(0, inside) == [(10,)]
     assert run.query(0, "SELECT count(*) FROM region_span WHERE end_ns < begin_ns") == [(0,)]
@@ -63,7 +78,10 @@ def test_spans_say_when_a_thread_was_in_a_region(profile):
 
 def test_samples_say_in_which_region_a_call_was_made(profile):
     run = profile("regions", 2, "profiled")
-    counts = "SELECT name, count(*) FROM sample JOIN region USING (world_rank, region) WHERE call = 'MPI_Barrier' GROUP BY 1"
+    counts = (
+        "SELECT name, count(*) FROM sample JOIN region USING (world_rank, region) WHERE call "
+        "= 'MPI_Barrier' GROUP BY 1"
+    )
     assert dict(run.query(0, counts)) == {"epoch": 10, "epoch/forward": 20, "worker": 1}
 
 
@@ -104,9 +122,14 @@ def test_the_example_in_c(mpi, profile, plain, tmp_path):
 def test_the_example_in_fortran(mpi, profile, plain, tmp_path):
     mpi.require_fortran("train")
     marks, program = tmp_path / "marks.o", tmp_path / "train"
-    subprocess.run(["cc", "-c", f"-I{INCLUDE}", str(EXAMPLE / "commprof_marks.c"), "-o", str(marks)], check=True)
+    subprocess.run(
+        ["cc", "-c", f"-I{INCLUDE}", str(EXAMPLE / "commprof_marks.c"), "-o", str(marks)],
+        check=True,
+    )
     sources = [str(EXAMPLE / name) for name in ("commprof_marks.f90", "train.f90")]
-    subprocess.run([mpi.mpifort, *sources, str(marks), "-o", str(program)], check=True, cwd=tmp_path)
+    subprocess.run(
+        [mpi.mpifort, *sources, str(marks), "-o", str(program)], check=True, cwd=tmp_path
+    )
     check_training(profile(str(program), 2))
     assert plain(str(program), 2).exit_status == 0
 
@@ -135,13 +158,23 @@ def nvtx_headers() -> Path:
     return found[0]
 
 
-NVTX_CALLS = {"": 2, "epoch": 1, "epoch/forward": 2, "epoch/wide": 1, "epoch/registered": 1, "epoch/step #": 2, "kernel": 1}
+NVTX_CALLS = {
+    "": 2,
+    "epoch": 1,
+    "epoch/forward": 2,
+    "epoch/wide": 1,
+    "epoch/registered": 1,
+    "epoch/step #": 2,
+    "kernel": 1,
+}
 
 
 def nvtx_program(mpi, tmp_path):
     program = tmp_path / "ranges"
     source = str(PROGRAMS / "nvtx/ranges.c")
-    subprocess.run([mpi.mpicc, f"-I{nvtx_headers()}", source, "-ldl", "-o", str(program)], check=True)
+    subprocess.run(
+        [mpi.mpicc, f"-I{nvtx_headers()}", source, "-ldl", "-o", str(program)], check=True
+    )
     return str(program)
 
 
@@ -153,8 +186,12 @@ def test_nvtx_ranges_of_the_real_headers_are_regions(mpi, profile, tmp_path):
 def test_nvtx_is_left_alone_where_the_user_wants_it(mpi, profile, plain, tmp_path):
     program = nvtx_program(mpi, tmp_path)
     assert plain(program, 1).exit_status == 0
-    assert barriers(profile(program, 1, env={"COMMPROF_NVTX": "off"}), 0) == {"": sum(NVTX_CALLS.values())}
-    assert barriers(profile(program, 1, env={"NVTX_INJECTION64_PATH": "/another/tool.so"}), 0) == {"": sum(NVTX_CALLS.values())}
+    assert barriers(profile(program, 1, env={"COMMPROF_NVTX": "off"}), 0) == {
+        "": sum(NVTX_CALLS.values())
+    }
+    assert barriers(profile(program, 1, env={"NVTX_INJECTION64_PATH": "/another/tool.so"}), 0) == {
+        "": sum(NVTX_CALLS.values())
+    }
 
 
 def test_nvtx_in_python(mpi, profile, plain, tmp_path):
@@ -172,4 +209,6 @@ def test_a_process_without_mpi_may_use_nvtx(tmp_path):
     command = [str(REPOSITORY / "build/bin/commprof-run"), SYSTEM_PYTHON, "-c", script]
     environment = {"PYTHONPATH": str(NVTX), "PATH": "/usr/bin:/bin"}
     result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert (result.returncode, result.stdout, result.stderr, list(tmp_path.iterdir())) == (0, "inside\n", "", [])
+    assert (result.returncode, result.stdout, result.stderr, list(tmp_path.iterdir())) == (
+        0, "inside\n", "", [],
+    )

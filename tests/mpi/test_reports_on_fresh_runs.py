@@ -10,7 +10,9 @@ from .reporter import text as report
 
 
 def report_as_a_process(*arguments):
-    finished = subprocess.run([str(REPORT), *map(str, arguments)], capture_output=True, text=True, timeout=600)
+    finished = subprocess.run(
+        [str(REPORT), *map(str, arguments)], capture_output=True, text=True, timeout=600
+    )
     assert finished.returncode == 0, finished.stderr
     return finished.stdout
 
@@ -54,7 +56,9 @@ def test_sizes_per_rank_as_json_are_each_rank_s_counts(run):
 
 
 def test_latency_shows_the_histogram_of_one_call(run):
-    rows = json.loads(report("latency", run.folder, "--call", "MPI_Allreduce", "--bytes", "28:28", "--json"))
+    rows = json.loads(
+        report("latency", run.folder, "--call", "MPI_Allreduce", "--bytes", "28:28", "--json")
+    )
     assert sum(row["count"] for row in rows) == 12
 
 
@@ -68,7 +72,9 @@ def test_peers_as_json_are_the_program_s_messages(profile):
 def test_merge_makes_one_database_that_answers_alike(run, tmp_path):
     merged = tmp_path / "merged.db"
     report("merge", run.folder, merged)
-    assert json.loads(report("sizes", merged, "--json")) == json.loads(report("sizes", run.folder, "--json"))
+    assert json.loads(report("sizes", merged, "--json")) == json.loads(
+        report("sizes", run.folder, "--json")
+    )
 
 
 def test_html_writes_a_page(run, tmp_path):

@@ -1,4 +1,5 @@
-"""A site's file of settings: read by the library itself, below variables and options, whatever is in it."""
+"""A site's file of settings: read by the library itself, below variables and options, whatever is
+in it."""
 
 from __future__ import annotations
 
@@ -16,7 +17,10 @@ pytestmark = pytest.mark.slow
 PROGRAM = "pcontrol"
 
 
-def run_with(mpi: Mpi, folder: Path, site: str | bytes, *prefix: str, output: str = "site", **environment: str) -> Run:
+def run_with(
+    mpi: Mpi, folder: Path, site: str | bytes, *prefix: str, output: str = "site",
+    **environment: str,
+) -> Run:
     """Two ranks with this file as the site's, in the folder."""
     (folder / "site.conf").write_bytes(site if isinstance(site, bytes) else site.encode())
     environment = {"COMMPROF_CONFIG": str(folder / "site.conf"), "USER": "ada", **environment}
@@ -25,7 +29,10 @@ def run_with(mpi: Mpi, folder: Path, site: str | bytes, *prefix: str, output: st
     return Run(2, folder / output, outcome)
 
 
-@pytest.mark.parametrize("prefix", [["env", f"LD_PRELOAD={LIBRARY}"], [str(COMMPROF_RUN)]], ids=["preloaded", "commprof-run"])
+@pytest.mark.parametrize(
+    "prefix", [["env", f"LD_PRELOAD={LIBRARY}"], [str(COMMPROF_RUN)]],
+    ids=["preloaded", "commprof-run"],
+)
 def test_a_site_says_where_runs_go(mpi, tmp_path, prefix):
     run = run_with(mpi, tmp_path, "output = site/%u/%p-%d\nmemory = 8M\n", *prefix)
     today = datetime.date.today()
@@ -33,12 +40,17 @@ def test_a_site_says_where_runs_go(mpi, tmp_path, prefix):
     (made,) = (tmp_path / "site/ada").iterdir()
     assert made.name in folders
     facts = Run(2, made, run.outcome).facts(1)
-    assert (facts["settings.COMMPROF_OUTPUT"], facts["settings.COMMPROF_MEMORY"]) == ("site/%u/%p-%d", "8M")
+    assert (facts["settings.COMMPROF_OUTPUT"], facts["settings.COMMPROF_MEMORY"]) == (
+        "site/%u/%p-%d", "8M",
+    )
 
 
 def test_variables_and_options_take_precedence_over_the_site(mpi, tmp_path):
     site = "output = site\nmemory = 8M\nsamples = 1M\nquiet = on\n"
-    run = run_with(mpi, tmp_path, site, str(COMMPROF_RUN), "--output", "mine", "--quiet=off", output="mine", COMMPROF_MEMORY="16M")
+    run = run_with(
+        mpi, tmp_path, site, str(COMMPROF_RUN), "--output", "mine", "--quiet=off", output="mine",
+        COMMPROF_MEMORY="16M",
+    )
     facts = run.facts(0)
     assert not (tmp_path / "site").exists()
     assert (facts["settings.COMMPROF_MEMORY"], facts["settings.COMMPROF_SAMPLES"]) == ("16M", "1M")
@@ -48,22 +60,35 @@ def test_variables_and_options_take_precedence_over_the_site(mpi, tmp_path):
 @pytest.mark.parametrize(
     ("site", "said"),
     [
-        ("output = site\nmemry = 8M\nrubbish\n", "line 2: memry is not a setting; commprof-run --help lists them; lines that are not"),
+        (
+            "output = site\nmemry = 8M\nrubbish\n",
+            "line 2: memry is not a setting; commprof-run --help lists them; lines that are not",
+        ),
         (b"output = site\n\x1b]0;gotcha\x07\n", "it is not used: not a text file"),
         ("output = site\n" + "# padding\n" * 2000, "it is not used: larger than 16 kB"),
     ],
 )
 def test_what_is_wrong_in_the_file_is_one_line_of_rank_0(mpi, tmp_path, site, said):
     run = run_with(mpi, tmp_path, site, str(COMMPROF_RUN), "--output", "site")
-    lines = [line for line in run.outcome.stderr.splitlines() if "commprof:" in line and "profile of 2 ranks" not in line]
-    assert len(lines) == 1 and lines[0].startswith(f"commprof: {tmp_path / 'site.conf'}, {said}"), lines
+    lines = [
+        line for line in run.outcome.stderr.splitlines()
+        if "commprof:" in line and "profile of 2 ranks" not in line
+    ]
+    assert len(lines) == 1 and lines[0].startswith(f"commprof: {tmp_path / 'site.conf'}, {said}"), (
+        lines
+    )
     assert run.files() == ["rank-0.db", "rank-1.db"]
 
 
 def test_the_doctor_says_where_each_setting_comes_from(mpi, tmp_path):
     (tmp_path / "site.conf").write_text("memory = 8M\ntypo = 1\n")
-    command = [COMMPROF_RUN, "--config", tmp_path / "site.conf", "--verbose", "1", "--doctor", compile_program(mpi, PROGRAM)]
-    said = subprocess.run(command, capture_output=True, text=True, env=unprofiled_environment()).stdout
+    command = [
+        COMMPROF_RUN, "--config", tmp_path / "site.conf", "--verbose", "1", "--doctor",
+        compile_program(mpi, PROGRAM),
+    ]
+    said = subprocess.run(
+        command, capture_output=True, text=True, env=unprofiled_environment()
+    ).stdout
     assert f"ok       settings: COMMPROF_MEMORY=8M, from {tmp_path / 'site.conf'}\n" in said
     assert "ok       settings: COMMPROF_VERBOSE=1, from the environment or an option\n" in said
     assert f"note     settings: {tmp_path / 'site.conf'}, line 2: typo is not a setting" in said
@@ -102,7 +127,9 @@ def test_a_site_that_preloads_it_into_all_jobs_gets_counters_and_users_see_nothi
     assert (facts["settings.COMMPROF_PROFILE"], facts["settings.COMMPROF_SAMPLES"]) == ("site", "0")
     assert (facts["program"], facts["env.UCX_TLS"]) == (PROGRAM, "shm,self")
     assert not any(str(tmp_path) in value for key, value in facts.items() if key.startswith("env."))
-    assert not {"command_line", "working_directory", "user_id", "env.SLURM_JOB_ACCOUNT"} & set(facts)
+    assert not {"command_line", "working_directory", "user_id", "env.SLURM_JOB_ACCOUNT"} & set(
+        facts
+    )
 
 
 def test_other_sites_get_all_of_it(mpi, tmp_path):
@@ -110,7 +137,9 @@ def test_other_sites_get_all_of_it(mpi, tmp_path):
     run = run_with(mpi, tmp_path, "output = site\n", *PRELOADED, **environment)
     assert len(said_by_us(run)) == 1
     assert run.query(0, "SELECT count(*) FROM sample")[0][0] > 0
-    assert {"command_line", "working_directory", "user_id", "env.UCX_TLS", "env.SLURM_JOB_ACCOUNT"} <= set(run.facts(0))
+    assert {
+        "command_line", "working_directory", "user_id", "env.UCX_TLS", "env.SLURM_JOB_ACCOUNT",
+    } <= set(run.facts(0))
 
 
 def test_commprof_run_is_a_wish_for_a_full_profile(mpi, tmp_path):
@@ -120,14 +149,18 @@ def test_commprof_run_is_a_wish_for_a_full_profile(mpi, tmp_path):
     assert Run(2, made, run.outcome).query(0, "SELECT count(*) FROM sample")[0][0] > 0
 
 
-@pytest.mark.parametrize("ledger", ["", "ledger = node\n"], ids=["in-the-run-folder", "on-the-node"])
+@pytest.mark.parametrize(
+    "ledger", ["", "ledger = node\n"], ids=["in-the-run-folder", "on-the-node"]
+)
 def test_a_job_that_is_too_short_leaves_nothing(mpi, tmp_path, ledger):
     outcome = run_lifetime(mpi, tmp_path, SPOOL + ledger + "shortest-s = 100000\n", "plain")
     assert [line for line in outcome.stderr.splitlines() if "commprof:" in line] == []
     assert runs_in(tmp_path) == list(tmp_path.glob("node/*")) == []
 
 
-@pytest.mark.parametrize("ledger", ["", "ledger = node\n"], ids=["in-the-run-folder", "on-the-node"])
+@pytest.mark.parametrize(
+    "ledger", ["", "ledger = node\n"], ids=["in-the-run-folder", "on-the-node"]
+)
 def test_a_rank_that_exits_too_soon_leaves_nothing(mpi, tmp_path, ledger):
     """Rank 1 exits; the launcher may kill rank 0, which then leaves its ledger."""
     run_lifetime(mpi, tmp_path, SPOOL + ledger + "shortest-s = 100000\n", "exit_without_finalize")
@@ -148,7 +181,9 @@ def test_a_job_that_aborts_leaves_its_ledgers_however_short(mpi, tmp_path):
 def run_lifetime(mpi: Mpi, folder: Path, site: str, how: str):
     (folder / "site.conf").write_text(site)
     environment = {"COMMPROF_CONFIG": str(folder / "site.conf"), "USER": "ada"}
-    return launch(mpi, 2, [*PRELOADED, str(compile_program(mpi, "lifetime")), how], folder, environment)
+    return launch(
+        mpi, 2, [*PRELOADED, str(compile_program(mpi, "lifetime")), how], folder, environment
+    )
 
 
 REASONS = {
@@ -156,7 +191,9 @@ REASONS = {
     "switched-off": ("off-file = site.conf\n", "site.conf exists"),
     "unwanted": ("profile = off\n", ""),
     "without-a-folder": ("profile = site\nquiet = off\n", "profile=site needs an output folder"),
-    "too-short": ("shortest-s = 100000\n", "nothing is kept of a run shorter than COMMPROF_SHORTEST_S=100000"),
+    "too-short": (
+        "shortest-s = 100000\n", "nothing is kept of a run shorter than COMMPROF_SHORTEST_S=100000",
+    ),
 }
 
 
@@ -168,7 +205,9 @@ def test_who_finds_no_profile_is_told_why_once(mpi, tmp_path, site, said):
     assert said in run.outcome.stderr
 
 
-@pytest.mark.parametrize("site", ["skip = lifetime,pcontro,xpcon*\n", "off-file = missing\n", "profile = full\n"])
+@pytest.mark.parametrize(
+    "site", ["skip = lifetime,pcontro,xpcon*\n", "off-file = missing\n", "profile = full\n"]
+)
 def test_what_does_not_fit_the_job_keeps_nothing_from_being_recorded(mpi, tmp_path, site):
     run = run_with(mpi, tmp_path, "output = site\n" + site, *PRELOADED)
     assert run.files() == ["rank-0.db", "rank-1.db"]
@@ -182,30 +221,54 @@ def test_a_spool_that_cannot_be_used_is_no_concern_of_the_user_s(mpi, tmp_path):
     assert list(tmp_path.glob("commprof-*/*/rank-0.db"))
     silent = tmp_path / "silent"
     silent.mkdir()
-    run = run_with(mpi, silent, site + "profile = site\nshortest-s = 0\n", *PRELOADED, TMPDIR=str(silent))
+    run = run_with(
+        mpi, silent, site + "profile = site\nshortest-s = 0\n", *PRELOADED, TMPDIR=str(silent)
+    )
     assert said_by_us(run) == []
     assert not list(silent.glob("commprof-*"))
 
 
 def test_the_doctor_knows_the_sites_profile_and_its_switch(mpi, tmp_path):
     (tmp_path / "site.conf").write_text(f"profile = site\noff-file = {tmp_path / 'off'}\n")
-    command = [COMMPROF_RUN, "--config", tmp_path / "site.conf", "--doctor", compile_program(mpi, PROGRAM)]
-    said = subprocess.run(command, capture_output=True, text=True, env=unprofiled_environment()).stdout
+    command = [
+        COMMPROF_RUN, "--config", tmp_path / "site.conf", "--doctor", compile_program(mpi, PROGRAM),
+    ]
+    said = subprocess.run(
+        command, capture_output=True, text=True, env=unprofiled_environment()
+    ).stdout
     assert f"ok       settings: COMMPROF_PROFILE=site, from {tmp_path / 'site.conf'}\n" in said
     assert "ok       settings: COMMPROF_SAMPLES=0, from profile=site\n" in said
     lacks = "(nothing is recorded of them, since profile=site needs COMMPROF_OUTPUT)"
-    assert f"note     settings: this holds for programs that are preloaded without commprof-run {lacks}; with it," in said
+    assert (
+        "note     settings: this holds for programs that are preloaded without commprof-run "
+        f"{lacks}; with it," in said
+    )
     assert "PROBLEM" not in said
     (tmp_path / "off").touch()
-    said = subprocess.run(command, capture_output=True, text=True, env=unprofiled_environment()).stdout
-    assert f"PROBLEM  settings: {tmp_path / 'off'} exists, so nothing is recorded on this node\n" in said
+    said = subprocess.run(
+        command, capture_output=True, text=True, env=unprofiled_environment()
+    ).stdout
+    assert (
+        f"PROBLEM  settings: {tmp_path / 'off'} exists, so nothing is recorded on this node\n"
+        in said
+    )
 
 
-@pytest.mark.parametrize(("profile", "said"), [("off", "COMMPROF_PROFILE=off"), ("site", "profile=site needs COMMPROF_OUTPUT"), ("full", "")])
+@pytest.mark.parametrize(
+    ("profile", "said"),
+    [("off", "COMMPROF_PROFILE=off"), ("site", "profile=site needs COMMPROF_OUTPUT"), ("full", "")],
+)
 def test_the_doctor_says_which_profile_records_nothing(mpi, profile, said):
-    command = [COMMPROF_RUN, "--config", "/dev/null", "--profile", profile, "--doctor", compile_program(mpi, PROGRAM)]
+    command = [
+        COMMPROF_RUN, "--config", "/dev/null", "--profile", profile, "--doctor",
+        compile_program(mpi, PROGRAM),
+    ]
     answer = subprocess.run(command, capture_output=True, text=True, env=unprofiled_environment())
-    assert (f"PROBLEM  settings: {said}: nothing is recorded\n" in answer.stdout) == bool(said) == bool(answer.returncode)
+    assert (
+        (f"PROBLEM  settings: {said}: nothing is recorded\n" in answer.stdout)
+        == bool(said)
+        == bool(answer.returncode)
+    )
 
 
 def test_the_doctor_says_that_a_program_is_skipped(tmp_path):
@@ -217,6 +280,8 @@ def test_the_doctor_says_that_a_program_is_skipped(tmp_path):
         ("osu_*", ["sleep"], ""),
     ):
         command = [COMMPROF_RUN, "--config", "/dev/null", "--skip", skip, "--doctor", *command]
-        said = subprocess.run(command, capture_output=True, text=True, env=unprofiled_environment()).stdout
+        said = subprocess.run(
+            command, capture_output=True, text=True, env=unprofiled_environment()
+        ).stdout
         problem = f"PROBLEM  settings: COMMPROF_SKIP names {name}: nothing is recorded\n"
         assert (problem in said) == ("COMMPROF_SKIP names" in said) == bool(name)

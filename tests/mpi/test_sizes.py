@@ -22,7 +22,8 @@ def test_a_receive_posted_above_2_gib_completes_with_the_few_bytes_that_came(pro
 
 def test_counts_that_no_int_holds_are_counted_where_mpi_takes_them(profile, mpi):
     run = profile("huge_counts", 1)
-    taken = {3000000000: (1, 3000000000)} if mpi.has("MPI_Bcast_c") else {0: (1, 0)}  # refused: no bytes
+    # refused: no bytes
+    taken = {3000000000: (1, 3000000000)} if mpi.has("MPI_Bcast_c") else {0: (1, 0)}
     assert run.sizes("MPI_Bcast") == [{5: (1, 5), **taken}]
     assert run.sizes("MPI_Allgatherv") == [taken]
 
@@ -47,7 +48,9 @@ def test_more_sizes_than_there_is_room_for_are_folded_and_none_is_lost(profile):
 
 def test_folded_cells_say_so_and_hold_only_sizes_of_their_power_of_two(profile):
     run = profile("many_sizes", 2, env={"COMMPROF_MEMORY": "4M"})
-    folded = run.query(0, "SELECT bytes, count, volume_bytes FROM cell WHERE call = 'MPI_Send' AND is_folded")
+    folded = run.query(
+        0, "SELECT bytes, count, volume_bytes FROM cell WHERE call = 'MPI_Send' AND is_folded"
+    )
     assert folded
     for bytes, count, volume_bytes in folded:
         assert bytes & (bytes - 1) == 0

@@ -1,5 +1,5 @@
-"""Rows of sample_start with equal communicator, operation and number are one persistent collective by the program's own log, though each rank
-starts them in its own order."""
+"""Rows of sample_start with equal communicator, operation and number are one persistent collective
+by the program's own log, though each rank starts them in its own order."""
 
 import pytest
 
@@ -7,25 +7,36 @@ ROUNDS, OPERATIONS = 60, 6
 COUNTED = ROUNDS - (ROUNDS // 2 - ROUNDS // 3)
 KEY = """
     SELECT identity, operation, number, call, coalesce(root, -1), start_monotonic_ns + start_ns
-    FROM sample_start JOIN communicator USING (world_rank, communicator) JOIN rank USING (world_rank)"""
+    FROM sample_start JOIN communicator USING (world_rank, communicator) JOIN rank
+        USING (world_rank)"""
 COMPLETED = """
     SELECT count(*) FROM sample_start
-    WHERE completed_ns IN (SELECT end_ns FROM sample WHERE call IN ('MPI_Wait', 'MPI_Waitall') AND start_ns >= sample_start.end_ns)"""
+    WHERE completed_ns IN (SELECT end_ns FROM sample WHERE call IN ('MPI_Wait', 'MPI_Waitall')
+        AND start_ns >= sample_start.end_ns)"""
 
 
 @pytest.fixture
 def run(profile, mpi, tmp_path):
     if not mpi.has("MPI_Allreduce_init"):
         pytest.skip("this MPI has no persistent collectives")
-    return profile("started_collectives", 3, str(ROUNDS), env={"TRUTH": str(tmp_path), "COMMPROF_CLOCK": "monotonic"})
+    return profile(
+        "started_collectives", 3, str(ROUNDS),
+        env={"TRUTH": str(tmp_path), "COMMPROF_CLOCK": "monotonic"},
+    )
 
 
 def started(run, folder, rank):
-    """By communicator, operation and number: what the program has started then, and how it is recorded."""
-    truth = [tuple(map(int, line.split())) for line in (folder / f"truth-{rank}").read_text().splitlines()]
+    """By communicator, operation and number: what the program has started then, and how it is
+    recorded."""
+    truth = [
+        tuple(map(int, line.split()))
+        for line in (folder / f"truth-{rank}").read_text().splitlines()
+    ]
     found = {}
     for identity, operation, number, call, root, start_ns in run.query(rank, KEY):
-        [one] = [(which, serial) for before, after, which, serial in truth if before <= start_ns <= after]
+        [one] = [
+            (which, serial) for before, after, which, serial in truth if before <= start_ns <= after
+        ]
         assert (identity, operation, number) not in found
         found[(identity, operation, number)] = (*one, call, root)
     return found
@@ -35,8 +46,14 @@ def test_equal_operation_and_number_are_the_same_collective(run, tmp_path):
     first, *others = (started(run, tmp_path, rank) for rank in range(run.ranks))
     assert len(first) == COUNTED * OPERATIONS
     assert others == [first] * len(others)
-    assert {what[2:] for what in first.values()} == {("MPI_Allreduce_init", -1), ("MPI_Bcast_init", 1), ("MPI_Barrier_init", -1)}
+    assert {what[2:] for what in first.values()} == {
+        ("MPI_Allreduce_init", -1),
+        ("MPI_Bcast_init", 1),
+        ("MPI_Barrier_init", -1),
+    }
 
 
 def test_a_start_completes_with_the_call_that_completed_it(run):
-    assert [run.query(rank, COMPLETED) for rank in range(run.ranks)] == [[(COUNTED * OPERATIONS,)]] * run.ranks
+    assert [run.query(rank, COMPLETED) for rank in range(run.ranks)] == [
+        [(COUNTED * OPERATIONS,)]
+    ] * run.ranks

@@ -12,10 +12,8 @@ pytestmark = pytest.mark.slow
 
 STEPS = 60
 PERIODS = {
-    "buckets": "3 bulk MPI_Allreduce, 890 KB",
-    "fused": "987 KB",
-    "nonblocking": "3 bulk MPI_Iallreduce, 400 KB",
-    "background": "3 bulk MPI_Allreduce, 890 KB",
+    "buckets": "3 bulk MPI_Allreduce, 890 KB", "fused": "987 KB",
+    "nonblocking": "3 bulk MPI_Iallreduce, 400 KB", "background": "3 bulk MPI_Allreduce, 890 KB",
 }
 EXAMPLE = REPOSITORY / "examples/data_parallel/train.py"
 
@@ -28,14 +26,18 @@ def answer(folder, *words):
 def test_as_many_steps_are_found_as_were_made(profile, way):
     run = profile("training_loop", 2, way, str(STEPS))
     (row,) = answer(run.folder, "steps", "--json")
-    assert (row["steps"], row["delimited_by"], row["why"], row["communicator"]) == (STEPS, "calls", "", "MPI_COMM_WORLD")
+    assert (row["steps"], row["delimited_by"], row["why"], row["communicator"]) == (
+        STEPS, "calls", "", "MPI_COMM_WORLD",
+    )
     assert row["period"].endswith(PERIODS[way])
     assert row["confidence"] > 0.95
 
 
 @pytest.mark.parametrize("way", PERIODS)
 def test_the_parts_of_every_step_add_up(profile, way):
-    rows = answer(profile("training_loop", 2, way, str(STEPS)).folder, "steps", "--json", "--per-step")
+    rows = answer(
+        profile("training_loop", 2, way, str(STEPS)).folder, "steps", "--json", "--per-step"
+    )
     assert len(rows) == STEPS and all(row["is_complete"] for row in rows)
     for row in rows:
         if way == "background":
@@ -46,30 +48,40 @@ def test_the_parts_of_every_step_add_up(profile, way):
 
 
 def test_a_step_lasts_as_long_as_it_computes_at_least(profile):
-    """5 ms on rank 0, 9 ms on rank 1, and 0.3 ms before each of three reductions; every 20 steps 60 ms more. A step's time is the mean over
-    the ranks; rank 0 need not wait for rank 1 if it returned late from the step before."""
-    rows = answer(profile("training_loop", 2, "buckets", str(STEPS)).folder, "steps", "--json", "--per-step")
+    """5 ms on rank 0, 9 ms on rank 1, and 0.3 ms before each of three reductions; every 20 steps 60
+    ms more. A step's time is the mean over the ranks; rank 0 need not wait for rank 1 if it
+    returned late from the step before."""
+    rows = answer(
+        profile("training_loop", 2, "buckets", str(STEPS)).folder, "steps", "--json", "--per-step"
+    )
     assert all(row["step_ns"] >= 7_900_000 for row in rows)
     assert all(rows[step]["step_ns"] >= 67_900_000 for step in range(20, STEPS, 20))
 
 
 def test_the_main_thread_drives_where_it_communicates(profile):
     ways = ("buckets", "background")
-    driven, background = (answer(profile("training_loop", 2, way, str(STEPS)).folder, "steps", "--json")[0] for way in ways)
+    driven, background = (
+        answer(profile("training_loop", 2, way, str(STEPS)).folder, "steps", "--json")[0]
+        for way in ways
+    )
     assert (driven["is_driven"], driven["thread_is_main"]) == (1, 1)
     assert (background["is_driven"], background["thread_is_main"]) == (0, 0)
 
 
 def test_marked_steps_are_those_that_are_found(profile):
     folder = profile("training_loop", 2, "marked", str(STEPS)).folder
-    (marked,), (found,) = (answer(folder, "steps", "--json", *words) for words in ((), ("--by", "calls")))
+    (marked,), (found,) = (
+        answer(folder, "steps", "--json", *words) for words in ((), ("--by", "calls"))
+    )
     assert (marked["steps"], marked["delimited_by"]) == (STEPS, "marks")
     assert (found["steps"], found["delimited_by"]) == (STEPS, "calls")
 
 
 def test_steps_of_a_solver_are_delimited_by_its_small_allreduce(profile):
     (row,) = answer(profile("training_loop", 2, "solver", str(STEPS)).folder, "steps", "--json")
-    assert (row["steps"], row["delimited_by"], row["how"], row["period"]) == (STEPS, "calls", "small", "1 MPI_Allreduce, 8 B"), row["why"]
+    assert (row["steps"], row["delimited_by"], row["how"], row["period"]) == (
+        STEPS, "calls", "small", "1 MPI_Allreduce, 8 B",
+    ), row["why"]
     assert "steps taken from MPI_Allreduce of 8 B" in row["why"]
 
 

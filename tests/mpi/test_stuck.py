@@ -16,7 +16,9 @@ from pathlib import Path
 import pytest
 
 from . import reporter
-from .harness import COMMPROF_RUN, TIMEOUT_S, become_reaper, command_for, end_stragglers, unprofiled_environment
+from .harness import (
+    COMMPROF_RUN, TIMEOUT_S, become_reaper, command_for, end_stragglers, unprofiled_environment,
+)
 from .libraries import Mpi
 
 WORLD = "MPI_COMM_WORLD"
@@ -41,12 +43,18 @@ class Report:
     def blamed(self) -> set[int]:
         """Ranks that the others surely wait for, or that surely wait for each other."""
         sure = [*self.kind("awaited"), *self.kind("circle")]
-        return {rank for row in sure if row["is_sure"] for rank in row.get("waited_for", row.get("ranks"))}
+        return {
+            rank for row in sure if row["is_sure"]
+            for rank in row.get("waited_for", row.get("ranks"))
+        }
 
     @property
     def waits(self) -> dict[int, tuple]:
         """By rank: the call, what it waits for, the collective, the ranks."""
-        return {row["rank"]: (row["call"], row["request_call"], row["sequence"], row["waited_for"]) for row in self.kind("wait")}
+        return {
+            row["rank"]: (row["call"], row["request_call"], row["sequence"], row["waited_for"])
+            for row in self.kind("wait")
+        }
 
 
 @contextmanager
@@ -61,7 +69,10 @@ def started(mpi: Mpi, ranks: int, way: str, folder: Path) -> Iterator[subprocess
     """Ranks that wait for each other keep all cores busy; who looks at them goes first."""
     become_reaper()
     job = subprocess.Popen(
-        ["nice", "-n", "19", *mpi.mpirun, "-n", str(ranks), str(COMMPROF_RUN), *command_for(mpi, "hanging"), way],
+        [
+            "nice", "-n", "19", *mpi.mpirun, "-n", str(ranks), str(COMMPROF_RUN),
+            *command_for(mpi, "hanging"), way,
+        ],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -87,7 +98,8 @@ def kill_ranks(run: Path, *which: int) -> None:
     """Those given, or all."""
     for row in rows_of(run, "export", "--table", "rank"):
         if not which or row["world_rank"] in which:
-            with contextlib.suppress(ProcessLookupError):  # the launcher ends the others once the first is gone
+            # the launcher ends the others once the first is gone
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(row["pid"], signal.SIGKILL)
 
 
@@ -108,7 +120,10 @@ WAYS = {
         rf"Ranks 0-2 wait, directly or not, for rank 3, which {COMPUTES.format('MPI_Allreduce')}",
     ),
     "different_functions": (
-        {0: ("MPI_Allreduce", None, 2, []), **dict.fromkeys(range(1, 4), ("MPI_Bcast", None, 2, []))},
+        {
+            0: ("MPI_Allreduce", None, 2, []),
+            **dict.fromkeys(range(1, 4), ("MPI_Bcast", None, 2, [])),
+        },
         rf"Collective 2 on {WORLD} does not match: rank 0 called MPI_Allreduce \(8 B\), "
         r"ranks 1-3 called MPI_Bcast \(8 B, root 0\)\.",
     ),
@@ -138,8 +153,13 @@ WAYS = {
         rf"Ranks 0-2 wait, directly or not, for rank 3, which {COMPUTES.format('MPI_Allreduce')}",
     ),
     "sub_communicator": (
-        {0: ("MPI_Barrier", None, 1, [2]), 2: ("MPI_Recv", None, None, [1]), 3: ("MPI_Barrier", None, 1, [1])},
-        rf"Ranks 0,2-3 wait, directly or not, for rank 1, which {COMPUTES.format('MPI_Comm_split')}",
+        {
+            0: ("MPI_Barrier", None, 1, [2]),
+            2: ("MPI_Recv", None, None, [1]),
+            3: ("MPI_Barrier", None, 1, [1]),
+        },
+        rf"Ranks 0,2-3 wait, directly or not, for rank 1, which "
+        rf"{COMPUTES.format('MPI_Comm_split')}",
     ),
 }
 
@@ -184,7 +204,9 @@ def test_a_healthy_job_that_was_killed_as_a_whole_blames_nobody(mpi, tmp_path, r
     states = {row["state"] for row in rows_of(run, "ranks", "--per-rank", "--json")}
     if states == {"killed"}:  # some MPI libraries leave by exit when their launcher is gone
         (text,) = killed(dead)
-        assert text.startswith(f"All {ranks} ranks were killed. Nothing shows that one ended first or hung: ")
+        assert text.startswith(
+            f"All {ranks} ranks were killed. Nothing shows that one ended first or hung: "
+        )
 
 
 @pytest.mark.slow
@@ -215,18 +237,31 @@ AFTER = ("--after", "0.05")
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
-def test_a_hang_that_lasted_while_another_rank_went_on_is_named_after_the_job_was_killed(mpi, tmp_path, ranks):
+def test_a_hang_that_lasted_while_another_rank_went_on_is_named_after_the_job_was_killed(
+    mpi, tmp_path, ranks
+):
     def is_quiet(_: Report) -> bool:
-        since = {row["rank"]: row["doing_since_unix_ns"] for row in rows_of(run, "ranks", "--per-rank", "--json")}
-        return len(since) == ranks and all(since[0] - since[rank] > 100_000_000 for rank in range(1, ranks))
+        since = {
+            row["rank"]: row["doing_since_unix_ns"]
+            for row in rows_of(run, "ranks", "--per-rank", "--json")
+        }
+        return len(since) == ranks and all(
+            since[0] - since[rank] > 100_000_000 for rank in range(1, ranks)
+        )
 
     with hanging(mpi, ranks, "polling", tmp_path) as run:
         reported(run, is_quiet)
         kill_ranks(run)
     dead = Report(run, *AFTER)
     if ranks == 2:  # nobody waits for the one that hangs
-        assert re.search(r"All 2 ranks were killed\. Rank 1 went quiet .* before the others: ended first, or hung\.", killed(dead)[0])
+        assert re.search(
+            r"All 2 ranks were killed\. Rank 1 went quiet .* before the others: ended first, or "
+            r"hung\.", killed(dead)[0],
+        )
     else:
         assert dead.blamed == {ranks - 1}
-        assert re.match(r"Ranks 1-2 wait, directly or not, for rank 3, which was outside MPI after MPI_Allreduce, and", dead.verdicts[0])
+        assert re.match(
+            r"Ranks 1-2 wait, directly or not, for rank 3, which was outside MPI after "
+            r"MPI_Allreduce, and", dead.verdicts[0],
+        )
         assert killed(dead) == ["All 4 ranks were killed."]

@@ -1,4 +1,5 @@
-"""Durations against an independent clock: the program takes the time of its own calls, some of them kept waiting on purpose."""
+"""Durations against an independent clock: the program takes the time of its own calls, some of them
+kept waiting on purpose."""
 
 from statistics import median
 
@@ -17,26 +18,43 @@ def run(profile):
 
 def taken_by_the_program(run, call):
     """The durations that rank 1 printed, in nanoseconds."""
-    return [int(line.split()[1]) for line in run.outcome.stdout.splitlines() if line.startswith(call + " ")]
+    return [
+        int(line.split()[1]) for line in run.outcome.stdout.splitlines()
+        if line.startswith(call + " ")
+    ]
 
 
 def sampled(run, call):
     """The durations of the same calls as recorded."""
-    return [ns for (ns,) in run.query(1, "SELECT end_ns - start_ns FROM sample WHERE call = :call ORDER BY start_ns", call=call)]
+    return [
+        ns
+        for (ns,) in run.query(
+            1, "SELECT end_ns - start_ns FROM sample WHERE call = :call ORDER BY start_ns",
+            call=call,
+        )
+    ]
 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_the_time_of_a_call_is_what_the_program_measures_around_it(run, call):
     taken, recorded = taken_by_the_program(run, call), sampled(run, call)
     assert len(taken) == len(recorded) == 10
-    # The program's clock is read outside ours. A busy machine may stop the rank between the two readings, but not in half of the calls.
-    assert all(ours <= theirs * (1 + CLOCK_ERROR) for ours, theirs in zip(recorded, taken)), (recorded, taken)
-    assert median(theirs - ours for ours, theirs in zip(recorded, taken)) < 0.01 * DELAY_NS, (recorded, taken)
+    # The program's clock is read outside ours. A busy machine may stop the rank between the two
+    # readings, but not in half of the calls.
+    assert all(ours <= theirs * (1 + CLOCK_ERROR) for ours, theirs in zip(recorded, taken)), (
+        recorded, taken,
+    )
+    assert median(theirs - ours for ours, theirs in zip(recorded, taken)) < 0.01 * DELAY_NS, (
+        recorded, taken,
+    )
 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_total_least_and_greatest_time_are_those_of_the_single_calls(run, call):
     recorded = sampled(run, call)
     cells = run.cells(1, call)
-    counted = (sum(cell.total_ns for cell in cells), min(cell.min_ns for cell in cells), max(cell.max_ns for cell in cells))
+    counted = (
+        sum(cell.total_ns for cell in cells), min(cell.min_ns for cell in cells),
+        max(cell.max_ns for cell in cells),
+    )
     assert counted == pytest.approx((sum(recorded), min(recorded), max(recorded)), rel=CLOCK_ERROR)

@@ -1,4 +1,5 @@
-"""The guest's promise: the job gets exactly what its MPI would have given it, and a process without MPI nothing at all."""
+"""The guest's promise: the job gets exactly what its MPI would have given it, and a process without
+MPI nothing at all."""
 
 import os
 
@@ -21,7 +22,9 @@ def test_the_job_s_output_is_its_own(profile, plain):
 
 def test_only_rank_0_says_one_line_on_stderr(profile):
     run = profile("talkative", 4)
-    assert [line for line in run.outcome.stderr.splitlines() if "commprof" in line] == [run.outcome.stderr.strip()]
+    assert [line for line in run.outcome.stderr.splitlines() if "commprof" in line] == [
+        run.outcome.stderr.strip()
+    ]
     assert str(run.folder) in run.outcome.stderr
 
 
@@ -33,11 +36,15 @@ def test_quiet_silences_it(profile):
 def test_a_process_sees_the_same_files_signals_and_environment(profile, plain):
     marked = {"MARKED_BY_THE_TEST": "unchanged"}
     run = profile("surroundings", 2, env=marked)
-    without = [line.partition("folder")[0] for line in lines_of(plain("surroundings", 2, env=marked))]
+    without = [
+        line.partition("folder")[0] for line in lines_of(plain("surroundings", 2, env=marked))
+    ]
     assert [line.partition("folder")[0] for line in lines_of(run.outcome)] == without
 
 
-@pytest.mark.parametrize("command", [["/bin/ls", "/"], ["/bin/sh", "-c", "/bin/true; exit 0"], ["/usr/bin/env"]])
+@pytest.mark.parametrize(
+    "command", [["/bin/ls", "/"], ["/bin/sh", "-c", "/bin/true; exit 0"], ["/usr/bin/env"]]
+)
 def test_a_program_without_mpi_leaves_nothing_and_hears_nothing(profile, command):
     run = profile(command[0], 2, *command[1:])
     assert not run.folder.exists()
@@ -46,7 +53,10 @@ def test_a_program_without_mpi_leaves_nothing_and_hears_nothing(profile, command
 
 
 def test_a_shell_around_the_program_is_no_rank(profile, mpi):
-    run = profile("/bin/sh", 2, "-c", f"/bin/true; {compile_program(mpi, 'pcontrol')}; /bin/ls / > /dev/null", preload=(LIBRARY,))
+    run = profile(
+        "/bin/sh", 2, "-c", f"/bin/true; {compile_program(mpi, 'pcontrol')}; /bin/ls / > /dev/null",
+        preload=(LIBRARY,),
+    )
     assert run.files() == ["rank-0.db", "rank-1.db"]
     assert run.counts("MPI_Allreduce") == [8, 8]
 
@@ -75,11 +85,17 @@ def test_a_run_folder_of_the_profiler_s_choice_is_the_same_for_all_ranks(mpi, tm
 def test_a_run_folder_that_cannot_be_made_is_said_once_and_another_taken(mpi, tmp_path):
     (tmp_path / "file").write_text("in the way")
     command = ["env", f"LD_PRELOAD={LIBRARY}", str(compile_program(mpi, "pcontrol"))]
-    settings = {"COMMPROF_OUTPUT": str(tmp_path / "file" / "run"), "TMPDIR": str(tmp_path), "COMMPROF_QUIET": "on"}
+    settings = {
+        "COMMPROF_OUTPUT": str(tmp_path / "file" / "run"),
+        "TMPDIR": str(tmp_path),
+        "COMMPROF_QUIET": "on",
+    }
     outcome = launch(mpi, 2, command, tmp_path, settings)
     assert outcome.exit_status == 0
     (line,) = outcome.stderr.splitlines()
-    assert line.startswith(f"commprof: cannot use the run folder {tmp_path}/file/run: Not a directory; ")
+    assert line.startswith(
+        f"commprof: cannot use the run folder {tmp_path}/file/run: Not a directory; "
+    )
     (folder,) = (tmp_path / f"commprof-{os.geteuid()}").iterdir()
     assert Run(2, folder, outcome).files() == ["rank-0.db", "rank-1.db"]
 
@@ -100,7 +116,9 @@ def test_unknown_and_malformed_settings_are_named_and_the_default_stands(profile
     assert run.counts("MPI_Allreduce") == [8, 8]
 
 
-FILE_WRITE = {"MPI_Init", "MPI_Finalize"} | {f"MPI_File_{call}" for call in ("open", "close", "write_at_all", "read_at_all")}
+FILE_WRITE = {"MPI_Init", "MPI_Finalize"} | {
+    f"MPI_File_{call}" for call in ("open", "close", "write_at_all", "read_at_all")
+}
 
 
 def test_what_the_mpi_library_does_inside_is_not_counted(profile, tmp_path):
@@ -130,6 +148,11 @@ def test_all_test_programs_are_used():
     rooms = ("mpi/test_*.py", "faults/*.py", "slurm/*.py", "truth/*.py")
     tests = [path for room in rooms for path in PROGRAMS.parent.parent.glob(room)]
     sources = "".join(path.read_text() for path in tests)
-    unused = {path.stem for path in PROGRAMS.iterdir() if path.suffix != ".h" and f'"{path.stem}' not in sources}
-    made_by_form = {name for name in unused if name.startswith(("collectives_", "in_place_", "neighborhoods_"))}
+    unused = {
+        path.stem for path in PROGRAMS.iterdir()
+        if path.suffix != ".h" and f'"{path.stem}' not in sources
+    }
+    made_by_form = {
+        name for name in unused if name.startswith(("collectives_", "in_place_", "neighborhoods_"))
+    }
     assert unused == made_by_form

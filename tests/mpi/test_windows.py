@@ -1,4 +1,5 @@
-"""RMA on two ranks: exact counts, bytes, volumes and peers of programs/windows.c, plain and large-count."""
+"""RMA on two ranks: exact counts, bytes, volumes and peers of programs/windows.c, plain and
+large-count."""
 
 import pytest
 
@@ -8,7 +9,9 @@ PROGRAMS = ["windows", "windows_large"]
 
 # For rank 0 and rank 1: bytes -> (count, volume_bytes).
 CALLS = {
-    "MPI_Put": [{40: (3, 120), 0: (1, 0), 8: (2, 16), 4: (2, 8)}, {40: (3, 120), 0: (1, 0), 4: (2, 8)}],
+    "MPI_Put": [
+        {40: (3, 120), 0: (1, 0), 8: (2, 16), 4: (2, 8)}, {40: (3, 120), 0: (1, 0), 4: (2, 8)},
+    ],
     "MPI_Get": [{40: (1, 0)}] * 2,
     "MPI_Accumulate": [{80: (1, 80)}, {}],
     "MPI_Get_accumulate": [{12: (1, 12), 20: (1, 20)}] * 2,
@@ -79,7 +82,9 @@ def test_nothing_is_counted_that_the_program_did_not_call(profile, program):
 
 def test_calls_count_on_the_communicator_that_the_window_was_made_on(profile):
     run = profile("windows", 2)
-    assert {cell.communicator for call in CALLS for cell in run.cells(0, call)} == {"MPI_COMM_WORLD"}
+    assert {cell.communicator for call in CALLS for cell in run.cells(0, call)} == {
+        "MPI_COMM_WORLD"
+    }
     freed_on = {cell.communicator: cell.count for cell in run.cells(0, "MPI_Win_free")}
     assert freed_on == {"MPI_COMM_WORLD": 3, "MPI_COMM_SELF": 1}
 

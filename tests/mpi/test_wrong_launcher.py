@@ -1,12 +1,14 @@
-"""Programs under the launcher of another MPI are as many jobs of one rank as there are processes: that is said, and nothing is said of
-jobs that are one rank because they should be."""
+"""Programs under the launcher of another MPI are as many jobs of one rank as there are processes:
+that is said, and nothing is said of jobs that are one rank because they should be."""
 
 import os
 import subprocess
 
 import pytest
 
-from .harness import COMMPROF_RUN, REPORT, TIMEOUT_S, Run, compile_program, launch, unprofiled_environment
+from .harness import (
+    COMMPROF_RUN, REPORT, TIMEOUT_S, Run, compile_program, launch, unprofiled_environment,
+)
 from .libraries import AS_ROOT, MPICH, OPEN_MPI, SYSTEM_PYTHON
 from .test_doctor import can_be_profiled, doctor, findings, only_problem
 from .test_guest_children import run_over_tcp
@@ -15,8 +17,13 @@ pytestmark = pytest.mark.slow
 
 LAUNCHERS = {"openmpi": "Open MPI's mpirun", "mpich": "Hydra (mpirun of MPICH or Intel MPI)"}
 OTHER = {"openmpi": MPICH, "mpich": OPEN_MPI}
-IN_A_STEP = {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_PROCID": "0", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "4"}
-IN_A_BATCH_SCRIPT = {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}
+IN_A_STEP = {
+    "SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_PROCID": "0", "SLURM_STEP_ID": "0",
+    "SLURM_STEP_NUM_TASKS": "4",
+}
+IN_A_BATCH_SCRIPT = {
+    "SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_PROCID": "0", "SLURM_LOCALID": "0",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +37,9 @@ def each_in_a_folder_of_its_own(program):
 
 
 def accusations(outcome):
-    return [line for line in outcome.stderr.splitlines() if "started" in line and "processes" in line]
+    return [
+        line for line in outcome.stderr.splitlines() if "started" in line and "processes" in line
+    ]
 
 
 def facts_of_all(folder):
@@ -41,7 +50,9 @@ def by_hand(mpi, folder, **environment):
     """A singleton."""
     command = [str(COMMPROF_RUN), "--output", "run-0", str(compile_program(mpi, "pcontrol"))]
     environment = unprofiled_environment() | AS_ROOT | environment
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S
+    )
 
 
 def is_silent(outcome, folder):
@@ -55,23 +66,31 @@ def test_the_wrong_launcher_is_named_once_and_in_every_database(mpi, tmp_path):
     program = compile_program(OTHER[mpi.name], "pcontrol")
     outcome = launch(mpi, 2, each_in_a_folder_of_its_own(program), tmp_path, AS_ROOT)
     (line,) = accusations(outcome)
-    assert line.startswith(f"commprof: {LAUNCHERS[mpi.name]} started 2 processes, but each is a job of 1 rank: ")
+    assert line.startswith(
+        f"commprof: {LAUNCHERS[mpi.name]} started 2 processes, but each is a job of 1 rank: "
+    )
     assert f"{OTHER[mpi.name].abi}, " in line and "use that MPI's own mpirun" in line
     facts = facts_of_all(tmp_path)
-    assert [(each["launcher"], each["launcher_size"]) for each in facts] == 2 * [(LAUNCHERS[mpi.name], "2")]
+    assert [(each["launcher"], each["launcher_size"]) for each in facts] == 2 * [
+        (LAUNCHERS[mpi.name], "2")
+    ]
 
 
 def test_summary_repeats_it(mpi, tmp_path):
     program = compile_program(OTHER[mpi.name], "pcontrol")
     launch(mpi, 2, each_in_a_folder_of_its_own(program), tmp_path, AS_ROOT)
     run = next(tmp_path.glob("run-*"))
-    said = subprocess.run([SYSTEM_PYTHON, REPORT, "summary", run], capture_output=True, text=True).stdout
+    said = subprocess.run(
+        [SYSTEM_PYTHON, REPORT, "summary", run], capture_output=True, text=True
+    ).stdout
     assert f"{LAUNCHERS[mpi.name]} started 2 processes, but each is a job of 1 rank" in said
 
 
 def test_quiet_is_quiet_about_it(mpi, tmp_path):
     program = compile_program(OTHER[mpi.name], "pcontrol")
-    outcome = launch(mpi, 2, each_in_a_folder_of_its_own(program), tmp_path, {**AS_ROOT, "COMMPROF_QUIET": "on"})
+    outcome = launch(
+        mpi, 2, each_in_a_folder_of_its_own(program), tmp_path, {**AS_ROOT, "COMMPROF_QUIET": "on"}
+    )
     assert accusations(outcome) == [] and len(facts_of_all(tmp_path)) == 2
 
 
@@ -89,10 +108,15 @@ def test_the_right_launcher_is_silent(mpi, tmp_path, ranks):
 
 def test_the_wrong_launcher_of_one_process_does_no_harm(mpi, tmp_path):
     program = compile_program(OTHER[mpi.name], "pcontrol")
-    assert is_silent(launch(mpi, 1, each_in_a_folder_of_its_own(program), tmp_path, AS_ROOT), tmp_path)
+    assert is_silent(
+        launch(mpi, 1, each_in_a_folder_of_its_own(program), tmp_path, AS_ROOT), tmp_path
+    )
 
 
-@pytest.mark.parametrize("surroundings", [{}, IN_A_BATCH_SCRIPT, {**IN_A_STEP, "SLURM_PTY_PORT": "4711"}, {"WORLD_SIZE": "8"}])
+@pytest.mark.parametrize(
+    "surroundings",
+    [{}, IN_A_BATCH_SCRIPT, {**IN_A_STEP, "SLURM_PTY_PORT": "4711"}, {"WORLD_SIZE": "8"}],
+)
 def test_a_program_started_by_hand_is_silent(mpi, tmp_path, surroundings):
     assert is_silent(by_hand(mpi, tmp_path, **surroundings), tmp_path)
 
@@ -103,14 +127,21 @@ def test_a_job_within_a_job_is_silent(mpi, tmp_path):
     alone = " ".join(each_in_a_folder_of_its_own(compile_program(other, "pcontrol"))[:2])
     inner = f"{COMMPROF_RUN} --output run-$$ {compile_program(other, 'pcontrol')}"
     launched = " ".join([*other.mpirun, "-n", "1", alone, f"'exec {inner}'"])
-    outcome = launch(mpi, 2, [str(compile_program(mpi, "children")), f"{inner}; {launched}"], tmp_path, AS_ROOT)
+    outcome = launch(
+        mpi, 2, [str(compile_program(mpi, "children")), f"{inner}; {launched}"], tmp_path, AS_ROOT
+    )
     assert outcome.exit_status == 0, outcome
     assert len(facts_of_all(tmp_path)) >= 2 and is_silent(outcome, tmp_path)
 
 
 def test_the_right_launcher_in_a_script_under_another_is_silent(mpi, tmp_path):
     other = OTHER[mpi.name]
-    script = " ".join([*other.mpirun, "-n", "1", str(COMMPROF_RUN), "--output", "run-$$", str(compile_program(other, "pcontrol"))])
+    script = " ".join(
+        [
+            *other.mpirun, "-n", "1", str(COMMPROF_RUN), "--output", "run-$$",
+            str(compile_program(other, "pcontrol")),
+        ]
+    )
     assert is_silent(launch(mpi, 2, ["/bin/sh", "-c", script], tmp_path, AS_ROOT), tmp_path)
 
 
@@ -126,20 +157,27 @@ def test_the_doctor_compares_the_program_s_mpi_with_the_launcher_that_started_it
     ask = [str(COMMPROF_RUN), "--doctor"]
     wrong = launch(mpi, 1, [*ask, str(other)], tmp_path, {})
     problem = only_problem(wrong)
-    assert problem.startswith(f"launcher: {LAUNCHERS[mpi.name]} has started this process, but the program's MPI is {OTHER[mpi.name].abi}")
+    assert problem.startswith(
+        f"launcher: {LAUNCHERS[mpi.name]} has started this process, but the program's MPI is "
+        f"{OTHER[mpi.name].abi}"
+    )
     right = launch(mpi, 1, [*ask, str(compile_program(mpi, "pcontrol"))], tmp_path, {})
     assert can_be_profiled(right), right
 
 
 def test_the_doctor_compares_it_with_the_mpirun_that_would_be_found(mpi, tmp_path):
-    os.symlink(subprocess.check_output(["which", mpi.mpirun[0]], text=True).strip(), tmp_path / "mpirun")
+    os.symlink(
+        subprocess.check_output(["which", mpi.mpirun[0]], text=True).strip(), tmp_path / "mpirun"
+    )
     path = f"{tmp_path}:{os.environ['PATH']}"
     wrong = doctor(compile_program(OTHER[mpi.name], "pcontrol"), PATH=path)
     assert can_be_profiled(wrong), wrong
     (note,) = (line for line in findings(wrong, "note") if line.startswith("launcher: "))
     assert note.startswith(f"launcher: {tmp_path}/mpirun is {LAUNCHERS[mpi.name]}")
     right = doctor(compile_program(mpi, "pcontrol"), PATH=path)
-    assert can_be_profiled(right) and not [line for line in findings(right, "note") if line.startswith("launcher: ")]
+    assert can_be_profiled(right) and not [
+        line for line in findings(right, "note") if line.startswith("launcher: ")
+    ]
 
 
 def test_the_doctor_knows_an_srun_that_offers_nothing(mpi):

@@ -17,7 +17,9 @@ AUTHOR = ("-c", "user.name=test", "-c", "user.email=test@localhost")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files of this tree that git knows or would take, changes included, as one commit."""
     folder = tmp_path_factory.mktemp("clone") / "commprof"
-    for name in say("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z").split("\0"):
+    for name in say("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z").split(
+        "\0"
+    ):
         if name and (REPOSITORY / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(REPOSITORY / name, folder / name)

@@ -28,11 +28,15 @@ def version_of(text: str, pattern: str) -> str:
     return re.search(pattern, text, re.MULTILINE)[1]
 
 
-VERSION = version_of((REPOSITORY / "report/commprof_report/__init__.py").read_text(), r'^__version__ = "(.*?)"')
+VERSION = version_of(
+    (REPOSITORY / "report/commprof_report/__init__.py").read_text(), r'^__version__ = "(.*?)"'
+)
 
 
 def check_tree(root: Path, folder: Path) -> None:
-    assert [place for place in PLACES if not (root / "usr" / place.format(version=VERSION)).is_file()] == []
+    assert [
+        place for place in PLACES if not (root / "usr" / place.format(version=VERSION)).is_file()
+    ] == []
     assert list((root / "usr/share/man/man1").glob("commprof-run.1*"))
     check_profiles(root / "usr/bin", folder)
 
@@ -84,7 +88,10 @@ def test_debians_tools_make_a_package(archive, tmp_path):
 def test_rpmbuild_makes_a_package(archive, tmp_path):
     if not shutil.which("rpmbuild"):
         pytest.skip("no rpmbuild")
-    say("rpmbuild", "-tb", "--nodeps", f"--define=_topdir {tmp_path}/rpm", f"--define=_dbpath {tmp_path}/database", archive, folder=tmp_path)
+    say(
+        "rpmbuild", "-tb", "--nodeps", f"--define=_topdir {tmp_path}/rpm",
+        f"--define=_dbpath {tmp_path}/database", archive, folder=tmp_path,
+    )
     (package,) = tmp_path.glob("rpm/RPMS/*/*.rpm")
     assert package.name.startswith(f"commprof-{VERSION}-1") and os.uname().machine in package.name
     (tmp_path / "root").mkdir()

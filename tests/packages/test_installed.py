@@ -1,4 +1,5 @@
-"""What `make install` puts under a prefix for the tools of a site: modulefiles, pkg-config, completion."""
+"""What `make install` puts under a prefix for the tools of a site: modulefiles, pkg-config,
+completion."""
 
 from __future__ import annotations
 
@@ -26,14 +27,21 @@ def version(prefix: Path) -> str:
 
 def bash_offers(prefix: Path, *words: str) -> list[str]:
     """What bash completes the last word to."""
-    script = f"source $0; COMP_WORDS=({' '.join(map(repr, words))}); COMP_CWORD={len(words) - 1}; _commprof; echo ${{COMPREPLY[@]}}"
-    return say("bash", "-c", script, prefix / f"share/bash-completion/completions/{words[0]}").split()
+    script = (
+        f"source $0; COMP_WORDS=({' '.join(map(repr, words))}); COMP_CWORD={len(words) - 1}; "
+        f"_commprof; echo ${{COMPREPLY[@]}}"
+    )
+    return say(
+        "bash", "-c", script, prefix / f"share/bash-completion/completions/{words[0]}"
+    ).split()
 
 
 def test_bash_completes_commands_options_and_choices(prefix):
     assert set(bash_offers(prefix, "hvprof-report", "s")) == {"summary", "steps", "sizes", "stuck"}
     assert bash_offers(prefix, "hvprof-report", "sizes", "--per") == ["--per-rank"]
-    assert bash_offers(prefix, "hvprof-report", "late", "--by", "") == ["rank", "host", "call", "state", "size", "run"]
+    assert bash_offers(prefix, "hvprof-report", "late", "--by", "") == [
+        "rank", "host", "call", "state", "size", "run",
+    ]
     assert bash_offers(prefix, "hvprof-report", "sizes", "run") == []  # files
     assert bash_offers(prefix, "commprof-experiment", "re") == ["resume"]
 
@@ -42,7 +50,9 @@ def test_bash_completes_the_settings(prefix):
     assert bash_offers(prefix, "commprof-run", "--mem") == ["--memory"]
     assert bash_offers(prefix, "commprof-run", "--no-q") == ["--no-quiet"]
     assert bash_offers(prefix, "commprof-run", "--quiet", "") == ["on", "off"]
-    assert {"--doctor", "--help", "--version", "--canary"} <= set(bash_offers(prefix, "commprof-run", "--"))
+    assert {"--doctor", "--help", "--version", "--canary"} <= set(
+        bash_offers(prefix, "commprof-run", "--")
+    )
 
 
 def test_zsh_completes_the_same(prefix):
@@ -57,9 +67,15 @@ def test_zsh_completes_the_same(prefix):
 
     assert "sizes:Latency and bandwidth of each message size." in offers("hvprof-report", "s")
     assert "--per-rank[one row a rank]" in offers("hvprof-report", "sizes", "--per")
-    by = r"--by=[this table only (--json and --csv\: ranks unless said otherwise)]:by:(rank host call state size run)"
+    by = (
+        r"--by=[this table only (--json and --csv\: ranks unless said otherwise)]:by:(rank host "
+        r"call state size run)"
+    )
     assert by in offers("hvprof-report", "late", "")
-    assert any(line.startswith("--quiet=[") and line.endswith(":on|off:(on off)") for line in offers("commprof-run", ""))
+    assert any(
+        line.startswith("--quiet=[") and line.endswith(":on|off:(on off)")
+        for line in offers("commprof-run", "")
+    )
 
 
 @pytest.mark.parametrize("kind", ["lua", "tcl"])
@@ -70,7 +86,10 @@ def test_a_module_brings_the_programs_to_the_path(prefix, version, kind, tmp_pat
     (tmp_path / "commprof").mkdir()
     name = version + (".lua" if kind == "lua" else "")
     shutil.copy(prefix / "share/modulefiles/commprof" / name, tmp_path / "commprof" / name)
-    said = say(LMOD, "bash", "load", f"commprof/{version}", MODULEPATH=str(tmp_path), LMOD_SYSTEM_DEFAULT_MODULES="", PATH="/usr/bin:/bin")
+    said = say(
+        LMOD, "bash", "load", f"commprof/{version}", MODULEPATH=str(tmp_path),
+        LMOD_SYSTEM_DEFAULT_MODULES="", PATH="/usr/bin:/bin",
+    )
     path = say("bash", "-c", f"{said}\necho $PATH", PATH="/usr/bin:/bin").strip()
     assert path.startswith(f"{prefix}/bin:"), said
     assert "LD_PRELOAD" not in said and "COMMPROF_" not in said
@@ -81,15 +100,16 @@ def test_pkg_config_knows_the_header(prefix, version):
         pytest.skip("no pkg-config")
     known = {"PKG_CONFIG_PATH": str(prefix / "share/pkgconfig")}
     assert say("pkg-config", "--modversion", "commprof", **known).strip() == version
-    assert say("pkg-config", "--cflags", "--libs", "commprof", **known).split() == [f"-I{prefix}/include"]
+    assert say("pkg-config", "--cflags", "--libs", "commprof", **known).split() == [
+        f"-I{prefix}/include"
+    ]
     assert Path(say("pkg-config", "--variable=library", "commprof", **known).strip()).is_file()
 
 
 def test_the_paths_are_those_of_the_prefix_not_of_the_staging_folder(tmp_path):
     say("make", "-s", "install", f"DESTDIR={tmp_path}", "PREFIX=/opt/commprof")
-    for name in (
-        "share/pkgconfig/commprof.pc",
-        f"share/modulefiles/commprof/{next((tmp_path / 'opt/commprof/share/modulefiles/commprof').glob('*.lua')).name}",
-    ):
+    modules = tmp_path / "opt/commprof/share/modulefiles/commprof"
+    module = next(modules.glob("*.lua")).name
+    for name in ("share/pkgconfig/commprof.pc", f"share/modulefiles/commprof/{module}"):
         text = (tmp_path / "opt/commprof" / name).read_text()
         assert "/opt/commprof" in text and str(tmp_path) not in text and "@" not in text

@@ -1,4 +1,5 @@
-"""What pip makes of a clone and of a release's archive: a wheel with the library, commprof-run and the reports, which run in an environment."""
+"""What pip makes of a clone and of a release's archive: a wheel with the library, commprof-run and
+the reports, which run in an environment."""
 
 from __future__ import annotations
 
@@ -31,13 +32,19 @@ def environment_create(folder: Path, *packages: object) -> Path:
 def registry(tmp_path_factory: pytest.TempPathFactory) -> None:
     """pip fetches the build backend. Without a registry there are no wheels."""
     folder = tmp_path_factory.mktemp("hatchling")
-    offered = subprocess.run([SYSTEM_PYTHON, "-m", "pip", "download", "--quiet", "hatchling", "-d", folder], capture_output=True, text=True)
+    offered = subprocess.run(
+        [SYSTEM_PYTHON, "-m", "pip", "download", "--quiet", "hatchling", "-d", folder],
+        capture_output=True, text=True,
+    )
     if offered.returncode != 0:
         pytest.skip(f"pip gets no hatchling here: {offered.stderr.strip().splitlines()[-1]}")
 
 
 def wheel_build(source: Path, folder: Path, **environment: str) -> Path:
-    say(SYSTEM_PYTHON, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, source, **environment)
+    say(
+        SYSTEM_PYTHON, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, source,
+        **environment,
+    )
     return next(folder.glob("*.whl"))
 
 
@@ -69,7 +76,9 @@ def check_programs(wheel: Path, machine: str, folder: Path) -> None:
 
 def check_environment(environment: Path, folder: Path) -> None:
     check_profiles(environment, folder)
-    assert say(environment / "commprof-experiment", "--help").startswith("usage: commprof-experiment")
+    assert say(environment / "commprof-experiment", "--help").startswith(
+        "usage: commprof-experiment"
+    )
 
 
 def test_a_wheel_holds_libraries_that_run_on_glibc_2_17(wheel, tmp_path):
@@ -79,7 +88,9 @@ def test_a_wheel_holds_libraries_that_run_on_glibc_2_17(wheel, tmp_path):
 def test_a_wheel_for_aarch64_is_built_by_its_cross_compiler(registry, clone, tmp_path):
     if not shutil.which(CROSS_COMPILER["CC"]):
         pytest.skip(f"no {CROSS_COMPILER['CC']}")
-    check_programs(wheel_build(clone, tmp_path / "wheel", **CROSS_COMPILER), "aarch64", tmp_path / "files")
+    check_programs(
+        wheel_build(clone, tmp_path / "wheel", **CROSS_COMPILER), "aarch64", tmp_path / "files"
+    )
 
 
 def test_a_wheel_profiles_a_job_and_leaves_nothing_when_it_is_removed(wheel, tmp_path):

@@ -11,7 +11,9 @@ from mpi.libraries import AS_ROOT, OPEN_MPI, REPOSITORY
 
 def say(*command: object, folder: Path = REPOSITORY, **environment: str) -> str:
     surroundings = unprofiled_environment() | AS_ROOT | environment
-    done = subprocess.run(list(map(str, command)), cwd=folder, env=surroundings, capture_output=True, text=True)
+    done = subprocess.run(
+        list(map(str, command)), cwd=folder, env=surroundings, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
     return done.stdout
 
@@ -19,6 +21,9 @@ def say(*command: object, folder: Path = REPOSITORY, **environment: str) -> str:
 def check_profiles(programs: Path, folder: Path) -> None:
     """With the programs of a folder: a job, and its summary."""
     job = compile_program(OPEN_MPI, "pcontrol")
-    say("mpirun", "--oversubscribe", "-n", "2", programs / "commprof-run", "--output", folder / "run", job)
+    say(
+        "mpirun", "--oversubscribe", "-n", "2", programs / "commprof-run", "--output",
+        folder / "run", job,
+    )
     summary = say(programs / "hvprof-report", "summary", folder / "run", folder=folder)
     assert "2 ranks on 1 host" in summary and "In MPI" in summary

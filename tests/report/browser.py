@@ -1,4 +1,5 @@
-"""A page in a real browser: Debian's Chromium without a window, spoken to over two pipes (Chrome DevTools Protocol)."""
+"""A page in a real browser: Debian's Chromium without a window, spoken to over two pipes (Chrome
+DevTools Protocol)."""
 
 from __future__ import annotations
 
@@ -14,8 +15,13 @@ import pytest
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 needs_browser = pytest.mark.skipif(not CHROMIUM, reason="no Chromium: setup/packages.sh check")
 TIMEOUT_S = 120  # for a page; no machine is that slow
-OPTIONS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe", "--no-first-run")
-OPTIONS += ("--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage")
+OPTIONS = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+    "--remote-debugging-pipe", "--no-first-run",
+)
+OPTIONS += (
+    "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
+)
 AXE_COMPLAINTS = """axe.run(document).then(({violations}) => violations.map(
     ({help, nodes}) => `${help}: ${nodes.map(({html}) => html).slice(0, 3).join(" ")}`))"""
 
@@ -28,15 +34,21 @@ class Browser:
         self.answers, answers_in = os.pipe()
         # Chromium reads commands from descriptor 3 and writes to 4.
         script = f'exec "$0" "$@" 3<&{commands_out} 4>&{answers_in}'
-        command = ["bash", "-c", script, CHROMIUM, *OPTIONS, f"--user-data-dir={profile}", "about:blank"]
-        self.process = subprocess.Popen(command, pass_fds=(commands_out, answers_in), stderr=subprocess.DEVNULL)
+        command = [
+            "bash", "-c", script, CHROMIUM, *OPTIONS, f"--user-data-dir={profile}", "about:blank",
+        ]
+        self.process = subprocess.Popen(
+            command, pass_fds=(commands_out, answers_in), stderr=subprocess.DEVNULL
+        )
         os.close(commands_out)
         os.close(answers_in)
         self.buffer, self.number, self.session = b"", 0, None
         self.complaints: list[str] = []
         self.requests: list[str] = []
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.session = self.send("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.send(f"{domain}.enable")
 
@@ -82,7 +94,10 @@ class Browser:
     is_loaded = False
 
     def open(self, path: Path, width: int = 1440, height: int = 900, dark: bool = False) -> None:
-        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.send(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
+            mobile=False,
+        )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
         self.visit(path.resolve().as_uri())
@@ -92,18 +107,23 @@ class Browser:
         self.send("Page.navigate", url=address)
         while not self.is_loaded:
             self._note(self._receive())
-        self.ask("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")  # before it is drawn, clicks may be lost
+        # before it is drawn, clicks may be lost
+        self.ask("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def ask(self, expression: str) -> object:
         """The value of a JavaScript expression."""
-        found = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        found = self.send(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
     def press(self, key: str) -> None:
         text = {"text": key} if len(key) == 1 else {}
         for kind in ("keyDown", "keyUp"):
-            self.send("Input.dispatchKeyEvent", type=kind, key=key, **(text if kind == "keyDown" else {}))
+            self.send(
+                "Input.dispatchKeyEvent", type=kind, key=key, **(text if kind == "keyDown" else {})
+            )
 
     def mouse(self, kind: str, x: float, y: float, **more: object) -> None:
         self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
@@ -124,6 +144,12 @@ class Browser:
         clip = {}
         if selector:
             box = "(({x, y, width, height}) => ({x, y: y + scrollY, width, height, scale: 1}))"
-            clip = {"clip": self.ask(f"{box}(document.querySelector({json.dumps(selector)}).getBoundingClientRect())")}
-        shot = self.send("Page.captureScreenshot", captureBeyondViewport=bool(selector) or whole, **clip)
+            clip = {
+                "clip": self.ask(
+                    f"{box}(document.querySelector({json.dumps(selector)}).getBoundingClientRect())"
+                )
+            }
+        shot = self.send(
+            "Page.captureScreenshot", captureBeyondViewport=bool(selector) or whole, **clip
+        )
         path.write_bytes(base64.b64decode(shot["data"]))

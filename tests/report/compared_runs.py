@@ -1,4 +1,5 @@
-"""Sides of planted runs, for comparisons: two ranks and three Allreduces a step, differences of known size, and what was measured."""
+"""Sides of planted runs, for comparisons: two ranks and three Allreduces a step, differences of
+known size, and what was measured."""
 
 from __future__ import annotations
 
@@ -21,17 +22,12 @@ SKEW_NS = 300 * US
 
 
 def planted(
-    path: Path,
-    start_s: float,
-    factors: dict[int, float],
-    calls: int = 12,
-    hosts: int = 1,
-    command: str = "lib/app 1",
-    slow_steps: int = 0,
-    slow_factor: float = 1.0,
+    path: Path, start_s: float, factors: dict[int, float], calls: int = 12, hosts: int = 1,
+    command: str = "lib/app 1", slow_steps: int = 0, slow_factor: float = 1.0,
 ) -> Path:
-    """A run of two ranks: in each step three Allreduces; to the larger ones rank 1 comes 300 us later. Transfers times the size's factor. The
-    first, slow steps last half as long again, and their transfers `slow_factor` times as long."""
+    """A run of two ranks: in each step three Allreduces; to the larger ones rank 1 comes 300 us
+    later. Transfers times the size's factor. The first, slow steps last half as long again, and
+    their transfers `slow_factor` times as long."""
     clocks = [HostClock(77, wall_ns=round(start_s * SECOND)) for _ in range(hosts)]
     job = Job([clocks[0], clocks[-1]])
     for step in range(calls):
@@ -39,28 +35,48 @@ def planted(
         for place, (size, transfer_ns) in enumerate(TRANSFERS.items()):
             come_ns = (step * 3 + place + 1) * 20 * MS + min(step, slow_steps) * 30 * MS
             arrivals = [come_ns, come_ns + (0 if size == TINY else SKEW_NS)]
-            job.collective("MPI_Allreduce", arrivals, [round(transfer_ns * factors.get(size, 1.0) * scale)] * 2, message_bytes=size)
+            job.collective(
+                "MPI_Allreduce", arrivals,
+                [round(transfer_ns * factors.get(size, 1.0) * scale)] * 2, message_bytes=size,
+            )
     for rank in range(2):
         job.add("fact", world_rank=rank, key="command_line", value=command)
-        job.add("fact", world_rank=rank, key="mpi_version", value="Open MPI v4.1.4, package: Debian OpenMPI")
+        job.add(
+            "fact", world_rank=rank, key="mpi_version",
+            value="Open MPI v4.1.4, package: Debian OpenMPI",
+        )
     return job.write(path)
 
 
-def sides(folder: Path, factors: dict[int, float], noise: float = 0.01, blocks: int = BLOCKS, calls: int = 12, **of_second) -> list[Path]:
+def sides(
+    folder: Path, factors: dict[int, float], noise: float = 0.01, blocks: int = BLOCKS,
+    calls: int = 12, **of_second,
+) -> list[Path]:
     """In turns A B B A ..., one minute apart. All transfers of a run have the same noise."""
     folder.mkdir(exist_ok=True)
     chance, runs = random.Random(1), []
     for block in range(blocks):
         for place, side in enumerate("ab" if block % 2 == 0 else "ba"):
             scale = math.exp(chance.gauss(0, noise))
-            own = {size: scale * (factors.get(size, 1.0) if side == "b" else 1.0) for size in TRANSFERS}
+            own = {
+                size: scale * (factors.get(size, 1.0) if side == "b" else 1.0) for size in TRANSFERS
+            }
             start_s = 60 * (2 * block + place)
-            runs.append(planted(folder / f"{side}-{block}.db", start_s, own, **{"calls": calls, **(of_second if side == "b" else {})}))
+            runs.append(
+                planted(
+                    folder / f"{side}-{block}.db", start_s, own,
+                    **{"calls": calls, **(of_second if side == "b" else {})},
+                )
+            )
     return runs
 
 
 def words(runs: list[Path]) -> list[object]:
-    return [*(run for run in runs if run.name[0] == "a"), "--", *(run for run in runs if run.name[0] == "b")]
+    return [
+        *(run for run in runs if run.name[0] == "a"),
+        "--",
+        *(run for run in runs if run.name[0] == "b"),
+    ]
 
 
 def changed(runs: list[Path], statement: str) -> list[Path]:
@@ -94,7 +110,11 @@ def execute(run: Path, statement: str) -> None:
 def remove_rank(run: Path, rank: int) -> None:
     """As if the file of this rank had not been there."""
     connection = sqlite3.connect(run)
-    of_ranks = "SELECT t.name FROM sqlite_master AS t, pragma_table_info(t.name) AS c WHERE t.type = 'table' AND c.name = 'world_rank'"
+    of_ranks = (
+        "SELECT t.name FROM sqlite_master AS t, pragma_table_info(t.name) AS c WHERE "
+        "t.type "
+        "= 'table' AND c.name = 'world_rank'"
+    )
     tables = [name for (name,) in connection.execute(of_ranks)]
     for table in tables:
         connection.execute(f"DELETE FROM {table} WHERE world_rank = ?", (rank,))
@@ -107,8 +127,11 @@ def fact(key: str, value: str, rank: int | None = None) -> str:
     return f"INSERT OR REPLACE INTO fact SELECT world_rank, '{key}', '{value}' FROM rank{ranks};"
 
 
-def measured(runs: list[Path], factor, hosts: tuple[str, ...] = ("node00",), noise: float = 0.003) -> list[Path]:
-    """The same runs, before which the hosts were measured: factor(run, host, measure) times what a healthy host takes."""
+def measured(
+    runs: list[Path], factor, hosts: tuple[str, ...] = ("node00",), noise: float = 0.003
+) -> list[Path]:
+    """The same runs, before which the hosts were measured: factor(run, host, measure) times what a
+    healthy host takes."""
     chance = random.Random(5)
     folder = Path(mkdtemp(dir=runs[0].parent))
     copies = [folder / run.name for run in runs]
@@ -117,16 +140,29 @@ def measured(runs: list[Path], factor, hosts: tuple[str, ...] = ("node00",), noi
         folder_of(copy).mkdir()
         for host in hosts:
             healthy = {"arithmetic_ns": 1_000_000, "memory_ns": 4_000_000}
-            values = {name: round(ns * factor(run.name, host, name) * math.exp(chance.gauss(0, noise))) for name, ns in healthy.items()}
+            values = {
+                name: round(ns * factor(run.name, host, name) * math.exp(chance.gauss(0, noise)))
+                for name, ns in healthy.items()
+            }
             (folder_of(copy) / host).write_text(json.dumps(values))
     return copies
 
 
 def experiment(folder: Path, runs: list[Path]) -> Path:
     arms = [{"name": side, "command": f"mpirun {side}"} for side in "ab"]
-    (folder / "experiment.json").write_text(json.dumps({"format": "commprof-experiment", "version": 1, "arms": arms}))
+    (folder / "experiment.json").write_text(
+        json.dumps({"format": "commprof-experiment", "version": 1, "arms": arms})
+    )
     lines = [
-        json.dumps({"block": int(run.stem[2:]) + 1, "arm": run.name[0], "folder": str(run.relative_to(folder)), "status": "ok"}) for run in runs
+        json.dumps(
+            {
+                "block": int(run.stem[2:]) + 1,
+                "arm": run.name[0],
+                "folder": str(run.relative_to(folder)),
+                "status": "ok",
+            }
+        )
+        for run in runs
     ]
     (folder / "runs.jsonl").write_text("\n".join(lines) + "\n")
     return folder

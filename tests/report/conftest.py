@@ -1,4 +1,5 @@
-"""What the tests of the reporter share: the package, a planted run, and a way to run commands on it."""
+"""What the tests of the reporter share: the package, a planted run, and a way to run commands on
+it."""
 
 from __future__ import annotations
 
@@ -26,7 +27,10 @@ from planted_job import Job  # noqa: E402
 
 # Deque's axe-core 4.12.1, as the Python package registry has it; it is not a part of this project.
 AXE = "axe_playwright_python-0.1.8-py3-none-any.whl"
-AXE_REQUIREMENT = "axe-playwright-python==0.1.8 --hash=sha256:fdd263c998388f1a8e67cad02677e612d946248bd44d163be5e8650ea31f95f8\n"
+AXE_REQUIREMENT = (
+    "axe-playwright-python==0.1.8 "
+    "--hash=sha256:fdd263c998388f1a8e67cad02677e612d946248bd44d163be5e8650ea31f95f8\n"
+)
 
 
 class Answer(NamedTuple):
@@ -41,7 +45,8 @@ class Answer(NamedTuple):
 
 @pytest.fixture(autouse=True)
 def heads_are_unique(monkeypatch):
-    """In every table that a test has printed or put on a page, with the columns that only some runs have."""
+    """In every table that a test has printed or put on a page, with the columns that only some runs
+    have."""
     for module, name in ((tables, "text_table"), (page, "table")):
 
         def checked(columns, *arguments, made=getattr(module, name)):
@@ -96,7 +101,8 @@ def slower(tmp_path_factory) -> list[Path]:
 
 @pytest.fixture
 def late(report, tmp_path) -> Callable[..., list[dict]]:
-    """The rows that `late` gives for a job, by key; of the run as a whole, or by rank, host, call or wait state."""
+    """The rows that `late` gives for a job, by key; of the run as a whole, or by rank, host, call
+    or wait state."""
 
     def ask(job: Job, by: str = "rank", *words: object) -> list[dict]:
         answer = report("late", job.write(tmp_path / "run.db"), "--json", "--by", by, *words)
@@ -125,7 +131,10 @@ def axe(tmp_path_factory) -> str:
         requirements = tmp_path_factory.mktemp("axe") / "requirements.txt"
         requirements.write_text(AXE_REQUIREMENT)
         pip = shutil.which("pip3") or shutil.which("pip")
-        command = [pip, "download", "-q", "--no-deps", "--require-hashes", "--retries", "1", "-d", folder, "-r", requirements]
+        command = [
+            pip, "download", "-q", "--no-deps", "--require-hashes", "--retries", "1", "-d", folder,
+            "-r", requirements,
+        ]
         if not pip or subprocess.run(command, capture_output=True).returncode:
             pytest.skip("axe-core cannot be had: no pip, or no registry of Python packages")
     with zipfile.ZipFile(folder / AXE) as wheel:
@@ -140,7 +149,9 @@ def export(report, tmp_path):
         folder = planted.write_databases(tmp_path / "run", ranks)
         answer = report("export", folder, "--format", "perfetto", *words, "--with-trace", *traces)
         assert (answer.status, answer.err) == (0, "")
-        return json.loads(answer.out, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))["traceEvents"]
+        return json.loads(
+            answer.out, parse_constant=lambda word: pytest.fail(f"{word} is no JSON")
+        )["traceEvents"]
 
     return exported
 

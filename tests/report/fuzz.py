@@ -1,13 +1,17 @@
-"""Reads files that were damaged or made up by somebody who means harm: an answer or one line for each problem, nothing else.
+"""Reads files that were damaged or made up by somebody who means harm: an answer or one line for
+each problem, nothing else.
 
     tests/report/fuzz.py --cases 100000      (make fuzz)
     tests/report/fuzz.py --case 4711         repeats one, and shows what came of it
 
-A case is a number: it decides which files there are, what is wrong with them, and which command reads them. Cases run in forked
-processes with limits on memory and processor time, watched by their parent:
+A case is a number: it decides which files there are, what is wrong with them, and which command
+reads them. Cases run in forked processes with limits on memory and processor time, watched by their
+parent:
 
-    parent  --fork-->  child: case 0, 1, 2, ... 249     a line before each case, and one for each failure
-            --fork-->  child: case 250, ...             a child that falls silent is ended, and its case has failed
+    parent  --fork-->  child: case 0, 1, 2, ... 249   a line before each case, and one for each
+                                                      failure
+            --fork-->  child: case 250, ...           a child that falls silent is ended, and its
+                                                      case has failed
 """
 
 from __future__ import annotations
@@ -69,9 +73,16 @@ EVIL = (
     "MPI_" + "\xe9" * 70,
     "{",
 )
-FOLDERS = ("", "", "a b", os.fsdecode(b"na\xefve"), "50%41?mode=rw#&{", "\x1b[31m\n\u202e")  # where a run may lie
-NUMBERS = (0, 1, 2, 3, 15, 16, 255, 256, 4096, 65535, 65536, (1 << 24) - 1, 1 << 24, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32)
-NUMBERS += ((1 << 53) - 1, 1 << 53, (1 << 53) + 1, (1 << 62), (1 << 63) - 1, 1 << 63, (1 << 64) - 1, -1, -2, -(1 << 31), -(1 << 63))
+# where a run may lie
+FOLDERS = ("", "", "a b", os.fsdecode(b"na\xefve"), "50%41?mode=rw#&{", "\x1b[31m\n\u202e")
+NUMBERS = (
+    0, 1, 2, 3, 15, 16, 255, 256, 4096, 65535, 65536, (1 << 24) - 1, 1 << 24, (1 << 31) - 1,
+    1 << 31, (1 << 32) - 1, 1 << 32,
+)
+NUMBERS += (
+    (1 << 53) - 1, 1 << 53, (1 << 53) + 1, (1 << 62), (1 << 63) - 1, 1 << 63, (1 << 64) - 1, -1, -2,
+    -(1 << 31), -(1 << 63),
+)
 CONTROLS = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u200b\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 COMMANDS = (
@@ -140,7 +151,10 @@ ONE_IN_PICTURES = 200  # drawing takes a hundred times as long as the rest
 
 
 # The one program that the reporter may run, on names of kernels.
-DEMANGLER = [sys.executable, "-I", "-S", "-B", str(planted.ROOT / "report" / "commprof_report" / "gpu" / "demangler.py")]
+DEMANGLER = [
+    sys.executable, "-I", "-S", "-B",
+    str(planted.ROOT / "report" / "commprof_report" / "gpu" / "demangler.py"),
+]
 
 
 class Failure(Exception):
@@ -161,14 +175,18 @@ def random_bytes(data: bytearray, chance: random.Random) -> None:
             data[at] ^= 1 << chance.randrange(8)
         elif kind == 2:
             stretch = min(chance.choice((2, 4, 8, 64, 4096)), len(data) - at)
-            data[at : at + stretch] = chance.choice((b"\xff", b"\0", b"\x7f", b"A", b"\x80")) * stretch
+            data[at : at + stretch] = (
+                chance.choice((b"\xff", b"\0", b"\x7f", b"A", b"\x80")) * stretch
+            )
         else:
             number(data, at, chance.choice((1, 2, 4, 8)), chance)
 
 
 def number(data: bytearray, at: int, width: int, chance: random.Random) -> None:
     value = chance.choice(NUMBERS) + chance.choice((0, 0, 0, -1, 1))
-    data[at : at + width] = (value % (1 << 8 * width)).to_bytes(width, chance.choice(("little", "big")))
+    data[at : at + width] = (value % (1 << 8 * width)).to_bytes(
+        width, chance.choice(("little", "big"))
+    )
 
 
 def cut_short(data: bytearray, chance: random.Random) -> None:
@@ -196,7 +214,9 @@ def ledger_header_field(data: bytearray, chance: random.Random) -> None:
 def ledger_chunk_field(data: bytearray, chance: random.Random) -> None:
     at = any_chunk(data, chance)
     if at is not None:
-        field_change(data, ledger.CHUNK, at, chance.choice(("kind", "entry_bytes", "used", "thread")), chance)
+        field_change(
+            data, ledger.CHUNK, at, chance.choice(("kind", "entry_bytes", "used", "thread")), chance
+        )
 
 
 def ledger_entry_field(data: bytearray, chance: random.Random) -> None:
@@ -205,22 +225,35 @@ def ledger_entry_field(data: bytearray, chance: random.Random) -> None:
     if at is None:
         return
     chunk = ledger.CHUNK.unpack(data, at)
-    layout = ledger.KERNEL if chunk.kind == ledger.KERNELS else ledger.ENTRIES.get(chunk.kind, ledger.FACT)
+    layout = (
+        ledger.KERNEL if chunk.kind == ledger.KERNELS
+        else ledger.ENTRIES.get(chunk.kind, ledger.FACT)
+    )
     entries = at + ledger.CHUNK.bytes
     for _ in range(chance.choice((1, 1, 2, 8))):
         index = chance.randrange(max(1, min(chunk.used, ledger.CHUNK_BYTES // layout.bytes)))
         if entries + (index + 1) * layout.bytes <= len(data):
-            field_change(data, layout, entries + index * layout.bytes, chance.choice(list(layout.offsets)), chance)
+            field_change(
+                data, layout, entries + index * layout.bytes, chance.choice(list(layout.offsets)),
+                chance,
+            )
 
 
 def any_chunk(data: bytearray, chance: random.Random) -> int | None:
     chunks = (len(data) - ledger.HEADER_BYTES) // ledger.CHUNK_BYTES
-    return ledger.HEADER_BYTES + chance.randrange(chunks) * ledger.CHUNK_BYTES if chunks > 0 else None
+    return (
+        ledger.HEADER_BYTES + chance.randrange(chunks) * ledger.CHUNK_BYTES if chunks > 0 else None
+    )
 
 
-def field_change(data: bytearray, layout: ledger.Layout, at: int, field: str, chance: random.Random) -> None:
+def field_change(
+    data: bytearray, layout: ledger.Layout, at: int, field: str, chance: random.Random
+) -> None:
     start = at + layout.offsets[field]
-    others = [offset for offset in (*layout.offsets.values(), layout.bytes) if offset > layout.offsets[field]]
+    others = [
+        offset for offset in (*layout.offsets.values(), layout.bytes)
+        if offset > layout.offsets[field]
+    ]
     width = min(others) - layout.offsets[field]
     if width <= 8:
         number(data, start, width, chance)
@@ -235,11 +268,16 @@ def field_change(data: bytearray, layout: ledger.Layout, at: int, field: str, ch
 
 def ledger_many_communicators(data: bytearray, chance: random.Random) -> None:
     """Chunks full of communicators with long lists of members."""
-    members = chance.choice(("0-16777215", ",".join(map(str, range(90))), "0-999999999:1", "...", EVIL[6]))
+    members = chance.choice(
+        ("0-16777215", ",".join(map(str, range(90))), "0-999999999:1", "...", EVIL[6])
+    )
     same = chance.random() < 0.3
     entries = []
     for index in range(chance.choice((1, 80))):
-        known = planted.Communicator(2 + index, 7 if same else 1000 + index, members, 4, 0, name=chance.choice(("", "x", EVIL[0])))
+        known = planted.Communicator(
+            2 + index, 7 if same else 1000 + index, members, 4, 0,
+            name=chance.choice(("", "x", EVIL[0])),
+        )
         entries.append(planted.ledger_communicator(known))
     for chunk in planted.ledger_chunks(3, planted.COMMUNICATOR_BYTES, entries):
         data.extend(chunk)
@@ -250,7 +288,10 @@ def ledger_many_chunks(data: bytearray, chance: random.Random) -> None:
     """Many times the same chunk: of a kind that there is, or of none."""
     at = any_chunk(data, chance)
     if at is not None:
-        chunk = bytes(data[at : at + ledger.CHUNK_BYTES]) if chance.random() < 0.8 else bytes(ledger.CHUNK_BYTES)
+        chunk = (
+            bytes(data[at : at + ledger.CHUNK_BYTES]) if chance.random() < 0.8
+            else bytes(ledger.CHUNK_BYTES)
+        )
         data.extend(chunk * chance.choice((1, 3, 20)))
         chunk_count(data)
 
@@ -262,19 +303,9 @@ def chunk_count(data: bytearray) -> None:
 
 
 LEDGER_DAMAGE = (
-    random_bytes,
-    random_bytes,
-    cut_short,
-    spliced,
-    grown,
-    ledger_header_field,
-    ledger_header_field,
-    ledger_chunk_field,
-    ledger_entry_field,
-    ledger_entry_field,
-    ledger_entry_field,
-    ledger_many_communicators,
-    ledger_many_chunks,
+    random_bytes, random_bytes, cut_short, spliced, grown, ledger_header_field, ledger_header_field,
+    ledger_chunk_field, ledger_entry_field, ledger_entry_field, ledger_entry_field,
+    ledger_many_communicators, ledger_many_chunks,
 )
 
 
@@ -284,7 +315,8 @@ def database_header(data: bytearray, chance: random.Random) -> None:
 
 
 def database_page(data: bytearray, chance: random.Random) -> None:
-    """The header of a page of the tree, its cells' places, or the first bytes of one of its cells."""
+    """The header of a page of the tree, its cells' places, or the first bytes of
+    one of its cells."""
     page_bytes = int.from_bytes(data[16:18], "big") or 4096
     page_bytes = 65536 if page_bytes == 1 else page_bytes
     page = chance.randrange(max(1, len(data) // page_bytes))
@@ -293,10 +325,19 @@ def database_page(data: bytearray, chance: random.Random) -> None:
         number(data, at, chance.choice((1, 2, 4)), chance)
 
 
-DATABASE_DAMAGE = (random_bytes, random_bytes, cut_short, spliced, grown, database_header, database_page, database_page)
+DATABASE_DAMAGE = (
+    random_bytes, random_bytes, cut_short, spliced, grown, database_header, database_page,
+    database_page,
+)
 
-VALUES = (*(value for value in NUMBERS if -(1 << 63) <= value < 1 << 63), None, 0.5, -1.5, 1e308, float("inf"), "", "text", "12")
-VALUES += (b"\x00\xff", b"MPI_Send", "9223372036854775808", b"", "0-3", *(text for text in EVIL if text != "\ud800"))
+VALUES = (
+    *(value for value in NUMBERS if -(1 << 63) <= value < 1 << 63), None, 0.5, -1.5, 1e308,
+    float("inf"), "", "text", "12",
+)
+VALUES += (
+    b"\x00\xff", b"MPI_Send", "9223372036854775808", b"", "0-3",
+    *(text for text in EVIL if text != "\ud800"),
+)
 TABLES = {
     table: [row[1] for row in schema.execute(f"PRAGMA table_info({table})")]
     for schema in [sqlite3.connect(":memory:")]
@@ -309,32 +350,42 @@ TRICKS = (
     "CREATE TRIGGER t AFTER INSERT ON cell BEGIN DELETE FROM rank; END",
     "CREATE VIRTUAL TABLE v USING fts5(x)",
     "CREATE VIRTUAL TABLE v USING rtree(a, b, c)",
-    "ALTER TABLE fact RENAME TO other; CREATE VIEW fact(world_rank, key, value) AS WITH RECURSIVE n(i) AS"
+    "ALTER TABLE fact RENAME TO other; CREATE VIEW fact(world_rank, key, value) AS WITH RECURSIVE "
+    "n(i) AS"
     " (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, i, i FROM n",
     "DROP TABLE fact; CREATE TABLE fact (world_rank INTEGER, key TEXT,"
     " value TEXT GENERATED ALWAYS AS (hex(zeroblob(length(key) * 10000000))) VIRTUAL);"
     "INSERT INTO fact VALUES (1, 'host'), (1, 'program'), (1, 'mpi_version')",
-    "DROP TABLE call; CREATE TABLE call (name TEXT, library TEXT, family TEXT GENERATED ALWAYS AS (upper(name)))",
+    "DROP TABLE call; CREATE TABLE call (name TEXT, library TEXT, family TEXT GENERATED ALWAYS AS "
+    "(upper(name)))",
     "ALTER TABLE call RENAME TO other; CREATE TABLE call (name TEXT COLLATE nocase, family)",
     "ALTER TABLE thread RENAME COLUMN name TO nam",
     "DROP TABLE bucket",
     "DROP TABLE bucket_bound",
     "CREATE INDEX i ON cell (abs(total_ns))",
-    "CREATE INDEX i ON call (library, family); CREATE INDEX j ON sample (start_ns); CREATE TABLE notes (x); CREATE VIEW v AS SELECT 1",
+    "CREATE INDEX i ON call (library, family); CREATE INDEX j ON sample (start_ns); CREATE TABLE "
+    "notes (x); CREATE VIEW v AS SELECT 1",
     "ANALYZE; UPDATE sqlite_stat1 SET stat = '1 1 1 1'",
-    "CREATE TABLE lies AS SELECT 1 AS library, 2 AS family, name FROM call; CREATE INDEX i ON lies (library, family, name);"
+    "CREATE TABLE lies AS SELECT 1 AS library, 2 AS family, name FROM call; CREATE INDEX i ON lies "
+    "(library, family, name);"
     "CREATE INDEX j ON call (library, family); PRAGMA writable_schema = ON;"
-    "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = 'i') WHERE name = 'j'",
-    "PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = CAST(sql AS BLOB) WHERE name = 'cell'",
+    "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = 'i') "
+    "WHERE name = 'j'",
+    "PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = CAST(sql AS BLOB) WHERE name = "
+    "'cell'",
     "PRAGMA writable_schema = ON; UPDATE sqlite_master SET name = CAST(name AS BLOB)",
-    "CREATE TABLE notes (x); PRAGMA writable_schema = ON; UPDATE sqlite_master SET name = x'ff', sql = x'ff' WHERE name = 'notes'",
+    "CREATE TABLE notes (x); PRAGMA writable_schema = ON; UPDATE sqlite_master SET name = x'ff', "
+    "sql = x'ff' WHERE name = 'notes'",
     "CREATE VIEW notes AS SELECT 1; PRAGMA writable_schema = ON;"
     "UPDATE sqlite_master SET sql = 'CREATE VIEW fact AS SELECT 1' WHERE name = 'notes'",
     "UPDATE OR REPLACE cell SET measure = 'device'",
-    "UPDATE OR REPLACE cell SET measure = 'captured'; UPDATE call SET library = 'nccl' WHERE name LIKE 'MPI_A%'",
-    "UPDATE cell SET call = '{' || call; UPDATE sample SET call = '{' || call; UPDATE call SET name = '{' || name",
+    "UPDATE OR REPLACE cell SET measure = 'captured'; UPDATE call SET library = 'nccl' WHERE name "
+    "LIKE 'MPI_A%'",
+    "UPDATE cell SET call = '{' || call; UPDATE sample SET call = '{' || call; UPDATE call SET "
+    "name = '{' || name",
     "DELETE FROM rank",
-    "CREATE TEMP TABLE other AS SELECT * FROM rank LIMIT 1; UPDATE other SET world_rank = world_rank + 1, world_size = 1 << 24;"
+    "CREATE TEMP TABLE other AS SELECT * FROM rank LIMIT 1; UPDATE other SET world_rank = "
+    "world_rank + 1, world_size = 1 << 24;"
     " INSERT INTO rank SELECT * FROM other",
     "UPDATE rank SET world_size = 1 << 24",
     "UPDATE OR IGNORE rank SET run_id = run_id || '-other'",
@@ -345,7 +396,8 @@ TRICKS = (
     "PRAGMA page_size = 65536; VACUUM",
     "PRAGMA page_size = 512; VACUUM",
     "PRAGMA auto_vacuum = 2; VACUUM",
-    "UPDATE cell SET count = 1 << 53, total_ns = 1 << 53, max_ns = 1 << 53, volume_bytes = 1 << 53, bytes = 1 << 53"
+    "UPDATE cell SET count = 1 << 53, total_ns = 1 << 53, max_ns = 1 << 53, volume_bytes = 1 << "
+    "53, bytes = 1 << 53"
     " WHERE cell = 1; UPDATE bucket SET count = 1 << 53",
     "UPDATE communicator SET identity = '0'",
     "UPDATE communicator SET members = '0-16777215', size = 1 << 24",
@@ -353,41 +405,55 @@ TRICKS = (
     "DELETE FROM call",
     "DELETE FROM bucket",
     "DELETE FROM cell",
-    "WITH RECURSIVE n(i) AS (SELECT 6 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO communicator"
-    " SELECT world_rank, i, hex(i), identity, '', 'MPI_Comm_dup', i, 4, 0, 0, members, 0, 0, 3, library FROM communicator, n"
+    "WITH RECURSIVE n(i) AS (SELECT 6 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO "
+    "communicator"
+    " SELECT world_rank, i, hex(i), identity, '', 'MPI_Comm_dup', i, 4, 0, 0, members, 0, 0, 3, "
+    "library FROM communicator, n"
     " WHERE communicator = 2",
-    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT OR IGNORE INTO peer"
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT OR "
+    "IGNORE INTO peer"
     " SELECT world_rank, call, direction, i % 3 * 2, i * 33000, i, i, i FROM peer, n",
     "UPDATE sample_window SET begin_ns = 0, end_ns = 1 << 62",
-    "UPDATE sample SET end_ns = 1 << 62, completed_ns = 1 << 62, bytes = 1 << 62, sequence = sequence << 50",
+    "UPDATE sample SET end_ns = 1 << 62, completed_ns = 1 << 62, bytes = 1 << 62, sequence = "
+    "sequence << 50",
     "UPDATE sample SET start_ns = 0, end_ns = 0, communicator = 77",
     "UPDATE step SET step = step << 57",
     "UPDATE region SET name = '<b>' || name",
     "UPDATE gpu_busy SET ns = 1 << 62; UPDATE gpu_tracing SET end_ns = 1 << 62",
-    "UPDATE gpu_activity SET count = 1 << 62, volume_bytes = 1 << 62, total_ns = 1 << 62, max_ns = 1 << 62",
-    "UPDATE gpu_sample SET start_ns = 0, end_ns = 1 << 62, communicator = 77, kernel = 77; UPDATE gpu_sample_window SET end_ns = 1 << 62",
+    "UPDATE gpu_activity SET count = 1 << 62, volume_bytes = 1 << 62, total_ns = 1 << 62, max_ns = "
+    "1 << 62",
+    "UPDATE gpu_sample SET start_ns = 0, end_ns = 1 << 62, communicator = 77, kernel = 77; UPDATE "
+    "gpu_sample_window SET end_ns = 1 << 62",
     "UPDATE sample SET device_start_ns = 0, device_end_ns = 1 << 62, is_shared = 1",
-    "UPDATE gpu_kernel SET name = '<b>' || name || char(27); UPDATE gpu_device SET name = '<b>', uuid = ''",
-    "DELETE FROM gpu_device; DELETE FROM gpu_stream; DELETE FROM gpu_kernel; DELETE FROM gpu_tracing",
+    "UPDATE gpu_kernel SET name = '<b>' || name || char(27); UPDATE gpu_device SET name = '<b>', "
+    "uuid = ''",
+    "DELETE FROM gpu_device; DELETE FROM gpu_stream; DELETE FROM gpu_kernel; DELETE FROM "
+    "gpu_tracing",
     "UPDATE call SET library = 'nccl'",
     "UPDATE communicator SET library = 'nccl', members = ''",
 )
 
 
 def database_values(path: Path, chance: random.Random) -> None:
-    """Values that a column of ours never holds. The schema that stands in the file still says that it cannot."""
+    """Values that a column of ours never holds. The schema that stands in the file still says that
+    it cannot."""
     connection = sqlite3.connect(path, isolation_level=None)
     connection.executescript("PRAGMA synchronous = OFF; PRAGMA ignore_check_constraints = ON")
     version = connection.execute("PRAGMA schema_version").fetchone()[0]
     connection.executescript(
-        "PRAGMA writable_schema = ON; CREATE TEMP TABLE kept AS SELECT name, sql FROM sqlite_master;"
+        "PRAGMA writable_schema = ON; CREATE TEMP TABLE kept AS SELECT name, sql FROM "
+        "sqlite_master;"
         "UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '') WHERE type = 'table';"
         f"PRAGMA schema_version = {version + 1}; PRAGMA writable_schema = RESET;"
     )
     for _ in range(chance.choice((1, 1, 2, 5))):
         table = chance.choice(list(TABLES))
         column, other = chance.choice(TABLES[table]), chance.choice(TABLES[table])
-        where = "" if chance.random() < 0.3 else f" WHERE {other} = (SELECT {other} FROM {table} LIMIT 1 OFFSET {chance.randrange(6)})"
+        where = (
+            "" if chance.random() < 0.3
+            else f" WHERE {other} = (SELECT {other} FROM {table} LIMIT 1 OFFSET "
+            f"{chance.randrange(6)})"
+        )
         value = chance.choice(VALUES)
         is_raw_text = isinstance(value, bytes) and chance.random() < 0.5
         place = "CAST(? AS TEXT)" if is_raw_text else "?"
@@ -396,7 +462,8 @@ def database_values(path: Path, chance: random.Random) -> None:
         except sqlite3.Error:
             pass  # not every value can stand in every column
     connection.executescript(
-        "PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = (SELECT sql FROM kept WHERE kept.name = sqlite_master.name);"
+        "PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = (SELECT sql FROM kept WHERE "
+        "kept.name = sqlite_master.name);"
     )
     connection.close()
 
@@ -404,7 +471,9 @@ def database_values(path: Path, chance: random.Random) -> None:
 def database_trick(path: Path, trick: str) -> bytes:
     connection = sqlite3.connect(path, isolation_level=None)
     try:
-        connection.executescript("PRAGMA synchronous = OFF; PRAGMA ignore_check_constraints = ON;" + trick)
+        connection.executescript(
+            "PRAGMA synchronous = OFF; PRAGMA ignore_check_constraints = ON;" + trick
+        )
     except sqlite3.OperationalError as error:
         if "no such module" not in str(error):  # not every SQLite has virtual tables
             raise
@@ -423,20 +492,30 @@ def evil_rank(world_rank: int, chance: random.Random) -> planted.Rank:
         if chance.random() < 0.5:
             rank.facts[key] = chance.choice(texts)
     rank.facts[chance.choice(texts)] = evil
-    rank.threads = [(number, evil.replace("\0", "")[:15], is_main) for number, _, is_main in rank.threads]
+    rank.threads = [
+        (number, evil.replace("\0", "")[:15], is_main) for number, _, is_main in rank.threads
+    ]
     for known in rank.communicators:
         known.name = chance.choice(texts)[:60]
         known.members = chance.choice((known.members, evil[:300]))
     for device in rank.devices:
         device.name, device.uuid = chance.choice(texts)[:30], chance.choice(texts)[:20]
-    rank.kernels = {kernel: (chance.choice(texts), is_communication) for kernel, (_, is_communication) in rank.kernels.items()}
+    rank.kernels = {
+        kernel: (chance.choice(texts), is_communication)
+        for kernel, (_, is_communication) in rank.kernels.items()
+    }
     rank.gpu_state = chance.choice(planted.GPU_STATES)
     rank.ended = chance.choice(list(planted.ENDED))
     rank.start_unix_ns = chance.choice((rank.start_unix_ns, 0, -1, (1 << 63) - 1, -(1 << 63)))
     if rank.ended != "running" and abs(rank.start_unix_ns) > 1 << 62:
         rank.wall_ns = 0
     rank.copied_unix_ns = chance.choice((0, 0, 1, (1 << 63) - 1))
-    rank.doing = {0: planted.Doing(chance.choice(list(planted.CALL_NUMBERS)), 2, communicator=chance.choice((0, 1, 2, 9)), peer=1)}
+    rank.doing = {
+        0: planted.Doing(
+            chance.choice(list(planted.CALL_NUMBERS)), 2, communicator=chance.choice((0, 1, 2, 9)),
+            peer=1,
+        )
+    }
     return rank
 
 
@@ -470,18 +549,27 @@ def sound_files(folder: Path) -> Sound:
     databases = [(folder / f"rank-{rank.world_rank}.db").read_bytes() for rank in ranks]
     for rank in ranks[:2]:
         rank.ended = "running"
-        rank.doing[1] = planted.Doing("MPI_Wait", 8 * planted.SECOND, 1, planted.DATA, 65_536, request_call="MPI_Iallreduce")
+        rank.doing[1] = planted.Doing(
+            "MPI_Wait", 8 * planted.SECOND, 1, planted.DATA, 65_536, request_call="MPI_Iallreduce"
+        )
         rank.communicators[2].begun = [planted.Collective("MPI_Iallreduce", 65_536)] * 3
     ledgers = [planted.ledger_bytes(rank) for rank in ranks]
     tricks = [database_trick(copied(folder / "trick.db", databases[1]), trick) for trick in TRICKS]
     evil = [evil_rank(1, random.Random(number)) for number in range(EVIL_RANKS)]
-    evil_databases = [planted.write_database(folder / f"evil-{place}.db", rank).read_bytes() for place, rank in enumerate(evil)]
+    evil_databases = [
+        planted.write_database(folder / f"evil-{place}.db", rank).read_bytes()
+        for place, rank in enumerate(evil)
+    ]
     evil_ledgers = [planted.ledger_bytes(rank) for rank in evil]
-    return Sound(databases, ledgers, (folder / "merged.db").read_bytes(), tricks, evil_databases, evil_ledgers, drawing_prepare(folder))
+    return Sound(
+        databases, ledgers, (folder / "merged.db").read_bytes(), tricks, evil_databases,
+        evil_ledgers, drawing_prepare(folder),
+    )
 
 
 def drawing_prepare(folder: Path) -> bool:
-    """Whether pictures can be drawn. matplotlib is loaded and its fonts are found once for all cases."""
+    """Whether pictures can be drawn. matplotlib is loaded and its fonts are found once for all
+    cases."""
     os.environ.update(MPLCONFIGDIR=str(folder / "matplotlib"), OPENBLAS_NUM_THREADS="1")
     can_draw = pictures.is_possible()
     with captured():
@@ -513,16 +601,22 @@ def case_make(number: int, sound: Sound, folder: Path) -> Case:
     in_pictures = chance.randrange(ONE_IN_PICTURES) == 0 and sound.can_draw
     words = chance.choice(IN_PICTURES if in_pictures else COMMANDS)
     (folder / "out").mkdir()
-    return Case(folder, run, [word.replace("OUT", str(folder / "out")) for word in words], in_pictures)
+    return Case(
+        folder, run, [word.replace("OUT", str(folder / "out")) for word in words], in_pictures
+    )
 
 
-def file_write(folder: Path, rank: int, sound: Sound, chance: random.Random, is_damaged: bool) -> Path:
+def file_write(
+    folder: Path, rank: int, sound: Sound, chance: random.Random, is_damaged: bool
+) -> Path:
     ending = chance.choice(("db", "ledger"))
     path = folder / f"rank-{rank}.{ending}"
     if not is_damaged:
         path.write_bytes((sound.databases if ending == "db" else sound.ledgers)[rank])
     elif rank == 1 and chance.random() < 0.2:
-        path.write_bytes(chance.choice(sound.evil_databases if ending == "db" else sound.evil_ledgers))
+        path.write_bytes(
+            chance.choice(sound.evil_databases if ending == "db" else sound.evil_ledgers)
+        )
     elif ending == "db" and rank == 1 and chance.random() < 0.3:
         path.write_bytes(chance.choice(sound.tricks))
     elif ending == "db":
@@ -552,8 +646,11 @@ class captured:
 
     def __enter__(self) -> captured:
         self.before = sys.stdout, sys.stderr
-        sys.stdout, sys.stderr = self.files = [open(os.memfd_create("captured"), "w", encoding="utf-8", newline="") for _ in range(2)]
-        self.copies = [os.dup(file.fileno()) for file in self.files]  # main() may give stdout another file
+        sys.stdout, sys.stderr = self.files = [
+            open(os.memfd_create("captured"), "w", encoding="utf-8", newline="") for _ in range(2)
+        ]
+        # main() may give stdout another file
+        self.copies = [os.dup(file.fileno()) for file in self.files]
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -603,11 +700,20 @@ def check_said(case: Case, status: int, out: str, err: str) -> None:
     check(len(set(lines)) == len(lines), "a line on stderr twice")
     for line in lines:
         is_empty_picture = bool(re.search(r"/picture\.\w+: not drawn: \w", line))
-        check(is_empty_picture or line.startswith((f"hvprof-report: {run}", "hvprof-report: --call")), f"on stderr: {line[:300]}")
-        check(not line.endswith(": ") and "out of memory" not in line and "MemoryError" not in line, f"on stderr: {line[:300]}")
+        check(
+            is_empty_picture or line.startswith((f"hvprof-report: {run}", "hvprof-report: --call")),
+            f"on stderr: {line[:300]}",
+        )
+        check(
+            not line.endswith(": ") and "out of memory" not in line and "MemoryError" not in line,
+            f"on stderr: {line[:300]}",
+        )
     for name, text in (("stdout", out), ("stderr", err)):
         found = CONTROLS.search(text)
-        check(not found, f"a control character on {name}: {found and text[max(0, found.start() - 40) : found.end() + 40]!r}")
+        check(
+            not found, f"a control character on {name}: "
+            f"{found and text[max(0, found.start() - 40) : found.end() + 40]!r}",
+        )
     if "--json" in case.words and status == 0 and "--output" not in case.words:
         json.loads(out)
 
@@ -636,13 +742,26 @@ class Elements(html.parser.HTMLParser):
 class Page(html.parser.HTMLParser):
     """A page that has the elements and attributes of ours, and no others."""
 
-    FIXED = Elements(page.TEMPLATE.read_text() + page.timeline({}) + page.steps({}) + page.histograms({})).found
-    OURS = set("html head meta title style body main header h1 h2 p div b wbr span dl dt dd section ul li details summary img".split())
+    FIXED = Elements(
+        page.TEMPLATE.read_text() + page.timeline({}) + page.steps({}) + page.histograms({})
+    ).found
+    OURS = set(
+        "html head meta title style body main header h1 h2 p div b wbr span dl dt dd section ul li "
+        "details summary img".split()
+    )
     OURS |= set("table thead tbody tr th td a script".split())
     CLASSES = {"soft", "cards", "card", "warn", "scroll", "number", "wide"}
-    ALTS = {"time by call", "time in MPI by rank", "latency by message size", "bytes from rank to rank"}
-    ALTS |= {"waiting and transfer by rank", "what the GPUs did", "kernels by time", "times by rank and step"}
-    POLICY = re.compile(r"default-src 'none'; img-src data:; style-src '[^']+'; script-src( '[^']+')+; base-uri 'none'; form-action 'none'")
+    ALTS = {
+        "time by call", "time in MPI by rank", "latency by message size", "bytes from rank to rank",
+    }
+    ALTS |= {
+        "waiting and transfer by rank", "what the GPUs did", "kernels by time",
+        "times by rank and step",
+    }
+    POLICY = re.compile(
+        r"default-src 'none'; img-src data:; style-src '[^']+'; script-src( '[^']+')+; base-uri "
+        r"'none'; form-action 'none'"
+    )
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         if (tag, *attributes) in self.FIXED:
@@ -651,13 +770,19 @@ class Page(html.parser.HTMLParser):
         for name, value in attributes:
             is_ours = (
                 (name == "class" and value in self.CLASSES)
-                or (tag == "td" and name == "data-exact" and re.fullmatch("[0-9,.!~* -]*", value or ""))
+                or (
+                    tag == "td" and name == "data-exact"
+                    and re.fullmatch("[0-9,.!~* -]*", value or "")
+                )
                 or (tag == "section" and name == "id" and re.fullmatch("[a-z-]+", value or ""))
                 or (tag == "a" and name == "href" and re.fullmatch("#[a-z-]+", value or ""))
                 or (tag == "meta" and name == "http-equiv" and value == "Content-Security-Policy")
                 or (tag == "meta" and name == "content" and self.POLICY.fullmatch(value or ""))
                 or (tag == "img" and name == "alt" and value in self.ALTS)
-                or (tag == "img" and name == "src" and re.fullmatch(r"data:image/svg\+xml;base64,[A-Za-z0-9+/=]+", value or ""))
+                or (
+                    tag == "img" and name == "src"
+                    and re.fullmatch(r"data:image/svg\+xml;base64,[A-Za-z0-9+/=]+", value or "")
+                )
             )
             check(bool(is_ours), f"an attribute {name}={value!r:.80} in the page")
 
@@ -672,17 +797,27 @@ class allowed:
 
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
-MAKING = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod", "shutil.")
-RUNNING = ("subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "socket.", "sqlite3.load_extension")
+MAKING = (
+    "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate",
+    "os.chmod", "shutil.",
+)
+RUNNING = (
+    "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "socket.",
+    "sqlite3.load_extension",
+)
 
 
 def audit(event: str, arguments: tuple) -> None:
-    """Whatever Python is about to open for writing, make, take away or run (SQLite's own files are looked for afterwards)."""
+    """Whatever Python is about to open for writing, make, take away or run (SQLite's own files are
+    looked for afterwards)."""
     if allowed.folder is None:
         return
     if event == "open":
         is_writing = isinstance(arguments[2], int) and arguments[2] & WRITING
-        place = str(arguments[0]) if is_writing and not isinstance(arguments[0], int) else allowed.folder
+        place = (
+            str(arguments[0]) if is_writing and not isinstance(arguments[0], int)
+            else allowed.folder
+        )
         check(place.startswith((allowed.folder, os.devnull)), f"would write {place}")
     elif event.startswith(MAKING):
         check(str(arguments[0]).startswith(allowed.folder), f"{event} {arguments[0]}")
@@ -715,7 +850,9 @@ def child(numbers: range, sound: Sound, scratch: Path, keep: Path, pipe: int) ->
             print(f"case {number}", file=lines, flush=True)
             what = case_try(number, sound, scratch / str(number), home, keep)
             if what:
-                print("failed " + json.dumps({"case": number, "what": what}), file=lines, flush=True)
+                print(
+                    "failed " + json.dumps({"case": number, "what": what}), file=lines, flush=True
+                )
 
 
 def case_try(number: int, sound: Sound, folder: Path, home: Path, keep: Path) -> str | None:
@@ -761,7 +898,10 @@ class Batch:
         *lines, self.rest = (self.rest + data).split(b"\n")
         told = [line for line in lines if line.startswith(b"case ")]
         self.now = int(told[-1][5:]) if told else self.now
-        return [json.loads(line[7:]) for line in lines if line.startswith(b"failed ")] if data else None
+        return (
+            [json.loads(line[7:]) for line in lines if line.startswith(b"failed ")] if data
+            else None
+        )
 
     def end(self) -> str | None:
         """What it died of, if it did not come to its end."""
@@ -816,7 +956,10 @@ class Fuzz:
     def fail(self, number: int, what: str) -> None:
         self.failed += 1
         if self.failed <= MOST_SHOWN:
-            print(f"case {number}: {what.rstrip()}\n    repeat: {sys.executable} {Path(__file__).resolve()} --case {number}", flush=True)
+            print(
+                f"case {number}: {what.rstrip()}\n    repeat: {sys.executable} "
+                f"{Path(__file__).resolve()} --case {number}", flush=True,
+            )
 
 
 def repeat(number: int, folder: Path, keep: Path) -> None:
@@ -828,7 +971,10 @@ def repeat(number: int, folder: Path, keep: Path) -> None:
     limits_set()
     case = case_make(number, sound, scratch)
     shutil.copytree(scratch / "run", keep / f"case-{number}", dirs_exist_ok=True)
-    print(f"its files: {keep / f'case-{number}'}\nhvprof-report {case.words[0]} {case.run} {' '.join(case.words[1:])}", flush=True)
+    print(
+        f"its files: {keep / f'case-{number}'}\nhvprof-report {case.words[0]} {case.run} "
+        f"{' '.join(case.words[1:])}", flush=True,
+    )
     status, out, err = case_run(case)
     print(f"status {status}\n{out}{err}", end="")
 
@@ -837,19 +983,26 @@ def fuzz(cases: range, jobs: int, folder: Path, keep: Path) -> int:
     start_s = time.monotonic()
     failed = Fuzz(cases, folder, keep).run(jobs)
     span_s = time.monotonic() - start_s
-    print(f"cases {cases.start} to {cases.stop - 1}: {failed} failed, {len(cases) / span_s:.0f} a second")
+    print(
+        f"cases {cases.start} to {cases.stop - 1}: {failed} failed, {len(cases) / span_s:.0f} a "
+        "second"
+    )
     if failed:
         print(f"the files of those that failed: {keep}")
     return failed
 
 
 def arguments_read() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--cases", type=int, default=100_000)
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--case", type=int, help="repeat this one")
-    parser.add_argument("--keep", type=Path, default=ROOT / "build" / "fuzz", help="where the files of failures go")
+    parser.add_argument(
+        "--keep", type=Path, default=ROOT / "build" / "fuzz", help="where the files of failures go"
+    )
     return parser.parse_args()
 
 
@@ -860,5 +1013,7 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="commprof-fuzz-") as scratch:
         if wanted.case is not None:
             repeat(wanted.case, Path(scratch), keep)
-        elif fuzz(range(wanted.first, wanted.first + wanted.cases), wanted.jobs, Path(scratch), keep):
+        elif fuzz(
+            range(wanted.first, wanted.first + wanted.cases), wanted.jobs, Path(scratch), keep
+        ):
             sys.exit(1)

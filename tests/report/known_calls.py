@@ -1,4 +1,5 @@
-"""The functions that the library knows, as it writes them into table `call`: read from calls.def and nccl_calls.def."""
+"""The functions that the library knows, as it writes them into table `call`: read from calls.def
+and nccl_calls.def."""
 
 from __future__ import annotations
 
@@ -23,7 +24,10 @@ class KnownCall(NamedTuple):
 
 
 def _form(kind: str) -> str:
-    return "nonblocking" if kind.startswith("STARTING") else "persistent" if kind.startswith("PREPARING") else "blocking"
+    return (
+        "nonblocking" if kind.startswith("STARTING") else "persistent"
+        if kind.startswith("PREPARING") else "blocking"
+    )
 
 
 def _calls() -> list[KnownCall]:
@@ -31,7 +35,15 @@ def _calls() -> list[KnownCall]:
     nccl = NCCL_LINE.findall((SOURCES / "nccl/nccl_calls.def").read_text())
     rows = [("MPI_" + name, family, "mpi", _form(kind), *rest) for name, family, kind, *rest in mpi]
     rows += [("nccl" + name, family, "nccl", "blocking", *rest) for name, family, *rest in nccl]
-    return [KnownCall(*(text if column == "name" else text.replace("_", "-") for column, text in zip(KnownCall._fields, row))) for row in rows]
+    return [
+        KnownCall(
+            *(
+                text if column == "name" else text.replace("_", "-")
+                for column, text in zip(KnownCall._fields, row)
+            )
+        )
+        for row in rows
+    ]
 
 
 CALLS = {call.name: call for call in _calls()}

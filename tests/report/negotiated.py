@@ -1,4 +1,5 @@
-"""A job whose MPI calls a thread makes that negotiates, as Horovod's does, and whose main thread marks where it waits."""
+"""A job whose MPI calls a thread makes that negotiates, as Horovod's does, and whose main thread
+marks where it waits."""
 
 from __future__ import annotations
 
@@ -8,13 +9,19 @@ from planted_job import HostClock, Job
 
 MS = 1_000_000
 STEP_NS, STEPS = 100 * MS, 40
-KIND = {"type_bytes": 8, "extent": 8, "blocks": 1, "count": 1, "is_in_place": 0, "memory_kind": "host"}
+KIND = {
+    "type_bytes": 8, "extent": 8, "blocks": 1, "count": 1, "is_in_place": 0, "memory_kind": "host",
+}
 WAIT = "train/wait for gradients"
 
 
-def trained(late_ns: int, marks: bool = False, region: str = "", is_negotiated: bool = True, steps: int = STEPS) -> Job:
-    """Two ranks compute for 40 ms, rank 1 longer, and wait for their gradients, which are there 7 ms after the last one has come; a thread
-    beside the main one negotiates and sums them. A data loader is waited for at the begin of each step."""
+def trained(
+    late_ns: int, marks: bool = False, region: str = "", is_negotiated: bool = True,
+    steps: int = STEPS,
+) -> Job:
+    """Two ranks compute for 40 ms, rank 1 longer, and wait for their gradients, which are there 7
+    ms after the last one has come; a thread beside the main one negotiates and sums them. A data
+    loader is waited for at the begin of each step."""
     chance, job = random.Random(3), Job([HostClock(77)] * 2, wall_ns=(steps + 1) * STEP_NS)
     job.world.thread = 1
     data = job.group(range(2))
@@ -23,12 +30,21 @@ def trained(late_ns: int, marks: bool = False, region: str = "", is_negotiated: 
         begin_ns = step * STEP_NS
         handed = [begin_ns + 40 * MS + chance.randrange(MS) + late_ns * rank for rank in range(2)]
         for late_by in (0, 10 * MS, 20 * MS) if is_negotiated else ():
-            job.collective("MPI_Allreduce", [begin_ns + late_by + 2 * MS, begin_ns + late_by], [20_000] * 2, message_bytes=8)
-        job.collective("MPI_Allreduce", [max(handed) + MS] * 2 if is_negotiated else handed, [5 * MS] * 2, group=data)
+            job.collective(
+                "MPI_Allreduce", [begin_ns + late_by + 2 * MS, begin_ns + late_by], [20_000] * 2,
+                message_bytes=8,
+            )
+        job.collective(
+            "MPI_Allreduce", [max(handed) + MS] * 2 if is_negotiated else handed, [5 * MS] * 2,
+            group=data,
+        )
         for rank in range(2):
             end_ns = max(handed) + 7 * MS
             if marks:
-                job.add("step", world_rank=rank, step=step + 1, thread=0, begin_ns=handed[rank], end_ns=handed[rank] + STEP_NS)
+                job.add(
+                    "step", world_rank=rank, step=step + 1, thread=0, begin_ns=handed[rank],
+                    end_ns=handed[rank] + STEP_NS,
+                )
             if region:
                 span(job, rank, 1, handed[rank], end_ns)
                 span(job, rank, 2, begin_ns, begin_ns + 5 * MS)
@@ -37,12 +53,19 @@ def trained(late_ns: int, marks: bool = False, region: str = "", is_negotiated: 
         job.thread(rank, is_main=0, thread=1)
         for number, name in ((1, region), (2, "wait for data")) if region else ():
             job.add("region", world_rank=rank, region=number, name=name)
-        job.add("signature", world_rank=rank, signature=1, datatype="MPI_LONG_LONG", op="MPI_BAND", **KIND)
-        job.add("signature", world_rank=rank, signature=2, datatype="MPI_FLOAT", op="MPI_SUM", **KIND)
+        job.add(
+            "signature", world_rank=rank, signature=1, datatype="MPI_LONG_LONG", op="MPI_BAND",
+            **KIND,
+        )
+        job.add(
+            "signature", world_rank=rank, signature=2, datatype="MPI_FLOAT", op="MPI_SUM", **KIND
+        )
     for row in job.rows["sample"]:
         row["signature"] = 1 if row["communicator"] == job.world.communicator else 2
     return job
 
 
 def span(job: Job, rank: int, region: int, begin_ns: int, end_ns: int) -> None:
-    job.add("region_span", world_rank=rank, thread=0, region=region, begin_ns=begin_ns, end_ns=end_ns)
+    job.add(
+        "region_span", world_rank=rank, thread=0, region=region, begin_ns=begin_ns, end_ns=end_ns
+    )

@@ -11,7 +11,9 @@ REPLICA, PIPELINE, TENSOR, CONTROL, FILES = 4, 5, 6, 7, 8  # a rank's numbers fo
 
 
 def world(rank: int, size: int) -> Communicator:
-    return Communicator(planted.WORLD, planted.WORLD_IDENTITY, f"0-{size - 1}", size, rank, name="MPI_COMM_WORLD")
+    return Communicator(
+        planted.WORLD, planted.WORLD_IDENTITY, f"0-{size - 1}", size, rank, name="MPI_COMM_WORLD"
+    )
 
 
 def split(number: int, rank: int, members: list[int], salt: int) -> Communicator:
@@ -20,30 +22,47 @@ def split(number: int, rank: int, members: list[int], salt: int) -> Communicator
     text = ",".join(map(str, members))
     parent = planted.WORLD_IDENTITY
     place = members.index(rank)
-    return Communicator(number, identity, text, len(members), place, constructor="MPI_Comm_split", parent_identity=parent)
+    return Communicator(
+        number, identity, text, len(members), place, constructor="MPI_Comm_split",
+        parent_identity=parent,
+    )
 
 
-def passing_cells(before: int | None, after: int | None, wait_ns: int, communicator: int, both_ways: bool) -> list[Cell]:
+def passing_cells(
+    before: int | None, after: int | None, wait_ns: int, communicator: int, both_ways: bool
+) -> list[Cell]:
     """One stage's sends and receives: each receive takes wait_ns."""
     sends = MICRO_BATCHES * ((after is not None) + (both_ways and before is not None))
     receives = MICRO_BATCHES * ((before is not None) + (both_ways and after is not None))
-    return [Cell("MPI_Send", PASSED_BYTES, [10_000] * sends, communicator) for _ in range(bool(sends))] + [
-        Cell("MPI_Recv", PASSED_BYTES, [wait_ns] * receives, communicator, volume_bytes=0) for _ in range(bool(receives))
+    return [
+        Cell("MPI_Send", PASSED_BYTES, [10_000] * sends, communicator) for _ in range(bool(sends))
+    ] + [
+        Cell("MPI_Recv", PASSED_BYTES, [wait_ns] * receives, communicator, volume_bytes=0)
+        for _ in range(bool(receives))
     ]
 
 
-def passing_peers(before: int | None, after: int | None, wait_ns: int, both_ways: bool) -> list[tuple]:
+def passing_peers(
+    before: int | None, after: int | None, wait_ns: int, both_ways: bool
+) -> list[tuple]:
     volume = MICRO_BATCHES * PASSED_BYTES
     towards = [after] + ([before] if both_ways else [])
     sources = [before] + ([after] if both_ways else [])
-    return [("MPI_Send", "sent", peer, MICRO_BATCHES, volume, 1_000_000) for peer in towards if peer is not None] + [
-        ("MPI_Recv", "received", peer, MICRO_BATCHES, volume, MICRO_BATCHES * wait_ns) for peer in sources if peer is not None
+    return [
+        ("MPI_Send", "sent", peer, MICRO_BATCHES, volume, 1_000_000) for peer in towards
+        if peer is not None
+    ] + [
+        ("MPI_Recv", "received", peer, MICRO_BATCHES, volume, MICRO_BATCHES * wait_ns)
+        for peer in sources if peer is not None
     ]
 
 
-def passing_samples(before: int | None, after: int | None, rank: int, wait_ns: int, communicator: int, both_ways: bool) -> list[Sample]:
-    """The calls of passing_cells: each micro-batch has 100 ms, the second half of it for the way back. A receive that waits 10 us or less is
-    posted after its send."""
+def passing_samples(
+    before: int | None, after: int | None, rank: int, wait_ns: int, communicator: int,
+    both_ways: bool,
+) -> list[Sample]:
+    """The calls of passing_cells: each micro-batch has 100 ms, the second half of it for the way
+    back. A receive that waits 10 us or less is posted after its send."""
     ways = [(before, after, 0)] + ([(after, before, 50_000_000)] if both_ways else [])
     samples = []
     for number in range(1, MICRO_BATCHES + 1):
@@ -52,25 +71,41 @@ def passing_samples(before: int | None, after: int | None, rank: int, wait_ns: i
             more = {"bytes": PASSED_BYTES, "tag": begin_ns, "number": number}
             if source is not None:
                 end_ns = at_ns + 30_000_000 + 2 * source
-                samples.append(Sample("MPI_Recv", end_ns - wait_ns, end_ns, communicator, peer=source, **more))
+                samples.append(
+                    Sample("MPI_Recv", end_ns - wait_ns, end_ns, communicator, peer=source, **more)
+                )
             if target is not None:
                 sent_ns = at_ns + 29_980_000 + 2 * rank
-                samples.append(Sample("MPI_Send", sent_ns, sent_ns + 10_000, communicator, peer=target, **more))
+                samples.append(
+                    Sample("MPI_Send", sent_ns, sent_ns + 10_000, communicator, peer=target, **more)
+                )
     return samples
 
 
-def pipeline_run(stages: int, replicas: int = 1, slow: int | None = None, both_ways: bool = True, reverse: bool = False) -> list[Rank]:
-    """Rank = replica x stages + stage. The slow stage never waits, the others 20 ms a receive; without one all wait 1 ms."""
-    return [stage_rank(rank, stages, replicas, slow, both_ways, reverse) for rank in range(stages * replicas)]
+def pipeline_run(
+    stages: int, replicas: int = 1, slow: int | None = None, both_ways: bool = True,
+    reverse: bool = False,
+) -> list[Rank]:
+    """Rank = replica x stages + stage. The slow stage never waits, the others 20 ms a receive;
+    without one all wait 1 ms."""
+    return [
+        stage_rank(rank, stages, replicas, slow, both_ways, reverse)
+        for rank in range(stages * replicas)
+    ]
 
 
-def stage_rank(rank: int, stages: int, replicas: int, slow: int | None, both_ways: bool, reverse: bool) -> Rank:
+def stage_rank(
+    rank: int, stages: int, replicas: int, slow: int | None, both_ways: bool, reverse: bool
+) -> Rank:
     stage, first = rank % stages, rank - rank % stages
     before, after = (rank - 1 if stage else None), (rank + 1 if stage < stages - 1 else None)
     if reverse:
         before, after = after, before
     wait_ns = 1_000_000 if slow is None else 10_000 if stage == slow else 20_000_000
-    known = [world(rank, stages * replicas), split(PIPELINE, rank, list(range(first, first + stages)), 2)]
+    known = [
+        world(rank, stages * replicas),
+        split(PIPELINE, rank, list(range(first, first + stages)), 2),
+    ]
     cells = passing_cells(before, after, wait_ns, PIPELINE, both_ways)
     if replicas > 1:
         known.append(split(REPLICA, rank, list(range(stage, stages * replicas, stages)), 1))
@@ -79,11 +114,14 @@ def stage_rank(rank: int, stages: int, replicas: int, slow: int | None, both_way
     samples = passing_samples(before, after, rank, wait_ns, PIPELINE, both_ways)
     facts = {"boot_id": "one", "time_namespace": "time:[1]"}  # one clock
     times = {"wall_ns": 10 * SECOND, "samples": samples}
-    return Rank(rank, stages * replicas, communicators=known, cells=cells, peers=peers, facts=facts, **times)
+    return Rank(
+        rank, stages * replicas, communicators=known, cells=cells, peers=peers, facts=facts, **times
+    )
 
 
 def opposite_run(stages: int) -> list[Rank]:
-    """GEMS's manner: stage s of one replica and stage n - 1 - s of the other share a rank, and gradients are summed over mirrored ranks."""
+    """GEMS's manner: stage s of one replica and stage n - 1 - s of the other share a rank, and
+    gradients are summed over mirrored ranks."""
     ranks = pipeline_run(stages)
     for rank in ranks:
         mirrored = sorted({rank.world_rank, stages - 1 - rank.world_rank})
@@ -93,8 +131,9 @@ def opposite_run(stages: int) -> list[Rank]:
 
 
 def tensor_run() -> list[Rank]:
-    """Two stages of two tensor-parallel ranks each, twice: ranks 0-3 and 4-7. Activations are summed within {0,1}, {2,3}, ..., gradients
-    over {0,4}, {1,5}, ..., messages go from 0 to 2 and from 1 to 3."""
+    """Two stages of two tensor-parallel ranks each, twice: ranks 0-3 and 4-7. Activations are
+    summed within {0,1}, {2,3}, ..., gradients over {0,4}, {1,5}, ..., messages go from 0 to 2 and
+    from 1 to 3."""
     return [tensor_rank(rank) for rank in range(8)]
 
 
@@ -108,4 +147,7 @@ def tensor_rank(rank: int) -> Rank:
         Cell("MPI_Allreduce", PASSED_BYTES, [100_000] * 4 * MICRO_BATCHES, TENSOR),
         Cell("MPI_Allreduce", GRADIENT_BYTES, [5_000_000] * 10, REPLICA),
     ]
-    return Rank(rank, 8, communicators=known, cells=cells, peers=passing_peers(before, after, 1_000_000, True))
+    return Rank(
+        rank, 8, communicators=known, cells=cells,
+        peers=passing_peers(before, after, 1_000_000, True),
+    )

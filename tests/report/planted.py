@@ -1,4 +1,5 @@
-"""Runs made up for the tests, written as the library would: through schema.sql, and byte by byte as ledgers.
+"""Runs made up for the tests, written as the library would: through schema.sql, and byte by byte as
+ledgers.
 
 Nothing here uses the reporter's code, so that a mistake there is not repeated here.
 """
@@ -39,7 +40,10 @@ STRETCH = 10  # bit of a mask: of the numbers of stretches of GAP_NS it is the l
 OF_THREAD, OF_STREAM, OF_STEPS = 1, 2, 3
 GPU_STATES = ("none", "dormant", "tracing", "paused", "yielded", "refused", "stopped")
 COUNTERS_FILE = ROOT / "src" / "ledger" / "counters.def"
-COUNTERS, GPU_COUNTERS = (re.findall(rf"^{macro}\((\w+)\)", COUNTERS_FILE.read_text(), re.M) for macro in ("COUNTER", "GPU_COUNTER"))
+COUNTERS, GPU_COUNTERS = (
+    re.findall(rf"^{macro}\((\w+)\)", COUNTERS_FILE.read_text(), re.M)
+    for macro in ("COUNTER", "GPU_COUNTER")
+)
 ACTIVITY_KINDS = {"kernel": 1, "copy": 2, "memset": 3}
 COPIES = ("", "to device", "to host", "on device", "on host", "to peer", "other")
 BUSY_BITS = {"C": 1, "K": 2, "D": 4, "M": 8}  # computing, communicating, copying, in MPI
@@ -76,7 +80,10 @@ class Durations:
     @property
     def spread(self) -> tuple[int, int, int]:
         """Total, least, most."""
-        return self.times * sum(self.durations), min(self.durations, default=0), max(self.durations, default=0)
+        return (
+            self.times * sum(self.durations), min(self.durations, default=0),
+            max(self.durations, default=0),
+        )
 
     @property
     def buckets(self) -> dict[int, int]:
@@ -142,13 +149,16 @@ class Communicator:
     @property
     def recent(self) -> dict[int, Collective]:
         """By sequence, those of which a reader can be sure."""
-        return {sequence: self.begun[sequence - 1] for sequence in range(max(1, len(self.begun) - 14), len(self.begun) + 1)}
+        return {
+            sequence: self.begun[sequence - 1]
+            for sequence in range(max(1, len(self.begun) - 14), len(self.begun) + 1)
+        }
 
 
 @dataclass
 class Sample:
-    """A call that was kept. All times since the rank's start are even, so that ticks can say them; a kernel of NCCL's lasts a multiple of
-    16 ns."""
+    """A call that was kept. All times since the rank's start are even, so that ticks can say them;
+    a kernel of NCCL's lasts a multiple of 16 ns."""
 
     call: str
     start_ns: int
@@ -208,8 +218,8 @@ class Start:
 
 @dataclass
 class Window:
-    """All calls of a thread that returned from here to there are sampled. What is given to write_ledger must be what a ledger can say: one
-    window a thread, to the rank's end."""
+    """All calls of a thread that returned from here to there are sampled. What is given to
+    write_ledger must be what a ledger can say: one window a thread, to the rank's end."""
 
     begin_ns: int
     end_ns: int
@@ -236,8 +246,8 @@ class Span:
 
 @dataclass
 class Device:
-    """A GPU. `busy`: how long it was in which states together, by their letters: computing, communicating (K), copying (D), in MPI;
-    {"": 7} is idle."""
+    """A GPU. `busy`: how long it was in which states together, by their letters: computing,
+    communicating (K), copying (D), in MPI; {"": 7} is idle."""
 
     device: int = 1
     busy: dict[str, int] = field(default_factory=dict)
@@ -255,13 +265,15 @@ class Device:
 
     @property
     def states(self) -> dict[int, int]:
-        return {sum(BUSY_BITS[letter] for letter in letters): ns for letters, ns in self.busy.items()}
+        return {
+            sum(BUSY_BITS[letter] for letter in letters): ns for letters, ns in self.busy.items()
+        }
 
 
 @dataclass
 class Reading:
-    """What sensors of a device said. `links`: bytes sent and received over NVLink, and over PCIe. `limits`: letters of idle, power, heat,
-    slowed down by the hardware; None: not known."""
+    """What sensors of a device said. `links`: bytes sent and received over NVLink, and over PCIe.
+    `limits`: letters of idle, power, heat, slowed down by the hardware; None: not known."""
 
     at_ns: int  # since the rank's start
     device: int = 1
@@ -273,7 +285,8 @@ class Reading:
 
 @dataclass
 class Stream:
-    """`begin_ns`: from here to the rank's end all its activities were kept; None: table gpu_sample_window has nothing of it."""
+    """`begin_ns`: from here to the rank's end all its activities were kept; None: table
+    gpu_sample_window has nothing of it."""
 
     stream: int = 1
     device: int = 1
@@ -391,7 +404,8 @@ class Rank:
     threads: list[tuple[int, str, int]] = field(default_factory=lambda: [(0, "python3", 1)])
     doing: dict[int, Doing] = field(default_factory=dict)
     cells: list[Cell] = field(default_factory=list)
-    peers: list[tuple] = field(default_factory=list)  # call, direction, peer, count, bytes, time_ns, communicator (by default 0)
+    # call, direction, peer, count, bytes, time_ns, communicator (by default 0)
+    peers: list[tuple] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     signatures: list[Signature] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
@@ -402,7 +416,8 @@ class Rank:
     spans: list[Span] = field(default_factory=list)
     gpu_state: str = "none"
     gpu_epoch: int = 0  # of activities and what devices did; they count if it is `epoch`
-    gpu_counts: dict[str, int] = field(default_factory=dict)  # by column of table rank without gpu_; else 0
+    # by column of table rank without gpu_; else 0
+    gpu_counts: dict[str, int] = field(default_factory=dict)
     cost_gpu: tuple[int, int] = (0, 0)  # begin, end
     devices: list[Device] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
@@ -416,7 +431,11 @@ class Rank:
     def counters(self, names: list[str]) -> list[int]:
         """The values of the ledger's counters; 0 for one that no test is about."""
         begin_ns, end_ns = self.cost_gpu
-        of_gpu = {"cost_gpu_begin_ns": begin_ns, "cost_gpu_end_ns": end_ns, **{f"gpu_{name}": count for name, count in self.gpu_counts.items()}}
+        of_gpu = {
+            "cost_gpu_begin_ns": begin_ns,
+            "cost_gpu_end_ns": end_ns,
+            **{f"gpu_{name}": count for name, count in self.gpu_counts.items()},
+        }
         return [of_gpu.get(name, getattr(self, name, 0)) for name in names]
 
     @property
@@ -456,27 +475,28 @@ def communicators_of(world_rank: int) -> list[Communicator]:
     """World, self, and one of two halves."""
     half = world_rank // 2
     return [
-        Communicator(WORLD, WORLD_IDENTITY, "0-3", 4, world_rank, name="MPI_COMM_WORLD", begun=training_collectives()),
+        Communicator(
+            WORLD, WORLD_IDENTITY, "0-3", 4, world_rank, name="MPI_COMM_WORLD",
+            begun=training_collectives(),
+        ),
         Communicator(SELF, SELF_IDENTITY, str(world_rank), 1, 0, name="MPI_COMM_SELF"),
         Communicator(
-            DATA,
-            HALF_IDENTITIES[half % 2] + half // 2,
-            f"{2 * half}-{2 * half + 1}",
-            2,
-            world_rank % 2,
-            constructor="MPI_Comm_split",
-            parent_identity=WORLD_IDENTITY,
+            DATA, HALF_IDENTITIES[half % 2] + half // 2, f"{2 * half}-{2 * half + 1}", 2,
+            world_rank % 2, constructor="MPI_Comm_split", parent_identity=WORLD_IDENTITY,
         ),
     ]
 
 
 def training_collectives() -> list[Collective]:
     """The first of all that the planted run has begun on MPI_COMM_WORLD."""
-    return [Collective("MPI_Bcast", 1 << 20, 0), Collective("MPI_Alltoallv", None)] + [Collective("MPI_Allreduce", 1_000)] * 20
+    return [Collective("MPI_Bcast", 1 << 20, 0), Collective("MPI_Alltoallv", None)] + [
+        Collective("MPI_Allreduce", 1_000)
+    ] * 20
 
 
 def training_run() -> list[Rank]:
-    """Four ranks; rank 3 always comes last, so its Allreduces are shortest. Every number is chosen, none is random."""
+    """Four ranks; rank 3 always comes last, so its Allreduces are shortest. Every number is chosen,
+    none is random."""
     return [training_rank(world_rank) for world_rank in range(4)]
 
 
@@ -487,7 +507,9 @@ def training_rank(world_rank: int) -> Rank:
         Cell("MPI_Allreduce", 4 << 20, [2_000_000 + wait_ns] * 100),
         Cell("MPI_Allreduce", 1_000, [20_000 + 100 * step for step in range(50)]),
         Cell("MPI_Allreduce", 1_000, [30_000] * 10, thread=1),
-        Cell("MPI_Bcast", 1 << 20, [1_000_000] * 4, volume_bytes=(4 << 20) if world_rank == 0 else 0),
+        Cell(
+            "MPI_Bcast", 1 << 20, [1_000_000] * 4, volume_bytes=(4 << 20) if world_rank == 0 else 0
+        ),
         Cell("MPI_Allgather", 256, [50_000] * 8, communicator=DATA),
         Cell("MPI_Alltoallv", 512 + 512 * world_rank, [80_000] * 2),
         Cell("MPI_Iallreduce", 65_536, [1_500] * 20, communicator=DATA),
@@ -497,7 +519,10 @@ def training_rank(world_rank: int) -> Rank:
         Cell("MPI_Test", 0, [200] * 995, communicator=0, measure="poll"),
     ]
     right, left = (world_rank + 1) % 4, (world_rank - 1) % 4
-    cells += [Cell("MPI_Send", 8_192, [5_000] * 30), Cell("MPI_Recv", 8_192, [9_000] * 30, volume_bytes=0)]
+    cells += [
+        Cell("MPI_Send", 8_192, [5_000] * 30),
+        Cell("MPI_Recv", 8_192, [9_000] * 30, volume_bytes=0),
+    ]
     peers = [
         ("MPI_Send", "sent", right, 30, 30 * 8_192, 150_000),
         ("MPI_Recv", "received", left, 30, 30 * 8_192, 270_000),
@@ -514,7 +539,12 @@ def training_rank(world_rank: int) -> Rank:
         samples=training_samples(world_rank),
         signatures=training_signatures(),
         messages=[training_message(world_rank)],
-        starts=[Start("MPI_Bcast_init", 1, 3, 3 * SECOND, 3 * SECOND + 4_000, root=0, completed_ns=3 * SECOND + 6_000)],
+        starts=[
+            Start(
+                "MPI_Bcast_init", 1, 3, 3 * SECOND, 3 * SECOND + 4_000, root=0,
+                completed_ns=3 * SECOND + 6_000,
+            )
+        ],
         windows=[Window(400_000_000, 10 * SECOND, 0), Window(500_000_000, 10 * SECOND, 1)],
         steps=[Step(step, step * 500_000_000, (step + 1) * 500_000_000) for step in range(1, 19)],
         regions={1: "epoch", 2: "epoch/forward"},
@@ -523,8 +553,8 @@ def training_rank(world_rank: int) -> Rank:
 
 
 def training_samples(world_rank: int) -> list[Sample]:
-    """A Bcast; twenty Allreduces half a second apart, into which rank 3 comes last and which all leave together; a Wait for each of two
-    nonblocking ones; and a message to the right."""
+    """A Bcast; twenty Allreduces half a second apart, into which rank 3 comes last and which all
+    leave together; a Wait for each of two nonblocking ones; and a message to the right."""
     right = (world_rank + 1) % 4
     wait_ns = (3 - world_rank) * 1_000_000
     samples = [Sample("MPI_Bcast", 500_000_000, 501_000_000, sequence=1, bytes=1 << 20, root=0)]
@@ -534,9 +564,24 @@ def training_samples(world_rank: int) -> list[Sample]:
         samples.append(Sample("MPI_Allreduce", end_ns - 2_000_000 - wait_ns, end_ns, **what))
     for step in (1, 2):
         at_ns = step * 500_000_000 + 200_000_000
-        samples.append(Sample("MPI_Iallreduce", at_ns, at_ns + 1_500, DATA, step, at_ns + 400_000, bytes=65_536, thread=1))
-        samples.append(Sample("MPI_Wait", at_ns + 300_000, at_ns + 400_000, DATA, bytes=65_536, request_call="MPI_Iallreduce", thread=1))
-    samples.append(Sample("MPI_Send", 3 * SECOND, 3 * SECOND + 5_000, bytes=8_192, peer=right, tag=7, number=20, signature=2))
+        samples.append(
+            Sample(
+                "MPI_Iallreduce", at_ns, at_ns + 1_500, DATA, step, at_ns + 400_000, bytes=65_536,
+                thread=1,
+            )
+        )
+        samples.append(
+            Sample(
+                "MPI_Wait", at_ns + 300_000, at_ns + 400_000, DATA, bytes=65_536,
+                request_call="MPI_Iallreduce", thread=1,
+            )
+        )
+    samples.append(
+        Sample(
+            "MPI_Send", 3 * SECOND, 3 * SECOND + 5_000, bytes=8_192, peer=right, tag=7, number=20,
+            signature=2,
+        )
+    )
     return samples
 
 
@@ -553,7 +598,13 @@ def training_signatures() -> list[Signature]:
 def training_message(world_rank: int) -> Message:
     """A persistent receive from the left."""
     times = (3 * SECOND, 3 * SECOND + 4_000)
-    what = {"peer": (world_rank - 1) % 4, "tag": 7, "number": 20, "bytes": 8_192, "completed_ns": 3 * SECOND + 6_000}
+    what = {
+        "peer": (world_rank - 1) % 4,
+        "tag": 7,
+        "number": 20,
+        "bytes": 8_192,
+        "completed_ns": 3 * SECOND + 6_000,
+    }
     return Message("MPI_Recv_init", "received", *times, **what)
 
 
@@ -564,30 +615,55 @@ ALL_REDUCE = "_Z40ncclDevKernel_AllReduce_Sum_f32_RING_LLv"
 
 
 def gpu_run() -> list[Rank]:
-    """The training run, whose ranks have a GPU each: they compute, reduce gradients with NCCL, and copy through the host for MPI."""
+    """The training run, whose ranks have a GPU each: they compute, reduce gradients with NCCL, and
+    copy through the host for MPI."""
     return [gpu_rank(world_rank) for world_rank in range(4)]
 
 
 def gpu_rank(world_rank: int) -> Rank:
-    """Twenty steps: 200 ms of GEMM, of whose last 50 ms are beside an AllReduce of 80 ms; a copy to the host of 10 ms; 10 ms of it inside
-    MPI_Allreduce. Rank 0's kernel of a group of two is shared."""
+    """Twenty steps: 200 ms of GEMM, of whose last 50 ms are beside an AllReduce of 80 ms; a copy to
+    the host of 10 ms; 10 ms of it inside MPI_Allreduce. Rank 0's kernel of a group of two is
+    shared."""
     rank = training_rank(world_rank)
     begun = [Collective("ncclAllReduce", 16 << 20)] * 20
-    rank.communicators.append(Communicator(NCCL, NCCL_IDENTITY, "", 4, world_rank, constructor="ncclCommInitRank", begun=begun, library="nccl"))
+    rank.communicators.append(
+        Communicator(
+            NCCL, NCCL_IDENTITY, "", 4, world_rank, constructor="ncclCommInitRank", begun=begun,
+            library="nccl",
+        )
+    )
     rank.cells += [
         Cell("ncclCommInitRank", 0, [90_000_000], NCCL),
         Cell("ncclAllReduce", 16 << 20, [8_000], NCCL, memory_kind="device", times=20),
-        Cell("ncclAllReduce", 16 << 20, [80_000_000], NCCL, "device", memory_kind="device", times=20),
+        Cell(
+            "ncclAllReduce", 16 << 20, [80_000_000], NCCL, "device", memory_kind="device", times=20
+        ),
         Cell("ncclAllReduce", 16 << 20, [7_000], NCCL, "captured", memory_kind="device"),
         Cell("MPI_Allreduce", 2 << 20, [10_000_000], memory_kind="device>host", times=20),
     ]
-    rank.gpu_state, rank.gpu_counts, rank.cost_gpu = "stopped", {"records": 60, "memory_kind_queries": 3}, (5_000_000, 70_000_000)
-    busy = {"C": 3_000_000_000, "CK": 1_000_000_000, "K": 600_000_000, "DM": 200_000_000, "": 5_000_000_000}
+    rank.gpu_state, rank.gpu_counts, rank.cost_gpu = (
+        "stopped",
+        {"records": 60, "memory_kind_queries": 3},
+        (5_000_000, 70_000_000),
+    )
+    busy = {
+        "C": 3_000_000_000, "CK": 1_000_000_000, "K": 600_000_000, "DM": 200_000_000,
+        "": 5_000_000_000,
+    }
     times = {"first_ns": 100_000_000, "last_ns": 9_900_000_000}
-    occupied = {"sms": 132, "communication": (1_600_000_000, 16 * 1_600_000_000, 16), "memory_bytes": 80 << 30}
-    rank.devices = [Device(busy=busy, uuid=f"GPU-{world_rank}", **times, kernels=40, copies=20, **occupied)]
+    occupied = {
+        "sms": 132,
+        "communication": (1_600_000_000, 16 * 1_600_000_000, 16),
+        "memory_bytes": 80 << 30,
+    }
+    rank.devices = [
+        Device(busy=busy, uuid=f"GPU-{world_rank}", **times, kernels=40, copies=20, **occupied)
+    ]
     rank.readings = [
-        Reading(second * SECOND, 1, 1_980, 61 << 30, (second << 30, second << 29, second << 20, second << 19), "")
+        Reading(
+            second * SECOND, 1, 1_980, 61 << 30,
+            (second << 30, second << 29, second << 20, second << 19), "",
+        )
         for second in range(1, 10)
     ]
     rank.streams = [Stream(1, begin_ns=0), Stream(2, number=13, begin_ns=400_000_000)]
@@ -602,12 +678,22 @@ def gpu_rank(world_rank: int) -> Rank:
     for step in range(1, 19):
         start_ns = step * 500_000_000
         kernel_ns = (start_ns + 150_000_000, start_ns + 230_000_000)
-        operation = {"sequence": step, "bytes": 16 << 20, "device_ns": kernel_ns, "is_shared": int(world_rank == 0 and step == 1)}
-        rank.samples.append(Sample("ncclAllReduce", start_ns + 20_000, start_ns + 28_000, NCCL, **operation))
+        operation = {
+            "sequence": step,
+            "bytes": 16 << 20,
+            "device_ns": kernel_ns,
+            "is_shared": int(world_rank == 0 and step == 1),
+        }
+        rank.samples.append(
+            Sample("ncclAllReduce", start_ns + 20_000, start_ns + 28_000, NCCL, **operation)
+        )
         rank.gpu_samples += [
             GpuSample(start_ns, start_ns + 200_000_000, 1),
             GpuSample(*kernel_ns, 2, stream=2, communicator=NCCL, is_graph=1),
-            GpuSample(start_ns + 240_000_000, start_ns + 250_000_000, kind="copy", copy="to host", bytes=(2 << 20) - 8),
+            GpuSample(
+                start_ns + 240_000_000, start_ns + 250_000_000, kind="copy", copy="to host",
+                bytes=(2 << 20) - 8,
+            ),
         ]
     return rank
 
@@ -616,7 +702,11 @@ def process_facts(pid: int) -> dict[str, str]:
     """What the library says of a process of this machine."""
     start = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return {"boot_id": boot_id, "pid_namespace": os.readlink("/proc/self/ns/pid"), "process_start": start}
+    return {
+        "boot_id": boot_id,
+        "pid_namespace": os.readlink("/proc/self/ns/pid"),
+        "process_start": start,
+    }
 
 
 def write_databases(folder: Path, ranks: list[Rank]) -> Path:
@@ -644,11 +734,15 @@ def archive(run: Path, name: str, ranks: range) -> Path:
 
 def write_database(path: Path, rank: Rank) -> Path:
     connection = sqlite3.connect(path)
-    pragmas = "PRAGMA page_size = 512; PRAGMA synchronous = OFF; PRAGMA ignore_check_constraints = ON;"
+    pragmas = (
+        "PRAGMA page_size = 512; PRAGMA synchronous = OFF; PRAGMA ignore_check_constraints = ON;"
+    )
     connection.executescript(f"{pragmas} BEGIN; {SCHEMA.read_text()}")
     for table, rows in rows_of(rank).items():
         if rows:
-            connection.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)
+            connection.executemany(
+                f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows
+            )
     connection.commit()
     connection.close()
     return path
@@ -659,29 +753,42 @@ def rows_of(rank: Rank) -> dict[str, list[tuple]]:
     end = (rank.end, rank.wall_ns) if rank.has_ended else (None, None)
     counted = (rank.wall_ns if rank.counted_ns is None else rank.counted_ns, rank.reset_unix_ns)
     start = (rank.start_unix_ns, rank.start_monotonic_ns)
-    process = (own, rank.world_size, rank.run_id, rank.process, 3, *start, *end, *counted, rank.ended, rank.abort_code)
+    process = (
+        own, rank.world_size, rank.run_id, rank.process, 3, *start, *end, *counted, rank.ended,
+        rank.abort_code,
+    )
     return {
-        "rank": [(*process, *rank.counters(COUNTERS), 0, rank.gpu_state, *rank.counters(GPU_COUNTERS))],
+        "rank": [
+            (*process, *rank.counters(COUNTERS), 0, rank.gpu_state, *rank.counters(GPU_COUNTERS))
+        ],
         "fact": [(own, key, value) for key, value in rank.all_facts.items()],
         "thread": [thread_row(rank, *thread) for thread in rank.threads],
         "call": list(CALLS.values()),
-        "communicator": [communicator_row(own, communicator) for communicator in rank.communicators],
+        "communicator": [
+            communicator_row(own, communicator) for communicator in rank.communicators
+        ],
         "recent_collective": [
             (own, known.communicator, sequence, one.call, one.bytes, one.root)
-            for known in rank.communicators
-            for sequence, one in known.recent.items()
+            for known in rank.communicators for sequence, one in known.recent.items()
         ],
         "cell": [cell_row(number, own, cell) for number, cell in enumerate(rank.cells, 1)],
-        "bucket": [(number, *counted) for number, cell in enumerate(rank.cells, 1) for counted in cell.buckets.items()],
+        "bucket": [
+            (number, *counted) for number, cell in enumerate(rank.cells, 1)
+            for counted in cell.buckets.items()
+        ],
         "peer": [peer_row(own, *peer) for peer in rank.peers],
         "sample": [sample_row(own, sample) for sample in rank.samples],
         "signature": [signature_row(own, signature) for signature in rank.signatures],
         "sample_message": [message_row(own, message) for message in rank.messages],
         "sample_start": [start_row(own, start) for start in rank.starts],
-        "sample_window": [(own, window.thread, window.begin_ns, window.end_ns) for window in rank.windows],
+        "sample_window": [
+            (own, window.thread, window.begin_ns, window.end_ns) for window in rank.windows
+        ],
         "step": [(own, step.step, step.thread, step.begin_ns, step.end_ns) for step in rank.steps],
         "region": [(own, region, name) for region, name in rank.regions.items()],
-        "region_span": [(own, span.thread, span.region, span.begin_ns, span.end_ns) for span in rank.spans],
+        "region_span": [
+            (own, span.thread, span.region, span.begin_ns, span.end_ns) for span in rank.spans
+        ],
         **gpu_rows(rank),
     }
 
@@ -694,20 +801,33 @@ def gpu_rows(rank: Rank) -> dict[str, list[tuple]]:
         "gpu_reading": [reading_row(own, reading) for reading in rank.readings],
         "gpu_busy": [
             (own, device.device, *(int(state & bit != 0) for bit in BUSY_BITS.values()), ns)
-            for device in rank.devices
-            for state, ns in device.states.items()
+            for device in rank.devices for state, ns in device.states.items()
         ],
-        "gpu_stream": [(own, one.stream, one.device, one.context, one.number) for one in rank.streams],
+        "gpu_stream": [
+            (own, one.stream, one.device, one.context, one.number) for one in rank.streams
+        ],
         "gpu_kernel": [(own, kernel, *about) for kernel, about in rank.kernels.items()],
         "gpu_activity": [activity_row(number, own, activity) for number, activity in activities],
-        "gpu_bucket": [(number, *counted) for number, activity in activities for counted in activity.buckets.items()],
+        "gpu_bucket": [
+            (number, *counted) for number, activity in activities
+            for counted in activity.buckets.items()
+        ],
         "nccl_algorithm": [
-            (own, one.call, one.communicator, one.bytes, one.is_folded, one.algorithm, one.protocol, one.channels, one.count)
+            (
+                own, one.call, one.communicator, one.bytes, one.is_folded, one.algorithm,
+                one.protocol, one.channels, one.count,
+            )
             for one in rank.algorithms
         ],
-        "gpu_tracing": [(own, one.begin_ns, one.end_ns, one.ended, one.clock_error_ns, one.records) for one in rank.tracings],
+        "gpu_tracing": [
+            (own, one.begin_ns, one.end_ns, one.ended, one.clock_error_ns, one.records)
+            for one in rank.tracings
+        ],
         "gpu_sample": [gpu_sample_row(own, sample) for sample in rank.gpu_samples],
-        "gpu_sample_window": [(own, one.stream, one.begin_ns, rank.wall_ns) for one in rank.streams if one.begin_ns is not None],
+        "gpu_sample_window": [
+            (own, one.stream, one.begin_ns, rank.wall_ns) for one in rank.streams
+            if one.begin_ns is not None
+        ],
     }
 
 
@@ -719,7 +839,9 @@ def device_row(own: int, device: Device) -> tuple:
 
 def reading_row(own: int, reading: Reading) -> tuple:
     levels = (reading.clock_mhz, reading.memory_used_bytes, *reading.links)
-    limits = (None if reading.limits is None else int(letter in reading.limits) for letter in "iphs")
+    limits = (
+        None if reading.limits is None else int(letter in reading.limits) for letter in "iphs"
+    )
     return (own, reading.device, reading.at_ns, *levels, *limits)
 
 
@@ -730,7 +852,10 @@ def activity_row(number: int, own: int, activity: Activity) -> tuple:
 
 
 def gpu_sample_row(own: int, sample: GpuSample) -> tuple:
-    what = (sample.stream, sample.kind, sample.kernel, sample.copy, sample.is_graph, sample.communicator, sample.bytes)
+    what = (
+        sample.stream, sample.kind, sample.kernel, sample.copy, sample.is_graph,
+        sample.communicator, sample.bytes,
+    )
     return (own, *what, sample.start_ns, sample.end_ns)
 
 
@@ -747,19 +872,31 @@ def communicator_row(world_rank: int, known: Communicator) -> tuple:
     parent = f"{known.parent_identity:016x}" if known.parent_identity else None
     made = (f"{known.identity:016x}", parent, known.name, known.constructor, known.ordinal)
     size = (known.size, known.remote_size, known.comm_rank, known.members)
-    return (world_rank, known.communicator, *made, *size, known.is_inter, 0, len(known.begun), known.library)
+    return (
+        world_rank, known.communicator, *made, *size, known.is_inter, 0, len(known.begun),
+        known.library,
+    )
 
 
 def sample_row(own: int, sample: Sample) -> tuple:
-    call = (sample.call, sample.communicator, sample.sequence, sample.start_ns, sample.end_ns, sample.completed)
+    call = (
+        sample.call, sample.communicator, sample.sequence, sample.start_ns, sample.end_ns,
+        sample.completed,
+    )
     on_device = (*sample.device_ns, sample.is_shared) if sample.device_ns else (None, None, None)
     last = (*on_device, sample.tag, sample.number, sample.signature)
-    return (own, sample.thread, *call, sample.bytes, sample.peer, sample.root, sample.request_call, sample.region, *last)
+    return (
+        own, sample.thread, *call, sample.bytes, sample.peer, sample.root, sample.request_call,
+        sample.region, *last,
+    )
 
 
 def signature_row(own: int, one: Signature) -> tuple:
     type_ = (one.type_bytes, one.extent, one.blocks, one.count)
-    return (own, one.signature, one.datatype, *type_, one.op, one.is_commutative, one.is_in_place, one.counts_hash, one.memory_kind)
+    return (
+        own, one.signature, one.datatype, *type_, one.op, one.is_commutative, one.is_in_place,
+        one.counts_hash, one.memory_kind,
+    )
 
 
 def start_row(own: int, start: Start) -> tuple:
@@ -768,13 +905,22 @@ def start_row(own: int, start: Start) -> tuple:
 
 
 def message_row(own: int, message: Message) -> tuple:
-    what = (message.call, message.communicator, message.direction, message.peer, message.tag, message.number, message.bytes)
+    what = (
+        message.call, message.communicator, message.direction, message.peer, message.tag,
+        message.number, message.bytes,
+    )
     return (own, message.thread, *what, message.start_ns, message.end_ns, message.completed_ns)
 
 
 def cell_row(number: int, world_rank: int, cell: Cell) -> tuple:
-    key = (cell.call, cell.communicator, cell.bytes, cell.measure, cell.memory_kind, cell.region, cell.is_folded)
-    return (number, world_rank, cell.thread, *key, cell.count, cell.volume, *cell.spread, cell.blocked_ns)
+    key = (
+        cell.call, cell.communicator, cell.bytes, cell.measure, cell.memory_kind, cell.region,
+        cell.is_folded,
+    )
+    return (
+        number, world_rank, cell.thread, *key, cell.count, cell.volume, *cell.spread,
+        cell.blocked_ns,
+    )
 
 
 def write_ledger(path: Path, rank: Rank) -> Path:
@@ -791,7 +937,10 @@ def ledger_bytes(rank: Rank) -> bytes:
     threads = [ledger_thread_of(rank, *thread) for thread in rank.threads]
     chunks += ledger_chunks(6, THREAD_BYTES, threads)
     chunks += ledger_chunks(7, PAGE_BYTES, ledger_pages(rank))
-    chunks += ledger_chunks(8, REGION_BYTES, [struct.pack("<2I120s", number, 0, name.encode()) for number, name in rank.regions.items()])
+    chunks += ledger_chunks(
+        8, REGION_BYTES,
+        [struct.pack("<2I120s", number, 0, name.encode()) for number, name in rank.regions.items()],
+    )
     chunks += ledger_chunks(15, SIGNATURE_BYTES, [ledger_signature(one) for one in rank.signatures])
     chunks += ledger_gpu(rank)
     return ledger_header(rank, len(chunks)) + b"".join(chunks)
@@ -802,7 +951,9 @@ def ledger_header(rank: Rank, chunk_count: int) -> bytes:
     end = (rank.end, rank.start_monotonic_ns + rank.wall_ns) if rank.has_ended else (0, 0)
     counting = (0, rank.start_monotonic_ns) if rank.counted_ns is None else (rank.counted_ns, 0)
     header = b"commprof-ledger\n"
-    header += struct.pack("<8I", 11, 4096, 65536, 64, CELL_BYTES, BUCKETS, chunk_count, ENDED[rank.ended])
+    header += struct.pack(
+        "<8I", 11, 4096, 65536, 64, CELL_BYTES, BUCKETS, chunk_count, ENDED[rank.ended]
+    )
     header += struct.pack("<2iq2i", own, rank.world_size, rank.process, 3, rank.abort_code)
     header += struct.pack("<4q", rank.start_unix_ns, rank.start_monotonic_ns, *end)
     header += struct.pack("<QqQ", CLOCK_TICKS, clock_ns(rank), CLOCK_SCALE)
@@ -824,7 +975,9 @@ def ticks_at(ns: int) -> int:
     return CLOCK_TICKS + 2 * (ns + START_NS - CLOCK_NS)
 
 
-def ledger_chunks(kind: int, entry_bytes: int, entries: list[bytes], thread: int = 0) -> list[bytes]:
+def ledger_chunks(
+    kind: int, entry_bytes: int, entries: list[bytes], thread: int = 0
+) -> list[bytes]:
     """As many chunks as the entries need."""
     fit = (65536 - 64) // entry_bytes
     parts = [entries[at : at + fit] for at in range(0, len(entries), fit)]
@@ -838,29 +991,44 @@ def ledger_chunk(kind: int, entry_bytes: int, used: int, data: bytes, thread: in
 def ledger_facts(rank: Rank) -> list[bytes]:
     data = b""
     for key, value in rank.all_facts.items():
-        fact = struct.pack("<2I", len(key.encode()), len(value.encode())) + key.encode() + value.encode()
+        fact = (
+            struct.pack("<2I", len(key.encode()), len(value.encode())) + key.encode()
+            + value.encode()
+        )
         data += fact.ljust((len(fact) + 7) // 8 * 8, b"\0")
     return [ledger_chunk(2, 1, len(data), data)]
 
 
 def ledger_calls() -> list[bytes]:
-    entries = [struct.pack("<I36s16s8s12s16s20s", CALL_NUMBERS[call.name], *(text.encode() for text in call)) for call in CALLS.values()]
+    entries = [
+        struct.pack(
+            "<I36s16s8s12s16s20s", CALL_NUMBERS[call.name], *(text.encode() for text in call)
+        )
+        for call in CALLS.values()
+    ]
     return ledger_chunks(1, 112, entries)
 
 
 def ledger_communicators(rank: Rank) -> list[bytes]:
-    return ledger_chunks(3, COMMUNICATOR_BYTES, [ledger_communicator(known) for known in rank.communicators])
+    return ledger_chunks(
+        3, COMMUNICATOR_BYTES, [ledger_communicator(known) for known in rank.communicators]
+    )
 
 
 def ledger_communicator(known: Communicator) -> bytes:
     made_by = CALL_NUMBERS.get(known.constructor, 0)
     flags = known.is_inter | (known.library == "nccl") << 2
     numbers = struct.pack("<2Q2I", known.identity, known.parent_identity, known.communicator, flags)
-    numbers += struct.pack("<3i3I", known.size, known.remote_size, known.comm_rank, made_by, known.ordinal, 0)
+    numbers += struct.pack(
+        "<3i3I", known.size, known.remote_size, known.comm_rank, made_by, known.ordinal, 0
+    )
     names = struct.pack("<128s328s", known.name.encode(), known.members.encode())
     recent = bytearray(16 * 16)
     for place, one in enumerate(known.begun):
-        struct.pack_into("<QIi", recent, place % 16 * 16, unknown(one.bytes), CALL_NUMBERS[one.call], no_rank(one.root))
+        struct.pack_into(
+            "<QIi", recent, place % 16 * 16, unknown(one.bytes), CALL_NUMBERS[one.call],
+            no_rank(one.root),
+        )
     return numbers + names + struct.pack("<Q", len(known.begun)) + recent
 
 
@@ -879,25 +1047,44 @@ def ledger_cell_chunks(cells: list[bytes], thread: int = 0) -> list[bytes]:
         room, heads, blocks = 65536 - 64, [], b""
         while cells and room >= CELL_BYTES + BLOCKS * BLOCK_BYTES:
             cell, *cells = cells
-            counts = (bytes(BLOCK_BYTES - 8) + cell[BLOCK_BYTES:]).ljust(BLOCKS * BLOCK_BYTES, b"\0")
+            counts = (bytes(BLOCK_BYTES - 8) + cell[BLOCK_BYTES:]).ljust(
+                BLOCKS * BLOCK_BYTES, b"\0"
+            )
             places = []
             for at in range(0, BLOCKS * BLOCK_BYTES, BLOCK_BYTES):
                 block = counts[at : at + BLOCK_BYTES]
                 blocks = block + blocks if any(block) else blocks
-                places.append(65536 - 64 - len(blocks) - len(heads) * CELL_BYTES if any(block) else 0)
-            heads.append(cell[:56] + struct.pack(f"<Ii8s{BLOCKS}iI28x", BLOCKS, 0, cell[56:64], *places, len(heads) + 1))
+                places.append(
+                    65536 - 64 - len(blocks) - len(heads) * CELL_BYTES if any(block) else 0
+                )
+            heads.append(
+                cell[:56]
+                + struct.pack(
+                    f"<Ii8s{BLOCKS}iI28x", BLOCKS, 0, cell[56:64], *places, len(heads) + 1
+                )
+            )
             room = 65536 - 64 - len(heads) * CELL_BYTES - len(blocks)
         data = b"".join(heads)
-        chunks.append(ledger_chunk(4, CELL_BYTES, len(heads), data.ljust(65536 - 64 - len(blocks), b"\0") + blocks, thread))
+        chunks.append(
+            ledger_chunk(
+                4, CELL_BYTES, len(heads), data.ljust(65536 - 64 - len(blocks), b"\0") + blocks,
+                thread,
+            )
+        )
     return chunks
 
 
 def ledger_cell(cell: Cell, live: int = 1) -> bytes:
     """What comes before its blocks, and its buckets; see ledger_cell_chunks."""
     measure_and_flags = MEASURES[cell.measure] | cell.is_folded << 4
-    key = (cell.bytes, CALL_NUMBERS[cell.call], cell.communicator, cell.region, measure_and_flags, memory_kind_of(cell.memory_kind))
+    key = (
+        cell.bytes, CALL_NUMBERS[cell.call], cell.communicator, cell.region, measure_and_flags,
+        memory_kind_of(cell.memory_kind),
+    )
     counts = [cell.buckets.get(bucket, 0) for bucket in range(BUCKETS)]
-    return struct.pack("<Q3H2B6Q290Q", *key, *cell.spread, cell.volume, cell.blocked_ns, live, *counts)
+    return struct.pack(
+        "<Q3H2B6Q290Q", *key, *cell.spread, cell.volume, cell.blocked_ns, live, *counts
+    )
 
 
 def memory_kind_of(kind: str) -> int:
@@ -905,41 +1092,53 @@ def memory_kind_of(kind: str) -> int:
     return MEMORY_KINDS.index(sent) | MEMORY_KINDS.index(received or sent) << 4
 
 
-def ledger_peer(call: str, direction: str, peer: int, count: int, volume_bytes: int, time_ns: int, communicator: int = 0) -> bytes:
+def ledger_peer(
+    call: str, direction: str, peer: int, count: int, volume_bytes: int, time_ns: int,
+    communicator: int = 0,
+) -> bytes:
     where = communicator << 4 | (direction == "received")
     return struct.pack("<iHH3Q", peer, CALL_NUMBERS[call], where, count, volume_bytes, time_ns)
 
 
-def peer_row(own: int, call: str, direction: str, peer: int, count: int, volume_bytes: int, time_ns: int, communicator: int = 0) -> tuple:
+def peer_row(
+    own: int, call: str, direction: str, peer: int, count: int, volume_bytes: int, time_ns: int,
+    communicator: int = 0,
+) -> tuple:
     return (own, call, direction, communicator, peer, count, volume_bytes, time_ns)
 
 
 def ledger_thread_of(rank: Rank, thread: int, name: str, is_main: int) -> bytes:
     since = [ticks_at(window.begin_ns) for window in rank.windows if window.thread == thread]
-    return ledger_thread(thread, name, is_main, doing=rank.doing.get(thread), epoch=rank.epoch, sampled_since_ticks=min(since, default=0))
+    return ledger_thread(
+        thread, name, is_main, doing=rank.doing.get(thread), epoch=rank.epoch,
+        sampled_since_ticks=min(since, default=0),
+    )
 
 
 def ledger_thread(
-    thread: int,
-    name: str,
-    is_main: int,
-    folding: int = 0,
-    doing: Doing | None = None,
-    epoch: int = 0,
-    sampled_since_ticks: int = 0,
+    thread: int, name: str, is_main: int, folding: int = 0, doing: Doing | None = None,
+    epoch: int = 0, sampled_since_ticks: int = 0,
 ) -> bytes:
-    entry = (ledger_doing(doing) if doing else bytes(32)) + struct.pack("<Q24x", sampled_since_ticks)
-    return entry + struct.pack("<2Iq2IQ16s16x", thread, is_main, 4_000 + thread, epoch, 0, folding, name.encode())
+    entry = (ledger_doing(doing) if doing else bytes(32)) + struct.pack(
+        "<Q24x", sampled_since_ticks
+    )
+    return entry + struct.pack(
+        "<2Iq2IQ16s16x", thread, is_main, 4_000 + thread, epoch, 0, folding, name.encode()
+    )
 
 
 def ledger_doing(doing: Doing) -> bytes:
     packed = CALL_NUMBERS[doing.call] | doing.communicator << 16 | doing.is_inside << 32
     packed |= CALL_NUMBERS.get(doing.request_call, 0) << 48
-    return struct.pack("<3Q2i", packed, ticks_at(doing.since_ns), unknown(doing.bytes), no_rank(doing.peer), no_rank(doing.tag))
+    return struct.pack(
+        "<3Q2i", packed, ticks_at(doing.since_ns), unknown(doing.bytes), no_rank(doing.peer),
+        no_rank(doing.tag),
+    )
 
 
 def ledger_pages(rank: Rank) -> list[bytes]:
-    """Samples by their owners and places: of a thread or a stream in their order, of the steps by number."""
+    """Samples by their owners and places: of a thread or a stream in their order, of the steps by
+    number."""
     pages: dict[tuple[int, int], dict[int, bytes]] = {}
     for sample in rank.samples:
         page_add(pages, OF_THREAD | sample.thread << 8, ledger_sample(sample))
@@ -957,7 +1156,10 @@ def ledger_pages(rank: Rank) -> list[bytes]:
     for activity in rank.gpu_samples:
         page_add(pages, OF_STREAM | activity.stream << 8, ledger_gpu_sample(activity))
     first = rank.start_unix_ns // WINDOW_NS
-    return [ledger_page(owner, number if owner == OF_STEPS else first, samples) for (owner, number), samples in pages.items()]
+    return [
+        ledger_page(owner, number if owner == OF_STEPS else first, samples)
+        for (owner, number), samples in pages.items()
+    ]
 
 
 def page_add(pages: dict, owner: int, entry: bytes) -> None:
@@ -972,7 +1174,13 @@ def end_of_gap(start_unix_ns: int, until_ns: int) -> int:
     return ((start_unix_ns + until_ns) // GAP_NS + 1) * GAP_NS // WINDOW_NS - 1
 
 
-def ledger_page(owner: int, first: int, samples: dict[int, bytes], until_ticks: int = 0, anchor: tuple[int, int] = (0, 0)) -> bytes:
+def ledger_page(
+    owner: int,
+    first: int,
+    samples: dict[int, bytes],
+    until_ticks: int = 0,
+    anchor: tuple[int, int] = (0, 0),
+) -> bytes:
     entries = b"".join(samples.get(place, bytes(56)) for place in range(PAGE_SAMPLES))
     return struct.pack("<4Qq2I16x", owner, first % (1 << 64), until_ticks, *anchor, 0, 0) + entries
 
@@ -982,12 +1190,24 @@ def ledger_sample(sample: Sample) -> bytes:
     times = (ticks_at(sample.start_ns), ticks_at(sample.end_ns), completed_ticks)
     peer = no_rank(sample.peer if sample.sequence is None else sample.root)
     if sample.tag is not None or sample.number is not None:
-        what = (CALL_NUMBERS[sample.call] | 1 << 12, sample.communicator, sample.number or 0, sample.region)
-        return struct.pack("<4Qi4HiQ", *times, bytes_and_signature(sample.bytes, sample.signature), peer, *what, no_rank(sample.tag), 0)
+        what = (
+            CALL_NUMBERS[sample.call] | 1 << 12, sample.communicator, sample.number or 0,
+            sample.region,
+        )
+        return struct.pack(
+            "<4Qi4HiQ", *times, bytes_and_signature(sample.bytes, sample.signature), peer, *what,
+            no_rank(sample.tag), 0,
+        )
     numbers = (CALL_NUMBERS[sample.call], sample.communicator, sample.thread, sample.region)
     span_ns = sample.device_ns[1] - sample.device_ns[0] if sample.device_ns else 0
-    last = span_ns // 16 << 1 | sample.is_shared if span_ns else CALL_NUMBERS.get(sample.request_call, 0)
-    return struct.pack("<4Qi4HIQ", *times, bytes_and_signature(sample.bytes, sample.signature), peer, *numbers, last, sample.sequence or 0)
+    last = (
+        span_ns // 16 << 1 | sample.is_shared if span_ns
+        else CALL_NUMBERS.get(sample.request_call, 0)
+    )
+    return struct.pack(
+        "<4Qi4HIQ", *times, bytes_and_signature(sample.bytes, sample.signature), peer, *numbers,
+        last, sample.sequence or 0,
+    )
 
 
 def bytes_and_signature(amount: int | None, signature: int | None = None) -> int:
@@ -998,14 +1218,23 @@ def ledger_start(start: Start) -> bytes:
     completed_ticks = 0 if start.completed_ns is None else ticks_at(start.completed_ns)
     times = (ticks_at(start.start_ns), ticks_at(start.end_ns), completed_ticks)
     what = (CALL_NUMBERS[start.call] | 4 << 12, start.communicator, start.operation, 0)
-    return struct.pack("<4Qi4HiQ", *times, bytes_and_signature(start.bytes), no_rank(start.root), *what, start.number, 0)
+    return struct.pack(
+        "<4Qi4HiQ", *times, bytes_and_signature(start.bytes), no_rank(start.root), *what,
+        start.number, 0,
+    )
 
 
 def ledger_signature(one: Signature) -> bytes:
     flags = one.is_in_place | bool(one.is_commutative) << 1 | (one.counts_hash is not None) << 2
     kinds = [MEMORY_KINDS.index(kind) for kind in one.memory_kind.split(">")]
-    numbers = (one.count or 0, one.type_bytes or 0, one.extent or 0, one.blocks or 0, int(one.counts_hash or "0", 16))
-    return struct.pack("<IH2B2Qq2Q32s16s", one.signature, flags, kinds[0] | kinds[-1] << 4, 0, *numbers, one.datatype.encode(), one.op.encode())
+    numbers = (
+        one.count or 0, one.type_bytes or 0, one.extent or 0, one.blocks or 0,
+        int(one.counts_hash or "0", 16),
+    )
+    return struct.pack(
+        "<IH2B2Qq2Q32s16s", one.signature, flags, kinds[0] | kinds[-1] << 4, 0, *numbers,
+        one.datatype.encode(), one.op.encode(),
+    )
 
 
 def ledger_message(message: Message) -> bytes:
@@ -1013,23 +1242,39 @@ def ledger_message(message: Message) -> bytes:
     times = (ticks_at(message.start_ns), ticks_at(message.end_ns), completed_ticks)
     flags = 5 | (message.direction == "received") << 1
     what = (CALL_NUMBERS[message.call] | flags << 12, message.communicator, message.number or 0, 0)
-    return struct.pack("<4Qi4HiQ", *times, bytes_and_signature(message.bytes), no_rank(message.peer), *what, no_rank(message.tag), 0)
+    return struct.pack(
+        "<4Qi4HiQ", *times, bytes_and_signature(message.bytes), no_rank(message.peer), *what,
+        no_rank(message.tag), 0,
+    )
 
 
 def ledger_span(begin_ns: int, end_ns: int, thread: int, region: int) -> bytes:
-    return struct.pack("<4Qi6HQ", ticks_at(begin_ns), ticks_at(end_ns), 0, 0, NO_RANK, 0, 0, thread, region, 0, 0, 0)
+    return struct.pack(
+        "<4Qi6HQ", ticks_at(begin_ns), ticks_at(end_ns), 0, 0, NO_RANK, 0, 0, thread, region, 0, 0,
+        0,
+    )
 
 
 def ledger_gpu(rank: Rank) -> list[bytes]:
     """The chunks of what GPUs did, in sums."""
     names = b"".join(ledger_kernel(kernel, *about) for kernel, about in rank.kernels.items())
     kernels = [ledger_chunk(9, 1, len(names), names)] if names else []
-    activities = ledger_chunks(10, ACTIVITY_BYTES, [ledger_activity(activity) for activity in rank.activities])
+    activities = ledger_chunks(
+        10, ACTIVITY_BYTES, [ledger_activity(activity) for activity in rank.activities]
+    )
     streams = ledger_chunks(11, STREAM_BYTES, [ledger_stream(stream) for stream in rank.streams])
-    devices = ledger_chunks(12, DEVICE_BYTES, [ledger_device(rank, device) for device in rank.devices])
-    tracings = ledger_chunks(13, TRACING_BYTES, [ledger_tracing(rank, one) for one in rank.tracings])
-    algorithms = ledger_chunks(14, ALGORITHM_BYTES, [ledger_algorithm(rank, one) for one in rank.algorithms])
-    readings = ledger_chunks(16, READING_BYTES, [ledger_reading(rank, one) for one in rank.readings])
+    devices = ledger_chunks(
+        12, DEVICE_BYTES, [ledger_device(rank, device) for device in rank.devices]
+    )
+    tracings = ledger_chunks(
+        13, TRACING_BYTES, [ledger_tracing(rank, one) for one in rank.tracings]
+    )
+    algorithms = ledger_chunks(
+        14, ALGORITHM_BYTES, [ledger_algorithm(rank, one) for one in rank.algorithms]
+    )
+    readings = ledger_chunks(
+        16, READING_BYTES, [ledger_reading(rank, one) for one in rank.readings]
+    )
     return kernels + activities + streams + devices + tracings + algorithms + readings
 
 
@@ -1039,31 +1284,52 @@ def ledger_kernel(kernel: int, name: str, is_communication: int) -> bytes:
 
 
 def ledger_activity(activity: Activity, live: int = 1) -> bytes:
-    what = (activity.bytes, activity.kernel, activity.stream, ACTIVITY_KINDS[activity.kind], COPIES.index(activity.copy))
+    what = (
+        activity.bytes, activity.kernel, activity.stream, ACTIVITY_KINDS[activity.kind],
+        COPIES.index(activity.copy),
+    )
     counts = [activity.buckets.get(bucket, 0) for bucket in range(BUCKETS)]
-    return struct.pack("<QIH4B6x4Q290Q56x", *what, activity.flags, live, *activity.spread, activity.volume, *counts)
+    return struct.pack(
+        "<QIH4B6x4Q290Q56x", *what, activity.flags, live, *activity.spread, activity.volume, *counts
+    )
 
 
 def ledger_stream(stream: Stream) -> bytes:
     since = ticks_at(stream.begin_ns) if stream.begin_ns else 0
-    return struct.pack("<4IQ40x", stream.stream, stream.device, stream.context, stream.number, since)
+    return struct.pack(
+        "<4IQ40x", stream.stream, stream.device, stream.context, stream.number, since
+    )
 
 
 def ledger_device(rank: Rank, device: Device) -> bytes:
-    times = (0 if moment_ns is None else rank.start_monotonic_ns + moment_ns for moment_ns in (device.first_ns, device.last_ns))
+    times = (
+        0 if moment_ns is None else rank.start_monotonic_ns + moment_ns
+        for moment_ns in (device.first_ns, device.last_ns)
+    )
     states = [device.states.get(state, 0) for state in range(16)]
     about = (device.device, device.number, device.name.encode(), device.uuid.encode())
     communication_ns, sm_ns, most_sms = device.communication
     occupied = (device.sms or 0, most_sms, communication_ns, sm_ns, device.memory_bytes or 0)
-    return struct.pack("<2I64s48s16Q2q3Q2I3Q", *about, *states, *times, device.kernels, device.copies, device.sets, *occupied)
+    return struct.pack(
+        "<2I64s48s16Q2q3Q2I3Q", *about, *states, *times, device.kernels, device.copies, device.sets,
+        *occupied,
+    )
 
 
 def ledger_reading(rank: Rank, reading: Reading) -> bytes:
     unknown = (1 << 64) - 1
-    amounts = (unknown if amount is None else amount for amount in (*reading.links, reading.memory_used_bytes))
-    limits = 0 if reading.limits is None else 1 + sum(2 << place for place, letter in enumerate("iphs") if letter in reading.limits)
+    amounts = (
+        unknown if amount is None else amount
+        for amount in (*reading.links, reading.memory_used_bytes)
+    )
+    limits = (
+        0 if reading.limits is None
+        else 1 + sum(2 << place for place, letter in enumerate("iphs") if letter in reading.limits)
+    )
     at_ns = rank.start_monotonic_ns + reading.at_ns
-    return struct.pack("<q5Q3I2H", at_ns, *amounts, reading.device, reading.clock_mhz or 0, 0, limits, 1)
+    return struct.pack(
+        "<q5Q3I2H", at_ns, *amounts, reading.device, reading.clock_mhz or 0, 0, limits, 1
+    )
 
 
 def ledger_algorithm(rank: Rank, one: Algorithm) -> bytes:
@@ -1073,11 +1339,14 @@ def ledger_algorithm(rank: Rank, one: Algorithm) -> bytes:
 
 
 def ledger_tracing(rank: Rank, tracing: Tracing) -> bytes:
-    begin_ns, end_ns = (rank.start_monotonic_ns + moment_ns for moment_ns in (tracing.begin_ns, tracing.end_ns))
+    begin_ns, end_ns = (
+        rank.start_monotonic_ns + moment_ns for moment_ns in (tracing.begin_ns, tracing.end_ns)
+    )
     clock_error_ns = (1 << 32) - 1 if tracing.clock_error_ns is None else tracing.clock_error_ns
     end_ns = 0 if tracing.ended == "goes on" else end_ns
     return struct.pack(
-        "<2q2IQI28x", begin_ns, end_ns, TRACING_ENDED.index(tracing.ended), clock_error_ns, tracing.records, tracing.part
+        "<2q2IQI28x", begin_ns, end_ns, TRACING_ENDED.index(tracing.ended), clock_error_ns,
+        tracing.records, tracing.part,
     )
 
 

@@ -1,4 +1,5 @@
-"""Jobs whose collectives are made up call by call, on hosts whose clocks are made up too: the truth of every moment is known."""
+"""Jobs whose collectives are made up call by call, on hosts whose clocks are made up too: the truth
+of every moment is known."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ LAUNCH_NS = 200  # from an NCCL call to its kernel, which waits on the device
 
 @dataclass
 class HostClock:
-    """Reads offset_ns at the true moment 0, and runs too fast by `drift`. wall_ns: by how much the wall clock is wrong."""
+    """Reads offset_ns at the true moment 0, and runs too fast by `drift`. wall_ns: by how much the
+    wall clock is wrong."""
 
     offset_ns: int = 0
     drift: float = 0.0
@@ -33,7 +35,8 @@ class HostClock:
 
 @dataclass
 class Group:
-    """A communicator, the thread of each rank that calls on it, and what it is asked to move there."""
+    """A communicator, the thread of each rank that calls on it, and what it is
+    asked to move there."""
 
     communicator: int
     ranks: Sequence[int]
@@ -64,7 +67,8 @@ class Job:
     groups: list[Group] = field(default_factory=list)
     rows: dict[str, list[dict]] = field(default_factory=dict)
     made: list[dict] = field(default_factory=list)  # all calls, sampled or not
-    numbers: dict[tuple, int] = field(default_factory=dict)  # of the last message, by communicator, rank, direction, peer and tag
+    # of the last message, by communicator, rank, direction, peer and tag
+    numbers: dict[tuple, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.world = self.group(range(len(self.hosts)), "MPI_COMM_WORLD")
@@ -72,8 +76,15 @@ class Job:
         for rank, clock in enumerate(self.hosts):
             self.names.setdefault(id(clock), f"node{len(self.names):02d}")
             start_unix_ns = START_UNIX_NS + clock.wall_ns
-            self.add("rank", **self.rank_row(rank), start_unix_ns=start_unix_ns, end_unix_ns=start_unix_ns + self.wall_ns)
-            for key, value in {"host": self.name(rank), "boot_id": self.name(rank), "time_namespace": "time:[1]"}.items():
+            self.add(
+                "rank", **self.rank_row(rank), start_unix_ns=start_unix_ns,
+                end_unix_ns=start_unix_ns + self.wall_ns,
+            )
+            for key, value in {
+                "host": self.name(rank),
+                "boot_id": self.name(rank),
+                "time_namespace": "time:[1]",
+            }.items():
                 self.add("fact", world_rank=rank, key=key, value=value)
 
     def name(self, rank: int) -> str:
@@ -82,7 +93,13 @@ class Job:
     def rank_row(self, rank: int) -> dict:
         start = self.hosts[rank].reading(self.true_start_ns)
         numbers = dict.fromkeys(("abort_code", "clock_error_ppb", *COUNTERS, *GPU_COUNTERS), 0)
-        process = {"world_rank": rank, "world_size": len(self.hosts), "run_id": "job-1", "pid": 4_000 + rank, "thread_level": 0}
+        process = {
+            "world_rank": rank,
+            "world_size": len(self.hosts),
+            "run_id": "job-1",
+            "pid": 4_000 + rank,
+            "thread_level": 0,
+        }
         times = {"start_monotonic_ns": start, "wall_ns": self.wall_ns, "counted_ns": self.wall_ns}
         return {**process, **numbers, **times, "ended": "finalize", "gpu_state": "none"}
 
@@ -90,7 +107,9 @@ class Job:
         if row.get("world_rank") not in self.missing:
             self.rows.setdefault(table, []).append(row)
 
-    def group(self, ranks: Sequence[int], name: str = "", is_inter: int = 0, library: str = "mpi") -> Group:
+    def group(
+        self, ranks: Sequence[int], name: str = "", is_inter: int = 0, library: str = "mpi"
+    ) -> Group:
         self.groups.append(Group(WORLD + len(self.groups), ranks, name, is_inter, library=library))
         return self.groups[-1]
 
@@ -100,61 +119,65 @@ class Job:
         return clock.reading(true_ns) - clock.reading(self.true_start_ns)
 
     def collective(
-        self,
-        call: str,
-        arrivals: Sequence[int],
-        transfers: Sequence[int],
-        root: int | None = None,
-        group: Group | None = None,
-        message_bytes: int = 1 << 20,
-        is_sampled: bool = True,
+        self, call: str, arrivals: Sequence[int], transfers: Sequence[int], root: int | None = None,
+        group: Group | None = None, message_bytes: int = 1 << 20, is_sampled: bool = True,
         region: int = 0,
     ) -> list[int]:
-        """Of ranks that come at true moments and need some time once they need not wait any longer. When each returns; of NCCL's
-        operations, when each kernel ends."""
+        """Of ranks that come at true moments and need some time once they need not wait any longer.
+        When each returns; of NCCL's operations, when each kernel ends."""
         group = group or self.world
         group.begun += 1
         ends = []
         for place, rank in enumerate(group.ranks):
-            last = max([arrivals[place], *(arrivals[other] for other in waits_for(call, place, len(group.ranks), root))])
+            last = max(
+                [
+                    arrivals[place],
+                    *(arrivals[other] for other in waits_for(call, place, len(group.ranks), root)),
+                ]
+            )
             ends.append(last + transfers[place])
             is_nonblocking = call.startswith(("MPI_I", "nccl"))
             end_ns = self.time(rank, arrivals[place] + 100 if is_nonblocking else ends[-1])
             completed_ns = self.time(rank, ends[-1]) if is_nonblocking else None
-            moments = {"start_ns": self.time(rank, arrivals[place]), "end_ns": end_ns, "completed_ns": completed_ns}
-            what = {"world_rank": rank, "call": call, "communicator": group.communicator, "bytes": message_bytes, "region": region}
+            moments = {
+                "start_ns": self.time(rank, arrivals[place]),
+                "end_ns": end_ns,
+                "completed_ns": completed_ns,
+            }
+            what = {
+                "world_rank": rank, "call": call, "communicator": group.communicator,
+                "bytes": message_bytes, "region": region,
+            }
             what["thread"] = group.thread
             if rank not in self.missing:
                 self.made.append({**what, "duration_ns": end_ns - moments["start_ns"]})
             on_device = {}
             if CALLS[call].library == "nccl":
                 device_start_ns = self.time(rank, arrivals[place] + LAUNCH_NS)
-                on_device = {"device_start_ns": device_start_ns, "device_end_ns": completed_ns, "is_shared": 0}
+                on_device = {
+                    "device_start_ns": device_start_ns, "device_end_ns": completed_ns,
+                    "is_shared": 0,
+                }
             if is_sampled:
-                about = {"sequence": group.begun, "peer": None, "root": root, "signature": group.signature}
+                about = {
+                    "sequence": group.begun, "peer": None, "root": root,
+                    "signature": group.signature,
+                }
                 self.add("sample", **{**PLAIN, **what, **moments, **on_device, **about})
         return ends
 
     def send(self, rank: int, peer: int, begin_ns: int, end_ns: int, **more: object) -> None:
-        """MPI_Send from a true moment to another; of a nonblocking call, the operation from its start to its completion."""
+        """MPI_Send from a true moment to another; of a nonblocking call, the operation from its
+        start to its completion."""
         self.message(rank, SENDING, peer, begin_ns, end_ns, **{"call": "MPI_Send", **more})
 
     def receive(self, rank: int, peer: int, begin_ns: int, end_ns: int, **more: object) -> None:
         self.message(rank, RECEIVING, peer, begin_ns, end_ns, **{"call": "MPI_Recv", **more})
 
     def message(
-        self,
-        rank: int,
-        direction: str,
-        peer: int,
-        begin_ns: int,
-        end_ns: int,
-        call: str,
-        tag: int = 0,
-        group: Group | None = None,
-        message_bytes: int = 1_000,
-        is_sampled: bool = True,
-        is_numbered: bool = True,
+        self, rank: int, direction: str, peer: int, begin_ns: int, end_ns: int, call: str,
+        tag: int = 0, group: Group | None = None, message_bytes: int = 1_000,
+        is_sampled: bool = True, is_numbered: bool = True,
     ) -> None:
         group = group or self.world
         key = (group.communicator, rank, direction, peer, tag)
@@ -165,56 +188,106 @@ class Job:
             "end_ns": self.time(rank, begin_ns + 100 if is_nonblocking else end_ns),
             "completed_ns": self.time(rank, end_ns) if is_nonblocking else None,
         }
-        what = {"world_rank": rank, "call": call, "communicator": group.communicator, "bytes": message_bytes}
-        known = {"peer": peer, "tag": tag, "number": (number - 1) % 65_535 + 1 if is_numbered else None}
+        what = {
+            "world_rank": rank, "call": call, "communicator": group.communicator,
+            "bytes": message_bytes,
+        }
+        known = {
+            "peer": peer,
+            "tag": tag,
+            "number": (number - 1) % 65_535 + 1 if is_numbered else None,
+        }
         if rank not in self.missing and call != "MPI_Sendrecv":
-            self.made.append({**what, "region": 0, "duration_ns": times["end_ns"] - times["start_ns"]})
+            self.made.append(
+                {**what, "region": 0, "duration_ns": times["end_ns"] - times["start_ns"]}
+            )
         if is_sampled and call == "MPI_Sendrecv" and direction == RECEIVING:
             self.add("sample_message", **what, **times, **known, thread=0, direction=direction)
         elif is_sampled:
-            self.add("sample", **{**PLAIN, **what, **times, **known, "region": 0}, sequence=None, root=None)
+            self.add(
+                "sample", **{**PLAIN, **what, **times, **known, "region": 0}, sequence=None,
+                root=None,
+            )
 
     def exchange(self, rank: int, to: int, source: int, begin_ns: int, end_ns: int) -> None:
         """MPI_Sendrecv."""
         self.message(rank, SENDING, to, begin_ns, end_ns, "MPI_Sendrecv")
         self.message(rank, RECEIVING, source, begin_ns, end_ns, "MPI_Sendrecv")
-        what = {"world_rank": rank, "call": "MPI_Sendrecv", "communicator": WORLD, "bytes": 1_000, "region": 0}
-        self.made.append({**what, "duration_ns": self.time(rank, end_ns) - self.time(rank, begin_ns)})
+        what = {
+            "world_rank": rank, "call": "MPI_Sendrecv", "communicator": WORLD, "bytes": 1_000,
+            "region": 0,
+        }
+        self.made.append(
+            {**what, "duration_ns": self.time(rank, end_ns) - self.time(rank, begin_ns)}
+        )
 
     def window(self, rank: int, begin_ns: int, end_ns: int) -> None:
         """All calls of this rank are sampled between two true moments."""
-        self.add("sample_window", world_rank=rank, thread=0, begin_ns=self.time(rank, begin_ns), end_ns=self.time(rank, end_ns))
+        self.add(
+            "sample_window", world_rank=rank, thread=0, begin_ns=self.time(rank, begin_ns),
+            end_ns=self.time(rank, end_ns),
+        )
 
     def call(self, name: str, begin_ns: int, end_ns: int, rank: int = 0) -> None:
         """A call that is no collective, at true moments."""
-        times = {"start_ns": self.time(rank, begin_ns), "end_ns": self.time(rank, end_ns), "completed_ns": None}
+        times = {
+            "start_ns": self.time(rank, begin_ns),
+            "end_ns": self.time(rank, end_ns),
+            "completed_ns": None,
+        }
         what = {"world_rank": rank, "call": name, "communicator": 0, "bytes": 0, "region": 0}
         self.made.append({**what, "duration_ns": times["end_ns"] - times["start_ns"]})
         self.add("sample", **{**PLAIN, **what, **times}, sequence=None, peer=None, root=None)
 
     def thread(self, rank: int, is_main: int, thread: int = 0) -> None:
-        doing = {"doing_call": "", "doing_communicator": 0, "doing_is_inside": 0, "doing_since_ns": 0, "doing_request_call": ""}
-        self.add("thread", world_rank=rank, thread=thread, tid=1_000 * thread + rank + 1, name="python3", is_main=is_main, **doing)
+        doing = {
+            "doing_call": "", "doing_communicator": 0, "doing_is_inside": 0, "doing_since_ns": 0,
+            "doing_request_call": "",
+        }
+        self.add(
+            "thread", world_rank=rank, thread=thread, tid=1_000 * thread + rank + 1, name="python3",
+            is_main=is_main, **doing,
+        )
 
     def connection(self, connection: sqlite3.Connection) -> sqlite3.Connection:
-        """All of it in an empty database of the schema. All calls are sampled, unless there are windows."""
+        """All of it in an empty database of the schema. All calls are sampled, unless there are
+        windows."""
         if "sample_window" not in self.rows:
             threads = {(rank, 0) for rank in range(len(self.hosts))}
             threads |= {(row["world_rank"], row["thread"]) for row in self.rows.get("thread", ())}
             for rank, thread in sorted(threads):
-                self.add("sample_window", world_rank=rank, thread=thread, begin_ns=0, end_ns=1 << 62)
-        for table, rows in {**self.rows, "communicator": self.communicator_rows(), **self.cell_rows()}.items():
+                self.add(
+                    "sample_window", world_rank=rank, thread=thread, begin_ns=0, end_ns=1 << 62
+                )
+        for table, rows in {
+            **self.rows,
+            "communicator": self.communicator_rows(),
+            **self.cell_rows(),
+        }.items():
             for row in rows:
                 columns, places = ", ".join(row), ", ".join("?" * len(row))
-                connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({places})", list(row.values()))
+                connection.execute(
+                    f"INSERT INTO {table} ({columns}) VALUES ({places})", list(row.values())
+                )
         return connection
 
     def communicator_rows(self) -> list[dict]:
         return [
             {
-                **{"world_rank": rank, "communicator": group.communicator, "identity": group.identity, "name": group.name},
-                **{"constructor": "", "ordinal": 0, "size": len(group.ranks), "remote_size": group.is_inter * len(group.ranks)},
-                **{"comm_rank": comm_rank, "members": group.members, "is_inter": group.is_inter, "is_freed": 0},
+                **{
+                    "world_rank": rank, "communicator": group.communicator,
+                    "identity": group.identity, "name": group.name,
+                },
+                **{
+                    "constructor": "",
+                    "ordinal": 0,
+                    "size": len(group.ranks),
+                    "remote_size": group.is_inter * len(group.ranks),
+                },
+                **{
+                    "comm_rank": comm_rank, "members": group.members, "is_inter": group.is_inter,
+                    "is_freed": 0,
+                },
                 **{"collectives": group.begun, "library": group.library},
             }
             for group in self.groups
@@ -226,15 +299,38 @@ class Job:
         """What was made, summed up."""
         durations: dict[tuple, list[int]] = {}
         for row in self.made:
-            key = (row.get("thread", 0), *(row[column] for column in ("world_rank", "call", "communicator", "bytes", "region")))
+            key = (
+                row.get("thread", 0),
+                *(
+                    row[column]
+                    for column in ("world_rank", "call", "communicator", "bytes", "region")
+                ),
+            )
             durations.setdefault(key, []).append(row["duration_ns"])
         cells = [
             {
-                **{"cell": number, "world_rank": rank, "thread": thread, "call": call, "communicator": communicator, "bytes": message_bytes},
-                **{"measure": "call", "memory_kind": "host", "region": region, "is_folded": 0, "count": len(spent), "volume_bytes": 0},
-                **{"total_ns": sum(spent), "min_ns": min(spent), "max_ns": max(spent), "blocked_ns": 0},
+                **{
+                    "cell": number, "world_rank": rank, "thread": thread, "call": call,
+                    "communicator": communicator, "bytes": message_bytes,
+                },
+                **{
+                    "measure": "call",
+                    "memory_kind": "host",
+                    "region": region,
+                    "is_folded": 0,
+                    "count": len(spent),
+                    "volume_bytes": 0,
+                },
+                **{
+                    "total_ns": sum(spent),
+                    "min_ns": min(spent),
+                    "max_ns": max(spent),
+                    "blocked_ns": 0,
+                },
             }
-            for number, ((thread, rank, call, communicator, message_bytes, region), spent) in enumerate(durations.items(), 1)
+            for number, (
+                (thread, rank, call, communicator, message_bytes, region), spent,
+            ) in enumerate(durations.items(), 1)
         ]
         buckets = [
             {"cell": number, "bucket": bucket, "count": count}
@@ -264,20 +360,27 @@ def waits_for(call: str, place: int, size: int, root: int | None) -> Sequence[in
 
 
 class Program:
-    """A job whose ranks compute, enter collectives and pass messages, each after the one before. `job` has the calls; `now_ns`: where each
-    rank is."""
+    """A job whose ranks compute, enter collectives and pass messages, each after the one before.
+    `job` has the calls; `now_ns`: where each rank is."""
 
-    def __init__(self, ranks: int, hosts: Sequence[HostClock] = (), start_ns: int = 1_000_000) -> None:
+    def __init__(
+        self, ranks: int, hosts: Sequence[HostClock] = (), start_ns: int = 1_000_000
+    ) -> None:
         self.job = Job(hosts or [HostClock(77)] * ranks)
         self.now_ns = [start_ns] * ranks
-        self.sent_ns: dict[tuple[int, int], deque[int]] = {}  # of messages on their way, by sender and receiver
+        # of messages on their way, by sender and receiver
+        self.sent_ns: dict[tuple[int, int], deque[int]] = {}
 
     def compute(self, rank: int, ns: int) -> None:
         self.now_ns[rank] += ns
 
-    def collective(self, call: str, group: Group, transfer_ns: int = 10_000, **what: object) -> None:
+    def collective(
+        self, call: str, group: Group, transfer_ns: int = 10_000, **what: object
+    ) -> None:
         arrivals = [self.now_ns[rank] for rank in group.ranks]
-        ends = self.job.collective(call, arrivals, [transfer_ns] * len(arrivals), group=group, **what)
+        ends = self.job.collective(
+            call, arrivals, [transfer_ns] * len(arrivals), group=group, **what
+        )
         for rank, end_ns in zip(group.ranks, ends):
             self.now_ns[rank] = end_ns
 
@@ -304,5 +407,8 @@ class Program:
         """The job, which lasts until its last call."""
         self.job.wall_ns = max(self.now_ns) + 1_000_000
         for row in self.job.rows["rank"]:
-            row.update(wall_ns=self.job.wall_ns, counted_ns=self.job.wall_ns, end_unix_ns=row["start_unix_ns"] + self.job.wall_ns)
+            row.update(
+                wall_ns=self.job.wall_ns, counted_ns=self.job.wall_ns,
+                end_unix_ns=row["start_unix_ns"] + self.job.wall_ns,
+            )
         return self.job

@@ -1,4 +1,5 @@
-"""Jobs of two ranks that pause and then call collectives, one directly after the other, all sampled."""
+"""Jobs of two ranks that pause and then call collectives, one directly after the other, all
+sampled."""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ from planted import Cell, Collective, Rank, Sample, Signature, Window
 
 RANKS, STEPS, PAUSE_NS, BETWEEN_NS = 2, 100, 20_000_000, 2_000
 GRADIENT, BITS = 1, 2
-SIGNATURES = [Signature(GRADIENT, op="MPI_SUM"), Signature(BITS, "MPI_LONG_LONG", 8, 8, 1, 1, "MPI_BAND")]
+SIGNATURES = [
+    Signature(GRADIENT, op="MPI_SUM"), Signature(BITS, "MPI_LONG_LONG", 8, 8, 1, 1, "MPI_BAND"),
+]
 
 
 class Call(NamedTuple):
@@ -21,18 +24,25 @@ class Call(NamedTuple):
     signature: int = GRADIENT
 
 
-def bursts(calls: Sequence[Call], times: int = STEPS, thread: int = 0, **more: object) -> list[Rank]:
+def bursts(
+    calls: Sequence[Call], times: int = STEPS, thread: int = 0, **more: object
+) -> list[Rank]:
     """Of Allreduces. thread 1: beside the main one."""
     return [_rank(rank, calls, times, thread, more) for rank in range(RANKS)]
 
 
 def _rank(rank: int, calls: Sequence[Call], times: int, thread: int, more: dict) -> Rank:
     samples, spent, at_ns = [], {}, 0
-    for call in (call for _ in range(times) for call in (calls[0]._replace(pause_ns=PAUSE_NS), *calls[1:])):
+    for call in (
+        call for _ in range(times) for call in (calls[0]._replace(pause_ns=PAUSE_NS), *calls[1:])
+    ):
         at_ns += call.pause_ns
         start_ns, end_ns = at_ns + rank * call.late_ns, at_ns + call.late_ns + call.transfer_ns
         sequence = len(samples) + 1
-        what = {"sequence": sequence, "bytes": call.bytes, "thread": thread, "signature": call.signature}
+        what = {
+            "sequence": sequence, "bytes": call.bytes, "thread": thread,
+            "signature": call.signature,
+        }
         samples.append(Sample("MPI_Allreduce", start_ns, end_ns, **what))
         spent.setdefault(call.bytes, []).append(end_ns - start_ns)
         at_ns = end_ns
@@ -42,7 +52,10 @@ def _rank(rank: int, calls: Sequence[Call], times: int, thread: int, more: dict)
         "communicators": [world],
         "threads": [(0, "python3", 1), (1, "python3", 0)],
         "signatures": SIGNATURES,
-        "cells": [Cell("MPI_Allreduce", size, durations, thread=thread) for size, durations in spent.items()],
+        "cells": [
+            Cell("MPI_Allreduce", size, durations, thread=thread)
+            for size, durations in spent.items()
+        ],
         "samples": samples,
         "windows": [Window(0, at_ns + 1, thread)],
         "wall_ns": at_ns + PAUSE_NS,

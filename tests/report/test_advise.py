@@ -1,4 +1,5 @@
-"""`hvprof-report advise`: each rule on a planted run where it must speak, and on one where it must not."""
+"""`hvprof-report advise`: each rule on a planted run where it must speak, and on one where it must
+not."""
 
 from __future__ import annotations
 
@@ -16,30 +17,23 @@ RANKS, MIB, KIB = 2, 1 << 20, 1 << 10
 COUNTED_NS = RANKS * 10 * SECOND
 LARGE = Cell("MPI_Allreduce", MIB, [1_000_000] * 100)  # about 1 ns a byte
 RULES = {
-    "small_messages",
-    "tiny_messages",
-    "padding",
-    "jumps",
-    "imbalance",
-    "waiting",
-    "slowest_rank",
-    "polling",
-    "overlap",
-    "cycle",
-    "shared_core",
-    "reduce_and_bcast",
-    "waiting_messages",
-    "barriers",
-    "gaps",
+    "small_messages", "tiny_messages", "padding", "jumps", "imbalance", "waiting", "slowest_rank",
+    "polling", "overlap", "cycle", "shared_core", "reduce_and_bcast", "waiting_messages",
+    "barriers", "gaps",
 }
 
 
 def run_of(*cells: Cell, ranks: int = RANKS, **more) -> list[Rank]:
     """Ranks that do the same."""
-    return [Rank(rank, ranks, communicators=[parallel.world(rank, ranks)], cells=list(cells), **more) for rank in range(ranks)]
+    return [
+        Rank(rank, ranks, communicators=[parallel.world(rank, ranks)], cells=list(cells), **more)
+        for rank in range(ranks)
+    ]
 
 
-def late_rank_run(call: str, message_bytes: int, durations: tuple[int, int], times: int, *cells: Cell) -> list[Rank]:
+def late_rank_run(
+    call: str, message_bytes: int, durations: tuple[int, int], times: int, *cells: Cell
+) -> list[Rank]:
     """Four ranks; the last one comes late, so that the others wait inside the call."""
     ranks = run_of(*cells, ranks=4)
     for rank in ranks:
@@ -82,15 +76,24 @@ def test_a_healthy_run_is_left_in_peace_and_told_what_was_looked_for(report, adv
     assert (found(rows), set(rows)) == (set(), RULES)
     out = report("advise", tmp_path / "run").out
     assert out.startswith("Nothing to advise")
-    assert "Looked for and not found: many Allreduces too small" in out and "barriers that cost time (in 6 calls" in " ".join(out.split())
+    assert (
+        "Looked for and not found: many Allreduces too small" in out
+        and "barriers that cost time (in 6 calls" in " ".join(out.split())
+    )
 
 
 def test_many_small_allreduces_could_be_fused(advise):
     """205 MB of 1 KiB messages in 6 s a rank; at the rate of 1 MiB they take 0.2 s."""
-    row = advise(run_of(LARGE, Cell("MPI_Allreduce", KIB, [30_000], times=200_000)))["small_messages"]
-    assert row["saving_ns"] == pytest.approx(RANKS * 200_000 * (30_000 - KIB * 1_000_000 / MIB), rel=1e-6)
+    row = advise(run_of(LARGE, Cell("MPI_Allreduce", KIB, [30_000], times=200_000)))[
+        "small_messages"
+    ]
+    assert row["saving_ns"] == pytest.approx(
+        RANKS * 200_000 * (30_000 - KIB * 1_000_000 / MIB), rel=1e-6
+    )
     assert row["saving_share"] == pytest.approx(row["saving_ns"] / COUNTED_NS)
-    assert (row["bytes"], row["certainty"], row["communicator"]) == (KIB, "likely", "MPI_COMM_WORLD")
+    assert (row["bytes"], row["certainty"], row["communicator"]) == (
+        KIB, "likely", "MPI_COMM_WORLD",
+    )
     assert "HOROVOD_FUSION_THRESHOLD" in row["suggestion"] and "bucket_cap_mb" in row["suggestion"]
 
 
@@ -113,8 +116,12 @@ def test_where_a_few_calls_take_most_of_the_time_fusion_is_only_possible(advise)
     ],
 )
 def test_the_suggestion_speaks_to_the_framework(advise, more, said):
-    row = advise(run_of(LARGE, Cell("MPI_Allreduce", KIB, [30_000] * 20_000), **more))["small_messages"]
-    assert said in row["suggestion"] and ("HOROVOD" in row["suggestion"]) != ("bucket_cap_mb" in row["suggestion"])
+    row = advise(run_of(LARGE, Cell("MPI_Allreduce", KIB, [30_000] * 20_000), **more))[
+        "small_messages"
+    ]
+    assert said in row["suggestion"] and ("HOROVOD" in row["suggestion"]) != (
+        "bucket_cap_mb" in row["suggestion"]
+    )
 
 
 def saved_ns(cells: list[Cell], better: list[Cell]) -> int:
@@ -130,13 +137,18 @@ def test_fusing_saves_what_the_twin_with_fused_messages_does_not_take(advise):
 
 
 def test_few_small_allreduces_are_left_alone(advise):
-    cells = [LARGE, Cell("MPI_Allreduce", 2 * MIB, [2_000_000] * 100), Cell("MPI_Allreduce", KIB, [50_000_000] * 19)]
+    cells = [
+        LARGE, Cell("MPI_Allreduce", 2 * MIB, [2_000_000] * 100),
+        Cell("MPI_Allreduce", KIB, [50_000_000] * 19),
+    ]
     assert not advise(run_of(*cells))["small_messages"]["found"]
 
 
 def test_small_allreduces_at_the_best_rate_are_left_alone(advise):
     """As fast per byte as large ones."""
-    assert not advise(run_of(LARGE, Cell("MPI_Allreduce", 64 * KIB, [62_500] * 20_000)))["small_messages"]["found"]
+    assert not advise(run_of(LARGE, Cell("MPI_Allreduce", 64 * KIB, [62_500] * 20_000)))[
+        "small_messages"
+    ]["found"]
 
 
 def test_one_size_alone_has_nothing_to_be_compared_with(report, advise, tmp_path):
@@ -149,7 +161,9 @@ def test_fused_messages_of_many_sizes_make_a_rate_together(advise):
     """A framework's fused messages hardly ever have the same size twice."""
     odd = [Cell("MPI_Allreduce", MIB + 4 * step, [1_000_000]) for step in range(1, 31)]
     row = advise(run_of(*odd, Cell("MPI_Allreduce", KIB, [30_000] * 20_000)))["small_messages"]
-    assert row["found"] and row["saving_ns"] == pytest.approx(RANKS * 20_000 * (30_000 - KIB), rel=0.07)
+    assert row["found"] and row["saving_ns"] == pytest.approx(
+        RANKS * 20_000 * (30_000 - KIB), rel=0.07
+    )
 
 
 def test_many_tiny_allreduces_could_be_fewer(advise):
@@ -158,7 +172,9 @@ def test_many_tiny_allreduces_could_be_fewer(advise):
 
 
 def test_tiny_allreduces_are_not_told_to_be_fused(advise):
-    assert not advise(run_of(LARGE, Cell("MPI_Allreduce", 24, [30_000] * 20_000)))["small_messages"]["found"]
+    assert not advise(run_of(LARGE, Cell("MPI_Allreduce", 24, [30_000] * 20_000)))[
+        "small_messages"
+    ]["found"]
 
 
 SLOW, FAST = Call(65 * KIB, 900_000), Call(128 * KIB, 100_000)
@@ -166,10 +182,14 @@ SLOW, FAST = Call(65 * KIB, 900_000), Call(128 * KIB, 100_000)
 
 def test_a_size_slower_than_a_larger_one_could_be_padded(advise):
     row = advise(bursts([Call(8, 2_000), SLOW, FAST]))["padding"]
-    assert (row["saving_ns"], row["bytes"], row["call"]) == (RANKS * STEPS * 800_000, 65 * KIB, "MPI_Allreduce")
+    assert (row["saving_ns"], row["bytes"], row["call"]) == (
+        RANKS * STEPS * 800_000, 65 * KIB, "MPI_Allreduce",
+    )
     assert "pad MPI_Allreduce of 65 KiB to 128 KiB" in row["title"]
     padded = bursts([Call(8, 2_000), FAST, FAST])
-    assert row["saving_ns"] == RANKS * STEPS * (SLOW.transfer_ns - FAST.transfer_ns) and not found(advise(padded))
+    assert row["saving_ns"] == RANKS * STEPS * (SLOW.transfer_ns - FAST.transfer_ns) and not found(
+        advise(padded)
+    )
 
 
 @pytest.mark.parametrize(
@@ -187,7 +207,8 @@ def test_padding_that_would_not_surely_pay_is_not_advised(advise, slow, fast, st
 
 
 def test_durations_that_overlap_are_not_padded(advise):
-    """The median of 65 KiB is longer, but a quarter of its calls are faster than a quarter of those of 128 KiB."""
+    """The median of 65 KiB is longer, but a quarter of its calls are faster than a quarter of those
+    of 128 KiB."""
     slow = [Call(65 * KIB, ns) for ns in (800_000, 1_200_000, 1_300_000)]
     fast = Call(128 * KIB, 1_000_000)
     assert not advise(bursts([Call(8, 2_000), *slow, fast, fast]))["padding"]["found"]
@@ -199,12 +220,20 @@ SHORT, LONG = Call(64 * KIB, 10_000), Call(65 * KIB, 200_000)
 def test_a_jump_between_neighbouring_sizes_is_named(advise):
     row = advise(bursts([Call(8, 2_000), LONG, SHORT]))["jumps"]
     assert row["saving_ns"] == pytest.approx(RANKS * STEPS * (200_000 - 10_000 * 65 / 64))
-    assert "MPI_Allreduce jumps between 64 KiB and 65 KiB" in row["title"] and "eager_limit" in row["suggestion"]
-    assert row["certainty"] == "likely" and not found(advise(bursts([Call(8, 2_000), SHORT, SHORT])))
+    assert (
+        "MPI_Allreduce jumps between 64 KiB and 65 KiB" in row["title"]
+        and "eager_limit" in row["suggestion"]
+    )
+    assert row["certainty"] == "likely" and not found(
+        advise(bursts([Call(8, 2_000), SHORT, SHORT]))
+    )
 
 
 def test_a_jump_is_found_after_pauses_too(advise):
-    assert advise(bursts([LONG, SHORT._replace(pause_ns=10_000_000)]))["jumps"]["certainty"] == "likely"
+    assert (
+        advise(bursts([LONG, SHORT._replace(pause_ns=10_000_000)]))["jumps"]["certainty"]
+        == "likely"
+    )
 
 
 @pytest.mark.parametrize("place", [0, 1])
@@ -215,10 +244,14 @@ def test_a_size_that_is_slow_because_ranks_wait_is_no_jump(advise, place):
 
 
 def test_the_first_bucket_of_a_step_is_no_jump(report, advise, tmp_path):
-    """It follows a pause and takes twice as long as the others, which are one KiB smaller. In second place it is as fast as they are."""
+    """It follows a pause and takes twice as long as the others, which are one KiB smaller. In
+    second place it is as fast as they are."""
     usual = Call(64 * KIB, 1_000_000)
     first = advise(bursts([LONG._replace(transfer_ns=2_000_000), usual, usual]))["jumps"]
-    why = "MPI_Allreduce of 64 KiB is only seen in bursts, and of 65 KiB after pauses: which of both makes the difference is not known"
+    why = (
+        "MPI_Allreduce of 64 KiB is only seen in bursts, and of 65 KiB after pauses: which of "
+        "both makes the difference is not known"
+    )
     assert (first["found"], first["evidence"]) == (0, why)
     assert f"neighbouring sizes ({why})" in " ".join(report("advise", tmp_path / "run").out.split())
     second = advise(bursts([usual, LONG._replace(transfer_ns=1_100_000), usual]))["jumps"]
@@ -237,32 +270,46 @@ def test_a_small_size_that_follows_pauses_is_neither_padded_nor_fused(report, ad
     """A message takes its place after the pause, and then as long."""
     rows = advise(bursts([SLOW, FAST, Call(MIB, 800_000)]))
     assert found(rows) == set()
-    assert rows["padding"]["evidence"].startswith("MPI_Allreduce of 65 KiB is only seen after pauses, and of 128 KiB in bursts")
+    assert rows["padding"]["evidence"].startswith(
+        "MPI_Allreduce of 65 KiB is only seen after pauses, and of 128 KiB in bursts"
+    )
     assert "small_messages" in found(advise(bursts([FAST, SLOW, Call(MIB, 800_000)])))
 
 
 @pytest.mark.parametrize("rule", ["padding", "jumps"])
 def test_sizes_on_a_thread_beside_the_main_one_are_not_compared(advise, rule):
-    """How long its calls take depends on what is computed meanwhile, and that on their place in the step."""
+    """How long its calls take depends on what is computed meanwhile, and that on their place in the
+    step."""
     calls = [Call(8, 2_000), *{"padding": (SLOW, FAST), "jumps": (LONG, SHORT)}[rule]]
     row = advise(bursts(calls, thread=1))[rule]
-    assert not row["found"] and row["evidence"].startswith("a background thread calls MPI_Allreduce")
+    assert not row["found"] and row["evidence"].startswith(
+        "a background thread calls MPI_Allreduce"
+    )
     assert advise(bursts(calls))[rule]["found"]
 
 
 @pytest.mark.parametrize("rule", ["padding", "jumps"])
 def test_sizes_of_which_waiting_is_not_known_are_not_compared(advise, rule):
     sizes = {"padding": (SLOW, FAST), "jumps": (LONG, SHORT)}[rule]
-    row = advise(run_of(*(Cell("MPI_Allreduce", call.bytes, [call.transfer_ns] * 1_000) for call in sizes)))[rule]
-    assert not row["found"] and row["evidence"] == "how much of MPI_Allreduce on MPI_COMM_WORLD is waiting for other ranks is not known"
+    row = advise(
+        run_of(*(Cell("MPI_Allreduce", call.bytes, [call.transfer_ns] * 1_000) for call in sizes))
+    )[rule]
+    assert (
+        not row["found"] and row["evidence"]
+        == "how much of MPI_Allreduce on MPI_COMM_WORLD is waiting for other ranks is not known"
+    )
 
 
 def test_twice_the_time_for_twice_the_bytes_is_no_jump(advise):
-    assert not advise(bursts([Call(8, 2_000), Call(64 * KIB, 100_000), Call(128 * KIB, 280_000)]))["jumps"]["found"]
+    assert not advise(bursts([Call(8, 2_000), Call(64 * KIB, 100_000), Call(128 * KIB, 280_000)]))[
+        "jumps"
+    ]["found"]
 
 
 def test_what_receives_last_makes_no_jump(advise):
-    cells = [Cell("MPI_Recv", 64 * KIB, [10_000] * 100), Cell("MPI_Recv", 65 * KIB, [200_000] * 1_000)]
+    cells = [
+        Cell("MPI_Recv", 64 * KIB, [10_000] * 100), Cell("MPI_Recv", 65 * KIB, [200_000] * 1_000),
+    ]
     assert not advise(run_of(*cells))["jumps"]["found"]
 
 
@@ -274,7 +321,10 @@ def misleading_job(tmp_path):
         job = Job([HostClock()] * 3)
         for step in range(1_000):
             at_ns = step * 2_000_000
-            job.collective("MPI_Allreduce", [at_ns, at_ns, at_ns + 300_000], [10_000, 10_000, 500_000], is_sampled=is_sampled)
+            job.collective(
+                "MPI_Allreduce", [at_ns, at_ns, at_ns + 300_000], [10_000, 10_000, 500_000],
+                is_sampled=is_sampled,
+            )
         return job.write(tmp_path / "run.db")
 
     return write
@@ -289,7 +339,10 @@ def test_the_rank_that_is_waited_for_is_the_one_that_late_names(report, misleadi
 
 
 def test_without_single_calls_nobody_is_named(report, misleading_job):
-    (row,) = [row for row in report("advise", misleading_job(is_sampled=False), "--json").rows if row["rule"] == "imbalance"]
+    (row,) = [
+        row for row in report("advise", misleading_job(is_sampled=False), "--json").rows
+        if row["rule"] == "imbalance"
+    ]
     assert row["found"] == 0
 
 
@@ -303,7 +356,10 @@ def test_all_commands_and_the_page_name_one_rank_in_one_sentence(report, mislead
 
 
 def test_polls_that_find_nothing(advise):
-    cells = [Cell("MPI_Test", 0, [2_000] * 5, communicator=0), Cell("MPI_Test", 0, [2_000] * 300_000, communicator=0, measure="poll")]
+    cells = [
+        Cell("MPI_Test", 0, [2_000] * 5, communicator=0),
+        Cell("MPI_Test", 0, [2_000] * 300_000, communicator=0, measure="poll"),
+    ]
     row = advise(run_of(*cells))["polling"]
     assert (row["call"], row["found"], row["saving_ns"]) == ("MPI_Test", 1, None)
     assert "600,000 of 600,010 calls found nothing and took 600 ms a rank" in row["evidence"]
@@ -336,7 +392,9 @@ def test_operations_waited_for_together_save_no_more_than_the_waiting(advise):
 
 
 def waited_all_the_time(call: str, communicator: int = planted.WORLD) -> list[Cell]:
-    completion = Cell(call, MIB, [2_000_000] * 100, communicator, measure="completion", blocked_ns=200_000_000)
+    completion = Cell(
+        call, MIB, [2_000_000] * 100, communicator, measure="completion", blocked_ns=200_000_000
+    )
     return [Cell(call, MIB, [1_000] * 100, communicator), completion]
 
 
@@ -353,14 +411,18 @@ WAITALL = Cell("MPI_Waitall", 0, [2_000_000] * 300, communicator=0)
 
 
 def test_sends_and_receives_that_are_waited_for_together_are_one_advice(overlap_pieces):
-    (row,) = overlap_pieces(run_of(*waited_all_the_time("MPI_Irecv"), *waited_all_the_time("MPI_Isend"), WAITALL))
+    (row,) = overlap_pieces(
+        run_of(*waited_all_the_time("MPI_Irecv"), *waited_all_the_time("MPI_Isend"), WAITALL)
+    )
     assert row["title"] == "MPI_Irecv and MPI_Isend overlap with nothing on MPI_COMM_WORLD"
     assert (row["saving_ns"], row["communicator"]) == (RANKS * 2 * 200_000_000, "MPI_COMM_WORLD")
     assert row["evidence"].startswith("400 operations; 100.0 %")
 
 
 def test_messages_and_collectives_that_overlap_with_nothing_are_two_advices(overlap_pieces):
-    rows = overlap_pieces(run_of(*waited_all_the_time("MPI_Irecv"), *waited_all_the_time("MPI_Iallreduce"), WAITALL))
+    rows = overlap_pieces(
+        run_of(*waited_all_the_time("MPI_Irecv"), *waited_all_the_time("MPI_Iallreduce"), WAITALL)
+    )
     assert sorted(row["call"] for row in rows) == ["MPI_Iallreduce", "MPI_Irecv"]
 
 
@@ -375,26 +437,37 @@ def test_communicators_of_one_role_are_one_advice(overlap_pieces):
 
 def test_communicators_whose_role_tells_nothing_have_an_advice_each(overlap_pieces):
     numbers = (parallel.FILES, parallel.CONTROL)
-    ranks = run_of(*(cell for number in numbers for cell in waited_all_the_time("MPI_Irecv", number)), WAITALL)
+    ranks = run_of(
+        *(cell for number in numbers for cell in waited_all_the_time("MPI_Irecv", number)), WAITALL
+    )
     for rank in ranks:
-        rank.communicators += [parallel.split(number, rank.world_rank, [0, 1], number) for number in numbers]
+        rank.communicators += [
+            parallel.split(number, rank.world_rank, [0, 1], number) for number in numbers
+        ]
     assert [row["role"] for row in overlap_pieces(ranks)] == ["world", "world"]
 
 
 def pairs(bcasts: int = 1_000, bcast_bytes: int = MIB) -> list[Cell]:
-    return [Cell("MPI_Reduce", MIB, [300_000] * 1_000), Cell("MPI_Bcast", bcast_bytes, [200_000] * bcasts)]
+    return [
+        Cell("MPI_Reduce", MIB, [300_000] * 1_000),
+        Cell("MPI_Bcast", bcast_bytes, [200_000] * bcasts),
+    ]
 
 
 def test_a_reduce_with_each_bcast_could_be_an_allreduce(advise):
     row = advise(run_of(*pairs()))["reduce_and_bcast"]
-    assert (row["found"], row["saving_ns"], row["certainty"], row["bytes"]) == (1, None, "likely", MIB)
+    assert (row["found"], row["saving_ns"], row["certainty"], row["bytes"]) == (
+        1, None, "likely", MIB,
+    )
     assert "Reduce takes 300 ms a rank, Bcast 200 ms a rank" in row["evidence"]
 
 
 def test_pairs_that_are_seen_to_follow_each_other_are_sure(advise):
     ranks = run_of(*pairs())
     for rank in ranks:
-        rank.communicators[0].begun = [Collective("MPI_Reduce", MIB, 0), Collective("MPI_Bcast", MIB, 0)] * 1_000
+        rank.communicators[0].begun = [
+            Collective("MPI_Reduce", MIB, 0), Collective("MPI_Bcast", MIB, 0),
+        ] * 1_000
     assert advise(ranks)["reduce_and_bcast"]["certainty"] == "sure"
 
 
@@ -412,19 +485,26 @@ def test_reduces_and_bcasts_that_do_not_belong_together_are_left_alone(advise, o
 
 
 def test_receives_that_wait_cost_what_the_fastest_does_not(advise):
-    row = advise(run_of(Cell("MPI_Recv", 8 * KIB, [10_000] + [1_000_000] * 999)))["waiting_messages"]
+    row = advise(run_of(Cell("MPI_Recv", 8 * KIB, [10_000] + [1_000_000] * 999)))[
+        "waiting_messages"
+    ]
     assert (row["saving_ns"], row["call"]) == (RANKS * 999 * 990_000, "MPI_Recv")
 
 
 def test_receives_that_all_take_long_may_all_wait(advise):
     row = advise(run_of(Cell("MPI_Recv", 8 * KIB, [1_000_000] * 1_000)))["waiting_messages"]
-    assert not row["found"] and row["evidence"].startswith("all calls of MPI_Recv take about as long")
-    assert not advise(run_of(Cell("MPI_Recv", 8 * KIB, [10_000] * 1_000)))["waiting_messages"]["evidence"]
+    assert not row["found"] and row["evidence"].startswith(
+        "all calls of MPI_Recv take about as long"
+    )
+    assert not advise(run_of(Cell("MPI_Recv", 8 * KIB, [10_000] * 1_000)))["waiting_messages"][
+        "evidence"
+    ]
 
 
 @pytest.mark.parametrize("others_ns", [1_000_000, 0])
 def test_receives_that_wait_for_a_late_rank_save_nothing_beside_it(report, tmp_path, others_ns):
-    """Rank 2 works 10 ms longer than ranks 1 and 3. They work for 1 ms or, in the twin, not at all: then rank 0 waits for rank 2 alone."""
+    """Rank 2 works 10 ms longer than ranks 1 and 3. They work for 1 ms or, in the twin, not at all:
+    then rank 0 waits for rank 2 alone."""
     program = Program(4)
     for _ in range(60):
         for rank in (1, 3, 2):
@@ -438,7 +518,10 @@ def test_receives_that_wait_for_a_late_rank_save_nothing_beside_it(report, tmp_p
     (late,) = [row for row in rows if row["rule"] == "imbalance"]
     (row,) = [row for row in rows if row["rule"] == "waiting_messages"]
     assert late["title"] == "rank 2 is waited for"
-    assert (row["found"], row["evidence"]) == (0, "rank 2 is waited for") if not others_ns else row["saving_ns"] < 0.1 * late["saving_ns"]
+    assert (
+        (row["found"], row["evidence"]) == (0, "rank 2 is waited for") if not others_ns
+        else row["saving_ns"] < 0.1 * late["saving_ns"]
+    )
 
 
 def test_barriers_cost_what_they_last(advise):
@@ -452,29 +535,43 @@ def test_what_the_profile_lacks_is_said_without_a_saving(report, advise, tmp_pat
     assert rows["gaps"]["evidence"] == "6 requests not followed to completion: there was no memory"
 
 
-@pytest.mark.parametrize(("duration_ns", "is_said"), [(10 * SECOND // 200, 1), (10 * SECOND // 200 - 1, 0)])
+@pytest.mark.parametrize(
+    ("duration_ns", "is_said"), [(10 * SECOND // 200, 1), (10 * SECOND // 200 - 1, 0)]
+)
 def test_what_would_save_less_than_half_a_percent_is_not_said(advise, duration_ns, is_said):
     assert advise(run_of(Cell("MPI_Barrier", 0, [duration_ns])))["barriers"]["found"] == is_said
 
 
 def test_what_saves_most_comes_first(report, tmp_path):
-    cells = [Cell("MPI_Barrier", 0, [100_000] * 1_000), LARGE, Cell("MPI_Allreduce", KIB, [30_000] * 20_000)]
+    cells = [
+        Cell("MPI_Barrier", 0, [100_000] * 1_000), LARGE,
+        Cell("MPI_Allreduce", KIB, [30_000] * 20_000),
+    ]
     folder = planted.write_databases(tmp_path / "run", run_of(*cells))
     rules = [row["rule"] for row in report("advise", folder, "--json").rows if row["found"]]
     assert rules == ["small_messages", "barriers"]
     out = report("advise", folder).out
-    assert out.startswith("Fuse small MPI_Allreduce on MPI_COMM_WORLD, and 1 more piece of advice.\n\n1. Fuse small MPI_Allreduce")
+    assert out.startswith(
+        "Fuse small MPI_Allreduce on MPI_COMM_WORLD, and 1 more piece of advice.\n\n1. Fuse small "
+        "MPI_Allreduce"
+    )
 
 
 def test_the_rate_of_a_call_and_where_it_begins_is_named(report, tmp_path):
-    folder = planted.write_databases(tmp_path / "run", run_of(LARGE, Cell("MPI_Allreduce", KIB, [30_000] * 30)))
+    folder = planted.write_databases(
+        tmp_path / "run", run_of(LARGE, Cell("MPI_Allreduce", KIB, [30_000] * 30))
+    )
     (knee,) = [row for row in report("advise", folder, "--json").rows if row["rule"] == "knee"]
     assert (knee["call"], knee["bytes"]) == ("MPI_Allreduce", MIB)
 
 
 def test_the_knee_is_the_least_size_that_costs_up_to_half_more_per_byte(report, tmp_path):
-    """Beside 1 MiB at its best, 512 KiB costs 1.4 times as much for a byte and 256 KiB 1.6 times."""
-    cells = [LARGE, Cell("MPI_Allreduce", 512 * KIB, [700_000] * 30), Cell("MPI_Allreduce", 256 * KIB, [400_000] * 30)]
+    """Beside 1 MiB at its best, 512 KiB costs 1.4 times as much for a byte and
+    256 KiB 1.6 times."""
+    cells = [
+        LARGE, Cell("MPI_Allreduce", 512 * KIB, [700_000] * 30),
+        Cell("MPI_Allreduce", 256 * KIB, [400_000] * 30),
+    ]
     folder = planted.write_databases(tmp_path / "run", run_of(*cells))
     (knee,) = [row for row in report("advise", folder, "--json").rows if row["rule"] == "knee"]
     assert knee["bytes"] == 512 * KIB
@@ -483,7 +580,9 @@ def test_the_knee_is_the_least_size_that_costs_up_to_half_more_per_byte(report, 
 @pytest.fixture
 def knee_of(report, tmp_path):
     def ask(*cells: Cell) -> list[str]:
-        rows = report("advise", planted.write_databases(tmp_path / "run", run_of(*cells)), "--json").rows
+        rows = report(
+            "advise", planted.write_databases(tmp_path / "run", run_of(*cells)), "--json"
+        ).rows
         return [row["title"] for row in rows if row["rule"] == "knee"]
 
     return ask
@@ -494,25 +593,40 @@ def test_a_rate_is_said_of_the_sizes_that_it_was_seen_with(knee_of):
     slow = Cell("MPI_Allreduce", 16 * MIB, [60_000_000] * 19)
     (title,) = knee_of(LARGE, Cell("MPI_Allreduce", KIB, [30_000] * 30), slow)
     assert title == (
-        "MPI_Allreduce on MPI_COMM_WORLD, 1 KiB to 1 MiB: the best algbw is 1.05 GB/s, and at least two thirds of that at 1 MiB"
-        " (by medians including waiting, of sizes with 20 observations or more; algbw in `sizes` is by means)"
+        "MPI_Allreduce on MPI_COMM_WORLD, 1 KiB to 1 MiB: the best algbw is 1.05 GB/s, and at "
+        "least two thirds of that at 1 MiB"
+        " (by medians including waiting, of sizes with 20 observations or more; algbw in `sizes` "
+        "is by means)"
     )
 
 
 def test_no_best_rate_is_said_if_a_size_with_few_observations_is_faster(knee_of):
     fast = Cell("MPI_Allreduce", 16 * MIB, [4_000_000] * 19)  # 4.2 GB/s
-    assert knee_of(Cell("MPI_Allreduce", 64, [30_000] * 30), Cell("MPI_Allreduce", 768, [90_000] * 30), fast) == []
+    assert (
+        knee_of(
+            Cell("MPI_Allreduce", 64, [30_000] * 30), Cell("MPI_Allreduce", 768, [90_000] * 30),
+            fast,
+        )
+        == []
+    )
 
 
 def test_a_size_with_few_observations_ends_the_range_of_the_best_rate(knee_of):
-    sizes = [Cell("MPI_Allreduce", KIB << power, [1_000 << power] * (5 if power == 3 else 30)) for power in range(6)]
+    sizes = [
+        Cell("MPI_Allreduce", KIB << power, [1_000 << power] * (5 if power == 3 else 30))
+        for power in range(6)
+    ]
     (title,) = knee_of(*sizes)
-    assert "1 KiB to 32 KiB: the best algbw is 1.02 GB/s, and at least two thirds of that at 1 KiB to 4 KiB (" in title
+    assert (
+        "1 KiB to 32 KiB: the best algbw is 1.02 GB/s, and at least two thirds of that at 1 KiB to "
+        "4 KiB (" in title
+    )
 
 
 @pytest.fixture
 def rooted(report, tmp_path):
-    """Bcasts of two sizes from rank 0 (or from each rank in turn), whose root returns after 400 ns."""
+    """Bcasts of two sizes from rank 0 (or from each rank in turn), whose root returns
+    after 400 ns."""
 
     def ask(turns: bool) -> list[str]:
         job = Job([HostClock()] * 4)
@@ -520,7 +634,10 @@ def rooted(report, tmp_path):
             size, root = (64 * KIB, 80_000) if call % 2 else (KIB, 20_000), call % 4 if turns else 0
             at_ns = call * 1_000_000
             transfers = [400 if rank == root else size[1] for rank in range(4)]
-            job.collective("MPI_Bcast", [at_ns + 30_000 * (rank == root) for rank in range(4)], transfers, root, message_bytes=size[0])
+            job.collective(
+                "MPI_Bcast", [at_ns + 30_000 * (rank == root) for rank in range(4)], transfers,
+                root, message_bytes=size[0],
+            )
         rows = report("advise", job.write(tmp_path / "run.db"), "--json").rows
         return [row["title"] for row in rows if row["rule"] == "knee"]
 
@@ -528,10 +645,17 @@ def rooted(report, tmp_path):
 
 
 def test_the_root_of_a_bcast_and_its_receivers_have_rates_of_their_own(rooted):
-    """The receivers' is that without the 30 us for which they wait for the root: 64 KiB in 80 us."""
+    """The receivers' is that without the 30 us for which they wait for the root: 64
+    KiB in 80 us."""
     at_root, off_root = sorted(rooted(turns=False))
-    assert "MPI_Bcast on MPI_COMM_WORLD, at the root, 1 KiB to 64 KiB: the best algbw is 164 GB/s" in at_root
-    assert "MPI_Bcast on MPI_COMM_WORLD, off the root, 1 KiB to 64 KiB: the best algbw is 819 MB/s" in off_root
+    assert (
+        "MPI_Bcast on MPI_COMM_WORLD, at the root, 1 KiB to 64 KiB: the best algbw is 164 GB/s"
+        in at_root
+    )
+    assert (
+        "MPI_Bcast on MPI_COMM_WORLD, off the root, 1 KiB to 64 KiB: the best algbw is 819 MB/s"
+        in off_root
+    )
     assert "by medians without waiting" in off_root
 
 
@@ -541,15 +665,21 @@ def test_ranks_that_are_root_only_sometimes_have_no_rate(rooted):
 
 @pytest.fixture
 def waiting_job(report, tmp_path):
-    """Four ranks, each last in turn by 500 us, in 900 Allreduces of 1 KiB that need 20 us, 100 of 1 MiB that need 1 ms, and Barriers."""
+    """Four ranks, each last in turn by 500 us, in 900 Allreduces of 1 KiB that need 20 us, 100 of 1
+    MiB that need 1 ms, and Barriers."""
 
     def ask() -> dict[str, dict]:
         job = Job([HostClock()] * 4, wall_ns=3_000_000_000)
         for call in range(1_000):
-            arrivals = [call * 2_500_000 + 500_000 * (rank == call * 7 % 5 % 4) for rank in range(4)]
+            arrivals = [
+                call * 2_500_000 + 500_000 * (rank == call * 7 % 5 % 4) for rank in range(4)
+            ]
             size, transfer_ns = (MIB, 1_000_000) if call % 10 == 0 else (KIB, 20_000)
             ends = job.collective("MPI_Allreduce", arrivals, [transfer_ns] * 4, message_bytes=size)
-            job.collective("MPI_Barrier", [ends[rank] + 200_000 * (rank == call % 3) for rank in range(4)], [30_000] * 4, message_bytes=0)
+            job.collective(
+                "MPI_Barrier", [ends[rank] + 200_000 * (rank == call % 3) for rank in range(4)],
+                [30_000] * 4, message_bytes=0,
+            )
         rows = report("advise", job.write(tmp_path / "run.db"), "--json").rows
         return {row["rule"]: row for row in rows}
 
@@ -557,7 +687,8 @@ def waiting_job(report, tmp_path):
 
 
 def test_waiting_is_no_cost_of_small_messages(waiting_job):
-    """900 x 4 calls need 20 us each, of which 1 us would remain; they last 5 times as long in the mean."""
+    """900 x 4 calls need 20 us each, of which 1 us would remain; they last 5 times as long in the
+    mean."""
     row = waiting_job()["small_messages"]
     assert row["saving_ns"] == pytest.approx(3_600 * (20_000 - KIB * 1_000_000 / MIB), rel=0.01)
     assert "of it waiting for late ranks, which is no part of the saving" in row["evidence"]
@@ -573,19 +704,33 @@ def test_waiting_is_subtracted_before_a_rate_is_fitted(waiting_job):
 
 
 def test_siblings_have_one_advice_together(report, tmp_path):
-    """Small Allreduces in four tensor-parallel groups, which may save 0.4 % each: alone none would be said."""
+    """Small Allreduces in four tensor-parallel groups, which may save 0.4 % each: alone none would
+    be said."""
     ranks = parallel.tensor_run()
     for rank in ranks:
-        rank.cells.append(Cell("MPI_Allreduce", KIB, [30_000 + 1_000 * (rank.world_rank // 2)], parallel.TENSOR, times=5_000))
+        rank.cells.append(
+            Cell(
+                "MPI_Allreduce", KIB, [30_000 + 1_000 * (rank.world_rank // 2)], parallel.TENSOR,
+                times=5_000,
+            )
+        )
     folder = planted.write_databases(tmp_path / "run", ranks)
-    (row,) = [row for row in report("advise", folder, "--json").rows if row["rule"] == "small_messages" and row["found"]]
+    (row,) = [
+        row for row in report("advise", folder, "--json").rows
+        if row["rule"] == "small_messages" and row["found"]
+    ]
     fused_ns = KIB * 100_000 / parallel.PASSED_BYTES
     assert row["title"] == "fuse small MPI_Allreduce on 4 tensor-parallel groups"
-    assert row["saving_ns"] == pytest.approx(sum(5_000 * (30_000 + 1_000 * (rank // 2) - fused_ns) for rank in range(8)), rel=0.01)
+    assert row["saving_ns"] == pytest.approx(
+        sum(5_000 * (30_000 + 1_000 * (rank // 2) - fused_ns) for rank in range(8)), rel=0.01
+    )
     assert 0.005 < row["saving_share"] < 4 * 0.005
     assert (row["communicator"], row["role"]) == (None, "tensor-parallel group")
     assert "5,000 calls a rank of 1 KiB" in row["evidence"]
-    assert "Fuse small MPI_Allreduce on 4 tensor-parallel groups: could save 1.5 % of the time" in report("advise", folder).out
+    assert (
+        "Fuse small MPI_Allreduce on 4 tensor-parallel groups: could save 1.5 % of the time"
+        in report("advise", folder).out
+    )
 
 
 def test_an_idle_background_thread_is_not_advised_against(advise):
@@ -593,8 +738,12 @@ def test_an_idle_background_thread_is_not_advised_against(advise):
     threads = [(0, "python3", 1), (1, "horovod", 0)]
     rows = advise(run_of(*negotiating(thread=1), threads=threads))
     assert not rows["tiny_messages"]["found"] and not rows["polling"]["found"]
-    assert rows["tiny_messages"]["evidence"].startswith("100.0 % of the time inside MPI is on background threads")
-    assert {"tiny_messages", "polling"} <= found(advise(run_of(*negotiating(thread=0), threads=threads)))
+    assert rows["tiny_messages"]["evidence"].startswith(
+        "100.0 % of the time inside MPI is on background threads"
+    )
+    assert {"tiny_messages", "polling"} <= found(
+        advise(run_of(*negotiating(thread=0), threads=threads))
+    )
 
 
 def negotiating(thread: int) -> list[Cell]:
@@ -608,36 +757,59 @@ def test_much_waiting_is_said_though_nobody_is_named(report, tmp_path, written_n
     program, chance = Program(4), Random(1)
     for step in range(81):
         for rank in range(4):
-            program.compute(rank, 50_000_000 + chance.randrange(1_000_000) + (written_ns if rank == 0 and step % 25 == 24 else 0))
+            program.compute(
+                rank, 50_000_000 + chance.randrange(1_000_000)
+                + (written_ns if rank == 0 and step % 25 == 24 else 0),
+            )
         program.collective("MPI_Allreduce", program.job.world, 1_000_000)
     path = program.end().write(tmp_path / "run.db")
     said = " ".join(report("advise", path).out.split())
-    evidence = "of it in MPI_Allreduce on MPI_COMM_WORLD (all of the time inside MPI was analysed); nobody is late beyond chance: rank 0 causes"
-    assert (said.startswith("Ranks wait for each other for 31.6 % of the time."), evidence in said) == (bool(written_ns),) * 2
+    evidence = (
+        "of it in MPI_Allreduce on MPI_COMM_WORLD (all of the time inside MPI was "
+        "analysed); nobody is late beyond chance: rank 0 causes"
+    )
+    assert (
+        said.startswith("Ranks wait for each other for 31.6 % of the time."), evidence in said,
+    ) == (bool(written_ns),) * 2
     assert said.startswith("Nothing to advise: ") != bool(written_ns)
     assert said.count("nobody is late beyond chance") <= 1
 
 
 def test_the_slowest_rank_of_steps_is_carried_over(report, tmp_path):
-    """Rank 2 is 20 ms late in each step. Before them the others waited for rank 0 for longer than in all steps, so late names nobody."""
+    """Rank 2 is 20 ms late in each step. Before them the others waited for rank 0 for longer than
+    in all steps, so late names nobody."""
     job = Job([HostClock()] * 4)
     job.collective("MPI_Barrier", [5 * SECOND, 0, 0, 0], [1_000_000] * 4)
     for begin_ns in range(5 * SECOND, 9 * SECOND, SECOND // 10):
-        job.collective("MPI_Allreduce", [begin_ns + (20_000_000 if rank == 2 else 0) for rank in range(4)], [1_000_000] * 4)
+        job.collective(
+            "MPI_Allreduce",
+            [begin_ns + (20_000_000 if rank == 2 else 0) for rank in range(4)],
+            [1_000_000] * 4,
+        )
     for rank in range(4):
         job.thread(rank, is_main=1)
     file = job.write(tmp_path / "run.db")
     (row,) = [row for row in report("advise", file, "--json").rows if row["rule"] == "slowest_rank"]
-    assert (row["found"], row["title"], row["certainty"]) == (1, "rank 2 is the slowest in steps", "possible")
+    assert (row["found"], row["title"], row["certainty"]) == (
+        1, "rank 2 is the slowest in steps", "possible",
+    )
     assert row["saving_ns"] == pytest.approx(4 * 39 * 20_000_000)
-    assert row["evidence"] == "rank 2 in 39 of 39 steps: the others wait 20.0 ms because of it, on average over these steps"
+    assert (
+        row["evidence"]
+        == "rank 2 in 39 of 39 steps: the others wait 20.0 ms because of it, on average over these "
+        "steps"
+    )
     assert f"Slowest rank    {row['evidence']}" in report("steps", file).out
 
 
 def test_a_late_rank_that_is_also_the_slowest_in_steps_is_not_called_absent(report, tmp_path):
     job = Job([HostClock()] * 4)
     for begin_ns in range(SECOND, 5 * SECOND, SECOND // 10):
-        job.collective("MPI_Allreduce", [begin_ns + (20_000_000 if rank == 2 else 0) for rank in range(4)], [1_000_000] * 4)
+        job.collective(
+            "MPI_Allreduce",
+            [begin_ns + (20_000_000 if rank == 2 else 0) for rank in range(4)],
+            [1_000_000] * 4,
+        )
     for rank in range(4):
         job.thread(rank, is_main=1)
     file = job.write(tmp_path / "run.db")
@@ -649,12 +821,17 @@ def test_a_late_rank_that_is_also_the_slowest_in_steps_is_not_called_absent(repo
 
 def test_what_could_not_be_looked_for_is_not_called_absent(report, tmp_path):
     out = report("advise", planted.write_databases(tmp_path / "run", stepping_ranks())).out
-    assert "; much waiting for ranks that are not named (no call was split into waiting and transfer: 320 ms per rank in MPI_Recv)" in " ".join(
-        out.split()
+    assert (
+        "; much waiting for ranks that are not named (no call was split into waiting and transfer: "
+        "320 ms per rank in MPI_Recv)" in " ".join(out.split())
     )
     why = "in 39 of 39 steps less than half of the time inside MPI is split"
     assert f"a rank that is the slowest in steps ({why})" in " ".join(out.split())
-    why = "needs two sizes up to a factor of 2 apart, with 20 sampled blocking calls each, both in bursts or both after pauses, on the main"
+    why = (
+        "needs two sizes up to a factor of 2 apart, with 20 sampled blocking calls each, "
+        "both in "
+        "bursts or both after pauses, on the main"
+    )
     why += " thread; the run has 160 calls of MPI_Recv"
     assert f"jumps of the time between neighbouring sizes ({why})" in " ".join(out.split())
     absent = absent_of(out)
@@ -667,14 +844,21 @@ def stepping_ranks() -> list[Rank]:
     ranks = run_of(ranks=4)
     for rank in ranks:
         rank.cells = [Cell("MPI_Recv", 8 * KIB, [spent_ns] * 40, volume_bytes=0)]
-        rank.steps = [Step(number, number * step_ns, (number + 1) * step_ns) for number in range(1, 41)]
-        rank.samples = [Sample("MPI_Recv", step.begin_ns, step.begin_ns + spent_ns, bytes=8 * KIB) for step in rank.steps]
+        rank.steps = [
+            Step(number, number * step_ns, (number + 1) * step_ns) for number in range(1, 41)
+        ]
+        rank.samples = [
+            Sample("MPI_Recv", step.begin_ns, step.begin_ns + spent_ns, bytes=8 * KIB)
+            for step in rank.steps
+        ]
         rank.windows = [Window(0, rank.wall_ns)]
     return ranks
 
 
 def test_the_page_has_the_advice(report, tmp_path):
-    folder = planted.write_databases(tmp_path / "run", run_of(Cell("MPI_Barrier", 0, [100_000] * 1_000)))
+    folder = planted.write_databases(
+        tmp_path / "run", run_of(Cell("MPI_Barrier", 0, [100_000] * 1_000))
+    )
     report("html", folder)
     text = (folder / "report.html").read_text()
     assert "What could be better" in text and "MPI_Barrier costs time" in text
@@ -707,7 +891,9 @@ UNSEEN = [
 
 
 @pytest.mark.parametrize(("cells", "rule", "seen"), UNSEEN)
-def test_calls_that_a_rule_does_not_look_at_are_not_denied(report, advise, tmp_path, cells, rule, seen):
+def test_calls_that_a_rule_does_not_look_at_are_not_denied(
+    report, advise, tmp_path, cells, rule, seen
+):
     row = advise(run_of(*cells))[rule]
     assert row["evidence"] == f"needs {row['needs']}; the run has {seen}" and row["coverage"] == 0
     assert row["title"] not in absent_of(report("advise", tmp_path / "run").out)
@@ -746,7 +932,9 @@ def test_calls_of_which_the_run_has_none_are_not_called_looked_for(report, advis
 
 def test_where_most_rules_could_not_look_nothing_to_advise_is_not_said(report, tmp_path):
     unseen, seen = run_of(*completed("MPI_Iallreduce", 4_000)), run_of(*HEALTHY)
-    for name, ranks, begin in (("unseen", unseen, "No advice: "), ("seen", seen, "Nothing to advise: ")):
+    for name, ranks, begin in (
+        ("unseen", unseen, "No advice: "), ("seen", seen, "Nothing to advise: "),
+    ):
         out = report("advise", planted.write_databases(tmp_path / name, ranks)).out
         assert out.startswith(begin) and "could not look" in out.partition("\n")[0]
 
@@ -760,7 +948,10 @@ def test_advice_about_a_part_of_the_job_says_which(report, tmp_path):
     cells = [LARGE, Cell("MPI_Barrier", 0, [9_000] * 3)]
     ranks = run_of(*cells, facts={"settings.COMMPROF_EXCLUDE": "MPI_Test"}, counted_ns=2 * SECOND)
     folder = planted.write_databases(tmp_path / "part", ranks[:1])
-    unseen = "Not seen: calls that COMMPROF_EXCLUDE names: MPI_Test; 80.0 % of the time not recorded; 1 rank not read. "
+    unseen = (
+        "Not seen: calls that COMMPROF_EXCLUDE names: MPI_Test; 80.0 % of the time not "
+        "recorded; 1 rank not read. "
+    )
     assert unseen in " ".join(report("advise", folder).out.split())
     filtered = " ".join(report("advise", "--call", "Barrier", folder).out.split())
     assert f"Based on: calls selected by --call. {unseen}" in filtered

@@ -1,4 +1,5 @@
-"""`hvprof-report advise` of training whose framework communicates on a thread beside the main one: Horovod, DistributedDataParallel."""
+"""`hvprof-report advise` of training whose framework communicates on a thread beside the main one:
+Horovod, DistributedDataParallel."""
 
 from __future__ import annotations
 
@@ -28,19 +29,24 @@ def advise(report, tmp_path):
 
 
 def test_fusion_that_is_off_is_named_with_what_it_would_save(advise):
-    """4 layers a step, three of at most 2 kB; the round before them is no message that could be fused."""
+    """4 layers a step, three of at most 2 kB; the round before them is no message that could be
+    fused."""
     row = advise([ROUND, LARGE, *LAYERS], facts=UNFUSED)["small_messages"]
     assert row["title"] == "tensor fusion is off (HOROVOD_FUSION_THRESHOLD is 0)"
     fused_ns = sum(layer.bytes for layer in LAYERS) * MS / MIB
     assert row["saving_ns"] == pytest.approx(RANKS * STEPS * (4 * 30_000 - fused_ns))
     assert row["evidence"].startswith(
-        "400 calls a rank of 1,000 B to 3,000 B (4.0 a step, two thirds of them of at most 2,000 B) carry 700 KB."
+        "400 calls a rank of 1,000 B to 3,000 B (4.0 a step, two thirds of them of at most 2,000 "
+        "B) carry 700 KB."
     )
     assert row["suggestion"].startswith("leave HOROVOD_FUSION_THRESHOLD out")
 
 
 def test_a_background_thread_may_hide_what_fusing_saves(advise):
-    beside, on_main = (advise([Call(8, 3_000), LARGE, *LAYERS], thread=thread)["small_messages"] for thread in (1, 0))
+    beside, on_main = (
+        advise([Call(8, 3_000), LARGE, *LAYERS], thread=thread)["small_messages"]
+        for thread in (1, 0)
+    )
     assert (beside["certainty"], on_main["certainty"]) == ("possible", "likely")
     assert "hidden behind compute" in beside["evidence"] and "hidden" not in on_main["evidence"]
     assert beside["suggestion"].endswith("raise bucket_cap_mb to 1 or more (MiB)")
@@ -48,7 +54,9 @@ def test_a_background_thread_may_hide_what_fusing_saves(advise):
 
 def test_a_framework_that_negotiates_is_known_without_its_environment(advise):
     row = advise([ROUND, LARGE, *LAYERS])["small_messages"]
-    assert (row["found"], row["evidence"][:43]) == (0, "what was ready together is fused; a longer ")
+    assert (row["found"], row["evidence"][:43]) == (
+        0, "what was ready together is fused; a longer ",
+    )
     fused = advise([ROUND, LARGE._replace(bytes=MIB + 7_000)])
     assert not fused["small_messages"]["found"] and not fused["tiny_messages"]["found"]
 
@@ -79,16 +87,22 @@ def test_a_cycle_that_is_long_beside_the_step_is_named(advise, apart_ms, is_long
     assert (row["found"], row["saving_ns"]) == (is_long, None)
     if is_long:
         assert row["title"] == "a cycle of 15.0 ms is long beside steps of 51.0 ms"
-        assert "(HOROVOD_CYCLE_TIME is 15)" in row["evidence"] and "7.50 ms on average, 14.7 % of the step" in row["evidence"]
+        assert (
+            "(HOROVOD_CYCLE_TIME is 15)" in row["evidence"]
+            and "7.50 ms on average, 14.7 % of the step" in row["evidence"]
+        )
 
 
 def test_a_long_cycle_is_left_alone_where_threads_share_a_core(advise):
     row = advise(idle_rounds(15 * MS), facts={"last.affinity": "0", "begin.affinity": "0"})["cycle"]
-    assert (row["found"], row["evidence"]) == (0, "threads share cores, where fewer rounds may save as much time as earlier ones")
+    assert (row["found"], row["evidence"]) == (
+        0, "threads share cores, where fewer rounds may save as much time as earlier ones",
+    )
 
 
 def test_the_first_message_of_a_round_is_not_fused_with_the_others(advise):
-    """In each step one round sends 1 kB after a pause, the other one 1 MiB: neither had another message to be sent with."""
+    """In each step one round sends 1 kB after a pause, the other one 1 MiB: neither had another
+    message to be sent with."""
     first = ROUND._replace(pause_ns=2 * MS)
     rounds = [ROUND, Call(1_000, 900_000, pause_ns=MS), first, LARGE._replace(pause_ns=2 * MS)]
     small = {"env.HOROVOD_FUSION_THRESHOLD": "4096"}
@@ -101,21 +115,33 @@ def test_the_first_message_of_a_round_is_not_fused_with_the_others(advise):
 @pytest.mark.parametrize(("threshold", "is_found"), [("4096", 1), ("67108864", 0)])
 def test_a_threshold_that_is_in_the_way_is_named(advise, threshold, is_found):
     """Where it is not, a longer cycle has a price, too."""
-    row = advise([ROUND, LARGE, *LAYERS], facts={"env.HOROVOD_FUSION_THRESHOLD": threshold})["small_messages"]
+    row = advise([ROUND, LARGE, *LAYERS], facts={"env.HOROVOD_FUSION_THRESHOLD": threshold})[
+        "small_messages"
+    ]
     assert row["found"] == is_found
-    assert not is_found or row["suggestion"] == "raise HOROVOD_FUSION_THRESHOLD, which is 4096, above 1 MiB"
+    assert (
+        not is_found
+        or row["suggestion"] == "raise HOROVOD_FUSION_THRESHOLD, which is 4096, above 1 MiB"
+    )
 
 
 @pytest.mark.parametrize(("thread", "is_found"), [(1, 0), (0, 1)])
 def test_buckets_that_come_while_the_main_thread_computes_are_not_fused(advise, thread, is_found):
     """They compete with the computation, whatever their size."""
-    buckets = [LARGE, Call(50_000, 900_000, pause_ns=5 * MS), Call(50_000, 900_000, pause_ns=5 * MS)]
+    buckets = [
+        LARGE, Call(50_000, 900_000, pause_ns=5 * MS), Call(50_000, 900_000, pause_ns=5 * MS),
+    ]
     assert advise(buckets, thread=thread)["small_messages"]["found"] == is_found
 
 
-@pytest.mark.parametrize(("thread", "cores", "is_found", "coverage"), [(1, "0", 1, 1), (1, "0-1", 0, 1), (0, "0", 0, None)])
+@pytest.mark.parametrize(
+    ("thread", "cores", "is_found", "coverage"),
+    [(1, "0", 1, 1), (1, "0-1", 0, 1), (0, "0", 0, None)],
+)
 def test_a_rank_whose_threads_have_one_core_is_named(advise, thread, cores, is_found, coverage):
-    row = advise([LARGE], thread=thread, facts={"last.affinity": cores, "begin.affinity": cores})["shared_core"]
+    row = advise([LARGE], thread=thread, facts={"last.affinity": cores, "begin.affinity": cores})[
+        "shared_core"
+    ]
     assert (row["found"], row["coverage"]) == (is_found, coverage)
     assert not is_found or row["evidence"].startswith("2 of 2 ranks may run on one core only")
 
@@ -125,9 +151,14 @@ def test_without_negotiation_there_is_no_cycle(advise):
 
 
 def test_what_lets_most_rules_look_is_said_first(report, tmp_path):
-    folder = planted.write_databases(tmp_path / "run", bursts([ROUND, LARGE._replace(late_ns=MS)], thread=1))
+    folder = planted.write_databases(
+        tmp_path / "run", bursts([ROUND, LARGE._replace(late_ns=MS)], thread=1)
+    )
     first = " ".join(report("advise", folder).out.partition("\n\n")[0].split())
     assert first.startswith(
-        "No advice: 7 of 10 rules could not look; 3 rules found nothing that could save 0.5 % of the time. 3 of these 7 need "
+        "No advice: 7 of 10 rules could not look; 3 rules found nothing that could save 0.5 % of "
+        "the time. 3 of these 7 need "
     )
-    assert first.endswith("need a mark where the main thread begins to wait for its gradients (commprof_step(3)).")
+    assert first.endswith(
+        "need a mark where the main thread begins to wait for its gradients (commprof_step(3))."
+    )

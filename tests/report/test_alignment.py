@@ -13,7 +13,10 @@ from planted_job import HostClock, Job
 from work import Work, counted
 
 US, MS = 1_000, 1_000_000
-KINDS = ("MPI_Allreduce", "MPI_Barrier", "MPI_Bcast", "MPI_Reduce", "MPI_Allgather", "MPI_Gather", "MPI_Scatter", "MPI_Ibcast")
+KINDS = (
+    "MPI_Allreduce", "MPI_Barrier", "MPI_Bcast", "MPI_Reduce", "MPI_Allgather", "MPI_Gather",
+    "MPI_Scatter", "MPI_Ibcast",
+)
 
 
 def aligned(job: Job):
@@ -22,24 +25,37 @@ def aligned(job: Job):
 
 
 def errors_of(job: Job, connection, alignment, true_ns: int) -> list[tuple[float, float]]:
-    """For each rank at a true time: its error against rank 0 on the common axis, and the bound of that error."""
+    """For each rank at a true time: its error against rank 0 on the common axis, and the bound of
+    that error."""
 
     def aligned_ns(rank: int) -> int:
-        return connection.execute("SELECT aligned_ns(?, ?)", (rank, job.time(rank, true_ns))).fetchone()[0]
+        return connection.execute(
+            "SELECT aligned_ns(?, ?)", (rank, job.time(rank, true_ns))
+        ).fetchone()[0]
 
     return [
-        (abs(aligned_ns(rank) - aligned_ns(0)), alignment.error([0, rank], job.time(0, true_ns)).distance_ns)
+        (
+            abs(aligned_ns(rank) - aligned_ns(0)),
+            alignment.error([0, rank], job.time(0, true_ns)).distance_ns,
+        )
         for rank in range(1, len(job.hosts))
     ]
 
 
 def random_job(chance: random.Random, seconds: int, calls: int) -> tuple[Job, list[int]]:
-    """Offsets of seconds, rates that differ by 100 ppm, late ranks; and the times at which something happened."""
+    """Offsets of seconds, rates that differ by 100 ppm, late ranks; and the times at which
+    something happened."""
     clocks = [
-        HostClock(chance.randrange(-5 * SECOND, 10**6 * SECOND), chance.uniform(-50e-6, 50e-6), chance.randrange(-SECOND, SECOND))
+        HostClock(
+            chance.randrange(-5 * SECOND, 10**6 * SECOND), chance.uniform(-50e-6, 50e-6),
+            chance.randrange(-SECOND, SECOND),
+        )
         for _ in range(chance.randint(2, 8))
     ]
-    job = Job([clock for clock in clocks for _ in range(chance.randint(1, 3))], wall_ns=(seconds + 1) * SECOND)
+    job = Job(
+        [clock for clock in clocks for _ in range(chance.randint(1, 3))],
+        wall_ns=(seconds + 1) * SECOND,
+    )
     true_times = sorted(chance.randrange(seconds * SECOND) for _ in range(calls))
     ranks = len(job.hosts)
     groups = [job.world, job.group(range(0, ranks, 2)), job.group(range(ranks // 2, ranks))]
@@ -47,14 +63,18 @@ def random_job(chance: random.Random, seconds: int, calls: int) -> tuple[Job, li
         group = chance.choice(groups)
         arrivals = [true_ns + round(chance.expovariate(1 / (50 * US))) for _ in group.ranks]
         transfers = [round(chance.expovariate(1 / (20 * US))) for _ in group.ranks]
-        job.collective(chance.choice(KINDS), arrivals, transfers, chance.randrange(len(group.ranks)), group)
+        job.collective(
+            chance.choice(KINDS), arrivals, transfers, chance.randrange(len(group.ranks)), group
+        )
     return job, true_times
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_timestamp_is_never_farther_off_than_the_stated_error(seed):
     chance = random.Random(seed)
-    job, true_times = random_job(chance, seconds=chance.choice((1, 15, 40)), calls=chance.choice((30, 200)))
+    job, true_times = random_job(
+        chance, seconds=chance.choice((1, 15, 40)), calls=chance.choice((30, 200))
+    )
     connection, alignment = aligned(job)
     assert alignment.islands == 1
     for true_ns in (*true_times[::7], 0, job.wall_ns):
@@ -67,7 +87,10 @@ def test_seconds_and_fifty_ppm_are_recovered_within_a_few_transfers():
     job = Job([HostClock(), HostClock(5 * SECOND, 50e-6)], wall_ns=60 * SECOND)
     for step in range(3_000):
         transfers = [chance.randint(5 * US, 50 * US) for _ in range(2)]
-        job.collective("MPI_Allreduce", [step * 20 * MS + chance.randint(0, 200 * US) for _ in range(2)], transfers)
+        job.collective(
+            "MPI_Allreduce", [step * 20 * MS + chance.randint(0, 200 * US) for _ in range(2)],
+            transfers,
+        )
     connection, alignment = aligned(job)
     for second in range(1, 59):
         ((off_ns, error_ns),) = errors_of(job, connection, alignment, second * SECOND)
@@ -95,7 +118,9 @@ def test_a_return_before_the_last_has_come_is_the_error_of_its_clock():
 def test_without_a_common_collective_the_wall_clocks_count_and_the_error_is_unknown():
     job = Job([HostClock(wall_ns=3), HostClock(8 * SECOND, wall_ns=500)])
     connection, alignment = aligned(job)
-    rows = connection.execute("SELECT origin_ns, error_ns FROM aligned_rank ORDER BY world_rank").fetchall()
+    rows = connection.execute(
+        "SELECT origin_ns, error_ns FROM aligned_rank ORDER BY world_rank"
+    ).fetchall()
     assert rows == [(0, 0), (497, None)]
     assert (alignment.islands, alignment.error([0, 1], 0).distance_ns) == (2, float("inf"))
 
@@ -136,7 +161,10 @@ def test_clocks_that_meet_by_way_of_a_third_are_aligned():
     chain = [job.group((0, 1)), job.group((1, 2))]
     for step in range(100):
         for group in chain:
-            job.collective("MPI_Barrier", [step * 100 * MS, step * 100 * MS + step % 3 * US], [5 * US, 5 * US], group=group)
+            job.collective(
+                "MPI_Barrier", [step * 100 * MS, step * 100 * MS + step % 3 * US], [5 * US, 5 * US],
+                group=group,
+            )
     connection, alignment = aligned(job)
     for off_ns, error_ns in errors_of(job, connection, alignment, 5 * SECOND):
         assert off_ns <= error_ns < 50 * US
@@ -155,9 +183,15 @@ def test_a_call_that_failed_widens_the_error_and_does_not_end_the_report():
 
 def work_of_aligning(hosts: int) -> Work:
     chance = random.Random(3)
-    job = Job([HostClock(chance.randrange(10**12), chance.uniform(-50e-6, 50e-6)) for _ in range(hosts)])
+    job = Job(
+        [HostClock(chance.randrange(10**12), chance.uniform(-50e-6, 50e-6)) for _ in range(hosts)]
+    )
     for step in range(50):
-        job.collective("MPI_Allreduce", [step * 500 * MS + chance.randrange(100 * US) for _ in job.hosts], [20 * US] * hosts)
+        job.collective(
+            "MPI_Allreduce",
+            [step * 500 * MS + chance.randrange(100 * US) for _ in job.hosts],
+            [20 * US] * hosts,
+        )
     connection = job.connection(database_create())
     with counted(connection) as work:
         assert align(connection).islands == 1
@@ -170,6 +204,12 @@ def test_three_hundred_hosts_are_aligned_with_the_same_work_for_each():
 
 
 def test_a_line_between_two_points_of_bounds_has_exact_extremes():
-    bounds = [Bound(0, 10, True), Bound(0, -10, False), Bound(1_000_000, 110, True), Bound(1_000_000, 90, False)]
+    bounds = [
+        Bound(0, 10, True),
+        Bound(0, -10, False),
+        Bound(1_000_000, 110, True),
+        Bound(1_000_000, 90, False),
+    ]
     assert at_knots(bounds, [0, 1_000_000]) == [(-10, 10), (90, 110)]
-    assert at_knots(bounds, [0, 500_000, 1_000_000])[1] == (-410, 510)  # bounded by the rate of 1e-3 alone
+    # bounded by the rate of 1e-3 alone
+    assert at_knots(bounds, [0, 500_000, 1_000_000])[1] == (-410, 510)

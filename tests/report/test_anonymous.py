@@ -1,4 +1,5 @@
-"""`html --anonymous` and `merge --anonymous`: a page or a database to send, with everything but names of people, machines and files."""
+"""`html --anonymous` and `merge --anonymous`: a page or a database to send, with everything but
+names of people, machines and files."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ def folder(tmp_path):
     ranks = planted.training_run()
     for rank in ranks:
         rank.run_id = "s3cret-40001"
-        rank.facts.update({key: value.format(rank.world_rank // 2) for key, value in GIVEN_AWAY.items()})
+        rank.facts.update(
+            {key: value.format(rank.world_rank // 2) for key, value in GIVEN_AWAY.items()}
+        )
     return planted.write_databases(tmp_path / "s3cret-folder", ranks)
 
 
@@ -47,7 +50,9 @@ def page_of(report, folder, tmp_path, *options):
     """With its pictures as text, for a name in one of them is one on the page."""
     assert report("html", folder, "-o", tmp_path / "page.html", *options).status == 0
     text = (tmp_path / "page.html").read_text()
-    return text + "".join(base64.b64decode(picture).decode() for picture in re.findall(r"base64,([^\"]+)", text))
+    return text + "".join(
+        base64.b64decode(picture).decode() for picture in re.findall(r"base64,([^\"]+)", text)
+    )
 
 
 def test_an_anonymous_page_has_no_host_user_path_or_argument(report, folder, tmp_path):
@@ -76,18 +81,28 @@ def test_hosts_have_stable_pseudonyms_on_an_anonymous_page(report, folder, tmp_p
     assert "host-1, host-2" in text and "host-3" not in text
     if pictures.is_possible():
         pictured = re.compile(r"<dc:date>.*?</dc:date>|base64,[^\"]+")
-        assert pictured.sub("", page_of(report, folder, tmp_path, "--anonymous")) == pictured.sub("", text)
+        assert pictured.sub("", page_of(report, folder, tmp_path, "--anonymous")) == pictured.sub(
+            "", text
+        )
 
 
 @pytest.mark.slow
-def test_program_library_settings_and_communicators_stay_on_an_anonymous_page(report, folder, tmp_path):
+def test_program_library_settings_and_communicators_stay_on_an_anonymous_page(
+    report, folder, tmp_path
+):
     text = page_of(report, folder, tmp_path, "--anonymous")
-    for stays in ("python3", "Open MPI 4.1.4", "libmpi.so.40", "COMMPROF_MEMORY", "env.HOROVOD_CYCLE_TIME", "MPI_COMM_WORLD"):
+    for stays in (
+        "python3", "Open MPI 4.1.4", "libmpi.so.40", "COMMPROF_MEMORY", "env.HOROVOD_CYCLE_TIME",
+        "MPI_COMM_WORLD",
+    ):
         assert stays in text
 
 
-def test_an_anonymous_database_has_no_host_user_path_argument_or_id(report, folder, tmp_path, monkeypatch):
-    """In any byte: deleted rows stay in free pages, unless SQLite was built to overwrite them as Debian's is."""
+def test_an_anonymous_database_has_no_host_user_path_argument_or_id(
+    report, folder, tmp_path, monkeypatch
+):
+    """In any byte: deleted rows stay in free pages, unless SQLite was built to overwrite them as
+    Debian's is."""
 
     def created() -> sqlite3.Connection:
         connection = database.database_create()
@@ -98,12 +113,18 @@ def test_an_anonymous_database_has_no_host_user_path_argument_or_id(report, fold
     for options, is_there in ((), True), (("--anonymous",), False):
         assert report("merge", *options, folder, tmp_path / "run.db").status == 0
         assert (b"s3cret" in (tmp_path / "run.db").read_bytes()) == is_there
-    ids = sqlite3.connect(tmp_path / "run.db").execute("SELECT DISTINCT run_id, pid, tid FROM rank JOIN thread USING (world_rank)")
+    ids = sqlite3.connect(tmp_path / "run.db").execute(
+        "SELECT DISTINCT run_id, pid, tid FROM rank JOIN thread USING (world_rank)"
+    )
     assert ids.fetchall() == [("", 0, 0)]
 
 
 @pytest.mark.parametrize("command", ("calls", "sizes", "late", "steps", "communicators"))
 def test_an_anonymous_database_says_the_same_as_the_run(report, folder, tmp_path, command):
     assert report("merge", "--anonymous", folder, tmp_path / "run.db").status == 0
-    ours, theirs = (json.loads(report(command, "--json", path).out) for path in (tmp_path / "run.db", folder))
-    assert theirs and [{**row, "host": None} for row in ours] == [{**row, "host": None} for row in theirs]
+    ours, theirs = (
+        json.loads(report(command, "--json", path).out) for path in (tmp_path / "run.db", folder)
+    )
+    assert theirs and [{**row, "host": None} for row in ours] == [
+        {**row, "host": None} for row in theirs
+    ]

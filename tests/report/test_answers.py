@@ -17,7 +17,8 @@ from commprof_report.summary.run_summary import SummaryRow
 from planted import Cell, Rank
 
 SIZE_KEYS = (
-    "call communicator bytes count volume_bytes total_ns mean_ns min_ns p50_ns p95_ns p99_ns max_ns algbw_bytes_per_s busbw_bytes_per_s"
+    "call communicator bytes count volume_bytes total_ns mean_ns min_ns p50_ns p95_ns p99_ns "
+    "max_ns algbw_bytes_per_s busbw_bytes_per_s"
 ).split()
 
 
@@ -38,7 +39,9 @@ def test_sizes_adds_up_threads_and_ranks(report, run_folder):
     of_one_rank_ns = sum(20_000 + 100 * step for step in range(50)) + 10 * 30_000
     assert (row["count"], row["total_ns"]) == (4 * 60, 4 * of_one_rank_ns)
     assert (row["min_ns"], row["max_ns"], row["mean_ns"]) == (20_000, 30_000, of_one_rank_ns / 60)
-    assert (row["volume_bytes"], row["communicator"], row["power_of_two"]) == (240_000, "MPI_COMM_WORLD", 0)
+    assert (row["volume_bytes"], row["communicator"], row["power_of_two"]) == (
+        240_000, "MPI_COMM_WORLD", 0,
+    )
 
 
 def test_bandwidths_are_those_of_nccl_tests(report, run_folder):
@@ -62,10 +65,12 @@ def test_v_variants_are_marked_and_have_no_bus_bandwidth(report, run_folder):
 
 
 def test_a_nonblocking_call_has_bandwidth_only_by_its_completion(report, run_folder):
-    started = only(report("sizes", run_folder, "--json").rows, call="MPI_Iallreduce", communicator="Comm_split {0-1}")
+    started = only(
+        report("sizes", run_folder, "--json").rows, call="MPI_Iallreduce",
+        communicator="Comm_split {0-1}",
+    )
     completed = only(
-        report("sizes", run_folder, "--json", "--completion").rows,
-        call="MPI_Iallreduce",
+        report("sizes", run_folder, "--json", "--completion").rows, call="MPI_Iallreduce",
         communicator="Comm_split {0-1}",
     )
     assert (started["mean_ns"], started["algbw_bytes_per_s"]) == (1_500, None)
@@ -79,8 +84,12 @@ def test_polls_count_as_calls_in_sizes(report, run_folder):
 
 
 def test_sizes_per_rank_has_a_row_for_each_rank(report, run_folder):
-    rows = report("sizes", run_folder, "--json", "--per-rank", "--call", "allreduce", "--bytes", "4M").rows
-    assert [(row["rank"], row["total_ns"]) for row in rows] == [(rank, 100 * (2_000_000 + (3 - rank) * 1_000_000)) for rank in range(4)]
+    rows = report(
+        "sizes", run_folder, "--json", "--per-rank", "--call", "allreduce", "--bytes", "4M"
+    ).rows
+    assert [(row["rank"], row["total_ns"]) for row in rows] == [
+        (rank, 100 * (2_000_000 + (3 - rank) * 1_000_000)) for rank in range(4)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +108,9 @@ def test_sizes_fall_into_bins(report, run_folder, bins, call, bounds):
 
 
 def test_the_last_bin_of_hvprof_is_open(report, tmp_path):
-    planted.write_database(tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", (64 << 20) + 1, [10**8])]))
+    planted.write_database(
+        tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", (64 << 20) + 1, [10**8])])
+    )
     (row,) = report("sizes", tmp_path, "--json", "--bins", "hvprof").rows
     assert (row["bytes_low"], row["bytes_high"], row["bytes"]) == ((64 << 20) + 1, None, None)
     assert "above 64 MiB" in report("sizes", tmp_path, "--bins", "hvprof").out
@@ -110,26 +121,44 @@ def test_folded_cells_are_a_row_of_their_own_that_says_so(report, tmp_path):
     planted.write_database(tmp_path / "rank-0.db", Rank(0, 1, cells=cells, folded_cells=3))
     rows = report("sizes", tmp_path, "--json").rows
     folded, exact = only(rows, is_folded=1), only(rows, is_folded=0)
-    assert (folded["bytes_low"], folded["bytes_high"], folded["power_of_two"], folded["count"]) == (2_049, 4_096, 0, 5)
+    assert (folded["bytes_low"], folded["bytes_high"], folded["power_of_two"], folded["count"]) == (
+        2_049, 4_096, 0, 5,
+    )
     assert (exact["bytes_low"], exact["power_of_two"], exact["count"]) == (4_096, 1, 2)
     assert "2 KiB - 4 KiB~" in report("sizes", tmp_path).out
 
 
 def test_the_share_of_a_size_is_of_the_wall_time_of_all_ranks(report, run_folder):
     rows = report("sizes", run_folder, "--json").rows
-    assert [row["share_of_wall"] for row in rows] == [pytest.approx(row["total_ns"] / (4 * 10 * planted.SECOND)) for row in rows]
+    assert [row["share_of_wall"] for row in rows] == [
+        pytest.approx(row["total_ns"] / (4 * 10 * planted.SECOND)) for row in rows
+    ]
     per_rank = report("sizes", run_folder, "--json", "--per-rank").rows
-    assert sum(row["share_of_wall"] for row in per_rank) == pytest.approx(sum(row["share_of_wall"] for row in rows))
-    assert {row["share_of_wall"] for row in report("sizes", run_folder, "--json", "--completion").rows} == {None}
+    assert sum(row["share_of_wall"] for row in per_rank) == pytest.approx(
+        sum(row["share_of_wall"] for row in rows)
+    )
+    assert {
+        row["share_of_wall"] for row in report("sizes", run_folder, "--json", "--completion").rows
+    } == {None}
     assert "of wall" not in report("sizes", run_folder, "--completion").out
 
 
 @pytest.mark.parametrize(
-    ("order", "key"), [("total", "total_ns"), ("count", "count"), ("volume", "volume_bytes"), ("bytes", "bytes"), ("mean", "mean_ns")]
+    ("order", "key"),
+    [
+        ("total", "total_ns"),
+        ("count", "count"),
+        ("volume", "volume_bytes"),
+        ("bytes", "bytes"),
+        ("mean", "mean_ns"),
+    ],
 )
 def test_sizes_can_be_sorted_and_cut(report, run_folder, order, key):
     values = [row[key] for row in report("sizes", run_folder, "--json").rows]
-    shown = [row[key] for row in report("sizes", run_folder, "--json", "--sort", order, "--top", "3").rows]
+    shown = [
+        row[key]
+        for row in report("sizes", run_folder, "--json", "--sort", order, "--top", "3").rows
+    ]
     assert values != sorted(values, reverse=True) and shown == sorted(values, reverse=True)[:3]
 
 
@@ -137,16 +166,22 @@ def test_sizes_says_how_many_rows_are_left_out(report, run_folder):
     whole = report("sizes", run_folder).out.splitlines()
     rows = whole[1 : whole.index("")]
     cut = report("sizes", run_folder, "--top", "2").out.splitlines()
-    assert [line.split() for line in cut[1:3]] == [line.split() for line in rows[:2]] and cut[3] == f"... and {len(rows) - 2} more rows."
+    assert [line.split() for line in cut[1:3]] == [line.split() for line in rows[:2]] and cut[
+        3
+    ] == f"... and {len(rows) - 2} more rows."
     assert report("sizes", run_folder, "--top", "0").status == 2
 
 
 def test_calls_counts_polls_and_completions_beside_the_calls(report, run_folder):
     rows = report("calls", run_folder, "--json").rows
     polling = only(rows, call="MPI_Test")
-    assert (polling["count"], polling["polls"], polling["total_ns"]) == (4_000, 3_980, 4 * (5 * 500 + 995 * 200))
+    assert (polling["count"], polling["polls"], polling["total_ns"]) == (
+        4_000, 3_980, 4 * (5 * 500 + 995 * 200),
+    )
     nonblocking = only(rows, call="MPI_Iallreduce")
-    assert (nonblocking["count"], nonblocking["completions"], nonblocking["completion_ns"]) == (80, 80, 32_000_000)
+    assert (nonblocking["count"], nonblocking["completions"], nonblocking["completion_ns"]) == (
+        80, 80, 32_000_000,
+    )
     assert (nonblocking["blocked_ns"], nonblocking["overlap"]) == (8_000_000, 0.75)
 
 
@@ -163,19 +198,28 @@ def test_calls_share_is_of_the_wall_time_of_all_ranks(report, run_folder):
 
 
 def test_calls_mean_is_total_over_count(report, run_folder):
-    assert only(report("calls", run_folder, "--json").rows, call="MPI_Bcast")["mean_ns"] == 1_000_000
+    assert (
+        only(report("calls", run_folder, "--json").rows, call="MPI_Bcast")["mean_ns"] == 1_000_000
+    )
 
 
 def test_setup_calls_come_last(report, run_folder):
-    assert [row["call"] for row in report("calls", run_folder, "--json").rows][-1] == "MPI_Init_thread"
+    assert [row["call"] for row in report("calls", run_folder, "--json").rows][
+        -1
+    ] == "MPI_Init_thread"
 
 
 def test_latency_shows_the_dominating_call_and_size_unless_told(report, run_folder):
     rows = report("latency", run_folder, "--json").rows
-    assert {(row["call"], row["bytes_low"], row["bytes_high"]) for row in rows} == {("MPI_Allreduce", 4 << 20, 4 << 20)}
+    assert {(row["call"], row["bytes_low"], row["bytes_high"]) for row in rows} == {
+        ("MPI_Allreduce", 4 << 20, 4 << 20)
+    }
     assert [row["count"] for row in rows] == [100] * 4
     assert [row["cumulative_share"] for row in rows] == [0.25, 0.5, 0.75, 1]
-    assert all(row["low_ns"] <= duration < row["high_ns"] for row, duration in zip(rows, (2e6, 3e6, 4e6, 5e6)))
+    assert all(
+        row["low_ns"] <= duration < row["high_ns"]
+        for row, duration in zip(rows, (2e6, 3e6, 4e6, 5e6))
+    )
 
 
 def test_latency_of_all_sizes_adds_them_up(report, run_folder):
@@ -186,7 +230,9 @@ def test_latency_of_all_sizes_adds_them_up(report, run_folder):
 def test_communicators_have_members_parents_and_labels(report, run_folder):
     rows = report("communicators", run_folder, "--json").rows
     half = only(rows, communicator="Comm_split {2-3}")
-    assert (half["size"], half["members"], half["parent"], half["ranks"]) == (2, "2-3", "MPI_COMM_WORLD", 2)
+    assert (half["size"], half["members"], half["parent"], half["ranks"]) == (
+        2, "2-3", "MPI_COMM_WORLD", 2,
+    )
     assert half["count"] == 2 * (8 + 20)
     assert only(rows, communicator="MPI_COMM_SELF")["members"] == "each rank alone"
 
@@ -195,7 +241,9 @@ def test_ranks_names_the_ranks_at_either_end(report, run_folder):
     row = only(report("ranks", run_folder, "--json").rows, call="MPI_Allreduce")
     assert (row["min_rank"], row["max_rank"], row["ranks"]) == (3, 0, 4)
     small_ns = sum(20_000 + 100 * step for step in range(50)) + 10 * 30_000
-    assert (row["min_total_ns"], row["max_total_ns"]) == (200_000_000 + small_ns, 500_000_000 + small_ns)
+    assert (row["min_total_ns"], row["max_total_ns"]) == (
+        200_000_000 + small_ns, 500_000_000 + small_ns,
+    )
     assert row["mean_total_ns"] == 350_000_000 + small_ns
 
 
@@ -214,9 +262,14 @@ def test_share_in_mpi_is_of_the_thread_that_spent_most_there(report, tmp_path):
     assert "on a thread beside the main one" in report("summary", tmp_path).out
 
 
-def test_ranks_whose_time_in_mpi_is_on_another_thread_are_named_if_others_are_beside_them(report, tmp_path):
+def test_ranks_whose_time_in_mpi_is_on_another_thread_are_named_if_others_are_beside_them(
+    report, tmp_path
+):
     threads = [(0, "python3", 1), (1, "manager", 0)]
-    ranks = [Rank(rank, 3, cells=[Cell("MPI_Send", 8, [10**9], thread=int(rank == 1))], threads=threads) for rank in range(3)]
+    ranks = [
+        Rank(rank, 3, cells=[Cell("MPI_Send", 8, [10**9], thread=int(rank == 1))], threads=threads)
+        for rank in range(3)
+    ]
     planted.write_databases(tmp_path / "run", ranks)
     said = "on rank 1 on a thread beside the main one: part of it may be hidden behind compute"
     assert f"                {said}\n" in report("summary", tmp_path / "run").out
@@ -226,11 +279,13 @@ def test_ranks_whose_time_in_mpi_is_on_another_thread_are_named_if_others_are_be
 
 def test_peers_is_a_matrix_of_what_the_senders_counted(report, run_folder):
     rows = report("peers", run_folder, "--json").rows
-    assert [(row["sender"], row["receiver"], row["count"], row["bytes"], row["time_ns"]) for row in rows] == [
-        (rank, (rank + 1) % 4, 30, 30 * 8_192, 150_000) for rank in range(4)
-    ]
+    assert [
+        (row["sender"], row["receiver"], row["count"], row["bytes"], row["time_ns"]) for row in rows
+    ] == [(rank, (rank + 1) % 4, 30, 30 * 8_192, 150_000) for rank in range(4)]
     received = report("peers", run_folder, "--json", "--received").rows
-    assert {(row["sender"], row["receiver"], row["time_ns"]) for row in received} == {(rank, (rank + 1) % 4, 270_000) for rank in range(4)}
+    assert {(row["sender"], row["receiver"], row["time_ns"]) for row in received} == {
+        (rank, (rank + 1) % 4, 270_000) for rank in range(4)
+    }
 
 
 def test_peers_of_many_ranks_are_listed_by_size(report, tmp_path):
@@ -244,22 +299,36 @@ def test_peers_of_many_ranks_are_listed_by_size(report, tmp_path):
 def test_rma_calls_are_not_called_messages(report, tmp_path):
     peers = [("MPI_Put", "sent", 1, 3, 300, 10), ("MPI_Send", "sent", 1, 1, 100, 10)]
     planted.write_database(tmp_path / "rank-0.db", Rank(0, 2, peers=peers))
-    assert "Point-to-point  1 message and 3 RMA calls, 400 B; most from rank 0 to rank 1: 400 B" in report("summary", tmp_path).out
-    assert [(row["count"], row["rma_count"]) for row in report("peers", tmp_path, "--json").rows] == [(4, 3)]
+    assert (
+        "Point-to-point  1 message and 3 RMA calls, 400 B; most from rank 0 to rank 1: 400 B"
+        in report("summary", tmp_path).out
+    )
+    assert [
+        (row["count"], row["rma_count"]) for row in report("peers", tmp_path, "--json").rows
+    ] == [(4, 3)]
 
 
 @pytest.mark.parametrize(
-    "hosts, said", ((3, "3 ranks on 3 hosts (node0, node1, node2)"), (5, "5 ranks on 5 hosts (node0, node1, node2 and 2 more)"))
+    "hosts, said",
+    (
+        (3, "3 ranks on 3 hosts (node0, node1, node2)"),
+        (5, "5 ranks on 5 hosts (node0, node1, node2 and 2 more)"),
+    ),
 )
 def test_the_first_hosts_are_named_whole(report, tmp_path, hosts, said):
-    planted.write_databases(tmp_path / "run", [Rank(rank, hosts, facts={"host": f"node{rank}"}) for rank in range(hosts)])
+    planted.write_databases(
+        tmp_path / "run",
+        [Rank(rank, hosts, facts={"host": f"node{rank}"}) for rank in range(hosts)],
+    )
     assert said in report("summary", tmp_path / "run").out
 
 
 def test_summary_says_who_waits_what_dominates_and_what_it_cost(report, run_folder):
     (row,) = report("summary", run_folder, "--json").rows
     assert (row["world_size"], row["ranks_read"], row["hosts"]) == (4, 4, "node00,node01")
-    assert (row["wall_ns"], row["mpi_share_min_rank"], row["mpi_share_max_rank"]) == (10 * planted.SECOND, 3, 0)
+    assert (row["wall_ns"], row["mpi_share_min_rank"], row["mpi_share_max_rank"]) == (
+        10 * planted.SECOND, 3, 0,
+    )
     assert (row["top_call"], row["top_call_bytes"]) == ("MPI_Allreduce", 4 << 20)
     assert (row["wait_verdict"], row["late_ranks"]) == ("transfer", "3")
     assert (row["sent_count"], row["sent_bytes"]) == (120, 4 * 30 * 8_192)
@@ -286,9 +355,13 @@ def test_summary_fits_a_screen(report, run_folder):
 
 def test_what_was_dropped_is_said(report, tmp_path):
     rank = planted.training_rank(0)
-    rank.world_size, rank.dropped_calls, rank.untracked_requests, rank.folded_communicators = 1, 1_234, 1, 2
+    rank.world_size, rank.dropped_calls, rank.untracked_requests, rank.folded_communicators = (
+        1, 1_234, 1, 2,
+    )
     out = report("summary", planted.write_databases(tmp_path, [rank])).out
-    assert "\nSeen            not all: 1,234 calls dropped: the ledger was full (commprof-run\n" in out
+    assert (
+        "\nSeen            not all: 1,234 calls dropped: the ledger was full (commprof-run\n" in out
+    )
 
 
 def test_what_is_counted_but_not_told_apart_is_no_loss(report, tmp_path):
@@ -296,8 +369,8 @@ def test_what_is_counted_but_not_told_apart_is_no_loss(report, tmp_path):
     rank.world_size, rank.folded_communicators, rank.folded_cells = 1, 2, 1
     folder = planted.write_databases(tmp_path, [rank])
     assert (
-        "\nSeen            all calls"
-        "\nLess detail     1 cell with several sizes, 2 communicators counted as one; all their calls are counted\n"
+        "\nSeen            all calls\nLess detail     1 cell with several sizes, 2 communicators "
+        "counted as one; all their calls are counted\n"
     ) in report("summary", folder).out
     (row,) = [row for row in report("advise", folder, "--json").rows if row["rule"] == "gaps"]
     assert (row["found"], row["title"]) == (1, "this profile could tell more apart")
@@ -322,7 +395,9 @@ def test_csv_has_the_keys_of_json_as_its_header(report, run_folder, command, key
     lines = list(csv.DictReader(io.StringIO(report(command, run_folder, "--csv").out)))
     rows = report(command, run_folder, "--json").rows
     assert tuple(lines[0]) == tuple(rows[0]) == tuple(keys)
-    assert [list(line.values()) for line in lines] == [["" if value is None else str(value) for value in row.values()] for row in rows]
+    assert [list(line.values()) for line in lines] == [
+        ["" if value is None else str(value) for value in row.values()] for row in rows
+    ]
 
 
 def test_json_has_one_object_a_line(report, run_folder):
@@ -337,28 +412,32 @@ def test_no_command_is_summary(report, run_folder):
 
 
 HALF = " (not seen: 50.0 % of the time not recorded; 1 rank not read)"
-REGIONS = "this run has no regions; a program names them with commprof.h, MPI_Pcontrol or NVTX: see commprof_step(3)"
+REGIONS = (
+    "this run has no regions; a program names them with commprof.h, MPI_Pcontrol or NVTX: "
+    "see commprof_step(3)"
+)
 DENIED = {
     "peers": "no sent point-to-point message was counted in this run{part}\n",
     "peers --received": "no received point-to-point message was counted in this run{part}\n",
     "pipeline": "No pipeline: no ranks exchange bulk messages{part}.\n",
     "regions": REGIONS + "{part}\n",
     "sizes --completion": "no completed nonblocking operation was counted in this run{part}\n",
-    "sizes --call Barrier --bytes 1:": "no call with a message of this run fits the filters{part}\n",
+    "sizes --call Barrier "
+    "--bytes 1:": "no call with a message of this run fits the filters{part}\n",
 }
 
 
 @pytest.mark.parametrize("command", DENIED)
 def test_what_is_not_there_is_denied_of_what_was_read_and_counted(report, tmp_path, command):
-    cells = [planted.Cell("MPI_Allreduce", 1 << 20, [1_000_000] * 30), planted.Cell("MPI_Barrier", 0, [1_000])]
+    cells = [
+        planted.Cell("MPI_Allreduce", 1 << 20, [1_000_000] * 30),
+        planted.Cell("MPI_Barrier", 0, [1_000]),
+    ]
     counted_ns = {"part": 5 * planted.SECOND, "whole": None}
     for name, part in (("part", HALF), ("whole", "")):
         ranks = [
             Rank(
-                rank,
-                2,
-                communicators=[parallel.world(rank, 2)],
-                cells=cells,
+                rank, 2, communicators=[parallel.world(rank, 2)], cells=cells,
                 counted_ns=counted_ns[name],
             )
             for rank in range(2)
@@ -372,14 +451,20 @@ def test_calls_without_a_size_are_not_said_to_carry_parts_that_matter(report, tm
     said = {}
     for name, size in sizes.items():
         cells = [planted.Cell("MPI_Barrier" if not size else "MPI_Allreduce", size, [1_000] * 30)]
-        planted.write_databases(tmp_path / name, [Rank(0, 1, communicators=[parallel.world(0, 1)], cells=cells)])
+        planted.write_databases(
+            tmp_path / name, [Rank(0, 1, communicators=[parallel.world(0, 1)], cells=cells)]
+        )
         said[name] = report("traffic", tmp_path / name).out
     assert "Thresholds      none: no call with a size was counted\n" in said["none"]
-    assert "Thresholds      none: every size of message carries a part that matters\n" in said["some"]
+    assert (
+        "Thresholds      none: every size of message carries a part that matters\n" in said["some"]
+    )
 
 
 def test_messages_are_denied_of_the_ranks_that_were_read(report, tmp_path):
     ranks = [Rank(rank, 2) for rank in range(2)]
-    part, whole = (planted.write_databases(tmp_path / str(len(own)), own) for own in (ranks[:1], ranks))
+    part, whole = (
+        planted.write_databases(tmp_path / str(len(own)), own) for own in (ranks[:1], ranks)
+    )
     assert "Point-to-point  none sent by 1 of 2 ranks\n" in report("summary", part).out
     assert "Point-to-point  none\n" in report("summary", whole).out

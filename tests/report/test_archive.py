@@ -1,4 +1,5 @@
-"""Archives with the databases of a node's ranks: read like the ranks' own files, whatever a killed rank has left at their end."""
+"""Archives with the databases of a node's ranks: read like the ranks' own files, whatever a killed
+rank has left at their end."""
 
 from __future__ import annotations
 
@@ -30,10 +31,17 @@ def of_nodes(run_folder, tmp_path) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in NOT_OF_A_RUN])
 def test_archives_read_like_the_ranks_own_files(report, run_folder, of_nodes, tmp_path, command):
-    more = {"merge": lambda kind: [tmp_path / f"{kind}.db"], "export": lambda _: ["--json"]}.get(command, lambda _: [])
-    files, nodes = (report(command, run, *more(kind)) for run, kind in ((run_folder, "files"), (of_nodes, "nodes")))
+    more = {"merge": lambda kind: [tmp_path / f"{kind}.db"], "export": lambda _: ["--json"]}.get(
+        command, lambda _: []
+    )
+    files, nodes = (
+        report(command, run, *more(kind))
+        for run, kind in ((run_folder, "files"), (of_nodes, "nodes"))
+    )
     assert (nodes.status, nodes.err) == (files.status, files.err)
-    assert nodes.out == files.out.replace("files.db", "nodes.db").replace(str(run_folder), str(of_nodes))
+    assert nodes.out == files.out.replace("files.db", "nodes.db").replace(
+        str(run_folder), str(of_nodes)
+    )
 
 
 def test_an_archive_or_one_of_its_files_may_be_named(report, run_folder, of_nodes):
@@ -41,9 +49,13 @@ def test_an_archive_or_one_of_its_files_may_be_named(report, run_folder, of_node
     assert [row["rank"] for row in half.rows] == [2, 3]
     assert half.err == f"hvprof-report: {of_nodes / NODES[1]}: ranks 0-1 of 4 are missing\n"
     one = report("calls", of_nodes / NODES[1] / "rank-3.db", "--json")
-    assert (one.status, one.out, one.err) == (0, report("calls", run_folder / "rank-3.db", "--json").out, "")
+    assert (one.status, one.out, one.err) == (
+        0, report("calls", run_folder / "rank-3.db", "--json").out, "",
+    )
     none = report("calls", of_nodes / NODES[1] / "rank-0.db")
-    assert (none.status, none.err) == (1, f"hvprof-report: {of_nodes / NODES[1] / 'rank-0.db'}: is not in the archive\n")
+    assert (none.status, none.err) == (
+        1, f"hvprof-report: {of_nodes / NODES[1] / 'rank-0.db'}: is not in the archive\n",
+    )
 
 
 def end_of_the_first_member(path: Path) -> int:
@@ -53,7 +65,10 @@ def end_of_the_first_member(path: Path) -> int:
 
 def negative_size(header: bytes) -> bytes:
     """Of two blocks, and with the right checksum: the next header would be the one before."""
-    header = header[:124] + (-2 * BLOCK).to_bytes(12, "big", signed=True) + header[136:148] + b" " * 8 + header[156:]
+    header = (
+        header[:124] + (-2 * BLOCK).to_bytes(12, "big", signed=True) + header[136:148] + b" " * 8
+        + header[156:]
+    )
     return header[:148] + b"%06o\0 " % sum(header) + header[156:]
 
 
@@ -72,14 +87,18 @@ TAILS = {
 def test_what_a_kill_has_left_at_the_end_is_the_ledgers_rank(report, run_folder, of_nodes, left):
     path = of_nodes / NODES[1]
     end, data = end_of_the_first_member(path), path.read_bytes()
-    path.write_bytes(data[:end] + TAILS[left](data[end : end + (len(data) - end) // 2 // BLOCK * BLOCK]))
+    path.write_bytes(
+        data[:end] + TAILS[left](data[end : end + (len(data) - end) // 2 // BLOCK * BLOCK])
+    )
     assert report("calls", of_nodes).err == f"hvprof-report: {of_nodes}: rank 3 of 4 is missing\n"
     planted.write_ledger(of_nodes / "rank-3.ledger", planted.training_rank(3))
     answer = report("sizes", of_nodes, "--json")
     assert (answer.out, answer.err) == (report("sizes", run_folder, "--json").out, "")
 
 
-def test_a_rank_that_was_killed_before_it_removed_its_ledger_counts_once(report, run_folder, of_nodes):
+def test_a_rank_that_was_killed_before_it_removed_its_ledger_counts_once(
+    report, run_folder, of_nodes
+):
     planted.write_ledger(of_nodes / "rank-3.ledger", planted.training_rank(3))
     answer = report("sizes", of_nodes, "--json")
     assert (answer.out, answer.err) == (report("sizes", run_folder, "--json").out, "")
@@ -89,10 +108,14 @@ def test_a_rank_with_two_databases_counts_once_and_is_named(report, run_folder, 
     shutil.copy(run_folder / "rank-3.db", of_nodes)
     answer = report("sizes", of_nodes, "--json")
     assert answer.out == report("sizes", run_folder, "--json").out
-    assert answer.err.endswith("rank-3.db: holds rank 3, which another file holds too; it is left out\n")
+    assert answer.err.endswith(
+        "rank-3.db: holds rank 3, which another file holds too; it is left out\n"
+    )
 
 
-def test_a_damaged_database_in_an_archive_is_named_and_the_ledger_is_read(report, run_folder, of_nodes):
+def test_a_damaged_database_in_an_archive_is_named_and_the_ledger_is_read(
+    report, run_folder, of_nodes
+):
     path = of_nodes / NODES[1]
     with tarfile.open(path) as tar, open(path, "r+b") as file:
         file.seek(tar.getmembers()[1].offset_data + 100)
@@ -100,7 +123,10 @@ def test_a_damaged_database_in_an_archive_is_named_and_the_ledger_is_read(report
     planted.write_ledger(of_nodes / "rank-3.ledger", planted.training_rank(3))
     answer = report("sizes", of_nodes, "--json")
     assert answer.out == report("sizes", run_folder, "--json").out
-    assert answer.err.startswith(f"hvprof-report: {path}/rank-3.db: is damaged: ") and answer.err.count("\n") == 1
+    assert (
+        answer.err.startswith(f"hvprof-report: {path}/rank-3.db: is damaged: ")
+        and answer.err.count("\n") == 1
+    )
 
 
 def test_an_archive_that_cannot_be_read_or_unpacked_is_named(report, of_nodes, monkeypatch):
@@ -111,7 +137,9 @@ def test_an_archive_that_cannot_be_read_or_unpacked_is_named(report, of_nodes, m
     monkeypatch.undo()
     (of_nodes / NODES[0]).unlink()
     os.mkfifo(of_nodes / NODES[0])
-    assert report("calls", of_nodes).err.startswith(f"hvprof-report: {of_nodes / NODES[0]}: is not a regular file\n")
+    assert report("calls", of_nodes).err.startswith(
+        f"hvprof-report: {of_nodes / NODES[0]}: is not a regular file\n"
+    )
 
 
 def test_folders_of_nodes_with_archives_are_one_run(report, run_folder, of_nodes, tmp_path):
@@ -130,12 +158,19 @@ def test_of_two_runs_the_newest_is_shown(report, of_nodes):
     for rank in old:
         rank.run_id, rank.start_unix_ns = "old", rank.start_unix_ns - 3_600 * planted.SECOND
     planted.write_databases(of_nodes / "earlier", old)
-    archive(of_nodes / "earlier", "node-0-node17-5c3e09b1.tar", range(4)).rename(of_nodes / "node-0-node17-5c3e09b1.tar")
-    assert f"hvprof-report: {of_nodes}: holds 2 runs; the newest, 'job-1' of " in report("calls", of_nodes).err
+    archive(of_nodes / "earlier", "node-0-node17-5c3e09b1.tar", range(4)).rename(
+        of_nodes / "node-0-node17-5c3e09b1.tar"
+    )
+    assert (
+        f"hvprof-report: {of_nodes}: holds 2 runs; the newest, 'job-1' of "
+        in report("calls", of_nodes).err
+    )
 
 
 @pytest.mark.parametrize("scanned", [False, True])
-def test_a_ledger_that_has_gone_into_an_archive_meanwhile_is_read_there(report, run_folder, of_nodes, monkeypatch, scanned):
+def test_a_ledger_that_has_gone_into_an_archive_meanwhile_is_read_there(
+    report, run_folder, of_nodes, monkeypatch, scanned
+):
     """Before its file is looked at, or between that and its reading."""
     (of_nodes / NODES[1]).rename(of_nodes / "later")
     for rank in (2, 3):
@@ -148,9 +183,13 @@ def test_a_ledger_that_has_gone_into_an_archive_meanwhile_is_read_there(report, 
                 (of_nodes / f"rank-{rank}.ledger").unlink()
 
     if scanned:
-        monkeypatch.setattr(reading, "runs_split", lambda files, real=reading.runs_split: (end(), real(files))[1])
+        monkeypatch.setattr(
+            reading, "runs_split", lambda files, real=reading.runs_split: (end(), real(files))[1]
+        )
     else:
         real = reading.folder_scan.__globals__["rank_paths"]
-        monkeypatch.setitem(reading.folder_scan.__globals__, "rank_paths", lambda *given: (real(*given), end())[0])
+        monkeypatch.setitem(
+            reading.folder_scan.__globals__, "rank_paths", lambda *given: (real(*given), end())[0]
+        )
     answer = report("sizes", of_nodes, "--json")
     assert (answer.out, answer.err) == (report("sizes", run_folder, "--json").out, "")

@@ -1,4 +1,5 @@
-"""Input that is missing, damaged, foreign or hostile: said in one line, and what can be read is read."""
+"""Input that is missing, damaged, foreign or hostile: said in one line, and what can be read is
+read."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ def change(path, statement: str) -> None:
 def test_a_missing_rank_is_named_and_the_others_are_read(report, run_folder):
     (run_folder / "rank-2.db").unlink()
     answer = report("summary", run_folder)
-    assert (answer.status, lines(answer)) == (0, [f"hvprof-report: {run_folder}: rank 2 of 4 is missing"])
+    assert (answer.status, lines(answer)) == (
+        0, [f"hvprof-report: {run_folder}: rank 2 of 4 is missing"],
+    )
     assert "3 of 4 ranks" in answer.out and "Not read        rank 2 of 4\n" in answer.out
 
 
@@ -66,7 +69,8 @@ def test_the_ledger_is_read_where_the_database_is_damaged(report, run_folder):
 
 
 def test_a_file_that_has_another_rank_than_its_name_is_read_once(report, run_folder):
-    """While other ranks have ledgers, the folder is listed again for ranks that have begun since."""
+    """While other ranks have ledgers, the folder is listed again for ranks that
+    have begun since."""
     planted.write_ledger(run_folder / "rank-2.ledger", planted.training_rank(2))
     (run_folder / "rank-2.db").unlink()
     (run_folder / "rank-1.db").rename(run_folder / "rank-7.db")
@@ -82,25 +86,37 @@ def test_a_file_that_asks_for_too_much_memory_is_said_to(report, run_folder, mon
 
     monkeypatch.setattr(database, "_database_check", check)
     answer = report("calls", run_folder / "rank-0.db")
-    assert answer.err == f"hvprof-report: {run_folder}/rank-0.db: is damaged, or holds more than fits into memory\n"
+    assert (
+        answer.err
+        == f"hvprof-report: {run_folder}/rank-0.db: is damaged, or holds more than fits into "
+        "memory\n"
+    )
 
 
 def test_a_run_that_asks_for_too_much_memory_is_one_line(report, run_folder, monkeypatch):
     monkeypatch.setattr(run, "identities_agree", lambda _: [0] * (1 << 62))
     answer = report("calls", run_folder)
-    said = "hvprof-report: the files of this run: hold more than fits into the memory that this process may use\n"
+    said = (
+        "hvprof-report: the files of this run: hold more than fits into the memory that this "
+        "process may use\n"
+    )
     assert (answer.status, answer.out, answer.err) == (1, "", said)
 
 
 def test_of_two_runs_in_a_folder_the_newest_is_shown(report, run_folder):
     old = planted.training_rank(0)
-    old.run_id, old.start_unix_ns, old.world_rank = "job-0", planted.START_UNIX_NS - 3_600 * planted.SECOND, 7
+    old.run_id, old.start_unix_ns, old.world_rank = (
+        "job-0", planted.START_UNIX_NS - 3_600 * planted.SECOND, 7,
+    )
     old.world_size = 8
     planted.write_database(run_folder / "rank-7.db", old)
     answer = report("calls", run_folder, "--json")
     assert answer.rows[0]["count"] == 640
     assert len(lines(answer)) == 1
-    assert "holds 2 runs; the newest, 'job-1' of " in answer.err and "left out: 'job-0' of " in answer.err
+    assert (
+        "holds 2 runs; the newest, 'job-1' of " in answer.err
+        and "left out: 'job-0' of " in answer.err
+    )
 
 
 def test_a_file_from_before_the_run_of_the_same_name_is_another_run(report, run_folder):
@@ -131,14 +147,22 @@ def test_a_newer_schema_is_refused_by_name(report, run_folder):
     change(run_folder / "rank-0.db", f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     answer = report("calls", run_folder, "--json")
     assert answer.status == 0 and answer.rows[0]["count"] == 480
-    assert f"rank-0.db: has schema version {SCHEMA_VERSION + 1}, newer than this reporter reads" in lines(answer)[0]
+    assert (
+        f"rank-0.db: has schema version {SCHEMA_VERSION + 1}, newer than this reporter reads"
+        in lines(answer)[0]
+    )
 
 
 def test_a_schema_from_before_the_first_release_is_said_to_be_older(report, run_folder):
-    change(run_folder / "rank-0.db", "PRAGMA user_version = 4; ALTER TABLE rank DROP COLUMN gpu_state")
+    change(
+        run_folder / "rank-0.db", "PRAGMA user_version = 4; ALTER TABLE rank DROP COLUMN gpu_state"
+    )
     answer = report("calls", run_folder, "--json")
     assert answer.status == 0 and answer.rows[0]["count"] == 480
-    assert "rank-0.db: has schema version 4, older than this reporter reads (9): read it with" in lines(answer)[0]
+    assert (
+        "rank-0.db: has schema version 4, older than this reporter reads (9): read it with"
+        in lines(answer)[0]
+    )
 
 
 def test_a_newer_ledger_is_refused_by_name(report, tmp_path):
@@ -148,7 +172,8 @@ def test_a_newer_ledger_is_refused_by_name(report, tmp_path):
     answer = report(tmp_path)
     assert answer.status == 1
     assert lines(answer) == [
-        f"hvprof-report: {tmp_path}/rank-0.ledger: has ledger version 12, newer than this reporter reads (11):"
+        f"hvprof-report: {tmp_path}/rank-0.ledger: has ledger version 12, newer than this reporter "
+        "reads (11):"
         " read it with the hvprof-report of the commprof that wrote it, or a newer one"
     ]
 
@@ -193,35 +218,49 @@ def test_an_empty_file_and_a_foreign_database_are_called_what_they_are(report, t
 
 
 def test_an_empty_folder_and_no_folder_are_said(report, tmp_path):
-    assert report(tmp_path).err == f"hvprof-report: {tmp_path}: holds no rank-<n>.db and no rank-<n>.ledger (it is empty)\n"
+    assert (
+        report(tmp_path).err
+        == f"hvprof-report: {tmp_path}: holds no rank-<n>.db and no rank-<n>.ledger (it is empty)\n"
+    )
     assert report(tmp_path / "x").err == f"hvprof-report: {tmp_path}/x: no such file or folder\n"
     assert report(tmp_path).status == report(tmp_path / "x").status == 1
 
 
 HOSTILE = {
-    "a time of three hundred years": "UPDATE cell SET total_ns = 9223372036854775807, max_ns = 9223372036854775807",
+    "a time of three hundred "
+    "years": "UPDATE cell SET total_ns = 9223372036854775807, max_ns = 9223372036854775807",
     "a negative count": "UPDATE cell SET count = -1",
     "text for a number": "UPDATE cell SET bytes = 'many' WHERE cell = 1",
     "a blob for a name": "UPDATE cell SET call = x'00ff' WHERE cell = 1",
     "a rank outside the job": "UPDATE rank SET world_rank = 4000000000",
     "text for a rank": "UPDATE rank SET world_size = 'four'",
     "a bucket that is none": "UPDATE bucket SET bucket = 5000 WHERE cell = 1",
-    "a view in place of a table": "ALTER TABLE cell RENAME TO other; CREATE VIEW cell AS SELECT * FROM other",
-    "a view under another name in the schema": "CREATE VIEW notes AS SELECT * FROM cell; PRAGMA writable_schema = ON;"
+    "a view in place of a "
+    "table": "ALTER TABLE cell RENAME TO other; CREATE VIEW cell AS SELECT * FROM other",
+    "a view under another name in the "
+    "schema": "CREATE VIEW notes AS SELECT * FROM cell; PRAGMA writable_schema = ON;"
     "UPDATE sqlite_master SET sql = replace(sql, 'notes', 'cell') WHERE name = 'notes'",
-    "a table twice in the schema": "PRAGMA writable_schema = ON; INSERT INTO sqlite_master SELECT * FROM sqlite_master WHERE name = 'peer'",
-    "a table of another kind": "PRAGMA writable_schema = ON; UPDATE sqlite_master SET type = 'view' WHERE name = 'peer'",
+    "a table twice in the "
+    "schema": "PRAGMA writable_schema = ON; INSERT INTO sqlite_master SELECT * FROM sqlite_master "
+    "WHERE name = 'peer'",
+    "a table of another kind": "PRAGMA writable_schema = ON; UPDATE sqlite_master SET type = "
+    "'view' WHERE name = 'peer'",
     "a missing table": "DROP TABLE peer",
     "a missing column": "ALTER TABLE cell DROP COLUMN blocked_ns",
     "no rank": "DELETE FROM rank",
-    "a column that is computed": "DROP TABLE fact; CREATE TABLE fact (world_rank INTEGER NOT NULL, key TEXT NOT NULL,"
-    " value TEXT GENERATED ALWAYS AS (hex(zeroblob(length(key) * 10000000))), PRIMARY KEY (world_rank, key)) WITHOUT ROWID",
-    "a column with a default": "ALTER TABLE thread ADD COLUMN more TEXT DEFAULT 'a long text for each row'",
+    "a column that is "
+    "computed": "DROP TABLE fact; CREATE TABLE fact (world_rank INTEGER NOT NULL, key TEXT NOT "
+    "NULL,"
+    " value TEXT GENERATED ALWAYS AS (hex(zeroblob(length(key) * 10000000))), PRIMARY KEY "
+    "(world_rank, key)) WITHOUT ROWID",
+    "a column with a "
+    "default": "ALTER TABLE thread ADD COLUMN more TEXT DEFAULT 'a long text for each row'",
     "a blob for a fact": "UPDATE fact SET value = x'00ff'",
     "a number for a family": "UPDATE call SET family = x'31'",
     "an end that is no time": "UPDATE rank SET end_unix_ns = ''",
     "an end that nobody knows": "UPDATE rank SET ended = 'exploded'",
-    "ranks of two runs": "CREATE TEMP TABLE other AS SELECT * FROM rank; UPDATE other SET world_rank = 5, world_size = 1 << 24;"
+    "ranks of two runs": "CREATE TEMP TABLE other AS SELECT * FROM rank; UPDATE other SET "
+    "world_rank = 5, world_size = 1 << 24;"
     " INSERT INTO rank SELECT * FROM other",
     "numbers of cells that run over": "UPDATE cell SET cell = 9223372036854775807 WHERE cell = 1",
 }
@@ -234,8 +273,10 @@ ADDED = {
     "a view that cannot be read": "CREATE VIEW broken AS SELECT missing FROM nowhere",
     "statistics": "ANALYZE",
     "statistics that lie": "ANALYZE; UPDATE sqlite_stat1 SET stat = '1 1 1 1'",
-    "a table of notes": "CREATE TABLE notes (at INTEGER PRIMARY KEY AUTOINCREMENT, text); INSERT INTO notes (text) VALUES ('slow switch')",
-    "a table with the name of a function": "CREATE TABLE sum (a AS (abs(b)), b); INSERT INTO sum (b) VALUES (1)",
+    "a table of notes": "CREATE TABLE notes (at INTEGER PRIMARY KEY AUTOINCREMENT, text); INSERT "
+    "INTO notes (text) VALUES ('slow switch')",
+    "a table with the name of a "
+    "function": "CREATE TABLE sum (a AS (abs(b)), b); INSERT INTO sum (b) VALUES (1)",
     "a trigger": "CREATE TRIGGER more AFTER INSERT ON cell BEGIN DELETE FROM rank; END",
 }
 
@@ -257,13 +298,16 @@ def test_what_the_owner_of_a_database_has_added_is_ignored(report, run_folder, t
 
 
 def test_what_an_index_says_is_checked_like_a_table(report, run_folder):
-    """SQLite reads what it needs from an index that has it all, and this one has other values than its table."""
+    """SQLite reads what it needs from an index that has it all, and this one has other values than
+    its table."""
     columns = ", ".join(["count", *(name for name in fuzz.TABLES["cell"] if name != "count")])
     change(
         run_folder / "rank-1.db",
         f"CREATE TABLE lies AS SELECT {columns} FROM cell; UPDATE lies SET total_ns = 'text';"
-        f"CREATE INDEX of_lies ON lies ({columns}); CREATE INDEX of_cells ON cell ({columns}); PRAGMA writable_schema = ON;"
-        "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = 'of_lies') WHERE name = 'of_cells'",
+        f"CREATE INDEX of_lies ON lies ({columns}); CREATE INDEX of_cells ON cell ({columns}); "
+        "PRAGMA writable_schema = ON;"
+        "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = "
+        "'of_lies') WHERE name = 'of_cells'",
     )
     answer = report("export", run_folder, "--json", "--table", "cell")
     assert answer.status == 0 and "text" not in {row["total_ns"] for row in answer.rows}
@@ -271,12 +315,18 @@ def test_what_an_index_says_is_checked_like_a_table(report, run_folder):
 
 def test_merging_does_not_overwrite_what_an_owner_has_added(report, run_folder, tmp_path):
     merged = tmp_path / "merged.db"
-    assert report("merge", run_folder, merged).status == report("merge", run_folder, merged).status == 0
+    assert (
+        report("merge", run_folder, merged).status == report("merge", run_folder, merged).status
+        == 0
+    )
     change(merged, ADDED["a table of notes"])
     before = merged.read_bytes()
     answer = report("merge", run_folder, merged)
     assert (answer.status, merged.read_bytes()) == (1, before)
-    assert lines(answer) == [f"hvprof-report: {merged}: exists, and holds more than commprof wrote into it; not overwritten"]
+    assert lines(answer) == [
+        f"hvprof-report: {merged}: exists, and holds more than commprof wrote into it; not "
+        "overwritten"
+    ]
 
 
 def test_an_older_version_is_read_by_its_upgrade(report, run_folder):
@@ -298,9 +348,14 @@ def rewrite(path, schema: str) -> None:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("ATTACH ? AS newest", (str(newest),))
     for table in fuzz.TABLES:
-        columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
+        columns = ", ".join(
+            row[1] for row in connection.execute(f"PRAGMA main.table_info({table})")
+        )
         if columns:
-            connection.execute(f"INSERT OR IGNORE INTO main.{table} ({columns}) SELECT {columns} FROM newest.{table}")
+            connection.execute(
+                f"INSERT OR IGNORE INTO main.{table} ({columns}) SELECT {columns} FROM "
+                f"newest.{table}"
+            )
     connection.close()
 
 
@@ -319,7 +374,8 @@ def test_a_job_of_millions_of_ranks_of_which_one_is_there_is_no_burden(report, t
     rank.world_size, rank.ended = 1 << 24, "running"
     rank.doing = {0: planted.Doing("MPI_Allreduce")}
     rank.communicators = [
-        Communicator(number, number, "0-16777215", 1 << 24, 1, begun=planted.training_collectives()) for number in range(2, 200)
+        Communicator(number, number, "0-16777215", 1 << 24, 1, begun=planted.training_collectives())
+        for number in range(2, 200)
     ]
     planted.write_ledger(tmp_path / "rank-1.ledger", rank)
     answer = report("summary", tmp_path)
@@ -340,7 +396,10 @@ def test_many_damaged_chunks_are_one_line(report, tmp_path):
 
 
 def test_a_rank_without_an_end_or_a_sign_of_life_is_not_stuck(report, run_folder):
-    change(run_folder / "rank-1.db", "UPDATE rank SET ended = 'running', end_unix_ns = NULL, wall_ns = NULL")
+    change(
+        run_folder / "rank-1.db",
+        "UPDATE rank SET ended = 'running', end_unix_ns = NULL, wall_ns = NULL",
+    )
     change(run_folder / "rank-1.db", "UPDATE thread SET doing_is_inside = 1")
     assert report("stuck", run_folder).status == 0
 
@@ -363,7 +422,9 @@ def test_names_from_files_cannot_steer_the_terminal(report, tmp_path):
 def test_names_in_any_encoding_are_shown(report, tmp_path):
     path = planted.write_database(tmp_path / "rank-0.db", planted.training_rank(0))
     change(path, "UPDATE communicator SET name = CAST(x'ff61' AS TEXT) WHERE communicator = 2")
-    assert "\ufffda" in {row["communicator"] for row in report("communicators", path, "--json").rows}
+    assert "\ufffda" in {
+        row["communicator"] for row in report("communicators", path, "--json").rows
+    }
 
 
 def test_facts_may_be_missing(report, tmp_path):
@@ -394,7 +455,10 @@ def odd_folder(request, tmp_path):
 @pytest.mark.slow
 def test_a_run_may_lie_in_a_folder_of_any_name(report, odd_folder):
     for words in fuzz.COMMANDS + WRITTEN:
-        answer = report(words[0], odd_folder, *(word.replace("OUT", str(odd_folder.parent)) for word in words[1:]))
+        answer = report(
+            words[0], odd_folder,
+            *(word.replace("OUT", str(odd_folder.parent)) for word in words[1:]),
+        )
         assert (answer.status, answer.err) == (0, ""), words
         assert not fuzz.CONTROLS.search(answer.out), words
         if "--json" in words and "--output" not in words:
@@ -433,7 +497,11 @@ def test_names_may_be_asked_for_in_any_encoding(report, run_folder, option):
 
 def test_a_region_in_any_encoding_may_be_the_step(report, tmp_path):
     path = planted.write_database(tmp_path / "rank-0.db", planted.training_rank(0))
-    change(path, "INSERT INTO region VALUES (0, 77, CAST(x'6e61ef7665' AS TEXT)); INSERT INTO region_span VALUES (0, 0, 77, 1, 2000)")
+    change(
+        path,
+        "INSERT INTO region VALUES (0, 77, CAST(x'6e61ef7665' AS TEXT)); INSERT INTO region_span "
+        "VALUES (0, 0, 77, 1, 2000)",
+    )
     answer = report("steps", path, "--region", os.fsdecode(b"na\xefve"), "--json")
     assert (answer.status, answer.err) == (0, "")
 
@@ -443,9 +511,24 @@ def test_a_region_in_any_encoding_may_be_the_step(report, tmp_path):
 def test_names_from_files_are_no_formats(report, tmp_path, name):
     folder = planted.write_databases(tmp_path / "run", pair(slow_job(30, True)))
     for path in folder.iterdir():
-        change(path, f"UPDATE sample SET call = call || '{name}'; UPDATE cell SET call = call || '{name}'; DELETE FROM call")
-        change(path, f"INSERT INTO call VALUES ('MPI_Allreduce{name}', 'collective', 'mpi', 'blocking', 'allreduce', 'all')")
-    for words in (("summary",), ("calls",), ("late",), ("advise",), ("traffic",), ("html", "--output", str(tmp_path / "page.html"))):
+        change(
+            path,
+            f"UPDATE sample SET call = call || '{name}'; UPDATE cell SET call = call || '{name}'; "
+            "DELETE FROM call",
+        )
+        change(
+            path,
+            f"INSERT INTO call VALUES ('MPI_Allreduce{name}', 'collective', 'mpi', 'blocking', "
+            "'allreduce', 'all')",
+        )
+    for words in (
+        ("summary",),
+        ("calls",),
+        ("late",),
+        ("advise",),
+        ("traffic",),
+        ("html", "--output", str(tmp_path / "page.html")),
+    ):
         assert report(words[0], folder, *words[1:]).status == 0, words
     rows = report("steps", folder, "--json", "--per-step").rows
     assert f"more in MPI_Allreduce{name} on all ranks" in rows[30]["why"]
@@ -457,8 +540,17 @@ def test_names_from_files_are_no_formats(report, tmp_path, name):
 def test_a_measure_that_does_not_fit_the_library_is_answered(report, tmp_path, measure, library):
     folder = planted.write_databases(tmp_path / "run", planted.gpu_run())
     for path in folder.iterdir():
-        change(path, f"UPDATE OR REPLACE cell SET measure = '{measure}'; UPDATE call SET library = '{library}'")
-    for words in (("advise",), ("html", "--output", str(tmp_path / "page.html")), ("sizes",), ("calls",), ("latency",)):
+        change(
+            path, f"UPDATE OR REPLACE cell SET measure = '{measure}'; UPDATE call SET library = "
+            f"'{library}'",
+        )
+    for words in (
+        ("advise",),
+        ("html", "--output", str(tmp_path / "page.html")),
+        ("sizes",),
+        ("calls",),
+        ("latency",),
+    ):
         assert report(words[0], folder, *words[1:]).status == 0, words
 
 
@@ -467,14 +559,19 @@ def test_a_measure_that_does_not_fit_the_library_is_answered(report, tmp_path, m
 def test_blobs_in_the_schema_are_no_text_and_no_trouble(report, run_folder, table, column):
     path = run_folder / "rank-1.db"
     change(path, "CREATE TABLE notes (x)")
-    change(path, f"PRAGMA writable_schema = ON; UPDATE sqlite_master SET {column} = CAST({column} AS BLOB) WHERE name = '{table}'")
+    change(
+        path,
+        f"PRAGMA writable_schema = ON; UPDATE sqlite_master SET {column} = CAST({column} AS BLOB) "
+        f"WHERE name = '{table}'",
+    )
     answer = report("calls", run_folder, "--json")
     assert answer.status == 0 and answer.rows[0]["count"] in (480, 640)
 
 
 @pytest.mark.parametrize("name", ("copy", "copy_histograms", "copy_samples"))
 def test_rows_of_a_file_are_inserted_one_by_one_and_checked(name):
-    """SQLite copies whole records of an equal table, unchecked, unless the SELECT has a WHERE; then its program has no opcode Column."""
+    """SQLite copies whole records of an equal table, unchecked, unless the SELECT has a WHERE; then
+    its program has no opcode Column."""
     connection = sqlite3.connect(":memory:")
     connection.executescript(planted.SCHEMA.read_text() + "ATTACH ':memory:' AS source;")
     Thinning(connection)

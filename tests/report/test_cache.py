@@ -1,4 +1,5 @@
-"""The cache of a large run's folder: the same answers as from the ranks' files, and never a stale one."""
+"""The cache of a large run's folder: the same answers as from the ranks' files, and never a stale
+one."""
 
 from __future__ import annotations
 
@@ -17,7 +18,10 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 import large_run  # noqa: E402
 
 RANKS, STEPS = FEWEST_FILES, 10
-COMMANDS = ("summary", "calls", "sizes", "late", "steps", "ranks", "peers", "pipeline", "advise", "gpu", "communicators")
+COMMANDS = (
+    "summary", "calls", "sizes", "late", "steps", "ranks", "peers", "pipeline", "advise", "gpu",
+    "communicators",
+)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +39,10 @@ def folder(written, tmp_path) -> Path:
 def cached(report, folder) -> Path:
     """A folder with a cache."""
     answer = report("summary", folder)
-    said = f"{folder / NAME}: holds the run from now on, and is read instead of {RANKS} files as long as they do not change"
+    said = (
+        f"{folder / NAME}: holds the run from now on, and is read instead of {RANKS} files as "
+        "long as they do not change"
+    )
     assert said in answer.err and (folder / NAME).exists()
     return folder
 
@@ -43,7 +50,9 @@ def cached(report, folder) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_cache_gives_the_same_rows_as_the_files(report, cached, command):
-    from_files, from_cache = report(command, cached, "--json", "--no-cache"), report(command, cached, "--json")
+    from_files, from_cache = (
+        report(command, cached, "--json", "--no-cache"), report(command, cached, "--json"),
+    )
     assert from_cache.rows == from_files.rows
     assert report(command, cached).out == report(command, cached, "--no-cache").out
 
@@ -70,7 +79,9 @@ def test_a_changed_file_makes_it_out_of_date(report, cached):
     connection.close()
     walls = [row["wall_ns"] for row in report("ranks", cached, "--per-rank", "--json").rows]
     assert sorted(walls)[-1] == sorted(walls)[-2] + 7
-    assert (cached / NAME).stat().st_mtime_ns == before, "nothing writes it but a command that reads samples"
+    assert (cached / NAME).stat().st_mtime_ns == before, (
+        "nothing writes it but a command that reads samples"
+    )
     assert "holds the run from now on" in report("late", cached).err
     assert (cached / NAME).stat().st_mtime_ns > before
 
@@ -83,7 +94,9 @@ def test_so_does_one_that_has_gone_and_one_that_has_come(report, cached):
     assert ranks_of(report, cached) == RANKS
     planted.write_ledgers(cached, [planted.Rank(0, RANKS)])
     assert "which another file holds too" not in report("calls", cached).err
-    assert "holds the run from now on" not in report("late", cached).err, "a run with ledgers has none"
+    assert "holds the run from now on" not in report("late", cached).err, (
+        "a run with ledgers has none"
+    )
 
 
 def test_a_damaged_cache_is_passed_over(report, cached):
@@ -142,8 +155,14 @@ def test_it_is_a_merged_database_like_any_other(report, cached, tmp_path):
 def test_an_archive_is_one_file_and_a_changed_one_makes_it_out_of_date(report, folder):
     planted.archive(folder, "node-1-a-0.tar", range(RANKS // 2))
     path = planted.archive(folder, "node-1-b-0.tar", range(RANKS // 2, RANKS))
-    assert "cache.db: holds the run from now on, and is read instead of 2 files as long as they" in report("summary", folder).err
-    assert report("summary", folder, "--json").rows == report("summary", folder, "--json", "--no-cache").rows
+    assert (
+        "cache.db: holds the run from now on, and is read instead of 2 files as long as they"
+        in report("summary", folder).err
+    )
+    assert (
+        report("summary", folder, "--json").rows
+        == report("summary", folder, "--json", "--no-cache").rows
+    )
     shutil.copy(path, folder / "aside")
     os.truncate(path, path.stat().st_size // 2)
     assert RANKS // 2 < ranks_of(report, folder) < RANKS

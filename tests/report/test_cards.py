@@ -1,4 +1,5 @@
-"""The first screen of the page, and of `summary`: what a step is, and where time in MPI is negotiation."""
+"""The first screen of the page, and of `summary`: what a step is, and where time in MPI is
+negotiation."""
 
 from __future__ import annotations
 
@@ -12,7 +13,10 @@ from planted import Cell, Communicator, Rank, Sample, Signature, Span, Step, Win
 from test_root_causes import MS, grid
 
 STEPS, STEP_NS, WALL_NS = 40, 20 * MS, 1_000 * MS
-BITS, GRADIENTS = Signature(1, "MPI_LONG_LONG", 8, 8, 1, 1, "MPI_BAND"), Signature(2, "MPI_FLOAT", 4, 4, 1, 25_000, "MPI_SUM")
+BITS, GRADIENTS = (
+    Signature(1, "MPI_LONG_LONG", 8, 8, 1, 1, "MPI_BAND"),
+    Signature(2, "MPI_FLOAT", 4, 4, 1, 25_000, "MPI_SUM"),
+)
 SENT = [(12, 2, 300_000), (16, 1, 100_000)]  # ms after the begin of a step, ms that it takes, bytes
 CARD = re.compile(r'<div class="card"><b>(.*?)</b><span>(.*?)</span></div>')
 
@@ -21,14 +25,26 @@ def world(rank: int) -> Communicator:
     return dataclasses.replace(planted.communicators_of(rank)[0], members="0-1", size=2)
 
 
-def training(negotiates: bool, facts: dict[str, str] | None = None, is_main: int = 0, slower: int = 1) -> list[Rank]:
-    """Steps of two Allreduces each; before them, if it negotiates, ten rounds of half a millisecond, after the last of which it sends."""
+def training(
+    negotiates: bool, facts: dict[str, str] | None = None, is_main: int = 0, slower: int = 1
+) -> list[Rank]:
+    """Steps of two Allreduces each; before them, if it negotiates, ten rounds of half a
+    millisecond, after the last of which it sends."""
     made = []
     for step in range(STEPS):
         begin_ns = 10 * MS + step * STEP_NS
-        rounds = [(begin_ns + number * MS, MS // 2, 8, BITS) for number in range(1, 11)] if negotiates else []
-        made += [*rounds, *((begin_ns + at * MS, spent * MS, size, GRADIENTS) for at, spent, size in SENT)]
-    made = [(slower * begin_ns, slower * spent_ns, size, kind) for begin_ns, spent_ns, size, kind in made]
+        rounds = (
+            [(begin_ns + number * MS, MS // 2, 8, BITS) for number in range(1, 11)] if negotiates
+            else []
+        )
+        made += [
+            *rounds,
+            *((begin_ns + at * MS, spent * MS, size, GRADIENTS) for at, spent, size in SENT),
+        ]
+    made = [
+        (slower * begin_ns, slower * spent_ns, size, kind)
+        for begin_ns, spent_ns, size, kind in made
+    ]
     thread = 1 - is_main
     times: dict[int, list[int]] = {}
     for _, spent_ns, size, _ in made:
@@ -38,13 +54,23 @@ def training(negotiates: bool, facts: dict[str, str] | None = None, is_main: int
             rank,
             2,
             wall_ns=slower * WALL_NS,
-            facts={**planted.facts_of(0), "boot_id": "a1", "time_namespace": "time:[1]", **(facts or {})},
+            facts={
+                **planted.facts_of(0),
+                "boot_id": "a1",
+                "time_namespace": "time:[1]",
+                **(facts or {}),
+            },
             communicators=[world(rank)],
             threads=[(0, "train", 1), (1, "horovod", 0)],
             signatures=[BITS, GRADIENTS],
-            cells=[Cell("MPI_Allreduce", size, spent, thread=thread) for size, spent in times.items()],
+            cells=[
+                Cell("MPI_Allreduce", size, spent, thread=thread) for size, spent in times.items()
+            ],
             samples=[
-                Sample("MPI_Allreduce", begin_ns, begin_ns + spent_ns, bytes=size, sequence=place, thread=thread, signature=kind.signature)
+                Sample(
+                    "MPI_Allreduce", begin_ns, begin_ns + spent_ns, bytes=size, sequence=place,
+                    thread=thread, signature=kind.signature,
+                )
                 for place, (begin_ns, spent_ns, size, kind) in enumerate(made, 1)
             ],
             windows=[Window(0, slower * WALL_NS, thread)],
@@ -74,22 +100,33 @@ def cards(header):
 def test_a_job_that_negotiates_says_what_a_step_is_and_what_is_data(cards):
     assert cards(training(True))[:4] == [
         ("50.0 steps/s", "20.0 ms a step, the mean of 40 steps"),
-        ("not known", "how much of a step is exposed communication; data takes 3.00 ms of it (15.0 %)"),
+        (
+            "not known",
+            "how much of a step is exposed communication; data takes 3.00 ms of it (15.0 %)",
+        ),
         ("2.00", "data collectives a step, of 200 KB on average: 400 KB"),
-        ("12.0 %", "of wall time in data operations; 20.0 % in negotiation, 90.0 % of its rounds idle"),
+        (
+            "12.0 %",
+            "of wall time in data operations; 20.0 % in negotiation, 90.0 % of its rounds idle",
+        ),
     ]
 
 
 def test_a_background_thread_that_does_not_negotiate_exposes_none_or_all(cards):
     assert cards(training(False))[1:4] == [
-        ("0 to 15.0 %", "of a step is exposed communication: a background thread communicates for 3.00 ms"),
+        (
+            "0 to 15.0 %",
+            "of a step is exposed communication: a background thread communicates for 3.00 ms",
+        ),
         ("2.00", "data collectives a step, of 200 KB on average: 400 KB"),
         ("12.0 %", "of wall time inside MPI, mean over ranks"),
     ]
 
 
 def test_the_main_thread_exposes_all_that_it_communicates(cards):
-    assert cards(training(False, is_main=1))[1] == ("15.0 %", "of a step is exposed communication (3.00 ms)")
+    assert cards(training(False, is_main=1))[1] == (
+        "15.0 %", "of a step is exposed communication (3.00 ms)",
+    )
 
 
 def test_communication_that_is_exposed_on_the_gpu_is_beside_that_in_mpi(cards):
@@ -126,12 +163,10 @@ def test_a_region_around_the_wait_shows_what_is_exposed(cards, negotiates):
 
 def test_the_rank_that_begins_to_wait_last_is_late_and_nobody_where_all_begin_together(cards):
     assert late_card(cards(waiting([8, 12]))) == (
-        "rank 1",
-        "reaches region 'wait for gradients' last in 39 of 39 visits, by 4.00 ms",
+        "rank 1", "reaches region 'wait for gradients' last in 39 of 39 visits, by 4.00 ms",
     )
     assert late_card(cards(waiting([12, 12]))) == (
-        "no rank",
-        "reaches region 'wait for gradients' late, in 39 visits",
+        "no rank", "reaches region 'wait for gradients' late, in 39 visits",
     )
 
 
@@ -143,11 +178,15 @@ def test_the_rank_that_is_late_is_named_and_nobody_where_all_are_on_time(cards):
     who, text = late_card(cards(grid([{2: 8 * MS}] * STEPS, has_marks=True)))
     assert who == "rank 2" and re.fullmatch(r"late: \d+\.\d % of the waiting is for it", text)
     who, text = late_card(cards(grid([{}] * STEPS, has_marks=True)))
-    assert who == "no rank" and re.fullmatch(r"is late beyond chance; waiting is \d+\.\d+ % of the communication", text)
+    assert who == "no rank" and re.fullmatch(
+        r"is late beyond chance; waiting is \d+\.\d+ % of the communication", text
+    )
 
 
 def test_who_is_late_is_not_known_where_a_thread_negotiates(cards):
-    assert late_card(cards(training(True))) == ("not known", "which rank is late: a mark shows it, see Waiting")
+    assert late_card(cards(training(True))) == (
+        "not known", "which rank is late: a mark shows it, see Waiting",
+    )
 
 
 def test_one_rank_is_not_late(cards):
@@ -164,11 +203,8 @@ def test_a_page_without_steps_has_the_cards_of_the_run(cards):
     for rank in ranks:
         rank.samples = []
     assert [text for _, text in cards(ranks)] == [
-        "wall time",
-        "of wall time inside MPI, mean over ranks",
-        "takes the most time",
-        "handed to MPI, all ranks",
-        "of wall time is the profiler's own",
+        "wall time", "of wall time inside MPI, mean over ranks", "takes the most time",
+        "handed to MPI, all ranks", "of wall time is the profiler's own",
     ]
 
 
@@ -176,9 +212,19 @@ def test_a_page_without_steps_has_the_cards_of_the_run(cards):
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
-        ({"env.HOROVOD_FUSION_THRESHOLD": "0"}, "off (HOROVOD_FUSION_THRESHOLD=0): 2.00 messages of 200 KB a step, each of one tensor"),
-        ({"env.HOROVOD_FUSION_THRESHOLD": "4096"}, "2.00 messages of 200 KB a step (HOROVOD_FUSION_THRESHOLD=4096); a run without fusion "),
-        ({}, "2.00 messages of 200 KB a step; a run without fusion shows the tensors: hvprof-report hvprof RUN --unfused OTHER_RUN"),
+        (
+            {"env.HOROVOD_FUSION_THRESHOLD": "0"},
+            "off (HOROVOD_FUSION_THRESHOLD=0): 2.00 messages of 200 KB a step, each of one tensor",
+        ),
+        (
+            {"env.HOROVOD_FUSION_THRESHOLD": "4096"},
+            "2.00 messages of 200 KB a step (HOROVOD_FUSION_THRESHOLD=4096); a run without fusion ",
+        ),
+        (
+            {},
+            "2.00 messages of 200 KB a step; a run without fusion shows the tensors: hvprof-report "
+            "hvprof RUN --unfused OTHER_RUN",
+        ),
     ],
     ids=["off", "set", "default"],
 )
@@ -202,13 +248,18 @@ def test_time_in_mpi_is_split_into_data_and_negotiation(report, tmp_path):
     assert (row["data_share_mean"], row["negotiation_share_mean"]) == pytest.approx((0.12, 0.2))
     assert row["mpi_share_mean"] == pytest.approx(0.32)
     text = report("summary", folder).out
-    assert "In MPI          12.0 % of wall time in data operations, 20.0 % in negotiation of what to send (dots)\n" in text
+    assert (
+        "In MPI          12.0 % of wall time in data operations, 20.0 % in negotiation of what to "
+        "send (dots)\n" in text
+    )
     assert "                together 32.0 % on each rank\n" in text
     assert "  rank 0         32.0 %  #####........\n" in text
     assert re.search(r"Most time in .* negotiation .*\n  MPI_Allreduce .* 62\.5 % ", text)
 
 
-@pytest.mark.parametrize(("negotiates", "is_main"), [(False, 0), (True, 1)], ids=["gradients alone", "main thread"])
+@pytest.mark.parametrize(
+    ("negotiates", "is_main"), [(False, 0), (True, 1)], ids=["gradients alone", "main thread"]
+)
 def test_time_in_mpi_is_one_where_no_thread_negotiates(report, tmp_path, negotiates, is_main):
     folder = planted.write_databases(tmp_path / "run", training(negotiates, is_main=is_main))
     (row,) = report("summary", folder, "--json").rows
@@ -221,5 +272,9 @@ def test_data_collectives_of_steps_are_those_that_are_bulk(report, tmp_path):
     (row,) = report("steps", folder, "--json").rows
     assert (row["messages"], row["message_bytes"], row["data_ns"]) == (2, 400_000, 3 * MS)
     assert (row["data_share"], row["steps_per_s"]) == pytest.approx((0.15, 50))
-    whole = [step for step in report("steps", folder, "--json", "--per-step").rows if step["is_complete"]]
-    assert {(step["messages"], step["message_bytes"], step["data_ns"]) for step in whole} == {(2, 400_000, 3 * MS)}
+    whole = [
+        step for step in report("steps", folder, "--json", "--per-step").rows if step["is_complete"]
+    ]
+    assert {(step["messages"], step["message_bytes"], step["data_ns"]) for step in whole} == {
+        (2, 400_000, 3 * MS)
+    }

@@ -13,20 +13,8 @@ import numpy as np
 import planted
 import pytest
 from commprof_report.base.columns import (
-    NONE,
-    Columns,
-    Flags,
-    Groups,
-    Ints,
-    TextInts,
-    Texts,
-    by_rank,
-    found_in,
-    grouped,
-    joined,
-    numbered,
-    read,
-    table,
+    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, by_rank, found_in, grouped, joined,
+    numbered, read, table,
 )
 from commprof_report.run.alignment import Clock
 
@@ -79,14 +67,10 @@ def test_groups_are_runs_of_equal_keys():
     values = np.array([10, 20, 30, 40, 50])[order]
     assert order.tolist() == [1, 4, 3, 0, 2]
     assert groups.sum(values).tolist() == [70, 40, 40] and groups.max(values).tolist() == [
-        50,
-        40,
-        30,
+        50, 40, 30,
     ]
     assert groups.place().tolist() == [0, 1, 0, 0, 1] and groups.first_most(values).tolist() == [
-        1,
-        2,
-        4,
+        1, 2, 4,
     ]
     assert groups.first_at(values > 45).tolist() == [1, 5, 5]  # 5: none
     assert numbered(np.array([7, -3, 7])).tolist() == [1, 0, 1]
@@ -104,16 +88,7 @@ KNOTS = [(1_000, 5_000, 0.0), (2_000, 6_003, 0.0), (10_000_000_000_000, 10_000_4
 def test_many_readings_of_a_clock_are_mapped_as_each_one_is(knots):
     clock = Clock(0, 0, knots)
     readings = [
-        0,
-        999,
-        1_000,
-        1_001,
-        1_999,
-        2_000,
-        2_001,
-        5_000_000_000_123,
-        10_000_000_000_000,
-        1 << 50,
+        0, 999, 1_000, 1_001, 1_999, 2_000, 2_001, 5_000_000_000_123, 10_000_000_000_000, 1 << 50,
     ]
     assert clock.axis_times_ns(np.array(readings)).tolist() == [
         clock.axis_ns(reading) for reading in readings
@@ -135,10 +110,8 @@ def test_what_counts_needs_no_numpy_and_what_analyses_single_calls_names_it(tmp_
 
     def said(command: str) -> tuple[int, str]:
         done = subprocess.run(
-            [sys.executable, "-B", "-c", WITHOUT_NUMPY, command, run],
-            capture_output=True,
-            text=True,
-            env={"PYTHONPATH": str(REPORT)},
+            [sys.executable, "-B", "-c", WITHOUT_NUMPY, command, run], capture_output=True,
+            text=True, env={"PYTHONPATH": str(REPORT)},
         )
         return done.returncode, done.stderr
 

@@ -35,7 +35,10 @@ def test_it_runs_where_it_is_installed(run_folder, tmp_path):
     shutil.copy(PROGRAM, tmp_path / "bin")
     package = tmp_path / "share" / "commprof" / "commprof_report"
     shutil.copytree(ROOT / "report" / "commprof_report", package)
-    for name in ("output/schema.sql", "output/rows.def", "ledger/ledger_format.h", "ledger/counters.def"):  # as `make install` does
+    # as `make install` does
+    for name in (
+        "output/schema.sql", "output/rows.def", "ledger/ledger_format.h", "ledger/counters.def",
+    ):
         shutil.copy(ROOT / "src" / name, package)
     done = start("calls", run_folder, program=tmp_path / "bin" / "hvprof-report")
     assert (done.returncode, done.stderr) == (0, "")
@@ -60,11 +63,16 @@ def test_no_words_and_wrong_words_are_one_line_and_status_2(tmp_path):
     [
         (["sumary", "run"], "sumary: neither a command nor a run; did you mean summary?"),
         (["communi", "run"], "communi: neither a command nor a run; did you mean communicators?"),
-        (["forecast", "run", "run"], f"forecast: neither a command nor a run; the commands are {', '.join(COMMANDS)}"),
+        (
+            ["forecast", "run", "run"],
+            f"forecast: neither a command nor a run; the commands are {', '.join(COMMANDS)}",
+        ),
         (["no/run"], "no/run: no such file or folder"),
     ],
 )
-def test_a_word_that_is_no_command_is_named_with_the_nearest(report, run_folder, monkeypatch, words, said):
+def test_a_word_that_is_no_command_is_named_with_the_nearest(
+    report, run_folder, monkeypatch, words, said
+):
     monkeypatch.chdir(run_folder.parent)
     answer = report(*words)
     assert (answer.out, answer.err) == ("", f"hvprof-report: {said}\n")
@@ -85,7 +93,10 @@ def test_a_reader_that_leaves_early_is_no_error(run_folder):
 
 def test_a_full_disk_is_one_line(run_folder):
     with open("/dev/full", "w") as full:
-        done = subprocess.run([sys.executable, "-B", PROGRAM, "calls", run_folder], stdout=full, stderr=subprocess.PIPE)
+        done = subprocess.run(
+            [sys.executable, "-B", PROGRAM, "calls", run_folder], stdout=full,
+            stderr=subprocess.PIPE,
+        )
     assert done.returncode == 1
     assert done.stderr.startswith(b"hvprof-report: output: ") and done.stderr.count(b"\n") == 1
 
@@ -113,7 +124,10 @@ def test_a_thousand_ranks_are_merged_with_the_same_work_for_each(report, tmp_pat
 
 def merged_ranks(report, folder, ranks: int) -> int:
     """How many ranks the merged database of so many files holds."""
-    cells = [planted.Cell("MPI_Allreduce", 8 * size, [1_000 * step for step in range(1, 30)]) for size in range(10)]
+    cells = [
+        planted.Cell("MPI_Allreduce", 8 * size, [1_000 * step for step in range(1, 30)])
+        for size in range(10)
+    ]
     (folder / "run").mkdir(parents=True)
     template = planted.write_database(folder / "template.db", planted.Rank(0, ranks, cells=cells))
     for rank in range(ranks):

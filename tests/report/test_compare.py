@@ -1,4 +1,5 @@
-"""Comparisons of planted runs: differences of known size, none, and everything that makes runs no experiment."""
+"""Comparisons of planted runs: differences of known size, none, and everything that makes runs no
+experiment."""
 
 from __future__ import annotations
 
@@ -23,7 +24,10 @@ from commprof_report.experiment.canary import folder_of
 from commprof_report.experiment_main import arm
 from commprof_report.plots import compare as plot
 from commprof_report.plots.axis import time_text
-from compared_runs import BLOCKS, LARGE, MS, SKEW_NS, SMALL, TINY, TRANSFERS, US, changed, execute, experiment, fact, measured, on_a, planted
+from compared_runs import (
+    BLOCKS, LARGE, MS, SKEW_NS, SMALL, TINY, TRANSFERS, US, changed, execute, experiment, fact,
+    measured, on_a, planted,
+)
 from compared_runs import remove_rank, sides, words
 from planted import SECOND
 from planted_job import HostClock, Job
@@ -52,22 +56,30 @@ def test_figures_of_a_run_are_those_planted_and_those_of_late(tmp_path, report):
     assert (found.wait_ns, found.transfer_ns) == (12 * 2 * SKEW_NS / 2, transfer_ns)
     late = report("late", run, "--by", "run", "--json").rows[0]
     assert (late["wait_ns"] / 2, late["transfer_ns"] / 2) == (found.wait_ns, found.transfer_ns)
-    assert {key.bytes: row.value("transfer") for key, row in found.rows.items()} == pytest.approx(TRANSFERS)
-    assert {key.bytes: row.value("time") for key, row in found.rows.items()} == {LARGE: 2150 * US, SMALL: 350 * US, TINY: US}
+    assert {key.bytes: row.value("transfer") for key, row in found.rows.items()} == pytest.approx(
+        TRANSFERS
+    )
+    assert {key.bytes: row.value("time") for key, row in found.rows.items()} == {
+        LARGE: 2150 * US, SMALL: 350 * US, TINY: US,
+    }
     assert {row.count for row in found.rows.values()} == {24}
     assert found.wall_ns == 10 * SECOND
 
 
 def test_percentiles_are_interpolated_inside_buckets():
     assert percentile({(1024, 1152): 100}, 0.5) == pytest.approx(math.sqrt(1024 * 1152))
-    assert percentile({(1024, 1152): 50, (2048, 2304): 50}, 0.75) == pytest.approx(math.sqrt(2048 * 2304))
+    assert percentile({(1024, 1152): 50, (2048, 2304): 50}, 0.75) == pytest.approx(
+        math.sqrt(2048 * 2304)
+    )
     assert percentile({(0, 16): 10}, 0.5) == 8
     assert 2048 < percentile({(1024, 1152): 98, (2048, 2304): 2}, 0.99) < 2304
 
 
 def test_a_planted_difference_is_found_where_it_is(slower, ask, verdict):
     found = verdict(slower)
-    assert (found["verdict"], found["metric"], found["pairs"], found["refused"]) == ("more", "transfer", BLOCKS, "")
+    assert (found["verdict"], found["metric"], found["pairs"], found["refused"]) == (
+        "more", "transfer", BLOCKS, "",
+    )
     whole = sum(TRANSFERS.values())
     expected = 0.3 * TRANSFERS[LARGE] / whole
     assert found["low"] < expected < found["high"]
@@ -77,7 +89,9 @@ def test_a_planted_difference_is_found_where_it_is(slower, ask, verdict):
     assert rows[LARGE]["part_of_change"] == pytest.approx(1, abs=0.1)
     assert rows[LARGE]["change"] == pytest.approx(0.3, abs=0.03)
     assert rows[SMALL]["outcome"] in ("same", "unknown")
-    assert (rows[TINY]["call"], rows[TINY]["rows"]) == ("MPI_Allreduce", 1), "one small row has its own name"
+    assert (rows[TINY]["call"], rows[TINY]["rows"]) == ("MPI_Allreduce", 1), (
+        "one small row has its own name"
+    )
     alike = next(row for row in ask(slower, "figure") if row["figure"] == "rows")
     assert alike["change"] == pytest.approx(1.3 ** (1 / 3) - 1, abs=0.02)
     assert alike["first_ns"] == pytest.approx(math.prod(TRANSFERS.values()) ** (1 / 3), rel=0.02)
@@ -100,15 +114,23 @@ def test_the_text_says_what_was_found_and_why(slower, report):
     assert f"more in {BLOCKS} of {BLOCKS} blocks" in text
     assert "Because         MPI_Allreduce 4 MiB on MPI_COMM_WORLD: transfer +3" in text
     assert "Each row alike  +9." in text and " per call: geometric mean of 3 rows" in text
-    assert "Not changed     step time, waiting, wall time, MPI_Allreduce 64 KiB on MPI_COMM_WORLD: same within 2.0 %" in text
+    assert (
+        "Not changed     step time, waiting, wall time, MPI_Allreduce 64 KiB on MPI_COMM_WORLD: "
+        "same within 2.0 %" in text
+    )
     assert "Same work       yes: 3 rows with the same calls and bytes, on 2 ranks" in text
     assert "Refused" not in text and "Note" not in text and "Also different" not in text
 
 
 @pytest.mark.slow
 def test_other_figures_than_the_one_judged_are_exploratory(slower, report):
-    lines = {line.split("  ")[0]: line.rstrip() for line in report("compare", *words(slower)).out.splitlines()}
-    assert lines["Inside MPI"].endswith("exploratory") and not lines["Transfer *"].endswith("exploratory")
+    lines = {
+        line.split("  ")[0]: line.rstrip()
+        for line in report("compare", *words(slower)).out.splitlines()
+    }
+    assert lines["Inside MPI"].endswith("exploratory") and not lines["Transfer *"].endswith(
+        "exploratory"
+    )
     assert lines["Wall time"].endswith("same within 2.0 %")
 
 
@@ -150,16 +172,22 @@ def test_other_figures_can_be_judged(slower, verdict):
     assert verdict(slower, "--metric", "time")["verdict"] == "more"
     assert verdict(slower, "--metric", "wall")["verdict"] == "same"
     whole = sum(TRANSFERS.values()) + 2 * SKEW_NS / 2
-    assert verdict(slower, "--metric", "time")["change"] == pytest.approx(0.3 * TRANSFERS[LARGE] / whole, abs=0.03)
+    assert verdict(slower, "--metric", "time")["change"] == pytest.approx(
+        0.3 * TRANSFERS[LARGE] / whole, abs=0.03
+    )
     assert verdict(slower, "--metric", "p50")["metric"] == "p50"
 
 
 @pytest.mark.slow
 def test_the_run_is_the_unit_not_the_call(tmp_path, verdict):
-    """Five pairs prove nothing, however many calls the runs made and however different they are; six do."""
+    """Five pairs prove nothing, however many calls the runs made and however different they are;
+    six do."""
     few = verdict(sides(tmp_path / "five", {LARGE: 5.0}, blocks=5, calls=40))
     assert (few["verdict"], few["p"], few["pairs_needed"]) == ("too few", None, 6)
-    calls = [verdict(sides(tmp_path / str(calls), {LARGE: 5.0}, blocks=6, calls=calls))["p"] for calls in (3, 30)]
+    calls = [
+        verdict(sides(tmp_path / str(calls), {LARGE: 5.0}, blocks=6, calls=calls))["p"]
+        for calls in (3, 30)
+    ]
     assert calls == [2 / 2**6] * 2
 
 
@@ -167,10 +195,15 @@ def test_two_single_runs_have_estimates_and_the_way_to_a_verdict(equal, slower, 
     text = report("compare", equal[0], slower[1]).out
     assert "Verdict         none: one run of each side, so their difference may be chance" in text
     assert re.search(r"Each row alike  [-+][\d.]+ % per call: ", text), "without an interval"
-    assert "commprof-experiment run EXPERIMENT --arm 'a-0.db: mpirun ... {} ...' --arm 'b-0.db: mpirun" in " ".join(text.split())
+    assert (
+        "commprof-experiment run EXPERIMENT --arm 'a-0.db: mpirun ... {} ...' --arm 'b-0.db: mpirun"
+        in " ".join(text.split())
+    )
     rows = report("compare", equal[0], slower[1], "--json").rows
     assert {row["outcome"] for row in rows} == {"none"}
-    assert next(row for row in rows if row["bytes"] == LARGE)["change"] == pytest.approx(0.3, abs=0.1)
+    assert next(row for row in rows if row["bytes"] == LARGE)["change"] == pytest.approx(
+        0.3, abs=0.1
+    )
 
 
 def test_too_few_pairs_are_told_how_many_more(slower, report):
@@ -181,21 +214,38 @@ def test_too_few_pairs_are_told_how_many_more(slower, report):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("level, needed", [("95%", 4), ("97.5%", 5), ("99%", 5), ("99.9%", 7)])
-def test_too_few_runs_that_are_not_paired_are_told_how_many_the_level_needs(slower, report, verdict, level, needed):
+def test_too_few_runs_that_are_not_paired_are_told_how_many_the_level_needs(
+    slower, report, verdict, level, needed
+):
     few = report("compare", *words(slower[: 2 * needed - 2]), "--unpaired", "--level", level)
-    assert f"{needed - 1} + {needed - 1} runs are too few; {needed} + {needed} are needed at least" in " ".join(few.out.split())
+    assert (
+        f"{needed - 1} + {needed - 1} runs are too few; {needed} + {needed} are needed at least"
+        in " ".join(few.out.split())
+    )
     assert verdict(slower[: 2 * needed], "--unpaired", "--level", level)["verdict"] != "too few"
 
 
 @pytest.mark.parametrize("blocks", [1, 3])
-def test_an_experiment_of_too_few_blocks_is_told_the_command_that_adds_some(tmp_path, report, blocks):
-    text = " ".join(report("compare", experiment(tmp_path, sides(tmp_path / "runs", {}, blocks=blocks))).out.split())
-    assert f"For a verdict: commprof-experiment add EXPERIMENT --blocks {6 - blocks} " in text and "experiment run" not in text
+def test_an_experiment_of_too_few_blocks_is_told_the_command_that_adds_some(
+    tmp_path, report, blocks
+):
+    text = " ".join(
+        report(
+            "compare", experiment(tmp_path, sides(tmp_path / "runs", {}, blocks=blocks))
+        ).out.split()
+    )
+    assert (
+        f"For a verdict: commprof-experiment add EXPERIMENT --blocks {6 - blocks} " in text
+        and "experiment run" not in text
+    )
 
 
 def test_an_experiment_among_other_runs_is_said_to_be_one(tmp_path, report):
     folder = experiment(tmp_path, sides(tmp_path / "runs", {}, blocks=1))
-    said = f"{folder}: is an experiment, which is compared alone: its arms are the sides; or name runs of it, as in {folder}/block-*/ARM"
+    said = (
+        f"{folder}: is an experiment, which is compared alone: its arms are the sides; or name "
+        f"runs of it, as in {folder}/block-*/ARM"
+    )
     for others in ([folder, folder], [folder, "--", tmp_path / "runs/a-0.db"]):
         answer = report("compare", *others)
         assert (answer.status, answer.err) == (2, f"hvprof-report: {said}\n")
@@ -214,8 +264,14 @@ def test_runs_that_do_not_alternate_are_not_paired(equal, verdict):
 @pytest.mark.slow
 def test_the_text_says_why_runs_are_not_in_blocks(equal, report):
     of_all = "all runs of one side are compared with all of the other"
-    assert f"Blocks          none, as --unpaired asks; {of_all}" in report("compare", *words(equal), "--unpaired").out
-    assert f"Blocks          none: the sides do not alternate; {of_all}" in report("compare", *words(equal[:-1])).out
+    assert (
+        f"Blocks          none, as --unpaired asks; {of_all}"
+        in report("compare", *words(equal), "--unpaired").out
+    )
+    assert (
+        f"Blocks          none: the sides do not alternate; {of_all}"
+        in report("compare", *words(equal[:-1])).out
+    )
 
 
 @pytest.mark.slow
@@ -226,18 +282,27 @@ def test_levels_are_accepted_up_to_both_ends(equal, verdict, level):
 
 def flushes(total_ms: int) -> str:
     """Ten calls of each rank whose waiting is not known; the others take 30 ms in all."""
-    cell = f"900 + world_rank, world_rank, 0, 'MPI_Win_flush_all', 0, 0, 'call', 'host', 0, 0, 10, 0, {total_ms * MS}, 100, {total_ms * MS}, 0"
-    call = "INSERT INTO call SELECT 'MPI_Win_flush_all', 'rma', 'mpi', 'blocking', 'silent', 'nobody';"
+    cell = (
+        "900 + world_rank, world_rank, 0, 'MPI_Win_flush_all', 0, 0, 'call', 'host', 0, 0, 10, "
+        f"0, {total_ms * MS}, 100, {total_ms * MS}, 0"
+    )
+    call = (
+        "INSERT INTO call SELECT 'MPI_Win_flush_all', 'rma', 'mpi', 'blocking', 'silent', 'nobody';"
+    )
     return f"{call} INSERT INTO cell SELECT {cell} FROM rank;"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("total_ms, said", [(1, None), (10, "74.8 %"), (100, "22.9 %")])
-def test_how_much_of_the_time_waiting_and_transfer_are_known_of_is_said_unless_it_is_nearly_all(slower, report, total_ms, said):
+def test_how_much_of_the_time_waiting_and_transfer_are_known_of_is_said_unless_it_is_nearly_all(
+    slower, report, total_ms, said
+):
     runs = on_a(changed(slower, flushes(total_ms)), flushes(total_ms))
     text = " ".join(report("compare", *words(runs), "--metric", "transfer").out.split())
     least = "of the time inside MPI, in the run with least"
-    notes = re.findall(f"waiting and transfer are known for (.*?) {least}; --metric time has all of it", text)
+    notes = re.findall(
+        f"waiting and transfer are known for (.*?) {least}; --metric time has all of it", text
+    )
     assert notes == ([said] if said else []), text
     of_time = " ".join(report("compare", *words(runs), "--metric", "time").out.split())
     assert (f"{least} Compared" in of_time) == bool(said)
@@ -253,20 +318,52 @@ def test_waiting_and_transfer_of_runs_without_samples_are_unknown_not_none(slowe
     assert re.search(r"^Waiting +3\.60 ms +- ", text, re.M), text
 
 
-SWITCHES = fact("begin.since_start_ns", "0") + fact("last.since_start_ns", str(10 * SECOND)) + fact("begin.involuntary_switches", "7")
+SWITCHES = (
+    fact("begin.since_start_ns", "0") + fact("last.since_start_ns", str(10 * SECOND))
+    + fact("begin.involuntary_switches", "7")
+)
 PLANTED = {
-    "bytes": ("work", "UPDATE cell SET volume_bytes = 100 * count WHERE bytes = 65536", "64 KiB on MPI_COMM_WORLD: bytes only in b"),
-    "other ranks": ("work", "UPDATE cell SET count = count + 2 - 4 * world_rank, total_ns = total_ns", "other ranks make the calls"),
-    "killed": ("partial", "UPDATE rank SET ended = 'running', wall_ns = NULL, end_unix_ns = NULL", "rank"),
-    "dropped": ("partial", "UPDATE rank SET dropped_calls = 3 WHERE world_rank = 1", "3 calls not recorded"),
-    "interrupted": ("partial", "UPDATE rank SET interrupted_calls = 2 WHERE world_rank = 0", "2 calls not recorded"),
-    "part": ("partial", "UPDATE rank SET counted_ns = wall_ns / 2", "between 50.0 % and 100.0 % of the wall time was counted"),
+    "bytes": (
+        "work",
+        "UPDATE cell SET volume_bytes = 100 * count WHERE bytes = 65536",
+        "64 KiB on MPI_COMM_WORLD: bytes only in b",
+    ),
+    "other ranks": (
+        "work",
+        "UPDATE cell SET count = count + 2 - 4 * world_rank, total_ns = total_ns",
+        "other ranks make the calls",
+    ),
+    "killed": (
+        "partial",
+        "UPDATE rank SET ended = 'running', wall_ns = NULL, end_unix_ns = NULL",
+        "rank",
+    ),
+    "dropped": (
+        "partial",
+        "UPDATE rank SET dropped_calls = 3 WHERE world_rank = 1",
+        "3 calls not recorded",
+    ),
+    "interrupted": (
+        "partial",
+        "UPDATE rank SET interrupted_calls = 2 WHERE world_rank = 0",
+        "2 calls not recorded",
+    ),
+    "part": (
+        "partial",
+        "UPDATE rank SET counted_ns = wall_ns / 2",
+        "between 50.0 % and 100.0 % of the wall time was counted",
+    ),
     "crowded": ("disturbed", fact("last.affinity", "0"), "2 ranks share 1 core"),
-    "switches": ("disturbed", SWITCHES + fact("last.involuntary_switches", "207", 1), "rank 1 lost its core 20 times a second"),
+    "switches": (
+        "disturbed", SWITCHES + fact("last.involuntary_switches", "207", 1),
+        "rank 1 lost its core 20 times a second",
+    ),
 }
 HEALTHY = {
-    "polls": "INSERT INTO call SELECT 'MPI_Test', 'completion', 'mpi', 'blocking', 'silent', 'nobody';"
-    " INSERT INTO cell SELECT 900 + world_rank, world_rank, 0, 'MPI_Test', 0, 0, 'poll', 'host', 0, 0, 10, 0, 1000, 100, 100, 0 FROM rank",
+    "polls": "INSERT INTO call SELECT 'MPI_Test', 'completion', 'mpi', 'blocking', 'silent', "
+    "'nobody';"
+    " INSERT INTO cell SELECT 900 + world_rank, world_rank, 0, 'MPI_Test', 0, 0, 'poll', 'host', "
+    "0, 0, 10, 0, 1000, 100, 100, 0 FROM rank",
     "switches": SWITCHES + fact("last.involuntary_switches", "97", 1),
     "bound": fact("last.affinity", "0", 0) + fact("last.affinity", "1", 1),
 }
@@ -304,7 +401,10 @@ def test_a_side_that_lost_its_cores_more_often_is_noted(slower, verdict, report)
 
     runs = on_a(changed(slower, switches(80)), switches(3))
     assert verdict(runs)["refused"] == ""
-    said = "ranks lost their cores to other processes or threads 0.3 times a second on a, 8 times a second on b"
+    said = (
+        "ranks lost their cores to other processes or threads 0.3 times a second on a, 8 times "
+        "a second on b"
+    )
     assert f"Note {said}" in " ".join(report("compare", *words(runs)).out.split())
     on_a(runs, switches(50))
     assert "Note" not in report("compare", *words(runs)).out
@@ -318,11 +418,17 @@ def test_what_does_no_harm_is_not_refused(case, slower, verdict):
 
 @pytest.mark.slow
 def test_another_number_of_steps_is_other_work(tmp_path, verdict, report):
-    runs = [run if run.name[0] == "a" else planted(run, 60 * place, {LARGE: 1.3}, calls=15) for place, run in enumerate(sides(tmp_path, {}))]
+    runs = [
+        run if run.name[0] == "a" else planted(run, 60 * place, {LARGE: 1.3}, calls=15)
+        for place, run in enumerate(sides(tmp_path, {}))
+    ]
     assert verdict(runs)["refused"] == "work"
     assert "25.0 % more calls in b" in report("compare", *words(runs)).out
     assert verdict(runs, "--allow", "work")["verdict"] == "more"
-    many = [run if run.name[0] == "a" else planted(run, 60 * place, {}, calls=120) for place, run in enumerate(runs)]
+    many = [
+        run if run.name[0] == "a" else planted(run, 60 * place, {}, calls=120)
+        for place, run in enumerate(runs)
+    ]
     assert "10 times the calls in b" in " ".join(report("compare", *words(many)).out.split())
 
 
@@ -335,13 +441,21 @@ def same_work(report, runs: list[Path]) -> str:
 def test_rows_whose_calls_vary_from_run_to_run_are_not_called_the_same(tmp_path, report, verdict):
     """On both sides the 64 KiB are called once more in every other block."""
     runs = sides(tmp_path / "runs", {})
-    assert same_work(report, runs) == "Same work yes: 3 rows with the same calls and bytes, on 2 ranks"
+    assert (
+        same_work(report, runs) == "Same work yes: 3 rows with the same calls and bytes, on 2 ranks"
+    )
     for run in runs:
         if int(run.stem[2:]) % 2:
             execute(run, f"UPDATE cell SET count = count + 1 WHERE bytes = {SMALL}")
     assert verdict(runs)["refused"] == ""
-    varies = "; 1 row differs between runs, between the sides by no more than within them or by less than 1.0 %"
-    assert same_work(report, runs) == "Same work yes: 2 rows with the same calls and bytes, on 2 ranks" + varies
+    varies = (
+        "; 1 row differs between runs, between the sides by no more than within them or by "
+        "less than 1.0 %"
+    )
+    assert (
+        same_work(report, runs)
+        == "Same work yes: 2 rows with the same calls and bytes, on 2 ranks" + varies
+    )
 
 
 def test_rows_of_polls_are_no_part_of_the_work(slower, report):
@@ -349,20 +463,27 @@ def test_rows_of_polls_are_no_part_of_the_work(slower, report):
     for run in runs:
         if run.name[0] == "a":
             execute(run, HEALTHY["polls"])
-    assert same_work(report, runs) == "Same work yes: 3 rows with the same calls and bytes, on 2 ranks"
+    assert (
+        same_work(report, runs) == "Same work yes: 3 rows with the same calls and bytes, on 2 ranks"
+    )
 
 
 @pytest.mark.slow
 def test_another_placement_is_refused(tmp_path, verdict, report):
     runs = sides(tmp_path / "runs", {}, hosts=2)
     assert "placement" in verdict(runs)["refused"]
-    assert "a has 2 ranks on 1 host, b has 2 ranks on 2 hosts (0; 1)" in " ".join(report("compare", *words(runs)).out.split())
+    assert "a has 2 ranks on 1 host, b has 2 ranks on 2 hosts (0; 1)" in " ".join(
+        report("compare", *words(runs)).out.split()
+    )
 
 
 @pytest.mark.slow
 def test_a_run_without_one_of_its_ranks_is_partial_and_nothing_else(tmp_path, verdict):
     """Neither placed nor bound otherwise: where the missing rank ran is not known."""
-    bound = "".join(fact("last.affinity", str(rank), rank) + fact("host", f"node{rank}", rank) for rank in (0, 1))
+    bound = "".join(
+        fact("last.affinity", str(rank), rank) + fact("host", f"node{rank}", rank)
+        for rank in (0, 1)
+    )
     runs = on_a(changed(sides(tmp_path / "runs", {}), bound), bound)
     remove_rank(runs[0], 1)
     assert verdict(runs)["refused"] == "partial"
@@ -372,8 +493,9 @@ def test_a_run_without_one_of_its_ranks_is_partial_and_nothing_else(tmp_path, ve
 def test_other_nodes_for_each_side_are_refused_unless_they_are_many(slower, verdict, report):
     other = changed(slower, fact("host", "node07"))
     assert verdict(other)["refused"] == "hosts"
-    assert "a ran on node00, b on node07: a difference of the nodes would look the same" in " ".join(
-        report("compare", *words(other)).out.split()
+    assert (
+        "a ran on node00, b on node07: a difference of the nodes would look the same"
+        in " ".join(report("compare", *words(other)).out.split())
     )
     assert verdict(other, "--allow", "hosts")["verdict"] == "more"
     for place, run in enumerate(other):
@@ -391,7 +513,10 @@ def test_a_difference_smaller_than_the_clocks_can_show_is_noted(tmp_path, report
     runs = []
     for place in range(2 * BLOCKS):
         side = "abba"[place % 4]
-        own = {size: 1.0001 ** (place % 5) * (factor if side == "b" else 1) for size, factor in factors.items()}
+        own = {
+            size: 1.0001 ** (place % 5) * (factor if side == "b" else 1)
+            for size, factor in factors.items()
+        }
         runs.append(planted(folder / f"{side}-{place}.db", 60 * place, own, hosts=2))
     text = " ".join(report("compare", *words(runs)).out.split())
     assert "b takes more transfer" in text
@@ -411,7 +536,10 @@ def test_a_difference_smaller_than_the_clocks_can_show_is_noted(tmp_path, report
 def test_steps_that_settle_within_the_runs_are_noted(tmp_path, report, facts, said):
     runs = sides(tmp_path / "runs", {}, calls=60, slow_steps=30)
     text = " ".join(report("compare", *words(changed(runs, fact(*facts)))).out.split())
-    assert "Note b: steps became faster within 8 of 8 runs, 90.0 ms in the first tenth, 60.0 ms in the last (" in text and said in text
+    assert (
+        "Note b: steps became faster within 8 of 8 runs, 90.0 ms in the first tenth, 60.0 ms in "
+        "the last (" in text and said in text
+    )
     assert text.count("Note") == 1
 
 
@@ -420,8 +548,14 @@ def test_steps_that_are_steady_are_not_noted(tmp_path, report):
     runs = sides(tmp_path / "runs", {}, calls=40)
     assert "Note" not in report("compare", *words(runs)).out
     quiet = changed(runs, fact("mpi_version", "MVAPICH-Plus Version: 4.1"))
-    assert "Note            b: the library tunes itself while it runs; its first calls" in report("compare", *words(quiet)).out
-    told = changed(runs, fact("mpi_version", "MVAPICH-Plus Version: 4.1") + fact("env.MPIR_CVAR_ENABLE_DYNAMIC_TUNING", "0"))
+    assert (
+        "Note            b: the library tunes itself while it runs; its first calls"
+        in report("compare", *words(quiet)).out
+    )
+    told = changed(
+        runs, fact("mpi_version", "MVAPICH-Plus Version: 4.1")
+        + fact("env.MPIR_CVAR_ENABLE_DYNAMIC_TUNING", "0"),
+    )
     assert "Note" not in report("compare", *words(told)).out
 
 
@@ -430,46 +564,86 @@ TUNES = fact("mpi_version", "MVAPICH-Plus Version: 4.1")
 
 @pytest.mark.slow
 def test_a_library_that_tunes_itself_is_judged_by_the_steps_after_it(tmp_path, report, verdict):
-    """The transfers of b take three times as long for 20 of 60 steps, and 30 % less from then on."""
+    """The transfers of b take three times as long for 20 of 60 steps, and 30 % less
+    from then on."""
     settled = dict.fromkeys(TRANSFERS, 0.7)
-    runs = changed(sides(tmp_path / "runs", settled, calls=60, slow_steps=20, slow_factor=3.0 / 0.7), TUNES)
+    runs = changed(
+        sides(tmp_path / "runs", settled, calls=60, slow_steps=20, slow_factor=3.0 / 0.7), TUNES
+    )
     assert verdict(runs)["verdict"] == "more"
     text = " ".join(report("compare", *words(runs)).out.split())
-    assert "(the library tunes itself while it runs); all steps count, unless --skip-steps leaves out the first" in text
+    assert (
+        "(the library tunes itself while it runs); all steps count, unless --skip-steps leaves out "
+        "the first" in text
+    )
     found = verdict(runs, "--skip-steps", "34%")
-    assert (found["verdict"], found["skipped"], found["change"]) == ("less", 0.34, pytest.approx(-0.3, abs=0.02))
+    assert (found["verdict"], found["skipped"], found["change"]) == (
+        "less", 0.34, pytest.approx(-0.3, abs=0.02),
+    )
     text = " ".join(report("compare", *words(runs), "--skip-steps", "34%").out.split())
-    assert "b takes less transfer: transfer -" in text and " per rank; less in 8 of 8 blocks" in text
-    assert text.count("Note") == 1 and "Note the first 34.0 % of the steps of each run are left out; calls and sizes are not shown" in text
-    assert "Same work yes: 3 rows with the same calls and bytes, on 2 ranks" in text and "Inside MPI" not in text
-    assert "these are the steps after those left out" in " ".join(report("compare", *words(runs), "--skip-steps", "10%").out.split())
+    assert (
+        "b takes less transfer: transfer -" in text and " per rank; less in 8 of 8 blocks" in text
+    )
+    assert (
+        text.count("Note") == 1
+        and "Note the first 34.0 % of the steps of each run are left out; calls and sizes are not "
+        "shown" in text
+    )
+    assert (
+        "Same work yes: 3 rows with the same calls and bytes, on 2 ranks" in text
+        and "Inside MPI" not in text
+    )
+    assert "these are the steps after those left out" in " ".join(
+        report("compare", *words(runs), "--skip-steps", "10%").out.split()
+    )
     figures_known = [
-        row["figure"] for row in report("compare", *words(runs), "--skip-steps", "34%", "--json").rows if row["change"] is not None
+        row["figure"]
+        for row in report("compare", *words(runs), "--skip-steps", "34%", "--json").rows
+        if row["change"] is not None
     ]
     assert figures_known == ["step", "wait", "transfer"]
 
 
 @pytest.mark.slow
-def test_a_library_that_tunes_itself_is_noted_though_steps_are_steady_with_the_way_to_compare_it(slower, report):
-    text = " ".join(report("compare", *words(changed(slower, fact("env.I_MPI_TUNING_MODE", "auto")))).out.split())
-    said = "the library tunes itself while it runs; its first calls may differ from its last; --skip-steps 33% leaves the first steps out"
+def test_a_library_that_tunes_itself_is_noted_though_steps_are_steady_with_the_way_to_compare_it(
+    slower, report
+):
+    text = " ".join(
+        report(
+            "compare", *words(changed(slower, fact("env.I_MPI_TUNING_MODE", "auto")))
+        ).out.split()
+    )
+    said = (
+        "the library tunes itself while it runs; its first calls may differ from its last; "
+        "--skip-steps 33% leaves the first steps out"
+    )
     assert said in text
 
 
 @pytest.mark.slow
 def test_a_library_without_tuning_is_judged_alike_by_all_steps_and_by_the_last(tmp_path, report):
     runs = sides(tmp_path / "runs", {LARGE: 1.3}, calls=60)
-    whole, last = (report("compare", *words(runs), "--by", "figure", "--json", *more).rows for more in ((), ("--skip-steps", "50%")))
+    whole, last = (
+        report("compare", *words(runs), "--by", "figure", "--json", *more).rows
+        for more in ((), ("--skip-steps", "50%"))
+    )
     for figure, part in (("step", 1), ("wait", 0.5), ("transfer", 0.5)):
-        first, second = (next(row for row in rows if row["figure"] == figure) for rows in (whole, last))
+        first, second = (
+            next(row for row in rows if row["figure"] == figure) for rows in (whole, last)
+        )
         assert second["first_ns"] == pytest.approx(part * first["first_ns"], rel=1e-3), figure
-        assert (second["outcome"], second["change"]) == (first["outcome"], pytest.approx(first["change"], abs=1e-3)), figure
+        assert (second["outcome"], second["change"]) == (
+            first["outcome"], pytest.approx(first["change"], abs=1e-3),
+        ), figure
 
 
 def test_runs_without_steps_have_none_to_leave_out(slower, report):
     answer = report("compare", *words(changed(slower, "DELETE FROM sample")), "--skip-steps", "33%")
     assert answer.status == 1 and answer.err.count("\n") == 1
-    assert "has no known steps of which --skip-steps could leave out the first; mark the steps (man commprof_step), or record" in answer.err
+    assert (
+        "has no known steps of which --skip-steps could leave out the first; mark the steps (man "
+        "commprof_step), or record" in answer.err
+    )
 
 
 def test_another_program_is_refused_and_another_build_of_it_is_not(tmp_path, verdict):
@@ -482,7 +656,10 @@ def test_another_binding_is_refused(slower, verdict, report):
     narrow = fact("last.affinity", "0", 0) + fact("last.affinity", "1", 1)
     runs = on_a(changed(slower, narrow), fact("last.affinity", "0-1"))
     assert verdict(runs)["refused"] == "binding"
-    assert "cores that a rank may use: a: 2 (of 2 in use), b: 1 (of 2 in use)" in report("compare", *words(runs)).out
+    assert (
+        "cores that a rank may use: a: 2 (of 2 in use), b: 1 (of 2 in use)"
+        in report("compare", *words(runs)).out
+    )
 
 
 @pytest.mark.slow
@@ -495,20 +672,14 @@ def test_all_of_one_side_before_all_of_the_other_is_refused(slower, verdict):
 @pytest.mark.slow
 def test_settings_that_differ_are_listed_and_those_of_the_job_are_not(slower, verdict):
     by_launcher = {
-        "PMIX_RANK": "0",
-        "OMPI_COMM_WORLD_RANK": "1",
-        "OMPI_MCA_hwloc_base_binding_policy": "core",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",
-        "OMPI_MCA_mpi_oversubscribe": "0",
-        "PSM2_DEVICES": "self,shm",
-        "OMPI_MCA_PREFIXES": "mca,opal,ompi",
-        "OMPI_WORLD_SIZE": "2",
-        "OMPI_VERSION": "5.0.11",
-        "I_MPI_ROOT": "/opt/impi",
-        "I_MPI_MPIRUN": "mpirun",
+        "PMIX_RANK": "0", "OMPI_COMM_WORLD_RANK": "1", "OMPI_MCA_hwloc_base_binding_policy": "core",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_mpi_oversubscribe": "0",
+        "PSM2_DEVICES": "self,shm", "OMPI_MCA_PREFIXES": "mca,opal,ompi", "OMPI_WORLD_SIZE": "2",
+        "OMPI_VERSION": "5.0.11", "I_MPI_ROOT": "/opt/impi", "I_MPI_MPIRUN": "mpirun",
     }
     planted_facts = (
-        fact("env.UCX_TLS", "tcp") + fact("host", "other") + "".join(fact(f"env.{name}", value) for name, value in by_launcher.items())
+        fact("env.UCX_TLS", "tcp") + fact("host", "other")
+        + "".join(fact(f"env.{name}", value) for name, value in by_launcher.items())
     )
     also = verdict(changed(slower, planted_facts))["also_different"]
     assert also == "UCX_TLS (not set; b: tcp); hosts (node00; b: other)"
@@ -518,35 +689,46 @@ def test_settings_that_differ_are_listed_and_those_of_the_job_are_not(slower, ve
 @pytest.mark.slow
 def test_control_variables_are_compared_where_both_sides_recorded_them(slower, verdict):
     runs = changed(
-        slower,
-        fact("cvar.btl_sm_eager_limit", "8192")
-        + fact("env.OMPI_MCA_btl_sm_eager_limit", "8192")
-        + fact("cvar.coll_tuned_priority", "30")
-        + fact("cvar.ess_base_jobid", "7")
-        + fact("cvar.btl_ofi_mode", "1"),
+        slower, fact("cvar.btl_sm_eager_limit", "8192")
+        + fact("env.OMPI_MCA_btl_sm_eager_limit", "8192") + fact("cvar.coll_tuned_priority", "30")
+        + fact("cvar.ess_base_jobid", "7") + fact("cvar.btl_ofi_mode", "1"),
     )
     assert verdict(runs)["also_different"] == "OMPI_MCA_btl_sm_eager_limit (not set; b: 8192)"
-    on_a(runs, fact("cvar.btl_sm_eager_limit", "4096") + fact("cvar.coll_tuned_priority", "30") + fact("cvar.ess_base_jobid", "6"))
+    on_a(
+        runs, fact("cvar.btl_sm_eager_limit", "4096") + fact("cvar.coll_tuned_priority", "30")
+        + fact("cvar.ess_base_jobid", "6"),
+    )
     assert verdict(runs)["also_different"] == "btl_sm_eager_limit (4096; b: 8192)"
 
 
 @pytest.mark.slow
-def test_a_trend_and_a_run_that_stands_apart_are_noted_and_nothing_is_on_a_healthy_machine(tmp_path, report):
+def test_a_trend_and_a_run_that_stands_apart_are_noted_and_nothing_is_on_a_healthy_machine(
+    tmp_path, report
+):
     def made(name: str, factor) -> list[Path]:
         folder = tmp_path / name
         folder.mkdir()
         chance = random.Random(4)
         scales = [factor(place) * math.exp(chance.gauss(0, 0.01)) for place in range(16)]
         return [
-            planted(folder / f"{'ab'[place % 2]}-{place}.db", 60 * place, dict.fromkeys(TRANSFERS, scale)) for place, scale in enumerate(scales)
+            planted(
+                folder / f"{'ab'[place % 2]}-{place}.db", 60 * place,
+                dict.fromkeys(TRANSFERS, scale),
+            )
+            for place, scale in enumerate(scales)
         ]
 
-    assert "Note            runs became slower with time: transfer +" in report("compare", *words(made("trend", lambda place: 1.03**place))).out
+    assert (
+        "Note            runs became slower with time: transfer +"
+        in report("compare", *words(made("trend", lambda place: 1.03**place))).out
+    )
     apart = report("compare", *words(made("apart", lambda place: 3.0 if place == 5 else 1.0))).out
     assert "b-5.db stands apart: transfer " in " ".join(apart.split())
     little = words(made("little", lambda place: 1.1 if place == 5 else 1.0))
     assert "b-5.db stands apart" in report("compare", *little).out
-    assert "stands apart" not in report("compare", *little, "--min-effect", "20%").out, "differences that do not matter"
+    assert "stands apart" not in report("compare", *little, "--min-effect", "20%").out, (
+        "differences that do not matter"
+    )
     assert "Note" not in report("compare", *words(made("healthy", lambda place: 1.0))).out
 
 
@@ -558,18 +740,31 @@ def test_a_run_that_stands_apart_is_named_with_what_is_peculiar_about_it(slower,
     execute(apart, SWITCHES + fact("last.involuntary_switches", "97") + fact("host", "node07"))
     text = " ".join(report("compare", *words(runs)).out.split())
     assert "b-3.db stands apart: transfer " in text
-    assert "; no other run was on node07; its ranks lost their cores 9 times a second, those of the others 4; it is compared" in text
+    assert (
+        "; no other run was on node07; its ranks lost their cores 9 times a second, those of the "
+        "others 4; it is compared" in text
+    )
 
 
 @pytest.mark.slow
-def test_a_machine_that_was_other_for_one_side_is_a_reason_against_a_verdict(slower, verdict, report):
-    """Large Allreduces are 30 % slower, so transfer is 27 % slower; so are copies on one of two hosts."""
+def test_a_machine_that_was_other_for_one_side_is_a_reason_against_a_verdict(
+    slower, verdict, report
+):
+    """Large Allreduces are 30 % slower, so transfer is 27 % slower; so are copies on one of two
+    hosts."""
     slow = {"node01": 1.4}
-    runs = measured(slower, lambda run, host, name: slow.get(host, 1) if run[0] == "b" and name == "memory_ns" else 1, ("node00", "node01"))
+    runs = measured(
+        slower,
+        lambda run, host, name: slow.get(host, 1) if run[0] == "b" and name == "memory_ns" else 1,
+        ("node00", "node01"),
+    )
     assert (verdict(runs)["verdict"], verdict(runs)["refused"]) == ("refused", "machine")
     said = " ".join(report("compare", *words(runs)).out.split())
     assert "Refused machine: copies in memory took " in said and "arithmetic" not in said
-    assert "% more time before the runs of b than before those of a, most on node01: as much as the sides differ in transfer" in said
+    assert (
+        "% more time before the runs of b than before those of a, most on node01: as much as the "
+        "sides differ in transfer" in said
+    )
     assert verdict(runs, "--allow", "machine")["verdict"] == "more"
     rows = report("compare", *words(runs), "--by", "run", "--json").rows
     assert {round(row["memory_ns"] / 1e6, 1) for row in rows if row["side"] == "b"} == {5.6}
@@ -578,21 +773,32 @@ def test_a_machine_that_was_other_for_one_side_is_a_reason_against_a_verdict(slo
 
 @pytest.mark.slow
 def test_a_machine_that_differed_by_less_than_the_sides_is_noted(slower, verdict, report):
-    runs = measured(slower, lambda run, host, name: 0.95 if run[0] == "b" and name == "arithmetic_ns" else 1)
+    runs = measured(
+        slower, lambda run, host, name: 0.95 if run[0] == "b" and name == "arithmetic_ns" else 1
+    )
     assert verdict(runs)["verdict"] == "more"
     said = " ".join(report("compare", *words(runs)).out.split())
     assert (
-        "Note the machine was not the same: arithmetic took " in said and " % less time before the runs of b than before those of a; " in said
+        "Note the machine was not the same: arithmetic took " in said
+        and " % less time before the runs of b than before those of a; " in said
     )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("slower_by, said", [(1.2, True), (1.02, False)])
-def test_a_host_that_is_slower_than_the_others_all_the_time_is_named(equal, report, slower_by, said):
+def test_a_host_that_is_slower_than_the_others_all_the_time_is_named(
+    equal, report, slower_by, said
+):
     hosts = tuple(f"node0{number}" for number in range(4))
-    runs = measured(equal, lambda run, host, name: slower_by if (host, name) == ("node02", "memory_ns") else 1, hosts)
+    runs = measured(
+        equal, lambda run, host, name: slower_by if (host, name) == ("node02", "memory_ns") else 1,
+        hosts,
+    )
     text = " ".join(report("compare", *words(runs)).out.split())
-    assert ("Note copies in memory took 20.0 % longer on node02 than on the other hosts" in re.sub(r"(19|20)\.\d %", "20.0 %", text)) == said
+    assert (
+        "Note copies in memory took 20.0 % longer on node02 than on the other hosts"
+        in re.sub(r"(19|20)\.\d %", "20.0 %", text)
+    ) == said
     assert text.count("Note") == said
 
 
@@ -607,9 +813,10 @@ def test_a_machine_that_became_slower_is_noted_and_a_steady_one_is_not(slower, e
         steady = measured(runs, lambda run, host, name: 1)
         text = report("compare", *words(steady)).out
         assert "Note" not in text and "Refused" not in text, text
-        assert {row["verdict"] for row in report("compare", *words(steady), "--by", "verdict", "--json").rows} == {
-            "more" if runs is slower else "same"
-        }
+        assert {
+            row["verdict"]
+            for row in report("compare", *words(steady), "--by", "verdict", "--json").rows
+        } == {"more" if runs is slower else "same"}
 
 
 def test_a_measurement_that_is_not_whole_counts_as_none(slower, verdict):
@@ -627,19 +834,26 @@ def test_a_column_for_each_side_and_the_best_is_marked_only_if_it_is_one(tmp_pat
     runs = {side: [] for side in factors}
     for place in range(30):
         side = "abccba"[place % 6]
-        own = {LARGE: factors[side] * math.exp(chance.gauss(0, 0.02)), SMALL: math.exp(chance.gauss(0, 0.02))}
+        own = {
+            LARGE: factors[side] * math.exp(chance.gauss(0, 0.02)),
+            SMALL: math.exp(chance.gauss(0, 0.02)),
+        }
         runs[side].append(planted(folder / f"{side}-{place}.db", 60 * place, own))
     named = [*runs["a"], "--", *runs["b"], "--", *runs["c"]]
     rows = {row["bytes"]: row for row in report("compare", *named, "--by", "size", "--json").rows}
     assert rows[LARGE]["sides"] == ["a", "b", "c"] and rows[LARGE]["best"] == "c"
     assert (rows[SMALL]["best"], rows[TINY]["best"]) == (None, None)
     assert " ms *" in report("compare", *named, "--by", "size").out
-    heads, first, *_ = csv.reader(report("compare", *named, "--by", "size", "--csv").out.splitlines())
+    heads, first, *_ = csv.reader(
+        report("compare", *named, "--by", "size", "--csv").out.splitlines()
+    )
     of_first = dict(zip(heads, first))
     assert heads[-4:] == ["a_ns", "b_ns", "c_ns", "best"] and of_first["bytes"] == str(TINY)
     assert [float(of_first[f"{side}_ns"]) for side in "abc"] == rows[TINY]["values_ns"]
     verdicts = report("compare", *named, "--by", "verdict", "--json").rows
-    assert [(row["side"], row["level"], row["pairs_needed"]) for row in verdicts] == [("b", 0.975, 7), ("c", 0.975, 7)]
+    assert [(row["side"], row["level"], row["pairs_needed"]) for row in verdicts] == [
+        ("b", 0.975, 7), ("c", 0.975, 7),
+    ]
     assert verdicts[1]["verdict"] == "less"
 
 
@@ -648,8 +862,13 @@ def test_no_side_is_the_best_of_runs_that_are_no_experiment(slower, ask, report)
     runs = changed(slower, PLANTED["dropped"][1])
     assert {row["bytes"]: row["best"] for row in ask(slower, "size")}[LARGE] == "a"
     assert {row["best"] for row in ask(runs, "size")} == {None}
-    assert "no side is marked: not the same experiment (partial)" in report("compare", *words(runs), "--by", "size").out
-    assert {row["bytes"]: row["best"] for row in ask(runs, "size", "--allow", "partial")}[LARGE] == "a"
+    assert (
+        "no side is marked: not the same experiment (partial)"
+        in report("compare", *words(runs), "--by", "size").out
+    )
+    assert {row["bytes"]: row["best"] for row in ask(runs, "size", "--allow", "partial")}[
+        LARGE
+    ] == "a"
 
 
 @pytest.mark.parametrize("ending, start", [("png", b"\x89PNG"), ("svg", b"<?xml")])
@@ -657,16 +876,25 @@ def test_a_picture_is_written(slower, tmp_path, report, monkeypatch, ending, sta
     pytest.importorskip("matplotlib")
     path, said = tmp_path / f"picture.{ending}", []
     save = pictures.save
-    monkeypatch.setattr(pictures, "save", lambda *arguments: said.append(arguments[3]) or save(*arguments))
+    monkeypatch.setattr(
+        pictures, "save", lambda *arguments: said.append(arguments[3]) or save(*arguments)
+    )
     assert report("compare", *words(slower), "--plot", path).status == 0
     assert path.read_bytes().startswith(start)
-    assert said == [f"app 1; 2 ranks on 1 host · a: {BLOCKS} runs, Open MPI 4.1.4 · b: {BLOCKS} runs, Open MPI 4.1.4"]
+    assert said == [
+        f"app 1; 2 ranks on 1 host · a: {BLOCKS} runs, Open MPI 4.1.4 · b: {BLOCKS} runs, Open MPI "
+        "4.1.4"
+    ]
 
 
 def test_where_no_change_is_known_there_is_no_picture(slower, tmp_path, report, monkeypatch):
-    monkeypatch.setattr(command, "picture", lambda answers, made=command.picture: made(without_values(answers)))
+    monkeypatch.setattr(
+        command, "picture", lambda answers, made=command.picture: made(without_values(answers))
+    )
     answer = report("compare", *words(slower[:2]), "--plot", tmp_path / "picture.png")
-    assert answer.status == 1 and answer.err.endswith("picture.png: not drawn: no figure or row has a value in all runs of two sides\n")
+    assert answer.status == 1 and answer.err.endswith(
+        "picture.png: not drawn: no figure or row has a value in all runs of two sides\n"
+    )
 
 
 def without_values(answers):
@@ -678,16 +906,23 @@ def test_the_picture_has_the_intervals_and_the_durations(slower):
     from matplotlib.figure import Figure
 
     named = sides_named([[run for run in slower if run.name[0] == side] for side in "ab"])
-    answers = compare([side.with_runs([figures(path, True)[0] for path in side.paths]) for side in named], Rules())
+    answers = compare(
+        [side.with_runs([figures(path, True)[0] for path in side.paths]) for side in named], Rules()
+    )
     drawn = command.picture(answers)
     found = {row.name: row for row in drawn.intervals}
     values = {command.figure_name(row): time_text(row.first_ns) for row in answers.pairs[0].figures}
     transfer = found[f"Transfer *, {values['Transfer *']}"]
     assert transfer.is_found and transfer.low > 1.2
-    assert not next(row for name, row in found.items() if name.startswith("MPI_Allreduce 64 KiB on MPI_COMM_WORLD, ")).is_found
+    assert not next(
+        row for name, row in found.items()
+        if name.startswith("MPI_Allreduce 64 KiB on MPI_COMM_WORLD, ")
+    ).is_found
     assert drawn.row == "MPI_Allreduce 4 MiB on MPI_COMM_WORLD"
     calls = {row.side: dict(row.buckets) for row in drawn.durations}
-    assert {side: sum(buckets.values()) for side, buckets in calls.items()} == {"a": 24 * BLOCKS, "b": 24 * BLOCKS}
+    assert {side: sum(buckets.values()) for side, buckets in calls.items()} == {
+        "a": 24 * BLOCKS, "b": 24 * BLOCKS,
+    }
     figure = Figure()
     plot.draw(figure.add_subplot(), drawn)
     intervals, durations = figure.axes
@@ -705,7 +940,9 @@ def test_a_picture_of_refused_runs_says_so(slower):
     runs = changed(slower, PLANTED["dropped"][1])
     named = sides_named([[run for run in runs if run.name[0] == side] for side in "ab"])
     figure = Figure()
-    answers = compare([side.with_runs([figures(path)[0] for path in side.paths]) for side in named], Rules())
+    answers = compare(
+        [side.with_runs([figures(path)[0] for path in side.paths]) for side in named], Rules()
+    )
     plot.draw(figure.add_subplot(), command.picture(answers))
     assert "no verdict (partial)" in figure.axes[0].get_title()
 
@@ -719,8 +956,12 @@ def test_times_below_the_durations_do_not_run_into_each_other(span):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    durations = [plot.Durations("a", [((400_000, 440_000), 1), ((400_000 * span, 440_000 * span), 1)])]
-    interval = plot.Interval("b", "MPI_Neighbor_alltoallw 64 KiB on MPI_COMM_WORLD, 3.94 ms", 1.1, 1.0, 1.2, True)
+    durations = [
+        plot.Durations("a", [((400_000, 440_000), 1), ((400_000 * span, 440_000 * span), 1)])
+    ]
+    interval = plot.Interval(
+        "b", "MPI_Neighbor_alltoallw 64 KiB on MPI_COMM_WORLD, 3.94 ms", 1.1, 1.0, 1.2, True
+    )
     drawn = plot.Picture("a", 0.95, 0.02, [interval], "MPI_Allreduce", durations, "")
     with rc_context(pictures.STYLE):
         figure = Figure(figsize=plot.figure_size(drawn), layout="constrained")
@@ -738,19 +979,29 @@ def test_times_below_the_durations_do_not_run_into_each_other(span):
 def test_an_experiment_is_read_with_its_blocks(tmp_path, report):
     folder = experiment(tmp_path, sides(tmp_path / "runs", {LARGE: 1.3}))
     row = report("compare", folder, "--by", "verdict", "--json").rows[0]
-    assert (row["side"], row["verdict"], row["pairs"], row["failed_runs"]) == ("b", "more", BLOCKS, 0)
+    assert (row["side"], row["verdict"], row["pairs"], row["failed_runs"]) == (
+        "b", "more", BLOCKS, 0,
+    )
 
 
 def with_control(folder: Path, factor: float) -> Path:
-    """Blocks of a, of b, whose large Allreduces take 30 % more, and of a-again, whose take `factor`."""
+    """Blocks of a, of b, whose large Allreduces take 30 % more, and of a-again, whose take
+    `factor`."""
     chance, factors, lines = random.Random(3), {"a": 1.0, "b": 1.3, "a-again": factor}, []
     for place in range(3 * BLOCKS):
         arm = list(factors)[place % 3]
         run = folder / f"{arm}-{place}.db"
         planted(run, 60 * place, {LARGE: factors[arm] * math.exp(chance.gauss(0, 0.01))})
-        lines.append(json.dumps({"block": place // 3 + 1, "arm": arm, "folder": run.name, "status": "ok"}))
-    arms = [{"name": name, "command": "mpirun", "of": "a" if name == "a-again" else ""} for name in factors]
-    (folder / "experiment.json").write_text(json.dumps({"format": "commprof-experiment", "version": 1, "arms": arms}))
+        lines.append(
+            json.dumps({"block": place // 3 + 1, "arm": arm, "folder": run.name, "status": "ok"})
+        )
+    arms = [
+        {"name": name, "command": "mpirun", "of": "a" if name == "a-again" else ""}
+        for name in factors
+    ]
+    (folder / "experiment.json").write_text(
+        json.dumps({"format": "commprof-experiment", "version": 1, "arms": arms})
+    )
     (folder / "runs.jsonl").write_text("\n".join(lines) + "\n")
     return folder
 
@@ -763,11 +1014,17 @@ def with_control(folder: Path, factor: float) -> Path:
         (1.3, "more", "(p 0.0078): something other than the command differs by as much"),
     ],
 )
-def test_a_control_shows_nothing_unless_something_other_than_the_command_differs(tmp_path, report, factor, control, said):
+def test_a_control_shows_nothing_unless_something_other_than_the_command_differs(
+    tmp_path, report, factor, control, said
+):
     folder = with_control(tmp_path, factor)
     verdicts = report("compare", folder, "--by", "verdict", "--json").rows
-    assert [(row["side"], row["verdict"], row["is_control"]) for row in verdicts] == [("b", "more", 0), ("a-again", control, 1)]
-    assert [row["level"] for row in verdicts] == pytest.approx([0.95, 0.95]), "a control costs the verdict nothing"
+    assert [(row["side"], row["verdict"], row["is_control"]) for row in verdicts] == [
+        ("b", "more", 0), ("a-again", control, 1),
+    ]
+    assert [row["level"] for row in verdicts] == pytest.approx([0.95, 0.95]), (
+        "a control costs the verdict nothing"
+    )
     text = " ".join(report("compare", folder).out.split())
     assert said in text
     assert ("something other than the command differs" in text) == (control == "more")
@@ -777,7 +1034,10 @@ def test_a_control_shows_nothing_unless_something_other_than_the_command_differs
 
 def with_control_alone(folder: Path) -> Path:
     """Eight blocks of a and of a-again, the same command."""
-    runs = measured(sides(folder / "runs", {}), lambda run, _host, name: 1.0 if run[0] == "a" or name == "memory_ns" else 1.25)
+    runs = measured(
+        sides(folder / "runs", {}),
+        lambda run, _host, name: 1.0 if run[0] == "a" or name == "memory_ns" else 1.25,
+    )
     experiment(folder, runs)
     plan = json.loads((folder / "experiment.json").read_text())
     plan["arms"][1] = {"name": "b", "command": "mpirun a", "of": "a"}
@@ -803,7 +1063,9 @@ def test_a_control_of_a_refused_experiment_has_an_estimate_and_no_verdict(tmp_pa
     for run in folder.glob("*.db"):
         execute(run, fact("last.affinity", "0"))
     text = " ".join(report("compare", folder).out.split())
-    assert re.search(r"A/A a-again runs the command of a: no verdict either; transfer [-+]0\.\d % \[", text), text
+    assert re.search(
+        r"A/A a-again runs the command of a: no verdict either; transfer [-+]0\.\d % \[", text
+    ), text
 
 
 @pytest.mark.slow
@@ -815,13 +1077,18 @@ def test_failed_and_unfinished_runs_of_an_experiment_are_counted_and_not_compare
         {"block": 9, "arm": "a", "folder": "runs/alone", "status": "ok"},
     ]
     with open(folder / "runs.jsonl", "a") as file:
-        file.write("".join(json.dumps(run) + "\n" for run in more) + '{"block": 9, "arm": "b", "fol')
+        file.write(
+            "".join(json.dumps(run) + "\n" for run in more) + '{"block": 9, "arm": "b", "fol'
+        )
     answer = report("compare", folder, "--by", "verdict", "--json")
     assert (answer.rows[0]["pairs"], answer.rows[0]["failed_runs"]) == (BLOCKS, 1)
     assert "1 failed run not compared" in report("compare", folder).out
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "commprof-experiment", "version": 2, "arms": []}', '{"arms": 7}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"format": "commprof-experiment", "version": 2, "arms": []}', '{"arms": 7}'],
+)
 def test_a_damaged_experiment_is_refused_in_one_line(tmp_path, report, text):
     (tmp_path / "experiment.json").write_text(text)
     answer = report("compare", tmp_path)
@@ -829,14 +1096,8 @@ def test_a_damaged_experiment_is_refused_in_one_line(tmp_path, report, text):
 
 
 WRONG = (
-    [],
-    ["--"],
-    ["x"],
-    ["x", "--"],
-    ["a", "b", "c"],
-    ["a", "--", "b", "--level", "3%"],
-    ["a", "b", "--allow", "all,x"],
-    ["a", "b", "--skip-steps", "9%", "--metric", "p50"],
+    [], ["--"], ["x"], ["x", "--"], ["a", "b", "c"], ["a", "--", "b", "--level", "3%"],
+    ["a", "b", "--allow", "all,x"], ["a", "b", "--skip-steps", "9%", "--metric", "p50"],
     ["a", "b", "--skip-steps", "9%", "--by", "size"],
 )
 
@@ -849,7 +1110,10 @@ def test_wrong_arguments_are_answered_in_one_line(report, arguments):
 
 def test_a_side_is_named_by_what_its_folders_share(tmp_path):
     def names(*groups: list[str]) -> list[str]:
-        return [side.name for side in sides_named([[tmp_path / name for name in group] for group in groups])]
+        return [
+            side.name
+            for side in sides_named([[tmp_path / name for name in group] for group in groups])
+        ]
 
     assert names(["openmpi-01", "openmpi-02"], ["mpich-01", "mpich-02"]) == ["openmpi", "mpich"]
     assert names(["run-1", "run-2"], ["run-3", "run-4"]) == ["A", "B"]
@@ -862,12 +1126,17 @@ def test_sides_whose_names_no_arm_can_have_get_others_in_the_command(slower, rep
         copy.write_bytes(run.read_bytes())
     arms = re.findall("--arm '(.*?)'", " ".join(report("compare", *copies).out.split()))
     assert [arm(text).name for text in arms] == ["old-1-2-.db", "new-1-2-.db"]
-    assert sides_named([[tmp_path / "with B 1", tmp_path / "with B 2"], [tmp_path / "x"]])[0].name == "with B"
+    assert (
+        sides_named([[tmp_path / "with B 1", tmp_path / "with B 2"], [tmp_path / "x"]])[0].name
+        == "with B"
+    )
 
 
 def test_the_same_communicator_created_in_another_way_is_recognized():
     world = Group("mpi", ("MPI_COMM_WORLD",), 4, "0-3", 0)
-    split, dup = (Group("mpi", (made, 0, world), 4, "0-3", 0) for made in ("MPI_Comm_split", "MPI_Comm_dup"))
+    split, dup = (
+        Group("mpi", (made, 0, world), 4, "0-3", 0) for made in ("MPI_Comm_split", "MPI_Comm_dup")
+    )
     half = Group("mpi", ("MPI_Comm_split", 0, world), 2, "0-1", 0)
     assert renamed([world, dup, half], [world, split, half]) == {dup: split}
     assert renamed([world, half], [world, split]) == {}
@@ -880,7 +1149,11 @@ def test_many_alike_groups_are_one_row(tmp_path):
         group = job.group([2 * pair, 2 * pair + 1])
         job.collective("MPI_Allreduce", [MS, MS], [MS, MS], group=group)
     connection = sqlite3.connect(job.write(tmp_path / "run.db"))
-    connection.execute("UPDATE communicator SET constructor = 'MPI_Comm_split', parent_identity = ? WHERE size = 2", (job.world.identity,))
+    connection.execute(
+        "UPDATE communicator SET constructor = 'MPI_Comm_split', parent_identity = ? WHERE "
+        "size = 2",
+        (job.world.identity,),
+    )
     connection.commit()
     connection.close()
     found, _ = figures(tmp_path / "run.db")
@@ -888,26 +1161,56 @@ def test_many_alike_groups_are_one_row(tmp_path):
     assert found.rows[key].count == 32 and found.labels[key.group].endswith(" and 15 alike")
 
 
-# Transfer per rank in milliseconds of one job under one library, twice in each of 20 blocks, on a busy machine: the scatter of real runs.
+# Transfer per rank in milliseconds of one job under one library, twice in each of 20 blocks, on a
+# busy machine: the scatter of real runs.
 RECORDED = (
-    *((1965, 548), (4760, 443), (6295, 7150), (315, 3146), (263, 346), (3866, 1044), (548, 345), (318, 463), (1995, 3603), (3474, 3060)),
-    *((9191, 7450), (799, 2596), (499, 3431), (3600, 6837), (6482, 1375), (5926, 511), (3212, 5026), (3307, 1722), (5388, 8265), (9389, 7270)),
+    *(
+        (1965, 548),
+        (4760, 443),
+        (6295, 7150),
+        (315, 3146),
+        (263, 346),
+        (3866, 1044),
+        (548, 345),
+        (318, 463),
+        (1995, 3603),
+        (3474, 3060),
+    ),
+    *(
+        (9191, 7450),
+        (799, 2596),
+        (499, 3431),
+        (3600, 6837),
+        (6482, 1375),
+        (5926, 511),
+        (3212, 5026),
+        (3307, 1722),
+        (5388, 8265),
+        (9389, 7270),
+    ),
 )
 EXPERIMENTS = 200
 
 
 def resampled(chance: random.Random, template: Figures, effect: float) -> list[Side]:
-    """Ten blocks in turns; each row of a block has the transfer of a recorded block, its sides exchanged at random. The second side takes
-    `effect` more."""
+    """Ten blocks in turns; each row of a block has the transfer of a recorded block, its sides
+    exchanged at random. The second side takes `effect` more."""
     runs: list[list[Figures]] = [[], []]
     for block in range(10):
         drawn = {key: chance.sample(chance.choice(RECORDED), 2) for key in template.rows}
         for place in range(2):
-            scales = {key: pair[place] * (1 + effect * place) / 1_000 for key, pair in drawn.items()}
-            rows = {key: replace(row, transfer_ns=row.transfer_ns * scales[key]) for key, row in template.rows.items()}
+            scales = {
+                key: pair[place] * (1 + effect * place) / 1_000 for key, pair in drawn.items()
+            }
+            rows = {
+                key: replace(row, transfer_ns=row.transfer_ns * scales[key])
+                for key, row in template.rows.items()
+            }
             transfer_ns = sum(row.transfer_ns for row in rows.values()) / 2
             start = 2 * block + (place + block) % 2
-            runs[place].append(replace(template, start_unix_ns=start, rows=rows, transfer_ns=transfer_ns))
+            runs[place].append(
+                replace(template, start_unix_ns=start, rows=rows, transfer_ns=transfer_ns)
+            )
     return [Side(name, own, None, 0) for name, own in zip("ab", runs)]
 
 
@@ -938,19 +1241,28 @@ def test_a_difference_far_above_the_scatter_is_nearly_always_found(template):
 
 
 def test_rows_that_differ_in_memory_or_measure_have_names_of_their_own():
-    kinds = (("MPI_Send", "host", "call"), ("MPI_Send", "device", "call"), ("ncclSend", "device", "call"), ("ncclSend", "device", "device"))
+    kinds = (
+        ("MPI_Send", "host", "call"),
+        ("MPI_Send", "device", "call"),
+        ("ncclSend", "device", "call"),
+        ("ncclSend", "device", "device"),
+    )
     assert [row_name(units.call_name(*kind), 4096, "tensor") for kind in kinds] == [
-        "MPI_Send 4 KiB on tensor",
-        "MPI_Send of device memory 4 KiB on tensor",
-        "ncclSend on the host 4 KiB on tensor",
-        "ncclSend on the device 4 KiB on tensor",
+        "MPI_Send 4 KiB on tensor", "MPI_Send of device memory 4 KiB on tensor",
+        "ncclSend on the host 4 KiB on tensor", "ncclSend on the device 4 KiB on tensor",
     ]
 
 
 @pytest.mark.slow
 def test_libraries_are_named_by_their_versions_unless_these_are_equal(slower, verdict):
     version = "Open MPI v{}, package: Debian {}"
-    runs = on_a(changed(slower, fact("mpi_version", version.format("4.1.6", "b"))), fact("mpi_version", version.format("4.1.4", "a")))
+    runs = on_a(
+        changed(slower, fact("mpi_version", version.format("4.1.6", "b"))),
+        fact("mpi_version", version.format("4.1.4", "a")),
+    )
     assert verdict(runs)["also_different"] == "mpi_version (Open MPI 4.1.4; b: Open MPI 4.1.6)"
     on_a(runs, fact("mpi_version", version.format("4.1.6", "a")))
-    assert verdict(runs)["also_different"] == "mpi_version (Open MPI v4.1.6, package: Debian a; b: Open MPI v4.1.6, package: Debian b)"
+    assert (
+        verdict(runs)["also_different"]
+        == "mpi_version (Open MPI v4.1.6, package: Debian a; b: Open MPI v4.1.6, package: Debian b)"
+    )

@@ -1,4 +1,5 @@
-"""The page of a comparison in a real browser: its figures and words are those of compare, and nothing else is claimed."""
+"""The page of a comparison in a real browser: its figures and words are those of compare, and
+nothing else is claimed."""
 
 from __future__ import annotations
 
@@ -11,15 +12,22 @@ from commprof_report.base import units
 from commprof_report.commands.compare import interval_text
 from compared_runs import BLOCKS, LARGE, SMALL, TINY, changed, experiment, fact, sides, words
 
-FIGURES = {"Step": "step", "Waiting": "wait", "Transfer *": "transfer", "Inside MPI": "time", "Wall time": "wall"}
+FIGURES = {
+    "Step": "step", "Waiting": "wait", "Transfer *": "transfer", "Inside MPI": "time",
+    "Wall time": "wall",
+}
 FIGURES["Each row alike, per call"] = "rows"
 WIDTHS = pytest.mark.parametrize("width", (800, 1440))
 SCHEMES = pytest.mark.parametrize("is_dark", (False, True), ids=("light", "dark"))
-CELLS = "[...document.querySelectorAll('{} table')].map((one) => [...one.rows].map((row) => [...row.cells].map((cell) => cell.innerText)))"
+CELLS = (
+    "[...document.querySelectorAll('{} table')].map((one) => [...one.rows].map((row) => "
+    "[...row.cells].map((cell) => cell.innerText)))"
+)
 
 OUTSIDE = """[...document.querySelectorAll('.measure :not(title)')].filter((one) => {
     const [box, whole] = [one, one.closest('svg')].map((each) => each.getBoundingClientRect());
-    return box.left < whole.left - 1 || box.right > whole.right + 1 || box.top < whole.top - 1 || box.bottom > whole.bottom + 1;
+    return box.left < whole.left - 1 || box.right > whole.right + 1
+        || box.top < whole.top - 1 || box.bottom > whole.bottom + 1;
 }).map((one) => one.outerHTML)"""
 
 
@@ -27,7 +35,9 @@ OUTSIDE = """[...document.querySelectorAll('.measure :not(title)')].filter((one)
 def page_of(report, browser, tmp_path):
     """Writes the page of two sides and opens it."""
 
-    def opened(runs: list[object], *options: object, width: int = 1440, is_dark: bool = False) -> Path:
+    def opened(
+        runs: list[object], *options: object, width: int = 1440, is_dark: bool = False
+    ) -> Path:
         path = tmp_path / "page.html"
         answer = report("html", *runs, "--output", path, *options)
         assert (answer.status, answer.out) == (0, f"{path}\n"), answer.err
@@ -53,7 +63,8 @@ def duration(ns: float) -> str:
 
 
 def marks(browser, section: str, kind: str) -> int:
-    """How many changes are drawn as filled or hollow; a filled one stands beside the name of each side, too."""
+    """How many changes are drawn as filled or hollow; a filled one stands beside the name of each
+    side, too."""
     drawn = f"document.querySelectorAll('#{section} .measure path.{kind}')"
     return browser.ask(f"[...{drawn}].filter((mark) => mark.querySelector('title')).length")
 
@@ -61,14 +72,23 @@ def marks(browser, section: str, kind: str) -> int:
 @needs_browser
 def test_the_headline_is_the_verdict_in_the_words_of_compare(page_of, said, report, slower):
     page_of(words(slower))
-    verdict = " ".join(report("compare", *words(slower)).out.split()).partition("Verdict ")[2].partition(" Each row alike")[0]
+    verdict = (
+        " ".join(report("compare", *words(slower)).out.split()) .partition("Verdict ")[2]
+        .partition(" Each row alike")[0]
+    )
     assert verdict.startswith("b takes more transfer: transfer +")
     assert said("h1") == f"Verdict: {verdict}"
     found = report("compare", *words(slower), "--by", "verdict", "--json").rows[0]
     header = said("header")
-    for text in (units.change(found["change"]), interval_text(found["low"], found["high"]), f"{BLOCKS} + {BLOCKS}"):
+    for text in (
+        units.change(found["change"]), interval_text(found["low"], found["high"]),
+        f"{BLOCKS} + {BLOCKS}",
+    ):
         assert text in header
-    assert f"{units.change(found['detectable']).lstrip('+')}change of transfer of b that would have been found" in header
+    assert (
+        f"{units.change(found['detectable']).lstrip('+')}change of transfer of b that would have "
+        "been found" in header
+    )
     assert "MPI_Allreduce 4 MiB on MPI_COMM_WORLD: transfer +3" in header
 
 
@@ -76,26 +96,40 @@ def test_the_headline_is_the_verdict_in_the_words_of_compare(page_of, said, repo
 @needs_browser
 def test_measures_are_those_of_compare(page_of, tables, report, slower):
     page_of(words(slower))
-    rows = {row["figure"]: row for row in report("compare", *words(slower), "--by", "figure", "--json").rows}
+    rows = {
+        row["figure"]: row
+        for row in report("compare", *words(slower), "--by", "figure", "--json").rows
+    }
     ((heads, *cells),) = tables("measures")
     assert heads == ["Per rank (* verdict)", "a", "b", "change", "95 % interval", "remark"]
     assert [FIGURES[name] for name, *_ in cells] == list(rows)
     for name, *own, _ in cells:
         row = rows[FIGURES[name]]
         interval = interval_text(row["low"], row["high"])
-        assert own == [duration(row["first_ns"]), duration(row["second_ns"]), units.change(row["change"]), interval]
+        assert own == [
+            duration(row["first_ns"]), duration(row["second_ns"]), units.change(row["change"]),
+            interval,
+        ]
 
 
 @pytest.mark.slow
 @needs_browser
 def test_rows_are_those_of_compare_the_largest_change_first(page_of, tables, report, slower):
     page_of(words(slower))
-    rows = sorted(report("compare", *words(slower), "--json").rows, key=lambda row: -abs(row["change_ns"]))
+    rows = sorted(
+        report("compare", *words(slower), "--json").rows, key=lambda row: -abs(row["change_ns"])
+    )
     ((heads, *cells),) = tables("calls-and-sizes")
     assert [cell[heads.index("bytes")] for cell in cells] == ["4 MiB", "64 KiB", "8 B"]
-    assert [cell[heads.index("change")] for cell in cells] == [units.change(row["change"]) for row in rows]
-    assert [cell[heads.index("per rank")] for cell in cells] == [f"+{duration(row['change_ns'])}" for row in rows]
-    assert [cell[heads.index("of change")] for cell in cells] == [units.share(row["part_of_change"]) for row in rows]
+    assert [cell[heads.index("change")] for cell in cells] == [
+        units.change(row["change"]) for row in rows
+    ]
+    assert [cell[heads.index("per rank")] for cell in cells] == [
+        f"+{duration(row['change_ns'])}" for row in rows
+    ]
+    assert [cell[heads.index("of change")] for cell in cells] == [
+        units.share(row["part_of_change"]) for row in rows
+    ]
 
 
 @pytest.mark.slow
@@ -103,14 +137,28 @@ def test_rows_are_those_of_compare_the_largest_change_first(page_of, tables, rep
 def test_each_run_is_a_mark_with_its_value(page_of, browser, report, slower):
     page_of(words(slower))
     runs = report("compare", *words(slower), "--by", "run", "--json").rows
-    drawn = "[...document.querySelectorAll('#measures .measure')].find((one) => one.ariaLabel.startsWith('Transfer *'))"
-    titles = browser.ask(f"[...{drawn}.querySelectorAll('.run title')].map((title) => title.textContent)")
-    assert titles == [f"{run['side']}: {duration(run['transfer_ns'])} (block {run['block']}, {run['run']})" for run in runs]
-    places = browser.ask(f"[...{drawn}.querySelectorAll('.run')].map((mark) => mark.getBoundingClientRect().x)")
+    drawn = (
+        "[...document.querySelectorAll('#measures .measure')].find((one) => "
+        "one.ariaLabel.startsWith('Transfer *'))"
+    )
+    titles = browser.ask(
+        f"[...{drawn}.querySelectorAll('.run title')].map((title) => title.textContent)"
+    )
+    assert titles == [
+        f"{run['side']}: {duration(run['transfer_ns'])} (block {run['block']}, {run['run']})"
+        for run in runs
+    ]
+    places = browser.ask(
+        f"[...{drawn}.querySelectorAll('.run')].map((mark) => mark.getBoundingClientRect().x)"
+    )
     order = sorted(range(len(runs)), key=lambda place: runs[place]["transfer_ns"])
     assert sorted(order, key=lambda place: places[place]) == order
-    shapes = browser.ask(f"[...{drawn}.querySelectorAll('.run')].map((mark) => mark.getAttribute('d'))")
-    assert len(set(shapes[:BLOCKS])) == len(set(shapes[BLOCKS:])) == 1 and shapes[0] != shapes[-1], "without colour, too"
+    shapes = browser.ask(
+        f"[...{drawn}.querySelectorAll('.run')].map((mark) => mark.getAttribute('d'))"
+    )
+    assert (
+        len(set(shapes[:BLOCKS])) == len(set(shapes[BLOCKS:])) == 1 and shapes[0] != shapes[-1]
+    ), "without colour, too"
 
 
 @pytest.mark.slow
@@ -121,7 +169,9 @@ def test_marks_are_named_by_the_keyboard_as_under_the_mouse(page_of, browser, sa
     assert browser.ask("document.activeElement.matches('.measure[tabindex=\"0\"]')"), "Tab comes by"
     name = "document.activeElement.nextElementSibling.textContent"
     assert browser.ask(name) == ""
-    titles = browser.ask("[...document.activeElement.querySelectorAll('title')].map((title) => title.textContent)")
+    titles = browser.ask(
+        "[...document.activeElement.querySelectorAll('title')].map((title) => title.textContent)"
+    )
     assert len(titles) == 2 * BLOCKS + 1, "each run, and the change"
     heard = []
     for _ in titles:
@@ -133,7 +183,13 @@ def test_marks_are_named_by_the_keyboard_as_under_the_mouse(page_of, browser, sa
     browser.press("ArrowLeft")
     assert browser.ask(name) == titles[0]
     browser.ask("document.activeElement.blur()")
-    assert browser.ask("[...document.querySelectorAll('.measure + .said')].map((one) => one.textContent).join('')") == ""
+    assert (
+        browser.ask(
+            "[...document.querySelectorAll('.measure + .said')].map((one) => "
+            "one.textContent).join('')"
+        )
+        == ""
+    )
     assert browser.ask("document.querySelectorAll('.measure .chosen').length") == 0
 
 
@@ -151,7 +207,10 @@ def test_equal_sides_are_the_same_and_nothing_is_named(page_of, browser, said, e
     assert said("h1").startswith("Verdict: same within 2.0 %: transfer ")
     assert marks(browser, "measures", "filled") == marks(browser, "calls-and-sizes", "filled") == 0
     text = said("main")
-    assert not re.search("takes|Because|exploratory|Refused|no verdict;? ", text.replace("none or has no verdict", ""))
+    assert not re.search(
+        "takes|Because|exploratory|Refused|no verdict;? ",
+        text.replace("none or has no verdict", ""),
+    )
 
 
 @pytest.mark.slow
@@ -159,24 +218,37 @@ def test_equal_sides_are_the_same_and_nothing_is_named(page_of, browser, said, e
 def test_nothing_found_is_said_with_what_would_have_been_found(page_of, said, report, tmp_path):
     runs = words(sides(tmp_path / "runs", {}, noise=0.2))
     page_of(runs)
-    assert re.fullmatch(r"Verdict: no difference found: transfer .* would have been found with a probability of 80 %", said("h1"))
+    assert re.fullmatch(
+        r"Verdict: no difference found: transfer .* would have been found with a probability "
+        r"of 80 %", said("h1"),
+    )
 
 
 @pytest.mark.slow
 @needs_browser
-def test_a_refusal_is_the_headline_with_the_way_out_and_estimates_are_no_verdict(page_of, browser, said, slower):
+def test_a_refusal_is_the_headline_with_the_way_out_and_estimates_are_no_verdict(
+    page_of, browser, said, slower
+):
     runs = changed(slower, fact("last.affinity", "0"))
     page_of(words(runs))
-    assert said("h1") == "Verdict: none: not the same experiment (disturbed); what follows are estimates"
+    assert (
+        said("h1")
+        == "Verdict: none: not the same experiment (disturbed); what follows are estimates"
+    )
     header = said("header")
-    assert "2 ranks share 1 core" in header and "Way out: run on nodes of its own" in header and "an estimate, no verdict" in header
+    assert (
+        "2 ranks share 1 core" in header and "Way out: run on nodes of its own" in header
+        and "an estimate, no verdict" in header
+    )
     assert marks(browser, "measures", "filled") == marks(browser, "calls-and-sizes", "filled") == 0
     page_of(words(runs), "--allow", "disturbed")
     assert said("h1").startswith("Verdict: b takes more transfer") and "Allowed" in said("header")
 
 
 @needs_browser
-def test_two_single_runs_have_estimates_and_the_way_to_a_verdict(page_of, said, browser, equal, slower):
+def test_two_single_runs_have_estimates_and_the_way_to_a_verdict(
+    page_of, said, browser, equal, slower
+):
     page_of([equal[0], "--", slower[1]])
     assert said("h1") == "Verdict: none: one run of each side, so their difference may be chance"
     assert "commprof-experiment run EXPERIMENT --arm 'a-0.db: mpirun" in said("header")
@@ -189,7 +261,9 @@ def test_what_differs_is_a_table_with_the_value_of_each_side(page_of, tables, re
     runs = changed(slower, fact("env.UCX_TLS", "tcp") + fact("last.affinity", "0-1"))
     page_of(words(runs), "--allow", "all")
     on, settings = tables("what-differs-and-notes")
-    assert [row[:5] for row in on[1:]] == [[side, "8", "0", "Open MPI 4.1.4", "2 ranks on 1 host"] for side in "ab"]
+    assert [row[:5] for row in on[1:]] == [
+        [side, "8", "0", "Open MPI 4.1.4", "2 ranks on 1 host"] for side in "ab"
+    ]
     assert on[2][5].startswith("2 (of 2 in use)") and on[2][6] == "node00"
     assert settings == [["setting", "a", "b"], ["UCX_TLS", "not set", "tcp"]]
 
@@ -214,7 +288,9 @@ def test_histograms_have_the_calls_of_both_sides(page_of, browser, said, slower)
     browser.press("Home")
     while said("#histograms-said") not in heard:
         heard.add(said("#histograms-said"))
-        for side, count, share in re.findall(r"(\w) ([\d,]+) calls?, ([\d.]+) % up to here", said("#histograms-said")):
+        for side, count, share in re.findall(
+            r"(\w) ([\d,]+) calls?, ([\d.]+) % up to here", said("#histograms-said")
+        ):
             calls[side] += int(count)
             assert float(share) == pytest.approx(100 * calls[side] / (24 * BLOCKS), abs=0.051)
             shares[side] = float(share)
@@ -229,10 +305,19 @@ def test_histograms_have_the_calls_of_both_sides(page_of, browser, said, slower)
 @needs_browser
 def test_the_histograms_of_another_row_are_chosen(page_of, browser, said, slower):
     page_of(words(slower))
-    titles = browser.ask("[...document.querySelector('#histograms-choices select').options].map((one) => one.text)")
-    assert titles[:2] == ["MPI_Allreduce 4 MiB on MPI_COMM_WORLD", "MPI_Allreduce 64 KiB on MPI_COMM_WORLD"] and len(titles) == 3
+    titles = browser.ask(
+        "[...document.querySelector('#histograms-choices select').options].map((one) => one.text)"
+    )
+    assert (
+        titles[:2]
+        == ["MPI_Allreduce 4 MiB on MPI_COMM_WORLD", "MPI_Allreduce 64 KiB on MPI_COMM_WORLD"]
+        and len(titles) == 3
+    )
     large = browser.ask("document.getElementById('histograms-picture').innerHTML")
-    browser.ask("(list => { list.selectedIndex = 1; list.dispatchEvent(new Event('change')); })(document.querySelector('select'))")
+    browser.ask(
+        "(list => { list.selectedIndex = 1; list.dispatchEvent(new Event('change')); "
+        "})(document.querySelector('select'))"
+    )
     assert browser.ask("document.getElementById('histograms-picture').innerHTML") != large
     browser.ask("document.getElementById('histograms-picture').focus()")
     browser.press("End")
@@ -269,8 +354,12 @@ def test_everybody_can_read_the_page(page_of, browser, axe, slower, width, is_da
 def test_the_page_is_drawn_without_complaint_and_fits(page_of, browser, slower, width, is_dark):
     page_of(words(slower), width=width, is_dark=is_dark)
     assert browser.ask("document.documentElement.scrollWidth") <= width
-    assert browser.ask("[...document.querySelectorAll('nav a')].every((link) => document.querySelector(link.hash))")
-    assert browser.ask("[...document.querySelectorAll('.measure')].every((one) => one.getAttribute('aria-label'))")
+    assert browser.ask(
+        "[...document.querySelectorAll('nav a')].every((link) => document.querySelector(link.hash))"
+    )
+    assert browser.ask(
+        "[...document.querySelectorAll('.measure')].every((one) => one.getAttribute('aria-label'))"
+    )
     assert browser.ask(OUTSIDE) == []
 
 
@@ -279,7 +368,9 @@ def test_the_page_is_drawn_without_complaint_and_fits(page_of, browser, slower, 
 def test_no_table_is_cut_off_on_paper(page_of, browser, slower):
     page_of(words(slower), width=800)
     browser.send("Emulation.setEmulatedMedia", media="print")
-    cut = browser.ask("[...document.querySelectorAll('.scroll')].map((one) => one.scrollWidth - one.clientWidth)")
+    cut = browser.ask(
+        "[...document.querySelectorAll('.scroll')].map((one) => one.scrollWidth - one.clientWidth)"
+    )
     browser.send("Emulation.setEmulatedMedia", media="")
     assert max(cut) <= 0
 
@@ -289,8 +380,13 @@ def test_names_of_ill_intent_stay_text(page_of, browser, said, slower, tmp_path)
     name = "<img src=x>&$"
     folder = tmp_path / "sides"
     folder.mkdir()
-    for run in changed(slower, fact("env.UCX_TLS", "</script><img src=x>") + f"UPDATE communicator SET name = '{name}'"):
-        (folder / f"{name if run.name[0] == 'b' else 'a'}{run.stem[1:]}.db").write_bytes(run.read_bytes())
+    for run in changed(
+        slower,
+        fact("env.UCX_TLS", "</script><img src=x>") + f"UPDATE communicator SET name = '{name}'",
+    ):
+        (folder / f"{name if run.name[0] == 'b' else 'a'}{run.stem[1:]}.db").write_bytes(
+            run.read_bytes()
+        )
     page_of([*sorted(folder.glob("a-*")), "--", *sorted(folder.glob("<*"))], "--allow", "all")
     assert browser.ask("document.querySelector('img')") is None
     assert said("h1").startswith(f"Verdict: {name} takes more transfer")
@@ -306,19 +402,37 @@ def test_several_sides_have_a_verdict_each(page_of, browser, said, tables, equal
         for run in runs:
             if run.name[0] == ("a" if side == "a" else "b"):
                 (tmp_path / f"{side}{run.name[1:]}").write_bytes(run.read_bytes())
-    page_of([*sorted(tmp_path.glob("a-*")), "--", *sorted(tmp_path.glob("b-*")), "--", *sorted(tmp_path.glob("c-*"))], "--allow", "order")
+    page_of(
+        [
+            *sorted(tmp_path.glob("a-*")),
+            "--",
+            *sorted(tmp_path.glob("b-*")),
+            "--",
+            *sorted(tmp_path.glob("c-*")),
+        ],
+        "--allow",
+        "order",
+    )
     assert said("h1") == "2 verdicts against a"
     header = said("header")
-    assert "bb takes more transfer: transfer +" in header and "csame within 2.0 %: transfer " in header
+    assert (
+        "bb takes more transfer: transfer +" in header and "csame within 2.0 %: transfer " in header
+    )
     assert [table[0][1:3] for table in tables("measures")] == [["a", "b"], ["a", "c"]]
-    assert browser.ask("document.querySelectorAll('#measures .measure:nth-of-type(3) .run').length") == 3 * BLOCKS
+    assert (
+        browser.ask("document.querySelectorAll('#measures .measure:nth-of-type(3) .run').length")
+        == 3 * BLOCKS
+    )
 
 
 @pytest.mark.slow
 @needs_browser
 def test_numbers_are_written_as_in_the_tables(page_of, browser, equal):
     page_of(words(equal))
-    times = [0, 7, 999, 999.6, 1000, 1_234, 12_340, 99_949, 99_951, 999_499, 999_501, 2.5e6, 1.25e7, 12_450_000, 5e9, 119e9, 120e9, 3.6e12]
+    times = [
+        0, 7, 999, 999.6, 1000, 1_234, 12_340, 99_949, 99_951, 999_499, 999_501, 2.5e6, 1.25e7,
+        12_450_000, 5e9, 119e9, 120e9, 3.6e12,
+    ]
     assert browser.ask(f"{times}.map(units.duration)") == [duration(ns) for ns in times]
     shares = [0, 1e-9, 0.00005, 0.00125, 0.0099, 0.01, 0.8125, 0.8175, 0.5, 1 / 3, 1]
     assert browser.ask(f"{shares}.map(units.share)") == [units.share(part) for part in shares]
@@ -335,7 +449,10 @@ def test_an_experiment_has_its_page_in_its_folder(report, tmp_path):
 @pytest.mark.slow
 def test_a_comparison_has_the_options_of_compare(report, slower, tmp_path):
     page = tmp_path / "page.html"
-    assert report("html", *words(slower), "-o", page, "--metric", "wall", "--min-effect", "1%").status == 0
+    assert (
+        report("html", *words(slower), "-o", page, "--metric", "wall", "--min-effect", "1%").status
+        == 0
+    )
     assert "Verdict: same within 1.0 %: wall time +0.0 %" in page.read_text()
 
 
@@ -354,7 +471,9 @@ def test_options_that_do_not_fit_are_refused(report, slower, options, said):
 
 def test_options_of_a_comparison_need_sides(report, slower):
     answer = report("html", slower[0], "--metric", "wall")
-    assert (answer.status, answer.err) == (2, "hvprof-report: html: the options of a comparison need two sides: A... -- B...\n")
+    assert (answer.status, answer.err) == (
+        2, "hvprof-report: html: the options of a comparison need two sides: A... -- B...\n",
+    )
     answer = report("html", slower[0], "--")
     assert answer.status == 2 and "name the runs of each side" in answer.err
 
@@ -370,4 +489,7 @@ def test_what_compare_cannot_read_has_no_page(report, slower, tmp_path, monkeypa
 def test_a_comparison_is_written_into_the_working_directory(report, slower, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert report("html", *words(slower)).out == "comparison.html\n"
-    assert str(SMALL) not in (tmp_path / "comparison.html").read_text() and "64 KiB" in (tmp_path / "comparison.html").read_text()
+    assert (
+        str(SMALL) not in (tmp_path / "comparison.html").read_text()
+        and "64 KiB" in (tmp_path / "comparison.html").read_text()
+    )

@@ -9,12 +9,19 @@ from planted import SECOND, WORLD, Cell, Communicator, Rank, write_databases
 from planted_job import HostClock, Job
 
 HOST = {"host": "x", "boot_id": "b"}
-NUMBERS = ("cpu_user_ns", "cpu_system_ns", "voluntary_switches", "involuntary_switches", "since_start_ns")
+NUMBERS = (
+    "cpu_user_ns", "cpu_system_ns", "voluntary_switches", "involuntary_switches", "since_start_ns",
+)
 
 
-def facts_of(affinity: str | None, begin: tuple = (), last: tuple = (), **more: str) -> dict[str, str]:
+def facts_of(
+    affinity: str | None, begin: tuple = (), last: tuple = (), **more: str
+) -> dict[str, str]:
     known = {"begin.affinity": affinity, "last.affinity": affinity} if affinity else {}
-    read = {f"{reading}.{key}": str(value) for reading, values in (("begin", begin), ("last", last)) for key, value in zip(NUMBERS, values)}
+    read = {
+        f"{reading}.{key}": str(value) for reading, values in (("begin", begin), ("last", last))
+        for key, value in zip(NUMBERS, values)
+    }
     return {**HOST, **known, **read, **more}
 
 
@@ -26,7 +33,9 @@ def ranks_with(facts: list[dict[str, str]]) -> list[Rank]:
             rank,
             size,
             facts=own,
-            communicators=[Communicator(WORLD, 7, f"0-{size - 1}", size, rank, name="MPI_COMM_WORLD")],
+            communicators=[
+                Communicator(WORLD, 7, f"0-{size - 1}", size, rank, name="MPI_COMM_WORLD")
+            ],
             cells=[Cell("MPI_Allreduce", 8, [SECOND // (rank + 1)] * 30)],
         )
         for rank, own in enumerate(facts)
@@ -47,13 +56,24 @@ READ = {"begin": (5, 5, 10, 100, 1_000), "last": (SECOND, 0, 20, 5_879, SECOND +
 def test_four_ranks_on_two_cores_are_crowded(tmp_path):
     (found,) = crowded(tmp_path, [facts_of("0-1", **READ)] * 4)
     assert (found.host, found.ranks, found.cores, found.is_quota) == ("x", [0, 1, 2, 3], 2, False)
-    assert found.sentence == "4 ranks share 2 cores on host x, 23,116 involuntary switches: part of the time in MPI here is scheduling"
+    assert (
+        found.sentence
+        == "4 ranks share 2 cores on host x, 23,116 involuntary switches: part of the time in MPI "
+        "here is scheduling"
+    )
     assert found.cpu_share == pytest.approx(1, abs=1e-6)
 
 
 @pytest.mark.parametrize(
     "masks",
-    [("0", "1"), ("0-1", "0-1"), ("0", "0-1"), ("0-3", "0-3", "4"), ("0-1", "0-1", "2-3", "2-3"), ("0-7",) * 8],
+    [
+        ("0", "1"),
+        ("0-1", "0-1"),
+        ("0", "0-1"),
+        ("0-3", "0-3", "4"),
+        ("0-1", "0-1", "2-3", "2-3"),
+        ("0-7",) * 8,
+    ],
     ids=" ".join,
 )
 def test_as_many_cores_as_ranks_are_enough(tmp_path, masks):
@@ -89,8 +109,14 @@ def test_containers_of_one_kernel_share_its_cores(tmp_path):
 
 def test_several_crowded_hosts_are_one_line(report, tmp_path):
     other = {"host": "y", "boot_id": "c"}
-    write_databases(tmp_path / "run", ranks_with([facts_of("0"), facts_of("0"), facts_of("1", **other), facts_of("1", **other)]))
-    assert "Crowded         4 ranks share 2 cores on 2 hosts (x, y): part of" in report("summary", tmp_path / "run").out
+    write_databases(
+        tmp_path / "run",
+        ranks_with([facts_of("0"), facts_of("0"), facts_of("1", **other), facts_of("1", **other)]),
+    )
+    assert (
+        "Crowded         4 ranks share 2 cores on 2 hosts (x, y): part of"
+        in report("summary", tmp_path / "run").out
+    )
 
 
 QUOTA = {"cpu_quota_cores": "1.5", "cpu_quota_cgroup": "/job"}
@@ -98,21 +124,36 @@ QUOTA = {"cpu_quota_cores": "1.5", "cpu_quota_cgroup": "/job"}
 
 def test_a_quota_below_the_ranks_crowds_them(tmp_path):
     (found,) = crowded(tmp_path, [facts_of("0-7", **QUOTA)] * 2)
-    assert found.sentence == "2 ranks share 1.5 cores by cgroup quota on host x: part of the time in MPI here is scheduling"
+    assert (
+        found.sentence
+        == "2 ranks share 1.5 cores by cgroup quota on host x: part of the time in MPI here is "
+        "scheduling"
+    )
 
 
-@pytest.mark.parametrize("quota", [{**QUOTA, "cpu_quota_cores": "2"}, {}], ids=["as many as ranks", "none"])
+@pytest.mark.parametrize(
+    "quota", [{**QUOTA, "cpu_quota_cores": "2"}, {}], ids=["as many as ranks", "none"]
+)
 def test_a_quota_of_as_many_cores_crowds_nobody(tmp_path, quota):
     assert crowded(tmp_path, [facts_of("0-7", **quota)] * 2) == []
 
 
 def test_each_cgroup_has_a_quota_of_its_own(tmp_path):
-    assert crowded(tmp_path, [facts_of("0-7", **QUOTA), facts_of("0-7", **{**QUOTA, "cpu_quota_cgroup": "/job2"})]) == []
+    assert (
+        crowded(
+            tmp_path,
+            [facts_of("0-7", **QUOTA), facts_of("0-7", **{**QUOTA, "cpu_quota_cgroup": "/job2"})],
+        )
+        == []
+    )
 
 
 def test_a_killed_rank_has_no_switches_to_state(tmp_path):
     (found,) = crowded(tmp_path, [facts_of("0", **READ), {**HOST, "begin.affinity": "0"}])
-    assert found.sentence == "2 ranks share 1 core on host x: part of the time in MPI here is scheduling"
+    assert (
+        found.sentence
+        == "2 ranks share 1 core on host x: part of the time in MPI here is scheduling"
+    )
 
 
 def test_without_masks_nobody_knows(tmp_path):
@@ -126,9 +167,14 @@ def test_a_mask_that_makes_no_sense_is_unknown(text):
 
 def test_summary_late_and_steps_say_it_first(report, tmp_path):
     folder = write_databases(tmp_path / "run", ranks_with([facts_of("0", **READ)] * 2))
-    line = "Crowded         2 ranks share 1 core on host x, 11,558 involuntary switches: part of the time in MPI here is scheduling"
+    line = (
+        "Crowded         2 ranks share 1 core on host x, 11,558 involuntary switches: part of "
+        "the time in MPI here is scheduling"
+    )
     assert line in report("summary", folder).out
-    assert report("late", folder).out.startswith(line) and report("steps", folder).out.startswith(line)
+    assert report("late", folder).out.startswith(line) and report("steps", folder).out.startswith(
+        line
+    )
     (row,) = report("summary", folder, "--json").rows
     assert row["crowded_ranks"] == "0-1"
     assert row["involuntary_switches"] == 11_558
@@ -140,13 +186,18 @@ def test_the_page_says_it_once_before_any_verdict(report, tmp_path):
     for step in range(40):
         job.collective("MPI_Allreduce", [step * 20_000_000] * 2, [5_000_000] * 2)
         for rank in range(2):
-            job.add("step", world_rank=rank, step=step + 1, begin_ns=step * 20_000_000, end_ns=(step + 1) * 20_000_000, thread=0)
+            job.add(
+                "step", world_rank=rank, step=step + 1, begin_ns=step * 20_000_000,
+                end_ns=(step + 1) * 20_000_000, thread=0,
+            )
     for rank in range(2):
         job.add("fact", world_rank=rank, key="begin.affinity", value="0")
     assert report("html", job.write(tmp_path / "run.db"), "-o", tmp_path / "page.html").status == 0
     page = (tmp_path / "page.html").read_text()
     assert 'id="steps"' in page and 'id="who-is-late"' in page
-    assert page.count("ranks share 1 core") == 1 and page.index("ranks share 1 core") < page.index("<dt>Waiting")
+    assert page.count("ranks share 1 core") == 1 and page.index("ranks share 1 core") < page.index(
+        "<dt>Waiting"
+    )
 
 
 def test_where_ranks_share_cores_transfer_may_be_scheduling(report, tmp_path):
@@ -158,9 +209,14 @@ def test_where_ranks_share_cores_transfer_may_be_scheduling(report, tmp_path):
             job.add("fact", world_rank=rank, key="begin.affinity", value=own)
         return report("late", job.write(tmp_path / "run.db")).out
 
-    said = "transfer dominates: messages, algorithm, network, or scheduling, since ranks share cores (0.00 % is waiting)"
+    said = (
+        "transfer dominates: messages, algorithm, network, or scheduling, since ranks share "
+        "cores (0.00 % is waiting)"
+    )
     assert said in " ".join(verdict("0", "0").split())
-    assert "transfer dominates: messages, algorithm or network (0.00 % is waiting)" in " ".join(verdict("0", "1").split())
+    assert "transfer dominates: messages, algorithm or network (0.00 % is waiting)" in " ".join(
+        verdict("0", "1").split()
+    )
 
 
 def test_advice_gives_ranks_cores_before_it_blames_one(report, tmp_path):
@@ -168,30 +224,47 @@ def test_advice_gives_ranks_cores_before_it_blames_one(report, tmp_path):
         """Rank 1 is late to all of 40 collectives."""
         job = Job([HostClock()] * 2, wall_ns=SECOND)
         for step in range(40):
-            job.collective("MPI_Allreduce", [step * 20_000_000, step * 20_000_000 + 5_000_000], [1_000] * 2)
+            job.collective(
+                "MPI_Allreduce", [step * 20_000_000, step * 20_000_000 + 5_000_000], [1_000] * 2
+            )
         for rank, own in enumerate(facts):
             for key, value in own.items():
                 if key not in HOST:
                     job.add("fact", world_rank=rank, key=key, value=value)
-        (row,) = [row for row in report("advise", job.write(tmp_path / "run.db"), "--json").rows if row["rule"] == "imbalance"]
+        (row,) = [
+            row for row in report("advise", job.write(tmp_path / "run.db"), "--json").rows
+            if row["rule"] == "imbalance"
+        ]
         return row
 
     blamed = advice(*[facts_of("0", **READ)] * 2)
     assert blamed["title"] == "rank 1 is waited for, but ranks share cores"
-    assert (blamed["certainty"], blamed["suggestion"].startswith("give each rank a core")) == ("possible", True)
+    assert (blamed["certainty"], blamed["suggestion"].startswith("give each rank a core")) == (
+        "possible", True,
+    )
     blamed = advice(facts_of("0", **READ), facts_of("1", **READ))
     assert (blamed["title"], blamed["certainty"]) == ("rank 1 is waited for", "likely")
 
 
 def test_a_healthy_run_says_nothing_of_cores(report, tmp_path):
-    folder = write_databases(tmp_path / "run", ranks_with([facts_of("0", **READ), facts_of("1", **READ)]))
-    assert "Crowded" not in report("summary", folder).out + report("late", folder).out + report("steps", folder).out
+    folder = write_databases(
+        tmp_path / "run", ranks_with([facts_of("0", **READ), facts_of("1", **READ)])
+    )
+    assert (
+        "Crowded" not in report("summary", folder).out + report("late", folder).out
+        + report("steps", folder).out
+    )
     (row,) = report("summary", folder, "--json").rows
     assert (row["crowding"], row["crowded_ranks"]) == (None, "")
 
 
 def test_impossible_readings_do_no_harm(report, tmp_path):
-    impossible = {"begin": ("x",) * 5, "last": ("9223372036854775807",) * 5, "cpu_quota_cores": "nan", "cpu_quota_cgroup": ""}
+    impossible = {
+        "begin": ("x",) * 5,
+        "last": ("9223372036854775807",) * 5,
+        "cpu_quota_cores": "nan",
+        "cpu_quota_cgroup": "",
+    }
     folder = write_databases(tmp_path / "run", ranks_with([facts_of("0", **impossible)] * 2))
     assert "Crowded" in report("summary", folder).out
     assert report("ranks", "--per-rank", folder, "--json").status == 0
@@ -202,4 +275,6 @@ def test_the_use_of_each_rank_is_in_the_table_of_ranks(report, tmp_path):
     read, unread = report("ranks", "--per-rank", folder, "--json").rows
     assert (read["affinity"], read["cpu_ns"], read["voluntary_switches"]) == ("0", SECOND - 10, 10)
     assert read["involuntary_switches_per_cpu_s"] == pytest.approx(5_779, rel=1e-6)
-    assert (unread["affinity"], unread["cpu_share"], unread["involuntary_switches"]) == ("1", None, None)
+    assert (unread["affinity"], unread["cpu_share"], unread["involuntary_switches"]) == (
+        "1", None, None,
+    )

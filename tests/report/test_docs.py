@@ -1,4 +1,5 @@
-"""What the documentation promises: every key, metric and column that is printed is defined in docs/SCHEMA.md."""
+"""What the documentation promises: every key, metric and column that is printed is defined in
+docs/SCHEMA.md."""
 
 from __future__ import annotations
 
@@ -22,7 +23,10 @@ from planted import ROOT, SCHEMA
 
 TEXT = (ROOT / "docs" / "SCHEMA.md").read_text()
 PARSERS = manual._subparsers(parser_build())
-FOR_SCRIPTS = [name for name, parser in PARSERS.items() if "--json" in parser._option_string_actions and name != "export"]
+FOR_SCRIPTS = [
+    name for name, parser in PARSERS.items()
+    if "--json" in parser._option_string_actions and name != "export"
+]
 SELECTS = ("--memory-kind", "--sort", "--metric", "--bins")  # other rows, with the same keys
 
 
@@ -36,12 +40,15 @@ def undefined(keys: set[str], title: str) -> set[str]:
 
 
 def forms(parser: ArgumentParser) -> Iterator[list[str]]:
-    """The options with which a command answers in other rows: each alone, with each of its values."""
+    """The options with which a command answers in other rows: each alone, with
+    each of its values."""
     yield []
     for action in parser._actions:
         name = next((name for name in action.option_strings if name.startswith("--")), "--help")
         if name not in ("--help", "--json", "--csv", *SELECTS):
-            values = [[str(choice)] for choice in action.choices or ()] or [[]] * (action.nargs == 0)
+            values = [[str(choice)] for choice in action.choices or ()] or [[]] * (
+                action.nargs == 0
+            )
             yield from ([name, *value] for value in values)
 
 
@@ -66,8 +73,14 @@ def runs(tmp_path_factory) -> dict[str, list]:
         "steps of a gpu": [test_gpu.step_rank()],
         "hang": test_stuck.killed(test_stuck.hang_of_all_kinds()),
     }
-    found = {name: [planted.write_ledgers(folder / name, own)] for name, own in ranks.items() if own[0].ended == "running"}
-    found |= {name: [planted.write_databases(folder / name, own)] for name, own in ranks.items() if name not in found}
+    found = {
+        name: [planted.write_ledgers(folder / name, own)] for name, own in ranks.items()
+        if own[0].ended == "running"
+    }
+    found |= {
+        name: [planted.write_databases(folder / name, own)] for name, own in ranks.items()
+        if name not in found
+    }
     runs = compared_runs.sides(folder / "sides", {compared_runs.LARGE: 1.5}, blocks=2)
     return {**found, "sides": [*runs[::2], "--", *runs[1::2]]}
 
@@ -75,7 +88,10 @@ def runs(tmp_path_factory) -> dict[str, list]:
 @pytest.mark.parametrize("command", FOR_SCRIPTS)
 def test_every_key_that_a_command_prints_is_defined(report, runs, command):
     for form in forms(PARSERS[command]):
-        asked = [runs["sides"]] if command == "compare" else [words for name, words in runs.items() if name != "sides"]
+        asked = (
+            [runs["sides"]] if command == "compare"
+            else [words for name, words in runs.items() if name != "sides"]
+        )
         answers = [report(command, *form, "--json", *words) for words in asked]
         printed = {key for answer in answers if answer.status == 0 for key in keys(answer.rows)}
         assert printed, f"no run of these shows what {command} {form} prints"
@@ -88,7 +104,10 @@ def test_every_table_that_export_prints_is_defined(report, runs):
         for row in report("export", *runs[name]).rows:
             tables.setdefault(row["table"], set()).update(row)
     titles = {table: {"bucket_bound": "bucket"}.get(table, table) for table in tables}
-    assert {table: lacks for table, own in tables.items() if (lacks := undefined(own - {"table"}, titles[table]))} == {}
+    assert {
+        table: lacks for table, own in tables.items()
+        if (lacks := undefined(own - {"table"}, titles[table]))
+    } == {}
     assert undefined({"table"}, "export") == set()
 
 
@@ -98,12 +117,16 @@ def test_every_metric_and_label_of_prometheus_is_defined(report, runs):
         for line in report("export", "--format", "prometheus", *runs[name]).out.splitlines():
             sample = re.match(r"(\w+)\{(.*)\}", line)
             if sample:
-                found |= {re.sub("_(bucket|sum|count)$", "", sample[1]), *re.findall(r'(\w+)="', sample[2])}
+                found |= {
+                    re.sub("_(bucket|sum|count)$", "", sample[1]),
+                    *re.findall(r'(\w+)="', sample[2]),
+                }
     assert undefined(found, "export") == set()
 
 
 def test_every_argument_of_a_timeline_is_defined(report, runs, tmp_path):
-    """Those of metadata events (names and order of processes and threads) are the trace event format's own."""
+    """Those of metadata events (names and order of processes and threads) are the trace event
+    format's own."""
     found: set[str] = set()
     for name in ("training", "gpu"):
         path = tmp_path / f"{name}.json"
@@ -116,14 +139,20 @@ def test_every_argument_of_a_timeline_is_defined(report, runs, tmp_path):
 
 def test_the_versions_that_are_read_are_named():
     text = " ".join(TEXT.split())
-    assert f"Databases are read from schema version {min(database.UPGRADES, default=database.SCHEMA_VERSION)} on" in text
+    assert (
+        "Databases are read from schema version "
+        f"{min(database.UPGRADES, default=database.SCHEMA_VERSION)} on" in text
+    )
     assert f"of ledgers, only version {ledger.VERSION} is read" in text
 
 
 def test_every_column_of_the_schema_is_defined():
     connection = sqlite3.connect(":memory:")
     connection.executescript(SCHEMA.read_text())
-    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    tables = [
+        name
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    ]
     for table in tables:
         columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
         title = {"bucket_bound": "bucket"}.get(table, table)

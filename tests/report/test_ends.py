@@ -10,15 +10,20 @@ from planted import DATA, SECOND, START_UNIX_NS, Doing
 
 
 def states_folder(tmp_path):
-    """Rank 0 aborted, 1 left by exit, 2 and 3 were killed (nobody knows) in one and the same call."""
+    """Rank 0 aborted, 1 left by exit, 2 and 3 were killed (nobody knows) in one and
+    the same call."""
     ranks = planted.training_run()
     for rank, ended in zip(ranks, ("abort", "exit", "running", "running")):
         rank.ended = ended
     ranks[0].abort_code = 7
     ranks[0].doing = {0: Doing("MPI_Recv", 8 * SECOND, 1, bytes=4_096, peer=3, tag=5)}
     ranks[1].doing = {0: Doing("MPI_Bcast", 4 * SECOND, 0, bytes=64)}
-    ranks[2].doing = {0: Doing("MPI_Wait", 9 * SECOND, 1, DATA, 65_536, request_call="MPI_Iallreduce")}
-    ranks[3].doing = {0: Doing("MPI_Wait", 10 * SECOND, 1, DATA, 65_536, request_call="MPI_Iallreduce")}
+    ranks[2].doing = {
+        0: Doing("MPI_Wait", 9 * SECOND, 1, DATA, 65_536, request_call="MPI_Iallreduce")
+    }
+    ranks[3].doing = {
+        0: Doing("MPI_Wait", 10 * SECOND, 1, DATA, 65_536, request_call="MPI_Iallreduce")
+    }
     folder = planted.write_ledgers(tmp_path / "run", ranks)
     for path in folder.iterdir():
         os.utime(path, ns=(0, START_UNIX_NS + 13 * SECOND))
@@ -39,7 +44,9 @@ def test_the_summary_names_who_ended_early_when_how_and_where(report, tmp_path):
     out = report("summary", states_folder(tmp_path)).out
     ends = out[out.index("Alive or killed") :].splitlines()
     moments = [line.partition(" at ")[2] or line.partition("of life ")[2] for line in ends[::2]]
-    assert [moment.partition("(")[2] for moment in moments] == [f"{s}.0 s after the start)" for s in (13, 10, 10)]
+    assert [moment.partition("(")[2] for moment in moments] == [
+        f"{s}.0 s after the start)" for s in (13, 10, 10)
+    ]
     assert [line.partition(", ")[0] for line in ends[::2]] == [
         "Alive or killed ranks 2-3",
         "Exited          rank 1 without MPI_Finalize",
@@ -55,25 +62,37 @@ def test_the_summary_names_who_ended_early_when_how_and_where(report, tmp_path):
 def test_the_keys_for_scripts_name_them_too(report, tmp_path):
     folder = states_folder(tmp_path)
     (row,) = report("summary", folder, "--json").rows
-    assert [row[key] for key in ("running", "killed", "running_or_killed", "exited", "aborted")] == ["", "", "2-3", "1", "0"]
+    assert [
+        row[key] for key in ("running", "killed", "running_or_killed", "exited", "aborted")
+    ] == ["", "", "2-3", "1", "0"]
     assert row["early_ended_ranks"] == 4
     first, second, third, _ = report("ranks", folder, "--per-rank", "--json").rows
-    assert [row["state"] for row in (first, second, third)] == ["abort", "exit", "running or killed"]
+    assert [row["state"] for row in (first, second, third)] == [
+        "abort", "exit", "running or killed",
+    ]
     assert [value for key, value in first.items() if key.startswith("doing_")] == [
         *("MPI_Recv", None, "MPI_COMM_WORLD", 4_096, 3, 5, 1),
         *(START_UNIX_NS + 8 * SECOND, 2 * SECOND),
     ]
-    assert (third["doing_request_call"], third["last_unix_ns"]) == ("MPI_Iallreduce", START_UNIX_NS + 13 * SECOND)
+    assert (third["doing_request_call"], third["last_unix_ns"]) == (
+        "MPI_Iallreduce", START_UNIX_NS + 13 * SECOND,
+    )
 
 
 @pytest.mark.parametrize(
     ("state", "line", "early"),
     [
-        ("running", "Running         ranks 2-3: in MPI_Wait for MPI_Iallreduce (64 KiB) on Comm_split {2-3}, for 3.00 s to 4.00 s\n", 2),
+        (
+            "running",
+            "Running         ranks 2-3: in MPI_Wait for MPI_Iallreduce (64 KiB) on Comm_split "
+            "{2-3}, for 3.00 s to 4.00 s\n", 2,
+        ),
         ("killed", "Killed          ranks 2-3, last sign of life", 4),
     ],
 )
-def test_a_merged_database_says_what_was_known_when_its_ledgers_were_read(report, tmp_path, state, line, early):
+def test_a_merged_database_says_what_was_known_when_its_ledgers_were_read(
+    report, tmp_path, state, line, early
+):
     report("merge", states_folder(tmp_path), tmp_path / "all.db")
     mark(tmp_path / "all.db", state)
     assert line in report("summary", tmp_path / "all.db").out
@@ -83,14 +102,18 @@ def test_a_merged_database_says_what_was_known_when_its_ledgers_were_read(report
 
 def test_the_table_of_ranks_has_their_calls(report, tmp_path):
     lines = report("ranks", states_folder(tmp_path), "--per-rank").out.splitlines()
-    assert lines[1].endswith("MPI_Abort(7), in MPI_Recv (4 KiB from rank 3, tag 5) on MPI_COMM_WORLD")
+    assert lines[1].endswith(
+        "MPI_Abort(7), in MPI_Recv (4 KiB from rank 3, tag 5) on MPI_COMM_WORLD"
+    )
     assert lines[2].endswith("exit without MPI_Finalize, outside MPI after MPI_Bcast")
 
 
 def test_the_thread_that_is_inside_longest_is_the_one_shown(report, tmp_path):
     rank = planted.training_rank(0)
     rank.ended, rank.world_size = "running", 1
-    rank.doing = {0: Doing("MPI_Bcast", 8 * SECOND, 0), 1: Doing("MPI_Recv", 9 * SECOND, 1, peer=-2)}
+    rank.doing = {
+        0: Doing("MPI_Bcast", 8 * SECOND, 0), 1: Doing("MPI_Recv", 9 * SECOND, 1, peer=-2),
+    }
     planted.write_ledger(tmp_path / "rank-0.ledger", rank)
     assert "in MPI_Recv (from any rank) on MPI_COMM_WORLD" in report("summary", tmp_path).out
     rank.doing[0].is_inside = 1
@@ -111,7 +134,10 @@ def test_the_first_call_of_all_may_be_the_one_that_hangs(report, tmp_path):
 
 
 def test_a_thousand_ranks_everywhere_are_a_few_lines(report, tmp_path):
-    ranks = [planted.Rank(own, 40, ended="running", communicators=planted.communicators_of(0)[:1]) for own in range(40)]
+    ranks = [
+        planted.Rank(own, 40, ended="running", communicators=planted.communicators_of(0)[:1])
+        for own in range(40)
+    ]
     for rank in ranks:
         rank.doing = {0: Doing("MPI_Recv", SECOND, peer=(rank.world_rank + 1) % 40)}
     out = report("summary", planted.write_ledgers(tmp_path / "run", ranks)).out
@@ -124,7 +150,10 @@ def test_the_page_says_it_too(report, tmp_path):
     folder = states_folder(tmp_path)
     report("html", folder)
     page = (folder / "report.html").read_text()
-    assert "in MPI_Wait for MPI_Iallreduce (64 KiB) on Comm_split {2-3}, for 3.00 s to 4.00 s or more" in page
+    assert (
+        "in MPI_Wait for MPI_Iallreduce (64 KiB) on Comm_split {2-3}, for 3.00 s to 4.00 s or more"
+        in page
+    )
 
 
 def test_a_snapshot_is_no_early_end(report, run_folder):
@@ -137,7 +166,9 @@ def test_a_snapshot_is_no_early_end(report, run_folder):
         connection.commit()
         connection.close()
     answer = report("summary", run_folder, "--json")
-    assert (answer.err, answer.rows[0]["early_ended_ranks"], answer.rows[0]["wall_is_estimate"]) == ("", 0, 0)
+    assert (
+        answer.err, answer.rows[0]["early_ended_ranks"], answer.rows[0]["wall_is_estimate"],
+    ) == ("", 0, 0)
     row = report("ranks", run_folder, "--per-rank", "--json").rows[0]
     assert (row["state"], row["last_unix_ns"]) == ("snapshot", START_UNIX_NS + 10 * SECOND)
 

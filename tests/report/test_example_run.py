@@ -1,4 +1,5 @@
-"""The recorded run from which README's picture of the page is drawn: it can be read, and names nobody."""
+"""The recorded run from which README's picture of the page is drawn: it can be read, and names
+nobody."""
 
 from __future__ import annotations
 
@@ -25,7 +26,10 @@ def test_the_recorded_run_can_be_read(report, example, command):
 def test_the_recorded_run_names_no_path_or_host(example):
     recorded = example.read_bytes()
     assert b"host-1" in recorded
-    assert not [name for name in (b"/home", b"/root", b"/usr", b"/tmp", b"train.py", b"env.") if name in recorded]
+    assert not [
+        name for name in (b"/home", b"/root", b"/usr", b"/tmp", b"train.py", b"env.")
+        if name in recorded
+    ]
 
 
 def test_readme_shows_the_picture():

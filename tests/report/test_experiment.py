@@ -1,4 +1,5 @@
-"""commprof-experiment, with arms that take a planted run for the profile of a job: order, failures, interruptions."""
+"""commprof-experiment, with arms that take a planted run for the profile of a job: order, failures,
+interruptions."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ from planted import ROOT, SECOND
 from planted_job import HostClock, Job
 
 PROGRAM = ROOT / "report" / "commprof-experiment"
-# ARM COMMPROF-RUN --canary FOLDER COMMPROF-RUN --output FOLDER: fails, or waits, as often as the files next to it say.
+# ARM COMMPROF-RUN --canary FOLDER COMMPROF-RUN --output FOLDER: fails, or waits, as often as the
+# files next to it say.
 JOB = """
 here=$(dirname "$0")
 echo "$1 $7" >>"$here/log"
@@ -34,7 +36,10 @@ mkdir -p "$4" && echo '{"arithmetic_ns": 1000, "memory_ns": 2000}' >"$4/node00"
 if [ -s "$here/fail-$1" ]; then sed -i 1d "$here/fail-$1"; echo failing; exit 7; fi
 if [ -p "$here/wait-$1" ]; then exec cat "$here/wait-$1"; fi
 if [ -e "$here/nothing-$1" ]; then exit 0; fi
-if [ -e "$here/slow-$1" ]; then trap 'sleep 0.5; echo "$1 ended" >>"$here/log"; exit 7' TERM; while :; do sleep 0.1; done; fi
+if [ -e "$here/slow-$1" ]; then
+    trap 'sleep 0.5; echo "$1 ended" >>"$here/log"; exit 7' TERM
+    while :; do sleep 0.1; done
+fi
 mkdir -p "$7" && cp "$here/rank-0.db" "$7"
 """
 
@@ -70,7 +75,9 @@ def environment(here: Path) -> dict[str, str]:
 
 
 def start(here: Path, *more: object, cwd: Path | None = None) -> Answer:
-    done = subprocess.run(words(here, *more), capture_output=True, text=True, env=environment(here), cwd=cwd or here)
+    done = subprocess.run(
+        words(here, *more), capture_output=True, text=True, env=environment(here), cwd=cwd or here
+    )
     return Answer(done.returncode, done.stdout, done.stderr)
 
 
@@ -111,7 +118,10 @@ def test_library_placement_and_binding_of_each_arm_are_printed_before_the_first_
     connection.commit()
     connection.close()
     out = start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b")).out
-    said = [f"{name}: MPICH 4.0.2, 2 ranks on 1 host; cores that a rank may use: 2 (of 2 in use)" for name in "ab"]
+    said = [
+        f"{name}: MPICH 4.0.2, 2 ranks on 1 host; cores that a rank may use: 2 (of 2 in use)"
+        for name in "ab"
+    ]
     assert [line for line in out.splitlines() if "cores" in line] == said
     assert out.index(said[1]) < out.index("block 1, ")
 
@@ -141,8 +151,12 @@ def test_until_goes_on_after_the_blocks_wanted_and_ends_with_a_narrow_interval(h
     assert "done: 6 blocks." in answer.out
     assert "then until +-2.0 %" in start(here, "status", "exp").out
     (verdict,) = report("compare", here / "exp", "--by", "verdict", "--json").rows
-    assert (verdict["pairs"], verdict["verdict"], verdict["level"]) == (6, "same", pytest.approx(1 - 0.05 * 2 / 3))
-    assert "which costs certainty: they are at 96.7 %, so that 95.0 % holds" in " ".join(report("compare", here / "exp").out.split())
+    assert (verdict["pairs"], verdict["verdict"], verdict["level"]) == (
+        6, "same", pytest.approx(1 - 0.05 * 2 / 3),
+    )
+    assert "which costs certainty: they are at 96.7 %, so that 95.0 % holds" in " ".join(
+        report("compare", here / "exp").out.split()
+    )
 
 
 @pytest.mark.slow
@@ -151,7 +165,10 @@ def test_intervals_of_several_arms_until_they_are_narrow_have_the_level_that_is_
     verdicts = report("compare", here / "exp", "--by", "verdict", "--json").rows
     assert [row["level"] for row in verdicts] == pytest.approx([1 - 0.05 * 2 / 3 / 2] * 2)
     text = " ".join(report("compare", here / "exp").out.split())
-    assert "they are at 98.3 %, so that 95.0 % holds for all verdicts together" in text and "98.3 % interval" in text
+    assert (
+        "they are at 98.3 %, so that 95.0 % holds for all verdicts together" in text
+        and "98.3 % interval" in text
+    )
 
 
 @pytest.mark.slow
@@ -161,25 +178,40 @@ def test_aa_runs_the_first_arm_once_more_in_each_block(here, report):
     assert Counter(run.arm for run in runs(here)) == {"a": 6, "b": 6, "a-again": 6}
     assert Counter(made(here)) == {"a": 14, "b": 7}
     verdicts = report("compare", here / "exp", "--by", "verdict", "--json").rows
-    assert [(row["side"], row["verdict"], row["is_control"]) for row in verdicts] == [("b", "same", 0), ("a-again", "same", 1)]
-    assert "A/A             a-again runs the command of a: same within 2.0 %" in report("compare", here / "exp").out
+    assert [(row["side"], row["verdict"], row["is_control"]) for row in verdicts] == [
+        ("b", "same", 0), ("a-again", "same", 1),
+    ]
+    assert (
+        "A/A             a-again runs the command of a: same within 2.0 %"
+        in report("compare", here / "exp").out
+    )
 
 
 @pytest.mark.slow
 def test_bare_runs_each_arm_without_the_profiler_too(here, report):
     (here / "nothing-a").touch()
-    profiled = [word.replace("{}", "{} --output x") if "{}" in word else word for word in arms(here, "a", "b")]
+    profiled = [
+        word.replace("{}", "{} --output x") if "{}" in word else word
+        for word in arms(here, "a", "b")
+    ]
     refused = start(here, "run", "exp", "--bare", *profiled)
-    assert (refused.status, refused.err.count("\n")) == (2, 1) and "--bare: an arm has options of commprof-run" in refused.err
+    assert (refused.status, refused.err.count("\n")) == (
+        2, 1,
+    ) and "--bare: an arm has options of commprof-run" in refused.err
     bare_job = f"if [ $# = 4 ]; then echo $1 bare >>{here}/log; exit 0; fi\n"
     (here / "job.sh").write_text(bare_job + JOB)
     (here / "nothing-a").unlink()
     answer = start(here, "run", "exp", "--blocks", 2, "--bare", *arms(here, "a", "b"))
     assert answer.status == 0, answer.err
     assert Counter(run.arm for run in runs(here)) == {"a": 2, "b": 2, "a-bare": 2, "b-bare": 2}
-    assert Counter(line for line in (here / "log").read_text().splitlines() if line.endswith(" bare")) == {"a bare": 3, "b bare": 3}
+    assert Counter(
+        line for line in (here / "log").read_text().splitlines() if line.endswith(" bare")
+    ) == {"a bare": 3, "b bare": 3}
     figures = report("compare", here / "exp", "--by", "figure", "--json").rows
-    seconds = {name: [run.seconds for run in runs(here) if run.arm == name] for name in ("a", "b", "a-bare", "b-bare")}
+    seconds = {
+        name: [run.seconds for run in runs(here) if run.arm == name]
+        for name in ("a", "b", "a-bare", "b-bare")
+    }
     found = {(row["side"], row["reference"], row["figure"]): row for row in figures}
     for side, reference, figure, first, second in (
         ("b", "a", "elapsed", "a", "b"),
@@ -187,10 +219,17 @@ def test_bare_runs_each_arm_without_the_profiler_too(here, report):
         ("b", "b without profiler", "elapsed", "b-bare", "b"),
     ):
         row = found[side, reference, figure]
-        assert (row["first_ns"], row["second_ns"]) == pytest.approx([1e9 * median(seconds[name]) for name in (first, second)])
+        assert (row["first_ns"], row["second_ns"]) == pytest.approx(
+            [1e9 * median(seconds[name]) for name in (first, second)]
+        )
     text = report("compare", here / "exp").out
-    assert "Profiler        launch to end with it v. without: a " in text and "... without profiler" in text
-    assert [row["side"] for row in report("compare", here / "exp", "--by", "verdict", "--json").rows] == ["b"]
+    assert (
+        "Profiler        launch to end with it v. without: a " in text
+        and "... without profiler" in text
+    )
+    assert [
+        row["side"] for row in report("compare", here / "exp", "--by", "verdict", "--json").rows
+    ] == ["b"]
 
 
 def test_one_arm_against_itself_is_an_experiment(here):
@@ -203,7 +242,12 @@ def runner(tmp_path, monkeypatch):
     """A runner after ten blocks, of which the intervals are those given."""
 
     def made(plan: Plan, *intervals: tuple[float, float]) -> Runner:
-        found = [VerdictRow(**{**dict.fromkeys(VerdictRow._fields), "low": low, "high": high, "is_control": 0}) for low, high in intervals]
+        found = [
+            VerdictRow(
+                **{**dict.fromkeys(VerdictRow._fields), "low": low, "high": high, "is_control": 0}
+            )
+            for low, high in intervals
+        ]
         pairs = [type("Pair", (), {"verdict": verdict}) for verdict in found]
         answers = Comparison(**{**dict.fromkeys(Comparison._fields), "pairs": pairs})
         monkeypatch.setattr(Runner, "complete", lambda self: list(range(10)))
@@ -222,7 +266,9 @@ def test_the_blocks_still_wanted_grow_with_the_square_of_the_width(runner):
     assert runner(plan, (-0.5, 0.5)).wanted() == 60
     assert "the most that --until runs" in runner(plan, (-0.5, 0.5)).precision()
     assert runner(plan, (-0.01, 0.01)).precision() == ""
-    assert runner(plan._replace(until=None), (-0.5, 0.5)).wanted() == 8, "significance and width alone decide nothing"
+    assert runner(plan._replace(until=None), (-0.5, 0.5)).wanted() == 8, (
+        "significance and width alone decide nothing"
+    )
     assert runner(plan._replace(blocks=12), (-0.001, 0.001)).wanted() == 12
 
 
@@ -232,7 +278,9 @@ def test_a_block_is_expected_to_take_as_long_as_its_runs_whatever_failed(tmp_pat
     for block, status, seconds in ((0, plans.WARM_UP, 5), (1, plans.OK, 2), (2, plans.OK, 2)):
         runner.runs += [Run(block, name, "", status, seconds, "") for name in "ab"]
         assert runner.block_s() == 2 * seconds
-    runner.runs += [Run(3, "a", "", plans.OK, 2, ""), Run(3, "b", "", plans.FAILED, 9, "exit status 7")]
+    runner.runs += [
+        Run(3, "a", "", plans.OK, 2, ""), Run(3, "b", "", plans.FAILED, 9, "exit status 7"),
+    ]
     assert runner.block_s() == 4
 
 
@@ -242,7 +290,10 @@ def test_no_block_begins_that_would_not_end_within_the_limit(here, capsys, monke
     start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b"))
     before = made(here)
     Runner(here / "exp", plans.plan_read(here / "exp")._replace(blocks=3), None, 0).run()
-    assert "1 of 3 blocks; another would not end within --limit. Go on with: commprof-experiment resume " in capsys.readouterr().out
+    assert (
+        "1 of 3 blocks; another would not end within --limit. Go on with: commprof-experiment "
+        "resume " in capsys.readouterr().out
+    )
     Runner(here / "exp", plans.plan_read(here / "exp")._replace(until=0.01), None, 0).run()
     assert "1 of about 2 blocks; another would not end within --limit" in capsys.readouterr().out
     assert made(here) == before
@@ -258,7 +309,9 @@ def test_a_failed_run_is_kept_and_its_block_repeated(here, report):
     answer = start(here, "run", "exp", "--blocks", 2, "--seed", 1, *arms(here, "a", "b"))
     assert answer.status == 0, answer.err
     assert "b, discarded: failed, exit status 7; see exp/block-00/b.log" in answer.out
-    assert (here / "exp/block-00/b.log").read_text() == "failing\n", "the run after it has the same log"
+    assert (here / "exp/block-00/b.log").read_text() == "failing\n", (
+        "the run after it has the same log"
+    )
     assert len(runs(here, plans.FAILED)) == 1
     (here / "fail-b").write_text("x\n")
     assert start(here, "resume", "exp", "--blocks", 4).status == 0
@@ -266,15 +319,24 @@ def test_a_failed_run_is_kept_and_its_block_repeated(here, report):
     complete = plans.complete_blocks(plans.plan_read(here / "exp"), plans.runs_read(here / "exp"))
     assert len(complete) == 4 and failed.block not in complete
     assert report("compare", here / "exp", "--by", "verdict", "--json").rows[0]["failed_runs"] == 2
-    assert "b: 4 runs" in start(here, "status", "exp").out and "2 failed runs" in start(here, "status", "exp").out
+    assert (
+        "b: 4 runs" in start(here, "status", "exp").out
+        and "2 failed runs" in start(here, "status", "exp").out
+    )
 
 
 def test_an_arm_that_always_fails_ends_the_experiment(here):
     (here / "fail-b").write_text("x\n" * 9)
     answer = start(here, "run", "exp", *arms(here, "a", "b"))
     assert (answer.status, answer.err.count("\n")) == (1, 1)
-    assert "b: failed 3 times in a row; the last output is in exp/block-00/b.log: failing; " in answer.err
-    assert "go on with: commprof-experiment resume exp (other commands: in another folder)" in answer.err
+    assert (
+        "b: failed 3 times in a row; the last output is in exp/block-00/b.log: failing; "
+        in answer.err
+    )
+    assert (
+        "go on with: commprof-experiment resume exp (other commands: in another folder)"
+        in answer.err
+    )
 
 
 def test_a_run_without_a_profile_has_failed(here):
@@ -291,12 +353,20 @@ def test_a_run_that_takes_too_long_is_ended_and_has_failed(here):
 def test_the_next_run_waits_until_one_that_took_too_long_has_ended(here):
     (here / "slow-a").touch()
     start(here, "run", "exp", "--timeout", 1, *arms(here, "a", "b"))
-    assert [line.split()[1] == "ended" for line in (here / "log").read_text().splitlines()] == [False, True] * 3
+    assert [line.split()[1] == "ended" for line in (here / "log").read_text().splitlines()] == [
+        False, True,
+    ] * 3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "number, before_it", [(signal.SIGKILL, ""), (signal.SIGKILL, "true; "), (signal.SIGTERM, "HERE=1 "), (signal.SIGINT, "")]
+    "number, before_it",
+    [
+        (signal.SIGKILL, ""),
+        (signal.SIGKILL, "true; "),
+        (signal.SIGTERM, "HERE=1 "),
+        (signal.SIGINT, ""),
+    ],
 )
 def test_ended_at_any_run_resume_goes_on_and_no_run_counts_twice(here, number, before_it):
     """The runner is ended while the second run of a block waits; its job ends with it."""
@@ -306,7 +376,9 @@ def test_ended_at_any_run_resume_goes_on_and_no_run_counts_twice(here, number, b
     os.mkfifo(here / f"wait-{last}")
     heeding = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731  # what a shell starts with & ignores SIGINT
     resume = words(here, "resume", "exp", "--blocks", 3)
-    runner = subprocess.Popen(resume, env=environment(here), cwd=here, stdout=subprocess.DEVNULL, preexec_fn=heeding)
+    runner = subprocess.Popen(
+        resume, env=environment(here), cwd=here, stdout=subprocess.DEVNULL, preexec_fn=heeding
+    )
     with open(here / f"wait-{last}", "wb", buffering=0) as job:  # opens when the job reads
         before = runs(here)
         assert len(before) == 5
@@ -325,10 +397,14 @@ def test_ended_at_any_run_resume_goes_on_and_no_run_counts_twice(here, number, b
     assert len({(run.block, run.arm) for run in after}) == len(after)
 
 
-def test_resume_runs_the_commands_in_the_folder_in_which_the_experiment_was_begun(here, tmp_path_factory):
+def test_resume_runs_the_commands_in_the_folder_in_which_the_experiment_was_begun(
+    here, tmp_path_factory
+):
     named = [word.replace(f"{here}/", "./") for word in arms(here, "a", "b")]
     start(here, "run", "exp", "--blocks", 1, *named)
-    answer = start(here, "resume", here / "exp", "--blocks", 2, cwd=tmp_path_factory.mktemp("elsewhere"))
+    answer = start(
+        here, "resume", here / "exp", "--blocks", 2, cwd=tmp_path_factory.mktemp("elsewhere")
+    )
     assert answer.status == 0 and len(runs(here)) == 4, answer
 
 
@@ -340,7 +416,10 @@ def test_a_block_is_repeated_whose_run_was_removed(here, report):
     out = start(here, "status", "exp").out
     assert "2 of 3 blocks complete" in out and "  a: 2 runs" in out and "; 1 removed; " in out
     assert start(here, "resume", "exp").status == 0
-    assert [row["block"] for row in report("compare", here / "exp", "--by", "run", "--json").rows if row["side"] == "a"] == [1, 3, 4]
+    assert [
+        row["block"] for row in report("compare", here / "exp", "--by", "run", "--json").rows
+        if row["side"] == "a"
+    ] == [1, 3, 4]
 
 
 @pytest.mark.slow
@@ -356,7 +435,9 @@ def test_two_runners_do_not_share_an_experiment(here):
     start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b"))
     with plans.owned(here / "exp"):
         answer = start(here, "resume", "exp", "--blocks", 2)
-    assert (answer.status, answer.err) == (1, "commprof-experiment: exp: another commprof-experiment is running it\n")
+    assert (answer.status, answer.err) == (
+        1, "commprof-experiment: exp: another commprof-experiment is running it\n",
+    )
 
 
 def test_a_torn_line_is_skipped_and_the_next_one_is_whole(tmp_path):
@@ -389,7 +470,12 @@ def test_a_plan_is_read_as_it_was_written(tmp_path):
         plans.plan_read(tmp_path)
 
 
-DAMAGED = ({"arms": []}, {"arms": [{"name": "../a", "command": "x {}"}]}, {"arms": [{"name": "a", "command": "x {}"}] * 2}, {"blocks": 0})
+DAMAGED = (
+    {"arms": []},
+    {"arms": [{"name": "../a", "command": "x {}"}]},
+    {"arms": [{"name": "a", "command": "x {}"}] * 2},
+    {"blocks": 0},
+)
 
 
 @pytest.mark.slow
@@ -405,7 +491,10 @@ def test_a_damaged_plan_is_said_in_one_line(here, command, damage):
 
 
 def test_a_folder_without_an_experiment_is_said_in_one_line(here):
-    assert start(here, "resume", "exp").err == "commprof-experiment: exp: is no experiment: it has no experiment.json\n"
+    assert (
+        start(here, "resume", "exp").err
+        == "commprof-experiment: exp: is no experiment: it has no experiment.json\n"
+    )
 
 
 WRONG = (
@@ -435,7 +524,11 @@ def test_wrong_options_are_one_line_and_status_2_and_leave_nothing(here, wrong):
 def test_a_second_experiment_does_not_take_the_folder_of_the_first(here):
     start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b"))
     answer = start(here, "run", "exp", *arms(here, "a", "b"))
-    assert answer.status == 2 and "go on with: commprof-experiment resume exp (other commands: in another folder)" in answer.err
+    assert (
+        answer.status == 2
+        and "go on with: commprof-experiment resume exp (other commands: in another folder)"
+        in answer.err
+    )
 
 
 @pytest.mark.slow
@@ -443,4 +536,7 @@ def test_the_estimate_so_far_says_that_there_will_be_no_verdict(here):
     out = start(here, "run", "exp", "--blocks", 1, *arms(here, "a", "b")).out
     assert "  so far transfer of b v. a: +0.0 %\n" in out
     execute(here / "exp/block-01/b/rank-0.db", "UPDATE rank SET dropped_calls = 3")
-    assert "  so far transfer of b v. a: +0.0 %; no verdict (partial)\n" in start(here, "status", "exp").out
+    assert (
+        "  so far transfer of b v. a: +0.0 %; no verdict (partial)\n"
+        in start(here, "status", "exp").out
+    )

@@ -1,4 +1,5 @@
-"""Each fact that the library records is documented, and either stands in docs/PRIVACY.md or stays on an anonymous page."""
+"""Each fact that the library records is documented, and either stands in docs/PRIVACY.md or stays
+on an anonymous page."""
 
 from __future__ import annotations
 
@@ -8,8 +9,12 @@ import pytest
 from commprof_report.run import anonymous
 from planted import ROOT
 
-FACT = re.compile(r'(?:ledger_fact|record_unless_empty|record_namespace|note_once)\((?:&\w+, )?"([^"]+)"')
-FACTS = sorted({key for path in (ROOT / "src").rglob("*.c") for key in FACT.findall(path.read_text())})
+FACT = re.compile(
+    r'(?:ledger_fact|record_unless_empty|record_namespace|note_once)\((?:&\w+, )?"([^"]+)"'
+)
+FACTS = sorted(
+    {key for path in (ROOT / "src").rglob("*.c") for key in FACT.findall(path.read_text())}
+)
 
 
 def is_in(page: str, key: str) -> bool:

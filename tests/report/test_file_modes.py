@@ -50,7 +50,10 @@ def made(report, run: Path, words: tuple[str, ...]) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", MADE, ids=" ".join)
-@pytest.mark.parametrize(("files", "folder", "wanted"), ((0o600, 0o755, 0o600), (0o644, 0o755, 0o644), (0o644, 0o700, 0o600)))
+@pytest.mark.parametrize(
+    ("files", "folder", "wanted"),
+    ((0o600, 0o755, 0o600), (0o644, 0o755, 0o644), (0o644, 0o700, 0o600)),
+)
 def test_a_file_is_as_private_as_the_run(report, run, words, files, folder, wanted):
     if "--plot" in words and not pictures.is_possible():
         pytest.skip("no matplotlib")

@@ -46,7 +46,9 @@ def pids_of(arguments: int) -> set[int]:
 
 def test_nothing_is_forked_where_that_gains_nothing_or_is_unsafe(cores):
     assert pids_of(1) == {PARENT}
-    assert all(len(pids) == 1 for pids in forked(lambda _: pids_of(2), range(2))), "a child has no children"
+    assert all(len(pids) == 1 for pids in forked(lambda _: pids_of(2), range(2))), (
+        "a child has no children"
+    )
     ended = threading.Event()
     thread = threading.Thread(target=ended.wait)
     thread.start()
@@ -83,14 +85,22 @@ def test_what_a_killed_child_did_not_do_is_done_here(cores):
 
 
 def started(words: str) -> subprocess.Popen:
-    """A Python of its own, on three cores, that an interrupt ends also if the tests run in the background of a script."""
-    first = "import multiprocessing, os, signal; os.sched_getaffinity = lambda _: range(3); from commprof_report.base.forked import forked; "
+    """A Python of its own, on three cores, that an interrupt ends also if the tests run in the
+    background of a script."""
+    first = (
+        "import multiprocessing, os, signal; os.sched_getaffinity = lambda _: range(3); from "
+        "commprof_report.base.forked import forked; "
+    )
     first += "signal.signal(signal.SIGINT, signal.default_int_handler); "
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "report")}
-    return subprocess.Popen([sys.executable, "-c", first + words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+    return subprocess.Popen(
+        [sys.executable, "-c", first + words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=environment,
+    )
 
 
-ENDLESS = "forked(lambda _: (os.write(1, b'x'), signal.pause()), range(3))"  # the pipe ends when the last of them has ended
+# the pipe ends when the last of them has ended
+ENDLESS = "forked(lambda _: (os.write(1, b'x'), signal.pause()), range(3))"
 
 
 def test_children_end_with_a_killed_parent():
@@ -115,7 +125,10 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("child", range(3))
 def test_an_interrupt_ends_a_child_that_has_just_begun(child):
     """Sent by the child, before its parent can know of it."""
-    interrupt = f"lambda place: (os.kill(os.getppid(), signal.SIGINT) if place == {child} else None, signal.pause())"
+    interrupt = (
+        f"lambda place: (os.kill(os.getppid(), signal.SIGINT) if place == {child} else "
+        "None, signal.pause())"
+    )
     words = f"""
 try:
     list(forked({interrupt}, range(3)))
@@ -141,7 +154,10 @@ def compared(report, cores, runs: list[Path], *words: str):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [(), ("--json",), ("--json", "--by", "run"), ("--metric", "p99"), ("--skip-steps", "25%")])
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--json",), ("--json", "--by", "run"), ("--metric", "p99"), ("--skip-steps", "25%")],
+)
 def test_compare_gives_the_same_from_several_processes(report, cores, slower, options):
     answer = compared(report, cores, slower, *options)
     assert answer.status == 0 and answer.out
@@ -150,7 +166,9 @@ def test_compare_gives_the_same_from_several_processes(report, cores, slower, op
 def test_it_says_the_same_of_their_files(report, cores, equal):
     runs = compared_runs.changed(equal, "UPDATE rank SET world_size = 3")
     answer = compared(report, cores, runs)
-    assert re.findall(r"(\w-\d)\.db: rank 2 of 3 is missing", answer.err) == [f"b-{block}" for block in range(compared_runs.BLOCKS)]
+    assert re.findall(r"(\w-\d)\.db: rank 2 of 3 is missing", answer.err) == [
+        f"b-{block}" for block in range(compared_runs.BLOCKS)
+    ]
 
 
 def test_it_gives_the_same_error_of_the_first_run_that_cannot_be_read(report, cores, equal):

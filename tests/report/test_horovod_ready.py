@@ -17,10 +17,7 @@ STEP = 100 * MS
 
 
 def job(
-    lag_us: Callable[[int, int], int],
-    steps: int = 60,
-    ranks: int = 2,
-    jitter_us: int = 2 * MS,
+    lag_us: Callable[[int, int], int], steps: int = 60, ranks: int = 2, jitter_us: int = 2 * MS,
     cached_from: int | None = None,
 ) -> Written:
     """Three tensors a step, after a broadcast that waits long for ranks that start late. lag_us: of

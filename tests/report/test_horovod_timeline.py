@@ -161,8 +161,7 @@ def test_a_tensor_has_its_negotiation_with_the_ranks_and_its_operation(export, t
         ("b", "MPI_ALLREDUCE", S - 5, S + 90),
     ]
     assert [each for each in marks(events, TENSORS) if each[0] == "b"] == [
-        ("b", "rank 0 is ready", S - 60 * MS + 1),
-        ("b", "rank 1 is ready", S - 10 * MS + 1),
+        ("b", "rank 0 is ready", S - 60 * MS + 1), ("b", "rank 1 is ready", S - 10 * MS + 1),
     ]
     ends = [event["args"] for event in of_process(events, TENSORS) if event["ph"] == "E"]
     assert {"dtype": "float32", "shape": "[64]"} in ends
@@ -174,8 +173,7 @@ def test_a_counter_says_how_many_tensors_wait_for_a_rank(export, tmp_path):
     begin, end = S - 60 * MS, S - 10 * MS
     assert {event["name"] for event in counted} == {"tensors waiting for a rank"}
     assert [(event["ts"], event["args"]["value"]) for event in counted] == [
-        *((begin, 1), (begin + 1, 2), (begin + 2, 3)),
-        *((end, 2), (end + 1, 1), (end + 2, 0)),
+        *((begin, 1), (begin + 1, 2), (begin + 2, 3)), *((end, 2), (end + 1, 1), (end + 2, 0)),
     ]
 
 
@@ -239,8 +237,7 @@ def test_timelines_that_were_started_one_after_the_other_share_tracks(export, tm
         parts.append(part.write(tmp_path / f"{at_us}.json"))
     events = export(pair_of_ranks(), *parts)
     assert [each[:3] for each in slices(events, TENSORS) if each[1] == "ALLREDUCE"] == [
-        ("a", "ALLREDUCE", S),
-        ("a", "ALLREDUCE", 2 * S),
+        ("a", "ALLREDUCE", S), ("a", "ALLREDUCE", 2 * S),
     ]
 
 

@@ -1,4 +1,5 @@
-"""`hvprof-report hvprof`: sizes, calls and times by hvprof's classes, of one run and of the same without fusion."""
+"""`hvprof-report hvprof`: sizes, calls and times by hvprof's classes, of one run and of the same
+without fusion."""
 
 from __future__ import annotations
 
@@ -66,33 +67,29 @@ def test_a_class_says_its_sizes_its_bytes_and_its_time_per_call(report, tmp_path
     )
     row = report("hvprof", folder, "--json").rows[0]
     assert (row["smallest_bytes"], row["largest_bytes"], row["traffic"]) == (
-        1_000,
-        128 << 10,
-        "bulk",
+        1_000, 128 << 10, "bulk",
     )
     assert row["message_bytes"] == 2 * (10 * 1_000 + 4 * (128 << 10))
     assert (row["total_ns"], row["ranks"]) == (2 * (10_000 + 8_000), 2)
     assert row["mean_ns"] == pytest.approx(36_000 / 28)
     assert row["p50_ns"] == pytest.approx(1_000, rel=1 / 16)
     assert row["share_of_call"] == pytest.approx(18_000 / (18_000 + 21_000_000))
-    assert (
-        row["calls_per_step"] is row["bytes_per_step"] is row["time_per_step_ns"] is None
-    ), "no steps"
+    assert row["calls_per_step"] is row["bytes_per_step"] is row["time_per_step_ns"] is None, (
+        "no steps"
+    )
 
 
 def test_a_row_a_rank_where_asked_for(report, fused):
     rows = report("hvprof", fused, "--json", "--per-rank", "--bytes", "64M").rows
     assert [(row["rank"], row["count"], row["share_of_call"]) for row in rows] == [
-        (0, 3, 1.0),
-        (1, 3, 1.0),
+        (0, 3, 1.0), (1, 3, 1.0),
     ]
 
 
 def test_the_run_without_fusion_stands_beside_it(report, fused, unfused):
     rows = report("hvprof", fused, "--unfused", unfused, "--json").rows
     small = [
-        (row["fusion"], row["call"], row["traffic"], row["count"])
-        for row in rows
+        (row["fusion"], row["call"], row["traffic"], row["count"]) for row in rows
         if row["bytes_high"] == 128 << 10
     ]
     assert small == [
@@ -107,7 +104,8 @@ def test_the_text_says_what_can_be_seen_and_how_to_see_more(report, fused, unfus
     alone = report("hvprof", fused).out.splitlines()
     assert (
         alone[0]
-        == "As run, 2 ranks. MPI: 36 calls that carry messages, 18 a rank; 21.0 ms a rank inside them."
+        == "As run, 2 ranks. MPI: 36 calls that carry messages, 18 a rank; 21.0 ms a rank inside "
+        "them."
     )
     assert (
         "fused messages as one" in alone[1]
@@ -137,7 +135,8 @@ def test_the_page_has_the_classes(report, fused, tmp_path):
     assert "Calls by size class (hvprof)" in (tmp_path / "page.html").read_text()
 
 
-# Runs with steps: a step's gradients are reduced as messages of the given sizes, after rounds of negotiation.
+# Runs with steps: a step's gradients are reduced as messages of the given sizes, after rounds of
+# negotiation.
 
 STEPS = 30
 UNFUSED = [400_000, 200_000, 100_000, 60_000, 40_000, 2_000] * 4
@@ -173,9 +172,7 @@ def run_of(tmp_path):
 
 WHOLE = sum(UNFUSED)
 FUSED = [
-    [WHOLE // 2, WHOLE // 2],
-    [WHOLE - 250_000, 250_000],
-    [WHOLE - 500_000, 400_000, 100_000],
+    [WHOLE // 2, WHOLE // 2], [WHOLE - 250_000, 250_000], [WHOLE - 500_000, 400_000, 100_000],
     [WHOLE],
 ]
 
@@ -204,16 +201,14 @@ def test_a_step_has_calls_bytes_and_time_on_a_rank_and_data_that_moved_once_is_i
     )
     (control,) = [row for row in allreduce if row["traffic"] == "control"]
     assert (control["calls_per_step"], control["bytes_per_step"]) == (
-        pytest.approx(5 * len(UNFUSED), rel=0.01),
-        pytest.approx(40 * len(UNFUSED), rel=0.01),
+        pytest.approx(5 * len(UNFUSED), rel=0.01), pytest.approx(40 * len(UNFUSED), rel=0.01),
     )
     assert {row["calls_per_step"] for row in rows if row["call"] == "MPI_Bcast"} == {0.0}
 
 
 def test_each_rank_has_its_own_step_where_asked_for(report, in_steps):
     rows = [
-        row
-        for row in report("hvprof", in_steps[1], "--json", "--per-rank").rows
+        row for row in report("hvprof", in_steps[1], "--json", "--per-rank").rows
         if row["traffic"] == "bulk" and row["call"] == "MPI_Allreduce"
     ]
     for rank in range(2):
@@ -276,7 +271,10 @@ def test_little_time_more_or_less_is_about_the_same(report, run_of, in_steps):
 )
 def test_runs_with_the_same_messages_show_no_fusion(report, run_of, facts, why):
     runs = [run_of(name, job_of([UNFUSED]), facts) for name in ("one", "other")]
-    expected = f"Fusion made no difference{why}: both runs send 24 messages of 134 KB a step in MPI_Allreduce."
+    expected = (
+        f"Fusion made no difference{why}: both runs send 24 messages of 134 KB a step in "
+        "MPI_Allreduce."
+    )
     assert sentence(report, runs[0], "--unfused", runs[1]) == expected
 
 
@@ -284,13 +282,15 @@ def test_swapped_runs_are_said_to_be(report, in_steps):
     fused, unfused = in_steps
     said = sentence(report, unfused, "--unfused", fused)
     assert said.startswith(
-        "Are the runs swapped? In MPI_Allreduce the run given as unfused sends fewer and larger messages, 2.0 of 1.60 MB a step"
+        "Are the runs swapped? In MPI_Allreduce the run given as unfused sends fewer and larger "
+        "messages, 2.0 of 1.60 MB a step"
     )
 
 
 @pytest.mark.parametrize("settings, is_said", [("67108864", True), ("1048576", False)])
 def test_cuts_of_the_same_fusion_differ_by_chance(report, tmp_path, settings, is_said):
-    """The one run sends two messages a step, the other three. Bits are reduced on a second thread."""
+    """The one run sends two messages a step, the other three. Bits are reduced on
+    a second thread."""
     runs = []
     for name, cut, value in (
         ("one", [WHOLE // 2, WHOLE // 2], "67108864"),
@@ -321,7 +321,10 @@ def test_another_number_of_steps_does_not_change_a_step(report, run_of, in_steps
 
 def test_other_gradients_are_other_work(report, run_of, in_steps):
     half = run_of("half", job_of([UNFUSED[: len(UNFUSED) // 2]]))
-    expected = "Not the same work: MPI_Allreduce carries 1.60 MB a step unfused, 3.21 MB as run. Their times do not show what fusion does."
+    expected = (
+        "Not the same work: MPI_Allreduce carries 1.60 MB a step unfused, 3.21 MB as run. "
+        "Their times do not show what fusion does."
+    )
     assert sentence(report, in_steps[0], "--unfused", half) == expected
 
 
@@ -356,7 +359,8 @@ def test_without_steps_the_messages_of_a_rank_are_compared(report, tmp_path):
     said = sentence(report, runs[0], "--unfused", runs[1])
     assert (
         said
-        == "256 messages of 16.4 KB a rank became 4.0 of 1.05 MB; time in MPI_Allreduce 64.0 times less (12.8 ms a rank -> 200 us)."
+        == "256 messages of 16.4 KB a rank became 4.0 of 1.05 MB; time in MPI_Allreduce 64.0 times "
+        "less (12.8 ms a rank -> 200 us)."
     )
 
 
@@ -378,7 +382,8 @@ def test_a_run_without_fusion_is_told_to_be_run_with_it(report, run_of):
     first, second = report("hvprof", run).out.splitlines()[:2]
     assert first.startswith("As run (HOROVOD_FUSION_THRESHOLD=0), 2 ranks")
     assert second.endswith(
-        "Fusion is off in this run: to see what it does, run once with fusion, and: hvprof OTHER_RUN --unfused RUN."
+        "Fusion is off in this run: to see what it does, run once with fusion, and: hvprof "
+        "OTHER_RUN --unfused RUN."
     )
 
 
@@ -393,13 +398,8 @@ def of_nccl(sizes: list[int], kernel_ns: int | None) -> list[Rank]:
                 device_ns = kernel_ns and (start_ns + 12 * MS, start_ns + 12 * MS + kernel_ns)
                 samples.append(
                     Sample(
-                        "ncclAllReduce",
-                        start_ns,
-                        start_ns + 8_000,
-                        planted.NCCL,
-                        len(samples) + 1,
-                        bytes=size,
-                        device_ns=device_ns,
+                        "ncclAllReduce", start_ns, start_ns + 8_000, planted.NCCL, len(samples) + 1,
+                        bytes=size, device_ns=device_ns,
                     )
                 )
         cells = [
@@ -408,11 +408,7 @@ def of_nccl(sizes: list[int], kernel_ns: int | None) -> list[Rank]:
         ]
         cells += [
             Cell(
-                "ncclAllReduce",
-                size,
-                [kernel_ns] * 20,
-                planted.NCCL,
-                "device",
+                "ncclAllReduce", size, [kernel_ns] * 20, planted.NCCL, "device",
                 memory_kind="device",
             )
             for size in sizes
@@ -420,30 +416,17 @@ def of_nccl(sizes: list[int], kernel_ns: int | None) -> list[Rank]:
         ]
         begun = [planted.Collective("ncclAllReduce", size) for _ in range(20) for size in sizes]
         known = planted.Communicator(
-            planted.NCCL,
-            planted.NCCL_IDENTITY,
-            "",
-            2,
-            world_rank,
-            constructor="ncclCommInitRank",
-            begun=begun,
-            library="nccl",
+            planted.NCCL, planted.NCCL_IDENTITY, "", 2, world_rank, constructor="ncclCommInitRank",
+            begun=begun, library="nccl",
         )
         facts = {
-            "host": "node00",
-            "boot_id": "a1",
-            "time_namespace": "time:[1]",
+            "host": "node00", "boot_id": "a1", "time_namespace": "time:[1]",
             "nccl.version": "2.28.9",
         }
         windows = [Window(0, 10**10)]
         ranks.append(
             Rank(
-                world_rank,
-                2,
-                facts=facts,
-                cells=cells,
-                samples=samples,
-                communicators=[known],
+                world_rank, 2, facts=facts, cells=cells, samples=samples, communicators=[known],
                 windows=windows,
             )
         )
@@ -472,5 +455,6 @@ def test_without_steps_nccl_has_its_times_on_the_host_and_on_the_device(report, 
     ]
     first = report("hvprof", planted.write_databases(tmp_path / "run", ranks)).out.splitlines()[0]
     assert first == (
-        "As run, 2 ranks. NCCL: 80 calls that carry messages, 40 a rank; 320 us a rank inside them on the host, 12.8 ms a rank on the device."
+        "As run, 2 ranks. NCCL: 80 calls that carry messages, 40 a rank; 320 us a rank inside them "
+        "on the host, 12.8 ms a rank on the device."
     )

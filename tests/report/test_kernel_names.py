@@ -1,4 +1,5 @@
-"""Names of kernels: short enough to read, whole where it matters, and no danger whatever a file holds."""
+"""Names of kernels: short enough to read, whole where it matters, and no danger whatever a file
+holds."""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from work import counted
 SHORT = {
     "ampere_sgemm_128x64_nn": "ampere_sgemm_128x64_nn",
     "triton_poi_fused_add_0": "triton_poi_fused_add_0",
-    "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)": "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
-    "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::sum<float> > >(at::native::ReduceOp<float>)": (
-        "at::native::reduce_kernel<512, 1, ReduceOp<...>>"
+    "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)": (
+        "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
     ),
-    "void cutlass::Kernel<cutlass_80_tensorop_s16816gemm>(cutlass_80_tensorop_s16816gemm::Params)": (
-        "cutlass::Kernel<cutlass_80_tensorop_s16816gemm>"
-    ),
+    "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::sum<float> > "
+    ">(at::native::ReduceOp<float>)": ("at::native::reduce_kernel<512, 1, ReduceOp<...>>"),
+    "void cutlass::Kernel<cutlass_80_tensorop_s16816gemm>"
+    "(cutlass_80_tensorop_s16816gemm::Params)": ("cutlass::Kernel<cutlass_80_tensorop_s16816gemm>"),
     "void (anonymous namespace)::bar<float>(float)": "bar<float>",
     "void k<(at::Mode)3, float*>(float*)": "k<(Mode)3, float*>",
     "void f<((1)>(2))>()": "f<((1)>(2))>",
@@ -42,7 +43,15 @@ def test_a_name_is_shortened(name):
     assert kernel_names.shortened(name) == SHORT[name]
 
 
-LONG_NAMES = (")))>>>", "<<<<((((", "a" * 100_000, "a::<" * 20_000, "(" * 50_000, "{lambda(" * 10_000, "operator" * 9_000)
+LONG_NAMES = (
+    ")))>>>",
+    "<<<<((((",
+    "a" * 100_000,
+    "a::<" * 20_000,
+    "(" * 50_000,
+    "{lambda(" * 10_000,
+    "operator" * 9_000,
+)
 
 
 @pytest.mark.parametrize("name", LONG_NAMES, ids=range(7))

@@ -49,7 +49,9 @@ def test_the_late_rank_of_the_bench_is_found(report, many):
 
 @pytest.mark.slow
 def test_a_page_of_64_ranks_can_be_sent_by_mail(report, tmp_path):
-    planted.write_databases(tmp_path / "run", [large_run.rank_of(rank, 64, 30) for rank in range(64)])
+    planted.write_databases(
+        tmp_path / "run", [large_run.rank_of(rank, 64, 30) for rank in range(64)]
+    )
     assert report("html", tmp_path / "run").status == 0
     assert (tmp_path / "run" / "report.html").stat().st_size < 1_500_000
 
@@ -59,7 +61,10 @@ def test_a_comparison_reads_each_run_once_and_asks_for_no_causes(report, many, m
     """Who causes waiting takes longer than how much there is, and a comparison does not say."""
     read, asked = [], []
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})  # in this process
-    monkeypatch.setattr(figures, "run_open", lambda path, *more, **options: read.append(path) or run_open(path, *more, **options))
+    monkeypatch.setattr(
+        figures, "run_open",
+        lambda path, *more, **options: read.append(path) or run_open(path, *more, **options),
+    )
     for name in ("root_causes", "timelines", "compare_own_time"):
         monkeypatch.setattr(stages, name, lambda *_, name=name: asked.append(name))
     monkeypatch.setattr(late_ranks, "blame", lambda *_: asked.append("blame"))
@@ -80,7 +85,11 @@ def test_each_script_is_split_once_however_many_files_there_are(many, tmp_path, 
     """Into statements, character by character."""
     split = []
     monkeypatch.setattr(
-        sqlite3, "complete_statement", lambda text, is_complete=sqlite3.complete_statement: split.append(text) or is_complete(text)
+        sqlite3,
+        "complete_statement",
+        lambda text, is_complete=sqlite3.complete_statement: (
+            split.append(text) or is_complete(text)
+        ),
     )
 
     def splits(files: int) -> int:
@@ -106,13 +115,20 @@ def statements_of(monkeypatch, files: list[Path], **options: object) -> list[str
     return executed
 
 
-@pytest.mark.parametrize("options", ({}, {"with_samples": True}, {"with_samples": True, "most_samples": 5_000}))
-def test_each_row_of_a_file_is_read_once_and_its_empty_tables_are_only_seen_to_be_empty(many, monkeypatch, options):
+@pytest.mark.parametrize(
+    "options", ({}, {"with_samples": True}, {"with_samples": True, "most_samples": 5_000})
+)
+def test_each_row_of_a_file_is_read_once_and_its_empty_tables_are_only_seen_to_be_empty(
+    many, monkeypatch, options
+):
     """To prepare a statement takes longer than to read the few rows of most tables."""
 
     executed = statements_of(monkeypatch, [many / "rank-0.db"], **options)
     tables = ("cell", "fact", "gpu_kernel", "step")
-    of_table = {table: [text for text in executed if re.search(rf"source\.{table}\b", text)] for table in tables}
+    of_table = {
+        table: [text for text in executed if re.search(rf"source\.{table}\b", text)]
+        for table in tables
+    }
     seen, *_ = of_table["step"]
     assert seen.startswith("SELECT EXISTS") and all(own[0] == seen for own in of_table.values())
     assert [len(own) for own in of_table.values()] == [2, 2, 1, 1]
@@ -145,18 +161,25 @@ def test_the_collectives_of_steps_are_found_in_one_pass_over_communicators_and_s
     def work(communicators: int) -> int:
         connection = database_create()
         ranks = range(2 * communicators)
-        rows = [(rank, 2, f"{rank // 2:016x}", None, "", "", 0, 2, 0, rank % 2, "", 0, 0, 9, "mpi") for rank in ranks]
+        rows = [
+            (rank, 2, f"{rank // 2:016x}", None, "", "", 0, 2, 0, rank % 2, "", 0, 0, 9, "mpi")
+            for rank in ranks
+        ]
         connection.executemany(f"INSERT INTO communicator VALUES ({', '.join('?' * 15)})", rows)
-        samples = [(rank, 0, "MPI_Allreduce", 2, 1, 0, 1, None, 8, None, None, "", 0, *[None] * 6) for rank in ranks]
+        samples = [
+            (rank, 0, "MPI_Allreduce", 2, 1, 0, 1, None, 8, None, None, "", 0, *[None] * 6)
+            for rank in ranks
+        ]
         connection.executemany(f"INSERT INTO sample VALUES ({', '.join('?' * 19)})", samples)
         traffic_classify(connection)
         connection.execute("CREATE TEMP TABLE rated_call (call, is_own)")
-        steps = steps_of(connection, lambda: query.beside(boundaries.__file__).run(connection, "stepping_calls"))
+        steps = steps_of(
+            connection, lambda: query.beside(boundaries.__file__).run(connection, "stepping_calls")
+        )
         assert connection.execute("SELECT count(*) FROM speaking").fetchone() == (communicators,)
         return steps
 
     assert work(2_000) < 12 * work(200)
-
 
 
 def test_most_periods_are_excluded_by_the_first_few_arrivals(monkeypatch):
@@ -174,7 +197,9 @@ def test_a_rotation_may_have_one_exception_in_ten_wherever_it_is():
     for first in (0, 200, 379):  # each exception is compared with the one before and the one after
         exceptions = [*turns[:first], *[9] * 19, *turns[first + 19 :]]
         assert verdict._is_regular(exceptions, 4), first
-    assert not verdict._is_regular([9 if place % 10 == 0 else rank for place, rank in enumerate(turns)], 4)
+    assert not verdict._is_regular(
+        [9 if place % 10 == 0 else rank for place, rank in enumerate(turns)], 4
+    )
 
 
 def test_many_rows_are_inserted_in_one_transaction():
@@ -191,10 +216,16 @@ def test_many_rows_are_inserted_in_one_transaction():
 
 
 @pytest.mark.slow
-def test_what_was_counted_is_on_the_screen_before_waiting_is_analysed(report, many, monkeypatch, capsys):
-    """The analysis takes most of the time: the reader has the first half of the screen to read meanwhile."""
+def test_what_was_counted_is_on_the_screen_before_waiting_is_analysed(
+    report, many, monkeypatch, capsys
+):
+    """The analysis takes most of the time: the reader has the first half of the screen to read
+    meanwhile."""
     printed = []
-    monkeypatch.setattr(summary, "late", lambda *inputs: printed.append(capsys.readouterr().out) or late_ranks.late(*inputs))
+    monkeypatch.setattr(
+        summary, "late",
+        lambda *inputs: printed.append(capsys.readouterr().out) or late_ranks.late(*inputs),
+    )
     closing = report("summary", many).out
     (counted,) = printed
     assert "MPI_Allreduce" in counted and "Waiting" not in counted
@@ -207,4 +238,6 @@ def test_ranks_beyond_the_first_share_the_durations_of_their_row(many):
     apart, few = rank_durations(connection, row, RANKS), rank_durations(connection, row, 2)
     assert list(apart.buckets) == list(range(RANKS)) and list(few.buckets) == [-1, 0, 1]
     assert [few.buckets[rank] for rank in (0, 1)] == [apart.buckets[rank] for rank in (0, 1)]
-    assert sum(bucket.count for bucket in few.buckets[-1]) == row.count - sum(bucket.count for rank in (0, 1) for bucket in few.buckets[rank])
+    assert sum(bucket.count for bucket in few.buckets[-1]) == row.count - sum(
+        bucket.count for rank in (0, 1) for bucket in few.buckets[rank]
+    )

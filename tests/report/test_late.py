@@ -18,8 +18,14 @@ from planted_job import HostClock, Job, Program, waits_for
 
 US, MS = 1_000, 1_000_000
 KINDS = [
-    *("MPI_Allreduce", "MPI_Allgather", "MPI_Allgatherv", "MPI_Alltoall", "MPI_Alltoallv", "MPI_Alltoallw", "MPI_Barrier"),
-    *("MPI_Reduce_scatter", "MPI_Reduce_scatter_block", "MPI_Bcast", "MPI_Scatter", "MPI_Reduce", "MPI_Gather", "MPI_Scan", "MPI_Exscan"),
+    *(
+        "MPI_Allreduce", "MPI_Allgather", "MPI_Allgatherv", "MPI_Alltoall", "MPI_Alltoallv",
+        "MPI_Alltoallw", "MPI_Barrier",
+    ),
+    *(
+        "MPI_Reduce_scatter", "MPI_Reduce_scatter_block", "MPI_Bcast", "MPI_Scatter", "MPI_Reduce",
+        "MPI_Gather", "MPI_Scan", "MPI_Exscan",
+    ),
 ]
 
 
@@ -47,7 +53,8 @@ def test_all_wait_for_the_last_one_to_come(late):
     assert column(rows, "transfer_ns") == [100, 200, 300]
     assert column(rows, "last_count") == [0, 1, 0]
     assert column(rows, "cost_ns") == [0, 6_000, 0]
-    assert column(rows, "alone_ns") == [0, 4_000, 0]  # had it come at 3,000, the two others had waited 2,000 and nothing
+    # had it come at 3,000, the two others had waited 2,000 and nothing
+    assert column(rows, "alone_ns") == [0, 4_000, 0]
 
 
 def test_others_wait_for_the_root_of_a_bcast_and_it_for_nobody(late):
@@ -65,7 +72,9 @@ def test_the_root_of_a_reduce_waits_for_the_last_of_the_others(late):
     job.collective("MPI_Reduce", [1_000, 9_000, 4_000, 6_000], [100] * 4, root=2)
     rows = late(job)
     assert column(rows, "wait_ns") == [0, 0, 5_000, 0]
-    assert (column(rows, "last_count"), column(rows, "alone_ns")) == ([0, 1, 0, 0], [0, 3_000, 0, 0])
+    assert (column(rows, "last_count"), column(rows, "alone_ns")) == (
+        [0, 1, 0, 0], [0, 3_000, 0, 0],
+    )
 
 
 def test_a_rank_in_a_scan_waits_for_those_below_it(late):
@@ -79,7 +88,8 @@ def test_a_rank_in_a_scan_waits_for_those_below_it(late):
 def test_a_wait_is_no_longer_than_the_call(late):
     job = one_host(2)
     job.collective("MPI_Alltoallv", [0, 9_000], [100, 100])
-    job.rows["sample"][0]["end_ns"] = job.rows["sample"][0]["start_ns"] + 50  # it had nothing to receive
+    # it had nothing to receive
+    job.rows["sample"][0]["end_ns"] = job.rows["sample"][0]["start_ns"] + 50
     job.made[0]["duration_ns"] = 50
     assert (column(late(job), "wait_ns"), column(late(job), "transfer_ns")) == ([50, 0], [0, 100])
 
@@ -93,37 +103,54 @@ def test_sums_are_those_of_the_definition(late, seed):
     for step in range(60):
         group, call = chance.choice(groups), chance.choice(KINDS)
         arrivals = [step * MS + chance.randrange(300 * US) for _ in group.ranks]
-        spent, root = [chance.randrange(1, 50 * US) for _ in group.ranks], chance.randrange(len(group.ranks))
+        spent, root = (
+            [chance.randrange(1, 50 * US) for _ in group.ranks], chance.randrange(len(group.ranks)),
+        )
         job.collective(call, arrivals, spent, root, group)
         for place, rank in enumerate(group.ranks):
             transfers[rank] += spent[place]
-            others = [(arrivals[other], group.ranks[other]) for other in waits_for(call, place, len(group.ranks), root)]
+            others = [
+                (arrivals[other], group.ranks[other])
+                for other in waits_for(call, place, len(group.ranks), root)
+            ]
             last_ns, last = max(others, default=(0, 0))
             waits[rank] += max(0, last_ns - arrivals[place])
             costs[last] += max(0, last_ns - arrivals[place])
     rows = late(job)
-    assert (column(rows, "wait_ns"), column(rows, "transfer_ns"), column(rows, "cost_ns")) == (waits, transfers, costs)
+    assert (column(rows, "wait_ns"), column(rows, "transfer_ns"), column(rows, "cost_ns")) == (
+        waits, transfers, costs,
+    )
 
 
 def late_job(
-    late_rank: int | None, hosts: list[HostClock], calls: int = 100, transfer_ns: int = 10 * US, late_ns: int = 500 * US, seed: int = 2
+    late_rank: int | None, hosts: list[HostClock], calls: int = 100, transfer_ns: int = 10 * US,
+    late_ns: int = 500 * US, seed: int = 2,
 ) -> Job:
     chance = random.Random(seed)
     job = Job(hosts, wall_ns=calls * 20 * MS)
     for step in range(calls):
         last = chance.randrange(len(hosts)) if late_rank is None else late_rank
-        arrivals = [step * 20 * MS + chance.randrange(20 * US) + (late_ns if rank == last else 0) for rank in range(len(hosts))]
-        job.collective("MPI_Allreduce", arrivals, [transfer_ns + chance.randrange(5 * US) for _ in hosts])
+        arrivals = [
+            step * 20 * MS + chance.randrange(20 * US) + (late_ns if rank == last else 0)
+            for rank in range(len(hosts))
+        ]
+        job.collective(
+            "MPI_Allreduce", arrivals, [transfer_ns + chance.randrange(5 * US) for _ in hosts]
+        )
     return job
 
 
 def test_a_rank_that_is_late_is_named_first(late, text):
     job = late_job(2, [HostClock()] * 4)
     (row,) = late(job, "run")
-    assert (row["verdict"], row["late_ranks"], row["clocks"], row["error_ns"]) == ("imbalance", "2", 1, 0)
+    assert (row["verdict"], row["late_ranks"], row["clocks"], row["error_ns"]) == (
+        "imbalance", "2", 1, 0,
+    )
     assert row["late_share"] == 1
     first, *_ = text(job).splitlines()
-    assert first.split(None, 1)[1] == "load imbalance: rank 2 on node00 causes 100.0 % of the waiting"
+    assert (
+        first.split(None, 1)[1] == "load imbalance: rank 2 on node00 causes 100.0 % of the waiting"
+    )
 
 
 def test_ranks_of_a_host_that_are_equally_late_are_named(late):
@@ -132,7 +159,9 @@ def test_ranks_of_a_host_that_are_equally_late_are_named(late):
     job = Job([HostClock()] * 2 + [HostClock(SECOND)] * 2, wall_ns=2 * SECOND)
     for step in range(40):
         begins = [step * 20 * MS + chance.randrange(US) for _ in range(4)]
-        job.collective("MPI_Allreduce", [*begins[:2], begins[2] + MS, begins[3] + MS], [100 * US] * 4)
+        job.collective(
+            "MPI_Allreduce", [*begins[:2], begins[2] + MS, begins[3] + MS], [100 * US] * 4
+        )
         job.collective("MPI_Barrier", [begin + 10 * MS for begin in begins], [10 * US] * 4)
     (row,) = late(job, "run")
     assert (row["verdict"], row["late_ranks"]) == ("imbalance", "2-3")
@@ -140,11 +169,15 @@ def test_ranks_of_a_host_that_are_equally_late_are_named(late):
 
 
 def test_two_of_eight_ranks_that_are_equally_late_are_named_whichever_causes_half(late):
-    """Rank 3 is the last one three times in five, and causes more than half. Alone it gains nothing."""
+    """Rank 3 is the last one three times in five, and causes more than half. Alone it gains
+    nothing."""
     job = Job([HostClock()] * 8, wall_ns=4 * SECOND)
     for step in range(192):
         begin_ns = 5 * MS + step * 20 * MS
-        arrivals = [begin_ns + {3: MS, 6: MS - US + 2 * US * (step % 5 < 2)}.get(rank, 0) for rank in range(8)]
+        arrivals = [
+            begin_ns + {3: MS, 6: MS - US + 2 * US * (step % 5 < 2)}.get(rank, 0)
+            for rank in range(8)
+        ]
         job.collective("MPI_Allreduce", arrivals, [10 * US] * 8)
     (row,) = late(job, "run")
     assert (row["verdict"], row["late_ranks"]) == ("imbalance", "3,6")
@@ -153,7 +186,8 @@ def test_two_of_eight_ranks_that_are_equally_late_are_named_whichever_causes_hal
 
 @pytest.mark.parametrize("often", (3, 4, 8))
 def test_a_late_host_is_named_though_one_of_its_ranks_mostly_comes_last(late, often):
-    """Rank 3 causes two thirds of the waiting, or more, but alone it gains nothing: rank 2 is nearly as late."""
+    """Rank 3 causes two thirds of the waiting, or more, but alone it gains nothing: rank 2 is
+    nearly as late."""
     hosts = [HostClock(), HostClock(SECOND)]
     job = Job([hosts[0]] * 2 + [hosts[1]] * 2, wall_ns=SECOND)
     for step in range(48):
@@ -171,9 +205,16 @@ def test_a_host_whose_ranks_take_turns_at_being_late_is_named(late):
     job = Job([hosts[0]] * 4 + [hosts[1]] * 4, wall_ns=4 * SECOND)
     for step in range(200):
         last = chance.randrange(4, 8)
-        arrivals = [step * 20 * MS + chance.randrange(20 * US) + (MS if rank == last else 0) for rank in range(8)]
+        arrivals = [
+            step * 20 * MS + chance.randrange(20 * US) + (MS if rank == last else 0)
+            for rank in range(8)
+        ]
         job.collective("MPI_Allreduce", arrivals, [10 * US] * 8)
-        job.collective("MPI_Barrier", [step * 20 * MS + 5 * MS + chance.randrange(20 * US) for _ in range(8)], [10 * US] * 8)
+        job.collective(
+            "MPI_Barrier",
+            [step * 20 * MS + 5 * MS + chance.randrange(20 * US) for _ in range(8)],
+            [10 * US] * 8,
+        )
     (row,) = late(job, "run")
     assert (row["verdict"], row["late_ranks"], row["late_hosts"]) == ("imbalance", "4-7", "node01")
     by_host = {host["host"]: host for host in late(job, "host")}
@@ -203,7 +244,12 @@ def test_of_100_balanced_runs_at_most_5_name_a_rank(ranks, memory):
             arrivals = [own + chance.expovariate(0.5) for own in drift]
             last = max(range(ranks), key=arrivals.__getitem__)
             cost_ns = sum(arrivals[last] - arrival for arrival in arrivals)
-            causes.append(Cause(("MPI_Allreduce", "MPI_Barrier")[step % 2], "world", last, cost_ns, cost_ns, step, step, cost_ns))
+            causes.append(
+                Cause(
+                    ("MPI_Allreduce", "MPI_Barrier")[step % 2], "world", last, cost_ns, cost_ns,
+                    step, step, cost_ns,
+                )
+            )
         hosts = {rank: f"node{2 * rank // ranks}" for rank in range(ranks)}
         found = blame(causes, Participants(range(ranks), hosts, {"world": range(ranks)}))
         accused += found.named is not None or bool(found.calls)
@@ -211,12 +257,15 @@ def test_of_100_balanced_runs_at_most_5_name_a_rank(ranks, memory):
 
 
 def rooted(call: str, ranks: int, seed: int, late_ns: int = 0) -> Job:
-    """Only some ranks can be waited for: the root, rank 1, or all but it. It or rank 0 works longer by late_ns."""
+    """Only some ranks can be waited for: the root, rank 1, or all but it. It or rank 0 works longer
+    by late_ns."""
     chance, program = random.Random(seed), Program(ranks)
     late_rank = 0 if call == "MPI_Reduce" else 1
     for _ in range(40):
         for rank in range(ranks):
-            program.compute(rank, MS + round(chance.expovariate(1 / MS)) + (late_ns if rank == late_rank else 0))
+            program.compute(
+                rank, MS + round(chance.expovariate(1 / MS)) + (late_ns if rank == late_rank else 0)
+            )
         program.collective(call, program.job.world, root=1)
     return program.end()
 
@@ -226,25 +275,39 @@ ROOTED = [(call, ranks) for call in ("MPI_Bcast", "MPI_Reduce", "MPI_Scan") for 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("call", "ranks"), ROOTED)
-def test_of_20_balanced_runs_in_which_only_some_can_be_waited_for_at_most_1_names_a_rank(late, call, ranks):
+def test_of_20_balanced_runs_in_which_only_some_can_be_waited_for_at_most_1_names_a_rank(
+    late, call, ranks
+):
     """The root of a Bcast has all the cost, late or not."""
     runs = [late(rooted(call, ranks, seed), "run")[0] for seed in range(20)]
-    assert sum(run["verdict"] in ("imbalance", "by-call") or run["late_ranks"] is not None for run in runs) <= 1
+    assert (
+        sum(
+            run["verdict"] in ("imbalance", "by-call") or run["late_ranks"] is not None
+            for run in runs
+        )
+        <= 1
+    )
 
 
-@pytest.mark.parametrize(("call", "ranks", "late_rank"), [("MPI_Bcast", 2, "1"), ("MPI_Bcast", 4, "1"), ("MPI_Reduce", 4, "0")])
+@pytest.mark.parametrize(
+    ("call", "ranks", "late_rank"),
+    [("MPI_Bcast", 2, "1"), ("MPI_Bcast", 4, "1"), ("MPI_Reduce", 4, "0")],
+)
 def test_a_late_rank_is_named_where_only_some_can_be_waited_for(late, call, ranks, late_rank):
     (run,) = late(rooted(call, ranks, 1, late_ns=5 * MS), "run")
     assert (run["verdict"], run["late_ranks"]) == ("imbalance", late_rank)
 
 
 def passing(shape: str, ranks: int, seed: int, late: int | None = None) -> Job:
-    """Of an eager message only the sender can be waited for. `fan`: rank 0 sends to all; `line`: to the next rank; `rendezvous`: to the next
-    one, which both wait for. A late rank works for 5 ms longer."""
+    """Of an eager message only the sender can be waited for. `fan`: rank 0 sends to all; `line`: to
+    the next rank; `rendezvous`: to the next one, which both wait for. A late rank works for 5 ms
+    longer."""
     chance, program = random.Random(seed), Program(ranks)
     for _ in range(60):
         for rank in range(ranks):
-            program.compute(rank, MS + round(chance.expovariate(1 / MS)) + (5 * MS if rank == late else 0))
+            program.compute(
+                rank, MS + round(chance.expovariate(1 / MS)) + (5 * MS if rank == late else 0)
+            )
         for rank in range(1, ranks):
             sender = 0 if shape == "fan" else rank - 1
             if shape == "rendezvous":
@@ -261,12 +324,22 @@ PASSING = [("line", 2), ("line", 3), ("fan", 5), ("rendezvous", 2)]
 @pytest.mark.slow
 @pytest.mark.parametrize(("shape", "ranks"), PASSING)
 def test_of_20_balanced_runs_that_pass_messages_at_most_1_names_a_rank(late, shape, ranks):
-    """Of an eager message the sender has all the cost, late or not; in MPI_Recv only senders have a cost, in MPI_Send only receivers."""
+    """Of an eager message the sender has all the cost, late or not; in MPI_Recv only senders have a
+    cost, in MPI_Send only receivers."""
     runs = [late(passing(shape, ranks, seed), "run")[0] for seed in range(20)]
-    assert sum(run["verdict"] in ("imbalance", "by-call") or run["late_ranks"] is not None for run in runs) <= 1
+    assert (
+        sum(
+            run["verdict"] in ("imbalance", "by-call") or run["late_ranks"] is not None
+            for run in runs
+        )
+        <= 1
+    )
 
 
-@pytest.mark.parametrize(("shape", "ranks", "late_rank"), [("line", 3, 1), ("fan", 5, 0), ("rendezvous", 2, 0), ("rendezvous", 2, 1)])
+@pytest.mark.parametrize(
+    ("shape", "ranks", "late_rank"),
+    [("line", 3, 1), ("fan", 5, 0), ("rendezvous", 2, 0), ("rendezvous", 2, 1)],
+)
 def test_a_rank_that_sends_or_receives_late_is_named(late, shape, ranks, late_rank):
     (run,) = late(passing(shape, ranks, 1, late_rank), "run")
     assert (run["verdict"], run["late_ranks"]) == ("imbalance", str(late_rank))
@@ -279,8 +352,14 @@ def test_a_late_receiver_of_eager_messages_accuses_nobody(late, shape, late_rank
     assert run["late_ranks"] is None
 
 
-def tasks(ranks: int, task_ns: Callable[[int], int], first_ns: Callable[[int], int] = lambda rank: 0, times: int = 60) -> Job:
-    """Rank 0 hands out tasks and takes each result as it comes. How long a rank needs for a task, and before its first one."""
+def tasks(
+    ranks: int,
+    task_ns: Callable[[int], int],
+    first_ns: Callable[[int], int] = lambda rank: 0,
+    times: int = 60,
+) -> Job:
+    """Rank 0 hands out tasks and takes each result as it comes. How long a rank needs for a task,
+    and before its first one."""
     program = Program(ranks)
 
     def task(rank: int) -> None:
@@ -306,23 +385,37 @@ def test_a_rank_that_hands_out_tasks_accuses_none_of_those_that_work_on_them(lat
     """It waits for whoever is the first to be ready, and that may be the same one all the time."""
     for seed in range(5):
         chance = random.Random(seed)
-        (run,) = late(tasks(ranks, lambda rank: (4 if rank == slow else 1) * (6 * MS + chance.randrange(MS // 10))), "run")
+        (run,) = late(
+            tasks(
+                ranks,
+                lambda rank: (4 if rank == slow else 1) * (6 * MS + chance.randrange(MS // 10)),
+            ),
+            "run",
+        )
         assert (run["late_ranks"], run["verdict"] in ("spread", "rotation")) == (None, True)
 
 
 def test_a_rank_that_is_always_the_first_to_be_waited_for_is_not_late_by_that(late, text):
-    """Rank 2 needs 2 us more than rank 1 for a task, and comes 2 ms before it with each result. Rank 0 waits 4 of 6 ms for it."""
-    job = tasks(3, lambda rank: 6 * MS + (rank == 2) * 2_000, lambda rank: (rank == 1) * 2 * MS, times=300)
+    """Rank 2 needs 2 us more than rank 1 for a task, and comes 2 ms before it with each result.
+    Rank 0 waits 4 of 6 ms for it."""
+    job = tasks(
+        3, lambda rank: 6 * MS + (rank == 2) * 2_000, lambda rank: (rank == 1) * 2 * MS, times=300
+    )
     assert late(job, "run")[0]["late_ranks"] is None
-    assert "ranks take turns in a fixed order: 0, 2, 0, 1 arrive last one after the other" in text(job)
+    assert "ranks take turns in a fixed order: 0, 2, 0, 1 arrive last one after the other" in text(
+        job
+    )
 
 
 def collected(seed: int, late: int | None = None) -> Job:
-    """Rank 0 takes a message from each other rank, whichever is ready first, and answers all. A late rank works for 5 ms longer."""
+    """Rank 0 takes a message from each other rank, whichever is ready first, and answers all. A
+    late rank works for 5 ms longer."""
     chance, program = random.Random(seed), Program(5)
     for _ in range(60):
         for rank in range(1, 5):
-            program.compute(rank, MS + round(chance.expovariate(1 / MS)) + (5 * MS if rank == late else 0))
+            program.compute(
+                rank, MS + round(chance.expovariate(1 / MS)) + (5 * MS if rank == late else 0)
+            )
         for rank in sorted(range(1, 5), key=program.now_ns.__getitem__):
             program.send(rank, 0)
             program.receive(0, rank)
@@ -340,13 +433,15 @@ def test_the_late_one_of_those_that_one_rank_collects_from_is_named(late):
 
 
 def in_a_pair(how: str, seed: int, late: int | None = None) -> Job:
-    """Ranks 0 and 1 of 12 wait for each other, on a communicator of their own or by messages; the others only come to a barrier. A late
-    rank works for 10 ms longer each time."""
+    """Ranks 0 and 1 of 12 wait for each other, on a communicator of their own or by messages; the
+    others only come to a barrier. A late rank works for 10 ms longer each time."""
     chance, program = random.Random(seed), Program(12)
     pair = program.job.group((0, 1), "pair")
     for _ in range(60):
         for rank in (0, 1):
-            program.compute(rank, 2 * MS + chance.randrange(12 * MS) + (10 * MS if rank == late else 0))
+            program.compute(
+                rank, 2 * MS + chance.randrange(12 * MS) + (10 * MS if rank == late else 0)
+            )
         if how == "messages":
             program.meet(0, 1)
         else:
@@ -364,7 +459,13 @@ def test_of_20_balanced_pairs_in_a_larger_job_at_most_1_names_a_rank(late, how):
     """One of two has more than half of the waiting, though the ten others have none."""
     runs = [late(in_a_pair(how, seed), "run")[0] for seed in range(20)]
     assert all(run["wait_ns"] > 0.9 * (run["wait_ns"] + run["transfer_ns"]) for run in runs)
-    assert sum(run["verdict"] in ("imbalance", "by-call") or run["late_ranks"] is not None for run in runs) <= 1
+    assert (
+        sum(
+            run["verdict"] in ("imbalance", "by-call") or run["late_ranks"] is not None
+            for run in runs
+        )
+        <= 1
+    )
 
 
 @pytest.mark.parametrize("how", ["collectives", "messages"])
@@ -374,7 +475,8 @@ def test_the_late_one_of_a_pair_in_a_larger_job_is_named(late, how):
 
 
 def in_a_grid(seed: int) -> Job:
-    """Ranks in rows of two and columns of four. How late a rank is lasts for some ten collectives."""
+    """Ranks in rows of two and columns of four. How late a rank is lasts for some ten
+    collectives."""
     chance, program, late_ns = random.Random(seed), Program(8), [0.0] * 8
     rows = [program.job.group((first, first + 1), f"row {first}") for first in range(0, 8, 2)]
     columns = [program.job.group(range(first, 8, 2), f"column {first}") for first in range(2)]
@@ -392,7 +494,13 @@ def in_a_grid(seed: int) -> Job:
 @pytest.mark.slow
 def test_of_10_balanced_grids_at_most_1_names_a_rank(late):
     runs = [late(in_a_grid(seed), "run")[0] for seed in range(10)]
-    assert sum(run["verdict"] in ("imbalance", "by-call") or run["late_ranks"] is not None for run in runs) <= 1
+    assert (
+        sum(
+            run["verdict"] in ("imbalance", "by-call") or run["late_ranks"] is not None
+            for run in runs
+        )
+        <= 1
+    )
 
 
 def test_a_host_is_named_though_its_rank_does_not_call_on_the_communicator():
@@ -405,7 +513,11 @@ def test_a_host_is_named_though_its_rank_does_not_call_on_the_communicator():
 
 def test_the_root_of_a_balanced_bcast_has_all_the_cost_and_is_not_called_late(text):
     said = text(rooted("MPI_Bcast", 4, seed=1))
-    sentence = "nobody is late beyond chance: rank 1 causes 100.0 % of the waiting, but the others are late, too, where nobody waits for them"
+    sentence = (
+        "nobody is late beyond chance: rank 1 causes 100.0 % of the waiting, but the "
+        "others "
+        "are late, too, where nobody waits for them"
+    )
     assert sentence in said and "imbalance" not in said
 
 
@@ -413,19 +525,34 @@ def test_a_late_rank_that_gets_slower_is_said_to(late, text):
     def job(late_ns: Callable[[int], int]) -> Job:
         made, chance = one_host(4), random.Random(1)
         for step in range(64):
-            arrivals = [step * 100 * MS + chance.randrange(MS) + (late_ns(step) if rank == 2 else 0) for rank in range(4)]
+            arrivals = [
+                step * 100 * MS + chance.randrange(MS) + (late_ns(step) if rank == 2 else 0)
+                for rank in range(4)
+            ]
             made.collective("MPI_Allreduce", arrivals, [10 * US] * 4)
         return made
 
-    growing, steady, sudden = job(lambda step: step * MS), job(lambda step: 30 * MS), job(lambda step: 40 * MS if step > 31 else 0)
+    growing, steady, sudden = (
+        job(lambda step: step * MS),
+        job(lambda step: 30 * MS),
+        job(lambda step: 40 * MS if step > 31 else 0),
+    )
     (run,) = late(growing, "run")
     assert (run["late_ranks"], run["late_is_growing"]) == ("2", 1) and run["late_growth_p"] < 1e-4
     shares = run["late_first_quarter_share"], run["late_last_quarter_share"]
-    assert shares == pytest.approx([sum(range(16)) / sum(range(64)), sum(range(48, 64)) / sum(range(64))], abs=0.01)
-    said = "causes 100.0 % of the waiting, growing: 6.0 % of that in the first quarter of the late arrivals, 44."
+    assert shares == pytest.approx(
+        [sum(range(16)) / sum(range(64)), sum(range(48, 64)) / sum(range(64))], abs=0.01
+    )
+    said = (
+        "causes 100.0 % of the waiting, growing: 6.0 % of that in the first quarter of the "
+        "late "
+        "arrivals, 44."
+    )
     assert said in " ".join(text(growing).split())
     assert late(steady, "run")[0]["late_is_growing"] == 0 and "growing" not in text(steady)
-    assert "nearly all of it in the second half of the run" in text(sudden) and "growing" not in text(sudden)
+    assert "nearly all of it in the second half of the run" in text(
+        sudden
+    ) and "growing" not in text(sudden)
 
 
 @pytest.mark.parametrize("memory", [0, 0.9], ids=["independent", "slowly-changing"])
@@ -436,11 +563,18 @@ def test_of_400_runs_with_a_rank_that_stays_as_late_at_most_10_call_it_growing(m
         chance, drift, causes = random.Random(seed), [0.0] * 4, []
         for step in range(100):
             drift = [memory * own + chance.gauss(0, 1) for own in drift]
-            arrivals = [own + chance.expovariate(0.5) + (9 if rank == 0 else 0) for rank, own in enumerate(drift)]
+            arrivals = [
+                own + chance.expovariate(0.5) + (9 if rank == 0 else 0)
+                for rank, own in enumerate(drift)
+            ]
             last = max(range(4), key=arrivals.__getitem__)
             cost_ns = sum(arrivals[last] - arrival for arrival in arrivals)
-            causes.append(Cause("MPI_Allreduce", "world", last, cost_ns, cost_ns, step, step, cost_ns))
-        named = blame(causes, Participants(range(4), dict.fromkeys(range(4), "node"), {"world": range(4)})).named
+            causes.append(
+                Cause("MPI_Allreduce", "world", last, cost_ns, cost_ns, step, step, cost_ns)
+            )
+        named = blame(
+            causes, Participants(range(4), dict.fromkeys(range(4), "node"), {"world": range(4)})
+        ).named
         growing += named is not None and named.growth.is_growing
     assert growing <= 10
 
@@ -450,7 +584,10 @@ def test_among_some_ranks_one_is_late_only_beyond_chance():
 
     def caused_by(*ranks: int) -> list[Cause]:
         costs = [(rank, 1e6 if rank else 9e6) for rank in ranks * 40]
-        return [Cause("MPI_Recv", "world", rank, cost_ns, cost_ns, place, place, cost_ns) for place, (rank, cost_ns) in enumerate(costs)]
+        return [
+            Cause("MPI_Recv", "world", rank, cost_ns, cost_ns, place, place, cost_ns)
+            for place, (rank, cost_ns) in enumerate(costs)
+        ]
 
     assert late_among(caused_by(0, 2, 2, 2, 3), [2, 3]) == [2]
     assert late_among(caused_by(0, 2, 3), [2, 3]) == []
@@ -460,7 +597,11 @@ def test_among_some_ranks_one_is_late_only_beyond_chance():
 def test_ranks_that_take_turns_in_a_fixed_order_are_told_from_chance(late, text):
     job = Job([HostClock()] * 3, wall_ns=SECOND)
     for step in range(60):
-        job.collective("MPI_Allreduce", [step * 20 * MS + (MS if rank == step % 3 else 0) for rank in range(3)], [10 * US] * 3)
+        job.collective(
+            "MPI_Allreduce",
+            [step * 20 * MS + (MS if rank == step % 3 else 0) for rank in range(3)],
+            [10 * US] * 3,
+        )
     assert late(job, "run")[0]["verdict"] == "rotation"
     assert "take turns in a fixed order: 0, 1, 2 arrive last" in text(job)
 
@@ -468,7 +609,14 @@ def test_ranks_that_take_turns_in_a_fixed_order_are_told_from_chance(late, text)
 def test_turns_are_told_though_the_first_is_an_exception(late, text):
     job = Job([HostClock()] * 3, wall_ns=SECOND)
     for step in range(60):
-        job.collective("MPI_Allreduce", [step * 20 * MS + (MS if rank == (step % 3 if step else 1) else 0) for rank in range(3)], [10 * US] * 3)
+        job.collective(
+            "MPI_Allreduce",
+            [
+                step * 20 * MS + (MS if rank == (step % 3 if step else 1) else 0)
+                for rank in range(3)
+            ],
+            [10 * US] * 3,
+        )
     assert "take turns in a fixed order: 0, 1, 2 arrive last" in text(job)
 
 
@@ -476,37 +624,72 @@ def test_one_late_rank_after_the_other_are_no_turns(late, text):
     job = Job([HostClock()] * 4, wall_ns=2 * SECOND)
     for step in range(80):
         slow = 1 if step < 40 else 2
-        job.collective("MPI_Allreduce", [step * 20 * MS + (10 * MS if rank == slow else 0) for rank in range(4)], [10 * US] * 4)
+        job.collective(
+            "MPI_Allreduce",
+            [step * 20 * MS + (10 * MS if rank == slow else 0) for rank in range(4)],
+            [10 * US] * 4,
+        )
     assert late(job, "run")[0]["verdict"] == "spread" and "turns" not in text(job)
 
 
 def test_a_rank_that_is_nearly_always_last_does_not_take_turns(late):
     job = Job([HostClock()] * 2, wall_ns=18 * SECOND)
     for step in range(60):  # one wait for rank 0 is longer than all for rank 1
-        job.collective("MPI_Allreduce", [step * 300 * MS + (290 * MS if step == 30 else 0), step * 300 * MS + 4 * MS], [10 * US] * 2)
+        job.collective(
+            "MPI_Allreduce",
+            [step * 300 * MS + (290 * MS if step == 30 else 0), step * 300 * MS + 4 * MS],
+            [10 * US] * 2,
+        )
     assert late(job, "run")[0]["verdict"] == "spread"
 
 
-def test_different_late_ranks_in_different_calls_are_named_with_their_calls(late, text, report, tmp_path):
+def test_different_late_ranks_in_different_calls_are_named_with_their_calls(
+    late, text, report, tmp_path
+):
     job = Job([HostClock()] * 3, wall_ns=SECOND)
     for step in range(60):
-        job.collective("MPI_Allreduce", [step * 20 * MS, step * 20 * MS + MS, step * 20 * MS], [10 * US] * 3)
-        job.collective("MPI_Barrier", [step * 20 * MS + 6 * MS, step * 20 * MS + 5 * MS, step * 20 * MS + 5 * MS], [10 * US] * 3)
+        job.collective(
+            "MPI_Allreduce", [step * 20 * MS, step * 20 * MS + MS, step * 20 * MS], [10 * US] * 3
+        )
+        job.collective(
+            "MPI_Barrier",
+            [step * 20 * MS + 6 * MS, step * 20 * MS + 5 * MS, step * 20 * MS + 5 * MS],
+            [10 * US] * 3,
+        )
     assert (late(job, "run")[0]["verdict"], late(job, "run")[0]["late_ranks"]) == ("by-call", None)
-    assert "different ranks are late in different calls: rank 1 in MPI_Allreduce, rank 0 in MPI_Barrier" in text(job)
-    advised = [row["evidence"] for row in report("advise", tmp_path / "run.db", "--json").rows if row["rule"] == "imbalance"]
-    assert advised == ["100.0 % of the waiting in this call; each other rank waits 60.0 ms for it, on average"] * 2
+    assert (
+        "different ranks are late in different calls: rank 1 in MPI_Allreduce, rank 0 in "
+        "MPI_Barrier" in text(job)
+    )
+    advised = [
+        row["evidence"] for row in report("advise", tmp_path / "run.db", "--json").rows
+        if row["rule"] == "imbalance"
+    ]
+    assert (
+        advised
+        == ["100.0 % of the waiting in this call; each other rank waits 60.0 ms for it, on average"]
+        * 2
+    )
 
 
-def test_of_two_ranks_that_are_nearly_as_late_the_later_one_is_not_said_to_be_late_by_chance(late, text):
+def test_of_two_ranks_that_are_nearly_as_late_the_later_one_is_not_said_to_be_late_by_chance(
+    late, text
+):
     """Without it the run would hardly gain: the other is waited for then."""
     job, chance = Job([HostClock()] * 4, wall_ns=6 * SECOND), random.Random(1)
     for step in range(60):
         late_ns = (0, 0, 30 * MS, 31 * MS)
-        job.collective("MPI_Allreduce", [step * 100 * MS + chance.randrange(MS) + late_ns[rank] for rank in range(4)], [10 * US] * 4)
+        job.collective(
+            "MPI_Allreduce",
+            [step * 100 * MS + chance.randrange(MS) + late_ns[rank] for rank in range(4)],
+            [10 * US] * 4,
+        )
     (row,) = late(job, "run")
     assert (row["verdict"], row["late_ranks"]) == ("spread", None)
-    others = "others arrive hardly earlier: less than 1.0 % of the run could be gained if it arrived with the next rank"
+    others = (
+        "others arrive hardly earlier: less than 1.0 % of the run could be gained if it "
+        "arrived with the next rank"
+    )
     said = f"Verdict rank 3 causes 100.0 % of the waiting, but {others}"
     assert said in " ".join(text(job).split())
 
@@ -516,17 +699,25 @@ def test_one_extreme_wait_names_nobody(late):
     chance = random.Random(1)
     for step in range(60):
         late_ns = 900 * MS if step == 30 else 0
-        arrivals = [step * SECOND + chance.randrange(MS) + (late_ns if rank == 1 else 0) for rank in range(3)]
+        arrivals = [
+            step * SECOND + chance.randrange(MS) + (late_ns if rank == 1 else 0)
+            for rank in range(3)
+        ]
         job.collective("MPI_Allreduce", arrivals, [10 * US] * 3)
     assert late(job, "run")[0]["late_ranks"] is None
 
 
 def started(ranks: int, transfer_ns: int, later_ns: int) -> Job:
-    """A run of 60 ms, whose rank 0 comes 1.6 ms after the others to the first collective, and later_ns after them to all others."""
+    """A run of 60 ms, whose rank 0 comes 1.6 ms after the others to the first collective, and
+    later_ns after them to all others."""
     job = Job([HostClock()] * ranks, wall_ns=60 * MS)
     for step in range(1_000):
         begin_ns, late_ns = (7 * MS + step * 50 * US, later_ns) if step else (5 * MS, 1_600 * US)
-        job.collective("MPI_Allreduce", [begin_ns + late_ns * (rank == 0) for rank in range(ranks)], [transfer_ns] * ranks)
+        job.collective(
+            "MPI_Allreduce",
+            [begin_ns + late_ns * (rank == 0) for rank in range(ranks)],
+            [transfer_ns] * ranks,
+        )
     return job
 
 
@@ -534,7 +725,10 @@ def started(ranks: int, transfer_ns: int, later_ns: int) -> Job:
 def test_a_late_start_names_nobody_though_that_rank_is_always_a_little_later(late, text, ranks):
     job = started(ranks, 10 * US, 100)
     assert late(job, "run")[0]["late_ranks"] is None
-    assert text(job).splitlines()[0].split(None, 1)[1].startswith("transfer dominates: messages, algorithm or network (")
+    assert (
+        text(job) .splitlines()[0] .split(None, 1)[1]
+        .startswith("transfer dominates: messages, algorithm or network (")
+    )
     assert "rank 0" not in text(job).splitlines()[0]
 
 
@@ -555,53 +749,99 @@ def test_a_rank_that_starts_late_and_stays_notably_late_is_named(late, ranks):
 @pytest.mark.slow
 @pytest.mark.parametrize("ranks", [2, 8])
 @pytest.mark.parametrize(("later_ns", "named"), [(300, None), (3_000, "0")])
-def test_a_rank_that_is_late_by_less_than_a_microsecond_is_not_named(late, text, ranks, later_ns, named):
-    """The profiler itself adds a tenth of that to a call. In a loop of short calls the others wait for most of the time inside MPI."""
+def test_a_rank_that_is_late_by_less_than_a_microsecond_is_not_named(
+    late, text, ranks, later_ns, named
+):
+    """The profiler itself adds a tenth of that to a call. In a loop of short calls the others wait
+    for most of the time inside MPI."""
     job = Job([HostClock()] * ranks, wall_ns=6 * MS)
     for step in range(1_000):
         begin_ns = MS + step * (US + later_ns)
-        job.collective("MPI_Allreduce", [begin_ns + later_ns * (rank == 0) for rank in range(ranks)], [100] * ranks)
+        job.collective(
+            "MPI_Allreduce",
+            [begin_ns + later_ns * (rank == 0) for rank in range(ranks)],
+            [100] * ranks,
+        )
     assert late(job, "run")[0]["late_ranks"] == named
-    assert ("or a microsecond at each arrival, could be gained if it arrived with the next rank" in text(job)) == (named is None)
+    assert (
+        "or a microsecond at each arrival, could be gained if it arrived with the next rank"
+        in text(job)
+    ) == (named is None)
 
 
 @pytest.mark.parametrize(
     ("first", "steps", "said"),
     [
-        (0, 4, "of the waiting is for rank 1, nearly all of it at the start: in the first 4 of 100 late arrivals"),
-        (8, 4, "of the waiting, nearly all of it in 4 of 100 late arrivals, in the first half of the run"),
-        (0, 20, "of the waiting, nearly all of it in 19 of 100 late arrivals, in the first half of the run"),
+        (
+            0, 4,
+            "of the waiting is for rank 1, nearly all of it at the start: in the first 4 of 100 "
+            "late arrivals",
+        ),
+        (
+            8, 4,
+            "of the waiting, nearly all of it in 4 of 100 late arrivals, in the first half of "
+            "the run",
+        ),
+        (
+            0, 20,
+            "of the waiting, nearly all of it in 19 of 100 late arrivals, in the first half of "
+            "the run",
+        ),
     ],
     ids=["start", "checkpoint", "warm-up"],
 )
-def test_a_rank_that_is_late_in_few_steps_is_not_named_but_its_late_arrivals_are_counted(report, tmp_path, text, first, steps, said):
+def test_a_rank_that_is_late_in_few_steps_is_not_named_but_its_late_arrivals_are_counted(
+    report, tmp_path, text, first, steps, said
+):
     job, chance = Job([HostClock()] * 4, wall_ns=10 * SECOND), random.Random(1)
     for step in range(100):
         late_ns = 40 * MS if first <= step < first + steps else 0
-        arrivals = [step * 100 * MS + chance.randrange(10 * US) + (late_ns if rank == 1 else 0) for rank in range(4)]
+        arrivals = [
+            step * 100 * MS + chance.randrange(10 * US) + (late_ns if rank == 1 else 0)
+            for rank in range(4)
+        ]
         job.collective("MPI_Allreduce", arrivals, [10 * US] * 4)
     assert said in text(job) and "nobody is late beyond chance: " in text(job)
     advised = " ".join(report("advise", job.write(tmp_path / "run.db")).out.split())
-    assert "Not known: a rank that the others wait for (nobody is late beyond chance: " in advised and said in advised
+    assert (
+        "Not known: a rank that the others wait for (nobody is late beyond chance: " in advised
+        and said in advised
+    )
 
 
 def hiccups(ranks: Callable[[int], int]) -> Job:
-    """A rank comes 90 ms late to every 20th of 400 collectives, as one that writes a checkpoint; which rank, by the number of the hiccup."""
+    """A rank comes 90 ms late to every 20th of 400 collectives, as one that writes a checkpoint;
+    which rank, by the number of the hiccup."""
     job, chance = Job([HostClock()] * 4, wall_ns=40 * SECOND), random.Random(1)
     for step in range(400):
         late = ranks(step // 20) if step % 20 == 19 else None
         begin_ns = 5 * MS + step * 100 * MS
-        arrivals = [begin_ns + chance.randrange(10 * US) + (90 * MS if rank == late else 0) for rank in range(4)]
+        arrivals = [
+            begin_ns + chance.randrange(10 * US) + (90 * MS if rank == late else 0)
+            for rank in range(4)
+        ]
         job.collective("MPI_Allreduce", arrivals, [10 * US] * 4)
     return job
 
 
-def test_a_rank_that_is_late_now_and_then_is_named_with_the_number_of_its_late_arrivals(report, tmp_path, text):
+def test_a_rank_that_is_late_now_and_then_is_named_with_the_number_of_its_late_arrivals(
+    report, tmp_path, text
+):
     """So that nobody seeks a slow host."""
-    said = "rank 2 on node00 causes 99.9 % of the waiting, nearly all of it in 19 of 400 late arrivals\n"
+    said = (
+        "rank 2 on node00 causes 99.9 % of the waiting, nearly all of it in 19 of 400 late "
+        "arrivals\n"
+    )
     assert f"Verdict         load imbalance: {said}" in text(hiccups(lambda _: 2))
-    (row,) = [row for row in report("advise", tmp_path / "run.db", "--json").rows if row["rule"] == "imbalance"]
-    assert row["suggestion"] == "look at what it does before these arrivals and not otherwise: a checkpoint, an evaluation, reading data"
+    (row,) = [
+        row for row in report("advise", tmp_path / "run.db", "--json").rows
+        if row["rule"] == "imbalance"
+    ]
+    assert (
+        row["suggestion"]
+        == "look at what it does before these arrivals and not otherwise: a checkpoint, an "
+        "evaluation, reading data"
+    )
 
 
 def test_a_rank_that_takes_part_in_few_collectives_is_not_said_to_be_late_in_few(text):
@@ -610,7 +850,9 @@ def test_a_rank_that_takes_part_in_few_collectives_is_not_said_to_be_late_in_few
     three = program.job.group((0, 1, 2), "three")
     for step in range(300):
         for rank in range(4):
-            program.compute(rank, 5 * MS + (step * 7 + rank * 3) % 11 * 10 * US + (4 * MS if rank == 3 else 0))
+            program.compute(
+                rank, 5 * MS + (step * 7 + rank * 3) % 11 * 10 * US + (4 * MS if rank == 3 else 0)
+            )
         program.collective("MPI_Allreduce", program.job.world if step % 10 == 9 else three)
     said = text(program.end())
     assert "load imbalance: rank 3 on node00 causes 9" in said and " % of the waiting\n" in said
@@ -627,12 +869,17 @@ def test_a_rank_that_sends_few_of_the_messages_is_not_said_to_be_late_in_few(tex
             program.receive(0, rank)
         program.collective("MPI_Bcast", program.job.world, root=0)
     said = text(program.end()).splitlines()[0]
-    assert "load imbalance: rank 23 on node00 causes 9" in said and " nearly all of it in " not in said
+    assert (
+        "load imbalance: rank 23 on node00 causes 9" in said and " nearly all of it in " not in said
+    )
 
 
 def test_waiting_for_changing_ranks_in_few_arrivals_is_said_to_be_in_few(text):
     said = text(hiccups(lambda number: (0, 2, 1, 3, 3, 1, 0, 2)[number % 8])).splitlines()[0]
-    assert said.startswith("Verdict         waiting is spread: no rank, host or call causes half of it beyond chance (the most: rank ")
+    assert said.startswith(
+        "Verdict         waiting is spread: no rank, host or call causes half of it beyond chance "
+        "(the most: rank "
+    )
     assert said.endswith(" %); nearly all waiting is in 19 of 400 late arrivals")
 
 
@@ -641,7 +888,14 @@ def test_the_rank_that_causes_most_is_sought_among_all_ranks(text, ranks):
     job, chance = Job([HostClock()] * 3, wall_ns=6 * SECOND), random.Random(1)
     for step in range(60):
         late_ns = 90 * MS if step in (10, 20, 30) else 0
-        job.collective("MPI_Allreduce", [step * 100 * MS + chance.randrange(10 * US) + late_ns * (rank == 1) for rank in range(3)], [US] * 3)
+        job.collective(
+            "MPI_Allreduce",
+            [
+                step * 100 * MS + chance.randrange(10 * US) + late_ns * (rank == 1)
+                for rank in range(3)
+            ],
+            [US] * 3,
+        )
     assert "rank 1 causes 99.9 % of the waiting" in text(job, "--rank", ranks)
 
 
@@ -658,8 +912,14 @@ def ending(ends_ns: list[int], arrivals_ns: list[int]) -> Job:
 def test_waiting_in_finalize_is_said_beside_the_verdict(late, text, report, tmp_path):
     job = ending([2_000 * MS, 1_990 * MS, 2_000 * MS], [500 * MS, 1_900 * MS, 700 * MS])
     (row,) = late(job, "run", "--rank", "0")
-    assert (row["finalize_wait_ns"], row["finalize_last_rank"], row["late_ranks"]) == (2_600 * MS, 1, None)
-    said = "At the end      the other ranks wait 1.30 s on average in MPI_Finalize for rank 1; not part of the rest"
+    assert (row["finalize_wait_ns"], row["finalize_last_rank"], row["late_ranks"]) == (
+        2_600 * MS, 1, None,
+    )
+    said = (
+        "At the end      the other ranks wait 1.30 s on average in MPI_Finalize for rank "
+        "1; not "
+        "part of the rest"
+    )
     assert said in text(job) and said in report("summary", job.write(tmp_path / "run.db")).out
 
 
@@ -675,14 +935,24 @@ def test_where_ranks_do_not_wait_for_each_other_in_finalize_nothing_is_said(late
 def test_of_two_ranks_that_are_late_by_chance_one_causes_half(text):
     """No few long waits, and both can be waited for."""
     said = text(late_job(None, [HostClock()] * 2))
-    assert "of the waiting, nearly all of it in 4" in said or "of the waiting, nearly all of it in 5" in said
+    assert (
+        "of the waiting, nearly all of it in 4" in said
+        or "of the waiting, nearly all of it in 5" in said
+    )
 
 
 def test_a_rank_that_is_late_in_the_second_half_alone_is_said_so(text):
     job = Job([HostClock()] * 3, wall_ns=SECOND)
     for step in range(60):
-        job.collective("MPI_Allreduce", [step * 20 * MS + (MS if rank == 1 and step > 30 else rank) for rank in range(3)], [10 * US] * 3)
-    assert "rank 1 on node00 causes 100.0 % of the waiting, nearly all of it in the second half of the run" in text(job)
+        job.collective(
+            "MPI_Allreduce",
+            [step * 20 * MS + (MS if rank == 1 and step > 30 else rank) for rank in range(3)],
+            [10 * US] * 3,
+        )
+    assert (
+        "rank 1 on node00 causes 100.0 % of the waiting, nearly all of it in the second half of "
+        "the run" in text(job)
+    )
 
 
 def test_less_than_half_of_the_time_gives_no_verdict_and_says_where_the_rest_is(late, text):
@@ -703,7 +973,9 @@ def test_a_late_rank_is_named_by_the_calls_of_background_threads(late, text):
     """DistributedDataParallel's thread calls MPI when it is handed a bucket."""
     job = on_background_threads(late_job(1, [HostClock()] * 2))
     (row,) = late(job, "run")
-    assert (row["verdict"], row["late_ranks"], row["background_share"], row["negotiated_share"]) == ("imbalance", "1", 1, 0)
+    assert (
+        row["verdict"], row["late_ranks"], row["background_share"], row["negotiated_share"],
+    ) == ("imbalance", "1", 1, 0)
     assert "100.0 % of that time on background threads" in text(job)
     (row,) = late(on_background_threads(late_job(None, [HostClock()] * 2)), "run")
     assert row["late_ranks"] is None
@@ -715,7 +987,10 @@ def test_the_cause_of_waiting_is_followed_through_background_threads(late, late_
     assert (run["verdict"], run["late_ranks"]) == ("imbalance", str(late_rank))
 
 
-BITS = {"datatype": "MPI_LONG_LONG", "type_bytes": 8, "extent": 8, "blocks": 1, "count": 1, "op": "MPI_BAND", "is_in_place": 0}
+BITS = {
+    "datatype": "MPI_LONG_LONG", "type_bytes": 8, "extent": 8, "blocks": 1, "count": 1,
+    "op": "MPI_BAND", "is_in_place": 0,
+}
 
 
 def negotiated(job: Job, is_main: int = 0) -> Job:
@@ -734,7 +1009,10 @@ def test_a_thread_that_negotiates_accuses_nobody(late, text):
     (row,) = late(job, "run")
     assert (row["verdict"], row["late_ranks"], row["negotiated_share"]) == ("unknown", None, 1)
     said = text(job)
-    assert "100.0 % of the time inside MPI is on a thread that negotiates" in said and "came last" not in said
+    assert (
+        "100.0 % of the time inside MPI is on a thread that negotiates" in said
+        and "came last" not in said
+    )
 
 
 def test_a_main_thread_that_reduces_bits_does_not_negotiate(late):
@@ -743,14 +1021,20 @@ def test_a_main_thread_that_reduces_bits_does_not_negotiate(late):
 
 
 def beside_negotiation(late_ns: int, transfer_ns: int, negotiated_late_ns: int) -> Job:
-    """Ranks wait for rank 1 in the calls of their main threads, and for rank 0 in those of threads that negotiate."""
+    """Ranks wait for rank 1 in the calls of their main threads, and for rank 0 in those of threads
+    that negotiate."""
     chance, job = random.Random(5), Job([HostClock(77)] * 2, wall_ns=60 * 20 * MS)
     job.world.thread, main = 1, job.group(range(2))
     for step in range(60):
         begins = [step * 20 * MS + chance.randrange(100 * US) for _ in range(2)]
-        job.collective("MPI_Allreduce", [begins[0] + negotiated_late_ns, begins[1]], [50 * US] * 2, message_bytes=8)
+        job.collective(
+            "MPI_Allreduce", [begins[0] + negotiated_late_ns, begins[1]], [50 * US] * 2,
+            message_bytes=8,
+        )
         begins = [step * 20 * MS + 10 * MS + chance.randrange(100 * US) for _ in range(2)]
-        job.collective("MPI_Allreduce", [begins[0], begins[1] + late_ns], [transfer_ns] * 2, group=main)
+        job.collective(
+            "MPI_Allreduce", [begins[0], begins[1] + late_ns], [transfer_ns] * 2, group=main
+        )
     for rank in range(2):
         job.thread(rank, is_main=1)
     return negotiated(job)
@@ -758,10 +1042,16 @@ def beside_negotiation(late_ns: int, transfer_ns: int, negotiated_late_ns: int) 
 
 @pytest.mark.parametrize(
     "late_ns, transfer_ns, negotiated_late_ns, verdict, named",
-    [(2 * MS, 50 * US, MS, "imbalance", "1"), (0, MS, MS, "transfer", None), (2 * MS, 50 * US, 5 * MS, "unknown", None)],
+    [
+        (2 * MS, 50 * US, MS, "imbalance", "1"),
+        (0, MS, MS, "transfer", None),
+        (2 * MS, 50 * US, 5 * MS, "unknown", None),
+    ],
     ids=["late", "negotiated late", "mostly negotiated"],
 )
-def test_in_a_mixed_job_nobody_is_judged_by_the_calls_that_are_negotiated(late, text, late_ns, transfer_ns, negotiated_late_ns, verdict, named):
+def test_in_a_mixed_job_nobody_is_judged_by_the_calls_that_are_negotiated(
+    late, text, late_ns, transfer_ns, negotiated_late_ns, verdict, named
+):
     job = beside_negotiation(late_ns, transfer_ns, negotiated_late_ns)
     (row,) = late(job, "run")
     assert (row["verdict"], row["late_ranks"]) == (verdict, named), row
@@ -778,7 +1068,10 @@ def test_a_background_thread_with_a_part_of_the_calls_is_said(text):
 
 def test_each_kind_of_waiting_has_its_time(late, text):
     job = one_host(3)
-    waits = {"MPI_Allreduce": 900, "MPI_Barrier": 700, "MPI_Bcast": 500, "MPI_Reduce": 300, "MPI_Scan": 100}
+    waits = {
+        "MPI_Allreduce": 900, "MPI_Barrier": 700, "MPI_Bcast": 500, "MPI_Reduce": 300,
+        "MPI_Scan": 100,
+    }
     for number, (call, wait_ns) in enumerate(waits.items()):
         arrivals = [number * MS, number * MS, number * MS]
         arrivals[1 if call == "MPI_Reduce" else 0] += wait_ns
@@ -809,9 +1102,14 @@ def test_a_wait_in_waitall_has_the_kind_of_its_collective(late):
 def test_a_size_has_its_skew_and_its_time_from_the_last_arrival_on(late):
     job = one_host(2)
     for step in range(100):
-        job.collective("MPI_Allreduce", [step * MS, step * MS + (step + 1) * 1_000], [50 * US, 60 * US], message_bytes=64)
+        job.collective(
+            "MPI_Allreduce", [step * MS, step * MS + (step + 1) * 1_000], [50 * US, 60 * US],
+            message_bytes=64,
+        )
     (row,) = late(job, "size")
-    assert (row["call"], row["bytes"], row["collectives"], row["ranks"]) == ("MPI_Allreduce", 64, 100, 2)
+    assert (row["call"], row["bytes"], row["collectives"], row["ranks"]) == (
+        "MPI_Allreduce", 64, 100, 2,
+    )
     assert (row["skew_p50_ns"], row["skew_p95_ns"]) == (50_000, 95_000)
     assert row["transfer_p50_ns"] == row["transfer_p99_ns"] == 60 * US
     assert row["busbw_bytes_per_s"] == pytest.approx(64 / 60e-6)  # 2 (n - 1) / n is 1 on two ranks
@@ -819,12 +1117,21 @@ def test_a_size_has_its_skew_and_its_time_from_the_last_arrival_on(late):
 
 @pytest.mark.parametrize(
     ("call", "ranks", "factor"),
-    (("MPI_Allreduce", 4, 1.5), ("MPI_Allgather", 4, 3), ("MPI_Reduce_scatter_block", 4, 0.75), ("MPI_Bcast", 4, None), ("MPI_Scan", 4, None)),
+    (
+        ("MPI_Allreduce", 4, 1.5),
+        ("MPI_Allgather", 4, 3),
+        ("MPI_Reduce_scatter_block", 4, 0.75),
+        ("MPI_Bcast", 4, None),
+        ("MPI_Scan", 4, None),
+    ),
 )
 def test_bus_bandwidth_of_a_size_is_over_the_library_s_own_time(late, call, ranks, factor):
     job = one_host(ranks)
     for step in range(20):
-        job.collective(call, [step * MS] * ranks, [50 * US] * ranks, message_bytes=4096, root=0 if call == "MPI_Bcast" else None)
+        job.collective(
+            call, [step * MS] * ranks, [50 * US] * ranks, message_bytes=4096,
+            root=0 if call == "MPI_Bcast" else None,
+        )
     (row,) = late(job, "size")
     assert row["busbw_bytes_per_s"] == (factor and pytest.approx(factor * 4096 / 50e-6))
 
@@ -845,27 +1152,41 @@ def test_clocks_of_two_hosts_are_aligned_before_waiting_is_measured(late):
     (row,) = late(apart, "run", "--call", "Allreduce")
     assert (row["clocks"], row["unconnected_clocks"], row["estimate_share"]) == (2, 0, 0)
     assert 0 < row["error_ns"] < 30 * US
-    for true, measured in zip(late(plain, "rank", "--call", "Allreduce"), late(apart, "rank", "--call", "Allreduce")):
-        # Each of the 100 waits is off by the error at most, and the clock of two ranks runs fast by 40 ppm.
-        assert abs(measured["wait_ns"] - true["wait_ns"]) <= 100 * row["error_ns"] + 1e-4 * true["wait_ns"]
+    for true, measured in zip(
+        late(plain, "rank", "--call", "Allreduce"), late(apart, "rank", "--call", "Allreduce")
+    ):
+        # Each of the 100 waits is off by the error at most, and the clock of two ranks runs fast by
+        # 40 ppm.
+        assert (
+            abs(measured["wait_ns"] - true["wait_ns"])
+            <= 100 * row["error_ns"] + 1e-4 * true["wait_ns"]
+        )
         assert measured["last_count"] == (100 if measured["rank"] == 3 else 0)
 
 
 def test_where_clocks_do_not_tell_durations_do_and_it_is_said(late, text):
     hosts = [HostClock(wall_ns=0), HostClock(9 * SECOND, wall_ns=300 * MS)]
     job = Job(hosts)
-    job.collective("MPI_Alltoallv", [0, 400 * US], [10 * US, 20 * US])  # its sizes may be none: no clock is bound
+    # its sizes may be none: no clock is bound
+    job.collective("MPI_Alltoallv", [0, 400 * US], [10 * US, 20 * US])
     (row,) = late(job, "run")
     assert (row["unconnected_clocks"], row["estimate_share"], row["error_ns"]) == (1, 1, 0)
     rows = late(job)
-    assert (column(rows, "wait_ns"), column(rows, "transfer_ns")) == ([390 * US, 0], [20 * US, 20 * US])
+    assert (column(rows, "wait_ns"), column(rows, "transfer_ns")) == (
+        [390 * US, 0], [20 * US, 20 * US],
+    )
     assert column(rows, "cost_ns") == [0, 390 * US]
     assert "without a common collective" in text(job) and "~" in text(job, "--by", "call")
 
 
 @pytest.mark.parametrize("hosts", ["AB", "ABCD", "ABAA"])
 def test_a_host_that_is_always_late_is_found_by_its_short_calls(late, hosts):
-    clocks = {"A": HostClock(), "B": HostClock(9 * SECOND, 20e-6), "C": HostClock(4 * SECOND), "D": HostClock(7 * SECOND)}
+    clocks = {
+        "A": HostClock(),
+        "B": HostClock(9 * SECOND, 20e-6),
+        "C": HostClock(4 * SECOND),
+        "D": HostClock(7 * SECOND),
+    }
     job = late_job(1, [clocks[host] for host in hosts])
     (row,) = late(job, "run")
     assert row["estimate_share"] == 1  # nothing says whether its clock is off or it comes late
@@ -882,10 +1203,14 @@ def test_a_bcast_between_clocks_that_do_not_tell_is_counted_as_not_split(late):
 def test_a_part_of_the_calls_stands_for_all_of_them(late, text):
     job = one_host(2)
     for step in range(100):
-        job.collective("MPI_Allreduce", [step * MS, step * MS + 300 * US], [100 * US] * 2, is_sampled=step < 25)
+        job.collective(
+            "MPI_Allreduce", [step * MS, step * MS + 300 * US], [100 * US] * 2, is_sampled=step < 25
+        )
     (row,) = late(job, "run")
     assert (row["collectives"], row["coverage"], row["sampled_share"]) == (25, 1, 0.25)
-    assert (column(late(job), "wait_ns"), column(late(job), "transfer_ns")) == ([30 * MS, 0], [10 * MS, 10 * MS])
+    assert (column(late(job), "wait_ns"), column(late(job), "transfer_ns")) == (
+        [30 * MS, 0], [10 * MS, 10 * MS],
+    )
     assert "25 collectives, of which 25.0 % was sampled; times are scaled to all calls" in text(job)
 
 
@@ -896,14 +1221,18 @@ def test_the_exact_time_is_not_that_of_samples_whose_ends_were_rounded(late):
     for made in job.made:
         made["duration_ns"] -= 1
     (row,) = late(job, "run")
-    assert (row["total_ns"], row["wait_ns"] + row["transfer_ns"], row["coverage"]) == (200 * (100 * US - 1), 200 * 100 * US, 1)
+    assert (row["total_ns"], row["wait_ns"] + row["transfer_ns"], row["coverage"]) == (
+        200 * (100 * US - 1), 200 * 100 * US, 1,
+    )
 
 
 def test_a_collective_of_which_a_rank_has_no_sample_is_left_out(late):
     job = one_host(3)
     for step in range(2):
         job.collective("MPI_Barrier", [step * MS, step * MS + 5, step * MS + 9], [10] * 3)
-    job.rows["sample"] = [row for row in job.rows["sample"] if (row["world_rank"], row["sequence"]) != (1, 2)]
+    job.rows["sample"] = [
+        row for row in job.rows["sample"] if (row["world_rank"], row["sequence"]) != (1, 2)
+    ]
     assert late(job, "run")[0]["collectives"] == 1
 
 
@@ -926,7 +1255,9 @@ def test_a_nonblocking_collective_is_waited_for_in_the_call_that_completes_it(la
     assert column(rows, "wait_ns") == [10 * 5_000, 0]
     assert (column(rows, "cost_ns"), column(rows, "last_count")) == ([0, 50_000], [0, 10])
     (by_call,) = late(job, "call")
-    assert (by_call["call"], by_call["collectives"], by_call["top_rank"]) == ("MPI_Iallreduce", 10, 1)
+    assert (by_call["call"], by_call["collectives"], by_call["top_rank"]) == (
+        "MPI_Iallreduce", 10, 1,
+    )
 
 
 def test_a_call_that_completes_several_waits_for_the_one_that_is_ready_last(late):
@@ -939,10 +1270,13 @@ def test_a_call_that_completes_several_waits_for_the_one_that_is_ready_last(late
     job.call("MPI_Waitall", 500, 9_500, 0)
     rows = late(job)
     assert column(rows, "wait_ns") == [8_500, 0, 0]
-    assert (column(rows, "cost_ns"), column(rows, "alone_ns")) == ([0, 0, 8_500], [0, 0, 5_900])  # without rank 2 it is 3,100
+    # without rank 2 it is 3,100
+    assert (column(rows, "cost_ns"), column(rows, "alone_ns")) == ([0, 0, 8_500], [0, 0, 5_900])
 
 
-def test_a_nonblocking_collective_whose_completing_call_is_not_sampled_is_counted_as_not_split(late):
+def test_a_nonblocking_collective_whose_completing_call_is_not_sampled_is_counted_as_not_split(
+    late,
+):
     job = one_host(2)
     job.collective("MPI_Iallreduce", [0, 7_000], [50, 50])
     assert (late(job, "run")[0]["verdict"], late(job, "run")[0]["uncompleted"]) == ("none", 2)
@@ -954,7 +1288,10 @@ def test_polls_and_requests_that_are_freed_are_said_where_they_are_not_split(tex
     for rank in range(4):
         job.receive(rank, (rank + 1) % 4, 0, 200 * US, call="MPI_Irecv")
         job.call("MPI_Test", SECOND, SECOND + 9 * MS, rank)
-    said = "9.00 ms per rank in MPI_Test; polls, between which a rank may work; 4 nonblocking operations whose request was freed"
+    said = (
+        "9.00 ms per rank in MPI_Test; polls, between which a rank may work; 4 nonblocking "
+        "operations whose request was freed"
+    )
     assert said in text(job)
 
 
@@ -965,7 +1302,10 @@ def test_neighborhoods_inter_communicators_and_lonely_ranks_are_not_split(late, 
     job.collective("MPI_Allreduce", [0], [10], group=job.group((0,)))
     (row,) = late(job, "run")
     assert (row["verdict"], row["total_ns"], row["coverage"]) == ("none", 60 + 10 + 60 + 10 + 10, 0)
-    assert "unknown: no call was split into waiting and transfer: 35 ns per rank in MPI_Barrier" in text(job)
+    assert (
+        "unknown: no call was split into waiting and transfer: 35 ns per rank in MPI_Barrier"
+        in text(job)
+    )
 
 
 def test_calls_say_for_whom_they_wait_most(late):
@@ -974,11 +1314,12 @@ def test_calls_say_for_whom_they_wait_most(late):
     job.collective("MPI_Allreduce", [0, 500], [100, 100])
     job.collective("MPI_Barrier", [MS + 900, MS], [10, 10], group=half)
     rows = late(job, "call")
-    assert [(row["call"], row["communicator"], row["top_rank"], row["top_cost_ns"]) for row in rows] == [
-        ("MPI_Barrier", "tensor", 0, 900),
-        ("MPI_Allreduce", "MPI_COMM_WORLD", 1, 500),
+    assert [
+        (row["call"], row["communicator"], row["top_rank"], row["top_cost_ns"]) for row in rows
+    ] == [("MPI_Barrier", "tensor", 0, 900), ("MPI_Allreduce", "MPI_COMM_WORLD", 1, 500)]
+    assert [(row["wait_ns"], row["transfer_ns"], row["total_ns"]) for row in rows] == [
+        (900, 20, 920), (500, 200, 700),
     ]
-    assert [(row["wait_ns"], row["transfer_ns"], row["total_ns"]) for row in rows] == [(900, 20, 920), (500, 200, 700)]
 
 
 def test_filters_choose_calls_communicators_sizes_regions_and_ranks(late):
@@ -1014,7 +1355,9 @@ def test_the_picture_stacks_waiting_on_transfer():
     from commprof_report.plots import late as plot
 
     axes = matplotlib.Figure().add_subplot()
-    ranks = [LateRankRow(rank, "a", 1, 0, 0, 0, 0, 0, 0, 0, 300 + rank, 100, 0.75) for rank in range(3)]
+    ranks = [
+        LateRankRow(rank, "a", 1, 0, 0, 0, 0, 0, 0, 0, 300 + rank, 100, 0.75) for rank in range(3)
+    ]
     plot.draw(axes, plot.picture(ranks, []))
     assert [bar.get_height() for bar in axes.patches] == [100, 100, 100, 300, 301, 302]
     assert [bar.get_y() for bar in axes.patches] == [0, 0, 0, 100, 100, 100]
@@ -1024,7 +1367,10 @@ def test_the_page_says_who_is_late(report, tmp_path):
     path = late_job(2, [HostClock()] * 2 + [HostClock(SECOND)] * 2).write(tmp_path / "run.db")
     assert report("html", path).status == 0
     html = path.with_suffix(".html").read_text()
-    assert "Who is late" in html and "rank 2 on node01 causes" in html and "waiting and transfer by rank" in html
+    assert (
+        "Who is late" in html and "rank 2 on node01 causes" in html
+        and "waiting and transfer by rank" in html
+    )
 
 
 def test_clocks_can_be_aligned_again(tmp_path):
@@ -1068,7 +1414,9 @@ def test_waiting_is_denied_only_where_it_could_have_been_seen(report, tmp_path, 
     ranks, said = NONE[name]
     out = report("late", planted.write_databases(tmp_path / "run", ranks)).out
     assert out.startswith(f"Verdict         {said}\n")
-    assert ("Not read        rank 1: late ranks may be among them\n" in out) == (name == "one of two")
+    assert ("Not read        rank 1: late ranks may be among them\n" in out) == (
+        name == "one of two"
+    )
 
 
 @pytest.mark.parametrize("has_calls", [False, True])

@@ -1,4 +1,5 @@
-"""Ledgers and databases of a run give the same answers; a ledger in any state is read as far as it makes sense."""
+"""Ledgers and databases of a run give the same answers; a ledger in any state is read as far as it
+makes sense."""
 
 from __future__ import annotations
 
@@ -14,11 +15,15 @@ COMMANDS = ("summary", "calls", "sizes", "latency", "communicators", "ranks", "p
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_ledgers_and_databases_of_a_run_give_the_same_answers(report, run_folder, ledger_folder, command):
+def test_ledgers_and_databases_of_a_run_give_the_same_answers(
+    report, run_folder, ledger_folder, command
+):
     from_databases = report(command, run_folder, "--json")
     from_ledgers = report(command, ledger_folder, "--json")
     if command == "export":  # cells may be numbered differently
-        assert sorted(map(repr, without_cell(from_ledgers.rows))) == sorted(map(repr, without_cell(from_databases.rows)))
+        assert sorted(map(repr, without_cell(from_ledgers.rows))) == sorted(
+            map(repr, without_cell(from_databases.rows))
+        )
     else:
         assert from_ledgers.rows == from_databases.rows
     assert from_ledgers.err == from_databases.err == ""
@@ -31,8 +36,14 @@ def without_cell(rows: list[dict]) -> list[dict]:
 def ledger_of_cells(path, entries: list[bytes], threads: list[bytes]):
     """A ledger of one rank whose first thread has the given cells."""
     rank = Rank(0, 1, communicators=[planted.communicators_of(0)[0]])
-    chunks = [*planted.ledger_facts(rank), *planted.ledger_calls(), *planted.ledger_communicators(rank)]
-    chunks += planted.ledger_cell_chunks(entries) + planted.ledger_chunks(6, planted.THREAD_BYTES, threads)
+    chunks = [
+        *planted.ledger_facts(rank),
+        *planted.ledger_calls(),
+        *planted.ledger_communicators(rank),
+    ]
+    chunks += planted.ledger_cell_chunks(entries) + planted.ledger_chunks(
+        6, planted.THREAD_BYTES, threads
+    )
     path.write_bytes(planted.ledger_header(rank, len(chunks)) + b"".join(chunks))
     return path
 
@@ -42,7 +53,9 @@ def test_a_cell_that_is_not_live_does_not_count(report, tmp_path):
         planted.ledger_cell(Cell("MPI_Bcast", 8, [100] * 3)),
         planted.ledger_cell(Cell("MPI_Bcast", 8, [100] * 4), live=0),
     ]
-    path = ledger_of_cells(tmp_path / "rank-0.ledger", entries, [planted.ledger_thread(0, "main", 1)])
+    path = ledger_of_cells(
+        tmp_path / "rank-0.ledger", entries, [planted.ledger_thread(0, "main", 1)]
+    )
     assert report("calls", path, "--json").rows[0]["count"] == 3
 
 
@@ -51,20 +64,27 @@ def test_cells_with_equal_keys_are_one(report, tmp_path):
         planted.ledger_cell(Cell("MPI_Bcast", 8, [100] * 3)),
         planted.ledger_cell(Cell("MPI_Bcast", 8, [700] * 4)),
     ]
-    path = ledger_of_cells(tmp_path / "rank-0.ledger", entries, [planted.ledger_thread(0, "main", 1)])
+    path = ledger_of_cells(
+        tmp_path / "rank-0.ledger", entries, [planted.ledger_thread(0, "main", 1)]
+    )
     (row,) = report("sizes", path, "--json").rows
     assert (row["count"], row["total_ns"], row["min_ns"], row["max_ns"]) == (7, 3_100, 100, 700)
 
 
 def test_a_fold_under_way_counts_each_call_once(report, tmp_path):
-    """Cells 2 (live) and 3 (live) are being folded into cell 1, which holds their sum and is not marked live yet."""
+    """Cells 2 (live) and 3 (live) are being folded into cell 1, which holds their sum and is not
+    marked live yet."""
     cells = [Cell("MPI_Send", 64, [50]), Cell("MPI_Send", 128, [100] * 7, is_folded=1)]
     cells += [Cell("MPI_Send", 100, [100] * 3), Cell("MPI_Send", 120, [100] * 4)]
     entries = [planted.ledger_cell(cell, live=index != 1) for index, cell in enumerate(cells)]
     folding = 2 | 3 << 21 | 4 << 42
-    path = ledger_of_cells(tmp_path / "rank-0.ledger", entries, [planted.ledger_thread(0, "main", 1, folding)])
+    path = ledger_of_cells(
+        tmp_path / "rank-0.ledger", entries, [planted.ledger_thread(0, "main", 1, folding)]
+    )
     rows = report("sizes", path, "--json").rows
-    assert [(row["bytes"], row["count"], row["is_folded"]) for row in rows] == [(64, 1, 0), (128, 7, 1)]
+    assert [(row["bytes"], row["count"], row["is_folded"]) for row in rows] == [
+        (64, 1, 0), (128, 7, 1),
+    ]
 
 
 def test_a_killed_rank_is_read_and_its_wall_time_is_estimated(report, tmp_path):
@@ -74,7 +94,9 @@ def test_a_killed_rank_is_read_and_its_wall_time_is_estimated(report, tmp_path):
     end_ns = planted.START_UNIX_NS + 7 * planted.SECOND
     os.utime(path, ns=(end_ns, end_ns))
     answer = report("ranks", "--per-rank", tmp_path, "--json")
-    assert (answer.rows[0]["wall_ns"], answer.rows[0]["wall_is_estimate"]) == (7 * planted.SECOND, 1)
+    assert (answer.rows[0]["wall_ns"], answer.rows[0]["wall_is_estimate"]) == (
+        7 * planted.SECOND, 1,
+    )
     assert "still running or was killed" in answer.err
     assert "7.00 s (an estimate)" in report("summary", path).out
 
@@ -82,7 +104,8 @@ def test_a_killed_rank_is_read_and_its_wall_time_is_estimated(report, tmp_path):
 def test_a_ledger_cut_short_gives_what_is_there(report, tmp_path):
     data = planted.ledger_bytes(planted.training_rank(0))
     path = tmp_path / "rank-0.ledger"
-    path.write_bytes(data[: 4096 + 4 * 65536])  # facts, calls, communicators and the first thread's cells
+    # facts, calls, communicators and the first thread's cells
+    path.write_bytes(data[: 4096 + 4 * 65536])
     answer = report("calls", path, "--json")
     assert answer.status == 0
     assert next(row for row in answer.rows if row["call"] == "MPI_Send")["count"] == 30
@@ -106,7 +129,9 @@ def test_a_process_that_never_got_its_rank_is_named(report, tmp_path):
 
 
 def test_names_of_any_encoding_are_read(report, tmp_path):
-    data = planted.ledger_bytes(planted.training_rank(0)).replace(b"MPI_Alltoallv", b"MPI_Allto\xffllv")
+    data = planted.ledger_bytes(planted.training_rank(0)).replace(
+        b"MPI_Alltoallv", b"MPI_Allto\xffllv"
+    )
     (tmp_path / "rank-0.ledger").write_bytes(data)
     assert "MPI_Allto\ufffdllv" in {row["call"] for row in report("calls", tmp_path, "--json").rows}
 
@@ -117,7 +142,11 @@ def test_a_damaged_chunk_is_left_out_and_named(report, tmp_path):
     path = tmp_path / "rank-0.ledger"
     path.write_bytes(data)
     answer = report("peers", path)
-    assert answer.out == "no sent point-to-point message was counted in this run (not seen: parts of a damaged ledger; 3 ranks not read)\n"
+    assert (
+        answer.out
+        == "no sent point-to-point message was counted in this run (not seen: parts of a damaged "
+        "ledger; 3 ranks not read)\n"
+    )
     assert answer.err == f"hvprof-report: {path}: chunk 5 is damaged and left out\n"
 
 
@@ -136,17 +165,29 @@ def test_a_cell_with_impossible_values_is_left_out_and_counted(report, tmp_path)
 
 @pytest.mark.parametrize("distance", [1 << 30, -(1 << 30), 65_536, 65_500, -64], ids=str)
 def test_a_cell_whose_histogram_is_elsewhere_is_left_out_and_counted(report, tmp_path, distance):
-    path = ledger_of_cells(tmp_path / "rank-0.ledger", [planted.ledger_cell(Cell("MPI_Send", 8, [100]))], [planted.ledger_thread(0, "main", 1)])
+    path = ledger_of_cells(
+        tmp_path / "rank-0.ledger", [planted.ledger_cell(Cell("MPI_Send", 8, [100]))],
+        [planted.ledger_thread(0, "main", 1)],
+    )
     data = bytearray(path.read_bytes())
     places = data.index(b"commprof-ledger") + 4096 + 3 * 65536 + 64 + ledger.CELL.offsets["blocks"]
-    used = data[places : places + 38 * 4].index(next(byte for byte in data[places : places + 38 * 4] if byte)) // 4 * 4
+    used = (
+        data[places : places + 38 * 4].index(
+            next(byte for byte in data[places : places + 38 * 4] if byte)
+        )
+        // 4
+        * 4
+    )
     data[places + used : places + used + 4] = distance.to_bytes(4, "little", signed=True)
     path.write_bytes(data)
     answer = report("sizes", path)
     assert "1 of its cells are damaged and left out" in answer.err
 
 
-USED = {"since_start_ns": 40, "cpu_user_ns": 7_000, "cpu_system_ns": 1, "voluntary_switches": 5, "involuntary_switches": 23_118}
+USED = {
+    "since_start_ns": 40, "cpu_user_ns": 7_000, "cpu_system_ns": 1, "voluntary_switches": 5,
+    "involuntary_switches": 23_118,
+}
 USED |= {"minor_faults": 3, "major_faults": 0, "core": 2, "numa_node": 0}
 
 
@@ -155,16 +196,23 @@ def facts_of_usage(tmp_path, where: str, **changed: object) -> dict[str, str]:
     usage = {**USED, "affinity": (0x10F | 3 << 64).to_bytes(128, "little"), **changed}
     data = bytearray(planted.ledger_header(Rank(0, 1), 0))
     at = ledger.HEADER.offsets[where]
-    data[at : at + ledger.USAGE.bytes] = ledger.USAGE.codec.pack(*(usage[field] for field in ledger.USAGE.offsets))
+    data[at : at + ledger.USAGE.bytes] = ledger.USAGE.codec.pack(
+        *(usage[field] for field in ledger.USAGE.offsets)
+    )
     path = tmp_path / "rank-0.ledger"
     path.write_bytes(data)
-    facts = run_open(path).connection.execute("SELECT key, value FROM fact WHERE key GLOB 'begin.*' OR key GLOB 'last.*'")
+    facts = run_open(path).connection.execute(
+        "SELECT key, value FROM fact WHERE key GLOB 'begin.*' OR key GLOB 'last.*'"
+    )
     return dict(facts.fetchall())
 
 
 def test_what_the_process_used_is_read_from_the_header(tmp_path):
     facts = facts_of_usage(tmp_path, "usage_last")
-    assert facts == {**{f"last.{key}": str(value) for key, value in USED.items()}, "last.affinity": "0-3,8,64-65"}
+    assert facts == {
+        **{f"last.{key}": str(value) for key, value in USED.items()},
+        "last.affinity": "0-3,8,64-65",
+    }
 
 
 def test_a_reading_that_was_not_taken_has_no_facts(tmp_path):

@@ -16,7 +16,8 @@ from planted import ROOT, SCHEMA, bucket_of
 
 STRUCTS = FORMAT.layouts
 NUMBERS = {name: value for name, value in FORMAT.numbers.items() if name not in LIMITS}
-WITHOUT_OFFSET = ("measure_and_flags", "call_and_flags")  # bit fields; the fields around them have one
+# bit fields; the fields around them have one
+WITHOUT_OFFSET = ("measure_and_flags", "call_and_flags")
 NUMBERS_BY_NAME = {
     "LEDGER_RUNNING": NAMES["ended"].index("running"),
     "LEDGER_FINALIZED": NAMES["ended"].index("finalize"),
@@ -66,10 +67,16 @@ def c_program() -> str:
     for struct, layout in STRUCTS.items():
         lines.append(f'printf("{struct} %zu\\n", sizeof(struct {struct}));')
         fields = [field for field in layout.offsets if field not in WITHOUT_OFFSET]
-        lines += [f'printf("{struct}.{field} %zu\\n", offsetof(struct {struct}, {field}));' for field in fields]
+        lines += [
+            f'printf("{struct}.{field} %zu\\n", offsetof(struct {struct}, {field}));'
+            for field in fields
+        ]
     body = "\n".join(lines)
     header = ROOT / "src" / "ledger" / "ledger_format.h"
-    return f'#include <stddef.h>\n#include <stdio.h>\n#include "{header}"\nint main(void)\n{{\n{body}\nreturn 0;\n}}\n'
+    return (
+        f'#include <stddef.h>\n#include <stdio.h>\n#include "{header}"\nint '
+        f"main(void)\n{{\n{body}\nreturn 0;\n}}\n"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +92,9 @@ def in_c(tmp_path_factory) -> dict[str, str]:
 
 
 def test_every_number_is_the_compiler_s(in_c):
-    assert {name: int(in_c[name]) % 2**64 for name in NUMBERS} == {name: value % 2**64 for name, value in NUMBERS.items()}
+    assert {name: int(in_c[name]) % 2**64 for name in NUMBERS} == {
+        name: value % 2**64 for name, value in NUMBERS.items()
+    }
     assert in_c["magic"] + "\n" == ledger.MAGIC.decode()
 
 
@@ -103,14 +112,18 @@ def test_every_table_has_the_columns_of_the_schema_in_order():
     connection.executescript(SCHEMA.read_text())
     assert len(COLUMNS) == 22
     for table, columns in COLUMNS.items():
-        in_schema = [name for (name,) in connection.execute(f"SELECT name FROM pragma_table_info('{table}')")]
+        in_schema = [
+            name for (name,) in connection.execute(f"SELECT name FROM pragma_table_info('{table}')")
+        ]
         assert [column.name for column in columns] == in_schema, table
 
 
 @pytest.mark.parametrize("struct", STRUCTS)
 def test_every_field_is_at_the_compiler_s_offset(in_c, struct):
     layout = STRUCTS[struct]
-    theirs = {name.split(".")[1]: int(at) for name, at in in_c.items() if name.startswith(f"{struct}.")}
+    theirs = {
+        name.split(".")[1]: int(at) for name, at in in_c.items() if name.startswith(f"{struct}.")
+    }
     ours = {name: at for name, at in layout.offsets.items() if name not in WITHOUT_OFFSET}
     assert ours == theirs
     assert layout.bytes == int(in_c[struct])
@@ -119,6 +132,8 @@ def test_every_field_is_at_the_compiler_s_offset(in_c, struct):
 def test_histogram_buckets_of_the_schema_are_those_of_the_tests():
     connection = sqlite3.connect(":memory:")
     connection.executescript(SCHEMA.read_text())
-    bounds = connection.execute("SELECT bucket, low_ns, high_ns FROM bucket_bound ORDER BY bucket").fetchall()
+    bounds = connection.execute(
+        "SELECT bucket, low_ns, high_ns FROM bucket_bound ORDER BY bucket"
+    ).fetchall()
     assert [bucket_of(low) for _, low, _ in bounds] == list(range(290))
     assert all(bucket_of(high - 1) == bucket for bucket, _, high in bounds[:-1])

@@ -10,24 +10,39 @@ import pytest
 from commprof_report.gpu import sampled
 from commprof_report.run import ledger, process
 from commprof_report.run.run import run_open
-from planted import Algorithm, SECOND, GAP_NS, Activity, Device, GpuSample, Rank, Reading, Sample, Stream, Tracing
+from planted import (
+    Algorithm, SECOND, GAP_NS, Activity, Device, GpuSample, Rank, Reading, Sample, Stream, Tracing,
+)
 from test_samples import ROUND_UNIX_NS, Written
 
-TABLES = ("rank", "call", "communicator", "recent_collective", "cell", "bucket", "sample", "sample_window")
-TABLES += ("gpu_device", "gpu_reading", "gpu_busy", "gpu_stream", "gpu_kernel", "gpu_activity", "gpu_bucket", "gpu_tracing", "gpu_sample")
+TABLES = (
+    "rank", "call", "communicator", "recent_collective", "cell", "bucket", "sample",
+    "sample_window",
+)
+TABLES += (
+    "gpu_device", "gpu_reading", "gpu_busy", "gpu_stream", "gpu_kernel", "gpu_activity",
+    "gpu_bucket", "gpu_tracing", "gpu_sample",
+)
 TABLES += ("gpu_sample_window", "nccl_algorithm")
 
 
 def content(folder: Path, **options: object) -> dict[str, list[tuple]]:
     run = run_open(folder, with_samples=True, **options)
     assert run.notes == []
-    return {table: sorted(run.connection.execute(f"SELECT * FROM {table}"), key=repr) for table in TABLES}
+    return {
+        table: sorted(run.connection.execute(f"SELECT * FROM {table}"), key=repr)
+        for table in TABLES
+    }
 
 
 def without_numbers(tables: dict[str, list[tuple]]) -> dict[str, list[tuple]]:
-    """Cells and activities may be numbered differently; the buckets of equal ones are equally many."""
+    """Cells and activities may be numbered differently; the buckets of equal ones
+    are equally many."""
     numbered = ("cell", "bucket", "gpu_activity", "gpu_bucket")
-    return {table: sorted((row[table in numbered :] for row in rows), key=repr) for table, rows in tables.items()}
+    return {
+        table: sorted((row[table in numbered :] for row in rows), key=repr)
+        for table, rows in tables.items()
+    }
 
 
 @pytest.fixture
@@ -46,7 +61,9 @@ def test_what_gpus_did_before_a_reset_does_not_count(tmp_path):
         rank.gpu_epoch = rank.epoch + 1
     tables = content(planted.write_ledgers(tmp_path, ranks))
     assert [tables[table] for table in ("gpu_busy", "gpu_activity", "gpu_bucket")] == [[], [], []]
-    assert {row[5:] for row in tables["gpu_device"]} == {(None, None, 0, 0, 0, 132, 0, 0, 0, 80 << 30)}
+    assert {row[5:] for row in tables["gpu_device"]} == {
+        (None, None, 0, 0, 0, 132, 0, 0, 0, 80 << 30)
+    }
     assert tables["gpu_stream"] and tables["gpu_kernel"] and tables["cell"]
 
 
@@ -74,7 +91,9 @@ def test_no_time_is_known_of_a_rank_whose_records_came_too_late(tmp_path):
 
 
 def test_ledgers_and_databases_of_a_run_with_gpus_hold_the_same(gpu_folder, gpu_ledgers):
-    from_databases, from_ledgers = without_numbers(content(gpu_folder)), without_numbers(content(gpu_ledgers))
+    from_databases, from_ledgers = (
+        without_numbers(content(gpu_folder)), without_numbers(content(gpu_ledgers)),
+    )
     for table in TABLES:
         assert from_ledgers[table] == from_databases[table], table
         assert from_databases[table], table
@@ -88,12 +107,18 @@ def test_a_merged_run_with_gpus_holds_the_same(report, gpu_folder, tmp_path):
 def test_without_samples_no_activity_is_read(gpu_folder, gpu_ledgers):
     for folder in (gpu_folder, gpu_ledgers):
         ask = run_open(folder).connection.execute
-        assert ask("SELECT count(*) FROM gpu_sample").fetchone() == ask("SELECT count(*) FROM gpu_sample_window").fetchone() == (0,)
+        assert (
+            ask("SELECT count(*) FROM gpu_sample").fetchone()
+            == ask("SELECT count(*) FROM gpu_sample_window").fetchone() == (0,)
+        )
         assert ask("SELECT count(*) FROM gpu_activity").fetchone() == (12,)
 
 
 def test_an_nccl_operation_has_the_time_of_its_kernel(gpu_ledgers):
-    question = "SELECT completed_ns, device_start_ns, device_end_ns, is_shared, request_call FROM sample WHERE call = 'ncclAllReduce' LIMIT 1"
+    question = (
+        "SELECT completed_ns, device_start_ns, device_end_ns, is_shared, request_call FROM "
+        "sample WHERE call = 'ncclAllReduce' LIMIT 1"
+    )
     ask = run_open(gpu_ledgers, with_samples=True).connection.execute
     assert ask(question).fetchone() == (730_000_000, 650_000_000, 730_000_000, 1, "")
 
@@ -104,7 +129,9 @@ def test_an_nccl_operation_has_the_time_of_its_kernel(gpu_ledgers):
 @pytest.fixture
 def written(tmp_path):
     def write(**what: object) -> Written:
-        rank = Rank(0, 1, communicators=[planted.communicators_of(0)[0]], threads=[(0, "main", 1)], **what)
+        rank = Rank(
+            0, 1, communicators=[planted.communicators_of(0)[0]], threads=[(0, "main", 1)], **what
+        )
         return Written(tmp_path / "rank-0.ledger", rank)
 
     return write
@@ -123,22 +150,36 @@ def test_of_streams_only_the_windows_without_bits_of_the_devices_mask_count(writ
 
 
 def test_a_mask_of_all_bits_leaves_nothing(written):
-    one = written(gpu_samples=KERNELS, streams=[Stream(begin_ns=0)]).header(device_mask=(1 << 64) - 1)
+    one = written(gpu_samples=KERNELS, streams=[Stream(begin_ns=0)]).header(
+        device_mask=(1 << 64) - 1
+    )
     assert one.ask("SELECT start_ns FROM gpu_sample") == one.ask(WINDOWS) == []
 
 
 def test_only_windows_of_the_best_part_of_the_run_count(written):
-    tracings = [Tracing(0, 1_000, part=1), Tracing(2_000, 3_000, part=3), Tracing(4_000, 5_000), Tracing(6_000, 7_000, part=3)]
-    assert written(tracings=tracings).ask("SELECT begin_ns FROM gpu_tracing") == [(2_000,), (6_000,)]
+    tracings = [
+        Tracing(0, 1_000, part=1),
+        Tracing(2_000, 3_000, part=3),
+        Tracing(4_000, 5_000),
+        Tracing(6_000, 7_000, part=3),
+    ]
+    assert written(tracings=tracings).ask("SELECT begin_ns FROM gpu_tracing") == [
+        (2_000,), (6_000,),
+    ]
 
 
 def test_a_window_of_an_impossible_part_hides_no_other(written):
-    assert written(tracings=[Tracing(0, 1_000, part=1), Tracing(2_000, 3_000, part=7)]).ask("SELECT begin_ns FROM gpu_tracing") == [(0,)]
+    assert written(tracings=[Tracing(0, 1_000, part=1), Tracing(2_000, 3_000, part=7)]).ask(
+        "SELECT begin_ns FROM gpu_tracing"
+    ) == [(0,)]
 
 
 def test_activities_from_before_a_reset_do_not_count(written):
     tracings = [Tracing(0, 1_000), Tracing(2_000, 9_000)]
-    one = written(gpu_samples=[GpuSample(2_000, 2_100), GpuSample(6_000, 6_100)], streams=[Stream(begin_ns=0)], tracings=tracings)
+    one = written(
+        gpu_samples=[GpuSample(2_000, 2_100), GpuSample(6_000, 6_100)],
+        streams=[Stream(begin_ns=0)], tracings=tracings,
+    )
     one.header(reset_ticks=planted.ticks_at(5_000))
     assert one.ask("SELECT start_ns FROM gpu_sample") == [(6_000,)]
     assert one.ask(WINDOWS) == [(1, 5_000, 10 * SECOND)]
@@ -148,26 +189,46 @@ def test_activities_from_before_a_reset_do_not_count(written):
 def test_while_tracing_goes_on_nothing_is_known_of_the_time_since_the_last_activity(written):
     tracings = [Tracing(0, 1_000), Tracing(2_000, 0, "goes on")]
     streams = [Stream(1, begin_ns=0), Stream(2, begin_ns=0)]
-    one = written(gpu_samples=[GpuSample(2_000, 2_100), GpuSample(6_000, 7_000)], streams=streams, tracings=tracings)
+    one = written(
+        gpu_samples=[GpuSample(2_000, 2_100), GpuSample(6_000, 7_000)], streams=streams,
+        tracings=tracings,
+    )
     assert one.ask(WINDOWS) == [(1, 0, 6_000), (2, 0, 6_000)]
-    assert one.ask("SELECT begin_ns, end_ns, ended FROM gpu_tracing")[1] == (2_000, 10 * SECOND, "goes on")
+    assert one.ask("SELECT begin_ns, end_ns, ended FROM gpu_tracing")[1] == (
+        2_000, 10 * SECOND, "goes on",
+    )
 
 
 def test_a_stream_has_no_window_where_its_pages_were_full(written):
-    one = written(gpu_samples=KERNELS[:1], streams=[Stream(begin_ns=0), Stream(2, begin_ns=0)], start_unix_ns=ROUND_UNIX_NS)
-    one.entries(ledger.SAMPLES, until_ticks=planted.ticks_at(500), last=planted.end_of_gap(ROUND_UNIX_NS, 500))
+    one = written(
+        gpu_samples=KERNELS[:1], streams=[Stream(begin_ns=0), Stream(2, begin_ns=0)],
+        start_unix_ns=ROUND_UNIX_NS,
+    )
+    one.entries(
+        ledger.SAMPLES, until_ticks=planted.ticks_at(500),
+        last=planted.end_of_gap(ROUND_UNIX_NS, 500),
+    )
     assert one.ask(WINDOWS) == [(1, 0, 500), (1, GAP_NS, 10 * SECOND), (2, 0, 10 * SECOND)]
 
 
 def test_a_kernel_that_ended_before_its_call_by_a_clock_that_is_off_ends_with_it(written):
     operation = Sample("ncclAllReduce", 1_000, 1_100, sequence=1, device_ns=(800, 992))
     one = written(samples=[operation])
-    assert one.ask("SELECT completed_ns, device_start_ns, device_end_ns FROM sample") == [(1_000, 800, 992)]
+    assert one.ask("SELECT completed_ns, device_start_ns, device_end_ns FROM sample") == [
+        (1_000, 800, 992)
+    ]
 
 
 def test_activities_with_equal_keys_are_one(written):
-    activities = [Activity([100], 1), Activity([700], 1), Activity([100], 1, is_graph=1), Activity([], 1, is_managed=1)]
-    rows = written(activities=activities).ask("SELECT is_graph, count, total_ns, min_ns, max_ns FROM gpu_activity ORDER BY is_graph")
+    activities = [
+        Activity([100], 1),
+        Activity([700], 1),
+        Activity([100], 1, is_graph=1),
+        Activity([], 1, is_managed=1),
+    ]
+    rows = written(activities=activities).ask(
+        "SELECT is_graph, count, total_ns, min_ns, max_ns FROM gpu_activity ORDER BY is_graph"
+    )
     assert rows == [(0, 2, 800, 100, 700), (1, 1, 100, 100, 100)]
 
 
@@ -184,43 +245,63 @@ def test_an_activity_that_is_not_live_does_not_count(written):
         (ledger.ACTIVITIES, "kind", 4, "gpu_activity", "1 of its sums of GPU activities are"),
         (ledger.ACTIVITIES, "copy", 7, "gpu_activity", "1 of its sums of GPU activities are"),
         (ledger.ACTIVITIES, "min_ns", 101, "gpu_activity", "1 of its sums of GPU activities are"),
-        (ledger.ACTIVITIES, "total_ns", 1 << 62, "gpu_activity", "1 of its sums of GPU activities are"),
+        (
+            ledger.ACTIVITIES, "total_ns", 1 << 62, "gpu_activity",
+            "1 of its sums of GPU activities are",
+        ),
         (ledger.TRACINGS, "ended", 6, "gpu_tracing", "1 of its times of tracing are"),
         (ledger.TRACINGS, "end_ns", 1, "gpu_tracing", "1 of its times of tracing are"),
         (ledger.TRACINGS, "records", 1 << 63, "gpu_tracing", "1 of its times of tracing are"),
         (ledger.DEVICES, "communication_sm_ns", 1 << 63, "gpu_device", "1 of its GPUs are"),
         (ledger.READINGS, "at_ns", 1, "gpu_reading", "1 of its readings of sensors are"),
         (ledger.READINGS, "at_ns", 1 << 62, "gpu_reading", "1 of its readings of sensors are"),
-        (ledger.READINGS, "pcie_sent_bytes", 1 << 63, "gpu_reading", "1 of its readings of sensors are"),
+        (
+            ledger.READINGS, "pcie_sent_bytes", 1 << 63, "gpu_reading",
+            "1 of its readings of sensors are",
+        ),
         (ledger.ALGORITHMS, "count", 1 << 63, "nccl_algorithm", "1 of its algorithms of NCCL are"),
     ),
 )
 def test_what_is_damaged_is_left_out_and_said(written, kind, field, value, table, what):
     algorithms = [Algorithm("ncclAllReduce", 64, "RING", "LL", 2, 5)]
-    known = {"activities": [Activity([100], 1)], "tracings": [Tracing(4_000, 5_000)], "readings": [Reading(4_000)]}
+    known = {
+        "activities": [Activity([100], 1)],
+        "tracings": [Tracing(4_000, 5_000)],
+        "readings": [Reading(4_000)],
+    }
     one = written(devices=[Device()], algorithms=algorithms, **known)
     assert len(one.ask(f"SELECT * FROM {table}")) == 1
     assert one.entries(kind, **{field: value}).ask(f"SELECT * FROM {table}") == []
     assert run_open(one.path).notes == [f"{one.path}: {what} damaged and left out"]
 
 
-@pytest.mark.parametrize("field, value", (("kind", 1), ("kind", 3), ("copy", 6), ("min_ns", 100), ("total_ns", (1 << 62) - 1)))
+@pytest.mark.parametrize(
+    "field, value",
+    (("kind", 1), ("kind", 3), ("copy", 6), ("min_ns", 100), ("total_ns", (1 << 62) - 1)),
+)
 def test_what_is_at_its_bound_is_no_damage(written, field, value):
     one = written(devices=[Device()], activities=[Activity([100], 1)])
-    assert len(one.entries(ledger.ACTIVITIES, **{field: value}).ask("SELECT * FROM gpu_activity")) == 1
+    assert (
+        len(one.entries(ledger.ACTIVITIES, **{field: value}).ask("SELECT * FROM gpu_activity")) == 1
+    )
     assert run_open(one.path).notes == []
 
 
 def test_readings_that_are_free_or_precede_a_reset_do_not_count(written):
     one = written(devices=[Device()], readings=[Reading(1_000), Reading(5_000)])
     assert one.ask("SELECT at_ns FROM gpu_reading") == [(1_000,), (5_000,)]
-    assert one.header(reset_ticks=planted.ticks_at(2_000)).ask("SELECT at_ns FROM gpu_reading") == [(5_000,)]
+    assert one.header(reset_ticks=planted.ticks_at(2_000)).ask("SELECT at_ns FROM gpu_reading") == [
+        (5_000,)
+    ]
     assert one.entries(ledger.READINGS, live=0).ask("SELECT * FROM gpu_reading") == []
     assert run_open(one.path).notes == []
 
 
 def chunk_at(one: Written, kind: int) -> int:
-    (start,) = [at for at in range(ledger.HEADER_BYTES, len(one.data), ledger.CHUNK_BYTES) if one.data[at] == kind]
+    (start,) = [
+        at for at in range(ledger.HEADER_BYTES, len(one.data), ledger.CHUNK_BYTES)
+        if one.data[at] == kind
+    ]
     return start + ledger.CHUNK.bytes
 
 
@@ -228,15 +309,25 @@ def test_names_of_kernels_end_with_the_first_that_is_damaged(written):
     one = written(kernels={1: ("_Z4gemmv", 0), 2: (planted.ALL_REDUCE, 1), 3: ("x", 0)})
     one.put(ledger.KERNEL, chunk_at(one, ledger.KERNELS) + 24, "name_bytes", 60_000)
     assert one.ask("SELECT kernel, name, is_communication FROM gpu_kernel") == [(1, "_Z4gemmv", 0)]
-    assert run_open(one.path).notes == [f"{one.path}: some names of kernels are damaged and left out"]
+    assert run_open(one.path).notes == [
+        f"{one.path}: some names of kernels are damaged and left out"
+    ]
 
 
-@pytest.mark.parametrize("field, value", (("kind", 0), ("copy", 9), ("stream", 2), ("end_ticks", 1)))
+@pytest.mark.parametrize(
+    "field, value", (("kind", 0), ("copy", 9), ("stream", 2), ("end_ticks", 1))
+)
 def test_single_activities_that_are_damaged_are_left_out_and_said(written, field, value):
     one = written(gpu_samples=[GpuSample(6_000, 6_100)])
-    one.put(ledger.ACTIVITY_SAMPLE, chunk_at(one, ledger.SAMPLES) + ledger.PAGE.offsets["samples"], field, value)
+    one.put(
+        ledger.ACTIVITY_SAMPLE, chunk_at(one, ledger.SAMPLES) + ledger.PAGE.offsets["samples"],
+        field, value,
+    )
     assert one.ask("SELECT * FROM gpu_sample") == []
-    assert f"{one.path}: 1 of its samples are damaged and left out" in run_open(one.path, with_samples=True).notes
+    assert (
+        f"{one.path}: 1 of its samples are damaged and left out"
+        in run_open(one.path, with_samples=True).notes
+    )
 
 
 # A large run
@@ -248,10 +339,15 @@ def busy(request, report, tmp_path):
     ranks = []
     for rank in (Rank(world_rank, 2, start_unix_ns=ROUND_UNIX_NS) for world_rank in range(2)):
         rank.streams = [Stream(begin_ns=0)]
-        rank.gpu_samples = [GpuSample(at_ns + shift, at_ns + shift + 2) for at_ns in range(0, 8 * GAP_NS, GAP_NS) for shift in (4, 8)]
+        rank.gpu_samples = [
+            GpuSample(at_ns + shift, at_ns + shift + 2) for at_ns in range(0, 8 * GAP_NS, GAP_NS)
+            for shift in (4, 8)
+        ]
         ranks.append(rank)
     folder = tmp_path / "busy"
-    (planted.write_ledgers if request.param == "ledgers" else planted.write_databases)(folder, ranks)
+    (planted.write_ledgers if request.param == "ledgers" else planted.write_databases)(
+        folder, ranks
+    )
     if request.param == "merged":
         report("merge", folder, folder / "all.db")
         return folder / "all.db"
@@ -260,11 +356,22 @@ def busy(request, report, tmp_path):
 
 def test_a_thinned_run_has_the_same_activities_of_all_ranks(busy):
     run = run_open(busy, with_samples=True, most_samples=10)
-    assert run.thinning.masks["calls"] == 0 and bin(run.thinning.masks["activities"]).count("1") == 2
-    of_ranks = [run.connection.execute(f"SELECT start_ns FROM gpu_sample WHERE world_rank = {rank}").fetchall() for rank in (0, 1)]
+    assert (
+        run.thinning.masks["calls"] == 0 and bin(run.thinning.masks["activities"]).count("1") == 2
+    )
+    of_ranks = [
+        run.connection.execute(
+            f"SELECT start_ns FROM gpu_sample WHERE world_rank = {rank}"
+        ).fetchall()
+        for rank in (0, 1)
+    ]
     assert of_ranks[0] == of_ranks[1] and len(of_ranks[0]) == 4
-    windows = run.connection.execute("SELECT begin_ns, end_ns FROM gpu_sample_window WHERE world_rank = 1").fetchall()
-    assert all(any(begin_ns <= at_ns < end_ns for begin_ns, end_ns in windows) for (at_ns,) in of_ranks[1])
+    windows = run.connection.execute(
+        "SELECT begin_ns, end_ns FROM gpu_sample_window WHERE world_rank = 1"
+    ).fetchall()
+    assert all(
+        any(begin_ns <= at_ns < end_ns for begin_ns, end_ns in windows) for (at_ns,) in of_ranks[1]
+    )
     assert sum(end_ns - begin_ns for begin_ns, end_ns in windows) < 4 * GAP_NS
 
 
@@ -320,12 +427,19 @@ def test_a_database_with_gpus_that_cannot_be_is_left_out(gpu_folder, table, chan
     connection = sqlite3.connect(gpu_folder / "rank-1.db")
     schema = connection.execute("PRAGMA schema_version").fetchone()[0]
     connection.executescript(
-        "PRAGMA ignore_check_constraints = ON; PRAGMA writable_schema = ON; CREATE TEMP TABLE kept AS SELECT name, sql FROM sqlite_master;"
+        "PRAGMA ignore_check_constraints = ON; PRAGMA writable_schema = ON; CREATE TEMP TABLE kept "
+        "AS SELECT name, sql FROM sqlite_master;"
         "UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '') WHERE type = 'table';"
-        f"PRAGMA schema_version = {schema + 1}; PRAGMA writable_schema = RESET; UPDATE {table} SET {change}; PRAGMA writable_schema = ON;"
-        "UPDATE sqlite_master SET sql = (SELECT sql FROM kept WHERE kept.name = sqlite_master.name);"
+        f"PRAGMA schema_version = {schema + 1}; PRAGMA writable_schema = RESET; UPDATE {table} SET "
+        f"{change}; PRAGMA writable_schema = ON;"
+        "UPDATE sqlite_master SET sql = (SELECT sql FROM kept WHERE kept.name = "
+        "sqlite_master.name);"
     )
     connection.close()
     run = run_open(gpu_folder, with_samples=True)
-    assert run.notes[0].startswith(f"{gpu_folder}/rank-1.db: is damaged: impossible values in table {table}")
-    assert run.connection.execute("SELECT count(DISTINCT world_rank) FROM gpu_device").fetchone() == (3,)
+    assert run.notes[0].startswith(
+        f"{gpu_folder}/rank-1.db: is damaged: impossible values in table {table}"
+    )
+    assert run.connection.execute(
+        "SELECT count(DISTINCT world_rank) FROM gpu_device"
+    ).fetchone() == (3,)

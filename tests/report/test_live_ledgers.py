@@ -37,7 +37,8 @@ def test_a_process_that_lives_is_told_from_one_that_was_killed(other_process):
     facts = process_facts(other_process.pid)
     assert process.process_state(other_process.pid, facts) == "running"
     other_process.kill()
-    os.waitid(os.P_PID, other_process.pid, os.WEXITED | os.WNOWAIT)  # a zombie still has a place in /proc
+    # a zombie still has a place in /proc
+    os.waitid(os.P_PID, other_process.pid, os.WEXITED | os.WNOWAIT)
     assert process.process_state(other_process.pid, facts) == "killed"
     other_process.wait()
     assert process.process_state(other_process.pid, facts) == "killed"
@@ -67,15 +68,21 @@ def test_a_process_that_proc_hides_is_not_said_to_be_killed(monkeypatch, other_p
 
 
 def test_the_wall_time_of_a_process_that_lives_goes_up_to_now(report, tmp_path, monkeypatch):
-    planted.write_ledger(tmp_path / "rank-0.ledger", killed_rank(facts=process_facts(os.getpid()), pid=os.getpid()))
+    planted.write_ledger(
+        tmp_path / "rank-0.ledger", killed_rank(facts=process_facts(os.getpid()), pid=os.getpid())
+    )
     monkeypatch.setattr(time, "clock_gettime_ns", lambda _: planted.START_NS + 42 * SECOND)
     (row,) = report("ranks", tmp_path, "--per-rank", "--json").rows
-    assert (row["wall_ns"], row["counted_ns"], row["wall_is_estimate"]) == (42 * SECOND, 42 * SECOND, 1)
+    assert (row["wall_ns"], row["counted_ns"], row["wall_is_estimate"]) == (
+        42 * SECOND, 42 * SECOND, 1,
+    )
     assert facts_read(report, tmp_path)["process_state"] == "running"
 
 
 def test_the_last_sign_of_life_is_the_newest_of_calls_and_file(report, tmp_path):
-    rank = killed_rank(doing={0: Doing("MPI_Recv", 3 * SECOND), 1: Doing("MPI_Send", 5 * SECOND, is_inside=0)})
+    rank = killed_rank(
+        doing={0: Doing("MPI_Recv", 3 * SECOND), 1: Doing("MPI_Send", 5 * SECOND, is_inside=0)}
+    )
     path = planted.write_ledger(tmp_path / "rank-0.ledger", rank)
     for modified_s, last_s in ((4, 5), (6, 6)):
         os.utime(path, ns=(0, START_UNIX_NS + modified_s * SECOND))
@@ -86,12 +93,21 @@ def test_what_a_thread_is_doing_is_read(report, tmp_path):
     doing = Doing("MPI_Wait", 2 * SECOND, 1, planted.DATA, 65_536, 1, 99, request_call="MPI_Irecv")
     path = planted.write_ledger(tmp_path / "rank-0.ledger", killed_rank(doing={0: doing}))
     first, second = report("export", path, "--table", "thread").rows
-    doing_keys = ["doing_" + key for key in ("call", "communicator", "is_inside", "since_ns", "bytes", "peer", "tag", "request_call")]
-    assert [first[key] for key in doing_keys] == ["MPI_Wait", planted.DATA, 1, 2 * SECOND, 65_536, 1, 99, "MPI_Irecv"]
+    doing_keys = [
+        "doing_" + key
+        for key in (
+            "call", "communicator", "is_inside", "since_ns", "bytes", "peer", "tag", "request_call",
+        )
+    ]
+    assert [first[key] for key in doing_keys] == [
+        "MPI_Wait", planted.DATA, 1, 2 * SECOND, 65_536, 1, 99, "MPI_Irecv",
+    ]
     assert [second[key] for key in doing_keys] == ["", 0, 0, 0, None, None, None, ""]
 
 
-def test_of_recent_collectives_the_oldest_is_left_out_since_it_may_be_half_written(report, tmp_path):
+def test_of_recent_collectives_the_oldest_is_left_out_since_it_may_be_half_written(
+    report, tmp_path
+):
     planted.write_ledger(tmp_path / "rank-0.ledger", killed_rank())
     rows = report("export", tmp_path, "--table", "recent_collective").rows
     assert [row["sequence"] for row in rows] == list(range(8, 23))
@@ -115,16 +131,26 @@ def test_cells_and_peers_from_before_a_reset_do_not_count(report, tmp_path):
 
 def test_shares_are_of_the_time_that_was_counted(report, tmp_path):
     cells = [Cell("MPI_Barrier", 0, [SECOND])]
-    rank = Rank(0, 1, cells=cells, communicators=planted.communicators_of(0)[:1], counted_ns=4 * SECOND)
+    rank = Rank(
+        0, 1, cells=cells, communicators=planted.communicators_of(0)[:1], counted_ns=4 * SECOND
+    )
     rank.reset_unix_ns = START_UNIX_NS + SECOND
-    for path in (planted.write_ledger(tmp_path / "a.ledger", rank), planted.write_database(tmp_path / "a.db", rank)):
+    for path in (
+        planted.write_ledger(tmp_path / "a.ledger", rank),
+        planted.write_database(tmp_path / "a.db", rank),
+    ):
         (row,) = report("ranks", path, "--per-rank", "--json").rows
-        assert (row["wall_ns"], row["counted_ns"], row["mpi_share"]) == (10 * SECOND, 4 * SECOND, 0.25)
+        assert (row["wall_ns"], row["counted_ns"], row["mpi_share"]) == (
+            10 * SECOND, 4 * SECOND, 0.25,
+        )
         assert row["reset_unix_ns"] == START_UNIX_NS + SECOND
         assert report("calls", path, "--json").rows[0]["share_of_wall"] == 0.25
         shown = report("summary", path).out
         assert "wall time 10.0 s, calls counted during 4.00 s of it" in shown
-        assert "25.0 % of counted time" in shown and "of wall time" not in shown.partition("Profiler's cost")[0]
+        assert (
+            "25.0 % of counted time" in shown
+            and "of wall time" not in shown.partition("Profiler's cost")[0]
+        )
 
 
 def test_a_ledger_that_folds_while_it_is_read_is_read_again(report, tmp_path, monkeypatch):
@@ -142,14 +168,18 @@ def test_a_fold_from_begin_to_end_while_it_is_read_is_noticed_too(report, tmp_pa
 
     def meanwhile(file: int, length: int, at: int) -> bytes:
         if length == 2 * planted.THREAD_BYTES:  # threads come last
-            planted.write_ledger(path, killed_rank(folds=(3, 3), cells=[Cell("MPI_Bcast", 8, [100] * 5)]))
+            planted.write_ledger(
+                path, killed_rank(folds=(3, 3), cells=[Cell("MPI_Bcast", 8, [100] * 5)])
+            )
         return pread(file, length, at)
 
     monkeypatch.setattr(os, "pread", meanwhile)
     assert [row["call"] for row in report("calls", path, "--json").rows] == ["MPI_Bcast"]
 
 
-def test_a_ledger_that_never_rests_is_read_all_the_same_and_that_is_said(report, tmp_path, monkeypatch):
+def test_a_ledger_that_never_rests_is_read_all_the_same_and_that_is_said(
+    report, tmp_path, monkeypatch
+):
     path = planted.write_ledger(tmp_path / "rank-0.ledger", killed_rank(folds=(1, 0)))
     folds = iter(range(2, 100))
     moving = lambda _: planted.write_ledger(path, killed_rank(folds=(next(folds), 0)))  # noqa: E731
@@ -164,9 +194,14 @@ def test_the_fold_of_a_killed_process_is_no_reason_to_complain(report, tmp_path)
     assert "changed each time" not in report("calls", path).err
 
 
-def test_details_of_a_thread_that_does_not_stand_still_are_not_believed(report, tmp_path, monkeypatch):
+def test_details_of_a_thread_that_does_not_stand_still_are_not_believed(
+    report, tmp_path, monkeypatch
+):
     """Each second read finds another call, with the details of the one before."""
-    path = planted.write_ledger(tmp_path / "rank-0.ledger", killed_rank(doing={0: Doing("MPI_Recv", bytes=64, peer=3, tag=1)}))
+    path = planted.write_ledger(
+        tmp_path / "rank-0.ledger",
+        killed_rank(doing={0: Doing("MPI_Recv", bytes=64, peer=3, tag=1)}),
+    )
     calls = iter(range(1_000))
     pread = os.pread
 
@@ -182,11 +217,15 @@ def test_details_of_a_thread_that_does_not_stand_still_are_not_believed(report, 
 
 def write_copy(path, original, **changes: object) -> None:
     facts = {**process_facts(os.getpid()), "ledger_file": str(original)}
-    planted.write_ledger(path, killed_rank(facts=facts, copied_unix_ns=START_UNIX_NS + 8 * SECOND, **changes))
+    planted.write_ledger(
+        path, killed_rank(facts=facts, copied_unix_ns=START_UNIX_NS + 8 * SECOND, **changes)
+    )
 
 
 def test_the_original_is_read_where_it_is_on_this_machine(report, tmp_path):
-    original = planted.write_ledger(tmp_path / "original", killed_rank(cells=[Cell("MPI_Bcast", 8, [100] * 5)]))
+    original = planted.write_ledger(
+        tmp_path / "original", killed_rank(cells=[Cell("MPI_Bcast", 8, [100] * 5)])
+    )
     (tmp_path / "run").mkdir()
     write_copy(tmp_path / "run" / "rank-0.ledger", original)
     answer = report("calls", tmp_path / "run", "--json")
@@ -194,10 +233,15 @@ def test_the_original_is_read_where_it_is_on_this_machine(report, tmp_path):
     assert "is shown as of" not in answer.err
 
 
-@pytest.mark.parametrize("other", ("gone", "another process's", "a copy too", "a pipe", "of another machine"))
+@pytest.mark.parametrize(
+    "other", ("gone", "another process's", "a copy too", "a pipe", "of another machine")
+)
 def test_else_the_copy_is_read_and_says_as_of_when(report, tmp_path, other):
     original = tmp_path / "original"
-    changes = {"another process's": {"start_unix_ns": START_UNIX_NS + 1}, "a copy too": {"copied_unix_ns": 1}}
+    changes = {
+        "another process's": {"start_unix_ns": START_UNIX_NS + 1},
+        "a copy too": {"copied_unix_ns": 1},
+    }
     if other == "a pipe":
         os.mkfifo(original)
     elif other != "gone":
@@ -206,11 +250,16 @@ def test_else_the_copy_is_read_and_says_as_of_when(report, tmp_path, other):
     copy = tmp_path / "run" / "rank-0.ledger"
     write_copy(copy, original)
     if other == "of another machine":
-        copy.write_bytes(copy.read_bytes().replace(process_facts(os.getpid())["boot_id"].encode(), b"x" * 36))
+        copy.write_bytes(
+            copy.read_bytes().replace(process_facts(os.getpid())["boot_id"].encode(), b"x" * 36)
+        )
     answer = report("ranks", tmp_path / "run", "--per-rank", "--json")
     assert answer.rows[0]["count"] > 100
-    assert answer.rows[0]["wall_ns"] == 9 * SECOND  # a call after the moment of the copy counts as a sign of life
-    assert "rank 0 is shown as of 20" in answer.err and "the time of the ledger's copy" in answer.err
+    # a call after the moment of the copy counts as a sign of life
+    assert answer.rows[0]["wall_ns"] == 9 * SECOND
+    assert (
+        "rank 0 is shown as of 20" in answer.err and "the time of the ledger's copy" in answer.err
+    )
 
 
 def test_a_database_and_a_leftover_copy_of_its_rank_count_once(report, run_folder):
@@ -221,9 +270,11 @@ def test_a_database_and_a_leftover_copy_of_its_rank_count_once(report, run_folde
 
 
 @pytest.mark.parametrize("moment", ("looking", "scanning", "reading"))
-def test_a_rank_that_finalizes_while_the_folder_is_read_is_read_once(report, ledger_folder, monkeypatch, moment):
-    """Its ledger gives way to a database: while the folder is looked at first, which finds neither, after that, or after
-    its first bytes."""
+def test_a_rank_that_finalizes_while_the_folder_is_read_is_read_once(
+    report, ledger_folder, monkeypatch, moment
+):
+    """Its ledger gives way to a database: while the folder is looked at first, which finds neither,
+    after that, or after its first bytes."""
     whole = report("sizes", ledger_folder, "--json").out
 
     def finalize() -> None:
@@ -245,13 +296,18 @@ def test_a_rank_that_finalizes_while_the_folder_is_read_is_read_once(report, led
         finalize()
         return before(*arguments)
 
-    monkeypatch.setattr("commprof_report.run.run.runs_split" if moment == "reading" else f"{owner.__name__}.{name}", meanwhile)
+    monkeypatch.setattr(
+        "commprof_report.run.run.runs_split" if moment == "reading" else f"{owner.__name__}.{name}",
+        meanwhile,
+    )
     answer = report("sizes", ledger_folder, "--json")
     assert (answer.out, answer.err) == (whole, "")
 
 
 @pytest.mark.parametrize("is_of_this_run", (True, False))
-def test_a_rank_that_begins_while_the_others_are_read_is_not_missing(report, ledger_folder, monkeypatch, is_of_this_run):
+def test_a_rank_that_begins_while_the_others_are_read_is_not_missing(
+    report, ledger_folder, monkeypatch, is_of_this_run
+):
     whole = report("sizes", ledger_folder, "--json").out
     later = planted.training_rank(2)
     if not is_of_this_run:
@@ -274,7 +330,10 @@ def test_files_of_version_4_are_one_clear_line(report, tmp_path):
     data = bytearray(planted.ledger_bytes(killed_rank()))
     data[16] = 4
     (tmp_path / "rank-0.ledger").write_bytes(data)
-    older = "has ledger version 4, older than this reporter reads (11): read it with the hvprof-report of the commprof that wrote it"
+    older = (
+        "has ledger version 4, older than this reporter reads (11): read it with the "
+        "hvprof-report of the commprof that wrote it"
+    )
     assert report(tmp_path).err == f"hvprof-report: {tmp_path}/rank-0.ledger: {older}\n"
 
 
@@ -284,7 +343,10 @@ def test_a_database_of_version_4_is_one_clear_line(report, run_folder):
     connection = sqlite3.connect(run_folder / "rank-0.db")
     connection.execute("PRAGMA user_version = 4")
     connection.close()
-    older = "has schema version 4, older than this reporter reads (9): read it with the hvprof-report of the commprof that wrote it"
+    older = (
+        "has schema version 4, older than this reporter reads (9): read it with the "
+        "hvprof-report of the commprof that wrote it"
+    )
     assert f"hvprof-report: {run_folder}/rank-0.db: {older}\n" in report("calls", run_folder).err
 
 

@@ -1,4 +1,5 @@
-"""Jobs of a year, of ten billion calls, of a hundred thousand ranks; clocks that jump. Nothing runs over, nothing is refused."""
+"""Jobs of a year, of ten billion calls, of a hundred thousand ranks; clocks that jump. Nothing runs
+over, nothing is refused."""
 
 from __future__ import annotations
 
@@ -41,10 +42,12 @@ def enormous(tmp_path_factory):
     """Each number is as large as a file may have it, on each of four ranks."""
     return run_of(
         tmp_path_factory.mktemp("enormous"),
-        f"UPDATE cell SET count = {NEAR_NS}, volume_bytes = {NEAR_NS}, total_ns = {NEAR_NS}, max_ns = {NEAR_NS}, blocked_ns = 7;"
+        f"UPDATE cell SET count = {NEAR_NS}, volume_bytes = {NEAR_NS}, total_ns = {NEAR_NS}, "
+        f"max_ns = {NEAR_NS}, blocked_ns = 7;"
         f"UPDATE bucket SET count = {NEAR_NS};"
         f"UPDATE peer SET count = {NEAR_NS}, bytes = {NEAR_NS}, time_ns = {NEAR_NS};"
-        f"UPDATE rank SET wall_ns = {NEAR_NS}, counted_ns = {NEAR_NS}, dropped_calls = {NEAR_NS}, cost_init_ns = {NEAR_NS}",
+        f"UPDATE rank SET wall_ns = {NEAR_NS}, counted_ns = {NEAR_NS}, dropped_calls = {NEAR_NS}, "
+        f"cost_init_ns = {NEAR_NS}",
     )
 
 
@@ -55,7 +58,9 @@ def test_sums_beyond_64_bits_are_answered(report, enormous, command):
     assert answer.rows
 
 
-@pytest.mark.parametrize("command", ("summary", "calls", "sizes", "latency", "communicators", "ranks", "peers"))
+@pytest.mark.parametrize(
+    "command", ("summary", "calls", "sizes", "latency", "communicators", "ranks", "peers")
+)
 def test_sums_beyond_64_bits_are_shown(report, enormous, command):
     answer = report(command, enormous)
     assert (answer.status, answer.err) == (0, "")
@@ -71,21 +76,33 @@ def test_sums_beyond_64_bits_are_drawn(report, enormous, tmp_path):
 
 def test_a_sum_is_exact_as_long_as_64_bits_hold_it_and_a_float_beyond(report, enormous):
     by_call = {row["call"]: row for row in report("calls", enormous, "--json").rows}
-    assert by_call["MPI_Bcast"]["blocked_ns"] is None and by_call["MPI_Iallreduce"]["blocked_ns"] == 28
-    assert by_call["MPI_Bcast"]["count"] == float(4 * NEAR_NS) and isinstance(by_call["MPI_Bcast"]["count"], float)
+    assert (
+        by_call["MPI_Bcast"]["blocked_ns"] is None and by_call["MPI_Iallreduce"]["blocked_ns"] == 28
+    )
+    assert by_call["MPI_Bcast"]["count"] == float(4 * NEAR_NS) and isinstance(
+        by_call["MPI_Bcast"]["count"], float
+    )
     assert f"~{4 * NEAR_NS:,}" in report("calls", enormous).out
     one = {row["call"]: row for row in report("calls", enormous, "--rank", "0", "--json").rows}
     assert one["MPI_Bcast"]["count"] == NEAR_NS and isinstance(one["MPI_Bcast"]["count"], int)
 
 
 def test_messages_of_more_than_64_bits_of_bytes_are_answered(report, tmp_path):
-    run = run_of(tmp_path, "UPDATE cell SET count = 1 << 40, volume_bytes = 0 WHERE bytes = 4 << 20")
-    largest = max(report("sizes", run, "--bins", "hvprof", "--json").rows, key=lambda row: row["count"])
+    run = run_of(
+        tmp_path, "UPDATE cell SET count = 1 << 40, volume_bytes = 0 WHERE bytes = 4 << 20"
+    )
+    largest = max(
+        report("sizes", run, "--bins", "hvprof", "--json").rows, key=lambda row: row["count"]
+    )
     assert (largest["count"], largest["bandwidth_bytes"]) == (4 << 40, 4 << 20)
 
 
 def test_sums_below_64_bits_are_exact_beyond_what_a_float_holds(report, tmp_path):
-    run = run_of(tmp_path, "UPDATE cell SET count = (1 << 60) + 1, total_ns = (1 << 60) + 1, max_ns = 1 << 60 WHERE call = 'MPI_Bcast'")
+    run = run_of(
+        tmp_path,
+        "UPDATE cell SET count = (1 << 60) + 1, total_ns = (1 << 60) + 1, max_ns = 1 << 60 WHERE "
+        "call = 'MPI_Bcast'",
+    )
     row = next(row for row in report("calls", run, "--json").rows if row["call"] == "MPI_Bcast")
     assert (row["count"], row["total_ns"]) == (4 * ((1 << 60) + 1),) * 2
 
@@ -93,7 +110,10 @@ def test_sums_below_64_bits_are_exact_beyond_what_a_float_holds(report, tmp_path
 @pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
 def test_a_year_of_ten_billion_calls_is_read(report, tmp_path, write):
     calls = 10**10
-    rank = Rank(0, 1, wall_ns=YEAR_NS, cells=[Cell("MPI_Allreduce", 4 << 20, [YEAR_NS // calls], times=calls)])
+    rank = Rank(
+        0, 1, wall_ns=YEAR_NS,
+        cells=[Cell("MPI_Allreduce", 4 << 20, [YEAR_NS // calls], times=calls)],
+    )
     answer = report("calls", write(tmp_path, [rank]), "--json")
     assert answer.err == ""
     row = answer.rows[0]
@@ -115,8 +135,15 @@ def test_ranks_of_a_run_stay_together_when_the_wall_clock_is_set_back(report, tm
 
 def test_a_process_that_was_suspended_has_a_long_call_and_nothing_else(report, tmp_path):
     """Time passes on the clock of its calls while it is stopped."""
-    rank = Rank(0, 1, wall_ns=30 * 86_400 * SECOND, cells=[Cell("MPI_Barrier", 0, [1_000] * 99 + [29 * 86_400 * SECOND])])
+    rank = Rank(
+        0, 1, wall_ns=30 * 86_400 * SECOND,
+        cells=[Cell("MPI_Barrier", 0, [1_000] * 99 + [29 * 86_400 * SECOND])],
+    )
     planted.write_ledger(tmp_path / "rank-0.ledger", rank)
     row = report("calls", tmp_path, "--json").rows[0]
-    assert (row["p50_ns"], row["p99_ns"] < 2_000, row["max_ns"]) == (1_000, True, 29 * 86_400 * SECOND)
-    assert json.loads(report("ranks", tmp_path, "--per-rank", "--json").out)[0]["mpi_share"] == pytest.approx(29 / 30)
+    assert (row["p50_ns"], row["p99_ns"] < 2_000, row["max_ns"]) == (
+        1_000, True, 29 * 86_400 * SECOND,
+    )
+    assert json.loads(report("ranks", tmp_path, "--per-rank", "--json").out)[0][
+        "mpi_share"
+    ] == pytest.approx(29 / 30)

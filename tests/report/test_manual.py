@@ -13,7 +13,9 @@ from commprof_report.commands import COMMANDS
 from commprof_report.main import PROGRAM, parser_build
 
 README = Path(__file__).resolve().parents[2] / "README.md"
-EXAMPLES = [(command, words) for command, module in COMMANDS.items() for _, words in module.EXAMPLES] + list(manual.EXAMPLES)
+EXAMPLES = [
+    (command, words) for command, module in COMMANDS.items() for _, words in module.EXAMPLES
+] + list(manual.EXAMPLES)
 
 
 def reports_in(commands: str) -> list[list[str]]:
@@ -24,7 +26,9 @@ def reports_in(commands: str) -> list[list[str]]:
 
 def test_the_table_of_commands_in_readme_is_the_parsers():
     table = "\n".join(manual.command_table())
-    assert table in README.read_text(), "replace the table by: python3 -m commprof_report.manual README.md"
+    assert table in README.read_text(), (
+        "replace the table by: python3 -m commprof_report.manual README.md"
+    )
 
 
 @pytest.mark.parametrize(("command", "commands"), EXAMPLES)
@@ -37,20 +41,31 @@ def test_examples_are_commands_that_are_understood(command, commands):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_has_a_page_with_all_its_options(command):
     page = "\n".join(manual.page(f"{PROGRAM}-{command}.1"))
-    options = [action for action in manual._subparsers(parser_build())[command]._actions if "--help" not in action.option_strings]
+    options = [
+        action for action in manual._subparsers(parser_build())[command]._actions
+        if "--help" not in action.option_strings
+    ]
     for action in options:
         for option in action.option_strings:
             assert f"Fl {option[1:]}" in page
-    assert {f".Xr {PROGRAM}-{other} 1" for other in COMMANDS[command].SEE_ALSO} <= {line.rstrip(" ,") for line in page.splitlines()}
+    assert {f".Xr {PROGRAM}-{other} 1" for other in COMMANDS[command].SEE_ALSO} <= {
+        line.rstrip(" ,") for line in page.splitlines()
+    }
     assert set(COMMANDS[command].SEE_ALSO) <= COMMANDS.keys()
 
 
 @pytest.mark.skipif(not shutil.which("mandoc"), reason="no mandoc")
-@pytest.mark.parametrize("name", [f"{PROGRAM}.1", *(f"{PROGRAM}-{command}.1" for command in COMMANDS)])
+@pytest.mark.parametrize(
+    "name", [f"{PROGRAM}.1", *(f"{PROGRAM}-{command}.1" for command in COMMANDS)]
+)
 def test_every_page_is_sound(name):
     page = "\n".join(manual.page(name)) + "\n"
-    done = subprocess.run(["mandoc", "-Tlint", "-W", "warning"], input=page, capture_output=True, text=True)
-    assert [line for line in done.stdout.splitlines() if "referenced manual not found" not in line] == []
+    done = subprocess.run(
+        ["mandoc", "-Tlint", "-W", "warning"], input=page, capture_output=True, text=True
+    )
+    assert [
+        line for line in done.stdout.splitlines() if "referenced manual not found" not in line
+    ] == []
 
 
 def test_a_line_of_text_is_never_taken_for_a_macro():

@@ -1,4 +1,5 @@
-"""Who is late, and what is exposed, where a thread that negotiates makes the MPI calls: by marks and wait regions of the main thread."""
+"""Who is late, and what is exposed, where a thread that negotiates makes the MPI calls: by marks
+and wait regions of the main thread."""
 
 from __future__ import annotations
 
@@ -27,22 +28,35 @@ def text_of(asked, job: Job, command: str) -> str:
     [
         ({"marks": True}, "commprof_step", "rank 1 reaches the mark last in 39 of 39 steps, "),
         ({"region": WAIT}, WAIT, f"rank 1 reaches region '{WAIT}' last in 39 of 39 visits, "),
-        ({"region": WAIT, "marks": True}, WAIT, f"rank 1 reaches region '{WAIT}' last in 39 of 39 visits, "),
+        (
+            {"region": WAIT, "marks": True}, WAIT,
+            f"rank 1 reaches region '{WAIT}' last in 39 of 39 visits, ",
+        ),
     ],
     ids=["marks", "region", "both"],
 )
-def test_who_comes_last_to_a_mark_or_a_wait_region_is_the_verdict_of_all_commands(asked, how, mark, said):
+def test_who_comes_last_to_a_mark_or_a_wait_region_is_the_verdict_of_all_commands(
+    asked, how, mark, said
+):
     job = trained(30 * MS, **how)
     (row,) = asked(job, "late", "--json", "--by", "run").rows
-    assert (row["verdict"], row["late_ranks"], row["late_mark"], row["late_share"]) == ("marks", "1", mark, None)
+    assert (row["verdict"], row["late_ranks"], row["late_mark"], row["late_share"]) == (
+        "marks", "1", mark, None,
+    )
     assert (row["late_mark_times"], row["late_mark_steps"]) == (39, 39)
-    assert row["late_mark_lead_ns"] == pytest.approx(30 * MS, abs=MS) and row["late_gain_ns"] == pytest.approx(39 * 30 * MS, rel=0.03)
+    assert row["late_mark_lead_ns"] == pytest.approx(30 * MS, abs=MS) and row[
+        "late_gain_ns"
+    ] == pytest.approx(39 * 30 * MS, rel=0.03)
     (steps,) = asked(job, "steps", "--json").rows
-    assert (steps["slowest_ranks"], steps["slowest_steps"], steps["slowest_lead_ns"]) == ("1", 39, row["late_mark_lead_ns"])
+    assert (steps["slowest_ranks"], steps["slowest_steps"], steps["slowest_lead_ns"]) == (
+        "1", 39, row["late_mark_lead_ns"],
+    )
     for command in ("late", "summary", "steps"):
         found = text_of(asked, job, command)
         assert said in found and "unknown:" not in found and "mark where" not in found
-    (advice,) = [row for row in asked(job, "advise", "--json").rows if row["title"] == "rank 1 is waited for"]
+    (advice,) = [
+        row for row in asked(job, "advise", "--json").rows if row["title"] == "rank 1 is waited for"
+    ]
     assert said in advice["evidence"] and advice["saving_ns"] == 2 * row["late_gain_ns"]
 
 
@@ -50,7 +64,9 @@ def test_who_comes_last_to_a_mark_or_a_wait_region_is_the_verdict_of_all_command
 def test_of_ranks_that_come_together_nobody_is_named(asked, how):
     job = trained(0, **how)
     (row,) = asked(job, "late", "--json", "--by", "run").rows
-    assert (row["verdict"], row["late_ranks"], row["late_mark_times"], row["late_gain_ns"]) == ("marks", None, None, None)
+    assert (row["verdict"], row["late_ranks"], row["late_mark_times"], row["late_gain_ns"]) == (
+        "marks", None, None, None,
+    )
     for command in ("late", "summary", "steps"):
         found = text_of(asked, job, command)
         assert "rank 1 reaches" not in found and "rank 0 reaches" not in found
@@ -62,7 +78,10 @@ def test_of_ranks_that_come_together_nobody_is_named(asked, how):
     [
         ({}, "whatever the main thread does (mark where"),
         ({"region": "gradients"}, "whatever the main thread does (mark where"),
-        ({"marks": True, "steps": 8}, "7 steps are too few to tell from chance who reaches the mark last"),
+        (
+            {"marks": True, "steps": 8},
+            "7 steps are too few to tell from chance who reaches the mark last",
+        ),
     ],
     ids=["no mark", "another region", "few steps"],
 )
@@ -74,20 +93,30 @@ def test_without_a_mark_it_is_unknown_and_said_what_would_show_it(asked, how, wh
 
 
 def test_where_nothing_is_negotiated_the_calls_tell_who_is_late(asked):
-    (row,) = asked(trained(30 * MS, region=WAIT, is_negotiated=False), "late", "--json", "--by", "run").rows
+    (row,) = asked(
+        trained(30 * MS, region=WAIT, is_negotiated=False), "late", "--json", "--by", "run"
+    ).rows
     assert (row["verdict"], row["late_ranks"], row["late_mark"]) == ("imbalance", "1", None)
 
 
 @pytest.mark.parametrize("is_negotiated", [True, False], ids=["negotiated", "not negotiated"])
 def test_exposed_communication_is_the_time_in_the_wait_region(asked, is_negotiated):
-    """7 ms on rank 1, 30 more on rank 0; 5 of them in an Allreduce of data, or, where rank 0 calls at once, its wait, too."""
+    """7 ms on rank 1, 30 more on rank 0; 5 of them in an Allreduce of data, or, where rank 0 calls
+    at once, its wait, too."""
     job = trained(30 * MS, marks=True, region=WAIT, is_negotiated=is_negotiated)
     (row,) = asked(job, "steps", "--json").rows
-    assert (row["wait_region"], row["wait_region_ns"]) == (WAIT, pytest.approx((7 + 37) / 2 * MS, abs=MS / 2))
+    assert (row["wait_region"], row["wait_region_ns"]) == (
+        WAIT, pytest.approx((7 + 37) / 2 * MS, abs=MS / 2),
+    )
     assert row["wait_region_share"] == row["wait_region_ns"] / row["step_ns"]
-    assert row["wait_region_overlap"] == pytest.approx(10 / 44 if is_negotiated else 40 / 44, abs=0.02)
+    assert row["wait_region_overlap"] == pytest.approx(
+        10 / 44 if is_negotiated else 40 / 44, abs=0.02
+    )
     text = text_of(asked, job, "steps")
-    said = f"+ {row['wait_region_ns'] / MS:.1f} in it, exposed communication ({100 * row['wait_region_share']:.1f} %)"
+    said = (
+        f"+ {row['wait_region_ns'] / MS:.1f} in it, exposed communication "
+        f"({100 * row['wait_region_share']:.1f} %)"
+    )
     assert said in text and "between none and all" not in text
     assert "exposed communication (" in text_of(asked, job, "summary")
 
@@ -111,14 +140,22 @@ def test_a_region_in_which_its_thread_calls_mpi_is_no_wait_region(asked):
 def test_regions_without_calls_have_their_visits_and_time(asked):
     job = trained(30 * MS, region=WAIT)
     rows = {row["region"]: row for row in asked(job, "regions", "--json").rows}
-    assert (rows[WAIT]["visits"], rows[WAIT]["count"], rows[WAIT]["ranks"], rows[WAIT]["max_rank"]) == (80, 0, 2, None)
-    assert rows[WAIT]["span_ns"] == sum(row["end_ns"] - row["begin_ns"] for row in job.rows["region_span"] if row["region"] == 1)
+    assert (
+        rows[WAIT]["visits"], rows[WAIT]["count"], rows[WAIT]["ranks"], rows[WAIT]["max_rank"],
+    ) == (80, 0, 2, None)
+    assert rows[WAIT]["span_ns"] == sum(
+        row["end_ns"] - row["begin_ns"] for row in job.rows["region_span"] if row["region"] == 1
+    )
     assert rows[WAIT]["span_mean_ns"] == rows[WAIT]["span_ns"] / 2
-    longest_ns = sum(row["end_ns"] - row["begin_ns"] for row in job.rows["region_span"] if (row["region"], row["world_rank"]) == (1, 0))
+    longest_ns = sum(
+        row["end_ns"] - row["begin_ns"] for row in job.rows["region_span"]
+        if (row["region"], row["world_rank"]) == (1, 0)
+    )
     assert (rows[WAIT]["span_max_ns"], rows[WAIT]["span_max_rank"]) == (longest_ns, 0)
     assert rows["wait for data"]["span_ns"] == 80 * 5 * MS and rows["train"]["visits"] == 0
     first, *_ = asked(job, "regions").out.splitlines()
     spent = f"{rows[WAIT]['span_mean_ns'] / MS:.0f} ms per rank in 40 visits"
     assert first == f"No thread calls MPI in a region; most time in one is in {WAIT}: {spent}"
-    row, _ = asked(job, "regions", "--json", "--rank", "1", "--region", WAIT).rows  # and train, in which it is
+    # and train, in which it is
+    row, _ = asked(job, "regions", "--json", "--rank", "1", "--region", WAIT).rows
     assert (row["visits"], row["span_ns"]) == (40, pytest.approx(40 * 7 * MS, rel=0.05))

@@ -11,19 +11,32 @@ import planted
 import pytest
 from commprof_report.base.aside import written_whole
 
-TABLES = ("rank", "fact", "thread", "call", "communicator", "recent_collective", "cell", "bucket", "bucket_bound", "peer")
-TABLES += ("sample", "signature", "sample_message", "sample_start", "sample_window", "step", "region", "region_span", "gpu_device", "gpu_busy")
+TABLES = (
+    "rank", "fact", "thread", "call", "communicator", "recent_collective", "cell", "bucket",
+    "bucket_bound", "peer",
+)
+TABLES += (
+    "sample", "signature", "sample_message", "sample_start", "sample_window", "step", "region",
+    "region_span", "gpu_device", "gpu_busy",
+)
 TABLES += ("gpu_reading",)
-TABLES += ("gpu_stream", "gpu_kernel", "gpu_activity", "gpu_bucket", "gpu_tracing", "gpu_sample", "gpu_sample_window", "nccl_algorithm")
+TABLES += (
+    "gpu_stream", "gpu_kernel", "gpu_activity", "gpu_bucket", "gpu_tracing", "gpu_sample",
+    "gpu_sample_window", "nccl_algorithm",
+)
 COMMANDS = ("summary", "calls", "sizes", "latency", "communicators", "ranks", "peers", "export")
 
 
 @pytest.mark.parametrize("source", ("run_folder", "ledger_folder"))
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_answers_the_same_on_the_merged_database(report, request, tmp_path, source, command):
+def test_every_command_answers_the_same_on_the_merged_database(
+    report, request, tmp_path, source, command
+):
     folder = request.getfixturevalue(source)
     assert report("merge", folder, tmp_path / "all.db").status == 0
-    assert report(command, tmp_path / "all.db", "--json").out == report(command, folder, "--json").out
+    assert (
+        report(command, tmp_path / "all.db", "--json").out == report(command, folder, "--json").out
+    )
 
 
 def test_a_merged_database_is_merged_again_unchanged(report, run_folder, tmp_path):
@@ -90,11 +103,16 @@ def test_export_to_stdout_is_a_list_of_objects_that_name_their_table(report, tmp
 
 
 def test_export_of_csv_to_stdout_is_one_table(report, run_folder):
-    assert report("export", run_folder, "--csv", "--table", "rank").out.splitlines()[0].startswith("world_rank,world_size,")
+    assert (
+        report("export", run_folder, "--csv", "--table", "rank") .out.splitlines()[0]
+        .startswith("world_rank,world_size,")
+    )
     assert report("export", run_folder, "--csv").status == 2
 
 
-def test_an_exported_table_takes_the_place_of_a_link_and_does_not_follow_it(report, run_folder, tmp_path):
+def test_an_exported_table_takes_the_place_of_a_link_and_does_not_follow_it(
+    report, run_folder, tmp_path
+):
     (tmp_path / "thesis").write_text("ten years of work")
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "fact.csv").symlink_to(tmp_path / "thesis")

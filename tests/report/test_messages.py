@@ -35,7 +35,11 @@ def test_a_receive_waits_until_its_send_is_posted(late):
     rows = late(job)
     assert (column(rows, "wait_ns"), column(rows, "transfer_ns")) == ([0, 7_000], [300, 1_500])
     assert (column(rows, "cost_ns"), column(rows, "alone_ns")) == ([7_000, 0], [7_000, 0])
-    assert (column(rows, "message_calls"), column(rows, "collectives"), column(rows, "last_count")) == ([1, 1], [0, 0], [1, 0])
+    assert (
+        column(rows, "message_calls"),
+        column(rows, "collectives"),
+        column(rows, "last_count"),
+    ) == ([1, 1], [0, 0], [1, 0])
     assert states(late(job, "state")) == {"late sender": (1, 7_000)}
 
 
@@ -52,7 +56,9 @@ def test_a_send_that_returns_after_its_receive_was_posted_has_waited_for_it(late
     job.send(0, 1, 1_000, 9_500)
     job.receive(1, 0, 8_000, 9_900)
     rows = late(job)
-    assert (column(rows, "wait_ns"), column(rows, "transfer_ns"), column(rows, "cost_ns")) == ([7_000, 0], [1_500, 1_900], [0, 7_000])
+    assert (column(rows, "wait_ns"), column(rows, "transfer_ns"), column(rows, "cost_ns")) == (
+        [7_000, 0], [1_500, 1_900], [0, 7_000],
+    )
     assert states(late(job, "state")) == {"late receiver": (1, 7_000)}
 
 
@@ -77,7 +83,10 @@ def test_messages_of_irecv_and_isend_are_waited_for_in_the_calls_that_complete_t
     assert column(late(job), "wait_ns") == [6_000, 5_000]  # 32 to 38 us, and 4 to 9 us
     assert column(late(job), "transfer_ns")[0] == 1_000 + 10_800
     calls = {row["call"]: row for row in late(job, "call")}
-    assert (calls["MPI_Irecv"]["wait_ns"], calls["MPI_Irecv"]["collectives"], calls["MPI_Isend"]["wait_ns"]) == (5_000, 1, 6_000)
+    assert (
+        calls["MPI_Irecv"]["wait_ns"], calls["MPI_Irecv"]["collectives"],
+        calls["MPI_Isend"]["wait_ns"],
+    ) == (5_000, 1, 6_000)
     assert states(late(job, "state")) == {"late receiver": (1, 6_000), "late sender": (1, 5_000)}
 
 
@@ -90,8 +99,11 @@ def test_the_later_message_of_a_sendrecv_decides(late):
     job.receive(1, 0, 28_000, 28_500)
     job.send(2, 0, 23_000, 23_200)
     rows = late(job)
-    assert (column(rows, "wait_ns"), column(rows, "cost_ns")) == ([6_000 + 7_000, 0, 0], [0, 7_000, 6_000])
-    assert column(rows, "alone_ns") == [0, 5_000, 4_000]  # without rank 2 until 3 us, without rank 1 until 23 us
+    assert (column(rows, "wait_ns"), column(rows, "cost_ns")) == (
+        [6_000 + 7_000, 0, 0], [0, 7_000, 6_000],
+    )
+    # without rank 2 until 3 us, without rank 1 until 23 us
+    assert column(rows, "alone_ns") == [0, 5_000, 4_000]
     assert column(rows, "message_calls") == [2, 2, 2]
 
 
@@ -104,7 +116,9 @@ def test_a_call_that_completes_messages_and_collectives_waits_for_the_one_that_i
     job.send(2, 0, 8_000, 8_100)
     job.call("MPI_Waitall", 500, 9_500, 0)
     rows = late(job)
-    assert (column(rows, "wait_ns"), column(rows, "cost_ns"), column(rows, "alone_ns")) == ([7_500, 0, 0], [0, 0, 7_500], [0, 0, 5_000])
+    assert (column(rows, "wait_ns"), column(rows, "cost_ns"), column(rows, "alone_ns")) == (
+        [7_500, 0, 0], [0, 0, 7_500], [0, 0, 5_000],
+    )
 
 
 def test_a_call_that_completes_a_message_from_elsewhere_is_not_split(late):
@@ -139,7 +153,10 @@ def test_where_receives_have_no_number_wildcards_are_named(late, report, tmp_pat
     job.receive(0, 1, 29_000, 31_000)
     (row,) = late(job, "run")
     assert (row["unmatched"], row["unnumbered"]) == (4, 2)
-    said = "4 messages whose other side is not known, as of receives with MPI_ANY_SOURCE or MPI_ANY_TAG (mpi4py's default)"
+    said = (
+        "4 messages whose other side is not known, as of receives with MPI_ANY_SOURCE or "
+        "MPI_ANY_TAG (mpi4py's default)"
+    )
     assert said in report("late", job.write(tmp_path / "run.db")).out
 
 
@@ -149,7 +166,9 @@ def test_coverage_counts_messages_that_are_not_matched(late):
     job.send(0, 1, 8_000, 8_000)
     job.receive(1, 0, 10_000, 11_000)  # its send was not read
     (row,) = late(job, "run")
-    assert (row["coverage"], row["wait_ns"], row["unmatched"], row["total_ns"]) == (0.9, 8_000, 1, 10_000)
+    assert (row["coverage"], row["wait_ns"], row["unmatched"], row["total_ns"]) == (
+        0.9, 8_000, 1, 10_000,
+    )
 
 
 def test_a_part_of_the_messages_stands_for_all_of_them(late):
@@ -159,7 +178,9 @@ def test_a_part_of_the_messages_stands_for_all_of_them(late):
         job.send(0, 1, step * MS + 300 * US, step * MS + 301 * US, is_sampled=step < 25)
     (row,) = late(job, "run")
     assert (row["coverage"], row["sampled_share"], row["message_calls"]) == (1, 0.25, 50)
-    assert (column(late(job), "wait_ns"), column(late(job), "transfer_ns")) == ([0, 30 * MS], [100 * US, 10 * MS])
+    assert (column(late(job), "wait_ns"), column(late(job), "transfer_ns")) == (
+        [0, 30 * MS], [100 * US, 10 * MS],
+    )
 
 
 def test_the_rank_that_sends_late_is_named(late, report, tmp_path):
@@ -167,11 +188,19 @@ def test_the_rank_that_sends_late_is_named(late, report, tmp_path):
     for step in range(60):
         for receiver in (0, 2):
             job.receive(receiver, 1, step * 10 * MS, step * 10 * MS + 6 * MS + 100)
-            job.send(1, receiver, step * 10 * MS + 6 * MS + 10 * receiver, step * 10 * MS + 6 * MS + 10 * receiver + 9)
+            job.send(
+                1, receiver, step * 10 * MS + 6 * MS + 10 * receiver,
+                step * 10 * MS + 6 * MS + 10 * receiver + 9,
+            )
     (row,) = late(job, "run")
-    assert (row["verdict"], row["late_ranks"], row["wait_share"] > 0.99, row["coverage"]) == ("imbalance", "1", True, 1)
+    assert (row["verdict"], row["late_ranks"], row["wait_share"] > 0.99, row["coverage"]) == (
+        "imbalance", "1", True, 1,
+    )
     text = report("late", tmp_path / "run.db").out
-    assert "rank 1 on node00 causes 100.0 % of the waiting" in text and "240 calls for messages" in text
+    assert (
+        "rank 1 on node00 causes 100.0 % of the waiting" in text
+        and "240 calls for messages" in text
+    )
 
 
 def test_messages_in_balance_name_nobody(late):
@@ -203,7 +232,10 @@ def test_messages_between_clocks_that_are_aligned_are_split_within_the_error(lat
     (row,) = late(job, "run", "--call", "Recv,Send")
     assert 0 < row["error_ns"] < 20 * US
     assert row["unsure"] == 100  # a send of 1 us is too short for these clocks, but not the receive
-    assert abs(column(late(job, "rank", "--call", "Recv"), "wait_ns")[1] - 300 * MS) <= 100 * row["error_ns"] + 1e-4 * 300 * MS
+    assert (
+        abs(column(late(job, "rank", "--call", "Recv"), "wait_ns")[1] - 300 * MS)
+        <= 100 * row["error_ns"] + 1e-4 * 300 * MS
+    )
 
 
 def test_messages_match_by_tag_whatever_the_order_in_which_they_are_received(late):
@@ -219,10 +251,15 @@ def test_messages_match_by_tag_whatever_the_order_in_which_they_are_received(lat
 # Which messages are the same
 
 
-def messages(number: int, begin_ns: int = 0, every_ns: int = 1_000, first: int = 1, late_ns: int = 500) -> list[Message]:
+def messages(
+    number: int, begin_ns: int = 0, every_ns: int = 1_000, first: int = 1, late_ns: int = 500
+) -> list[Message]:
     """One side's, in the order of posting; each is known by its place."""
     begins = [begin_ns + place * every_ns for place in range(number)]
-    return [Message((first + place - 1) % 65_535 + 1, at_ns, at_ns + late_ns, (place,)) for place, at_ns in enumerate(begins)]
+    return [
+        Message((first + place - 1) % 65_535 + 1, at_ns, at_ns + late_ns, (place,))
+        for place, at_ns in enumerate(begins)
+    ]
 
 
 def part(own: list[Message], begin_ns: int = -ALWAYS_NS, end_ns: int = ALWAYS_NS) -> Part:
@@ -254,9 +291,20 @@ def test_windows_at_different_times_do_not_match_though_numbers_are_equal():
 
 def test_each_window_finds_its_place_beside_a_side_that_was_sampled_all_the_time():
     """The other side has 100,000 messages, more than there are numbers, in between."""
-    sent, first, later = messages(100_010), messages(3, 200), messages(3, 100_000_200, first=100_001)
+    sent, first, later = (
+        messages(100_010),
+        messages(3, 200),
+        messages(3, 100_000_200, first=100_001),
+    )
     windows = [part(first, 0, 5_000), part(later, 100_000_000, 100_005_000)]
-    assert found([part(sent)], windows) == [(0, 0), (1, 1), (2, 2), (100_000, 0), (100_001, 1), (100_002, 2)]
+    assert found([part(sent)], windows) == [
+        (0, 0),
+        (1, 1),
+        (2, 2),
+        (100_000, 0),
+        (100_001, 1),
+        (100_002, 2),
+    ]
 
 
 def test_a_missing_number_matches_nothing():
@@ -266,7 +314,12 @@ def test_a_missing_number_matches_nothing():
 
 def test_threads_that_post_at_once_may_have_their_numbers_the_other_way_round():
     sent, received = messages(4), messages(4, 100)
-    swapped = [sent[0], sent[2]._replace(posted_ns=1_000), sent[1]._replace(posted_ns=2_000), sent[3]]
+    swapped = [
+        sent[0],
+        sent[2]._replace(posted_ns=1_000),
+        sent[1]._replace(posted_ns=2_000),
+        sent[3],
+    ]
     assert found([part(swapped)], [part(received)]) == [(0, 0), (1, 1), (2, 2), (3, 3)]
 
 

@@ -1,4 +1,5 @@
-"""NCCL beside MPI: planted runs with both, or with NCCL alone. What a call on the host takes is never taken for communication."""
+"""NCCL beside MPI: planted runs with both, or with NCCL alone. What a call on the host takes is
+never taken for communication."""
 
 from __future__ import annotations
 
@@ -12,24 +13,38 @@ import planted
 import pytest
 from commprof_report.base.members import Members, members_text
 from known_calls import CALLS
-from planted import NCCL, SECOND, WORLD, Activity, Cell, Collective, Communicator, Device, Rank, Sample, Tracing
+from planted import (
+    NCCL, SECOND, WORLD, Activity, Cell, Collective, Communicator, Device, Rank, Sample, Tracing,
+)
 from planted_job import LAUNCH_NS, HostClock, Job
 
 MS = 1_000_000
 MIB = 1 << 20
-ALL_TEXTS = ("summary", "steps", "late", "advise", "traffic", "calls", "sizes", "latency", "hvprof", "communicators", "ranks")
+ALL_TEXTS = (
+    "summary", "steps", "late", "advise", "traffic", "calls", "sizes", "latency", "hvprof",
+    "communicators", "ranks",
+)
 ALL_TEXTS += ("regions", "peers", "pipeline", "stuck")
 
 
-def nccl(rank: int, members: list[int], identity: int = planted.NCCL_IDENTITY, number: int = NCCL, collectives: int = 0) -> Communicator:
+def nccl(
+    rank: int, members: list[int], identity: int = planted.NCCL_IDENTITY, number: int = NCCL,
+    collectives: int = 0,
+) -> Communicator:
     begun = [Collective("ncclAllReduce", MIB)] * collectives
     place = members.index(rank)
-    return Communicator(number, identity, "", len(members), place, constructor="ncclCommInitRank", begun=begun, library="nccl")
+    return Communicator(
+        number, identity, "", len(members), place, constructor="ncclCommInitRank", begun=begun,
+        library="nccl",
+    )
 
 
 def nccl_rank(rank: int, *cells: Cell, size: int = 4, **more: object) -> Rank:
     """Of a job without MPI."""
-    facts = {"host": "node00", "boot_id": "a1", "time_namespace": "time:[1]", "nccl.version": "2.28.9", "program": "python3"}
+    facts = {
+        "host": "node00", "boot_id": "a1", "time_namespace": "time:[1]", "nccl.version": "2.28.9",
+        "program": "python3",
+    }
     more = {"communicators": [nccl(rank, list(range(size)))], **more}
     return Rank(rank, size, facts=facts, cells=list(cells), **more)
 
@@ -38,7 +53,10 @@ def training_cells(rank: int) -> list[Cell]:
     return [
         Cell("ncclCommInitRank", 0, [90 * MS], NCCL),
         Cell("ncclAllReduce", 16 * MIB, [8_000] * 20, NCCL, memory_kind="device"),
-        Cell("ncclAllReduce", 16 * MIB, [(80 + 10 * rank) * MS] * 10, NCCL, "device", memory_kind="device"),
+        Cell(
+            "ncclAllReduce", 16 * MIB, [(80 + 10 * rank) * MS] * 10, NCCL, "device",
+            memory_kind="device",
+        ),
         Cell("ncclAllReduce", 16 * MIB, [7_000], NCCL, "captured", memory_kind="device"),
         Cell("ncclAllGather", MIB, [5_000] * 4, NCCL, memory_kind="device"),
         Cell("ncclGroup", 3 * MIB, [6 * MS] * 2, NCCL, "device", memory_kind="device"),
@@ -48,18 +66,29 @@ def training_cells(rank: int) -> list[Cell]:
 
 @pytest.fixture
 def pure(tmp_path):
-    """NCCL alone: the job was begun without MPI. Half of the AllReduces were timed on the device, of the AllGathers none."""
+    """NCCL alone: the job was begun without MPI. Half of the AllReduces were timed on the device,
+    of the AllGathers none."""
     ranks = []
     for rank in range(4):
         samples = []
         for step in range(1, 21):
             start_ns = step * 400 * MS
             kernel_ns = (start_ns + 40 * MS - 10 * MS * rank, start_ns + 120 * MS)
-            samples.append(Sample("ncclAllReduce", start_ns, start_ns + 8_000, NCCL, step, bytes=16 * MIB, device_ns=kernel_ns))
+            samples.append(
+                Sample(
+                    "ncclAllReduce", start_ns, start_ns + 8_000, NCCL, step, bytes=16 * MIB,
+                    device_ns=kernel_ns,
+                )
+            )
         known = [nccl(rank, [0, 1, 2, 3], collectives=20)]
         windows = [planted.Window(0, 10 * SECOND)]
         tracings = [Tracing(0, 9 * SECOND)]
-        ranks.append(nccl_rank(rank, *training_cells(rank), communicators=known, samples=samples, windows=windows, tracings=tracings))
+        ranks.append(
+            nccl_rank(
+                rank, *training_cells(rank), communicators=known, samples=samples, windows=windows,
+                tracings=tracings,
+            )
+        )
     return planted.write_databases(tmp_path / "pure", ranks)
 
 
@@ -82,11 +111,18 @@ def test_time_in_mpi_is_of_mpi_alone(report, run_folder, tmp_path):
         rank.communicators.append(nccl(rank.world_rank, [0, 1, 2, 3]))
         rank.cells += training_cells(rank.world_rank)
     beside = planted.write_databases(tmp_path / "beside", ranks)
-    (without,), (with_nccl,) = (report("summary", folder, "--json").rows for folder in (run_folder, beside))
-    told = {key for key in without if "nccl" not in key and not key.startswith(("cost", "device_volume", "wait_", "late_"))}
+    (without,), (with_nccl,) = (
+        report("summary", folder, "--json").rows for folder in (run_folder, beside)
+    )
+    told = {
+        key for key in without
+        if "nccl" not in key and not key.startswith(("cost", "device_volume", "wait_", "late_"))
+    }
     told -= {"seen", "is_all_seen"}  # what was captured into graphs is not seen
     assert {key: without[key] for key in told} == {key: with_nccl[key] for key in told}
-    for without, with_nccl in zip(*(report("ranks", folder, "--json", "--per-rank").rows for folder in (run_folder, beside))):
+    for without, with_nccl in zip(
+        *(report("ranks", folder, "--json", "--per-rank").rows for folder in (run_folder, beside))
+    ):
         assert (without["mpi_ns"], without["count"], without["volume_bytes"]) == tuple(
             with_nccl[key] for key in ("mpi_ns", "count", "volume_bytes")
         )
@@ -115,11 +151,17 @@ def test_the_summary_names_both_and_does_not_call_communicators_queueing(report,
 
 def test_a_job_without_mpi_reads_so(report, pure):
     text = report("summary", pure).out
-    assert "NCCL 2.28.9, without MPI" in text and "NCCL on device  962 ms per rank in 48 operations" in text
+    assert (
+        "NCCL 2.28.9, without MPI" in text
+        and "NCCL on device  962 ms per rank in 48 operations" in text
+    )
     assert "In MPI" not in text and "MPI_Init" not in text
 
 
-CHOSEN = ("calls --memory-kind device", "sizes --memory-kind host", "steps --per-step", "ranks --per-rank")
+CHOSEN = (
+    "calls --memory-kind device", "sizes --memory-kind host", "steps --per-step",
+    "ranks --per-rank",
+)
 
 
 @pytest.mark.parametrize("command", [*ALL_TEXTS, *CHOSEN])
@@ -172,7 +214,9 @@ def test_the_profilers_cost_is_of_calls_not_of_device_times(report, pure):
 )
 def test_bandwidths_are_those_of_nccl_tests(report, tmp_path, call, whole, factor):
     cells = [Cell(call, MIB, [1_000], NCCL), Cell(call, MIB, [MS], NCCL, "device")]
-    folder = planted.write_databases(tmp_path / "run", [nccl_rank(rank, *cells) for rank in range(4)])
+    folder = planted.write_databases(
+        tmp_path / "run", [nccl_rank(rank, *cells) for rank in range(4)]
+    )
     rows = report("sizes", folder, "--json").rows
     device = only(rows, measure="device")
     assert device["bandwidth_bytes"] == whole * MIB
@@ -186,15 +230,24 @@ def test_sizes_show_the_device_where_it_is_known_and_say_host_where_not(report, 
     text = report("sizes", pure).out
     reduces = [line for line in text.splitlines() if line.startswith("ncclAllReduce")]
     gathers = [line for line in text.splitlines() if line.startswith("ncclAllGather")]
-    assert re.search(r" device +device ", reduces[0]) and len([line for line in reduces if "graph" not in line]) == 1
+    assert (
+        re.search(r" device +device ", reduces[0])
+        and len([line for line in reduces if "graph" not in line]) == 1
+    )
     assert len(gathers) == 1 and " host " in gathers[0] and "B/s" not in gathers[0]
-    assert "NCCL: 96 operations queued on the host, 48 times on the device (an ncclGroup is one" in text
+    assert (
+        "NCCL: 96 operations queued on the host, 48 times on the device (an ncclGroup is one"
+        in text
+    )
     assert "ncclGroupEnd" not in text
 
 
 def test_mpi_and_nccl_share_the_table(report, mixed):
     rows = report("sizes", mixed, "--json").rows
-    mpi, own = (only(rows, call="MPI_Allreduce", bytes=2 * MIB), only(rows, call="ncclAllReduce", measure="device"))
+    mpi, own = (
+        only(rows, call="MPI_Allreduce", bytes=2 * MIB),
+        only(rows, call="ncclAllReduce", measure="device"),
+    )
     assert mpi["busbw_bytes_per_s"] == pytest.approx(1.5 * 2 * MIB / 10e-3)
     assert own["busbw_bytes_per_s"] == pytest.approx(1.5 * 16 * MIB / 80e-3)
 
@@ -202,18 +255,28 @@ def test_mpi_and_nccl_share_the_table(report, mixed):
 def test_the_histogram_is_of_the_device(report, pure):
     answer = report("latency", pure)
     assert answer.out.startswith("ncclAllReduce of 16 MiB: 40 times on the device")
-    assert report("latency", pure, "--call", "ncclAllGather").out.startswith("ncclAllGather of 1 MiB: 16 calls on the host")
+    assert report("latency", pure, "--call", "ncclAllGather").out.startswith(
+        "ncclAllGather of 1 MiB: 16 calls on the host"
+    )
 
 
 def test_the_time_of_queueing_is_not_shown_where_another_is_known(report, tmp_path):
-    cells = [Cell("ncclAllReduce", MIB, [SECOND], NCCL), Cell("ncclAllReduce", MIB, [MS], NCCL, "device")]
-    folder = planted.write_databases(tmp_path / "run", [nccl_rank(rank, *cells) for rank in range(4)])
+    cells = [
+        Cell("ncclAllReduce", MIB, [SECOND], NCCL),
+        Cell("ncclAllReduce", MIB, [MS], NCCL, "device"),
+    ]
+    folder = planted.write_databases(
+        tmp_path / "run", [nccl_rank(rank, *cells) for rank in range(4)]
+    )
     assert {row["measure"] for row in report("latency", folder, "--json").rows} == {"device"}
 
 
 def test_hvprof_has_a_line_for_each_library(report, mixed):
     text = report("hvprof", mixed).out
-    assert "NCCL, a step and rank: bulk 1.0 calls, 16.8 MB, 80.0 ms. MPI, a step and rank: no call." in text
+    assert (
+        "NCCL, a step and rank: bulk 1.0 calls, 16.8 MB, 80.0 ms. MPI, a step and rank: no call."
+        in text
+    )
     row = only(report("hvprof", mixed, "--json").rows, library="NCCL", measure="device")
     assert (row["count"], row["total_ns"], row["bytes_high"]) == (80, 80 * 80 * MS, 16 * MIB)
 
@@ -221,16 +284,25 @@ def test_hvprof_has_a_line_for_each_library(report, mixed):
 def test_a_short_name_is_of_both_libraries_a_full_one_of_one(report, mixed):
     both = {row["call"] for row in report("calls", mixed, "--json", "--call", "allreduce").rows}
     assert both == {"MPI_Allreduce", "ncclAllReduce"}
-    assert {row["call"] for row in report("calls", mixed, "--json", "--call", "ncclAllReduce").rows} == {"ncclAllReduce"}
+    assert {
+        row["call"] for row in report("calls", mixed, "--json", "--call", "ncclAllReduce").rows
+    } == {"ncclAllReduce"}
 
 
 # Memory kinds.
 
 
-@pytest.mark.parametrize(("memory_kind", "calls"), [("mixed", {"MPI_Allreduce"}), ("device", {"ncclAllReduce"}), ("managed", set())])
+@pytest.mark.parametrize(
+    ("memory_kind", "calls"),
+    [("mixed", {"MPI_Allreduce"}), ("device", {"ncclAllReduce"}), ("managed", set())],
+)
 def test_memory_kind_chooses(report, mixed, memory_kind, calls):
-    assert {row["call"] for row in report("calls", mixed, "--json", "--memory-kind", memory_kind).rows} == calls
-    assert {row["call"] for row in report("sizes", mixed, "--json", "--memory-kind", memory_kind).rows} == calls
+    assert {
+        row["call"] for row in report("calls", mixed, "--json", "--memory-kind", memory_kind).rows
+    } == calls
+    assert {
+        row["call"] for row in report("sizes", mixed, "--json", "--memory-kind", memory_kind).rows
+    } == calls
 
 
 def test_place_chooses_what_is_counted_of_communicators(report, mixed):
@@ -243,7 +315,10 @@ def test_bytes_from_gpu_memory_are_cuda_aware(report, mixed):
     (row,) = report("summary", mixed, "--json").rows
     on_device = 80 * 2 * MIB
     assert row["device_volume_share"] == pytest.approx(on_device / row["volume_bytes"])
-    assert "9.0 % of the bytes in MPI calls came from GPU memory (CUDA-aware MPI)" in report("summary", mixed).out
+    assert (
+        "9.0 % of the bytes in MPI calls came from GPU memory (CUDA-aware MPI)"
+        in report("summary", mixed).out
+    )
 
 
 def staged_run(folder, *cells: Cell):
@@ -254,7 +329,9 @@ def staged_run(folder, *cells: Cell):
         Rank(
             rank,
             2,
-            communicators=[Communicator(WORLD, planted.WORLD_IDENTITY, "0-1", 2, rank, name="MPI_COMM_WORLD")],
+            communicators=[
+                Communicator(WORLD, planted.WORLD_IDENTITY, "0-1", 2, rank, name="MPI_COMM_WORLD")
+            ],
             cells=[Cell("MPI_Allreduce", MIB, [MS] * 1_000), *cells],
             gpu_state="tracing",
             devices=[Device()],
@@ -269,7 +346,10 @@ def staged_run(folder, *cells: Cell):
 def test_copies_around_host_buffers_look_staged(report, tmp_path):
     staged = staged_run(tmp_path / "staged")
     text = report("summary", staged).out
-    assert "host buffers only; GPUs copied 2.10 GB to the host and 2.10 GB back while they were traced: it looks staged" in text
+    assert (
+        "host buffers only; GPUs copied 2.10 GB to the host and 2.10 GB back while they were "
+        "traced: it looks staged" in text
+    )
     found = only(report("advise", staged, "--json").rows, rule="staging")
     assert found["found"] == 1 and found["saving_ns"] == 2 * 2 * 1_000 * 50_000
 
@@ -280,29 +360,47 @@ def test_a_cuda_aware_run_is_not_told_to_be_one(report, tmp_path):
 
 
 def test_a_run_without_gpu_is_not_looked_at_for_staging(report, run_folder):
-    assert not [row for row in report("advise", run_folder, "--json").rows if row["rule"] == "staging"]
+    assert not [
+        row for row in report("advise", run_folder, "--json").rows if row["rule"] == "staging"
+    ]
 
 
 # Communicators.
 
 
-@pytest.mark.parametrize("ranks", [[0], [0, 1, 2], [0, 2, 4, 5], [3, 1, 0, 2], [8, 10, 12, 14], [0, 0, 1, 1], [5, 4]])
+@pytest.mark.parametrize(
+    "ranks", [[0], [0, 1, 2], [0, 2, 4, 5], [3, 1, 0, 2], [8, 10, 12, 14], [0, 0, 1, 1], [5, 4]]
+)
 def test_members_are_written_as_the_library_writes_them(ranks):
     assert [rank for span in Members(members_text(ranks)).spans for rank in span] == ranks
 
 
-def communicators_of(report, tmp_path, orders: list[list[int]], read: range = range(4)) -> list[dict]:
+def communicators_of(
+    report, tmp_path, orders: list[list[int]], read: range = range(4)
+) -> list[dict]:
     """NCCL communicators given by their world ranks in order."""
     ranks = []
     for rank in read:
-        known = [nccl(rank, order, 77 + number, 5 + number) for number, order in enumerate(orders) if rank in order]
-        ranks.append(nccl_rank(rank, Cell("ncclAllReduce", MIB, [9_000], known[0].communicator), communicators=known))
+        known = [
+            nccl(rank, order, 77 + number, 5 + number) for number, order in enumerate(orders)
+            if rank in order
+        ]
+        ranks.append(
+            nccl_rank(
+                rank, Cell("ncclAllReduce", MIB, [9_000], known[0].communicator),
+                communicators=known,
+            )
+        )
     return report("communicators", planted.write_databases(tmp_path / "run", ranks), "--json").rows
 
 
 def test_members_of_a_communicator_are_put_together_over_its_ranks(report, tmp_path):
     (row,) = communicators_of(report, tmp_path, [[3, 1, 0, 2]])
-    assert (row["members"], row["communicator"], row["library"]) == ("3,1,0,2", "ncclCommInitRank {3,1,0,2}", "nccl")
+    assert (row["members"], row["communicator"], row["library"]) == (
+        "3,1,0,2",
+        "ncclCommInitRank {3,1,0,2}",
+        "nccl",
+    )
 
 
 def test_a_rank_that_was_not_read_is_missed(report, tmp_path):
@@ -313,14 +411,15 @@ def test_a_rank_that_was_not_read_is_missed(report, tmp_path):
 def test_replica_groups_of_nccl_are_told(report, tmp_path):
     rows = communicators_of(report, tmp_path, [[0, 2], [1, 3]])
     assert {row["communicator"]: row["role"] for row in rows} == {
-        "ncclCommInitRank {0,2}": "replica group",
-        "ncclCommInitRank {1,3}": "replica group",
+        "ncclCommInitRank {0,2}": "replica group", "ncclCommInitRank {1,3}": "replica group",
     }
 
 
 def test_a_communicators_calls_are_those_that_were_made(report, mixed):
     row = only(report("communicators", mixed, "--json").rows, library="nccl")
-    assert (row["count"], row["device_ns"], row["top_call"]) == (4 + 80 + 4, 80 * 80 * MS, "ncclAllReduce")
+    assert (row["count"], row["device_ns"], row["top_call"]) == (
+        4 + 80 + 4, 80 * 80 * MS, "ncclAllReduce",
+    )
     assert row["total_ns"] == 4 * (90 * MS + 20 * 8_000 + 7_000)
 
 
@@ -328,7 +427,8 @@ def test_a_communicators_calls_are_those_that_were_made(report, mixed):
 
 
 class NcclJob(Job):
-    """A job whose NCCL operations were timed on the device, but for those of `untimed` sequences; clock_error_ns: of the time stamps."""
+    """A job whose NCCL operations were timed on the device, but for those of `untimed` sequences;
+    clock_error_ns: of the time stamps."""
 
     clock_error_ns: int | None = 0
 
@@ -336,8 +436,13 @@ class NcclJob(Job):
         super().__init__([HostClock(77)] * ranks)
         self.device = self.group(range(ranks), "nccl", library="nccl")
 
-    def all_reduce(self, arrivals: list[int], transfers: list[int], is_timed: bool = True, **changes: object) -> None:
-        self.collective("ncclAllReduce", [at - LAUNCH_NS for at in arrivals], [LAUNCH_NS + ns for ns in transfers], group=self.device)
+    def all_reduce(
+        self, arrivals: list[int], transfers: list[int], is_timed: bool = True, **changes: object
+    ) -> None:
+        self.collective(
+            "ncclAllReduce", [at - LAUNCH_NS for at in arrivals],
+            [LAUNCH_NS + ns for ns in transfers], group=self.device,
+        )
         own = self.rows["sample"][-len(arrivals) :]
         for row in own:
             row.update(changes)
@@ -350,16 +455,39 @@ class NcclJob(Job):
         for row in self.rows.get("sample", []):
             if row.get("device_start_ns") is not None:
                 call = "ncclGroup" if row["is_shared"] else row["call"]
-                timed.setdefault((row["world_rank"], call), set()).add((row["device_start_ns"], row["device_end_ns"]))
+                timed.setdefault((row["world_rank"], call), set()).add(
+                    (row["device_start_ns"], row["device_end_ns"])
+                )
         for (rank, call), kernels in timed.items():
             spent = [end_ns - start_ns for start_ns, end_ns in kernels]
-            cell = {**rows["cell"][0], "cell": len(rows["cell"]) + 1, "world_rank": rank, "call": call}
-            sums = {"count": len(spent), "total_ns": sum(spent), "min_ns": min(spent), "max_ns": max(spent)}
-            rows["cell"].append({**cell, "communicator": self.device.communicator, "measure": "device", "bytes": MIB, **sums})
+            cell = {
+                **rows["cell"][0],
+                "cell": len(rows["cell"]) + 1,
+                "world_rank": rank,
+                "call": call,
+            }
+            sums = {
+                "count": len(spent),
+                "total_ns": sum(spent),
+                "min_ns": min(spent),
+                "max_ns": max(spent),
+            }
+            rows["cell"].append(
+                {
+                    **cell, "communicator": self.device.communicator, "measure": "device",
+                    "bytes": MIB, **sums,
+                }
+            )
         if any(call == "ncclGroup" for _, call in timed):
             rows["call"].append(CALLS["ncclGroup"]._asdict())
-        tracing = {"begin_ns": 0, "end_ns": self.wall_ns, "ended": "stopped", "clock_error_ns": self.clock_error_ns, "records": 0}
-        return {**rows, "gpu_tracing": [{"world_rank": rank, **tracing} for rank in range(len(self.hosts))]}
+        tracing = {
+            "begin_ns": 0, "end_ns": self.wall_ns, "ended": "stopped",
+            "clock_error_ns": self.clock_error_ns, "records": 0,
+        }
+        return {
+            **rows,
+            "gpu_tracing": [{"world_rank": rank, **tracing} for rank in range(len(self.hosts))],
+        }
 
 
 @pytest.fixture
@@ -389,7 +517,10 @@ def test_operations_without_device_times_are_not_judged(late, report, tmp_path):
     (row,) = late(job, "run")
     assert (row["verdict"], row["collectives"], row["unjudged"]) == ("none", 0, 1)
     text = report("late", tmp_path / "run.db").out
-    assert "unknown: NCCL's collectives were not timed on the device" in text and "1 collective without times of the device" in text
+    assert (
+        "unknown: NCCL's collectives were not timed on the device" in text
+        and "1 collective without times of the device" in text
+    )
 
 
 def test_operations_that_share_a_kernel_are_one(late):
@@ -397,7 +528,9 @@ def test_operations_that_share_a_kernel_are_one(late):
     for _ in range(3):
         job.all_reduce([1_000_000, 5_000_000], [100, 100], is_shared=1)
     (call,) = late(job, "call")
-    assert (call["call"], call["collectives"], call["wait_ns"], call["total_ns"]) == ("ncclGroup", 1, 4_000_000, 4_000_200)
+    assert (call["call"], call["collectives"], call["wait_ns"], call["total_ns"]) == (
+        "ncclGroup", 1, 4_000_000, 4_000_200,
+    )
 
 
 class PassingJob(NcclJob):
@@ -406,12 +539,24 @@ class PassingJob(NcclJob):
     def cell_rows(self) -> dict[str, list[dict]]:
         rows = super().cell_rows()
         for rank in range(len(self.hosts)):
-            own = {**rows["cell"][0], "world_rank": rank, "communicator": self.device.communicator, "bytes": 2 * MIB, "count": 50}
+            own = {
+                **rows["cell"][0], "world_rank": rank, "communicator": self.device.communicator,
+                "bytes": 2 * MIB, "count": 50,
+            }
             number = len(rows["cell"]) + 1
-            rows["cell"].append({**own, "cell": number, "call": "ncclSend", "measure": "call", "total_ns": 50_000})
-            rows["cell"].append({**own, "cell": number + 1, "call": "ncclGroup", "measure": "device", "total_ns": 500 * MS})
+            rows["cell"].append(
+                {**own, "cell": number, "call": "ncclSend", "measure": "call", "total_ns": 50_000}
+            )
+            rows["cell"].append(
+                {
+                    **own, "cell": number + 1, "call": "ncclGroup", "measure": "device",
+                    "total_ns": 500 * MS,
+                }
+            )
         known = {row["name"] for row in rows["call"]}
-        rows["call"] += [CALLS[name]._asdict() for name in ("ncclSend", "ncclGroup") if name not in known]
+        rows["call"] += [
+            CALLS[name]._asdict() for name in ("ncclSend", "ncclGroup") if name not in known
+        ]
         return rows
 
 
@@ -419,11 +564,14 @@ def test_groups_of_sends_and_receives_are_no_collectives(late):
     job = PassingJob(2)
     job.all_reduce([1_000_000, 5_000_000], [100, 100], is_shared=1)
     (group,) = late(job, "call")
-    assert (group["call"], group["collectives"], group["wait_ns"], group["total_ns"]) == ("ncclGroup", 1, 4_000_000, 4_000_200)
+    assert (group["call"], group["collectives"], group["wait_ns"], group["total_ns"]) == (
+        "ncclGroup", 1, 4_000_000, 4_000_200,
+    )
     alone = PassingJob(2)
     alone.all_reduce([1_000_000, 5_000_000], [100, 100])
     assert [row["call"] for row in late(alone, "call")] == ["ncclAllReduce"]
-    assert late(alone, "run")[0]["coverage"] < 0.01  # nothing is known of the waiting in sends and receives
+    # nothing is known of the waiting in sends and receives
+    assert late(alone, "run")[0]["coverage"] < 0.01
 
 
 def test_where_the_gpus_clock_is_too_coarse_durations_tell(late):
@@ -528,7 +676,9 @@ def test_both_libraries_stand_in_one_table(late, report, tmp_path):
     job = NcclJob(2)
     job.collective("MPI_Allreduce", [1_000_000, 2_000_000], [100, 100])
     job.all_reduce([11_000_000, 15_000_000], [100, 100])
-    assert {row["library"]: row["wait_ns"] for row in late(job, "call")} == {"mpi": 1_000_000, "nccl": 4_000_000}
+    assert {row["library"]: row["wait_ns"] for row in late(job, "call")} == {
+        "mpi": 1_000_000, "nccl": 4_000_000,
+    }
     text = report("late", tmp_path / "run.db").out
     assert "MPI             100.0 % waiting of 500 us per rank" in text
     assert "NCCL            100.0 % waiting of 2.00 ms per rank on the device" in text
@@ -538,7 +688,8 @@ def test_both_libraries_stand_in_one_table(late, report, tmp_path):
 
 
 def stepping_rank(rank: int, timed: range, steps: int = 40) -> Rank:
-    """Steps of 100 ms by the device, which lags 60 ms behind the host: two AllReduces of 20 ms that overlap by 10 ms."""
+    """Steps of 100 ms by the device, which lags 60 ms behind the host: two AllReduces of 20 ms that
+    overlap by 10 ms."""
     samples = []
     for step in range(steps):
         for place in range(2):
@@ -547,20 +698,32 @@ def stepping_rank(rank: int, timed: range, steps: int = 40) -> Rank:
             kernel_ns = (begin_ns, begin_ns + 20 * MS) if step in timed else None
             size = (4 + place) * MIB
             sequence = 2 * step + place + 1
-            samples.append(Sample("ncclAllReduce", host_ns, host_ns + 8_000, NCCL, sequence, bytes=size, device_ns=kernel_ns))
+            samples.append(
+                Sample(
+                    "ncclAllReduce", host_ns, host_ns + 8_000, NCCL, sequence, bytes=size,
+                    device_ns=kernel_ns,
+                )
+            )
     cells = [Cell("ncclAllReduce", size * MIB, [8_000] * steps, NCCL) for size in (4, 5)]
     known = [nccl(rank, [0, 1], collectives=2 * steps)]
-    return nccl_rank(rank, *cells, size=2, communicators=known, samples=samples, windows=[planted.Window(0, 10 * SECOND)])
+    return nccl_rank(
+        rank, *cells, size=2, communicators=known, samples=samples,
+        windows=[planted.Window(0, 10 * SECOND)],
+    )
 
 
 def steps_of(report, tmp_path, timed: range, *words: str) -> list[dict]:
-    folder = planted.write_databases(tmp_path / f"run{''.join(words)}", [stepping_rank(rank, timed) for rank in range(2)])
+    folder = planted.write_databases(
+        tmp_path / f"run{''.join(words)}", [stepping_rank(rank, timed) for rank in range(2)]
+    )
     return report("steps", folder, "--json", *words).rows
 
 
 def test_steps_are_delimited_by_nccls_operations_on_the_device(report, tmp_path):
     (row,) = steps_of(report, tmp_path, range(40))
-    assert (row["delimited_by"], row["steps"], row["period"]) == ("calls", 40, "2 bulk ncclAllReduce, 9.44 MB")
+    assert (row["delimited_by"], row["steps"], row["period"]) == (
+        "calls", 40, "2 bulk ncclAllReduce, 9.44 MB",
+    )
     assert row["p50_ns"] == 100 * MS
     assert row["nccl_device_ns"] == 30 * MS  # 20 and 20, of which 10 are both
     assert (row["nccl_host_ns"], row["nccl_device_share"]) == (16_000, 0.3)
@@ -580,7 +743,10 @@ def test_steps_of_a_gpu_that_is_traced_now_and_then_are_delimited_by_the_host(re
 def test_steps_without_nccl_are_part_of_the_mean(report, tmp_path):
     ranks = [stepping_rank(rank, range(40)) for rank in range(2)]
     for rank in ranks:
-        rank.steps = [planted.Step(step + 1, (50 + 50 * step) * MS, (100 + 50 * step) * MS) for step in range(81)]
+        rank.steps = [
+            planted.Step(step + 1, (50 + 50 * step) * MS, (100 + 50 * step) * MS)
+            for step in range(81)
+        ]
         for sample in rank.samples:
             sample.device_ns = (sample.end_ns + 2 * MS, sample.end_ns + 12 * MS)
     folder = planted.write_databases(tmp_path / "micro", ranks)
@@ -595,15 +761,23 @@ def test_steps_without_nccl_are_part_of_the_mean(report, tmp_path):
 def test_a_pipeline_is_not_told_that_its_gpu_was_not_traced(report, tmp_path):
     ranks = [stepping_rank(rank, range(40)) for rank in range(2)]
     for rank in ranks:
-        rank.samples += [Sample("ncclSend", (56 + 100 * step) * MS, (57 + 100 * step) * MS, NCCL) for step in range(40)]
+        rank.samples += [
+            Sample("ncclSend", (56 + 100 * step) * MS, (57 + 100 * step) * MS, NCCL)
+            for step in range(40)
+        ]
     folder = planted.write_databases(tmp_path / "passing", ranks)
     assert report("steps", folder, "--json").rows[0]["nccl_device_ns"] is None
-    assert "not known (not all were timed: sends and receives never are one by one" in report("steps", folder).out
+    assert (
+        "not known (not all were timed: sends and receives never are one by one"
+        in report("steps", folder).out
+    )
 
 
 def test_what_a_step_spends_in_a_call_of_nccl_is_its_kernels_time(report, tmp_path):
     (row,) = steps_of(report, tmp_path, range(40), "--per-call")
-    assert (row["call"], row["library"], row["count"], row["total_ns"]) == ("ncclAllReduce", "nccl", 2, 40 * MS)
+    assert (row["call"], row["library"], row["count"], row["total_ns"]) == (
+        "ncclAllReduce", "nccl", 2, 40 * MS,
+    )
     assert row["exposed_ns"] is None and row["bytes"] == 9 * MIB
 
 
@@ -620,32 +794,51 @@ def test_a_shared_kernel_counts_once_in_a_step(report, tmp_path):
         for one, other in zip(rank.samples[::2], rank.samples[1::2]):
             one.is_shared = other.is_shared = 1
             other.device_ns = one.device_ns
-    rows = report("steps", planted.write_databases(tmp_path / "shared", ranks), "--json", "--per-call").rows
+    rows = report(
+        "steps", planted.write_databases(tmp_path / "shared", ranks), "--json", "--per-call"
+    ).rows
     group = only(rows, call="ncclGroup")
     assert (group["count"], group["total_ns"]) == (1, 20 * MS)
-    assert (only(rows, call="ncclAllReduce")["count"], only(rows, call="ncclAllReduce")["total_ns"]) == (2, 0)
+    assert (
+        only(rows, call="ncclAllReduce")["count"], only(rows, call="ncclAllReduce")["total_ns"],
+    ) == (2, 0)
 
 
 # What is said elsewhere.
 
 
 def test_bulk_and_control_hold_for_both(report, tmp_path):
-    cells = [Cell("MPI_Allreduce", 8, [5_000] * 6_000), Cell("ncclAllReduce", 64 * MIB, [9_000] * 100, NCCL)]
+    cells = [
+        Cell("MPI_Allreduce", 8, [5_000] * 6_000),
+        Cell("ncclAllReduce", 64 * MIB, [9_000] * 100, NCCL),
+    ]
     cells.append(Cell("ncclAllReduce", 64 * MIB, [9 * MS] * 100, NCCL, "device"))
     world = Communicator(WORLD, planted.WORLD_IDENTITY, "0-3", 4, 0, name="MPI_COMM_WORLD")
-    ranks = [nccl_rank(rank, *cells, communicators=[world, nccl(rank, [0, 1, 2, 3])]) for rank in range(4)]
+    ranks = [
+        nccl_rank(rank, *cells, communicators=[world, nccl(rank, [0, 1, 2, 3])])
+        for rank in range(4)
+    ]
     rows = report("traffic", planted.write_databases(tmp_path / "run", ranks), "--json").rows
     bulk, control = only(rows, traffic="bulk"), only(rows, traffic="control")
-    assert (bulk["call"], bulk["count"], bulk["device_ns"], bulk["share_of_time"]) == ("ncclAllReduce", 400, 3_600 * MS, None)
-    assert (control["call"], control["share_of_time"], control["library"]) == ("MPI_Allreduce", 1, "mpi")
+    assert (bulk["call"], bulk["count"], bulk["device_ns"], bulk["share_of_time"]) == (
+        "ncclAllReduce", 400, 3_600 * MS, None,
+    )
+    assert (control["call"], control["share_of_time"], control["library"]) == (
+        "MPI_Allreduce", 1, "mpi",
+    )
 
 
 def test_regions_have_nccl_apart(report, tmp_path):
-    cells = [Cell("ncclAllReduce", MIB, [9_000], NCCL, region=1), Cell("ncclAllReduce", MIB, [MS], NCCL, "device", region=1)]
+    cells = [
+        Cell("ncclAllReduce", MIB, [9_000], NCCL, region=1),
+        Cell("ncclAllReduce", MIB, [MS], NCCL, "device", region=1),
+    ]
     ranks = [nccl_rank(rank, *cells, regions={1: "backward"}) for rank in range(4)]
     folder = planted.write_databases(tmp_path / "run", ranks)
     (row,) = report("regions", folder, "--json").rows
-    assert (row["count"], row["total_ns"], row["nccl_count"], row["nccl_host_ns"]) == (0, 0, 4, 36_000)
+    assert (row["count"], row["total_ns"], row["nccl_count"], row["nccl_host_ns"]) == (
+        0, 0, 4, 36_000,
+    )
     assert row["nccl_device_ns"] == 4 * MS
     assert "most of NCCL's time is in backward" in report("regions", folder).out
 
@@ -653,16 +846,25 @@ def test_regions_have_nccl_apart(report, tmp_path):
 def test_small_messages_are_judged_by_the_device(report, tmp_path):
     sizes = {1_024: 200_000, 64 * MIB: 400_000}
     cells = [Cell("ncclAllReduce", 64 * MIB, [5_000] * 1_000, NCCL)]
-    cells += [Cell("ncclAllReduce", size, [ns] * 1_000, NCCL, "device") for size, ns in sizes.items()]
-    folder = planted.write_databases(tmp_path / "run", [nccl_rank(rank, *cells) for rank in range(4)])
+    cells += [
+        Cell("ncclAllReduce", size, [ns] * 1_000, NCCL, "device") for size, ns in sizes.items()
+    ]
+    folder = planted.write_databases(
+        tmp_path / "run", [nccl_rank(rank, *cells) for rank in range(4)]
+    )
     found = only(report("advise", folder, "--json").rows, rule="small_messages")
-    assert found["call"] == "ncclAllReduce" and found["saving_ns"] == pytest.approx(4 * 1_000 * 200_000, rel=0.01)
+    assert found["call"] == "ncclAllReduce" and found["saving_ns"] == pytest.approx(
+        4 * 1_000 * 200_000, rel=0.01
+    )
     assert found["certainty"] == "likely"
 
 
 def test_prometheus_has_nccl_with_its_library_and_the_device_apart(report, mixed, run_folder):
     text = report("export", mixed, "--format", "prometheus").out
-    where = 'run="job-1",rank="0",call="ncclAllReduce",communicator="ncclCommInitRank {0-3}",library="nccl"'
+    where = (
+        'run="job-1",rank="0",call="ncclAllReduce",communicator="ncclCommInitRank '
+        '{0-3}",library="nccl"'
+    )
     assert f"commprof_calls_total{{{where}}} 21\n" in text
     assert f"commprof_device_operations_total{{{where}}} 20\n" in text
     assert f"commprof_device_time_seconds_total{{{where}}} 1.6\n" in text
@@ -672,24 +874,36 @@ def test_prometheus_has_nccl_with_its_library_and_the_device_apart(report, mixed
 def test_a_timeline_does_not_take_nccls_calls_for_mpi(report, pure):
     events = json.loads(report("export", pure, "--format", "perfetto").out)["traceEvents"]
     assert not {event["name"] for event in events} & {"ranks inside MPI", "bytes/s passed to MPI"}
-    slices = [event for event in events if event["ph"] == "X" and event["name"] == "ncclAllReduce" and event["pid"] == 3]
+    slices = [
+        event for event in events
+        if event["ph"] == "X" and event["name"] == "ncclAllReduce" and event["pid"] == 3
+    ]
     assert {event["args"]["waited on the device"] for event in slices} == {"30.0 ms for rank 0"}
 
 
 def test_top_names_the_rank_whose_kernels_are_shortest(report, tmp_path, monkeypatch):
     monkeypatch.setattr(time, "clock_gettime_ns", lambda _: planted.START_NS + 10 * SECOND)
-    ranks = [nccl_rank(rank, *training_cells(rank), ended="running", pid=os.getpid()) for rank in range(4)]
+    ranks = [
+        nccl_rank(rank, *training_cells(rank), ended="running", pid=os.getpid())
+        for rank in range(4)
+    ]
     for rank in ranks:
         rank.facts.update(planted.process_facts(os.getpid()))
     folder = planted.write_ledgers(tmp_path / "live", ranks)
     text = report("top", folder, "--count", "1").out
-    assert re.search(r"least time in NCCL's operations[^:]*: rank 0, ", text) and "NCCL on device" in text
+    assert (
+        re.search(r"least time in NCCL's operations[^:]*: rank 0, ", text)
+        and "NCCL on device" in text
+    )
 
 
 def test_the_page_of_a_job_without_mpi_has_its_sections(report, pure, tmp_path):
     assert report("html", pure, "-o", tmp_path / "page.html").status == 0
     text = (tmp_path / "page.html").read_text()
-    for said in ("NCCL on the device, all ranks", "Where the time goes", "Message sizes", "Who is late", "NCCL operation on the device"):
+    for said in (
+        "NCCL on the device, all ranks", "Where the time goes", "Message sizes", "Who is late",
+        "NCCL operation on the device",
+    ):
         assert said in text
     assert "handed to MPI" not in text
 
@@ -700,15 +914,24 @@ def test_the_page_of_a_job_without_mpi_has_its_sections(report, pure, tmp_path):
 def passing(rank: int, stages: int = 4, first: int = 0, number: int = NCCL) -> list[tuple]:
     """Of a stage of a pipeline within a communicator that counts the other way round."""
     own = stages - 1 - (rank - first)
-    forward = [("ncclSend", "sent", own - 1, 5, 5 * MIB, MS, number), ("ncclRecv", "received", own - 1, 5, 2 * MIB, MS, number)]
-    backward = [("ncclRecv", "received", own + 1, 5, 5 * MIB, MS, number), ("ncclSend", "sent", own + 1, 5, 2 * MIB, MS, number)]
+    forward = [
+        ("ncclSend", "sent", own - 1, 5, 5 * MIB, MS, number),
+        ("ncclRecv", "received", own - 1, 5, 2 * MIB, MS, number),
+    ]
+    backward = [
+        ("ncclRecv", "received", own + 1, 5, 5 * MIB, MS, number),
+        ("ncclSend", "sent", own + 1, 5, 2 * MIB, MS, number),
+    ]
     return (forward if own > 0 else []) + (backward if own < stages - 1 else [])
 
 
 @pytest.fixture
 def pipeline():
     return [
-        nccl_rank(rank, Cell("ncclSend", MIB, [MS] * 5, NCCL), communicators=[nccl(rank, [3, 2, 1, 0])], peers=passing(rank))
+        nccl_rank(
+            rank, Cell("ncclSend", MIB, [MS] * 5, NCCL), communicators=[nccl(rank, [3, 2, 1, 0])],
+            peers=passing(rank),
+        )
         for rank in range(4)
     ]
 
@@ -718,16 +941,17 @@ def test_messages_are_between_world_ranks(report, tmp_path, pipeline, write):
     rows = report("peers", write(tmp_path / "run", pipeline), "--json").rows
     down = {(rank, rank + 1): (5, 5 * MIB, MS) for rank in range(3)}
     up = {(rank + 1, rank): (5, 2 * MIB, MS) for rank in range(3)}
-    assert {(row["sender"], row["receiver"]): (row["count"], row["bytes"], row["time_ns"]) for row in rows} == down | up
+    assert {
+        (row["sender"], row["receiver"]): (row["count"], row["bytes"], row["time_ns"])
+        for row in rows
+    } == down | up
 
 
 def test_a_partner_that_was_not_read_is_unknown(report, tmp_path, pipeline):
     folder = planted.write_databases(tmp_path / "run", [pipeline[0], pipeline[2]])
     text = report("peers", folder).out.splitlines()
     assert [line.split() for line in text if not set(line) <= set("- ")] == [
-        ["from", "\\", "to", "unknown"],
-        ["0", "5.24", "MB"],
-        ["2", "7.34", "MB"],
+        ["from", "\\", "to", "unknown"], ["0", "5.24", "MB"], ["2", "7.34", "MB"],
     ]
     assert report("peers", folder, "--json").rows[0]["receiver"] is None
     assert "most from rank 2 to an unknown rank: 7.34 MB" in report("summary", folder).out
@@ -741,4 +965,7 @@ def test_a_pipeline_over_nccl_is_found_and_its_bubbles_are_not_told(report, tmp_
     assert {(row["bubble_share"], row["wait_ns"]) for row in rows} == {(None, None)}
     assert [(row["forward_bytes"], row["backward_bytes"]) for row in rows][1] == (5 * MIB, 2 * MIB)
     text = report("pipeline", folder).out
-    assert "1: ranks 0 > 1 > 2 > 3; NCCL's messages wait on the device: who waits for whom is not told." in text
+    assert (
+        "1: ranks 0 > 1 > 2 > 3; NCCL's messages wait on the device: who waits for whom is not "
+        "told." in text
+    )

@@ -1,4 +1,5 @@
-"""JSON that others have written or changed: experiments, their runs, canaries. One line says what is wrong; other lines are read."""
+"""JSON that others have written or changed: experiments, their runs, canaries. One line says what
+is wrong; other lines are read."""
 
 from __future__ import annotations
 
@@ -17,8 +18,14 @@ CASES = 400
 PLAN = Plan([Arm("a", "mpirun {} x"), Arm("b", "srun {} x")], 3, 7, 0.02, "/tmp")
 RUN = Run(1, "a", "block-01/a", plans.OK, 1.5, "")
 DEEP = "[" * 200_000 + "]" * 200_000
-RAW = ("Infinity", "-Infinity", "NaN", "1e999", "-1e999", "9" * 400, "9" * 100_000, DEEP, '{"a": ' * 5000, '"\\ud800"', '"\\u0000"', '"\udcff"')
-RAW += ("[]", "{}", "null", "true", "-1", "0", "1.5", "1e308", '""', '"x"', '[{"a": 1}]', '{"a": []}', "", " ", ",", "\ufeff1", str(1 << 63))
+RAW = (
+    "Infinity", "-Infinity", "NaN", "1e999", "-1e999", "9" * 400, "9" * 100_000, DEEP,
+    '{"a": ' * 5000, '"\\ud800"', '"\\u0000"', '"\udcff"',
+)
+RAW += (
+    "[]", "{}", "null", "true", "-1", "0", "1.5", "1e308", '""', '"x"', '[{"a": 1}]', '{"a": []}',
+    "", " ", ",", "\ufeff1", str(1 << 63),
+)
 KEYS = ("name", "command", "block", "seconds", "arms")
 
 
@@ -71,7 +78,9 @@ def test_a_canary_of_any_damage_is_read_or_skipped(tmp_path):
     folder = canary.folder_of(run)
     folder.mkdir()
     for number in range(CASES):
-        (folder / "host").write_bytes(damaged({"arithmetic_ns": 5, "memory_ns": 7}, random.Random(number)))
+        (folder / "host").write_bytes(
+            damaged({"arithmetic_ns": 5, "memory_ns": 7}, random.Random(number))
+        )
         for found in canary.canaries_read(run).values():
             assert all(0 < value < 1e16 for value in found), number
 
@@ -99,7 +108,9 @@ def test_what_is_wrong_with_a_plan_is_said(tmp_path, monkeypatch, capsys, text, 
 
 
 def test_a_plan_of_an_odd_folder_is_read_as_it_was_written(tmp_path):
-    odd = PLAN._replace(directory="/tmp/na\udcefve", arms=[Arm("a", "mpirun {} \u00e9\udcff"), Arm("b", "x")])
+    odd = PLAN._replace(
+        directory="/tmp/na\udcefve", arms=[Arm("a", "mpirun {} \u00e9\udcff"), Arm("b", "x")]
+    )
     plans.plan_write(tmp_path, odd)
     assert plans.plan_read(tmp_path) == odd
 

@@ -6,7 +6,10 @@ import random
 from itertools import combinations
 
 import pytest
-from commprof_report.gpu.overlap import COMMUNICATING, COMPUTING, COPYING, IN_MPI, STATES, added, common, joined, pieces, time_by_states
+from commprof_report.gpu.overlap import (
+    COMMUNICATING, COMPUTING, COPYING, IN_MPI, STATES, added, common, joined, pieces,
+    time_by_states,
+)
 
 BITS = (COMPUTING, COMMUNICATING, COPYING, IN_MPI)
 LAST = 60
@@ -20,7 +23,10 @@ def some_intervals(chance: random.Random, most: int) -> list[tuple[int, int, int
 
 def state_at(at: int, intervals) -> int:
     """Of the nanosecond that begins here."""
-    return sum(bit for bit in BITS if any(begin <= at < end for begin, end, state in intervals if state == bit))
+    return sum(
+        bit for bit in BITS
+        if any(begin <= at < end for begin, end, state in intervals if state == bit)
+    )
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -42,7 +48,9 @@ def test_pieces_follow_each_other_and_say_all_that_runs(seed):
     found = list(pieces(intervals))
     assert all(before[1] <= after[0] for before, after in zip(found, found[1:]))
     by_ns = {at: states for begin, end, states in found for at in range(begin, end)}
-    assert {at: by_ns.get(at, 0) for at in range(LAST)} == {at: state_at(at, intervals) for at in range(LAST)}
+    assert {at: by_ns.get(at, 0) for at in range(LAST)} == {
+        at: state_at(at, intervals) for at in range(LAST)
+    }
 
 
 @pytest.mark.parametrize("seed", range(100))

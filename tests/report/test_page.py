@@ -1,4 +1,5 @@
-"""The page in a real browser: what it draws is what the commands say, and all its controls work with mouse and keys."""
+"""The page in a real browser: what it draws is what the commands say, and all its controls work
+with mouse and keys."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ WAITING = 3
 
 @pytest.fixture
 def run_path(tmp_path):
-    """Rank 2 is late; ranks wait for it directly and through rank 3. Step 7 takes longer than all others."""
+    """Rank 2 is late; ranks wait for it directly and through rank 3. Step 7 takes longer than all
+    others."""
     job = grid([{2: 80 * MS if step == 7 else 8 * MS} for step in range(STEPS)], has_marks=True)
     return job.write(tmp_path / "run.db")
 
@@ -76,11 +78,16 @@ CHOSEN = 'What the main thread of each rank did in a step.</p><ul class="soft"><
 def test_every_step_that_was_sampled_whole_can_be_chosen(page, report, run_path):
     steps = steps_of(page)
     assert sorted(steps) == list(range(2, STEPS + 1)) and steps[8:] == sorted(steps[8:])
-    assert f"{CHOSEN}Any step that was sampled whole, after the warm-up, can be chosen: " in page.read_text()
+    assert (
+        f"{CHOSEN}Any step that was sampled whole, after the warm-up, can be chosen: "
+        in page.read_text()
+    )
 
 
 @pytest.mark.slow
-def test_where_there_is_no_room_for_all_steps_others_are_spread_over_the_run(report, run_path, tmp_path, monkeypatch):
+def test_where_there_is_no_room_for_all_steps_others_are_spread_over_the_run(
+    report, run_path, tmp_path, monkeypatch
+):
     """A step is four ranks with five parts each, and some of its neighbours."""
     monkeypatch.setattr(step_views, "MOST_PER_RANK", 1)
     monkeypatch.setattr(step_views, "LEAST_BOUND", 600)
@@ -88,7 +95,10 @@ def test_where_there_is_no_room_for_all_steps_others_are_spread_over_the_run(rep
     steps = steps_of(tmp_path / "page.html")
     assert steps[1] == 8 and 12 <= len(steps) <= 20
     where = "are in this page, marked beneath the bars above"
-    said = f"The calls of {len(steps)} of 39 steps {where}: the median, the 7 longest, and {len(steps) - 8} spread over the run."
+    said = (
+        f"The calls of {len(steps)} of 39 steps {where}: the median, the 7 longest, and "
+        f"{len(steps) - 8} spread over the run."
+    )
     assert f"{CHOSEN}{said} Choose" in (tmp_path / "page.html").read_text()
     others = [2, *steps[8:], STEPS]
     assert max(later - earlier for earlier, later in zip(others, others[1:])) <= 20
@@ -104,15 +114,27 @@ def test_the_user_picks_the_steps_of_the_timeline(report, run_path, tmp_path, mo
         return [view["title"].partition(":")[0] for view in timeline(path)["views"]]
 
     assert titles("7-10") == ["step 7", "step 8, the longest", "step 9", "step 10"]
-    assert f"{CHOSEN}The calls of 4 of the 4 steps 7 to 10 are in this page (--steps). Choose" in path.read_text()
-    assert titles("39-50") == ["step 39", "step 40"] and "The calls of 2 of the 12 steps 39 to 50 are" in path.read_text()
+    assert (
+        f"{CHOSEN}The calls of 4 of the 4 steps 7 to 10 are in this page (--steps). Choose"
+        in path.read_text()
+    )
+    assert (
+        titles("39-50") == ["step 39", "step 40"]
+        and "The calls of 2 of the 12 steps 39 to 50 are" in path.read_text()
+    )
     assert titles("8") == ["step 8, the longest"]
     monkeypatch.setattr(step_views, "MOST_PER_RANK", 1)
     monkeypatch.setattr(step_views, "LEAST_BOUND", 100)
     few = titles("7-40")
-    assert few == ["step 7", "step 8, the longest", "step 9"][: len(few)] and f"The calls of {len(few)} of the 34 steps" in path.read_text()
+    assert (
+        few == ["step 7", "step 8, the longest", "step 9"][: len(few)]
+        and f"The calls of {len(few)} of the 34 steps" in path.read_text()
+    )
     assert report("html", run_path, "-o", path, "--steps", "41").status == 0
-    assert "No step of 41 was sampled whole after the warm-up." in path.read_text() and 'id="timeline' not in path.read_text()
+    assert (
+        "No step of 41 was sampled whole after the warm-up." in path.read_text()
+        and 'id="timeline' not in path.read_text()
+    )
 
 
 @pytest.mark.parametrize("words", ("0-", "b", "9-3", "-4", "1,2"))
@@ -124,7 +146,9 @@ def test_steps_that_are_none_are_refused(report, run_path, words):
 def test_the_first_steps_of_a_spread_are_spread():
     for taken in (3, 5, 9):
         first = sorted(step_views.spread(range(1_000))[:taken])
-        assert max(later - earlier for earlier, later in zip([*first], [*first[1:], 1_000])) <= 2 * 1_000 / (taken - 1)
+        assert max(
+            later - earlier for earlier, later in zip([*first], [*first[1:], 1_000])
+        ) <= 2 * 1_000 / (taken - 1)
 
 
 @pytest.mark.slow
@@ -159,8 +183,14 @@ def test_a_wait_that_is_an_estimate_has_no_arrow_and_says_so(report, run_folder,
     """The clocks of the training run's hosts are too uncertain."""
     assert report("html", run_folder, "-o", run_folder / "page.html").status == 0
     data = timeline(run_folder / "page.html")
-    numbers = [piece for view in data["views"] for rank in view["ranks"] for piece in zip(*[iter(rank["pieces"])] * 6)]
-    found = {(waits_for, data["names"][detail]) for _, _, state, _, waits_for, detail in numbers if state == WAITING}
+    numbers = [
+        piece for view in data["views"] for rank in view["ranks"]
+        for piece in zip(*[iter(rank["pieces"])] * 6)
+    ]
+    found = {
+        (waits_for, data["names"][detail]) for _, _, state, _, waits_for, detail in numbers
+        if state == WAITING
+    }
     assert found == {(-1, "1,000 B, MPI_COMM_WORLD, waiting estimated from durations")}
     assert "estimated" not in page.read_text()
 
@@ -169,7 +199,9 @@ def test_a_wait_that_is_an_estimate_has_no_arrow_and_says_so(report, run_folder,
 def test_a_path_that_is_not_known_is_not_drawn(report, tmp_path):
     job = grid([{3: 80 * MS}] * STEPS, unsplit="MPI_Win_fence", has_marks=True)
     assert report("html", job.write(tmp_path / "run.db"), "-o", tmp_path / "page.html").status == 0
-    assert [view["path"] for view in timeline(tmp_path / "page.html")["views"]] == [[]] * (STEPS - 1)
+    assert [view["path"] for view in timeline(tmp_path / "page.html")["views"]] == [[]] * (
+        STEPS - 1
+    )
 
 
 def ranks_by_steps(run_path) -> RankSteps:
@@ -187,15 +219,26 @@ def in_ms(field: list[list[float]]) -> list[list[int]]:
 def test_a_rank_by_step_has_its_time_outside_mpi(run_path):
     found = ranks_by_steps(run_path)
     assert found.ranks == [0, 1, 2, 3] and found.steps == list(range(2, STEPS + 1))
-    assert in_ms(found.outside_ns) == [[10 + (rank == 2) * (80 if step == 8 else 8) for step in found.steps] for rank in found.ranks]
+    assert in_ms(found.outside_ns) == [
+        [10 + (rank == 2) * (80 if step == 8 else 8) for step in found.steps]
+        for rank in found.ranks
+    ]
 
 
 def test_a_rank_by_step_has_the_waiting_of_the_steps_and_who_causes_it(run_path, report):
     """All wait for rank 2, rank 1 through rank 3."""
-    found, rows = ranks_by_steps(run_path), {row["step"]: row for row in report("steps", run_path, "--per-step", "--json").rows}
+    found, rows = (
+        ranks_by_steps(run_path),
+        {row["step"]: row for row in report("steps", run_path, "--per-step", "--json").rows},
+    )
     late_ms = [80 if step == 8 else 8 for step in found.steps]
     assert in_ms(found.wait_ns) == [late_ms, late_ms, [0] * len(late_ms), late_ms]
-    assert in_ms(found.caused_ns) == [[0] * len(late_ms), [0] * len(late_ms), [3 * ms for ms in late_ms], [0] * len(late_ms)]
+    assert in_ms(found.caused_ns) == [
+        [0] * len(late_ms),
+        [0] * len(late_ms),
+        [3 * ms for ms in late_ms],
+        [0] * len(late_ms),
+    ]
     for waits, step in zip(zip(*found.wait_ns), found.steps):
         assert sum(waits) / 4 == pytest.approx(rows[step]["wait_ns"])
 
@@ -212,7 +255,10 @@ def test_maps_of_ranks_by_steps_without_any_time_are_left_out(run_path, tmp_path
 def test_of_many_ranks_those_are_shown_that_cost_most(report, run_path, tmp_path, monkeypatch):
     monkeypatch.setattr(html, "MOST_RANKS", 2)
     assert report("html", run_path, "-o", tmp_path / "page.html").status == 0
-    late_part = (tmp_path / "page.html").read_text().partition('<section id="who-is-late">')[2].partition("</section>")[0]
+    late_part = (
+        (tmp_path / "page.html") .read_text() .partition('<section id="who-is-late">')[2]
+        .partition("</section>")[0]
+    )
     table = late_part.partition("<tbody>")[2].partition("</tbody>")[0]
     assert re.findall(r'<tr><td class="number">(\d+)</td>', table) == ["2", "3"]
     assert "Shown are the 2 of 4 ranks that cost the others most." in late_part
@@ -223,8 +269,13 @@ def test_of_many_ranks_those_are_shown_that_cost_most(report, run_path, tmp_path
 def test_the_marks_of_sizes_are_explained_where_they_occur(report, run_folder, tmp_path):
     """The training run has no sizes that are counted together."""
     assert report("html", run_folder, "-o", tmp_path / "page.html").status == 0
-    assert "Marks of sizes: ! no power of two, * a size that each rank has of its own." in (tmp_path / "page.html").read_text()
-    planted.write_database(tmp_path / "rank-0.db", planted.Rank(0, 1, cells=[planted.Cell("MPI_Bcast", 8, [1_000])]))
+    assert (
+        "Marks of sizes: ! no power of two, * a size that each rank has of its own."
+        in (tmp_path / "page.html").read_text()
+    )
+    planted.write_database(
+        tmp_path / "rank-0.db", planted.Rank(0, 1, cells=[planted.Cell("MPI_Bcast", 8, [1_000])])
+    )
     assert report("html", tmp_path / "rank-0.db", "-o", tmp_path / "page.html").status == 0
     assert "Marks of sizes" not in (tmp_path / "page.html").read_text()
 
@@ -242,37 +293,60 @@ def test_the_first_screen_says_what_to_try(report, tmp_path):
     """The first piece of advice, and nothing of a run without any."""
     with lzma.open(EXAMPLE) as packed:
         (tmp_path / "run.db").write_bytes(packed.read())
-    first, *more = [row for row in report("advise", tmp_path / "run.db", "--json").rows if row["found"]]
+    first, *more = [
+        row for row in report("advise", tmp_path / "run.db", "--json").rows if row["found"]
+    ]
     assert report("html", tmp_path / "run.db").status == 0
     header = (tmp_path / "run.html").read_text().partition("</header>")[0]
     (said,) = re.findall(r"<dt>Waiting</dt><dd>[^<]*</dd><dt>To try</dt><dd>([^<]*)</dd>", header)
-    assert said.lower().startswith(first["title"].lower()) and f" (estimate; {first['certainty']}). " in said
-    assert first["suggestion"][1:] in said and said.endswith(f" {len(more)} more piece of advice below.")
+    assert (
+        said.lower().startswith(first["title"].lower())
+        and f" (estimate; {first['certainty']}). " in said
+    )
+    assert first["suggestion"][1:] in said and said.endswith(
+        f" {len(more)} more piece of advice below."
+    )
     healthy = grid([{}] * STEPS, has_marks=True).write(tmp_path / "healthy.db")
     assert not any(row["found"] for row in report("advise", healthy, "--json").rows)
-    assert report("html", healthy).status == 0 and "To try" not in (tmp_path / "healthy.html").read_text()
+    assert (
+        report("html", healthy).status == 0
+        and "To try" not in (tmp_path / "healthy.html").read_text()
+    )
 
 
 @pytest.mark.slow
 def test_what_was_not_found_is_a_list(report, run_path, page):
     """A line each; the words are those of advise."""
-    found = page.read_text().partition('<section id="what-could-be-better">')[2].partition("</section>")[0]
+    found = (
+        page.read_text() .partition('<section id="what-could-be-better">')[2]
+        .partition("</section>")[0]
+    )
     said = re.findall(r"<dt>([^<]*)</dt><dd>([^<]*)</dd>", found)
-    absent = [title for head, title in said[[head for head, _ in said].index("Looked for and not found") :]]
+    absent = [
+        title
+        for head, title in said[[head for head, _ in said].index("Looked for and not found") :]
+    ]
     told = " ".join(report("advise", run_path).out.split())
     assert len(absent) > 3 and all(title in told for title in absent)
 
 
 def test_a_page_without_steps_has_no_timeline(report, tmp_path):
-    assert report("html", grid([{}]).write(tmp_path / "run.db"), "-o", tmp_path / "page.html").status == 0
+    assert (
+        report("html", grid([{}]).write(tmp_path / "run.db"), "-o", tmp_path / "page.html").status
+        == 0
+    )
     assert 'id="timeline' not in (tmp_path / "page.html").read_text()
 
 
 @pytest.fixture
 def gpu_run(tmp_path):
-    """Two ranks with a GPU each; a stream of rank 1's is sampled from the middle of step 6, the median."""
+    """Two ranks with a GPU each; a stream of rank 1's is sampled from the middle of step 6, the
+    median."""
     cells = [planted.Cell("MPI_Barrier", 0, [25 * MS], times=12)]
-    streams = [[planted.Stream(1, begin_ns=0), planted.Stream(2, number=13, begin_ns=rank * 550 * MS)] for rank in range(2)]
+    streams = [
+        [planted.Stream(1, begin_ns=0), planted.Stream(2, number=13, begin_ns=rank * 550 * MS)]
+        for rank in range(2)
+    ]
     ranks = [step_rank(rank, 2, cells=cells, streams=streams[rank]) for rank in range(2)]
     return planted.write_databases(tmp_path / "run", ranks)
 
@@ -296,17 +370,31 @@ def test_the_gpu_beneath_a_rank_did_what_the_steps_of_gpu_say(gpu_page, report, 
     rows = {row["step"]: row for row in report("gpu", gpu_run, "--by", "step", "--json").rows}
     for view in timeline(gpu_page)["views"]:
         rank = view["ranks"][0]
-        in_step = [(begin, end, states) for begin, end, states in gpu_pieces(rank) if rank["begin"] <= begin < rank["end"]]
+        in_step = [
+            (begin, end, states) for begin, end, states in gpu_pieces(rank)
+            if rank["begin"] <= begin < rank["end"]
+        ]
         row = rows[int(re.match(r"step (\d+)", view["title"])[1])]
-        for states, expected in (([1, 3], "computing_ns"), ([2, 3, 6], "communicating_ns"), ([2, 6], "exposed_ns"), ([4, 6], "copying_ns")):
-            assert sum(end - begin for begin, end, state in in_step if state in states) == row[expected]
+        for states, expected in (
+            ([1, 3], "computing_ns"),
+            ([2, 3, 6], "communicating_ns"),
+            ([2, 6], "exposed_ns"),
+            ([4, 6], "copying_ns"),
+        ):
+            assert (
+                sum(end - begin for begin, end, state in in_step if state in states)
+                == row[expected]
+            )
 
 
 def test_a_gpu_is_not_sampled_where_one_of_its_streams_is_not(gpu_page):
     median, longest = timeline(gpu_page)["views"][:2]
     assert gpu_pieces(median["ranks"][1])[:2] == [(0, 55 * MS, 0), (55 * MS, 65 * MS, 6)]
     assert all(states for _, _, states in gpu_pieces(longest["ranks"][1]))
-    assert [view["ranks"][1]["gpus"] for view in timeline(gpu_page)["views"] if view["title"].startswith(("step 4:", "step 5:"))] == [[], []]
+    assert [
+        view["ranks"][1]["gpus"] for view in timeline(gpu_page)["views"]
+        if view["title"].startswith(("step 4:", "step 5:"))
+    ] == [[], []]
 
 
 def test_a_table_without_rows_is_left_out(gpu_page):
@@ -316,10 +404,15 @@ def test_a_table_without_rows_is_left_out(gpu_page):
 
 def test_many_parts_of_a_gpu_are_drawn_with_fewer_pauses():
     """Kernels of 30 us every 40 us; a pause of 20 ms in the middle stays."""
-    kernels = [(begin_ns, begin_ns + 30_000) for begin_ns in range(0, 100 * MS, 40_000) if not 40 * MS <= begin_ns < 60 * MS]
+    kernels = [
+        (begin_ns, begin_ns + 30_000) for begin_ns in range(0, 100 * MS, 40_000)
+        if not 40 * MS <= begin_ns < 60 * MS
+    ]
     gpus = [OnGpu(0, 0, [(0, 200 * MS)], {1: kernels})]
     every, gap_ns = gpu_views(gpus, 0, 100 * MS, 2_000)
-    assert gap_ns == 25_000 and [piece[:2] for piece in every[0][0].pieces] == [(0, 40 * MS - 10_000), (60 * MS, 100 * MS - 10_000)]
+    assert gap_ns == 25_000 and [piece[:2] for piece in every[0][0].pieces] == [
+        (0, 40 * MS - 10_000), (60 * MS, 100 * MS - 10_000),
+    ]
     every, gap_ns = gpu_views(gpus, 0, 20 * MS, 500)
     assert gap_ns == 5_000 and len(every[0][0].pieces) == 500
     fewer, gap_ns = gpu_views(gpus, 0, 20 * MS, 499)
@@ -327,7 +420,9 @@ def test_many_parts_of_a_gpu_are_drawn_with_fewer_pauses():
 
 
 @pytest.mark.slow
-def test_a_step_of_very_many_calls_is_drawn_without_the_shortest(report, run_path, tmp_path, monkeypatch):
+def test_a_step_of_very_many_calls_is_drawn_without_the_shortest(
+    report, run_path, tmp_path, monkeypatch
+):
     """Of a step's waits and transfers, the transfers of 10 us are left out."""
     monkeypatch.setattr(step_views, "LEAST_BOUND", 8)
     monkeypatch.setattr(step_views, "MOST_PER_RANK", 1)
@@ -342,7 +437,10 @@ def test_a_step_of_very_many_calls_is_drawn_without_the_shortest(report, run_pat
 @pytest.mark.slow
 def test_a_page_without_gpus_is_silent_about_them(page):
     assert all(rank["gpus"] == [] for view in timeline(page)["views"] for rank in view["ranks"])
-    assert "GPUs, with a strip each" not in page.read_text() and timeline(page)["views"][0]["note"] == ""
+    assert (
+        "GPUs, with a strip each" not in page.read_text()
+        and timeline(page)["views"][0]["note"] == ""
+    )
 
 
 @needs_browser
@@ -351,9 +449,16 @@ def test_a_page_without_gpus_is_silent_about_them(page):
 def test_the_page_is_drawn_without_complaint_and_fits(browser, page, width, is_dark):
     browser.open(page, width, dark=is_dark)
     assert browser.ask("document.documentElement.scrollWidth") <= width
-    assert browser.ask("[...document.querySelectorAll('nav a')].every((link) => document.querySelector(link.hash))")
-    assert browser.ask("document.querySelectorAll('nav a').length === document.querySelectorAll('section:not(.warn)').length")
-    assert browser.ask("[...document.images].every((image) => image.complete && image.naturalWidth && image.alt)")
+    assert browser.ask(
+        "[...document.querySelectorAll('nav a')].every((link) => document.querySelector(link.hash))"
+    )
+    assert browser.ask(
+        "document.querySelectorAll('nav a').length === "
+        "document.querySelectorAll('section:not(.warn)').length"
+    )
+    assert browser.ask(
+        "[...document.images].every((image) => image.complete && image.naturalWidth && image.alt)"
+    )
 
 
 @pytest.mark.slow
@@ -370,20 +475,27 @@ def test_everybody_can_read_the_page(browser, page, axe, width, is_dark):
 IS_WHOLE = """((outer, inner) => {
     document.querySelector("main").style.width = "500px";
     const right = (one) => one.getBoundingClientRect().right;
-    return [...document.querySelectorAll(inner)].every((one) => right(one) <= right(document.querySelector(outer)) + 1);
+    return [...document.querySelectorAll(inner)].every(
+        (one) => right(one) <= right(document.querySelector(outer)) + 1);
 })"""
 
 
 @pytest.mark.slow
 @needs_browser
 def test_what_is_printed_narrower_than_it_was_drawn_is_whole(browser, page):
-    """No script runs between the layout for paper and the print; so it is with one that asks at once."""
+    """No script runs between the layout for paper and the print; so it is with one that asks at
+    once."""
     for selector in ("#steps-picture", "#histograms-picture"):
         browser.open(page)
         assert browser.ask(f"{IS_WHOLE}('{selector}', '{selector} *')"), selector
     browser.send("Emulation.setEmulatedMedia", media="print")
-    shape = "((box) => box.width / box.height)(document.getElementById('timeline').getBoundingClientRect())"
-    before, after = browser.ask(f"[{shape}, (document.querySelector('main').style.width = '500px', {shape})]")
+    shape = (
+        "((box) => box.width / "
+        "box.height)(document.getElementById('timeline').getBoundingClientRect())"
+    )
+    before, after = browser.ask(
+        f"[{shape}, (document.querySelector('main').style.width = '500px', {shape})]"
+    )
     browser.send("Emulation.setEmulatedMedia", media="")
     assert before == pytest.approx(after, rel=0.02)
 
@@ -436,13 +548,24 @@ def test_a_part_is_named_with_whom_it_waits_for_by_keys_and_mouse(browser, page)
     for _ in range(12):
         browser.press(".")
         heard.add(browser.ask(said))
-    assert any(re.fullmatch(r"rank 0 · MPI_\w+, .*column.* · waiting for rank 2 · 8\.\d+ ms", text) for text in heard), heard
-    place = "(({left, top}) => [left, top])(document.getElementById('timeline').getBoundingClientRect())"
+    assert any(
+        re.fullmatch(r"rank 0 · MPI_\w+, .*column.* · waiting for rank 2 · 8\.\d+ ms", text)
+        for text in heard
+    ), heard
+    place = (
+        "(({left, top}) => [left, "
+        "top])(document.getElementById('timeline').getBoundingClientRect())"
+    )
     left, top = browser.ask(place)
     view = timeline(page)["views"][0]
-    begin_ns, end_ns, *_ = next(piece for piece in pieces(view["ranks"][0]) if piece[2] == WAITING and piece[1] - piece[0] > MS)
+    begin_ns, end_ns, *_ = next(
+        piece for piece in pieces(view["ranks"][0])
+        if piece[2] == WAITING and piece[1] - piece[0] > MS
+    )
     width = browser.ask("document.getElementById('timeline').clientWidth") - 96
-    browser.mouse("mouseMoved", left + 96 + (begin_ns + end_ns) / 2 / view["span"] * width, top + 30)
+    browser.mouse(
+        "mouseMoved", left + 96 + (begin_ns + end_ns) / 2 / view["span"] * width, top + 30
+    )
     assert browser.ask(said).startswith("rank 0 · MPI_") and "waiting for rank" in browser.ask(said)
 
 
@@ -454,20 +577,29 @@ def test_another_step_is_chosen_and_the_path_hidden(browser, page):
     browser.click("#timeline-path")
     without_path = drawn(browser)
     browser.ask(
-        "(choice => { choice.selectedIndex = 1; choice.dispatchEvent(new Event('change')); })(document.getElementById('timeline-step'))"
+        "(choice => { choice.selectedIndex = 1; choice.dispatchEvent(new Event('change')); "
+        "})(document.getElementById('timeline-step'))"
     )
     assert len({median, without_path, drawn(browser)}) == 3
 
 
-PARTS = {"wait_ns": "waiting", "transfer_ns": "transfer", "unsplit_ns": "in MPI, not split", "file_ns": "files", "outside_ns": "outside MPI"}
+PARTS = {
+    "wait_ns": "waiting", "transfer_ns": "transfer", "unsplit_ns": "in MPI, not split",
+    "file_ns": "files", "outside_ns": "outside MPI",
+}
 SAID = "document.getElementById('steps-said').textContent"
 CHOICE = "document.getElementById('timeline-step').value"
 
 
 def step_text(row: dict) -> str:
-    times = {name: units.duration(row[key]).replace("us", "µs") for key, name in PARTS.items() if round(row[key])}
+    times = {
+        name: units.duration(row[key]).replace("us", "µs") for key, name in PARTS.items()
+        if round(row[key])
+    }
     order = ("transfer", "waiting", "in MPI, not split", "files", "outside MPI")
-    return f"step {row['step']}: {units.duration(row['step_ns'])} = " + " + ".join(f"{times[name]} {name}" for name in order if name in times)
+    return f"step {row['step']}: {units.duration(row['step_ns'])} = " + " + ".join(
+        f"{times[name]} {name}" for name in order if name in times
+    )
 
 
 @pytest.mark.slow
@@ -479,7 +611,9 @@ def test_the_arrow_keys_read_each_step_off_and_show_it(browser, page, report, ru
     for row in rows:
         browser.press("ArrowRight")
         said = browser.ask(SAID)
-        assert said.startswith(step_text(row)) and (f"; outlier: {row['why']}" in said) == bool(row["is_outlier"])
+        assert said.startswith(step_text(row)) and (f"; outlier: {row['why']}" in said) == bool(
+            row["is_outlier"]
+        )
         if row["is_warm_up"]:
             assert said.endswith("; warm-up; not in the timeline")
         else:
@@ -488,11 +622,15 @@ def test_the_arrow_keys_read_each_step_off_and_show_it(browser, page, report, ru
 
 def click_on_step(browser, step: int, steps: int) -> None:
     left, top, width = browser.ask(
-        "(({left, top, width}) => [left, top, width])((document.getElementById('steps-picture').scrollIntoView(),"
+        "(({left, top, width}) => [left, top, "
+        "width])((document.getElementById('steps-picture').scrollIntoView(),"
         " document.getElementById('steps-picture').getBoundingClientRect()))"
     )
     for kind in ("mousePressed", "mouseReleased"):
-        browser.mouse(kind, left + 58 + (step - 0.5) / steps * (width - 66), top + 100, button="left", buttons=1, clickCount=1)
+        browser.mouse(
+            kind, left + 58 + (step - 0.5) / steps * (width - 66), top + 100, button="left",
+            buttons=1, clickCount=1,
+        )
 
 
 @pytest.mark.slow
@@ -503,13 +641,18 @@ def test_a_click_on_a_step_shows_it_in_the_timeline(browser, page):
     click_on_step(browser, 8, STEPS)
     assert browser.ask(CHOICE) == "8" and drawn(browser) != median
     assert browser.ask(SAID).startswith("step 8: 90.0 ms = ")
-    browser.ask("(choice => { choice.value = '20'; choice.dispatchEvent(new Event('change')); })(document.getElementById('timeline-step'))")
+    browser.ask(
+        "(choice => { choice.value = '20'; choice.dispatchEvent(new Event('change')); "
+        "})(document.getElementById('timeline-step'))"
+    )
     assert browser.ask(SAID).startswith("step 20: ")
 
 
 @pytest.mark.slow
 @needs_browser
-def test_a_step_that_is_not_in_the_page_says_so_when_it_is_chosen(browser, report, run_path, tmp_path, monkeypatch):
+def test_a_step_that_is_not_in_the_page_says_so_when_it_is_chosen(
+    browser, report, run_path, tmp_path, monkeypatch
+):
     monkeypatch.setattr(step_views, "MOST_PER_RANK", 1)
     monkeypatch.setattr(step_views, "LEAST_BOUND", 600)
     assert report("html", run_path, "-o", tmp_path / "page.html").status == 0
@@ -542,7 +685,10 @@ def test_hosts_are_folded_and_unfolded(browser, report, tmp_path):
     assert rows_drawn(browser) == 4
     browser.click("#timeline-fold")
     assert rows_drawn(browser) == 2
-    left, top = browser.ask("(({left, top}) => [left, top])(document.getElementById('timeline').getBoundingClientRect())")
+    left, top = browser.ask(
+        "(({left, top}) => [left, "
+        "top])(document.getElementById('timeline').getBoundingClientRect())"
+    )
     for kind in ("mousePressed", "mouseReleased"):
         browser.mouse(kind, left + 40, top + 26 + 22 + 10, button="left", buttons=1, clickCount=1)
     assert rows_drawn(browser) == 3
@@ -551,7 +697,10 @@ def test_hosts_are_folded_and_unfolded(browser, report, tmp_path):
         browser.press(key)
     assert rows_drawn(browser) == 4
     browser.click("#timeline-fold")
-    assert rows_drawn(browser) == 4 and browser.ask("document.getElementById('timeline-fold').checked") is False
+    assert (
+        rows_drawn(browser) == 4
+        and browser.ask("document.getElementById('timeline-fold').checked") is False
+    )
 
 
 @needs_browser
@@ -570,7 +719,9 @@ def test_gpus_are_rows_that_are_named_and_hidden(browser, gpu_page):
         "rank 0 · GPU 0 · communicating, copying: communication is exposed · 10.0 ms",
     ]
     assert "rank 1 · GPU 0 · not sampled · 55.0 ms" in heard
-    assert "GPU communicating" in browser.ask("document.getElementById('timeline-legend').textContent")
+    assert "GPU communicating" in browser.ask(
+        "document.getElementById('timeline-legend').textContent"
+    )
     browser.click("#timeline-gpus")
     assert rows_drawn(browser) == 2
 
@@ -597,7 +748,9 @@ def test_the_row_of_a_folded_host_is_that_of_its_rank_that_waited_least(browser,
     heard = set()
     for _ in range(12):
         browser.press(".")
-        heard.add(browser.ask("document.getElementById('timeline-said').textContent").partition(" · ")[0])
+        heard.add(
+            browser.ask("document.getElementById('timeline-said').textContent").partition(" · ")[0]
+        )
     assert heard <= {"rank 0", "rank 1", "rank 3"} and "rank 3" in heard
 
 
@@ -618,10 +771,14 @@ def test_tables_sort_by_any_column_numbers_by_their_value(browser, page):
     column = heads.index("waited")
 
     def cells() -> list[str]:
-        return browser.ask(f"[...{table}.tBodies[0].rows].map((row) => row.cells[{column}].textContent)")
+        return browser.ask(
+            f"[...{table}.tBodies[0].rows].map((row) => row.cells[{column}].textContent)"
+        )
 
     units = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
-    values = sorted((float(number) * units[unit] for number, unit in map(str.split, cells())), reverse=True)
+    values = sorted(
+        (float(number) * units[unit] for number, unit in map(str.split, cells())), reverse=True
+    )
     for expected in (values, values[::-1]):
         browser.click(f"#who-is-late th:nth-child({column + 1}) button")
         assert [float(number) * units[unit] for number, unit in map(str.split, cells())] == expected
@@ -629,15 +786,22 @@ def test_tables_sort_by_any_column_numbers_by_their_value(browser, page):
 
 @needs_browser
 def test_volumes_sort_by_their_bytes_in_any_unit(browser, report, tmp_path):
-    sizes = {"MPI_Bcast": 78_000, "MPI_Reduce": 640, "MPI_Allreduce": 2_000_000, "MPI_Scan": 3 << 30}
-    planted.write_database(tmp_path / "run.db", planted.Rank(0, 1, cells=[planted.Cell(call, size, [100]) for call, size in sizes.items()]))
+    sizes = {
+        "MPI_Bcast": 78_000, "MPI_Reduce": 640, "MPI_Allreduce": 2_000_000, "MPI_Scan": 3 << 30,
+    }
+    planted.write_database(
+        tmp_path / "run.db",
+        planted.Rank(0, 1, cells=[planted.Cell(call, size, [100]) for call, size in sizes.items()]),
+    )
     assert report("html", tmp_path / "run.db", "-o", tmp_path / "page.html").status == 0
     browser.open(tmp_path / "page.html")
     for section, head in (("where-the-time-goes", "volume"), ("message-sizes", "bytes")):
         table = f"document.querySelector('#{section} table')"
         heads = browser.ask(f"[...{table}.tHead.rows[0].cells].map((cell) => cell.textContent)")
         browser.click(f"#{section} th:nth-child({heads.index(head) + 1}) button")
-        assert [row[heads.index("call")] for row in shown_rows(browser, table)] == sorted(sizes, key=sizes.get, reverse=True), head
+        assert [row[heads.index("call")] for row in shown_rows(browser, table)] == sorted(
+            sizes, key=sizes.get, reverse=True
+        ), head
 
 
 @pytest.mark.slow
@@ -660,8 +824,19 @@ def shown_rows(browser, table: str) -> list[list[str]]:
 @needs_browser
 def test_a_long_table_is_filtered_by_words_and_copied_so(browser, report, tmp_path):
     """Twelve ranks; ten rows are the fewest."""
-    ranks = [planted.Rank(rank, 12, facts={"host": f"node{rank // 4}"}, cells=[planted.Cell("MPI_Bcast", 8, [100])]) for rank in range(12)]
-    assert report("html", planted.write_databases(tmp_path / "run", ranks), "-o", tmp_path / "page.html").status == 0
+    ranks = [
+        planted.Rank(
+            rank, 12, facts={"host": f"node{rank // 4}"},
+            cells=[planted.Cell("MPI_Bcast", 8, [100])],
+        )
+        for rank in range(12)
+    ]
+    assert (
+        report(
+            "html", planted.write_databases(tmp_path / "run", ranks), "-o", tmp_path / "page.html"
+        ).status
+        == 0
+    )
     browser.open(tmp_path / "page.html")
     assert browser.ask("document.querySelectorAll('input[type=search]').length") == 1
     browser.ask("document.querySelector('#rank-by-rank input').focus()")
@@ -672,7 +847,9 @@ def test_a_long_table_is_filtered_by_words_and_copied_so(browser, report, tmp_pa
     assert browser.ask("document.querySelector('.filter').textContent") == " 1 of 12"
     browser.ask("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
     browser.click("#rank-by-rank .copy")
-    assert [line.split(",")[0] for line in browser.ask("window.copied").splitlines()] == ['"rank"', '"5"']
+    assert [line.split(",")[0] for line in browser.ask("window.copied").splitlines()] == [
+        '"rank"', '"5"',
+    ]
 
 
 @pytest.mark.slow
@@ -682,9 +859,13 @@ def test_bytes_are_shown_to_the_byte_on_demand(browser, training_page, report, r
     heads = browser.ask(f"[...{table}.tHead.rows[0].cells].map((cell) => cell.textContent)")
     call, volume = heads.index("call"), heads.index("volume")
     rows = report("calls", run_folder, "--json").rows
-    volumes = {row["call"]: None if row["family"] == "completion" else row["volume_bytes"] for row in rows}
+    volumes = {
+        row["call"]: None if row["family"] == "completion" else row["volume_bytes"] for row in rows
+    }
     for show in (units.volume, units.count, units.volume):
-        assert {row[call]: row[volume] for row in shown_rows(browser, table)} == {name: show(value) for name, value in volumes.items()}
+        assert {row[call]: row[volume] for row in shown_rows(browser, table)} == {
+            name: show(value) for name, value in volumes.items()
+        }
         browser.click("#where-the-time-goes [aria-pressed]")
 
 
@@ -696,7 +877,9 @@ def test_names_of_ill_intent_stay_text(browser, report, tmp_path):
     assert report("html", job.write(tmp_path / "run.db"), "-o", tmp_path / "page.html").status == 0
     browser.open(tmp_path / "page.html")
     assert browser.ask("document.querySelector('img[src=x]')") is None
-    assert browser.ask(f"document.querySelector('#communicators').textContent.includes({json.dumps(name)})")
+    assert browser.ask(
+        f"document.querySelector('#communicators').textContent.includes({json.dumps(name)})"
+    )
     assert drawn(browser)
 
 
@@ -709,7 +892,9 @@ def training_page(report, run_folder, browser):
 def chosen(browser, place: int, title: str) -> None:
     """Of a list of the histograms."""
     lists = f"document.querySelectorAll('#histograms-choices select')[{place}]"
-    number = browser.ask(f"[...{lists}.options].findIndex((one) => one.text === {json.dumps(title)})")
+    number = browser.ask(
+        f"[...{lists}.options].findIndex((one) => one.text === {json.dumps(title)})"
+    )
     assert number >= 0, browser.ask(f"[...{lists}.options].map((one) => one.text)")
     browser.ask(f"{lists}.selectedIndex = {number}; {lists}.dispatchEvent(new Event('change'))")
 
@@ -730,15 +915,25 @@ def buckets(rows: list[dict]) -> list[tuple[str, str]]:
 
 
 def percentiles(row: dict) -> str:
-    known = [(name, row[key]) for name, key in (("median", "p50_ns"), ("95 %", "p95_ns"), ("99 %", "p99_ns")) if row[key] is not None]
-    return f"{units.counted(row['count'], 'call')}; {', '.join(f'{name} {units.duration(ns)}' for name, ns in known)}".replace(" us", " µs")
+    known = [
+        (name, row[key])
+        for name, key in (("median", "p50_ns"), ("95 %", "p95_ns"), ("99 %", "p99_ns"))
+        if row[key] is not None
+    ]
+    durations = ", ".join(f"{name} {units.duration(ns)}" for name, ns in known)
+    return f"{units.counted(row['count'], 'call')}; {durations}".replace(" us", " µs")
 
 
 @pytest.mark.slow
 @needs_browser
-def test_histograms_read_off_are_those_of_latency_and_sizes(browser, training_page, report, run_folder):
+def test_histograms_read_off_are_those_of_latency_and_sizes(
+    browser, training_page, report, run_folder
+):
     rows = {(row["call"], row["bytes"]): row for row in report("sizes", run_folder, "--json").rows}
-    for call, size, title in (("MPI_Allreduce", 4 << 20, "MPI_Allreduce 4 MiB"), ("MPI_Bcast", 1 << 20, "MPI_Bcast 1 MiB")):
+    for call, size, title in (
+        ("MPI_Allreduce", 4 << 20, "MPI_Allreduce 4 MiB"),
+        ("MPI_Bcast", 1 << 20, "MPI_Bcast 1 MiB"),
+    ):
         title += ", MPI_COMM_WORLD"
         chosen(browser, 0, title)
         latency = report("latency", run_folder, "--call", call, "--bytes", size, "--json").rows
@@ -755,30 +950,55 @@ def test_histograms_have_a_scale_of_densities_and_ticks_at_powers_of_ten(browser
     planted.write_database(tmp_path / "rank-0.db", planted.Rank(0, 1, cells=[cell]))
     assert report("html", tmp_path).status == 0
     browser.open(tmp_path / "report.html", width=800)
-    texts = browser.ask("[...document.querySelectorAll('#histograms-picture text')].map(({textContent}) => textContent)")
-    assert [text for text in texts if text.endswith("s")] == ["1 µs", "10 µs", "100 µs", "1 ms", "10 ms"]
+    texts = browser.ask(
+        "[...document.querySelectorAll('#histograms-picture text')].map(({textContent}) => "
+        "textContent)"
+    )
+    assert [text for text in texts if text.endswith("s")] == [
+        "1 µs", "10 µs", "100 µs", "1 ms", "10 ms",
+    ]
     shares = [text for text in texts if text.endswith(" %")]
-    assert shares[:5] == ["0 %", "25 %", "50 %", "75 %", "100 %"] and shares[5] == "0 %" and len(shares) in (8, 9, 10)
+    assert (
+        shares[:5] == ["0 %", "25 %", "50 %", "75 %", "100 %"] and shares[5] == "0 %"
+        and len(shares) in (8, 9, 10)
+    )
 
 
 @pytest.mark.slow
 @needs_browser
 def test_two_ranks_are_overlaid(browser, training_page, report, run_folder):
-    rows = {row["rank"]: row for row in report("sizes", run_folder, "--call", "Allreduce", "--bytes", 4 << 20, "--per-rank", "--json").rows}
+    rows = {
+        row["rank"]: row
+        for row in report(
+            "sizes", run_folder, "--call", "Allreduce", "--bytes", 4 << 20, "--per-rank", "--json"
+        ).rows
+    }
     titles = {rank: f"MPI_Allreduce 4 MiB, MPI_COMM_WORLD, rank {rank}" for rank in (0, 1)}
     for place, rank in enumerate(titles):
         chosen(browser, place, titles[rank])
-    items = browser.ask("[...document.querySelectorAll('#histograms-legend li')].map((item) => item.textContent)")
+    items = browser.ask(
+        "[...document.querySelectorAll('#histograms-legend li')].map((item) => item.textContent)"
+    )
     assert items == [f"{titles[rank]}: {percentiles(rows[rank])}" for rank in titles]
-    drawn = browser.ask("[...document.querySelectorAll('#histograms-picture .density')].map((path) => path.getAttribute('d'))")
+    drawn = browser.ask(
+        "[...document.querySelectorAll('#histograms-picture .density')].map((path) => "
+        "path.getAttribute('d'))"
+    )
     assert len(drawn) == 2
     found = read_off(browser)
     for place, rank in enumerate(titles):
-        latency = report("latency", run_folder, "--call", "Allreduce", "--bytes", 4 << 20, "--rank", rank, "--json").rows
+        latency = report(
+            "latency", run_folder, "--call", "Allreduce", "--bytes", 4 << 20, "--rank", rank,
+            "--json",
+        ).rows
         assert [both[place] for both in found if both[place][0] != "0"] == buckets(latency)
     path = browser.ask("document.querySelector('#histograms-picture .curve').getAttribute('d')")
-    places = [tuple(map(float, point.split(","))) for point in re.findall(r"[ML]([\d.]+,[\d.]+)", path)]
-    assert len(places) == 3 and places[0][0] < places[1][0] == pytest.approx(places[2][0], abs=0.01), "one bucket of calls"
+    places = [
+        tuple(map(float, point.split(","))) for point in re.findall(r"[ML]([\d.]+,[\d.]+)", path)
+    ]
+    assert len(places) == 3 and places[0][0] < places[1][0] == pytest.approx(
+        places[2][0], abs=0.01
+    ), "one bucket of calls"
     chosen(browser, 0, "MPI_Allreduce 4 MiB, MPI_COMM_WORLD")
     path = browser.ask("document.querySelector('#histograms-picture .curve').getAttribute('d')")
     heights = re.findall(r"[ML][\d.]+,([\d.]+)", path)

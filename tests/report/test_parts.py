@@ -1,4 +1,5 @@
-"""A large run is read in parts, side by side: it becomes the same run as one file after the other."""
+"""A large run is read in parts, side by side: it becomes the same run as one file
+after the other."""
 
 from __future__ import annotations
 
@@ -21,17 +22,25 @@ MS = 1_000_000
 
 
 def rank_of(world_rank: int) -> Rank:
-    """Of each kind of rows some: the training run with GPUs, and 2048 more collectives and 90 messages."""
+    """Of each kind of rows some: the training run with GPUs, and 2048 more collectives and 90
+    messages."""
     rank = replace(planted.gpu_rank(world_rank % 4), world_rank=world_rank, world_size=RANKS)
     first = 1 + max(sample.sequence or 0 for sample in rank.samples)
-    rank.samples += [Sample("MPI_Allreduce", n * MS, n * MS + 500, sequence=n) for n in range(first, 2_048)]
-    rank.samples += [Sample("MPI_Send", n * 90 * MS + 700, n * 90 * MS + 800, peer=0, tag=1, number=n) for n in range(1, 91)]
+    rank.samples += [
+        Sample("MPI_Allreduce", n * MS, n * MS + 500, sequence=n) for n in range(first, 2_048)
+    ]
+    rank.samples += [
+        Sample("MPI_Send", n * 90 * MS + 700, n * 90 * MS + 800, peer=0, tag=1, number=n)
+        for n in range(1, 91)
+    ]
     return rank
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory) -> Path:
-    return planted.write_databases(tmp_path_factory.mktemp("written"), [rank_of(rank) for rank in range(RANKS)])
+    return planted.write_databases(
+        tmp_path_factory.mktemp("written"), [rank_of(rank) for rank in range(RANKS)]
+    )
 
 
 @pytest.fixture
@@ -46,17 +55,27 @@ class Read(NamedTuple):
 
 
 def everything(run: Run) -> Read:
-    tables = [name for (name,) in run.connection.execute("SELECT name FROM main.sqlite_master WHERE type = 'table'")]
-    rows = {table: run.connection.execute(f"SELECT * FROM main.{table}").fetchall() for table in tables}
+    tables = [
+        name
+        for (name,) in run.connection.execute(
+            "SELECT name FROM main.sqlite_master WHERE type = 'table'"
+        )
+    ]
+    rows = {
+        table: run.connection.execute(f"SELECT * FROM main.{table}").fetchall() for table in tables
+    }
     thinning = run.thinning
     return Read(rows, run.notes, thinning.masks if thinning else {})
 
 
 @pytest.fixture
 def in_parts(monkeypatch):
-    """What is read of a folder: the same one file after the other as in parts, by one process or three."""
+    """What is read of a folder: the same one file after the other as in parts, by one process or
+    three."""
 
-    def read(folder: Path, most_samples: int | None = MOST, with_samples: bool = True, parts: int = 7) -> Read:
+    def read(
+        folder: Path, most_samples: int | None = MOST, with_samples: bool = True, parts: int = 7
+    ) -> Read:
         answers, taken = [], []
         part_take = reading._part_take
         monkeypatch.setattr(reading, "_part_take", lambda *part: taken.append(part_take(*part)))
@@ -64,7 +83,9 @@ def in_parts(monkeypatch):
             monkeypatch.setattr(reading, "FILES_OF_PART", files)
             monkeypatch.setattr(rank_files, "SCANNED_AT_ONCE", files)
             monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: set(range(cores)))
-            answers.append(everything(run_open(folder, with_samples=with_samples, most_samples=most_samples)))
+            answers.append(
+                everything(run_open(folder, with_samples=with_samples, most_samples=most_samples))
+            )
         monkeypatch.setattr(reading, "_part_take", part_take)
         alone, *others = answers
         assert all(other == alone for other in others)
@@ -99,7 +120,9 @@ def test_a_damaged_file_is_left_out_and_does_not_count(folder, in_parts):
     change(folder / "rank-23.db", "UPDATE sample SET root = 'x'")
     (folder / "rank-31.db").write_bytes(b"SQLite format 3\0" + bytes(100))
     read = in_parts(folder)
-    assert [note.partition(": ")[0].rpartition("/")[2] for note in read.notes] == ["rank-31.db", "rank-23.db", "run"]
+    assert [note.partition(": ")[0].rpartition("/")[2] for note in read.notes] == [
+        "rank-31.db", "rank-23.db", "run",
+    ]
     sums = in_parts(folder, with_samples=False)
     assert len(sums.rows["rank"]) == RANKS - 1
 
@@ -107,7 +130,9 @@ def test_a_damaged_file_is_left_out_and_does_not_count(folder, in_parts):
 def test_a_file_whose_sums_are_damaged_is_named(folder, in_parts):
     change(folder / "rank-23.db", "UPDATE cell SET count = 'many'")
     read = in_parts(folder, with_samples=False)
-    assert [note.partition(": ")[0].rpartition("/")[2] for note in read.notes] == ["rank-23.db", "run"]
+    assert [note.partition(": ")[0].rpartition("/")[2] for note in read.notes] == [
+        "rank-23.db", "run",
+    ]
 
 
 @pytest.mark.slow
@@ -127,7 +152,9 @@ def test_databases_to_which_something_was_added_are_read_in_parts_too(folder, in
 
 
 @pytest.mark.slow
-def test_without_space_for_the_parts_files_are_read_one_after_the_other(folder, in_parts, monkeypatch):
+def test_without_space_for_the_parts_files_are_read_one_after_the_other(
+    folder, in_parts, monkeypatch
+):
     def full(*_) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 

@@ -28,7 +28,10 @@ def here(tmp_path, monkeypatch) -> Path:
 
 
 def names_of(folder: str, here: Path) -> list[str]:
-    return [folder, f"{folder}/", f"./{folder}", f"parts/../{folder}", f"{here}/{folder}", f"{here}/../{here.name}//{folder}/."]
+    return [
+        folder, f"{folder}/", f"./{folder}", f"parts/../{folder}", f"{here}/{folder}",
+        f"{here}/../{here.name}//{folder}/.",
+    ]
 
 
 def test_a_run_has_one_answer_by_all_of_its_names(report, here):
@@ -40,7 +43,9 @@ def test_a_run_has_one_answer_by_all_of_its_names(report, here):
 
 def test_a_run_that_is_named_twice_counts_once_and_nothing_is_said(report, here):
     wanted = report("calls", "run", "--json").out
-    for names in itertools.product(["run", f"{here}/run", "link/"], ["run", "parts/../run", f"{here}/link", "run/rank-1.db"]):
+    for names in itertools.product(
+        ["run", f"{here}/run", "link/"], ["run", "parts/../run", f"{here}/link", "run/rank-1.db"]
+    ):
         answer = report("calls", *names, "--json")
         assert (answer.status, answer.out, answer.err) == (0, wanted, ""), names
 
@@ -48,7 +53,10 @@ def test_a_run_that_is_named_twice_counts_once_and_nothing_is_said(report, here)
 def test_what_is_wrong_with_a_run_that_is_named_twice_is_said_once(report, here):
     (here / "run/rank-2.db").write_bytes(b"SQLite format 3\0damaged")
     answer = report("calls", "run", here / "run", "link")
-    assert answer.status == 0 and len(set(answer.err.splitlines())) == len(answer.err.splitlines()) == 2, answer.err
+    assert (
+        answer.status == 0
+        and len(set(answer.err.splitlines())) == len(answer.err.splitlines()) == 2
+    ), answer.err
 
 
 def test_parts_are_one_run_by_relative_and_absolute_names(report, here):
@@ -67,11 +75,18 @@ def test_what_is_no_run_is_one_line(report, here):
             answer = report("calls", *words)
             assert answer.status == 1 and answer.out == "", words
             lines = [line for line in answer.err.splitlines() if not line.startswith("  ")]
-            assert len(lines) == 1 and lines[0].startswith("hvprof-report: ") and "Error" not in lines[0], answer.err
+            assert (
+                len(lines) == 1 and lines[0].startswith("hvprof-report: ")
+                and "Error" not in lines[0]
+            ), answer.err
             assert answer.err.isprintable() or answer.err.replace("\n", "").isprintable()
 
 
 def test_runs_are_compared_by_any_names(report, here):
-    for names in (("run", f"{here}/link"), (f"{here}/run/", "parts/../run"), ("run", "--", "link/")):
+    for names in (
+        ("run", f"{here}/link"),
+        (f"{here}/run/", "parts/../run"),
+        ("run", "--", "link/"),
+    ):
         answer = report("compare", *names)
         assert (answer.status, answer.err) == (0, ""), names

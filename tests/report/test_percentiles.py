@@ -1,4 +1,5 @@
-"""Percentiles from the histogram are within 1/16 of those of the sorted samples, whatever the samples."""
+"""Percentiles from the histogram are within 1/16 of those of the sorted samples, whatever the
+samples."""
 
 from __future__ import annotations
 
@@ -27,36 +28,54 @@ def test_percentiles_are_within_a_sixteenth_of_sorted_samples(report, tmp_path, 
     chance = random.Random(f"{shape}{count}")
     parts = [[SAMPLES[shape](chance) for _ in range(count)] for _ in range(2)]
     for rank, samples in enumerate(parts):
-        planted.write_database(tmp_path / f"rank-{rank}.db", Rank(rank, 2, cells=[Cell("MPI_Bcast", 8, samples)]))
+        planted.write_database(
+            tmp_path / f"rank-{rank}.db", Rank(rank, 2, cells=[Cell("MPI_Bcast", 8, samples)])
+        )
     (row,) = report("calls", tmp_path, "--json").rows
     samples = parts[0] + parts[1]
-    supported = [percent for percent, fewest in ((50, 1), (95, 20), (99, 100)) if len(samples) >= fewest]
+    supported = [
+        percent for percent, fewest in ((50, 1), (95, 20), (99, 100)) if len(samples) >= fewest
+    ]
     for percent in supported:
         assert row[f"p{percent}_ns"] == pytest.approx(nearest_rank(samples, percent), rel=1 / 16)
     shown = [row[f"p{percent}_ns"] for percent in (50, 95, 99)]
     assert shown[len(supported) :] == [None] * (3 - len(supported))
-    assert [min(samples), *shown[: len(supported)], max(samples)] == sorted([min(samples), *shown[: len(supported)], max(samples)])
+    assert [min(samples), *shown[: len(supported)], max(samples)] == sorted(
+        [min(samples), *shown[: len(supported)], max(samples)]
+    )
 
 
 def test_equal_durations_have_exact_percentiles(report, tmp_path):
-    planted.write_database(tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", 8, [1_100] * 100)]))
+    planted.write_database(
+        tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", 8, [1_100] * 100)])
+    )
     (row,) = report("calls", tmp_path, "--json").rows
     assert (row["p50_ns"], row["p95_ns"], row["p99_ns"]) == (1_100, 1_100, 1_100)
 
 
 def test_durations_below_and_above_the_histogram_stay_between_minimum_and_maximum(report, tmp_path):
-    planted.write_database(tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", 8, [3] * 60 + [1 << 41] * 40)]))
+    planted.write_database(
+        tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", 8, [3] * 60 + [1 << 41] * 40)])
+    )
     (row,) = report("calls", tmp_path, "--json").rows
     assert 3 <= row["p50_ns"] <= 16
     assert row["p99_ns"] == 1 << 41
 
 
-@pytest.mark.parametrize(("count", "shown"), [(19, []), (20, ["p95_ns"]), (99, ["p95_ns"]), (100, ["p95_ns", "p99_ns"])])
+@pytest.mark.parametrize(
+    ("count", "shown"), [(19, []), (20, ["p95_ns"]), (99, ["p95_ns"]), (100, ["p95_ns", "p99_ns"])]
+)
 @pytest.mark.parametrize("command", ("calls", "sizes", "hvprof"))
 def test_a_percentile_needs_calls_beyond_it(report, tmp_path, command, count, shown):
-    planted.write_database(tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", 8, [1_100], times=count)]))
+    planted.write_database(
+        tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", 8, [1_100], times=count)])
+    )
     (row,) = report(command, tmp_path, "--json").rows
     assert row["p50_ns"] == 1_100
-    assert [key for key in ("p95_ns", "p99_ns") if row.get(key) is not None] == [key for key in shown if key in row]
+    assert [key for key in ("p95_ns", "p99_ns") if row.get(key) is not None] == [
+        key for key in shown if key in row
+    ]
     (line,) = [line for line in report(command, tmp_path).out.splitlines() if "MPI_Bcast" in line]
-    assert line.count(" -") >= len([key for key in ("p95_ns", "p99_ns") if key in row and key not in shown])
+    assert line.count(" -") >= len(
+        [key for key in ("p95_ns", "p99_ns") if key in row and key not in shown]
+    )

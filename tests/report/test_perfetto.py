@@ -1,7 +1,9 @@
-"""`export --format perfetto` against the rules of the trace event format and of Perfetto's importer, and against the planted calls.
+"""`export --format perfetto` against the rules of the trace event format and of Perfetto's
+importer, and against the planted calls.
 
 https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU (Trace Event Format)
-Of Perfetto: json_trace_parser.cc, trace_sorter.h, flow_tracker.cc and slice_tracker.cc in src/trace_processor.
+Of Perfetto: json_trace_parser.cc, trace_sorter.h, flow_tracker.cc and slice_tracker.cc in
+src/trace_processor.
 """
 
 from __future__ import annotations
@@ -30,23 +32,30 @@ FIELDS = {
     "f": {"ph", "bp", "name", "cat", "id", "pid", "tid", "ts"},
 }
 METADATA = {
-    "process_name": "name",
-    "process_labels": "labels",
-    "process_sort_index": "sort_index",
-    "thread_name": "name",
-    "thread_sort_index": "sort_index",
+    "process_name": "name", "process_labels": "labels", "process_sort_index": "sort_index",
+    "thread_name": "name", "thread_sort_index": "sort_index",
 }
 
 
 def parse(text: str) -> dict:
-    """Refuses whatever the format does not allow. Times become the microseconds that Perfetto reads."""
-    whole = json.loads(text, parse_float=Decimal, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
-    assert set(whole) == {"displayTimeUnit", "otherData", "traceEvents"} and whole["displayTimeUnit"] in ("ms", "ns")
+    """Refuses whatever the format does not allow. Times become the microseconds that Perfetto
+    reads."""
+    whole = json.loads(
+        text, parse_float=Decimal, parse_constant=lambda word: pytest.fail(f"{word} is no JSON")
+    )
+    assert set(whole) == {"displayTimeUnit", "otherData", "traceEvents"} and whole[
+        "displayTimeUnit"
+    ] in ("ms", "ns")
     for event in whole["traceEvents"]:
         assert set(event) == FIELDS[event["ph"]], event
-        assert isinstance(event["name"], str) and isinstance(event["pid"], int) and isinstance(event["tid"], int), event
+        assert (
+            isinstance(event["name"], str) and isinstance(event["pid"], int)
+            and isinstance(event["tid"], int)
+        ), event
         for key in {"ts", "dur"} & event.keys():
-            assert isinstance(event[key], Decimal) and event[key].as_tuple().exponent in (-3, -4), event
+            assert isinstance(event[key], Decimal) and event[key].as_tuple().exponent in (-3, -4), (
+                event
+            )
             event[key] = as_read(event[key])
         assert event.get("dur", 0) >= 0, event
         if event["ph"] == "M":
@@ -64,12 +73,17 @@ def parse(text: str) -> dict:
 
 
 def check_tracks(events: list[dict]) -> None:
-    """Perfetto reads thread 0 of a process as the thread whose number is the process's, which is another one's track."""
-    assert all(event["tid"] > 0 for event in events if event["ph"] in "Xbe" or event["name"].startswith("thread_"))
+    """Perfetto reads thread 0 of a process as the thread whose number is the process's, which is
+    another one's track."""
+    assert all(
+        event["tid"] > 0 for event in events
+        if event["ph"] in "Xbe" or event["name"].startswith("thread_")
+    )
 
 
 def as_read(time_us: Decimal) -> Decimal:
-    """Perfetto's CoerceToTs multiplies in floating point and cuts; an earlier one cut the digits after the third. Both give the same."""
+    """Perfetto's CoerceToTs multiplies in floating point and cuts; an earlier one cut the digits
+    after the third. Both give the same."""
     read_ns = int(float(time_us) * 1_000.0)
     assert read_ns == int(time_us * 1_000), time_us
     return Decimal(read_ns) / 1_000
@@ -90,25 +104,45 @@ def check_nesting(events: list[dict]) -> None:
 
 def check_asynchronous(events: list[dict]) -> None:
     """Each operation begins once, ends once, and not before."""
-    begun = {(event["cat"], event["id"], event["pid"]): event["ts"] for event in events if event["ph"] == "b"}
-    ended = {(event["cat"], event["id"], event["pid"]): event["ts"] for event in events if event["ph"] == "e"}
+    begun = {
+        (event["cat"], event["id"], event["pid"]): event["ts"] for event in events
+        if event["ph"] == "b"
+    }
+    ended = {
+        (event["cat"], event["id"], event["pid"]): event["ts"] for event in events
+        if event["ph"] == "e"
+    }
     assert begun.keys() == ended.keys() and all(ended[key] >= begun[key] for key in begun)
-    assert max(Counter(event["id"] for event in events if event["ph"] in "be").values(), default=2) == 2
+    assert (
+        max(Counter(event["id"] for event in events if event["ph"] in "be").values(), default=2)
+        == 2
+    )
 
 
 def check_flows(events: list[dict]) -> None:
     """Each starts once and ends once, at the same time, on other ranks."""
     starts = {event["id"]: event for event in events if event["ph"] == "s"}
     ends = {event["id"]: event for event in events if event["ph"] == "f"}
-    assert starts.keys() == ends.keys() and len(starts) == sum(event["ph"] in "sf" for event in events) / 2
-    assert all(starts[flow]["ts"] == ends[flow]["ts"] and starts[flow]["pid"] != ends[flow]["pid"] for flow in starts)
+    assert (
+        starts.keys() == ends.keys()
+        and len(starts) == sum(event["ph"] in "sf" for event in events) / 2
+    )
+    assert all(
+        starts[flow]["ts"] == ends[flow]["ts"] and starts[flow]["pid"] != ends[flow]["pid"]
+        for flow in starts
+    )
 
 
 def check_names(events: list[dict]) -> None:
     """Every process that has events has a name, and no process or track has two."""
-    named = Counter((event["name"], event["pid"], event["tid"]) for event in events if event["ph"] == "M")
+    named = Counter(
+        (event["name"], event["pid"], event["tid"]) for event in events if event["ph"] == "M"
+    )
     assert all(count == 1 for count in named.values())
-    assert all(event["args"]["name"] for event in events if event["name"] in ("process_name", "thread_name"))
+    assert all(
+        event["args"]["name"] for event in events
+        if event["name"] in ("process_name", "thread_name")
+    )
     for event in events:
         assert event["ph"] == "M" or named["process_name", event["pid"], 0], event
 
@@ -119,13 +153,16 @@ def check_counters(events: list[dict]) -> None:
     for event in events:
         if event["ph"] == "C":
             last = before.get((event["pid"], event["name"]))
-            assert last is None or (last["ts"] < event["ts"] and last["args"] != event["args"]), event
+            assert last is None or (last["ts"] < event["ts"] and last["args"] != event["args"]), (
+                event
+            )
             before[event["pid"], event["name"]] = event
 
 
 def check_bindings(events: list[dict]) -> None:
-    """Perfetto sorts by time, longer slices first and all else after them, and binds a flow's ends to the slice that has begun last on their
-    track: from a call, which it does not leave, to a wait."""
+    """Perfetto sorts by time, longer slices first and all else after them, and binds a flow's ends
+    to the slice that has begun last on their track: from a call, which it does not leave, to a
+    wait."""
     stacks: dict[tuple, list[dict]] = {}
     timed = [event for event in events if event["ph"] in "Xsf"]
     for event in sorted(timed, key=lambda event: (event["ts"], -event.get("dur", 0))):
@@ -136,7 +173,9 @@ def check_bindings(events: list[dict]) -> None:
             stack.append(event)
             assert len(stack) < 512, event
         else:
-            assert stack and stack[-1]["ts"] <= event["ts"] <= stack[-1]["ts"] + stack[-1]["dur"], event
+            assert stack and stack[-1]["ts"] <= event["ts"] <= stack[-1]["ts"] + stack[-1]["dur"], (
+                event
+            )
             assert event["ph"] == "s" or stack[-1]["name"].startswith("waiting for "), event
 
 
@@ -162,11 +201,17 @@ def export(report, tmp_path):
 
 
 def slices(whole: dict, **what: object) -> list[dict]:
-    return [event for event in whole["traceEvents"] if event["ph"] == "X" and all(event[key] == value for key, value in what.items())]
+    return [
+        event for event in whole["traceEvents"]
+        if event["ph"] == "X" and all(event[key] == value for key, value in what.items())
+    ]
 
 
 def names_of(whole: dict, kind: str) -> dict:
-    return {(event["pid"], event["tid"]): event["args"]["name"] for event in whole["traceEvents"] if event["name"] == kind}
+    return {
+        (event["pid"], event["tid"]): event["args"]["name"] for event in whole["traceEvents"]
+        if event["name"] == kind
+    }
 
 
 @pytest.fixture
@@ -174,7 +219,10 @@ def of_grid(report, tmp_path):
     """The trace of a 2 x 2 grid whose rank 2 is late."""
 
     def exported(**how):
-        answer = report("export", grid([{2: 8 * MS}] * 40, **how).write(tmp_path / "run.db"), "--format", "perfetto")
+        answer = report(
+            "export", grid([{2: 8 * MS}] * 40, **how).write(tmp_path / "run.db"), "--format",
+            "perfetto",
+        )
         assert answer.status == 0, answer.err
         return parse(answer.out)
 
@@ -183,12 +231,22 @@ def of_grid(report, tmp_path):
 
 def test_a_flow_leads_from_the_call_of_the_last_rank_to_each_wait_that_it_ends(of_grid):
     whole = of_grid()
-    begins = {(event["pid"], event["ts"]) for event in slices(whole) if event["name"].startswith("MPI_")}
-    waits = {(event["pid"], event["ts"] + event["dur"], event["name"]) for event in slices(whole) if event["name"].startswith("waiting")}
+    begins = {
+        (event["pid"], event["ts"]) for event in slices(whole) if event["name"].startswith("MPI_")
+    }
+    waits = {
+        (event["pid"], event["ts"] + event["dur"], event["name"]) for event in slices(whole)
+        if event["name"].startswith("waiting")
+    }
     starts = {event["id"]: event for event in whole["traceEvents"] if event["ph"] == "s"}
     ends = [event for event in whole["traceEvents"] if event["ph"] == "f"]
-    assert {(event["pid"], event["ts"], f"waiting for rank {starts[event['id']]['pid']}") for event in ends} == waits
-    assert {(event["pid"], event["ts"]) for event in starts.values()} <= begins and len(ends) >= 3 * 40
+    assert {
+        (event["pid"], event["ts"], f"waiting for rank {starts[event['id']]['pid']}")
+        for event in ends
+    } == waits
+    assert {(event["pid"], event["ts"]) for event in starts.values()} <= begins and len(
+        ends
+    ) >= 3 * 40
 
 
 def test_times_to_the_nanosecond_stay_nested_where_perfetto_reads_them(of_grid):
@@ -198,14 +256,18 @@ def test_times_to_the_nanosecond_stay_nested_where_perfetto_reads_them(of_grid):
 
 def test_a_flow_begins_on_the_thread_that_made_the_call(report, tmp_path):
     """Rank 1 comes last, and a thread of its own communicates."""
-    planted.write_databases(tmp_path / "run", [rank_of(ddp(3), rank, early=0.3 * (rank == 0), thread=1) for rank in (0, 1)])
+    planted.write_databases(
+        tmp_path / "run",
+        [rank_of(ddp(3), rank, early=0.3 * (rank == 0), thread=1) for rank in (0, 1)],
+    )
     whole = parse(report("export", tmp_path / "run", "--format", "perfetto").out)
     starts = [event for event in whole["traceEvents"] if event["ph"] == "s"]
     assert len(starts) > 10 and {(event["pid"], event["tid"]) for event in starts} == {(1, 2)}
 
 
 def test_an_estimated_wait_has_no_arrow(export):
-    """The clocks of the hosts are too uncertain: the last rank's call begins elsewhere on the axis."""
+    """The clocks of the hosts are too uncertain: the last rank's call begins
+    elsewhere on the axis."""
     whole = export(planted.training_run())
     assert [event for event in slices(whole) if "estimate" in event["args"]]
     assert not [event for event in whole["traceEvents"] if event["ph"] in "sf"]
@@ -215,7 +277,11 @@ def test_an_arrow_from_before_the_part_that_is_shown_is_not(report, tmp_path):
     job = Job([HostClock(77)] * 2)
     job.receive(1, 0, 1_000, 9_500)
     job.send(0, 1, 8_000, 8_300)
-    whole = parse(report("export", job.write(tmp_path / "run.db"), "--format", "perfetto", "--from", "0.000009").out)
+    whole = parse(
+        report(
+            "export", job.write(tmp_path / "run.db"), "--format", "perfetto", "--from", "0.000009"
+        ).out
+    )
     assert {event["name"] for event in slices(whole)} == {"MPI_Recv", "waiting for rank 0"}
     assert not [event for event in whole["traceEvents"] if event["ph"] in "sf"]
 
@@ -233,7 +299,9 @@ def test_a_receive_shows_that_it_waits_for_its_sender(report, tmp_path):
 def test_steps_that_were_found_have_a_track_like_marked_ones(of_grid):
     for whole in (of_grid(), of_grid(has_marks=True)):
         steps = slices(whole, tid=perfetto.FIRST_OF_TRACK["steps"])
-        assert len({event["name"] for event in steps}) in (39, 40) and {event["pid"] for event in steps} == {0, 1, 2, 3}
+        assert len({event["name"] for event in steps}) in (39, 40) and {
+            event["pid"] for event in steps
+        } == {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize("run", (timeline_run, planted.gpu_run))
@@ -247,7 +315,10 @@ def test_every_track_has_a_name_and_a_place(export, run):
 @pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
 def test_every_sampled_call_is_a_slice_of_its_thread(export, write):
     whole = export(timeline_run(), write=write)
-    found = {(event["pid"], event["tid"], event["name"], event["ts"], event["dur"]) for event in slices(whole)}
+    found = {
+        (event["pid"], event["tid"], event["name"], event["ts"], event["dur"])
+        for event in slices(whole)
+    }
     for rank in timeline_run():
         for sample in rank.samples:
             start_us = Decimal(sample.start_ns + 1_000 * rank.world_rank) / 1_000
@@ -258,7 +329,9 @@ def test_every_sampled_call_is_a_slice_of_its_thread(export, write):
 def test_ranks_and_threads_have_their_names(export):
     whole = export(timeline_run())
     processes = names_of(whole, "process_name")
-    assert list(processes.values()) == ["rank 0, node00", "rank 1, node00", "rank 2, node01", "rank 3, node01", "all ranks"]
+    assert list(processes.values()) == [
+        "rank 0, node00", "rank 1, node00", "rank 2, node01", "rank 3, node01", "all ranks",
+    ]
     threads = names_of(whole, "thread_name")
     assert (threads[0, 1], threads[0, 2]) == ("python3 (main, 4000)", "pt_mpi (4001)")
 
@@ -266,21 +339,36 @@ def test_ranks_and_threads_have_their_names(export):
 def test_a_call_says_what_is_known_of_it(export):
     whole = export(timeline_run())
     (send,) = slices(whole, pid=1, name="MPI_Send")
-    assert send["args"] == {"communicator": "MPI_COMM_WORLD", "bytes": 8_192, "peer": 2, "datatype": "vector"}
+    assert send["args"] == {
+        "communicator": "MPI_COMM_WORLD", "bytes": 8_192, "peer": 2, "datatype": "vector",
+    }
     (bcast,) = slices(whole, pid=1, name="MPI_Bcast")
-    assert bcast["args"] == {"communicator": "MPI_COMM_WORLD", "sequence": 1, "bytes": 1 << 20, "root": 0}
+    assert bcast["args"] == {
+        "communicator": "MPI_COMM_WORLD", "sequence": 1, "bytes": 1 << 20, "root": 0,
+    }
     first = slices(whole, pid=1, name="MPI_Allreduce")[0]
     what = {"datatype": "MPI_FLOAT", "op": "MPI_SUM"}
-    assert first["args"] == {"communicator": "MPI_COMM_WORLD", "sequence": 3, "bytes": 1_000, "region": "epoch", **what}
+    assert first["args"] == {
+        "communicator": "MPI_COMM_WORLD", "sequence": 3, "bytes": 1_000, "region": "epoch", **what,
+    }
     wait = slices(whole, pid=1, name="MPI_Wait")[0]
-    assert wait["args"] == {"communicator": "Comm_split {0-1}", "bytes": 65_536, "request_call": "MPI_Iallreduce"}
+    assert wait["args"] == {
+        "communicator": "Comm_split {0-1}",
+        "bytes": 65_536,
+        "request_call": "MPI_Iallreduce",
+    }
 
 
 def test_waiting_is_a_slice_at_the_beginning_of_its_call(export):
     """Rank 3 comes 3 ms after rank 0, and its clock says 3 us more."""
     whole = export(timeline_run())
-    call, waiting = slices(whole, pid=0, name="MPI_Allreduce")[0], slices(whole, pid=0, name="waiting for rank 3")[0]
-    assert (waiting["ts"], waiting["dur"], waiting["tid"]) == (call["ts"], Decimal("3003.000"), call["tid"])
+    call, waiting = (
+        slices(whole, pid=0, name="MPI_Allreduce")[0],
+        slices(whole, pid=0, name="waiting for rank 3")[0],
+    )
+    assert (waiting["ts"], waiting["dur"], waiting["tid"]) == (
+        call["ts"], Decimal("3003.000"), call["tid"],
+    )
     assert call["dur"] == 5_000
     assert len(slices(whole, pid=0, name="waiting for rank 3")) == 18
     assert not slices(whole, pid=3, name="waiting for rank 3")
@@ -288,21 +376,25 @@ def test_waiting_is_a_slice_at_the_beginning_of_its_call(export):
 
 def test_a_nonblocking_collective_lasts_from_its_start_to_its_completion(export):
     whole = export(timeline_run())
-    first = [(event["ph"], event["name"], event["ts"]) for event in whole["traceEvents"] if event["ph"] in "be" and event["pid"] == 0]
+    first = [
+        (event["ph"], event["name"], event["ts"]) for event in whole["traceEvents"]
+        if event["ph"] in "be" and event["pid"] == 0
+    ]
     assert first[:2] == [("b", "MPI_Iallreduce", 700_000), ("e", "MPI_Iallreduce", 700_400)]
     assert len(first) == 4
 
 
 def test_marked_steps_and_regions_have_tracks_of_their_own(export):
     whole = export(timeline_run())
-    tracks = {name: track for (pid, track), name in names_of(whole, "thread_name").items() if pid == 0}
+    tracks = {
+        name: track for (pid, track), name in names_of(whole, "thread_name").items() if pid == 0
+    }
     steps = slices(whole, pid=0, tid=tracks["steps"])
     assert [step["name"] for step in steps] == [f"step {number}" for number in range(1, 19)]
     assert (steps[0]["ts"], steps[0]["dur"]) == (500_000, 500_000)
     regions = slices(whole, pid=0, tid=tracks["regions of thread 0"])
     assert [(region["name"], region["ts"], region["dur"]) for region in regions] == [
-        ("epoch", 1_000_000, 8_000_000),
-        ("epoch/forward", 1_000_000, 4_000_000),
+        ("epoch", 1_000_000, 8_000_000), ("epoch/forward", 1_000_000, 4_000_000),
     ]
 
 
@@ -314,8 +406,12 @@ def test_each_stream_of_a_gpu_has_a_track_of_what_ran_on_it(export, write):
         rank.facts.update(boot_id="one", time_namespace="time:[1]")
         rank.start_monotonic_ns += 1_000 * rank.world_rank
     whole = export(ranks, write=write)
-    tracks = {name: track for (pid, track), name in names_of(whole, "thread_name").items() if pid == 2}
-    (on_seven, on_thirteen) = (slices(whole, pid=2, tid=tracks[f"GPU 0, stream {number}"]) for number in (7, 13))
+    tracks = {
+        name: track for (pid, track), name in names_of(whole, "thread_name").items() if pid == 2
+    }
+    (on_seven, on_thirteen) = (
+        slices(whole, pid=2, tid=tracks[f"GPU 0, stream {number}"]) for number in (7, 13)
+    )
     assert [(event["name"], event["ts"], event["dur"]) for event in on_seven[:3]] == [
         ("ampere_sgemm_128<32>", 500_002, 200_000),
         ("copy to host", 740_002, 10_000),
@@ -323,9 +419,10 @@ def test_each_stream_of_a_gpu_has_a_track_of_what_ran_on_it(export, write):
     ]
     assert on_seven[0]["args"] == {"kernel": "void ampere_sgemm_128<32>(float*, float*, int)"}
     assert on_seven[1]["args"] == {"bytes": (2 << 20) - 8}
-    assert {(event["name"], event["dur"], event["args"]["launched by"], event["args"]["communicator"]) for event in on_thirteen} == {
-        ("ncclDevKernel_AllReduce_Sum_f32_RING_LLv", 80_000, "graph", label_of_nccl(whole))
-    }
+    assert {
+        (event["name"], event["dur"], event["args"]["launched by"], event["args"]["communicator"])
+        for event in on_thirteen
+    } == {("ncclDevKernel_AllReduce_Sum_f32_RING_LLv", 80_000, "graph", label_of_nccl(whole))}
     assert (len(on_seven), len(on_thirteen)) == (36, 18)
     (traced,) = slices(whole, pid=2, tid=tracks["GPU traced"])
     assert (traced["name"], traced["ts"], traced["dur"]) == ("traced, then stopped", 2, 9_800_000)
@@ -347,17 +444,24 @@ def test_activities_that_a_file_lays_over_each_other_are_cut(export):
     ]
     whole = export([rank])
     tracks = {name: track for (_, track), name in names_of(whole, "thread_name").items()}
-    assert [(event["name"], event["ts"], event["dur"], event["args"]) for event in slices(whole, tid=tracks["GPU, stream 7"])] == [
-        ("memset", 1_000_000, 1_000_000, {"bytes": 7}),
-        ("(other kernels)", 1_500_000, 500_000, {}),
+    assert [
+        (event["name"], event["ts"], event["dur"], event["args"])
+        for event in slices(whole, tid=tracks["GPU, stream 7"])
+    ] == [
+        ("memset", 1_000_000, 1_000_000, {"bytes": 7}), ("(other kernels)", 1_500_000, 500_000, {}),
     ]
     assert "GPU, other streams" in tracks
 
 
 def test_from_and_to_cut_gpus_too(export):
     whole = export(planted.gpu_run(), "--from", "0.99", "--to", "1.16")
-    names = [event["name"] for event in slices(whole, pid=0) if event["tid"] >= perfetto.FIRST_OF_TRACK["gpu"]]
-    assert names == ["traced, then stopped", "ampere_sgemm_128<32>", "ncclDevKernel_AllReduce_Sum_f32_RING_LLv"]
+    names = [
+        event["name"] for event in slices(whole, pid=0)
+        if event["tid"] >= perfetto.FIRST_OF_TRACK["gpu"]
+    ]
+    assert names == [
+        "traced, then stopped", "ampere_sgemm_128<32>", "ncclDevKernel_AllReduce_Sum_f32_RING_LLv",
+    ]
 
 
 def test_where_a_stream_has_not_sampled_all_its_windows_are_shown(export, tmp_path, report):
@@ -367,22 +471,31 @@ def test_where_a_stream_has_not_sampled_all_its_windows_are_shown(export, tmp_pa
         connection.execute("INSERT INTO gpu_sample_window VALUES (0, 2, 100, 200)")
         connection.commit()
     whole = parse(report("export", tmp_path / "run", "--format", "perfetto").out)
-    tracks = {name: track for (pid, track), name in names_of(whole, "thread_name").items() if pid == 0}
-    assert [(event["ts"], event["dur"]) for event in slices(whole, pid=0, tid=tracks["all sampled: GPU 0, stream 13"])] == [
-        (Decimal("0.1"), Decimal("0.1")),
-        (400_000, 9_600_000),
-    ]
+    tracks = {
+        name: track for (pid, track), name in names_of(whole, "thread_name").items() if pid == 0
+    }
+    assert [
+        (event["ts"], event["dur"])
+        for event in slices(whole, pid=0, tid=tracks["all sampled: GPU 0, stream 13"])
+    ] == [(Decimal("0.1"), Decimal("0.1")), (400_000, 9_600_000)]
     assert "all sampled: GPU 0, stream 7" not in tracks
 
 
 def test_bytes_and_ranks_inside_are_counted_over_time(export):
-    """The Bcast of 1 MiB takes 1 ms of a bin of 20 ms, at the root, and so do the four ranks inside it."""
+    """The Bcast of 1 MiB takes 1 ms of a bin of 20 ms, at the root, and so do the four ranks inside
+    it."""
     whole = export(timeline_run())
     counters = [event for event in whole["traceEvents"] if event["ph"] == "C"]
-    handed = {event["ts"]: event["args"]["value"] for event in counters if event["pid"] == 0 and event["name"] == "bytes/s passed to MPI"}
+    handed = {
+        event["ts"]: event["args"]["value"] for event in counters
+        if event["pid"] == 0 and event["name"] == "bytes/s passed to MPI"
+    }
     assert handed[Decimal("500000.000")] == 50 * (1 << 20)
     assert handed[Decimal("520000.000")] == 0
-    inside = {event["ts"]: event["args"]["value"] for event in counters if event["name"] == "ranks inside MPI"}
+    inside = {
+        event["ts"]: event["args"]["value"] for event in counters
+        if event["name"] == "ranks inside MPI"
+    }
     assert inside[Decimal("500000.000")] == Decimal("0.2")
     assert {event["pid"] for event in counters if event["name"] == "ranks inside MPI"} == {4}
 
@@ -390,22 +503,38 @@ def test_bytes_and_ranks_inside_are_counted_over_time(export):
 def test_waiting_ranks_are_counted_over_time(of_grid):
     """In a step of 18 ms ranks 0, 1 and 3 wait for rank 2 for 8 ms each, 40 times."""
     whole = of_grid()
-    values = [event for event in whole["traceEvents"] if event["ph"] == "C" and event["name"] == "ranks waiting"]
+    values = [
+        event for event in whole["traceEvents"]
+        if event["ph"] == "C" and event["name"] == "ranks waiting"
+    ]
     spans = zip(values, values[1:])
-    assert sum((after["ts"] - before["ts"]) * before["args"]["value"] for before, after in spans) == pytest.approx(3 * 40 * 8_000, rel=0.01)
+    assert sum(
+        (after["ts"] - before["ts"]) * before["args"]["value"] for before, after in spans
+    ) == pytest.approx(3 * 40 * 8_000, rel=0.01)
     assert {event["pid"] for event in values} == {4} and values[-1]["args"]["value"] == 0
 
 
 def test_bytes_in_flight_are_those_of_operations_in_progress(export):
     """On each of four ranks two Iallreduces of 64 KiB for 400 us."""
     whole = export(planted.training_run())
-    values = [event for event in whole["traceEvents"] if event["ph"] == "C" and event["name"] == "bytes in flight, nonblocking collectives"]
-    area = sum((after["ts"] - before["ts"]) * before["args"]["value"] for before, after in zip(values, values[1:]))
-    assert area == pytest.approx(4 * 2 * 65_536 * 400, rel=0.01) and {event["pid"] for event in values} == {4}
+    values = [
+        event for event in whole["traceEvents"]
+        if event["ph"] == "C" and event["name"] == "bytes in flight, nonblocking collectives"
+    ]
+    area = sum(
+        (after["ts"] - before["ts"]) * before["args"]["value"]
+        for before, after in zip(values, values[1:])
+    )
+    assert area == pytest.approx(4 * 2 * 65_536 * 400, rel=0.01) and {
+        event["pid"] for event in values
+    } == {4}
 
 
 def counter(whole: dict, name: str, rank: int = 0) -> list[tuple[Decimal, float]]:
-    of_it = (event for event in whole["traceEvents"] if event["ph"] == "C" and (event["name"], event["pid"]) == (name, rank))
+    of_it = (
+        event for event in whole["traceEvents"]
+        if event["ph"] == "C" and (event["name"], event["pid"]) == (name, rank)
+    )
     return [(event["ts"], event["args"]["value"]) for event in of_it]
 
 
@@ -416,7 +545,11 @@ def test_what_sensors_of_a_gpu_said_are_counters(export):
         reading.clock_mhz, reading.limits = 1_200, "p"
     whole = export([rank])
     second = 1_000_000
-    assert counter(whole, "GPU 0 SM clock, MHz") == [(second, 1_980), (4 * second, 1_200), (6 * second, 1_980)]
+    assert counter(whole, "GPU 0 SM clock, MHz") == [
+        (second, 1_980),
+        (4 * second, 1_200),
+        (6 * second, 1_980),
+    ]
     assert counter(whole, "GPU 0 throttled") == [(second, 0), (4 * second, 1), (6 * second, 0)]
     assert counter(whole, "GPU 0 memory in use, bytes") == [(second, 61 << 30)]
     assert counter(whole, "GPU 0 NVLink sent, bytes/s") == [(second, 1 << 30), (9 * second, 0)]
@@ -437,13 +570,19 @@ def test_links_without_traffic_have_no_counters(export):
         reading.links = (7, 7, None, None)
     whole = export([rank])
     assert counter(whole, "GPU 0 SM clock, MHz")
-    assert not [event for event in whole["traceEvents"] if "NVLink" in event["name"] or "PCIe" in event["name"]]
+    assert not [
+        event for event in whole["traceEvents"]
+        if "NVLink" in event["name"] or "PCIe" in event["name"]
+    ]
 
 
 def test_a_gpu_that_was_not_read_has_no_counters(export):
     rank = planted.gpu_run()[0]
     rank.readings = []
-    assert not [event for event in export([rank])["traceEvents"] if event["name"].startswith("GPU 0 ") and event["ph"] == "C"]
+    assert not [
+        event for event in export([rank])["traceEvents"]
+        if event["name"].startswith("GPU 0 ") and event["ph"] == "C"
+    ]
 
 
 def test_what_no_rank_does_has_no_counter(of_grid):
@@ -456,7 +595,13 @@ def test_a_span_is_spread_over_the_bins_that_it_meets():
     bins.add(1_050, 1_350, 300)  # half of the first bin, two whole ones, half of the fourth
     bins.add(1_420, 1_420, 7)  # a moment
     bins.add(0, 900, 1_000)  # before the first
-    assert list(bins.values(1.0)) == [(1_000, 50.0), (1_100, 100.0), (1_300, 50.0), (1_400, 7.0), (1_500, 0.0)]
+    assert list(bins.values(1.0)) == [
+        (1_000, 50.0),
+        (1_100, 100.0),
+        (1_300, 50.0),
+        (1_400, 7.0),
+        (1_500, 0.0),
+    ]
 
 
 def test_a_rank_is_inside_with_whichever_of_its_threads():
@@ -469,7 +614,9 @@ def test_a_rank_is_inside_with_whichever_of_its_threads():
 def test_from_and_to_cut_a_part_out(export):
     whole = export(timeline_run(), "--from", "0.99", "--to", "2.2")
     calls = [event for event in slices(whole) if event["name"].startswith("MPI_")]
-    assert Counter(event["name"] for event in calls if event["pid"] == 0) == {"MPI_Allreduce": 3, "MPI_Iallreduce": 1, "MPI_Wait": 1}
+    assert Counter(event["name"] for event in calls if event["pid"] == 0) == {
+        "MPI_Allreduce": 3, "MPI_Iallreduce": 1, "MPI_Wait": 1,
+    }
     steps = [event["name"] for event in slices(whole, pid=0) if event["name"].startswith("step")]
     assert steps == ["step 1", "step 2", "step 3", "step 4"]
     counted = [event["ts"] for event in whole["traceEvents"] if event["ph"] == "C"]
@@ -515,10 +662,12 @@ def test_windows_are_shown_where_a_thread_has_not_sampled_all(export):
     ranks = timeline_run()
     ranks[2].windows = [Window(0, SECOND), Window(4 * SECOND, 5 * SECOND)]
     whole = export(ranks)
-    (track,) = [track for (pid, track), name in names_of(whole, "thread_name").items() if name.startswith("all sampled")]
+    (track,) = [
+        track for (pid, track), name in names_of(whole, "thread_name").items()
+        if name.startswith("all sampled")
+    ]
     assert [(event["pid"], event["ts"], event["dur"]) for event in slices(whole, tid=track)] == [
-        (2, 2, 1_000_000),
-        (2, 4_000_002, 1_000_000),
+        (2, 2, 1_000_000), (2, 4_000_002, 1_000_000),
     ]
 
 
@@ -530,7 +679,9 @@ def test_a_rank_that_hangs_shows_what_it_is_in(export):
     hanging.doing = {0: Doing("MPI_Recv", 9_700_000_000, peer=-2, bytes=4)}
     whole = export(ranks, write=planted.write_ledgers)
     (stuck,) = slices(whole, name="MPI_Recv (not finished)")
-    assert (stuck["pid"], stuck["tid"], stuck["args"]) == (1, 1, {"communicator": "MPI_COMM_WORLD", "bytes": 4, "peer": "any"})
+    assert (stuck["pid"], stuck["tid"], stuck["args"]) == (
+        1, 1, {"communicator": "MPI_COMM_WORLD", "bytes": 4, "peer": "any"},
+    )
 
 
 def test_a_rank_whose_end_nobody_knows_is_shown_up_to_its_last_call(export):
@@ -546,7 +697,11 @@ def test_a_rank_whose_end_nobody_knows_is_shown_up_to_its_last_call(export):
 def test_what_overlaps_in_a_file_is_cut(export):
     """As no thread can be in two calls, nor regions cross."""
     (rank,) = timeline_run()[:1]
-    rank.samples = [Sample("MPI_Send", 1_000, 3_000), Sample("MPI_Send", 2_000, 9_000), Sample("MPI_Recv", 2_000, 2_000)]
+    rank.samples = [
+        Sample("MPI_Send", 1_000, 3_000),
+        Sample("MPI_Send", 2_000, 9_000),
+        Sample("MPI_Recv", 2_000, 2_000),
+    ]
     rank.spans = [Span(1, 1_000, 3_000), Span(2, 2_000, 9_000)]
     rank.steps = [Step(1, 1_000, 3_000), Step(2, 2_000, 9_000)]
     assert len([event for event in slices(export([rank])) if event["name"].startswith("MPI_")]) == 3
@@ -558,22 +713,37 @@ def test_names_from_files_cannot_break_out(export):
     ranks[0].regions = {1: 'x"}]}\n', 2: "\u202e"}
     whole = export(ranks)
     assert names_of(whole, "process_name")[0, 0] == 'rank 0, a"}\\x1b[2J</script>'
-    assert {event["name"] for event in slices(whole) if event["tid"] >= 1_000_000 and not event["name"].startswith("step")} == {
-        'x"}]}\\x0a',
-        "\\u202e",
-    }
+    assert {
+        event["name"] for event in slices(whole)
+        if event["tid"] >= 1_000_000 and not event["name"].startswith("step")
+    } == {'x"}]}\\x0a', "\\u202e"}
 
 
 def test_a_large_run_says_that_calls_are_left_out(report, tmp_path, monkeypatch):
     monkeypatch.setattr("commprof_report.commands.export.MOST_CALLS", 1_500)
     rank = planted.Rank(0, 1, communicators=[planted.communicators_of(0)[0]])
-    rank.samples = [Sample("MPI_Allreduce", 2_000 * number, 2_000 * number + 10, sequence=number) for number in range(1, 2_001)]
+    rank.samples = [
+        Sample("MPI_Allreduce", 2_000 * number, 2_000 * number + 10, sequence=number)
+        for number in range(1, 2_001)
+    ]
     planted.write_databases(tmp_path, [rank])
     answer = report("export", tmp_path, "--format", "perfetto")
-    note = "the timeline shows 952 calls, those in 50.0 % of the time; with --from and --to a part with all of them"
+    note = (
+        "the timeline shows 952 calls, those in 50.0 % of the time; with --from and --to a "
+        "part "
+        "with all of them"
+    )
     assert answer.err == f"hvprof-report: {tmp_path}: {note}\n"
     assert len(slices(parse(answer.out), name="MPI_Allreduce")) == 952
-    assert len(slices(parse(report("export", tmp_path, "--format", "perfetto", "--from", "0").out), name="MPI_Allreduce")) == 2_000
+    assert (
+        len(
+            slices(
+                parse(report("export", tmp_path, "--format", "perfetto", "--from", "0").out),
+                name="MPI_Allreduce",
+            )
+        )
+        == 2_000
+    )
 
 
 def test_a_run_without_samples_says_so(report, tmp_path):
@@ -584,6 +754,11 @@ def test_a_run_without_samples_says_so(report, tmp_path):
 
 
 def test_the_file_is_replaced_as_a_whole(report, run_folder, tmp_path):
-    assert report("export", run_folder, "--format", "perfetto", "--output", tmp_path / "trace.json").out == ""
+    assert (
+        report(
+            "export", run_folder, "--format", "perfetto", "--output", tmp_path / "trace.json"
+        ).out
+        == ""
+    )
     parse((tmp_path / "trace.json").read_text())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "trace.json"]

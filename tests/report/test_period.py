@@ -24,23 +24,26 @@ def calls_of(job: Job, keep=lambda sequence: True) -> tuple[Calls, list]:
             made.append(one)
             stretches.append(stretch)
             free.append(free_ns)
-    tokens = {key: number for number, key in enumerate(sorted({(one.call, one.bytes) for one in made}))}
+    tokens = {
+        key: number for number, key in enumerate(sorted({(one.call, one.bytes) for one in made}))
+    }
     functions = {key: number for number, key in enumerate(sorted({one.call for one in made}))}
     columns = Calls(
-        [tokens[one.call, one.bytes] for one in made],
-        [functions[one.call] for one in made],
-        [one.bytes for one in made],
-        free,
-        [one.last_ns for one in made],
-        stretches,
+        [tokens[one.call, one.bytes] for one in made], [functions[one.call] for one in made],
+        [one.bytes for one in made], free, [one.last_ns for one in made], stretches,
     )
     return columns, made
 
 
-def found_in(job: Job, keep=lambda sequence: True, is_cut_anew: bool = False) -> tuple[Period, list[set]]:
+def found_in(
+    job: Job, keep=lambda sequence: True, is_cut_anew: bool = False
+) -> tuple[Period, list[set]]:
     columns, made = calls_of(job, keep)
     found = find_period(columns, is_cut_anew)
-    return found, [{one.step for one in made[span.first : span.end] if one.step is not None} for span in found.spans]
+    return found, [
+        {one.step for one in made[span.first : span.end] if one.step is not None}
+        for span in found.spans
+    ]
 
 
 JOBS = {
@@ -104,9 +107,12 @@ def test_sums_that_follow_each_other_need_no_pauses(seed):
 
 
 def of_many_tensors(steps: int, fused: list[int], pause_ns: int, seed: int) -> tuple[Job, int]:
-    """161 tensors, half of them tiny, reduced a few at a time; a rank that is late in each step makes a long pause."""
+    """161 tensors, half of them tiny, reduced a few at a time; a rank that is late in each step
+    makes a long pause."""
     job = Job(seed)
-    small, large = [256, 512, 1_024, 2_048], [65_536, 147_456, 262_144, 524_288, 1_048_576, 2_359_296]
+    small, large = (
+        [256, 512, 1_024, 2_048], [65_536, 147_456, 262_144, 524_288, 1_048_576, 2_359_296],
+    )
     tensors = [job.random.choice(small if job.random.random() < 0.5 else large) for _ in range(161)]
     for step in range(steps):
         job.compute(pause_ns)
@@ -121,7 +127,9 @@ def of_many_tensors(steps: int, fused: list[int], pause_ns: int, seed: int) -> t
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("steps, fused", [(20, [1, 1, 1, 2, 3, 5]), (15, [1, 1, 1, 1, 2]), (40, [1, 1, 2, 8])])
+@pytest.mark.parametrize(
+    "steps, fused", [(20, [1, 1, 1, 2, 3, 5]), (15, [1, 1, 1, 1, 2]), (40, [1, 1, 2, 8])]
+)
 def test_many_smaller_sums_that_occur_as_often_do_not_hide_the_step(steps, fused, seed):
     """Of a step without its tiny first or last tensors: more than 50 such sums are smaller."""
     job, step_bytes = of_many_tensors(steps, fused, 300 * training.MS, seed)
@@ -133,10 +141,15 @@ def test_many_smaller_sums_that_occur_as_often_do_not_hide_the_step(steps, fused
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("tensors, metric", [(4, 0), (8, 0), (161, 10), (600, 0)])
-def test_tensors_reduced_alone_in_any_order_are_steps_of_a_thread_that_negotiates(tensors, metric, seed):
+def test_tensors_reduced_alone_in_any_order_are_steps_of_a_thread_that_negotiates(
+    tensors, metric, seed
+):
     """Also with a value more in every tenth step: ten steps repeat exactly, but are no step."""
     job = Job(seed)
-    sizes = [job.random.choice([256, 512, 1_024, 65_536, 147_456, 589_824]) + 4 * number for number in range(tensors)]
+    sizes = [
+        job.random.choice([256, 512, 1_024, 65_536, 147_456, 589_824]) + 4 * number
+        for number in range(tensors)
+    ]
     for step in range(20):
         job.compute(20 * training.MS)
         job.random.shuffle(sizes)
@@ -153,7 +166,9 @@ def test_steps_cut_alike_for_the_most_part_do_not_hide_the_others():
     alike = [128_000, 4_352_000, 8_704_000, 17_408_000, 34_816_000, 4_224_000, 256_000]
     others = [[4_224_000, 25_344_000, 40_320_000], [128_000, 13_056_000, 56_704_000]]
     others += [[4_480_000, 58_880_000, 6_528_000], [128_000, 30_464_000, 39_296_000]]
-    job, cuts = Job(), [*others, *[alike] * 17, [128_000, 4_352_000, 65_408_000], *[alike] * 8, others[1]]
+    job, cuts = (
+        Job(), [*others, *[alike] * 17, [128_000, 4_352_000, 65_408_000], *[alike] * 8, others[1]],
+    )
     for step, sizes in enumerate(cuts):
         for size in sizes:
             job.compute(training.MS)
@@ -175,7 +190,8 @@ def test_a_metric_in_every_tenth_step_does_not_make_one_step_of_ten():
 
 
 def test_buffers_broadcast_in_each_step_do_not_hide_the_first_one():
-    """DistributedDataParallel's first step has one bucket, and hands out the new buckets' sizes after it."""
+    """DistributedDataParallel's first step has one bucket, and hands out the new buckets' sizes
+    after it."""
     job = Job()
     for step in range(20):
         job.compute(20 * training.MS)
@@ -190,7 +206,8 @@ def test_buffers_broadcast_in_each_step_do_not_hide_the_first_one():
 
 @pytest.mark.parametrize("seed", [16, 23])
 def test_two_steps_together_are_no_step(seed):
-    """With these pauses the sum of two steps fits better than that of one, whose runs are cut at long pauses within."""
+    """With these pauses the sum of two steps fits better than that of one, whose runs are cut at
+    long pauses within."""
     job, step_bytes = of_many_tensors(40, [1, 1, 2, 8], 400_000, seed)
     found, whole = found_in(job)
     assert (found.how, found.bytes) == ("bytes", step_bytes)
@@ -198,7 +215,9 @@ def test_two_steps_together_are_no_step(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("make", [training.random_mix, training.poisson, training.single_phase, training.Job])
+@pytest.mark.parametrize(
+    "make", [training.random_mix, training.poisson, training.single_phase, training.Job]
+)
 def test_a_job_without_steps_has_none(make, seed):
     found, steps = found_in(make(seed=seed))
     assert (found.spans, found.how) == ([], "") and found.why
@@ -212,8 +231,9 @@ def test_too_few_calls_are_no_steps(name):
 
 @pytest.mark.parametrize("name", JOBS)
 def test_no_step_spans_a_gap(name):
-    """Of every third block of 64 or 1024 there are samples. Steps are cut at the same place each time (caffe's before its Reduces,
-    where the pause is longest, so that each has the Bcasts of the next)."""
+    """Of every third block of 64 or 1024 there are samples. Steps are cut at the same place each
+    time (caffe's before its Reduces, where the pause is longest, so that each has the Bcasts of the
+    next)."""
     job = JOBS[name][0](steps=400 if name != "transformer" else 100)
     size = 1024 if name in ("horovod", "transformer") else 64
     found, steps = found_in(job, lambda sequence: (sequence - 1) // size % 3 == 0)

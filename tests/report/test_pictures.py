@@ -46,7 +46,9 @@ def connection(run_folder):
     from commprof_report.run.selection import select
 
     run = run_open(run_folder)
-    select(run, argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None))
+    select(
+        run, argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None)
+    )
     return run.connection
 
 
@@ -60,7 +62,13 @@ def test_a_picture_is_written_by_its_ending(report, run_folder, tmp_path, comman
 
 
 def small_run(*cells: Cell, ranks: int = 2, samples: tuple[planted.Sample, ...] = ()) -> list[Rank]:
-    return [Rank(rank, ranks, communicators=[world(rank, ranks)], cells=list(cells), samples=list(samples)) for rank in range(ranks)]
+    return [
+        Rank(
+            rank, ranks, communicators=[world(rank, ranks)], cells=list(cells),
+            samples=list(samples),
+        )
+        for rank in range(ranks)
+    ]
 
 
 BCAST = Cell("MPI_Bcast", 8, [1_000])
@@ -69,7 +77,9 @@ SMALL_RUNS = {
     "set-up only": small_run(Cell("MPI_Init", 0, [1_000_000], communicator=0)),
     "one rank": small_run(BCAST, ranks=1),
     "without samples": small_run(Cell("MPI_Allreduce", 8, [1_000] * 40)),
-    "one call": small_run(BCAST, samples=(planted.Sample("MPI_Bcast", 5_000, 6_000, bytes=8, sequence=1, root=0),)),
+    "one call": small_run(
+        BCAST, samples=(planted.Sample("MPI_Bcast", 5_000, 6_000, bytes=8, sequence=1, root=0),)
+    ),
 }
 NO_SAMPLES = "unknown: single calls are not sampled on all ranks (COMMPROF_SAMPLES)"
 WHY_NONE = {  # "": drawn; in the order of SMALL_RUNS
@@ -78,8 +88,15 @@ WHY_NONE = {  # "": drawn; in the order of SMALL_RUNS
     "latency --completion": ["no completed nonblocking operation was counted in this run"] * 5,
     "sizes": [*["no call with a message was counted in this run"] * 2, "", "", ""],
     "ranks": ["", "no call but those that set MPI up was counted in this run", "", "", ""],
-    "peers": ["no point-to-point message of a byte or more between two ranks of the job was counted in this run"] * 5,
-    "peers --counts": ["no point-to-point message between two ranks of the job was counted in this run"] * 5,
+    "peers": [
+        "no point-to-point message of a byte or more between two ranks of the job was counted in "
+        "this run"
+    ]
+    * 5,
+    "peers --counts": [
+        "no point-to-point message between two ranks of the job was counted in this run"
+    ]
+    * 5,
     "gpu": ["no GPU was used, or none was found"] * 5,
     "gpu --by kernel": ["no GPU was used, or none was found"] * 5,
     "late": [
@@ -95,7 +112,8 @@ WHY_NONE = {  # "": drawn; in the order of SMALL_RUNS
         "no steps: no collective between ranks was counted",
         "no steps: no collective between ranks was counted",
         "no steps: none of 80 collectives between ranks was sampled",
-        "no steps: none of 1 sampled collective is bulk; none of them is a small reduction of the main thread",
+        "no steps: none of 1 sampled collective is bulk; none of them is a small reduction of the "
+        "main thread",
     ],
 }
 
@@ -103,7 +121,9 @@ WHY_NONE = {  # "": drawn; in the order of SMALL_RUNS
 @pytest.mark.parametrize("name", SMALL_RUNS)
 @pytest.mark.parametrize("command", WHY_NONE)
 def test_a_picture_of_a_small_run_is_drawn_or_it_is_said_why_not(report, tmp_path, command, name):
-    folder, path = planted.write_databases(tmp_path / "run", SMALL_RUNS[name]), tmp_path / "picture.svg"
+    folder, path = (
+        planted.write_databases(tmp_path / "run", SMALL_RUNS[name]), tmp_path / "picture.svg",
+    )
     why = WHY_NONE[command][list(SMALL_RUNS).index(name)]
     answer = report(*command.split(), folder, "--plot", path)
     said = f"hvprof-report: {path}: not drawn: {why}\n" if why else ""
@@ -111,22 +131,37 @@ def test_a_picture_of_a_small_run_is_drawn_or_it_is_said_why_not(report, tmp_pat
     assert not why or not answer.out
 
 
-FITS_NOT = {"sizes": "call with a message", "ranks": "call but those that set MPI up", "calls": "call", "latency": "call"}
+FITS_NOT = {
+    "sizes": "call with a message", "ranks": "call but those that set MPI up", "calls": "call",
+    "latency": "call",
+}
 
 
 @pytest.mark.parametrize("command", FITS_NOT)
-def test_a_picture_of_what_the_filters_leave_out_is_not_drawn(report, run_folder, tmp_path, command):
+def test_a_picture_of_what_the_filters_leave_out_is_not_drawn(
+    report, run_folder, tmp_path, command
+):
     answer = report(command, run_folder, "--bytes", "77", "--plot", tmp_path / "picture.png")
     assert (answer.status, answer.out) == (1, "")
-    assert answer.err == f"hvprof-report: {tmp_path}/picture.png: not drawn: no {FITS_NOT[command]} of this run fits the filters\n"
+    assert (
+        answer.err
+        == f"hvprof-report: {tmp_path}/picture.png: not drawn: no {FITS_NOT[command]} of this run "
+        "fits the filters\n"
+    )
 
 
 def test_messages_to_other_jobs_or_without_bytes_are_no_heat_map(report, tmp_path):
     to_outside, empty = ("MPI_Send", "sent", -1, 3, 24, 100), ("MPI_Send", "sent", 1, 3, 0, 100)
     cell = Cell("MPI_Send", 8, [100] * 6)
-    folder = planted.write_databases(tmp_path / "run", [Rank(rank, 2, cells=[cell], peers=[to_outside, empty]) for rank in range(2)])
+    folder = planted.write_databases(
+        tmp_path / "run",
+        [Rank(rank, 2, cells=[cell], peers=[to_outside, empty]) for rank in range(2)],
+    )
     answer = report("peers", folder, "--plot", tmp_path / "picture.png")
-    assert answer.status == 1 and "no point-to-point message of a byte or more between two ranks" in answer.err
+    assert (
+        answer.status == 1
+        and "no point-to-point message of a byte or more between two ranks" in answer.err
+    )
     assert report("peers", folder, "--counts", "--plot", tmp_path / "picture.png").status == 0
 
 
@@ -134,13 +169,18 @@ def test_one_bucket_does_not_fill_the_picture(axes):
     from commprof_report.calls.latency import LatencyRow
     from commprof_report.plots.latency import Picture
 
-    draw("latency", axes, Picture([LatencyRow("MPI_Bcast", 8, 8, 960, 1_024, 1, 1.0, 1.0, "call", 10.7)], []))
+    draw(
+        "latency", axes,
+        Picture([LatencyRow("MPI_Bcast", 8, 8, 960, 1_024, 1, 1.0, 1.0, "call", 10.7)], []),
+    )
     low, high = axes.get_xlim()
     assert low <= 480 and high >= 2_048 and len(axes.get_xticks()) >= 2
 
 
 @pytest.mark.parametrize("version", [None, (3, 5, 3, "final", 0)])
-def test_without_a_new_matplotlib_a_picture_is_refused_in_one_line(report, run_folder, tmp_path, monkeypatch, version):
+def test_without_a_new_matplotlib_a_picture_is_refused_in_one_line(
+    report, run_folder, tmp_path, monkeypatch, version
+):
     if version:
         monkeypatch.setattr("matplotlib.__version_info__", version)
     else:
@@ -156,7 +196,9 @@ def test_the_bars_of_calls_are_as_long_as_their_time(axes, connection):
     rows = call_rows(connection)
     draw("calls", axes, rows)
     names = [label.get_text() for label in axes.get_yticklabels()]
-    lengths = {names[round(bar.get_y() + bar.get_height() / 2)]: bar.get_width() for bar in axes.patches}
+    lengths = {
+        names[round(bar.get_y() + bar.get_height() / 2)]: bar.get_width() for bar in axes.patches
+    }
     assert lengths == {row.call: row.total_ns for row in rows}
 
 
@@ -165,7 +207,9 @@ def test_the_bars_of_ranks_stack_to_the_time_of_all_threads(axes, connection):
 
     rows = rank_time_rows(connection)
     draw("ranks", axes, rows)
-    of_rank_0 = sum(bar.get_height() for bar in axes.patches if round(bar.get_x() + bar.get_width() / 2) == 0)
+    of_rank_0 = sum(
+        bar.get_height() for bar in axes.patches if round(bar.get_x() + bar.get_width() / 2) == 0
+    )
     assert of_rank_0 == sum(row.total_ns for row in rows if row.rank == 0)
 
 
@@ -175,14 +219,19 @@ def test_the_latency_histogram_holds_every_call(axes, connection):
 
     draw("latency", axes, Picture(latency_rows(connection, "MPI_Allreduce", 4 << 20, 4 << 20), []))
     octaves = [log2((bar.get_x() + bar.get_width()) / bar.get_x()) for bar in axes.patches]
-    assert sum(bar.get_height() * width for bar, width in zip(axes.patches, octaves)) == pytest.approx(400)
+    assert sum(
+        bar.get_height() * width for bar, width in zip(axes.patches, octaves)
+    ) == pytest.approx(400)
     assert axes.get_title() == "MPI_Allreduce of 4 MiB: 400 calls"
 
 
 def spread_evenly(report, tmp_path) -> list[dict]:
-    """1,024 calls whose durations are equally frequent at all places of the logarithmic axis, over eight octaves."""
+    """1,024 calls whose durations are equally frequent at all places of the logarithmic axis, over
+    eight octaves."""
     durations = [round(10_000 * 2 ** (place / 128)) for place in range(1_024)]
-    planted.write_database(tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", 8, durations)]))
+    planted.write_database(
+        tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", 8, durations)])
+    )
     return report("latency", tmp_path, "--json").rows
 
 
@@ -190,13 +239,17 @@ def test_bars_do_not_jump_where_buckets_become_wider(report, tmp_path):
     inner = spread_evenly(report, tmp_path)[1:-1]
     assert max(row["count"] for row in inner) >= 1.5 * min(row["count"] for row in inner)
     assert [row["density"] for row in inner] == pytest.approx([128] * len(inner), rel=0.09)
-    assert sum(row["density"] * log2(row["high_ns"] / row["low_ns"]) for row in inner) == pytest.approx(sum(row["count"] for row in inner))
+    assert sum(
+        row["density"] * log2(row["high_ns"] / row["low_ns"]) for row in inner
+    ) == pytest.approx(sum(row["count"] for row in inner))
     bars = {line.count("#") for line in report("latency", tmp_path).out.splitlines()[4:-1]}
     assert bars <= set(range(36, 41))
 
 
 def test_durations_at_either_end_of_the_histogram_have_a_density(report, tmp_path):
-    planted.write_database(tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", 8, [3] * 10 + [1 << 40] * 40)]))
+    planted.write_database(
+        tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", 8, [3] * 10 + [1 << 40] * 40)])
+    )
     first, last = report("latency", tmp_path, "--json").rows
     assert (first["density"], first["high_ns"]) == (10, 16)
     assert last["density"] > 0
@@ -225,50 +278,79 @@ def test_only_percentiles_with_calls_enough_are_marked(axes, connection):
 
 def points(panel) -> list[list[tuple[float, float]]]:
     """Of each line; the legend's have none."""
-    return [[*zip(line.get_xdata(), line.get_ydata())] for line in panel.get_lines() if len(line.get_xdata())]
+    return [
+        [*zip(line.get_xdata(), line.get_ydata())] for line in panel.get_lines()
+        if len(line.get_xdata())
+    ]
 
 
 def test_the_line_of_sizes_passes_through_the_medians(axes, connection):
-    rows = [row for row in size_rows(connection) if row.call == "MPI_Allreduce" and row.communicator == "MPI_COMM_WORLD"]
+    rows = [
+        row for row in size_rows(connection)
+        if row.call == "MPI_Allreduce" and row.communicator == "MPI_COMM_WORLD"
+    ]
     (panel,) = draw("sizes", axes, rows)
     assert points(panel) == [[(row.bytes, row.p50_ns) for row in rows]]
 
 
 def test_siblings_share_a_panel_and_others_have_their_own(axes, connection):
-    """Rows of each half are one row of both: counts add up, the extremes are those of either, the percentiles those of all calls."""
+    """Rows of each half are one row of both: counts add up, the extremes are those of either, the
+    percentiles those of all calls."""
     names = families(connection)
     apart, merged = size_rows(connection), size_rows(connection, families=names)
     halves = [row for row in apart if row.communicator.startswith("Comm_split")]
     (both,) = {row.communicator for row in merged} - {row.communicator for row in apart}
-    together = {(row.call, row.measure, row.bytes): row for row in merged if row.communicator == both}
-    assert len(together) == len({(row.call, row.measure, row.bytes) for row in halves}) < len(halves)
+    together = {
+        (row.call, row.measure, row.bytes): row for row in merged if row.communicator == both
+    }
+    assert (
+        len(together) == len({(row.call, row.measure, row.bytes) for row in halves}) < len(halves)
+    )
     for key, row in together.items():
         own = [half for half in halves if (half.call, half.measure, half.bytes) == key]
-        assert (row.count, row.total_ns) == (sum(half.count for half in own), sum(half.total_ns for half in own))
-        assert (row.min_ns, row.max_ns) == (min(half.min_ns for half in own), max(half.max_ns for half in own))
+        assert (row.count, row.total_ns) == (
+            sum(half.count for half in own), sum(half.total_ns for half in own),
+        )
+        assert (row.min_ns, row.max_ns) == (
+            min(half.min_ns for half in own), max(half.max_ns for half in own),
+        )
         assert min(half.p50_ns for half in own) <= row.p50_ns <= max(half.p50_ns for half in own)
     panels = draw("sizes", axes, [row for row in merged if row.bytes])
-    assert sorted(panel.get_title(loc="left") or panel.get_title() for panel in panels) == sorted(["MPI_COMM_WORLD", both])
+    assert sorted(panel.get_title(loc="left") or panel.get_title() for panel in panels) == sorted(
+        ["MPI_COMM_WORLD", both]
+    )
 
 
 @pytest.mark.parametrize("spread", (1.5, 10, 1e5))
 def test_a_logarithmic_axis_has_labels_whatever_its_span(axes, connection, spread):
     row = next(row for row in size_rows(connection) if row.bytes)
-    (panel,) = draw("sizes", axes, [row._replace(bytes=size, p50_ns=ns) for size, ns in ((8, 1e3), (64, 1e3 * spread))])
+    (panel,) = draw(
+        "sizes", axes,
+        [row._replace(bytes=size, p50_ns=ns) for size, ns in ((8, 1e3), (64, 1e3 * spread))],
+    )
     low, high = panel.get_ylim()
     assert 2 <= sum(low <= tick <= high for tick in panel.get_yticks()) <= 12
 
 
 def test_a_picture_says_in_its_corner_what_it_is_of(report, run_folder, tmp_path, monkeypatch):
     said = []
-    monkeypatch.setattr(pictures, "save", lambda path, plot, rows, source, why_none, mode: said.append(source))
+    monkeypatch.setattr(
+        pictures, "save", lambda path, plot, rows, source, why_none, mode: said.append(source)
+    )
     for command in ("sizes", "peers", "ranks", "calls", "steps", "late", "latency"):
         assert report(command, run_folder, "--plot", tmp_path / "picture.svg").status == 0
     (name,) = {source.rpartition(" · ")[0] for source in said}
     assert name == f"{run_folder.name} · 4 ranks · Open MPI 4.1.4"
-    counted = sum(row["count"] for row in report("sizes", run_folder, "--json").rows if row["bytes"])
-    of_ranks = sum(row["count"] for row in report("ranks", run_folder, "--json").rows if row["family"] != "setup")
-    assert said[0].endswith(f" · {counted:,} calls") and said[2].endswith(f" · {of_ranks:,} calls on 4 ranks")
+    counted = sum(
+        row["count"] for row in report("sizes", run_folder, "--json").rows if row["bytes"]
+    )
+    of_ranks = sum(
+        row["count"] for row in report("ranks", run_folder, "--json").rows
+        if row["family"] != "setup"
+    )
+    assert said[0].endswith(f" · {counted:,} calls") and said[2].endswith(
+        f" · {of_ranks:,} calls on 4 ranks"
+    )
     assert said[5].endswith(" collectives")  # and no message calls
 
 
@@ -276,11 +358,14 @@ def test_a_size_with_few_calls_has_no_band(connection):
     from commprof_report.plots.sizes import band
 
     rows = {row.call: row for row in size_rows(connection) if row.call in ("MPI_Bcast", "MPI_Send")}
-    assert rows["MPI_Bcast"].p95_ns is None and band(rows["MPI_Bcast"], None) == 1_000_000  # 16 calls
+    # 16 calls
+    assert rows["MPI_Bcast"].p95_ns is None and band(rows["MPI_Bcast"], None) == 1_000_000
     assert band(rows["MPI_Send"], 10**9) == 10**9
 
 
-def test_where_calls_are_too_few_for_the_99th_percentile_its_band_ends_with_that_of_the_95th(axes, connection):
+def test_where_calls_are_too_few_for_the_99th_percentile_its_band_ends_with_that_of_the_95th(
+    axes, connection
+):
     row = next(row for row in size_rows(connection) if row.call == "MPI_Send")
     small = row._replace(bytes=8, p50_ns=1_000, p95_ns=2_000, p99_ns=None)
     large = row._replace(bytes=4_096, p50_ns=10_000, p95_ns=20_000, p99_ns=30_000)
@@ -293,8 +378,13 @@ def test_points_of_few_calls_are_hollow(axes, connection):
     """16 calls of MPI_Bcast; of other calls there are 20 or more."""
     rows = [row for row in size_rows(connection) if row.call in ("MPI_Bcast", "MPI_Send")]
     (panel,) = draw("sizes", axes, rows)
-    hollow = [line for line in panel.get_lines() if line.get_markerfacecolor() == "white" and len(line.get_xdata())]
-    assert [list(line.get_xdata()) for line in hollow] == [[row.bytes for row in rows if row.p95_ns is None]]
+    hollow = [
+        line for line in panel.get_lines()
+        if line.get_markerfacecolor() == "white" and len(line.get_xdata())
+    ]
+    assert [list(line.get_xdata()) for line in hollow] == [
+        [row.bytes for row in rows if row.p95_ns is None]
+    ]
     assert "below 20 calls" in [text.get_text() for text in panel.get_legend().get_texts()]
     figure = type(panel.figure)()
     (panel,) = draw("sizes", figure.add_subplot(), [row for row in rows if row.p95_ns is not None])
@@ -326,14 +416,19 @@ def test_ranks_are_ticked_at_powers_of_two():
     assert rank_ticks(100) == list(range(0, 100, 16))
 
 
-@pytest.mark.parametrize("slow_ns, shades", ((100.0, (90.0, 100.0)), (101.0, (90.9, 101.0)), (400.0, (100.0, 400.0))))
+@pytest.mark.parametrize(
+    "slow_ns, shades", ((100.0, (90.0, 100.0)), (101.0, (90.9, 101.0)), (400.0, (100.0, 400.0)))
+)
 def test_shades_of_a_rank_by_step_tell_a_slow_rank_from_noise(axes, slow_ns, shades):
     """One rank of ten."""
     from commprof_report.steps.rank_steps import RankSteps
 
     rows = [[100.0] * 20] * 9 + [[slow_ns] * 20]
     none = [[None] * 20] * 10
-    drawn = draw("rank_steps", axes, RankSteps(list(range(20)), list(range(10)), rows, wait_ns=none, caused_ns=none))
+    drawn = draw(
+        "rank_steps", axes,
+        RankSteps(list(range(20)), list(range(10)), rows, wait_ns=none, caused_ns=none),
+    )
     (image,) = [image for panel in drawn for image in panel.get_images()]
     assert image.get_clim() == pytest.approx(shades, rel=0.001)
 
@@ -343,8 +438,12 @@ def test_steps_and_ranks_of_a_map_are_those_of_its_fields(axes):
     from commprof_report.steps.rank_steps import RankSteps
 
     field = [[1.0] * 6] * 3
-    panel = draw("rank_steps", axes, RankSteps([2, 3, 4, 100, 101, 102], [0, 2, 4], field, field, field))[2]
-    assert [panel.xaxis.get_major_formatter()(place) for place in range(-1, 7)] == ["", "2", "3", "4", "100", "101", "102", ""]
+    panel = draw(
+        "rank_steps", axes, RankSteps([2, 3, 4, 100, 101, 102], [0, 2, 4], field, field, field)
+    )[2]
+    assert [panel.xaxis.get_major_formatter()(place) for place in range(-1, 7)] == [
+        "", "2", "3", "4", "100", "101", "102", "",
+    ]
     assert [panel.yaxis.get_major_formatter()(place) for place in range(3)] == ["0", "2", "4"]
     assert all(tick == round(tick) for tick in (*panel.get_xticks(), *panel.get_yticks()))
 
@@ -355,14 +454,20 @@ def test_the_page_opens_with_the_summary_and_holds_every_picture(report, run_fol
     assert page.index("python3 train.py --epochs 3") < page.index("<h2>Where the time goes")
     assert page.count("data:image/svg+xml;base64,") == 6
     assert not re.search(r'(src|href)="(?!data:|#)', page)
-    assert len(re.findall(r'<p class="soft">[A-Z][^<]{60,}', page)) >= 6  # a sentence for each figure
+    # a sentence for each figure
+    assert len(re.findall(r'<p class="soft">[A-Z][^<]{60,}', page)) >= 6
 
 
-def test_the_page_without_matplotlib_has_tables_and_says_so(report, run_folder, tmp_path, monkeypatch):
+def test_the_page_without_matplotlib_has_tables_and_says_so(
+    report, run_folder, tmp_path, monkeypatch
+):
     monkeypatch.setattr(pictures, "is_possible", lambda: False)
     assert report("html", run_folder, "--output", tmp_path / "page.html").status == 0
     page = (tmp_path / "page.html").read_text()
-    assert "<img" not in page and "this page has no pictures but the steps, the timeline" in page and "MPI_Allreduce" in page
+    assert (
+        "<img" not in page and "this page has no pictures but the steps, the timeline" in page
+        and "MPI_Allreduce" in page
+    )
 
 
 def test_the_page_escapes_what_comes_from_files(report, tmp_path):
@@ -377,17 +482,26 @@ def test_the_page_escapes_what_comes_from_files(report, tmp_path):
     assert "&lt;script&gt;" in page
 
 
-def test_the_page_of_a_run_without_communication_has_its_conditions_and_names_no_call(report, tmp_path):
-    planted.write_databases(tmp_path, [Rank(rank, 2, facts={"host": "node00"}) for rank in range(2)])
+def test_the_page_of_a_run_without_communication_has_its_conditions_and_names_no_call(
+    report, tmp_path
+):
+    planted.write_databases(
+        tmp_path, [Rank(rank, 2, facts={"host": "node00"}) for rank in range(2)]
+    )
     assert report("html", tmp_path).status == 0
     text = (tmp_path / "report.html").read_text()
-    assert "0.00 % of wall time on each rank" in text and "Conditions of the run" in text and "node00" in text
+    assert (
+        "0.00 % of wall time on each rank" in text and "Conditions of the run" in text
+        and "node00" in text
+    )
     assert "takes the most time" not in text
 
 
 def step_rows(count: int) -> list:
     return [
-        StepRow(step, step * 100, 100.0, 30.0, 0.0, 70.0, 0.0, 2, None, None, 1, step == 1, 0, "")._replace(is_outlier=int(step == 5))
+        StepRow(
+            step, step * 100, 100.0, 30.0, 0.0, 70.0, 0.0, 2, None, None, 1, step == 1, 0, ""
+        )._replace(is_outlier=int(step == 5))
         for step in range(1, count + 1)
     ]
 
@@ -407,7 +521,9 @@ def test_of_many_steps_neighbours_share_a_bar(axes):
 
 def test_the_page_of_a_run_with_steps_shows_them(report, tmp_path):
     job = training.ddp(40)
-    folder = planted.write_databases(tmp_path / "run", [training.rank_of(job, 0, early=0.2), training.rank_of(job, 1)])
+    folder = planted.write_databases(
+        tmp_path / "run", [training.rank_of(job, 0, early=0.2), training.rank_of(job, 1)]
+    )
     assert report("html", folder).status == 0
     text = (folder / "report.html").read_text()
     assert "40 steps of 5 bulk MPI_Allreduce, 102 MB" in text and 'id="steps-picture"' in text

@@ -1,4 +1,5 @@
-"""`hvprof-report pipeline`: stages, replicas, bubbles and the stage that the others wait for, on planted pipelines."""
+"""`hvprof-report pipeline`: stages, replicas, bubbles and the stage that the others wait for, on
+planted pipelines."""
 
 from __future__ import annotations
 
@@ -37,14 +38,18 @@ def test_every_rank_is_a_stage_of_its_pipeline_in_order(stages_of, stages, repli
 @pytest.mark.parametrize(("stages", "replicas"), SHAPES)
 def test_each_slow_stage_is_the_one_waited_for(stages_of, tmp_path, report, stages, replicas):
     for slow in range(stages):
-        folder = planted.write_databases(tmp_path / str(slow), parallel.pipeline_run(stages, replicas, slow))
+        folder = planted.write_databases(
+            tmp_path / str(slow), parallel.pipeline_run(stages, replicas, slow)
+        )
         rows = report("pipeline", folder, "--json").rows
         assert [row["stage"] for row in rows if row["is_waited_for"]] == [slow] * replicas
 
 
 def test_pipelines_that_sum_gradients_together_name_their_communicator(stages_of):
     rows = stages_of(parallel.pipeline_run(4, 2))
-    assert [row["replica_communicator"] for row in rows] == 2 * [f"Comm_split {{{stage},{stage + 4}}}" for stage in range(4)]
+    assert [row["replica_communicator"] for row in rows] == 2 * [
+        f"Comm_split {{{stage},{stage + 4}}}" for stage in range(4)
+    ]
 
 
 def test_a_pipeline_alone_has_no_replica(stages_of):
@@ -56,16 +61,24 @@ def test_a_stage_says_what_it_sends_and_how_long_it_receives(stages_of):
     first, second, _, last = stages_of(parallel.pipeline_run(4, 1, slow=0))
     assert (first["previous_rank"], first["next_rank"]) == (None, 1)
     assert (second["previous_rank"], second["next_rank"], last["next_rank"]) == (0, 2, None)
-    assert [(row["forward_bytes"], row["backward_bytes"]) for row in (first, second, last)] == [(VOLUME, 0), (VOLUME, VOLUME), (0, VOLUME)]
-    late_ns = [20_000_000 - 20_000, 20_000_000 - 20_000 + 2 * 2 - 2 * 2]  # from the post of the receive to that of the send
+    assert [(row["forward_bytes"], row["backward_bytes"]) for row in (first, second, last)] == [
+        (VOLUME, 0),
+        (VOLUME, VOLUME),
+        (0, VOLUME),
+    ]
+    # from the post of the receive to that of the send
+    late_ns = [20_000_000 - 20_000, 20_000_000 - 20_000 + 2 * 2 - 2 * 2]
     assert second["wait_ns"] == MICRO_BATCHES * sum(late_ns)
     assert second["bubble_share"] == pytest.approx(second["wait_ns"] / 10e9)
-    assert second["outside_share"] == pytest.approx(1 - 2 * MICRO_BATCHES * (20_000_000 + 10_000) / 10e9)
+    assert second["outside_share"] == pytest.approx(
+        1 - 2 * MICRO_BATCHES * (20_000_000 + 10_000) / 10e9
+    )
     assert second["coverage"] == 1
 
 
 def test_a_balanced_pipeline_waits_for_nobody(stages_of, report, tmp_path):
-    """The stages in the middle receive twice as often, but none is kept notably less than the others."""
+    """The stages in the middle receive twice as often, but none is kept notably less than the
+    others."""
     rows = stages_of(parallel.pipeline_run(4, 1))
     assert {row["is_waited_for"] for row in rows} == {0}
     assert "of the time is waiting.\n" in report("pipeline", tmp_path / "run").out
@@ -76,17 +89,30 @@ def test_that_no_stage_is_waited_for_is_said_of_the_time_that_was_analysed(repor
     for rank in ranks:
         rank.cells.append(Cell("MPI_Win_fence", 0, [100_000_000]))
     said = report("pipeline", planted.write_databases(tmp_path, ranks)).out
-    assert re.search(r"no stage is notably waited for; .* waiting, as \d\d.\d % of the time inside MPI show\.\n", said)
+    assert re.search(
+        r"no stage is notably waited for; .* waiting, as \d\d.\d % of the time inside MPI show\.\n",
+        said,
+    )
 
 
 def test_messages_that_go_one_way_tell_the_direction(stages_of):
     rows = stages_of(parallel.pipeline_run(4, 1, both_ways=False, reverse=True))
-    assert [(row["rank"], row["is_direction_known"]) for row in rows] == [(3, 1), (2, 1), (1, 1), (0, 1)]
+    assert [(row["rank"], row["is_direction_known"]) for row in rows] == [
+        (3, 1),
+        (2, 1),
+        (1, 1),
+        (0, 1),
+    ]
 
 
 def test_as_much_either_way_does_not(stages_of, report, tmp_path):
     rows = stages_of(parallel.pipeline_run(4, 1))
-    assert [(row["rank"], row["is_direction_known"]) for row in rows] == [(0, 0), (1, 0), (2, 0), (3, 0)]
+    assert [(row["rank"], row["is_direction_known"]) for row in rows] == [
+        (0, 0),
+        (1, 0),
+        (2, 0),
+        (3, 0),
+    ]
     assert "the end with the lower rank" in report("pipeline", tmp_path / "run").out
 
 
@@ -100,7 +126,9 @@ def test_where_messages_go_one_way_the_last_stage_that_need_not_wait_is_slow(sta
 @pytest.mark.parametrize("stages", [4, 5, 8])
 def test_two_replicas_in_opposite_directions_are_recognized(stages_of, stages):
     rows = stages_of(parallel.opposite_run(stages))
-    assert [(row["stage"], row["opposite_stage"]) for row in rows] == [(stage, stages - 1 - stage) for stage in range(stages)]
+    assert [(row["stage"], row["opposite_stage"]) for row in rows] == [
+        (stage, stages - 1 - stage) for stage in range(stages)
+    ]
     assert {row["replicas"] for row in rows} == {2}
 
 
@@ -109,34 +137,48 @@ def test_replicas_side_by_side_are_not_opposite(stages_of):
 
 
 def test_gradients_that_only_the_first_and_the_last_stage_share_make_no_opposite_replica(stages_of):
-    """As where both hold the same embedding; the other stages share theirs with the pipeline beside."""
+    """As where both hold the same embedding; the other stages share theirs with the pipeline
+    beside."""
     ranks = parallel.pipeline_run(4, 2)
     for rank in ranks:
         if rank.world_rank % 4 in (0, 3):
             first = rank.world_rank - rank.world_rank % 4
-            rank.communicators[-1] = parallel.split(parallel.REPLICA, rank.world_rank, [first, first + 3], 1)
+            rank.communicators[-1] = parallel.split(
+                parallel.REPLICA, rank.world_rank, [first, first + 3], 1
+            )
     rows = stages_of(ranks)
     assert rows[0]["replica_communicator"] == "Comm_split {0,3}"
     assert {row["opposite_stage"] for row in rows} == {None}
 
 
 def test_a_slow_replica_does_not_make_a_stage_of_the_other_guilty(stages_of, report, tmp_path):
-    """Rank 2 is outside MPI for longer. Rank 3 waits for its messages, both ranks of the first pipeline in Allreduce."""
+    """Rank 2 is outside MPI for longer. Rank 3 waits for its messages, both ranks of the first
+    pipeline in Allreduce."""
     ranks = parallel.pipeline_run(2, 2)[:2] + parallel.pipeline_run(2, 2, slow=0)[2:]
     for rank in ranks:
         spent_ns = 40_000_000 if rank.world_rank < 2 else 1_000_000
         ends = [step * 100_000_000 + 99_000_000 for step in range(100)]
-        rank.cells[-1] = planted.Cell("MPI_Allreduce", parallel.GRADIENT_BYTES, [spent_ns] * 100, parallel.REPLICA)
+        rank.cells[-1] = planted.Cell(
+            "MPI_Allreduce", parallel.GRADIENT_BYTES, [spent_ns] * 100, parallel.REPLICA
+        )
         rank.samples += [
-            planted.Sample("MPI_Allreduce", end_ns - spent_ns, end_ns, parallel.REPLICA, sequence) for sequence, end_ns in enumerate(ends, 1)
+            planted.Sample("MPI_Allreduce", end_ns - spent_ns, end_ns, parallel.REPLICA, sequence)
+            for sequence, end_ns in enumerate(ends, 1)
         ]
     assert [row["rank"] for row in stages_of(ranks) if row["is_waited_for"]] == [2]
-    first, second = [line for line in report("pipeline", tmp_path / "run").out.splitlines() if line[:2] in ("1:", "2:")]
-    assert "no stage is notably waited for" in first and "the others wait for stage 0 (rank 2)" in second
+    first, second = [
+        line for line in report("pipeline", tmp_path / "run").out.splitlines()
+        if line[:2] in ("1:", "2:")
+    ]
+    assert (
+        "no stage is notably waited for" in first
+        and "the others wait for stage 0 (rank 2)" in second
+    )
 
 
 def test_a_stage_that_late_does_not_name_is_not_called_slow(stages_of, report, tmp_path):
-    """Rank 0 waits 20 ms for each message of rank 1; but for 28 ms of each micro-batch, all wait for a rank that chance has chosen."""
+    """Rank 0 waits 20 ms for each message of rank 1; but for 28 ms of each micro-batch, all wait
+    for a rank that chance has chosen."""
     chance = random.Random(3)
     ranks = parallel.pipeline_run(2, 2, slow=1)[:2] + parallel.pipeline_run(2, 2)[2:]
     late = [chance.randrange(4) for _ in range(MICRO_BATCHES)]
@@ -146,7 +188,9 @@ def test_a_stage_that_late_does_not_name_is_not_called_slow(stages_of, report, t
         rank.cells.append(planted.Cell("MPI_Allreduce", 1_000, spent_ns))
         for number, own_ns in enumerate(spent_ns, 1):
             end_ns = number * 100_000_000 - 41_000_000
-            rank.samples.append(planted.Sample("MPI_Allreduce", end_ns - own_ns, end_ns, sequence=number))
+            rank.samples.append(
+                planted.Sample("MPI_Allreduce", end_ns - own_ns, end_ns, sequence=number)
+            )
     assert {row["is_waited_for"] for row in stages_of(ranks)} == {0}
     assert "Verdict         waiting is spread" in report("late", tmp_path / "run").out
 
@@ -156,7 +200,9 @@ def test_a_pipeline_of_which_less_than_half_is_known_accuses_no_stage(stages_of,
     for rank in ranks:
         rank.cells.append(planted.Cell("MPI_Probe", 0, [20_000_000] * 200))
     rows = stages_of(ranks)
-    assert {row["is_waited_for"] for row in rows} == {0} and {row["wait_ns"] for row in rows} == {None}
+    assert {row["is_waited_for"] for row in rows} == {0} and {row["wait_ns"] for row in rows} == {
+        None
+    }
     assert 0 < rows[0]["coverage"] < 0.5
     assert "which stage is slow is not known" in report("pipeline", tmp_path / "run").out
 
@@ -165,20 +211,29 @@ def test_a_ring_and_a_web_are_no_pipelines(report, run_folder, tmp_path):
     answer = report("pipeline", run_folder)
     assert "Ranks 0-3 pass messages in a ring" in answer.out and "No pipeline" in answer.out
     assert report("pipeline", run_folder, "--json").rows == []
-    web = graph(PeerRow(one, other, 10, 100, 1) for one in range(4) for other in range(4) if one != other)
+    web = graph(
+        PeerRow(one, other, 10, 100, 1) for one in range(4) for other in range(4) if one != other
+    )
     assert (web.chains, web.rings, web.webs) == ([], [], [[0, 1, 2, 3]])
 
 
 def test_a_rank_that_passes_nothing_on_is_no_stage():
-    """Rank 0 gives work to 1 and 2, or collects theirs. Its twin gives it to 1, who sends it on to 2."""
-    for pairs, is_pipeline in (((0, 1), (0, 2)), False), (((1, 0), (2, 0)), False), (((0, 1), (1, 2)), True):
+    """Rank 0 gives work to 1 and 2, or collects theirs. Its twin gives it to 1, who sends it on to
+    2."""
+    for pairs, is_pipeline in (
+        (((0, 1), (0, 2)), False),
+        (((1, 0), (2, 0)), False),
+        (((0, 1), (1, 2)), True),
+    ):
         found = graph(PeerRow(*pair, 10, 10_000, 1) for pair in pairs)
         assert (len(found.chains), found.webs) == ((1, []) if is_pipeline else (0, [[0, 1, 2]]))
 
 
 def test_rare_small_messages_do_not_spoil_a_line():
     lines = [PeerRow(0, 1, 10, 10_000, 1), PeerRow(1, 2, 10, 10_000, 1)]
-    assert [chain.ranks for chain in graph([*lines, PeerRow(2, 0, 10, 99, 1)]).chains] == [(0, 1, 2)]
+    assert [chain.ranks for chain in graph([*lines, PeerRow(2, 0, 10, 99, 1)]).chains] == [
+        (0, 1, 2)
+    ]
     assert graph([*lines, PeerRow(2, 0, 10, 100, 1)]).rings == [[0, 1, 2]]
 
 
@@ -190,7 +245,12 @@ def test_a_few_messages_are_no_pipeline():
 def test_a_pipeline_with_a_missing_rank_is_shown_as_far_as_it_is_known(report, tmp_path):
     folder = planted.write_databases(tmp_path / "run", parallel.pipeline_run(4, 1, slow=1)[:3])
     rows = report("pipeline", folder, "--json").rows
-    assert [(row["rank"], row["bubble_share"] is None) for row in rows] == [(0, False), (1, False), (2, False), (3, True)]
+    assert [(row["rank"], row["bubble_share"] is None) for row in rows] == [
+        (0, False),
+        (1, False),
+        (2, False),
+        (3, True),
+    ]
     assert "not all of its ranks were read" in report("pipeline", folder).out
 
 
@@ -199,7 +259,8 @@ def test_the_first_lines_say_for_which_stage_the_others_wait(report, tmp_path):
     first, second = report("pipeline", folder).out.splitlines()[:2]
     assert first == "2 pipelines, replicas of each other."
     assert second == (
-        "1: ranks 0 > 1; the others wait for stage 1 (rank 1): it is outside MPI for 99.5 % of the time and waits for 0.00 %,"
+        "1: ranks 0 > 1; the others wait for stage 1 (rank 1): it is outside MPI for 99.5 % of the "
+        "time and waits for 0.00 %,"
         " they for 79.5 % and 20.0 %."
     )
 

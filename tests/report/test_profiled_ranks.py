@@ -1,4 +1,5 @@
-"""A run of which COMMPROF_RANKS chose some ranks: every report says so, and nobody is called missing who was not to be profiled."""
+"""A run of which COMMPROF_RANKS chose some ranks: every report says so, and nobody is called
+missing who was not to be profiled."""
 
 from __future__ import annotations
 
@@ -22,11 +23,16 @@ def chosen(tmp_path):
     return write
 
 
-@pytest.mark.parametrize(("setting", "ranks"), [("0-3:2", (0, 2)), ("one-per-node", (0, 3)), ("1,3-3", (1, 3)), ("0-2,2-900", (0, 1, 2, 3))])
+@pytest.mark.parametrize(
+    ("setting", "ranks"),
+    [("0-3:2", (0, 2)), ("one-per-node", (0, 3)), ("1,3-3", (1, 3)), ("0-2,2-900", (0, 1, 2, 3))],
+)
 def test_ranks_that_were_not_chosen_are_not_missing(report, chosen, setting, ranks):
     answer = report("summary", chosen(setting, *ranks))
     assert answer.err == ""
-    assert f"{len(ranks)} of 4 ranks (chosen: {setting})" in answer.out or (len(ranks) == 4 and f"4 ranks (chosen: {setting})" in answer.out)
+    assert f"{len(ranks)} of 4 ranks (chosen: {setting})" in answer.out or (
+        len(ranks) == 4 and f"4 ranks (chosen: {setting})" in answer.out
+    )
 
 
 def test_a_chosen_rank_without_a_file_is_missing(report, chosen):
@@ -40,7 +46,10 @@ def test_a_chosen_rank_without_a_file_is_missing(report, chosen):
 
 def test_late_says_that_it_is_of_a_part(report, chosen):
     run = chosen("0-3:2", 0, 2)
-    part = "Part            2 of 4 ranks were chosen to be profiled (0-3:2): late ranks may be among the others"
+    part = (
+        "Part            2 of 4 ranks were chosen to be profiled (0-3:2): late ranks may be "
+        "among the others"
+    )
     assert part in report("late", run).out
     assert "Not read" not in report("late", run).out
 

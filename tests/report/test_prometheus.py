@@ -1,4 +1,5 @@
-"""`export --format prometheus` against the rules of the text exposition format, and against the planted numbers.
+"""`export --format prometheus` against the rules of the text exposition format, and against the
+planted numbers.
 
 https://prometheus.io/docs/instrumenting/exposition_formats/
 """
@@ -61,7 +62,10 @@ def unescaped(value: str) -> str:
 
 
 def series(name: str, **labels: object) -> Series:
-    return Series(name, frozenset({"run": "job-1", **{key: str(value) for key, value in labels.items()}}.items()))
+    return Series(
+        name,
+        frozenset({"run": "job-1", **{key: str(value) for key, value in labels.items()}}.items()),
+    )
 
 
 def prometheus(report, path, *words: object) -> dict[Series, float]:
@@ -72,33 +76,59 @@ def test_counters_are_the_sums_of_the_planted_run(report, run_folder):
     found = prometheus(report, run_folder)
     for rank in planted.training_run():
         cells = [cell for cell in rank.cells if cell.call == "MPI_Allreduce"]
-        labels = {"rank": rank.world_rank, "call": "MPI_Allreduce", "communicator": "MPI_COMM_WORLD"}
+        labels = {
+            "rank": rank.world_rank, "call": "MPI_Allreduce", "communicator": "MPI_COMM_WORLD",
+        }
         assert found[series("commprof_calls_total", **labels)] == 160
         assert found[series("commprof_bytes_total", **labels)] == sum(cell.volume for cell in cells)
         durations_ns = sum(sum(cell.durations) for cell in cells)
-        assert found[series("commprof_time_seconds_total", **labels)] == pytest.approx(durations_ns / 1e9)
+        assert found[series("commprof_time_seconds_total", **labels)] == pytest.approx(
+            durations_ns / 1e9
+        )
     assert found[series("commprof_calls_total", rank=0, call="MPI_Test", communicator="")] == 1_000
-    assert found[series("commprof_calls_total", rank=0, call="MPI_Iallreduce", communicator="Comm_split {0-1}")] == 20
+    assert (
+        found[
+            series(
+                "commprof_calls_total", rank=0, call="MPI_Iallreduce",
+                communicator="Comm_split {0-1}",
+            )
+        ]
+        == 20
+    )
     assert found[series("commprof_dropped_calls_total", rank=2)] == 0
 
 
 def test_histograms_are_cumulative_and_exact_at_their_bounds(report, run_folder):
     found = prometheus(report, run_folder)
     name = "commprof_call_duration_seconds"
-    durations = [ns for cell in planted.training_rank(1).cells if cell.call == "MPI_Allreduce" for ns in cell.durations]
-    buckets = {dict(key.labels)["le"]: value for key, value in found.items() if is_bucket(key, name, 1, "MPI_Allreduce")}
+    durations = [
+        ns for cell in planted.training_rank(1).cells if cell.call == "MPI_Allreduce"
+        for ns in cell.durations
+    ]
+    buckets = {
+        dict(key.labels)["le"]: value for key, value in found.items()
+        if is_bucket(key, name, 1, "MPI_Allreduce")
+    }
     assert len(buckets) == 16
     for bound, count in buckets.items():
         assert count == sum(ns / 1e9 < float(bound) for ns in durations)
-    assert found[series(f"{name}_count", rank=1, call="MPI_Allreduce")] == buckets["+Inf"] == len(durations)
-    assert found[series(f"{name}_sum", rank=1, call="MPI_Allreduce")] == pytest.approx(sum(durations) / 1e9)
+    assert (
+        found[series(f"{name}_count", rank=1, call="MPI_Allreduce")] == buckets["+Inf"]
+        == len(durations)
+    )
+    assert found[series(f"{name}_sum", rank=1, call="MPI_Allreduce")] == pytest.approx(
+        sum(durations) / 1e9
+    )
 
 
 def test_a_duration_equal_to_a_bound_counts_above_it(report, tmp_path):
     rank = planted.Rank(0, 1, cells=[planted.Cell("MPI_Send", 8, [1_023, 1_024, 5_000])])
     planted.write_database(tmp_path / "rank-0.db", rank)
     found = prometheus(report, tmp_path)
-    counts = [found[series("commprof_call_duration_seconds_bucket", rank=0, call="MPI_Send", le=le)] for le in (1.024e-06, 4.096e-06)]
+    counts = [
+        found[series("commprof_call_duration_seconds_bucket", rank=0, call="MPI_Send", le=le)]
+        for le in (1.024e-06, 4.096e-06)
+    ]
     assert counts == [1, 2]
 
 
@@ -113,16 +143,32 @@ def test_gauges_say_what_ranks_are_in_and_whether_they_run(report, tmp_path, mon
     for rank in ranks[:3]:
         rank.ended, rank.pid = "running", os.getpid()
         rank.facts.update(process_facts(os.getpid()))
-        rank.doing = {0: Doing("MPI_Recv", 40 * SECOND, rank.world_rank != 1, bytes=8, peer=3, tag=1)}
+        rank.doing = {
+            0: Doing("MPI_Recv", 40 * SECOND, rank.world_rank != 1, bytes=8, peer=3, tag=1)
+        }
     ranks[2].facts["boot_id"] = "another"
     found = prometheus(report, planted.write_ledgers(tmp_path / "run", ranks))
     inside = {key: value for key, value in found.items() if key.name == "commprof_in_call_seconds"}
-    assert inside[series("commprof_in_call_seconds", rank=0, call="MPI_Recv", communicator="MPI_COMM_WORLD")] == 2.0
+    assert (
+        inside[
+            series(
+                "commprof_in_call_seconds", rank=0, call="MPI_Recv", communicator="MPI_COMM_WORLD"
+            )
+        ]
+        == 2.0
+    )
     assert {dict(key.labels)["rank"] for key in inside} == {"0", "2"}
-    up = {dict(key.labels)["rank"]: value for key, value in found.items() if key.name == "commprof_up"}
+    up = {
+        dict(key.labels)["rank"]: value for key, value in found.items() if key.name == "commprof_up"
+    }
     assert up == {"0": 1, "1": 1, "3": 0}
-    assert found[series("commprof_rank_info", rank=2, host="node01", state="running or killed")] == 1
-    assert found[series("commprof_wall_seconds", rank=0)] == found[series("commprof_counted_seconds", rank=0)] == 42
+    assert (
+        found[series("commprof_rank_info", rank=2, host="node01", state="running or killed")] == 1
+    )
+    assert (
+        found[series("commprof_wall_seconds", rank=0)]
+        == found[series("commprof_counted_seconds", rank=0)] == 42
+    )
     assert found[series("commprof_last_sign_timestamp_seconds", rank=3)] == START_UNIX_NS / 1e9 + 10
 
 
@@ -131,10 +177,15 @@ def test_waiting_is_that_of_late_with_its_causes_and_coverage(report, tmp_path):
     job = Job([HostClock()] * 3, wall_ns=SECOND)
     for begin_ns in range(0, 800_000_000, 20_000_000):
         job.collective("MPI_Allreduce", [begin_ns, begin_ns + 5_000_000, begin_ns], [1_000_000] * 3)
-    job.receive(0, 1, 900_000_000, 970_000_000)  # from whom nothing is known: of 320 ms in the calls of all ranks 70 ms more
+    # from whom nothing is known: of 320 ms in the calls of all ranks 70 ms more
+    job.receive(0, 1, 900_000_000, 970_000_000)
     found = prometheus(report, job.write(tmp_path / "run.db"))
-    assert [found[series("commprof_wait_seconds", rank=rank)] for rank in range(3)] == pytest.approx([0.2, 0, 0.2])
-    assert [found[series("commprof_caused_wait_seconds", rank=rank)] for rank in range(3)] == pytest.approx([0, 0.4, 0])
+    assert [
+        found[series("commprof_wait_seconds", rank=rank)] for rank in range(3)
+    ] == pytest.approx([0.2, 0, 0.2])
+    assert [
+        found[series("commprof_caused_wait_seconds", rank=rank)] for rank in range(3)
+    ] == pytest.approx([0, 0.4, 0])
     assert found[series("commprof_unknown_cause_wait_seconds")] == 0
     assert found[series("commprof_wait_coverage_ratio")] == pytest.approx(520 / 590)
 
@@ -146,18 +197,27 @@ def test_the_arrivals_of_a_thread_that_negotiates_are_no_causes(report, tmp_path
 
 
 def test_nothing_is_said_of_waiting_where_nothing_was_split(report, tmp_path):
-    planted.write_database(tmp_path / "rank-0.db", planted.Rank(0, 1, cells=[planted.Cell("MPI_Send", 8, [1_023])]))
+    planted.write_database(
+        tmp_path / "rank-0.db", planted.Rank(0, 1, cells=[planted.Cell("MPI_Send", 8, [1_023])])
+    )
     assert not any("wait" in key.name for key in prometheus(report, tmp_path))
 
 
 def test_names_from_files_stay_within_their_labels(report, run_folder):
     evil = 'a"} 1\n# TYPE \\ up\x1b[2J'
     connection = sqlite3.connect(run_folder / "rank-0.db")
-    connection.execute("UPDATE communicator SET name = ? WHERE communicator = ?", (evil, planted.WORLD))
+    connection.execute(
+        "UPDATE communicator SET name = ? WHERE communicator = ?", (evil, planted.WORLD)
+    )
     connection.commit()
     connection.close()
     found = prometheus(report, run_folder)
-    assert found[series("commprof_calls_total", rank=0, call="MPI_Allreduce", communicator=visible(evil))] == 160
+    assert (
+        found[
+            series("commprof_calls_total", rank=0, call="MPI_Allreduce", communicator=visible(evil))
+        ]
+        == 160
+    )
 
 
 def test_the_file_is_replaced_as_a_whole_and_readable_by_others(report, run_folder, tmp_path):
@@ -174,7 +234,9 @@ def test_the_file_is_replaced_as_a_whole_and_readable_by_others(report, run_fold
     assert sorted(path.name for path in tmp_path.iterdir()) == ["commprof.prom", "run"]
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(report, run_folder, tmp_path, monkeypatch):
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
+    report, run_folder, tmp_path, monkeypatch
+):
     output = tmp_path / "commprof.prom"
     output.write_text("old")
 
@@ -189,7 +251,9 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(report, run_fol
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ("export", "merge", "html"))
-def test_a_link_laid_where_the_file_is_prepared_is_not_followed(report, run_folder, tmp_path, command):
+def test_a_link_laid_where_the_file_is_prepared_is_not_followed(
+    report, run_folder, tmp_path, command
+):
     (tmp_path / "thesis").write_text("ten years of work")
     output = tmp_path / "out"
     os.symlink(tmp_path / "thesis", tmp_path / f"out.{os.getpid()}.tmp")
@@ -210,5 +274,10 @@ def test_tables_are_not_for_prometheus(report, run_folder):
 def test_prometheus_own_parser_takes_it(report, run_folder):
     parser = pytest.importorskip("prometheus_client.parser")
     text = report("export", "--format", "prometheus", run_folder).out
-    samples = [sample for family in parser.text_string_to_metric_families(text) for sample in family.samples]
-    assert {Series(sample.name, frozenset(sample.labels.items())): sample.value for sample in samples} == parse(text)
+    samples = [
+        sample for family in parser.text_string_to_metric_families(text)
+        for sample in family.samples
+    ]
+    assert {
+        Series(sample.name, frozenset(sample.labels.items())): sample.value for sample in samples
+    } == parse(text)

@@ -1,4 +1,5 @@
-"""The rows in Python: a method for each command that gives rows, and docs/PYTHON.md, whose examples are run."""
+"""The rows in Python: a method for each command that gives rows, and docs/PYTHON.md, whose examples
+are run."""
 
 from __future__ import annotations
 
@@ -14,8 +15,12 @@ import pytest
 from commprof_report.commands import COMMANDS
 from conftest import ROOT
 
-METHODS = [name for name in vars(__import__("commprof_report.api", fromlist=["Run"]).Run) if name in COMMANDS]
-NOT_ROWS = {"compare", "stuck", "top", "merge", "export", "html"}  # several runs, rows of several kinds, screens, files
+METHODS = [
+    name for name in vars(__import__("commprof_report.api", fromlist=["Run"]).Run)
+    if name in COMMANDS
+]
+# several runs, rows of several kinds, screens, files
+NOT_ROWS = {"compare", "stuck", "top", "merge", "export", "html"}
 
 
 def test_every_command_that_gives_rows_is_a_method():
@@ -32,8 +37,14 @@ def test_a_method_gives_the_rows_of_its_command(command, report, run_folder):
 
 def test_options_are_keywords(report, run_folder):
     run = cp.open(str(run_folder))
-    rows = run.sizes(call=["Allreduce", "MPI_Bcast"], bytes="1K:", rank=0, per_rank=True, completion=False, sort="bytes", top=2)
-    words = ("--call", "Allreduce", "--call", "MPI_Bcast", "--bytes", "1K:", "--rank", "0", "--per-rank", "--sort", "bytes", "--top", "2")
+    rows = run.sizes(
+        call=["Allreduce", "MPI_Bcast"], bytes="1K:", rank=0, per_rank=True, completion=False,
+        sort="bytes", top=2,
+    )
+    words = (
+        "--call", "Allreduce", "--call", "MPI_Bcast", "--bytes", "1K:", "--rank", "0", "--per-rank",
+        "--sort", "bytes", "--top", "2",
+    )
     assert [row._asdict() for row in rows] == report("sizes", *words, "--json", run_folder).rows
     assert len(rows) == 2 and rows[0].rank == 0
 
@@ -69,13 +80,21 @@ def test_a_frame_has_the_keys_as_columns(run_folder, monkeypatch):
 
 def test_help_shows_what_a_method_takes(run_folder):
     method = cp.open(run_folder).sizes
-    assert "per_rank" in inspect.signature(method).parameters and "json" not in inspect.signature(method).parameters
-    assert "per_rank: one row a rank" in method.__doc__ and method.__doc__.startswith("Latency and bandwidth")
+    assert (
+        "per_rank" in inspect.signature(method).parameters
+        and "json" not in inspect.signature(method).parameters
+    )
+    assert "per_rank: one row a rank" in method.__doc__ and method.__doc__.startswith(
+        "Latency and bandwidth"
+    )
 
 
 def test_examples_of_the_page_say_what_the_page_says():
     environment = os.environ | {"PYTHONPATH": str(ROOT / "report")}
-    done = subprocess.run([sys.executable, "-B", ROOT / "docs/python_examples.py"], env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-B", ROOT / "docs/python_examples.py"], env=environment,
+        capture_output=True, text=True,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout == (ROOT / "docs/PYTHON.md").read_text()
 

@@ -1,7 +1,8 @@
 """`export --format perfetto --with-trace`: traces of PyTorch's profiler on the time axis of a run.
 
-recordings/pytorch-2.13.json is Kineto's own: two of the steps of rank 0 of a job of two, whose MPI_Allreduce was called inside
-record_function("reduce by MPI") under commprof. STARTED_UNIX_NS and CALLS are what commprof recorded of that rank.
+recordings/pytorch-2.13.json is Kineto's own: two of the steps of rank 0 of a job of two, whose
+MPI_Allreduce was called inside record_function("reduce by MPI") under commprof. STARTED_UNIX_NS and
+CALLS are what commprof recorded of that rank.
 """
 
 from __future__ import annotations
@@ -27,38 +28,92 @@ MARK = "a call in PyTorch's eyes"
 
 
 def recorded_rank() -> Rank:
-    rank = Rank(0, 1, start_unix_ns=STARTED_UNIX_NS, wall_ns=WALL_NS, communicators=[planted.communicators_of(0)[0]])
-    rank.samples = [Sample("MPI_Allreduce", *call, sequence=number) for number, call in enumerate(CALLS, 1)]
+    rank = Rank(
+        0, 1, start_unix_ns=STARTED_UNIX_NS, wall_ns=WALL_NS,
+        communicators=[planted.communicators_of(0)[0]],
+    )
+    rank.samples = [
+        Sample("MPI_Allreduce", *call, sequence=number) for number, call in enumerate(CALLS, 1)
+    ]
     rank.facts["host"] = "node00"
     return rank
 
 
 def pair_of_ranks() -> list[Rank]:
     """On two hosts, whose wall clocks are 7 ms apart. Rank 1's monotonic clock says 3 s more."""
-    ranks = [Rank(number, 2, communicators=[planted.communicators_of(number)[0]]) for number in range(2)]
+    ranks = [
+        Rank(number, 2, communicators=[planted.communicators_of(number)[0]]) for number in range(2)
+    ]
     for rank in ranks:
-        rank.facts.update(host=f"node{rank.world_rank:02d}", boot_id=f"boot-{rank.world_rank}", time_namespace="time:[1]")
-        rank.samples = [Sample("MPI_Allreduce", at * SECOND, at * SECOND + 50_000, sequence=at, bytes=8) for at in range(1, 9)]
+        rank.facts.update(
+            host=f"node{rank.world_rank:02d}", boot_id=f"boot-{rank.world_rank}",
+            time_namespace="time:[1]",
+        )
+        rank.samples = [
+            Sample("MPI_Allreduce", at * SECOND, at * SECOND + 50_000, sequence=at, bytes=8)
+            for at in range(1, 9)
+        ]
     ranks[1].start_unix_ns += 7_000_000
     ranks[1].start_monotonic_ns += 3 * SECOND
     return ranks
 
 
 def kineto(rank: Rank, base_ns: int = BASE_NS, **keys: object) -> dict:
-    """A trace in Kineto's form, which has each call of the rank as a slice of its own, and a flow."""
+    """A trace in Kineto's form, which has each call of the rank as a slice of its
+    own, and a flow."""
     shift_ns = rank.start_unix_ns - base_ns
     where = {"pid": rank.process, "tid": rank.process}
     events = [
-        {"ph": "M", "name": "process_name", "ts": 0.0, "pid": rank.process, "tid": 0, "args": {"name": "python3"}},
-        {"ph": "M", "name": "process_labels", "ts": 0.0, "pid": rank.process, "tid": 0, "args": {"labels": "CPU"}},
-        {"ph": "M", "name": "process_labels", "ts": 0.0, "pid": 0, "tid": 0, "args": {"labels": "GPU 0"}},
+        {
+            "ph": "M",
+            "name": "process_name",
+            "ts": 0.0,
+            "pid": rank.process,
+            "tid": 0,
+            "args": {"name": "python3"},
+        },
+        {
+            "ph": "M",
+            "name": "process_labels",
+            "ts": 0.0,
+            "pid": rank.process,
+            "tid": 0,
+            "args": {"labels": "CPU"},
+        },
+        {
+            "ph": "M",
+            "name": "process_labels",
+            "ts": 0.0,
+            "pid": 0,
+            "tid": 0,
+            "args": {"labels": "GPU 0"},
+        },
     ]
     for number, sample in enumerate(rank.samples):
-        times = {"ts": (shift_ns + sample.start_ns) / 1_000, "dur": (sample.end_ns - sample.start_ns) / 1_000}
-        events.append({"ph": "X", "cat": "cpu_op", "name": MARK, **where, **times, "args": {"External id": number}})
-        events.append({"ph": "s", "id": number, **where, "ts": times["ts"], "cat": "ac2g", "name": "ac2g"})
+        times = {
+            "ts": (shift_ns + sample.start_ns) / 1_000,
+            "dur": (sample.end_ns - sample.start_ns) / 1_000,
+        }
+        events.append(
+            {
+                "ph": "X",
+                "cat": "cpu_op",
+                "name": MARK,
+                **where,
+                **times,
+                "args": {"External id": number},
+            }
+        )
+        events.append(
+            {"ph": "s", "id": number, **where, "ts": times["ts"], "cat": "ac2g", "name": "ac2g"}
+        )
         events.append({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, **times})
-        events.append({"ph": "f", "id": number, "pid": 0, "tid": 7, "ts": times["ts"], "cat": "ac2g", "name": "ac2g", "bp": "e"})
+        events.append(
+            {
+                "ph": "f", "id": number, "pid": 0, "tid": 7, "ts": times["ts"], "cat": "ac2g",
+                "name": "ac2g", "bp": "e",
+            }
+        )
     based = {"baseTimeNanoseconds": base_ns} if base_ns else {}
     return {"schemaVersion": 1, **based, **keys, "traceEvents": events, "traceName": "x"}
 
@@ -74,7 +129,9 @@ def slices(events: list[dict], name: str) -> list[tuple[float, float]]:
 
 
 def process_names(events: list[dict]) -> dict[int, str]:
-    return {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+    return {
+        event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"
+    }
 
 
 def rank_of_slices(events: list[dict], name: str = MARK) -> set[str]:
@@ -93,56 +150,88 @@ def test_each_recorded_call_lies_in_the_function_that_called_it(export):
 def test_a_recording_keeps_what_it_says_in_processes_of_its_rank(export):
     events = export([recorded_rank()], RECORDING)
     assert list(process_names(events).values()) == [
-        "rank 0, node00",
-        "all ranks",
-        "rank 0, PyTorch: CPU",
-        "rank 0, PyTorch: Spans",
-        "rank 0, PyTorch: Traces",
-        "rank 0, PyTorch",
+        "rank 0, node00", "all ranks", "rank 0, PyTorch: CPU", "rank 0, PyTorch: Spans",
+        "rank 0, PyTorch: Traces", "rank 0, PyTorch",
     ]
-    threads = {event["args"]["name"]: event["tid"] for event in events if event["name"] == "thread_name"}
-    assert threads["thread 18688 (pt_gloo_runloop)"] == 18688 and threads["PyTorch Profiler"] > 1 << 31
+    threads = {
+        event["args"]["name"]: event["tid"] for event in events if event["name"] == "thread_name"
+    }
+    assert (
+        threads["thread 18688 (pt_gloo_runloop)"] == 18688 and threads["PyTorch Profiler"] > 1 << 31
+    )
     (annotation,) = [event for event in events if event["name"] == "step 12"]
     assert annotation["args"] == {"External id": 1781, "Record function id": 0, "Ev Idx": 766}
     assert annotation["dur"] == 879.325
 
 
 def test_processes_and_threads_are_numbers_that_perfetto_does_not_read_as_others(export, tmp_path):
-    """It takes words and what is outside of 32 bits for numbers of its own, and thread 0 for the process."""
+    """It takes words and what is outside of 32 bits for numbers of its own, and thread 0 for the
+    process."""
     trace = kineto(pair_of_ranks()[0])
     time_us = trace["traceEvents"][3]["ts"]
-    places = ((-1, 0), ("Spans", "a"), (4000, -7), (4000, 1 << 40), (None, None), ([1], {}), (1.5, "1"), (True, True))
-    trace["traceEvents"] += [{"ph": "X", "name": "odd", "pid": pid, "tid": tid, "ts": time_us, "dur": 1} for pid, tid in places]
-    found = [event for event in export(pair_of_ranks(), written(tmp_path / "a.json", trace)) if event["name"] == "odd"]
+    places = (
+        (-1, 0),
+        ("Spans", "a"),
+        (4000, -7),
+        (4000, 1 << 40),
+        (None, None),
+        ([1], {}),
+        (1.5, "1"),
+        (True, True),
+    )
+    trace["traceEvents"] += [
+        {"ph": "X", "name": "odd", "pid": pid, "tid": tid, "ts": time_us, "dur": 1}
+        for pid, tid in places
+    ]
+    found = [
+        event for event in export(pair_of_ranks(), written(tmp_path / "a.json", trace))
+        if event["name"] == "odd"
+    ]
     assert len({(event["pid"], event["tid"]) for event in found}) == len(places)
-    assert all(type(event[key]) is int and low <= event[key] < 1 << 32 for event in found for key, low in (("pid", 3), ("tid", 1)))
+    assert all(
+        type(event[key]) is int and low <= event[key] < 1 << 32 for event in found
+        for key, low in (("pid", 3), ("tid", 1))
+    )
 
 
 def test_each_rank_s_events_lie_where_its_calls_lie_whatever_the_hosts_clocks_say(export, tmp_path):
     ranks = pair_of_ranks()
-    events = export(ranks, *(written(tmp_path / f"{rank.world_rank}.json", kineto(rank)) for rank in ranks))
+    events = export(
+        ranks, *(written(tmp_path / f"{rank.world_rank}.json", kineto(rank)) for rank in ranks)
+    )
     for rank in range(2):
         calls = slices([event for event in events if event["pid"] == rank], "MPI_Allreduce")
         names = process_names(events)
-        marks = slices([event for event in events if names[event["pid"]] == f"rank {rank}, PyTorch: CPU"], MARK)
+        marks = slices(
+            [event for event in events if names[event["pid"]] == f"rank {rank}, PyTorch: CPU"], MARK
+        )
         assert len(calls) == 8 and marks == pytest.approx(calls, abs=0.0011)
 
 
 def test_processes_and_flows_of_two_files_stay_apart(export, tmp_path):
     ranks = pair_of_ranks()
-    events = export(ranks, *(written(tmp_path / f"{rank.world_rank}.json", kineto(rank)) for rank in ranks))
+    events = export(
+        ranks, *(written(tmp_path / f"{rank.world_rank}.json", kineto(rank)) for rank in ranks)
+    )
     assert rank_of_slices(events, "gemm") == {"rank 0, PyTorch: GPU 0", "rank 1, PyTorch: GPU 0"}
     ranks_of_flows: dict[int, set[str]] = {}
     for event in events:
         if event["ph"] in "sf":
-            ranks_of_flows.setdefault(event["id"], set()).add(process_names(events)[event["pid"]][:6])
-    assert len(ranks_of_flows) == 16 and all(len(of_ranks) == 1 for of_ranks in ranks_of_flows.values())
+            ranks_of_flows.setdefault(event["id"], set()).add(
+                process_names(events)[event["pid"]][:6]
+            )
+    assert len(ranks_of_flows) == 16 and all(
+        len(of_ranks) == 1 for of_ranks in ranks_of_flows.values()
+    )
 
 
 def test_ids_are_shifted_in_all_their_forms(export, tmp_path):
     trace = kineto(pair_of_ranks()[0])
     forms = ({"id": "0x3"}, {"bind_id": 3}, {"id2": {"local": "ff"}}, {"id": "no number"})
-    trace["traceEvents"] += [{"ph": "X", "name": "odd", "ts": trace["traceEvents"][3]["ts"], "dur": 1, **form} for form in forms]
+    trace["traceEvents"] += [
+        {"ph": "X", "name": "odd", "ts": trace["traceEvents"][3]["ts"], "dur": 1, **form}
+        for form in forms
+    ]
     one, two = written(tmp_path / "one.json", trace), written(tmp_path / "two.json", trace)
     found = [event for event in export(pair_of_ranks(), one, two) if event["name"] == "odd"]
     assert [event.get("id", event.get("bind_id", event.get("id2"))) for event in found] == [
@@ -153,8 +242,14 @@ def test_ids_are_shifted_in_all_their_forms(export, tmp_path):
 
 def test_processes_of_a_rank_stand_below_it(export, tmp_path):
     ranks = pair_of_ranks()
-    events = export(ranks, *(written(tmp_path / f"{rank.world_rank}.json", kineto(rank)) for rank in reversed(ranks)))
-    places = {event["pid"]: event["args"]["sort_index"] for event in events if event["name"] == "process_sort_index"}
+    events = export(
+        ranks,
+        *(written(tmp_path / f"{rank.world_rank}.json", kineto(rank)) for rank in reversed(ranks)),
+    )
+    places = {
+        event["pid"]: event["args"]["sort_index"] for event in events
+        if event["name"] == "process_sort_index"
+    }
     names = process_names(events)
     assert [names[pid] for pid in sorted(places, key=places.get)] == [
         "all ranks",
@@ -166,7 +261,9 @@ def test_processes_of_a_rank_stand_below_it(export, tmp_path):
 def test_a_process_names_its_rank_before_the_number_in_torch_distributed_does(export, tmp_path):
     """torch.distributed may number the ranks in another order."""
     trace = kineto(pair_of_ranks()[1], distributedInfo={"rank": 0, "world_size": 2})
-    assert rank_of_slices(export(pair_of_ranks(), written(tmp_path / "a.json", trace))) == {"rank 1, PyTorch: CPU"}
+    assert rank_of_slices(export(pair_of_ranks(), written(tmp_path / "a.json", trace))) == {
+        "rank 1, PyTorch: CPU"
+    }
 
 
 def twins() -> list[Rank]:
@@ -186,7 +283,9 @@ def twins() -> list[Rank]:
     ),
     ids=("host_name", "file name", "torch.distributed", "host_name first"),
 )
-def test_of_equal_process_ids_the_host_or_torch_distributed_names_the_rank(export, tmp_path, name, keys):
+def test_of_equal_process_ids_the_host_or_torch_distributed_names_the_rank(
+    export, tmp_path, name, keys
+):
     events = export(twins(), written(tmp_path / name, kineto(twins()[1], **keys)))
     assert rank_of_slices(events) == {"rank 1, PyTorch: CPU"}
 
@@ -201,14 +300,20 @@ def test_where_no_process_is_known_torch_distributed_names_the_rank(export, tmp_
 
 def test_a_file_that_does_not_say_its_rank_asks_for_it(refusal, export, tmp_path):
     trace = written(tmp_path / "a.json", kineto(twins()[1]))
-    assert refusal(twins(), trace) == f"hvprof-report: {trace}: does not say its rank (process 4000): give it as RANK={trace}\n"
+    assert (
+        refusal(twins(), trace)
+        == f"hvprof-report: {trace}: does not say its rank (process 4000): give it as "
+        f"RANK={trace}\n"
+    )
     assert rank_of_slices(export(twins(), f"1={trace}")) == {"rank 1, PyTorch: CPU"}
 
 
 @pytest.mark.parametrize("base_ns", (0, BASE_NS), ids=("since 1970", "since a base"))
 def test_times_count_from_the_base_or_from_1970(export, tmp_path, base_ns):
     """Since 1970 a double holds a quarter of a microsecond."""
-    events = export(pair_of_ranks(), written(tmp_path / "a.json", kineto(pair_of_ranks()[0], base_ns)))
+    events = export(
+        pair_of_ranks(), written(tmp_path / "a.json", kineto(pair_of_ranks()[0], base_ns))
+    )
     calls = slices([event for event in events if event["pid"] == 0], "MPI_Allreduce")
     assert slices(events, MARK) == pytest.approx(calls, abs=0.0011 if base_ns else 0.25)
 
@@ -229,9 +334,14 @@ def test_a_file_that_is_given_twice_is_shown_once(export, tmp_path):
 
 def test_several_files_of_a_rank_share_its_processes(export, tmp_path):
     """A profiler with a schedule writes one file a cycle."""
-    traces = [written(tmp_path / f"{number}.json", kineto(pair_of_ranks()[0])) for number in range(2)]
+    traces = [
+        written(tmp_path / f"{number}.json", kineto(pair_of_ranks()[0])) for number in range(2)
+    ]
     events = export(pair_of_ranks(), *traces)
-    assert len(slices(events, MARK)) == 16 and len({event["pid"] for event in events if event["name"] == MARK}) == 1
+    assert (
+        len(slices(events, MARK)) == 16
+        and len({event["pid"] for event in events if event["name"] == MARK}) == 1
+    )
 
 
 def test_what_was_before_the_run_is_left_out_or_cut(export, tmp_path):
@@ -239,18 +349,35 @@ def test_what_was_before_the_run_is_left_out_or_cut(export, tmp_path):
     trace = kineto(pair_of_ranks()[0])
     start_us = (pair_of_ranks()[0].start_unix_ns - BASE_NS) / 1_000
     for begin, end in ((-2_000, -1_000), (-1_000, 2_500)):
-        trace["traceEvents"].append({"ph": "X", "name": "early", "pid": 1, "tid": 1, "ts": start_us + begin, "dur": end - begin})
-    trace["traceEvents"].append({"ph": "X", "name": "early", "pid": 1, "tid": 1, "ts": 0.0, "dur": 1e12})
-    trace["traceEvents"].append({"ph": "i", "name": "early", "pid": 1, "tid": 1, "ts": start_us - 1, "s": "t"})
-    assert slices(export(pair_of_ranks(), written(tmp_path / "a.json", trace)), "early") == [(0, pytest.approx(2_500, abs=0.002))]
+        trace["traceEvents"].append(
+            {
+                "ph": "X", "name": "early", "pid": 1, "tid": 1, "ts": start_us + begin,
+                "dur": end - begin,
+            }
+        )
+    trace["traceEvents"].append(
+        {"ph": "X", "name": "early", "pid": 1, "tid": 1, "ts": 0.0, "dur": 1e12}
+    )
+    trace["traceEvents"].append(
+        {"ph": "i", "name": "early", "pid": 1, "tid": 1, "ts": start_us - 1, "s": "t"}
+    )
+    assert slices(export(pair_of_ranks(), written(tmp_path / "a.json", trace)), "early") == [
+        (0, pytest.approx(2_500, abs=0.002))
+    ]
 
 
 def test_from_and_to_cut_pytorch_s_events_too(export, tmp_path):
     trace = written(tmp_path / "a.json", kineto(pair_of_ranks()[0]))
-    assert len(slices(export(pair_of_ranks(), trace, words=("--from", "2.5", "--to", "4.5")), MARK)) == 2
+    assert (
+        len(slices(export(pair_of_ranks(), trace, words=("--from", "2.5", "--to", "4.5")), MARK))
+        == 2
+    )
 
 
-WITHOUT_TIME = ({}, {"ph": "X"}, {"ph": "X", "ts": "now", "dur": 1}, {"ph": "X", "ts": 1e300, "dur": 1}, {"ph": "X", "ts": True}, 7, None, [])
+WITHOUT_TIME = (
+    {}, {"ph": "X"}, {"ph": "X", "ts": "now", "dur": 1}, {"ph": "X", "ts": 1e300, "dur": 1},
+    {"ph": "X", "ts": True}, 7, None, [],
+)
 
 
 @pytest.mark.parametrize("odd", WITHOUT_TIME)
@@ -262,9 +389,15 @@ def test_events_without_a_time_are_left_out(export, tmp_path, odd):
 
 
 def test_numbers_that_json_does_not_have_stay_readable(export, tmp_path):
-    text = json.dumps(kineto(pair_of_ranks()[0])).replace('"External id": 3', '"value": NaN').replace('"External id": 4', '"value": 1e999')
+    text = (
+        json.dumps(kineto(pair_of_ranks()[0])) .replace('"External id": 3', '"value": NaN')
+        .replace('"External id": 4', '"value": 1e999')
+    )
     (tmp_path / "a.json").write_text(text)
-    marks = [event["args"] for event in export(pair_of_ranks(), tmp_path / "a.json") if event["name"] == MARK]
+    marks = [
+        event["args"] for event in export(pair_of_ranks(), tmp_path / "a.json")
+        if event["name"] == MARK
+    ]
     assert len(marks) == 7 and {"value": "NaN"} in marks
 
 
@@ -272,8 +405,14 @@ def test_a_wall_clock_that_was_set_during_the_run_is_said(report, tmp_path):
     ranks = pair_of_ranks()
     trace = written(tmp_path / "a.json", kineto(ranks[0]))
     ranks[0].end_unix_ns = ranks[0].end + 2_000_000
-    answer = report("export", planted.write_databases(tmp_path / "run", ranks), "--format", "perfetto", "--with-trace", trace)
-    note = "the wall clock of rank 0 was set by 2.00 ms during the run; its events may be out of place by as much"
+    answer = report(
+        "export", planted.write_databases(tmp_path / "run", ranks), "--format", "perfetto",
+        "--with-trace", trace,
+    )
+    note = (
+        "the wall clock of rank 0 was set by 2.00 ms during the run; its events may be out of "
+        "place by as much"
+    )
     assert (answer.status, answer.err) == (0, f"hvprof-report: {trace}: {note}\n")
 
 
@@ -289,31 +428,66 @@ def cut_short(trace: dict) -> str:
         (lambda trace: "", "ends early or is not JSON: { is expected at character 0"),
         (cut_short, "ends early or is not JSON: "),
         (lambda trace: json.dumps(trace)[:-1] + "} }", "continues after its end"),
-        (lambda trace: gzip.compress(json.dumps(trace).encode())[:-40], "ends early: its gzip stream has no end"),
+        (
+            lambda trace: gzip.compress(json.dumps(trace).encode())[:-40],
+            "ends early: its gzip stream has no end",
+        ),
         (lambda trace: b"\x1f\x8b" + b"x" * 50, "is damaged: "),
         (lambda trace: b"\xff\xfe\0", "is not JSON: { is expected"),
-        (lambda trace: json.dumps(trace["traceEvents"]), "is a list of events without absolute times"),
-        (lambda trace: '{"traceEvents": [' + "[" * 100_000, "nests a value too deeply, from character 17"),
-        (lambda trace: json.dumps({**trace, "x": nested(65)}), "nests a value too deeply, from character "),
-        (lambda trace: '{"traceEvents": [{"ts": ' + "9" * 10_000, "holds a number of too many digits, from character 17"),
-        (lambda trace: json.dumps({**trace, "traceEvents": []}), "holds no event of PyTorch's profiler"),
+        (
+            lambda trace: json.dumps(trace["traceEvents"]),
+            "is a list of events without absolute times",
+        ),
+        (
+            lambda trace: '{"traceEvents": [' + "[" * 100_000,
+            "nests a value too deeply, from character 17",
+        ),
+        (
+            lambda trace: json.dumps({**trace, "x": nested(65)}),
+            "nests a value too deeply, from character ",
+        ),
+        (
+            lambda trace: '{"traceEvents": [{"ts": ' + "9" * 10_000,
+            "holds a number of too many digits, from character 17",
+        ),
+        (
+            lambda trace: json.dumps({**trace, "traceEvents": []}),
+            "holds no event of PyTorch's profiler",
+        ),
         (lambda trace: json.dumps({"traceEvents": 7}), "is not JSON: [ is expected"),
-        (lambda trace: json.dumps({**trace, "baseTimeNanoseconds": 0}), "has times that do not count from 1970"),
-        (lambda trace: json.dumps({**trace, "baseTimeNanoseconds": BASE_NS + 3600 * SECOND}), "is of another run: it has 20"),
-        (lambda trace: json.dumps({**trace, "baseTimeNanoseconds": BASE_NS - 3600 * SECOND}), "is of another run: it has 20"),
+        (
+            lambda trace: json.dumps({**trace, "baseTimeNanoseconds": 0}),
+            "has times that do not count from 1970",
+        ),
+        (
+            lambda trace: json.dumps({**trace, "baseTimeNanoseconds": BASE_NS + 3600 * SECOND}),
+            "is of another run: it has 20",
+        ),
+        (
+            lambda trace: json.dumps({**trace, "baseTimeNanoseconds": BASE_NS - 3600 * SECOND}),
+            "is of another run: it has 20",
+        ),
     ),
 )
 def test_a_file_that_is_no_trace_of_this_run_is_one_line(refusal, tmp_path, content, what):
     made = content(kineto(pair_of_ranks()[0]))
     (tmp_path / "a.json").write_bytes(made if isinstance(made, bytes) else made.encode())
-    assert refusal(pair_of_ranks(), tmp_path / "a.json").startswith(f"hvprof-report: {tmp_path}/a.json: {what}")
+    assert refusal(pair_of_ranks(), tmp_path / "a.json").startswith(
+        f"hvprof-report: {tmp_path}/a.json: {what}"
+    )
 
 
 def test_a_trace_of_a_rank_that_the_run_does_not_have_is_one_line(refusal, tmp_path):
     ranks = pair_of_ranks()
-    trace = written(tmp_path / "a.json", kineto(Rank(5, 8, samples=ranks[0].samples), distributedInfo={"rank": 5}))
+    trace = written(
+        tmp_path / "a.json",
+        kineto(Rank(5, 8, samples=ranks[0].samples), distributedInfo={"rank": 5}),
+    )
     assert refusal(ranks, trace) == f"hvprof-report: {trace}: is of rank 5; the run has 2 ranks\n"
-    assert refusal(ranks, f"2={trace}") == f"hvprof-report: {trace}: is of rank 2; the run has 2 ranks\n"
+    assert (
+        refusal(ranks, f"2={trace}")
+        == f"hvprof-report: {trace}: is of rank 2; the run has 2 ranks\n"
+    )
 
 
 def test_a_trace_of_a_rank_without_a_file_is_one_line(report, tmp_path):
@@ -322,12 +496,18 @@ def test_a_trace_of_a_rank_without_a_file_is_one_line(report, tmp_path):
     folder = planted.write_databases(tmp_path / "run", ranks[:1])
     answer = report("export", folder, "--format", "perfetto", "--with-trace", f"1={trace}")
     assert (answer.status, answer.out) == (1, "")
-    assert answer.err.splitlines()[-1] == f"hvprof-report: {trace}: is of rank 1; the run has no file of that rank"
+    assert (
+        answer.err.splitlines()[-1]
+        == f"hvprof-report: {trace}: is of rank 1; the run has no file of that rank"
+    )
 
 
 def test_what_is_no_file_or_holds_none_is_one_line(refusal, tmp_path):
     what = "cannot be read: No such file or directory"
-    assert refusal(pair_of_ranks(), tmp_path / "none.json") == f"hvprof-report: {tmp_path}/none.json: {what}\n"
+    assert (
+        refusal(pair_of_ranks(), tmp_path / "none.json")
+        == f"hvprof-report: {tmp_path}/none.json: {what}\n"
+    )
     what = "holds no trace (*.json, *.json.gz); a RUN is given before --with-trace"
     assert refusal(pair_of_ranks(), tmp_path) == f"hvprof-report: {tmp_path}: {what}\n"
 
@@ -335,13 +515,17 @@ def test_what_is_no_file_or_holds_none_is_one_line(refusal, tmp_path):
 @pytest.mark.parametrize("form", ("json", "csv", "prometheus"))
 def test_traces_go_into_a_timeline_alone(report, run_folder, form):
     answer = report("export", run_folder, "--format", form, "--with-trace", RECORDING)
-    assert (answer.status, answer.out) == (2, "") and "--with-trace adds to a timeline: --format perfetto" in answer.err
+    assert (answer.status, answer.out) == (
+        2, "",
+    ) and "--with-trace adds to a timeline: --format perfetto" in answer.err
 
 
 @pytest.mark.parametrize("piece", (1, 7, 64))
 def test_a_file_is_read_in_pieces_that_may_end_anywhere(monkeypatch, piece):
     monkeypatch.setattr(json_stream, "PIECE_CHARACTERS", piece)
-    assert list(pytorch_trace.events_of(RECORDING)) == json.loads(RECORDING.read_text())["traceEvents"]
+    assert (
+        list(pytorch_trace.events_of(RECORDING)) == json.loads(RECORDING.read_text())["traceEvents"]
+    )
 
 
 def nested(levels: int) -> list:
@@ -354,17 +538,31 @@ def nested(levels: int) -> list:
 def test_a_value_of_some_levels_is_kept(export, tmp_path):
     trace = kineto(pair_of_ranks()[0])
     trace["traceEvents"][3]["args"]["stack"] = nested(50)
-    kept = [event["args"].get("stack") for event in export(pair_of_ranks(), written(tmp_path / "a.json", trace)) if event["name"] == MARK]
+    kept = [
+        event["args"].get("stack")
+        for event in export(pair_of_ranks(), written(tmp_path / "a.json", trace))
+        if event["name"] == MARK
+    ]
     assert nested(50) in kept
 
 
 EVENT = '{"ph": "X", "ts": 1, "dur": 1, "pid": 1, "args": {"a": ['
-EXPANDS = "expands to more than 100 times its size, which no trace does; if it is one, unpack it with gunzip"
+EXPANDS = (
+    "expands to more than 100 times its size, which no trace does; if it is one, unpack it "
+    "with gunzip"
+)
 BOMBS = {  # what is repeated, how many times, between what; what is said of it, compressed and not
-    "values in an event": ("[],", 41_000_000, EVENT, "1]}}]}", EXPANDS, "holds a value of more than 2 MiB, or is not JSON"),
-    "objects in an event": ('{"":0},', 10_000_000, EVENT, "1]}}]}", EXPANDS, "holds a value of more than 2 MiB"),
+    "values in an event": (
+        "[],", 41_000_000, EVENT, "1]}}]}", EXPANDS,
+        "holds a value of more than 2 MiB, or is not JSON",
+    ),
+    "objects in an event": (
+        '{"":0},', 10_000_000, EVENT, "1]}}]}", EXPANDS, "holds a value of more than 2 MiB",
+    ),
     "a long text": ("x", 1 << 27, '{"a": "', '"}', EXPANDS, "holds a value of more than 2 MiB"),
-    "wide characters": ("\U0001f600", 1 << 24, '{"a": "', '"}', EXPANDS, "holds a value of more than 2 MiB"),
+    "wide characters": (
+        "\U0001f600", 1 << 24, '{"a": "', '"}', EXPANDS, "holds a value of more than 2 MiB",
+    ),
     "brackets": ("[", 1 << 25, '{"a": ', "", EXPANDS, "nests a value too deeply, from character 6"),
     "events": ("{},", 20_000_000, '{"traceEvents": [', "1]}", EXPANDS, None),
     "white space": (" ", 1 << 27, "{", "}", EXPANDS, None),
@@ -382,8 +580,13 @@ sys.exit(main.main(sys.argv[1:]))
 
 
 def within_limits(folder: Path, trace: Path) -> subprocess.CompletedProcess:
-    words = ["export", folder, "--format", "perfetto", "--output", folder / "out.json", "--with-trace", trace]
-    return subprocess.run([sys.executable, "-c", LIMITED, ROOT / "report", *words], capture_output=True, text=True)
+    words = [
+        "export", folder, "--format", "perfetto", "--output", folder / "out.json", "--with-trace",
+        trace,
+    ]
+    return subprocess.run(
+        [sys.executable, "-c", LIMITED, ROOT / "report", *words], capture_output=True, text=True
+    )
 
 
 @pytest.mark.slow
@@ -400,18 +603,24 @@ def test_a_file_that_was_made_to_exhaust_its_reader_is_refused_within_256_mb(tmp
                 file.write(after)
             ended = within_limits(folder, tmp_path / name)
             assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr[-500:]
-            assert ended.stderr.startswith(f"hvprof-report: {tmp_path / name}: {what}"), ended.stderr
+            assert ended.stderr.startswith(f"hvprof-report: {tmp_path / name}: {what}"), (
+                ended.stderr
+            )
 
 
 def test_a_file_of_too_many_threads_is_refused(monkeypatch, refusal, tmp_path):
     monkeypatch.setattr(pytorch_trace, "MOST_THREADS", 5)
-    assert "has more than 5 threads, which no trace has" in refusal(pair_of_ranks(), written(tmp_path / "a.json", many_threads(6)))
+    assert "has more than 5 threads, which no trace has" in refusal(
+        pair_of_ranks(), written(tmp_path / "a.json", many_threads(6))
+    )
 
 
 def many_threads(count: int) -> dict:
     trace = kineto(pair_of_ranks()[0])
     marks = [event for event in trace["traceEvents"] if event["name"] == MARK]
-    trace["traceEvents"] += [{**marks[0], "pid": f"worker {number}", "args": {}} for number in range(count)]
+    trace["traceEvents"] += [
+        {**marks[0], "pid": f"worker {number}", "args": {}} for number in range(count)
+    ]
     return trace
 
 
@@ -419,13 +628,19 @@ def many_threads(count: int) -> dict:
 def test_a_long_trace_of_many_processes_is_read_within_256_mb(tmp_path):
     """As PyTorch writes them, they expand about 20 times."""
     trace = many_threads(3_000)
-    shape = {**trace["traceEvents"][3], "args": {"Input Dims": [[64, 3, 224, 224], [64]], "Input type": ["float", "float"] * 4}}
+    shape = {
+        **trace["traceEvents"][3],
+        "args": {"Input Dims": [[64, 3, 224, 224], [64]], "Input type": ["float", "float"] * 4},
+    }
     path = tmp_path / "a.json.gz"
     with gzip.open(path, "wt", compresslevel=6) as file:
         file.write(json.dumps(trace).partition('], "traceName"')[0])
         for number in range(60_000):
             shape["args"]["External id"] = number * 7919 % 1_000_003
-            file.write("," + json.dumps({**shape, "ts": shape["ts"] + number * 0.731, "dur": number % 997 / 7}))
+            file.write(
+                ","
+                + json.dumps({**shape, "ts": shape["ts"] + number * 0.731, "dur": number % 997 / 7})
+            )
         file.write("]}")
     ended = within_limits(planted.write_databases(tmp_path / "run", pair_of_ranks()), path)
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -434,4 +649,6 @@ def test_a_long_trace_of_many_processes_is_read_within_256_mb(tmp_path):
 def test_a_value_that_would_fill_the_memory_is_refused(monkeypatch, refusal, tmp_path):
     monkeypatch.setattr(json_stream, "MOST_CHARACTERS", 1 << 20)
     trace = written(tmp_path / "a.json", {"stacks": "x" * (9 << 20), **kineto(pair_of_ranks()[0])})
-    assert "holds a value of more than 1 MiB, or is not JSON, from character 11" in refusal(pair_of_ranks(), trace)
+    assert "holds a value of more than 1 MiB, or is not JSON, from character 11" in refusal(
+        pair_of_ranks(), trace
+    )

@@ -1,4 +1,5 @@
-"""The statistics of compare, against SciPy, enumeration, published tables and simulated experiments."""
+"""The statistics of compare, against SciPy, enumeration, published tables and simulated
+experiments."""
 
 from __future__ import annotations
 
@@ -27,7 +28,10 @@ def test_p_values_agree_with_scipy_in_1000_random_cases():
         differences = values(chance, chance.randint(2, 25), chance.choice((0, 0.5, 1)))
         expected = stats.wilcoxon(differences, method="exact").pvalue
         assert paired_shift(differences, 0.95).p == pytest.approx(expected, rel=1e-9)
-        first, second = values(chance, chance.randint(2, 15)), values(chance, chance.randint(2, 15), chance.choice((0, 1, 2)))
+        first, second = (
+            values(chance, chance.randint(2, 15)),
+            values(chance, chance.randint(2, 15), chance.choice((0, 1, 2))),
+        )
         expected = stats.mannwhitneyu(second, first, method="exact").pvalue
         assert unpaired_shift(first, second, 0.95).p == pytest.approx(expected, rel=1e-9)
 
@@ -37,13 +41,27 @@ def test_one_sided_tests_of_sameness_agree_with_scipy():
     chance = random.Random(17)
     for _ in range(100):
         margin, differences = chance.uniform(0.1, 2), values(chance, chance.randint(3, 20), 0.2)
-        below = stats.wilcoxon([value - margin for value in differences], alternative="less", method="exact").pvalue
-        above = stats.wilcoxon([value + margin for value in differences], alternative="greater", method="exact").pvalue
-        assert rank_tests.paired_sameness(differences, margin) == pytest.approx(max(below, above), rel=1e-9)
-        first, second = values(chance, chance.randint(3, 12)), values(chance, chance.randint(3, 12), 0.2)
-        below = stats.mannwhitneyu([value - margin for value in second], first, alternative="less", method="exact").pvalue
-        above = stats.mannwhitneyu([value + margin for value in second], first, alternative="greater", method="exact").pvalue
-        assert rank_tests.unpaired_sameness(first, second, margin) == pytest.approx(max(below, above), rel=1e-9)
+        below = stats.wilcoxon(
+            [value - margin for value in differences], alternative="less", method="exact"
+        ).pvalue
+        above = stats.wilcoxon(
+            [value + margin for value in differences], alternative="greater", method="exact"
+        ).pvalue
+        assert rank_tests.paired_sameness(differences, margin) == pytest.approx(
+            max(below, above), rel=1e-9
+        )
+        first, second = (
+            values(chance, chance.randint(3, 12)), values(chance, chance.randint(3, 12), 0.2),
+        )
+        below = stats.mannwhitneyu(
+            [value - margin for value in second], first, alternative="less", method="exact"
+        ).pvalue
+        above = stats.mannwhitneyu(
+            [value + margin for value in second], first, alternative="greater", method="exact"
+        ).pvalue
+        assert rank_tests.unpaired_sameness(first, second, margin) == pytest.approx(
+            max(below, above), rel=1e-9
+        )
 
 
 def test_stopping_by_precision_finds_no_more_false_differences_than_claimed():
@@ -63,22 +81,36 @@ def test_the_signed_rank_test_with_ties_is_the_enumeration_of_all_signs(seed):
     chance = random.Random(seed)
     differences = [chance.randint(-4, 6) for _ in range(8)]
     kept = [value for value in differences if value]
-    rank = {size: sum(abs(v) < size for v in kept) + (sum(abs(v) == size for v in kept) + 1) / 2 for size in map(abs, kept)}
-    sums = [sum(rank[abs(v)] for v, sign in zip(kept, signs) if sign) for signs in itertools.product((0, 1), repeat=len(kept))]
+    rank = {
+        size: sum(abs(v) < size for v in kept) + (sum(abs(v) == size for v in kept) + 1) / 2
+        for size in map(abs, kept)
+    }
+    sums = [
+        sum(rank[abs(v)] for v, sign in zip(kept, signs) if sign)
+        for signs in itertools.product((0, 1), repeat=len(kept))
+    ]
     own = sum(rank[abs(v)] for v in kept if v > 0)
-    tails = sum(each <= own for each in sums) / len(sums), sum(each >= own for each in sums) / len(sums)
+    tails = (
+        sum(each <= own for each in sums) / len(sums),
+        sum(each >= own for each in sums) / len(sums),
+    )
     assert paired_shift(differences, 0.95).p == pytest.approx(min(1, 2 * min(tails)))
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_rank_sum_test_with_ties_is_the_enumeration_of_all_splits(seed):
     chance = random.Random(seed)
-    first, second = [chance.randint(0, 5) for _ in range(4)], [chance.randint(1, 7) for _ in range(5)]
+    first, second = (
+        [chance.randint(0, 5) for _ in range(4)], [chance.randint(1, 7) for _ in range(5)],
+    )
     pooled = first + second
     rank = {each: sum(v < each for v in pooled) + (pooled.count(each) + 1) / 2 for each in pooled}
     sums = [sum(rank[v] for v in split) for split in itertools.combinations(pooled, len(second))]
     own = sum(rank[v] for v in second)
-    tails = sum(each <= own for each in sums) / len(sums), sum(each >= own for each in sums) / len(sums)
+    tails = (
+        sum(each <= own for each in sums) / len(sums),
+        sum(each >= own for each in sums) / len(sums),
+    )
     assert unpaired_shift(first, second, 0.95).p == pytest.approx(min(1, 2 * min(tails)))
 
 
@@ -111,7 +143,10 @@ def test_too_few_runs_have_no_interval():
 
 def test_the_correction_for_many_tests_is_that_of_the_article():
     """Benjamini, Hochberg 1995, section 3.2: at q = 0.05 the first four of fifteen are findings."""
-    ps = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0]
+    ps = [
+        0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262,
+        0.5719, 0.6528, 0.7590, 1.0,
+    ]
     shuffled = random.Random(3).sample(range(15), 15)
     adjusted = rank_tests.benjamini_hochberg([ps[index] for index in shuffled])
     assert {ps[index] for index, p in zip(shuffled, adjusted) if p <= 0.05} == set(ps[:4])
@@ -120,7 +155,10 @@ def test_the_correction_for_many_tests_is_that_of_the_article():
 
 def test_the_fewest_runs_that_can_show_anything_are_known():
     assert [rank_tests.fewest_pairs(level) for level in (0.95, 0.975, 0.99)] == [6, 7, 8]
-    unpaired = [rank_tests.unpaired_shift([1.0] * first, [9.0] * second, 0.95) for first, second in ((4, 4), (3, 4))]
+    unpaired = [
+        rank_tests.unpaired_shift([1.0] * first, [9.0] * second, 0.95)
+        for first, second in ((4, 4), (3, 4))
+    ]
     assert [math.isfinite(shift.low) for shift in unpaired] == [True, False]
 
 
@@ -133,7 +171,10 @@ def test_about_as_many_pairs_as_needed_are_advised():
 
 def found_share(pairs: int, shift: float, seed: int) -> float:
     chance = random.Random(seed)
-    return sum(paired_shift(values(chance, pairs, shift), 0.95).is_found for _ in range(EXPERIMENTS)) / EXPERIMENTS
+    return (
+        sum(paired_shift(values(chance, pairs, shift), 0.95).is_found for _ in range(EXPERIMENTS))
+        / EXPERIMENTS
+    )
 
 
 @pytest.mark.parametrize("pairs", (6, 10, 16))
@@ -151,16 +192,23 @@ def test_a_detectable_shift_is_detected_in_four_of_five_experiments(pairs):
 
 def test_the_same_holds_for_runs_that_are_not_paired():
     chance = random.Random(5)
-    samples = [unpaired_shift(values(chance, 8), values(chance, 8), 0.95) for _ in range(EXPERIMENTS)]
+    samples = [
+        unpaired_shift(values(chance, 8), values(chance, 8), 0.95) for _ in range(EXPERIMENTS)
+    ]
     detectable = fmean(rank_tests.unpaired_detectable(shift, 8, 8, 0.95) for shift in samples)
     for planted, low, high in ((0.0, 0.015, 0.06), (detectable, 0.76, 0.84)):
-        hits = sum(unpaired_shift(values(chance, 8), values(chance, 8, planted), 0.95).is_found for _ in range(EXPERIMENTS))
+        hits = sum(
+            unpaired_shift(values(chance, 8), values(chance, 8, planted), 0.95).is_found
+            for _ in range(EXPERIMENTS)
+        )
         assert low <= hits / EXPERIMENTS <= high
 
 
 def test_nothing_is_detectable_with_too_few_runs():
     assert rank_tests.paired_detectable(paired_shift([0.1, 0.2, 0.3], 0.95), 3, 0.95) == math.inf
-    assert rank_tests.unpaired_detectable(unpaired_shift([0.1], [0.2], 0.95), 1, 1, 0.95) == math.inf
+    assert (
+        rank_tests.unpaired_detectable(unpaired_shift([0.1], [0.2], 0.95), 1, 1, 0.95) == math.inf
+    )
 
 
 def test_samples_that_differ_by_less_than_the_margin_are_the_same_and_wide_ones_are_not():

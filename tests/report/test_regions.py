@@ -9,7 +9,10 @@ import pytest
 from planted import Cell, Rank
 
 MS = 1_000_000
-NUMBERS = [{"epoch": 1, "epoch/forward": 2, "epoch/forward/norm": 3, "late/alone": 4}, {"epoch/forward": 1, "epoch": 5, "epochs": 6}]
+NUMBERS = [
+    {"epoch": 1, "epoch/forward": 2, "epoch/forward/norm": 3, "late/alone": 4},
+    {"epoch/forward": 1, "epoch": 5, "epochs": 6},
+]
 
 
 def cells_of(rank: int) -> list[Cell]:
@@ -22,7 +25,9 @@ def cells_of(rank: int) -> list[Cell]:
         Cell("MPI_Barrier", 0, [2 * MS], region=number["epoch"]),
     ]
     if rank == 0:
-        cells += [Cell("MPI_Bcast", 10, [3 * MS], region=3), Cell("MPI_Bcast", 10, [4 * MS], region=4)]
+        cells += [
+            Cell("MPI_Bcast", 10, [3 * MS], region=3), Cell("MPI_Bcast", 10, [4 * MS], region=4),
+        ]
     else:
         cells += [Cell("MPI_Bcast", 20, [7 * MS], region=6)]
     return cells
@@ -32,21 +37,22 @@ def cells_of(rank: int) -> list[Cell]:
 def regions_folder(tmp_path):
     ranks = [
         Rank(
-            rank,
-            2,
-            facts=planted.facts_of(rank),
-            communicators=planted.communicators_of(rank),
-            cells=cells_of(rank),
-            regions={number: name for name, number in NUMBERS[rank].items()},
+            rank, 2, facts=planted.facts_of(rank), communicators=planted.communicators_of(rank),
+            cells=cells_of(rank), regions={number: name for name, number in NUMBERS[rank].items()},
         )
         for rank in range(2)
     ]
-    return planted.write_databases(tmp_path / "run", ranks[:1]) and planted.write_ledgers(tmp_path / "run", ranks[1:])
+    return planted.write_databases(tmp_path / "run", ranks[:1]) and planted.write_ledgers(
+        tmp_path / "run", ranks[1:]
+    )
 
 
 def test_a_region_holds_its_own_calls_and_those_of_the_regions_within(report, regions_folder):
     rows = {row["region"]: row for row in report("regions", regions_folder, "--json").rows}
-    assert {name: (row["count"], row["total_ns"], row["own_count"], row["own_ns"]) for name, row in rows.items()} == {
+    assert {
+        name: (row["count"], row["total_ns"], row["own_count"], row["own_ns"])
+        for name, row in rows.items()
+    } == {
         "epoch": (11, 127 * MS, 2, 4 * MS),
         "epoch/forward": (9, 123 * MS, 8, 120 * MS),
         "epoch/forward/norm": (1, 3 * MS, 1, 3 * MS),
@@ -55,14 +61,20 @@ def test_a_region_holds_its_own_calls_and_those_of_the_regions_within(report, re
         "late/alone": (1, 4 * MS, 1, 4 * MS),
         "": (4, 4 * MS, 4, 4 * MS),
     }
-    assert list(rows) == ["epoch", "epoch/forward", "epochs", "late", "late/alone", "epoch/forward/norm", ""]
+    assert list(rows) == [
+        "epoch", "epoch/forward", "epochs", "late", "late/alone", "epoch/forward/norm", "",
+    ]
 
 
 def test_means_are_over_all_ranks_and_the_rank_with_most_is_named(report, regions_folder):
     rows = {row["region"]: row for row in report("regions", regions_folder, "--json").rows}
     epoch = rows["epoch"]
-    assert (epoch["mean_ns"], epoch["max_ns"], epoch["max_rank"], epoch["ranks"]) == (63.5 * MS, 82 * MS, 1, 2)
-    assert (epoch["share_of_wall"], epoch["top_call"], epoch["volume_bytes"]) == (127 * MS / 20e9, "MPI_Allreduce", 8_010)
+    assert (epoch["mean_ns"], epoch["max_ns"], epoch["max_rank"], epoch["ranks"]) == (
+        63.5 * MS, 82 * MS, 1, 2,
+    )
+    assert (epoch["share_of_wall"], epoch["top_call"], epoch["volume_bytes"]) == (
+        127 * MS / 20e9, "MPI_Allreduce", 8_010,
+    )
     norm = rows["epoch/forward/norm"]
     assert (norm["mean_ns"], norm["ranks"], norm["max_rank"]) == (1.5 * MS, 1, 0)
 
@@ -79,7 +91,10 @@ def test_the_first_line_says_where_the_most_time_is(report, regions_folder):
 def test_a_filter_takes_a_region_and_what_lies_within(report, regions_folder):
     def counts(*names):
         words = [word for name in names for word in ("--region", name)]
-        return {row["call"]: row["count"] for row in report("calls", regions_folder, "--json", *words).rows}
+        return {
+            row["call"]: row["count"]
+            for row in report("calls", regions_folder, "--json", *words).rows
+        }
 
     assert counts("epoch") == {"MPI_Allreduce": 8, "MPI_Barrier": 2, "MPI_Bcast": 1}
     assert counts("epoch/forward") == {"MPI_Allreduce": 8, "MPI_Bcast": 1}
@@ -100,7 +115,10 @@ def test_what_is_of_the_whole_run_takes_no_region(report, regions_folder, comman
 def test_a_region_that_is_not_there_is_named_with_those_that_are(report, regions_folder):
     answer = report("calls", regions_folder, "--region", "epo")
     assert (answer.status, answer.out) == (2, "")
-    assert "--region epo: no call of this run is in such a region; there are: epoch, epoch/forward, " in answer.err
+    assert (
+        "--region epo: no call of this run is in such a region; there are: epoch, epoch/forward, "
+        in answer.err
+    )
 
 
 def without_regions() -> list[Rank]:
@@ -117,7 +135,10 @@ def test_a_run_without_regions_says_how_to_have_them(report, tmp_path):
 def test_calls_of_folded_sizes_are_said_to_be_of_no_region(report, tmp_path):
     cells = [Cell("MPI_Bcast", 10, [MS], region=1), Cell("MPI_Bcast", 16, [MS] * 3, is_folded=1)]
     facts = {**planted.facts_of(0), "region_refused": "step 5000"}
-    rank = Rank(0, 1, facts=facts, communicators=planted.communicators_of(0), cells=cells, regions={1: "epoch"})
+    rank = Rank(
+        0, 1, facts=facts, communicators=planted.communicators_of(0), cells=cells,
+        regions={1: "epoch"},
+    )
     out = report("regions", planted.write_databases(tmp_path / "run", [rank])).out
     assert "3 calls of folded sizes may belong to any region" in out
     assert "regions from step 5000 on were too many" in out
@@ -128,5 +149,8 @@ def test_the_page_shows_regions_where_there_are_any(report, regions_folder, tmp_
     report("html", regions_folder, "-o", tmp_path / "with.html")
     page = (tmp_path / "with.html").read_text()
     assert "Region by region" in page and "epoch/forward/norm" in page
-    report("html", planted.write_databases(tmp_path / "other", without_regions()), "-o", tmp_path / "without.html")
+    report(
+        "html", planted.write_databases(tmp_path / "other", without_regions()), "-o",
+        tmp_path / "without.html",
+    )
     assert "Region by region" not in (tmp_path / "without.html").read_text()

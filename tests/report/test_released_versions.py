@@ -1,4 +1,5 @@
-"""Databases of each released version of the schema stay readable: recordings/ has a run of each (record.sh made them)."""
+"""Databases of each released version of the schema stay readable: recordings/ has a run of each
+(record.sh made them)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,10 @@ import pytest
 
 RECORDINGS = Path(__file__).parent / "recordings"
 VERSIONS = sorted(path.name.partition(".")[0] for path in RECORDINGS.glob("schema-*.tar.xz"))
-COMMANDS = ("summary", "late", "steps", "advise", "communicators", "latency", "ranks", "traffic", "pipeline", "stuck", "hvprof", "gpu")
+COMMANDS = (
+    "summary", "late", "steps", "advise", "communicators", "latency", "ranks", "traffic",
+    "pipeline", "stuck", "hvprof", "gpu",
+)
 MEASURED = (int, str)  # what the ranks counted; what reports derive from it may change
 
 

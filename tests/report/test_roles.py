@@ -1,4 +1,5 @@
-"""What communicators are for: each role on a planted run that has it, and `unclear` where the signs are missing."""
+"""What communicators are for: each role on a planted run that has it, and `unclear` where the signs
+are missing."""
 
 from __future__ import annotations
 
@@ -14,16 +15,26 @@ from planted import Cell
 def roles_of(report, tmp_path):
     def ask(ranks):
         folder = planted.write_databases(tmp_path / "run", ranks)
-        return {row["communicator"]: row["role"] for row in report("communicators", folder, "--json").rows}
+        return {
+            row["communicator"]: row["role"]
+            for row in report("communicators", folder, "--json").rows
+        }
 
     return ask
 
 
-def data_parallel_run(*cells: Cell, members=lambda rank: [rank, (rank + 2) % 4]) -> list[planted.Rank]:
+def data_parallel_run(
+    *cells: Cell, members=lambda rank: [rank, (rank + 2) % 4]
+) -> list[planted.Rank]:
     """Four ranks without point-to-point messages, each in one of two groups."""
     groups = [sorted(members(rank)) for rank in range(4)]
-    known = [[parallel.world(rank, 4), parallel.split(REPLICA, rank, groups[rank], 1)] for rank in range(4)]
-    return [planted.Rank(rank, 4, communicators=known[rank], cells=list(cells)) for rank in range(4)]
+    known = [
+        [parallel.world(rank, 4), parallel.split(REPLICA, rank, groups[rank], 1)]
+        for rank in range(4)
+    ]
+    return [
+        planted.Rank(rank, 4, communicators=known[rank], cells=list(cells)) for rank in range(4)
+    ]
 
 
 def test_pipelines_and_their_replicas(roles_of):
@@ -43,7 +54,9 @@ def test_tensor_parallel_groups_sum_what_is_passed_on_and_often(roles_of):
     assert {label for label, role in found.items() if role == "tensor-parallel group"} == {
         f"Comm_split {{{rank},{rank + 1}}}" for rank in (0, 2, 4, 6)
     }
-    assert {label for label, role in found.items() if role == "replica group"} == {f"Comm_split {{{rank},{rank + 4}}}" for rank in range(4)}
+    assert {label for label, role in found.items() if role == "replica group"} == {
+        f"Comm_split {{{rank},{rank + 4}}}" for rank in range(4)
+    }
 
 
 def test_without_pipeline_the_busier_of_two_groups_is_tensor_parallel(roles_of):
@@ -53,12 +66,18 @@ def test_without_pipeline_the_busier_of_two_groups_is_tensor_parallel(roles_of):
         rank.communicators.append(parallel.split(TENSOR, rank.world_rank, pair, 3))
         rank.cells.append(Cell("MPI_Allreduce", 64 << 10, [50_000] * 200, TENSOR))
     found = roles_of(ranks)
-    assert (found["Comm_split {0,2}"], found["Comm_split {0,1}"]) == ("replica group", "tensor-parallel group")
+    assert (found["Comm_split {0,2}"], found["Comm_split {0,1}"]) == (
+        "replica group", "tensor-parallel group",
+    )
 
 
 def test_gradients_on_groups_that_have_every_rank_once_make_replicas(roles_of):
-    found = roles_of(data_parallel_run(Cell("MPI_Iallreduce", GRADIENT_BYTES, [1_000] * 10, REPLICA)))
-    assert (found["Comm_split {0,2}"], found["Comm_split {1,3}"]) == ("replica group", "replica group")
+    found = roles_of(
+        data_parallel_run(Cell("MPI_Iallreduce", GRADIENT_BYTES, [1_000] * 10, REPLICA))
+    )
+    assert (found["Comm_split {0,2}"], found["Comm_split {1,3}"]) == (
+        "replica group", "replica group",
+    )
 
 
 def test_a_group_beside_ranks_without_one_is_unclear(roles_of):
@@ -82,14 +101,21 @@ def test_groups_that_do_not_part_the_world_are_unclear(roles_of, groups):
         del rank.communicators[2:], rank.cells[2:]
         for number, group in enumerate(groups):
             if rank.world_rank in group:
-                rank.communicators.append(parallel.split(REPLICA + 10 + number, rank.world_rank, group, 20 + number))
-                rank.cells.append(Cell("MPI_Allreduce", GRADIENT_BYTES, [5_000_000] * 10, REPLICA + 10 + number))
+                rank.communicators.append(
+                    parallel.split(REPLICA + 10 + number, rank.world_rank, group, 20 + number)
+                )
+                rank.cells.append(
+                    Cell("MPI_Allreduce", GRADIENT_BYTES, [5_000_000] * 10, REPLICA + 10 + number)
+                )
     assert roles_of(ranks)["Comm_split {0,2}"] == "unclear"
 
 
 def test_groups_beside_gradients_on_the_world_are_unclear(roles_of):
     """Sums in two levels, or something else: it cannot be told."""
-    cells = [Cell("MPI_Allreduce", GRADIENT_BYTES, [1_000_000] * 10, number) for number in (REPLICA, planted.WORLD)]
+    cells = [
+        Cell("MPI_Allreduce", GRADIENT_BYTES, [1_000_000] * 10, number)
+        for number in (REPLICA, planted.WORLD)
+    ]
     found = roles_of(data_parallel_run(*cells))
     assert (found["Comm_split {0,2}"], found["MPI_COMM_WORLD"]) == ("unclear", "world")
 

@@ -1,4 +1,5 @@
-"""Root causes of waiting: planted jobs with chains of waits, in which it is known who delayed whom."""
+"""Root causes of waiting: planted jobs with chains of waits, in which it is known
+who delayed whom."""
 
 from __future__ import annotations
 
@@ -24,12 +25,19 @@ def column(rows: list[dict], key: str) -> list:
     return [row[key] for row in rows]
 
 
-def grid(delays: list[dict[int, int]], jitter_ns: int = 0, unsplit: str = "", seed: int = 1, has_marks: bool = False) -> Job:
-    """Ranks 0 to 3 as a 2 x 2 grid. In each step, after 10 ms of work, the rows {0,1} and {2,3} sum up, then the columns {0,2} and {1,3}.
-    A rank works longer before the row by its delay in that step. unsplit: rows are not collectives but this call. has_marks: each step is
-    marked, its first 4 ms are in region forward, the rest in backward."""
+def grid(
+    delays: list[dict[int, int]], jitter_ns: int = 0, unsplit: str = "", seed: int = 1,
+    has_marks: bool = False,
+) -> Job:
+    """Ranks 0 to 3 as a 2 x 2 grid. In each step, after 10 ms of work, the rows {0,1} and {2,3} sum
+    up, then the columns {0,2} and {1,3}. A rank works longer before the row by its delay in that
+    step. unsplit: rows are not collectives but this call. has_marks: each step is marked, its first
+    4 ms are in region forward, the rest in backward."""
     chance, program = random.Random(seed), Program(4, start_ns=20 * MS)
-    rows, columns = ([program.job.group(ranks, f"{what} {ranks[0]}") for ranks in pairs] for what, pairs in GRID.items())
+    rows, columns = (
+        [program.job.group(ranks, f"{what} {ranks[0]}") for ranks in pairs]
+        for what, pairs in GRID.items()
+    )
     region = 2 if has_marks else 0
     for rank in range(4) if has_marks else ():
         program.job.thread(rank, is_main=1)
@@ -38,7 +46,10 @@ def grid(delays: list[dict[int, int]], jitter_ns: int = 0, unsplit: str = "", se
     for step, of_step in enumerate(delays, 1):
         begins_ns = list(program.now_ns)
         for rank in range(4):
-            program.compute(rank, 10 * MS + of_step.get(rank, 0) + (chance.randrange(jitter_ns) if jitter_ns else 0))
+            program.compute(
+                rank,
+                10 * MS + of_step.get(rank, 0) + (chance.randrange(jitter_ns) if jitter_ns else 0),
+            )
         for row in rows:
             if unsplit:
                 last_ns = max(program.now_ns[rank] for rank in row.ranks)
@@ -55,10 +66,15 @@ def grid(delays: list[dict[int, int]], jitter_ns: int = 0, unsplit: str = "", se
 
 
 def _mark(job: Job, rank: int, step: int, begin_ns: int, end_ns: int, forward_ns: int) -> None:
-    begin_ns, between_ns, end_ns = (job.time(rank, time_ns) for time_ns in (begin_ns, begin_ns + forward_ns, end_ns))
+    begin_ns, between_ns, end_ns = (
+        job.time(rank, time_ns) for time_ns in (begin_ns, begin_ns + forward_ns, end_ns)
+    )
     job.add("step", world_rank=rank, step=step, begin_ns=begin_ns, end_ns=end_ns, thread=0)
     for region, span in ((1, (begin_ns, between_ns)), (2, (between_ns, end_ns))):
-        job.add("region_span", world_rank=rank, thread=0, region=region, begin_ns=span[0], end_ns=span[1])
+        job.add(
+            "region_span", world_rank=rank, thread=0, region=region, begin_ns=span[0],
+            end_ns=span[1],
+        )
 
 
 GRID = {"row": [(0, 1), (2, 3)], "column": [(0, 2), (1, 3)]}
@@ -71,10 +87,15 @@ def test_a_chain_of_waits_is_followed_to_the_rank_that_computed_longer(late, tex
     assert column(late(job), "caused_ns") == [0, 0, 3 * STEPS * 8 * MS, 0]
     assert column(late(job), "direct_ns") == [0, 0, 2 * STEPS * 8 * MS, 0]
     (run,) = late(job, "run")
-    assert (run["verdict"], run["late_ranks"], run["late_share"], run["unknown_cause_ns"]) == ("imbalance", "2", 1, 0)
+    assert (run["verdict"], run["late_ranks"], run["late_share"], run["unknown_cause_ns"]) == (
+        "imbalance", "2", 1, 0,
+    )
     assert (run["late_direct_share"], run["late_through"]) == (pytest.approx(2 / 3), "3")
     assert run["late_gain_ns"] == STEPS * 8 * MS
-    assert "rank 2 on node00 causes 100.0 % of the waiting, 66.7 % directly and 33.3 % through rank 3" in text(job)
+    assert (
+        "rank 2 on node00 causes 100.0 % of the waiting, 66.7 % directly and 33.3 % through rank 3"
+        in text(job)
+    )
     assert "caused" in text(job)
 
 
@@ -90,24 +111,37 @@ def paths(report, tmp_path, job: Job) -> dict[int, list[dict]]:
 def test_the_critical_path_leads_through_the_ranks_between_to_the_cause(report, tmp_path):
     """Ranks 0 and 1 end last, after their columns; their waits lead to 2, at once and through 3."""
     for step, rows in paths(report, tmp_path, grid([{2: 8 * MS}] * STEPS, has_marks=True)).items():
-        assert [(row["rank"], row["state"], row["call"], row["time_ns"]) for row in rows[:1]] == [(2, "outside", "", 18 * MS)], step
+        assert [(row["rank"], row["state"], row["call"], row["time_ns"]) for row in rows[:1]] == [
+            (2, "outside", "", 18 * MS)
+        ], step
         assert sorted(row["call"] for row in rows[1:]) == ["MPI_Allgather", "MPI_Allreduce"]
         assert sum(row["share"] for row in rows) == pytest.approx(1)
 
 
 def test_a_path_follows_the_culprit_of_each_step(report, tmp_path):
-    found = paths(report, tmp_path, grid([{1 + step % 3: 8 * MS} for step in range(STEPS)], has_marks=True))
-    assert {step: rows[0]["rank"] for step, rows in found.items()} == {step + 1: 1 + step % 3 for step in range(1, STEPS)}
+    found = paths(
+        report, tmp_path, grid([{1 + step % 3: 8 * MS} for step in range(STEPS)], has_marks=True)
+    )
+    assert {step: rows[0]["rank"] for step, rows in found.items()} == {
+        step + 1: 1 + step % 3 for step in range(1, STEPS)
+    }
 
 
 def test_a_path_over_calls_that_were_not_split_is_not_told(report, tmp_path):
     """Rank 0 waits for 2 in its column, which waited for 3 in an MPI_Win_fence."""
-    assert paths(report, tmp_path, grid([{3: 80 * MS}] * STEPS, unsplit="MPI_Win_fence", has_marks=True)) == {}
+    assert (
+        paths(
+            report, tmp_path, grid([{3: 80 * MS}] * STEPS, unsplit="MPI_Win_fence", has_marks=True)
+        )
+        == {}
+    )
 
 
 def test_parts_of_the_path_are_told_as_shares_of_all_steps(text):
     job = grid([{2: 8 * MS}] * STEPS, has_marks=True)
-    assert "Critical path   99.9 % rank 2 outside MPI, 0.11 % others; over 39 steps" in text(job, "steps")
+    assert "Critical path   99.9 % rank 2 outside MPI, 0.11 % others; over 39 steps" in text(
+        job, "steps"
+    )
 
 
 def test_all_commands_name_the_cause_and_not_the_rank_between(report, text, late):
@@ -120,19 +154,24 @@ def test_all_commands_name_the_cause_and_not_the_rank_between(report, text, late
 
 
 def test_calls_say_who_is_the_cause(late):
-    rows = {(row["call"], row["communicator"]): row for row in late(grid([{2: 8 * MS}] * STEPS), "call")}
+    rows = {
+        (row["call"], row["communicator"]): row for row in late(grid([{2: 8 * MS}] * STEPS), "call")
+    }
     indirect = rows["MPI_Allgather", "column 1"]
     assert (indirect["top_rank"], indirect["top_cost_ns"]) == (2, STEPS * 8 * MS)
 
 
 def test_the_gain_is_that_of_the_ranks_that_cause_the_waiting(late, report, tmp_path):
-    """Rank 2 is late by 8 ms in two steps of three. In the third rank 3 is late by 4 ms, and makes 2 the last one in its column: that would
-    not be saved."""
+    """Rank 2 is late by 8 ms in two steps of three. In the third rank 3 is late by 4 ms, and makes
+    2 the last one in its column: that would not be saved."""
     job = grid([{3: 4 * MS} if step % 3 == 0 else {2: 8 * MS} for step in range(STEPS)])
     (run,) = late(job, "run")
     saved_ns = sum(step % 3 > 0 for step in range(STEPS)) * 8 * MS
     assert (run["late_ranks"], run["late_gain_ns"]) == ("2", saved_ns)
-    (row,) = [row for row in report("advise", tmp_path / "run.db", "--json").rows if row["rule"] == "imbalance"]
+    (row,) = [
+        row for row in report("advise", tmp_path / "run.db", "--json").rows
+        if row["rule"] == "imbalance"
+    ]
     assert (row["title"], row["saving_ns"]) == ("rank 2 is waited for", 4 * saved_ns)
 
 
@@ -146,13 +185,18 @@ def test_of_ranks_that_delay_different_ones_at_once_the_gain_is_counted_once(lat
         for pair in pairs:
             program.collective("MPI_Allreduce", pair)
     (run,) = late(program.end(), "run")
-    assert (run["late_ranks"], run["wait_ns"], run["late_gain_ns"]) == ("2-3", STEPS * (8 + 8 + 1) * MS, STEPS * 8 * MS)
+    assert (run["late_ranks"], run["wait_ns"], run["late_gain_ns"]) == (
+        "2-3", STEPS * (8 + 8 + 1) * MS, STEPS * 8 * MS,
+    )
 
 
 def test_two_delays_share_the_wait_that_both_cause(late):
-    """Rank 3 waits 6 ms for 2 and then works 4 ms longer itself, so rank 1 waits 10 ms in the column; 0 and 2 wait 4 ms in the barrier."""
+    """Rank 3 waits 6 ms for 2 and then works 4 ms longer itself, so rank 1 waits 10 ms in the
+    column; 0 and 2 wait 4 ms in the barrier."""
     program = Program(4)
-    rows, columns = ([program.job.group(ranks, what) for ranks in pairs] for what, pairs in GRID.items())
+    rows, columns = (
+        [program.job.group(ranks, what) for ranks in pairs] for what, pairs in GRID.items()
+    )
     for _ in range(STEPS):
         program.compute(2, 6 * MS)
         for row in rows:
@@ -163,7 +207,8 @@ def test_two_delays_share_the_wait_that_both_cause(late):
         program.collective("MPI_Barrier", program.job.world)
     found = late(program.end())
     assert column(found, "caused_ns") == [0, 0, STEPS * (6 + 6 + 6) * MS, STEPS * (4 + 4 + 4) * MS]
-    assert column(found, "direct_ns") == [0, 0, STEPS * (6 + 6) * MS, STEPS * 4 * MS]  # in the barrier rank 1 is the first of the last
+    # in the barrier rank 1 is the first of the last
+    assert column(found, "direct_ns") == [0, 0, STEPS * (6 + 6) * MS, STEPS * 4 * MS]
 
 
 def test_a_delay_that_both_ranks_have_causes_no_wait_between_them(late):
@@ -190,13 +235,19 @@ def test_without_a_delay_nobody_is_named(late, text, seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_the_causes_and_what_is_not_known_add_up_to_the_waiting(late, seed):
     chance = random.Random(seed)
-    job = grid([{chance.randrange(4): chance.randrange(20 * MS)} for _ in range(STEPS)], jitter_ns=MS, seed=seed)
+    job = grid(
+        [{chance.randrange(4): chance.randrange(20 * MS)} for _ in range(STEPS)], jitter_ns=MS,
+        seed=seed,
+    )
     (run,) = late(job, "run")
-    assert sum(column(late(job), "caused_ns")) + run["unknown_cause_ns"] == pytest.approx(run["wait_ns"], abs=8)
+    assert sum(column(late(job), "caused_ns")) + run["unknown_cause_ns"] == pytest.approx(
+        run["wait_ns"], abs=8
+    )
 
 
 def test_the_cause_of_a_call_that_was_not_split_is_not_known(late, text):
-    """Ranks 2 and 3 exchange by a call that is not split: why 3 comes late to its column nobody knows; 2 is late on its own."""
+    """Ranks 2 and 3 exchange by a call that is not split: why 3 comes late to its column nobody
+    knows; 2 is late on its own."""
     job = grid([{2: 8 * MS}] * STEPS, unsplit="MPI_Neighbor_alltoall")
     assert column(late(job), "caused_ns") == [0, 0, STEPS * 8 * MS, 0]
     assert late(job, "run")[0]["unknown_cause_ns"] == STEPS * 8 * MS
@@ -206,13 +257,22 @@ def test_the_cause_of_a_call_that_was_not_split_is_not_known(late, text):
 def test_where_a_rank_may_cause_half_waiting_is_not_called_spread(late, text):
     """Each rank is late at times; the causes of less than half are not known."""
     chance = random.Random(1)
-    job = grid([{chance.randrange(4): 8 * MS} for _ in range(STEPS)], unsplit="MPI_Neighbor_alltoall")
+    job = grid(
+        [{chance.randrange(4): 8 * MS} for _ in range(STEPS)], unsplit="MPI_Neighbor_alltoall"
+    )
     for place in range(40):
         begin_ns = job.wall_ns + place * 20 * MS
-        job.collective("MPI_Allreduce", [begin_ns + (2 * MS if rank == place % 3 else 0) for rank in range(4)], [MS] * 4)
+        job.collective(
+            "MPI_Allreduce",
+            [begin_ns + (2 * MS if rank == place % 3 else 0) for rank in range(4)],
+            [MS] * 4,
+        )
     assert late(job, "run")[0]["verdict"] == "spread"
     said = text(job)
-    assert "no rank is named: rank 0 causes 21.1 % of the waiting, but the cause of 36.6 % is not known" in said
+    assert (
+        "no rank is named: rank 0 causes 21.1 % of the waiting, but the cause of 36.6 % is not "
+        "known" in said
+    )
 
 
 def test_causes_within_gaps_of_the_samples_are_not_known(late):
@@ -225,7 +285,9 @@ def test_causes_within_gaps_of_the_samples_are_not_known(late):
     assert 0.4 * 3 * STEPS * 8 * MS < unknown_ns < 0.6 * 3 * STEPS * 8 * MS
 
 
-def test_causes_that_are_not_known_are_said_with_how_much_was_sampled_together(late, text, tmp_path, report):
+def test_causes_that_are_not_known_are_said_with_how_much_was_sampled_together(
+    late, text, tmp_path, report
+):
     """Rank 2 is always late. Receives take notable time, and are sampled in a fifth of it."""
     job = grid([{2: 8 * MS}] * 4 * STEPS)
     for rank in range(4):
@@ -233,7 +295,10 @@ def test_causes_that_are_not_known_are_said_with_how_much_was_sampled_together(l
         job.window(rank, 0, job.wall_ns // 5)
     assert late(job, "run")[0]["together_share"] == pytest.approx(0.2)
     why = "since all calls of a rank are sampled in 20.0 % of its time only"
-    assert f"unknown: the cause of 80.6 % of the waiting is not known, {why} (the most: rank 2, " in text(job)
+    assert (
+        f"unknown: the cause of 80.6 % of the waiting is not known, {why} (the most: rank 2, "
+        in text(job)
+    )
     assert "fewer ranks' files, or a shorter time (COMMPROF_BEGIN_S, COMMPROF_END_S)" in text(job)
     for command in ("summary", "advise"):
         assert why in " ".join(report(command, tmp_path / "run.db").out.split())
@@ -249,7 +314,10 @@ def test_waiting_of_unknown_cause_is_said_where_transfer_dominates(text, report,
     for rank in range(4):
         job.call("MPI_Recv", end_ns + 9_000 * MS, end_ns + 9_500 * MS, rank)
         job.window(rank, 0, end_ns // 5)
-    said = "is waiting); the cause of 80.6 % of the waiting is not known, since all calls of a rank are sampled in "
+    said = (
+        "is waiting); the cause of 80.6 % of the waiting is not known, since all calls of a "
+        "rank are sampled in "
+    )
     assert "transfer dominates" in text(job) and said in text(job)
     advised = " ".join(report("advise", tmp_path / "run.db").out.split())
     assert said in advised and "a rank that the others wait for" not in advised
@@ -258,32 +326,43 @@ def test_waiting_of_unknown_cause_is_said_where_transfer_dominates(text, report,
 def test_filters_do_not_cut_a_chain(late):
     """Of the columns alone, too, rank 2 is the cause, though rank 3 was late because of the row."""
     job = grid([{2: 8 * MS}] * STEPS)
-    assert column(late(job, "rank", "--call", "Allgather"), "caused_ns") == [0, 0, 2 * STEPS * 8 * MS, 0]
+    assert column(late(job, "rank", "--call", "Allgather"), "caused_ns") == [
+        0, 0, 2 * STEPS * 8 * MS, 0,
+    ]
 
 
 def test_a_step_has_one_headline_that_adds_up_and_names_the_cause(text):
     """8 ms of delay: 12 ms outside MPI on average, and three of four ranks wait for 8 ms."""
     job = grid([{2: 8 * MS}] * STEPS, has_marks=True)
-    headline = "18.0 ms = 12.0 outside MPI + 0.0 transfer + 6.0 waiting (mostly for rank 2, in backward)"
+    headline = (
+        "18.0 ms = 12.0 outside MPI + 0.0 transfer + 6.0 waiting (mostly for rank 2, in backward)"
+    )
     assert f"In a step       {headline}" in text(job, "steps")
     assert headline in " ".join(text(job, "summary").split())
 
 
 def test_the_headline_of_balanced_steps_names_nobody(text):
     job = grid([{}] * STEPS, jitter_ns=4 * MS, has_marks=True)
-    assert " outside MPI + " in text(job, "steps") and "mostly for" not in text(job, "steps") + text(job, "summary")
+    assert " outside MPI + " in text(job, "steps") and "mostly for" not in text(
+        job, "steps"
+    ) + text(job, "summary")
 
 
 def test_time_inside_mpi_that_was_not_split_is_a_term_of_its_own(text):
     job = grid([{2: 8 * MS}] * STEPS, unsplit="MPI_Neighbor_alltoall", has_marks=True)
     said = text(job, "steps")
-    assert "18.0 ms = 12.0 outside MPI + " in said and " + 4.0 waiting (mostly for rank 2" in said and " + 2.0 in MPI, not split\n" in said
+    assert (
+        "18.0 ms = 12.0 outside MPI + " in said and " + 4.0 waiting (mostly for rank 2" in said
+        and " + 2.0 in MPI, not split\n" in said
+    )
 
 
 def test_the_parts_of_each_step_add_up(report, tmp_path):
     job = grid([{2: 8 * MS}] * STEPS, jitter_ns=MS, has_marks=True)
     for row in report("steps", job.write(tmp_path / "run.db"), "--json", "--per-step").rows:
-        assert row["step_ns"] == pytest.approx(row["outside_ns"] + row["transfer_ns"] + row["wait_ns"] + row["unsplit_ns"], abs=4)
+        assert row["step_ns"] == pytest.approx(
+            row["outside_ns"] + row["transfer_ns"] + row["wait_ns"] + row["unsplit_ns"], abs=4
+        )
 
 
 def test_calls_of_a_step_are_means_over_the_ranks_that_make_them(report, tmp_path):

@@ -9,19 +9,27 @@ import planted
 import pytest
 from commprof_report.run import run_folders
 
-EVERY_COMMAND = ("summary", "calls", "sizes", "ranks", "late", "steps", "stuck", "peers", "communicators", "traffic", "advise")
+EVERY_COMMAND = (
+    "summary", "calls", "sizes", "ranks", "late", "steps", "stuck", "peers", "communicators",
+    "traffic", "advise",
+)
 
 
 @pytest.fixture
 def split(tmp_path) -> list[Path]:
     """The planted run of four ranks, a folder for each."""
-    return [planted.write_databases(tmp_path / "split" / f"vm-{rank.world_rank}", [rank]) for rank in planted.training_run()]
+    return [
+        planted.write_databases(tmp_path / "split" / f"vm-{rank.world_rank}", [rank])
+        for rank in planted.training_run()
+    ]
 
 
 def other_job(run_id: str = "job-2", hours_later: int = 1) -> list[planted.Rank]:
     ranks = planted.training_run()
     for rank in ranks:
-        rank.run_id, rank.start_unix_ns = run_id, rank.start_unix_ns + hours_later * 3_600 * planted.SECOND
+        rank.run_id, rank.start_unix_ns = (
+            run_id, rank.start_unix_ns + hours_later * 3_600 * planted.SECOND,
+        )
         rank.facts["program"] = "solver"
     return ranks
 
@@ -44,7 +52,9 @@ def test_folders_are_merged_and_become_one_page(report, split, tmp_path):
 
 def test_a_folder_that_was_left_out_is_a_missing_rank(report, split, tmp_path):
     answer = report("calls", *split[:3], "--json")
-    assert (answer.status, answer.err) == (0, f"hvprof-report: {tmp_path}/split: rank 3 of 4 is missing\n")
+    assert (answer.status, answer.err) == (
+        0, f"hvprof-report: {tmp_path}/split: rank 3 of 4 is missing\n",
+    )
 
 
 def test_what_lies_beside_each_part_is_added_up(report, split):
@@ -61,7 +71,9 @@ def test_folders_of_two_jobs_are_refused_in_one_line(report, split, tmp_path):
     answer = report("summary", split[0], other)
     assert (answer.status, answer.out, answer.err.count("\n")) == (1, "", 1)
     assert answer.err.startswith("hvprof-report: these folders: hold 2 runs, 'job-1' of ")
-    assert f"in {split[0]} and 'job-2' of " in answer.err and answer.err.endswith(f"in {other}: name the folders of one\n")
+    assert f"in {split[0]} and 'job-2' of " in answer.err and answer.err.endswith(
+        f"in {other}: name the folders of one\n"
+    )
 
 
 def test_two_folders_with_the_same_rank_are_refused_in_one_line(report, split, tmp_path):
@@ -77,10 +89,15 @@ def test_a_folder_of_run_folders_names_the_runs_inside(report, split, tmp_path):
     planted.write_databases(tmp_path / "split" / "deeper" / "down", other_job())
     answer = report("summary", tmp_path / "split")
     assert (answer.status, answer.out) == (1, "")
-    assert answer.err.startswith(f"hvprof-report: {tmp_path}/split: holds no rank's file itself, but folders of runs; name one of them:\n")
+    assert answer.err.startswith(
+        f"hvprof-report: {tmp_path}/split: holds no rank's file itself, but folders of runs; name "
+        "one of them:\n"
+    )
     newest, oldest = details(answer)
     assert newest.startswith(f"  {tmp_path}/split/deeper/down: solver, ranks 0-3 of 4, 20")
-    assert oldest.startswith(f"  {split[0]} {split[1]} ... (4 folders): python3, ranks 0-3 of 4, 20")
+    assert oldest.startswith(
+        f"  {split[0]} {split[1]} ... (4 folders): python3, ranks 0-3 of 4, 20"
+    )
 
 
 def test_jobs_of_one_rank_that_share_an_id_are_runs_of_their_own(report, tmp_path):
@@ -92,7 +109,9 @@ def test_jobs_of_one_rank_that_share_an_id_are_runs_of_their_own(report, tmp_pat
 
 
 @pytest.mark.parametrize("most, runs", ((4, 0), (5, 1), (6, 2), (7, 3), (100, 3)))
-def test_a_search_ends_with_as_many_files_and_folders_as_may_be_looked_at(tmp_path, monkeypatch, most, runs):
+def test_a_search_ends_with_as_many_files_and_folders_as_may_be_looked_at(
+    tmp_path, monkeypatch, most, runs
+):
     (tmp_path / "rank-9.db").touch()
     for number in range(3):
         planted.write_databases(tmp_path / f"job-{number}", other_job(f"job-{number}")[:1])
@@ -111,7 +130,9 @@ def test_links_are_not_followed_and_what_cannot_be_read_is_passed_over(report, t
 def test_a_folder_without_any_run_is_one_line(report, tmp_path):
     (tmp_path / "folder").mkdir()
     answer = report("summary", tmp_path)
-    assert (answer.status, answer.err) == (1, f"hvprof-report: {tmp_path}: holds no rank-<n>.db and no rank-<n>.ledger\n")
+    assert (answer.status, answer.err) == (
+        1, f"hvprof-report: {tmp_path}: holds no rank-<n>.db and no rank-<n>.ledger\n",
+    )
 
 
 @pytest.mark.parametrize("words", [(), ("summary",), ("--json",), ("calls",)])
@@ -120,7 +141,9 @@ def test_without_a_run_the_newest_here_is_read(report, tmp_path, monkeypatch, wo
     planted.write_databases(tmp_path / "commprof-solver-2", other_job())
     monkeypatch.chdir(tmp_path)
     answer = report(*words)
-    assert (answer.status, answer.err) == (0, "hvprof-report: commprof-solver-2: the newest run here\n")
+    assert (answer.status, answer.err) == (
+        0, "hvprof-report: commprof-solver-2: the newest run here\n",
+    )
 
 
 def test_without_a_run_the_newest_may_lie_in_several_folders(report, split, tmp_path, monkeypatch):
@@ -140,4 +163,7 @@ def test_a_run_folder_itself_is_the_newest_run_in_it(report, run_folder, monkeyp
 def test_without_any_run_here_it_is_one_line_and_status_2(report, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     answer = report()
-    assert (answer.status, answer.err) == (2, "hvprof-report: RUN: there is no run here; name a run folder (see hvprof-report --help)\n")
+    assert (answer.status, answer.err) == (
+        2,
+        "hvprof-report: RUN: there is no run here; name a run folder (see hvprof-report --help)\n",
+    )

@@ -1,4 +1,5 @@
-"""Single calls: which of a ledger count as sampled, and that a thinned run has those of the same stretches of time of all ranks."""
+"""Single calls: which of a ledger count as sampled, and that a thinned run has those of the same
+stretches of time of all ranks."""
 
 from __future__ import annotations
 
@@ -13,10 +14,15 @@ from commprof_report.run import ledger, ledger_samples
 from commprof_report.run import run as run_module
 from commprof_report.run.ledger_samples import next_window
 from commprof_report.run.run import run_open
-from planted import DATA, SECOND, GAP_NS, WORLD, Message, Rank, Sample, Signature, Span, Start, Step, Window
+from planted import (
+    DATA, SECOND, GAP_NS, WORLD, Message, Rank, Sample, Signature, Span, Start, Step, Window,
+)
 
-SAMPLE_TABLES = ("sample", "signature", "sample_message", "sample_start", "sample_window", "step", "region_span")
-ROUND_UNIX_NS = planted.START_UNIX_NS // (8 * GAP_NS) * 8 * GAP_NS  # a stretch of 2^30 ns begins with the rank; its number is a multiple of 8
+SAMPLE_TABLES = (
+    "sample", "signature", "sample_message", "sample_start", "sample_window", "step", "region_span",
+)
+# a stretch of 2^30 ns begins with the rank; its number is a multiple of 8
+ROUND_UNIX_NS = planted.START_UNIX_NS // (8 * GAP_NS) * 8 * GAP_NS
 
 
 def all_of(folder, question: str, **how) -> list[tuple]:
@@ -24,11 +30,17 @@ def all_of(folder, question: str, **how) -> list[tuple]:
 
 
 def one_rank(**what) -> Rank:
-    return Rank(0, 1, communicators=[planted.communicators_of(0)[0]], threads=[(0, "main", 1), (1, "helper", 0)], **what)
+    return Rank(
+        0, 1, communicators=[planted.communicators_of(0)[0]],
+        threads=[(0, "main", 1), (1, "helper", 0)], **what,
+    )
 
 
 def allreduces(sequences, **what) -> list[Sample]:
-    return [Sample("MPI_Allreduce", 2_000 * sequence, 2_000 * sequence + 100, sequence=sequence, **what) for sequence in sequences]
+    return [
+        Sample("MPI_Allreduce", 2_000 * sequence, 2_000 * sequence + 100, sequence=sequence, **what)
+        for sequence in sequences
+    ]
 
 
 def sends(start_ns, **what) -> list[Sample]:
@@ -56,7 +68,9 @@ class Written:
         return self
 
     def put(self, layout: ledger.Layout, at: int, field: str, value: int) -> None:
-        ends = [end for end in (*layout.offsets.values(), layout.bytes) if end > layout.offsets[field]]
+        ends = [
+            end for end in (*layout.offsets.values(), layout.bytes) if end > layout.offsets[field]
+        ]
         start, end = at + layout.offsets[field], at + min(ends)
         self.data[start:end] = value.to_bytes(end - start, "little", signed=value < 0)
 
@@ -73,7 +87,10 @@ def written(tmp_path):
 def test_samples_are_read_only_where_they_are_asked_for(run_folder, ledger_folder):
     for folder in (run_folder, ledger_folder):
         connection = run_open(folder).connection
-        assert [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in SAMPLE_TABLES] == [0] * len(SAMPLE_TABLES)
+        assert [
+            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            for table in SAMPLE_TABLES
+        ] == [0] * len(SAMPLE_TABLES)
         assert connection.execute("SELECT count(*) FROM region").fetchone() == (8,)
 
 
@@ -89,7 +106,15 @@ ALL_BITS = (1 << 54) - 1
 
 
 @pytest.mark.parametrize(
-    "mask, stretches", ((0, range(9)), (1, (0, 2, 4, 6, 8)), (3, (0, 4, 8)), (2, (0, 1, 4, 5, 8)), (6, (0, 1, 8)), (ALL_BITS, ()))
+    "mask, stretches",
+    (
+        (0, range(9)),
+        (1, (0, 2, 4, 6, 8)),
+        (3, (0, 4, 8)),
+        (2, (0, 1, 4, 5, 8)),
+        (6, (0, 1, 8)),
+        (ALL_BITS, ()),
+    ),
 )
 def test_of_threads_only_the_windows_without_bits_of_the_mask_count(written, mask, stretches):
     calls = allreduces(range(1, 10)) + sends([0] * 9)
@@ -97,18 +122,31 @@ def test_of_threads_only_the_windows_without_bits_of_the_mask_count(written, mas
         sample.start_ns, sample.end_ns = place % 9 * GAP_NS, place % 9 * GAP_NS + 100
     rank = one_rank(samples=calls, windows=[Window(200, 10 * SECOND)], start_unix_ns=ROUND_UNIX_NS)
     mask <<= planted.STRETCH
-    returned = written(rank).header(window_mask=mask).ask("SELECT DISTINCT end_ns >> 30 FROM sample ORDER BY 1")
+    returned = (
+        written(rank) .header(window_mask=mask)
+        .ask("SELECT DISTINCT end_ns >> 30 FROM sample ORDER BY 1")
+    )
     assert returned == [(stretch,) for stretch in stretches]
-    assert len(written(rank).header(window_mask=mask).ask("SELECT * FROM sample")) == 2 * len(stretches)
-    sampled = written(rank).header(window_mask=mask).ask("SELECT begin_ns, end_ns FROM sample_window WHERE thread = 0")
-    in_them = [stretch for stretch in range(9) if any(low <= stretch * GAP_NS + 300 < high for low, high in sampled)]
+    assert len(written(rank).header(window_mask=mask).ask("SELECT * FROM sample")) == 2 * len(
+        stretches
+    )
+    sampled = (
+        written(rank) .header(window_mask=mask)
+        .ask("SELECT begin_ns, end_ns FROM sample_window WHERE thread = 0")
+    )
+    in_them = [
+        stretch for stretch in range(9)
+        if any(low <= stretch * GAP_NS + 300 < high for low, high in sampled)
+    ]
     assert in_them == list(stretches) and all(high <= 10 * SECOND for _, high in sampled)
 
 
 def test_a_call_is_in_the_window_in_which_it_returns(written):
     late = Sample("MPI_Allreduce", GAP_NS - 1_000, GAP_NS + 1_000, sequence=1)
     rank = one_rank(samples=[late], windows=[Window(0, 10 * SECOND)], start_unix_ns=ROUND_UNIX_NS)
-    assert written(rank).header(window_mask=2 << planted.STRETCH).ask("SELECT sequence, start_ns FROM sample") == [(1, GAP_NS - 1_000)]
+    assert written(rank).header(window_mask=2 << planted.STRETCH).ask(
+        "SELECT sequence, start_ns FROM sample"
+    ) == [(1, GAP_NS - 1_000)]
     rank.start_unix_ns += GAP_NS
     assert written(rank).header(window_mask=2 << planted.STRETCH).ask("SELECT * FROM sample") == []
 
@@ -116,7 +154,9 @@ def test_a_call_is_in_the_window_in_which_it_returns(written):
 @pytest.mark.parametrize("mask", range(32))
 def test_the_next_window_is_the_lowest_without_bits_of_the_mask(mask):
     for window in range(-1, 64):
-        assert next_window(window, mask) == next(number for number in range(window + 1, 200) if not number & mask)
+        assert next_window(window, mask) == next(
+            number for number in range(window + 1, 200) if not number & mask
+        )
 
 
 def test_a_ledger_without_a_log_covers_nothing(written):
@@ -124,7 +164,10 @@ def test_a_ledger_without_a_log_covers_nothing(written):
 
 
 def test_a_window_that_was_cut_off_is_covered_up_to_there(written):
-    rank = one_rank(windows=[Window(200, 10 * SECOND), Window(0, 10 * SECOND, thread=1)], samples=sends([5 * SECOND], thread=1))
+    rank = one_rank(
+        windows=[Window(200, 10 * SECOND), Window(0, 10 * SECOND, thread=1)],
+        samples=sends([5 * SECOND], thread=1),
+    )
     until_ns = 5 * SECOND + 1_000
     last = planted.end_of_gap(planted.START_UNIX_NS, until_ns)
     end_of_window_ns = (last + 1) * planted.WINDOW_NS - planted.START_UNIX_NS
@@ -142,12 +185,16 @@ def test_what_is_from_before_a_reset_does_not_count(written):
 
 def test_a_step_without_an_end_goes_on_until_the_rank_s(written):
     rank = one_rank(steps=[Step(1, 100, 200), Step(2, 200, 200)])
-    assert written(rank).ask("SELECT step, begin_ns, end_ns FROM step") == [(1, 100, 200), (2, 200, 10 * SECOND)]
+    assert written(rank).ask("SELECT step, begin_ns, end_ns FROM step") == [
+        (1, 100, 200), (2, 200, 10 * SECOND),
+    ]
 
 
 def test_of_steps_only_the_pages_without_bits_of_the_mask_count(written):
     rank = one_rank(steps=[Step(1, 100, 200), Step(65, 300, 400), Step(129, 500, 600)])
-    assert written(rank).header(step_mask=1).ask("SELECT step FROM step ORDER BY 1") == [(1,), (129,)]
+    assert written(rank).header(step_mask=1).ask("SELECT step FROM step ORDER BY 1") == [
+        (1,), (129,),
+    ]
 
 
 def test_spans_of_regions_are_told_from_calls(written):
@@ -156,13 +203,18 @@ def test_spans_of_regions_are_told_from_calls(written):
     assert written(rank).ask("SELECT * FROM region") == [(0, 3, "forward")]
 
 
-COLUMNS = "thread, call, communicator, direction, peer, tag, number, bytes, start_ns, end_ns, completed_ns"
+COLUMNS = (
+    "thread, call, communicator, direction, peer, tag, number, bytes, start_ns, end_ns, "
+    "completed_ns"
+)
 MESSAGES = f"SELECT {COLUMNS} FROM message ORDER BY start_ns"
 
 
 def test_messages_of_calls_and_further_ones_are_in_one_view(written, tmp_path):
     samples = [
-        Sample("MPI_Isend", 2_000, 2_100, peer=1, tag=-3, number=65_535, completed_ns=9_000, thread=1),
+        Sample(
+            "MPI_Isend", 2_000, 2_100, peer=1, tag=-3, number=65_535, completed_ns=9_000, thread=1
+        ),
         Sample("MPI_Sendrecv", 4_000, 4_200, DATA, peer=1, tag=8),
         Sample("MPI_Irecv", 5_000, 5_200, peer=-2, bytes=None),
         Sample("MPI_Recv", 6_000, 6_200),  # of MPI_PROC_NULL
@@ -172,8 +224,13 @@ def test_messages_of_calls_and_further_ones_are_in_one_view(written, tmp_path):
         Sample("MPI_Put", 8_800, 8_900, peer=1),
     ]
     messages = [
-        Message("MPI_Sendrecv", "received", 4_002, 4_200, DATA, peer=0, tag=0, number=1, bytes=7, thread=1),
-        Message("MPI_Send_init", "sent", 8_400, 8_600, peer=1, number=9, bytes=8, completed_ns=8_700),
+        Message(
+            "MPI_Sendrecv", "received", 4_002, 4_200, DATA, peer=0, tag=0, number=1, bytes=7,
+            thread=1,
+        ),
+        Message(
+            "MPI_Send_init", "sent", 8_400, 8_600, peer=1, number=9, bytes=8, completed_ns=8_700
+        ),
     ]
     rank = one_rank(samples=samples, messages=messages)
     planted.write_databases(tmp_path, [rank])
@@ -193,7 +250,11 @@ def test_further_messages_are_no_calls(written):
 
 
 def test_started_collectives_are_no_calls(written, tmp_path):
-    rank = one_rank(starts=[Start("MPI_Bcast_init", 65_535, 7, 100, 200, DATA, root=1, completed_ns=300, thread=1)])
+    rank = one_rank(
+        starts=[
+            Start("MPI_Bcast_init", 65_535, 7, 100, 200, DATA, root=1, completed_ns=300, thread=1)
+        ]
+    )
     planted.write_databases(tmp_path, [rank])
     expected = [(0, 1, "MPI_Bcast_init", DATA, 65_535, 7, 1, 1_000, 100, 200, 300)]
     found = "SELECT * FROM sample_start"
@@ -205,39 +266,66 @@ def test_started_collectives_are_no_calls(written, tmp_path):
 def test_a_started_collective_that_cannot_be_is_left_out(written, change):
     sound = Start("MPI_Bcast_init", 1, 1, 100, 200)
     damaged = replace(sound, start_ns=300, end_ns=400, **change)
-    assert written(one_rank(starts=[sound, damaged])).ask("SELECT start_ns FROM sample_start") == [(100,)]
+    assert written(one_rank(starts=[sound, damaged])).ask("SELECT start_ns FROM sample_start") == [
+        (100,)
+    ]
 
 
 def test_a_sample_has_its_signature_and_its_bytes(written, tmp_path):
     most = (1 << 48) - 2
-    samples = [*sends([100], bytes=most, signature=65_535), *sends([300], bytes=None, signature=1), *sends([500], signature=None)]
-    rank = one_rank(samples=samples, signatures=[Signature(65_535, "struct", 12, -8, None, 3), *planted.training_signatures()])
+    samples = [
+        *sends([100], bytes=most, signature=65_535),
+        *sends([300], bytes=None, signature=1),
+        *sends([500], signature=None),
+    ]
+    rank = one_rank(
+        samples=samples,
+        signatures=[Signature(65_535, "struct", 12, -8, None, 3), *planted.training_signatures()],
+    )
     planted.write_databases(tmp_path, [rank])
     found = "SELECT bytes, signature FROM sample ORDER BY start_ns"
-    assert written(rank).ask(found) == all_of(tmp_path / "rank-0.db", found) == [(most, 65_535), (None, 1), (1_000, None)]
+    assert (
+        written(rank).ask(found) == all_of(tmp_path / "rank-0.db", found)
+        == [(most, 65_535), (None, 1), (1_000, None)]
+    )
     joined = "SELECT start_ns, datatype, extent, op FROM signed_sample ORDER BY start_ns"
-    assert all_of(tmp_path / "rank-0.db", joined) == [(100, "struct", -8, ""), (300, "MPI_FLOAT", 4, "MPI_SUM")]
+    assert all_of(tmp_path / "rank-0.db", joined) == [
+        (100, "struct", -8, ""), (300, "MPI_FLOAT", 4, "MPI_SUM"),
+    ]
 
 
-@pytest.mark.parametrize("field, value", (("signature", 1 << 16), ("count", 1 << 62), ("extent", 1 << 62), ("memory_kind", 0x40)))
+@pytest.mark.parametrize(
+    "field, value",
+    (("signature", 1 << 16), ("count", 1 << 62), ("extent", 1 << 62), ("memory_kind", 0x40)),
+)
 def test_a_signature_that_cannot_be_is_left_out_and_said(written, field, value):
     one = written(one_rank(signatures=[Signature(1)]))
     assert one.ask("SELECT signature FROM signature") == [(1,)]
-    chunk = next(at for at in range(ledger.HEADER_BYTES, len(one.data), ledger.CHUNK_BYTES) if one.data[at] == ledger.SIGNATURES)
+    chunk = next(
+        at for at in range(ledger.HEADER_BYTES, len(one.data), ledger.CHUNK_BYTES)
+        if one.data[at] == ledger.SIGNATURES
+    )
     at = chunk + ledger.CHUNK.bytes + ledger.SIGNATURE.offsets[field]
     width = {"signature": 4, "memory_kind": 1}.get(field, 8)
     one.data[at : at + width] = value.to_bytes(width, "little")
     assert one.ask("SELECT signature FROM signature") == []
-    assert run_open(one.path, with_samples=True).notes == [f"{one.path}: 1 of its signatures are damaged and left out"]
+    assert run_open(one.path, with_samples=True).notes == [
+        f"{one.path}: 1 of its signatures are damaged and left out"
+    ]
 
 
 @pytest.mark.parametrize("flags", (2, 4, 6, 8, 9))
 def test_a_sample_with_flags_that_cannot_be_is_left_out(written, flags):
     rank = one_rank(samples=sends([100, 300]))
     ledger_ = written(rank)
-    at = ledger_.data.index(struct.pack("<2Q", planted.ticks_at(100), planted.ticks_at(200))) + ledger.SAMPLE.offsets["region"] - 5
+    at = (
+        ledger_.data.index(struct.pack("<2Q", planted.ticks_at(100), planted.ticks_at(200)))
+        + ledger.SAMPLE.offsets["region"] - 5
+    )
     ledger_.data[at] |= flags << 4
-    assert ledger_.ask("SELECT start_ns FROM sample UNION ALL SELECT start_ns FROM sample_message") == [(300,)]
+    assert ledger_.ask(
+        "SELECT start_ns FROM sample UNION ALL SELECT start_ns FROM sample_message"
+    ) == [(300,)]
 
 
 @pytest.mark.parametrize(
@@ -264,11 +352,11 @@ def test_a_collective_s_sample_that_cannot_be_is_left_out_and_said(report, tmp_p
 
 
 def test_an_anchor_says_better_how_long_a_tick_is(written):
-    """After 4 s the clock is known to be 400 us fast: a sample at 4 s was really made 400 us earlier."""
+    """After 4 s the clock is known to be 400 us fast: a sample at 4 s was really made 400 us
+    earlier."""
     rank = one_rank(samples=sends([4 * SECOND]))
     anchored = written(rank).entries(
-        ledger.SAMPLES,
-        anchor_ticks=planted.ticks_at(4 * SECOND),
+        ledger.SAMPLES, anchor_ticks=planted.ticks_at(4 * SECOND),
         anchor_ns=planted.START_NS + 4 * SECOND - 400_000,
     )
     assert anchored.ask("SELECT start_ns FROM sample") == [(4 * SECOND - 400_000,)]
@@ -277,21 +365,34 @@ def test_an_anchor_says_better_how_long_a_tick_is(written):
 @pytest.mark.parametrize("off_ns", (SECOND // 10, -SECOND // 10))
 def test_an_anchor_that_cannot_be_is_not_believed(written, off_ns):
     rank = one_rank(samples=sends([4 * SECOND]))
-    anchor = {"anchor_ticks": planted.ticks_at(4 * SECOND), "anchor_ns": planted.START_NS + 4 * SECOND + off_ns}
-    assert written(rank).entries(ledger.SAMPLES, **anchor).ask("SELECT start_ns FROM sample") == [(4 * SECOND,)]
+    anchor = {
+        "anchor_ticks": planted.ticks_at(4 * SECOND),
+        "anchor_ns": planted.START_NS + 4 * SECOND + off_ns,
+    }
+    assert written(rank).entries(ledger.SAMPLES, **anchor).ask("SELECT start_ns FROM sample") == [
+        (4 * SECOND,)
+    ]
 
 
 def test_an_anchor_close_to_the_beginning_is_not_used(written):
     rank = one_rank(samples=sends([4 * SECOND]))
-    anchor = {"anchor_ticks": planted.ticks_at(SECOND // 2), "anchor_ns": planted.START_NS + SECOND // 2 - 4_000}
-    assert written(rank).entries(ledger.SAMPLES, **anchor).ask("SELECT start_ns FROM sample") == [(4 * SECOND,)]
+    anchor = {
+        "anchor_ticks": planted.ticks_at(SECOND // 2),
+        "anchor_ns": planted.START_NS + SECOND // 2 - 4_000,
+    }
+    assert written(rank).entries(ledger.SAMPLES, **anchor).ask("SELECT start_ns FROM sample") == [
+        (4 * SECOND,)
+    ]
 
 
 def pages_of(rank: Rank) -> tuple[bytes, list[int]]:
     """The chunk of samples of a ledger, and where its pages begin."""
     chunk = planted.ledger_chunks(7, planted.PAGE_BYTES, planted.ledger_pages(rank))[0]
     pages = chunk[ledger.CHUNK.bytes :]
-    return pages, [at for at in range(0, len(pages) - planted.PAGE_BYTES, planted.PAGE_BYTES) if any(pages[at : at + 8])]
+    return pages, [
+        at for at in range(0, len(pages) - planted.PAGE_BYTES, planted.PAGE_BYTES)
+        if any(pages[at : at + 8])
+    ]
 
 
 def changed(data: bytes, at: int, layout: ledger.Layout, field: str) -> bytes:
@@ -304,19 +405,27 @@ def test_a_page_that_changes_its_owner_while_it_is_read_is_not_believed(field):
     pages, (first, second) = pages_of(one_rank(samples=allreduces(range(1, 66))))
     settled = ledger._pages_settled(pages, changed(pages, first, ledger.PAGE, field))
     (page, *empty) = ledger.PAGE.unpack_all(settled)
-    assert ledger.SAMPLE.unpack_all(page.samples)[0].sequence == 65 and not any(page.owner for page in empty)
+    assert ledger.SAMPLE.unpack_all(page.samples)[0].sequence == 65 and not any(
+        page.owner for page in empty
+    )
 
 
 def test_a_sample_that_comes_while_it_is_read_is_not_believed():
     pages, (first,) = pages_of(one_rank(samples=allreduces([1, 2])))
     sample = first + ledger.PAGE.offsets["samples"] + ledger.SAMPLE.bytes
-    settled = ledger._pages_settled(pages, changed(pages, sample, ledger.SAMPLE, "bytes_and_signature"))
+    settled = ledger._pages_settled(
+        pages, changed(pages, sample, ledger.SAMPLE, "bytes_and_signature")
+    )
     (page,) = (page for page in ledger.PAGE.unpack_all(settled) if page.owner)
-    assert [sample.end_ticks > 0 for sample in ledger.SAMPLE.unpack_all(page.samples)[:3]] == [True, False, False]
+    assert [sample.end_ticks > 0 for sample in ledger.SAMPLE.unpack_all(page.samples)[:3]] == [
+        True, False, False,
+    ]
 
 
 def test_a_live_rank_s_windows_end_when_its_pages_were_read(tmp_path, monkeypatch):
-    rank = one_rank(ended="running", windows=[Window(0, 0)], facts=planted.process_facts(os.getpid()))
+    rank = one_rank(
+        ended="running", windows=[Window(0, 0)], facts=planted.process_facts(os.getpid())
+    )
     rank.pid = os.getpid()
     rank.samples = sends([100])
     planted.write_ledgers(tmp_path, [rank])
@@ -337,13 +446,23 @@ SECONDS = 16
 
 
 def busy_run() -> list[Rank]:
-    """Four ranks that make an Allreduce, a message and a region each 4 ms, for 16 s; rank 2 has the first half of each two seconds only."""
+    """Four ranks that make an Allreduce, a message and a region each 4 ms, for 16 s; rank 2 has the
+    first half of each two seconds only."""
     ranks = []
     for world_rank in range(4):
-        times = [at_ns for at_ns in range(0, SECONDS * SECOND, 4_000_000) if world_rank != 2 or at_ns // SECOND % 2 == 0]
-        rank = Rank(world_rank, 4, start_unix_ns=ROUND_UNIX_NS, wall_ns=SECONDS * SECOND, windows=[Window(0, SECONDS * SECOND)])
+        times = [
+            at_ns for at_ns in range(0, SECONDS * SECOND, 4_000_000)
+            if world_rank != 2 or at_ns // SECOND % 2 == 0
+        ]
+        rank = Rank(
+            world_rank, 4, start_unix_ns=ROUND_UNIX_NS, wall_ns=SECONDS * SECOND,
+            windows=[Window(0, SECONDS * SECOND)],
+        )
         rank.communicators = [planted.communicators_of(world_rank)[0]]
-        rank.samples = [Sample("MPI_Allreduce", at_ns, at_ns + 1_000, sequence=1 + at_ns // 4_000_000) for at_ns in times]
+        rank.samples = [
+            Sample("MPI_Allreduce", at_ns, at_ns + 1_000, sequence=1 + at_ns // 4_000_000)
+            for at_ns in times
+        ]
         rank.samples += sends(at_ns + 2_000 for at_ns in times)
         rank.spans = [Span(1, at_ns, at_ns + 4_000) for at_ns in times]
         ranks.append(rank)
@@ -358,7 +477,9 @@ def busy(request, tmp_path_factory):
     from commprof_report.main import main
 
     folder = tmp_path_factory.mktemp("busy")
-    (planted.write_ledgers if request.param == "ledgers" else planted.write_databases)(folder, busy_run())
+    (planted.write_ledgers if request.param == "ledgers" else planted.write_databases)(
+        folder, busy_run()
+    )
     if request.param == "merged":
         assert main(["merge", str(folder), str(folder / "all.db")]) == 0
         return folder / "all.db"
@@ -383,15 +504,22 @@ def test_a_thinned_run_has_the_same_stretches_of_time_of_all_ranks_in_all_calls(
     collectives, messages, spans = counts(run)
     assert abs(collectives - messages) <= 64 and abs(collectives - spans) <= 64, "those of a border"
     assert most / 8 < collectives + messages + spans <= most
-    sequences = "SELECT DISTINCT sequence FROM sample WHERE sequence IS NOT NULL AND world_rank = ? ORDER BY 1"
-    of_all, of_part = ({one for (one,) in run.connection.execute(sequences, (rank,))} for rank in (0, 2))
+    sequences = (
+        "SELECT DISTINCT sequence FROM sample WHERE sequence IS NOT NULL AND world_rank = "
+        "? ORDER BY 1"
+    )
+    of_all, of_part = (
+        {one for (one,) in run.connection.execute(sequences, (rank,))} for rank in (0, 2)
+    )
     assert of_part == {one for one in of_all if (one - 1) // 250 % 2 == 0} and of_part
 
 
 def test_a_thinned_run_has_stretches_that_are_as_long_as_possible(busy):
     """A quarter of the time in four stretches or more: of 16 s, each is at most a second."""
     run = run_open(busy, with_samples=True, most_samples=3 * CALLS // 4)
-    windows = run.connection.execute("SELECT begin_ns, end_ns FROM sample_window WHERE world_rank = 0").fetchall()
+    windows = run.connection.execute(
+        "SELECT begin_ns, end_ns FROM sample_window WHERE world_rank = 0"
+    ).fetchall()
     lengths = [end_ns - begin_ns for begin_ns, end_ns in windows]
     assert 4 <= len(windows) <= 12 and max(lengths) >= SECOND / 4
     assert sum(lengths) == pytest.approx(run.thinning.share * SECONDS * SECOND, rel=0.3)
@@ -400,10 +528,15 @@ def test_a_thinned_run_has_stretches_that_are_as_long_as_possible(busy):
 def test_windows_are_cut_with_the_calls_in_them(busy):
     run = run_open(busy, with_samples=True, most_samples=10_000)
     outside = """SELECT count(*) FROM sample WHERE NOT EXISTS (
-        SELECT 1 FROM sample_window AS own WHERE own.world_rank = sample.world_rank AND sample.end_ns BETWEEN begin_ns AND own.end_ns)"""
+        SELECT 1 FROM sample_window AS own WHERE own.world_rank = sample.world_rank
+            AND sample.end_ns BETWEEN begin_ns AND own.end_ns)"""
     assert run.connection.execute(outside).fetchone() == (0,)
-    within_ns = run.connection.execute("SELECT sum(end_ns - begin_ns) FROM sample_window WHERE world_rank = 1").fetchone()[0]
-    calls = run.connection.execute("SELECT count(*) FROM sample WHERE world_rank = 1 AND sequence IS NOT NULL").fetchone()[0]
+    within_ns = run.connection.execute(
+        "SELECT sum(end_ns - begin_ns) FROM sample_window WHERE world_rank = 1"
+    ).fetchone()[0]
+    calls = run.connection.execute(
+        "SELECT count(*) FROM sample WHERE world_rank = 1 AND sequence IS NOT NULL"
+    ).fetchone()[0]
     assert calls == pytest.approx(within_ns / 4_000_000, abs=64)
 
 
@@ -416,7 +549,9 @@ def test_calls_that_are_all_of_one_time_stay(tmp_path):
     assert all_of(tmp_path, "SELECT count(*) FROM sample", most_samples=10) == [(50,)]
 
 
-def test_files_that_have_more_than_those_that_were_counted_are_thinned_when_they_are_read(tmp_path, monkeypatch):
+def test_files_that_have_more_than_those_that_were_counted_are_thinned_when_they_are_read(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(run_module, "COUNTED_FILES", 1)
     ranks = busy_run()
     ranks[0].samples, ranks[0].spans = ranks[0].samples[:8], []
@@ -424,7 +559,9 @@ def test_files_that_have_more_than_those_that_were_counted_are_thinned_when_they
     run = run_open(tmp_path, with_samples=True, most_samples=10_000)
     assert run.thinning.is_needed and 10_000 / 8 < sum(counts(run)) <= 10_000
     mask, log2 = run.thinning.masks["calls"], run.thinning.window_ns_log2
-    kept = run.connection.execute("SELECT start_unix_ns + end_ns FROM sample JOIN rank USING (world_rank)")
+    kept = run.connection.execute(
+        "SELECT start_unix_ns + end_ns FROM sample JOIN rank USING (world_rank)"
+    )
     assert not [at_ns for (at_ns,) in kept if at_ns >> log2 & mask]
 
 
@@ -478,8 +615,12 @@ def test_a_database_with_samples_that_cannot_be_is_left_out(run_folder, table, c
     connection.commit()
     connection.close()
     run = run_open(run_folder, with_samples=True)
-    assert run.notes[0].startswith(f"{run_folder}/rank-1.db: is damaged: impossible values in table {table}")
-    assert run.connection.execute("SELECT count(DISTINCT world_rank) FROM sample").fetchone() == (3,)
+    assert run.notes[0].startswith(
+        f"{run_folder}/rank-1.db: is damaged: impossible values in table {table}"
+    )
+    assert run.connection.execute("SELECT count(DISTINCT world_rank) FROM sample").fetchone() == (
+        3,
+    )
 
 
 def test_samples_of_a_database_that_is_left_out_do_not_count(tmp_path):
@@ -489,13 +630,19 @@ def test_samples_of_a_database_that_is_left_out_do_not_count(tmp_path):
     connection.commit()
     connection.close()
     run = run_open(tmp_path, with_samples=True, most_samples=10_000)
-    assert run.connection.execute("SELECT DISTINCT world_rank FROM sample").fetchall() == [(0,), (2,), (3,)]
+    assert run.connection.execute("SELECT DISTINCT world_rank FROM sample").fetchall() == [
+        (0,),
+        (2,),
+        (3,),
+    ]
 
 
 def test_samples_that_are_not_retained_are_not_checked(tmp_path):
     planted.write_databases(tmp_path, busy_run())
     connection = sqlite3.connect(tmp_path / "rank-3.db")
-    passed = run_open(tmp_path, with_samples=True, most_samples=10_000).thinning.passed("main")["sample"]
+    passed = run_open(tmp_path, with_samples=True, most_samples=10_000).thinning.passed("main")[
+        "sample"
+    ]
     connection.execute(f"UPDATE sample SET root = 'x' WHERE {passed}")
     connection.commit()
     connection.close()

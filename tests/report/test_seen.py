@@ -1,4 +1,5 @@
-"""What a run's profile does not show is named, with its size and the way out; of a run that was seen whole nothing is said."""
+"""What a run's profile does not show is named, with its size and the way out; of a run that was
+seen whole nothing is said."""
 
 from __future__ import annotations
 
@@ -25,12 +26,20 @@ def ranks_with(**fields: object) -> list[planted.Rank]:
 
 
 def inter(constructor: str, processes: int) -> Communicator:
-    return Communicator(9, 0x99, "0", 1, 0, constructor=constructor, remote_size=processes, is_inter=1)
+    return Communicator(
+        9, 0x99, "0", 1, 0, constructor=constructor, remote_size=processes, is_inter=1
+    )
 
 
 UNSEEN = {
-    "dropped": (dict(dropped_calls=1_234), "1,234 calls dropped: the ledger was full, on rank 0 (commprof-run --memory 256M)"),
-    "untracked": (dict(untracked_requests=1), "1 request not followed to completion: there was no memory, on rank 0"),
+    "dropped": (
+        dict(dropped_calls=1_234),
+        "1,234 calls dropped: the ledger was full, on rank 0 (commprof-run --memory 256M)",
+    ),
+    "untracked": (
+        dict(untracked_requests=1),
+        "1 request not followed to completion: there was no memory, on rank 0",
+    ),
     "off": (
         dict(counted_ns=4 * SECOND, facts={"unseen.off": "MPI_Pcontrol(0)"}),
         "60.0 % of the time not recorded: MPI_Pcontrol(0), on rank 0 (leave recording on)",
@@ -43,9 +52,18 @@ UNSEEN = {
         dict(facts={"settings.COMMPROF_EXCLUDE": "MPI_Test,MPI_Iprobe"}),
         "calls that COMMPROF_EXCLUDE names: MPI_Test,MPI_Iprobe, on rank 0 (leave it unset)",
     ),
-    "spawned": (dict(communicator=inter("MPI_Comm_spawn", 2)), "2 processes spawned without a profile beside this one"),
-    "spawned_multiple": (dict(communicator=inter("MPI_Comm_spawn_multiple", 1)), "1 process spawned without a profile beside this one"),
-    "sizes": (dict(facts={"mpi_abi": "unknown"}), "sizes of messages: the ABI of this MPI library is not known, on rank 0"),
+    "spawned": (
+        dict(communicator=inter("MPI_Comm_spawn", 2)),
+        "2 processes spawned without a profile beside this one",
+    ),
+    "spawned_multiple": (
+        dict(communicator=inter("MPI_Comm_spawn_multiple", 1)),
+        "1 process spawned without a profile beside this one",
+    ),
+    "sizes": (
+        dict(facts={"mpi_abi": "unknown"}),
+        "sizes of messages: the ABI of this MPI library is not known, on rank 0",
+    ),
     "gpu": (
         dict(gpu_state="refused", facts={"gpu.reason": "no libcupti for CUDA 13.0"}),
         "GPUs not traced: no libcupti for CUDA 13.0, on rank 0",
@@ -60,7 +78,8 @@ UNSEEN = {
     ),
     "lookups": (
         dict(facts={"unseen.dlsym": "7"}),
-        "7 look-ups of MPI functions not answered, as COMMPROF_DLSYM=off, on rank 0 (commprof-run --dlsym)",
+        "7 look-ups of MPI functions not answered, as COMMPROF_DLSYM=off, on rank 0 (commprof-run "
+        "--dlsym)",
     ),
     "library": (
         dict(facts={"unseen.library": "/opt/libmpi.so.12"}),
@@ -72,13 +91,17 @@ UNSEEN = {
     ),
     "tool": (
         dict(facts={"unseen.tool": "/opt/libmpiP.so"}),
-        "calls that a tool before the profiler makes itself count as the job's: /opt/libmpiP.so, on rank 0",
+        "calls that a tool before the profiler makes itself count as the job's: /opt/libmpiP.so, "
+        "on rank 0",
     ),
     "nccl": (
         dict(facts={"nccl.unknown_operation": "ncclFoo"}),
         "an NCCL operation that this version does not know: ncclFoo, on rank 0 (a newer commprof)",
     ),
-    "graphs": (dict(facts={"gpu.unseen_graph_launches": "3"}), "3 graph launches of CUDA left no record, on rank 0"),
+    "graphs": (
+        dict(facts={"gpu.unseen_graph_launches": "3"}),
+        "3 graph launches of CUDA left no record, on rank 0",
+    ),
 }
 
 
@@ -87,9 +110,14 @@ def seen(report, tmp_path):
     """The line Seen of summary, in one piece."""
 
     def ask(ranks: list[planted.Rank], form=planted.write_databases) -> str:
-        lines = report("summary", form(tmp_path / f"run-{len(list(tmp_path.iterdir()))}", ranks)).out.splitlines()
+        lines = report(
+            "summary", form(tmp_path / f"run-{len(list(tmp_path.iterdir()))}", ranks)
+        ).out.splitlines()
         (first,) = [place for place, line in enumerate(lines) if line.startswith("Seen ")]
-        last = next((place for place in range(first + 1, len(lines)) if not lines[place].startswith(" ")), len(lines))
+        last = next(
+            (place for place in range(first + 1, len(lines)) if not lines[place].startswith(" ")),
+            len(lines),
+        )
         return " ".join(" ".join(lines[first:last]).split())[len("Seen ") :]
 
     return ask
@@ -117,22 +145,25 @@ def test_what_is_counted_but_not_apart_is_no_loss(seen, report, tmp_path):
     assert seen(ranks) == "all calls"
     rows = report("seen", planted.write_databases(tmp_path / "folded", ranks), "--json").rows
     assert [(row["reason"], row["effect"], row["amount"], row["detail"]) for row in rows] == [
-        ("cells", "merged", 2, ""),
-        ("regions", "merged", None, "epoch/4096"),
+        ("cells", "merged", 2, ""), ("regions", "merged", None, "epoch/4096"),
     ]
 
 
 def test_reasons_stand_side_by_side(seen):
     both = seen(ranks_with(dropped_calls=2, facts={"settings.COMMPROF_EXCLUDE": "MPI_Test"}))
     assert both.startswith("not all: 2 calls dropped: the ledger was full, on rank 0 (commprof-run")
-    assert both.endswith("; calls that COMMPROF_EXCLUDE names: MPI_Test, on rank 0 (leave it unset)")
+    assert both.endswith(
+        "; calls that COMMPROF_EXCLUDE names: MPI_Test, on rank 0 (leave it unset)"
+    )
 
 
 def test_what_all_ranks_have_alike_is_said_once(seen):
     ranks = planted.training_run()
     for rank in ranks:
         rank.dropped_calls = 5
-    assert seen(ranks) == "not all: 20 calls dropped: the ledger was full (commprof-run --memory 256M)"
+    assert (
+        seen(ranks) == "not all: 20 calls dropped: the ledger was full (commprof-run --memory 256M)"
+    )
 
 
 def test_ranks_that_are_not_there_are_counted(seen):
@@ -140,17 +171,23 @@ def test_ranks_that_are_not_there_are_counted(seen):
     chosen = planted.training_run()[:2]
     for rank in chosen:
         rank.facts = {**rank.facts, "settings.COMMPROF_RANKS": "0-1"}
-    assert seen(chosen) == "not all: 2 ranks not profiled: COMMPROF_RANKS=0-1 (run without COMMPROF_RANKS)"
+    assert (
+        seen(chosen)
+        == "not all: 2 ranks not profiled: COMMPROF_RANKS=0-1 (run without COMMPROF_RANKS)"
+    )
 
 
 def test_a_job_at_the_other_end_of_a_connection_is_no_loss_of_this_one(seen):
     assert seen(ranks_with(communicator=inter("MPI_Comm_connect", 3))) == (
-        "all calls; 3 processes of other jobs, connected to this one: in profiles of their own, if they were profiled"
+        "all calls; 3 processes of other jobs, connected to this one: in profiles of their own, if "
+        "they were profiled"
     )
 
 
 def test_spawned_processes_with_a_profile_beside_the_run_are_seen(report, tmp_path):
-    run = planted.write_databases(tmp_path / "run", ranks_with(communicator=inter("MPI_Comm_spawn", 4)))
+    run = planted.write_databases(
+        tmp_path / "run", ranks_with(communicator=inter("MPI_Comm_spawn", 4))
+    )
     assert report("seen", run, "--json").rows[0]["amount"] == 4
     planted.write_databases(run / "spawned-1-of-4", planted.training_run())
     assert report("seen", run, "--json").rows == []
@@ -167,33 +204,50 @@ def test_of_a_damaged_ledger_not_all_was_seen(report, ledger_folder):
 
 def test_a_selection_of_ranks_has_their_reasons_alone(report, tmp_path):
     run = planted.write_databases(tmp_path / "run", ranks_with(dropped_calls=3))
-    assert [row["reason"] for row in report("seen", run, "--json", "--rank", "0").rows] == ["dropped"]
+    assert [row["reason"] for row in report("seen", run, "--json", "--rank", "0").rows] == [
+        "dropped"
+    ]
     assert report("seen", run, "--json", "--rank", "1-3").rows == []
 
 
 def test_a_merged_database_has_the_reasons_as_a_view(report, tmp_path):
     run = planted.write_databases(tmp_path / "run", ranks_with(dropped_calls=3))
     assert report("merge", run, tmp_path / "all.db").status == 0
-    rows = sqlite3.connect(tmp_path / "all.db").execute("SELECT world_rank, reason, effect, amount, unit FROM seen").fetchall()
+    rows = (
+        sqlite3.connect(tmp_path / "all.db")
+        .execute("SELECT world_rank, reason, effect, amount, unit FROM seen") .fetchall()
+    )
     assert rows == [(0, "dropped", "missing", 3, "call")]
 
 
 def test_an_anonymous_database_has_the_reasons_without_paths(report, tmp_path):
-    facts = {"unseen.tool": "/home/ada/libone.so, /home/ada/libtwo.so", "settings.COMMPROF_EXCLUDE": "MPI_Test"}
+    facts = {
+        "unseen.tool": "/home/ada/libone.so, /home/ada/libtwo.so",
+        "settings.COMMPROF_EXCLUDE": "MPI_Test",
+    }
     run = planted.write_databases(tmp_path / "run", ranks_with(facts=facts))
     assert report("merge", "--anonymous", run, tmp_path / "all.db").status == 0
     rows = report("seen", tmp_path / "all.db", "--json").rows
-    assert [(row["reason"], row["detail"]) for row in rows] == [("excluded", "MPI_Test"), ("tool", "libone.so, libtwo.so")]
+    assert [(row["reason"], row["detail"]) for row in rows] == [
+        ("excluded", "MPI_Test"), ("tool", "libone.so, libtwo.so"),
+    ]
 
 
 def test_summary_json_and_advise_say_the_same(report, tmp_path):
     run = planted.write_databases(tmp_path / "run", ranks_with(dropped_calls=3))
     (row,) = report("summary", run, "--json").rows
-    assert (row["is_all_seen"], row["seen"]) == (0, "not all: 3 calls dropped: the ledger was full, on rank 0 (commprof-run --memory 256M)")
+    assert (row["is_all_seen"], row["seen"]) == (
+        0, "not all: 3 calls dropped: the ledger was full, on rank 0 (commprof-run --memory 256M)",
+    )
     (gaps,) = [row for row in report("advise", run, "--json").rows if row["rule"] == "gaps"]
     assert (gaps["found"], gaps["title"]) == (1, "this profile is not complete")
     assert gaps["evidence"] == "3 calls dropped: the ledger was full, on rank 0"
-    assert report("summary", planted.write_databases(tmp_path / "whole", planted.training_run()), "--json").rows[0]["is_all_seen"] == 1
+    assert (
+        report(
+            "summary", planted.write_databases(tmp_path / "whole", planted.training_run()), "--json"
+        ).rows[0]["is_all_seen"]
+        == 1
+    )
 
 
 def test_one_rank_that_waits_for_processes_without_a_profile_is_not_called_alone(report, tmp_path):
@@ -201,8 +255,14 @@ def test_one_rank_that_waits_for_processes_without_a_profile_is_not_called_alone
     rank.cells = [planted.Cell("MPI_Bcast", 400, [7 * SECOND], communicator=9)]
     out = " ".join(report("summary", planted.write_databases(tmp_path / "run", [rank])).out.split())
     assert "1 of 3 processes that communicate was read; for whom it waits is not known" in out
-    alone = planted.Rank(0, 1, facts=planted.facts_of(0), cells=[planted.Cell("MPI_Bcast", 400, [7 * SECOND], communicator=0)])
-    assert "one rank: there is nobody to wait for" in report("summary", planted.write_databases(tmp_path / "alone", [alone])).out
+    alone = planted.Rank(
+        0, 1, facts=planted.facts_of(0),
+        cells=[planted.Cell("MPI_Bcast", 400, [7 * SECOND], communicator=0)],
+    )
+    assert (
+        "one rank: there is nobody to wait for"
+        in report("summary", planted.write_databases(tmp_path / "alone", [alone])).out
+    )
 
 
 def test_members_outside_the_job_are_counted_not_listed_as_minus_one(report, tmp_path):

@@ -32,9 +32,13 @@ def test_communicators_are_chosen_by_label_or_identity(report, run_folder, wante
     assert {row["communicator"] for row in rows} == {"Comm_split {0-1}"}
 
 
-@pytest.mark.parametrize(("wanted", "count"), [("0", 100), ("1-2", 200), ("0,3", 200), ("2-9", 200)])
+@pytest.mark.parametrize(
+    ("wanted", "count"), [("0", 100), ("1-2", 200), ("0,3", 200), ("2-9", 200)]
+)
 def test_ranks_are_chosen_by_a_list(report, run_folder, wanted, count):
-    (row,) = report("sizes", run_folder, "--json", "--rank", wanted, "--call", "Allreduce", "--bytes", "1M:").rows
+    (row,) = report(
+        "sizes", run_folder, "--json", "--rank", wanted, "--call", "Allreduce", "--bytes", "1M:"
+    ).rows
     assert row["count"] == count
 
 
@@ -74,8 +78,13 @@ def test_a_size_may_be_given_as_it_is_shown(wanted, low, high):
 
 def test_every_size_is_found_by_what_is_shown_for_it():
     bases = (1, 995, 999, 1499, 2500, 9994, 9995, 9999)
-    around = [base * 10**power // 1000 + step for base in bases for power in range(15) for step in (-1, 0, 1)]
-    sizes = {size for size in around if size >= 0} | {(k << 20) + step for k in range(40) for step in (0, 1)}
+    around = [
+        base * 10**power // 1000 + step for base in bases for power in range(15)
+        for step in (-1, 0, 1)
+    ]
+    sizes = {size for size in around if size >= 0} | {
+        (k << 20) + step for k in range(40) for step in (0, 1)
+    }
     for size in sizes:
         low, high = byte_range(units.size(size))
         assert low <= size <= high, size
@@ -88,13 +97,21 @@ def test_what_is_no_size_is_refused(report, run_folder, wanted):
 
 
 def test_a_row_is_found_by_its_size_as_the_table_shows_it(report, tmp_path):
-    planted.write_database(tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", size, [100]) for size in (156_123, 156_499, 157_000)]))
+    planted.write_database(
+        tmp_path / "rank-0.db",
+        Rank(0, 1, cells=[Cell("MPI_Bcast", size, [100]) for size in (156_123, 156_499, 157_000)]),
+    )
     assert report("sizes", tmp_path).out.count(" 156 KB! ") == 2
-    assert [row["bytes"] for row in report("sizes", tmp_path, "--json", "--bytes", "156KB").rows] == [156_123, 156_499]
+    assert [
+        row["bytes"] for row in report("sizes", tmp_path, "--json", "--bytes", "156KB").rows
+    ] == [156_123, 156_499]
 
 
 def test_sizes_can_be_shown_to_the_byte(report, tmp_path):
-    planted.write_database(tmp_path / "rank-0.db", Rank(0, 1, cells=[Cell("MPI_Bcast", size, [100]) for size in (156_123, 1 << 20)]))
+    planted.write_database(
+        tmp_path / "rank-0.db",
+        Rank(0, 1, cells=[Cell("MPI_Bcast", size, [100]) for size in (156_123, 1 << 20)]),
+    )
     shown = report("sizes", tmp_path, "--exact").out
     assert " 156,123! " in shown and " 1,048,576 " in shown
     assert "KB" not in shown.replace("KB/s", "") and "MB" not in shown.replace("MB/s", "")
@@ -110,8 +127,14 @@ def test_filters_that_leave_nothing_give_an_empty_list(report, run_folder):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--call", "Alreduce"], "--call Alreduce: this run made no such call; it made: MPI_Allgather, "),
-        (["--communicator", "c3"], "--communicator c3: this run has no such communicator; it has: "),
+        (
+            ["--call", "Alreduce"],
+            "--call Alreduce: this run made no such call; it made: MPI_Allgather, ",
+        ),
+        (
+            ["--communicator", "c3"],
+            "--communicator c3: this run has no such communicator; it has: ",
+        ),
         (["--rank", "7"], "--rank: none of these ranks is in the run"),
         (["--rank", "a"], "argument --rank: a: ranks are a list like 0,3-5"),
         (["--bytes", "4X"], "argument --bytes: 4X: a size is a number"),
@@ -133,9 +156,16 @@ def test_peers_takes_no_filter_that_it_cannot_honour(report, run_folder):
 
 
 def labels(report, tmp_path, communicators: list[Communicator]) -> dict[str, str]:
-    cells = [Cell("MPI_Bcast", 8, [100], communicator=known.communicator) for known in communicators]
-    planted.write_database(tmp_path / "rank-0.db", Rank(0, 4, communicators=communicators, cells=cells))
-    return {row["identity"][:4]: row["communicator"] for row in report("communicators", tmp_path, "--json").rows}
+    cells = [
+        Cell("MPI_Bcast", 8, [100], communicator=known.communicator) for known in communicators
+    ]
+    planted.write_database(
+        tmp_path / "rank-0.db", Rank(0, 4, communicators=communicators, cells=cells)
+    )
+    return {
+        row["identity"][:4]: row["communicator"]
+        for row in report("communicators", tmp_path, "--json").rows
+    }
 
 
 def identity(digits: str) -> int:
@@ -144,8 +174,14 @@ def identity(digits: str) -> int:
 
 def test_a_label_tells_constructor_members_and_ordinal(report, tmp_path):
     split = dict(members="0-1", size=2, comm_rank=0, constructor="MPI_Comm_split")
-    communicators = [Communicator(2, identity("aaaa"), **split), Communicator(3, identity("bbbb"), **split, ordinal=1)]
-    assert labels(report, tmp_path, communicators) == {"aaaa": "Comm_split {0-1}", "bbbb": "Comm_split {0-1} #2"}
+    communicators = [
+        Communicator(2, identity("aaaa"), **split),
+        Communicator(3, identity("bbbb"), **split, ordinal=1),
+    ]
+    assert labels(report, tmp_path, communicators) == {
+        "aaaa": "Comm_split {0-1}",
+        "bbbb": "Comm_split {0-1} #2",
+    }
 
 
 def test_equal_names_get_members_and_then_digits(report, tmp_path):
@@ -164,7 +200,9 @@ def test_equal_names_get_members_and_then_digits(report, tmp_path):
 
 def test_a_long_list_of_members_is_a_number_in_the_label(report, tmp_path):
     members = ",".join(str(rank) for rank in range(0, 100, 3))
-    communicators = [Communicator(2, identity("aaaa"), members, 34, 0, constructor="MPI_Comm_create")]
+    communicators = [
+        Communicator(2, identity("aaaa"), members, 34, 0, constructor="MPI_Comm_create")
+    ]
     assert labels(report, tmp_path, communicators) == {"aaaa": "Comm_create {34 ranks}"}
 
 

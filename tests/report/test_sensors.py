@@ -12,7 +12,11 @@ HEADS = ("Clock of SMs", "Throttled", "Memory", "NVLink", "PCIe", "  on SMs")
 
 
 def device(uuid: str = "GPU-a", **fields) -> Device:
-    usual = {"busy": {"C": 6 * SECOND, "K": 4 * SECOND}, "uuid": uuid, "memory_bytes": 80_000_000_000}
+    usual = {
+        "busy": {"C": 6 * SECOND, "K": 4 * SECOND},
+        "uuid": uuid,
+        "memory_bytes": 80_000_000_000,
+    }
     return Device(**{**usual, **fields})
 
 
@@ -27,7 +31,10 @@ def facts(text: str) -> dict[str, str]:
 
 
 HEALTHY = [reading(second) for second in range(1, 9)]
-HOT = [reading(second, "ph" if second > 6 else "", 1_200 if second > 6 else 1_980) for second in range(1, 9)]
+HOT = [
+    reading(second, "ph" if second > 6 else "", 1_200 if second > 6 else 1_980)
+    for second in range(1, 9)
+]
 
 
 @pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
@@ -49,16 +56,29 @@ def test_where_nothing_was_read_nothing_is_said(gpu):  # noqa: F811
 
 
 def test_what_is_not_known_is_not_said(gpu, rows):  # noqa: F811
-    ranks = [gpu_rank(devices=[device(memory_bytes=None)], readings=[Reading(second * SECOND, clock_mhz=900) for second in (1, 2)])]
+    ranks = [
+        gpu_rank(
+            devices=[device(memory_bytes=None)],
+            readings=[Reading(second * SECOND, clock_mhz=900) for second in (1, 2)],
+        )
+    ]
     assert facts(gpu(ranks).out) == {"Clock of SMs": "900 MHz on average while not idle"}
     (row,) = rows(ranks, "--by", "sensor")
-    known = {"rank", "device", "readings", "span_ns", "clock_mean_mhz", "clock_least_mhz", "limit_readings", "ranks", "host", "name", "uuid"}
+    known = {
+        "rank", "device", "readings", "span_ns", "clock_mean_mhz", "clock_least_mhz",
+        "limit_readings", "ranks", "host", "name", "uuid",
+    }
     assert {key for key, value in row.items() if value is not None} == known
     assert (row["readings"], row["limit_readings"], row["span_ns"]) == (2, 0, SECOND)
 
 
 def test_an_idle_device_s_clock_does_not_count(rows):  # noqa: F811
-    ranks = [gpu_rank(devices=[device()], readings=[reading(1, "i", 345), reading(2, "", 1_900), reading(3, "p", 1_700)])]
+    ranks = [
+        gpu_rank(
+            devices=[device()],
+            readings=[reading(1, "i", 345), reading(2, "", 1_900), reading(3, "p", 1_700)],
+        )
+    ]
     (row,) = rows(ranks, "--by", "sensor")
     assert (row["clock_mean_mhz"], row["clock_least_mhz"]) == (1_800, 1_700)
     assert (row["throttled_share"], row["power_share"], row["heat_share"]) == (1 / 3, 1 / 3, 0)
@@ -86,9 +106,16 @@ def test_a_device_that_ranks_share_counts_once(gpu, rows):  # noqa: F811
 
 
 def test_the_device_that_is_lowered_most_is_named(gpu):  # noqa: F811
-    ranks = [gpu_rank(rank, 2, devices=[device(f"GPU-{rank}")], readings=HOT if rank else HEALTHY) for rank in range(2)]
+    ranks = [
+        gpu_rank(rank, 2, devices=[device(f"GPU-{rank}")], readings=HOT if rank else HEALTHY)
+        for rank in range(2)
+    ]
     found = gpu(ranks)
-    assert facts(found.out)["Throttled"] == "in 12.5 % of 16 readings: power limit 12.5 %, heat 12.5 %; most on GPU 0 of rank 1, 25.0 %"
+    assert (
+        facts(found.out)["Throttled"]
+        == "in 12.5 % of 16 readings: power limit 12.5 %, heat 12.5 %; most on GPU 0 of rank 1, "
+        "25.0 %"
+    )
     assert "NVLink out" in found.out
     assert "NVLink out" not in gpu(ranks[:1]).out
     assert "Throttled" not in facts(gpu(ranks, "--rank", "0").out)
@@ -96,14 +123,22 @@ def test_the_device_that_is_lowered_most_is_named(gpu):  # noqa: F811
 
 def test_multiprocessors_of_communication_are_weighted_by_time(gpu, rows):  # noqa: F811
     """16 SMs for 3 s, and 32 for 1 s on another rank."""
-    few, many = device("a", sms=132, communication=(3, 48, 16)), device("b", sms=132, communication=(1, 32, 32))
+    few, many = (
+        device("a", sms=132, communication=(3, 48, 16)),
+        device("b", sms=132, communication=(1, 32, 32)),
+    )
     ranks = [gpu_rank(0, 2, devices=[few]), gpu_rank(1, 2, devices=[many])]
     (run,) = rows(ranks, "--by", "run")
     assert (run["sms"], run["communication_sms"], run["communication_most_sms"]) == (132, 20, 32)
     assert [row["communication_sms"] for row in rows(ranks)] == [16, 32]
-    assert facts(gpu(ranks).out)["  on SMs"].startswith("its kernels' blocks occupy at most 20.0 of 132 SMs on average, those of one kernel 32")
+    assert facts(gpu(ranks).out)["  on SMs"].startswith(
+        "its kernels' blocks occupy at most 20.0 of 132 SMs on average, those of one kernel 32"
+    )
 
 
 def test_of_devices_of_different_sizes_no_size_is_said(gpu):  # noqa: F811
-    ranks = [gpu_rank(rank, 2, devices=[device(str(rank), sms=78 + rank, communication=(1, 8, 8))]) for rank in range(2)]
+    ranks = [
+        gpu_rank(rank, 2, devices=[device(str(rank), sms=78 + rank, communication=(1, 8, 8))])
+        for rank in range(2)
+    ]
     assert "at most 8.00 SMs on average" in facts(gpu(ranks).out)["  on SMs"]

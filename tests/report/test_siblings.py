@@ -1,4 +1,5 @@
-"""Communicators of a family side by side: the one that differs from all others is named, and of a healthy family none."""
+"""Communicators of a family side by side: the one that differs from all others is named, and of a
+healthy family none."""
 
 from __future__ import annotations
 
@@ -24,11 +25,14 @@ SAID = "MPI_Allreduce on 8 communicators named data: ranks of data {3-11:8} wait
 
 
 def run(folder: Path, is_slow: bool) -> Path:
-    """Eight pairs of ranks sum gradients; where one is slow, its first rank comes 2 ms earlier than that of the others."""
+    """Eight pairs of ranks sum gradients; where one is slow, its first rank comes 2 ms earlier than
+    that of the others."""
     ranks = [large_run.rank_of(rank, RANKS, STEPS) for rank in range(RANKS)]
     for rank in (ranks[SLOW], ranks[SLOW + large_run.ON_HOST]) if is_slow else ():
         for cell in rank.cells:
-            cell.durations = [ns + EARLIER_NS * (cell.communicator == large_run.DATA) for ns in cell.durations]
+            cell.durations = [
+                ns + EARLIER_NS * (cell.communicator == large_run.DATA) for ns in cell.durations
+            ]
     for sample in ranks[SLOW].samples if is_slow else ():
         sample.start_ns -= EARLIER_NS * (sample.communicator == large_run.DATA)
     return planted.write_databases(folder, ranks)
@@ -40,9 +44,17 @@ def test_the_slow_sibling_is_named_in_text_and_pictures(report, tmp_path, monkey
     folder, drawn = run(tmp_path / "run", is_slow), []
     monkeypatch.setattr(pictures, "save", lambda path, plot, rows, *_: drawn.append(rows))
     text = report("late", folder, "--plot", tmp_path / "late.svg").out
-    assert report("latency", folder, "--call", "Allreduce", "--bytes", "16M", "--plot", tmp_path / "latency.svg").status == 0
+    assert (
+        report(
+            "latency", folder, "--call", "Allreduce", "--bytes", "16M", "--plot",
+            tmp_path / "latency.svg",
+        ).status
+        == 0
+    )
     assert (SAID in text, "Siblings" in text) == (is_slow, is_slow)
-    of_late, of_latency = ({each.name.rpartition(" on ")[2]: each for each in rows.families} for rows in drawn)
+    of_late, of_latency = (
+        {each.name.rpartition(" on ")[2]: each for each in rows.families} for rows in drawn
+    )
     for found in (of_late, of_latency):
         (band,) = [each for name, each in found.items() if name == "8 communicators named data"]
         assert len(band.siblings) == 8 and band.low_ns <= band.median_ns <= band.high_ns
@@ -53,11 +65,20 @@ def test_the_slow_sibling_is_named_in_text_and_pictures(report, tmp_path, monkey
 def test_a_family_has_one_histogram_with_the_calls_of_all_siblings(report, tmp_path):
     folder = run(tmp_path / "run", is_slow=True)
     assert report("html", folder).status == 0
-    data = json.loads(re.search('id="histograms-data">(.*?)</script>', (folder / "report.html").read_text(), re.S)[1])
+    data = json.loads(
+        re.search(
+            'id="histograms-data">(.*?)</script>', (folder / "report.html").read_text(), re.S
+        )[1]
+    )
     curves = {curve["name"]: sum(curve["buckets"][2::3]) for curve in data["curves"]}
-    of_data = {name: calls for name, calls in curves.items() if name.startswith("MPI_Allreduce 16 MiB")}
+    of_data = {
+        name: calls for name, calls in curves.items() if name.startswith("MPI_Allreduce 16 MiB")
+    }
     name = "MPI_Allreduce 16 MiB, 8 communicators named data"
-    rows = [row for row in report("sizes", folder, "--call", "Allreduce", "--bytes", "16M", "--json").rows]
+    rows = [
+        row
+        for row in report("sizes", folder, "--call", "Allreduce", "--bytes", "16M", "--json").rows
+    ]
     assert of_data.pop(name) == sum(row["count"] for row in rows) and len(rows) == 8
     assert set(of_data) == {f"{name}, rank {rank}" for rank in range(RANKS)}
 
@@ -67,19 +88,35 @@ def test_a_family_has_one_row_in_late_whose_times_are_those_of_all_siblings(repo
     folder = run(tmp_path / "run", is_slow=True)
     shown, each = report("late", folder).out, report("late", folder, "--by", "call", "--json").rows
     of_data = [row for row in each if row["communicator"].startswith("data ")]
-    (line,) = [line for line in shown.splitlines() if line.startswith("MPI_Allreduce  8 communicators named data")]
+    (line,) = [
+        line for line in shown.splitlines()
+        if line.startswith("MPI_Allreduce  8 communicators named data")
+    ]
     analysed, *times = re.split("  +", line)[2:6]
-    assert len(of_data) == 8 and int(analysed.replace(",", "")) == sum(row["collectives"] for row in of_data)
-    assert times == [units.duration(sum(row[key] for row in of_data)) for key in ("total_ns", "wait_ns", "transfer_ns")]
-    assert "data {3-11:8}" in report("late", folder, "--by", "call").out and "--by call has each communicator of a family." in shown
+    assert len(of_data) == 8 and int(analysed.replace(",", "")) == sum(
+        row["collectives"] for row in of_data
+    )
+    assert times == [
+        units.duration(sum(row[key] for row in of_data))
+        for key in ("total_ns", "wait_ns", "transfer_ns")
+    ]
+    assert (
+        "data {3-11:8}" in report("late", folder, "--by", "call").out
+        and "--by call has each communicator of a family." in shown
+    )
 
 
 def test_the_largest_cause_of_a_family_is_that_of_all_siblings_together(report, tmp_path):
     """In one column a rank waits for rank 2, in the other for rank 3, which has waited for 2."""
     folder = grid([{2: 8 * MS}] * 40).write(tmp_path / "run.db")
-    each = [row for row in report("late", folder, "--by", "call", "--json").rows if row["call"] == "MPI_Allgather"]
+    each = [
+        row for row in report("late", folder, "--by", "call", "--json").rows
+        if row["call"] == "MPI_Allgather"
+    ]
     assert [(row["top_rank"], row["top_cost_ns"]) for row in each] == [(2, 320 * MS)] * 2
-    (line,) = [line for line in report("late", folder).out.splitlines() if line.startswith("MPI_Allgather")]
+    (line,) = [
+        line for line in report("late", folder).out.splitlines() if line.startswith("MPI_Allgather")
+    ]
     assert re.split("  +", line)[-2:] == ["rank 2", "640 ms"]
 
 
@@ -88,10 +125,15 @@ def test_a_family_has_one_row_in_steps_with_the_means_of_all_its_ranks(report, t
     folder = run(tmp_path / "run", is_slow=True)
     shown, each = report("steps", folder).out, report("steps", folder, "--per-call", "--json").rows
     of_tensor = [row for row in each if row["communicator"].startswith("tensor ")]
-    (line,) = [line for line in shown.splitlines() if line.startswith("MPI_Allreduce  2 communicators named tensor")]
+    (line,) = [
+        line for line in shown.splitlines()
+        if line.startswith("MPI_Allreduce  2 communicators named tensor")
+    ]
     cells = re.split("  +", line)[2:]
     assert len(of_tensor) == 2 and {row["ranks"] for row in of_tensor} == {RANKS // 2}
-    assert cells[0] == "6.00" and cells[2] == units.duration(fmean(row["total_ns"] for row in of_tensor))
+    assert cells[0] == "6.00" and cells[2] == units.duration(
+        fmean(row["total_ns"] for row in of_tensor)
+    )
     assert cells[4] == units.share(sum(row["share_of_step"] for row in of_tensor))
     assert "tensor {0-7}" in report("steps", folder, "--per-call").out
 
@@ -102,7 +144,12 @@ def test_the_page_has_a_row_for_a_family_and_none_for_its_siblings(report, tmp_p
     assert report("html", folder).status == 0
     text = (folder / "report.html").read_text()
     for section in ("steps", "who-is-late", "message-sizes"):
-        tables = "".join(re.findall("<tbody>.*?</tbody>", re.search(f'<section id="{section}">.*?</section>', text, re.S)[0], re.S))
+        tables = "".join(
+            re.findall(
+                "<tbody>.*?</tbody>",
+                re.search(f'<section id="{section}">.*?</section>', text, re.S)[0], re.S,
+            )
+        )
         assert "8 communicators named data" in tables and "data {" not in tables
 
 
@@ -112,7 +159,12 @@ def test_a_healthy_family_has_none_outside(count):
     chance, named = random.Random(1), 0
     for _ in range(1_000):
         values = [chance.lognormvariate(0, 0.3) for _ in range(count)]
-        named += family("", [Sibling(str(place), value, value) for place, value in enumerate(values)]).outside is not None
+        named += (
+            family(
+                "", [Sibling(str(place), value, value) for place, value in enumerate(values)]
+            ).outside
+            is not None
+        )
     assert named <= 10
 
 
@@ -129,5 +181,7 @@ def test_a_sibling_is_outside_beyond_three_bands_and_a_quarter_of_the_time():
 
 
 def test_three_siblings_are_no_band():
-    rows = [("a", Sibling(str(place), place, place)) for place in range(4)] + [("b", Sibling("0", 1, 1))] * 3
+    rows = [("a", Sibling(str(place), place, place)) for place in range(4)] + [
+        ("b", Sibling("0", 1, 1))
+    ] * 3
     assert [each.name for each in families(rows)] == ["a"]

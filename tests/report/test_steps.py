@@ -32,7 +32,11 @@ def steps(report, tmp_path):
 
     def answer(run: list[Rank] | PlantedJob, *words: str):
         path = tmp_path / f"run-{len(list(tmp_path.iterdir()))}"
-        found = report("steps", run.write(path) if isinstance(run, PlantedJob) else planted.write_databases(path, run), *words)
+        found = report(
+            "steps",
+            run.write(path) if isinstance(run, PlantedJob) else planted.write_databases(path, run),
+            *words,
+        )
         assert found.status == 0
         return found
 
@@ -75,7 +79,9 @@ def test_the_steps_are_counted_and_named(summary, name):
     row = summary(pair(make()))
     assert (row["steps"], row["delimited_by"], row["total_steps"]) == (steps, "calls", None)
     assert row["period"].endswith(period)
-    assert row["confidence"] > 0.95 and row["certainty"] == ("likely" if name in ("equal layers", "solver") else "sure")
+    assert row["confidence"] > 0.95 and row["certainty"] == (
+        "likely" if name in ("equal layers", "solver") else "sure"
+    )
 
 
 @pytest.mark.slow
@@ -94,7 +100,9 @@ def test_a_step_ends_with_its_last_bulk_collective(steps, name):
 @pytest.mark.parametrize("name", JOBS)
 def test_the_parts_of_a_step_add_up(steps, name):
     for row in steps(pair(JOBS[name][0]()), "--json", "--per-step").rows:
-        assert row["communication_ns"] + row["file_ns"] + row["outside_ns"] == pytest.approx(row["step_ns"])
+        assert row["communication_ns"] + row["file_ns"] + row["outside_ns"] == pytest.approx(
+            row["step_ns"]
+        )
         assert row["outside_ns"] >= 0 and row["is_complete"]
 
 
@@ -106,21 +114,35 @@ def test_a_job_without_steps_says_so_and_why(summary, steps, make):
     assert "bulk collectives on MPI_COMM_WORLD: " in row["why"]
     text = steps(pair(make())).out
     assert text.startswith(f"Steps           none found: {row['why']}")
-    assert steps(pair(make()), "--json", "--per-step").rows == steps(pair(make()), "--json", "--per-call").rows == []
+    assert (
+        steps(pair(make()), "--json", "--per-step").rows
+        == steps(pair(make()), "--json", "--per-call").rows == []
+    )
 
 
-def test_where_no_bulk_collective_has_a_period_a_small_one_delimits_the_steps_and_that_is_said(summary, steps):
+def test_where_no_bulk_collective_has_a_period_a_small_one_delimits_the_steps_and_that_is_said(
+    summary, steps
+):
     row = summary(pair(training.solver(norms_every=0)))
-    said = "no bulk collective has a period: steps taken from MPI_Allreduce of 8 B, the only regular collective"
-    assert (row["delimited_by"], row["how"], row["why"], row["steps"], row["certainty"]) == ("calls", "small", said, 200, "likely")
+    said = (
+        "no bulk collective has a period: steps taken from MPI_Allreduce of 8 B, the only "
+        "regular collective"
+    )
+    assert (row["delimited_by"], row["how"], row["why"], row["steps"], row["certainty"]) == (
+        "calls", "small", said, 200, "likely",
+    )
     assert steps(pair(training.solver(norms_every=0))).out.splitlines()[:2] == [
         "Steps           200 steps of 1 MPI_Allreduce, 8 B, on MPI_COMM_WORLD",
         f"                likely: {said}",
     ]
-    assert summary(pair(training.solver()))["why"].endswith("MPI_Allreduce of 8 B, the most frequent of the regular collectives")
+    assert summary(pair(training.solver()))["why"].endswith(
+        "MPI_Allreduce of 8 B, the most frequent of the regular collectives"
+    )
 
 
-NEGOTIATIONS = [training.negotiation, training.negotiation_and_gradients, training.negotiation_of_kinds]
+NEGOTIATIONS = [
+    training.negotiation, training.negotiation_and_gradients, training.negotiation_of_kinds,
+]
 
 
 @pytest.mark.slow
@@ -162,11 +184,17 @@ SMALL = "none of {} sampled collectives is bulk; {} MPI_Allreduce of 8 B on MPI_
 BULK = "{} bulk collectives on MPI_COMM_WORLD: "
 LARGE = [1_000_000, 3_000_000]
 REASONS = {
-    "irregular": (training.small("Allreduce", 400), SMALL.format(400, 400) + "they are alike, and come at irregular times"),
-    "few small": (training.small("Allreduce", 6), SMALL.format(6, 6) + "they are too few, 8 are needed"),
+    "irregular": (
+        training.small("Allreduce", 400),
+        SMALL.format(400, 400) + "they are alike, and come at irregular times",
+    ),
+    "few small": (
+        training.small("Allreduce", 6), SMALL.format(6, 6) + "they are too few, 8 are needed",
+    ),
     "no reduction": (
         training.small("Bcast", 40),
-        "none of 40 sampled collectives is bulk; none of them is a small reduction of the main thread",
+        "none of 40 sampled collectives is bulk; none of them is a small reduction of the main "
+        "thread",
     ),
     "few": (several_sizes(LARGE, 5), BULK.format(5) + "they are too few, 8 are needed"),
     "few sizes": (
@@ -181,8 +209,12 @@ REASONS = {
         several_sizes([1_000_000 + 1_000 * size for size in range(5)], 10),
         BULK.format(10) + "their sizes do not repeat; 5 sizes are too few for sums, 6 are needed",
     ),
-    "few repetitions": (seven_and_another(), BULK.format(8) + "what repeats occurs 7 times, 8 are needed"),
-    "single": (training.poisson(), BULK.format(400) + "they are alike, and come at irregular times"),
+    "few repetitions": (
+        seven_and_another(), BULK.format(8) + "what repeats occurs 7 times, 8 are needed",
+    ),
+    "single": (
+        training.poisson(), BULK.format(400) + "they are alike, and come at irregular times",
+    ),
 }
 
 
@@ -195,7 +227,10 @@ def test_the_reason_why_there_are_no_steps_is_the_reason(summary, name):
 
 def test_collectives_that_were_counted_and_not_sampled_are_said_to_be(summary):
     job = several_sizes(LARGE, 40)
-    assert summary(pair(job, sampled=[(0, 2)]))["why"] == "none of 80 collectives between ranks was sampled"
+    assert (
+        summary(pair(job, sampled=[(0, 2)]))["why"]
+        == "none of 80 collectives between ranks was sampled"
+    )
     assert summary(pair(job))["why"] == ""
 
 
@@ -209,13 +244,17 @@ def test_communication_of_a_step_is_the_time_inside_mpi(steps):
             job.call("Allreduce", size, step)
             job.made[-1].end_ns, job.now_ns = begin_ns + MS, begin_ns + MS + 2_000
     rows = steps([rank_of(job)], "--json", "--per-step").rows
-    assert {(row["step_ns"], row["communication_ns"], row["outside_ns"]) for row in rows[1:]} == {(10 * MS, 3 * MS, 7 * MS)}
+    assert {(row["step_ns"], row["communication_ns"], row["outside_ns"]) for row in rows[1:]} == {
+        (10 * MS, 3 * MS, 7 * MS)
+    }
 
 
 def test_calls_per_step_have_their_bytes_and_time(steps):
     rows = {row["call"]: row for row in steps(pair(training.zero()), "--json", "--per-call").rows}
     assert set(rows) == {"MPI_Reduce_scatter", "MPI_Allgather"}
-    assert (rows["MPI_Reduce_scatter"]["count"], rows["MPI_Reduce_scatter"]["bytes"]) == (3, 2 * 16_777_216 + 9_000_000)
+    assert (rows["MPI_Reduce_scatter"]["count"], rows["MPI_Reduce_scatter"]["bytes"]) == (
+        3, 2 * 16_777_216 + 9_000_000,
+    )
     assert rows["MPI_Allgather"]["communicator"] == "MPI_COMM_WORLD"
     assert rows["MPI_Allgather"]["exposed_ns"] == rows["MPI_Allgather"]["total_ns"]
 
@@ -233,7 +272,10 @@ def test_a_checkpoint_makes_an_outlier_that_names_its_calls(steps):
     rows = steps(pair(training.ddp()), "--json", "--per-step").rows
     outliers = {row["step"]: row["why"] for row in rows if row["is_outlier"]}
     assert set(outliers) == {101, 201}
-    assert all(why.startswith("MPI_Barrier and MPI_Bcast and MPI_File_write_at and MPI_Gather in it") for why in outliers.values())
+    assert all(
+        why.startswith("MPI_Barrier and MPI_Bcast and MPI_File_write_at and MPI_Gather in it")
+        for why in outliers.values()
+    )
     assert rows[100]["file_ns"] > 100 * MS > rows[99]["file_ns"] == 0
 
 
@@ -241,7 +283,10 @@ def slow_job(slow_step: int, slow_call: bool = False) -> Job:
     job = Job()
     for step in range(60):
         job.compute(20 * MS + (80 * MS if step == slow_step and not slow_call else 0), 0.02)
-        job.call("Allreduce", 40_000_000, step, ns=100 * MS if slow_call and step == slow_step else 5 * MS)
+        job.call(
+            "Allreduce", 40_000_000, step,
+            ns=100 * MS if slow_call and step == slow_step else 5 * MS,
+        )
     return job
 
 
@@ -265,13 +310,17 @@ def test_an_outlier_is_not_explained_by_calls_of_other_threads(steps):
     ranks = pair(slow_job(30, True))
     for rank in ranks:
         rank.threads.append((1, "other", 0))
-        rank.samples.append(Sample("MPI_Recv", rank.samples[29].end_ns, rank.samples[30].end_ns, thread=1))
+        rank.samples.append(
+            Sample("MPI_Recv", rank.samples[29].end_ns, rank.samples[30].end_ns, thread=1)
+        )
         rank.windows.append(Window(0, rank.wall_ns, 1))
     row = steps(ranks, "--json", "--per-step").rows[30]
     assert "more in MPI_Allreduce on all ranks" in row["why"] and "MPI_Recv" not in row["why"]
 
 
-def test_an_outlier_says_by_how_much_a_call_took_longer_on_average_over_the_ranks_that_it_names(steps):
+def test_an_outlier_says_by_how_much_a_call_took_longer_on_average_over_the_ranks_that_it_names(
+    steps,
+):
     """Rank 0 came 8 ms earlier to it: the step itself is a mean over the ranks."""
     ranks = pair(slow_job(30, True))
     early = ranks[0].samples[30]
@@ -286,17 +335,25 @@ UNEXPLAINED = "no rank spent half of the excess outside MPI, and no call took lo
 
 
 @pytest.mark.parametrize(
-    "call_ns, why", [(11 * MS, "1.00 ms more in MPI_Allreduce on rank 0"), (10 * MS, UNEXPLAINED), (5 * MS, UNEXPLAINED)]
+    "call_ns, why",
+    [
+        (11 * MS, "1.00 ms more in MPI_Allreduce on rank 0"),
+        (10 * MS, UNEXPLAINED),
+        (5 * MS, UNEXPLAINED),
+    ],
 )
 def test_an_outlier_in_which_no_call_took_longer_names_none(call_ns, why):
-    """Its excess lies outside MPI, and less than half of it on any one rank: nothing explains it."""
+    """Its excess lies outside MPI, and less than half of it on any one rank: nothing
+    explains it."""
 
     def spent(step: int, step_ns: int, call_ns: int, file_ns: int = 0) -> list[Spent]:
         one = Spent(RankStep(step, 0, 0, step_ns, 0, step == 2))
         one.driving_ns, one.file_ns, one.by_call = call_ns, file_ns, {"MPI_Allreduce": call_ns}
         return [one]
 
-    by_step = {step: spent(step, 30 * MS, 10 * MS) for step in range(2)} | {2: spent(2, 50 * MS, call_ns, file_ns=20 * MS)}
+    by_step = {step: spent(step, 30 * MS, 10 * MS) for step in range(2)} | {
+        2: spent(2, 50 * MS, call_ns, file_ns=20 * MS)
+    }
     assert Explanation(by_step, True).outlier(2, by_step[2]) == why
 
 
@@ -305,18 +362,30 @@ def test_of_two_ranks_that_are_equally_slow_none_is_the_slowest(summary):
     early = (0.25, 0.25, 0.0, 0.0005)
     row = summary([rank_of(job, rank, 4, early=early[rank]) for rank in range(4)])
     assert (row["slowest_ranks"], row["slowest_steps"]) == (None, 0)
-    assert row["slowest_why"] == "none: steps would be less than 2.0 % shorter if rank 2 arrived with the next rank"
+    assert (
+        row["slowest_why"]
+        == "none: steps would be less than 2.0 % shorter if rank 2 arrived with the next rank"
+    )
 
 
 @pytest.mark.slow
 def test_the_slowest_rank_is_the_one_that_the_others_wait_for(summary, steps):
     """Two steps have a checkpoint, of which most is not split."""
     row = summary(pair(training.ddp()))
-    assert (row["slowest_ranks"], row["slowest_steps"], row["judged_steps"], row["slowest_why"]) == ("1", 297, 297, "")
-    assert row["slowest_lead_ns"] == pytest.approx(2 * row["wait_ns"], rel=0.1)  # of rank 0; of both
-    assert "Slowest rank    rank 1 in 297 of 297 steps: the others wait 2" in steps(pair(training.ddp())).out
+    assert (
+        row["slowest_ranks"], row["slowest_steps"], row["judged_steps"], row["slowest_why"],
+    ) == ("1", 297, 297, "")
+    # of rank 0; of both
+    assert row["slowest_lead_ns"] == pytest.approx(2 * row["wait_ns"], rel=0.1)
+    assert (
+        "Slowest rank    rank 1 in 297 of 297 steps: the others wait 2"
+        in steps(pair(training.ddp())).out
+    )
     alike = summary([rank_of(training.ddp(), rank) for rank in range(2)])
-    assert alike["slowest_ranks"] is None and alike["slowest_why"] == "none: ranks wait for each other for less than 2.0 % of these steps"
+    assert (
+        alike["slowest_ranks"] is None and alike["slowest_why"]
+        == "none: ranks wait for each other for less than 2.0 % of these steps"
+    )
 
 
 @pytest.mark.slow
@@ -328,7 +397,10 @@ def test_a_trend_is_a_change_that_was_seen(summary, steps):
     row = summary(pair(job))
     assert row["trend"] == "slower" and row["trend_p"] < 1e-9
     assert row["last_tenth_ns"] - row["first_tenth_ns"] == pytest.approx(9 * MS, rel=0.15)
-    assert "Trend           slower: first tenth 2" in steps(pair(job)).out and "per 100 steps" not in steps(pair(job)).out
+    assert (
+        "Trend           slower: first tenth 2" in steps(pair(job)).out
+        and "per 100 steps" not in steps(pair(job)).out
+    )
     assert summary(pair(training.ddp()))["trend"] == "none"
     said = steps(pair(training.ddp())).out
     assert "Trend           none beyond chance, in 299 steps\n" in said
@@ -341,17 +413,21 @@ def test_the_chance_of_an_order_is_that_of_all_permutations():
     for places in (2, 5, 6):
         scores = [kendall.score(order) for order in permutations(range(places))]
         for least in range(places * (places - 1) // 2 + 1):
-            assert kendall.chance(places, least) == pytest.approx(sum(abs(score) >= least for score in scores) / len(scores))
+            assert kendall.chance(places, least) == pytest.approx(
+                sum(abs(score) >= least for score in scores) / len(scores)
+            )
 
 
 @pytest.mark.parametrize("count", (20, 25, 48, 300))
 def test_healthy_steps_have_a_trend_in_one_run_of_a_hundred_at_most(count):
     random = Random(count)
     runs = [[20 * MS * random.lognormvariate(0, 0.1) for _ in range(count)] for _ in range(400)]
-    assert sum(trend(run).trend != "none" for run in runs) <= 10  # with a probability of 1 %, 11 or more in 1 of 300 trials
-    assert {trend([ns * (1 + 0.4 * place / count) for place, ns in enumerate(run)]).trend for run in runs[:50]} <= (
-        {"slower"} if count >= 48 else {"slower", "none"}
-    )
+    # with a probability of 1 %, 11 or more in 1 of 300 trials
+    assert sum(trend(run).trend != "none" for run in runs) <= 10
+    assert {
+        trend([ns * (1 + 0.4 * place / count) for place, ns in enumerate(run)]).trend
+        for run in runs[:50]
+    } <= ({"slower"} if count >= 48 else {"slower", "none"})
 
 
 def test_equal_steps_and_too_few_have_no_trend():
@@ -368,18 +444,25 @@ def test_percentiles_are_of_the_steps_after_the_warm_up(summary):
         job.call("Allreduce", 40_000_000, step, ns=MS)
         job.now_ns = job.made[-1].end_ns = job.made[-1].begin_ns + MS
     row = summary([rank_of(job)])
-    assert [round(row[key] / MS, 2) for key in ("p5_ns", "p50_ns", "p95_ns")] == [21.05, 21.5, 21.95]
+    assert [round(row[key] / MS, 2) for key in ("p5_ns", "p50_ns", "p95_ns")] == [
+        21.05, 21.5, 21.95,
+    ]
 
 
 @pytest.mark.slow
 def test_communication_on_a_background_thread_is_not_called_exposed(summary, steps):
     ranks = pair(training.horovod(), thread=1)
     row = summary(ranks)
-    assert (row["is_driven"], row["thread"], row["thread_is_main"], row["communication_ns"]) == (0, "pt_mpi", 0, None)
+    assert (row["is_driven"], row["thread"], row["thread_is_main"], row["communication_ns"]) == (
+        0, "pt_mpi", 0, None,
+    )
     assert 0.3 < row["background_share"] < 0.7 and row["slowest_ranks"] == "1"
     text = steps(ranks).out
     assert "Slowest rank    rank 1 in 3" in text
-    assert "communication (" in text and "all on the thread pt_mpi" in text and "may be exposed" in text
+    assert (
+        "communication (" in text and "all on the thread pt_mpi" in text
+        and "may be exposed" in text
+    )
     assert "exposed communication" not in text
 
 
@@ -387,19 +470,28 @@ def test_what_a_background_thread_does_beside_a_main_one_is_shown_apart(summary,
     ranks = pair(training.ddp(has_pauses=False))
     for rank in ranks:
         rank.threads.append((1, "loader", 0))
-        rank.samples.append(Sample("MPI_Send", 60 * MS, rank.wall_ns - 60 * MS, bytes=1_000, thread=1))
+        rank.samples.append(
+            Sample("MPI_Send", 60 * MS, rank.wall_ns - 60 * MS, bytes=1_000, thread=1)
+        )
         rank.windows.append(Window(0, rank.wall_ns, 1))
     row = summary(ranks)
-    assert row["is_driven"] and row["background_share"] == pytest.approx(1) and row["communication_share"] < 0.7
+    assert (
+        row["is_driven"] and row["background_share"] == pytest.approx(1)
+        and row["communication_share"] < 0.7
+    )
     assert "another thread communicates 100.0 %" in steps(ranks).out
 
 
 def test_marked_steps_come_before_found_ones(summary):
     ranks = pair(training.ddp(has_pauses=False))
     for rank in ranks:
-        rank.steps = [Step(number, number * SECOND, (number + 1) * SECOND) for number in range(1, 11)]
+        rank.steps = [
+            Step(number, number * SECOND, (number + 1) * SECOND) for number in range(1, 11)
+        ]
     row = summary(ranks)
-    assert (row["steps"], row["delimited_by"], row["certainty"], row["p50_ns"]) == (10, "marks", "marked", SECOND)
+    assert (row["steps"], row["delimited_by"], row["certainty"], row["p50_ns"]) == (
+        10, "marks", "marked", SECOND,
+    )
     assert summary(ranks, "--by", "calls")["steps"] == 300
     assert summary(pair(training.ddp()), "--by", "marks")["why"] == "the program marked none"
 
@@ -410,12 +502,17 @@ def test_the_last_marked_step_ends_with_its_last_call(steps):
     begin_ns = last_ns - 30 * MS
     rank.wall_ns = last_ns + 5 * SECOND
     rank.steps = [Step(1, begin_ns - 30 * MS, begin_ns), Step(2, begin_ns, rank.wall_ns)]
-    assert [row["step_ns"] for row in steps([rank], "--json", "--per-step").rows] == [30 * MS, 30 * MS]
+    assert [row["step_ns"] for row in steps([rank], "--json", "--per-step").rows] == [
+        30 * MS, 30 * MS,
+    ]
 
 
 def test_marked_steps_of_which_some_are_sampled_keep_their_numbers(summary, steps):
     rank = rank_of(training.ddp(has_pauses=False))
-    rank.steps = [Step(number, number * 10 * MS, (number + 1) * 10 * MS) for number in (*range(1, 1025), *range(2049, 2100))]
+    rank.steps = [
+        Step(number, number * 10 * MS, (number + 1) * 10 * MS)
+        for number in (*range(1, 1025), *range(2049, 2100))
+    ]
     assert [row["step"] for row in steps([rank], "--json", "--per-step").rows][-1] == 2099
     assert summary([rank])["total_steps"] == 2099
 
@@ -424,31 +521,47 @@ def test_a_region_can_be_the_step(summary, steps):
     ranks = pair(training.ddp(has_pauses=False))
     for rank in ranks:
         rank.regions = {1: "epoch", 2: "epoch/forward"}
-        rank.spans = [Span(2, number * 200 * MS, number * 200 * MS + 50 * MS) for number in range(1, 31)]
+        rank.spans = [
+            Span(2, number * 200 * MS, number * 200 * MS + 50 * MS) for number in range(1, 31)
+        ]
     row = summary(ranks, "--region", "epoch/forward")
     assert (row["steps"], row["delimited_by"], row["p50_ns"]) == (30, "region", 50 * MS)
     assert "the program named: epoch, epoch/forward" in steps(ranks, "--region", "back").out
 
 
 def hybrid_ranks(**fields) -> list[Rank]:
-    """Ranks 0-1 reduce gradients among themselves, ranks 2-3 others; the clocks of both pairs are told apart by their start."""
+    """Ranks 0-1 reduce gradients among themselves, ranks 2-3 others; the clocks of both pairs are
+    told apart by their start."""
     return [rank_of(training.hybrid(pair=rank // 2), rank, 4, **fields) for rank in range(4)]
 
 
 def test_steps_of_replica_groups_are_matched_by_time(summary, steps):
     row = summary(hybrid_ranks())
-    assert (row["steps"], row["communicator"], row["period"]) == (80, "Comm_split {0-1}", "2 bulk MPI_Allreduce, 500 KB")
+    assert (row["steps"], row["communicator"], row["period"]) == (
+        80, "Comm_split {0-1}", "2 bulk MPI_Allreduce, 500 KB",
+    )
     rows = steps(hybrid_ranks(), "--json", "--per-step").rows
-    assert [row["step"] for row in rows] == list(range(1, 81)) and {row["ranks"] for row in rows} == {4}
+    assert [row["step"] for row in rows] == list(range(1, 81)) and {
+        row["ranks"] for row in rows
+    } == {4}
 
 
 def test_of_equal_communicators_all_ranks_follow_the_same():
     """Rank 1 has numbered them the other way round, as threads may."""
     connection = sqlite3.connect(":memory:")
-    connection.executescript("CREATE TABLE communicator (world_rank, identity, communicator); CREATE TABLE followed (world_rank, identity)")
+    connection.executescript(
+        "CREATE TABLE communicator (world_rank, identity, communicator); CREATE TABLE followed "
+        "(world_rank, identity)"
+    )
     rows = [(0, "b", 3), (0, "a", 4), (1, "a", 3), (1, "b", 4)]
     connection.executemany("INSERT INTO communicator VALUES (?, ?, ?)", rows)
-    found = _follow(connection, [Group(identity, Period([], "sizes", 1, 8, 1.0, ""), [], {"MPI_Allreduce": 1}, 60) for identity in "ab"])
+    found = _follow(
+        connection,
+        [
+            Group(identity, Period([], "sizes", 1, 8, 1.0, ""), [], {"MPI_Allreduce": 1}, 60)
+            for identity in "ab"
+        ],
+    )
     assert {rank: group.identity for rank, group in found.items()} == {0: "b", 1: "b"}
 
 
@@ -471,14 +584,16 @@ def test_a_rank_whose_samples_have_a_gap_keeps_its_steps():
 
 
 def ensemble(paces: tuple[int, int], late_ns: int = 0, uneven_ns: int = 0) -> PlantedJob:
-    """Two communicators of two ranks that know nothing of each other, each with 60 steps. Rank 3 may be late. uneven_ns: ranks 0 and 1 take
-    turns in computing longer."""
+    """Two communicators of two ranks that know nothing of each other, each with 60 steps. Rank 3
+    may be late. uneven_ns: ranks 0 and 1 take turns in computing longer."""
     program = Program(4)
     pairs = [program.job.group((0, 1), "first"), program.job.group((2, 3), "second")]
     for pair_of_ranks, pace_ns in zip(pairs, paces):
         for step in range(60):
             for rank in pair_of_ranks.ranks:
-                program.compute(rank, pace_ns + (late_ns if rank == 3 else uneven_ns if rank == step % 2 else 0))
+                program.compute(
+                    rank, pace_ns + (late_ns if rank == 3 else uneven_ns if rank == step % 2 else 0)
+                )
             program.collective("MPI_Allreduce", pair_of_ranks, MS, message_bytes=4_000_000)
     for rank in range(4):
         program.job.thread(rank, is_main=1)
@@ -488,15 +603,24 @@ def ensemble(paces: tuple[int, int], late_ns: int = 0, uneven_ns: int = 0) -> Pl
 @pytest.mark.parametrize("pace_ns", [11 * MS, 15 * MS, 40 * MS])
 def test_steps_of_ranks_that_do_not_step_together_are_not_added_up(summary, steps, pace_ns):
     row = summary(ensemble((10 * MS, pace_ns)))
-    assert (row["steps"], row["communicator"], row["why"]) == (60, "first", "ranks 2-3 left out: their steps are at other times")
-    assert {row["ranks"] for row in steps(ensemble((10 * MS, pace_ns)), "--json", "--per-step").rows} == {2}
-    assert "60 steps of 1 bulk MPI_Allreduce, 4.00 MB, on first; ranks 2-3 left out: their steps are" in steps(ensemble((10 * MS, pace_ns))).out
+    assert (row["steps"], row["communicator"], row["why"]) == (
+        60, "first", "ranks 2-3 left out: their steps are at other times",
+    )
+    assert {
+        row["ranks"] for row in steps(ensemble((10 * MS, pace_ns)), "--json", "--per-step").rows
+    } == {2}
+    assert (
+        "60 steps of 1 bulk MPI_Allreduce, 4.00 MB, on first; ranks 2-3 left out: their steps are"
+        in steps(ensemble((10 * MS, pace_ns))).out
+    )
 
 
 def test_steps_of_ranks_that_step_together_are_all_shown(summary, steps):
     row = summary(ensemble((10 * MS, 10 * MS)))
     assert (row["steps"], row["why"]) == (60, "")
-    assert {row["ranks"] for row in steps(ensemble((10 * MS, 10 * MS)), "--json", "--per-step").rows} == {4}
+    assert {
+        row["ranks"] for row in steps(ensemble((10 * MS, 10 * MS)), "--json", "--per-step").rows
+    } == {4}
 
 
 def test_a_rank_whose_steps_are_left_out_is_slowest_in_no_step(summary, steps):
@@ -521,7 +645,10 @@ def test_waiting_in_steps_is_not_for_a_rank_that_has_none_of_them(steps, report,
 
 def every_fourth_s(job, first_s: int = 0) -> list[tuple[int, int]]:
     """Times: one in four seconds, but for the last."""
-    return [(at_ns, at_ns + 1_000 * MS) for at_ns in range(first_s * 1_000 * MS, job.now_ns - 5_000 * MS, 4_000 * MS)]
+    return [
+        (at_ns, at_ns + 1_000 * MS)
+        for at_ns in range(first_s * 1_000 * MS, job.now_ns - 5_000 * MS, 4_000 * MS)
+    ]
 
 
 def test_of_a_communicator_that_was_freed_all_steps_are_known(summary, steps):
@@ -559,29 +686,51 @@ def test_where_calls_are_not_sampled_communication_is_at_least_what_was(summary,
         rank.windows = []
     row = summary(ranks)
     assert (row["complete_steps"], row["steps"]) == (0, 200)
-    assert "no step has all its calls in the samples: inside MPI it is at least as long" in steps(ranks).out
+    assert (
+        "no step has all its calls in the samples: inside MPI it is at least as long"
+        in steps(ranks).out
+    )
 
 
 def test_overlap_of_nonblocking_calls_is_of_the_whole_run(steps):
     ranks = pair(training.nonblocking())
     for rank in ranks:
-        rank.cells.append(planted.Cell("MPI_Iallreduce", 401_000, [10 * MS] * 200, measure="completion", blocked_ns=500 * MS))
+        rank.cells.append(
+            planted.Cell(
+                "MPI_Iallreduce", 401_000, [10 * MS] * 200, measure="completion",
+                blocked_ns=500 * MS,
+            )
+        )
     rows = {row["call"]: row for row in steps(ranks, "--json", "--per-call").rows}
-    assert rows["MPI_Iallreduce"]["overlap"] == pytest.approx(0.75) and rows["MPI_Waitall"]["overlap"] is None
+    assert (
+        rows["MPI_Iallreduce"]["overlap"] == pytest.approx(0.75)
+        and rows["MPI_Waitall"]["overlap"] is None
+    )
 
 
 def test_a_waitall_has_the_bytes_of_all_operations_that_it_completes(steps):
     """In parentheses: the calls that start the operations have these bytes, too."""
     ranks = pair(training.nonblocking())
     rows = {row["call"]: row for row in steps(ranks, "--json", "--per-call").rows}
-    assert rows["MPI_Waitall"]["bytes"] == rows["MPI_Iallreduce"]["bytes"] == 401_000 + 200_000 + 500 + 96_000
-    assert "  (698 KB)  " in steps(ranks, "--per-call").out and "    698 KB  " in steps(ranks, "--per-call").out
+    assert (
+        rows["MPI_Waitall"]["bytes"] == rows["MPI_Iallreduce"]["bytes"]
+        == 401_000 + 200_000 + 500 + 96_000
+    )
+    assert (
+        "  (698 KB)  " in steps(ranks, "--per-call").out
+        and "    698 KB  " in steps(ranks, "--per-call").out
+    )
 
 
-def test_persistent_operations_have_their_bytes_where_they_start_and_where_they_are_completed(steps):
-    """A step: Startall of two messages and a collective, which Waitany and Waitall complete, a message that is not persistent, and an
-    Allreduce. Sendrecv has a further message that nothing starts."""
-    rank = planted.Rank(0, 1, wall_ns=2 * SECOND, threads=[(0, "python3", 1)], windows=[Window(0, 2 * SECOND)])
+def test_persistent_operations_have_their_bytes_where_they_start_and_where_they_are_completed(
+    steps,
+):
+    """A step: Startall of two messages and a collective, which Waitany and Waitall complete, a
+    message that is not persistent, and an Allreduce. Sendrecv has a further message that nothing
+    starts."""
+    rank = planted.Rank(
+        0, 1, wall_ns=2 * SECOND, threads=[(0, "python3", 1)], windows=[Window(0, 2 * SECOND)]
+    )
     for step in range(20):
         begin_ns = step * 100 * MS
         started = {"start_ns": begin_ns + 2 * MS, "end_ns": begin_ns + 4 * MS}
@@ -589,8 +738,13 @@ def test_persistent_operations_have_their_bytes_where_they_start_and_where_they_
         rank.steps.append(Step(step + 1, begin_ns, begin_ns + 100 * MS))
         rank.samples += [
             Sample("MPI_Startall", **started, communicator=0, bytes=0),
-            Sample("MPI_Isend", begin_ns + 4 * MS, begin_ns + 6 * MS, peer=1, bytes=300, completed_ns=last_ns),
-            Sample("MPI_Waitany", begin_ns + 6 * MS, first_ns, bytes=10, request_call="MPI_Send_init"),
+            Sample(
+                "MPI_Isend", begin_ns + 4 * MS, begin_ns + 6 * MS, peer=1, bytes=300,
+                completed_ns=last_ns,
+            ),
+            Sample(
+                "MPI_Waitany", begin_ns + 6 * MS, first_ns, bytes=10, request_call="MPI_Send_init"
+            ),
             Sample("MPI_Waitall", first_ns, last_ns, bytes=10, request_call="MPI_Send_init"),
             Sample("MPI_Sendrecv", last_ns, last_ns + MS, peer=1, bytes=7),
         ]
@@ -599,9 +753,14 @@ def test_persistent_operations_have_their_bytes_where_they_start_and_where_they_
             Message("MPI_Recv_init", "received", **started, peer=1, bytes=20, completed_ns=last_ns),
             Message("MPI_Sendrecv", "received", last_ns, last_ns + MS, peer=1, bytes=9),
         ]
-        rank.starts.append(Start("MPI_Allreduce_init", 1, step + 1, **started, bytes=4_000, completed_ns=last_ns))
+        rank.starts.append(
+            Start("MPI_Allreduce_init", 1, step + 1, **started, bytes=4_000, completed_ns=last_ns)
+        )
     rows = {row["call"]: row["bytes"] for row in steps([rank], "--json", "--per-call").rows}
-    assert rows == {"MPI_Startall": 4_030, "MPI_Isend": 300, "MPI_Waitany": 10, "MPI_Waitall": 4_320, "MPI_Sendrecv": 7}
+    assert rows == {
+        "MPI_Startall": 4_030, "MPI_Isend": 300, "MPI_Waitany": 10, "MPI_Waitall": 4_320,
+        "MPI_Sendrecv": 7,
+    }
 
 
 def test_steps_that_are_a_small_part_of_the_run_say_so(summary, steps):
@@ -617,7 +776,10 @@ def test_steps_that_are_a_small_part_of_the_run_say_so(summary, steps):
     assert (row["steps"], row["period"]) == (200, "1 bulk MPI_Allreduce, 40.0 MB")
     assert 0.35 < row["time_share"] < 0.45
     share = units.share(row["time_share"])
-    assert f"warm-up step left out; these steps are {share} of the counted time without set-up\n" in steps(pair(job)).out
+    assert (
+        f"warm-up step left out; these steps are {share} of the counted time without set-up\n"
+        in steps(pair(job)).out
+    )
 
 
 def test_steps_that_are_most_of_the_run_do_not_say_so(summary, steps):
@@ -632,7 +794,9 @@ def test_steps_that_are_most_of_the_run_do_not_say_so(summary, steps):
 def test_polls_are_said_not_to_be_in_the_steps(summary, steps):
     ranks = pair(training.ddp(has_pauses=False))
     for rank in ranks:
-        rank.cells.append(planted.Cell("MPI_Test", 0, [MS] * 20_000, communicator=0, measure="poll"))
+        rank.cells.append(
+            planted.Cell("MPI_Test", 0, [MS] * 20_000, communicator=0, measure="poll")
+        )
     assert summary(ranks)["poll_share"] > 0.2
     text = steps(ranks).out
     assert "polls that found nothing" in text
@@ -642,30 +806,39 @@ def test_polls_are_said_not_to_be_in_the_steps(summary, steps):
 def test_where_a_program_polls_most_of_the_time_no_slowest_rank_is_known(summary, steps):
     ranks = pair(training.nonblocking())
     for rank in ranks:
-        rank.cells.append(planted.Cell("MPI_Test", 0, [MS] * 200_000, communicator=0, measure="poll"))
+        rank.cells.append(
+            planted.Cell("MPI_Test", 0, [MS] * 200_000, communicator=0, measure="poll")
+        )
     assert summary(ranks)["slowest_ranks"] is None
-    assert " of the time inside MPI is in polls, between which a rank may work\n" in steps(ranks).out
+    assert (
+        " of the time inside MPI is in polls, between which a rank may work\n" in steps(ranks).out
+    )
 
 
 def test_polls_of_other_threads_are_no_part_of_the_main_thread_s_time(steps):
     ranks = pair(training.ddp(has_pauses=False))
     for rank in ranks:
         rank.threads.append((1, "other", 0))
-        rank.cells.append(planted.Cell("MPI_Test", 0, [MS] * 20_000, communicator=0, measure="poll", thread=1))
+        rank.cells.append(
+            planted.Cell("MPI_Test", 0, [MS] * 20_000, communicator=0, measure="poll", thread=1)
+        )
     assert "or in polls" not in steps(ranks).out
 
 
 def test_ledgers_answer_like_databases(report, tmp_path):
     ranks = pair(training.ddp(60, has_pauses=False))
     answers = [
-        report("steps", write(tmp_path / write.__name__, ranks), "--json").rows for write in (planted.write_databases, planted.write_ledgers)
+        report("steps", write(tmp_path / write.__name__, ranks), "--json").rows
+        for write in (planted.write_databases, planted.write_ledgers)
     ]
     assert answers[0][0]["steps"] == answers[1][0]["steps"] == 60
 
 
 def test_the_text_has_the_answer_in_its_first_lines(steps):
     lines = steps(pair(training.ddp())).out.splitlines()
-    assert lines[0] == "Steps           300 steps of 5 bulk MPI_Allreduce, 102 MB, on MPI_COMM_WORLD"
+    assert (
+        lines[0] == "Steps           300 steps of 5 bulk MPI_Allreduce, 102 MB, on MPI_COMM_WORLD"
+    )
     assert lines[1].startswith("                sure: 100.0 % of these calls")
     assert lines[2].startswith("Step time       median 14")
     assert "outside MPI + " in lines[3] and "exposed communication, on the main thread" in lines[4]
@@ -678,7 +851,8 @@ def test_csv_and_the_table_of_steps_have_a_row_a_step(steps):
 
 
 def allreducing(ranks: int, late_ns: Callable[[int, int], int], steps: int = 41) -> PlantedJob:
-    """A step is an Allreduce every 100 ms. late_ns(step, rank): by how much a rank comes later than 10 ms after the step's begin."""
+    """A step is an Allreduce every 100 ms. late_ns(step, rank): by how much a rank comes later than
+    10 ms after the step's begin."""
     job = PlantedJob([HostClock()] * ranks, wall_ns=steps * 100 * MS)
     for step in range(steps):
         arrivals_ns = [step * 100 * MS + 10 * MS + late_ns(step, rank) for rank in range(ranks)]
@@ -692,12 +866,18 @@ def allreducing(ranks: int, late_ns: Callable[[int, int], int], steps: int = 41)
 def test_a_rank_that_is_late_by_less_than_a_microsecond_is_not_the_slowest(summary, late_ns, named):
     job = PlantedJob([HostClock()] * 4, wall_ns=MS)
     for step in range(100):
-        job.collective("MPI_Allreduce", [step * 8_000 + late_ns * (rank == 2) for rank in range(4)], [500] * 4, message_bytes=40_000_000)
+        job.collective(
+            "MPI_Allreduce", [step * 8_000 + late_ns * (rank == 2) for rank in range(4)], [500] * 4,
+            message_bytes=40_000_000,
+        )
     for rank in range(4):
         job.thread(rank, is_main=1)
     row = summary(job)
     assert row["slowest_ranks"] == named
-    assert ("shorter, or a microsecond at each arrival, if rank 2 arrived with the next rank" in row["slowest_why"]) == (named is None)
+    assert (
+        "shorter, or a microsecond at each arrival, if rank 2 arrived with the next rank"
+        in row["slowest_why"]
+    ) == (named is None)
 
 
 def test_a_rank_that_is_late_in_some_steps_is_named_with_their_number(summary, steps):
@@ -714,37 +894,61 @@ def test_what_a_slowest_rank_costs_in_few_steps_is_not_left_out(summary, steps):
     """A slow loader: the leads add up to what the rank causes."""
     job = allreducing(4, lambda step, rank: 0 if rank != 2 else 3 * MS if step % 4 else 39 * MS)
     assert summary(job)["slowest_lead_ns"] == pytest.approx(12 * MS)
-    assert "Slowest rank    rank 2 in 40 of 40 steps: the others wait 12.0 ms because of it, on average over these steps" in steps(job).out
+    assert (
+        "Slowest rank    rank 2 in 40 of 40 steps: the others wait 12.0 ms because of it, on "
+        "average over these steps" in steps(job).out
+    )
 
 
 def test_a_slowest_rank_that_gets_slower_is_said_to(summary, steps):
     growing = allreducing(4, lambda step, rank: step * MS if rank == 2 else 0)
     steady = allreducing(4, lambda step, rank: 20 * MS if rank == 2 else 0)
     assert [summary(job)["slowest_is_growing"] for job in (growing, steady)] == [1, 0]
-    assert "over these steps, growing over the run\n" in steps(growing).out and "growing" not in steps(steady).out
+    assert (
+        "over these steps, growing over the run\n" in steps(growing).out
+        and "growing" not in steps(steady).out
+    )
 
 
 def test_a_rank_that_is_notably_late_in_two_steps_is_not_the_slowest(summary):
-    """It is last in all steps, but by 1.9 %: only in the long one, and in the short one after it, by more."""
-    row = summary(allreducing(4, lambda step, rank: 0 if rank != 2 else 60 * MS if step == 20 else round(1.9 * MS)))
+    """It is last in all steps, but by 1.9 %: only in the long one, and in the short one after it,
+    by more."""
+    row = summary(
+        allreducing(
+            4, lambda step, rank: 0 if rank != 2 else 60 * MS if step == 20 else round(1.9 * MS)
+        )
+    )
     assert row["slowest_ranks"] is None
-    assert row["slowest_why"] == "none: rank 2 makes the others wait for 2.0 % of a step or more in 2 of 40 steps only"
+    assert (
+        row["slowest_why"]
+        == "none: rank 2 makes the others wait for 2.0 % of a step or more in 2 of 40 steps only"
+    )
 
 
 def test_persistent_collectives_are_said_to_delimit_no_steps(summary):
     job = PlantedJob([HostClock()] * 2, wall_ns=SECOND)
     assert summary(job)["why"] == "no collective between ranks was counted"
-    started = {"thread": 0, "call": "MPI_Allreduce_init", "communicator": 2, "root": None, "bytes": 1 << 20, "operation": 1, "number": 1}
+    started = {
+        "thread": 0, "call": "MPI_Allreduce_init", "communicator": 2, "root": None,
+        "bytes": 1 << 20, "operation": 1, "number": 1,
+    }
     job.add("sample_start", world_rank=0, **started, start_ns=0, end_ns=100, completed_ns=200)
-    assert summary(job)["why"] == "no collective between ranks was counted but persistent ones, which delimit no steps"
+    assert (
+        summary(job)["why"]
+        == "no collective between ranks was counted but persistent ones, which delimit no steps"
+    )
 
 
 def test_sizes_of_each_rank_s_own_are_not_added_up(summary):
     job = PlantedJob([HostClock()] * 2, wall_ns=4 * SECOND)
     for step in range(40):
-        job.collective("MPI_Alltoallv", [step * 100 * MS + 10 * MS] * 2, [MS] * 2, message_bytes=40_000 + step)
+        job.collective(
+            "MPI_Alltoallv", [step * 100 * MS + 10 * MS] * 2, [MS] * 2, message_bytes=40_000 + step
+        )
     row = summary(job)
-    assert (row["steps"], row["period"], row["bytes_per_step"]) == (40, "1 bulk MPI_Alltoallv", None)
+    assert (row["steps"], row["period"], row["bytes_per_step"]) == (
+        40, "1 bulk MPI_Alltoallv", None,
+    )
 
 
 def test_two_late_ranks_of_eight_are_both_named(summary, steps):
@@ -758,21 +962,37 @@ def test_two_late_ranks_of_eight_are_both_named(summary, steps):
 
 def test_steps_name_whom_late_names_in_them(report, tmp_path):
     """Before the steps another rank was late for longer than in all of them."""
-    job = allreducing(4, lambda step, rank: 20 * MS if rank == 2 else (step * 7919 * (rank + 1)) % 1000)
-    job.collective("MPI_Barrier", [10_000 * MS + (9_000 * MS if rank == 0 else 0) for rank in range(4)], [MS] * 4)
+    job = allreducing(
+        4, lambda step, rank: 20 * MS if rank == 2 else (step * 7919 * (rank + 1)) % 1000
+    )
+    job.collective(
+        "MPI_Barrier",
+        [10_000 * MS + (9_000 * MS if rank == 0 else 0) for rank in range(4)],
+        [MS] * 4,
+    )
     folder = job.write(tmp_path / "run.db")
-    (late_run,), (row,) = (report(*words, folder, "--json").rows for words in (("late", "--by", "run"), ("steps",)))
+    (late_run,), (row,) = (
+        report(*words, folder, "--json").rows for words in (("late", "--by", "run"), ("steps",))
+    )
     assert (late_run["late_ranks"], row["slowest_ranks"]) == (None, "2")
 
 
 def test_steps_and_late_agree_at_the_margin_of_chance(report, tmp_path):
-    """Rank 2 is late more often than the others, but hardly beyond chance; the first step, which steps leave out, may decide."""
+    """Rank 2 is late more often than the others, but hardly beyond chance; the first step, which
+    steps leave out, may decide."""
     named = []
     for seed in range(40):
         random = Random(seed)
-        late_ns = [[random.expovariate(1 / (10 * MS)) * (1.9 if rank == 2 else 1) for rank in range(4)] for _ in range(41)]
-        folder = allreducing(4, lambda step, rank: round(late_ns[step][rank])).write(tmp_path / "run.db")
-        (late_run,), (row,) = (report(*words, folder, "--json").rows for words in (("late", "--by", "run"), ("steps",)))
+        late_ns = [
+            [random.expovariate(1 / (10 * MS)) * (1.9 if rank == 2 else 1) for rank in range(4)]
+            for _ in range(41)
+        ]
+        folder = allreducing(4, lambda step, rank: round(late_ns[step][rank])).write(
+            tmp_path / "run.db"
+        )
+        (late_run,), (row,) = (
+            report(*words, folder, "--json").rows for words in (("late", "--by", "run"), ("steps",))
+        )
         named.append((late_run["late_ranks"], row["slowest_ranks"]))
     assert {late for late, _ in named} == {None, "2"}  # else this test could not fail
     assert [late for late, _ in named] == [slowest for _, slowest in named]
@@ -783,26 +1003,39 @@ def test_a_rank_is_slowest_only_beyond_chance(summary):
     late_ns = [[random.expovariate(1 / (10 * MS)) for _ in range(4)] for _ in range(41)]
     row = summary(allreducing(4, lambda step, rank: round(late_ns[step][rank])))
     assert (row["slowest_ranks"], row["judged_steps"]) == (None, 40)
-    assert row["slowest_why"] == "none: no rank causes half of the waiting in these steps beyond chance"
+    assert (
+        row["slowest_why"]
+        == "none: no rank causes half of the waiting in these steps beyond chance"
+    )
 
 
 def test_where_nobody_is_named_it_is_said_in_how_many_steps_of_how_many(report, tmp_path):
-    """Messages are sampled in a quarter of the time, so that other steps may have had calls that are not known."""
+    """Messages are sampled in a quarter of the time, so that other steps may have had calls that
+    are not known."""
     random = Random(1)
     late_ns = [[random.expovariate(1 / (10 * MS)) for _ in range(4)] for _ in range(81)]
     job = allreducing(4, lambda step, rank: round(late_ns[step][rank]), steps=81)
     for rank in range(4):
         job.call("MPI_Recv", 8 * SECOND, 8 * SECOND + 40 * MS, rank)
         job.window(rank, 0, 2 * SECOND)
-    said = "Slowest rank    none: no rank causes half of the waiting in these steps beyond chance; judged by 19 of 81 steps\n"
+    said = (
+        "Slowest rank    none: no rank causes half of the waiting in these steps beyond "
+        "chance; "
+        "judged by 19 of 81 steps\n"
+    )
     assert said in report("steps", job.write(tmp_path / "run.db")).out
 
 
 @pytest.mark.parametrize("waits", (7, 8))
 def test_too_few_late_arrivals_name_nobody(summary, waits):
-    row = summary(allreducing(4, lambda step, rank: 60 * MS if rank == 2 and step > 40 - waits else 0))
+    row = summary(
+        allreducing(4, lambda step, rank: 60 * MS if rank == 2 and step > 40 - waits else 0)
+    )
     assert row["slowest_ranks"] == ("2" if waits == 8 else None)
-    assert waits == 8 or row["slowest_why"] == "unknown: 7 late arrivals in these steps are too few to tell a cause from chance"
+    assert (
+        waits == 8 or row["slowest_why"]
+        == "unknown: 7 late arrivals in these steps are too few to tell a cause from chance"
+    )
 
 
 def test_where_most_of_a_step_inside_mpi_is_not_split_the_slowest_rank_is_unknown(summary):
@@ -813,10 +1046,15 @@ def test_where_most_of_a_step_inside_mpi_is_not_split_the_slowest_rank_is_unknow
         job.receive(rank, (rank + 1) % 4, step * 100 * MS + 40 * MS, step * 100 * MS + 60 * MS)
     row = summary(job)
     assert (row["slowest_ranks"], row["judged_steps"]) == (None, 0)
-    assert row["slowest_why"] == "unknown: in 40 of 40 steps less than half of the time inside MPI is split"
+    assert (
+        row["slowest_why"]
+        == "unknown: in 40 of 40 steps less than half of the time inside MPI is split"
+    )
 
 
-@pytest.mark.parametrize(("number", "begins"), [(8, "unknown: 7 steps are too few"), (12, "none at ")])
+@pytest.mark.parametrize(
+    ("number", "begins"), [(8, "unknown: 7 steps are too few"), (12, "none at ")]
+)
 def test_that_no_rank_is_last_at_marks_is_said_of_steps_enough(summary, number, begins):
     """A thread beside the main one negotiates; the main one marks where it waits."""
     job = negotiated.trained(0, marks=True, steps=number)

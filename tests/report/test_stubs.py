@@ -1,4 +1,5 @@
-"""Stubs in a run folder: they name ledgers on nodes, whose ranks were killed before the first copy was made."""
+"""Stubs in a run folder: they name ledgers on nodes, whose ranks were killed before the first copy
+was made."""
 
 from __future__ import annotations
 
@@ -14,7 +15,10 @@ HASH = "0123456789abcdef"
 
 
 def rank(number: int = 0, world_size: int = 2, **changes: object) -> Rank:
-    of_job = Rank(number, world_size, cells=[Cell("MPI_Bcast", 8, [100] * 5)], communicators=planted.communicators_of(0)[:1])
+    of_job = Rank(
+        number, world_size, cells=[Cell("MPI_Bcast", 8, [100] * 5)],
+        communicators=planted.communicators_of(0)[:1],
+    )
     of_job.ended, of_job.facts = "running", process_facts(os.getpid())
     of_job.pid = os.getpid()
     for name, value in changes.items():
@@ -24,7 +28,10 @@ def rank(number: int = 0, world_size: int = 2, **changes: object) -> Rank:
 
 def stub_text(ledger, *, host=None, pid=None, **changes: str) -> str:
     facts = {**process_facts(os.getpid()), **changes}
-    words = [host or os.uname().nodename, facts["boot_id"], facts["pid_namespace"], pid or os.getpid(), facts["process_start"], ledger]
+    words = [
+        host or os.uname().nodename, facts["boot_id"], facts["pid_namespace"], pid or os.getpid(),
+        facts["process_start"], ledger,
+    ]
     return f"commprof-ledger-at {' '.join(map(str, words))}\n"
 
 
@@ -41,7 +48,9 @@ def ledger_of(node, number: int):
 
 
 def plant(node, number: int, **of_stub: object) -> None:
-    (node.parents[1] / "run" / f"rank-{number}.ledger").write_text(stub_text(ledger_of(node, number), **of_stub))
+    (node.parents[1] / "run" / f"rank-{number}.ledger").write_text(
+        stub_text(ledger_of(node, number), **of_stub)
+    )
 
 
 def dead_process() -> int:
@@ -56,14 +65,19 @@ def test_the_ledgers_that_stubs_name_are_read(report, tmp_path, node):
         plant(node, number)
     answer = report("calls", tmp_path / "run", "--json")
     assert [(row["call"], row["count"]) for row in answer.rows] == [("MPI_Bcast", 10)]
-    assert answer.err.splitlines() == [f"hvprof-report: {tmp_path}/run: ranks 0-1 are still running; shown up to now"]
+    assert answer.err.splitlines() == [
+        f"hvprof-report: {tmp_path}/run: ranks 0-1 are still running; shown up to now"
+    ]
 
 
 def test_they_are_read_in_a_folder_that_was_moved_aside_too(report, tmp_path, node):
     planted.write_ledger(ledger_of(node, 0), rank(world_size=1))
     plant(node, 0)
     (tmp_path / "run").rename(tmp_path / "elsewhere")
-    assert [row["count"] for row in report("calls", tmp_path / "elsewhere" / "rank-0.ledger", "--json").rows] == [5]
+    assert [
+        row["count"]
+        for row in report("calls", tmp_path / "elsewhere" / "rank-0.ledger", "--json").rows
+    ] == [5]
 
 
 def refused(report, tmp_path) -> str:
@@ -78,13 +92,19 @@ def test_a_ledger_on_another_host_is_named_with_its_host(report, tmp_path, node)
     plant(node, 0, host="node3", boot_id="of-node3")
     there = "read the run there, or copy the ledger from there to this file"
     assert refused(report, tmp_path) == f"{ledger_of(node, 0)} on host node3: {there}"
-    planted.write_ledger(tmp_path / "run" / "rank-0.ledger", rank(world_size=1, facts={"boot_id": "of-node3"}))
+    planted.write_ledger(
+        tmp_path / "run" / "rank-0.ledger", rank(world_size=1, facts={"boot_id": "of-node3"})
+    )
     assert "still running or was killed" in report("summary", tmp_path / "run").err
 
 
 def test_a_ledger_that_a_restart_has_removed_is_gone(report, tmp_path, node):
     plant(node, 0, boot_id="before")
-    assert refused(report, tmp_path) == f"{ledger_of(node, 0)} of this host, which has been restarted since: nothing is left of this rank"
+    assert (
+        refused(report, tmp_path)
+        == f"{ledger_of(node, 0)} of this host, which has been restarted since: nothing is left of "
+        "this rank"
+    )
 
 
 def test_a_ledger_that_has_outlived_a_restart_is_read(report, tmp_path, node):
@@ -93,15 +113,24 @@ def test_a_ledger_that_has_outlived_a_restart_is_read(report, tmp_path, node):
     assert [row["count"] for row in report("calls", tmp_path / "run", "--json").rows] == [5]
 
 
-@pytest.mark.parametrize("other", ("nothing", "a ledger of another process", "a ledger of another boot"))
+@pytest.mark.parametrize(
+    "other", ("nothing", "a ledger of another process", "a ledger of another boot")
+)
 def test_a_ledger_that_was_removed_is_gone(report, tmp_path, node, other):
     pid = dead_process()
     if other != "nothing":
         boot = "another" if "boot" in other else process_facts(os.getpid())["boot_id"]
-        planted.write_ledger(ledger_of(node, 0), rank(world_size=1, pid=pid if "boot" in other else pid + 1, facts={"boot_id": boot}))
+        planted.write_ledger(
+            ledger_of(node, 0),
+            rank(world_size=1, pid=pid if "boot" in other else pid + 1, facts={"boot_id": boot}),
+        )
     plant(node, 0, pid=pid)
     of_its_own = f"unless its job had a {tmp_path}/node of its own"
-    assert refused(report, tmp_path) == f"{ledger_of(node, 0)}, which is not on this host: nothing is left of this rank, {of_its_own}"
+    assert (
+        refused(report, tmp_path)
+        == f"{ledger_of(node, 0)}, which is not on this host: nothing is left of this rank, "
+        f"{of_its_own}"
+    )
 
 
 @pytest.mark.parametrize("facts", ({}, {"pid_namespace": "pid:[1]"}))
@@ -136,7 +165,10 @@ def test_a_ledger_of_another_user_is_said_to_be_there(report, tmp_path, node, mo
         return regular_open(path)
 
     monkeypatch.setattr(ledger, "regular_open", refuse)
-    assert refused(report, tmp_path) == f"{ledger_of(node, 0)}, which cannot be read: Permission denied"
+    assert (
+        refused(report, tmp_path)
+        == f"{ledger_of(node, 0)}, which cannot be read: Permission denied"
+    )
 
 
 def test_the_ranks_on_other_hosts_are_one_line_for_each_host(report, tmp_path, node):
@@ -144,7 +176,10 @@ def test_the_ranks_on_other_hosts_are_one_line_for_each_host(report, tmp_path, n
     plant(node, 0)
     for number in range(1, 9):
         plant(node, number, host=f"node{number // 5}", boot_id="another")
-    notes = [line for line in report("summary", tmp_path / "run").err.splitlines() if "names the ledger" in line]
+    notes = [
+        line for line in report("summary", tmp_path / "run").err.splitlines()
+        if "names the ledger" in line
+    ]
     there = "read the run there, or copy the ledger from there to this file"
     run = f"hvprof-report: {tmp_path}/run"
     assert notes == [
@@ -153,7 +188,9 @@ def test_the_ranks_on_other_hosts_are_one_line_for_each_host(report, tmp_path, n
     ]
 
 
-def test_a_rank_that_finalizes_while_the_folder_is_read_is_read_from_its_database(report, tmp_path, node, monkeypatch):
+def test_a_rank_that_finalizes_while_the_folder_is_read_is_read_from_its_database(
+    report, tmp_path, node, monkeypatch
+):
     """The ledger is removed before its stub."""
     plant(node, 0)
     complain = stub.not_here
@@ -168,7 +205,13 @@ def test_a_rank_that_finalizes_while_the_folder_is_read_is_read_from_its_databas
     assert answer.err == ""
 
 
-@pytest.mark.parametrize("text", ("commprof-ledger-at nowhere\n", "commprof-ledger-at " + "x" * 100_000, "commprof-ledger-at a b c 1 d e\n"))
+@pytest.mark.parametrize(
+    "text",
+    (
+        "commprof-ledger-at nowhere\n", "commprof-ledger-at " + "x" * 100_000,
+        "commprof-ledger-at a b c 1 d e\n",
+    ),
+)
 def test_a_damaged_stub_is_one_line(report, tmp_path, node, text):
     (tmp_path / "run" / "rank-0.ledger").write_text(text)
     assert len(report("summary", tmp_path / "run").err.splitlines()) == 1
@@ -181,10 +224,21 @@ def test_a_stub_that_names_itself_is_one_line(report, tmp_path, node):
 
 
 def test_a_copy_says_on_which_host_the_ledger_is(report, tmp_path, node):
-    facts = {**rank().facts, "boot_id": "another", "host": "node3", "ledger_file": str(ledger_of(node, 0))}
-    planted.write_ledger(tmp_path / "run" / "rank-0.ledger", rank(world_size=1, facts=facts, copied_unix_ns=planted.START_UNIX_NS))
+    facts = {
+        **rank().facts,
+        "boot_id": "another",
+        "host": "node3",
+        "ledger_file": str(ledger_of(node, 0)),
+    }
+    planted.write_ledger(
+        tmp_path / "run" / "rank-0.ledger",
+        rank(world_size=1, facts=facts, copied_unix_ns=planted.START_UNIX_NS),
+    )
     err = report("summary", tmp_path / "run").err
-    assert f"the time of the ledger's copy; later calls are in {node} on host node3 alone, if that is still there\n" in err
+    assert (
+        f"the time of the ledger's copy; later calls are in {node} on host node3 alone, if that is "
+        "still there\n" in err
+    )
 
 
 def test_a_copy_made_at_the_end_has_all_calls(report, tmp_path, node):
@@ -199,7 +253,13 @@ def test_a_copy_that_a_kill_has_cut_short_is_named_and_leads_to_the_ledger(repor
     facts = {**rank().facts, "ledger_file": str(ledger_of(node, 0))}
     planted.write_ledger(ledger_of(node, 0), rank(world_size=1))
     unfinished = tmp_path / "run" / "rank-0.ledger.tmp"
-    planted.write_ledger(unfinished, rank(world_size=1, cells=[], facts=facts, copied_unix_ns=planted.START_UNIX_NS))
+    planted.write_ledger(
+        unfinished, rank(world_size=1, cells=[], facts=facts, copied_unix_ns=planted.START_UNIX_NS)
+    )
     answer = report("summary", tmp_path / "run")
-    assert answer.status == 1 and "; rank-0.ledger.tmp is a copy that a kill has cut short: name it to read it" in answer.err
+    assert (
+        answer.status == 1
+        and "; rank-0.ledger.tmp is a copy that a kill has cut short: name it to read it"
+        in answer.err
+    )
     assert [row["count"] for row in report("calls", unfinished, "--json").rows] == [5]

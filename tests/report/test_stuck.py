@@ -13,7 +13,9 @@ import pytest
 from commprof_report.run.run import run_open
 from commprof_report.run.selection import select
 from commprof_report.stuck import stuck as analysis
-from planted import ANY_SOURCE, SECOND, START_UNIX_NS, WORLD, Collective, Communicator, Doing, Rank, process_facts
+from planted import (
+    ANY_SOURCE, SECOND, START_UNIX_NS, WORLD, Collective, Communicator, Doing, Rank, process_facts,
+)
 
 NOW_S = 60  # the moment of all reading, since the ranks' start
 BARRIER, ALLREDUCE = Collective("MPI_Barrier"), Collective("MPI_Allreduce", 8)
@@ -39,9 +41,15 @@ def outside(call: str, since_s: float = 10) -> Doing:
 def job(begun: list[list[Collective]], doing: list[Doing | None]) -> list[Rank]:
     """Ranks that live, with what they have begun on MPI_COMM_WORLD and what they are doing."""
     size = len(doing)
-    ranks = [Rank(own, size, ended="running", pid=os.getpid(), facts=process_facts(os.getpid())) for own in range(size)]
+    ranks = [
+        Rank(own, size, ended="running", pid=os.getpid(), facts=process_facts(os.getpid()))
+        for own in range(size)
+    ]
     for own, rank in enumerate(ranks):
-        world = Communicator(WORLD, planted.WORLD_IDENTITY, f"0-{size - 1}", size, own, name="MPI_COMM_WORLD", begun=begun[own])
+        world = Communicator(
+            WORLD, planted.WORLD_IDENTITY, f"0-{size - 1}", size, own, name="MPI_COMM_WORLD",
+            begun=begun[own],
+        )
         rank.communicators = [world]
         rank.doing = {0: doing[own]} if doing[own] else {}
     return ranks
@@ -61,7 +69,9 @@ def hang_of_all_kinds() -> list[Rank]:
 def stuck(report, tmp_path):
     def ask(ranks: list[Rank], *options: str):
         shutil.rmtree(tmp_path / "run", ignore_errors=True)
-        folder = planted.write_ledgers(tmp_path / "run", [rank for rank in ranks if rank.ended == "running"])
+        folder = planted.write_ledgers(
+            tmp_path / "run", [rank for rank in ranks if rank.ended == "running"]
+        )
         planted.write_databases(folder, [rank for rank in ranks if rank.ended != "running"])
         return report("stuck", folder, *options)
 
@@ -78,52 +88,70 @@ def of_kind(answer, kind: str) -> list[dict]:
 
 def test_the_rank_that_skips_a_barrier_is_behind(stuck):
     in_barrier = inside("MPI_Barrier")
-    ranks = job([[ALLREDUCE, BARRIER]] * 3 + [[ALLREDUCE]], [in_barrier] * 3 + [outside("MPI_Allreduce", 9)])
+    ranks = job(
+        [[ALLREDUCE, BARRIER]] * 3 + [[ALLREDUCE]], [in_barrier] * 3 + [outside("MPI_Allreduce", 9)]
+    )
     answer = stuck(ranks)
     assert answer.status == 0
     assert answer.out == (
-        "Ranks 0-2 wait, directly or not, for rank 3, which is outside MPI after MPI_Allreduce, for 51.0 s.\n"
+        "Ranks 0-2 wait, directly or not, for rank 3, which is outside MPI after MPI_Allreduce, "
+        "for 51.0 s.\n"
         "\n"
         "MPI_COMM_WORLD\n"
-        "  rank 3: behind, has begun 1, the last MPI_Allreduce (8 B); outside MPI after MPI_Allreduce, for 51.0 s\n"
+        "  rank 3: behind, has begun 1, the last MPI_Allreduce (8 B); outside MPI after "
+        "MPI_Allreduce, for 51.0 s\n"
         "  ranks 0-2: in MPI_Barrier, collective 2, for 50.0 s\n"
     )
     rows = stuck(ranks, "--json")
-    assert [(row["waited_for"], row["waiting"]) for row in of_kind(rows, "awaited")] == [([3], [0, 1, 2])]
-    positions = of_kind(rows, "position")
-    assert [(row["rank"], row["begun"], row["is_waiting"], row["is_behind"]) for row in positions] == [
-        *[(rank, 2, 1, 0) for rank in range(3)],
-        (3, 1, 0, 1),
+    assert [(row["waited_for"], row["waiting"]) for row in of_kind(rows, "awaited")] == [
+        ([3], [0, 1, 2])
     ]
+    positions = of_kind(rows, "position")
+    assert [
+        (row["rank"], row["begun"], row["is_waiting"], row["is_behind"]) for row in positions
+    ] == [*[(rank, 2, 1, 0) for rank in range(3)], (3, 1, 0, 1)]
     assert [(row["sequence"], row["waited_for"]) for row in of_kind(rows, "wait")] == [(2, [3])] * 3
 
 
 @pytest.mark.parametrize(
     ("made", "awaited"),
     [
-        (Collective("MPI_Bcast", 8, 3), {(3,): [0, 1]}),  # whether rank 2 comes does not matter before the root has come
-        (Collective("MPI_Bcast", 8, 0), {(2, 3): [0, 1]}),  # the root has come: its data may go through others
+        # whether rank 2 comes does not matter before the root has come
+        (Collective("MPI_Bcast", 8, 3), {(3,): [0, 1]}),
+        # the root has come: its data may go through others
+        (Collective("MPI_Bcast", 8, 0), {(2, 3): [0, 1]}),
         (Collective("MPI_Scatter", 8, 2), {(2,): [0, 1]}),
         (Collective("MPI_Reduce", 8, 0), {(2, 3): [0, 1]}),
     ],
 )
 def test_who_is_behind_in_a_collective_is_waited_for_as_in_late(stuck, made, awaited):
-    rows = stuck(job([[ALLREDUCE, made]] * 2 + [[ALLREDUCE]] * 2, [inside(made.call)] * 2 + [outside("MPI_Allreduce", 9)] * 2), "--json")
+    rows = stuck(
+        job(
+            [[ALLREDUCE, made]] * 2 + [[ALLREDUCE]] * 2,
+            [inside(made.call)] * 2 + [outside("MPI_Allreduce", 9)] * 2,
+        ),
+        "--json",
+    )
     assert {tuple(row["waited_for"]): row["waiting"] for row in of_kind(rows, "awaited")} == awaited
 
 
 def test_in_a_scan_ranks_below_are_waited_for(stuck):
     begun = [[ALLREDUCE], [ALLREDUCE, Collective("MPI_Scan", 8)], [ALLREDUCE]]
-    rows = stuck(job(begun, [outside("MPI_Allreduce", 9), inside("MPI_Scan"), outside("MPI_Allreduce", 9)]), "--json")
+    rows = stuck(
+        job(begun, [outside("MPI_Allreduce", 9), inside("MPI_Scan"), outside("MPI_Allreduce", 9)]),
+        "--json",
+    )
     assert [row["waited_for"] for row in of_kind(rows, "wait")] == [[0]]
 
 
 def test_ranks_that_called_different_functions_are_named_at_the_first_one_even_later(stuck):
-    """Rank 1 has skipped the Barrier that is collective 2; both have gone on since, and now wait for each other."""
+    """Rank 1 has skipped the Barrier that is collective 2; both have gone on since, and now wait
+    for each other."""
     begun = [[ALLREDUCE, BARRIER, ALLREDUCE, BARRIER], [ALLREDUCE, ALLREDUCE, BARRIER]]
     answer = stuck(job(begun, [inside("MPI_Barrier"), recv(0)]))
     assert verdict(answer)[0] == (
-        "Collective 2 on MPI_COMM_WORLD does not match: rank 0 called MPI_Barrier, rank 1 called MPI_Allreduce (8 B)."
+        "Collective 2 on MPI_COMM_WORLD does not match: rank 0 called MPI_Barrier, rank 1 called "
+        "MPI_Allreduce (8 B)."
     )
     assert verdict(answer)[1] == "A circle: 0 waits for 1, 1 waits for 0."
     assert "Collective 2 on MPI_COMM_WORLD: its function differs\n" in answer.out
@@ -142,23 +170,37 @@ def test_ranks_that_called_different_functions_are_named_at_the_first_one_even_l
         (Collective("MPI_Bcast", 8, None), Collective("MPI_Bcast", 8, 1), None),
     ],
 )
-def test_function_root_and_size_must_agree_where_they_must_and_are_known(stuck, first, second, what):
-    rows = stuck(job([[BARRIER, first], [BARRIER, second]], [inside(first.call), inside(second.call)]), "--json")
+def test_function_root_and_size_must_agree_where_they_must_and_are_known(
+    stuck, first, second, what
+):
+    rows = stuck(
+        job([[BARRIER, first], [BARRIER, second]], [inside(first.call), inside(second.call)]),
+        "--json",
+    )
     mismatches = of_kind(rows, "mismatch")
-    assert [(row["sequence"], row["what"], row["is_first"]) for row in mismatches] == ([(2, what, 1)] * 2 if what else [])
+    assert [(row["sequence"], row["what"], row["is_first"]) for row in mismatches] == (
+        [(2, what, 1)] * 2 if what else []
+    )
 
 
 def test_a_mismatch_at_the_oldest_on_record_may_not_be_the_first_and_that_is_said(stuck):
     begun = [[ALLREDUCE] * 20, [BARRIER] * 20]
     answer = stuck(job(begun, [inside("MPI_Allreduce"), inside("MPI_Barrier")]))
-    assert "Collective 6 on MPI_COMM_WORLD: its function differs; it is the oldest on record, they may have" in answer.out
+    assert (
+        "Collective 6 on MPI_COMM_WORLD: its function differs; it is the oldest on record, they "
+        "may have" in answer.out
+    )
 
 
 def test_ranks_that_receive_from_each_other_in_a_circle_are_named(stuck):
     answer = stuck(messages(recv(1), recv(2), recv(0), outside("MPI_Send", 59)))
     assert verdict(answer) == ["A circle: 0 waits for 1, 1 waits for 2, 2 waits for 0."]
-    assert "  rank 1: in MPI_Recv (4 B from rank 2, tag 3) on MPI_COMM_WORLD, for 50.0 s" in answer.out
-    assert of_kind(stuck(messages(recv(1), recv(2), recv(0)), "--json"), "circle") == [{"kind": "circle", "ranks": [0, 1, 2], "is_sure": 1}]
+    assert (
+        "  rank 1: in MPI_Recv (4 B from rank 2, tag 3) on MPI_COMM_WORLD, for 50.0 s" in answer.out
+    )
+    assert of_kind(stuck(messages(recv(1), recv(2), recv(0)), "--json"), "circle") == [
+        {"kind": "circle", "ranks": [0, 1, 2], "is_sure": 1}
+    ]
 
 
 def test_a_rank_that_receives_from_itself_is_a_circle_of_one(stuck):
@@ -167,7 +209,10 @@ def test_a_rank_that_receives_from_itself_is_a_circle_of_one(stuck):
 
 def test_a_chain_ends_at_the_rank_that_computes(stuck):
     answer = stuck(messages(recv(1), recv(2), recv(3), outside("MPI_Send", 17)))
-    assert verdict(answer) == ["Ranks 0-2 wait, directly or not, for rank 3, which is outside MPI after MPI_Send, for 43.0 s."]
+    assert verdict(answer) == [
+        "Ranks 0-2 wait, directly or not, for rank 3, which is outside MPI after MPI_Send, for "
+        "43.0 s."
+    ]
 
 
 def test_a_circle_may_go_through_a_collective_and_a_message(stuck):
@@ -182,12 +227,23 @@ def test_a_request_that_is_waited_for_counts_as_the_call_that_made_it(stuck):
     ]
 
 
-def test_of_several_nonblocking_collectives_the_one_that_somebody_has_not_begun_is_waited_for(stuck):
-    started = [Collective("MPI_Iallreduce", 8), Collective("MPI_Iallreduce", 8), Collective("MPI_Iallreduce", 8)]
+def test_of_several_nonblocking_collectives_the_one_that_somebody_has_not_begun_is_waited_for(
+    stuck,
+):
+    started = [
+        Collective("MPI_Iallreduce", 8),
+        Collective("MPI_Iallreduce", 8),
+        Collective("MPI_Iallreduce", 8),
+    ]
     waiting = inside("MPI_Waitall", request_call="MPI_Iallreduce", bytes=8)
     ranks = job([started, started[:1]], [waiting, outside("MPI_Iallreduce")])
-    assert [(row["sequence"], row["waited_for"]) for row in of_kind(stuck(ranks, "--json"), "wait")] == [(2, [1])]
-    assert "  rank 0: in MPI_Waitall for MPI_Iallreduce (8 B), collective 2, for 50.0 s" in stuck(ranks).out
+    assert [
+        (row["sequence"], row["waited_for"]) for row in of_kind(stuck(ranks, "--json"), "wait")
+    ] == [(2, [1])]
+    assert (
+        "  rank 0: in MPI_Waitall for MPI_Iallreduce (8 B), collective 2, for 50.0 s"
+        in stuck(ranks).out
+    )
 
 
 def test_one_of_many_requests_is_no_reason_to_blame_its_peer(stuck):
@@ -199,18 +255,28 @@ def test_one_of_many_requests_is_no_reason_to_blame_its_peer(stuck):
 def test_a_message_from_anywhere_blames_nobody(stuck):
     answer = stuck(messages(recv(ANY_SOURCE, tag=7), recv(0)))
     assert verdict(answer) == [
-        "Rank 1 waits for rank 0, which is in MPI_Recv (4 B from any rank, tag 7) on MPI_COMM_WORLD, which may come from anywhere, for 50.0 s."
+        "Rank 1 waits for rank 0, which is in MPI_Recv (4 B from any rank, tag 7) on "
+        "MPI_COMM_WORLD, which may come from anywhere, for 50.0 s."
     ]
     assert verdict(stuck(messages(recv(ANY_SOURCE, tag=7), outside("MPI_Send")))) == [
-        "Rank 0: in MPI_Recv (4 B from any rank, tag 7) on MPI_COMM_WORLD, for 50.0 s; no rank in particular is waited for."
+        "Rank 0: in MPI_Recv (4 B from any rank, tag 7) on MPI_COMM_WORLD, for 50.0 s; no rank in "
+        "particular is waited for."
     ]
 
 
 def test_nothing_is_stuck_while_calls_are_short(stuck):
     ranks = job([[BARRIER], []], [inside("MPI_Barrier", NOW_S - 0.5), outside("MPI_Send")])
-    assert stuck(ranks).out == "Nothing is stuck: no rank has been in one call for longer than 500 ms (rank 0, MPI_Barrier).\n"
-    assert verdict(stuck(ranks, "--after", "0.25"))[0].startswith("Rank 0 waits for rank 1, which is outside MPI")
-    assert stuck(messages(outside("MPI_Send"))).out.startswith("Nothing is stuck: no rank is, or was when last heard of, inside a call")
+    assert (
+        stuck(ranks).out
+        == "Nothing is stuck: no rank has been in one call for longer than 500 ms (rank 0, "
+        "MPI_Barrier).\n"
+    )
+    assert verdict(stuck(ranks, "--after", "0.25"))[0].startswith(
+        "Rank 0 waits for rank 1, which is outside MPI"
+    )
+    assert stuck(messages(outside("MPI_Send"))).out.startswith(
+        "Nothing is stuck: no rank is, or was when last heard of, inside a call"
+    )
 
 
 def test_a_rank_that_moves_at_the_end_of_a_chain_is_said_to(stuck):
@@ -221,7 +287,8 @@ def test_a_rank_that_moves_at_the_end_of_a_chain_is_said_to(stuck):
 
 def test_all_in_one_collective_and_none_behind_is_what_is_said(stuck):
     assert verdict(stuck(job([[ALLREDUCE]] * 3, [inside("MPI_Allreduce", bytes=8)] * 3))) == [
-        "Ranks 0-2: in MPI_Allreduce (8 B) on MPI_COMM_WORLD, collective 1, for 50.0 s; all of its ranks have begun it."
+        "Ranks 0-2: in MPI_Allreduce (8 B) on MPI_COMM_WORLD, collective 1, for 50.0 s; all of its "
+        "ranks have begun it."
     ]
 
 
@@ -249,37 +316,54 @@ def killed(ranks: list[Rank]) -> list[Rank]:
 def step_of_four(since_s: float = 10) -> list[Rank]:
     """Rank 2 computes; the others are in the next Allreduce."""
     begun = [[ALLREDUCE, ALLREDUCE] if own != 2 else [ALLREDUCE] for own in range(4)]
-    return job(begun, [inside("MPI_Allreduce", since_s) if own != 2 else outside("MPI_Allreduce", 9.998) for own in range(4)])
+    return job(
+        begun,
+        [
+            inside("MPI_Allreduce", since_s) if own != 2 else outside("MPI_Allreduce", 9.998)
+            for own in range(4)
+        ],
+    )
 
 
 def test_a_healthy_job_that_was_killed_as_a_whole_blames_nobody(stuck):
     answer = stuck(killed(step_of_four()))
     assert verdict(answer) == [
-        "All 4 ranks were killed. Nothing shows that one ended first or hung: their last calls began or ended within 2.00 ms.",
-        "If the job hung before that: ranks 0-1,3 wait, directly or not, for rank 2, which was outside MPI after MPI_Allreduce.",
+        "All 4 ranks were killed. Nothing shows that one ended first or hung: their last calls "
+        "began or ended within 2.00 ms.",
+        "If the job hung before that: ranks 0-1,3 wait, directly or not, for rank 2, which was "
+        "outside MPI after MPI_Allreduce.",
     ]
     assert answer.out.split("\n\n")[1] == (
-        "Where they were\n  ranks 0-1,3: in MPI_Allreduce on MPI_COMM_WORLD\n  rank 2: outside MPI after MPI_Allreduce"
+        "Where they were\n  ranks 0-1,3: in MPI_Allreduce on MPI_COMM_WORLD\n  rank 2: outside MPI "
+        "after MPI_Allreduce"
     )
     rows = stuck(killed(step_of_four()), "--json")
-    assert [(row["what"], row["is_sure"]) for row in of_kind(rows, "verdict")] == [("killed", 1), ("awaited", 0)]
+    assert [(row["what"], row["is_sure"]) for row in of_kind(rows, "verdict")] == [
+        ("killed", 1), ("awaited", 0),
+    ]
     assert [row["is_sure"] for row in of_kind(rows, "awaited")] == [0]
 
 
 def test_a_rank_that_was_quiet_long_before_all_were_killed_is_named(stuck):
     assert verdict(stuck(killed(step_of_four(30)))) == [
-        "Ranks 0-1,3 wait, directly or not, for rank 2, which was outside MPI after MPI_Allreduce, and began or ended its last call 20.0 s"
+        "Ranks 0-1,3 wait, directly or not, for rank 2, which was outside MPI after MPI_Allreduce, "
+        "and began or ended its last call 20.0 s"
         " before the last one of the job.",
         "All 4 ranks were killed.",
     ]
-    assert verdict(stuck(killed(step_of_four(30)), "--after", "25"))[0].startswith("All 4 ranks were killed. Nothing shows that")
+    assert verdict(stuck(killed(step_of_four(30)), "--after", "25"))[0].startswith(
+        "All 4 ranks were killed. Nothing shows that"
+    )
     quiet = messages(outside("MPI_Send", 10), outside("MPI_Send", 12), outside("MPI_Send", 30))
     said = "Ranks 0-1 went quiet 18.0 s or more before the others: ended first, or hung."
     assert verdict(stuck(killed(quiet))) == [f"All 3 ranks were killed. {said}"]
 
 
 def test_a_wait_that_lasted_while_others_went_on_is_sure_after_all_were_killed(stuck):
-    ranks = job([[BARRIER], [], []], [inside("MPI_Barrier", 10), outside("MPI_Send", 30), outside("MPI_Send", 30)])
+    ranks = job(
+        [[BARRIER], [], []],
+        [inside("MPI_Barrier", 10), outside("MPI_Send", 30), outside("MPI_Send", 30)],
+    )
     assert verdict(stuck(killed(ranks))) == [
         "Rank 0 waits for ranks 1-2, each of which was outside MPI after MPI_Send.",
         "All 3 ranks were killed.",
@@ -288,13 +372,22 @@ def test_a_wait_that_lasted_while_others_went_on_is_sure_after_all_were_killed(s
 
 def test_messages_on_their_way_when_all_were_killed_are_no_circle_for_sure(stuck):
     answer = stuck(killed(messages(recv(1, 10), recv(0, 10))))
-    assert verdict(answer)[1:] == ["If the job hung before that: a circle, 0 waits for 1, 1 waits for 0."]
+    assert verdict(answer)[1:] == [
+        "If the job hung before that: a circle, 0 waits for 1, 1 waits for 0."
+    ]
     longer = killed(messages(recv(1, 10), recv(0, 10), outside("MPI_Send", 30)))
-    assert verdict(stuck(longer)) == ["A circle: 0 waits for 1, 1 waits for 0.", "All 3 ranks were killed."]
+    assert verdict(stuck(longer)) == [
+        "A circle: 0 waits for 1, 1 waits for 0.", "All 3 ranks were killed.",
+    ]
 
 
 def test_collectives_that_do_not_match_are_named_whenever_the_job_was_killed(stuck):
-    ranks = killed(job([[ALLREDUCE, BARRIER], [ALLREDUCE, ALLREDUCE]], [inside("MPI_Barrier"), inside("MPI_Allreduce")]))
+    ranks = killed(
+        job(
+            [[ALLREDUCE, BARRIER], [ALLREDUCE, ALLREDUCE]],
+            [inside("MPI_Barrier"), inside("MPI_Allreduce")],
+        )
+    )
     assert verdict(stuck(ranks))[0].startswith("Collective 2 on MPI_COMM_WORLD does not match: ")
 
 
@@ -303,7 +396,9 @@ def test_the_time_of_change_of_a_ledger_is_no_sign_of_life(report, tmp_path):
     folder = planted.write_ledgers(tmp_path / "run", killed(step_of_four()))
     for own, ledger in enumerate(sorted(folder.iterdir())):
         os.utime(ledger, (START_UNIX_NS // SECOND + 100 * own,) * 2)
-    assert verdict(report("stuck", folder))[0].startswith("All 4 ranks were killed. Nothing shows that")
+    assert verdict(report("stuck", folder))[0].startswith(
+        "All 4 ranks were killed. Nothing shows that"
+    )
 
 
 def test_ranks_that_may_have_been_killed_are_treated_likewise(stuck):
@@ -311,10 +406,14 @@ def test_ranks_that_may_have_been_killed_are_treated_likewise(stuck):
     for rank in ranks:
         rank.facts = {}
     assert verdict(stuck(ranks[:3])) == [
-        "None of the 3 ranks that left a file came to an end; whether they were killed cannot be seen from here."
-        " Nothing shows that one ended first or hung: their last calls began or ended within 2.00 ms.",
-        "If the job hung before that: ranks 0-1 wait, directly or not, for rank 2, which was outside MPI after MPI_Allreduce.",
-        "If the job hung before that: ranks 0-1 wait, directly or not, for rank 3, which left no file.",
+        "None of the 3 ranks that left a file came to an end; whether they were killed cannot be "
+        "seen from here."
+        " Nothing shows that one ended first or hung: their last calls began or ended within "
+        "2.00 ms.",
+        "If the job hung before that: ranks 0-1 wait, directly or not, for rank 2, which was "
+        "outside MPI after MPI_Allreduce.",
+        "If the job hung before that: ranks 0-1 wait, directly or not, for rank 3, which left no "
+        "file.",
     ]
 
 
@@ -322,7 +421,10 @@ def test_one_killed_rank_is_named_while_the_others_wait(stuck):
     ranks = step_of_four()
     killed(ranks[2:3])
     (text,) = verdict(stuck(ranks))
-    assert text.startswith("Ranks 0-1,3 wait, directly or not, for rank 2, which was killed, outside MPI after MPI_Allreduce, for")
+    assert text.startswith(
+        "Ranks 0-1,3 wait, directly or not, for rank 2, which was killed, outside MPI after "
+        "MPI_Allreduce, for"
+    )
 
 
 def test_a_copy_that_is_older_than_the_wait_says_nothing_about_it(stuck):
@@ -331,9 +433,13 @@ def test_a_copy_that_is_older_than_the_wait_says_nothing_about_it(stuck):
         rank.facts = {}
     ranks[0].copied_unix_ns = START_UNIX_NS + 30 * SECOND
     ranks[1].copied_unix_ns = START_UNIX_NS + 9 * SECOND
-    assert verdict(stuck(ranks))[0].startswith("Rank 0: in MPI_Barrier on MPI_COMM_WORLD, collective 1, for 20.0 s or more")
+    assert verdict(stuck(ranks))[0].startswith(
+        "Rank 0: in MPI_Barrier on MPI_COMM_WORLD, collective 1, for 20.0 s or more"
+    )
     ranks[1].copied_unix_ns = START_UNIX_NS + 11 * SECOND
-    assert verdict(stuck(ranks))[0].startswith("Rank 0 waits for rank 1, which is or was outside MPI after MPI_Send")
+    assert verdict(stuck(ranks))[0].startswith(
+        "Rank 0 waits for rank 1, which is or was outside MPI after MPI_Send"
+    )
     assert verdict(stuck(ranks, "--after", "21"))[0].startswith("Nothing is stuck")
 
 
@@ -342,29 +448,42 @@ def sides(*begun: list[Collective]) -> list[Rank]:
     ranks = messages(*[inside("MPI_Allreduce", communicator=9)] * 3)
     for own, rank in enumerate(ranks):
         members, comm_rank = ("0-1", own) if own < 2 else ("2", 0)
-        between = Communicator(9, 77, members, 2 if own < 2 else 1, comm_rank, remote_size=1 if own < 2 else 2, is_inter=1)
+        between = Communicator(
+            9, 77, members, 2 if own < 2 else 1, comm_rank, remote_size=1 if own < 2 else 2,
+            is_inter=1,
+        )
         between.constructor, between.begun = "MPI_Comm_split", begun[own]
         rank.communicators.append(between)
     return ranks
 
 
-def test_both_sides_of_an_inter_communicator_count_together_but_sizes_and_roots_are_their_own(stuck):
+def test_both_sides_of_an_inter_communicator_count_together_but_sizes_and_roots_are_their_own(
+    stuck,
+):
     mine, theirs = Collective("MPI_Bcast", 8, -4), Collective("MPI_Bcast", 16, 0)
     answer = stuck(sides([mine, ALLREDUCE], [mine, ALLREDUCE], [theirs]), "--json")
     assert of_kind(answer, "mismatch") == []
     assert [row["waited_for"] for row in of_kind(answer, "wait")] == [[2], [2], []]
-    assert [row["what"] for row in of_kind(stuck(sides([mine], [mine], [BARRIER]), "--json"), "mismatch")] == ["call"] * 3
+    assert [
+        row["what"]
+        for row in of_kind(stuck(sides([mine], [mine], [BARRIER]), "--json"), "mismatch")
+    ] == ["call"] * 3
 
 
 @pytest.mark.slow
 def test_many_ranks_in_a_circle_and_many_behind_are_short_and_quick(stuck):
     count = 600
     ring = stuck(messages(*[recv((own + 1) % count) for own in range(count)]))
-    assert verdict(ring) == ["A circle: 600 ranks in a circle, 0, 1, 2, 3, 4, 5, 6, 7, ..., each for the next."]
+    assert verdict(ring) == [
+        "A circle: 600 ranks in a circle, 0, 1, 2, 3, 4, 5, 6, 7, ..., each for the next."
+    ]
     assert ring.out.count("\n") < 20
-    half = job([[BARRIER]] * 300 + [[]] * 300, [inside("MPI_Barrier")] * 300 + [outside("MPI_Send")] * 300)
+    half = job(
+        [[BARRIER]] * 300 + [[]] * 300, [inside("MPI_Barrier")] * 300 + [outside("MPI_Send")] * 300
+    )
     assert verdict(stuck(half)) == [
-        "Ranks 0-299 wait, directly or not, for ranks 300-599, each of which is outside MPI after MPI_Send, for 50.0 s."
+        "Ranks 0-299 wait, directly or not, for ranks 300-599, each of which is outside MPI after "
+        "MPI_Send, for 50.0 s."
     ]
 
 
@@ -382,7 +501,9 @@ def work(monkeypatch, folder, ranks: list[Rank]) -> int:
         counted[0] += event == "call" and frame.f_code.co_filename == analysis.__file__
 
     run = run_open(planted.write_ledgers(folder, ranks), with_histograms=False)
-    select(run, argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None))
+    select(
+        run, argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None)
+    )
     with monkeypatch.context() as patched:
         patched.setattr(analysis, "_graph", graph_counted)
         sys.setprofile(count)
@@ -392,7 +513,9 @@ def work(monkeypatch, folder, ranks: list[Rank]) -> int:
     return counted[0]
 
 
-def half_inside(call: str, count: int, root: int | None = None, is_copied: bool = False) -> list[Rank]:
+def half_inside(
+    call: str, count: int, root: int | None = None, is_copied: bool = False
+) -> list[Rank]:
     begun = [[]] * count + [[Collective(call, 8, root)]] * count
     ranks = job(begun, [outside("MPI_Send")] * count + [inside(call)] * count)
     for rank in ranks if is_copied else []:
@@ -403,22 +526,42 @@ def half_inside(call: str, count: int, root: int | None = None, is_copied: bool 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
-    [("MPI_Barrier",), ("MPI_Bcast", 0), ("MPI_Reduce", 0), ("MPI_Scan",), ("MPI_Allreduce", None, True)],
+    [
+        ("MPI_Barrier",),
+        ("MPI_Bcast", 0),
+        ("MPI_Reduce", 0),
+        ("MPI_Scan",),
+        ("MPI_Allreduce", None, True),
+    ],
     ids=str,
 )
 def test_twice_as_many_ranks_are_twice_the_work(monkeypatch, tmp_path, kind):
     call, *more = kind
-    few, many = (work(monkeypatch, tmp_path / str(count), half_inside(call, count, *more)) for count in (60, 120))
+    few, many = (
+        work(monkeypatch, tmp_path / str(count), half_inside(call, count, *more))
+        for count in (60, 120)
+    )
     assert many < 2.2 * few
 
 
 def test_in_a_scan_each_rank_waits_for_those_behind_that_are_below_it(stuck):
-    """Ranks 0, 2, 4 are behind. Whoever waits for more of them waits for the fewer of others, too."""
+    """Ranks 0, 2, 4 are behind. Whoever waits for more of them waits for the fewer
+    of others, too."""
     scan = Collective("MPI_Scan", 8)
     begun = [[], [scan], [], [scan], [], [scan]]
-    rows = stuck(job(begun, [inside("MPI_Scan") if own else outside("MPI_Send") for own in begun]), "--json")
-    assert [(row["rank"], row["waited_for"]) for row in of_kind(rows, "wait")] == [(1, [0]), (3, [0, 2]), (5, [0, 2, 4])]
-    assert [(row["waited_for"], row["waiting"]) for row in of_kind(rows, "awaited")] == [([0], [1, 3, 5]), ([2], [3, 5]), ([4], [5])]
+    rows = stuck(
+        job(begun, [inside("MPI_Scan") if own else outside("MPI_Send") for own in begun]), "--json"
+    )
+    assert [(row["rank"], row["waited_for"]) for row in of_kind(rows, "wait")] == [
+        (1, [0]),
+        (3, [0, 2]),
+        (5, [0, 2, 4]),
+    ]
+    assert [(row["waited_for"], row["waiting"]) for row in of_kind(rows, "awaited")] == [
+        ([0], [1, 3, 5]),
+        ([2], [3, 5]),
+        ([4], [5]),
+    ]
 
 
 def test_members_are_read_as_the_library_writes_them():
@@ -441,19 +584,33 @@ def test_a_run_that_came_to_its_end_was_not_stuck(report, run_folder):
 
 def test_of_ranks_that_were_not_read_nothing_is_said(report, tmp_path):
     folder = planted.write_databases(tmp_path, [Rank(0, 3)])
-    said = "Nothing was stuck: all that were read came to MPI_Finalize. Nothing is known of 2 more ranks."
+    said = (
+        "Nothing was stuck: all that were read came to MPI_Finalize. Nothing is known of 2 "
+        "more "
+        "ranks."
+    )
     assert report("stuck", folder).out == f"{said}\n"
     (verdict,) = report("stuck", folder, "--json").rows
     assert (verdict["what"], verdict["text"]) == ("nothing", said)
 
 
 def test_what_no_figure_can_know_of_calls_that_have_not_returned_is_said(report, stuck, tmp_path):
-    """A deadlock from the start: nothing was finished. Its twins have finished nothing either, and are in no call, or only just."""
+    """A deadlock from the start: nothing was finished. Its twins have finished nothing either, and
+    are in no call, or only just."""
     twins = [outside("MPI_Recv"), outside("MPI_Recv")], [recv(1, NOW_S - 0.1), recv(0, NOW_S - 0.1)]
     for doing, is_unfinished in ([recv(1), recv(0)], True), *((twin, False) for twin in twins):
         stuck(messages(*doing))
-        said = {command: " ".join(report(command, tmp_path / "run").out.split()) for command in ("late", "summary", "advise")}
-        assert ("Unfinished ranks 0-1 have not returned from their last call" in said["late"]) == is_unfinished
-        assert ("no finished call that makes ranks wait for each other" in said["summary"]) == is_unfinished
-        assert said["advise"].startswith("Ranks 0-1 have not returned from their last call." if is_unfinished else "No advice")
+        said = {
+            command: " ".join(report(command, tmp_path / "run").out.split())
+            for command in ("late", "summary", "advise")
+        }
+        assert (
+            "Unfinished ranks 0-1 have not returned from their last call" in said["late"]
+        ) == is_unfinished
+        assert (
+            "no finished call that makes ranks wait for each other" in said["summary"]
+        ) == is_unfinished
+        assert said["advise"].startswith(
+            "Ranks 0-1 have not returned from their last call." if is_unfinished else "No advice"
+        )
         assert ("a rank that the others wait for" in said["advise"]) != is_unfinished

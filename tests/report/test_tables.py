@@ -18,13 +18,17 @@ MODULES = {**COMMANDS, "html": html}
 
 
 def tables_of(module: ModuleType) -> Iterator[tuple[str, list[Column]]]:
-    """The module's tuples and lists of columns, and those in its rows and dictionaries of tables."""
+    """The module's tuples and lists of columns, and those in its rows and
+    dictionaries of tables."""
     todo = [(name, value) for name, value in vars(module).items() if not inspect.ismodule(value)]
     while todo:
         name, value = todo.pop()
         if isinstance(value, dict):
             todo += [(f"{name}[{key!r}]", part) for key, part in value.items()]
-        elif isinstance(value, (tuple, list)) and value and all(isinstance(part, Column) for part in value):
+        elif (
+            isinstance(value, (tuple, list)) and value
+            and all(isinstance(part, Column) for part in value)
+        ):
             yield name, list(value)
         elif isinstance(value, (tuple, list)) and not isinstance(value, Column):
             todo += [(name, part) for part in value]
@@ -38,7 +42,9 @@ def test_no_table_of_a_command_has_a_head_twice(command):
 
 
 def test_the_tables_of_commands_are_found():
-    assert {"RANK_COLUMNS", "HOST_COLUMNS", "CALL_COLUMNS"} <= {name for name, _ in tables_of(COMMANDS["late"])}
+    assert {"RANK_COLUMNS", "HOST_COLUMNS", "CALL_COLUMNS"} <= {
+        name for name, _ in tables_of(COMMANDS["late"])
+    }
     assert sum(len(list(tables_of(module))) for module in MODULES.values()) > 20
 
 
@@ -48,7 +54,18 @@ def read_back(*values: object) -> list[str]:
     return next(csv.reader(file.getvalue().splitlines()[1:]))
 
 
-FORMULAS = ("=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", '=HYPERLINK("http://x")', "-1,0", "'=1", "\uff1d1", "-0x10", "-inf")
+FORMULAS = (
+    "=cmd|' /C calc'!A0",
+    "+1+1",
+    "-2+3",
+    "@SUM(A1)",
+    '=HYPERLINK("http://x")',
+    "-1,0",
+    "'=1",
+    "\uff1d1",
+    "-0x10",
+    "-inf",
+)
 
 
 @pytest.mark.parametrize("text", FORMULAS)
@@ -62,8 +79,13 @@ def test_no_white_space_hides_a_formula(text):
 
 
 def test_numbers_and_other_texts_stay_as_they_are_in_csv():
-    values = (-1, -1.5, None, "-", "-1", "+2", "-1.5e-9", "a=1", "0-3", "MPI_Send", " x", "", "~", "a,=b")
-    assert read_back(*values) == ["-1", "-1.5", "", "-", "-1", "+2", "-1.5e-9", "a=1", "0-3", "MPI_Send", " x", "", "~", "a,=b"]
+    values = (
+        -1, -1.5, None, "-", "-1", "+2", "-1.5e-9", "a=1", "0-3", "MPI_Send", " x", "", "~", "a,=b",
+    )
+    assert read_back(*values) == [
+        "-1", "-1.5", "", "-", "-1", "+2", "-1.5e-9", "a=1", "0-3", "MPI_Send", " x", "", "~",
+        "a,=b",
+    ]
 
 
 def test_the_head_of_csv_is_no_formula_either():
@@ -75,7 +97,9 @@ def test_the_head_of_csv_is_no_formula_either():
 TABLE = ["export", "--csv", "--table", "communicator"]
 
 
-@pytest.mark.parametrize("words", (["communicators", "--csv"], TABLE, ["export", "--format", "long-csv"]))
+@pytest.mark.parametrize(
+    "words", (["communicators", "--csv"], TABLE, ["export", "--format", "long-csv"])
+)
 def test_names_from_programs_are_no_formulas_in_any_csv(report, tmp_path, words):
     ranks = planted.training_run()
     for rank in ranks:

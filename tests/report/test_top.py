@@ -48,7 +48,9 @@ class Job:
         self.changes: list[list[Rank]] = []
         self.between: list[Callable[[], object]] = []  # done instead of sleeping
         self.slept: list[float] = []
-        monkeypatch.setattr(time, "clock_gettime_ns", lambda _: planted.START_NS + round(self.now_s * SECOND))
+        monkeypatch.setattr(
+            time, "clock_gettime_ns", lambda _: planted.START_NS + round(self.now_s * SECOND)
+        )
         monkeypatch.setattr(time, "sleep", self.sleep)
 
     def sleep(self, span_s: float) -> None:
@@ -70,11 +72,16 @@ def job(tmp_path, monkeypatch) -> Job:
     return Job(tmp_path / "run", monkeypatch)
 
 
-def ranks_with(*counts: int, doing: tuple[Doing | None, ...] = (None, None), **changes: object) -> list[Rank]:
+def ranks_with(
+    *counts: int, doing: tuple[Doing | None, ...] = (None, None), **changes: object
+) -> list[Rank]:
     """Ranks that have made so many Allreduces of 1000 bytes, 10 ms each."""
     ranks = []
     for own, count in enumerate(counts):
-        cells = [Cell("MPI_Init_thread", 0, [SECOND], communicator=0), Cell("MPI_Allreduce", 1_000, [10_000_000] * count)]
+        cells = [
+            Cell("MPI_Init_thread", 0, [SECOND], communicator=0),
+            Cell("MPI_Allreduce", 1_000, [10_000_000] * count),
+        ]
         rank = Rank(own, len(counts), ended="running", pid=os.getpid(), cells=cells)
         rank.facts = {"host": f"node{own}", **process_facts(os.getpid())}
         rank.communicators = planted.communicators_of(0)[:1]
@@ -88,20 +95,23 @@ def ranks_with(*counts: int, doing: tuple[Doing | None, ...] = (None, None), **c
 def blocks(answer) -> list[list[str]]:
     """Each screen: its head of three lines, then the table."""
     parts = answer.out.rstrip().split("\n\n")
-    return [[*head.splitlines(), *table.splitlines()] for head, table in zip(parts[::2], parts[1::2])]
+    return [
+        [*head.splitlines(), *table.splitlines()] for head, table in zip(parts[::2], parts[1::2])
+    ]
 
 
 def test_the_first_screen_is_since_the_start_and_the_next_the_interval(report, job):
     job.write(ranks_with(100, 300))
     job.changes = [ranks_with(120, 350)]
     first, second = blocks(report("top", job.folder, "--count", 2))
-    assert first[0].startswith("run: 2 of 2 ranks running, ") and first[0].endswith(", since the start")
+    assert first[0].startswith("run: 2 of 2 ranks running, ") and first[0].endswith(
+        ", since the start"
+    )
     assert first[1] == "all together: 40 calls/s, 40.0 KB/s, 20.0 % of the time in MPI on average"
     assert second[0].endswith(", the last 2.00 s")
     assert second[1] == "all together: 35 calls/s, 35.0 KB/s, 17.5 % of the time in MPI on average"
     assert [line.split()[:6] for line in second[4:]] == [
-        ["0", "node0", "10", "10.0", "KB/s", "10.0"],
-        ["1", "node1", "25", "25.0", "KB/s", "25.0"],
+        ["0", "node0", "10", "10.0", "KB/s", "10.0"], ["1", "node1", "25", "25.0", "KB/s", "25.0"],
     ]
 
 
@@ -110,7 +120,9 @@ def test_the_call_that_a_rank_is_in_now_counts_and_is_shown(report, job):
     job.write(ranks_with(100, 100, doing=(inside, None)))
     job.changes = [ranks_with(100, 100, doing=(inside, None))]
     first, second = blocks(report("top", job.folder, "--count", 2, "--sort", "rank"))
-    assert "20.0 %" in first[4] and first[4].endswith("in MPI_Allreduce (1,000 B) on MPI_COMM_WORLD, for 1.00 s")
+    assert "20.0 %" in first[4] and first[4].endswith(
+        "in MPI_Allreduce (1,000 B) on MPI_COMM_WORLD, for 1.00 s"
+    )
     assert "100.0 %" in second[4] and second[4].endswith("for 3.00 s")
     assert second[2] == "least time in collectives: rank 1, 0.00 %; the others 100.0 % on average"
     assert second[5].endswith("no call of MPI seen yet")
@@ -159,8 +171,17 @@ def test_the_counters_may_be_set_to_zero_meanwhile(report, job):
 
 def test_ranks_are_sorted_as_asked(report, job):
     job.write(ranks_with(100, 300))
-    for order, first in (("rank", "0"), ("calls", "1"), ("bytes", "1"), ("mpi", "1"), ("collectives", "0")):
-        assert blocks(report("top", job.folder, "--count", 1, "--sort", order))[0][4].split()[0] == first
+    for order, first in (
+        ("rank", "0"),
+        ("calls", "1"),
+        ("bytes", "1"),
+        ("mpi", "1"),
+        ("collectives", "0"),
+    ):
+        assert (
+            blocks(report("top", job.folder, "--count", 1, "--sort", order))[0][4].split()[0]
+            == first
+        )
 
 
 def test_it_ends_with_the_run_and_says_so(report, job):
@@ -170,7 +191,9 @@ def test_it_ends_with_the_run_and_says_so(report, job):
     job.changes = [after]
     answer = report("top", job.folder)
     assert answer.status == 0
-    assert answer.out.endswith("\nThe run has ended: rank 0 came to MPI_Finalize; rank 1 was killed.\n")
+    assert answer.out.endswith(
+        "\nThe run has ended: rank 0 came to MPI_Finalize; rank 1 was killed.\n"
+    )
 
 
 def test_several_killed_ranks_are_named_together(report, job):
@@ -198,7 +221,10 @@ def test_it_rests_four_times_as_long_as_it_looks_or_as_was_asked(report, job, mo
     clock = iter((0.0, 3.0, 100.0, 100.5))
     monkeypatch.setattr(top.time, "monotonic", lambda: next(clock, 0.0))
     job.changes = [ranks_with(1, 1)]
-    monkeypatch.setattr(top, "look", lambda arguments, look=top.look: look_with_own_clock(look, arguments, monkeypatch))
+    monkeypatch.setattr(
+        top, "look",
+        lambda arguments, look=top.look: look_with_own_clock(look, arguments, monkeypatch),
+    )
     report("top", job.folder, "--every", 2)
     assert job.slept == [12.0, 2.0]
 
@@ -242,7 +268,10 @@ def page(monkeypatch) -> list[live_page.LivePage]:
     """The page of top --web, once there is one."""
     made = []
     create = live_page.LivePage.__init__
-    monkeypatch.setattr(live_page.LivePage, "__init__", lambda self, arguments: [create(self, arguments), made.append(self)][0])
+    monkeypatch.setattr(
+        live_page.LivePage, "__init__",
+        lambda self, arguments: [create(self, arguments), made.append(self)][0],
+    )
     return made
 
 
@@ -259,7 +288,10 @@ def test_the_page_shows_what_the_screens_do(report, job, page):
     job.write(ranks_with(100, 300))
     job.changes = [ranks_with(120, 350)]
     seen = []
-    job.between = [lambda: seen.append(got(page[0].address)), lambda: seen.append(got(page[0].address + "now"))]
+    job.between = [
+        lambda: seen.append(got(page[0].address)),
+        lambda: seen.append(got(page[0].address + "now")),
+    ]
     answer = report("top", job.folder, "--web", 0)
     assert (answer.status, answer.out) == (0, page[0].address + "\n\n")
     (first_status, first), (next_status, after) = seen
@@ -271,7 +303,9 @@ def test_the_page_shows_what_the_screens_do(report, job, page):
     assert after.count("<tr>") == 3 and "10.0 KB/s" in after
 
 
-def test_the_page_of_a_run_that_has_ended_says_so_until_control_c(report, run_folder, page, monkeypatch):
+def test_the_page_of_a_run_that_has_ended_says_so_until_control_c(
+    report, run_folder, page, monkeypatch
+):
     said = []
 
     def read(self) -> None:
@@ -290,11 +324,16 @@ def opening(page: str) -> str:
 
 def test_the_whole_page_is_that_of_html(report, run_folder, page, monkeypatch, tmp_path):
     said = []
-    monkeypatch.setattr(live_page.LivePage, "wait", lambda self: said.append(got(self.address + "page")[1]))
+    monkeypatch.setattr(
+        live_page.LivePage, "wait", lambda self: said.append(got(self.address + "page")[1])
+    )
     assert report("top", run_folder, "--web", 0).status == 0
     assert report("html", run_folder, "-o", tmp_path / "page.html").status == 0
     of_html = (tmp_path / "page.html").read_text()
-    assert opening(said[0]) == opening(of_html) and len(of_html) * 0.9 < len(said[0]) < len(of_html) * 1.1
+    assert (
+        opening(said[0]) == opening(of_html)
+        and len(of_html) * 0.9 < len(said[0]) < len(of_html) * 1.1
+    )
 
 
 def test_who_does_not_know_the_address_finds_nothing(report, run_folder, page, monkeypatch):
@@ -302,7 +341,10 @@ def test_who_does_not_know_the_address_finds_nothing(report, run_folder, page, m
 
     def ask(self) -> None:
         host = self.address.rpartition("/")[0].rpartition("/")[0]
-        for path in ("/", "/now", "/page", "/x/", f"/{self.token[:-1]}/now", f"/{self.token}/../now", f"/{self.token}/report", "/\xe9/"):
+        for path in (
+            "/", "/now", "/page", "/x/", f"/{self.token[:-1]}/now", f"/{self.token}/../now",
+            f"/{self.token}/report", "/\xe9/",
+        ):
             statuses.append(got(host + urllib.parse.quote(path))[0])
         request = urllib.request.Request(self.address, data=b"")
         statuses.append(got(request)[0])
@@ -322,14 +364,22 @@ def test_a_port_in_use_is_one_line(report, run_folder, page, monkeypatch):
 
     def ask(self) -> None:
         monkeypatch.undo()
-        again.append(report("top", run_folder, "--web", self.server.server_address[1], "--count", 1))
+        again.append(
+            report("top", run_folder, "--web", self.server.server_address[1], "--count", 1)
+        )
 
     monkeypatch.setattr(live_page.LivePage, "wait", ask)
     report("top", run_folder, "--web", 0)
-    assert again[0].status == 1 and again[0].err.count("\n") == 1 and "Address already in use" in again[0].err
+    assert (
+        again[0].status == 1 and again[0].err.count("\n") == 1
+        and "Address already in use" in again[0].err
+    )
 
 
-STAGES = (b"", b"GET /", b"GET / HTTP/1.0\r\nX: ", b"GET / HTTP/1.0\r\n\r\n", b"\0\xff\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n")
+STAGES = (
+    b"", b"GET /", b"GET / HTTP/1.0\r\nX: ", b"GET / HTTP/1.0\r\n\r\n", b"\0\xff\r\n\r\n",
+    b"GET / HTTP/9.9\r\n\r\n",
+)
 
 
 def connected(live: live_page.LivePage, begin: bytes = b"") -> socket.socket:
@@ -349,7 +399,9 @@ def connections_join() -> None:
             thread.join(600)
 
 
-def test_connections_that_are_reset_at_any_stage_are_not_worth_a_word(report, run_folder, page, monkeypatch):
+def test_connections_that_are_reset_at_any_stage_are_not_worth_a_word(
+    report, run_folder, page, monkeypatch
+):
     seen = []
 
     def ask(self) -> None:
@@ -363,18 +415,24 @@ def test_connections_that_are_reset_at_any_stage_are_not_worth_a_word(report, ru
     assert (answer.status, answer.err, seen) == (0, "", [200])
 
 
-def test_connections_in_which_nobody_asks_make_room_for_others(report, run_folder, page, monkeypatch):
+def test_connections_in_which_nobody_asks_make_room_for_others(
+    report, run_folder, page, monkeypatch
+):
     seen = []
 
     def ask(self) -> None:
-        idle = [connected(self, STAGES[number % 3]) for number in range(5 * live_page.MOST_CONNECTIONS)]
+        idle = [
+            connected(self, STAGES[number % 3]) for number in range(5 * live_page.MOST_CONNECTIONS)
+        ]
         seen.extend(got(self.address)[0] for _ in range(2 * live_page.MOST_CONNECTIONS))
         seen.append(len(self.server.waiting) < live_page.MOST_CONNECTIONS)
         seen.append(idle[0].recv(1))
         for client in idle:
             client.close()
         connections_join()
-        seen.append(all(self.server.free.acquire(blocking=False) for _ in range(live_page.MOST_CONNECTIONS)))
+        seen.append(
+            all(self.server.free.acquire(blocking=False) for _ in range(live_page.MOST_CONNECTIONS))
+        )
 
     monkeypatch.setattr(live_page.LivePage, "wait", ask)
     answer = report("top", run_folder, "--web", 0)
@@ -385,20 +443,27 @@ def test_connections_in_which_nobody_asks_make_room_for_others(report, run_folde
 def test_a_request_that_takes_too_long_is_ended(report, run_folder, page, monkeypatch):
     ends = []
     monkeypatch.setattr(live_page, "REQUEST_S", 0)
-    monkeypatch.setattr(live_page.LivePage, "wait", lambda self: ends.append(connected(self, b"GET / HT").recv(1)))
+    monkeypatch.setattr(
+        live_page.LivePage, "wait", lambda self: ends.append(connected(self, b"GET / HT").recv(1))
+    )
     assert report("top", run_folder, "--web", 0).err == ""
     assert ends == [b""]
 
 
 def test_few_descriptors_are_enough_whoever_connects(run_folder):
-    program = f"ulimit -n 64; exec {sys.executable} {ROOT}/report/hvprof-report top --web 0 {run_folder}"
+    program = (
+        f"ulimit -n 64; exec {sys.executable} {ROOT}/report/hvprof-report top --web 0 {run_folder}"
+    )
     heeding = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731  # what a shell starts with & ignores SIGINT
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(["/bin/sh", "-c", program], preexec_fn=heeding, **pipes) as top_web:
         try:
             address = top_web.stdout.readline().strip()
             where = urllib.parse.urlsplit(address)
-            idle = [socket.create_connection((where.hostname, where.port), timeout=600) for _ in range(120)]
+            idle = [
+                socket.create_connection((where.hostname, where.port), timeout=600)
+                for _ in range(120)
+            ]
             assert got(address + "page")[0] == 200 and top_web.poll() is None
             idle.clear()
         finally:
@@ -445,12 +510,18 @@ def test_a_browser_shows_look_after_look(report, job, page, chromium):
 
     def renewed() -> None:
         is_there = f"{text}.includes('the last 2.00 s')"
-        seen.append(chromium.ask(f"new Promise((done) => setInterval(() => {is_there} && done({text}), 20))"))
+        seen.append(
+            chromium.ask(
+                f"new Promise((done) => setInterval(() => {is_there} && done({text}), 20))"
+            )
+        )
 
     job.between = [opened, renewed]
     assert report("top", job.folder, "--web", 0, "--every", 0.1).status == 0
     assert "40 calls/s" in seen[0] and "35 calls/s" in seen[1]
-    assert chromium.complaints == [] and {url.partition(page[0].address)[2] for url in chromium.requests} == {"", "now"}
+    assert chromium.complaints == [] and {
+        url.partition(page[0].address)[2] for url in chromium.requests
+    } == {"", "now"}
 
 
 def test_wrong_options_are_one_line(report, run_folder):

@@ -13,18 +13,29 @@ def traffic(report, tmp_path):
 
     def answer(*cells: Cell, words=("--json",)):
         ranks = [Rank(rank, 2, cells=list(cells)) for rank in range(2)]
-        return report("traffic", planted.write_databases(tmp_path / f"run-{len(words)}", ranks), *words)
+        return report(
+            "traffic", planted.write_databases(tmp_path / f"run-{len(words)}", ranks), *words
+        )
 
     return answer
 
 
 def classes(rows: list[dict]) -> dict[tuple[str, str], tuple[int, int, int]]:
-    return {(row["traffic"], row["call"]): (row["count"], row["least_bytes"], row["most_bytes"]) for row in rows}
+    return {
+        (row["traffic"], row["call"]): (row["count"], row["least_bytes"], row["most_bytes"])
+        for row in rows
+    }
 
 
 HOROVOD = (
-    *(Cell("MPI_Allreduce", size, [20_000], times=times) for size, times in ((8, 1_500), (16, 615), (24, 200))),
-    *(Cell("MPI_Allreduce", size, [9_000_000], times=times) for size, times in ((22 << 20, 20), (1 << 20, 200), (102_400, 151))),
+    *(
+        Cell("MPI_Allreduce", size, [20_000], times=times)
+        for size, times in ((8, 1_500), (16, 615), (24, 200))
+    ),
+    *(
+        Cell("MPI_Allreduce", size, [9_000_000], times=times)
+        for size, times in ((22 << 20, 20), (1 << 20, 200), (102_400, 151))
+    ),
     Cell("MPI_Bcast", 4, [30_000], times=81),
     Cell("MPI_Gather", 4, [30_000], times=81),
     Cell("MPI_Barrier", 0, [10_000], times=3),
@@ -44,8 +55,14 @@ def test_horovod_s_negotiation_is_control(traffic):
 
 def test_starts_are_of_either_kind_and_persistent_operations_have_no_ratio(traffic):
     cells = (
-        *(Cell(call, 1 << 20, [900], volume_bytes=0) for call in ("MPI_Send_init", "MPI_Recv_init")),
-        *(Cell(call, 1 << 20, [90_000], measure="completion", times=100) for call in ("MPI_Send_init", "MPI_Recv_init")),
+        *(
+            Cell(call, 1 << 20, [900], volume_bytes=0)
+            for call in ("MPI_Send_init", "MPI_Recv_init")
+        ),
+        *(
+            Cell(call, 1 << 20, [90_000], measure="completion", times=100)
+            for call in ("MPI_Send_init", "MPI_Recv_init")
+        ),
         Cell("MPI_Startall", 0, [500], communicator=0, times=100),
         Cell("MPI_Waitall", 0, [80_000], communicator=0, times=100),
         Cell("MPI_Barrier", 0, [10_000], times=3),
@@ -58,20 +75,29 @@ def test_starts_are_of_either_kind_and_persistent_operations_have_no_ratio(traff
         ("control", "MPI_Barrier"): (6, 0, 0),
     }
     text = traffic(*cells, words=()).out
-    assert "for each bulk call" not in text and "persistent operations: the calls and bytes are those of setting them up" in text
+    assert (
+        "for each bulk call" not in text
+        and "persistent operations: the calls and bytes are those of setting them up" in text
+    )
 
 
 def test_the_text_says_how_many_control_calls_there_are_for_each_bulk_call(traffic):
     text = traffic(*HOROVOD, words=()).out
     assert "6.68 control calls for each bulk call" in text
-    assert "MPI_Allreduce up to 24 B, MPI_Bcast up to 4 B, MPI_Gather up to 4 B: all of them carry < 0.01 % of the bytes" in text
+    assert (
+        "MPI_Allreduce up to 24 B, MPI_Bcast up to 4 B, MPI_Gather up to 4 B: all of them carry < "
+        "0.01 % of the bytes" in text
+    )
     assert text.startswith("Bulk            742 calls (13.0 %), ")
 
 
 def test_the_sums_of_k_means_are_bulk_but_for_the_least(traffic):
     """Though its data, handed out once and read from files, are a thousand times as large."""
     sums = [Cell("MPI_Allreduce", size, [20_000], times=203) for size in (4, 128, 1_152)]
-    data = [Cell("MPI_Bcast", 50 << 20, [10**7]), Cell("MPI_File_read_at_all", 1 << 30, [10**9], communicator=0)]
+    data = [
+        Cell("MPI_Bcast", 50 << 20, [10**7]),
+        Cell("MPI_File_read_at_all", 1 << 30, [10**9], communicator=0),
+    ]
     rows = traffic(*sums, *data).rows
     assert classes(rows)["bulk", "MPI_Allreduce"] == (2 * 2 * 203, 128, 1_152)
     assert classes(rows)["control", "MPI_Allreduce"] == (2 * 203, 4, 4)
@@ -80,12 +106,16 @@ def test_the_sums_of_k_means_are_bulk_but_for_the_least(traffic):
 
 
 def test_messages_above_64_kib_are_never_control(traffic):
-    rows = traffic(Cell("MPI_Allreduce", 65_537, [10]), Cell("MPI_Allreduce", 1 << 30, [10**9], times=100)).rows
+    rows = traffic(
+        Cell("MPI_Allreduce", 65_537, [10]), Cell("MPI_Allreduce", 1 << 30, [10**9], times=100)
+    ).rows
     assert [(row["traffic"], row["threshold_bytes"]) for row in rows] == [("bulk", 0)]
 
 
 def test_a_single_size_is_bulk(traffic):
-    assert classes(traffic(Cell("MPI_Allreduce", 8, [10] * 50)).rows) == {("bulk", "MPI_Allreduce"): (100, 8, 8)}
+    assert classes(traffic(Cell("MPI_Allreduce", 8, [10] * 50)).rows) == {
+        ("bulk", "MPI_Allreduce"): (100, 8, 8)
+    }
 
 
 def test_where_every_size_matters_the_text_says_so(traffic):
@@ -98,22 +128,37 @@ def test_waits_complete_operations_of_either_kind(traffic):
         Cell("MPI_Iallreduce", 1 << 20, [400_000] * 20, measure="completion"),
         Cell("MPI_Wait", 0, [100_000] * 20, communicator=0),
     ).rows
-    assert [(row["traffic"], row["count"], row["total_ns"]) for row in rows] == [("bulk", 40, 60_000), ("completion", 40, 4_000_000)]
+    assert [(row["traffic"], row["count"], row["total_ns"]) for row in rows] == [
+        ("bulk", 40, 60_000), ("completion", 40, 4_000_000),
+    ]
     assert sum(row["share_of_time"] for row in rows) == pytest.approx(1)
 
 
 def test_the_threshold_does_not_depend_on_what_is_shown(report, run_folder):
-    whole, part = (report("traffic", run_folder, "--json", *words).rows for words in ((), ("--call", "allgather", "--rank", "1")))
+    whole, part = (
+        report("traffic", run_folder, "--json", *words).rows
+        for words in ((), ("--call", "allgather", "--rank", "1"))
+    )
     (one,) = part
     assert one["count"] == 8
-    assert one["threshold_bytes"] in {row["threshold_bytes"] for row in whole if row["call"] == "MPI_Allgather"}
+    assert one["threshold_bytes"] in {
+        row["threshold_bytes"] for row in whole if row["call"] == "MPI_Allgather"
+    }
 
 
 def test_small_gradients_are_not_control_because_they_are_few(traffic):
     """Up to the first leap: negotiation has 8 to 24 bytes, the least tensor 256."""
-    tensors = [Cell("MPI_Allreduce", size, [40_000], times=5) for size in (256, 512, 1_024, 4_096, 9_408, 22 << 20)]
-    rows = traffic(*tensors, *(Cell("MPI_Allreduce", size, [20_000], times=900) for size in (8, 16, 24))).rows
-    assert classes(rows) == {("bulk", "MPI_Allreduce"): (60, 256, 22 << 20), ("control", "MPI_Allreduce"): (5_400, 8, 24)}
+    tensors = [
+        Cell("MPI_Allreduce", size, [40_000], times=5)
+        for size in (256, 512, 1_024, 4_096, 9_408, 22 << 20)
+    ]
+    rows = traffic(
+        *tensors, *(Cell("MPI_Allreduce", size, [20_000], times=900) for size in (8, 16, 24))
+    ).rows
+    assert classes(rows) == {
+        ("bulk", "MPI_Allreduce"): (60, 256, 22 << 20),
+        ("control", "MPI_Allreduce"): (5_400, 8, 24),
+    }
 
 
 KINDS = [
@@ -126,16 +171,25 @@ KINDS = [
 
 def negotiating(is_main: int, rounds: int = 40) -> list[Rank]:
     """Small gradients, and lists of names that are longer than those."""
-    made = (("MPI_Allreduce", 8, 1), ("MPI_Allreduce", 256, 2), ("MPI_Gatherv", 9_000, 3), ("MPI_Bcast", 9_000, 4))
+    made = (
+        ("MPI_Allreduce", 8, 1),
+        ("MPI_Allreduce", 256, 2),
+        ("MPI_Gatherv", 9_000, 3),
+        ("MPI_Bcast", 9_000, 4),
+    )
     calls = [one for one in made for _ in range(rounds)]
-    times = [(1_000_000 * number, 1_000_000 * number + 10_000) for number in range(1, len(calls) + 1)]
+    times = [
+        (1_000_000 * number, 1_000_000 * number + 10_000) for number in range(1, len(calls) + 1)
+    ]
     return [
         Rank(
             rank,
             2,
             threads=[(0, "train", 1), (1, "horovod", 0)],
             signatures=KINDS,
-            cells=[Cell(call, size, [10_000] * rounds, thread=1 - is_main) for call, size, _ in made],
+            cells=[
+                Cell(call, size, [10_000] * rounds, thread=1 - is_main) for call, size, _ in made
+            ],
             samples=[
                 Sample(call, *time, bytes=size, sequence=place, thread=1 - is_main, signature=kind)
                 for place, ((call, size, kind), time) in enumerate(zip(calls, times), 1)
@@ -155,9 +209,13 @@ def negotiating(is_main: int, rounds: int = 40) -> list[Rank]:
     ],
     ids=["negotiates", "main thread", "few rounds"],
 )
-def test_what_a_negotiating_thread_calls_is_told_by_what_it_is(report, tmp_path, is_main, rounds, control, told):
+def test_what_a_negotiating_thread_calls_is_told_by_what_it_is(
+    report, tmp_path, is_main, rounds, control, told
+):
     folder = planted.write_databases(tmp_path / "run", negotiating(is_main, rounds))
     rows = report("traffic", folder, "--json").rows
-    assert {(row["call"], row["most_bytes"]) for row in rows if row["traffic"] == "control"} == control
+    assert {
+        (row["call"], row["most_bytes"]) for row in rows if row["traffic"] == "control"
+    } == control
     assert sum(row["told_count"] for row in rows) == told
     assert ("Told by" in report("traffic", folder).out) == bool(told)

@@ -45,7 +45,12 @@ def test_a_size_is_binary_where_that_is_exact(size, text):
 
 @pytest.mark.parametrize(
     ("low", "high", "text"),
-    [(8, 8, "8 B"), (513, 1_024, "512 B - 1 KiB"), ((64 << 20) + 1, None, "above 64 MiB"), (100, 200, "100 B - 200 B")],
+    [
+        (8, 8, "8 B"),
+        (513, 1_024, "512 B - 1 KiB"),
+        ((64 << 20) + 1, None, "above 64 MiB"),
+        (100, 200, "100 B - 200 B"),
+    ],
 )
 def test_a_range_of_sizes_reads_above_and_up_to(low, high, text):
     assert units.size_range(low, high) == text
@@ -53,7 +58,16 @@ def test_a_range_of_sizes_reads_above_and_up_to(low, high, text):
 
 @pytest.mark.parametrize(
     "part, text",
-    [(None, "-"), (0.0, "+0.0 %"), (-0.062, "-6.2 %"), (0.0996, "+10 %"), (0.99, "+99 %"), (1.0, "x2"), (-0.94, "-94 %"), (-0.9979, "x0.0021")],
+    [
+        (None, "-"),
+        (0.0, "+0.0 %"),
+        (-0.062, "-6.2 %"),
+        (0.0996, "+10 %"),
+        (0.99, "+99 %"),
+        (1.0, "x2"),
+        (-0.94, "-94 %"),
+        (-0.9979, "x0.0021"),
+    ],
 )
 def test_a_change_is_in_percent_unless_it_is_a_factor(part, text):
     assert units.change(part) == text
@@ -62,11 +76,18 @@ def test_a_change_is_in_percent_unless_it_is_a_factor(part, text):
 @pytest.mark.parametrize(
     "said, name",
     [
-        ("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May 26, 2022", "Open MPI 4.1.4"),
+        (
+            "Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May "
+            "26, 2022",
+            "Open MPI 4.1.4",
+        ),
         ("MPICH Version:\t4.0.2\nMPICH Release date:\tThu Apr  7 12:34:45 CDT 2022", "MPICH 4.0.2"),
         ("Intel(R) MPI Library 2021.19 for Linux* OS\n", "Intel MPI 2021.19"),
         ("MVAPICH2 Version      :\t2.3.7\nMVAPICH2 Release date :\t", "MVAPICH2 2.3.7"),
-        ("MPI VERSION    : CRAY MPICH version 8.1.23.11 (ANL base 3.4a2)\nMPI BUILD INFO :", "CRAY MPICH 8.1.23.11 (ANL base 3.4a2)"),
+        (
+            "MPI VERSION    : CRAY MPICH version 8.1.23.11 (ANL base 3.4a2)\nMPI BUILD INFO :",
+            "CRAY MPICH 8.1.23.11 (ANL base 3.4a2)",
+        ),
         ("", ""),
     ],
 )
@@ -80,7 +101,14 @@ def test_ranks_are_listed_in_spans():
 
 @pytest.mark.parametrize(
     ("part", "text"),
-    [(0, "0.00 %"), (0.00001, "< 0.01 %"), (0.005, "0.50 %"), (0.345, "34.5 %"), (-0.024, "-2.4 %"), (-0.00001, "> -0.01 %")],
+    [
+        (0, "0.00 %"),
+        (0.00001, "< 0.01 %"),
+        (0.005, "0.50 %"),
+        (0.345, "34.5 %"),
+        (-0.024, "-2.4 %"),
+        (-0.00001, "> -0.01 %"),
+    ],
 )
 def test_a_share_is_in_percent(part, text):
     assert units.share(part) == text

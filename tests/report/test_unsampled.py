@@ -15,7 +15,10 @@ def training_run(without: int | None = None) -> list[planted.Rank]:
     """without: a communicator of each rank, none of whose calls are sampled."""
     ranks = planted.training_run()
     for rank in ranks:
-        rank.samples = [sample for sample in rank.samples if without is None or sample.communicator != rank.communicators[without].communicator]
+        rank.samples = [
+            sample for sample in rank.samples
+            if without is None or sample.communicator != rank.communicators[without].communicator
+        ]
     return ranks
 
 
@@ -57,7 +60,10 @@ def test_the_summary_says_it_beside_what_was_seen(report, tmp_path, form):
     assert lines[place + 1] == f"No samples      {SAID}"
 
 
-NO_LOG = "no single call was sampled: COMMPROF_SAMPLES=0, the default of COMMPROF_PROFILE=site; commprof-run --samples 4M samples them"
+NO_LOG = (
+    "no single call was sampled: COMMPROF_SAMPLES=0, the default of COMMPROF_PROFILE=site; "
+    "commprof-run --samples 4M samples them"
+)
 
 
 def run_without_a_log(**settings: str) -> list[planted.Rank]:
@@ -75,11 +81,15 @@ def test_a_job_that_keeps_no_log_has_it_said_with_the_way_to_one(said, command):
 
 
 def test_a_log_that_a_user_has_switched_off_is_not_the_sites_doing(said):
-    assert "was sampled: COMMPROF_SAMPLES=0; commprof-run" in said("late", run_without_a_log(SAMPLES="0", PROFILE="full"))
+    assert "was sampled: COMMPROF_SAMPLES=0; commprof-run" in said(
+        "late", run_without_a_log(SAMPLES="0", PROFILE="full")
+    )
 
 
 def test_where_the_settings_are_not_known_the_reason_is_not_either(said):
-    assert "unknown: single calls are not sampled on all ranks (COMMPROF_SAMPLES)" in said("late", run_without_a_log())
+    assert "unknown: single calls are not sampled on all ranks (COMMPROF_SAMPLES)" in said(
+        "late", run_without_a_log()
+    )
 
 
 def test_the_timeline_has_it_among_its_facts(report, tmp_path):

@@ -1,4 +1,5 @@
-"""What merge adds for people's own queries, the queries that the documentation has, and the same tables as Parquet and long CSV."""
+"""What merge adds for people's own queries, the queries that the documentation has, and the same
+tables as Parquet and long CSV."""
 
 from __future__ import annotations
 
@@ -19,7 +20,10 @@ from planted_job import HostClock, Program
 from test_root_causes import MS, grid
 
 SCHEMA_PAGE = Path(__file__).resolve().parents[2] / "docs" / "SCHEMA.md"
-QUERIES = [re.sub("^   ", "", text, flags=re.M) for text in re.findall(r"   ```sql\n(.*?)\n   ```", SCHEMA_PAGE.read_text(), re.S)]
+QUERIES = [
+    re.sub("^   ", "", text, flags=re.M)
+    for text in re.findall(r"   ```sql\n(.*?)\n   ```", SCHEMA_PAGE.read_text(), re.S)
+]
 
 
 @pytest.fixture(params=(planted.training_run, planted.gpu_run))
@@ -41,10 +45,19 @@ def found(connection: sqlite3.Connection, view: str) -> list[dict]:
 
 def test_sizes_and_percentiles_are_those_of_the_command(report, folder, merged):
     keys = ("call", "identity", "measure", "memory_kind", "bytes")
-    answers = report("sizes", folder, "--json").rows + report("sizes", folder, "--completion", "--json").rows
+    answers = (
+        report("sizes", folder, "--json").rows
+        + report("sizes", folder, "--completion", "--json").rows
+    )
     expected = {tuple(row[key] for key in keys): row for row in answers}
     for view, columns in (
-        ("sizes", ("communicator", "family", "library", "count", "volume_bytes", "total_ns", "mean_ns", "min_ns", "max_ns")),
+        (
+            "sizes",
+            (
+                "communicator", "family", "library", "count", "volume_bytes", "total_ns", "mean_ns",
+                "min_ns", "max_ns",
+            ),
+        ),
         ("percentiles", ("communicator", "count", "p50_ns", "p95_ns", "p99_ns")),
     ):
         rows = found(merged, view)
@@ -65,24 +78,35 @@ def test_calls_are_on_the_time_axis_of_the_reports(report, tmp_path):
     assert report("merge", path, tmp_path / "all.db").status == 0
     run = run_open(path, with_samples=True, most_samples=None)
     aligned_ns = align(run.connection).aligned_ns
-    samples = run.connection.execute("SELECT world_rank, start_ns FROM sample ORDER BY world_rank, start_ns").fetchall()
-    shown = sqlite3.connect(tmp_path / "all.db").execute("SELECT begin_ns FROM calls ORDER BY world_rank, begin_ns").fetchall()
+    samples = run.connection.execute(
+        "SELECT world_rank, start_ns FROM sample ORDER BY world_rank, start_ns"
+    ).fetchall()
+    shown = (
+        sqlite3.connect(tmp_path / "all.db")
+        .execute("SELECT begin_ns FROM calls ORDER BY world_rank, begin_ns") .fetchall()
+    )
     assert len(shown) == len(samples) == 6_000
-    assert max(abs(begin_ns - aligned_ns(*sample)) for (begin_ns,), sample in zip(shown, samples)) <= 1
+    assert (
+        max(abs(begin_ns - aligned_ns(*sample)) for (begin_ns,), sample in zip(shown, samples)) <= 1
+    )
 
 
 def test_collectives_name_the_last_rank_and_how_much_earlier_the_first_came(report, tmp_path):
     path = grid([{2: 8 * MS}] * 40).write(tmp_path / "run.db")
     assert report("merge", path, tmp_path / "all.db").status == 0
     rows = sqlite3.connect(tmp_path / "all.db").execute(
-        "SELECT last_rank, ranks, spread_ns, end_ns - last_begin_ns FROM collectives WHERE communicator = 'row 2'"
+        "SELECT last_rank, ranks, spread_ns, end_ns - last_begin_ns FROM collectives WHERE "
+        "communicator = 'row 2'"
     )
     assert rows.fetchall() == [(2, 2, 8 * MS, 10_000)] * 40
 
 
 def test_an_anonymous_database_has_anonymous_views(report, run_folder, tmp_path):
     assert report("merge", "--anonymous", run_folder, tmp_path / "all.db").status == 0
-    hosts = sqlite3.connect(tmp_path / "all.db").execute("SELECT DISTINCT host FROM named_cell ORDER BY host").fetchall()
+    hosts = (
+        sqlite3.connect(tmp_path / "all.db")
+        .execute("SELECT DISTINCT host FROM named_cell ORDER BY host") .fetchall()
+    )
     assert hosts == [("host-1",), ("host-2",)]
 
 
@@ -125,20 +149,30 @@ def test_parquet_has_the_rows_of_the_tables(report, folder, merged, tmp_path, mo
     if not importable(module) or not importable("duckdb"):
         pytest.skip(f"needs {module} and duckdb")
     duckdb = __import__("duckdb")
-    monkeypatch.setattr(parquet, "WRITERS", [(name, write) for name, write in parquet.WRITERS if name == module])
-    assert report("export", folder, "--format", "parquet", "--output", tmp_path / "tables").status == 0
+    monkeypatch.setattr(
+        parquet, "WRITERS", [(name, write) for name, write in parquet.WRITERS if name == module]
+    )
+    assert (
+        report("export", folder, "--format", "parquet", "--output", tmp_path / "tables").status == 0
+    )
     connection = duckdb.connect()
     for path in (tmp_path / "tables").iterdir():
         connection.execute(f"CREATE VIEW {path.stem} AS SELECT * FROM '{path}'")
     for table in ("sample", "fact", "rank", *VIEWS):
         rows = connection.execute(f"SELECT * FROM {table}").fetchall()
         merged.row_factory = None
-        assert sorted(rows, key=repr) == sorted(merged.execute(f"SELECT * FROM {table}").fetchall(), key=repr)
+        assert sorted(rows, key=repr) == sorted(
+            merged.execute(f"SELECT * FROM {table}").fetchall(), key=repr
+        )
     for query, expected in zip(QUERIES, answers(merged)):
-        assert [len(row) for row in connection.execute(query).fetchall()] == [len(row) for row in expected]
+        assert [len(row) for row in connection.execute(query).fetchall()] == [
+            len(row) for row in expected
+        ]
 
 
-def test_without_a_writer_of_parquet_one_line_says_what_is_needed(report, run_folder, tmp_path, monkeypatch):
+def test_without_a_writer_of_parquet_one_line_says_what_is_needed(
+    report, run_folder, tmp_path, monkeypatch
+):
     monkeypatch.setattr(parquet, "WRITERS", [("no_such_module", None)])
     answer = report("export", run_folder, "--format", "parquet", "--output", tmp_path / "tables")
     assert (answer.status, answer.err.count("\n")) == (1, 1)
@@ -150,18 +184,24 @@ def test_without_a_writer_of_parquet_one_line_says_what_is_needed(report, run_fo
 def test_long_csv_has_every_counter_by_name(report, folder, merged):
     rows = list(csv.DictReader(io.StringIO(report("export", folder, "--format", "long-csv").out)))
     for quantity in ("count", "volume_bytes", "total_ns"):
-        (expected,) = merged.execute(f"SELECT sum({quantity}) FROM named_cell WHERE count > 0").fetchone()
+        (expected,) = merged.execute(
+            f"SELECT sum({quantity}) FROM named_cell WHERE count > 0"
+        ).fetchone()
         assert sum(int(row["value"]) for row in rows if row["quantity"] == quantity) == expected
     keys = [tuple(value for key, value in row.items() if key != "value") for row in rows]
     assert len(set(keys)) == len(keys) and {row["run_id"] for row in rows} == {"job-1"}
     assert {row["measure"] for row in rows if row["quantity"] == "blocked_ns"} == {"completion"}
 
 
-@pytest.mark.parametrize("words", (("--format", "parquet"), ("--format", "long-csv", "--table", "rank")))
+@pytest.mark.parametrize(
+    "words", (("--format", "parquet"), ("--format", "long-csv", "--table", "rank"))
+)
 def test_wrong_options_are_refused(report, run_folder, words):
     assert report("export", run_folder, *words).status == 2
 
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_is_exported_where_it_is_named(report, folder, merged, view):
-    assert [{**row, "table": view} for row in found(merged, view)] == report("export", folder, "--json", "--table", view).rows
+    assert [{**row, "table": view} for row in found(merged, view)] == report(
+        "export", folder, "--json", "--table", view
+    ).rows

@@ -1,4 +1,5 @@
-"""Sequences of collectives as training jobs make them, with the truth about their steps. Times jitter, by a seed of the test's own."""
+"""Sequences of collectives as training jobs make them, with the truth about their steps. Times
+jitter, by a seed of the test's own."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class Made:
 
 @dataclass
 class Job:
-    """A clock that runs, and the calls made meanwhile: those of the rank that comes last to all of them."""
+    """A clock that runs, and the calls made meanwhile: those of the rank that comes last to all of
+    them."""
 
     seed: int = 1
     now_ns: int = 50 * MS
@@ -53,7 +55,8 @@ class Job:
         self.now_ns += 2 * round(ns / 2 * self.random.lognormvariate(0, jitter))
 
     def call(
-        self, name: str, message_bytes: int, step: int | None = None, ns: float | None = None, on: int = planted.WORLD, request_call: str = ""
+        self, name: str, message_bytes: int, step: int | None = None, ns: float | None = None,
+        on: int = planted.WORLD, request_call: str = "",
     ) -> None:
         begin_ns = self.now_ns
         self.compute(ns if ns is not None else 20_000 + message_bytes / 2)  # 2 GB/s
@@ -61,7 +64,12 @@ class Job:
         if name not in UNSEQUENCED:
             sequence = self.begun[on] = self.begun.get(on, 0) + 1
         pause_ns = begin_ns - self.made[-1].end_ns if self.made else begin_ns
-        self.made.append(Made(f"MPI_{name}", message_bytes, begin_ns, self.now_ns, step, sequence, on, None, request_call, pause_ns))
+        self.made.append(
+            Made(
+                f"MPI_{name}", message_bytes, begin_ns, self.now_ns, step, sequence, on, None,
+                request_call, pause_ns,
+            )
+        )
         self.compute(2_000)
 
     @property
@@ -79,7 +87,8 @@ def parameters(job: Job, sizes: list[int]) -> None:
 
 
 def ddp(steps: int = 300, seed: int = 1, has_pauses: bool = True) -> Job:
-    """Buckets; the first step has others; a metric now and then; every 100 steps a checkpoint, at the end an evaluation."""
+    """Buckets; the first step has others; a metric now and then; every 100 steps a checkpoint, at
+    the end an evaluation."""
     job = Job(seed)
     buckets = [4_280_000, 26_214_400, 26_214_400, 26_214_400, 19_000_000]
     parameters(job, [8, 4_280_000, 9_000_000])
@@ -104,12 +113,16 @@ def ddp(steps: int = 300, seed: int = 1, has_pauses: bool = True) -> Job:
     return job
 
 
-LAYER = (9_408, 256, 16_384, 147_456, 65_536, 2_359_296, 1_048_576, 4_194_304, 8_388_608, 2_097_152, 8_192_000, 4_000)
+LAYER = (
+    9_408, 256, 16_384, 147_456, 65_536, 2_359_296, 1_048_576, 4_194_304, 8_388_608, 2_097_152,
+    8_192_000, 4_000,
+)
 TENSORS = [size * width for width in (1, 2, 3, 1, 4) for size in LAYER]
 
 
 def horovod(steps: int = 40, seed: int = 2, noise_ns: float = 0) -> Job:
-    """Tensors fused as they happen to be ready, with negotiation between; on a busy machine with pauses anywhere."""
+    """Tensors fused as they happen to be ready, with negotiation between; on a busy machine with
+    pauses anywhere."""
     job = Job(seed)
     parameters(job, TENSORS)
     for step in range(steps):
@@ -188,7 +201,8 @@ def kmeans(steps: int = 203, seed: int = 6) -> Job:
 
 
 def waiting_in_control(steps: int = 203, seed: int = 14) -> Job:
-    """k-means on a machine with fewer cores than ranks: after every second step the last value comes late."""
+    """k-means on a machine with fewer cores than ranks: after every second step the last value
+    comes late."""
     job = Job(seed)
     job.call("Bcast", 1_152)
     for step in range(steps):
@@ -200,7 +214,8 @@ def waiting_in_control(steps: int = 203, seed: int = 14) -> Job:
 
 
 def control_in_flight(steps: int = 100, seed: int = 15) -> Job:
-    """A metric of the step before is summed while the network runs forward, and is there after the first gradients."""
+    """A metric of the step before is summed while the network runs forward, and is there after the
+    first gradients."""
     job = Job(seed)
     for step in range(steps):
         if step:
@@ -259,7 +274,8 @@ def transformer(steps: int = 60, seed: int = 9, layers: int = 24) -> Job:
 
 
 def hybrid(steps: int = 80, seed: int = 13, pair: int = 0) -> Job:
-    """Two replica groups of two stages: activations in messages, gradients on a communicator of the group, metrics on the world."""
+    """Two replica groups of two stages: activations in messages, gradients on a communicator of the
+    group, metrics on the world."""
     job = Job(seed)
     job.call("Bcast", 20_000)
     for step in range(steps):
@@ -292,7 +308,8 @@ def solver(steps: int = 200, seed: int = 16, norms_every: int = 10, reductions: 
 
 
 def negotiation(steps: int = 60, seed: int = 17) -> Job:
-    """What a framework's ranks tell each other, alike and a moment apart, while gradients go another way; forward and backward between."""
+    """What a framework's ranks tell each other, alike and a moment apart, while gradients go
+    another way; forward and backward between."""
     job = Job(seed)
     for _ in range(steps):
         for _ in range(4):
@@ -312,12 +329,15 @@ def negotiation_and_gradients(steps: int = 60, seed: int = 18) -> Job:
             for _ in range(5):
                 job.compute(MS)
                 job.call("Allreduce", 8)
-            job.call(job.random.choice(["Allreduce", "Reduce"]), job.random.randint(100_000, 900_000))
+            job.call(
+                job.random.choice(["Allreduce", "Reduce"]), job.random.randint(100_000, 900_000)
+            )
     return job
 
 
 def negotiation_of_kinds(steps: int = 60, seed: int = 19) -> Job:
-    """Small collectives of changing sizes and functions, as Horovod makes them without its cache."""
+    """Small collectives of changing sizes and functions, as Horovod makes them
+    without its cache."""
     job = Job(seed)
     for _ in range(steps):
         job.call("Send", 1_000_000)
@@ -334,7 +354,10 @@ def random_mix(calls: int = 600, seed: int = 10) -> Job:
     job = Job(seed)
     for _ in range(calls):
         job.compute(job.random.expovariate(1 / (5 * MS)), 0)
-        job.call(job.random.choice(["Allreduce", "Bcast", "Allgather"]), job.random.choice([65_536, 262_144, 1_048_576, 3_000_000]))
+        job.call(
+            job.random.choice(["Allreduce", "Bcast", "Allgather"]),
+            job.random.choice([65_536, 262_144, 1_048_576, 3_000_000]),
+        )
     return job
 
 
@@ -362,8 +385,9 @@ def rank_of(
     thread: int = 0,
     sampled: Sequence[tuple[int, int]] = (),
 ) -> planted.Rank:
-    """A rank that has come to each call earlier than the last one by a part of the time that it computed before, and left it with
-    that one. `sampled`: times outside of which no calls are sampled."""
+    """A rank that has come to each call earlier than the last one by a part of the time that it
+    computed before, and left it with that one. `sampled`: times outside of which no calls are
+    sampled."""
     samples, cells = [], {}
     for one in job.made:
         waits = one.sequence and one.completed_ns is None
@@ -371,7 +395,12 @@ def rank_of(
         cells.setdefault((one.call, one.bytes, one.communicator), []).append(one.end_ns - start_ns)
         if not sampled or any(begin_ns <= one.end_ns < end_ns for begin_ns, end_ns in sampled):
             where = (one.communicator, one.sequence, one.completed_ns, one.bytes)
-            samples.append(planted.Sample(one.call, start_ns, one.end_ns, *where, request_call=one.request_call, thread=thread))
+            samples.append(
+                planted.Sample(
+                    one.call, start_ns, one.end_ns, *where, request_call=one.request_call,
+                    thread=thread,
+                )
+            )
     wall_ns = job.now_ns + 100 * MS
     communicators = planted.communicators_of(world_rank)
     for known in communicators:
@@ -386,7 +415,10 @@ def rank_of(
         facts={**planted.facts_of(0), "boot_id": "a1", "time_namespace": "time:[1]"},
         communicators=communicators,
         threads=[(0, "python3", 1), *([(thread, "pt_mpi", 0)] if thread else [])],
-        cells=[planted.Cell(call, size, times, on, thread=thread) for (call, size, on), times in cells.items()],
+        cells=[
+            planted.Cell(call, size, times, on, thread=thread)
+            for (call, size, on), times in cells.items()
+        ],
         samples=samples,
         windows=[planted.Window(*times, thread) for times in sampled or [(0, wall_ns)]],
     )

@@ -1,4 +1,5 @@
-"""How much work something is, in counts that do not depend on the machine or on what else it does."""
+"""How much work something is, in counts that do not depend on the machine or on
+what else it does."""
 
 from __future__ import annotations
 
@@ -17,12 +18,16 @@ class Work:
     sqlite_instructions: int = 0
 
     def is_at_most(self, times: float, other: Work) -> bool:
-        return self.calls <= times * other.calls and self.sqlite_instructions <= times * other.sqlite_instructions + INSTRUCTIONS
+        return (
+            self.calls <= times * other.calls
+            and self.sqlite_instructions <= times * other.sqlite_instructions + INSTRUCTIONS
+        )
 
 
 @contextmanager
 def counted(*connections: sqlite3.Connection) -> Iterator[Work]:
-    """Counts what is done meanwhile; of SQLite on these connections and on those opened meanwhile."""
+    """Counts what is done meanwhile; of SQLite on these connections and on those opened
+    meanwhile."""
     work, connect = Work(), sqlite3.connect
 
     def count_call(_frame: object, event: str, _argument: object) -> None:

@@ -1,7 +1,8 @@
-"""A Slurm of one node in a folder: slurmctld and slurmd with a configuration and ports of their own, without munge.
+"""A Slurm of one node in a folder: slurmctld and slurmd with a configuration and ports of their
+own, without munge.
 
-Slurm takes a step's unreaped processes for running ones, so no ancestor may adopt its orphans without reaping them, as the jobs of
-mpi.harness.launch do."""
+Slurm takes a step's unreaped processes for running ones, so no ancestor may adopt its orphans
+without reaping them, as the jobs of mpi.harness.launch do."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ PROGRAMS = ("slurmctld", "slurmd", "srun", "sbatch", "scancel", "scontrol")
 TIMEOUT_S = 300  # for anything; no machine is that slow
 LOOK_S = 0.05
 
-# Nothing is isolated or limited, so this runs in containers too. Tasks may share cores: ranks outnumber them here.
+# Nothing is isolated or limited, so this runs in containers too. Tasks may share cores: ranks
+# outnumber them here.
 CONFIGURATION = """
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
@@ -55,7 +57,8 @@ TASK_PROLOG = re.compile(r"```sh\n(#!/bin/sh\n# TaskProlog=.*?)```", re.DOTALL) 
 
 
 def missing() -> str:
-    """The first of Slurm's programs that is not here, or why it cannot be started; empty: it can."""
+    """The first of Slurm's programs that is not here, or why it cannot be started;
+    empty: it can."""
     if os.geteuid() != 0:
         return "root"
     return next((name for name in PROGRAMS if not which(name)), "")
@@ -81,14 +84,21 @@ class Slurm(NamedTuple):
     configuration: Path
 
     def run(self, command: list[str], folder: Path, **environment: str) -> Outcome:
-        surroundings = unprofiled_environment() | AS_ROOT | {"SLURM_CONF": str(self.configuration)} | environment
-        done = subprocess.run(command, cwd=folder, env=surroundings, capture_output=True, text=True, timeout=TIMEOUT_S)
+        surroundings = (
+            unprofiled_environment() | AS_ROOT | {"SLURM_CONF": str(self.configuration)}
+            | environment
+        )
+        done = subprocess.run(
+            command, cwd=folder, env=surroundings, capture_output=True, text=True, timeout=TIMEOUT_S
+        )
         return Outcome(done.returncode, done.stdout, done.stderr)
 
     def batch(self, script: str, folder: Path, *options: str) -> str:
         """What a batch script printed, once its job (or array of jobs) has ended."""
         (folder / "script").write_text("#!/bin/bash\n" + script)
-        submitted = self.run(["sbatch", "--wait", "--output=printed-%a", *options, "script"], folder)
+        submitted = self.run(
+            ["sbatch", "--wait", "--output=printed-%a", *options, "script"], folder
+        )
         printed = "".join(each.read_text() for each in sorted(folder.glob("printed-*")))
         assert submitted.stdout.startswith("Submitted"), submitted
         return printed
@@ -101,7 +111,11 @@ def started(folder: Path) -> Iterator[Slurm]:
     for name in ("state", "spool"):
         (folder / name).mkdir()
     slurm = Slurm(folder / "slurm.conf")
-    slurm.configuration.write_text(CONFIGURATION.format(host=host, folder=folder, controller_port=controller_port, node_port=node_port))
+    slurm.configuration.write_text(
+        CONFIGURATION.format(
+            host=host, folder=folder, controller_port=controller_port, node_port=node_port
+        )
+    )
     (folder / "task_prolog").write_text(task_prolog(LIBRARY))
     (folder / "task_prolog").chmod(0o755)
     environment = os.environ | {"SLURM_CONF": str(slurm.configuration)}
@@ -109,10 +123,17 @@ def started(folder: Path) -> Iterator[Slurm]:
     try:
         for name in ("slurmctld", "slurmd"):
             with open(folder / f"{name}.log", "w") as log:
-                daemons.append(subprocess.Popen([name, "-D"], env=environment, stdout=log, stderr=log, start_new_session=True))
+                daemons.append(
+                    subprocess.Popen(
+                        [name, "-D"], env=environment, stdout=log, stderr=log,
+                        start_new_session=True,
+                    )
+                )
         deadline = time.monotonic() + TIMEOUT_S
         while "idle" not in slurm.run(["sinfo", "--noheader"], folder).stdout:
-            assert time.monotonic() < deadline and all(each.poll() is None for each in daemons), logs(folder)
+            assert time.monotonic() < deadline and all(each.poll() is None for each in daemons), (
+                logs(folder)
+            )
             time.sleep(LOOK_S)
         yield slurm
     finally:

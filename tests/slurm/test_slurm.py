@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mpi.harness import COMMPROF_RUN, LIBRARY, REPORT, Outcome, Run, calls_in_ledger, compile_program
+from mpi.harness import (
+    COMMPROF_RUN, LIBRARY, REPORT, Outcome, Run, calls_in_ledger, compile_program,
+)
 from mpi.libraries import MPICH, OPEN_MPI, SYSTEM_PYTHON, Mpi
 
 from . import one_node
@@ -60,7 +62,9 @@ def test_srun_without_a_plugin_that_the_library_understands_is_named_once(slurm,
     for plugin in ("none", "pmix"):
         outcome = srun(slurm, 2, plugin, profiled(mpi, plugin), tmp_path)
         (line,) = accusations(outcome.stderr)
-        assert "srun started 2 processes, but each is a job of 1 rank" in line and "--mpi=TYPE" in line
+        assert (
+            "srun started 2 processes, but each is a job of 1 rank" in line and "--mpi=TYPE" in line
+        )
 
 
 def test_mpirun_in_a_batch_script_starts_one_profiled_world(slurm, mpi, tmp_path):
@@ -70,13 +74,18 @@ def test_mpirun_in_a_batch_script_starts_one_profiled_world(slurm, mpi, tmp_path
 
 
 def calls_in(folder: Path) -> int:
-    ((calls,),) = Run(2, folder, None).query(0, "SELECT SUM(count) FROM cell WHERE measure = 'call'")
+    ((calls,),) = Run(2, folder, None).query(
+        0, "SELECT SUM(count) FROM cell WHERE measure = 'call'"
+    )
     return calls
 
 
 def test_the_jobs_of_an_array_that_share_an_output_folder_lose_nothing(slurm, mpi, tmp_path):
     alone = f"srun -n 2 --mpi={PLUGIN[mpi.name]} {profiled(mpi, 'alone')}"
-    script = f"export COMMPROF_OUTPUT=shared LD_PRELOAD={LIBRARY}\nsrun -n 2 --mpi={PLUGIN[mpi.name]} {compile_program(mpi, 'pcontrol')}\n"
+    script = (
+        f"export COMMPROF_OUTPUT=shared LD_PRELOAD={LIBRARY}\nsrun -n 2 "
+        f"--mpi={PLUGIN[mpi.name]} {compile_program(mpi, 'pcontrol')}\n"
+    )
     slurm.batch(alone, tmp_path, "-n", "2")
     slurm.batch(script + script, tmp_path, "-n", "2", "--array=1-4")
     profiles = {path.parent for path in (tmp_path / "shared").rglob("rank-*.db")}
@@ -85,23 +94,35 @@ def test_the_jobs_of_an_array_that_share_an_output_folder_lose_nothing(slurm, mp
 
 
 def test_a_job_that_is_cancelled_can_be_read_and_blames_nobody(slurm, mpi, tmp_path):
-    """The program cancels its own job, once all ranks have been in a collective, and waits for what comes."""
+    """The program cancels its own job, once all ranks have been in a collective, and waits for what
+    comes."""
     program = compile_program(mpi, "cancels_itself")
-    printed = slurm.batch(f"srun --mpi={PLUGIN[mpi.name]} {COMMPROF_RUN} --output run {program}", tmp_path, "-n", "2")
+    printed = slurm.batch(
+        f"srun --mpi={PLUGIN[mpi.name]} {COMMPROF_RUN} --output run {program}", tmp_path, "-n", "2"
+    )
     assert "CANCELLED" in printed
-    summary = subprocess.run([SYSTEM_PYTHON, REPORT, "summary", tmp_path / "run"], capture_output=True, text=True)
+    summary = subprocess.run(
+        [SYSTEM_PYTHON, REPORT, "summary", tmp_path / "run"], capture_output=True, text=True
+    )
     assert "ranks 0-1 were killed" in summary.stderr and "Killed  " in summary.stdout, summary
-    stuck = subprocess.run([SYSTEM_PYTHON, REPORT, "stuck", tmp_path / "run"], capture_output=True, text=True).stdout
+    stuck = subprocess.run(
+        [SYSTEM_PYTHON, REPORT, "stuck", tmp_path / "run"], capture_output=True, text=True
+    ).stdout
     assert "All 2 ranks were killed" in stuck and "was killed first" not in stuck
     assert calls_in_ledger(tmp_path / "run/rank-0.ledger")["MPI_Barrier"] >= 1
 
 
 def test_task_prolog_profiles_the_jobs_that_ask_for_it_where_the_site_says(slurm, mpi, tmp_path):
     (tmp_path / "site.conf").write_text("output = %u/%d/%j\n")
-    command = ["srun", "-n", "2", f"--mpi={PLUGIN[mpi.name]}", str(compile_program(mpi, "pcontrol"))]
+    command = [
+        "srun", "-n", "2", f"--mpi={PLUGIN[mpi.name]}", str(compile_program(mpi, "pcontrol")),
+    ]
     environment = {"COMMPROF_CONFIG": str(tmp_path / "site.conf"), "USER": "ada"}
     unasked = slurm.run(command, tmp_path, **environment)
-    assert unasked.exit_status == 0 and "profile of" not in unasked.stderr and not (tmp_path / "ada").exists()
+    assert (
+        unasked.exit_status == 0 and "profile of" not in unasked.stderr
+        and not (tmp_path / "ada").exists()
+    )
     asked = slurm.run(command, tmp_path, **environment, PROFILE_MPI="1")
     assert asked.exit_status == 0 and "profile of 2 ranks in" in asked.stderr
     (folder,) = (tmp_path / "ada").glob("*/*")
@@ -112,12 +133,25 @@ def test_an_experiment_in_a_batch_job_runs_its_arms_by_srun(slurm, tmp_path):
     """One allocation, whose nodes all runs share."""
     if missing := [mpi.name for mpi in (OPEN_MPI, MPICH) if mpi.missing]:
         pytest.skip(f"{missing[0]} is not installed")
-    arms = [f"--arm '{mpi.name}: srun -n 2 --mpi={PLUGIN[mpi.name]} {{}} {compile_program(mpi, 'pcontrol')}'" for mpi in (OPEN_MPI, MPICH)]
+    arms = [
+        f"--arm '{mpi.name}: srun -n 2 --mpi={PLUGIN[mpi.name]} {{}} "
+        f"{compile_program(mpi, 'pcontrol')}'" for mpi in (OPEN_MPI, MPICH)
+    ]
     experiment = REPORT.parent / "commprof-experiment"
-    printed = slurm.batch(f"{experiment} run exp --blocks 2 {' '.join(arms)}\n", tmp_path, "--ntasks=2")
+    printed = slurm.batch(
+        f"{experiment} run exp --blocks 2 {' '.join(arms)}\n", tmp_path, "--ntasks=2"
+    )
     assert "done: 2 blocks. Read them with: hvprof-report compare exp" in printed, printed
     assert len(list(tmp_path.glob("exp/block-0[12]/*/rank-[01].db"))) == 8
-    report = subprocess.run([REPORT, "compare", "exp", "--by", "run", "--json"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    report = subprocess.run(
+        [REPORT, "compare", "exp", "--by", "run", "--json"], cwd=tmp_path, check=True,
+        capture_output=True, text=True,
+    )
     rows = json.loads(report.stdout)
-    assert sorted((row["side"], row["block"]) for row in rows) == [("mpich", 1), ("mpich", 2), ("openmpi", 1), ("openmpi", 2)]
+    assert sorted((row["side"], row["block"]) for row in rows) == [
+        ("mpich", 1),
+        ("mpich", 2),
+        ("openmpi", 1),
+        ("openmpi", 2),
+    ]
     assert all(row["memory_ns"] > 0 for row in rows), "the host was measured before each run"

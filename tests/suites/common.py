@@ -1,4 +1,5 @@
-"""What the suites share: where things are, what a job is started with, and what its databases say."""
+"""What the suites share: where things are, what a job is started with, and what its
+databases say."""
 
 from __future__ import annotations
 
@@ -29,7 +30,10 @@ def require_build(script: str) -> None:
 
 def unprofiled_environment() -> dict[str, str]:
     """That of the suite, without what concerns a profiler."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("COMMPROF_", "LD_PRELOAD"))}
+    return {
+        name: value for name, value in os.environ.items()
+        if not name.startswith(("COMMPROF_", "LD_PRELOAD"))
+    }
 
 
 def rows(database: Path, sql: str, **parameters: object) -> list[tuple]:
@@ -38,7 +42,8 @@ def rows(database: Path, sql: str, **parameters: object) -> list[tuple]:
 
 
 def ended_by(job: subprocess.Popen, timeout_s: float) -> int | None:
-    """Its exit status; None for a job that hangs, which is ended: mpirun first, so that it can end its ranks."""
+    """Its exit status; None for a job that hangs, which is ended: mpirun first, so that it can end
+    its ranks."""
     try:
         return job.wait(timeout_s)
     except subprocess.TimeoutExpired:

@@ -1,8 +1,9 @@
 """Run the mpi4py test suite with and without the profiler, and compare what came of every test.
 
-mpi4py.sh sets up what this needs. Each combination of library, version and ranks runs once without the profiler and once
-with it. A test that ended differently runs again, its module alone, REPEATS times each way, to tell what the profiler breaks
-from what is flaky. The exit status is 1 if anything is broken, or if a profile is not whole."""
+mpi4py.sh sets up what this needs. Each combination of library, version and ranks runs once without
+the profiler and once with it. A test that ended differently runs again, its module alone, REPEATS
+times each way, to tell what the profiler breaks from what is flaky. The exit status is 1 if
+anything is broken, or if a profile is not whole."""
 
 from __future__ import annotations
 
@@ -15,18 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from common import (
-    AS_ROOT,
-    BROKEN,
-    BUILD,
-    FLAKY,
-    ONCE,
-    SUITES,
-    ended_by,
-    our_lines,
-    require_build,
-    rows,
-    unprofiled_environment,
-    verdict,
+    AS_ROOT, BROKEN, BUILD, FLAKY, ONCE, SUITES, ended_by, our_lines, require_build, rows,
+    unprofiled_environment, verdict,
 )
 
 TIMEOUT_S = 900
@@ -45,7 +36,8 @@ class Mpi(NamedTuple):
 MPIS = (
     Mpi(
         "openmpi",
-        ("--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "--mca", "btl", "self,vader,tcp"),  # tcp: for spawned processes
+        # tcp: for spawned processes
+        ("--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "--mca", "btl", "self,vader,tcp"),
         AS_ROOT,
     ),
     Mpi("mpich", (), {}),
@@ -77,14 +69,18 @@ class Combination(NamedTuple):
 
     @property
     def excluded(self) -> list[str]:
-        return [e.module for e in EXCLUSIONS if e.mpi == self.mpi.name and self.version in e.versions and self.ranks in e.ranks]
+        return [
+            e.module for e in EXCLUSIONS
+            if e.mpi == self.mpi.name and self.version in e.versions and self.ranks in e.ranks
+        ]
 
 
 class Run(NamedTuple):
     """What came of one run of the suite."""
 
     exit_status: int | None  # None: it hung
-    outcomes: dict[tuple[int, str], str]  # (rank, test) -> outcome, 'unfinished' if it began and did not end
+    # (rank, test) -> outcome, 'unfinished' if it began and did not end
+    outcomes: dict[tuple[int, str], str]
     folder: Path
 
 
@@ -112,14 +108,22 @@ def launch(combination: Combination, folder: Path, *arguments: str, is_profiled:
         *combination.mpi.launch_options,
         *("-n", str(combination.ranks)),
         *([str(BUILD / "bin/commprof-run")] if is_profiled else []),
-        *(str(home / "bin/python"), str(Path(__file__).with_name("recorded_tests.py")), str(folder)),
+        *(
+            str(home / "bin/python"),
+            str(Path(__file__).with_name("recorded_tests.py")),
+            str(folder),
+        ),
         *(str(SUITES / f"mpi4py-{combination.version}" / "test/runtests.py"), *arguments),
         *(word for module in combination.excluded for word in ("-e", module)),
     ]
-    environment = unprofiled_environment() | combination.mpi.environment | {"COMMPROF_OUTPUT": str(folder / "profile")}
+    environment = (
+        unprofiled_environment() | combination.mpi.environment
+        | {"COMMPROF_OUTPUT": str(folder / "profile")}
+    )
     with (folder / "output").open("w") as output:
         job = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=folder, env=environment, start_new_session=True
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=folder,
+            env=environment, start_new_session=True,
         )
         exit_status = ended_by(job, TIMEOUT_S)
     return Run(exit_status, dict(outcomes(folder, combination.ranks)), folder)
@@ -135,28 +139,44 @@ def outcomes(folder: Path, ranks: int) -> Iterator[tuple[tuple[int, str], str]]:
 
 
 def differing(plain: Run, profiled: Run) -> list[str]:
-    """The tests whose outcome differs on any rank; a test that one run did not reach differs too."""
+    """The tests whose outcome differs on any rank; a test that one run did not
+    reach differs too."""
     keys = plain.outcomes.keys() | profiled.outcomes.keys()
-    return sorted({test for rank, test in keys if plain.outcomes.get((rank, test)) != profiled.outcomes.get((rank, test))})
+    return sorted(
+        {
+            test for rank, test in keys
+            if plain.outcomes.get((rank, test)) != profiled.outcomes.get((rank, test))
+        }
+    )
 
 
 def repeated(combination: Combination, module: str, *, is_profiled: bool) -> list[Run]:
     """A module alone, again and again."""
     folder = SUITES / "runs" / str(combination) / f"again-{module}"
     names = [f"{'with' if is_profiled else 'without'}-{i}" for i in range(REPEATS)]
-    return [launch(combination, folder / name, "-i", f"^{module}(.py)?$", is_profiled=is_profiled) for name in names]
+    return [
+        launch(combination, folder / name, "-i", f"^{module}(.py)?$", is_profiled=is_profiled)
+        for name in names
+    ]
 
 
 def judged(combination: Combination, plain: Run, profiled: Run) -> Iterator[tuple[str, str]]:
-    """Each test that differs, and what that means. A crash hides what follows it, so every module that has such a test runs by
-    itself."""
+    """Each test that differs, and what that means. A crash hides what follows it, so every module
+    that has such a test runs by itself."""
     tests = differing(plain, profiled)
     for module in sorted({test.split(".")[0] for test in tests}):
-        again = [repeated(combination, module, is_profiled=is_profiled) for is_profiled in (False, True)]
+        again = [
+            repeated(combination, module, is_profiled=is_profiled) for is_profiled in (False, True)
+        ]
         for test in (test for test in tests if test.split(".")[0] == module):
             first = [outcome_of(test, run, combination.ranks) for run in (plain, profiled)]
-            without, within = ([outcome_of(test, run, combination.ranks) for run in runs] for runs in again)
-            print(f"  {test}: without the profiler {first[0]}, again {without}; with it {first[1]}, again {within}", flush=True)
+            without, within = (
+                [outcome_of(test, run, combination.ranks) for run in runs] for runs in again
+            )
+            print(
+                f"  {test}: without the profiler {first[0]}, again {without}; with it {first[1]}, "
+                f"again {within}", flush=True,
+            )
             yield test, verdict({first[0], *without}, first[1], set(within))
 
 
@@ -167,7 +187,10 @@ def outcome_of(test: str, run: Run, ranks: int) -> str:
 
 def passed_everywhere(run: Run, ranks: int) -> list[str]:
     tests = {test for _, test in run.outcomes}
-    return [test for test in tests if all(run.outcomes.get((rank, test)) == "passed" for rank in range(ranks))]
+    return [
+        test for test in tests
+        if all(run.outcomes.get((rank, test)) == "passed" for rank in range(ranks))
+    ]
 
 
 CALLS = "SELECT call, SUM(count) FROM cell WHERE measure IN ('call', 'poll') GROUP BY call"
@@ -176,7 +199,9 @@ CALLS = "SELECT call, SUM(count) FROM cell WHERE measure IN ('call', 'poll') GRO
 def read_profile(folder: Path, ranks: int) -> Profile:
     databases = [path for rank in range(ranks) if (path := folder / f"rank-{rank}.db").exists()]
     counts = [row for path in databases for row in rows(path, CALLS)]
-    return Profile(len(databases), sum(count for _, count in counts), len({call for call, _ in counts}))
+    return Profile(
+        len(databases), sum(count for _, count in counts), len({call for call, _ in counts})
+    )
 
 
 def compare(combination: Combination, arguments: list[str]) -> Comparison:
@@ -185,14 +210,21 @@ def compare(combination: Combination, arguments: list[str]) -> Comparison:
     profiled = launch(combination, folder / "with", *arguments, is_profiled=True)
     verdicts = dict(judged(combination, plain, profiled))
     if profiled.exit_status != plain.exit_status and not verdicts:
-        verdicts[f"exit status {profiled.exit_status} with the profiler, {plain.exit_status} without"] = BROKEN
+        verdicts[
+            f"exit status {profiled.exit_status} with the profiler, {plain.exit_status} without"
+        ] = BROKEN
     profile = read_profile(profiled.folder / "profile", combination.ranks)
     if profile.databases != combination.ranks or not profile.calls:
         verdicts[f"{profile.databases} databases with {profile.calls} calls"] = BROKEN
-    return Comparison(combination, plain, profiled, profile, verdicts, our_lines(profiled.folder / "output"))
+    return Comparison(
+        combination, plain, profiled, profile, verdicts, our_lines(profiled.folder / "output")
+    )
 
 
-HEADINGS = "| MPI | mpi4py | ranks | tests | passed without | passed with | broken | once | flaky | calls | functions |"
+HEADINGS = (
+    "| MPI | mpi4py | ranks | tests | passed without | passed with | broken | once | flaky "
+    "| calls | functions |"
+)
 
 
 def table_line(comparison: Comparison) -> str:
@@ -218,7 +250,9 @@ def chosen(arguments: argparse.Namespace) -> Iterator[Combination]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="mpi4py.sh", description="the mpi4py test suite, with the profiler and without")
+    parser = argparse.ArgumentParser(
+        prog="mpi4py.sh", description="the mpi4py test suite, with the profiler and without"
+    )
     parser.add_argument("--mpi", action="append", choices=[mpi.name for mpi in MPIS])
     parser.add_argument("--version", action="append", choices=VERSIONS)
     parser.add_argument("--ranks", action="append", type=int, choices=RANKS)
@@ -228,8 +262,13 @@ def main() -> int:
 
     comparisons = []
     for combination in chosen(arguments):
-        print(f"mpi4py {combination.version}, {combination.mpi.name}, ranks: {combination.ranks}", flush=True)
-        comparisons.append(compare(combination, ["-i", arguments.include] if arguments.include else []))
+        print(
+            f"mpi4py {combination.version}, {combination.mpi.name}, ranks: {combination.ranks}",
+            flush=True,
+        )
+        comparisons.append(
+            compare(combination, ["-i", arguments.include] if arguments.include else [])
+        )
     if not comparisons:
         print("SKIPPED: the mpi4py suite: nothing to run it with")
         return 0

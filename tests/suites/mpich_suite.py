@@ -1,8 +1,8 @@
 """Run MPICH's own test suite with and without the profiler, and compare what came of every test.
 
-mpich.sh sets up what this needs. Each line of the suite's lists that wants at most RANKS ranks is built and runs once each way. A test
-that ended differently runs REPEATS times more each way, to tell what the profiler breaks from what is flaky. The exit status is 1 if
-anything is broken."""
+mpich.sh sets up what this needs. Each line of the suite's lists that wants at most RANKS ranks is
+built and runs once each way. A test that ended differently runs REPEATS times more each way, to
+tell what the profiler breaks from what is flaky. The exit status is 1 if anything is broken."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from common import BROKEN, BUILD, FLAKY, ONCE, SUITES, ended_by, our_lines, require_build, unprofiled_environment, verdict
+from common import (
+    BROKEN, BUILD, FLAKY, ONCE, SUITES, ended_by, our_lines, require_build, unprofiled_environment,
+    verdict,
+)
 
 TIMEOUT_S = 600
 REPEATS = 3
@@ -23,7 +26,10 @@ RANKS = 2
 TESTS = SUITES / "mpich/tests"
 RUNS = SUITES / "runs/mpich"
 PASSED, FAILED, HUNG, NOT_BUILT = "passed", "failed", "unfinished", "not built"
-FOLDERS = "attr coll comm cxx datatype errhan f08 f77 f90 group info init io part pt2pt rma threads topo".split()
+FOLDERS = (
+    "attr coll comm cxx datatype errhan f08 f77 f90 group info init io part pt2pt rma "
+    "threads topo".split()
+)
 
 
 class Test(NamedTuple):
@@ -35,7 +41,12 @@ class Test(NamedTuple):
     options: tuple[tuple[str, str], ...]
 
     def __str__(self) -> str:
-        return " ".join([f"{self.folder}/{self.program}", str(self.ranks), *(f"{name}={value}" for name, value in self.options)])
+        return " ".join(
+            [
+                f"{self.folder}/{self.program}", str(self.ranks),
+                *(f"{name}={value}" for name, value in self.options),
+            ]
+        )
 
     def words(self, name: str) -> list[str]:
         return [value for option, value in self.options if option == name]
@@ -57,20 +68,32 @@ def tests_of(folder: str) -> Iterator[Test]:
 
 
 def is_wanted(test: Test, only: str) -> bool:
-    return test.ranks <= RANKS and not test.words("xfail") and re.search(only, str(test)) is not None
+    return (
+        test.ranks <= RANKS and not test.words("xfail") and re.search(only, str(test)) is not None
+    )
 
 
 def is_built(test: Test) -> bool:
     command = ["make", "--silent", "-C", TESTS / test.folder, test.program]
-    return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL).returncode == 0
+    return (
+        subprocess.run(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
+        ).returncode
+        == 0
+    )
 
 
 def launch(test: Test, output: Path, *, is_profiled: bool) -> str:
-    """What came of one run. A test says `No Errors`, and nothing else; one with resultTest=TestStatus may end as it likes."""
+    """What came of one run. A test says `No Errors`, and nothing else; one with
+    resultTest=TestStatus may end as it likes."""
     output.parent.mkdir(parents=True, exist_ok=True)
     profiler = [str(BUILD / "bin/commprof-run")] if is_profiled else []
-    command = ["mpiexec.mpich", "-n", str(test.ranks), *profiler, f"./{test.program}", *test.words("arg")]
-    settings = dict(word.split("=", 1) for word in test.words("env")) | {"COMMPROF_OUTPUT": str(output) + ".profile"}
+    command = [
+        "mpiexec.mpich", "-n", str(test.ranks), *profiler, f"./{test.program}", *test.words("arg"),
+    ]
+    settings = dict(word.split("=", 1) for word in test.words("env")) | {
+        "COMMPROF_OUTPUT": str(output) + ".profile"
+    }
     with output.open("w") as file:
         job = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, cwd=TESTS / test.folder,
@@ -81,10 +104,15 @@ def launch(test: Test, output: Path, *, is_profiled: bool) -> str:
 
 
 def outcome(test: Test, status: int, text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("commprof: profile of")]
+    lines = [
+        line for line in text.splitlines()
+        if line.strip() and not line.startswith("commprof: profile of")
+    ]
     if test.words("resultTest"):
         return f"status {min(status, 1)}"
-    says_so = any(re.fullmatch(r"\s*(no errors|test passed)\s*", line, re.IGNORECASE) for line in lines)
+    says_so = any(
+        re.fullmatch(r"\s*(no errors|test passed)\s*", line, re.IGNORECASE) for line in lines
+    )
     return PASSED if status == 0 and says_so and len(lines) == 1 else FAILED
 
 
@@ -105,28 +133,45 @@ def compare(number: int, test: Test) -> Ended:
     said = our_lines(RUNS / f"{number}-1")
     if first[0] == first[1]:
         return Ended(test, *first, "", said)
-    again = [{launch(test, RUNS / f"{number}-{way}-{i}", is_profiled=bool(way)) for i in range(REPEATS)} for way in (0, 1)]
+    again = [
+        {launch(test, RUNS / f"{number}-{way}-{i}", is_profiled=bool(way)) for i in range(REPEATS)}
+        for way in (0, 1)
+    ]
     return Ended(test, *first, verdict({first[0]} | again[0], first[1], again[1]), said)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="mpich.sh", description="MPICH's test suite, with the profiler and without")
-    parser.add_argument("--only", metavar="REGEX", default="", help="only the lines that match, such as ^comm/")
+    parser = argparse.ArgumentParser(
+        prog="mpich.sh", description="MPICH's test suite, with the profiler and without"
+    )
+    parser.add_argument(
+        "--only", metavar="REGEX", default="", help="only the lines that match, such as ^comm/"
+    )
     arguments = parser.parse_args()
     require_build(parser.prog)
-    tests = [test for folder in FOLDERS for test in tests_of(folder) if is_wanted(test, arguments.only)]
+    tests = [
+        test for folder in FOLDERS for test in tests_of(folder) if is_wanted(test, arguments.only)
+    ]
     ended: list[Ended] = []
     for number, test in enumerate(tests):
         ended.append(compare(number, test))
         last = ended[-1]
         if last.verdict or last.said:
-            print(f"{test}: without the profiler {last.without}, with it {last.profiled}: {last.verdict}", *last.said, flush=True)
+            print(
+                f"{test}: without the profiler {last.without}, with it {last.profiled}: "
+                f"{last.verdict}", *last.said, flush=True,
+            )
         elif number % 50 == 49:
             print(f"{number + 1} of {len(tests)} lines", flush=True)
 
-    print("", "| folder | lines | not built | passed without | passed with | broken | once | flaky |", "|---|" + "---:|" * 7, sep="\n")
+    print(
+        "", "| folder | lines | not built | passed without | passed with | broken | once | flaky |",
+        "|---|" + "---:|" * 7, sep="\n",
+    )
     for folder in dict.fromkeys(test.folder.split("/")[0] for test in tests):
-        print(table_line(folder, [each for each in ended if each.test.folder.split("/")[0] == folder]))
+        print(
+            table_line(folder, [each for each in ended if each.test.folder.split("/")[0] == folder])
+        )
     print(table_line("all", ended))
     return any(each.verdict == BROKEN for each in ended)
 

@@ -2,9 +2,10 @@
 
     recorded_tests.py FOLDER RUNTESTS [argument of the suite]...
 
-The suite's own output mixes the ranks' lines. Here each rank has a file of its own, FOLDER/rank-<n>, with a line
-`begin NAME` before and `OUTCOME NAME` after each test, so that a test that crashed or hung is the one without an outcome.
-No MPI call is added: the rank comes from the launcher's environment."""
+The suite's own output mixes the ranks' lines. Here each rank has a file of its own,
+FOLDER/rank-<n>, with a line `begin NAME` before and `OUTCOME NAME` after each test, so that a test
+that crashed or hung is the one without an outcome. No MPI call is added: the rank comes from the
+launcher's environment."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def rank_of_this_process() -> int:
 
 
 class Recording(unittest.TextTestResult):
-    """A result that writes each test's outcome when it is known; a test with subtests has the worst of them."""
+    """A result that writes each test's outcome when it is known; a test with subtests has the worst
+    of them."""
 
     file = None
 
@@ -48,11 +50,14 @@ class Recording(unittest.TextTestResult):
 
     def addError(self, test: unittest.TestCase, err: tuple) -> None:
         self.outcome = "failed"
-        if not isinstance(test, unittest.TestCase):  # what failed is the set-up of a class or a module: no test began
+        # what failed is the set-up of a class or a module: no test began
+        if not isinstance(test, unittest.TestCase):
             self.write("failed", test)
         super().addError(test, err)
 
-    def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: tuple | None) -> None:
+    def addSubTest(
+        self, test: unittest.TestCase, subtest: unittest.TestCase, err: tuple | None
+    ) -> None:
         if err is not None:
             self.outcome = "failed"
         super().addSubTest(test, subtest, err)

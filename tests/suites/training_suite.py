@@ -1,8 +1,9 @@
 """Train with and without the profiler, compare the parameters in the end, and ask the profile what
 ran; then train with planted faults, and ask the reports who is late (training_plants.py).
 
-training.sh sets up what this needs. All sums are made in one order (two ranks, one thread each, data from fixed seeds), so the
-ranks must end with equal parameters, and a run with the profiler with the same as one without."""
+training.sh sets up what this needs. All sums are made in one order (two ranks, one thread each,
+data from fixed seeds), so the ranks must end with equal parameters, and a run with the profiler
+with the same as one without."""
 
 from __future__ import annotations
 
@@ -41,12 +42,15 @@ class Claim(NamedTuple):
 CALLS = """
     WITH calls AS (
         SELECT call, bytes, count, volume_bytes, is_main, constructor, identity, measure
-        FROM cell JOIN thread USING (world_rank, thread) LEFT JOIN communicator USING (world_rank, communicator)
+        FROM cell JOIN thread USING (world_rank, thread) LEFT JOIN communicator
+            USING (world_rank, communicator)
         WHERE communicator > 0 AND measure = 'call' AND call NOT LIKE 'MPI_Comm%')
 """
 PARAMETERS = {"steps": STEPS, "gradients": STEPS * PARAMETER_BYTES, "tensor": 512 * 512 * 4}
 
-ON_ANOTHER_THREAD = Claim("no collective is on the main thread", CALLS + "SELECT SUM(is_main) = 0 FROM calls")
+ON_ANOTHER_THREAD = Claim(
+    "no collective is on the main thread", CALLS + "SELECT SUM(is_main) = 0 FROM calls"
+)
 
 DDP = (
     ON_ANOTHER_THREAD,
@@ -62,11 +66,14 @@ HOROVOD = (
     Claim("none is on MPI_COMM_WORLD", CALLS + "SELECT MIN(constructor <> '') FROM calls"),
     Claim(
         "the Allreduces above those of control carry each gradient once",
-        CALLS + "SELECT SUM(volume_bytes) = :gradients FROM calls WHERE call = 'MPI_Allreduce' AND bytes > 32",
+        CALLS + "SELECT SUM(volume_bytes) = :gradients FROM calls WHERE call = 'MPI_Allreduce' AND "
+        "bytes > 32",
     ),
     Claim(
         "there are more Allreduces of control than steps, and they carry less than a thousandth",
-        CALLS + "SELECT SUM(count) > :steps AND SUM(volume_bytes) < :gradients / 1000 FROM calls WHERE call = 'MPI_Allreduce' AND bytes <= 32",
+        CALLS
+        + "SELECT SUM(count) > :steps AND SUM(volume_bytes) < :gradients / 1000 FROM calls WHERE "
+        "call = 'MPI_Allreduce' AND bytes <= 32",
     ),
 )
 LARGEST = CALLS + "SELECT MAX(bytes) {} :tensor FROM calls WHERE call = 'MPI_Allreduce'"
@@ -105,8 +112,12 @@ class Workload(NamedTuple):
 
 def workloads() -> Iterator[Workload]:
     for mpi in ("openmpi", "mpich"):
-        for fusion, bytes_at_most, claim in (("fused", 64 << 20, FUSED), ("not fused", 0, NOT_FUSED)):
-            environment = {"HOROVOD_FUSION_THRESHOLD": str(bytes_at_most), "HOROVOD_CYCLE_TIME": "5"}
+        for fusion, bytes_at_most, claim in (
+            ("fused", 64 << 20, FUSED), ("not fused", 0, NOT_FUSED),
+        ):
+            environment = {
+                "HOROVOD_FUSION_THRESHOLD": str(bytes_at_most), "HOROVOD_CYCLE_TIME": "5",
+            }
             name, claims = f"Horovod, {mpi}, {fusion}", (*HOROVOD, claim)
             yield Workload(name, mpi, "horovod_train.py", environment, claims)
     yield Workload("DistributedDataParallel, Open MPI 5", "ddp", "ddp_train.py", {}, DDP)
@@ -119,14 +130,8 @@ class Job(NamedTuple):
 
 
 def launch(
-    place: Place,
-    name: str,
-    files: Sequence[Path],
-    words: Sequence[str],
-    ranks: int,
-    environment: dict[str, str],
-    *,
-    is_profiled: bool,
+    place: Place, name: str, files: Sequence[Path], words: Sequence[str], ranks: int,
+    environment: dict[str, str], *, is_profiled: bool,
 ) -> Job:
     """The job runs in a folder that holds all it needs, so that it can be inside another system.
     The first file is the program."""
@@ -149,11 +154,7 @@ def launch(
     environment = unprofiled_environment() | AS_ROOT | environment
     environment["COMMPROF_OUTPUT"] = str(inside / "profile")
     job = subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        env=environment,
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment,
         timeout=TIMEOUT_S,
     )
     (folder / "output").write_text(job.stdout + job.stderr)
@@ -200,7 +201,8 @@ def faults(workload: Workload, plain: Run, profiled: Run) -> Iterator[str]:
 SUMS = (
     CALLS
     + """
-    SELECT SUM(count) || ' calls, ' || SUM(volume_bytes) || ' bytes; largest Allreduce ' || MAX(bytes * (call = 'MPI_Allreduce'))
+    SELECT SUM(count) || ' calls, ' || SUM(volume_bytes) || ' bytes; largest Allreduce '
+           || MAX(bytes * (call = 'MPI_Allreduce'))
     FROM calls"""
 )
 

@@ -1,5 +1,6 @@
-"""Plays each plant and its balanced twin many times, and says how often the reports were right: python3 -m truth [--times N] [--only WORDS]
-[--markdown FILE]. The table of docs/TRUTH.md is what --markdown writes, after each round of all plants; Ctrl-C ends it with what there is."""
+"""Plays each plant and its balanced twin many times, and says how often the reports were right:
+python3 -m truth [--times N] [--only WORDS] [--markdown FILE]. The table of docs/TRUTH.md is what
+--markdown writes, after each round of all plants; Ctrl-C ends it with what there is."""
 
 from __future__ import annotations
 
@@ -19,13 +20,17 @@ from .plants import PLANTS, Plant
 from .statements import accused
 from .trial import CONFIRMED, is_accused, is_confirmed, judge, play, why_not
 
-HEADS = ("plant", "library", "runs", "right", "nobody", "wrong", "complaints", "cost error, median", "worst", "twins", "accused")
+HEADS = (
+    "plant", "library", "runs", "right", "nobody", "wrong", "complaints", "cost error, median",
+    "worst", "twins", "accused",
+)
 HEADS += ("by the logs too", "other commands accuse (by the logs too)")
 
 
 @dataclass
 class Line:
-    """A plant under a library: counts over the runs whose logs show the plant, and over those of the twin."""
+    """A plant under a library: counts over the runs whose logs show the plant, and over those of
+    the twin."""
 
     plant: Plant
     mpi: Mpi
@@ -41,7 +46,8 @@ class Line:
     others_confirmed: Counter[str] = field(default_factory=Counter)
 
     def play(self, folder: Path) -> list[str]:
-        """Once more, and its twin, in folders of their own (statements.rows remembers folders). The complaints."""
+        """Once more, and its twin, in folders of their own (statements.rows remembers folders). The
+        complaints."""
         trial = play(self.mpi, self.plant, False, Path(tempfile.mkdtemp(dir=folder)))
         judgement = judge(trial)
         self.runs += 1
@@ -63,15 +69,27 @@ class Line:
             self.others_accuse[command] += 1
             self.others_confirmed[command] += share >= CONFIRMED
             if share < CONFIRMED:
-                complaints.append(f"of the twin, {command} names {sorted(ranks)}, by the logs the cause of {100 * share:.0f} % of the waiting")
+                complaints.append(
+                    f"of the twin, {command} names {sorted(ranks)}, by the logs the cause of "
+                    f"{100 * share:.0f} % of the waiting"
+                )
         shutil.rmtree(twin.run.folder.parent)
         return complaints
 
 
 def cells(line: Line) -> list[str]:
     runs = str(line.runs) if line.runs == line.undisturbed else f"{line.undisturbed} of {line.runs}"
-    errors = [f"{100 * median(line.errors):.1f} %", f"{100 * max(line.errors):.1f} %"] if line.errors else ["-", "-"]
-    others = ", ".join(f"{command} {count} ({line.others_confirmed[command]})" for command, count in line.others_accuse.items()) or "-"
+    errors = (
+        [f"{100 * median(line.errors):.1f} %", f"{100 * max(line.errors):.1f} %"] if line.errors
+        else ["-", "-"]
+    )
+    others = (
+        ", ".join(
+            f"{command} {count} ({line.others_confirmed[command]})"
+            for command, count in line.others_accuse.items()
+        )
+        or "-"
+    )
     who = [str(line.who[key]) for key in ("right", "nobody", "wrong")]
     counts = [len(line.complaints), *errors, line.twins, line.accused, line.confirmed]
     return [line.plant.name, line.mpi.name, runs, *who, *map(str, counts), others]
@@ -85,10 +103,14 @@ def markdown(lines: Iterable[Line]) -> str:
 def totals(lines: list[Line]) -> str:
     right, wrong = (sum(line.who[key] for line in lines) for key in ("right", "wrong"))
     undisturbed = sum(line.undisturbed for line in lines)
-    twins, accused, confirmed = (sum(getattr(line, name) for line in lines) for name in ("twins", "accused", "confirmed"))
+    twins, accused, confirmed = (
+        sum(getattr(line, name) for line in lines) for name in ("twins", "accused", "confirmed")
+    )
     return (
-        f"{right} of {undisturbed} undisturbed runs of plants judged rightly, {wrong} with a rank wrongly accused;"
-        f" {accused} of {twins} balanced twins in which late accuses a rank, {confirmed} of these by the logs too\n"
+        f"{right} of {undisturbed} undisturbed runs of plants judged rightly, {wrong} with a rank "
+        "wrongly accused;"
+        f" {accused} of {twins} balanced twins in which late accuses a rank, {confirmed} of these "
+        "by the logs too\n"
     )
 
 
@@ -99,7 +121,9 @@ def table_write(path: Path | None, lines: list[Line]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--times", type=int, default=20, help="how often each plant is played under each MPI (20)")
+    parser.add_argument(
+        "--times", type=int, default=20, help="how often each plant is played under each MPI (20)"
+    )
     parser.add_argument("--only", default="", help="plants whose name contains this")
     parser.add_argument("--markdown", type=Path, help="the file into which the table goes")
     options = parser.parse_args()
@@ -113,7 +137,10 @@ def main() -> int:
         for number in range(1, options.times + 1):
             for line in lines:
                 for complaint in line.play(folder):
-                    print(f"round {number}: {line.plant.name}, {line.mpi.name}: {complaint}", flush=True)
+                    print(
+                        f"round {number}: {line.plant.name}, {line.mpi.name}: {complaint}",
+                        flush=True,
+                    )
             table_write(options.markdown, lines)
             print(f"round {number} has been played", flush=True)
     except KeyboardInterrupt:

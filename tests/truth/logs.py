@@ -1,9 +1,11 @@
-"""Who waited for whom, by the ranks' own logs (programs/plants.c). Nothing here comes from the profiler.
+"""Who waited for whom, by the ranks' own logs (programs/plants.c). Nothing here comes from the
+profiler.
 
-An event depends on ranks: a collective on those whose part it needs, a receive on its sender, a send of RENDEZVOUS_BYTES or more on its
-receiver. It waits from its own start to the last start that it depends on, but no longer than it lasts; the rest is transfer. A call that
-completes requests depends on all that these depend on. The rank that started last has the cost of the wait; the root cause is the rank
-that was not waiting itself during that time.
+An event depends on ranks: a collective on those whose part it needs, a receive on its sender, a
+send of RENDEZVOUS_BYTES or more on its receiver. It waits from its own start to the last start that
+it depends on, but no longer than it lasts; the rest is transfer. A call that completes requests
+depends on all that these depend on. The rank that started last has the cost of the wait; the root
+cause is the rank that was not waiting itself during that time.
 """
 
 from __future__ import annotations
@@ -61,8 +63,11 @@ class Truth(NamedTuple):
     taken_ns: Counter[int]  # in MPI
 
     def is_for(self, ranks: Sequence[int], among: Sequence[int] | None = None) -> float:
-        """The share of all waiting, or of that which has some of the ranks `among` as root cause, that has these ranks as root cause."""
-        whole_ns = sum(self.root_ns.values() if among is None else (self.root_ns[rank] for rank in among))
+        """The share of all waiting, or of that which has some of the ranks `among` as root cause,
+        that has these ranks as root cause."""
+        whole_ns = sum(
+            self.root_ns.values() if among is None else (self.root_ns[rank] for rank in among)
+        )
         return sum(self.root_ns[rank] for rank in ranks) / (whole_ns or 1)
 
 
@@ -75,12 +80,15 @@ def read(path: Path, ahead_ns: int) -> RankLog:
             log.communicators[fields[0]] = tuple(map(int, fields[1:]))
         else:
             peer, size, completed, start_ns, end_ns = map(int, fields[3:])
-            log.events.append(Event(*fields[:3], peer, size, completed, start_ns - ahead_ns, end_ns - ahead_ns))
+            log.events.append(
+                Event(*fields[:3], peer, size, completed, start_ns - ahead_ns, end_ns - ahead_ns)
+            )
     return log
 
 
 class Job:
-    """The logs of all ranks, and what matches in them: the n-th collective of a communicator, the n-th message between two ranks."""
+    """The logs of all ranks, and what matches in them: the n-th collective of a communicator, the
+    n-th message between two ranks."""
 
     def __init__(self, logs: Sequence[RankLog]) -> None:
         self.logs = logs
@@ -112,7 +120,10 @@ class Job:
         """When each rank that an event depends on had started its part."""
         event, key = self.logs[rank].events[place], self.keys[rank][place]
         if event.kind in ("call", "start"):
-            others = {other: part.start_ns for other, part in self.collectives[key].items() if other != rank}
+            others = {
+                other: part.start_ns for other, part in self.collectives[key].items()
+                if other != rank
+            }
             if event.call == "MPI_Bcast":
                 return {event.peer: others[event.peer]} if rank != event.peer else {}
             return {} if event.call == "MPI_Reduce" and rank != event.peer else others
@@ -133,7 +144,13 @@ class Job:
             if event.kind not in ("call", "send", "recv", "wait"):
                 continue
             parts = of_wait[place] if event.kind == "wait" else [place]
-            starts = {other: start for part in parts for other, start in sorted(self._depends_on(rank, part).items(), key=lambda item: item[1])}
+            starts = {
+                other: start
+                for part in parts
+                for other, start in sorted(
+                    self._depends_on(rank, part).items(), key=lambda item: item[1]
+                )
+            }
             for part in parts:
                 for other, start_ns in self._depends_on(rank, part).items():
                     starts[other] = max(starts[other], start_ns)
@@ -141,14 +158,24 @@ class Job:
             last_ns = starts[last_rank] if last_rank is not None else event.start_ns
             wait_ns = min(max(0, last_ns - event.start_ns), event.duration_ns)
             calls = frozenset(events[part].call for part in parts)
-            found.append(Wait(rank, calls, event.start_ns, wait_ns, event.duration_ns - wait_ns, last_rank if wait_ns else None))
+            found.append(
+                Wait(
+                    rank, calls, event.start_ns, wait_ns, event.duration_ns - wait_ns,
+                    last_rank if wait_ns else None,
+                )
+            )
         return found
 
-    def _roots(self, rank: int, start_ns: int, end_ns: int, depth: int = 0) -> Iterator[tuple[int, int]]:
-        """Who has the time that others wait for this rank: the rank itself, but where it waits too."""
+    def _roots(
+        self, rank: int, start_ns: int, end_ns: int, depth: int = 0
+    ) -> Iterator[tuple[int, int]]:
+        """Who has the time that others wait for this rank: the rank itself, but where
+        it waits too."""
         own_ns = end_ns - start_ns
         for wait in self.waits[rank]:
-            begin_ns, until_ns = max(start_ns, wait.start_ns), min(end_ns, wait.start_ns + wait.wait_ns)
+            begin_ns, until_ns = (
+                max(start_ns, wait.start_ns), min(end_ns, wait.start_ns + wait.wait_ns),
+            )
             if wait.last_rank is not None and begin_ns < until_ns and depth < len(self.logs):
                 own_ns -= until_ns - begin_ns
                 yield from self._roots(wait.last_rank, begin_ns, until_ns, depth + 1)
@@ -164,10 +191,14 @@ class Job:
             truth.cost_ns[wait.last_rank] += wait.wait_ns
             for call in wait.calls:
                 truth.cost_of_call_ns[call][wait.last_rank] += wait.wait_ns
-            for root, part_ns in self._roots(wait.last_rank, wait.start_ns, wait.start_ns + wait.wait_ns):
+            for root, part_ns in self._roots(
+                wait.last_rank, wait.start_ns, wait.start_ns + wait.wait_ns
+            ):
                 truth.root_ns[root] += part_ns
         for rank, log in enumerate(self.logs):
-            truth.taken_ns[rank] = sum(event.duration_ns for event in log.events if event.kind in CALLS_IN_MPI)
+            truth.taken_ns[rank] = sum(
+                event.duration_ns for event in log.events if event.kind in CALLS_IN_MPI
+            )
         return truth
 
 

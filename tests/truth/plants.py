@@ -9,22 +9,25 @@ BASE_US, DELAY_US = 2_000, 40_000
 
 
 class Plant(NamedTuple):
-    """`cause` is the verdict of hvprof-report late. Time is never given here: it is what the ranks log.
-    `is_negotiated`: a background thread agrees with the others before it sends, so the time of its
-    calls is not that of the ranks' waits, which the main threads log."""
+    """`cause` is the verdict of hvprof-report late. Time is never given here: it is what the ranks
+    log. `is_negotiated`: a background thread agrees with the others before it sends, so the time of
+    its calls is not that of the ranks' waits, which the main threads log."""
 
     name: str
     program: str  # as plants.c calls it
     ranks: int
     late: tuple[int, ...]  # who is late by DELAY_US; empty: as the program says
-    cause: str  # imbalance, by-call, rotation, spread, transfer, marks, unknown; or none: nobody waits
+    # imbalance, by-call, rotation, spread, transfer, marks, unknown; or none: nobody waits
+    cause: str
     calls: dict[str, int] = {}  # the late rank of each call; empty: there is nothing to say
     delay_us: int = DELAY_US
     base_us: int = BASE_US
     rounds: int = ROUNDS
     where: str = "here"  # or hosts, cores, network, link: what stands around the ranks
     accused: tuple[int, ...] = ()  # who is to be named, if these are not the late ones
-    samples: str = ""  # COMMPROF_SAMPLES, so few that the log has a part of the calls: figures of time are estimates then
+    # COMMPROF_SAMPLES, so few that the log has a part of the calls: figures of time are estimates
+    # then
+    samples: str = ""
     is_negotiated: bool = False
 
     @property
@@ -33,7 +36,9 @@ class Plant(NamedTuple):
         return self.accused or (self.late if self.cause == "imbalance" else ())
 
 
-def imbalance(name: str, program: str, late: tuple[int, ...], call: str, ranks: int = 4, **more: object) -> Plant:
+def imbalance(
+    name: str, program: str, late: tuple[int, ...], call: str, ranks: int = 4, **more: object
+) -> Plant:
     return Plant(name, program, ranks, late, "imbalance", {call: late[0]} if call else {}, **more)
 
 
@@ -54,16 +59,27 @@ PLANTS = [
     imbalance("late receiver, rendezvous", "pass_rendezvous", (3,), "MPI_Send"),
     Plant("late receiver, eager", "pass_eager", 4, (3,), "none"),
     imbalance("slow rank of gpipe, 2 stages x 2", "gpipe", (2,), "", delay_us=20_000, base_us=500),
-    imbalance("slow stage of 1F1B, 4 stages x 2", "1f1b", (4, 5), "", 8, delay_us=20_000, base_us=500),
-    imbalance("slow rank of gpipe, a quarter of the calls sampled", "gpipe", (2,), "", delay_us=20_000, base_us=500, rounds=160, samples="64K"),
+    imbalance(
+        "slow stage of 1F1B, 4 stages x 2", "1f1b", (4, 5), "", 8, delay_us=20_000, base_us=500
+    ),
+    imbalance(
+        "slow rank of gpipe, a quarter of the calls sampled", "gpipe", (2,), "", delay_us=20_000,
+        base_us=500, rounds=160, samples="64K",
+    ),
     imbalance("more work on each higher rank", "staircase", (3,), "MPI_Allreduce"),
     Plant("random work on every rank", "random", 4, (), "spread", delay_us=2 * DELAY_US),
     Plant("random work, eager messages to all", "fan_out", 4, (1,), "spread", rounds=2 * ROUNDS),
     Plant("ranks take turns", "rotation", 4, (), "rotation"),
-    Plant("rank 1 in Allreduce, rank 0 in Barrier", "by_call", 4, (), "by-call", {"MPI_Allreduce": 1, "MPI_Barrier": 0}),
+    Plant(
+        "rank 1 in Allreduce, rank 0 in Barrier", "by_call", 4, (), "by-call",
+        {"MPI_Allreduce": 1, "MPI_Barrier": 0},
+    ),
     imbalance("a rank that gets slower", "drift", (1,), "MPI_Allreduce"),
     imbalance("slow host of two, with other clocks", "blocking", (2, 3), "", where="hosts"),
-    imbalance("noisy neighbour on a core", "noisy_neighbour", (0,), "MPI_Allreduce", 2, base_us=5_000, rounds=32, where="cores"),
+    imbalance(
+        "noisy neighbour on a core", "noisy_neighbour", (0,), "MPI_Allreduce", 2, base_us=5_000,
+        rounds=32, where="cores",
+    ),
     Plant("slow network", "blocking", 4, (), "transfer", where="network"),
     imbalance("slow rank of DistributedDataParallel", "ddp", (1,), "MPI_Allreduce", 4, **TRAINING),
     Plant("slow rank of Horovod", "horovod", 2, (1,), "unknown", **NEGOTIATED),

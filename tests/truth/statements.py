@@ -1,4 +1,5 @@
-"""What the commands of the reporter say of the same quantities. One question has one answer, whoever is asked."""
+"""What the commands of the reporter say of the same quantities. One question has one answer,
+whoever is asked."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def agree(quantity: str, answers: Iterable[object]) -> bool:
     first, *others = answers
     if isinstance(first, (int, float)) and not isinstance(first, bool):
         slack = max(TERMS if TIMES.search(quantity) else 0, ROUNDING * abs(first))
-        return all(isinstance(other, (int, float)) and abs(other - first) <= slack for other in others)
+        return all(
+            isinstance(other, (int, float)) and abs(other - first) <= slack for other in others
+        )
     return others == [first] * len(others)
 
 
@@ -39,7 +42,9 @@ def words(text: str) -> str:
 def metrics(folder: Path) -> dict[str, float]:
     """Sums of Prometheus's metrics over all labels."""
     sums: dict[str, float] = defaultdict(float)
-    for name, value in re.findall(r"^(\w+)\{.*\} (\S+)$", reporter.text("export", "--format", "prometheus", folder), re.M):
+    for name, value in re.findall(
+        r"^(\w+)\{.*\} (\S+)$", reporter.text("export", "--format", "prometheus", folder), re.M
+    ):
         sums[name] += float(value)
     return sums
 
@@ -64,7 +69,11 @@ def waiting(folder: Path) -> Iterator[tuple[str, str, object]]:
     """Quantity, command, answer."""
     (run,) = rows("late", folder, "--by", "run")
     (summary,) = rows("summary", folder)
-    for name, in_summary in (("verdict", "wait_verdict"), ("coverage", "wait_coverage"), ("late_ranks", "late_ranks")):
+    for name, in_summary in (
+        ("verdict", "wait_verdict"),
+        ("coverage", "wait_coverage"),
+        ("late_ranks", "late_ranks"),
+    ):
         yield name, "late", run[name]
         yield name, "summary", summary[in_summary]
     for name in ("wait_share", "late_gain_ns"):
@@ -76,29 +85,55 @@ def waiting(folder: Path) -> Iterator[tuple[str, str, object]]:
     yield "wait_ns", "late --by state", summed("wait_ns", "late", folder, "--by", "state")
     yield "wait_ns", "late, by cause", summed("caused_ns", "late", folder) + run["unknown_cause_ns"]
     compared = reporter.rows("compare", "--by", "run", folder, "--", folder)[0]
-    for quantity, in_compare in (("wait_ns", "wait_ns"), ("transfer_ns", "transfer_ns"), ("total_ns", "time_ns")):
+    for quantity, in_compare in (
+        ("wait_ns", "wait_ns"),
+        ("transfer_ns", "transfer_ns"),
+        ("total_ns", "time_ns"),
+    ):
         yield quantity, "compare --by run", compared[in_compare] * run["ranks"]
     yield "coverage", "compare --by run", compared["coverage"]
-    stages = {row["rank"]: row["wait_ns"] for row in rows("pipeline", folder) if row["wait_ns"] is not None}
+    stages = {
+        row["rank"]: row["wait_ns"] for row in rows("pipeline", folder)
+        if row["wait_ns"] is not None
+    }
     yield "waiting of the stages", "pipeline", sum(stages.values())
-    yield "waiting of the stages", "late", sum(row["wait_ns"] for row in rows("late", folder) if row["rank"] in stages)
+    yield (
+        "waiting of the stages", "late",
+        sum(row["wait_ns"] for row in rows("late", folder) if row["rank"] in stages),
+    )
     measured = metrics(folder)
     yield "wait_ns", "prometheus", measured["commprof_wait_seconds"] * 1e9
     if "commprof_caused_wait_seconds" in measured:  # it has no causes where arrival shows none
-        causes = measured["commprof_caused_wait_seconds"] + measured["commprof_unknown_cause_wait_seconds"]
+        causes = (
+            measured["commprof_caused_wait_seconds"]
+            + measured["commprof_unknown_cause_wait_seconds"]
+        )
         yield "wait_ns", "prometheus by cause", causes * 1e9
     text = reporter.text("late", folder)
     sentence = sentence_of(text, "Verdict")
     yield "sentence of the verdict", "late", True
-    yield "sentence of the verdict", "summary", sentence_of(reporter.text("summary", folder), "Waiting").startswith(sentence)
+    yield (
+        "sentence of the verdict", "summary",
+        sentence_of(reporter.text("summary", folder), "Waiting").startswith(sentence),
+    )
     named = [row for row in rows("advise", folder) if row["rule"] == "imbalance" and row["found"]]
-    yield "whether late ranks are named", "late", run["late_ranks"] is not None or run["verdict"] == "by-call"
+    yield (
+        "whether late ranks are named", "late",
+        run["late_ranks"] is not None or run["verdict"] == "by-call",
+    )
     yield "whether late ranks are named", "advise", bool(named)
     if run["late_ranks"] is not None and named:
         yield "late_gain_ns", "advise", named[0]["saving_ns"] / run["ranks"]
     yield "whether a rank did not end", "summary", summary["early_ended_ranks"] > 0
-    yield "whether a rank did not end", "ranks", any(row["state"] != "finalize" for row in rows("ranks", folder, "--per-rank"))
-    yield "whether a rank did not end", "stuck", [row["what"] for row in rows("stuck", folder) if row["kind"] == "verdict"] != ["nothing"]
+    yield (
+        "whether a rank did not end", "ranks",
+        any(row["state"] != "finalize" for row in rows("ranks", folder, "--per-rank")),
+    )
+    yield (
+        "whether a rank did not end",
+        "stuck",
+        [row["what"] for row in rows("stuck", folder) if row["kind"] == "verdict"] != ["nothing"],
+    )
 
 
 def in_the_timeline(folder: Path, path: Path) -> Iterator[tuple[str, str, object]]:
@@ -107,7 +142,10 @@ def in_the_timeline(folder: Path, path: Path) -> Iterator[tuple[str, str, object
     if (run["sampled_share"] or 0) < 1 or run["estimate_share"]:
         return
     reporter.text("export", "--format", "perfetto", "--output", path, folder)
-    slices = [event for event in json.loads(path.read_text())["traceEvents"] if event.get("name", "").startswith("waiting for rank")]
+    slices = [
+        event for event in json.loads(path.read_text())["traceEvents"]
+        if event.get("name", "").startswith("waiting for rank")
+    ]
     yield "wait_ns", "perfetto", sum(event["dur"] for event in slices) * 1e3
 
 
@@ -164,7 +202,10 @@ def totals(folder: Path) -> Iterator[tuple[str, str, object]]:
         yield f"time in the calls of {command}", "calls", sum(by_call[call] for call in own)
     most = max(by_call, key=by_call.__getitem__)
     yield f"count of {most}", "calls", sum(row["count"] for row in calls if row["call"] == most)
-    yield f"count of {most}", "latency", summed("count", "latency", folder, "--call", most, "--bytes", ":")
+    yield (
+        f"count of {most}", "latency",
+        summed("count", "latency", folder, "--call", most, "--bytes", ":"),
+    )
 
 
 def on_the_page(folder: Path, page: Path) -> Iterator[tuple[str, str, object]]:
@@ -176,7 +217,13 @@ def on_the_page(folder: Path, page: Path) -> Iterator[tuple[str, str, object]]:
             said = line.split("  ")[-1].strip()  # without the head of the line
             yield f"{command}: {said}", command, True
             yield f"{command}: {said}", "html", said in shown
-    for command, head in (("late", "Verdict"), ("late", "Rests on"), ("late", "Waiting"), ("steps", "Steps"), ("steps", "Slowest rank")):
+    for command, head in (
+        ("late", "Verdict"),
+        ("late", "Rests on"),
+        ("late", "Waiting"),
+        ("steps", "Steps"),
+        ("steps", "Slowest rank"),
+    ):
         sentence = sentence_of(reporter.text(command, folder), head)
         if sentence:
             yield f"{head}: {sentence}", command, True
@@ -187,15 +234,25 @@ def statements(folder: Path, page: Path) -> Statements:
     """All that can be compared."""
     found: Statements = defaultdict(dict)
     timeline = page.with_suffix(".json")
-    for quantity, command, answer in (*waiting(folder), *totals(folder), *in_the_timeline(folder, timeline), *on_the_page(folder, page)):
+    for quantity, command, answer in (
+        *waiting(folder),
+        *totals(folder),
+        *in_the_timeline(folder, timeline),
+        *on_the_page(folder, page),
+    ):
         found[quantity][command] = answer
     return found
 
 
 def accused(folder: Path) -> dict[str, set[int]]:
-    """Whom each command names as the rank that the others wait for; without those that name nobody."""
+    """Whom each command names as the rank that the others wait for; without those
+    that name nobody."""
     (run,) = rows("late", folder, "--by", "run")
     (steps,) = rows("steps", folder)
     stages = {row["rank"] for row in rows("pipeline", folder) if row["is_waited_for"]}
-    found = {"late": set(expanded(run["late_ranks"])), "steps": set(expanded(steps["slowest_ranks"])), "pipeline": stages}
+    found = {
+        "late": set(expanded(run["late_ranks"])),
+        "steps": set(expanded(steps["slowest_ranks"])),
+        "pipeline": stages,
+    }
     return {command: ranks for command, ranks in found.items() if ranks}

@@ -1,4 +1,5 @@
-"""One run of a plant or of its balanced twin, and whether the reports say what the ranks' logs say."""
+"""One run of a plant or of its balanced twin, and whether the reports say what the
+ranks' logs say."""
 
 from __future__ import annotations
 
@@ -16,12 +17,18 @@ from .plants import Plant
 from .ranks import expanded
 
 OFFSET_S = 1_000
-OTHER_HOST = f"unshare --time --monotonic {OFFSET_S} --uts --fork --kill-child sh -c".split() + ['hostname other && exec "$@"', "sh"]
+OTHER_HOST = f"unshare --time --monotonic {OFFSET_S} --uts --fork --kill-child sh -c".split() + [
+    'hostname other && exec "$@"', "sh",
+]
 CLOSE = 0.10  # share of the logged time by which a figure may be off
-HOLDS = 0.7  # share of the waiting that a plant has as its cause by the logs; below, other things disturbed the run
+# share of the waiting that a plant has as its cause by the logs; below, other things disturbed the
+# run
+HOLDS = 0.7
 
 
-CONFIRMED = 0.5  # share of the waiting by which the logs confirm that a rank is late; what the reporter's verdict asks for
+# share of the waiting by which the logs confirm that a rank is late; what the reporter's verdict
+# asks for
+CONFIRMED = 0.5
 
 
 class Trial(NamedTuple):
@@ -34,7 +41,8 @@ class Trial(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What the reports say, in the words that the tests use. All that depends on names of fields is in told()."""
+    """What the reports say, in the words that the tests use. All that depends on names of fields is
+    in told()."""
 
     cause: str
     named: tuple[int, ...]
@@ -59,7 +67,10 @@ def why_not(mpi: Mpi, plant: Plant) -> str | None:
         return f"no {mpi.missing} here"
     if plant.program == "persistent" and not mpi.has("MPI_Allreduce_init"):
         return f"{mpi.name} has no MPI_Allreduce_init"
-    if plant.where == "hosts" and subprocess.run([*OTHER_HOST, "true"], capture_output=True).returncode:
+    if (
+        plant.where == "hosts"
+        and subprocess.run([*OTHER_HOST, "true"], capture_output=True).returncode
+    ):
         return "no namespaces here"
     if plant.where == "cores" and len(os.sched_getaffinity(0)) < 2:
         return "one core"
@@ -72,7 +83,10 @@ def play(mpi: Mpi, plant: Plant, is_twin: bool, folder: Path) -> Trial:
     delay_us = 0 if is_twin else plant.delay_us
     on_network = plant.where in ("network", "link")
     late = ",".join(map(str, plant.late)) or "-1"
-    words = [plant.program, str(plant.rounds), str(plant.base_us), str(0 if on_network else delay_us), late]
+    words = [
+        plant.program, str(plant.rounds), str(plant.base_us), str(0 if on_network else delay_us),
+        late,
+    ]
     command = [str(COMMPROF_RUN), *command_for(mpi, "plants"), *words]
     environment = {"COMMPROF_OUTPUT": str(folder / "run"), "COMMPROF_QUIET": "on"}
     if plant.samples:
@@ -82,17 +96,24 @@ def play(mpi: Mpi, plant: Plant, is_twin: bool, folder: Path) -> Trial:
     if on_network:
         layer = compile_program(mpi, "slow_network", "-shared", "-fPIC")
         command = ["env", f"LD_PRELOAD={LIBRARY}:{layer}", *command[1:]]
-        environment |= {"SLOW_NETWORK_US": str(delay_us)} | ({"SLOW_NETWORK_RANK": "1"} if plant.where == "link" else {})
+        environment |= {"SLOW_NETWORK_US": str(delay_us)} | (
+            {"SLOW_NETWORK_RANK": "1"} if plant.where == "link" else {}
+        )
     if plant.where == "hosts":
         first = plant.ranks // 2
         ahead_ns[first:] = [OFFSET_S * 10**9] * first
         command = [*command, ":", "-n", str(plant.ranks - first), *OTHER_HOST, *command]
     if plant.where == "cores":
         first, cores = 1, sorted(os.sched_getaffinity(0))
-        command = ["taskset", "-c", str(cores[0]), *command, ":", "-n", "1", "taskset", "-c", str(cores[1]), *command]
+        command = [
+            "taskset", "-c", str(cores[0]), *command, ":", "-n", "1", "taskset", "-c",
+            str(cores[1]), *command,
+        ]
     outcome = launch(mpi, first, command, folder, environment)
     assert outcome.exit_status == 0, outcome
-    return Trial(plant, is_twin, Run(plant.ranks, folder / "run", outcome), logs.truth_of(folder, ahead_ns))
+    return Trial(
+        plant, is_twin, Run(plant.ranks, folder / "run", outcome), logs.truth_of(folder, ahead_ns)
+    )
 
 
 def told(run: Run) -> Told:
@@ -122,7 +143,8 @@ def is_accused(trial: Trial) -> bool:
 
 
 def is_confirmed(trial: Trial) -> bool:
-    """The logs say of the ranks that late names what it says: then they were late, though by no fault of the program."""
+    """The logs say of the ranks that late names what it says: then they were late, though by no
+    fault of the program."""
     named = told(trial.run).named
     return bool(named) and trial.truth.is_for(named) >= CONFIRMED
 
@@ -133,9 +155,17 @@ def figures(trial: Trial, said: Told) -> list[tuple[str, float, float]]:
     if plant.samples or plant.is_negotiated:
         return []
     if plant.named:
-        return [("cost of the named ranks", sum(said.cost_ns[rank] for rank in plant.named), sum(truth.root_ns[rank] for rank in plant.named))]
+        return [
+            (
+                "cost of the named ranks", sum(said.cost_ns[rank] for rank in plant.named),
+                sum(truth.root_ns[rank] for rank in plant.named),
+            )
+        ]
     if plant.cause == "by-call":
-        return [(f"cost in {call}", said.calls.get(call, (0, 0))[1], truth.cost_of_call_ns[call][rank]) for call, rank in plant.calls.items()]
+        return [
+            (f"cost in {call}", said.calls.get(call, (0, 0))[1], truth.cost_of_call_ns[call][rank])
+            for call, rank in plant.calls.items()
+        ]
     if plant.cause == "transfer":
         return [("transfer", sum(said.transfer_ns.values()), sum(truth.transfer_ns.values()))]
     if plant.cause == "none":
@@ -151,17 +181,24 @@ def holds(trial: Trial) -> bool:
     if plant.named:
         return truth.is_for(plant.named) >= HOLDS
     costs = truth.cost_of_call_ns
-    return waiting_ns > transfer_ns and all(costs[call][rank] >= HOLDS * sum(costs[call].values()) for call, rank in plant.calls.items())
+    return waiting_ns > transfer_ns and all(
+        costs[call][rank] >= HOLDS * sum(costs[call].values()) for call, rank in plant.calls.items()
+    )
 
 
 def tolerance_ns(trial: Trial) -> int:
     """Between the readings of the logs and the profiler's own, over all calls."""
     taken_ns = sum(trial.truth.taken_ns.values())
-    return taken_ns - sum(cell.total_ns for rank in range(trial.run.ranks) for cell in trial.run.cells(rank) if cell.call in MEASURED)
+    return taken_ns - sum(
+        cell.total_ns for rank in range(trial.run.ranks) for cell in trial.run.cells(rank)
+        if cell.call in MEASURED
+    )
 
 
 MEASURED = frozenset(
-    f"MPI_{name}" for name in "Allreduce Barrier Bcast Reduce Iallreduce Allreduce_init Start Wait Waitall Send Recv Isend Irecv".split()
+    f"MPI_{name}"
+    for name in "Allreduce Barrier Bcast Reduce Iallreduce Allreduce_init Start Wait Waitall Send "
+    "Recv Isend Irecv".split()
 )
 
 
@@ -169,23 +206,35 @@ def judge(trial: Trial) -> Judgement:
     """Of a plant; of twins see is_accused()."""
     plant, truth, said = trial.plant, trial.truth, told(trial.run)
     complaints = []
-    is_beside = plant.cause == "transfer" and truth.is_for(said.named) >= CONFIRMED  # no part of the plant, but true
-    who = "right" if said.named == plant.named or is_beside else "wrong" if set(said.named) - set(plant.named) else "nobody"
+    # no part of the plant, but true
+    is_beside = plant.cause == "transfer" and truth.is_for(said.named) >= CONFIRMED
+    who = (
+        "right" if said.named == plant.named or is_beside else "wrong"
+        if set(said.named) - set(plant.named) else "nobody"
+    )
     if who != "right":
         complaints.append(f"named are {said.named}, not {plant.named}")
     waiting_ns, transfer_ns = sum(truth.wait_ns.values()), sum(truth.transfer_ns.values())
     prevails = waiting_ns > (2 if plant.where == "hosts" else 1 + CLOSE) * transfer_ns
-    if said.cause != plant.cause and plant.cause != "none" and (prevails or plant.cause == "transfer"):
+    if (
+        said.cause != plant.cause and plant.cause != "none"
+        and (prevails or plant.cause == "transfer")
+    ):
         complaints.append(f"the cause is said to be {said.cause}, not {plant.cause}")
     for call, rank in plant.calls.items():
         if said.calls.get(call, (None, 0))[0] != rank:
-            complaints.append(f"in {call} the others wait for {said.calls.get(call)}, not for rank {rank}")
+            complaints.append(
+                f"in {call} the others wait for {said.calls.get(call)}, not for rank {rank}"
+            )
     slack_ns = tolerance_ns(trial)
-    if plant.where == "hosts":  # what clocks cannot tell apart is estimated by durations, which differ by transfer too
+    # what clocks cannot tell apart is estimated by durations, which differ by transfer too
+    if plant.where == "hosts":
         slack_ns += transfer_ns
     errors = []
     for what, told_ns, logged_ns in figures(trial, said):
         errors.append(abs(told_ns - logged_ns) / (logged_ns or 1))
         if abs(told_ns - logged_ns) > CLOSE * logged_ns + slack_ns:
-            complaints.append(f"{what}: {told_ns / 1e6:.1f} ms, logged are {logged_ns / 1e6:.1f} ms")
+            complaints.append(
+                f"{what}: {told_ns / 1e6:.1f} ms, logged are {logged_ns / 1e6:.1f} ms"
+            )
     return Judgement(holds(trial), who, max(errors, default=None), complaints)

@@ -1,4 +1,5 @@
-/* Replays a dump that COMMPROF_GPU_DUMP wrote: the same code reads the same records, without CUPTI. */
+/* Replays a dump that COMMPROF_GPU_DUMP wrote: the same code reads the same records, without
+ * CUPTI. */
 #ifndef CUPTI_REPLAY_H
 #define CUPTI_REPLAY_H
 
@@ -45,18 +46,26 @@ static void replay_record(const uint8_t *item, uint32_t bytes)
     replayed.places[replayed.count++] = place;
     struct cupti_kernel *kernel = (struct cupti_kernel *)(replayed.buffer + place);
     if (kernel->kind == CUPTI_CONCURRENT_KERNEL) /* the name must stay in memory, as CUPTI's does */
-        kernel->name = bytes > sizeof place ? strndup((const char *)item + sizeof place, bytes - sizeof place) : NULL;
+        kernel->name = bytes > sizeof place
+                           ? strndup((const char *)item + sizeof place, bytes - sizeof place)
+                           : NULL;
 }
 
-/* Times are those of the records, not converted. Returns the version of CUPTI that wrote the records. */
+/* Times are those of the records, not converted. Returns the version of CUPTI that wrote the
+ * records. */
 static inline uint32_t replay(const char *path, gpu_take take)
 {
     struct dump_header header;
     struct dump_item item;
     FILE *file = fopen(path, "re");
-    CHECK(file && fread(&header, sizeof header, 1, file) == 1 && memcmp(header.magic, DUMP_MAGIC, sizeof header.magic) == 0);
+    CHECK(file && fread(&header, sizeof header, 1, file) == 1 &&
+          memcmp(header.magic, DUMP_MAGIC, sizeof header.magic) == 0);
     CHECK(fseek(file, header.header_bytes, SEEK_SET) == 0);
-    struct walk walk = {.next = replay_next, .version = header.cupti_version, .devices = 64, .until_ns = INT64_MAX, .take = take};
+    struct walk walk = {.next = replay_next,
+                        .version = header.cupti_version,
+                        .devices = 64,
+                        .until_ns = INT64_MAX,
+                        .take = take};
     while (fread(&item, sizeof item, 1, file) == 1) {
         uint8_t *bytes = malloc(item.bytes + 8u);
         CHECK(bytes && fread(bytes, 1, (item.bytes + 7u) & ~7u, file) == ((item.bytes + 7u) & ~7u));

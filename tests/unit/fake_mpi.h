@@ -1,10 +1,9 @@
-/* A fake MPI library: an ABI, detected from a stub as from a real library, and local queries for a few communicators, groups and types. The
- * test sets the answers beforehand:
+/* A fake MPI library: an ABI, detected from a stub as from a real library, and local queries for a
+ * few communicators, groups and types. The test sets the answers beforehand:
  *
  *     fake_mpi_speak("mpich");
- *     fake_world(8, 3);                                    eight ranks, this process is rank 3
- *     mpi_handle half = fake_comm((int[]){0, 2, 3}, 3);    a communicator of world ranks 0, 2 and 3
- */
+ *     fake_world(8, 3);                                 eight ranks, this process is rank 3
+ *     mpi_handle half = fake_comm((int[]){0, 2, 3}, 3); a communicator of world ranks 0, 2, 3 */
 #ifndef FAKE_MPI_H
 #define FAKE_MPI_H
 
@@ -38,7 +37,8 @@ static struct fake_comm *fake_find(mpi_handle handle)
     for (unsigned i = 0; i < fake_comm_count; i++)
         if (fake_comms[i].handle == mpi_handle_bits(handle))
             return &fake_comms[i];
-    fprintf(stderr, "MPI was asked about a communicator that does not exist: %#lx\n", (unsigned long)handle);
+    fprintf(stderr, "MPI was asked about a communicator that does not exist: %#lx\n",
+            (unsigned long)handle);
     _exit(EXIT_FAILURE);
 }
 
@@ -115,22 +115,30 @@ static int fake_Group_free(void *group)
     return MPI_SUCCESS;
 }
 
-static int fake_Group_translate_ranks(mpi_handle from, int count, const int *ranks, mpi_handle to, int *result)
+static int fake_Group_translate_ranks(mpi_handle from, int count, const int *ranks, mpi_handle to,
+                                      int *result)
 {
     struct fake_group *source = fake_group(from), *target = fake_group(to);
     for (int i = 0; i < count; i++)
-        result[i] = source->ranks[ranks[i]] < 0 ? MPI_UNDEFINED : fake_rank_in(target, source->ranks[ranks[i]]);
+        result[i] = source->ranks[ranks[i]] < 0 ? MPI_UNDEFINED
+                                                : fake_rank_in(target, source->ranks[ranks[i]]);
     return MPI_SUCCESS;
 }
 
 /* Types whose handles contain their size: 0x5000 + size; and one whose size exceeds an int. */
-enum { FAKE_TYPE = 0x5000, FAKE_TYPE_4 = FAKE_TYPE + 4, FAKE_TYPE_8 = FAKE_TYPE + 8, FAKE_TYPE_HUGE = 0x6000 };
+enum {
+    FAKE_TYPE = 0x5000,
+    FAKE_TYPE_4 = FAKE_TYPE + 4,
+    FAKE_TYPE_8 = FAKE_TYPE + 8,
+    FAKE_TYPE_HUGE = 0x6000
+};
 #define FAKE_HUGE_BYTES (3ll << 30)
 
 static int fake_Type_size(mpi_handle type, int *size)
 {
     fake_questions++;
-    CHECK(mpi_handle_bits(type) != mpi_abi.datatype_null); /* MPI would call the job's error handler */
+    CHECK(mpi_handle_bits(type) !=
+          mpi_abi.datatype_null); /* MPI would call the job's error handler */
     CHECK(mpi_handle_bits(type) >> 12 == 5 || mpi_handle_bits(type) == FAKE_TYPE_HUGE);
     *size = mpi_handle_bits(type) == FAKE_TYPE_HUGE ? MPI_UNDEFINED : (int)(type & 0xfff);
     return MPI_SUCCESS;
@@ -143,8 +151,9 @@ static int fake_Type_size_x(mpi_handle type, mpi_count *size)
     return MPI_SUCCESS;
 }
 
-/* Topologies: a grid of two dimensions; a graph in which this process has three neighbors; a distributed graph with one source and two
- * destinations. The test sets the answer of MPI_Topo_test. */
+/* Topologies: a grid of two dimensions; a graph in which this process has three neighbors; a
+ * distributed graph with one source and two destinations. The test sets the answer of
+ * MPI_Topo_test. */
 static int fake_topology = MPI_UNDEFINED;
 
 static int fake_Topo_test(mpi_handle comm, int *topology)
@@ -168,7 +177,8 @@ static int fake_Graph_neighbors_count(mpi_handle comm, int rank, int *count)
     return MPI_SUCCESS;
 }
 
-static int fake_Dist_graph_neighbors_count(mpi_handle comm, int *sources, int *destinations, int *weighted)
+static int fake_Dist_graph_neighbors_count(mpi_handle comm, int *sources, int *destinations,
+                                           int *weighted)
 {
     fake_find(comm);
     *sources = 1;
@@ -205,8 +215,10 @@ static inline void fake_mpi_speak(const char *stub)
     };
 }
 
-/* Describe a communicator under a handle that the test chooses. `remote_size` is 0 unless it is an inter-communicator. */
-static inline mpi_handle fake_describe(mpi_handle handle, const int *ranks, int size, const int *remote, int remote_size)
+/* Describe a communicator under a handle that the test chooses. `remote_size` is 0 unless it is an
+ * inter-communicator. */
+static inline mpi_handle fake_describe(mpi_handle handle, const int *ranks, int size,
+                                       const int *remote, int remote_size)
 {
     struct fake_comm *comm = &fake_comms[0];
     while (comm < fake_comms + fake_comm_count && comm->handle != handle)
@@ -220,12 +232,14 @@ static inline mpi_handle fake_describe(mpi_handle handle, const int *ranks, int 
 /* The same under a new handle. */
 static inline mpi_handle fake_comm(const int *ranks, int size)
 {
-    return fake_describe(0x100000 + 64 * (mpi_handle)fake_comm_count, ranks, size, NULL, FAKE_NO_REMOTE);
+    return fake_describe(0x100000 + 64 * (mpi_handle)fake_comm_count, ranks, size, NULL,
+                         FAKE_NO_REMOTE);
 }
 
 static inline mpi_handle fake_inter(const int *ranks, int size, const int *remote, int remote_size)
 {
-    return fake_describe(0x100000 + 64 * (mpi_handle)fake_comm_count, ranks, size, remote, remote_size);
+    return fake_describe(0x100000 + 64 * (mpi_handle)fake_comm_count, ranks, size, remote,
+                         remote_size);
 }
 
 /* MPI_COMM_WORLD and MPI_COMM_SELF. */

@@ -21,9 +21,11 @@ struct reader_peers {
     uint64_t count, bytes, time_ns;
 };
 
-static inline const struct ledger_chunk *reader_chunk(const struct ledger_header *header, uint32_t index)
+static inline const struct ledger_chunk *reader_chunk(const struct ledger_header *header,
+                                                      uint32_t index)
 {
-    return (const struct ledger_chunk *)((const char *)header + header->header_bytes + (size_t)index * header->chunk_bytes);
+    return (const struct ledger_chunk *)((const char *)header + header->header_bytes +
+                                         (size_t)index * header->chunk_bytes);
 }
 
 static inline const void *reader_entry(const struct ledger_chunk *chunk, uint32_t index)
@@ -31,7 +33,8 @@ static inline const void *reader_entry(const struct ledger_chunk *chunk, uint32_
     return (const char *)chunk + LEDGER_CHUNK_HEADER_BYTES + (size_t)index * chunk->entry_bytes;
 }
 
-static inline const struct ledger_thread *reader_thread(const struct ledger_header *header, uint32_t thread)
+static inline const struct ledger_thread *reader_thread(const struct ledger_header *header,
+                                                        uint32_t thread)
 {
     for (uint32_t i = 0; i < header->chunk_count; i++) {
         const struct ledger_chunk *chunk = reader_chunk(header, i);
@@ -46,7 +49,8 @@ static inline const struct ledger_thread *reader_thread(const struct ledger_head
 
 static inline bool reader_counts(const struct ledger_cell *cell, uint64_t folding, uint64_t number)
 {
-    uint64_t into = folding & 0x1fffff, first = folding >> 21 & 0x1fffff, second = folding >> 42 & 0x1fffff;
+    uint64_t into = folding & 0x1fffff, first = folding >> 21 & 0x1fffff,
+             second = folding >> 42 & 0x1fffff;
     if (folding && number == into)
         return true;
     if (folding && (number == first || number == second))
@@ -91,7 +95,8 @@ static inline struct reader_peers reader_peers(const struct ledger_header *heade
         return sum;
     for (uint32_t i = 0; i < header->chunk_count; i++) {
         const struct ledger_chunk *chunk = reader_chunk(header, i);
-        for (uint32_t k = 0; chunk->kind == LEDGER_PEERS && chunk->thread == thread && k < chunk->used; k++) {
+        for (uint32_t k = 0;
+             chunk->kind == LEDGER_PEERS && chunk->thread == thread && k < chunk->used; k++) {
             const struct ledger_peer *row = reader_entry(chunk, k);
             sum.count += row->count;
             sum.bytes += row->bytes;
@@ -102,13 +107,15 @@ static inline struct reader_peers reader_peers(const struct ledger_header *heade
 }
 
 /* All valid cells of one thread: none from a reset until the thread's next call. */
-static inline struct ledger_totals reader_totals(const struct ledger_header *header, uint32_t thread)
+static inline struct ledger_totals reader_totals(const struct ledger_header *header,
+                                                 uint32_t thread)
 {
     struct ledger_totals totals = {0};
     const struct ledger_thread *owner = reader_thread(header, thread);
     if (owner && owner->epoch != header->epoch)
         return totals;
-    uint64_t folding = owner ? owner->folding : 0, number = 0; /* decides which cells are valid while the thread folds */
+    uint64_t folding = owner ? owner->folding : 0,
+             number = 0; /* decides which cells are valid while the thread folds */
     for (uint32_t i = 0; i < header->chunk_count; i++) {
         const struct ledger_chunk *chunk = reader_chunk(header, i);
         if (chunk->kind != LEDGER_CELLS || chunk->thread != thread)
@@ -128,7 +135,9 @@ static inline uint64_t reader_calls(const struct ledger_header *header, unsigned
         const struct ledger_chunk *chunk = reader_chunk(header, i);
         for (uint32_t k = 0; chunk->kind == LEDGER_CELLS && k < chunk->used; k++) {
             const struct ledger_cell *cell = reader_entry(chunk, k);
-            count += cell->live && cell->call == call && cell->measure == LEDGER_CALL ? reader_count(cell) : 0;
+            count += cell->live && cell->call == call && cell->measure == LEDGER_CALL
+                         ? reader_count(cell)
+                         : 0;
         }
     }
     return count;

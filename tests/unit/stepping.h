@@ -1,4 +1,5 @@
-/* Stops a child process after each of its instructions or system calls, so that a test sees every state that a kill could leave. */
+/* Stops a child process after each of its instructions or system calls, so that a test sees every
+ * state that a kill could leave. */
 #ifndef STEPPING_H
 #define STEPPING_H
 
@@ -6,14 +7,17 @@
 
 #include <sys/ptrace.h>
 
-/* On other processors an atomic instruction may be a loop, which never ends if it is stopped in the middle. */
+/* On other processors an atomic instruction may be a loop, which never ends if it is stopped in the
+ * middle. */
 #if defined(__x86_64__)
 #define STEPPING_POSSIBLE true
 #else
 #define STEPPING_POSSIBLE false
 #endif
 
-enum { STEPPING_SYSTEM_CALL = 0x80 }; /* bit in the signal of a stop at a system call: PTRACE_O_TRACESYSGOOD */
+enum {
+    STEPPING_SYSTEM_CALL = 0x80
+}; /* bit in the signal of a stop at a system call: PTRACE_O_TRACESYSGOOD */
 
 /* How the child is resumed: as stepping() was told, until `look` changes it. */
 static enum __ptrace_request stepping_by;
@@ -27,9 +31,11 @@ static inline _Noreturn void stepping_child(void (*work)(void))
     _exit(EXIT_SUCCESS);
 }
 
-/* Run `work` in a child, and `look` in this process at each stop: before the first instruction and after each, or before and after each
- * system call (PTRACE_SYSCALL). Returns the number of stops. */
-static inline uint64_t stepping(enum __ptrace_request step, void (*work)(void), void (*look)(pid_t child))
+/* Run `work` in a child, and `look` in this process at each stop: before the first instruction and
+ * after each, or before and after each system call (PTRACE_SYSCALL). Returns the number of
+ * stops. */
+static inline uint64_t stepping(enum __ptrace_request step, void (*work)(void),
+                                void (*look)(pid_t child))
 {
     if (!STEPPING_POSSIBLE)
         unit_skip("processes are stepped through on x86-64 alone");
@@ -45,7 +51,8 @@ static inline uint64_t stepping(enum __ptrace_request step, void (*work)(void), 
         if (steps++ == 0)
             CHECK(ptrace(PTRACE_SETOPTIONS, child, NULL, PTRACE_O_TRACESYSGOOD) == 0);
         look(child);
-        bool is_fault = (WSTOPSIG(status) & ~STEPPING_SYSTEM_CALL) != SIGTRAP && WSTOPSIG(status) != SIGSTOP;
+        bool is_fault =
+            (WSTOPSIG(status) & ~STEPPING_SYSTEM_CALL) != SIGTRAP && WSTOPSIG(status) != SIGSTOP;
         CHECK(ptrace(stepping_by, child, NULL, is_fault ? WSTOPSIG(status) : 0) == 0);
     }
     if (WIFEXITED(status) && WEXITSTATUS(status) == UNIT_SKIPPED)

@@ -67,6 +67,8 @@ int cuStreamGetId(void *stream, uint64_t *id)
 int cuPointerGetAttributes(unsigned count, const int *attributes, void **values, uint64_t address)
 {
     for (unsigned i = 0; i < count; i++)
-        *(unsigned *)values[i] = attributes[i] == 2 ? stub_cuda.memory_type : attributes[i] == 8 ? stub_cuda.is_managed : 0;
+        *(unsigned *)values[i] = attributes[i] == 2   ? stub_cuda.memory_type
+                                 : attributes[i] == 8 ? stub_cuda.is_managed
+                                                      : 0;
     return address ? stub_cuda.init_result : 1;
 }

@@ -7,7 +7,8 @@
 
 static void write_record(const void *record, size_t bytes);
 
-struct stub_cupti stub_cupti = {.version = 130001, .write = write_record, .attributes = {[0] = 3200000, [2] = 250, [6] = 3}};
+struct stub_cupti stub_cupti = {
+    .version = 130001, .write = write_record, .attributes = {[0] = 3200000, [2] = 250, [6] = 3}};
 
 #ifdef STUB_13_2
 int cuptiActivityEnable_v2(void); /* new in 13.2; its presence identifies that version */
@@ -133,7 +134,10 @@ int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid_bytes, void **recor
 {
     uint8_t *at = *record ? *record : buffer;
     uint32_t kind = *record ? *(uint32_t *)at : 0;
-    at += kind == 0 ? 0 : kind == 10 ? STUB_KERNEL_BYTES : kind == 2 ? STUB_SET_BYTES : STUB_COPY_BYTES;
+    at += kind == 0    ? 0
+          : kind == 10 ? STUB_KERNEL_BYTES
+          : kind == 2  ? STUB_SET_BYTES
+                       : STUB_COPY_BYTES;
     if (at >= buffer + valid_bytes)
         return 12;
     *record = at;

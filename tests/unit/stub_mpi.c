@@ -1,6 +1,8 @@
-/* The symbols by which the profiler detects an MPI library's ABI: four shared objects from one file. */
+/* The symbols by which the profiler detects an MPI library's ABI: four shared objects from one
+ * file. */
 #ifdef STUB_open_mpi
-char ompi_mpi_comm_world, ompi_mpi_comm_self, ompi_mpi_comm_null, ompi_request_null, ompi_mpi_datatype_null, ompi_mpi_byte;
+char ompi_mpi_comm_world, ompi_mpi_comm_self, ompi_mpi_comm_null, ompi_request_null,
+    ompi_mpi_datatype_null, ompi_mpi_byte;
 #endif
 
 #ifdef STUB_mpich

@@ -73,11 +73,15 @@ static void begin(void)
 
 static struct gpu_event on(uint32_t device, uint32_t stream, int64_t start_ns, int64_t end_ns)
 {
-    return (struct gpu_event){
-        .start_ns = zero_ns + start_ns, .end_ns = zero_ns + end_ns, .device = device, .context = 1 + device, .stream = stream};
+    return (struct gpu_event){.start_ns = zero_ns + start_ns,
+                              .end_ns = zero_ns + end_ns,
+                              .device = device,
+                              .context = 1 + device,
+                              .stream = stream};
 }
 
-static void kernel_on(uint32_t device, uint32_t stream, const char *name, int64_t start_ns, int64_t end_ns)
+static void kernel_on(uint32_t device, uint32_t stream, const char *name, int64_t start_ns,
+                      int64_t end_ns)
 {
     struct gpu_event event = on(device, stream, start_ns, end_ns);
     event.kind = LEDGER_ACTIVITY_KERNEL;
@@ -135,10 +139,12 @@ static uint32_t used_of(uint32_t chunk, enum ledger_kind kind)
     return at->kind == kind ? at->used : 0;
 }
 
-#define FOR_EACH_ENTRY(TYPE, ENTRY, KIND)                                        \
-    for (uint32_t chunk_ = 0; chunk_ < the_ledger.header->chunk_count; chunk_++) \
-        for (uint32_t number_ = 0; number_ < used_of(chunk_, KIND); number_++)   \
-            for (const TYPE *ENTRY = ledger_entry(ledger_chunk_at(the_ledger.header, chunk_), number_); ENTRY; ENTRY = NULL)
+#define FOR_EACH_ENTRY(TYPE, ENTRY, KIND)                                               \
+    for (uint32_t chunk_ = 0; chunk_ < the_ledger.header->chunk_count; chunk_++)        \
+        for (uint32_t number_ = 0; number_ < used_of(chunk_, KIND); number_++)          \
+            for (const TYPE *ENTRY =                                                    \
+                     ledger_entry(ledger_chunk_at(the_ledger.header, chunk_), number_); \
+                 ENTRY; ENTRY = NULL)
 
 static const struct ledger_device *device_of(uint32_t number)
 {
@@ -186,11 +192,12 @@ static struct totals totals(void)
     return sum;
 }
 
-static const struct ledger_activity *activity_of(enum ledger_activity_kind kind, uint32_t number, uint16_t stream, uint64_t bytes)
+static const struct ledger_activity *activity_of(enum ledger_activity_kind kind, uint32_t number,
+                                                 uint16_t stream, uint64_t bytes)
 {
     FOR_EACH_ENTRY(struct ledger_activity, activity, LEDGER_ACTIVITIES)
-        if (activity->live && activity->kind == kind && activity->kernel == number && activity->stream == stream &&
-            activity->bytes == bytes)
+        if (activity->live && activity->kind == kind && activity->kernel == number &&
+            activity->stream == stream && activity->bytes == bytes)
             return activity;
     return NULL;
 }
@@ -207,7 +214,9 @@ static uint64_t streams_in_ledger(void)
 static const struct ledger_activity_sample *sample_of(unsigned stream, unsigned number)
 {
     FOR_EACH_ENTRY(struct ledger_page, page, LEDGER_SAMPLES)
-        for (unsigned i = 0; page->owner == (LEDGER_OF_STREAM | (uint64_t)stream << 8) && i < LEDGER_PAGE_SAMPLES; i++)
+        for (unsigned i = 0;
+             page->owner == (LEDGER_OF_STREAM | (uint64_t)stream << 8) && i < LEDGER_PAGE_SAMPLES;
+             i++)
             if (page->samples[i].end_ticks && number-- == 0)
                 return (const struct ledger_activity_sample *)&page->samples[i];
     return NULL;
@@ -285,7 +294,8 @@ static void copies_are_counted_by_powers_of_two(void)
     CHECK_EQUAL(activity_of(LEDGER_ACTIVITY_SET, 0, 1, 512)->volume_bytes, 512);
 }
 
-static void kernel_of_blocks(uint32_t device, const char *name, uint32_t blocks, int64_t duration_ns)
+static void kernel_of_blocks(uint32_t device, const char *name, uint32_t blocks,
+                             int64_t duration_ns)
 {
     struct gpu_event event = on(device, 7, 100, 100 + duration_ns);
     event.kind = LEDGER_ACTIVITY_KERNEL;
@@ -294,7 +304,8 @@ static void kernel_of_blocks(uint32_t device, const char *name, uint32_t blocks,
     activity_take(&event);
 }
 
-/* A kernel of more blocks than there are multiprocessors occupies all; of one without a grid nothing is known. */
+/* A kernel of more blocks than there are multiprocessors occupies all; of one without a grid
+ * nothing is known. */
 static void multiprocessors_of_communication_are_counted_by_time(void)
 {
     begin();
@@ -309,7 +320,9 @@ static void multiprocessors_of_communication_are_counted_by_time(void)
     kernel_of_blocks(9, "ncclDevKernel_AllReduce", 500, 10); /* how many there are is not known */
     CHECK_EQUAL(device_of(9)->communication_sm_ns, 500 * 10);
     activity_reset(zero_ns + 700);
-    CHECK_EQUAL(device_of(0)->communication_ns + device_of(0)->communication_sm_ns + device_of(0)->communication_most_sms, 0);
+    CHECK_EQUAL(device_of(0)->communication_ns + device_of(0)->communication_sm_ns +
+                    device_of(0)->communication_most_sms,
+                0);
     CHECK_EQUAL(device_of(0)->sms, 100);
 }
 
@@ -353,11 +366,13 @@ static void streams_beyond_the_most_are_one_and_lose_nothing(void)
         kernel_on(0, stream, "gemm", stream * 10, stream * 10 + 5);
     trace_until(20000);
     CHECK_EQUAL(streams_in_ledger(), LEDGER_STREAM_OTHER);
-    CHECK_EQUAL(count_of(activity_of(LEDGER_ACTIVITY_KERNEL, 1, LEDGER_STREAM_OTHER, 0)), 1200 - 1022);
+    CHECK_EQUAL(count_of(activity_of(LEDGER_ACTIVITY_KERNEL, 1, LEDGER_STREAM_OTHER, 0)),
+                1200 - 1022);
     CHECK_EQUAL(the_ledger.header->gpu_unattributed_records, 1200 - 1022);
     CHECK_EQUAL(busy_ns(LEDGER_COMPUTING), 1200 * 5);
     FOR_EACH_ENTRY(struct ledger_stream, stream, LEDGER_STREAMS)
-        CHECK_EQUAL(stream->sampled_since_ticks, stream->stream == LEDGER_STREAM_OTHER ? UINT64_MAX : 0);
+        CHECK_EQUAL(stream->sampled_since_ticks,
+                    stream->stream == LEDGER_STREAM_OTHER ? UINT64_MAX : 0);
     CHECK(sample_of(1022, 0) != NULL);
     CHECK(sample_of(LEDGER_STREAM_OTHER, 0) == NULL);
 }
@@ -392,9 +407,13 @@ static void activities_beyond_the_most_are_counted_by_kind(void)
     CHECK_EQUAL(all.total_ns, 6000 * 3 + 30);
     CHECK(all.entries > 4000);
     CHECK(all.entries <= ACTIVITY_MOST);
-    CHECK_EQUAL(count_of(activity_of(LEDGER_ACTIVITY_KERNEL, LEDGER_KERNEL_OTHER, LEDGER_STREAM_OTHER, 0)), 6003 - all.entries);
-    CHECK_EQUAL(activity_of(LEDGER_ACTIVITY_COPY, 0, LEDGER_STREAM_OTHER, UINT64_MAX)->volume_bytes, (1 << 20) + 100);
-    CHECK_EQUAL(activity_of(LEDGER_ACTIVITY_SET, 0, LEDGER_STREAM_OTHER, UINT64_MAX)->volume_bytes, 5);
+    CHECK_EQUAL(
+        count_of(activity_of(LEDGER_ACTIVITY_KERNEL, LEDGER_KERNEL_OTHER, LEDGER_STREAM_OTHER, 0)),
+        6003 - all.entries);
+    CHECK_EQUAL(activity_of(LEDGER_ACTIVITY_COPY, 0, LEDGER_STREAM_OTHER, UINT64_MAX)->volume_bytes,
+                (1 << 20) + 100);
+    CHECK_EQUAL(activity_of(LEDGER_ACTIVITY_SET, 0, LEDGER_STREAM_OTHER, UINT64_MAX)->volume_bytes,
+                5);
     CHECK_EQUAL(the_ledger.header->gpu_unattributed_records, 6003 - (all.entries - 3));
 }
 
@@ -566,7 +585,8 @@ static void a_late_call_of_mpi_is_cut(void)
     CHECK_EQUAL(traced_ns(0), 2000);
 }
 
-/* One event more than the queue holds, then one before the earliest, then one that arrives too late. */
+/* One event more than the queue holds, then one before the earliest, then one that arrives too
+ * late. */
 static void what_finds_no_room_to_wait_is_settled_before_its_time(void)
 {
     begin();
@@ -684,7 +704,8 @@ static void samples_say_what_the_activity_was(void)
     kernel("ncclDevKernel_AllReduce", 200, 250);
     CHECK(sample_of(1, 0) == NULL);
     settle(1000);
-    const struct ledger_activity_sample *gemm = sample_of(1, 0), *nccl = sample_of(1, 1), *sent = sample_of(1, 2);
+    const struct ledger_activity_sample *gemm = sample_of(1, 0), *nccl = sample_of(1, 1),
+                                        *sent = sample_of(1, 2);
     CHECK_EQUAL(gemm->start_ticks, zero_ns + 100);
     CHECK_EQUAL(gemm->end_ticks, zero_ns + 150);
     CHECK_EQUAL(gemm->kernel, 1);
@@ -739,7 +760,8 @@ static void a_reset_forgets_what_was_counted(void)
     trace_until(1000);
     CHECK_EQUAL(totals().entries, 1);
     CHECK_EQUAL(count_of(activity_of(LEDGER_ACTIVITY_KERNEL, 2, 1, 0)), 1);
-    CHECK_EQUAL(busy_ns(LEDGER_COMPUTING), 200 + 30); /* the activity in progress at the reset contributes its remainder */
+    CHECK_EQUAL(busy_ns(LEDGER_COMPUTING),
+                200 + 30); /* the activity in progress at the reset contributes its remainder */
     CHECK_EQUAL(traced_ns(0), 300);
 }
 
@@ -816,7 +838,8 @@ static void take_and_settle(void)
     trace_from(0);
     for (int64_t i = 0; i < 6; i++) {
         truth->begun++;
-        kernel_on((uint32_t)i % 2, (uint32_t)i % 3, i % 4 ? "gemm" : "ncclDevKernel_SendRecv", 100 * i, 100 * i + 130);
+        kernel_on((uint32_t)i % 2, (uint32_t)i % 3, i % 4 ? "gemm" : "ncclDevKernel_SendRecv",
+                  100 * i, 100 * i + 130);
         truth->done++;
         in_mpi(100 * i + 20, 100 * i + 60);
         settle(100 * i);
@@ -864,7 +887,8 @@ static void check_samples(void)
         for (unsigned i = 0; sample_of(stream, i); i++) {
             const struct ledger_activity_sample *sample = sample_of(stream, i);
             CHECK(sample->end_ticks >= sample->start_ticks);
-            CHECK(sample->kernel && sample->kind == LEDGER_ACTIVITY_KERNEL && sample->stream == stream);
+            CHECK(sample->kernel && sample->kind == LEDGER_ACTIVITY_KERNEL &&
+                  sample->stream == stream);
         }
 }
 

@@ -52,7 +52,8 @@ static void a_ledger_is_in_use_until_its_process_ends(void)
     CHECK_EQUAL(alive_ledger("mine"), ALIVE_YES);
 }
 
-/* A copy is not locked: its facts say whose it is. They end with a process's start, and the last byte of the chunk. */
+/* A copy is not locked: its facts say whose it is. They end with a process's start, and the last
+ * byte of the chunk. */
 static void write_copy_of_this_process(void)
 {
     enum { CAPACITY = LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES };
@@ -65,7 +66,8 @@ static void write_copy_of_this_process(void)
     CHECK(host_start_of(getpid(), start));
     ledger_fact("boot_id", boot_id);
     ledger_fact("pid_namespace", namespace);
-    size_t last = (sizeof(struct ledger_fact) + strlen("process_start") + strlen(start) + 7) & ~(size_t)7;
+    size_t last =
+        (sizeof(struct ledger_fact) + strlen("process_start") + strlen(start) + 7) & ~(size_t)7;
     size_t left = CAPACITY - ledger_chunk_at(the_ledger.header, 1)->used - last;
     for (size_t fact; left; left -= fact) {
         fact = left > 4096 ? 2048 : left > 2048 ? 1024 : left;
@@ -93,7 +95,8 @@ static void a_process_is_known_by_host_namespace_number_and_start(void)
     alive_name_self(self);
     CHECK_EQUAL(alive_process(self, false), ALIVE_YES);
     CHECK(sscanf(self, "%*s %63s %63s %d %23s", boot_id, namespace, &pid, start) == 4);
-    snprintf(other, sizeof other, "host %s %s %d %s1", boot_id, namespace, pid, start); /* the number was reused */
+    snprintf(other, sizeof other, "host %s %s %d %s1", boot_id, namespace, pid,
+             start); /* the number was reused */
     CHECK_EQUAL(alive_process(other, false), ALIVE_NO);
     snprintf(other, sizeof other, "host %s %s 0 %s", boot_id, namespace, start);
     CHECK_EQUAL(alive_process(other, false), ALIVE_UNKNOWN);

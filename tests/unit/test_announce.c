@@ -9,8 +9,14 @@
 
 #include <pthread.h>
 
-/* Eight ranks, this one is rank 3. A communicator of ranks 2, 3 and 5 is counted on from the start, so that MPI need not be asked. */
-enum { HERE = 3, BYTES_4 = 0x4c000405 /* MPICH: MPI_INT */, UNKNOWN_TYPE = 0xbad000, UNKNOWN_COMM = 0xbad004 };
+/* Eight ranks, this one is rank 3. A communicator of ranks 2, 3 and 5 is counted on from the start,
+ * so that MPI need not be asked. */
+enum {
+    HERE = 3,
+    BYTES_4 = 0x4c000405 /* MPICH: MPI_INT */,
+    UNKNOWN_TYPE = 0xbad000,
+    UNKNOWN_COMM = 0xbad004
+};
 
 static const int MEMBERS[] = {2, 3, 5};
 static mpi_handle few;
@@ -122,7 +128,8 @@ static void collectives_on_a_communicator_are_numbered_and_the_last_sixteen_reta
     const struct ledger_communicator *entry = communicator->entry;
     CHECK_EQUAL(entry->collectives, 20);
     for (unsigned i = 5; i <= 20; i++) {
-        const struct ledger_collective *collective = &entry->recent[(i - 1) % LEDGER_RECENT_COLLECTIVES];
+        const struct ledger_collective *collective =
+            &entry->recent[(i - 1) % LEDGER_RECENT_COLLECTIVES];
         CHECK_EQUAL(collective->call, CALL_Bcast);
         CHECK_EQUAL(collective->bytes, 4 * i);
         CHECK_EQUAL(collective->root, (int)(i % 3));

@@ -50,7 +50,8 @@ static int append(const char *archive, int rank)
     return error;
 }
 
-/* Another reader of archives: how many members there are, all of which must be whole, and which ranks they are of. */
+/* Another reader of archives: how many members there are, all of which must be whole, and which
+ * ranks they are of. */
 
 static char all[RANKS * (MOST_BYTES + 2 * BLOCK)];
 
@@ -101,9 +102,12 @@ static void each_rank_s_database_is_a_member(void)
     for (int rank = 0; rank < RANKS; rank++)
         CHECK_EQUAL(append("node.tar", rank), 0);
     CHECK_EQUAL(ranks_in("node.tar"), (1 << RANKS) - 1);
-    CHECK(archive_has("node.tar", 0) && archive_has("node.tar", RANKS - 1) && !archive_has("node.tar", RANKS));
+    CHECK(archive_has("node.tar", 0) && archive_has("node.tar", RANKS - 1) &&
+          !archive_has("node.tar", RANKS));
     CHECK(!archive_has("nothing", 0));
-    CHECK_EQUAL(system("tar tf node.tar 2>&1 | grep --count --line-regexp 'rank-[0-9]*\\.db' | grep --quiet --line-regexp 16"), 0);
+    CHECK_EQUAL(system("tar tf node.tar 2>&1 | grep --count --line-regexp 'rank-[0-9]*\\.db' | "
+                       "grep --quiet --line-regexp 16"),
+                0);
     struct stat there;
     CHECK(stat("node.tar", &there) == 0);
     CHECK_EQUAL(there.st_mode & 0777, 0600);

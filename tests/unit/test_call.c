@@ -44,7 +44,8 @@ static struct ledger_cell *only_cell(enum call_id id, enum ledger_measure measur
 
 static void track(uint64_t start_ticks)
 {
-    struct request request = {.start_ticks = start_ticks, .call = CALL_Isend, .peer = PEER_NONE, .flags = REQUEST_ACTIVE};
+    struct request request = {
+        .start_ticks = start_ticks, .call = CALL_Isend, .peer = PEER_NONE, .flags = REQUEST_ACTIVE};
     CHECK(requests_track(REQUEST, &request));
 }
 
@@ -165,10 +166,12 @@ static void mpi_is_asked_nothing_about_a_duplicate_and_little_about_other_commun
 {
     begin();
     mpi_handle parent = fake_comm((int[]){5, 3, 7}, 3);
-    CHECK_EQUAL(questions_about(parent, CALL_Comm_split, mpi_abi.comm_world), 7); /* two groups, two queries for each translation */
+    CHECK_EQUAL(questions_about(parent, CALL_Comm_split, mpi_abi.comm_world),
+                7); /* two groups, two queries for each translation */
     mpi_handle duplicate = fake_comm((int[]){5, 3, 7}, 3);
     CHECK_EQUAL(questions_about(duplicate, CALL_Comm_dup, parent), 0);
-    CHECK_EQUAL(questions_about(fake_comm((int[]){5, 3, 7}, 3), CALL_Comm_dup_with_info, duplicate), 0);
+    CHECK_EQUAL(questions_about(fake_comm((int[]){5, 3, 7}, 3), CALL_Comm_dup_with_info, duplicate),
+                0);
     CHECK_EQUAL(communicators_find(duplicate)->constructor, CALL_Comm_dup);
     CHECK_EQUAL(communicators_world_rank(communicators_find(duplicate), 2), 7);
 }
@@ -245,7 +248,8 @@ static void a_call_inside_another_counts_and_its_time_is_not_counted_twice(void)
 {
     begin();
     uint64_t ticks = outer_call_around(calls_inside, 1);
-    struct ledger_cell *outer = only_cell(CALL_Comm_free, LEDGER_CALL), *inner = only_cell(CALL_Barrier, LEDGER_CALL);
+    struct ledger_cell *outer = only_cell(CALL_Comm_free, LEDGER_CALL),
+                       *inner = only_cell(CALL_Barrier, LEDGER_CALL);
     CHECK_EQUAL(cell_count(outer), 1);
     CHECK_EQUAL(cell_count(inner), 1);
     CHECK(inner->total_ns >= clock_duration_ns(10000));
@@ -258,7 +262,8 @@ static void calls_inside_calls_inside_calls_are_each_counted_once(void)
 {
     begin();
     uint64_t ticks = outer_call_around(calls_inside, 5);
-    struct ledger_cell *outer = only_cell(CALL_Comm_free, LEDGER_CALL), *inner = only_cell(CALL_Barrier, LEDGER_CALL);
+    struct ledger_cell *outer = only_cell(CALL_Comm_free, LEDGER_CALL),
+                       *inner = only_cell(CALL_Barrier, LEDGER_CALL);
     CHECK_EQUAL(cell_count(inner), 5);
     CHECK(inner->total_ns >= 5 * clock_duration_ns(10000));
     CHECK(outer->total_ns + inner->total_ns <= clock_duration_ns(ticks) + 5);
@@ -280,7 +285,8 @@ static void a_call_after_one_with_calls_inside_has_its_whole_time(void)
     outer_call_around(calls_inside, 1);
     uint64_t inside_ns = only_cell(CALL_Barrier, LEDGER_CALL)->total_ns;
     calls_inside(1);
-    CHECK_EQUAL(only_cell(CALL_Barrier, LEDGER_CALL)->total_ns - inside_ns, clock_duration_ns(the_inner_ticks));
+    CHECK_EQUAL(only_cell(CALL_Barrier, LEDGER_CALL)->total_ns - inside_ns,
+                clock_duration_ns(the_inner_ticks));
 }
 
 static struct ledger_thread announced;
@@ -412,7 +418,10 @@ static void a_handler_s_call_is_inside_on_any_stack(void)
     char *stacks[] = {low, high + bytes - sizeof low};
     for (int i = 0; i < 2; i++) {
         CHECK(sigaltstack(&(stack_t){.ss_sp = stacks[i], .ss_size = sizeof low}, NULL) == 0);
-        CHECK(sigaction(SIGUSR1, &(struct sigaction){.sa_handler = handler_on_its_own_stack, .sa_flags = SA_ONSTACK}, NULL) == 0);
+        CHECK(sigaction(SIGUSR1,
+                        &(struct sigaction){.sa_handler = handler_on_its_own_stack,
+                                            .sa_flags = SA_ONSTACK},
+                        NULL) == 0);
         outer_call_around(raises, 0);
         CHECK_EQUAL(this_thread->wrapper, 0);
     }

@@ -3,9 +3,16 @@
 #include "ledger_reader.h"
 #include "unit.h"
 
-/* The smallest ledger has eight chunks. The thread's entry takes one; the other seven have 1,023 times 64 bytes each, of which a fold's cell
- * and blocks are reserved, and a cell with one block takes five. */
-enum { SMALLEST_CELLS = (7 * 1023 - 4 - HISTOGRAM_BLOCKS) / 5, RARE = SMALLEST_CELLS / 2 + 1, NEW = 5000, CALL_A = 1, CALL_B = 2 };
+/* The smallest ledger has eight chunks. The thread's entry takes one; the other seven have 1,023
+ * times 64 bytes each, of which a fold's cell and blocks are reserved, and a cell with one block
+ * takes five. */
+enum {
+    SMALLEST_CELLS = (7 * 1023 - 4 - HISTOGRAM_BLOCKS) / 5,
+    RARE = SMALLEST_CELLS / 2 + 1,
+    NEW = 5000,
+    CALL_A = 1,
+    CALL_B = 2
+};
 
 static struct cells cells;
 
@@ -45,7 +52,8 @@ static struct ledger_totals totals(void)
 static const struct ledger_cell *in_ledger(uint64_t bytes, unsigned call, bool folded)
 {
     for (uint32_t i = 0; i < cells.count; i++)
-        if (cells.all[i]->live && cells.all[i]->bytes == bytes && cells.all[i]->call == call && cells.all[i]->flags == folded)
+        if (cells.all[i]->live && cells.all[i]->bytes == bytes && cells.all[i]->call == call &&
+            cells.all[i]->flags == folded)
             return cells.all[i];
     return NULL;
 }
@@ -114,7 +122,8 @@ static void whatever_differs_is_counted_apart(void)
     add(cells_find(&cells, 8, cell_key(1, 3, LEDGER_CALL)), 1, 0);
     add(cells_find(&cells, 8, cell_key(1, 2, LEDGER_COMPLETION)), 1, 0);
     add(cells_find(&cells, 8, cell_key(1, 2, LEDGER_POLL)), 1, 0);
-    add(cells_find(&cells, 8, cell_key(1, 2, LEDGER_CALL) | cell_key_memory_kind(LEDGER_DEVICE)), 1, 0);
+    add(cells_find(&cells, 8, cell_key(1, 2, LEDGER_CALL) | cell_key_memory_kind(LEDGER_DEVICE)), 1,
+        0);
     CHECK_EQUAL(totals().exact_cells, 7);
     CHECK_EQUAL(totals().count, 7);
 }
@@ -123,7 +132,8 @@ static void whatever_differs_is_counted_apart(void)
 static void cells_that_differ_in_the_last_part_of_the_key_alone_rarely_meet(void)
 {
     const uint64_t call = cell_key(1, 2, LEDGER_CALL),
-                   others[] = {cell_key(1, 2, LEDGER_COMPLETION), cell_key(1, 2, LEDGER_POLL), call | cell_key_memory_kind(LEDGER_DEVICE)};
+                   others[] = {cell_key(1, 2, LEDGER_COMPLETION), cell_key(1, 2, LEDGER_POLL),
+                               call | cell_key_memory_kind(LEDGER_DEVICE)};
     for (unsigned i = 0; i < sizeof others / sizeof *others; i++) {
         unsigned meetings = 0;
         for (uint64_t bytes = 0; bytes < 4096; bytes++)
@@ -160,7 +170,8 @@ static void a_cell_stays_where_it_is_while_the_table_grows(void)
 
 /* Folding */
 
-/* Sizes 1 to SMALLEST_CELLS fill the smallest ledger: those up to RARE were seen once, the others three times. */
+/* Sizes 1 to SMALLEST_CELLS fill the smallest ledger: those up to RARE were seen once, the others
+ * three times. */
 static void fill_the_smallest_ledger(void)
 {
     begin(1);
@@ -224,8 +235,10 @@ static void calls_are_not_folded_into_each_other(void)
     CHECK(totals().folded_cells > 2);
     uint64_t count_a = 0, count_b = 0;
     for (uint32_t i = 0; i < cells.count; i++) {
-        count_a += cells.all[i]->live && cells.all[i]->call == CALL_A ? cell_count(cells.all[i]) : 0;
-        count_b += cells.all[i]->live && cells.all[i]->call == CALL_B ? cell_count(cells.all[i]) : 0;
+        count_a +=
+            cells.all[i]->live && cells.all[i]->call == CALL_A ? cell_count(cells.all[i]) : 0;
+        count_b +=
+            cells.all[i]->live && cells.all[i]->call == CALL_B ? cell_count(cells.all[i]) : 0;
     }
     CHECK_EQUAL(count_a, 1000);
     CHECK_EQUAL(count_b, 6000);
@@ -233,12 +246,15 @@ static void calls_are_not_folded_into_each_other(void)
 
 static void memory_kinds_are_not_folded_into_each_other(void)
 {
-    static const uint8_t KINDS[] = {LEDGER_HOST, LEDGER_DEVICE | LEDGER_DEVICE << 4, LEDGER_DEVICE | LEDGER_PINNED << 4};
+    static const uint8_t KINDS[] = {LEDGER_HOST, LEDGER_DEVICE | LEDGER_DEVICE << 4,
+                                    LEDGER_DEVICE | LEDGER_PINNED << 4};
     uint64_t counts[256] = {0};
     begin(1);
     for (uint64_t bytes = 1; bytes <= 1000; bytes++)
         for (int i = 0; i < 3; i++)
-            add(cells_find(&cells, bytes, cell_key(CALL_A, 2, LEDGER_CALL) | cell_key_memory_kind(KINDS[i])), 1, 0);
+            add(cells_find(&cells, bytes,
+                           cell_key(CALL_A, 2, LEDGER_CALL) | cell_key_memory_kind(KINDS[i])),
+                1, 0);
     CHECK(totals().folded_cells > 3);
     for (uint32_t i = 0; i < cells.count; i++)
         counts[cells.all[i]->memory_kind] += cells.all[i]->live ? cell_count(cells.all[i]) : 0;
@@ -256,7 +272,8 @@ static void a_hundred_thousand_sizes_in_the_smallest_ledger_are_all_counted(void
     CHECK(the_ledger.header->folded_cells > 90000);
 }
 
-/* More blocks for one cell, and the last chunk has no room for a cell left, but for one to three blocks. */
+/* More blocks for one cell, and the last chunk has no room for a cell left, but for one to three
+ * blocks. */
 static void a_fold_has_its_own_cell_whatever_room_is_left(void)
 {
     for (unsigned blocks = 0; blocks < 5; blocks++) {
@@ -277,7 +294,8 @@ static void the_rarest_are_folded_though_others_came_first(void)
 {
     begin(1);
     for (unsigned i = 0; i < SMALLEST_CELLS % 2 * 5; i++)
-        add(cell_of(1, CALL_A), 1ull << (20 + 4 * i), 0); /* in place of one size: their number is even */
+        add(cell_of(1, CALL_A), 1ull << (20 + 4 * i),
+            0); /* in place of one size: their number is even */
     const uint64_t sizes = SMALLEST_CELLS / 2 * 2;
     for (uint64_t bytes = 1; bytes <= sizes; bytes++)
         CHECK(call_of(bytes, CALL_A, bytes <= sizes / 2 ? 3 : 1));
@@ -323,7 +341,8 @@ static void the_largest_sizes_fold_too(void)
 
 /* Killed at a random time; test_killed.c tries every instruction. */
 
-/* The child counts calls until it is killed and reports each after it is counted, so the ledger has at most one more. */
+/* The child counts calls until it is killed and reports each after it is counted, so the ledger has
+ * at most one more. */
 
 static _Noreturn void count_for_ever(uint64_t *acknowledged)
 {

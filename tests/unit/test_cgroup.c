@@ -75,7 +75,8 @@ static void without_a_quota_there_is_none(void)
 static void a_processor_is_named_as_its_maker_does(void)
 {
     char model[64];
-    put("proc/cpuinfo", "processor\t: 0\nmodel\t\t: 1\nmodel name\t: AMD EPYC 7763\ncache size\t: 512 KB\n");
+    put("proc/cpuinfo",
+        "processor\t: 0\nmodel\t\t: 1\nmodel name\t: AMD EPYC 7763\ncache size\t: 512 KB\n");
     host_cpu_model(".", model, sizeof model);
     CHECK_TEXT(model, "AMD EPYC 7763");
 }

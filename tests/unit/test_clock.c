@@ -28,8 +28,8 @@ static void wait_ns(int64_t ns)
     }
 }
 
-/* The same interval on both clocks. The scheduler may interrupt the process between the readings of both, so the best of several intervals
- * is used. */
+/* The same interval on both clocks. The scheduler may interrupt the process between the readings of
+ * both, so the best of several intervals is used. */
 static double best_ratio_over(int64_t span_ns)
 {
     double best = 2;
@@ -75,7 +75,8 @@ static void timestamps_lie_on_the_axis_of_clock_monotonic(void)
     int64_t before_ns = clock_monotonic_ns();
     int64_t ours_ns = clock_ns(clock_ticks());
     int64_t after_ns = clock_monotonic_ns();
-    int64_t error_ns = (after_ns - before_ns) + 1000000; /* allows a millisecond for the scale's error since clock_begin */
+    int64_t error_ns = (after_ns - before_ns) +
+                       1000000; /* allows a millisecond for the scale's error since clock_begin */
     CHECK(ours_ns >= before_ns - error_ns);
     CHECK(ours_ns <= after_ns + error_ns);
 }
@@ -94,7 +95,8 @@ static void a_counter_that_does_not_move_or_goes_backwards_is_not_used(void)
 
 static void ticks_before_the_base_are_earlier_times(void)
 {
-    the_clock = (struct clock){.counter = true, .scale = 1ull << 31, .base_ticks = 1000, .base_ns = 5000};
+    the_clock =
+        (struct clock){.counter = true, .scale = 1ull << 31, .base_ticks = 1000, .base_ns = 5000};
     CHECK_EQUAL(clock_ns(1000), 5000);
     CHECK_EQUAL(clock_ns(1200), 5100);
     CHECK_EQUAL(clock_ns(800), 4900);

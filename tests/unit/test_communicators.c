@@ -79,7 +79,8 @@ static void the_null_communicator_is_none(void)
 static void a_narrow_handle_is_found_whatever_stands_above_it(void)
 {
     begin("mpich", 8, 3);
-    CHECK(communicators_find((mpi_handle)0xdeadbeef00000000 | mpi_abi.comm_world) == communicators_find(mpi_abi.comm_world));
+    CHECK(communicators_find((mpi_handle)0xdeadbeef00000000 | mpi_abi.comm_world) ==
+          communicators_find(mpi_abi.comm_world));
 }
 
 static void one_whose_constructor_was_not_intercepted_is_registered_at_first_use(void)
@@ -108,7 +109,8 @@ static void peers_in_the_world_are_themselves(void)
 {
     begin("mpich", 8, 5);
     CHECK_EQUAL(communicators_world_rank(communicators_find(mpi_abi.comm_world), 6), 6);
-    CHECK_EQUAL(communicators_world_rank(communicators_find(mpi_abi.comm_world), mpi_abi.proc_null), PEER_NONE);
+    CHECK_EQUAL(communicators_world_rank(communicators_find(mpi_abi.comm_world), mpi_abi.proc_null),
+                PEER_NONE);
 }
 
 static void peers_across_an_inter_communicator_are_the_remote_ones(void)
@@ -130,7 +132,8 @@ static void peers_across_an_inter_communicator_are_the_remote_ones(void)
 static void a_process_of_another_world_is_outside(void)
 {
     begin("open_mpi", 4, 0);
-    struct communicator *spawned = communicators_find(fake_inter((int[]){0, 1, 2, 3}, 4, (int[]){-5, -5}, 2));
+    struct communicator *spawned =
+        communicators_find(fake_inter((int[]){0, 1, 2, 3}, 4, (int[]){-5, -5}, 2));
     CHECK_EQUAL(communicators_world_rank(spawned, 1), LEDGER_PEER_OUTSIDE);
 }
 
@@ -156,15 +159,19 @@ static void a_stride_is_written_with_its_step(void)
 static void runs_strides_and_single_ranks_mix(void)
 {
     begin("open_mpi", 64, 0);
-    CHECK_TEXT(members_of((int[]){0, 1, 2, 3, 8, 16, 18, 20, 22, 24, 26, 28, 30}, 13), "0-3,8,16-30:2");
+    CHECK_TEXT(members_of((int[]){0, 1, 2, 3, 8, 16, 18, 20, 22, 24, 26, 28, 30}, 13),
+               "0-3,8,16-30:2");
 }
 
 static void processes_of_another_world_stand_one_by_one(void)
 {
     begin("mpich", 4, 0);
-    CHECK_TEXT(members_of((int[]){0, 1, 2, LEDGER_PEER_OUTSIDE, LEDGER_PEER_OUTSIDE}, 5), "0-2,-1,-1");
+    CHECK_TEXT(members_of((int[]){0, 1, 2, LEDGER_PEER_OUTSIDE, LEDGER_PEER_OUTSIDE}, 5),
+               "0-2,-1,-1");
     CHECK_TEXT(members_of((int[]){LEDGER_PEER_OUTSIDE, LEDGER_PEER_OUTSIDE, 0, 1}, 4), "-1,-1,0-1");
-    CHECK_TEXT(members_of((int[]){LEDGER_PEER_OUTSIDE, LEDGER_PEER_OUTSIDE, LEDGER_PEER_OUTSIDE}, 3), "-1,-1,-1");
+    CHECK_TEXT(
+        members_of((int[]){LEDGER_PEER_OUTSIDE, LEDGER_PEER_OUTSIDE, LEDGER_PEER_OUTSIDE}, 3),
+        "-1,-1,-1");
 }
 
 static void the_order_of_the_members_is_preserved(void)
@@ -325,7 +332,8 @@ static void children_of_two_parents_differ(void)
     CHECK_EQUAL(communicators_find(of_second)->parent_identity, identity_of(second));
 }
 
-/* Only members call MPI_Comm_create_group: two ranks may create two communicators in different order, distinguished by tag. */
+/* Only members call MPI_Comm_create_group: two ranks may create two communicators in different
+ * order, distinguished by tag. */
 
 static mpi_handle made_of_group(uint64_t tag)
 {
@@ -397,7 +405,8 @@ static void a_nonblocking_duplicate_is_like_its_parent_and_is_not_asked(void)
     unsigned asked = fake_questions;
     communicators_duplicated(0x999000, IDUP, parent);
     communicators_duplicated(0x999040, IDUP, parent);
-    struct communicator *first = communicators_find(0x999000), *second = communicators_find(0x999040);
+    struct communicator *first = communicators_find(0x999000),
+                        *second = communicators_find(0x999040);
     CHECK_EQUAL(fake_questions, asked);
     CHECK_EQUAL(first->size, 3);
     CHECK_EQUAL(communicators_world_rank(first, 2), 7);
@@ -461,7 +470,8 @@ static void beyond_the_registrys_numbers_communicators_share_one_and_are_counted
     for (int i = 0; i < COUNT; i++) {
         members[i][1] = 1;
         fake_comm_count = 2; /* the fake may forget the others */
-        mpi_handle handle = fake_describe(0x200000 + 64 * (mpi_handle)i, members[i], 2, NULL, FAKE_NO_REMOTE);
+        mpi_handle handle =
+            fake_describe(0x200000 + 64 * (mpi_handle)i, members[i], 2, NULL, FAKE_NO_REMOTE);
         communicators_created(handle, DUP, mpi_abi.comm_world, true, 0);
         shared += communicators_slot(communicators_find(handle)) == LEDGER_COMMUNICATOR_OTHER;
     }
@@ -469,8 +479,8 @@ static void beyond_the_registrys_numbers_communicators_share_one_and_are_counted
     CHECK_EQUAL(the_ledger.header->folded_communicators, shared);
 }
 
-/* A communicator that lies at this place of the index, or, if that is taken (the predefined handles are addresses), at the
- * next free one in this direction. */
+/* A communicator that lies at this place of the index, or, if that is taken (the predefined handles
+ * are addresses), at the next free one in this direction. */
 static mpi_handle created_at(uint64_t place, int direction)
 {
     mpi_handle handle = 0x200000;
@@ -488,7 +498,8 @@ static void a_call_that_is_not_recorded_costs_the_count_of_all_but_those_of_one_
 {
     begin("open_mpi", 8, 1);
     mpi_handle first = created_at(0, 1), last = created_at(communicator_index->mask, -1);
-    CHECK(entry_of(first) && entry_of(last) && entry_of(mpi_abi.comm_world) && entry_of(mpi_abi.comm_self));
+    CHECK(entry_of(first) && entry_of(last) && entry_of(mpi_abi.comm_world) &&
+          entry_of(mpi_abi.comm_self));
     communicators_lose_count();
     CHECK(!entry_of(first));
     CHECK(!entry_of(last));
@@ -535,7 +546,8 @@ static void handles_that_come_and_go_leave_the_others_where_they_are(void)
     for (int i = 0; i < 200; i++)
         kept[i] = created(DUP, ALL, 4);
     for (int i = 0; i < 20000; i++) {
-        mpi_handle handle = fake_describe(0x7000000 + 64 * (mpi_handle)(i % 1000), LOW, 2, NULL, FAKE_NO_REMOTE);
+        mpi_handle handle =
+            fake_describe(0x7000000 + 64 * (mpi_handle)(i % 1000), LOW, 2, NULL, FAKE_NO_REMOTE);
         communicators_created(handle, SPLIT, mpi_abi.comm_world, true, 0);
         CHECK_EQUAL(communicators_find(handle)->size, 2);
         freed(handle);
@@ -611,7 +623,8 @@ static void an_unknown_abi_is_not_asked_anything(void)
     CHECK(communicators_find(0x1234) == NULL);
 }
 
-/* A job of sessions that creates no communicator: MPICH ends the job if it is asked about MPI_COMM_WORLD. */
+/* A job of sessions that creates no communicator: MPICH ends the job if it is asked about
+ * MPI_COMM_WORLD. */
 static void a_world_that_does_not_exist_is_not_asked_about(void)
 {
     mpi_handle group = 0;
@@ -818,7 +831,8 @@ static void *complete_the_receive(void *unused)
     return unused;
 }
 
-/* One thread's receive completes while another frees the communicator: it must be destroyed once, by the last of them. */
+/* One thread's receive completes while another frees the communicator: it must be destroyed once,
+ * by the last of them. */
 static void a_communicator_that_is_freed_while_its_last_receive_completes_goes_once(void)
 {
     begin("open_mpi", 4, 0);

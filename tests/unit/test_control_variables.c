@@ -1,4 +1,5 @@
-/* Control variables as an MPI library of this test has them: of every type, bound to objects, and unreadable. */
+/* Control variables as an MPI library of this test has them: of every type, bound to objects, and
+ * unreadable. */
 #include "fake_mpi.h"
 #include "unit.h"
 
@@ -10,8 +11,15 @@ enum { INVALID = 1 };
 static const struct {
     const char *name;
     int bytes;
-} types[] = {{"", 0},           {"MPI_INT", 4},  {"MPI_UNSIGNED", 4}, {"MPI_COUNT", 8}, {"MPI_UNSIGNED_LONG_LONG", 8},
-             {"MPI_C_BOOL", 1}, {"MPI_CHAR", 1}, {"MPI_DOUBLE", 8},   {"MPI_PACKED", 1}};
+} types[] = {{"", 0},
+             {"MPI_INT", 4},
+             {"MPI_UNSIGNED", 4},
+             {"MPI_COUNT", 8},
+             {"MPI_UNSIGNED_LONG_LONG", 8},
+             {"MPI_C_BOOL", 1},
+             {"MPI_CHAR", 1},
+             {"MPI_DOUBLE", 8},
+             {"MPI_PACKED", 1}};
 enum { INT = 1, UNSIGNED, COUNT, UNSIGNED_LONG_LONG, C_BOOL, CHAR, DOUBLE, PACKED };
 
 static const struct variable {
@@ -58,8 +66,9 @@ static int fake_T_cvar_get_num(int *count)
     return initialized ? MPI_SUCCESS : INVALID;
 }
 
-static int fake_T_cvar_get_info(int index, char *name, int *name_bytes, int *verbosity, void *type, void *enumeration, char *text,
-                                int *text_bytes, int *binding, int *scope)
+static int fake_T_cvar_get_info(int index, char *name, int *name_bytes, int *verbosity, void *type,
+                                void *enumeration, char *text, int *text_bytes, int *binding,
+                                int *scope)
 {
     CHECK(!verbosity && !enumeration && !text && !text_bytes && !scope);
     if (!variables[index].name)
@@ -94,7 +103,8 @@ static int fake_T_cvar_read(void *handle, void *values)
     if (variable->type == CHAR)
         strcpy(values, variable->value);
     else
-        memcpy(values, variable->value, (size_t)variable->count * (size_t)types[variable->type].bytes);
+        memcpy(values, variable->value,
+               (size_t)variable->count * (size_t)types[variable->type].bytes);
     return MPI_SUCCESS;
 }
 
@@ -136,7 +146,8 @@ static void check_read(const char *stub)
 {
     begin(stub);
     struct control_variables found = control_variables_read(0, take);
-    CHECK_TEXT(taken, "negative=-3 large=4294967294 long=-5000000000 longest=18446744073709551615 switch=1 ratio=0.25 pair=8,16 "
+    CHECK_TEXT(taken, "negative=-3 large=4294967294 long=-5000000000 longest=18446744073709551615 "
+                      "switch=1 ratio=0.25 pair=8,16 "
                       "text=self,vader nothing= ");
     CHECK_EQUAL(found.read, 9);
     CHECK_EQUAL(found.all, VARIABLES - 1);

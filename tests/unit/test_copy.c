@@ -103,7 +103,8 @@ ssize_t pwrite(int file, const void *from, size_t count, off_t at)
         ++*filling;
     bool is_its_chunk = (const char *)changing_hands - (const char *)from < LEDGER_CHUNK_BYTES;
     if (changing_hands && is_its_chunk && count == LEDGER_CHUNK_BYTES) {
-        changing_hands->owner = changing_hands->owner & LEDGER_OF_STREAM ? changing_hands->owner : LEDGER_OF_THREAD;
+        changing_hands->owner =
+            changing_hands->owner & LEDGER_OF_STREAM ? changing_hands->owner : LEDGER_OF_THREAD;
         changing_hands->first = 99;
     }
     CHECK_EQUAL(lseek(file, at, SEEK_SET), at);
@@ -164,7 +165,8 @@ static void a_page_of_samples_that_changes_hands_meanwhile_is_nobody_s_in_the_co
         CHECK(samples_of_window(&stream, &thread, 1));
     CHECK_EQUAL(ledger_copy("copy"), 0);
     read_copy();
-    const struct ledger_page *copied_pages = (const struct ledger_page *)(bytes + ((char *)changing_hands - (char *)the_ledger.header));
+    const struct ledger_page *copied_pages =
+        (const struct ledger_page *)(bytes + ((char *)changing_hands - (char *)the_ledger.header));
     CHECK_EQUAL(copied_pages[0].owner, LEDGER_NOBODY);
     CHECK_EQUAL(copied_pages[1].owner, LEDGER_OF_THREAD | 5 << 8);
 }
@@ -177,7 +179,8 @@ static void a_stream_s_page_that_is_another_window_s_meanwhile_is_nobody_s_in_th
     ledger_append(LEDGER_SAMPLES, &page, sizeof page);
     CHECK_EQUAL(ledger_copy("copy"), 0);
     read_copy();
-    const struct ledger_page *copied_pages = (const struct ledger_page *)(bytes + ((char *)changing_hands - (char *)the_ledger.header));
+    const struct ledger_page *copied_pages =
+        (const struct ledger_page *)(bytes + ((char *)changing_hands - (char *)the_ledger.header));
     CHECK_EQUAL(copied_pages[0].owner, LEDGER_NOBODY);
     CHECK_EQUAL(copied_pages[1].owner, LEDGER_OF_STREAM | 5 << 8);
     CHECK_EQUAL(copied_pages[1].first, 98);

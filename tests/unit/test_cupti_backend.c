@@ -23,13 +23,15 @@ int cuptiActivityDisable(int kind);
 int cuptiFinalize(void);
 
 static const struct gpu_backend *const BACKEND = &cupti_backend;
-static const uint64_t OUR_KINDS = 1u << CUPTI_CONCURRENT_KERNEL | 1u << CUPTI_MEMCPY | 1u << CUPTI_MEMCPY2 | 1u << CUPTI_MEMSET;
+static const uint64_t OUR_KINDS =
+    1u << CUPTI_CONCURRENT_KERNEL | 1u << CUPTI_MEMCPY | 1u << CUPTI_MEMCPY2 | 1u << CUPTI_MEMSET;
 
 static struct stub_cuda *cuda;
 static struct stub_cupti *cupti;
 static char reason[512];
 
-/* In place of the system's, for the profiler and the stubs: all clocks are ahead by what the test has skipped. */
+/* In place of the system's, for the profiler and the stubs: all clocks are ahead by what the test
+ * has skipped. */
 static int64_t skipped_ns;
 
 int clock_gettime(clockid_t clock, struct timespec *now)
@@ -96,7 +98,11 @@ static struct cupti_kernel *kernel_in(uint8_t record[STUB_KERNEL_BYTES])
 {
     memset(record, 0xee, STUB_KERNEL_BYTES);
     struct cupti_kernel *kernel = (struct cupti_kernel *)record;
-    *kernel = (struct cupti_kernel){.kind = CUPTI_CONCURRENT_KERNEL, .device = 1, .context = 1, .stream = 7, .name = "_Z6kernelv"};
+    *kernel = (struct cupti_kernel){.kind = CUPTI_CONCURRENT_KERNEL,
+                                    .device = 1,
+                                    .context = 1,
+                                    .stream = 7,
+                                    .name = "_Z6kernelv"};
     return kernel;
 }
 
@@ -114,7 +120,11 @@ static void run_copy(uint64_t bytes)
 {
     uint64_t memory[STUB_COPY_BYTES / 8] = {0};
     struct cupti_copy *copy = (struct cupti_copy *)memory;
-    *copy = (struct cupti_copy){.kind = CUPTI_MEMCPY, .copy_kind = 1, .source_kind = 1, .destination_kind = 3, .bytes = bytes};
+    *copy = (struct cupti_copy){.kind = CUPTI_MEMCPY,
+                                .copy_kind = 1,
+                                .source_kind = 1,
+                                .destination_kind = 3,
+                                .bytes = bytes};
     copy->start = copy->end = (uint64_t)unix_now();
     cupti->write(memory, sizeof memory);
 }
@@ -140,8 +150,9 @@ static struct gpu_collected collect(bool everything)
 
 static void a_process_without_the_driver_uses_no_gpu(void)
 {
-    bool has_driver =
-        access("/dev/nvidiactl", F_OK) == 0 || access("/proc/driver/nvidia/version", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
+    bool has_driver = access("/dev/nvidiactl", F_OK) == 0 ||
+                      access("/proc/driver/nvidia/version", F_OK) == 0 ||
+                      access("/dev/dxg", F_OK) == 0;
     CHECK_EQUAL(BACKEND->look(), has_driver ? GPU_UNUSED : GPU_ABSENT);
     CHECK(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD) == NULL);
     CHECK_EQUAL(BACKEND->memory_kind(&has_driver), -1);
@@ -229,7 +240,8 @@ static void refused_with(const char *why)
 
 static void nvidias_tools_go_first(void)
 {
-    static const char *const VARIABLES[] = {"NSYS_PROFILING_SESSION_ID", "NV_NSIGHT_INJECTION_PORT_BASE", "NVPROF_ID"};
+    static const char *const VARIABLES[] = {"NSYS_PROFILING_SESSION_ID",
+                                            "NV_NSIGHT_INJECTION_PORT_BASE", "NVPROF_ID"};
     begin();
     for (unsigned i = 0; i < 3; i++) {
         setenv(VARIABLES[i], "1", 1);
@@ -395,7 +407,8 @@ static void records_become_events_on_our_clock(void)
     CHECK_EQUAL(event_count, 2);
     CHECK_TEXT(names[0], "_Z6kernelv");
     int64_t duration_ns = events[0].end_ns - events[0].start_ns;
-    CHECK(duration_ns > 990000 && duration_ns < 1010000); /* both clocks are read one after the other */
+    CHECK(duration_ns > 990000 &&
+          duration_ns < 1010000); /* both clocks are read one after the other */
     CHECK(events[0].end_ns > before_ns - 1000000 && events[0].end_ns < after_ns + 1000000);
     CHECK_EQUAL(events[1].flags, LEDGER_ACTIVITY_PAGEABLE);
     CHECK_EQUAL(events[1].bytes, 4096);
@@ -429,7 +442,8 @@ static void a_name_may_end_where_memory_does(void)
     uint64_t memory[STUB_KERNEL_BYTES / 8];
     long page = sysconf(_SC_PAGESIZE);
     begin_tracing();
-    char *pages = mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *pages =
+        mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(pages != MAP_FAILED && munmap(pages + page, (size_t)page) == 0);
     struct cupti_kernel *kernel = kernel_in((uint8_t *)memory);
     kernel->name = strcpy(pages + page - 5, "last");
@@ -444,7 +458,8 @@ static void a_name_may_lie_in_two_pages(void)
     uint64_t memory[STUB_KERNEL_BYTES / 8];
     long page = sysconf(_SC_PAGESIZE);
     begin_tracing();
-    char *pages = mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *pages =
+        mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(pages != MAP_FAILED);
     struct cupti_kernel *kernel = kernel_in((uint8_t *)memory);
     kernel->name = strcpy(pages + page - 3, "between");
@@ -493,15 +508,18 @@ static void times_that_cannot_be_are_counted_and_left_out(void)
     implausible_with(0, now);
     implausible_with(now, now - 1);
     implausible_with(now - UINT64_C(700000000000), now);
-    implausible_with(now - UINT64_C(60000000000), now - UINT64_C(59000000000)); /* before tracing began */
+    implausible_with(now - UINT64_C(60000000000),
+                     now - UINT64_C(59000000000)); /* before tracing began */
     implausible_with(now + UINT64_C(59000000000), now + UINT64_C(60000000000));
     implausible_with(12345, 67890); /* on another clock */
 }
 
 static void no_kernel_takes_ten_minutes(void)
 {
-    struct cupti_kernel kernel = {.kind = CUPTI_CONCURRENT_KERNEL, .start = 1, .end = UINT64_C(600000000001)};
-    struct walk walk = {.next = replay_next, .version = 130001, .until_ns = INT64_MAX, .take = take};
+    struct cupti_kernel kernel = {
+        .kind = CUPTI_CONCURRENT_KERNEL, .start = 1, .end = UINT64_C(600000000001)};
+    struct walk walk = {
+        .next = replay_next, .version = 130001, .until_ns = INT64_MAX, .take = take};
     replayed.count = 1;
     walk_buffer(&walk, (uint8_t *)&kernel, sizeof kernel);
     CHECK_EQUAL(walk.records, 1);
@@ -544,7 +562,8 @@ static void what_was_complete_stays_so(void)
     CHECK_EQUAL(collect(false).complete_until_ns, until_ns);
 }
 
-/* At 3 kernels a second a buffer takes 101 s to fill; on a device that never idles it does not come back before. */
+/* At 3 kernels a second a buffer takes 101 s to fill; on a device that never idles it does not come
+ * back before. */
 static void what_lies_in_a_buffer_that_is_not_back_is_waited_for_however_long_it_takes(void)
 {
     begin_tracing();
@@ -557,7 +576,8 @@ static void what_lies_in_a_buffer_that_is_not_back_is_waited_for_however_long_it
     CHECK(until_ns <= after_ns && until_ns >= before_ns - 1000000);
     CHECK_EQUAL(event_count, 0);
     CHECK_EQUAL(collect(false).complete_until_ns, until_ns);
-    CHECK(BACKEND->uncollected_since_ns() >= before_ns && BACKEND->uncollected_since_ns() <= after_ns);
+    CHECK(BACKEND->uncollected_since_ns() >= before_ns &&
+          BACKEND->uncollected_since_ns() <= after_ns);
     cupti->is_unfinished = 0;
     CHECK(collect(false).complete_until_ns > after_ns);
     CHECK_EQUAL(event_count, 1);
@@ -611,7 +631,8 @@ static void their_request(uint8_t **buffer, size_t *bytes, size_t *most_records)
     their_requests++;
 }
 
-static void their_complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid_bytes)
+static void their_complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
+                           size_t valid_bytes)
 {
     (void)context, (void)stream, (void)buffer, (void)bytes, (void)valid_bytes;
     their_completions++;
@@ -703,7 +724,8 @@ static void a_client_that_is_not_seen_is_noticed_when_no_buffer_comes_back(void)
 {
     begin_tracing();
     run_kernel(0, 1000);
-    cupti->complete = their_complete; /* by a function that is not intercepted: their callback has our buffer now */
+    cupti->complete = their_complete; /* by a function that is not intercepted: their callback has
+                                         our buffer now */
     BACKEND->pause();
     CHECK(collect(true).is_foreign);
     CHECK_EQUAL(their_completions, 1);

@@ -98,7 +98,8 @@ static void a_request_may_be_refused_where_cupti_allows_it(void)
 
 static void *forwarded;
 
-static void their_complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid_bytes)
+static void their_complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
+                           size_t valid_bytes)
 {
     (void)context, (void)stream, (void)bytes, (void)valid_bytes;
     forwarded = buffer;
@@ -200,7 +201,8 @@ static void records_that_nobody_has_read_are_estimated(void)
     CHECK_EQUAL(buffers_unread_records(), RECORDS);
 }
 
-/* Each thread fills a buffer with its number and completes it. The sink is left unwritten: all threads share it. */
+/* Each thread fills a buffer with its number and completes it. The sink is left unwritten: all
+ * threads share it. */
 enum { THREADS = 4, ROUNDS = 5000, WORDS = 64 };
 static uint8_t *the_sink;
 static unsigned threads_done;
@@ -249,7 +251,8 @@ static void threads_may_lend_and_complete_while_buffers_are_collected(void)
     CHECK_EQUAL(buffers_lent_since_ns(), INT64_MAX);
     uint64_t sunk_bytes = buffers_sunk_records() * 216; /* rounded up once */
     uint64_t all_bytes = (uint64_t)THREADS * ROUNDS * WORDS * sizeof(uint64_t);
-    CHECK(words_taken * sizeof(uint64_t) + sunk_bytes >= all_bytes && words_taken * sizeof(uint64_t) + sunk_bytes < all_bytes + 216);
+    CHECK(words_taken * sizeof(uint64_t) + sunk_bytes >= all_bytes &&
+          words_taken * sizeof(uint64_t) + sunk_bytes < all_bytes + 216);
 }
 
 static const struct unit_test TESTS[] = {

@@ -114,7 +114,8 @@ static void another_clients_clock_may_count_in_any_unit(void)
     cupti_clock_pair();
     int64_t last_ns = clock_monotonic_ns();
     check_near(cupti_clock_ns(theirs_at(first_ns)), first_ns, READING_NS);
-    check_near(cupti_clock_ns(theirs_at((first_ns + last_ns) / 2)), (first_ns + last_ns) / 2, READING_NS);
+    check_near(cupti_clock_ns(theirs_at((first_ns + last_ns) / 2)), (first_ns + last_ns) / 2,
+               READING_NS);
     check_near(cupti_clock_ns(theirs_at(last_ns + 10000000)), last_ns + 10000000, READING_NS);
 }
 

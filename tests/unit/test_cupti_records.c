@@ -7,8 +7,13 @@ enum { CUDA_10 = 12, CUDA_11 = 13 };
 static void a_kernel_has_its_name_and_where_it_ran(void)
 {
     struct gpu_event event;
-    struct cupti_kernel kernel = {
-        .kind = CUPTI_CONCURRENT_KERNEL, .start = 1000, .end = 3000, .device = 1, .context = 2, .stream = 7, .name = "_Z6kernelv"};
+    struct cupti_kernel kernel = {.kind = CUPTI_CONCURRENT_KERNEL,
+                                  .start = 1000,
+                                  .end = 3000,
+                                  .device = 1,
+                                  .context = 2,
+                                  .stream = 7,
+                                  .name = "_Z6kernelv"};
     CHECK(records_read(&kernel, CUDA_11, &event));
     CHECK_EQUAL(event.kind, LEDGER_ACTIVITY_KERNEL);
     CHECK_EQUAL(event.start_ns, 1000);
@@ -88,7 +93,8 @@ static void copies_have_a_direction_and_arrays_are_on_the_device(void)
 static uint8_t flags_of(uint8_t source_kind, uint8_t destination_kind)
 {
     struct gpu_event event;
-    struct cupti_copy copy = {.kind = CUPTI_MEMCPY, .source_kind = source_kind, .destination_kind = destination_kind};
+    struct cupti_copy copy = {
+        .kind = CUPTI_MEMCPY, .source_kind = source_kind, .destination_kind = destination_kind};
     CHECK(records_read(&copy, CUDA_11, &event));
     return event.flags;
 }
@@ -100,15 +106,21 @@ static void either_side_of_a_copy_may_be_pageable_or_managed(void)
     CHECK_EQUAL(flags_of(PAGEABLE, DEVICE), LEDGER_ACTIVITY_PAGEABLE);
     CHECK_EQUAL(flags_of(DEVICE, PAGEABLE), LEDGER_ACTIVITY_PAGEABLE);
     CHECK_EQUAL(flags_of(MANAGED, DEVICE), LEDGER_ACTIVITY_MANAGED);
-    CHECK_EQUAL(flags_of(MANAGED_STATIC, PAGEABLE), LEDGER_ACTIVITY_MANAGED | LEDGER_ACTIVITY_PAGEABLE);
+    CHECK_EQUAL(flags_of(MANAGED_STATIC, PAGEABLE),
+                LEDGER_ACTIVITY_MANAGED | LEDGER_ACTIVITY_PAGEABLE);
     CHECK_EQUAL(flags_of(UNKNOWN, 255), 0);
 }
 
 static void a_copy_between_devices_goes_to_a_peer(void)
 {
     struct gpu_event event;
-    struct cupti_peer_copy copy = {
-        .kind = CUPTI_MEMCPY2, .bytes = 64, .start = 1, .end = 2, .device = 3, .source_device = 3, .destination_device = 4};
+    struct cupti_peer_copy copy = {.kind = CUPTI_MEMCPY2,
+                                   .bytes = 64,
+                                   .start = 1,
+                                   .end = 2,
+                                   .device = 3,
+                                   .source_device = 3,
+                                   .destination_device = 4};
     CHECK(records_read(&copy, CUDA_11, &event));
     CHECK_EQUAL(event.copy, LEDGER_COPY_TO_PEER);
     CHECK_EQUAL(event.device, 3);
@@ -118,7 +130,13 @@ static void a_copy_between_devices_goes_to_a_peer(void)
 static void a_memset_has_bytes_and_no_direction(void)
 {
     struct gpu_event event;
-    struct cupti_set set = {.kind = CUPTI_MEMSET, .value = 0xff, .bytes = 512, .start = 10, .end = 20, .device = 1, .stream = 9};
+    struct cupti_set set = {.kind = CUPTI_MEMSET,
+                            .value = 0xff,
+                            .bytes = 512,
+                            .start = 10,
+                            .end = 20,
+                            .device = 1,
+                            .stream = 9};
     CHECK(records_read(&set, CUDA_11, &event));
     CHECK_EQUAL(event.kind, LEDGER_ACTIVITY_SET);
     CHECK_EQUAL(event.bytes, 512);

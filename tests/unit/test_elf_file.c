@@ -1,4 +1,5 @@
-/* NOLINTNEXTLINE(bugprone-suspicious-include): the subject belongs to commprof-run, not to the library */
+/* NOLINTNEXTLINE(bugprone-suspicious-include): the subject belongs to commprof-run, not to the
+ * library */
 #include "tools/doctor/elf_file.c"
 
 #include "unit.h"
@@ -56,7 +57,8 @@ static void tables_may_be_at_any_offset(void)
         memcpy(&header, file.data, sizeof header);
         unsigned char *data = calloc(1, 2 * file.bytes + SLACK);
         memcpy(data, file.data, file.bytes);
-        size_t parts_at = file.bytes + bytes, sections_at = parts_at + (size_t)header.e_phnum * sizeof(ElfW(Phdr)) + 1;
+        size_t parts_at = file.bytes + bytes,
+               sections_at = parts_at + (size_t)header.e_phnum * sizeof(ElfW(Phdr)) + 1;
         memcpy(data + parts_at, file.data + header.e_phoff, header.e_phnum * sizeof(ElfW(Phdr)));
         memcpy(data + sections_at, file.data + header.e_shoff, header.e_shnum * sizeof(ElfW(Shdr)));
         header.e_phoff = parts_at, header.e_shoff = sections_at;
@@ -71,24 +73,37 @@ static void ask_everything(const struct elf_file *file)
     if (!elf_is_elf(file))
         return;
     elf_bits(file), elf_machine(file), elf_interpreter(file), elf_soname(file);
-    elf_defines(file, "main", ELF_ALL), elf_asks_for(file, "fork"), elf_binds_by_name(file, "fork"), elf_mentions(file, "fork");
+    elf_defines(file, "main", ELF_ALL), elf_asks_for(file, "fork"), elf_binds_by_name(file, "fork"),
+        elf_mentions(file, "fork");
 }
 
-/* The headers and tables of a small file, close to each other, so that most of the damage is to them. */
+/* The headers and tables of a small file, close to each other, so that most of the damage is to
+ * them. */
 static struct elf_file small_file(void)
 {
     static unsigned char data[MOST_BYTES];
     static const char TEXTS[] = "\0ld.so\0libx.so\0fork\0main";
     const ElfW(Off) at = sizeof(ElfW(Ehdr));
-    ElfW(Ehdr)
-        header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB}, .e_phoff = at, .e_phnum = 1, .e_shoff = at + 56, .e_shnum = 4};
-    ElfW(Off) text_at = header.e_shoff + 4 * sizeof(ElfW(Shdr)), symbols_at = text_at + sizeof TEXTS;
-    ElfW(Off) dynamic_at = symbols_at + 2 * sizeof(ElfW(Sym)), calls_at = dynamic_at + sizeof(ElfW(Dyn));
+    ElfW(Ehdr) header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB},
+                         .e_phoff = at,
+                         .e_phnum = 1,
+                         .e_shoff = at + 56,
+                         .e_shnum = 4};
+    ElfW(Off) text_at = header.e_shoff + 4 * sizeof(ElfW(Shdr)),
+              symbols_at = text_at + sizeof TEXTS;
+    ElfW(Off) dynamic_at = symbols_at + 2 * sizeof(ElfW(Sym)),
+              calls_at = dynamic_at + sizeof(ElfW(Dyn));
     ElfW(Phdr) part = {.p_type = PT_INTERP, .p_offset = text_at + 1, .p_filesz = 6};
     ElfW(Shdr) sections[] = {
         {.sh_type = SHT_STRTAB, .sh_offset = text_at, .sh_size = sizeof TEXTS},
-        {.sh_type = SHT_DYNSYM, .sh_offset = symbols_at, .sh_size = 2 * sizeof(ElfW(Sym)), .sh_link = 0},
-        {.sh_type = SHT_DYNAMIC, .sh_offset = dynamic_at, .sh_size = sizeof(ElfW(Dyn)), .sh_link = 0},
+        {.sh_type = SHT_DYNSYM,
+         .sh_offset = symbols_at,
+         .sh_size = 2 * sizeof(ElfW(Sym)),
+         .sh_link = 0},
+        {.sh_type = SHT_DYNAMIC,
+         .sh_offset = dynamic_at,
+         .sh_size = sizeof(ElfW(Dyn)),
+         .sh_link = 0},
         {.sh_type = SHT_RELA, .sh_offset = calls_at, .sh_size = sizeof(ElfW(Rela)), .sh_link = 1},
     };
     ElfW(Sym) symbols[] = {{.st_name = 15, .st_shndx = SHN_UNDEF}, {.st_name = 20, .st_shndx = 1}};
@@ -109,14 +124,16 @@ static void a_small_file_says_what_it_needs(void)
     struct elf_file file = small_file();
     CHECK_TEXT(elf_interpreter(&file), "ld.so");
     CHECK_TEXT(elf_soname(&file), "libx.so");
-    CHECK(elf_asks_for(&file, "fork") && elf_defines(&file, "main", ELF_DYNAMIC) && elf_binds_by_name(&file, "fork"));
+    CHECK(elf_asks_for(&file, "fork") && elf_defines(&file, "main", ELF_DYNAMIC) &&
+          elf_binds_by_name(&file, "fork"));
 }
 
 static void a_file_that_ends_anywhere_is_read_no_further(void)
 {
     struct elf_file file = small_file();
     for (size_t bytes = 0; bytes < file.bytes; bytes++) {
-        unsigned char *data = malloc(bytes + 1); /* the address sanitizer sees what is behind its end */
+        unsigned char *data =
+            malloc(bytes + 1); /* the address sanitizer sees what is behind its end */
         memcpy(data, file.data, bytes);
         ask_everything(&(struct elf_file){data, bytes});
         free(data);
@@ -132,7 +149,8 @@ static void a_damaged_file_is_read_no_further(void)
     for (int i = 0; i < DAMAGED_FILES; i++) {
         memcpy(data, file.data, file.bytes);
         for (int k = 0; k <= i % 8; k++)
-            data[EI_NIDENT + (size_t)rand() % (file.bytes - EI_NIDENT)] = BYTES[(size_t)rand() % sizeof BYTES];
+            data[EI_NIDENT + (size_t)rand() % (file.bytes - EI_NIDENT)] =
+                BYTES[(size_t)rand() % sizeof BYTES];
         ask_everything(&(struct elf_file){data, file.bytes});
     }
     free(data);

@@ -1,7 +1,9 @@
-/* If a process is killed at any system call from MPI_Init to the end of MPI_Finalize, its ledger or database has every call that it had
- * counted. So have the files that remain after a crash of the node, which has only what was synced.
+/* If a process is killed at any system call from MPI_Init to the end of MPI_Finalize, its ledger or
+ * database has every call that it had counted. So have the files that remain after a crash of the
+ * node, which has only what was synced.
  *
- * The child does what a rank does; the parent reads the run folder before and after each of its system calls. */
+ * The child does what a rank does; the parent reads the run folder before and after each of its
+ * system calls. */
 #include "fake_mpi.h"
 #include "ledger_reader.h"
 #include "output/sqlite.h"
@@ -56,13 +58,17 @@ static void rank_from_init_to_finalize(void)
     truth->done++;
 }
 
-/* With one file per node, the database in it, which is the first: a member counts from its header on. */
+/* With one file per node, the database in it, which is the first: a member counts from its header
+ * on. */
 static void unpack(const char *archive)
 {
     char header[512] = "";
-    int file = open(archive, O_RDONLY), unpacked = open("unpacked.db", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    int file = open(archive, O_RDONLY),
+        unpacked = open("unpacked.db", O_WRONLY | O_CREAT | O_TRUNC, 0600);
     CHECK(file >= 0 && unpacked >= 0 && read(file, header, sizeof header) >= 0);
-    for (ssize_t bytes; strcmp(header, "rank-0.db") == 0 && (bytes = read(file, header, sizeof header)) > 0; strcpy(header, "rank-0.db"))
+    for (ssize_t bytes;
+         strcmp(header, "rank-0.db") == 0 && (bytes = read(file, header, sizeof header)) > 0;
+         strcpy(header, "rank-0.db"))
         CHECK(write(unpacked, header, (size_t)bytes) == bytes);
     close(file);
     close(unpacked);
@@ -121,7 +127,8 @@ static int64_t count_in_database(void)
         return -1;
     CHECK(sqlite_load());
     CHECK(sqlite.open_v2(path, &database, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK);
-    CHECK(sqlite.exec(database, "SELECT SUM(count) FROM cell", take_number, &count, NULL) == SQLITE_OK);
+    CHECK(sqlite.exec(database, "SELECT SUM(count) FROM cell", take_number, &count, NULL) ==
+          SQLITE_OK);
     sqlite.close(database);
     return count;
 }
@@ -130,7 +137,8 @@ static void every_call_is_in_one_file(pid_t child)
 {
     (void)child;
     int64_t in_database = count_in_database(), in_ledger = count_in_ledger();
-    int64_t found = in_database >= 0 ? in_database : in_ledger; /* the reporter's order of preference */
+    int64_t found =
+        in_database >= 0 ? in_database : in_ledger; /* the reporter's order of preference */
     if (found < 0)
         CHECK_EQUAL(truth->done, 0);
     else
@@ -152,7 +160,8 @@ static void a_kill_at_any_system_call_leaves_every_call_in_the_archive_or_the_le
     CHECK(access("run/rank-0.db", F_OK) != 0);
 }
 
-/* A ledger without its run's id would count as one of another run, and the other ranks' files would be left out. */
+/* A ledger without its run's id would count as one of another run, and the other ranks' files would
+ * be left out. */
 
 struct names {
     bool of_rank, of_run;
@@ -167,7 +176,8 @@ static struct names names_in_ledger(void)
         ledger = map_ledger(&(size_t){0});
     for (uint32_t i = 0; ledger && !names.of_run && i < ledger->chunk_count; i++) {
         const struct ledger_chunk *chunk = reader_chunk(ledger, i);
-        names.of_run = chunk->kind == LEDGER_FACTS && memmem(reader_entry(chunk, 0), chunk->used, "run_id", 6);
+        names.of_run =
+            chunk->kind == LEDGER_FACTS && memmem(reader_entry(chunk, 0), chunk->used, "run_id", 6);
     }
     names.of_rank = ledger && ledger->world_size > 0;
     return names;
@@ -177,7 +187,8 @@ static struct names names_in_ledger(void)
 static bool is_counted_stop(pid_t child)
 {
     struct __ptrace_syscall_info about;
-    if (ptrace(PTRACE_GET_SYSCALL_INFO, child, sizeof about, &about) <= 0 || about.op != PTRACE_SYSCALL_INFO_ENTRY)
+    if (ptrace(PTRACE_GET_SYSCALL_INFO, child, sizeof about, &about) <= 0 ||
+        about.op != PTRACE_SYSCALL_INFO_ENTRY)
         return false;
     return about.entry.nr != SYS_clock_gettime && about.entry.nr != SYS_rt_sigprocmask;
 }
@@ -213,7 +224,8 @@ static void a_kill_in_the_beginning_leaves_no_rank_without_its_run(void)
     CHECK(names_in_ledger().of_rank);
 }
 
-/* After a crash of the node, files have their contents at their last fsync, and the folder its names at its last fsync. */
+/* After a crash of the node, files have their contents at their last fsync, and the folder its
+ * names at its last fsync. */
 
 static bool is_unsynced, is_named, is_name_synced, ledger_is_removed;
 
@@ -228,16 +240,19 @@ static bool is_file(pid_t child, uint64_t descriptor, const char *name)
 static void the_ledger_goes_after_the_database_is_on_the_disk(pid_t child)
 {
     struct __ptrace_syscall_info about;
-    if (ptrace(PTRACE_GET_SYSCALL_INFO, child, sizeof about, &about) <= 0 || about.op != PTRACE_SYSCALL_INFO_ENTRY)
+    if (ptrace(PTRACE_GET_SYSCALL_INFO, child, sizeof about, &about) <= 0 ||
+        about.op != PTRACE_SYSCALL_INFO_ENTRY)
         return;
     uint64_t number = about.entry.nr, first = about.entry.args[0];
-    if ((number == SYS_pwrite64 || number == SYS_write) && (is_file(child, first, ".db.tmp") || is_file(child, first, ".db")))
+    if ((number == SYS_pwrite64 || number == SYS_write) &&
+        (is_file(child, first, ".db.tmp") || is_file(child, first, ".db")))
         is_unsynced = true;
     else if ((number == SYS_fsync || number == SYS_fdatasync) && is_file(child, first, "/run"))
         is_name_synced = is_named;
     else if ((number == SYS_fsync || number == SYS_fdatasync) && is_file(child, first, ".db.tmp"))
         is_unsynced = false;
-    else if (number == SYS_renameat || number == SYS_renameat2 || number == 82 /* SYS_rename, where it exists */) {
+    else if (number == SYS_renameat || number == SYS_renameat2 ||
+             number == 82 /* SYS_rename, where it exists */) {
         CHECK(!is_unsynced);
         is_named = true;
     } else if ((number == SYS_unlinkat || number == 87 /* unlink */) && is_named) {
@@ -249,14 +264,16 @@ static void the_ledger_goes_after_the_database_is_on_the_disk(pid_t child)
 static void a_crash_of_the_node_leaves_the_ledger_or_a_database_that_is_whole(void)
 {
     truth = unit_shared(sizeof *truth);
-    stepping(PTRACE_SYSCALL, rank_from_init_to_finalize, the_ledger_goes_after_the_database_is_on_the_disk);
+    stepping(PTRACE_SYSCALL, rank_from_init_to_finalize,
+             the_ledger_goes_after_the_database_is_on_the_disk);
     CHECK(is_named && ledger_is_removed);
 }
 
 static void the_ledger_goes_after_the_archive_is_on_the_disk(pid_t child)
 {
     struct __ptrace_syscall_info about;
-    if (ptrace(PTRACE_GET_SYSCALL_INFO, child, sizeof about, &about) <= 0 || about.op != PTRACE_SYSCALL_INFO_ENTRY)
+    if (ptrace(PTRACE_GET_SYSCALL_INFO, child, sizeof about, &about) <= 0 ||
+        about.op != PTRACE_SYSCALL_INFO_ENTRY)
         return;
     uint64_t number = about.entry.nr, first = about.entry.args[0];
     if (number == SYS_pwrite64 && is_file(child, first, ".tar")) {
@@ -276,7 +293,8 @@ static void a_crash_of_the_node_leaves_the_ledger_or_an_archive_with_the_databas
 {
     setenv("COMMPROF_OUTPUT_PER", "node", 1);
     truth = unit_shared(sizeof *truth);
-    stepping(PTRACE_SYSCALL, rank_from_init_to_finalize, the_ledger_goes_after_the_archive_is_on_the_disk);
+    stepping(PTRACE_SYSCALL, rank_from_init_to_finalize,
+             the_ledger_goes_after_the_archive_is_on_the_disk);
     CHECK(is_named && ledger_is_removed);
 }
 

@@ -15,7 +15,8 @@ static void mount_here(const char *path, const char *type, const char *options)
     static bool alone;
     alone = alone || unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
     mkdir(path, 0700);
-    if (!alone || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount(type, path, type, 0, options) != 0)
+    if (!alone || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount(type, path, type, 0, options) != 0)
         unit_skip("cannot mount this here: needs root or user namespaces");
 }
 
@@ -26,7 +27,8 @@ static void memory_is_safe_and_an_overlay_too(void)
     mkdir("memory/lower", 0700);
     mkdir("memory/upper", 0700);
     mkdir("memory/work", 0700);
-    mount_here("layers", "overlay", "lowerdir=memory/lower,upperdir=memory/upper,workdir=memory/work");
+    mount_here("layers", "overlay",
+               "lowerdir=memory/lower,upperdir=memory/upper,workdir=memory/work");
     CHECK(filesystems_are_safe("layers"));
 }
 
@@ -154,7 +156,8 @@ static void give_away(const char *path)
 static void somebody_elses_folder_or_link_among_everybodys_is_foreign(void)
 {
     CHECK(mkdir("shared", 0700) == 0 && chmod("shared", 01777) == 0);
-    CHECK(mkdir("shared/ours", 0700) == 0 && mkdir("shared/theirs", 0700) == 0 && symlink("/", "shared/link") == 0);
+    CHECK(mkdir("shared/ours", 0700) == 0 && mkdir("shared/theirs", 0700) == 0 &&
+          symlink("/", "shared/link") == 0);
     give_away("shared/theirs");
     give_away("shared/link");
     CHECK(!filesystems_foreign("shared/ours"));
@@ -172,7 +175,8 @@ static void where_not_everybody_may_make_folders_an_owner_is_trusted(void)
     CHECK(mkdir("group", 0700) == 0 && mkdir("group/theirs", 0700) == 0);
     give_away("group/theirs");
     CHECK(!filesystems_foreign("group/theirs"));
-    CHECK(chmod("group", 0777) == 0); /* without the sticky bit every user could replace the folder, so its owner is not checked */
+    CHECK(chmod("group", 0777) == 0); /* without the sticky bit every user could replace the folder,
+                                         so its owner is not checked */
     CHECK(!filesystems_foreign("group/theirs"));
     CHECK(!filesystems_foreign("/"));
     CHECK(!filesystems_foreign("/tmp"));
@@ -180,7 +184,8 @@ static void where_not_everybody_may_make_folders_an_owner_is_trusted(void)
 
 static void no_link_of_somebody_else_is_followed_on_the_way(void)
 {
-    CHECK(mkdir("shared", 0700) == 0 && chmod("shared", 01777) == 0 && mkdir("target", 0700) == 0 && mkdir("target/inner", 0700) == 0);
+    CHECK(mkdir("shared", 0700) == 0 && chmod("shared", 01777) == 0 && mkdir("target", 0700) == 0 &&
+          mkdir("target/inner", 0700) == 0);
     CHECK(symlink("../target", "shared/theirs") == 0 && symlink("../target", "shared/ours") == 0);
     CHECK(symlink("shared/theirs", "through") == 0 && symlink("loop", "loop") == 0);
     give_away("shared/theirs");
@@ -207,7 +212,8 @@ static void a_link_of_one_s_own_is_followed(void)
 
 static void folders_of_somebody_else_on_the_way_are_used(void)
 {
-    CHECK(mkdir("shared", 0700) == 0 && chmod("shared", 01777) == 0 && mkdir("shared/project", 0777) == 0);
+    CHECK(mkdir("shared", 0700) == 0 && chmod("shared", 01777) == 0 &&
+          mkdir("shared/project", 0777) == 0);
     give_away("shared/project");
     CHECK_EQUAL(filesystems_make_folders("shared/project/run"), 0);
 }

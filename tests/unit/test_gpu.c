@@ -65,10 +65,12 @@ static struct gpu_collected collect(gpu_take take, bool everything)
                                  .name = "kernel",
                                  .kind = LEDGER_ACTIVITY_KERNEL,
                                  .flags = fake.is_graph ? LEDGER_ACTIVITY_GRAPH : 0});
-        __atomic_compare_exchange_n(&fake.event_at_ns, &at_ns, at_ns + 1000, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+        __atomic_compare_exchange_n(&fake.event_at_ns, &at_ns, at_ns + 1000, false,
+                                    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
         collected.records = 1;
     }
-    __atomic_add_fetch(everything ? &fake.last_collections : &fake.collections, 1, __ATOMIC_RELEASE);
+    __atomic_add_fetch(everything ? &fake.last_collections : &fake.collections, 1,
+                       __ATOMIC_RELEASE);
     __atomic_store_n(&fake.is_in_call, false, __ATOMIC_RELEASE);
     return collected;
 }
@@ -84,7 +86,8 @@ static void set_event_at(int64_t ns)
     __atomic_store_n(&fake.event_at_ns, ns, __ATOMIC_RELEASE);
 }
 
-/* The next collection is the last for an hour. (ThreadSanitizer must not see that the setting changes while it is read.) */
+/* The next collection is the last for an hour. (ThreadSanitizer must not see that the setting
+ * changes while it is read.) */
 __attribute__((noinline, no_sanitize_thread)) static void collect_no_more(void)
 {
     settings.gpu_collect_ms = 3600 * 1000;
@@ -172,10 +175,12 @@ static const char *fact(const char *wanted)
     for (uint32_t i = 0; i < header->chunk_count; i++) {
         struct ledger_chunk *chunk = ledger_chunk_at(header, i);
         for (uint32_t at = 0; chunk->kind == LEDGER_FACTS && at < chunk->used;) {
-            const struct ledger_fact *fact = (void *)((char *)chunk + LEDGER_CHUNK_HEADER_BYTES + at);
+            const struct ledger_fact *fact =
+                (void *)((char *)chunk + LEDGER_CHUNK_HEADER_BYTES + at);
             const char *key = (const char *)(fact + 1);
             if (fact->key_bytes == strlen(wanted) && memcmp(key, wanted, fact->key_bytes) == 0)
-                snprintf(found, sizeof found, "%.*s", (int)fact->value_bytes, key + fact->key_bytes);
+                snprintf(found, sizeof found, "%.*s", (int)fact->value_bytes,
+                         key + fact->key_bytes);
             at += (uint32_t)(sizeof *fact + fact->key_bytes + fact->value_bytes + 7) & ~7u;
         }
     }
@@ -194,7 +199,8 @@ static const struct ledger_tracing *window(unsigned index)
     uint32_t count = __atomic_load_n(&header->chunk_count, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < count; i++) {
         struct ledger_chunk *chunk = ledger_chunk_at(header, i);
-        if (chunk->kind == LEDGER_TRACINGS && index < __atomic_load_n(&chunk->used, __ATOMIC_ACQUIRE))
+        if (chunk->kind == LEDGER_TRACINGS &&
+            index < __atomic_load_n(&chunk->used, __ATOMIC_ACQUIRE))
             return ledger_entry(chunk, index);
     }
     return NULL;
@@ -301,7 +307,8 @@ static void graphs_without_records_are_counted(void)
     gpu_begin(hear);
     wait_for(LEDGER_GPU_TRACING);
     gpu_end();
-    CHECK_EQUAL(atoi(fact("gpu.unseen_graph_launches")), 3 * (int)(fake.collections + fake.last_collections));
+    CHECK_EQUAL(atoi(fact("gpu.unseen_graph_launches")),
+                3 * (int)(fake.collections + fake.last_collections));
 }
 
 static void graphs_that_leave_records_are_not_doubted(void)
@@ -487,7 +494,8 @@ static void the_ledger_says_of_how_long_records_may_be_missing(void)
     while (uncollected_ns() <= HOUR_S * UINT64_C(1000000000))
         sched_yield();
     uint64_t tick_ns = 100000000;
-    CHECK(uncollected_ns() <= HOUR_S * UINT64_C(1000000000) + (uint64_t)(clock_monotonic_ns() - began_ns) + tick_ns);
+    CHECK(uncollected_ns() <=
+          HOUR_S * UINT64_C(1000000000) + (uint64_t)(clock_monotonic_ns() - began_ns) + tick_ns);
     set_uncollected_since(INT64_MAX); /* all have been collected */
     while (uncollected_ns())
         sched_yield();
@@ -665,7 +673,8 @@ static void what_began_after_a_reset_counts_whenever_that_is_seen(void)
     CHECK_EQUAL(the_ledger.header->gpu_epoch, the_ledger.header->epoch);
     uint64_t traced_ns = busy_sum_ns();
     int64_t since_reset_ns = window(0)->end_ns - clock_ns(the_ledger.header->reset_ticks);
-    CHECK(traced_ns > (uint64_t)since_reset_ns - 1000000 && traced_ns < (uint64_t)since_reset_ns + 1000000); /* two clocks are compared */
+    CHECK(traced_ns > (uint64_t)since_reset_ns - 1000000 &&
+          traced_ns < (uint64_t)since_reset_ns + 1000000); /* two clocks are compared */
 }
 
 /* Returns a time in the middle of a call. */
@@ -746,7 +755,8 @@ static void an_interface_that_hangs_does_not_hang_the_job(void)
         sched_yield();
     gpu_yield("PyTorch's profiler"); /* waits, but not without limit */
     gpu_end();
-    CHECK_TEXT(reason(), "the tracing interface did not answer at the end; what it held back is lost");
+    CHECK_TEXT(reason(),
+               "the tracing interface did not answer at the end; what it held back is lost");
     __atomic_store_n(&fake.hangs, false, __ATOMIC_RELEASE);
 }
 

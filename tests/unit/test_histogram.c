@@ -35,7 +35,8 @@ static void an_octave_has_eight_equal_buckets(void)
                         (1ull << octave) + part * ((1ull << octave) / 8));
 }
 
-/* If |middle - value| <= value / 16 holds for a bucket's first and last value, it holds for all between. */
+/* If |middle - value| <= value / 16 holds for a bucket's first and last value, it holds for all
+ * between. */
 static void a_buckets_middle_is_within_a_sixteenth_of_what_is_in_it(void)
 {
     for (unsigned bucket = 1; bucket < LAST; bucket++) {
@@ -53,9 +54,12 @@ static void a_longer_call_is_never_in_an_earlier_bucket(void)
 }
 
 static const struct unit_test TESTS[] = {
-    TEST(each_bucket_begins_where_the_one_before_it_ends),         TEST(durations_below_16_ns_fall_into_the_first_bucket),
-    TEST(durations_beyond_the_range_fall_into_the_last_bucket),    TEST(an_octave_has_eight_equal_buckets),
-    TEST(a_buckets_middle_is_within_a_sixteenth_of_what_is_in_it), TEST(a_longer_call_is_never_in_an_earlier_bucket),
+    TEST(each_bucket_begins_where_the_one_before_it_ends),
+    TEST(durations_below_16_ns_fall_into_the_first_bucket),
+    TEST(durations_beyond_the_range_fall_into_the_last_bucket),
+    TEST(an_octave_has_eight_equal_buckets),
+    TEST(a_buckets_middle_is_within_a_sixteenth_of_what_is_in_it),
+    TEST(a_longer_call_is_never_in_an_earlier_bucket),
 };
 
 UNIT_FILE(TESTS)

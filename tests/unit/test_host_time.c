@@ -174,7 +174,8 @@ static void calls_before_one_under_way_are_handed_over_too(void)
     }
     uint64_t lost = 0, until = host_time_collect(take, &lost);
     CHECK_EQUAL(taken, 3);
-    CHECK_EQUAL(taken_ticks, first.end - first.start + second.end - second.start + until - last.start);
+    CHECK_EQUAL(taken_ticks,
+                first.end - first.start + second.end - second.start + until - last.start);
     CHECK_EQUAL(lost, 0);
 }
 
@@ -226,7 +227,8 @@ static void without_memory_for_a_ring_calls_are_lost_and_counted(void)
     CHECK_EQUAL(collected(), 0);
 }
 
-/* Threads that call while their rings are read. Each call's end follows from its begin, so a torn slot is detected by its length. */
+/* Threads that call while their rings are read. Each call's end follows from its begin, so a torn
+ * slot is detected by its length. */
 static struct host_time several[THREADS];
 static struct ledger_thread records[THREADS];
 static uint32_t running;
@@ -267,7 +269,8 @@ static void each_call_is_handed_over_whole_or_lost(void)
     CHECK(handed_over > 0);
 }
 
-/* Real calls. Slightly more than their time may be found: a thread may be preempted between reading the clock and leaving the call. */
+/* Real calls. Slightly more than their time may be found: a thread may be preempted between reading
+ * the clock and leaving the call. */
 static uint64_t in_mpi_ticks, calls_made, said_ticks;
 
 static void *call_again_and_again(void *unused)

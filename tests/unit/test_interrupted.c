@@ -43,7 +43,8 @@ static NOINLINE void collective(mpi_handle comm, uint64_t bytes)
 
 static NOINLINE void message_in_flight(uintptr_t handle)
 {
-    struct traffic traffic = {.bytes = 8, .peer = 2, .tag = 7, .flags = TRAFFIC_IS_MESSAGE, .direction = LEDGER_SENT};
+    struct traffic traffic = {
+        .bytes = 8, .peer = 2, .tag = 7, .flags = TRAFFIC_IS_MESSAGE, .direction = LEDGER_SENT};
     {
         struct call call UNTIL_RETURN;
         call_begin(&call, CALL_Isend, SITE_JOB);
@@ -217,7 +218,9 @@ static void call_and_fill_the_file(void)
     uint64_t before = the_ledger.file_bytes;
     while (the_ledger.file_bytes == before)
         CHECK(ledger_chunk(LEDGER_FACTS, 1, 0));
-    while (LEDGER_HEADER_BYTES + (the_ledger.header->chunk_count + 1) * (size_t)LEDGER_CHUNK_BYTES <= the_ledger.file_bytes)
+    while (LEDGER_HEADER_BYTES +
+               (the_ledger.header->chunk_count + 1) * (size_t)LEDGER_CHUNK_BYTES <=
+           the_ledger.file_bytes)
         CHECK(ledger_chunk(LEDGER_FACTS, 1, 0));
 }
 

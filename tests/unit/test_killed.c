@@ -1,7 +1,8 @@
-/* If a process is killed after any instruction of the profiler, its ledger counts every call that had returned exactly once.
+/* If a process is killed after any instruction of the profiler, its ledger counts every call that
+ * had returned exactly once.
  *
- * The child accounts calls as a job would, and reports before and after each how much it has done. The parent reads the ledger after each
- * instruction of the child. */
+ * The child accounts calls as a job would, and reports before and after each how much it has done.
+ * The parent reads the ledger after each instruction of the child. */
 #include "base/settings.h"
 #include "fake_mpi.h"
 #include "ledger_reader.h"
@@ -57,7 +58,9 @@ static void message(uint64_t bytes, struct communicator *communicator, int32_t p
     call_begin(&call, CALL_Send, SITE_JOB);
     call_end(&call, MPI_SUCCESS);
     add_message(&truth->begun, bytes);
-    account_count(call.thread, bytes, cell_key(call.id, communicators_slot(communicator), LEDGER_CALL), DURATION_NS, bytes);
+    account_count(call.thread, bytes,
+                  cell_key(call.id, communicators_slot(communicator), LEDGER_CALL), DURATION_NS,
+                  bytes);
     account_peer(call.thread, peer, call.id, LEDGER_SENT, bytes, DURATION_NS);
     add_message(&truth->done, bytes);
 }
@@ -114,7 +117,8 @@ static void sizes_until_it_grows(void)
         message(bytes, world(), (int32_t)bytes);
 }
 
-/* With one chunk of cells: when it is full, half of them fold; later, half of the others fold into cells that are already folded. */
+/* With one chunk of cells: when it is full, half of them fold; later, half of the others fold into
+ * cells that are already folded. */
 static void sizes_until_it_folds_twice(void)
 {
     first_calls();
@@ -140,7 +144,8 @@ static bool lies_between(uint64_t least, uint64_t there, uint64_t most)
     return least <= there && there <= most;
 }
 
-static void check_cells(const struct ledger_totals *done, const struct ledger_totals *now, const struct ledger_totals *begun)
+static void check_cells(const struct ledger_totals *done, const struct ledger_totals *now,
+                        const struct ledger_totals *begun)
 {
     CHECK(lies_between(done->count, now->count, begun->count));
     CHECK(lies_between(done->total_ns, now->total_ns, begun->total_ns));
@@ -150,7 +155,8 @@ static void check_cells(const struct ledger_totals *done, const struct ledger_to
     CHECK_EQUAL(now->unsound_cells, 0);
 }
 
-static void check_peers(const struct reader_peers *done, const struct reader_peers *now, const struct reader_peers *begun)
+static void check_peers(const struct reader_peers *done, const struct reader_peers *now,
+                        const struct reader_peers *begun)
 {
     CHECK(lies_between(done->count, now->count, begun->count));
     CHECK(lies_between(done->bytes, now->bytes, begun->bytes));
@@ -163,7 +169,8 @@ static void take_entry(struct amounts *amounts, const struct ledger_chunk *chunk
     const struct ledger_communicator *communicator = reader_entry(chunk, *at);
     const struct ledger_fact *fact = reader_entry(chunk, *at);
     if (chunk->kind == LEDGER_COMMUNICATORS) {
-        CHECK(communicator->identity && communicator->communicator && communicator->size > 0 && *communicator->members);
+        CHECK(communicator->identity && communicator->communicator && communicator->size > 0 &&
+              *communicator->members);
         amounts->communicators++;
     } else if (chunk->kind == LEDGER_FACTS) {
         CHECK(fact->key_bytes > 0 && fact->value_bytes > 0);
@@ -174,7 +181,8 @@ static void take_entry(struct amounts *amounts, const struct ledger_chunk *chunk
 
 static struct amounts amounts_now(void)
 {
-    struct amounts now = {reader_totals(the_ledger.header, 0), reader_peers(the_ledger.header, 0), 0, 0};
+    struct amounts now = {reader_totals(the_ledger.header, 0), reader_peers(the_ledger.header, 0),
+                          0, 0};
     for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++) {
         const struct ledger_chunk *chunk = reader_chunk(the_ledger.header, i);
         for (uint32_t k = 0; k < chunk->used; k++)

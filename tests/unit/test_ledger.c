@@ -121,7 +121,8 @@ static void a_job_may_have_closed_its_standard_input(void)
 static void no_file_is_larger_than_readers_look_at(void)
 {
     ledger_open("ledger", (size_t)64 << 30);
-    CHECK_EQUAL(the_ledger.limit_bytes, LEDGER_HEADER_BYTES + (size_t)LEDGER_MOST_CHUNKS * LEDGER_CHUNK_BYTES);
+    CHECK_EQUAL(the_ledger.limit_bytes,
+                LEDGER_HEADER_BYTES + (size_t)LEDGER_MOST_CHUNKS * LEDGER_CHUNK_BYTES);
 }
 
 static void what_is_written_is_in_the_file(void)
@@ -131,7 +132,8 @@ static void what_is_written_is_in_the_file(void)
     CHECK(ledger_append(LEDGER_THREADS, &entry, sizeof entry) != NULL);
     int file = open("ledger", O_RDONLY);
     struct ledger_thread found = {0};
-    CHECK_EQUAL(pread(file, &found, sizeof found, LEDGER_HEADER_BYTES + LEDGER_CHUNK_HEADER_BYTES), sizeof found);
+    CHECK_EQUAL(pread(file, &found, sizeof found, LEDGER_HEADER_BYTES + LEDGER_CHUNK_HEADER_BYTES),
+                sizeof found);
     CHECK_EQUAL(found.tid, 4711);
 }
 
@@ -186,7 +188,8 @@ static void a_value_longer_than_a_chunk_is_cut(void)
     ledger_fact("host", "node-17");
     CHECK(first_fact()->value_bytes < LEDGER_CHUNK_BYTES);
     CHECK(first_fact()->value_bytes > LEDGER_CHUNK_BYTES / 2);
-    CHECK(ledger_chunk_at(the_ledger.header, 0)->used <= LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES);
+    CHECK(ledger_chunk_at(the_ledger.header, 0)->used <=
+          LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES);
 }
 
 /* A fact of as many bytes in the ledger. */
@@ -233,7 +236,8 @@ static void the_longest_key_and_value_fill_a_chunk(void)
     ledger_open("ledger", 1 << 20);
     ledger_fact(key, value);
     CHECK_EQUAL(first_fact()->key_bytes, 256);
-    CHECK_EQUAL(ledger_chunk_at(the_ledger.header, 0)->used, LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES - 8);
+    CHECK_EQUAL(ledger_chunk_at(the_ledger.header, 0)->used,
+                LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES - 8);
     CHECK_EQUAL(the_ledger.header->chunk_count, 1);
 }
 
@@ -308,7 +312,8 @@ static void mount_disk(const char *path, const char *size)
     snprintf(options, sizeof options, "size=%s", size);
     mkdir(path, 0700);
     bool alone = unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
-    if (!alone || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount("tmpfs", path, "tmpfs", 0, options) != 0)
+    if (!alone || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("tmpfs", path, "tmpfs", 0, options) != 0)
         unit_skip("cannot mount a small tmpfs here: needs root or user namespaces");
 }
 
@@ -375,7 +380,8 @@ static void a_ledger_is_found_in_a_folder_that_was_renamed(void)
 {
     open_in_folder();
     CHECK(mkdir("other", 0700) == 0 && rename("folder", "other/new\nname (deleted)") == 0);
-    check_place(LEDGER_THERE, absolute("other/new\nname (deleted)/ledger"), "stays and can be read as well");
+    check_place(LEDGER_THERE, absolute("other/new\nname (deleted)/ledger"),
+                "stays and can be read as well");
 }
 
 static void a_ledger_that_was_removed_is_not_said_to_be_there(void)
@@ -404,7 +410,8 @@ static void whether_a_ledger_is_there_is_not_said_where_nothing_tells(void)
     CHECK(mkdir("root", 0700) == 0);
     if (chroot("root") != 0)
         unit_skip("needs root");
-    check_place(LEDGER_UNKNOWN, path, "cannot be seen from this process; it can be read as well if it is still there");
+    check_place(LEDGER_UNKNOWN, path,
+                "cannot be seen from this process; it can be read as well if it is still there");
 }
 
 static void a_ledger_on_a_disk_that_was_unmounted_is_not_said_to_be_there(void)
@@ -413,7 +420,8 @@ static void a_ledger_on_a_disk_that_was_unmounted_is_not_said_to_be_there(void)
     const char *path = strdup(absolute("disk/ledger"));
     CHECK_EQUAL(ledger_open(path, 1), 0);
     CHECK_EQUAL(umount2("disk", MNT_DETACH), 0);
-    check_place(LEDGER_UNKNOWN, path, "cannot be seen from this process; it can be read as well if it is still there");
+    check_place(LEDGER_UNKNOWN, path,
+                "cannot be seen from this process; it can be read as well if it is still there");
 }
 
 static void the_memory_of_a_removed_ledger_can_still_be_written(void)
@@ -472,7 +480,8 @@ static void a_path_that_does_not_fit_is_said(void)
 static void touch_every_byte(uint32_t chunks)
 {
     for (uint32_t i = 0; i < chunks; i++)
-        memset(ledger_entry(ledger_chunk_at(the_ledger.header, i), 0), 1, LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES);
+        memset(ledger_entry(ledger_chunk_at(the_ledger.header, i), 0), 1,
+               LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES);
 }
 
 static void a_disk_that_fills_ends_the_growth_without_a_signal(void)
@@ -532,7 +541,8 @@ static void a_ledger_that_cannot_grow_says_why_once(void)
     the_ledger.complain = hear;
     chunks_until_full();
     chunks_until_full();
-    CHECK_TEXT(said, "cannot grow disk/ledger beyond 516 kB: No space left on device; the rarest message sizes fold");
+    CHECK_TEXT(said, "cannot grow disk/ledger beyond 516 kB: No space left on device; the rarest "
+                     "message sizes fold");
     CHECK_EQUAL(said_times, 1);
 }
 
@@ -642,7 +652,8 @@ static void what_moves_a_ledger_is_seen(void)
     struct ledger_header *header = the_ledger.header;
     struct ledger_look look = ledger_look();
     CHECK(!ledger_moved_since(look));
-    uint64_t *const moved[] = {&header->folds_begun, &header->window_mask, &header->step_mask, &header->device_mask};
+    uint64_t *const moved[] = {&header->folds_begun, &header->window_mask, &header->step_mask,
+                               &header->device_mask};
     for (size_t i = 0; i < sizeof moved / sizeof *moved; i++) {
         ++*moved[i];
         CHECK(ledger_moved_since(look));

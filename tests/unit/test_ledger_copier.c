@@ -96,7 +96,8 @@ static void a_copy_that_fails_is_said_once(void)
     ledger_copier_begin("missing/copy", 0, hear);
     CHECK(!ledger_copier_end(true));
     CHECK_EQUAL(lines, 1);
-    CHECK_TEXT(said, "cannot copy the ledger to missing/copy: the folder was renamed or removed; what is measured is in ledger alone");
+    CHECK_TEXT(said, "cannot copy the ledger to missing/copy: the folder was renamed or removed; "
+                     "what is measured is in ledger alone");
 }
 
 static void a_folder_that_takes_the_place_of_ours_gets_no_copy(void)
@@ -110,7 +111,8 @@ static void a_folder_that_takes_the_place_of_ours_gets_no_copy(void)
     CHECK(rename("run", "run-1") == 0 && mkdir("run", 0700) == 0);
     CHECK(!ledger_copier_end(true));
     CHECK(access("run/rank-0.ledger", F_OK) != 0 && access("run-1/rank-0.ledger", F_OK) == 0);
-    CHECK(strstr(said, "run/rank-0.ledger: another folder has taken its place; what is measured is in ledger alone"));
+    CHECK(strstr(said, "run/rank-0.ledger: another folder has taken its place; what is measured is "
+                       "in ledger alone"));
 }
 
 static bool is_counted(void)
@@ -210,12 +212,14 @@ static void without_a_thread_it_is_said_and_copied_at_the_beginning_and_the_end(
     struct rlimit none = {0, 0};
     begin("1", "0", "0");
     if (geteuid() == 0)
-        CHECK(chmod(".", 0777) == 0 && setresuid(65531, 65531, 65531) == 0); /* limits do not apply to root */
+        CHECK(chmod(".", 0777) == 0 &&
+              setresuid(65531, 65531, 65531) == 0); /* limits do not apply to root */
     CHECK(setrlimit(RLIMIT_NPROC, &none) == 0);
     ledger_copier_begin("copy", 0, hear);
     if (lines == 0)
         unit_skip("threads cannot be refused here");
-    CHECK_TEXT(said, "cannot start a thread: Resource temporarily unavailable; the ledger is copied at the beginning and the end alone");
+    CHECK_TEXT(said, "cannot start a thread: Resource temporarily unavailable; the ledger is "
+                     "copied at the beginning and the end alone");
     ino_t first = inode_of("copy");
     CHECK(first != 0);
     int kept = open("copy", O_RDONLY);

@@ -9,10 +9,11 @@
 
 #include <pthread.h>
 
-/* A driver that derives an address's memory kind from its upper bits, unless the test sets another; it does not know host memory. */
+/* A driver that derives an address's memory kind from its upper bits, unless the test sets another;
+ * it does not know host memory. */
 enum { PAGE = 4096, REGION = 2 << 20, CHECKED = 64 };
-static char *const HOST = (char *)0x1000000000, *const DEVICE = (char *)0x2000000000, *const MANAGED = (char *)0x3000000000,
-                   *const PINNED = (char *)0x4000000000;
+static char *const HOST = (char *)0x1000000000, *const DEVICE = (char *)0x2000000000,
+                   *const MANAGED = (char *)0x3000000000, *const PINNED = (char *)0x4000000000;
 static int all_is = -1; /* enum ledger_memory_kind; -1: by the address */
 static uint64_t asked;
 
@@ -35,7 +36,8 @@ static void begin(void)
 /* Enough time to check every answer again. */
 static void let_answers_get_old(void)
 {
-    the_clock.scale = UINT64_MAX >> 1; /* from now on a tick is half a second, so all answers are old */
+    the_clock.scale =
+        UINT64_MAX >> 1; /* from now on a tick is half a second, so all answers are old */
 }
 
 static void find_times(const void *address, int times, unsigned kind)
@@ -175,7 +177,12 @@ static void threads_share_what_is_known(void)
 
 /* The buffers of a call that are looked up. */
 
-enum { ROOT_HERE = 1, ROOT_ELSEWHERE = 2, DEVICE_TO_PINNED = LEDGER_DEVICE | LEDGER_PINNED << 4, GARBAGE = 5 };
+enum {
+    ROOT_HERE = 1,
+    ROOT_ELSEWHERE = 2,
+    DEVICE_TO_PINNED = LEDGER_DEVICE | LEDGER_PINNED << 4,
+    GARBAGE = 5
+};
 #define BOTH(KIND) ((KIND) | (KIND) << 4)
 
 static struct traffic moved(uint64_t bytes, mpi_handle comm)
@@ -203,7 +210,8 @@ static void a_call_that_moves_nothing_asks_nothing(void)
     CHECK_EQUAL(traffic_at(DEVICE, in_world(0)).memory_kind, LEDGER_HOST);
     CHECK_EQUAL(traffic_between(DEVICE, DEVICE, in_world(0)).memory_kind, LEDGER_HOST);
     CHECK_EQUAL(traffic_scattered(DEVICE, DEVICE, ROOT_HERE, in_world(0)).memory_kind, LEDGER_HOST);
-    CHECK_EQUAL(traffic_gathered(DEVICE, DEVICE, ROOT_ELSEWHERE, in_world(0)).memory_kind, LEDGER_HOST);
+    CHECK_EQUAL(traffic_gathered(DEVICE, DEVICE, ROOT_ELSEWHERE, in_world(0)).memory_kind,
+                LEDGER_HOST);
     CHECK_EQUAL(traffic_exchanged(DEVICE, DEVICE, traffic_nowhere()).memory_kind, LEDGER_HOST);
     CHECK_EQUAL(asked, 0);
 }
@@ -213,36 +221,47 @@ static void both_buffers_are_distinguished(void)
     begin();
     CHECK_EQUAL(traffic_between(DEVICE, PINNED, in_world(8)).memory_kind, DEVICE_TO_PINNED);
     CHECK_EQUAL(traffic_exchanged(DEVICE, PINNED, in_world(8)).memory_kind, DEVICE_TO_PINNED);
-    CHECK_EQUAL(traffic_between(HOST, DEVICE, in_world(8)).memory_kind, LEDGER_HOST | LEDGER_DEVICE << 4);
+    CHECK_EQUAL(traffic_between(HOST, DEVICE, in_world(8)).memory_kind,
+                LEDGER_HOST | LEDGER_DEVICE << 4);
 }
 
 static void a_buffer_that_is_not_there_has_the_memory_kind_of_the_other(void)
 {
     begin();
-    CHECK_EQUAL(traffic_between(mpi_abi.in_place, DEVICE, in_world(8)).memory_kind, BOTH(LEDGER_DEVICE));
-    CHECK_EQUAL(traffic_between(DEVICE, mpi_abi.in_place, in_world(8)).memory_kind, BOTH(LEDGER_DEVICE));
+    CHECK_EQUAL(traffic_between(mpi_abi.in_place, DEVICE, in_world(8)).memory_kind,
+                BOTH(LEDGER_DEVICE));
+    CHECK_EQUAL(traffic_between(DEVICE, mpi_abi.in_place, in_world(8)).memory_kind,
+                BOTH(LEDGER_DEVICE));
     CHECK_EQUAL(traffic_between(NULL, DEVICE, in_world(8)).memory_kind, BOTH(LEDGER_DEVICE));
     CHECK_EQUAL(traffic_between(NULL, NULL, in_world(8)).memory_kind, LEDGER_HOST);
-    CHECK_EQUAL(traffic_at(NULL, in_world(8)).memory_kind, LEDGER_HOST);                          /* MPI_BOTTOM */
-    CHECK_EQUAL(traffic_exchanged(PINNED, DEVICE, in_world(0)).memory_kind, BOTH(LEDGER_DEVICE)); /* sends nothing */
+    CHECK_EQUAL(traffic_at(NULL, in_world(8)).memory_kind, LEDGER_HOST); /* MPI_BOTTOM */
+    CHECK_EQUAL(traffic_exchanged(PINNED, DEVICE, in_world(0)).memory_kind,
+                BOTH(LEDGER_DEVICE)); /* sends nothing */
 }
 
 static void what_is_gathered_is_received_by_the_root_alone(void)
 {
     begin();
-    CHECK_EQUAL(traffic_gathered(DEVICE, PINNED, ROOT_HERE, in_world(8)).memory_kind, DEVICE_TO_PINNED);
-    CHECK_EQUAL(traffic_gathered(mpi_abi.in_place, PINNED, ROOT_HERE, in_world(8)).memory_kind, BOTH(LEDGER_PINNED));
-    CHECK_EQUAL(traffic_gathered(DEVICE, (void *)GARBAGE, ROOT_ELSEWHERE, in_world(8)).memory_kind, BOTH(LEDGER_DEVICE));
-    CHECK_EQUAL(traffic_gathered(DEVICE, PINNED, ROOT_HERE, in_world(0)).memory_kind, BOTH(LEDGER_PINNED)); /* others send, in a Gatherv */
+    CHECK_EQUAL(traffic_gathered(DEVICE, PINNED, ROOT_HERE, in_world(8)).memory_kind,
+                DEVICE_TO_PINNED);
+    CHECK_EQUAL(traffic_gathered(mpi_abi.in_place, PINNED, ROOT_HERE, in_world(8)).memory_kind,
+                BOTH(LEDGER_PINNED));
+    CHECK_EQUAL(traffic_gathered(DEVICE, (void *)GARBAGE, ROOT_ELSEWHERE, in_world(8)).memory_kind,
+                BOTH(LEDGER_DEVICE));
+    CHECK_EQUAL(traffic_gathered(DEVICE, PINNED, ROOT_HERE, in_world(0)).memory_kind,
+                BOTH(LEDGER_PINNED)); /* others send, in a Gatherv */
     CHECK_EQUAL(asked, 2);
 }
 
 static void what_is_scattered_is_sent_by_the_root_alone(void)
 {
     begin();
-    CHECK_EQUAL(traffic_scattered(DEVICE, PINNED, ROOT_HERE, in_world(8)).memory_kind, DEVICE_TO_PINNED);
-    CHECK_EQUAL(traffic_scattered(DEVICE, mpi_abi.in_place, ROOT_HERE, in_world(8)).memory_kind, BOTH(LEDGER_DEVICE));
-    CHECK_EQUAL(traffic_scattered((void *)GARBAGE, PINNED, ROOT_ELSEWHERE, in_world(8)).memory_kind, BOTH(LEDGER_PINNED));
+    CHECK_EQUAL(traffic_scattered(DEVICE, PINNED, ROOT_HERE, in_world(8)).memory_kind,
+                DEVICE_TO_PINNED);
+    CHECK_EQUAL(traffic_scattered(DEVICE, mpi_abi.in_place, ROOT_HERE, in_world(8)).memory_kind,
+                BOTH(LEDGER_DEVICE));
+    CHECK_EQUAL(traffic_scattered((void *)GARBAGE, PINNED, ROOT_ELSEWHERE, in_world(8)).memory_kind,
+                BOTH(LEDGER_PINNED));
     CHECK_EQUAL(asked, 2);
 }
 
@@ -251,13 +270,22 @@ static void the_root_of_an_inter_communicator_has_one_buffer(void)
     static const int US[] = {0, 1}, THEM[] = {2, 3};
     begin();
     mpi_handle inter = fake_inter(US, 2, THEM, 2);
-    CHECK_EQUAL(traffic_gathered((void *)GARBAGE, PINNED, mpi_abi.root, moved(8, inter)).memory_kind, BOTH(LEDGER_PINNED));
-    CHECK_EQUAL(traffic_gathered((void *)GARBAGE, PINNED, mpi_abi.root, moved(0, inter)).memory_kind, BOTH(LEDGER_PINNED)); /* Gatherv */
-    CHECK_EQUAL(traffic_gathered(DEVICE, (void *)GARBAGE, 0, moved(8, inter)).memory_kind, BOTH(LEDGER_DEVICE));
-    CHECK_EQUAL(traffic_scattered(DEVICE, (void *)GARBAGE, mpi_abi.root, moved(8, inter)).memory_kind, BOTH(LEDGER_DEVICE));
-    CHECK_EQUAL(traffic_scattered((void *)GARBAGE, PINNED, 0, moved(8, inter)).memory_kind, BOTH(LEDGER_PINNED));
+    CHECK_EQUAL(
+        traffic_gathered((void *)GARBAGE, PINNED, mpi_abi.root, moved(8, inter)).memory_kind,
+        BOTH(LEDGER_PINNED));
+    CHECK_EQUAL(
+        traffic_gathered((void *)GARBAGE, PINNED, mpi_abi.root, moved(0, inter)).memory_kind,
+        BOTH(LEDGER_PINNED)); /* Gatherv */
+    CHECK_EQUAL(traffic_gathered(DEVICE, (void *)GARBAGE, 0, moved(8, inter)).memory_kind,
+                BOTH(LEDGER_DEVICE));
+    CHECK_EQUAL(
+        traffic_scattered(DEVICE, (void *)GARBAGE, mpi_abi.root, moved(8, inter)).memory_kind,
+        BOTH(LEDGER_DEVICE));
+    CHECK_EQUAL(traffic_scattered((void *)GARBAGE, PINNED, 0, moved(8, inter)).memory_kind,
+                BOTH(LEDGER_PINNED));
     CHECK_EQUAL(asked, 2);
-    CHECK_EQUAL(traffic_gathered(DEVICE, PINNED, mpi_abi.proc_null, moved(0, inter)).memory_kind, LEDGER_HOST);
+    CHECK_EQUAL(traffic_gathered(DEVICE, PINNED, mpi_abi.proc_null, moved(0, inter)).memory_kind,
+                LEDGER_HOST);
     CHECK_EQUAL(asked, 2);
 }
 

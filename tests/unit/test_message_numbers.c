@@ -62,8 +62,11 @@ static void one_message_in_65536_has_no_number(void)
 static void peers_and_communicators_that_are_not_exact_have_no_numbers(void)
 {
     message_numbers_begin(false, 8);
-    CHECK_EQUAL(message_count(message_key(OTHER_SLOT, LEDGER_RECEIVED, LEDGER_PEER_OUTSIDE, TAG), &FIRST), 0);
-    CHECK_EQUAL(message_count(message_key(LEDGER_COMMUNICATOR_OTHER, LEDGER_SENT, PEER, TAG), &FIRST), 0);
+    CHECK_EQUAL(
+        message_count(message_key(OTHER_SLOT, LEDGER_RECEIVED, LEDGER_PEER_OUTSIDE, TAG), &FIRST),
+        0);
+    CHECK_EQUAL(
+        message_count(message_key(LEDGER_COMMUNICATOR_OTHER, LEDGER_SENT, PEER, TAG), &FIRST), 0);
 }
 
 static void the_next_number_is_that_of_the_next_message(void)
@@ -103,7 +106,8 @@ static void a_persistent_request_finds_its_envelope_again(void)
     CHECK_EQUAL(message_key_of(envelope), received(TAG));
     CHECK_EQUAL(message_tag_of(envelope), TAG);
     CHECK_EQUAL(message_tag_of(0), LEDGER_NO_TAG);
-    CHECK_EQUAL(message_envelope(message_key(LEDGER_COMMUNICATOR_OTHER, LEDGER_SENT, PEER, TAG)), 0);
+    CHECK_EQUAL(message_envelope(message_key(LEDGER_COMMUNICATOR_OTHER, LEDGER_SENT, PEER, TAG)),
+                0);
 }
 
 static void an_envelope_that_two_threads_use_has_no_numbers_from_there_on(void)

@@ -14,7 +14,11 @@ static void begin(void)
 
 static void launch(uint64_t bytes, const char *protocol)
 {
-    struct ledger_algorithm launched = {.bytes = bytes, .call = CALL_ncclAllReduce, .communicator = 2, .channels = 16, .algorithm = "RING"};
+    struct ledger_algorithm launched = {.bytes = bytes,
+                                        .call = CALL_ncclAllReduce,
+                                        .communicator = 2,
+                                        .channels = 16,
+                                        .algorithm = "RING"};
     strcpy(launched.protocol, protocol);
     nccl_algorithms_count(&launched);
 }
@@ -26,7 +30,8 @@ static uint64_t count_of(uint64_t bytes, const char *protocol, bool is_folded)
         struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, at);
         for (uint32_t i = 0; chunk->kind == LEDGER_ALGORITHMS && i < chunk->used; i++) {
             const struct ledger_algorithm *entry = ledger_entry(chunk, i);
-            bool is_it = entry->bytes == bytes && entry->is_folded == is_folded && strcmp(entry->protocol, protocol) == 0;
+            bool is_it = entry->bytes == bytes && entry->is_folded == is_folded &&
+                         strcmp(entry->protocol, protocol) == 0;
             count += is_it && entry->epoch == the_ledger.header->epoch ? entry->count : 0;
         }
     }

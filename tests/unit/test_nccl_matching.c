@@ -9,7 +9,13 @@
 #include <pthread.h>
 
 /* A fake device: the test gives the times of its activities, in microseconds. */
-enum { US = 1000, DEVICE = 0, CONTEXT_NUMBER = 1, SLOT = 5, ON_DEVICE = LEDGER_DEVICE | LEDGER_DEVICE << LEDGER_MEMORY_KIND_TO_BIT };
+enum {
+    US = 1000,
+    DEVICE = 0,
+    CONTEXT_NUMBER = 1,
+    SLOT = 5,
+    ON_DEVICE = LEDGER_DEVICE | LEDGER_DEVICE << LEDGER_MEMORY_KIND_TO_BIT
+};
 static char communicator, other_communicator;
 static int64_t origin_ns;
 
@@ -34,7 +40,8 @@ static void begin(void)
 
 /* Operations as their wrappers pass them on. */
 
-static struct nccl_operation operation(const void *comm, int stream, enum call_id call, uint64_t bytes, uint8_t kernels)
+static struct nccl_operation operation(const void *comm, int stream, enum call_id call,
+                                       uint64_t bytes, uint8_t kernels)
 {
     return (struct nccl_operation){.communicator = comm,
                                    .stream = {CONTEXT_NUMBER, (uint32_t)stream},
@@ -86,7 +93,8 @@ static unsigned kernel_named(const char *name, int stream, int64_t from_us, int6
 
 static unsigned kernel(int stream, int64_t from_us, int64_t until_us)
 {
-    return kernel_named("_Z21ncclDevKernel_Generic24ncclDevKernelArgsStorageILm4096EE", stream, from_us, until_us);
+    return kernel_named("_Z21ncclDevKernel_Generic24ncclDevKernelArgsStorageILm4096EE", stream,
+                        from_us, until_us);
 }
 
 static void idle(int64_t from_us, int64_t until_us)
@@ -98,7 +106,8 @@ static void idle(int64_t from_us, int64_t until_us)
 
 static const struct ledger_cell *cell_on(unsigned slot, enum call_id call, uint64_t bytes)
 {
-    return cells_find(&this_thread->cells, bytes, cell_key(call, slot, LEDGER_DEVICE_TIME) | cell_key_memory_kind(ON_DEVICE));
+    return cells_find(&this_thread->cells, bytes,
+                      cell_key(call, slot, LEDGER_DEVICE_TIME) | cell_key_memory_kind(ON_DEVICE));
 }
 
 static const struct ledger_cell *cell_of(enum call_id call, uint64_t bytes)
@@ -227,7 +236,8 @@ static void operations_of_a_group_share_its_time(void)
 static void the_communicators_of_a_group_have_a_kernel_each(void)
 {
     the_device_was_idle_first();
-    struct nccl_operation other = operation(&other_communicator, 8, CALL_ncclAllReduce, 128, NCCL_KERNELS_ONE);
+    struct nccl_operation other =
+        operation(&other_communicator, 8, CALL_ncclAllReduce, 128, NCCL_KERNELS_ONE);
     add(7, CALL_ncclAllReduce, 64, NCCL_KERNELS_ONE);
     nccl_groups_add(&other);
     launch(200);
@@ -243,7 +253,8 @@ static void streams_of_two_contexts_may_have_the_same_number(void)
 {
     the_device_was_idle_first();
     gpu_observer->idle(DEVICE + 1, origin_ns, origin_ns + 100 * US);
-    struct nccl_operation other = operation(&other_communicator, 7, CALL_ncclAllReduce, 128, NCCL_KERNELS_ONE);
+    struct nccl_operation other =
+        operation(&other_communicator, 7, CALL_ncclAllReduce, 128, NCCL_KERNELS_ONE);
     other.stream.context = CONTEXT_NUMBER + 1;
     add(7, CALL_ncclAllReduce, 64, NCCL_KERNELS_ONE);
     nccl_groups_add(&other);
@@ -264,7 +275,8 @@ static void streams_of_two_contexts_may_have_the_same_number(void)
 static void the_communicators_of_a_group_on_one_stream_share_its_time(void)
 {
     the_device_was_idle_first();
-    struct nccl_operation other = operation(&other_communicator, 7, CALL_ncclAllReduce, 128, NCCL_KERNELS_ONE);
+    struct nccl_operation other =
+        operation(&other_communicator, 7, CALL_ncclAllReduce, 128, NCCL_KERNELS_ONE);
     other.slot = SLOT + 1;
     add(7, CALL_ncclAllReduce, 64, NCCL_KERNELS_ONE);
     nccl_groups_add(&other);
@@ -418,7 +430,8 @@ static void communication_kernels_of_other_libraries_on_the_stream_are_not_count
     allreduce(7, 64, 200);
     exchange(7, 32, 210);
     kernel(7, 220, 230);
-    CHECK_EQUAL(kernel_named("_ZN12_GLOBAL__N_125one_shot_all_reduce_kernelIfEEvPT_", 7, 230, 240), 0);
+    CHECK_EQUAL(kernel_named("_ZN12_GLOBAL__N_125one_shot_all_reduce_kernelIfEEvPT_", 7, 230, 240),
+                0);
     kernel(7, 240, 245);
     idle(250, 400);
     check_attributed(CALL_ncclAllReduce, 64, 1, 10);
@@ -451,7 +464,8 @@ static void operations_pending_when_records_were_lost_are_unattributed(void)
     CHECK_EQUAL(unmatched(), 1);
 }
 
-/* After a loss up to 2000 or 2010, a kernel of a lost operation runs first, so nothing is attributed before the next gap. */
+/* After a loss up to 2000 or 2010, a kernel of a lost operation runs first, so nothing is
+ * attributed before the next gap. */
 static void check_nothing_attributed_before_the_next_gap(void)
 {
     exchange(7, 64, 2020);
@@ -523,7 +537,8 @@ static void a_gap_from_before_a_loss_says_nothing_of_what_is_behind_it(void)
     the_device_was_idle_first();
     add(7, CALL_ncclSend, 32, NCCL_KERNELS_ONE);
     nccl_groups_launching(ticks(2000));
-    nccl_groups_launched(ticks(2000), ticks(2010), NCCL_LAUNCH_FAILED); /* but it does have a kernel */
+    nccl_groups_launched(ticks(2000), ticks(2010),
+                         NCCL_LAUNCH_FAILED); /* but it does have a kernel */
     idle(1000, 1100);
     check_nothing_attributed_before_the_next_gap();
 }
@@ -619,7 +634,8 @@ static void the_samples_of_a_group_say_when_it_was_done_and_that_they_share(void
     for (unsigned i = 0; i < 3; i++) {
         samples[i] = samples_of_window(window, this_thread->cells.record, ticks(0));
         sample_fill(samples[i], &(struct ledger_sample){.start_ticks = 1, .end_ticks = 2});
-        struct nccl_operation added = operation(&communicator, 7, CALL_ncclAllReduce, 64, NCCL_KERNELS_ONE);
+        struct nccl_operation added =
+            operation(&communicator, 7, CALL_ncclAllReduce, 64, NCCL_KERNELS_ONE);
         added.sample = samples[i];
         nccl_groups_add(&added);
         if (i != 1)

@@ -63,12 +63,16 @@ static const void *domain_create(const char *name)
 
 static const void *register_text(const void *domain, const char *text)
 {
-    return ((const void *(*)(const void *, const char *))core2[NVTX_CORE2_DOMAIN_REGISTER_STRING_A])(domain, text);
+    return (
+        (const void *(*)(const void *, const char *))core2[NVTX_CORE2_DOMAIN_REGISTER_STRING_A])(
+        domain, text);
 }
 
 static int domain_push(const void *domain, const struct nvtx_event *event)
 {
-    return ((int (*)(const void *, const struct nvtx_event *))core2[NVTX_CORE2_DOMAIN_RANGE_PUSH_EX])(domain, event);
+    return (
+        (int (*)(const void *, const struct nvtx_event *))core2[NVTX_CORE2_DOMAIN_RANGE_PUSH_EX])(
+        domain, event);
 }
 
 static int domain_pop(const void *domain)
@@ -119,7 +123,8 @@ static void all_forms_of_a_message_are_names(void)
     push_wide(SNOWMAN);
     CHECK_TEXT(here(), "s\xc3\xa9\xe2\x98\x83\xf0\x9f\x90\x8d");
     pop();
-    push_event(&(struct nvtx_event){.message_type = NVTX_MESSAGE_UNICODE, .message.unicode = L"wide"});
+    push_event(
+        &(struct nvtx_event){.message_type = NVTX_MESSAGE_UNICODE, .message.unicode = L"wide"});
     CHECK_TEXT(here(), "wide");
     pop();
     push_event(&(struct nvtx_event){.message_type = NVTX_MESSAGE_ASCII, .message.ascii = "plain"});
@@ -128,7 +133,8 @@ static void all_forms_of_a_message_are_names(void)
     const void *registered = register_text(NULL, "registered");
     CHECK(registered == register_text(NULL, "registered"));
     CHECK(registered != register_text(NULL, "another"));
-    push_event(&(struct nvtx_event){.message_type = NVTX_MESSAGE_REGISTERED, .message.registered = registered});
+    push_event(&(struct nvtx_event){.message_type = NVTX_MESSAGE_REGISTERED,
+                                    .message.registered = registered});
     CHECK_TEXT(here(), "registered");
     pop();
 }
@@ -163,7 +169,9 @@ static void each_domain_has_levels_of_its_own(void)
     const void *domain = domain_create("library");
     CHECK(domain != NULL && domain == domain_create("library"));
     push("forward");
-    CHECK_EQUAL(domain_push(domain, &(struct nvtx_event){.message_type = NVTX_MESSAGE_ASCII, .message.ascii = "kernel"}), 0);
+    CHECK_EQUAL(domain_push(domain, &(struct nvtx_event){.message_type = NVTX_MESSAGE_ASCII,
+                                                         .message.ascii = "kernel"}),
+                0);
     CHECK_TEXT(here(), "forward/kernel");
     CHECK_EQUAL(pop(), 0);
     CHECK_TEXT(here(), "forward/kernel");

@@ -179,21 +179,25 @@ static void a_reset_counts_the_remainder_of_running_activities(void)
 
 static int by_begin(const void *a, const void *b)
 {
-    int64_t first = ((const struct interval *)a)->begin_ns, second = ((const struct interval *)b)->begin_ns;
+    int64_t first = ((const struct interval *)a)->begin_ns,
+            second = ((const struct interval *)b)->begin_ns;
     return (first > second) - (first < second);
 }
 
 static void make_intervals(struct interval *intervals, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        int64_t begin_ns = (int64_t)unit_random_below(SPAN), longest = 1 + (int64_t)unit_random_below(SPAN);
-        int64_t end_ns = begin_ns + (int64_t)unit_random_below((uint64_t)longest); /* some have length 0 */
+        int64_t begin_ns = (int64_t)unit_random_below(SPAN),
+                longest = 1 + (int64_t)unit_random_below(SPAN);
+        int64_t end_ns =
+            begin_ns + (int64_t)unit_random_below((uint64_t)longest); /* some have length 0 */
         intervals[i] = (struct interval){begin_ns, end_ns, 1u << unit_random_below(4)};
     }
     qsort(intervals, count, sizeof *intervals, by_begin);
 }
 
-static void look_at_each_nanosecond(const struct interval *intervals, size_t count, int64_t from_ns, int64_t until_ns, uint64_t *expected)
+static void look_at_each_nanosecond(const struct interval *intervals, size_t count, int64_t from_ns,
+                                    int64_t until_ns, uint64_t *expected)
 {
     for (int64_t ns = from_ns; ns < until_ns; ns++) {
         unsigned state = 0;
@@ -216,7 +220,8 @@ static void any_intervals_add_up_as_the_reference_does(void)
     struct interval intervals[MOST_INTERVALS];
     for (int round = 0; round < ROUNDS; round++) {
         size_t count = unit_random_below(MOST_INTERVALS);
-        int64_t from_ns = (int64_t)unit_random_below(SPAN), until_ns = from_ns + (int64_t)unit_random_below(2 * SPAN);
+        int64_t from_ns = (int64_t)unit_random_below(SPAN),
+                until_ns = from_ns + (int64_t)unit_random_below(2 * SPAN);
         uint64_t expected[LEDGER_BUSY_STATES] = {0};
         make_intervals(intervals, count);
         look_at_each_nanosecond(intervals, count, from_ns, until_ns, expected);

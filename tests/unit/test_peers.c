@@ -44,7 +44,8 @@ static void peers_calls_and_directions_are_counted_apart(void)
     CHECK_EQUAL(row(0, 1, LEDGER_RECEIVED).bytes, 2);
     CHECK_EQUAL(row(0, 2, LEDGER_SENT).bytes, 4);
     CHECK_EQUAL(row(1, 1, LEDGER_SENT).bytes, 8);
-    CHECK_EQUAL(peers_find(&peers, peer_key_in(4095, 0, 1, LEDGER_RECEIVED))->direction, 4095 << LEDGER_PEER_SLOT_BIT | LEDGER_RECEIVED);
+    CHECK_EQUAL(peers_find(&peers, peer_key_in(4095, 0, 1, LEDGER_RECEIVED))->direction,
+                4095 << LEDGER_PEER_SLOT_BIT | LEDGER_RECEIVED);
 }
 
 static void a_process_of_another_world_has_a_row_that_says_so(void)

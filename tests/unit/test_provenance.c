@@ -10,8 +10,8 @@
 
 extern char **environ;
 
-/* Names are derived from a process's arguments, so a test starts this program again with the arguments in question, and it prints the
- * result (see answer). */
+/* Names are derived from a process's arguments, so a test starts this program again with the
+ * arguments in question, and it prints the result (see answer). */
 static const char *says(const char *question, char *const arguments[])
 {
     static char answer[512];
@@ -78,9 +78,10 @@ static void a_program_name_is_safe_in_a_file_name(void)
 
 /* Job ids */
 
-static const char *const LAUNCHER_VARIABLES[] = {"SLURM_JOB_ID", "PBS_JOBID",   "LSB_JOBID",   "LSB_JOBINDEX",   "FLUX_JOB_ID",
-                                                 "COBALT_JOBID", "JOB_ID",      "SGE_TASK_ID", "PMIX_NAMESPACE", "SLURM_STEP_ID",
-                                                 "PALS_APID",    "ALPS_APP_ID", "PMI_JOBID"};
+static const char *const LAUNCHER_VARIABLES[] = {
+    "SLURM_JOB_ID", "PBS_JOBID",   "LSB_JOBID",   "LSB_JOBINDEX",   "FLUX_JOB_ID",
+    "COBALT_JOBID", "JOB_ID",      "SGE_TASK_ID", "PMIX_NAMESPACE", "SLURM_STEP_ID",
+    "PALS_APID",    "ALPS_APP_ID", "PMI_JOBID"};
 
 static void launched_by_nobody(void)
 {
@@ -156,8 +157,10 @@ static void a_process_that_nobody_launched_has_its_date_and_number(void)
 static void ranks_under_one_hydra_have_one_id(void)
 {
     launched_by_nobody();
-    char *const proxy[] = {"hydra_pmi_proxy", "--control-port", "node17:40001", "--pgid", "0", NULL};
-    char *const spawned[] = {"hydra_pmi_proxy", "--control-port", "node17:40001", "--pgid", "2", NULL};
+    char *const proxy[] = {
+        "hydra_pmi_proxy", "--control-port", "node17:40001", "--pgid", "0", NULL};
+    char *const spawned[] = {
+        "hydra_pmi_proxy", "--control-port", "node17:40001", "--pgid", "2", NULL};
     CHECK_TEXT(says("job id of a grandchild", proxy), "node17-40001");
     CHECK_TEXT(says("job id of a grandchild", spawned), "node17-40001-2");
 }
@@ -222,7 +225,8 @@ static void nothing_else_of_the_environment_is_recorded(void)
 /* The whole file: it must not contain a secret anywhere. */
 static bool ledger_holds(const char *text)
 {
-    size_t bytes = LEDGER_HEADER_BYTES + the_ledger.header->chunk_count * (size_t)LEDGER_CHUNK_BYTES;
+    size_t bytes =
+        LEDGER_HEADER_BYTES + the_ledger.header->chunk_count * (size_t)LEDGER_CHUNK_BYTES;
     return memmem(the_ledger.header, bytes, text, strlen(text)) != NULL;
 }
 
@@ -239,7 +243,8 @@ static void values_of_what_looks_like_a_secret_are_masked(void)
     setenv("OMPI_MCA_orte_precondition_transports", "hunter2-i", 1);
     setenv("HOROVOD_STORE", "redis://me:hunter2-j@host", 1);
     setenv("OMPI_MCA_mca_base_env_list", "LR=1;HF_TOKEN=hunter2-l;X=2", 1);
-    setenv("OMPI_ARGV", "--word hunter2-k", 1); /* it repeats the command line, which is stored only masked or not at all */
+    setenv("OMPI_ARGV", "--word hunter2-k",
+           1); /* it repeats the command line, which is stored only masked or not at all */
     record();
     CHECK(!ledger_holds("hunter2"));
     CHECK_TEXT(recorded("env.OMPI_API_KEY"), "***");
@@ -291,13 +296,15 @@ static void write_file(const char *path, const char *text, size_t bytes)
 
 static void a_small_file_of_settings_is_recorded_with_its_text(void)
 {
-    static const char RULES[] = "1 # collectives\n\n3 # ID\npassword = hunter2\n{\"lr\": 1, \"token\": \"hunter2\"}\n"
-                                "url sql://me:hunter2@host\n";
+    static const char RULES[] =
+        "1 # collectives\n\n3 # ID\npassword = hunter2\n{\"lr\": 1, \"token\": \"hunter2\"}\n"
+        "url sql://me:hunter2@host\n";
     write_file("rules.conf", RULES, strlen(RULES));
     setenv("OMPI_MCA_coll_tuned_dynamic_rules_filename", "rules.conf", 1);
     record();
     CHECK_TEXT(recorded("file.OMPI_MCA_coll_tuned_dynamic_rules_filename"),
-               "1 # collectives\n\n3 # ID\npassword = ***\n{\"lr\": 1, \"token\": \"***\"}\nurl sql://***@host\n");
+               "1 # collectives\n\n3 # ID\npassword = ***\n{\"lr\": 1, \"token\": \"***\"}\nurl "
+               "sql://***@host\n");
     CHECK(!ledger_holds("hunter2"));
 }
 
@@ -310,16 +317,18 @@ static void a_large_or_binary_file_of_settings_is_recorded_by_its_hash(void)
     setenv("NCCL_TOPO_FILE", "large", 1);
     setenv("MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE", "a", 1);
     record();
-    CHECK_TEXT(recorded("file.MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"), "3 bytes, FNV-1a e5d29919042666b2");
+    CHECK_TEXT(recorded("file.MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"),
+               "3 bytes, FNV-1a e5d29919042666b2");
     CHECK(strncmp(recorded("file.NCCL_TOPO_FILE"), "5000 bytes, FNV-1a ", 19) == 0);
 }
 
 /* What a library writes, lists of hosts, secrets, what is not there, and what is no file. */
 static void no_other_file_is_opened(void)
 {
-    static const char *const NAMES[] = {"NCCL_DEBUG_FILE",     "UCX_LOG_FILE",          "PBS_NODEFILE",
-                                        "NCCL_TOPO_DUMP_FILE", "I_MPI_HYDRA_HOST_FILE", "HOROVOD_TIMELINE",
-                                        "UCX_TOKEN_FILES_KEY", "NCCL_GRAPH_FILE",       "ROMIO_HINTS"};
+    static const char *const NAMES[] = {
+        "NCCL_DEBUG_FILE",     "UCX_LOG_FILE",          "PBS_NODEFILE",
+        "NCCL_TOPO_DUMP_FILE", "I_MPI_HYDRA_HOST_FILE", "HOROVOD_TIMELINE",
+        "UCX_TOKEN_FILES_KEY", "NCCL_GRAPH_FILE",       "ROMIO_HINTS"};
     write_file("private", "hunter2", 7);
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
         setenv(NAMES[i], "private", 1);
@@ -398,12 +407,14 @@ static void the_process_is_recorded_beyond_doubt(void)
 
 static void the_command_line_is_recorded_with_its_arguments(void)
 {
-    CHECK_TEXT(says("command line", (char *[]){"python3", "train.py", "--lr", "0.1", NULL}), "python3 train.py --lr 0.1");
+    CHECK_TEXT(says("command line", (char *[]){"python3", "train.py", "--lr", "0.1", NULL}),
+               "python3 train.py --lr 0.1");
 }
 
 static void secrets_on_the_command_line_are_masked(void)
 {
-    CHECK_TEXT(says("command line", (char *[]){"train", "--password", "x y", "--api-key=z", "--db=sql://u:p@host", NULL}),
+    CHECK_TEXT(says("command line", (char *[]){"train", "--password", "x y", "--api-key=z",
+                                               "--db=sql://u:p@host", NULL}),
                "train --password *** --api-key=*** --db=sql://***@host");
 }
 
@@ -413,7 +424,8 @@ static void without_arguments_the_command_line_is_the_program(void)
     CHECK_TEXT(says("command line", (char *[]){"/opt/train", "--lr", "0.1", NULL}), "/opt/train");
 }
 
-/* Ranks of one host share a monotonic clock unless they are in different time namespaces; kernels before 5.6 have none. */
+/* Ranks of one host share a monotonic clock unless they are in different time namespaces; kernels
+ * before 5.6 have none. */
 static void whose_monotonic_clock_it_has_is_recorded(void)
 {
     char namespace[64] = "";

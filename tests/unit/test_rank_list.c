@@ -7,7 +7,8 @@ static void a_list_has_ranks_spans_and_spans_with_steps(void)
     static const char LIST[] = "0,4-6,16-31:8";
     CHECK(rank_list_is_valid(LIST));
     for (int rank = 0; rank < 64; rank++)
-        CHECK_EQUAL(rank_list_has(LIST, rank), rank == 0 || (rank >= 4 && rank <= 6) || rank == 16 || rank == 24);
+        CHECK_EQUAL(rank_list_has(LIST, rank),
+                    rank == 0 || (rank >= 4 && rank <= 6) || rank == 16 || rank == 24);
     CHECK_EQUAL(rank_list_count(LIST, 64), 6);
 }
 
@@ -32,8 +33,9 @@ static void the_largest_numbers_do_not_overflow(void)
 
 static void what_is_no_list_is_refused(void)
 {
-    static const char *const LISTS[] = {"",     ",",     "1,",  ",1",     "1,,2", "-1",  "3-1", "1-",
-                                        "1-4:", "1-4:0", "1:2", "1-4:-1", "x",    "1 2", " 1",  "1;2"};
+    static const char *const LISTS[] = {"",    ",",   "1,",   ",1",    "1,,2", "-1",
+                                        "3-1", "1-",  "1-4:", "1-4:0", "1:2",  "1-4:-1",
+                                        "x",   "1 2", " 1",   "1;2"};
     for (size_t i = 0; i < sizeof LISTS / sizeof *LISTS; i++) {
         unit_context = LISTS[i];
         CHECK(!rank_list_is_valid(LISTS[i]));

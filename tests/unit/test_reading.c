@@ -1,14 +1,18 @@
-/* A reader of a ledger whose process counts, folds or is reset at the same time gets each call once, or notices that it must read again.
+/* A reader of a ledger whose process counts, folds or is reset at the same time gets each call
+ * once, or notices that it must read again.
  *
- *     writer    folds_begun += 1, then for each cell: folding = a,b,c; live marks; folding = 0; at last folds_ended += 1
- *               epoch += 1, then for each thread: live marks; its epoch
- *     reader    epoch, folds_begun, folds_ended; for each thread: its epoch, folding; for each cell: live, counts; again the first three
+ *     writer    folds_begun += 1, then for each cell: folding = a,b,c; live marks; folding = 0; at
+ *               last folds_ended += 1 epoch += 1, then for each thread: live marks; its epoch
+ *     reader    epoch, folds_begun, folds_ended; for each thread: its epoch, folding; for each
+ *               cell: live, counts; again the first three
  *     kill      at any time: test_killed.c
  *
- * The reader accepts what it has read if folds_begun and folds_ended were equal and all three words are unchanged.
+ * The reader accepts what it has read if folds_begun and folds_ended were equal and all three words
+ * are unchanged.
  *
- * The writer's states are those of a real thread after each of its instructions. The reader reads word by word, each in any state not
- * before that of the previous word. This covers all interleavings of the two. Interleavings with the same result so far are merged. */
+ * The writer's states are those of a real thread after each of its instructions. The reader reads
+ * word by word, each in any state not before that of the previous word. This covers all
+ * interleavings of the two. Interleavings with the same result so far are merged. */
 #include "fake_mpi.h"
 #include "ledger_reader.h"
 #include "record/account.h"
@@ -54,11 +58,13 @@ static void call_of(uint64_t bytes)
     call_begin(&call, CALL_Send, SITE_JOB);
     call_end(&call, MPI_SUCCESS);
     truth[epoch].begun++;
-    account_count(call.thread, bytes, cell_key(CALL_Send, LEDGER_COMMUNICATOR_NONE, LEDGER_CALL), 1000, 0);
+    account_count(call.thread, bytes, cell_key(CALL_Send, LEDGER_COMMUNICATOR_NONE, LEDGER_CALL),
+                  1000, 0);
     truth[epoch].done++;
 }
 
-/* One chunk is left for cells. It has room for one more cell, and for one that is reserved for folding. */
+/* One chunk is left for cells. It has room for one more cell, and for one that is reserved for
+ * folding. */
 static void fill_the_ledger(void)
 {
     recording_begin();
@@ -115,7 +121,8 @@ static void take_state(pid_t child)
     now.folding = number_of(thread->folding);
     memcpy(now.truth, truth, sizeof now.truth);
     for (uint32_t i = 0, k = 0; i < header->chunk_count; i++)
-        for (const struct ledger_chunk *chunk = reader_chunk(header, i); chunk->kind == LEDGER_CELLS && k < CELLS; k++) {
+        for (const struct ledger_chunk *chunk = reader_chunk(header, i);
+             chunk->kind == LEDGER_CELLS && k < CELLS; k++) {
             const struct ledger_cell *cell = reader_entry(chunk, k);
             now.cells[k] = (struct cell_state){cell->live, (uint16_t)reader_count(cell)};
         }
@@ -140,7 +147,8 @@ static void watch(void (*writer)(void))
 /* What the reader knows so far: small, so that interleavings can be compared as numbers. */
 union way {
     struct {
-        uint32_t epoch : 2, folds : 2, thread_counts : 1, cell_counts : 1, folding : 6, sum : 7, least : 7;
+        uint32_t epoch : 2, folds : 2, thread_counts : 1, cell_counts : 1, folding : 6, sum : 7,
+            least : 7;
     };
     uint32_t number;
 };
@@ -199,9 +207,11 @@ static bool read_word(union way *way, unsigned read, const struct state *state, 
     else if (read == READ_FOLDING)
         way->folding = state->folding;
     else if (read == READ_AGAIN)
-        return !with_check || (way->epoch == state->epoch && way->folds == state->folds_begun && way->folds == state->folds_ended);
+        return !with_check || (way->epoch == state->epoch && way->folds == state->folds_begun &&
+                               way->folds == state->folds_ended);
     else if ((read - READ_CELLS) % 2 == 0)
-        way->cell_counts = way->thread_counts && cell_counts(way->folding, state->cells[cell].live, cell + 1);
+        way->cell_counts =
+            way->thread_counts && cell_counts(way->folding, state->cells[cell].live, cell + 1);
     else
         way->sum += way->cell_counts ? state->cells[cell].count : 0;
     return true;

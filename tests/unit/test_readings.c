@@ -41,7 +41,8 @@ static void read_sensors(void *sensors, struct gpu_reading *reading)
     __atomic_store_n(&fake.is_reading, false, __ATOMIC_RELEASE);
 }
 
-static const struct gpu_backend FAKE = {.device_facts = device_facts, .find_sensors = find_sensors, .read_sensors = read_sensors};
+static const struct gpu_backend FAKE = {
+    .device_facts = device_facts, .find_sensors = find_sensors, .read_sensors = read_sensors};
 
 static const struct gpu_reading NOTHING = GPU_READING_NONE;
 static int64_t now_ns;
@@ -54,7 +55,8 @@ static bool is_abandoned(void)
 
 static void use(uint32_t device)
 {
-    activity_take(&(struct gpu_event){.start_ns = 1, .end_ns = 2, .device = device, .kind = LEDGER_ACTIVITY_SET});
+    activity_take(&(struct gpu_event){
+        .start_ns = 1, .end_ns = 2, .device = device, .kind = LEDGER_ACTIVITY_SET});
 }
 
 static void begin_with(size_t ledger_bytes)
@@ -111,7 +113,8 @@ static struct found found(void)
 static void a_reading_is_kept_as_it_was_said(void)
 {
     begin();
-    fake.says = (struct gpu_reading){1, 2, 3, 4, 5, 6, 7, LEDGER_READING_KNOWN | LEDGER_READING_HEAT};
+    fake.says =
+        (struct gpu_reading){1, 2, 3, 4, 5, 6, 7, LEDGER_READING_KNOWN | LEDGER_READING_HEAT};
     take(1);
     struct ledger_reading last = found().last;
     CHECK_EQUAL(last.nvlink_sent_bytes, 1);
@@ -164,7 +167,8 @@ static void a_backend_without_sensors_is_not_asked(void)
     CHECK_EQUAL(found().live, 0);
 }
 
-/* Of every second tick, then of every fourth: the first and the last stay near, and rates are over longer spans. */
+/* Of every second tick, then of every fourth: the first and the last stay near, and rates are over
+ * longer spans. */
 static void a_full_table_leaves_out_every_second_reading(void)
 {
     begin();
@@ -178,7 +182,8 @@ static void a_full_table_leaves_out_every_second_reading(void)
     struct found all = found();
     CHECK(all.live > READINGS_MOST / 2 && all.live <= READINGS_MOST);
     CHECK(all.least_tick <= 16 && all.most_tick > 11 * READINGS_MOST - 16);
-    CHECK_EQUAL(the_ledger.header->chunk_count, 2 + 4 + 1); /* device, stream, activities; readings */
+    CHECK_EQUAL(the_ledger.header->chunk_count,
+                2 + 4 + 1); /* device, stream, activities; readings */
 }
 
 static void a_ledger_without_room_has_no_readings(void)
@@ -228,7 +233,9 @@ static void a_fork_waits_until_a_reading_is_over(void)
     pthread_create(&other, NULL, let_go_on, NULL);
     pid_t child = fork();
     if (child == 0)
-        kill(getpid(), fake.is_reading ? SIGABRT : SIGKILL); /* a sanitizer would miss the threads at an exit */
+        kill(getpid(), fake.is_reading
+                           ? SIGABRT
+                           : SIGKILL); /* a sanitizer would miss the threads at an exit */
     int status = -1;
     waitpid(child, &status, 0);
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);

@@ -53,7 +53,8 @@ static unsigned allreduce(mpi_count count, mpi_handle op, bool is_in_place)
     call_end(&call, MPI_SUCCESS);
     struct traffic traffic = traffic_allreduce(&call, count, BYTES_4, few);
     struct ledger_sample *sample = account_call(&call, traffic);
-    signature_store(sample, SIGNATURE_OF(.count = count, .type = BYTES_4, .op = op, .is_in_place = is_in_place));
+    signature_store(sample, SIGNATURE_OF(.count = count, .type = BYTES_4, .op = op,
+                                         .is_in_place = is_in_place));
     return sample->signature;
 }
 
@@ -65,7 +66,8 @@ static uint64_t counted(mpi_handle comm, uint64_t bytes, unsigned region)
     uint64_t count = 0;
     for (uint32_t i = 0; i < cells->count; i++) {
         const struct ledger_cell *cell = cells->all[i];
-        if (cell->live && cell->call == CALL_Bcast && cell->communicator == slot && cell->bytes == bytes && cell->region == region)
+        if (cell->live && cell->call == CALL_Bcast && cell->communicator == slot &&
+            cell->bytes == bytes && cell->region == region)
             count += cell_count(cell);
     }
     return count;
@@ -106,7 +108,8 @@ static void a_freed_communicator_s_handle_is_that_of_the_next(void)
     CHECK(communicators_find(few)->slot != slot);
     CHECK_EQUAL(counted(few, 20, 0), 1);
     CHECK_EQUAL(communicators_find(few)->entry->collectives, 1);
-    CHECK_EQUAL((uint16_t)(this_thread->cells.record->doing >> LEDGER_DOING_SLOT_BIT), communicators_find(few)->slot);
+    CHECK_EQUAL((uint16_t)(this_thread->cells.record->doing >> LEDGER_DOING_SLOT_BIT),
+                communicators_find(few)->slot);
 }
 
 /* As the wrapper does it; the communicator that it is counted on. */
@@ -192,7 +195,8 @@ static void no_call_is_lost_when_its_cell_is_folded(void)
     begin_with(1 << 20);
     for (mpi_count count = 1; count <= SIZES; count++)
         bcast(few, count, BYTES_4);
-    for (uint64_t bytes = 1; !the_ledger.header->folded_cells; bytes++) /* other calls take all room */
+    for (uint64_t bytes = 1; !the_ledger.header->folded_cells;
+         bytes++) /* other calls take all room */
         account_count(this_thread, bytes, cell_key(CALL_Send, 0, LEDGER_CALL), 1, 0);
     for (mpi_count count = 1; count <= SIZES; count++)
         bcast(few, count, BYTES_4);

@@ -57,7 +57,8 @@ static const struct ledger_region *entry_of(unsigned region)
 /* The path of the region that this thread is in. */
 static const char *here(void)
 {
-    const struct ledger_region *entry = entry_of((unsigned)(this_thread->region >> CELL_KEY_REGION_BIT));
+    const struct ledger_region *entry =
+        entry_of((unsigned)(this_thread->region >> CELL_KEY_REGION_BIT));
     return entry ? entry->name : "";
 }
 
@@ -112,7 +113,8 @@ static void a_region_has_one_number_however_often_it_is_entered(void)
 {
     begin();
     for (int i = 0; i < 1000; i++) {
-        char name[] = "forward", other[] = "backward"; /* at other addresses than their copies in the ledger */
+        char name[] = "forward",
+             other[] = "backward"; /* at other addresses than their copies in the ledger */
         commprof_region_begin(name);
         CHECK_TEXT(here(), "forward");
         commprof_region_end();

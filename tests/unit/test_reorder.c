@@ -6,7 +6,8 @@ static struct reorder reorder = {.most = 1 << 20};
 
 static bool put(int64_t start_ns)
 {
-    return reorder_put(&reorder, &(struct reorder_event){.start_ns = start_ns, .end_ns = 2 * start_ns + 1});
+    return reorder_put(&reorder,
+                       &(struct reorder_event){.start_ns = start_ns, .end_ns = 2 * start_ns + 1});
 }
 
 static void check_take(int64_t start_ns)
@@ -40,7 +41,8 @@ static void it_stays_in_order_while_events_come_and_go(void)
     for (int round = 0; round < 2000; round++) {
         for (uint64_t i = unit_random_below(100); i-- > 0;)
             CHECK(put(settled_ns + (int64_t)unit_random_below(1000)));
-        for (int64_t until_ns = settled_ns + (int64_t)unit_random_below(300); reorder_first_ns(&reorder) < until_ns;) {
+        for (int64_t until_ns = settled_ns + (int64_t)unit_random_below(300);
+             reorder_first_ns(&reorder) < until_ns;) {
             int64_t first_ns = reorder_first_ns(&reorder);
             CHECK(first_ns >= settled_ns);
             check_take(first_ns);

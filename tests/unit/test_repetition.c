@@ -51,7 +51,8 @@ static void long_steps_repeat_over_longer_spans(void)
     uint64_t calls = 0;
     begin();
     for (unsigned i = 0; i < 8; i++)
-        CHECK(!look(&calls, i % 2 ? 0 : 50)); /* a step of ten seconds that communicates at its end */
+        CHECK(
+            !look(&calls, i % 2 ? 0 : 50)); /* a step of ten seconds that communicates at its end */
     CHECK(look(&calls, 50));
 }
 

@@ -1,5 +1,6 @@
-/* Every dump in tests/gpu/buffers (or in the folder UNIT_BUFFERS), recorded on a real GPU, must be read as when it was added: NAME.expected beside
- * NAME.dump has a line "COUNT WHAT" for each kernel name, and for the copies and memsets. */
+/* Every dump in tests/gpu/buffers (or in the folder UNIT_BUFFERS), recorded on a real GPU, must be
+ * read as when it was added: NAME.expected beside NAME.dump has a line "COUNT WHAT" for each kernel
+ * name, and for the copies and memsets. */
 #include "cupti_replay.h"
 
 #include <dirent.h>
@@ -25,10 +26,13 @@ static unsigned *count_of(struct counted *table, const char *what)
 static void take(const struct gpu_event *event)
 {
     bool is_kernel = event->kind == LEDGER_ACTIVITY_KERNEL;
-    CHECK(event->start_ns > 0 && event->end_ns >= event->start_ns && event->end_ns - event->start_ns < INT64_C(600000000000));
+    CHECK(event->start_ns > 0 && event->end_ns >= event->start_ns &&
+          event->end_ns - event->start_ns < INT64_C(600000000000));
     CHECK(event->device < 64);
     CHECK(!is_kernel || (event->name && *event->name));
-    ++*count_of(seen, is_kernel ? event->name : event->kind == LEDGER_ACTIVITY_SET ? "memset" : "copy");
+    ++*count_of(seen, is_kernel                            ? event->name
+                      : event->kind == LEDGER_ACTIVITY_SET ? "memset"
+                                                           : "copy");
 }
 
 static void read_expected(const char *path)
@@ -49,7 +53,8 @@ static void replay_one(const char *folder, const char *name)
     memset(expected, 0, sizeof expected);
     snprintf(context, sizeof context, "%s: ", name);
     unit_context = context;
-    snprintf(path, sizeof path, "%s/%.*s.expected", folder, (int)(strlen(name) - strlen(".dump")), name);
+    snprintf(path, sizeof path, "%s/%.*s.expected", folder, (int)(strlen(name) - strlen(".dump")),
+             name);
     read_expected(path);
     snprintf(path, sizeof path, "%s/%s", folder, name);
     CHECK(replay(path, take) > 0);

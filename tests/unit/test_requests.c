@@ -16,7 +16,11 @@ static void begin(bool concurrent)
 
 static bool track(mpi_handle handle, uint64_t bytes, unsigned flags)
 {
-    struct request request = {.start_ticks = 100 + bytes, .bytes = bytes, .call = 7, .peer = PEER_NONE, .flags = (uint16_t)flags};
+    struct request request = {.start_ticks = 100 + bytes,
+                              .bytes = bytes,
+                              .call = 7,
+                              .peer = PEER_NONE,
+                              .flags = (uint16_t)flags};
     return requests_track(handle, &request);
 }
 
@@ -25,7 +29,10 @@ static const struct ledger_thread TWO_THREADS[] = {{.thread = 0}, {.thread = 1}}
 /* A request that one of two threads starts by a call from `start` to `end`. */
 static void start_by(int thread, mpi_handle handle, uint64_t start, uint64_t end, unsigned flags)
 {
-    struct request request = {.start_ticks = start, .bytes = start, .blocked_ticks = end - start, .flags = (uint8_t)flags};
+    struct request request = {.start_ticks = start,
+                              .bytes = start,
+                              .blocked_ticks = end - start,
+                              .flags = (uint8_t)flags};
     if (!(flags & REQUEST_PERSISTENT))
         request.origin = (uint16_t)(thread + 1);
     CHECK(requests_track(handle, &request));
@@ -35,7 +42,8 @@ static void start_by(int thread, mpi_handle handle, uint64_t start, uint64_t end
 static uint64_t completed_by(int thread, mpi_handle handle, uint64_t start, uint64_t end)
 {
     struct request done;
-    return requests_complete(handle, &TWO_THREADS[thread], start, end, &done) ? done.start_ticks : 0;
+    return requests_complete(handle, &TWO_THREADS[thread], start, end, &done) ? done.start_ticks
+                                                                              : 0;
 }
 
 static bool complete(mpi_handle handle, uint64_t end, struct request *done)
@@ -277,9 +285,14 @@ static void an_inactive_persistent_request_can_be_freed(void)
     CHECK(!(forgotten.flags & REQUEST_ACTIVE));
 }
 
-/* Several threads: MPI has given the handle of a request to another thread's new one, before the completion of the former is recorded. */
+/* Several threads: MPI has given the handle of a request to another thread's new one, before the
+ * completion of the former is recorded. */
 
-enum { HANDLE = 0x1000, SHARED_HANDLE = 0x6c000001, RECEIVED = REQUEST_MESSAGE | REQUEST_RECEIVE | REQUEST_ACTIVE };
+enum {
+    HANDLE = 0x1000,
+    SHARED_HANDLE = 0x6c000001,
+    RECEIVED = REQUEST_MESSAGE | REQUEST_RECEIVE | REQUEST_ACTIVE
+};
 enum { SENT = REQUEST_MESSAGE | REQUEST_ACTIVE };
 
 static void the_call_that_began_before_a_handle_was_used_again_completes_the_older_request(void)
@@ -298,7 +311,8 @@ static void the_call_that_began_after_it_completes_the_newer_request(void)
     start_by(1, HANDLE, 90, 240, RECEIVED);
     start_by(1, HANDLE + 2 * 64, 90, 100, RECEIVED);
     CHECK_EQUAL(completed_by(1, HANDLE, 240, 300), 90);
-    CHECK_EQUAL(completed_by(1, HANDLE, 200, 250), 100); /* a thread may complete what another one has started */
+    CHECK_EQUAL(completed_by(1, HANDLE, 200, 250),
+                100); /* a thread may complete what another one has started */
 }
 
 static void a_request_that_became_known_during_the_call_is_left_alone(void)
@@ -370,8 +384,9 @@ static void blocked_time_beyond_the_time_since_the_start_is_not_charged(void)
     CHECK_EQUAL(done.blocked_ticks, 105);
 }
 
-/* A thread takes its request, one instruction after the other. Between any two of them, from the n-th on, another thread, as which a signal
- * handler acts, records that it has completed its request of this handle, and starts a new one. */
+/* A thread takes its request, one instruction after the other. Between any two of them, from the
+ * n-th on, another thread, as which a signal handler acts, records that it has completed its
+ * request of this handle, and starts a new one. */
 static int steps, acts_from;
 static uint64_t others_start;
 
@@ -432,7 +447,8 @@ static mpi_handle handle_number(uint64_t number)
     return 0x7f5555550000 + 208 * number; /* as a library allocates them */
 }
 
-/* Instructions to track and to complete a request, on average, while requests 0 to `open` - 1 are. */
+/* Instructions to track and to complete a request, on average, while requests 0 to `open` - 1
+ * are. */
 static uint64_t instructions_among(uint64_t open)
 {
     enum { TRIED = 100 };
@@ -496,7 +512,8 @@ static void a_million_requests_complete_as_they_were_tracked(void)
     CHECK(!complete(handle_number(0), UINT64_MAX, &done));
 }
 
-/* Threads. All use a shared handle and their own handles at the same time, as with MPI_THREAD_MULTIPLE. */
+/* Threads. All use a shared handle and their own handles at the same time, as with
+ * MPI_THREAD_MULTIPLE. */
 
 enum { THREADS = 4, ROUNDS = 20000, IN_FLIGHT = 16 };
 
@@ -565,8 +582,8 @@ static void threads_run_their_own_persistent_requests(void)
         CHECK_EQUAL((uintptr_t)completed[i], ROUNDS);
 }
 
-/* One handle goes from thread to thread, as if MPI reused it at once: each completes what it has started, though the former owner may not
- * have recorded its completion yet. */
+/* One handle goes from thread to thread, as if MPI reused it at once: each completes what it has
+ * started, though the former owner may not have recorded its completion yet. */
 static uint64_t now_ticks = 1, handle_is_free = 1;
 
 static uint64_t tick(void)
@@ -579,7 +596,8 @@ static void *pass_a_handle_on(void *number)
     uintptr_t right = 0;
     for (int round = 0; round < ROUNDS / 4; round++) {
         uint64_t start = tick(), is_free = 1;
-        while (!__atomic_compare_exchange_n(&handle_is_free, &is_free, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        while (!__atomic_compare_exchange_n(&handle_is_free, &is_free, 0, false, __ATOMIC_SEQ_CST,
+                                            __ATOMIC_SEQ_CST))
             is_free = 1, sched_yield();
         uint64_t end = tick();
         start_by((int)(uintptr_t)number % 2, HANDLE, start, end, RECEIVED);

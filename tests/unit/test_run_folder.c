@@ -30,12 +30,14 @@ static int open_with(const char *output, int world_rank)
     unsetenv("SLURM_STEP_ID");
     setenv("PMIX_NAMESPACE", "step", 1);
     snprintf(settings.output, sizeof settings.output, "%s", output);
-    return run_folder_open(&folder, &(struct run_folder_rank){world_rank, 10000, false, world_rank == 0}, hear);
+    return run_folder_open(
+        &folder, &(struct run_folder_rank){world_rank, 10000, false, world_rank == 0}, hear);
 }
 
 static int open_spawned(int world_rank, int world_size)
 {
-    return run_folder_open(&folder, &(struct run_folder_rank){world_rank, world_size, true, world_rank == 0}, hear);
+    return run_folder_open(
+        &folder, &(struct run_folder_rank){world_rank, world_size, true, world_rank == 0}, hear);
 }
 
 /* Begins a job of one rank with its own name. */
@@ -50,7 +52,8 @@ static int open_as_job(const char *job, int world_rank)
     setenv("SLURM_JOB_ID", job, 1);
     unsetenv("PMIX_NAMESPACE");
     strcpy(settings.output, "run");
-    return run_folder_open(&folder, &(struct run_folder_rank){world_rank, 10000, false, world_rank == 0}, hear);
+    return run_folder_open(
+        &folder, &(struct run_folder_rank){world_rank, 10000, false, world_rank == 0}, hear);
 }
 
 static int open_ledger(int world_rank)
@@ -158,7 +161,8 @@ static void check_spawned(int world_rank, int world_size, const char *path)
 {
     CHECK_EQUAL(open_spawned(world_rank, world_size), 0);
     CHECK_TEXT(folder.path, here(path));
-    write_file(world_rank % 2 ? folder.ledger : folder.database, "of this world"); /* some ranks have ended already */
+    write_file(world_rank % 2 ? folder.ledger : folder.database,
+               "of this world"); /* some ranks have ended already */
 }
 
 /* Under Hydra they have the same job id. */
@@ -220,7 +224,8 @@ static void check_alone_in(const char *start)
 static void open_beside_the_parent(void)
 {
     check_alone_in("run/job-");
-    CHECK(strstr(folder.moved, here("run is left alone: process ")) && strstr(folder.moved, " writes to it; this run is in "));
+    CHECK(strstr(folder.moved, here("run is left alone: process ")) &&
+          strstr(folder.moved, " writes to it; this run is in "));
     CHECK(strstr(folder.moved, folder.path));
 }
 
@@ -286,7 +291,8 @@ static void who_finds_the_claim_of_a_process_that_cannot_be_seen_is_told_what_to
 {
     claim_from_elsewhere();
     check_alone_in("run/job-");
-    CHECK(strstr(folder.moved, here("run is left alone: process 4711 of node17 may write to it, which cannot be seen from this node; "
+    CHECK(strstr(folder.moved, here("run is left alone: process 4711 of node17 may write to it, "
+                                    "which cannot be seen from this node; "
                                     "if it has ended, rename the folder; this run is in ")));
     CHECK(rename("run", "run-of-the-killed-job") == 0);
     CHECK_EQUAL(open_alone("run"), 0);
@@ -297,7 +303,9 @@ static void who_finds_the_claim_of_a_process_that_cannot_be_seen_is_told_what_to
 static void open_beside_a_ledger(void)
 {
     check_alone_in("run/job-");
-    CHECK(strstr(folder.moved, "run is left alone: the writer of rank-2.ledger there still runs; this run is in "));
+    CHECK(
+        strstr(folder.moved,
+               "run is left alone: the writer of rank-2.ledger there still runs; this run is in "));
 }
 
 /* Ranks that are slower than the one that claimed the folder. */
@@ -324,7 +332,8 @@ static void move_files_of_ranks_that_are_not_chosen(void)
 {
     strcpy(settings.ranks, "2-9999:4");
     CHECK_EQUAL(open_as_job("2", 2), 0);
-    CHECK(is_there("run/earlier-1/rank-2.db") && is_there("run/earlier-1/rank-3.db") && is_there("run/earlier-1/rank-10003.db"));
+    CHECK(is_there("run/earlier-1/rank-2.db") && is_there("run/earlier-1/rank-3.db") &&
+          is_there("run/earlier-1/rank-10003.db"));
     CHECK(!is_there("run/rank-3.db") && is_there("run/rank-1.db") && is_there("run/rank-6.db"));
     CHECK_EQUAL(open_as_job("2", 9998), 0);
     CHECK(is_there("run/earlier-1/rank-0.db") && is_there("run/earlier-1/rank-1.db"));
@@ -410,7 +419,8 @@ static void runs_one_after_the_other_leave_nothing_but_earlier_ones(void)
 {
     for (int i = 0; i < 20; i++)
         unit_elsewhere(make_a_run_of_its_own);
-    CHECK(is_there("run/rank-0.db") && is_there("run/earlier-1/rank-0.db") && is_there("run/earlier-19/rank-0.db"));
+    CHECK(is_there("run/rank-0.db") && is_there("run/earlier-1/rank-0.db") &&
+          is_there("run/earlier-19/rank-0.db"));
     CHECK(!is_there("run/earlier-20"));
 }
 
@@ -490,7 +500,8 @@ static void mount_here(const char *what, const char *path, const char *type, con
     static bool alone;
     alone = alone || unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
     mkdir(path, 0700);
-    if (!alone || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount(what, path, type, 0, options) != 0)
+    if (!alone || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount(what, path, type, 0, options) != 0)
         unit_skip("cannot mount here: needs root or user namespaces");
 }
 
@@ -511,7 +522,8 @@ static const char *temporary(void)
 static void check_replaced(const char *output, const char *reason)
 {
     char expected[PATH_MAX], line[3 * PATH_MAX];
-    snprintf(expected, sizeof expected, "%.1000s/commprof-%u/commprof-unit-4711-step", temporary(), (unsigned)geteuid());
+    snprintf(expected, sizeof expected, "%.1000s/commprof-%u/commprof-unit-4711-step", temporary(),
+             (unsigned)geteuid());
     CHECK_EQUAL(open_with(output, 3), 0);
     CHECK_TEXT(folder.path, expected);
     CHECK(strncmp(folder.database, expected, strlen(expected)) == 0);
@@ -526,7 +538,8 @@ static void a_name_that_does_not_fit_is_replaced(void)
     static char long_name[PATH_MAX];
     memset(long_name, 'x', sizeof long_name - 1);
     check_replaced(long_name, "File name too long");
-    memset(long_name + PATH_MAX - 3, 0, 3); /* the folder's path fits, but those of its files do not */
+    memset(long_name + PATH_MAX - 3, 0,
+           3); /* the folder's path fits, but those of its files do not */
     for (int i = 200; i < PATH_MAX - 4; i += 200)
         long_name[i] = '/';
     check_replaced(long_name, "File name too long");
@@ -575,9 +588,12 @@ static void somebody_elses_folder_among_everybody_s_is_not_used(void)
     CHECK(mkdir("target", 0700) == 0 && symlink("../target", "shared/link") == 0);
     if (chown("shared/run", 65533, 65533) != 0 || lchown("shared/link", 65533, 65533) != 0)
         unit_skip("needs root");
-    check_replaced("shared/run", "a part of the path belongs to another user and is in a folder where anybody may create files");
-    check_replaced("shared/link", "a part of the path belongs to another user and is in a folder where anybody may create files");
-    check_replaced("shared/link/sub/run", "a part of the path belongs to another user and is in a folder where anybody may create files");
+    check_replaced("shared/run", "a part of the path belongs to another user and is in a folder "
+                                 "where anybody may create files");
+    check_replaced("shared/link", "a part of the path belongs to another user and is in a folder "
+                                  "where anybody may create files");
+    check_replaced("shared/link/sub/run", "a part of the path belongs to another user and is in a "
+                                          "folder where anybody may create files");
     CHECK(!is_there("target/sub"));
     CHECK_EQUAL(open_with("target", 0), 0);
     CHECK_TEXT(said, "");
@@ -590,7 +606,8 @@ static void files_are_not_moved_aside_into_somebody_elses_folder(void)
     CHECK(mkdir("target", 0700) == 0 && symlink("../target", "shared/earlier-1") == 0);
     if (lchown("shared/earlier-1", 65533, 65533) != 0)
         unit_skip("needs root");
-    check_replaced("shared", "a part of the path belongs to another user and is in a folder where anybody may create files");
+    check_replaced("shared", "a part of the path belongs to another user and is in a folder where "
+                             "anybody may create files");
     CHECK(!is_there("target/rank-3.db"));
     CHECK(is_there("shared/rank-3.db"));
 }
@@ -757,7 +774,9 @@ static void an_earlier_run_of_more_ranks_is_moved_aside_as_a_whole(void)
         write_file(path, "a database");
     }
     for (int rank = 0; rank < 2; rank++)
-        CHECK_EQUAL(run_folder_open(&folder, &(struct run_folder_rank){rank, 2, false, rank == 0}, hear), 0);
+        CHECK_EQUAL(
+            run_folder_open(&folder, &(struct run_folder_rank){rank, 2, false, rank == 0}, hear),
+            0);
     CHECK(!is_there("run/rank-2.db") && !is_there("run/rank-5.db") && !is_there("run/rank-6.db"));
     CHECK(is_there("run/earlier-1/rank-1.db") && is_there("run/earlier-1/rank-6.db"));
 }
@@ -790,9 +809,11 @@ static void the_first_rank_moves_the_archives_of_all_nodes_of_earlier_runs(void)
     CHECK_EQUAL(open_as_job("2", 3), 0);
     CHECK(!is_there("run/earlier-1"));
     CHECK_EQUAL(open_as_job("2", 0), 0);
-    CHECK_EQUAL(system("ls run/earlier-1/node-1-*.tar | grep --count . | grep --quiet --line-regexp 2"), 0);
+    CHECK_EQUAL(
+        system("ls run/earlier-1/node-1-*.tar | grep --count . | grep --quiet --line-regexp 2"), 0);
     CHECK_EQUAL(system("ls run/node-*"
-                       " | tr '\\n' ' ' | grep --quiet --line-regexp 'run/node-1-mine.txt run/node-2-of-this-run-00000000.tar '"),
+                       " | tr '\\n' ' ' | grep --quiet --line-regexp 'run/node-1-mine.txt "
+                       "run/node-2-of-this-run-00000000.tar '"),
                 0);
 }
 
@@ -822,7 +843,9 @@ static void a_folder_of_another_job_with_this_rank_in_an_archive_is_not_used(voi
 static void open_beside_the_ledger_of_rank_3(void)
 {
     check_alone_in("run/job-");
-    CHECK(strstr(folder.moved, "run is left alone: the writer of rank-3.ledger there still runs; this run is in "));
+    CHECK(
+        strstr(folder.moved,
+               "run is left alone: the writer of rank-3.ledger there still runs; this run is in "));
 }
 
 static void a_rank_that_still_runs_keeps_its_folder_though_those_before_it_are_in_an_archive(void)
@@ -906,7 +929,8 @@ static void somebody_elses_folder_among_temporary_files_is_not_used(void)
         unit_skip("needs root");
     CHECK_EQUAL(open_ledger(2), 0);
     CHECK(!lies_in(folder.ledger_file, "/dev/shm"));
-    CHECK(strstr(said, foreign) && strstr(said, " is in the way: a folder of user 65534, mode 700"));
+    CHECK(strstr(said, foreign) &&
+          strstr(said, " is in the way: a folder of user 65534, mode 700"));
     run_folder_remove_ledger(&folder, true);
 }
 
@@ -921,7 +945,8 @@ static void a_link_in_place_of_our_folder_is_not_followed(void)
     CHECK_EQUAL(open_with("run", 2), 0);
     CHECK_EQUAL(open_ledger(2), 0);
     CHECK(!lies_in(folder.ledger_file, here("fast")));
-    CHECK(strstr(said, link) && strstr(said, " is in the way: a link of user ") && strstr(said, folder.ledger_file));
+    CHECK(strstr(said, link) && strstr(said, " is in the way: a link of user ") &&
+          strstr(said, folder.ledger_file));
     run_folder_remove_ledger(&folder, true);
 }
 
@@ -1160,8 +1185,11 @@ static void a_stub_says_whether_its_process_runs(void)
     unit_elsewhere(die_before_the_first_copy);
     CHECK_EQUAL(alive_ledger("run/rank-2.ledger"), ALIVE_NO);
     unlink("run/rank-2.ledger");
-    CHECK_EQUAL(ledger_copy_announce(here("run/rank-2.ledger"), "node17 another-boot pid:[1] 4711 99", "/dev/shm/x.ledger"), 0);
-    CHECK_EQUAL(alive_ledger("run/rank-2.ledger"), ALIVE_NO); /* this file system is local: that boot is over */
+    CHECK_EQUAL(ledger_copy_announce(here("run/rank-2.ledger"),
+                                     "node17 another-boot pid:[1] 4711 99", "/dev/shm/x.ledger"),
+                0);
+    CHECK_EQUAL(alive_ledger("run/rank-2.ledger"),
+                ALIVE_NO); /* this file system is local: that boot is over */
 }
 
 /* The folder at the end */
@@ -1312,11 +1340,13 @@ static bool even_ones_are_expected(int rank)
     return rank % 2 == 0;
 }
 
-static void check_presence(const char *folders, int world_size, bool (*is_expected)(int rank), enum presence presence, const char *words)
+static void check_presence(const char *folders, int world_size, bool (*is_expected)(int rank),
+                           enum presence presence, const char *words)
 {
     char text[512] = "";
     int error = 0;
-    CHECK_EQUAL(presence_find(folders, world_size, is_expected, text, sizeof text, &error), presence);
+    CHECK_EQUAL(presence_find(folders, world_size, is_expected, text, sizeof text, &error),
+                presence);
     CHECK_EQUAL(error, 0);
     if (presence != PRESENCE_ALL)
         CHECK_TEXT(text, words);
@@ -1331,10 +1361,13 @@ static void ranks_without_a_file_are_named(void)
     write_file("run/rank-1.db.tmp", "");
     write_file("run/rank-1.dbx", "");
     write_file("run/rank-99.db", "");
-    check_presence("run", 3, all_are_expected, PRESENCE_SOME, "2 of 3 ranks (there is no file of rank 1)");
-    check_presence("run", 2, all_are_expected, PRESENCE_SOME, "1 of 2 ranks (there is no file of rank 1)");
+    check_presence("run", 3, all_are_expected, PRESENCE_SOME,
+                   "2 of 3 ranks (there is no file of rank 1)");
+    check_presence("run", 2, all_are_expected, PRESENCE_SOME,
+                   "1 of 2 ranks (there is no file of rank 1)");
     check_presence("run", 3, even_ones_are_expected, PRESENCE_ALL, "");
-    check_presence("run", 8, all_are_expected, PRESENCE_SOME, "2 of 8 ranks (there is no file of ranks 1, 3-7)");
+    check_presence("run", 8, all_are_expected, PRESENCE_SOME,
+                   "2 of 8 ranks (there is no file of ranks 1, 3-7)");
     write_file("run/rank-1.db", "");
     check_presence("run", 3, all_are_expected, PRESENCE_ALL, "");
 }
@@ -1348,8 +1381,10 @@ static void so_many_missing_ranks_are_not_all_named(void)
         snprintf(path, sizeof path, "run/rank-%d.db", rank);
         write_file(path, "");
     }
-    CHECK_EQUAL(presence_find("run", 2000, all_are_expected, text, sizeof text, &error), PRESENCE_SOME);
-    CHECK(strncmp(text, "1000 of 2000 ranks (there is no file of ranks 1, 3, 5, ", 55) == 0 && strstr(text, " ...)"));
+    CHECK_EQUAL(presence_find("run", 2000, all_are_expected, text, sizeof text, &error),
+                PRESENCE_SOME);
+    CHECK(strncmp(text, "1000 of 2000 ranks (there is no file of ranks 1, 3, 5, ", 55) == 0 &&
+          strstr(text, " ...)"));
 }
 
 static bool odd_ones_from_913_are_expected(int rank)
@@ -1381,19 +1416,22 @@ static void ranks_in_archives_and_in_several_folders_are_there(void)
 {
     const char pattern[] = {'r', '[', 'u', 'n', '-', ANY_RANK, '\0'};
     unit_elsewhere(end_in_an_archive);
-    check_presence("run", 3, all_are_expected, PRESENCE_SOME, "1 of 3 ranks (there is no file of ranks 0-1)");
+    check_presence("run", 3, all_are_expected, PRESENCE_SOME,
+                   "1 of 3 ranks (there is no file of ranks 0-1)");
     CHECK(mkdir("r[un-a", 0700) == 0 && mkdir("r[un-b", 0700) == 0);
     write_file("r[un-a/rank-0.db", "");
     write_file("r[un-b/rank-1.ledger", "");
     check_presence(pattern, 2, all_are_expected, PRESENCE_ALL, "");
-    check_presence(pattern, 3, all_are_expected, PRESENCE_SOME, "2 of 3 ranks (there is no file of rank 2)");
+    check_presence(pattern, 3, all_are_expected, PRESENCE_SOME,
+                   "2 of 3 ranks (there is no file of rank 2)");
 }
 
 static void a_folder_that_cannot_be_listed_is_said(void)
 {
     char text[512];
     int error = 0;
-    CHECK_EQUAL(presence_find("missing", 2, all_are_expected, text, sizeof text, &error), PRESENCE_NONE);
+    CHECK_EQUAL(presence_find("missing", 2, all_are_expected, text, sizeof text, &error),
+                PRESENCE_NONE);
     CHECK_EQUAL(error, ENOENT);
 }
 

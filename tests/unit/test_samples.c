@@ -13,13 +13,14 @@ enum {
     LOG_PAGES = 4 * CHUNK_PAGES,
     PAGE = LEDGER_PAGE_SAMPLES,
     WINDOW_BIT = LEDGER_GAP_NS_LOG2 - LEDGER_WINDOW_NS_LOG2, /* a second has 1024 windows */
-    FIRST = 1 << 20,                                         /* number of the first second: its lower bits are 0 */
+    FIRST = 1 << 20, /* number of the first second: its lower bits are 0 */
     SECONDS = 4096,
     STREAMS = 40,
     CALL_NS = 10000,
 };
 
-/* A rank: its threads' streams and its GPU streams, and how many samples each has asked for in each second (of 2^30 ns). */
+/* A rank: its threads' streams and its GPU streams, and how many samples each has asked for in each
+ * second (of 2^30 ns). */
 
 static struct ledger_thread *threads[STREAMS];
 static struct ledger_stream *gpu_streams[STREAMS];
@@ -38,8 +39,10 @@ static void begin(size_t bytes)
     memset(calls_of, 0, sizeof calls_of);
     memset(activities_of, 0, sizeof activities_of);
     for (uint32_t i = 0; i < STREAMS; i++) {
-        threads[i] = ledger_append(LEDGER_THREADS, &(struct ledger_thread){.thread = i, .epoch = 1}, sizeof **threads);
-        gpu_streams[i] = ledger_append(LEDGER_STREAMS, &(struct ledger_stream){.stream = i}, sizeof **gpu_streams);
+        threads[i] = ledger_append(LEDGER_THREADS, &(struct ledger_thread){.thread = i, .epoch = 1},
+                                   sizeof **threads);
+        gpu_streams[i] = ledger_append(LEDGER_STREAMS, &(struct ledger_stream){.stream = i},
+                                       sizeof **gpu_streams);
     }
     samples_begin(bytes);
     samples_pages_looked_at = 0;
@@ -55,7 +58,8 @@ static void begin_again(size_t bytes)
 
 static uint64_t ticks_in(uint64_t at, uint64_t after_ns)
 {
-    return clock_ticks_at((int64_t)((at << LEDGER_GAP_NS_LOG2) + after_ns) + the_ledger.header->start_ns);
+    return clock_ticks_at((int64_t)((at << LEDGER_GAP_NS_LOG2) + after_ns) +
+                          the_ledger.header->start_ns);
 }
 
 static uint64_t ticks_of_call(uint64_t at, uint64_t index)
@@ -83,10 +87,13 @@ static void activities(unsigned stream, uint64_t at, unsigned count)
 {
     for (; count > 0; count--) {
         uint64_t index = activities_of[stream][at]++, ticks = ticks_of_call(at, index);
-        struct ledger_sample *sample = samples_of_stream(&gpu_windows[stream], gpu_streams[stream], ticks);
+        struct ledger_sample *sample =
+            samples_of_stream(&gpu_windows[stream], gpu_streams[stream], ticks);
         if (sample)
-            sample_fill(sample, &(struct ledger_sample){
-                                    .start_ticks = ticks, .end_ticks = ticks, .bytes_and_signature = index, .thread = (uint16_t)stream});
+            sample_fill(sample, &(struct ledger_sample){.start_ticks = ticks,
+                                                        .end_ticks = ticks,
+                                                        .bytes_and_signature = index,
+                                                        .thread = (uint16_t)stream});
     }
 }
 
@@ -96,7 +103,9 @@ static void activities(unsigned stream, uint64_t at, unsigned count)
     for (uint32_t c_ = 0; c_ < the_ledger.header->chunk_count; c_++)                    \
         if (reader_chunk(the_ledger.header, c_)->kind == LEDGER_SAMPLES)                \
             for (uint32_t p_ = 0; p_ < reader_chunk(the_ledger.header, c_)->used; p_++) \
-                for (const struct ledger_page *page = reader_entry(reader_chunk(the_ledger.header, c_), p_); page; page = NULL)
+                for (const struct ledger_page *page =                                   \
+                         reader_entry(reader_chunk(the_ledger.header, c_), p_);         \
+                     page; page = NULL)
 
 /* The window of a stream's sample with this index. */
 static uint64_t window_of_call(uint64_t at, uint64_t index)
@@ -139,11 +148,13 @@ static struct found found_in(uint64_t owner, uint64_t at)
     {
         if (page->owner != owner)
             continue;
-        found.until_ticks = page->until_ticks && is_in(page->until_ticks, at) ? page->until_ticks : found.until_ticks;
+        found.until_ticks = page->until_ticks && is_in(page->until_ticks, at) ? page->until_ticks
+                                                                              : found.until_ticks;
         for (unsigned i = 0; i < PAGE; i++) {
             const struct ledger_sample *sample = &page->samples[i];
             uint64_t index = sample->bytes_and_signature;
-            if (!sample->end_ticks || !is_in(sample->end_ticks, at) || (window_of_call(at, index) & mask_of(owner)))
+            if (!sample->end_ticks || !is_in(sample->end_ticks, at) ||
+                (window_of_call(at, index) & mask_of(owner)))
                 continue;
             CHECK_EQUAL(sample->end_ticks, ticks_of_call(at, index));
             CHECK_EQUAL(sample->thread, owner >> 8);
@@ -171,17 +182,21 @@ static bool is_kept(uint64_t at, uint64_t mask)
     return mask >> WINDOW_BIT << WINDOW_BIT == mask && !((FIRST + at) << WINDOW_BIT & mask);
 }
 
-/* All samples before second `end` that a stream claims to have are there. Returns in how many seconds there are some. */
-static uint64_t check_complete(uint64_t owner, const uint32_t *asked, uint64_t since_ticks, uint64_t end)
+/* All samples before second `end` that a stream claims to have are there. Returns in how many
+ * seconds there are some. */
+static uint64_t check_complete(uint64_t owner, const uint32_t *asked, uint64_t since_ticks,
+                               uint64_t end)
 {
     uint64_t mask = mask_of(owner), seconds = 0;
     for (uint64_t at = 0; at < end; at++) {
-        if (!asked[at] || samples_next_window(((FIRST + at) << WINDOW_BIT) - 1, mask) >> WINDOW_BIT != FIRST + at)
+        if (!asked[at] ||
+            samples_next_window(((FIRST + at) << WINDOW_BIT) - 1, mask) >> WINDOW_BIT != FIRST + at)
             continue;
         struct found found = found_in(owner, at);
         for (uint64_t i = 0; i < asked[at]; i++) {
             uint64_t ticks = ticks_of_call(at, i);
-            bool is_claimed = ticks >= since_ticks && !(window_of_call(at, i) & mask) && (!found.until_ticks || ticks < found.until_ticks);
+            bool is_claimed = ticks >= since_ticks && !(window_of_call(at, i) & mask) &&
+                              (!found.until_ticks || ticks < found.until_ticks);
             CHECK(has[i] || !is_claimed);
         }
         seconds += found.count > 0 && ticks_in(at, 0) >= since_ticks;
@@ -191,12 +206,14 @@ static uint64_t check_complete(uint64_t owner, const uint32_t *asked, uint64_t s
 
 static uint64_t check_thread(unsigned thread, uint64_t end)
 {
-    return check_complete(owner_of_thread(thread), calls_of[thread], threads[thread]->sampled_since_ticks, end);
+    return check_complete(owner_of_thread(thread), calls_of[thread],
+                          threads[thread]->sampled_since_ticks, end);
 }
 
 static uint64_t check_stream(unsigned stream, uint64_t end)
 {
-    return check_complete(owner_of_stream(stream), activities_of[stream], gpu_streams[stream]->sampled_since_ticks, end);
+    return check_complete(owner_of_stream(stream), activities_of[stream],
+                          gpu_streams[stream]->sampled_since_ticks, end);
 }
 
 static uint64_t pages_of(unsigned kind)
@@ -285,9 +302,12 @@ static void a_window_ends_with_its_last_nanosecond(void)
     the_ledger.header->window_mask = 1;
     for (uint64_t window = 0; window < 2000; window += 2) {
         CHECK(samples_of_window(&windows[0], threads[0], ticks_in(0, window * window_ns + 5)));
-        CHECK(samples_of_window(&windows[0], threads[0], ticks_in(0, (window + 1) * window_ns - 5)));
-        CHECK(!samples_of_window(&windows[0], threads[0], ticks_in(0, (window + 1) * window_ns + 5)));
-        CHECK(!samples_of_window(&windows[0], threads[0], ticks_in(0, (window + 2) * window_ns - 5)));
+        CHECK(
+            samples_of_window(&windows[0], threads[0], ticks_in(0, (window + 1) * window_ns - 5)));
+        CHECK(
+            !samples_of_window(&windows[0], threads[0], ticks_in(0, (window + 1) * window_ns + 5)));
+        CHECK(
+            !samples_of_window(&windows[0], threads[0], ticks_in(0, (window + 2) * window_ns - 5)));
     }
 }
 
@@ -336,7 +356,8 @@ static void a_full_log_leaves_out_windows_and_has_all_of_the_others(void)
     uint64_t mask = 0;
     for (uint64_t at = 0; at < 1000; at++) {
         calls(0, at, 10 + at % 100);
-        CHECK_EQUAL(the_ledger.header->window_mask & mask, mask); /* what is still sampled is a subset */
+        CHECK_EQUAL(the_ledger.header->window_mask & mask,
+                    mask); /* what is still sampled is a subset */
         mask = the_ledger.header->window_mask;
         if (at % 50 == 49)
             check_thread(0, at + 1);
@@ -363,7 +384,9 @@ static unsigned first_bit_of(uint64_t span, uint64_t from)
 {
     begin_again(LOG);
     for (uint64_t at = from; at < from + span; at++)
-        calls(0, at, (unsigned)(LOG_PAGES * (at - from + 1) / span - LOG_PAGES * (at - from) / span) * PAGE);
+        calls(0, at,
+              (unsigned)(LOG_PAGES * (at - from + 1) / span - LOG_PAGES * (at - from) / span) *
+                  PAGE);
     CHECK_EQUAL(the_ledger.header->window_mask, 0);
     calls(0, from + span, 1);
     CHECK_EQUAL(bits(the_ledger.header->window_mask), 1);
@@ -386,7 +409,8 @@ static void the_first_bit_leaves_at_least_four_stretches_as_long_as_possible(voi
         for (uint64_t from = 0; from < 70; from += 13) {
             unsigned bit = first_bit_of(span, from);
             CHECK(stretches_kept(from, from + span, 1ull << bit) >= 4);
-            CHECK((16ull << bit) > (span << WINDOW_BIT) + 1); /* twice as long, there might be fewer than four */
+            CHECK((16ull << bit) >
+                  (span << WINDOW_BIT) + 1); /* twice as long, there might be fewer than four */
         }
 }
 
@@ -448,7 +472,8 @@ static uint64_t samples_in_sampled_windows(void)
     FOR_EACH_PAGE(page)
     for (unsigned i = 0; i < PAGE; i++) {
         int64_t since_ns = clock_ns(page->samples[i].end_ticks) - the_ledger.header->start_ns;
-        uint64_t window = (uint64_t)(the_ledger.header->start_unix_ns + since_ns) >> LEDGER_WINDOW_NS_LOG2;
+        uint64_t window =
+            (uint64_t)(the_ledger.header->start_unix_ns + since_ns) >> LEDGER_WINDOW_NS_LOG2;
         count += page->samples[i].end_ticks && !(window & the_ledger.header->window_mask);
     }
     return count;
@@ -520,7 +545,8 @@ static void where_one_window_fills_the_log_the_rest_of_the_second_is_given_up(vo
     CHECK_EQUAL(the_ledger.header->window_mask, 0);
 }
 
-/* Each page has calls of two windows, of which no bit leaves out both; one leaves out the present. */
+/* Each page has calls of two windows, of which no bit leaves out both; one leaves out the
+ * present. */
 static void a_bit_that_leaves_out_a_part_of_each_page_is_not_added(void)
 {
     begin(LOG);
@@ -544,7 +570,8 @@ static void a_page_stays_as_long_as_its_gap_matters(void)
     fill_in_one_window(1);
     calls(thread, 1, 300);
     CHECK_EQUAL(found_in(owner_of_thread(thread), 1).until_ticks, ticks_of_call(1, first + PAGE));
-    the_ledger.header->window_mask = 1; /* all samples of its page are left out, calls in the gap are not */
+    the_ledger.header->window_mask =
+        1; /* all samples of its page are left out, calls in the gap are not */
     for (uint64_t at = 2; at < 5; at++)
         calls(0, at, 2 * LOG_PAGES * PAGE);
     CHECK_EQUAL(found_in(owner_of_thread(thread), 1).until_ticks, ticks_of_call(1, first + PAGE));
@@ -615,7 +642,8 @@ static void threads_that_idle_with_an_open_page_cost_no_window(void)
     CHECK_EQUAL(the_ledger.header->window_mask, 0);
     calls(0, at, 1);
     CHECK_EQUAL(bits(the_ledger.header->window_mask), 1);
-    CHECK(!(the_ledger.header->window_mask >> WINDOW_BIT & 4)); /* it would leave out the idle ones alone */
+    CHECK(!(the_ledger.header->window_mask >> WINDOW_BIT &
+            4)); /* it would leave out the idle ones alone */
     CHECK_EQUAL(threads[0]->sampled_since_ticks, 0);
     CHECK(check_thread(0, at + 1) >= 8);
 }
@@ -662,7 +690,8 @@ static void run_rank(struct rank *rank, unsigned calls_per_window, uint64_t from
 }
 
 /* The windows that two ranks have in common: those that the bits of both leave. */
-static void check_common(const struct rank *one, const struct rank *other, uint64_t from, uint64_t end)
+static void check_common(const struct rank *one, const struct rank *other, uint64_t from,
+                         uint64_t end)
 {
     for (uint64_t at = from; at < end; at++)
         CHECK_EQUAL(one->complete[at] && other->complete[at], is_kept(at, one->mask | other->mask));
@@ -692,7 +721,8 @@ static void ranks_of_different_rates_have_at_least_about_half_of_what_the_less_s
             run_rank(&one, 64, from, end);
             run_rank(&other, rates[i], from, end);
             check_common(&one, &other, from, end);
-            unsigned most_bits = bits(one.mask) > bits(other.mask) ? bits(one.mask) : bits(other.mask);
+            unsigned most_bits =
+                bits(one.mask) > bits(other.mask) ? bits(one.mask) : bits(other.mask);
             CHECK(bits(one.mask | other.mask) <= most_bits + 1);
         }
 }
@@ -736,7 +766,8 @@ static void many_threads_that_share_a_small_log_look_for_pages_once_in_a_window(
             for (unsigned thread = 0; thread < STREAMS; thread++)
                 calls(thread, at, PAGE);
     CHECK(samples_pages_looked_at <= 4 * CHUNK_PAGES * STREAMS * BUSY_WINDOWS);
-    CHECK(samples_pages_looked_at <= 3 * CHUNK_PAGES * STREAMS * 20); /* in most windows nothing is sampled */
+    CHECK(samples_pages_looked_at <=
+          3 * CHUNK_PAGES * STREAMS * 20); /* in most windows nothing is sampled */
     uint64_t complete = 0;
     for (unsigned thread = 0; thread < STREAMS; thread++)
         complete += check_thread(thread, BUSY_WINDOWS);
@@ -805,13 +836,17 @@ static uint64_t check_steps(void)
 {
     uint64_t count = 0;
     FOR_EACH_PAGE(page)
-    for (uint64_t i = 0; page->owner == LEDGER_OF_STEPS && (page->first & the_ledger.header->step_mask) == 0 && i < PAGE; i++) {
+    for (uint64_t i = 0; page->owner == LEDGER_OF_STEPS &&
+                         (page->first & the_ledger.header->step_mask) == 0 && i < PAGE;
+         i++) {
         const struct ledger_sample *step = &page->samples[i];
         uint64_t number = page->first * PAGE + i;
         if (!step->end_ticks)
             continue;
         CHECK_EQUAL(step->start_ticks, 100 + number * 10);
-        CHECK_EQUAL(step->end_ticks, number == the_ledger.header->steps - 1 ? step->start_ticks : step->start_ticks + 10);
+        CHECK_EQUAL(step->end_ticks, number == the_ledger.header->steps - 1
+                                         ? step->start_ticks
+                                         : step->start_ticks + 10);
         CHECK_EQUAL(step->thread, 3);
         count++;
     }
@@ -1006,7 +1041,8 @@ static void a_kill_while_pages_change_hands_leaves_no_call_in_a_wrong_place(void
     for (uint64_t at = 0; at < 200; at++)
         calls(0, at, 10);
     CHECK(the_ledger.header->window_mask != 0);
-    the_ledger.header->window_mask = 1 << (7 + WINDOW_BIT); /* 128 to 199 are left out, 0 to 127 are not */
+    the_ledger.header->window_mask =
+        1 << (7 + WINDOW_BIT); /* 128 to 199 are left out, 0 to 127 are not */
     FOR_EACH_PAGE(page)
     for (unsigned i = 0; i < PAGE; i++)
         sampled_before += page->samples[i].end_ticks && page->samples[i].sequence >> 32 < 128;

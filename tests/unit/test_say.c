@@ -65,7 +65,8 @@ static void control_characters_are_made_visible_and_other_letters_stay(void)
     int reader = begin_with_pipe();
     say_text("run\nfolder \x1b[2J\x7f\t \xc2\x9b \xc3\xa9\xc4\x9b 100%s");
     end();
-    CHECK_TEXT(read_from(reader), "commprof: run\\nfolder \\x1b[2J\\x7f\\x09 \xc2\\x9b \xc3\xa9\xc4\x9b 100%s\n");
+    CHECK_TEXT(read_from(reader),
+               "commprof: run\\nfolder \\x1b[2J\\x7f\\x09 \xc2\\x9b \xc3\xa9\xc4\x9b 100%s\n");
 }
 
 static void a_long_line_loses_its_middle_and_a_pipe_takes_it_as_a_whole(void)

@@ -9,7 +9,8 @@ static int in_the_program;
 
 static void an_address_is_in_the_object_that_it_lies_in(void)
 {
-    struct scope_object program = scope_object_of(&in_the_program), libc = scope_object_of(dlsym(RTLD_DEFAULT, "calloc"));
+    struct scope_object program = scope_object_of(&in_the_program),
+                        libc = scope_object_of(dlsym(RTLD_DEFAULT, "calloc"));
     CHECK(program.is_program);
     CHECK(scope_object_has(&program, &in_the_program));
     CHECK(scope_object_has(&program, (void *)an_address_is_in_the_object_that_it_lies_in));

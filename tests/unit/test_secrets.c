@@ -139,7 +139,8 @@ static const char *const SECRETS[] = {"AWS_SECRET_ACCESS_KEY",
                                       "secret-file",
                                       "FI_CREDENTIALS"};
 
-/* N is the name; the value is "hunter2" in all, and nothing else is called so. Blanks and separators inside a value are masked, too. */
+/* N is the name; the value is "hunter2" in all, and nothing else is called so. Blanks and
+ * separators inside a value are masked, too. */
 static const char *const CONTAINERS[] = {"N=hunter2",
                                          "N=hunter2 x,hunter2",
                                          "a=1,N=hunter2",
@@ -206,7 +207,8 @@ static const char *const CONTAINERS[] = {"N=hunter2",
 static void in_place_of_the_name(const char *container, const char *name, char *text)
 {
     for (; *container; container++)
-        text += sprintf(text, "%.*s", *container == 'N' ? (int)strlen(name) : 1, *container == 'N' ? name : container);
+        text += sprintf(text, "%.*s", *container == 'N' ? (int)strlen(name) : 1,
+                        *container == 'N' ? name : container);
     *text = '\0';
 }
 
@@ -223,15 +225,18 @@ static void no_name_gives_its_value_away_in_any_container(void)
         }
 }
 
-/* Shells, JSON and Python put quotes and backslashes around a text; as many times as a text goes through them. */
-static void quoted(const char *text, const char *before, char quote, const char *after, char *result)
+/* Shells, JSON and Python put quotes and backslashes around a text; as many times as a text goes
+ * through them. */
+static void quoted(const char *text, const char *before, char quote, const char *after,
+                   char *result)
 {
     result += sprintf(result, "%s%c", before, quote);
     for (; *text; text++)
         if (quote == '\'' && *text == quote)
             result += sprintf(result, "'\"'\"'"); /* a shell's */
         else
-            result += sprintf(result, "%s%c", quote == '"' && (*text == quote || *text == '\\') ? "\\" : "", *text);
+            result += sprintf(result, "%s%c",
+                              quote == '"' && (*text == quote || *text == '\\') ? "\\" : "", *text);
     sprintf(result, "%c%s", quote, after);
 }
 
@@ -251,8 +256,10 @@ static void no_name_gives_its_value_away_through_two_quotations(void)
         for (size_t q = 0; q < COUNT * COUNT; q++) {
             char text[1024], once[4096], twice[8192];
             in_place_of_the_name(CONTAINERS[c], "HF_TOKEN", text);
-            quoted(text, QUOTATIONS[q / COUNT].before, QUOTATIONS[q / COUNT].quote, QUOTATIONS[q / COUNT].after, once);
-            quoted(once, QUOTATIONS[q % COUNT].before, QUOTATIONS[q % COUNT].quote, QUOTATIONS[q % COUNT].after, twice);
+            quoted(text, QUOTATIONS[q / COUNT].before, QUOTATIONS[q / COUNT].quote,
+                   QUOTATIONS[q / COUNT].after, once);
+            quoted(once, QUOTATIONS[q % COUNT].before, QUOTATIONS[q % COUNT].quote,
+                   QUOTATIONS[q % COUNT].after, twice);
             unit_context = twice;
             CHECK(!strstr(line(once), "hunter2"));
             CHECK(!strstr(line(twice), "hunter2"));
@@ -262,38 +269,39 @@ static void no_name_gives_its_value_away_through_two_quotations(void)
 
 static void what_is_no_secret_stays_as_it_is(void)
 {
-    static const char *const TEXTS[] = {"",
-                                        "self,vader  a=b @ : :// ",
-                                        "train --key-frames 3 --num-key-value-heads 4 --tokenizer x",
-                                        "max_tokens=512",
-                                        "--max-tokens 512",
-                                        "{\"max_tokens\": 512, \"n_tokens\": 1, \"total_tokens\": 1e6}",
-                                        "tokens=4096,batch=3",
-                                        "pad_token=<pad>",
-                                        "--eos-token x",
-                                        "token_id=7 token_ids tokens_per_s=3",
-                                        "tokenizer=x passes=3 author=me keyboard=de monkey=1 compass=2 bypass=3 --passes 3 -p x",
-                                        "OMPI_COMM_WORLD_SIZE=4",
-                                        "https://host:8080/a@b?x=1&y=2",
-                                        "git@github.com:org/repo.git",
-                                        "me@host:/x",
-                                        "tcp://a:1,tcp://b:2",
-                                        "prterun-h-12@0.0;tcp4://127.0.0.1:36543",
-                                        "mlx5_0:1,mlx5_1:1",
-                                        "ppr:2:node:PE=1",
-                                        "quiet,mask_cpu:0x1,0x2",
-                                        "2(x3),1",
-                                        "don't \"x 'y",
-                                        "sk-learn-pipeline-v2 hf_transformers npm_config_x eyJ",
-                                        "std::pass::x",
-                                        "/opt/auth:/opt/b",
-                                        "a\\b \\\\ \\",
-                                        "\303\244 \xff \x01 %20 %zz",
-                                        "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----",
-                                        "${HF_TOKEN} $TOKEN secret password",
-                                        "<a key-frames=\"3\"/>",
-                                        "{\"a\": [1, {\"b\": \"c d\"}], 'e': None}",
-                                        "((((((((((((((((((((((((((((((((((((((((x"};
+    static const char *const TEXTS[] = {
+        "",
+        "self,vader  a=b @ : :// ",
+        "train --key-frames 3 --num-key-value-heads 4 --tokenizer x",
+        "max_tokens=512",
+        "--max-tokens 512",
+        "{\"max_tokens\": 512, \"n_tokens\": 1, \"total_tokens\": 1e6}",
+        "tokens=4096,batch=3",
+        "pad_token=<pad>",
+        "--eos-token x",
+        "token_id=7 token_ids tokens_per_s=3",
+        "tokenizer=x passes=3 author=me keyboard=de monkey=1 compass=2 bypass=3 --passes 3 -p x",
+        "OMPI_COMM_WORLD_SIZE=4",
+        "https://host:8080/a@b?x=1&y=2",
+        "git@github.com:org/repo.git",
+        "me@host:/x",
+        "tcp://a:1,tcp://b:2",
+        "prterun-h-12@0.0;tcp4://127.0.0.1:36543",
+        "mlx5_0:1,mlx5_1:1",
+        "ppr:2:node:PE=1",
+        "quiet,mask_cpu:0x1,0x2",
+        "2(x3),1",
+        "don't \"x 'y",
+        "sk-learn-pipeline-v2 hf_transformers npm_config_x eyJ",
+        "std::pass::x",
+        "/opt/auth:/opt/b",
+        "a\\b \\\\ \\",
+        "\303\244 \xff \x01 %20 %zz",
+        "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----",
+        "${HF_TOKEN} $TOKEN secret password",
+        "<a key-frames=\"3\"/>",
+        "{\"a\": [1, {\"b\": \"c d\"}], 'e': None}",
+        "((((((((((((((((((((((((((((((((((((((((x"};
     for (size_t i = 0; i < sizeof TEXTS / sizeof *TEXTS; i++) {
         unit_context = TEXTS[i];
         CHECK_TEXT(line(TEXTS[i]), TEXTS[i]);
@@ -308,7 +316,8 @@ static void only_the_secret_of_a_structure_is_masked(void)
         {"FOO=1,HF_TOKEN=S,BAR=2", "FOO=1,HF_TOKEN=***,BAR=2"},
         {"https://h/x?a=1&access_token=S&b=2", "https://h/x?a=1&access_token=***&b=2"},
         {"{\"password\": \"S\", \"lr\": 1}", "{\"password\": \"***\", \"lr\": 1}"},
-        {"{\"a\": {\"credentials\": {\"u\": \"S\"}, \"lr\": 2}}", "{\"a\": {\"credentials\": ***, \"lr\": 2}}"},
+        {"{\"a\": {\"credentials\": {\"u\": \"S\"}, \"lr\": 2}}",
+         "{\"a\": {\"credentials\": ***, \"lr\": 2}}"},
         {"Authorization: Bearer S", "Authorization: ***"},
         {"X-Api-Key: S", "X-Api-Key: ***"},
         {"a:1,api_key:S,b:2", "a:1,api_key:***,b:2"},
@@ -316,13 +325,16 @@ static void only_the_secret_of_a_structure_is_masked(void)
         {"train --password -S --lr 1", "train --password *** --lr 1"},
         {"train --password 'a S' --lr 1", "train --password '***' --lr 1"},
         {"train --token --lr 1", "train --token --lr 1"},
-        {"train --hf-tokens S --max-tokens 5 --tokens 7", "train --hf-tokens *** --max-tokens 5 --tokens 7"},
+        {"train --hf-tokens S --max-tokens 5 --tokens 7",
+         "train --hf-tokens *** --max-tokens 5 --tokens 7"},
         {"train --access-key-id S x", "train --access-key-id *** x"},
-        {"curl -H \"Authorization: Bearer S\" https://h", "curl -H \"Authorization: ***\" https://h"},
+        {"curl -H \"Authorization: Bearer S\" https://h",
+         "curl -H \"Authorization: ***\" https://h"},
         {"f(token='S', lr=1)", "f(token='***', lr=1)"},
         {"Server=h;Password=S;Port=1", "Server=h;Password=***;Port=1"},
         {"[\"--password\", \"S\", \"x\"]", "[\"--password\", \"***\", \"x\"]"},
-        {"[{\"name\": \"HF_TOKEN\", \"value\": \"S\"}, {\"value\": 3}]", "[{\"name\": \"HF_TOKEN\", \"value\": \"***\"}, {\"value\": 3}]"},
+        {"[{\"name\": \"HF_TOKEN\", \"value\": \"S\"}, {\"value\": 3}]",
+         "[{\"name\": \"HF_TOKEN\", \"value\": \"***\"}, {\"value\": 3}]"},
         {"<a><password>S</password><b>1</b></a>", "<a><password>***</password><b>1</b></a>"}};
     for (size_t i = 0; i < sizeof TEXTS / sizeof *TEXTS; i++)
         CHECK_TEXT(line(TEXTS[i][0]), TEXTS[i][1]);
@@ -333,15 +345,18 @@ static void the_value_of_an_option_is_masked_in_both_forms(void)
     CHECK_TEXT(ARGUMENTS("train\0--wandb-api-key=abc\0--password\0two words\0--lr\0001"),
                "train --wandb-api-key=*** --password *** --lr 1");
     CHECK_TEXT(ARGUMENTS("train\0--password=two words\0x"), "train --password=*** x");
-    CHECK_TEXT(ARGUMENTS("train\0wandb.api_key=abc\0--token\0--lr\0001"), "train wandb.api_key=*** --token --lr 1");
+    CHECK_TEXT(ARGUMENTS("train\0wandb.api_key=abc\0--token\0--lr\0001"),
+               "train wandb.api_key=*** --token --lr 1");
     CHECK_TEXT(ARGUMENTS("train\0--password\0-S\0x"), "train --password *** x");
     CHECK_TEXT(ARGUMENTS("train\0--password\0-secret\0S\0x"), "train --password *** *** x");
-    CHECK_TEXT(ARGUMENTS("train\0--tokens\0007\0--tokens\0S\0--password"), "train --tokens 7 --tokens *** --password");
+    CHECK_TEXT(ARGUMENTS("train\0--tokens\0007\0--tokens\0S\0--password"),
+               "train --tokens 7 --tokens *** --password");
 }
 
 static void a_command_in_an_argument_is_masked_too(void)
 {
-    CHECK_TEXT(ARGUMENTS("sh\0-c\0train --password 'a S' --lr 1"), "sh -c train --password '***' --lr 1");
+    CHECK_TEXT(ARGUMENTS("sh\0-c\0train --password 'a S' --lr 1"),
+               "sh -c train --password '***' --lr 1");
     CHECK_TEXT(ARGUMENTS("sh\0-c\0HF_TOKEN=S train\0x"), "sh -c HF_TOKEN=*** x");
 }
 
@@ -352,21 +367,23 @@ static void user_and_password_are_masked(void)
     CHECK_TEXT(line("tcp://a:1,http://u:p@q@b:2"), "tcp://a:1,http://***@b:2");
     CHECK_TEXT(line("sql://u:S/x@host/data sql://:S@host"), "sql://***@host/data sql://***@host");
     CHECK_TEXT(line("u:S/x@host x --user=u:S@host"), "***@host x --user=***@host");
-    CHECK_TEXT(line("{\"url\": \"sql://u:S@host\", \"mail\": \"a@b\"}"), "{\"url\": \"sql://***@host\", \"mail\": \"a@b\"}");
+    CHECK_TEXT(line("{\"url\": \"sql://u:S@host\", \"mail\": \"a@b\"}"),
+               "{\"url\": \"sql://***@host\", \"mail\": \"a@b\"}");
 }
 
 static void keys_of_well_known_services_are_masked(void)
 {
-    static const char *const KEYS[] = {"AKIAIOSFODNN7EXAMPLE",
-                                       "ghp_0123456789abcdefghij0123456789abcdef",
-                                       "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH",
-                                       "sk-proj-abcd_0123456789abcdef0123",
-                                       "xoxb-123456789012-123456789012-abcdefghijkl",
-                                       "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
-                                       "glpat-0123456789abcdefghij",
-                                       "AIzaSyA0123456789abcdefghijklmnopqrstuv",
-                                       "hooks.slack.com/services/T0/B0/S",
-                                       "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----"};
+    static const char *const KEYS[] = {
+        "AKIAIOSFODNN7EXAMPLE",
+        "ghp_0123456789abcdefghij0123456789abcdef",
+        "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH",
+        "sk-proj-abcd_0123456789abcdef0123",
+        "xoxb-123456789012-123456789012-abcdefghijkl",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
+        "glpat-0123456789abcdefghij",
+        "AIzaSyA0123456789abcdefghijklmnopqrstuv",
+        "hooks.slack.com/services/T0/B0/S",
+        "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----"};
     for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
         char text[256];
         snprintf(text, sizeof text, "x --y=%s z", KEYS[i]);
@@ -377,13 +394,17 @@ static void keys_of_well_known_services_are_masked(void)
 
 static void a_file_is_masked_line_by_line_and_block_by_block(void)
 {
-    CHECK_TEXT(lines("a: 1\npassword: S S\ncredentials:\n  a: S\n\n  b: S\nc: 3\nkey: |\n  S\nd: 4\n"),
-               "a: 1\npassword: ***\ncredentials:***\nc: 3\nkey: ***\nd: 4\n");
-    CHECK_TEXT(lines("{\"a\": 1,\n \"password\":\n   \"S\",\n \"secrets\": [\"S\",\n  \"S\"], \"b\": 2}\n"),
-               "{\"a\": 1,\n \"password\":\n   \"***\",\n \"secrets\": ***, \"b\": 2}\n");
+    CHECK_TEXT(
+        lines("a: 1\npassword: S S\ncredentials:\n  a: S\n\n  b: S\nc: 3\nkey: |\n  S\nd: 4\n"),
+        "a: 1\npassword: ***\ncredentials:***\nc: 3\nkey: ***\nd: 4\n");
+    CHECK_TEXT(
+        lines(
+            "{\"a\": 1,\n \"password\":\n   \"S\",\n \"secrets\": [\"S\",\n  \"S\"], \"b\": 2}\n"),
+        "{\"a\": 1,\n \"password\":\n   \"***\",\n \"secrets\": ***, \"b\": 2}\n");
     CHECK_TEXT(lines("password =\nx = 1\n"), "password =\nx = 1\n");
     CHECK_TEXT(lines("password: 1234\npasswd=5\nlr: 6\n"), "password: ***\npasswd=***\nlr: 6\n");
-    CHECK_TEXT(lines("a:\r\n  password:\r\n    S\r\n  b: 1\r\n"), "a:\r\n  password:\r***\n  b: 1\r\n");
+    CHECK_TEXT(lines("a:\r\n  password:\r\n    S\r\n  b: 1\r\n"),
+               "a:\r\n  password:\r***\n  b: 1\r\n");
     CHECK_TEXT(lines("/etc/token: S S\n/opt/auth:/opt/b\n"), "/etc/token: ***\n/opt/auth:/opt/b\n");
 }
 
@@ -471,11 +492,13 @@ static void any_text_is_read_within_its_bounds(void)
     }
 }
 
-/* No part of a text is read again and again: in a text of one piece repeated this would take minutes. */
+/* No part of a text is read again and again: in a text of one piece repeated this would take
+ * minutes. */
 static void the_longest_text_is_masked_at_once(void)
 {
-    static const char *const PIECES[] = {"\\",  "'", "\"",    "token=", "a:", "=a:", "://", "a:b/://",
-                                         "sk-", "(", "token", " ",      ",",  "a\n", "%",   "token:\n"};
+    static const char *const PIECES[] = {
+        "\\",  "'", "\"",    "token=", "a:", "=a:", "://", "a:b/://",
+        "sk-", "(", "token", " ",      ",",  "a\n", "%",   "token:\n"};
     static char text[1 << 17], masked[1 << 18];
     for (size_t i = 0; i < sizeof PIECES / sizeof *PIECES; i++) {
         size_t length = strlen(PIECES[i]);

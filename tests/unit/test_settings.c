@@ -311,12 +311,13 @@ static void what_is_wrong_in_the_sites_file_is_one_line(void)
 {
     site_says("memory = much\ntypo = 1\nconfig = other\nsamples = 1M\n");
     CHECK_EQUAL(complaint_count, 1);
-    CHECK_TEXT(complaints[0],
-               "site.conf, line 1: memory = much is not understood (SIZE); lines that are not understood beyond this one: 2");
+    CHECK_TEXT(complaints[0], "site.conf, line 1: memory = much is not understood (SIZE); lines "
+                              "that are not understood beyond this one: 2");
     CHECK_EQUAL(settings.memory_bytes, 64 << 20);
     CHECK_EQUAL(settings.samples_bytes, 1 << 20);
     site_says("typo = 1\n");
-    CHECK_TEXT(complaints[0], "site.conf, line 1: typo is not a setting; commprof-run --help lists them");
+    CHECK_TEXT(complaints[0],
+               "site.conf, line 1: typo is not a setting; commprof-run --help lists them");
 }
 
 static void the_source_of_a_value_is_known(void)

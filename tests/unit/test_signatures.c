@@ -16,7 +16,13 @@ static struct fake_type {
 static int types_held, fake_commutes;
 
 enum { VECTOR = 0x5018, OTHER = 0x5028, USERS_OP = 0x98000000, SUM = 0x58000003 };
-enum { NAMED_COMBINER = 1, VECTOR_COMBINER = 4, INDEXED_COMBINER = 7, SUBARRAY_COMBINER = 13, RESIZED_COMBINER = 18 };
+enum {
+    NAMED_COMBINER = 1,
+    VECTOR_COMBINER = 4,
+    INDEXED_COMBINER = 7,
+    SUBARRAY_COMBINER = 13,
+    RESIZED_COMBINER = 18
+};
 enum { MPICH_FLOAT = 0x4c00040a };
 
 static const struct fake_type *type_of(mpi_handle handle)
@@ -48,8 +54,8 @@ static int fake_envelope(mpi_handle type, int *integers, int *addresses, int *ty
     return MPI_SUCCESS;
 }
 
-static int fake_large_envelope(mpi_handle type, mpi_count *integers, mpi_count *addresses, mpi_count *counts, mpi_count *types,
-                               int *combiner)
+static int fake_large_envelope(mpi_handle type, mpi_count *integers, mpi_count *addresses,
+                               mpi_count *counts, mpi_count *types, int *combiner)
 {
     const struct fake_type *known = type_of(type);
     *counts = known->large ? 3 : 0;
@@ -60,7 +66,8 @@ static int fake_large_envelope(mpi_handle type, mpi_count *integers, mpi_count *
     return MPI_SUCCESS;
 }
 
-static int fake_contents(mpi_handle type, int integers, int addresses, int types, int *values, mpi_aint *places, void *within)
+static int fake_contents(mpi_handle type, int integers, int addresses, int types, int *values,
+                         mpi_aint *places, void *within)
 {
     const struct fake_type *known = type_of(type);
     (void)addresses, (void)types, (void)places;
@@ -70,11 +77,13 @@ static int fake_contents(mpi_handle type, int integers, int addresses, int types
     return MPI_SUCCESS;
 }
 
-static int fake_large_contents(mpi_handle type, mpi_count integers, mpi_count addresses, mpi_count counts, mpi_count types, int *values,
-                               mpi_aint *places, mpi_count *large, void *within)
+static int fake_large_contents(mpi_handle type, mpi_count integers, mpi_count addresses,
+                               mpi_count counts, mpi_count types, int *values, mpi_aint *places,
+                               mpi_count *large, void *within)
 {
     if (!counts)
-        return fake_contents(type, (int)integers, (int)addresses, (int)types, values, places, within);
+        return fake_contents(type, (int)integers, (int)addresses, (int)types, values, places,
+                             within);
     large[0] = type_of(type)->large;
     mpi_handle_store(within, MPICH_FLOAT);
     return MPI_SUCCESS;
@@ -155,7 +164,8 @@ static uint64_t blocks(unsigned number)
 static void equal_arguments_have_one_number(void)
 {
     begin();
-    struct signature_arguments sum = {.count = 10, .type = MPICH_FLOAT, .op = SUM, .is_in_place = true};
+    struct signature_arguments sum = {
+        .count = 10, .type = MPICH_FLOAT, .op = SUM, .is_in_place = true};
     CHECK_EQUAL(number_of(sum), 1);
     unsigned asked = fake_questions;
     CHECK_EQUAL(number_of(sum), 1);
@@ -177,31 +187,45 @@ static void each_argument_makes_a_difference(void)
     for (int twice = 0; twice < 2; twice++) {
         CHECK_EQUAL(number_of((struct signature_arguments){.count = 10, .type = MPICH_FLOAT}), 1);
         CHECK_EQUAL(number_of((struct signature_arguments){.count = 11, .type = MPICH_FLOAT}), 2);
-        CHECK_EQUAL(number_of((struct signature_arguments){.count = 10, .type = MPICH_FLOAT, .op = SUM}), 3);
-        CHECK_EQUAL(number_of((struct signature_arguments){.count = 10, .type = MPICH_FLOAT, .op = SUM - 1}), 4);
-        CHECK_EQUAL(number_of((struct signature_arguments){.count = 10, .type = MPICH_FLOAT, .is_in_place = true}), 5);
-        CHECK_EQUAL(number_of((struct signature_arguments){.count = 10, .type = MPICH_FLOAT, .memory_kind = LEDGER_DEVICE}), 6);
+        CHECK_EQUAL(
+            number_of((struct signature_arguments){.count = 10, .type = MPICH_FLOAT, .op = SUM}),
+            3);
+        CHECK_EQUAL(number_of((struct signature_arguments){
+                        .count = 10, .type = MPICH_FLOAT, .op = SUM - 1}),
+                    4);
+        CHECK_EQUAL(number_of((struct signature_arguments){
+                        .count = 10, .type = MPICH_FLOAT, .is_in_place = true}),
+                    5);
+        CHECK_EQUAL(number_of((struct signature_arguments){
+                        .count = 10, .type = MPICH_FLOAT, .memory_kind = LEDGER_DEVICE}),
+                    6);
     }
 }
 
 static void bits_above_a_handle_do_not_count(void)
 {
     begin();
-    CHECK_EQUAL(number_of((struct signature_arguments){.count = 1, .type = MPICH_FLOAT, .op = SUM}), 1);
-    CHECK_EQUAL(number_of((struct signature_arguments){.count = 1, .type = 0xffffffff00000000 | MPICH_FLOAT, .op = 1ull << 40 | SUM}), 1);
+    CHECK_EQUAL(number_of((struct signature_arguments){.count = 1, .type = MPICH_FLOAT, .op = SUM}),
+                1);
+    CHECK_EQUAL(number_of((struct signature_arguments){
+                    .count = 1, .type = 0xffffffff00000000 | MPICH_FLOAT, .op = 1ull << 40 | SUM}),
+                1);
 }
 
 static void a_type_of_a_freed_one_s_handle_is_another(void)
 {
     begin();
     struct signature_arguments two = {.count = 2, .type = VECTOR};
-    fake_types[0] = (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {3, 2, 4}, 3, 24, 40, 0};
+    fake_types[0] =
+        (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {3, 2, 4}, 3, 24, 40, 0};
     CHECK_EQUAL(number_of(two), 1);
     CHECK_EQUAL(number_of(two), 1);
-    fake_types[0] = (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {2, 3, 7}, 3, 24, 40, 0}; /* of the same size and extent */
+    fake_types[0] = (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {2, 3, 7}, 3, 24, 40,
+                                       0}; /* of the same size and extent */
     CHECK_EQUAL(number_of(two), 2);
     fake_types[0].handle = 0;
-    fake_types[1] = (struct fake_type){OTHER, MPICH_FLOAT, VECTOR_COMBINER, {3, 2, 4}, 3, 24, 40, 0};
+    fake_types[1] =
+        (struct fake_type){OTHER, MPICH_FLOAT, VECTOR_COMBINER, {3, 2, 4}, 3, 24, 40, 0};
     two.type = OTHER;
     CHECK_EQUAL(number_of(two), 1);
     CHECK_TEXT(entry_of(1)->datatype, "vector");
@@ -227,14 +251,18 @@ static void an_operation_of_a_freed_one_s_handle_is_another(void)
 static void blocks_are_those_of_the_type_within(void)
 {
     begin();
-    fake_types[0] = (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {3, 2, 4}, 3, 24, 40, 0};
+    fake_types[0] =
+        (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {3, 2, 4}, 3, 24, 40, 0};
     fake_types[1] = (struct fake_type){OTHER, VECTOR, RESIZED_COMBINER, {0}, 0, 24, 4, 0};
     CHECK_EQUAL(blocks(number_of((struct signature_arguments){.count = 1, .type = OTHER})), 3);
-    fake_types[1] = (struct fake_type){OTHER, OTHER, RESIZED_COMBINER, {0}, 0, 24, 4, 0}; /* deeper than we look */
+    fake_types[1] = (struct fake_type){OTHER, OTHER, RESIZED_COMBINER, {0}, 0, 24,
+                                       4,     0}; /* deeper than we look */
     CHECK_EQUAL(blocks(number_of((struct signature_arguments){.count = 1, .type = OTHER})), 0);
-    fake_types[1] = (struct fake_type){OTHER, MPICH_FLOAT, INDEXED_COMBINER, {2, 1, 1, 0, 5}, 5, 8, 24, 0};
+    fake_types[1] =
+        (struct fake_type){OTHER, MPICH_FLOAT, INDEXED_COMBINER, {2, 1, 1, 0, 5}, 5, 8, 24, 0};
     CHECK_EQUAL(blocks(number_of((struct signature_arguments){.count = 1, .type = OTHER})), 2);
-    fake_types[1] = (struct fake_type){OTHER, MPICH_FLOAT, SUBARRAY_COMBINER, {2, 8, 8, 3, 5, 0, 0, 56}, 8, 60, 256, 0};
+    fake_types[1] = (struct fake_type){
+        OTHER, MPICH_FLOAT, SUBARRAY_COMBINER, {2, 8, 8, 3, 5, 0, 0, 56}, 8, 60, 256, 0};
     CHECK_EQUAL(blocks(number_of((struct signature_arguments){.count = 1, .type = OTHER})), 3);
     fake_types[1].integers[7] = 57; /* MPI_ORDER_FORTRAN */
     CHECK_EQUAL(blocks(number_of((struct signature_arguments){.count = 1, .type = OTHER})), 5);
@@ -244,14 +272,16 @@ static void blocks_are_those_of_the_type_within(void)
 /* A part of so many dimensions, of 1 * 2 * 3 * 1 * 2 * 3... elements. */
 static uint64_t blocks_of_subarray(int dimensions, int order)
 {
-    struct fake_type type = {VECTOR, MPICH_FLOAT, SUBARRAY_COMBINER, {dimensions}, 3 * dimensions + 2, 4, 4, 0};
+    struct fake_type type = {
+        VECTOR, MPICH_FLOAT, SUBARRAY_COMBINER, {dimensions}, 3 * dimensions + 2, 4, 4, 0};
     for (int i = 0; i < dimensions; i++) {
         type.integers[1 + i] = 8;
         type.integers[1 + dimensions + i] = 1 + i % 3;
     }
     type.integers[3 * dimensions + 1] = order;
     fake_types[0] = type;
-    return blocks(number_of((struct signature_arguments){.count = (mpi_count)dimensions, .type = VECTOR}));
+    return blocks(
+        number_of((struct signature_arguments){.count = (mpi_count)dimensions, .type = VECTOR}));
 }
 
 static void a_subarray_has_as_many_blocks_as_its_part_has_rows(void)
@@ -270,13 +300,15 @@ static void the_arguments_of_a_constructor_say_how_many_blocks_there_are(void)
     static const struct {
         const char *name;
         int combiner, integers, blocks; /* MPICH's combiner */
-    } CONSTRUCTORS[] = {{"contiguous", 3, 1, 1}, {"vector", 4, 3, 7},       {"hvector", 6, 2, 7},        {"struct", 12, 4, 3},
-                        {"indexed", 7, 7, 3},    {"hindexed", 9, 4, 3},     {"indexed_block", 10, 5, 3}, {"darray", 14, 9, 0},
-                        {"f90_real", 15, 2, 1},  {"value_index", 20, 0, 1}, {"unknown", 99, 3, 0}};
+    } CONSTRUCTORS[] = {{"contiguous", 3, 1, 1},     {"vector", 4, 3, 7},  {"hvector", 6, 2, 7},
+                        {"struct", 12, 4, 3},        {"indexed", 7, 7, 3}, {"hindexed", 9, 4, 3},
+                        {"indexed_block", 10, 5, 3}, {"darray", 14, 9, 0}, {"f90_real", 15, 2, 1},
+                        {"value_index", 20, 0, 1},   {"unknown", 99, 3, 0}};
     begin();
     for (size_t i = 0; i < sizeof CONSTRUCTORS / sizeof *CONSTRUCTORS; i++) {
         unit_context = CONSTRUCTORS[i].name;
-        fake_types[0] = (struct fake_type){VECTOR, MPICH_FLOAT, CONSTRUCTORS[i].combiner, {7}, CONSTRUCTORS[i].integers, 4, 4, 0};
+        fake_types[0] = (struct fake_type){
+            VECTOR, MPICH_FLOAT, CONSTRUCTORS[i].combiner, {7}, CONSTRUCTORS[i].integers, 4, 4, 0};
         unsigned number = number_of((struct signature_arguments){.count = 1, .type = VECTOR});
         CHECK_TEXT(entry_of(number)->datatype, CONSTRUCTORS[i].name);
         CHECK_EQUAL(blocks(number), CONSTRUCTORS[i].blocks);
@@ -288,8 +320,10 @@ static void a_type_made_with_large_counts_is_asked_about_in_that_form(void)
     begin();
     mpi_query.Type_get_envelope_c = fake_large_envelope;
     mpi_query.Type_get_contents_c = fake_large_contents;
-    fake_types[0] = (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {0}, 0, 24, 40, 1ll << 33};
-    CHECK_EQUAL(blocks(number_of((struct signature_arguments){.count = 1, .type = VECTOR})), 1ll << 33);
+    fake_types[0] =
+        (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {0}, 0, 24, 40, 1ll << 33};
+    CHECK_EQUAL(blocks(number_of((struct signature_arguments){.count = 1, .type = VECTOR})),
+                1ll << 33);
 }
 
 static void vectors_of_counts_are_told_apart_by_hash(void)
@@ -297,7 +331,8 @@ static void vectors_of_counts_are_told_apart_by_hash(void)
     begin();
     const int sizes[] = {1, 2, 3, 4, 5}, others[] = {1, 2, 3, 5, 4};
     const mpi_count wide[] = {1, 2, 3, 4, 5};
-    struct signature_arguments some = {.bytes = 12, .type = MPICH_FLOAT, .counts = {sizes, false}, .length = 5};
+    struct signature_arguments some = {
+        .bytes = 12, .type = MPICH_FLOAT, .counts = {sizes, false}, .length = 5};
     CHECK_EQUAL(number_of(some), 1);
     some.counts.at = others;
     CHECK_EQUAL(number_of(some), 2);
@@ -315,7 +350,8 @@ static void a_type_for_each_count_is_in_the_hash(void)
     begin();
     const int sizes[] = {1, 2};
     const uint32_t floats[] = {MPICH_FLOAT, MPICH_FLOAT}, mixed[] = {MPICH_FLOAT, VECTOR};
-    fake_types[0] = (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {3, 2, 4}, 3, 24, 40, 0};
+    fake_types[0] =
+        (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {3, 2, 4}, 3, 24, 40, 0};
     struct signature_arguments some = {.counts = {sizes, false}, .length = 2, .types = floats};
     CHECK_EQUAL(number_of(some), 1);
     some.types = mixed;
@@ -328,7 +364,8 @@ static void a_library_that_cannot_be_asked_gives_none(void)
 {
     begin();
     mpi_query.Type_get_envelope = NULL;
-    fake_types[0] = (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {3, 2, 4}, 3, 24, 40, 0};
+    fake_types[0] =
+        (struct fake_type){VECTOR, MPICH_FLOAT, VECTOR_COMBINER, {3, 2, 4}, 3, 24, 40, 0};
     CHECK_EQUAL(number_of((struct signature_arguments){.count = 1, .type = VECTOR}), 0);
     CHECK_EQUAL(number_of((struct signature_arguments){.count = 1, .type = MPICH_FLOAT}), 1);
 }
@@ -352,7 +389,8 @@ static void a_full_table_has_no_room_and_says_so_once(void)
         CHECK_EQUAL(number_of((struct signature_arguments){.count = i, .type = MPICH_FLOAT}), i);
     CHECK_EQUAL(full_facts(), 0);
     for (unsigned i = 1; i <= 3; i++)
-        CHECK_EQUAL(number_of((struct signature_arguments){.count = room + i, .type = MPICH_FLOAT}), 0);
+        CHECK_EQUAL(number_of((struct signature_arguments){.count = room + i, .type = MPICH_FLOAT}),
+                    0);
     CHECK_EQUAL(full_facts(), 1);
     CHECK_EQUAL(number_of((struct signature_arguments){.count = 7, .type = MPICH_FLOAT}), 7);
 }
@@ -362,7 +400,8 @@ static void numbers_end_at_65535(void)
     begin();
     for (unsigned i = 1; i <= UINT16_MAX; i++)
         CHECK_EQUAL(number_of((struct signature_arguments){.count = i, .type = MPICH_FLOAT}), i);
-    CHECK_EQUAL(number_of((struct signature_arguments){.count = UINT16_MAX + 1, .type = MPICH_FLOAT}), 0);
+    CHECK_EQUAL(
+        number_of((struct signature_arguments){.count = UINT16_MAX + 1, .type = MPICH_FLOAT}), 0);
     for (unsigned i = 1; i <= UINT16_MAX; i += 1000)
         CHECK_EQUAL(number_of((struct signature_arguments){.count = i, .type = MPICH_FLOAT}), i);
 }
@@ -374,7 +413,9 @@ static void *look_up_all(void *numbers)
     struct thread *thread = calloc(1, sizeof *thread);
     for (unsigned i = 0; i < SIZES; i++)
         ((unsigned *)numbers)[i] =
-            signature_number(thread, NULL, &(struct signature_arguments){.bytes = 4, .count = 1 + (i * 7) % SIZES, .type = MPICH_FLOAT});
+            signature_number(thread, NULL,
+                             &(struct signature_arguments){
+                                 .bytes = 4, .count = 1 + (i * 7) % SIZES, .type = MPICH_FLOAT});
     free(thread);
     return NULL;
 }

@@ -28,7 +28,11 @@ static struct peers peers[2];
 
 static void name_call(uint32_t number, const char *name, const char *family)
 {
-    struct ledger_call call = {.call = number, .library = "mpi", .form = "blocking", .bandwidth = "one-way", .waits_for = "nobody"};
+    struct ledger_call call = {.call = number,
+                               .library = "mpi",
+                               .form = "blocking",
+                               .bandwidth = "one-way",
+                               .waits_for = "nobody"};
     snprintf(call.name, sizeof call.name, "%s", name);
     snprintf(call.family, sizeof call.family, "%s", family);
     ledger_append(LEDGER_CALLS, &call, sizeof call);
@@ -36,7 +40,8 @@ static void name_call(uint32_t number, const char *name, const char *family)
 
 static void begin_thread(uint32_t number, const char *name)
 {
-    struct ledger_thread entry = {.thread = number, .tid = 100 + number, .is_main = number == 0, .epoch = 1};
+    struct ledger_thread entry = {
+        .thread = number, .tid = 100 + number, .is_main = number == 0, .epoch = 1};
     snprintf(entry.name, sizeof entry.name, "%s", name);
     CHECK(cells_create(&cells[number], ledger_append(LEDGER_THREADS, &entry, sizeof entry)));
     CHECK(peers_create(&peers[number], number));
@@ -63,12 +68,14 @@ static void begin(void)
     begin_thread(1, "helper");
 }
 
-static struct ledger_cell *cell(unsigned thread, unsigned call, unsigned communicator, uint64_t bytes, enum ledger_measure measure)
+static struct ledger_cell *cell(unsigned thread, unsigned call, unsigned communicator,
+                                uint64_t bytes, enum ledger_measure measure)
 {
     return cells_find(&cells[thread], bytes, cell_key(call, communicator, measure));
 }
 
-static void add(unsigned thread, struct ledger_cell *cell, uint64_t duration_ns, uint64_t volume_bytes)
+static void add(unsigned thread, struct ledger_cell *cell, uint64_t duration_ns,
+                uint64_t volume_bytes)
 {
     CHECK(cells_count(&cells[thread], cell, duration_ns, volume_bytes, 0));
 }
@@ -82,7 +89,8 @@ static void send(unsigned thread, uint64_t bytes, uint64_t duration_ns, int32_t 
 static void store(void)
 {
     unlink("rank-3.db");
-    bool stored = store_write(the_ledger.header, "rank-3.db", NULL, clock_monotonic_ns(), why, sizeof why);
+    bool stored =
+        store_write(the_ledger.header, "rank-3.db", NULL, clock_monotonic_ns(), why, sizeof why);
     unit_context = why;
     CHECK(stored);
     unit_context = "";
@@ -96,7 +104,11 @@ static int add_row(void *answer, int columns, char **values, char **names)
     char *text = answer;
     for (int i = 0; i < columns; i++) {
         size_t used = strlen(text);
-        snprintf(text + used, 4096 - used, "%s%s", i ? "|" : used ? " " : "", values[i] ? values[i] : "null");
+        snprintf(text + used, 4096 - used, "%s%s",
+                 i      ? "|"
+                 : used ? " "
+                        : "",
+                 values[i] ? values[i] : "null");
     }
     return 0;
 }
@@ -134,10 +146,14 @@ static void a_rank_has_one_row_with_all_that_the_header_says(void)
     the_ledger.header->cost_per_call_ps = 7;
     the_ledger.header->clock_error_ppb = -8;
     store();
-    CHECK_TEXT(ask("SELECT world_rank, world_size, run_id, pid, thread_level FROM rank"), "3|8|job-17|4711|3");
-    CHECK_TEXT(ask("SELECT start_unix_ns, end_unix_ns, wall_ns, ended FROM rank"), "1700000000000000001|1700000000000000501|500|finalize");
+    CHECK_TEXT(ask("SELECT world_rank, world_size, run_id, pid, thread_level FROM rank"),
+               "3|8|job-17|4711|3");
+    CHECK_TEXT(ask("SELECT start_unix_ns, end_unix_ns, wall_ns, ended FROM rank"),
+               "1700000000000000001|1700000000000000501|500|finalize");
     CHECK_TEXT(ask("SELECT start_monotonic_ns FROM rank"), "1000");
-    CHECK_TEXT(ask("SELECT abort_code, dropped_calls, interrupted_calls, untracked_requests, folded_cells FROM rank"), "0|1|3|2|4");
+    CHECK_TEXT(ask("SELECT abort_code, dropped_calls, interrupted_calls, untracked_requests, "
+                   "folded_cells FROM rank"),
+               "0|1|3|2|4");
     CHECK_TEXT(ask("SELECT cost_init_ns, cost_per_call_ps, clock_error_ppb FROM rank"), "6|7|-8");
 }
 
@@ -162,14 +178,14 @@ static void a_rank_says_how_its_gpu_side_fared(void)
     for (unsigned i = 0; i < sizeof counts / sizeof *counts; i++)
         *counts[i] = 11 + i;
     store();
-    CHECK_TEXT(
-        ask("SELECT gpu_state, gpu_records, gpu_dropped_records, gpu_implausible_records, gpu_late_records, gpu_unattributed_records FROM"
-            " rank"),
-        "yielded|11|12|13|14|15");
-    CHECK_TEXT(
-        ask("SELECT gpu_lost_intervals, gpu_unmatched_operations, gpu_memory_kind_queries, gpu_memory_kind_changes, cost_gpu_begin_ns,"
-            " cost_gpu_end_ns FROM rank"),
-        "16|17|18|19|20|21");
+    CHECK_TEXT(ask("SELECT gpu_state, gpu_records, gpu_dropped_records, gpu_implausible_records, "
+                   "gpu_late_records, gpu_unattributed_records FROM"
+                   " rank"),
+               "yielded|11|12|13|14|15");
+    CHECK_TEXT(ask("SELECT gpu_lost_intervals, gpu_unmatched_operations, gpu_memory_kind_queries, "
+                   "gpu_memory_kind_changes, cost_gpu_begin_ns,"
+                   " cost_gpu_end_ns FROM rank"),
+               "16|17|18|19|20|21");
 }
 
 static void storing_is_part_of_what_finalizing_cost(void)
@@ -177,7 +193,9 @@ static void storing_is_part_of_what_finalizing_cost(void)
     begin();
     the_ledger.header->cost_finalize_ns = 1000000000000;
     store();
-    CHECK_TEXT(ask("SELECT cost_finalize_ns > 1000000000000, cost_finalize_ns < 1100000000000 FROM rank"), "1|1");
+    CHECK_TEXT(
+        ask("SELECT cost_finalize_ns > 1000000000000, cost_finalize_ns < 1100000000000 FROM rank"),
+        "1|1");
 }
 
 static void a_ledger_that_still_runs_has_no_end(void)
@@ -186,7 +204,8 @@ static void a_ledger_that_still_runs_has_no_end(void)
     the_ledger.header->ended = LEDGER_RUNNING;
     the_ledger.header->end_ns = the_ledger.header->end_unix_ns = 0;
     store();
-    CHECK_TEXT(ask("SELECT ended, end_unix_ns, wall_ns > 0, abort_code FROM rank"), "running|null|1|0");
+    CHECK_TEXT(ask("SELECT ended, end_unix_ns, wall_ns > 0, abort_code FROM rank"),
+               "running|null|1|0");
 }
 
 static void an_abort_has_its_code(void)
@@ -201,8 +220,11 @@ static void an_abort_has_its_code(void)
 static void what_the_process_used_is_stored_as_facts(void)
 {
     begin();
-    the_ledger.header->usage_begin =
-        (struct ledger_usage){.since_start_ns = 40, .cpu_user_ns = 7000, .involuntary_switches = 23118, .core = 2, .affinity = {0x10f, 3}};
+    the_ledger.header->usage_begin = (struct ledger_usage){.since_start_ns = 40,
+                                                           .cpu_user_ns = 7000,
+                                                           .involuntary_switches = 23118,
+                                                           .core = 2,
+                                                           .affinity = {0x10f, 3}};
     store();
     CHECK_TEXT(ask("SELECT value FROM fact WHERE key = 'begin.involuntary_switches'"), "23118");
     CHECK_TEXT(ask("SELECT value FROM fact WHERE key = 'begin.cpu_user_ns'"), "7000");
@@ -210,14 +232,18 @@ static void what_the_process_used_is_stored_as_facts(void)
     CHECK_TEXT(ask("SELECT value FROM fact WHERE key = 'begin.affinity'"), "0-3,8,64-65");
 }
 
-/* A process that was killed has no last reading; a thread of ours that took one says nothing of the main thread's place. */
+/* A process that was killed has no last reading; a thread of ours that took one says nothing of the
+ * main thread's place. */
 static void what_was_not_read_is_no_fact(void)
 {
     begin();
-    the_ledger.header->usage_begin = (struct ledger_usage){.since_start_ns = 40, .core = -1, .numa_node = -1};
+    the_ledger.header->usage_begin =
+        (struct ledger_usage){.since_start_ns = 40, .core = -1, .numa_node = -1};
     store();
     CHECK_TEXT(ask("SELECT count(*) FROM fact WHERE key LIKE 'last.%'"), "0");
-    CHECK_TEXT(ask("SELECT count(*) FROM fact WHERE key IN ('begin.core', 'begin.numa_node', 'begin.affinity')"), "0");
+    CHECK_TEXT(ask("SELECT count(*) FROM fact WHERE key IN ('begin.core', 'begin.numa_node', "
+                   "'begin.affinity')"),
+               "0");
 }
 
 static void how_long_late_activities_were_is_stored_as_a_fact(void)
@@ -237,9 +263,11 @@ static void facts_keep_their_text_and_the_last_of_a_key_counts(void)
     ledger_fact("program_2", "");
     ledger_fact("run_id", "job-18");
     store();
-    CHECK_TEXT(ask("SELECT value FROM fact WHERE key = 'program'"), "tr'ain; DROP TABLE fact; -- \n \xc3\xa4");
+    CHECK_TEXT(ask("SELECT value FROM fact WHERE key = 'program'"),
+               "tr'ain; DROP TABLE fact; -- \n \xc3\xa4");
     CHECK_TEXT(ask("SELECT value = '' FROM fact WHERE key = 'program_2'"), "1");
-    CHECK_TEXT(ask("SELECT world_rank, key, value FROM fact WHERE key = 'run_id'"), "3|run_id|job-18");
+    CHECK_TEXT(ask("SELECT world_rank, key, value FROM fact WHERE key = 'run_id'"),
+               "3|run_id|job-18");
     CHECK_TEXT(ask("SELECT run_id FROM rank"), "job-18");
 }
 
@@ -248,24 +276,28 @@ static void calls_that_a_row_names_are_described_and_no_others(void)
     begin();
     store();
     CHECK_TEXT(ask("SELECT name FROM call"), "");
-    struct ledger_call nccl = {NCCL_ALL_REDUCE, "ncclAllReduce", "collective", "nccl", "blocking", "allreduce", "all"};
+    struct ledger_call nccl = {NCCL_ALL_REDUCE, "ncclAllReduce", "collective", "nccl",
+                               "blocking",      "allreduce",     "all"};
     ledger_append(LEDGER_CALLS, &nccl, sizeof nccl);
     add(0, cell(0, NCCL_ALL_REDUCE, 2, 8, LEDGER_CALL), 100, 8);
     send(1, 8, 100, 5);
     store();
     CHECK_TEXT(ask("SELECT * FROM call ORDER BY name"),
-               "MPI_Send|point-to-point|mpi|blocking|one-way|nobody ncclAllReduce|collective|nccl|blocking|allreduce|all");
+               "MPI_Send|point-to-point|mpi|blocking|one-way|nobody "
+               "ncclAllReduce|collective|nccl|blocking|allreduce|all");
 }
 
 static void threads_have_their_names(void)
 {
     begin();
     store();
-    CHECK_TEXT(ask("SELECT world_rank, thread, tid, name, is_main FROM thread ORDER BY thread"), "3|0|100|main|1 3|1|101|helper|0");
+    CHECK_TEXT(ask("SELECT world_rank, thread, tid, name, is_main FROM thread ORDER BY thread"),
+               "3|0|100|main|1 3|1|101|helper|0");
 }
 
-#define DOING \
-    "SELECT doing_call, doing_communicator, doing_is_inside, doing_since_ns, doing_bytes, doing_peer, doing_tag, doing_request_call "
+#define DOING                                                                               \
+    "SELECT doing_call, doing_communicator, doing_is_inside, doing_since_ns, doing_bytes, " \
+    "doing_peer, doing_tag, doing_request_call "
 
 static void a_thread_says_what_it_was_doing(void)
 {
@@ -274,7 +306,8 @@ static void a_thread_says_what_it_was_doing(void)
     the_ledger.header->clock_ns = 1000; /* the start as well */
     the_ledger.header->clock_scale = 2ull << 32;
     struct ledger_thread *thread = cells[0].record;
-    thread->doing = WAIT | 5ull << LEDGER_DOING_SLOT_BIT | LEDGER_DOING_INSIDE | (uint64_t)SEND << LEDGER_DOING_REQUEST_CALL_BIT;
+    thread->doing = WAIT | 5ull << LEDGER_DOING_SLOT_BIT | LEDGER_DOING_INSIDE |
+                    (uint64_t)SEND << LEDGER_DOING_REQUEST_CALL_BIT;
     thread->since_ticks = 5100;
     thread->bytes = 64;
     thread->peer = 7;
@@ -292,13 +325,17 @@ static void the_last_collectives_of_a_communicator_are_numbered(void)
     begin();
     struct ledger_communicator world = {.identity = 1, .communicator = 2, .collectives = 18};
     for (unsigned i = 0; i < LEDGER_RECENT_COLLECTIVES; i++)
-        world.recent[i] = (struct ledger_collective){.bytes = i, .call = SEND, .root = LEDGER_NO_RANK};
-    world.recent[17 % LEDGER_RECENT_COLLECTIVES] = (struct ledger_collective){.bytes = LEDGER_BYTES_UNKNOWN, .call = WAIT, .root = 3};
+        world.recent[i] =
+            (struct ledger_collective){.bytes = i, .call = SEND, .root = LEDGER_NO_RANK};
+    world.recent[17 % LEDGER_RECENT_COLLECTIVES] =
+        (struct ledger_collective){.bytes = LEDGER_BYTES_UNKNOWN, .call = WAIT, .root = 3};
     ledger_append(LEDGER_COMMUNICATORS, &world, sizeof world);
     store();
     CHECK_TEXT(ask("SELECT collectives FROM communicator"), "18");
-    CHECK_TEXT(ask("SELECT count(*), min(sequence), max(sequence) FROM recent_collective"), "16|3|18");
-    CHECK_TEXT(ask("SELECT call, bytes, root FROM recent_collective WHERE sequence IN (3, 18) ORDER BY sequence"),
+    CHECK_TEXT(ask("SELECT count(*), min(sequence), max(sequence) FROM recent_collective"),
+               "16|3|18");
+    CHECK_TEXT(ask("SELECT call, bytes, root FROM recent_collective WHERE sequence IN (3, 18) "
+                   "ORDER BY sequence"),
                "MPI_Send|2|null MPI_Wait|null|3");
 }
 
@@ -315,11 +352,13 @@ static void a_thread_that_has_not_heard_of_a_reset_counts_for_nothing(void)
 static void communicators_have_all_that_is_known_of_them(void)
 {
     begin();
-    struct ledger_communicator world = {.identity = 1, .communicator = 2, .size = 8, .comm_rank = 3};
+    struct ledger_communicator world = {
+        .identity = 1, .communicator = 2, .size = 8, .comm_rank = 3};
     struct ledger_communicator split = {.identity = 0xfedcba9876543210,
                                         .parent_identity = 1,
                                         .communicator = 3,
-                                        .flags = LEDGER_COMMUNICATOR_FREED | LEDGER_COMMUNICATOR_INTER,
+                                        .flags =
+                                            LEDGER_COMMUNICATOR_FREED | LEDGER_COMMUNICATOR_INTER,
                                         .size = 2,
                                         .remote_size = 5,
                                         .comm_rank = 1,
@@ -331,13 +370,19 @@ static void communicators_have_all_that_is_known_of_them(void)
     ledger_append(LEDGER_COMMUNICATORS, &world, sizeof world);
     ledger_append(LEDGER_COMMUNICATORS, &split, sizeof split);
     store();
-    CHECK_TEXT(ask("SELECT * FROM communicator WHERE communicator = 2"), "3|2|0000000000000001|null|MPI_COMM_WORLD||0|8|0|3|0-7|0|0|0|mpi");
+    CHECK_TEXT(ask("SELECT * FROM communicator WHERE communicator = 2"),
+               "3|2|0000000000000001|null|MPI_COMM_WORLD||0|8|0|3|0-7|0|0|0|mpi");
     CHECK_TEXT(ask("SELECT * FROM communicator WHERE communicator = 3"),
                "3|3|fedcba9876543210|0000000000000001||MPI_Wait|4|2|5|1|1,3|1|1|0|mpi");
-    struct ledger_communicator nccl = {.identity = 7, .communicator = 4, .flags = LEDGER_COMMUNICATOR_NCCL, .size = 8, .comm_rank = 3};
+    struct ledger_communicator nccl = {.identity = 7,
+                                       .communicator = 4,
+                                       .flags = LEDGER_COMMUNICATOR_NCCL,
+                                       .size = 8,
+                                       .comm_rank = 3};
     ledger_append(LEDGER_COMMUNICATORS, &nccl, sizeof nccl);
     store();
-    CHECK_TEXT(ask("SELECT identity, size, comm_rank, members, library FROM communicator WHERE communicator = 4"),
+    CHECK_TEXT(ask("SELECT identity, size, comm_rank, members, library FROM communicator WHERE "
+                   "communicator = 4"),
                "0000000000000007|8|3||nccl");
 }
 
@@ -351,12 +396,12 @@ static void a_cell_has_its_key_and_its_sums(void)
     completion->blocked_ns = 555;
     add(1, cell(1, WAIT, 0, 0, LEDGER_POLL), 20, 0);
     store();
-    CHECK_TEXT(
-        ask("SELECT world_rank, thread, call, communicator, bytes, measure, memory_kind, region, is_folded, count, volume_bytes, total_ns,"
-            " min_ns, max_ns, blocked_ns FROM cell ORDER BY total_ns"),
-        "3|1|MPI_Wait|0|0|poll|host|0|0|1|0|20|20|20|0 "
-        "3|0|MPI_Send|2|64|call|host|0|0|2|128|400|100|300|0 "
-        "3|1|MPI_Send|5|9663676416|completion|host|0|0|1|0|7777|7777|7777|555");
+    CHECK_TEXT(ask("SELECT world_rank, thread, call, communicator, bytes, measure, memory_kind, "
+                   "region, is_folded, count, volume_bytes, total_ns,"
+                   " min_ns, max_ns, blocked_ns FROM cell ORDER BY total_ns"),
+               "3|1|MPI_Wait|0|0|poll|host|0|0|1|0|20|20|20|0 "
+               "3|0|MPI_Send|2|64|call|host|0|0|2|128|400|100|300|0 "
+               "3|1|MPI_Send|5|9663676416|completion|host|0|0|1|0|7777|7777|7777|555");
 }
 
 static void measures_and_memory_kinds_have_their_names(void)
@@ -366,17 +411,22 @@ static void measures_and_memory_kinds_have_their_names(void)
     begin();
     for (unsigned kind = 0; kind < LEDGER_MEMORY_KINDS * LEDGER_MEMORY_KINDS; kind++)
         for (unsigned measure = LEDGER_CALL; measure <= LEDGER_CAPTURED; measure++) {
-            struct ledger_cell *one = cell(0, SEND, 2, 1 + 10 * kind + measure, (enum ledger_measure)measure);
+            struct ledger_cell *one =
+                cell(0, SEND, 2, 1 + 10 * kind + measure, (enum ledger_measure)measure);
             add(0, one, 100, 0);
-            one->memory_kind = (uint8_t)(kind / LEDGER_MEMORY_KINDS | kind % LEDGER_MEMORY_KINDS << LEDGER_MEMORY_KIND_TO_BIT);
+            one->memory_kind = (uint8_t)(kind / LEDGER_MEMORY_KINDS |
+                                         kind % LEDGER_MEMORY_KINDS << LEDGER_MEMORY_KIND_TO_BIT);
         }
     store();
     for (unsigned kind = 0; kind < LEDGER_MEMORY_KINDS * LEDGER_MEMORY_KINDS; kind++)
         for (unsigned measure = LEDGER_CALL; measure <= LEDGER_CAPTURED; measure++) {
             char sql[128], expected[64];
-            const char *from = KINDS[kind / LEDGER_MEMORY_KINDS], *to = KINDS[kind % LEDGER_MEMORY_KINDS];
-            snprintf(sql, sizeof sql, "SELECT measure, memory_kind FROM cell WHERE bytes = %u", 1 + 10 * kind + measure);
-            snprintf(expected, sizeof expected, "%s|%s%s%s", MEASURES[measure], from, from == to ? "" : ">", from == to ? "" : to);
+            const char *from = KINDS[kind / LEDGER_MEMORY_KINDS],
+                       *to = KINDS[kind % LEDGER_MEMORY_KINDS];
+            snprintf(sql, sizeof sql, "SELECT measure, memory_kind FROM cell WHERE bytes = %u",
+                     1 + 10 * kind + measure);
+            snprintf(expected, sizeof expected, "%s|%s%s%s", MEASURES[measure], from,
+                     from == to ? "" : ">", from == to ? "" : to);
             CHECK_TEXT(ask(sql), expected);
         }
 }
@@ -399,7 +449,9 @@ static void a_histogram_has_rows_for_the_buckets_in_use(void)
     send(0, 64, 3, 1);
     send(0, 64, 5ull << 40, 1);
     store();
-    CHECK_TEXT(ask("SELECT bucket, bucket.count FROM bucket JOIN cell USING (cell) ORDER BY bucket"), "0|1 21|2 289|1");
+    CHECK_TEXT(
+        ask("SELECT bucket, bucket.count FROM bucket JOIN cell USING (cell) ORDER BY bucket"),
+        "0|1 21|2 289|1");
     CHECK_TEXT(ask("SELECT low_ns, high_ns FROM bucket_bound WHERE bucket = 21"), "96|104");
 }
 
@@ -409,12 +461,14 @@ static void the_bounds_in_the_database_are_those_of_the_histogram(void)
     begin();
     store();
     for (unsigned bucket = 0; bucket + 1 < HISTOGRAM_BUCKETS; bucket++) {
-        snprintf(sql, sizeof sql, "SELECT low_ns, high_ns FROM bucket_bound WHERE bucket = %u", bucket);
+        snprintf(sql, sizeof sql, "SELECT low_ns, high_ns FROM bucket_bound WHERE bucket = %u",
+                 bucket);
         snprintf(bounds, sizeof bounds, "%llu|%llu", (unsigned long long)histogram_low_ns(bucket),
                  (unsigned long long)histogram_low_ns(bucket + 1));
         CHECK_TEXT(ask(sql), bounds);
     }
-    CHECK_TEXT(ask("SELECT bucket, low_ns, high_ns FROM bucket_bound WHERE bucket >= 289"), "289|1099511627776|null");
+    CHECK_TEXT(ask("SELECT bucket, low_ns, high_ns FROM bucket_bound WHERE bucket >= 289"),
+               "289|1099511627776|null");
 }
 
 static void a_cell_that_was_folded_away_or_never_used_is_not_stored(void)
@@ -435,7 +489,8 @@ static void a_folded_cell_says_so(void)
     add(0, cells_find(&cells[0], 128, cell_key(SEND, 2, LEDGER_CALL) | CELL_KEY_FOLDED), 100, 70);
     add(0, cell(0, SEND, 2, 128, LEDGER_CALL), 100, 128);
     store();
-    CHECK_TEXT(ask("SELECT bytes, is_folded, volume_bytes FROM cell ORDER BY is_folded"), "128|0|128 128|1|70");
+    CHECK_TEXT(ask("SELECT bytes, is_folded, volume_bytes FROM cell ORDER BY is_folded"),
+               "128|0|128 128|1|70");
 }
 
 static void peers_of_all_threads_add_up(void)
@@ -448,10 +503,11 @@ static void peers_of_all_threads_add_up(void)
     peer_add(peers_find(&peers[1], peer_key_in(17, 1, SEND, LEDGER_RECEIVED)), 30, 40);
     peers_find(&peers[0], peer_key(5, SEND, LEDGER_SENT)); /* a row in which nothing was counted */
     store();
-    CHECK_TEXT(
-        ask("SELECT world_rank, call, direction, communicator, peer, count, bytes, time_ns FROM peer ORDER BY direction, communicator, "
-            "peer"),
-        "3|MPI_Send|received|0|1|1|10|20 3|MPI_Send|received|17|1|1|30|40 3|MPI_Send|sent|0|-1|1|8|50 3|MPI_Send|sent|0|1|2|128|300");
+    CHECK_TEXT(ask("SELECT world_rank, call, direction, communicator, peer, count, bytes, time_ns "
+                   "FROM peer ORDER BY direction, communicator, "
+                   "peer"),
+               "3|MPI_Send|received|0|1|1|10|20 3|MPI_Send|received|17|1|1|30|40 "
+               "3|MPI_Send|sent|0|-1|1|8|50 3|MPI_Send|sent|0|1|2|128|300");
 }
 
 static void many_cells_are_all_stored(void)
@@ -460,7 +516,8 @@ static void many_cells_are_all_stored(void)
     for (uint64_t bytes = 1; bytes <= 1000; bytes++)
         send(bytes % 2, bytes, bytes, (int32_t)bytes);
     store();
-    CHECK_TEXT(ask("SELECT count(*), sum(count), sum(volume_bytes), sum(total_ns) FROM cell"), "1000|1000|500500|500500");
+    CHECK_TEXT(ask("SELECT count(*), sum(count), sum(volume_bytes), sum(total_ns) FROM cell"),
+               "1000|1000|500500|500500");
     CHECK_TEXT(ask("SELECT sum(count) FROM bucket"), "1000");
     CHECK_TEXT(ask("SELECT count(*), sum(bytes) FROM peer"), "1000|500500");
 }
@@ -474,11 +531,14 @@ static void the_file_says_what_it_is(void)
     CHECK_TEXT(ask("PRAGMA integrity_check"), "ok");
 }
 
-/* Samples. Two ticks are a nanosecond; the rank begins half a second into second 4 (of 2^30 ns) and runs for ten seconds. */
+/* Samples. Two ticks are a nanosecond; the rank begins half a second into second 4 (of 2^30 ns) and
+ * runs for ten seconds. */
 
 #define SECOND_NS (1ll << LEDGER_GAP_NS_LOG2)
 #define SECOND_BIT (LEDGER_GAP_NS_LOG2 - LEDGER_WINDOW_NS_LOG2)
-#define ALL_OF_SAMPLE "thread, call, communicator, sequence, start_ns, end_ns, completed_ns, bytes, peer, root, request_call, region"
+#define ALL_OF_SAMPLE                                                                           \
+    "thread, call, communicator, sequence, start_ns, end_ns, completed_ns, bytes, peer, root, " \
+    "request_call, region"
 
 static uint64_t ticks_at(int64_t ns)
 {
@@ -509,10 +569,12 @@ static struct ledger_page *begin_page(enum ledger_owner owner, uint64_t number, 
 static void no_room_from(struct ledger_page *page, int64_t ns)
 {
     page->until_ticks = ticks_at(ns);
-    page->last = (uint64_t)(the_ledger.header->start_unix_ns + ns) >> LEDGER_WINDOW_NS_LOG2 | ((1 << SECOND_BIT) - 1);
+    page->last = (uint64_t)(the_ledger.header->start_unix_ns + ns) >> LEDGER_WINDOW_NS_LOG2 |
+                 ((1 << SECOND_BIT) - 1);
 }
 
-static struct ledger_sample *put(struct ledger_page *page, unsigned place, unsigned call, int64_t start_ns, int64_t end_ns)
+static struct ledger_sample *put(struct ledger_page *page, unsigned place, unsigned call,
+                                 int64_t start_ns, int64_t end_ns)
 {
     page->samples[place] = (struct ledger_sample){.start_ticks = ticks_at(start_ns),
                                                   .end_ticks = ticks_at(end_ns),
@@ -523,9 +585,11 @@ static struct ledger_sample *put(struct ledger_page *page, unsigned place, unsig
     return &page->samples[place];
 }
 
-static struct ledger_sample *put_collective(struct ledger_page *page, unsigned place, unsigned call, uint64_t sequence)
+static struct ledger_sample *put_collective(struct ledger_page *page, unsigned place, unsigned call,
+                                            uint64_t sequence)
 {
-    struct ledger_sample *sample = put(page, place, call, (int64_t)sequence * 1000, (int64_t)sequence * 1000 + 100);
+    struct ledger_sample *sample =
+        put(page, place, call, (int64_t)sequence * 1000, (int64_t)sequence * 1000 + 100);
     sample->sequence = sequence;
     return sample;
 }
@@ -565,10 +629,12 @@ static void a_call_without_a_sequence_has_its_peer_and_the_call_of_its_request(v
     sample->request_call = SEND;
     sample->thread = 1;
     store();
-    CHECK_TEXT(ask("SELECT " ALL_OF_SAMPLE " FROM sample"), "1|MPI_Wait|2|null|100|200|null|64|-2|null|MPI_Send|0");
+    CHECK_TEXT(ask("SELECT " ALL_OF_SAMPLE " FROM sample"),
+               "1|MPI_Wait|2|null|100|200|null|64|-2|null|MPI_Send|0");
 }
 
-static struct ledger_sample *put_message(struct ledger_page *page, unsigned place, unsigned flags, int64_t start_ns)
+static struct ledger_sample *put_message(struct ledger_page *page, unsigned place, unsigned flags,
+                                         int64_t start_ns)
 {
     struct ledger_sample *sample = put(page, place, SEND, start_ns, start_ns + 50);
     sample->flags = (uint16_t)(LEDGER_SAMPLE_MESSAGE | flags) & 0xf;
@@ -586,9 +652,10 @@ static void a_message_has_its_tag_and_number(void)
     put_message(page, 1, 0, 200)->tag = LEDGER_NO_TAG;
     put_message(page, 2, 0, 300)->number = 0;
     store();
-    CHECK_TEXT(ask("SELECT " ALL_OF_SAMPLE ", tag, number FROM sample"), "1|MPI_Send|2|null|100|150|900|64|5|null||0|-7|65535 "
-                                                                         "1|MPI_Send|2|null|200|250|null|64|5|null||0|null|65535 "
-                                                                         "1|MPI_Send|2|null|300|350|null|64|5|null||0|-7|null");
+    CHECK_TEXT(ask("SELECT " ALL_OF_SAMPLE ", tag, number FROM sample"),
+               "1|MPI_Send|2|null|100|150|900|64|5|null||0|-7|65535 "
+               "1|MPI_Send|2|null|200|250|null|64|5|null||0|null|65535 "
+               "1|MPI_Send|2|null|300|350|null|64|5|null||0|-7|null");
 }
 
 static void further_messages_have_a_table_of_their_own(void)
@@ -599,8 +666,9 @@ static void further_messages_have_a_table_of_their_own(void)
     put_message(page, 1, LEDGER_SAMPLE_FURTHER, 200)->completed_ticks = ticks_at(900);
     store();
     CHECK_TEXT(ask("SELECT count(*) FROM sample"), "0");
-    CHECK_TEXT(ask("SELECT * FROM sample_message"), "3|1|MPI_Send|2|received|5|-7|65535|64|100|150|null "
-                                                    "3|1|MPI_Send|2|sent|5|-7|65535|64|200|250|900");
+    CHECK_TEXT(ask("SELECT * FROM sample_message"),
+               "3|1|MPI_Send|2|received|5|-7|65535|64|100|150|null "
+               "3|1|MPI_Send|2|sent|5|-7|65535|64|200|250|900");
     CHECK_TEXT(ask("SELECT thread, direction FROM message"), "1|received 1|sent");
 }
 
@@ -617,17 +685,24 @@ static void a_started_collective_has_a_table_of_its_own(void)
         sample->completed_ticks = i ? ticks_at(900) : 0;
     }
     store();
-    CHECK_TEXT(ask("SELECT (SELECT count(*) FROM sample), (SELECT count(*) FROM sample_message)"), "0|0");
-    CHECK_TEXT(ask("SELECT * FROM sample_start"), "3|1|MPI_Bcast|2|65535|2147483647|null|64|100|150|null "
-                                                  "3|1|MPI_Bcast|2|65535|2147483647|7|64|200|250|900");
+    CHECK_TEXT(ask("SELECT (SELECT count(*) FROM sample), (SELECT count(*) FROM sample_message)"),
+               "0|0");
+    CHECK_TEXT(ask("SELECT * FROM sample_start"),
+               "3|1|MPI_Bcast|2|65535|2147483647|null|64|100|150|null "
+               "3|1|MPI_Bcast|2|65535|2147483647|7|64|200|250|900");
 }
 
 static void a_sample_has_its_signature(void)
 {
     begin_sampled();
-    struct ledger_signature sum = {.signature = 1, .flags = LEDGER_SIGNATURE_COMMUTATIVE | LEDGER_SIGNATURE_IN_PLACE, .count = 10};
-    struct ledger_signature vector = {.signature = 65535, .memory_kind = LEDGER_DEVICE, .count = 2, .datatype = "vector"};
-    struct ledger_signature many = {.signature = 3, .flags = LEDGER_SIGNATURE_COUNTS, .counts_hash = 255, .op = "user"};
+    struct ledger_signature sum = {.signature = 1,
+                                   .flags =
+                                       LEDGER_SIGNATURE_COMMUTATIVE | LEDGER_SIGNATURE_IN_PLACE,
+                                   .count = 10};
+    struct ledger_signature vector = {
+        .signature = 65535, .memory_kind = LEDGER_DEVICE, .count = 2, .datatype = "vector"};
+    struct ledger_signature many = {
+        .signature = 3, .flags = LEDGER_SIGNATURE_COUNTS, .counts_hash = 255, .op = "user"};
     memcpy(sum.datatype, "MPI_FLOAT", sizeof "MPI_FLOAT");
     memcpy(sum.op, "MPI_SUM", sizeof "MPI_SUM");
     sum.type_bytes = sum.blocks = 1;
@@ -639,9 +714,10 @@ static void a_sample_has_its_signature(void)
     put(page, 0, ALLREDUCE, 100, 200)->signature = 65535;
     put(page, 1, ALLREDUCE, 300, 400);
     store();
-    CHECK_TEXT(ask("SELECT * FROM signature"), "3|1|MPI_FLOAT|1|0|1|10|MPI_SUM|1|1|null|host "
-                                               "3|3||null|null|null|null|user|0|0|00000000000000ff|host "
-                                               "3|65535|vector|0|-8|null|2||null|0|null|device>host");
+    CHECK_TEXT(ask("SELECT * FROM signature"),
+               "3|1|MPI_FLOAT|1|0|1|10|MPI_SUM|1|1|null|host "
+               "3|3||null|null|null|null|user|0|0|00000000000000ff|host "
+               "3|65535|vector|0|-8|null|2||null|0|null|device>host");
     CHECK_TEXT(ask("SELECT bytes, signature FROM sample ORDER BY start_ns"), "64|65535 64|null");
     CHECK_TEXT(ask("SELECT start_ns, datatype FROM signed_sample"), "100|vector");
 }
@@ -663,7 +739,8 @@ static void samples_and_steps_that_a_mask_leaves_out_are_not_stored(void)
     struct ledger_page *page = begin_page(LEDGER_OF_THREAD, 0, 4 << SECOND_BIT);
     for (unsigned second = 0; second < 6; second++)
         put(page, second, SEND, second * SECOND_NS, second * SECOND_NS + 10);
-    put(page, 6, SEND, 3 * SECOND_NS, 4 * SECOND_NS); /* a call belongs to the window in which it returns */
+    put(page, 6, SEND, 3 * SECOND_NS,
+        4 * SECOND_NS); /* a call belongs to the window in which it returns */
     put(page, 7, SEND, 4 * SECOND_NS, 6 * SECOND_NS);
     put(begin_page(LEDGER_OF_STEPS, 0, 15), 63, 0, 100, 200);
     put(begin_page(LEDGER_OF_STEPS, 0, 16), 0, 0, 200, 300);
@@ -722,14 +799,17 @@ static void a_gap_is_not_covered(void)
 static void a_gap_counts_in_each_stretch_that_it_touches(void)
 {
     begin_sampled();
-    the_ledger.header->window_mask = 1 << (SECOND_BIT - 2); /* the first and third quarter of each second */
+    the_ledger.header->window_mask =
+        1 << (SECOND_BIT - 2); /* the first and third quarter of each second */
     the_ledger.header->start_unix_ns = 4 * SECOND_NS;
     the_ledger.header->end_ns = the_ledger.header->start_ns + 3 * SECOND_NS;
     no_room_from(begin_page(LEDGER_OF_THREAD, 1, 5 << SECOND_BIT), SECOND_NS + 100);
     store();
-    CHECK_TEXT(ask("SELECT begin_ns * 4 / (1 << 30), (end_ns - begin_ns) * 4 / (1 << 30) FROM sample_window WHERE thread = 0"),
+    CHECK_TEXT(ask("SELECT begin_ns * 4 / (1 << 30), (end_ns - begin_ns) * 4 / (1 << 30) FROM "
+                   "sample_window WHERE thread = 0"),
                "0|1 2|1 4|1 6|1 8|1 10|1");
-    CHECK_TEXT(ask("SELECT begin_ns * 4 / (1 << 30), end_ns - begin_ns FROM sample_window WHERE thread = 1"),
+    CHECK_TEXT(ask("SELECT begin_ns * 4 / (1 << 30), end_ns - begin_ns FROM sample_window WHERE "
+                   "thread = 1"),
                "0|268435456 2|268435456 4|100 8|268435456 10|268435456");
 }
 
@@ -740,7 +820,8 @@ static void stretches_of_windows_are_a_row_each(void)
     the_ledger.header->end_ns = the_ledger.header->start_ns + 14 * SECOND_NS;
     begin_page(LEDGER_OF_THREAD, 0, 4);
     store();
-    CHECK_TEXT(ask("SELECT begin_ns, end_ns FROM sample_window WHERE thread = 0"), "0|1647483648 12384901888|14532385536");
+    CHECK_TEXT(ask("SELECT begin_ns, end_ns FROM sample_window WHERE thread = 0"),
+               "0|1647483648 12384901888|14532385536");
 }
 
 static void of_very_many_stretches_a_part_is_covered(void)
@@ -751,8 +832,12 @@ static void of_very_many_stretches_a_part_is_covered(void)
     the_ledger.header->end_ns = the_ledger.header->start_ns + (1ll << (LEDGER_WINDOW_NS_LOG2 + 18));
     begin_page(LEDGER_OF_THREAD, 0, 4 << SECOND_BIT);
     store();
-    CHECK_TEXT(ask("SELECT count(*), sum(end_ns - begin_ns) >> 20 FROM sample_window WHERE thread = 0"), "65536|65536");
-    CHECK_TEXT(ask("SELECT count(*) FROM sample_window WHERE begin_ns >> 20 & 3 > 0 OR (end_ns - 1) >> 20 & 3 > 0"), "0");
+    CHECK_TEXT(
+        ask("SELECT count(*), sum(end_ns - begin_ns) >> 20 FROM sample_window WHERE thread = 0"),
+        "65536|65536");
+    CHECK_TEXT(ask("SELECT count(*) FROM sample_window WHERE begin_ns >> 20 & 3 > 0 OR (end_ns - "
+                   "1) >> 20 & 3 > 0"),
+               "0");
 }
 
 static void without_a_log_no_window_is_covered(void)
@@ -795,7 +880,8 @@ static void a_full_log_is_all_stored(void)
         if ((chunk = ledger_chunk_at(the_ledger.header, at))->kind == LEDGER_SAMPLES)
             for (uint32_t i = 0; i < chunk->used; i++)
                 for (unsigned place = 0; place < LEDGER_PAGE_SAMPLES; place++, samples++)
-                    put(ledger_entry(chunk, i), place, ALLREDUCE, samples, samples + 1)->sequence = (uint64_t)samples + 1;
+                    put(ledger_entry(chunk, i), place, ALLREDUCE, samples, samples + 1)->sequence =
+                        (uint64_t)samples + 1;
     CHECK(samples > 65000);
     store();
     char expected[64];
@@ -806,10 +892,14 @@ static void a_full_log_is_all_stored(void)
 static void an_nccl_operation_has_the_time_of_its_kernel(void)
 {
     begin_sampled();
-    struct ledger_call nccl = {.call = NCCL_ALL_REDUCE, .name = "ncclAllReduce", .family = "collective", .library = "nccl"};
+    struct ledger_call nccl = {.call = NCCL_ALL_REDUCE,
+                               .name = "ncclAllReduce",
+                               .family = "collective",
+                               .library = "nccl"};
     ledger_append(LEDGER_CALLS, &nccl, sizeof nccl);
     struct ledger_page *page = begin_page(LEDGER_OF_THREAD, 0, 4);
-    struct ledger_sample *own = put(page, 0, NCCL_ALL_REDUCE, 1000, 1100), *shared = put(page, 1, NCCL_ALL_REDUCE, 2000, 2100);
+    struct ledger_sample *own = put(page, 0, NCCL_ALL_REDUCE, 1000, 1100),
+                         *shared = put(page, 1, NCCL_ALL_REDUCE, 2000, 2100);
     own->completed_ticks = ticks_at(9000);
     own->device_span = WAIT;                  /* 16 ns; not the call of a request */
     shared->completed_ticks = ticks_at(1990); /* by an inaccurate clock */
@@ -817,8 +907,10 @@ static void an_nccl_operation_has_the_time_of_its_kernel(void)
     put(page, 2, NCCL_ALL_REDUCE, 3000, 3100); /* has no time on the device (yet) */
     put(page, 3, ALLREDUCE, 4000, 4100)->completed_ticks = ticks_at(4200);
     store();
-    CHECK_TEXT(ask("SELECT start_ns, completed_ns, device_start_ns, device_end_ns, is_shared, request_call FROM sample ORDER BY start_ns"),
-               "1000|9000|8984|9000|0| 2000|2000|0|1990|1| 3000|null|null|null|null| 4000|4200|null|null|null|");
+    CHECK_TEXT(ask("SELECT start_ns, completed_ns, device_start_ns, device_end_ns, is_shared, "
+                   "request_call FROM sample ORDER BY start_ns"),
+               "1000|9000|8984|9000|0| 2000|2000|0|1990|1| 3000|null|null|null|null| "
+               "4000|4200|null|null|null|");
 }
 
 /* GPU activities */
@@ -826,7 +918,12 @@ static void an_nccl_operation_has_the_time_of_its_kernel(void)
 static void a_device_has_the_times_of_its_states(void)
 {
     begin();
-    struct ledger_device device = {.device = 1, .number = 4, .name = "H100", .uuid = "GPU-1", .first_ns = 1100, .last_ns = 1400};
+    struct ledger_device device = {.device = 1,
+                                   .number = 4,
+                                   .name = "H100",
+                                   .uuid = "GPU-1",
+                                   .first_ns = 1100,
+                                   .last_ns = 1400};
     device.kernels = 7, device.copies = 8, device.sets = 9;
     device.state_ns[0] = 50;
     device.state_ns[LEDGER_COMPUTING | LEDGER_IN_MPI] = 60;
@@ -834,21 +931,28 @@ static void a_device_has_the_times_of_its_states(void)
     device.state_ns[LEDGER_COPYING] = 80;
     struct ledger_device unused = {.device = 2};
     device.sms = 132, device.memory_bytes = 80;
-    device.communication_ns = 10, device.communication_sm_ns = 160, device.communication_most_sms = 16;
+    device.communication_ns = 10, device.communication_sm_ns = 160,
+    device.communication_most_sms = 16;
     ledger_append(LEDGER_DEVICES, &device, sizeof device);
     ledger_append(LEDGER_DEVICES, &unused, sizeof unused);
     store();
-    CHECK_TEXT(ask("SELECT * FROM gpu_device"), "3|1|4|H100|GPU-1|100|400|7|8|9|132|10|160|16|80 3|2|0|||null|null|0|0|0|null|0|0|0|null");
-    CHECK_TEXT(ask("SELECT * FROM gpu_busy ORDER BY ns"), "3|1|0|0|0|0|50 3|1|1|0|0|1|60 3|1|0|1|0|0|70 3|1|0|0|1|0|80");
+    CHECK_TEXT(
+        ask("SELECT * FROM gpu_device"),
+        "3|1|4|H100|GPU-1|100|400|7|8|9|132|10|160|16|80 3|2|0|||null|null|0|0|0|null|0|0|0|null");
+    CHECK_TEXT(ask("SELECT * FROM gpu_busy ORDER BY ns"),
+               "3|1|0|0|0|0|50 3|1|1|0|0|1|60 3|1|0|1|0|0|70 3|1|0|0|1|0|80");
 }
 
 static void append_kernel(uint32_t number, bool is_communication, const char *name)
 {
     char place[256] = "";
-    struct ledger_kernel kernel = {.kernel = number, .name_bytes = (uint32_t)strlen(name), .is_communication = is_communication};
+    struct ledger_kernel kernel = {.kernel = number,
+                                   .name_bytes = (uint32_t)strlen(name),
+                                   .is_communication = is_communication};
     memcpy(place, &kernel, sizeof kernel);
     snprintf(place + sizeof kernel, sizeof place - sizeof kernel, "%s", name);
-    struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, the_ledger.header->chunk_count - 1);
+    struct ledger_chunk *chunk =
+        ledger_chunk_at(the_ledger.header, the_ledger.header->chunk_count - 1);
     size_t bytes = (sizeof kernel + strlen(name) + 7) & ~7u;
     memcpy(ledger_entry(chunk, chunk->used), place, bytes);
     chunk->used += (uint32_t)bytes;
@@ -859,44 +963,64 @@ static void kernels_and_streams_have_their_names_and_numbers(void)
     begin();
     ledger_chunk(LEDGER_KERNELS, 1, 0);
     append_kernel(1, false, "_Z4gemmv");
-    append_kernel(2, true, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)");
+    append_kernel(2, true,
+                  "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)");
     append_kernel(LEDGER_KERNEL_OTHER, false, "");
     struct ledger_stream stream = {.stream = 6, .device = 1, .context = 2, .number = 13};
     ledger_append(LEDGER_STREAMS, &stream, sizeof stream);
     store();
-    CHECK_TEXT(ask("SELECT * FROM gpu_kernel"),
-               "3|1|_Z4gemmv|0 3|2|ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)|1 3|65535||0");
+    CHECK_TEXT(ask("SELECT * FROM gpu_kernel"), "3|1|_Z4gemmv|0 "
+                                                "3|2|ncclDevKernel_AllReduce_Sum_f32_RING_LL("
+                                                "ncclDevKernelArgsStorage<4096ul>)|1 3|65535||0");
     CHECK_TEXT(ask("SELECT * FROM gpu_stream"), "3|6|1|2|13");
 }
 
 static void activities_have_their_keys_sums_and_buckets(void)
 {
     begin();
-    struct ledger_activity kernel = {.kernel = 300, .stream = 6, .kind = LEDGER_ACTIVITY_KERNEL, .flags = LEDGER_ACTIVITY_GRAPH, .live = 1};
+    struct ledger_activity kernel = {.kernel = 300,
+                                     .stream = 6,
+                                     .kind = LEDGER_ACTIVITY_KERNEL,
+                                     .flags = LEDGER_ACTIVITY_GRAPH,
+                                     .live = 1};
     kernel.total_ns = 500, kernel.min_ns = 100, kernel.max_ns = 300;
     kernel.buckets[21] = 2, kernel.buckets[30] = 1;
-    struct ledger_activity copy = {.bytes = 64, .stream = 6, .kind = LEDGER_ACTIVITY_COPY, .copy = LEDGER_COPY_TO_PEER, .live = 1};
+    struct ledger_activity copy = {.bytes = 64,
+                                   .stream = 6,
+                                   .kind = LEDGER_ACTIVITY_COPY,
+                                   .copy = LEDGER_COPY_TO_PEER,
+                                   .live = 1};
     copy.flags = LEDGER_ACTIVITY_PAGEABLE | LEDGER_ACTIVITY_MANAGED;
     copy.volume_bytes = 50;
     copy.buckets[0] = 1;
-    struct ledger_activity set = {.stream = 6, .kind = LEDGER_ACTIVITY_SET, .live = 1}, gone = kernel;
+    struct ledger_activity set = {.stream = 6, .kind = LEDGER_ACTIVITY_SET, .live = 1},
+                           gone = kernel;
     gone.live = 0;
     ledger_append(LEDGER_ACTIVITIES, &set, sizeof set); /* nothing was counted */
     ledger_append(LEDGER_ACTIVITIES, &kernel, sizeof kernel);
     ledger_append(LEDGER_ACTIVITIES, &gone, sizeof gone);
     ledger_append(LEDGER_ACTIVITIES, &copy, sizeof copy);
     store();
-    CHECK_TEXT(ask("SELECT * FROM gpu_activity"), "1|3|6|kernel|300||1|0|0|0|3|0|500|100|300 2|3|6|copy|0|to peer|0|1|1|64|1|50|0|0|0");
+    CHECK_TEXT(
+        ask("SELECT * FROM gpu_activity"),
+        "1|3|6|kernel|300||1|0|0|0|3|0|500|100|300 2|3|6|copy|0|to peer|0|1|1|64|1|50|0|0|0");
     CHECK_TEXT(ask("SELECT * FROM gpu_bucket"), "1|21|2 1|30|1 2|0|1");
 }
 
 static void what_gpus_did_before_a_reset_does_not_count(void)
 {
     begin();
-    struct ledger_device device = {.device = 1, .name = "H100", .uuid = "GPU-1", .first_ns = 1100, .last_ns = 1400, .kernels = 7};
-    struct ledger_activity kernel = {.kernel = 300, .stream = 6, .kind = LEDGER_ACTIVITY_KERNEL, .live = 1};
+    struct ledger_device device = {.device = 1,
+                                   .name = "H100",
+                                   .uuid = "GPU-1",
+                                   .first_ns = 1100,
+                                   .last_ns = 1400,
+                                   .kernels = 7};
+    struct ledger_activity kernel = {
+        .kernel = 300, .stream = 6, .kind = LEDGER_ACTIVITY_KERNEL, .live = 1};
     device.sms = 132, device.memory_bytes = 80;
-    device.communication_ns = 10, device.communication_sm_ns = 160, device.communication_most_sms = 16;
+    device.communication_ns = 10, device.communication_sm_ns = 160,
+    device.communication_most_sms = 16;
     device.state_ns[LEDGER_COMPUTING] = 60;
     kernel.buckets[21] = 2;
     ledger_append(LEDGER_DEVICES, &device, sizeof device);
@@ -909,10 +1033,12 @@ static void what_gpus_did_before_a_reset_does_not_count(void)
     CHECK_TEXT(ask("SELECT count(*) FROM gpu_bucket"), "0");
 }
 
-static void append_tracing(int64_t begin_ns, int64_t end_ns, enum ledger_tracing_end ended, uint32_t clock_error_ns)
+static void append_tracing(int64_t begin_ns, int64_t end_ns, enum ledger_tracing_end ended,
+                           uint32_t clock_error_ns)
 {
     int64_t start_ns = the_ledger.header->start_ns;
-    struct ledger_tracing tracing = {.begin_ns = start_ns + begin_ns, .end_ns = end_ns ? start_ns + end_ns : 0, .ended = ended};
+    struct ledger_tracing tracing = {
+        .begin_ns = start_ns + begin_ns, .end_ns = end_ns ? start_ns + end_ns : 0, .ended = ended};
     tracing.clock_error_ns = clock_error_ns;
     tracing.records = 5;
     ledger_append(LEDGER_TRACINGS, &tracing, sizeof tracing);
@@ -925,16 +1051,19 @@ static void times_of_tracing_count_from_the_start(void)
     append_tracing(200, 300, LEDGER_TRACING_LOST, UINT32_MAX);
     append_tracing(400, 0, LEDGER_TRACING_GOES_ON, 0);
     store();
-    CHECK_TEXT(ask("SELECT * FROM gpu_tracing"), "3|0|100|duty|40|5 3|200|300|lost|null|5 3|400|500|goes on|0|5");
+    CHECK_TEXT(ask("SELECT * FROM gpu_tracing"),
+               "3|0|100|duty|40|5 3|200|300|lost|null|5 3|400|500|goes on|0|5");
 }
 
 static void windows_that_a_better_one_replaces_have_no_row(void)
 {
     begin();
-    static const enum ledger_tracing_part PARTS[] = {LEDGER_PART_FIRST_USE, LEDGER_PART_STEPS, LEDGER_PART_ANY, LEDGER_PART_STEPS};
+    static const enum ledger_tracing_part PARTS[] = {LEDGER_PART_FIRST_USE, LEDGER_PART_STEPS,
+                                                     LEDGER_PART_ANY, LEDGER_PART_STEPS};
     for (unsigned i = 0; i < 4; i++) {
         int64_t begin_ns = the_ledger.header->start_ns + 10 * (int64_t)(i + 1);
-        struct ledger_tracing tracing = {.begin_ns = begin_ns, .end_ns = begin_ns + 5, .part = PARTS[i]};
+        struct ledger_tracing tracing = {
+            .begin_ns = begin_ns, .end_ns = begin_ns + 5, .part = PARTS[i]};
         ledger_append(LEDGER_TRACINGS, &tracing, sizeof tracing);
     }
     store();
@@ -943,8 +1072,10 @@ static void windows_that_a_better_one_replaces_have_no_row(void)
 
 static void append_reading(int64_t at_ns, uint64_t bytes, uint16_t limits, uint16_t live)
 {
-    struct ledger_reading reading = {.at_ns = the_ledger.header->start_ns + at_ns, .device = 1, .limits = limits, .live = live};
-    reading.nvlink_sent_bytes = reading.nvlink_received_bytes = reading.pcie_sent_bytes = reading.pcie_received_bytes = bytes;
+    struct ledger_reading reading = {
+        .at_ns = the_ledger.header->start_ns + at_ns, .device = 1, .limits = limits, .live = live};
+    reading.nvlink_sent_bytes = reading.nvlink_received_bytes = reading.pcie_sent_bytes =
+        reading.pcie_received_bytes = bytes;
     reading.memory_used_bytes = 61;
     reading.clock_mhz = bytes == LEDGER_BYTES_UNKNOWN ? 0 : 1980;
     ledger_append(LEDGER_READINGS, &reading, sizeof reading);
@@ -953,11 +1084,14 @@ static void append_reading(int64_t at_ns, uint64_t bytes, uint16_t limits, uint1
 static void readings_say_what_is_known(void)
 {
     begin();
-    append_reading(100, 5, LEDGER_READING_KNOWN | LEDGER_READING_POWER | LEDGER_READING_HARDWARE, 1);
+    append_reading(100, 5, LEDGER_READING_KNOWN | LEDGER_READING_POWER | LEDGER_READING_HARDWARE,
+                   1);
     append_reading(150, 5, LEDGER_READING_KNOWN, 0);
     append_reading(200, LEDGER_BYTES_UNKNOWN, LEDGER_READING_IDLE, 1);
     store();
-    CHECK_TEXT(ask("SELECT * FROM gpu_reading"), "3|1|100|1980|61|5|5|5|5|0|1|0|1 3|1|200|null|61|null|null|null|null|null|null|null|null");
+    CHECK_TEXT(
+        ask("SELECT * FROM gpu_reading"),
+        "3|1|100|1980|61|5|5|5|5|0|1|0|1 3|1|200|null|61|null|null|null|null|null|null|null|null");
 }
 
 static void readings_from_before_a_reset_do_not_count(void)
@@ -980,18 +1114,23 @@ static void what_was_traced_before_a_reset_does_not_count(void)
     CHECK_TEXT(ask("SELECT begin_ns, end_ns FROM gpu_tracing"), "5000|7000");
 }
 
-static void put_activity(struct ledger_page *page, unsigned place, uint16_t stream, int64_t start_ns, int64_t end_ns)
+static void put_activity(struct ledger_page *page, unsigned place, uint16_t stream,
+                         int64_t start_ns, int64_t end_ns)
 {
-    struct ledger_activity_sample sample = {
-        .start_ticks = ticks_at(start_ns), .end_ticks = ticks_at(end_ns), .bytes = 4096, .kernel = 70000};
+    struct ledger_activity_sample sample = {.start_ticks = ticks_at(start_ns),
+                                            .end_ticks = ticks_at(end_ns),
+                                            .bytes = 4096,
+                                            .kernel = 70000};
     sample.communicator = 2, sample.stream = stream;
-    sample.kind = LEDGER_ACTIVITY_COPY, sample.copy = LEDGER_COPY_ON_DEVICE, sample.flags = LEDGER_ACTIVITY_GRAPH;
+    sample.kind = LEDGER_ACTIVITY_COPY, sample.copy = LEDGER_COPY_ON_DEVICE,
+    sample.flags = LEDGER_ACTIVITY_GRAPH;
     memcpy(&page->samples[place], &sample, sizeof sample);
 }
 
 static void begin_stream(uint32_t number, int64_t since_ns)
 {
-    struct ledger_stream stream = {.stream = number, .sampled_since_ticks = since_ns ? ticks_at(since_ns) : 0};
+    struct ledger_stream stream = {.stream = number,
+                                   .sampled_since_ticks = since_ns ? ticks_at(since_ns) : 0};
     ledger_append(LEDGER_STREAMS, &stream, sizeof stream);
 }
 
@@ -1004,20 +1143,24 @@ static void single_activities_are_sampled_in_windows_of_the_devices_mask(void)
     struct ledger_page *page = begin_page(LEDGER_OF_STREAM, 300, 4 << SECOND_BIT);
     for (unsigned second = 0; second < 6; second++)
         put_activity(page, second, 300, second * SECOND_NS + 400, second * SECOND_NS + 410);
-    put_activity(page, 6, 300, 3 * SECOND_NS, 4 * SECOND_NS); /* an activity belongs to the window in which it starts */
-    no_room_from(begin_page(LEDGER_OF_STREAM, 300, 8 << SECOND_BIT), 8 * SECOND_NS - the_ledger.header->start_unix_ns + 900);
+    put_activity(page, 6, 300, 3 * SECOND_NS,
+                 4 * SECOND_NS); /* an activity belongs to the window in which it starts */
+    no_room_from(begin_page(LEDGER_OF_STREAM, 300, 8 << SECOND_BIT),
+                 8 * SECOND_NS - the_ledger.header->start_unix_ns + 900);
     struct ledger_page *unfinished = begin_page(LEDGER_OF_STREAM, 300, 12 << SECOND_BIT);
     put_activity(unfinished, 0, 300, 5000, 6000);
     unfinished->samples[0].end_ticks = 0;
     store();
-    CHECK_TEXT(ask("SELECT * FROM gpu_sample"), "3|300|copy|70000|on device|1|2|4096|400|410 "
-                                                "3|300|copy|70000|on device|1|2|4096|4294967696|4294967706");
+    CHECK_TEXT(ask("SELECT * FROM gpu_sample"),
+               "3|300|copy|70000|on device|1|2|4096|400|410 "
+               "3|300|copy|70000|on device|1|2|4096|4294967696|4294967706");
     CHECK_TEXT(ask("SELECT * FROM gpu_sample_window WHERE stream = 1"),
                "3|1|0|573741824 3|1|3794967296|4868709120 3|1|8089934592|9163676416");
     CHECK_TEXT(ask("SELECT * FROM gpu_sample_window WHERE stream = 300"),
                "3|300|700|573741824 3|300|3794967296|3794968196 3|300|8089934592|9163676416");
     CHECK_TEXT(ask("SELECT count(*) FROM sample"), "0");
-    CHECK_TEXT(ask("SELECT count(*) FROM sample_window"), "2"); /* the threads' windows, by their own mask */
+    CHECK_TEXT(ask("SELECT count(*) FROM sample_window"),
+               "2"); /* the threads' windows, by their own mask */
 }
 
 static void while_tracing_goes_on_nothing_is_known_of_the_time_since_the_last_activity(void)
@@ -1096,7 +1239,8 @@ static void a_full_disk_is_said_and_leaves_nothing(void)
         send(0, bytes, bytes, 1);
     CHECK(mkdir("disk", 0700) == 0);
     bool alone = unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
-    if (!alone || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount("tmpfs", "disk", "tmpfs", 0, "size=64k") != 0)
+    if (!alone || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("tmpfs", "disk", "tmpfs", 0, "size=64k") != 0)
         unit_skip("cannot mount a small tmpfs here: needs root or user namespaces");
     CHECK(!store_at("disk/rank-3.db"));
     CHECK(strlen(why) > 0);
@@ -1118,7 +1262,8 @@ int fsync(int file)
     return fsync_error ? -1 : 0;
 }
 
-static void a_database_is_on_the_disk_before_it_has_its_name_and_the_name_before_the_ledger_goes(void)
+static void
+a_database_is_on_the_disk_before_it_has_its_name_and_the_name_before_the_ledger_goes(void)
 {
     begin();
     store();
@@ -1186,7 +1331,8 @@ static void refuse_locks(void)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
         unit_skip("no system call can be made to fail here");
     struct flock lock = {.l_type = F_WRLCK};
     int file = open("rank-3.ledger", O_RDWR);

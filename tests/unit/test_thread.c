@@ -15,7 +15,9 @@ void *calloc(size_t count, size_t bytes)
         return NULL;
     void *memory = malloc(count * bytes);
     if (memory)
-        explicit_bzero(memory, count * bytes); /* not memset: the compiler would turn malloc and memset into calloc */
+        explicit_bzero(
+            memory,
+            count * bytes); /* not memset: the compiler would turn malloc and memset into calloc */
     return memory;
 }
 #endif

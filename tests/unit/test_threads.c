@@ -1,4 +1,5 @@
-/* Threads run everything concurrently that can interfere in the profiler. The thread sanitizer finds races; the counts show losses. */
+/* Threads run everything concurrently that can interfere in the profiler. The thread sanitizer
+ * finds races; the counts show losses. */
 #include "completed.h"
 #include "fake_mpi.h"
 #include "ledger_reader.h"
@@ -121,7 +122,8 @@ static void threads_that_first_use_a_communicator_at_once_share_its_entry(void)
     together(meet_one_after_the_other);
     CHECK_EQUAL(calls_counted(), THREADS * 20 * sizeof shared / sizeof shared[0]);
     for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++)
-        CHECK_EQUAL(communicators_find(shared[i])->entry->communicator, communicators_find(shared[i])->slot);
+        CHECK_EQUAL(communicators_find(shared[i])->entry->communicator,
+                    communicators_find(shared[i])->slot);
 }
 
 /* A log so small that pages change their owner all the time. */
@@ -172,13 +174,17 @@ static void *start_and_complete(void *number)
 {
     intptr_t mine = (intptr_t)number, other = (mine + 1) % THREADS;
     for (uint64_t round = 1; round <= ROUNDS; round++) {
-        struct request done,
-            request = {.start_ticks = round, .bytes = round, .call = CALL_Isend, .peer = PEER_NONE, .flags = REQUEST_ACTIVE};
+        struct request done, request = {.start_ticks = round,
+                                        .bytes = round,
+                                        .call = CALL_Isend,
+                                        .peer = PEER_NONE,
+                                        .flags = REQUEST_ACTIVE};
         CHECK(requests_track(0x1000 + 64 * (mpi_handle)mine, &request));
         __atomic_store_n(&handed[mine], round, __ATOMIC_RELEASE);
         while (__atomic_load_n(&handed[other], __ATOMIC_ACQUIRE) < round)
             sched_yield();
-        CHECK(requests_complete(0x1000 + 64 * (mpi_handle)other, thread_ready()->cells.record, round, round, &done));
+        CHECK(requests_complete(0x1000 + 64 * (mpi_handle)other, thread_ready()->cells.record,
+                                round, round, &done));
     }
     return NULL;
 }

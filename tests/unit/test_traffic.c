@@ -4,7 +4,8 @@
 #include "ledger/ledger.h"
 #include "unit.h"
 
-/* Four ranks, this one is rank 1. An inter-communicator connects ranks 0 and 1 with three others; this process is its rank 1 as well. */
+/* Four ranks, this one is rank 1. An inter-communicator connects ranks 0 and 1 with three others;
+ * this process is its rank 1 as well. */
 enum { HERE = 1, ELSEWHERE = 2, BYTES_4 = FAKE_TYPE_4, BYTES_8 = FAKE_TYPE_8, GARBAGE = 0xbad000 };
 
 static const int US[] = {0, 1}, THEM[] = {2, 3, -1};
@@ -139,7 +140,8 @@ static void numbers_of_the_standard_abi_are_asked_once_too(void)
     CHECK_EQUAL(fake_questions, asked);
 }
 
-/* Open MPI's types are 512 bytes apart in its library, at other addresses in programs that use them, and differ between processes. */
+/* Open MPI's types are 512 bytes apart in its library, at other addresses in programs that use
+ * them, and differ between processes. */
 static void each_predefined_type_is_known_wherever_it_lies(void)
 {
     struct mpi_type_size types[MPI_TYPES_MOST];
@@ -227,7 +229,8 @@ static void an_arrival_has_the_size_that_arrived(void)
 {
     begin();
     struct communicator *communicator = communicators_find(world);
-    struct traffic traffic = traffic_received((struct mpi_arrival){.bytes = 5ll << 30, .source = 2}, 7, communicator);
+    struct traffic traffic =
+        traffic_received((struct mpi_arrival){.bytes = 5ll << 30, .source = 2}, 7, communicator);
     CHECK_EQUAL(traffic.bytes, 5ll << 30);
     CHECK_EQUAL(traffic.volume_bytes, 0);
     CHECK_EQUAL(traffic.peer, 2);
@@ -243,7 +246,8 @@ static void bcast(void)
     CHECK_TRAFFIC(traffic_bcast(&CALLED, 10, BYTES_8, ELSEWHERE, world), 80, 0);
     CHECK_TRAFFIC(traffic_bcast(&CALLED, 10, BYTES_8, mpi_abi.root, inter), 80, 80);
     CHECK_TRAFFIC(traffic_bcast(&CALLED, 10, GARBAGE, mpi_abi.proc_null, inter), 0, 0);
-    CHECK_TRAFFIC(traffic_bcast(&CALLED, 10, BYTES_8, HERE, inter), 80, 0); /* rank 1 of the other group */
+    CHECK_TRAFFIC(traffic_bcast(&CALLED, 10, BYTES_8, HERE, inter), 80,
+                  0); /* rank 1 of the other group */
 }
 
 static void a_bcast_has_its_size_on_every_rank_and_its_volume_at_the_root(void)
@@ -276,10 +280,12 @@ static void an_allreduce_counts_its_buffer(void)
 static void a_reduce_scatter_counts_the_whole_send_buffer(void)
 {
     begin();
-    CHECK_TRAFFIC(traffic_reduce_scatter(&CALLED, ints((int[]){1, 2, 3, 4}), BYTES_8, world), 80, 80);
+    CHECK_TRAFFIC(traffic_reduce_scatter(&CALLED, ints((int[]){1, 2, 3, 4}), BYTES_8, world), 80,
+                  80);
     CHECK_TRAFFIC(traffic_reduce_scatter(&CALLED, ints((int[]){1, 2}), BYTES_8, inter), 24, 24);
-    CHECK_TRAFFIC(traffic_reduce_scatter(&CALLED, wides((mpi_count[]){1ll << 33, 0, 0, 1}), BYTES_8, world), (8ll << 33) + 8,
-                  (8ll << 33) + 8);
+    CHECK_TRAFFIC(
+        traffic_reduce_scatter(&CALLED, wides((mpi_count[]){1ll << 33, 0, 0, 1}), BYTES_8, world),
+        (8ll << 33) + 8, (8ll << 33) + 8);
     CHECK_TRAFFIC(traffic_reduce_scatter_block(&CALLED, 10, BYTES_8, world), 320, 320);
     CHECK_TRAFFIC(traffic_reduce_scatter_block(&CALLED, 10, BYTES_8, inter), 160, 160);
 }
@@ -288,8 +294,10 @@ static void counts_that_sum_above_an_int_are_summed_in_full(void)
 {
     begin();
     int counts[] = {2000000000, 2000000000, 2000000000, 2000000000};
-    CHECK_TRAFFIC(traffic_reduce_scatter(&CALLED, ints(counts), BYTES_8, world), 64000000000, 64000000000);
-    CHECK_TRAFFIC(traffic_reduce_scatter_block(&CALLED, 2000000000, BYTES_8, world), 64000000000, 64000000000);
+    CHECK_TRAFFIC(traffic_reduce_scatter(&CALLED, ints(counts), BYTES_8, world), 64000000000,
+                  64000000000);
+    CHECK_TRAFFIC(traffic_reduce_scatter_block(&CALLED, 2000000000, BYTES_8, world), 64000000000,
+                  64000000000);
 }
 
 /* Gather, Scatter, Allgather, Alltoall: one process's block */
@@ -298,10 +306,14 @@ static void gather(void)
 {
     begin();
     CHECK_TRAFFIC(traffic_gather(&CALLED, buffer, 10, BYTES_8, 20, BYTES_4, HERE, world), 80, 80);
-    CHECK_TRAFFIC(traffic_gather(&CALLED, mpi_abi.in_place, 99, GARBAGE, 20, BYTES_4, HERE, world), 80, 80);
-    CHECK_TRAFFIC(traffic_gather(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, ELSEWHERE, world), 80, 80);
-    CHECK_TRAFFIC(traffic_gather(&CALLED, buffer, 99, GARBAGE, 20, BYTES_4, mpi_abi.root, inter), 80, 0);
-    CHECK_TRAFFIC(traffic_gather(&CALLED, buffer, 99, GARBAGE, 99, GARBAGE, mpi_abi.proc_null, inter), 0, 0);
+    CHECK_TRAFFIC(traffic_gather(&CALLED, mpi_abi.in_place, 99, GARBAGE, 20, BYTES_4, HERE, world),
+                  80, 80);
+    CHECK_TRAFFIC(traffic_gather(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, ELSEWHERE, world), 80,
+                  80);
+    CHECK_TRAFFIC(traffic_gather(&CALLED, buffer, 99, GARBAGE, 20, BYTES_4, mpi_abi.root, inter),
+                  80, 0);
+    CHECK_TRAFFIC(
+        traffic_gather(&CALLED, buffer, 99, GARBAGE, 99, GARBAGE, mpi_abi.proc_null, inter), 0, 0);
     CHECK_TRAFFIC(traffic_gather(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, HERE, inter), 80, 80);
 }
 
@@ -316,7 +328,8 @@ static void scatter(void)
     CHECK_TRAFFIC(traffic_scatter(&CALLED, 10, BYTES_8, 99, GARBAGE, HERE, world), 80, 320);
     CHECK_TRAFFIC(traffic_scatter(&CALLED, 99, GARBAGE, 20, BYTES_4, ELSEWHERE, world), 80, 0);
     CHECK_TRAFFIC(traffic_scatter(&CALLED, 10, BYTES_8, 99, GARBAGE, mpi_abi.root, inter), 80, 240);
-    CHECK_TRAFFIC(traffic_scatter(&CALLED, 99, GARBAGE, 99, GARBAGE, mpi_abi.proc_null, inter), 0, 0);
+    CHECK_TRAFFIC(traffic_scatter(&CALLED, 99, GARBAGE, 99, GARBAGE, mpi_abi.proc_null, inter), 0,
+                  0);
     CHECK_TRAFFIC(traffic_scatter(&CALLED, 99, GARBAGE, 20, BYTES_4, HERE, inter), 80, 0);
 }
 
@@ -329,10 +342,12 @@ static void allgather_and_alltoall(void)
 {
     begin();
     CHECK_TRAFFIC(traffic_allgather(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, world), 80, 80);
-    CHECK_TRAFFIC(traffic_allgather(&CALLED, mpi_abi.in_place, 99, GARBAGE, 20, BYTES_4, world), 80, 80);
+    CHECK_TRAFFIC(traffic_allgather(&CALLED, mpi_abi.in_place, 99, GARBAGE, 20, BYTES_4, world), 80,
+                  80);
     CHECK_TRAFFIC(traffic_allgather(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, inter), 80, 80);
     CHECK_TRAFFIC(traffic_alltoall(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, world), 80, 320);
-    CHECK_TRAFFIC(traffic_alltoall(&CALLED, mpi_abi.in_place, 99, GARBAGE, 20, BYTES_4, world), 80, 320);
+    CHECK_TRAFFIC(traffic_alltoall(&CALLED, mpi_abi.in_place, 99, GARBAGE, 20, BYTES_4, world), 80,
+                  320);
     CHECK_TRAFFIC(traffic_alltoall(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, inter), 80, 240);
 }
 
@@ -347,12 +362,20 @@ static void gatherv(void)
 {
     begin();
     const struct counts counts = ints((int[]){1, 20, 3, 4});
-    CHECK_TRAFFIC(traffic_gatherv(&CALLED, buffer, 10, BYTES_8, counts, BYTES_4, HERE, world), 80, 80);
-    CHECK_TRAFFIC(traffic_gatherv(&CALLED, mpi_abi.in_place, 99, GARBAGE, counts, BYTES_4, HERE, world), 80, 80);
-    CHECK_TRAFFIC(traffic_gatherv(&CALLED, buffer, 10, BYTES_8, NONE, GARBAGE, ELSEWHERE, world), 80, 80);
-    CHECK_TRAFFIC(traffic_gatherv(&CALLED, buffer, 99, GARBAGE, counts, BYTES_4, mpi_abi.root, inter), 0, 0);
-    CHECK_TRAFFIC(traffic_gatherv(&CALLED, buffer, 99, GARBAGE, NONE, GARBAGE, mpi_abi.proc_null, inter), 0, 0);
-    CHECK_TRAFFIC(traffic_gatherv(&CALLED, buffer, 10, BYTES_8, NONE, GARBAGE, HERE, inter), 80, 80);
+    CHECK_TRAFFIC(traffic_gatherv(&CALLED, buffer, 10, BYTES_8, counts, BYTES_4, HERE, world), 80,
+                  80);
+    CHECK_TRAFFIC(
+        traffic_gatherv(&CALLED, mpi_abi.in_place, 99, GARBAGE, counts, BYTES_4, HERE, world), 80,
+        80);
+    CHECK_TRAFFIC(traffic_gatherv(&CALLED, buffer, 10, BYTES_8, NONE, GARBAGE, ELSEWHERE, world),
+                  80, 80);
+    CHECK_TRAFFIC(
+        traffic_gatherv(&CALLED, buffer, 99, GARBAGE, counts, BYTES_4, mpi_abi.root, inter), 0, 0);
+    CHECK_TRAFFIC(
+        traffic_gatherv(&CALLED, buffer, 99, GARBAGE, NONE, GARBAGE, mpi_abi.proc_null, inter), 0,
+        0);
+    CHECK_TRAFFIC(traffic_gatherv(&CALLED, buffer, 10, BYTES_8, NONE, GARBAGE, HERE, inter), 80,
+                  80);
 }
 
 static void a_gatherv_counts_what_this_rank_sends(void)
@@ -363,10 +386,15 @@ static void a_gatherv_counts_what_this_rank_sends(void)
 static void scatterv(void)
 {
     begin();
-    CHECK_TRAFFIC(traffic_scatterv(&CALLED, ints((int[]){1, 2, 3, 4}), BYTES_8, 99, GARBAGE, HERE, world), 80, 80);
+    CHECK_TRAFFIC(
+        traffic_scatterv(&CALLED, ints((int[]){1, 2, 3, 4}), BYTES_8, 99, GARBAGE, HERE, world), 80,
+        80);
     CHECK_TRAFFIC(traffic_scatterv(&CALLED, NONE, GARBAGE, 20, BYTES_4, ELSEWHERE, world), 80, 0);
-    CHECK_TRAFFIC(traffic_scatterv(&CALLED, ints((int[]){1, 2, 3}), BYTES_8, 99, GARBAGE, mpi_abi.root, inter), 48, 48);
-    CHECK_TRAFFIC(traffic_scatterv(&CALLED, NONE, GARBAGE, 99, GARBAGE, mpi_abi.proc_null, inter), 0, 0);
+    CHECK_TRAFFIC(traffic_scatterv(&CALLED, ints((int[]){1, 2, 3}), BYTES_8, 99, GARBAGE,
+                                   mpi_abi.root, inter),
+                  48, 48);
+    CHECK_TRAFFIC(traffic_scatterv(&CALLED, NONE, GARBAGE, 99, GARBAGE, mpi_abi.proc_null, inter),
+                  0, 0);
     CHECK_TRAFFIC(traffic_scatterv(&CALLED, NONE, GARBAGE, 20, BYTES_4, HERE, inter), 80, 0);
 }
 
@@ -378,14 +406,22 @@ static void a_scatterv_counts_all_at_the_root_and_what_is_received_elsewhere(voi
 static void allgatherv_and_alltoallv(void)
 {
     begin();
-    const struct counts counts = ints((int[]){1, 20, 3, 4}), wide = wides((mpi_count[]){1, 1ll << 33, 3, 4});
+    const struct counts counts = ints((int[]){1, 20, 3, 4}),
+                        wide = wides((mpi_count[]){1, 1ll << 33, 3, 4});
     CHECK_TRAFFIC(traffic_allgatherv(&CALLED, buffer, 10, BYTES_8, NONE, GARBAGE, world), 80, 80);
-    CHECK_TRAFFIC(traffic_allgatherv(&CALLED, mpi_abi.in_place, 99, GARBAGE, counts, BYTES_4, world), 80, 80);
-    CHECK_TRAFFIC(traffic_allgatherv(&CALLED, mpi_abi.in_place, 99, GARBAGE, wide, BYTES_4, world), 4ll << 33, 4ll << 33);
-    CHECK_TRAFFIC(traffic_alltoallv(&CALLED, buffer, counts, BYTES_8, NONE, GARBAGE, world), 224, 224);
-    CHECK_TRAFFIC(traffic_alltoallv(&CALLED, mpi_abi.in_place, NONE, GARBAGE, counts, BYTES_4, world), 112, 112);
-    CHECK_TRAFFIC(traffic_alltoallv(&CALLED, buffer, counts, BYTES_8, NONE, GARBAGE, inter), 192, 192); /* three others */
-    CHECK_TRAFFIC(traffic_alltoallv(&CALLED, buffer, wide, BYTES_8, NONE, GARBAGE, world), (8ll << 33) + 64, (8ll << 33) + 64);
+    CHECK_TRAFFIC(
+        traffic_allgatherv(&CALLED, mpi_abi.in_place, 99, GARBAGE, counts, BYTES_4, world), 80, 80);
+    CHECK_TRAFFIC(traffic_allgatherv(&CALLED, mpi_abi.in_place, 99, GARBAGE, wide, BYTES_4, world),
+                  4ll << 33, 4ll << 33);
+    CHECK_TRAFFIC(traffic_alltoallv(&CALLED, buffer, counts, BYTES_8, NONE, GARBAGE, world), 224,
+                  224);
+    CHECK_TRAFFIC(
+        traffic_alltoallv(&CALLED, mpi_abi.in_place, NONE, GARBAGE, counts, BYTES_4, world), 112,
+        112);
+    CHECK_TRAFFIC(traffic_alltoallv(&CALLED, buffer, counts, BYTES_8, NONE, GARBAGE, inter), 192,
+                  192); /* three others */
+    CHECK_TRAFFIC(traffic_alltoallv(&CALLED, buffer, wide, BYTES_8, NONE, GARBAGE, world),
+                  (8ll << 33) + 64, (8ll << 33) + 64);
 }
 
 static void an_allgatherv_and_an_alltoallv_count_what_this_rank_sends(void)
@@ -407,10 +443,15 @@ static void alltoallw(void)
 {
     begin();
     const struct counts counts = ints((int[]){1, 0, 3, 4});
-    CHECK_TRAFFIC(traffic_alltoallw(&CALLED, buffer, counts, types(BYTES_8, GARBAGE, BYTES_4, BYTES_8), NONE, NULL, world), 52, 52);
-    CHECK_TRAFFIC(traffic_alltoallw(&CALLED, mpi_abi.in_place, NONE, NULL, counts, types(BYTES_4, BYTES_4, BYTES_4, BYTES_4), world), 32,
-                  32);
-    CHECK_TRAFFIC(traffic_alltoallw(&CALLED, buffer, counts, types(BYTES_8, GARBAGE, BYTES_4, GARBAGE), NONE, NULL, inter), 20, 20);
+    CHECK_TRAFFIC(traffic_alltoallw(&CALLED, buffer, counts,
+                                    types(BYTES_8, GARBAGE, BYTES_4, BYTES_8), NONE, NULL, world),
+                  52, 52);
+    CHECK_TRAFFIC(traffic_alltoallw(&CALLED, mpi_abi.in_place, NONE, NULL, counts,
+                                    types(BYTES_4, BYTES_4, BYTES_4, BYTES_4), world),
+                  32, 32);
+    CHECK_TRAFFIC(traffic_alltoallw(&CALLED, buffer, counts,
+                                    types(BYTES_8, GARBAGE, BYTES_4, GARBAGE), NONE, NULL, inter),
+                  20, 20);
 }
 
 static void an_alltoallw_counts_each_block_by_its_type_and_reads_no_type_of_an_empty_one(void)
@@ -435,7 +476,9 @@ static void neighborhoods(void)
     CHECK_TRAFFIC(traffic_neighbor_allgather(&CALLED, 5, BYTES_8, grid), 40, 40);
     CHECK_TRAFFIC(traffic_neighbor_alltoall(&CALLED, 5, BYTES_8, grid), 40, 160);
     CHECK_TRAFFIC(traffic_neighbor_alltoallv(&CALLED, counts, BYTES_4, grid), 40, 40);
-    CHECK_TRAFFIC(traffic_neighbor_alltoallw(&CALLED, counts, types(BYTES_4, BYTES_8, BYTES_4, BYTES_8), grid), 64, 64);
+    CHECK_TRAFFIC(traffic_neighbor_alltoallw(&CALLED, counts,
+                                             types(BYTES_4, BYTES_8, BYTES_4, BYTES_8), grid),
+                  64, 64);
     mpi_handle graph = with_topology(mpi_abi.graph);
     CHECK_TRAFFIC(traffic_neighbor_alltoall(&CALLED, 1, BYTES_4, graph), 4, 12);
     CHECK_TRAFFIC(traffic_neighbor_alltoallv(&CALLED, counts, BYTES_4, graph), 24, 24);

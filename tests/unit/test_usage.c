@@ -75,7 +75,8 @@ static uint64_t switches_by_choice(void)
     return (uint64_t)used.ru_nvcsw;
 }
 
-/* Sleeping is what a process does of its own accord: a switch that it chose, unless a busy machine switches it before it sleeps. */
+/* Sleeping is what a process does of its own accord: a switch that it chose, unless a busy machine
+ * switches it before it sleeps. */
 static void what_was_used_between_two_readings_is_their_difference(void)
 {
     struct ledger_usage before;

@@ -1,10 +1,11 @@
-/* Runs the tests that are linked into this program, all or those of the named files, after each other:
+/* Runs the tests that are linked into this program, all or those of the named files, after each
+ * other:
  *
  *     unit [NAME...]     unit test_ledger test_cells
  *     unit --names       the names, one a line
  *
- * UNIT_LAYER chooses among them: `first` those of `make check`, `rest` the others, else all. The last line is
- * `N passed, N failed, N skipped`. */
+ * UNIT_LAYER chooses among them: `first` those of `make check`, `rest` the others, else all. The
+ * last line is `N passed, N failed, N skipped`. */
 #include "unit.h"
 
 enum { MOST_FILES = 256, NAME_BYTES = 64 };
@@ -65,7 +66,8 @@ static void count(const struct unit_test *test, int status)
         printf("SKIPPED %s\n", test->name);
     } else {
         failed++;
-        printf("FAILED %s%s%s\n", test->name, WIFSIGNALED(status) ? ": " : "", WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "");
+        printf("FAILED %s%s%s\n", test->name, WIFSIGNALED(status) ? ": " : "",
+               WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "");
     }
 }
 

@@ -1,23 +1,21 @@
-/* A test is a function whose name is a sentence. The tests of a file are listed in a table at its end:
+/* A test is a function whose name is a sentence. The tests of a file are listed in a table at its
+ * end:
  *
- *     static void a_new_ledger_is_empty(void)
- *     {
- *         ledger_open("ledger", 1 << 20);
- *         CHECK_EQUAL(the_ledger.header->chunk_count, 0);
+ *     static void a_new_ledger_is_empty(void) {
+ *         ledger_open("ledger", 1 << 20); CHECK_EQUAL(the_ledger.header->chunk_count, 0);
  *     }
  *
  *     static const struct unit_test TESTS[] = {
- *         TEST(a_new_ledger_is_empty),
- *         SLOW(it_survives_a_million_calls),
+ *         TEST(a_new_ledger_is_empty), SLOW(it_survives_a_million_calls),
  *     };
  *
  *     UNIT_FILE(TESTS)
  *
  * All files are linked into one program, `unit` (unit.c), which runs each test in a process of its
  * own, because the library's state is global, and in an empty folder of its own. The first failed
- * check ends the test. A file that replaces a function of the C library ends with
- * UNIT_ALONE(TESTS) instead and is a program of its own. SLOW is the mark of a test that `make check`
- * leaves to `make check-all`. */
+ * check ends the test. A file that replaces a function of the C library ends with UNIT_ALONE(TESTS)
+ * instead and is a program of its own. SLOW is the mark of a test that `make check` leaves to `make
+ * check-all`. */
 #ifndef UNIT_H
 #define UNIT_H
 
@@ -34,7 +32,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* With a sanitizer, tests of some seconds would take minutes: they do less, or run in the plain variant only. */
+/* With a sanitizer, tests of some seconds would take minutes: they do less, or run in the plain
+ * variant only. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define UNIT_SANITIZED true
 #else
@@ -55,8 +54,10 @@ void unit_register(const char *file, const struct unit_test *tests, size_t count
 static const char *unit_context = "";
 
 #define CHECK(CONDITION) unit_check((CONDITION), #CONDITION, __FILE__, __LINE__)
-#define CHECK_EQUAL(ACTUAL, EXPECTED) unit_check_equal((long long)(ACTUAL), (long long)(EXPECTED), #ACTUAL, __FILE__, __LINE__)
-#define CHECK_TEXT(ACTUAL, EXPECTED) unit_check_text((ACTUAL), (EXPECTED), #ACTUAL, __FILE__, __LINE__)
+#define CHECK_EQUAL(ACTUAL, EXPECTED) \
+    unit_check_equal((long long)(ACTUAL), (long long)(EXPECTED), #ACTUAL, __FILE__, __LINE__)
+#define CHECK_TEXT(ACTUAL, EXPECTED) \
+    unit_check_text((ACTUAL), (EXPECTED), #ACTUAL, __FILE__, __LINE__)
 
 static inline void unit_check(bool holds, const char *condition, const char *file, int line)
 {
@@ -66,20 +67,23 @@ static inline void unit_check(bool holds, const char *condition, const char *fil
     _exit(EXIT_FAILURE);
 }
 
-static inline void unit_check_equal(long long actual, long long expected, const char *what, const char *file, int line)
+static inline void unit_check_equal(long long actual, long long expected, const char *what,
+                                    const char *file, int line)
 {
     if (actual == expected)
         return;
-    fprintf(stderr, "%s%s:%d: %s is %lld (%#llx), not %lld (%#llx)\n", unit_context, file, line, what, actual, (unsigned long long)actual,
-            expected, (unsigned long long)expected);
+    fprintf(stderr, "%s%s:%d: %s is %lld (%#llx), not %lld (%#llx)\n", unit_context, file, line,
+            what, actual, (unsigned long long)actual, expected, (unsigned long long)expected);
     _exit(EXIT_FAILURE);
 }
 
-static inline void unit_check_text(const char *actual, const char *expected, const char *what, const char *file, int line)
+static inline void unit_check_text(const char *actual, const char *expected, const char *what,
+                                   const char *file, int line)
 {
     if (actual && strcmp(actual, expected) == 0)
         return;
-    fprintf(stderr, "%s%s:%d: %s is \"%s\", not \"%s\"\n", unit_context, file, line, what, actual ? actual : "(null)", expected);
+    fprintf(stderr, "%s%s:%d: %s is \"%s\", not \"%s\"\n", unit_context, file, line, what,
+            actual ? actual : "(null)", expected);
     _exit(EXIT_FAILURE);
 }
 

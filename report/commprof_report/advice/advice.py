@@ -1,7 +1,8 @@
-"""Advice: rules that look at a run's calls, each with its evidence and an estimate of the time it could save.
+"""Advice: rules that look at a run's calls, each with its evidence and an estimate of the time it
+could save.
 
-A rule is a function that yields what it found; docs/SCHEMA.md has the conditions and the formula of each. The estimates of two rules may
-count the same time, so they do not add up.
+A rule is a function that yields what it found; docs/SCHEMA.md has the conditions and the formula of
+each. The estimates of two rules may count the same time, so they do not add up.
 """
 
 from __future__ import annotations
@@ -23,15 +24,16 @@ from .inputs import Inputs, inputs_of
 
 BLOCKING_ALLREDUCES = "blocking Allreduces, or NCCL's with times on the device"
 NEIGHBOURS = (
-    f"two sizes up to a factor of {PADDED} apart, with {curves.FEWEST} sampled blocking calls each, both in bursts or both"
-    " after pauses, on the main thread"
+    f"two sizes up to a factor of {PADDED} apart, with {curves.FEWEST} sampled blocking calls "
+    "each, both in bursts or both" " after pauses, on the main thread"
 )
 STEPS = "steps that were sampled whole: marked (commprof_step(3)) or found"
 SAMPLED = "samples of all ranks (COMMPROF_SAMPLES)"
 
 
 class Advice(NamedTuple):
-    """A piece of advice; or, with found = 0, a rule that found nothing: how much it analysed, or why it could not."""
+    """A piece of advice; or, with found = 0, a rule that found nothing: how much it analysed, or
+    why it could not."""
 
     rule: str
     found: int
@@ -51,15 +53,19 @@ class Advice(NamedTuple):
 
 
 def advice(run: Run, answers: RunSummary, steps: StepsRow) -> list[Advice]:
-    """What would save most first; then what is of another kind; then the rules that found nothing."""
+    """What would save most first; then what is of another kind; then the rules that found
+    nothing."""
     inputs = inputs_of(run, answers, steps)
     rules = (*RULES, *(GPU_RULES if inputs.uses_gpu else ()))
-    rows = [row for rule in rules for row in judge(rule, inputs)] + [_knee(inputs, curve) for curve in knees(inputs)]
+    rows = [row for rule in rules for row in judge(rule, inputs)] + [
+        _knee(inputs, curve) for curve in knees(inputs)
+    ]
     return sorted(rows, key=lambda row: (-row.found, row.saving_ns is None, -(row.saving_ns or 0)))
 
 
 def knees(inputs: Inputs) -> list[Curve]:
-    """Curves that have one, by their time. If sizes with few observations are faster, the best rate was not found."""
+    """Curves that have one, by their time. If sizes with few observations are faster, the best rate
+    was not found."""
     known = [curve for curve in inputs.curves if curve.knee and not curve.knee.is_exceeded]
     return sorted(known, key=lambda curve: -sum(point.total_ns for point in curve.points))
 
@@ -71,14 +77,17 @@ def _knee(inputs: Inputs, curve: Curve) -> Advice:
 
 
 def knee_text(inputs: Inputs, curve: Curve) -> str:
-    """MPI_Allreduce on MPI_COMM_WORLD, 1 KiB to 4 MiB: the best algbw is 1.05 GB/s; it is at least two thirds of that at 1 MiB to 4 MiB"""
+    """MPI_Allreduce on MPI_COMM_WORLD, 1 KiB to 4 MiB: the best algbw is 1.05 GB/s; it is at least
+    two thirds of that at 1 MiB to 4 MiB"""
     knee = curve.knee
     rate = units.bandwidth(1e9 / knee.best_ns_per_byte)
     timed = "without waiting" if curve.is_split else "including waiting"
     return (
-        f"{curve.call} on {on(inputs, curve)}, {size_range(knee.low_bytes, knee.high_bytes)}: the best algbw is"
+        f"{curve.call} on {on(inputs, curve)}, {size_range(knee.low_bytes, knee.high_bytes)}: the "
+        "best algbw is"
         f" {rate}, and at least two thirds of"
-        f" that at {size_range(knee.bytes, knee.upto_bytes)} (by medians {timed}, of sizes with {curves.FEWEST} observations or more; algbw in"
+        f" that at {size_range(knee.bytes, knee.upto_bytes)} (by medians {timed}, of sizes with "
+        f"{curves.FEWEST} observations or more; algbw in"
         " `sizes` is by means)"
     )
 
@@ -104,85 +113,104 @@ def judge(rule: Rule, inputs: Inputs) -> list[Advice]:
     why, about = unknown.why, (seen.text, seen.coverage, unknown.needs or rule.needs)
     if seen.whole and not seen.part and not why:
         why = f"needs {rule.needs}; the run has {seen.text}"
-    return [Advice(rule.name, 0, rule.looks_for, why, "", "", None, None, None, None, None, None, *about)]
+    return [
+        Advice(
+            rule.name, 0, rule.looks_for, why, "", "", None, None, None, None, None, None, *about
+        )
+    ]
 
 
 def _beside_main(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
     """What the program computes meanwhile hides time in MPI on another thread."""
-    is_saving = isinstance(found, Finding) and found.saving_ns and (found.call or "").startswith("MPI_")
+    is_saving = (
+        isinstance(found, Finding) and found.saving_ns and (found.call or "").startswith("MPI_")
+    )
     if is_saving and inputs.is_beside_main(found.call, found.identities):
-        hidden = "A background thread makes these calls: what is hidden behind compute is no part of the saving"
+        hidden = (
+            "A background thread makes these calls: what is hidden behind compute is no part "
+            "of the saving"
+        )
         return found._replace(certainty=POSSIBLE, evidence=f"{found.evidence}. {hidden}")
     return found
 
 
-def _advice(rule: Rule, finding: Finding, inputs: Inputs, about: tuple[str, float | None, str]) -> Advice:
+def _advice(
+    rule: Rule, finding: Finding, inputs: Inputs, about: tuple[str, float | None, str]
+) -> Advice:
     saving_ns = None if finding.saving_ns is None else round(finding.saving_ns)
     share = saving_ns / inputs.counted_ns if saving_ns is not None and inputs.counted_ns else None
     label, role = inputs.named(finding.identities)
     said = (finding.title, finding.evidence, finding.suggestion, finding.certainty)
-    return Advice(rule.name, 1, *said, saving_ns, share, finding.call, label, role, finding.bytes, *about)
+    return Advice(
+        rule.name, 1, *said, saving_ns, share, finding.call, label, role, finding.bytes, *about
+    )
 
 
 RULES = (
     Rule(
-        "small_messages",
-        "many Allreduces too small to be fast, that could be fused",
-        BLOCKING_ALLREDUCES,
-        basis.of_knees,
-        message_sizes.small_messages,
+        "small_messages", "many Allreduces too small to be fast, that could be fused",
+        BLOCKING_ALLREDUCES, basis.of_knees, message_sizes.small_messages,
     ),
-    Rule("tiny_messages", "many Allreduces of a few bytes", BLOCKING_ALLREDUCES, basis.of_allreduces, message_sizes.tiny_messages),
-    Rule("padding", "sizes slower than a larger one", NEIGHBOURS, basis.of_neighbours, message_sizes.padding),
-    Rule("jumps", "jumps of the time between neighbouring sizes", NEIGHBOURS, basis.of_neighbours, message_sizes.jumps),
-    Rule("imbalance", "a rank that the others wait for", SAMPLED, basis.of_late, late_ranks.imbalance),
-    Rule("waiting", "much waiting for ranks that are not named", SAMPLED, basis.of_late, late_ranks.waiting),
     Rule(
-        "slowest_rank",
-        "a rank that is the slowest in steps",
-        STEPS,
-        basis.of_steps,
+        "tiny_messages", "many Allreduces of a few bytes", BLOCKING_ALLREDUCES, basis.of_allreduces,
+        message_sizes.tiny_messages,
+    ),
+    Rule(
+        "padding", "sizes slower than a larger one", NEIGHBOURS, basis.of_neighbours,
+        message_sizes.padding,
+    ),
+    Rule(
+        "jumps", "jumps of the time between neighbouring sizes", NEIGHBOURS, basis.of_neighbours,
+        message_sizes.jumps,
+    ),
+    Rule(
+        "imbalance", "a rank that the others wait for", SAMPLED, basis.of_late, late_ranks.imbalance
+    ),
+    Rule(
+        "waiting", "much waiting for ranks that are not named", SAMPLED, basis.of_late,
+        late_ranks.waiting,
+    ),
+    Rule(
+        "slowest_rank", "a rank that is the slowest in steps", STEPS, basis.of_steps,
         late_ranks.slowest_rank,
     ),
-    Rule("polling", "polls that find nothing", "polls of the main thread", basis.of_polls, patterns.polling),
     Rule(
-        "overlap",
-        "nonblocking operations that overlap with nothing",
-        "requests followed to completion",
-        basis.of_nonblocking,
-        patterns.overlap,
-    ),
-    Rule("cycle", "a cycle of negotiation that does not fit the steps", STEPS, basis.of_rounds, training.cycle),
-    Rule(
-        "shared_core",
-        "ranks bound to one core, where a thread beside the main one communicates",
-        "the cores of each rank",
-        basis.of_cores,
-        training.shared_core,
+        "polling", "polls that find nothing", "polls of the main thread", basis.of_polls,
+        patterns.polling,
     ),
     Rule(
-        "reduce_and_bcast",
-        "Reduce and Bcast where one Allreduce would do",
-        "blocking calls of MPI",
-        basis.of_operations("MPI_Reduce", "MPI_Bcast"),
+        "overlap", "nonblocking operations that overlap with nothing",
+        "requests followed to completion", basis.of_nonblocking, patterns.overlap,
+    ),
+    Rule(
+        "cycle", "a cycle of negotiation that does not fit the steps", STEPS, basis.of_rounds,
+        training.cycle,
+    ),
+    Rule(
+        "shared_core", "ranks bound to one core, where a thread beside the main one communicates",
+        "the cores of each rank", basis.of_cores, training.shared_core,
+    ),
+    Rule(
+        "reduce_and_bcast", "Reduce and Bcast where one Allreduce would do",
+        "blocking calls of MPI", basis.of_operations("MPI_Reduce", "MPI_Bcast"),
         patterns.reduce_and_bcast,
     ),
     Rule(
-        "waiting_messages",
-        "blocking point-to-point calls that wait",
-        SAMPLED,
-        basis.of_messages,
+        "waiting_messages", "blocking point-to-point calls that wait", SAMPLED, basis.of_messages,
         patterns.waiting_messages,
     ),
     Rule(
-        "barriers",
-        "barriers that cost time",
-        "blocking calls of MPI",
-        basis.of_operations("MPI_Barrier"),
-        patterns.barriers,
+        "barriers", "barriers that cost time", "blocking calls of MPI",
+        basis.of_operations("MPI_Barrier"), patterns.barriers,
     ),
-    Rule("gaps", "dropped calls, and requests that were not followed to completion", "", basis.of_all_calls, patterns.gaps),
+    Rule(
+        "gaps", "dropped calls, and requests that were not followed to completion", "",
+        basis.of_all_calls, patterns.gaps,
+    ),
 )
 GPU_RULES = (
-    Rule("staging", "GPU data that goes through the host to MPI", "GPUs that are traced (COMMPROF_GPU)", basis.of_copies, patterns.staging),
+    Rule(
+        "staging", "GPU data that goes through the host to MPI",
+        "GPUs that are traced (COMMPROF_GPU)", basis.of_copies, patterns.staging,
+    ),
 )

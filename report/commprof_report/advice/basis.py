@@ -40,7 +40,9 @@ def of_allreduces(inputs: Inputs) -> Basis:
 
 
 def of_neighbours(inputs: Inputs) -> Basis:
-    near = {point for curve in comparable(inputs) for pair in curve.neighbours(PADDED) for point in pair}
+    near = {
+        point for curve in comparable(inputs) for pair in curve.neighbours(PADDED) for point in pair
+    }
     return _of_calls(inputs, lambda row: row.bandwidth not in ("silent", "unrated"), near)
 
 
@@ -99,7 +101,9 @@ def of_all_calls(inputs: Inputs) -> Basis:
 
 def of_copies(inputs: Inputs) -> Basis:
     traced = gpu(inputs.run.connection).summary
-    return Basis(f"{units.share(traced.window_share)} of the time", traced.window_ns, traced.wall_ns or 1)
+    return Basis(
+        f"{units.share(traced.window_share)} of the time", traced.window_ns, traced.wall_ns or 1
+    )
 
 
 def allreduces(inputs: Inputs) -> list[Curve]:
@@ -107,19 +111,21 @@ def allreduces(inputs: Inputs) -> list[Curve]:
 
 
 def fusible(inputs: Inputs) -> list[Curve]:
-    """Without calls after pauses on a thread beside the main one: these compete with the computation, whatever their size. Where a framework
-    negotiates, it is known which of them were ready together."""
+    """Without calls after pauses on a thread beside the main one: these compete with the
+    computation, whatever their size. Where a framework negotiates, it is known which of them were
+    ready together."""
     return [
-        curve
-        for curve in allreduces(inputs)
-        if curve.place != AFTER_PAUSES or inputs.negotiation or not inputs.is_beside_main(curve.call, curve.identities)
+        curve for curve in allreduces(inputs) if curve.place != AFTER_PAUSES or inputs.negotiation
+        or not inputs.is_beside_main(curve.call, curve.identities)
     ]
 
 
 def comparable(inputs: Inputs) -> list[Curve]:
-    """Curves whose sizes can be held against each other: the waiting is known, and nothing is computed beside the calls."""
+    """Curves whose sizes can be held against each other: the waiting is known, and nothing is
+    computed beside the calls."""
     return [
-        curve for curve in inputs.curves if curve.is_split and not inputs.is_beside_main(curve.call, curve.identities)
+        curve for curve in inputs.curves
+        if curve.is_split and not inputs.is_beside_main(curve.call, curve.identities)
     ]
 
 

@@ -40,9 +40,7 @@ class CurveWaitRow(NamedTuple):
 
 
 def curve_waits(
-    waits: Waits,
-    texts: Texts,
-    families: Mapping[str, int],
+    waits: Waits, texts: Texts, families: Mapping[str, int],
     sides: Mapping[tuple[int, str, str], str],
 ) -> list[CurveWaitRow]:
     """families: by identity; waits on other communicators are left out. sides: by rank, identity
@@ -84,8 +82,7 @@ def _sides(waits: Waits, texts: Texts, sides: Mapping[tuple[int, str, str], str]
         SIDES.index(
             sides.get(
                 (
-                    int(waits.world_rank[row]),
-                    texts.texts[waits.identity[row]],
+                    int(waits.world_rank[row]), texts.texts[waits.identity[row]],
                     texts.texts[waits.call[row]],
                 ),
                 "",
@@ -123,11 +120,7 @@ def _rows(waits: Waits, keys: tuple[Ints | Flags, ...], texts: Texts) -> list[Cu
     )
     return [
         CurveWaitRow(
-            texts.texts[call],
-            family,
-            SIDES[side],
-            None if size == NONE else size,
-            int(is_after),
+            texts.texts[call], family, SIDES[side], None if size == NONE else size, int(is_after),
             *rest,
         )
         for call, family, side, size, is_after, *rest in zip(*columns)

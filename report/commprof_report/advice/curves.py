@@ -1,7 +1,9 @@
-"""Latency curves: how long one call on the communicators of one family takes, by exact message size, and how well that is known.
+"""Latency curves: how long one call on the communicators of one family takes, by exact message
+size, and how well that is known.
 
-The root of a rooted collective and the other ranks have separate curves. If single calls are split into waiting and transfer, a curve is
-fitted to the transfer, and calls that follow a pause have another curve than those in a burst: two sizes are compared only at like places.
+The root of a rooted collective and the other ranks have separate curves. If single calls are split
+into waiting and transfer, a curve is fitted to the transfer, and calls that follow a pause have
+another curve than those in a burst: two sizes are compared only at like places.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ SQL = query.beside(__file__)
 
 KNEE = 1.5  # times the best time per byte
 FEWEST = 20  # observations of a size that is judged
-WITHOUT_CURVE = ("sender", "peer")  # the duration of such a call depends on when the other side made its own
+# the duration of such a call depends on when the other side made its own
+WITHOUT_CURVE = ("sender", "peer")
 ROOTED = ("root-first", "root-last")
 AFTER_PAUSES = "after pauses"
 PLACES = ("in bursts", AFTER_PAUSES)  # by follows_pause
@@ -49,7 +52,8 @@ class SideRow(NamedTuple):
 
 
 class Point(NamedTuple):
-    """One size. At one place of a split curve, counts and times are those of all calls, divided as in the samples."""
+    """One size. At one place of a split curve, counts and times are those of all calls, divided as
+    in the samples."""
 
     bytes: int
     moved_bytes: float  # S, from which bandwidths are computed
@@ -74,7 +78,8 @@ class Bin(NamedTuple):
 
 
 class Knee(NamedTuple):
-    """Where messages are large enough: from `bytes` to `upto_bytes` a byte costs little more than at best. Seen in low_bytes to high_bytes."""
+    """Where messages are large enough: from `bytes` to `upto_bytes` a byte costs little more than
+    at best. Seen in low_bytes to high_bytes."""
 
     bytes: int
     upto_bytes: int
@@ -106,30 +111,36 @@ class Curve(NamedTuple):
 
     @property
     def knee(self) -> Knee | None:
-        """The least bin of sizes whose time per byte is within 1.5x of the best seen. Sizes of one power of two (a framework's fused messages
-        have many) are taken together; null: no two bins have observations enough."""
+        """The least bin of sizes whose time per byte is within 1.5x of the best seen. Sizes of one
+        power of two (a framework's fused messages have many) are taken together; null: no two bins
+        have observations enough."""
         bins = self._bins()
         judged = [each for each in bins if each.observations >= FEWEST]
         if len(judged) < 2:
             return None
         best = min(each.ns_per_byte for each in judged)
-        at = next(place for place, each in enumerate(bins) if each in judged and each.ns_per_byte <= KNEE * best)
-        fast = list(takewhile(lambda each: each in judged and each.ns_per_byte <= KNEE * best, bins[at:]))
+        at = next(
+            place for place, each in enumerate(bins)
+            if each in judged and each.ns_per_byte <= KNEE * best
+        )
+        fast = list(
+            takewhile(lambda each: each in judged and each.ns_per_byte <= KNEE * best, bins[at:])
+        )
         few = [point for each in bins if each not in judged for point in each.points]
         return Knee(
-            fast[0].points[0].bytes,
-            fast[-1].points[-1].bytes,
-            fast[0].ns_per_byte,
-            best,
-            judged[0].points[0].bytes,
-            judged[-1].points[-1].bytes,
+            fast[0].points[0].bytes, fast[-1].points[-1].bytes, fast[0].ns_per_byte, best,
+            judged[0].points[0].bytes, judged[-1].points[-1].bytes,
             any(point.p50_ns < best * point.moved_bytes for point in few),
         )
 
     def neighbours(self, most: float) -> list[tuple[Point, Point]]:
-        """Pairs of sizes with observations enough, the second one the next, at most `most` times as large."""
+        """Pairs of sizes with observations enough, the second one the next, at most `most` times as
+        large."""
         known = [point for point in self.points if point.is_judged]
-        return [(below, above) for below, above in zip(known, known[1:]) if above.bytes <= most * below.bytes]
+        return [
+            (below, above) for below, above in zip(known, known[1:])
+            if above.bytes <= most * below.bytes
+        ]
 
     def _bins(self) -> list[Bin]:
         by_bin: dict[int, list[Point]] = {}
@@ -140,7 +151,10 @@ class Curve(NamedTuple):
 
 def _bin(points: list[Point]) -> Bin:
     ns = sum(point.count * point.p50_ns for point in points)
-    return Bin(points, sum(point.observations for point in points), ns / sum(point.count * point.moved_bytes for point in points))
+    return Bin(
+        points, sum(point.observations for point in points),
+        ns / sum(point.count * point.moved_bytes for point in points),
+    )
 
 
 def waiting(points: Sequence[Point]) -> float | None:
@@ -148,11 +162,15 @@ def waiting(points: Sequence[Point]) -> float | None:
     total_ns = sum(point.total_ns for point in points)
     if not total_ns or any(point.wait is None for point in points):
         return None
-    return sum(point.total_ns * point.wait.wait_ns / (point.wait.ns or 1) for point in points) / total_ns
+    return (
+        sum(point.total_ns * point.wait.wait_ns / (point.wait.ns or 1) for point in points)
+        / total_ns
+    )
 
 
 def curves(connection: Connection, late: Late, kin: Mapping[str, Kin]) -> list[Curve]:
-    """Of the blocking calls whose size all ranks agree on, and of NCCL's operations on the device."""
+    """Of the blocking calls whose size all ranks agree on, and of NCCL's
+    operations on the device."""
     families = _families(connection, kin)
     sides = {row[:3]: row.side for row in SQL.ask(connection, "curve_sides", SideRow)}
     buckets: dict[tuple, list[CurveBucketRow]] = {}
@@ -165,21 +183,33 @@ def curves(connection: Connection, late: Late, kin: Mapping[str, Kin]) -> list[C
     for row in size_rows(connection, per_rank=True):
         side = sides.get((row.rank, row.identity, row.call), "")
         if has_curve(row, side):
-            by_size.setdefault((row.call, families[row.identity], side, row.memory_kind, row.bytes_high), []).append(row)
+            by_size.setdefault(
+                (row.call, families[row.identity], side, row.memory_kind, row.bytes_high), []
+            ).append(row)
     by_curve: dict[tuple, list[tuple]] = {}
-    for key in sorted(by_size.keys() & buckets.keys()):  # a file may claim calls of MPI on the device, which have no histogram
+    # a file may claim calls of MPI on the device, which have no histogram
+    for key in sorted(by_size.keys() & buckets.keys()):
         by_curve.setdefault(key[:4], []).append(key)
     return [
         curve
         for key, keys in by_curve.items()
-        for curve in _curves(key, [(by_size[each], buckets[each], waits.get((*each[:3], each[4]), [])) for each in keys])
+        for curve in _curves(
+            key,
+            [(by_size[each], buckets[each], waits.get((*each[:3], each[4]), [])) for each in keys],
+        )
     ]
 
 
 def _families(connection: Connection, kin: Mapping[str, Kin]) -> dict[str, int]:
-    """Fills the table curve_family. Cells may name communicators that no file describes; each is its own family."""
+    """Fills the table curve_family. Cells may name communicators that no file describes; each is
+    its own family."""
     SQL.run(connection, "curve_tables")
-    identities = [identity for (identity,) in connection.execute("SELECT DISTINCT identity FROM chosen_cell ORDER BY identity")]
+    identities = [
+        identity
+        for (identity,) in connection.execute(
+            "SELECT DISTINCT identity FROM chosen_cell ORDER BY identity"
+        )
+    ]
     numbers: dict[object, int] = {}
     families = {}
     for identity in identities:
@@ -199,7 +229,8 @@ Size = tuple[Sequence[SizeRow], Sequence[CurveBucketRow], Sequence[CurveWaitRow]
 
 
 def _curves(key: tuple, sizes: Sequence[Size]) -> list[Curve]:
-    """One for each place, without the sizes of which no call is split; or one of all calls, if none is."""
+    """One for each place, without the sizes of which no call is split; or one of all calls, if none
+    is."""
     call, _, side, memory_kind = key
     all_rows = [row for rows, _, _ in sizes for row in rows]
     identities = tuple(sorted({row.identity for row in all_rows}))
@@ -224,14 +255,9 @@ def _point(rows: Sequence[SizeRow], buckets: Sequence[CurveBucketRow]) -> Point:
     least_ns, most_ns = min(row.min_ns for row in rows), max(row.max_ns for row in rows)
     middle = median(buckets)
     return Point(
-        rows[0].bytes_high,
-        rows[0].bandwidth_bytes,
-        count,
-        observations,
-        total_ns,
+        rows[0].bytes_high, rows[0].bandwidth_bytes, count, observations, total_ns,
         min(max((middle.low_ns + (middle.high_ns or most_ns)) / 2, least_ns), most_ns),
-        min(row.total_ns for row in rows),
-        None,
+        min(row.total_ns for row in rows), None,
     )
 
 
@@ -239,11 +265,8 @@ def _at_place(point: Point, wait: CurveWaitRow, waits: Sequence[CurveWaitRow]) -
     of_time = wait.ns / (sum(each.ns for each in waits) or 1)
     return point._replace(
         count=round(point.count * wait.calls / sum(each.calls for each in waits)),
-        observations=wait.collectives,
-        total_ns=point.total_ns * of_time,
-        p50_ns=wait.transfer_p50_ns,
-        least_total_ns=point.least_total_ns * of_time,
-        wait=wait,
+        observations=wait.collectives, total_ns=point.total_ns * of_time,
+        p50_ns=wait.transfer_p50_ns, least_total_ns=point.least_total_ns * of_time, wait=wait,
     )
 
 

@@ -27,7 +27,8 @@ class Finding(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """Why a rule could not look. needs: what lets it look in this run, if that is not what the rule always needs."""
+    """Why a rule could not look. needs: what lets it look in this run, if that is not what the rule
+    always needs."""
 
     why: str
     needs: str = ""
@@ -55,8 +56,14 @@ def waiting_text(waiting: float | None) -> str:
     """Messages cost nothing while their senders are late."""
     if waiting is None:
         return "; how much of it is waiting for late ranks is not known"
-    return f", {units.share(waiting)} of it waiting for late ranks, which is no part of the saving" if waiting else ""
+    return (
+        f", {units.share(waiting)} of it waiting for late ranks, which is no part of the saving"
+        if waiting else ""
+    )
 
 
 def background(inputs: Inputs) -> Unknown:
-    return Unknown(f"{units.share(inputs.late.run.background_share)} of the time inside MPI is on background threads, which may have been idle")
+    return Unknown(
+        f"{units.share(inputs.late.run.background_share)} of the time inside MPI is on background "
+        "threads, which may have been idle"
+    )

@@ -1,4 +1,5 @@
-"""What the rules of advice examine: a run's sums, curves and steps, and the framework that made it."""
+"""What the rules of advice examine: a run's sums, curves and steps, and the framework
+that made it."""
 
 from __future__ import annotations
 
@@ -67,10 +68,10 @@ class Inputs(NamedTuple):
         return self.late.run.background_share >= BACKGROUND
 
     def is_beside_main(self, call: str, identities: Iterable[str] = ()) -> bool:
-        """Threads other than the main one make these calls; without identities, on any communicator."""
+        """Threads other than the main one make these calls; without identities, on any
+        communicator."""
         shares = [
-            share
-            for (each, identity), share in self.background.items()
+            share for (each, identity), share in self.background.items()
             if each == call and (not identities or identity in identities)
         ]
         return max(shares, default=0.0) >= BACKGROUND
@@ -89,7 +90,9 @@ class Inputs(NamedTuple):
         return self.kin[identity].family if identity in self.kin else identity
 
     def where(self, identities: Sequence[str]) -> str:
-        return family_name(self.kin.get(identities[0]), len(identities), self.labels.get(identities[0], "-"))
+        return family_name(
+            self.kin.get(identities[0]), len(identities), self.labels.get(identities[0], "-")
+        )
 
     def named(self, identities: Sequence[str]) -> tuple[str | None, str | None]:
         """The label of one communicator, and the role of it or of several of a family."""
@@ -97,19 +100,32 @@ class Inputs(NamedTuple):
         known = self.kin.get(identities[0]) if identities else None
         return label, known.role if known else None
 
-    def waiting(self, calls: Collection[str], total_ns: int, identities: Collection[str] | None = None) -> float | None:
-        """The share of waiting in the total time of calls on some or all communicators; null: known of less than half of it."""
-        rows = [row for row in self.late.calls if row.call in calls and (identities is None or row.identity in identities)]
+    def waiting(
+        self, calls: Collection[str], total_ns: int, identities: Collection[str] | None = None
+    ) -> float | None:
+        """The share of waiting in the total time of calls on some or all communicators; null: known
+        of less than half of it."""
+        rows = [
+            row for row in self.late.calls
+            if row.call in calls and (identities is None or row.identity in identities)
+        ]
         wait_ns = sum(row.wait_ns or 0 for row in rows)
         split_ns = wait_ns + sum(row.transfer_ns or 0 for row in rows)
         return wait_ns / split_ns if split_ns and split_ns >= COVERED * total_ns else None
 
     def late_share(self, call: str) -> float:
-        """The share of the waiting in a call that the ranks cause that are named as late: it is not saved twice."""
-        named = self.late.blame.named.ranks if self.late.blame.named and self.late.run.late_ranks is not None else ()
+        """The share of the waiting in a call that the ranks cause that are named as late: it is not
+        saved twice."""
+        named = (
+            self.late.blame.named.ranks
+            if self.late.blame.named and self.late.run.late_ranks is not None else ()
+        )
         causes = [cause for cause in self.late.causes if cause.call == call]
         whole_ns = sum(cause.cost_ns for cause in causes)
-        return sum(cause.cost_ns for cause in causes if cause.cause_rank in named) / whole_ns if whole_ns else 0.0
+        return (
+            sum(cause.cost_ns for cause in causes if cause.cause_rank in named) / whole_ns
+            if whole_ns else 0.0
+        )
 
 
 def inputs_of(run: Run, answers: RunSummary, steps: StepsRow) -> Inputs:
@@ -121,7 +137,9 @@ def inputs_of(run: Run, answers: RunSummary, steps: StepsRow) -> Inputs:
         run,
         answers,
         steps,
-        _without_control(curves.curves(run.connection, answers.late, known), negotiates, run.connection),
+        _without_control(
+            curves.curves(run.connection, answers.late, known), negotiates, run.connection
+        ),
         sizes,
         {row.identity: row.communicator for row in sizes},
         known,
@@ -132,13 +150,17 @@ def inputs_of(run: Run, answers: RunSummary, steps: StepsRow) -> Inputs:
     )
 
 
-def _without_control(found: list[Curve], negotiates: Negotiation | None, connection: Connection) -> list[Curve]:
+def _without_control(
+    found: list[Curve], negotiates: Negotiation | None, connection: Connection
+) -> list[Curve]:
     """A framework's negotiation is no message that could be fused."""
     if negotiates is None:
         return found
     control = set(SQL.run(connection, "control_sizes"))
     kept = [
-        curve._replace(points=[point for point in curve.points if (curve.call, point.bytes) not in control])
+        curve._replace(
+            points=[point for point in curve.points if (curve.call, point.bytes) not in control]
+        )
         for curve in found
     ]
     return [curve for curve in kept if curve.points]
@@ -147,7 +169,10 @@ def _without_control(found: list[Curve], negotiates: Negotiation | None, connect
 def framework(run: Run, answers: RunSummary) -> str:
     """As far as the environment, the command line and the names of threads tell."""
     facts = answers.facts
-    if any(fact.key.startswith("env.HOROVOD_") or (fact.key == "command_line" and "horovod" in fact.value) for fact in facts):
+    if any(
+        fact.key.startswith("env.HOROVOD_")
+        or (fact.key == "command_line" and "horovod" in fact.value) for fact in facts
+    ):
         return HOROVOD
     threads = run.connection.execute("SELECT DISTINCT name FROM thread")
     return PYTORCH if any(PYTORCH_THREAD.match(name) for (name,) in threads) else ""

@@ -11,21 +11,26 @@ from ..calls.calls import operation
 from . import basis, curves
 from .basis import PADDED
 from .curves import AFTER_PAUSES, PLACES, Curve, Point
-from .findings import LIKELY, MANY, MOSTLY, POSSIBLE, Finding, Unknown, background, is_notable, is_notable_time
+from .findings import (
+    LIKELY, MANY, MOSTLY, POSSIBLE, Finding, Unknown, background, is_notable, is_notable_time,
+)
 from .findings import on, size_range, waiting_text
 from .inputs import HOROVOD, PYTORCH, Inputs
 
-TINY_BYTES = 64  # an Allreduce up to this is a value, not a tensor, unless a framework's negotiation is known
+# an Allreduce up to this is a value, not a tensor, unless a framework's negotiation is known
+TINY_BYTES = 64
 FUSION_OFF = "tensor fusion is off (HOROVOD_FUSION_THRESHOLD is 0)"
 MIB = 1 << 20
 JUMP = 1.5  # times as much longer as the message is larger
-# times as long as smaller ones in bursts: the least that all calls of a size after pauses take, if size and not the pause is to make the
-# difference. The fastest first bucket of training steps took up to 2 times as long as the same bytes in bursts.
+# times as long as smaller ones in bursts: the least that all calls of a size after pauses take, if
+# size and not the pause is to make the difference. The fastest first bucket of training steps took
+# up to 2 times as long as the same bytes in bursts.
 CLEAR = 4
 
 
 def small_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
-    """Many Allreduces below the knee. They cost at least what the same bytes would take at the knee's rate."""
+    """Many Allreduces below the knee. They cost at least what the same bytes would take at the
+    knee's rate."""
     found = list(_small_messages(inputs))
     yield from found
     if is_fusion_off(inputs) and not any(isinstance(each, Finding) for each in found):
@@ -33,7 +38,8 @@ def small_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
 
 
 class Part(NamedTuple):
-    """The small messages of a curve that could be sent with others: counts and times are of those alone."""
+    """The small messages of a curve that could be sent with others: counts and times are of those
+    alone."""
 
     curve: Curve
     small: list[Point]
@@ -44,7 +50,8 @@ def _small_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
         curve = alike[0]
         if not any(each.knee for each in alike):
             yield Unknown(
-                f"no two sizes of {curve.call} on {inputs.where(curve.identities)} that are a factor of two apart have"
+                f"no two sizes of {curve.call} on {inputs.where(curve.identities)} that are a "
+                "factor of two apart have"
                 f" {curves.FEWEST} calls each{' at like places' * curve.is_split}"
             )
             continue
@@ -66,7 +73,8 @@ def _part(curve: Curve, inputs: Inputs) -> Part:
     share = _fusible_share(curve, inputs)
     small = [
         point._replace(
-            count=point.count * share, total_ns=point.total_ns * share, least_total_ns=point.least_total_ns * share
+            count=point.count * share, total_ns=point.total_ns * share,
+            least_total_ns=point.least_total_ns * share,
         )
         for point in _small(curve, curve.knee.bytes, inputs)
     ]
@@ -74,7 +82,8 @@ def _part(curve: Curve, inputs: Inputs) -> Part:
 
 
 def _fusible_share(curve: Curve, inputs: Inputs) -> float:
-    """Each round that sends has a first message, which follows a pause; the others could have been sent with it."""
+    """Each round that sends has a first message, which follows a pause; the others could have been
+    sent with it."""
     if curve.place != AFTER_PAUSES or not inputs.is_beside_main(curve.call, curve.identities):
         return 1.0
     sending = inputs.negotiation.rounds * (1 - inputs.negotiation.idle_share)
@@ -91,7 +100,9 @@ def _fusion_off(inputs: Inputs) -> Iterator[Finding]:
     for alike in _by_key(basis.allreduces(inputs)):
         points = _together([point for curve in alike for point in curve.points])
         total_ns = sum(point.total_ns for curve in alike for point in curve.points)
-        if sum(point.count for point in points) >= MANY * alike[0].ranks and is_notable_time(total_ns, inputs):
+        if sum(point.count for point in points) >= MANY * alike[0].ranks and is_notable_time(
+            total_ns, inputs
+        ):
             yield Finding(
                 FUSION_OFF,
                 f"{_calls_text(points, alike[0].ranks, inputs)} take {inputs.per_rank(total_ns)}",
@@ -104,7 +115,8 @@ def _fusion_off(inputs: Inputs) -> Iterator[Finding]:
 
 
 def _least(inputs: Inputs) -> int:
-    """Bytes above which an Allreduce carries a tensor. Curves are without the negotiation that is known."""
+    """Bytes above which an Allreduce carries a tensor. Curves are without the negotiation that is
+    known."""
     return 0 if inputs.negotiation else TINY_BYTES
 
 
@@ -116,11 +128,20 @@ def _fusing(parts: Sequence[Part], alike: Sequence[Curve], inputs: Inputs) -> Fi
     calls, judged = (sum(point.count for point in points) for points in (everywhere, small))
     total_ns, waiting = sum(point.total_ns for point in small), curves.waiting(small)
     fused_ns = sum(_bytes(part.small) * part.curve.knee.ns_per_byte for part in parts)
-    they = "They" if judged == calls else f"The {units.share(judged / calls)} of them that could be sent with others"
-    rate = f"rate that {units.size(knee_bytes)} reaches" if len(parts) == 1 else "rates of larger messages"
+    they = (
+        "They" if judged == calls
+        else f"The {units.share(judged / calls)} of them that could be sent with others"
+    )
+    rate = (
+        f"rate that {units.size(knee_bytes)} reaches" if len(parts) == 1
+        else "rates of larger messages"
+    )
     return Finding(
-        FUSION_OFF if is_fusion_off(inputs) else f"fuse small {curve.call} on {inputs.where(curve.identities)}",
-        f"{_calls_text(everywhere, curve.ranks, inputs)} carry {units.volume(_bytes(everywhere) / curve.ranks)}."
+        FUSION_OFF
+        if is_fusion_off(inputs)
+        else f"fuse small {curve.call} on {inputs.where(curve.identities)}",
+        f"{_calls_text(everywhere, curve.ranks, inputs)} carry "
+        f"{units.volume(_bytes(everywhere) / curve.ranks)}."
         f" {they} take {inputs.per_rank(total_ns)}{waiting_text(waiting)}."
         f" At the {rate} their bytes take {inputs.per_rank(fused_ns)}",
         _how_to_fuse(curve, knee_bytes, inputs),
@@ -135,9 +156,15 @@ def _fusing(parts: Sequence[Part], alike: Sequence[Curve], inputs: Inputs) -> Fi
 def _by_setting(found: Finding, parts: Sequence[Part], inputs: Inputs) -> Finding | Unknown:
     """Horovod has fused what was ready together, as far as the threshold lets it."""
     knee_bytes = max(part.curve.knee.bytes for part in parts)
-    if not inputs.negotiation or _is_threshold_below(knee_bytes, inputs) or not is_notable(found, inputs):
+    if (
+        not inputs.negotiation or _is_threshold_below(knee_bytes, inputs)
+        or not is_notable(found, inputs)
+    ):
         return found
-    return Unknown("what was ready together is fused; a longer cycle fuses more and delays it, and what that saves is not known")
+    return Unknown(
+        "what was ready together is fused; a longer cycle fuses more and delays it, and what that "
+        "saves is not known"
+    )
 
 
 def _is_threshold_below(knee_bytes: int, inputs: Inputs) -> bool:
@@ -162,9 +189,16 @@ def _calls_text(points: Sequence[Point], ranks: int, inputs: Inputs) -> str:
     """16,100 calls a rank of 64 B to 288 KiB (161 a step, two thirds of them of at most 1 KiB)"""
     calls = sum(point.count for point in points) / ranks
     per_step = inputs.per_step(calls)
-    most = f"two thirds of them of at most {units.size(_two_thirds(points))}" if len(points) > 2 else ""
-    more = ", ".join(filter(None, (f"{_number(per_step)} a step" if per_step and per_step >= 1 else "", most)))
-    return f"{units.count(round(calls))} calls a rank of {_sizes_text(points)}{more and f' ({more})'}"
+    most = (
+        f"two thirds of them of at most {units.size(_two_thirds(points))}" if len(points) > 2
+        else ""
+    )
+    more = ", ".join(
+        filter(None, (f"{_number(per_step)} a step" if per_step and per_step >= 1 else "", most))
+    )
+    return (
+        f"{units.count(round(calls))} calls a rank of {_sizes_text(points)}{more and f' ({more})'}"
+    )
 
 
 def _number(number: float) -> str:
@@ -186,23 +220,25 @@ def _how_to_fuse(curve: Curve, knee_bytes: int, inputs: Inputs) -> str:
     if inputs.framework == HOROVOD and is_fusion_off(inputs):
         return f"leave HOROVOD_FUSION_THRESHOLD out, or set it to {size} or more"
     if inputs.framework == HOROVOD:
-        cycle, threshold = (inputs.setting(f"HOROVOD_{name}") for name in ("CYCLE_TIME", "FUSION_THRESHOLD"))
+        cycle, threshold = (
+            inputs.setting(f"HOROVOD_{name}") for name in ("CYCLE_TIME", "FUSION_THRESHOLD")
+        )
         if _is_threshold_below(knee_bytes, inputs):
             return f"raise HOROVOD_FUSION_THRESHOLD, which is {threshold}, above {size}"
         return (
-            f"raise HOROVOD_CYCLE_TIME{cycle and f', which is {cycle}'}, so that more tensors are ready to be fused, and compare"
-            " the step times"
+            f"raise HOROVOD_CYCLE_TIME{cycle and f', which is {cycle}'}, so that more tensors "
+            "are ready to be fused, and compare the step times"
         )
     if inputs.framework == PYTORCH:
         return f"raise bucket_cap_mb of DistributedDataParallel to {bucket_cap}"
     if inputs.is_beside_main(curve.call, curve.identities):
         return (
-            f"send them together, {size} or more at once; if the thread is that of PyTorch's DistributedDataParallel, raise"
-            f" bucket_cap_mb to {bucket_cap}"
+            f"send them together, {size} or more at once; if the thread is that of PyTorch's "
+            "DistributedDataParallel, raise" f" bucket_cap_mb to {bucket_cap}"
         )
     return (
-        f"send them together, {size} or more at once (Horovod: HOROVOD_FUSION_THRESHOLD, HOROVOD_CYCLE_TIME;"
-        " PyTorch's DistributedDataParallel: bucket_cap_mb)"
+        f"send them together, {size} or more at once (Horovod: HOROVOD_FUSION_THRESHOLD, "
+        "HOROVOD_CYCLE_TIME;" " PyTorch's DistributedDataParallel: bucket_cap_mb)"
     )
 
 
@@ -211,7 +247,8 @@ def is_fusion_off(inputs: Inputs) -> bool:
 
 
 def _certainty(curve: Curve, points: Sequence[Point], total_ns: float) -> str:
-    """Where most of the time is waiting for a late rank, or that of a few very long calls, other messages may wait as long."""
+    """Where most of the time is waiting for a late rank, or that of a few very long calls, other
+    messages may wait as long."""
     least_ns = sum(point.least_total_ns for point in points) * curve.ranks
     typical_ns = sum(point.count * point.p50_ns for point in points)
     return LIKELY if min(least_ns, typical_ns) >= MOSTLY * total_ns else POSSIBLE
@@ -222,7 +259,8 @@ def _sizes_text(points: Sequence[Point]) -> str:
 
 
 def tiny_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
-    """Allreduces of a few values: the time in them that is not waiting. A background thread that has nothing else to do may make many."""
+    """Allreduces of a few values: the time in them that is not waiting. A background thread that
+    has nothing else to do may make many."""
     if inputs.negotiation:
         return
     if inputs.is_beside_main_mostly:
@@ -234,11 +272,16 @@ def tiny_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
             total_ns, waiting = sum(point.total_ns for point in tiny), curves.waiting(tiny)
             yield Finding(
                 f"make fewer tiny {curve.call} on {on(inputs, curve)}",
-                f"{_calls_text(tiny, curve.ranks, inputs)} take {inputs.per_rank(total_ns)}{waiting_text(waiting)}",
-                "these are negotiation: raise HOROVOD_CYCLE_TIME, and leave HOROVOD_CACHE_CAPACITY on"
+                f"{_calls_text(tiny, curve.ranks, inputs)} take "
+                f"{inputs.per_rank(total_ns)}{waiting_text(waiting)}",
+                "these are negotiation: raise HOROVOD_CYCLE_TIME, and leave "
+                "HOROVOD_CACHE_CAPACITY on"
                 if inputs.framework == HOROVOD and curve.call == "MPI_Allreduce"
                 else "put several values into one message, or sum them less often"
-                + (" (Horovod negotiates like this: HOROVOD_CYCLE_TIME)" if curve.call == "MPI_Allreduce" else ""),
+                + (
+                    " (Horovod negotiates like this: HOROVOD_CYCLE_TIME)"
+                    if curve.call == "MPI_Allreduce" else ""
+                ),
                 _certainty(curve, tiny, total_ns),
                 total_ns * (1 - (waiting or 0)),
                 curve.call,
@@ -256,10 +299,12 @@ def padding(inputs: Inputs) -> Iterator[Finding | Unknown]:
             if larger:
                 best = min(larger, key=lambda other: other.p50_ns)
                 yield Finding(
-                    f"pad {curve.call} of {units.size(point.bytes)} to {units.size(best.bytes)} on {on(inputs, curve)}",
-                    f"{_quartiles_text(point)}; {_quartiles_text(best)}, both {curve.place} and without waiting",
-                    f"send the larger size, or let {_library(curve)} use for this size the algorithm that it uses for"
-                    " the larger one",
+                    f"pad {curve.call} of {units.size(point.bytes)} to {units.size(best.bytes)} on "
+                    f"{on(inputs, curve)}",
+                    f"{_quartiles_text(point)}; {_quartiles_text(best)}, both {curve.place} and "
+                    "without waiting",
+                    f"send the larger size, or let {_library(curve)} use for this size the "
+                    "algorithm that it uses for the larger one",
                     LIKELY,
                     point.count * (point.p50_ns - best.p50_ns),
                     curve.call,
@@ -270,31 +315,40 @@ def padding(inputs: Inputs) -> Iterator[Finding | Unknown]:
 
 
 def _is_faster(other: Point, point: Point) -> bool:
-    """A larger size, by no more than padding may add, of which three quarters are faster than three quarters of the smaller one."""
+    """A larger size, by no more than padding may add, of which three quarters are faster than three
+    quarters of the smaller one."""
     is_near = point.bytes < other.bytes <= PADDED * point.bytes
     return is_near and other.wait.transfer_p75_ns < point.wait.transfer_p25_ns
 
 
 def _quartiles_text(point: Point) -> str:
     """2,000 calls of 65 KiB take 900 us in the median (half of them 880 us to 950 us)"""
-    low, high = units.duration(point.wait.transfer_p25_ns), units.duration(point.wait.transfer_p75_ns)
+    low, high = (
+        units.duration(point.wait.transfer_p25_ns), units.duration(point.wait.transfer_p75_ns),
+    )
     calls = f"{units.counted(point.count, 'call')} of {units.size(point.bytes)}"
-    return f"{calls} take {units.duration(point.p50_ns)} in the median (half of them {low} to {high})"
+    return (
+        f"{calls} take {units.duration(point.p50_ns)} in the median (half of them {low} to {high})"
+    )
 
 
 def jumps(inputs: Inputs) -> Iterator[Finding | Unknown]:
-    """Between two sizes close to each other the time grows much more than the size: what it grows more."""
+    """Between two sizes close to each other the time grows much more than the size: what it grows
+    more."""
     for curve in basis.comparable(inputs):
         for below, above in curve.neighbours(PADDED):
             larger = above.bytes / below.bytes
             if _is_jump(below, above):
                 yield Finding(
-                    f"{curve.call} jumps between {units.size(below.bytes)} and {units.size(above.bytes)} on"
-                    f" {on(inputs, curve)}",
-                    f"{_quartiles_text(below)}; {_quartiles_text(above)}, both {curve.place} and without waiting."
-                    f" That is {above.p50_ns / below.p50_ns:.1f} times as long for {larger:.2f} times the bytes: the"
+                    f"{curve.call} jumps between {units.size(below.bytes)} and "
+                    f"{units.size(above.bytes)} on {on(inputs, curve)}",
+                    f"{_quartiles_text(below)}; {_quartiles_text(above)}, both {curve.place} and "
+                    "without waiting."
+                    f" That is {above.p50_ns / below.p50_ns:.1f} times as long for {larger:.2f} "
+                    "times the bytes: the"
                     " library seems to change its protocol or algorithm there",
-                    f"keep messages at or below {units.size(below.bytes)}, or move the limit ({_limits(curve)})",
+                    f"keep messages at or below {units.size(below.bytes)}, or move the limit "
+                    f"({_limits(curve)})",
                     LIKELY,
                     above.count * (above.p50_ns - below.p50_ns * larger),
                     curve.call,
@@ -308,7 +362,8 @@ def jumps(inputs: Inputs) -> Iterator[Finding | Unknown]:
 
 
 def _is_jump(below: Point, above: Point) -> bool:
-    """Three quarters of the larger take longer than three quarters of the smaller, by more than the size."""
+    """Three quarters of the larger take longer than three quarters of the smaller, by more than the
+    size."""
     larger = above.bytes / below.bytes
     is_apart = above.wait.transfer_p25_ns > larger * below.wait.transfer_p75_ns
     return larger <= PADDED and is_apart and above.p50_ns > JUMP * larger * below.p50_ns
@@ -317,12 +372,14 @@ def _is_jump(below: Point, above: Point) -> bool:
 def _clear_jump(below: Point, above: Point, curve: Curve, inputs: Inputs) -> Finding:
     larger = above.bytes / below.bytes
     return Finding(
-        f"{curve.call} jumps between {units.size(below.bytes)} and {units.size(above.bytes)} on"
-        f" {inputs.where(curve.identities)}",
-        f"{_quartiles_text(below)}, in bursts and without waiting. Calls of {units.size(above.bytes)} all follow pauses, which"
+        f"{curve.call} jumps between {units.size(below.bytes)} and {units.size(above.bytes)} on "
+        f"{inputs.where(curve.identities)}",
+        f"{_quartiles_text(below)}, in bursts and without waiting. Calls of "
+        f"{units.size(above.bytes)} all follow pauses, which"
         f" may be a part of it, but even the fastest of {units.count(above.count)} takes"
         f" {units.duration(above.wait.transfer_min_ns)}",
-        f"compare both sizes without pauses (osu_{operation(curve.call)}); keep messages at or below"
+        f"compare both sizes without pauses (osu_{operation(curve.call)}); keep messages at or "
+        "below"
         f" {units.size(below.bytes)}, or move the limit ({_limits(curve)})",
         POSSIBLE,
         above.count * (above.wait.transfer_min_ns - below.p50_ns * larger),
@@ -337,32 +394,47 @@ def _is_clear(below: Point, above: Point) -> bool:
 
 
 def _unknown_pairs(inputs: Inputs, is_found: Callable[[Point, Point], bool]) -> Iterator[Unknown]:
-    """Sizes that look as the rule looks for, though they are at unlike places, or something is computed beside them."""
+    """Sizes that look as the rule looks for, though they are at unlike places, or something is
+    computed beside them."""
     for curve in inputs.curves:
         if not curve.is_split and curve.neighbours(PADDED):
-            yield Unknown(f"how much of {curve.call} on {on(inputs, curve)} is waiting for other ranks is not known")
-        elif curve not in basis.comparable(inputs) and any(is_found(*pair) for pair in curve.neighbours(PADDED)):
             yield Unknown(
-                f"a background thread calls {curve.call}: how long that takes depends on what is computed meanwhile"
+                f"how much of {curve.call} on {on(inputs, curve)} is waiting for other ranks is "
+                "not known"
+            )
+        elif curve not in basis.comparable(inputs) and any(
+            is_found(*pair) for pair in curve.neighbours(PADDED)
+        ):
+            yield Unknown(
+                f"a background thread calls {curve.call}: how long that takes depends on what is "
+                "computed meanwhile"
             )
     for below, above, curve in _at_other_places(inputs):
         if is_found(below, above):
             there = next(place for place in PLACES if place != curve.place)
             yield Unknown(
-                f"{curve.call} of {units.size(below.bytes)} is only seen {there}, and of {units.size(above.bytes)}"
+                f"{curve.call} of {units.size(below.bytes)} is only seen {there}, and of "
+                f"{units.size(above.bytes)}"
                 f" {curve.place}: which of both makes the difference is not known"
             )
 
 
 def _at_other_places(inputs: Inputs) -> Iterator[tuple[Point, Point, Curve]]:
-    """Sizes next to each other, at most a factor of two apart, of which no place has both; the curve is that of the larger one."""
+    """Sizes next to each other, at most a factor of two apart, of which no place has both; the
+    curve is that of the larger one."""
     comparable = basis.comparable(inputs)
     for curve, other in product(comparable, comparable):
         if curve.place != other.place and curve.key == other.key:
-            here, there = ({point.bytes: point for point in each.points if point.is_judged} for each in (curve, other))
+            here, there = (
+                {point.bytes: point for point in each.points if point.is_judged}
+                for each in (curve, other)
+            )
             sizes = sorted({*here, *there})
             for low, high in zip(sizes, sizes[1:]):
-                if high in here and low not in here and low in there and high not in there and high <= PADDED * low:
+                if (
+                    high in here and low not in here and low in there and high not in there
+                    and high <= PADDED * low
+                ):
                     yield there[low], here[high], curve
 
 
@@ -374,4 +446,7 @@ def _limits(curve: Curve) -> str:
     """Where they are set."""
     if curve.call.startswith("nccl"):
         return "NCCL: NCCL_ALGO, NCCL_PROTO, or a tuner plugin"
-    return "Open MPI: btl_..._eager_limit, coll_tuned_...; MPICH: MPIR_CVAR_..._EAGER_..., MPIR_CVAR_..._MSG_SIZE"
+    return (
+        "Open MPI: btl_..._eager_limit, coll_tuned_...; MPICH: MPIR_CVAR_..._EAGER_..., "
+        "MPIR_CVAR_..._MSG_SIZE"
+    )

@@ -1,4 +1,5 @@
-"""Rules about a framework's thread that communicates beside the main one: its cycle, and the cores that both have."""
+"""Rules about a framework's thread that communicates beside the main one: its cycle, and the cores
+that both have."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ def cycle(inputs: Inputs) -> Iterator[Finding | Unknown]:
     elif step_ns is None:
         yield Unknown(f"steps found none: {inputs.steps.why}")
     elif found.cycle_ns >= LONG_CYCLE * step_ns and shares_a_core(inputs):
-        yield Unknown("threads share cores, where fewer rounds may save as much time as earlier ones")
+        yield Unknown(
+            "threads share cores, where fewer rounds may save as much time as earlier ones"
+        )
     elif found.cycle_ns >= LONG_CYCLE * step_ns:
         yield _long_cycle(inputs)
 
@@ -31,11 +34,14 @@ def cycle(inputs: Inputs) -> Iterator[Finding | Unknown]:
 def _long_cycle(inputs: Inputs) -> Finding:
     found, step_ns = inputs.negotiation, inputs.steps.p50_ns
     return Finding(
-        f"a cycle of {units.duration(found.cycle_ns)} is long beside steps of {units.duration(step_ns)}",
-        f"A round of negotiation begins every {units.duration(found.cycle_ns)}{_setting(inputs)}. The last gradients of a"
+        f"a cycle of {units.duration(found.cycle_ns)} is long beside steps of "
+        f"{units.duration(step_ns)}",
+        f"A round of negotiation begins every {units.duration(found.cycle_ns)}{_setting(inputs)}. "
+        "The last gradients of a"
         f" step wait for the next one, {units.duration(found.cycle_ns / 2)} on average,"
         f" {units.share(found.cycle_ns / 2 / step_ns)} of the step",
-        "lower HOROVOD_CYCLE_TIME step by step (its default is 1, in ms), and compare the step times: a shorter cycle sends"
+        "lower HOROVOD_CYCLE_TIME step by step (its default is 1, in ms), and compare the step "
+        "times: a shorter cycle sends"
         " sooner, but fuses less and negotiates more often",
         POSSIBLE,
         call=found.call,
@@ -48,18 +54,24 @@ def _setting(inputs: Inputs) -> str:
 
 
 def shared_core(inputs: Inputs) -> Iterator[Finding]:
-    """Ranks bound to one core, where the thread that communicates then stops the one that computes."""
+    """Ranks bound to one core, where the thread that communicates then stops the one that
+    computes."""
     bound, known = _bound(inputs), _known(inputs)
     if bound and inputs.is_beside_main_mostly:
         switches = [row.involuntary_switches for row in bound]
-        often = "" if None in switches else f", with {units.counted(sum(switches), 'involuntary switch')} over all of them"
+        often = (
+            "" if None in switches
+            else f", with {units.counted(sum(switches), 'involuntary switch')} over all of them"
+        )
         yield Finding(
             "the thread that communicates and the one that computes share a core",
-            f"{units.count(len(bound))} of {units.counted(len(known), 'rank')} may run on one core only{often}."
-            f" {units.share(inputs.late.run.background_share)} of the time inside MPI is on threads beside the main one, so"
+            f"{units.count(len(bound))} of {units.counted(len(known), 'rank')} may run on one core "
+            f"only{often}."
+            f" {units.share(inputs.late.run.background_share)} of the time inside MPI is on "
+            "threads beside the main one, so"
             " communication stops the computation that it should overlap with",
-            "bind ranks to two cores or more each (Open MPI: mpirun --bind-to none, or --map-by slot:PE=2; Slurm:"
-            " --cpus-per-task)",
+            "bind ranks to two cores or more each (Open MPI: mpirun --bind-to none, or --map-by "
+            "slot:PE=2; Slurm: --cpus-per-task)",
             POSSIBLE,
         )
 

@@ -1,1 +1,2 @@
-"""Parts that do not depend on a run: errors, formatting of numbers, SQL, members of communicators, bins of sizes."""
+"""Parts that do not depend on a run: errors, formatting of numbers, SQL, members of communicators,
+bins of sizes."""

@@ -1,4 +1,5 @@
-"""Files that are written aside and then renamed: whoever reads one finds all of it, or what was there before."""
+"""Files that are written aside and then renamed: whoever reads one finds all of it, or what was
+there before."""
 
 from __future__ import annotations
 
@@ -14,8 +15,9 @@ from .errors import ReportError
 
 @contextmanager
 def aside_of(output: Path, mode: int = 0o666) -> Iterator[Path]:
-    """An empty file beside the output, which takes its place in the end. A link that somebody has laid there is not followed. A device or a
-    pipe is written itself: root would replace /dev/null for everybody."""
+    """An empty file beside the output, which takes its place in the end. A link that somebody has
+    laid there is not followed. A device or a pipe is written itself: root would replace /dev/null
+    for everybody."""
     if output.exists() and not output.is_file() and not output.is_dir():
         yield output
         return
@@ -31,8 +33,8 @@ def aside_of(output: Path, mode: int = 0o666) -> Iterator[Path]:
 
 @contextmanager
 def renamed_whole(output: Path, mode: int) -> Iterator[Path]:
-    """The same for a command's output, which a run's mode (rank_files.files_mode) makes as private as the run; a file that is there already
-    keeps its own. What goes wrong is a ReportError."""
+    """The same for a command's output, which a run's mode (rank_files.files_mode) makes as private
+    as the run; a file that is there already keeps its own. What goes wrong is a ReportError."""
     try:
         own = stat.S_IMODE(output.stat().st_mode) if output.is_file() else None
         with aside_of(output, mode) as aside:
@@ -45,5 +47,8 @@ def renamed_whole(output: Path, mode: int) -> Iterator[Path]:
 
 @contextmanager
 def written_whole(output: Path, mode: int) -> Iterator[TextIO]:
-    with renamed_whole(output, mode) as aside, open(aside, "w", encoding="utf-8", errors="replace", newline="") as file:
+    with (
+        renamed_whole(output, mode) as aside,
+        open(aside, "w", encoding="utf-8", errors="replace", newline="") as file,
+    ):
         yield file

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 KIB, MIB = 1 << 10, 1 << 20
 
-# The ranges in hvprof's tables of Horovod's Allreduce (Awan et al., Hot Interconnects 2019): upper bounds; the last bin is open.
+# The ranges in hvprof's tables of Horovod's Allreduce (Awan et al., Hot Interconnects 2019): upper
+# bounds; the last bin is open.
 HVPROF_BOUNDS = (0, 128 * KIB, 16 * MIB, 32 * MIB, 64 * MIB)
 
 
@@ -27,8 +28,11 @@ def hvprof_classes() -> list[tuple[int, int | None]]:
 
 
 def hvprof(message_bytes: int, is_folded: bool) -> tuple[int, int | None]:
-    """1 B to 128 KiB, up to 16 MiB, up to 32 MiB, up to 64 MiB, above; empty messages separately."""
-    return next((low, high) for low, high in hvprof_classes() if high is None or message_bytes <= high)
+    """1 B to 128 KiB, up to 16 MiB, up to 32 MiB, up to 64 MiB, above; empty messages
+    separately."""
+    return next(
+        (low, high) for low, high in hvprof_classes() if high is None or message_bytes <= high
+    )
 
 
 BINS = {"exact": exact, "pow2": pow2, "hvprof": hvprof}

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 
 class ReportError(Exception):
-    """Input that cannot be read, or output that cannot be written. Exit status 1. `details`: further lines below the first."""
+    """Input that cannot be read, or output that cannot be written. Exit status 1. `details`:
+    further lines below the first."""
 
     def __init__(self, subject: object, what: str, details: Sequence[str] = ()) -> None:
         super().__init__(f"{subject}: {what}")
@@ -16,7 +17,8 @@ class ReportError(Exception):
         self.details = details
 
 
-EXPECTED = (ReportError, OSError, sqlite3.Error, MemoryError)  # whatever else ends a program is a fault of the program
+# whatever else ends a program is a fault of the program
+EXPECTED = (ReportError, OSError, sqlite3.Error, MemoryError)
 
 
 def as_report(error: Exception) -> ReportError:
@@ -26,7 +28,9 @@ def as_report(error: Exception) -> ReportError:
     if isinstance(error, OSError):
         return ReportError(error.filename or "output", error.strerror or str(error))
     if isinstance(error, MemoryError):
-        return ReportError("the files of this run", "hold more than fits into the memory that this process may use")
+        return ReportError(
+            "the files of this run", "hold more than fits into the memory that this process may use"
+        )
     return ReportError("the files of this run", f"do not fit together: {error}")
 
 
@@ -35,10 +39,17 @@ class UsageError(ReportError):
 
 
 def version_check(path: object, what: str, version: int, oldest: int, newest: int) -> None:
-    """Raises ReportError if this reporter cannot read a schema or ledger of this version, and names one that can."""
+    """Raises ReportError if this reporter cannot read a schema or ledger of this version, and names
+    one that can."""
     theirs = "the hvprof-report of the commprof that wrote it"
     if version < oldest:
-        raise ReportError(path, f"has {what} version {version}, older than this reporter reads ({oldest}): read it with {theirs}")
+        raise ReportError(
+            path,
+            f"has {what} version {version}, older than this reporter reads ({oldest}): read it "
+            f"with {theirs}",
+        )
     if version > newest:
         newer = f"newer than this reporter reads ({newest})"
-        raise ReportError(path, f"has {what} version {version}, {newer}: read it with {theirs}, or a newer one")
+        raise ReportError(
+            path, f"has {what} version {version}, {newer}: read it with {theirs}, or a newer one"
+        )

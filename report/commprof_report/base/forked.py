@@ -1,8 +1,10 @@
-"""A function of several arguments, each in a process of its own, on as many cores as this process may use.
+"""A function of several arguments, each in a process of its own, on as many cores as this process
+may use.
 
-A child begins as a copy of this process, sends its result and ends. It prints nothing. If it sends none, because of an error or because it was
-killed, this process calls the function itself: so errors are raised here, as if there were no children. They end when this process no longer
-wants their results, after an interrupt too, and with this process, however it ends.
+A child begins as a copy of this process, sends its result and ends. It prints nothing. If it sends
+none, because of an error or because it was killed, this process calls the function itself: so
+errors are raised here, as if there were no children. They end when this process no longer wants
+their results, after an interrupt too, and with this process, however it ends.
 """
 
 from __future__ import annotations
@@ -27,11 +29,16 @@ PR_SET_PDEATHSIG = 1
 MOST = 8  # children at a time, which bounds their memory on hosts of many cores
 
 
-def forked(function: Callable[[Argument], Result], arguments: Sequence[Argument]) -> Iterator[Result]:
-    """The results in the order of the arguments, as `map` gives them. It is `map` for one argument or core, in a child, and where other
-    threads could hold a lock at the time of the fork."""
+def forked(
+    function: Callable[[Argument], Result], arguments: Sequence[Argument]
+) -> Iterator[Result]:
+    """The results in the order of the arguments, as `map` gives them. It is `map` for one argument
+    or core, in a child, and where other threads could hold a lock at the time of the fork."""
     at_once = min(MOST, len(os.sched_getaffinity(0)))
-    if min(at_once, len(arguments)) < 2 or multiprocessing.parent_process() or threading.active_count() > 1:
+    if (
+        min(at_once, len(arguments)) < 2 or multiprocessing.parent_process()
+        or threading.active_count() > 1
+    ):
         yield from map(function, arguments)
         return
     children: dict[Connection, tuple[int, BaseProcess]] = {}
@@ -58,7 +65,8 @@ def forked(function: Callable[[Argument], Result], arguments: Sequence[Argument]
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """An interrupt waits: of this process until each child is known, which would not be ended otherwise; of a child until nothing prints it."""
+    """An interrupt waits: of this process until each child is known, which would not be ended
+    otherwise; of a child until nothing prints it."""
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -66,16 +74,24 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _begin(function: Callable[[Argument], Result], argument: Argument) -> tuple[Connection, BaseProcess]:
+def _begin(
+    function: Callable[[Argument], Result], argument: Argument
+) -> tuple[Connection, BaseProcess]:
     receiver, sender = multiprocessing.Pipe(duplex=False)
-    child = multiprocessing.get_context("fork").Process(target=_run, args=(function, argument, receiver, sender, os.getpid()), daemon=True)
+    child = multiprocessing.get_context("fork").Process(
+        target=_run, args=(function, argument, receiver, sender, os.getpid()), daemon=True
+    )
     child.start()
     sender.close()
     return receiver, child
 
 
-def _run(function: Callable[[Argument], Result], argument: Argument, receiver: Connection, sender: Connection, parent: int) -> None:
-    """The child; it ends without a word if it is interrupted or nobody reads its result any more."""
+def _run(
+    function: Callable[[Argument], Result], argument: Argument, receiver: Connection,
+    sender: Connection, parent: int,
+) -> None:
+    """The child; it ends without a word if it is interrupted or nobody reads its
+    result any more."""
     end_with_parent(signal.SIGKILL, parent)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

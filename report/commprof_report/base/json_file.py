@@ -1,6 +1,8 @@
-"""Small JSON files that somebody may have changed: whoever reads one gets the types that it asks for, or a ValueError that says what is wrong.
+"""Small JSON files that somebody may have changed: whoever reads one gets the types that it asks
+for, or a ValueError that says what is wrong.
 
-json.loads takes more than JSON (NaN), more than a float holds (1e999), and the last of two equal keys. None of these is what the writer meant.
+json.loads takes more than JSON (NaN), more than a float holds (1e999), and the last of two equal
+keys. None of these is what the writer meant.
 """
 
 from __future__ import annotations
@@ -37,7 +39,10 @@ def json_parse(data: bytes) -> Any:
     except UnicodeDecodeError as error:
         raise ValueError(f"byte {error.start} is not UTF-8") from None
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_int=_whole, parse_float=_finite, parse_constant=_finite)
+        return json.loads(
+            text, object_pairs_hook=_object, parse_int=_whole, parse_float=_finite,
+            parse_constant=_finite,
+        )
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 

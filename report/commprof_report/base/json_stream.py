@@ -1,8 +1,10 @@
-"""Reads a JSON file of any size piece by piece, with at most one value of up to MOST_CHARACTERS in memory.
+"""Reads a JSON file of any size piece by piece, with at most one value of up to MOST_CHARACTERS in
+memory.
 
-Truncated files, invalid JSON, and files that were made to exhaust their reader raise ReportError with the position: a file that is
-much larger than its gzip file, a value that is too long or nested too deeply, a number of too many digits. Python's objects take up to
-40 times the memory of their text ({},{},...).
+Truncated files, invalid JSON, and files that were made to exhaust their reader raise ReportError
+with the position: a file that is much larger than its gzip file, a value that is too long or nested
+too deeply, a number of too many digits. Python's objects take up to 40 times the memory of their
+text ({},{},...).
 """
 
 from __future__ import annotations
@@ -24,11 +26,14 @@ from .regular import regular_open
 PIECE_CHARACTERS = PIECE_BYTES = 1 << 20
 MOST_CHARACTERS = 1 << 21  # of one value; an event has a few hundred
 MOST_DEPTH = 64  # of one value; an event has 4
-MOST_EXPANSION = 100  # times the size of a gzip file; traces have 5 to 30 times, what repeats a few bytes 200 to 1,000 times
+# times the size of a gzip file; traces have 5 to 30 times, what repeats a few bytes 200 to 1,000
+# times
+MOST_EXPANSION = 100
 FREE_BYTES = 1 << 24  # that a gzip file may expand to anyway
 GZIP_MAGIC = b"\x1f\x8b"
 SPACE = re.compile(r"[ \t\n\r]*")
-decode = json.JSONDecoder(strict=False, parse_constant=str).raw_decode  # NaN becomes a string, so that the output is valid JSON
+# NaN becomes a string, so that the output is valid JSON
+decode = json.JSONDecoder(strict=False, parse_constant=str).raw_decode
 
 
 @contextmanager
@@ -99,7 +104,8 @@ class JsonStream:
                 raise self._refusal("nests a value too deeply") from None
             except ValueError:
                 raise self._refusal("holds a number of too many digits") from None
-            if end < len(self.text) or not self._read_more():  # a number may continue in the next piece
+            # a number may continue in the next piece
+            if end < len(self.text) or not self._read_more():
                 if self._brackets(end) > MOST_DEPTH and is_deep(value):
                     raise self._refusal("nests a value too deeply")
                 self.at = end
@@ -136,7 +142,9 @@ class JsonStream:
     def _read_more(self) -> bool:
         rest = self.text[self.at :]
         if len(rest) > MOST_CHARACTERS:
-            raise self._refusal(f"holds a value of more than {MOST_CHARACTERS >> 20} MiB, or is not JSON")
+            raise self._refusal(
+                f"holds a value of more than {MOST_CHARACTERS >> 20} MiB, or is not JSON"
+            )
         piece = self.file.read(PIECE_CHARACTERS)
         self.dropped += self.at
         self.text, self.at = rest + piece, 0
@@ -158,5 +166,8 @@ def is_deep(value: object) -> bool:
     level = [value]
     for _ in range(MOST_DEPTH + 1):
         holders = (each for each in level if isinstance(each, (dict, list)))
-        level = [each for holder in holders for each in (holder.values() if isinstance(holder, dict) else holder)]
+        level = [
+            each for holder in holders
+            for each in (holder.values() if isinstance(holder, dict) else holder)
+        ]
     return bool(level)

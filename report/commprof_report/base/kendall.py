@@ -1,7 +1,8 @@
 """Kendall's test, exact: whether values in order of time rise or fall beyond chance.
 
-Under chance every order of the values is equally probable. So the probability that as many pairs are in order, or more, follows from the
-number of permutations with so many inversions. Kendall, Rank Correlation Methods.
+Under chance every order of the values is equally probable. So the probability that as many pairs
+are in order, or more, follows from the number of permutations with so many inversions. Kendall,
+Rank Correlation Methods.
 """
 
 from __future__ import annotations
@@ -26,4 +27,6 @@ def chance(places: int, least: int) -> float:
                 longer[number + more] += count
         inversions = longer
     pairs = len(inversions) - 1
-    return sum(count for number, count in enumerate(inversions) if abs(pairs - 2 * number) >= least) / factorial(places)
+    return sum(
+        count for number, count in enumerate(inversions) if abs(pairs - 2 * number) >= least
+    ) / factorial(places)

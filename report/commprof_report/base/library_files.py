@@ -1,4 +1,5 @@
-"""Files that the reporter has in common with the library: in the package where it is installed, in src/ in the source tree."""
+"""Files that the reporter has in common with the library: in the package where it is installed, in
+src/ in the source tree."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ SOURCE = PACKAGE.parent.parent / "src"
 
 @lru_cache
 def source_text(name: str) -> str:
-    """The same of C: without comments, with the macros expanded that it defines right before it includes a list of entries (`*.def`)."""
+    """The same of C: without comments, with the macros expanded that it defines right before it
+    includes a list of entries (`*.def`)."""
     text = re.sub(r"/\*.*?\*/", "", library_text(name), flags=re.S)
     return re.sub(r'((?:#define \w+\(name\).*\n)+)#include "(?:.*/)?(\w+\.def)"\n', _entries, text)
 
@@ -22,7 +24,9 @@ def source_text(name: str) -> str:
 def _entries(include: re.Match) -> str:
     bodies = dict(re.findall(r"#define (\w+)\(name\) *(.*)", include[1]))
     entries = re.findall(r"^(\w+)\((\w+)\)", library_text(f"ledger/{include[2]}"), re.M)
-    return "".join(re.sub(r"\bname\b", name, bodies[macro]) + "\n" for macro, name in entries if bodies[macro])
+    return "".join(
+        re.sub(r"\bname\b", name, bodies[macro]) + "\n" for macro, name in entries if bodies[macro]
+    )
 
 
 @lru_cache

@@ -1,4 +1,5 @@
-"""The members of a communicator, as the library writes them: 0-3,8,16-30:2,-1,... Those of NCCL communicators are combined here."""
+"""The members of a communicator, as the library writes them: 0-3,8,16-30:2,-1,... Those of NCCL
+communicators are combined here."""
 
 from __future__ import annotations
 
@@ -35,12 +36,16 @@ def members_shown(text: str) -> str:
     inside = [part for part in parts if part != OUTSIDE]
     if len(inside) == len(parts):
         return text
-    return f"{','.join(inside)} and {len(parts) - len(inside)} outside" if inside else f"{len(parts)} outside"
+    return (
+        f"{','.join(inside)} and {len(parts) - len(inside)} outside" if inside
+        else f"{len(parts)} outside"
+    )
 
 
 class Gathered:
-    """The SQL aggregate members_gathered(comm_rank, world_rank, size): the world ranks of a communicator in which each rank knows only its
-    own number, in order; ends with "..." if not all of them were read."""
+    """The SQL aggregate members_gathered(comm_rank, world_rank, size): the world ranks of a
+    communicator in which each rank knows only its own number, in order; ends with "..." if not all
+    of them were read."""
 
     def __init__(self) -> None:
         self.ranks: dict[int, int] = {}
@@ -67,6 +72,9 @@ def members_text(ranks: Sequence[int]) -> str:
         if end - place < (2 if step == 1 else 3):
             end = place + 1
         last = ranks[end - 1]
-        parts.append(str(last) if end == place + 1 else f"{ranks[place]}-{last}" + (f":{step}" if step > 1 else ""))
+        parts.append(
+            str(last) if end == place + 1
+            else f"{ranks[place]}-{last}" + (f":{step}" if step > 1 else "")
+        )
         place = end
     return ",".join(parts)

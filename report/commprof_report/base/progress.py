@@ -24,7 +24,10 @@ class Progress:
         if self.is_wanted and time.monotonic() >= self.next_s:
             self.next_s = time.monotonic() + BETWEEN_S
             self.is_shown = True
-            print(f"\r{self.doing} {self.done} of {self.whole} {self.what}", end="", file=sys.stderr, flush=True)
+            print(
+                f"\r{self.doing} {self.done} of {self.whole} {self.what}", end="", file=sys.stderr,
+                flush=True,
+            )
 
     def clear(self) -> None:
         if self.is_shown:

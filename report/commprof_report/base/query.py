@@ -19,14 +19,18 @@ class Folder:
     def text(self, name: str) -> str:
         return (self.folder / f"{name}.sql").read_text(encoding="utf-8")
 
-    def run(self, connection: sqlite3.Connection, name: str, **parameters: object) -> sqlite3.Cursor:
+    def run(
+        self, connection: sqlite3.Connection, name: str, **parameters: object
+    ) -> sqlite3.Cursor:
         """Executes all statements of name.sql; returns the cursor of the last one."""
         cursor = connection.cursor()
         for statement in statements(self, name):
             cursor.execute(statement, parameters)
         return cursor
 
-    def ask(self, connection: sqlite3.Connection, name: str, row: type[Row], **parameters: object) -> list[Row]:
+    def ask(
+        self, connection: sqlite3.Connection, name: str, row: type[Row], **parameters: object
+    ) -> list[Row]:
         """The rows of name.sql. Its columns are the row's fields, in order."""
         cursor = self.run(connection, name, **parameters)
         columns = tuple(column[0] for column in cursor.description)

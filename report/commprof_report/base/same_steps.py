@@ -1,4 +1,5 @@
-"""Steps of different ranks: which are the same, by the times at which they end; which are the warm-up."""
+"""Steps of different ranks: which are the same, by the times at which they end; which are the
+warm-up."""
 
 from __future__ import annotations
 
@@ -8,22 +9,25 @@ from itertools import accumulate
 from statistics import median
 
 MOST_MISSED = 8  # steps of one group that another group may lack when both are matched in order
-SEVERAL_STEPS = 1.5  # of the time from a step to the next: what takes longer in another group is no single step
+# of the time from a step to the next: what takes longer in another group is no single step
+SEVERAL_STEPS = 1.5
 SAME_STEP = 0.5  # share of a step: step ends of different groups that are closer are the same step
 SLOW_START = 1.5  # x median: longer steps at the beginning belong to the warm-up
 MOST_WARM_UP = 0.1  # share of the steps
 
 
 def agree(times: dict[int, list[int]]) -> bool:
-    """True if all ranks have equally many times, and those with equal numbers lie close together."""
+    """True if all ranks have equally many times, and those with equal numbers lie close
+    together."""
     first, *others = times.values()
     apart = _apart(first)
     return all(len(own) == len(first) and _is_close(own, first, apart) for own in others)
 
 
 def matched(ends: dict[int, list[int]]) -> dict[int, list[int]]:
-    """By key, step numbers from the times at which steps end: steps of different keys that end together share a number. Keys whose steps do
-    not go with the others' are left out: nobody makes as many steps as all of them together, or one step is several of another."""
+    """By key, step numbers from the times at which steps end: steps of different keys that end
+    together share a number. Keys whose steps do not go with the others' are left out: nobody makes
+    as many steps as all of them together, or one step is several of another."""
     if not ends:
         return {}
     first, *others = sorted(ends, key=lambda key: -len(ends[key]))
@@ -50,13 +54,23 @@ def _apart(ends: Sequence[int]) -> float:
 
 
 def _in_order(known: Sequence[int], ends: Sequence[int]) -> list[int]:
-    """Assigns each end one of the known ends, of which there are at least as many: in order, with the least total distance."""
+    """Assigns each end one of the known ends, of which there are at least as many: in order, with
+    the least total distance."""
     missed = range(len(known) - len(ends) + 1)
     distance_ns = [0 for _ in missed]  # total up to this end, by the number of known ends skipped
     before: list[list[int]] = []
     for place, end_ns in enumerate(ends):
-        before.append(list(accumulate(missed, lambda best, more: more if distance_ns[more] < distance_ns[best] else best)))
-        distance_ns = [distance_ns[before[-1][over]] + abs(known[place + over] - end_ns) for over in missed]
+        before.append(
+            list(
+                accumulate(
+                    missed,
+                    lambda best, more: more if distance_ns[more] < distance_ns[best] else best,
+                )
+            )
+        )
+        distance_ns = [
+            distance_ns[before[-1][over]] + abs(known[place + over] - end_ns) for over in missed
+        ]
     over = min(missed, key=distance_ns.__getitem__)
     chosen = []
     for place in reversed(range(len(ends))):
@@ -66,7 +80,9 @@ def _in_order(known: Sequence[int], ends: Sequence[int]) -> list[int]:
 
 
 def _is_close(ends: Sequence[int], others: Sequence[int], apart: float) -> bool:
-    return median(abs(end_ns - other_ns) for end_ns, other_ns in zip(ends, others)) < max(SAME_STEP * apart, 1)
+    return median(abs(end_ns - other_ns) for end_ns, other_ns in zip(ends, others)) < max(
+        SAME_STEP * apart, 1
+    )
 
 
 def _nearest(known: Sequence[int], end_ns: int, within: float) -> int:

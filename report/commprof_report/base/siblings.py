@@ -1,4 +1,5 @@
-"""Siblings: communicators of a family side by side, and the one among them that differs from all others. docs/SCHEMA.md has the rule."""
+"""Siblings: communicators of a family side by side, and the one among them that differs from all
+others. docs/SCHEMA.md has the rule."""
 
 from __future__ import annotations
 
@@ -41,7 +42,10 @@ def families(rows: Iterable[tuple[str, Sibling]]) -> list[Family]:
 
 def family(name: str, siblings: list[Sibling]) -> Family:
     ordered = sorted(siblings, key=lambda sibling: sibling.value_ns)
-    middle_ns, least_ns = median(sibling.value_ns for sibling in ordered), NOTABLE * median(sibling.whole_ns for sibling in ordered)
+    middle_ns, least_ns = (
+        median(sibling.value_ns for sibling in ordered),
+        NOTABLE * median(sibling.whole_ns for sibling in ordered),
+    )
     for apart, others in ((ordered[-1], ordered[:-1]), (ordered[0], ordered[1:])):
         low_ns, high_ns = others[0].value_ns, others[-1].value_ns
         gap_ns = max(apart.value_ns - high_ns, low_ns - apart.value_ns)

@@ -1,4 +1,5 @@
-"""Formats numbers and names for people. 1 KB = 1000 B, 1 KiB = 1024 B; bandwidth in GB/s of 1e9 bytes."""
+"""Formats numbers and names for people. 1 KB = 1000 B, 1 KiB = 1024 B; bandwidth in GB/s of 1e9
+bytes."""
 
 from __future__ import annotations
 
@@ -21,14 +22,18 @@ UNDECODED = frozenset(chr(ESCAPED + byte) for byte in range(0x80, 0x100))
 
 
 def visible(text: str) -> str:
-    """The text with control characters escaped, so that a name in a file cannot control a terminal."""
+    """The text with control characters escaped, so that a name in a file cannot control a
+    terminal."""
     if text.isprintable():
         return text
-    return "".join(_spelled(char) if unicodedata.category(char) in INVISIBLE else char for char in text)
+    return "".join(
+        _spelled(char) if unicodedata.category(char) in INVISIBLE else char for char in text
+    )
 
 
 def _spelled(char: str) -> str:
-    """The escape of a character. A byte of a path that is not UTF-8 (in Python a surrogate) is shown as that byte."""
+    """The escape of a character. A byte of a path that is not UTF-8 (in Python a surrogate) is
+    shown as that byte."""
     code = ord(char) - ESCAPED if char in UNDECODED else ord(char)
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
@@ -43,15 +48,16 @@ def shortened(text: str, width: int) -> str:
 
 
 def library_name(version: str) -> str:
-    """Open MPI 4.1.4; MPICH 4.0.2; Intel MPI 2021.19: the beginning of what a library says of itself, without its build. Of such a name
-    it is the name itself."""
+    """Open MPI 4.1.4; MPICH 4.0.2; Intel MPI 2021.19: the beginning of what a library says of
+    itself, without its build. Of such a name it is the name itself."""
     first = next(iter(version.strip().splitlines()), "").partition(",")[0].partition(" for ")[0]
     words = re.sub(r"\(R\)|\bLibrary\b|(^MPI )?\bversion\s*:?|\bv(?=\d)", " ", first, flags=re.I)
     return " ".join(words.split())
 
 
 def call_name(call: str, memory_kind: str, measure: str) -> str:
-    """MPI_Allreduce; MPI_Allreduce of device memory; ncclAllReduce on the device; ncclAllReduce on the host"""
+    """MPI_Allreduce; MPI_Allreduce of device memory; ncclAllReduce on the device; ncclAllReduce on
+    the host"""
     if call.startswith("nccl"):
         return f"{call} on the {'device' if measure == 'device' else 'host'}"
     return call if memory_kind in ("", "host") else f"{call} of {memory_kind} memory"
@@ -77,7 +83,8 @@ def duration(ns: float | None) -> str:
 
 
 def in_unit_of(ns: float, whole_ns: float) -> str:
-    """A number in the unit in which duration() shows the whole, with at least one decimal: 6.7 of 72.6 ms."""
+    """A number in the unit in which duration() shows the whole, with at least one decimal: 6.7 of
+    72.6 ms."""
     for unit_ns, unit in TIME_UNITS:
         if whole_ns >= unit_ns * (2 if unit == "min" else 0.9995):
             return f"{ns / unit_ns:.{2 if whole_ns < 10 * unit_ns else 1}f}"
@@ -105,7 +112,8 @@ def size(message_bytes: int | None) -> str:
 
 
 def size_range(low_bytes: int, high_bytes: int | None) -> str:
-    """A bin of message sizes. A bin from 2049 to 4096 is printed as 2 KiB - 4 KiB: above the first, up to the second."""
+    """A bin of message sizes. A bin from 2049 to 4096 is printed as 2 KiB - 4 KiB: above the first,
+    up to the second."""
     if low_bytes == high_bytes:
         return size(low_bytes)
     below = low_bytes - 1
@@ -125,7 +133,10 @@ def share(part: float | None) -> str:
     percent = 100 * part
     if percent < 0:
         return "> -0.01 %" if percent > -0.01 else f"-{share(-part)}"
-    return "< 0.01 %" if 0 < percent < 0.01 else f"{percent:.2f} %" if percent < 1 else f"{percent:.1f} %"
+    return (
+        "< 0.01 %" if 0 < percent < 0.01 else f"{percent:.2f} %" if percent < 1
+        else f"{percent:.1f} %"
+    )
 
 
 def count(number: float | None) -> str:
@@ -149,7 +160,8 @@ def counted(number: float, noun: str) -> str:
 
 
 def change(part: float | None) -> str:
-    """-31 %, -6.2 %; x3.4 from twice as much on, x0.0021 where no digits of a percentage are left."""
+    """-31 %, -6.2 %; x3.4 from twice as much on, x0.0021 where no digits of a
+    percentage are left."""
     if part is None:
         return NO_VALUE
     if part >= 1 or part < -0.995:
@@ -183,7 +195,9 @@ def is_one(ranks: str) -> bool:
 
 def of_ranks(ranks: str, width: int | None = None) -> str:
     """rank 3; ranks 0-2,5; of a list as rank_list writes it."""
-    return f"rank{'' if is_one(ranks) else 's'} {ranks if width is None else shortened(ranks, width)}"
+    return (
+        f"rank{'' if is_one(ranks) else 's'} {ranks if width is None else shortened(ranks, width)}"
+    )
 
 
 def rank_names(ranks: list[int], width: int = 40) -> str:
@@ -198,4 +212,6 @@ def span_names(spans: Iterable[range], width: int | None = 40) -> str:
 
 def span_list(spans: Iterable[range]) -> str:
     """Spans of ranks, not single ranks, since there may be millions."""
-    return ",".join(str(span.start) if len(span) == 1 else f"{span.start}-{span.stop - 1}" for span in spans)
+    return ",".join(
+        str(span.start) if len(span) == 1 else f"{span.start}-{span.stop - 1}" for span in spans
+    )

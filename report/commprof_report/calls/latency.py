@@ -14,7 +14,8 @@ LEAST_NS = 8  # drawn as the lower bound of the first bucket, which has none on 
 
 
 class LatencyRow(NamedTuple):
-    """A bucket with its density: calls per octave of the duration. Buckets have different widths on a logarithmic axis."""
+    """A bucket with its density: calls per octave of the duration. Buckets have different widths on
+    a logarithmic axis."""
 
     call: str
     bytes_low: int | None
@@ -35,17 +36,25 @@ class DominatingRow(NamedTuple):
     measure: str
 
 
-def latency_rows(connection: Connection, call: str, low: int | None, high: int | None, measure: str = "call") -> list[LatencyRow]:
-    rows = SQL.ask(connection, "latency", LatencyRow, call=call, bytes_low=low, bytes_high=high, measure=measure)
+def latency_rows(
+    connection: Connection, call: str, low: int | None, high: int | None, measure: str = "call"
+) -> list[LatencyRow]:
+    rows = SQL.ask(
+        connection, "latency", LatencyRow, call=call, bytes_low=low, bytes_high=high,
+        measure=measure,
+    )
     return [row._replace(density=row.count / octaves(row)) for row in rows]
 
 
 def octaves(row: LatencyRow) -> float:
-    """Width of a bucket. The last one ends at the longest duration, which may be its lower bound."""
+    """Width of a bucket. The last one ends at the longest duration, which may be
+    its lower bound."""
     low_ns = max(row.low_ns, LEAST_NS)
     return log2(max(row.high_ns, low_ns + 1) / low_ns)
 
 
-def dominating_size(connection: Connection, call: str | None = None, completion: bool = False) -> DominatingRow | None:
+def dominating_size(
+    connection: Connection, call: str | None = None, completion: bool = False
+) -> DominatingRow | None:
     rows = SQL.ask(connection, "dominating", DominatingRow, call=call, completion=completion)
     return rows[0] if rows else None

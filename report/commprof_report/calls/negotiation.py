@@ -1,7 +1,9 @@
-"""The negotiation of a framework such as Horovod: a background thread that agrees with the other ranks, in every cycle, on what to send.
+"""The negotiation of a framework such as Horovod: a background thread that agrees with the other
+ranks, in every cycle, on what to send.
 
-It is recognised by its calls, not by a name: a thread other than the main one that reduces bits (MPI_BAND, MPI_BOR) or gathers bytes again and
-again (traffic_class.sql). A round begins with each call of the most frequent of its control collectives. docs/SCHEMA.md has the definition.
+It is recognised by its calls, not by a name: a thread other than the main one that reduces bits
+(MPI_BAND, MPI_BOR) or gathers bytes again and again (traffic_class.sql). A round begins with each
+call of the most frequent of its control collectives. docs/SCHEMA.md has the definition.
 """
 
 from __future__ import annotations
@@ -24,13 +26,15 @@ REGULAR = 0.25  # share of them that must be alike; 0.08 at random times
 
 
 class Negotiation(NamedTuple):
-    """Rounds are those of the lowest rank with such a thread; all ranks take part in each round. Times and bytes are of the whole run, as means
-    over the ranks that have such a thread."""
+    """Rounds are those of the lowest rank with such a thread; all ranks take part in each round.
+    Times and bytes are of the whole run, as means over the ranks that have such a thread."""
 
     call: str  # with which each round begins
     world_rank: int
     rounds: int  # sampled
-    cycle_ns: float | None  # the usual time from the begin of a round without bulk to the next round; None: they are not alike
+    # the usual time from the begin of a round without bulk to the next round; None: they are not
+    # alike
+    cycle_ns: float | None
     idle_share: float  # share of the rounds without bulk
     begins_ns: list[int]  # of the rounds, in the rank's own time
     bulk_bytes: int
@@ -76,7 +80,9 @@ def negotiation(connection: Connection) -> Negotiation | None:
     begins_ns = [each.begin_ns for each in rounds]
     idle_share = sum(not each.has_bulk for each in rounds) / len(rounds)
     (spent,) = SQL.ask(connection, "negotiated_time", TimeRow)
-    return Negotiation(first[1], rows[0].world_rank, len(rounds), _cycle_ns(rounds), idle_share, begins_ns, *spent)
+    return Negotiation(
+        first[1], rows[0].world_rank, len(rounds), _cycle_ns(rounds), idle_share, begins_ns, *spent
+    )
 
 
 def _rounds(rows: Iterable[NegotiatingRow], first: tuple[str, str]) -> list[Round]:
@@ -98,7 +104,8 @@ def _rounds(rows: Iterable[NegotiatingRow], first: tuple[str, str]) -> list[Roun
 
 def _cycle_ns(rounds: Iterable[Round]) -> float | None:
     idle = sorted(
-        each.next_ns - each.begin_ns for each in rounds if each.next_ns is not None and not each.has_bulk
+        each.next_ns - each.begin_ns for each in rounds
+        if each.next_ns is not None and not each.has_bulk
     )
     alike = _alike(idle)
     return median(alike) if len(idle) >= FEWEST_IDLE and len(alike) >= REGULAR * len(idle) else None

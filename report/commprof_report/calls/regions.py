@@ -11,7 +11,8 @@ SQL = query.beside(__file__)
 
 
 class RegionRow(NamedTuple):
-    """A region including all regions inside it; own_: without these. span_: how long threads were in it, whatever they did."""
+    """A region including all regions inside it; own_: without these. span_: how long threads were
+    in it, whatever they did."""
 
     region: str
     ranks: int

@@ -70,26 +70,43 @@ class PercentilesRow(NamedTuple):
 
 
 class RankDurations(NamedTuple):
-    """The durations of a row by rank, and their percentiles; rank -1: those without rows of their own."""
+    """The durations of a row by rank, and their percentiles; rank -1: those without rows of their
+    own."""
 
     buckets: dict[int, list[DurationRow]]
     percentiles: dict[int, PercentilesRow]
 
 
 def size_rows(
-    connection: Connection, per_rank: bool = False, completion: bool = False, families: Mapping[str, str] | None = None
+    connection: Connection, per_rank: bool = False, completion: bool = False,
+    families: Mapping[str, str] | None = None,
 ) -> list[SizeRow]:
     """families: names of communicators, by identity; those of one name share rows."""
-    return SQL.ask(connection, "sizes", SizeRow, per_rank=per_rank, completion=completion, families=json.dumps(families or {}))
+    return SQL.ask(
+        connection, "sizes", SizeRow, per_rank=per_rank, completion=completion,
+        families=json.dumps(families or {}),
+    )
 
 
-def rank_durations(connection: Connection, row: SizeRow, most_ranks: int, family: Sequence[str] = ()) -> RankDurations:
-    """most_ranks: that are told apart, the first ones. family: the identities of the communicators that share the row."""
-    key = {name: getattr(row, name) for name in ("call", "identity", "memory_kind", "measure", "bytes_low", "bytes_high")}
+def rank_durations(
+    connection: Connection, row: SizeRow, most_ranks: int, family: Sequence[str] = ()
+) -> RankDurations:
+    """most_ranks: that are told apart, the first ones. family: the identities of the communicators
+    that share the row."""
+    key = {
+        name: getattr(row, name)
+        for name in ("call", "identity", "memory_kind", "measure", "bytes_low", "bytes_high")
+    }
     buckets: dict[int, list[DurationRow]] = {}
-    for bucket in SQL.ask(connection, "durations", DurationRow, **key, family=json.dumps(family), most_ranks=most_ranks):
+    for bucket in SQL.ask(
+        connection, "durations", DurationRow, **key, family=json.dumps(family),
+        most_ranks=most_ranks,
+    ):
         buckets.setdefault(bucket.rank, []).append(bucket)
-    return RankDurations(buckets, {each.rank: each for each in SQL.ask(connection, "rank_percentiles", PercentilesRow)})
+    return RankDurations(
+        buckets,
+        {each.rank: each for each in SQL.ask(connection, "rank_percentiles", PercentilesRow)},
+    )
 
 
 def reduce_bcast_rows(connection: Connection) -> list[ReduceBcastRow]:

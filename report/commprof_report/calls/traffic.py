@@ -1,7 +1,9 @@
-"""Bulk traffic, which carries gradients, activations or data, and control traffic, with which frameworks coordinate it.
+"""Bulk traffic, which carries gradients, activations or data, and control traffic, with which
+frameworks coordinate it.
 
-Horovod makes six calls of 8 to 24 bytes for each one that carries gradients: most of the calls, but almost none of the bytes. On a thread that
-negotiates, control is told by what it is; else by its size. The rule is in traffic_class.sql; docs/SCHEMA.md explains it.
+Horovod makes six calls of 8 to 24 bytes for each one that carries gradients: most of the calls, but
+almost none of the bytes. On a thread that negotiates, control is told by what it is; else by its
+size. The rule is in traffic_class.sql; docs/SCHEMA.md explains it.
 """
 
 from __future__ import annotations
@@ -34,9 +36,12 @@ class TrafficRow(NamedTuple):
 
 
 def traffic_classify(connection: Connection) -> None:
-    """Fills TEMP TABLEs control_size(call, threshold_bytes, volume_bytes), cell_traffic(cell, traffic, is_told), control_cell(cell),
-    negotiating(world_rank, thread) and told_sample, unless that is done. Without samples, all traffic is told by its size."""
-    if not connection.execute("SELECT 1 FROM sqlite_temp_master WHERE name = 'control_cell'").fetchone():
+    """Fills TEMP TABLEs control_size(call, threshold_bytes, volume_bytes), cell_traffic(cell,
+    traffic, is_told), control_cell(cell), negotiating(world_rank, thread) and told_sample, unless
+    that is done. Without samples, all traffic is told by its size."""
+    if not connection.execute(
+        "SELECT 1 FROM sqlite_temp_master WHERE name = 'control_cell'"
+    ).fetchone():
         SQL.run(connection, "traffic_class")
 
 

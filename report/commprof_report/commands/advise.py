@@ -1,26 +1,32 @@
 """Messages that could be fused, padded, overlapped or left out.
 
-Each piece of advice has its evidence, a suggestion, an estimate of the time that it could save, and how sure it is; the one that could save
-most is first. The rules look for
+Each piece of advice has its evidence, a suggestion, an estimate of the time that it could save, and
+how sure it is; the one that could save most is first. The rules look for
 
-- many Allreduces that are too small to be fast and could be fused (Horovod: HOROVOD_FUSION_THRESHOLD, HOROVOD_CYCLE_TIME; PyTorch's
-  DistributedDataParallel: bucket_cap_mb), and Allreduces of a few bytes;
+- many Allreduces that are too small to be fast and could be fused (Horovod:
+  HOROVOD_FUSION_THRESHOLD, HOROVOD_CYCLE_TIME; PyTorch's DistributedDataParallel: bucket_cap_mb),
+  and Allreduces of a few bytes;
 - sizes that are slower than a larger one and should be padded;
 - jumps of the time between neighbouring sizes, where the MPI library changes its protocol;
-- a cycle of Horovod's negotiation that is long beside a step; ranks bound to one core, on which a thread communicates beside the main one;
-- a rank that the others wait for, or that is the slowest in steps; much waiting, where none is named;
+- a cycle of Horovod's negotiation that is long beside a step; ranks bound to one core, on which a
+  thread communicates beside the main one;
+- a rank that the others wait for, or that is the slowest in steps; much waiting, where none is
+  named;
 - unsuccessful polls, and nonblocking operations that overlap with nothing;
 - as many Reduces as Bcasts of one size, where one Allreduce would do;
 - blocking point-to-point calls that wait, and barriers;
 - data of GPUs that seems to go through the host to MPI;
 - what the profile lacks.
 
-Advice that could save less than 0.5 % of the time is left out. All savings are estimates. They may count the same time twice: they do not add
-up. The same advice on communicators of one family (all tensor-parallel groups) is given once. At the end it says at which of the sizes that
-were seen each call has its best rate, which rules found nothing and in how many calls, and which could not look, why, and what they need.
+Advice that could save less than 0.5 % of the time is left out. All savings are estimates. They may
+count the same time twice: they do not add up. The same advice on communicators of one family (all
+tensor-parallel groups) is given once. At the end it says at which of the sizes that were seen each
+call has its best rate, which rules found nothing and in how many calls, and which could not look,
+why, and what they need.
 
-Two sizes are compared without waiting, and only at like places: both after pauses of the rank, or both in bursts of calls. On a thread
-beside the main one savings are "possible" at most: what is hidden behind compute cannot be saved.
+Two sizes are compared without waiting, and only at like places: both after pauses of the rank, or
+both in bursts of calls. On a thread beside the main one savings are "possible" at most: what is
+hidden behind compute cannot be saved.
 """
 
 from __future__ import annotations
@@ -66,7 +72,9 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_samples=True)
     alignment = align(run.connection)
     split = late(run, alignment)
-    rows = advice.advice(run, run_summary(run, split), steps_summary(run, alignment.aligned_ns, late=split).summary)
+    rows = advice.advice(
+        run, run_summary(run, split), steps_summary(run, alignment.aligned_ns, late=split).summary
+    )
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, Advice._fields)
     else:
@@ -81,7 +89,10 @@ def lines(rows: Sequence[Advice], unsampled: str, part: Facts) -> Iterator[str]:
         yield ""
         yield from piece_lines(number, row)
     if len(pieces) > MOST_PIECES:
-        yield f"\n... and {units.counted(len(pieces) - MOST_PIECES, 'more piece')}; --json has them all."
+        yield (
+            f"\n... and {units.counted(len(pieces) - MOST_PIECES, 'more piece')}; --json has "
+            "them all."
+        )
     yield ""
     yield from closing_lines(rows, unsampled, part)
 
@@ -91,7 +102,9 @@ def verdict(rows: Sequence[Advice]) -> str:
     if not pieces:
         return _nothing(unable_rules(rows), able_rules(rows))
     first = pieces[0]
-    more = f", and {units.counted(len(pieces) - 1, 'more piece')} of advice" if len(pieces) > 1 else ""
+    more = (
+        f", and {units.counted(len(pieces) - 1, 'more piece')} of advice" if len(pieces) > 1 else ""
+    )
     return f"{units.capital(first.title)}{more}."
 
 
@@ -101,7 +114,10 @@ def _nothing(unable: Sequence[Advice], able: Sequence[Advice]) -> str:
     found = f"{units.counted(len(able), 'rule')} found nothing that could save 0.5 % of the time"
     if len(unable) <= len(able):
         return f"Nothing to advise: {found}{f'; {_more(unable)}' if unable else ''}."
-    return f"No advice: {len(unable)} of {len(unable) + len(able)} rules could not look; {found}. {_need(unable)}."
+    return (
+        f"No advice: {len(unable)} of {len(unable) + len(able)} rules could not look; {found}. "
+        f"{_need(unable)}."
+    )
 
 
 def _more(unable: Sequence[Advice]) -> str:
@@ -111,7 +127,10 @@ def _more(unable: Sequence[Advice]) -> str:
 def _need(unable: Sequence[Advice]) -> str:
     """What lets most of these rules look."""
     ((need, rules),) = Counter(row.needs for row in unable).most_common(1)
-    return f"{rules} of these {len(unable)} need {need}" if rules > 1 else f"One of these {len(unable)} needs {need}"
+    return (
+        f"{rules} of these {len(unable)} need {need}" if rules > 1
+        else f"One of these {len(unable)} needs {need}"
+    )
 
 
 def able_rules(rows: Sequence[Advice]) -> list[Advice]:
@@ -131,26 +150,36 @@ def piece_lines(number: int, row: Advice) -> Iterator[str]:
 
 def head_text(row: Advice) -> str:
     saved = saving_text(row)
-    return units.capital(row.title) + (f": could save {saved} (estimate; {row.certainty})" if saved else "")
+    return units.capital(row.title) + (
+        f": could save {saved} (estimate; {row.certainty})" if saved else ""
+    )
 
 
 def wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent="   ", subsequent_indent="   ", break_on_hyphens=False)
+    return textwrap.wrap(
+        text, WIDTH, initial_indent="   ", subsequent_indent="   ", break_on_hyphens=False
+    )
 
 
 def saving_text(row: Advice) -> str:
     if row.saving_ns is None:
         return ""
-    return f"{units.share(row.saving_share)} of the time, {units.duration(row.saving_ns)} over all ranks"
+    return (
+        f"{units.share(row.saving_share)} of the time, {units.duration(row.saving_ns)} " "over all "
+        "ranks"
+    )
 
 
 def closing_lines(rows: Sequence[Advice], unsampled: str, part: Facts) -> Iterator[str]:
     for head, parts in closing(rows, unsampled, part):
-        yield from textwrap.wrap(f"{head}{': ' if head else ''}{'; '.join(parts)}.", WIDTH, break_on_hyphens=False)
+        yield from textwrap.wrap(
+            f"{head}{': ' if head else ''}{'; '.join(parts)}.", WIDTH, break_on_hyphens=False
+        )
 
 
 def closing(rows: Sequence[Advice], unsampled: str, part: Facts) -> Iterator[tuple[str, list[str]]]:
-    """The best rates, then the rules that found nothing: how much they analysed, or why they could not and what lets them."""
+    """The best rates, then the rules that found nothing: how much they analysed, or why they could
+    not and what lets them."""
     for head, text in part:
         yield head, [text]
     knees = [row.title for row in rows if row.rule == "knee"]
@@ -158,7 +187,10 @@ def closing(rows: Sequence[Advice], unsampled: str, part: Facts) -> Iterator[tup
         yield "", [knee]
     if absent := able_rules(rows):
         yield "Looked for and not found", [f"{row.title} (in {row.analysed})" for row in absent]
-    if unmade := [row.title for row in rows if not row.found and not row.evidence and row.coverage is None and row.rule != "knee"]:
+    if unmade := [
+        row.title for row in rows
+        if not row.found and not row.evidence and row.coverage is None and row.rule != "knee"
+    ]:
         yield "Nothing to look at", unmade
     unknown: dict[str, list[str]] = {}
     for row in unable_rules(rows):
@@ -177,7 +209,10 @@ def to_try_facts(rows: Sequence[Advice]) -> Iterator[tuple[str, str]]:
     if not pieces and len(unable_rules(rows)) > len(able_rules(rows)):
         yield "To try", verdict(rows)
     for row in pieces[:1]:
-        more = f" {units.counted(len(pieces) - 1, 'more piece')} of advice below." if len(pieces) > 1 else ""
+        more = (
+            f" {units.counted(len(pieces) - 1, 'more piece')} of advice below." if len(pieces) > 1
+            else ""
+        )
         yield "To try", f"{head_text(row)}. {units.capital(row.suggestion)}.{more}"
 
 

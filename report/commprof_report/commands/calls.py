@@ -1,13 +1,15 @@
 """Time and volume of each call of MPI and NCCL.
 
-One row per call, over all selected ranks: count, volume, total time, mean, percentiles, and its share of the wall time of all ranks.
-Nonblocking calls return at once; for them a second row shows the time from start to completion, and the overlap: the part of it that was
-spent neither in the call that started it nor in Wait or Test. The volume of an operation is that of the call that starts it; calls that
-complete operations have none ("-"). Unsuccessful polls (Test, Iprobe) are counted, and shown apart.
+One row per call, over all selected ranks: count, volume, total time, mean, percentiles, and its
+share of the wall time of all ranks. Nonblocking calls return at once; for them a second row shows
+the time from start to completion, and the overlap: the part of it that was spent neither in the
+call that started it nor in Wait or Test. The volume of an operation is that of the call that starts
+it; calls that complete operations have none ("-"). Unsuccessful polls (Test, Iprobe) are counted,
+and shown apart.
 
-NCCL's calls have tables of their own. On the host a call only puts an operation into a stream's queue; the time of the operation on the
-device is known where the GPU was traced; operations that share kernels are an ncclGroup; calls that went into CUDA graphs are counted
-apart.
+NCCL's calls have tables of their own. On the host a call only puts an operation into a stream's
+queue; the time of the operation on the device is known where the GPU was traced; operations that
+share kernels are an ncclGroup; calls that went into CUDA graphs are counted apart.
 """
 
 from __future__ import annotations
@@ -31,7 +33,10 @@ SEE_ALSO = ("sizes", "summary")
 COLUMNS = (
     Column("call", lambda row: row.call, False),
     Column("count", lambda row: units.count(row.count)),
-    Column("volume", lambda row: units.volume(own_volume(row)), exact=lambda row: units.count(own_volume(row))),
+    Column(
+        "volume", lambda row: units.volume(own_volume(row)),
+        exact=lambda row: units.count(own_volume(row)),
+    ),
     Column("total", lambda row: units.duration(row.total_ns)),
     Column("of wall", lambda row: units.share(row.share_of_wall)),
     Column("mean", lambda row: units.duration(row.mean_ns)),
@@ -91,11 +96,17 @@ def own_volume(row: CallRow) -> int | None:
 
 def print_text(rows: Sequence[CallRow]) -> None:
     polled = [row for row in rows if row.polls]
-    print("\n\n".join(tables.text_table(columns, shown) for columns, shown in [*parts(rows), (POLL_COLUMNS, polled)] if shown))
+    print(
+        "\n\n".join(
+            tables.text_table(columns, shown)
+            for columns, shown in [*parts(rows), (POLL_COLUMNS, polled)] if shown
+        )
+    )
 
 
 def parts(rows: Sequence[CallRow]) -> list[tuple[Sequence[Column], list[CallRow]]]:
-    """The tables with something in them: MPI's calls, what they started, and NCCL's calls and operations."""
+    """The tables with something in them: MPI's calls, what they started, and NCCL's calls and
+    operations."""
     found = [
         (COLUMNS, [row for row in rows if row.library == "mpi"]),
         (COMPLETION_COLUMNS, [row for row in rows if row.completions]),
@@ -107,7 +118,8 @@ def parts(rows: Sequence[CallRow]) -> list[tuple[Sequence[Column], list[CallRow]
 
 
 def drawn(rows: Sequence[CallRow]) -> list[CallRow]:
-    """MPI's calls; where there are none but set-up, NCCL's operations, or its calls where nobody timed these."""
+    """MPI's calls; where there are none but set-up, NCCL's operations, or its calls where nobody
+    timed these."""
     mpi = [row for row in rows if row.library == "mpi"]
     if any(row.family != "setup" for row in mpi):
         return mpi

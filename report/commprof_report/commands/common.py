@@ -20,17 +20,21 @@ from ..run.selection import Selection
 
 def add_run_argument(parser: argparse.ArgumentParser, nargs: str = "*") -> None:
     parser.add_argument(
-        "run",
-        metavar="RUN",
-        type=Path,
-        nargs=nargs,
-        help="a run folder, a merged database, or one rank's file; several folders of one run; default: the newest run here",
+        "run", metavar="RUN", type=Path, nargs=nargs,
+        help="a run folder, a merged database, or one rank's file; several folders of one run; "
+        "default: the newest run here",
     )
-    parser.add_argument("--no-cache", action="store_true", help=f"neither read nor write {cache.NAME} in the folder of a large run")
+    parser.add_argument(
+        "--no-cache", action="store_true",
+        help=f"neither read nor write {cache.NAME} in the folder of a large run",
+    )
 
 
-def add_arguments(parser: argparse.ArgumentParser, draws: bool = False, by_memory_kind: bool = False) -> None:
-    """RUN, the filters, --json and --csv, --plot where there is something to draw, and --memory-kind where it applies."""
+def add_arguments(
+    parser: argparse.ArgumentParser, draws: bool = False, by_memory_kind: bool = False
+) -> None:
+    """RUN, the filters, --json and --csv, --plot where there is something to draw, and
+    --memory-kind where it applies."""
     add_run_argument(parser)
     selection.add_arguments(parser)
     if by_memory_kind:
@@ -41,7 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser, draws: bool = False, by_memor
 
 
 def add_plot_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--plot", type=pictures.picture_path, metavar="FILE", help="draw into FILE: .png, .svg or .pdf (needs matplotlib)")
+    parser.add_argument(
+        "--plot", type=pictures.picture_path, metavar="FILE",
+        help="draw into FILE: .png, .svg or .pdf (needs matplotlib)",
+    )
 
 
 def row_count(word: str) -> int:
@@ -51,19 +58,29 @@ def row_count(word: str) -> int:
     return int(word)
 
 
-def open_selected(arguments: argparse.Namespace, with_histograms: bool = True, bins: str = "exact", **samples: object) -> Selection:
-    """The run with the filters applied; what there is to say about its files is said. `samples`: as run_open has them."""
+def open_selected(
+    arguments: argparse.Namespace, with_histograms: bool = True, bins: str = "exact",
+    **samples: object,
+) -> Selection:
+    """The run with the filters applied; what there is to say about its files is said. `samples`: as
+    run_open has them."""
     run = open_noted(arguments, with_histograms, **samples)
     return selection.select(run, arguments, bins)
 
 
-def open_whole(arguments: argparse.Namespace, with_histograms: bool = True, **samples: object) -> Selection:
+def open_whole(
+    arguments: argparse.Namespace, with_histograms: bool = True, **samples: object
+) -> Selection:
     """The run, of commands without filters."""
     run = open_noted(arguments, with_histograms, **samples)
-    return selection.select(run, argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None))
+    return selection.select(
+        run, argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None)
+    )
 
 
-def open_noted(arguments: argparse.Namespace, with_histograms: bool = True, **samples: object) -> Run:
+def open_noted(
+    arguments: argparse.Namespace, with_histograms: bool = True, **samples: object
+) -> Run:
     run = run_open(arguments.run, with_histograms, with_cache=not arguments.no_cache, **samples)
     print_notes(run.remarks + run.notes)
     return run
@@ -73,7 +90,8 @@ def print_note(note: str) -> None:
     print(f"hvprof-report: {note}", file=sys.stderr)
 
 
-take_note: ContextVar[Callable[[str], None]] = ContextVar("take_note", default=print_note)  # whoever asks in Python gets warnings (api.py)
+# whoever asks in Python gets warnings (api.py)
+take_note: ContextVar[Callable[[str], None]] = ContextVar("take_note", default=print_note)
 
 
 def print_notes(notes: Iterable[str]) -> None:
@@ -91,12 +109,21 @@ def print_line(text: str = "") -> None:
     print(units.visible(text))
 
 
-def picture_save(arguments: argparse.Namespace, run: Run, plot: ModuleType, rows: object, drawn: str, why_none: str) -> None:
-    """--plot. In the corner are the run, its library and what is drawn: so many calls, ranks, steps. why_none: why there are no rows."""
-    versions = run.connection.execute("SELECT DISTINCT value FROM fact WHERE key = 'mpi_version' ORDER BY value").fetchall()
+def picture_save(
+    arguments: argparse.Namespace, run: Run, plot: ModuleType, rows: object, drawn: str,
+    why_none: str,
+) -> None:
+    """--plot. In the corner are the run, its library and what is drawn: so many calls, ranks,
+    steps. why_none: why there are no rows."""
+    versions = run.connection.execute(
+        "SELECT DISTINCT value FROM fact WHERE key = 'mpi_version' ORDER BY value"
+    ).fetchall()
     libraries = [units.library_name(version) for (version,) in versions]
     parts = (title_of(run), units.counted(run.world_size, "rank"), *libraries, drawn)
-    pictures.save(arguments.plot, plot, rows, units.visible(" · ".join(parts)), units.visible(why_none), run.mode)
+    pictures.save(
+        arguments.plot, plot, rows, units.visible(" · ".join(parts)), units.visible(why_none),
+        run.mode,
+    )
 
 
 def picture(plot: ModuleType, rows: object, description: str) -> str:
@@ -109,7 +136,10 @@ def title_of(run: Run) -> str:
 
 
 def nothing_text(run: Selection, what: str = "call") -> str:
-    text = f"no {what} of this run fits the filters" if run.filters else f"no {what} was counted in this run"
+    text = (
+        f"no {what} of this run fits the filters" if run.filters
+        else f"no {what} was counted in this run"
+    )
     return text + but_unseen(unseen_calls_text(run.connection))
 
 

@@ -1,9 +1,10 @@
 """The communicators of the run, their members and their traffic.
 
-One row per communicator, the same on all its ranks: the label that other commands show and take with --communicator, its size and world
-ranks, the call that created it and its parent, what it is used for as far as that can be recognized (the world, replicas, tensor-parallel
-groups, pipeline neighbours, control, I/O), and its traffic. Time is that of the calls on the host; NCCL's operations on the device are apart.
-Members of NCCL's communicators are known as far as their ranks were read.
+One row per communicator, the same on all its ranks: the label that other commands show and take
+with --communicator, its size and world ranks, the call that created it and its parent, what it is
+used for as far as that can be recognized (the world, replicas, tensor-parallel groups, pipeline
+neighbours, control, I/O), and its traffic. Time is that of the calls on the host; NCCL's operations
+on the device are apart. Members of NCCL's communicators are known as far as their ranks were read.
 """
 
 from __future__ import annotations
@@ -52,4 +53,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def columns_of(rows: Sequence[CommunicatorRow]) -> list[Column]:
-    return [column for column in COLUMNS if column.head != "on device" or any(row.library == "nccl" for row in rows)]
+    return [
+        column for column in COLUMNS
+        if column.head != "on device" or any(row.library == "nccl" for row in rows)
+    ]

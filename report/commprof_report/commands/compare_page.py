@@ -1,4 +1,5 @@
-"""The page of a comparison: what compare says, in its words, with the values of all runs and the durations of their calls."""
+"""The page of a comparison: what compare says, in its words, with the values of all runs and the
+durations of their calls."""
 
 from __future__ import annotations
 
@@ -22,13 +23,19 @@ SIDE_COLUMNS = (
     Column("failed", lambda side: units.count(side.failed)),
     Column("library", compare.library, False),
     Column("placement", lambda side: one_of({layout(run) for run in side.runs}), False),
-    Column("cores that a rank may use", lambda side: one_of({binding(run) for run in side.runs}), False),
-    Column("hosts", lambda side: units.shortened(", ".join(sorted(hosts(side))), MOST_VALUE), False),
+    Column(
+        "cores that a rank may use", lambda side: one_of({binding(run) for run in side.runs}), False
+    ),
+    Column(
+        "hosts", lambda side: units.shortened(", ".join(sorted(hosts(side))), MOST_VALUE), False
+    ),
 )
 
 
 def title(answers: Comparison) -> str:
-    return f"{' and '.join(pair.verdict.side for pair in answers.tested)} v. {answers.sides[0].name}"
+    return (
+        f"{' and '.join(pair.verdict.side for pair in answers.tested)} v. {answers.sides[0].name}"
+    )
 
 
 def parts(answers: Comparison) -> Iterator[str]:
@@ -47,7 +54,10 @@ def opening(answers: Comparison) -> str:
     for pair in pairs:
         way = compare.way_text(answers, pair)
         facts += [("For a verdict", way)] if way else []
-        facts += [fact for fact in compare.pair_facts(answers, pair, name_of(pair)) if fact[0] not in elsewhere(pairs)]
+        facts += [
+            fact for fact in compare.pair_facts(answers, pair, name_of(pair))
+            if fact[0] not in elsewhere(pairs)
+        ]
     if answers.notes:
         facts.append(("Notes", f"{len(answers.notes)}, at the end of this page"))
     headline = f"Verdict: {compare.finding_text(pairs[0])}"
@@ -67,12 +77,21 @@ def cards(answers: Comparison) -> Iterator[tuple[str, str]]:
         row = pair.verdict
         if row.change is None:
             continue
-        interval = f"{100 * row.level:.3g} % interval {compare.interval_text(row.low, row.high)}" if row.low is not None else "no interval"
-        estimate = "" if row.verdict in ("less", "more", "same", "unknown") else ": an estimate, no verdict"
+        interval = (
+            f"{100 * row.level:.3g} % interval {compare.interval_text(row.low, row.high)}"
+            if row.low is not None else "no interval"
+        )
+        estimate = (
+            "" if row.verdict in ("less", "more", "same", "unknown")
+            else ": an estimate, no verdict"
+        )
         name = f"{compare.NAMES[row.metric][1]} of {row.side}"
         yield units.change(row.change), f"{name} against {row.reference}, {interval}{estimate}"
         if row.detectable is not None:
-            yield compare.effect_text(row.detectable), f"change of {name} that would have been found with a probability of 80 %"
+            yield (
+                compare.effect_text(row.detectable),
+                f"change of {name} that would have been found with a probability of 80 %",
+            )
     runs = [f"{len(side.runs)} of {side.name}" for side in answers.sides]
     yield " + ".join(str(len(side.runs)) for side in answers.sides), f"runs: {', '.join(runs)}"
 
@@ -81,7 +100,10 @@ def name_of(pair: Pair) -> str:
     return f"{pair.verdict.side} v. {pair.verdict.reference}"
 
 
-def tables(answers: Comparison, columns: Callable[[Pair], list[Column]], rows: Callable[[Pair], Sequence[object]]) -> list[str]:
+def tables(
+    answers: Comparison, columns: Callable[[Pair], list[Column]],
+    rows: Callable[[Pair], Sequence[object]],
+) -> list[str]:
     """One for each pair, under its name where there are several."""
     pairs, shown = answers.tested, []
     for pair in pairs:
@@ -93,31 +115,49 @@ def tables(answers: Comparison, columns: Callable[[Pair], list[Column]], rows: C
 
 def measures_section(answers: Comparison) -> str:
     sentence = (
-        "Left: a mark for each run, side by side; the scale begins at the least value and ends at the most. Right: the change against"
-        f" {answers.sides[0].name} with its interval. A filled mark is a difference beyond chance, a hollow one is none or has no verdict;"
-        " changes within the grey band do not matter. The mouse names the mark it is on, the arrow keys those of a drawing that has the focus."
+        "Left: a mark for each run, side by side; the scale begins at the least value and ends at "
+        "the most. Right: the change against"
+        f" {answers.sides[0].name} with its interval. A filled mark is a difference beyond chance, "
+        "a hollow one is none or has no verdict;"
+        " changes within the grey band do not matter. The mouse names the mark it is on, the arrow "
+        "keys those of a drawing that has the focus."
     )
     pairs = answers.tested
     found = [
-        measure(answers, compare.figure_name(row), [own for pair in pairs for own in compare.known_figures(pair) if own.figure == row.figure])
+        measure(
+            answers,
+            compare.figure_name(row),
+            [
+                own for pair in pairs for own in compare.known_figures(pair)
+                if own.figure == row.figure
+            ],
+        )
         for row in compare.known_figures(pairs[0])
     ]
     drawn = changes.drawings(found, pairs[0].verdict.min_effect)
-    return page.section("Measures", sentence, *tables(answers, compare.figure_columns, compare.known_figures), drawn)
+    return page.section(
+        "Measures", sentence, *tables(answers, compare.figure_columns, compare.known_figures), drawn
+    )
 
 
-def measure(answers: Comparison, name: str, rows: Sequence[FigureRow | ComparedRow]) -> changes.Measure:
+def measure(
+    answers: Comparison, name: str, rows: Sequence[FigureRow | ComparedRow]
+) -> changes.Measure:
     """Of one figure or row, of each side against the first."""
     samples = {rows[0].reference: rows[0].samples[0], **{row.side: row.samples[1] for row in rows}}
     style_of = {side.name: style for style, side in enumerate(answers.sides)}
     values = [
-        changes.Values(side.name, style_of[side.name], samples[side.name], [run_name(side, place) for place in range(len(side.runs))])
+        changes.Values(
+            side.name, style_of[side.name], samples[side.name],
+            [run_name(side, place) for place in range(len(side.runs))],
+        )
         for side in answers.sides
         if side.name in samples
     ]
     found = [
         changes.Change(
-            style_of[row.side], row.change, row.low, row.high, not answers.refused and row.outcome in ("less", "more"), compare.change_text(row)
+            style_of[row.side], row.change, row.low, row.high,
+            not answers.refused and row.outcome in ("less", "more"), compare.change_text(row),
         )
         for row in rows
         if row.change is not None
@@ -135,10 +175,14 @@ def by_change(rows: Sequence[ComparedRow]) -> list[ComparedRow]:
 
 
 def change_columns(pair: Pair) -> list[Column]:
-    """Those of compare; the communicator only where there are several, since the drawings name it."""
+    """Those of compare; the communicator only where there are several, since the
+    drawings name it."""
     *known, last = compare.row_columns(pair)
     is_one = len({row.communicator for row in pair.rows if row.communicator}) < 2
-    return [*(column for column in known if not (is_one and column.head == "on")), Column("per rank", lambda row: signed(row.change_ns)), last]
+    return [
+        *(column for column in known if not (is_one and column.head == "on")),
+        Column("per rank", lambda row: signed(row.change_ns)), last,
+    ]
 
 
 def signed(change_ns: float) -> str:
@@ -150,28 +194,51 @@ def rows_section(answers: Comparison) -> str:
     if not pairs[0].rows:
         return ""
     sentence = (
-        "Calls by communicator and size, those with the largest change first: per rank is by how much all calls of a row take longer or shorter"
+        "Calls by communicator and size, those with the largest change first: per rank is by how "
+        "much all calls of a row take longer or shorter"
         " on a rank. Rows below 1 % of the time are added up as other, unless --all-rows."
     )
-    places = sorted(range(len(pairs[0].rows)), key=lambda place: -max(abs(pair.rows[place].change_ns) for pair in pairs))
-    found = [measure(answers, compare.row_text(pairs[0].rows[place]), [pair.rows[place] for pair in pairs]) for place in places[:MOST_ROWS]]
+    places = sorted(
+        range(len(pairs[0].rows)),
+        key=lambda place: -max(abs(pair.rows[place].change_ns) for pair in pairs),
+    )
+    found = [
+        measure(
+            answers, compare.row_text(pairs[0].rows[place]), [pair.rows[place] for pair in pairs]
+        )
+        for place in places[:MOST_ROWS]
+    ]
     drawn = changes.drawings(found, pairs[0].verdict.min_effect)
-    return page.section("Calls and sizes", sentence, *tables(answers, change_columns, lambda pair: by_change(pair.rows)), drawn)
+    return page.section(
+        "Calls and sizes", sentence,
+        *tables(answers, change_columns, lambda pair: by_change(pair.rows)), drawn,
+    )
 
 
 def durations_section(answers: Comparison) -> str:
     if not answers.histograms:
         return ""
     sentence = (
-        "How long single calls took in all runs of a side, waiting for other ranks included. Shares of the calls are drawn, so that sides with"
-        " more calls than others are comparable. The mouse or the arrow keys read off how many calls took how long. That calls are many makes"
+        "How long single calls took in all runs of a side, waiting for other ranks included. "
+        "Shares of the calls are drawn, so that sides with"
+        " more calls than others are comparable. The mouse or the arrow keys read off how many "
+        "calls took how long. That calls are many makes"
         " no difference surer: those of one run resemble each other."
     )
     options = [
-        (row.name, [histograms.Curve(side, calls(buckets), list(buckets.items())) for side, buckets in row.sides.items()])
+        (
+            row.name,
+            [
+                histograms.Curve(side, calls(buckets), list(buckets.items()))
+                for side, buckets in row.sides.items()
+            ],
+        )
         for row in answers.histograms
     ]
-    return page.section("Durations of calls", sentence, page.histograms(histograms.data([histograms.Choice("Show", options)])))
+    return page.section(
+        "Durations of calls", sentence,
+        page.histograms(histograms.data([histograms.Choice("Show", options)])),
+    )
 
 
 def calls(buckets: dict[tuple[int, int], int]) -> str:
@@ -183,13 +250,18 @@ def hosts(side: Side) -> set[str]:
 
 
 def differences_section(answers: Comparison) -> str:
-    sentence = "What the sides ran on, and settings and software in which all runs of one side differ from all of the other."
+    sentence = (
+        "What the sides ran on, and settings and software in which all runs of one side "
+        "differ from all of the other."
+    )
     shown = [page.table(SIDE_COLUMNS, answers.sides)]
     for pair in answers.tested:
         if pair.differences:
             shown.append(page.table(difference_columns(pair), pair.differences))
         else:
-            shown.append(f"<p>{page.text(name_of(pair))}: no setting or software that is known differs.</p>")
+            shown.append(
+                f"<p>{page.text(name_of(pair))}: no setting or software that is known differs.</p>"
+            )
     if answers.notes:
         shown.append(page.facts_list(("Note", note) for note in answers.notes))
     return page.section("What differs, and notes", sentence, *shown)
@@ -207,8 +279,13 @@ def difference_columns(pair: Pair) -> list[Column]:
 
 
 def runs_section(answers: Comparison) -> str:
-    known = [column for column in compare.run_columns(answers) if any(is_known(column, row) for row in answers.runs)]
-    return page.folded_section("The runs", "Each run as it entered the comparison.", page.table(known, answers.runs))
+    known = [
+        column for column in compare.run_columns(answers)
+        if any(is_known(column, row) for row in answers.runs)
+    ]
+    return page.folded_section(
+        "The runs", "Each run as it entered the comparison.", page.table(known, answers.runs)
+    )
 
 
 def is_known(column: Column, row: RunRow) -> bool:

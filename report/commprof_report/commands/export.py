@@ -1,42 +1,54 @@
-"""All tables as JSON, CSV or Parquet, sums for Prometheus, or a timeline for Perfetto, with traces of PyTorch and Horovod.
+"""All tables as JSON, CSV or Parquet, sums for Prometheus, or a timeline for Perfetto, with \
+traces of PyTorch and Horovod.
 
-Without --output the tables go to standard output: JSON as one list of objects, each of which names its table first; CSV one table at a time
-(--table). Nothing is left out, so the filters of other commands do not apply. Further tables have names and one time axis: named_cell,
-sizes, percentiles, calls, collectives; in CSV and JSON where --table names them.
+Without --output the tables go to standard output: JSON as one list of objects, each of which names
+its table first; CSV one table at a time (--table). Nothing is left out, so the filters of other
+commands do not apply. Further tables have names and one time axis: named_cell, sizes, percentiles,
+calls, collectives; in CSV and JSON where --table names them.
 
-With --format long-csv it writes one table with a line for each counter of each rank: names of run, rank, host, call, communicator, region
-and size, then quantity and value. The tables of several runs can be stacked. With --format parquet it writes a folder with a file for each
-table, by pyarrow or by DuckDB, whichever is installed for this Python.
+With --format long-csv it writes one table with a line for each counter of each rank: names of run,
+rank, host, call, communicator, region and size, then quantity and value. The tables of several runs
+can be stacked. With --format parquet it writes a folder with a file for each table, by pyarrow or
+by DuckDB, whichever is installed for this Python.
 
-With --format prometheus it writes counters of calls, bytes and time, histograms of durations, how long each rank waited and made others
-wait, and which call each rank is in and for how long, of a live or a finished run, in the text format that a node exporter's text-file
-collector takes. The file is written aside and renamed, so a collector never reads half of it. A run of many ranks and communicators has
-many time series. Waiting is read from the sampled calls, so it takes as long as `hvprof-report late`.
+With --format prometheus it writes counters of calls, bytes and time, histograms of durations, how
+long each rank waited and made others wait, and which call each rank is in and for how long, of a
+live or a finished run, in the text format that a node exporter's text-file collector takes. The
+file is written aside and renamed, so a collector never reads half of it. A run of many ranks and
+communicators has many time series. Waiting is read from the sampled calls, so it takes as long as
+`hvprof-report late`.
 
-With --format perfetto it writes a timeline of the sampled calls (COMMPROF_SAMPLES): each rank is a process, each thread a track, on one
-time axis. In a collective that synchronizes, a slice says how long it waited, and for which rank. Nonblocking collectives are shown from
-start to completion, steps and regions on tracks of their own, kernels and copies on a track per stream of the GPU; counters show the bytes
-given to MPI and how many ranks are inside it. A rank that hangs or was killed ends in the call that it was in. https://ui.perfetto.dev and
-chrome://tracing open the file. For a large run it holds a million calls, the same ones of all ranks; --from and --to cut out a part with
-all of its calls.
+With --format perfetto it writes a timeline of the sampled calls (COMMPROF_SAMPLES): each rank is a
+process, each thread a track, on one time axis. In a collective that synchronizes, a slice says how
+long it waited, and for which rank. Nonblocking collectives are shown from start to completion,
+steps and regions on tracks of their own, kernels and copies on a track per stream of the GPU;
+counters show the bytes given to MPI and how many ranks are inside it. A rank that hangs or was
+killed ends in the call that it was in. https://ui.perfetto.dev and chrome://tracing open the file.
+For a large run it holds a million calls, the same ones of all ranks; --from and --to cut out a part
+with all of its calls.
 
---with-trace adds traces of PyTorch's profiler to the timeline, on the same time axis: below each rank, its operators, kernels and
-record_function ranges, as processes "rank 0, PyTorch: CPU", "rank 0, PyTorch: GPU 0" and so on. Within a host the two agree to about a
-microsecond; between hosts the timeline uses the alignment of all reports. A wall clock that was set while the job ran is named, with how far.
-Events before the start of the run are left out, because Perfetto shows nothing before time 0. The profiler has to be Kineto's, as in every
-PyTorch wheel.
+--with-trace adds traces of PyTorch's profiler to the timeline, on the same time axis: below each
+rank, its operators, kernels and record_function ranges, as processes "rank 0, PyTorch: CPU", "rank
+0, PyTorch: GPU 0" and so on. Within a host the two agree to about a microsecond; between hosts the
+timeline uses the alignment of all reports. A wall clock that was set while the job ran is named,
+with how far. Events before the start of the run are left out, because Perfetto shows nothing before
+time 0. The profiler has to be Kineto's, as in every PyTorch wheel.
 
-A timeline of Horovod (HOROVOD_TIMELINE, hvd.start_timeline) becomes two processes below rank 0, which writes it: "Horovod: operations" has
-the fused operations with their copies and MPI calls, and counts the tensors that wait for a rank; "Horovod: tensors" has a track for each,
-with its negotiation. Rank 0 hears which rank is ready when, but Horovod writes it only for requests that are not in its cache: with
-HOROVOD_CACHE_CAPACITY=0 for all of them. The timeline of a job that was killed ends in the middle; it is shown up to there.
+A timeline of Horovod (HOROVOD_TIMELINE, hvd.start_timeline) becomes two processes below rank 0,
+which writes it: "Horovod: operations" has the fused operations with their copies and MPI calls, and
+counts the tensors that wait for a rank; "Horovod: tensors" has a track for each, with its
+negotiation. Rank 0 hears which rank is ready when, but Horovod writes it only for requests that are
+not in its cache: with HOROVOD_CACHE_CAPACITY=0 for all of them. The timeline of a job that was
+killed ends in the middle; it is shown up to there.
 
-A trace of PyTorch belongs to the rank with its process id, on its host if it names one. If several ranks have that process id, or none has
-it, the rank in torch.distributed decides (distributedInfo). The command writes nothing if a trace says neither, if the run does not have
-its rank, if the rank did not run at that time, or if the trace is damaged. Traces are read event by event, within 256 MB of memory,
-whatever the size of the file. What no trace has is refused: a single value of more than 2 MiB or 64 levels, more than 20,000 threads (of
-Horovod: tensors that are negotiated or reduced at once), a .json.gz that expands to more than 100 times its size (traces expand 5 to 30
-times; unpack one that is an exception).
+A trace of PyTorch belongs to the rank with its process id, on its host if it names one. If several
+ranks have that process id, or none has it, the rank in torch.distributed decides (distributedInfo).
+The command writes nothing if a trace says neither, if the run does not have its rank, if the rank
+did not run at that time, or if the trace is damaged. Traces are read event by event, within 256 MB
+of memory, whatever the size of the file. What no trace has is refused: a single value of more than
+2 MiB or 64 levels, more than 20,000 threads (of Horovod: tensors that are negotiated or reduced at
+once), a .json.gz that expands to more than 100 times its size (traces expand 5 to 30 times; unpack
+one that is an exception).
 """
 
 from __future__ import annotations
@@ -64,75 +76,73 @@ EXAMPLES = (
     ("Everything as files", "hvprof-report export --format csv --output tables RUN"),
     ("One table into a pipe", "hvprof-report export --csv --table cell RUN"),
     ("All counters of two runs in one table", "hvprof-report export --format long-csv RUN"),
-    ("Parquet for DuckDB, pandas or Spark", "hvprof-report export --format parquet --output tables RUN"),
-    ("A timeline of the second minute", "hvprof-report export --format perfetto --from 60 --to 120 --output trace.json RUN"),
-    ("PyTorch's traces and ours in one timeline", "hvprof-report export RUN --format perfetto --output both.json --with-trace traces/*.json"),
-    ("Horovod's timeline and ours", "hvprof-report export RUN --format perfetto --output both.json --with-trace horovod.json"),
+    (
+        "Parquet for DuckDB, pandas or Spark",
+        "hvprof-report export --format parquet --output tables RUN",
+    ),
+    (
+        "A timeline of the second minute",
+        "hvprof-report export --format perfetto --from 60 --to 120 --output trace.json RUN",
+    ),
+    (
+        "PyTorch's traces and ours in one timeline",
+        "hvprof-report export RUN --format perfetto --output both.json --with-trace traces/*.json",
+    ),
+    (
+        "Horovod's timeline and ours",
+        "hvprof-report export RUN --format perfetto --output both.json --with-trace horovod.json",
+    ),
     (
         "A running job for a node exporter, twice a minute",
-        "while sleep 30; do\n    hvprof-report export --format prometheus --output /var/lib/node_exporter/commprof.prom RUN\ndone",
+        "while sleep 30; do\n    hvprof-report export --format prometheus --output "
+        "/var/lib/node_exporter/commprof.prom RUN\ndone",
     ),
 )
 SEE_ALSO = ("merge", "top")
 MOST_CALLS = 1_000_000  # of a whole run in a timeline; more are slow to look at
 TABLES = (
-    "rank",
-    "fact",
-    "thread",
-    "call",
-    "communicator",
-    "recent_collective",
-    "cell",
-    "bucket",
-    "bucket_bound",
-    "peer",
-    "sample",
-    "signature",
-    "sample_message",
-    "sample_start",
-    "sample_window",
-    "step",
-    "region",
-    "region_span",
-    "gpu_device",
-    "gpu_reading",
-    "gpu_busy",
-    "gpu_stream",
-    "gpu_kernel",
-    "gpu_activity",
-    "gpu_bucket",
-    "gpu_tracing",
-    "nccl_algorithm",
-    "gpu_sample",
-    "gpu_sample_window",
+    "rank", "fact", "thread", "call", "communicator", "recent_collective", "cell", "bucket",
+    "bucket_bound", "peer", "sample", "signature", "sample_message", "sample_start",
+    "sample_window", "step", "region", "region_span", "gpu_device", "gpu_reading", "gpu_busy",
+    "gpu_stream", "gpu_kernel", "gpu_activity", "gpu_bucket", "gpu_tracing", "nccl_algorithm",
+    "gpu_sample", "gpu_sample_window",
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_run_argument(parser)
     parser.add_argument(
-        "--format", choices=("json", "csv", "long-csv", "parquet", "prometheus", "perfetto"), help="what to write (default: json)"
+        "--format", choices=("json", "csv", "long-csv", "parquet", "prometheus", "perfetto"),
+        help="what to write (default: json)",
     )
     tables.add_form_arguments(parser)
-    parser.add_argument("--table", choices=(*TABLES, *VIEWS), action="append", help="this table only; may be repeated")
-    parser.add_argument("--output", type=Path, metavar="PATH", help="a folder, one file a table; for long-csv, Prometheus and Perfetto a file")
+    parser.add_argument(
+        "--table", choices=(*TABLES, *VIEWS), action="append",
+        help="this table only; may be repeated",
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="PATH",
+        help="a folder, one file a table; for long-csv, Prometheus and Perfetto a file",
+    )
     parser.add_argument(
         "--with-trace",
         nargs="+",
         action="extend",
         default=[],
         metavar="FILE",
-        help="into a timeline, traces of PyTorch's profiler and timelines of Horovod: .json, .json.gz, a folder of them, or RANK=FILE where a"
-        " file does not say its rank; it takes all words up to the next option, so RUN is given before it",
+        help="into a timeline, traces of PyTorch's profiler and timelines of Horovod: .json, "
+        ".json.gz, a folder of them, or RANK=FILE where a"
+        " file does not say its rank; it takes all words up to the next option, so RUN is given "
+        "before it",
     )
     parser.add_argument(
-        "--from",
-        type=seconds,
-        metavar="SECONDS",
-        dest="from_ns",
+        "--from", type=seconds, metavar="SECONDS", dest="from_ns",
         help="of a timeline: what ends after this; counted from the earliest start of a rank",
     )
-    parser.add_argument("--to", type=seconds, metavar="SECONDS", dest="to_ns", help="of a timeline: what begins before this")
+    parser.add_argument(
+        "--to", type=seconds, metavar="SECONDS", dest="to_ns",
+        help="of a timeline: what begins before this",
+    )
 
 
 def seconds(word: str) -> int:
@@ -159,7 +169,9 @@ def run(arguments: argparse.Namespace) -> None:
         raise UsageError("export", "Parquet is a folder of files: --output")
     write_parquet = parquet.writer() if form == "parquet" else None
     if form == "csv" and not arguments.output and len(wanted) > 1:
-        raise UsageError("export", "CSV holds one table: choose --table, or --output for a folder of files")
+        raise UsageError(
+            "export", "CSV holds one table: choose --table, or --output for a folder of files"
+        )
     run = common.open_noted(arguments, with_samples=True, most_samples=None)
     connection = run.connection
     if form == "long-csv" or {*wanted} & {*VIEWS}:
@@ -170,11 +182,17 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.output.mkdir(parents=True, exist_ok=True)
         for table in wanted:
             with renamed_whole(arguments.output / f"{table}.parquet", run.mode) as aside:
-                write_parquet(fields_and_rows(connection, table)[1], parquet.columns_of(connection, table), aside)
+                write_parquet(
+                    fields_and_rows(connection, table)[1], parquet.columns_of(connection, table),
+                    aside,
+                )
     elif arguments.output:
         write_folder(run, wanted, form, arguments.output)
     elif form == "json":
-        tables.write_json(sys.stdout, (record for table in wanted for record in records(connection, table, named=True)))
+        tables.write_json(
+            sys.stdout,
+            (record for table in wanted for record in records(connection, table, named=True)),
+        )
     else:
         tables.write_csv(sys.stdout, *fields_and_rows(connection, wanted[0]))
 
@@ -197,7 +215,9 @@ def write_perfetto(arguments: argparse.Namespace) -> None:
         raise UsageError("export", "--from is not before --to")
     files = trace_files(arguments.with_trace)
     most_samples = MOST_CALLS if cut == perfetto.Cut() else None
-    run = common.open_whole(arguments, with_histograms=False, with_samples=True, most_samples=most_samples)
+    run = common.open_whole(
+        arguments, with_histograms=False, with_samples=True, most_samples=most_samples
+    )
     samples_note(run)
     traces = list(traces_open(files, run))
     traces_note(traces)
@@ -206,14 +226,19 @@ def write_perfetto(arguments: argparse.Namespace) -> None:
 
 def samples_note(run: Run) -> None:
     """What a timeline does not show."""
-    calls, activities = run.connection.execute("SELECT (SELECT count(*) FROM sample), (SELECT count(*) FROM gpu_sample)").fetchone()
+    calls, activities = run.connection.execute(
+        "SELECT (SELECT count(*) FROM sample), (SELECT count(*) FROM gpu_sample)"
+    ).fetchone()
     shown = calls + activities
     if not shown:
         note = "no single calls were sampled (COMMPROF_SAMPLES), so the timeline is empty"
     elif run.thinning and run.thinning.is_needed:
         what = "calls and activities of GPUs" if activities else "calls"
         share = units.share(run.thinning.share)
-        note = f"the timeline shows {shown:,} {what}, those in {share} of the time; with --from and --to a part with all of them"
+        note = (
+            f"the timeline shows {shown:,} {what}, those in {share} of the time; with --from "
+            "and --to a part with all of them"
+        )
     else:
         return
     print(f"hvprof-report: {units.visible(str(run.path))}: {note}", file=sys.stderr)
@@ -223,8 +248,14 @@ def traces_note(traces: list[OfRank]) -> None:
     """How far the events of traces may be out of place."""
     for found, process in traces:
         if abs(process.stepped_ns) >= STEP_NS:
-            what = f"the wall clock of rank {process.rank} was set by {units.duration(abs(process.stepped_ns))} during the run"
-            print(f"hvprof-report: {units.visible(str(found.path))}: {what}; its events may be out of place by as much", file=sys.stderr)
+            what = (
+                f"the wall clock of rank {process.rank} was set by "
+                f"{units.duration(abs(process.stepped_ns))} during the run"
+            )
+            print(
+                f"hvprof-report: {units.visible(str(found.path))}: {what}; its events may be out "
+                "of place by as much", file=sys.stderr,
+            )
 
 
 def lines_write(lines: Iterable[str], output: Path | None, mode: int) -> None:

@@ -75,8 +75,7 @@ def exposed_cards(steps: StepsRow) -> Iterator[Card]:
     elif steps.background_ns and not steps.negotiation:
         most, spent = min(1.0, steps.background_share), units.duration(steps.background_ns)
         yield (
-            f"0 to {units.share(most)}",
-            f"{of_step}: a background thread communicates for {spent}",
+            f"0 to {units.share(most)}", f"{of_step}: a background thread communicates for {spent}",
         )
 
 

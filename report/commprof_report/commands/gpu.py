@@ -38,7 +38,10 @@ from ..base import units
 from ..display import page, pictures, tables
 from ..display.tables import Column, volume_column
 from ..gpu import gpu_activity
-from ..gpu.gpu_activity import Gpu, GpuCopyRow, GpuDeviceRow, GpuKernelRow, GpuRow, GpuStreamRow, NcclAlgorithmRow, NcclWaitRow, WindowRow
+from ..gpu.gpu_activity import (
+    Gpu, GpuCopyRow, GpuDeviceRow, GpuKernelRow, GpuRow, GpuStreamRow, NcclAlgorithmRow,
+    NcclWaitRow, WindowRow,
+)
 from ..gpu.sampled import OTHER_STREAM
 from ..gpu.sensors import GpuSensorRow, sensors
 from ..plots import gpu as plot
@@ -48,7 +51,9 @@ from ..run.alignment import align
 from ..run.run import Run
 from ..run.seen import SeenRow, reason_text, seen_rows
 from ..run.selection import Selection
-from ..steps.gpu_steps import FEWEST_STEPS, GpuStepRow, StepTimes, TracingCost, step_times, tracing_cost
+from ..steps.gpu_steps import (
+    FEWEST_STEPS, GpuStepRow, StepTimes, TracingCost, step_times, tracing_cost,
+)
 from ..steps.steps_summary import StepsSummary, steps_summary
 from . import common
 
@@ -100,13 +105,19 @@ DEVICE_COLUMNS = (
 PART_COLUMNS = (
     Column("rank", lambda row: str(row.rank)),
     Column("GPU's ranks", lambda row: row.ranks),
-    *(column._replace(head="rank idle") if column.head == "idle" else column for column in DEVICE_COLUMNS[1:]),
+    *(
+        column._replace(head="rank idle") if column.head == "idle" else column
+        for column in DEVICE_COLUMNS[1:]
+    ),
 )
 KERNEL_COLUMNS = (
     Column("kernel", lambda row: units.shortened(row.kernel, NAME_WIDTH), False),
     Column("class", lambda row: "communication" if row.is_communication else "computing", False),
     Column("count", lambda row: units.count(row.count)),
-    Column("by graphs", lambda row: units.share(row.graph_count / row.count) if row.graph_count else units.NO_VALUE),
+    Column(
+        "by graphs",
+        lambda row: units.share(row.graph_count / row.count) if row.graph_count else units.NO_VALUE,
+    ),
     Column("time", lambda row: units.duration(row.total_ns)),
     Column("of all", lambda row: units.share(row.share)),
     Column("mean", lambda row: units.duration(row.mean_ns)),
@@ -122,7 +133,12 @@ COPY_COLUMNS = (
     Column("time", lambda row: units.duration(row.total_ns)),
     Column("p50", lambda row: units.duration(row.p50_ns)),
     Column("p99", lambda row: units.duration(row.p99_ns)),
-    Column("GB/s", lambda row: units.NO_VALUE if row.bytes_per_s is None else units.three_digits(row.bytes_per_s / 1e9)),
+    Column(
+        "GB/s",
+        lambda row: (
+            units.NO_VALUE if row.bytes_per_s is None else units.three_digits(row.bytes_per_s / 1e9)
+        ),
+    ),
 )
 STREAM_COLUMNS = (
     Column("rank", lambda row: str(row.rank)),
@@ -196,7 +212,11 @@ SENSOR_COLUMNS = (
     Column("PCIe out", lambda row: rate(row.pcie_sent_bytes_per_s)),
     Column("PCIe in", lambda row: rate(row.pcie_received_bytes_per_s)),
 )
-THROTTLED_BY = (("power_share", "power limit"), ("heat_share", "heat"), ("hardware_share", "hardware slowdown"))
+THROTTLED_BY = (
+    ("power_share", "power limit"),
+    ("heat_share", "heat"),
+    ("hardware_share", "hardware slowdown"),
+)
 
 
 def mhz_text(mhz: float | None) -> str:
@@ -214,23 +234,36 @@ class Answers(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_run_argument(parser)
     group = parser.add_argument_group("filters")
-    group.add_argument("--rank", type=selection.rank_spans, metavar="LIST", help="these world ranks only: 0,3-5")
+    group.add_argument(
+        "--rank", type=selection.rank_spans, metavar="LIST", help="these world ranks only: 0,3-5"
+    )
     shown = parser.add_argument_group("what to show")
-    shown.add_argument("--by", choices=tuple(TABLES), metavar="TABLE", help=f"only this table: {', '.join(TABLES)}")
-    shown.add_argument("--top", type=common.row_count, metavar="N", help=f"N kernels, those with the most time (default {TOP}; of rows all)")
+    shown.add_argument(
+        "--by", choices=tuple(TABLES), metavar="TABLE", help=f"only this table: {', '.join(TABLES)}"
+    )
+    shown.add_argument(
+        "--top", type=common.row_count, metavar="N",
+        help=f"N kernels, those with the most time (default {TOP}; of rows all)",
+    )
     tables.add_arguments(parser)
     parser.add_argument(
-        "--plot",
-        type=pictures.picture_path,
-        metavar="FILE",
+        "--plot", type=pictures.picture_path, metavar="FILE",
         help="draw into FILE, .png, .svg or .pdf: the GPUs, or with --by kernel the kernels",
     )
 
 
 def run(arguments: argparse.Namespace) -> None:
     with_samples = arguments.by in (None, "run", "device", "step", "operation")
-    run = common.open_noted(arguments, with_histograms=arguments.by in (None, "kernel", "copy"), with_samples=with_samples)
-    run = selection.select(run, argparse.Namespace(call=None, communicator=None, region=None, rank=arguments.rank, bytes=None))
+    run = common.open_noted(
+        arguments, with_histograms=arguments.by in (None, "kernel", "copy"),
+        with_samples=with_samples,
+    )
+    run = selection.select(
+        run,
+        argparse.Namespace(
+            call=None, communicator=None, region=None, rank=arguments.rank, bytes=None
+        ),
+    )
     if arguments.plot:
         picture_save(run, arguments)
     if tables.is_for_scripts(arguments):
@@ -242,7 +275,10 @@ def run(arguments: argparse.Namespace) -> None:
 def picture_save(run: Selection, arguments: argparse.Namespace) -> None:
     """Of the devices, or with --by kernel of the kernels."""
     found = gpu_activity.gpu(run.connection)
-    unseen = [] if found.is_seen else [text for _, text in unseen_facts(found, losses(seen_rows(run.connection)))]
+    unseen = (
+        [] if found.is_seen
+        else [text for _, text in unseen_facts(found, losses(seen_rows(run.connection)))]
+    )
     why_none = "; ".join(unseen) or f"no {arguments.by or 'GPU'} was traced"
     if arguments.by == "kernel":
         kernels = gpu_activity.kernels(run.connection)
@@ -250,7 +286,9 @@ def picture_save(run: Selection, arguments: argparse.Namespace) -> None:
         common.picture_save(arguments, run, kernels_plot, kernels, counted, why_none)
     else:
         devices = traced(found.devices)
-        common.picture_save(arguments, run, plot, devices, units.counted(len(devices), "device"), why_none)
+        common.picture_save(
+            arguments, run, plot, devices, units.counted(len(devices), "device"), why_none
+        )
 
 
 def traced(devices: Sequence[GpuDeviceRow]) -> list[GpuDeviceRow]:
@@ -280,29 +318,54 @@ class Table(NamedTuple):
 
 
 TABLES = {
-    "run": Table(lambda run: [run_row(answer(run))], (*GpuRow._fields, *StepTimes._fields, *TracingCost._fields)),
-    "device": Table(lambda run: gpu_activity.gpu(run.connection).devices, GpuDeviceRow._fields, DEVICE_COLUMNS, MOST_DEVICES),
-    "rank": Table(lambda run: gpu_activity.gpu(run.connection).parts, GpuDeviceRow._fields, PART_COLUMNS, MOST_DEVICES),
-    "sensor": Table(lambda run: sensors(run.connection), GpuSensorRow._fields, SENSOR_COLUMNS, MOST_DEVICES),
-    "kernel": Table(lambda run: gpu_activity.kernels(run.connection), GpuKernelRow._fields, KERNEL_COLUMNS, TOP),
-    "copy": Table(lambda run: gpu_activity.copies(run.connection), GpuCopyRow._fields, COPY_COLUMNS, MOST_COPIES),
-    "stream": Table(lambda run: gpu_activity.streams(run.connection), GpuStreamRow._fields, STREAM_COLUMNS, MOST_STREAMS),
-    "algorithm": Table(lambda run: gpu_activity.nccl_algorithms(run.connection), NcclAlgorithmRow._fields, ALGORITHM_COLUMNS, MOST_ALGORITHMS),
+    "run": Table(
+        lambda run: [run_row(answer(run))],
+        (*GpuRow._fields, *StepTimes._fields, *TracingCost._fields),
+    ),
+    "device": Table(
+        lambda run: gpu_activity.gpu(run.connection).devices, GpuDeviceRow._fields, DEVICE_COLUMNS,
+        MOST_DEVICES,
+    ),
+    "rank": Table(
+        lambda run: gpu_activity.gpu(run.connection).parts, GpuDeviceRow._fields, PART_COLUMNS,
+        MOST_DEVICES,
+    ),
+    "sensor": Table(
+        lambda run: sensors(run.connection), GpuSensorRow._fields, SENSOR_COLUMNS, MOST_DEVICES
+    ),
+    "kernel": Table(
+        lambda run: gpu_activity.kernels(run.connection), GpuKernelRow._fields, KERNEL_COLUMNS, TOP
+    ),
+    "copy": Table(
+        lambda run: gpu_activity.copies(run.connection), GpuCopyRow._fields, COPY_COLUMNS,
+        MOST_COPIES,
+    ),
+    "stream": Table(
+        lambda run: gpu_activity.streams(run.connection), GpuStreamRow._fields, STREAM_COLUMNS,
+        MOST_STREAMS,
+    ),
+    "algorithm": Table(
+        lambda run: gpu_activity.nccl_algorithms(run.connection), NcclAlgorithmRow._fields,
+        ALGORITHM_COLUMNS, MOST_ALGORITHMS,
+    ),
     "operation": Table(
-        lambda run: gpu_activity.nccl_waits(run.connection),
-        NcclWaitRow._fields,
-        OPERATION_COLUMNS,
+        lambda run: gpu_activity.nccl_waits(run.connection), NcclWaitRow._fields, OPERATION_COLUMNS,
         MOST_OPERATIONS,
     ),
     "step": Table(lambda run: answer(run).steps, GpuStepRow._fields, STEP_COLUMNS, MOST_STEPS),
-    "window": Table(lambda run: gpu_activity.gpu(run.connection).windows, WindowRow._fields, WINDOW_COLUMNS, MOST_WINDOWS),
+    "window": Table(
+        lambda run: gpu_activity.gpu(run.connection).windows, WindowRow._fields, WINDOW_COLUMNS,
+        MOST_WINDOWS,
+    ),
 }
 
 
 def write_rows(run: Run, arguments: argparse.Namespace) -> None:
     by = arguments.by or "device"
     rows = TABLES[by].rows(run)
-    tables.write_rows(arguments, rows[: arguments.top] if by == "kernel" else rows, TABLES[by].fields)
+    tables.write_rows(
+        arguments, rows[: arguments.top] if by == "kernel" else rows, TABLES[by].fields
+    )
 
 
 def print_text(run: Run, arguments: argparse.Namespace) -> None:
@@ -313,14 +376,21 @@ def print_text(run: Run, arguments: argparse.Namespace) -> None:
     for head, text in facts(answers):
         common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
     for source in gpu_activity.nccl_times(run.connection):
-        common.print_line(f"{'Times of NCCL':<{HEAD_WIDTH}}on the device by its own time stamps ({source}), not by CUPTI")
+        common.print_line(
+            f"{'Times of NCCL':<{HEAD_WIDTH}}on the device by its own time stamps ({source}), not "
+            "by CUPTI"
+        )
     for text in waiting_text(gpu_activity.nccl_waits(run.connection)):
         common.print_line(f"{'NCCL waiting':<{HEAD_WIDTH}}{text}")
     if arguments.by is None:
         parts = ("rank",) if answers.gpu.summary.shared_devices else ()
         read = ("sensor",) if len(answers.sensors) > 1 else ()
-        tables_of_gpus = ("device", *parts, *read, "kernel", "copy", "stream") if answers.gpu.is_seen else ()
-        texts = (table_text(run, arguments, by) for by in (*tables_of_gpus, "operation", "algorithm"))
+        tables_of_gpus = (
+            ("device", *parts, *read, "kernel", "copy", "stream") if answers.gpu.is_seen else ()
+        )
+        texts = (
+            table_text(run, arguments, by) for by in (*tables_of_gpus, "operation", "algorithm")
+        )
         print("".join(f"\n{text}\n" for text in texts if text), end="")
 
 
@@ -330,7 +400,9 @@ def waiting_text(rows: Sequence[NcclWaitRow]) -> Iterator[str]:
         return
     device_ns, wait_ns = sum(row.device_ns for row in rows), sum(row.wait_ns for row in rows)
     part = units.share(wait_ns / device_ns if device_ns else 0.0)
-    where = f"{units.counted(sum(row.operations for row in rows), 'collective')} sampled on all ranks"
+    where = (
+        f"{units.counted(sum(row.operations for row in rows), 'collective')} sampled on all ranks"
+    )
     yield f"~{part} of {units.duration(device_ns)} in kernels is waiting for other ranks: {where}"
 
 
@@ -340,7 +412,10 @@ def table_text(run: Run, arguments: argparse.Namespace, by: str) -> str:
         most = arguments.top
     if not rows:
         return ""
-    more = f"\n... and {len(rows) - most:,} more; --by {by} --csv has them all." if len(rows) > most else ""
+    more = (
+        f"\n... and {len(rows) - most:,} more; --by {by} --csv has them all." if len(rows) > most
+        else ""
+    )
     return tables.text_table(TABLES[by].columns, rows[:most]) + more
 
 
@@ -364,15 +439,24 @@ def traced_facts(answers: Answers) -> Iterator[tuple[str, str]]:
     yield "Cost of tracing", cost_text(answers.cost)
     yield from memory_facts(answers.gpu)
     yield from coverage_facts(answers.gpu)
-    yield "Not recorded", losses(answers.seen) or f"nothing is missing of {units.counted(summary.records, 'record')}"
-    error = "an unknown time" if summary.clock_error_ns is None else f"{units.duration(summary.clock_error_ns)} at most"
+    yield (
+        "Not recorded",
+        losses(answers.seen) or f"nothing is missing of {units.counted(summary.records, 'record')}",
+    )
+    error = (
+        "an unknown time" if summary.clock_error_ns is None
+        else f"{units.duration(summary.clock_error_ns)} at most"
+    )
     yield "GPU's clock", f"off by {error}"
 
 
 def devices_text(summary: GpuRow) -> str:
     part = f"{summary.traced_ranks} of " if summary.traced_ranks < summary.ranks else ""
     ranks = f"{part}{units.counted(summary.ranks, 'rank')}"
-    return f"{units.counted(summary.devices, 'device')}, {ranks}: {units.shortened(summary.names or 'of unknown kind', 60)}"
+    return (
+        f"{units.counted(summary.devices, 'device')}, {ranks}: "
+        f"{units.shortened(summary.names or 'of unknown kind', 60)}"
+    )
 
 
 def shared_facts(found: Gpu) -> Iterator[tuple[str, str]]:
@@ -383,25 +467,39 @@ def shared_facts(found: Gpu) -> Iterator[tuple[str, str]]:
         return
     first, more = shared[0], ", ..." if len(shared) > 1 else ""
     where = f" of {units.shortened(first.host, 30)}" if first.host else ""
-    yield "Shared", f"{devices_of(shared, found)}: ranks {units.shortened(first.ranks, 30)} use GPU {first.device}{where}{more}"
+    yield (
+        "Shared", f"{devices_of(shared, found)}: ranks {units.shortened(first.ranks, 30)} use GPU "
+        f"{first.device}{where}{more}",
+    )
     together = [row for row in shared if row.merged_ranks > 1]
     known_ns = sum(row.traced_ns for row in together)
     if known_ns:
-        yield "", f"busy while any of its ranks is: known for {units.duration(known_ns)}, where all activities and MPI calls are sampled"
+        yield (
+            "", f"busy while any of its ranks is: known for {units.duration(known_ns)}, where all "
+            "activities and MPI calls are sampled",
+        )
     if unknown := [row for row in together if not row.traced_ns]:
         least = min(0 if row.idle_least_share is None else row.idle_least_share for row in unknown)
         most = max(1 if row.idle_most_share is None else row.idle_most_share for row in unknown)
-        left_out = f"what its ranks ran at once is not known for {units.counted(len(unknown), 'device')}"
-        yield "", f"{left_out}, left out of the times below: idle between {units.share(least)} and {units.share(most)}"
+        left_out = (
+            f"what its ranks ran at once is not known for {units.counted(len(unknown), 'device')}"
+        )
+        yield (
+            "", f"{left_out}, left out of the times below: idle between {units.share(least)} and "
+            f"{units.share(most)}",
+        )
     if partly := sum(row.merged_ranks < row.sharing_ranks for row in shared):
-        yield "", f"{units.counted(partly, 'device')} also used by ranks that are not selected: times are of the selected ones alone"
+        yield (
+            "",
+            f"{units.counted(partly, 'device')} also used by ranks that are not selected: times "
+            "are of the selected ones alone",
+        )
 
 
 def late_facts(found: Gpu) -> Iterator[tuple[str, str]]:
     """Devices whose times are unknown, as records came too late to be summed up."""
     late = [
-        row
-        for row in found.devices
+        row for row in found.devices
         if row.sharing_ranks == 1 and row.rank in found.incomplete and not row.traced_ns
     ]
     if not late:
@@ -438,41 +536,70 @@ def time_text(found: Gpu) -> str:
         return "unknown: see above" if is_told_above else "unknown: nothing has been summed up"
     parts = ("computing", "communicating", "copying", "idle")
     said = ", ".join(f"{units.share(getattr(summary, f'{part}_share'))} {part}" for part in parts)
-    return f"{said}, some at once; of {units.duration(summary.traced_ns)} that were traced, over all devices"
+    return (
+        f"{said}, some at once; of {units.duration(summary.traced_ns)} that were traced, over "
+        "all devices"
+    )
 
 
 def exposed_facts(summary: GpuRow, steps: StepTimes) -> Iterator[tuple[str, str]]:
     if not summary.traced_ns:
         return
     if not summary.communicating_ns:
-        yield "Communication", f"no kernel of a library that communicates was seen in {units.duration(summary.traced_ns)} that were traced"
+        yield (
+            "Communication", "no kernel of a library that communicates was seen in "
+            f"{units.duration(summary.traced_ns)} that were traced",
+        )
         return
-    exposed = f"{units.share(summary.exposed_share)} of the traced time is exposed communication ({units.duration(summary.exposed_ns)})"
-    hidden = f"{units.share(summary.overlap)} of all communication is hidden behind computing ({units.duration(summary.hidden_ns)})"
+    exposed = (
+        f"{units.share(summary.exposed_share)} of the traced time is exposed communication "
+        f"({units.duration(summary.exposed_ns)})"
+    )
+    hidden = (
+        f"{units.share(summary.overlap)} of all communication is hidden behind computing "
+        f"({units.duration(summary.hidden_ns)})"
+    )
     yield "Communication", f"{exposed}; {hidden}"
     if summary.strictly_exposed_ns < summary.exposed_ns:
         strict_share = units.share(summary.strictly_exposed_ns / summary.traced_ns)
-        yield "", f"{strict_share} ({units.duration(summary.strictly_exposed_ns)}) if copies hide it, too"
+        yield (
+            "", f"{strict_share} ({units.duration(summary.strictly_exposed_ns)}) if copies hide "
+            "it, too",
+        )
     if steps.steps:
         time = f"{units.duration(steps.step_exposed_ns)} of {units.duration(steps.step_ns)}"
-        yield "  in a step", f"{units.share(steps.step_exposed_share)} exposed, {time} (medians of {units.counted(steps.steps, 'step')})"
+        yield (
+            "  in a step", f"{units.share(steps.step_exposed_share)} exposed, {time} (medians of "
+            f"{units.counted(steps.steps, 'step')})",
+        )
 
 
 def sm_facts(summary: GpuRow) -> Iterator[tuple[str, str]]:
     if summary.communication_sms is None:
         return
-    mean, most = units.three_digits(summary.communication_sms), f"{summary.communication_most_sms:,}"
+    mean, most = (
+        units.three_digits(summary.communication_sms), f"{summary.communication_most_sms:,}",
+    )
     whole = "" if summary.sms is None else f" of {summary.sms:,}"
-    yield "  on SMs", f"its kernels' blocks occupy at most {mean}{whole} SMs on average, those of one kernel {most}"
+    yield (
+        "  on SMs",
+        f"its kernels' blocks occupy at most {mean}{whole} SMs on average, those of one kernel "
+        f"{most}",
+    )
 
 
 def sensor_facts(rows: Sequence[GpuSensorRow]) -> Iterator[tuple[str, str]]:
     """What was read; what lowers clocks only where something did."""
     clocked = [row for row in rows if row.clock_mean_mhz is not None]
     if clocked:
-        mean_mhz = sum(row.clock_mean_mhz * row.readings for row in clocked) / sum(row.readings for row in clocked)
+        mean_mhz = sum(row.clock_mean_mhz * row.readings for row in clocked) / sum(
+            row.readings for row in clocked
+        )
         least = min(clocked, key=lambda row: row.clock_least_mhz)
-        low = f", {least.clock_least_mhz:,} MHz at least{where(least, rows)}" if least.clock_least_mhz < mean_mhz else ""
+        low = (
+            f", {least.clock_least_mhz:,} MHz at least{where(least, rows)}"
+            if least.clock_least_mhz < mean_mhz else ""
+        )
         yield "Clock of SMs", f"{mean_mhz:,.0f} MHz on average while not idle{low}"
     yield from throttling_facts(rows)
     used = [row for row in rows if row.memory_most_bytes is not None and row.memory_bytes]
@@ -481,7 +608,9 @@ def sensor_facts(rows: Sequence[GpuSensorRow]) -> Iterator[tuple[str, str]]:
         most, whole = units.volume(fullest.memory_most_bytes), units.volume(fullest.memory_bytes)
         yield "Memory", f"at most {most} of {whole} in use{where(fullest, rows)}"
     for head, key in (("NVLink", "nvlink"), ("PCIe", "pcie")):
-        directions = [text for direction in ("sent", "received") if (text := rate_text(rows, key, direction))]
+        directions = [
+            text for direction in ("sent", "received") if (text := rate_text(rows, key, direction))
+        ]
         if directions:
             yield head, "; ".join(directions)
 
@@ -496,21 +625,34 @@ def throttling_facts(rows: Sequence[GpuSensorRow]) -> Iterator[tuple[str, str]]:
     if not any(row.throttled_share for row in known):
         return
     worst = max(known, key=lambda row: row.throttled_share)
-    most = f"; most{where(worst, rows)}, {units.share(worst.throttled_share)}" if len(rows) > 1 else ""
-    why = ", ".join(f"{cause} {units.share(share_of(key))}" for key, cause in THROTTLED_BY if share_of(key))
-    yield "Throttled", f"in {units.share(share_of('throttled_share'))} of {units.counted(readings, 'reading')}: {why}{most}"
+    most = (
+        f"; most{where(worst, rows)}, {units.share(worst.throttled_share)}" if len(rows) > 1 else ""
+    )
+    why = ", ".join(
+        f"{cause} {units.share(share_of(key))}" for key, cause in THROTTLED_BY if share_of(key)
+    )
+    yield (
+        "Throttled",
+        f"in {units.share(share_of('throttled_share'))} of {units.counted(readings, 'reading')}: "
+        f"{why}{most}",
+    )
 
 
 def where(row: GpuSensorRow, rows: Sequence[GpuSensorRow]) -> str:
-    """ on GPU 0 of rank 3, if there are others."""
+    """on GPU 0 of rank 3, if there are others."""
     return f" on GPU {row.device} of rank {row.ranks}" if len(rows) > 1 else ""
 
 
 def rate_text(rows: Sequence[GpuSensorRow], link: str, direction: str) -> str:
-    """sent 35.0 GB/s on average, 210 GB/s at most; "": nothing went that way, or it is not known.
-    """
-    means = [mean for row in rows if (mean := getattr(row, f"{link}_{direction}_bytes_per_s")) is not None]
-    most = max((getattr(row, f"{link}_{direction}_most_bytes_per_s") or 0 for row in rows), default=0)
+    """sent 35.0 GB/s on average, 210 GB/s at most; "": nothing went that way, or
+    it is not known."""
+    means = [
+        mean for row in rows
+        if (mean := getattr(row, f"{link}_{direction}_bytes_per_s")) is not None
+    ]
+    most = max(
+        (getattr(row, f"{link}_{direction}_most_bytes_per_s") or 0 for row in rows), default=0
+    )
     if not most:
         return ""
     each = " a GPU" if len(rows) > 1 else ""
@@ -525,25 +667,50 @@ def mpi_facts(found: Gpu) -> Iterator[tuple[str, str]]:
     """Idle, and in MPI: of the traced time, too."""
     summary, doubt = found.summary, gpu_activity.graph_doubt(found)
     if summary.traced_ns:
-        starved = f"{units.share(summary.starved_ns / summary.traced_ns)} ({units.duration(summary.starved_ns)})"
-        yield "Idle", f"{units.share(summary.idle_share)} ({units.duration(summary.idle_ns)}); while the process was in MPI {starved}"
+        starved = (
+            f"{units.share(summary.starved_ns / summary.traced_ns)} "
+            f"({units.duration(summary.starved_ns)})"
+        )
+        yield (
+            "Idle",
+            f"{units.share(summary.idle_share)} ({units.duration(summary.idle_ns)}); while the "
+            f"process was in MPI {starved}",
+        )
         if doubt:
             yield "", f"idle and exposed time may hold kernels of CUDA graphs: {doubt}"
-        exposed = f"{units.share(summary.exposed_mpi_ns / summary.traced_ns)} ({units.duration(summary.exposed_mpi_ns)})"
-        yield "Process in MPI", f"{units.share(summary.in_mpi_share)} ({units.duration(summary.in_mpi_ns)}); while no kernel computed {exposed}"
+        exposed = (
+            f"{units.share(summary.exposed_mpi_ns / summary.traced_ns)} "
+            f"({units.duration(summary.exposed_mpi_ns)})"
+        )
+        yield (
+            "Process in MPI",
+            f"{units.share(summary.in_mpi_share)} ({units.duration(summary.in_mpi_ns)}); while no "
+            f"kernel computed {exposed}",
+        )
 
 
 def cost_text(cost: TracingCost) -> str:
     """Of steps with tracing on against those with tracing paused."""
-    sides = f"{units.counted(cost.traced_steps, 'step')} with tracing, {cost.untraced_steps:,} without"
+    sides = (
+        f"{units.counted(cost.traced_steps, 'step')} with tracing, {cost.untraced_steps:,} without"
+    )
     if cost.tracing_cost_share is None:
         return f"unknown: {sides}; {FEWEST_STEPS} of each are needed"
-    medians = f"{units.duration(cost.traced_step_ns)} with tracing, {units.duration(cost.untraced_step_ns)} without"
-    spreads = f"+- {units.duration(cost.traced_deviation_ns)} and {units.duration(cost.untraced_deviation_ns)}"
+    medians = (
+        f"{units.duration(cost.traced_step_ns)} with tracing, "
+        f"{units.duration(cost.untraced_step_ns)} without"
+    )
+    spreads = (
+        f"+- {units.duration(cost.traced_deviation_ns)} and "
+        f"{units.duration(cost.untraced_deviation_ns)}"
+    )
     counts = f"medians of {cost.traced_steps:,} and {cost.untraced_steps:,} steps, {spreads}"
     share, error = 100 * cost.tracing_cost_share, 100 * (cost.tracing_cost_error_share or 0)
     found = f"{share:+.1f} % of a step, within {error:.1f} %"
-    return f"{found if abs(share) > error else f'less than can be told ({found})'}: {medians} ({counts})"
+    return (
+        f"{found if abs(share) > error else f'less than can be told ({found})'}: {medians} "
+        f"({counts})"
+    )
 
 
 def memory_facts(found: Gpu) -> Iterator[tuple[str, str]]:
@@ -555,7 +722,10 @@ def memory_facts(found: Gpu) -> Iterator[tuple[str, str]]:
 def coverage_text(found: Gpu) -> str:
     """6.00 s of 60.0 min (0.2 %), 1 window of rank 0"""
     summary = found.summary
-    times = f"{units.duration(summary.window_ns)} of {units.duration(summary.wall_ns)} ({units.share(summary.window_share)})"
+    times = (
+        f"{units.duration(summary.window_ns)} of {units.duration(summary.wall_ns)} "
+        f"({units.share(summary.window_share)})"
+    )
     ranks = units.rank_names(gpu_activity.traced_ranks(found))
     return f"{times}, {units.counted(summary.windows, 'window')} of {ranks}"
 
@@ -568,19 +738,27 @@ def part_facts(found: Gpu) -> Iterator[tuple[str, str]]:
         if windows:
             begin, end = min(row.begin_ns for row in windows), max(row.end_ns for row in windows)
             of = f" ({units.rank_names(ranks)})" if len(ranks) < len(found.ranks) else ""
-            yield "", f"from {units.duration(begin)} to {units.duration(end)} of the run, {said}{of}"
+            yield (
+                "", f"from {units.duration(begin)} to {units.duration(end)} of the run, {said}{of}",
+            )
 
 
 def coverage_facts(found: Gpu) -> Iterator[tuple[str, str]]:
     summary = found.summary
     yield "Traced", coverage_text(found)
     yield from part_facts(found)
-    pauses = [f"{units.duration(getattr(summary, key))} {why}" for key, why in PAUSES if getattr(summary, key)]
+    pauses = [
+        f"{units.duration(getattr(summary, key))} {why}" for key, why in PAUSES
+        if getattr(summary, key)
+    ]
     if pauses:
         times = f" ({units.counted(summary.yields, 'time')})" if summary.yields else ""
         yield "", f"not traced: {', '.join(pauses)}{times}"
     if summary.empty_windows:
-        yield "", f"{units.counted(summary.empty_windows, 'window')} without any record: the GPU was idle, or CUPTI gave none"
+        yield (
+            "", f"{units.counted(summary.empty_windows, 'window')} without any record: the GPU was "
+            "idle, or CUPTI gave none",
+        )
 
 
 def losses(seen: Sequence[SeenRow]) -> str:
@@ -599,8 +777,8 @@ def unseen_facts(found: Gpu, lost: str) -> Iterator[tuple[str, str]]:
 
 
 def algorithm_text(row: NcclAlgorithmRow) -> str:
-    """As NCCL calls it, in small letters: ring, simple, 16 channels. Without a kernel: copy engine.
-    """
+    """As NCCL calls it, in small letters: ring, simple, 16 channels. Without a
+    kernel: copy engine."""
     names = [name.lower().replace("_", " ") for name in (row.algorithm, row.protocol) if name]
     return ", ".join([*names, *([units.counted(row.channels, "channel")] if row.channels else [])])
 
@@ -626,10 +804,13 @@ def gpu_section(run: Run, in_steps: StepsSummary) -> str:
     answers = answer(run, in_steps)
     if not answers.gpu.is_seen:
         return ""
-    kernels, copies = gpu_activity.kernels(run.connection)[:TOP], gpu_activity.copies(run.connection)
+    kernels, copies = (
+        gpu_activity.kernels(run.connection)[:TOP], gpu_activity.copies(run.connection),
+    )
     devices = answers.gpu.devices[:MOST_DEVICES]
     sentence = (
-        "Each bar is one GPU, over the time in which it was traced. Exposed communication is time in which a kernel of NCCL or its"
+        "Each bar is one GPU, over the time in which it was traced. Exposed communication is time "
+        "in which a kernel of NCCL or its"
         " like ran and none that computes; hidden communication ran beside computing."
     )
     return page.section(
@@ -638,8 +819,12 @@ def gpu_section(run: Run, in_steps: StepsSummary) -> str:
         page.facts_list(facts(answers)),
         common.picture(plot, traced(devices), "what the GPUs did"),
         page.table(DEVICE_COLUMNS, devices),
-        page.table(PART_COLUMNS, answers.gpu.parts[:MOST_DEVICES]) if answers.gpu.summary.shared_devices else "",
-        page.table(SENSOR_COLUMNS, answers.sensors[:MOST_DEVICES]) if len(answers.sensors) > 1 else "",
+        page.table(PART_COLUMNS, answers.gpu.parts[:MOST_DEVICES])
+        if answers.gpu.summary.shared_devices
+        else "",
+        page.table(SENSOR_COLUMNS, answers.sensors[:MOST_DEVICES])
+        if len(answers.sensors) > 1
+        else "",
         common.picture(kernels_plot, kernels, "kernels by time"),
         page.table(KERNEL_COLUMNS, kernels),
         page.table(COPY_COLUMNS, copies[:MOST_COPIES]),

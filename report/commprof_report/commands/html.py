@@ -1,14 +1,18 @@
 """One self-contained page with tables and pictures, of a run or of a comparison.
 
-The page needs no other file and requests none: the summary, the steps, a timeline of the median step, the longest ones and as many others as
-there is room for (ranks x time, with the critical path; a click on a step shows it), who is late, where the time goes call by call and rank by
-rank, message sizes, histograms of the calls and sizes with the most time (two of them or of their ranks, overlaid), who sends to whom,
-communicators, pipelines, calls by size class, advice, and the conditions of the run. A sentence explains each picture. Tables sort by the head
-that is pressed, are filtered by words, and are copied as CSV. It is written beside the databases (RUN/report.html) unless --output says
-otherwise. Without matplotlib it holds the tables, the steps, the timeline and the histograms only, and says so.
+The page needs no other file and requests none: the summary, the steps, a timeline of the median
+step, the longest ones and as many others as there is room for (ranks x time, with the critical
+path; a click on a step shows it), who is late, where the time goes call by call and rank by rank,
+message sizes, histograms of the calls and sizes with the most time (two of them or of their ranks,
+overlaid), who sends to whom, communicators, pipelines, calls by size class, advice, and the
+conditions of the run. A sentence explains each picture. Tables sort by the head that is pressed,
+are filtered by words, and are copied as CSV. It is written beside the databases (RUN/report.html)
+unless --output says otherwise. Without matplotlib it holds the tables, the steps, the timeline and
+the histograms only, and says so.
 
-For two sides or more, A... -- B..., or the folder of an experiment, the page shows what compare says, with the same options: the verdict, each
-measure with the value of each run and the interval of its change, calls and sizes, the durations of calls on each side, and what else differs.
+For two sides or more, A... -- B..., or the folder of an experiment, the page shows what compare
+says, with the same options: the verdict, each measure with the value of each run and the interval
+of its change, calls and sizes, the durations of calls on each side, and what else differs.
 """
 
 from __future__ import annotations
@@ -49,7 +53,9 @@ from ..steps.step_costs import whole_steps
 from ..steps.step_views import LONGEST, is_whole, step_views
 from ..steps.steps_summary import StepsRow, StepsSummary, headline, steps_summary
 from ..summary.run_summary import RunSummary, communicating, of_nccl, run_summary
-from . import advise, calls, common, communicators, compare, compare_page, front_page, gpu, hvprof, late
+from . import (
+    advise, calls, common, communicators, compare, compare_page, front_page, gpu, hvprof, late,
+)
 from . import latency, pipeline, ranks, regions, sizes, steps
 from . import summary, traffic
 
@@ -69,15 +75,24 @@ FACT_COLUMNS = (
     Column("value", lambda row: units.shortened(row.value, 400), False),
     Column("ranks", lambda row: units.count(row.ranks)),
 )
-NO_PICTURES = "no matplotlib 3.6 or newer for this Python: this page has no pictures but the steps, the timeline and the histograms"
+NO_PICTURES = (
+    "no matplotlib 3.6 or newer for this Python: this page has no pictures but the "
+    "steps, the timeline and the histograms"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_run_argument(parser)
     selection.add_arguments(parser)
-    output_help = f"where to write (default: RUN/report.html, EXPERIMENT/report.html; of A... -- B... {COMPARISON} in the working directory)"
+    output_help = (
+        "where to write (default: RUN/report.html, EXPERIMENT/report.html; of A... -- "
+        f"B... {COMPARISON} in the working directory)"
+    )
     parser.add_argument("--output", "-o", type=Path, metavar="FILE", help=output_help)
-    steps_help = "the timeline holds these steps, as many as there is room for: 7, or 100-120 (default: the median, the longest, and others)"
+    steps_help = (
+        "the timeline holds these steps, as many as there is room for: 7, or 100-120 "
+        "(default: the median, the longest, and others)"
+    )
     parser.add_argument("--steps", type=steps_read, metavar="A-B", help=steps_help)
     parser.add_argument("--anonymous", action="store_true", help=anonymous.HELP)
     compare.add_rule_arguments(parser.add_argument_group("of A... -- B..., as in compare"))
@@ -94,7 +109,10 @@ def write_comparison(arguments: argparse.Namespace) -> None:
     if arguments.anonymous or arguments.steps or not common.is_whole(arguments):
         raise UsageError("html", "a comparison takes neither --anonymous nor --steps nor filters")
     answers = compare.compared(arguments.run, compare.rules(arguments), with_histograms=True)
-    output = arguments.output or (arguments.run[0] / "report.html" if compare.names_experiment(arguments.run) else Path(COMPARISON))
+    output = arguments.output or (
+        arguments.run[0] / "report.html" if compare.names_experiment(arguments.run)
+        else Path(COMPARISON)
+    )
     text = page.page(f"commprof: {compare_page.title(answers)}", compare_page.parts(answers))
     write(output, text, compare.mode_of(answers))
 
@@ -158,11 +176,7 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
 
 
 def opening(
-    run: Run,
-    answers: RunSummary,
-    in_steps: StepsRow,
-    waits: Late,
-    is_whole: bool,
+    run: Run, answers: RunSummary, in_steps: StepsRow, waits: Late, is_whole: bool,
     advised: Sequence[Advice],
 ) -> str:
     row = answers.summary
@@ -196,14 +210,22 @@ def fusion_facts(answers: RunSummary, in_steps: StepsRow) -> Iterator[tuple[str,
 def calls_section(answers: RunSummary) -> str:
     rows = communicating(answers.calls) or calls.drawn(answers.calls)
     sentence = (
-        "Each bar is the time that all ranks together spent inside one MPI call, from entry to return; waiting for"
-        " other ranks is part of it. Percentages are of the wall time of all ranks. MPI_Init and MPI_Finalize are only"
+        "Each bar is the time that all ranks together spent inside one MPI call, from entry to "
+        "return; waiting for"
+        " other ranks is part of it. Percentages are of the wall time of all ranks. MPI_Init and "
+        "MPI_Finalize are only"
         " in the table."
     )
     if of_nccl(rows, "device"):
-        sentence = "Each bar is the time that NCCL's operations of all ranks together took on the device, as far as it was traced."
+        sentence = (
+            "Each bar is the time that NCCL's operations of all ranks together took on the "
+            "device, as far as it was traced."
+        )
     elif of_nccl(rows, "call"):
-        sentence = "Each bar is the time that all ranks together spent putting operations of NCCL into a stream's queue: no communication."
+        sentence = (
+            "Each bar is the time that all ranks together spent putting operations of NCCL "
+            "into a stream's queue: no communication."
+        )
     picture = common.picture(calls_plot, rows, "time by call")
     shown = [page.table(columns, of_part) for columns, of_part in calls.parts(answers.calls)]
     return page.section("Where the time goes", sentence, picture, *shown)
@@ -211,7 +233,8 @@ def calls_section(answers: RunSummary) -> str:
 
 def ranks_section(run: Run, answers: RunSummary) -> str:
     sentence = (
-        "Each bar is one rank, each colour one call. In a balanced job all bars are alike. Time inside a collective contains waiting for"
+        "Each bar is one rank, each colour one call. In a balanced job all bars are alike. Time "
+        "inside a collective contains waiting for"
         ' other ranks: see "Who is late".'
     )
     times = rank_time_rows(run.connection)
@@ -219,32 +242,53 @@ def ranks_section(run: Run, answers: RunSummary) -> str:
     if len(answers.ranks) > MOST_RANKS:
         sentence += f" The table has the first {MOST_RANKS} of {len(answers.ranks):,} ranks."
     by_rank = page.table(ranks.rank_columns(answers.ranks), answers.ranks[:MOST_RANKS])
-    by_call = [page.table(columns, shown) for columns, shown in ranks.parts(rank_call_rows(run.connection))]
+    by_call = [
+        page.table(columns, shown) for columns, shown in ranks.parts(rank_call_rows(run.connection))
+    ]
     return page.section("Rank by rank", sentence, picture, by_rank, *by_call)
 
 
-def timeline_section(in_steps: StepsSummary, alignment: Alignment, waits: Late, wanted: range | None) -> str:
+def timeline_section(
+    in_steps: StepsSummary, alignment: Alignment, waits: Late, wanted: range | None
+) -> str:
     views = step_views(in_steps.steps, in_steps.costs.steps, alignment.aligned_ns, waits, wanted)
     if not views:
-        return page.section("A step in time", f"No step of {steps_text(wanted)} was sampled whole after the warm-up.") if wanted else ""
+        return (
+            page.section(
+                "A step in time",
+                f"No step of {steps_text(wanted)} was sampled whole after the warm-up.",
+            )
+            if wanted
+            else ""
+        )
     explained = [
-        wanted_text(wanted, len(views)) if wanted else chosen_text(len(views), sum(map(is_whole, in_steps.costs.steps))),
-        "Solid is transfer, hatched is waiting for other ranks, pale is time in MPI that was not split; the rest of a bar is outside MPI.",
-        "The red line is the critical path. The arrow of a part comes from the rank that it waited for, where that is known.",
-        "The wheel or + and - zoom, dragging or the arrow keys move, 0 shows the whole step; the mouse, or the keys . and , name a part.",
+        wanted_text(wanted, len(views))
+        if wanted
+        else chosen_text(len(views), sum(map(is_whole, in_steps.costs.steps))),
+        "Solid is transfer, hatched is waiting for other ranks, pale is time in MPI that was not "
+        "split; the rest of a bar is outside MPI.",
+        "The red line is the critical path. The arrow of a part comes from the rank that it waited "
+        "for, where that is known.",
+        "The wheel or + and - zoom, dragging or the arrow keys move, 0 shows the whole step; the "
+        "mouse, or the keys . and , name a part.",
     ]
     if any(rank.gpus for view in views for rank in view.ranks):
         explained.append(
-            "Beneath a rank are its GPUs, with a strip each for computing, communicating and copying, hatched while not all their activities"
+            "Beneath a rank are its GPUs, with a strip each for computing, communicating and "
+            "copying, hatched while not all their activities"
             " were sampled. Communication beside which the GPU does not compute is exposed."
         )
     hosts = waits.participants.hosts
     if 1 < len(set(hosts.values())) < len(hosts):
         explained.append(
-            "The row of a host is that of its rank that waited least; a click on its name, or Enter at a part, unfolds it or folds it."
+            "The row of a host is that of its rank that waited least; a click on its name, or "
+            "Enter at a part, unfolds it or folds it."
         )
     drawing = page.timeline(timeline_plot.data(views, hosts))
-    return page.section("A step in time", "What the main thread of each rank did in a step.", page.bullets(explained), drawing)
+    return page.section(
+        "A step in time", "What the main thread of each rank did in a step.",
+        page.bullets(explained), drawing,
+    )
 
 
 HOW = "in the list, by a click on its bar in the picture above, or there with the arrow keys"
@@ -266,17 +310,22 @@ def steps_text(wanted: range) -> str:
 def wanted_text(wanted: range, shown: int) -> str:
     """Steps that were not sampled whole, or that there is no room for, are not in the page."""
     return (
-        f"The calls of {shown:,} of the {units.counted(len(wanted), 'step')} {steps_text(wanted)} are in this page (--steps). Choose one {HOW}."
+        f"The calls of {shown:,} of the {units.counted(len(wanted), 'step')} "
+        f"{steps_text(wanted)} are in this page (--steps). Choose one {HOW}."
     )
 
 
 def chosen_text(shown: int, whole: int) -> str:
     if shown == whole:
         return f"Any step that was sampled whole, after the warm-up, can be chosen: {HOW}."
-    spread = f", the {LONGEST} longest, and {shown - 1 - LONGEST:,} spread over the run" if shown > 1 + LONGEST else " and the longest"
+    spread = (
+        f", the {LONGEST} longest, and {shown - 1 - LONGEST:,} spread over the run"
+        if shown > 1 + LONGEST else " and the longest"
+    )
     what = f"the median{spread if shown > 1 else ''}"
     return (
-        f"The calls of {shown:,} of {units.counted(whole, 'step')} are in this page, marked beneath the bars above: {what}. Choose one {HOW}."
+        f"The calls of {shown:,} of {units.counted(whole, 'step')} are in this page, marked "
+        f"beneath the bars above: {what}. Choose one {HOW}."
     )
 
 
@@ -285,44 +334,69 @@ def rank_steps_section(in_steps: StepsSummary, alignment: Alignment, waits: Late
     if not found or not pictures.is_possible():
         return ""
     sentence = (
-        "Each field is a rank in a step, its main thread, the darker the longer. Where there are many, a field is the mean of neighbours."
-        " Outside MPI a slow rank is a dark stripe from left to right, a noisy host a band, a slow step a dark line from top to bottom. A rank"
-        ' that others wait for waits little itself. Waiting is counted for the rank that caused it, if that is known, as in "Who is late".'
+        "Each field is a rank in a step, its main thread, the darker the longer. Where there are "
+        "many, a field is the mean of neighbours."
+        " Outside MPI a slow rank is a dark stripe from left to right, a noisy host a band, a slow "
+        "step a dark line from top to bottom. A rank"
+        " that others wait for waits little itself. Waiting is counted for the rank that caused "
+        'it, if that is known, as in "Who is late".'
     )
-    return page.section("Rank by step", sentence, common.picture(rank_steps_plot, found, "times by rank and step"))
+    return page.section(
+        "Rank by step", sentence, common.picture(rank_steps_plot, found, "times by rank and step")
+    )
 
 
 def late_section(run: Run, answers: Late) -> str:
     sentence = (
-        "In a collective or message a rank waits for others to arrive, and then the transfer itself takes time. Each bar is one rank: a rank"
+        "In a collective or message a rank waits for others to arrive, and then the transfer "
+        "itself takes time. Each bar is one rank: a rank"
         " that waits little while others wait long may be the one they wait for."
     )
     if answers.run.verdict == "none":
         return page.section("Who is late", late.verdict(answers))
     if answers.is_negotiated:
         return page.section("Who is late", "", page.facts_list(late.facts(run, answers)))
-    ranks = sorted(nlargest(MOST_RANKS, answers.ranks, key=lambda row: row.cost_ns), key=lambda row: row.rank)
+    ranks = sorted(
+        nlargest(MOST_RANKS, answers.ranks, key=lambda row: row.cost_ns), key=lambda row: row.rank
+    )
     if len(ranks) < len(answers.ranks):
-        sentence += f" Shown are the {MOST_RANKS} of {len(answers.ranks):,} ranks that cost the others most."
+        sentence += (
+            f" Shown are the {MOST_RANKS} of {len(answers.ranks):,} ranks that cost the others "
+            "most."
+        )
     families = late.siblings(run, answers)
     if families:
-        sentence += " Beneath are the communicators of each family, which do the same work: one far from all others is named."
-    picture = common.picture(late_plot, late_plot.picture(ranks, families), "waiting and transfer by rank")
+        sentence += (
+            " Beneath are the communicators of each family, which do the same work: one far from "
+            "all others is named."
+        )
+    picture = common.picture(
+        late_plot, late_plot.picture(ranks, families), "waiting and transfer by rank"
+    )
     by_rank = page.table(late.cause_columns(late.RANK_COLUMNS, ranks), ranks)
     calls = late.family_rows(run, answers)
     by_call = page.table(late.call_columns(calls), calls)
-    by_host = page.table(late.cause_columns(late.HOST_COLUMNS, answers.hosts), answers.hosts) if len(answers.hosts) > 1 else ""
-    return page.section("Who is late", sentence, page.facts_list(late.facts(run, answers)), picture, by_rank, by_host, by_call)
+    by_host = (
+        page.table(late.cause_columns(late.HOST_COLUMNS, answers.hosts), answers.hosts)
+        if len(answers.hosts) > 1 else ""
+    )
+    return page.section(
+        "Who is late", sentence, page.facts_list(late.facts(run, answers)), picture, by_rank,
+        by_host, by_call,
+    )
 
 
 def regions_section(run: Run) -> str:
     rows = region_rows(run.connection)
     sentence = (
-        f"{regions.headline(rows)}. Regions are the parts of the program that it has named; each row holds what lies in it,"
-        ' the column "by itself" leaves out the regions within.'
+        f"{regions.headline(rows)}. Regions are the parts of the program that it has named; each "
+        "row holds what lies in it," ' the column "by itself" leaves out the regions within.'
     )
     note = " ".join(regions.what_is_missing(run, rows))
-    return page.section("Region by region", f"{sentence} {note}".strip(), page.table(regions.columns_of(rows), rows[:MOST_REGIONS]))
+    return page.section(
+        "Region by region", f"{sentence} {note}".strip(),
+        page.table(regions.columns_of(rows), rows[:MOST_REGIONS]),
+    )
 
 
 def sizes_sections(run: Run) -> Iterator[str]:
@@ -333,15 +407,20 @@ def sizes_sections(run: Run) -> Iterator[str]:
     if not rows:
         return
     sentence = (
-        "Each point is one message size: the line is the median duration, the bands reach to the 95th and 99th"
-        " percentile (where there are 20 calls or more; other points are hollow). A wide band means that calls of that size take very different"
+        "Each point is one message size: the line is the median duration, the bands reach to the "
+        "95th and 99th"
+        " percentile (where there are 20 calls or more; other points are hollow). A wide band "
+        "means that calls of that size take very different"
         " times, mostly by waiting for a late rank."
     )
     picture = common.picture(sizes_plot, sizes_plot.with_message(timed), "latency by message size")
     largest = sorted(sorted(rows, key=lambda row: row.total_ns)[-MOST_SIZES:], key=rows.index)
     absent = {"rank": True, "overlap": True, **sizes.nothing_to_tell(rows)}
     columns = [column for column in sizes.COLUMNS if not absent.get(column.head)]
-    note = "" if len(rows) <= MOST_SIZES else f" Shown are the {MOST_SIZES} of {len(rows):,} rows with the most time."
+    note = (
+        "" if len(rows) <= MOST_SIZES
+        else f" Shown are the {MOST_SIZES} of {len(rows):,} rows with the most time."
+    )
     if marked := sizes.marks_note(largest):
         note += f" Marks of sizes: {marked}."
     yield page.section("Message sizes", sentence + note, picture, page.table(columns, largest))
@@ -350,21 +429,37 @@ def sizes_sections(run: Run) -> Iterator[str]:
 
 def peers_section(run: Run, answers: RunSummary) -> str:
     sentence = (
-        "Each field is what one rank sent to another with point-to-point calls, as the sender counted it; white:"
-        " nothing. Pipelines show as lines beside the diagonal, a coordinator as one full row and column."
+        "Each field is what one rank sent to another with point-to-point calls, as the sender "
+        "counted it; white:"
+        " nothing. Pipelines show as lines beside the diagonal, a coordinator as one full row and "
+        "column."
     )
-    picture = common.picture(peers_plot, peers_plot.matrix_of(answers.peers, run.world_size, "bytes"), "bytes from rank to rank")
+    picture = common.picture(
+        peers_plot, peers_plot.matrix_of(answers.peers, run.world_size, "bytes"),
+        "bytes from rank to rank",
+    )
     return page.section("Who sends to whom", sentence, picture) if picture else ""
 
 
 def communicators_section(run: Run) -> str:
     rows = roles.communicators(run.connection)
-    sentence = "The groups of ranks that talk to each other. Kinds of parallelism often have a communicator each."
+    sentence = (
+        "The groups of ranks that talk to each other. Kinds of parallelism often have a "
+        "communicator each."
+    )
     if len(rows) > MOST_COMMUNICATORS:
         sentence += f" Shown are the {MOST_COMMUNICATORS} of {len(rows):,} with the most time."
-    return page.section("Communicators", sentence, page.table(communicators.columns_of(rows), rows[:MOST_COMMUNICATORS]))
+    return page.section(
+        "Communicators", sentence,
+        page.table(communicators.columns_of(rows), rows[:MOST_COMMUNICATORS]),
+    )
 
 
 def conditions_section(answers: RunSummary) -> str:
-    sentence = "Where and how the run took place: program, MPI library, settings, environment of the MPI libraries."
-    return page.folded_section("Conditions of the run", sentence, page.table(FACT_COLUMNS, answers.facts))
+    sentence = (
+        "Where and how the run took place: program, MPI library, settings, environment of "
+        "the MPI libraries."
+    )
+    return page.folded_section(
+        "Conditions of the run", sentence, page.table(FACT_COLUMNS, answers.facts)
+    )

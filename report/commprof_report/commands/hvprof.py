@@ -108,13 +108,11 @@ COLUMNS = (
     Column("calls", lambda row: units.count(row.count)),
     Column("sizes", lambda row: units.count(row.sizes)),
     Column(
-        "least",
-        lambda row: units.size(row.smallest_bytes),
+        "least", lambda row: units.size(row.smallest_bytes),
         exact=lambda row: units.count(row.smallest_bytes),
     ),
     Column(
-        "largest",
-        lambda row: units.size(row.largest_bytes),
+        "largest", lambda row: units.size(row.largest_bytes),
         exact=lambda row: units.count(row.largest_bytes),
     ),
     *TOTALS,
@@ -152,9 +150,7 @@ def run(arguments: argparse.Namespace) -> None:
 def side_read(arguments: argparse.Namespace, fusion: str) -> Side:
     run = common.open_selected(arguments, with_samples=True)
     return side(
-        run,
-        fusion,
-        whole_steps(steps_find(run, align(run.connection).aligned_ns)),
+        run, fusion, whole_steps(steps_find(run, align(run.connection).aligned_ns)),
         arguments.per_rank,
     )
 
@@ -167,14 +163,8 @@ def side(run: Run, fusion: str, steps: Sequence[RankStep], per_rank: bool = Fals
     (ranks,) = connection.execute("SELECT count(*) FROM selected_rank").fetchone()
     negotiates = bool(connection.execute("SELECT 1 FROM negotiating").fetchone())
     return Side(
-        fusion,
-        run.world_size,
-        ranks,
-        len({step.step for step in steps}),
-        negotiates,
-        settings_text(run),
-        rows,
-        sums,
+        fusion, run.world_size, ranks, len({step.step for step in steps}), negotiates,
+        settings_text(run), rows, sums,
     )
 
 
@@ -197,9 +187,7 @@ def merged(sides: Sequence[Side]) -> list[HvprofRow]:
     return sorted(
         rows,
         key=lambda row: (
-            place[row.call, row.measure],
-            -1 if row.rank is None else row.rank,
-            row.traffic,
+            place[row.call, row.measure], -1 if row.rank is None else row.rank, row.traffic,
             row.bytes_low,
         ),
     )
@@ -209,10 +197,7 @@ def best_timed(rows: Sequence[HvprofRow]) -> list[HvprofRow]:
     """Without the calls of NCCL on the host whose operations were timed on the device."""
     timed = {(row.fusion, row.call, row.bytes_low) for row in rows if row.measure == "device"}
     return [
-        row
-        for row in rows
-        if row.measure != "call"
-        or row.library == "MPI"
+        row for row in rows if row.measure != "call" or row.library == "MPI"
         or (row.fusion, row.call, row.bytes_low) not in timed
     ]
 
@@ -241,8 +226,8 @@ def lines(sides: Sequence[Side], per_rank: bool, has_all_sizes: bool) -> Iterato
     if any(row.is_start for row in rows):
         yield ""
         yield (
-            "MPI_I... calls only start an operation; "
-            "`sizes --completion` has the time until it is over."
+            "MPI_I... calls only start an operation; `sizes --completion` has the time until it is "
+            "over."
         )
 
 
@@ -262,8 +247,7 @@ def numbers_text(each: Side) -> str:
     libraries = list(dict.fromkeys(row.library for row in each.rows))
     return (
         f"{each.title}. "
-        + ". ".join([library_text(each, library) for library in libraries] or ["No call"])
-        + "."
+        + ". ".join([library_text(each, library) for library in libraries] or ["No call"]) + "."
     )
 
 
@@ -283,8 +267,7 @@ def library_text(each: Side, library: str) -> str:
         device_ns = sum(row.total_ns for row in rows if row.measure == "device")
         per_rank += (
             f" on the host, {units.duration(device_ns / each.ranks)} a rank on the device"
-            if device_ns
-            else " on the host"
+            if device_ns else " on the host"
         )
     return f"{library}: {units.counted(count, 'call')} that carry messages, {per_rank}"
 
@@ -344,8 +327,7 @@ def sent(side: Side, what: str) -> dict[str, Sent]:
     found: dict[str, Sent] = {}
     for row in best_timed(side.sums):
         calls, sum_bytes, spent_ns = (
-            (row.calls_per_step, row.bytes_per_step, row.time_per_step_ns)
-            if what == "step"
+            (row.calls_per_step, row.bytes_per_step, row.time_per_step_ns) if what == "step"
             else (each / side.ranks for each in (row.count, row.message_bytes, row.total_ns))
         )
         is_timed = not row.is_start and (row.library == "MPI" or row.measure == "device")
@@ -368,7 +350,10 @@ def change_text(
     if are_fused_alike(as_run, unfused) and max(first.calls, second.calls) < TWICE * min(
         first.calls, second.calls
     ):
-        return f"Both runs fuse alike; their cuts differ by chance: {messages} {what} in {call} unfused, {second.text} as run."
+        return (
+            f"Both runs fuse alike; their cuts differ by chance: {messages} {what} in {call} "
+            f"unfused, {second.text} as run."
+        )
     if second.calls > first.calls:
         larger = f"{first.text} {what} in place of {second.text}"
         given = f"In {call} the run given as unfused sends fewer and larger messages"

@@ -1,25 +1,32 @@
 """Who arrives last at collectives and messages, and what that costs.
 
-Splits the time in collectives and messages into waiting for the last rank that a call depends on, and transfer. A nonblocking operation is
-waited for in the call that completes it. Sends and receives are matched by number and tag; a receive waits for its sender, a send that
-could not return before its receive was posted waits for its receiver. A rank may arrive last only because it waited itself: such chains are
-followed to the rank that caused them, and what no known rank caused is shown apart. The first line is the verdict: load imbalance (a few
-ranks or one host cause most of the waiting, beyond chance), different ranks in different calls, ranks that take turns, spread over all
-ranks, or transfer (the messages take the time). There is no verdict if less than half of the time inside MPI can be split. Where a thread
-that negotiates makes most calls, as Horovod's, which joins each one in time whatever the main thread does, ranks are compared at marks
-instead: where each begins a region named "wait ..." or "sync ...", or calls commprof_step(3). Then how much of each, what could be gained,
-and how certain that is. Then for each rank how often it arrived last, what that cost the others, what of that it alone caused, of how much
-waiting it is the root cause (if that is not the rank that arrived last), and its own waiting and transfer; for each host; for each call and
-communicator, where communicators of a family, such as 16 tensor-parallel groups, share a row; for each kind of waiting, in Scalasca's
-terms. With --by call each communicator has a row. With --by size: how far apart ranks arrive, and the time from the last arrival to the
-last return, which is the MPI library's own. A rank arrives at a collective of NCCL when its kernel begins on the device; NCCL collectives
-without device times are not split.
+Splits the time in collectives and messages into waiting for the last rank that a call depends on,
+and transfer. A nonblocking operation is waited for in the call that completes it. Sends and
+receives are matched by number and tag; a receive waits for its sender, a send that could not return
+before its receive was posted waits for its receiver. A rank may arrive last only because it waited
+itself: such chains are followed to the rank that caused them, and what no known rank caused is
+shown apart. The first line is the verdict: load imbalance (a few ranks or one host cause most of
+the waiting, beyond chance), different ranks in different calls, ranks that take turns, spread over
+all ranks, or transfer (the messages take the time). There is no verdict if less than half of the
+time inside MPI can be split. Where a thread that negotiates makes most calls, as Horovod's, which
+joins each one in time whatever the main thread does, ranks are compared at marks instead: where
+each begins a region named "wait ..." or "sync ...", or calls commprof_step(3). Then how much of
+each, what could be gained, and how certain that is. Then for each rank how often it arrived last,
+what that cost the others, what of that it alone caused, of how much waiting it is the root cause
+(if that is not the rank that arrived last), and its own waiting and transfer; for each host; for
+each call and communicator, where communicators of a family, such as 16 tensor-parallel groups,
+share a row; for each kind of waiting, in Scalasca's terms. With --by call each communicator has a
+row. With --by size: how far apart ranks arrive, and the time from the last arrival to the last
+return, which is the MPI library's own. A rank arrives at a collective of NCCL when its kernel
+begins on the device; NCCL collectives without device times are not split.
 
---with-trace takes Horovod's timeline (HOROVOD_TIMELINE) and says which rank is ready last in it, beyond chance: Horovod's background thread
-joins each collective in time, so that arrival shows nobody. The job must have run with HOROVOD_CACHE_CAPACITY=0, because Horovod writes
-which rank is ready for requests that are not in its cache. It analyses single calls, which the library samples (COMMPROF_SAMPLES). If only
-a part of the calls is sampled, times are scaled to all. Clocks of hosts are aligned by the job's own collectives; where that is too coarse,
-durations beyond the shortest count as waiting, marked with `~`.
+--with-trace takes Horovod's timeline (HOROVOD_TIMELINE) and says which rank is ready last in it,
+beyond chance: Horovod's background thread joins each collective in time, so that arrival shows
+nobody. The job must have run with HOROVOD_CACHE_CAPACITY=0, because Horovod writes which rank is
+ready for requests that are not in its cache. It analyses single calls, which the library samples
+(COMMPROF_SAMPLES). If only a part of the calls is sampled, times are scaled to all. Clocks of hosts
+are aligned by the job's own collectives; where that is too coarse, durations beyond the shortest
+count as waiting, marked with `~`.
 """
 
 from __future__ import annotations
@@ -34,7 +41,10 @@ from ..display import tables
 from ..display.tables import Column
 from ..exporters.horovod_ready import ready_in, ready_text
 from ..late.late_ranks import Late, LateRow, late
-from ..late.sentences import ALL, NOTABLE_SHARE, is_unknown, mark_text, notable_rest, part_text, rest_text, unfinished_text, verdict
+from ..late.sentences import (
+    ALL, NOTABLE_SHARE, is_unknown, mark_text, notable_rest, part_text, rest_text, unfinished_text,
+    verdict,
+)
 from ..late.sums import LateCallRow, LateHostRow, LateRankRow, LateSizeRow, LateStateRow
 from ..late.verdict import LEVEL, NEGOTIATED, NOTABLE
 from ..plots import late as plot
@@ -55,7 +65,8 @@ EXAMPLES = (
 SEE_ALSO = ("steps", "summary")
 MOST_ROWS = 64
 HEAD_WIDTH = 16
-LEAST_FINAL_NS = 100_000_000  # in MPI_Finalize; processes of a short run end that far apart by chance
+# in MPI_Finalize; processes of a short run end that far apart by chance
+LEAST_FINAL_NS = 100_000_000
 SCRIPT_ROWS = {
     "rank": ("ranks", LateRankRow._fields),
     "host": ("hosts", LateHostRow._fields),
@@ -94,7 +105,10 @@ CALL_COLUMNS = (
     Column("waiting", lambda row: units.duration(row.wait_ns)),
     Column("transfer", lambda row: units.duration(row.transfer_ns)),
     Column("waiting share", lambda row: estimated(row.wait_share, row.estimate_share)),
-    Column("largest cause", lambda row: units.NO_VALUE if row.top_rank is None else f"rank {row.top_rank}"),
+    Column(
+        "largest cause",
+        lambda row: units.NO_VALUE if row.top_rank is None else f"rank {row.top_rank}",
+    ),
     Column("it caused", lambda row: units.duration(row.top_cost_ns)),
 )
 STATE_COLUMNS = (
@@ -119,8 +133,14 @@ SIZE_COLUMNS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_arguments(parser, draws=True)
-    parser.add_argument("--with-trace", metavar="FILE", help="a timeline of Horovod (HOROVOD_TIMELINE): which rank is ready last")
-    parser.add_argument("--by", choices=(*SCRIPT_ROWS, "run"), help="this table only (--json and --csv: ranks unless said otherwise)")
+    parser.add_argument(
+        "--with-trace", metavar="FILE",
+        help="a timeline of Horovod (HOROVOD_TIMELINE): which rank is ready last",
+    )
+    parser.add_argument(
+        "--by", choices=(*SCRIPT_ROWS, "run"),
+        help="this table only (--json and --csv: ranks unless said otherwise)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -129,10 +149,18 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_histograms=False, with_samples=True)
     answers = late(run, align(run.connection))
     if arguments.plot:
-        counted = ((answers.run.collectives, "collective"), (answers.run.message_calls, "message call"))
+        counted = (
+            (answers.run.collectives, "collective"), (answers.run.message_calls, "message call"),
+        )
         drawn = ", ".join(units.counted(number, noun) for number, noun in counted if number)
-        why_none = verdict(answers) if answers.run.verdict == "none" else common.nothing_text(run, "call that was split")
-        common.picture_save(arguments, run, plot, plot.picture(answers.ranks, siblings(run, answers)), drawn, why_none)
+        why_none = (
+            verdict(answers) if answers.run.verdict == "none"
+            else common.nothing_text(run, "call that was split")
+        )
+        common.picture_save(
+            arguments, run, plot, plot.picture(answers.ranks, siblings(run, answers)), drawn,
+            why_none,
+        )
     if tables.is_for_scripts(arguments) and arguments.by == "run":
         tables.write_rows(arguments, [answers.run], LateRow._fields)
     elif tables.is_for_scripts(arguments):
@@ -146,22 +174,36 @@ def siblings(run: Run, answers: Late) -> list[Family]:
     """Families of communicators, by the waiting of each one's ranks in a call."""
     names = roles.families(run.connection)
     split = [row for row in answers.calls if row.wait_ns is not None]
-    return families((f"{row.call} on {names.get(row.identity, row.communicator)}", sibling(row)) for row in split)
+    return families(
+        (f"{row.call} on {names.get(row.identity, row.communicator)}", sibling(row))
+        for row in split
+    )
 
 
 def sibling(row: LateCallRow) -> Sibling:
-    return Sibling(row.communicator, row.wait_ns / row.ranks, (row.wait_ns + row.transfer_ns) / row.ranks)
+    return Sibling(
+        row.communicator, row.wait_ns / row.ranks, (row.wait_ns + row.transfer_ns) / row.ranks
+    )
 
 
 def print_text(run: Run, answers: Late, by: str | None, timeline: str | None = None) -> None:
     if by in (None, "run"):
-        for head, text in (*crowded_facts(answers.crowding), *facts(run, answers), *unsampled_facts(run)):
+        for head, text in (
+            *crowded_facts(answers.crowding),
+            *facts(run, answers),
+            *unsampled_facts(run),
+        ):
             common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
     if timeline:
         cycle_ns = answers.negotiation.cycle_ns if answers.negotiation else None
-        common.print_line(f"{'Horovod':<{HEAD_WIDTH}}{ready_text(ready_in(timeline, run, cycle_ns))}")
+        common.print_line(
+            f"{'Horovod':<{HEAD_WIDTH}}{ready_text(ready_in(timeline, run, cycle_ns))}"
+        )
     found = text_tables(answers, answers.calls if by else family_rows(run, answers))
-    shown = [table for name, table in found.items() if by == name or (by is None and name in shown_unasked(answers))]
+    shown = [
+        table for name, table in found.items()
+        if by == name or (by is None and name in shown_unasked(answers))
+    ]
     for place, table in enumerate(shown):
         print(("\n" if place or by is None else "") + table)
 
@@ -202,7 +244,9 @@ def percentile_text(ns: int, collectives: int, fewest: int) -> str:
     return units.duration(ns) if collectives >= fewest else units.NO_VALUE
 
 
-def cause_columns(columns: Sequence[Column], rows: Sequence[LateRankRow | LateHostRow]) -> list[Column]:
+def cause_columns(
+    columns: Sequence[Column], rows: Sequence[LateRankRow | LateHostRow]
+) -> list[Column]:
     """Without the root causes where they are the ranks that arrived last."""
     whole_ns = sum(row.cost_ns for row in rows)
     are_alike = all(abs(row.caused_ns - row.cost_ns) <= NOTABLE_SHARE * whole_ns for row in rows)
@@ -211,16 +255,23 @@ def cause_columns(columns: Sequence[Column], rows: Sequence[LateRankRow | LateHo
 
 def call_columns(rows: Sequence[LateCallRow]) -> list[Column]:
     """Without the library where there is MPI alone."""
-    return [column for column in CALL_COLUMNS if column.head != "library" or any(row.library == "nccl" for row in rows)]
+    return [
+        column for column in CALL_COLUMNS
+        if column.head != "library" or any(row.library == "nccl" for row in rows)
+    ]
 
 
 def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
-    """The answer in words, and how certain it is; without what is said of the whole run beside it."""
+    """The answer in words, and how certain it is; without what is said of the whole
+    run beside it."""
     row = answers.run
     yield "Verdict", verdict(answers)
     yield from final_facts(answers)
     if answers.unfinished:
-        yield "Unfinished", f"{unfinished_text(answers)}, which is no part of this: see hvprof-report stuck"
+        yield (
+            "Unfinished",
+            f"{unfinished_text(answers)}, which is no part of this: see hvprof-report stuck",
+        )
     if row.verdict == "none":
         if row.unjudged:
             yield "NCCL", unjudged_text(row)
@@ -235,10 +286,20 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
         yield "Not split", rest_text(answers)
     spent = f"{units.duration(row.wait_ns / row.ranks)} per rank"
     moved = f"{units.duration(row.transfer_ns / row.ranks)} per rank"
-    yield "Waiting", f"{estimated(row.wait_share, row.estimate_share)} of the time that was split, {spent}"
+    yield (
+        "Waiting",
+        f"{estimated(row.wait_share, row.estimate_share)} of the time that was split, {spent}",
+    )
     if row.unknown_cause_ns >= NOTABLE_SHARE * row.wait_ns > 0:
-        share, more = units.share(row.unknown_cause_ns / row.wait_ns), more_text(row) if is_unknown(row) else ""
-        yield "No known cause", f"{share} of the waiting: for ranks whose calls before it were not split, or not sampled{more}"
+        share, more = (
+            units.share(row.unknown_cause_ns / row.wait_ns),
+            more_text(row) if is_unknown(row) else "",
+        )
+        yield (
+            "No known cause",
+            f"{share} of the waiting: for ranks whose calls before it were not split, or not "
+            f"sampled{more}",
+        )
     together = f"waiting and transfer together: {units.share(row.share_of_wall)} of counted time"
     yield "Transfer", f"{units.share(1 - row.wait_share)}, {moved}; {together}"
     yield from library_facts(answers)
@@ -246,7 +307,13 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
         yield "To gain", gain_text(row)
         yield "Certainty", certainty_text(row)
     yield from sibling_facts(run, answers)
-    yield "Clocks", clock_text(row, "collective of MPI" if any(call.library == "nccl" for call in answers.calls) else "collective")
+    yield (
+        "Clocks",
+        clock_text(
+            row, "collective of MPI" if any(call.library == "nccl" for call in answers.calls)
+            else "collective",
+        ),
+    )
     yield from unread_facts(run)
 
 
@@ -264,7 +331,10 @@ def sibling_facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     for place, each in enumerate(found):
         name, wait_ns, _ = each.outside
         others = f"of the others {units.duration(each.low_ns)} to {units.duration(each.high_ns)}"
-        yield "" if place else "Siblings", f"{each.name}: ranks of {name} wait {units.duration(wait_ns)}, those {others}"
+        yield (
+            "" if place else "Siblings",
+            f"{each.name}: ranks of {name} wait {units.duration(wait_ns)}, those {others}",
+        )
 
 
 def more_text(row: LateRow) -> str:
@@ -272,8 +342,10 @@ def more_text(row: LateRow) -> str:
     if row.together_share >= ALL:
         return ""
     return (
-        f". All calls of a rank are sampled in {units.share(row.together_share)} of its time: a larger COMMPROF_SAMPLES samples more; of many"
-        f" ranks, reports read {MOST_SAMPLES:,} samples at most, so fewer ranks' files, or a shorter time (COMMPROF_BEGIN_S, COMMPROF_END_S),"
+        f". All calls of a rank are sampled in {units.share(row.together_share)} of its time: a "
+        "larger COMMPROF_SAMPLES samples more; of many"
+        f" ranks, reports read {MOST_SAMPLES:,} samples at most, so fewer ranks' files, or a "
+        "shorter time (COMMPROF_BEGIN_S, COMMPROF_END_S),"
         " leave fewer out"
     )
 
@@ -282,10 +354,18 @@ def final_facts(answers: Late) -> Iterator[tuple[str, str]]:
     """Waiting at the end of the job, which no call of the verdict has."""
     row, ranks = answers.run, len(answers.timelines)
     mean_ns = row.finalize_wait_ns / max(1, ranks - 1)
-    if row.finalize_last_rank is not None and mean_ns >= max(LEAST_FINAL_NS, NOTABLE * row.counted_ns / row.ranks):
+    if row.finalize_last_rank is not None and mean_ns >= max(
+        LEAST_FINAL_NS, NOTABLE * row.counted_ns / row.ranks
+    ):
         waiting = units.duration(mean_ns)
-        others = f"the other ranks wait {waiting} on average" if ranks > 2 else f"the other rank waits {waiting}"
-        yield "At the end", f"{others} in MPI_Finalize for rank {row.finalize_last_rank}; not part of the rest"
+        others = (
+            f"the other ranks wait {waiting} on average" if ranks > 2
+            else f"the other rank waits {waiting}"
+        )
+        yield (
+            "At the end",
+            f"{others} in MPI_Finalize for rank {row.finalize_last_rank}; not part of the rest",
+        )
 
 
 def library_facts(answers: Late) -> Iterator[tuple[str, str]]:
@@ -300,47 +380,72 @@ def library_facts(answers: Late) -> Iterator[tuple[str, str]]:
         whole_ns = sum(row.wait_ns + row.transfer_ns for row in own)
         if whole_ns:
             share = units.share(sum(row.wait_ns for row in own) / whole_ns)
-            yield library.upper(), f"{share} waiting of {units.duration(whole_ns / answers.run.ranks)} per rank{where}"
+            yield (
+                library.upper(),
+                f"{share} waiting of {units.duration(whole_ns / answers.run.ranks)} per "
+                f"rank{where}",
+            )
 
 
 def marks_basis_text(answers: Late) -> str:
     share, what = units.share(answers.run.negotiated_share), mark_text(answers.last.region)
-    return f"when ranks reach {what}: {share} of the time inside MPI is on a thread that negotiates, which joins each call in time"
+    return (
+        f"when ranks reach {what}: {share} of the time inside MPI is on a thread that "
+        "negotiates, which joins each call in time"
+    )
 
 
 def unjudged_text(row: LateRow) -> str:
     return (
-        f"{units.counted(row.unjudged, 'collective')} without times of the device are not judged: when they were put into the queue says"
-        " nothing of when they ran"
+        f"{units.counted(row.unjudged, 'collective')} without times of the device are not judged: "
+        "when they were put into the queue says" " nothing of when they ran"
     )
 
 
 def coverage_text(row: LateRow) -> str:
     said = [units.counted(row.collectives, "collective")] if row.collectives else []
-    said += [f"{units.counted(row.message_calls, 'call')} for messages"] if row.message_calls else []
+    said += (
+        [f"{units.counted(row.message_calls, 'call')} for messages"] if row.message_calls else []
+    )
     text = f"{part_text(row)} of the time inside MPI: {' and '.join(said)}"
     if row.background_share >= NOTABLE_SHARE:
         text += f", {units.share(row.background_share)} of that time on background threads"
     if 0 < row.negotiated_share < NEGOTIATED:
-        text += f"; {units.share(row.negotiated_share)} is on threads that negotiate, where nobody is judged"
-    return text if row.sampled_share >= ALL else f"{text}, of which {units.share(row.sampled_share)} was sampled; times are scaled to all calls"
+        text += (
+            f"; {units.share(row.negotiated_share)} is on threads that negotiate, where nobody is "
+            "judged"
+        )
+    return (
+        text if row.sampled_share >= ALL
+        else f"{text}, of which {units.share(row.sampled_share)} was sampled; times are scaled to "
+        "all calls"
+    )
 
 
 def part_of_run_text(run: Run) -> str:
     """8 of 64 ranks were chosen to be profiled (0-63:8)"""
     chosen = f"{units.count(len(run.profiled.ranks))} of {units.counted(run.world_size, 'rank')}"
-    return f"{chosen} were chosen to be profiled ({units.shortened(run.profiled.setting, 36)}): late ranks may be among the others"
+    return (
+        f"{chosen} were chosen to be profiled ({units.shortened(run.profiled.setting, 36)}): "
+        "late ranks may be among the others"
+    )
 
 
 def gain_text(row: LateRow) -> str:
     who = "it" if units.is_one(row.late_ranks) else "they"
-    return f"about {units.duration(row.late_gain_ns)} of the run, if {who} arrived with the next rank (estimate)"
+    return (
+        f"about {units.duration(row.late_gain_ns)} of the run, if {who} arrived with the next "
+        "rank (estimate)"
+    )
 
 
 def certainty_text(row: LateRow) -> str:
     """The test is defined in docs/SCHEMA.md."""
     chance = f"{max(row.late_p, 1e-9):.1g}"
-    return f"chance alone would show this with a probability below {chance} (test over {row.blocks} parts of the run, level {LEVEL:g})"
+    return (
+        f"chance alone would show this with a probability below {chance} (test over "
+        f"{row.blocks} parts of the run, level {LEVEL:g})"
+    )
 
 
 def clock_text(row: LateRow, collective: str) -> str:
@@ -348,11 +453,17 @@ def clock_text(row: LateRow, collective: str) -> str:
     if row.clocks == 1:
         text = f"all ranks read one clock: {error}"
     elif row.unconnected_clocks:
-        text = f"{row.clocks} clocks, {row.unconnected_clocks + 1} groups of them without a common {collective}; within a group: {error}"
+        text = (
+            f"{row.clocks} clocks, {row.unconnected_clocks + 1} groups of them without a " "common "
+            f"{collective}; within a group: {error}"
+        )
     else:
         text = f"{row.clocks} clocks, aligned by the collectives {error}"
     if row.estimate_share:
-        text += f"; for {units.share(row.estimate_share)} of the time that is too coarse: durations beyond the shortest count as waiting (~)"
+        text += (
+            f"; for {units.share(row.estimate_share)} of the time that is too coarse: durations "
+            "beyond the shortest count as waiting (~)"
+        )
     return text
 
 

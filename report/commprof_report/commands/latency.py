@@ -1,9 +1,10 @@
 """Histogram of the durations of one call at one message size.
 
-Without --call it shows the call with the most time; without --bytes, the size of that call with the most time. A range adds the sizes in it
-up (--bytes : adds all). An octave, in which the duration doubles, has eight equal buckets, so a duration is known to 1/16. Bars show calls per
-octave: the count alone would drop by half wherever buckets become twice as wide. NCCL's operations are shown by their time on the device; where
-that is unknown, by the time of the calls on the host.
+Without --call it shows the call with the most time; without --bytes, the size of that call with the
+most time. A range adds the sizes in it up (--bytes : adds all). An octave, in which the duration
+doubles, has eight equal buckets, so a duration is known to 1/16. Bars show calls per octave: the
+count alone would drop by half wherever buckets become twice as wide. NCCL's operations are shown by
+their time on the device; where that is unknown, by the time of the calls on the host.
 """
 
 from __future__ import annotations
@@ -31,13 +32,18 @@ EXAMPLES = (
 SEE_ALSO = ("sizes",)
 BAR_WIDTH = 40
 LARGEST = (1 << 63) - 1
-MOST_OVERLAID, MOST_BY_RANK, MOST_RANKS = 8, 3, 64  # rows in the page, those of which each rank is offered
-WITHOUT_WORK = ("setup", "completion", "probe")  # families whose durations say nothing by themselves
+# rows in the page, those of which each rank is offered
+MOST_OVERLAID, MOST_BY_RANK, MOST_RANKS = 8, 3, 64
+# families whose durations say nothing by themselves
+WITHOUT_WORK = ("setup", "completion", "probe")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_arguments(parser, draws=True, by_memory_kind=True)
-    parser.add_argument("--completion", action="store_true", help="nonblocking operations from start to completion, not the calls")
+    parser.add_argument(
+        "--completion", action="store_true",
+        help="nonblocking operations from start to completion, not the calls",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -56,7 +62,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def histogram(run: Run, arguments: argparse.Namespace) -> list[LatencyRow]:
-    """The buckets of the call and size that were asked for, or that took the most time of what was asked for."""
+    """The buckets of the call and size that were asked for, or that took the most time of what was
+    asked for."""
     chosen = dominating_size(run.connection, completion=arguments.completion)
     if chosen is None:
         return []
@@ -68,15 +75,30 @@ def histogram(run: Run, arguments: argparse.Namespace) -> list[LatencyRow]:
 
 
 def siblings(run: Run, arguments: argparse.Namespace, shown: LatencyRow) -> list[Family]:
-    """Families of communicators, by the median of the calls that are shown, if these have one size."""
-    names, key = roles.families(run.connection), (shown.call, shown.measure, shown.bytes_low, shown.bytes_low)
+    """Families of communicators, by the median of the calls that are shown, if these
+    have one size."""
+    names, key = (
+        roles.families(run.connection),
+        (shown.call, shown.measure, shown.bytes_low, shown.bytes_low),
+    )
     rows = size_rows(run.connection, completion=arguments.completion)
-    chosen = [row for row in rows if (row.call, row.measure, row.bytes_low, row.bytes_high) == key and row.p95_ns is not None]
-    return families((names.get(row.identity, row.communicator), Sibling(row.communicator, row.p50_ns, row.p50_ns)) for row in chosen)
+    chosen = [
+        row for row in rows
+        if (row.call, row.measure, row.bytes_low, row.bytes_high) == key and row.p95_ns is not None
+    ]
+    return families(
+        (
+            names.get(row.identity, row.communicator),
+            Sibling(row.communicator, row.p50_ns, row.p50_ns),
+        )
+        for row in chosen
+    )
 
 
 def nothing_text(run: Selection, arguments: argparse.Namespace) -> str:
-    return common.nothing_text(run, "completed nonblocking operation" if arguments.completion else "call")
+    return common.nothing_text(
+        run, "completed nonblocking operation" if arguments.completion else "call"
+    )
 
 
 def print_text(rows: list[LatencyRow]) -> None:
@@ -98,37 +120,55 @@ def bar(density: float, densest: float) -> str:
 
 
 def latency_section(run: Run, rows: Sequence[SizeRow], names: Mapping[str, str]) -> str:
-    """Histograms of the rows with the most time, and of their ranks, two of which the reader overlays. rows: those of sizes, one for a family
-    of communicators; names: of these, by identity."""
+    """Histograms of the rows with the most time, and of their ranks, two of which the reader
+    overlays. rows: those of sizes, one for a family of communicators; names: of these, by identity.
+    """
     working = [row for row in sizes.best_timed(rows) if row.family not in WITHOUT_WORK]
     is_one_communicator = len({row.communicator for row in working}) == 1
     largest = sorted(working, key=lambda row: -row.total_ns)[:MOST_OVERLAID]
-    curves = [curve for place, row in enumerate(largest) for curve in curves_of(run, row, names, is_one_communicator, place < MOST_BY_RANK)]
+    curves = [
+        curve for place, row in enumerate(largest)
+        for curve in curves_of(run, row, names, is_one_communicator, place < MOST_BY_RANK)
+    ]
     if not curves:
         return ""
     sentence = (
-        "How long single calls took, for the calls and sizes with the most time. Two separate hills are two different situations: for example"
-        " calls that find all ranks ready, and calls that wait for one. The second list lays another size, or a rank, over the first. The mouse"
+        "How long single calls took, for the calls and sizes with the most time. Two separate "
+        "hills are two different situations: for example"
+        " calls that find all ranks ready, and calls that wait for one. The second list lays "
+        "another size, or a rank, over the first. The mouse"
         " or the arrow keys read off how many calls took how long."
     )
     options = [(curve.name, [curve]) for curve in curves]
-    choices = [histograms.Choice("Show", options), histograms.Choice("beside", [("nothing", []), *options])]
+    choices = [
+        histograms.Choice("Show", options),
+        histograms.Choice("beside", [("nothing", []), *options]),
+    ]
     return page.section("Calls in detail", sentence, page.histograms(histograms.data(choices)))
 
 
-def curves_of(run: Run, row: SizeRow, names: Mapping[str, str], is_one_communicator: bool, by_rank: bool) -> Iterable[histograms.Curve]:
+def curves_of(
+    run: Run, row: SizeRow, names: Mapping[str, str], is_one_communicator: bool, by_rank: bool
+) -> Iterable[histograms.Curve]:
     """That of all ranks first."""
-    size = f" {units.size_range(row.bytes_low, row.bytes_high)}" if sizes.carries_messages(row) else ""
+    size = (
+        f" {units.size_range(row.bytes_low, row.bytes_high)}" if sizes.carries_messages(row) else ""
+    )
     place = "" if is_one_communicator else f", {units.shortened(row.communicator, 36)}"
     name = f"{units.call_name(row.call, row.memory_kind, row.measure)}{size}{place}"
     family = [identity for identity, name in names.items() if name == row.communicator]
     found = rank_durations(run.connection, row, MOST_RANKS if by_rank else 0, family)
-    yield histograms.Curve(name, note(row.count, row), summed(bucket for own in found.buckets.values() for bucket in own))
+    yield histograms.Curve(
+        name, note(row.count, row),
+        summed(bucket for own in found.buckets.values() for bucket in own),
+    )
     by_rank_buckets = {rank: own for rank, own in found.buckets.items() if rank >= 0}
     if len(by_rank_buckets) > 1:
         for rank, own in by_rank_buckets.items():
             calls = sum(bucket.count for bucket in own)
-            yield histograms.Curve(f"{name}, rank {rank}", note(calls, found.percentiles[rank]), summed(own))
+            yield histograms.Curve(
+                f"{name}, rank {rank}", note(calls, found.percentiles[rank]), summed(own)
+            )
 
 
 def summed(buckets: Iterable[DurationRow]) -> list[tuple[tuple[int, int], int]]:
@@ -141,7 +181,8 @@ def summed(buckets: Iterable[DurationRow]) -> list[tuple[tuple[int, int], int]]:
 
 
 def note(calls: int, row: SizeRow | PercentilesRow) -> str:
-    """1,200 calls; median 2.10 ms, 95 % 2.40 ms: the percentiles that there are calls enough for."""
+    """1,200 calls; median 2.10 ms, 95 % 2.40 ms: the percentiles that there are
+    calls enough for."""
     percentiles = (("median", row.p50_ns), ("95 %", row.p95_ns), ("99 %", row.p99_ns))
     known = [f"{name} {units.duration(ns)}" for name, ns in percentiles if ns is not None]
     return f"{units.counted(calls, 'call')}; {', '.join(known)}"

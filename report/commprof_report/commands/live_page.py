@@ -1,10 +1,12 @@
-"""The page of hvprof-report-top(1): Python's own HTTP server, which shows what the command has seen last and takes no orders.
+"""The page of hvprof-report-top(1): Python's own HTTP server, which shows what the command has seen
+last and takes no orders.
 
-Whoever does not know the address, which holds a random token, finds nothing. Reading the run is the command's; a request for the whole page
-alone reads it anew, one at a time.
+Whoever does not know the address, which holds a random token, finds nothing. Reading the run is the
+command's; a request for the whole page alone reads it anew, one at a time.
 
-Anybody may connect, in any number, and say nothing or little. So connections are few: where there are MOST_CONNECTIONS, the next one takes
-the place of the one that has waited longest without a request, which has REQUEST_S in all. A browser asks at once, and is then safe.
+Anybody may connect, in any number, and say nothing or little. So connections are few: where there
+are MOST_CONNECTIONS, the next one takes the place of the one that has waited longest without a
+request, which has REQUEST_S in all. A browser asks at once, and is then safe.
 """
 
 from __future__ import annotations
@@ -35,10 +37,8 @@ MOST_CONNECTIONS = 16
 REQUEST_S = 10  # from a connection to the end of its request
 SLOW_S = 30  # for an answer to be taken
 HEADERS = {
-    "Content-Type": "text/html; charset=utf-8",
-    "Cache-Control": "no-store",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
+    "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
 }
 
 
@@ -48,7 +48,8 @@ class Screen(NamedTuple):
     is_first: bool
     head: list[str]
     columns: list[Column]
-    ranks: Sequence[object]  # in the order that was asked for; those that have ended are left out, unless all have
+    # in the order that was asked for; those that have ended are left out, unless all have
+    ranks: Sequence[object]
     mpi_share: float  # of the time, on average
     bytes_per_s: float
     end: str
@@ -62,8 +63,11 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, address: str, port: int, handler: type[BaseHTTPRequestHandler]) -> None:
         self.free = threading.BoundedSemaphore(MOST_CONNECTIONS)
-        self.waiting: dict[socket.socket, float] = {}  # those without a request so far, and until when; the oldest first
-        family, _, _, _, bound = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        # those without a request so far, and until when; the oldest first
+        self.waiting: dict[socket.socket, float] = {}
+        family, _, _, _, bound = socket.getaddrinfo(
+            address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
         self.address_family = family
         super().__init__(bound, handler)
 
@@ -116,7 +120,8 @@ class LivePage:
         self.arguments = arguments
         self.token = secrets.token_urlsafe(16)
         self.title, self.now = "commprof", ""
-        self.courses: deque[tuple[float, float]] = deque(maxlen=MOST_SCREENS)  # share of the time in MPI, bytes per second
+        # share of the time in MPI, bytes per second
+        self.courses: deque[tuple[float, float]] = deque(maxlen=MOST_SCREENS)
         self.reading = threading.Lock()
         try:
             self.server = Server(arguments.listen, arguments.web, self._handler())
@@ -128,7 +133,8 @@ class LivePage:
     @property
     def address(self) -> str:
         host, port = self.server.server_address[:2]
-        return f"http://{socket.gethostname() if host in ANY_ADDRESSES else bracketed(host)}:{port}/{self.token}/"
+        name = socket.gethostname() if host in ANY_ADDRESSES else bracketed(host)
+        return f"http://{name}:{port}/{self.token}/"
 
     def show(self, screen: Screen) -> None:
         self.courses.append((screen.mpi_share, screen.bytes_per_s))
@@ -148,8 +154,14 @@ class LivePage:
             return self.now
         if name == "page":
             with self.reading:
-                return html.page_of(common.open_selected(self.arguments, with_samples=True), common.is_whole(self.arguments))
-        return page.live_page(f"commprof: {self.title}", self.now, self.arguments.every) if not name else None
+                return html.page_of(
+                    common.open_selected(self.arguments, with_samples=True),
+                    common.is_whole(self.arguments),
+                )
+        return (
+            page.live_page(f"commprof: {self.title}", self.now, self.arguments.every) if not name
+            else None
+        )
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         live = self
@@ -204,10 +216,16 @@ def parts(screen: Screen, courses: Sequence[tuple[float, float]]) -> Iterator[st
     mpi_shares, bandwidths = zip(*courses)
     title, _, head = screen.head[0].partition(": ")
     yield page.header(title, [head, *screen.head[1:], *filter(None, [screen.end])], [], [])
-    drawn = svg.course("time in MPI", mpi_shares, units.share), svg.course("bytes", bandwidths, units.bandwidth)
+    drawn = (
+        svg.course("time in MPI", mpi_shares, units.share),
+        svg.course("bytes", bandwidths, units.bandwidth),
+    )
     yield page.section("Look by look", "All ranks together.", *drawn)
     shown = screen.ranks[:MOST_RANKS]
     left_out = len(screen.ranks) - len(shown)
-    more = f"{units.counted(left_out, 'more rank')} would be below; --sort and --rank choose." if left_out else ""
+    more = (
+        f"{units.counted(left_out, 'more rank')} would be below; --sort and --rank choose."
+        if left_out else ""
+    )
     yield page.section("Ranks", more, page.table(screen.columns, shown))
     yield '<p><a href="page">The whole page, of this moment</a></p>'

@@ -1,10 +1,12 @@
 """Write all ranks into one database.
 
-The database holds the same tables with nothing left out unless asked, and every command takes it in place of the run folder. It is written
-aside and then renamed, so it is complete or absent. Only a database of commprof's is overwritten, and only if nobody has added tables, views
-or indexes to it. Such additions in the run's own databases are ignored.
+The database holds the same tables with nothing left out unless asked, and every command takes it in
+place of the run folder. It is written aside and then renamed, so it is complete or absent. Only a
+database of commprof's is overwritten, and only if nobody has added tables, views or indexes to it.
+Such additions in the run's own databases are ignored.
 
-With --workers mpi all ranks of an MPI job read parts of the run; every other command then takes the merged database.
+With --workers mpi all ranks of an MPI job read parts of the run; every other command then takes the
+merged database.
 """
 
 from __future__ import annotations
@@ -26,8 +28,14 @@ from . import common
 
 EXAMPLES = (
     ("One file to keep", "hvprof-report merge commprof-train.py-1234 train.db"),
-    ("A run of many ranks, read on several nodes", "srun -n 64 hvprof-report merge --workers mpi commprof-train.py-1234 train.db"),
-    ("One file to send, without names of people, machines and files", "hvprof-report merge --anonymous commprof-train.py-1234 train.db"),
+    (
+        "A run of many ranks, read on several nodes",
+        "srun -n 64 hvprof-report merge --workers mpi commprof-train.py-1234 train.db",
+    ),
+    (
+        "One file to send, without names of people, machines and files",
+        "hvprof-report merge --anonymous commprof-train.py-1234 train.db",
+    ),
 )
 SEE_ALSO = ("export",)
 
@@ -35,7 +43,10 @@ SEE_ALSO = ("export",)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_run_argument(parser, nargs="+")
     parser.add_argument("output", metavar="OUT.db", type=Path, help="the database to write")
-    parser.add_argument("--workers", choices=("mpi",), help="read by the ranks of the MPI job that starts this command; needs mpi4py")
+    parser.add_argument(
+        "--workers", choices=("mpi",),
+        help="read by the ranks of the MPI job that starts this command; needs mpi4py",
+    )
     parser.add_argument("--anonymous", action="store_true", help=anonymous.HELP)
 
 
@@ -70,6 +81,10 @@ def output_check(output: Path) -> None:
         except ReportError:
             is_ours = False
         if not is_ours:
-            raise ReportError(output, "exists and is not one of commprof's databases; not overwritten")
+            raise ReportError(
+                output, "exists and is not one of commprof's databases; not overwritten"
+            )
         if not database_is_plain(output):
-            raise ReportError(output, "exists, and holds more than commprof wrote into it; not overwritten")
+            raise ReportError(
+                output, "exists, and holds more than commprof wrote into it; not overwritten"
+            )

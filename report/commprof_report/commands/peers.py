@@ -1,9 +1,10 @@
 """Who sends how much point-to-point to whom.
 
-A matrix with a row per sender and a column per receiver, as the senders counted (with --received, as the receivers did). With more than 16
-receivers the text lists the largest pairs; --plot shows all. NCCL's messages are included, by the world ranks of both sides; a peer whose
-database was not read is "unknown". Messages are not counted by size or communicator here, so --bytes, --communicator and --region are
-refused.
+A matrix with a row per sender and a column per receiver, as the senders counted (with --received,
+as the receivers did). With more than 16 receivers the text lists the largest pairs; --plot shows
+all. NCCL's messages are included, by the world ranks of both sides; a peer whose database was not
+read is "unknown". Messages are not counted by size or communicator here, so --bytes, --communicator
+and --region are refused.
 """
 
 from __future__ import annotations
@@ -27,25 +28,35 @@ MOST_PAIRS = 30
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_arguments(parser, draws=True)
-    parser.add_argument("--counts", action="store_true", help="numbers of messages instead of bytes")
+    parser.add_argument(
+        "--counts", action="store_true", help="numbers of messages instead of bytes"
+    )
     parser.add_argument("--received", action="store_true", help="what the receivers counted")
 
 
 def run(arguments: argparse.Namespace) -> None:
     if arguments.bytes or arguments.communicator or arguments.region:
-        raise UsageError("peers", "messages between peers are not counted by size, communicator or region")
+        raise UsageError(
+            "peers", "messages between peers are not counted by size, communicator or region"
+        )
     run = common.open_selected(arguments, with_histograms=False)
     rows = peer_rows(run.connection, arguments.received)
     if arguments.plot:
         matrix = plot.matrix_of(rows, run.world_size, "count" if arguments.counts else "bytes")
         messages = units.counted(sum(row.count for row in matrix.rows) if matrix else 0, "message")
         size = "" if arguments.counts else "of a byte or more "
-        why_none = common.nothing_text(run, f"point-to-point message {size}between two ranks of the job")
+        why_none = common.nothing_text(
+            run, f"point-to-point message {size}between two ranks of the job"
+        )
         common.picture_save(arguments, run, plot, matrix, messages, why_none)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, PeerRow._fields)
     elif not rows:
-        print(common.nothing_text(run, f"{'received' if arguments.received else 'sent'} point-to-point message"))
+        print(
+            common.nothing_text(
+                run, f"{'received' if arguments.received else 'sent'} point-to-point message"
+            )
+        )
     else:
         print_text(rows, arguments.counts)
 
@@ -57,7 +68,10 @@ def print_text(rows: list[PeerRow], counts: bool) -> None:
         return
     amounts = {(row.sender, row.receiver): amount(row, counts) for row in rows}
     columns = [Column("from \\ to", peer_name)]
-    columns += [Column(peer_name(to), lambda sender, to=to: amounts.get((sender, to), ".")) for to in receivers]
+    columns += [
+        Column(peer_name(to), lambda sender, to=to: amounts.get((sender, to), "."))
+        for to in receivers
+    ]
     print(tables.text_table(columns, ranks_of(row.sender for row in rows)))
 
 

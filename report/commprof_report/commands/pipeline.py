@@ -1,15 +1,19 @@
 """Stages of pipelines: who waits, and for which stage.
 
-Recognizes pipelines by who sends to whom: ranks that pass bulk messages to fixed neighbours, in a line. The first lines name them, and the
-stage for which the others wait: the one that is outside MPI for longer, while they wait. A row per stage shows how long it waits for other
-ranks in messages and collectives, as `late` has it, the share of that in the counted time (the bubble), the share of time outside MPI, and the
-volume sent forward and backward. If less than half of the time inside MPI can be split into waiting and transfer, no stage is called slow,
-and none that `late` does not name, unless several pipelines have more slow stages than it names.
+Recognizes pipelines by who sends to whom: ranks that pass bulk messages to fixed neighbours, in a
+line. The first lines name them, and the stage for which the others wait: the one that is outside
+MPI for longer, while they wait. A row per stage shows how long it waits for other ranks in messages
+and collectives, as `late` has it, the share of that in the counted time (the bubble), the share of
+time outside MPI, and the volume sent forward and backward. If less than half of the time inside MPI
+can be split into waiting and transfer, no stage is called slow, and none that `late` does not name,
+unless several pipelines have more slow stages than it names.
 
-Pipelines whose stages reduce their gradients on common communicators are replicas of each other. Two replicas that run through the same ranks
-in opposite directions, as in GEMS, are recognized by communicators of mirrored ranks; a stage then reads `0/3`: the first of one and the last
-of the other. A job that exchanges borders with its neighbours along one dimension looks like a pipeline, too. NCCL's messages wait on the
-device: for a pipeline that uses them the volume is shown, not who waits.
+Pipelines whose stages reduce their gradients on common communicators are replicas of each other.
+Two replicas that run through the same ranks in opposite directions, as in GEMS, are recognized by
+communicators of mirrored ranks; a stage then reads `0/3`: the first of one and the last of the
+other. A job that exchanges borders with its neighbours along one dimension looks like a pipeline,
+too. NCCL's messages wait on the device: for a pipeline that uses them the volume is shown, not who
+waits.
 """
 
 from __future__ import annotations
@@ -37,7 +41,12 @@ MOST_PIPELINES = 32
 MOST_RANKS = 40  # characters
 COLUMNS = (
     Column("pipeline", lambda row: str(row.pipeline)),
-    Column("stage", lambda row: str(row.stage) + ("" if row.opposite_stage is None else f"/{row.opposite_stage}")),
+    Column(
+        "stage",
+        lambda row: (
+            str(row.stage) + ("" if row.opposite_stage is None else f"/{row.opposite_stage}")
+        ),
+    ),
     Column("rank", lambda row: str(row.rank)),
     Column("outside MPI", lambda row: units.share(row.outside_share)),
     Column("waits", lambda row: units.duration(row.wait_ns)),
@@ -71,7 +80,9 @@ def lines(found: Pipelines, unseen: str = "") -> Iterator[str]:
         yield ""
         yield from tables.text_table(COLUMNS, [row for rows in shown for row in rows]).splitlines()
     if len(by_pipeline(found)) > len(shown):
-        yield f"... and {len(by_pipeline(found)) - len(shown):,} more pipelines; --csv has them all."
+        yield (
+            f"... and {len(by_pipeline(found)) - len(shown):,} more pipelines; --csv has them all."
+        )
 
 
 def by_pipeline(found: Pipelines) -> list[list[StageRow]]:
@@ -84,11 +95,20 @@ def by_pipeline(found: Pipelines) -> list[list[StageRow]]:
 def verdict(found: Pipelines, unseen: str = "") -> Iterator[str]:
     """What there is to say at once."""
     for ranks in found.graph.rings:
-        yield f"Ranks {ranks_text(ranks)} pass messages in a ring: no first and no last stage can be told."
+        yield (
+            f"Ranks {ranks_text(ranks)} pass messages in a ring: no first and no last stage can "
+            "be told."
+        )
     for ranks in found.graph.webs:
-        yield f"Ranks {ranks_text(ranks)} exchange messages, but not along a line: that is no pipeline."
+        yield (
+            f"Ranks {ranks_text(ranks)} exchange messages, but not along a line: that is no "
+            "pipeline."
+        )
     if not found.rows:
-        pairs = f"{units.counted(found.graph.pairs, 'pair')} of ranks" if found.graph.pairs else "no ranks"
+        pairs = (
+            f"{units.counted(found.graph.pairs, 'pair')} of ranks" if found.graph.pairs
+            else "no ranks"
+        )
         yield f"No pipeline: {pairs} exchange bulk messages{common.but_unseen(unseen)}."
         return
     pipelines = by_pipeline(found)
@@ -97,7 +117,9 @@ def verdict(found: Pipelines, unseen: str = "") -> Iterator[str]:
         back = " and back" if rows[0].opposite_stage is not None else ""
         yield f"{rows[0].pipeline}: ranks {arrow_text(rows)}{back}; {waiting_text(rows)}."
     if any(not row.is_direction_known and row.opposite_stage is None for row in found.rows):
-        yield "As much goes either way, so the end with the lower rank is taken for the first stage."
+        yield (
+            "As much goes either way, so the end with the lower rank is taken for the first stage."
+        )
 
 
 def replicas_text(pipelines: Sequence[Sequence[StageRow]]) -> str:
@@ -117,24 +139,39 @@ def ranks_text(ranks: Sequence[int]) -> str:
 
 
 def waiting_text(rows: Sequence[StageRow]) -> str:
-    """The others wait for stage 1 (rank 1): it is outside MPI for 90 % of the time and waits for 2.0 %, they for 30 % and 61.2 %."""
+    """The others wait for stage 1 (rank 1): it is outside MPI for 90 % of the time and waits for
+    2.0 %, they for 30 % and 61.2 %."""
     if any(row.has_nccl for row in rows):
         return "NCCL's messages wait on the device: who waits for whom is not told"
     if any(row.outside_share is None for row in rows):
         return "not all of its ranks were read"
     if any(row.bubble_share is None for row in rows):
         covered = units.share(rows[0].coverage)
-        return f"which stage is slow is not known: only {covered} of the time inside MPI is in calls whose waiting is known"
+        return (
+            f"which stage is slow is not known: only {covered} of the time inside MPI is in "
+            "calls whose waiting is known"
+        )
     slow = next((row for row in rows if row.is_waited_for), None)
     if slow is None:
         coverage = rows[0].coverage
-        known = "" if coverage >= ALL else f", as {units.share(coverage)} of the time inside MPI show"
+        known = (
+            "" if coverage >= ALL else f", as {units.share(coverage)} of the time inside MPI show"
+        )
         waits = units.share(fmean(row.bubble_share for row in rows))
         return f"no stage is notably waited for; {waits} of the time is waiting{known}"
     others = [row for row in rows if row is not slow]
-    outside, waits = (units.share(fmean(getattr(row, key) for row in others)) for key in ("outside_share", "bubble_share"))
-    own = f"outside MPI for {units.share(slow.outside_share)} of the time and waits for {units.share(slow.bubble_share)}"
-    return f"the others wait for stage {slow.stage} (rank {slow.rank}): it is {own}, they for {outside} and {waits}"
+    outside, waits = (
+        units.share(fmean(getattr(row, key) for row in others))
+        for key in ("outside_share", "bubble_share")
+    )
+    own = (
+        f"outside MPI for {units.share(slow.outside_share)} of the time and waits for "
+        f"{units.share(slow.bubble_share)}"
+    )
+    return (
+        f"the others wait for stage {slow.stage} (rank {slow.rank}): it is {own}, they for "
+        f"{outside} and {waits}"
+    )
 
 
 def pipeline_section(run: Run, answers: RunSummary) -> str:
@@ -143,4 +180,6 @@ def pipeline_section(run: Run, answers: RunSummary) -> str:
         return ""
     shown = [row for rows in by_pipeline(found)[:MOST_PIPELINES] for row in rows]
     sentence = "The bubble is the waiting for other ranks over the counted time."
-    return page.section("Pipelines", sentence, page.bullets(verdict(found)), page.table(COLUMNS, shown))
+    return page.section(
+        "Pipelines", sentence, page.bullets(verdict(found)), page.table(COLUMNS, shown)
+    )

@@ -1,8 +1,10 @@
 """How evenly time is spread over the ranks.
 
-For each call the least, mean and most time that a rank spent in it, and which rank. Then for each rank its wall time, the time inside MPI of
-its thread with the most, what it sent, and how it ended. NCCL's calls on the host and its operations on the device are apart. How long ranks
-waited for each other is in hvprof-report late. --json and --csv give the table of calls, with --per-rank that of ranks.
+For each call the least, mean and most time that a rank spent in it, and which rank. Then for each
+rank its wall time, the time inside MPI of its thread with the most, what it sent, and how it ended.
+NCCL's calls on the host and its operations on the device are apart. How long ranks waited for each
+other is in hvprof-report late. --json and --csv give the table of calls, with --per-rank that of
+ranks.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ CALL_COLUMNS = (
     Column("most/mean", lambda row: f"{row.imbalance or 0:.2f}"),
 )
 HOST_COLUMNS = (Column("NCCL call on the host", lambda row: row.call, False), *CALL_COLUMNS[1:])
-DEVICE_COLUMNS = (Column("NCCL operation on the device", lambda row: row.call, False), *CALL_COLUMNS[1:])
+DEVICE_COLUMNS = (
+    Column("NCCL operation on the device", lambda row: row.call, False), *CALL_COLUMNS[1:],
+)
 RANK_COLUMNS = (
     Column("rank", lambda row: str(row.rank)),
     Column("host", lambda row: units.shortened(row.host or "", 20), False),
@@ -69,7 +73,10 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.plot:
         times = rank_time_rows(connection)
         noun = "operation" if times and times[0].measure == "device" else "call"
-        drawn = f"{units.counted(sum(row.count for row in times), noun)} on {units.counted(len({row.rank for row in times}), 'rank')}"
+        drawn = (
+            f"{units.counted(sum(row.count for row in times), noun)} on "
+            f"{units.counted(len({row.rank for row in times}), 'rank')}"
+        )
         common.picture_save(arguments, run, plot, times, drawn, common.nothing_text(run, NO_SETUP))
     if tables.is_for_scripts(arguments) and arguments.per_rank:
         tables.write_rows(arguments, rank_rows(connection), RankRow._fields)
@@ -90,7 +97,11 @@ def print_text(calls: list[RankCallRow], ranks: list[RankRow], per_rank_only: bo
 def parts(calls: Sequence[RankCallRow]) -> list[tuple[Sequence[Column], list[RankCallRow]]]:
     """The tables with something in them. What went into graphs is in --json."""
     mpi = [row for row in calls if row.library == "mpi"]
-    found = [(CALL_COLUMNS, mpi), (HOST_COLUMNS, of_nccl(calls, "call")), (DEVICE_COLUMNS, of_nccl(calls, "device"))]
+    found = [
+        (CALL_COLUMNS, mpi),
+        (HOST_COLUMNS, of_nccl(calls, "call")),
+        (DEVICE_COLUMNS, of_nccl(calls, "device")),
+    ]
     return [(columns, shown) for columns, shown in found if shown]
 
 
@@ -106,5 +117,10 @@ def thread_of(row: RankRow) -> str:
 
 def how_ended(row: RankRow) -> str:
     """And where, unless it came to its end."""
-    state = {"exit": "exit without MPI_Finalize", "abort": f"MPI_Abort({row.abort_code})"}.get(row.state, row.state)
-    return state if row.state in ("finalize", "end") else f"{state}, {units.shortened(doing.place_text(row), 64)}"
+    state = {"exit": "exit without MPI_Finalize", "abort": f"MPI_Abort({row.abort_code})"}.get(
+        row.state, row.state
+    )
+    return (
+        state if row.state in ("finalize", "end")
+        else f"{state}, {units.shortened(doing.place_text(row), 64)}"
+    )

@@ -1,14 +1,16 @@
 """Time and volume by region, the parts that the program has named.
 
-Shows in which part of the program the time inside MPI is spent, and where NCCL's calls are made. A program names its regions with
-commprof.h, MPI_Pcontrol or NVTX: see commprof_step(3).
+Shows in which part of the program the time inside MPI is spent, and where NCCL's calls are made. A
+program names its regions with commprof.h, MPI_Pcontrol or NVTX: see commprof_step(3).
 
-The first line names the region with the most time, without regions inside it. Then one row per region, with everything inside it, the one
-with the most time first: calls, volume, the time inside MPI as a mean over the selected ranks and as a share of wall time, the part of it
-outside inner regions ("by itself"), the rank with the most, and the call with the most. A call counts in the innermost region of its thread.
-MPI_Init and MPI_Finalize are left out. Then how often a rank was in the region and for how long, whatever it did there, as means: of a region
-in which the main thread waits for a framework's thread, which makes the calls, this is the exposed communication. Visits are known of the
-time in which calls are sampled.
+The first line names the region with the most time, without regions inside it. Then one row per
+region, with everything inside it, the one with the most time first: calls, volume, the time inside
+MPI as a mean over the selected ranks and as a share of wall time, the part of it outside inner
+regions ("by itself"), the rank with the most, and the call with the most. A call counts in the
+innermost region of its thread. MPI_Init and MPI_Finalize are left out. Then how often a rank was in
+the region and for how long, whatever it did there, as means: of a region in which the main thread
+waits for a framework's thread, which makes the calls, this is the exposed communication. Visits are
+known of the time in which calls are sampled.
 """
 
 from __future__ import annotations
@@ -24,11 +26,19 @@ from ..run.seen import unseen_calls_text
 from ..run.run import Run
 from . import common
 
-EXAMPLES = (("The communication of the backward pass, call by call", "hvprof-report calls --region backward RUN"),)
+EXAMPLES = (
+    (
+        "The communication of the backward pass, call by call",
+        "hvprof-report calls --region backward RUN",
+    ),
+)
 SEE_ALSO = ("calls", "steps")
 OUTSIDE = "(outside all regions)"
 ALL = 0.9995  # of the time
-NONE = "this run has no regions; a program names them with commprof.h, MPI_Pcontrol or NVTX: see commprof_step(3)"
+NONE = (
+    "this run has no regions; a program names them with commprof.h, MPI_Pcontrol or NVTX: see "
+    "commprof_step(3)"
+)
 COLUMNS = (
     Column("region", lambda row: units.shortened(row.region or OUTSIDE, 60), False),
     Column("calls", lambda row: units.count(row.count)),
@@ -40,12 +50,26 @@ COLUMNS = (
     Column("most rank", lambda row: units.NO_VALUE if row.max_rank is None else str(row.max_rank)),
     Column("NCCL calls", lambda row: units.count(row.nccl_count)),
     Column("on host", lambda row: units.duration(row.nccl_host_ns)),
-    Column("on device", lambda row: units.duration(row.nccl_device_ns) if row.nccl_device_ns else units.NO_VALUE),
+    Column(
+        "on device",
+        lambda row: units.duration(row.nccl_device_ns) if row.nccl_device_ns else units.NO_VALUE,
+    ),
     Column("mostly", lambda row: row.top_call or units.NO_VALUE, False),
-    Column("visits per rank", lambda row: units.count(round(row.visits / row.ranks)) if row.visits else units.NO_VALUE),
-    Column("in it per rank", lambda row: units.duration(row.span_mean_ns) if row.visits else units.NO_VALUE),
-    Column("longest", lambda row: units.duration(row.span_max_ns) if row.visits else units.NO_VALUE),
-    Column("longest rank", lambda row: units.NO_VALUE if row.span_max_rank is None else str(row.span_max_rank)),
+    Column(
+        "visits per rank",
+        lambda row: units.count(round(row.visits / row.ranks)) if row.visits else units.NO_VALUE,
+    ),
+    Column(
+        "in it per rank",
+        lambda row: units.duration(row.span_mean_ns) if row.visits else units.NO_VALUE,
+    ),
+    Column(
+        "longest", lambda row: units.duration(row.span_max_ns) if row.visits else units.NO_VALUE
+    ),
+    Column(
+        "longest rank",
+        lambda row: units.NO_VALUE if row.span_max_rank is None else str(row.span_max_rank),
+    ),
 )
 
 
@@ -70,7 +94,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def has_regions(run: Run) -> bool:
-    return run.connection.execute("SELECT count(*) FROM region_of WHERE region > 0").fetchone()[0] > 0
+    return (
+        run.connection.execute("SELECT count(*) FROM region_of WHERE region > 0").fetchone()[0] > 0
+    )
 
 
 def columns_of(rows: list[RegionRow]) -> list[Column]:
@@ -78,7 +104,9 @@ def columns_of(rows: list[RegionRow]) -> list[Column]:
     has_visits = any(row.visits for row in rows)
     absent = {
         **dict.fromkeys(("NCCL calls", "on host", "on device"), not has_nccl),
-        **dict.fromkeys(("visits per rank", "in it per rank", "longest", "longest rank"), not has_visits),
+        **dict.fromkeys(
+            ("visits per rank", "in it per rank", "longest", "longest rank"), not has_visits
+        ),
     }
     return [column for column in COLUMNS if not absent.get(column.head)]
 
@@ -91,19 +119,23 @@ def headline(rows: list[RegionRow]) -> str:
         if most is None:
             return "No region of this selection was visited"
         return (
-            f"No thread calls MPI in a region; most time in one is in {most.region}: {units.duration(most.span_mean_ns)} per rank in"
+            f"No thread calls MPI in a region; most time in one is in {most.region}: "
+            f"{units.duration(most.span_mean_ns)} per rank in"
             f" {units.counted(round(most.visits / most.ranks), 'visit')}"
         )
     if not any(row.count for row in rows):
         most = max(rows, key=lambda row: (row.nccl_device_ns, row.nccl_host_ns))
         where = f"in {most.region}" if most.region else "outside all regions"
-        return f"No call of MPI was counted; most of NCCL's time is {where}, with the regions within"
+        return (
+            f"No call of MPI was counted; most of NCCL's time is {where}, with the regions within"
+        )
     most = max(rows, key=lambda row: row.own_ns)
     total_ns = sum(row.own_ns for row in rows)
     where = f"in {most.region}" if most.region else "outside all regions"
     share = units.share(most.own_ns / total_ns) if total_ns else units.NO_VALUE
     return (
-        f"Most time inside MPI is spent {where}: {units.duration(most.own_mean_ns)} per rank, {share} of the time inside MPI,"
+        f"Most time inside MPI is spent {where}: {units.duration(most.own_mean_ns)} per rank, "
+        f"{share} of the time inside MPI,"
         f" {units.share(most.own_share_of_wall)} of wall time"
     )
 
@@ -112,12 +144,20 @@ def what_is_missing(run: Run, rows: list[RegionRow]) -> list[str]:
     lines = []
     folded = sum(row.folded_count for row in rows if not row.region)
     if folded:
-        lines.append(f"{units.counted(folded, 'call')} of folded sizes may belong to any region; they stand outside all regions")
+        lines.append(
+            f"{units.counted(folded, 'call')} of folded sizes may belong to any region; they stand "
+            "outside all regions"
+        )
     share = together_share(run.connection)
     if share < ALL and any(row.visits for row in rows):
         sampled = f"the {units.share(share)} of the main threads' time in which calls are sampled"
         lines.append(f"visits and the time in regions are those of {sampled}")
-    refused = run.connection.execute("SELECT value FROM fact WHERE key = 'region_refused' ORDER BY world_rank LIMIT 1").fetchone()
+    refused = run.connection.execute(
+        "SELECT value FROM fact WHERE key = 'region_refused' ORDER BY world_rank LIMIT 1"
+    ).fetchone()
     if refused:
-        lines.append(f"regions from {refused[0]} on were too many, too long or too deep; each is counted in its parent")
+        lines.append(
+            f"regions from {refused[0]} on were too many, too long or too deep; each is counted in "
+            "its parent"
+        )
     return lines

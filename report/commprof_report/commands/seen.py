@@ -1,10 +1,11 @@
 """What was seen of the run, and what was not: each reason, its size, and what would show it.
 
-Counts and times are of the calls that reached the profiler. This command lists what did not, as far as
-that is known: ranks and spawned processes without a profile, calls that bypass preloading, recording
-switched off by the program or by settings, calls that were excluded or found no room, records that a
-GPU's tracing interface lost; then what is not the job's own, and what is counted but not apart. The line
-Seen of hvprof-report summary says the same in a sentence. Without a reason there is one line, "all calls".
+Counts and times are of the calls that reached the profiler. This command lists what did not, as far
+as that is known: ranks and spawned processes without a profile, calls that bypass preloading,
+recording switched off by the program or by settings, calls that were excluded or found no room,
+records that a GPU's tracing interface lost; then what is not the job's own, and what is counted but
+not apart. The line Seen of hvprof-report summary says the same in a sentence. Without a reason
+there is one line, "all calls".
 """
 
 from __future__ import annotations
@@ -19,14 +20,19 @@ from . import common
 
 EXAMPLES = (("What was not seen, for a script", "hvprof-report seen --json RUN"),)
 SEE_ALSO = ("ranks", "summary")
-HEADS = {"missing": "Not seen", "foreign": "Not the job's", "merged": "Not apart", "elsewhere": "Elsewhere"}
+HEADS = {
+    "missing": "Not seen", "foreign": "Not the job's", "merged": "Not apart",
+    "elsewhere": "Elsewhere",
+}
 HEAD_WIDTH = 16
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_run_argument(parser)
     group = parser.add_argument_group("filters")
-    group.add_argument("--rank", type=selection.rank_spans, metavar="LIST", help="these world ranks only: 0,3-5")
+    group.add_argument(
+        "--rank", type=selection.rank_spans, metavar="LIST", help="these world ranks only: 0,3-5"
+    )
     tables.add_arguments(parser)
     parser.set_defaults(call=None, communicator=None, region=None, bytes=None)
 

@@ -1,13 +1,16 @@
 """Latency and bandwidth of each message size.
 
-One row per call, communicator and message size: count, volume, total time and its share of the wall time of all ranks, mean, percentiles,
-algorithm bandwidth and bus bandwidth. The message size is that of the OSU micro-benchmarks, so rows can be compared with theirs; bandwidths
-are those of nccl-tests. In the text, `!` marks a size that is no power of two, `~` several sizes that were counted together, and `*` a size
-that each rank has of its own (v- and w-variants). A percentile that the number of calls does not support (p95 of fewer than 20, p99 of fewer
-than 100) is shown as `-`.
+One row per call, communicator and message size: count, volume, total time and its share of the wall
+time of all ranks, mean, percentiles, algorithm bandwidth and bus bandwidth. The message size is
+that of the OSU micro-benchmarks, so rows can be compared with theirs; bandwidths are those of
+nccl-tests. In the text, `!` marks a size that is no power of two, `~` several sizes that were
+counted together, and `*` a size that each rank has of its own (v- and w-variants). A percentile
+that the number of calls does not support (p95 of fewer than 20, p99 of fewer than 100) is shown as
+`-`.
 
-NCCL's operations stand beside MPI's calls, by the same definitions, with their time on the device. Where that is unknown, because the GPU
-was not traced, the time of the call on the host is shown, which says nothing about bandwidth.
+NCCL's operations stand beside MPI's calls, by the same definitions, with their time on the device.
+Where that is unknown, because the GPU was not traced, the time of the call on the host is shown,
+which says nothing about bandwidth.
 """
 
 from __future__ import annotations
@@ -27,7 +30,10 @@ from ..run.selection import Selection
 from . import common
 
 EXAMPLES = (
-    ("Large Allreduces, rank by rank", "hvprof-report sizes --call Allreduce --bytes 1M: --per-rank RUN"),
+    (
+        "Large Allreduces, rank by rank",
+        "hvprof-report sizes --call Allreduce --bytes 1M: --per-rank RUN",
+    ),
     ("The ten sizes with the most time", "hvprof-report sizes --sort total --top 10 RUN"),
     ("Latency over message size", "hvprof-report sizes --plot sizes.png RUN"),
 )
@@ -46,7 +52,9 @@ COLUMNS = (
     Column("rank", lambda row: str(row.rank)),
     Column("memory kind", lambda row: row.memory_kind, False),
     Column("timed on", lambda row: timed_on(row), False),
-    Column("bytes", lambda row: size_with_mark(row), exact=lambda row: exact_range(row) + marks(row)),
+    Column(
+        "bytes", lambda row: size_with_mark(row), exact=lambda row: exact_range(row) + marks(row)
+    ),
     Column("count", lambda row: units.count(row.count)),
     volume_column("volume", "volume_bytes"),
     Column("total", lambda row: units.duration(row.total_ns)),
@@ -66,23 +74,32 @@ COLUMNS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_arguments(parser, draws=True, by_memory_kind=True)
     parser.add_argument(
-        "--bins",
-        choices=BINS,
-        default="exact",
-        help="each size by itself (default); above 2^(k-1) up to 2^k; or hvprof's ranges: up to 128 KiB, 16, 32, 64 MiB, and above",
+        "--bins", choices=BINS, default="exact",
+        help="each size by itself (default); above 2^(k-1) up to 2^k; or hvprof's ranges: up to "
+        "128 KiB, 16, 32, 64 MiB, and above",
     )
-    parser.add_argument("--sort", choices=ORDERS, help="by what, the largest first; default: calls by their time, then by size")
+    parser.add_argument(
+        "--sort", choices=ORDERS,
+        help="by what, the largest first; default: calls by their time, then by size",
+    )
     parser.add_argument("--top", type=common.row_count, metavar="N", help="only the first N rows")
-    parser.add_argument("--exact", action="store_true", help="bytes to the byte instead of KB and MB")
+    parser.add_argument(
+        "--exact", action="store_true", help="bytes to the byte instead of KB and MB"
+    )
     parser.add_argument("--per-rank", action="store_true", help="one row a rank")
-    parser.add_argument("--completion", action="store_true", help="nonblocking operations from start to completion, not the calls")
+    parser.add_argument(
+        "--completion", action="store_true",
+        help="nonblocking operations from start to completion, not the calls",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, bins=arguments.bins)
     rows = size_rows(run.connection, arguments.per_rank, arguments.completion)
     if arguments.plot:
-        in_families = size_rows(run.connection, arguments.per_rank, arguments.completion, roles.families(run.connection))
+        in_families = size_rows(
+            run.connection, arguments.per_rank, arguments.completion, roles.families(run.connection)
+        )
         drawn = plot.with_message(best_timed(in_families))
         calls = units.counted(sum(row.count for row in drawn), "call")
         common.picture_save(arguments, run, plot, drawn, calls, nothing_text(run, arguments))
@@ -97,15 +114,16 @@ def run(arguments: argparse.Namespace) -> None:
 def fields_of(arguments: argparse.Namespace) -> list[str]:
     """All keys; `rank` and `overlap` only where they say something."""
     absent = {
-        "rank": not arguments.per_rank,
-        "overlap": not arguments.completion,
+        "rank": not arguments.per_rank, "overlap": not arguments.completion,
         "blocked_ns": not arguments.completion,
     }
     return [field for field in SizeRow._fields if not absent.get(field)]
 
 
 def nothing_text(run: Selection, arguments: argparse.Namespace) -> str:
-    return common.nothing_text(run, "completed nonblocking operation" if arguments.completion else "call with a message")
+    return common.nothing_text(
+        run, "completed nonblocking operation" if arguments.completion else "call with a message"
+    )
 
 
 def print_text(run: Selection, rows: list[SizeRow], arguments: argparse.Namespace) -> None:
@@ -129,13 +147,18 @@ def print_text(run: Selection, rows: list[SizeRow], arguments: argparse.Namespac
     if note:
         print(f"\n{note}")
     if len(shown) < len(best_timed(rows)):
-        print("\nCalls that carry no message (MPI_Wait and such) are left out here; `calls` has them.")
+        print(
+            "\nCalls that carry no message (MPI_Wait and such) are left out here; `calls` has them."
+        )
 
 
 def best_timed(rows: Sequence[SizeRow]) -> list[SizeRow]:
     """Without the calls of NCCL on the host whose operations were timed on the device."""
     timed = {(row.call, row.identity, row.bytes_low) for row in rows if row.measure == "device"}
-    return [row for row in rows if row.library == "mpi" or row.measure != "call" or (row.call, row.identity, row.bytes_low) not in timed]
+    return [
+        row for row in rows if row.library == "mpi" or row.measure != "call"
+        or (row.call, row.identity, row.bytes_low) not in timed
+    ]
 
 
 def nothing_to_tell(rows: Sequence[SizeRow]) -> dict[str, bool]:
@@ -152,11 +175,17 @@ def timed_on(row: SizeRow) -> str:
 
 def device_note(rows: Sequence[SizeRow]) -> str:
     """How many of NCCL's operations were timed on the device."""
-    made = sum(row.count for row in rows if row.library == "nccl" and row.measure == "call" and carries_messages(row))
+    made = sum(
+        row.count for row in rows
+        if row.library == "nccl" and row.measure == "call" and carries_messages(row)
+    )
     timed = sum(row.count for row in rows if row.measure == "device")
     if not made and not timed:
         return ""
-    said = f"NCCL: {units.counted(made, 'operation')} queued on the host, {units.counted(timed, 'time')} on the device"
+    said = (
+        f"NCCL: {units.counted(made, 'operation')} queued on the host, "
+        f"{units.counted(timed, 'time')} on the device"
+    )
     grouped = any(row.call == "ncclGroup" for row in rows)
     return f"{said} (an ncclGroup is one for all its operations)." if grouped else f"{said}."
 
@@ -171,7 +200,10 @@ def size_with_mark(row: SizeRow) -> str:
 
 def exact_range(row: SizeRow) -> str:
     is_one = row.bytes_low == row.bytes_high
-    return units.count(row.bytes_low) if is_one else f"{units.count(row.bytes_low)} - {units.count(row.bytes_high)}"
+    return (
+        units.count(row.bytes_low) if is_one
+        else f"{units.count(row.bytes_low)} - {units.count(row.bytes_high)}"
+    )
 
 
 def marks(row: SizeRow) -> str:
@@ -179,7 +211,10 @@ def marks(row: SizeRow) -> str:
     return mark + ("*" if row.is_own else "")
 
 
-MARKS = {"!": "no power of two", "~": "several sizes that were counted together", "*": "a size that each rank has of its own"}
+MARKS = {
+    "!": "no power of two", "~": "several sizes that were counted together",
+    "*": "a size that each rank has of its own",
+}
 
 
 def marks_note(rows: Sequence[SizeRow]) -> str:

@@ -1,24 +1,32 @@
 """Where a training step goes.
 
-Shows how many steps there were and of which calls, how long they took, how much of a step is communication and on which thread, which rank is
-slowest, whether steps became slower over the run, and what was different in those that took much longer. Then, call by call, what a step
-consists of; communicators of a family, such as 16 tensor-parallel groups, share a row. Steps that the program marks are taken as they are.
-Otherwise they are the period of the bulk collectives: calls and sizes that repeat, calls whose bytes add up to the same sum, or pauses after
-every so many calls. The second line says how sure that is. Without a period in bulk collectives, an Allreduce or Reduce of one small size at
-regular times marks the steps (a solver's time step or residual). Without steps the report says why.
+Shows how many steps there were and of which calls, how long they took, how much of a step is
+communication and on which thread, which rank is slowest, whether steps became slower over the run,
+and what was different in those that took much longer. Then, call by call, what a step consists of;
+communicators of a family, such as 16 tensor-parallel groups, share a row. Steps that the program
+marks are taken as they are. Otherwise they are the period of the bulk collectives: calls and sizes
+that repeat, calls whose bytes add up to the same sum, or pauses after every so many calls. The
+second line says how sure that is. Without a period in bulk collectives, an Allreduce or Reduce of
+one small size at regular times marks the steps (a solver's time step or residual). Without steps
+the report says why.
 
-The time of a step is the mean over its ranks; the headline splits it into time outside MPI, transfer and waiting, and names the rank that
-causes most of the waiting, if there is one beyond chance. The slowest rank is the one that causes most of the waiting in the steps, by the
-causes and the test of `late`. The critical path of a step is followed back from the rank that ended last, at each
-wait on to the rank that was waited for. Calls are means over the ranks that make them; bytes in parentheses are
-those of the operations that a call completes, which the calls that start these have, too. Shares are of the mean over all steps after the
-warm-up, outliers included. Time inside MPI on the thread that drives the steps, by default the main one, is exposed communication. The time of
-a background thread is shown apart: how much of it a step waits for shows in a region around the wait, named "wait ..." or "sync ...", and is
-unknown without one. If a thread that negotiates makes the calls, as Horovod's, ranks are compared by when each reaches that region or the
-mark of its step: a slow rank shows at a mark set where the main thread begins to wait. NCCL's operations
-count by their time on the device, where that is known. Nothing marks the end of the last marked step, so it ends with its last call.
+The time of a step is the mean over its ranks; the headline splits it into time outside MPI,
+transfer and waiting, and names the rank that causes most of the waiting, if there is one beyond
+chance. The slowest rank is the one that causes most of the waiting in the steps, by the causes and
+the test of `late`. The critical path of a step is followed back from the rank that ended last, at
+each wait on to the rank that was waited for. Calls are means over the ranks that make them; bytes
+in parentheses are those of the operations that a call completes, which the calls that start these
+have, too. Shares are of the mean over all steps after the warm-up, outliers included. Time inside
+MPI on the thread that drives the steps, by default the main one, is exposed communication. The time
+of a background thread is shown apart: how much of it a step waits for shows in a region around the
+wait, named "wait ..." or "sync ...", and is unknown without one. If a thread that negotiates makes
+the calls, as Horovod's, ranks are compared by when each reaches that region or the mark of its
+step: a slow rank shows at a mark set where the main thread begins to wait. NCCL's operations count
+by their time on the device, where that is known. Nothing marks the end of the last marked step, so
+it ends with its last call.
 
-This needs the log of single calls. The log of a long run holds parts of it, and steps are known of those parts.
+This needs the log of single calls. The log of a long run holds parts of it, and steps are known of
+those parts.
 """
 
 from __future__ import annotations
@@ -40,7 +48,9 @@ from ..run.run import Run
 from ..run.unsampled import unsampled_facts
 from ..steps.critical_path import PathRow
 from ..steps.step_costs import StepCallRow, StepRow
-from ..steps.steps_summary import NOTABLE_POLLS, StepsRow, StepsSummary, headline, outside_text, slowest_text, steps_summary
+from ..steps.steps_summary import (
+    NOTABLE_POLLS, StepsRow, StepsSummary, headline, outside_text, slowest_text, steps_summary,
+)
 from ..steps.trend import FEWEST_STEPS
 from . import common
 
@@ -57,21 +67,38 @@ MOST_PARTS = 3  # of the critical path, in a line
 NOTABLE_PART = 0.01  # of it
 MOST_OF_RUN = 0.9  # of the counted time without set-up; that steps are less of it is said
 NEGOTIATION = "negotiation"  # in place of a call's family: control of a thread that negotiates
-UNTIMED = "not all were timed: sends and receives never are one by one, others while the GPU is traced"
-MARK = "a late rank shows at a mark set where the main thread begins to wait for its gradients: see commprof_step(3)"
+UNTIMED = (
+    "not all were timed: sends and receives never are one by one, others while the GPU is traced"
+)
+MARK = (
+    "a late rank shows at a mark set where the main thread begins to wait for its gradients: "
+    "see commprof_step(3)"
+)
 HOW = {
     "sizes": "calls and sizes repeat",
     "bytes": "calls differ, but their bytes add up to the same sum",
-    "gaps": "all calls are alike, told by the pauses: several steps and then a pause would look the same",
+    "gaps": "all calls are alike, told by the pauses: several steps and then a pause would look "
+    "the same",
 }
 CALL_COLUMNS = (
     Column("In one step", lambda row: call_text(row), False),
     Column("communicator", lambda row: units.shortened(row.communicator, 40), False),
-    Column("timed on", lambda row: "host" if row.library == "mpi" else "device" if row.total_ns else units.NO_VALUE, False),
+    Column(
+        "timed on",
+        lambda row: (
+            "host" if row.library == "mpi" else "device" if row.total_ns else units.NO_VALUE
+        ),
+        False,
+    ),
     Column("ranks", lambda row: units.count(row.ranks)),
     Column("calls", lambda row: units.three_digits(row.count)),
     Column("bytes", lambda row: bytes_text(row), exact=lambda row: units.count(row.bytes or None)),
-    Column("time", lambda row: units.duration(row.total_ns) if row.total_ns or row.library == "mpi" else units.NO_VALUE),
+    Column(
+        "time",
+        lambda row: (
+            units.duration(row.total_ns) if row.total_ns or row.library == "mpi" else units.NO_VALUE
+        ),
+    ),
     Column("exposed", lambda row: units.duration(row.exposed_ns)),
     Column("of step", lambda row: units.share(row.share_of_step)),
     Column("overlap", lambda row: units.share(row.overlap)),
@@ -83,9 +110,15 @@ STEP_COLUMNS = (
     Column("communication", lambda row: communication_text(row)),
     Column("files", lambda row: units.duration(row.file_ns) if row.file_ns else units.NO_VALUE),
     Column("outside MPI", lambda row: units.duration(row.outside_ns)),
-    Column("other thread", lambda row: units.duration(row.background_ns) if row.background_ns else units.NO_VALUE),
+    Column(
+        "other thread",
+        lambda row: units.duration(row.background_ns) if row.background_ns else units.NO_VALUE,
+    ),
     Column("NCCL on device", lambda row: units.duration(row.nccl_device_ns)),
-    Column("slowest", lambda row: units.NO_VALUE if row.slowest_rank is None else f"rank {row.slowest_rank}"),
+    Column(
+        "slowest",
+        lambda row: units.NO_VALUE if row.slowest_rank is None else f"rank {row.slowest_rank}",
+    ),
     Column("", lambda row: remark(row), False),
 )
 
@@ -102,14 +135,28 @@ PATH_COLUMNS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_run_argument(parser)
     group = parser.add_argument_group("what is a step").add_mutually_exclusive_group()
-    group.add_argument("--by", choices=("marks", "calls"), help="only marked steps, or only found ones (default: marked, else found)")
-    group.add_argument("--region", type=units.as_read, metavar="NAME", help="each visit to the region of this name is a step")
+    group.add_argument(
+        "--by", choices=("marks", "calls"),
+        help="only marked steps, or only found ones (default: marked, else found)",
+    )
+    group.add_argument(
+        "--region", type=units.as_read, metavar="NAME",
+        help="each visit to the region of this name is a step",
+    )
     shown = parser.add_argument_group("what to show").add_mutually_exclusive_group()
     shown.add_argument("--per-step", action="store_true", help="a row for each step")
-    shown.add_argument("--critical-path", action="store_true", help="a row for each part of the critical path of each step")
-    shown.add_argument("--per-call", action="store_true", help="a row for each call and communicator")
+    shown.add_argument(
+        "--critical-path", action="store_true",
+        help="a row for each part of the critical path of each step",
+    )
+    shown.add_argument(
+        "--per-call", action="store_true", help="a row for each call and communicator"
+    )
     tables.add_arguments(parser)
-    parser.add_argument("--plot", type=pictures.picture_path, metavar="FILE", help="draw into FILE: .png, .svg or .pdf")
+    parser.add_argument(
+        "--plot", type=pictures.picture_path, metavar="FILE",
+        help="draw into FILE: .png, .svg or .pdf",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -119,7 +166,10 @@ def run(arguments: argparse.Namespace) -> None:
     answers = steps_summary(run, alignment.aligned_ns, arguments.by, arguments.region, waits)
     if arguments.plot:
         steps = answers.costs.steps
-        common.picture_save(arguments, run, plot, steps, units.counted(len(steps), "step"), f"no steps: {answers.summary.why}")
+        common.picture_save(
+            arguments, run, plot, steps, units.counted(len(steps), "step"),
+            f"no steps: {answers.summary.why}",
+        )
     if tables.is_for_scripts(arguments):
         rows, fields = chosen(arguments, answers)
         tables.write_rows(arguments, rows, fields)
@@ -144,7 +194,12 @@ def chosen(arguments: argparse.Namespace, answers: StepsSummary) -> tuple[Sequen
 
 
 def print_text(run: Run, answers: StepsSummary, waits: Late) -> None:
-    for head, text in (*crowded_facts(crowding(run.connection)), *facts(answers, waits), *unsampled_facts(run), *common.part_facts(run)):
+    for head, text in (
+        *crowded_facts(crowding(run.connection)),
+        *facts(answers, waits),
+        *unsampled_facts(run),
+        *common.part_facts(run),
+    ):
         common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
     calls = family_rows(run, answers)
     if calls:
@@ -163,12 +218,15 @@ def call_text(row: StepCallRow) -> str:
 
 
 def bytes_text(row: StepCallRow) -> str:
-    """In parentheses: those of the operations that a call completes. The calls that start these have them, too."""
+    """In parentheses: those of the operations that a call completes. The calls that start these
+    have them, too."""
     shown = units.volume(row.bytes or None)
     return f"({shown})" if row.family == "completion" and row.bytes else shown
 
 
-def call_rows(answers: StepsSummary, families: Mapping[str, str] | None = None) -> list[StepCallRow]:
+def call_rows(
+    answers: StepsSummary, families: Mapping[str, str] | None = None
+) -> list[StepCallRow]:
     return answers.costs.by_call.rows(answers.costs.is_driven, families)
 
 
@@ -179,12 +237,18 @@ def family_rows(run: Run, answers: StepsSummary) -> list[StepCallRow]:
 
 def call_columns(rows: Sequence[StepCallRow]) -> list[Column]:
     """Without what is the same for all calls of MPI, or for all ranks."""
-    absent = {"timed on": all(row.library == "mpi" for row in rows), "ranks": len({row.ranks for row in rows}) < 2}
+    absent = {
+        "timed on": all(row.library == "mpi" for row in rows),
+        "ranks": len({row.ranks for row in rows}) < 2,
+    }
     return [column for column in CALL_COLUMNS if not absent.get(column.head)]
 
 
 def step_columns(rows: Sequence[StepRow]) -> list[Column]:
-    return [column for column in STEP_COLUMNS if column.head != "NCCL on device" or any(row.nccl_host_ns is not None for row in rows)]
+    return [
+        column for column in STEP_COLUMNS
+        if column.head != "NCCL on device" or any(row.nccl_host_ns is not None for row in rows)
+    ]
 
 
 def print_steps(run: Run, answers: StepsSummary, waits: Late) -> None:
@@ -249,16 +313,27 @@ def certainty_text(summary: StepsRow) -> str:
     if summary.how == "small":
         return f"{summary.certainty}: {summary.why}"
     share = units.share(summary.confidence)
-    return f"{summary.certainty}: {share} of these calls of the run are in such steps; {HOW[summary.how]}"
+    return (
+        f"{summary.certainty}: {share} of these calls of the run are in such steps; "
+        f"{HOW[summary.how]}"
+    )
 
 
 def time_text(summary: StepsRow) -> str:
     if summary.p50_ns is None:
         return "unknown: there is none but the warm-up"
-    median, low, high = (units.duration(ns) for ns in (summary.p50_ns, summary.p5_ns, summary.p95_ns))
-    left_out = f"; {units.counted(summary.warm_up_steps, 'warm-up step')} left out" if summary.warm_up_steps else ""
+    median, low, high = (
+        units.duration(ns) for ns in (summary.p50_ns, summary.p5_ns, summary.p95_ns)
+    )
+    left_out = (
+        f"; {units.counted(summary.warm_up_steps, 'warm-up step')} left out"
+        if summary.warm_up_steps else ""
+    )
     is_part = summary.time_share is not None and summary.time_share < MOST_OF_RUN
-    share = f"; these steps are {units.share(summary.time_share)} of the counted time without set-up" if is_part else ""
+    share = (
+        f"; these steps are {units.share(summary.time_share)} of the counted time without set-up"
+        if is_part else ""
+    )
     return f"median {median}; 5 % are below {low}, 5 % above {high}{left_out}{share}"
 
 
@@ -271,13 +346,29 @@ def share_facts(summary: StepsRow, late: LateRow | None) -> Iterator[tuple[str, 
     elif summary.is_driven:
         yield "In a step", headline(summary, late)
         share = units.share(summary.communication_share)
-        yield "", f"{share} exposed communication, on the {thread_text(summary)}; means over steps and ranks"
+        yield (
+            "",
+            f"{share} exposed communication, on the {thread_text(summary)}; means over steps and "
+            "ranks",
+        )
         if summary.background_ns:
-            other = f"{units.share(summary.background_share)} ({units.duration(summary.background_ns)})"
-            yield "", f"another thread communicates {other} of it: not called exposed, for what of it a step waits for is not known"
+            other = (
+                f"{units.share(summary.background_share)} ({units.duration(summary.background_ns)})"
+            )
+            yield (
+                "",
+                f"another thread communicates {other} of it: not called exposed, for what of it a "
+                "step waits for is not known",
+            )
         if summary.wait_region:
-            spent = f"{units.share(summary.wait_region_share)} ({units.duration(summary.wait_region_ns)})"
-            yield "", f"exposed besides: {spent} in {mark_text(summary.wait_region)}; {waiting_text(summary)}"
+            spent = (
+                f"{units.share(summary.wait_region_share)} "
+                f"({units.duration(summary.wait_region_ns)})"
+            )
+            yield (
+                "", f"exposed besides: {spent} in {mark_text(summary.wait_region)}; "
+                f"{waiting_text(summary)}",
+            )
     else:
         communication = f"{communication_parts(summary)}, all on the {thread_text(summary)}"
         if summary.wait_region:
@@ -285,14 +376,30 @@ def share_facts(summary: StepsRow, late: LateRow | None) -> Iterator[tuple[str, 
             yield "", f"{waiting_text(summary)}; in all {communication}"
         else:
             yield "In a step", communication
-            yield "", "the thread that drives the steps makes no MPI call: between none and all of this may be exposed"
-            yield "", "a region around the wait for it, named 'wait ...', shows how much: see commprof_step(3)"
+            yield (
+                "",
+                "the thread that drives the steps makes no MPI call: between none and all of this "
+                "may be exposed",
+            )
+            yield (
+                "",
+                "a region around the wait for it, named 'wait ...', shows how much: see "
+                "commprof_step(3)",
+            )
     if has_nccl and (summary.is_driven or summary.background_ns):
         yield "", nccl_text(summary)
     if summary.poll_share > NOTABLE_POLLS:
-        yield "", f"polls that found nothing ({units.share(summary.poll_share)} of the time in MPI) are not in it"
+        yield (
+            "",
+            f"polls that found nothing ({units.share(summary.poll_share)} of the time in MPI) are "
+            "not in it",
+        )
     if not summary.complete_steps:
-        yield "", "no step has all its calls in the samples: inside MPI it is at least as long as said here"
+        yield (
+            "",
+            "no step has all its calls in the samples: inside MPI it is at least as long as "
+            "said here",
+        )
 
 
 def communication_parts(summary: StepsRow) -> str:
@@ -302,13 +409,18 @@ def communication_parts(summary: StepsRow) -> str:
         rest_ns = max(0.0, summary.background_ns - summary.data_ns)
         parts = [(summary.data_ns, "data operations"), (rest_ns, "negotiation")]
     least = "" if summary.complete_steps else "at least "
-    said = [f"{units.share(ns / summary.step_ns)} {what} ({units.duration(ns)})" for ns, what in parts]
+    said = [
+        f"{units.share(ns / summary.step_ns)} {what} ({units.duration(ns)})" for ns, what in parts
+    ]
     return least + " and ".join(said)
 
 
 def waiting_text(summary: StepsRow) -> str:
     overlap = units.share(summary.wait_region_overlap)
-    return f"in it the thread makes no MPI call, while another one is in data operations for {overlap} of the time"
+    return (
+        "in it the thread makes no MPI call, while another one is in data operations for "
+        f"{overlap} of the time"
+    )
 
 
 def path_facts(answers: StepsSummary) -> Iterator[tuple[str, str]]:
@@ -319,23 +431,35 @@ def path_facts(answers: StepsSummary) -> Iterator[tuple[str, str]]:
     for row in answers.paths:
         parts[row.rank, row.state, row.call] += row.time_ns
     whole_ns = sum(parts.values())
-    shown = [(row, time_ns) for row, time_ns in parts.most_common(MOST_PARTS) if time_ns >= NOTABLE_PART * whole_ns]
+    shown = [
+        (row, time_ns) for row, time_ns in parts.most_common(MOST_PARTS)
+        if time_ns >= NOTABLE_PART * whole_ns
+    ]
     outside = outside_text(answers.summary)
-    terms = [f"{units.share(time_ns / whole_ns)} rank {rank} {doing_text(state, call, outside)}" for (rank, state, call), time_ns in shown]
+    terms = [
+        f"{units.share(time_ns / whole_ns)} rank {rank} {doing_text(state, call, outside)}"
+        for (rank, state, call), time_ns in shown
+    ]
     rest_ns = whole_ns - sum(time_ns for _, time_ns in shown)
     terms += [f"{units.share(rest_ns / whole_ns)} others"] if rest_ns else []
-    yield "Critical path", f"{', '.join(terms)}; over {units.counted(len({row.step for row in answers.paths}), 'step')}"
+    yield (
+        "Critical path", f"{', '.join(terms)}; over "
+        f"{units.counted(len({row.step for row in answers.paths}), 'step')}",
+    )
 
 
 def doing_text(state: str, call: str, outside: str = "outside MPI") -> str:
     if state == "outside":
         return outside
-    remark = {"waiting": " (waiting, for whom is not known)", "not split": " (not split)"}.get(state, "")
+    remark = {"waiting": " (waiting, for whom is not known)", "not split": " (not split)"}.get(
+        state, ""
+    )
     return f"in {units.visible(call)}{remark}"
 
 
 def negotiation_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:
-    """Of a background thread that agrees with the other ranks in every cycle on what to send, as Horovod's does."""
+    """Of a background thread that agrees with the other ranks in every cycle on what to send, as
+    Horovod's does."""
     if not summary.negotiation:
         return
     often = "at irregular times"
@@ -343,15 +467,23 @@ def negotiation_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:
         often = f"every {units.duration(summary.cycle_ns)} as a rule"
     yield (
         "Negotiation",
-        f"a background thread agrees with the other ranks on what to send, as Horovod's does: a round of"
+        "a background thread agrees with the other ranks on what to send, as Horovod's does: a "
+        "round of"
         f" control collectives {often}, each beginning with {summary.negotiation};"
         f" {units.share(summary.idle_rounds_share)} of the rounds send nothing",
     )
     if summary.rounds_per_step is not None:
-        yield "", f"{units.three_digits(summary.rounds_per_step)} rounds in a step on average; all ranks take part in every round"
+        yield (
+            "",
+            f"{units.three_digits(summary.rounds_per_step)} rounds in a step on average; all ranks "
+            "take part in every round",
+        )
     said = [f"{units.duration(summary.background_control_ns)} of negotiation"]
     if summary.background_bulk_bytes:
-        bulk = f"{units.volume(summary.background_bulk_bytes)} a rank in {units.duration(summary.background_bulk_ns)}"
+        bulk = (
+            f"{units.volume(summary.background_bulk_bytes)} a rank in "
+            f"{units.duration(summary.background_bulk_ns)}"
+        )
         exposed = "" if summary.wait_region else ", between none and all of it exposed"
         said.append(f"{bulk} of MPI's data operations{exposed}")
     yield "", f"that thread over the whole run: {', '.join(said)}"
@@ -363,18 +495,31 @@ def nccl_text(summary: StepsRow) -> str:
         return f"{on_host}; what its operations take on the device is not known ({UNTIMED})"
     share = units.share(summary.nccl_device_share)
     spent = units.duration(summary.nccl_device_ns)
-    return f"NCCL's operations run on the device for {share} of it ({spent}; is it exposed? hvprof-report gpu); {on_host}"
+    return (
+        f"NCCL's operations run on the device for {share} of it ({spent}; is it exposed? "
+        f"hvprof-report gpu); {on_host}"
+    )
 
 
 def gpu_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:
     if summary.gpu_steps:
         share, time = units.share(summary.gpu_exposed_share), units.duration(summary.gpu_exposed_ns)
-        whose = f"medians of {units.counted(summary.gpu_steps, 'step')} that were traced whole; hvprof-report gpu has more"
-        yield "On the GPU", f"{share} exposed communication ({time} of {units.duration(summary.gpu_step_ns)}; {whose})"
+        whose = (
+            f"medians of {units.counted(summary.gpu_steps, 'step')} that were traced whole; "
+            "hvprof-report gpu has more"
+        )
+        yield (
+            "On the GPU",
+            f"{share} exposed communication ({time} of {units.duration(summary.gpu_step_ns)}; "
+            f"{whose})",
+        )
 
 
 def thread_text(summary: StepsRow) -> str:
-    return "main thread" if summary.thread_is_main else f"thread {units.shortened(summary.thread, 16) or 'beside it'}"
+    return (
+        "main thread" if summary.thread_is_main
+        else f"thread {units.shortened(summary.thread, 16) or 'beside it'}"
+    )
 
 
 def trend_text(summary: StepsRow) -> str:
@@ -393,7 +538,9 @@ def _steady_text(summary: StepsRow) -> str:
 
 def outlier_facts(answers: StepsSummary) -> Iterator[tuple[str, str]]:
     summary = answers.summary
-    outliers = sorted((row for row in answers.costs.steps if row.is_outlier), key=lambda row: -row.step_ns)
+    outliers = sorted(
+        (row for row in answers.costs.steps if row.is_outlier), key=lambda row: -row.step_ns
+    )
     if summary.outlier_limit_ns is None:
         yield "Outliers", "unknown: there is no step but the warm-up"
         return
@@ -409,7 +556,9 @@ def outlier_facts(answers: StepsSummary) -> Iterator[tuple[str, str]]:
 
 
 def communication_text(row: StepRow) -> str:
-    return ("" if row.is_complete or row.communication_ns is None else ">") + units.duration(row.communication_ns)
+    return ("" if row.is_complete or row.communication_ns is None else ">") + units.duration(
+        row.communication_ns
+    )
 
 
 def remark(row: StepRow) -> str:
@@ -426,4 +575,7 @@ def steps_section(run: Run, answers: StepsSummary, waits: Late | None) -> str:
     if not answers.costs.steps:
         return page.section("Steps", "", known)
     calls = family_rows(run, answers)
-    return page.section("Steps", "", known, page.table(call_columns(calls), calls), page.steps(plot.data(answers.costs.steps, remark)))
+    return page.section(
+        "Steps", "", known, page.table(call_columns(calls), calls),
+        page.steps(plot.data(answers.costs.steps, remark)),
+    )

@@ -1,16 +1,20 @@
 """Who waits for whom in a job that hangs or was killed.
 
-The first lines are the verdict: a collective in which the ranks of a communicator do not match (another function, root or size); a circle of
-ranks that wait for each other; or the rank that the others wait for, directly or not, and what it does: it is outside MPI, has ended, was
-killed, or left no file. Below is the evidence: on each communicator where a rank waits the position of each rank in the sequence of
-collectives, the calls of each rank where they first differ, and the other calls that ranks are in.
+The first lines are the verdict: a collective in which the ranks of a communicator do not match
+(another function, root or size); a circle of ranks that wait for each other; or the rank that the
+others wait for, directly or not, and what it does: it is outside MPI, has ended, was killed, or
+left no file. Below is the evidence: on each communicator where a rank waits the position of each
+rank in the sequence of collectives, the calls of each rank where they first differ, and the other
+calls that ranks are in.
 
-In a running job, calls count that have lasted for --after seconds. How long a killed rank's last call lasted is unknown, so it counts in any
-case. If all ranks were killed, one is named only if others began or ended calls --after seconds after it went quiet, or while it was waited
-for. It reads the ledgers and never asks the job. On another node than the job's it sees as much as the copies of the ledgers there.
+In a running job, calls count that have lasted for --after seconds. How long a killed rank's last
+call lasted is unknown, so it counts in any case. If all ranks were killed, one is named only if
+others began or ended calls --after seconds after it went quiet, or while it was waited for. It
+reads the ledgers and never asks the job. On another node than the job's it sees as much as the
+copies of the ledgers there.
 
-A thread that polls with MPI_Test or MPI_Iprobe is never in one call for long. In a run that was killed a message may have been under way: a
-circle may have lasted only a moment.
+A thread that polls with MPI_Test or MPI_Iprobe is never in one call for long. In a run that was
+killed a message may have been under way: a circle may have lasted only a moment.
 """
 
 from __future__ import annotations
@@ -44,14 +48,13 @@ class Verdict(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_run_argument(parser)
     parser.add_argument(
-        "--after",
-        type=seconds,
-        default=AFTER_S,
-        metavar="SECONDS",
-        help="calls of a running job count from this duration on; of a job that was killed as a whole, waits up to the last call that any rank"
-        " began or ended (default: %(default)g)",
+        "--after", type=seconds, default=AFTER_S, metavar="SECONDS",
+        help="calls of a running job count from this duration on; of a job that was killed as a "
+        "whole, waits up to the last call that any rank" " began or ended (default: %(default)g)",
     )
-    parser.add_argument("--json", action="store_true", help="a list of objects; kinds and keys in docs/SCHEMA.md")
+    parser.add_argument(
+        "--json", action="store_true", help="a list of objects; kinds and keys in docs/SCHEMA.md"
+    )
 
 
 def seconds(text: str) -> float:
@@ -103,24 +106,34 @@ def verdicts(found: Stuck, unread: int) -> list[Verdict]:
     said = [*_mismatch_verdicts(found), *_circle_verdicts(found), *_awaited_verdicts(found)]
     if found.killed:
         is_explained = any(verdict.is_sure for verdict in said)
-        said = sorted([*said, _killed_verdict(found.killed, is_explained)], key=lambda verdict: (-verdict.is_sure, verdict.what == "killed"))
+        said = sorted(
+            [*said, _killed_verdict(found.killed, is_explained)],
+            key=lambda verdict: (-verdict.is_sure, verdict.what == "killed"),
+        )
     return (said or list(_together_verdicts(found)) or [_nothing(found, unread)])[:MOST_LINES]
 
 
 def _killed_verdict(killed: Killed, is_explained: bool) -> Verdict:
-    """All 4 ranks were killed. Nothing shows that one ended first or hung: their last calls began or ended within 1.24 ms."""
+    """All 4 ranks were killed. Nothing shows that one ended first or hung: their last calls began
+    or ended within 1.24 ms."""
     ranks = f"{len(killed.ranks)} ranks" + ("" if killed.is_whole else " that left a file")
     is_known = all(rank.state == "killed" for rank in killed.ranks)
-    unknown = f"None of the {ranks} came to an end; whether they were killed cannot be seen from here."
+    unknown = (
+        f"None of the {ranks} came to an end; whether they were killed cannot be seen from here."
+    )
     what = f"All {ranks} were killed." if is_known else unknown
     early = [rank.rank for rank in killed.ranks if killed.is_early(rank.rank)]
     if early and not is_explained:
         names = units.rank_names(early)
-        before = f"{units.duration(min(map(killed.quiet_ns.get, early)))}{' or more' if len(early) > 1 else ''} before the others"
+        lead = units.duration(min(map(killed.quiet_ns.get, early)))
+        before = f"{lead}{' or more' if len(early) > 1 else ''} before the others"
         what += f" {units.capital(names)} went quiet {before}: ended first, or hung."
     elif not is_explained:
         span = units.duration(max(killed.quiet_ns.values()))
-        what += f" Nothing shows that one ended first or hung: their last calls began or ended within {span}."
+        what += (
+            " Nothing shows that one ended first or hung: their last calls began or ended within "
+            f"{span}."
+        )
     return Verdict("killed", what)
 
 
@@ -131,24 +144,41 @@ def killed_lines(found: Stuck) -> Iterator[str]:
         groups = doing.groups(found.killed.ranks, ("killed", "running or killed"))
         yield from (f"  {group.names}: {group.place}" for group in groups[:MOST_LINES])
         if len(groups) > MOST_LINES:
-            yield f"  and {len(groups) - MOST_LINES} more; hvprof-report ranks --per-rank has them all"
+            yield (
+                f"  and {len(groups) - MOST_LINES} more; hvprof-report ranks --per-rank has "
+                "them all"
+            )
 
 
 def _mismatch_verdicts(found: Stuck) -> Iterator[Verdict]:
     for rows in _by(found.mismatches, lambda row: row.identity).values():
         first = rows[0]
         calls = _by(rows, made_text)
-        said = ", ".join(f"{units.rank_names([row.rank for row in alike])} called {made}" for made, alike in calls.items())
-        yield Verdict("mismatch", f"Collective {first.sequence:,} on {first.communicator} does not match: {said}.")
+        said = ", ".join(
+            f"{units.rank_names([row.rank for row in alike])} called {made}"
+            for made, alike in calls.items()
+        )
+        yield Verdict(
+            "mismatch",
+            f"Collective {first.sequence:,} on {first.communicator} does not match: {said}.",
+        )
 
 
 def _circle_verdicts(found: Stuck) -> Iterator[Verdict]:
     for ranks, is_sure in found.cycles:
         if len(ranks) > MOST_CIRCLE:
-            text = f"{len(ranks)} ranks in a circle, {', '.join(map(str, ranks[:MOST_CIRCLE]))}, ..., each for the next"
+            text = (
+                f"{len(ranks)} ranks in a circle, {', '.join(map(str, ranks[:MOST_CIRCLE]))}, "
+                "..., each for the next"
+            )
         else:
-            text = ", ".join(f"{rank} waits for {following}" for rank, following in zip(ranks, ranks[1:] + ranks[:1]))
-        yield Verdict("circle", f"A circle: {text}." if is_sure else f"{IF_HUNG}: a circle, {text}.", is_sure)
+            text = ", ".join(
+                f"{rank} waits for {following}"
+                for rank, following in zip(ranks, ranks[1:] + ranks[:1])
+            )
+        yield Verdict(
+            "circle", f"A circle: {text}." if is_sure else f"{IF_HUNG}: a circle, {text}.", is_sure
+        )
 
 
 def _awaited_verdicts(found: Stuck) -> Iterator[Verdict]:
@@ -158,21 +188,31 @@ def _awaited_verdicts(found: Stuck) -> Iterator[Verdict]:
         named = units.rank_names(awaited.waited_for)
         which = "which" if len(awaited.waited_for) == 1 else "each of which"
         begin = units.capital(waiting) if awaited.is_sure else f"{IF_HUNG}: {waiting}"
-        yield Verdict("awaited", f"{begin} {verb} for {named}, {which} {awaited.why}.", awaited.is_sure)
+        yield Verdict(
+            "awaited", f"{begin} {verb} for {named}, {which} {awaited.why}.", awaited.is_sure
+        )
 
 
 def _together_verdicts(found: Stuck) -> Iterator[Verdict]:
-    """Nobody in particular is waited for: all are in the same collective, or a message may come from anywhere."""
+    """Nobody in particular is waited for: all are in the same collective, or a message may come
+    from anywhere."""
     alone = [wait for wait in found.waits if not wait.waited_for]
     for place, waits in _by(alone, lambda wait: wait_text(found, wait)).items():
         names = units.rank_names([wait.rank for wait in waits])
-        why = "all of its ranks have begun it" if waits[0].sequence else "no rank in particular is waited for"
-        yield Verdict("together", f"{units.capital(names)}: {place}{wait_span(found, waits)}; {why}.")
+        why = (
+            "all of its ranks have begun it" if waits[0].sequence
+            else "no rank in particular is waited for"
+        )
+        yield Verdict(
+            "together", f"{units.capital(names)}: {place}{wait_span(found, waits)}; {why}."
+        )
 
 
 def _nothing(found: Stuck, unread: int) -> Verdict:
     """unread: ranks of which nothing can be said."""
-    no, all_of = ("no rank that was read", "all that were read") if unread else ("no rank", "all ranks")
+    no, all_of = (
+        ("no rank that was read", "all that were read") if unread else ("no rank", "all ranks")
+    )
     states = {rank.state for rank in found.ranks.values()}
     if states == {"finalize"}:
         text = f"Nothing was stuck: {all_of} came to MPI_Finalize."
@@ -181,7 +221,10 @@ def _nothing(found: Stuck, unread: int) -> Verdict:
     elif found.longest is None:
         text = f"Nothing is stuck: {no} is, or was when last heard of, inside a call."
     else:
-        longest = f"{units.duration(found.longest.doing_ns)} (rank {found.longest.rank}, {found.longest.call})"
+        longest = (
+            f"{units.duration(found.longest.doing_ns)} (rank {found.longest.rank}, "
+            f"{found.longest.call})"
+        )
         text = f"Nothing is stuck: {no} has been in one call for longer than {longest}."
     if unread:
         text += f" Nothing is known of {units.counted(unread, 'more rank')}."
@@ -191,21 +234,34 @@ def _nothing(found: Stuck, unread: int) -> Verdict:
 def mismatch_lines(found: Stuck) -> Iterator[str]:
     for rows in _by(found.mismatches, lambda row: row.identity).values():
         first = rows[0]
-        earlier = "" if first.is_first else "; it is the oldest on record, they may have differed before"
+        earlier = (
+            "" if first.is_first else "; it is the oldest on record, they may have differed before"
+        )
         yield ""
-        yield f"Collective {first.sequence:,} on {first.communicator}: its {DIFFERENCES[first.what]} differs{earlier}"
+        yield (
+            f"Collective {first.sequence:,} on {first.communicator}: its "
+            f"{DIFFERENCES[first.what]} differs{earlier}"
+        )
         yield from _grouped(rows, made_text)
 
 
 def communicator_lines(found: Stuck) -> Iterator[str]:
     by_identity = _by(found.positions, lambda row: row.identity)
-    waits = _by([wait for wait in found.waits if wait.sequence], lambda wait: (wait.rank, wait.identity))
-    notable = [rows for rows in by_identity.values() if any(row.is_waiting or row.is_behind for row in rows)][:MOST_LINES]
+    waits = _by(
+        [wait for wait in found.waits if wait.sequence], lambda wait: (wait.rank, wait.identity)
+    )
+    notable = [
+        rows for rows in by_identity.values()
+        if any(row.is_waiting or row.is_behind for row in rows)
+    ][:MOST_LINES]
     for rows in notable:
         yield ""
         yield rows[0].communicator
         ordered = sorted(rows, key=lambda row: row.begun)
-        yield from _grouped(ordered, lambda row: position_text(found, waits, row), lambda alike: position_span(found, waits, alike))
+        yield from _grouped(
+            ordered, lambda row: position_text(found, waits, row),
+            lambda alike: position_span(found, waits, alike),
+        )
     quiet = len(by_identity) - len(notable)
     if quiet and found.waits:
         yield ""
@@ -217,20 +273,28 @@ def message_lines(found: Stuck) -> Iterator[str]:
     if waits:
         yield ""
         yield "Other calls"
-        yield from _grouped(waits, lambda wait: wait_text(found, wait), lambda alike: wait_span(found, alike))
+        yield from _grouped(
+            waits, lambda wait: wait_text(found, wait), lambda alike: wait_span(found, alike)
+        )
 
 
 def position_text(found: Stuck, waits: dict[tuple[int, str], list[Wait]], row: Position) -> str:
-    """in MPI_Barrier, collective 13; behind, has begun 12, the last MPI_Bcast (8 B, root 0); outside MPI after MPI_Bcast"""
+    """in MPI_Barrier, collective 13; behind, has begun 12, the last MPI_Bcast (8 B, root 0);
+    outside MPI after MPI_Bcast"""
     for wait in waits.get((row.rank, row.identity), ()):
         return wait_text(found, wait, with_place=False)
     rank = found.ranks.get(row.rank)
-    begun = f"has begun {row.begun:,}" + (f", the last {made_text(row)}" if row.call else "") if row.begun else "has begun none"
+    begun = (
+        f"has begun {row.begun:,}" + (f", the last {made_text(row)}" if row.call else "")
+        if row.begun else "has begun none"
+    )
     place = doing.place_text(rank) if rank else "left no file"
     return f"{'behind, ' if row.is_behind else ''}{begun}; {place}"
 
 
-def position_span(found: Stuck, waits: dict[tuple[int, str], list[Wait]], alike: list[Position]) -> str:
+def position_span(
+    found: Stuck, waits: dict[tuple[int, str], list[Wait]], alike: list[Position]
+) -> str:
     lasting = [wait for row in alike for wait in waits.get((row.rank, row.identity), ())[:1]]
     if lasting:
         return wait_span(found, lasting)
@@ -238,30 +302,34 @@ def position_span(found: Stuck, waits: dict[tuple[int, str], list[Wait]], alike:
 
 
 def wait_text(found: Stuck, wait: Wait, with_place: bool = True) -> str:
-    """in MPI_Recv (4 B from rank 1, tag 3) on MPI_COMM_WORLD; in MPI_Barrier on MPI_COMM_WORLD, collective 13"""
+    """in MPI_Recv (4 B from rank 1, tag 3) on MPI_COMM_WORLD; in MPI_Barrier on MPI_COMM_WORLD,
+    collective 13"""
     collective = f", collective {wait.sequence:,}" if wait.sequence else ""
     where = wait.communicator if with_place else None
-    return f"in {doing.call_text(found.ranks[wait.rank]._replace(**_doing_fields(wait, where)))}{collective}"
+    rank = found.ranks[wait.rank]._replace(**_doing_fields(wait, where))
+    return f"in {doing.call_text(rank)}{collective}"
 
 
 def wait_span(found: Stuck, waits: list[Wait]) -> str:
-    return doing.span_text([found.ranks[wait.rank] for wait in waits], [wait.doing_ns for wait in waits])
+    return doing.span_text(
+        [found.ranks[wait.rank] for wait in waits], [wait.doing_ns for wait in waits]
+    )
 
 
 def _doing_fields(wait: Wait, communicator: str | None) -> dict[str, object]:
     return {
-        "doing_call": wait.call,
-        "doing_request_call": wait.request_call,
-        "doing_communicator": communicator,
-        "doing_bytes": wait.bytes,
-        "doing_peer": wait.peer,
+        "doing_call": wait.call, "doing_request_call": wait.request_call,
+        "doing_communicator": communicator, "doing_bytes": wait.bytes, "doing_peer": wait.peer,
         "doing_tag": wait.tag,
     }
 
 
 def made_text(row) -> str:
     """MPI_Bcast (64 B, root 0); no bytes are worth a word only where others have some."""
-    details = [units.size(row.bytes)] if row.bytes or (row.bytes == 0 and getattr(row, "what", "") == "bytes") else []
+    details = (
+        [units.size(row.bytes)]
+        if row.bytes or (row.bytes == 0 and getattr(row, "what", "") == "bytes") else []
+    )
     details += [f"root {row.root}"] if row.root is not None else []
     return row.call + (f" ({', '.join(details)})" if details else "")
 

@@ -1,14 +1,18 @@
 """The run on one screen: where communication time went.
 
-Shows the program, its ranks and its MPI library; the share of the wall time that ranks spent inside MPI; the calls with the most time, and
-the message size that dominates each; the verdict on waiting; point-to-point volume; what the profiler cost; whether it has seen all calls,
-and if not, why and what would show them (hvprof-report seen); NCCL's calls on the host and its operations on the device; whether MPI was
-given GPU memory, or GPUs copied through the host. Ranks without MPI_Finalize are listed with what they were in: running, killed, left by
-exit or MPI_Abort, since when, and in which call. Ranks that share cores, by their affinity masks or a cgroup's quota, are named: they wait
-for the scheduler. Only the rank's own node knows whether it still runs; on another node it is "alive or killed".
+Shows the program, its ranks and its MPI library; the share of the wall time that ranks spent inside
+MPI; the calls with the most time, and the message size that dominates each; the verdict on waiting;
+point-to-point volume; what the profiler cost; whether it has seen all calls, and if not, why and
+what would show them (hvprof-report seen); NCCL's calls on the host and its operations on the
+device; whether MPI was given GPU memory, or GPUs copied through the host. Ranks without
+MPI_Finalize are listed with what they were in: running, killed, left by exit or MPI_Abort, since
+when, and in which call. Ranks that share cores, by their affinity masks or a cgroup's quota, are
+named: they wait for the scheduler. Only the rank's own node knows whether it still runs; on another
+node it is "alive or killed".
 
-The time inside MPI of a rank is that of its thread with the most, without MPI_Init and MPI_Finalize; shares are of that rank's wall time.
-NCCL's calls are no part of it: they put operations into a queue. The line on waiting is the verdict of hvprof-report late. With --json one
+The time inside MPI of a rank is that of its thread with the most, without MPI_Init and
+MPI_Finalize; shares are of that rank's wall time. NCCL's calls are no part of it: they put
+operations into a queue. The line on waiting is the verdict of hvprof-report late. With --json one
 object holds everything.
 """
 
@@ -34,12 +38,7 @@ from ..run.unsampled import unsampled_facts
 from ..stuck import doing
 from ..steps.steps_summary import headline, steps_summary
 from ..summary.run_summary import (
-    RunSummary,
-    SummaryRow,
-    communicating,
-    negotiation_shares,
-    of_nccl,
-    run_summary,
+    RunSummary, SummaryRow, communicating, negotiation_shares, of_nccl, run_summary,
 )
 from . import common
 from .gpu import coverage_text
@@ -47,7 +46,10 @@ from .late import final_facts
 
 EXAMPLES = (
     ("The run that was just profiled", "hvprof-report summary commprof-train.py-1234"),
-    ("One communicator, for a script", "hvprof-report summary --communicator MPI_COMM_WORLD --json RUN"),
+    (
+        "One communicator, for a script",
+        "hvprof-report summary --communicator MPI_COMM_WORLD --json RUN",
+    ),
 )
 SEE_ALSO = ("calls", "html", "late", "ranks", "stuck")
 MOST_CALLS = 6
@@ -59,11 +61,8 @@ HEAD_WIDTH = 16
 WIDTH = 80
 MOST_GROUPS = 12
 HEADS = {
-    "killed": "Killed",
-    "running or killed": "Alive or killed",
-    "exit": "Exited",
-    "abort": "Aborted",
-    "running": "Running",
+    "killed": "Killed", "running or killed": "Alive or killed", "exit": "Exited",
+    "abort": "Aborted", "running": "Running",
 }
 OTHER_THREAD = "on a thread beside the main one: part of it may be hidden behind compute"
 
@@ -76,14 +75,22 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_samples=True)
     counted, alignment = run_summary(run), align(run.connection)
     if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, [counted.with_waiting(late(run, alignment)).summary], SummaryRow._fields)
+        tables.write_rows(
+            arguments, [counted.with_waiting(late(run, alignment)).summary], SummaryRow._fields
+        )
         return
     for line in counted_lines(run, counted):
         print(line)
     sys.stdout.flush()  # the analysis of a large run takes longer than reading these lines
     answers = counted.with_waiting(late(run, alignment))
     is_whole = common.is_whole(arguments)
-    step = headline(steps_summary(run, alignment.aligned_ns, late=answers.late).summary, answers.late.run) if is_whole else ""
+    step = (
+        headline(
+            steps_summary(run, alignment.aligned_ns, late=answers.late).summary, answers.late.run
+        )
+        if is_whole
+        else ""
+    )
     for line in closing_lines(run, answers, step):
         print(line)
 
@@ -110,7 +117,9 @@ def closing_lines(run: Run, answers: RunSummary, step: str) -> Iterator[str]:
     """The rest of the screen. `step`: the headline of hvprof-report steps."""
     for head, text in closing_facts(run, answers, step):
         if head in ("Waiting", "In a step", "Seen"):
-            first, *rest = textwrap.wrap(units.visible(text), WIDTH - HEAD_WIDTH, break_on_hyphens=False)
+            first, *rest = textwrap.wrap(
+                units.visible(text), WIDTH - HEAD_WIDTH, break_on_hyphens=False
+            )
             yield f"{head:<{HEAD_WIDTH}}{first}"
             yield from (" " * HEAD_WIDTH + line for line in rest)
         else:
@@ -142,7 +151,9 @@ def host_names(hosts: Sequence[str]) -> str:
 
 
 def library_name(summary: SummaryRow) -> str:
-    mpi = units.shortened(units.library_name(summary.mpi_version) or summary.mpi_abi or "unknown MPI", 50)
+    mpi = units.shortened(
+        units.library_name(summary.mpi_version) or summary.mpi_abi or "unknown MPI", 50
+    )
     if not summary.has_nccl:
         return mpi
     nccl = f"NCCL {units.shortened(summary.nccl_version, 24)}".strip()
@@ -161,11 +172,16 @@ def wall_time(summary: SummaryRow) -> str:
 
 def counted_text(summary: SummaryRow) -> str:
     """Said where a part of the run was not counted worth mentioning."""
-    return f", calls counted during {units.duration(summary.counted_ns)} of it" if is_counted_in_part(summary) else ""
+    return (
+        f", calls counted during {units.duration(summary.counted_ns)} of it"
+        if is_counted_in_part(summary) else ""
+    )
 
 
 def is_counted_in_part(summary: SummaryRow) -> bool:
-    return summary.wall_ns is not None and summary.counted_ns < (1 - NOTABLE_SHARE) * summary.wall_ns
+    return (
+        summary.wall_ns is not None and summary.counted_ns < (1 - NOTABLE_SHARE) * summary.wall_ns
+    )
 
 
 def whole(summary: SummaryRow) -> str:
@@ -220,7 +236,10 @@ def share_range(summary: SummaryRow) -> str:
     if summary.mpi_share_min == summary.mpi_share_max:
         return "on each rank"
     least = f"{units.share(summary.mpi_share_min)} (rank {summary.mpi_share_min_rank})"
-    return f"on average; {least} to {units.share(summary.mpi_share_max)} (rank {summary.mpi_share_max_rank})"
+    return (
+        f"on average; {least} to {units.share(summary.mpi_share_max)} (rank "
+        f"{summary.mpi_share_max_rank})"
+    )
 
 
 def call_lines(answers: RunSummary) -> Iterator[str]:
@@ -233,7 +252,9 @@ def call_lines(answers: RunSummary) -> Iterator[str]:
         Column("Most time in", lambda call: "  " + units.shortened(call.call, 24), False),
         Column("calls", lambda call: units.count(call.count)),
         Column("per rank", lambda call: units.duration(call.total_ns / ranks)),
-        Column(f"of {whole(answers.summary).split()[0]}", lambda call: units.share(call.share_of_wall)),
+        Column(
+            f"of {whole(answers.summary).split()[0]}", lambda call: units.share(call.share_of_wall)
+        ),
         *negotiation_columns(answers),
         Column("mostly size", dominating_size),
         Column("p50", lambda call: units.duration(call.p50_ns)),
@@ -264,26 +285,52 @@ def nccl_facts(answers: RunSummary) -> Iterator[tuple[str, str]]:
     summary, ranks = answers.summary, len(answers.ranks)
     if not summary.has_nccl:
         return
-    host = f"{units.counted(summary.nccl_count, 'call')} of NCCL, {units.duration(summary.nccl_host_ns / ranks)} per rank"
-    yield "NCCL on host", f"{host}, {units.share(summary.nccl_host_share)} of {whole(summary)}: putting operations into queues"
+    host = (
+        f"{units.counted(summary.nccl_count, 'call')} of NCCL, "
+        f"{units.duration(summary.nccl_host_ns / ranks)} per rank"
+    )
+    yield (
+        "NCCL on host",
+        f"{host}, {units.share(summary.nccl_host_share)} of {whole(summary)}: putting operations "
+        "into queues",
+    )
     if summary.nccl_captured:
-        yield "", f"of them {units.counted(summary.nccl_captured, 'call')} into CUDA graphs; how often these ran is not counted"
+        yield (
+            "",
+            f"of them {units.counted(summary.nccl_captured, 'call')} into CUDA graphs; how often "
+            "these ran is not counted",
+        )
     if summary.nccl_setup_ns:
-        yield "", f"{units.duration(summary.nccl_setup_ns / ranks)} per rank in making and freeing communicators"
+        yield (
+            "", f"{units.duration(summary.nccl_setup_ns / ranks)} per rank in making and freeing "
+            "communicators",
+        )
     if summary.nccl_device_ns is None:
         yield "NCCL on device", "not known: the GPU was not traced"
     else:
-        spent = f"{units.duration(summary.nccl_device_ns / ranks)} per rank in {units.counted(summary.nccl_device_count, 'operation')}"
-        top = f"{summary.top_nccl_call} {units.share(summary.top_nccl_call_ns / (summary.nccl_device_ns or 1))}"
+        spent = (
+            f"{units.duration(summary.nccl_device_ns / ranks)} per rank in "
+            f"{units.counted(summary.nccl_device_count, 'operation')}"
+        )
+        top = (
+            f"{summary.top_nccl_call} "
+            f"{units.share(summary.top_nccl_call_ns / (summary.nccl_device_ns or 1))}"
+        )
         yield "NCCL on device", units.visible(f"{spent} that were timed; {top}")
 
 
 def nccl_lines(answers: RunSummary) -> Iterator[str]:
-    rows = of_nccl(answers.calls, "device") or of_nccl(answers.calls, "call") or of_nccl(answers.calls, "captured")
+    rows = (
+        of_nccl(answers.calls, "device") or of_nccl(answers.calls, "call")
+        or of_nccl(answers.calls, "captured")
+    )
     ranks = len(answers.ranks)
     is_timed = rows[0].measure == "device"
     columns = (
-        Column("Most time on device" if is_timed else "NCCL calls, on host", lambda call: "  " + units.shortened(call.call, 24), False),
+        Column(
+            "Most time on device" if is_timed else "NCCL calls, on host",
+            lambda call: "  " + units.shortened(call.call, 24), False,
+        ),
         Column("timed" if is_timed else "calls", lambda call: units.count(call.count)),
         Column("per rank", lambda call: units.duration(call.total_ns / ranks)),
         Column("mostly size", dominating_size),
@@ -316,7 +363,8 @@ def closing_facts(run: Run, answers: RunSummary, step: str) -> Iterator[tuple[st
     if summary.completions:
         yield (
             "Nonblocking",
-            f"{units.counted(summary.completions, 'operation')}, {units.share(summary.overlap)} of their time not blocked",
+            f"{units.counted(summary.completions, 'operation')}, {units.share(summary.overlap)} of "
+            "their time not blocked",
         )
     yield from buffer_facts(answers)
     yield "Point-to-point", peer_text(summary)
@@ -337,8 +385,13 @@ def closing_facts(run: Run, answers: RunSummary, step: str) -> Iterator[tuple[st
 
 def launcher_text(summary: SummaryRow) -> str:
     """This run is one of several that should have been one."""
-    started = f"{summary.launcher} started {summary.launcher_size} processes, but each is a job of 1 rank"
-    return f"{started}: the program's MPI is {summary.mpi_abi or 'another'}; use the launcher of that MPI (srun: --mpi=pmix or pmi2)"
+    started = (
+        f"{summary.launcher} started {summary.launcher_size} processes, but each is a job of 1 rank"
+    )
+    return (
+        f"{started}: the program's MPI is {summary.mpi_abi or 'another'}; use the launcher of "
+        "that MPI (srun: --mpi=pmix or pmi2)"
+    )
 
 
 def buffer_facts(answers: RunSummary) -> Iterator[tuple[str, str]]:
@@ -346,11 +399,17 @@ def buffer_facts(answers: RunSummary) -> Iterator[tuple[str, str]]:
     summary = answers.summary
     if summary.device_volume_share is None:
         return
-    managed = sum(row.volume_bytes for row in answers.memory_kinds if row.library == "mpi" and row.memory_kind.startswith("managed"))
+    managed = sum(
+        row.volume_bytes for row in answers.memory_kinds
+        if row.library == "mpi" and row.memory_kind.startswith("managed")
+    )
     also = f"; {units.volume(managed)} from managed memory" if managed else ""
     if summary.device_volume_share:
         share = units.share(summary.device_volume_share)
-        yield "Buffers", f"{share} of the bytes in MPI calls came from GPU memory (CUDA-aware MPI){also}"
+        yield (
+            "Buffers",
+            f"{share} of the bytes in MPI calls came from GPU memory (CUDA-aware MPI){also}",
+        )
     elif managed:
         yield "Buffers", f"none of the bytes in MPI calls came from GPU memory{also}"
     elif summary.copied_to_host_bytes or summary.copied_to_device_bytes:
@@ -358,10 +417,17 @@ def buffer_facts(answers: RunSummary) -> Iterator[tuple[str, str]]:
 
 
 def copied_text(summary: SummaryRow) -> str:
-    """What GPUs copied is known for the time that they were traced; not what of it went through MPI."""
-    out, back = (units.volume(copied or 0) for copied in (summary.copied_to_host_bytes, summary.copied_to_device_bytes))
+    """What GPUs copied is known for the time that they were traced; not what of it went through
+    MPI."""
+    out, back = (
+        units.volume(copied or 0)
+        for copied in (summary.copied_to_host_bytes, summary.copied_to_device_bytes)
+    )
     both = summary.copied_to_host_bytes and summary.copied_to_device_bytes
-    return f"GPUs copied {out} to the host and {back} back while they were traced{': it looks staged' if both else ''}"
+    return (
+        f"GPUs copied {out} to the host and {back} back while they were "
+        f"traced{': it looks staged' if both else ''}"
+    )
 
 
 def waiting_text(late: Late) -> str:
@@ -369,7 +435,10 @@ def waiting_text(late: Late) -> str:
     row, sentence = late.run, verdict(late)
     if not late.is_known:
         return sentence
-    gain = f"; about {units.duration(row.late_gain_ns)} of the run could be gained (estimate)" if row.late_gain_ns else ""
+    gain = (
+        f"; about {units.duration(row.late_gain_ns)} of the run could be gained (estimate)"
+        if row.late_gain_ns else ""
+    )
     rests = "" if row.verdict == "marks" else f"; rests on {part_text(row)} of the time inside MPI"
     return f"{sentence}{gain}{rests}"
 
@@ -377,9 +446,18 @@ def waiting_text(late: Late) -> str:
 def peer_text(summary: SummaryRow) -> str:
     if not summary.sent_count:
         is_part = summary.ranks_read < summary.world_size
-        return f"none sent by {summary.ranks_read:,} of {units.counted(summary.world_size, 'rank')}" if is_part else "none"
-    parts = ((summary.sent_count - summary.sent_rma_count, "message"), (summary.sent_rma_count, "RMA call"))
-    sent = f"{' and '.join(units.counted(count, noun) for count, noun in parts if count)}, {units.volume(summary.sent_bytes)}"
+        return (
+            f"none sent by {summary.ranks_read:,} of {units.counted(summary.world_size, 'rank')}"
+            if is_part else "none"
+        )
+    parts = (
+        (summary.sent_count - summary.sent_rma_count, "message"),
+        (summary.sent_rma_count, "RMA call"),
+    )
+    sent = (
+        f"{' and '.join(units.counted(count, noun) for count, noun in parts if count)}, "
+        f"{units.volume(summary.sent_bytes)}"
+    )
     pair = " to ".join(map(partner_text, (summary.top_sender, summary.top_receiver)))
     return f"{sent}; most from {pair}: {units.volume(summary.top_pair_bytes)}"
 
@@ -395,21 +473,37 @@ def gpu_facts(found: gpu_activity.Gpu) -> Iterator[tuple[str, str]]:
     own = found.summary
     shared = f", {own.shared_devices:,} shared by ranks" if own.shared_devices else ""
     if own.unmerged_devices and not own.traced_ns:
-        yield "GPU", f"{units.counted(own.devices, 'device')}{shared}: how busy is not known, ranks ran at once; see hvprof-report gpu"
+        yield (
+            "GPU",
+            f"{units.counted(own.devices, 'device')}{shared}: how busy is not known, ranks ran at "
+            "once; see hvprof-report gpu",
+        )
     elif not own.traced_ns and any(row.rank in found.incomplete for row in found.parts):
         why = "how busy is not known, records came too late to be summed up"
         yield "GPU", f"{units.counted(own.devices, 'device')}: {why}; see hvprof-report gpu"
     if own.traced_ns:
-        parts = f"{units.share(own.computing_share)} computing, {units.share(own.exposed_share)} exposed communication"
-        doubted = " or in CUDA graphs that left no record" if gpu_activity.graph_doubt(found) else ""
+        parts = (
+            f"{units.share(own.computing_share)} computing, {units.share(own.exposed_share)} "
+            "exposed communication"
+        )
+        doubted = (
+            " or in CUDA graphs that left no record" if gpu_activity.graph_doubt(found) else ""
+        )
         idle = f"{units.share(own.idle_share)} idle{doubted}"
         traced = f"traced {coverage_text(found)}"
-        yield "GPU", f"{parts}, {idle} ({units.counted(own.devices, 'device')}{shared}; {traced}; see hvprof-report gpu)"
+        yield (
+            "GPU",
+            f"{parts}, {idle} ({units.counted(own.devices, 'device')}{shared}; {traced}; see "
+            "hvprof-report gpu)",
+        )
 
 
 def cost_text(summary: SummaryRow, ranks: int) -> str:
     per_rank = units.duration(summary.cost_ns / ranks)
-    return f"{per_rank} per rank, {units.share(summary.cost_share)} of wall time (start, end and each call)"
+    return (
+        f"{per_rank} per rank, {units.share(summary.cost_share)} of wall time (start, end and "
+        "each call)"
+    )
 
 
 def rank_facts(run: Run, answers: RunSummary) -> Iterator[tuple[str, str]]:
@@ -422,15 +516,23 @@ def rank_facts(run: Run, answers: RunSummary) -> Iterator[tuple[str, str]]:
         if group.state == "running":
             yield HEADS[group.state], f"{group.names}: {place}"
         else:
-            yield HEADS[group.state], f"{group.names}{code_text(group)}, {time_text(group, answers.summary)}"
+            yield (
+                HEADS[group.state],
+                f"{group.names}{code_text(group)}, {time_text(group, answers.summary)}",
+            )
             yield "", f"  {place}"
     if len(groups) > MOST_GROUPS:
         rest = sum(len(group.ranks) for group in groups[MOST_GROUPS:])
-        yield "", f"and {units.counted(rest, 'rank')} elsewhere; hvprof-report ranks --per-rank names them"
+        yield (
+            "", f"and {units.counted(rest, 'rank')} elsewhere; hvprof-report ranks --per-rank "
+            "names them",
+        )
 
 
 def code_text(group: doing.Group) -> str:
-    return {"abort": f" by MPI_Abort({group.ranks[0].abort_code})", "exit": " without MPI_Finalize"}.get(group.state, "")
+    return {
+        "abort": f" by MPI_Abort({group.ranks[0].abort_code})", "exit": " without MPI_Finalize",
+    }.get(group.state, "")
 
 
 def time_text(group: doing.Group, summary: SummaryRow) -> str:
@@ -439,5 +541,8 @@ def time_text(group: doing.Group, summary: SummaryRow) -> str:
     if not known:
         return "at an unknown time"
     last_unix_ns = max(known)
-    time = f"{units.timestamp(last_unix_ns)} ({units.duration(max(0, last_unix_ns - summary.start_unix_ns))} after the start)"
+    time = (
+        f"{units.timestamp(last_unix_ns)} "
+        f"({units.duration(max(0, last_unix_ns - summary.start_unix_ns))} after the start)"
+    )
     return f"at {time}" if group.state in doing.SURE_OF_TIME else f"last sign of life {time}"

@@ -1,20 +1,23 @@
 """A running job, refreshed until it ends.
 
-Shows calls and bytes per second, the share of time inside MPI and inside collectives, and what each rank is in. The first screen is an
-average since the start, each other one is over the time since the one before; the calls that ranks are in at that time count. A rank that
-comes late spends less time in collectives than the others, which wait there; so does the root of a Bcast. hvprof-report-late(1) tells which.
-Where NCCL alone is used, it is the time of its operations on the device.
+Shows calls and bytes per second, the share of time inside MPI and inside collectives, and what each
+rank is in. The first screen is an average since the start, each other one is over the time since
+the one before; the calls that ranks are in at that time count. A rank that comes late spends less
+time in collectives than the others, which wait there; so does the root of a Bcast.
+hvprof-report-late(1) tells which. Where NCCL alone is used, it is the time of its operations on the
+device.
 
 "GPU busy" is the share in which the rank's GPUs ran anything, of the traced time that was summed up
 between the two looks; "-": none was, as between windows. It lags by what CUPTI has not handed over
 yet: a second, and on a GPU that never idles the time of 303 kernels.
 
-On a terminal the screen is redrawn and holds as many ranks as fit; elsewhere each screen is a block of plain text. It reads ledgers and asks
-nothing of the job. After each reading it rests at least four times as long as the reading took. Ctrl-C ends it.
+On a terminal the screen is redrawn and holds as many ranks as fit; elsewhere each screen is a block
+of plain text. It reads ledgers and asks nothing of the job. After each reading it rests at least
+four times as long as the reading took. Ctrl-C ends it.
 
-With --web the screens are a page that a browser on this machine shows, at an address that nobody can guess; the whole page of
-hvprof-report-html(1), of the moment at which it is asked for, is linked there. From elsewhere, `ssh -L PORT:127.0.0.1:PORT HOST` brings the
-browser to it.
+With --web the screens are a page that a browser on this machine shows, at an address that nobody
+can guess; the whole page of hvprof-report-html(1), of the moment at which it is asked for, is
+linked there. From elsewhere, `ssh -L PORT:127.0.0.1:PORT HOST` brings the browser to it.
 """
 
 from __future__ import annotations
@@ -41,7 +44,10 @@ from .stuck import seconds
 
 EXAMPLES = (
     ("What the job does now", "hvprof-report top commprof-train.py-1234"),
-    ("A line of all ranks together each minute, for a log", "hvprof-report top --every 60 RUN | grep 'all together'"),
+    (
+        "A line of all ranks together each minute, for a log",
+        "hvprof-report top --every 60 RUN | grep 'all together'",
+    ),
     ("In a browser on this machine", "hvprof-report top --web 8080 RUN"),
 )
 SEE_ALSO = ("export", "html", "stuck")
@@ -52,12 +58,8 @@ LOOPBACK = "127.0.0.1"
 NOTABLE = 0.02  # of the interval: a smaller difference is not shown
 HOME, CLEAR_LINE, CLEAR_REST = "\033[H", "\033[K", "\033[J"
 ENDS = {
-    "finalize": "came to MPI_Finalize",
-    "end": "came to its end",
-    "killed": "was killed",
-    "exit": "left without MPI_Finalize",
-    "abort": "called MPI_Abort",
-    "snapshot": "left a snapshot",
+    "finalize": "came to MPI_Finalize", "end": "came to its end", "killed": "was killed",
+    "exit": "left without MPI_Finalize", "abort": "called MPI_Abort", "snapshot": "left a snapshot",
 }
 
 
@@ -97,18 +99,26 @@ COLUMNS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_run_argument(parser)
     selection.add_arguments(parser)
-    parser.add_argument("--every", type=seconds, default=EVERY_S, metavar="SECONDS", help="between two looks (default: %(default)g)")
     parser.add_argument(
-        "--count", type=int, default=0, metavar="N", help="end after so many screens (default: with the run); 1 gives one block for a script"
+        "--every", type=seconds, default=EVERY_S, metavar="SECONDS",
+        help="between two looks (default: %(default)g)",
     )
-    parser.add_argument("--sort", choices=tuple(ORDERS), default="collectives", help="by what (default: %(default)s, least first)")
-    parser.add_argument("--web", type=port, metavar="PORT", help="show a page there instead, until Ctrl-C; 0: a port that is free")
     parser.add_argument(
-        "--listen",
-        type=address,
-        default=LOOPBACK,
-        metavar="ADDRESS",
-        help="of the page, an IPv4 or IPv6 address or a host name (default: %(default)s, which only this machine reaches)",
+        "--count", type=int, default=0, metavar="N",
+        help="end after so many screens (default: with the run); 1 gives one block for a script",
+    )
+    parser.add_argument(
+        "--sort", choices=tuple(ORDERS), default="collectives",
+        help="by what (default: %(default)s, least first)",
+    )
+    parser.add_argument(
+        "--web", type=port, metavar="PORT",
+        help="show a page there instead, until Ctrl-C; 0: a port that is free",
+    )
+    parser.add_argument(
+        "--listen", type=address, default=LOOPBACK, metavar="ADDRESS",
+        help="of the page, an IPv4 or IPv6 address or a host name (default: %(default)s, which "
+        "only this machine reaches)",
     )
 
 
@@ -123,7 +133,9 @@ def address(text: str) -> str:
     """Without the brackets that an IPv6 address may be in."""
     found = text[1:-1] if re.fullmatch(r"\[.*\]", text) else text
     if not found or "[" in found or "]" in found or found.count(":") == 1:
-        raise argparse.ArgumentTypeError(f"{text}: an address alone, like 127.0.0.1 or ::1; the port is that of --web")
+        raise argparse.ArgumentTypeError(
+            f"{text}: an address alone, like 127.0.0.1 or ::1; the port is that of --web"
+        )
     return found
 
 
@@ -170,17 +182,22 @@ def look(arguments: argparse.Namespace) -> tuple[Run, list[LiveRow]]:
 
 
 def rates(before: Rates | None, row: LiveRow) -> Rates:
-    """Since the look before; since the start where there was none, or the counters were set to zero meanwhile. A copy of a ledger
-    that has not been renewed has nothing new to say."""
+    """Since the look before; since the start where there was none, or the counters were set to zero
+    meanwhile. A copy of a ledger that has not been renewed has nothing new to say."""
     if before and before.row.wall_ns == row.wall_ns:
         return before._replace(row=row)
     is_sequel = before is not None and before.row.reset_unix_ns == row.reset_unix_ns
     if before and is_sequel:
         earlier = amounts(before.row)
     else:
-        earlier = (max(row.reset_unix_ns - row.start_unix_ns, 0) if row.reset_unix_ns else 0, 0, 0, 0, 0, 0)
+        earlier = (
+            max(row.reset_unix_ns - row.start_unix_ns, 0) if row.reset_unix_ns else 0, 0, 0, 0, 0,
+            0,
+        )
     interval_ns, *more = (max(0, now - then) for then, now in zip(earlier, amounts(row)))
-    calls_per_s, bytes_per_s = (amount * 1e9 / interval_ns if interval_ns else 0.0 for amount in more[:2])
+    calls_per_s, bytes_per_s = (
+        amount * 1e9 / interval_ns if interval_ns else 0.0 for amount in more[:2]
+    )
     shares = (min(1.0, amount / interval_ns) if interval_ns else 0.0 for amount in more[2:])
     gpu_share = busy_share(before.row if before and is_sequel else None, row)
     return Rates(row, interval_ns, calls_per_s, bytes_per_s, *shares, gpu_share)
@@ -195,7 +212,9 @@ def busy_share(before: LiveRow | None, row: LiveRow) -> float | None:
 
 
 def amounts(row: LiveRow) -> tuple[int, ...]:
-    return (row.wall_ns or 0, row.count, row.volume_bytes, row.mpi_ns, row.collective_ns, row.device_ns)
+    return (
+        row.wall_ns or 0, row.count, row.volume_bytes, row.mpi_ns, row.collective_ns, row.device_ns,
+    )
 
 
 def has_ended(rows: Sequence[LiveRow]) -> bool:
@@ -207,23 +226,27 @@ def end_text(rows: Sequence[LiveRow]) -> str:
     for state, end in ENDS.items():
         ranks = [row.rank for row in rows if row.state == state]
         if ranks:
-            said.append(f"{units.rank_names(ranks)} {end if len(ranks) == 1 else end.replace('was', 'were')}")
+            said.append(
+                f"{units.rank_names(ranks)} "
+                f"{end if len(ranks) == 1 else end.replace('was', 'were')}"
+            )
     return f"The run has ended: {'; '.join(said)}."
 
 
 def screen(run: Run, ranks: Sequence[Rates], order: str, is_first: bool) -> Screen:
     alive = [rank for rank in ranks if rank.row.state not in ENDS]
     shown = alive or ranks
-    head = f"{run.path.resolve().name}: {len(alive)} of {units.counted(run.world_size, 'rank')} running, "
+    head = (
+        f"{run.path.resolve().name}: {len(alive)} of {units.counted(run.world_size, 'rank')} "
+        "running, "
+    )
     head += f"{units.timestamp(time.time_ns())}, {span_text(shown, is_first)}"
-    mpi_share, bytes_per_s = sum(rank.mpi_share for rank in shown) / len(shown), sum(rank.bytes_per_s for rank in shown)
+    mpi_share, bytes_per_s = (
+        sum(rank.mpi_share for rank in shown) / len(shown), sum(rank.bytes_per_s for rank in shown),
+    )
     return Screen(
-        is_first,
-        [head, together_text(shown, mpi_share, bytes_per_s), least_text(alive)],
-        columns_of(ranks),
-        sorted(shown, key=ORDERS[order]),
-        mpi_share,
-        bytes_per_s,
+        is_first, [head, together_text(shown, mpi_share, bytes_per_s), least_text(alive)],
+        columns_of(ranks), sorted(shown, key=ORDERS[order]), mpi_share, bytes_per_s,
         "" if alive else end_text([rank.row for rank in ranks]),
     )
 
@@ -244,13 +267,22 @@ def span_text(ranks: Sequence[Rates], is_first: bool) -> str:
 
 def together_text(ranks: Sequence[Rates], mpi_share: float, bytes_per_s: float) -> str:
     calls_per_s = units.count(round(sum(rank.calls_per_s for rank in ranks)))
-    return f"all together: {calls_per_s} calls/s, {units.bandwidth(bytes_per_s)}, {units.share(mpi_share)} of the time in MPI on average"
+    return (
+        f"all together: {calls_per_s} calls/s, {units.bandwidth(bytes_per_s)}, "
+        f"{units.share(mpi_share)} of the time in MPI on average"
+    )
 
 
 def least_text(alive: Sequence[Rates]) -> str:
-    """Who comes last to collectives spends least time in them: the others wait inside. Where nobody is in MPI's, NCCL's on the device."""
-    by_device = not any(rank.collective_share for rank in alive) and any(rank.device_share for rank in alive)
-    share, where = (attrgetter("device_share"), "NCCL's operations") if by_device else (attrgetter("collective_share"), "collectives")
+    """Who comes last to collectives spends least time in them: the others wait inside. Where nobody
+    is in MPI's, NCCL's on the device."""
+    by_device = not any(rank.collective_share for rank in alive) and any(
+        rank.device_share for rank in alive
+    )
+    share, where = (
+        (attrgetter("device_share"), "NCCL's operations") if by_device
+        else (attrgetter("collective_share"), "collectives")
+    )
     if len(alive) < 2:
         return f"least time in {where}: nobody to compare"
     if not any(map(share, alive)):
@@ -259,7 +291,10 @@ def least_text(alive: Sequence[Rates]) -> str:
     others = sum(share(rank) for rank in alive if rank is not least) / (len(alive) - 1)
     if others - share(least) < NOTABLE:
         return f"least time in {where}: all ranks about the same"
-    return f"least time in {where}: rank {least.row.rank}, {units.share(share(least))}; the others {units.share(others)} on average"
+    return (
+        f"least time in {where}: rank {least.row.rank}, {units.share(share(least))}; the " "others "
+        f"{units.share(others)} on average"
+    )
 
 
 def now_text(row: LiveRow) -> str:
@@ -280,7 +315,10 @@ def show(screen: Screen) -> None:
         lines.append(f"... and {len(screen.ranks) - len(fitting)} more ranks")
     text = [units.visible(line[: width - 1]) for line in lines]
     if is_terminal:
-        print((CLEAR_REST if screen.is_first else "") + HOME + "\n".join(line + CLEAR_LINE for line in text) + f"\n{CLEAR_REST}", end="")
+        print(
+            (CLEAR_REST if screen.is_first else "") + HOME
+            + "\n".join(line + CLEAR_LINE for line in text) + f"\n{CLEAR_REST}", end="",
+        )
     else:
         print(("" if screen.is_first else "\n") + "\n".join(text))
     if screen.end:

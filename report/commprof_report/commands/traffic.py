@@ -1,12 +1,15 @@
 """Bulk traffic and control traffic: what carries data, and what coordinates it.
 
-Shows how much of the calls, bytes and time is bulk, which carries gradients, activations or data, and how much is control: the messages in
-which frameworks negotiate which gradients are ready, barriers, probes, and constructors of communicators. The rule is the same for MPI and
-NCCL; shares are of the time inside MPI.
+Shows how much of the calls, bytes and time is bulk, which carries gradients, activations or data,
+and how much is control: the messages in which frameworks negotiate which gradients are ready,
+barriers, probes, and constructors of communicators. The rule is the same for MPI and NCCL; shares
+are of the time inside MPI.
 
-Control messages have small sizes that together carry at most 1 % of the bytes of the run, up to the first leap in the sizes of a call and
-none above 64 KiB. Thresholds are those of the whole run, whatever is selected. On a background thread that negotiates, as Horovod's does,
-control is told by what it is instead: reductions of bits, and bytes to or from a root; the smallest gradient is bulk there.
+Control messages have small sizes that together carry at most 1 % of the bytes of the run, up to the
+first leap in the sizes of a call and none above 64 KiB. Thresholds are those of the whole run,
+whatever is selected. On a background thread that negotiates, as Horovod's does, control is told by
+what it is instead: reductions of bits, and bytes to or from a root; the smallest gradient is bulk
+there.
 """
 
 from __future__ import annotations
@@ -24,10 +27,7 @@ from . import common
 EXAMPLES = (("What a framework's negotiation costs", "hvprof-report traffic RUN"),)
 SEE_ALSO = ("sizes", "steps")
 HEADS = {
-    "bulk": "Bulk",
-    "control": "Control",
-    "completion": "Start and wait",
-    "file": "Files",
+    "bulk": "Bulk", "control": "Control", "completion": "Start and wait", "file": "Files",
     "group": "NCCL groups",
 }
 HEAD_WIDTH = 16
@@ -49,7 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    rows = traffic_rows(common.open_selected(arguments, with_histograms=False, with_samples=True).connection)
+    rows = traffic_rows(
+        common.open_selected(arguments, with_histograms=False, with_samples=True).connection
+    )
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, TrafficRow._fields)
     elif not rows:
@@ -73,14 +75,25 @@ def facts(rows: list[TrafficRow]) -> Iterator[tuple[str, str]]:
         own = [row for row in rows if row.traffic == traffic]
         if own:
             yield head, part_text(own, rows)
-    bulk, control = (total((row for row in rows if row.traffic == traffic), "count") for traffic in ("bulk", "control"))
+    bulk, control = (
+        total((row for row in rows if row.traffic == traffic), "count")
+        for traffic in ("bulk", "control")
+    )
     if any(has_set_up(row) for row in rows):
-        yield "", "persistent operations: the calls and bytes are those of setting them up, however often they were started"
+        yield (
+            "",
+            "persistent operations: the calls and bytes are those of setting them up, however "
+            "often they were started",
+        )
     elif bulk and control:
         yield "", f"{units.three_digits(control / bulk)} control calls for each bulk call"
     is_told = any(row.told_count for row in rows)
     if is_told:
-        yield "Told by", "what they are, on the thread that negotiates: control is reductions of bits, and bytes to or from a root"
+        yield (
+            "Told by",
+            "what they are, on the thread that negotiates: control is reductions of bits, and "
+            "bytes to or from a root",
+        )
     if not is_told or any(row.threshold_bytes for row in rows):
         yield "Thresholds", threshold_text(rows)
 
@@ -94,8 +107,13 @@ def part_text(own: list[TrafficRow], rows: list[TrafficRow]) -> str:
     """371 calls (13.3 %), 716 MB (100.0 %), 1.24 s (93.0 % of the time in MPI)"""
     calls, volume_bytes = (total(own, key) for key in ("count", "volume_bytes"))
     volumes = total(rows, "volume_bytes")
-    volume = f"{units.volume(volume_bytes)} ({units.share(volume_bytes / volumes)}), " if volumes and volume_bytes else ""
-    all_calls = f"{units.counted(calls, 'call')} ({units.share(calls / (total(rows, 'count') or 1))})"
+    volume = (
+        f"{units.volume(volume_bytes)} ({units.share(volume_bytes / volumes)}), "
+        if volumes and volume_bytes else ""
+    )
+    all_calls = (
+        f"{units.counted(calls, 'call')} ({units.share(calls / (total(rows, 'count') or 1))})"
+    )
     return f"{all_calls}, {volume}{time_text(own, rows)}"
 
 
@@ -106,7 +124,10 @@ def time_text(own: list[TrafficRow], rows: list[TrafficRow]) -> str:
     if mpi:
         mpi_ns = total((row for row in rows if row.library == "mpi"), "total_ns")
         total_ns = total(mpi, "total_ns")
-        said.append(f"{units.duration(total_ns)} ({units.share(total_ns / (mpi_ns or 1))} of the time in MPI)")
+        said.append(
+            f"{units.duration(total_ns)} ({units.share(total_ns / (mpi_ns or 1))} of the time "
+            "in MPI)"
+        )
     if nccl:
         device_ns = sum(row.device_ns or 0 for row in nccl)
         on_device = f" and {units.duration(device_ns)} on the device" if device_ns else ""
@@ -124,15 +145,24 @@ def threshold_text(rows: list[TrafficRow]) -> str:
         return "none: no call with a size was counted"
     if not sizes:
         return "none: every size of message carries a part that matters"
-    named = ", ".join(f"{call} up to {units.size(threshold_bytes)}" for call, threshold_bytes in list(sizes.items())[:MOST_THRESHOLDS])
+    named = ", ".join(
+        f"{call} up to {units.size(threshold_bytes)}"
+        for call, threshold_bytes in list(sizes.items())[:MOST_THRESHOLDS]
+    )
     more = f" and {len(sizes) - MOST_THRESHOLDS} more calls" if len(sizes) > MOST_THRESHOLDS else ""
-    return f"{named}{more}: all of them carry {units.share(rows[0].control_share)} of the bytes of the run"
+    return (
+        f"{named}{more}: all of them carry {units.share(rows[0].control_share)} of the " "bytes of "
+        "the run"
+    )
 
 
 def sizes_text(row: TrafficRow) -> str:
     if not row.most_bytes:
         return units.NO_VALUE
-    return units.size(row.most_bytes) if row.least_bytes == row.most_bytes else f"{units.size(row.least_bytes)} - {units.size(row.most_bytes)}"
+    return (
+        units.size(row.most_bytes) if row.least_bytes == row.most_bytes
+        else f"{units.size(row.least_bytes)} - {units.size(row.most_bytes)}"
+    )
 
 
 def traffic_section(run: Run) -> str:
@@ -140,6 +170,11 @@ def traffic_section(run: Run) -> str:
     if not rows:
         return ""
     sentence = (
-        "Bulk calls carry gradients, activations or data; control calls are what frameworks tell each other about them, barriers and the like."
+        "Bulk calls carry gradients, activations or data; control calls are what "
+        "frameworks "
+        "tell each other about them, barriers and the like."
     )
-    return page.section("Bulk and control", sentence, page.facts_list(facts(rows)), page.table(columns_of(rows), rows))
+    return page.section(
+        "Bulk and control", sentence, page.facts_list(facts(rows)),
+        page.table(columns_of(rows), rows),
+    )

@@ -50,8 +50,7 @@ def _sizes_of_calls(uneven: Sequence[Key], runs: Sequence[Figures]) -> dict[Key,
         if next(run.rows[key] for run in runs if key in run.rows).family == "collective":
             found.setdefault(key._replace(bytes=None), []).append(key)
     return {
-        call: keys
-        for call, keys in found.items()
+        call: keys for call, keys in found.items()
         if len(keys) > 1 and all(_bytes(run, keys) for run in runs)
     }
 

@@ -1,6 +1,8 @@
-"""What a comparison needs to know of one run: one number for each row and each figure of the run, and what it ran on.
+"""What a comparison needs to know of one run: one number for each row and each figure of the run,
+and what it ran on.
 
-The unit of a comparison is the run, so each row of a run has one mean, and each run one value of each figure.
+The unit of a comparison is the run, so each row of a run has one mean, and each run one value of
+each figure.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ SQL = query.beside(__file__)
 WHOLE_RUN = argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None)
 PERCENTILES = {"p50": 0.5, "p99": 0.99}
 KNOWN = ("marked", "sure", "likely")  # steps
-# What launchers and libraries set by themselves, as key=value: it differs between any two runs, or follows from a binding or placement,
-# which is compared itself.
+# What launchers and libraries set by themselves, as key=value: it differs between any two runs, or
+# follows from a binding or placement, which is compared itself.
 OF_THE_JOB = re.compile(
     r"cvar\.(ess_|mca_|orte_|hwloc_base_binding_policy|rmaps_|mpi_oversubscribe|pmix_server|shmem_base_RUNTIME|\w+_version=)|"
     r"env\.(OMPI_(COMM_WORLD|WORLD_|LIBDIR_LOC|TOOL_NAME|VERSION|MCA_(PREFIXES|cpu_type|num_procs|orte|ess|pmix|hwloc_base_binding_policy|rmaps_|mpi_oversubscribe|initial_wdir|shmem_RUNTIME)|APP_|NUM_|FIRST_|FILE_"
@@ -47,7 +49,9 @@ OF_THE_JOB = re.compile(
 COMPARED = re.compile(
     r"cvar\.|env\.|file\.|build_id\.|settings\.COMMPROF_|(mpi_version|mpi_library|commprof_version|cpu_model|kernel|cpu_quota_cores|nccl\..*)$"
 )
-NOT_COMPARED = re.compile(r"settings\.COMMPROF_(OUTPUT|VERBOSE|QUIET|LEDGER)|build_id\.libcommprof|nccl\.grown")
+NOT_COMPARED = re.compile(
+    r"settings\.COMMPROF_(OUTPUT|VERBOSE|QUIET|LEDGER)|build_id\.libcommprof|nccl\.grown"
+)
 
 
 class CallRow(NamedTuple):
@@ -99,8 +103,8 @@ class RankRow(NamedTuple):
 
 
 class StepWork(NamedTuple):
-    """What a run does: steps, and the bytes of the calls that make one up (null: marked, or of sizes
-    that ranks have of their own)."""
+    """What a run does: steps, and the bytes of the calls that make one up (null: marked, or of
+    sizes that ranks have of their own)."""
 
     count: float
     bytes: int | None
@@ -119,12 +123,14 @@ class Key(NamedTuple):
 
 def row_name(name: str, size: int | None, communicator: str) -> str:
     """MPI_Allreduce 4 MiB on MPI_COMM_WORLD, where name is that of the call."""
-    return f"{name}{f' {units.size(size)}' if size else ''}{f' on {communicator}' if communicator else ''}"
+    of_size = f" {units.size(size)}" if size else ""
+    return f"{name}{of_size}{f' on {communicator}' if communicator else ''}"
 
 
 @dataclass
 class Row:
-    """The calls of a row in one run, over all ranks. steps: of all ranks together, in a row per step."""
+    """The calls of a row in one run, over all ranks. steps: of all ranks together, in a row per
+    step."""
 
     family: str
     library: str
@@ -164,7 +170,9 @@ class Row:
             return None
         if metric in PERCENTILES:
             return min(max(percentile(self.buckets, PERCENTILES[metric]), self.min_ns), self.max_ns)
-        return (self.transfer_ns if metric == "transfer" and self.is_split else self.total_ns) / self.values
+        return (
+            self.transfer_ns if metric == "transfer" and self.is_split else self.total_ns
+        ) / self.values
 
 
 @dataclass
@@ -210,7 +218,8 @@ class Figures:
 
     @property
     def switches_per_s(self) -> float | None:
-        """How often a rank lost its core to another process, mean over the ranks; null: not known."""
+        """How often a rank lost its core to another process, mean over the ranks;
+        null: not known."""
         rates = [row.switches_per_s for row in self.ranks]
         return None if None in rates else fmean(rates)
 
@@ -230,25 +239,35 @@ class Figures:
         return max((getattr(canary, name) for canary in self.canaries.values()), default=None)
 
     def of_run(self, metric: str) -> float | None:
-        """The figure of the whole run that a metric is judged by. Of a percentile: as if each call took that of its row."""
+        """The figure of the whole run that a metric is judged by. Of a percentile: as if each call
+        took that of its row."""
         if metric in PERCENTILES:
-            return sum((row.value(metric) or 0.0) * row.values for row in self.rows.values()) / max(1, len(self.ranks))
+            return sum((row.value(metric) or 0.0) * row.values for row in self.rows.values()) / max(
+                1, len(self.ranks)
+            )
         return getattr(self, f"{metric}_ns")
 
 
-def figures(path: Path, with_histograms: bool = False, skipped: float = 0.0) -> tuple[Figures, list[str]]:
-    """Reads a run; also returns what there is to say about its files. skipped: the share of the steps, from the first one on, that is left
-    out of the times of the run; those that only sums know are null then."""
+def figures(
+    path: Path, with_histograms: bool = False, skipped: float = 0.0
+) -> tuple[Figures, list[str]]:
+    """Reads a run; also returns what there is to say about its files. skipped: the share of the
+    steps, from the first one on, that is left out of the times of the run; those that only sums
+    know are null then."""
     opened = run_open(path, with_histograms, with_samples=True)
     run = selection.select(opened, WHOLE_RUN)
     try:
         whole, steps, sums = _figures(path, run, with_histograms)
-        return _without_first_steps(sums, whole, steps, skipped) if skipped else whole, run.remarks + run.notes
+        return _without_first_steps(
+            sums, whole, steps, skipped
+        ) if skipped else whole, run.remarks + run.notes
     finally:
         run.connection.close()
 
 
-def _figures(path: Path, run: Selection, with_histograms: bool) -> tuple[Figures, list[StepRow], Sums]:
+def _figures(
+    path: Path, run: Selection, with_histograms: bool
+) -> tuple[Figures, list[StepRow], Sums]:
     connection = run.connection
     alignment = align(connection)
     split = stages.split(run, alignment)
@@ -288,16 +307,28 @@ def _figures(path: Path, run: Selection, with_histograms: bool) -> tuple[Figures
     return whole, found.costs.steps, split.sums
 
 
-def _without_first_steps(sums: Sums, run: Figures, steps: Sequence[StepRow], skipped: float) -> Figures:
+def _without_first_steps(
+    sums: Sums, run: Figures, steps: Sequence[StepRow], skipped: float
+) -> Figures:
     if run.step_ns is None:
-        way_out = "mark the steps (man commprof_step), or record from a later time on (COMMPROF_BEGIN_S)"
-        raise ReportError(run.path, f"has no known steps of which --skip-steps could leave out the first; {way_out}")
+        way_out = (
+            "mark the steps (man commprof_step), or record from a later time on (COMMPROF_BEGIN_S)"
+        )
+        raise ReportError(
+            run.path,
+            f"has no known steps of which --skip-steps could leave out the first; {way_out}",
+        )
     left = sorted(steps, key=lambda row: row.begin_ns)[int(skipped * len(steps)) :]
     is_left = sums.waits.start_ns >= left[0].begin_ns
-    wait_ns, transfer_ns = float(sums.wait_ns[is_left].sum()), float(sums.transfer_ns[is_left].sum())
+    wait_ns, transfer_ns = (
+        float(sums.wait_ns[is_left].sum()), float(sums.transfer_ns[is_left].sum()),
+    )
     steady = [row for row in left if not row.is_warm_up]
     is_split = run.transfer_ns is not None
-    waits = {"wait_ns": wait_ns / len(run.ranks), "transfer_ns": transfer_ns / len(run.ranks)} if is_split else {}
+    waits = (
+        {"wait_ns": wait_ns / len(run.ranks), "transfer_ns": transfer_ns / len(run.ranks)}
+        if is_split else {}
+    )
     times = {**waits, "time_ns": None, "wall_ns": None}
     step_ns = mean([row for row in steady if row.is_complete] or steady, "step_ns")
     return replace(run, **times, step_ns=step_ns, step_trend=trend([row.step_ns for row in steady]))
@@ -312,20 +343,28 @@ def _facts(connection: Connection) -> dict[str, tuple[str, ...]]:
 
 def settings(facts: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     """The facts that may explain a difference between runs."""
-    chosen = {key: values for key, values in facts.items() if COMPARED.match(key) and not NOT_COMPARED.match(key)}
-    return {key: values for key, values in chosen.items() if not OF_THE_JOB.match(f"{key}={', '.join(values)}")}
+    chosen = {
+        key: values for key, values in facts.items()
+        if COMPARED.match(key) and not NOT_COMPARED.match(key)
+    }
+    return {
+        key: values for key, values in chosen.items()
+        if not OF_THE_JOB.match(f"{key}={', '.join(values)}")
+    }
 
 
 def _step_work(connection: Connection, found: StepsSummary) -> StepWork | None:
-    """By calls, the number of steps follows from all bytes of the run in the calls that make them up:
-    a step may be lost at either end."""
+    """By calls, the number of steps follows from all bytes of the run in the calls that make them
+    up: a step may be lost at either end."""
     steps, detection = found.summary, found.steps.detection
     if steps.certainty not in KNOWN:
         return None
     if not detection.bytes:
         return StepWork(steps.total_steps or steps.steps, None)
     calls = json.dumps(list(detection.functions))
-    (run_bytes,) = SQL.run(connection, "run_step_bytes", identity=detection.identity, calls=calls).fetchone()
+    (run_bytes,) = SQL.run(
+        connection, "run_step_bytes", identity=detection.identity, calls=calls
+    ).fetchone()
     return StepWork(round(run_bytes / detection.bytes) or steps.steps, detection.bytes)
 
 
@@ -336,7 +375,9 @@ def _rows(parts: dict[tuple[Key, str], Row]) -> dict[Key, Row]:
     return rows
 
 
-def _parts(connection: Connection, split: stages.Split, groups: dict[str, Group], with_histograms: bool) -> dict[tuple[Key, str], Row]:
+def _parts(
+    connection: Connection, split: stages.Split, groups: dict[str, Group], with_histograms: bool
+) -> dict[tuple[Key, str], Row]:
     """The rows by traffic. Needs cell_traffic."""
     transfers = transfer_shares(split.sums, split.known.calls)
     rows: dict[tuple[Key, str], Row] = {}
@@ -360,11 +401,14 @@ def _parts(connection: Connection, split: stages.Split, groups: dict[str, Group]
 
 
 def _key(row: CallRow | BucketRow, groups: dict[str, Group]) -> Key:
-    return Key(row.call, groups.get(row.identity, NO_GROUP), row.bytes, row.memory_kind, row.measure)
+    return Key(
+        row.call, groups.get(row.identity, NO_GROUP), row.bytes, row.memory_kind, row.measure
+    )
 
 
 def percentile(buckets: dict[tuple[int, int], int], share: float) -> float:
-    """Interpolated inside the bucket on a logarithmic scale, as if the calls in it were spread evenly there; below 16 ns linearly."""
+    """Interpolated inside the bucket on a logarithmic scale, as if the calls in it were spread
+    evenly there; below 16 ns linearly."""
     whole, below = sum(buckets.values()), 0
     for (low_ns, high_ns), count in sorted(buckets.items()):
         if below + count >= share * whole:

@@ -1,8 +1,10 @@
 """Communicators that stand for the same thing in several runs, and in several parts of one run.
 
-A communicator is described by how it was created: call, parent, size, pattern of its ranks, how many alike were created before it. That
-is also what its identity is computed from, so equal identities have equal descriptions. Parts of one split, such as 64 tensor-parallel
-groups of 8 ranks, share a description and are compared together: each alone would be too small a part of the run to be shown.
+A communicator is described by how it was created: call, parent, size, pattern of its ranks, how
+many alike were created before it. That is also what its identity is computed from, so equal
+identities have equal descriptions. Parts of one split, such as 64 tensor-parallel groups of 8
+ranks, share a description and are compared together: each alone would be too small a part of the
+run to be shown.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ class CommunicatorRow(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The description of a communicator. shape: its world ranks, less the first, as text; empty if they are not known."""
+    """The description of a communicator. shape: its world ranks, less the first, as text; empty if
+    they are not known."""
 
     library: str
     created: tuple  # constructor, ordinal and the parent's description; of predefined ones the name
@@ -54,8 +57,8 @@ def groups_of(connection: Connection, world_size: int) -> tuple[dict[str, Group]
 
 
 def renamed(groups: Sequence[Group], known: Sequence[Group]) -> dict[Group, Group]:
-    """Groups of a run that another run does not have, mapped to those of the other run with the same ranks, in order: the same
-    communicators, created in another way."""
+    """Groups of a run that another run does not have, mapped to those of the other run with the
+    same ranks, in order: the same communicators, created in another way."""
     left = [group for group in known if group not in set(groups)]
     found = {}
     for group in groups:
@@ -73,10 +76,16 @@ def _ranks(group: Group) -> tuple:
 
 def _described(row: CommunicatorRow, rows: dict[str, CommunicatorRow], world_size: int) -> Group:
     parent = rows.get(row.parent_identity or "")
-    created: tuple = (row.constructor, row.ordinal, _described(parent, rows, world_size)) if parent and row.constructor else (row.name,)
+    created: tuple = (
+        (row.constructor, row.ordinal, _described(parent, rows, world_size))
+        if parent and row.constructor else (row.name,)
+    )
     members = Members(row.members)
     ranks = list(members.below(world_size)) if members.is_whole else []
-    return Group(row.library, created, row.size, members_text([rank - ranks[0] for rank in ranks]), row.is_inter)
+    return Group(
+        row.library, created, row.size, members_text([rank - ranks[0] for rank in ranks]),
+        row.is_inter,
+    )
 
 
 def _label(alike: Sequence[CommunicatorRow]) -> str:

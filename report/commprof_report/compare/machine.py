@@ -1,4 +1,5 @@
-"""Whether the machine was the same for both sides, and its hosts alike, by what was measured on them before each run."""
+"""Whether the machine was the same for both sides, and its hosts alike, by what was measured on
+them before each run."""
 
 from __future__ import annotations
 
@@ -30,21 +31,32 @@ def drifts(judge: Judge, reference: Side, side: Side) -> Iterator[Drift]:
     """Differences beyond chance that matter. On each run the slowest host counts."""
     strict = judge._replace(level=1 - (1 - judge.level) / len(NAMES))
     for name, noun in NAMES.items():
-        found = strict.contrast(*([run.canary_ns(name) for run in each.runs] for each in (reference, side)))
+        found = strict.contrast(
+            *([run.canary_ns(name) for run in each.runs] for each in (reference, side))
+        )
         if found.outcome in ("less", "more") and abs(math.log1p(found.change)) > judge.margin:
-            change = f"{units.share(abs(found.change))} {'more' if found.change > 0 else 'less'} time"
+            change = (
+                f"{units.share(abs(found.change))} {'more' if found.change > 0 else 'less'} time"
+            )
             than = f"before the runs of {side.name} than before those of {reference.name}"
-            yield Drift(f"{noun} took {change} {than}{_where(name, reference, side, found.change)}", found.change)
+            yield Drift(
+                f"{noun} took {change} {than}{_where(name, reference, side, found.change)}",
+                found.change,
+            )
 
 
 def slow_hosts(runs: Sequence[Figures]) -> Iterator[str]:
-    """Hosts that were slower than the others of their runs, beyond chance and by enough to matter."""
+    """Hosts that were slower than the others of their runs, beyond chance and by
+    enough to matter."""
     for name, noun in NAMES.items():
         found = sorted(_slow(name, runs).items(), key=lambda host: -host[1])
         if found:
             said = [f"{units.share(slower)} longer on {host}" for host, slower in found[:MOST_SLOW]]
             more = f", and on {len(found) - MOST_SLOW} more" if len(found) > MOST_SLOW else ""
-            yield f"{noun} took {', '.join(said)}{more} than on the other hosts, before the runs of all sides"
+            yield (
+                f"{noun} took {', '.join(said)}{more} than on the other hosts, before the runs "
+                "of all sides"
+            )
 
 
 def _slow(name: str, runs: Sequence[Figures]) -> dict[str, float]:
@@ -53,17 +65,25 @@ def _slow(name: str, runs: Sequence[Figures]) -> dict[str, float]:
     for run in runs:
         times = {host: getattr(canary, name) for host, canary in run.canaries.items()}
         for host, own in times.items() if len(times) > 1 and min(times.values()) > 0 else ():
-            ratios.setdefault(host, []).append(math.log(own / median(other for place, other in times.items() if place != host)))
+            ratios.setdefault(host, []).append(
+                math.log(own / median(other for place, other in times.items() if place != host))
+            )
     level = 1 - (1 - LEVEL) / (len(NAMES) * max(1, len(ratios)))
     shifts = {host: rank_tests.paired_shift(own, level) for host, own in ratios.items()}
-    return {host: math.expm1(shift.estimate) for host, shift in shifts.items() if shift.low > math.log(SLOW)}
+    return {
+        host: math.expm1(shift.estimate) for host, shift in shifts.items()
+        if shift.low > math.log(SLOW)
+    }
 
 
 def _where(name: str, reference: Side, side: Side, change: float) -> str:
     """The host that changed most, if there are several."""
     first, second = (_medians(name, each.runs) for each in (reference, side))
     ratios = {host: math.log(second[host] / first[host]) for host in first if host in second}
-    return f", most on {max(ratios, key=lambda host: math.copysign(1, change) * ratios[host])}" if len(ratios) > 1 else ""
+    return (
+        f", most on {max(ratios, key=lambda host: math.copysign(1, change) * ratios[host])}"
+        if len(ratios) > 1 else ""
+    )
 
 
 def _medians(name: str, runs: Sequence[Figures]) -> dict[str, float]:

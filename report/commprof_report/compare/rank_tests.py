@@ -1,9 +1,12 @@
-"""Exact rank tests and what follows from them: estimates of a shift with intervals, sameness, the smallest shift that would be detected.
+"""Exact rank tests and what follows from them: estimates of a shift with intervals, sameness, the
+smallest shift that would be detected.
 
-Paired samples: Wilcoxon's signed rank test and the Hodges-Lehmann estimate, the median of the means of all pairs of differences (Walsh
-averages). Unpaired samples: the test of Mann and Whitney and the median of all differences between the two. The intervals are the shifts
-that the test does not reject. None of them assumes a normal distribution. Sources: Hollander, Wolfe, Chicken, Nonparametric Statistical
-Methods, chapters 3 and 4; Hoefler, Belli, Scientific Benchmarking of Parallel Computing Systems, SC 2015.
+Paired samples: Wilcoxon's signed rank test and the Hodges-Lehmann estimate, the median of the means
+of all pairs of differences (Walsh averages). Unpaired samples: the test of Mann and Whitney and the
+median of all differences between the two. The intervals are the shifts that the test does not
+reject. None of them assumes a normal distribution. Sources: Hollander, Wolfe, Chicken,
+Nonparametric Statistical Methods, chapters 3 and 4; Hoefler, Belli, Scientific Benchmarking of
+Parallel Computing Systems, SC 2015.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ ZERO = 1e-12  # differences of logarithms below this are zero
 
 
 class Shift(NamedTuple):
-    """The estimated shift of the second sample against the first. Without enough values the interval is infinite."""
+    """The estimated shift of the second sample against the first. Without enough values the
+    interval is infinite."""
 
     estimate: float
     low: float
@@ -64,17 +68,25 @@ def unpaired_sameness(first: Sequence[float], second: Sequence[float], margin: f
 
 
 def paired_detectable(shift: Shift, pairs: int, level: float) -> float:
-    """The shift that this number of pairs with this scatter would have shown with probability POWER. The scatter is taken from the width
-    of the interval, so single outliers count no more than they do in the test; infinite: no shift would be found."""
-    return (shift.high - shift.low) * _per_width(_paired_lows, pairs, level) if math.isfinite(shift.low) else math.inf
+    """The shift that this number of pairs with this scatter would have shown with probability
+    POWER. The scatter is taken from the width of the interval, so single outliers count no more
+    than they do in the test; infinite: no shift would be found."""
+    return (
+        (shift.high - shift.low) * _per_width(_paired_lows, pairs, level)
+        if math.isfinite(shift.low) else math.inf
+    )
 
 
 def unpaired_detectable(shift: Shift, first: int, second: int, level: float) -> float:
-    return (shift.high - shift.low) * _per_width(_unpaired_lows, first, second, level) if math.isfinite(shift.low) else math.inf
+    return (
+        (shift.high - shift.low) * _per_width(_unpaired_lows, first, second, level)
+        if math.isfinite(shift.low) else math.inf
+    )
 
 
 def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
-    """Each p adjusted: those below q are a set of findings of which a share of q is expected to be false."""
+    """Each p adjusted: those below q are a set of findings of which a share of q is expected to be
+    false."""
     order = sorted(range(len(ps)), key=ps.__getitem__, reverse=True)
     corrected = (ps[index] * len(ps) / (len(ps) - place) for place, index in enumerate(order))
     found = dict(zip(order, accumulate(corrected, min)))
@@ -92,9 +104,16 @@ def fewest_runs(level: float) -> int:
 
 
 def pairs_to_detect(differences: Sequence[float], shift: float, level: float) -> int | None:
-    """About how many pairs with this scatter would show this shift with probability POWER; null: more than MOST_PAIRS."""
+    """About how many pairs with this scatter would show this shift with probability POWER; null:
+    more than MOST_PAIRS."""
     wanted = (*range(fewest_pairs(level), 21), *range(24, MOST_PAIRS + 1, 4))
-    return next((pairs for pairs in wanted if stdev(differences) * _detected(_paired_lows(pairs, level)) <= shift), None)
+    return next(
+        (
+            pairs for pairs in wanted
+            if stdev(differences) * _detected(_paired_lows(pairs, level)) <= shift
+        ),
+        None,
+    )
 
 
 def _walsh_averages(values: Sequence[float]) -> list[float]:
@@ -124,14 +143,16 @@ def _rank_sums_left_out(first: int, second: int, level: float) -> int:
 
 
 def _left_out(counts: Sequence[int], level: float) -> int:
-    """How many of the smallest values of a statistic, counted from 0, are less probable than half of 1 - level together."""
+    """How many of the smallest values of a statistic, counted from 0, are less probable than half
+    of 1 - level together."""
     most = (1 - level) / 2 * sum(counts) * (1 + 1e-9)
     return sum(below <= most for below in accumulate(counts[: len(counts) // 2]))
 
 
 def _signed_rank_tails(differences: Sequence[float]) -> tuple[float, float]:
-    """The probability of as small a sum of positive ranks, and of as large a one, if there is no shift. Zeros are dropped; equal
-    magnitudes share their mean rank, and the distribution is that of these ranks."""
+    """The probability of as small a sum of positive ranks, and of as large a one, if there is no
+    shift. Zeros are dropped; equal magnitudes share their mean rank, and the distribution is that
+    of these ranks."""
     values = [value for value in differences if abs(value) > ZERO]
     ranks = _doubled_ranks([abs(value) for value in values])
     positive = sum(rank for rank, value in zip(ranks, values) if value > 0)
@@ -161,8 +182,9 @@ def _doubled_ranks(values: Sequence[float]) -> list[int]:
 
 @lru_cache(maxsize=256)
 def _sum_counts(ranks: tuple[int, ...], members: int | None = None) -> list[int]:
-    """How many subsets of the ranks have the sum 0, 1, 2, ...; of subsets with this number of members, if it is given. The counts are the
-    digits of one large integer whose base exceeds the number of subsets, so adding a rank to all subsets is a shift."""
+    """How many subsets of the ranks have the sum 0, 1, 2, ...; of subsets with this number of
+    members, if it is given. The counts are the digits of one large integer whose base exceeds the
+    number of subsets, so adding a rank to all subsets is a shift."""
     digit_bytes = len(ranks) // 8 + 1
     if members is None:
         number = 1
@@ -175,16 +197,23 @@ def _sum_counts(ranks: tuple[int, ...], members: int | None = None) -> list[int]
                 numbers[size] += numbers[size - 1] << 8 * digit_bytes * rank
         number = numbers[members]
     digits = number.to_bytes((sum(ranks) + 1) * digit_bytes, "little")
-    counts = [int.from_bytes(digits[at : at + digit_bytes], "little") for at in range(0, len(digits), digit_bytes)]
+    counts = [
+        int.from_bytes(digits[at : at + digit_bytes], "little")
+        for at in range(0, len(digits), digit_bytes)
+    ]
     return counts if members is None else counts[: sum(ranks[len(ranks) - members :]) + 1]
 
 
 @lru_cache(maxsize=64)
 def _paired_lows(pairs: int, level: float) -> list[float]:
-    """The lower bounds of the intervals of simulated normal samples without a shift, in standard deviations, sorted."""
+    """The lower bounds of the intervals of simulated normal samples without a shift, in standard
+    deviations, sorted."""
     random = Random(SEED)
     left_out = _signed_ranks_left_out(pairs, level)
-    return sorted(_interval(_walsh_averages([random.gauss(0, 1) for _ in range(pairs)]), left_out)[0] for _ in range(SIMULATIONS))
+    return sorted(
+        _interval(_walsh_averages([random.gauss(0, 1) for _ in range(pairs)]), left_out)[0]
+        for _ in range(SIMULATIONS)
+    )
 
 
 @lru_cache(maxsize=64)
@@ -195,7 +224,10 @@ def _unpaired_lows(first: int, second: int, level: float) -> list[float]:
     def normal(size: int) -> list[float]:
         return [random.gauss(0, 1) for _ in range(size)]
 
-    return sorted(_interval(_distances(normal(first), normal(second)), left_out)[0] for _ in range(SIMULATIONS))
+    return sorted(
+        _interval(_distances(normal(first), normal(second)), left_out)[0]
+        for _ in range(SIMULATIONS)
+    )
 
 
 def _detected(lows: Sequence[float]) -> float:
@@ -204,6 +236,7 @@ def _detected(lows: Sequence[float]) -> float:
 
 
 def _per_width(lows_of: Callable[..., list[float]], *sizes: float) -> float:
-    """The detectable shift over the mean width of the intervals, which is twice the mean distance of their bounds from 0."""
+    """The detectable shift over the mean width of the intervals, which is twice the mean distance
+    of their bounds from 0."""
     lows = lows_of(*sizes)
     return _detected(lows) / (-2 * fmean(lows))

@@ -1,4 +1,5 @@
-"""Why runs are not the same experiment: reasons to give no verdict, each with the way out; and what else differs between the sides."""
+"""Why runs are not the same experiment: reasons to give no verdict, each with the way out; and what
+else differs between the sides."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from .cuts import NEGOTIATION, alike, calls_aside, step_difference
 from .figures import Figures, Key, Row, row_name, settings
 from .sides import Side
 
-KINDS = ("work", "placement", "program", "binding", "partial", "disturbed", "order", "hosts", "machine")
+KINDS = (
+    "work", "placement", "program", "binding", "partial", "disturbed", "order", "hosts", "machine",
+)
 VARIES = ("completion", "probe")  # families whose number of calls depends on the time
 NOTABLE_WORK = 0.01  # difference of the mean numbers of calls or bytes
 NOTABLE_PART = 0.05  # difference of the counted parts of the wall time
@@ -40,7 +43,10 @@ class Difference(NamedTuple):
 
     def __str__(self) -> str:
         """UCX_TLS (tcp; other: not set)"""
-        return f"{self.name} ({value_text(self.first, 40)}; {self.side}: {value_text(self.second, 40)})"
+        return (
+            f"{self.name} ({value_text(self.first, 40)}; {self.side}: "
+            f"{value_text(self.second, 40)})"
+        )
 
 
 class Work(NamedTuple):
@@ -56,7 +62,9 @@ def work_of(sides: Sequence[Side], keys: Sequence[Key]) -> Work:
     """`keys`: rows that any run has."""
     work = Work([], [])
     runs = [run for side in sides for run in side.runs]
-    ignored = {NEGOTIATION, *calls_aside(runs, keys)} if any(key.per == "step" for key in keys) else set()
+    ignored = (
+        {NEGOTIATION, *calls_aside(runs, keys)} if any(key.per == "step" for key in keys) else set()
+    )
     for key in keys:
         rows = [run.rows.get(key) for run in runs]
         known = next(row for row in rows if row)
@@ -96,12 +104,21 @@ def _work(sides: Sequence[Side], uneven: Sequence[Key]) -> Iterator[Refusal]:
         for side, own in zip(sides[1:], rows[1:]):
             what = _other_work(rows[0], own)
             if what:
-                labels = {group: label for each in sides for run in each.runs for group, label in run.labels.items()}
+                labels = {
+                    group: label for each in sides for run in each.runs
+                    for group, label in run.labels.items()
+                }
                 name = units.call_name(key.call, key.memory_kind, key.measure)
-                said.append(f"{row_name(name, key.bytes, labels.get(key.group, ''))}: {what} in {side.name}")
+                said.append(
+                    f"{row_name(name, key.bytes, labels.get(key.group, ''))}: {what} in {side.name}"
+                )
     if said:
         more = f"; and {len(said) - MOST_SAID} more rows" if len(said) > MOST_SAID else ""
-        way_out = "compare the same input and number of steps; or --allow work, which compares the rows of both per call"
+        way_out = (
+            "compare the same input and number of steps; or --allow work, which "
+            "compares the "
+            "rows of both per call"
+        )
         steps = step_difference(sides)
         what = "; ".join(filter(None, [steps, *said[:MOST_SAID]])) + more
         yield Refusal("work", what, _steps_way_out(sides, steps) + way_out)
@@ -110,7 +127,9 @@ def _work(sides: Sequence[Side], uneven: Sequence[Key]) -> Iterator[Refusal]:
 def _steps_way_out(sides: Sequence[Side], difference: str) -> str:
     """A framework's messages differ from run to run; only steps show whether the work does."""
     runs = [run for side in sides for run in side.runs]
-    if any(run.negotiates for run in runs) and (difference or any(run.steps is None for run in runs)):
+    if any(run.negotiates for run in runs) and (
+        difference or any(run.steps is None for run in runs)
+    ):
         return "if each run has the same steps, mark them (man commprof_step); else "
     return ""
 
@@ -118,7 +137,9 @@ def _steps_way_out(sides: Sequence[Side], difference: str) -> str:
 def _other_work(reference: Sequence[Row | None], own: Sequence[Row | None]) -> str:
     is_per_step = any(row and row.steps for row in (*reference, *own))
     for noun, key in (("calls", "count"), ("bytes", "volume_bytes"))[is_per_step:]:
-        first, second = ([getattr(row, key) if row else 0 for row in rows] for rows in (reference, own))
+        first, second = (
+            [getattr(row, key) if row else 0 for row in rows] for rows in (reference, own)
+        )
         apart = min(second) > max(first) or max(second) < min(first)
         mean, other = fmean(first), fmean(second)
         if apart and abs(other - mean) > NOTABLE_WORK * max(mean, other):
@@ -126,10 +147,18 @@ def _other_work(reference: Sequence[Row | None], own: Sequence[Row | None]) -> s
                 return f"{noun} only" if other else f"no {noun}"
             if other >= 2 * mean:
                 return f"{other / mean:.3g} times the {noun}"
-            return f"{units.share(abs(other / mean - 1))} {'more' if other > mean else 'fewer'} {noun}"
-    works = [{tuple(sorted(_work_counted(row).items())) for row in rows if row} for rows in (reference, own)]
+            return (
+                f"{units.share(abs(other / mean - 1))} {'more' if other > mean else 'fewer'} {noun}"
+            )
+    works = [
+        {tuple(sorted(_work_counted(row).items())) for row in rows if row}
+        for rows in (reference, own)
+    ]
     is_constant = all(len(found) == 1 for found in works)
-    return "other ranks make the calls" if is_constant and works[0] != works[1] and _sums(reference) == _sums(own) else ""
+    return (
+        "other ranks make the calls"
+        if is_constant and works[0] != works[1] and _sums(reference) == _sums(own) else ""
+    )
 
 
 def _sums(rows: Sequence[Row | None]) -> set[tuple[int, int]]:
@@ -138,24 +167,38 @@ def _sums(rows: Sequence[Row | None]) -> set[tuple[int, int]]:
 
 def _work_counted(row: Row) -> dict[int, tuple[int, int]]:
     """By rank: calls, which do not count in a row per step, and bytes."""
-    return {rank: (0, volume_bytes) for rank, (_, volume_bytes) in row.work.items()} if row.steps else row.work
+    return (
+        {rank: (0, volume_bytes) for rank, (_, volume_bytes) in row.work.items()} if row.steps
+        else row.work
+    )
 
 
 def _whole(side: Side) -> list[Figures]:
-    """The runs of which all ranks were read; where the missing ones ran is not known, and the runs are refused as partial."""
+    """The runs of which all ranks were read; where the missing ones ran is not known, and the runs
+    are refused as partial."""
     return [run for run in side.runs if not run.missing]
 
 
 def _placement(sides: Sequence[Side]) -> Iterator[Refusal]:
     if len({(run.world_size, run.placement) for side in sides for run in _whole(side)}) > 1:
-        said = [f"{side.name} has {one_of({layout(run) for run in _whole(side)})}" for side in sides if _whole(side)]
-        yield Refusal("placement", ", ".join(said), "run all with the same ranks on each host; or --allow placement")
+        said = [
+            f"{side.name} has {one_of({layout(run) for run in _whole(side)})}" for side in sides
+            if _whole(side)
+        ]
+        yield Refusal(
+            "placement",
+            ", ".join(said),
+            "run all with the same ranks on each host; or --allow placement",
+        )
 
 
 def layout(run: Figures) -> str:
     """4 ranks on 2 hosts (0-1; 2-3)"""
     hosts = sorted(set(run.placement))
-    on_each = [units.rank_list(row.rank for row, own in zip(run.ranks, run.placement) if own == host) for host in hosts]
+    on_each = [
+        units.rank_list(row.rank for row, own in zip(run.ranks, run.placement) if own == host)
+        for host in hosts
+    ]
     which = f" ({units.shortened('; '.join(on_each), 40)})" if len(hosts) > 1 else ""
     return f"{units.counted(run.world_size, 'rank')} on {units.counted(len(hosts), 'host')}{which}"
 
@@ -166,7 +209,8 @@ def one_of(values: set[str]) -> str:
 
 
 def program_of(run: Figures) -> str:
-    """The command line without the program's folder and whatever follows its first dot, since each library needs a program of its own."""
+    """The command line without the program's folder and whatever follows its first dot, since each
+    library needs a program of its own."""
     program, _, arguments = run.fact("command_line").partition(" ")
     name = (program or run.fact("program")).rpartition("/")[2]
     return f"{name.partition('.')[0]} {arguments}".strip()
@@ -175,14 +219,27 @@ def program_of(run: Figures) -> str:
 def _program(sides: Sequence[Side]) -> Iterator[Refusal]:
     programs = [{program_of(run) for run in side.runs} for side in sides]
     if len(set.union(*programs)) > 1:
-        said = [f"{side.name} is {units.shortened(one_of(own), 100)}" for side, own in zip(sides, programs)]
-        yield Refusal("program", "; ".join(said), "compare one program with the same arguments; or --allow program")
+        said = [
+            f"{side.name} is {units.shortened(one_of(own), 100)}"
+            for side, own in zip(sides, programs)
+        ]
+        yield Refusal(
+            "program",
+            "; ".join(said),
+            "compare one program with the same arguments; or --allow program",
+        )
 
 
 def _binding(sides: Sequence[Side]) -> Iterator[Refusal]:
     if len({_widths(run) for side in sides for run in _whole(side) if all(run.masks)}) > 1:
-        said = [f"{side.name}: {one_of({binding(run) for run in _whole(side)})}" for side in sides if _whole(side)]
-        options = "Open MPI: --bind-to core, MPICH: -bind-to core, Intel MPI: I_MPI_PIN_DOMAIN=core, srun: --cpu-bind=cores"
+        said = [
+            f"{side.name}: {one_of({binding(run) for run in _whole(side)})}" for side in sides
+            if _whole(side)
+        ]
+        options = (
+            "Open MPI: --bind-to core, MPICH: -bind-to core, Intel MPI: "
+            "I_MPI_PIN_DOMAIN=core, srun: --cpu-bind=cores"
+        )
         way_out = f"bind all alike ({options}); or --allow binding"
         yield Refusal("binding", f"cores that a rank may use: {', '.join(said)}", way_out)
 
@@ -192,7 +249,9 @@ def _widths(run: Figures) -> tuple:
     together: dict[int, int] = {}
     for host, mask in zip(run.placement, run.masks):
         together[host] = together.get(host, 0) | mask
-    return tuple(_width(mask) for mask in run.masks), tuple(_width(mask) for mask in together.values())
+    return tuple(_width(mask) for mask in run.masks), tuple(
+        _width(mask) for mask in together.values()
+    )
 
 
 def _width(mask: int) -> int:
@@ -209,12 +268,21 @@ def binding(run: Figures) -> str:
 
 def _partial(runs: Sequence[Figures]) -> Iterator[Refusal]:
     said = [f"{run.path}: {what}" for run in runs for what in _faults(run)]
-    parts = [fmean(row.counted_ns / row.wall_ns for row in run.ranks if row.wall_ns) for run in runs if any(row.wall_ns for row in run.ranks)]
+    parts = [
+        fmean(row.counted_ns / row.wall_ns for row in run.ranks if row.wall_ns) for run in runs
+        if any(row.wall_ns for row in run.ranks)
+    ]
     if parts and max(parts) - min(parts) > NOTABLE_PART:
-        said.append(f"between {units.share(min(parts))} and {units.share(max(parts))} of the wall time was counted")
+        said.append(
+            f"between {units.share(min(parts))} and {units.share(max(parts))} of the wall time was "
+            "counted"
+        )
     if said:
         more = f"; and {len(said) - MOST_SAID} more" if len(said) > MOST_SAID else ""
-        way_out = "repeat such a run (in an experiment: remove its folder, then resume) or leave it out; or --allow partial"
+        way_out = (
+            "repeat such a run (in an experiment: remove its folder, then resume) or leave "
+            "it out; or --allow partial"
+        )
         yield Refusal("partial", "; ".join(said[:MOST_SAID]) + more, way_out)
 
 
@@ -236,22 +304,41 @@ def _disturbed(runs: Sequence[Figures]) -> Iterator[Refusal]:
         yield Refusal("disturbed", f"{crowded.path}: {crowded.crowding}", way_out)
         return
     apart = [run for run in runs if not run.crowds_itself]
-    rates = [(row.switches_per_s, row.rank, run) for run in apart for row in run.ranks if row.switches_per_s is not None]
+    rates = [
+        (row.switches_per_s, row.rank, run) for run in apart for row in run.ranks
+        if row.switches_per_s is not None
+    ]
     often = sorted({str(run.path) for rate, _, run in rates if rate > MOST_SWITCHES_PER_S})
     if often:
         rate, rank, run = max(rates, key=lambda each: each[0])
-        most = f"most {run.path}, where rank {rank} lost its core {units.count(round(rate))} times a second"
-        yield Refusal("disturbed", f"other processes ran on the cores of {len(often)} of {len(runs)} runs, {most}", way_out)
+        most = (
+            f"most {run.path}, where rank {rank} lost its core {units.count(round(rate))} " "times "
+            "a second"
+        )
+        yield Refusal(
+            "disturbed",
+            f"other processes ran on the cores of {len(often)} of {len(runs)} runs, {most}",
+            way_out,
+        )
 
 
 def _order(sides: Sequence[Side]) -> Iterator[Refusal]:
     """With one run a side there is no verdict anyway."""
     if max(len(side.runs) for side in sides) == 1:
         return
-    times = sorted((min(run.start_unix_ns for run in side.runs), max(run.start_unix_ns for run in side.runs), side.name) for side in sides)
+    times = sorted(
+        (
+            min(run.start_unix_ns for run in side.runs),
+            max(run.start_unix_ns for run in side.runs), side.name,
+        )
+        for side in sides
+    )
     for (_, last, before), (first, _, after) in zip(times, times[1:]):
         if last < first:
-            what = f"all runs of {before} were made before all of {after}: a change of the machine would look the same as a difference"
+            what = (
+                f"all runs of {before} were made before all of {after}: a change of the " "machine "
+                "would look the same as a difference"
+            )
             yield Refusal("order", what, "alternate the sides (A B B A ...); or --allow order")
             return
 
@@ -263,25 +350,42 @@ def _hosts(sides: Sequence[Side]) -> Iterator[Refusal]:
     sets = [{frozenset(row.host or "" for row in run.ranks) for run in side.runs} for side in sides]
     for side, own in zip(sides[1:], sets[1:]):
         if not own & sets[0] and min(len(own), len(sets[0])) < FEWEST_HOST_SETS:
-            on = [units.shortened(", ".join(sorted(set().union(*each))), 40) for each in (sets[0], own)]
-            what = f"{sides[0].name} ran on {on[0]}, {side.name} on {on[1]}: a difference of the nodes would look the same"
-            way_out = f"run all on the same nodes, or each side on {FEWEST_HOST_SETS} sets of nodes; or --allow hosts"
+            on = [
+                units.shortened(", ".join(sorted(set().union(*each))), 40)
+                for each in (sets[0], own)
+            ]
+            what = (
+                f"{sides[0].name} ran on {on[0]}, {side.name} on {on[1]}: a difference of the "
+                "nodes would look the same"
+            )
+            way_out = (
+                f"run all on the same nodes, or each side on {FEWEST_HOST_SETS} sets of "
+                "nodes; or --allow hosts"
+            )
             yield Refusal("hosts", what, way_out)
             return
 
 
 def tunes_itself(run: Figures) -> bool:
     """The library changes its algorithms while it runs."""
-    told = {value for name in ("MPIR_CVAR_ENABLE_DYNAMIC_TUNING", "MVP_ENABLE_DYNAMIC_TUNING") for value in run.facts.get(f"env.{name}", ())}
-    is_dynamic = bool(DYNAMIC_TUNING.search(run.fact("mpi_version"))) and not told & {"0", "no", "false"}
+    told = {
+        value for name in ("MPIR_CVAR_ENABLE_DYNAMIC_TUNING", "MVP_ENABLE_DYNAMIC_TUNING")
+        for value in run.facts.get(f"env.{name}", ())
+    }
+    is_dynamic = bool(DYNAMIC_TUNING.search(run.fact("mpi_version"))) and not told & {
+        "0", "no", "false",
+    }
     return is_dynamic or run.fact("env.I_MPI_TUNING_MODE").startswith("auto")
 
 
 def differences(reference: Side, side: Side) -> list[Difference]:
     """Settings and software in which every run of one side differs from every run of the other."""
-    own = [settings(run.facts) for run in reference.runs], [settings(run.facts) for run in side.runs]
+    own = (
+        [settings(run.facts) for run in reference.runs], [settings(run.facts) for run in side.runs],
+    )
     keys = sorted(
-        {key for runs in own for facts in runs for key in facts}, key=lambda key: (key.startswith("cvar."), key.startswith("env."), key)
+        {key for runs in own for facts in runs for key in facts},
+        key=lambda key: (key.startswith("cvar."), key.startswith("env."), key),
     )
     found = {}
     for key in keys:
@@ -289,25 +393,41 @@ def differences(reference: Side, side: Side) -> list[Difference]:
         if len(first) == len(second) == 1 and first != second:
             found[key] = next(iter(first)), next(iter(second))
     if "mpi_version" in found:  # then its files are others
-        found = {key: values for key, values in found.items() if not key.startswith("build_id.") and key != "mpi_library"}
+        found = {
+            key: values for key, values in found.items()
+            if not key.startswith("build_id.") and key != "mpi_library"
+        }
         names = tuple(tuple(map(units.library_name, values)) for values in found["mpi_version"])
-        found["mpi_version"] = names if names[0] != names[1] else found["mpi_version"]  # else two builds of one version
+        # else two builds of one version
+        found["mpi_version"] = names if names[0] != names[1] else found["mpi_version"]
     found = _without_control_variables_that_explain_nothing(found)
     hosts = [{row.host for run in each.runs for row in run.ranks} for each in (reference, side)]
     if not hosts[0] & hosts[1]:
         found["hosts"] = tuple(tuple(sorted(host or "" for host in each)) for each in hosts)
-    return [Difference(key.partition(".")[2] or key, *values, side.name) for key, values in found.items()]
+    return [
+        Difference(key.partition(".")[2] or key, *values, side.name)
+        for key, values in found.items()
+    ]
 
 
 def differences_text(found: Sequence[Difference]) -> str:
-    more = f"; and {len(found) - MOST_SETTINGS} more (compare --by verdict --json)" if len(found) > MOST_SETTINGS else ""
+    more = (
+        f"; and {len(found) - MOST_SETTINGS} more (compare --by verdict --json)"
+        if len(found) > MOST_SETTINGS else ""
+    )
     return "; ".join(map(str, found[:MOST_SETTINGS])) + more
 
 
 def _without_control_variables_that_explain_nothing(found: dict[str, tuple]) -> dict[str, tuple]:
-    """A side on which they were not recorded, or another library, has no value. Where both have one, the environment's is the same again."""
-    kept = {key: values for key, values in found.items() if not key.startswith("cvar.") or all(values)}
-    return {key: values for key, values in kept.items() if f"cvar.{key.removeprefix('env.').removeprefix('OMPI_MCA_')}" not in kept}
+    """A side on which they were not recorded, or another library, has no value. Where both have
+    one, the environment's is the same again."""
+    kept = {
+        key: values for key, values in found.items() if not key.startswith("cvar.") or all(values)
+    }
+    return {
+        key: values for key, values in kept.items()
+        if f"cvar.{key.removeprefix('env.').removeprefix('OMPI_MCA_')}" not in kept
+    }
 
 
 def value_text(values: Sequence[str], width: int) -> str:

@@ -1,7 +1,8 @@
 """The runs of each side of a comparison, and which of them belong to one block.
 
-A block holds one run of each side, made next to each other in time. Runs of an experiment have their blocks from its folder; other runs
-are in blocks if they alternate: in order of time, each next group of as many runs as there are sides has one of each.
+A block holds one run of each side, made next to each other in time. Runs of an experiment have
+their blocks from its folder; other runs are in blocks if they alternate: in order of time, each
+next group of as many runs as there are sides has one of each.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class Chosen(NamedTuple):
-    """What the user named: the folders of a side, and the block of each run, if an experiment says it. of: the side whose command this one
-    runs once more. elapsed_ns, bare_ns: how long the commands of an experiment took, launch to end, with the profiler and without."""
+    """What the user named: the folders of a side, and the block of each run, if an experiment says
+    it. of: the side whose command this one runs once more. elapsed_ns, bare_ns: how long the
+    commands of an experiment took, launch to end, with the profiler and without."""
 
     name: str
     paths: list[Path]
@@ -31,7 +33,9 @@ class Chosen(NamedTuple):
     bare_ns: list[float] | None = None
 
     def with_runs(self, runs: list[Figures]) -> Side:
-        return Side(self.name, runs, self.blocks, self.failed, self.of, self.elapsed_ns, self.bare_ns)
+        return Side(
+            self.name, runs, self.blocks, self.failed, self.of, self.elapsed_ns, self.bare_ns
+        )
 
 
 class Side(NamedTuple):
@@ -45,21 +49,28 @@ class Side(NamedTuple):
 
 
 def sides_named(paths: Sequence[Sequence[Path]]) -> list[Chosen]:
-    """Sides of run folders. A side has the name that its folders share, without numbers; without a name of its own it has a letter."""
+    """Sides of run folders. A side has the name that its folders share, without numbers; without a
+    name of its own it has a letter."""
     found = [_common_name([path.name or path.resolve().name for path in side]) for side in paths]
-    names = [name if name and found.count(name) == 1 else LETTERS[place] for place, name in enumerate(found)]
+    names = [
+        name if name and found.count(name) == 1 else LETTERS[place]
+        for place, name in enumerate(found)
+    ]
     return [Chosen(name, list(side)) for name, side in zip(names, paths)]
 
 
 def _common_name(names: Sequence[str]) -> str:
     shared = names[0]
     for name in names[1:]:
-        shared = next((shared[:end] for end in range(len(shared), 0, -1) if name.startswith(shared[:end])), "")
+        shared = next(
+            (shared[:end] for end in range(len(shared), 0, -1) if name.startswith(shared[:end])), ""
+        )
     return re.sub(r"[-_.\d\s]+$", "", shared) if len(names) > 1 else shared
 
 
 def experiment_read(folder: Path) -> list[Chosen]:
-    """The arms of an experiment, in order; the first is the reference. Only blocks with a run of every arm are compared."""
+    """The arms of an experiment, in order; the first is the reference. Only blocks with a run of
+    every arm are compared."""
     plan = plans.plan_read(folder)
     runs = plans.runs_of(folder, plan)
     blocks = plans.complete_blocks(plan, runs)
@@ -75,7 +86,10 @@ def experiment_read(folder: Path) -> list[Chosen]:
     for arm in profiled:
         paths = [folder / done[arm.name, block].folder for block in blocks]
         failed = sum(run.arm == arm.name and run.status == plans.FAILED for run in runs)
-        bare = next((elapsed_ns(each.name) for each in plan.arms if each.is_bare and each.of == arm.name), None)
+        bare = next(
+            (elapsed_ns(each.name) for each in plan.arms if each.is_bare and each.of == arm.name),
+            None,
+        )
         found.append(Chosen(arm.name, paths, blocks, failed, arm.of, elapsed_ns(arm.name), bare))
     return found
 
@@ -86,8 +100,12 @@ def in_blocks(sides: Sequence[Side]) -> list[Side] | None:
         return list(sides)
     if len({len(side.runs) for side in sides}) > 1:
         return None
-    ordered = [side._replace(runs=sorted(side.runs, key=lambda run: run.start_unix_ns)) for side in sides]
-    begins = sorted((run.start_unix_ns, place) for place, side in enumerate(ordered) for run in side.runs)
+    ordered = [
+        side._replace(runs=sorted(side.runs, key=lambda run: run.start_unix_ns)) for side in sides
+    ]
+    begins = sorted(
+        (run.start_unix_ns, place) for place, side in enumerate(ordered) for run in side.runs
+    )
     for first in range(0, len(begins), len(sides)):
         if len({place for _, place in begins[first : first + len(sides)]}) < len(sides):
             return None
@@ -105,5 +123,7 @@ def paths_split(words: Sequence[Path], separator: Path) -> list[list[Path]]:
         else:
             sides[-1].append(word)
     if len(sides) < 2 or not all(sides):
-        raise UsageError("sides", "name the runs of each side: A... -- B..., or the folder of an experiment")
+        raise UsageError(
+            "sides", "name the runs of each side: A... -- B..., or the folder of an experiment"
+        )
     return sides

@@ -1,7 +1,7 @@
 """The HTML page: one file that needs nothing else. All text from files is escaped here.
 
-Its content security policy allows the page's own style and scripts, by their hashes, and pictures inside it: nothing is requested from
-anywhere, and no text from a file can run.
+Its content security policy allows the page's own style and scripts, by their hashes, and pictures
+inside it: nothing is requested from anywhere, and no text from a file can run.
 """
 
 from __future__ import annotations
@@ -29,25 +29,29 @@ TIMELINE = """
 <label><input type="checkbox" id="timeline-fold"> a row for each host</label>
 <label><input type="checkbox" id="timeline-gpus" checked> GPUs</label></p>
 <p class="said" id="timeline-said" aria-live="polite"></p>
-<canvas id="timeline" tabindex="0" role="img" aria-label="ranks and time: what each rank did in the chosen step"></canvas>
+<canvas id="timeline" tabindex="0" role="img" \
+aria-label="ranks and time: what each rank did in the chosen step"></canvas>
 <ul class="legend" id="timeline-legend"></ul>
 <p class="soft" id="timeline-note"></p>
 <noscript><p>The timeline needs JavaScript.</p></noscript>
 """
 STEPS = """
 <p class="said" id="steps-said" aria-live="polite"></p>
-<svg id="steps-picture" class="steps" tabindex="0" role="img" aria-label="time of the steps, mean over ranks"></svg>
+<svg id="steps-picture" class="steps" tabindex="0" role="img" \
+aria-label="time of the steps, mean over ranks"></svg>
 <ul class="legend" id="steps-legend"></ul>
 <noscript><p>The picture of the steps needs JavaScript.</p></noscript>
 """
 HISTOGRAMS = """
 <p id="histograms-choices"></p>
 <p class="said" id="histograms-said" aria-live="polite"></p>
-<svg id="histograms-picture" class="histograms" tabindex="0" role="img" aria-label="durations of calls: histograms and cumulative shares"></svg>
+<svg id="histograms-picture" class="histograms" tabindex="0" role="img" \
+aria-label="durations of calls: histograms and cumulative shares"></svg>
 <ul class="legend" id="histograms-legend"></ul>
 <noscript><p>The histograms need JavaScript.</p></noscript>
 """
-DRAWINGS = ("timeline", "steps", "histograms")  # drawn by a script of this name from data of this name
+# drawn by a script of this name from data of this name
+DRAWINGS = ("timeline", "steps", "histograms")
 
 
 def text(value: object) -> str:
@@ -64,7 +68,9 @@ def page(title: str, parts: Iterable[str]) -> str:
 
 def live_page(title: str, now: str, every_s: float) -> str:
     """Asks its server for `now`, and that alone, as often."""
-    body = f'<div id="now" data-every="{every_s:g}">{now}</div><p id="connection" role="status"></p>'
+    body = (
+        f'<div id="now" data-every="{every_s:g}">{now}</div><p id="connection" role="status"></p>'
+    )
     return _page(title, body, ["live.js"], "default-src 'none'; connect-src 'self'")
 
 
@@ -74,7 +80,8 @@ def _page(title: str, body: str, script_names: Iterable[str], policy: str) -> st
     style = STYLE.search(template)[1]
     return Template(template).substitute(
         title=text(title),
-        policy=f"{policy}; img-src data:; style-src {_hashes([style])}; script-src {_hashes(scripts)}; base-uri 'none'; form-action 'none'",
+        policy=f"{policy}; img-src data:; style-src {_hashes([style])}; script-src "
+        f"{_hashes(scripts)}; base-uri 'none'; form-action 'none'",
         contents="".join(f'<a href="#{name}">{head}</a>' for name, head in SECTION.findall(body)),
         body=body,
         scripts="".join(f"<script>{script}</script>" for script in scripts),
@@ -83,21 +90,35 @@ def _page(title: str, body: str, script_names: Iterable[str], policy: str) -> st
 
 def _hashes(texts: Iterable[str]) -> str:
     """Of inline texts, as a content security policy lists them."""
-    return " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in texts)
+    return " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'"
+        for one in texts
+    )
 
 
-def header(title: str, lines: Sequence[str], cards: Sequence[tuple[str, str]], facts: Sequence[tuple[str, str]]) -> str:
+def header(
+    title: str, lines: Sequence[str], cards: Sequence[tuple[str, str]],
+    facts: Sequence[tuple[str, str]],
+) -> str:
     """The top of the page: the program, the most important figures, and the summary in words."""
     parts = [f"<h1>{text(title)}</h1>"]
     parts += [f'<p class="soft">{text(line)}</p>' for line in lines]
-    tiles = "".join(f'<div class="card"><b>{text(value).replace("_", "_<wbr>")}</b><span>{text(name)}</span></div>' for value, name in cards)
+    tiles = "".join(
+        f'<div class="card"><b>{text(value).replace("_", "_<wbr>")}</b>'
+        f"<span>{text(name)}</span></div>"
+        for value, name in cards
+    )
     parts += [f'<div class="cards">{tiles}</div>'] if tiles else []
     parts += [facts_list(facts)] if facts else []
     return f"<header>{''.join(parts)}</header>"
 
 
 def facts_list(facts: Iterable[tuple[str, str]]) -> str:
-    return "<dl>" + "".join(f"<dt>{text(head)}</dt><dd>{text(fact)}</dd>" for head, fact in facts) + "</dl>"
+    return (
+        "<dl>"
+        + "".join(f"<dt>{text(head)}</dt><dd>{text(fact)}</dd>" for head, fact in facts)
+        + "</dl>"
+    )
 
 
 def bullets(lines: Iterable[str]) -> str:
@@ -107,7 +128,8 @@ def bullets(lines: Iterable[str]) -> str:
 def warnings(lines: Sequence[str]) -> str:
     if not lines:
         return ""
-    return f'<section class="warn"><ul>{"".join(f"<li>{text(line)}</li>" for line in lines)}</ul></section>'
+    items = "".join(f"<li>{text(line)}</li>" for line in lines)
+    return f'<section class="warn"><ul>{items}</ul></section>'
 
 
 def section(title: str, sentence: str, *parts: str) -> str:
@@ -117,7 +139,8 @@ def section(title: str, sentence: str, *parts: str) -> str:
 
 def folded_section(title: str, sentence: str, *parts: str) -> str:
     inside = f'<p class="soft">{text(sentence)}</p>{"".join(parts)}'
-    return f'<section id="{_anchor(title)}"><details><summary>{text(title)}</summary>{inside}</details></section>'
+    head = f'<section id="{_anchor(title)}"><details><summary>{text(title)}</summary>'
+    return f"{head}{inside}</details></section>"
 
 
 def _anchor(title: str) -> str:
@@ -140,7 +163,9 @@ def histograms(data: dict[str, object]) -> str:
 
 
 def _packed(name: str, data: dict[str, object]) -> str:
-    packed = MICROSECONDS.sub(" µs", json.dumps(data, separators=(",", ":"))).replace("<", "\\u003c")
+    packed = MICROSECONDS.sub(" µs", json.dumps(data, separators=(",", ":"))).replace(
+        "<", "\\u003c"
+    )
     return f'<script type="application/json" id="{name}-data">{packed}</script>'
 
 
@@ -157,7 +182,10 @@ def table(columns: Sequence[Column], rows: Sequence[object]) -> str:
         return ""
     head = "".join(f"<th{_class(column)}>{text(column.head)}</th>" for column in columns)
     body = "".join(f"<tr>{''.join(_cell(column, row) for column in columns)}</tr>" for row in rows)
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    return (
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
 
 
 def _cell(column: Column, row: object) -> str:

@@ -1,4 +1,5 @@
-"""Pictures: their files and common style. matplotlib is imported only here and in plots/, when drawing."""
+"""Pictures: their files and common style. matplotlib is imported only here and in plots/, when
+drawing."""
 
 from __future__ import annotations
 
@@ -14,8 +15,19 @@ from ..base.aside import renamed_whole
 from ..base.errors import ReportError
 
 ENDINGS = (".png", ".svg", ".pdf")
-# Okabe and Ito's palette, which colour-blind readers can distinguish too (https://jfly.uni-koeln.de/color/).
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999", "#000000")
+# Okabe and Ito's palette, which colour-blind readers can distinguish too
+# (https://jfly.uni-koeln.de/color/).
+PALETTE = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#D55E00",
+    "#F0E442",
+    "#999999",
+    "#000000",
+)
 OTHER_COLOUR = "#BBBBBB"
 SOURCE_WIDTH = 20  # characters of it in an inch
 STYLE = {
@@ -47,7 +59,9 @@ STYLE = {
 def picture_path(text: str) -> Path:
     path = Path(text)
     if path.suffix.lower() not in ENDINGS:
-        raise argparse.ArgumentTypeError(f"{text}: the name of a picture ends in {', '.join(ENDINGS)}")
+        raise argparse.ArgumentTypeError(
+            f"{text}: the name of a picture ends in {', '.join(ENDINGS)}"
+        )
     return path
 
 
@@ -61,12 +75,16 @@ def is_possible() -> bool:
 
 
 def save(path: Path, plot: ModuleType, rows: Any, source: str, why_none: str, mode: int) -> None:
-    """plot: a module of plots/. Writes the file, with its source in a corner. Raises ReportError if there are no rows, and says why_none, or no
-    matplotlib."""
+    """plot: a module of plots/. Writes the file, with its source in a corner. Raises ReportError if
+    there are no rows, and says why_none, or no matplotlib."""
     if not rows:
         raise ReportError(path, f"not drawn: {why_none}")
     if not is_possible():
-        raise ReportError(path, f"not drawn: no matplotlib 3.6 or newer is installed for {sys.executable} (tables do not need it)")
+        raise ReportError(
+            path,
+            f"not drawn: no matplotlib 3.6 or newer is installed for {sys.executable} (tables do "
+            "not need it)",
+        )
     drawn = _drawn(path.suffix[1:].lower(), plot, rows, source)
     with renamed_whole(path, mode) as aside:
         aside.write_bytes(drawn)
@@ -90,6 +108,8 @@ def _drawn(ending: str, plot: ModuleType, rows: Any, source: str = "") -> bytes:
         plot.draw(figure.add_subplot(), rows)
         if source:
             lines = textwrap.fill(source, round(SOURCE_WIDTH * figure.get_figwidth()))
-            figure.supxlabel(lines, x=0.995, horizontalalignment="right", fontsize=7, color="#777777")
+            figure.supxlabel(
+                lines, x=0.995, horizontalalignment="right", fontsize=7, color="#777777"
+            )
         figure.savefig(file, format=ending, metadata=metadata)
     return file.getvalue()

@@ -18,7 +18,10 @@ WIDTH, HEIGHT = 440, 90  # of a course
 
 def element(tag: str, *inside: str, **attributes: object) -> str:
     """`inside` is markup. class_ is the attribute class, text_anchor text-anchor."""
-    named = "".join(f' {name.rstrip("_").replace("_", "-")}="{_shown(value)}"' for name, value in attributes.items())
+    named = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{_shown(value)}"'
+        for name, value in attributes.items()
+    )
     return f"<{tag}{named}>{''.join(inside)}</{tag}>"
 
 
@@ -38,14 +41,22 @@ def mark(style: int, x: float, y: float, kind: str, name: str = "") -> str:
     """A mark that says its name under the mouse."""
     number = style % STYLES
     title = [element("title", text(name))] if name else []
-    return element("path", *title, d=MARKS[number], transform=f"translate({x:.1f},{y:.1f})", class_=f"side-{number} {kind}")
+    return element(
+        "path", *title, d=MARKS[number], transform=f"translate({x:.1f},{y:.1f})",
+        class_=f"side-{number} {kind}",
+    )
 
 
 def course(head: str, values: Sequence[float], show: Callable[[float], str]) -> str:
     """Values at equal distances, from zero to the largest."""
     most, last = max(values), max(1, len(values) - 1)
-    points = " ".join(f"{WIDTH * place / last:.0f},{HEIGHT * (1 - value / (most or 1)):.0f}" for place, value in enumerate(values))
+    points = " ".join(
+        f"{WIDTH * place / last:.0f},{HEIGHT * (1 - value / (most or 1)):.0f}"
+        for place, value in enumerate(values)
+    )
     said = f"{head}: {show(values[-1])}; at most {show(most)}"
     drawn = element("path", d=f"M0,{HEIGHT}H{WIDTH}"), element("polyline", points=points)
-    drawing = element("svg", *drawn, viewBox=f"0 -2 {WIDTH} {HEIGHT + 4}", role="img", aria_label=said)
+    drawing = element(
+        "svg", *drawn, viewBox=f"0 -2 {WIDTH} {HEIGHT + 4}", role="img", aria_label=said
+    )
     return element("figure", element("figcaption", text(said)), drawing, class_="course")

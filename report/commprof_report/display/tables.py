@@ -13,13 +13,14 @@ from typing import Callable, NamedTuple, TextIO
 from ..base.units import NO_VALUE, count, visible, volume
 
 
-CALCULATED = ("=", "+", "-", "@", "\t", "\r", "\n", "'", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # also in the wide forms of East Asia
+# also in the wide forms of East Asia
+CALCULATED = ("=", "+", "-", "@", "\t", "\r", "\n", "'", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 NUMBER = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
 
 
 class Column(NamedTuple):
-    """A column of a text table: its head, the function that formats a row's cell, and whether it is a number (flush right). exact: formats it
-    to the byte."""
+    """A column of a text table: its head, the function that formats a row's cell, and whether it is
+    a number (flush right). exact: formats it to the byte."""
 
     head: str
     show: Callable[..., str]
@@ -28,27 +29,37 @@ class Column(NamedTuple):
 
 
 def volume_column(head: str, key: str) -> Column:
-    return Column(head, lambda row: volume(getattr(row, key)), exact=lambda row: count(getattr(row, key)))
+    return Column(
+        head, lambda row: volume(getattr(row, key)), exact=lambda row: count(getattr(row, key))
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """--json and --csv, of a command that ends in write_rows. A program may take the rows instead (api.py)."""
+    """--json and --csv, of a command that ends in write_rows. A program may take the rows instead
+    (api.py)."""
     add_form_arguments(parser)
     parser.set_defaults(take_rows=None)
 
 
 def add_form_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output").add_mutually_exclusive_group()
-    group.add_argument("--json", action="store_true", help="a list of objects; keys and units in docs/SCHEMA.md")
-    group.add_argument("--csv", action="store_true", help="the same keys as a header, then one line per row")
+    group.add_argument(
+        "--json", action="store_true", help="a list of objects; keys and units in docs/SCHEMA.md"
+    )
+    group.add_argument(
+        "--csv", action="store_true", help="the same keys as a header, then one line per row"
+    )
 
 
 def is_for_scripts(arguments: argparse.Namespace) -> bool:
     return arguments.json or arguments.csv or arguments.take_rows is not None
 
 
-def write_rows(arguments: argparse.Namespace, rows: Sequence[NamedTuple], fields: Sequence[str]) -> None:
-    """Writes the rows to stdout as --json or --csv requests, or hands them to the program that asked for them."""
+def write_rows(
+    arguments: argparse.Namespace, rows: Sequence[NamedTuple], fields: Sequence[str]
+) -> None:
+    """Writes the rows to stdout as --json or --csv requests, or hands them to the program that
+    asked for them."""
     if arguments.take_rows is not None:
         arguments.take_rows(rows, fields)
         return
@@ -75,7 +86,8 @@ def write_csv(file: TextIO, fields: Sequence[str], rows: Iterable[Iterable[objec
 
 
 def _cell(value: object) -> object:
-    """A text that a spreadsheet would calculate begins with an apostrophe; so does one that has one already, for whoever takes it away."""
+    """A text that a spreadsheet would calculate begins with an apostrophe; so does one that has one
+    already, for whoever takes it away."""
     if not isinstance(value, str):
         return value
     is_plain = value == NO_VALUE or NUMBER.fullmatch(value) or not value.startswith(CALCULATED)
@@ -91,5 +103,8 @@ def text_table(columns: Sequence[Column], rows: Sequence[object], indent: str = 
 
 
 def _line(columns: Sequence[Column], cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded = (cell.rjust(width) if column.is_number else cell.ljust(width) for column, cell, width in zip(columns, cells, widths))
+    padded = (
+        cell.rjust(width) if column.is_number else cell.ljust(width)
+        for column, cell, width in zip(columns, cells, widths)
+    )
     return "  ".join(padded).rstrip()

@@ -29,7 +29,9 @@ def canaries_read(run: Path) -> dict[str, Canary]:
     for path in sorted(folder_of(run).glob("*")):
         try:
             values = json_read(path)
-            found[path.name] = Canary(*(number_in(values, name, 1, MOST_NS) for name in Canary._fields))
+            found[path.name] = Canary(
+                *(number_in(values, name, 1, MOST_NS) for name in Canary._fields)
+            )
         except (ReportError, ValueError):
             continue
     return found

@@ -16,22 +16,32 @@ from .plan import FAILED, OK, Arm, Run
 
 PLACEHOLDER = "{}"
 PATIENCE_S = 10  # between asking a job to end and killing it
-SHELL = "trap 'trap \"\" TERM; kill 0; wait $!' TERM; (%s\n) & wait $!"  # passes on that it is to end, and waits for that
+# passes on that it is to end, and waits for that
+SHELL = "trap 'trap \"\" TERM; kill 0; wait $!' TERM; (%s\n) & wait $!"
 
 
-def launch(experiment: Path, block: int, arm: Arm, commprof_run: str, directory: str, timeout_s: float | None) -> Run:
-    """Runs the arm's command in a shell in the directory (empty: the current one), with the launcher's output in a log beside the run folder.
-    Before the run, the hosts are measured."""
+def launch(
+    experiment: Path, block: int, arm: Arm, commprof_run: str, directory: str,
+    timeout_s: float | None,
+) -> Run:
+    """Runs the arm's command in a shell in the directory (empty: the current one), with the
+    launcher's output in a log beside the run folder. Before the run, the hosts are measured."""
     folder = experiment / f"block-{block:02d}" / arm.name
     folder.parent.mkdir(exist_ok=True)
-    begins = [["--canary", canary.folder_of(folder.resolve())], ["--output", folder.resolve()]][: 1 if arm.is_bare else 2]
+    begins = [["--canary", canary.folder_of(folder.resolve())], ["--output", folder.resolve()]][
+        : 1 if arm.is_bare else 2
+    ]
     profiled = " ".join(shlex.join([commprof_run, option, str(path)]) for option, path in begins)
     begin = time.monotonic()
-    with open(folder.parent / f"{arm.name}.log", "ab") as log:  # a first run that failed keeps its own
+    # a first run that failed keeps its own
+    with open(folder.parent / f"{arm.name}.log", "ab") as log:
         why = _ended(arm.command.replace(PLACEHOLDER, profiled), directory or None, log, timeout_s)
     if not why and not arm.is_bare and not [*folder.glob("rank-*"), *folder.glob("node-*.tar")]:
         why = "it wrote no profile"
-    return Run(block, arm.name, str(folder.relative_to(experiment)), FAILED if why else OK, time.monotonic() - begin, why)
+    return Run(
+        block, arm.name, str(folder.relative_to(experiment)), FAILED if why else OK,
+        time.monotonic() - begin, why,
+    )
 
 
 def _ended(command: str, directory: str | None, log: object, timeout_s: float | None) -> str:
@@ -43,7 +53,8 @@ def _ended(command: str, directory: str | None, log: object, timeout_s: float | 
         stderr=subprocess.STDOUT,
         cwd=directory,
         start_new_session=True,
-        preexec_fn=partial(end_with_parent, signal.SIGTERM, os.getpid()),  # else it would disturb the runs after resume
+        # else it would disturb the runs after resume
+        preexec_fn=partial(end_with_parent, signal.SIGTERM, os.getpid()),
     )
     try:
         status = job.wait(timeout_s)

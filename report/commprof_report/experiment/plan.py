@@ -1,8 +1,10 @@
 """The folder of an experiment: what was planned, which runs have ended, which one is next.
 
-experiment.json has the plan. runs.jsonl has one object in each line, added and synchronized when a run has ended; a run without a line was
-interrupted, and never counts. Blocks are numbered in the order in which they begin. A block in which a run failed, or that was interrupted,
-is not compared; another one, with a number of its own, is run in its place, since runs of a block must be neighbours in time.
+experiment.json has the plan. runs.jsonl has one object in each line, added and synchronized when a
+run has ended; a run without a line was interrupted, and never counts. Blocks are numbered in the
+order in which they begin. A block in which a run failed, or that was interrupted, is not compared;
+another one, with a number of its own, is run in its place, since runs of a block must be neighbours
+in time.
 """
 
 from __future__ import annotations
@@ -19,13 +21,16 @@ from typing import Any, NamedTuple
 
 from ..base import units
 from ..base.errors import ReportError
-from ..base.json_file import MOST_BYTES, json_parse, json_read, list_in, number_in, text_in, whole_in
+from ..base.json_file import (
+    MOST_BYTES, json_parse, json_read, list_in, number_in, text_in, whole_in,
+)
 from ..base.regular import regular_open
 
 EXPERIMENT, RUNS = "experiment.json", "runs.jsonl"
 FORMAT, VERSION = "commprof-experiment", 1
 OK, FAILED, WARM_UP = "ok", "failed", "warm-up"
-REMOVED = "removed"  # a run that was OK, and whose folder somebody has removed; its block is repeated
+# a run that was OK, and whose folder somebody has removed; its block is repeated
+REMOVED = "removed"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")  # of an arm, and of its folders
 BLOCK = re.compile(r"block-(\d{1,6})")
 MOST_BLOCKS = 999_999
@@ -35,7 +40,8 @@ MOST = 10**15  # of any other number
 
 
 class Arm(NamedTuple):
-    """of: the arm whose command is run once more in each block: as a control, or without the profiler (is_bare)."""
+    """of: the arm whose command is run once more in each block: as a control, or without the
+    profiler (is_bare)."""
 
     name: str
     command: str  # for a shell; {} stands for commprof-run
@@ -44,8 +50,9 @@ class Arm(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """blocks: complete ones that are wanted at least. until: then more, up to this half width of the intervals; null: no more. directory: where
-    the commands are run; empty: in the current one."""
+    """blocks: complete ones that are wanted at least. until: then more, up to this half width of
+    the intervals; null: no more. directory: where the commands are run; empty: in the current one.
+    """
 
     arms: list[Arm]
     blocks: int
@@ -90,15 +97,24 @@ def plan_read(folder: Path) -> Plan:
 def _plan(values: Any) -> Plan:
     arms = [_arm(each) for each in list_in(values, "arms")]
     names = [arm.name for arm in arms]
-    if not 0 < len(names) <= MOST_ARMS or len(set(names)) < len(names) or not all(map(NAME.fullmatch, names)):
+    if (
+        not 0 < len(names) <= MOST_ARMS or len(set(names)) < len(names)
+        or not all(map(NAME.fullmatch, names))
+    ):
         raise ValueError(f"names of arms: {units.shortened(', '.join(names), 80) or 'none'}")
     until = None if values.get("until") is None else number_in(values, "until", LEAST_UNTIL, 1)
     seed = whole_in(values, "seed", -MOST, MOST, 0)
-    return Plan(arms, whole_in(values, "blocks", 1, MOST, 1), seed, until, text_in(values, "directory", ""))
+    return Plan(
+        arms, whole_in(values, "blocks", 1, MOST, 1), seed, until, text_in(values, "directory", "")
+    )
 
 
 def _arm(values: Any) -> Arm:
-    name, command, of = text_in(values, "name"), text_in(values, "command"), text_in(values, "of", "")
+    name, command, of = (
+        text_in(values, "name"),
+        text_in(values, "command"),
+        text_in(values, "of", ""),
+    )
     return Arm(name, command, of, bool(values.get("is_bare")))
 
 
@@ -107,7 +123,9 @@ def plan_write(folder: Path, plan: Plan) -> None:
     aside = folder / f"{EXPERIMENT}.tmp"
     arms = [arm._asdict() for arm in plan.arms]
     with open(aside, "w", encoding="utf-8") as file:
-        json.dump({"format": FORMAT, "version": VERSION, **plan._asdict(), "arms": arms}, file, indent=1)
+        json.dump(
+            {"format": FORMAT, "version": VERSION, **plan._asdict(), "arms": arms}, file, indent=1
+        )
         file.write("\n")
         file.flush()
         os.fsync(file.fileno())
@@ -126,8 +144,13 @@ def runs_read(folder: Path) -> list[Run]:
 
 
 def _run(values: Any) -> Run:
-    block, seconds = whole_in(values, "block", 0, MOST_BLOCKS), number_in(values, "seconds", 0, MOST, 0)
-    return Run(block, *(text_in(values, key) for key in ("arm", "folder", "status")), seconds, text_in(values, "why", ""))
+    block, seconds = (
+        whole_in(values, "block", 0, MOST_BLOCKS), number_in(values, "seconds", 0, MOST, 0),
+    )
+    return Run(
+        block, *(text_in(values, key) for key in ("arm", "folder", "status")), seconds,
+        text_in(values, "why", ""),
+    )
 
 
 def runs_of(folder: Path, plan: Plan) -> list[Run]:
@@ -135,7 +158,10 @@ def runs_of(folder: Path, plan: Plan) -> list[Run]:
     bare = {arm.name for arm in plan.arms if arm.is_bare}
 
     def is_removed(run: Run) -> bool:
-        return run.status in (OK, WARM_UP) and run.arm not in bare and not (folder / run.folder).exists()
+        return (
+            run.status in (OK, WARM_UP) and run.arm not in bare
+            and not (folder / run.folder).exists()
+        )
 
     return [run._replace(status=REMOVED) if is_removed(run) else run for run in runs_read(folder)]
 
@@ -165,7 +191,9 @@ def owned(folder: Path) -> Iterator[None]:
 def complete_blocks(plan: Plan, runs: Sequence[Run]) -> list[int]:
     """Those with a run of each arm."""
     done = {(run.block, run.arm) for run in runs if run.status == OK}
-    return sorted({block for block, _ in done if all((block, arm.name) in done for arm in plan.arms)})
+    return sorted(
+        {block for block, _ in done if all((block, arm.name) in done for arm in plan.arms)}
+    )
 
 
 def next_block(folder: Path, runs: Sequence[Run]) -> int:
@@ -178,15 +206,17 @@ def next_block(folder: Path, runs: Sequence[Run]) -> int:
 
 
 def order_of(plan: Plan, place: int) -> list[Arm]:
-    """The order of the arms in the place-th complete block, from 0: the rows of a Williams square, in which each arm follows each other one
-    equally often; of two arms A B, B A, A B, ... The seed decides which arm is which."""
+    """The order of the arms in the place-th complete block, from 0: the rows of a Williams square,
+    in which each arm follows each other one equally often; of two arms A B, B A, A B, ... The seed
+    decides which arm is which."""
     arms = Random(plan.seed).sample(plan.arms, len(plan.arms))
     square = williams(len(arms))
     return [arms[number] for number in square[place % len(square)]]
 
 
 def williams(size: int) -> list[list[int]]:
-    """Williams, Australian Journal of Scientific Research A 2 (1949) 149. Of an odd number of arms twice as many rows."""
+    """Williams, Australian Journal of Scientific Research A 2 (1949) 149. Of an odd number of arms
+    twice as many rows."""
     first = [0] + [(place + 1) // 2 if place % 2 else size - place // 2 for place in range(1, size)]
     rows = [[(number + shift) % size for number in first] for shift in range(size)]
     return rows if size % 2 == 0 else rows + [row[::-1] for row in rows]

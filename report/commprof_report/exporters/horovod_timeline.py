@@ -159,9 +159,7 @@ def negotiations(events: Iterable[Event]) -> Iterator[Negotiation]:
 
 def _with_rank(found: Negotiation, rank: int, time_us: int) -> Negotiation:
     before_us = found.sum_us + found.last_us  # 0 before the first one
-    return found._replace(
-        ready=found.ready + 1, sum_us=before_us, last_us=time_us, last_rank=rank
-    )
+    return found._replace(ready=found.ready + 1, sum_us=before_us, last_us=time_us, last_rank=rank)
 
 
 def longest(path: Path) -> Longest:

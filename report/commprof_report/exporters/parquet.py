@@ -23,13 +23,23 @@ def writer() -> Callable[[Cursor, Columns, Path], None]:
         except ImportError:  # absent, or it does not fit to another package
             continue
         return write
-    raise ReportError("export", "Parquet needs the Python package pyarrow or duckdb; without them: --format csv or long-csv")
+    raise ReportError(
+        "export",
+        "Parquet needs the Python package pyarrow or duckdb; without them: --format csv or "
+        "long-csv",
+    )
 
 
 def columns_of(connection: Connection, table: str) -> Columns:
     """As the values are; if there are none, as declared. The columns of views are not declared."""
-    declared = {name: "text" if kind == "TEXT" else "integer" for _, name, kind, *_ in connection.execute(f"PRAGMA main.table_info({table})")}
-    kinds = ", ".join(f"max(typeof({name}) = 'text'), max(typeof({name}) = 'real'), count({name})" for name in declared)
+    declared = {
+        name: "text" if kind == "TEXT" else "integer"
+        for _, name, kind, *_ in connection.execute(f"PRAGMA main.table_info({table})")
+    }
+    kinds = ", ".join(
+        f"max(typeof({name}) = 'text'), max(typeof({name}) = 'real'), count({name})"
+        for name in declared
+    )
     found = iter(connection.execute(f"SELECT {kinds} FROM main.{table}").fetchone())
     of_values = zip(declared.items(), zip(found, found, found))
     return {
@@ -51,7 +61,9 @@ def _with_pyarrow(rows: Cursor, columns: Columns, output: Path) -> None:
     schema = pyarrow.schema([(name, types[kind]) for name, kind in columns.items()])
     with parquet.ParquetWriter(output, schema) as file:
         for batch in _batches(rows):
-            arrays = [pyarrow.array(values, field.type) for values, field in zip(zip(*batch), schema)]
+            arrays = [
+                pyarrow.array(values, field.type) for values, field in zip(zip(*batch), schema)
+            ]
             file.write_batch(pyarrow.record_batch(arrays, schema=schema))
 
 
@@ -67,7 +79,9 @@ def _with_duckdb(rows: Cursor, columns: Columns, output: Path) -> None:
                 file.writelines(json.dumps(dict(zip(columns, row))) + "\n" for row in batch)
         connection = duckdb.connect()
         of_types = {name: types[kind] for name, kind in columns.items()}
-        connection.read_json(str(lines), columns=of_types, format="newline_delimited").write_parquet(str(output))
+        connection.read_json(
+            str(lines), columns=of_types, format="newline_delimited"
+        ).write_parquet(str(output))
         connection.close()
 
 

@@ -1,8 +1,10 @@
 """A run as a timeline in Chrome's trace event format, for https://ui.perfetto.dev.
 
     process  a rank          thread  one of its threads, its regions, its steps, a stream of its GPU
-    slice    a call          in it   waiting for the rank that arrived last; on a stream a kernel, a copy, a memset
-    flow     from the call of the rank that arrived last to the wait that it ended, if both are known and shown
+    slice    a call          in it   waiting for the rank that arrived last; on a stream a kernel,
+                                     a copy, a memset
+    flow     from the call of the rank that arrived last to the wait that it ended, if both are
+             known and shown
     async    a nonblocking collective, from its start to its completion
     counter  of a rank: bytes per second passed to MPI, what its GPUs' sensors said;
              of the run: ranks inside MPI, ranks waiting, bytes in flight
@@ -47,14 +49,12 @@ MOST_BINS = 1_000
 LEAST_BIN_NS = 1_000
 NO_CALLS = (None, ())
 LEVELS = {
-    "SM clock, MHz": "clock_mhz",
-    "memory in use, bytes": "memory_used_bytes",
+    "SM clock, MHz": "clock_mhz", "memory in use, bytes": "memory_used_bytes",
     "throttled": "is_throttled",
 }
 RATES = {
     "NVLink sent, bytes/s": "nvlink_sent_bytes",
-    "NVLink received, bytes/s": "nvlink_received_bytes",
-    "PCIe sent, bytes/s": "pcie_sent_bytes",
+    "NVLink received, bytes/s": "nvlink_received_bytes", "PCIe sent, bytes/s": "pcie_sent_bytes",
     "PCIe received, bytes/s": "pcie_received_bytes",
 }
 PEERS = {-1: "outside the job", -2: "any"}
@@ -176,7 +176,9 @@ class Cut(NamedTuple):
     to_ns: int | None = None
 
     def overlaps(self, start_ns: int, end_ns: int) -> bool:
-        return (self.from_ns is None or end_ns >= self.from_ns) and (self.to_ns is None or start_ns <= self.to_ns)
+        return (self.from_ns is None or end_ns >= self.from_ns) and (
+            self.to_ns is None or start_ns <= self.to_ns
+        )
 
 
 def text(run: Selection, cut: Cut, traces: Sequence[OfRank] = ()) -> Iterator[str]:
@@ -199,10 +201,16 @@ def _waits_take(connection: Connection, split: WaitSplit) -> None:
     """How long each call waited, and for whom, into the TEMP TABLEs that trace_calls.sql reads."""
     SQL.run(connection, "trace_split")
     waits, texts = split.waits, split.texts
-    columns = (waits.world_rank, waits.start_ns, waits.wait_ns, waits.last_rank, waits.is_estimate, waits.identity, waits.sequence)
+    columns = (
+        waits.world_rank, waits.start_ns, waits.wait_ns, waits.last_rank, waits.is_estimate,
+        waits.identity, waits.sequence,
+    )
     rows = zip(*(column.tolist() for column in columns), (waits.completion == NONE).tolist())
     found = (
-        (rank, start_ns, wait_ns, None if last == NONE else last, is_estimate, texts.texts[identity], sequence, is_blocking)
+        (
+            rank, start_ns, wait_ns, None if last == NONE else last, is_estimate,
+            texts.texts[identity], sequence, is_blocking,
+        )
         for rank, start_ns, wait_ns, last, is_estimate, identity, sequence, is_blocking in rows
     )
     connection.executemany("INSERT INTO trace_split VALUES (?, ?, ?, ?, ?, ?, ?, ?)", found)
@@ -214,8 +222,7 @@ def about_traces(traces: Sequence[OfRank]) -> dict[str, object]:
     named = (("PyTorch's traces", of_pytorch), ("Horovod's timelines", of_horovod))
     return {
         whose: f"{len(own)}, of {units.rank_names(sorted({each.process.rank for each in own}))}"
-        for whose, own in named
-        if own
+        for whose, own in named if own
     }
 
 
@@ -245,7 +252,10 @@ class Trace:
         self.threads = SQL.ask(self.connection, "trace_threads", ThreadRow)
         streams = SQL.ask(self.connection, "trace_streams", StreamRow)
         shared = _shared_with(self.connection)
-        self.streams = {(row.rank, row.stream): _stream_title(row, shared.get((row.rank, row.device), "")) for row in streams}
+        self.streams = {
+            (row.rank, row.stream): _stream_title(row, shared.get((row.rank, row.device), ""))
+            for row in streams
+        }
         self.operations = self.flows = 0
 
     def about(self) -> dict[str, object]:
@@ -263,7 +273,9 @@ class Trace:
             "collectives sampled": _share(sampled.collective_share),
             **({"communicators without samples": unsampled} if unsampled else {}),
             "time in which all other calls are sampled": _share(sampled.window_share),
-            "thinned by the reporter": "yes" if self.run.thinning and self.run.thinning.is_needed else "no",
+            "thinned by the reporter": "yes"
+            if self.run.thinning and self.run.thinning.is_needed
+            else "no",
         }
 
     def events(self) -> Iterator[str]:
@@ -287,7 +299,11 @@ class Trace:
             for sums, found in ((inside, own), (waiting, waits)):
                 for start_ns, end_ns in found.spans():
                     sums.add(start_ns, end_ns, end_ns - start_ns)
-        for name, counted in (("ranks inside MPI", inside), ("ranks waiting", waiting), ("bytes in flight, nonblocking collectives", flying)):
+        for name, counted in (
+            ("ranks inside MPI", inside),
+            ("ranks waiting", waiting),
+            ("bytes in flight, nonblocking collectives", flying),
+        ):
             yield from _counter(self.run.world_size, name, counted.values(1 / counted.width_ns))
 
     def _names(self) -> Iterator[str]:
@@ -295,12 +311,16 @@ class Trace:
             host = f", {row.host}" if row.host else ""
             yield _metadata("process_name", row.rank, 0, {"name": f"rank {row.rank}{host}"})
             yield _metadata("process_labels", row.rank, 0, {"labels": row.state})
-            yield _metadata("process_sort_index", row.rank, 0, {"sort_index": PLACES_OF_RANK * row.rank})
+            yield _metadata(
+                "process_sort_index", row.rank, 0, {"sort_index": PLACES_OF_RANK * row.rank}
+            )
         yield _metadata("process_name", self.run.world_size, 0, {"name": "all ranks"})
         yield _metadata("process_sort_index", self.run.world_size, 0, {"sort_index": -1})
         for thread in self.threads:
             name = f"{thread.name or 'thread'} ({'main, ' if thread.is_main else ''}{thread.tid})"
-            yield from self._thread_name(thread.rank, _calls_track(thread.thread), name, 2 + 3 * thread.thread)
+            yield from self._thread_name(
+                thread.rank, _calls_track(thread.thread), name, 2 + 3 * thread.thread
+            )
 
     def _thread_name(self, rank: int, track: int, name: str, place: int) -> Iterator[str]:
         yield _metadata("thread_name", rank, track, {"name": name})
@@ -312,28 +332,50 @@ class Trace:
             if row.rank != rank or not row.unfinished:
                 continue
             end_ns = self.aligned_ns(rank, max(row.last_ns, row.since_ns))
-            start_ns = min(max(self.aligned_ns(rank, row.since_ns), own.last_ns.get(row.thread, self.aligned_ns(rank, 0))), end_ns)
+            start_ns = min(
+                max(
+                    self.aligned_ns(rank, row.since_ns),
+                    own.last_ns.get(row.thread, self.aligned_ns(rank, 0)),
+                ),
+                end_ns,
+            )
             peer = PEERS.get(row.peer, row.peer)
-            details = {"communicator": row.communicator, "bytes": row.bytes, "peer": peer, "request_call": row.request_call}
+            details = {
+                "communicator": row.communicator, "bytes": row.bytes, "peer": peer,
+                "request_call": row.request_call,
+            }
             known = {key: value for key, value in details.items() if value is not None}
             if self.cut.overlaps(start_ns, end_ns):
-                yield _slice(rank, _calls_track(row.thread), Slice(start_ns, end_ns, f"{row.unfinished} (not finished)", known))
+                yield _slice(
+                    rank, _calls_track(row.thread),
+                    Slice(start_ns, end_ns, f"{row.unfinished} (not finished)", known),
+                )
                 if not row.unfinished.startswith("nccl"):
                     own.add(row.thread, start_ns, end_ns)
 
     def _spans(self) -> Iterator[str]:
         rows = map(SpanRow._make, SQL.run(self.connection, "trace_spans"))
-        for (rank, track, thread), of_track in groupby(rows, key=attrgetter("rank", "track", "thread")):
+        for (rank, track, thread), of_track in groupby(
+            rows, key=attrgetter("rank", "track", "thread")
+        ):
             number = FIRST_OF_TRACK[track] + thread
             yield from self._thread_name(rank, number, *self._title(rank, track, thread))
-            slices = (Slice(self.aligned_ns(rank, row.begin_ns), self.aligned_ns(rank, row.end_ns), row.name, {}) for row in of_track)
+            slices = (
+                Slice(
+                    self.aligned_ns(rank, row.begin_ns), self.aligned_ns(rank, row.end_ns),
+                    row.name, {},
+                )
+                for row in of_track
+            )
             for slice_ in nested(slices):
                 if self.cut.overlaps(slice_.start_ns, slice_.end_ns):
                     yield _slice(rank, number, slice_)
 
     def _streams(self) -> Iterator[str]:
         for (rank, stream), title in self.streams.items():
-            yield from self._thread_name(rank, FIRST_OF_TRACK["gpu"] + stream, title, FIRST_OF_TRACK["gpu"] + 2 * stream)
+            yield from self._thread_name(
+                rank, FIRST_OF_TRACK["gpu"] + stream, title, FIRST_OF_TRACK["gpu"] + 2 * stream
+            )
         names = self._kernel_names()
         rows = map(ActivityRow._make, SQL.run(self.connection, "trace_activities"))
         for (rank, stream), of_stream in groupby(rows, key=attrgetter("rank", "stream")):
@@ -344,14 +386,20 @@ class Trace:
     def _sensors(self) -> Iterator[str]:
         """Counters of the devices, each by the rank whose readings are taken."""
         rows = map(ReadingRow._make, SQL.run(self.connection, "trace_readings"))
-        by_device = {key: list(of_device) for key, of_device in groupby(rows, key=attrgetter("rank", "device"))}
+        by_device = {
+            key: list(of_device)
+            for key, of_device in groupby(rows, key=attrgetter("rank", "device"))
+        }
         facts = gpu_activity.device_facts(self.connection)
         for _, own in readers(facts, {key: len(of_device) for key, of_device in by_device.items()}):
             shown = [row for row in by_device[own.rank, own.device] if self._shows(row)]
             shown = shown[:: len(shown) // MOST_BINS + 1]
             times = [self.aligned_ns(own.rank, row.at_ns) for row in shown]
             for name, key in LEVELS.items():
-                levels = ((at_ns, value) for at_ns, row in zip(times, shown) if (value := getattr(row, key)) is not None)
+                levels = (
+                    (at_ns, value) for at_ns, row in zip(times, shown)
+                    if (value := getattr(row, key)) is not None
+                )
                 yield from _counter(own.rank, f"GPU {own.number} {name}", changes(levels))
             for name, key in RATES.items():
                 counted = [(at_ns, getattr(row, key)) for at_ns, row in zip(times, shown)]
@@ -363,15 +411,29 @@ class Trace:
 
     def _kernel_names(self) -> dict[str, tuple[str, str]]:
         """Short and full names."""
-        mangled = [name for (name,) in self.connection.execute("SELECT DISTINCT name FROM gpu_kernel")]
+        mangled = [
+            name for (name,) in self.connection.execute("SELECT DISTINCT name FROM gpu_kernel")
+        ]
         demangled = kernel_names.demangled(mangled)
-        return {name: (kernel_names.shortened(demangled.get(name, name)), demangled.get(name, name)) for name in mangled}
+        return {
+            name: (kernel_names.shortened(demangled.get(name, name)), demangled.get(name, name))
+            for name in mangled
+        }
 
     def _activity(self, row: ActivityRow, names: dict[str, tuple[str, str]]) -> Slice:
-        short, kernel = names.get(row.kernel, ("", "")) if row.kind == "kernel" else (f"{row.kind} {row.copy}".rstrip(), "")
-        details = {"kernel": kernel, "communicator": row.communicator, "bytes": row.bytes, "launched by": "graph" if row.is_graph else ""}
+        short, kernel = (
+            names.get(row.kernel, ("", "")) if row.kind == "kernel"
+            else (f"{row.kind} {row.copy}".rstrip(), "")
+        )
+        details = {
+            "kernel": kernel, "communicator": row.communicator, "bytes": row.bytes,
+            "launched by": "graph" if row.is_graph else "",
+        }
         known = {key: value for key, value in details.items() if value}
-        return Slice(self.aligned_ns(row.rank, row.start_ns), self.aligned_ns(row.rank, row.end_ns), short or gpu_activity.OTHERS, known)
+        return Slice(
+            self.aligned_ns(row.rank, row.start_ns), self.aligned_ns(row.rank, row.end_ns),
+            short or gpu_activity.OTHERS, known,
+        )
 
     def _title(self, rank: int, track: str, number: int) -> tuple[str, int]:
         """A track's name and its position."""
@@ -382,7 +444,10 @@ class Trace:
             return f"all sampled: {stream}", FIRST_OF_TRACK["gpu"] + 2 * number + 1
         return _title(track, number)
 
-    def _thread(self, rank: int, thread: int, rows: Iterable[CallRow], handed: Bins, own: Inside, waits: Inside, flying: Bins) -> Iterator[str]:
+    def _thread(
+        self, rank: int, thread: int, rows: Iterable[CallRow], handed: Bins, own: Inside,
+        waits: Inside, flying: Bins,
+    ) -> Iterator[str]:
         for slice_, row in nested_with(self._calls(rank, rows)):
             if not self.cut.overlaps(slice_.start_ns, slice_.end_ns):
                 continue
@@ -400,29 +465,51 @@ class Trace:
             if row.completed_ns is not None:
                 yield from self._operation(rank, row)
                 done_ns = max(self.aligned_ns(rank, row.completed_ns), slice_.start_ns)
-                flying.add(slice_.start_ns, done_ns, (row.volume_bytes or 0) * (done_ns - slice_.start_ns))
+                flying.add(
+                    slice_.start_ns, done_ns, (row.volume_bytes or 0) * (done_ns - slice_.start_ns)
+                )
 
     def _arrival(self, rank: int, thread: int, time_ns: int, row: CallRow) -> Iterator[str]:
         """A flow from the call that the rank that arrived last has just begun, if it is shown:
         Perfetto binds flows to slices."""
-        if row.last_thread is None or row.last_rank == rank or not self.cut.overlaps(time_ns, time_ns):
+        if (
+            row.last_thread is None or row.last_rank == rank
+            or not self.cut.overlaps(time_ns, time_ns)
+        ):
             return
         self.flows += 1
         what = f'"name": "arrival", "cat": "waiting", "id": "{self.flows:#x}"'
-        yield f'{{"ph": "s", {what}, "pid": {row.last_rank}, "tid": {_calls_track(row.last_thread)}, "ts": {_us(time_ns)}}}'
-        yield f'{{"ph": "f", "bp": "e", {what}, "pid": {rank}, "tid": {_calls_track(thread)}, "ts": {_us(time_ns)}}}'
+        yield (
+            f'{{"ph": "s", {what}, "pid": {row.last_rank}, "tid": '
+            f'{_calls_track(row.last_thread)}, "ts": {_us(time_ns)}}}'
+        )
+        yield (
+            f'{{"ph": "f", "bp": "e", {what}, "pid": {rank}, "tid": {_calls_track(thread)}, '
+            f'"ts": {_us(time_ns)}}}'
+        )
 
     def _calls(self, rank: int, rows: Iterable[CallRow]) -> Iterator[tuple[Slice, CallRow]]:
         for row in rows:
-            start_ns, end_ns = self.aligned_ns(rank, row.start_ns), self.aligned_ns(rank, row.end_ns)
+            start_ns, end_ns = (
+                self.aligned_ns(rank, row.start_ns), self.aligned_ns(rank, row.end_ns),
+            )
             yield Slice(start_ns, end_ns, row.call, _details(row)), row
 
     def _operation(self, rank: int, row: CallRow) -> Iterator[str]:
         self.operations += 1
-        start_ns, end_ns = self.aligned_ns(rank, row.start_ns), self.aligned_ns(rank, max(row.completed_ns or 0, row.start_ns))
-        where = f'"cat": "nonblocking", "id": "{self.operations:#x}", "pid": {rank}, "tid": {_calls_track(row.thread)}'
+        start_ns, end_ns = (
+            self.aligned_ns(rank, row.start_ns),
+            self.aligned_ns(rank, max(row.completed_ns or 0, row.start_ns)),
+        )
+        where = (
+            f'"cat": "nonblocking", "id": "{self.operations:#x}", "pid": {rank}, "tid": '
+            f"{_calls_track(row.thread)}"
+        )
         name = json.dumps(units.visible(row.call))
-        yield f'{{"ph": "b", "name": {name}, {where}, "ts": {_us(start_ns)}, "args": {_arguments(_details(row))}}}'
+        yield (
+            f'{{"ph": "b", "name": {name}, {where}, "ts": {_us(start_ns)}, "args": '
+            f"{_arguments(_details(row))}}}"
+        )
         yield f'{{"ph": "e", "name": {name}, {where}, "ts": {_us(end_ns)}}}'
 
     def _bins(self) -> tuple[int, int]:
@@ -539,8 +626,13 @@ def nested_with(slices: Iterable[tuple[Slice, CallRow]]) -> Iterator[tuple[Slice
 def _waiting(call: Slice, row: CallRow) -> Slice:
     """The slice from the rank's arrival to that of the last rank."""
     whom = "others" if row.last_rank is None else f"rank {row.last_rank}"
-    arguments = {"estimate": "from durations: the clock error is too large"} if row.is_estimate else {}
-    return Slice(call.start_ns, min(call.start_ns + row.wait_ns, call.end_ns), f"waiting for {whom}", arguments)
+    arguments = (
+        {"estimate": "from durations: the clock error is too large"} if row.is_estimate else {}
+    )
+    return Slice(
+        call.start_ns, min(call.start_ns + row.wait_ns, call.end_ns), f"waiting for {whom}",
+        arguments,
+    )
 
 
 def _details(row: CallRow) -> dict[str, object]:
@@ -557,7 +649,9 @@ def _details(row: CallRow) -> dict[str, object]:
         "op": row.op,
     }
     if row.library == "nccl" and row.wait_ns:
-        details["waited on the device"] = units.duration(row.wait_ns) + ("" if row.last_rank is None else f" for rank {row.last_rank}")
+        details["waited on the device"] = units.duration(row.wait_ns) + (
+            "" if row.last_rank is None else f" for rank {row.last_rank}"
+        )
     return {key: value for key, value in details.items() if value is not None}
 
 
@@ -569,20 +663,25 @@ def _title(track: str, thread: int) -> tuple[str, int]:
     """A track's name and its position."""
     if track == "steps":
         return "steps", 0
-    return (f"regions of thread {thread}", 1 + 3 * thread) if track == "regions" else (f"all sampled: thread {thread}", 3 + 3 * thread)
+    return (
+        (f"regions of thread {thread}", 1 + 3 * thread) if track == "regions"
+        else (f"all sampled: thread {thread}", 3 + 3 * thread)
+    )
 
 
 def _stream_title(row: StreamRow, shared: str) -> str:
     device = "GPU" if row.device is None else f"GPU {row.device}"
-    return f"{device}{shared}, {'other streams' if row.stream == OTHER_STREAM else f'stream {row.number}'}"
+    return (
+        f"{device}{shared}, "
+        f"{'other streams' if row.stream == OTHER_STREAM else f'stream {row.number}'}"
+    )
 
 
 def _shared_with(connection: Connection) -> dict[tuple[int, int | None], str]:
     """By rank and its number for a device: " (shared with rank 1)"."""
     return {
         (own.rank, own.number): f" (shared with {units.rank_names(others)})"
-        for group in groups(gpu_activity.device_facts(connection))
-        for own in group
+        for group in groups(gpu_activity.device_facts(connection)) for own in group
         if (others := sorted({one.rank for one in group} - {own.rank}))
     }
 
@@ -592,22 +691,34 @@ def _share(share: float | None) -> str:
 
 
 def _metadata(name: str, rank: int, track: int, arguments: dict[str, object]) -> str:
-    return f'{{"ph": "M", "name": "{name}", "pid": {rank}, "tid": {track}, "args": {_arguments(arguments)}}}'
+    return (
+        f'{{"ph": "M", "name": "{name}", "pid": {rank}, "tid": {track}, "args": '
+        f"{_arguments(arguments)}}}"
+    )
 
 
 def _slice(rank: int, track: int, slice_: Slice) -> str:
     name, span_ns = json.dumps(units.visible(slice_.name)), slice_.end_ns - slice_.start_ns
     times = f'"ts": {_us(slice_.start_ns)}, "dur": {_us(span_ns)}'
-    return f'{{"ph": "X", "name": {name}, "pid": {rank}, "tid": {track}, {times}, "args": {_arguments(slice_.arguments)}}}'
+    return (
+        f'{{"ph": "X", "name": {name}, "pid": {rank}, "tid": {track}, {times}, "args": '
+        f"{_arguments(slice_.arguments)}}}"
+    )
 
 
 def _counter(rank: int, name: str, values: Iterable[tuple[int, float]]) -> Iterator[str]:
     for at_ns, value in values:
-        yield f'{{"ph": "C", "name": "{name}", "pid": {rank}, "tid": 0, "ts": {_us(at_ns)}, "args": {{"value": {value!r}}}}}'
+        yield (
+            f'{{"ph": "C", "name": "{name}", "pid": {rank}, "tid": 0, "ts": {_us(at_ns)}, '
+            f'"args": {{"value": {value!r}}}}}'
+        )
 
 
 def _arguments(arguments: dict[str, object]) -> str:
-    known = {key: units.visible(value) if isinstance(value, str) else value for key, value in arguments.items()}
+    known = {
+        key: units.visible(value) if isinstance(value, str) else value
+        for key, value in arguments.items()
+    }
     return json.dumps(known)
 
 

@@ -1,4 +1,5 @@
-"""A run in Prometheus's text exposition format (version 0.0.4), for a node exporter's text-file collector."""
+"""A run in Prometheus's text exposition format (version 0.0.4), for a node exporter's text-file
+collector."""
 
 from __future__ import annotations
 
@@ -58,34 +59,76 @@ class Sample(NamedTuple):
 
 
 def text(run: Run, late: Late) -> Iterator[str]:
-    """The lines of the text. Labels that all samples of a run share come first. `late`: the run's analysis of waiting."""
+    """The lines of the text. Labels that all samples of a run share come first. `late`: the run's
+    analysis of waiting."""
     connection = run.connection
     ranks = live_rows(connection)
     totals = total_rows(connection)
     on_device = device_total_rows(connection)
     run_label = {"run": run.run_id}
     for name, kind, help_text, samples in (
-        ("commprof_run_info", "gauge", "Program and MPI library of the run, always 1.", [_run_info(run)]),
-        ("commprof_up", "gauge", "1: the rank's process is seen to run, 0: it has ended; absent if unknown.", _up(ranks)),
+        (
+            "commprof_run_info",
+            "gauge",
+            "Program and MPI library of the run, always 1.",
+            [_run_info(run)],
+        ),
+        (
+            "commprof_up", "gauge",
+            "1: the rank's process is seen to run, 0: it has ended; absent if unknown.", _up(ranks),
+        ),
         ("commprof_rank_info", "gauge", "Host and state of the rank, always 1.", _rank_info(ranks)),
-        ("commprof_wall_seconds", "gauge", "Time from MPI_Init to the end or the last sign of life.", _wall(ranks)),
-        ("commprof_counted_seconds", "gauge", "Part of the wall time during which calls were counted.", _counted(run)),
-        ("commprof_last_sign_timestamp_seconds", "gauge", "End or last sign of life, since 1970.", _last_sign(ranks)),
-        ("commprof_in_call_seconds", "gauge", "Time that the rank has been inside its current call.", _in_call(ranks)),
+        (
+            "commprof_wall_seconds", "gauge",
+            "Time from MPI_Init to the end or the last sign of life.", _wall(ranks),
+        ),
+        (
+            "commprof_counted_seconds", "gauge",
+            "Part of the wall time during which calls were counted.", _counted(run),
+        ),
+        (
+            "commprof_last_sign_timestamp_seconds", "gauge",
+            "End or last sign of life, since 1970.", _last_sign(ranks),
+        ),
+        (
+            "commprof_in_call_seconds", "gauge",
+            "Time that the rank has been inside its current call.", _in_call(ranks),
+        ),
         ("commprof_calls_total", "counter", "Calls.", _totals(totals, lambda row: row.count)),
-        ("commprof_bytes_total", "counter", "Bytes passed to calls.", _totals(totals, lambda row: row.volume_bytes)),
-        ("commprof_time_seconds_total", "counter", "Time inside calls.", _totals(totals, lambda row: row.total_ns / 1e9)),
+        (
+            "commprof_bytes_total", "counter", "Bytes passed to calls.",
+            _totals(totals, lambda row: row.volume_bytes),
+        ),
+        (
+            "commprof_time_seconds_total", "counter", "Time inside calls.",
+            _totals(totals, lambda row: row.total_ns / 1e9),
+        ),
         *_device_metrics(on_device),
         *_wait_metrics(late),
-        ("commprof_dropped_calls_total", "counter", "Calls that could not be recorded.", _unrecorded(run)),
-        ("commprof_gpu_seconds_total", "counter", "Traced time of GPUs, by what they did at the same time.", _gpu_busy(run)),
-        ("commprof_gpu_dropped_records_total", "counter", "Records of GPU activity that were lost.", _gpu_dropped(run)),
-        ("commprof_call_duration_seconds", "histogram", "Durations of single calls.", _durations(run)),
+        (
+            "commprof_dropped_calls_total", "counter", "Calls that could not be recorded.",
+            _unrecorded(run),
+        ),
+        (
+            "commprof_gpu_seconds_total", "counter",
+            "Traced time of GPUs, by what they did at the same time.", _gpu_busy(run),
+        ),
+        (
+            "commprof_gpu_dropped_records_total", "counter",
+            "Records of GPU activity that were lost.", _gpu_dropped(run),
+        ),
+        (
+            "commprof_call_duration_seconds", "histogram", "Durations of single calls.",
+            _durations(run),
+        ),
     ):
         yield f"# HELP {name} {help_text}"
         yield f"# TYPE {name} {kind}"
         for sample in samples:
-            labels = ",".join(f'{key}="{_escaped(value)}"' for key, value in {**run_label, **sample.labels}.items())
+            labels = ",".join(
+                f'{key}="{_escaped(value)}"'
+                for key, value in {**run_label, **sample.labels}.items()
+            )
             yield f"{name}{sample.suffix}{{{labels}}} {sample.value!r}"
 
 
@@ -132,39 +175,70 @@ def _last_sign(ranks: Iterable[LiveRow]) -> Iterator[Sample]:
 def _in_call(ranks: Iterable[LiveRow]) -> Iterator[Sample]:
     for row in ranks:
         if row.doing_is_inside:
-            labels = {"rank": row.rank, "call": row.doing_call, "communicator": row.doing_communicator or ""}
+            labels = {
+                "rank": row.rank, "call": row.doing_call,
+                "communicator": row.doing_communicator or "",
+            }
             yield Sample(labels, row.doing_ns / 1e9)
 
 
 def _totals(totals: Iterable[TotalRow], amount) -> Iterator[Sample]:
     for row in totals:
         labels = {"rank": row.rank, "call": row.call, "communicator": row.communicator}
-        yield Sample({**labels, "library": row.library} if row.library == "nccl" else labels, amount(row))
+        yield Sample(
+            {**labels, "library": row.library} if row.library == "nccl" else labels, amount(row)
+        )
 
 
 def _device_metrics(rows: list[DeviceTotalRow]) -> Iterator[tuple[str, str, str, list[Sample]]]:
     """Metrics of NCCL's operations on the device, if any was timed."""
     if rows:
-        labels = [{"rank": row.rank, "call": row.call, "communicator": row.communicator, "library": "nccl"} for row in rows]
+        labels = [
+            {
+                "rank": row.rank, "call": row.call, "communicator": row.communicator,
+                "library": "nccl",
+            }
+            for row in rows
+        ]
         counts = [Sample(own, row.count) for own, row in zip(labels, rows)]
         times = [Sample(own, row.total_ns / 1e9) for own, row in zip(labels, rows)]
-        yield "commprof_device_operations_total", "counter", "NCCL's operations that were timed on the device.", counts
-        yield "commprof_device_time_seconds_total", "counter", "Time of these operations on the device.", times
+        yield (
+            "commprof_device_operations_total", "counter",
+            "NCCL's operations that were timed on the device.", counts,
+        )
+        yield (
+            "commprof_device_time_seconds_total", "counter",
+            "Time of these operations on the device.", times,
+        )
 
 
 def _wait_metrics(late: Late) -> Iterator[tuple[str, str, str, list[Sample]]]:
-    """Metrics of waiting, if any call was split; of its causes, unless a thread that negotiates hides them."""
+    """Metrics of waiting, if any call was split; of its causes, unless a thread that negotiates
+    hides them."""
     if late.run.verdict == "none":
         return
     waited = [Sample({"rank": row.rank}, row.wait_ns / 1e9) for row in late.ranks]
-    yield "commprof_wait_seconds", "gauge", "Part of the time inside calls in which the rank waited for others, as far as it is known.", waited
+    yield (
+        "commprof_wait_seconds", "gauge",
+        "Part of the time inside calls in which the rank waited for others, as far as it is known.",
+        waited,
+    )
     if not late.is_negotiated:
         caused = [Sample({"rank": row.rank}, row.caused_ns / 1e9) for row in late.ranks]
-        yield "commprof_caused_wait_seconds", "gauge", "Waiting of other ranks of which the rank is the root cause.", caused
+        yield (
+            "commprof_caused_wait_seconds", "gauge",
+            "Waiting of other ranks of which the rank is the root cause.", caused,
+        )
         unknown = [Sample({}, late.run.unknown_cause_ns / 1e9)]
-        yield "commprof_unknown_cause_wait_seconds", "gauge", "Waiting of all ranks whose root cause is not known.", unknown
+        yield (
+            "commprof_unknown_cause_wait_seconds", "gauge",
+            "Waiting of all ranks whose root cause is not known.", unknown,
+        )
     coverage = [Sample({}, late.run.coverage)]
-    yield "commprof_wait_coverage_ratio", "gauge", "Share of the time inside MPI of which it is known whether ranks waited.", coverage
+    yield (
+        "commprof_wait_coverage_ratio", "gauge",
+        "Share of the time inside MPI of which it is known whether ranks waited.", coverage,
+    )
 
 
 def _unrecorded(run: Run) -> Iterator[Sample]:
@@ -174,11 +248,19 @@ def _unrecorded(run: Run) -> Iterator[Sample]:
 
 def _gpu_busy(run: Run) -> Iterator[Sample]:
     """For each device the time in each combination of states; they add up to the traced time."""
-    numbers = {(row.rank, row.device): row.number for row in gpu_activity.device_facts(run.connection)}
-    states = {"computing": COMPUTING, "communicating": COMMUNICATING, "copying": COPYING, "in_mpi": IN_MPI}
+    numbers = {
+        (row.rank, row.device): row.number for row in gpu_activity.device_facts(run.connection)
+    }
+    states = {
+        "computing": COMPUTING, "communicating": COMMUNICATING, "copying": COPYING,
+        "in_mpi": IN_MPI,
+    }
     for row in gpu_activity.busy_rows(run.connection):
         labels = {state: int(bool(row.state & bit)) for state, bit in states.items()}
-        yield Sample({"rank": row.rank, "device": numbers.get((row.rank, row.device), ""), **labels}, row.ns / 1e9)
+        yield Sample(
+            {"rank": row.rank, "device": numbers.get((row.rank, row.device), ""), **labels},
+            row.ns / 1e9,
+        )
 
 
 def _gpu_dropped(run: Run) -> Iterator[Sample]:
@@ -189,7 +271,9 @@ def _gpu_dropped(run: Run) -> Iterator[Sample]:
 
 def _durations(run: Run) -> Iterator[Sample]:
     """For each rank and call its buckets, sum and count, adjacent."""
-    for (rank, call), rows in groupby(duration_rows(run.connection), lambda row: (row.rank, row.call)):
+    for (rank, call), rows in groupby(
+        duration_rows(run.connection), lambda row: (row.rank, row.call)
+    ):
         for row in rows:
             bound = "+Inf" if row.bound_ns is None else repr(row.bound_ns / 1e9)
             yield Sample({"rank": rank, "call": call, "le": bound}, row.count, "_bucket")

@@ -1,8 +1,10 @@
-"""Adds events of PyTorch's traces to the timeline: on the run's time axis, in separate processes, threads and flows.
+"""Adds events of PyTorch's traces to the timeline: on the run's time axis, in separate processes,
+threads and flows.
 
-Numbers of different files collide: device 0 is a process in each rank's trace, and the flows of every file count from 1. Perfetto reads -1
-as 0, and assigns numbers to text ids itself. So processes and flows get new numbers; threads keep the kernel's thread ids, which our
-threads' names have too.
+Numbers of different files collide: device 0 is a process in each rank's trace, and the flows of
+every file count from 1. Perfetto reads -1 as 0, and assigns numbers to text ids itself. So
+processes and flows get new numbers; threads keep the kernel's thread ids, which our threads' names
+have too.
 """
 
 from __future__ import annotations
@@ -16,12 +18,16 @@ from ..run.alignment import MOST_NS
 from .pytorch_trace import IDS, events_of, id_number, is_time, place
 from .trace_files import OfRank
 
-PLACES_OF_RANK = 1_000  # positions in the list of processes: a rank's own, then its PyTorch processes
+# positions in the list of processes: a rank's own, then its PyTorch processes
+PLACES_OF_RANK = 1_000
 FIRST_THREAD = 4_000_000_000  # for threads whose number Perfetto does not accept (1 to 2^32 - 1)
 
 
 class Beside:
-    def __init__(self, first_process: int, aligned_ns: Callable[[int, int], int], overlaps: Callable[[int, int], bool]) -> None:
+    def __init__(
+        self, first_process: int, aligned_ns: Callable[[int, int], int],
+        overlaps: Callable[[int, int], bool],
+    ) -> None:
         self.first_process, self.aligned_ns, self.overlaps = first_process, aligned_ns, overlaps
         self.processes: dict[tuple[int, object], int] = {}  # by rank and its number there
         self.threads: dict[tuple[int, object], int] = {}  # by process and its number there
@@ -35,7 +41,10 @@ class Beside:
             self.ids_before += of_rank.trace.largest_id + 1
 
     def _event(self, of_rank: OfRank, event: dict) -> Iterator[str]:
-        is_wanted = _metadata_change(of_rank, event) if event.get("ph") == "M" else self._lay(of_rank, event)
+        is_wanted = (
+            _metadata_change(of_rank, event) if event.get("ph") == "M"
+            else self._lay(of_rank, event)
+        )
         if not is_wanted:
             return
         yield from self._number(of_rank.process.rank, event)
@@ -46,14 +55,20 @@ class Beside:
             return
 
     def _lay(self, of_rank: OfRank, event: dict) -> bool:
-        """Converts the event's times to the axis. False: it is outside the axis or the selected part. Perfetto has no times before 0."""
+        """Converts the event's times to the axis. False: it is outside the axis or the selected
+        part. Perfetto has no times before 0."""
         time_us, span_us = event.get("ts"), event.get("dur", 0)
         if not time_us or not is_time(time_us) or not is_time(span_us):
             return False
         rank, began_unix_ns = of_rank.process.rank, of_rank.process.start_unix_ns
         own_ns = of_rank.trace.unix_ns(time_us) - began_unix_ns
-        start_ns, end_ns = self.aligned_ns(rank, own_ns), self.aligned_ns(rank, own_ns + round(span_us * 1_000))
-        if end_ns < 0 or (start_ns < 0 and "dur" not in event) or end_ns > MOST_NS or not self.overlaps(start_ns, end_ns):
+        start_ns, end_ns = (
+            self.aligned_ns(rank, own_ns), self.aligned_ns(rank, own_ns + round(span_us * 1_000)),
+        )
+        if (
+            end_ns < 0 or (start_ns < 0 and "dur" not in event) or end_ns > MOST_NS
+            or not self.overlaps(start_ns, end_ns)
+        ):
             return False
         start_ns = max(start_ns, 0)
         event["ts"] = start_ns / 1_000
@@ -62,7 +77,8 @@ class Beside:
         return True
 
     def _number(self, rank: int, event: dict) -> Iterator[str]:
-        """Replaces the numbers of its process and thread; yields events that name these at their first use."""
+        """Replaces the numbers of its process and thread; yields events that name these at their
+        first use."""
         theirs = place(event.get("pid"))
         if (rank, theirs) not in self.processes:
             self.processes[rank, theirs] = self.first_process + len(self.processes)
@@ -74,13 +90,22 @@ class Beside:
         if (process, thread) not in self.threads:
             self.threads[process, thread] = FIRST_THREAD + len(self.threads)
             if isinstance(thread, str):
-                yield _metadata("thread_name", process, self.threads[process, thread], {"name": thread or "PyTorch"})
+                yield _metadata(
+                    "thread_name", process, self.threads[process, thread],
+                    {"name": thread or "PyTorch"},
+                )
         event["tid"] = self.threads[process, thread]
 
     def _introduce(self, rank: int, process: int, theirs: object) -> Iterator[str]:
         self.counts[rank] += 1
-        yield _metadata("process_name", process, 1, {"name": _title(rank, theirs if isinstance(theirs, str) else "")})
-        yield _metadata("process_sort_index", process, 1, {"sort_index": PLACES_OF_RANK * rank + min(self.counts[rank], PLACES_OF_RANK - 1)})
+        yield _metadata(
+            "process_name", process, 1,
+            {"name": _title(rank, theirs if isinstance(theirs, str) else "")},
+        )
+        yield _metadata(
+            "process_sort_index", process, 1,
+            {"sort_index": PLACES_OF_RANK * rank + min(self.counts[rank], PLACES_OF_RANK - 1)},
+        )
 
     def _ids_change(self, event: dict) -> None:
         for key in IDS:
@@ -93,16 +118,22 @@ class Beside:
         number = id_number(theirs)
         if number is None:
             return f"{self.ids_before}/{theirs}"
-        return hex(self.ids_before + number) if isinstance(theirs, str) else self.ids_before + number
+        return (
+            hex(self.ids_before + number) if isinstance(theirs, str) else self.ids_before + number
+        )
 
 
 def _metadata_change(of_rank: OfRank, event: dict) -> bool:
-    """Names a process by its label (CPU, GPU 0), which Perfetto does not show. Its position is assigned by us."""
+    """Names a process by its label (CPU, GPU 0), which Perfetto does not show. Its position is
+    assigned by us."""
     event.pop("ts", None)
     kind, arguments = event.get("name"), event.get("args")
     if kind not in ("process_name", "process_labels"):
         return kind != "process_sort_index"
-    name = arguments.get("name" if kind == "process_name" else "labels") if isinstance(arguments, dict) else None
+    name = (
+        arguments.get("name" if kind == "process_name" else "labels") if isinstance(arguments, dict)
+        else None
+    )
     if not isinstance(name, str) or not name:
         return False
     event.update(name="process_name", tid=1, args={"name": _title(of_rank.process.rank, name)})

@@ -1,7 +1,8 @@
 """Traces of PyTorch's profiler (Kineto): reads the description in a file, and its events.
 
-Event times are microseconds since `baseTimeNanoseconds`, or since 1970 in older files without that key, on the host's wall clock.
-`distributedInfo` has the rank in torch.distributed, the process with the label CPU has the process id, `host_name` (in newer files) the host.
+Event times are microseconds since `baseTimeNanoseconds`, or since 1970 in older files without that
+key, on the host's wall clock. `distributedInfo` has the rank in torch.distributed, the process with
+the label CPU has the process id, `host_name` (in newer files) the host.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Trace:
         self.first_us: float | None = None
         self.last_us: float | None = None
         self.largest_id = 0
-        self.threads: set[tuple[object, object]] = set()  # by process and thread, as they are numbered
+        # by process and thread, as they are numbered
+        self.threads: set[tuple[object, object]] = set()
 
     def unix_ns(self, time_us: float) -> int:
         return self.base_ns + round(time_us * 1_000)
@@ -48,7 +50,11 @@ def trace_scan(path: Path, stream: JsonStream) -> Trace:
     if trace.first_us is None:
         raise ReportError(path, "holds no event of PyTorch's profiler")
     if trace.unix_ns(trace.first_us) < EARLIEST_UNIX_NS:
-        raise ReportError(path, "has times that do not count from 1970 (it has no baseTimeNanoseconds), so it has no place on the time axis")
+        raise ReportError(
+            path,
+            "has times that do not count from 1970 (it has no baseTimeNanoseconds), so it has no "
+            "place on the time axis",
+        )
     return trace
 
 
@@ -63,7 +69,9 @@ def _key_scan(trace: Trace, stream: JsonStream, key: str) -> None:
         trace.base_ns = int(value)
     elif key == "host_name" and isinstance(value, str):
         trace.host = value
-    elif key == "distributedInfo" and isinstance(value, dict) and isinstance(value.get("rank"), int):
+    elif (
+        key == "distributedInfo" and isinstance(value, dict) and isinstance(value.get("rank"), int)
+    ):
         trace.rank = value["rank"]
 
 
@@ -72,17 +80,25 @@ def _event_scan(trace: Trace, event: dict) -> None:
     if phase == "X" and is_time(time_us) and is_time(event.get("dur")) and time_us:
         trace.first_us = time_us if trace.first_us is None else min(trace.first_us, time_us)
         trace.last_us = max(trace.last_us or 0, time_us + event["dur"])
-    elif phase == "M" and event.get("name") == "process_labels" and event.get("args") == {"labels": "CPU"} and isinstance(pid, int):
+    elif (
+        phase == "M" and event.get("name") == "process_labels"
+        and event.get("args") == {"labels": "CPU"} and isinstance(pid, int)
+    ):
         trace.pids.add(pid)
     trace.threads.add((place(pid), place(event.get("tid"))))
     if len(trace.threads) > MOST_THREADS:
         raise ReportError(trace.path, f"has more than {MOST_THREADS:,} threads, which no trace has")
-    trace.largest_id = max(trace.largest_id, 0, *(id_number(value) or 0 for value in _ids_of(event)))
+    trace.largest_id = max(
+        trace.largest_id, 0, *(id_number(value) or 0 for value in _ids_of(event))
+    )
 
 
 def _ids_of(event: dict) -> list[object]:
     scoped = event.get("id2")
-    return [*(event[key] for key in IDS if key in event), *(scoped.values() if isinstance(scoped, dict) else ())]
+    return [
+        *(event[key] for key in IDS if key in event),
+        *(scoped.values() if isinstance(scoped, dict) else ()),
+    ]
 
 
 def events_of(path: Path) -> Iterator[dict]:

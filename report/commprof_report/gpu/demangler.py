@@ -1,6 +1,8 @@
-"""A program, started by kernel_names.py, that reads mangled C++ names, one per line, and writes them demangled.
+"""A program, started by kernel_names.py, that reads mangled C++ names, one per line, and writes
+them demangled.
 
-It is a separate process with limited memory and time, because a mangled name of a hundred bytes can expand to gigabytes.
+It is a separate process with limited memory and time, because a mangled name of a hundred bytes can
+expand to gigabytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""The GPU activity of a run: how busy the GPUs were, how much communication was exposed, how much was traced, and what tracing cost.
+"""The GPU activity of a run: how busy the GPUs were, how much communication was exposed, how much
+was traced, and what tracing cost.
 
-All times are sums over the devices of the selected ranks, and all shares are ratios of such sums (overlap.py), never means of means. A
-device that several ranks share counts once, with what they did on it together (sharing.py).
+All times are sums over the devices of the selected ranks, and all shares are ratios of such sums
+(overlap.py), never means of means. A device that several ranks share counts once, with what they
+did on it together (sharing.py).
 """
 
 from __future__ import annotations
@@ -85,7 +87,8 @@ class IdleBounds(NamedTuple):
 
 
 class CommunicationSms(NamedTuple):
-    """The multiprocessors that communication kernels occupy at most, by the blocks of their grids."""
+    """The multiprocessors that communication kernels occupy at most, by the blocks
+    of their grids."""
 
     sms: int | None  # that there are; null: not known, or not the same on all devices
     communication_sms: float | None  # mean, weighted by the kernels' durations; null: no kernel
@@ -114,7 +117,9 @@ if TYPE_CHECKING:
 
     class GpuDeviceRow(DeviceSums, CommunicationSms, Busy, SharesRow, IdleBounds): ...
 else:
-    GpuDeviceRow = query.row_of("GpuDeviceRow", DeviceSums, CommunicationSms, Busy, SharesRow, IdleBounds)
+    GpuDeviceRow = query.row_of(
+        "GpuDeviceRow", DeviceSums, CommunicationSms, Busy, SharesRow, IdleBounds
+    )
 
 
 class NcclAlgorithmRow(NamedTuple):
@@ -234,7 +239,8 @@ if TYPE_CHECKING:
 
     class GpuRow(RunSums, CommunicationSms, Busy, SharesRow): ...
 else:
-    GpuRow = query.row_of("GpuRow", RunSums, CommunicationSms, Busy, SharesRow)  # the whole run, without the figures of its steps
+    # the whole run, without the figures of its steps
+    GpuRow = query.row_of("GpuRow", RunSums, CommunicationSms, Busy, SharesRow)
 
 
 class Gpu(NamedTuple):
@@ -288,11 +294,8 @@ def selected_groups(facts: Iterable[DeviceFacts]) -> list[Group]:
 
 
 def _devices(
-    connection: Connection,
-    facts: Sequence[DeviceFacts],
-    windows: Sequence[WindowRow],
-    state_ns: dict[tuple[int, int], list[int]],
-    incomplete: dict[int, int | None],
+    connection: Connection, facts: Sequence[DeviceFacts], windows: Sequence[WindowRow],
+    state_ns: dict[tuple[int, int], list[int]], incomplete: dict[int, int | None],
 ) -> tuple[list[GpuDeviceRow], list[GpuDeviceRow]]:
     """The devices; and what each rank did on its own."""
     on_it = {own: {one.rank for one in group} for group in sharing.groups(facts) for own in group}
@@ -329,10 +332,16 @@ def _part(
     return _device([own], ranks, [0] * STATES, bounds)
 
 
-def _device(group: Group, ranks: set[int], state_ns: Sequence[int], bounds: tuple[float, float] | None = None) -> GpuDeviceRow:
+def _device(
+    group: Group, ranks: set[int], state_ns: Sequence[int],
+    bounds: tuple[float, float] | None = None,
+) -> GpuDeviceRow:
     """What these ranks did on a device. `bounds`: of its idle time, if that is not known."""
     first, times = group[0], shares(busy(state_ns))
-    begins, ends = ([value for own in group if (value := getattr(own, key)) is not None] for key in ("first_ns", "last_ns"))
+    begins, ends = (
+        [value for own in group if (value := getattr(own, key)) is not None]
+        for key in ("first_ns", "last_ns")
+    )
     if times["traced_ns"]:
         bounds = times["idle_share"], times["idle_share"]
     return GpuDeviceRow(
@@ -370,12 +379,18 @@ def shares(times: Busy) -> dict:
     parts = ("computing", "communicating", "copying", "in_mpi", "exposed", "idle")
     return {
         **times._asdict(),
-        **{f"{part}_share": getattr(times, f"{part}_ns") / whole if whole else None for part in parts},
+        **{
+            f"{part}_share": getattr(times, f"{part}_ns") / whole if whole else None
+            for part in parts
+        },
         "overlap": times.hidden_ns / times.communicating_ns if times.communicating_ns else None,
     }
 
 
-def _coverage(ranks: Sequence[RankRow], windows: Sequence[WindowRow], devices: Sequence[GpuDeviceRow], on_devices: set[int]) -> dict:
+def _coverage(
+    ranks: Sequence[RankRow], windows: Sequence[WindowRow], devices: Sequence[GpuDeviceRow],
+    on_devices: set[int],
+) -> dict:
     traced = {row.rank for row in windows} | on_devices
     walls = {row.rank: row.wall_ns or 0 for row in ranks if row.rank in traced}
     window_ns = sum(row.end_ns - row.begin_ns for row in windows)
@@ -392,7 +407,9 @@ def _coverage(ranks: Sequence[RankRow], windows: Sequence[WindowRow], devices: S
         "window_ns": window_ns,
         "window_share": min(1.0, window_ns / wall_ns) if wall_ns else None,
         "windows": len(windows),
-        "empty_windows": sum(not row.records and row.end_ns - row.begin_ns >= LONG_NS for row in windows),
+        "empty_windows": sum(
+            not row.records and row.end_ns - row.begin_ns >= LONG_NS for row in windows
+        ),
         "yields": sum(row.ended == "yielded" for row in windows),
         **{f"{why}_ns": pauses.get(why, 0) for why in ("yielded", "duty", "off", "lost")},
     }
@@ -409,7 +426,10 @@ def pauses_of(windows: Sequence[WindowRow], walls: dict[int, int]) -> dict[str, 
 
 def _losses(ranks: Sequence[RankRow], windows: Sequence[WindowRow]) -> dict:
     counted = (
-        *("records", "dropped_records", "implausible_records", "late_records", "unattributed_records", "lost_intervals"),
+        *(
+            "records", "dropped_records", "implausible_records", "late_records",
+            "unattributed_records", "lost_intervals",
+        ),
         *("unmatched_operations", "unseen_graph_launches", "cost_begin_ns", "cost_end_ns"),
     )
     errors = [row.clock_error_ns for row in windows]
@@ -454,7 +474,8 @@ def streams(connection: Connection) -> list[GpuStreamRow]:
 
 
 def graph_doubt(found: Gpu) -> str:
-    """A warning that idle time may include kernels of CUDA graphs; empty if there is no reason to assume so."""
+    """A warning that idle time may include kernels of CUDA graphs; empty if there is no reason to
+    assume so."""
     launches = found.summary.unseen_graph_launches
     if launches:
         return f"{launches:,} {'launches' if launches > 1 else 'launch'} left no record"

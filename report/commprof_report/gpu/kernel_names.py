@@ -1,8 +1,9 @@
-"""Readable names of kernels: demangled if a C++ library is found, and shortened.
+"""Readable names of kernels: demangled if a C++ library is found (the second line),
+and shortened (the third).
 
 _ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIfEEEEvT1_
-void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float> >(at::native::ReduceOp<float>)      demangled
-at::native::reduce_kernel<512, 1, ReduceOp<...>>                                                       shortened
+void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float> >(at::native::ReduceOp<float>)
+at::native::reduce_kernel<512, 1, ReduceOp<...>>
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ LAST_NAME = re.compile(r"\w*::$")
 
 
 def demangled(names: Iterable[str]) -> dict[str, str]:
-    """Maps mangled names to demangled ones. A name that is not mangled or cannot be demangled stays as it is."""
+    """Maps mangled names to demangled ones. A name that is not mangled or cannot be demangled stays
+    as it is."""
     wanted = sorted({name for name in names if MANGLED.fullmatch(name)})
     return dict(zip(wanted, _demangled(wanted))) if wanted else {}
 
@@ -45,8 +47,8 @@ def _demangled(names: list[str]) -> list[str]:
 
 
 def shortened(name: str) -> str:
-    """Shortens a demangled name: omits return type, parameters and the namespaces of template arguments, and replaces nested template
-    arguments by <...>."""
+    """Shortens a demangled name: omits return type, parameters and the namespaces of template
+    arguments, and replaces nested template arguments by <...>."""
     text = LAMBDA.sub(r"{lambda\1}", ANONYMOUS.sub("", name[:MOST])).replace(" >", ">")
     found = ""
     opened = ""  # brackets
@@ -60,7 +62,10 @@ def shortened(name: str) -> str:
             if not text.startswith("::", place):
                 break  # the parameters end here; earlier ones belong to an enclosing function
         elif piece == " " and not opened:
-            found = f"{found} " if found.endswith("operator") else found if "operator" in found else ""  # the text so far was the return type
+            # the text so far was the return type
+            found = (
+                f"{found} " if found.endswith("operator") else found if "operator" in found else ""
+            )
         elif piece == "<":
             opened += piece
             found += {1: piece, 2: FOLDED}.get(opened.count("<"), "")

@@ -1,9 +1,12 @@
-"""The time that a GPU spent in each combination of states, from intervals that may overlap; all overlap figures are sums of these times.
+"""The time that a GPU spent in each combination of states, from intervals that may overlap; all
+overlap figures are sums of these times.
 
-    computing      ======   =====            one time for each of the 16 combinations; they add up over windows, devices and ranks,
-    communicating     =========      ==      and their sum is the analysed time
+    computing      ======   =====            one time for each of the 16 combinations; they add up
+    communicating     =========      ==      over windows, devices and ranks, and their sum is the
+                                             analysed time
 
-The library computes the same sums for the whole run (src/gpu/overlap.c); here they are computed for each step from single activities.
+The library computes the same sums for the whole run (src/gpu/overlap.c); here they are computed for
+each step from single activities.
 """
 
 from __future__ import annotations
@@ -39,7 +42,10 @@ def busy(state_ns: Sequence[int]) -> Busy:
     """Computes them from the time in each combination of states."""
 
     def time_in(states: int, not_in: int = 0) -> int:
-        return sum(ns for state, ns in enumerate(state_ns) if state & states == states and not state & not_in)
+        return sum(
+            ns for state, ns in enumerate(state_ns)
+            if state & states == states and not state & not_in
+        )
 
     return Busy(
         traced_ns=sum(state_ns),
@@ -79,8 +85,11 @@ def pieces(intervals: Iterable[Interval]) -> Iterator[Interval]:
         since_ns = at_ns
 
 
-def time_by_states(intervals: Iterable[Interval], spans: Iterable[tuple[int, int]]) -> Iterator[list[int]]:
-    """For each span the time in each combination of states. Each interval has one state; spans are disjoint and in order."""
+def time_by_states(
+    intervals: Iterable[Interval], spans: Iterable[tuple[int, int]]
+) -> Iterator[list[int]]:
+    """For each span the time in each combination of states. Each interval has one state; spans are
+    disjoint and in order."""
     found = list(pieces(intervals))
     place = 0
     for begin_ns, end_ns in spans:
@@ -107,12 +116,16 @@ def joined(spans: Iterable[tuple[int, int]], gap_ns: int = 0) -> list[tuple[int,
     return found
 
 
-def common(left: Sequence[tuple[int, int]], right: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def common(
+    left: Sequence[tuple[int, int]], right: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]]:
     """The intersection of two lists of spans, each a result of joined()."""
     found = []
     place = other = 0
     while place < len(left) and other < len(right):
-        begin_ns, end_ns = max(left[place][0], right[other][0]), min(left[place][1], right[other][1])
+        begin_ns, end_ns = (
+            max(left[place][0], right[other][0]), min(left[place][1], right[other][1]),
+        )
         if begin_ns < end_ns:
             found.append((begin_ns, end_ns))
         if left[place][1] < right[other][1]:

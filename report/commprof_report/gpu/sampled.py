@@ -32,8 +32,8 @@ class GpuSampledRow(NamedTuple):
 
 
 def incomplete_ranks(connection: Connection) -> dict[int, int | None]:
-    """Ranks whose times in each state, and samples, lack too much, as records came too late; and how
-    long the missing activities were (None: not known)."""
+    """Ranks whose times in each state, and samples, lack too much, as records came too late; and
+    how long the missing activities were (None: not known)."""
     return dict(SQL.run(connection, "gpu_late", most_share=MOST_LATE_SHARE))
 
 
@@ -70,11 +70,8 @@ def known_spans(connection: Connection) -> dict[int, dict[int, Spans]]:
             spans = common(spans, joined(known_windows))
         known.setdefault(rank, {})[device] = spans
     return {
-        rank: devices
-        for rank, devices in known.items()
-        if any(devices.values())
-        and not (rank in unsure and len(devices) > 1)
-        and rank not in incomplete
+        rank: devices for rank, devices in known.items() if any(devices.values())
+        and not (rank in unsure and len(devices) > 1) and rank not in incomplete
     }
 
 

@@ -84,9 +84,7 @@ def together(connection: Connection, shared: Sequence[Group]) -> list[Together]:
 
 
 def _together(
-    group: Group,
-    known: dict[int, dict[int, Spans]],
-    by_rank: dict[int, dict[int, list[Interval]]],
+    group: Group, known: dict[int, dict[int, Spans]], by_rank: dict[int, dict[int, list[Interval]]]
 ) -> Together:
     if not has_one_clock(group):
         return Together([], [])

@@ -36,10 +36,7 @@ def completing(connection: Connection, rows: Samples, known: Known, texts: Texts
     is_completion = known.which(rows.call, texts, lambda call: call.family == "completion")
     region = region_names(connection, rows, texts)
     return Completing(
-        rows.world_rank,
-        np.where(is_completion, rows.call, NONE),
-        region,
-        rows.start_ns,
+        rows.world_rank, np.where(is_completion, rows.call, NONE), region, rows.start_ns,
         rows.end_ns,
     )
 
@@ -54,16 +51,13 @@ def completed(arrivals: Arrivals, calls: Completing, start_ns: Ints) -> tuple[Wa
     is_known = groups.sum((~arrivals.is_known).astype(np.int64)) == 0
     ready = _ready(arrivals, groups)
     others_ns = np.where(
-        arrivals.last_rank == groups.spread(arrivals.last_rank[ready]),
-        arrivals.without_ns,
+        arrivals.last_rank == groups.spread(arrivals.last_rank[ready]), arrivals.without_ns,
         arrivals.last_ns,
     )
     split = np.flatnonzero((call >= 0) & is_known)
     split = split[np.argsort(call[split], kind="stable")]
     waits = _waits(
-        arrivals.take(ready[split]),
-        groups.max(others_ns)[split],
-        calls.take(call[split]),
+        arrivals.take(ready[split]), groups.max(others_ns)[split], calls.take(call[split]),
         start_ns[call[split]],
     )
     return waits, order[groups.spread(call < 0)]

@@ -36,8 +36,7 @@ class Clocks:
                 rank: math.inf if error_ns is None else error_ns for rank, error_ns in errors
             }
         if (
-            has_nccl
-            or len(alignment.clocks) > 1
+            has_nccl or len(alignment.clocks) > 1
             or any(clock.violation_ns for clock in alignment.clocks.values())
         ):
             rows = SQL.run(connection, "median_durations")

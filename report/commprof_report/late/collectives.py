@@ -177,9 +177,7 @@ def _root_last(come: Come) -> Shares:
     before_ns = np.where(before_ns == NEVER_NS, come.start_ns[root], before_ns)
     found = shares(come.start_ns[root], _duration_ns(come)[root], last_ns, before_ns, last_rank)
     wait_ns, alone_ns, last = (
-        np.zeros(len(rows), np.int64),
-        np.zeros(len(rows), np.int64),
-        np.full(len(rows), NONE),
+        np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64), np.full(len(rows), NONE),
     )
     wait_ns[root], alone_ns[root], last[root] = found.wait_ns, found.alone_ns, found.last_rank
     return _waited(Shares(wait_ns, alone_ns, last))
@@ -200,9 +198,7 @@ def _lower(come: Come) -> Shares:
             start, duration_ns[row], last_ns, np.maximum(start, before_ns[more]), ranks[last[more]]
         )
         found.wait_ns[row], found.alone_ns[row], found.last_rank[row] = (
-            own.wait_ns,
-            own.alone_ns,
-            own.last_rank,
+            own.wait_ns, own.alone_ns, own.last_rank,
         )
         is_later = start > last_ns
         before_ns[more] = np.where(is_later, last_ns, np.maximum(before_ns[more], start))
@@ -282,8 +278,5 @@ def _last_lower(come: Come) -> Ints:
 
 
 DEPENDS = {
-    ALL: _last_other,
-    ROOT_FIRST: _root_of_others,
-    ROOT_LAST: _last_for_root,
-    LOWER: _last_lower,
+    ALL: _last_other, ROOT_FIRST: _root_of_others, ROOT_LAST: _last_for_root, LOWER: _last_lower,
 }

@@ -1,7 +1,7 @@
 """How long ranks waited in MPI_Finalize for the last one to arrive.
 
-This is no part of the analysis of waiting: one arrival tells nobody from chance, and MPI need not synchronize there. It is known that it did
-if no rank returned before the last one arrived.
+This is no part of the analysis of waiting: one arrival tells nobody from chance, and MPI need not
+synchronize there. It is known that it did if no rank returned before the last one arrived.
 """
 
 from __future__ import annotations

@@ -71,15 +71,13 @@ class Gains:
         the others; NONE: not known."""
         compared = self.compared
         is_own = (
-            np.isin(compared.awaited_rank, ranks)
-            & (compared.own_ns != NONE)
+            np.isin(compared.awaited_rank, ranks) & (compared.own_ns != NONE)
             & (self.compared_of_wait >= 0)
         )
         awaited, others = (
             self._most_own_ns(is_own & which)
             for which in (
-                compared.world_rank == compared.awaited_rank,
-                ~np.isin(compared.world_rank, ranks),
+                compared.world_rank == compared.awaited_rank, ~np.isin(compared.world_rank, ranks),
             )
         )
         return np.where((awaited == NONE) | (others == NONE), NONE, np.maximum(0, awaited - others))

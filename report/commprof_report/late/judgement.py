@@ -29,21 +29,13 @@ def is_notable(gain_ns: int, counted: LateRunRow) -> bool:
 
 
 def judged(
-    counted: LateRunRow,
-    negotiated_share: float,
-    unknown_ns: int,
-    hosts: Mapping[int, str],
-    found: Blame,
-    blocks: int,
-    chains: Sequence[ChainRow],
-    gain_ns: int,
+    counted: LateRunRow, negotiated_share: float, unknown_ns: int, hosts: Mapping[int, str],
+    found: Blame, blocks: int, chains: Sequence[ChainRow], gain_ns: int,
 ) -> dict:
     """Late ranks are named only with a verdict, and only if the run could gain notably."""
     verdict, named = _verdict(counted, negotiated_share, unknown_ns, found, blocks), found.named
     if (
-        verdict in ("transfer", "imbalance")
-        and named
-        and named.is_measurable
+        verdict in ("transfer", "imbalance") and named and named.is_measurable
         and is_notable(gain_ns, counted)
     ):
         return {
@@ -107,8 +99,7 @@ def _chain(ranks: Container[int], chains: Sequence[ChainRow]) -> tuple[float, li
     whole_ns = sum(row.caused_ns for row in chains)
     own = [row for row in chains if row.cause_rank in ranks]
     through = [
-        row.last_rank
-        for row in own
+        row.last_rank for row in own
         if row.last_rank not in ranks and row.caused_ns >= NOTABLE * whole_ns
     ]
     direct_ns = sum(row.caused_ns for row in own if row.last_rank in ranks)

@@ -31,13 +31,11 @@ class CallInfo(NamedTuple):
         """It completes requests, or sends, receives or finds a message and returns when that is
         done."""
         is_message = (
-            self.family == "point-to-point"
-            and self.form == "blocking"
+            self.family == "point-to-point" and self.form == "blocking"
             and self.bandwidth == "one-way"
         )
         return (
-            self.family == "completion"
-            or is_message
+            self.family == "completion" or is_message
             or (self.family == "probe" and self.waits_for == "sender")
         )
 

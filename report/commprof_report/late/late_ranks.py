@@ -21,34 +21,13 @@ from .judgement import is_notable, judged, judged_at_marks, late_region
 from .marks import Last, WaitRegion, last_at_marks, wait_region
 from .stages import Stages, stages
 from .sums import (
-    LateCallRow,
-    LateHostRow,
-    LateRankRow,
-    LateRestRow,
-    LateRunRow,
-    LateSizeRow,
-    LateStateRow,
-    Sums,
-    arrival_costs,
-    call_rows,
-    chain_rows,
-    host_rows,
-    rank_rows,
-    rest_rows,
-    size_rows,
-    state_rows,
+    LateCallRow, LateHostRow, LateRankRow, LateRestRow, LateRunRow, LateSizeRow, LateStateRow, Sums,
+    arrival_costs, call_rows, chain_rows, host_rows, rank_rows, rest_rows, size_rows, state_rows,
     uncaused_ns,
 )
 from .timelines import Lines
 from .verdict import (
-    FEWEST_BLOCKS,
-    NEGOTIATED,
-    NOBODY,
-    Blame,
-    Cause,
-    Participants,
-    blame,
-    block_count,
+    FEWEST_BLOCKS, NEGOTIATED, NOBODY, Blame, Cause, Participants, blame, block_count,
 )
 
 SQL = query.beside(__file__)
@@ -162,20 +141,13 @@ def late(run: Selection, alignment: Alignment) -> Late:
         [row.rank for row in ranks if row.collectives or row.message_calls], hosts, _members(sums)
     )
     blamed = (
-        NOBODY
-        if is_negotiated
+        NOBODY if is_negotiated
         else blame(causes, participants, lambda own: is_notable(gain_ns(own), split.run))
     )
     named = blamed.named.ranks if blamed.named else ()
     unknown_ns, blocks = uncaused_ns(sums, split.ranks), block_count(causes)
     verdict = judged(
-        split.run,
-        negotiated_share,
-        unknown_ns,
-        hosts,
-        blamed,
-        blocks,
-        chain_rows(sums),
+        split.run, negotiated_share, unknown_ns, hosts, blamed, blocks, chain_rows(sums),
         gain_ns(named),
     )
     region, last, error_ns = wait_region(connection), None, split.of_all.error_ns

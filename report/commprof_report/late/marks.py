@@ -1,13 +1,16 @@
-"""Which rank comes last to a mark of each step, on the common time axis: for jobs whose MPI calls do not show it.
+"""Which rank comes last to a mark of each step, on the common time axis: for jobs whose MPI calls
+do not show it.
 
-A framework such as Horovod makes all MPI calls on a thread that negotiates, which joins every call in time whatever the main thread does. The
-main thread shows a slow rank where it has handed its gradients over and begins to wait: the slow rank comes last. Programs mark that place by
+A framework such as Horovod makes all MPI calls on a thread that negotiates, which joins every call
+in time whatever the main thread does. The main thread shows a slow rank where it has handed its
+gradients over and begins to wait: the slow rank comes last. Programs mark that place by
 commprof_step, or by a region around the wait.
 
-    rank 0   | forward, backward |M  waits for gradients            | update | ...
-    rank 1   | forward, backward, longer             |M  waits      | update | ...      last, by what it is behind
+    rank 0  | forward, backward |M  waits for gradients  | update | ...
+    rank 1  | forward, backward, longer   |M  waits      | update | ...  last, by what it is behind
 
-A wait region is known by its name, and by what happens in it (docs/SCHEMA.md): the thread calls no MPI there, while another one communicates.
+A wait region is known by its name, and by what happens in it (docs/SCHEMA.md): the thread calls no
+MPI there, while another one communicates.
 """
 
 from __future__ import annotations
@@ -25,12 +28,16 @@ from .verdict import FEWEST_BLOCKS, LEVEL, Cause, block_count, few
 
 SQL = query.beside(__file__)
 
-NOTABLE_LEAD = 0.02  # share of the step by which the last rank must be behind the mean of the others
+# share of the step by which the last rank must be behind the mean of the others
+NOTABLE_LEAD = 0.02
 SURE_LEAD = 2  # errors of the clocks
 STEADY_LEAD = 2  # median absolute deviations of a rank's distance from the mean of the others
-COMMUNICATED = 0.5  # share of the time in visits to a wait region that data operations of another thread overlap, visit by visit
+# share of the time in visits to a wait region that data operations of another thread overlap, visit
+# by visit
+COMMUNICATED = 0.5
 
-AlignedNs = Callable[[int, int], int]  # (world_rank, time_ns): converts a rank's own time to aligned_ns
+# (world_rank, time_ns): converts a rank's own time to aligned_ns
+AlignedNs = Callable[[int, int], int]
 Times = dict[int, dict[int, int]]  # by step, aligned times of ranks
 
 
@@ -45,7 +52,8 @@ class MarkedRow(NamedTuple):
 
 
 class WaitRegion(NamedTuple):
-    """A region in which the program waits for a thread that communicates. Times are sums over ranks."""
+    """A region in which the program waits for a thread that communicates. Times are sums over
+    ranks."""
 
     name: str
     visits: dict[int, list[tuple[int, int]]]  # by rank, in its own time, in order
@@ -54,7 +62,8 @@ class WaitRegion(NamedTuple):
 
 
 class Last(NamedTuple):
-    """The ranks that are last beyond chance at a mark. region: the wait region at whose begin ranks are compared; "": a mark."""
+    """The ranks that are last beyond chance at a mark. region: the wait region at whose begin ranks
+    are compared; "": a mark."""
 
     region: str
     judged: int  # steps, or visits to the region, after the warm-up
@@ -74,7 +83,11 @@ def wait_region(connection: Connection) -> WaitRegion | None:
     """The one with most time. Needs the TEMP TABLEs of calls/traffic_class.sql."""
     SQL.run(connection, "wait_visits")
     spans: dict[str, dict[int, list[tuple[int, int]]]] = {}
-    visits = "SELECT name, world_rank, begin_ns, end_ns FROM wait_visit ORDER BY name, world_rank, begin_ns"
+    visits = (
+        "SELECT name, world_rank, begin_ns, end_ns FROM wait_visit ORDER BY name, "
+        "world_rank, "
+        "begin_ns"
+    )
     for name, rank, begin_ns, end_ns in connection.execute(visits):
         spans.setdefault(name, {}).setdefault(rank, []).append((begin_ns, end_ns))
     if not spans:
@@ -100,7 +113,9 @@ class Intervals:
             else:
                 self.begins.append(begin_ns)
                 self.ends.append(end_ns)
-        self.sums = [0, *accumulate(end_ns - begin_ns for begin_ns, end_ns in zip(self.begins, self.ends))]
+        self.sums = [
+            0, *accumulate(end_ns - begin_ns for begin_ns, end_ns in zip(self.begins, self.ends)),
+        ]
 
     def between(self, begin_ns: int, end_ns: int) -> int:
         return self._until(end_ns) - self._until(begin_ns)
@@ -110,19 +125,29 @@ class Intervals:
         return self.sums[place] - (max(0, self.ends[place - 1] - time_ns) if place else 0)
 
 
-def _wait_region(name: str, visits: dict[int, list[tuple[int, int]]], busy: Mapping[int, Intervals]) -> WaitRegion | None:
+def _wait_region(
+    name: str, visits: dict[int, list[tuple[int, int]]], busy: Mapping[int, Intervals]
+) -> WaitRegion | None:
     """None: in most of the time in its visits nobody communicates at all."""
     whole_ns = of_busy_ns = communicating_ns = 0
-    for rank, (begin_ns, end_ns) in ((rank, visit) for rank, own in visits.items() for visit in own):
+    for rank, (begin_ns, end_ns) in (
+        (rank, visit) for rank, own in visits.items() for visit in own
+    ):
         own_ns = busy[rank].between(begin_ns, end_ns) if rank in busy else 0
         whole_ns += end_ns - begin_ns
         of_busy_ns += end_ns - begin_ns if own_ns else 0
         communicating_ns += own_ns
-    return WaitRegion(name, visits, whole_ns, communicating_ns) if of_busy_ns >= COMMUNICATED * whole_ns > 0 else None
+    return (
+        WaitRegion(name, visits, whole_ns, communicating_ns)
+        if of_busy_ns >= COMMUNICATED * whole_ns > 0 else None
+    )
 
 
-def last_at_marks(connection: Connection, aligned_ns: AlignedNs, region: WaitRegion | None, error_ns: float) -> Last | None:
-    """At the begin of the wait region, or, if nobody is last there beyond chance, at the marks. None: there are neither."""
+def last_at_marks(
+    connection: Connection, aligned_ns: AlignedNs, region: WaitRegion | None, error_ns: float
+) -> Last | None:
+    """At the begin of the wait region, or, if nobody is last there beyond chance, at the marks.
+    None: there are neither."""
     found = []
     if region:
         found.append(_last(region.name, _visited(region, aligned_ns), aligned_ns, error_ns))
@@ -132,16 +157,26 @@ def last_at_marks(connection: Connection, aligned_ns: AlignedNs, region: WaitReg
 
 
 def _visited(region: WaitRegion, aligned_ns: AlignedNs) -> Iterator[tuple[int, int, int, int]]:
-    """Steps from each visit of a rank to its next one. Ranks leave the region together, so visits are matched by their ends."""
-    numbers = matched({rank: [aligned_ns(rank, end_ns) for _, end_ns in own] for rank, own in region.visits.items()})
+    """Steps from each visit of a rank to its next one. Ranks leave the region together, so visits
+    are matched by their ends."""
+    numbers = matched(
+        {
+            rank: [aligned_ns(rank, end_ns) for _, end_ns in own]
+            for rank, own in region.visits.items()
+        }
+    )
     for rank, steps in numbers.items():
         begins = [begin_ns for begin_ns, _ in region.visits[rank]]
-        usual_ns = round(median([later - earlier for earlier, later in zip(begins, begins[1:])] or [0]))
+        usual_ns = round(
+            median([later - earlier for earlier, later in zip(begins, begins[1:])] or [0])
+        )
         for step, begin_ns, next_ns in zip(steps, begins, [*begins[1:], begins[-1] + usual_ns]):
             yield step, rank, begin_ns, next_ns
 
 
-def _last(region: str, steps: Iterable[tuple[int, int, int, int]], aligned_ns: AlignedNs, error_ns: float) -> Last:
+def _last(
+    region: str, steps: Iterable[tuple[int, int, int, int]], aligned_ns: AlignedNs, error_ns: float
+) -> Last:
     """steps: number, rank, begin, end."""
     times: Times = {}
     lengths: dict[int, list[int]] = {}
@@ -150,7 +185,9 @@ def _last(region: str, steps: Iterable[tuple[int, int, int, int]], aligned_ns: A
         lengths.setdefault(step, []).append(end_ns - begin_ns)
     lengths_ns = {step: fmean(own) for step, own in lengths.items()}
     first = set(warm_up(lengths_ns))
-    judged = {step: of_step for step, of_step in times.items() if len(of_step) > 1 and step not in first}
+    judged = {
+        step: of_step for step, of_step in times.items() if len(of_step) > 1 and step not in first
+    }
     return judge(region, judged, last_ranks(distances(judged), lengths_ns, error_ns))
 
 
@@ -164,8 +201,11 @@ def _distances(times: dict[int, int]) -> dict[int, float]:
     return {rank: time - (total - time) / (len(times) - 1) for rank, time in times.items()}
 
 
-def last_ranks(found: dict[int, dict[int, float]], lengths_ns: Mapping[int, float], error_ns: float) -> dict[int, tuple[int, float]]:
-    """By step the last rank and its distance, if both are sure and notable. lengths_ns: of the steps."""
+def last_ranks(
+    found: dict[int, dict[int, float]], lengths_ns: Mapping[int, float], error_ns: float
+) -> dict[int, tuple[int, float]]:
+    """By step the last rank and its distance, if both are sure and notable. lengths_ns: of the
+    steps."""
     behind = _behind(found.values())
     last = {}
     for step, of_step in found.items():
@@ -181,29 +221,46 @@ def _behind(steps: Iterable[dict[int, float]]) -> frozenset[int]:
     for rank, distance_ns in (item for of_step in steps for item in of_step.items()):
         by_rank.setdefault(rank, []).append(distance_ns)
     middles = {rank: median(own) for rank, own in by_rank.items()}
-    scatter = {rank: median(abs(distance_ns - middles[rank]) for distance_ns in own) for rank, own in by_rank.items()}
-    return frozenset(rank for rank, middle in middles.items() if middle > STEADY_LEAD * scatter[rank])
+    scatter = {
+        rank: median(abs(distance_ns - middles[rank]) for distance_ns in own)
+        for rank, own in by_rank.items()
+    }
+    return frozenset(
+        rank for rank, middle in middles.items() if middle > STEADY_LEAD * scatter[rank]
+    )
 
 
 def judge(region: str, times: Times, last: Mapping[int, tuple[int, float]]) -> Last:
-    """The test of verdict.py with steps in place of late arrivals, and what the last rank is behind in place of waiting."""
+    """The test of verdict.py with steps in place of late arrivals, and what the last rank is behind
+    in place of waiting."""
     if len(times) < FEWEST_BLOCKS:
         return Last(region, len(times))
     ranks = sorted({rank for of_step in times.values() for rank in of_step})
-    leads = [(min(of_step.values()), *last.get(step, (None, 0.0))) for step, of_step in times.items()]
-    causes = [Cause("", "", rank, *[lead_ns] * 2, begin_ns, place, lead_ns) for place, (begin_ns, rank, lead_ns) in enumerate(leads)]
+    leads = [
+        (min(of_step.values()), *last.get(step, (None, 0.0))) for step, of_step in times.items()
+    ]
+    causes = [
+        Cause("", "", rank, *[lead_ns] * 2, begin_ns, place, lead_ns)
+        for place, (begin_ns, rank, lead_ns) in enumerate(leads)
+    ]
     found = few(causes, lambda rank: rank, ranks, LEVEL)
     if found is None:
         return Last(region, len(times))
     named, p = found
     own = [lead_ns for rank, lead_ns in last.values() if rank in named]
-    return Last(region, len(times), tuple(sorted(named)), len(own), median(own), p, block_count(causes), _gain_ns(times, named))
+    return Last(
+        region, len(times), tuple(sorted(named)), len(own), median(own), p, block_count(causes),
+        _gain_ns(times, named),
+    )
 
 
 def _gain_ns(times: Times, named: Container[int]) -> int:
     """By how much the others would wait less, had these ranks come with the last of the others."""
     gain_ns = 0
     for of_step in times.values():
-        own, others = ([time for rank, time in of_step.items() if (rank in named) == is_named] for is_named in (True, False))
+        own, others = (
+            [time for rank, time in of_step.items() if (rank in named) == is_named]
+            for is_named in (True, False)
+        )
         gain_ns += max(0, max(own) - max(others)) if own and others else 0
     return gain_ns

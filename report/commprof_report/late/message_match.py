@@ -1,8 +1,10 @@
-"""Which send and which receive are one message: on one communicator, from one rank to another, with one tag.
+"""Which send and which receive are one message: on one communicator, from one rank to another, with
+one tag.
 
-MPI matches such messages in the order in which they are posted, so the n-th sent is the n-th received. Their numbers start again after
-65,535, and there may be more messages than that between two windows in which messages are sampled. So only windows that overlap in time are
-compared: near each other in time, both sides' numbers differ by less than half of 65,535.
+MPI matches such messages in the order in which they are posted, so the n-th sent is the n-th
+received. Their numbers start again after 65,535, and there may be more messages than that between
+two windows in which messages are sampled. So only windows that overlap in time are compared: near
+each other in time, both sides' numbers differ by less than half of 65,535.
 
     sampled on the sender     |65533 65534 65535 1 2|                |9 10 11|
     sampled on the receiver     |65534 65535 1 2 3|                    |10 11 12|
@@ -34,7 +36,8 @@ class Part:
     def __init__(self, begin_ns: int, end_ns: int, messages: Sequence[Message]) -> None:
         """`messages`: in the order of posting."""
         self.begin_ns, self.end_ns = begin_ns, end_ns
-        counted = sorted(_counted(messages), key=itemgetter(0))  # threads that post at once may have got their numbers the other way round
+        # threads that post at once may have got their numbers the other way round
+        counted = sorted(_counted(messages), key=itemgetter(0))
         self.places = [place for place, _ in counted]  # numbers, counted on beyond NUMBERS
         self.messages = [message for _, message in counted]
         self.posted_ns = [message.posted_ns for message in self.messages]
@@ -48,11 +51,15 @@ Match = tuple[Message, Message]  # sent, received
 
 
 def matches(sent: Sequence[Part], received: Sequence[Part], error_ns: float) -> Iterator[Match]:
-    """Parts in order of time; error_ns: by how much the two sides' clocks may differ. If a receive would have been completed before its send
-    was posted, numbers are wrong, and nothing in these windows matches."""
+    """Parts in order of time; error_ns: by how much the two sides' clocks may differ. If a receive
+    would have been completed before its send was posted, numbers are wrong, and nothing in these
+    windows matches."""
     one = other = 0
     while one < len(sent) and other < len(received):
-        if sent[one].begin_ns < received[other].end_ns and received[other].begin_ns < sent[one].end_ns:
+        if (
+            sent[one].begin_ns < received[other].end_ns
+            and received[other].begin_ns < sent[one].end_ns
+        ):
             found = list(_match(sent[one], received[other]))
             if not any(_is_impossible(*match, error_ns + SLACK_NS) for match in found):
                 yield from found
@@ -70,7 +77,8 @@ def _match(sent: Part, received: Part) -> Iterator[Match]:
     begin_ns = max(sent.begin_ns, received.begin_ns)
     near, far = sent.first_from(begin_ns), received.first_from(begin_ns)
     apart = _distance(sent.messages[near].number, received.messages[far].number)
-    shift = sent.places[near] + apart - received.places[far]  # from the receiver's places to the sender's
+    # from the receiver's places to the sender's
+    shift = sent.places[near] + apart - received.places[far]
     one = bisect_left(sent.places, received.places[0] + shift)
     other = bisect_left(received.places, sent.places[0] - shift)
     while one < len(sent.places) and other < len(received.places):

@@ -1,7 +1,8 @@
-"""Messages as arrivals: a receive, or a blocking probe, depends on the time at which its send was posted, a send on the time at which its
-receive was posted.
+"""Messages as arrivals: a receive, or a blocking probe, depends on the time at which its send was
+posted, a send on the time at which its receive was posted.
 
-A send that returned, or was completed, before its receive was posted was buffered: it has not waited for the receiver.
+A send that returned, or was completed, before its receive was posted was buffered: it has not
+waited for the receiver.
 """
 
 from __future__ import annotations
@@ -57,7 +58,12 @@ class Messages:
 
     def unknown(self, row: MessageRow) -> None:
         """Its arrival is not known."""
-        self.arrivals.append((row.world_rank, row.gone_ns, None, None, None, None, None, LONG_AGO_NS, LONG_AGO_NS, 0, False, None, False))
+        self.arrivals.append(
+            (
+                row.world_rank, row.gone_ns, None, None, None, None, None, LONG_AGO_NS, LONG_AGO_NS,
+                0, False, None, False,
+            )
+        )
 
     def unmatch(self, row: MessageRow) -> None:
         is_chosen = self.is_chosen(row.call, row.identity)
@@ -71,7 +77,9 @@ class Messages:
         pair = (row.world_rank, last_rank)
         if row.gone_ns is None:
             self.uncompleted += self.is_chosen(row.call, row.identity)
-        elif not self.clocks.resolves(row.identity, row.call, self.clocks.error(pair, pair, row.start_ns)):
+        elif not self.clocks.resolves(
+            row.identity, row.call, self.clocks.error(pair, pair, row.start_ns)
+        ):
             self.unsure += self.is_chosen(row.call, row.identity)
             self.unknown(row)
         else:
@@ -83,10 +91,14 @@ class Messages:
             self.arrivals.append((row.world_rank, row.gone_ns, *operation, *times, True))
 
 
-def messages(connection: Connection, alignment: Alignment, clocks: Clocks, is_chosen: IsChosen) -> Messages:
+def messages(
+    connection: Connection, alignment: Alignment, clocks: Clocks, is_chosen: IsChosen
+) -> Messages:
     found = Messages(is_chosen, clocks)
     windows = Windows(connection, alignment)
-    for _, group in groupby(map(MessageRow._make, SQL.run(connection, "sampled_messages")), key=itemgetter(0, 1, 2, 3)):
+    for _, group in groupby(
+        map(MessageRow._make, SQL.run(connection, "sampled_messages")), key=itemgetter(0, 1, 2, 3)
+    ):
         rows = list(group)
         matched = set()
         for sent, received in _matches(rows, windows, clocks, is_probe=0):
@@ -101,7 +113,9 @@ def messages(connection: Connection, alignment: Alignment, clocks: Clocks, is_ch
     return found
 
 
-def _matches(rows: Sequence[MessageRow], windows: Windows, clocks: Clocks, is_probe: int) -> Iterator[tuple[Message, Message]]:
+def _matches(
+    rows: Sequence[MessageRow], windows: Windows, clocks: Clocks, is_probe: int
+) -> Iterator[tuple[Message, Message]]:
     known = [row for row in rows if row.number is not None and row.identity is not None]
     sent = [row for row in known if not row.is_received]
     received = [row for row in known if row.is_received and row.is_probe == is_probe]
@@ -132,11 +146,18 @@ class Windows:
         rank = rows[0].world_rank
         begins, aligned_ns = self.begins.get(rank, [LONG_AGO_NS]), self.alignment.aligned_ns
         messages = [
-            Message(row.number, aligned_ns(rank, row.start_ns), None if row.gone_ns is None else aligned_ns(rank, row.gone_ns), row)
+            Message(
+                row.number, aligned_ns(rank, row.start_ns),
+                None if row.gone_ns is None else aligned_ns(rank, row.gone_ns), row,
+            )
             for row in rows
         ]
         parts = []
-        for window, group in groupby(messages, key=lambda message: max(0, bisect_right(begins, message.row.end_ns) - 1)):
-            begin_ns, end_ns = (begins[window], self.ends[rank][window]) if rank in self.begins else ALWAYS
+        for window, group in groupby(
+            messages, key=lambda message: max(0, bisect_right(begins, message.row.end_ns) - 1)
+        ):
+            begin_ns, end_ns = (
+                (begins[window], self.ends[rank][window]) if rank in self.begins else ALWAYS
+            )
             parts.append(Part(aligned_ns(rank, begin_ns), aligned_ns(rank, end_ns), list(group)))
         return parts

@@ -38,18 +38,7 @@ from sqlite3 import Connection
 from ..base.arrays import np
 from ..base import query
 from ..base.columns import (
-    NONE,
-    Columns,
-    Flags,
-    Groups,
-    Ints,
-    TextInts,
-    Texts,
-    found_in,
-    grouped,
-    joined,
-    read,
-    table,
+    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, grouped, joined, read, table,
 )
 from ..run.alignment import Alignment
 from .timelines import DIRECT, Lines
@@ -93,11 +82,7 @@ class CollectiveArrivals(Columns):
 
 
 def compare_own_time(
-    connection: Connection,
-    alignment: Alignment,
-    waits: Waits,
-    lines: Lines,
-    is_rooted: Flags,
+    connection: Connection, alignment: Alignment, waits: Waits, lines: Lines, is_rooted: Flags,
     texts: Texts,
 ) -> Compared:
     """is_rooted: of each wait, whether it is of a collective in which not all wait for all."""
@@ -155,15 +140,8 @@ def _messages(waits: Waits, lines: Lines, texts: Texts) -> Iterator[tuple]:
     own_ns = _direct_ns(lines, waits.world_rank, waits.start_ns[before], waits.start_ns)
     peers_ns = _direct_ns(lines, waits.peer, waits.peer_ns[before], waits.peer_ns)
     columns = (
-        waits.identity,
-        waits.call,
-        waits.world_rank,
-        waits.sequence,
-        waits.peer,
-        waits.peer_ns,
-        before >= 0,
-        own_ns,
-        peers_ns,
+        waits.identity, waits.call, waits.world_rank, waits.sequence, waits.peer, waits.peer_ns,
+        before >= 0, own_ns, peers_ns,
     )
     for (identity, call, rank), group in groupby(
         zip(*(column.tolist() for column in columns)), key=itemgetter(0, 1, 2)
@@ -188,13 +166,7 @@ def _messages(waits: Waits, lines: Lines, texts: Texts) -> Iterator[tuple]:
                 compared.items(), _lateness(list(compared.values()))
             ):
                 yield (
-                    what[0],
-                    sequence,
-                    what[1],
-                    each,
-                    peer_ns,
-                    late_ns,
-                    awaited_rank,
+                    what[0], sequence, what[1], each, peer_ns, late_ns, awaited_rank,
                     spent_ns if others else None,
                 )
 

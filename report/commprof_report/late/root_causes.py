@@ -132,9 +132,7 @@ def _synchronized(meetings: Meetings, waits: Waits) -> Ints:
     pair_ns: dict[tuple[int, int], int] = {}  # when one waited for the other
     found = np.zeros(len(meetings), np.int64)
     rows = zip(
-        meetings.wait.tolist(),
-        meetings.identity.tolist(),
-        meetings.arrival_ns.tolist(),
+        meetings.wait.tolist(), meetings.identity.tolist(), meetings.arrival_ns.tolist(),
         meetings.is_followed.tolist(),
     )
     waiters, lasts = waits.world_rank.tolist(), waits.last_rank.tolist()
@@ -143,8 +141,7 @@ def _synchronized(meetings: Meetings, waits: Waits) -> Ints:
             collective_ns[identity] = arrival_ns
         elif is_followed:
             pair = (
-                (waiters[wait], lasts[wait])
-                if waiters[wait] < lasts[wait]
+                (waiters[wait], lasts[wait]) if waiters[wait] < lasts[wait]
                 else (lasts[wait], waiters[wait])
             )
             if pair not in shared:
@@ -172,9 +169,7 @@ def _caused(
     by_rank: dict[int, CausesOfRank] = {}
     columns = (meetings.wait, meetings.arrival_ns, meetings.is_followed, since_ns)
     waiters, lasts, wait_ns = (
-        waits.world_rank.tolist(),
-        waits.last_rank.tolist(),
-        waits.wait_ns.tolist(),
+        waits.world_rank.tolist(), waits.last_rank.tolist(), waits.wait_ns.tolist(),
     )
     for wait, arrival_ns, is_followed, since in zip(*(column.tolist() for column in columns)):
         if wait == NONE:
@@ -203,8 +198,7 @@ def _caused(
 def _longer(found: CausesOfWait, indirect_ns: int, own: CausesOfWait, late: CausesOfWait) -> None:
     """Adds the causes for which the last rank waited longer than this one."""
     longer = {
-        rank: caused_ns - own.get(rank, 0.0)
-        for rank, caused_ns in late.items()
+        rank: caused_ns - own.get(rank, 0.0) for rank, caused_ns in late.items()
         if caused_ns > own.get(rank, 0.0)
     }
     longer_ns = sum(longer.values())
@@ -215,8 +209,7 @@ def _longer(found: CausesOfWait, indirect_ns: int, own: CausesOfWait, late: Caus
 def _largest(causes: CausesOfWait, wait_ns: int) -> CausesOfWait:
     """The largest causes, so that chains do not make them ever more; the rest is not known."""
     ranks = [
-        rank
-        for rank, caused_ns in causes.items()
+        rank for rank, caused_ns in causes.items()
         if rank is not NOT_KNOWN and caused_ns >= LEAST_SHARE * wait_ns
     ]
     chosen = {

@@ -10,17 +10,7 @@ from sqlite3 import Connection
 from ..base.arrays import np
 from ..base import query
 from ..base.columns import (
-    NONE,
-    Columns,
-    Flags,
-    Floats,
-    Ints,
-    TextInts,
-    Texts,
-    found_in,
-    grouped,
-    joined,
-    read,
+    NONE, Columns, Flags, Floats, Ints, TextInts, Texts, found_in, grouped, joined, read,
 )
 from .waits import Waits
 
@@ -87,8 +77,7 @@ def scale(connection: Connection, waits: Waits, texts: Texts) -> Scaled:
     waits = waits.take(rows)
     exact = _exact(connection, waits, texts)
     factor = np.where(
-        waits.is_blocking_collective,
-        _of_collectives(waits, exact),
+        waits.is_blocking_collective, _of_collectives(waits, exact),
         _of_completions(connection, waits, texts),
     )
     is_counted = factor > 0

@@ -8,12 +8,19 @@ from collections.abc import Sequence
 from ..base import units
 from .late_ranks import Late, LateRestRow, LateRow
 from .marks import Last
-from .verdict import COVERED, FEWEST_BLOCKS, MOST_OF_IT, NOTABLE, Cause, Named, fewest, is_few, late_arrivals, most
+from .verdict import (
+    COVERED, FEWEST_BLOCKS, MOST_OF_IT, NOTABLE, Cause, Named, fewest, is_few, late_arrivals, most,
+)
 
 ALL = 0.9995  # of the time: everything, but for how clocks are read
 NOTABLE_SHARE = 0.005  # of the time inside MPI; below this nobody need care
-POLLS = ("MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Iprobe", "MPI_Improbe", "MPI_Request_get_status")
-WILDCARDS = "as of receives with MPI_ANY_SOURCE or MPI_ANY_TAG (mpi4py's default) that are pending together"
+POLLS = (
+    "MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Iprobe", "MPI_Improbe",
+    "MPI_Request_get_status",
+)
+WILDCARDS = (
+    "as of receives with MPI_ANY_SOURCE or MPI_ANY_TAG (mpi4py's default) that are pending together"
+)
 
 
 def verdict(answers: Late) -> str:
@@ -24,46 +31,81 @@ def verdict(answers: Late) -> str:
     if row.verdict == "unknown":
         return unknown_text(answers)
     if row.verdict == "little":
-        return f"calls in which ranks wait for each other take {units.share(row.share_of_wall)} of counted time: no rank waits notably in them"
+        return (
+            "calls in which ranks wait for each other take " f"{units.share(row.share_of_wall)} of "
+            "counted time: no rank waits notably in them"
+        )
     if row.verdict == "marks":
         return marks_text(answers.last)
     who = late_text(row)
     if row.verdict == "transfer":
-        also = f"; of the waiting, {units.share(row.late_share)} is for {who}{when_text(answers)}" if who else ""
-        why = "messages, algorithm, network, or scheduling, since ranks share cores" if answers.crowding else "messages, algorithm or network"
+        also = (
+            f"; of the waiting, {units.share(row.late_share)} is for {who}{when_text(answers)}"
+            if who else ""
+        )
+        why = (
+            "messages, algorithm, network, or scheduling, since ranks share cores"
+            if answers.crowding else "messages, algorithm or network"
+        )
         unknown = f"; {unknown_cause_text(row)}" if not who and is_unknown(row) else ""
-        return f"transfer dominates: {why} ({units.share(row.wait_share)} is waiting){also}{unknown}"
+        return (
+            f"transfer dominates: {why} ({units.share(row.wait_share)} is waiting){also}{unknown}"
+        )
     if row.verdict == "imbalance":
         cause = "causes" if units.is_one(row.late_ranks) else "cause"
-        return f"load imbalance: {who} {cause} {units.share(row.late_share)} of the waiting{chain_text(row)}{when_text(answers)}"
+        return (
+            f"load imbalance: {who} {cause} {units.share(row.late_share)} of the "
+            f"waiting{chain_text(row)}{when_text(answers)}"
+        )
     if row.verdict == "by-call":
-        said = [f"{units.rank_names(each.named.ranks)} in {each.call}{on_text(answers, each.identity)}" for each in answers.blame.calls]
+        said = [
+            f"{units.rank_names(each.named.ranks)} in {each.call}{on_text(answers, each.identity)}"
+            for each in answers.blame.calls
+        ]
         return f"different ranks are late in different calls: {', '.join(said)}"
     if row.verdict == "rotation":
-        return f"ranks take turns in a fixed order: {', '.join(map(str, answers.blame.turns))} arrive last one after the other"
+        return (
+            f"ranks take turns in a fixed order: {', '.join(map(str, answers.blame.turns))} "
+            "arrive last one after the other"
+        )
     if named := answers.blame.named:
         causes, they = ("causes", "it") if len(named.ranks) == 1 else ("cause", "they")
         return (
-            f"{units.rank_names(list(named.ranks))} {causes} {units.share(named.share)} of the waiting, but others arrive hardly earlier: less"
-            f" than {units.share(NOTABLE)} of the run{short_text(named)} could be gained if {they} arrived with the next rank"
+            f"{units.rank_names(list(named.ranks))} {causes} {units.share(named.share)} of the "
+            "waiting, but others arrive hardly earlier: less"
+            f" than {units.share(NOTABLE)} of the run{short_text(named)} could be gained if {they} "
+            "arrived with the next rank"
         )
     if text := most_text(answers):
         return text
     few = few_text(answers.causes, answers.causes)
     when = f"; nearly all waiting is in {few}" if few else ""
-    return f"waiting is spread: no rank, host or call causes half of it beyond chance{largest_text(answers)}{when}"
+    return (
+        "waiting is spread: no rank, host or call causes half of it beyond "
+        f"chance{largest_text(answers)}{when}"
+    )
 
 
 def marks_text(last: Last) -> str:
-    """rank 1 reaches the mark last in 59 of 59 steps, 60.1 ms (median) after the mean of the others"""
+    """rank 1 reaches the mark last in 59 of 59 steps, 60.1 ms (median) after the
+    mean of the others"""
     if last.ranks:
-        return reaches_text(units.rank_list(last.ranks), mark_text(last.region), last.times, judged_text(last), last.lead_ns)
-    return f"no rank reaches {mark_text(last.region)} notably later than the others, in {judged_text(last)}"
+        return reaches_text(
+            units.rank_list(last.ranks), mark_text(last.region), last.times, judged_text(last),
+            last.lead_ns,
+        )
+    return (
+        f"no rank reaches {mark_text(last.region)} notably later than the others, in "
+        f"{judged_text(last)}"
+    )
 
 
 def reaches_text(ranks: str, point: str, times: int, judged: str, lead_ns: float) -> str:
     who, reach = units.of_ranks(ranks), "reaches" if units.is_one(ranks) else "reach"
-    return f"{who} {reach} {point} last in {times:,} of {judged}, {units.duration(lead_ns)} (median) after the mean of the others"
+    return (
+        f"{who} {reach} {point} last in {times:,} of {judged}, {units.duration(lead_ns)} "
+        "(median) after the mean of the others"
+    )
 
 
 def mark_text(region: str) -> str:
@@ -84,7 +126,8 @@ def largest_text(answers: Late) -> str:
 
 
 def when_text(answers: Late) -> str:
-    """In how many late arrivals or in which half of the run the named ranks cause it, or that it grows."""
+    """In how many late arrivals or in which half of the run the named ranks cause it, or that it
+    grows."""
     row, half = answers.run, answers.blame.named.half
     if few := few_of_named(answers):
         return f", nearly all of it in {few}" + (f", in the {half} half of the run" if half else "")
@@ -92,8 +135,12 @@ def when_text(answers: Late) -> str:
         return f", nearly all of it in the {half} half of the run"
     if not row.late_is_growing:
         return ""
-    first, last = units.share(row.late_first_quarter_share), units.share(row.late_last_quarter_share)
-    return f", growing: {first} of that in the first quarter of the late arrivals, {last} in the last"
+    first, last = (
+        units.share(row.late_first_quarter_share), units.share(row.late_last_quarter_share),
+    )
+    return (
+        f", growing: {first} of that in the first quarter of the late arrivals, {last} in the last"
+    )
 
 
 def few_of_named(answers: Late) -> str:
@@ -101,16 +148,22 @@ def few_of_named(answers: Late) -> str:
     if answers.blame.named is None:
         return ""
     ranks, members = set(answers.blame.named.ranks), answers.participants.members
-    shared = [cause for cause in answers.causes if not ranks.isdisjoint(members.get(cause.identity, ()))]
+    shared = [
+        cause for cause in answers.causes if not ranks.isdisjoint(members.get(cause.identity, ()))
+    ]
     return few_text([cause for cause in answers.causes if cause.cause_rank in ranks], shared)
 
 
 def few_text(own: Sequence[Cause], among: Sequence[Cause]) -> str:
-    """8 of 208 late arrivals, that have nearly all of it: if these are few, of collectives. A message has only one rank that may be late."""
+    """8 of 208 late arrivals, that have nearly all of it: if these are few, of collectives. A
+    message has only one rank that may be late."""
     collectives = [cause for cause in among if not cause.is_message]
     needed, arrived = fewest(own), len(late_arrivals(collectives))
     is_known = not any(cause.is_message and cause.cost_ns for cause in own)
-    return f"{needed:,} of {units.counted(arrived, 'late arrival')}" if is_known and is_few(needed, arrived) else ""
+    return (
+        f"{needed:,} of {units.counted(arrived, 'late arrival')}"
+        if is_known and is_few(needed, arrived) else ""
+    )
 
 
 def chain_text(row: LateRow) -> str:
@@ -118,7 +171,10 @@ def chain_text(row: LateRow) -> str:
     if row.late_through is None:
         return ""
     indirect = units.share(row.late_share - row.late_direct_share)
-    return f", {units.share(row.late_direct_share)} directly and {indirect} through {units.of_ranks(row.late_through, 24)}"
+    return (
+        f", {units.share(row.late_direct_share)} directly and {indirect} through "
+        f"{units.of_ranks(row.late_through, 24)}"
+    )
 
 
 def on_text(answers: Late, identity: str) -> str:
@@ -134,9 +190,15 @@ def nothing_text(answers: Late) -> str:
     if not row.total_ns and answers.is_untimed:
         return "unknown: NCCL's collectives were not timed on the device (the GPU was not traced)"
     if not row.total_ns:
-        return f"no {'finished ' if answers.unfinished else ''}call that makes ranks wait for each other"
+        return (
+            f"no {'finished ' if answers.unfinished else ''}call that makes ranks wait for " "each "
+            "other"
+        )
     if len(answers.timelines) == 1:
-        return f"unknown: 1 of {answers.processes:,} processes that communicate was read; for whom it waits is not known"
+        return (
+            f"unknown: 1 of {answers.processes:,} processes that communicate was read; for " "whom "
+            "it waits is not known"
+        )
     if answers.unsampled:
         return f"unknown: {answers.unsampled}"
     return f"unknown: no call was split into waiting and transfer: {rest_text(answers)}"
@@ -145,27 +207,47 @@ def nothing_text(answers: Late) -> str:
 def unknown_text(answers: Late) -> str:
     row = answers.run
     if answers.is_negotiated and answers.last:
-        return f"unknown: {judged_text(answers.last)} are too few to tell from chance who reaches {mark_text(answers.last.region)} last"
+        return (
+            f"unknown: {judged_text(answers.last)} are too few to tell from chance who reaches "
+            f"{mark_text(answers.last.region)} last"
+        )
     if answers.is_negotiated:
         return (
-            f"unknown: {units.share(row.negotiated_share)} of the time inside MPI is on a thread that negotiates: it joins each call in time,"
-            " whatever the main thread does (mark where that begins to wait for its gradients: see commprof_step(3))"
+            f"unknown: {units.share(row.negotiated_share)} of the time inside MPI is on a thread "
+            "that negotiates: it joins each call in time,"
+            " whatever the main thread does (mark where that begins to wait for its gradients: see "
+            "commprof_step(3))"
         )
     if row.coverage < COVERED:
-        return f"unknown: only {units.share(row.coverage)} of the time inside MPI is in calls whose waiting is known"
+        return (
+            f"unknown: only {units.share(row.coverage)} of the time inside MPI is in calls "
+            "whose waiting is known"
+        )
     if row.blocks < FEWEST_BLOCKS:
-        return f"unknown: {units.counted(row.blocks, 'late arrival')} are too few to tell a cause from chance{largest_text(answers)}"
+        return (
+            f"unknown: {units.counted(row.blocks, 'late arrival')} are too few to tell a cause "
+            f"from chance{largest_text(answers)}"
+        )
     return f"unknown: {unknown_cause_text(row)}{largest_text(answers)}"
 
 
 def is_unknown(row: LateRow) -> bool:
     """Waiting is notable, and the cause of half of it or more is not known."""
-    return row.wait_ns >= NOTABLE * row.counted_ns and row.unknown_cause_ns >= COVERED * row.wait_ns > 0
+    return (
+        row.wait_ns >= NOTABLE * row.counted_ns
+        and row.unknown_cause_ns >= COVERED * row.wait_ns > 0
+    )
 
 
 def unknown_cause_text(row: LateRow) -> str:
-    together = f", since all calls of a rank are sampled in {units.share(row.together_share)} of its time only"
-    return f"the cause of {units.share(row.unknown_cause_ns / row.wait_ns)} of the waiting is not known{together * (row.together_share < ALL)}"
+    together = (
+        f", since all calls of a rank are sampled in {units.share(row.together_share)} of "
+        "its time only"
+    )
+    return (
+        f"the cause of {units.share(row.unknown_cause_ns / row.wait_ns)} of the waiting is not "
+        f"known{together * (row.together_share < ALL)}"
+    )
 
 
 def unfinished_text(answers: Late) -> str:
@@ -179,7 +261,9 @@ def part_text(row: LateRow) -> str:
 
 def split_text(row: LateRow) -> str:
     """98.2 % of the time inside MPI, 5.1 % of it sampled"""
-    sampled = "" if row.sampled_share >= ALL else f", {units.share(row.sampled_share)} of it sampled"
+    sampled = (
+        "" if row.sampled_share >= ALL else f", {units.share(row.sampled_share)} of it sampled"
+    )
     return f"{part_text(row)} of the time inside MPI{sampled}"
 
 
@@ -190,16 +274,25 @@ def notable_rest(answers: Late) -> list[LateRestRow]:
 def rest_text(answers: Late) -> str:
     """2.1 s per rank in MPI_Recv, 0.2 s in MPI_Wait"""
     row = answers.run
-    said = [f"{units.duration(each.rest_ns / row.ranks)} per rank in {each.call}" for each in notable_rest(answers)]
+    said = [
+        f"{units.duration(each.rest_ns / row.ranks)} per rank in {each.call}"
+        for each in notable_rest(answers)
+    ]
     why = [
         (row.unsure, "{} whose clocks are too inaccurate or whose root was not read", "operation"),
-        (row.uncompleted, "{} whose request was freed, or whose completing call is not sampled", "nonblocking operation"),
+        (
+            row.uncompleted, "{} whose request was freed, or whose completing call is not sampled",
+            "nonblocking operation",
+        ),
         (row.unmatched, "{} whose other side is not known", "message"),
     ]
     reasons = [text.format(units.counted(number, noun)) for number, text, noun in why if number]
     if 2 * row.unnumbered >= row.unmatched > 0:
         reasons[-1] += f", {WILDCARDS}"
-    polls = ["polls, between which a rank may work"] if any(each.call in POLLS for each in notable_rest(answers)) else []
+    polls = (
+        ["polls, between which a rank may work"]
+        if any(each.call in POLLS for each in notable_rest(answers)) else []
+    )
     return "; ".join([", ".join(said), *polls, *reasons])
 
 
@@ -212,7 +305,8 @@ def late_text(row: LateRow) -> str:
 
 
 def main_cause(answers: Late) -> tuple[int, float, float]:
-    """The rank that causes most of the waiting of all ranks, whatever ranks were selected; its share, and that of unknown cause."""
+    """The rank that causes most of the waiting of all ranks, whatever ranks were selected; its
+    share, and that of unknown cause."""
     costs: Counter = Counter()
     for cause in answers.causes:
         costs[cause.cause_rank] += cause.cost_ns
@@ -222,19 +316,34 @@ def main_cause(answers: Late) -> tuple[int, float, float]:
 
 
 def most_text(answers: Late) -> str | None:
-    """Of a rank that causes half of the waiting, or may do so, though not beyond chance. None: no rank does, or some are named."""
+    """Of a rank that causes half of the waiting, or may do so, though not beyond chance. None: no
+    rank does, or some are named."""
     rank, share, unknown_share = main_cause(answers)
-    if answers.run.verdict != "spread" or share + (unknown_share if unknown_share >= NOTABLE else 0) < MOST_OF_IT:
+    if (
+        answers.run.verdict != "spread"
+        or share + (unknown_share if unknown_share >= NOTABLE else 0) < MOST_OF_IT
+    ):
         return None
     text = f"rank {rank} causes {units.share(share)} of the waiting"
     if share < MOST_OF_IT:
-        return f"no rank is named: {text}, but the cause of {units.share(unknown_share)} is not known"
+        return (
+            f"no rank is named: {text}, but the cause of {units.share(unknown_share)} is not known"
+        )
     found, text = most(answers.causes, rank), f"nobody is late beyond chance: {text}"
     if not found.is_later:
         return f"{text}, but the others are late, too, where nobody waits for them"
     if found.is_start:
         first = "first" if found.arrivals == 1 else f"first {found.arrivals:,}"
-        where = f"nearly all of it at the start: in the {first} of {units.counted(found.late_arrivals, 'late arrival')}"
-        return f"nobody is late beyond chance: {units.share(share)} of the waiting is for rank {rank}, {where}"
+        where = (
+            f"nearly all of it at the start: in the {first} of "
+            f"{units.counted(found.late_arrivals, 'late arrival')}"
+        )
+        return (
+            f"nobody is late beyond chance: {units.share(share)} of the waiting is for rank "
+            f"{rank}, {where}"
+        )
     when = f", in the {found.half} half of the run" if found.half else ""
-    return f"{text}, nearly all of it in {found.arrivals:,} of {units.counted(found.late_arrivals, 'late arrival')}{when}"
+    return (
+        f"{text}, nearly all of it in {found.arrivals:,} of "
+        f"{units.counted(found.late_arrivals, 'late arrival')}{when}"
+    )

@@ -64,11 +64,7 @@ def split(run: Selection, alignment: Alignment) -> Split:
     ranks = [rank for (rank,) in connection.execute("SELECT world_rank FROM selected_rank")]
     inside = SQL.ask(connection, "time_inside", TimeInsideRow)
     return Split(
-        about,
-        of_all,
-        sums,
-        ranks,
-        inside,
+        about, of_all, sums, ranks, inside,
         run_row(sums, _counted_ns(connection, set(ranks)), inside),
     )
 

@@ -148,8 +148,7 @@ class Sums:
         self.chosen, self.scaled, self.causes, self.texts = chosen, scaled, causes, texts
         self.waits, self.factor = scaled.waits, scaled.factor
         self.wait_ns, self.transfer_ns = (
-            self.waits.wait_ns * self.factor,
-            self.waits.transfer_ns * self.factor,
+            self.waits.wait_ns * self.factor, self.waits.transfer_ns * self.factor,
         )
         self.caused_ns = causes.caused_ns * self.factor[causes.wait]
 
@@ -170,8 +169,7 @@ def rank_rows(sums: Sums, hosts: Mapping[int, str | None]) -> list[LateRankRow]:
     of_cause = causes.wait
     is_direct = causes.cause_rank == waits.last_rank[of_cause]
     alone_ns = np.where(
-        causes.cause_rank == waits.world_rank[of_cause],
-        0.0,
+        causes.cause_rank == waits.world_rank[of_cause], 0.0,
         waits.alone_ns[of_cause] * sums.caused_ns / np.maximum(1, waits.wait_ns[of_cause]),
     )
     last = _last_counts(waits, number)
@@ -229,17 +227,13 @@ def _host(host: str, rows: list[LateRankRow]) -> LateHostRow:
     names = LateHostRow._fields[2:-1]
     summed = {name: sum(getattr(row, name) for row in rows) for name in names}
     return LateHostRow(
-        host,
-        len(rows),
-        **summed,
+        host, len(rows), **summed,
         wait_share=share(summed["wait_ns"], summed["wait_ns"] + summed["transfer_ns"]),
     )
 
 
 def call_rows(
-    sums: Sums,
-    ranks: Iterable[int],
-    communicators: Mapping[str, CommunicatorRow],
+    sums: Sums, ranks: Iterable[int], communicators: Mapping[str, CommunicatorRow],
     families: Mapping[str, str],
 ) -> list[LateCallRow]:
     """For each call and communicator. Nonblocking operations: the calls that completed them. ranks:
@@ -258,11 +252,8 @@ def call_rows(
     completing = own[~waits.is_blocking_collective[own]]
     timed = [  # what the rows are of: name, call, identity, rank, time
         (
-            name_of[table.identity[rows]],
-            table.call[rows],
-            table.identity[rows],
-            table.world_rank[rows],
-            ns,
+            name_of[table.identity[rows]], table.call[rows], table.identity[rows],
+            table.world_rank[rows], ns,
         )
         for table, rows, ns in (
             (exact, of_exact, exact.total_ns[of_exact].astype(float)),
@@ -277,8 +268,7 @@ def call_rows(
     wait_ns, transfer_ns, estimated_ns = (
         np.bincount(of_row, values[own], len(groups)) if len(own) else np.zeros(len(groups))
         for values in (
-            sums.wait_ns,
-            sums.transfer_ns,
+            sums.wait_ns, sums.transfer_ns,
             np.where(waits.is_estimate, sums.wait_ns + sums.transfer_ns, 0),
         )
     )
@@ -434,9 +424,7 @@ def state_rows(sums: Sums, ranks: Iterable[int]) -> list[LateStateRow]:
     whole_ns = float(waited_ns.sum())
     rows = [
         LateStateRow(
-            sums.texts.texts[each],
-            int(counts[each]),
-            rounded(waited_ns[each]),
+            sums.texts.texts[each], int(counts[each]), rounded(waited_ns[each]),
             share(waited_ns[each], whole_ns),
         )
         for each in np.unique(state)
@@ -480,8 +468,7 @@ def run_row(
     sequence = sums.chosen.sequence[order[operations.first]]
     of_ranks = [row for row in inside if row.world_rank in counted_ns]
     whole_ns, mpi_ns = (
-        sum(row.total_ns for row in of_ranks),
-        sum(row.total_ns for row in of_ranks if row.is_mpi),
+        sum(row.total_ns for row in of_ranks), sum(row.total_ns for row in of_ranks if row.is_mpi),
     )
     background_ns = sum(row.total_ns for row in of_ranks if row.is_mpi and not row.is_main)
     split_ns, all_counted_ns = wait_ns + transfer_ns, sum(counted_ns.values())
@@ -509,9 +496,7 @@ def chain_rows(sums: Sums) -> list[ChainRow]:
     order, groups = grouped(cause, last)
     first = order[groups.first]
     columns = (
-        cause[first].tolist(),
-        last[first].tolist(),
-        groups.sum(sums.caused_ns[order]).tolist(),
+        cause[first].tolist(), last[first].tolist(), groups.sum(sums.caused_ns[order]).tolist(),
     )
     rows = [ChainRow(None if rank == NONE else rank, *rest) for rank, *rest in zip(*columns)]
     return sorted(rows, key=lambda row: (-row.caused_ns, row.last_rank))

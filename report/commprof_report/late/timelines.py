@@ -83,8 +83,7 @@ class Timeline:
     def pieces_between(self, since_ns: int, until_ns: int) -> int:
         """The number of pieces in which the rank is not outside MPI."""
         since, until = (
-            np.searchsorted(self.points, since_ns, "right"),
-            np.searchsorted(self.points, until_ns),
+            np.searchsorted(self.points, since_ns, "right"), np.searchsorted(self.points, until_ns),
         )
         return int((self.states[max(0, since - 1) : until] != OUTSIDE).sum())
 
@@ -97,9 +96,7 @@ class Timeline:
         for place in range(place, -1, -1):
             times = int(self.points[place]), min(time_ns, int(self.points[place + 1]))
             yield Piece(
-                *times,
-                int(self.states[place]),
-                self.texts.text(self.calls[place]) or "",
+                *times, int(self.states[place]), self.texts.text(self.calls[place]) or "",
                 int(self.waits[place]),
             )
 
@@ -132,8 +129,7 @@ def timelines(
     threads = followed(connection, calls)
     calls = calls.take(is_on(calls, threads))
     start_ns, states = (
-        alignment.aligned(calls.world_rank, calls.start_ns),
-        _states(calls.call, known, texts),
+        alignment.aligned(calls.world_rank, calls.start_ns), _states(calls.call, known, texts),
     )
     # the last one counts
     place = found_in((calls.world_rank, start_ns), (of_mpi.world_rank[::-1], of_mpi.start_ns[::-1]))
@@ -166,26 +162,19 @@ def _gaps(rank: int, unseen: Sequence[Hole], alignment: Alignment) -> tuple[Ints
 
 
 def _timeline(
-    calls: Samples,
-    start_ns: Ints,
-    states: Ints,
-    split: Ints,
-    waits: Waits,
-    gaps: tuple[Ints, Ints],
-    texts: Texts,
+    calls: Samples, start_ns: Ints, states: Ints, split: Ints, waits: Waits,
+    gaps: tuple[Ints, Ints], texts: Texts,
 ) -> Timeline:
     """Four pieces for each call: what the rank did before it, as far as that is not known and as
     far as it is, then waiting and the rest. What a rank did between a call and a time without
     samples is not known either: perhaps it was in a call that returned later."""
     is_split = split >= 0
     wait_ns = (
-        np.where(is_split, waits.wait_ns[split], 0)
-        if len(waits)
+        np.where(is_split, waits.wait_ns[split], 0) if len(waits)
         else np.zeros(len(calls), np.int64)
     )
     last_rank = (
-        np.where(is_split, waits.last_rank[split], NONE)
-        if len(waits)
+        np.where(is_split, waits.last_rank[split], NONE) if len(waits)
         else np.full(len(calls), NONE)
     )
     begins, ends = gaps
@@ -194,9 +183,7 @@ def _timeline(
     nothing, nobody, outside = (np.full(len(calls), value) for value in (NONE, NOBODY, OUTSIDE))
     return Timeline(
         _in_turn(
-            np.minimum(unseen_ns, start_ns),
-            start_ns,
-            start_ns + wait_ns,
+            np.minimum(unseen_ns, start_ns), start_ns, start_ns + wait_ns,
             start_ns + calls.end_ns - calls.start_ns,
         ),
         _in_turn(

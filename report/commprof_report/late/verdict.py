@@ -1,15 +1,19 @@
 """The verdict on a run's waiting: who causes it, judged against chance.
 
-The arrivals at which a rank could have been late are divided, in order of time, into up to 16 blocks of equal number; a block has a cost for
-each rank: how much waiting it causes (root_causes.py). Waiting whose cause is not known counts for nobody, but is part of the whole. If no
-rank were different from the others, ranks that could have been late at the same arrivals could change places within each block. The
-probability that a rank then costs as much as it does, or more, is bounded by Chernoff's inequality. A rank is named only if that bound, times
-the number of ranks (Bonferroni), is below 1 %, and if the named ranks cause at least half of the waiting. The same test is made for hosts,
-and for each call on each communicator. One extreme block cannot name a rank, not even together with others in which it costs next to nothing:
-the bound is that of the cost without these. Whether what the named ranks cause grows is judged by Kendall's test over eight blocks.
+The arrivals at which a rank could have been late are divided, in order of time, into up to 16
+blocks of equal number; a block has a cost for each rank: how much waiting it causes
+(root_causes.py). Waiting whose cause is not known counts for nobody, but is part of the whole. If
+no rank were different from the others, ranks that could have been late at the same arrivals could
+change places within each block. The probability that a rank then costs as much as it does, or more,
+is bounded by Chernoff's inequality. A rank is named only if that bound, times the number of ranks
+(Bonferroni), is below 1 %, and if the named ranks cause at least half of the waiting. The same test
+is made for hosts, and for each call on each communicator. One extreme block cannot name a rank, not
+even together with others in which it costs next to nothing: the bound is that of the cost without
+these. Whether what the named ranks cause grows is judged by Kendall's test over eight blocks.
 
-Ranks cannot change places where only some of them can be waited for, such as the root of a Bcast or the sender of an eager message. There, and
-in all messages, a rank's cost is replaced in the test, but not in the half of the waiting, by how late it is, waited for or not (own_time.py).
+Ranks cannot change places where only some of them can be waited for, such as the root of a Bcast or
+the sender of an eager message. There, and in all messages, a rank's cost is replaced in the test,
+but not in the half of the waiting, by how late it is, waited for or not (own_time.py).
 """
 
 from __future__ import annotations
@@ -32,14 +36,22 @@ MOST_OF_IT = 0.5  # share of the waiting that the named ranks cause together
 RATES = [2.0**power for power in range(-4, 10)]  # that Chernoff's bound is minimized over
 NOTABLE = 0.01  # share of the counted time
 COVERED = 0.5  # share of the time inside MPI; no verdict below
-NEGOTIATED = 0.5  # share of the time inside MPI on threads that negotiate; no verdict on arrival at calls from there on
+# share of the time inside MPI on threads that negotiate; no verdict on arrival at calls from there
+# on
+NEGOTIATED = 0.5
 MOST_TURNS = 0.75  # share of the late arrivals that one rank may have if ranks take turns
-FEW_DECIDE = 5  # a fifth of the arrivals has twice as many exceptions as a rotation may have, where ranks do not take turns
+# a fifth of the arrivals has twice as many exceptions as a rotation may have, where ranks do not
+# take turns
+FEW_DECIDE = 5
 REGULAR = 0.9  # share of the collectives that a rotation predicts
 LATER_HALF = 0.9  # share of the cost that one half of the run has
-SHORTEST_NS = 1_000  # lateness at an arrival: the profiler adds up to 0.1 us to a call, and ranks that differ in it come later at each call
-SLIGHT = 0.1  # of the mean over the blocks; what a unit costs in a block where it costs less is no evidence
-FEW_ARRIVALS = 0.1  # share of the late arrivals that are few; the first ones are the start of the run
+# lateness at an arrival: the profiler adds up to 0.1 us to a call, and ranks that differ in it come
+# later at each call
+SHORTEST_NS = 1_000
+# of the mean over the blocks; what a unit costs in a block where it costs less is no evidence
+SLIGHT = 0.1
+# share of the late arrivals that are few; the first ones are the start of the run
+FEW_ARRIVALS = 0.1
 
 
 class Cause(NamedTuple):
@@ -66,7 +78,8 @@ class Participants(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """Whether ranks cause more and more. p: of chance. Shares of what they cause: in the first quarter of the arrivals, and in the last."""
+    """Whether ranks cause more and more. p: of chance. Shares of what they cause: in the first
+    quarter of the arrivals, and in the last."""
 
     is_growing: bool
     p: float
@@ -75,14 +88,16 @@ class Growth(NamedTuple):
 
 
 class Named(NamedTuple):
-    """The ranks that cause the waiting. p: probability that chance alone would show this or more, corrected."""
+    """The ranks that cause the waiting. p: probability that chance alone would show this or more,
+    corrected."""
 
     ranks: tuple[int, ...]
     share: float
     p: float
     half: str  # 'first', 'second': nearly all of it in that half of the run; else empty
     growth: Growth
-    lateness_ns: float  # what a rank that waits for them waits at each of their late arrivals, on average
+    # what a rank that waits for them waits at each of their late arrivals, on average
+    lateness_ns: float
 
     @property
     def is_measurable(self) -> bool:
@@ -97,7 +112,8 @@ class CallCause(NamedTuple):
 
 
 class Blame(NamedTuple):
-    """What the test found: the named ranks of the run, or else of single calls, or else the order in which ranks take turns."""
+    """What the test found: the named ranks of the run, or else of single calls, or else the order
+    in which ranks take turns."""
 
     named: Named | None
     calls: list[CallCause]
@@ -108,34 +124,54 @@ NOBODY = Blame(None, [], [])
 Gains = Callable[[tuple[int, ...]], bool]
 
 
-def blame(causes: Sequence[Cause], participants: Participants, gains: Gains = lambda ranks: True) -> Blame:
-    """`causes`: all of a run or some, in order of time. Different late ranks in different calls take precedence if they explain notably more
-    of the waiting. `gains`: whether the run could gain notably if these ranks were not late."""
+def blame(
+    causes: Sequence[Cause], participants: Participants, gains: Gains = lambda ranks: True
+) -> Blame:
+    """`causes`: all of a run or some, in order of time. Different late ranks in different calls
+    take precedence if they explain notably more of the waiting. `gains`: whether the run could gain
+    notably if these ranks were not late."""
     ranks = participants.ranks
     if len(ranks) < 2:
         return NOBODY
-    candidates, calls = _candidates(causes, participants, ranks, LEVEL), _by_call(causes, participants)
+    candidates, calls = (
+        _candidates(causes, participants, ranks, LEVEL), _by_call(causes, participants),
+    )
     first = next(candidates, None)
     tried = chain([first] if first else [], candidates)
     named = next((each for each in tried if each.is_measurable and gains(each.ranks)), first)
-    explained = sum(each.named.share * each.cost_ns for each in calls) / (sum(cause.cost_ns for cause in causes) or 1)
-    if len({each.named.ranks for each in calls}) > 1 and explained > (named.share if named else 0) + NOTABLY_MORE:
+    explained = sum(each.named.share * each.cost_ns for each in calls) / (
+        sum(cause.cost_ns for cause in causes) or 1
+    )
+    if (
+        len({each.named.ranks for each in calls}) > 1
+        and explained > (named.share if named else 0) + NOTABLY_MORE
+    ):
         return Blame(None, calls, [])
     return Blame(named, [], [] if named else _turns(causes, len(ranks)))
 
 
-def _candidates(causes: Sequence[Cause], participants: Participants, ranks: Sequence[int], level: float) -> Iterator[Named]:
-    """A few of these ranks, and the ranks of a few hosts; the hosts first if they cause notably more than the few ranks do. Then more ranks: of
-    equally late ones one may cause most by chance, but the run gains only if all of them are on time."""
+def _candidates(
+    causes: Sequence[Cause], participants: Participants, ranks: Sequence[int], level: float
+) -> Iterator[Named]:
+    """A few of these ranks, and the ranks of a few hosts; the hosts first if they cause notably
+    more than the few ranks do. Then more ranks: of equally late ones one may cause most by chance,
+    but the run gains only if all of them are on time."""
     host_of = participants.hosts.__getitem__
-    fews = (_name(causes, participants, *found) for found in _fews(causes, lambda rank: rank, ranks, level, participants.members))
+    fews = (
+        _name(causes, participants, *found)
+        for found in _fews(causes, lambda rank: rank, ranks, level, participants.members)
+    )
     candidates = list(islice(fews, 1))
     hosts = sorted({host_of(rank) for rank in ranks})
     if 1 < len(hosts) < len(ranks):
         found = few(causes, host_of, hosts, level, participants.members)
         if found:
-            causing = {cause.cause_rank for cause in causes if cause.cause_rank is not None}  # also by making another rank late
-            of_hosts = _name(causes, participants, [rank for rank in {*ranks, *causing} if host_of(rank) in found[0]], found[1])
+            # also by making another rank late
+            causing = {cause.cause_rank for cause in causes if cause.cause_rank is not None}
+            of_hosts = _name(
+                causes, participants,
+                [rank for rank in {*ranks, *causing} if host_of(rank) in found[0]], found[1],
+            )
             candidates.append(of_hosts)
             if of_hosts.share > candidates[0].share + NOTABLY_MORE:
                 candidates.reverse()
@@ -144,8 +180,8 @@ def _candidates(causes: Sequence[Cause], participants: Participants, ranks: Sequ
 
 
 class Most(NamedTuple):
-    """What one rank causes. arrivals: the fewest late arrivals that have nearly all of it, out of late_arrivals in the run. is_start: they
-    are the first ones, and few."""
+    """What one rank causes. arrivals: the fewest late arrivals that have nearly all of it, out of
+    late_arrivals in the run. is_start: they are the first ones, and few."""
 
     arrivals: int
     late_arrivals: int
@@ -168,7 +204,9 @@ def most(causes: Sequence[Cause], rank: int) -> Most:
 
 def fewest(causes: Sequence[Cause]) -> int:
     """The number of the fewest arrivals that have nearly all of what these cost."""
-    by_arrival = sorted((sum(cause.cost_ns for cause in group) for group in arrivals(causes)), reverse=True)
+    by_arrival = sorted(
+        (sum(cause.cost_ns for cause in group) for group in arrivals(causes)), reverse=True
+    )
     nearly_all = LATER_HALF * sum(by_arrival)
     return sum(upto < nearly_all for upto in accumulate(by_arrival, initial=0))
 
@@ -183,22 +221,34 @@ def is_few(needed: int, arrived: int) -> bool:
 
 
 def late_among(causes: Sequence[Cause], ranks: Sequence[int]) -> list[int]:
-    """The few of these ranks that cause most of the waiting that they all cause, beyond chance; empty: none do."""
-    found = few([cause for cause in causes if cause.cause_rank in ranks], lambda rank: rank, ranks, LEVEL)
+    """The few of these ranks that cause most of the waiting that they all cause, beyond chance;
+    empty: none do."""
+    found = few(
+        [cause for cause in causes if cause.cause_rank in ranks], lambda rank: rank, ranks, LEVEL
+    )
     return found[0] if found else []
 
 
-def _name(causes: Sequence[Cause], participants: Participants, ranks: Iterable[int], p: float) -> Named:
+def _name(
+    causes: Sequence[Cause], participants: Participants, ranks: Iterable[int], p: float
+) -> Named:
     ranks = frozenset(ranks)
     own = [cause for cause in causes if cause.cause_rank in ranks]
     share = sum(cause.cost_ns for cause in own) / sum(cause.cost_ns for cause in causes)
-    return Named(tuple(sorted(ranks)), share, p, _half(own, causes), _growth(causes, ranks), _lateness_ns(own, participants.members))
+    return Named(
+        tuple(sorted(ranks)), share, p, _half(own, causes), _growth(causes, ranks),
+        _lateness_ns(own, participants.members),
+    )
 
 
 def _lateness_ns(own: Sequence[Cause], members: Mapping[str, Sequence[int]]) -> float:
     """One rank waits for a message, all members but one for a collective."""
     late = [cause for cause in own if cause.sampled_ns > 0]
-    each_ns = sum(cause.sampled_ns / (1 if cause.is_message else max(1, len(members.get(cause.identity, ())) - 1)) for cause in late)
+    each_ns = sum(
+        cause.sampled_ns
+        / (1 if cause.is_message else max(1, len(members.get(cause.identity, ())) - 1))
+        for cause in late
+    )
     return each_ns / max(1, len({cause.arrival for cause in late}))
 
 
@@ -218,7 +268,10 @@ def block_count(causes: Iterable[Cause]) -> int:
 def _blocks(causes: Sequence[Cause], number: int) -> list[list[Cause]]:
     """Consecutive arrivals; ranks are also compared where nobody had to wait for the late one."""
     arrived = arrivals(causes)
-    return [[cause for own in arrived[begin:end] for cause in own] for begin, end in _spans(len(arrived), number)]
+    return [
+        [cause for own in arrived[begin:end] for cause in own]
+        for begin, end in _spans(len(arrived), number)
+    ]
 
 
 def _spans(length: int, number: int) -> list[tuple[int, int]]:
@@ -241,23 +294,36 @@ def most_named(units: Sequence) -> int:
 
 
 def few(
-    causes: Sequence[Cause], unit_of: Callable[[int], Hashable], units: Sequence, level: float, members: Mapping[str, Sequence[int]] = {}
+    causes: Sequence[Cause],
+    unit_of: Callable[[int], Hashable],
+    units: Sequence,
+    level: float,
+    members: Mapping[str, Sequence[int]] = {},
 ) -> tuple[list, float] | None:
-    """The fewest units (ranks, hosts) that cause most of the whole cost, each beyond chance; and the largest p among them. None: there are
-    none. members: the ranks of each communicator; of one that is missing here, all units call on it."""
+    """The fewest units (ranks, hosts) that cause most of the whole cost, each beyond chance; and
+    the largest p among them. None: there are none. members: the ranks of each communicator; of one
+    that is missing here, all units call on it."""
     return next(_fews(causes, unit_of, units, level, members), None)
 
 
 def _fews(
-    causes: Sequence[Cause], unit_of: Callable[[int], Hashable], units: Sequence, level: float, members: Mapping[str, Sequence[int]] = {}
+    causes: Sequence[Cause],
+    unit_of: Callable[[int], Hashable],
+    units: Sequence,
+    level: float,
+    members: Mapping[str, Sequence[int]] = {},
 ) -> Iterator[tuple[list, float]]:
-    """As few; then with 1, 2, 4 ... of the units that cause most of the rest, and with all of them, as long as each is beyond chance."""
+    """As few; then with 1, 2, 4 ... of the units that cause most of the rest, and with all of them,
+    as long as each is beyond chance."""
     if block_count(causes) < FEWEST_BLOCKS:
         return
     whole_ns, costs = sum(cause.cost_ns for cause in causes), _sums(causes, unit_of, "cost_ns")
     order = sorted(costs, key=lambda unit: (-costs[unit], unit))[: most_named(units)]
     caused_ns = accumulate(costs[unit] for unit in order)
-    number = next((place for place, upto_ns in enumerate(caused_ns, 1) if upto_ns >= MOST_OF_IT * whole_ns), None)
+    number = next(
+        (place for place, upto_ns in enumerate(caused_ns, 1) if upto_ns >= MOST_OF_IT * whole_ns),
+        None,
+    )
     if number is None:
         return
     callers = {identity: frozenset(map(unit_of, own)) for identity, own in members.items()}
@@ -285,7 +351,8 @@ def _fews(
 
 
 class Compared(NamedTuple):
-    """An arrival, or several: the units that are compared, and what those that were late cost; the one that could have been (None: any)."""
+    """An arrival, or several: the units that are compared, and what those that were late cost; the
+    one that could have been (None: any)."""
 
     units: frozenset
     costs: Counter
@@ -293,21 +360,26 @@ class Compared(NamedTuple):
 
 
 def _compared(
-    causes: Sequence[Cause], unit_of: Callable[[int], Hashable], callers: Mapping[str, frozenset], units: frozenset
+    causes: Sequence[Cause], unit_of: Callable[[int], Hashable], callers: Mapping[str, frozenset],
+    units: frozenset,
 ) -> Iterator[Compared]:
     for own in arrivals(causes):
         costs = _sums(own, unit_of, "compared_ns")
         if not any(costs.values()):
             continue
         # Without a cost there is a row for each rank that could have been late.
-        called = callers.get(own[0].identity, units) if any(cause.cost_ns for cause in own) else frozenset(costs)
+        called = (
+            callers.get(own[0].identity, units) if any(cause.cost_ns for cause in own)
+            else frozenset(costs)
+        )
         awaited = None if own[0].awaited_rank is None else unit_of(own[0].awaited_rank)
         yield Compared(called if called.issuperset(costs) else called.union(costs), costs, awaited)
 
 
 def _chance(compared: Sequence[Compared], unit: Hashable) -> float:
-    """Bound of the probability that a unit costs as much as this one or more, if units change places in each block of the arrivals at which
-    it could have been late: those that could have been late at the same ones."""
+    """Bound of the probability that a unit costs as much as this one or more, if units change
+    places in each block of the arrivals at which it could have been late: those that could have
+    been late at the same ones."""
     own = [each for each in compared if unit in each.units and each.awaited in (None, unit)]
     number = min(MOST_BLOCKS, len(own))
     if number < FEWEST_BLOCKS:
@@ -317,7 +389,9 @@ def _chance(compared: Sequence[Compared], unit: Hashable) -> float:
     costs = [group.costs[unit] for group in groups]
     slight = SLIGHT * sum(costs) / len(costs)
     cost = sum(each for each in costs if each >= slight) / most
-    bound = min(sum(_log_mean(group, rate / most) for group in groups) - rate * cost for rate in RATES)
+    bound = min(
+        sum(_log_mean(group, rate / most) for group in groups) - rate * cost for rate in RATES
+    )
     return exp(min(0.0, bound))
 
 
@@ -333,11 +407,14 @@ def _log_mean(group: Compared, rate: float) -> float:
     """Logarithm of E exp(rate x cost) of a place in the group."""
     most = rate * max(group.costs.values())
     late = sum(exp(rate * cost - most) for cost in group.costs.values())
-    return most + log((late + (len(group.units) - len(group.costs)) * exp(-most)) / len(group.units))
+    return most + log(
+        (late + (len(group.units) - len(group.costs)) * exp(-most)) / len(group.units)
+    )
 
 
 def _growth(causes: Sequence[Cause], ranks: Container[int]) -> Growth:
-    """Kendall's test on what these ranks cause in each of a few blocks: lateness may last for some arrivals without growing."""
+    """Kendall's test on what these ranks cause in each of a few blocks: lateness may last for some
+    arrivals without growing."""
     blocks = _blocks(causes, FEWEST_BLOCKS)
     costs = [sum(cause.cost_ns for cause in block if cause.cause_rank in ranks) for block in blocks]
     score, quarter = kendall.score(costs), len(costs) // 4
@@ -349,7 +426,9 @@ def _growth(causes: Sequence[Cause], ranks: Container[int]) -> Growth:
 
 def _half(own: Sequence[Cause], causes: Sequence[Cause]) -> str:
     middle_ns = (causes[0].arrival_ns + causes[-1].arrival_ns) / 2
-    later = sum(cause.cost_ns for cause in own if cause.arrival_ns > middle_ns) / sum(cause.cost_ns for cause in own)
+    later = sum(cause.cost_ns for cause in own if cause.arrival_ns > middle_ns) / sum(
+        cause.cost_ns for cause in own
+    )
     return "second" if later >= LATER_HALF else "first" if later <= 1 - LATER_HALF else ""
 
 
@@ -362,7 +441,9 @@ def _by_call(causes: Sequence[Cause], participants: Participants) -> list[CallCa
         return []
     found = []
     for (call, identity), own in by_call.items():
-        for named in islice(_candidates(own, participants, participants.members[identity], LEVEL / len(by_call)), 1):
+        for named in islice(
+            _candidates(own, participants, participants.members[identity], LEVEL / len(by_call)), 1
+        ):
             if named.is_measurable:
                 found.append(CallCause(call, identity, named, sum(cause.cost_ns for cause in own)))
     whole_ns = sum(cause.cost_ns for cause in causes)
@@ -371,21 +452,26 @@ def _by_call(causes: Sequence[Cause], participants: Participants) -> list[CallCa
 
 
 def _turns(causes: Sequence[Cause], ranks: int) -> list[int]:
-    """The order in which ranks cause most of the waiting for an arrival, if it repeats; else empty. Where nearly each one is that of the
-    arrival before, one rank is late for a while, then another: any period would predict that."""
+    """The order in which ranks cause most of the waiting for an arrival, if it repeats; else empty.
+    Where nearly each one is that of the arrival before, one rank is late for a while, then another:
+    any period would predict that."""
     most = [max(own, key=lambda cause: cause.cost_ns) for own in arrivals(causes)]
-    last = [cause.cause_rank for cause in most if cause.cost_ns > 0 and cause.cause_rank is not None]
+    last = [
+        cause.cause_rank for cause in most if cause.cost_ns > 0 and cause.cause_rank is not None
+    ]
     if len(last) < 2 * FEWEST_BLOCKS or max(Counter(last).values()) > MOST_TURNS * len(last):
         return []
     for period in range(1, min(2 * ranks, len(last) // 4) + 1):
         if _is_regular(last, period):
-            order = [Counter(last[phase::period]).most_common(1)[0][0] for phase in range(period)]  # the first ones may be exceptions
+            # the first ones may be exceptions
+            order = [Counter(last[phase::period]).most_common(1)[0][0] for phase in range(period)]
             return order if len(set(order)) > 1 else []
     return []
 
 
 def _is_regular(last: Sequence[int], period: int) -> bool:
-    """Whether nearly each one is that of a period before. The first few decide about most periods: they have too many exceptions."""
+    """Whether nearly each one is that of a period before. The first few decide about most periods:
+    they have too many exceptions."""
     pairs = len(last) - period
     few = pairs // FEW_DECIDE
     for length in (few, pairs):

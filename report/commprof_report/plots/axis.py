@@ -30,7 +30,9 @@ def time_axis(axis, is_log: bool = False) -> None:
     axis.set_major_formatter(time_label)
     low, high = axis.get_view_interval()
     subs = (1,) if is_log and high > FAR * low else (1, 2, 5)
-    axis.set_major_locator(LogLocator(10, subs=subs, numticks=12) if is_log else MaxNLocator(6, steps=[1, 2, 5, 10]))
+    axis.set_major_locator(
+        LogLocator(10, subs=subs, numticks=12) if is_log else MaxNLocator(6, steps=[1, 2, 5, 10])
+    )
     if is_log:
         axis.set_minor_formatter(NullFormatter())
 

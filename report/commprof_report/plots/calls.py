@@ -10,7 +10,10 @@ from ..display.pictures import OTHER_COLOUR, PALETTE
 from .axis import time_axis, time_text
 
 MOST_CALLS = 12
-FAMILIES = ("collective", "point-to-point", "completion", "probe", "communicator", "setup", "rma", "io", "neighborhood", "group")
+FAMILIES = (
+    "collective", "point-to-point", "completion", "probe", "communicator", "setup", "rma", "io",
+    "neighborhood", "group",
+)
 
 
 def figure_size(rows: Sequence[CallRow]) -> tuple[float, float]:
@@ -24,9 +27,15 @@ def draw(axes, rows: Sequence[CallRow]) -> None:
         of_family = [(place, row) for place, row in enumerate(shown) if row.family == family]
         if of_family:
             places, calls = zip(*of_family)
-            axes.barh(places, [call.total_ns for call in calls], color=colours[family], label=family, height=0.72)
+            axes.barh(
+                places, [call.total_ns for call in calls], color=colours[family], label=family,
+                height=0.72,
+            )
     for place, row in enumerate(shown):
-        axes.annotate(bar_text(row), (row.total_ns, place), (4, 0), textcoords="offset points", va="center", fontsize=9)
+        axes.annotate(
+            bar_text(row), (row.total_ns, place), (4, 0), textcoords="offset points", va="center",
+            fontsize=9,
+        )
     axes.set_yticks(range(len(shown)), [units.visible(row.call) for row in shown])
     axes.set_xlabel("time over all ranks")
     axes.set_xlim(0, 1.22 * max((row.total_ns for row in shown), default=1) or 1)

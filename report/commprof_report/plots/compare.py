@@ -1,4 +1,5 @@
-"""Comparison: for each figure and row the interval of its change, and the durations of the calls of the largest row on each side."""
+"""Comparison: for each figure and row the interval of its change, and the durations of the calls of
+the largest row on each side."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ MOST_TICKS = 8
 
 
 class Interval(NamedTuple):
-    """Ratios of a side to the reference; low and high are null if they are not known. is_found: a difference, beyond chance."""
+    """Ratios of a side to the reference; low and high are null if they are not known. is_found: a
+    difference, beyond chance."""
 
     side: str
     name: str
@@ -65,14 +67,22 @@ def draw(axes, picture: Picture) -> None:
 def draw_intervals(axes, picture: Picture) -> None:
     names = list(dict.fromkeys(row.name for row in picture.intervals))
     sides = list(dict.fromkeys(row.side for row in picture.intervals))
-    axes.axvspan(1 / (1 + picture.min_effect), 1 + picture.min_effect, color="#DDDDDD", linewidth=0, zorder=0)
+    axes.axvspan(
+        1 / (1 + picture.min_effect), 1 + picture.min_effect, color="#DDDDDD", linewidth=0, zorder=0
+    )
     axes.axvline(1, color="#555555", linewidth=1)
     for row in picture.intervals:
         place = sides.index(row.side)
-        y, colour = names.index(row.name) + (place - (len(sides) - 1) / 2) * 0.6 / len(sides), PALETTE[(place + 1) % len(PALETTE)]
+        y, colour = (
+            names.index(row.name) + (place - (len(sides) - 1) / 2) * 0.6 / len(sides),
+            PALETTE[(place + 1) % len(PALETTE)],
+        )
         if row.low is not None:
             axes.plot([row.low, row.high], [y, y], color=colour, linewidth=2, solid_capstyle="butt")
-        axes.plot([row.ratio], [y], "o", color=colour, markersize=6, markerfacecolor=colour if row.is_found else "white")
+        axes.plot(
+            [row.ratio], [y], "o", color=colour, markersize=6,
+            markerfacecolor=colour if row.is_found else "white",
+        )
     for place, side in enumerate(sides):
         axes.plot([], [], "o-", color=PALETTE[(place + 1) % len(PALETTE)], label=side)
     axes.set_xscale("log")
@@ -80,7 +90,8 @@ def draw_intervals(axes, picture: Picture) -> None:
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_xlabel(
-        f"change against the value of {picture.reference}, beside each name\n(*: the verdict; filled: beyond chance; grey: too small to matter)"
+        f"change against the value of {picture.reference}, beside each name\n(*: the verdict; "
+        "filled: beyond chance; grey: too small to matter)"
     )
     refused = f"\nno verdict ({picture.refused})" if picture.refused else ""
     axes.set_title(f"Changes with their {100 * picture.level:.3g} % intervals{refused}", pad=26)
@@ -93,15 +104,22 @@ def label_ratios(axes) -> None:
 
     low, high = (log(ratio) for ratio in axes.get_xlim())
     chosen: list[float] = []
-    for tick in sorted((tick for ratio in TICKS for tick in {ratio, 1 / ratio}), key=lambda tick: abs(log(tick))):
-        if low <= log(tick) <= high and all(abs(log(tick / other)) > (high - low) / MOST_TICKS for other in chosen):
+    for tick in sorted(
+        (tick for ratio in TICKS for tick in {ratio, 1 / ratio}), key=lambda tick: abs(log(tick))
+    ):
+        if low <= log(tick) <= high and all(
+            abs(log(tick / other)) > (high - low) / MOST_TICKS for other in chosen
+        ):
             chosen.append(tick)
     axes.set_xticks(sorted(chosen), [ratio_text(tick) for tick in sorted(chosen)])
     axes.xaxis.set_minor_locator(NullLocator())
 
 
 def ratio_text(ratio: float) -> str:
-    return "same" if ratio == 1 else f"{100 * (ratio - 1):+.2g} %" if 0.5 <= ratio < 2 else f"x{ratio:g}"
+    return (
+        "same" if ratio == 1 else f"{100 * (ratio - 1):+.2g} %" if 0.5 <= ratio < 2
+        else f"x{ratio:g}"
+    )
 
 
 def draw_durations(axes, picture: Picture) -> None:
@@ -111,11 +129,15 @@ def draw_durations(axes, picture: Picture) -> None:
         ends = [max(high_ns, FEWEST_NS) for (_, high_ns), _ in row.buckets]
         shares = [count / whole for count in accumulate(count for _, count in row.buckets)]
         begin_ns = max(row.buckets[0][0][0], FEWEST_NS)
-        axes.plot([begin_ns, *ends], [0, *shares], color=colour, linewidth=1.6, label=f"{row.side}: {units.counted(whole, 'call')}")
+        axes.plot(
+            [begin_ns, *ends], [0, *shares], color=colour, linewidth=1.6,
+            label=f"{row.side}: {units.counted(whole, 'call')}",
+        )
     axes.set_xscale("log")
     time_axis(axes.xaxis, is_log=True)
     low_ns, high_ns = axes.get_xlim()
-    label_few_decades(axes.xaxis, (high_ns / low_ns) ** 2)  # there is half the room that a picture of its own has
+    # there is half the room that a picture of its own has
+    label_few_decades(axes.xaxis, (high_ns / low_ns) ** 2)
     axes.xaxis.get_major_locator().set_params(numticks=4)
     axes.set_ylim(0, 1.02)
     axes.yaxis.set_major_formatter(lambda share, _position: f"{100 * share:.0f} %")

@@ -1,4 +1,5 @@
-"""Stacked bars: what each GPU did with its traced time; communication apart, as hidden behind computing and as exposed."""
+"""Stacked bars: what each GPU did with its traced time; communication apart, as hidden behind
+computing and as exposed."""
 
 from __future__ import annotations
 
@@ -30,7 +31,10 @@ def draw(axes, rows: Sequence[GpuDeviceRow]) -> None:
         heights = [part(row) for row in rows]
         if not any(heights):
             continue
-        axes.bar(places, heights, bottom=below, color=colour, label=label, width=0.8 if len(rows) < 50 else 1)
+        axes.bar(
+            places, heights, bottom=below, color=colour, label=label,
+            width=0.8 if len(rows) < 50 else 1,
+        )
         below = [low + height for low, height in zip(below, heights)]
     several = len({row.rank for row in rows}) < len(rows)
     label_places(axes, [f"{row.ranks}:{row.device}" if several else row.ranks for row in rows])
@@ -40,4 +44,5 @@ def draw(axes, rows: Sequence[GpuDeviceRow]) -> None:
     axes.set_title("What the GPUs did")
     time_axis(axes.yaxis)
     handles, names = axes.get_legend_handles_labels()
-    axes.legend(handles[::-1], names[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0))  # in the order of the stack
+    # in the order of the stack
+    axes.legend(handles[::-1], names[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0))

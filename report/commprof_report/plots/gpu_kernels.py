@@ -21,12 +21,20 @@ def figure_size(rows: Sequence[GpuKernelRow]) -> tuple[float, float]:
 def draw(axes, rows: Sequence[GpuKernelRow]) -> None:
     shown = sorted(rows, key=lambda row: row.total_ns)[-MOST_KERNELS:]
     for label, is_communication, colour in CLASSES:
-        bars = [(place, row.total_ns) for place, row in enumerate(shown) if row.is_communication == is_communication]
+        bars = [
+            (place, row.total_ns) for place, row in enumerate(shown)
+            if row.is_communication == is_communication
+        ]
         if bars:
             axes.barh(*zip(*bars), color=colour, label=label, height=0.72)
     for place, row in enumerate(shown):
-        axes.annotate(bar_text(row), (row.total_ns, place), (4, 0), textcoords="offset points", va="center", fontsize=9)
-    axes.set_yticks(range(len(shown)), [units.visible(units.shortened(row.kernel, NAME_WIDTH)) for row in shown])
+        axes.annotate(
+            bar_text(row), (row.total_ns, place), (4, 0), textcoords="offset points", va="center",
+            fontsize=9,
+        )
+    axes.set_yticks(
+        range(len(shown)), [units.visible(units.shortened(row.kernel, NAME_WIDTH)) for row in shown]
+    )
     axes.set_xlabel("time over all GPUs")
     axes.set_xlim(0, 1.22 * max((row.total_ns for row in shown), default=1) or 1)
     axes.grid(axis="y", visible=False)

@@ -25,19 +25,34 @@ class Choice(NamedTuple):
 
 
 def data(choices: Sequence[Choice]) -> dict[str, object]:
-    """Curves are numbered in `curves`; a bucket is [from, to, calls] in nanoseconds, one after the other."""
+    """Curves are numbered in `curves`; a bucket is [from, to, calls] in nanoseconds, one after the
+    other."""
     numbers: dict[int, int] = {}
     curves: list[dict[str, object]] = []
 
     def number(curve: Curve) -> int:
         if id(curve) not in numbers:
             numbers[id(curve)] = len(curves)
-            buckets = [number for (low_ns, high_ns), count in curve.buckets for number in _bucket(low_ns, high_ns, count)]
-            curves.append({"name": units.visible(curve.name), "note": units.visible(curve.note), "buckets": buckets})
+            buckets = [
+                number for (low_ns, high_ns), count in curve.buckets
+                for number in _bucket(low_ns, high_ns, count)
+            ]
+            curves.append(
+                {
+                    "name": units.visible(curve.name),
+                    "note": units.visible(curve.note),
+                    "buckets": buckets,
+                }
+            )
         return numbers[id(curve)]
 
     shown = [
-        {"label": choice.label, "options": [[units.visible(title), list(map(number, own))] for title, own in choice.options]}
+        {
+            "label": choice.label,
+            "options": [
+                [units.visible(title), list(map(number, own))] for title, own in choice.options
+            ],
+        }
         for choice in choices
     ]
     return {"choices": shown, "curves": curves}

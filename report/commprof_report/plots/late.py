@@ -1,4 +1,5 @@
-"""Stacked bars: each rank's time in collectives and messages, as waiting for other ranks and as transfer."""
+"""Stacked bars: each rank's time in collectives and messages, as waiting for other ranks and as
+transfer."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ class Picture(NamedTuple):
 
 def picture(ranks: Sequence[LateRankRow], families: Sequence[Family]) -> Picture | None:
     """None where there is neither waiting nor transfer."""
-    return Picture(ranks, families) if any(row.wait_ns or row.transfer_ns for row in ranks) else None
+    return (
+        Picture(ranks, families) if any(row.wait_ns or row.transfer_ns for row in ranks) else None
+    )
 
 
 def figure_size(picture: Picture) -> tuple[float, float]:
@@ -36,7 +39,10 @@ def draw(axes, picture: Picture) -> None:
     transfers = [float(row.transfer_ns) for row in rows]
     waits = [float(row.wait_ns) for row in rows]
     axes.bar(places, transfers, color=PALETTE[0], width=width, label="transfer")
-    axes.bar(places, waits, bottom=transfers, color=PALETTE[1], width=width, label="waiting for other ranks")
+    axes.bar(
+        places, waits, bottom=transfers, color=PALETTE[1], width=width,
+        label="waiting for other ranks",
+    )
     label_ranks(axes, [row.rank for row in rows])
     axes.set_ylabel("time in collectives and messages")
     axes.set_xlabel("rank")
@@ -44,4 +50,5 @@ def draw(axes, picture: Picture) -> None:
     axes.set_title("Waiting and transfer by rank")
     time_axis(axes.yaxis)
     handles, names = axes.get_legend_handles_labels()
-    axes.legend(handles[::-1], names[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0))  # in the order of the stack
+    # in the order of the stack
+    axes.legend(handles[::-1], names[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0))

@@ -1,4 +1,5 @@
-"""Histogram: the density of the durations of one call at one size, the cumulative curve, and the percentiles."""
+"""Histogram: the density of the durations of one call at one size, the cumulative curve, and the
+percentiles."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from .axis import time_axis, time_text
 from .families import beneath, height
 
 TICKS_WITHIN = ((30, (1, 1.5, 2, 3, 5, 7)), (1_000, (1, 2, 5)))  # by how many times the axis spans
-MARKS = ((0.50, "median", 1, "-"), (0.95, "95 %", 20, "--"), (0.99, "99 %", 100, ":"))  # share, name, fewest calls, style of line
+# share, name, fewest calls, style of line
+MARKS = ((0.50, "median", 1, "-"), (0.95, "95 %", 20, "--"), (0.99, "99 %", 100, ":"))
 
 
 class Picture(NamedTuple):
@@ -31,7 +33,10 @@ def draw(axes, picture: Picture) -> None:
     axes, rows = beneath(axes, picture.families, "Median duration, by communicator"), picture.rows
     low = [max(row.low_ns, LEAST_NS) for row in rows]
     widths = [row.high_ns - left for row, left in zip(rows, low)]
-    axes.bar(low, [row.density for row in rows], widths, align="edge", color=PALETTE[0], edgecolor="white", linewidth=0.6)
+    axes.bar(
+        low, [row.density for row in rows], widths, align="edge", color=PALETTE[0],
+        edgecolor="white", linewidth=0.6,
+    )
     axes.set_xscale("log")
     if rows[-1].high_ns < 2 * low[0]:  # a bucket or two are no picture of their own
         axes.set_xlim(low[0] / 2, 2 * rows[-1].high_ns)
@@ -59,12 +64,19 @@ def draw_cumulative(axes, rows: Sequence[LatencyRow]) -> None:
 
 
 def draw_marks(axes, rows: Sequence[LatencyRow]) -> None:
-    """Percentiles that there are calls enough for, as lines, named below the title so that they cannot run into each other."""
+    """Percentiles that there are calls enough for, as lines, named below the title so that they
+    cannot run into each other."""
     count = sum(row.count for row in rows)
     for share, name, _, style in (mark for mark in MARKS if count >= mark[2]):
         row = next((row for row in rows if row.cumulative_share >= share - 1e-12), rows[-1])
         middle_ns = (row.low_ns + row.high_ns) / 2
-        axes.axvline(middle_ns, color="#333333", linestyle=style, linewidth=1.2, label=f"{name}: {time_text(middle_ns)}")
+        axes.axvline(
+            middle_ns,
+            color="#333333",
+            linestyle=style,
+            linewidth=1.2,
+            label=f"{name}: {time_text(middle_ns)}",
+        )
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3, borderaxespad=0.2, borderpad=0)
 
 
@@ -82,7 +94,12 @@ def title(rows: Sequence[LatencyRow]) -> str:
     low, high = rows[0].bytes_low, rows[0].bytes_high
     sizes = "all sizes" if not low and high is None else units.size_range(low or 0, high)
     of = f" of {sizes}" if low or high or high is None else ""
-    noun = {"device": "time on the device", "captured": "call into a CUDA graph"}.get(rows[0].measure, "call")
-    counted = units.counted(count, noun) if noun == "call" or count == 1 else f"{units.count(count)} {noun.replace(' ', 's ', 1)}"
+    noun = {"device": "time on the device", "captured": "call into a CUDA graph"}.get(
+        rows[0].measure, "call"
+    )
+    counted = (
+        units.counted(count, noun) if noun == "call" or count == 1
+        else f"{units.count(count)} {noun.replace(' ', 's ', 1)}"
+    )
     where = " on the host" if noun == "call" and rows[0].call.startswith("nccl") else ""
     return units.visible(f"{rows[0].call}{of}: {counted}{where}")

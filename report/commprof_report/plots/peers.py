@@ -20,9 +20,13 @@ class Matrix(NamedTuple):
 
 
 def matrix_of(rows: Sequence[PeerRow], world_size: int, quantity: str) -> Matrix | None:
-    """None: nothing to draw. Processes outside the job, and ranks that are not known, have no place in it."""
+    """None: nothing to draw. Processes outside the job, and ranks that are not known, have no place
+    in it."""
     ranks = range(world_size)
-    inside = [row for row in rows if row.sender in ranks and row.receiver in ranks and getattr(row, quantity)]
+    inside = [
+        row for row in rows
+        if row.sender in ranks and row.receiver in ranks and getattr(row, quantity)
+    ]
     return Matrix(inside, world_size, quantity) if inside else None
 
 
@@ -34,13 +38,20 @@ def draw(axes, matrix: Matrix) -> None:
     ranks_per_field = -(-matrix.world_size // MOST_FIELDS) or 1
     amounts = fields(matrix, ranks_per_field)
     last = max(matrix.world_size - 0.5, 0.5)
-    image = axes.imshow(masked(amounts), cmap=shades(), vmin=0, extent=(-0.5, last, last, -0.5), interpolation="nearest")
+    image = axes.imshow(
+        masked(amounts), cmap=shades(), vmin=0, extent=(-0.5, last, last, -0.5),
+        interpolation="nearest",
+    )
     what = "messages" if matrix.quantity == "count" else "bytes"
-    bar = axes.figure.colorbar(image, ax=axes, shrink=0.85, label=what, format=amount_label(matrix.quantity))
+    bar = axes.figure.colorbar(
+        image, ax=axes, shrink=0.85, label=what, format=amount_label(matrix.quantity)
+    )
     bar.outline.set_visible(False)
     axes.set_xlabel("receiver (world rank)")
     axes.set_ylabel("sender (world rank)")
-    axes.set_title("Point-to-point messages" if matrix.quantity == "count" else "Point-to-point volume")
+    axes.set_title(
+        "Point-to-point messages" if matrix.quantity == "count" else "Point-to-point volume"
+    )
     axes.grid(visible=False)
     ticks = rank_ticks(matrix.world_size)
     axes.set_xticks(ticks)
@@ -54,7 +65,9 @@ def fields(matrix: Matrix, ranks_per_field: int) -> list[list[int]]:
     width = -(-matrix.world_size // ranks_per_field)
     amounts = [[0] * width for _ in range(width)]
     for row in matrix.rows:
-        amounts[row.sender // ranks_per_field][row.receiver // ranks_per_field] += getattr(row, matrix.quantity)
+        amounts[row.sender // ranks_per_field][row.receiver // ranks_per_field] += getattr(
+            row, matrix.quantity
+        )
     return amounts
 
 
@@ -81,7 +94,10 @@ def rank_ticks(world_size: int) -> list[int]:
 
 
 def amount_label(quantity: str):
-    return (lambda value, _: f"{value:,.0f}") if quantity == "count" else (lambda value, _: units.volume(value))
+    return (
+        (lambda value, _: f"{value:,.0f}") if quantity == "count"
+        else (lambda value, _: units.volume(value))
+    )
 
 
 def draw_numbers(axes, amounts: list[list[int]], quantity: str) -> None:
@@ -91,4 +107,6 @@ def draw_numbers(axes, amounts: list[list[int]], quantity: str) -> None:
             if value:
                 text = units.count(value) if quantity == "count" else units.volume(value)
                 colour = "white" if value > 0.5 * largest else "#222222"
-                axes.text(receiver, sender, text, ha="center", va="center", fontsize=8, color=colour)
+                axes.text(
+                    receiver, sender, text, ha="center", va="center", fontsize=8, color=colour
+                )

@@ -7,8 +7,12 @@ from collections.abc import Sequence
 from ..steps.rank_steps import Field, RankSteps
 from .axis import time_label
 
-CUT = 98  # percentile at which the darkest shade begins, so that one outlier leaves the others their shades; at 100 - CUT the lightest does,
-RANGE = 0.1  # but the shades span this part of the darkest at least, so that noise does not look like a difference
+# percentile at which the darkest shade begins, so that one outlier leaves the others their shades;
+# at 100 - CUT the lightest does,
+CUT = 98
+# but the shades span this part of the darkest at least, so that noise does not look like a
+# difference
+RANGE = 0.1
 MAPS = (
     ("outside_ns", "Time outside MPI"),
     ("wait_ns", "Waiting for other ranks"),
@@ -41,7 +45,10 @@ def draw_map(axes, rows: RankSteps, field: Field) -> None:
     times = masked_invalid(array(field, dtype=float))
     low, top = nanpercentile(times.compressed(), (100 - CUT, CUT))
     low = min(low, (1 - RANGE) * top)
-    image = axes.imshow(times, cmap="cividis_r", vmin=low, vmax=top or times.max() or 1, aspect="auto", interpolation="nearest")
+    image = axes.imshow(
+        times, cmap="cividis_r", vmin=low, vmax=top or times.max() or 1, aspect="auto",
+        interpolation="nearest",
+    )
     bar = axes.figure.colorbar(image, ax=axes, format=time_label, extend="both" if low else "max")
     bar.outline.set_visible(False)
     axes.set_ylabel("rank")
@@ -52,7 +59,9 @@ def draw_map(axes, rows: RankSteps, field: Field) -> None:
 def number(axis, firsts: Sequence[int]) -> None:
     """Steps that were not sampled whole have no column, so places are not numbers."""
     axis.get_major_locator().set_params(integer=True)
-    axis.set_major_formatter(lambda place, _: str(firsts[round(place)]) if 0 <= place < len(firsts) else "")
+    axis.set_major_formatter(
+        lambda place, _: str(firsts[round(place)]) if 0 <= place < len(firsts) else ""
+    )
 
 
 def figure_size(rows: RankSteps) -> tuple[float, float]:

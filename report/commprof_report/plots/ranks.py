@@ -23,22 +23,34 @@ def draw(axes, rows: Sequence[RankTimeRow]) -> None:
     library, timed = (rows[0].library.upper(), rows[0].measure) if rows else ("MPI", "call")
     places = range(len(ranks))
     below = [0.0] * len(ranks)
-    for colour, (call, times) in zip((*PALETTE[:MOST_CALLS], OTHER_COLOUR), stacks(rows, ranks).items()):
-        axes.bar(places, times, bottom=below, color=colour, label=units.visible(call), width=0.8 if len(ranks) < 50 else 1)
+    for colour, (call, times) in zip(
+        (*PALETTE[:MOST_CALLS], OTHER_COLOUR), stacks(rows, ranks).items()
+    ):
+        axes.bar(
+            places, times, bottom=below, color=colour, label=units.visible(call),
+            width=0.8 if len(ranks) < 50 else 1,
+        )
         below = [low + time for low, time in zip(below, times)]
     label_ranks(axes, ranks)
-    axes.set_ylabel("time on the device" if timed == "device" else f"time in {library}, all threads")
+    axes.set_ylabel(
+        "time on the device" if timed == "device" else f"time in {library}, all threads"
+    )
     axes.set_xlabel("rank")
     axes.grid(axis="x", visible=False)
-    axes.set_title(f"Time of {library}'s operations by rank" if timed == "device" else f"Time in {library} by rank")
+    axes.set_title(
+        f"Time of {library}'s operations by rank" if timed == "device"
+        else f"Time in {library} by rank"
+    )
     time_axis(axes.yaxis)
     if rows:
         handles, names = axes.get_legend_handles_labels()
-        axes.legend(handles[::-1], names[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0))  # in the order of the stack
+        # in the order of the stack
+        axes.legend(handles[::-1], names[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 def stacks(rows: Sequence[RankTimeRow], ranks: Sequence[int]) -> dict[str, list[int]]:
-    """Time by call, then by rank; rows come with the call that took most first, and the rest is one stack."""
+    """Time by call, then by rank; rows come with the call that took most first, and the rest is one
+    stack."""
     calls = list(dict.fromkeys(row.call for row in rows))
     named = calls if len(calls) <= MOST_CALLS + 1 else calls[:MOST_CALLS]
     times: dict[str, dict[int, int]] = {}

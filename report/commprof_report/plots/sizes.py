@@ -1,4 +1,5 @@
-"""Lines: latency over message size, the median with its band up to the 95th and 99th percentile. One panel for each communicator or family."""
+"""Lines: latency over message size, the median with its band up to the 95th and 99th percentile.
+One panel for each communicator or family."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ Line = list[SizeRow]  # by size
 
 def figure_size(rows: Sequence[SizeRow]) -> tuple[float, float]:
     count = len(panels_of(rows))
-    return ALONE if count < 2 else (WIDTH * min(count, ACROSS) + LEGEND, HEIGHT * -(-count // ACROSS))
+    return (
+        ALONE if count < 2 else (WIDTH * min(count, ACROSS) + LEGEND, HEIGHT * -(-count // ACROSS))
+    )
 
 
 def draw(axes, rows: Sequence[SizeRow]) -> None:
@@ -28,14 +31,18 @@ def draw(axes, rows: Sequence[SizeRow]) -> None:
     colours = colours_of(panels)
     figure, across = axes.figure, min(len(panels), ACROSS)
     axes.remove()
-    grid = figure.subplots(-(-len(panels) // across), across, sharex=True, sharey=True, squeeze=False)
+    grid = figure.subplots(
+        -(-len(panels) // across), across, sharex=True, sharey=True, squeeze=False
+    )
     for place, panel in enumerate(grid.flat):
         if place >= len(panels):
             panel.remove()
             continue
         title = list(panels)[place]
         shown = units.shortened(title, 40)
-        panel.set_title(shown, fontsize=9) if len(panels) > 1 else panel.set_title(f"{TITLE}: {shown}")
+        panel.set_title(shown, fontsize=9) if len(panels) > 1 else panel.set_title(
+            f"{TITLE}: {shown}"
+        )
         for name, line in panels[title].items():
             draw_line(panel, line, colours.get(name, OTHER_COLOUR))
         if place % across == 0:
@@ -49,7 +56,10 @@ def draw(axes, rows: Sequence[SizeRow]) -> None:
     time_axis(first.yaxis, is_log=True)
     places = [place_of(row) for lines in panels.values() for line in lines.values() for row in line]
     size_axis(first.xaxis, min(places), max(places), 7 if across == 1 else 4)
-    legend(grid[0, across - 1], colours, any(few_of(line) for lines in panels.values() for line in lines.values()))
+    legend(
+        grid[0, across - 1], colours,
+        any(few_of(line) for lines in panels.values() for line in lines.values()),
+    )
 
 
 def legend(axes, colours: Mapping[str, str], has_few: bool) -> None:
@@ -57,7 +67,16 @@ def legend(axes, colours: Mapping[str, str], has_few: bool) -> None:
         axes.plot([], [], color=colour, marker="o", markersize=4, linewidth=1.6, label=name)
     axes.plot([], [], color="#777777", linewidth=1.6, label="median")
     if has_few:
-        axes.plot([], [], color="#777777", marker="o", markerfacecolor="white", markersize=4, linewidth=0, label="below 20 calls")
+        axes.plot(
+            [],
+            [],
+            color="#777777",
+            marker="o",
+            markerfacecolor="white",
+            markersize=4,
+            linewidth=0,
+            label="below 20 calls",
+        )
     axes.fill_between([], [], [], color="#777777", alpha=0.30, linewidth=0, label="up to 95 %")
     axes.fill_between([], [], [], color="#777777", alpha=0.14, linewidth=0, label="up to 99 %")
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -68,7 +87,9 @@ def panels_of(rows: Sequence[SizeRow]) -> dict[str, dict[str, Line]]:
     of_communicator: dict[str, list[SizeRow]] = {}
     for row in rows:
         of_communicator.setdefault(units.visible(row.communicator), []).append(row)
-    largest = sorted(of_communicator, key=lambda name: total_ns(of_communicator[name]), reverse=True)[:MOST_PANELS]
+    largest = sorted(
+        of_communicator, key=lambda name: total_ns(of_communicator[name]), reverse=True
+    )[:MOST_PANELS]
     return {name: lines_of(of_communicator[name]) for name in largest}
 
 
@@ -96,7 +117,10 @@ def colours_of(panels: Mapping[str, Mapping[str, Line]]) -> dict[str, str]:
 def draw_line(axes, line: Line, colour: str) -> None:
     places = [place_of(point) for point in line]
     median = [point.p50_ns for point in line]
-    p95, p99 = [band(point, point.p95_ns) for point in line], [band(point, point.p99_ns or point.p95_ns) for point in line]
+    p95, p99 = (
+        [band(point, point.p95_ns) for point in line],
+        [band(point, point.p99_ns or point.p95_ns) for point in line],
+    )
     if len(line) == 1:  # a band needs two sizes; one gets whiskers
         axes.vlines(places, median, p99, color=colour, alpha=0.35, linewidth=5)
         axes.vlines(places, median, p95, color=colour, alpha=0.6, linewidth=5)
@@ -105,7 +129,10 @@ def draw_line(axes, line: Line, colour: str) -> None:
     axes.plot(places, median, color=colour, marker="o", markersize=4, linewidth=1.6)
     if few := few_of(line):
         points = [(place_of(point), point.p50_ns) for point in few]
-        axes.plot(*zip(*points), color=colour, marker="o", markerfacecolor="white", markersize=4, linewidth=0)
+        axes.plot(
+            *zip(*points), color=colour, marker="o", markerfacecolor="white", markersize=4,
+            linewidth=0,
+        )
 
 
 def few_of(line: Line) -> Line:

@@ -1,5 +1,5 @@
-"""Time of the steps over the run, stacked by what it is spent on; outliers marked. For a file, and as data for the page's own drawing
-(display/steps.js)."""
+"""Time of the steps over the run, stacked by what it is spent on; outliers marked. For a file, and
+as data for the page's own drawing (display/steps.js)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from .axis import time_axis
 
 OUTSIDE = "#D5DCE2"
 ON_PAGE = {OUTSIDE: "var(--outside)"}  # which may be dark
-SPLIT = (("transfer_ns", "transfer", PALETTE[0]), ("wait_ns", "waiting", PALETTE[1]), ("unsplit_ns", "in MPI, not split", PALETTE[4]))
+SPLIT = (
+    ("transfer_ns", "transfer", PALETTE[0]),
+    ("wait_ns", "waiting", PALETTE[1]),
+    ("unsplit_ns", "in MPI, not split", PALETTE[4]),
+)
 UNSPLIT = (("communication_ns", "in MPI", PALETTE[0]),)
 REST = (("file_ns", "files", PALETTE[3]), ("outside_ns", "outside MPI", OUTSIDE))
 MOST_BARS = 800
@@ -32,13 +36,19 @@ def draw(axes, rows: Sequence[StepRow]) -> None:
     below = [0.0] * len(groups)
     for label, colour, heights in parts_of(rows, groups):
         if any(heights):
-            axes.bar(begins, heights, bottom=below, width=widths, color=colour, label=label, align="edge", linewidth=0)
+            axes.bar(
+                begins, heights, bottom=below, width=widths, color=colour, label=label,
+                align="edge", linewidth=0,
+            )
             below = [low + height for low, height in zip(below, heights)]
     top = ceiling(rows)
     outliers = [row for row in rows if row.is_outlier]
     if outliers:
         heights = [min(row.step_ns, top / HEADROOM) for row in outliers]
-        axes.scatter([row.step for row in outliers], heights, color=PALETTE[5], marker="v", s=24, label="outlier", zorder=3)
+        axes.scatter(
+            [row.step for row in outliers], heights, color=PALETTE[5], marker="v", s=24,
+            label="outlier", zorder=3,
+        )
     axes.set_xlabel("step")
     axes.set_ylabel("time, mean over ranks")
     axes.set_title("Time of the steps")
@@ -55,10 +65,11 @@ def data(rows: Sequence[StepRow], remark: Callable[[StepRow], str]) -> dict[str,
     groups = bars(rows)
     parts = [
         {"name": name, "colour": ON_PAGE.get(colour, colour), "values": [*map(round, values)]}
-        for name, colour, values in parts_of(rows, groups)
-        if any(values)
+        for name, colour, values in parts_of(rows, groups) if any(values)
     ]
-    remarks = ["; ".join(filter(None, map(remark, group))) if len(group) == 1 else "" for group in groups]
+    remarks = [
+        "; ".join(filter(None, map(remark, group))) if len(group) == 1 else "" for group in groups
+    ]
     return {
         "first": [group[0].step for group in groups],
         "last": [group[-1].step for group in groups],
@@ -70,12 +81,18 @@ def data(rows: Sequence[StepRow], remark: Callable[[StepRow], str]) -> dict[str,
     }
 
 
-def parts_of(rows: Sequence[StepRow], groups: Sequence[Sequence[StepRow]]) -> list[tuple[str, str, list[float]]]:
-    """Name, colour, and the time in each bar. Where only a background thread communicates nothing is known of the parts."""
+def parts_of(
+    rows: Sequence[StepRow], groups: Sequence[Sequence[StepRow]]
+) -> list[tuple[str, str, list[float]]]:
+    """Name, colour, and the time in each bar. Where only a background thread communicates nothing
+    is known of the parts."""
     parts = (SPLIT if all(row.wait_ns is not None for row in rows) else UNSPLIT) + REST
     if any(row.communication_ns is None for row in rows):
         parts = (("step_ns", "step", OUTSIDE),)
-    return [(name, colour, [fmean(getattr(row, key) for row in group) for group in groups]) for key, name, colour in parts]
+    return [
+        (name, colour, [fmean(getattr(row, key) for row in group) for group in groups])
+        for key, name, colour in parts
+    ]
 
 
 def bars(rows: Sequence[StepRow]) -> list[Sequence[StepRow]]:
@@ -85,5 +102,10 @@ def bars(rows: Sequence[StepRow]) -> list[Sequence[StepRow]]:
 
 def ceiling(rows: Sequence[StepRow]) -> float:
     """Outliers and the warm-up must not press all others flat."""
-    usual = [row.step_ns for row in rows if not row.is_outlier and not row.is_warm_up] or [row.step_ns for row in rows] or [1.0]
-    return HEADROOM * min(max((row.step_ns for row in rows), default=1.0), OUTLIERS_SHOWN * max(usual))
+    usual = (
+        [row.step_ns for row in rows if not row.is_outlier and not row.is_warm_up]
+        or [row.step_ns for row in rows] or [1.0]
+    )
+    return HEADROOM * min(
+        max((row.step_ns for row in rows), default=1.0), OUTLIERS_SHOWN * max(usual)
+    )

@@ -1,4 +1,5 @@
-"""Timelines of some steps, as data for the page's own drawing (display/timeline.js): ranks x time."""
+"""Timelines of some steps, as data for the page's own drawing
+(display/timeline.js): ranks x time."""
 
 from __future__ import annotations
 
@@ -10,20 +11,17 @@ from ..steps.gpu_views import GpuView
 from ..steps.step_views import RankView, View
 
 NAMES = {
-    OUTSIDE: "outside MPI",
-    TRANSFER: "transfer",
-    FILES: "in files",
-    WAITING: "waiting",
-    UNSPLIT: "in MPI, not split",
-    UNSEEN: "not sampled",
+    OUTSIDE: "outside MPI", TRANSFER: "transfer", FILES: "in files", WAITING: "waiting",
+    UNSPLIT: "in MPI, not split", UNSEEN: "not sampled",
 }
 GPU_STATES = ["computing", "communicating", "copying"]  # bits of overlap.py
 
 
 def data(views: Sequence[View], hosts: Mapping[int, str]) -> dict[str, object]:
-    """hosts: by rank. All times in nanoseconds. A view's are since its begin, but those of a piece: [since the end of the piece before,
-    duration, state, call, rank that was waited for or -1, detail], one after the other; of a GPU: [since that, duration, states], a bit each. A
-    rank's host is a place in `hosts`."""
+    """hosts: by rank. All times in nanoseconds. A view's are since its begin, but those of a piece:
+    [since the end of the piece before, duration, state, call, rank that was waited for or -1,
+    detail], one after the other; of a GPU: [since that, duration, states], a bit each. A rank's
+    host is a place in `hosts`."""
     numbers = _Numbers()
     named = sorted(set(hosts.values()))
     of_rank = {rank: named.index(host) for rank, host in hosts.items()}
@@ -54,7 +52,10 @@ def _view(view: View, numbers: _Numbers, hosts: Mapping[int, int]) -> dict[str, 
         "note": "; ".join(_left_out(view)),
         "span": view.end_ns - view.begin_ns,
         "ranks": [_rank(view, rank, numbers) | {"host": hosts[rank.rank]} for rank in view.ranks],
-        "path": [[span.rank, span.begin_ns - view.begin_ns, span.end_ns - view.begin_ns] for span in view.path],
+        "path": [
+            [span.rank, span.begin_ns - view.begin_ns, span.end_ns - view.begin_ns]
+            for span in view.path
+        ],
     }
 
 
@@ -68,13 +69,22 @@ def _left_out(view: View) -> Iterator[str]:
 def _rank(view: View, rank: RankView, numbers: _Numbers) -> dict[str, object]:
     begin_ns, end_ns = (time_ns - view.begin_ns for time_ns in (rank.begin_ns, rank.end_ns))
     gpus = [{"number": gpu.number, "pieces": list(_gpu_pieces(view, gpu))} for gpu in rank.gpus]
-    return {"rank": rank.rank, "begin": begin_ns, "end": end_ns, "pieces": list(_pieces(view, rank, numbers)), "gpus": gpus}
+    return {
+        "rank": rank.rank,
+        "begin": begin_ns,
+        "end": end_ns,
+        "pieces": list(_pieces(view, rank, numbers)),
+        "gpus": gpus,
+    }
 
 
 def _pieces(view: View, rank: RankView, numbers: _Numbers) -> Iterator[int]:
     before_ns = view.begin_ns
     for (begin_ns, end_ns, state, call, waits_for), detail in rank.pieces:
-        yield from (begin_ns - before_ns, end_ns - begin_ns, state, numbers.of(call), waits_for, numbers.of(detail))
+        yield from (
+            begin_ns - before_ns, end_ns - begin_ns, state, numbers.of(call), waits_for,
+            numbers.of(detail),
+        )
         before_ns = end_ns
 
 

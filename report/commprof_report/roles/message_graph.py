@@ -1,4 +1,5 @@
-"""Finds pipelines in the graph of point-to-point messages: lines of ranks that pass bulk messages to fixed neighbours."""
+"""Finds pipelines in the graph of point-to-point messages: lines of ranks that pass bulk messages
+to fixed neighbours."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from typing import NamedTuple
 from ..calls.peers import PeerRow
 
 BULK = 0.01  # of the bytes of the pair that exchanges most
-FEWEST = 8  # messages between neighbours, in both directions; one hand-over at the end is no pipeline
+# messages between neighbours, in both directions; one hand-over at the end is no pipeline
+FEWEST = 8
 ALIKE = 0.01  # of the bytes: a smaller difference gives no direction
 
 
@@ -19,13 +21,16 @@ class Chain(NamedTuple):
     ranks: tuple[int, ...]
     forward_bytes: int
     backward_bytes: int
-    is_direction_known: bool  # False: as many bytes go in either direction; the end with the lower rank counts as the first stage
+    # False: as many bytes go in either direction; the end with the lower rank counts as the first
+    # stage
+    is_direction_known: bool
 
 
 class Graph(NamedTuple):
     chains: list[Chain]
     rings: list[list[int]]
-    webs: list[list[int]]  # connected ranks of which some have more than two neighbours, or pass nothing on
+    # connected ranks of which some have more than two neighbours, or pass nothing on
+    webs: list[list[int]]
     pairs: int  # of ranks that exchange bulk messages
 
 
@@ -48,7 +53,8 @@ def graph(rows: Iterable[PeerRow]) -> Graph:
 
 
 def _neighbours(rows: Sequence[PeerRow]) -> dict[int, list[int]]:
-    """For each rank the ranks with which it exchanges bulk messages; ranks without any are left out."""
+    """For each rank the ranks with which it exchanges bulk messages; ranks without any are left
+    out."""
     exchanged: Counter[tuple[int, int]] = Counter()
     messages: Counter[tuple[int, int]] = Counter()
     for row in rows:
@@ -94,13 +100,15 @@ def _walk(start: int, neighbours: dict[int, list[int]]) -> tuple[int, ...]:
 def _is_passed_on(ranks: Sequence[int], sent: dict[tuple[int, int], int]) -> bool:
     """Each rank but the first and the last receives from one neighbour and sends to the other."""
     return all(
-        (sent.get((before, rank)) and sent.get((rank, after))) or (sent.get((after, rank)) and sent.get((rank, before)))
+        (sent.get((before, rank)) and sent.get((rank, after)))
+        or (sent.get((after, rank)) and sent.get((rank, before)))
         for before, rank, after in zip(ranks, ranks[1:], ranks[2:])
     )
 
 
 def _chain(ranks: Sequence[int], sent: dict[tuple[int, int], int]) -> Chain:
-    """Forward is the direction with more bytes; if both are alike, from the end with the lower rank."""
+    """Forward is the direction with more bytes; if both are alike, from the end with the lower
+    rank."""
     forward = sum(sent.get(pair, 0) for pair in zip(ranks, ranks[1:]))
     backward = sum(sent.get(pair, 0) for pair in zip(ranks[1:], ranks))
     is_known = abs(forward - backward) > ALIKE * (forward + backward)

@@ -1,4 +1,5 @@
-"""The pipelines of a run: their stages, the messages between these, and which stage the others wait for."""
+"""The pipelines of a run: their stages, the messages between these, and which stage the others wait
+for."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from .message_graph import Chain, Graph
 
 SQL = query.beside(__file__)
 
-NOTABLE = 0.02  # of the counted time: by so much a slow stage is longer outside MPI than the others on average, and waits less
+# of the counted time: by so much a slow stage is longer outside MPI than the others on average, and
+# waits less
+NOTABLE = 0.02
 
 
 class StageTimesRow(NamedTuple):
@@ -72,27 +75,39 @@ class Pipelines(NamedTuple):
 
 
 def pipelines(connection: Connection, late: Late) -> Pipelines:
-    """All pipelines, with the stages of each from first to last. A stage is called slow only if its rank causes most of the waiting that the
-    ranks of the pipeline cause, beyond chance, and if `late` agrees; where causes are not known, by its times alone."""
+    """All pipelines, with the stages of each from first to last. A stage is called slow only if its
+    rank causes most of the waiting that the ranks of the pipeline cause, beyond chance, and if
+    `late` agrees; where causes are not known, by its times alone."""
     world = roles.look(connection)
     replicas = [group for group in world.groups if roles.role(group, world) == roles.REPLICA]
     times = {row.rank: row for row in SQL.ask(connection, "stage_times", StageTimesRow)}
     split = {row.rank: (row.wait_ns, row.wait_ns + row.transfer_ns) for row in late.ranks}
     of_ranks = {rank: Stage(row, *split.get(rank, (0, 0))) for rank, row in times.items()}
-    sent = {(row.sender, row.receiver): row.bytes for row in SQL.ask(connection, "messages", PeerRow)}
+    sent = {
+        (row.sender, row.receiver): row.bytes for row in SQL.ask(connection, "messages", PeerRow)
+    }
     are_known = late.run.unknown_cause_ns < COVERED * late.run.wait_ns
     rows: list[StageRow] = []
     for number, chain in enumerate(world.graph.chains, 1):
-        alike = 1 + sum(linked(chain, other, replicas) for other in world.graph.chains if other is not chain)
-        rows += stages_of(number, alike, chain, replicas, of_ranks, sent, late_among(late.causes, chain.ranks) if are_known else chain.ranks)
+        alike = 1 + sum(
+            linked(chain, other, replicas) for other in world.graph.chains if other is not chain
+        )
+        rows += stages_of(
+            number, alike, chain, replicas, of_ranks, sent,
+            late_among(late.causes, chain.ranks) if are_known else chain.ranks,
+        )
     slow = [row.rank for row in rows if row.is_waited_for]
     waited_for = agreed(slow, late) if are_known else slow
-    return Pipelines([row._replace(is_waited_for=row.is_waited_for * (row.rank in waited_for)) for row in rows], world.graph)
+    return Pipelines(
+        [row._replace(is_waited_for=row.is_waited_for * (row.rank in waited_for)) for row in rows],
+        world.graph,
+    )
 
 
 def agreed(slow: Collection[int], late: Late) -> Collection[int]:
-    """The ranks that late names, of the run or of single calls. Slow stages of several replicas may be more ranks than it may name: then all
-    of them, if together they cause most of the waiting of the run."""
+    """The ranks that late names, of the run or of single calls. Slow stages of several replicas may
+    be more ranks than it may name: then all of them, if together they cause most of the waiting of
+    the run."""
     cost_ns = sum(cause.cost_ns for cause in late.causes if cause.cause_rank in slow)
     is_most = cost_ns >= MOST_OF_IT * sum(cause.cost_ns for cause in late.causes)
     if is_most and len(slow) > most_named(late.participants.ranks):
@@ -104,20 +119,21 @@ def agreed(slow: Collection[int], late: Late) -> Collection[int]:
 
 def linked(chain: Chain, other: Chain, replicas: Sequence[roles.Group]) -> bool:
     """Whether some replica group has ranks of both."""
-    return any(group.ranks.intersection(chain.ranks) and group.ranks.intersection(other.ranks) for group in replicas)
+    return any(
+        group.ranks.intersection(chain.ranks) and group.ranks.intersection(other.ranks)
+        for group in replicas
+    )
 
 
 def stages_of(
-    number: int,
-    alike: int,
-    chain: Chain,
-    replicas: Sequence[roles.Group],
-    of_ranks: dict[int, Stage],
-    sent: dict[tuple, int],
-    may_be_slow: Container[int],
+    number: int, alike: int, chain: Chain, replicas: Sequence[roles.Group],
+    of_ranks: dict[int, Stage], sent: dict[tuple, int], may_be_slow: Container[int],
 ) -> list[StageRow]:
     ranks = chain.ranks
-    known = [of_ranks[rank] for rank in ranks if rank in of_ranks and of_ranks[rank].times.counted_ns and not of_ranks[rank].times.has_nccl]
+    known = [
+        of_ranks[rank] for rank in ranks if rank in of_ranks and of_ranks[rank].times.counted_ns
+        and not of_ranks[rank].times.has_nccl
+    ]
     coverage = coverage_of(known)
     slow = slow_stage(chain, known) if len(known) == len(ranks) and coverage >= COVERED else None
     if slow is not None and ranks[slow] not in may_be_slow:
@@ -157,12 +173,16 @@ def stages_of(
 
 
 def has_opposite(chain: Chain, replicas: Sequence[roles.Group]) -> bool:
-    """Whether two replicas run in opposite directions, as in GEMS: gradients are summed over the first and the last rank of the line,
-    the second and the last but one, and so on."""
+    """Whether two replicas run in opposite directions, as in GEMS: gradients are summed over the
+    first and the last rank of the line, the second and the last but one, and so on."""
     stages = range(len(chain.ranks))
     mirrored = {frozenset((stage, stages[-1 - stage])) for stage in stages}
-    within = {frozenset(stage for stage in stages if chain.ranks[stage] in group.ranks) for group in replicas}
-    alone = {frozenset(), frozenset((len(stages) // 2,))} if len(stages) % 2 else {frozenset()}  # the one in the middle has no partner
+    within = {
+        frozenset(stage for stage in stages if chain.ranks[stage] in group.ranks)
+        for group in replicas
+    }
+    # the one in the middle has no partner
+    alone = {frozenset(), frozenset((len(stages) // 2,))} if len(stages) % 2 else {frozenset()}
     return within - alone == mirrored - alone
 
 
@@ -173,8 +193,9 @@ def coverage_of(stages: Sequence[Stage]) -> float:
 
 
 def slow_stage(chain: Chain, stages: Sequence[Stage]) -> int | None:
-    """The stage with most time outside MPI, if it is notably ahead of the others there, and they wait notably more. If messages go in one
-    direction only, stages before the slow one need not wait either: then it is the last of those with about as much."""
+    """The stage with most time outside MPI, if it is notably ahead of the others there, and they
+    wait notably more. If messages go in one direction only, stages before the slow one need not
+    wait either: then it is the last of those with about as much."""
     outside = [stage.outside for stage in stages]
     if chain.backward_bytes:
         slow = outside.index(max(outside))

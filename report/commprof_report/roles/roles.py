@@ -1,4 +1,5 @@
-"""Infers the purpose of each communicator from its members and its traffic. docs/SCHEMA.md has the rules.
+"""Infers the purpose of each communicator from its members and its traffic. docs/SCHEMA.md has the
+rules.
 
 The rules use the whole run, whatever the filters; `unclear` if none applies.
 """
@@ -19,12 +20,17 @@ from .communicators import CommunicatorRow, communicator_rows
 SQL = query.beside(__file__)
 
 ALONE, UNUSED, WORLD, CONTROL, IO = "each rank alone", "not used", "world", "control only", "I/O"
-PIPELINE, REPLICA, TENSOR, UNCLEAR = "pipeline neighbours", "replica group", "tensor-parallel group", "unclear"
+PIPELINE, REPLICA, TENSOR, UNCLEAR = (
+    "pipeline neighbours", "replica group", "tensor-parallel group", "unclear",
+)
 CONTROL_BYTES = 1024  # the largest message of a communicator that carries control messages only
 CONTROL_SHARE = 0.01  # of the run's bytes: at most this share is control
 HALF = 0.5
 OFTEN = 2  # times as many collectives as on the other groups of a rank
-EXCHANGES = ("allgather", "allgatherv", "reduce_scatter", "reduce_scatter_block", "reducescatter", "alltoall", "alltoallv", "alltoallw")
+EXCHANGES = (
+    "allgather", "allgatherv", "reduce_scatter", "reduce_scatter_block", "reducescatter",
+    "alltoall", "alltoallv", "alltoallw",
+)
 
 
 class UseRow(NamedTuple):
@@ -74,8 +80,10 @@ class World(NamedTuple):
     size: int
     ranks: frozenset[int]  # whose files were read
     groups: list[Group]
-    partitions: frozenset[tuple]  # ways of creating communicators that put every rank into exactly one
-    busy: dict[int, list[Group]]  # the groups of each rank that are smaller than the world and make collectives
+    # ways of creating communicators that put every rank into exactly one
+    partitions: frozenset[tuple]
+    # the groups of each rank that are smaller than the world and make collectives
+    busy: dict[int, list[Group]]
     graph: message_graph.Graph
     message_bytes: int
     passed_sizes: frozenset[int]  # of point-to-point messages larger than control messages
@@ -89,7 +97,8 @@ def roles(connection: Connection) -> dict[str, str]:
 
 
 class Kin(NamedTuple):
-    """A communicator and its family: communicators of one size that partition the ranks, or all have the same purpose."""
+    """A communicator and its family: communicators of one size that partition the ranks, or all
+    have the same purpose."""
 
     family: tuple
     role: str
@@ -110,11 +119,15 @@ def family_name(known: Kin | None, communicators: int, label: str) -> str:
         return f"{label} ({purpose})" if purpose else label
     if purpose.endswith("group"):
         return f"{communicators} {purpose}s"
-    return f"{communicators} communicators ({purpose or (known.constructor if known else '') or 'of one kind'})"
+    return (
+        f"{communicators} communicators "
+        f"({purpose or (known.constructor if known else '') or 'of one kind'})"
+    )
 
 
 def families(connection: Connection) -> dict[str, str]:
-    """What the family of each communicator is called, by identity; further families of a name are numbered."""
+    """What the family of each communicator is called, by identity; further families of a name are
+    numbered."""
     world = look(connection)
     members: dict[tuple, list[tuple[DescribedRow, Kin]]] = {}
     for group in world.groups:
@@ -129,7 +142,10 @@ def families(connection: Connection) -> dict[str, str]:
         if len(of_family) > 1 and len(given) == 1 and "" not in given:
             name = f"{len(of_family)} communicators named {given.pop()}"
         alike[name] += 1
-        names |= dict.fromkeys((each.identity for each, _ in of_family), name if alike[name] == 1 else f"{name}, {alike[name]}")
+        names |= dict.fromkeys(
+            (each.identity for each, _ in of_family),
+            name if alike[name] == 1 else f"{name}, {alike[name]}",
+        )
     return names
 
 
@@ -150,14 +166,19 @@ def _kin(group: Group, world: World) -> Kin:
     described, purpose = group.described, role(group, world)
     special = "" if purpose in (UNCLEAR, UNUSED) or purpose.startswith(WORLD) else purpose
     way = next((way for way in ways(group) if way in world.partitions), None)
-    return Kin((way or special or described.identity, described.size), purpose, special, described.constructor)
+    return Kin(
+        (way or special or described.identity, described.size), purpose, special,
+        described.constructor,
+    )
 
 
 def fill(connection: Connection) -> None:
     """Fills the table communicator_role, once per run."""
     SQL.run(connection, "communicator_role")
     if not connection.execute("SELECT EXISTS (SELECT 1 FROM communicator_role)").fetchone()[0]:
-        connection.executemany("INSERT INTO communicator_role VALUES (?, ?)", roles(connection).items())
+        connection.executemany(
+            "INSERT INTO communicator_role VALUES (?, ?)", roles(connection).items()
+        )
 
 
 def communicators(connection: Connection) -> list[CommunicatorRow]:
@@ -190,7 +211,10 @@ def look(connection: Connection) -> World:
 def members_of(row: DescribedRow, world_size: int) -> frozenset[int]:
     """The world ranks of the members; empty if not all of them are known."""
     members = Members(row.members)
-    return frozenset(members.below(world_size)) if members.is_whole and not row.is_inter else frozenset()
+    return (
+        frozenset(members.below(world_size)) if members.is_whole and not row.is_inter
+        else frozenset()
+    )
 
 
 def is_passed(row: UseRow) -> bool:
@@ -241,7 +265,8 @@ def is_partition(group: Group, world: World) -> bool:
 
 
 def ways(group: Group) -> list[tuple]:
-    """How it was created, alone and with its pattern of ranks or its calls: one parent is often split in several ways."""
+    """How it was created, alone and with its pattern of ranks or its calls: one parent is often
+    split in several ways."""
     made = (group.described.constructor, group.described.parent_identity)
     calls = frozenset(row.call for row in group.use if row.family != "communicator")
     return [made, (*made, shape(group.ranks)), (*made, calls)]
@@ -276,7 +301,8 @@ def covers_once(parts: Collection[frozenset[int]], read: frozenset[int]) -> bool
 
 
 def parallel(group: Group, world: World) -> str:
-    """Replica or tensor-parallel group: replicas sum gradients occasionally, tensor-parallel ranks exchange activations all the time."""
+    """Replica or tensor-parallel group: replicas sum gradients occasionally, tensor-parallel ranks
+    exchange activations all the time."""
     rows = group.collectives
     summed = sum(row.message_bytes for row in rows if plain(row.call) in ("allreduce", "reduce"))
     exchanged = sum(row.message_bytes for row in rows if plain(row.call) in EXCHANGES)
@@ -288,8 +314,11 @@ def parallel(group: Group, world: World) -> str:
 
 
 def among_passers(group: Group, world: World, summed: int, exchanged: int) -> str:
-    """In a pipeline: collectives that are as frequent as the messages between stages and have the same sizes work on activations."""
-    of_passed_size = sum(row.message_bytes for row in group.collectives if row.bytes in world.passed_sizes)
+    """In a pipeline: collectives that are as frequent as the messages between stages and have the
+    same sizes work on activations."""
+    of_passed_size = sum(
+        row.message_bytes for row in group.collectives if row.bytes in world.passed_sizes
+    )
     is_often = group.collectives_per_rank >= world.passed_per_rank
     if is_often and (exchanged > summed or of_passed_size >= HALF * (summed + exchanged)):
         return TENSOR
@@ -297,7 +326,8 @@ def among_passers(group: Group, world: World, summed: int, exchanged: int) -> st
 
 
 def among_rivals(group: Group, world: World, summed: int, exchanged: int) -> str:
-    """Without a pipeline: if a rank is in two groups, the one with far more collectives is the tensor-parallel one."""
+    """Without a pipeline: if a rank is in two groups, the one with far more collectives is the
+    tensor-parallel one."""
     own = group.collectives_per_rank
     others = [rival.collectives_per_rank for rival in rivals(group, world)]
     if any(len(other.ranks) == world.size and other.collectives for other in world.groups):
@@ -310,7 +340,10 @@ def among_rivals(group: Group, world: World, summed: int, exchanged: int) -> str
 
 def rivals(group: Group, world: World) -> list[Group]:
     """Other groups of its ranks that make collectives."""
-    found = {other.described.identity: other for rank in group.ranks for other in world.busy.get(rank, [])}
+    found = {
+        other.described.identity: other for rank in group.ranks
+        for other in world.busy.get(rank, [])
+    }
     return [other for other in found.values() if other.ranks != group.ranks]
 
 

@@ -1,8 +1,9 @@
 """One time axis for all ranks of a run, and how far it may be off.
 
-Ranks of one host read one clock. The clocks of different hosts are compared afterwards through the job's own collectives: no rank
-returns from an Allreduce before all have arrived, so a return on one host is later than every arrival on another. Such bounds from both
-sides enclose the difference of two clocks; knots every ten seconds follow their drift (offset_bounds.py). Clocks that no collective
+Ranks of one host read one clock. The clocks of different hosts are compared afterwards through the
+job's own collectives: no rank returns from an Allreduce before all have arrived, so a return on one
+host is later than every arrival on another. Such bounds from both sides enclose the difference of
+two clocks; knots every ten seconds follow their drift (offset_bounds.py). Clocks that no collective
 connects are placed by the hosts' wall clocks, whose error is unknown.
 """
 
@@ -26,7 +27,9 @@ SQL = query.beside(__file__)
 SEGMENT_NS = 10_000_000_000  # between knots; clock rates are assumed constant in between
 SLICE_NS = 100_000_000  # only the tightest bound in each slice of time is used
 MOST_SAMPLES = 200_000  # used for bounds; each bound holds by itself, more of them are tighter
-MOST_ALL_PAIRS = 8  # up to so many clocks of a collective are compared pairwise; of more, each is compared with the first
+# up to so many clocks of a collective are compared pairwise; of more, each is compared with the
+# first
+MOST_ALL_PAIRS = 8
 MOST_NS = 1 << 61  # largest time that is stored: 73 years
 MOST_ROUNDS = 8  # of tightening bounds via third clocks
 
@@ -80,7 +83,10 @@ class Clock:
             nearest = 0 if after == 0 else -1
             return reading_ns - self.readings[nearest] + self.axis_times[nearest]
         before = after - 1
-        rise, run = self.axis_times[after] - self.axis_times[before], self.readings[after] - self.readings[before]
+        rise, run = (
+            self.axis_times[after] - self.axis_times[before],
+            self.readings[after] - self.readings[before],
+        )
         return self.axis_times[before] + (reading_ns - self.readings[before]) * rise // run
 
     def axis_times_ns(self, readings_ns: np.ndarray) -> np.ndarray:
@@ -92,11 +98,15 @@ class Clock:
         before = np.clip(np.searchsorted(readings, readings_ns, "right") - 1, 0, len(readings) - 1)
         since_ns = readings_ns - readings[before]
         axis_ns = times[before] + since_ns
-        run, more = np.append(np.diff(readings), 1), np.append(np.diff(times) - np.diff(readings), 0)
+        run, more = (
+            np.append(np.diff(readings), 1), np.append(np.diff(times) - np.diff(readings), 0),
+        )
         inside = (readings_ns >= readings[0]) & (before < len(readings) - 1)
         if float(run.max()) * float(np.abs(more).max()) < 1 << 62:
             return axis_ns + np.where(inside, since_ns * more[before] // run[before], 0)
-        parts = zip(since_ns[inside].tolist(), more[before[inside]].tolist(), run[before[inside]].tolist())
+        parts = zip(
+            since_ns[inside].tolist(), more[before[inside]].tolist(), run[before[inside]].tolist()
+        )
         axis_ns[inside] += np.array([since * more // run for since, more, run in parts], np.int64)
         return axis_ns
 
@@ -105,7 +115,9 @@ class Clock:
         after = bisect_right(self.readings, reading_ns)
         if 0 < after < len(self.readings):
             before = after - 1
-            part = (reading_ns - self.readings[before]) / (self.readings[after] - self.readings[before])
+            part = (reading_ns - self.readings[before]) / (
+                self.readings[after] - self.readings[before]
+            )
             error_ns = self.errors[before] + part * (self.errors[after] - self.errors[before])
         elif self.clock == self.island:
             error_ns = 0
@@ -120,8 +132,9 @@ class Clock:
 
 
 class Alignment:
-    """Which clock each rank reads, and how each clock maps to the axis. The axis begins at the earliest start of a rank. In SQL:
-    aligned_ns(world_rank, t) and TEMP TABLE aligned_rank, until the run is aligned again."""
+    """Which clock each rank reads, and how each clock maps to the axis. The axis begins at the
+    earliest start of a rank. In SQL: aligned_ns(world_rank, t) and TEMP TABLE aligned_rank, until
+    the run is aligned again."""
 
     def __init__(self, ranks: Sequence[RankClockRow], clocks: dict[int, Clock]) -> None:
         self.clocks = clocks
@@ -144,8 +157,8 @@ class Alignment:
         return np.clip(found, -MOST_NS, MOST_NS)
 
     def lines(self) -> Iterator[tuple[int, int, int, int, float]]:
-        """The straight lines of each rank: its own times from and before which one holds, the first of them on the axis, and the rate at which
-        the axis runs faster."""
+        """The straight lines of each rank: its own times from and before which one holds, the first
+        of them on the axis, and the rate at which the axis runs faster."""
         for rank, clock in self.clock_of.items():
             knots = [reading_ns - self.starts[rank] for reading_ns in clock.readings]
             rises = [after - before for before, after in pairs(clock.axis_times)]
@@ -158,14 +171,19 @@ class Alignment:
 
     def error(self, world_ranks: Sequence[int], time_ns: int) -> Error:
         """Error bounds of these ranks' times, near a time of the first of them."""
-        clocks = {self.clock_of[world_rank].clock: self.clock_of[world_rank] for world_rank in world_ranks}
+        clocks = {
+            self.clock_of[world_rank].clock: self.clock_of[world_rank] for world_rank in world_ranks
+        }
         if len({clock.island for clock in clocks.values()}) > 1:
             return UNKNOWN
         if len(clocks) == 1:
             (only,) = clocks.values()
             return Error(only.violation_ns, only.violation_ns)
         axis_ns = self.clock_of[world_ranks[0]].axis_ns(self.starts[world_ranks[0]] + time_ns)
-        errors = sorted(clock.error(axis_ns - clock.axis_times[0] + clock.readings[0]) for clock in clocks.values())
+        errors = sorted(
+            clock.error(axis_ns - clock.axis_times[0] + clock.readings[0])
+            for clock in clocks.values()
+        )
         return Error(errors[-1], errors[-1] + errors[-2])
 
     @property
@@ -191,7 +209,8 @@ def pairs(values: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def storable(time_ns: int) -> int:
-    """Limits a time so that SQLite can store it and add a duration: a damaged file may contain any time."""
+    """Limits a time so that SQLite can store it and add a duration: a damaged file may contain any
+    time."""
     return max(-MOST_NS, min(MOST_NS, time_ns))
 
 
@@ -211,8 +230,12 @@ def _define_in_sql(connection: Connection, alignment: Alignment) -> None:
 
 def _meetings(connection: Connection) -> Iterator[list[MeetingRow]]:
     """One list per collective, without collectives in which ranks called different functions."""
-    (samples,) = connection.execute("SELECT count(*) FROM sample WHERE sequence IS NOT NULL").fetchone()
-    rows = map(MeetingRow._make, SQL.run(connection, "clock_meetings", every=samples // MOST_SAMPLES + 1))
+    (samples,) = connection.execute(
+        "SELECT count(*) FROM sample WHERE sequence IS NOT NULL"
+    ).fetchone()
+    rows = map(
+        MeetingRow._make, SQL.run(connection, "clock_meetings", every=samples // MOST_SAMPLES + 1)
+    )
     for _, group in groupby(rows, key=itemgetter(0, 1)):
         meeting = list(group)
         calls = {row.least_call for row in meeting} | {row.most_call for row in meeting}
@@ -222,14 +245,19 @@ def _meetings(connection: Connection) -> Iterator[list[MeetingRow]]:
 
 
 def _bounds(meetings: Iterator[list[MeetingRow]]) -> tuple[Bounds, dict[int, int]]:
-    """The bounds for each pair of clocks; and for each clock the largest violation: by how much a return precedes an arrival
-    that it depends on."""
+    """The bounds for each pair of clocks; and for each clock the largest violation: by how much a
+    return precedes an arrival that it depends on."""
     slices: dict[tuple[int, int, int, bool], Bound] = {}
     violations: dict[int, int] = {}
     for meeting in meetings:
         for row in meeting:
-            if None not in (row.first_gone_ns, row.last_come_ns) and row.last_come_ns > row.first_gone_ns:
-                violations[row.clock] = max(violations.get(row.clock, 0), row.last_come_ns - row.first_gone_ns)
+            if (
+                None not in (row.first_gone_ns, row.last_come_ns)
+                and row.last_come_ns > row.first_gone_ns
+            ):
+                violations[row.clock] = max(
+                    violations.get(row.clock, 0), row.last_come_ns - row.first_gone_ns
+                )
         for place, first in enumerate(meeting if len(meeting) <= MOST_ALL_PAIRS else meeting[:1]):
             for second in meeting[place + 1 :]:
                 for bound in _bounds_of_pair(first, second):
@@ -257,7 +285,8 @@ def _tighter(known: Bound | None, bound: Bound) -> Bound:
 
 
 def _clocks_lay(lines: dict[int, RankClockRow], bounds: Bounds) -> dict[int, Clock]:
-    """Places the clocks of each island on the axis of its lowest clock; the islands' axes are related by their wall clocks."""
+    """Places the clocks of each island on the axis of its lowest clock; the islands' axes are
+    related by their wall clocks."""
     clocks: dict[int, Clock] = {}
     main = lines[min(lines)]
     while len(clocks) < len(lines):
@@ -273,28 +302,45 @@ def _clocks_lay(lines: dict[int, RankClockRow], bounds: Bounds) -> dict[int, Clo
 
 def _by_wall(clock: RankClockRow, axis: RankClockRow) -> int:
     """The difference axis - clock, if both hosts' wall clocks are right."""
-    return (clock.start_unix_ns - clock.start_monotonic_ns) - (axis.start_unix_ns - axis.start_monotonic_ns)
+    return (clock.start_unix_ns - clock.start_monotonic_ns) - (
+        axis.start_unix_ns - axis.start_monotonic_ns
+    )
 
 
 def _island(first: int, lines: dict[int, RankClockRow], bounds: Bounds) -> list[Clock]:
     """The clocks that collectives connect with the first one, placed on its axis."""
     bounded = {first, *chain.from_iterable(bounds)}
-    rough = {clock: Clock(clock, first, [(0, _by_wall(lines[clock], lines[first]), 0)]) for clock in sorted(bounded)}
+    rough = {
+        clock: Clock(clock, first, [(0, _by_wall(lines[clock], lines[first]), 0)])
+        for clock in sorted(bounded)
+    }
     connected = _connected(first, rough, bounds)
-    if any(first not in pair for pair in bounds):  # possible only now that the times of their bounds are known
-        connected = _connected(first, {**rough, **{clock.clock: clock for clock in connected}}, bounds)
+    # possible only now that the times of their bounds are known
+    if any(first not in pair for pair in bounds):
+        connected = _connected(
+            first, {**rough, **{clock.clock: clock for clock in connected}}, bounds
+        )
     return connected
 
 
 def _connected(first: int, rough: dict[int, Clock], bounds: Bounds) -> list[Clock]:
-    moved = {pair: [bound._replace(at_ns=rough[pair[0]].axis_ns(bound.at_ns)) for bound in of_pair] for pair, of_pair in bounds.items()}
+    moved = {
+        pair: [bound._replace(at_ns=rough[pair[0]].axis_ns(bound.at_ns)) for bound in of_pair]
+        for pair, of_pair in bounds.items()
+    }
     knots = _knots(sorted({bound.at_ns for of_pair in moved.values() for bound in of_pair}))
     axis = Clock(first, first, [(0, 0, 0)])
     if not knots:
         return [axis]
     intervals = {pair: at_knots(of_pair, knots) for pair, of_pair in moved.items()}
-    by_knot = [_tighten(first, {pair: of_pair[knot] for pair, of_pair in intervals.items()}) for knot in range(len(knots))]
-    others = [clock for clock in rough if clock != first and all(_is_bounded(at.get(clock)) for at in by_knot)]
+    by_knot = [
+        _tighten(first, {pair: of_pair[knot] for pair, of_pair in intervals.items()})
+        for knot in range(len(knots))
+    ]
+    others = [
+        clock for clock in rough
+        if clock != first and all(_is_bounded(at.get(clock)) for at in by_knot)
+    ]
     return [axis] + [_clock(clock, first, knots, [at[clock] for at in by_knot]) for clock in others]
 
 
@@ -314,7 +360,8 @@ def _knots(times: Sequence[int]) -> list[int]:
 
 
 def _tighten(first: int, intervals: dict[Pair, Interval]) -> dict[int, Interval]:
-    """Intervals of the difference first - clock for each clock: shortest paths through the pairs' bounds, in both directions."""
+    """Intervals of the difference first - clock for each clock: shortest paths through the pairs'
+    bounds, in both directions."""
     most, least = {first: 0.0}, {first: 0.0}
     for _ in range(MOST_ROUNDS):
         before = (dict(most), dict(least))
@@ -334,7 +381,8 @@ def _lower(values: dict[int, float], key: int, value: float) -> None:
 
 
 def _clock(clock: int, island: int, knots: Sequence[int], intervals: Sequence[Interval]) -> Clock:
-    """Places the clock in the middle of the possible interval, limiting its rate to that of real clocks: knots may be close together."""
+    """Places the clock in the middle of the possible interval, limiting its rate to that of real
+    clocks: knots may be close together."""
     lines: list[tuple[int, int, float]] = []
     for knot, (low, high) in zip(knots, intervals):
         offset = round(low + (high - low) / 2)

@@ -1,4 +1,5 @@
-"""Removes what identifies people and machines from a run: hosts, users, paths, arguments. docs/PRIVACY.md lists what stays."""
+"""Removes what identifies people and machines from a run: hosts, users, paths, arguments.
+docs/PRIVACY.md lists what stays."""
 
 from __future__ import annotations
 
@@ -9,35 +10,64 @@ from ..base import units
 from .run import Run
 
 HELP = "leave out hosts, users, paths, arguments and the name of the run (docs/PRIVACY.md)"
-UNCHANGED = {"program", "mpi_abi", "clock", "commprof_version", "launcher", "launcher_size", "region_refused", "cpu_model", "cpu_quota_cores"}
-UNCHANGED |= {"gpu", "gpu.device_memory", "gpu.driver", "gpu.traced_part", "gpu.unseen_graph_launches"}
-UNCHANGED |= {"nccl.algorithms", "nccl.device_times", "nccl.unknown_datatype", "nccl.unknown_operation", "nccl.version"}
+UNCHANGED = {
+    "program", "mpi_abi", "clock", "commprof_version", "launcher", "launcher_size",
+    "region_refused", "cpu_model", "cpu_quota_cores",
+}
+UNCHANGED |= {
+    "gpu", "gpu.device_memory", "gpu.driver", "gpu.traced_part", "gpu.unseen_graph_launches",
+}
+UNCHANGED |= {
+    "nccl.algorithms", "nccl.device_times", "nccl.unknown_datatype", "nccl.unknown_operation",
+    "nccl.version",
+}
 UNCHANGED |= {"unseen.damaged", "unseen.dlsym", "unseen.gloo", "unseen.off", "spawned.profiled"}
-UNCHANGED |= {"signatures_full", "process_state", "last_sign_unix_ns", "ledger_copied_unix_ns"}  # not shown as facts in a report
-NUMBERED = {"host": "host", "boot_id": "boot", "time_namespace": "clock", "cpu_quota_cgroup": "cgroup"}  # to see which ranks share one
+# not shown as facts in a report
+UNCHANGED |= {"signatures_full", "process_state", "last_sign_unix_ns", "ledger_copied_unix_ns"}
+# to see which ranks share one
+NUMBERED = {
+    "host": "host", "boot_id": "boot", "time_namespace": "clock", "cpu_quota_cgroup": "cgroup",
+}
 PLAIN_VALUE = re.compile(r"\d+[KMG]?|on|off|auto|counter|monotonic|full|site")
 LISTS = {
     "settings.COMMPROF_RANKS": re.compile(r"[0-9,:-]*|one-per-node"),
     "settings.COMMPROF_EXCLUDE": re.compile(r"[A-Za-z0-9_,]*"),
 }
-LIBRARIES = ("mpi_library", "gpu.tracing_library", "nccl.library", "unseen.bypass", "unseen.library", "unseen.tool")
+LIBRARIES = (
+    "mpi_library", "gpu.tracing_library", "nccl.library", "unseen.bypass", "unseen.library",
+    "unseen.tool",
+)
 PATH = re.compile(r"\S*/\S*")
 
 
 def anonymise(run: Run) -> None:
-    """Changes the run in place. Pseudonyms (host-1, ...) are numbered in the order of ranks, so that equal names stay equal."""
-    facts = run.connection.execute("SELECT world_rank, key, value FROM fact ORDER BY world_rank, key").fetchall()
+    """Changes the run in place. Pseudonyms (host-1, ...) are numbered in the order of ranks, so
+    that equal names stay equal."""
+    facts = run.connection.execute(
+        "SELECT world_rank, key, value FROM fact ORDER BY world_rank, key"
+    ).fetchall()
     pseudonyms = _Pseudonyms()
-    anonymous = [(rank, key, shown) for rank, key, value in facts if (shown := _shown(key, value, pseudonyms)) is not None]
-    uuids = run.connection.execute("SELECT uuid FROM gpu_device WHERE uuid <> '' ORDER BY world_rank, device").fetchall()
+    anonymous = [
+        (rank, key, shown) for rank, key, value in facts
+        if (shown := _shown(key, value, pseudonyms)) is not None
+    ]
+    uuids = run.connection.execute(
+        "SELECT uuid FROM gpu_device WHERE uuid <> '' ORDER BY world_rank, device"
+    ).fetchall()
     run.connection.execute("DELETE FROM fact")
     run.connection.executemany("INSERT INTO fact VALUES (?, ?, ?)", anonymous)
-    run.connection.executemany("UPDATE gpu_device SET uuid = ? WHERE uuid = ?", [(pseudonyms.of("gpu", uuid), uuid) for (uuid,) in uuids])
+    run.connection.executemany(
+        "UPDATE gpu_device SET uuid = ? WHERE uuid = ?",
+        [(pseudonyms.of("gpu", uuid), uuid) for (uuid,) in uuids],
+    )
     run.connection.execute("UPDATE rank SET run_id = '', pid = 0")
     run.connection.execute("UPDATE thread SET tid = 0")
     run.path, run.run_id = Path("run"), ""
     if run.notes:
-        run.notes = [f"{len(run.notes)} remarks on the files of this run are left out, because they may name paths"]
+        run.notes = [
+            f"{len(run.notes)} remarks on the files of this run are left out, because they may "
+            "name paths"
+        ]
 
 
 class _Pseudonyms:

@@ -1,8 +1,9 @@
 """Crowding: more ranks than cores on which they may run.
 
-It follows from affinity masks and cgroup quotas only, never from times, so another job on the host never makes ranks crowded. Ranks are
-crowded if the masks of some of them together contain fewer cores than these ranks, or if their cgroup's quota is smaller than their
-number. The smallest case is two ranks bound to one core. docs/SCHEMA.md has the rule.
+It follows from affinity masks and cgroup quotas only, never from times, so another job on the host
+never makes ranks crowded. Ranks are crowded if the masks of some of them together contain fewer
+cores than these ranks, or if their cgroup's quota is smaller than their number. The smallest case
+is two ranks bound to one core. docs/SCHEMA.md has the rule.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def core_uses(connection: Connection) -> list[CoreUseRow]:
 
 
 def crowding(connection: Connection) -> list[Crowding]:
-    """The hosts with crowded ranks, over the whole run; empty if there are none, or masks are unknown."""
+    """The hosts with crowded ranks, over the whole run; empty if there are none, or masks are
+    unknown."""
     by_kernel: dict[str, list[CoreUseRow]] = {}
     for row in core_uses(connection):
         if row.kernel is not None:
@@ -61,7 +63,8 @@ def crowding(connection: Connection) -> list[Crowding]:
 
 
 def sentence(found: Sequence[Crowding]) -> str:
-    """One line for all hosts: 4 ranks share 2 cores on host x, 23,118 involuntary switches: part of the time in MPI here is scheduling."""
+    """One line for all hosts: 4 ranks share 2 cores on host x, 23,118 involuntary switches: part of
+    the time in MPI here is scheduling."""
     ranks = sum(len(crowded.ranks) for crowded in found)
     cores = sum(crowded.cores for crowded in found)
     shared = f"{cores:g} core" + ("" if cores == 1 else "s")
@@ -69,8 +72,14 @@ def sentence(found: Sequence[Crowding]) -> str:
     hosts = units.shortened(", ".join(crowded.host for crowded in found), 36)
     place = f"host {hosts}" if len(found) == 1 else f"{len(found)} hosts ({hosts})"
     counts = [crowded.involuntary_switches for crowded in found]
-    switches = "" if None in counts else f", {units.count(sum(counts))} involuntary switch{'' if sum(counts) == 1 else 'es'}"
-    return f"{units.counted(ranks, 'rank')} share {shared}{quota} on {place}{switches}: part of the time in MPI here is scheduling"
+    switches = (
+        "" if None in counts
+        else f", {units.count(sum(counts))} involuntary switch{'' if sum(counts) == 1 else 'es'}"
+    )
+    return (
+        f"{units.counted(ranks, 'rank')} share {shared}{quota} on {place}{switches}: part of "
+        "the time in MPI here is scheduling"
+    )
 
 
 def crowded_facts(found: Sequence[Crowding]) -> Iterator[tuple[str, str]]:
@@ -82,19 +91,18 @@ def _of_host(rows: list[CoreUseRow]) -> Crowding | None:
     candidates = [*_by_mask(rows), *_by_quota(rows)]
     if not candidates:
         return None
-    crowded, cores, is_quota = max(candidates, key=lambda candidate: (len(candidate[0]), -candidate[1]))
+    crowded, cores, is_quota = max(
+        candidates, key=lambda candidate: (len(candidate[0]), -candidate[1])
+    )
     return Crowding(
-        ", ".join(sorted({row.host for row in crowded if row.host})),
-        [row.rank for row in crowded],
-        cores,
-        is_quota,
-        _sum(row.involuntary_switches for row in crowded),
-        _share(crowded),
+        ", ".join(sorted({row.host for row in crowded if row.host})), [row.rank for row in crowded],
+        cores, is_quota, _sum(row.involuntary_switches for row in crowded), _share(crowded),
     )
 
 
 def _by_mask(rows: list[CoreUseRow]) -> Iterator[tuple[list[CoreUseRow], float, bool]]:
-    """The union of the groups of ranks with fewer cores than members, as long as this also holds for the union."""
+    """The union of the groups of ranks with fewer cores than members, as long as this also holds
+    for the union."""
     masks = {row.rank: mask for row in rows if (mask := cores_of(row.affinity))}
     crowded = 0
     for mask in _crowded_masks(Counter(masks.values())):
@@ -106,12 +114,17 @@ def _by_mask(rows: list[CoreUseRow]) -> Iterator[tuple[list[CoreUseRow], float, 
 
 
 def _crowded_masks(counts: Counter[int]) -> list[int]:
-    """Masks with fewer cores than ranks that may run only there; those with the most ranks first."""
+    """Masks with fewer cores than ranks that may run only there; those with the
+    most ranks first."""
     whole = 0
     for mask in counts:
         whole |= mask
-    are_disjoint = sum(map(_size, counts)) == _size(whole)  # as after binding; then there may be many masks
-    inside = counts if are_disjoint else {mask: _inside(mask, counts.elements()) for mask in {*counts, whole}}
+    # as after binding; then there may be many masks
+    are_disjoint = sum(map(_size, counts)) == _size(whole)
+    inside = (
+        counts if are_disjoint
+        else {mask: _inside(mask, counts.elements()) for mask in {*counts, whole}}
+    )
     crowded = [mask for mask, ranks in inside.items() if ranks > _size(mask)]
     return sorted(crowded, key=lambda mask: (-inside[mask], _size(mask), mask))
 
@@ -136,7 +149,8 @@ def _by_quota(rows: list[CoreUseRow]) -> Iterator[tuple[list[CoreUseRow], float,
 
 
 def cores_of(affinity: str | None) -> int:
-    """The mask of a list such as '0-3,8': bit 0 is core 0; 0 if the list is unknown or malformed."""
+    """The mask of a list such as '0-3,8': bit 0 is core 0; 0 if the list is unknown or
+    malformed."""
     mask = 0
     for part in (affinity or "").split(","):
         span = SPAN.fullmatch(part)

@@ -1,4 +1,5 @@
-"""SQLite files of a rank or of a merged run: checked before anything in them is trusted, then copied."""
+"""SQLite files of a rank or of a merged run: checked before anything in them is trusted, then
+copied."""
 
 from __future__ import annotations
 
@@ -25,11 +26,15 @@ SQL = query.beside(__file__)
 
 DAMAGE = (sqlite3.Error, UnicodeError, MemoryError)  # sqlite3 raises all of these on damaged files
 COPIED = ("copy", "copy_histograms", "copy_samples")  # the scripts
-TEXT = partial(str, encoding="utf-8", errors="replace")  # of what a file holds; a Python function takes twice as long
-CACHE_KIB = 262_144  # memory for a run, and for the tables that commands create from it, before SQLite uses temporary files
+# of what a file holds; a Python function takes twice as long
+TEXT = partial(str, encoding="utf-8", errors="replace")
+# memory for a run, and for the tables that commands create from it, before SQLite uses temporary
+# files
+CACHE_KIB = 262_144
 
 
-# What a value must satisfy, by the declared type of its column (schema.sql). 2^62 ns are 146 years; two such sums do not overflow.
+# What a value must satisfy, by the declared type of its column (schema.sql). 2^62 ns are 146 years;
+# two such sums do not overflow.
 TYPES = {
     "INTEGER": f"typeof({{0}}) = 'integer' AND {{0}} BETWEEN 0 AND {1 << 62}",
     "SIGNED INTEGER": f"typeof({{0}}) = 'integer' AND {{0}} BETWEEN -{1 << 62} AND {1 << 62}",
@@ -37,9 +42,10 @@ TYPES = {
     "TEXT": "typeof({0}) = 'text'",
 }
 
-# Every version from release 0.1.0 on stays readable. By version: the script in this folder that converts the tables in `source` to the
-# next version, with the columns in that version's order, for they are copied as *. schema_<version>.sql is then the schema of that version.
-# The columns that ranks_of_file.sql reads never change.
+# Every version from release 0.1.0 on stays readable. By version: the script in this folder that
+# converts the tables in `source` to the next version, with the columns in that version's order, for
+# they are copied as *. schema_<version>.sql is then the schema of that version. The columns that
+# ranks_of_file.sql reads never change.
 UPGRADES: dict[int, str] = {9: "to_10"}
 
 
@@ -68,7 +74,8 @@ class RankOfFile(NamedTuple):
 
 
 class RunConnection(sqlite3.Connection):
-    """Inserts many rows in one transaction. Without it SQLite would end one after each row, and visit all pages changed so far each time."""
+    """Inserts many rows in one transaction. Without it SQLite would end one after each row, and
+    visit all pages changed so far each time."""
 
     def executemany(self, statement: str, rows: Iterable) -> sqlite3.Cursor:
         if self.in_transaction:
@@ -104,7 +111,10 @@ def database_ranks(path: Path) -> list[RankOfFile]:
         ranks = SQL.ask(connection, "ranks_of_file", RankOfFile)
     if not ranks:
         raise ReportError(path, "is damaged: it holds no rank")
-    if not all(_is_rank(rank) for rank in ranks) or len({(rank.run_id, rank.world_size) for rank in ranks}) > 1:
+    if (
+        not all(_is_rank(rank) for rank in ranks)
+        or len({(rank.run_id, rank.world_size) for rank in ranks}) > 1
+    ):
         raise ReportError(path, "is damaged: impossible values in table rank")
     return ranks
 
@@ -116,8 +126,9 @@ def _is_rank(rank: RankOfFile) -> bool:
 
 
 def _database_check(path: Path, connection: sqlite3.Connection, database: str = "main") -> Checked:
-    """Raises ReportError unless the tables are exactly those of our schema, except for comments and spaces: computed columns or
-    defaults could make reading arbitrarily expensive. Anything that the owner has added to the file is never read."""
+    """Raises ReportError unless the tables are exactly those of our schema, except for comments and
+    spaces: computed columns or defaults could make reading arbitrarily expensive. Anything that the
+    owner has added to the file is never read."""
     (application_id,) = connection.execute(f"PRAGMA {database}.application_id").fetchone()
     (version,) = connection.execute(f"PRAGMA {database}.user_version").fetchone()
     if application_id != APPLICATION_ID:
@@ -134,12 +145,16 @@ Made = tuple[tuple[str, str, str], ...]  # rows of sqlite_master: type, name, sq
 
 @lru_cache(maxsize=4)
 def _schema_check(version: int, made: Made) -> tuple[str, bool]:
-    """What is wrong with a schema, if anything; and whether it is plain. The ranks' files have the same schema: it is compared once."""
+    """What is wrong with a schema, if anything; and whether it is plain. The ranks' files have the
+    same schema: it is compared once."""
     ours, theirs = _entries_of_version(version), _entries(made)
     names = Counter(entry.name.lower() for entry in theirs)
     for entry in ours:
         if entry not in theirs or names[entry.name] > 1:
-            what = "has been changed; own tables, views and indexes may be added" if names[entry.name] else "is missing"
+            what = (
+                "has been changed; own tables, views and indexes may be added" if names[entry.name]
+                else "is missing"
+            )
             return f"is damaged: commprof's {entry.kind} '{entry.name}' {what}", False
     return "", {*theirs} <= {*ours, *_added_by_merge()}
 
@@ -151,19 +166,24 @@ def _made(connection: sqlite3.Connection, database: str = "main") -> Made:
 
 
 def _entries(made: Made) -> list[Entry]:
-    return [Entry(kind, name, " ".join(re.sub("--.*", "", sql).split())) for kind, name, sql in made]
+    return [
+        Entry(kind, name, " ".join(re.sub("--.*", "", sql).split())) for kind, name, sql in made
+    ]
 
 
 @lru_cache
 def _entries_of_version(version: int) -> list[Entry]:
     connection = sqlite3.connect(":memory:")
-    connection.executescript(schema_text() if version == SCHEMA_VERSION else SQL.text(f"schema_{version}"))
+    connection.executescript(
+        schema_text() if version == SCHEMA_VERSION else SQL.text(f"schema_{version}")
+    )
     return _entries(_made(connection))
 
 
 @lru_cache
 def _added_by_merge() -> list[Entry]:
-    """Never read. No indexes: SQLite would use them, and what they say may differ from their tables."""
+    """Never read. No indexes: SQLite would use them, and what they say may differ from their
+    tables."""
     connection = sqlite3.connect(":memory:")
     connection.executescript(SQL.text("views") + view_text())
     return _entries(_made(connection))
@@ -179,7 +199,11 @@ def database_facts(path: Path, prefix: str) -> dict[str, str]:
     """The facts of all ranks whose keys begin so."""
     with _opened(path) as connection:
         _database_check(path, connection)
-        return dict(connection.execute("SELECT key, value FROM fact WHERE substr(key, 1, ?) = ?", (len(prefix), prefix)))
+        return dict(
+            connection.execute(
+                "SELECT key, value FROM fact WHERE substr(key, 1, ?) = ?", (len(prefix), prefix)
+            )
+        )
 
 
 def database_write(connection: sqlite3.Connection, path: Path) -> None:
@@ -193,7 +217,10 @@ def database_write(connection: sqlite3.Connection, path: Path) -> None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    with _read_only(path) as file, closing(sqlite3.connect(file, uri=True, isolation_level=None)) as connection:
+    with (
+        _read_only(path) as file,
+        closing(sqlite3.connect(file, uri=True, isolation_level=None)) as connection,
+    ):
         connection.text_factory = TEXT
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
@@ -202,15 +229,21 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
             raise _damage(path, error) from None
 
 
-def database_copy(connection: sqlite3.Connection, path: Path, with_histograms: bool, thinning: Thinning | None) -> None:
-    """Adds all rows of a file to the run, or none. Of its samples only those that `thinning` retains; without `thinning` none."""
+def database_copy(
+    connection: sqlite3.Connection, path: Path, with_histograms: bool, thinning: Thinning | None
+) -> None:
+    """Adds all rows of a file to the run, or none. Of its samples only those that `thinning`
+    retains; without `thinning` none."""
     try:
         with _read_only(path) as file, _attached(connection, "source", file):
             checked = _database_check(path, connection, "source")
             if checked == Checked(SCHEMA_VERSION, True):
                 _copy_attached(connection, path, with_histograms, thinning)
                 return
-        with _read_only(path) as file, _attached(connection, "theirs", file), _attached(connection, "source", ""):
+        with (
+            _read_only(path) as file, _attached(connection, "theirs", file),
+            _attached(connection, "source", ""),
+        ):
             _source_fill(connection, checked.version)
             _copy_attached(connection, path, with_histograms, thinning)
     except DAMAGE as error:
@@ -219,23 +252,32 @@ def database_copy(connection: sqlite3.Connection, path: Path, with_histograms: b
 
 def _damage(path: Path, error: Exception) -> ReportError:
     is_too_large = isinstance(error, MemoryError)
-    return ReportError(path, "is damaged, or holds more than fits into memory" if is_too_large else f"is damaged: {error}")
+    return ReportError(
+        path, "is damaged, or holds more than fits into memory" if is_too_large
+        else f"is damaged: {error}",
+    )
 
 
 Counted = TypeVar("Counted")
 
 
-def database_count(connection: sqlite3.Connection, path: Path, count: Callable[[str, set[str]], Counted]) -> Counted | None:
-    """What a function counts of the samples of a file that is read later, by its tables of them that have rows. None if its owner has added
-    something, or it is damaged."""
-    with suppress(ReportError, *DAMAGE), _read_only(path) as file, _attached(connection, "source", file):
+def database_count(
+    connection: sqlite3.Connection, path: Path, count: Callable[[str, set[str]], Counted]
+) -> Counted | None:
+    """What a function counts of the samples of a file that is read later, by its tables of them
+    that have rows. None if its owner has added something, or it is damaged."""
+    with (
+        suppress(ReportError, *DAMAGE), _read_only(path) as file,
+        _attached(connection, "source", file),
+    ):
         if _database_check(path, connection, "source") == Checked(SCHEMA_VERSION, True):
             return count("source", _filled(connection, SAMPLED))
     return None
 
 
 def database_join(connection: sqlite3.Connection, path: Path, with_samples: bool) -> None:
-    """Adds all rows of a database that this program wrote of other ranks. Raises sqlite3.Error if they do not fit into the run."""
+    """Adds all rows of a database that this program wrote of other ranks. Raises sqlite3.Error if
+    they do not fit into the run."""
     with _read_only(path) as file, _attached(connection, "source", file):
         first_cell, first_activity = SQL.run(connection, "first_numbers").fetchone()
         connection.execute("BEGIN")
@@ -260,8 +302,8 @@ def _attached(connection: sqlite3.Connection, name: str, file: str) -> Iterator[
 
 
 def _source_fill(connection: sqlite3.Connection, version: int) -> None:
-    """Fills `source`, a temporary database with this version of the schema, from our tables in the file `theirs`. So the owner's
-    indexes and statistics are not used by SQLite."""
+    """Fills `source`, a temporary database with this version of the schema, from our tables in the
+    file `theirs`. So the owner's indexes and statistics are not used by SQLite."""
     for kind, name, sql in _entries_of_version(version):
         if kind == "table":
             connection.execute(sql.replace("CREATE TABLE ", "CREATE TABLE source.", 1))
@@ -270,30 +312,43 @@ def _source_fill(connection: sqlite3.Connection, version: int) -> None:
         SQL.run(connection, UPGRADES[older])
 
 
-def _copy_attached(connection: sqlite3.Connection, path: Path, with_histograms: bool, thinning: Thinning | None) -> None:
+def _copy_attached(
+    connection: sqlite3.Connection, path: Path, with_histograms: bool, thinning: Thinning | None
+) -> None:
     """Most tables of most files are empty: nothing is prepared for them."""
     filled = _filled(connection, _columns())
     first_cell, first_activity = SQL.run(connection, "first_numbers").fetchone()
     connection.execute("BEGIN")
     try:
         passed = thinning.passed("source") if thinning else {}
-        for script in ["copy", *["copy_histograms"] * with_histograms, *["copy_samples"] * (thinning is not None)]:
+        for script in [
+            "copy",
+            *["copy_histograms"] * with_histograms,
+            *["copy_samples"] * (thinning is not None),
+        ]:
             for statement in query.statements(SQL, script):
                 table = _table_filled(statement)
                 if table in filled:
-                    _copy_rows(connection, path, table, _checking(statement, passed.get(table)), (first_cell, first_activity))
+                    _copy_rows(
+                        connection, path, table, _checking(statement, passed.get(table)),
+                        (first_cell, first_activity),
+                    )
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
 
 
-def _copy_rows(connection: sqlite3.Connection, path: Path, table: str, statement: str, firsts: tuple[int, int]) -> None:
+def _copy_rows(
+    connection: sqlite3.Connection, path: Path, table: str, statement: str, firsts: tuple[int, int]
+) -> None:
     """The constraints of the schema check each row as well."""
     try:
         connection.execute(statement, dict(zip(("first_cell", "first_activity"), firsts)))
     except sqlite3.IntegrityError as error:
-        raise ReportError(path, f"is damaged: impossible values in table {table} ({error})") from None
+        raise ReportError(
+            path, f"is damaged: impossible values in table {table} ({error})"
+        ) from None
     except sqlite3.OperationalError as error:
         if "user-defined function" not in str(error):
             raise
@@ -302,15 +357,23 @@ def _copy_rows(connection: sqlite3.Connection, path: Path, table: str, statement
 
 @lru_cache
 def _checking(statement: str, passed: str | None) -> str:
-    """A statement of copy*.sql, so that it ends in an error at a row with values that its columns' types (schema.sql) exclude, or about a rank
-    that the file does not hold. passed: of a table of samples, SQL that is true for rows that are not retained; these are not checked."""
+    """A statement of copy*.sql, so that it ends in an error at a row with values that its columns'
+    types (schema.sql) exclude, or about a rank that the file does not hold. passed: of a table of
+    samples, SQL that is true for rows that are not retained; these are not checked."""
     table, statement = _table_filled(statement), re.sub("--.*", "", statement)
     columns = _columns()[table]
-    rules = [f"({table}.{name} IS NULL OR {TYPES[kind].format(f'{table}.{name}')})" for name, kind in columns.items()]
+    rules = [
+        f"({table}.{name} IS NULL OR {TYPES[kind].format(f'{table}.{name}')})"
+        for name, kind in columns.items()
+    ]
     if next(iter(columns)) == "world_rank":
         rules.append(f"{table}.world_rank IN (SELECT world_rank FROM source.rank)")
     skip = f"WHEN {passed} THEN 0 " if passed is not None else ""
-    return re.sub(r"WHERE (1|count > 0)", rf"WHERE CASE {skip}WHEN {' AND '.join(rules)} THEN \1 ELSE impossible_values() END", statement)
+    return re.sub(
+        r"WHERE (1|count > 0)",
+        rf"WHERE CASE {skip}WHEN {' AND '.join(rules)} THEN \1 ELSE impossible_values() END",
+        statement,
+    )
 
 
 def _impossible_values() -> None:
@@ -325,7 +388,9 @@ def _table_filled(statement: str) -> str:
 def _filled(connection: sqlite3.Connection, tables: Iterable[str]) -> set[str]:
     """Those of the tables of the attached file `source` that have rows."""
     names = list(tables)
-    found = connection.execute("SELECT " + ", ".join(f"EXISTS (SELECT 1 FROM source.{name})" for name in names)).fetchone()
+    found = connection.execute(
+        "SELECT " + ", ".join(f"EXISTS (SELECT 1 FROM source.{name})" for name in names)
+    ).fetchone()
     return {name for name, is_filled in zip(names, found) if is_filled}
 
 
@@ -334,12 +399,20 @@ def _columns() -> dict[str, dict[str, str]]:
     """The declared types of the columns of all tables that are copied."""
     connection = sqlite3.connect(":memory:")
     connection.executescript(schema_text())
-    copied = [_table_filled(statement) for script in COPIED for statement in query.statements(SQL, script)]
-    return {table: {name: kind for _, name, kind, *_ in connection.execute(f"PRAGMA table_info({table})")} for table in copied}
+    copied = [
+        _table_filled(statement) for script in COPIED for statement in query.statements(SQL, script)
+    ]
+    return {
+        table: {
+            name: kind for _, name, kind, *_ in connection.execute(f"PRAGMA table_info({table})")
+        }
+        for table in copied
+    }
 
 
 @contextmanager
 def _read_only(path: Path) -> Iterator[str]:
-    """A URI that opens the file without locks: files of a run are never changed, and a read-only file system may not permit locks."""
+    """A URI that opens the file without locks: files of a run are never changed, and a read-only
+    file system may not permit locks."""
     with unpacked(path) as file:
         yield f"file:{quote(os.fsencode(file.absolute()))}?mode=ro&immutable=1"

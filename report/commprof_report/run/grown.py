@@ -1,6 +1,7 @@
-"""NCCL communicators that have grown (ncclCommGrow). Old ranks derive the identity from the parent's, new ranks from the unique id. One
-rank knows both and records them as the fact nccl.grown.<identity from the id>. This module replaces the latter identity by the former,
-also for communicators created from such a communicator."""
+"""NCCL communicators that have grown (ncclCommGrow). Old ranks derive the identity from the
+parent's, new ranks from the unique id. One rank knows both and records them as the fact
+nccl.grown.<identity from the id>. This module replaces the latter identity by the former, also for
+communicators created from such a communicator."""
 
 from __future__ import annotations
 
@@ -13,14 +14,26 @@ MOST_GENERATIONS = 64
 
 
 def identities_agree(connection: sqlite3.Connection) -> None:
-    facts = connection.execute("SELECT key, value FROM fact WHERE substr(key, 1, ?) = ?", (len(PREFIX), PREFIX)).fetchall()
+    facts = connection.execute(
+        "SELECT key, value FROM fact WHERE substr(key, 1, ?) = ?", (len(PREFIX), PREFIX)
+    ).fetchall()
     if not facts:
         return
-    known = {key[len(PREFIX) :]: value for key, value in facts if _is_identity(key[len(PREFIX) :]) and _is_identity(value)}
-    children = connection.execute("SELECT DISTINCT identity, parent_identity FROM communicator WHERE library = 'nccl'").fetchall()
-    agreed = _agreed(known, [(child, parent) for child, parent in children if parent and _is_identity(child)])
+    known = {
+        key[len(PREFIX) :]: value for key, value in facts
+        if _is_identity(key[len(PREFIX) :]) and _is_identity(value)
+    }
+    children = connection.execute(
+        "SELECT DISTINCT identity, parent_identity FROM communicator WHERE library = 'nccl'"
+    ).fetchall()
+    agreed = _agreed(
+        known, [(child, parent) for child, parent in children if parent and _is_identity(child)]
+    )
     for column in ("identity", "parent_identity"):
-        connection.executemany(f"UPDATE communicator SET {column} = ? WHERE {column} = ?", [(new, old) for old, new in agreed.items()])
+        connection.executemany(
+            f"UPDATE communicator SET {column} = ? WHERE {column} = ?",
+            [(new, old) for old, new in agreed.items()],
+        )
 
 
 def _agreed(known: dict[str, str], children: list[tuple[str, str]]) -> dict[str, str]:
@@ -29,7 +42,10 @@ def _agreed(known: dict[str, str], children: list[tuple[str, str]]) -> dict[str,
     for _ in range(MOST_GENERATIONS):
         before = agreed
         agreed = {old: before.get(new, new) for old, new in before.items()}
-        agreed |= {child: _child_agreed(child, parent, agreed[parent]) for child, parent in children if parent in agreed}
+        agreed |= {
+            child: _child_agreed(child, parent, agreed[parent]) for child, parent in children
+            if parent in agreed
+        }
         if agreed == before:
             break
     return agreed

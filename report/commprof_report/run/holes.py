@@ -1,4 +1,5 @@
-"""Times in which samples of a rank may be missing, because the sample log was full or the reporter has read only a part of it."""
+"""Times in which samples of a rank may be missing, because the sample log was full or the reporter
+has read only a part of it."""
 
 from __future__ import annotations
 
@@ -22,14 +23,21 @@ class Hole(NamedTuple):
 def together_share(connection: Connection) -> float:
     """The share of the ranks' time in which all calls of the rank's main thread are sampled."""
     whole_ns = missing_ns = 0
-    found, main = holes(connection), dict(connection.execute("SELECT world_rank, thread FROM thread WHERE is_main"))
-    for rank, wall_ns in connection.execute("SELECT world_rank, coalesce(wall_ns, 0) FROM rank_wall"):
+    found, main = (
+        holes(connection),
+        dict(connection.execute("SELECT world_rank, thread FROM thread WHERE is_main")),
+    )
+    for rank, wall_ns in connection.execute(
+        "SELECT world_rank, coalesce(wall_ns, 0) FROM rank_wall"
+    ):
         whole_ns += wall_ns
         until_ns = 0
         for hole in found.get(rank, ()):
             if hole.thread != main.get(rank, 0):
                 continue
-            begin_ns, until_ns = max(hole.begin_ns, until_ns), max(until_ns, min(hole.end_ns, wall_ns))
+            begin_ns, until_ns = (
+                max(hole.begin_ns, until_ns), max(until_ns, min(hole.end_ns, wall_ns)),
+            )
             missing_ns += max(0, until_ns - begin_ns)
     return 1 - missing_ns / whole_ns if whole_ns else 1.0
 

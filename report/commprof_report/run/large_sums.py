@@ -27,8 +27,9 @@ class LargeSum:
 
 
 def sums_secure(connection: sqlite3.Connection) -> None:
-    """SQLite's sum() fails with an error beyond 2^63. Ours is slow, so it replaces it only in runs whose sums may come near.
-    Window functions must use total(), because Python cannot replace sum() there."""
+    """SQLite's sum() fails with an error beyond 2^63. Ours is slow, so it replaces it only in runs
+    whose sums may come near. Window functions must use total(), because Python cannot replace sum()
+    there."""
     (largest,) = SQL.run(connection, "largest_sum").fetchone()
     if largest > ALMOST * MOST_SUM:
         connection.create_aggregate("sum", 1, LargeSum)

@@ -1,15 +1,18 @@
-"""A rank's ledger: its entries, and the sums of its cells and peers. src/ledger/ledger_format.h declares the layout.
+"""A rank's ledger: its entries, and the sums of its cells and peers. src/ledger/ledger_format.h
+declares the layout.
 
-A ledger is untrusted input: it may be truncated, overwritten, or still be written to. Plausible entries are read; the others are left
-out and reported once. While its process lives, this happens concurrently:
+A ledger is untrusted input: it may be truncated, overwritten, or still be written to. Plausible
+entries are read; the others are left out and reported once. While its process lives, this happens
+concurrently:
 
-    writer   folds_begun += 1   cells fold   folds_ended += 1          doing's details change   doing changes
-    reader   header             chunks       header again              threads                  threads again
+    writer  folds_begun += 1  cells fold  folds_ended += 1     doing's details change  doing changes
+    reader  header            chunks      header again         threads                 threads again
 
-So cells are read again if the two headers differ in the counters of folds, resets or sample levels. A thread's details are used if its
-`doing` is the same before and after; a page of samples if its owner is the same, and a sample if it is itself the same. Pages are read
-before the levels that select them, because levels only grow. A chunk is announced only after it is complete, so growth of the ledger
-does no harm.
+So cells are read again if the two headers differ in the counters of folds, resets or sample levels.
+A thread's details are used if its `doing` is the same before and after; a page of samples if its
+owner is the same, and a sample if it is itself the same. Pages are read before the levels that
+select them, because levels only grow. A chunk is announced only after it is complete, so growth of
+the ledger does no harm.
 """
 
 from __future__ import annotations
@@ -42,7 +45,9 @@ NO_RANK, NO_TAG = number("NO_RANK"), number("NO_TAG")
 PEER_OUTSIDE, PEER_ANY = number("PEER_OUTSIDE"), number("PEER_ANY")
 BYTES_UNKNOWN = number("BYTES_UNKNOWN")
 DOING_BYTES = 8
-DOING_SLOT_BIT, DOING_INSIDE_BIT, DOING_REQUEST_CALL_BIT = (number(f"DOING_{part}_BIT") for part in ("SLOT", "INSIDE", "REQUEST_CALL"))
+DOING_SLOT_BIT, DOING_INSIDE_BIT, DOING_REQUEST_CALL_BIT = (
+    number(f"DOING_{part}_BIT") for part in ("SLOT", "INSIDE", "REQUEST_CALL")
+)
 TRIES = 8  # to read a ledger that is being written to in a consistent state
 FIRST_PAUSE_S = 0.0005  # doubled after each try; a fold takes microseconds
 
@@ -51,30 +56,57 @@ MEMORY_KIND_TO_BIT = number("MEMORY_KIND_TO_BIT")
 PEER_SLOT_BIT = number("PEER_SLOT_BIT")
 LIBRARIES = ("mpi", "nccl")
 CELL_FOLDED = number("CELL_FOLDED")
-COMMUNICATOR_INTER, COMMUNICATOR_FREED, COMMUNICATOR_NCCL = (number(f"COMMUNICATOR_{flag}") for flag in ("INTER", "FREED", "NCCL"))
-SIGNATURE_COMMUTATIVE, SIGNATURE_COUNTS = number("SIGNATURE_COMMUTATIVE"), number("SIGNATURE_COUNTS")
+COMMUNICATOR_INTER, COMMUNICATOR_FREED, COMMUNICATOR_NCCL = (
+    number(f"COMMUNICATOR_{flag}") for flag in ("INTER", "FREED", "NCCL")
+)
+SIGNATURE_COMMUTATIVE, SIGNATURE_COUNTS = (
+    number("SIGNATURE_COMMUTATIVE"), number("SIGNATURE_COUNTS"),
+)
 OF_THREAD, OF_STREAM, OF_STEPS = (number(f"OF_{owner}") for owner in ("THREAD", "STREAM", "STEPS"))
 OWNER_NUMBER_BIT = 8
 PAGE_IDENTITY_BYTES = 16  # owner and first
 
-HEADER, USAGE, CHUNK, FACT, COLLECTIVE, SAMPLE = (layout(name) for name in ("header", "usage", "chunk", "fact", "collective", "sample"))
-CALL, COMMUNICATOR, CELL, PEER, THREAD = (layout(name) for name in ("call", "communicator", "cell", "peer", "thread"))
-PAGE, REGION, KERNEL, ACTIVITY, ACTIVITY_SAMPLE = (layout(name) for name in ("page", "region", "kernel", "activity", "activity_sample"))
-STREAM, DEVICE, TRACING, ALGORITHM, SIGNATURE = (layout(name) for name in ("stream", "device", "tracing", "algorithm", "signature"))
+HEADER, USAGE, CHUNK, FACT, COLLECTIVE, SAMPLE = (
+    layout(name) for name in ("header", "usage", "chunk", "fact", "collective", "sample")
+)
+CALL, COMMUNICATOR, CELL, PEER, THREAD = (
+    layout(name) for name in ("call", "communicator", "cell", "peer", "thread")
+)
+PAGE, REGION, KERNEL, ACTIVITY, ACTIVITY_SAMPLE = (
+    layout(name) for name in ("page", "region", "kernel", "activity", "activity_sample")
+)
+STREAM, DEVICE, TRACING, ALGORITHM, SIGNATURE = (
+    layout(name) for name in ("stream", "device", "tracing", "algorithm", "signature")
+)
 READING = layout("reading")
 HISTOGRAM_BUCKETS = FORMAT.numbers["HISTOGRAM_BUCKETS"]
 BUCKETS = struct.Struct(f"<{HISTOGRAM_BUCKETS}Q")
 BLOCK = struct.Struct(f"<{FORMAT.numbers['HISTOGRAM_SUB_BUCKETS']}Q")
 BLOCKS = struct.Struct(f"<{FORMAT.numbers['HISTOGRAM_BLOCKS']}i")
 NO_COUNTS = (0,) * FORMAT.numbers["HISTOGRAM_SUB_BUCKETS"]
-FIRST_BUCKET = FORMAT.numbers["HISTOGRAM_SUB_BUCKETS"] - 1  # where bucket 0 is among the counts of all blocks
+# where bucket 0 is among the counts of all blocks
+FIRST_BUCKET = FORMAT.numbers["HISTOGRAM_SUB_BUCKETS"] - 1
 STATES = struct.Struct(f"<{number('BUSY_STATES')}Q")
-CALLS, FACTS, COMMUNICATORS, CELLS, PEERS = (number(kind) for kind in ("CALLS", "FACTS", "COMMUNICATORS", "CELLS", "PEERS"))
-THREADS, SAMPLES, REGIONS, KERNELS, ACTIVITIES = (number(kind) for kind in ("THREADS", "SAMPLES", "REGIONS", "KERNELS", "ACTIVITIES"))
-STREAMS, DEVICES, TRACINGS, ALGORITHMS, SIGNATURES = (number(kind) for kind in ("STREAMS", "DEVICES", "TRACINGS", "ALGORITHMS", "SIGNATURES"))
+CALLS, FACTS, COMMUNICATORS, CELLS, PEERS = (
+    number(kind) for kind in ("CALLS", "FACTS", "COMMUNICATORS", "CELLS", "PEERS")
+)
+THREADS, SAMPLES, REGIONS, KERNELS, ACTIVITIES = (
+    number(kind) for kind in ("THREADS", "SAMPLES", "REGIONS", "KERNELS", "ACTIVITIES")
+)
+STREAMS, DEVICES, TRACINGS, ALGORITHMS, SIGNATURES = (
+    number(kind) for kind in ("STREAMS", "DEVICES", "TRACINGS", "ALGORITHMS", "SIGNATURES")
+)
 READINGS = number("READINGS")
-ENTRIES = {CALLS: CALL, COMMUNICATORS: COMMUNICATOR, CELLS: CELL, PEERS: PEER, THREADS: THREAD, SAMPLES: PAGE, REGIONS: REGION}
-ENTRIES.update({ACTIVITIES: ACTIVITY, STREAMS: STREAM, DEVICES: DEVICE, TRACINGS: TRACING, ALGORITHMS: ALGORITHM, SIGNATURES: SIGNATURE})
+ENTRIES = {
+    CALLS: CALL, COMMUNICATORS: COMMUNICATOR, CELLS: CELL, PEERS: PEER, THREADS: THREAD,
+    SAMPLES: PAGE, REGIONS: REGION,
+}
+ENTRIES.update(
+    {
+        ACTIVITIES: ACTIVITY, STREAMS: STREAM, DEVICES: DEVICE, TRACINGS: TRACING,
+        ALGORITHMS: ALGORITHM, SIGNATURES: SIGNATURE,
+    }
+)
 ENTRIES.update({READINGS: READING})
 ALL_KINDS = frozenset((*ENTRIES, FACTS, KERNELS))
 
@@ -118,7 +150,10 @@ class CellSum:
     def add(self, cell, buckets: tuple[int, ...]) -> None:
         for field in self.fields:
             amount = getattr(cell, field)
-            setattr(self, field, ADDED.get(field, int.__add__)(getattr(self, field), amount) if self.buckets else amount)
+            setattr(
+                self, field, ADDED.get(field, int.__add__)(getattr(self, field), amount)
+                if self.buckets else amount,
+            )
         for bucket, count in enumerate(buckets):
             if count:
                 self.buckets[bucket] = self.buckets.get(bucket, 0) + count
@@ -140,8 +175,10 @@ class Ledger:
         self.calls: dict[int, tuple[str, ...]] = {}
         self.communicators: dict[int, Any] = {}
         self.threads: dict[int, Any] = {}
-        self.cells: dict[int, list] = {}  # by thread, in the thread's own order: (place in the file, cell)
-        self.cell_chunks: dict[int, tuple[int, bytes]] = {}  # by number: thread, what follows the header
+        # by thread, in the thread's own order: (place in the file, cell)
+        self.cells: dict[int, list] = {}
+        # by number: thread, what follows the header
+        self.cell_chunks: dict[int, tuple[int, bytes]] = {}
         self.peers: dict[int, list] = {}  # by thread
         self.pages: list[Any] = []  # of samples
         self.regions: dict[int, str] = {}
@@ -162,7 +199,8 @@ class Ledger:
         return call in self.calls and self.calls[call][2] == "nccl"
 
     def counts(self, thread: int) -> bool:
-        """Whether a thread's cells and peers count; false if they are from before the last reset."""
+        """Whether a thread's cells and peers count; false if they are from before
+        the last reset."""
         return thread not in self.threads or self.threads[thread].epoch == self.header.epoch
 
     def gpu_counts(self) -> bool:
@@ -171,7 +209,8 @@ class Ledger:
 
 
 def ledger_read(path: Path, with_samples: bool = True) -> Ledger:
-    """Reads a whole ledger file; for a copy, the original if it is on this machine. Raises ReportError if its header is not valid."""
+    """Reads a whole ledger file; for a copy, the original if it is on this machine. Raises
+    ReportError if its header is not valid."""
     wanted = ALL_KINDS if with_samples else ALL_KINDS - {SAMPLES, SIGNATURES}
     found = ledger_read_facts(path)
     try:
@@ -181,7 +220,8 @@ def ledger_read(path: Path, with_samples: bool = True) -> Ledger:
 
 
 def ledger_read_facts(path: Path) -> Ledger:
-    """Reads only header and provenance, to find out which run a ledger belongs to. For a stub, those of the ledger that it names."""
+    """Reads only header and provenance, to find out which run a ledger belongs to. For a stub,
+    those of the ledger that it names."""
     with regular_open(path) as file:
         stub = stub_read(file)
         return _stub_follow(path, stub) if stub else _facts_read(path, file)
@@ -201,7 +241,9 @@ def _stub_follow(path: Path, stub: Stub) -> Ledger:
     except ReportError as error:
         raise ReportError(path, f"names the ledger {stub.ledger}, which {error.what}") from None
     except OSError as error:
-        raise ReportError(path, f"names the ledger {stub.ledger}, which cannot be read: {error.strerror}") from None
+        raise ReportError(
+            path, f"names the ledger {stub.ledger}, which cannot be read: {error.strerror}"
+        ) from None
     if (ledger.header.pid, ledger.facts.get("boot_id")) != (stub.pid, stub.facts["boot_id"]):
         raise not_here(path, stub)
     return ledger
@@ -218,15 +260,20 @@ def original_find(copy: Ledger) -> Path | None:
     except (ReportError, OSError, ValueError):
         return None
     same = ("pid", "start_unix_ns", "world_rank", "world_size")
-    is_same = not found.header.copied_unix_ns and all(getattr(found.header, key) == getattr(copy.header, key) for key in same)
-    is_of_its_boot = process.is_of_this_node(copy.facts) or found.facts.get("boot_id") == copy.facts.get("boot_id")
+    is_same = not found.header.copied_unix_ns and all(
+        getattr(found.header, key) == getattr(copy.header, key) for key in same
+    )
+    is_of_its_boot = process.is_of_this_node(copy.facts) or found.facts.get(
+        "boot_id"
+    ) == copy.facts.get("boot_id")
     return original if is_same and is_of_its_boot else None
 
 
 def _read_at_rest(path: Path, wanted: frozenset[int]) -> Ledger:
-    """Reads again while cells are folded or reset, or masks of samples get bits. A fold interrupted by a kill does no harm. A fold in progress
-    in a live process is never accepted, since nothing shows when it ends; if it is unknown whether the process lives, it is accepted if two
-    readings are equal."""
+    """Reads again while cells are folded or reset, or masks of samples get bits. A fold interrupted
+    by a kill does no harm. A fold in progress in a live process is never accepted, since nothing
+    shows when it ends; if it is unknown whether the process lives, it is accepted if two readings
+    are equal."""
     with regular_open(path) as file:
         seen = None
         for attempt in range(TRIES):
@@ -239,7 +286,9 @@ def _read_at_rest(path: Path, wanted: frozenset[int]) -> Ledger:
             seen = moved
             time.sleep(FIRST_PAUSE_S * 2**attempt)
         else:
-            ledger.damage.append("changed each time it was read: its sums may be slightly inconsistent")
+            ledger.damage.append(
+                "changed each time it was read: its sums may be slightly inconsistent"
+            )
     return ledger
 
 
@@ -282,13 +331,20 @@ def _header_check(path: Path, header) -> None:
     ours = (VERSION, HEADER_BYTES, CHUNK_BYTES, CHUNK.bytes, CELL.bytes, HISTOGRAM_BUCKETS)
     theirs = header[1:7]
     if theirs != ours:
-        raise ReportError(path, f"is damaged: version and sizes in its header are {theirs}, not {ours}")
+        raise ReportError(
+            path, f"is damaged: version and sizes in its header are {theirs}, not {ours}"
+        )
     if not 0 < header.world_size <= MOST_RANKS or not 0 <= header.world_rank < header.world_size:
-        raise ReportError(path, f"names no rank (rank {header.world_rank} of {header.world_size}): MPI_Init did not finish")
+        raise ReportError(
+            path,
+            f"names no rank (rank {header.world_rank} of {header.world_size}): MPI_Init did not "
+            "finish",
+        )
 
 
 def _chunks(ledger: Ledger, file: BinaryIO, wanted: frozenset[int]) -> Iterator[tuple]:
-    """The existing chunks, those of samples first, each with the place and the bytes of its used entries; of one of cells, all its bytes."""
+    """The existing chunks, those of samples first, each with the place and the bytes of its used
+    entries; of one of cells, all its bytes."""
     there = max(0, os.fstat(file.fileno()).st_size - HEADER_BYTES) // CHUNK_BYTES
     claimed = ledger.header.chunk_count
     if claimed > there:
@@ -302,7 +358,9 @@ def _chunks(ledger: Ledger, file: BinaryIO, wanted: frozenset[int]) -> Iterator[
         elif chunk.kind in wanted:
             found.append((chunk, at + CHUNK.bytes))
     if damaged:
-        ledger.damage.append(f"chunk {units.shortened(units.rank_list(damaged), 40)} is damaged and left out")
+        ledger.damage.append(
+            f"chunk {units.shortened(units.rank_list(damaged), 40)} is damaged and left out"
+        )
     for chunk, at in sorted(found, key=lambda place: place[0].kind != SAMPLES):
         yield chunk, at, _entries_read(chunk, file, at)
 
@@ -328,7 +386,8 @@ def _entries_read(chunk, file: BinaryIO, at: int) -> bytes:
 
 
 def _threads_settled(data: bytes, file: BinaryIO, at: int) -> bytes:
-    """The state of each thread with matching details; without details if the thread changed its state meanwhile."""
+    """The state of each thread with matching details; without details if the thread changed its
+    state meanwhile."""
     settled: dict[int, bytes] = {}
     starts = range(0, len(data) // THREAD.bytes * THREAD.bytes, THREAD.bytes)
     for _ in range(TRIES):
@@ -338,23 +397,34 @@ def _threads_settled(data: bytes, file: BinaryIO, at: int) -> bytes:
                 settled.setdefault(start, before[start : start + THREAD.bytes])
         if len(settled) == len(starts):
             break
-    return b"".join(settled.get(start) or _without_details(data[start : start + THREAD.bytes]) for start in starts)
+    return b"".join(
+        settled.get(start) or _without_details(data[start : start + THREAD.bytes])
+        for start in starts
+    )
 
 
 def _pages_settled(before: bytes, after: bytes) -> bytes:
-    """The pages whose owner did not change while they were read, with the samples that were equal in both readings."""
+    """The pages whose owner did not change while they were read, with the samples that were equal
+    in both readings."""
     if before == after:
         return after
     starts = range(0, len(after) // PAGE.bytes * PAGE.bytes, PAGE.bytes)
-    settled = (at for at in starts if before[at : at + PAGE_IDENTITY_BYTES] == after[at : at + PAGE_IDENTITY_BYTES])
-    return b"".join(_page_settled(before[at : at + PAGE.bytes], after[at : at + PAGE.bytes]) for at in settled)
+    settled = (
+        at for at in starts
+        if before[at : at + PAGE_IDENTITY_BYTES] == after[at : at + PAGE_IDENTITY_BYTES]
+    )
+    return b"".join(
+        _page_settled(before[at : at + PAGE.bytes], after[at : at + PAGE.bytes]) for at in settled
+    )
 
 
 def _page_settled(before: bytes, after: bytes) -> bytes:
     head = PAGE.offsets["samples"]
     places = range(head, PAGE.bytes, SAMPLE.bytes)
     samples = ((before[at : at + SAMPLE.bytes], after[at : at + SAMPLE.bytes]) for at in places)
-    return after[:head] + b"".join(last if first == last else bytes(SAMPLE.bytes) for first, last in samples)
+    return after[:head] + b"".join(
+        last if first == last else bytes(SAMPLE.bytes) for first, last in samples
+    )
 
 
 def _without_details(thread: bytes) -> bytes:
@@ -373,7 +443,9 @@ def _chunk_take(ledger: Ledger, chunk, at: int, data: bytes) -> None:
     elif chunk.kind == CELLS:
         ledger.cell_chunks[_chunk_number(at)] = chunk.thread, data
         starts = range(0, min(chunk.used * CELL.bytes, len(data) - CELL.bytes + 1), CELL.bytes)
-        ledger.cells.setdefault(chunk.thread, []).extend((at + start, CELL.unpack(data, start)) for start in starts)
+        ledger.cells.setdefault(chunk.thread, []).extend(
+            (at + start, CELL.unpack(data, start)) for start in starts
+        )
     elif chunk.kind == PEERS:
         ledger.peers.setdefault(chunk.thread, []).extend(PEER.unpack_all(data))
     elif chunk.kind == THREADS:
@@ -403,7 +475,10 @@ def _chunk_take(ledger: Ledger, chunk, at: int, data: bytes) -> None:
 def _call_of(entry) -> tuple[str, ...]:
     library = text(entry.library)
     about = text(entry.form), text(entry.bandwidth), text(entry.waits_for)
-    return text(entry.name), text(entry.family), library if library in LIBRARIES else LIBRARIES[0], *about
+    return (
+        text(entry.name), text(entry.family), library if library in LIBRARIES else LIBRARIES[0],
+        *about,
+    )
 
 
 def _facts_take(ledger: Ledger, data: bytes) -> None:
@@ -439,7 +514,9 @@ def cells_sum(ledger: Ledger) -> dict[CellKey, CellSum]:
     fields = numbers_of("cell", but=CellKey._fields)
     damaged = 0
     for thread, cells in ledger.cells.items():
-        for at, cell in _cells_that_count(ledger.threads.get(thread), cells) if ledger.counts(thread) else ():
+        for at, cell in (
+            _cells_that_count(ledger.threads.get(thread), cells) if ledger.counts(thread) else ()
+        ):
             buckets = _cell_buckets(ledger, thread, at, cell)
             if not buckets or not _cell_is_sound(cell, buckets):
                 damaged += 1
@@ -451,12 +528,16 @@ def cells_sum(ledger: Ledger) -> dict[CellKey, CellSum]:
 
 
 def _cells_that_count(thread, cells: list) -> list:
-    """Handles a fold in progress: `folding` packs three numbers of cells, 21 bits each: cell a counts, b and c do not."""
+    """Handles a fold in progress: `folding` packs three numbers of cells, 21 bits each: cell a
+    counts, b and c do not."""
     folding = thread.folding if thread else 0
     if not folding:
         return [place for place in cells if place[1].live == 1]
     into, *folded = (((folding >> shift) & 0x1FFFFF) - 1 for shift in (0, 21, 42))
-    return [place for index, place in enumerate(cells) if index == into or (place[1].live == 1 and index not in folded)]
+    return [
+        place for index, place in enumerate(cells)
+        if index == into or (place[1].live == 1 and index not in folded)
+    ]
 
 
 def _chunk_number(at: int) -> int:
@@ -464,7 +545,8 @@ def _chunk_number(at: int) -> int:
 
 
 def _cell_buckets(ledger: Ledger, thread: int, at: int, cell) -> tuple[int, ...]:
-    """The histogram of the cell at this place of the file; empty: one of its blocks is not in a chunk of its thread's cells."""
+    """The histogram of the cell at this place of the file; empty: one of its blocks is not in a
+    chunk of its thread's cells."""
     counts: list[int] = []
     for distance in BLOCKS.unpack(cell.blocks):
         block_at = at + distance
@@ -477,12 +559,12 @@ def _cell_buckets(ledger: Ledger, thread: int, at: int, cell) -> tuple[int, ...]
 
 
 def _cell_is_sound(cell, buckets: tuple[int, ...]) -> bool:
-    amounts = (cell.bytes, cell.total_ns, cell.max_ns, cell.volume_bytes, cell.blocked_ns, sum(buckets))
+    amounts = (
+        cell.bytes, cell.total_ns, cell.max_ns, cell.volume_bytes, cell.blocked_ns, sum(buckets),
+    )
     return (
-        max(amounts) < MOST
-        and (cell.min_ns <= cell.max_ns or not any(buckets))
-        and cell.measure_and_flags & 15 < len(MEASURES)
-        and memory_kind_is_known(cell.memory_kind)
+        max(amounts) < MOST and (cell.min_ns <= cell.max_ns or not any(buckets))
+        and cell.measure_and_flags & 15 < len(MEASURES) and memory_kind_is_known(cell.memory_kind)
     )
 
 
@@ -505,7 +587,10 @@ def _cell_key(ledger: Ledger, thread: int, cell) -> CellKey:
     measure = MEASURES[cell.measure_and_flags & 15]
     is_folded = cell.measure_and_flags >> 4 & CELL_FOLDED
     name = ledger.call_name(cell.call)
-    return CellKey(thread, name, cell.communicator, cell.bytes, measure, memory_kind_name(cell.memory_kind), cell.region, is_folded)
+    return CellKey(
+        thread, name, cell.communicator, cell.bytes, measure, memory_kind_name(cell.memory_kind),
+        cell.region, is_folded,
+    )
 
 
 def peers_sum(ledger: Ledger) -> dict[tuple[str, str, int, int], list[int]]:
@@ -513,10 +598,15 @@ def peers_sum(ledger: Ledger) -> dict[tuple[str, str, int, int], list[int]]:
     sums: dict[tuple[str, str, int, int], list[int]] = {}
     damaged = 0
     fields = numbers_of("peer", but=("peer",))
-    for entry in (entry for thread, peers in ledger.peers.items() if ledger.counts(thread) for entry in peers):
+    for entry in (
+        entry for thread, peers in ledger.peers.items() if ledger.counts(thread) for entry in peers
+    ):
         amounts = [getattr(entry, field) for field in fields]
         communicator, direction = divmod(entry.direction, 1 << PEER_SLOT_BIT)
-        if max(amounts) >= MOST or direction >= len(DIRECTIONS) or not -1 <= entry.peer < MOST_RANKS:
+        if (
+            max(amounts) >= MOST or direction >= len(DIRECTIONS)
+            or not -1 <= entry.peer < MOST_RANKS
+        ):
             damaged += 1
         elif entry.count:
             key = (ledger.call_name(entry.call), DIRECTIONS[direction], communicator, entry.peer)

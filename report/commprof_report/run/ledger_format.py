@@ -1,8 +1,9 @@
 """The layout of a ledger: the numbers and structs that ledger_format.h declares.
 
-The C header itself is parsed, so every field is declared in one place. It uses little of C: enums, #define of a number, and structs of
-numbers and arrays without padding. An array or a struct inside another is read as bytes; neighbouring bit fields are one number,
-`a_and_b`; of a union the last member is read. tests/report/test_ledger_format.py compares the result with the compiler.
+The C header itself is parsed, so every field is declared in one place. It uses little of C: enums,
+#define of a number, and structs of numbers and arrays without padding. An array or a struct inside
+another is read as bytes; neighbouring bit fields are one number, `a_and_b`; of a union the last
+member is read. tests/report/test_ledger_format.py compares the result with the compiler.
 """
 
 from __future__ import annotations
@@ -15,8 +16,16 @@ from typing import Any
 
 from ..base.library_files import source_text
 
-CODES = {"char": "c", "int32_t": "i", "int64_t": "q", "uint8_t": "B", "uint16_t": "H", "uint32_t": "I", "uint64_t": "Q"}
-LIMITS = {"INT32_MIN": -(1 << 31), "UINT16_MAX": (1 << 16) - 1, "UINT32_MAX": (1 << 32) - 1, "UINT64_MAX": (1 << 64) - 1}
+CODES = {
+    "char": "c", "int32_t": "i", "int64_t": "q", "uint8_t": "B", "uint16_t": "H", "uint32_t": "I",
+    "uint64_t": "Q",
+}
+LIMITS = {
+    "INT32_MIN": -(1 << 31),
+    "UINT16_MAX": (1 << 16) - 1,
+    "UINT32_MAX": (1 << 32) - 1,
+    "UINT64_MAX": (1 << 64) - 1,
+}
 MEMBER = re.compile(r"(?P<type>(?:struct )?\w+) (?P<names>[^;]+);")
 BIT_FIELDS = re.compile(r"\w+ (\w+) : \d+;\s*(\w+) (\w+) : \d+;")
 UNION = re.compile(r"union \{(?:[^{}]|\{[^{}]*\})*?\s(\w+ \w+;)\s*\};")
@@ -48,7 +57,11 @@ class Format:
     def __init__(self, code: str) -> None:
         self.numbers = dict(LIMITS)
         self.layouts: dict[str, Layout] = {}
-        for found in re.finditer(r"^#define (\w+) ([\w<]+)$|^enum \w*\s*\{(.*?)\};|^struct (\w+) \{\n(.*?)^\};", code, re.M | re.S):
+        for found in re.finditer(
+            r"^#define (\w+) ([\w<]+)$|^enum \w*\s*\{(.*?)\};|^struct (\w+) \{\n(.*?)^\};",
+            code,
+            re.M | re.S,
+        ):
             define, value, enumerators, name, members = found.groups()
             if define:
                 self.numbers[define] = self._number(value)
@@ -65,8 +78,11 @@ class Format:
             self.numbers[name.strip()] = value
 
     def _number(self, expression: str) -> int:
-        """The value of a C expression in numbers known so far; the file is part of the program, so evaluating it is safe."""
-        return eval(re.sub(r"(?<=\d)u?ll\b", "", expression.strip()), {"__builtins__": {}}, self.numbers)
+        """The value of a C expression in numbers known so far; the file is part of the program, so
+        evaluating it is safe."""
+        return eval(
+            re.sub(r"(?<=\d)u?ll\b", "", expression.strip()), {"__builtins__": {}}, self.numbers
+        )
 
     def _codes(self, members: str) -> Iterator[tuple[str, str]]:
         """The names of a struct's members, and their format characters for module struct."""
@@ -79,7 +95,9 @@ class Format:
         _, _, name = kind.rpartition("struct ")
         if name in CODES and not length:
             return CODES[name]
-        element_bytes = self.layouts[name].bytes if name in self.layouts else struct.calcsize(CODES[name])
+        element_bytes = (
+            self.layouts[name].bytes if name in self.layouts else struct.calcsize(CODES[name])
+        )
         return f"{self._number(length or '1') * element_bytes}s"
 
 

@@ -1,4 +1,5 @@
-"""The GPU side of a ledger as rows of the schema: all tables except those of single activities (ledger_samples.py)."""
+"""The GPU side of a ledger as rows of the schema: all tables except those of single activities
+(ledger_samples.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from .rows import BYTES_UNKNOWN, MOST, NAMES, Rows, believed, numbers_of
 
 TRACING_ENDED = NAMES["tracing_end"]
 BEST_PART = number("PART_STEPS")
-COMPUTING, COMMUNICATING, COPYING, IN_MPI = (number(state) for state in ("COMPUTING", "COMMUNICATING", "COPYING", "IN_MPI"))
+COMPUTING, COMMUNICATING, COPYING, IN_MPI = (
+    number(state) for state in ("COMPUTING", "COMMUNICATING", "COPYING", "IN_MPI")
+)
 GRAPH, PAGEABLE, MANAGED = (number(f"ACTIVITY_{flag}") for flag in ("GRAPH", "PAGEABLE", "MANAGED"))
 LIMITS_KNOWN = number("READING_KNOWN")
 LIMITS = {
@@ -23,24 +26,32 @@ LIMITS = {
 CLOCK_ERROR_UNKNOWN = (1 << 32) - 1
 
 
-def gpu_rows(ledger: Ledger, clock: Clock, last_ns: int, with_histograms: bool) -> dict[str, list[Any]]:
+def gpu_rows(
+    ledger: Ledger, clock: Clock, last_ns: int, with_histograms: bool
+) -> dict[str, list[Any]]:
     """Rows by table; activities are numbered from 1."""
     rank, rows = ledger.header.world_rank, rows_of(ledger, clock)
-    devices = _sound_devices(ledger) if ledger.gpu_counts() else [_device_alone(device) for device in ledger.devices.values()]
-    activities = list(enumerate(sorted(_activities_sum(ledger).items()), 1)) if ledger.gpu_counts() else []
+    devices = (
+        _sound_devices(ledger) if ledger.gpu_counts()
+        else [_device_alone(device) for device in ledger.devices.values()]
+    )
+    activities = (
+        list(enumerate(sorted(_activities_sum(ledger).items()), 1)) if ledger.gpu_counts() else []
+    )
     return {
         "gpu_device": [rows.row("gpu_device", device) for device in devices],
         "gpu_busy": [row for device in devices for row in _busy_rows(rank, device)],
         "gpu_stream": [rows.row("gpu_stream", entry) for entry in ledger.streams.values()],
         "gpu_kernel": [(rank, kernel, *about) for kernel, about in ledger.kernels.items()],
         "gpu_activity": [
-            rows.row("gpu_activity", activity, activity=number, **key._asdict(), count=activity.count) for number, (key, activity) in activities
+            rows.row(
+                "gpu_activity", activity, activity=number, **key._asdict(), count=activity.count
+            )
+            for number, (key, activity) in activities
         ],
         "gpu_bucket": [
-            (number, bucket, count)
-            for number, (_, activity) in activities
-            for bucket, count in sorted(activity.buckets.items())
-            if with_histograms
+            (number, bucket, count) for number, (_, activity) in activities
+            for bucket, count in sorted(activity.buckets.items()) if with_histograms
         ],
         "gpu_tracing": _tracing_rows(ledger, rows, clock, last_ns),
         "gpu_reading": _reading_rows(ledger, rows, clock, last_ns),
@@ -59,8 +70,7 @@ def gpu_facts(ledger: Ledger, is_alive: bool) -> dict[str, str]:
 
 def _sound_devices(ledger: Ledger) -> list:
     sound = [
-        device
-        for device in ledger.devices.values()
+        device for device in ledger.devices.values()
         if max(*_amounts(device), sum(STATES.unpack(device.state_ns))) < MOST
     ]
     _damage_note(ledger, len(ledger.devices) - len(sound), "GPUs")
@@ -76,7 +86,9 @@ def _device_alone(device):
     """The device's description, without its activity."""
     activity = ("first_ns", "last_ns", "kernels", "copies", "sets")
     communication = ("communication_ns", "communication_sm_ns", "communication_most_sms")
-    return device._replace(**dict.fromkeys((*activity, *communication), 0), state_ns=bytes(len(device.state_ns)))
+    return device._replace(
+        **dict.fromkeys((*activity, *communication), 0), state_ns=bytes(len(device.state_ns))
+    )
 
 
 def _damage_note(ledger: Ledger, damaged: int, what: str) -> None:
@@ -87,7 +99,10 @@ def _damage_note(ledger: Ledger, damaged: int, what: str) -> None:
 def _busy_rows(rank: int, device) -> list[Any]:
     bits = (COMPUTING, COMMUNICATING, COPYING, IN_MPI)
     times = enumerate(STATES.unpack(device.state_ns))
-    return [(rank, device.device, *(int(state & bit != 0) for bit in bits), ns) for state, ns in times if ns]
+    return [
+        (rank, device.device, *(int(state & bit != 0) for bit in bits), ns) for state, ns in times
+        if ns
+    ]
 
 
 def _activities_sum(ledger: Ledger) -> dict[ActivityKey, CellSum]:
@@ -109,25 +124,40 @@ def _activities_sum(ledger: Ledger) -> dict[ActivityKey, CellSum]:
 
 def _activity_is_sound(entry, buckets: tuple[int, ...]) -> bool:
     amounts = (entry.bytes, entry.total_ns, entry.max_ns, entry.volume_bytes, sum(buckets))
-    return max(amounts) < MOST and entry.min_ns <= entry.max_ns and 0 < entry.kind < len(KINDS) and entry.copy < len(COPIES)
+    return (
+        max(amounts) < MOST and entry.min_ns <= entry.max_ns and 0 < entry.kind < len(KINDS)
+        and entry.copy < len(COPIES)
+    )
 
 
 def _activity_key(entry) -> ActivityKey:
     flags = (int(entry.flags & flag != 0) for flag in (GRAPH, PAGEABLE, MANAGED))
-    return ActivityKey(entry.stream, KINDS[entry.kind], entry.kernel, COPIES[entry.copy], *flags, entry.bytes)
+    return ActivityKey(
+        entry.stream, KINDS[entry.kind], entry.kernel, COPIES[entry.copy], *flags, entry.bytes
+    )
 
 
 def _tracing_rows(ledger: Ledger, rows: Rows, clock: Clock, last_ns: int) -> list[Any]:
-    """Tracing windows of the best part of the run that was traced; the time before a reset does not count."""
+    """Tracing windows of the best part of the run that was traced; the time before a reset does not
+    count."""
     header, found = ledger.header, []
     reset_ns = clock.since_start_ns(header.reset_ticks) if header.reset_ticks else 0
     damaged = 0
-    best = max((tracing.part for tracing in ledger.tracings if tracing.part <= BEST_PART), default=0)
+    best = max(
+        (tracing.part for tracing in ledger.tracings if tracing.part <= BEST_PART), default=0
+    )
     for tracing in ledger.tracings:
         begin_ns = believed(tracing.begin_ns - header.start_ns)
-        end_ns = believed(tracing.end_ns - header.start_ns) if tracing.end_ns else max(last_ns, begin_ns)
-        clock_error_ns = None if tracing.clock_error_ns == CLOCK_ERROR_UNKNOWN else tracing.clock_error_ns
-        if end_ns < begin_ns or tracing.ended >= len(TRACING_ENDED) or tracing.records > MOST or tracing.part > BEST_PART:
+        end_ns = (
+            believed(tracing.end_ns - header.start_ns) if tracing.end_ns else max(last_ns, begin_ns)
+        )
+        clock_error_ns = (
+            None if tracing.clock_error_ns == CLOCK_ERROR_UNKNOWN else tracing.clock_error_ns
+        )
+        if (
+            end_ns < begin_ns or tracing.ended >= len(TRACING_ENDED) or tracing.records > MOST
+            or tracing.part > BEST_PART
+        ):
             damaged += 1
         elif end_ns >= reset_ns and tracing.part == best:
             times = {"begin_ns": max(begin_ns, reset_ns), "end_ns": end_ns}
@@ -141,22 +171,28 @@ def _reading_rows(ledger: Ledger, rows: Rows, clock: Clock, last_ns: int) -> lis
     reset_ns = clock.since_start_ns(ledger.header.reset_ticks) if ledger.header.reset_ticks else 0
     live = [entry for entry in ledger.readings if entry.live == 1]
     sound = {
-        (entry.device, entry.at_ns): entry
-        for entry in live
+        (entry.device, entry.at_ns): entry for entry in live
         if 0 <= entry.at_ns - ledger.header.start_ns <= last_ns and _counters_are_sound(entry)
     }
     _damage_note(ledger, len(live) - len(sound), "readings of sensors")
     return [
         rows.row("gpu_reading", entry, **_limits(entry.limits))
-        for (_, at_ns), entry in sorted(sound.items())
-        if at_ns - ledger.header.start_ns >= reset_ns
+        for (_, at_ns), entry in sorted(sound.items()) if at_ns - ledger.header.start_ns >= reset_ns
     ]
 
 
 def _counters_are_sound(entry) -> bool:
-    links = entry.nvlink_sent_bytes, entry.nvlink_received_bytes, entry.pcie_sent_bytes, entry.pcie_received_bytes
-    return all(counter < MOST or counter == BYTES_UNKNOWN for counter in (*links, entry.memory_used_bytes))
+    links = (
+        entry.nvlink_sent_bytes, entry.nvlink_received_bytes, entry.pcie_sent_bytes,
+        entry.pcie_received_bytes,
+    )
+    return all(
+        counter < MOST or counter == BYTES_UNKNOWN for counter in (*links, entry.memory_used_bytes)
+    )
 
 
 def _limits(limits: int) -> dict[str, int | None]:
-    return {name: int(limits & bit != 0) if limits & LIMITS_KNOWN else None for name, bit in LIMITS.items()}
+    return {
+        name: int(limits & bit != 0) if limits & LIMITS_KNOWN else None
+        for name, bit in LIMITS.items()
+    }

@@ -9,22 +9,9 @@ from typing import Any
 from ..base import units
 from . import process
 from .ledger import (
-    COLLECTIVE,
-    COMMUNICATOR_NCCL,
-    DOING_REQUEST_CALL_BIT,
-    DOING_INSIDE_BIT,
-    DOING_SLOT_BIT,
-    LIBRARIES,
-    NO_TAG,
-    RECENT_COLLECTIVES,
-    SIGNATURE_COMMUTATIVE,
-    SIGNATURE_COUNTS,
-    USAGE,
-    Ledger,
-    cells_sum,
-    memory_kind_is_known,
-    memory_kind_name,
-    peers_sum,
+    COLLECTIVE, COMMUNICATOR_NCCL, DOING_REQUEST_CALL_BIT, DOING_INSIDE_BIT, DOING_SLOT_BIT,
+    LIBRARIES, NO_TAG, RECENT_COLLECTIVES, SIGNATURE_COMMUTATIVE, SIGNATURE_COUNTS, USAGE, Ledger,
+    cells_sum, memory_kind_is_known, memory_kind_name, peers_sum,
 )
 from .ledger_gpu import gpu_facts, gpu_rows
 from .ledger_samples import CALL_MASK, Clock, clock_of, rows_of, sample_rows
@@ -44,20 +31,28 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[Any]]:
     facts = {**ledger.facts, **usage_facts(ledger), **gpu_facts(ledger, is_alive), **life.facts}
     samples = sample_rows(ledger, clock, life.last_ns, has_ended(ledger))
     named = {key.call for key, _ in cells} | {row.call for row in samples["sample"]}
-    calls.update({call: (call, "unknown", LIBRARIES[0], "blocking", "unrated", "nobody") for call in sorted(named - calls.keys())})
+    calls.update(
+        {
+            call: (call, "unknown", LIBRARIES[0], "blocking", "unrated", "nobody")
+            for call in sorted(named - calls.keys())
+        }
+    )
     return {
         "rank": [_rank_row(ledger, rows, life)],
         "fact": [(rank, key, value) for key, value in facts.items()],
         "thread": [_thread_row(ledger, rows, clock, entry) for entry in ledger.threads.values()],
         "call": list(calls.values()),
         "communicator": [_communicator_row(rows, entry) for entry in ledger.communicators.values()],
-        "recent_collective": [row for entry in ledger.communicators.values() for row in _recent_rows(rows, entry)],
-        "cell": [rows.row("cell", cell, cell=number, **key._asdict(), count=cell.count) for number, (key, cell) in enumerate(cells, 1)],
+        "recent_collective": [
+            row for entry in ledger.communicators.values() for row in _recent_rows(rows, entry)
+        ],
+        "cell": [
+            rows.row("cell", cell, cell=number, **key._asdict(), count=cell.count)
+            for number, (key, cell) in enumerate(cells, 1)
+        ],
         "bucket": [
-            (number, bucket, count)
-            for number, (_, cell) in enumerate(cells, 1)
-            for bucket, count in sorted(cell.buckets.items())
-            if with_histograms
+            (number, bucket, count) for number, (_, cell) in enumerate(cells, 1)
+            for bucket, count in sorted(cell.buckets.items()) if with_histograms
         ],
         "peer": [(rank, *key, *amounts) for key, amounts in peers_sum(ledger).items()],
         "region": [(rank, region, name) for region, name in ledger.regions.items()],
@@ -69,17 +64,23 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[Any]]:
 
 
 def _algorithm_rows(ledger: Ledger, rows: Rows) -> list[Any]:
-    counted = [entry for entry in ledger.algorithms if entry.count and entry.epoch == ledger.header.epoch]
+    counted = [
+        entry for entry in ledger.algorithms if entry.count and entry.epoch == ledger.header.epoch
+    ]
     sound = [entry for entry in counted if max(entry.count, entry.bytes) < MOST]
     if len(sound) < len(counted):
-        ledger.damage.append(f"{len(counted) - len(sound)} of its algorithms of NCCL are damaged and left out")
+        ledger.damage.append(
+            f"{len(counted) - len(sound)} of its algorithms of NCCL are damaged and left out"
+        )
     return [rows.row("nccl_algorithm", entry) for entry in sound]
 
 
 def _signature_rows(ledger: Ledger, rows: Rows) -> list[Any]:
     sound = [entry for entry in ledger.signatures.values() if _signature_is_sound(entry)]
     if len(sound) < len(ledger.signatures):
-        ledger.damage.append(f"{len(ledger.signatures) - len(sound)} of its signatures are damaged and left out")
+        ledger.damage.append(
+            f"{len(ledger.signatures) - len(sound)} of its signatures are damaged and left out"
+        )
     return [
         rows.row(
             "signature",
@@ -96,21 +97,36 @@ def _signature_rows(ledger: Ledger, rows: Rows) -> list[Any]:
 
 def _signature_is_sound(entry) -> bool:
     amounts = (entry.count, entry.type_bytes, entry.blocks, abs(entry.extent))
-    return 0 < entry.signature <= MOST_SIGNATURES and max(amounts) < MOST and memory_kind_is_known(entry.memory_kind)
+    return (
+        0 < entry.signature <= MOST_SIGNATURES and max(amounts) < MOST
+        and memory_kind_is_known(entry.memory_kind)
+    )
 
 
 def usage_facts(ledger: Ledger) -> dict[str, str]:
-    """The readings of the process's use of its host as facts; a reading that was never taken has none."""
-    readings = {"begin": USAGE.unpack(ledger.header.usage_begin), "last": USAGE.unpack(ledger.header.usage_last)}
-    return {f"{reading}.{key}": value for reading, usage in readings.items() for key, value in _reading_facts(usage).items()}
+    """The readings of the process's use of its host as facts; a reading that was never taken has
+    none."""
+    readings = {
+        "begin": USAGE.unpack(ledger.header.usage_begin),
+        "last": USAGE.unpack(ledger.header.usage_last),
+    }
+    return {
+        f"{reading}.{key}": value for reading, usage in readings.items()
+        for key, value in _reading_facts(usage).items()
+    }
 
 
 def _reading_facts(usage) -> dict[str, str]:
-    numbers = {key: value for key, value in usage._asdict().items() if key not in ("affinity", "core", "numa_node")}
+    numbers = {
+        key: value for key, value in usage._asdict().items()
+        if key not in ("affinity", "core", "numa_node")
+    }
     if usage.since_start_ns <= 0 or max(numbers.values()) >= MOST:
         return {}
     place = {"core": usage.core, "numa_node": usage.numa_node} if usage.core >= 0 else {}
-    cores = [core for core in range(8 * len(usage.affinity)) if usage.affinity[core // 8] >> core % 8 & 1]
+    cores = [
+        core for core in range(8 * len(usage.affinity)) if usage.affinity[core // 8] >> core % 8 & 1
+    ]
     affinity = {"affinity": units.rank_list(cores)} if cores else {}
     return {**{key: str(value) for key, value in {**numbers, **place}.items()}, **affinity}
 
@@ -143,7 +159,8 @@ def has_ended(ledger: Ledger) -> bool:
 
 
 def _last_sign_ns(ledger: Ledger, clock: Clock, state: str) -> int:
-    """Now, if the process lives; else the latest of its threads' last actions and the last change of its file."""
+    """Now, if the process lives; else the latest of its threads' last actions and the last change
+    of its file."""
     header = ledger.header
     if header.copied_unix_ns:
         written_ns = header.copied_unix_ns - header.start_unix_ns
@@ -151,7 +168,9 @@ def _last_sign_ns(ledger: Ledger, clock: Clock, state: str) -> int:
         written_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC) - header.start_ns
     else:
         written_ns = ledger.modified_unix_ns - header.start_unix_ns
-    return max(believed(written_ns), *(since_ns(clock, thread) for thread in ledger.threads.values()), 0)
+    return max(
+        believed(written_ns), *(since_ns(clock, thread) for thread in ledger.threads.values()), 0
+    )
 
 
 def since_ns(clock: Clock, thread) -> int:
@@ -161,7 +180,9 @@ def since_ns(clock: Clock, thread) -> int:
 
 def _rank_row(ledger: Ledger, rows: Rows, life: Life) -> tuple:
     header = ledger.header
-    counting_ns = life.last_ns + header.start_ns - header.counting_since_ns if header.counting_since_ns else 0
+    counting_ns = (
+        life.last_ns + header.start_ns - header.counting_since_ns if header.counting_since_ns else 0
+    )
     return rows.row(
         "rank",
         header,
@@ -173,7 +194,9 @@ def _rank_row(ledger: Ledger, rows: Rows, life: Life) -> tuple:
 
 
 def _thread_row(ledger: Ledger, rows: Rows, clock: Clock, entry) -> tuple:
-    call, communicator, request_call = (entry.doing >> bit & CALL_MASK for bit in (0, DOING_SLOT_BIT, DOING_REQUEST_CALL_BIT))
+    call, communicator, request_call = (
+        entry.doing >> bit & CALL_MASK for bit in (0, DOING_SLOT_BIT, DOING_REQUEST_CALL_BIT)
+    )
     return rows.row(
         "thread",
         entry,
@@ -190,18 +213,19 @@ def _thread_row(ledger: Ledger, rows: Rows, clock: Clock, entry) -> tuple:
 
 def _communicator_row(rows: Rows, entry) -> tuple:
     return rows.row(
-        "communicator",
-        entry,
-        identity=f"{entry.identity:016x}",
+        "communicator", entry, identity=f"{entry.identity:016x}",
         parent_identity=f"{entry.parent_identity:016x}" if entry.parent_identity else None,
         library=LIBRARIES[int(bool(entry.flags & COMMUNICATOR_NCCL))],
     )
 
 
 def _recent_rows(rows: Rows, entry) -> Iterator[tuple]:
-    """The recent collectives except the oldest, whose slot may already be in use by a collective that is not announced yet."""
+    """The recent collectives except the oldest, whose slot may already be in use by a collective
+    that is not announced yet."""
     entries = COLLECTIVE.unpack_all(entry.recent)
     newest = min(entry.collectives, MOST)
     for sequence in range(max(1, newest - RECENT_COLLECTIVES + 2), newest + 1):
         known = entries[(sequence - 1) % RECENT_COLLECTIVES]
-        yield rows.row("recent_collective", known, communicator=entry.communicator, sequence=sequence)
+        yield rows.row(
+            "recent_collective", known, communicator=entry.communicator, sequence=sequence
+        )

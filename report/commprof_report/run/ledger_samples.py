@@ -1,5 +1,5 @@
-"""The samples in a ledger as rows of the schema: single calls, the windows in which a thread's calls are all sampled, steps, spans of
-regions, and single activities of GPUs.
+"""The samples in a ledger as rows of the schema: single calls, the windows in which a thread's
+calls are all sampled, steps, spans of regions, and single activities of GPUs.
 
 Which of them count is decided as in the library (ledger_format.h).
 """
@@ -10,19 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from .ledger import (
-    ACTIVITY_SAMPLE,
-    MOST_RANKS,
-    NO_RANK,
-    NO_TAG,
-    OF_STEPS,
-    OF_STREAM,
-    OF_THREAD,
-    OWNER_NUMBER_BIT,
-    PAGE_SAMPLES,
-    PEER_ANY,
-    SAMPLE,
-    WINDOW_NS_LOG2,
-    Ledger,
+    ACTIVITY_SAMPLE, MOST_RANKS, NO_RANK, NO_TAG, OF_STEPS, OF_STREAM, OF_THREAD, OWNER_NUMBER_BIT,
+    PAGE_SAMPLES, PEER_ANY, SAMPLE, WINDOW_NS_LOG2, Ledger,
 )
 from .ledger_format import number
 from .rows import MOST, NAMES, Rows, believed, known_rank
@@ -35,18 +24,27 @@ ONE_PERCENT = 100
 CALL_MASK = 0xFFFF
 SAMPLE_CALL_BITS = 12  # the flags are in the bits above
 SAMPLE_CALL_MASK = (1 << SAMPLE_CALL_BITS) - 1
-SAMPLE_MESSAGE, SAMPLE_RECEIVED, SAMPLE_FURTHER = (number(f"SAMPLE_{flag}") for flag in ("MESSAGE", "RECEIVED", "FURTHER"))
-KNOWN_FLAGS = {flags for flags in range(2 * SAMPLE_FURTHER) if flags & SAMPLE_MESSAGE or not flags & SAMPLE_RECEIVED}
+SAMPLE_MESSAGE, SAMPLE_RECEIVED, SAMPLE_FURTHER = (
+    number(f"SAMPLE_{flag}") for flag in ("MESSAGE", "RECEIVED", "FURTHER")
+)
+KNOWN_FLAGS = {
+    flags for flags in range(2 * SAMPLE_FURTHER)
+    if flags & SAMPLE_MESSAGE or not flags & SAMPLE_RECEIVED
+}
 SAMPLE_BYTES_UNKNOWN = number("SAMPLE_BYTES_UNKNOWN")
 SIGNATURE_BIT = SAMPLE_BYTES_UNKNOWN.bit_length()  # of `bytes_and_signature`
 MOST_STARTS = (1 << 31) - 1
-DEVICE_SPAN_SHARED, DEVICE_SPAN_UNIT_NS = number("DEVICE_SPAN_SHARED"), number("DEVICE_SPAN_UNIT_NS")
+DEVICE_SPAN_SHARED, DEVICE_SPAN_UNIT_NS = (
+    number("DEVICE_SPAN_SHARED"), number("DEVICE_SPAN_UNIT_NS"),
+)
 KINDS, COPIES = NAMES["kind"], NAMES["copy"]
-MOST_STRETCHES = 1 << 16  # of consecutive windows of a thread; if there are more, the mask gets bits
+# of consecutive windows of a thread; if there are more, the mask gets bits
+MOST_STRETCHES = 1 << 16
 
 
 class Clock(NamedTuple):
-    """Converts ticks to nanoseconds since the rank's start: a line through one point, `rise_ns` for each `run_ticks`."""
+    """Converts ticks to nanoseconds since the rank's start: a line through one point, `rise_ns` for
+    each `run_ticks`."""
 
     ticks: int
     ns: int
@@ -62,10 +60,16 @@ def rows_of(ledger: Ledger, clock: Clock) -> Rows:
 
 
 def clock_of(ledger: Ledger) -> Clock:
-    """The header's clock was measured during MPI_Init; a page's anchor at least a second later gives a better tick length."""
+    """The header's clock was measured during MPI_Init; a page's anchor at least a second later
+    gives a better tick length."""
     header = ledger.header
-    clock = Clock(header.clock_ticks, header.clock_ns - header.start_ns, header.clock_scale, 1 << 32)
-    anchors = [(page.anchor_ticks, page.anchor_ns) for page in ledger.pages if _anchor_is_sane(header, page)]
+    clock = Clock(
+        header.clock_ticks, header.clock_ns - header.start_ns, header.clock_scale, 1 << 32
+    )
+    anchors = [
+        (page.anchor_ticks, page.anchor_ns) for page in ledger.pages
+        if _anchor_is_sane(header, page)
+    ]
     if not anchors:
         return clock
     ticks, ns = max(anchors)
@@ -75,17 +79,26 @@ def clock_of(ledger: Ledger) -> Clock:
 def _anchor_is_sane(header, page) -> bool:
     run_ticks, rise_ns = page.anchor_ticks - header.clock_ticks, page.anchor_ns - header.clock_ns
     off_ns = rise_ns - (run_ticks * header.clock_scale >> 32)
-    return page.owner != 0 and run_ticks > 0 and rise_ns >= SECOND and abs(off_ns) * ONE_PERCENT <= rise_ns
+    return (
+        page.owner != 0 and run_ticks > 0 and rise_ns >= SECOND
+        and abs(off_ns) * ONE_PERCENT <= rise_ns
+    )
 
 
-def sample_rows(ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool) -> dict[str, list[Any]]:
-    """Rows by table. A running process may have made calls while its pages were read; they are complete up to the time of reading."""
+def sample_rows(
+    ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool
+) -> dict[str, list[Any]]:
+    """Rows by table. A running process may have made calls while its pages were read; they are
+    complete up to the time of reading."""
     samples, messages, starts, steps, spans, activities, gaps = [], [], [], [], [], [], {}
     rows, header = rows_of(ledger, clock), ledger.header
     damaged = 0
     for page in ledger.pages:
         kind, number = page.owner & 255, page.owner >> OWNER_NUMBER_BIT
-        if kind not in KINDS_OF_OWNERS or page.first >= MOST or (kind == OF_STEPS and page.first & ledger.header.step_mask):
+        if (
+            kind not in KINDS_OF_OWNERS or page.first >= MOST
+            or (kind == OF_STEPS and page.first & ledger.header.step_mask)
+        ):
             continue
         if page.until_ticks:
             end_ns = (page.last + 1 << WINDOW_NS_LOG2) - header.start_unix_ns
@@ -94,12 +107,17 @@ def sample_rows(ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool) -> 
             damaged += _activities_take(ledger, rows, page, number, activities)
             continue
         for place, sample in enumerate(map(SAMPLE.make, SAMPLE.codec.iter_unpack(page.samples))):
-            if not sample.start_ticks or not sample.end_ticks or sample.start_ticks < ledger.header.reset_ticks:
+            if (
+                not sample.start_ticks or not sample.end_ticks
+                or sample.start_ticks < ledger.header.reset_ticks
+            ):
                 continue
             if not _sample_is_sound(ledger, sample, kind, number):
                 damaged += 1
             elif kind == OF_STEPS:
-                steps.append(_step_row(rows, clock, sample, page.first * PAGE_SAMPLES + place + 1, last_ns))
+                steps.append(
+                    _step_row(rows, clock, sample, page.first * PAGE_SAMPLES + place + 1, last_ns)
+                )
             elif _flags(sample) == SAMPLE_FURTHER:
                 starts.append(_start_row(ledger, rows, clock, sample, number))
             elif _flags(sample) & SAMPLE_FURTHER:
@@ -114,17 +132,30 @@ def sample_rows(ledger: Ledger, clock: Clock, last_ns: int, has_ended: bool) -> 
     windows = [
         (header.world_rank, thread.thread, *window)
         for thread in (ledger.threads.values() if ledger.pages else ())
-        for window in _windows(ledger, clock, thread, header.window_mask, end_ns, sorted(gaps.get(_owner(OF_THREAD, thread.thread), ())))
+        for window in _windows(
+            ledger, clock, thread, header.window_mask, end_ns,
+            sorted(gaps.get(_owner(OF_THREAD, thread.thread), ())),
+        )
     ]
     settled_ns = _settled_ns(ledger, last_ns, activities)
     gpu_windows = [
         (header.world_rank, stream.stream, *window)
         for stream in (ledger.streams.values() if ledger.pages else ())
-        for window in _windows(ledger, clock, stream, header.device_mask, settled_ns, sorted(gaps.get(_owner(OF_STREAM, stream.stream), ())))
+        for window in _windows(
+            ledger, clock, stream, header.device_mask, settled_ns,
+            sorted(gaps.get(_owner(OF_STREAM, stream.stream), ())),
+        )
     ]
-    calls = {"sample": samples, "sample_message": messages, "sample_start": starts, "region_span": spans}
-    in_windows = {table: _in_windows(header.start_unix_ns, header.window_mask, found, "end_ns") for table, found in calls.items()}
-    in_windows["gpu_sample"] = _in_windows(header.start_unix_ns, header.device_mask, activities, "start_ns")
+    calls = {
+        "sample": samples, "sample_message": messages, "sample_start": starts, "region_span": spans,
+    }
+    in_windows = {
+        table: _in_windows(header.start_unix_ns, header.window_mask, found, "end_ns")
+        for table, found in calls.items()
+    }
+    in_windows["gpu_sample"] = _in_windows(
+        header.start_unix_ns, header.device_mask, activities, "start_ns"
+    )
     return {**in_windows, "sample_window": windows, "step": steps, "gpu_sample_window": gpu_windows}
 
 
@@ -140,8 +171,8 @@ def _owner(kind: int, number: int) -> int:
 
 
 def _settled_ns(ledger: Ledger, last_ns: int, activities: list) -> int:
-    """Until when all activities are known. They are stored in the order of their begin, with a delay, so while tracing is on they are
-    complete only up to the begin of the last one."""
+    """Until when all activities are known. They are stored in the order of their begin, with a
+    delay, so while tracing is on they are complete only up to the begin of the last one."""
     if all(tracing.end_ns for tracing in ledger.tracings):
         return last_ns
     return max((activity.start_ns for activity in activities), default=0)
@@ -151,9 +182,14 @@ def _activities_take(ledger: Ledger, rows: Rows, page, stream: int, activities: 
     """Adds the activities of a page; returns how many are damaged."""
     damaged = 0
     for sample in map(ACTIVITY_SAMPLE.make, ACTIVITY_SAMPLE.codec.iter_unpack(page.samples)):
-        if not sample.start_ticks or not sample.end_ticks or sample.start_ticks < ledger.header.reset_ticks:
+        if (
+            not sample.start_ticks or not sample.end_ticks
+            or sample.start_ticks < ledger.header.reset_ticks
+        ):
             continue
-        is_known = 0 < sample.kind < len(KINDS) and sample.copy < len(COPIES) and sample.stream == stream
+        is_known = (
+            0 < sample.kind < len(KINDS) and sample.copy < len(COPIES) and sample.stream == stream
+        )
         if is_known and sample.start_ticks <= sample.end_ticks:
             activities.append(rows.row("gpu_sample", sample))
         else:
@@ -172,7 +208,9 @@ def _sample_is_sound(ledger: Ledger, sample, kind: int, number: int) -> bool:
     if sample.sequence and not is_collective:
         return False
     is_peer = is_collective or PEER_ANY <= sample.peer < MOST_RANKS or sample.peer == NO_RANK
-    is_start = flags != SAMPLE_FURTHER or (sample.thread > 0 and 0 < sample.device_span <= MOST_STARTS)
+    is_start = flags != SAMPLE_FURTHER or (
+        sample.thread > 0 and 0 < sample.device_span <= MOST_STARTS
+    )
     is_owner = bool(flags) or sample.thread == number
     return is_owner and is_peer and is_start and (call > 0 or (not flags and sample.region > 0))
 
@@ -191,7 +229,8 @@ def _bytes(sample) -> int | None:
 
 
 def _message(sample) -> tuple[int | None, int | None]:
-    """Tag and number of a sample's message. They are in the fields `device_span` and `thread` of other samples (a union in C)."""
+    """Tag and number of a sample's message. They are in the fields `device_span` and `thread` of
+    other samples (a union in C)."""
     if not _flags(sample) & SAMPLE_MESSAGE:
         return None, None
     tag = sample.device_span - (sample.device_span >> 31 << 32)
@@ -199,35 +238,29 @@ def _message(sample) -> tuple[int | None, int | None]:
 
 
 def _completed_ns(clock: Clock, sample) -> int | None:
-    """An NCCL operation is complete when its kernel ends; the clocks of host and device may differ by more than its duration."""
-    return clock.since_start_ns(max(sample.completed_ticks, sample.start_ticks)) if sample.completed_ticks else None
+    """An NCCL operation is complete when its kernel ends; the clocks of host and device may differ
+    by more than its duration."""
+    return (
+        clock.since_start_ns(max(sample.completed_ticks, sample.start_ticks))
+        if sample.completed_ticks else None
+    )
 
 
 def _message_row(ledger: Ledger, rows: Rows, clock: Clock, sample, thread: int) -> tuple:
     tag, number = _message(sample)
     return rows.row(
-        "sample_message",
-        sample,
-        thread=thread,
-        call=ledger.call_name(_call(sample)),
-        direction=NAMES["direction"][_flags(sample) // SAMPLE_RECEIVED & 1],
-        tag=tag,
-        number=number,
-        bytes=_bytes(sample),
-        completed_ns=_completed_ns(clock, sample),
+        "sample_message", sample, thread=thread, call=ledger.call_name(_call(sample)),
+        direction=NAMES["direction"][_flags(sample) // SAMPLE_RECEIVED & 1], tag=tag, number=number,
+        bytes=_bytes(sample), completed_ns=_completed_ns(clock, sample),
     )
 
 
 def _start_row(ledger: Ledger, rows: Rows, clock: Clock, sample, thread: int) -> tuple:
-    """`operation` and `starts` are in the fields `thread` and `device_span` of other samples (a union in C)."""
+    """`operation` and `starts` are in the fields `thread` and `device_span` of other samples (a
+    union in C)."""
     return rows.row(
-        "sample_start",
-        sample,
-        thread=thread,
-        call=ledger.call_name(_call(sample)),
-        operation=sample.thread,
-        number=sample.device_span,
-        bytes=_bytes(sample),
+        "sample_start", sample, thread=thread, call=ledger.call_name(_call(sample)),
+        operation=sample.thread, number=sample.device_span, bytes=_bytes(sample),
         completed_ns=_completed_ns(clock, sample),
     )
 
@@ -270,13 +303,18 @@ def _on_device(ledger: Ledger, clock: Clock, sample) -> tuple[int | None, int | 
 def _step_row(rows: Rows, clock: Clock, sample, step: int, last_ns: int) -> tuple:
     """The last step has no end: it lasts as long as the rank is known to have lived."""
     is_open = sample.start_ticks == sample.end_ticks
-    end_ns = max(last_ns, clock.since_start_ns(sample.start_ticks)) if is_open else clock.since_start_ns(sample.end_ticks)
+    end_ns = (
+        max(last_ns, clock.since_start_ns(sample.start_ticks)) if is_open
+        else clock.since_start_ns(sample.end_ticks)
+    )
     return rows.row("step", sample, step=step, end_ns=end_ns)
 
 
-def _windows(ledger: Ledger, clock: Clock, owner, mask: int, end_ns: int, gaps: Sequence[Span]) -> Iterator[Span]:
-    """The times in which all calls of a thread (activities of a stream) are sampled: from `sampled_since_ticks` on, the windows without bits
-    of the mask, without gaps."""
+def _windows(
+    ledger: Ledger, clock: Clock, owner, mask: int, end_ns: int, gaps: Sequence[Span]
+) -> Iterator[Span]:
+    """The times in which all calls of a thread (activities of a stream) are sampled: from
+    `sampled_since_ticks` on, the windows without bits of the mask, without gaps."""
     header = ledger.header
     begin_ticks = max(owner.sampled_since_ticks, header.reset_ticks)
     begin_ns = clock.since_start_ns(begin_ticks) if begin_ticks else 0
@@ -290,7 +328,9 @@ def _windows(ledger: Ledger, clock: Clock, owner, mask: int, end_ns: int, gaps: 
             yield low_ns, high_ns
 
 
-def covered(begin_ns: int, end_ns: int, start_unix_ns: int, mask: int, window_ns_log2: int = WINDOW_NS_LOG2) -> Iterator[Span]:
+def covered(
+    begin_ns: int, end_ns: int, start_unix_ns: int, mask: int, window_ns_log2: int = WINDOW_NS_LOG2
+) -> Iterator[Span]:
     """The parts of a time that are in windows without bits of the mask."""
     first, last = (start_unix_ns + time_ns >> window_ns_log2 for time_ns in (begin_ns, end_ns))
     while mask and last - first >> bin(mask).count("1") > MOST_STRETCHES * (mask & -mask):

@@ -1,8 +1,10 @@
-"""A run read by all ranks of an MPI job, which is for runs that one node would read for too long: mpi4py's MPI.COMM_WORLD.
+"""A run read by all ranks of an MPI job, which is for runs that one node would read for too long:
+mpi4py's MPI.COMM_WORLD.
 
     rank 0      lists the files
     each rank   reads consecutive ones into a database of its own
-    in pairs    rank 2i adds the rows of rank 2i + 1 to its own, then rank 4i those of rank 4i + 2, ..., until rank 0 has all
+    in pairs    rank 2i adds the rows of rank 2i + 1 to its own, then rank 4i those of rank 4i + 2,
+                ..., until rank 0 has all
 
 The rows are the same as if one process had read the files, and so is their order.
 """
@@ -51,7 +53,8 @@ def run_open_by_ranks(paths: Sequence[Path]) -> Run | None:
 
 
 def _part_read(comm: Any, run: Run, files: Sequence[RankFile]) -> None:
-    """Reads this rank's files and adds those that ranks above it have read. An error on one rank ends all, for they would wait for it."""
+    """Reads this rank's files and adds those that ranks above it have read. An error on one rank
+    ends all, for they would wait for it."""
     try:
         run.thinning = run.thinning or Thinning(run.connection, None)
         for file in files_of(comm.rank, comm.size, files):
@@ -60,7 +63,10 @@ def _part_read(comm: Any, run: Run, files: Sequence[RankFile]) -> None:
         notes = comm.gather(run.notes)
         run.notes += [note for each in (notes or [])[1:] for note in each]
     except Exception as error:
-        said = units.visible(str(as_report(error))) if isinstance(error, EXPECTED) else traceback.format_exc()
+        said = (
+            units.visible(str(as_report(error))) if isinstance(error, EXPECTED)
+            else traceback.format_exc()
+        )
         print(f"hvprof-report: rank {comm.rank}: {said}", file=sys.stderr, flush=True)
         comm.Abort(1)
 
@@ -82,9 +88,13 @@ def _parts_join(comm: Any, connection: sqlite3.Connection) -> None:
 
 
 def files_of(rank: int, size: int, files: Sequence[RankFile]) -> list[RankFile]:
-    """Consecutive files; all files of one rank of the run (its database and a ledger) are together."""
+    """Consecutive files; all files of one rank of the run (its database and a ledger) are
+    together."""
     groups = [[*group] for _, group in groupby(files, lambda file: file.ranks[0].world_rank)]
-    return [file for group in groups[len(groups) * rank // size : len(groups) * (rank + 1) // size] for file in group]
+    return [
+        file for group in groups[len(groups) * rank // size : len(groups) * (rank + 1) // size]
+        for file in group
+    ]
 
 
 def _send(comm: Any, to: int, path: Path) -> None:

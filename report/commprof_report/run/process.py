@@ -1,4 +1,5 @@
-"""Whether the process that wrote a ledger is still alive. This can be found out only on its own node."""
+"""Whether the process that wrote a ledger is still alive. This can be found out only on its own
+node."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ DEAD_STATES = "ZXx"
 
 
 def process_state(pid: int, facts: Mapping[str, str]) -> str:
-    """`running`, `killed`, or `unknown` if the process was on another node or in another container."""
+    """`running`, `killed`, or `unknown` if the process was on another node or in another
+    container."""
     if not is_of_this_node(facts) or facts.get("pid_namespace") != _pid_namespace():
         return UNKNOWN
     state, start = _state_and_start(pid)
@@ -42,7 +44,8 @@ def _pid_namespace() -> str | None:
 
 
 def _is_hidden(pid: int) -> bool:
-    """Whether there is such a process, though /proc does not show it (mounted with hidepid for other users)."""
+    """Whether there is such a process, though /proc does not show it (mounted with hidepid for
+    other users)."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -53,9 +56,12 @@ def _is_hidden(pid: int) -> bool:
 
 
 def _state_and_start(pid: int) -> tuple[str, str]:
-    """Empty if there is no such process. The second field, the name, may contain spaces and brackets."""
+    """Empty if there is no such process. The second field, the name, may contain spaces and
+    brackets."""
     try:
-        after_name = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        after_name = (
+            Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        )
         return after_name[STATE_FIELD - 3], after_name[START_FIELD - 3]
     except (OSError, IndexError):
         return "", ""

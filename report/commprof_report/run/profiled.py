@@ -1,4 +1,5 @@
-"""Which ranks of a job were profiled, where COMMPROF_RANKS chose some. The others leave no file and are not missing."""
+"""Which ranks of a job were profiled, where COMMPROF_RANKS chose some. The others leave no file and
+are not missing."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ def _spans(setting: str, world_size: int) -> list[range] | None:
         if not match:
             return None
         first, last, step = (int(number) if number else None for number in match.groups())
-        spans.append(range(first, min((first if last is None else last) + 1, world_size), step or 1))
+        spans.append(
+            range(first, min((first if last is None else last) + 1, world_size), step or 1)
+        )
     return spans
 
 

@@ -57,11 +57,16 @@ class RankFile(NamedTuple):
         return self.ranks[0].run_id, self.ranks[0].world_size
 
 
-ASIDES = {"earlier-": "earlier run", "job-": "other job", "spawned-": "spawned job", "snapshot-": "snapshot"}  # subfolders of a run folder
+# subfolders of a run folder
+ASIDES = {
+    "earlier-": "earlier run", "job-": "other job", "spawned-": "spawned job",
+    "snapshot-": "snapshot",
+}
 
 
 class Folder(NamedTuple):
-    """The contents of a run folder: files by rank, subfolders with other runs by kind, and problems."""
+    """The contents of a run folder: files by rank, subfolders with other runs by kind, and
+    problems."""
 
     files: list[RankFile]
     asides: dict[str, int]
@@ -70,11 +75,15 @@ class Folder(NamedTuple):
 
 def folder_scan(folder: Path) -> Folder:
     """Reads enough of every rank's file to know its run. An archive is a folder, too."""
-    above, names = (folder, sorted(_names(folder))) if folder.is_dir() else (folder.parent, [folder.name])
+    above, names = (
+        (folder, sorted(_names(folder))) if folder.is_dir() else (folder.parent, [folder.name])
+    )
     files: dict[Path, RankFile] = {}
     problems: list[ReportError] = []
     paths = rank_paths(above, names, problems)
-    parts = [paths[first : first + SCANNED_AT_ONCE] for first in range(0, len(paths), SCANNED_AT_ONCE)]
+    parts = [
+        paths[first : first + SCANNED_AT_ONCE] for first in range(0, len(paths), SCANNED_AT_ONCE)
+    ]
     with Progress("looking at", len(paths)) as progress:
         for part in forked(_part_scan, parts):
             for found in part:
@@ -100,9 +109,11 @@ def _part_scan(paths: Sequence[Path]) -> list[RankFile | tuple[str, str]]:
 
 
 def newcomers(paths: Sequence[Path], files: Sequence[RankFile]) -> list[RankFile]:
-    """The ledgers of ranks that have begun since the folders were listed. Other ranks, which were read later than that, may wait for them."""
+    """The ledgers of ranks that have begun since the folders were listed. Other ranks, which were
+    read later than that, may wait for them."""
     known = {rank.world_rank for file in files for rank in file.ranks}
-    known |= {int(match[1]) for file in files if (match := RANK_FILE.fullmatch(file.path.name))}  # a damaged file may hold another rank
+    # a damaged file may hold another rank
+    known |= {int(match[1]) for file in files if (match := RANK_FILE.fullmatch(file.path.name))}
     found = []
     for folder in paths if any(file.is_ledger for file in files) else []:
         for path in rank_paths(folder, sorted(_names(folder)), []) if folder.is_dir() else []:
@@ -114,12 +125,14 @@ def newcomers(paths: Sequence[Path], files: Sequence[RankFile]) -> list[RankFile
 
 
 def files_mode(paths: Iterable[Path]) -> int:
-    """The mode of a file that is made from these files and run folders: who may not read all of them may not read it."""
+    """The mode of a file that is made from these files and run folders: who may not read all of
+    them may not read it."""
     mode = 0o666
     for path in paths:
         with suppress(OSError):
             own = os.stat(file_of(path)).st_mode
-            mode &= (own & 0o111) * 0o6 if stat.S_ISDIR(own) else own  # who may enter a folder may read a file in it
+            # who may enter a folder may read a file in it
+            mode &= (own & 0o111) * 0o6 if stat.S_ISDIR(own) else own
             for name in _names(path) if stat.S_ISDIR(own) else ():
                 if RANK_FILE.fullmatch(name) or ARCHIVE.fullmatch(name):
                     mode &= (path / name).stat().st_mode
@@ -131,25 +144,34 @@ def rank_paths(folder: Path, names: Sequence[str], problems: list[ReportError]) 
     paths = [folder / name for name in names if RANK_FILE.fullmatch(name)]
     for archive in (folder / name for name in names if ARCHIVE.fullmatch(name)):
         try:
-            paths += [archive / name for name in archive_members(archive) if RANK_FILE.fullmatch(name)]
+            paths += [
+                archive / name for name in archive_members(archive) if RANK_FILE.fullmatch(name)
+            ]
         except ReportError as error:
             problems.append(error)
     return sorted(paths, key=_database_first)
 
 
 def problems_joined(problems: Sequence[ReportError]) -> Iterator[ReportError]:
-    """Stubs that differ only in the rank are one problem: a job that was killed at its start may leave thousands on other hosts."""
+    """Stubs that differ only in the rank are one problem: a job that was killed at its start may
+    leave thousands on other hosts."""
     alike: dict[str, list[ReportError]] = {}
     for problem in problems:
         general = LEDGER_ON_NODE.sub("*.ledger", problem.what)
         alike.setdefault(general if general != problem.what else str(problem), []).append(problem)
     for what, same in alike.items():
-        yield same[0] if len(same) == 1 else ReportError(f"{same[0].subject} and {len(same) - 1:,} more", what)
+        yield (
+            same[0] if len(same) == 1
+            else ReportError(f"{same[0].subject} and {len(same) - 1:,} more", what)
+        )
 
 
 def asides_count(folder: Path) -> dict[str, int]:
     names = os.listdir(folder)
-    return {prefix: sum(name.startswith(prefix) and _is_filled(folder / name) for name in names) for prefix in ASIDES}
+    return {
+        prefix: sum(name.startswith(prefix) and _is_filled(folder / name) for name in names)
+        for prefix in ASIDES
+    }
 
 
 def spawned_ranks(folder: Path) -> int:
@@ -175,7 +197,8 @@ def _is_filled(folder: Path) -> bool:
 
 
 def _names(folder: Path) -> set[str]:
-    """The names in the folder, listed twice: a ledger may be replaced by its database during one listing, which then finds neither."""
+    """The names in the folder, listed twice: a ledger may be replaced by its database during one
+    listing, which then finds neither."""
     return {name for _ in range(2) for name in os.listdir(folder)}
 
 
@@ -185,14 +208,19 @@ def _ledger_or_database_scan(path: Path) -> RankFile:
         return file_scan(path)
     except ReportError as error:
         database = database_of(path)
-        if path.exists() and not (isinstance(error, LedgerIsNotHere) and file_of(database).exists()):
+        if path.exists() and not (
+            isinstance(error, LedgerIsNotHere) and file_of(database).exists()
+        ):
             raise
         return file_scan(database)
 
 
 def _why_empty(names: list[str]) -> str:
     unfinished = next((name for name in names if UNFINISHED.fullmatch(name)), None)
-    of_kill = f"; {unfinished} is a copy that a kill has cut short: name it to read it, on its node the ledger itself" if unfinished else ""
+    of_kill = (
+        f"; {unfinished} is a copy that a kill has cut short: name it to read it, on its node the "
+        "ledger itself" if unfinished else ""
+    )
     return "holds no rank-<n>.db and no rank-<n>.ledger" + (of_kill if names else " (it is empty)")
 
 
@@ -212,20 +240,28 @@ def file_scan(path: Path) -> RankFile:
         return RankFile(path, False, database_ranks(path))
     if start in (MAGIC, STUB_START):
         return RankFile(path, True, [_ledger_rank(path)])
-    raise ReportError(path, "is empty" if not start.strip(b"\0") else "is neither a commprof database nor a ledger")
+    raise ReportError(
+        path,
+        "is empty" if not start.strip(b"\0") else "is neither a commprof database nor a ledger",
+    )
 
 
 def _ledger_rank(path: Path) -> RankOfFile:
     ledger = ledger_read_facts(path)
     header = ledger.header
-    earliest_end_unix_ns = header.start_unix_ns + header.end_ns - header.start_ns  # the wall clock may have been set back
+    # the wall clock may have been set back
+    earliest_end_unix_ns = header.start_unix_ns + header.end_ns - header.start_ns
     end_unix_ns = max(header.end_unix_ns, earliest_end_unix_ns) if header.ended else None
     run_id = ledger.facts.get("run_id", "")
-    return RankOfFile(run_id, header.world_rank, header.world_size, header.start_unix_ns, end_unix_ns, ledger.facts.get("program", ""))
+    return RankOfFile(
+        run_id, header.world_rank, header.world_size, header.start_unix_ns, end_unix_ns,
+        ledger.facts.get("program", ""),
+    )
 
 
 def runs_split(files: list[RankFile]) -> list[list[RankFile]]:
-    """Groups files by run, oldest first. Files belong to one run if run id and world size are equal and they overlap in time."""
+    """Groups files by run, oldest first. Files belong to one run if run id and world size are equal
+    and they overlap in time."""
     by_name: dict[tuple[str, int], list[list[RankFile]]] = {}
     latest_end_unix_ns = 0  # of the files of runs[-1]; files with the same run id are adjacent
     for file in sorted(files, key=lambda file: (file.run, file.start_unix_ns)):

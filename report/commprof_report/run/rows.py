@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from ..base.library_files import source_text
 from .ledger_format import number
 
-MOST = 1 << 62  # larger numbers of nanoseconds (146 years), bytes or calls of one rank count as damage
+# larger numbers of nanoseconds (146 years), bytes or calls of one rank count as damage
+MOST = 1 << 62
 BYTES_UNKNOWN, NO_RANK = number("BYTES_UNKNOWN"), number("NO_RANK")
 
 
@@ -42,27 +43,37 @@ class Column(NamedTuple):
 
 SOURCE = source_text("output/rows.def")
 NAMES: dict[str, tuple[str, ...]] = {
-    name: tuple(re.findall(r'"(.*?)"', names)) for name, names in re.findall(r"^NAMES\((\w+), (.*)\)$", SOURCE, re.M)
+    name: tuple(re.findall(r'"(.*?)"', names))
+    for name, names in re.findall(r"^NAMES\((\w+), (.*)\)$", SOURCE, re.M)
 }
 COLUMNS: dict[str, list[Column]] = {
-    table.lower(): [Column(kind, *arguments.split(", ")) for kind, arguments in re.findall(r"^(\w+)\((.*)\)$", section, re.M)]
+    table.lower(): [
+        Column(kind, *arguments.split(", "))
+        for kind, arguments in re.findall(r"^(\w+)\((.*)\)$", section, re.M)
+    ]
     for table, section in re.findall(r"^#ifdef ROWS_OF_(\w+)(.*?)^#endif", SOURCE, re.M | re.S)
 }
 ROWS: dict[str, Any] = {
-    table: namedtuple(table.title().replace("_", ""), [column.name for column in columns]) for table, columns in COLUMNS.items()
+    table: namedtuple(table.title().replace("_", ""), [column.name for column in columns])
+    for table, columns in COLUMNS.items()
 }
 
 
 def numbers_of(table: str, but: Iterable[str]) -> list[str]:
     """The fields that a table's numbers are, without the columns `but`."""
-    return [column.field for column in COLUMNS[table] if column.what == "number" and column.name not in but]
+    return [
+        column.field for column in COLUMNS[table]
+        if column.what == "number" and column.name not in but
+    ]
 
 
 class Rows:
-    """Makes rows of a ledger's entries. `call_name` gives the name of a call's number, `since_start_ns` the nanoseconds from the rank's
-    start to some ticks."""
+    """Makes rows of a ledger's entries. `call_name` gives the name of a call's number,
+    `since_start_ns` the nanoseconds from the rank's start to some ticks."""
 
-    def __init__(self, header, call_name: Callable[[int], str], since_start_ns: Callable[[int], int]) -> None:
+    def __init__(
+        self, header, call_name: Callable[[int], str], since_start_ns: Callable[[int], int]
+    ) -> None:
         self.world_rank = header.world_rank
         self.conversions: dict[str, Callable] = {
             "number": lambda value: value if value <= MOST else MOST,
@@ -76,7 +87,8 @@ class Rows:
             "clock_ns": lambda ns: believed(ns - header.start_ns) if ns else None,
         }
         self.plans = {
-            table: [(column.name, column.field, self._conversion(column)) for column in columns] for table, columns in COLUMNS.items()
+            table: [(column.name, column.field, self._conversion(column)) for column in columns]
+            for table, columns in COLUMNS.items()
         }
 
     def _conversion(self, column: Column) -> Callable | None:

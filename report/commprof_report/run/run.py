@@ -27,17 +27,8 @@ from .ledger import ledger_read
 from .ledger_rows import ledger_rows
 from .profiled import Profiled, as_ranges, profiled_ranks
 from .rank_files import (
-    ASIDES,
-    RankFile,
-    asides_count,
-    file_scan,
-    files_mode,
-    folder_scan,
-    newcomers,
-    problems_joined,
-    run_describe,
-    runs_split,
-    spawned_ranks,
+    ASIDES, RankFile, asides_count, file_scan, files_mode, folder_scan, newcomers, problems_joined,
+    run_describe, runs_split, spawned_ranks,
 )
 from .run_folders import newest_run, one_run, runs_inside
 from .stub import LedgerIsNotHere
@@ -50,7 +41,8 @@ MOST_PLACES = 3  # of ledgers that are listed in a message
 
 
 class Run:
-    """The merged database, and notes for the user about files that were missing, damaged or left out."""
+    """The merged database, and notes for the user about files that were missing, damaged or left
+    out."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -78,21 +70,20 @@ class Run:
         self.remarks.append(units.visible(f"{subject}: {what}"))
 
 
-FilesTake = Callable[[Run, Sequence[RankFile], bool], None]  # adds the files to the run; True: with histograms
+# adds the files to the run; True: with histograms
+FilesTake = Callable[[Run, Sequence[RankFile], bool], None]
 
 
 def run_open(
-    path: Path | Sequence[Path],
-    with_histograms: bool = True,
-    with_samples: bool = False,
-    most_samples: int | None = MOST_SAMPLES,
-    with_cache: bool = True,
+    path: Path | Sequence[Path], with_histograms: bool = True, with_samples: bool = False,
+    most_samples: int | None = MOST_SAMPLES, with_cache: bool = True,
     files_take: FilesTake | None = None,
 ) -> Run:
-    """Opens a run folder, a merged database, or a single rank's file; several paths are read as one run; without any, the newest run here.
-    Samples of calls and GPUs, their windows, steps and spans of regions are read only on request, at most `most_samples` (thinning.py).
-    with_cache: a large run may be read from its cache, and one may be written (cache.py). files_take: by this process if None.
-    Raises ReportError if there is nothing to read."""
+    """Opens a run folder, a merged database, or a single rank's file; several paths are read as one
+    run; without any, the newest run here. Samples of calls and GPUs, their windows, steps and spans
+    of regions are read only on request, at most `most_samples` (thinning.py). with_cache: a large
+    run may be read from its cache, and one may be written (cache.py). files_take: by this process
+    if None. Raises ReportError if there is nothing to read."""
     given = [path] if isinstance(path, Path) else list(path)
     paths = distinct(given) or newest_run(Path())
     run = Run(paths[0] if len(paths) == 1 else common_folder(paths))
@@ -100,7 +91,9 @@ def run_open(
     if not given:
         run.remark(" ".join(map(str, paths)), "the newest run here")
     run.thinning = Thinning(run.connection, most_samples) if with_samples else None
-    with_cache = with_cache and most_samples == MOST_SAMPLES and len(paths) == 1 and paths[0].is_dir()
+    with_cache = (
+        with_cache and most_samples == MOST_SAMPLES and len(paths) == 1 and paths[0].is_dir()
+    )
     cache = Cache(paths[0]) if with_cache else None
     if not (cache and _cache_take(run, cache, with_histograms)):
         _paths_take(run, paths, cache, with_histograms, files_take or _files_take)
@@ -125,8 +118,12 @@ def _cache_take(run: Run, cache: Cache, with_histograms: bool) -> bool:
     return True
 
 
-def _paths_take(run: Run, paths: Sequence[Path], cache: Cache | None, with_histograms: bool, files_take: FilesTake) -> None:
-    """Reads the ranks' files. If that needs samples and nothing is wrong, a large folder gets a cache, with everything that commands read."""
+def _paths_take(
+    run: Run, paths: Sequence[Path], cache: Cache | None, with_histograms: bool,
+    files_take: FilesTake,
+) -> None:
+    """Reads the ranks' files. If that needs samples and nothing is wrong, a large folder gets a
+    cache, with everything that commands read."""
     notes = len(run.notes)
     files = _files(run, paths)
     if run.thinning:
@@ -137,7 +134,11 @@ def _paths_take(run: Run, paths: Sequence[Path], cache: Cache | None, with_histo
     if run.thinning:
         run.thinning.finish()
     if is_worthwhile and len(run.notes) == notes and cache.write(run.connection, files):
-        run.remark(cache.path, f"holds the run from now on, and is read instead of {len(cache.sources)} files as long as they do not change")
+        run.remark(
+            cache.path,
+            f"holds the run from now on, and is read instead of {len(cache.sources)} files as long "
+            "as they do not change",
+        )
 
 
 def _files_take(run: Run, files: Sequence[RankFile], with_histograms: bool) -> None:
@@ -161,13 +162,18 @@ class Part(NamedTuple):
     notes: list[str]
 
 
-def _parts(run: Run, files: Sequence[RankFile], with_histograms: bool) -> Iterator[tuple[Sequence[RankFile], Part | None]]:
-    """The files in their order, in parts that are read side by side (forked.py); None: read them here. Ledgers are read here: they are not
-    counted before they are read."""
+def _parts(
+    run: Run, files: Sequence[RankFile], with_histograms: bool
+) -> Iterator[tuple[Sequence[RankFile], Part | None]]:
+    """The files in their order, in parts that are read side by side (forked.py); None: read them
+    here. Ledgers are read here: they are not counted before they are read."""
     ranks = [rank.world_rank for file in files for rank in file.ranks]
     parts = [files[first : first + FILES_OF_PART] for first in range(0, len(files), FILES_OF_PART)]
-    is_alone = len(parts) < 2 or any(file.is_ledger for file in files) or len(set(ranks)) < len(ranks)
-    if is_alone or (run.thinning and run.thinning.most is None):  # all samples could be too many for other files
+    is_alone = (
+        len(parts) < 2 or any(file.is_ledger for file in files) or len(set(ranks)) < len(ranks)
+    )
+    # all samples could be too many for other files
+    if is_alone or (run.thinning and run.thinning.most is None):
         yield files, None
         return
     with TemporaryDirectory() as aside:
@@ -182,7 +188,8 @@ def _parts(run: Run, files: Sequence[RankFile], with_histograms: bool) -> Iterat
 
 
 def _expect(thinning: Thinning, files: Sequence[RankFile]) -> None:
-    """How many samples are to be expected, from evenly chosen databases; before any is read. Ledgers are counted when they are read."""
+    """How many samples are to be expected, from evenly chosen databases; before any is read.
+    Ledgers are counted when they are read."""
     thinning.files = len(files)
     databases = [file.path for file in files if not file.is_ledger]
     chosen = databases[:: -(-len(databases) // COUNTED_FILES) or 1]
@@ -191,7 +198,10 @@ def _expect(thinning: Thinning, files: Sequence[RankFile]) -> None:
     times = len(databases) / len(chosen)
     with closing(database_create()) as connection:
         counting = thinning.part(connection)
-        extents = [extent for path in chosen for extent in database_count(connection, path, counting.extents) or ()]
+        extents = [
+            extent for path in chosen
+            for extent in database_count(connection, path, counting.extents) or ()
+        ]
         if sum(extent.count for extent in extents) * times <= thinning.most:
             return
         thinning.begin(extents)
@@ -223,7 +233,10 @@ def _part_take(run: Run, part: Part) -> None:
 
 
 def _asides_tell(run: Run, beside: Mapping[str, int]) -> None:
-    run.asides = [f"{units.counted(beside[prefix], noun)} in {prefix}*, not counted here" for prefix, noun in ASIDES.items() if beside[prefix]]
+    run.asides = [
+        f"{units.counted(beside[prefix], noun)} in {prefix}*, not counted here"
+        for prefix, noun in ASIDES.items() if beside[prefix]
+    ]
 
 
 def _files(run: Run, paths: Sequence[Path]) -> list[RankFile]:
@@ -261,7 +274,11 @@ def _folder_files(run: Run, path: Path, beside: Counter[str]) -> list[RankFile]:
     *older, newest = runs_split(folder.files)
     if older:
         left_out = ", ".join(run_describe(files) for files in older)
-        run.note(path, f"holds {len(older) + 1} runs; the newest, {run_describe(newest)}, is shown; left out: {left_out}")
+        run.note(
+            path,
+            f"holds {len(older) + 1} runs; the newest, {run_describe(newest)}, is shown; left out: "
+            f"{left_out}",
+        )
     return newest
 
 
@@ -269,20 +286,31 @@ def _nothing_read(path: Path, problems: list[ReportError]) -> ReportError:
     """The error; for a folder of run folders it lists the runs in it."""
     inside = runs_inside(path) if problems[0].subject == str(path) else []
     if inside:
-        return ReportError(path, "holds no rank's file itself, but folders of runs; name one of them:", inside)
+        return ReportError(
+            path, "holds no rank's file itself, but folders of runs; name one of them:", inside
+        )
     if len(problems) == 1:
         return problems[0]
     first = problems[0]
-    return ReportError(path, f"none of its {len(problems)} files can be read; {Path(first.subject).name} {first.what}")
+    return ReportError(
+        path,
+        f"none of its {len(problems)} files can be read; {Path(first.subject).name} {first.what}",
+    )
 
 
 def file_take(run: Run, file: RankFile, with_histograms: bool) -> None:
     """Adds a file to the run, unless its rank is there already (a database and its ledger)."""
     ranks = [rank.world_rank for rank in file.ranks]
-    known = run.connection.execute("SELECT run_id FROM rank WHERE world_rank IN (?, ?)", (ranks[0], ranks[-1])).fetchone()
+    known = run.connection.execute(
+        "SELECT run_id FROM rank WHERE world_rank IN (?, ?)", (ranks[0], ranks[-1])
+    ).fetchone()
     if known:
         if not file.is_ledger:
-            run.note(file.path, f"holds rank {units.rank_list(ranks)}, which another file holds too; it is left out")
+            run.note(
+                file.path,
+                f"holds rank {units.rank_list(ranks)}, which another file holds too; it is "
+                "left out",
+            )
         return
     try:
         if file.is_ledger:
@@ -326,10 +354,13 @@ def _ledger_take(run: Run, path: Path, with_histograms: bool) -> None:
         raise ReportError(path, f"is damaged: {error}") from None
 
 
-NUMBERED = {"cell": 0, "bucket": 0, "gpu_activity": 1, "gpu_bucket": 1}  # tables whose rows are renumbered in a run
+# tables whose rows are renumbered in a run
+NUMBERED = {"cell": 0, "bucket": 0, "gpu_activity": 1, "gpu_bucket": 1}
 
 
-def _rows_insert(connection: sqlite3.Connection, table: str, rows: list[tuple], first: tuple[int, int]) -> None:
+def _rows_insert(
+    connection: sqlite3.Connection, table: str, rows: list[tuple], first: tuple[int, int]
+) -> None:
     if not rows:
         return
     if table in NUMBERED:
@@ -340,9 +371,14 @@ def _rows_insert(connection: sqlite3.Connection, table: str, rows: list[tuple], 
 
 def _ranks_check(run: Run) -> None:
     """Notes the missing ranks, and those that ended early."""
-    ranks = run.connection.execute("SELECT world_rank, world_size, run_id FROM rank ORDER BY world_rank").fetchall()
+    ranks = run.connection.execute(
+        "SELECT world_rank, world_size, run_id FROM rank ORDER BY world_rank"
+    ).fetchall()
     if not ranks:
-        raise ReportError(*run.notes.pop().split(": ", 1)) if run.notes else ReportError(run.path, "holds no rank")
+        raise (
+            ReportError(*run.notes.pop().split(": ", 1)) if run.notes
+            else ReportError(run.path, "holds no rank")
+        )
     _, run.world_size, run.run_id = ranks[0]
     edges = [-1, *(world_rank for world_rank, _, _ in ranks), run.world_size]
     run.missing = [range(low + 1, high) for low, high in zip(edges, edges[1:]) if high - low > 1]
@@ -351,7 +387,11 @@ def _ranks_check(run: Run) -> None:
         run.missing = as_ranges(sorted(run.profiled.ranks.difference(edges)))
     if run.missing and not run.is_part:
         missing = units.span_names(run.missing, None)
-        run.note(run.path, f"{missing} of {run.world_size} {'are' if missing.startswith('ranks') else 'is'} missing")
+        run.note(
+            run.path,
+            f"{missing} of {run.world_size} {'are' if missing.startswith('ranks') else 'is'} "
+            "missing",
+        )
     _copies_note(run)
     run.connection.create_aggregate("members_gathered", 3, Gathered)
     run.connection.create_function("members_shown", 1, members_shown, deterministic=True)
@@ -361,7 +401,8 @@ def _ranks_check(run: Run) -> None:
 
 
 def _spawned_record(run: Run, paths: Sequence[Path]) -> None:
-    """A merged database has no folder: the fact tells how many ranks of spawned jobs have profiles."""
+    """A merged database has no folder: the fact tells how many ranks of spawned jobs have
+    profiles."""
     spawned = sum(spawned_ranks(path) for path in paths if path.is_dir())
     if spawned:
         rank = "SELECT min(world_rank), 'spawned.profiled', ? FROM rank"
@@ -369,7 +410,9 @@ def _spawned_record(run: Run, paths: Sequence[Path]) -> None:
 
 
 def _profiled(run: Run, present: Sequence[int]) -> Profiled | None:
-    setting = run.connection.execute("SELECT value FROM fact WHERE key = 'settings.COMMPROF_RANKS' ORDER BY world_rank LIMIT 1").fetchone()
+    setting = run.connection.execute(
+        "SELECT value FROM fact WHERE key = 'settings.COMMPROF_RANKS' ORDER BY world_rank LIMIT 1"
+    ).fetchone()
     return profiled_ranks(str(setting[0]) if setting else "", present, run.world_size)
 
 
@@ -383,11 +426,17 @@ def _copies_note(run: Run) -> None:
         oldest, newest = (units.timestamp(choose(copied_unix_ns.values())) for choose in (min, max))
         times = oldest if oldest == newest else f"{oldest} to {newest}"
         ranks, (are, _) = units.rank_names([*copied_unix_ns]), VERBS[len(copied_unix_ns) > 1]
-        ledgers = sorted({(os.path.dirname(ledger), host) for _, _, ledger, host in copies if ledger and host})
+        ledgers = sorted(
+            {(os.path.dirname(ledger), host) for _, _, ledger, host in copies if ledger and host}
+        )
         where = " and ".join(f"{folder} on host {host}" for folder, host in ledgers[:MOST_PLACES])
         more = f" and {len(ledgers) - MOST_PLACES:,} others" if len(ledgers) > MOST_PLACES else ""
-        later = f"; later calls are in {where}{more} alone, if that is still there" if ledgers else ""
-        run.note(run.path, f"{ranks} {are} shown as of {times}, the time of the ledger's copy{later}")
+        later = (
+            f"; later calls are in {where}{more} alone, if that is still there" if ledgers else ""
+        )
+        run.note(
+            run.path, f"{ranks} {are} shown as of {times}, the time of the ledger's copy{later}"
+        )
 
 
 EARLY = {
@@ -399,7 +448,9 @@ EARLY = {
 
 def _early_note(run: Run) -> None:
     for state, what in EARLY.items():
-        ranks = run.connection.execute("SELECT world_rank FROM rank_state WHERE state = ? ORDER BY world_rank", (state,))
+        ranks = run.connection.execute(
+            "SELECT world_rank FROM rank_state WHERE state = ? ORDER BY world_rank", (state,)
+        )
         early = [world_rank for (world_rank,) in ranks]
         if early:
             run.note(run.path, f"{units.rank_names(early)} {what.format(*VERBS[len(early) > 1])}")

@@ -34,7 +34,10 @@ class FoundRun(NamedTuple):
         folders = " ".join(map(str, self.folders[:MOST_FOLDERS]))
         more = f" ... ({len(self.folders):,} folders)" if len(self.folders) > MOST_FOLDERS else ""
         ranks = f"{units.rank_names(self.ranks)} of {self.file.run[1]}"
-        return f"{folders}{more}: {self.file.program or 'unknown program'}, {ranks}, {units.timestamp(self.start_unix_ns)}"
+        return (
+            f"{folders}{more}: {self.file.program or 'unknown program'}, {ranks}, "
+            f"{units.timestamp(self.start_unix_ns)}"
+        )
 
 
 def one_run(files: Sequence[RankFile]) -> None:
@@ -42,13 +45,18 @@ def one_run(files: Sequence[RankFile]) -> None:
     runs = runs_split(list(files))
     if len(runs) > 1:
         described = " and ".join(f"{run_describe(run)} in {run[0].folder}" for run in runs[:2])
-        raise ReportError("these folders", f"hold {len(runs)} runs, {described}: name the folders of one")
+        raise ReportError(
+            "these folders", f"hold {len(runs)} runs, {described}: name the folders of one"
+        )
     holders: dict[int, Path] = {}
     for file in files:
         for rank in file.ranks:
             other = holders.setdefault(rank.world_rank, file.folder)
             if other != file.folder:
-                raise ReportError("these folders", f"are not one run: rank {rank.world_rank} is in {other} and in {file.folder}")
+                raise ReportError(
+                    "these folders",
+                    f"are not one run: rank {rank.world_rank} is in {other} and in {file.folder}",
+                )
 
 
 def runs_find(folder: Path) -> list[FoundRun]:
@@ -59,7 +67,8 @@ def runs_find(folder: Path) -> list[FoundRun]:
         parts = [found[file.path] for file in files]
         ranks = [rank for part in parts for rank in part.ranks]
         is_one = len(set(ranks)) == len(ranks)
-        runs += [_joined(parts)] if is_one else parts  # jobs of one rank may share the launcher's job id
+        # jobs of one rank may share the launcher's job id
+        runs += [_joined(parts)] if is_one else parts
     return sorted(runs, key=lambda run: run.start_unix_ns)
 
 
@@ -89,7 +98,10 @@ def _look(folder: Path) -> tuple[list[str], list[str]]:
             found = list(islice(entries, MOST_ENTRIES))
     except OSError:
         return [], []
-    files = [entry.name for entry in found if RANK_FILE.fullmatch(entry.name) or ARCHIVE.fullmatch(entry.name)]
+    files = [
+        entry.name for entry in found
+        if RANK_FILE.fullmatch(entry.name) or ARCHIVE.fullmatch(entry.name)
+    ]
     return files, [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
 
 
@@ -113,10 +125,13 @@ def runs_inside(folder: Path) -> list[str]:
 
 
 def newest_run(folder: Path) -> list[Path]:
-    """The folders of the newest run: this folder if it is a run folder, else subfolders. Raises UsageError if there is none."""
+    """The folders of the newest run: this folder if it is a run folder, else subfolders. Raises
+    UsageError if there is none."""
     if _look(folder)[0]:
         return [folder]
     runs = runs_find(folder)
     if not runs:
-        raise UsageError("RUN", "there is no run here; name a run folder (see hvprof-report --help)")
+        raise UsageError(
+            "RUN", "there is no run here; name a run folder (see hvprof-report --help)"
+        )
     return runs[-1].folders

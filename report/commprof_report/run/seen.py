@@ -1,4 +1,5 @@
-"""What the profile does not show of the run: each reason with its size and the way out. seen.sql has the table of reasons."""
+"""What the profile does not show of the run: each reason with its size and the way out. seen.sql
+has the table of reasons."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ def merged(rows: Iterable[SeenRow]) -> list[SeenRow]:
 
 
 def unseen_calls_text(connection: Connection) -> str:
-    """The reasons for which calls are missing: what statements do not rest on. "": there are none."""
+    """The reasons for which calls are missing: what statements do not rest on. "":
+    there are none."""
     rows = missing(seen_rows(connection))
     return "; ".join(reason_text(row) for row in rows if not row.reason.startswith(NOT_OF_CALLS))
 
@@ -71,7 +73,10 @@ def unseen_calls_text(connection: Connection) -> str:
 def reason_text(row: SeenRow) -> str:
     """1,234 calls dropped: the ledger was full, on ranks 0-3"""
     detail = f": {units.shortened(row.detail, 100)}" if row.detail else ""
-    ranks = f", on {'rank' if row.ranks.isdecimal() else 'ranks'} {units.shortened(row.ranks, 40)}" if row.ranks else ""
+    ranks = (
+        f", on {'rank' if row.ranks.isdecimal() else 'ranks'} {units.shortened(row.ranks, 40)}"
+        if row.ranks else ""
+    )
     return f"{_amount_text(row)}{row.what}{detail}{ranks}"
 
 
@@ -90,7 +95,13 @@ def way_out_text(row: SeenRow) -> str:
 
 
 def seen_text(rows: Sequence[SeenRow], is_over: bool) -> str:
-    """All calls; or not all: each reason, and the way out. is_over: no rank may still be running."""
-    lacking, elsewhere = missing(rows), [reason_text(row) for row in rows if row.effect == "elsewhere"]
-    whole = f"not all: {'; '.join(map(way_out_text, lacking))}" if lacking else f"{ALL}{'' if is_over else ' so far'}"
+    """All calls; or not all: each reason, and the way out. is_over: no rank may still be
+    running."""
+    lacking, elsewhere = (
+        missing(rows), [reason_text(row) for row in rows if row.effect == "elsewhere"],
+    )
+    whole = (
+        f"not all: {'; '.join(map(way_out_text, lacking))}" if lacking
+        else f"{ALL}{'' if is_over else ' so far'}"
+    )
     return "; ".join([whole, *elsewhere])

@@ -1,4 +1,5 @@
-"""The filters --call, --communicator, --region, --rank, --bytes and --memory-kind, which select a part of a run."""
+"""The filters --call, --communicator, --region, --rank, --bytes and --memory-kind, which select a
+part of a run."""
 
 from __future__ import annotations
 
@@ -18,7 +19,10 @@ from .run import Run
 SQL = query.beside(__file__)
 
 BINARY_FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-BYTES = re.compile(r"(\d{1,18}|\d{1,3}(?:,\d{3})+)(?:\.(\d{1,9}))? ?(?:([KMGT])(?:iB)?|([KMGTP]B)|B)?", re.IGNORECASE)
+BYTES = re.compile(
+    r"(\d{1,18}|\d{1,3}(?:,\d{3})+)(?:\.(\d{1,9}))? ?(?:([KMGT])(?:iB)?|([KMGTP]B)|B)?",
+    re.IGNORECASE,
+)
 RANKS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 FEWEST_DIGITS = 4  # of an identity
 MIXED = "mixed"
@@ -45,10 +49,14 @@ def byte_range(text: str) -> ByteRange:
 
 
 def _bytes(text: str) -> ByteRange:
-    """Parses a size as the range of sizes that are printed so: 156 KB is 155,500 to 156,500 bytes."""
+    """Parses a size as the range of sizes that are printed so: 156 KB is 155,500
+    to 156,500 bytes."""
     match = BYTES.fullmatch(text.strip())
     if not match:
-        what = "a size is a number, with K, M or G for 2^10, 2^20, 2^30 bytes, or with KB, MB or GB as sizes are shown"
+        what = (
+            "a size is a number, with K, M or G for 2^10, 2^20, 2^30 bytes, or with KB, MB or "
+            "GB as sizes are shown"
+        )
         raise argparse.ArgumentTypeError(f"{text}: {what}")
     whole, digits, binary, decimal = match.groups(default="")
     value = Fraction(f"{whole.replace(',', '')}.{digits or 0}")
@@ -76,42 +84,41 @@ def rank_spans(text: str) -> list[tuple[int, int]]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("filters")
     group.add_argument(
-        "--call",
-        action="append",
-        type=units.as_read,
-        metavar="NAME",
-        help="only these calls: Allreduce or MPI_Allreduce, in any case; repeat the option or write a,b",
+        "--call", action="append", type=units.as_read, metavar="NAME",
+        help="only these calls: Allreduce or MPI_Allreduce, in any case; repeat the option or "
+        "write a,b",
     )
     group.add_argument(
-        "--communicator",
-        action="append",
-        type=units.as_read,
-        metavar="NAME",
-        help="only these: a label, a name, or four digits of an identity, as `communicators` prints them; may be repeated",
+        "--communicator", action="append", type=units.as_read, metavar="NAME",
+        help="only these: a label, a name, or four digits of an identity, as `communicators` "
+        "prints them; may be repeated",
     )
     group.add_argument(
-        "--region",
-        action="append",
-        type=units.as_read,
-        metavar="NAME",
-        help="only calls in these regions and in regions inside them, as `regions` prints them; may be repeated",
+        "--region", action="append", type=units.as_read, metavar="NAME",
+        help="only calls in these regions and in regions inside them, as `regions` prints them; "
+        "may be repeated",
     )
-    group.add_argument("--rank", type=rank_spans, metavar="LIST", help="only these world ranks: 0,3-5")
     group.add_argument(
-        "--bytes",
-        type=byte_range,
-        metavar="LOW:HIGH",
-        help="only these message sizes, bounds included: 1K:4M, :64, 1G:, or one size; K, M, G: powers of 2^10; 1.18MB: all sizes printed so",
+        "--rank", type=rank_spans, metavar="LIST", help="only these world ranks: 0,3-5"
+    )
+    group.add_argument(
+        "--bytes", type=byte_range, metavar="LOW:HIGH",
+        help="only these message sizes, bounds included: 1K:4M, :64, 1G:, or one size; K, M, G: "
+        "powers of 2^10; 1.18MB: all sizes printed so",
     )
 
 
 def add_memory_kind_argument(parser: argparse.ArgumentParser) -> None:
-    text = "only calls whose buffers have this memory kind; mixed: sent from one kind, received into another"
+    text = (
+        "only calls whose buffers have this memory kind; mixed: sent from one kind, received "
+        "into another"
+    )
     parser.add_argument("--memory-kind", choices=MEMORY_KINDS, help=text)
 
 
 class Selection(Run):
-    """A run to which filters were applied, once. Owns the TEMP TABLEs of chosen_cell.sql and those named selected_."""
+    """A run to which filters were applied, once. Owns the TEMP TABLEs of chosen_cell.sql and those
+    named selected_."""
 
     def __init__(self, run: Run, filters: list[str]) -> None:
         vars(self).update(vars(run))
@@ -149,10 +156,8 @@ KEEP = {
     "memory_kind": "INSERT INTO selected_memory_kind VALUES (?)",
 }
 FORGET = {
-    "call": "DELETE FROM selected_call",
-    "rank": "DELETE FROM selected_rank",
-    "communicator": "DELETE FROM selected_communicator",
-    "region": "DELETE FROM selected_region",
+    "call": "DELETE FROM selected_call", "rank": "DELETE FROM selected_rank",
+    "communicator": "DELETE FROM selected_communicator", "region": "DELETE FROM selected_region",
     "memory_kind": "DELETE FROM selected_memory_kind",
 }
 
@@ -163,7 +168,9 @@ def _keep(connection: sqlite3.Connection, what: str, values: Iterable[object]) -
 
 
 def _calls_keep(run: Run, wanted: list[str]) -> None:
-    names = [name for (name,) in run.connection.execute("SELECT call FROM selected_call ORDER BY call")]
+    names = [
+        name for (name,) in run.connection.execute("SELECT call FROM selected_call ORDER BY call")
+    ]
     by_name: dict[str, set[str]] = {}
     for name in names:
         for asked in (name.lower(), _short(name)):
@@ -187,33 +194,50 @@ def _identities(run: Run, wanted: list[str]) -> set[str]:
     chosen: set[str] = set()
     for text in wanted:
         found = {identity for identity, label, name in known if text in (label, name)} or {
-            identity for identity, _, _ in known if len(text) >= FEWEST_DIGITS and identity.startswith(text.lower())
+            identity for identity, _, _ in known
+            if len(text) >= FEWEST_DIGITS and identity.startswith(text.lower())
         }
         if not found:
             labels = ", ".join(sorted(label for _, label, _ in known))
-            raise UsageError(f"--communicator {text}", f"this run has no such communicator; it has: {labels}")
+            raise UsageError(
+                f"--communicator {text}", f"this run has no such communicator; it has: {labels}"
+            )
         chosen |= found
     return chosen
 
 
 def _regions(run: Run, wanted: list[str]) -> set[str]:
-    known = [name for (name,) in run.connection.execute("SELECT region_name FROM selected_region WHERE region_name <> '' ORDER BY 1")]
+    known = [
+        name
+        for (name,) in run.connection.execute(
+            "SELECT region_name FROM selected_region WHERE region_name <> '' ORDER BY 1"
+        )
+    ]
     chosen: set[str] = set()
     for text in wanted:
         found = {name for name in known if name == text or name.startswith(f"{text}/")}
         if not found:
-            raise UsageError(f"--region {text}", f"no call of this run is in such a region; there are: {', '.join(known) or 'none'}")
+            raise UsageError(
+                f"--region {text}",
+                f"no call of this run is in such a region; there are: {', '.join(known) or 'none'}",
+            )
         chosen |= found
     return chosen
 
 
 def _memory_kinds_keep(connection: sqlite3.Connection, wanted: str) -> None:
     known = [kind for (kind,) in connection.execute("SELECT memory_kind FROM selected_memory_kind")]
-    _keep(connection, "memory_kind", [kind for kind in known if kind == wanted or (wanted == MIXED and ">" in kind)])
+    _keep(
+        connection, "memory_kind",
+        [kind for kind in known if kind == wanted or (wanted == MIXED and ">" in kind)],
+    )
 
 
 def _ranks_keep(run: Run, spans: list[tuple[int, int]]) -> None:
-    present = [rank for (rank,) in run.connection.execute("SELECT world_rank FROM rank ORDER BY world_rank")]
+    present = [
+        rank
+        for (rank,) in run.connection.execute("SELECT world_rank FROM rank ORDER BY world_rank")
+    ]
     chosen = [rank for rank in present if any(low <= rank <= high for low, high in spans)]
     if not chosen:
         raise UsageError("--rank", "none of these ranks is in the run")

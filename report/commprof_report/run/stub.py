@@ -1,4 +1,5 @@
-"""Stubs: files in a run folder that name a ledger on a node, until its first copy takes their place.
+"""Stubs: files in a run folder that name a ledger on a node, until its first copy takes their
+place.
 
 A stub is untrusted input. It is written before the ledger is created (src/ledger/copy.h), so a rank
 that was killed at its very start leaves one, too.
@@ -35,7 +36,9 @@ def stub_read(file: BinaryIO) -> Stub | None:
     match = STUB.fullmatch(os.pread(file.fileno(), MOST_BYTES, 0))
     if not match:
         return None
-    host, boot_id, pid_namespace, pid, process_start = (field.decode("utf-8", "replace") for field in match.groups()[:5])
+    host, boot_id, pid_namespace, pid, process_start = (
+        field.decode("utf-8", "replace") for field in match.groups()[:5]
+    )
     facts = {"boot_id": boot_id, "pid_namespace": pid_namespace, "process_start": process_start}
     return Stub(host, int(pid), facts, Path(os.fsdecode(match[6])))
 
@@ -48,7 +51,9 @@ def not_here(path: Path, stub: Stub) -> LedgerIsNotHere:
         begins = f"the rank has just begun, or its job has a {place} of its own"
         gone = f"nothing is left of this rank, unless its job had a {place} of its own"
         why = gone if state == process.KILLED else begins
-        return LedgerIsNotHere(path, f"names the ledger {stub.ledger}, which is not on this host: {why}")
+        return LedgerIsNotHere(
+            path, f"names the ledger {stub.ledger}, which is not on this host: {why}"
+        )
     if stub.host == os.uname().nodename:
         restarted = "which has been restarted since: nothing is left of this rank"
         return LedgerIsNotHere(path, f"names the ledger {stub.ledger} of this host, {restarted}")

@@ -1,11 +1,15 @@
-"""Reduces the samples of a run to the number that a command requests: to the same stretches of time on all ranks.
+"""Reduces the samples of a run to the number that a command requests: to the same stretches of time
+on all ranks.
 
-During the job, each rank reduces its samples by giving its mask more bits (ledger_format.h). This module does the same again, for all ranks
-at once, with windows that are as short as the samples require: there is a mask for calls (with messages, starts and regions), and one for
-the activities of GPUs.
+During the job, each rank reduces its samples by giving its mask more bits (ledger_format.h). This
+module does the same again, for all ranks at once, with windows that are as short as the samples
+require: there is a mask for calls (with messages, starts and regions), and one for the activities
+of GPUs.
 
-    databases   samples of some files are counted -> windows, masks -> rows in windows that have a bit of the mask are not read
-    any file    if the samples read so far are too many after all: another bit; rows that have it are deleted
+    databases   samples of some files are counted -> windows, masks -> rows in windows that have a
+                bit of the mask are not read
+    any file    if the samples read so far are too many after all: another bit; rows that have it
+                are deleted
     at the end  sample_window and gpu_sample_window are cut
 """
 
@@ -22,7 +26,8 @@ MOST_SAMPLES = 500_000
 COUNTED_FILES = 64  # if there are more, these are counted, and the others are taken to be like them
 WINDOWS_LOG2 = 8  # the samples are in at most 2^8 + 1 windows
 SHORTEST_NS_LOG2 = 16  # of a window
-STRETCHES = 4  # stretches of consecutive windows that are retained at least, if the samples allow that
+# stretches of consecutive windows that are retained at least, if the samples allow that
+STRETCHES = 4
 BALANCED = 4  # a bit should leave out at least a quarter, and retain as much
 CALLS, ACTIVITIES = "calls", "activities"
 
@@ -43,12 +48,14 @@ SAMPLED = {
 }
 WINDOWS = {  # by kind: SQL that reads the windows, deletes them, and inserts those that remain
     CALLS: (
-        "SELECT world_rank, thread, begin_ns, end_ns, start_unix_ns FROM sample_window JOIN rank USING (world_rank)",
+        "SELECT world_rank, thread, begin_ns, end_ns, start_unix_ns FROM sample_window JOIN rank "
+        "USING (world_rank)",
         "DELETE FROM sample_window",
         "INSERT INTO sample_window VALUES (?, ?, ?, ?)",
     ),
     ACTIVITIES: (
-        "SELECT world_rank, stream, begin_ns, end_ns, start_unix_ns FROM gpu_sample_window JOIN rank USING (world_rank)",
+        "SELECT world_rank, stream, begin_ns, end_ns, start_unix_ns FROM gpu_sample_window JOIN "
+        "rank USING (world_rank)",
         "DELETE FROM gpu_sample_window",
         "INSERT INTO gpu_sample_window VALUES (?, ?, ?, ?)",
     ),
@@ -73,8 +80,10 @@ class Thinning:
         self.window_ns_log2 = SHORTEST_NS_LOG2
         self.masks = {CALLS: 0, ACTIVITIES: 0}
         self.files, self.files_read = 1, 0
-        self.has_deleted = False  # files that were read before, side by side, may bring more of what is left out since
-        self.retained, self.newest = 0, 0  # samples after that, and the sum of their tables' last row numbers
+        # files that were read before, side by side, may bring more of what is left out since
+        self.has_deleted = False
+        # samples after that, and the sum of their tables' last row numbers
+        self.retained, self.newest = 0, 0
 
     @property
     def is_needed(self) -> bool:
@@ -87,7 +96,9 @@ class Thinning:
 
     def begin(self, extents: Sequence[Extent]) -> None:
         """Settles how long windows are, before anything is left out."""
-        low_ns, high_ns = (choose(extent[which] for extent in extents) for which, choose in ((1, min), (2, max)))
+        low_ns, high_ns = (
+            choose(extent[which] for extent in extents) for which, choose in ((1, min), (2, max))
+        )
         self.window_ns_log2 = max(SHORTEST_NS_LOG2, (high_ns - low_ns).bit_length() - WINDOWS_LOG2)
 
     def part(self, connection: sqlite3.Connection) -> Thinning:
@@ -102,39 +113,58 @@ class Thinning:
         for table in tables:
             if table in SAMPLED:
                 time = self._time(database, table)
-                found += self.connection.execute(f"SELECT count(*), min({time}), max({time}) FROM {database}.{table}")
-        return [extent for extent in map(Extent._make, found) if all(isinstance(number, int) for number in extent)]
+                found += self.connection.execute(
+                    f"SELECT count(*), min({time}), max({time}) FROM {database}.{table}"
+                )
+        return [
+            extent for extent in map(Extent._make, found)
+            if all(isinstance(number, int) for number in extent)
+        ]
 
     def counts(self, database: str, tables: Iterable[str]) -> Counts:
-        """The samples in tables of an attached database that the masks do not leave out, by window."""
+        """The samples in tables of an attached database that the masks do not
+        leave out, by window."""
         counts: Counts = {kind: Counter() for kind in self.masks}
         for table in tables:
             if table in SAMPLED:
                 kind, window = SAMPLED[table].kind, self._window(database, table)
-                for number, count in self.connection.execute(f"SELECT {window}, count(*) FROM {database}.{table} GROUP BY 1"):
+                for number, count in self.connection.execute(
+                    f"SELECT {window}, count(*) FROM {database}.{table} GROUP BY 1"
+                ):
                     if isinstance(number, int) and not number & self.masks[kind]:
                         counts[kind][number] += count
         return counts
 
     def passed(self, database: str) -> dict[str, str]:
         """By table, SQL: is a row not retained? Nothing: all rows are."""
-        return {table: self._passes(database, table) for table, (kind, _) in SAMPLED.items() if self.masks[kind]}
+        return {
+            table: self._passes(database, table) for table, (kind, _) in SAMPLED.items()
+            if self.masks[kind]
+        }
 
     def ledger_rows_thin(self, rows: dict[str, list[Any]]) -> None:
         """The same for a ledger's samples; removes those that are not retained."""
         start_unix_ns = rows["rank"][0].start_unix_ns
         for table, (kind, time) in SAMPLED.items():
             if mask := self.masks[kind]:
-                rows[table] = [row for row in rows[table] if not start_unix_ns + getattr(row, time) >> self.window_ns_log2 & mask]
+                rows[table] = [
+                    row for row in rows[table]
+                    if not start_unix_ns + getattr(row, time) >> self.window_ns_log2 & mask
+                ]
 
     def added(self, files: int = 1) -> None:
         """Files were read. If there are too many samples now, more of them are left out."""
         self.files_read += files
-        if self.most is None or self.retained + sum(self._rows("max(rowid)")) - self.newest <= self.most:
+        if (
+            self.most is None
+            or self.retained + sum(self._rows("max(rowid)")) - self.newest <= self.most
+        ):
             return
         if not self.is_needed:
             self.begin(self.extents("main", SAMPLED))
-        self.leave_out(self.counts("main", SAMPLED), times_later=max(1.0, self.files / self.files_read))
+        self.leave_out(
+            self.counts("main", SAMPLED), times_later=max(1.0, self.files / self.files_read)
+        )
         self._delete()
 
     def finish(self) -> None:
@@ -147,25 +177,36 @@ class Thinning:
 
     def _rows(self, what: str) -> Iterator[int]:
         for table in SAMPLED:
-            yield self.connection.execute(f"SELECT coalesce({what}, 0) FROM main.{table}").fetchone()[0]
+            yield self.connection.execute(
+                f"SELECT coalesce({what}, 0) FROM main.{table}"
+            ).fetchone()[0]
 
     def leave_out(self, counts: Counts, times: float = 1.0, times_later: float = 1.0) -> None:
-        """Adds bits to the mask of the kind with most samples until there are few enough, of `times` as many as were counted. Stretches are as
-        short as is right if there will be `times_later` as many."""
-        while self.most is not None and (found := sum(map(_total, counts.values()))) * times > self.most:
+        """Adds bits to the mask of the kind with most samples until there are few enough, of
+        `times` as many as were counted. Stretches are as short as is right if there will be
+        `times_later` as many."""
+        while (
+            self.most is not None
+            and (found := sum(map(_total, counts.values()))) * times > self.most
+        ):
             kind = max(counts, key=lambda kind: _total(counts[kind]))
             bit = _bit(counts[kind], self.masks[kind], found * times * times_later / self.most)
             if bit is None:
                 break
             self.masks[kind] |= 1 << bit
-            counts[kind] = Counter({window: count for window, count in counts[kind].items() if not window >> bit & 1})
+            counts[kind] = Counter(
+                {window: count for window, count in counts[kind].items() if not window >> bit & 1}
+            )
 
     def _window(self, database: str, table: str) -> str:
         """SQL for the number of a row's window."""
         return f"({self._time(database, table)} >> {self.window_ns_log2})"
 
     def _time(self, database: str, table: str) -> str:
-        start_unix_ns = f"(SELECT start_unix_ns FROM {database}.rank WHERE rank.world_rank = {table}.world_rank)"
+        start_unix_ns = (
+            f"(SELECT start_unix_ns FROM {database}.rank WHERE rank.world_rank = "
+            f"{table}.world_rank)"
+        )
         return f"{start_unix_ns} + {SAMPLED[table].time}"
 
     def _passes(self, database: str, table: str) -> str:
@@ -176,7 +217,9 @@ class Thinning:
         for table, passes in self.passed("main").items():
             self.connection.execute(f"DELETE FROM main.{table} WHERE {passes}")
         self.connection.execute("COMMIT")
-        self.has_deleted, self.retained, self.newest = True, sum(self._rows("count(*)")), sum(self._rows("max(rowid)"))
+        self.has_deleted, self.retained, self.newest = (
+            True, sum(self._rows("count(*)")), sum(self._rows("max(rowid)")),
+        )
 
     def _windows_cut(self, kind: str, mask: int) -> None:
         select, delete, insert = WINDOWS[kind]
@@ -184,7 +227,9 @@ class Thinning:
         cut = (
             (world_rank, owner, low_ns, high_ns)
             for world_rank, owner, begin_ns, end_ns, start_unix_ns in windows
-            for low_ns, high_ns in covered(begin_ns, end_ns, start_unix_ns, mask, self.window_ns_log2)
+            for low_ns, high_ns in covered(
+                begin_ns, end_ns, start_unix_ns, mask, self.window_ns_log2
+            )
         )
         self.connection.execute("BEGIN")
         self.connection.execute(delete)
@@ -197,12 +242,19 @@ def _total(counts: Counter[int]) -> int:
 
 
 def _bit(counts: Counter[int], mask: int, excess: float) -> int | None:
-    """The bit to add to the mask: from the preferred one on, then below it, the first that is balanced, else the one nearest to that. None:
-    no bit leaves out any. As in samples.c. excess: how many times too many samples there are."""
-    preferred = mask.bit_length() or max(1, int((max(counts) - min(counts) + 1) / (STRETCHES * excess))).bit_length() - 1
+    """The bit to add to the mask: from the preferred one on, then below it, the first that is
+    balanced, else the one nearest to that. None: no bit leaves out any. As in samples.c. excess:
+    how many times too many samples there are."""
+    preferred = (
+        mask.bit_length()
+        or max(1, int((max(counts) - min(counts) + 1) / (STRETCHES * excess))).bit_length() - 1
+    )
     highest = max(counts).bit_length()
     lesser = {bit: _lesser_part(counts, bit) for bit in range(highest) if not mask >> bit & 1}
-    order = [bit for bit in (*range(preferred, highest), *reversed(range(min(preferred, highest)))) if lesser.get(bit)]
+    order = [
+        bit for bit in (*range(preferred, highest), *reversed(range(min(preferred, highest))))
+        if lesser.get(bit)
+    ]
     balanced = (bit for bit in order if BALANCED * lesser[bit] >= _total(counts))
     return next(balanced, max(order, key=lesser.__getitem__, default=None))
 

@@ -16,5 +16,8 @@ VIEWS = ("named_cell", "sizes", "percentiles", "calls", "collectives", "seen")
 def views_create(connection: Connection, alignment: Alignment) -> None:
     SQL.run(connection, "views")
     connection.execute(view_text())
-    connection.execute("INSERT INTO communicator_label SELECT identity, label, size, members FROM temp.run_communicator")
+    connection.execute(
+        "INSERT INTO communicator_label SELECT identity, label, size, members FROM "
+        "temp.run_communicator"
+    )
     connection.executemany("INSERT INTO clock_line VALUES (?, ?, ?, ?, ?)", alignment.lines())

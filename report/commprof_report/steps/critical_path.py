@@ -1,10 +1,11 @@
 """The critical path of a step: which rank, doing what, made the step as long as it was.
 
-It is followed back from the end of the rank whose step ends last. Where a rank waited, the path goes on at the rank that it waited for, at
-the time at which that rank arrived. What remains are the parts of the ranks' timelines that no other rank held up.
+It is followed back from the end of the rank whose step ends last. Where a rank waited, the path
+goes on at the rank that it waited for, at the time at which that rank arrived. What remains are the
+parts of the ranks' timelines that no other rank held up.
 
-    rank 0  |=== outside ===|- waits for 1 -|=transfer=|        path: rank 1 outside MPI, then transfer on rank 0
-    rank 1  |======== outside =============>|transfer|
+    rank 0  |=== outside ===|- waits for 1 -|=transfer=|      path: rank 1 outside MPI, then
+    rank 1  |======== outside =============>|transfer|              transfer on rank 0
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from ..late.timelines import FILES, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING,
 from .boundaries import AlignedNs, Steps
 from .step_costs import StepRow
 
-STATES = {OUTSIDE: "outside", TRANSFER: "transfer", FILES: "files", WAITING: "waiting", UNSPLIT: "not split"}
+STATES = {
+    OUTSIDE: "outside", TRANSFER: "transfer", FILES: "files", WAITING: "waiting",
+    UNSPLIT: "not split",
+}
 KNOWN = 0.5  # share of a path that must be split
 
 
@@ -47,11 +51,17 @@ class Span(NamedTuple):
         return self.end_ns - self.begin_ns
 
 
-def critical_paths(steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, late: Late) -> list[PathRow]:
-    """Of the complete steps after the warm-up, the longest parts first; nothing of a step whose path was not seen, or was not split."""
+def critical_paths(
+    steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, late: Late
+) -> list[PathRow]:
+    """Of the complete steps after the warm-up, the longest parts first; nothing of a step whose
+    path was not seen, or was not split."""
     wanted = {row.step for row in rows if row.is_complete and not row.is_warm_up and row.ranks > 1}
     times = steps.aligned(aligned_ns, wanted)
-    return [row for step in sorted(times) for row in _rows(step, critical_path(late.timelines, times[step]))]
+    return [
+        row for step in sorted(times)
+        for row in _rows(step, critical_path(late.timelines, times[step]))
+    ]
 
 
 def _rows(step: int, found: Sequence[Span]) -> Iterator[PathRow]:
@@ -64,12 +74,15 @@ def _rows(step: int, found: Sequence[Span]) -> Iterator[PathRow]:
 
 
 def critical_path(lines: dict[int, Timeline], times: dict[int, tuple[int, int]]) -> list[Span]:
-    """Of a step, by the times at which it begins and ends on each rank: the path's parts, the latest first. Empty if it was not seen, or not
-    split."""
+    """Of a step, by the times at which it begins and ends on each rank: the path's parts, the
+    latest first. Empty if it was not seen, or not split."""
     found = list(_spans(lines, times))
     whole_ns = sum(span.time_ns for span in found)
     unknown_ns = sum(span.time_ns for span in found if span.state in (WAITING, UNSPLIT))
-    is_known = whole_ns and unknown_ns <= (1 - KNOWN) * whole_ns and all(span.state != UNSEEN for span in found)
+    is_known = (
+        whole_ns and unknown_ns <= (1 - KNOWN) * whole_ns
+        and all(span.state != UNSEEN for span in found)
+    )
     return found if is_known else []
 
 
@@ -84,9 +97,15 @@ def _spans(lines: dict[int, Timeline], times: dict[int, tuple[int, int]]) -> Ite
             begin_ns = max(piece.begin_ns, step_begin_ns)
             if piece.end_ns <= step_begin_ns:
                 break
-            is_held_up = piece.state == WAITING and piece.waits_for in times and (piece.waits_for, piece.end_ns) not in left
+            is_held_up = (
+                piece.state == WAITING and piece.waits_for in times
+                and (piece.waits_for, piece.end_ns) not in left
+            )
             if is_held_up:
                 follows, time_ns = piece.waits_for, piece.end_ns
                 break
-            yield Span(rank, begin_ns, piece.end_ns, piece.state, piece.call if piece.state != OUTSIDE else "")
+            yield Span(
+                rank, begin_ns, piece.end_ns, piece.state,
+                piece.call if piece.state != OUTSIDE else "",
+            )
         rank = follows

@@ -1,7 +1,9 @@
-"""GPU activity in each step: overlap sums of the fully sampled steps, and step times with tracing on and off.
+"""GPU activity in each step: overlap sums of the fully sampled steps, and step times with tracing
+on and off.
 
-A step counts on a device if the device was traced throughout the step and all activities of each of its streams were sampled. On a device
-that several ranks share, each of them has its own step, with what all of them did during it; the device counts once, with the mean of these.
+A step counts on a device if the device was traced throughout the step and all activities of each of
+its streams were sampled. On a device that several ranks share, each of them has its own step, with
+what all of them did during it; the device counts once, with the mean of these.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ FOREVER = 1 << 62
 FEWEST_STEPS = 10  # with tracing and without it, to estimate its cost
 DEVIATION = 1.4826  # standard deviation / median absolute deviation, of a normal distribution
 MEDIAN_ERROR = 1.2533  # standard error of a median / of a mean
+
 
 class GpuStepRow(NamedTuple):
     """A step of the run; times are means over the devices on which the step is fully sampled."""
@@ -79,24 +82,29 @@ def gpu_steps(of_run: Steps, complete: Collection[int]) -> list[GpuStepRow]:
     return [_row(step, found[step], step in complete) for step in sorted(found)]
 
 
-def _alone(connection: Connection, steps: dict[int, list[RankStep]]) -> Iterator[Iterator[tuple[RankStep, Busy]]]:
+def _alone(
+    connection: Connection, steps: dict[int, list[RankStep]]
+) -> Iterator[Iterator[tuple[RankStep, Busy]]]:
     """For each device of one rank, its steps."""
     shared = {(own.rank, own.device) for group in _shared_groups(connection) for own in group}
     known = known_spans(connection)
     for rank, found in intervals(connection, known.keys() & steps.keys()):
         for device, spans in known[rank].items():
             if (rank, device) not in shared:
-                yield _device_steps(steps[rank], spans, found.get(device, []) + found.get(NO_DEVICE, []))
+                yield _device_steps(
+                    steps[rank], spans, found.get(device, []) + found.get(NO_DEVICE, [])
+                )
 
 
-def _shared(connection: Connection, steps: dict[int, list[RankStep]]) -> Iterator[Iterator[tuple[RankStep, Busy]]]:
+def _shared(
+    connection: Connection, steps: dict[int, list[RankStep]]
+) -> Iterator[Iterator[tuple[RankStep, Busy]]]:
     """For each shared device, the steps of its ranks."""
     shared = _shared_groups(connection)
     for group, both in zip(shared, together(connection, shared)):
         yield chain.from_iterable(
             _device_steps(
-                steps.get(own.rank, []),
-                moved(both.known, -own.start_monotonic_ns),
+                steps.get(own.rank, []), moved(both.known, -own.start_monotonic_ns),
                 moved_intervals(both.intervals, -own.start_monotonic_ns),
             )
             for own in group
@@ -107,11 +115,15 @@ def _shared_groups(connection: Connection) -> list[Group]:
     return [group for group in selected_groups(device_facts(connection)) if len(group) > 1]
 
 
-def _device_steps(steps: Sequence[RankStep], known: Spans, intervals: Sequence[Interval]) -> Iterator[tuple[RankStep, Busy]]:
+def _device_steps(
+    steps: Sequence[RankStep], known: Spans, intervals: Sequence[Interval]
+) -> Iterator[tuple[RankStep, Busy]]:
     whole = []
     latest_ns = -FOREVER
     for step in steps:
-        if latest_ns <= step.begin_ns < step.end_ns and is_within(step.begin_ns, step.end_ns, known):
+        if latest_ns <= step.begin_ns < step.end_ns and is_within(
+            step.begin_ns, step.end_ns, known
+        ):
             whole.append(step)
             latest_ns = step.end_ns
     spans = [(step.begin_ns, step.end_ns) for step in whole]
@@ -125,33 +137,47 @@ def is_within(begin_ns: int, end_ns: int, spans: Spans) -> bool:
     return place >= 0 and end_ns <= spans[place][1]
 
 
-def _row(number: int, found: Sequence[Sequence[tuple[RankStep, Busy]]], is_complete: bool) -> GpuStepRow:
-    mean = {key: fmean(fmean(getattr(times, key) for _, times in of_ranks) for of_ranks in found) for key in Busy._fields}
+def _row(
+    number: int, found: Sequence[Sequence[tuple[RankStep, Busy]]], is_complete: bool
+) -> GpuStepRow:
+    mean = {
+        key: fmean(fmean(getattr(times, key) for _, times in of_ranks) for of_ranks in found)
+        for key in Busy._fields
+    }
     shown = {key: mean[key] for key in GpuStepRow._fields if key in mean}
     if not is_complete:
         shown.update(exposed_mpi_ns=None, starved_ns=None)
     share, is_warm_up = mean["exposed_ns"] / mean["traced_ns"], found[0][0][0].is_warm_up
-    return GpuStepRow(step=number, devices=len(found), step_ns=mean["traced_ns"], exposed_share=share, is_warm_up=is_warm_up, **shown)
+    return GpuStepRow(
+        step=number, devices=len(found), step_ns=mean["traced_ns"], exposed_share=share,
+        is_warm_up=is_warm_up, **shown,
+    )
 
 
 def step_times(rows: Sequence[GpuStepRow]) -> StepTimes:
     steady = [row for row in rows if not row.is_warm_up]
     keys = ("step_ns", "exposed_ns", "exposed_share")
-    return StepTimes(len(steady), *(median(getattr(row, key) for row in steady) if steady else None for key in keys))
+    return StepTimes(
+        len(steady),
+        *(median(getattr(row, key) for row in steady) if steady else None for key in keys),
+    )
 
 
 # Cost of tracing.
 
 
 def tracing_cost(windows: Sequence[WindowRow], steps: Steps | None) -> TracingCost:
-    """Compares steps in which all tracing ranks traced with steps in which all of them paused. Pauses in which another tool traced do not
-    count. Steps with both, and the warm-up, are left out."""
+    """Compares steps in which all tracing ranks traced with steps in which all of them paused.
+    Pauses in which another tool traced do not count. Steps with both, and the warm-up, are left
+    out."""
     traced, paused = {}, {}
     for rank, rows in groupby(windows, key=attrgetter("rank")):
         own = list(rows)
         traced[rank] = joined((row.begin_ns, row.end_ns) for row in own)
         ends = [row.begin_ns for row in own[1:]] + [FOREVER]
-        paused[rank] = joined((row.end_ns, end_ns) for row, end_ns in zip(own, ends) if row.ended == "duty")
+        paused[rank] = joined(
+            (row.end_ns, end_ns) for row, end_ns in zip(own, ends) if row.ended == "duty"
+        )
     by_step: dict[int, list[RankStep]] = {}
     for step in chain.from_iterable(steps.by_rank().values()) if windows and steps else ():
         if not step.is_warm_up:
@@ -160,12 +186,20 @@ def tracing_cost(windows: Sequence[WindowRow], steps: Steps | None) -> TracingCo
     for ranks in by_step.values():
         for side, spans in (("traced", traced), ("untraced", paused)):
             looked = [step for step in ranks if step.world_rank in spans]
-            if looked and all(is_within(step.begin_ns, step.end_ns, spans[step.world_rank]) for step in looked):
+            if looked and all(
+                is_within(step.begin_ns, step.end_ns, spans[step.world_rank]) for step in looked
+            ):
                 sides[side].append(fmean(step.end_ns - step.begin_ns for step in ranks))
     fields: dict = {}
     for side, times in sides.items():
         middle, deviation = spread(times)
-        fields.update({f"{side}_steps": len(times), f"{side}_step_ns": middle, f"{side}_deviation_ns": deviation})
+        fields.update(
+            {
+                f"{side}_steps": len(times),
+                f"{side}_step_ns": middle,
+                f"{side}_deviation_ns": deviation,
+            }
+        )
     return TracingCost(**fields, **_cost(sides["traced"], sides["untraced"]))
 
 

@@ -1,5 +1,5 @@
-"""Ranks by steps: of each rank in each step, the time of its main thread outside MPI, its waiting for other ranks, and the waiting that it
-causes. A straggler is a stripe, a noisy host a band."""
+"""Ranks by steps: of each rank in each step, the time of its main thread outside MPI, its waiting
+for other ranks, and the waiting that it causes. A straggler is a stripe, a noisy host a band."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from .step_costs import StepRow
 
 MOST_COLUMNS, MOST_ROWS = 300, 256
 
-Field = list[list["float | None"]]  # by row and column, means; None: these ranks have no such step, or too little of it was split
+# by row and column, means; None: these ranks have no such step, or too little of it was split
+Field = list[list["float | None"]]
 
 
 class RankSteps(NamedTuple):
@@ -28,21 +29,34 @@ class RankSteps(NamedTuple):
     caused_ns: Field  # of all other ranks together
 
 
-def rank_steps(steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, late: Late) -> RankSteps | None:
-    """Of the complete steps after the warm-up; None where there are not two of them and two ranks."""
+def rank_steps(
+    steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, late: Late
+) -> RankSteps | None:
+    """Of the complete steps after the warm-up; None where there are not two of
+    them and two ranks."""
     complete = {row.step: row for row in rows if row.is_complete and not row.is_warm_up}
     times = steps.aligned(aligned_ns, complete)
     ranks = sorted({rank for of_step in times.values() for rank in of_step})
     if len(times) < 2 or len(ranks) < 2:
         return None
-    spent = {(step, rank): late.timelines[rank].between(*own) for step, of_step in times.items() for rank, own in of_step.items()}
+    spent = {
+        (step, rank): late.timelines[rank].between(*own) for step, of_step in times.items()
+        for rank, own in of_step.items()
+    }
     split = {step for step, row in complete.items() if is_split(row, True, late)}
-    caused = causes_in(spans_of({step: times[step] for step in times if step in split}), late, ranks)[1]
+    caused = causes_in(
+        spans_of({step: times[step] for step in times if step in split}), late, ranks
+    )[1]
     columns, groups = _grouped(sorted(times), MOST_COLUMNS), _grouped(ranks, MOST_ROWS)
 
-    def field(value: Callable[[int, int], float], among: set[int] | dict[int, StepRow] = complete) -> Field:
+    def field(
+        value: Callable[[int, int], float], among: set[int] | dict[int, StepRow] = complete
+    ) -> Field:
         def mean(group: Sequence[int], column: Sequence[int]) -> float | None:
-            values = [value(step, rank) for step in column if step in among for rank in group if (step, rank) in spent]
+            values = [
+                value(step, rank) for step in column if step in among for rank in group
+                if (step, rank) in spent
+            ]
             return fmean(values) if values else None
 
         return [[mean(group, column) for column in columns] for group in groups]

@@ -1,12 +1,15 @@
-"""The slowest ranks of steps: those that cause most of the waiting in them, as hvprof-report late judges it.
+"""The slowest ranks of steps: those that cause most of the waiting in them, as hvprof-report late
+judges it.
 
-    late arrivals within complete steps, with their root causes  ->  of each step: the rank that causes half of its waiting
-                                                                 ->  of all: what hvprof-report late found in the run, if steps have
-                                                                     most of its waiting; else its test, of these arrivals alone
+    late arrivals within complete  ->  of each step: the rank that causes half of its waiting
+    steps, with their root causes  ->  of all: what hvprof-report late found in the run, if steps
+                                       have most of its waiting; else its test, of these arrivals
+                                       alone
 
-Arrival at the calls of a thread that negotiates shows nobody; steps that the program counts are then compared at their marks (arrivals.py),
-and the same test is made with what the last rank is behind in place of waiting. So are visits to a region that the user chose, if another
-thread makes the calls.
+Arrival at the calls of a thread that negotiates shows nobody; steps that the program counts are
+then compared at their marks (arrivals.py), and the same test is made with what the last rank is
+behind in place of waiting. So are visits to a region that the user chose, if another thread makes
+the calls.
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ from .arrivals import Arrivals, arrivals, point_text
 from .boundaries import Detection, Steps
 from .step_costs import Costs, StepRow
 
-MOST_OF_RUN = 0.75  # share of the run's waiting; if steps have it, who is late in the run is late in steps
+# share of the run's waiting; if steps have it, who is late in the run is late in steps
+MOST_OF_RUN = 0.75
 Caused = Counter  # waiting in a step by the rank that causes it; None: not known
 
 
@@ -48,37 +52,63 @@ class Slowest(NamedTuple):
     judged_steps: int = 0
 
 
-def slowest(steps: Steps, costs: Costs, aligned_ns: AlignedNs, late: Late | None) -> tuple[list[StepRow], Slowest]:
-    """The steps with their slowest ranks, and the run's. `late`: the run's analysis of waiting, if the caller has made it."""
+def slowest(
+    steps: Steps, costs: Costs, aligned_ns: AlignedNs, late: Late | None
+) -> tuple[list[StepRow], Slowest]:
+    """The steps with their slowest ranks, and the run's. `late`: the run's analysis of waiting, if
+    the caller has made it."""
     if late is None:
         return costs.steps, Slowest(slowest_why="unknown: waiting was not analysed")
     is_beside = not costs.is_driven and not any(row.nccl_device_ns for row in costs.steps)
     arriving = arrivals(steps, aligned_ns, late) if is_beside or late.is_negotiated else None
     if late.last and late.last.region and steps.detection.by != "region":
-        return _with_last(costs.steps, arriving), _slowest(late.last, "begin", mark_text(late.last.region))
+        return _with_last(costs.steps, arriving), _slowest(
+            late.last, "begin", mark_text(late.last.region)
+        )
     if arriving and (late.is_negotiated or steps.detection.by == "region"):
         return _by_arrival(costs.steps, arriving, steps.detection)
     rows, found = _by_calls(steps, costs, aligned_ns, late)
     is_unknown = found.slowest_why.startswith("unknown: ")
-    return _by_arrival(costs.steps, arriving, steps.detection) if arriving and is_unknown else (rows, found)
+    return (
+        _by_arrival(costs.steps, arriving, steps.detection) if arriving and is_unknown
+        else (rows, found)
+    )
 
 
-def _by_calls(steps: Steps, costs: Costs, aligned_ns: AlignedNs, late: Late) -> tuple[list[StepRow], Slowest]:
+def _by_calls(
+    steps: Steps, costs: Costs, aligned_ns: AlignedNs, late: Late
+) -> tuple[list[StepRow], Slowest]:
     whole = [row for row in costs.steps if row.is_complete and not row.is_warm_up and row.ranks > 1]
     if not whole:
-        return costs.steps, Slowest(slowest_why="unknown: no step of several ranks was sampled whole")
+        return costs.steps, Slowest(
+            slowest_why="unknown: no step of several ranks was sampled whole"
+        )
     if late.is_negotiated:
-        return costs.steps, Slowest(slowest_why="unknown: a thread that negotiates joins each call in time, whatever the main thread does")
+        return costs.steps, Slowest(
+            slowest_why="unknown: a thread that negotiates joins each call in time, whatever the "
+            "main thread does"
+        )
     if costs.is_driven and costs.main_poll_share >= COVERED:
-        why = f"unknown: {units.share(costs.main_poll_share)} of the time inside MPI is in polls, between which a rank may work"
+        why = (
+            f"unknown: {units.share(costs.main_poll_share)} of the time inside MPI is in polls, "
+            "between which a rank may work"
+        )
         return costs.steps, Slowest(slowest_why=why)
     judged = {row.step: row for row in whole if is_split(row, costs.is_driven, late)}
     times = steps.aligned(aligned_ns, judged)
     spans = spans_of(times)
-    causes, caused = causes_in(spans, late, {rank for of_step in times.values() for rank in of_step})
-    rows = [row if row.step not in judged else _with_slowest(row, caused[row.step]) for row in costs.steps]
+    causes, caused = causes_in(
+        spans, late, {rank for of_step in times.values() for rank in of_step}
+    )
+    rows = [
+        row if row.step not in judged else _with_slowest(row, caused[row.step])
+        for row in costs.steps
+    ]
     if 2 * len(judged) < len(whole):
-        why = f"unknown: in {len(whole) - len(judged):,} of {len(whole):,} steps less than half of the time inside MPI is split"
+        why = (
+            f"unknown: in {len(whole) - len(judged):,} of {len(whole):,} steps less than "
+            "half of " "the time inside MPI is split"
+        )
         return rows, Slowest(slowest_why=why, judged_steps=len(judged))
     notable_ns = NOTABLE_LEAD * sum(row.step_ns for row in judged.values())
 
@@ -87,32 +117,47 @@ def _by_calls(steps: Steps, costs: Costs, aligned_ns: AlignedNs, late: Late) -> 
         """Another rank would wait notably less in these steps without them."""
         return late.stages.gains.gain_ns(ranks, list(spans.values())) >= notable_ns
 
-    is_most = sum(cause.cost_ns for cause in causes) >= MOST_OF_RUN * sum(cause.cost_ns for cause in late.causes)
+    is_most = sum(cause.cost_ns for cause in causes) >= MOST_OF_RUN * sum(
+        cause.cost_ns for cause in late.causes
+    )
     found = late.blame if is_most else verdict.blame(causes, late.participants, gains)
     return rows, _judged(list(judged.values()), causes, caused, found, gains)
 
 
 def is_split(row: StepRow, is_driven: bool, late: Late) -> bool:
-    """Whether at least half of the time in which ranks may wait was split into waiting and transfer; in the run, if another thread than the
-    driving one calls MPI."""
+    """Whether at least half of the time in which ranks may wait was split into waiting and
+    transfer; in the run, if another thread than the driving one calls MPI."""
     if is_driven:
         return row.unsplit_ns is not None and row.unsplit_ns <= (1 - COVERED) * row.communication_ns
-    return (late.run.coverage or 0.0) >= COVERED if row.nccl_host_ns is None else row.nccl_device_ns is not None
+    return (
+        (late.run.coverage or 0.0) >= COVERED if row.nccl_host_ns is None
+        else row.nccl_device_ns is not None
+    )
 
 
 def spans_of(times: Mapping[int, Mapping[int, tuple[int, int]]]) -> dict[int, tuple[int, int]]:
-    """On the run's time axis, in order of time, where these steps begin and end on their last rank: an arrival that all ranks wait for lies
-    in the step in which they wait. Where steps overlap, the one that began last counts."""
-    spans = {step: tuple(storable(max(edges)) for edges in zip(*of_step.values())) for step, of_step in times.items()}
+    """On the run's time axis, in order of time, where these steps begin and end on their last rank:
+    an arrival that all ranks wait for lies in the step in which they wait. Where steps overlap, the
+    one that began last counts."""
+    spans = {
+        step: tuple(storable(max(edges)) for edges in zip(*of_step.values()))
+        for step, of_step in times.items()
+    }
     return dict(sorted(spans.items(), key=itemgetter(1)))
 
 
-def causes_in(spans: dict[int, tuple[int, int]], late: Late, ranks: Collection[int]) -> tuple[list[Cause], dict[int, Caused]]:
-    """The causes within these steps, on communicators of ranks that have steps, and of each step what each rank causes."""
+def causes_in(
+    spans: dict[int, tuple[int, int]], late: Late, ranks: Collection[int]
+) -> tuple[list[Cause], dict[int, Caused]]:
+    """The causes within these steps, on communicators of ranks that have steps, and of each step
+    what each rank causes."""
     caused: dict[int, Caused] = {step: Counter() for step in spans}
     causes = []
     order, begins = list(spans), [begin_ns for begin_ns, _ in spans.values()]
-    theirs = {identity for identity, members in late.participants.members.items() if not set(members).isdisjoint(ranks)}
+    theirs = {
+        identity for identity, members in late.participants.members.items()
+        if not set(members).isdisjoint(ranks)
+    }
     for cause in late.causes:
         place = bisect_right(begins, cause.arrival_ns) - 1
         if place >= 0 and cause.arrival_ns <= spans[order[place]][1] and cause.identity in theirs:
@@ -122,10 +167,14 @@ def causes_in(spans: dict[int, tuple[int, int]], late: Late, ranks: Collection[i
 
 
 def lead_ns(row: StepRow, caused: Caused, ranks: Sequence[int]) -> float | None:
-    """What these ranks make each other rank wait in a step, if that is notable and half of all waiting; None: it is not."""
+    """What these ranks make each other rank wait in a step, if that is notable and half of all
+    waiting; None: it is not."""
     own_ns = sum(caused[rank] for rank in ranks)
     lead = own_ns / max(1, row.ranks - len(ranks))
-    return lead if own_ns >= MOST_OF_IT * sum(caused.values()) and lead >= NOTABLE_LEAD * row.step_ns else None
+    return (
+        lead if own_ns >= MOST_OF_IT * sum(caused.values()) and lead >= NOTABLE_LEAD * row.step_ns
+        else None
+    )
 
 
 def _with_slowest(row: StepRow, caused: Caused) -> StepRow:
@@ -135,13 +184,24 @@ def _with_slowest(row: StepRow, caused: Caused) -> StepRow:
     return row if lead is None else row._replace(slowest_rank=most, lead_ns=lead)
 
 
-def _judged(rows: Sequence[StepRow], causes: Sequence[Cause], caused: dict[int, Caused], found: Blame, gains: Gains) -> Slowest:
+def _judged(
+    rows: Sequence[StepRow], causes: Sequence[Cause], caused: dict[int, Caused], found: Blame,
+    gains: Gains,
+) -> Slowest:
     ranks = found.named.ranks if found.named else ()
-    leads = [lead for row in rows if (lead := lead_ns(row, caused[row.step], ranks)) is not None] if ranks else []
+    leads = (
+        [lead for row in rows if (lead := lead_ns(row, caused[row.step], ranks)) is not None]
+        if ranks else []
+    )
     if len(leads) >= _fewest(rows) and found.named.is_measurable and gains(ranks):
         p, growth = found.named.p, found.named.growth
-        return Slowest(units.rank_list(ranks), len(leads), fmean(leads), p, slowest_is_growing=int(growth.is_growing), judged_steps=len(rows))
-    return Slowest(slowest_why=_why_none(rows, causes, caused, found, len(leads)), judged_steps=len(rows))
+        return Slowest(
+            units.rank_list(ranks), len(leads), fmean(leads), p,
+            slowest_is_growing=int(growth.is_growing), judged_steps=len(rows),
+        )
+    return Slowest(
+        slowest_why=_why_none(rows, causes, caused, found, len(leads)), judged_steps=len(rows)
+    )
 
 
 def _fewest(rows: Sequence[StepRow]) -> float:
@@ -149,43 +209,73 @@ def _fewest(rows: Sequence[StepRow]) -> float:
     return max(1, min(FEWEST_BLOCKS, MOST_OF_IT * len(rows)))
 
 
-def _why_none(rows: Sequence[StepRow], causes: Sequence[Cause], caused: dict[int, Caused], found: Blame, slow_steps: int) -> str:
+def _why_none(
+    rows: Sequence[StepRow], causes: Sequence[Cause], caused: dict[int, Caused], found: Blame,
+    slow_steps: int,
+) -> str:
     by_rank = sum(caused.values(), Counter())
     whole_ns = sum(by_rank.values())
     if whole_ns < NOTABLE_LEAD * sum((row.ranks - 1) * row.step_ns for row in rows):
-        return f"none: ranks wait for each other for less than {units.share(NOTABLE_LEAD)} of these steps"
+        return (
+            f"none: ranks wait for each other for less than {units.share(NOTABLE_LEAD)} of "
+            "these steps"
+        )
     if found.named:
         names, several = units.rank_names(list(found.named.ranks)), len(found.named.ranks) > 1
         if slow_steps < _fewest(rows):
             part, number = units.share(NOTABLE_LEAD), units.counted(len(rows), "step")
             return (
-                f"none: {names} {'make' if several else 'makes'} the others wait for {part} of a step or more in {slow_steps} of {number} only"
+                f"none: {names} {'make' if several else 'makes'} the others wait for {part} of "
+                f"a step or more in {slow_steps} of {number} only"
             )
         shorter = f"{units.share(NOTABLE_LEAD)} shorter{short_text(found.named)}"
         return f"none: steps would be less than {shorter} if {names} arrived with the next rank"
-    if found.calls or found.turns:
-        return f"none: {'different ranks are late in different calls' if found.calls else 'ranks take turns in arriving last'}"
+    if found.calls:
+        return "none: different ranks are late in different calls"
+    if found.turns:
+        return "none: ranks take turns in arriving last"
     if (blocks := verdict.block_count(causes)) < FEWEST_BLOCKS:
-        return f"unknown: {units.counted(blocks, 'late arrival')} in these steps are too few to tell a cause from chance"
+        return (
+            f"unknown: {units.counted(blocks, 'late arrival')} in these steps are too few to "
+            "tell a cause from chance"
+        )
     if by_rank[None] >= COVERED * whole_ns:
-        return f"unknown: the cause of {units.share(by_rank[None] / whole_ns)} of the waiting in these steps is not known"
+        return (
+            f"unknown: the cause of {units.share(by_rank[None] / whole_ns)} of the waiting in "
+            "these steps is not known"
+        )
     return "none: no rank causes half of the waiting in these steps beyond chance"
 
 
-def _by_arrival(rows: Sequence[StepRow], arriving: Arrivals, detection: Detection) -> tuple[list[StepRow], Slowest]:
+def _by_arrival(
+    rows: Sequence[StepRow], arriving: Arrivals, detection: Detection
+) -> tuple[list[StepRow], Slowest]:
     judged = judge("", arriving.times, arriving.last)
-    return _with_last(rows, arriving), _slowest(judged, arriving.point, point_text(detection.by, arriving.point))
+    return _with_last(rows, arriving), _slowest(
+        judged, arriving.point, point_text(detection.by, arriving.point)
+    )
 
 
 def _with_last(rows: Sequence[StepRow], arriving: Arrivals | None) -> list[StepRow]:
     last = arriving.last if arriving else {}
-    return [row._replace(slowest_rank=rank, lead_ns=lead) for row in rows for rank, lead in [last.get(row.step, (None, None))]]
+    return [
+        row._replace(slowest_rank=rank, lead_ns=lead) for row in rows
+        for rank, lead in [last.get(row.step, (None, None))]
+    ]
 
 
 def _slowest(judged: Last, at: str, point: str) -> Slowest:
     if judged.ranks:
-        return Slowest(units.rank_list(judged.ranks), judged.times, judged.lead_ns, judged.p, at, judged.region, judged_steps=judged.judged)
-    why = f"none at {point}: no rank reaches it notably later than the others, beyond the scatter of the steps"
+        return Slowest(
+            units.rank_list(judged.ranks), judged.times, judged.lead_ns, judged.p, at,
+            judged.region, judged_steps=judged.judged,
+        )
+    why = (
+        f"none at {point}: no rank reaches it notably later than the others, beyond the scatter "
+        "of the steps"
+    )
     if judged.judged < FEWEST_BLOCKS:
         why = f"unknown: {judged_text(judged)} are too few to tell a cause from chance"
-    return Slowest(slowest_at=at, slowest_region=judged.region, slowest_why=why, judged_steps=judged.judged)
+    return Slowest(
+        slowest_at=at, slowest_region=judged.region, slowest_why=why, judged_steps=judged.judged
+    )

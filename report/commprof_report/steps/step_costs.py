@@ -1,10 +1,12 @@
-"""How the time of steps is spent: communication, files and the rest, on the thread that drives the steps.
+"""How the time of steps is spent: communication, files and the rest, on the thread that drives the
+steps.
 
-One pass over the samples of each rank, in order of time. A call is counted in the step in which it starts; its time is split over the
-steps that it overlaps. A step with missing samples has a duration, but its communication is unknown.
+One pass over the samples of each rank, in order of time. A call is counted in the step in which it
+starts; its time is split over the steps that it overlaps. A step with missing samples has a
+duration, but its communication is unknown.
 
-An NCCL call only enqueues an operation. The operation is counted in the step in which its kernel starts, with the kernel's time, if the
-device was traced.
+An NCCL call only enqueues an operation. The operation is counted in the step in which its kernel
+starts, with the kernel's time, if the device was traced.
 """
 
 from __future__ import annotations
@@ -103,7 +105,10 @@ class SampleRow(NamedTuple):
 class Spent:
     """The sums of one step of one rank, accumulated from samples."""
 
-    __slots__ = ("rank_step", "driving_ns", "file_ns", "others_ns", "by_call", "is_complete", "waited_ns", "transfer_ns")
+    __slots__ = (
+        "rank_step", "driving_ns", "file_ns", "others_ns", "by_call", "is_complete", "waited_ns",
+        "transfer_ns",
+    )
     __slots__ += ("queued_ns", "device_ns", "busy_until_ns", "messages", "message_bytes", "data_ns")
 
     def __init__(self, rank_step: RankStep) -> None:
@@ -111,12 +116,15 @@ class Spent:
         self.driving_ns = 0  # in communication, on the thread that drives the step
         self.file_ns = 0  # in files, on the same thread
         self.others_ns: dict[int, int] = {}  # in communication, by thread
-        self.by_call: dict = {}  # first (call, communicator, family, library): [count, bytes, time, of it driving]; then time by call
+        # first (call, communicator, family, library): [count, bytes, time, of it driving]; then
+        # time by call
+        self.by_call: dict = {}
         self.is_complete = 1
         self.waited_ns: int | None = None  # for other ranks, on the driving thread; None: unknown
         self.transfer_ns = 0  # of what was split
         self.queued_ns: int | None = None  # in NCCL's calls on the host; None: no calls
-        self.device_ns: int | None = 0  # in which an NCCL operation ran; None: some device times are missing
+        # in which an NCCL operation ran; None: some device times are missing
+        self.device_ns: int | None = 0
         self.busy_until_ns = 0
         self.messages = 0  # bulk collectives of all threads, and their bytes
         self.message_bytes = 0
@@ -152,7 +160,9 @@ class Spent:
         sums[3] += spent_ns if is_driving else 0
 
     def _sums(self, sample: SampleRow, call: str) -> list[int]:
-        return self.by_call.setdefault((call, sample.communicator, sample.family, sample.library), [0, 0, 0, 0])
+        return self.by_call.setdefault(
+            (call, sample.communicator, sample.family, sample.library), [0, 0, 0, 0]
+        )
 
     def _count(self, sample: SampleRow, sums: list[int]) -> None:
         """A call, or an operation on the device, that begins in the step."""
@@ -165,19 +175,26 @@ class Spent:
     def _queue(self, sample: SampleRow, spent_ns: int) -> None:
         self.queued_ns = (self.queued_ns or 0) + spent_ns
         is_operation = sample.family in ("collective", "point-to-point")
-        if is_operation and sample.device_start_ns is None and self.rank_step.begin_ns <= sample.start_ns:
+        if (
+            is_operation and sample.device_start_ns is None
+            and self.rank_step.begin_ns <= sample.start_ns
+        ):
             self.device_ns = None
             self._count(sample, self._sums(sample, sample.call))
 
     def run(self, sample: SampleRow, is_first: bool) -> None:
-        """Adds an operation on the device. Operations are sorted by begin; the first one of a kernel adds the kernel's time."""
+        """Adds an operation on the device. Operations are sorted by begin; the first one of a
+        kernel adds the kernel's time."""
         _, _, begin_ns, end_ns, _, _ = self.rank_step
         start_ns, stop_ns = max(sample.device_start_ns, begin_ns), min(sample.device_end_ns, end_ns)
         if begin_ns <= sample.device_start_ns:
             self._count(sample, self._sums(sample, sample.call))
         if not is_first:
             return
-        timed = self._sums(sample._replace(family="group"), "ncclGroup") if sample.is_shared else self._sums(sample, sample.call)
+        timed = (
+            self._sums(sample._replace(family="group"), "ncclGroup") if sample.is_shared
+            else self._sums(sample, sample.call)
+        )
         timed[0] += 1 if sample.is_shared and begin_ns <= sample.device_start_ns else 0
         timed[2] += stop_ns - start_ns
         if self.device_ns is not None:
@@ -201,14 +218,18 @@ class CallSums:
         for (call, communicator, family, library), added in spent.by_call.items():
             key = (call, labels.get((rank, communicator), units.NO_VALUE), family, library)
             self.makers.setdefault(key, set()).add(rank)
-            self.sums[key] = [old + new for old, new in zip(self.sums.get(key, (0, 0, 0, 0)), added)]
+            self.sums[key] = [
+                old + new for old, new in zip(self.sums.get(key, (0, 0, 0, 0)), added)
+            ]
 
     def rows(self, is_driven: bool, families: Mapping[str, str] | None = None) -> list[StepCallRow]:
         """families: names of communicators, by label; those of one name share rows."""
         names = families or {}
         sharing: dict[CallKey, list[CallKey]] = {}
         for call, label, family, library in self.sums:
-            sharing.setdefault((call, names.get(label, label), family, library), []).append((call, label, family, library))
+            sharing.setdefault((call, names.get(label, label), family, library), []).append(
+                (call, label, family, library)
+            )
         completion_ns: Counter[tuple[str, str]] = Counter()
         blocked_ns: Counter[tuple[str, str]] = Counter()
         for call, label, *times in SQL.run(self.connection, "step_overlap"):
@@ -223,18 +244,30 @@ class CallSums:
             count, message_bytes, total_ns, driving_ns = (total / steps for total in sums)
             exposed_ns = driving_ns if is_driven and library == "mpi" else None
             whole_ns = completion_ns[call, label]
-            of_family, known = sum(name == label for name in names.values()), len({one[1] for one in own})
-            shown = own[0][1] if known == 1 < of_family else f"{known} of {label}" if known < of_family else label
+            of_family, known = (
+                sum(name == label for name in names.values()), len({one[1] for one in own}),
+            )
+            shown = (
+                own[0][1] if known == 1 < of_family else f"{known} of {label}" if known < of_family
+                else label
+            )
             overlap = max(0.0, 1 - blocked_ns[call, label] / whole_ns) if whole_ns else None
             share = sums[2] / (self.step_ns or 1)
-            rows.append(StepCallRow(call, shown, family, count, message_bytes, total_ns, exposed_ns, share, overlap, library, len(makers)))
+            rows.append(
+                StepCallRow(
+                    call, shown, family, count, message_bytes, total_ns, exposed_ns, share, overlap,
+                    library, len(makers),
+                )
+            )
         return sorted(rows, key=lambda row: (-row.share_of_step, row.call, row.communicator))
 
 
 class Costs(NamedTuple):
     steps: list[StepRow]
     by_call: CallSums
-    is_driven: bool  # the driving threads communicate; otherwise only other threads do, and the waits of the driving threads are unknown
+    # the driving threads communicate; otherwise only other threads do, and the waits of the driving
+    # threads are unknown
+    is_driven: bool
     thread: str  # the one that communicates most in steps, by name
     thread_is_main: bool
     poll_share: float  # share of polls, which have no samples, in the time in MPI
@@ -242,7 +275,8 @@ class Costs(NamedTuple):
 
 
 def step_costs(steps: Steps, aligned_ns: AlignedNs, late: Late | None) -> Costs:
-    """The costs of a run's steps. `late`: the run's analysis of waiting, if the caller has made it."""
+    """The costs of a run's steps. `late`: the run's analysis of waiting, if the caller
+    has made it."""
     reading = Reading(steps)
     ranks = list(reading.ranks())
     spent = [one for of_rank in ranks for one in of_rank]
@@ -254,7 +288,10 @@ def step_costs(steps: Steps, aligned_ns: AlignedNs, late: Late | None) -> Costs:
     for one in spent:
         one.by_call = _time_by_call(one, is_driven)
     rows = _step_rows(spent, is_driven, aligned_ns)
-    return Costs(rows, reading.by_call, is_driven, thread, is_main, reading.poll_share, reading.main_poll_share)
+    return Costs(
+        rows, reading.by_call, is_driven, thread, is_main, reading.poll_share,
+        reading.main_poll_share,
+    )
 
 
 class Reading:
@@ -263,16 +300,27 @@ class Reading:
     def __init__(self, steps: Steps) -> None:
         self.steps, connection = steps, steps.connection
         self.connection = connection
-        self.driving = {**dict(connection.execute("SELECT world_rank, thread FROM thread WHERE is_main")), **steps.detection.driving}
-        self.names = {(rank, thread): (name, is_main) for rank, thread, name, is_main in SQL.run(connection, "step_threads")}
-        self.labels = {(rank, number): label for rank, number, label in SQL.run(connection, "step_labels")}
+        self.driving = {
+            **dict(connection.execute("SELECT world_rank, thread FROM thread WHERE is_main")),
+            **steps.detection.driving,
+        }
+        self.names = {
+            (rank, thread): (name, is_main)
+            for rank, thread, name, is_main in SQL.run(connection, "step_threads")
+        }
+        self.labels = {
+            (rank, number): label for rank, number, label in SQL.run(connection, "step_labels")
+        }
         self.missing = holes(connection)
         self.poll_share, self.main_poll_share = SQL.run(connection, "step_polls").fetchone()
         self.by_call = CallSums(connection)
         traffic_classify(connection)
 
     def ranks(self) -> Iterator[list[Spent]]:
-        steps = {rank: [Spent(step) for step in of_rank] for rank, of_rank in self.steps.by_rank().items()}
+        steps = {
+            rank: [Spent(step) for step in of_rank]
+            for rank, of_rank in self.steps.by_rank().items()
+        }
         samples = map(SampleRow._make, SQL.run(self.connection, "step_samples"))
         for rank, of_rank in groupby(samples, key=attrgetter("world_rank")):
             self._fill(rank, steps[rank], of_rank)
@@ -360,7 +408,9 @@ def _waits_add(late: Late, aligned_ns: AlignedNs, ranks: Sequence[Sequence[Spent
     for steps in ranks:
         rank = steps[0].rank_step.world_rank
         for spent in steps:
-            parts = late.timelines[rank].between(aligned_ns(rank, spent.rank_step.begin_ns), aligned_ns(rank, spent.rank_step.end_ns))
+            parts = late.timelines[rank].between(
+                aligned_ns(rank, spent.rank_step.begin_ns), aligned_ns(rank, spent.rank_step.end_ns)
+            )
             spent.waited_ns, spent.transfer_ns = parts[WAITING], parts[TRANSFER]
 
 
@@ -372,15 +422,22 @@ def _step_rows(spent: Sequence[Spent], is_driven: bool, aligned_ns: AlignedNs) -
     for one in spent:
         by_step.setdefault(one.rank_step.step, []).append(one)
     explain = Explanation(by_step, is_driven)
-    return [_step_row(step, ranks, is_driven, aligned_ns, explain) for step, ranks in sorted(by_step.items())]
+    return [
+        _step_row(step, ranks, is_driven, aligned_ns, explain)
+        for step, ranks in sorted(by_step.items())
+    ]
 
 
-def _step_row(step: int, ranks: Sequence[Spent], is_driven: bool, aligned_ns: AlignedNs, explain: Explanation) -> StepRow:
+def _step_row(
+    step: int, ranks: Sequence[Spent], is_driven: bool, aligned_ns: AlignedNs, explain: Explanation
+) -> StepRow:
     begin_ns = min(aligned_ns(one.rank_step.world_rank, one.rank_step.begin_ns) for one in ranks)
     step_ns = fmean(one.step_ns for one in ranks)
     parts: tuple = (None, None, None)
     if is_driven:
-        communication_ns, file_ns = fmean(one.driving_ns for one in ranks), fmean(one.file_ns for one in ranks)
+        communication_ns, file_ns = (
+            fmean(one.driving_ns for one in ranks), fmean(one.file_ns for one in ranks),
+        )
         parts = (communication_ns, file_ns, step_ns - communication_ns - file_ns)
     background_ns = fmean(one.background_ns for one in ranks)
     nccl = _nccl(ranks)
@@ -396,19 +453,28 @@ def _step_row(step: int, ranks: Sequence[Spent], is_driven: bool, aligned_ns: Al
 
 
 def _split(ranks: Sequence[Spent]) -> tuple[float | None, float | None, float | None]:
-    """Means of waiting, transfer, and what was not split: together the communication. None: waits are not known."""
+    """Means of waiting, transfer, and what was not split: together the communication. None: waits
+    are not known."""
     if any(one.waited_ns is None for one in ranks):
         return None, None, None
-    wait_ns, transfer_ns = fmean(one.waited_ns for one in ranks), fmean(one.transfer_ns for one in ranks)
-    return wait_ns, transfer_ns, max(0.0, fmean(one.driving_ns for one in ranks) - wait_ns - transfer_ns)
+    wait_ns, transfer_ns = (
+        fmean(one.waited_ns for one in ranks), fmean(one.transfer_ns for one in ranks),
+    )
+    return (
+        wait_ns, transfer_ns,
+        max(0.0, fmean(one.driving_ns for one in ranks) - wait_ns - transfer_ns),
+    )
 
 
 def _nccl(ranks: Sequence[Spent]) -> tuple[float | None, float | None]:
-    """Mean times in NCCL calls on the host and in NCCL operations on the device; None if there are none."""
+    """Mean times in NCCL calls on the host and in NCCL operations on the device; None if there are
+    none."""
     if all(one.queued_ns is None and not one.device_ns for one in ranks):
         return None, None
     is_known = all(one.device_ns is not None for one in ranks)
-    return fmean(one.queued_ns or 0 for one in ranks), fmean(one.device_ns for one in ranks) if is_known else None
+    return fmean(one.queued_ns or 0 for one in ranks), fmean(
+        one.device_ns for one in ranks
+    ) if is_known else None
 
 
 class Explanation:
@@ -416,16 +482,27 @@ class Explanation:
 
     def __init__(self, by_step: dict[int, list[Spent]], is_driven: bool) -> None:
         self.is_driven = is_driven
-        usual = [ranks for ranks in by_step.values() if not ranks[0].rank_step.is_outlier and not ranks[0].rank_step.is_warm_up]
-        self.step_ns = median(fmean(one.step_ns for one in ranks) for ranks in usual) if usual else 0
+        usual = [
+            ranks for ranks in by_step.values()
+            if not ranks[0].rank_step.is_outlier and not ranks[0].rank_step.is_warm_up
+        ]
+        self.step_ns = (
+            median(fmean(one.step_ns for one in ranks) for ranks in usual) if usual else 0
+        )
         outside: dict[int, list[int]] = {}
         calls: dict[int, Counter[str]] = {}
         for one in (one for ranks in usual for one in ranks):
             outside.setdefault(one.rank_step.world_rank, []).append(self._outside_ns(one))
             calls.setdefault(one.rank_step.world_rank, Counter()).update(one.by_call)
         self.outside_ns = {rank: median(times) for rank, times in outside.items()}
-        self.call_ns = {rank: {call: total_ns / len(outside[rank]) for call, total_ns in times.items()} for rank, times in calls.items()}
-        met = Counter(call for ranks in by_step.values() for call in {call for one in ranks for call in one.by_call})
+        self.call_ns = {
+            rank: {call: total_ns / len(outside[rank]) for call, total_ns in times.items()}
+            for rank, times in calls.items()
+        }
+        met = Counter(
+            call for ranks in by_step.values()
+            for call in {call for one in ranks for call in one.by_call}
+        )
         self.foreign = {call for call, steps in met.items() if steps < COMMON * len(by_step)}
 
     def _outside_ns(self, one: Spent) -> int:
@@ -437,19 +514,26 @@ class Explanation:
         foreign = sorted({call for one in ranks for call in one.by_call if call in self.foreign})
         said = [f"{' and '.join(foreign)} in it"] if foreign else []
         where = "outside MPI" if self.is_driven else "between its calls"
-        more = {one.rank_step.world_rank: self._outside_ns(one) - self.outside_ns.get(one.rank_step.world_rank, 0) for one in ranks}
+        more = {
+            one.rank_step.world_rank: self._outside_ns(one)
+            - self.outside_ns.get(one.rank_step.world_rank, 0) for one in ranks
+        }
         if max(more.values()) >= max(EXPLAINS * excess_ns, 1):
             said.append(_on_ranks(f"more {where}", more, EXPLAINS * excess_ns))
         else:
             said += self._longest_call(ranks)
-        return "; ".join(said) or f"no rank spent half of the excess {where}, and no call took longer"
+        return (
+            "; ".join(said) or f"no rank spent half of the excess {where}, and no call took longer"
+        )
 
     def _longest_call(self, ranks: Sequence[Spent]) -> Iterator[str]:
         longer: dict[str, dict[int, float]] = {}
         for one in ranks:
             rank = one.rank_step.world_rank
             for call, spent_ns in one.by_call.items():
-                longer.setdefault(call, {})[rank] = spent_ns - self.call_ns.get(rank, {}).get(call, 0)
+                longer.setdefault(call, {})[rank] = spent_ns - self.call_ns.get(rank, {}).get(
+                    call, 0
+                )
         call = max(longer, key=lambda call: sum(longer[call].values()), default=None)
         if call is not None and max(longer[call].values()) > 0:
             yield _on_ranks(f"more in {call}", longer[call], EXPLAINS * max(longer[call].values()))

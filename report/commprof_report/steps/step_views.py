@@ -1,5 +1,5 @@
-"""What each rank did in steps of a run, to be drawn, with their critical paths: the median step, the longest ones, and as many others, spread
-over the run, as there is room for."""
+"""What each rank did in steps of a run, to be drawn, with their critical paths: the median step,
+the longest ones, and as many others, spread over the run, as there is room for."""
 
 from __future__ import annotations
 
@@ -22,10 +22,13 @@ SQL = query.beside(__file__)
 ESTIMATE = "waiting estimated from durations"
 LONGEST = 7  # steps that come before the others
 MOST_WITH_GPUS = 8
-LEAST_BOUND, MOST_PER_RANK, LARGEST_BOUND = 22_000, 120, 60_000  # of the pieces of all views together; half as many of GPUs
+# of the pieces of all views together; half as many of GPUs
+LEAST_BOUND, MOST_PER_RANK, LARGEST_BOUND = 22_000, 120, 60_000
 RANK_PIECES = 4  # as large as a rank's row itself is in the page
 MARGIN = 0.05  # share of a step, shown before and after it
-FINEST = 4_000  # a view of too many pieces leaves out those shorter than this part of it, or than twice that, and so on
+# a view of too many pieces leaves out those shorter than this part of it, or than twice that, and
+# so on
+FINEST = 4_000
 
 
 class Detail(NamedTuple):
@@ -43,7 +46,8 @@ class Detail(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """A piece of a rank's timeline, inside MPI or not sampled. detail: the call's size and communicator, as far as they are known."""
+    """A piece of a rank's timeline, inside MPI or not sampled. detail: the call's size and
+    communicator, as far as they are known."""
 
     piece: Piece
     detail: str
@@ -58,8 +62,8 @@ class RankView(NamedTuple):
 
 
 class View(NamedTuple):
-    """A step of all ranks; times are on the run's axis. left_out_ns: shorter pieces than this are left out; 0: none. gpu_gap_ns: so are
-    shorter gaps in what a GPU did."""
+    """A step of all ranks; times are on the run's axis. left_out_ns: shorter pieces than this are
+    left out; 0: none. gpu_gap_ns: so are shorter gaps in what a GPU did."""
 
     step: StepRow
     notable: str
@@ -71,9 +75,12 @@ class View(NamedTuple):
     path: list[Span]
 
 
-def step_views(steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, late: Late, wanted: range | None = None) -> list[View]:
-    """The median step first, then the longest ones, then the others; or the wanted ones in order, as many as there is room for. None where less
-    than a step of two ranks was seen whole."""
+def step_views(
+    steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, late: Late,
+    wanted: range | None = None,
+) -> list[View]:
+    """The median step first, then the longest ones, then the others; or the wanted ones in order,
+    as many as there is room for. None where less than a step of two ranks was seen whole."""
     whole = [row for row in rows if is_whole(row)]
     if not whole:
         return []
@@ -94,7 +101,13 @@ def step_views(steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, lat
     details, gpus = _details(steps, aligned_ns, late), on_gpus(steps.connection, aligned_ns)
     chosen[len(first) :] = sorted(chosen[len(first) :], key=lambda row: row.step)
     notable = {by_time[-1].step: "the longest", median.step: "the median"}
-    views = [_view(row, notable.get(row.step, ""), times[row.step], spans[row.step], late, details, most_pieces) for row in chosen]
+    views = [
+        _view(
+            row, notable.get(row.step, ""), times[row.step], spans[row.step], late, details,
+            most_pieces,
+        )
+        for row in chosen
+    ]
     return [_with_gpus(view, gpus, most_pieces // 2 // len(views)) for view in views]
 
 
@@ -105,20 +118,22 @@ def is_whole(row: StepRow) -> bool:
 
 def spread(rows: Sequence[StepRow]) -> list[StepRow]:
     """In an order in which the first n, for any n, are spread over the run about evenly."""
-    return [row for _, row in sorted((f"{place:064b}"[::-1], row) for place, row in enumerate(rows))]
+    return [
+        row for _, row in sorted((f"{place:064b}"[::-1], row) for place, row in enumerate(rows))
+    ]
 
 
 def _fitting(
-    rows: Sequence[StepRow],
-    times: Mapping[int, Mapping[int, tuple[int, int]]],
-    spans: Mapping[int, tuple[int, int]],
-    late: Late,
-    most_pieces: int,
+    rows: Sequence[StepRow], times: Mapping[int, Mapping[int, tuple[int, int]]],
+    spans: Mapping[int, tuple[int, int]], late: Late, most_pieces: int,
 ) -> Iterator[StepRow]:
     """The first one always."""
     pieces = 0
     for row in rows:
-        pieces += sum(RANK_PIECES + late.timelines[rank].pieces_between(*spans[row.step]) for rank in times[row.step])
+        pieces += sum(
+            RANK_PIECES + late.timelines[rank].pieces_between(*spans[row.step])
+            for rank in times[row.step]
+        )
         if row is not rows[0] and pieces > most_pieces:
             return
         yield row
@@ -126,7 +141,10 @@ def _fitting(
 
 def _span(times: Mapping[int, tuple[int, int]]) -> tuple[int, int]:
     """What is drawn of a step."""
-    first_ns, last_ns = min(begin_ns for begin_ns, _ in times.values()), max(end_ns for _, end_ns in times.values())
+    first_ns, last_ns = (
+        min(begin_ns for begin_ns, _ in times.values()),
+        max(end_ns for _, end_ns in times.values()),
+    )
     margin_ns = round(MARGIN * (last_ns - first_ns))
     return first_ns - margin_ns, last_ns + margin_ns
 
@@ -138,8 +156,16 @@ def _windows(steps: Steps, spans: Mapping[int, tuple[int, int]], aligned_ns: Ali
         for own in of_rank:
             if own.step in spans:
                 begin_ns, end_ns = spans[own.step]
-                shifts_ns = begin_ns - aligned_ns(rank, own.begin_ns), end_ns - aligned_ns(rank, own.end_ns)
-                rows.append((rank, storable(own.begin_ns + shifts_ns[0]), storable(own.end_ns + shifts_ns[1])))
+                shifts_ns = (
+                    begin_ns - aligned_ns(rank, own.begin_ns),
+                    end_ns - aligned_ns(rank, own.end_ns),
+                )
+                rows.append(
+                    (
+                        rank, storable(own.begin_ns + shifts_ns[0]),
+                        storable(own.end_ns + shifts_ns[1]),
+                    )
+                )
     SQL.run(steps.connection, "step_view_windows")
     steps.connection.executemany("INSERT INTO temp.step_view_window VALUES (?, ?, ?)", rows)
 
@@ -147,7 +173,10 @@ def _windows(steps: Steps, spans: Mapping[int, tuple[int, int]], aligned_ns: Ali
 def _details(steps: Steps, aligned_ns: AlignedNs, late: Late) -> dict[tuple[int, int], str]:
     """By rank and begin of the call on the run's axis."""
     found = SQL.ask(steps.connection, "step_view_calls", Detail)
-    texts = {(row.world_rank, storable(aligned_ns(row.world_rank, row.start_ns))): row.text for row in found}
+    texts = {
+        (row.world_rank, storable(aligned_ns(row.world_rank, row.start_ns))): row.text
+        for row in found
+    }
     for call in late.stages.sums.chosen.estimated():
         if call in texts:
             texts[call] = ", ".join(filter(None, (texts[call], ESTIMATE)))
@@ -155,24 +184,28 @@ def _details(steps: Steps, aligned_ns: AlignedNs, late: Late) -> dict[tuple[int,
 
 
 def _view(
-    row: StepRow,
-    notable: str,
-    times: Mapping[int, tuple[int, int]],
-    span: tuple[int, int],
-    late: Late,
-    details: Mapping[tuple[int, int], str],
-    most_pieces: int,
+    row: StepRow, notable: str, times: Mapping[int, tuple[int, int]], span: tuple[int, int],
+    late: Late, details: Mapping[tuple[int, int], str], most_pieces: int,
 ) -> View:
     begin_ns, end_ns = span
     ranks = []
     for rank in sorted(times):
-        pieces = takewhile(lambda piece: piece.end_ns > begin_ns, late.timelines[rank].back_from(end_ns))
-        ranks.append(RankView(rank, *times[rank], list(_shown(rank, reversed(list(pieces)), begin_ns, details)), []))
+        pieces = takewhile(
+            lambda piece: piece.end_ns > begin_ns, late.timelines[rank].back_from(end_ns)
+        )
+        ranks.append(
+            RankView(
+                rank, *times[rank], list(_shown(rank, reversed(list(pieces)), begin_ns, details)),
+                [],
+            )
+        )
     left_out_ns = 0
     while sum(len(one.pieces) for one in ranks) > most_pieces:
         left_out_ns = 2 * left_out_ns or (end_ns - begin_ns) // FINEST + 1
         ranks = [one._replace(pieces=_coarse(one.pieces, left_out_ns)) for one in ranks]
-    return View(row, notable, begin_ns, end_ns, left_out_ns, 0, ranks, critical_path(late.timelines, times))
+    return View(
+        row, notable, begin_ns, end_ns, left_out_ns, 0, ranks, critical_path(late.timelines, times)
+    )
 
 
 def _with_gpus(view: View, gpus: list[OnGpu], most_pieces: int) -> View:
@@ -181,15 +214,20 @@ def _with_gpus(view: View, gpus: list[OnGpu], most_pieces: int) -> View:
     return view._replace(ranks=ranks, gpu_gap_ns=gap_ns if found else 0)
 
 
-def _shown(rank: int, pieces: Iterator[Piece], since_ns: int, details: Mapping[tuple[int, int], str]) -> Iterator[Shown]:
+def _shown(
+    rank: int, pieces: Iterator[Piece], since_ns: int, details: Mapping[tuple[int, int], str]
+) -> Iterator[Shown]:
     """All but the time outside MPI. The transfer that follows a wait belongs to the same call."""
     is_same_call, detail = False, ""
     for piece in pieces:
         detail = detail if is_same_call else details.get((rank, piece.begin_ns), "")
         is_same_call = piece.state == WAITING
         if piece.state != OUTSIDE:
-            waits_for = NOBODY if detail.endswith(ESTIMATE) else piece.waits_for  # no arrival ended it
-            yield Shown(piece._replace(begin_ns=max(piece.begin_ns, since_ns), waits_for=waits_for), detail)
+            # no arrival ended it
+            waits_for = NOBODY if detail.endswith(ESTIMATE) else piece.waits_for
+            yield Shown(
+                piece._replace(begin_ns=max(piece.begin_ns, since_ns), waits_for=waits_for), detail
+            )
 
 
 def _coarse(pieces: Sequence[Shown], shortest_ns: int) -> list[Shown]:

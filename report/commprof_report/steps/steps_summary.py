@@ -1,4 +1,5 @@
-"""The run summary of steps, in one row: the first lines of `steps`, and its part of the HTML page."""
+"""The run summary of steps, in one row: the first lines of `steps`, and its part of
+the HTML page."""
 
 from __future__ import annotations
 
@@ -107,13 +108,16 @@ class StepsSummary(NamedTuple):
     costs: Costs
     gpu: list[GpuStepRow]
     steps: Steps
-    paths: list[PathRow]  # none if waits were not analysed, or other threads than the driving one communicate
+    # none if waits were not analysed, or other threads than the driving one communicate
+    paths: list[PathRow]
 
 
 def steps_summary(
-    run: Selection, aligned_ns: AlignedNs, by: str | None = None, region: str | None = None, late: Late | None = None
+    run: Selection, aligned_ns: AlignedNs, by: str | None = None, region: str | None = None,
+    late: Late | None = None,
 ) -> StepsSummary:
-    """The run must have been opened with samples. `late`: the run's analysis of waiting, if the caller has made it."""
+    """The run must have been opened with samples. `late`: the run's analysis of waiting, if the
+    caller has made it."""
     steps = steps_find(run, aligned_ns, by, region)
     costs = step_costs(steps, aligned_ns, late)
     rows, found = slowest(steps, costs, aligned_ns, late)
@@ -127,7 +131,10 @@ def steps_summary(
         **_parts(_whole(steady)),
         **_in_wait_region(late.wait_region if late else None, steps, steady),
         **found._asdict(),
-        **_negotiation(None if costs.is_driven else late.negotiation if late else negotiation(run.connection), steps),
+        **_negotiation(
+            None if costs.is_driven else late.negotiation if late else negotiation(run.connection),
+            steps,
+        ),
         **trend([row.step_ns for row in steady])._asdict(),
         **_gpu(on_gpus),
     }
@@ -136,7 +143,9 @@ def steps_summary(
 
 
 def _detection(connection: Connection, detection: Detection, costs: Costs) -> dict:
-    label = connection.execute("SELECT label FROM run_communicator WHERE identity = ?", (detection.identity,)).fetchone()
+    label = connection.execute(
+        "SELECT label FROM run_communicator WHERE identity = ?", (detection.identity,)
+    ).fetchone()
     by_calls = detection.by == "calls"
     return {
         "steps": len(costs.steps),
@@ -160,27 +169,37 @@ def _detection(connection: Connection, detection: Detection, costs: Costs) -> di
     }
 
 
-def _time_share(connection: Connection, detection: Detection, steady: Sequence[StepRow]) -> float | None:
+def _time_share(
+    connection: Connection, detection: Detection, steady: Sequence[StepRow]
+) -> float | None:
     """None: there are none, or not all are known."""
     (whole_ns,) = SQL.run(connection, "step_whole").fetchone()
     steady_ns = sum(row.step_ns * row.ranks for row in steady)
-    return min(1.0, steady_ns / whole_ns) if whole_ns > 0 and steady and detection.total is None else None
+    return (
+        min(1.0, steady_ns / whole_ns) if whole_ns > 0 and steady and detection.total is None
+        else None
+    )
 
 
 def period_text(detection: Detection) -> str:
     """5 bulk MPI_Allreduce, 102 MB; without bytes where each rank has its own"""
     kind = "" if detection.how == "small" else "bulk "
-    calls = " + ".join(f"{count_text(detection, count)} {kind}{call}" for call, count in detection.functions.items())
+    calls = " + ".join(
+        f"{count_text(detection, count)} {kind}{call}"
+        for call, count in detection.functions.items()
+    )
     return calls if detection.bytes is None else f"{calls}, {units.volume(detection.bytes)}"
 
 
 def count_text(detection: Detection, count: float) -> str:
-    """The number of calls; approximate if steps were found by bytes, because the calls of a step then vary."""
+    """The number of calls; approximate if steps were found by bytes, because the calls of a step
+    then vary."""
     return f"{count:.1f}" if detection.how == "bytes" else str(round(count))
 
 
 def certainty(detection: Detection) -> str:
-    """The confidence in a word. Pauses alone do not distinguish a step of ten calls from ten steps and a pause; a small call proves little."""
+    """The confidence in a word. Pauses alone do not distinguish a step of ten calls from ten steps
+    and a pause; a small call proves little."""
     if detection.by != "calls":
         return "marked" if detection.by else "none"
     if detection.confidence >= SURE and detection.how not in ("gaps", "small"):
@@ -191,7 +210,10 @@ def certainty(detection: Detection) -> str:
 def _times(steady: Sequence[StepRow]) -> dict:
     times = sorted(row.step_ns for row in steady)
     return {
-        **{f"p{percent}_ns": percentile(times, percent) if times else None for percent in (5, 50, 95)},
+        **{
+            f"p{percent}_ns": percentile(times, percent) if times else None
+            for percent in (5, 50, 95)
+        },
         "outliers": sum(row.is_outlier for row in steady),
         "outlier_limit_ns": outlier_limit(times) if times else None,
     }
@@ -208,27 +230,42 @@ def _whole(steady: Sequence[StepRow]) -> Sequence[StepRow]:
 
 
 def _parts(rows: Sequence[StepRow]) -> dict:
-    keys = ("step_ns", "wait_ns", "transfer_ns", "unsplit_ns", "communication_ns", "file_ns", "outside_ns", "background_ns")
+    keys = (
+        "step_ns", "wait_ns", "transfer_ns", "unsplit_ns", "communication_ns", "file_ns",
+        "outside_ns", "background_ns",
+    )
     keys += ("nccl_host_ns", "nccl_device_ns", "messages", "message_bytes", "data_ns")
     means = {key: mean(_with_nccl(rows), key) for key in keys}
 
     def share(key: str) -> float | None:
-        return means[key] / means["step_ns"] if means[key] is not None and means["step_ns"] else None
+        return (
+            means[key] / means["step_ns"] if means[key] is not None and means["step_ns"] else None
+        )
 
-    shares = {"communication_share": "communication_ns", "background_share": "background_ns", "nccl_device_share": "nccl_device_ns"}
+    shares = {
+        "communication_share": "communication_ns", "background_share": "background_ns",
+        "nccl_device_share": "nccl_device_ns",
+    }
     shares["data_share"] = "data_ns"
     rate = 1e9 / means["step_ns"] if means["step_ns"] else None
     return {**means, "steps_per_s": rate, **{name: share(key) for name, key in shares.items()}}
 
 
 def _in_wait_region(region: WaitRegion | None, steps: Steps, steady: Sequence[StepRow]) -> dict:
-    """The time of a step in the region in which the program waits for a thread that communicates: exposed communication."""
+    """The time of a step in the region in which the program waits for a thread that communicates:
+    exposed communication."""
     numbers = {row.step for row in _whole(steady)}
     own = [step for of_rank in steps.by_rank().values() for step in of_rank if step.step in numbers]
     if not region or not own:
-        return {"wait_region": "", "wait_region_ns": None, "wait_region_share": None, "wait_region_overlap": None}
+        return {
+            "wait_region": "", "wait_region_ns": None, "wait_region_share": None,
+            "wait_region_overlap": None,
+        }
     visits = {rank: Intervals(of_rank) for rank, of_rank in region.visits.items()}
-    inside_ns = fmean(visits[step.world_rank].between(step.begin_ns, step.end_ns) if step.world_rank in visits else 0 for step in own)
+    inside_ns = fmean(
+        visits[step.world_rank].between(step.begin_ns, step.end_ns) if step.world_rank in visits
+        else 0 for step in own
+    )
     return {
         "wait_region": region.name,
         "wait_region_ns": inside_ns,
@@ -241,7 +278,10 @@ def _with_nccl(rows: Sequence[StepRow]) -> Sequence[StepRow]:
     """If some steps have NCCL times, the others have zero."""
     if all(row.nccl_host_ns is None for row in rows):
         return rows
-    return [row._replace(nccl_host_ns=0.0, nccl_device_ns=0.0) if row.nccl_host_ns is None else row for row in rows]
+    return [
+        row._replace(nccl_host_ns=0.0, nccl_device_ns=0.0) if row.nccl_host_ns is None else row
+        for row in rows
+    ]
 
 
 def mean(rows: Sequence[StepRow], key: str) -> float | None:
@@ -250,26 +290,43 @@ def mean(rows: Sequence[StepRow], key: str) -> float | None:
 
 
 def slowest_text(steps: StepsRow) -> str:
-    """rank 2 in 15 of 15 steps: the others wait 40.0 ms because of it, on average over these steps"""
+    """rank 2 in 15 of 15 steps: the others wait 40.0 ms because of it, on average
+    over these steps"""
     if steps.slowest_ranks is None:
-        is_part = not steps.slowest_region and 0 < steps.judged_steps < steps.steps - steps.warm_up_steps
-        return f"{steps.slowest_why}; judged by {steps.judged_steps:,} of {steps.steps:,} steps" if is_part else steps.slowest_why
+        is_part = (
+            not steps.slowest_region and 0 < steps.judged_steps < steps.steps - steps.warm_up_steps
+        )
+        return (
+            f"{steps.slowest_why}; judged by {steps.judged_steps:,} of {steps.steps:,} steps"
+            if is_part else steps.slowest_why
+        )
     is_one = units.is_one(steps.slowest_ranks)
     who = f"{'rank' if is_one else 'ranks'} {steps.slowest_ranks}"
-    often, lead = f"in {steps.slowest_steps:,} of {steps.judged_steps:,} steps", units.duration(steps.slowest_lead_ns)
+    often, lead = (
+        f"in {steps.slowest_steps:,} of {steps.judged_steps:,} steps",
+        units.duration(steps.slowest_lead_ns),
+    )
     if steps.slowest_at:
         region = steps.slowest_region
         point = mark_text(region) if region else point_text(steps.delimited_by, steps.slowest_at)
         judged = units.counted(steps.judged_steps, "visit" if region else "step")
-        return reaches_text(steps.slowest_ranks, point, steps.slowest_steps, judged, steps.slowest_lead_ns)
+        return reaches_text(
+            steps.slowest_ranks, point, steps.slowest_steps, judged, steps.slowest_lead_ns
+        )
     growing = ", growing over the run" if steps.slowest_is_growing else ""
-    return f"{who} {often}: the others wait {lead} because of {'it' if is_one else 'them'}, on average over these steps{growing}"
+    return (
+        f"{who} {often}: the others wait {lead} because of {'it' if is_one else 'them'}, on "
+        f"average over these steps{growing}"
+    )
 
 
 def _negotiation(found: Negotiation | None, steps: Steps) -> dict:
     """A framework's background thread, if it negotiates; the rounds that begin in each step."""
     of_rank = steps.by_rank().get(found.world_rank, []) if found else []
-    inside = sum(bisect_left(found.begins_ns, step.end_ns) - bisect_left(found.begins_ns, step.begin_ns) for step in of_rank)
+    inside = sum(
+        bisect_left(found.begins_ns, step.end_ns) - bisect_left(found.begins_ns, step.begin_ns)
+        for step in of_rank
+    )
     return {
         "negotiation": found.call if found else "",
         "cycle_ns": found and found.cycle_ns,
@@ -282,8 +339,9 @@ def _negotiation(found: Negotiation | None, steps: Steps) -> dict:
 
 
 def headline(steps: StepsRow, late: LateRow | None) -> str:
-    """72.6 ms = 57.9 outside MPI + 8.0 transfer + 6.7 waiting (mostly for rank 2, in backward): a mean step. Empty if it is not known what
-    the driving thread does. `late`: the verdict on all calls of the run, if there is one."""
+    """72.6 ms = 57.9 outside MPI + 8.0 transfer + 6.7 waiting (mostly for rank 2, in backward): a
+    mean step. Empty if it is not known what the driving thread does. `late`: the verdict on all
+    calls of the run, if there is one."""
     if steps.step_ns is None:
         return ""
     if not steps.is_driven:
@@ -293,17 +351,33 @@ def headline(steps: StepsRow, late: LateRow | None) -> str:
     if steps.wait_ns is None:
         parts.append((steps.communication_ns, "in MPI"))
     else:
-        mostly = f" (mostly for {_named(steps.slowest_ranks, late)})" if late is not None and steps.slowest_ranks is not None else ""
-        parts += [(steps.transfer_ns, "transfer"), (steps.wait_ns, f"waiting{mostly}"), (steps.unsplit_ns, "in MPI, not split")]
-    terms = [f"{units.in_unit_of(ns, steps.step_ns)} {what}" for ns, what in parts if ns >= SHOWN * steps.step_ns or what == outside]
+        mostly = (
+            f" (mostly for {_named(steps.slowest_ranks, late)})"
+            if late is not None and steps.slowest_ranks is not None else ""
+        )
+        parts += [
+            (steps.transfer_ns, "transfer"),
+            (steps.wait_ns, f"waiting{mostly}"),
+            (steps.unsplit_ns, "in MPI, not split"),
+        ]
+    terms = [
+        f"{units.in_unit_of(ns, steps.step_ns)} {what}" for ns, what in parts
+        if ns >= SHOWN * steps.step_ns or what == outside
+    ]
     return f"{units.duration(steps.step_ns)} = {' + '.join(terms)}"
 
 
 def _exposed_text(steps: StepsRow) -> str:
     """104 ms = 69.0 outside region 'wait' + 35.6 in it, exposed communication (34.1 %)"""
-    outside, inside = (units.in_unit_of(ns, steps.step_ns) for ns in (steps.step_ns - steps.wait_region_ns, steps.wait_region_ns))
+    outside, inside = (
+        units.in_unit_of(ns, steps.step_ns)
+        for ns in (steps.step_ns - steps.wait_region_ns, steps.wait_region_ns)
+    )
     terms = f"{outside} outside {mark_text(steps.wait_region)} + {inside} in it"
-    return f"{units.duration(steps.step_ns)} = {terms}, exposed communication ({units.share(steps.wait_region_share)})"
+    return (
+        f"{units.duration(steps.step_ns)} = {terms}, exposed communication "
+        f"({units.share(steps.wait_region_share)})"
+    )
 
 
 def outside_text(steps: StepsRow) -> str:
@@ -319,8 +393,6 @@ def _named(ranks: str, late: LateRow) -> str:
 def _gpu(rows: Sequence[GpuStepRow]) -> dict:
     times = step_times(rows)
     return {
-        "gpu_steps": times.steps,
-        "gpu_step_ns": times.step_ns,
-        "gpu_exposed_ns": times.step_exposed_ns,
-        "gpu_exposed_share": times.step_exposed_share,
+        "gpu_steps": times.steps, "gpu_step_ns": times.step_ns,
+        "gpu_exposed_ns": times.step_exposed_ns, "gpu_exposed_share": times.step_exposed_share,
     }

@@ -1,7 +1,8 @@
 """Whether steps became slower over the run: Kendall's test on the medians of parts of it.
 
-The steps are divided, in order of time, into up to 16 parts with the same number of steps, three or more. A run has less than 1 %
-probability of showing a trend if all orders of their medians are equally probable.
+The steps are divided, in order of time, into up to 16 parts with the same number of steps, three or
+more. A run has less than 1 % probability of showing a trend if all orders of their medians are
+equally probable.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ from ..base import units
 from ..calls.ranks import RankRow
 from ..run.ledger import PEER_ANY, PEER_OUTSIDE
 
-SURE_OF_TIME = ("running", "snapshot", "exit", "abort")  # in these states the last call lasted until the last known time
+# in these states the last call lasted until the last known time
+SURE_OF_TIME = ("running", "snapshot", "exit", "abort")
 
 
 class Group(NamedTuple):
@@ -39,7 +40,10 @@ def place_text(rank: RankRow) -> str:
     if rank.doing_call is None:
         return "no call of MPI seen yet"
     if not rank.doing_is_inside:
-        return f"outside {'NCCL' if rank.doing_call.startswith('nccl') else 'MPI'} after {rank.doing_call}"
+        return (
+            f"outside {'NCCL' if rank.doing_call.startswith('nccl') else 'MPI'} after "
+            f"{rank.doing_call}"
+        )
     return "in " + call_text(rank)
 
 
@@ -47,9 +51,14 @@ def call_text(rank: RankRow) -> str:
     """MPI_Wait for MPI_Irecv (4 KiB from rank 1) on MPI_COMM_WORLD."""
     name = rank.doing_call + (f" for {rank.doing_request_call}" if rank.doing_request_call else "")
     what = [units.size(rank.doing_bytes)] if rank.doing_bytes else []
-    what += [peer_text(rank.doing_request_call or rank.doing_call, rank.doing_peer)] if rank.doing_peer is not None else []
+    what += (
+        [peer_text(rank.doing_request_call or rank.doing_call, rank.doing_peer)]
+        if rank.doing_peer is not None else []
+    )
     details = [" ".join(what)] if what else []
-    details += [f"tag {rank.doing_tag}"] if rank.doing_tag is not None and rank.doing_tag >= 0 else []
+    details += (
+        [f"tag {rank.doing_tag}"] if rank.doing_tag is not None and rank.doing_tag >= 0 else []
+    )
     where = f" on {units.shortened(rank.doing_communicator, 32)}" if rank.doing_communicator else ""
     return name + (f" ({', '.join(details)})" if details else "") + where
 
@@ -63,9 +72,12 @@ def peer_text(call: str, peer: int) -> str:
 
 
 def span_text(ranks: Sequence[RankRow], spans_ns: Sequence[int | None] | None = None) -> str:
-    """How long they have been there (or another duration): 12.3 s; 3.10 s to 12.3 s. For killed ranks a lower bound, if
-    anything is known."""
-    known_ns = [span for span in ([rank.doing_ns for rank in ranks] if spans_ns is None else spans_ns) if span is not None]
+    """How long they have been there (or another duration): 12.3 s; 3.10 s to 12.3 s. For killed
+    ranks a lower bound, if anything is known."""
+    known_ns = [
+        span for span in ([rank.doing_ns for rank in ranks] if spans_ns is None else spans_ns)
+        if span is not None
+    ]
     is_sure = all(rank.state in SURE_OF_TIME for rank in ranks)
     if not known_ns or not (is_sure or max(known_ns)):
         return ""

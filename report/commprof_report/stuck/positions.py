@@ -1,4 +1,5 @@
-"""The number of collectives that each rank has begun on each communicator, mismatches between ranks, and the calls that threads are in."""
+"""The number of collectives that each rank has begun on each communicator, mismatches between
+ranks, and the calls that threads are in."""
 
 from __future__ import annotations
 
@@ -73,6 +74,11 @@ def waiting_rows(connection: Connection) -> list[WaitingRow]:
     return SQL.ask(connection, "waiting", WaitingRow)
 
 
-def awaited_sequences(connection: Connection, rank: int, identity: str, call: str, message_bytes: int | None) -> list[int]:
-    rows = SQL.ask(connection, "awaited_collectives", SequenceRow, rank=rank, identity=identity, call=call, bytes=message_bytes)
+def awaited_sequences(
+    connection: Connection, rank: int, identity: str, call: str, message_bytes: int | None
+) -> list[int]:
+    rows = SQL.ask(
+        connection, "awaited_collectives", SequenceRow, rank=rank, identity=identity, call=call,
+        bytes=message_bytes,
+    )
     return [row.sequence for row in rows]

@@ -1,20 +1,24 @@
-"""Which ranks wait for which, and why: positions in collectives, mismatches, and the graph of waits. docs/SCHEMA.md has the rules.
+"""Which ranks wait for which, and why: positions in collectives, mismatches, and the graph of
+waits. docs/SCHEMA.md has the rules.
 
-    rank --> rank                  a point-to-point call that names its peer, or a root that has not begun
-    rank --> collective --> rank   a collective that it is in, and those that it needs and that have not begun it
+    rank --> rank                  a point-to-point call that names its peer, or a root that has
+                                   not begun
+    rank --> collective --> rank   a collective that it is in, and those that it needs and that
+                                   have not begun it
 
-Those whom the ranks inside a collective need are the first ones, more or fewer, of one list of those behind. So the list is shared, and the
-graph grows with the ranks, not with their square:
+Those whom the ranks inside a collective need are the first ones, more or fewer, of one list of
+those behind. So the list is shared, and the graph grows with the ranks, not with their square:
 
     rank 5 --> first 3 of the list --> ranks behind, from the 2nd to the 3rd
                       |
     rank 2 --> first 1 of the list --> the first rank behind
 
-A circle in this graph cannot resolve itself. Otherwise every path ends at a rank that waits for no particular rank: it is the likely
-cause.
+A circle in this graph cannot resolve itself. Otherwise every path ends at a rank that waits for no
+particular rank: it is the likely cause.
 
-The time at which a rank was killed is unknown. If all ranks were killed, a wait may be an ordinary one of a healthy step that the kill
-interrupted. Unless other ranks continued meanwhile, it is only possible (`is_sure` 0), and no rank is named as the cause.
+The time at which a rank was killed is unknown. If all ranks were killed, a wait may be an ordinary
+one of a healthy step that the kill interrupted. Unless other ranks continued meanwhile, it is only
+possible (`is_sure` 0), and no rank is named as the cause.
 """
 
 from __future__ import annotations
@@ -31,20 +35,27 @@ from ..calls.ranks import RankRow, rank_rows
 from ..run.ledger import PEER_ANY
 from ..run.run import Run
 from . import doing
-from .positions import MismatchRow, PositionRow, WaitingRow, awaited_sequences, mismatch_rows, position_rows, waiting_rows
+from .positions import (
+    MismatchRow, PositionRow, WaitingRow, awaited_sequences, mismatch_rows, position_rows,
+    waiting_rows,
+)
 
 SQL = query.beside(__file__)
 
-ONE_OF_MANY = ("MPI_Waitany", "MPI_Waitsome", "MPI_Testany", "MPI_Testsome")  # another request than the first may complete the call
-MOST_IDLE = 1 << 17  # limit of members without a collective, over all communicators: a damaged file may claim any number
+# another request than the first may complete the call
+ONE_OF_MANY = ("MPI_Waitany", "MPI_Waitsome", "MPI_Testany", "MPI_Testsome")
+# limit of members without a collective, over all communicators: a damaged file may claim any number
+MOST_IDLE = 1 << 17
 ALWAYS = 1 << 63
 NAMES_ITS_PEER = ("point-to-point", "probe")
 Collective = tuple[str, int]  # identity and sequence
-Node = Union[int, tuple[str, int, str, int]]  # a rank; a collective, a list of those behind, and how many of them
+# a rank; a collective, a list of those behind, and how many of them
+Node = Union[int, tuple[str, int, str, int]]
 
 
 class Needed(NamedTuple):
-    """The ranks that a rank in a collective waits for: the first `count` of a list that others share."""
+    """The ranks that a rank in a collective waits for: the first `count` of a list that others
+    share."""
 
     key: tuple[str, int, str]  # the collective, and the order of the list
     listed: list[int]
@@ -88,7 +99,8 @@ class Position(NamedTuple):
 
 
 class Awaited(NamedTuple):
-    """Ranks for which all others on their paths wait, directly or not, and which wait for no particular rank."""
+    """Ranks for which all others on their paths wait, directly or not, and which wait for no
+    particular rank."""
 
     waited_for: list[int]
     waiting: list[int]
@@ -104,12 +116,14 @@ class Circle(NamedTuple):
 
 
 class Killed(NamedTuple):
-    """No rank has an end, and none is seen to run. When they died is unknown; known is only when each last began or ended a call. (The
-    modification time of a ledger may be that of a copy that somebody made.)"""
+    """No rank has an end, and none is seen to run. When they died is unknown; known is only when
+    each last began or ended a call. (The modification time of a ledger may be that of a copy that
+    somebody made.)"""
 
     ranks: list[RankRow]
     is_whole: bool  # no rank is missing
-    quiet_ns: dict[int, int]  # by rank: from its last begin or end of a call to the last one of the job
+    # by rank: from its last begin or end of a call to the last one of the job
+    quiet_ns: dict[int, int]
     last_unix_ns: int  # when that was
     after_ns: int
 
@@ -117,7 +131,8 @@ class Killed(NamedTuple):
         return self.last_unix_ns - since_unix_ns >= self.after_ns
 
     def is_early(self, rank: int) -> bool:
-        """Whether the rank made no call for so long before the others' last that it ended first, or hung."""
+        """Whether the rank made no call for so long before the others' last that it ended first, or
+        hung."""
         return self.quiet_ns.get(rank, 0) >= max(1, self.after_ns)
 
 
@@ -142,7 +157,8 @@ class Board:
         self.killed: Killed | None = None
         self.room = MOST_IDLE
         self.late: dict[Collective, list[int]] = {}
-        self.listed: dict[tuple[str, int, str], tuple[list[int], list[int]]] = {}  # those behind, and what they are ordered by
+        # those behind, and what they are ordered by
+        self.listed: dict[tuple[str, int, str], tuple[list[int], list[int]]] = {}
         self.ranks = {row.rank: row for row in rank_rows(run.connection)}
         self.rows: dict[tuple[str, int], PositionRow] = {}
         self.members: dict[str, list[int]] = {}
@@ -152,12 +168,17 @@ class Board:
             self.members[identity] = self._members(rows)
 
     def _members(self, rows: list[PositionRow]) -> list[int]:
-        """The members, of both groups of an inter-communicator. If the list was too long to be stored, those that used the communicator."""
+        """The members, of both groups of an inter-communicator. If the list was too long to be
+        stored, those that used the communicator."""
         used = {row.rank for row in rows}
         sides = [members for members, _ in Counter(row.members for row in rows).most_common(2)]
         profiled = self.run.profiled  # how far the others are is not known
-        of_sides = (rank for members in sides for rank in Members(members).below(self.run.world_size))
-        listed = (rank for rank in of_sides if rank not in used and (profiled is None or rank in profiled))
+        of_sides = (
+            rank for members in sides for rank in Members(members).below(self.run.world_size)
+        )
+        listed = (
+            rank for rank in of_sides if rank not in used and (profiled is None or rank in profiled)
+        )
         idle = set(islice(listed, self.room))
         self.room -= len(idle)
         return sorted(used | idle)
@@ -167,21 +188,37 @@ class Board:
         return row.begun if row else 0
 
     def needed(self, row: WaitingRow, collective: Collective) -> Needed | list[int]:
-        """Those behind that a rank inside it depends on, as in late. If all these have begun it, all behind: data may come through them."""
+        """Those behind that a rank inside it depends on, as in late. If all these have begun it,
+        all behind: data may come through them."""
         position = self.rows[collective[0], row.rank]
         is_its = position.begun == collective[1] and position.kind in ("root-first", "lower")
         places = self._places(position) if is_its else {}
         if places and position.kind == "lower" and row.rank in places:
-            below = self._listed(collective, "lower", lambda rank: places.get(rank, len(places)), places[row.rank])
+            below = self._listed(
+                collective, "lower", lambda rank: places.get(rank, len(places)), places[row.rank]
+            )
             if below.count:
-                return below if self._is_known(below, row) else [rank for rank in below.ranks if self._known_until(rank) >= row.since_unix_ns]
+                return (
+                    below
+                    if self._is_known(below, row)
+                    else [
+                        rank for rank in below.ranks if self._known_until(rank) >= row.since_unix_ns
+                    ]
+                )
         elif places and position.kind == "root-first" and position.root is not None:
-            root = [rank for rank in islice(places, position.root, position.root + 1) if self.begun(collective[0], rank) < collective[1]]
+            root = [
+                rank for rank in islice(places, position.root, position.root + 1)
+                if self.begun(collective[0], rank) < collective[1]
+            ]
             if root:
                 return [rank for rank in root if self._known_until(rank) >= row.since_unix_ns]
-        return self._listed(collective, "known", lambda rank: -self._known_until(rank), 1 - row.since_unix_ns)
+        return self._listed(
+            collective, "known", lambda rank: -self._known_until(rank), 1 - row.since_unix_ns
+        )
 
-    def _listed(self, collective: Collective, order: str, key: Callable[[int], int], below: int) -> Needed:
+    def _listed(
+        self, collective: Collective, order: str, key: Callable[[int], int], below: int
+    ) -> Needed:
         """Those behind, in this order, up to the first one whose key is not below."""
         name = (*collective, order)
         if name not in self.listed:
@@ -192,16 +229,20 @@ class Board:
 
     def _is_known(self, needed: Needed, row: WaitingRow) -> bool:
         """Whether the positions of all of them are."""
-        known = self._listed(needed.key[:2], "known", lambda rank: -self._known_until(rank), 1 - row.since_unix_ns)
+        known = self._listed(
+            needed.key[:2], "known", lambda rank: -self._known_until(rank), 1 - row.since_unix_ns
+        )
         return known.count == len(known.listed)
 
     def _known_until(self, rank: int) -> int:
-        """Up to when the rank's position is known: not during a wait that has begun after a copy was made."""
+        """Up to when the rank's position is known: not during a wait that has begun after a copy
+        was made."""
         row = self.ranks.get(rank)
         return row.last_unix_ns or 0 if row and row.is_copy else ALWAYS
 
     def _places(self, row: PositionRow) -> dict[int, int]:
-        """World ranks in the order of the communicator, and their places; empty: not known, or of two groups."""
+        """World ranks in the order of the communicator, and their places; empty: not known, or of
+        two groups."""
         if row.members not in self.orders:
             ranks = Members(row.members).below(self.run.world_size)
             self.orders[row.members] = {rank: place for place, rank in enumerate(ranks)}
@@ -212,7 +253,9 @@ class Board:
         """Members that have not begun it."""
         if collective not in self.late:
             identity, sequence = collective
-            self.late[collective] = [rank for rank in self.members[identity] if self.begun(identity, rank) < sequence]
+            self.late[collective] = [
+                rank for rank in self.members[identity] if self.begun(identity, rank) < sequence
+            ]
         return self.late[collective]
 
 
@@ -222,7 +265,9 @@ def stuck(run: Run, after_ns: int) -> Stuck:
     killed = board.killed = _killed_as_a_whole(board, after_ns)
     settled = [row for row in inside if is_settled(board.ranks[row.rank], row, after_ns)]
     lasting = {row.rank for row in settled if not killed or killed.has_lasted(row.since_unix_ns)}
-    collectives = {(row.rank, row.thread): found for row in settled if (found := _collective_of(board, row))}
+    collectives = {
+        (row.rank, row.thread): found for row in settled if (found := _collective_of(board, row))
+    }
     waits = [_wait(board, row, collectives.get((row.rank, row.thread))) for row in settled]
     graph = _graph(waits)
     return Stuck(
@@ -240,16 +285,21 @@ def stuck(run: Run, after_ns: int) -> Stuck:
 def _killed_as_a_whole(board: Board, after_ns: int) -> Killed | None:
     """None if a rank ended or runs. A copy shows the time at which it was made, not the end."""
     ranks = list(board.ranks.values())
-    if len(ranks) < 2 or any(rank.state not in ("killed", "running or killed") or rank.is_copy for rank in ranks):
+    if len(ranks) < 2 or any(
+        rank.state not in ("killed", "running or killed") or rank.is_copy for rank in ranks
+    ):
         return None
     acted = dict(SQL.run(board.run.connection, "last_acted").fetchall())
     last_unix_ns = max(acted.values())
     quiet_ns = {rank: last_unix_ns - acted_unix_ns for rank, acted_unix_ns in acted.items()}
-    return Killed(ranks, not board.run.missing and not board.run.profiled, quiet_ns, last_unix_ns, after_ns)
+    return Killed(
+        ranks, not board.run.missing and not board.run.profiled, quiet_ns, last_unix_ns, after_ns
+    )
 
 
 def is_settled(rank: RankRow, row: WaitingRow, after_ns: int) -> bool:
-    """Whether a call has lasted long enough. For a killed rank the time is unknown, so its last call counts."""
+    """Whether a call has lasted long enough. For a killed rank the time is unknown, so its last
+    call counts."""
     return row.doing_ns >= after_ns or not (rank.state in ("running", "snapshot") or rank.is_copy)
 
 
@@ -261,14 +311,17 @@ def _by(rows: Iterable, key: Callable) -> dict:
 
 
 def _collective_of(board: Board, row: WaitingRow) -> Collective | None:
-    """The collective that a thread is in, or waits for; if it may be one of several, the first that not all members have begun."""
+    """The collective that a thread is in, or waits for; if it may be one of several, the first that
+    not all members have begun."""
     own = board.rows.get((row.identity, row.rank))
     if not own:
         return None
     if not row.request_call:
         return (row.identity, own.begun) if own.call == row.call else None
     run = board.run
-    sequences = awaited_sequences(run.connection, row.rank, row.identity, row.request_call, row.bytes)
+    sequences = awaited_sequences(
+        run.connection, row.rank, row.identity, row.request_call, row.bytes
+    )
     open_ones = [sequence for sequence in sequences if board.behind((row.identity, sequence))]
     return (row.identity, (open_ones or sequences)[0 if open_ones else -1]) if sequences else None
 
@@ -289,12 +342,20 @@ def ranks_of(waited_for: Needed | list[int]) -> list[int]:
 
 def _wait(board: Board, row: WaitingRow, collective: Collective | None) -> Wait:
     waited_for = _waited_for(board, row, collective)
-    where = (row.communicator, row.identity, collective and collective[1], row.bytes, row.peer, row.tag)
-    return Wait(row.rank, row.thread, row.call, row.request_call, *where, waited_for, row.since_unix_ns, row.doing_ns)
+    where = (
+        row.communicator, row.identity, collective and collective[1], row.bytes, row.peer, row.tag,
+    )
+    return Wait(
+        row.rank, row.thread, row.call, row.request_call, *where, waited_for, row.since_unix_ns,
+        row.doing_ns,
+    )
 
 
 def _positions(board: Board, settled: list[WaitingRow], collectives: dict) -> Iterator[Position]:
-    waiting = {(identity, row.rank) for row in settled if (identity := (collectives.get((row.rank, row.thread)) or [None])[0])}
+    waiting = {
+        (identity, row.rank) for row in settled
+        if (identity := (collectives.get((row.rank, row.thread)) or [None])[0])
+    }
     furthest: dict[str, int] = {}
     for identity, sequence in collectives.values():
         furthest[identity] = max(sequence, furthest.get(identity, 0))
@@ -304,7 +365,10 @@ def _positions(board: Board, settled: list[WaitingRow], collectives: dict) -> It
             row = board.rows.get((identity, rank))
             last = (row.begun, row.call, row.bytes, row.root) if row else (0, None, None, None)
             is_behind = last[0] < furthest.get(identity, 0)
-            yield Position(labels[identity], identity, rank, *last, int((identity, rank) in waiting), int(is_behind))
+            yield Position(
+                labels[identity], identity, rank, *last, int((identity, rank) in waiting),
+                int(is_behind),
+            )
 
 
 def _graph(waits: Iterable[Wait]) -> dict[Node, list[Node]]:
@@ -320,13 +384,16 @@ def _graph(waits: Iterable[Wait]) -> dict[Node, list[Node]]:
     for key, by_count in counts.items():
         before = 0
         for count, needed in sorted(by_count.items()):
-            graph[(*key, count)] = [*([(*key, before)] if before else []), *needed.listed[before:count]]
+            graph[(*key, count)] = [
+                *([(*key, before)] if before else []), *needed.listed[before:count],
+            ]
             before = count
     return graph
 
 
 def _cycles(graph: dict[Node, list[Node]]) -> Iterator[list[int]]:
-    """One circle for each group of ranks that wait for each other: the shortest through the lowest rank."""
+    """One circle for each group of ranks that wait for each other: the shortest through the lowest
+    rank."""
     for group in _components(graph):
         lowest = min(node for node in group if isinstance(node, int))
         path = _path_back(graph, lowest, group)
@@ -335,7 +402,8 @@ def _cycles(graph: dict[Node, list[Node]]) -> Iterator[list[int]]:
 
 
 def _components(graph: dict[Node, list[Node]]) -> Iterator[set[Node]]:
-    """Strongly connected components that contain a rank (Tarjan's algorithm with an explicit stack)."""
+    """Strongly connected components that contain a rank (Tarjan's algorithm with an explicit
+    stack)."""
     order: dict[Node, int] = {}
     low: dict[Node, int] = {}
     path: list[Node] = []
@@ -397,23 +465,29 @@ def _way(before: dict[Node, Node], start: Node, end: Node) -> list[Node]:
 
 
 def _awaited(board: Board, graph: dict[Node, list[Node]], lasting: set[int]) -> Iterator[Awaited]:
-    """The ends of all paths. Ends with the same waiting ranks and the same description are combined."""
+    """The ends of all paths. Ends with the same waiting ranks and the same description are
+    combined."""
     early = set(filter(board.killed.is_early, board.ranks)) if board.killed else set()
     backwards: dict[Node, list[Node]] = {}
     for node, following in graph.items():
         for ahead in following:
             backwards.setdefault(ahead, []).append(node)
-    alike: dict[tuple[Node, ...], list[int]] = {}  # ends that the same nodes lead to, so the same ranks wait for them
+    # ends that the same nodes lead to, so the same ranks wait for them
+    alike: dict[tuple[Node, ...], list[int]] = {}
     for end in sorted(node for node in backwards if isinstance(node, int) and node not in graph):
         alike.setdefault(tuple(backwards[end]), []).append(end)
     found: dict[tuple[tuple[int, ...], str], list[int]] = {}
     for ends in alike.values():
-        waiting = tuple(sorted(node for node in _reached(backwards, ends[0]) if isinstance(node, int)))
+        waiting = tuple(
+            sorted(node for node in _reached(backwards, ends[0]) if isinstance(node, int))
+        )
         for why, same in _by(ends, lambda end: why_text(board, end)).items():
             found.setdefault((waiting, why), []).extend(same)
     for (waiting, why), ends in sorted(found.items(), key=lambda item: min(item[1])):
         ends.sort()
-        yield Awaited(ends, list(waiting), why, int(not (lasting | early).isdisjoint(waiting + tuple(ends))))
+        yield Awaited(
+            ends, list(waiting), why, int(not (lasting | early).isdisjoint(waiting + tuple(ends)))
+        )
 
 
 def _reached(graph: dict[Node, list[Node]], start: Node) -> set[Node]:
@@ -431,7 +505,10 @@ def why_text(board: Board, rank: int) -> str:
     """Describes an awaited rank: the state of its process, and its last call."""
     row = board.ranks.get(rank)
     if row is None:
-        return "left no file" if board.run.profiled is None or rank in board.run.profiled else "was not chosen to be profiled"
+        return (
+            "left no file" if board.run.profiled is None or rank in board.run.profiled
+            else "was not chosen to be profiled"
+        )
     ended = {
         "finalize": "has reached MPI_Finalize",
         "end": "has ended",
@@ -452,4 +529,7 @@ def why_text(board: Board, rank: int) -> str:
 def early_text(killed: Killed, rank: int) -> str:
     if not killed.is_early(rank):
         return ""
-    return f", and began or ended its last call {units.duration(killed.quiet_ns[rank])} before the last one of the job"
+    return (
+        f", and began or ended its last call {units.duration(killed.quiet_ns[rank])} " "before the "
+        "last one of the job"
+    )

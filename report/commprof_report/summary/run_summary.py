@@ -21,11 +21,8 @@ from ..run.run import Run
 from ..run.seen import SeenRow, missing, seen_rows, seen_text
 
 STATES = {
-    "running": "running",
-    "killed": "killed",
-    "running or killed": "running_or_killed",
-    "exit": "exited",
-    "abort": "aborted",
+    "running": "running", "killed": "killed", "running or killed": "running_or_killed",
+    "exit": "exited", "abort": "aborted",
 }
 
 SQL = query.beside(__file__)
@@ -41,7 +38,8 @@ class MemoryKindRow(NamedTuple):
 
 
 class NegotiatedRow(NamedTuple):
-    """Time of a rank in a call with which a framework's thread negotiates; negotiation_by_call.sql"""
+    """Time of a rank in a call with which a framework's thread negotiates;
+    negotiation_by_call.sql"""
 
     rank: int
     call: str
@@ -154,7 +152,8 @@ class RunSummary(NamedTuple):
 
 
 def run_summary(run: Run, late: Late | None = None) -> RunSummary:
-    """`late`: the same run's analysis of waiting. Without it all else is known, and the fields about waiting are None until with_waiting."""
+    """`late`: the same run's analysis of waiting. Without it all else is known, and the fields
+    about waiting are None until with_waiting."""
     calls = call_rows(run.connection)
     ranks = rank_rows(run.connection)
     peers = peer_rows(run.connection)
@@ -176,7 +175,9 @@ def run_summary(run: Run, late: Late | None = None) -> RunSummary:
         **_cores(run, ranks),
         **_memory_kinds(run, memory_kinds),
     }
-    return RunSummary(SummaryRow(**fields), calls, ranks, peers, facts, memory_kinds, seen, negotiated, late)
+    return RunSummary(
+        SummaryRow(**fields), calls, ranks, peers, facts, memory_kinds, seen, negotiated, late
+    )
 
 
 def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence[FactRow]) -> dict:
@@ -184,7 +185,10 @@ def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence[FactRow]) ->
     for fact in facts:
         first.setdefault(fact.key, fact.value)
     hosts = sorted({rank.host for rank in ranks if rank.host})
-    known = ("program", "command_line", "mpi_library", "mpi_version", "mpi_abi", "launcher", "launcher_size", "clock", "commprof_version")
+    known = (
+        "program", "command_line", "mpi_library", "mpi_version", "mpi_abi", "launcher",
+        "launcher_size", "clock", "commprof_version",
+    )
     return {
         **{key: first.get(key, "") for key in known},
         "run_id": run.run_id,
@@ -194,14 +198,20 @@ def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence[FactRow]) ->
         "ranks_read": len(ranks),
         "missing_ranks": sum(map(len, run.missing)),
         "profiled_ranks": run.profiled.setting if run.profiled else "",
-        "early_ended_ranks": sum(rank.state not in ("finalize", "end", "running", "snapshot") for rank in ranks),
-        **{key: units.rank_list([rank.rank for rank in ranks if rank.state == state]) for state, key in STATES.items()},
+        "early_ended_ranks": sum(
+            rank.state not in ("finalize", "end", "running", "snapshot") for rank in ranks
+        ),
+        **{
+            key: units.rank_list([rank.rank for rank in ranks if rank.state == state])
+            for state, key in STATES.items()
+        },
         "thread_level": ranks[0].thread_level,
     }
 
 
 def _shares(ranks: Sequence[RankRow]) -> dict:
-    """Wall time is the longest rank's; shares are each rank's own, over the time during which its calls were counted."""
+    """Wall time is the longest rank's; shares are each rank's own, over the time during which its
+    calls were counted."""
     timed = [rank for rank in ranks if rank.mpi_share is not None]
     least = min(timed, key=lambda rank: rank.mpi_share, default=None)
     most = max(timed, key=lambda rank: rank.mpi_share, default=None)
@@ -251,12 +261,14 @@ def _negotiated_shares(ranks: Sequence[RankRow], negotiated: Sequence[Negotiated
 
 
 def communicating(calls: Sequence[CallRow]) -> list[CallRow]:
-    """The calls that count as time in MPI: all except MPI_Init, MPI_Finalize and the like, and except NCCL's."""
+    """The calls that count as time in MPI: all except MPI_Init, MPI_Finalize and the like, and
+    except NCCL's."""
     return [call for call in calls if call.library == "mpi" and call.family != "setup"]
 
 
 def of_nccl(calls: Sequence[CallRow], measure: str) -> list[CallRow]:
-    """NCCL's rows with this measure. 'call': on the host; 'captured': into a graph; 'device': operations as timed on the device."""
+    """NCCL's rows with this measure. 'call': on the host; 'captured': into a graph; 'device':
+    operations as timed on the device."""
     return [call for call in calls if call.library == "nccl" and call.measure == measure]
 
 
@@ -281,10 +293,8 @@ def _calls(calls: Sequence[CallRow]) -> dict:
 
 def _waiting(late: Late | None) -> dict:
     return {
-        "wait_verdict": late and late.run.verdict,
-        "wait_coverage": late and late.run.coverage,
-        "wait_share": late and late.run.wait_share,
-        "late_ranks": late and late.run.late_ranks,
+        "wait_verdict": late and late.run.verdict, "wait_coverage": late and late.run.coverage,
+        "wait_share": late and late.run.wait_share, "late_ranks": late and late.run.late_ranks,
         "late_gain_ns": late and late.run.late_gain_ns,
     }
 
@@ -321,7 +331,10 @@ def _cores(run: Run, ranks: Sequence[RankRow]) -> dict:
         "crowding": sentence(found) if found else None,
         "crowded_ranks": units.rank_list([rank for crowded in found for rank in crowded.ranks]),
         "cpu_share": sum(rank.cpu_share for rank in timed) / len(timed) if timed else None,
-        **{key: _known_sum([getattr(rank, key) for rank in ranks]) for key in ("voluntary_switches", "involuntary_switches")},
+        **{
+            key: _known_sum([getattr(rank, key) for rank in ranks])
+            for key in ("voluntary_switches", "involuntary_switches")
+        },
     }
 
 
@@ -330,12 +343,15 @@ def _known_sum(numbers: Sequence[int | None]) -> int | None:
 
 
 def _nccl(calls: Sequence[CallRow], ranks: Sequence[RankRow], facts: Sequence[FactRow]) -> dict:
-    """The calls on the host, which only enqueue operations, and separately the time of the operations on the device."""
+    """The calls on the host, which only enqueue operations, and separately the time of the
+    operations on the device."""
     captured, timed = of_nccl(calls, "captured"), of_nccl(calls, "device")
     called = of_nccl(calls, "call")
     made = [call for call in called if call.family != "communicator"] + captured
     top = max(timed or made, key=lambda call: call.total_ns, default=None)
-    host_ns, counted_ns = sum(call.total_ns for call in made), sum(rank.counted_ns for rank in ranks)
+    host_ns, counted_ns = (
+        sum(call.total_ns for call in made), sum(rank.counted_ns for rank in ranks),
+    )
     return {
         "nccl_version": next((fact.value for fact in facts if fact.key == "nccl.version"), ""),
         "nccl_count": sum(call.count for call in made),
@@ -352,10 +368,13 @@ def _nccl(calls: Sequence[CallRow], ranks: Sequence[RankRow], facts: Sequence[Fa
 
 
 def _memory_kinds(run: Run, memory_kinds: Sequence[MemoryKindRow]) -> dict:
-    """Shares of the bytes passed to MPI by memory kind, and the volumes that GPUs copied while they were traced."""
+    """Shares of the bytes passed to MPI by memory kind, and the volumes that GPUs copied while they
+    were traced."""
     volumes = {row.memory_kind: row.volume_bytes for row in memory_kinds if row.library == "mpi"}
     whole = sum(volumes.values())
-    on_device = sum(volume for kind, volume in volumes.items() if kind.partition(">")[0] == "device")
+    on_device = sum(
+        volume for kind, volume in volumes.items() if kind.partition(">")[0] == "device"
+    )
     copied = {row.copy: row.volume_bytes for row in copied_rows(run.connection)}
     return {
         "device_volume_share": on_device / whole if whole else None,

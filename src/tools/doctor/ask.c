@@ -75,7 +75,8 @@ static void load_mpi(const char *const *words)
         printf("\n%s\n", dlerror());
     } else {
         mpi_abi_detect(library, words[0]);
-        int (*ask_version)(char *, int *) = (int (*)(char *, int *))dlsym(library, "PMPI_Get_library_version");
+        int (*ask_version)(char *, int *) =
+            (int (*)(char *, int *))dlsym(library, "PMPI_Get_library_version");
         bool is_said = ask_version && ask_version(version, &length) == MPI_SUCCESS;
         printf("%s\n%s\n", mpi_abi.name, is_said ? version : "");
     }
@@ -108,7 +109,8 @@ static const char IMPORT_MPI4PY[] =
     "    print('error', ' '.join(str(error).split()))\n"
     "    sys.exit()\n"
     "print('version', MPI.Get_library_version().strip('\\0 \\n').split('\\n')[0])\n"
-    "for path in dict.fromkeys(line.split(None, 5)[5].strip() for line in open('/proc/self/maps') if '/' in line):\n"
+    "for path in dict.fromkeys(line.split(None, 5)[5].strip() for line in open('/proc/self/maps') "
+    "if '/' in line):\n"
     "    print('file', path)\n";
 
 static void import_mpi4py(const char *const *words)
@@ -123,7 +125,8 @@ static void import_numpy(const char *const *words)
 
 char *ask_reports(void)
 {
-    return ask(import_numpy, (const char *const[]){"import numpy; print(numpy.__version__)"}, false);
+    return ask(import_numpy, (const char *const[]){"import numpy; print(numpy.__version__)"},
+               false);
 }
 
 char *ask_python(const char *python)

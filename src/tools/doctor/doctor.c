@@ -1,6 +1,7 @@
-/* Most findings are read from files. Only the program's loader knows which libraries it will load, so the loader is asked (as ldd does),
- * with our library preloaded. The findings follow the rules of src/mpi/provider.c: which MPI library a call reaches, and that Fortran calls
- * the C functions by name. */
+/* Most findings are read from files. Only the program's loader knows which libraries it will load,
+ * so the loader is asked (as ldd does), with our library preloaded. The findings follow the rules
+ * of src/mpi/provider.c: which MPI library a call reaches, and that Fortran calls the C functions
+ * by name. */
 #include "doctor.h"
 
 #include "ask.h"
@@ -42,7 +43,8 @@ static struct patient {
 
 /* Findings */
 
-static void __attribute__((format(printf, 2, 0))) finding(const char *kind, const char *format, va_list values)
+static void __attribute__((format(printf, 2, 0)))
+finding(const char *kind, const char *format, va_list values)
 {
     printf("%-9s", kind);
     vprintf(format, values);
@@ -72,12 +74,16 @@ static void report_setting_fault(const char *line)
 static void examine_profile(void)
 {
     const char *asked = getenv("COMMPROF_PROFILE");
-    bool is_asked_for = asked && *asked, lacks_output = settings.profile == PROFILE_SITE && !*settings.output;
+    bool is_asked_for = asked && *asked,
+         lacks_output = settings.profile == PROFILE_SITE && !*settings.output;
     if (access(settings.off_file, F_OK) == 0)
         PROBLEM("settings: %s exists, so nothing is recorded on this node", settings.off_file);
     if (settings.profile != PROFILE_FULL && !is_asked_for)
-        note("settings: this holds for programs that are preloaded without commprof-run%s; with it, COMMPROF_PROFILE=full",
-             lacks_output ? " (nothing is recorded of them, since profile=site needs COMMPROF_OUTPUT)" : "");
+        note("settings: this holds for programs that are preloaded without commprof-run%s; with "
+             "it, COMMPROF_PROFILE=full",
+             lacks_output
+                 ? " (nothing is recorded of them, since profile=site needs COMMPROF_OUTPUT)"
+                 : "");
     else if (lacks_output)
         PROBLEM("settings: profile=site needs COMMPROF_OUTPUT: nothing is recorded");
     else if (settings.profile == PROFILE_OFF)
@@ -90,10 +96,13 @@ static void examine_settings(void)
     for (size_t i = 0; i < SETTINGS_COUNT; i++)
         if (settings_source(i))
             fine("settings: %s=%s, from %s", SETTINGS_TABLE[i].variable, settings_value(i),
-                 strcmp(settings_source(i), SETTINGS_TABLE[i].variable) == 0 ? "the environment or an option" : settings_source(i));
+                 strcmp(settings_source(i), SETTINGS_TABLE[i].variable) == 0
+                     ? "the environment or an option"
+                     : settings_source(i));
     examine_profile();
     if (!settings.dlsym)
-        note("settings: COMMPROF_DLSYM=off: calls through functions that are looked up by dlsym (ctypes, cffi, Julia) are not seen; "
+        note("settings: COMMPROF_DLSYM=off: calls through functions that are looked up by dlsym "
+             "(ctypes, cffi, Julia) are not seen; "
              "add --dlsym");
 }
 
@@ -103,7 +112,9 @@ static bool find_program(const char *typed)
 {
     patient.kind = program_kind(typed);
     if (patient.kind == PROGRAM_LAUNCHER) {
-        PROBLEM("program: %s is a launcher; put commprof-run after it: %s -n 4 commprof-run --doctor PROGRAM", typed, program_name(typed));
+        PROBLEM("program: %s is a launcher; put commprof-run after it: %s -n 4 commprof-run "
+                "--doctor PROGRAM",
+                typed, program_name(typed));
         return false;
     }
     if (program_find(typed, patient.path, sizeof patient.path))
@@ -126,7 +137,8 @@ static bool finds_script(char *const command[])
     return false;
 }
 
-/* Whether a script among the words of the command has this text in it. Larger files are data, and others (pipes) are not opened. */
+/* Whether a script among the words of the command has this text in it. Larger files are data, and
+ * others (pipes) are not opened. */
 static bool script_mentions(char *const command[], const char *text)
 {
     enum { LARGEST_SCRIPT = 1 << 20 };
@@ -134,7 +146,8 @@ static bool script_mentions(char *const command[], const char *text)
     for (; *command && !is; command++) {
         struct elf_file file;
         struct stat found;
-        if (stat(*command, &found) != 0 || !S_ISREG(found.st_mode) || found.st_size > LARGEST_SCRIPT || !elf_open(&file, *command))
+        if (stat(*command, &found) != 0 || !S_ISREG(found.st_mode) ||
+            found.st_size > LARGEST_SCRIPT || !elf_open(&file, *command))
             continue;
         is = !elf_is_elf(&file) && elf_mentions(&file, text);
         elf_close(&file);
@@ -144,7 +157,8 @@ static bool script_mentions(char *const command[], const char *text)
 
 static void examine_backends(char *const command[])
 {
-    bool is_launched = strcmp(program_name(command[0]), "torchrun") == 0 || script_mentions(command, "init_process_group");
+    bool is_launched = strcmp(program_name(command[0]), "torchrun") == 0 ||
+                       script_mentions(command, "init_process_group");
     if (is_launched && script_mentions(command, "gloo"))
         note("PyTorch: the script names gloo, which is not profiled; calls of MPI and NCCL are");
     else if (is_launched)
@@ -156,7 +170,9 @@ static void examine_look_ups(char *const command[])
     static const char *const BINDINGS[] = {"ctypes", "cffi", "numba_mpi"};
     for (size_t i = 0; settings.dlsym && i < sizeof BINDINGS / sizeof *BINDINGS; i++)
         if (script_mentions(command, BINDINGS[i]))
-            fine("script: it names %s; MPI functions that are looked up by dlsym are intercepted (--dlsym is the default)", BINDINGS[i]);
+            fine("script: it names %s; MPI functions that are looked up by dlsym are intercepted "
+                 "(--dlsym is the default)",
+                 BINDINGS[i]);
 }
 
 /* As reports name it: a script without its ending. */
@@ -181,7 +197,8 @@ static bool open_program(void)
             PROBLEM("program: %s cannot be read: %s", patient.path, strerror(errno));
             return false;
         }
-        if (elf_is_elf(&patient.file) || !program_interpreter(patient.path, interpreter, sizeof interpreter))
+        if (elf_is_elf(&patient.file) ||
+            !program_interpreter(patient.path, interpreter, sizeof interpreter))
             return true;
         elf_close(&patient.file);
         fine("script: %s is run by %s", patient.path, interpreter);
@@ -209,8 +226,9 @@ static bool runs_on_this_machine(void)
     if (fits)
         fine("program: %s, %s", patient.path, elf_machine_name(machine));
     else
-        PROBLEM("program: %s is for %d-bit %s (%d), the profiler for %d-bit %s", patient.path, bits, elf_machine_name(machine), machine,
-                elf_bits(&ours), elf_machine_name(elf_machine(&ours)));
+        PROBLEM("program: %s is for %d-bit %s (%d), the profiler for %d-bit %s", patient.path, bits,
+                elf_machine_name(machine), machine, elf_bits(&ours),
+                elf_machine_name(elf_machine(&ours)));
     elf_close(&ours);
     return fits;
 }
@@ -219,35 +237,49 @@ static bool can_be_preloaded_into(void)
 {
     const char *loader = elf_interpreter(&patient.file);
     if (!loader)
-        PROBLEM("linkage: %s is linked statically%s: nothing can be preloaded into it", program_name(patient.path),
+        PROBLEM("linkage: %s is linked statically%s: nothing can be preloaded into it",
+                program_name(patient.path),
                 elf_defines(&patient.file, "PMPI_Init", ELF_ALL) ? ", its MPI too" : "");
     else if (access(loader, R_OK) != 0)
         PROBLEM("linkage: its loader %s is not on this machine", loader);
     else if (strstr(program_name(loader), "musl"))
-        PROBLEM("C library: musl (%s), while the profiler was built for glibc", program_name(loader));
+        PROBLEM("C library: musl (%s), while the profiler was built for glibc",
+                program_name(loader));
     else
         return true;
     return false;
 }
 
-/* The loader ignores LD_PRELOAD in a program with set-id bits or file capabilities. Set-id bits of a script have no effect. */
+/* The loader ignores LD_PRELOAD in a program with set-id bits or file capabilities. Set-id bits of
+ * a script have no effect. */
 static void examine_rights(void)
 {
     struct stat found;
     char capability[64];
     if (stat(patient.path, &found) != 0)
         return;
-    const char *of_user = found.st_mode & S_ISUID && found.st_uid != getuid() ? "set-user-ID" : NULL;
-    const char *of_group = found.st_mode & S_ISGID && found.st_mode & S_IXGRP && found.st_gid != getgid() ? "set-group-ID" : NULL;
+    const char *of_user =
+        found.st_mode & S_ISUID && found.st_uid != getuid() ? "set-user-ID" : NULL;
+    const char *of_group =
+        found.st_mode & S_ISGID && found.st_mode & S_IXGRP && found.st_gid != getgid()
+            ? "set-group-ID"
+            : NULL;
     if (of_user || of_group)
-        PROBLEM("rights: %s is %s: the loader ignores LD_PRELOAD there", patient.path, of_user ? of_user : of_group);
+        PROBLEM("rights: %s is %s: the loader ignores LD_PRELOAD there", patient.path,
+                of_user ? of_user : of_group);
     else if (found.st_mode & (S_ISUID | (found.st_mode & S_IXGRP ? S_ISGID : 0)))
-        note("rights: %s is set-user-ID or set-group-ID; for users other than you, the loader ignores LD_PRELOAD", patient.path);
-    bool has_capabilities = getxattr(patient.path, "security.capability", capability, sizeof capability) > 0;
+        note("rights: %s is set-user-ID or set-group-ID; for users other than you, the loader "
+             "ignores LD_PRELOAD",
+             patient.path);
+    bool has_capabilities =
+        getxattr(patient.path, "security.capability", capability, sizeof capability) > 0;
     if (has_capabilities && getuid() != 0)
-        PROBLEM("rights: %s has file capabilities: the loader ignores LD_PRELOAD there", patient.path);
+        PROBLEM("rights: %s has file capabilities: the loader ignores LD_PRELOAD there",
+                patient.path);
     else if (has_capabilities)
-        note("rights: %s has file capabilities; for users other than root, the loader ignores LD_PRELOAD", patient.path);
+        note("rights: %s has file capabilities; for users other than root, the loader ignores "
+             "LD_PRELOAD",
+             patient.path);
 }
 
 /* Libraries that the loader loads */
@@ -266,14 +298,16 @@ static void take_in(const char *name, const char *path)
     patient.loaded_count += elf_open(&loaded->file, path);
 }
 
-/* \tlibmpi.so.40 => /usr/lib/libmpi.so.40 (0x7f...) or \t/lib/ld.so (0x7f...) or \tlibx.so => not found */
+/* \tlibmpi.so.40 => /usr/lib/libmpi.so.40 (0x7f...) or \t/lib/ld.so (0x7f...) or \tlibx.so => not
+ * found */
 static bool read_loaded(char *line)
 {
     char *name = line + 1, *arrow = strstr(line, " => "), *address = strstr(line, " (0x");
     if (*line != '\t')
         return false;
     if (arrow && strncmp(arrow + 4, "not found", strlen("not found")) == 0) {
-        PROBLEM("libraries: %.*s is not found: the program does not start here", (int)(arrow - name), name);
+        PROBLEM("libraries: %.*s is not found: the program does not start here",
+                (int)(arrow - name), name);
         return true;
     }
     if (!address)
@@ -305,7 +339,8 @@ static void read_complaint(const char *line)
 
 static void ask_the_loader(void)
 {
-    char *answer = ask_loader(elf_interpreter(&patient.file), patient.path, patient.library); /* never freed: used by patient.loaded */
+    char *answer = ask_loader(elf_interpreter(&patient.file), patient.path,
+                              patient.library); /* never freed: used by patient.loaded */
     for (char *line = answer, *next; line && *line; line = next) {
         next = line + strcspn(line, "\n");
         if (*next)
@@ -314,14 +349,16 @@ static void ask_the_loader(void)
             read_complaint(line);
     }
     if (patient.loaded_count == 0)
-        PROBLEM("libraries: %s does not list the libraries of %s", elf_interpreter(&patient.file), patient.path);
+        PROBLEM("libraries: %s does not list the libraries of %s", elf_interpreter(&patient.file),
+                patient.path);
 }
 
 /* Other preloaded libraries */
 
 static void look_for_mpi(const char *symbol, bool is_defined, void *found)
 {
-    *(bool *)found |= is_defined && (strncmp(symbol, "MPI_", 4) == 0 || strncmp(symbol, "PMPI_", 5) == 0);
+    *(bool *)found |=
+        is_defined && (strncmp(symbol, "MPI_", 4) == 0 || strncmp(symbol, "PMPI_", 5) == 0);
 }
 
 static bool defines_mpi_functions(const struct elf_file *file)
@@ -374,22 +411,26 @@ static void examine_preloads(void)
 static void say_mpi(const char *path, const struct elf_file *file, const char *version)
 {
     const char *soname = elf_soname(file);
-    fine("MPI: %s (%s)%s%.*s", path, soname ? soname : "no soname", *version ? ", " : "", (int)strcspn(version, "\n"), version);
+    fine("MPI: %s (%s)%s%.*s", path, soname ? soname : "no soname", *version ? ", " : "",
+         (int)strcspn(version, "\n"), version);
 }
 
 static void say_abi(const char *abi, const char *why)
 {
     if (!*abi)
-        note("ABI: unknown, because the library cannot be loaded here: %.*s", (int)strcspn(why, "\n"), why);
+        note("ABI: unknown, because the library cannot be loaded here: %.*s",
+             (int)strcspn(why, "\n"), why);
     else if (strcmp(abi, "unknown") == 0)
         note("ABI: none of the known ones; calls and times are counted, bytes are not");
     else
         fine("ABI: %s", abi);
 }
 
-/* The launcher: under one that the MPI library does not support, each process is a job of one rank. Nothing can be said about programs of
- * the standard ABI, which may run with either library. An MPICH that is built with PMIx works with Open MPI's launcher. */
-static bool is_understood(const struct launcher *launcher, const char *abi, const struct elf_file *mpi)
+/* The launcher: under one that the MPI library does not support, each process is a job of one rank.
+ * Nothing can be said about programs of the standard ABI, which may run with either library. An
+ * MPICH that is built with PMIx works with Open MPI's launcher. */
+static bool is_understood(const struct launcher *launcher, const char *abi,
+                          const struct elf_file *mpi)
 {
     if (!launcher->mpi_abi || strcmp(launcher->mpi_abi, abi) == 0)
         return true;
@@ -413,8 +454,9 @@ static void examine_launcher_on_the_path(const char *abi, const struct elf_file 
     const struct launcher *launcher = answer ? launcher_of_version(answer) : NULL;
     free(answer);
     if (launcher && !is_understood(launcher, abi, mpi))
-        note("launcher: %s is %s, which %s does not support: each process would be a job of 1 rank; %s", path, launcher->name, abi,
-             launcher->advice);
+        note("launcher: %s is %s, which %s does not support: each process would be a job of 1 "
+             "rank; %s",
+             path, launcher->name, abi, launcher->advice);
 }
 
 static void examine_launcher(const char *abi, const struct elf_file *mpi)
@@ -424,10 +466,12 @@ static void examine_launcher(const char *abi, const struct elf_file *mpi)
     if (!launcher)
         examine_launcher_on_the_path(abi, mpi);
     else if (!launcher->mpi_abi && processes > 1 && !has_variable_of("PMI"))
-        PROBLEM("launcher: %s offers neither PMIx nor PMI here: each process would be a job of 1 rank; %s", launcher->name,
-                launcher->advice);
+        PROBLEM("launcher: %s offers neither PMIx nor PMI here: each process would be a job of 1 "
+                "rank; %s",
+                launcher->name, launcher->advice);
     else if (!is_understood(launcher, abi, mpi))
-        PROBLEM("launcher: %s has started this process, but the program's MPI is %s: each process would be a job of 1 rank; %s",
+        PROBLEM("launcher: %s has started this process, but the program's MPI is %s: each process "
+                "would be a job of 1 rank; %s",
                 launcher->name, abi, launcher->advice);
 }
 
@@ -458,16 +502,20 @@ static void find_mpi(void)
         if (!patient.mpi)
             patient.mpi = loaded;
         else
-            note("MPI: %s is loaded as well; calls to it are passed on but not counted", loaded->path);
+            note("MPI: %s is loaded as well; calls to it are passed on but not counted",
+                 loaded->path);
     }
 }
 
-/* Fortran: its functions are in a separate library that calls the C functions by name, or in the C library itself. */
+/* Fortran: its functions are in a separate library that calls the C functions by name, or in the C
+ * library itself. */
 
 static bool is_fortran_layer(const struct elf_file *file)
 {
-    return elf_defines(file, "mpi_init_", ELF_DYNAMIC) || elf_defines(file, "mpi_init", ELF_DYNAMIC) ||
-           elf_defines(file, "MPI_INIT", ELF_DYNAMIC) || elf_defines(file, "mpi_init_f08_", ELF_DYNAMIC);
+    return elf_defines(file, "mpi_init_", ELF_DYNAMIC) ||
+           elf_defines(file, "mpi_init", ELF_DYNAMIC) ||
+           elf_defines(file, "MPI_INIT", ELF_DYNAMIC) ||
+           elf_defines(file, "mpi_init_f08_", ELF_DYNAMIC);
 }
 
 struct routes {
@@ -491,18 +539,21 @@ static bool layer_asks_for(const char *function, const char *large)
 static bool layer_defines(const char *name)
 {
     for (unsigned i = 0; i < patient.loaded_count; i++)
-        if (&patient.loaded[i] != patient.mpi && elf_defines(&patient.loaded[i].file, name, ELF_DYNAMIC))
+        if (&patient.loaded[i] != patient.mpi &&
+            elf_defines(&patient.loaded[i].file, name, ELF_DYNAMIC))
             return true;
     return false;
 }
 
-/* `function` is one that we export. If the Fortran library has it too, checks whether it calls the C function by name. */
+/* `function` is one that we export. If the Fortran library has it too, checks whether it calls the
+ * C function by name. */
 static void follow_route(const char *function, bool is_defined, void *data)
 {
     struct routes *routes = data;
     char fortran[64];
     size_t length = strlen(function);
-    if (!is_defined || strncmp(function, "MPI_", 4) != 0 || length + 2 > sizeof fortran || strcmp(function + length - 2, "_c") == 0)
+    if (!is_defined || strncmp(function, "MPI_", 4) != 0 || length + 2 > sizeof fortran ||
+        strcmp(function + length - 2, "_c") == 0)
         return;
     for (size_t i = 0; i <= length; i++)
         fortran[i] = (char)tolower((unsigned char)function[i]);
@@ -525,25 +576,33 @@ static void examine_separate_layer(const struct loaded *layer)
         elf_visit(&ours, follow_route, &routes);
     elf_close(&ours);
     if (routes.elsewhere == 0)
-        fine("Fortran: %s: its %u functions call MPI by names that are intercepted", layer->path, routes.routed);
+        fine("Fortran: %s: its %u functions call MPI by names that are intercepted", layer->path,
+             routes.routed);
     else
-        PROBLEM("Fortran: in %s, %u of %u functions do not call MPI by names that are intercepted, such as %s", layer->path,
-                routes.elsewhere, routes.elsewhere + routes.routed, routes.example);
+        PROBLEM("Fortran: in %s, %u of %u functions do not call MPI by names that are intercepted, "
+                "such as %s",
+                layer->path, routes.elsewhere, routes.elsewhere + routes.routed, routes.example);
 }
 
 static void examine_inner_layer(void)
 {
     const struct elf_file *mpi = &patient.mpi->file;
-    bool is_used = elf_asks_for(&patient.file, "mpi_init_") || elf_asks_for(&patient.file, "mpi_init_thread_") ||
+    bool is_used = elf_asks_for(&patient.file, "mpi_init_") ||
+                   elf_asks_for(&patient.file, "mpi_init_thread_") ||
                    elf_asks_for(&patient.file, "mpi_init_f08_");
-    bool is_reached = elf_binds_by_name(mpi, "PMPI_Init") || elf_binds_by_name(mpi, "MPI_Init") || elf_binds_by_name(mpi, "PMPI_Send") ||
-                      elf_binds_by_name(mpi, "MPI_Send");
+    bool is_reached = elf_binds_by_name(mpi, "PMPI_Init") || elf_binds_by_name(mpi, "MPI_Init") ||
+                      elf_binds_by_name(mpi, "PMPI_Send") || elf_binds_by_name(mpi, "MPI_Send");
     if (is_reached)
-        note("Fortran: its functions are part of %s; their calls are distinguished from the library's own by name", patient.mpi->name);
+        note("Fortran: its functions are part of %s; their calls are distinguished from the "
+             "library's own by name",
+             patient.mpi->name);
     else if (is_used)
-        PROBLEM("Fortran: its functions are part of %s and do not call MPI by names that are intercepted", patient.mpi->name);
+        PROBLEM("Fortran: its functions are part of %s and do not call MPI by names that are "
+                "intercepted",
+                patient.mpi->name);
     else
-        note("Fortran: its functions are part of %s and bypass the profiler; this program does not initialize MPI from Fortran",
+        note("Fortran: its functions are part of %s and bypass the profiler; this program does not "
+             "initialize MPI from Fortran",
              patient.mpi->name);
 }
 
@@ -572,8 +631,11 @@ static void examine_python(void)
         if (strncmp(line, "version ", 8) == 0)
             version = line + 8;
         if (strncmp(line, "error ", 6) == 0)
-            note("Python: mpi4py cannot be imported (%s); MPI that is loaded in another way is profiled as well", line + 6);
-        if (is_found || strncmp(line, "file ", 5) != 0 || is_ours(line + 5) || !elf_open(&file, line + 5))
+            note("Python: mpi4py cannot be imported (%s); MPI that is loaded in another way is "
+                 "profiled as well",
+                 line + 6);
+        if (is_found || strncmp(line, "file ", 5) != 0 || is_ours(line + 5) ||
+            !elf_open(&file, line + 5))
             continue;
         is_found = elf_is_elf(&file) && is_an_mpi(&file);
         if (is_found) {
@@ -583,7 +645,8 @@ static void examine_python(void)
         elf_close(&file);
     }
     if (!is_found && !(answer && strstr(answer, "error ")))
-        note("Python: importing mpi4py did not show which MPI it uses; MPI that is loaded dynamically is profiled");
+        note("Python: importing mpi4py did not show which MPI it uses; MPI that is loaded "
+             "dynamically is profiled");
     free(answer);
 }
 
@@ -592,11 +655,14 @@ static void examine_loading_at_run_time(void)
     if (elf_asks_for(&patient.file, "dlmopen"))
         note("MPI: the program calls dlmopen; libraries that it loads by that cannot be profiled");
     if (elf_mentions(&patient.file, "libmpi") || elf_mentions(&patient.file, "libmpich"))
-        note("MPI: none is linked, but the program names one, which it may open while it runs; look-ups by dlsym are intercepted, too");
+        note("MPI: none is linked, but the program names one, which it may open while it runs; "
+             "look-ups by dlsym are intercepted, too");
     else if (elf_mentions(&patient.file, "MPI_Init"))
-        PROBLEM("MPI: none is linked, but the program names MPI_Init: MPI seems to be linked into it statically");
+        PROBLEM("MPI: none is linked, but the program names MPI_Init: MPI seems to be linked into "
+                "it statically");
     else
-        PROBLEM("MPI: none of the %u libraries of %s is an MPI library", patient.loaded_count, program_name(patient.path));
+        PROBLEM("MPI: none of the %u libraries of %s is an MPI library", patient.loaded_count,
+                program_name(patient.path));
 }
 
 static void examine_program_without_mpi(void)
@@ -606,10 +672,13 @@ static void examine_program_without_mpi(void)
         examine_python();
         break;
     case PROGRAM_STARTER:
-        note("MPI: %s runs other programs, which inherit the profiler; check those", program_name(patient.path));
+        note("MPI: %s runs other programs, which inherit the profiler; check those",
+             program_name(patient.path));
         break;
     case PROGRAM_INTERPRETER:
-        note("MPI: %s loads it only if a script requests it; MPI that is loaded dynamically is profiled", program_name(patient.path));
+        note("MPI: %s loads it only if a script requests it; MPI that is loaded dynamically is "
+             "profiled",
+             program_name(patient.path));
         break;
     default:
         examine_loading_at_run_time();
@@ -619,11 +688,14 @@ static void examine_program_without_mpi(void)
 static void examine_mpi(void)
 {
     if (elf_defines(&patient.file, "PMPI_Init", ELF_ALL)) {
-        PROBLEM("MPI: %s defines PMPI_Init itself: MPI is linked into it statically", program_name(patient.path));
+        PROBLEM("MPI: %s defines PMPI_Init itself: MPI is linked into it statically",
+                program_name(patient.path));
         return;
     }
-    if (elf_defines(&patient.file, "MPI_Send", ELF_ALL) || elf_defines(&patient.file, "MPI_Init", ELF_ALL))
-        note("MPI: %s contains an MPI tool; only calls that this tool passes on are profiled", program_name(patient.path));
+    if (elf_defines(&patient.file, "MPI_Send", ELF_ALL) ||
+        elf_defines(&patient.file, "MPI_Init", ELF_ALL))
+        note("MPI: %s contains an MPI tool; only calls that this tool passes on are profiled",
+             program_name(patient.path));
     find_mpi();
     if (!patient.mpi) {
         examine_program_without_mpi();
@@ -637,7 +709,8 @@ static void examine_reports(void)
 {
     char *numpy = ask_reports();
     if (!numpy || !*numpy)
-        note("Reports: the python3 here has no numpy, which late, steps, summary and html of hvprof-report need");
+        note("Reports: the python3 here has no numpy, which late, steps, summary and html of "
+             "hvprof-report need");
     free(numpy);
 }
 
@@ -646,7 +719,8 @@ static bool give_verdict(const char *typed)
     if (patient.problems == 0)
         printf("verdict: can be profiled: mpirun -n N commprof-run %s\n", typed);
     else
-        printf("verdict: cannot be profiled, for the %s above\n", patient.problems == 1 ? "problem" : "problems");
+        printf("verdict: cannot be profiled, for the %s above\n",
+               patient.problems == 1 ? "problem" : "problems");
     return patient.problems == 0;
 }
 
@@ -656,7 +730,8 @@ bool doctor_examine(char *const command[], const char *library)
     patient.library = library;
     examine_settings();
     examine_skipped_programs(command);
-    if (find_program(program) && finds_script(command) && open_program() && runs_on_this_machine() && can_be_preloaded_into()) {
+    if (find_program(program) && finds_script(command) && open_program() &&
+        runs_on_this_machine() && can_be_preloaded_into()) {
         examine_rights();
         examine_preloads();
         ask_the_loader();

@@ -4,8 +4,9 @@
 
 #include <stdbool.h>
 
-/* Print one line for each finding about a program (as typed, with its arguments; searched in PATH), and the verdict in the last line.
- * `library` would be the first in LD_PRELOAD. True if the program can be profiled. */
+/* Print one line for each finding about a program (as typed, with its arguments; searched in PATH),
+ * and the verdict in the last line. `library` would be the first in LD_PRELOAD. True if the program
+ * can be profiled. */
 bool doctor_examine(char *const command[], const char *library);
 
 #endif

@@ -19,8 +19,11 @@ bool elf_open(struct elf_file *file, const char *path)
     if (descriptor < 0)
         return false;
     if (fstat(descriptor, &found) == 0 && S_ISREG(found.st_mode)) {
-        void *data = found.st_size > 0 ? mmap(NULL, (size_t)found.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0) : MAP_FAILED;
-        *file = data != MAP_FAILED ? (struct elf_file){data, (size_t)found.st_size} : (struct elf_file){(const void *)"", 0};
+        void *data = found.st_size > 0
+                         ? mmap(NULL, (size_t)found.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0)
+                         : MAP_FAILED;
+        *file = data != MAP_FAILED ? (struct elf_file){data, (size_t)found.st_size}
+                                   : (struct elf_file){(const void *)"", 0};
     }
     int error = file->data ? 0 : EISDIR;
     close(descriptor);
@@ -68,7 +71,8 @@ const char *elf_machine_name(int machine)
 }
 
 /* Copies an entry of a table; false if it exceeds the file. Nothing in a file need be aligned. */
-static bool entry_read(const struct elf_file *file, uint64_t table, uint64_t index, void *entry, size_t bytes)
+static bool entry_read(const struct elf_file *file, uint64_t table, uint64_t index, void *entry,
+                       size_t bytes)
 {
     if (table > file->bytes || index >= (file->bytes - table) / bytes)
         return false;
@@ -79,11 +83,13 @@ static bool entry_read(const struct elf_file *file, uint64_t table, uint64_t ind
 static bool header_read(const struct elf_file *file, ElfW(Ehdr) * header)
 {
     bool is_our_size = elf_is_elf(file) && elf_bits(file) == (int)(8 * sizeof(void *));
-    return is_our_size && file->data[EI_DATA] == ELFDATA2LSB && entry_read(file, 0, 0, header, sizeof *header);
+    return is_our_size && file->data[EI_DATA] == ELFDATA2LSB &&
+           entry_read(file, 0, 0, header, sizeof *header);
 }
 
 /* A text that ends with the stretch of the file that it is in; NULL if there is none. */
-static const char *text_at(const struct elf_file *file, uint64_t stretch, uint64_t bytes, uint64_t offset)
+static const char *text_at(const struct elf_file *file, uint64_t stretch, uint64_t bytes,
+                           uint64_t offset)
 {
     bool is_inside = stretch < file->bytes && bytes > 0 && bytes <= file->bytes - stretch;
     bool is_sound = is_inside && file->data[stretch + bytes - 1] == '\0';
@@ -97,8 +103,10 @@ const char *elf_interpreter(const struct elf_file *file)
     if (!header_read(file, &header))
         return NULL;
     unsigned count = header.e_phnum;
-    for (unsigned i = 0; i < count && entry_read(file, header.e_phoff, i, &part, sizeof part); i++) {
-        const char *path = part.p_type == PT_INTERP ? text_at(file, part.p_offset, part.p_filesz, 0) : NULL;
+    for (unsigned i = 0; i < count && entry_read(file, header.e_phoff, i, &part, sizeof part);
+         i++) {
+        const char *path =
+            part.p_type == PT_INTERP ? text_at(file, part.p_offset, part.p_filesz, 0) : NULL;
         if (path)
             return path;
     }
@@ -108,14 +116,17 @@ const char *elf_interpreter(const struct elf_file *file)
 static bool section_read(const struct elf_file *file, unsigned index, ElfW(Shdr) * section)
 {
     ElfW(Ehdr) header;
-    return header_read(file, &header) && index < header.e_shnum && entry_read(file, header.e_shoff, index, section, sizeof *section);
+    return header_read(file, &header) && index < header.e_shnum &&
+           entry_read(file, header.e_shoff, index, section, sizeof *section);
 }
 
 /* A text of the string table that is this section; "" if it is outside of the table. */
 static const char *text_of(const struct elf_file *file, unsigned index, uint64_t offset)
 {
     ElfW(Shdr) table;
-    const char *text = section_read(file, index, &table) ? text_at(file, table.sh_offset, table.sh_size, offset) : NULL;
+    const char *text = section_read(file, index, &table)
+                           ? text_at(file, table.sh_offset, table.sh_size, offset)
+                           : NULL;
     return text ? text : "";
 }
 
@@ -134,14 +145,17 @@ const char *elf_soname(const struct elf_file *file)
 }
 
 /* The name of a symbol; NULL behind the last one. */
-static const char *symbol_read(const struct elf_file *file, const ElfW(Shdr) * table, size_t index, ElfW(Sym) * symbol)
+static const char *symbol_read(const struct elf_file *file, const ElfW(Shdr) * table, size_t index,
+                               ElfW(Sym) * symbol)
 {
     bool is_in_table = index < table->sh_size / sizeof *symbol;
-    bool is_there = is_in_table && entry_read(file, table->sh_offset, index, symbol, sizeof *symbol);
+    bool is_there =
+        is_in_table && entry_read(file, table->sh_offset, index, symbol, sizeof *symbol);
     return is_there ? text_of(file, table->sh_link, symbol->st_name) : NULL;
 }
 
-static void visit_tables(const struct elf_file *file, enum elf_tables tables, elf_visitor *visit, void *data)
+static void visit_tables(const struct elf_file *file, enum elf_tables tables, elf_visitor *visit,
+                         void *data)
 {
     ElfW(Shdr) table;
     ElfW(Sym) symbol;
@@ -187,7 +201,8 @@ bool elf_asks_for(const struct elf_file *file, const char *symbol)
     return search.is_asked_for;
 }
 
-static bool has_relocation(const struct elf_file *file, const ElfW(Shdr) * relocations, const char *symbol)
+static bool has_relocation(const struct elf_file *file, const ElfW(Shdr) * relocations,
+                           const char *symbol)
 {
     ElfW(Shdr) table;
     ElfW(Rela) relocation;

@@ -1,5 +1,5 @@
-/* Reads a program's or library's ELF file: machine, interpreter, symbols. Every offset is checked against the file's size; a table that
- * exceeds the file counts as empty. */
+/* Reads a program's or library's ELF file: machine, interpreter, symbols. Every offset is checked
+ * against the file's size; a table that exceeds the file counts as empty. */
 #ifndef COMMPROF_ELF_FILE_H
 #define COMMPROF_ELF_FILE_H
 
@@ -37,7 +37,8 @@ bool elf_asks_for(const struct elf_file *file, const char *symbol);
 typedef void elf_visitor(const char *symbol, bool is_defined, void *data);
 void elf_visit(const struct elf_file *file, elf_visitor *visit, void *data);
 
-/* Whether the file calls a function by its name, so that a preloaded function of that name intercepts the calls. */
+/* Whether the file calls a function by its name, so that a preloaded function of that name
+ * intercepts the calls. */
 bool elf_binds_by_name(const struct elf_file *file, const char *symbol);
 
 /* Whether these bytes are in the file. */

@@ -12,15 +12,24 @@ static const struct {
     const char *name;
     enum program_kind kind;
 } KNOWN[] = {
-    {"mpirun", PROGRAM_LAUNCHER},      {"mpiexec", PROGRAM_LAUNCHER},  {"orterun", PROGRAM_LAUNCHER},   {"prterun", PROGRAM_LAUNCHER},
-    {"srun", PROGRAM_LAUNCHER},        {"aprun", PROGRAM_LAUNCHER},    {"jsrun", PROGRAM_LAUNCHER},     {"python", PROGRAM_PYTHON},
-    {"python3", PROGRAM_PYTHON},       {"julia", PROGRAM_INTERPRETER}, {"R", PROGRAM_INTERPRETER},      {"Rscript", PROGRAM_INTERPRETER},
-    {"perl", PROGRAM_INTERPRETER},     {"ruby", PROGRAM_INTERPRETER},  {"lua", PROGRAM_INTERPRETER},    {"octave", PROGRAM_INTERPRETER},
-    {"matlab", PROGRAM_INTERPRETER},   {"java", PROGRAM_INTERPRETER},  {"sh", PROGRAM_STARTER},         {"bash", PROGRAM_STARTER},
-    {"dash", PROGRAM_STARTER},         {"ksh", PROGRAM_STARTER},       {"zsh", PROGRAM_STARTER},        {"csh", PROGRAM_STARTER},
-    {"tcsh", PROGRAM_STARTER},         {"env", PROGRAM_STARTER},       {"numactl", PROGRAM_STARTER},    {"taskset", PROGRAM_STARTER},
-    {"nice", PROGRAM_STARTER},         {"ionice", PROGRAM_STARTER},    {"hwloc-bind", PROGRAM_STARTER}, {"stdbuf", PROGRAM_STARTER},
-    {"time", PROGRAM_STARTER},         {"timeout", PROGRAM_STARTER},   {"gdb", PROGRAM_STARTER},        {"valgrind", PROGRAM_STARTER},
+    {"mpirun", PROGRAM_LAUNCHER},      {"mpiexec", PROGRAM_LAUNCHER},
+    {"orterun", PROGRAM_LAUNCHER},     {"prterun", PROGRAM_LAUNCHER},
+    {"srun", PROGRAM_LAUNCHER},        {"aprun", PROGRAM_LAUNCHER},
+    {"jsrun", PROGRAM_LAUNCHER},       {"python", PROGRAM_PYTHON},
+    {"python3", PROGRAM_PYTHON},       {"julia", PROGRAM_INTERPRETER},
+    {"R", PROGRAM_INTERPRETER},        {"Rscript", PROGRAM_INTERPRETER},
+    {"perl", PROGRAM_INTERPRETER},     {"ruby", PROGRAM_INTERPRETER},
+    {"lua", PROGRAM_INTERPRETER},      {"octave", PROGRAM_INTERPRETER},
+    {"matlab", PROGRAM_INTERPRETER},   {"java", PROGRAM_INTERPRETER},
+    {"sh", PROGRAM_STARTER},           {"bash", PROGRAM_STARTER},
+    {"dash", PROGRAM_STARTER},         {"ksh", PROGRAM_STARTER},
+    {"zsh", PROGRAM_STARTER},          {"csh", PROGRAM_STARTER},
+    {"tcsh", PROGRAM_STARTER},         {"env", PROGRAM_STARTER},
+    {"numactl", PROGRAM_STARTER},      {"taskset", PROGRAM_STARTER},
+    {"nice", PROGRAM_STARTER},         {"ionice", PROGRAM_STARTER},
+    {"hwloc-bind", PROGRAM_STARTER},   {"stdbuf", PROGRAM_STARTER},
+    {"time", PROGRAM_STARTER},         {"timeout", PROGRAM_STARTER},
+    {"gdb", PROGRAM_STARTER},          {"valgrind", PROGRAM_STARTER},
     {"commprof-run", PROGRAM_STARTER},
 };
 
@@ -42,7 +51,8 @@ enum program_kind program_kind(const char *path)
     return PROGRAM_ORDINARY;
 }
 
-/* With -c or -m there is no script. -X and -W take an argument, also at the end of a word of several letters. */
+/* With -c or -m there is no script. -X and -W take an argument, also at the end of a word of
+ * several letters. */
 const char *program_python_script(char *const arguments[])
 {
     for (; *arguments; arguments++) {
@@ -74,7 +84,8 @@ bool program_find(const char *name, char *path, size_t bytes)
         return can_be_run(path);
     int error = ENOENT;
     const char *folders = getenv("PATH");
-    for (const char *at = folders ? folders : "/bin:/usr/bin"; at; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
+    for (const char *at = folders ? folders : "/bin:/usr/bin"; at;
+         at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
         int length = (int)strcspn(at, ":");
         snprintf(path, bytes, "%.*s/%s", length ? length : 1, length ? at : ".", name);
         if (can_be_run(path))
@@ -129,7 +140,8 @@ bool program_interpreter(const char *script, char *interpreter, size_t bytes)
 
 static bool is_sanitizer(const char *entry)
 {
-    static const char *const NAMES[] = {"libasan", "libhwasan", "libtsan", "liblsan", "libubsan", "libmsan", "libclang_rt."};
+    static const char *const NAMES[] = {"libasan",  "libhwasan", "libtsan",     "liblsan",
+                                        "libubsan", "libmsan",   "libclang_rt."};
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
         if (strncmp(program_name(entry), NAMES[i], strlen(NAMES[i])) == 0)
             return true;
@@ -143,10 +155,12 @@ static void append(char *list, const char *entry)
 
 char *preload_first(const char *before, const char *library)
 {
-    char *others = strdup(before ? before : ""), *list = calloc(1, strlen(library) + (before ? strlen(before) : 0) + 2);
+    char *others = strdup(before ? before : ""),
+         *list = calloc(1, strlen(library) + (before ? strlen(before) : 0) + 2);
     bool is_in = false;
     char *rest = NULL;
-    for (char *entry = others && list ? strtok_r(others, ": ", &rest) : NULL; entry; entry = strtok_r(NULL, ": ", &rest)) {
+    for (char *entry = others && list ? strtok_r(others, ": ", &rest) : NULL; entry;
+         entry = strtok_r(NULL, ": ", &rest)) {
         if (!is_in && !is_sanitizer(entry)) {
             append(list, library);
             is_in = true;

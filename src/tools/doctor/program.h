@@ -1,15 +1,17 @@
-/* Finds the file that the kernel runs for the command that a user typed, and what is preloaded into it. */
+/* Finds the file that the kernel runs for the command that a user typed, and what is preloaded into
+ * it. */
 #ifndef COMMPROF_PROGRAM_H
 #define COMMPROF_PROGRAM_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The file that execvp would run: the name itself if it has a slash, else the first in PATH. False, with errno. */
+/* The file that execvp would run: the name itself if it has a slash, else the first in PATH. False,
+ * with errno. */
 bool program_find(const char *name, char *path, size_t bytes);
 
-/* The name of the program that runs this file, if it is a script: that of its first line (/bin/sh if there is none), or the one that `env`
- * would run. False if it is not a script. */
+/* The name of the program that runs this file, if it is a script: that of its first line (/bin/sh
+ * if there is none), or the one that `env` would run. False if it is not a script. */
 bool program_interpreter(const char *script, char *interpreter, size_t bytes);
 
 /* The kind of a program, by its name alone. */
@@ -22,13 +24,15 @@ enum program_kind {
 };
 enum program_kind program_kind(const char *path);
 
-/* The script among the arguments of a Python; NULL: none, or it cannot be distinguished from the options. */
+/* The script among the arguments of a Python; NULL: none, or it cannot be distinguished from the
+ * options. */
 const char *program_python_script(char *const arguments[]);
 
 const char *program_name(const char *path); /* its last component */
 
-/* LD_PRELOAD with `library` before all others, but after the runtimes of sanitizers, which refuse to run if they are not the first. Other
- * entries of the library's name are dropped. `before` may be NULL. The caller frees it; NULL: no memory. */
+/* LD_PRELOAD with `library` before all others, but after the runtimes of sanitizers, which refuse
+ * to run if they are not the first. Other entries of the library's name are dropped. `before` may
+ * be NULL. The caller frees it; NULL: no memory. */
 char *preload_first(const char *before, const char *library);
 
 #endif

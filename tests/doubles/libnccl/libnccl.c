@@ -57,13 +57,16 @@ struct double_nccl_span double_nccl_last(void)
 }
 
 /* Our double of libcuda.so.1, where it is in the process. */
-extern struct double_nccl_span double_launch(void *stream, const char *name, int64_t duration_ns) __attribute__((weak));
+extern struct double_nccl_span double_launch(void *stream, const char *name, int64_t duration_ns)
+    __attribute__((weak));
 
 static void launch(cudaStream_t stream)
 {
     for (int i = 0; i < kernel_count && double_launch; i++) {
-        struct double_nccl_span span =
-            double_launch(stream, "_Z32ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE", kernel_ns);
+        struct double_nccl_span span = double_launch(
+            stream,
+            "_Z32ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE",
+            kernel_ns);
         if (i == 0)
             last.start_ns = span.start_ns;
         last.end_ns = span.end_ns;
@@ -97,7 +100,8 @@ static void put_in_group(ncclComm_t comm, cudaStream_t stream)
 {
     for (int i = 0; i < launch_count; i++)
         if (launches[i].comm == comm) {
-            launches[i].stream = stream; /* a communicator's last stream has its kernel; in NCCL, the last that was new to it */
+            launches[i].stream = stream; /* a communicator's last stream has its kernel; in NCCL,
+                                            the last that was new to it */
             return;
         }
     launches[launch_count].comm = comm;
@@ -137,7 +141,8 @@ ncclResult_t pncclGroupSimulateEnd(void *info)
 
 static bool has_windows; /* of all communicators */
 
-ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, void **win, int winFlags)
+ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, void **win,
+                                     int winFlags)
 {
     (void)comm, (void)buff, (void)size, (void)winFlags;
     count_call();
@@ -146,9 +151,11 @@ ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, v
     return ncclSuccess;
 }
 
-static ncclResult_t operate(ncclComm_t comm, cudaStream_t stream, const char *name, size_t count, ncclDataType_t datatype)
+static ncclResult_t operate(ncclComm_t comm, cudaStream_t stream, const char *name, size_t count,
+                            ncclDataType_t datatype)
 {
-    static const char *const DATATYPES[] = {"ncclInt8", "Unknown", "ncclInt32", "ncclUint32", "ncclInt64", "ncclUint64", "ncclFloat16"};
+    static const char *const DATATYPES[] = {"ncclInt8",  "Unknown",    "ncclInt32",  "ncclUint32",
+                                            "ncclInt64", "ncclUint64", "ncclFloat16"};
     count_call();
     if (!is_valid(comm))
         return ncclInvalidArgument;
@@ -181,14 +188,22 @@ static ncclResult_t operate(ncclComm_t comm, cudaStream_t stream, const char *na
 OPERATION(lReduce, (BUFFERS, ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream), count)
 OPERATION(lBroadcast, (BUFFERS, int root, ncclComm_t comm, cudaStream_t stream), count)
 OPERATION(lAllReduce, (BUFFERS, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream), count)
-OPERATION(lAllReduceConfig, (BUFFERS, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream, const void *config), config ? count : 0)
+OPERATION(lAllReduceConfig,
+          (BUFFERS, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream, const void *config),
+          config ? count : 0)
 OPERATION(lReduceScatter, (BUFFERS, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream), count)
 OPERATION(lAllGather, (BUFFERS, ncclComm_t comm, cudaStream_t stream), count)
 OPERATION(lAlltoAll, (BUFFERS, ncclComm_t comm, cudaStream_t stream), count)
 OPERATION(lGather, (BUFFERS, int root, ncclComm_t comm, cudaStream_t stream), count)
 OPERATION(lScatter, (BUFFERS, int root, ncclComm_t comm, cudaStream_t stream), count)
-OPERATION(lSend, (const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream), count)
-OPERATION(lRecv, (void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream), count)
+OPERATION(lSend,
+          (const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+           cudaStream_t stream),
+          count)
+OPERATION(lRecv,
+          (void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+           cudaStream_t stream),
+          count)
 
 /* Without kernels, as NCCL's. */
 static ncclResult_t signal_to(ncclComm_t comm)
@@ -197,24 +212,28 @@ static ncclResult_t signal_to(ncclComm_t comm)
     return is_valid(comm) ? result_for(comm) : ncclInvalidArgument;
 }
 
-ncclResult_t pncclPutSignal(const void *localbuff, size_t count, ncclDataType_t datatype, int peer, void *window, size_t offset, int signal,
-                            int context, unsigned flags, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t pncclPutSignal(const void *localbuff, size_t count, ncclDataType_t datatype, int peer,
+                            void *window, size_t offset, int signal, int context, unsigned flags,
+                            ncclComm_t comm, cudaStream_t stream)
 {
     return window && offset == 8 ? signal_to(comm) : ncclInvalidArgument;
 }
 
-ncclResult_t pncclSignal(int peer, int signal, int context, unsigned flags, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t pncclSignal(int peer, int signal, int context, unsigned flags, ncclComm_t comm,
+                         cudaStream_t stream)
 {
     return signal_to(comm);
 }
 
-ncclResult_t pncclWaitSignal(int count, ncclWaitSignalDesc_t *signals, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t pncclWaitSignal(int count, ncclWaitSignalDesc_t *signals, ncclComm_t comm,
+                             cudaStream_t stream)
 {
     return count > 0 && signals->opCnt > 0 ? signal_to(comm) : ncclInvalidArgument;
 }
 
 /* By its public name: whoever defines that before us is called. */
-ncclResult_t pncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t pncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root,
+                        ncclComm_t comm, cudaStream_t stream)
 {
     count_call();
     within++;
@@ -254,7 +273,8 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId *id)
     return ncclSuccess;
 }
 
-static ncclResult_t init(ncclComm_t *comm, int nranks, const ncclUniqueId *id, int rank, const ncclConfig_t *config)
+static ncclResult_t init(ncclComm_t *comm, int nranks, const ncclUniqueId *id, int rank,
+                         const ncclConfig_t *config)
 {
     count_call();
     if (id->internal[127] != 0x5a || rank < 0 || rank >= nranks)
@@ -268,12 +288,14 @@ ncclResult_t pncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, in
     return init(comm, nranks, &id, rank, NULL);
 }
 
-ncclResult_t pncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t *config)
+ncclResult_t pncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank,
+                                     ncclConfig_t *config)
 {
     return init(comm, nranks, &id, rank, config);
 }
 
-ncclResult_t pncclCommInitRankScalable(ncclComm_t *comm, int nranks, int rank, int nId, ncclUniqueId *ids, ncclConfig_t *config)
+ncclResult_t pncclCommInitRankScalable(ncclComm_t *comm, int nranks, int rank, int nId,
+                                       ncclUniqueId *ids, ncclConfig_t *config)
 {
     return init(comm, nranks, &ids[nId - 1], rank, config);
 }
@@ -307,13 +329,15 @@ static ncclResult_t bear(ncclComm_t comm, ncclComm_t *newcomm, bool is_taking_pa
     return result_for(comm);
 }
 
-ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config)
+ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm,
+                            ncclConfig_t *config)
 {
     (void)key, (void)config;
     return bear(comm, newcomm, color != NCCL_SPLIT_NOCOLOR);
 }
 
-ncclResult_t pncclCommShrink(ncclComm_t comm, int *excluded, int count, ncclComm_t *newcomm, ncclConfig_t *config, int flags)
+ncclResult_t pncclCommShrink(ncclComm_t comm, int *excluded, int count, ncclComm_t *newcomm,
+                             ncclConfig_t *config, int flags)
 {
     (void)excluded, (void)count, (void)config, (void)flags;
     return bear(comm, newcomm, true);
@@ -324,7 +348,8 @@ ncclResult_t pncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *id)
     return is_valid(comm) ? pncclGetUniqueId(id) : ncclInvalidArgument;
 }
 
-ncclResult_t pncclCommGrow(ncclComm_t comm, int nranks, const ncclUniqueId *id, int rank, ncclComm_t *newcomm, ncclConfig_t *config)
+ncclResult_t pncclCommGrow(ncclComm_t comm, int nranks, const ncclUniqueId *id, int rank,
+                           ncclComm_t *newcomm, ncclConfig_t *config)
 {
     count_call();
     if (comm ? rank != -1 || nranks <= comm->nranks : rank < 0 || !id)

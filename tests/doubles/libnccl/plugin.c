@@ -121,8 +121,10 @@ struct plugin {
     int (*finalize)(void *context);
 };
 
-typedef int init_v4(void **context, int *mask, const char *name, uint64_t hash, int nodes, int nranks, int rank, void *log);
-typedef int init_v5(void **context, uint64_t hash, int *mask, const char *name, int nodes, int nranks, int rank, void *log);
+typedef int init_v4(void **context, int *mask, const char *name, uint64_t hash, int nodes,
+                    int nranks, int rank, void *log);
+typedef int init_v5(void **context, uint64_t hash, int *mask, const char *name, int nodes,
+                    int nranks, int rank, void *log);
 
 static const struct plugin *plugin;
 static int version, mask;
@@ -139,7 +141,8 @@ int plugin_load(int newest)
     const char *name = getenv("NCCL_PROFILER_PLUGIN");
     if (!name)
         return 0;
-    void *library = dlopen(strcasecmp(name, "STATIC_PLUGIN") == 0 ? NULL : name, RTLD_NOW | RTLD_LOCAL);
+    void *library =
+        dlopen(strcasecmp(name, "STATIC_PLUGIN") == 0 ? NULL : name, RTLD_NOW | RTLD_LOCAL);
     static const char *const NAMES[] = {"ncclProfiler_v4", "ncclProfiler_v5", "ncclProfiler_v6"};
     for (version = newest; library && version >= 4; version--)
         if ((plugin = dlsym(library, NAMES[version - 4])))
@@ -178,12 +181,14 @@ static uint8_t channels_of(int task)
 {
     if (tasks[task].is_on_copy_engines)
         return 0;
-    return tasks[task].descr.type == P2P ? tasks[task].descr.p2p.channels : tasks[task].descr.coll.channels;
+    return tasks[task].descr.type == P2P ? tasks[task].descr.p2p.channels
+                                         : tasks[task].descr.coll.channels;
 }
 
 static uint64_t count_of(int task)
 {
-    return tasks[task].descr.type == P2P ? tasks[task].descr.p2p.count : tasks[task].descr.coll.count;
+    return tasks[task].descr.type == P2P ? tasks[task].descr.p2p.count
+                                         : tasks[task].descr.coll.count;
 }
 
 static bool is_message(const char *function)
@@ -191,12 +196,14 @@ static bool is_message(const char *function)
     return strcmp(function, "Send") == 0 || strcmp(function, "Recv") == 0;
 }
 
-static void raise_call(struct plugin_comm *comm, const char *function, size_t count, const char *datatype, int root, bool is_captured)
+static void raise_call(struct plugin_comm *comm, const char *function, size_t count,
+                       const char *datatype, int root, bool is_captured)
 {
     struct descr_v6 descr = {.type = GROUP_API, .rank = comm->rank};
     void *of_group = &descr, *handle = &descr;
     plugin->start(comm->context, &of_group, &descr);
-    descr = (struct descr_v6){.type = is_message(function) ? P2P_API : COLL_API, .parent = of_group, .rank = comm->rank};
+    descr = (struct descr_v6){
+        .type = is_message(function) ? P2P_API : COLL_API, .parent = of_group, .rank = comm->rank};
     if (descr.type == P2P_API) {
         descr.p2p_api.func = function;
         descr.p2p_api.count = count;
@@ -218,7 +225,8 @@ static void raise_call(struct plugin_comm *comm, const char *function, size_t co
         plugin->stop(of_group);
 }
 
-void plugin_call(struct plugin_comm *comm, const char *function, size_t count, const char *datatype, int root, bool is_captured)
+void plugin_call(struct plugin_comm *comm, const char *function, size_t count, const char *datatype,
+                 int root, bool is_captured)
 {
     if (version >= 5)
         raise_call(comm, function, count, datatype, root, is_captured);
@@ -245,7 +253,8 @@ void plugin_call(struct plugin_comm *comm, const char *function, size_t count, c
     }
 }
 
-void plugin_call_on_copy_engines(struct plugin_comm *comm, const char *function, size_t count, const char *datatype, int root)
+void plugin_call_on_copy_engines(struct plugin_comm *comm, const char *function, size_t count,
+                                 const char *datatype, int root)
 {
     int before = task_count;
     if (version >= 5)
@@ -254,14 +263,17 @@ void plugin_call_on_copy_engines(struct plugin_comm *comm, const char *function,
         tasks[i].is_on_copy_engines = true;
 }
 
-/* Each channel of an operation begins 10 ns after the one before, and all take 1000 ns for an element; operations of a launch together. */
+/* Each channel of an operation begins 10 ns after the one before, and all take 1000 ns for an
+ * element; operations of a launch together. */
 static void run_kernels(void)
 {
     for (int i = 0; i < task_count; i++)
         for (uint8_t channel = 0; channel < channels_of(i) && mask & KERNEL_CH; channel++) {
             uint64_t begin_ns = 5000000 + 10u * channel, end_ns = begin_ns + 1000 * count_of(i);
-            struct descr_v4 four = {.type = KERNEL_CH, .parent = tasks[i].handle, .kernel = {channel, begin_ns}};
-            struct descr_v6 five = {.type = KERNEL_CH, .parent = tasks[i].handle, .kernel = {channel, begin_ns}};
+            struct descr_v4 four = {
+                .type = KERNEL_CH, .parent = tasks[i].handle, .kernel = {channel, begin_ns}};
+            struct descr_v6 five = {
+                .type = KERNEL_CH, .parent = tasks[i].handle, .kernel = {channel, begin_ns}};
             void *handle = NULL;
             plugin->start(tasks[i].comm->context, &handle, version == 4 ? (void *)&four : &five);
             if (handle) {

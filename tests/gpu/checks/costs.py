@@ -1,4 +1,5 @@
-"""What single calls cost: programs/costs.c, without the profiler, with it but no GPU side, and tracing."""
+"""What single calls cost: programs/costs.c, without the profiler, with it but no GPU side, and
+tracing."""
 
 from __future__ import annotations
 
@@ -24,4 +25,7 @@ def costs(jobs: Jobs) -> Iterator[Row]:
         for what, ns in job.truth.items():
             seen.setdefault(what, {})[way] = ns
     for what, ways in seen.items():
-        yield row(f"{what}, ns", "a number", ", ".join(f"{ns:.0f} {way}" for way, ns in ways.items()), True)
+        yield row(
+            f"{what}, ns", "a number", ", ".join(f"{ns:.0f} {way}" for way, ns in ways.items()),
+            True,
+        )

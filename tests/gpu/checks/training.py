@@ -24,9 +24,16 @@ def against_pytorch(jobs: Jobs) -> Iterator[Row]:
     total_ns = sum(numbers[1] for numbers in kernels.values())
     count = sum(numbers[0] for numbers in kernels.values())
     # Ours may have seen the kernel that makes the context as well.
-    yield row("kernels of training, against PyTorch's profiler", theirs.truth["kernels"], count, 0 <= count - theirs.truth["kernels"] <= 1)
-    is_near = abs(total_ns - theirs.truth["ns"]) <= theirs.truth["ns"] / 5  # two runs: a GPU's clock may rise later in one of them
-    yield row("their time, against PyTorch's profiler", f"{theirs.truth['ns']} ns to 20 %", f"{total_ns} ns", is_near)
+    yield row(
+        "kernels of training, against PyTorch's profiler", theirs.truth["kernels"], count,
+        0 <= count - theirs.truth["kernels"] <= 1,
+    )
+    # two runs: a GPU's clock may rise later in one of them
+    is_near = abs(total_ns - theirs.truth["ns"]) <= theirs.truth["ns"] / 5
+    yield row(
+        "their time, against PyTorch's profiler", f"{theirs.truth['ns']} ns to 20 %",
+        f"{total_ns} ns", is_near,
+    )
     sql = "SELECT gpu_dropped_records, gpu_implausible_records, gpu_unattributed_records FROM rank"
     yield same("records dropped, implausible, unattributed", (0, 0, 0), ours.query(sql)[0])
 
@@ -43,7 +50,8 @@ WAYS = {
 
 
 def overhead(jobs: Jobs) -> Iterator[Row]:
-    """In turns, so that what changes over minutes changes for all; the last way once, at the end."""
+    """In turns, so that what changes over minutes changes for all; the last way
+    once, at the end."""
     step_ms: dict[str, dict[str, list[float]]] = {}
     repetitions = max(1, round(REPETITIONS * jobs.scale))
     *in_turns, last = WAYS
@@ -79,7 +87,8 @@ TURNS = 3
 
 
 def step(jobs: Jobs) -> Iterator[Row]:
-    """Without the profiler and with it in turns; in a process under the profiler, groups of steps traced and between windows in turns."""
+    """Without the profiler and with it in turns; in a process under the profiler, groups of steps
+    traced and between windows in turns."""
     seen: dict[str, list[float]] = {}
     ratios: list[float] = []
     with contextlib.suppress(CutOff):
@@ -94,7 +103,9 @@ def step(jobs: Jobs) -> Iterator[Row]:
                 turns_ms = job.truth["turns_ms"]
                 for kind, ms in turns_ms.items():
                     seen.setdefault(kind, []).append(statistics.median(ms))
-                    yield row(f"turn {turn + 1}: a step {STEP_KINDS[kind]}", "a number", shown(ms), True)
+                    yield row(
+                        f"turn {turn + 1}: a step {STEP_KINDS[kind]}", "a number", shown(ms), True
+                    )
                 pairs = zip(turns_ms.get("traced", []), turns_ms.get("off", []))
                 ratios += [100 * (on / off - 1) for on, off in pairs]
                 if profiled and turn == 0:
@@ -113,14 +124,23 @@ def step_costs(seen: dict[str, list[float]], ratios: list[float]) -> Iterator[Ro
         told = f"{more:+.2f} %; {shown(seen[kind])}"
         yield row(f"a step {STEP_KINDS[kind]}", expected, told, more <= 1 + apart)
     quarters = statistics.quantiles(ratios, n=4)
-    told = f"{quarters[1]:+.2f} % ({quarters[0]:+.2f} to {quarters[2]:+.2f} in the middle half of {len(ratios)} pairs)"
-    yield row("a step traced against the next one between windows", "at most 1 % more", told, quarters[1] <= 1)
+    told = (
+        f"{quarters[1]:+.2f} % ({quarters[0]:+.2f} to {quarters[2]:+.2f} in the middle half of "
+        f"{len(ratios)} pairs)"
+    )
+    yield row(
+        "a step traced against the next one between windows", "at most 1 % more", told,
+        quarters[1] <= 1,
+    )
 
 
 def kernels_of_a_step(job) -> Row:
     steps, kernels = job.truth["traced_steps"], sum(job.counts().values())
     told = f"{kernels / steps:.0f} in each of {steps}"
-    return row("kernels of a step", f"about {STEP_KERNELS}", told, 0.6 <= kernels / steps / STEP_KERNELS <= 1.6)
+    return row(
+        "kernels of a step", f"about {STEP_KERNELS}", told,
+        0.6 <= kernels / steps / STEP_KERNELS <= 1.6,
+    )
 
 
 def timed(jobs: Jobs, step_ms: dict, turn: int, way: str) -> Iterator[Row]:
@@ -137,4 +157,7 @@ def timed(jobs: Jobs, step_ms: dict, turn: int, way: str) -> Iterator[Row]:
 
 def shown(times: list[float]) -> str:
     """The median, and from where to where."""
-    return f"{statistics.median(times):.3f} ms ({min(times):.3f} to {max(times):.3f}, {len(times)})" if times else "none"
+    return (
+        f"{statistics.median(times):.3f} ms ({min(times):.3f} to {max(times):.3f}, {len(times)})"
+        if times else "none"
+    )

@@ -1,4 +1,5 @@
-"""What tracing and CUPTI's presence cost launches, how long launches are held up, and the memory it takes on the device."""
+"""What tracing and CUPTI's presence cost launches, how long launches are held up, and the memory it
+takes on the device."""
 
 from __future__ import annotations
 
@@ -57,22 +58,35 @@ def attached(jobs: Jobs) -> Iterator[Row]:
                     yield row(f"turn {turn + 1}: a launch, {name}", "a number", told, True)
                 if job.problem and turn == 0:
                     yield failed(f"launches, {process}", job.problem)
-    yield from against(seen, "no profiler", [name for name in seen if not name.startswith("CUPTI")], AIM_PERCENT)
-    yield from against(seen, "CUPTI alone: without", [name for name in seen if name.startswith("CUPTI")], AIM_PERCENT)
+    yield from against(
+        seen, "no profiler", [name for name in seen if not name.startswith("CUPTI")], AIM_PERCENT
+    )
+    yield from against(
+        seen, "CUPTI alone: without", [name for name in seen if name.startswith("CUPTI")],
+        AIM_PERCENT,
+    )
 
 
-def against(seen: dict[str, list[float]], base: str, names: list[str], aim_percent: float) -> Iterator[Row]:
+def against(
+    seen: dict[str, list[float]], base: str, names: list[str], aim_percent: float
+) -> Iterator[Row]:
     """Each one's ratio to the base, of medians of processes; what is traced has no limit here."""
     if base not in seen:
         return
     apart = 100 * (max(seen[base]) / min(seen[base]) - 1)
     for name in names:
         more = 100 * (statistics.median(seen[name]) / statistics.median(seen[base]) - 1)
-        told = f"{statistics.median(seen[name]):.0f} ns ({min(seen[name]):.0f} to {max(seen[name]):.0f}), {more:+.1f} %"
+        told = (
+            f"{statistics.median(seen[name]):.0f} ns ({min(seen[name]):.0f} to "
+            f"{max(seen[name]):.0f}), {more:+.1f} %"
+        )
         if name.endswith(("traced", base)):
             yield row(f"a launch, {name}", "a number", told, True)
         else:
-            expected = f"at most {aim_percent:.0f} % more, and the {apart:.1f} % that processes of '{base}' are apart"
+            expected = (
+                f"at most {aim_percent:.0f} % more, and the {apart:.1f} % that " "processes of "
+                f"'{base}' are apart"
+            )
             yield row(f"a launch, {name}", expected, told, more <= aim_percent + apart)
 
 
@@ -81,16 +95,25 @@ def stalls(jobs: Jobs) -> Iterator[Row]:
     if problem:
         yield failed("stalls", problem)
         return
-    profiled, alone = (jobs.run(program, "stalls", profiled=is_profiled, limit_s=25) for is_profiled in (True, False))
+    profiled, alone = (
+        jobs.run(program, "stalls", profiled=is_profiled, limit_s=25)
+        for is_profiled in (True, False)
+    )
     if profiled.problem or alone.problem:
         yield failed("stalls", profiled.problem or alone.problem)
         return
     ours_ns, theirs_ns = numbers(profiled, "stall"), numbers(alone, "stall")
     for kind, what in STALLS.items():
         ours_ms, theirs_ms = ([ns / 1e6 for ns in of[kind]] for of in (ours_ns, theirs_ns))
-        told = f"{max(ours_ms):.2f} ms (median of {len(ours_ms)}: {statistics.median(ours_ms):.2f}); without us {max(theirs_ms):.2f} ms"
+        told = (
+            f"{max(ours_ms):.2f} ms (median of {len(ours_ms)}: "
+            f"{statistics.median(ours_ms):.2f}); without us {max(theirs_ms):.2f} ms"
+        )
         limit_ms = max(LONGEST_STALL_MS, 2 * max(theirs_ms))
-        yield row(f"longest call of the driver, {what}", f"at most {LONGEST_STALL_MS:.0f} ms", told, max(ours_ms) <= limit_ms)
+        yield row(
+            f"longest call of the driver, {what}", f"at most {LONGEST_STALL_MS:.0f} ms", told,
+            max(ours_ms) <= limit_ms,
+        )
 
 
 STALLS = {
@@ -107,11 +130,19 @@ def memory(jobs: Jobs) -> Iterator[Row]:
     if job.problem:
         yield failed("memory of the device", job.problem)
         return
-    in_windows, between = ([size / 2**20 for size in job.truth[name]] for name in ("in_windows", "between"))
+    in_windows, between = (
+        [size / 2**20 for size in job.truth[name]] for name in ("in_windows", "between")
+    )
     told = ", ".join(f"{mib:.1f}" for mib in in_windows)
     is_bounded = max(in_windows) <= MOST_MEMORY_MIB
-    yield row("MiB of the device that tracing takes, window by window", f"at most {MOST_MEMORY_MIB:.0f}", told, is_bounded)
-    yield row("their growth after the third window", 0, f"{in_windows[-1] - in_windows[2]:.1f}", in_windows[-1] <= in_windows[2])
+    yield row(
+        "MiB of the device that tracing takes, window by window", f"at most {MOST_MEMORY_MIB:.0f}",
+        told, is_bounded,
+    )
+    yield row(
+        "their growth after the third window", 0, f"{in_windows[-1] - in_windows[2]:.1f}",
+        in_windows[-1] <= in_windows[2],
+    )
     yield row("MiB between windows", "a number", ", ".join(f"{mib:.1f}" for mib in between), True)
 
 

@@ -1,4 +1,5 @@
-/* What calls cost here, in nanoseconds; linked with tests/gpu's MPI of one rank. Times of the double of libcuda are nobody's. */
+/* What calls cost here, in nanoseconds; linked with tests/gpu's MPI of one rank. Times of the
+ * double of libcuda are nobody's. */
 #include "device.h"
 #include "mpi.h"
 
@@ -38,7 +39,8 @@ static void launches(void)
     DRIVER(cuStreamEndCapture, void *, void **);
     DRIVER(cuGraphInstantiateWithFlags, void **, void *, unsigned long long);
     DRIVER(cuGraphLaunch, void *, void *);
-    void *graph, *instance, *stream = device_stream(), *function = device_kernel(EMPTY_KERNEL, "planted_empty");
+    void *graph, *instance, *stream = device_stream(),
+                            *function = device_kernel(EMPTY_KERNEL, "planted_empty");
 #define LAUNCH() cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL)
     for (int i = 0; i < 1000; i++)
         LAUNCH();
@@ -54,7 +56,8 @@ static void launches(void)
         return;
     for (int i = 0; i < NODES; i++)
         LAUNCH();
-    if (cuStreamEndCapture(stream, &graph) || cuGraphInstantiateWithFlags(&instance, graph, 0) || cuGraphLaunch(instance, stream))
+    if (cuStreamEndCapture(stream, &graph) || cuGraphInstantiateWithFlags(&instance, graph, 0) ||
+        cuGraphLaunch(instance, stream))
         return;
     cuStreamSynchronize(stream);
     began_ns = now_ns();
@@ -72,7 +75,8 @@ static void flushes(void)
     if (!*path)
         return;
     void *cupti = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-    int (*flush)(uint32_t) = cupti ? (int (*)(uint32_t))dlsym(cupti, "cuptiActivityFlushAll") : NULL;
+    int (*flush)(uint32_t) =
+        cupti ? (int (*)(uint32_t))dlsym(cupti, "cuptiActivityFlushAll") : NULL;
     int64_t began_ns = now_ns();
     for (int i = 0; flush && i < 100; i++)
         flush(0);

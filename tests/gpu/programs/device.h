@@ -1,4 +1,5 @@
-/* The GPU through CUDA's driver interface alone, for programs in C: as device.py for those in Python. */
+/* The GPU through CUDA's driver interface alone, for programs in C: as device.py for those in
+ * Python. */
 #ifndef DEVICE_H
 #define DEVICE_H
 
@@ -18,13 +19,20 @@ static void *cuda;
 
 /* A function of the driver; NULL: it has none of this name. */
 #define DRIVER(NAME, ...) int (*NAME)(__VA_ARGS__) = (int (*)(__VA_ARGS__))dlsym(cuda, #NAME)
-#define LAUNCH_PARAMETERS void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **
+#define LAUNCH_PARAMETERS                                                                          \
+    void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, \
+        void **
 
-#define EMPTY_KERNEL ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry planted_empty()\n{\n    ret;\n}\n"
-#define SPIN_KERNEL                                                                                                           \
-    ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry planted_gate(.param .u64 duration_ns)\n{\n"               \
-    "    .reg .u64 %t<4>;\n    .reg .pred %p;\n    ld.param.u64 %t0, [duration_ns];\n    mov.u64 %t1, %globaltimer;\n"        \
-    "again:\n    mov.u64 %t2, %globaltimer;\n    sub.u64 %t3, %t2, %t1;\n    setp.lt.u64 %p, %t3, %t0;\n    @%p bra again;\n" \
+#define EMPTY_KERNEL                                                                          \
+    ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry planted_empty()\n{\n    " \
+    "ret;\n}\n"
+#define SPIN_KERNEL                                                                                \
+    ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry planted_gate(.param .u64 "     \
+    "duration_ns)\n{\n"                                                                            \
+    "    .reg .u64 %t<4>;\n    .reg .pred %p;\n    ld.param.u64 %t0, [duration_ns];\n    mov.u64 " \
+    "%t1, %globaltimer;\n"                                                                         \
+    "again:\n    mov.u64 %t2, %globaltimer;\n    sub.u64 %t3, %t2, %t1;\n    setp.lt.u64 %p, "     \
+    "%t3, %t0;\n    @%p bra again;\n"                                                              \
     "    ret;\n}\n"
 
 static inline int64_t now_ns(void)
@@ -136,7 +144,8 @@ static inline void wait_for_state(uint32_t wanted)
     int64_t until_ns = now_ns() + INT64_C(20000000000);
     while (is_profiled() && profile_state() != wanted) {
         if (now_ns() > until_ns || profile_state() == STATE_REFUSED)
-            give_up(wanted == STATE_TRACING ? "the profiler does not trace" : "the profiler does not stop tracing");
+            give_up(wanted == STATE_TRACING ? "the profiler does not trace"
+                                            : "the profiler does not stop tracing");
         sleep_ns(5000000);
     }
 }

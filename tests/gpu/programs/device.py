@@ -1,5 +1,6 @@
-"""The GPU through CUDA's driver interface alone (ctypes), kernels of chosen names and durations, and the profile's state as its ledger
-says. With the double of libcuda.so.1 (tests/doubles) the same calls plant the same things there."""
+"""The GPU through CUDA's driver interface alone (ctypes), kernels of chosen names and durations,
+and the profile's state as its ledger says. With the double of libcuda.so.1 (tests/doubles) the same
+calls plant the same things there."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from typing import Optional
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "report"))
 from commprof_report.run.ledger_format import layout
 
-# Every driver and every GPU of today takes this version of PTX for this target, and compiles it for itself.
+# Every driver and every GPU of today takes this version of PTX for this target, and compiles it for
+# itself.
 SPIN = """
 .version 6.0
 .target sm_50
@@ -35,7 +37,9 @@ again:
     ret;
 }}
 """
-EMPTY = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry {name}()\n{{\n    ret;\n}}\n"
+EMPTY = (
+    ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry {name}()\n{{\n    ret;\n}}\n"
+)
 
 NON_BLOCKING, CAPTURE_THREAD_LOCAL, ATTACH_GLOBAL = 1, 1, 1
 
@@ -71,7 +75,9 @@ class Device:
     def function(self, name: str, source: str) -> c_void_p:
         if name not in self.functions:
             module, function = c_void_p(), c_void_p()
-            self.call("cuModuleLoadData", byref(module), c_char_p(source.format(name=name).encode()))
+            self.call(
+                "cuModuleLoadData", byref(module), c_char_p(source.format(name=name).encode())
+            )
             self.call("cuModuleGetFunction", byref(function), module, c_char_p(name.encode()))
             self.functions[name] = function
         return self.functions[name]
@@ -81,7 +87,9 @@ class Device:
         for name in names:
             self.function(name, SPIN)
 
-    def launch(self, function: c_void_p, stream: Optional[c_void_p], parameters: object = None) -> None:
+    def launch(
+        self, function: c_void_p, stream: Optional[c_void_p], parameters: object = None
+    ) -> None:
         self.call("cuLaunchKernel", function, *[c_uint(1)] * 6, c_uint(0), stream, parameters, None)
 
     def spin(self, name: str, duration_ns: int, stream: Optional[c_void_p] = None) -> None:
@@ -173,7 +181,10 @@ class Device:
 
     def between_ns(self, first: c_void_p, last: c_void_p) -> int:
         milliseconds = c_float()
-        name = "cuEventElapsedTime_v2" if hasattr(self.cuda, "cuEventElapsedTime_v2") else "cuEventElapsedTime"
+        name = (
+            "cuEventElapsedTime_v2" if hasattr(self.cuda, "cuEventElapsedTime_v2")
+            else "cuEventElapsedTime"
+        )
         self.call(name, byref(milliseconds), first, last)
         return round(milliseconds.value * 1e6)
 
@@ -220,11 +231,14 @@ def look() -> Optional[tuple[str, int]]:
 
 
 def wait_until(state: Optional[str] = None, records: int = 0) -> bool:
-    """That the profile has come so far; at once where there is none. False: it does not, in 20 s."""
+    """That the profile has come so far; at once where there is none. False: it does
+    not, in 20 s."""
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
         seen = look()
-        if "COMMPROF_OUTPUT" not in os.environ or (seen and state in (None, seen[0]) and seen[1] >= records):
+        if "COMMPROF_OUTPUT" not in os.environ or (
+            seen and state in (None, seen[0]) and seen[1] >= records
+        ):
             return True
         if seen and seen[0] == "refused":
             return False
@@ -253,6 +267,9 @@ if __name__ == "__main__":  # device.py: which GPU is here? Exit status 1: none.
             raise CudaError(0, "cuDeviceGetCount: there is none")
         device.call("cuDeviceGetName", name, c_int(len(name)), c_int(0))
         device.call("cuDriverGetVersion", byref(version))
-        tell(count=count.value, name=name.value.decode(), cuda=f"{version.value // 1000}.{version.value % 1000 // 10}")
+        tell(
+            count=count.value, name=name.value.decode(),
+            cuda=f"{version.value // 1000}.{version.value % 1000 // 10}",
+        )
     except (OSError, CudaError) as error:
         sys.exit(str(error))

@@ -1,4 +1,5 @@
-"""Launches kernels, waits until they are in the profile, and ends: exits.py HOW, of those below. `workers` needs PyTorch."""
+"""Launches kernels, waits until they are in the profile, and ends: exits.py HOW, of those below.
+`workers` needs PyTorch."""
 
 from __future__ import annotations
 

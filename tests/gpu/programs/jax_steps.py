@@ -1,5 +1,5 @@
-"""Steps of JAX while the profiler traces: jax_steps.py STEPS [trace]. `trace`: then as many under JAX's own profiler, which says how many
-kernels it saw, and as many after it."""
+"""Steps of JAX while the profiler traces: jax_steps.py STEPS [trace]. `trace`: then as many under
+JAX's own profiler, which says how many kernels it saw, and as many after it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,14 @@ def step(data: jax.Array) -> jax.Array:
 def kernels_in(folder: str) -> int:
     """On lines of streams of GPUs."""
     (path,) = glob.glob(f"{folder}/**/*.xplane.pb", recursive=True)
-    planes = [plane for plane in jax.profiler.ProfileData.from_file(path).planes if plane.name.startswith("/device:GPU")]
-    return sum(1 for plane in planes for line in plane.lines if line.name.startswith("Stream") for _ in line.events)
+    planes = [
+        plane for plane in jax.profiler.ProfileData.from_file(path).planes
+        if plane.name.startswith("/device:GPU")
+    ]
+    return sum(
+        1 for plane in planes for line in plane.lines if line.name.startswith("Stream")
+        for _ in line.events
+    )
 
 
 def take(data: jax.Array, steps: int) -> jax.Array:

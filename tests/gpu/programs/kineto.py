@@ -1,4 +1,5 @@
-"""PyTorch's profiler, twice, in a process that is traced: kernels before, during, between and after."""
+"""PyTorch's profiler, twice, in a process that is traced: kernels before, during, between and
+after."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ def launch(device: Device, name: str) -> None:
 
 def kernels_in_a_session(device: Device, name: str) -> int:
     """How many kernels of this name PyTorch's profiler saw."""
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]) as profiler:
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    ) as profiler:
         launch(device, name)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "trace.json")
@@ -37,9 +40,13 @@ if __name__ == "__main__":
         mpi().calls_begin()
     torch.zeros(1, device="cuda")
     gpu = Device()
-    gpu.load("planted_before", "planted_during", "planted_between", "planted_again", "planted_after")
+    gpu.load(
+        "planted_before", "planted_during", "planted_between", "planted_again", "planted_after"
+    )
     seen = []
-    for outside, inside in (("planted_before", "planted_during"), ("planted_between", "planted_again")):
+    for outside, inside in (
+        ("planted_before", "planted_during"), ("planted_between", "planted_again"),
+    ):
         if profiled and not wait_until("tracing"):
             tell(failed=f"not traced before {outside}")
         launch(gpu, outside)

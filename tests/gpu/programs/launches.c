@@ -1,10 +1,15 @@
-/* What launches of an empty kernel cost, and how long they are held up; linked with tests/gpu's MPI of one rank.
+/* What launches of an empty kernel cost, and how long they are held up; linked with tests/gpu's MPI
+ * of one rank.
  *
- *     launches rates             ns a launch, block by block; under the profiler in turns traced and between windows
- *     launches cupti LIBRARY     the same by CUPTI alone, without the profiler: before it is loaded, traced, off, detached
+ *     launches rates             ns a launch, block by block; under the profiler in turns traced
+ *                                and between windows
+ *     launches cupti LIBRARY     the same by CUPTI alone, without the profiler: before it is
+ *                                loaded, traced, off, detached
  *     launches graphs COUNT S    so many kernels by replays of a graph, or those of S seconds
- *     launches busy RATE S       RATE kernels a second on two streams that never idle, and then SIGKILL
- *     launches stalls            the longest call while tracing begins, goes off and on, and in between
+ *     launches busy RATE S       RATE kernels a second on two streams that never idle, and then
+ *                                SIGKILL
+ *     launches stalls            the longest call while tracing begins, goes off and on, and in
+ *                                between
  *
  * Times with the double of libcuda are nobody's. */
 #include "device.h"
@@ -12,7 +17,14 @@
 
 #include <signal.h>
 
-enum { LAUNCHES_A_BLOCK = 20000, BLOCKS = 10, LAUNCHES_A_WAIT = 256, SWITCHES = 10, QUIET_MS = 1000, AFTER_MS = 200 };
+enum {
+    LAUNCHES_A_BLOCK = 20000,
+    BLOCKS = 10,
+    LAUNCHES_A_WAIT = 256,
+    SWITCHES = 10,
+    QUIET_MS = 1000,
+    AFTER_MS = 200
+};
 
 static int (*launch)(LAUNCH_PARAMETERS);
 static int (*wait_for)(void *stream);
@@ -83,7 +95,8 @@ static void request(uint8_t **buffer, size_t *bytes, size_t *most_records)
     __atomic_add_fetch(&buffers_requested, 1, __ATOMIC_RELAXED);
 }
 
-static void complete(void *context, uint32_t number, uint8_t *buffer, size_t bytes, size_t valid_bytes)
+static void complete(void *context, uint32_t number, uint8_t *buffer, size_t bytes,
+                     size_t valid_bytes)
 {
     (void)context, (void)number, (void)bytes;
     __atomic_add_fetch(&bytes_completed, valid_bytes, __ATOMIC_RELAXED);
@@ -110,7 +123,8 @@ static void cupti_by_itself(const char *path)
     if (!cupti)
         give_up("the library cannot be opened");
     CUPTI(cuptiGetVersion, uint32_t *);
-    CUPTI(cuptiActivityRegisterCallbacks, void (*)(uint8_t **, size_t *, size_t *), void (*)(void *, uint32_t, uint8_t *, size_t, size_t));
+    CUPTI(cuptiActivityRegisterCallbacks, void (*)(uint8_t **, size_t *, size_t *),
+          void (*)(void *, uint32_t, uint8_t *, size_t, size_t));
     CUPTI(cuptiActivityEnable, int);
     CUPTI(cuptiActivityDisable, int);
     CUPTI(cuptiActivityFlushAll, uint32_t);
@@ -126,8 +140,9 @@ static void cupti_by_itself(const char *path)
         must("cuptiActivityFlushAll", cuptiActivityFlushAll(1));
         block("off");
     }
-    printf("truth {\"version\": %u, \"buffers\": %ld, \"bytes\": %llu, \"kernels\": %d}\n", version, buffers_requested,
-           (unsigned long long)bytes_completed, BLOCKS * (LAUNCHES_A_BLOCK + LAUNCHES_A_WAIT));
+    printf("truth {\"version\": %u, \"buffers\": %ld, \"bytes\": %llu, \"kernels\": %d}\n", version,
+           buffers_requested, (unsigned long long)bytes_completed,
+           BLOCKS * (LAUNCHES_A_BLOCK + LAUNCHES_A_WAIT));
     fflush(stdout);
     must("cuptiFinalize", cuptiFinalize());
     for (int i = 0; i < BLOCKS; i++)
@@ -146,7 +161,8 @@ static void timed(int64_t *at_ns)
     *at_ns = now;
 }
 
-/* Launches for so long after the profile is in this state (0: in any); the longest call goes out under this name. */
+/* Launches for so long after the profile is in this state (0: in any); the longest call goes out
+ * under this name. */
 static void launch_until(const char *what, uint32_t state, int64_t after_ms)
 {
     int64_t at_ns = now_ns(), until_ns = 0, patience_ns = at_ns + INT64_C(20000000000);

@@ -1,4 +1,5 @@
-"""How much of the device's memory is left: before tracing, and after each of several windows full of kernels."""
+"""How much of the device's memory is left: before tracing, and after each of several windows full
+of kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""MPI calls with buffers of each kind of memory. The MPI is the one of one rank, which touches no buffer."""
+"""MPI calls with buffers of each kind of memory. The MPI is the one of one rank, which touches no
+buffer."""
 
 from __future__ import annotations
 
@@ -8,7 +9,10 @@ if __name__ == "__main__":
     mpi().calls_begin()
     device = Device()
     wait_until("tracing")
-    makers = {"host": device.pageable, "pinned": device.pinned, "managed": device.managed, "device": device.device}
+    makers = {
+        "host": device.pageable, "pinned": device.pinned, "managed": device.managed,
+        "device": device.device,
+    }
     buffers = {kind: (make(1 << 20), make(1 << 20)) for kind, make in makers.items()}
     sizes = {}
     for i, (kind, (source, to)) in enumerate(buffers.items(), 1):

@@ -21,9 +21,11 @@ int MPI_Comm_rank(MPI_Comm comm, int *rank);
 int MPI_Comm_size(MPI_Comm comm, int *size);
 int MPI_Barrier(MPI_Comm comm);
 int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm);
-int MPI_Allreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm);
-int MPI_Sendrecv(const void *from, int sent, MPI_Datatype sent_type, int to_rank, int sent_tag, void *to, int received,
-                 MPI_Datatype received_type, int from_rank, int received_tag, MPI_Comm comm, MPI_Status *status);
+int MPI_Allreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op,
+                  MPI_Comm comm);
+int MPI_Sendrecv(const void *from, int sent, MPI_Datatype sent_type, int to_rank, int sent_tag,
+                 void *to, int received, MPI_Datatype received_type, int from_rank,
+                 int received_tag, MPI_Comm comm, MPI_Status *status);
 int MPI_Pcontrol(const int level, ...);
 int MPI_Abort(MPI_Comm comm, int code);
 

@@ -1,4 +1,5 @@
-/* MPI for Python programs that have no mpi4py: a library that makes the calls for them, compiled with any MPI. */
+/* MPI for Python programs that have no mpi4py: a library that makes the calls for them, compiled
+ * with any MPI. */
 #include <mpi.h>
 
 int calls_begin(void);
@@ -45,7 +46,8 @@ int calls_allreduce(const void *from, void *to, int bytes)
 int calls_send_to_self(const void *from, void *to, int bytes);
 int calls_send_to_self(const void *from, void *to, int bytes)
 {
-    return MPI_Sendrecv(from, bytes, MPI_BYTE, 0, 1, to, bytes, MPI_BYTE, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    return MPI_Sendrecv(from, bytes, MPI_BYTE, 0, 1, to, bytes, MPI_BYTE, 0, 1, MPI_COMM_SELF,
+                        MPI_STATUS_IGNORE);
 }
 
 int calls_pcontrol(int level);

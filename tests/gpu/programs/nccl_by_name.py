@@ -1,4 +1,5 @@
-"""NCCL looked up by name, as JAX and vLLM do: no wrapper of a preloaded library is met. nccl_by_name.py LIBNCCL STORE"""
+"""NCCL looked up by name, as JAX and vLLM do: no wrapper of a preloaded library is met.
+nccl_by_name.py LIBNCCL STORE"""
 
 from __future__ import annotations
 
@@ -37,13 +38,20 @@ if __name__ == "__main__":
     device = Device()
     nccl = ctypes.CDLL(sys.argv[1])
     communicator = c_void_p()
-    error = nccl.ncclCommInitRank(byref(communicator), c_int(size), shared_id(nccl, rank, sys.argv[2]), c_int(rank))
+    error = nccl.ncclCommInitRank(
+        byref(communicator), c_int(size), shared_id(nccl, rank, sys.argv[2]), c_int(rank)
+    )
     if error:
         sys.exit(f"ncclCommInitRank: {error}")
     buffer, stream = device.device(4 * ELEMENTS), device.stream()
     for _ in range(TIMES):
         at = c_uint64(buffer)
-        assert nccl.ncclAllReduce(at, at, c_size_t(ELEMENTS), c_int(FLOAT), c_int(SUM), communicator, stream) == 0
+        assert (
+            nccl.ncclAllReduce(
+                at, at, c_size_t(ELEMENTS), c_int(FLOAT), c_int(SUM), communicator, stream
+            )
+            == 0
+        )
     device.wait(stream)
     nccl.ncclCommDestroy(communicator)
     tell(rank=rank, operations={"ncclAllReduce": [TIMES, 4 * ELEMENTS]})

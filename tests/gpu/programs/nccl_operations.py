@@ -1,4 +1,5 @@
-"""NCCL through torch.distributed: a rank of RANK, WORLD_SIZE, which meet over a file. All ranks may be on one GPU.
+"""NCCL through torch.distributed: a rank of RANK, WORLD_SIZE, which meet over a file. All ranks may
+be on one GPU.
 
 nccl_operations.py STORE"""
 
@@ -24,7 +25,9 @@ def wait() -> None:
 
 def operations(ranks: int) -> dict[str, list[int]]:
     """Each so often; call -> how often, and the bytes it is counted with."""
-    mine, all_of_them = torch.ones(ELEMENTS, device=DEVICE), torch.ones(ranks * ELEMENTS, device=DEVICE)
+    mine, all_of_them = (
+        torch.ones(ELEMENTS, device=DEVICE), torch.ones(ranks * ELEMENTS, device=DEVICE),
+    )
     for _ in range(TIMES):
         dist.all_reduce(mine)
         dist.broadcast(mine, 0)
@@ -71,7 +74,10 @@ if __name__ == "__main__":
     os.environ["NCCL_HOSTID"] = f"rank-{rank}"
     if HAS_GPU:
         torch.cuda.set_device(0)
-    dist.init_process_group(BACKEND, init_method=f"file://{sys.argv[1]}", rank=rank, world_size=size, timeout=timedelta(seconds=60))
+    dist.init_process_group(
+        BACKEND, init_method=f"file://{sys.argv[1]}", rank=rank, world_size=size,
+        timeout=timedelta(seconds=60),
+    )
     dist.all_reduce(torch.ones(1, device=DEVICE))  # makes the communicator
     wait()
     wait_until("tracing")
@@ -80,7 +86,8 @@ if __name__ == "__main__":
     for name, part in (("group", group), ("captured", captured)):
         try:
             told[name] = part()
-        except (RuntimeError, AttributeError, TypeError, AssertionError) as error:  # other versions of PyTorch
+        # other versions of PyTorch
+        except (RuntimeError, AttributeError, TypeError, AssertionError) as error:
             told[name] = None
             told[f"why_no_{name}"] = str(error).splitlines()[0]
     tell(**told)

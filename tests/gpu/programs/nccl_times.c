@@ -1,5 +1,6 @@
-/* NCCL without PyTorch: a rank of RANK, WORLD_SIZE runs operations one at a time, each between two events of CUDA's, on streams that it
- * destroys before the communicator, as NVIDIA's own example does. It is compiled against libnccl.so.2 and no header.
+/* NCCL without PyTorch: a rank of RANK, WORLD_SIZE runs operations one at a time, each between two
+ * events of CUDA's, on streams that it destroys before the communicator, as NVIDIA's own example
+ * does. It is compiled against libnccl.so.2 and no header.
  *
  * The profile begins with the communicator, as in every job without MPI.
  *
@@ -12,7 +13,8 @@ struct unique_id {
 };
 int ncclGetUniqueId(struct unique_id *id);
 int ncclCommInitRank(comm_t *comm, int ranks, struct unique_id id, int rank);
-int ncclAllReduce(const void *from, void *to, size_t count, int type, int operation, comm_t comm, void *stream);
+int ncclAllReduce(const void *from, void *to, size_t count, int type, int operation, comm_t comm,
+                  void *stream);
 int ncclAllGather(const void *from, void *to, size_t count, int type, comm_t comm, void *stream);
 int ncclCommDestroy(comm_t comm);
 
@@ -30,7 +32,8 @@ static struct unique_id shared_id(const char *path)
     snprintf(aside, sizeof aside, "%s.new", path);
     if (rank == 0) {
         FILE *file = fopen(aside, "w");
-        if (ncclGetUniqueId(&id) || !file || fwrite(&id, sizeof id, 1, file) != 1 || fclose(file) || rename(aside, path))
+        if (ncclGetUniqueId(&id) || !file || fwrite(&id, sizeof id, 1, file) != 1 || fclose(file) ||
+            rename(aside, path))
             give_up("the communicator's identity cannot be shared");
     }
     while (access(path, R_OK))
@@ -57,7 +60,8 @@ static int no_operation(void *stream)
     return (void)stream, 0;
 }
 
-/* ns on the device from event to event. The gate runs until all is launched; afterwards the GPU is idle for a while. */
+/* ns on the device from event to event. The gate runs until all is launched; afterwards the GPU is
+ * idle for a while. */
 static double timed_ns(int (*operation)(void *stream), void *stream)
 {
     DRIVER(cuLaunchKernel, LAUNCH_PARAMETERS);
@@ -68,9 +72,10 @@ static double timed_ns(int (*operation)(void *stream), void *stream)
     uint64_t gate_ns = 20000000;
     void *first, *last, *parameters[] = {&gate_ns};
     float ms;
-    if (cuEventCreate(&first, 0) || cuEventCreate(&last, 0) || cuLaunchKernel(gate, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL) ||
-        cuEventRecord(first, stream) || operation(stream) || cuEventRecord(last, stream) || cuStreamSynchronize(stream) ||
-        cuEventElapsedTime(&ms, first, last))
+    if (cuEventCreate(&first, 0) || cuEventCreate(&last, 0) ||
+        cuLaunchKernel(gate, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL) ||
+        cuEventRecord(first, stream) || operation(stream) || cuEventRecord(last, stream) ||
+        cuStreamSynchronize(stream) || cuEventElapsedTime(&ms, first, last))
         give_up("an operation cannot be timed");
     sleep_ns(IDLE_NS);
     return ms * 1e6;
@@ -90,7 +95,8 @@ static void run(const char *call, int (*operation)(void *stream), size_t bytes)
     fflush(stdout);
 }
 
-/* A window begins with the first activity in it, and operations have times between moments at which the GPU was idle: the first of these. */
+/* A window begins with the first activity in it, and operations have times between moments at which
+ * the GPU was idle: the first of these. */
 static void begin_idle(void)
 {
     void *stream = device_stream();

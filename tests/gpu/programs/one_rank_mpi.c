@@ -106,17 +106,21 @@ BOTH(Bcast, (void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm
     return (void)buffer, (void)count, (void)type, (void)root, (void)comm, MPI_SUCCESS;
 }
 
-BOTH(Allreduce, (const void *from, void *to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm))
+BOTH(Allreduce,
+     (const void *from, void *to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm))
 {
     return (void)from, (void)to, (void)count, (void)type, (void)op, (void)comm, MPI_SUCCESS;
 }
 
-BOTH(Sendrecv, (const void *from, int sent, MPI_Datatype sent_type, int to_rank, int sent_tag, void *to, int received,
-                MPI_Datatype received_type, int from_rank, int received_tag, MPI_Comm comm, MPI_Status *status))
+BOTH(Sendrecv, (const void *from, int sent, MPI_Datatype sent_type, int to_rank, int sent_tag,
+                void *to, int received, MPI_Datatype received_type, int from_rank, int received_tag,
+                MPI_Comm comm, MPI_Status *status))
 {
-    (void)from, (void)sent, (void)sent_type, (void)to_rank, (void)sent_tag, (void)to, (void)received_type, (void)comm;
+    (void)from, (void)sent, (void)sent_type, (void)to_rank, (void)sent_tag, (void)to,
+        (void)received_type, (void)comm;
     if (status != MPI_STATUS_IGNORE)
-        *status = (MPI_Status){.count_low = received, .MPI_SOURCE = from_rank, .MPI_TAG = received_tag};
+        *status =
+            (MPI_Status){.count_low = received, .MPI_SOURCE = from_rank, .MPI_TAG = received_tag};
     return MPI_SUCCESS;
 }
 

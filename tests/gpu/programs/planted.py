@@ -1,4 +1,5 @@
-"""Plants kernels, copies and sets on the GPU, and prints which: planted.py WHAT [FORM], of PLANTS below."""
+"""Plants kernels, copies and sets on the GPU, and prints which: planted.py WHAT [FORM], of PLANTS
+below."""
 
 from __future__ import annotations
 
@@ -7,13 +8,15 @@ import time
 
 from device import Device, mpi, switch, tell, wait_until
 
-KERNELS = {"planted_long": (10, 2_000_000), "planted_short": (200, 20_000)}  # name: how often, and how long at least
+# name: how often, and how long at least
+KERNELS = {"planted_long": (10, 2_000_000), "planted_short": (200, 20_000)}
 ODD_BYTES = 1_000_003
 REPLAYS, NODES = 20, 10
 CYCLES, KERNELS_A_CYCLE, CYCLING_S = 100, 10, 25
 MOMENTS = 200
 COMMUNICATION, COMPUTATION, COPIED_BYTES = "ncclDevKernel_Planted", "planted_compute", 1 << 20
-GATE = "planted_gate"  # runs until all that is timed has been launched: events then lie where kernels begin and end
+# runs until all that is timed has been launched: events then lie where kernels begin and end
+GATE = "planted_gate"
 # How communication lies beside other work: ns of that, and of the communication
 FORMS = {
     "partly hidden": (2_000_000, 3_000_000),
@@ -37,7 +40,10 @@ def begin() -> Device:
     """MPI, a context, and the profiler tracing."""
     mpi().calls_begin()
     device = Device()
-    device.load(*KERNELS, "planted_graph", "planted_cycle", "planted_moment", COMMUNICATION, COMPUTATION, GATE)
+    device.load(
+        *KERNELS, "planted_graph", "planted_cycle", "planted_moment", COMMUNICATION, COMPUTATION,
+        GATE,
+    )
     device.wait_for_all()
     if not wait_until("tracing"):
         give_up("the profiler does not trace")
@@ -93,8 +99,9 @@ def replay(device: Device, stream, instance) -> None:
 
 
 def graph(created: str) -> None:
-    """A graph that is replayed while it is traced. It was created `traced`; `before` the profiler began; `between` two windows of tracing;
-    or traced and replayed, and then tracing went `off and on`."""
+    """A graph that is replayed while it is traced. It was created `traced`; `before` the profiler
+    began; `between` two windows of tracing; or traced and replayed, and then tracing went `off and
+    on`."""
     if created == "before":
         device = Device()
         device.load("planted_graph")
@@ -118,7 +125,8 @@ def graph(created: str) -> None:
 
 
 def cycle() -> None:
-    """Tracing off and on again, by MPI_Pcontrol, kernels whenever it is on; as often as there is time for."""
+    """Tracing off and on again, by MPI_Pcontrol, kernels whenever it is on; as often as there is
+    time for."""
     device = begin()
     waited_s = [0.0, 0.0]
     done, until = 0, time.monotonic() + CYCLING_S
@@ -149,7 +157,8 @@ def moments() -> None:
 
 
 def overlap(form: str) -> None:
-    """Communication beside something else, over and over: how long was a communication kernel running and no computing one?"""
+    """Communication beside something else, over and over: how long was a communication kernel
+    running and no computing one?"""
     device = begin()
     beside, communicate = device.stream(), device.stream()
     memory = device.device(COPIED_BYTES), device.pinned(COPIED_BYTES)
@@ -161,8 +170,11 @@ def overlap(form: str) -> None:
     tell(exposed_ns=exposed_ns, communicating_ns=communicating_ns)
 
 
-def spans_of(device: Device, form: str, beside, communicate, memory: tuple[int, int]) -> list[tuple[int, int]]:
-    """When the work beside it and the communication began and ended, in ns since a common start, by CUDA's events."""
+def spans_of(
+    device: Device, form: str, beside, communicate, memory: tuple[int, int]
+) -> list[tuple[int, int]]:
+    """When the work beside it and the communication began and ended, in ns since a common start, by
+    CUDA's events."""
     beside_ns, communication_ns = FORMS[form]
     device.spin(GATE, 20_000_000, beside)
     base = device.mark(beside)
@@ -179,7 +191,9 @@ def spans_of(device: Device, form: str, beside, communicate, memory: tuple[int, 
     device.spin(COMMUNICATION, communication_ns, communicate)
     marks[1].append(device.mark(communicate))
     device.wait_for_all()
-    return [(device.between_ns(base, first), device.between_ns(base, last)) for first, last in marks]
+    return [
+        (device.between_ns(base, first), device.between_ns(base, last)) for first, last in marks
+    ]
 
 
 def both(one: tuple[int, int], other: tuple[int, int]) -> int:

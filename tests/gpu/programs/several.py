@@ -1,4 +1,5 @@
-"""Ranks of a real MPI on one GPU: each plants kernels of its own number; buffers are the host's. several.py [abort]"""
+"""Ranks of a real MPI on one GPU: each plants kernels of its own number; buffers are the host's.
+several.py [abort]"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """What the driver and CUPTI answer about a stream that was destroyed, or while a stream captures.
 
 streams.py destroyed QUESTION    of QUESTIONS below; it may crash
-streams.py capture QUESTION      in each mode of capturing, about the stream that captures, another one and the default stream
+streams.py capture QUESTION      in each mode of capturing, about the stream that captures, another
+                                 one and the default stream
 streams.py capturing MODE        while the profiler begins to trace, collects, goes off and goes on
 streams.py handles               how soon a destroyed stream's handle is another stream's"""
 
@@ -31,7 +32,9 @@ def stream_number(device: Device, stream: c_void_p) -> int:
 QUESTIONS: dict[str, Callable[[Device, c_void_p], int]] = {
     "cuStreamGetId": lambda device, stream: device.cuda.cuStreamGetId(stream, byref(c_uint64())),
     "cuStreamGetCtx": lambda device, stream: device.cuda.cuStreamGetCtx(stream, byref(c_void_p())),
-    "cuStreamIsCapturing": lambda device, stream: device.cuda.cuStreamIsCapturing(stream, byref(c_int())),
+    "cuStreamIsCapturing": lambda device, stream: device.cuda.cuStreamIsCapturing(
+        stream, byref(c_int())
+    ),
     "cuptiGetStreamIdEx": stream_number,
 }
 
@@ -52,11 +55,17 @@ def capture(question: str) -> None:
     one, other = device.stream(), device.stream()
     answers = {}
     for mode, number in MODES.items():
-        for about, asked in (("the stream that captures", one), ("another stream", other), ("the default stream", c_void_p())):
+        for about, asked in (
+            ("the stream that captures", one),
+            ("another stream", other),
+            ("the default stream", c_void_p()),
+        ):
             device.call("cuStreamBeginCapture_v2", one, c_int(number))
             device.spin("planted_stream", 5_000, one)
             answer = QUESTIONS[question](device, asked)
-            answers[f"{about}, {mode}"] = [answer, device.cuda.cuStreamEndCapture(one, byref(c_void_p()))]
+            answers[f"{about}, {mode}"] = [
+                answer, device.cuda.cuStreamEndCapture(one, byref(c_void_p())),
+            ]
     tell(answers=answers)
 
 

@@ -1,8 +1,13 @@
-"""Training steps of two models: a small transformer (a few large kernels) and a launch-bound one (many tiny kernels).
+"""Training steps of two models: a small transformer (a few large kernels) and a launch-bound one
+(many tiny kernels).
 
-training.py steps N      N steps of each while the profiler traces; with `kineto` PyTorch's profiler counts them instead
-training.py turns S      the time of a step of about 5,000 kernels over S seconds, under the profiler in turns traced and between windows
-training.py time S       the time of a step of each, over S seconds; `late T`: only of those from T seconds on"""
+training.py steps N      N steps of each while the profiler traces; with `kineto` PyTorch's profiler
+                         counts them instead
+training.py turns S      the time of a step of about 5,000 kernels over S seconds, under the
+                         profiler in turns traced and between windows
+training.py time S       the time of a step of each, over S seconds; `late T`: only of those from T
+                         seconds on
+"""
 
 from __future__ import annotations
 
@@ -44,11 +49,14 @@ class Tiny(torch.nn.Module):
 
 
 class ManyKernels(torch.nn.Module):
-    """Layers that are small, one kernel after the other: about ten a layer with backward and optimizer."""
+    """Layers that are small, one kernel after the other: about ten a layer with backward and
+    optimizer."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.layers = torch.nn.ModuleList(torch.nn.Linear(64, 64) for _ in range(500 if DEVICE == "cuda" else 2))
+        self.layers = torch.nn.ModuleList(
+            torch.nn.Linear(64, 64) for _ in range(500 if DEVICE == "cuda" else 2)
+        )
 
     def forward(self, data: torch.Tensor) -> torch.Tensor:
         for layer in self.layers:
@@ -90,14 +98,21 @@ def take_steps(count: int) -> None:
 
 def counted_by_kineto(count: int) -> None:
     """Kernels and their time, of the same steps."""
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]) as profiler:
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    ) as profiler:
         take_steps(count)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "trace.json")
         profiler.export_chrome_trace(path)
         with open(path) as file:
-            kernels = [event for event in json.load(file)["traceEvents"] if event.get("cat") == "kernel"]
-    tell(kernels=len(kernels), ns=round(sum(event["dur"] for event in kernels) * 1e3), names=len({event["name"] for event in kernels}))
+            kernels = [
+                event for event in json.load(file)["traceEvents"] if event.get("cat") == "kernel"
+            ]
+    tell(
+        kernels=len(kernels), ns=round(sum(event["dur"] for event in kernels) * 1e3),
+        names=len({event["name"] for event in kernels}),
+    )
 
 
 def median_step_ms(name: str, seconds: float, late_s: float) -> float:
@@ -119,7 +134,10 @@ def median_step_ms(name: str, seconds: float, late_s: float) -> float:
 
 def take_turns(seconds: float) -> None:
     """ms of a step, turn by turn."""
-    training, kinds = Training(MANY_KERNELS), ("traced", "off") if os.environ.get("COMMPROF_OUTPUT") else ("without",)
+    training, kinds = (
+        Training(MANY_KERNELS),
+        ("traced", "off") if os.environ.get("COMMPROF_OUTPUT") else ("without",),
+    )
     turns_ms: dict[str, list[float]] = {kind: [] for kind in kinds}
     traced_steps, began = 0, time.perf_counter()
     while time.perf_counter() - began < seconds or not traced_steps:

@@ -1,5 +1,6 @@
-/* Three reductions, then an error whose handler calls MPI_Abort: the job's own handler, or with the argument "mpi" MPI_ERRORS_ABORT. Only
- * rank 0 makes the error: otherwise another rank might end rank 0 inside the last reduction. */
+/* Three reductions, then an error whose handler calls MPI_Abort: the job's own handler, or with the
+ * argument "mpi" MPI_ERRORS_ABORT. Only rank 0 makes the error: otherwise another rank might end
+ * rank 0 inside the last reduction. */
 #include <string.h>
 
 #include <mpi.h>
@@ -27,7 +28,8 @@ int main(int argc, char **argv)
         MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank > 0)
         MPI_Barrier(MPI_COMM_WORLD);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler); /* MPICH 4.0 aborts here if it is MPI_ERRORS_ABORT */
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD,
+                            handler); /* MPICH 4.0 aborts here if it is MPI_ERRORS_ABORT */
     MPI_Send(&one, 1, MPI_INT, 99, 0, MPI_COMM_WORLD);
     printf("not reached\n");
     return 0;

@@ -1,5 +1,5 @@
-/* Libraries clean up in the delete callback of an attribute of MPI_COMM_SELF, which MPI_Finalize calls. This one frees a communicator,
- * sends to itself and prints that it has done so. */
+/* Libraries clean up in the delete callback of an attribute of MPI_COMM_SELF, which MPI_Finalize
+ * calls. This one frees a communicator, sends to itself and prints that it has done so. */
 #include <mpi.h>
 
 #include "check.h"

@@ -1,12 +1,14 @@
-/* Another profiler that itself calls MPI often: a library that is preloaded, or linked into the program. Its MPI_Allreduce first
- * synchronizes, once by the MPI_ name and once by the PMPI_ name. At the end it sums the counts of all ranks. */
+/* Another profiler that itself calls MPI often: a library that is preloaded, or linked into the
+ * program. Its MPI_Allreduce first synchronizes, once by the MPI_ name and once by the PMPI_ name.
+ * At the end it sums the counts of all ranks. */
 #include <stdio.h>
 
 #include <mpi.h>
 
 static int allreduces, waits;
 
-int MPI_Allreduce(const void *sent, void *received, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+int MPI_Allreduce(const void *sent, void *received, int count, MPI_Datatype type, MPI_Op op,
+                  MPI_Comm comm)
 {
     int size;
     allreduces++;

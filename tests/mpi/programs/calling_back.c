@@ -63,7 +63,8 @@ int main(int argc, char **argv)
     MPI_Send(NULL, 0, MPI_INT, 4711, 0, one);
     MPI_Comm_free(&one);
     snprintf(name, sizeof name, "written.%d", rank);
-    CHECK(MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file) == MPI_SUCCESS);
+    CHECK(MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL,
+                        &file) == MPI_SUCCESS);
     MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, write_at_the_end, &last_key, NULL);
     MPI_Comm_set_attr(MPI_COMM_SELF, last_key, &file);
     MPI_Finalize();

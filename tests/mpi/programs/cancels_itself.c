@@ -1,4 +1,5 @@
-/* Rank 0 cancels the Slurm job that this is, after a collective; all ranks then make collectives until they are killed. */
+/* Rank 0 cancels the Slurm job that this is, after a collective; all ranks then make collectives
+ * until they are killed. */
 #include <mpi.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
-/* Starts child processes in every possible way while MPI is in use; the last arguments are the command that each runs. */
+/* Starts child processes in every possible way while MPI is in use; the last arguments are the
+ * command that each runs. */
 #include <pthread.h>
 #include <spawn.h>
 #include <string.h>

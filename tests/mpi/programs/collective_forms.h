@@ -1,6 +1,6 @@
-/* The collective programs are built in six forms: blocking, nonblocking or persistent, each plain or large-count. COLLECTIVE(Bcast, bcast,
- * ...) is MPI_Bcast(...); or MPI_Ibcast(..., &request) and a wait; or MPI_Bcast_init(..., &request), ROUNDS times start and wait, and a
- * free. */
+/* The collective programs are built in six forms: blocking, nonblocking or persistent, each plain
+ * or large-count. COLLECTIVE(Bcast, bcast, ...) is MPI_Bcast(...); or MPI_Ibcast(..., &request) and
+ * a wait; or MPI_Bcast_init(..., &request), ROUNDS times start and wait, and a free. */
 #ifndef COLLECTIVE_FORMS_H
 #define COLLECTIVE_FORMS_H
 
@@ -32,7 +32,8 @@ static MPI_Request pending;
 #define COLLECTIVE(name, after_i, ...) (MPI_I##after_i(__VA_ARGS__, &pending), wait_for(pending))
 #elif defined PERSISTENT
 static MPI_Request prepared;
-#define COLLECTIVE(name, after_i, ...) (MPI_##name##_init(__VA_ARGS__, MPI_INFO_NULL, &prepared), run_prepared(prepared))
+#define COLLECTIVE(name, after_i, ...) \
+    (MPI_##name##_init(__VA_ARGS__, MPI_INFO_NULL, &prepared), run_prepared(prepared))
 #else
 #define COLLECTIVE(name, after_i, ...) MPI_##name(__VA_ARGS__)
 #endif

@@ -1,4 +1,5 @@
-/* Every collective on four ranks, each with a different message size. test_collectives.py has the expected counts. */
+/* Every collective on four ranks, each with a different message size. test_collectives.py has the
+ * expected counts. */
 #include "collective_forms.h"
 
 #include "check.h"
@@ -26,7 +27,8 @@ static void from_one(void)
     COLLECTIVE(Bcast, bcast, sent, 0, MPI_INT, 0, MPI_COMM_WORLD);
 
     COLLECTIVE(Scatter, scatter, sent, 6, MPI_INT, received, 6, MPI_INT, 3, MPI_COMM_WORLD);
-    COLLECTIVE(Scatterv, scatterv, sent, counts, displacements, MPI_INT, received, rank + 1, MPI_INT, 1, MPI_COMM_WORLD);
+    COLLECTIVE(Scatterv, scatterv, sent, counts, displacements, MPI_INT, received, rank + 1,
+               MPI_INT, 1, MPI_COMM_WORLD);
     CHECK(received[rank] == (int)displacements[rank] + rank);
 }
 
@@ -39,7 +41,8 @@ static void to_one(void)
         COLLECTIVE(Reduce, reduce, values, sums, 5, MPI_DOUBLE, MPI_SUM, 1, MPI_COMM_WORLD);
     CHECK(rank != 1 || sums[0] == 4.0);
     COLLECTIVE(Gather, gather, sent, 6, MPI_INT, received, 6, MPI_INT, 0, MPI_COMM_WORLD);
-    COLLECTIVE(Gatherv, gatherv, sent, rank + 1, MPI_INT, received, counts, displacements, MPI_INT, 0, MPI_COMM_WORLD);
+    COLLECTIVE(Gatherv, gatherv, sent, rank + 1, MPI_INT, received, counts, displacements, MPI_INT,
+               0, MPI_COMM_WORLD);
     CHECK(rank != 0 || received[9] == 3);
 }
 
@@ -51,7 +54,8 @@ static void all_to_all(void)
 
     COLLECTIVE(Allgather, allgather, sent, 8, MPI_INT, received, 8, MPI_INT, MPI_COMM_WORLD);
     CHECK(received[31] == 7);
-    COLLECTIVE(Allgatherv, allgatherv, sent, rank + 1, MPI_INT, received, by_rank, by_rank_at, MPI_INT, MPI_COMM_WORLD);
+    COLLECTIVE(Allgatherv, allgatherv, sent, rank + 1, MPI_INT, received, by_rank, by_rank_at,
+               MPI_INT, MPI_COMM_WORLD);
     CHECK(received[9] == 3);
     COLLECTIVE(Alltoall, alltoall, sent, 2, MPI_INT, received, 2, MPI_INT, MPI_COMM_WORLD);
     CHECK(received[7] == 2 * rank + 1);
@@ -60,7 +64,8 @@ static void all_to_all(void)
         sent_counts[other] = received_counts[other] = rank + other;
         places[other] = 8 * other;
     }
-    COLLECTIVE(Alltoallv, alltoallv, sent, sent_counts, places, MPI_INT, received, received_counts, places, MPI_INT, MPI_COMM_WORLD);
+    COLLECTIVE(Alltoallv, alltoallv, sent, sent_counts, places, MPI_INT, received, received_counts,
+               places, MPI_INT, MPI_COMM_WORLD);
     CHECK(received[8 * 3] == 8 * rank);
 
     for (int other = 0; other < RANKS; other++) {
@@ -70,8 +75,8 @@ static void all_to_all(void)
         sent_types[other] = other % 2 == 0 ? MPI_INT : MPI_DOUBLE;
         received_types[other] = rank % 2 == 0 ? MPI_INT : MPI_DOUBLE;
     }
-    COLLECTIVE(Alltoallw, alltoallw, sent, sent_counts, byte_places, sent_types, received, received_counts, byte_places, received_types,
-               MPI_COMM_WORLD);
+    COLLECTIVE(Alltoallw, alltoallw, sent, sent_counts, byte_places, sent_types, received,
+               received_counts, byte_places, received_types, MPI_COMM_WORLD);
 }
 
 static void reduce_for_all(void)
@@ -81,8 +86,10 @@ static void reduce_for_all(void)
     for (int i = 0; i < 3; i++)
         COLLECTIVE(Allreduce, allreduce, sent, received, 7, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     CHECK(received[6] == 24);
-    COLLECTIVE(Reduce_scatter, reduce_scatter, sent, received, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    COLLECTIVE(Reduce_scatter_block, reduce_scatter_block, sent, received, 3, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    COLLECTIVE(Reduce_scatter, reduce_scatter, sent, received, counts, MPI_INT, MPI_SUM,
+               MPI_COMM_WORLD);
+    COLLECTIVE(Reduce_scatter_block, reduce_scatter_block, sent, received, 3, MPI_INT, MPI_SUM,
+               MPI_COMM_WORLD);
     CHECK(received[2] == 4 * (3 * rank + 2));
     COLLECTIVE(Scan, scan, values, sums, 3, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     CHECK(sums[2] == rank + 1.0);

@@ -1,5 +1,5 @@
-/* Creates a communicator by every constructor of MPI, on four ranks, and synchronizes once on each. test_communicators.py has the expected
- * descriptions. */
+/* Creates a communicator by every constructor of MPI, on four ranks, and synchronizes once on each.
+ * test_communicators.py has the expected descriptions. */
 #include <mpi.h>
 
 #include "mpi_4.h"
@@ -81,9 +81,10 @@ static void arrange(void)
     MPI_Cart_sub(grid, keep_columns, &rows);
     MPI_Cart_create(MPI_COMM_WORLD, 1, line, periods, 0, &shorter);
     MPI_Graph_create(MPI_COMM_WORLD, 4, index, edges, 0, &graph);
-    MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &rank, &one, &neighbour, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &general);
-    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &neighbour, MPI_UNWEIGHTED, 1, &neighbour, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
-                                   &adjacent);
+    MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &rank, &one, &neighbour, MPI_UNWEIGHTED, MPI_INFO_NULL,
+                          0, &general);
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &neighbour, MPI_UNWEIGHTED, 1, &neighbour,
+                                   MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &adjacent);
     use(grid), use(rows), use(shorter), use(graph), use(general), use(adjacent);
     MPI_Comm_free(&grid), MPI_Comm_free(&rows), free_if_member(&shorter);
     MPI_Comm_free(&graph), MPI_Comm_free(&general), MPI_Comm_free(&adjacent);
@@ -98,8 +99,10 @@ static void connect(void)
     use(bridge);
     MPI_Allgather(&number, 1, MPI_INT, from_remote, 1, MPI_INT, bridge);
     CHECK(from_remote[1] == (is_odd ? 2 : 3));
-    /* each rank sends to its counterpart in the other group: remote rank i is world rank 2i or 2i + 1 */
-    MPI_Sendrecv(&number, 1, MPI_INT, rank / 2, 1, from_remote, 1, MPI_INT, rank / 2, 1, bridge, MPI_STATUS_IGNORE);
+    /* each rank sends to its counterpart in the other group: remote rank i is world rank 2i or 2i +
+     * 1 */
+    MPI_Sendrecv(&number, 1, MPI_INT, rank / 2, 1, from_remote, 1, MPI_INT, rank / 2, 1, bridge,
+                 MPI_STATUS_IGNORE);
     CHECK(from_remote[0] == (rank ^ 1));
     MPI_Bcast(&number, 1, MPI_INT, is_odd ? 1 : rank == 2 ? MPI_ROOT : MPI_PROC_NULL, bridge);
     CHECK(number == (is_odd ? 2 : rank));

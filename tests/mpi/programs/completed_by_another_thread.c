@@ -1,4 +1,5 @@
-/* One thread starts receives, another one completes them: requests belong to the process, not to a thread. */
+/* One thread starts receives, another one completes them: requests belong to the process, not to a
+ * thread. */
 #include <pthread.h>
 
 #include <mpi.h>

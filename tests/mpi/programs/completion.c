@@ -1,6 +1,7 @@
-/* Every call that completes a request, and every unsuccessful poll. Rank 0 receives. If a message must not have arrived yet, it is sent
- * only after a message from rank 0; if it must have arrived, it comes from MPI_PROC_NULL. So every count is certain. test_completion.py
- * has the expected counts. */
+/* Every call that completes a request, and every unsuccessful poll. Rank 0 receives. If a message
+ * must not have arrived yet, it is sent only after a message from rank 0; if it must have arrived,
+ * it comes from MPI_PROC_NULL. So every count is certain. test_completion.py has the expected
+ * counts. */
 #include <mpi.h>
 
 #include "check.h"
@@ -86,7 +87,8 @@ static void test_in_every_way(void)
         CHECK(completed == 0);
     }
     post_what_is_there(1);
-    MPI_Testall(2, requests, &flag, statuses); /* one of two is complete: MPI_Testall completes none */
+    MPI_Testall(2, requests, &flag,
+                statuses); /* one of two is complete: MPI_Testall completes none */
     CHECK(!flag);
 
     MPI_Test(&requests[1], &flag, MPI_STATUS_IGNORE);

@@ -1,5 +1,6 @@
-/* Two ranks connect in every way that MPI has: through a port, through a socket and, if MPI has sessions, from their groups. Each time they
- * exchange a message on the resulting inter-communicator. */
+/* Two ranks connect in every way that MPI has: through a port, through a socket and, if MPI has
+ * sessions, from their groups. Each time they exchange a message on the resulting
+ * inter-communicator. */
 #include <arpa/inet.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -75,7 +76,8 @@ static void from_groups(void)
     MPI_Group_incl(world, 1, &rank, &local);
     MPI_Group_incl(world, 1, &other, &remote);
     for (int i = 0; i < 2; i++) {
-        MPI_Intercomm_create_from_groups(local, 0, remote, 0, i ? "second" : "first", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &inter);
+        MPI_Intercomm_create_from_groups(local, 0, remote, 0, i ? "second" : "first", MPI_INFO_NULL,
+                                         MPI_ERRORS_ARE_FATAL, &inter);
         exchange_and_part(inter, 0);
     }
     MPI_Group_free(&world);

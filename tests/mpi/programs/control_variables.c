@@ -1,5 +1,6 @@
-/* control_variables NAME WHEN: a program that uses MPI_T itself. It reads the integer NAME, with MPI_T initialized "always" (before MPI_Init,
- * in between, after MPI_Finalize) or only "within" MPI_Init and MPI_Finalize; "never": it sees whether MPI_T is initialized all the same. */
+/* control_variables NAME WHEN: a program that uses MPI_T itself. It reads the integer NAME, with
+ * MPI_T initialized "always" (before MPI_Init, in between, after MPI_Finalize) or only "within"
+ * MPI_Init and MPI_Finalize; "never": it sees whether MPI_T is initialized all the same. */
 #include <string.h>
 
 #include <mpi.h>
@@ -71,7 +72,8 @@ static void read_uninitialized(void)
 {
     int count;
     MPI_Init(NULL, NULL);
-    printf("MPI_T is %sinitialized\n", MPI_T_cvar_get_num(&count) == MPI_T_ERR_NOT_INITIALIZED ? "not " : "");
+    printf("MPI_T is %sinitialized\n",
+           MPI_T_cvar_get_num(&count) == MPI_T_ERR_NOT_INITIALIZED ? "not " : "");
     MPI_Finalize();
 }
 

@@ -1,6 +1,7 @@
-/* Four ranks create communicators in different orders, use them in different orders, complete idups in different orders, and create one
- * after freeing another one. The size of its one Allreduce identifies each communicator: the n-th kind moves n integers.
- * test_communicators.py checks that the ranks agree on their identities. */
+/* Four ranks create communicators in different orders, use them in different orders, complete idups
+ * in different orders, and create one after freeing another one. The size of its one Allreduce
+ * identifies each communicator: the n-th kind moves n integers. test_communicators.py checks that
+ * the ranks agree on their identities. */
 #include <mpi.h>
 
 #include "check.h"
@@ -63,9 +64,11 @@ static void use_dups_in_another_order(void)
     MPI_Request requests[2];
     if (rank % 2 == 0) {
         MPI_Iallreduce(MPI_IN_PLACE, numbers, FIRST_DUP, MPI_INT, MPI_SUM, first, &requests[0]);
-        MPI_Iallreduce(MPI_IN_PLACE, numbers + 1, SECOND_DUP, MPI_INT, MPI_SUM, second, &requests[1]);
+        MPI_Iallreduce(MPI_IN_PLACE, numbers + 1, SECOND_DUP, MPI_INT, MPI_SUM, second,
+                       &requests[1]);
     } else {
-        MPI_Iallreduce(MPI_IN_PLACE, numbers + 1, SECOND_DUP, MPI_INT, MPI_SUM, second, &requests[1]);
+        MPI_Iallreduce(MPI_IN_PLACE, numbers + 1, SECOND_DUP, MPI_INT, MPI_SUM, second,
+                       &requests[1]);
         MPI_Iallreduce(MPI_IN_PLACE, numbers, FIRST_DUP, MPI_INT, MPI_SUM, first, &requests[0]);
     }
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);

@@ -1,4 +1,5 @@
-/* Reads the wall clock before and after each MPI_Allreduce and writes the times to argv[1]/RANK.json, in the form of PyTorch's profiler. */
+/* Reads the wall clock before and after each MPI_Allreduce and writes the times to
+ * argv[1]/RANK.json, in the form of PyTorch's profiler. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,11 +23,17 @@ static void write_trace(const char *path, int64_t base_ns, int64_t times_ns[CALL
     CHECK(file);
     fprintf(file, "{\"baseTimeNanoseconds\": %lld, \"traceEvents\": [", (long long)base_ns);
     for (int i = 0; i < CALLS; i++) {
-        double start_us = (double)(times_ns[i][0] - base_ns) / 1e3, span_us = (double)(times_ns[i][1] - times_ns[i][0]) / 1e3;
-        fprintf(file, "{\"ph\": \"X\", \"name\": \"outside\", \"pid\": %d, \"tid\": 1, \"ts\": %.3f, \"dur\": %.3f},", getpid(), start_us,
-                span_us);
+        double start_us = (double)(times_ns[i][0] - base_ns) / 1e3,
+               span_us = (double)(times_ns[i][1] - times_ns[i][0]) / 1e3;
+        fprintf(file,
+                "{\"ph\": \"X\", \"name\": \"outside\", \"pid\": %d, \"tid\": 1, \"ts\": %.3f, "
+                "\"dur\": %.3f},",
+                getpid(), start_us, span_us);
     }
-    fprintf(file, "{\"ph\": \"M\", \"name\": \"process_labels\", \"pid\": %d, \"args\": {\"labels\": \"CPU\"}}]}\n", getpid());
+    fprintf(file,
+            "{\"ph\": \"M\", \"name\": \"process_labels\", \"pid\": %d, \"args\": {\"labels\": "
+            "\"CPU\"}}]}\n",
+            getpid());
     CHECK(fclose(file) == 0);
 }
 

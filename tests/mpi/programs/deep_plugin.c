@@ -1,4 +1,5 @@
-/* A plugin that makes 20 Allreduces of 8 bytes, between MPI_Init and MPI_Finalize of its own if MPI is not initialized. */
+/* A plugin that makes 20 Allreduces of 8 bytes, between MPI_Init and MPI_Finalize of its own if MPI
+ * is not initialized. */
 #include <stddef.h>
 
 #include <mpi.h>

@@ -1,4 +1,5 @@
-/* Closes descriptors 0 to 2 as a daemon does, and opens data files under these numbers. The files must contain only what it has written. */
+/* Closes descriptors 0 to 2 as a daemon does, and opens data files under these numbers. The files
+ * must contain only what it has written. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Is not linked with MPI: opens the MPI library given as argument with RTLD_GLOBAL and calls it through function pointers, as Julia
- * does. */
+/* Is not linked with MPI: opens the MPI library given as argument with RTLD_GLOBAL and calls it
+ * through function pointers, as Julia does. */
 #include <dlfcn.h>
 #include <stdint.h>
 

@@ -1,6 +1,7 @@
-/* Creates and frees as many communicators as the argument says: duplicates of the world, parts of each duplicate, groups with tags. Memory
- * is allocated and freed in between, so that handles that are addresses differ. Prints by how many kilobytes the process grew during the
- * last nine tenths. */
+/* Creates and frees as many communicators as the argument says: duplicates of the world, parts of
+ * each duplicate, groups with tags. Memory is allocated and freed in between, so that handles that
+ * are addresses differ. Prints by how many kilobytes the process grew during the last nine
+ * tenths. */
 #include <string.h>
 
 #include <mpi.h>

@@ -2,11 +2,12 @@
  *
  *     ends ROUNDS THREADS [FAULT AT VICTIM DELAY_NS]
  *
- * Each process counts its own calls in the file $TRUTH/<pid>, one row for each kind: how many it has begun and how many have returned.
- * However the process ends, every call that has returned must be recorded, and none that had not begun.
+ * Each process counts its own calls in the file $TRUTH/<pid>, one row for each kind: how many it
+ * has begun and how many have returned. However the process ends, every call that has returned must
+ * be recorded, and none that had not begun.
  *
- * FAULT occurs on rank VICTIM (-1: all ranks) when it begins its AT-th call (1: MPI_Init, 0: MPI_Finalize). Signals are sent DELAY_NS
- * later, wherever the process is by then. */
+ * FAULT occurs on rank VICTIM (-1: all ranks) when it begins its AT-th call (1: MPI_Init, 0:
+ * MPI_Finalize). Signals are sent DELAY_NS later, wherever the process is by then. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -31,8 +32,9 @@ struct count {
 
 static struct count *truth;
 
-static const char *const NAMES[KINDS] = {"MPI_Init_thread", "MPI_Sendrecv", "MPI_Isend",     "MPI_Recv",    "MPI_Wait",
-                                         "MPI_Allreduce",   "MPI_Comm_dup", "MPI_Comm_free", "MPI_Finalize"};
+static const char *const NAMES[KINDS] = {"MPI_Init_thread", "MPI_Sendrecv",  "MPI_Isend",
+                                         "MPI_Recv",        "MPI_Wait",      "MPI_Allreduce",
+                                         "MPI_Comm_dup",    "MPI_Comm_free", "MPI_Finalize"};
 
 static const char *fault = "none";
 static uint64_t strikes_at, calls_begun;
@@ -137,8 +139,8 @@ static void end(enum kind kind)
 /* Makes a call and updates its two counts. */
 #define TRULY(KIND, CALL) (begin(KIND), CALL, end(KIND))
 
-/* The work: messages of many sizes, so that the ledger grows and then folds; communicators that are created and freed. Ranks synchronize
- * rarely, because there may be fewer cores than ranks. */
+/* The work: messages of many sizes, so that the ledger grows and then folds; communicators that are
+ * created and freed. Ranks synchronize rarely, because there may be fewer cores than ranks. */
 
 static void to_itself(int round, int tag)
 {
@@ -156,8 +158,8 @@ static void around(int round, MPI_Comm comm)
     int bytes = (int)(round * 2246822519u % MOST_BYTES), rank, size;
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
-    TRULY(SENDRECV, MPI_Sendrecv(sent, bytes, MPI_BYTE, (rank + 1) % size, 0, received, bytes, MPI_BYTE, (rank + size - 1) % size, 0, comm,
-                                 MPI_STATUS_IGNORE));
+    TRULY(SENDRECV, MPI_Sendrecv(sent, bytes, MPI_BYTE, (rank + 1) % size, 0, received, bytes,
+                                 MPI_BYTE, (rank + size - 1) % size, 0, comm, MPI_STATUS_IGNORE));
     TRULY(ALLREDUCE, MPI_Allreduce(sent, received, bytes / 8, MPI_UINT64_T, MPI_BOR, comm));
 }
 
@@ -186,7 +188,8 @@ static void *work_of_a_thread(void *tag)
 
 static void read_arguments(int argc, char **argv)
 {
-    const char *rank = getenv("OMPI_COMM_WORLD_RANK") ? getenv("OMPI_COMM_WORLD_RANK") : getenv("PMI_RANK");
+    const char *rank =
+        getenv("OMPI_COMM_WORLD_RANK") ? getenv("OMPI_COMM_WORLD_RANK") : getenv("PMI_RANK");
     rounds = atoi(argv[1]);
     if (argc == 7 && rank && (atoi(argv[5]) < 0 || atoi(argv[5]) == atoi(rank))) {
         fault = argv[3];
@@ -203,7 +206,8 @@ int main(int argc, char **argv)
     read_arguments(argc, argv);
     open_truth();
 
-    TRULY(INIT, MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level));
+    TRULY(INIT,
+          MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level));
     for (int i = 0; i < threads; i++)
         CHECK(pthread_create(&thread[i], NULL, work_of_a_thread, (void *)(intptr_t)(i + 1)) == 0);
     work();

@@ -1,4 +1,5 @@
-"""ends_in_python.py ROUNDS exception|exit|_exit VICTIM: communicates for ROUNDS rounds, then rank VICTIM (-1: all ranks) ends in this way.
+"""ends_in_python.py ROUNDS exception|exit|_exit VICTIM: communicates for ROUNDS rounds, then
+rank VICTIM (-1: all ranks) ends in this way.
 
 Counts its calls in the file $TRUTH/<pid>, as ends.c does. mpi4py calls MPI_Finalize itself.
 """
@@ -38,7 +39,9 @@ for size in range(rounds):
     with truly("MPI_Allreduce"):
         world.Allreduce(mine, theirs, MPI.BOR)
     with truly("MPI_Sendrecv"):
-        world.Sendrecv(mine, (world.rank + 1) % world.size, 0, theirs, (world.rank - 1) % world.size, 0)
+        world.Sendrecv(
+            mine, (world.rank + 1) % world.size, 0, theirs, (world.rank - 1) % world.size, 0
+        )
 
 if victim in (-1, world.rank):
     if how == "exception":

@@ -1,5 +1,6 @@
-/* Fifty small sends that are complete before they return, and therefore share a handle, are polled a thousand times together with an
- * incomplete receive. The blocked time of no send may exceed its duration, and it must not be counted fifty times. */
+/* Fifty small sends that are complete before they return, and therefore share a handle, are polled
+ * a thousand times together with an incomplete receive. The blocked time of no send may exceed its
+ * duration, and it must not be counted fifty times. */
 #include <mpi.h>
 
 #include "check.h"

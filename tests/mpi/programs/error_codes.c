@@ -1,5 +1,5 @@
-/* Makes errors, and prints the result of each: error class, statuses, how often the error handler has run since the previous line. The
- * output must be the same with and without a profiler. */
+/* Makes errors, and prints the result of each: error class, statuses, how often the error handler
+ * has run since the previous line. The output must be the same with and without a profiler. */
 #include <mpi.h>
 
 #include "check.h"
@@ -31,7 +31,8 @@ static void report(const char *what, int error)
 
 static void report_status(const char *what, const MPI_Status *status)
 {
-    printf("rank %d:   %s: source %d tag %d error %d\n", rank, what, status->MPI_SOURCE, status->MPI_TAG,
+    printf("rank %d:   %s: source %d tag %d error %d\n", rank, what, status->MPI_SOURCE,
+           status->MPI_TAG,
            status->MPI_ERROR == UNTOUCHED ? UNTOUCHED : class_of(status->MPI_ERROR));
 }
 
@@ -75,11 +76,13 @@ static void truncate_blocking(void)
     forget();
     report("Recv too long", MPI_Recv(numbers, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, &statuses[0]));
     report_status("status", &statuses[0]);
-    report("Recv too long, ignored", MPI_Recv(numbers, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    report("Recv too long, ignored",
+           MPI_Recv(numbers, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     forget();
     report("Recv that fits", MPI_Recv(numbers, 8, MPI_INT, 0, 0, MPI_COMM_WORLD, &statuses[0]));
     report_status("status", &statuses[0]);
-    report("Recv that fits, ignored", MPI_Recv(numbers, 8, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    report("Recv that fits, ignored",
+           MPI_Recv(numbers, 8, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 }
 
 static void complete_truncated(void)
@@ -144,15 +147,20 @@ static void call_with_nonsense(void)
     report("Send with tag -5", MPI_Send(numbers, 1, MPI_INT, MPI_PROC_NULL, -5, MPI_COMM_WORLD));
     report("Send of -1", MPI_Send(numbers, -1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD));
     report("Send of no type", MPI_Send(numbers, 1, MPI_DATATYPE_NULL, 0, 0, MPI_COMM_WORLD));
-    report("Isend of no type", MPI_Isend(numbers, 1, MPI_DATATYPE_NULL, 0, 0, MPI_COMM_WORLD, &request));
+    report("Isend of no type",
+           MPI_Isend(numbers, 1, MPI_DATATYPE_NULL, 0, 0, MPI_COMM_WORLD, &request));
     report("Send on no communicator", MPI_Send(numbers, 1, MPI_INT, 0, 0, MPI_COMM_NULL));
-    report("Recv from rank 99", MPI_Recv(numbers, 1, MPI_INT, 99, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-    report("Irecv of no type", MPI_Irecv(numbers, 1, MPI_DATATYPE_NULL, 0, 0, MPI_COMM_WORLD, &request));
+    report("Recv from rank 99",
+           MPI_Recv(numbers, 1, MPI_INT, 99, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    report("Irecv of no type",
+           MPI_Irecv(numbers, 1, MPI_DATATYPE_NULL, 0, 0, MPI_COMM_WORLD, &request));
     report("Bcast from root 99", MPI_Bcast(numbers, 1, MPI_INT, 99, MPI_COMM_WORLD));
     report("Bcast of no type", MPI_Bcast(numbers, 1, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD));
     /* (an invalid type would end the job with MPICH 5.0.2) */
-    report("Allreduce by no operation", MPI_Allreduce(numbers, numbers + 4, 1, MPI_INT, MPI_OP_NULL, MPI_COMM_WORLD));
-    report("Allreduce on no communicator", MPI_Allreduce(numbers, numbers + 4, 1, MPI_INT, MPI_SUM, MPI_COMM_NULL));
+    report("Allreduce by no operation",
+           MPI_Allreduce(numbers, numbers + 4, 1, MPI_INT, MPI_OP_NULL, MPI_COMM_WORLD));
+    report("Allreduce on no communicator",
+           MPI_Allreduce(numbers, numbers + 4, 1, MPI_INT, MPI_SUM, MPI_COMM_NULL));
     report("Barrier on no communicator", MPI_Barrier(MPI_COMM_NULL));
     report("Comm_dup of no communicator", MPI_Comm_dup(MPI_COMM_NULL, &comm));
     report("Comm_free of no communicator", MPI_Comm_free(&comm));

@@ -1,6 +1,7 @@
-/* Every round (the argument is their number) uses a new message size, tag, communicator, thread, persistent request and two requests in
- * flight. Prints in kilobytes by how much the process's own memory grew from the first tenth of the rounds to the last, and the size of its
- * ledger (0: none). Then it kills itself, so that the ledger remains. */
+/* Every round (the argument is their number) uses a new message size, tag, communicator, thread,
+ * persistent request and two requests in flight. Prints in kilobytes by how much the process's own
+ * memory grew from the first tenth of the rounds to the last, and the size of its ledger (0: none).
+ * Then it kills itself, so that the ledger remains. */
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>

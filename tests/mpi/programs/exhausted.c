@@ -1,4 +1,5 @@
-/* Opens as many file descriptors as the process may have, then broadcasts messages of 2,000 sizes. */
+/* Opens as many file descriptors as the process may have, then broadcasts messages of 2,000
+ * sizes. */
 #include <mpi.h>
 #include <sys/resource.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-/* files FOLDER: MPI-IO on two ranks, each call with a different size. test_files.py has the expected counts. */
+/* files FOLDER: MPI-IO on two ranks, each call with a different size. test_files.py has the
+ * expected counts. */
 #include "large_counts.h"
 
 #include "check.h"
@@ -114,7 +115,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < ROOM; i++)
         written[i] = i;
     snprintf(path, sizeof path, "%s/data", argv[1]);
-    CHECK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file) == MPI_SUCCESS);
+    CHECK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                        &file) == MPI_SUCCESS);
     MPI_File_preallocate(file, 8192);
     MPI_File_set_atomicity(file, 0);
     rewind_both_pointers();
@@ -138,7 +140,8 @@ int main(int argc, char **argv)
 
     MPI_File absent;
     snprintf(path, sizeof path, "%s/no such folder/data", argv[1]);
-    CHECK(MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &absent) != MPI_SUCCESS);
+    CHECK(MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &absent) !=
+          MPI_SUCCESS);
     MPI_Finalize();
     return 0;
 }

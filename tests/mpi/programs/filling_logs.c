@@ -1,5 +1,5 @@
-/* Both ranks make 20,000 Bcasts on a common communicator. The first rank also makes five times as many on another one, so its log is
- * full earlier. */
+/* Both ranks make 20,000 Bcasts on a common communicator. The first rank also makes five times as
+ * many on another one, so its log is full earlier. */
 #include <mpi.h>
 
 #include "check.h"

@@ -1,4 +1,5 @@
-/* Counts how often a program's first calls ask the dynamic linker for the object of an address, by its own dladdr. */
+/* Counts how often a program's first calls ask the dynamic linker for the object of an address, by
+ * its own dladdr. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -26,7 +27,8 @@ int main(int argc, char **argv)
         MPI_Recv(&value, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     int after = asked;
     if (rank == 0)
-        printf("%s in MPI_Init, %d times in the first calls\n", before ? "asked" : "not asked", after - before);
+        printf("%s in MPI_Init, %d times in the first calls\n", before ? "asked" : "not asked",
+               after - before);
     MPI_Finalize();
     return 0;
 }

@@ -1,4 +1,5 @@
-/* Forks a child before MPI_Init and two after: one ends by exit(), with all its exit handlers, one becomes /bin/true. */
+/* Forks a child before MPI_Init and two after: one ends by exit(), with all its exit handlers, one
+ * becomes /bin/true. */
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,4 +1,5 @@
-/* Generalized requests, which the job completes itself, with callbacks that call MPI; cancelled and freed requests of all kinds. */
+/* Generalized requests, which the job completes itself, with callbacks that call MPI; cancelled and
+ * freed requests of all kinds. */
 #include <pthread.h>
 
 #include <mpi.h>
@@ -122,7 +123,8 @@ static void cancel_receives(void)
     MPI_Request_free(&requests[1]);
 }
 
-/* An operation whose request is freed while active still takes place, but its completion is not observed. */
+/* An operation whose request is freed while active still takes place, but its completion is not
+ * observed. */
 static void free_active_ones(void)
 {
     static int sent[4] = {1, 2, 3, 4}, received[4];

@@ -1,6 +1,7 @@
-/* Every completion call and receive, with statuses that are filled with a pattern and surrounded by guard bytes: prints which bytes of
- * which status MPI has written. Then with ignored statuses, with no requests, with requests that are null, inactive or copies, and with
- * read-only arrays where MPI need not write. */
+/* Every completion call and receive, with statuses that are filled with a pattern and surrounded by
+ * guard bytes: prints which bytes of which status MPI has written. Then with ignored statuses, with
+ * no requests, with requests that are null, inactive or copies, and with read-only arrays where MPI
+ * need not write. */
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -44,7 +45,8 @@ static void show(const char *what)
         if (was_written(&status->MPI_SOURCE, sizeof(int))) {
             MPI_Get_count(status, MPI_INT, &elements);
             MPI_Test_cancelled(status, &cancelled);
-            printf(" source %d tag %d count %d cancelled %d", status->MPI_SOURCE, status->MPI_TAG, elements, cancelled);
+            printf(" source %d tag %d count %d cancelled %d", status->MPI_SOURCE, status->MPI_TAG,
+                   elements, cancelled);
         }
         if (was_written(&status->MPI_ERROR, sizeof(int)))
             printf(" error %d", status->MPI_ERROR);
@@ -83,9 +85,11 @@ static void complete_all(MPI_Status *statuses)
     CHECK(count == STATUSES);
     show("Testsome");
     post();
-    MPI_Waitany(STATUSES, requests, &index, statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[2]);
+    MPI_Waitany(STATUSES, requests, &index,
+                statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[2]);
     show("Waitany");
-    MPI_Testany(STATUSES, requests, &index, &flag, statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[1]);
+    MPI_Testany(STATUSES, requests, &index, &flag,
+                statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[1]);
     show("Testany");
     MPI_Waitall(STATUSES, requests, statuses);
     show("Waitall of those that are left");
@@ -157,7 +161,8 @@ static void complete_nothing(void)
     show("Test of a null request");
 }
 
-/* An active request between an inactive and a null one, several times. The job may copy requests. */
+/* An active request between an inactive and a null one, several times. The job may copy
+ * requests. */
 static void complete_among_inactive(void)
 {
     MPI_Request mixed[3], copy;
@@ -190,7 +195,9 @@ static void complete_among_inactive(void)
 static void test_read_only(void)
 {
     long page = sysconf(_SC_PAGESIZE);
-    MPI_Request *fixed = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), pending[2];
+    MPI_Request *fixed = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+                pending[2];
     int one = 1, flag = 0, index, count;
     MPI_Irecv(&numbers[0], 1, MPI_INT, 0, 1, MPI_COMM_SELF, &pending[0]);
     MPI_Irecv(&numbers[1], 1, MPI_INT, 0, 2, MPI_COMM_SELF, &pending[1]);

@@ -1,4 +1,5 @@
-/* Jobs that hang in different ways; often the last rank computes forever. One job runs forever without hanging. The test kills them. */
+/* Jobs that hang in different ways; often the last rank computes forever. One job runs forever
+ * without hanging. The test kills them. */
 #include <mpi.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,7 +33,8 @@ static void different_functions(void)
         MPI_Bcast(&number, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
 }
 
-/* A broadcast that delivers less than requested, long before the job hangs. For MPICH that is an error. */
+/* A broadcast that delivers less than requested, long before the job hangs. For MPICH that is an
+ * error. */
 static void different_sizes(void)
 {
     char bytes[8] = "";
@@ -85,7 +87,8 @@ static void requests(void)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-/* Half of the ranks make a collective of their own; one of them waits for a message that never arrives instead. */
+/* Half of the ranks make a collective of their own; one of them waits for a message that never
+ * arrives instead. */
 static void sub_communicator(void)
 {
     MPI_Comm half;

@@ -1,5 +1,6 @@
-/* Calls during a thousand signals per second, of two kinds, whose handlers make no MPI calls; and system calls of the job that such a
- * signal interrupts. With an argument, a handler then leaves a waiting receive by siglongjmp, and calls continue. */
+/* Calls during a thousand signals per second, of two kinds, whose handlers make no MPI calls; and
+ * system calls of the job that such a signal interrupts. With an argument, a handler then leaves a
+ * waiting receive by siglongjmp, and calls continue. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>

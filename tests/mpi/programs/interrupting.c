@@ -19,7 +19,8 @@ static void reduce(int signal)
 
 static void every(int microseconds)
 {
-    CHECK(setitimer(ITIMER_REAL, &(struct itimerval){{0, microseconds}, {0, microseconds}}, NULL) == 0);
+    CHECK(setitimer(ITIMER_REAL, &(struct itimerval){{0, microseconds}, {0, microseconds}}, NULL) ==
+          0);
 }
 
 int main(int argc, char **argv)
@@ -29,7 +30,8 @@ int main(int argc, char **argv)
     char buffer[64];
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    CHECK(sigaction(SIGALRM, &(struct sigaction){.sa_handler = reduce, .sa_flags = SA_RESTART}, NULL) == 0);
+    CHECK(sigaction(SIGALRM, &(struct sigaction){.sa_handler = reduce, .sa_flags = SA_RESTART},
+                    NULL) == 0);
     every(500);
     for (; interruptions < 200; calls++)
         MPI_Bcast(buffer, (int)(calls % 64), MPI_CHAR, 0, MPI_COMM_SELF);

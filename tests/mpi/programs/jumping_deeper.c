@@ -1,6 +1,7 @@
-/* Error handlers that leave the failed call by longjmp, at several depths of the stack; with an argument also in three threads (which MPICH
- * does not survive). After each jump the next calls are made from deeper in the stack than the failed one, below arrays that are never
- * written. All of these calls must be counted. */
+/* Error handlers that leave the failed call by longjmp, at several depths of the stack; with an
+ * argument also in three threads (which MPICH does not survive). After each jump the next calls are
+ * made from deeper in the stack than the failed one, below arrays that are never written. All of
+ * these calls must be counted. */
 #include <pthread.h>
 #include <setjmp.h>
 

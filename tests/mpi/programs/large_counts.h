@@ -1,5 +1,6 @@
-/* Programs written with count_t and displacement_t are built twice: unchanged, and (collectives_large.c and the like) with every call in
- * its large-count form. Open MPI 4 has no such forms: a program may check for them by a weak declaration, as mpi4py does, and then finds
+/* Programs written with count_t and displacement_t are built twice: unchanged, and
+ * (collectives_large.c and the like) with every call in its large-count form. Open MPI 4 has no
+ * such forms: a program may check for them by a weak declaration, as mpi4py does, and then finds
  * those of the profiler. */
 #ifndef LARGE_COUNTS_H
 #define LARGE_COUNTS_H
@@ -24,87 +25,129 @@ WEAK int MPI_Ssend_c(const void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm);
 WEAK int MPI_Rsend_c(const void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm);
 WEAK int MPI_Recv_c(void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Status *);
 WEAK int MPI_Mrecv_c(void *, MPI_Count, MPI_Datatype, MPI_Message *, MPI_Status *);
-WEAK int MPI_Sendrecv_c(const void *, MPI_Count, MPI_Datatype, int, int, void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Status *);
-WEAK int MPI_Sendrecv_replace_c(void *, MPI_Count, MPI_Datatype, int, int, int, int, MPI_Comm, MPI_Status *);
+WEAK int MPI_Sendrecv_c(const void *, MPI_Count, MPI_Datatype, int, int, void *, MPI_Count,
+                        MPI_Datatype, int, int, MPI_Comm, MPI_Status *);
+WEAK int MPI_Sendrecv_replace_c(void *, MPI_Count, MPI_Datatype, int, int, int, int, MPI_Comm,
+                                MPI_Status *);
 WEAK int MPI_Isend_c(const void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 WEAK int MPI_Ibsend_c(const void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 WEAK int MPI_Issend_c(const void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 WEAK int MPI_Irsend_c(const void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 WEAK int MPI_Irecv_c(void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 WEAK int MPI_Imrecv_c(void *, MPI_Count, MPI_Datatype, MPI_Message *, MPI_Request *);
-WEAK int MPI_Isendrecv_c(const void *, MPI_Count, MPI_Datatype, int, int, void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm,
-                         MPI_Request *);
-WEAK int MPI_Isendrecv_replace_c(void *, MPI_Count, MPI_Datatype, int, int, int, int, MPI_Comm, MPI_Request *);
+WEAK int MPI_Isendrecv_c(const void *, MPI_Count, MPI_Datatype, int, int, void *, MPI_Count,
+                         MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+WEAK int MPI_Isendrecv_replace_c(void *, MPI_Count, MPI_Datatype, int, int, int, int, MPI_Comm,
+                                 MPI_Request *);
 WEAK int MPI_Send_init_c(const void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 WEAK int MPI_Bsend_init_c(const void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 WEAK int MPI_Ssend_init_c(const void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 WEAK int MPI_Rsend_init_c(const void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 WEAK int MPI_Recv_init_c(void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 WEAK int MPI_Bcast_c(void *, MPI_Count, MPI_Datatype, int, MPI_Comm);
-WEAK int MPI_Gather_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, int, MPI_Comm);
-WEAK int MPI_Gatherv_c(const void *, MPI_Count, MPI_Datatype, void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, int, MPI_Comm);
-WEAK int MPI_Scatter_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, int, MPI_Comm);
-WEAK int MPI_Scatterv_c(const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, void *, MPI_Count, MPI_Datatype, int, MPI_Comm);
-WEAK int MPI_Allgather_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, MPI_Comm);
-WEAK int MPI_Allgatherv_c(const void *, MPI_Count, MPI_Datatype, void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, MPI_Comm);
-WEAK int MPI_Alltoall_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, MPI_Comm);
-WEAK int MPI_Alltoallv_c(const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, void *, const MPI_Count *, const MPI_Aint *,
-                         MPI_Datatype, MPI_Comm);
-WEAK int MPI_Alltoallw_c(const void *, const MPI_Count *, const MPI_Aint *, const MPI_Datatype *, void *, const MPI_Count *,
-                         const MPI_Aint *, const MPI_Datatype *, MPI_Comm);
+WEAK int MPI_Gather_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, int,
+                      MPI_Comm);
+WEAK int MPI_Gatherv_c(const void *, MPI_Count, MPI_Datatype, void *, const MPI_Count *,
+                       const MPI_Aint *, MPI_Datatype, int, MPI_Comm);
+WEAK int MPI_Scatter_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, int,
+                       MPI_Comm);
+WEAK int MPI_Scatterv_c(const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, void *,
+                        MPI_Count, MPI_Datatype, int, MPI_Comm);
+WEAK int MPI_Allgather_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype,
+                         MPI_Comm);
+WEAK int MPI_Allgatherv_c(const void *, MPI_Count, MPI_Datatype, void *, const MPI_Count *,
+                          const MPI_Aint *, MPI_Datatype, MPI_Comm);
+WEAK int MPI_Alltoall_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype,
+                        MPI_Comm);
+WEAK int MPI_Alltoallv_c(const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, void *,
+                         const MPI_Count *, const MPI_Aint *, MPI_Datatype, MPI_Comm);
+WEAK int MPI_Alltoallw_c(const void *, const MPI_Count *, const MPI_Aint *, const MPI_Datatype *,
+                         void *, const MPI_Count *, const MPI_Aint *, const MPI_Datatype *,
+                         MPI_Comm);
 WEAK int MPI_Reduce_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, int, MPI_Comm);
 WEAK int MPI_Allreduce_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm);
-WEAK int MPI_Reduce_scatter_c(const void *, void *, const MPI_Count *, MPI_Datatype, MPI_Op, MPI_Comm);
-WEAK int MPI_Reduce_scatter_block_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm);
+WEAK int MPI_Reduce_scatter_c(const void *, void *, const MPI_Count *, MPI_Datatype, MPI_Op,
+                              MPI_Comm);
+WEAK int MPI_Reduce_scatter_block_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op,
+                                    MPI_Comm);
 WEAK int MPI_Scan_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm);
 WEAK int MPI_Exscan_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm);
 WEAK int MPI_Ibcast_c(void *, MPI_Count, MPI_Datatype, int, MPI_Comm, MPI_Request *);
-WEAK int MPI_Igather_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, int, MPI_Comm, MPI_Request *);
-WEAK int MPI_Igatherv_c(const void *, MPI_Count, MPI_Datatype, void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, int, MPI_Comm,
-                        MPI_Request *);
-WEAK int MPI_Iscatter_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, int, MPI_Comm, MPI_Request *);
-WEAK int MPI_Iscatterv_c(const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, void *, MPI_Count, MPI_Datatype, int, MPI_Comm,
-                         MPI_Request *);
-WEAK int MPI_Iallgather_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, MPI_Comm, MPI_Request *);
-WEAK int MPI_Iallgatherv_c(const void *, MPI_Count, MPI_Datatype, void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, MPI_Comm,
-                           MPI_Request *);
-WEAK int MPI_Ialltoall_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, MPI_Comm, MPI_Request *);
-WEAK int MPI_Ialltoallv_c(const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, void *, const MPI_Count *, const MPI_Aint *,
-                          MPI_Datatype, MPI_Comm, MPI_Request *);
-WEAK int MPI_Ialltoallw_c(const void *, const MPI_Count *, const MPI_Aint *, const MPI_Datatype *, void *, const MPI_Count *,
-                          const MPI_Aint *, const MPI_Datatype *, MPI_Comm, MPI_Request *);
-WEAK int MPI_Ireduce_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, int, MPI_Comm, MPI_Request *);
-WEAK int MPI_Iallreduce_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request *);
-WEAK int MPI_Ireduce_scatter_c(const void *, void *, const MPI_Count *, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request *);
-WEAK int MPI_Ireduce_scatter_block_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request *);
-WEAK int MPI_Iscan_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request *);
-WEAK int MPI_Iexscan_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request *);
-WEAK int MPI_Neighbor_allgather_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, MPI_Comm);
-WEAK int MPI_Neighbor_allgatherv_c(const void *, MPI_Count, MPI_Datatype, void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype,
-                                   MPI_Comm);
-WEAK int MPI_Neighbor_alltoall_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, MPI_Comm);
-WEAK int MPI_Neighbor_alltoallv_c(const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, void *, const MPI_Count *,
-                                  const MPI_Aint *, MPI_Datatype, MPI_Comm);
-WEAK int MPI_Neighbor_alltoallw_c(const void *, const MPI_Count *, const MPI_Aint *, const MPI_Datatype *, void *, const MPI_Count *,
-                                  const MPI_Aint *, const MPI_Datatype *, MPI_Comm);
-WEAK int MPI_Ineighbor_allgather_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, MPI_Comm, MPI_Request *);
-WEAK int MPI_Ineighbor_allgatherv_c(const void *, MPI_Count, MPI_Datatype, void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype,
-                                    MPI_Comm, MPI_Request *);
-WEAK int MPI_Ineighbor_alltoall_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, MPI_Comm, MPI_Request *);
-WEAK int MPI_Ineighbor_alltoallv_c(const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, void *, const MPI_Count *,
-                                   const MPI_Aint *, MPI_Datatype, MPI_Comm, MPI_Request *);
-WEAK int MPI_Ineighbor_alltoallw_c(const void *, const MPI_Count *, const MPI_Aint *, const MPI_Datatype *, void *, const MPI_Count *,
+WEAK int MPI_Igather_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, int,
+                       MPI_Comm, MPI_Request *);
+WEAK int MPI_Igatherv_c(const void *, MPI_Count, MPI_Datatype, void *, const MPI_Count *,
+                        const MPI_Aint *, MPI_Datatype, int, MPI_Comm, MPI_Request *);
+WEAK int MPI_Iscatter_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, int,
+                        MPI_Comm, MPI_Request *);
+WEAK int MPI_Iscatterv_c(const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, void *,
+                         MPI_Count, MPI_Datatype, int, MPI_Comm, MPI_Request *);
+WEAK int MPI_Iallgather_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype,
+                          MPI_Comm, MPI_Request *);
+WEAK int MPI_Iallgatherv_c(const void *, MPI_Count, MPI_Datatype, void *, const MPI_Count *,
+                           const MPI_Aint *, MPI_Datatype, MPI_Comm, MPI_Request *);
+WEAK int MPI_Ialltoall_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype,
+                         MPI_Comm, MPI_Request *);
+WEAK int MPI_Ialltoallv_c(const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, void *,
+                          const MPI_Count *, const MPI_Aint *, MPI_Datatype, MPI_Comm,
+                          MPI_Request *);
+WEAK int MPI_Ialltoallw_c(const void *, const MPI_Count *, const MPI_Aint *, const MPI_Datatype *,
+                          void *, const MPI_Count *, const MPI_Aint *, const MPI_Datatype *,
+                          MPI_Comm, MPI_Request *);
+WEAK int MPI_Ireduce_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, int, MPI_Comm,
+                       MPI_Request *);
+WEAK int MPI_Iallreduce_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm,
+                          MPI_Request *);
+WEAK int MPI_Ireduce_scatter_c(const void *, void *, const MPI_Count *, MPI_Datatype, MPI_Op,
+                               MPI_Comm, MPI_Request *);
+WEAK int MPI_Ireduce_scatter_block_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op,
+                                     MPI_Comm, MPI_Request *);
+WEAK int MPI_Iscan_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm,
+                     MPI_Request *);
+WEAK int MPI_Iexscan_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm,
+                       MPI_Request *);
+WEAK int MPI_Neighbor_allgather_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count,
+                                  MPI_Datatype, MPI_Comm);
+WEAK int MPI_Neighbor_allgatherv_c(const void *, MPI_Count, MPI_Datatype, void *, const MPI_Count *,
+                                   const MPI_Aint *, MPI_Datatype, MPI_Comm);
+WEAK int MPI_Neighbor_alltoall_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count,
+                                 MPI_Datatype, MPI_Comm);
+WEAK int MPI_Neighbor_alltoallv_c(const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype,
+                                  void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype,
+                                  MPI_Comm);
+WEAK int MPI_Neighbor_alltoallw_c(const void *, const MPI_Count *, const MPI_Aint *,
+                                  const MPI_Datatype *, void *, const MPI_Count *, const MPI_Aint *,
+                                  const MPI_Datatype *, MPI_Comm);
+WEAK int MPI_Ineighbor_allgather_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count,
+                                   MPI_Datatype, MPI_Comm, MPI_Request *);
+WEAK int MPI_Ineighbor_allgatherv_c(const void *, MPI_Count, MPI_Datatype, void *,
+                                    const MPI_Count *, const MPI_Aint *, MPI_Datatype, MPI_Comm,
+                                    MPI_Request *);
+WEAK int MPI_Ineighbor_alltoall_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count,
+                                  MPI_Datatype, MPI_Comm, MPI_Request *);
+WEAK int MPI_Ineighbor_alltoallv_c(const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype,
+                                   void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype,
+                                   MPI_Comm, MPI_Request *);
+WEAK int MPI_Ineighbor_alltoallw_c(const void *, const MPI_Count *, const MPI_Aint *,
+                                   const MPI_Datatype *, void *, const MPI_Count *,
                                    const MPI_Aint *, const MPI_Datatype *, MPI_Comm, MPI_Request *);
-WEAK int MPI_Put_c(const void *, MPI_Count, MPI_Datatype, int, MPI_Aint, MPI_Count, MPI_Datatype, MPI_Win);
-WEAK int MPI_Get_c(void *, MPI_Count, MPI_Datatype, int, MPI_Aint, MPI_Count, MPI_Datatype, MPI_Win);
-WEAK int MPI_Accumulate_c(const void *, MPI_Count, MPI_Datatype, int, MPI_Aint, MPI_Count, MPI_Datatype, MPI_Op, MPI_Win);
-WEAK int MPI_Get_accumulate_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, int, MPI_Aint, MPI_Count,
-                              MPI_Datatype, MPI_Op, MPI_Win);
-WEAK int MPI_Rput_c(const void *, MPI_Count, MPI_Datatype, int, MPI_Aint, MPI_Count, MPI_Datatype, MPI_Win, MPI_Request *);
-WEAK int MPI_Rget_c(void *, MPI_Count, MPI_Datatype, int, MPI_Aint, MPI_Count, MPI_Datatype, MPI_Win, MPI_Request *);
-WEAK int MPI_Raccumulate_c(const void *, MPI_Count, MPI_Datatype, int, MPI_Aint, MPI_Count, MPI_Datatype, MPI_Op, MPI_Win, MPI_Request *);
-WEAK int MPI_Rget_accumulate_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, int, MPI_Aint, MPI_Count,
-                               MPI_Datatype, MPI_Op, MPI_Win, MPI_Request *);
+WEAK int MPI_Put_c(const void *, MPI_Count, MPI_Datatype, int, MPI_Aint, MPI_Count, MPI_Datatype,
+                   MPI_Win);
+WEAK int MPI_Get_c(void *, MPI_Count, MPI_Datatype, int, MPI_Aint, MPI_Count, MPI_Datatype,
+                   MPI_Win);
+WEAK int MPI_Accumulate_c(const void *, MPI_Count, MPI_Datatype, int, MPI_Aint, MPI_Count,
+                          MPI_Datatype, MPI_Op, MPI_Win);
+WEAK int MPI_Get_accumulate_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count,
+                              MPI_Datatype, int, MPI_Aint, MPI_Count, MPI_Datatype, MPI_Op,
+                              MPI_Win);
+WEAK int MPI_Rput_c(const void *, MPI_Count, MPI_Datatype, int, MPI_Aint, MPI_Count, MPI_Datatype,
+                    MPI_Win, MPI_Request *);
+WEAK int MPI_Rget_c(void *, MPI_Count, MPI_Datatype, int, MPI_Aint, MPI_Count, MPI_Datatype,
+                    MPI_Win, MPI_Request *);
+WEAK int MPI_Raccumulate_c(const void *, MPI_Count, MPI_Datatype, int, MPI_Aint, MPI_Count,
+                           MPI_Datatype, MPI_Op, MPI_Win, MPI_Request *);
+WEAK int MPI_Rget_accumulate_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count,
+                               MPI_Datatype, int, MPI_Aint, MPI_Count, MPI_Datatype, MPI_Op,
+                               MPI_Win, MPI_Request *);
 WEAK int MPI_Win_create_c(void *, MPI_Aint, MPI_Aint, MPI_Info, MPI_Comm, MPI_Win *);
 WEAK int MPI_Win_allocate_c(MPI_Aint, MPI_Aint, MPI_Info, MPI_Comm, void *, MPI_Win *);
 WEAK int MPI_Win_allocate_shared_c(MPI_Aint, MPI_Aint, MPI_Info, MPI_Comm, void *, MPI_Win *);
@@ -115,12 +158,14 @@ WEAK int MPI_File_read_all_c(MPI_File, void *, MPI_Count, MPI_Datatype, MPI_Stat
 WEAK int MPI_File_read_shared_c(MPI_File, void *, MPI_Count, MPI_Datatype, MPI_Status *);
 WEAK int MPI_File_read_ordered_c(MPI_File, void *, MPI_Count, MPI_Datatype, MPI_Status *);
 WEAK int MPI_File_read_at_c(MPI_File, MPI_Offset, void *, MPI_Count, MPI_Datatype, MPI_Status *);
-WEAK int MPI_File_read_at_all_c(MPI_File, MPI_Offset, void *, MPI_Count, MPI_Datatype, MPI_Status *);
+WEAK int MPI_File_read_at_all_c(MPI_File, MPI_Offset, void *, MPI_Count, MPI_Datatype,
+                                MPI_Status *);
 WEAK int MPI_File_iread_c(MPI_File, void *, MPI_Count, MPI_Datatype, MPI_Request *);
 WEAK int MPI_File_iread_all_c(MPI_File, void *, MPI_Count, MPI_Datatype, MPI_Request *);
 WEAK int MPI_File_iread_shared_c(MPI_File, void *, MPI_Count, MPI_Datatype, MPI_Request *);
 WEAK int MPI_File_iread_at_c(MPI_File, MPI_Offset, void *, MPI_Count, MPI_Datatype, MPI_Request *);
-WEAK int MPI_File_iread_at_all_c(MPI_File, MPI_Offset, void *, MPI_Count, MPI_Datatype, MPI_Request *);
+WEAK int MPI_File_iread_at_all_c(MPI_File, MPI_Offset, void *, MPI_Count, MPI_Datatype,
+                                 MPI_Request *);
 WEAK int MPI_File_read_all_begin_c(MPI_File, void *, MPI_Count, MPI_Datatype);
 WEAK int MPI_File_read_ordered_begin_c(MPI_File, void *, MPI_Count, MPI_Datatype);
 WEAK int MPI_File_read_at_all_begin_c(MPI_File, MPI_Offset, void *, MPI_Count, MPI_Datatype);
@@ -128,47 +173,68 @@ WEAK int MPI_File_write_c(MPI_File, const void *, MPI_Count, MPI_Datatype, MPI_S
 WEAK int MPI_File_write_all_c(MPI_File, const void *, MPI_Count, MPI_Datatype, MPI_Status *);
 WEAK int MPI_File_write_shared_c(MPI_File, const void *, MPI_Count, MPI_Datatype, MPI_Status *);
 WEAK int MPI_File_write_ordered_c(MPI_File, const void *, MPI_Count, MPI_Datatype, MPI_Status *);
-WEAK int MPI_File_write_at_c(MPI_File, MPI_Offset, const void *, MPI_Count, MPI_Datatype, MPI_Status *);
-WEAK int MPI_File_write_at_all_c(MPI_File, MPI_Offset, const void *, MPI_Count, MPI_Datatype, MPI_Status *);
+WEAK int MPI_File_write_at_c(MPI_File, MPI_Offset, const void *, MPI_Count, MPI_Datatype,
+                             MPI_Status *);
+WEAK int MPI_File_write_at_all_c(MPI_File, MPI_Offset, const void *, MPI_Count, MPI_Datatype,
+                                 MPI_Status *);
 WEAK int MPI_File_iwrite_c(MPI_File, const void *, MPI_Count, MPI_Datatype, MPI_Request *);
 WEAK int MPI_File_iwrite_all_c(MPI_File, const void *, MPI_Count, MPI_Datatype, MPI_Request *);
 WEAK int MPI_File_iwrite_shared_c(MPI_File, const void *, MPI_Count, MPI_Datatype, MPI_Request *);
-WEAK int MPI_File_iwrite_at_c(MPI_File, MPI_Offset, const void *, MPI_Count, MPI_Datatype, MPI_Request *);
-WEAK int MPI_File_iwrite_at_all_c(MPI_File, MPI_Offset, const void *, MPI_Count, MPI_Datatype, MPI_Request *);
+WEAK int MPI_File_iwrite_at_c(MPI_File, MPI_Offset, const void *, MPI_Count, MPI_Datatype,
+                              MPI_Request *);
+WEAK int MPI_File_iwrite_at_all_c(MPI_File, MPI_Offset, const void *, MPI_Count, MPI_Datatype,
+                                  MPI_Request *);
 WEAK int MPI_File_write_all_begin_c(MPI_File, const void *, MPI_Count, MPI_Datatype);
 WEAK int MPI_File_write_ordered_begin_c(MPI_File, const void *, MPI_Count, MPI_Datatype);
 WEAK int MPI_File_write_at_all_begin_c(MPI_File, MPI_Offset, const void *, MPI_Count, MPI_Datatype);
 WEAK int MPI_Bcast_init_c(void *, MPI_Count, MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_Request *);
-WEAK int MPI_Gather_init_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_Request *);
-WEAK int MPI_Gatherv_init_c(const void *, MPI_Count, MPI_Datatype, void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, int, MPI_Comm,
-                            MPI_Info, MPI_Request *);
-WEAK int MPI_Scatter_init_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_Request *);
-WEAK int MPI_Scatterv_init_c(const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, void *, MPI_Count, MPI_Datatype, int,
-                             MPI_Comm, MPI_Info, MPI_Request *);
-WEAK int MPI_Allgather_init_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request *);
-WEAK int MPI_Allgatherv_init_c(const void *, MPI_Count, MPI_Datatype, void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, MPI_Comm,
-                               MPI_Info, MPI_Request *);
-WEAK int MPI_Alltoall_init_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request *);
-WEAK int MPI_Alltoallv_init_c(const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, void *, const MPI_Count *, const MPI_Aint *,
+WEAK int MPI_Gather_init_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype,
+                           int, MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Gatherv_init_c(const void *, MPI_Count, MPI_Datatype, void *, const MPI_Count *,
+                            const MPI_Aint *, MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Scatter_init_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype,
+                            int, MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Scatterv_init_c(const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype,
+                             void *, MPI_Count, MPI_Datatype, int, MPI_Comm, MPI_Info,
+                             MPI_Request *);
+WEAK int MPI_Allgather_init_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count,
                               MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request *);
-WEAK int MPI_Alltoallw_init_c(const void *, const MPI_Count *, const MPI_Aint *, const MPI_Datatype *, void *, const MPI_Count *,
-                              const MPI_Aint *, const MPI_Datatype *, MPI_Comm, MPI_Info, MPI_Request *);
-WEAK int MPI_Reduce_init_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, int, MPI_Comm, MPI_Info, MPI_Request *);
-WEAK int MPI_Allreduce_init_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info, MPI_Request *);
-WEAK int MPI_Reduce_scatter_init_c(const void *, void *, const MPI_Count *, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info, MPI_Request *);
-WEAK int MPI_Reduce_scatter_block_init_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info, MPI_Request *);
-WEAK int MPI_Scan_init_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info, MPI_Request *);
-WEAK int MPI_Exscan_init_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info, MPI_Request *);
-WEAK int MPI_Neighbor_allgather_init_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, MPI_Comm, MPI_Info,
+WEAK int MPI_Allgatherv_init_c(const void *, MPI_Count, MPI_Datatype, void *, const MPI_Count *,
+                               const MPI_Aint *, MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Alltoall_init_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype,
+                             MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Alltoallv_init_c(const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype,
+                              void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, MPI_Comm,
+                              MPI_Info, MPI_Request *);
+WEAK int MPI_Alltoallw_init_c(const void *, const MPI_Count *, const MPI_Aint *,
+                              const MPI_Datatype *, void *, const MPI_Count *, const MPI_Aint *,
+                              const MPI_Datatype *, MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Reduce_init_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, int, MPI_Comm,
+                           MPI_Info, MPI_Request *);
+WEAK int MPI_Allreduce_init_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm,
+                              MPI_Info, MPI_Request *);
+WEAK int MPI_Reduce_scatter_init_c(const void *, void *, const MPI_Count *, MPI_Datatype, MPI_Op,
+                                   MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Reduce_scatter_block_init_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op,
+                                         MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Scan_init_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info,
+                         MPI_Request *);
+WEAK int MPI_Exscan_init_c(const void *, void *, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm,
+                           MPI_Info, MPI_Request *);
+WEAK int MPI_Neighbor_allgather_init_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count,
+                                       MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Neighbor_allgatherv_init_c(const void *, MPI_Count, MPI_Datatype, void *,
+                                        const MPI_Count *, const MPI_Aint *, MPI_Datatype, MPI_Comm,
+                                        MPI_Info, MPI_Request *);
+WEAK int MPI_Neighbor_alltoall_init_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count,
+                                      MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Neighbor_alltoallv_init_c(const void *, const MPI_Count *, const MPI_Aint *,
+                                       MPI_Datatype, void *, const MPI_Count *, const MPI_Aint *,
+                                       MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request *);
+WEAK int MPI_Neighbor_alltoallw_init_c(const void *, const MPI_Count *, const MPI_Aint *,
+                                       const MPI_Datatype *, void *, const MPI_Count *,
+                                       const MPI_Aint *, const MPI_Datatype *, MPI_Comm, MPI_Info,
                                        MPI_Request *);
-WEAK int MPI_Neighbor_allgatherv_init_c(const void *, MPI_Count, MPI_Datatype, void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype,
-                                        MPI_Comm, MPI_Info, MPI_Request *);
-WEAK int MPI_Neighbor_alltoall_init_c(const void *, MPI_Count, MPI_Datatype, void *, MPI_Count, MPI_Datatype, MPI_Comm, MPI_Info,
-                                      MPI_Request *);
-WEAK int MPI_Neighbor_alltoallv_init_c(const void *, const MPI_Count *, const MPI_Aint *, MPI_Datatype, void *, const MPI_Count *,
-                                       const MPI_Aint *, MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request *);
-WEAK int MPI_Neighbor_alltoallw_init_c(const void *, const MPI_Count *, const MPI_Aint *, const MPI_Datatype *, void *, const MPI_Count *,
-                                       const MPI_Aint *, const MPI_Datatype *, MPI_Comm, MPI_Info, MPI_Request *);
 #undef WEAK
 #endif
 

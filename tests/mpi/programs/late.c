@@ -1,6 +1,7 @@
-/* late RANK BUSY_MS ROUNDS: this rank computes before each collective in which others wait for it. Every rank reads CLOCK_MONOTONIC
- * around its calls; at the end rank 0 prints all readings: "reading call round rank before after". The root of Bcast is the late rank,
- * that of Reduce the next one. */
+/* late RANK BUSY_MS ROUNDS: this rank computes before each collective in which others wait for it.
+ * Every rank reads CLOCK_MONOTONIC around its calls; at the end rank 0 prints all readings:
+ * "reading call round rank before after". The root of Bcast is the late rank, that of Reduce the
+ * next one. */
 #include <mpi.h>
 #include <stdint.h>
 
@@ -30,8 +31,8 @@ static void print_readings(int of_rank, int rounds)
 {
     for (int call = 0; call < CALLS; call++)
         for (int round = 0; round < rounds; round++)
-            printf("reading %s %d %d %lld %lld\n", names[call], round, of_rank, (long long)readings[call][round][0],
-                   (long long)readings[call][round][1]);
+            printf("reading %s %d %d %lld %lld\n", names[call], round, of_rank,
+                   (long long)readings[call][round][0], (long long)readings[call][round][1]);
 }
 
 int main(int argc, char **argv)

@@ -1,6 +1,7 @@
-/* late_grid RANK BUSY_MS ROUNDS: four ranks as a 2 x 2 grid. In each round this rank computes, then the rows {0,1} and {2,3} sum up, then the
- * columns {0,2} and {1,3}: some wait only because a rank before them waited. Every rank reads CLOCK_MONOTONIC around its calls; at the end
- * rank 0 prints all readings: "reading call round rank before after". */
+/* late_grid RANK BUSY_MS ROUNDS: four ranks as a 2 x 2 grid. In each round this rank computes, then
+ * the rows {0,1} and {2,3} sum up, then the columns {0,2} and {1,3}: some wait only because a rank
+ * before them waited. Every rank reads CLOCK_MONOTONIC around its calls; at the end rank 0 prints
+ * all readings: "reading call round rank before after". */
 #include <mpi.h>
 #include <stdint.h>
 
@@ -18,8 +19,8 @@ static void print_readings(int of_rank, int rounds)
 {
     for (int call = 0; call < CALLS; call++)
         for (int round = 0; round < rounds; round++)
-            printf("reading %s %d %d %lld %lld\n", names[call], round, of_rank, (long long)readings[call][round][0],
-                   (long long)readings[call][round][1]);
+            printf("reading %s %d %d %lld %lld\n", names[call], round, of_rank,
+                   (long long)readings[call][round][0], (long long)readings[call][round][1]);
 }
 
 int main(int argc, char **argv)

@@ -1,8 +1,10 @@
-/* late_messages LATE HOW BYTES BUSY_MS ROUNDS: in each round, after a Barrier, each even rank sends a message to the next odd rank; rank LATE
- * computes before (-1: all of them do). HOW: blocking, nonblocking (Isend or Irecv, and Waitall), persistent (Start and Waitall), exchange
- * (Sendrecv, both ways), wildcard (Irecv of any source and tag), started-exchange (Isendrecv, and Waitall), probed (Probe, Recv), matched
- * (Mprobe, Imrecv, Waitall). Every rank reads CLOCK_MONOTONIC before it posts its message, and around the call that completes it; at the
- * end rank 0 prints all readings: "reading round rank before_post after_post before_wait after_wait". */
+/* late_messages LATE HOW BYTES BUSY_MS ROUNDS: in each round, after a Barrier, each even rank sends
+ * a message to the next odd rank; rank LATE computes before (-1: all of them do). HOW: blocking,
+ * nonblocking (Isend or Irecv, and Waitall), persistent (Start and Waitall), exchange (Sendrecv,
+ * both ways), wildcard (Irecv of any source and tag), started-exchange (Isendrecv, and Waitall),
+ * probed (Probe, Recv), matched (Mprobe, Imrecv, Waitall). Every rank reads CLOCK_MONOTONIC before
+ * it posts its message, and around the call that completes it; at the end rank 0 prints all
+ * readings: "reading round rank before_post after_post before_wait after_wait". */
 #include <mpi.h>
 #include <stdint.h>
 #include <string.h>
@@ -17,7 +19,8 @@ static int64_t readings[ROUNDS][READINGS];
 static int peer, is_sender, bytes;
 static MPI_Request request;
 
-int MPI_Isendrecv(const void *, int, MPI_Datatype, int, int, void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+int MPI_Isendrecv(const void *, int, MPI_Datatype, int, int, void *, int, MPI_Datatype, int, int,
+                  MPI_Comm, MPI_Request *);
 #pragma weak MPI_Isendrecv
 
 static void wait_blocking(void)
@@ -49,7 +52,8 @@ static void match_first(void)
 
 static void exchange(void)
 {
-    MPI_Sendrecv(message, bytes, MPI_BYTE, peer, TAG, other_message, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(message, bytes, MPI_BYTE, peer, TAG, other_message, bytes, MPI_BYTE, peer, TAG,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 static void start(void)
@@ -71,7 +75,8 @@ static void start_any(void)
 static void start_exchange(void)
 {
     if (MPI_Isendrecv)
-        MPI_Isendrecv(message, bytes, MPI_BYTE, peer, TAG, other_message, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &request);
+        MPI_Isendrecv(message, bytes, MPI_BYTE, peer, TAG, other_message, bytes, MPI_BYTE, peer,
+                      TAG, MPI_COMM_WORLD, &request);
 }
 
 static void start_again(void)
@@ -106,9 +111,10 @@ static const struct {
     const char *name;
     void (*post)(void), (*complete)(void);
 } HOW[] = {
-    {"blocking", NULL, wait_blocking}, {"nonblocking", start, wait_all},  {"persistent", start_again, wait_all},
-    {"exchange", NULL, exchange},      {"wildcard", start_any, wait_all}, {"started-exchange", start_exchange, wait_all},
-    {"probed", NULL, probe_first},     {"matched", NULL, match_first},
+    {"blocking", NULL, wait_blocking},     {"nonblocking", start, wait_all},
+    {"persistent", start_again, wait_all}, {"exchange", NULL, exchange},
+    {"wildcard", start_any, wait_all},     {"started-exchange", start_exchange, wait_all},
+    {"probed", NULL, probe_first},         {"matched", NULL, match_first},
 };
 
 int main(int argc, char **argv)
@@ -118,7 +124,8 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     CHECK(argc == 6 && size % 2 == 0);
-    int late = atoi(argv[1]), rounds = atoi(argv[5]), is_persistent = strcmp(argv[2], "persistent") == 0;
+    int late = atoi(argv[1]), rounds = atoi(argv[5]),
+        is_persistent = strcmp(argv[2], "persistent") == 0;
     int64_t busy_ns = atoi(argv[4]) * 1000000LL;
     bytes = atoi(argv[3]);
     CHECK(rounds <= ROUNDS && bytes <= MOST_BYTES);
@@ -150,7 +157,8 @@ int main(int argc, char **argv)
         MPI_Gather(readings, sizeof readings, MPI_BYTE, NULL, 0, MPI_BYTE, 0, MPI_COMM_WORLD);
     else {
         int64_t(*all)[ROUNDS][READINGS] = malloc((size_t)size * sizeof readings);
-        MPI_Gather(readings, sizeof readings, MPI_BYTE, all, sizeof readings, MPI_BYTE, 0, MPI_COMM_WORLD);
+        MPI_Gather(readings, sizeof readings, MPI_BYTE, all, sizeof readings, MPI_BYTE, 0,
+                   MPI_COMM_WORLD);
         for (int other = 0; other < size; other++) {
             memcpy(readings, all[other], sizeof readings);
             print_readings(other, rounds);

@@ -1,6 +1,7 @@
-/* late_nonblocking RANK BUSY_MS ROUNDS: this rank computes before it starts three Allreduces that Waitall completes. Every rank reads
- * CLOCK_MONOTONIC around the start of the last one and around Waitall; at the end rank 0 prints all readings: "reading round rank
- * before_start after_start before_wait after_wait". */
+/* late_nonblocking RANK BUSY_MS ROUNDS: this rank computes before it starts three Allreduces that
+ * Waitall completes. Every rank reads CLOCK_MONOTONIC around the start of the last one and around
+ * Waitall; at the end rank 0 prints all readings: "reading round rank before_start after_start
+ * before_wait after_wait". */
 #include <mpi.h>
 #include <stdint.h>
 

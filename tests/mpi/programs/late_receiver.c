@@ -1,5 +1,6 @@
-/* Rank 0's small Bcast returns before rank 1 has called it, and only then does rank 0 send the message that rank 1 waits for. A profiler
- * that adds a barrier or any other synchronization to the Bcast hangs here. */
+/* Rank 0's small Bcast returns before rank 1 has called it, and only then does rank 0 send the
+ * message that rank 1 waits for. A profiler that adds a barrier or any other synchronization to the
+ * Bcast hangs here. */
 #include <mpi.h>
 
 #include "check.h"

@@ -1,5 +1,5 @@
-/* lifetime HOW: the ways in which a process initializes and ends MPI. In between, rank 0 sends one integer to rank 1 five times, and both
- * synchronize twice. */
+/* lifetime HOW: the ways in which a process initializes and ends MPI. In between, rank 0 sends one
+ * integer to rank 1 five times, and both synchronize twice. */
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -29,7 +29,8 @@ static void communicate(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Launchers kill the other ranks when one exits without MPI_Finalize: rank 1 must not be killed before it has ended by itself. */
+/* Launchers kill the other ranks when one exits without MPI_Finalize: rank 1 must not be killed
+ * before it has ended by itself. */
 static void let_rank_1_leave_first(void)
 {
     while (rank == 0 && kill(pid_of_rank_1, 0) == 0)

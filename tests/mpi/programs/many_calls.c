@@ -1,4 +1,5 @@
-/* Three million cheap calls: rank 0 sends to MPI_PROC_NULL, rank 1 receives from it; both reduce on MPI_COMM_SELF. */
+/* Three million cheap calls: rank 0 sends to MPI_PROC_NULL, rank 1 receives from it; both reduce on
+ * MPI_COMM_SELF. */
 #include <mpi.h>
 
 #include "check.h"

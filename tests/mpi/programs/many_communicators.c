@@ -1,4 +1,5 @@
-/* Six thousand communicators, one after the other, with one barrier on each; and a barrier on one that was created before them. */
+/* Six thousand communicators, one after the other, with one barrier on each; and a barrier on one
+ * that was created before them. */
 #include <mpi.h>
 
 #include "check.h"

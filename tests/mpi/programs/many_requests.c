@@ -1,5 +1,6 @@
-/* Thousands of requests in flight at once, of two sizes, many of them with the same handle (small sends and sends to MPI_PROC_NULL are
- * complete before they return), completed by Waitall, Waitany and Wait, from the last to the first. */
+/* Thousands of requests in flight at once, of two sizes, many of them with the same handle (small
+ * sends and sends to MPI_PROC_NULL are complete before they return), completed by Waitall, Waitany
+ * and Wait, from the last to the first. */
 #include <mpi.h>
 
 #include "check.h"

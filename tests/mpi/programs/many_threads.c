@@ -1,5 +1,6 @@
-/* Sixty-four threads on each of two ranks. Each reduces on its own communicator, and exchanges messages with the same thread of the other
- * rank on a shared communicator, under its own tag. The requests of a thread are completed by the next thread. */
+/* Sixty-four threads on each of two ranks. Each reduces on its own communicator, and exchanges
+ * messages with the same thread of the other rank on a shared communicator, under its own tag. The
+ * requests of a thread are completed by the next thread. */
 #include <pthread.h>
 
 #include <mpi.h>
@@ -18,7 +19,8 @@ static void exchange(int thread)
 {
     int other = 1 - rank, sent = thread, received;
     for (int i = 0; i < EXCHANGES; i++) {
-        MPI_Sendrecv(&sent, 1, MPI_INT, other, thread, &received, 1, MPI_INT, other, thread, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Sendrecv(&sent, 1, MPI_INT, other, thread, &received, 1, MPI_INT, other, thread,
+                     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         CHECK(received == thread);
     }
 }
@@ -28,8 +30,10 @@ static void start_for_the_neighbour(int thread)
     int other = 1 - rank;
     for (int i = 0; i < HANDED_OVER; i++) {
         leaving[thread][i] = 1000 * thread + i;
-        MPI_Irecv(&arriving[thread][i], 1, MPI_INT, other, 100 + thread, MPI_COMM_WORLD, &handed[thread][i]);
-        MPI_Isend(&leaving[thread][i], 1, MPI_INT, other, 100 + thread, MPI_COMM_WORLD, &handed[thread][HANDED_OVER + i]);
+        MPI_Irecv(&arriving[thread][i], 1, MPI_INT, other, 100 + thread, MPI_COMM_WORLD,
+                  &handed[thread][i]);
+        MPI_Isend(&leaving[thread][i], 1, MPI_INT, other, 100 + thread, MPI_COMM_WORLD,
+                  &handed[thread][HANDED_OVER + i]);
     }
 }
 

@@ -1,4 +1,5 @@
-/* Between a matching probe and its receive the communicator may be freed. MPI_MESSAGE_NO_PROC need not be received at all. */
+/* Between a matching probe and its receive the communicator may be freed. MPI_MESSAGE_NO_PROC need
+ * not be received at all. */
 #include <mpi.h>
 
 #include "check.h"

@@ -1,9 +1,12 @@
-/* Efficient and inefficient patterns, in pairs: `message_shapes MODE STEPS`. In each step of all but `reduce_bcast` and `allreduce` the ranks sum a
- * large array. Before that they sum many small ones (`many_small`) or the same bytes at once (`fused`); many single values (`tiny`) or all
- * values at once (`together`); make many Barriers (`barriers`); or rank 1 sleeps (`late`). `reduce_bcast`: Reduces followed by Bcasts of the
- * same size; `allreduce`: Allreduces in their place. `large`: nothing else. `receive_early`: rank 1 sleeps in every second step and sends,
- * rank 0 receives and sleeps; `receive_late`: rank 0 posts the receive before it sleeps. Each rank
- * prints in nanoseconds how long all steps took, how long the fastest step, and how long it slept: "took RANK ALL FASTEST SLEPT". */
+/* Efficient and inefficient patterns, in pairs: `message_shapes MODE STEPS`. In each step of all
+ * but `reduce_bcast` and `allreduce` the ranks sum a large array. Before that they sum many small
+ * ones (`many_small`) or the same bytes at once (`fused`); many single values (`tiny`) or all
+ * values at once (`together`); make many Barriers (`barriers`); or rank 1 sleeps (`late`).
+ * `reduce_bcast`: Reduces followed by Bcasts of the same size; `allreduce`: Allreduces in their
+ * place. `large`: nothing else. `receive_early`: rank 1 sleeps in every second step and sends, rank
+ * 0 receives and sleeps; `receive_late`: rank 0 posts the receive before it sleeps. Each rank
+ * prints in nanoseconds how long all steps took, how long the fastest step, and how long it slept:
+ * "took RANK ALL FASTEST SLEPT". */
 #include <mpi.h>
 #include <stdint.h>
 #include <string.h>
@@ -95,7 +98,8 @@ int main(int argc, char **argv)
         end_ns = now_ns();
         fastest_ns = end_ns - begin_ns < fastest_ns ? end_ns - begin_ns : fastest_ns;
     }
-    printf("took %d %lld %lld %lld\n", rank, (long long)(end_ns - start_ns), (long long)fastest_ns, (long long)slept_ns);
+    printf("took %d %lld %lld %lld\n", rank, (long long)(end_ns - start_ns), (long long)fastest_ns,
+           (long long)slept_ns);
     MPI_Finalize();
     return 0;
 }

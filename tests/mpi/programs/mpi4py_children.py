@@ -15,7 +15,10 @@ def square(number: int) -> int:
 def main() -> None:
     comm = MPI.COMM_WORLD
     comm.Barrier()
-    said = subprocess.run([sys.executable, "-c", "print('said by a child')"], stdout=subprocess.PIPE, text=True, check=True)
+    said = subprocess.run(
+        [sys.executable, "-c", "print('said by a child')"], stdout=subprocess.PIPE, text=True,
+        check=True,
+    )
     comm.Barrier()
     with multiprocessing.get_context("fork").Pool(2) as pool:
         squares = pool.map(square, range(10))

@@ -1,4 +1,5 @@
-/* HAS_MPI_4: whether the library has the functions of MPI-4.0, except large counts. Open MPI 5 has them but reports version 3.1. */
+/* HAS_MPI_4: whether the library has the functions of MPI-4.0, except large counts. Open MPI 5 has
+ * them but reports version 3.1. */
 #ifndef MPI_4_H
 #define MPI_4_H
 

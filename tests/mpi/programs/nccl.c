@@ -1,4 +1,5 @@
-/* A job that calls both MPI and NCCL (our test double). The argument selects what it does; every result is checked. */
+/* A job that calls both MPI and NCCL (our test double). The argument selects what it does; every
+ * result is checked. */
 #include "nccl_double.h"
 
 #include <mpi.h>
@@ -58,7 +59,8 @@ static void operations(void)
     OK(ncclCommDestroy(comm));
 }
 
-/* A pipeline whose NCCL ranks are in reverse order: sends to the next rank, and half as much back, four times. */
+/* A pipeline whose NCCL ranks are in reverse order: sends to the next rank, and half as much back,
+ * four times. */
 static void messages(void)
 {
     ncclComm_t comm;
@@ -79,7 +81,8 @@ static void messages(void)
     OK(ncclCommDestroy(comm));
 }
 
-/* Sends the next rank 100 elements with a signal, then only a signal; waits for both signals from the previous rank. */
+/* Sends the next rank 100 elements with a signal, then only a signal; waits for both signals from
+ * the previous rank. */
 static void signals(void)
 {
     ncclComm_t comm = world();
@@ -105,7 +108,8 @@ static void copy_engines(void)
 }
 
 /* Calls the same function once by the intercepted name, and twice bypassing it. */
-ncclResult_t pncclAllReduce(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t);
+ncclResult_t pncclAllReduce(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t,
+                            cudaStream_t);
 
 static void looked_up(void)
 {
@@ -124,8 +128,8 @@ static void datatypes(void)
     OK(ncclCommDestroy(comm));
 }
 
-/* Two communicators of all ranks, created and used in different order; halves by Split, in and outside of a group; and the remaining ranks
- * by Shrink. */
+/* Two communicators of all ranks, created and used in different order; halves by Split, in and
+ * outside of a group; and the remaining ranks by Shrink. */
 static void communicators(void)
 {
     ncclComm_t first = world(), second = world(), half, other_half, none, rest, pair[2];
@@ -133,8 +137,10 @@ static void communicators(void)
     ncclComm_t scalable;
     OK(ncclCommInitRankScalable(&scalable, size, rank, 2, ids, NULL));
     for (int i = 0; i < 3; i++)
-        OK(ncclAllReduce(buffer, buffer, (size_t)(rank % 2 ? 1 : 2), ncclInt8, ncclSum, rank % 2 ? first : second, NULL));
-    OK(ncclAllReduce(buffer, buffer, (size_t)(rank % 2 ? 2 : 1), ncclInt8, ncclSum, rank % 2 ? second : first, NULL));
+        OK(ncclAllReduce(buffer, buffer, (size_t)(rank % 2 ? 1 : 2), ncclInt8, ncclSum,
+                         rank % 2 ? first : second, NULL));
+    OK(ncclAllReduce(buffer, buffer, (size_t)(rank % 2 ? 2 : 1), ncclInt8, ncclSum,
+                     rank % 2 ? second : first, NULL));
     double_nccl_next_child(size / 2, rank / 2);
     OK(ncclCommSplit(first, rank % 2, rank, &half, NULL));
     OK(ncclGroupStart());
@@ -159,8 +165,8 @@ static void communicators(void)
     OK(ncclCommAbort(first));
 }
 
-/* Two ranks grow to three and then four; the newest rank creates the id for the next. Then halves of the last communicator, and of
- * these. */
+/* Two ranks grow to three and then four; the newest rank creates the id for the next. Then halves
+ * of the last communicator, and of these. */
 static void grown(void)
 {
     ncclComm_t comm = NULL, half, quarter;
@@ -174,7 +180,8 @@ static void grown(void)
             OK(ncclCommGetUniqueId(comm, &id));
         MPI_Bcast(&id, sizeof id, MPI_BYTE, ranks - 2, MPI_COMM_WORLD);
         if (is_new || is_there)
-            OK(ncclCommGrow(comm, ranks, rank >= ranks - 2 ? &id : NULL, is_new ? rank : -1, &larger, NULL));
+            OK(ncclCommGrow(comm, ranks, rank >= ranks - 2 ? &id : NULL, is_new ? rank : -1,
+                            &larger, NULL));
         comm = is_new || is_there ? larger : NULL;
     }
     double_nccl_next_child(2, rank / 2);
@@ -186,7 +193,8 @@ static void grown(void)
     OK(ncclAllGather(buffer, buffer, 30, ncclInt8, quarter, NULL));
 }
 
-/* Names by configuration: for all ranks, for a child that is created at the end of a group, and by a configuration older than names. */
+/* Names by configuration: for all ranks, for a child that is created at the end of a group, and by
+ * a configuration older than names. */
 static void names(void)
 {
     ncclComm_t dp, tp, old;
@@ -241,7 +249,8 @@ static void nonblocking_children(void)
     for (int i = 0; i < 3; i++)
         split_nonblocking(comm, &children[i], &config);
     for (int i = 2; i >= 0; i--)
-        CHECK(ncclAllGather(buffer, buffer, 10 * (size_t)(i + 1), ncclInt8, children[i], NULL) == ncclInProgress);
+        CHECK(ncclAllGather(buffer, buffer, 10 * (size_t)(i + 1), ncclInt8, children[i], NULL) ==
+              ncclInProgress);
 }
 
 /* Erroneous calls: the result must be NCCL's. */

@@ -1,5 +1,5 @@
-/* A library that a program opens privately, as Python does, and that is bound to its own copy of NCCL. Returns how many operations that
- * made. */
+/* A library that a program opens privately, as Python does, and that is bound to its own copy of
+ * NCCL. Returns how many operations that made. */
 #include "nccl_double.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* nccl_copies LIBRARY...: opens each privately, lets it make one Bcast more than the previous one, and checks that its own NCCL got
- * them. */
+/* nccl_copies LIBRARY...: opens each privately, lets it make one Bcast more than the previous one,
+ * and checks that its own NCCL got them. */
 #include <dlfcn.h>
 #include <stdio.h>
 

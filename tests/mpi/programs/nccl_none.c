@@ -1,4 +1,5 @@
-/* A program that uses NCCL only if it is present. The preloaded profiler defines functions with the same names. */
+/* A program that uses NCCL only if it is present. The preloaded profiler defines functions with the
+ * same names. */
 #include <stdio.h>
 
 int ncclGroupStart(void) __attribute__((weak));

@@ -1,5 +1,6 @@
-/* nccl_static VERSION PART [RANK RANKS]: a job with NCCL linked in, whose calls cannot be intercepted. Its NCCL only reports its
- * operations to a profiler plugin, by this version of the interface or an older one. */
+/* nccl_static VERSION PART [RANK RANKS]: a job with NCCL linked in, whose calls cannot be
+ * intercepted. Its NCCL only reports its operations to a profiler plugin, by this version of the
+ * interface or an older one. */
 #include "plugin.h"
 
 #ifndef WITHOUT_MPI

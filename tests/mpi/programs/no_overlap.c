@@ -1,4 +1,5 @@
-/* no_overlap BYTES: rank 0 sends rank 1 messages of this size and waits for each at once: 20 by Isend, 20 by a persistent request. */
+/* no_overlap BYTES: rank 0 sends rank 1 messages of this size and waits for each at once: 20 by
+ * Isend, 20 by a persistent request. */
 #include <mpi.h>
 
 #include "check.h"

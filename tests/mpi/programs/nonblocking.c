@@ -1,5 +1,5 @@
-/* Rank 1 posts receives with larger buffers than needed, rank 0 sends in every mode; then the additions of MPI-4, if mpi.h has them.
- * test_nonblocking.py has the expected counts. */
+/* Rank 1 posts receives with larger buffers than needed, rank 0 sends in every mode; then the
+ * additions of MPI-4, if mpi.h has them. test_nonblocking.py has the expected counts. */
 #include "large_counts.h"
 #include "mpi_4.h"
 
@@ -14,7 +14,8 @@ static void send_in_every_mode(void)
     static char attached[4096];
     MPI_Request requests[MESSAGES];
     MPI_Buffer_attach(attached, sizeof attached);
-    MPI_Recv(NULL, 0, MPI_INT, 1, GO, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* all receives are posted */
+    MPI_Recv(NULL, 0, MPI_INT, 1, GO, MPI_COMM_WORLD,
+             MPI_STATUS_IGNORE); /* all receives are posted */
 
     MPI_Isend(sent, 10, MPI_INT, 1, 0, MPI_COMM_WORLD, &requests[0]);
     MPI_Isend(sent, 10, MPI_INT, 1, 1, MPI_COMM_WORLD, &requests[1]);
@@ -69,8 +70,10 @@ static void exchange(int rank)
 #if HAS_MPI_4
     int other = 1 - rank;
     MPI_Request requests[2];
-    MPI_Isendrecv(sent, 60, MPI_INT, other, 20, received[0], ROOM, MPI_INT, other, 20, MPI_COMM_WORLD, &requests[0]);
-    MPI_Isendrecv_replace(received[1], 64, MPI_INT, other, 21, other, 21, MPI_COMM_WORLD, &requests[1]);
+    MPI_Isendrecv(sent, 60, MPI_INT, other, 20, received[0], ROOM, MPI_INT, other, 20,
+                  MPI_COMM_WORLD, &requests[0]);
+    MPI_Isendrecv_replace(received[1], 64, MPI_INT, other, 21, other, 21, MPI_COMM_WORLD,
+                          &requests[1]);
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 #else
     (void)rank;

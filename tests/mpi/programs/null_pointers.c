@@ -1,5 +1,5 @@
-/* Passes NULL for pointers that MPI reads or writes, and frees objects that cannot be freed. MPI returns errors, and existing objects
- * remain usable. Prints the error classes. */
+/* Passes NULL for pointers that MPI reads or writes, and frees objects that cannot be freed. MPI
+ * returns errors, and existing objects remain usable. Prints the error classes. */
 #include <mpi.h>
 
 #include "check.h"
@@ -33,8 +33,10 @@ static void complete_nothing(void)
     report("Waitany without an index", MPI_Waitany(2, requests, NULL, MPI_STATUS_IGNORE));
     report("Testany without an index", MPI_Testany(2, requests, NULL, &flag, MPI_STATUS_IGNORE));
     report("Waitsome", MPI_Waitsome(2, NULL, &done, &index, MPI_STATUSES_IGNORE));
-    report("Waitsome without a count", MPI_Waitsome(2, requests, NULL, &index, MPI_STATUSES_IGNORE));
-    report("Testsome without a count", MPI_Testsome(2, requests, NULL, &index, MPI_STATUSES_IGNORE));
+    report("Waitsome without a count",
+           MPI_Waitsome(2, requests, NULL, &index, MPI_STATUSES_IGNORE));
+    report("Testsome without a count",
+           MPI_Testsome(2, requests, NULL, &index, MPI_STATUSES_IGNORE));
     report("Waitall of -1", MPI_Waitall(-1, requests, MPI_STATUSES_IGNORE));
     report("Waitall of none", MPI_Waitall(0, NULL, NULL));
 }

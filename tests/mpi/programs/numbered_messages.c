@@ -1,6 +1,7 @@
-/* numbered_messages ROUNDS THREADS (0: one, with MPI_THREAD_MULTIPLE): messages in most of the ways that MPI has. Each carries an id that no
- * other has. Prints a line for each message that a rank sends or receives: direction, thread, CLOCK_MONOTONIC before and after the call that
- * posts it, peer, tag, id. */
+/* numbered_messages ROUNDS THREADS (0: one, with MPI_THREAD_MULTIPLE): messages in most of the ways
+ * that MPI has. Each carries an id that no other has. Prints a line for each message that a rank
+ * sends or receives: direction, thread, CLOCK_MONOTONIC before and after the call that posts it,
+ * peer, tag, id. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -23,12 +24,15 @@ static int fresh_id(struct party *party)
     return (rank * 4 + party->number) * 1000000 + party->serial++;
 }
 
-static void note(const struct party *party, const char *direction, long long before, long long after, int peer, int tag, int id)
+static void note(const struct party *party, const char *direction, long long before,
+                 long long after, int peer, int tag, int id)
 {
-    fprintf(out, "%s %d %lld %lld %d %d %d\n", direction, party->number, before, after, peer, tag, id);
+    fprintf(out, "%s %d %lld %lld %d %d %d\n", direction, party->number, before, after, peer, tag,
+            id);
 }
 
-/* Three receives are posted in another order of tags than the messages are sent in; one message of the middle tag more. */
+/* Three receives are posted in another order of tags than the messages are sent in; one message of
+ * the middle tag more. */
 static void out_of_order(struct party *party, MPI_Comm comm, int first)
 {
     int tags[4] = {first + 2, first, first + 1, first + 1}, sent[4], received[4];
@@ -62,7 +66,8 @@ static void blocking(struct party *party, MPI_Comm comm, int tag, int is_any)
         MPI_Send(&id, 1, MPI_INT, 1, tag, comm);
         note(party, "sent", before, now_ns(), 1, tag, id);
     } else {
-        MPI_Recv(&received, 1, MPI_INT, is_any ? MPI_ANY_SOURCE : 0, is_any ? MPI_ANY_TAG : tag, comm, MPI_STATUS_IGNORE);
+        MPI_Recv(&received, 1, MPI_INT, is_any ? MPI_ANY_SOURCE : 0, is_any ? MPI_ANY_TAG : tag,
+                 comm, MPI_STATUS_IGNORE);
         note(party, "received", before, now_ns(), 0, tag, received);
     }
 }
@@ -103,14 +108,16 @@ static void wildcards(struct party *party, MPI_Comm comm, int tag, int is_last_f
         if (rank == 0)
             MPI_Isend(&ids[i], 1, MPI_INT, 1, tag, comm, &requests[i]);
         else
-            MPI_Irecv(&received[i], 1, MPI_INT, MPI_ANY_SOURCE, i == 1 ? MPI_ANY_TAG : tag, comm, &requests[i]);
+            MPI_Irecv(&received[i], 1, MPI_INT, MPI_ANY_SOURCE, i == 1 ? MPI_ANY_TAG : tag, comm,
+                      &requests[i]);
     }
     before[COUNT] = now_ns();
     if (is_last_first)
         MPI_Wait(&requests[COUNT - 1], MPI_STATUS_IGNORE);
     MPI_Waitall(COUNT, requests, MPI_STATUSES_IGNORE);
     for (int i = 0; i < COUNT; i++)
-        note(party, rank == 0 ? "sent" : "received", before[i], before[i + 1], 1 - rank, tag, rank == 0 ? ids[i] : received[i]);
+        note(party, rank == 0 ? "sent" : "received", before[i], before[i + 1], 1 - rank, tag,
+             rank == 0 ? ids[i] : received[i]);
 }
 
 /* The receiver finds two messages, and receives them in the other order. */
@@ -147,7 +154,8 @@ static void exchange_nonblocking(struct party *party, MPI_Comm comm, int tag)
     int id = fresh_id(party), received;
     MPI_Request request;
     long long before = now_ns();
-    MPI_Isendrecv(&id, 1, MPI_INT, 1 - rank, tag, &received, 1, MPI_INT, 1 - rank, tag, comm, &request);
+    MPI_Isendrecv(&id, 1, MPI_INT, 1 - rank, tag, &received, 1, MPI_INT, 1 - rank, tag, comm,
+                  &request);
     long long after = now_ns();
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     note(party, "sent", before, after, 1 - rank, tag, id);
@@ -161,7 +169,8 @@ static void exchange(struct party *party, MPI_Comm comm, int tag)
 {
     int id = fresh_id(party), received;
     long long before = now_ns();
-    MPI_Sendrecv(&id, 1, MPI_INT, 1 - rank, tag, &received, 1, MPI_INT, 1 - rank, tag, comm, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(&id, 1, MPI_INT, 1 - rank, tag, &received, 1, MPI_INT, 1 - rank, tag, comm,
+                 MPI_STATUS_IGNORE);
     long long after = now_ns();
     note(party, "sent", before, after, 1 - rank, tag, id);
     note(party, "received", before, after, 1 - rank, tag, received);
@@ -219,7 +228,8 @@ int main(int argc, char **argv)
     int threads = atoi(argv[argc - 1]), provided;
     static struct party parties[2];
     rounds = atoi(argv[argc - 2]);
-    MPI_Init_thread(&argc, &argv, threads != 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+    MPI_Init_thread(&argc, &argv, threads != 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
+                    &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     char name[4096];
@@ -228,7 +238,8 @@ int main(int argc, char **argv)
     MPI_Comm both, own;
     MPI_Comm_dup(MPI_COMM_WORLD, &both);
     for (int i = 0; i == 0 || i < threads; i++) {
-        MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &own); /* ranks in the other order: the peer 1 - rank is its own number */
+        MPI_Comm_split(MPI_COMM_WORLD, 0, -rank,
+                       &own); /* ranks in the other order: the peer 1 - rank is its own number */
         MPI_Comm_free(&own);
         MPI_Comm_dup(both, &own); /* alone receives of any source may be on it */
         parties[i] = (struct party){.number = i, .comms = {MPI_COMM_WORLD, both, own}};

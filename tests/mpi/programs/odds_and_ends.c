@@ -1,4 +1,5 @@
-/* Single calls: status queries of requests, ports, hints. test_odds_and_ends.py has the expected counts. */
+/* Single calls: status queries of requests, ports, hints. test_odds_and_ends.py has the expected
+ * counts. */
 #include <mpi.h>
 
 #include "check.h"

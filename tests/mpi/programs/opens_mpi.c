@@ -1,5 +1,6 @@
-/* opens_mpi LIBRARY: is not linked with MPI; opens a library and looks its functions up, as foreign-function interfaces do. Per rank it
- * makes 7 Allreduces by the MPI_ name and 2 by the PMPI_ name, 3 Sends and 3 Recvs of 40 bytes, and 1 Barrier. It prints what it found. */
+/* opens_mpi LIBRARY: is not linked with MPI; opens a library and looks its functions up, as
+ * foreign-function interfaces do. Per rank it makes 7 Allreduces by the MPI_ name and 2 by the
+ * PMPI_ name, 3 Sends and 3 Recvs of 40 bytes, and 1 Barrier. It prints what it found. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -65,8 +66,13 @@ int main(int count, char **arguments)
             real_MPI_Send(buffer, 10, type, peer, i, world);
     }
     real_MPI_Barrier(world);
-    const char *missing = dlsym(library, "MPI_No_such_function") ? "found" : dlerror() ? "not found, and said so" : "not found";
-    const char *large = dlsym(library, "MPI_Allreduce_c") ? "found" : dlerror() ? "not found, and said so" : "not found";
-    printf("rank %d of %d: %d; MPI_No_such_function %s, MPI_Allreduce_c %s\n", rank, size, of_all, missing, large);
+    const char *missing = dlsym(library, "MPI_No_such_function") ? "found"
+                          : dlerror()                            ? "not found, and said so"
+                                                                 : "not found";
+    const char *large = dlsym(library, "MPI_Allreduce_c") ? "found"
+                        : dlerror()                       ? "not found, and said so"
+                                                          : "not found";
+    printf("rank %d of %d: %d; MPI_No_such_function %s, MPI_Allreduce_c %s\n", rank, size, of_all,
+           missing, large);
     return real_MPI_Finalize();
 }

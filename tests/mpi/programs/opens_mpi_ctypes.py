@@ -1,4 +1,5 @@
-"""opens_mpi_ctypes.py LIBRARY: MPI through ctypes. 5 Barriers, 4 Bcasts of 8 bytes, and 1 Allreduce of 8 bytes per rank."""
+"""opens_mpi_ctypes.py LIBRARY: MPI through ctypes. 5 Barriers, 4 Bcasts of 8 bytes, and 1 Allreduce
+of 8 bytes per rank."""
 
 import ctypes
 import sys
@@ -8,7 +9,9 @@ IS_OPEN_MPI = hasattr(library, "ompi_mpi_comm_world")
 
 
 def handle(number: int, symbol: str):
-    return ctypes.byref(ctypes.c_char.in_dll(library, symbol)) if IS_OPEN_MPI else ctypes.c_int(number)
+    return (
+        ctypes.byref(ctypes.c_char.in_dll(library, symbol)) if IS_OPEN_MPI else ctypes.c_int(number)
+    )
 
 
 world = handle(0x44000000, "ompi_mpi_comm_world")

@@ -1,5 +1,5 @@
-/* opens_plugin PLUGIN usual|deep|dlmopen [alone|idle]: makes a Barrier and lets the plugin work; alone: makes no MPI call itself;
- * idle: opens it only. */
+/* opens_plugin PLUGIN usual|deep|dlmopen [alone|idle]: makes a Barrier and lets the plugin work;
+ * alone: makes no MPI call itself; idle: opens it only. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <string.h>

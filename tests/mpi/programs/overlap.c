@@ -1,5 +1,6 @@
-/* Computes between the start of a reduction and its completion; then computes as long again while nothing is in flight. Each rank prints how
- * long it computed in between, in nanoseconds: "computed RANK NS". */
+/* Computes between the start of a reduction and its completion; then computes as long again while
+ * nothing is in flight. Each rank prints how long it computed in between, in nanoseconds: "computed
+ * RANK NS". */
 #include <mpi.h>
 #include <stdio.h>
 

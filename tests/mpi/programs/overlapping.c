@@ -2,7 +2,8 @@
  *
  *     overlapping SIZES [READY GO]
  *
- * With READY and GO it stops half-way: rank 0 creates the file READY, and all continue once GO exists. */
+ * With READY and GO it stops half-way: rank 0 creates the file READY, and all continue once GO
+ * exists. */
 #include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Rank 0 sends 4 partitions of 5 ints to rank 1 three times; rank 1 polls their arrival. test_persistent.py has the expected counts. */
+/* Rank 0 sends 4 partitions of 5 ints to rank 1 three times; rank 1 polls their arrival.
+ * test_persistent.py has the expected counts. */
 #include <mpi.h>
 
 #include "check.h"
@@ -13,7 +14,8 @@ static void send(void)
     int last[1] = {3};
     for (int i = 0; i < PARTITIONS * COUNT; i++)
         numbers[i] = i;
-    MPI_Psend_init(numbers, PARTITIONS, COUNT, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    MPI_Psend_init(numbers, PARTITIONS, COUNT, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_INFO_NULL,
+                   &request);
     for (int round = 0; round < ROUNDS; round++) {
         MPI_Start(&request);
         MPI_Pready(0, request);
@@ -27,7 +29,8 @@ static void send(void)
 static void receive(void)
 {
     MPI_Request request;
-    MPI_Precv_init(numbers, PARTITIONS, COUNT, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    MPI_Precv_init(numbers, PARTITIONS, COUNT, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL,
+                   &request);
     for (int round = 0; round < ROUNDS; round++) {
         int has_arrived = 0;
         MPI_Start(&request);

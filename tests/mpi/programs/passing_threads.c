@@ -1,5 +1,6 @@
-/* Five thousand threads, eight at a time, that make a few calls each and end: by returning, by pthread_exit, by cancellation between two
- * calls, and with a call in a thread-specific destructor. */
+/* Five thousand threads, eight at a time, that make a few calls each and end: by returning, by
+ * pthread_exit, by cancellation between two calls, and with a call in a thread-specific
+ * destructor. */
 #include <pthread.h>
 
 #include <mpi.h>

@@ -1,4 +1,5 @@
-/* Three Allreduces, a reset, four counted, a snapshot, five more counted, six while counting is off. Other levels have no effect. */
+/* Three Allreduces, a reset, four counted, a snapshot, five more counted, six while counting is
+ * off. Other levels have no effect. */
 #include <mpi.h>
 
 #include "check.h"

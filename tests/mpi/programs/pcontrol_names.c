@@ -87,7 +87,8 @@ static void left_over_at_first(void)
 
 static void no_words(void)
 {
-    static const char *const TEXTS[] = {"12", "x", "ab", "2024-11-26", "a\n", "caf\xc3\xa9", "\x07ring", ""};
+    static const char *const TEXTS[] = {"12",  "x",           "ab",       "2024-11-26",
+                                        "a\n", "caf\xc3\xa9", "\x07ring", ""};
     for (size_t i = 0; i < sizeof TEXTS / sizeof TEXTS[0]; i++) {
         MPI_Pcontrol(1, TEXTS[i]);
         barriers(1);
@@ -116,9 +117,10 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } CASES[] = {
-        {"regions", regions},           {"nested", nested},       {"event_first", event_first},
-        {"events_alone", events_alone}, {"left_over", left_over}, {"left_over_at_first", left_over_at_first},
-        {"no_words", no_words},         {"both", both},
+        {"regions", regions},         {"nested", nested},
+        {"event_first", event_first}, {"events_alone", events_alone},
+        {"left_over", left_over},     {"left_over_at_first", left_over_at_first},
+        {"no_words", no_words},       {"both", both},
     };
     CHECK(argc == 2);
     MPI_Init(&argc, &argv);

@@ -1,5 +1,6 @@
-/* Four ranks send on MPI_COMM_WORLD, on a communicator with the ranks in reverse order, on pairs, to MPI_PROC_NULL, and to receives with
- * MPI_ANY_SOURCE. test_peers.py has the expected senders and receivers. */
+/* Four ranks send on MPI_COMM_WORLD, on a communicator with the ranks in reverse order, on pairs,
+ * to MPI_PROC_NULL, and to receives with MPI_ANY_SOURCE. test_peers.py has the expected senders and
+ * receivers. */
 #include <mpi.h>
 
 #include "check.h"
@@ -12,7 +13,8 @@ static void everyone_to_rank_0(void)
 {
     if (rank == 0) {
         for (int i = 0; i < 3; i++)
-            MPI_Recv(received[0], ROOM, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Recv(received[0], ROOM, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
     } else {
         MPI_Send(sent, rank, MPI_INT, 0, 1, MPI_COMM_WORLD);
     }
@@ -36,9 +38,10 @@ static void around_a_backward_ring(MPI_Comm backwards)
     int comm_rank;
     MPI_Comm_rank(backwards, &comm_rank);
     CHECK(comm_rank == 3 - rank);
-    MPI_Sendrecv(sent, 5, MPI_INT, (comm_rank + 1) % 4, 3, received[0], ROOM, MPI_INT, (comm_rank + 3) % 4, 3, backwards,
-                 MPI_STATUS_IGNORE);
-    MPI_Sendrecv_replace(sent, 6, MPI_INT, (comm_rank + 1) % 4, 4, MPI_ANY_SOURCE, 4, backwards, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(sent, 5, MPI_INT, (comm_rank + 1) % 4, 3, received[0], ROOM, MPI_INT,
+                 (comm_rank + 3) % 4, 3, backwards, MPI_STATUS_IGNORE);
+    MPI_Sendrecv_replace(sent, 6, MPI_INT, (comm_rank + 1) % 4, 4, MPI_ANY_SOURCE, 4, backwards,
+                         MPI_STATUS_IGNORE);
 }
 
 static void within_pairs(MPI_Comm pair)
@@ -64,7 +67,8 @@ static void to_nobody(void)
 {
     MPI_Send(sent, 8, MPI_INT, MPI_PROC_NULL, 6, MPI_COMM_WORLD);
     MPI_Recv(received[0], 8, MPI_INT, MPI_PROC_NULL, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Sendrecv(sent, 8, MPI_INT, MPI_PROC_NULL, 6, received[0], 8, MPI_INT, MPI_PROC_NULL, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(sent, 8, MPI_INT, MPI_PROC_NULL, 6, received[0], 8, MPI_INT, MPI_PROC_NULL, 6,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 static void to_myself(void)

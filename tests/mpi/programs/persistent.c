@@ -1,5 +1,5 @@
-/* Four persistent sends on rank 0 and four receives on rank 1 with larger buffers than needed, started three times.
- * test_persistent.py has the expected counts. */
+/* Four persistent sends on rank 0 and four receives on rank 1 with larger buffers than needed,
+ * started three times. test_persistent.py has the expected counts. */
 #include "large_counts.h"
 
 #include "check.h"
@@ -20,7 +20,8 @@ static void send_persistently(void)
     MPI_Send_init(sent, 70, MPI_INT, 1, 4, MPI_COMM_WORLD, &never_started);
 
     for (int round = 0; round < ROUNDS; round++) {
-        MPI_Recv(NULL, 0, MPI_INT, 1, GO, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* all receives are started */
+        MPI_Recv(NULL, 0, MPI_INT, 1, GO, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE); /* all receives are started */
         for (int i = 0; i < MESSAGES; i++)
             MPI_Start(&requests[i]);
         MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
@@ -44,7 +45,8 @@ static void receive_persistently(void)
     MPI_Status statuses[MESSAGES];
     int arrived;
     for (int i = 0; i < MESSAGES; i++)
-        MPI_Recv_init(received[i], ROOM, MPI_INT, i == 3 ? MPI_ANY_SOURCE : 0, i, MPI_COMM_WORLD, &requests[i]);
+        MPI_Recv_init(received[i], ROOM, MPI_INT, i == 3 ? MPI_ANY_SOURCE : 0, i, MPI_COMM_WORLD,
+                      &requests[i]);
 
     for (int round = 0; round < ROUNDS; round++) {
         MPI_Startall(MESSAGES, requests);

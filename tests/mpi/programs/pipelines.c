@@ -1,7 +1,8 @@
-/* Data- and pipeline-parallel training: `pipelines STAGES REPLICAS SLOW HOW`. Rank = replica x STAGES + stage. Each step passes some
- * micro-batches forward and their gradients back, then sums the gradients of a stage over the replicas. The slow stage computes far
- * longer than the others. HOW: blocking, or nonblocking (Irecv and Wait); opposite: two replicas in opposite directions
- * on each line of ranks, whose gradients are summed over mirrored ranks. */
+/* Data- and pipeline-parallel training: `pipelines STAGES REPLICAS SLOW HOW`. Rank = replica x
+ * STAGES + stage. Each step passes some micro-batches forward and their gradients back, then sums
+ * the gradients of a stage over the replicas. The slow stage computes far longer than the others.
+ * HOW: blocking, or nonblocking (Irecv and Wait); opposite: two replicas in opposite directions on
+ * each line of ranks, whose gradients are summed over mirrored ranks. */
 #include <mpi.h>
 #include <string.h>
 #include <time.h>

@@ -1,5 +1,5 @@
-/* Rank 0 makes rank 1 wait 20 ms each time, in a receive and in a barrier. Rank 1 measures each call by CLOCK_MONOTONIC and prints the
- * durations in nanoseconds, one line per call. */
+/* Rank 0 makes rank 1 wait 20 ms each time, in a receive and in a barrier. Rank 1 measures each
+ * call by CLOCK_MONOTONIC and prints the durations in nanoseconds, one line per call. */
 #include <mpi.h>
 #include <stdio.h>
 
@@ -27,7 +27,8 @@ static void wait_and_print(void)
         int64_t between_ns = now_ns();
         MPI_Barrier(MPI_COMM_WORLD);
         int64_t end_ns = now_ns();
-        printf("MPI_Recv %lld\nMPI_Barrier %lld\n", (long long)(between_ns - begin_ns), (long long)(end_ns - between_ns));
+        printf("MPI_Recv %lld\nMPI_Barrier %lld\n", (long long)(between_ns - begin_ns),
+               (long long)(end_ns - between_ns));
     }
 }
 

@@ -1,11 +1,14 @@
-/* plants NAME ROUNDS BASE_US DELAY_US RANKS: a program with a planted fault. In each round every rank works for BASE_US; RANKS (such as
- * 2,3) work DELAY_US longer where the plant NAME says so, and the others wait for them. Without delay it is the plant's balanced twin.
+/* plants NAME ROUNDS BASE_US DELAY_US RANKS: a program with a planted fault. In each round every
+ * rank works for BASE_US; RANKS (such as 2,3) work DELAY_US longer where the plant NAME says so,
+ * and the others wait for them. Without delay it is the plant's balanced twin.
  *
- * Each rank logs what it did by its own CLOCK_MONOTONIC, and writes the file log-RANK at the end, a line an event:
+ * Each rank logs what it did by its own CLOCK_MONOTONIC, and writes the file log-RANK at the end, a
+ * line an event:
  *     event KIND CALL WHERE PEER BYTES COMPLETED START_NS END_NS
- * KIND: work; call (collective); start (nonblocking or persistent collective); send, recv, isend, irecv; wait. WHERE: the communicator,
- * whose ranks "communicator NAME RANK..." lists. PEER: the other rank of a message, the root of a collective, else -1. COMPLETED: the
- * event that completed this one, or -1. tests/truth computes from these files who waited for whom. */
+ * KIND: work; call (collective); start (nonblocking or persistent collective); send, recv, isend,
+ * irecv; wait. WHERE: the communicator, whose ranks "communicator NAME RANK..." lists. PEER: the
+ * other rank of a message, the root of a collective, else -1. COMPLETED: the event that completed
+ * this one, or -1. tests/truth computes from these files who waited for whom. */
 #include <commprof.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -19,7 +22,16 @@
 #include "check.h"
 #include "mpi_4.h"
 
-enum { COUNT = 1024, EAGER = 64, RENDEZVOUS = 1 << 20, EVENTS = 1 << 16, MOST_PENDING = 32, MICRO_BATCHES = 4, BUCKETS = 3, NOBODY = -1 };
+enum {
+    COUNT = 1024,
+    EAGER = 64,
+    RENDEZVOUS = 1 << 20,
+    EVENTS = 1 << 16,
+    MOST_PENDING = 32,
+    MICRO_BATCHES = 4,
+    BUCKETS = 3,
+    NOBODY = -1
+};
 
 struct event {
     const char *kind, *call, *where;
@@ -51,7 +63,8 @@ static int64_t now_ns(clockid_t clock)
 static int event_begin(const char *kind, const char *call, const char *where, int peer, int bytes)
 {
     CHECK(event_count < EVENTS);
-    events[event_count] = (struct event){kind, call, where, peer, bytes, NOBODY, now_ns(CLOCK_MONOTONIC), 0};
+    events[event_count] =
+        (struct event){kind, call, where, peer, bytes, NOBODY, now_ns(CLOCK_MONOTONIC), 0};
     return event_count++;
 }
 
@@ -67,12 +80,13 @@ static void event_end(int event)
         event_end(logged_event);                                         \
     } while (0)
 
-#define PENDING(pending, kind, name, where, peer, bytes, ...)                                        \
-    do {                                                                                             \
-        CHECK((pending)->count < MOST_PENDING);                                                      \
-        (pending)->events[(pending)->count] = event_count;                                           \
-        LOGGED(kind, name, where, peer, bytes, __VA_ARGS__, &(pending)->requests[(pending)->count]); \
-        (pending)->count++;                                                                          \
+#define PENDING(pending, kind, name, where, peer, bytes, ...) \
+    do {                                                      \
+        CHECK((pending)->count < MOST_PENDING);               \
+        (pending)->events[(pending)->count] = event_count;    \
+        LOGGED(kind, name, where, peer, bytes, __VA_ARGS__,   \
+               &(pending)->requests[(pending)->count]);       \
+        (pending)->count++;                                   \
     } while (0)
 
 static void complete(struct pending *pending)
@@ -105,18 +119,21 @@ static void work_or_be_late(int is_late)
     work(base_ns + (is_late ? delay_ns : 0));
 }
 
-/* Work for the processor, the same amount on every rank: a neighbour on the core makes it last longer. */
+/* Work for the processor, the same amount on every rank: a neighbour on the core makes it last
+ * longer. */
 static void compute(int64_t cpu_ns)
 {
     int event = event_begin("work", "-", "-", NOBODY, 0);
-    for (int64_t end_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) + cpu_ns; now_ns(CLOCK_THREAD_CPUTIME_ID) < end_ns;)
+    for (int64_t end_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) + cpu_ns;
+         now_ns(CLOCK_THREAD_CPUTIME_ID) < end_ns;)
         continue;
     event_end(event);
 }
 
 static void allreduce(void)
 {
-    LOGGED("call", Allreduce, "world", NOBODY, sizeof values, values, sums[0], COUNT, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    LOGGED("call", Allreduce, "world", NOBODY, sizeof values, values, sums[0], COUNT, MPI_DOUBLE,
+           MPI_SUM, MPI_COMM_WORLD);
 }
 
 static void barrier(void)
@@ -150,7 +167,8 @@ static void nonblocking(int round)
     (void)round;
     work_or_be_late(is_late_rank);
     for (int i = 0; i < BUCKETS; i++)
-        PENDING(&pending, "start", Iallreduce, "world", NOBODY, sizeof values, values, sums[i], COUNT, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        PENDING(&pending, "start", Iallreduce, "world", NOBODY, sizeof values, values, sums[i],
+                COUNT, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     complete(&pending);
 }
 
@@ -161,7 +179,8 @@ static void persistent(int round)
     work_or_be_late(is_late_rank);
     for (int i = 0; i < BUCKETS; i++) {
         if (round == 0)
-            MPI_Allreduce_init(values, sums[i], COUNT, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &pending.requests[i]);
+            MPI_Allreduce_init(values, sums[i], COUNT, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD,
+                               MPI_INFO_NULL, &pending.requests[i]);
         pending.events[i] = event_begin("start", "Allreduce_init", "world", NOBODY, sizeof values);
         MPI_Start(&pending.requests[i]);
         event_end(pending.events[i]);
@@ -176,7 +195,8 @@ static void late_root(int round)
 {
     (void)round;
     work_or_be_late(is_late_rank);
-    LOGGED("call", Bcast, "world", first_late_rank, sizeof values, values, COUNT, MPI_DOUBLE, first_late_rank, MPI_COMM_WORLD);
+    LOGGED("call", Bcast, "world", first_late_rank, sizeof values, values, COUNT, MPI_DOUBLE,
+           first_late_rank, MPI_COMM_WORLD);
 }
 
 /* The root, rank 0, comes before a rank that it needs. */
@@ -184,7 +204,8 @@ static void early_reduce(int round)
 {
     (void)round;
     work_or_be_late(is_late_rank);
-    LOGGED("call", Reduce, "world", 0, sizeof values, values, sums[0], COUNT, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    LOGGED("call", Reduce, "world", 0, sizeof values, values, sums[0], COUNT, MPI_DOUBLE, MPI_SUM,
+           0, MPI_COMM_WORLD);
 }
 
 static void staircase(int round)
@@ -261,7 +282,8 @@ static void send_to(int peer, int bytes)
 
 static void receive_from(int peer, int bytes)
 {
-    LOGGED("recv", Recv, "world", peer, bytes, arrived[0], bytes, MPI_BYTE, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    LOGGED("recv", Recv, "world", peer, bytes, arrived[0], bytes, MPI_BYTE, peer, 0, MPI_COMM_WORLD,
+           MPI_STATUS_IGNORE);
 }
 
 static void pass(int bytes)
@@ -303,14 +325,17 @@ static void pass_nonblocking(int round)
     (void)round;
     work_or_be_late(is_late_rank);
     if (rank % 2 == 0)
-        PENDING(&pending, "isend", Isend, "world", rank + 1, EAGER, message, EAGER, MPI_BYTE, rank + 1, 0, MPI_COMM_WORLD);
+        PENDING(&pending, "isend", Isend, "world", rank + 1, EAGER, message, EAGER, MPI_BYTE,
+                rank + 1, 0, MPI_COMM_WORLD);
     else
-        PENDING(&pending, "irecv", Irecv, "world", rank - 1, EAGER, arrived[0], EAGER, MPI_BYTE, rank - 1, 0, MPI_COMM_WORLD);
+        PENDING(&pending, "irecv", Irecv, "world", rank - 1, EAGER, arrived[0], EAGER, MPI_BYTE,
+                rank - 1, 0, MPI_COMM_WORLD);
     complete(&pending);
 }
 
-/* Pipelines of training: rank = stage x replicas + replica. A round is a step: micro-batches go forward, their gradients back, then each
- * stage sums its gradients over the replicas. Late ranks are late in each forward pass. */
+/* Pipelines of training: rank = stage x replicas + replica. A round is a step: micro-batches go
+ * forward, their gradients back, then each stage sums its gradients over the replicas. Late ranks
+ * are late in each forward pass. */
 
 static int stages, stage, replicas, before, after;
 static struct pending sends, gradients;
@@ -320,7 +345,8 @@ static void receive(int source)
     struct pending pending = {.count = 0};
     if (source == MPI_PROC_NULL)
         return;
-    PENDING(&pending, "irecv", Irecv, "world", source, EAGER, arrived[0], EAGER, MPI_BYTE, source, 0, MPI_COMM_WORLD);
+    PENDING(&pending, "irecv", Irecv, "world", source, EAGER, arrived[0], EAGER, MPI_BYTE, source,
+            0, MPI_COMM_WORLD);
     complete(&pending);
 }
 
@@ -329,7 +355,8 @@ static void forward(void)
     receive(before);
     work_or_be_late(is_late_rank);
     if (after != MPI_PROC_NULL)
-        PENDING(&sends, "isend", Isend, "world", after, EAGER, message, EAGER, MPI_BYTE, after, 0, MPI_COMM_WORLD);
+        PENDING(&sends, "isend", Isend, "world", after, EAGER, message, EAGER, MPI_BYTE, after, 0,
+                MPI_COMM_WORLD);
 }
 
 static void backward(void)
@@ -337,15 +364,16 @@ static void backward(void)
     receive(after);
     work(base_ns);
     if (before != MPI_PROC_NULL)
-        PENDING(&sends, "isend", Isend, "world", before, EAGER, message, EAGER, MPI_BYTE, before, 0, MPI_COMM_WORLD);
+        PENDING(&sends, "isend", Isend, "world", before, EAGER, message, EAGER, MPI_BYTE, before, 0,
+                MPI_COMM_WORLD);
 }
 
 static void sum_gradients(void)
 {
     complete(&sends);
     for (int i = 0; i < BUCKETS; i++)
-        PENDING(&gradients, "start", Iallreduce, "replicas", NOBODY, sizeof values, values, sums[i], COUNT, MPI_DOUBLE, MPI_SUM,
-                replicas_of_stage);
+        PENDING(&gradients, "start", Iallreduce, "replicas", NOBODY, sizeof values, values, sums[i],
+                COUNT, MPI_DOUBLE, MPI_SUM, replicas_of_stage);
     complete(&gradients);
 }
 
@@ -384,8 +412,8 @@ static void prepare_pipeline(int of_stages)
     MPI_Comm_split(MPI_COMM_WORLD, stage, rank, &replicas_of_stage);
 }
 
-/* Training frameworks. The main thread computes gradients, hands them over and waits for their sums;
- * a background thread makes all MPI calls. One of the two threads logs. */
+/* Training frameworks. The main thread computes gradients, hands them over and waits for their
+ * sums; a background thread makes all MPI calls. One of the two threads logs. */
 
 enum { TENSORS = 12, TENSORS_OF_BUCKET = 4, FLOATS = 1 << 15, CYCLE_NS = 1000000 };
 
@@ -436,7 +464,8 @@ static int floats_of_next(int tensors)
     return floats;
 }
 
-/* DistributedDataParallel: an Allreduce for each bucket, as soon as its gradients are handed over. */
+/* DistributedDataParallel: an Allreduce for each bucket, as soon as its gradients are handed
+ * over. */
 static void *ddp_thread(void *unused)
 {
     for (;;) {
@@ -448,7 +477,8 @@ static void *ddp_thread(void *unused)
         if (is_over)
             return unused;
         int floats = floats_of_next(TENSORS_OF_BUCKET);
-        LOGGED("call", Allreduce, "world", NOBODY, floats * 4, MPI_IN_PLACE, fused, floats, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        LOGGED("call", Allreduce, "world", NOBODY, floats * 4, MPI_IN_PLACE, fused, floats,
+               MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
         training_add(&training.summed, TENSORS_OF_BUCKET);
     }
 }
@@ -497,7 +527,8 @@ static void *horovod_thread(void *unused)
     return unused;
 }
 
-/* The main thread's wait is logged like a collective: it lasts until all ranks have begun theirs. */
+/* The main thread's wait is logged like a collective: it lasts until all ranks have begun
+ * theirs. */
 static void wait_and_log(void)
 {
     int event = event_begin("call", "gradients", "world", NOBODY, 0);
@@ -593,8 +624,9 @@ static void write_log(void)
     if (stages)
         write_communicator(file, "replicas", replicas_of_stage);
     for (const struct event *event = events; event < events + event_count; event++)
-        fprintf(file, "event %s MPI_%s %s %d %d %d %lld %lld\n", event->kind, event->call, event->where, event->peer, event->bytes,
-                event->completed, (long long)event->start_ns, (long long)event->end_ns);
+        fprintf(file, "event %s MPI_%s %s %d %d %d %lld %lld\n", event->kind, event->call,
+                event->where, event->peer, event->bytes, event->completed,
+                (long long)event->start_ns, (long long)event->end_ns);
     CHECK(fclose(file) == 0);
 }
 

@@ -1,4 +1,5 @@
-/* A library that uses MPI, to be loaded by a program that does not (programs/two_libraries.c). Compiled once for each MPI. */
+/* A library that uses MPI, to be loaded by a program that does not (programs/two_libraries.c).
+ * Compiled once for each MPI. */
 #include <stddef.h>
 
 #include <mpi.h>

@@ -1,5 +1,5 @@
-/* Rank 0 sends, rank 1 receives: every blocking send, receive and probe, each message with a different tag. test_point_to_point.py has the
- * expected counts. */
+/* Rank 0 sends, rank 1 receives: every blocking send, receive and probe, each message with a
+ * different tag. test_point_to_point.py has the expected counts. */
 #include "large_counts.h"
 
 #include "check.h"
@@ -22,7 +22,8 @@ static void send_in_every_mode(void)
     MPI_Ssend(sent, 20, MPI_INT, 1, 4, MPI_COMM_WORLD);
     MPI_Bsend(sent, 30, MPI_INT, 1, 5, MPI_COMM_WORLD);
     MPI_Bsend(sent, 30, MPI_INT, 1, 5, MPI_COMM_WORLD);
-    MPI_Recv(NULL, 0, MPI_INT, 1, GO, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* the receive for the ready send is posted */
+    MPI_Recv(NULL, 0, MPI_INT, 1, GO, MPI_COMM_WORLD,
+             MPI_STATUS_IGNORE); /* the receive for the ready send is posted */
     MPI_Rsend(sent, 40, MPI_INT, 1, 6, MPI_COMM_WORLD);
 
     void *detached;
@@ -112,10 +113,13 @@ static void receive_what_is_probed(void)
 static void exchange(int rank)
 {
     int other = 1 - rank;
-    MPI_Sendrecv(sent, rank == 0 ? 60 : 30, MPI_INT, other, 20, received, ROOM, MPI_INT, other, 20, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(sent, rank == 0 ? 60 : 30, MPI_INT, other, 20, received, ROOM, MPI_INT, other, 20,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     CHECK(received[29] == 29);
-    MPI_Sendrecv(sent, 61, MPI_INT, MPI_PROC_NULL, 20, received, ROOM, MPI_INT, MPI_PROC_NULL, 20, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Sendrecv_replace(sent, 64, MPI_INT, other, 21, other, 21, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(sent, 61, MPI_INT, MPI_PROC_NULL, 20, received, ROOM, MPI_INT, MPI_PROC_NULL, 20,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv_replace(sent, 64, MPI_INT, other, 21, other, 21, MPI_COMM_WORLD,
+                         MPI_STATUS_IGNORE);
     CHECK(sent[63] == 63);
 }
 

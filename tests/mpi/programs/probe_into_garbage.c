@@ -1,4 +1,5 @@
-/* Passes statuses whose bits are all 1 to probes: some libraries leave some of the bits unchanged. */
+/* Passes statuses whose bits are all 1 to probes: some libraries leave some of the bits
+ * unchanged. */
 #include <mpi.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
-/* A program that checks by weak references which functions MPI has, and uses those that it finds, as newer programs do with older
- * libraries. With the argument "session" it only opens and closes a session. */
+/* A program that checks by weak references which functions MPI has, and uses those that it finds,
+ * as newer programs do with older libraries. With the argument "session" it only opens and closes a
+ * session. */
 #include <mpi.h>
 
 #include "check.h"
@@ -19,7 +20,8 @@ WEAK int MPI_Allreduce_c(const void *, void *, count, MPI_Datatype, MPI_Op, MPI_
 WEAK int MPI_Session_init(MPI_Info, MPI_Errhandler, session *);
 WEAK int MPI_Session_finalize(session *);
 WEAK int MPI_Comm_create_from_group(MPI_Group, const char *, MPI_Info, MPI_Errhandler, MPI_Comm *);
-WEAK int MPI_Isendrecv(const void *, int, MPI_Datatype, int, int, void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+WEAK int MPI_Isendrecv(const void *, int, MPI_Datatype, int, int, void *, int, MPI_Datatype, int,
+                       int, MPI_Comm, MPI_Request *);
 #else
 typedef MPI_Session session;
 #pragma weak MPI_Allreduce_c
@@ -38,7 +40,9 @@ static void open_a_session(void)
         return;
     }
     int error = MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &one);
-    printf("a session: %s\n", error == MPI_SUCCESS ? "opened" : error == MPI_ERR_OTHER ? "no such thing" : "failed");
+    printf("a session: %s\n", error == MPI_SUCCESS     ? "opened"
+                              : error == MPI_ERR_OTHER ? "no such thing"
+                                                       : "failed");
     if (error == MPI_SUCCESS)
         CHECK(MPI_Session_finalize(&one) == MPI_SUCCESS);
     else
@@ -60,7 +64,8 @@ static void exchange_at_once(void)
     int sent = 5, received = 0, error = MPI_ERR_OTHER;
     MPI_Request request = MPI_REQUEST_NULL;
     if (MPI_Isendrecv)
-        error = MPI_Isendrecv(&sent, 1, MPI_INT, 0, 1, &received, 1, MPI_INT, 0, 1, MPI_COMM_SELF, &request);
+        error = MPI_Isendrecv(&sent, 1, MPI_INT, 0, 1, &received, 1, MPI_INT, 0, 1, MPI_COMM_SELF,
+                              &request);
     if (error != MPI_SUCCESS) {
         CHECK(error == MPI_ERR_OTHER && request == MPI_REQUEST_NULL);
         return;

@@ -1,4 +1,5 @@
-/* A program with libtorch_python.so, linked with libtorch_cpu.so: a double by their names. PART selects what is compiled. */
+/* A program with libtorch_python.so, linked with libtorch_cpu.so: a double by their names. PART
+ * selects what is compiled. */
 #if PART == 0
 #include <dlfcn.h>
 #include <stddef.h>

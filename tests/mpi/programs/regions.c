@@ -1,5 +1,6 @@
-/* Checks what commprof.h promises: regions nest; each thread has its own; they have no effect before MPI_Init, in a callback from MPI, in a
- * forked child and after MPI_Finalize. Rank 1 marks one step more. */
+/* Checks what commprof.h promises: regions nest; each thread has its own; they have no effect
+ * before MPI_Init, in a callback from MPI, in a forked child and after MPI_Finalize. Rank 1 marks
+ * one step more. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>

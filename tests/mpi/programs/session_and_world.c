@@ -1,4 +1,5 @@
-/* A program of the world model whose library opened a session before MPI_Init, and closes it after MPI_Finalize. */
+/* A program of the world model whose library opened a session before MPI_Init, and closes it after
+ * MPI_Finalize. */
 #include <mpi.h>
 
 #include "check.h"

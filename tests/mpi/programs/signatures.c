@@ -1,6 +1,7 @@
-/* signatures: calls with known datatypes, counts and operations. Writes a line for each call of this rank that has moved something into
- * $TRUTH/truth-RANK, in their order: the call; datatype, size, extent, blocks; count; operation, whether it commutes; whether it is in place;
- * its vector of counts. `-` is null. */
+/* signatures: calls with known datatypes, counts and operations. Writes a line for each call of
+ * this rank that has moved something into $TRUTH/truth-RANK, in their order: the call; datatype,
+ * size, extent, blocks; count; operation, whether it commutes; whether it is in place; its vector
+ * of counts. `-` is null. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@ static void take_first(void *in, void *inout, int *count, MPI_Datatype *type)
     (void)in, (void)inout, (void)count, (void)type;
 }
 
-static void say(const char *call, const char *type, int count, const char *op, int in_place, const int *counts)
+static void say(const char *call, const char *type, int count, const char *op, int in_place,
+                const int *counts)
 {
     fprintf(out, "%s|%s|%d|%s|%d|", call, type, count, op, in_place);
     for (int i = 0; counts && i < ranks; i++)
@@ -34,7 +36,8 @@ static void broadcast(MPI_Datatype type, const char *as)
 
 static void derived_types(void)
 {
-    const int sizes[] = {4, 5, 6}, part[] = {2, 3, 4}, corner[] = {0, 1, 0}, lengths[] = {1, 2, 3}, at[] = {0, 4, 8};
+    const int sizes[] = {4, 5, 6}, part[] = {2, 3, 4}, corner[] = {0, 1, 0}, lengths[] = {1, 2, 3},
+              at[] = {0, 4, 8};
     const MPI_Aint offsets[] = {0, 16, 32};
     const MPI_Datatype members[] = {MPI_INT, MPI_FLOAT, MPI_CHAR};
     MPI_Datatype type, within;
@@ -117,12 +120,14 @@ static void vectors(void)
     }
     MPI_Allgatherv(sent, rank + 1, MPI_INT, received, rising, places, MPI_INT, MPI_COMM_WORLD);
     say("MPI_Allgatherv", "MPI_INT|4|4|1", rank + 1, "|-", 0, rising);
-    MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, received, other, places, MPI_INT, MPI_COMM_WORLD);
+    MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, received, other, places, MPI_INT,
+                   MPI_COMM_WORLD);
     say("MPI_Allgatherv", "MPI_INT|4|4|1", ranks - rank, "|-", 1, other);
     MPI_Gatherv(sent, rank + 1, MPI_INT, received, rising, places, MPI_INT, 1, MPI_COMM_WORLD);
     say("MPI_Gatherv", "MPI_INT|4|4|1", rank + 1, "|-", 0, is_root ? rising : NULL);
     MPI_Scatterv(sent, rising, places, MPI_INT, received, rank + 1, MPI_INT, 1, MPI_COMM_WORLD);
-    say("MPI_Scatterv", "MPI_INT|4|4|1", is_root ? ranks * (ranks + 1) / 2 : rank + 1, "|-", 0, is_root ? rising : NULL);
+    say("MPI_Scatterv", "MPI_INT|4|4|1", is_root ? ranks * (ranks + 1) / 2 : rank + 1, "|-", 0,
+        is_root ? rising : NULL);
     for (int i = 0; i < ranks; i++)
         other[i] = rank + i + 1;
     MPI_Alltoallv(sent, other, places, MPI_INT, received, other, places, MPI_INT, MPI_COMM_WORLD);
@@ -134,7 +139,8 @@ static void vectors(void)
     for (int i = 0; i < ranks; i++)
         fprintf(out, "%d,", other[i]);
     fprintf(out, "\n");
-    MPI_Gather(is_root ? MPI_IN_PLACE : (void *)sent, 2, MPI_SHORT, received, 2, MPI_SHORT, 1, MPI_COMM_WORLD);
+    MPI_Gather(is_root ? MPI_IN_PLACE : (void *)sent, 2, MPI_SHORT, received, 2, MPI_SHORT, 1,
+               MPI_COMM_WORLD);
     say("MPI_Gather", "MPI_SHORT|2|2|1", 2, "|-", is_root, NULL);
     MPI_Alltoall(sent, 3, MPI_CHAR, received, 3, MPI_CHAR, MPI_COMM_WORLD);
     say("MPI_Alltoall", "MPI_CHAR|1|1|1", 3, "|-", 0, NULL);
@@ -144,7 +150,8 @@ static void messages(void)
 {
     int right = (rank + 1) % ranks, left = (rank + ranks - 1) % ranks;
     MPI_Request requests[2];
-    MPI_Sendrecv(sent, 6, MPI_INT, right, 0, received, 24, MPI_BYTE, left, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(sent, 6, MPI_INT, right, 0, received, 24, MPI_BYTE, left, 0, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
     say("MPI_Sendrecv", "MPI_INT|4|4|1", 6, "|-", 0, NULL);
     MPI_Irecv(received, 100, MPI_INT, left, 1, MPI_COMM_WORLD, &requests[0]);
     say("MPI_Irecv", "MPI_INT|4|4|1", 100, "|-", 0, NULL);

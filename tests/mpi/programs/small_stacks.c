@@ -1,4 +1,5 @@
-/* Rank 0 sends 20,000 messages of different sizes from a thread with a stack of 16 kB, and prints how much of it was used. */
+/* Rank 0 sends 20,000 messages of different sizes from a thread with a stack of 16 kB, and prints
+ * how much of it was used. */
 #include <mpi.h>
 #include <pthread.h>
 #include <string.h>
@@ -22,7 +23,8 @@ static void *send_all(void *unused)
 static unsigned char *new_stack(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    unsigned char *memory = mmap(NULL, STACK_BYTES + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *memory =
+        mmap(NULL, STACK_BYTES + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(memory != MAP_FAILED);
     CHECK(mprotect(memory, page, PROT_NONE) == 0);
     return memset(memory + page, UNTOUCHED, STACK_BYTES);

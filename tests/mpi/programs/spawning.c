@@ -1,4 +1,5 @@
-/* Spawns two processes of itself, twice, and exchanges messages with them: spawned processes have their own MPI_COMM_WORLD. */
+/* Spawns two processes of itself, twice, and exchanges messages with them: spawned processes have
+ * their own MPI_COMM_WORLD. */
 #include <string.h>
 
 #include <mpi.h>
@@ -38,7 +39,8 @@ static void be_a_parent(const char *program)
     int rank, errors[CHILDREN];
     MPI_Comm children, all;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_spawn(program, MPI_ARGV_NULL, CHILDREN, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, errors);
+    MPI_Comm_spawn(program, MPI_ARGV_NULL, CHILDREN, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children,
+                   errors);
     CHECK(size_of(children, 1) == CHILDREN);
     for (int child = 0; rank == 0 && child < CHILDREN; child++)
         for (int i = 0; i < MESSAGES; i++) {

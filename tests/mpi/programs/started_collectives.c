@@ -1,6 +1,7 @@
-/* started_collectives ROUNDS: persistent collectives on two communicators, which each rank starts in an order of its own; now and then they
- * are set up anew, and counting pauses in between. Prints a line for each start into $TRUTH/truth-RANK: CLOCK_MONOTONIC before and after the
- * call, which operation, its how manyth start. */
+/* started_collectives ROUNDS: persistent collectives on two communicators, which each rank starts
+ * in an order of its own; now and then they are set up anew, and counting pauses in between. Prints
+ * a line for each start into $TRUTH/truth-RANK: CLOCK_MONOTONIC before and after the call, which
+ * operation, its how manyth start. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +19,11 @@ static FILE *out;
 static void begin(MPI_Comm comm, int first)
 {
     MPI_Request message;
-    MPI_Allreduce_init(&values[first], &sums[first], 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &requests[first]);
+    MPI_Allreduce_init(&values[first], &sums[first], 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL,
+                       &requests[first]);
     if (rank == 0) {
-        MPI_Send_init(values, 1, MPI_INT, ROOT, 0, comm, &message); /* none of the persistent collectives */
+        MPI_Send_init(values, 1, MPI_INT, ROOT, 0, comm,
+                      &message); /* none of the persistent collectives */
         MPI_Request_free(&message);
     }
     MPI_Bcast_init(&values[first + 1], 1, MPI_INT, ROOT, comm, MPI_INFO_NULL, &requests[first + 1]);
@@ -46,7 +49,8 @@ static void play(int round, MPI_Comm comms[COMMUNICATORS])
             MPI_Start(&requests[which]);
         else
             MPI_Startall(1, &requests[which]);
-        fprintf(out, "%lld %lld %d %d\n", before, (long long)now_ns(), set_up + which, ++starts[which]);
+        fprintf(out, "%lld %lld %d %d\n", before, (long long)now_ns(), set_up + which,
+                ++starts[which]);
     }
     if (round % 2)
         MPI_Waitall(ALL, requests, MPI_STATUSES_IGNORE);

@@ -1,5 +1,6 @@
-/* Prints a process's own state while MPI runs and afterwards: next file descriptor, signal handlers, locale, working directory, umask,
- * environment. The output must be the same with and without a profiler. */
+/* Prints a process's own state while MPI runs and afterwards: next file descriptor, signal
+ * handlers, locale, working directory, umask, environment. The output must be the same with and
+ * without a profiler. */
 #include <locale.h>
 #include <signal.h>
 #include <string.h>
@@ -37,7 +38,8 @@ static void print_signal_handlers(const char *when)
 static void print_environment(const char *when)
 {
     for (char **entry = environ; *entry; entry++)
-        if (strncmp(*entry, "MARKED_", 7) == 0 || strncmp(*entry, "PATH=", 5) == 0 || strncmp(*entry, "HOME=", 5) == 0)
+        if (strncmp(*entry, "MARKED_", 7) == 0 || strncmp(*entry, "PATH=", 5) == 0 ||
+            strncmp(*entry, "HOME=", 5) == 0)
             printf("%s: %s\n", when, *entry);
 }
 
@@ -49,7 +51,8 @@ static void print_surroundings(const char *when)
     print_next_file(when);
     print_signal_handlers(when);
     print_environment(when);
-    printf("%s: locale %s, mask %o, folder %s\n", when, setlocale(LC_ALL, NULL), (unsigned)mask, getcwd(folder, sizeof folder));
+    printf("%s: locale %s, mask %o, folder %s\n", when, setlocale(LC_ALL, NULL), (unsigned)mask,
+           getcwd(folder, sizeof folder));
 }
 
 int main(int argc, char **argv)

@@ -1,5 +1,6 @@
-/* Prints 200 lines on each rank, some before MPI_Init and some after MPI_Finalize. Each line is written by one call, because MPICH makes
- * stdout unbuffered and lines of different ranks could otherwise mix. */
+/* Prints 200 lines on each rank, some before MPI_Init and some after MPI_Finalize. Each line is
+ * written by one call, because MPICH makes stdout unbuffered and lines of different ranks could
+ * otherwise mix. */
 #include <mpi.h>
 
 #include "check.h"

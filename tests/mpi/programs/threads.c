@@ -1,5 +1,5 @@
-/* Four threads on each of two ranks. At the same time, each sends, receives and reduces on its own communicator, and exchanges messages on
- * MPI_COMM_WORLD under its own tag. */
+/* Four threads on each of two ranks. At the same time, each sends, receives and reduces on its own
+ * communicator, and exchanges messages on MPI_COMM_WORLD under its own tag. */
 #include <pthread.h>
 
 #include <mpi.h>

@@ -1,14 +1,13 @@
-/* training_loop WAY STEPS: communicates as training jobs do. The highest rank computes longer than the others, and every 20 steps there is
- * a checkpoint.
+/* training_loop WAY STEPS: communicates as training jobs do. The highest rank computes longer than
+ * the others, and every 20 steps there is a checkpoint.
  *
- * buckets      three Allreduces a step, with other sizes in the first step; occasionally a metric
- * fused        Allreduces whose sizes differ between steps but have the same sum; messages of 8 bytes in between
- * layers       ten equal Allreduces a step
- * nonblocking  Iallreduces and a Waitall
- * background   buckets, on a thread other than the main thread
- * marked       buckets; each step is marked
- * solver       messages to the neighbors and one Allreduce of 8 bytes a step; every 10 steps one of 24 bytes. No checkpoints
- * talk         messages, and any number of Allreduces of 8 bytes a step, shortly after each other. No checkpoints */
+ * buckets three Allreduces a step, with other sizes in the first step; occasionally a metric fused
+ * Allreduces whose sizes differ between steps but have the same sum; messages of 8 bytes in between
+ * layers ten equal Allreduces a step nonblocking Iallreduces and a Waitall background buckets, on a
+ * thread other than the main thread marked buckets; each step is marked solver messages to the
+ * neighbors and one Allreduce of 8 bytes a step; every 10 steps one of 24 bytes. No checkpoints
+ * talk messages, and any number of Allreduces of 8 bytes a step, shortly after each other. No
+ * checkpoints */
 #include <mpi.h>
 #include <pthread.h>
 #include <string.h>
@@ -35,7 +34,8 @@ static void reduce(int bytes)
 
 static void buckets(int step)
 {
-    static const int usual[BUCKETS] = {400000, 400000, 90000}, first[BUCKETS] = {90000, 500000, 300000};
+    static const int usual[BUCKETS] = {400000, 400000, 90000},
+                     first[BUCKETS] = {90000, 500000, 300000};
     for (int i = 0; i < BUCKETS; i++) {
         compute(0.3);
         reduce(step ? usual[i] : first[i]);
@@ -46,7 +46,8 @@ static void buckets(int step)
 
 static void fused(void)
 {
-    static const int tensors[TENSORS] = {4096, 65536, 300000, 17000, 88000, 1024, 130000, 9000, 250000, 40000, 77000, 5000};
+    static const int tensors[TENSORS] = {4096,   65536, 300000, 17000, 88000, 1024,
+                                         130000, 9000,  250000, 40000, 77000, 5000};
     static unsigned state = 1;
     for (int next = 0; next < TENSORS;) {
         int sum = 0;
@@ -72,7 +73,8 @@ static void nonblocking(void)
 {
     MPI_Request requests[BUCKETS];
     for (int i = 0; i < BUCKETS; i++)
-        MPI_Iallreduce(gradients + i * 200000, averages + i * 200000, 100000 << (i == 0), MPI_BYTE, MPI_BOR, MPI_COMM_WORLD, &requests[i]);
+        MPI_Iallreduce(gradients + i * 200000, averages + i * 200000, 100000 << (i == 0), MPI_BYTE,
+                       MPI_BOR, MPI_COMM_WORLD, &requests[i]);
     compute(1);
     MPI_Waitall(BUCKETS, requests, MPI_STATUSES_IGNORE);
 }
@@ -80,7 +82,8 @@ static void nonblocking(void)
 static void halo(void)
 {
     int right = (rank + 1) % size, left = (rank + size - 1) % size;
-    MPI_Sendrecv(gradients, 40000, MPI_BYTE, right, 1, averages, 40000, MPI_BYTE, left, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(gradients, 40000, MPI_BYTE, right, 1, averages, 40000, MPI_BYTE, left, 1,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 static void solver(int step)
@@ -129,7 +132,8 @@ static void *train(void *unused)
             nonblocking();
         else
             buckets(step);
-        if (step % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1 && strcmp(way, "solver") && strcmp(way, "talk"))
+        if (step % CHECKPOINT_EVERY == CHECKPOINT_EVERY - 1 && strcmp(way, "solver") &&
+            strcmp(way, "talk"))
             checkpoint();
     }
     return unused;

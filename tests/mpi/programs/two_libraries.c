@@ -1,5 +1,5 @@
-/* Loads two plugins, each with its own private MPI library, and uses both in turn. The program itself does not use MPI. Arguments: the
- * plugins. */
+/* Loads two plugins, each with its own private MPI library, and uses both in turn. The program
+ * itself does not use MPI. Arguments: the plugins. */
 #include <dlfcn.h>
 
 #include "check.h"
@@ -15,7 +15,8 @@ static struct plugin load(const char *path)
     if (!library)
         fprintf(stderr, "%s\n", dlerror());
     CHECK(library != NULL);
-    struct plugin plugin = {(int (*)(int))dlsym(library, "plugin_run"), (int (*)(void))dlsym(library, "plugin_end")};
+    struct plugin plugin = {(int (*)(int))dlsym(library, "plugin_run"),
+                            (int (*)(void))dlsym(library, "plugin_end")};
     CHECK(plugin.run && plugin.end);
     return plugin;
 }

@@ -1,7 +1,9 @@
-/* A library to be preloaded with COMMPROF_OUTPUT_PER=node. WHAT is for all ranks, or for WHOSE alone, once all others have ended:
+/* A library to be preloaded with COMMPROF_OUTPUT_PER=node. WHAT is for all ranks, or for WHOSE
+ * alone, once all others have ended:
  *
  *     no_locks         the file system refuses to lock the archive
- *     before, after    the rank is killed before it has appended its database, or after that, before it removes its ledger */
+ *     before, after    the rank is killed before it has appended its database, or after that,
+ *                      before it removes its ledger */
 #include <dirent.h>
 #include <errno.h>
 #include <sched.h>
@@ -16,8 +18,10 @@
 
 static bool is_wanted(const char *what)
 {
-    const char *rank = getenv("OMPI_COMM_WORLD_RANK") ? getenv("OMPI_COMM_WORLD_RANK") : getenv("PMI_RANK");
-    return strcmp(getenv("WHAT"), what) == 0 && (!getenv("WHOSE") || strcmp(getenv("WHOSE"), rank) == 0);
+    const char *rank =
+        getenv("OMPI_COMM_WORLD_RANK") ? getenv("OMPI_COMM_WORLD_RANK") : getenv("PMI_RANK");
+    return strcmp(getenv("WHAT"), what) == 0 &&
+           (!getenv("WHOSE") || strcmp(getenv("WHOSE"), rank) == 0);
 }
 
 static int ledgers(void)

@@ -1,4 +1,5 @@
-/* RMA on two ranks with all kinds of synchronization, each data call with a different size. test_windows.py has the expected counts. */
+/* RMA on two ranks with all kinds of synchronization, each data call with a different size.
+ * test_windows.py has the expected counts. */
 #include "large_counts.h"
 
 #include "check.h"
@@ -27,8 +28,10 @@ static void under_locks(void)
 {
     int one = 1, zero = 0, before;
     MPI_Win_lock(MPI_LOCK_SHARED, other, 0, window);
-    MPI_Get_accumulate(sent, 3, MPI_INT, received, 3, MPI_INT, other, 200, 3, MPI_INT, MPI_SUM, window);
-    MPI_Get_accumulate(NULL, 0, MPI_DATATYPE_NULL, received, 5, MPI_INT, other, 200, 5, MPI_INT, MPI_NO_OP, window);
+    MPI_Get_accumulate(sent, 3, MPI_INT, received, 3, MPI_INT, other, 200, 3, MPI_INT, MPI_SUM,
+                       window);
+    MPI_Get_accumulate(NULL, 0, MPI_DATATYPE_NULL, received, 5, MPI_INT, other, 200, 5, MPI_INT,
+                       MPI_NO_OP, window);
     MPI_Win_flush_local(other, window);
     MPI_Fetch_and_op(&one, &before, MPI_INT, other, 220, MPI_SUM, window);
     MPI_Win_flush(other, window);
@@ -51,7 +54,8 @@ static void by_request(void)
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
     MPI_Raccumulate(sent, 50, MPI_INT, other, 100, 50, MPI_INT, MPI_SUM, window, &requests[2]);
     MPI_Wait(&requests[2], MPI_STATUS_IGNORE);
-    MPI_Rget_accumulate(sent, 60, MPI_INT, received, 60, MPI_INT, other, 100, 60, MPI_INT, MPI_SUM, window, &requests[3]);
+    MPI_Rget_accumulate(sent, 60, MPI_INT, received, 60, MPI_INT, other, 100, 60, MPI_INT, MPI_SUM,
+                        window, &requests[3]);
     MPI_Wait(&requests[3], MPI_STATUS_IGNORE);
     MPI_Win_unlock(other, window);
 }
@@ -121,7 +125,8 @@ int main(int argc, char **argv)
     other = 1 - rank;
     for (int i = 0; i < ROOM; i++)
         sent[i] = i;
-    MPI_Win_allocate(ROOM * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    MPI_Win_allocate(ROOM * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory,
+                     &window);
     for (int i = 0; i < ROOM; i++)
         memory[i] = 0;
     between_fences();

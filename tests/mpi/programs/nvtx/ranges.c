@@ -1,4 +1,5 @@
-/* Ranges by NVIDIA's own headers. With the argument `profiled`, checks their return values: nesting levels, which a tool counts. */
+/* Ranges by NVIDIA's own headers. With the argument `profiled`, checks their return values: nesting
+ * levels, which a tool counts. */
 #include <string.h>
 
 #include <mpi.h>
