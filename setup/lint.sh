@@ -92,7 +92,12 @@ attributes() {
 
 # clang-format and ruff leave comments, long strings and names alone, or are not at hand.
 columns() {
-    awk 'length > 100 { print FILENAME ":" FNR ": over 100 columns"; wrong = 1 } END { exit wrong }' "$@"
+    "$python" -c '
+import sys
+wrong = [f"{name}:{number}" for name in sys.argv[1:]
+         for number, line in enumerate(open(name, encoding="utf-8"), 1) if len(line) > 101]
+sys.exit("over 100 columns: " + " ".join(wrong) if wrong else 0)
+' "$@"
 }
 
 mapfile -t c_files < <(files '*.c' '*.h')

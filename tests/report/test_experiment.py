@@ -374,7 +374,10 @@ def test_ended_at_any_run_resume_goes_on_and_no_run_counts_twice(here, number, b
     start(here, "run", "exp", "--blocks", 2, "--seed", 1, *named)
     last = plans.order_of(plans.plan_read(here / "exp"), 2)[-1].name
     os.mkfifo(here / f"wait-{last}")
-    heeding = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731  # what a shell starts with & ignores SIGINT
+
+    def heeding() -> None:  # what a shell starts with & ignores SIGINT
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
     resume = words(here, "resume", "exp", "--blocks", 3)
     runner = subprocess.Popen(
         resume, env=environment(here), cwd=here, stdout=subprocess.DEVNULL, preexec_fn=heeding

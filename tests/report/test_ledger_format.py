@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from commprof_report.base.library_files import library_text
 from commprof_report.run import ledger
-from commprof_report.run.ledger_format import FORMAT, LIMITS
+from commprof_report.run.ledger_format import FORMAT, LIMITS, Format
 from commprof_report.run.rows import COLUMNS, NAMES
 from planted import ROOT, SCHEMA, bucket_of
 
@@ -137,3 +137,8 @@ def test_histogram_buckets_of_the_schema_are_those_of_the_tests():
     ).fetchall()
     assert [bucket_of(low) for _, low, _ in bounds] == list(range(290))
     assert all(bucket_of(high - 1) == bucket for bucket, _, high in bounds[:-1])
+
+
+def test_a_member_may_be_folded_over_lines():
+    folded = "struct outer {\n    uint32_t\n        first;\n    uint64_t second;\n};\n"
+    assert Format(folded).layouts["outer"].offsets == {"first": 0, "second": 4}

@@ -84,7 +84,7 @@ def test_an_idle_device_s_clock_does_not_count(rows):  # noqa: F811
     assert (row["throttled_share"], row["power_share"], row["heat_share"]) == (1 / 3, 1 / 3, 0)
 
 
-def test_rates_are_between_two_readings_and_a_counter_that_begins_anew_has_none(gpu, rows):  # noqa: F811
+def test_rates_are_between_two_readings_except_where_a_counter_begins_anew(gpu, rows):  # noqa: F811
     """10, then 30 GB in 1 and 2 s; then the counter is set to 0; then 5 GB in 1 s."""
     sent = ((1, 0), (2, 10), (4, 40), (5, 0), (6, 5))
     readings = [reading(second, links=(gb * 10**9, None, 7, 7)) for second, gb in sent]

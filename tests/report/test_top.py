@@ -454,7 +454,10 @@ def test_few_descriptors_are_enough_whoever_connects(run_folder):
     program = (
         f"ulimit -n 64; exec {sys.executable} {ROOT}/report/hvprof-report top --web 0 {run_folder}"
     )
-    heeding = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731  # what a shell starts with & ignores SIGINT
+
+    def heeding() -> None:  # what a shell starts with & ignores SIGINT
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(["/bin/sh", "-c", program], preexec_fn=heeding, **pipes) as top_web:
         try:

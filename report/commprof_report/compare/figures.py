@@ -41,13 +41,18 @@ KNOWN = ("marked", "sure", "likely")  # steps
 # What launchers and libraries set by themselves, as key=value: it differs between any two runs, or
 # follows from a binding or placement, which is compared itself.
 OF_THE_JOB = re.compile(
-    r"cvar\.(ess_|mca_|orte_|hwloc_base_binding_policy|rmaps_|mpi_oversubscribe|pmix_server|shmem_base_RUNTIME|\w+_version=)|"
-    r"env\.(OMPI_(COMM_WORLD|WORLD_|LIBDIR_LOC|TOOL_NAME|VERSION|MCA_(PREFIXES|cpu_type|num_procs|orte|ess|pmix|hwloc_base_binding_policy|rmaps_|mpi_oversubscribe|initial_wdir|shmem_RUNTIME)|APP_|NUM_|FIRST_|FILE_"
-    r"|UNIVERSE|ALLOW_RUN)|PSM2_DEVICES=self,shm$|PMIX?_|PRTE_|PALS_|HYDRA_|HYDI_|I_MPI_(ROOT|MPIRUN|HYDRA|INFO|JOB)|MPI_LOCAL|MPIEXEC"
-    r"|GFORTRAN|MPIR_CVAR_CH3_INTERFACE_HOSTNAME|SLURM_(JOB|STEP|TASK|PROC|LOCAL|GTIDS|NODE|CPU|SRUN|LAUNCH|SUBMIT|TOPOLOGY|STEPID|PTY)|PBS_|LSB_|FLUX_)"
+    r"cvar\.(ess_|mca_|orte_|hwloc_base_binding_policy|rmaps_|mpi_oversubscribe|pmix_server"
+    r"|shmem_base_RUNTIME|\w+_version=)"
+    r"|env\.(OMPI_(COMM_WORLD|WORLD_|LIBDIR_LOC|TOOL_NAME|VERSION|MCA_(PREFIXES|cpu_type|num_procs"
+    r"|orte|ess|pmix|hwloc_base_binding_policy|rmaps_|mpi_oversubscribe|initial_wdir|shmem_RUNTIME)"
+    r"|APP_|NUM_|FIRST_|FILE_|UNIVERSE|ALLOW_RUN)|PSM2_DEVICES=self,shm$|PMIX?_|PRTE_|PALS_|HYDRA_"
+    r"|HYDI_|I_MPI_(ROOT|MPIRUN|HYDRA|INFO|JOB)|MPI_LOCAL|MPIEXEC|GFORTRAN"
+    r"|MPIR_CVAR_CH3_INTERFACE_HOSTNAME|SLURM_(JOB|STEP|TASK|PROC|LOCAL|GTIDS|NODE|CPU|SRUN|LAUNCH"
+    r"|SUBMIT|TOPOLOGY|STEPID|PTY)|PBS_|LSB_|FLUX_)"
 )
 COMPARED = re.compile(
-    r"cvar\.|env\.|file\.|build_id\.|settings\.COMMPROF_|(mpi_version|mpi_library|commprof_version|cpu_model|kernel|cpu_quota_cores|nccl\..*)$"
+    r"cvar\.|env\.|file\.|build_id\.|settings\.COMMPROF_|(mpi_version|mpi_library|commprof_version"
+    r"|cpu_model|kernel|cpu_quota_cores|nccl\..*)$"
 )
 NOT_COMPARED = re.compile(
     r"settings\.COMMPROF_(OUTPUT|VERBOSE|QUIET|LEDGER)|build_id\.libcommprof|nccl\.grown"

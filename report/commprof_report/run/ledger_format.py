@@ -86,7 +86,9 @@ class Format:
 
     def _codes(self, members: str) -> Iterator[tuple[str, str]]:
         """The names of a struct's members, and their format characters for module struct."""
-        for member in MEMBER.finditer(BIT_FIELDS.sub(r"\2 \1_and_\3;", UNION.sub(r"\1", members))):
+        plain = UNION.sub(r"\1", " ".join(members.split()))
+        plain = BIT_FIELDS.sub(r"\2 \1_and_\3;", plain)
+        for member in MEMBER.finditer(plain):
             for declared in member["names"].split(","):
                 name, _, length = declared.strip().rstrip("]").partition("[")
                 yield name, self._code(member["type"], length)
