@@ -4,7 +4,10 @@
  *     #include <commprof.h>
  *
  *     for (int step = 0; step < steps; step++) {
- *         commprof_step(); commprof_region_begin("forward"); ... commprof_region_end();
+ *         commprof_step();
+ *         commprof_region_begin("forward");
+ *         ...
+ *         commprof_region_end();
  *     }
  *
  * Nothing has to be linked: these functions check whether the profiler is preloaded, and do nothing

@@ -1,7 +1,8 @@
 /* A file of settings, which a site gives to all its users: lines `name = value`, where `#` begins a
  * comment line.
  *
- *     output = /scratch/%u/commprof/%j gpu-every-s = 600
+ *     output = /scratch/%u/commprof/%j
+ *     gpu-every-s = 600
  *
  * The names are those of commprof-run's options; `_` is as good as `-`. The file may come from
  * anybody: it must be a regular file (or /dev/null, which holds nothing) of at most 16 kB without

@@ -46,15 +46,19 @@ struct column {
 /* A row of a table, from the ledger's struct `entry` and a struct value for each column that
  * rows.def calls COMPUTED:
  *
- *     const struct value sequence = rows_number(store, 7); const struct column row[] = { #define
- *     ROWS_OF_SAMPLE #include "rows.def" }; ROWS_INSERT(store, "INSERT INTO sample",
- * row); */
+ *     const struct value sequence = rows_number(store, 7);
+ *     const struct column row[] = {
+ *     #define ROWS_OF_SAMPLE
+ *     #include "rows.def"
+ *     };
+ *     ROWS_INSERT(store, "INSERT INTO sample", row);
+ */
 #define RANK(column) {#column, rows_number(store, store->ledger->world_rank)},
 #define COLUMN(column, conversion, field) {#column, rows_##conversion(store, entry->field)},
 #define NAME(column, list, field) \
     {#column, rows_name(list##_names, COUNT(list##_names), entry->field)},
 #define FLAG(column, mask, field) {#column, rows_boolean(store, entry->field & LEDGER_##mask)},
-#define COMPUTED(column) {#column, column},
+#define COMPUTED(column, source) {#column, column},
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 #define NAMES(list, ...) \

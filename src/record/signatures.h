@@ -1,8 +1,8 @@
 /* The signatures of sampled calls: what a call was asked to move, as a number into a table of the
  * ledger (table `signature`).
  *
- *     struct ledger_sample *sample = account_call(&call, traffic); STORE_SIGNATURE(ALLREDUCE);
- *     (shapes.h: SIGNATURE_ALLREDUCE)
+ *     struct ledger_sample *sample = account_call(&call, traffic);
+ *     STORE_SIGNATURE(ALLREDUCE); (shapes.h: SIGNATURE_ALLREDUCE)
  *
  * Calls that are not sampled pay for the test alone; sampled ones first look at what their thread
  * has looked up last. A call that moves nothing has no signature: MPI need not have looked at its

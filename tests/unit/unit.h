@@ -1,12 +1,15 @@
 /* A test is a function whose name is a sentence. The tests of a file are listed in a table at its
  * end:
  *
- *     static void a_new_ledger_is_empty(void) {
- *         ledger_open("ledger", 1 << 20); CHECK_EQUAL(the_ledger.header->chunk_count, 0);
+ *     static void a_new_ledger_is_empty(void)
+ *     {
+ *         ledger_open("ledger", 1 << 20);
+ *         CHECK_EQUAL(the_ledger.header->chunk_count, 0);
  *     }
  *
  *     static const struct unit_test TESTS[] = {
- *         TEST(a_new_ledger_is_empty), SLOW(it_survives_a_million_calls),
+ *         TEST(a_new_ledger_is_empty),
+ *         SLOW(it_survives_a_million_calls),
  *     };
  *
  *     UNIT_FILE(TESTS)

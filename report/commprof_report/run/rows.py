@@ -37,7 +37,8 @@ class Column(NamedTuple):
 
     kind: str  # RANK, COLUMN, NAME, FLAG, COMPUTED
     name: str
-    what: str = ""  # COLUMN: the conversion; NAME: the list; FLAG: the mask
+    # COLUMN: the conversion; NAME: the list; FLAG: the mask; COMPUTED: the source, in quotes
+    what: str = ""
     field: str = ""
 
 
@@ -48,7 +49,7 @@ NAMES: dict[str, tuple[str, ...]] = {
 }
 COLUMNS: dict[str, list[Column]] = {
     table.lower(): [
-        Column(kind, *arguments.split(", "))
+        Column(kind, *arguments.split(", ", 1 if kind == "COMPUTED" else -1))
         for kind, arguments in re.findall(r"^(\w+)\((.*)\)$", section, re.M)
     ]
     for table, section in re.findall(r"^#ifdef ROWS_OF_(\w+)(.*?)^#endif", SOURCE, re.M | re.S)
@@ -99,7 +100,7 @@ class Rows:
         if column.kind == "FLAG":
             mask = number(column.what)
             return lambda value: int(value & mask != 0)
-        return self.conversions[column.what] if column.what else None
+        return self.conversions[column.what] if column.kind == "COLUMN" else None
 
     def row(self, table: str, entry, **computed: object) -> tuple:
         """The row of an entry; columns in `computed` have the values given there."""
