@@ -1,6 +1,6 @@
-/* What a copy of a ledger takes: bench/copy FOLDER ... prints, for each folder that is copied to, a
- * table of ledger sizes. The thread that makes copies is not the job's, so this is time beside it,
- * on another core where there is one. */
+/* Time that a copy of a ledger takes: bench/copy FOLDER ... prints, for each folder that is copied
+ * to, a table of ledger sizes. The thread that makes copies is not the job's, so this is time
+ * beside it, on another core where there is one. */
 #include "base/clock.h"
 #include "ledger/copy.h"
 #include "ledger/ledger.h"

@@ -1,4 +1,4 @@
-"""What the first calls of a process cost: medians and maxima over many processes, without and with
+"""Cost of the first calls of a process: medians and maxima over many processes, without and with
 the profiler in turn.
 
 /usr/bin/python3 bench/first_calls.py [PROCESSES]

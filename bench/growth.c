@@ -1,4 +1,4 @@
-/* What the profiler adds to a call of each family, in nanoseconds, and how that grows with the
+/* Time that the profiler adds to a call of each family, in nanoseconds, and how that grows with the
  * number of message sizes, peers, communicators, threads and requests. Linked with toy_mpi.c, an
  * MPI library that does nothing; otherwise as overhead.c: wrapped and direct calls batch by batch
  * in turn, two bare readings of the processor's counter as the yardstick. Means, because a median
@@ -42,7 +42,8 @@ static int requests[BATCH], indices[BATCH], starters[BATCH], comms[MANY], counts
 static int window, flag, sizes = 1, peers = 1, communicators = 1;
 static void *file;
 
-/* What varies from call to call, in an order that no processor predicts and no batch repeats. */
+/* A value that varies from call to call, in an order that no processor predicts and no batch
+ * repeats. */
 static int varied(int many)
 {
     static unsigned turn;
@@ -185,7 +186,7 @@ static double p99_of_singles(void (*run)(int))
     return percentile(taken, SINGLES, 99);
 }
 
-/* What was posted through wrappers is completed through wrappers, also after direct calls, which
+/* Requests posted through wrappers are completed through wrappers, also after direct calls, which
  * complete nothing here. */
 static struct cost measure(const struct subject *subject, int rounds)
 {

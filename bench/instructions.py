@@ -57,8 +57,8 @@ def function_at(path: str, line: int) -> str:
 
 
 def read_dump(dump: Path) -> tuple[str, Counter[str]]:
-    """What callgrind counted, by function of the source, and the measured function that it belongs
-    to ("": none)."""
+    """Instructions that callgrind counted, by function of the source, and the measured function
+    that they belong to ("": none)."""
     counts: Counter[str] = Counter()
     measured, is_ours, is_inclusive, file = "", False, False, ""
     for line in dump.read_text().splitlines():

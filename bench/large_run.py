@@ -1,5 +1,5 @@
-"""What reports on a large run cost: CPU time and peak memory of each command, on a run folder \
-that is written first if it is not there.
+"""Cost of reports on a large run: CPU time and peak memory of each command, on a run folder that is
+written first if it is not there.
 
     bench/large_run.py FOLDER --ranks 512
 
@@ -38,8 +38,8 @@ SPREAD = 16  # durations in a cell
 
 
 class Call(NamedTuple):
-    """Of each step; times since its begin. towards: of a message, how far the peer's rank is from
-    the own one."""
+    """A call of each step; times since the step's begin. towards: of a message, how far the peer's
+    rank is from the own one."""
 
     call: str
     communicator: int
@@ -114,7 +114,7 @@ def communicator_of(number: int, world_rank: int, ranks: range, steps: int) -> C
 
 
 def cells_of(world_rank: int, steps: int) -> Iterator[Cell]:
-    """Of the calls that samples_of gives; their durations are spread evenly."""
+    """Sums of the calls that samples_of gives; their durations are spread evenly."""
     early_ns = 0 if world_rank == LATE_RANK else EARLY_NS
     durations = [SHORT_NS + early_ns * part // SPREAD for part in range(SPREAD)]
     for (call, communicator, size, completed_ms), times in Counter(
@@ -176,8 +176,8 @@ class Cost(NamedTuple):
 
     @property
     def two_cores_s(self) -> float:
-        """What it would take on two cores without other work: the others run side by side, mostly
-        while the first one waits."""
+        """Time on two cores without other work: the others run side by side, mostly while the first
+        one waits."""
         return self.first_s + self.others_s / 2
 
 

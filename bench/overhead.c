@@ -1,7 +1,7 @@
-/* What the profiler adds to a call, in nanoseconds: each function is called through its wrapper and
- * directly in the MPI library, batch by batch in turn, within one process, so that both see the
- * same machine. Run it with the profiler preloaded, on one rank; it works with any MPI. Everything
- * happens on MPI_COMM_SELF, where a call is short and its overhead shows best.
+/* Time that the profiler adds to a call, in nanoseconds: each function is called through its
+ * wrapper and directly in the MPI library, batch by batch in turn, within one process, so that both
+ * see the same machine. Run it with the profiler preloaded, on one rank; it works with any MPI.
+ * Everything happens on MPI_COMM_SELF, where a call is short and its overhead shows best.
  *
  *     overhead [rounds]             a table, with two bare readings of the processor's counter as
  *                                   the yardstick
@@ -73,7 +73,7 @@ static void wait_all(void)
     real_Waitall(BATCH, requests, MPI_STATUSES_IGNORE);
 }
 
-/* What was started through a wrapper is completed through one, or the profiler would wait for it
+/* A request started through a wrapper is completed through one, or the profiler would wait for it
  * for ever. */
 static void send_and_wait(void)
 {

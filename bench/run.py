@@ -1,4 +1,4 @@
-"""What the profiler costs, measured in one go: `make bench` prints the tables of docs/OVERHEAD.md.
+"""Cost of the profiler, measured in one go: `make bench` prints the tables of docs/OVERHEAD.md.
 
 Everything is taken with and without the profiler in turn, so that both see the same machine:
 nanoseconds per call inside one process (bench/overhead.c), instructions per call (callgrind, where
@@ -144,8 +144,8 @@ def added_nanoseconds(program: Path, run: Path, column: int, **more: str) -> dic
 
 
 def sample_log(mpi: str, run: Path) -> None:
-    """What keeping single calls adds: to a call, in turn with and without; to the end of a rank
-    whose log is full."""
+    """Cost of sampling single calls: added to a call, in turn with and without; and to the end of a
+    rank whose log is full."""
     program = BUILD / f"overhead.{mpi}"
     taken: dict[str, list[dict[str, float]]] = {"0": [], "4M": []}
     for _ in range(7):
@@ -208,8 +208,8 @@ def start_to_end_ms(program: Path, run: Path) -> tuple[float, float]:
 
 
 def stored_costs(run: Path) -> tuple[float, float, float]:
-    """What the profiler says of itself in the last run: start and end in milliseconds, a call in
-    nanoseconds."""
+    """Costs that the profiler reports of itself in the last run: start and end in milliseconds, a
+    call in nanoseconds."""
     with sqlite3.connect(run / "rank-0.db") as database:
         row = database.execute(
             "SELECT cost_init_ns / 1e6, cost_finalize_ns / 1e6, cost_per_call_ps / 1e3 FROM rank"

@@ -23,7 +23,7 @@ DOCS = Path(__file__).resolve().parent
 
 
 def said(source: str, names: dict[str, object]) -> str:
-    """What the interpreter prints; of an exception its last line, as doctest expects it."""
+    """Output of the interpreter; of an exception its last line, as doctest expects it."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         try:

@@ -62,8 +62,8 @@ class Partition:
         return inputs
 
     def backward(self, gradient: Array) -> Array:
-        """Of the last forward pass that has had none. Adds to the gradients; returns the gradient
-        of the pass's inputs."""
+        """Runs the backward pass for the last forward pass that has had none. Adds to the
+        gradients; returns the gradient of the pass's inputs."""
         for layer, (inputs, outputs) in reversed(list(enumerate(self.passed.pop()))):
             gradient = gradient * (1 - outputs * outputs)
             self.gradients[layer] += with_ones(inputs).T @ gradient

@@ -1,6 +1,7 @@
 #!/bin/bash
-# What `make demo` runs, from the root of the repository, once everything is built: a real training run on four ranks under
-# the profiler, on the terminal its summary, its steps and who is late, and a page with pictures beside its databases.
+# Script of `make demo`, run from the root of the repository, once everything is built: a real
+# training run on four ranks under the profiler, on the terminal its summary, its steps and who is
+# late, and a page with pictures beside its databases.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."

@@ -59,8 +59,8 @@ intel() {
     command_is python3 "${environment[@]}" "$venv/bin/python3"
 }
 
-# What MPICH's compiler makes for the standard ABI and MPICH's launcher starts runs on Intel's library: one program, two
-# implementations.
+# A program that MPICH's compiler builds for the standard ABI and MPICH's launcher starts runs on
+# Intel's library: one program, two implementations.
 intel_abi() {
     local mpich
     local -a environment=("I_MPI_ROOT=$venv" I_MPI_FABRICS=shm "LD_LIBRARY_PATH=$venv/lib")

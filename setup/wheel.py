@@ -1,4 +1,4 @@
-"""What a wheel holds besides the Python package: the libraries, commprof-run and the header, which
+"""Contents of a wheel besides the Python package: the libraries, commprof-run and the header, which
 the Makefile builds and installs.
 
 They stand under the prefix as after `make install`, bin/commprof-run and lib/libcommprof.so, so

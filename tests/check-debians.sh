@@ -1,7 +1,9 @@
 #!/bin/bash
-# What a user does first, in clean Debians: builds a release's archive, profiles a job with it and reads it, from the build tree, from the
-# wheel, and from what pip makes of the archive. Debian 11 has Python 3.9, glibc 2.31 and Open MPI 4.1; 12 has 3.11, 2.36 and 4.1; 13 has 3.13,
-# 2.41 and 5.0. As root, by debootstrap; the Debians stay in $BUILD/debians. pip gets its build backend out here. Run by `make check-debians`.
+# First steps of a user in clean Debians: builds a release's archive, profiles a job with it and
+# reads it, from the build tree, from the wheel, and from what pip makes of the archive. Debian 11
+# has Python 3.9, glibc 2.31 and Open MPI 4.1; 12 has 3.11, 2.36 and 4.1; 13 has 3.13, 2.41 and 5.0.
+# As root, by debootstrap; the Debians stay in $BUILD/debians. pip gets its build backend out here.
+# Run by `make check-debians`.
 #
 #     tests/check-debians.sh [SUITE...]
 set -euo pipefail

@@ -55,7 +55,8 @@ def principal_components(rows: Array, components: int) -> Array:
 
 
 def loss_and_gradient(weights: Array, rows: Array, labels: Array) -> Tuple[float, Array]:
-    """Of the logistic regression, mean over the rows of all ranks; both travel in one Allreduce."""
+    """Loss and gradient of the logistic regression, means over the rows of all ranks; both travel
+    in one Allreduce."""
     probability = 1 / (1 + np.exp(-rows @ weights))
     likelihood = np.where(labels == 1, probability, 1 - probability)
     ours = np.append(rows.T @ (probability - labels), -np.log(likelihood).sum())

@@ -54,7 +54,7 @@ def needs(graph: Graph, name: str) -> List[str]:
 
 
 def place(graph: Graph, workers: List[int]) -> Dict[str, int]:
-    """Where each task runs: beside the first one that it needs; those that need none, on the
+    """Worker of each task: that of the first task that it needs; tasks that need none go to the
     workers in turn."""
     placed: Dict[str, int] = {}
     turns = itertools.cycle(workers)

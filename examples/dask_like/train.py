@@ -21,8 +21,8 @@ SCHEDULER = 0
 
 
 class Process:
-    """What scheduler and workers have in common: values that are here or will be, and a listener
-    for each other rank."""
+    """Common part of scheduler and workers: values that are here or will be, and a listener for
+    each other rank."""
 
     def __init__(self) -> None:
         rank, size = MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size

@@ -1,4 +1,4 @@
-"""What the example trains: a small residual network, and pictures for it to learn from."""
+"""Model and data of the example: a small residual network, and pictures for it to learn from."""
 
 import math
 from typing import NamedTuple

@@ -25,7 +25,7 @@ LEARNING_RATE = 0.05
 
 
 class Replica:
-    """What one rank holds of a replica: one partition, and where its neighbours are."""
+    """One rank's part of a replica: one partition, and where its neighbours are."""
 
     def __init__(self, name: str, direction: int, layers: int, width: int) -> None:
         self.world, self.direction = MPI.COMM_WORLD, direction

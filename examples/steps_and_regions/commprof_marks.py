@@ -29,7 +29,7 @@ is_recording = _function("commprof_is_recording", result=ctypes.c_int)
 
 @contextlib.contextmanager
 def region(name: str) -> Iterator[None]:
-    """What is called within counts in this region."""
+    """Counts the calls made within it in this region."""
     region_begin(name.encode())
     try:
         yield

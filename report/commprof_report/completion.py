@@ -76,7 +76,7 @@ class Option(NamedTuple):
 
 
 class Words(NamedTuple):
-    """What may follow a program's name, or that and a command."""
+    """Completions after a program's name, or after a program's name and a command."""
 
     program: str
     command: str
@@ -162,7 +162,7 @@ def _programs(table: list[Words]) -> list[str]:
 
 
 def _commands(table: list[Words], words: Words) -> list[str]:
-    """Those that may follow; none after a command."""
+    """Commands that may follow; none after a command."""
     return (
         [] if words.command
         else [each.command for each in table if each.program == words.program and each.command]

@@ -243,7 +243,7 @@ class Runner:
         )
 
     def precision(self) -> str:
-        """What to say if --until was not reached."""
+        """Sentence to print if --until was not reached."""
         widths = self.half_widths() if self.plan.until is not None else []
         if not widths or None in widths or max(widths) <= self.plan.until:
             return ""
@@ -276,7 +276,7 @@ class Runner:
         )
 
     def clear(self, name: str) -> None:
-        """What a failed or interrupted first run has left is discarded like it."""
+        """Removes the remains of a failed or interrupted first run."""
         run = self.folder / "block-00" / name
         for path in (run, canary.folder_of(run)):
             shutil.rmtree(path, ignore_errors=True)

@@ -109,7 +109,7 @@ def complain(error: ReportError) -> None:
 
 
 def drop_output() -> None:
-    """What is still in the buffer can not be written; Python would try again at exit, and
+    """Discards the rest of the buffer, which cannot be written; Python would try again at exit, and
     complain."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

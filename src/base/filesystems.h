@@ -1,5 +1,5 @@
-/* Where files may be put: the file systems from which a ledger can be mapped, and the temporary
- * folders that every node has.
+/* Places for files: the file systems from which a ledger can be mapped, and the temporary folders
+ * that every node has.
  *
  * A store to a mapped page for which the file system has no space kills the process with SIGBUS. A
  * ledger is therefore put only on file systems where reserved space stays reserved (the list in

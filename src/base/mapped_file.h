@@ -12,8 +12,8 @@ struct mapped_file {
     bool is_removed;
 };
 
-/* Of the mapping that begins at `address`. False if there is none, or no /proc. Allocates no
- * memory; one call at a time. */
+/* Finds the file of the mapping that begins at `address`. False if there is none, or no /proc.
+ * Allocates no memory; one call at a time. */
 bool mapped_file_find(const void *address, struct mapped_file *file);
 
 #endif

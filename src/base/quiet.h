@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-/* What was before. Parts may lie in each other. */
+/* State to restore. Parts may lie in each other. */
 struct quiet {
     sigset_t signals;
     int cancellable;

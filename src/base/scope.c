@@ -90,7 +90,8 @@ bool scope_anywhere(const char *part, const char *symbol, scope_choice *accepts,
     }
 }
 
-/* What glibc has in <link.h> since 2.35, where version 2 of r_debug chains the namespaces. */
+/* Definition that glibc has in <link.h> since 2.35, where version 2 of r_debug chains the
+ * namespaces. */
 struct namespaces {
     struct r_debug debug;
     const struct namespaces *next;

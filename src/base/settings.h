@@ -65,8 +65,8 @@ void settings_read_once(void);
 /* The current value as text. */
 const char *settings_value(size_t index);
 
-/* Where the current value comes from: the variable, the site's file, "profile=site", or NULL for
- * the default. */
+/* Source of the current value: the variable, the site's file, "profile=site", or NULL for the
+ * default. */
 const char *settings_source(size_t index);
 
 /* Whether the comma-separated list `exclude` names this call, with or without its MPI_ prefix, in

@@ -41,7 +41,7 @@ static uint64_t *word(uint64_t *set, unsigned buffer)
     return &set[buffer / WORD_BITS];
 }
 
-/* Of a set's word the lowest buffer. */
+/* Lowest buffer of a set's word. */
 static unsigned lowest(unsigned word, uint64_t bits)
 {
     return word * WORD_BITS + (unsigned)__builtin_ctzll(bits);

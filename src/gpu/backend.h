@@ -36,7 +36,7 @@ struct gpu_device_facts {
     uint32_t sms; /* multiprocessors; 0: not known */
 };
 
-/* What a device's counters and sensors say, as in struct ledger_reading. */
+/* Readings of a device's counters and sensors, as in struct ledger_reading. */
 struct gpu_reading {
     uint64_t nvlink_sent_bytes, nvlink_received_bytes, pcie_sent_bytes, pcie_received_bytes,
         memory_used_bytes;
@@ -124,7 +124,7 @@ struct gpu_backend {
     bool (*is_capturing)(void *stream);
 };
 
-/* What a vendor's folder may report to the GPU side, even before gpu_begin. */
+/* Reports from a vendor's folder to the GPU side, allowed even before gpu_begin. */
 
 /* Makes the GPU thread look for GPUs now, because something suggests one is in use (the first NCCL
  * call). Any thread; no lock, at most one system call. */

@@ -1,4 +1,4 @@
-/* What the GPU thread reports to a library of collectives (src/nccl/) about communication kernels.
+/* Reports of the GPU thread to a library of collectives (src/nccl/) about communication kernels.
  * src/gpu/ does not depend on that library: whoever wants the reports defines gpu_observer. */
 #ifndef COMMPROF_GPU_OBSERVER_H
 #define COMMPROF_GPU_OBSERVER_H

@@ -1,6 +1,6 @@
-/* What counters and sensors of the process's devices say (bytes over NVLink and PCIe, memory in
- * use, clock and what lowers it), read once in COMMPROF_GPU_COLLECT_MS from the first activity of a
- * device on: struct ledger_reading. Called by the GPU thread alone. */
+/* Readings of the counters and sensors of the process's devices (bytes over NVLink and PCIe, memory
+ * in use, clock and what lowers it), taken once in COMMPROF_GPU_COLLECT_MS from the first activity
+ * of a device on: struct ledger_reading. Called by the GPU thread alone. */
 #ifndef COMMPROF_READINGS_H
 #define COMMPROF_READINGS_H
 

@@ -247,7 +247,7 @@ static uint64_t folded_key(uint64_t key)
     return (key & ~CELL_KEY_REGION) | CELL_KEY_FOLDED;
 }
 
-/* Where in the index the cell with this key is that counts; if there is none, an empty place. */
+/* Place in the index of the cell with this key that counts; if there is none, an empty place. */
 static struct ledger_cell **index_place(const struct cells *cells, uint64_t bytes, uint64_t key)
 {
     for (uint32_t at = cells_hash(bytes, key);; at++) {

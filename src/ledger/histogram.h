@@ -4,13 +4,13 @@
 
 #include "ledger_format.h"
 
-/* Where a bucket is: in which block, and which of its counters. 64 bits: the counter is part of an
- * address. */
+/* Position of a bucket: its block, and which of the block's counters. 64 bits: the counter is part
+ * of an address. */
 struct histogram_place {
     uint64_t block, counter;
 };
 
-/* Of a time above 0. */
+/* Position for a time above 0. */
 static inline struct histogram_place histogram_place(uint64_t ns)
 {
     unsigned octave = 63u ^ (unsigned)__builtin_clzll(

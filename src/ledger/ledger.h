@@ -32,8 +32,8 @@ extern struct ledger the_ledger;
  * use. */
 int ledger_open(const char *path, size_t limit_bytes);
 
-/* Where the file is now, by what the kernel says of the mapping: it follows renamed folders. `path`
- * is set to the newest known path. */
+/* Location of the file now, by the kernel's record of the mapping: it follows renamed folders.
+ * `path` is set to the newest known path. */
 enum ledger_place {
     LEDGER_THERE,
     LEDGER_HIDDEN,  /* it exists, but this process cannot see it (setuid, chroot) */

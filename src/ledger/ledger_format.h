@@ -74,8 +74,8 @@ enum ledger_ended {
     LEDGER_ABORTED = 3, /* MPI_Abort */
 };
 
-/* What the process had used of its host at one time, and where it ran. since_start_ns is stored
- * last; 0: there is no reading. */
+/* Usage of the host by the process up to one time, and where it ran. since_start_ns is stored last;
+ * 0: there is no reading. */
 enum { LEDGER_AFFINITY_WORDS = 16 };
 struct ledger_usage {
     int64_t since_start_ns;
@@ -463,8 +463,8 @@ struct ledger_sample {
  * operations of the group share the kernel. */
 enum { LEDGER_DEVICE_SPAN_SHARED = 1, LEDGER_DEVICE_SPAN_UNIT_NS = 16 };
 
-/* What a call was asked to move: its arguments, but for the buffers, the peer and the communicator.
- * Calls with equal ones share a number. */
+/* Request of a call: its arguments, but for the buffers, the peer and the communicator. Calls with
+ * equal ones share a number. */
 enum ledger_signature_flags {
     LEDGER_SIGNATURE_IN_PLACE = 1,    /* MPI_IN_PLACE */
     LEDGER_SIGNATURE_COMMUTATIVE = 2, /* of the operation */
@@ -616,7 +616,7 @@ struct ledger_device {
         memory_bytes; /* of the device, as the vendor's management library gives it; 0: not known */
 };
 
-/* What a device's counters and sensors say at one time. When the table is full, every second
+/* Readings of a device's counters and sensors at one time. When the table is full, every second
  * reading is left out. */
 enum ledger_reading_limits {
     LEDGER_READING_KNOWN = 1, /* the others are valid */

@@ -394,7 +394,8 @@ void sample_finish(struct ledger_sample *sample, uint64_t completed_ticks)
     __atomic_sub_fetch(&page_of(sample)->unfinished, 1, __ATOMIC_RELEASE);
 }
 
-/* Where no page is to be had, the steps up to the next page are not sampled. */
+/* Slot for a step's sample. NULL if there is no page: then the steps up to the next page are not
+ * sampled. */
 static struct ledger_sample *sample_of_step(uint64_t number)
 {
     uint64_t place = number % LEDGER_PAGE_SAMPLES;

@@ -1,4 +1,4 @@
-/* What MPI says about a datatype and an operation. Ask only about handles with which a call has
+/* Queries to MPI about a datatype and an operation. Ask only about handles with which a call has
  * just succeeded: for any other, MPI may call the job's error handler. All queries are local. */
 #ifndef COMMPROF_DATATYPES_H
 #define COMMPROF_DATATYPES_H

@@ -170,7 +170,7 @@ static bool is_of_the_program(const void *return_address, call_site *site)
     return is;
 }
 
-/* Where the words of other addresses are that share a slot: the hot path looks at the first place
+/* Places per slot, for the words of addresses that share it: the hot path looks at the first place
  * alone. */
 enum { PLACES = 4 };
 

@@ -168,7 +168,7 @@ static void copy_name(char name[16], const char *theirs)
     snprintf(name, 16, "%s", theirs ? theirs : "");
 }
 
-/* What an event says of an operation. */
+/* Fields of an operation that an event reports. */
 struct reported {
     const char *function, *datatype;
     size_t count;

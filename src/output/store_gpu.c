@@ -160,7 +160,7 @@ static struct value limit(const struct store *store, const struct ledger_reading
                                                   : rows_null();
 }
 
-/* Those from before the last reset do not count. */
+/* Readings from before the last reset do not count. */
 static void store_readings(struct store *store)
 {
     const struct ledger_reading *entry;

@@ -258,8 +258,8 @@ static void store_stretch(struct store *store, const struct sampled *sampled, st
     store_window(store, sampled, span);
 }
 
-/* Where a burst of calls has filled the log, stretches are short, and there may be millions in a
- * long run: the mask gets bits. */
+/* Adds bits to the mask while there are too many stretches: a burst of calls that has filled the
+ * log leaves short ones, in a long run millions. */
 static uint64_t mask_of_rows(uint64_t mask, uint64_t windows)
 {
     enum { MOST_STRETCHES = 1 << 16 };

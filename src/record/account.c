@@ -254,7 +254,7 @@ static void complete_further(const struct request *done, uint64_t completed_tick
         complete_sample(done, done->sample + 1, completed_ticks);
 }
 
-/* Of a receive from any source or with any tag, or an exchange. */
+/* Completes a receive from any source or with any tag, or an exchange. */
 static __attribute__((noinline)) void complete_holding(const struct call *call,
                                                        const struct request *done,
                                                        struct mpi_arrival arrival,

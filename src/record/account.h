@@ -167,9 +167,9 @@ void account_poll(const struct call *call);
 /* The receiving half of a sendrecv, whose call has been accounted, with this result. */
 void account_arrival(const struct call *call, struct traffic received, bool is_counted);
 
-/* What the following function does for rare requests: for one that holds its communicator (returns
- * the place of a wildcard), for a persistent one (returns what its starts have in common; 0:
- * nothing that is recorded), and for one that finds no room. */
+/* The rare cases of the following function: a request that holds its communicator (returns the
+ * place of a wildcard), a persistent one (returns what its starts have in common; 0: nothing that
+ * is recorded), and one that finds no room. */
 uint16_t account_hold(struct communicator *communicator, unsigned slot, unsigned flags);
 uint16_t account_persistent_origin(const struct call *call, const struct traffic *traffic);
 void account_untracked(struct communicator *held, struct ledger_sample *pinned);

@@ -176,7 +176,7 @@ HOT void thread_return(struct thread *thread)
         thread_set_wrapper(thread, 0);
 }
 
-/* Of a struct call, or one that begins with it. */
+/* Ends a call, given its struct call or a struct that begins with it. */
 HOT void call_return(const void *begins_with_call)
 {
     const struct call *call = begins_with_call;
@@ -184,8 +184,8 @@ HOT void call_return(const void *begins_with_call)
         thread_return(call->thread);
 }
 
-/* Of such a variable: call_return wherever the wrapper returns. An exception leaves it as longjmp
- * does: our frames have no clean-ups, which would cost 2 to 22 instructions a call. */
+/* Attribute of such a variable: runs call_return wherever the wrapper returns. An exception leaves
+ * it as longjmp does: our frames have no clean-ups, which would cost 2 to 22 instructions a call. */
 #define UNTIL_RETURN __attribute__((cleanup(call_return)))
 
 #endif

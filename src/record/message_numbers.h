@@ -37,7 +37,7 @@ struct envelope {
 };
 enum { MESSAGE_FREE = 0, MESSAGE_SHARED = UINT16_MAX };
 
-/* Of a process whose threads do not call at the same time. */
+/* Envelopes of a process whose threads do not call at the same time. */
 extern struct envelope message_envelopes[1 << MESSAGE_ENVELOPES_LOG2];
 
 /* Threads may call at the same time (MPI_THREAD_MULTIPLE). */

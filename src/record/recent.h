@@ -1,5 +1,5 @@
-/* What a thread has found out about calls with the same arguments: most calls are made in loops,
- * and need not look it up again.
+/* Facts that a thread has found out about calls with the same arguments: most calls are made in
+ * loops, and need not look them up again.
  *
  * Entries are never dropped, because each use sees whether they still hold:
  *

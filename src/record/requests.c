@@ -379,7 +379,7 @@ HOT struct request *find(mpi_handle bits, bool active)
 
 enum state { INACTIVE = 1, ACTIVE = 2, EITHER = 3 };
 
-/* What a thread looks for: this handle, in this state, known to MPI at this time. */
+/* Target of a thread's search: this handle, in this state, known to MPI at this time. */
 struct wanted {
     mpi_handle bits;
     enum state state;

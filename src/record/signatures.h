@@ -24,7 +24,7 @@ struct signature_arguments {
     uint8_t memory_kind;
 };
 
-/* What of a signature is neither a handle nor a number. */
+/* The part of a signature that is neither a handle nor a number. */
 HOT uint32_t signature_how(const struct signature_arguments *arguments)
 {
     return arguments->memory_kind | (uint32_t)arguments->is_in_place << 8 |

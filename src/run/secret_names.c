@@ -29,7 +29,7 @@ static const char *const HARMLESS[] = {
     "_max_tokens_", "_max_new_tokens_", "_pad_token_", "_eos_token_", "_bos_token_", "_unk_token_",
     "_sep_token_", "_cls_token_", "_mask_token_", "_special_tokens_", "_stop_tokens_",
     "_public_key_", "_sort_key_", "_primary_key_", NULL};
-/* What keys and tokens begin with. */
+/* Beginnings of keys and tokens. */
 static const char *const PREFIXES[] = {
     "AKIA", "ASIA", "AIza", "ya29.", "eyJ", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_",
     "glpat-", "gldt-", "glrt-", "hf_", "sk-", "sk_live_", "sk_test_", "rk_live_", "rk_test_",

@@ -1,5 +1,5 @@
-/* What the profiler knows that it has not seen: facts unseen.<reason> in the ledger, and a line at
- * the exit of a process of which nothing was recorded although it communicated.
+/* Gaps that the profiler knows of: facts unseen.<reason> in the ledger, and a line at the exit of a
+ * process of which nothing was recorded although it communicated.
  *
  *     unseen.tool     paths of PMPI tools that get the job's calls before us, separated by commas:
  *                     their own calls count as the job's

@@ -29,7 +29,7 @@ static void read_resources(struct ledger_usage *usage)
     usage->major_faults = (uint64_t)used.ru_majflt;
 }
 
-/* Of the main thread, whoever reads: threads of OpenMP have masks of their own. */
+/* Reads the place of the main thread, whoever asks: threads of OpenMP have masks of their own. */
 static void read_place(struct ledger_usage *usage)
 {
     unsigned core, node;

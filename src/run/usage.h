@@ -1,4 +1,4 @@
-/* What this process has used of its host so far, and on which cores it may run. */
+/* Usage of the host by this process so far, and the cores on which it may run. */
 #ifndef COMMPROF_USAGE_H
 #define COMMPROF_USAGE_H
 

@@ -89,7 +89,7 @@ BODY(Sendrecv_replace, BY_HAND, SENDRECV_REPLACE)
     return error;
 }
 
-/* What a probe has found. */
+/* Traffic of the message that a probe has found. */
 static struct traffic found_of(const struct call *call, const void *status, mpi_handle comm,
                                bool is_matched)
 {
@@ -417,7 +417,7 @@ HOT struct batch batch_begin_all(const struct call *call, int count, const void 
     return (struct batch){NULL, scratch + statuses_bytes, count, scratch};
 }
 
-/* Of several requests, announces the first that is not known to have completed. */
+/* Announces the first of several requests that is not known to have completed. */
 HOT void announce_first(struct call *call, const struct batch *batch)
 {
     int first = batch->wait_array ? wait_array_first(batch->wait_array) : 0;

@@ -1,4 +1,4 @@
-/* What the profiler costs this process for one counted call, in picoseconds: an estimate, measured
+/* Cost of the profiler to this process for one counted call, in picoseconds: an estimate, measured
  * when it is asked for. */
 #ifndef COMMPROF_COST_H
 #define COMMPROF_COST_H

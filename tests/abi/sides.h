@@ -1,4 +1,4 @@
-/* What ours.c and theirs.c tell each other; of types that both know. */
+/* Interface between ours.c and theirs.c, in types that both know. */
 #ifndef SIDES_H
 #define SIDES_H
 

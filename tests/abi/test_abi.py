@@ -146,8 +146,8 @@ def theirs(compiler: str) -> dict[str, list[Parameter]]:
     return prototypes(preprocessed(compiler, str(REPOSITORY / "tests/abi/include_mpi.c")))
 
 
-# What an argument of ours stands for, by its name: the wrappers take all handles alike and statuses
-# and requests as void *.
+# Meaning of an argument of ours, by its name: the wrappers take all handles alike and statuses and
+# requests as void *.
 MEANING = {
     **dict.fromkeys(("type", "sendtype", "recvtype", "sendtypes", "recvtypes"), "MPI_Datatype"),
     **dict.fromkeys(("comm", "peer_comm", "intercomm", "newcomm"), "MPI_Comm"),
@@ -218,7 +218,7 @@ def test_arguments_of_one_type_stand_in_this_mpis_order(mpicc: str) -> None:
     assert swapped == {}
 
 
-# What came after MPI-3.1: in MPI-4.0, in MPI-4.1.
+# Functions that came after MPI-3.1: in MPI-4.0, in MPI-4.1.
 MPI_4_0 = (
     r"Session_\w+|Isendrecv(_replace)?|Comm_idup_with_info|\w+_from_groups?|P(send|recv)_init"
     r"|Pready\w*|Parrived|(?!.*send|Recv)\w+_init"

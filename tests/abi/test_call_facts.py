@@ -1,5 +1,5 @@
-"""What calls.def and nccl_calls.def say of bandwidth and waiting, against nccl-tests'
-PERFORMANCE.md and MPI-4.1, function by function.
+"""Bandwidth and waiting in calls.def and nccl_calls.def, against nccl-tests' PERFORMANCE.md and
+MPI-4.1, function by function.
 
 A nonblocking or persistent operation has the rule of the blocking one: what it does from start to
 completion is the same. Of messages that are nonblocking or persistent nobody is waited for.

@@ -1,4 +1,4 @@
-"""What is built here, on whatever glibc, loads on glibc 2.17: the versions that its symbols ask
+"""Libraries built here, on whatever glibc, load on glibc 2.17: the versions that their symbols ask
 for."""
 
 from __future__ import annotations

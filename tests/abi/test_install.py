@@ -1,4 +1,4 @@
-"""What `make install` puts under a prefix, and what `make uninstall` leaves there."""
+"""Files that `make install` puts under a prefix, and those that `make uninstall` leaves there."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ static void polls(void)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-/* What is not significant lies elsewhere. */
+/* Arguments that are not significant lie elsewhere. */
 static void rooted(void)
 {
     char *root_alone = rank == 0 ? pinned : device;

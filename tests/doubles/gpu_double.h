@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What programs need of cuda.h, where that is not there. */
+/* Declarations of cuda.h that programs need, where that is not there. */
 #ifndef CUDA_VERSION
 typedef int CUresult;
 typedef int CUdevice;
@@ -121,7 +121,7 @@ struct double_span double_copy(CUstream stream, void *to, const void *from, size
 struct double_span double_set(CUstream stream, void *to, int value, size_t bytes,
                               int64_t duration_ns);
 
-/* What is launched into `stream` from here on begins after what has been launched into `other`. */
+/* Makes later launches into `stream` begin after those already launched into `other`. */
 void double_wait(CUstream stream, CUstream other);
 
 /* When what has been launched into the stream has ended; now, where it is idle. What is launched
@@ -135,7 +135,7 @@ struct double_span double_graph_span(CUgraphExec instance);
 /* A module is unloaded: the memory of all kernels' names is used anew. */
 void double_unload_modules(void);
 
-/* What a profiler does here. */
+/* A profiler's use of the doubles. */
 struct double_tracing {
     int kinds;        /* of activities that are traced */
     long flushes;     /* since the last of them was enabled */

@@ -129,7 +129,7 @@ EXPORT CUresult cuInit(unsigned flags)
     return CUDA_SUCCESS;
 }
 
-/* What every call answers first. A forked child has no driver: its state is the parent's. */
+/* Result that every call checks first. A forked child has no driver: its state is the parent's. */
 static CUresult state(void)
 {
     if (is_gone)

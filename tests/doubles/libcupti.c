@@ -187,8 +187,8 @@ static const char *named(const char *list, const char *function)
     return NULL;
 }
 
-/* What a call begins with: whether it hangs, or fails, by order; and the process must be one that
- * may call it. */
+/* Checks at the start of a call: whether it hangs, or fails, by order; and the process must be one
+ * that may call it. */
 static bool fails_by_order(const char *function, int *result)
 {
     if (began_in && began_in != getpid()) {

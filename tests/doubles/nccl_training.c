@@ -75,7 +75,7 @@ static void replay(ncclComm_t comm)
     let_it_be_idle();
 }
 
-/* What copy engines gather has no kernel, and may not take that of its neighbours. */
+/* A gather by copy engines has no kernel, and may not take that of its neighbours. */
 static void gather_by_copy_engines(ncclComm_t comm)
 {
     void *window;

@@ -35,7 +35,7 @@ OPEN_MPI_FOLDERS = ("OMPI_MCA_orte_tmpdir_base", "OMPI_MCA_btl_vader_backing_dir
 
 
 class Count(NamedTuple):
-    """What a process says itself about its calls of a kind."""
+    """A process's own count of its calls of a kind."""
 
     begun: int
     returned: int
@@ -58,7 +58,7 @@ def counts_in(page: bytes) -> dict[str, Count]:
 
 
 class Fault(NamedTuple):
-    """What ends a job. A range is drawn from once for each trial."""
+    """An end of a job. A range is drawn from once for each trial."""
 
     name: str
     what: str = "none"  # as ends.c calls it
@@ -199,7 +199,7 @@ def found_in(rows: list[dict]) -> dict[int, Counter[str]]:
 
 
 def counted_as(call: str) -> list[str]:
-    """Where a call is counted: by itself, and in each direction that its messages take."""
+    """Kinds under which a call is counted: itself, and each direction that its messages take."""
     directions = {
         "MPI_Isend": ["sent"], "MPI_Recv": ["received"], "MPI_Sendrecv": ["sent", "received"],
     }.get(call, [])

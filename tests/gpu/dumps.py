@@ -50,7 +50,7 @@ def version(path: Path) -> int:
 
 
 def write_expected(path: Path) -> None:
-    """What tests/unit/test_replay.c is to find in a dump: NAME.expected."""
+    """Writes what tests/unit/test_replay.c is to find in a dump: NAME.expected."""
     counts = Counter(record.name or record.kind.split()[0] for record in records(path))
     path.with_suffix(".expected").write_text(
         "".join(f"{count} {what}\n" for what, count in sorted(counts.items()))

@@ -25,7 +25,7 @@ class CutOff(BaseException):
 
 @dataclass
 class Job:
-    """What became of a program."""
+    """Outcome of a program."""
 
     status: int
     hung: bool
@@ -35,7 +35,7 @@ class Job:
 
     @property
     def truths(self) -> list[dict[str, Any]]:
-        """What its processes told (programs/device.py: tell)."""
+        """Truths that its processes told (programs/device.py: tell)."""
         return [
             json.loads(line[6:]) for line in self.stdout.splitlines() if line.startswith("truth ")
         ]
@@ -69,7 +69,7 @@ class Job:
 
     @property
     def complaints(self) -> list[str]:
-        """What the profiler said, but for its closing line."""
+        """Lines that the profiler printed, but for its closing line."""
         return [
             line for line in self.stderr.splitlines()
             if line.startswith("commprof:") and "profile of" not in line
@@ -162,7 +162,7 @@ class Jobs:
 
     @property
     def patience(self) -> float:
-        """What limits are multiplied by: doubles are tried on whatever machine there is."""
+        """Factor of limits: doubles are tried on whatever machine there is."""
         return 4 if self.is_double else 1
 
     @property

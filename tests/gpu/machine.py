@@ -1,4 +1,4 @@
-"""What is here: a GPU, and the versions of what is used with it."""
+"""Facts on this machine: a GPU, and the versions of what is used with it."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ TORCH_VERSION = (
 
 
 def version_of(script: str, *words: str) -> str:
-    """What a line of Python prints, in a process of its own."""
+    """Output of a line of Python, in a process of its own."""
     if "" in words:
         return "not found"
     status, said = asked([sys.executable, "-c", script, *words], limit_s=120)

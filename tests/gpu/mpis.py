@@ -71,7 +71,7 @@ def installed_from(wheels: Path, out: Path) -> tuple[str, str]:
 
 
 def with_commands(folder: str, out: Path) -> tuple[Optional[Mpi], str]:
-    """That of mpicc and mpirun in this folder ('': on the PATH), if a program of two ranks runs;
+    """Library of mpicc and mpirun in this folder ('': on the PATH), if a program of two ranks runs;
     else why not."""
     path = folder or None
     mpicc, mpirun = shutil.which("mpicc", path=path), shutil.which("mpirun", path=path)

@@ -23,8 +23,8 @@ def _modules() -> dict[str, str]:
 
 
 def _imported(unit: str, node: ast.ImportFrom) -> Iterator[str]:
-    """What `from ..run.ledger import Ledger` names, as a unit; `from . import common` names a unit
-    for each word."""
+    """Units that an import names: one for `from ..run.ledger import Ledger`, one for each word of
+    `from . import common`."""
     folder = Path(unit).parents[node.level - 1]
     base = folder.joinpath(*(node.module or "").split("."))
     for name in node.names:

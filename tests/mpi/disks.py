@@ -18,7 +18,7 @@ MKFS = {
 
 
 def run(*command: str | Path) -> None:
-    """What this machine does not let us do is a reason to skip."""
+    """Skips the test if this machine does not let us run the command."""
     try:
         subprocess.run(
             list(map(str, command)), check=True, capture_output=True, text=True, timeout=600

@@ -83,7 +83,7 @@ def agree(seen: dict[str, Sum], planted: dict[str, Sum]) -> bool:
 
 
 class Truth(NamedTuple):
-    """What a rank of the training program has done while it was traced."""
+    """Activity of a rank of the training program while it was traced."""
 
     kernels: dict[str, Sum]
     copies: dict[str, Sum]
@@ -101,7 +101,7 @@ class Truth(NamedTuple):
 
 
 def truths(outcome: Outcome) -> list[Truth]:
-    """Of all ranks whose line has arrived, in their order."""
+    """Truths of all ranks whose line has arrived, in their order."""
     told = [
         json.loads(line.removeprefix("truth ")) for line in outcome.stdout.splitlines()
         if line.startswith("truth ")

@@ -81,7 +81,7 @@ def compile_to(binary: Path, command: list[str]) -> None:
 
 
 class Outcome(NamedTuple):
-    """What whoever starts a job can see of it."""
+    """Outcome of a job, as seen by whoever starts it."""
 
     exit_status: int
     stdout: str
@@ -138,7 +138,7 @@ def end_stragglers(patience_s: float = STRAGGLERS_S) -> None:
 
 
 def unprofiled_environment() -> dict[str, str]:
-    """That of the tests, without what concerns a profiler."""
+    """Environment of the tests, without what concerns a profiler."""
     return {
         name: value for name, value in os.environ.items()
         if not name.startswith(("COMMPROF_", "LD_PRELOAD"))
@@ -262,7 +262,7 @@ class Run:
             return connection.execute(sql, parameters).fetchall()
 
     def files(self) -> list[str]:
-        """What `ls` shows: without .jobs, which says whose the folder is."""
+        """Files that `ls` shows: without .jobs, which says whose the folder is."""
         return (
             sorted(path.name for path in self.folder.iterdir() if path.name[0] != ".")
             if self.folder.exists() else []
@@ -290,7 +290,7 @@ class Run:
         return {row[0] for row in self.query(rank, "SELECT DISTINCT call FROM cell")}
 
     def communicators(self, rank: int, name: str) -> list[Communicator]:
-        """Those with this name, or made by this call."""
+        """Communicators with this name, or made by this call."""
         return [Communicator(*row) for row in self.query(rank, COMMUNICATORS, name=name)]
 
     def communicator(self, rank: int, name: str) -> Communicator:

@@ -33,7 +33,7 @@ class Mpi(NamedTuple):
 
     @property
     def missing(self) -> str | None:
-        """What is not installed, if anything."""
+        """Name of a tool that is not installed, if any."""
         return next((tool for tool in (self.mpicc, self.mpirun[0]) if not shutil.which(tool)), None)
 
     @property
@@ -65,7 +65,7 @@ class Mpi(NamedTuple):
             pytest.skip(f"{self.name} has no {function}")
 
     def fault(self, program: str, arguments: tuple[str, ...]) -> str | None:
-        """What this library does wrong with a program, if that is known."""
+        """Known fault of this library with a program, if any."""
         command = " ".join([program, *arguments])
         known = (
             fault for fault in FAULTS
@@ -88,7 +88,7 @@ class Mpi(NamedTuple):
 
     @property
     def says(self) -> str:
-        """What MPI_Get_library_version begins with."""
+        """Beginning of MPI_Get_library_version's text."""
         return {"openmpi": "Open MPI v", "mpich": "MPICH Version", "impi": "Intel(R) MPI Library"}[
             self.family
         ]
@@ -104,8 +104,7 @@ def declared_by(mpicc: str) -> frozenset[str]:
 
 
 class Fault(NamedTuple):
-    """What a library does wrong without any profiler, so that a test program
-    tells nothing there."""
+    """Fault of a library without any profiler, so that a test program tells nothing there."""
 
     library: str  # a pattern of names
     program: str  # a pattern of programs with their arguments
@@ -211,6 +210,6 @@ def libraries() -> list[Mpi]:
     ]
 
 
-# Where a test needs one of the distribution's in particular.
+# The distribution's libraries, for a test that needs one of them in particular.
 OPEN_MPI = of_the_distribution("openmpi")
 MPICH = of_the_distribution("mpich")

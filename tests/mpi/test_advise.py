@@ -1,4 +1,4 @@
-"""What `hvprof-report advise` says of real ranks that send in good and bad shape
+"""Advice of `hvprof-report advise` on real ranks that send in good and bad shape
 (programs/message_shapes.c): each fault is found, its twin that follows the advice has none, and the
 program's own clock says what that saved."""
 
@@ -18,7 +18,7 @@ TWIN_STEPS = "400"  # so many that some step is not disturbed by other processes
 
 
 class Took(NamedTuple):
-    """What a rank read from its clock."""
+    """Times that a rank read from its clock."""
 
     all_ns: int
     fastest_ns: int  # of its steps
@@ -31,8 +31,8 @@ def took(run: Run) -> dict[int, Took]:
 
 
 def saved_ns(run: Run, twin: Run) -> int:
-    """Of all ranks, if each step of the twin takes as long as its fastest: other processes on the
-    machine slow both."""
+    """Saving of all ranks, if each step of the twin takes as long as its fastest: other processes
+    on the machine slow both."""
     return sum(of.all_ns for of in took(run).values()) - int(STEPS) * sum(
         of.fastest_ns for of in took(twin).values()
     )

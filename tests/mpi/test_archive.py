@@ -53,7 +53,7 @@ def members(run: Run) -> list[str]:
 
 
 def counted(run: Run) -> list[tuple]:
-    """What does not depend on time."""
+    """Counts that do not depend on time."""
     return sorted(
         (row["call"], row["count"], row["volume_bytes"]) for row in rows("calls", run.folder)
     )
@@ -65,7 +65,7 @@ def names(*ranks: int) -> list[str]:
 
 @pytest.fixture
 def by_rank(job, tmp_path) -> list[tuple]:
-    """What is counted with a file for each rank."""
+    """Counts with a file for each rank."""
     (tmp_path / "ranks").mkdir()
     run = job(tmp_path / "ranks", COMMPROF_OUTPUT_PER="rank")
     assert run.files() == names(0, 1, 2, 3)

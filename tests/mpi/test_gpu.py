@@ -50,7 +50,7 @@ def said(command: str, run: Run) -> str:
 
 
 def complaints(outcome: Outcome) -> list[str]:
-    """What the profiler or the program said on stderr, but for the closing line."""
+    """Lines of the profiler or the program on stderr, but for the closing line."""
     return [
         line for line in outcome.stderr.splitlines()
         if line.startswith(("commprof:", "training:", "double")) and "profile of" not in line
@@ -180,7 +180,7 @@ def test_communication_occupies_as_many_multiprocessors_as_it_has_blocks(trained
     assert "at most 16.0 of 132 SMs on average" in said("gpu", run)
 
 
-# What is traced is counted exactly
+# Traced activities are counted exactly
 
 
 @pytest.mark.parametrize(
@@ -375,7 +375,7 @@ def test_cupti_is_called_by_one_thread_of_ours_alone(trained: Trained, tmp_path:
     assert all(len(tids) == 1 and pid not in tids for pid, tids in threads.items())
 
 
-# What CUPTI may do wrong
+# Faults that CUPTI may have
 
 
 @pytest.mark.parametrize(

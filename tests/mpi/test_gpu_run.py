@@ -48,7 +48,7 @@ def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
 def on_doubles(
     out: Path, *words: str, **environment: str
 ) -> tuple[subprocess.CompletedProcess[str], dict[str, tuple[str, str]]]:
-    """What it printed, and of its Markdown table check -> (seen, verdict)."""
+    """Its output, and from its Markdown table check -> (seen, verdict)."""
     doubles.build()
     done = run("--doubles", "--out", str(out), *words, **environment)
     (path,) = out.glob("*/table.md")

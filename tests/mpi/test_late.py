@@ -25,7 +25,7 @@ OTHER_CLOCK = ("unshare", "--time", "--monotonic", str(OFFSET_S), "--fork", "--k
 
 
 class Reading(NamedTuple):
-    """Of the program's clock, before and after a call."""
+    """Readings of the program's clock, before and after a call."""
 
     before_ns: int
     after_ns: int
@@ -64,7 +64,7 @@ def readings_of(stdout: str) -> dict[tuple[str, int], list[Reading]]:
 
 
 def awaited_by(call: str, rank: int, ranks: int, late: int) -> list[int]:
-    """Whom a rank waits for, as docs/SCHEMA.md defines it."""
+    """Ranks that a rank waits for, as docs/SCHEMA.md defines it."""
     others = [other for other in range(ranks) if other != rank]
     if call == "MPI_Bcast":
         return [late] if rank != late else []
@@ -213,8 +213,8 @@ NONBLOCKING_ROUNDS = 24
 
 
 class Started(NamedTuple):
-    """Of the program's clock: around the start of a round's last collective, and around the call
-    that completes all."""
+    """Readings of the program's clock: around the start of a round's last collective, and around
+    the call that completes all."""
 
     before_start_ns: int
     after_start_ns: int

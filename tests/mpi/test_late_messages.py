@@ -36,8 +36,8 @@ SENDER, RECEIVER, BOTH = 0, 1, -1
 
 
 class Reading(NamedTuple):
-    """Of the program's clock: around the call that posts a message (blocking ones: before it,
-    twice), and around the one that completes it."""
+    """Readings of the program's clock: around the call that posts a message (blocking ones: before
+    it, twice), and around the one that completes it."""
 
     before_post_ns: int
     after_post_ns: int

@@ -1,5 +1,5 @@
-"""Where the buffers of each call lie (tests/doubles/buffers.c): host, device, managed and pinned
-memory of a GPU that does not exist."""
+"""Memory kinds of the buffers of each call (tests/doubles/buffers.c): host, device, managed and
+pinned memory of a GPU that does not exist."""
 
 from __future__ import annotations
 

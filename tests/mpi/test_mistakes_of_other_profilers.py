@@ -1,4 +1,4 @@
-"""What other profilers got wrong, each a test here."""
+"""Mistakes of other profilers, each a test here."""
 
 import pytest
 

@@ -38,15 +38,15 @@ def answer(command: str, run: Run, *words: str) -> list[dict]:
 
 
 def nccl_communicators(run: Run, rank: int) -> list[tuple]:
-    """Those of NCCL's that something was counted on: constructor, identity, parent_identity, size,
-    comm_rank, is_freed."""
+    """Communicators of NCCL that something was counted on: constructor, identity, parent_identity,
+    size, comm_rank, is_freed."""
     sql = """
         SELECT constructor, identity, parent_identity, size, comm_rank, is_freed FROM communicator
         WHERE library = 'nccl' ORDER BY communicator"""
     return run.query(rank, sql)
 
 
-# What is counted
+# Counted calls
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_all_ranks_agree_on_who_a_communicator_is(nccl: Callable[..., Run]) -> N
 
 
 def identity_of(run: Run, rank: int, size: int) -> str:
-    """Of the communicator of the AllGather of so many bytes."""
+    """Identity of the communicator of the AllGather of so many bytes."""
     sql = (
         "SELECT identity FROM cell JOIN communicator USING (communicator) WHERE call = "
         "'ncclAllGather' AND bytes = :bytes"
@@ -420,7 +420,7 @@ def training(train: Callable[..., Run]) -> Run:
 
 
 def truths(run: Run) -> dict[tuple[str, int], tuple[int, int]]:
-    """Of all ranks together: (call, bytes) -> count, nanoseconds."""
+    """Truths of all ranks together: (call, bytes) -> count, nanoseconds."""
     told: dict[tuple[str, int], tuple[int, int]] = {}
     for _, call, size, duration_ns in (
         line.split() for line in run.outcome.stdout.splitlines() if line.startswith("truth ")

@@ -41,8 +41,8 @@ def unpack_archives(folder: Path) -> None:
 
 
 def counts_by_folder(folder: Path) -> dict[Path, Counter[str]]:
-    """Of each folder with files of ranks: how often each rank's file counts MPI_Bcast, by the
-    file's name."""
+    """Counts of each folder with files of ranks: how often each rank's file counts MPI_Bcast, by
+    the file's name."""
     counts: dict[Path, Counter[str]] = {}
     unpack_archives(folder)
     for path in folder.rglob("rank-*"):
@@ -57,7 +57,7 @@ def counts_by_folder(folder: Path) -> dict[Path, Counter[str]]:
 
 
 def whole(ranks: int) -> Counter[str]:
-    """What a job of so many ranks must have left in its folder."""
+    """Counts that a job of so many ranks must have left in its folder."""
     return Counter({f"rank-{rank}.db": SIZES for rank in range(ranks)})
 
 
@@ -86,7 +86,7 @@ def alone(mpi: Mpi, folder: Path) -> subprocess.Popen[str]:
 
 
 def end(jobs: list[subprocess.Popen[str]]) -> str:
-    """What they said."""
+    """Their output."""
     said = [job.communicate(timeout=TIMEOUT_S)[1] for job in jobs]
     assert [job.returncode for job in jobs] == [0] * len(jobs), said
     return "".join(said)

@@ -4,7 +4,7 @@ from .harness import Peer
 
 
 def ring(rank):
-    """What rank exchanges on the communicator that counts backwards."""
+    """Exchanges of a rank on the communicator that counts backwards."""
     before, after = (rank - 1) % 4, (rank + 1) % 4
     return {
         Peer("MPI_Sendrecv", "sent", before, 1, 20),

@@ -47,7 +47,7 @@ def profile_on(mpi, tmp_path):
 
 
 def ledgers(run) -> list[Path]:
-    """Where the ranks kept their ledgers, by their own account."""
+    """Ledgers of the ranks, by their own account."""
     return sorted(
         Path(path) for path in re.findall(r"commprof: rank .*, ledger (\S+)", run.outcome.stderr)
     )
@@ -258,7 +258,7 @@ def elsewhere(tmp_path):
 
 
 def ledgers_on_the_node(elsewhere, rank):
-    """Of a rank; other ranks may have been killed by the launcher, and have left theirs."""
+    """Ledgers of a rank; other ranks may have been killed by the launcher, and have left theirs."""
     return list((elsewhere / PRIVATE).glob(f"*-rank-{rank}-*.ledger"))
 
 

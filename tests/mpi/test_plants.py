@@ -56,8 +56,8 @@ def played(mpi: Mpi, tmp_path_factory: pytest.TempPathFactory) -> Played:
     trials: dict[tuple[str, bool], Trial | None] = {}
 
     def play_undisturbed(plant: Plant) -> Trial | None:
-        """Where a busy machine makes other ranks late as well, nobody may be named: then again.
-        Naming another rank is never excused."""
+        """Plays a plant, and again if nobody is named: a busy machine may make other ranks late as
+        well. Naming another rank is never excused."""
         held = None
         for _ in range(TRIES):
             trial = play(mpi, plant, False, tmp_path_factory.mktemp(f"{mpi.name}-{plant.program}"))
@@ -195,8 +195,8 @@ def test_every_step_of_training_is_found(played: Played, plant: Plant, is_twin: 
 
 @pytest.mark.parametrize("plant", by_name(COMPARED))
 def test_one_question_has_one_answer(mpi: Mpi, played: Played, plant: Plant, tmp_path) -> None:
-    """Of all commands, the page, the timeline and Prometheus. The reports are the same under each
-    library, so half of the plants is compared under each."""
+    """Compares all commands, the page, the timeline and Prometheus. The reports are the same under
+    each library, so half of the plants is compared under each."""
     able = [library for library in libraries() if not why_not(library, plant)]
     if able and mpi != able[COMPARED.index(plant) % len(able)]:
         pytest.skip("compared under another library")

@@ -1,4 +1,4 @@
-"""Where, with what and under which settings a run was made."""
+"""Provenance of a run: where, with what and under which settings it was made."""
 
 import os
 import re
@@ -142,7 +142,7 @@ def cores_of(text: str) -> set[int]:
 
 
 def merged_facts(run, rank: int) -> dict[str, str]:
-    """Of a database or a ledger, as the reporter reads either."""
+    """Facts of a database or a ledger, as the reporter reads either."""
     merged = run.folder.parent / "merged.db"
     reporter.text("merge", run.folder, merged)
     with closing(sqlite3.connect(merged)) as connection:

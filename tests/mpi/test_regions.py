@@ -1,5 +1,5 @@
-"""What a program tells the profiler: steps and regions, by commprof.h, MPI_Pcontrol and NVTX, in C,
-C++, Fortran and Python."""
+"""Marks of a program: steps and regions, by commprof.h, MPI_Pcontrol and NVTX, in C, C++, Fortran
+and Python."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ WORLD = "MPI_COMM_WORLD"
 
 
 class Report:
-    """What `stuck` says of a run."""
+    """Report of `stuck` on a run."""
 
     def __init__(self, run: Path, *after: str) -> None:
         said = reporter.answer("stuck", "--json", *after, run)
@@ -95,7 +95,7 @@ def rows_of(run: Path, *words: str) -> list[dict]:
 
 
 def kill_ranks(run: Path, *which: int) -> None:
-    """Those given, or all."""
+    """Kills the given ranks, or all."""
     for row in rows_of(run, "export", "--table", "rank"):
         if not which or row["world_rank"] in which:
             # the launcher ends the others once the first is gone
@@ -104,7 +104,7 @@ def kill_ranks(run: Path, *which: int) -> None:
 
 
 def reported(run: Path, holds: Callable[[Report], bool]) -> Report:
-    """What is said as soon as the condition holds."""
+    """The report, as soon as the condition holds."""
     patience_ends = time.monotonic() + TIMEOUT_S
     while time.monotonic() < patience_ends:
         report = Report(run, "--after", "0")

@@ -1,4 +1,4 @@
-"""What is true of every database, whatever the job did."""
+"""Truths of every database, whatever the job did."""
 
 import re
 import sys

@@ -1,5 +1,5 @@
-"""What the profiler knows that it has not seen: facts unseen.*, and a line at the exit of a process
-of which nothing is recorded."""
+"""Gaps that the profiler knows of: facts unseen.*, and a line at the exit of a process of which
+nothing is recorded."""
 
 import os
 import subprocess

@@ -1,1 +1,1 @@
-"""What is made for package managers: built and installed as their users do."""
+"""Packages for package managers: built and installed as their users do."""

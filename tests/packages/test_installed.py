@@ -1,4 +1,4 @@
-"""What `make install` puts under a prefix for the tools of a site: modulefiles, pkg-config,
+"""Files that `make install` puts under a prefix for the tools of a site: modulefiles, pkg-config,
 completion."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def version(prefix: Path) -> str:
 
 
 def bash_offers(prefix: Path, *words: str) -> list[str]:
-    """What bash completes the last word to."""
+    """Bash's completions of the last word."""
     script = (
         f"source $0; COMP_WORDS=({' '.join(map(repr, words))}); COMP_CWORD={len(words) - 1}; "
         f"_commprof; echo ${{COMPREPLY[@]}}"

@@ -1,4 +1,4 @@
-"""What pip makes of a clone and of a release's archive: a wheel with the library, commprof-run and
+"""Wheels that pip makes of a clone and of a release's archive: with the library, commprof-run and
 the reports, which run in an environment."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the tests of packages share."""
+"""Common parts of the tests of packages."""
 
 from __future__ import annotations
 

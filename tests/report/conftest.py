@@ -1,5 +1,5 @@
-"""What the tests of the reporter share: the package, a planted run, and a way to run commands on
-it."""
+"""Common parts of the tests of the reporter: the package, a planted run, and a way to run commands
+on it."""
 
 from __future__ import annotations
 

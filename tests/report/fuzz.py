@@ -158,10 +158,10 @@ DEMANGLER = [
 
 
 class Failure(Exception):
-    """What must not happen has happened."""
+    """Something forbidden has happened."""
 
 
-# What is wrong with a file.
+# Faults of a file.
 
 
 def random_bytes(data: bytearray, chance: random.Random) -> None:
@@ -530,7 +530,7 @@ class Case(NamedTuple):
 
 
 class Sound(NamedTuple):
-    """What cases are made of: files without fault, by rank, and some that are slow to make."""
+    """Material of cases: files without fault, by rank, and some that are slow to make."""
 
     databases: list[bytes]
     ledgers: list[bytes]
@@ -791,7 +791,7 @@ class Page(html.parser.HTMLParser):
 
 
 class allowed:
-    """Where files may be written just now; None: nobody looks."""
+    """Folder in which files may be written just now; None: nobody looks."""
 
     folder: str | None = None
 
@@ -856,7 +856,7 @@ def child(numbers: range, sound: Sound, scratch: Path, keep: Path, pipe: int) ->
 
 
 def case_try(number: int, sound: Sound, folder: Path, home: Path, keep: Path) -> str | None:
-    """What went wrong, if anything; then the case's files are kept."""
+    """Failure of a case, if any; then the case's files are kept."""
     what = None
     folder.mkdir()
     try:
@@ -904,7 +904,7 @@ class Batch:
         )
 
     def end(self) -> str | None:
-        """What it died of, if it did not come to its end."""
+        """Cause of its death, if it did not come to its end."""
         os.close(self.pipe)
         status = os.waitpid(self.pid, 0)[1]
         if os.WIFSIGNALED(status):

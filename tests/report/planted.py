@@ -62,7 +62,7 @@ def bucket_of(ns: int) -> int:
 
 
 class Durations:
-    """Of calls or activities, each met `times` times."""
+    """Durations of calls or activities, each met `times` times."""
 
     bytes: int
     durations: list[int]
@@ -118,7 +118,7 @@ class Collective:
 
 @dataclass
 class Doing:
-    """What a thread is in, or has left last."""
+    """Call that a thread is in, or has left last."""
 
     call: str
     since_ns: int = 0  # since the rank's start; even, so that ticks can say it
@@ -272,7 +272,7 @@ class Device:
 
 @dataclass
 class Reading:
-    """What sensors of a device said. `links`: bytes sent and received over NVLink, and over PCIe.
+    """Readings of a device's sensors. `links`: bytes sent and received over NVLink, and over PCIe.
     `limits`: letters of idle, power, heat, slowed down by the hardware; None: not known."""
 
     at_ns: int  # since the rank's start
@@ -333,7 +333,7 @@ class GpuSample:
 
 @dataclass
 class Signature:
-    """What sampled calls were asked to move."""
+    """Request of sampled calls."""
 
     signature: int
     datatype: str = "MPI_FLOAT"
@@ -699,7 +699,7 @@ def gpu_rank(world_rank: int) -> Rank:
 
 
 def process_facts(pid: int) -> dict[str, str]:
-    """What the library says of a process of this machine."""
+    """Facts that the library records of a process of this machine."""
     start = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return {
@@ -971,7 +971,7 @@ def clock_ns(rank: Rank) -> int:
 
 
 def ticks_at(ns: int) -> int:
-    """Of a moment since the rank's start."""
+    """Ticks at a time since the rank's start."""
     return CLOCK_TICKS + 2 * (ns + START_NS - CLOCK_NS)
 
 
@@ -1075,7 +1075,7 @@ def ledger_cell_chunks(cells: list[bytes], thread: int = 0) -> list[bytes]:
 
 
 def ledger_cell(cell: Cell, live: int = 1) -> bytes:
-    """What comes before its blocks, and its buckets; see ledger_cell_chunks."""
+    """A cell's fields before its blocks, and its buckets; see ledger_cell_chunks."""
     measure_and_flags = MEASURES[cell.measure] | cell.is_folded << 4
     key = (
         cell.bytes, CALL_NUMBERS[cell.call], cell.communicator, cell.region, measure_and_flags,

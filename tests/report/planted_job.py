@@ -123,8 +123,8 @@ class Job:
         group: Group | None = None, message_bytes: int = 1 << 20, is_sampled: bool = True,
         region: int = 0,
     ) -> list[int]:
-        """Of ranks that come at true moments and need some time once they need not wait any longer.
-        When each returns; of NCCL's operations, when each kernel ends."""
+        """A collective of ranks that come at true moments and need some time once they need not
+        wait any longer. When each returns; of NCCL's operations, when each kernel ends."""
         group = group or self.world
         group.begun += 1
         ends = []
@@ -296,7 +296,7 @@ class Job:
         ]
 
     def cell_rows(self) -> dict[str, list[dict]]:
-        """What was made, summed up."""
+        """Sums of the calls made."""
         durations: dict[tuple, list[int]] = {}
         for row in self.made:
             key = (

@@ -27,7 +27,7 @@ class Call(NamedTuple):
 def bursts(
     calls: Sequence[Call], times: int = STEPS, thread: int = 0, **more: object
 ) -> list[Rank]:
-    """Of Allreduces. thread 1: beside the main one."""
+    """Runs of Allreduces. thread 1: beside the main one."""
     return [_rank(rank, calls, times, thread, more) for rank in range(RANKS)]
 
 

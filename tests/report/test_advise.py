@@ -866,7 +866,7 @@ def test_the_page_has_the_advice(report, tmp_path):
 
 
 def absent_of(out: str) -> str:
-    """What advise says that it has looked for."""
+    """List of what advise has looked for and not found."""
     return " ".join(out.split()).partition("Looked for and not found: ")[2].partition(". ")[0]
 
 

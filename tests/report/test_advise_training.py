@@ -114,7 +114,7 @@ def test_the_first_message_of_a_round_is_not_fused_with_the_others(advise):
 
 @pytest.mark.parametrize(("threshold", "is_found"), [("4096", 1), ("67108864", 0)])
 def test_a_threshold_that_is_in_the_way_is_named(advise, threshold, is_found):
-    """Where it is not, a longer cycle has a price, too."""
+    """If the threshold is not in the way, a longer cycle has a price, too."""
     row = advise([ROUND, LARGE, *LAYERS], facts={"env.HOROVOD_FUSION_THRESHOLD": threshold})[
         "small_messages"
     ]

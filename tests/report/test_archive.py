@@ -64,7 +64,8 @@ def end_of_the_first_member(path: Path) -> int:
 
 
 def negative_size(header: bytes) -> bytes:
-    """Of two blocks, and with the right checksum: the next header would be the one before."""
+    """A size of minus two blocks, with the right checksum: the next header would be the one
+    before."""
     header = (
         header[:124] + (-2 * BLOCK).to_bytes(12, "big", signed=True) + header[136:148] + b" " * 8
         + header[156:]

@@ -1,4 +1,4 @@
-"""What the documentation promises: every key, metric and column that is printed is defined in
+"""Promises of the documentation: every key, metric and column that is printed is defined in
 docs/SCHEMA.md."""
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def keys(answer: object) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> dict[str, list]:
-    """What to ask about: the words after the options, by what is planted there."""
+    """Runs to ask about: the words after the options, by what is planted there."""
     folder: Path = tmp_path_factory.mktemp("runs")
     ranks = {
         "training": planted.training_run(),
@@ -125,7 +125,7 @@ def test_every_metric_and_label_of_prometheus_is_defined(report, runs):
 
 
 def test_every_argument_of_a_timeline_is_defined(report, runs, tmp_path):
-    """Those of metadata events (names and order of processes and threads) are the trace event
+    """Arguments of metadata events (names and order of processes and threads) are the trace event
     format's own."""
     found: set[str] = set()
     for name in ("training", "gpu"):

@@ -157,7 +157,7 @@ def test_the_page_says_it_too(report, tmp_path):
 
 
 def test_a_snapshot_is_no_early_end(report, run_folder):
-    """What MPI_Pcontrol(3) writes: a wall time, and no end."""
+    """MPI_Pcontrol(3) writes a wall time, and no end."""
     import sqlite3
 
     for path in run_folder.iterdir():

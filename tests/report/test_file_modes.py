@@ -32,7 +32,7 @@ def umask():
 
 @pytest.fixture
 def run(tmp_path) -> Path:
-    """Of ledgers, of which nobody writes a cache."""
+    """A run of ledgers, of which nobody writes a cache."""
     return planted.write_ledgers(tmp_path / "run", planted.training_run())
 
 

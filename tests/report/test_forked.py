@@ -145,7 +145,7 @@ def test_an_interrupted_child_prints_nothing_however_young_it_is():
 
 
 def compared(report, cores, runs: list[Path], *words: str):
-    """What compare says; the same from three processes as from this one."""
+    """Output of compare; the same from three processes as from this one."""
     cores(1)
     alone = report("compare", *compared_runs.words(runs), *words)
     cores(3)

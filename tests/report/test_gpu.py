@@ -1,4 +1,4 @@
-"""What GPUs did, against planted truth: every time and share, windows and pauses, steps, what
+"""Activity of GPUs against planted truth: every time and share, windows and pauses, steps, what
 tracing costs, and what is said of it."""
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def test_what_was_not_summed_up_is_not_said_to_be_without_communication(gpu):
 
 
 def time_with(letters: str, without: str = "") -> int:
-    """Of STATES, by the letters of the definitions in docs/SCHEMA.md."""
+    """Time in STATES, by the letters of the definitions in docs/SCHEMA.md."""
     return sum(
         ns for state, ns in STATES.items()
         if set(letters) <= set(state) and not set(without) & set(state)
@@ -244,7 +244,7 @@ def test_streams_hold_what_ran_on_them(rows):
     ]
 
 
-# What was traced.
+# Traced parts
 
 
 def test_pauses_are_told_by_why_the_window_before_them_ended(rows):
@@ -319,8 +319,7 @@ def test_a_window_without_any_record_is_doubted(gpu, rows):
 
 
 def test_idle_time_that_may_hold_graphs_is_marked(gpu, rows, report, tmp_path):
-    """What is idle, and what is exposed, is not known where a graph has left no record
-    (pytorch#75504)."""
+    """Idle and exposed time are not known where a graph has left no record (pytorch#75504)."""
     facts = {"gpu.unseen_graph_launches": "12"}
     ranks = [gpu_rank(rank, 2, facts={**planted.facts_of(rank), **facts}) for rank in range(2)]
     assert rows(ranks, "--by", "run")[0]["unseen_graph_launches"] == 24
@@ -662,7 +661,7 @@ def test_time_in_mpi_is_unknown_where_calls_are_missing(rows):
     assert starved[4] is None and starved[8] == 20 * MS
 
 
-# What tracing costs.
+# Cost of tracing
 
 
 def alternating(

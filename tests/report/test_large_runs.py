@@ -102,7 +102,7 @@ def test_each_script_is_split_once_however_many_files_there_are(many, tmp_path, 
 
 
 def statements_of(monkeypatch, files: list[Path], **options: object) -> list[str]:
-    """What SQLite executes to read them."""
+    """Statements that SQLite executes to read them."""
     executed: list[str] = []
 
     def create() -> sqlite3.Connection:

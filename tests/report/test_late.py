@@ -299,9 +299,9 @@ def test_a_late_rank_is_named_where_only_some_can_be_waited_for(late, call, rank
 
 
 def passing(shape: str, ranks: int, seed: int, late: int | None = None) -> Job:
-    """Of an eager message only the sender can be waited for. `fan`: rank 0 sends to all; `line`: to
-    the next rank; `rendezvous`: to the next one, which both wait for. A late rank works for 5 ms
-    longer."""
+    """Passes messages; only the sender of an eager one can be waited for. `fan`: rank 0 sends to
+    all; `line`: to the next rank; `rendezvous`: to the next one, which both wait for. A late rank
+    works for 5 ms longer."""
     chance, program = random.Random(seed), Program(ranks)
     for _ in range(60):
         for rank in range(ranks):
@@ -324,7 +324,7 @@ PASSING = [("line", 2), ("line", 3), ("fan", 5), ("rendezvous", 2)]
 @pytest.mark.slow
 @pytest.mark.parametrize(("shape", "ranks"), PASSING)
 def test_of_20_balanced_runs_that_pass_messages_at_most_1_names_a_rank(late, shape, ranks):
-    """Of an eager message the sender has all the cost, late or not; in MPI_Recv only senders have a
+    """The sender of an eager message has all the cost, late or not; in MPI_Recv only senders have a
     cost, in MPI_Send only receivers."""
     runs = [late(passing(shape, ranks, seed), "run")[0] for seed in range(20)]
     assert (
@@ -580,7 +580,7 @@ def test_of_400_runs_with_a_rank_that_stays_as_late_at_most_10_call_it_growing(m
 
 
 def test_among_some_ranks_one_is_late_only_beyond_chance():
-    """What others cause does not count: rank 0 does most of the run's."""
+    """Waiting caused by others does not count: rank 0 does most of the run's."""
 
     def caused_by(*ranks: int) -> list[Cause]:
         costs = [(rank, 1e6 if rank else 9e6) for rank in ranks * 40]

@@ -192,7 +192,7 @@ USED |= {"minor_faults": 3, "major_faults": 0, "core": 2, "numa_node": 0}
 
 
 def facts_of_usage(tmp_path, where: str, **changed: object) -> dict[str, str]:
-    """Of a ledger whose header has this reading, the facts that come of it."""
+    """Facts that come of a ledger whose header has this reading."""
     usage = {**USED, "affinity": (0x10F | 3 << 64).to_bytes(128, "little"), **changed}
     data = bytearray(planted.ledger_header(Rank(0, 1), 0))
     at = ledger.HEADER.offsets[where]

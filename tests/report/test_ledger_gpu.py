@@ -1,4 +1,4 @@
-"""What GPUs did, and NCCL's calls: ledgers and databases of a run hold the same rows."""
+"""Activity of GPUs, and NCCL's calls: ledgers and databases of a run hold the same rows."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_an_nccl_operation_has_the_time_of_its_kernel(gpu_ledgers):
     assert ask(question).fetchone() == (730_000_000, 650_000_000, 730_000_000, 1, "")
 
 
-# What of a ledger counts
+# Parts of a ledger that count
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ def states(rows: list[dict]) -> dict[str, tuple[int, int]]:
     return {row["wait_state"]: (row["calls"], row["wait_ns"]) for row in rows}
 
 
-# What a rank waits for
+# Dependencies of a rank
 
 
 def test_a_receive_waits_until_its_send_is_posted(late):

@@ -40,7 +40,7 @@ def nccl(
 
 
 def nccl_rank(rank: int, *cells: Cell, size: int = 4, **more: object) -> Rank:
-    """Of a job without MPI."""
+    """A rank of a job without MPI."""
     facts = {
         "host": "node00", "boot_id": "a1", "time_namespace": "time:[1]", "nccl.version": "2.28.9",
         "program": "python3",
@@ -102,7 +102,7 @@ def only(rows: list[dict], **wanted: object) -> dict:
     return row
 
 
-# What is whose time.
+# Time by its owner
 
 
 def test_time_in_mpi_is_of_mpi_alone(report, run_folder, tmp_path):
@@ -804,7 +804,7 @@ def test_a_shared_kernel_counts_once_in_a_step(report, tmp_path):
     ) == (2, 0)
 
 
-# What is said elsewhere.
+# Facts in other reports
 
 
 def test_bulk_and_control_hold_for_both(report, tmp_path):
@@ -912,7 +912,7 @@ def test_the_page_of_a_job_without_mpi_has_its_sections(report, pure, tmp_path):
 
 
 def passing(rank: int, stages: int = 4, first: int = 0, number: int = NCCL) -> list[tuple]:
-    """Of a stage of a pipeline within a communicator that counts the other way round."""
+    """Messages of a stage of a pipeline within a communicator that counts the other way round."""
     own = stages - 1 - (rank - first)
     forward = [
         ("ncclSend", "sent", own - 1, 5, 5 * MIB, MS, number),

@@ -22,7 +22,7 @@ def some_intervals(chance: random.Random, most: int) -> list[tuple[int, int, int
 
 
 def state_at(at: int, intervals) -> int:
-    """Of the nanosecond that begins here."""
+    """State in the nanosecond that begins here."""
     return sum(
         bit for bit in BITS
         if any(begin <= at < end for begin, end, state in intervals if state == bit)

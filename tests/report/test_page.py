@@ -358,7 +358,7 @@ def gpu_page(report, gpu_run):
 
 
 def gpu_pieces(rank: dict) -> list[tuple[int, int, int]]:
-    """Of its only GPU: begin, end, states."""
+    """Pieces of its only GPU: begin, end, states."""
     found, at_ns = [], 0
     for gap, spent, states in zip(*[iter(rank["gpus"][0]["pieces"])] * 3):
         found.append((at_ns + gap, at_ns + gap + spent, states))
@@ -423,7 +423,7 @@ def test_many_parts_of_a_gpu_are_drawn_with_fewer_pauses():
 def test_a_step_of_very_many_calls_is_drawn_without_the_shortest(
     report, run_path, tmp_path, monkeypatch
 ):
-    """Of a step's waits and transfers, the transfers of 10 us are left out."""
+    """Transfers of 10 us are left out of a step's waits and transfers."""
     monkeypatch.setattr(step_views, "LEAST_BOUND", 8)
     monkeypatch.setattr(step_views, "MOST_PER_RANK", 1)
     assert report("html", run_path, "-o", tmp_path / "page.html").status == 0
@@ -501,7 +501,7 @@ def test_what_is_printed_narrower_than_it_was_drawn_is_whole(browser, page):
 
 
 def drawn(browser) -> str:
-    """What is on the canvas."""
+    """Image on the canvas."""
     return browser.ask("document.getElementById('timeline').toDataURL()")
 
 
@@ -890,7 +890,7 @@ def training_page(report, run_folder, browser):
 
 
 def chosen(browser, place: int, title: str) -> None:
-    """Of a list of the histograms."""
+    """Chooses an entry of a list of the histograms."""
     lists = f"document.querySelectorAll('#histograms-choices select')[{place}]"
     number = browser.ask(
         f"[...{lists}.options].findIndex((one) => one.text === {json.dumps(title)})"

@@ -22,8 +22,8 @@ MS = 1_000_000
 
 
 def rank_of(world_rank: int) -> Rank:
-    """Of each kind of rows some: the training run with GPUs, and 2048 more collectives and 90
-    messages."""
+    """A rank with some rows of each kind: the training run with GPUs, and 2048 more collectives and
+    90 messages."""
     rank = replace(planted.gpu_rank(world_rank % 4), world_rank=world_rank, world_size=RANKS)
     first = 1 + max(sample.sequence or 0 for sample in rank.samples)
     rank.samples += [
@@ -70,7 +70,7 @@ def everything(run: Run) -> Read:
 
 @pytest.fixture
 def in_parts(monkeypatch):
-    """What is read of a folder: the same one file after the other as in parts, by one process or
+    """Rows read of a folder: the same one file after the other as in parts, by one process or
     three."""
 
     def read(

@@ -131,7 +131,7 @@ def of_many_tensors(steps: int, fused: list[int], pause_ns: int, seed: int) -> t
     "steps, fused", [(20, [1, 1, 1, 2, 3, 5]), (15, [1, 1, 1, 1, 2]), (40, [1, 1, 2, 8])]
 )
 def test_many_smaller_sums_that_occur_as_often_do_not_hide_the_step(steps, fused, seed):
-    """Of a step without its tiny first or last tensors: more than 50 such sums are smaller."""
+    """More than 50 sums are smaller: those of a step without its tiny first or last tensors."""
     job, step_bytes = of_many_tensors(steps, fused, 300 * training.MS, seed)
     found, whole = found_in(job)
     assert (found.how, found.bytes, found.confidence) == ("bytes", step_bytes, 1.0)
@@ -231,8 +231,8 @@ def test_too_few_calls_are_no_steps(name):
 
 @pytest.mark.parametrize("name", JOBS)
 def test_no_step_spans_a_gap(name):
-    """Of every third block of 64 or 1024 there are samples. Steps are cut at the same place each
-    time (caffe's before its Reduces, where the pause is longest, so that each has the Bcasts of the
+    """Every third block of 64 or 1024 has samples. Steps are cut at the same place each time
+    (caffe's before its Reduces, where the pause is longest, so that each has the Bcasts of the
     next)."""
     job = JOBS[name][0](steps=400 if name != "transformer" else 100)
     size = 1024 if name in ("horovod", "transformer") else 64

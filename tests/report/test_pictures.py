@@ -277,7 +277,7 @@ def test_only_percentiles_with_calls_enough_are_marked(axes, connection):
 
 
 def points(panel) -> list[list[tuple[float, float]]]:
-    """Of each line; the legend's have none."""
+    """Points of each line; the legend's have none."""
     return [
         [*zip(line.get_xdata(), line.get_ydata())] for line in panel.get_lines()
         if len(line.get_xdata())

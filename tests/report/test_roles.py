@@ -1,5 +1,5 @@
-"""What communicators are for: each role on a planted run that has it, and `unclear` where the signs
-are missing."""
+"""Roles of communicators: each on a planted run that has it, and `unclear` where the signs are
+missing."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def test_the_gain_is_that_of_the_ranks_that_cause_the_waiting(late, report, tmp_
 
 
 def test_of_ranks_that_delay_different_ones_at_once_the_gain_is_counted_once(late):
-    """Of eight ranks in pairs 2 and 3 are late in theirs, 6 hardly."""
+    """Ranks 2 and 3 of eight ranks in pairs are late in theirs, 6 hardly."""
     program = Program(8)
     pairs = [program.job.group(ranks) for ranks in ((0, 2), (1, 3), (4, 6), (5, 7))]
     for _ in range(STEPS):
@@ -324,7 +324,7 @@ def test_waiting_of_unknown_cause_is_said_where_transfer_dominates(text, report,
 
 
 def test_filters_do_not_cut_a_chain(late):
-    """Of the columns alone, too, rank 2 is the cause, though rank 3 was late because of the row."""
+    """Rank 2 is the cause for the columns alone, too, though rank 3 was late because of the row."""
     job = grid([{2: 8 * MS}] * STEPS)
     assert column(late(job, "rank", "--call", "Allgather"), "caused_ns") == [
         0, 0, 2 * STEPS * 8 * MS, 0,

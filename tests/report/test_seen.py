@@ -1,5 +1,5 @@
-"""What a run's profile does not show is named, with its size and the way out; of a run that was
-seen whole nothing is said."""
+"""Gaps of a run's profile are named, with their size and the way out; for a run that was seen whole
+nothing is said."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What GPUs' counters and sensors said, and how many multiprocessors communication occupied."""
+"""Readings of GPUs' counters and sensors, and how many multiprocessors communication occupied."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_ranks_that_are_in_no_collective_are_not_called_alike():
 
 
 def test_a_busy_gpu_is_seen(report, job):
-    """Of the time that was summed up between the looks; where none was, nothing is known."""
+    """Share of the time that was summed up between the looks; where none was, nothing is known."""
 
     def ranks(*busy_ns: int) -> list[Rank]:
         found = ranks_with(100, 100)

@@ -27,7 +27,7 @@ HALVES = 2  # the communicator that is a half of the ranks
 
 @pytest.fixture
 def said(report, tmp_path):
-    """What a command says of a run, without line breaks."""
+    """Output of a command on a run, without line breaks."""
 
     def ask(command: str, ranks: list[planted.Rank]) -> str:
         folder = planted.write_databases(tmp_path / "run", ranks)

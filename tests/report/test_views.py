@@ -1,5 +1,5 @@
-"""What merge adds for people's own queries, the queries that the documentation has, and the same
-tables as Parquet and long CSV."""
+"""Tables and views that merge adds for people's own queries, the queries that the documentation
+has, and the same tables as Parquet and long CSV."""
 
 from __future__ import annotations
 

@@ -308,8 +308,8 @@ def solver(steps: int = 200, seed: int = 16, norms_every: int = 10, reductions: 
 
 
 def negotiation(steps: int = 60, seed: int = 17) -> Job:
-    """What a framework's ranks tell each other, alike and a moment apart, while gradients go
-    another way; forward and backward between."""
+    """Messages among a framework's ranks, alike and a moment apart, while gradients go another way;
+    forward and backward between."""
     job = Job(seed)
     for _ in range(steps):
         for _ in range(4):

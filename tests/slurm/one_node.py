@@ -94,7 +94,7 @@ class Slurm(NamedTuple):
         return Outcome(done.returncode, done.stdout, done.stderr)
 
     def batch(self, script: str, folder: Path, *options: str) -> str:
-        """What a batch script printed, once its job (or array of jobs) has ended."""
+        """Output of a batch script, once its job (or array of jobs) has ended."""
         (folder / "script").write_text("#!/bin/bash\n" + script)
         submitted = self.run(
             ["sbatch", "--wait", "--output=printed-%a", *options, "script"], folder

@@ -1,5 +1,5 @@
-"""What the suites share: where things are, what a job is started with, and what its
-databases say."""
+"""Common parts of the suites: where things are, what a job is started with, and what its databases
+say."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BUILD = REPOSITORY / os.environ.get("BUILD", "build")
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
-# What it means that a test ended differently.
+# Meaning of a test that ended differently.
 BROKEN = "broken"  # with the profiler it ends so again, or it crashed or hung
 ONCE = "once"  # it does not end so again, neither with the profiler nor without
 FLAKY = "flaky"  # it ends so without the profiler too, now and then
@@ -29,7 +29,7 @@ def require_build(script: str) -> None:
 
 
 def unprofiled_environment() -> dict[str, str]:
-    """That of the suite, without what concerns a profiler."""
+    """Environment of the suite, without what concerns a profiler."""
     return {
         name: value for name, value in os.environ.items()
         if not name.startswith(("COMMPROF_", "LD_PRELOAD"))

@@ -76,7 +76,7 @@ class Combination(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What came of one run of the suite."""
+    """Outcome of one run of the suite."""
 
     exit_status: int | None  # None: it hung
     # (rank, test) -> outcome, 'unfinished' if it began and did not end
@@ -130,7 +130,7 @@ def launch(combination: Combination, folder: Path, *arguments: str, is_profiled:
 
 
 def outcomes(folder: Path, ranks: int) -> Iterator[tuple[tuple[int, str], str]]:
-    """What each rank's file says; the last line about a test counts."""
+    """Outcomes in each rank's file; the last line about a test counts."""
     for rank in range(ranks):
         file = folder / f"rank-{rank}"
         for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else []:

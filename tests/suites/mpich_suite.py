@@ -53,7 +53,7 @@ class Test(NamedTuple):
 
 
 def tests_of(folder: str) -> Iterator[Test]:
-    """Those of a folder's list and of the lists of the folders that it names."""
+    """Tests of a folder's list and of the lists of the folders that it names."""
     file = TESTS / folder / "testlist"
     for line in file.read_text().splitlines() if file.exists() else []:
         words = line.partition("#")[0].split()
@@ -84,8 +84,8 @@ def is_built(test: Test) -> bool:
 
 
 def launch(test: Test, output: Path, *, is_profiled: bool) -> str:
-    """What came of one run. A test says `No Errors`, and nothing else; one with
-    resultTest=TestStatus may end as it likes."""
+    """Outcome of one run. A test says `No Errors`, and nothing else; one with resultTest=TestStatus
+    may end as it likes."""
     output.parent.mkdir(parents=True, exist_ok=True)
     profiler = [str(BUILD / "bin/commprof-run")] if is_profiled else []
     command = [

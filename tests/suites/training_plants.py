@@ -17,8 +17,8 @@ from mpi.reporter import rows
 from truth.ranks import expanded
 from truth.trial import CLOSE, CONFIRMED, HOLDS
 
-# What shows when a rank's own work is done, without marks and regions. Horovod agrees on what to
-# send first, so its ranks arrive together.
+# Evidence that a rank's own work is done, without marks and regions. Horovod agrees on what to send
+# first, so its ranks arrive together.
 SHOWN_BY = {"ddp": "arrival", "horovod": ""}
 
 
@@ -125,7 +125,7 @@ def holds(truth: Truth) -> bool:
 
 
 def named(profile: Path) -> dict[str, tuple[int, ...]]:
-    """Whom each command names. advise has no column for it: its sentence is searched."""
+    """Ranks that each command names. advise has no column for it: its sentence is searched."""
     (late,) = rows("late", "--by", "run", profile)
     (summary,), (steps,) = rows("summary", profile), rows("steps", profile)
     found = {
@@ -140,7 +140,7 @@ def named(profile: Path) -> dict[str, tuple[int, ...]]:
 
 
 def complaints(folder: Path) -> Iterator[str]:
-    """What the reports of folder/profile say that the logs beside it deny."""
+    """Statements of the reports of folder/profile that the logs beside it deny."""
     truth, profile = truth_of(folder), folder / "profile"
     (steps,) = rows("steps", profile)
     if steps["steps"] != truth.steps:

@@ -33,7 +33,7 @@ OPEN_MPI = ("mpirun.openmpi", "--oversubscribe", "--mca", "mpi_yield_when_idle",
 
 
 class Claim(NamedTuple):
-    """What must hold on every rank: the query's answer is 1."""
+    """A claim that must hold on every rank: the query's answer is 1."""
 
     sentence: str
     sql: str
@@ -82,7 +82,7 @@ NOT_FUSED = Claim("the largest Allreduce is the largest tensor", LARGEST.format(
 
 
 class Place(NamedTuple):
-    """Where programs run: an MPI library, and a Python with a framework for it."""
+    """Environment of the programs: an MPI library, and a Python with a framework for it."""
 
     mpirun: tuple[str, ...]
     python: str

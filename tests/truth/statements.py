@@ -1,4 +1,4 @@
-"""What the commands of the reporter say of the same quantities. One question has one answer,
+"""Statements of the reporter's commands about the same quantities. One question has one answer,
 whoever is asked."""
 
 from __future__ import annotations
@@ -245,8 +245,8 @@ def statements(folder: Path, page: Path) -> Statements:
 
 
 def accused(folder: Path) -> dict[str, set[int]]:
-    """Whom each command names as the rank that the others wait for; without those
-    that name nobody."""
+    """Ranks that each command names as the one that the others wait for; without those that name
+    nobody."""
     (run,) = rows("late", folder, "--by", "run")
     (steps,) = rows("steps", folder)
     stages = {row["rank"] for row in rows("pipeline", folder) if row["is_waited_for"]}

@@ -41,8 +41,8 @@ class Trial(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What the reports say, in the words that the tests use. All that depends on names of fields is
-    in told()."""
+    """Statements of the reports, in the words that the tests use. All that depends on names of
+    fields is in told()."""
 
     cause: str
     named: tuple[int, ...]
@@ -137,7 +137,7 @@ def told(run: Run) -> Told:
 
 
 def is_accused(trial: Trial) -> bool:
-    """Of a twin: late names somebody."""
+    """True if late names somebody in a twin."""
     said = told(trial.run)
     return bool(said.named) or said.cause in ("by-call", "rotation")
 
@@ -150,7 +150,7 @@ def is_confirmed(trial: Trial) -> bool:
 
 
 def figures(trial: Trial, said: Told) -> list[tuple[str, float, float]]:
-    """What is told and what is logged of the quantity that the plant is about."""
+    """Reported and logged values of the quantity that the plant is about."""
     plant, truth = trial.plant, trial.truth
     if plant.samples or plant.is_negotiated:
         return []
@@ -203,7 +203,7 @@ MEASURED = frozenset(
 
 
 def judge(trial: Trial) -> Judgement:
-    """Of a plant; of twins see is_accused()."""
+    """Judgement of a plant; for twins see is_accused()."""
     plant, truth, said = trial.plant, trial.truth, told(trial.run)
     complaints = []
     # no part of the plant, but true

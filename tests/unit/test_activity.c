@@ -26,7 +26,7 @@ static void device_facts(uint32_t device, struct gpu_device_facts *facts)
 
 static const struct gpu_backend backend = {.name = "test", .device_facts = device_facts};
 
-/* What was reported to the observer, and its answers. */
+/* Reports to the observer, and its answers. */
 static struct {
     struct gpu_event last;
     char name[64];

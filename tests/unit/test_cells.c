@@ -128,7 +128,7 @@ static void whatever_differs_is_counted_apart(void)
     CHECK_EQUAL(totals().count, 7);
 }
 
-/* Of 4,096 sizes in an index of 16,384 places, a quarter of a pair would meet by chance. */
+/* By chance, a quarter of a pair would meet among 4,096 sizes in an index of 16,384 places. */
 static void cells_that_differ_in_the_last_part_of_the_key_alone_rarely_meet(void)
 {
     const uint64_t call = cell_key(1, 2, LEDGER_CALL),

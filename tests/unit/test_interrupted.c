@@ -118,7 +118,7 @@ static void resume(pid_t child, enum __ptrace_request how, int number, int *stat
     CHECK(waitpid(child, status, 0) == child);
 }
 
-/* Where the child is; nowhere on machines that do not step. */
+/* Position of the child; nowhere on machines that do not step. */
 struct place {
     uint64_t instruction, stack;
 };

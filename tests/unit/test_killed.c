@@ -21,7 +21,7 @@ struct amounts {
     uint64_t communicators, fact_bytes;
 };
 
-/* What the child has begun to account, and what it has accounted. */
+/* Amounts that the child has begun to account, and those that it has accounted. */
 struct truth {
     struct amounts begun, done;
     bool resetting;

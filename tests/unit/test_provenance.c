@@ -322,7 +322,8 @@ static void a_large_or_binary_file_of_settings_is_recorded_by_its_hash(void)
     CHECK(strncmp(recorded("file.NCCL_TOPO_FILE"), "5000 bytes, FNV-1a ", 19) == 0);
 }
 
-/* What a library writes, lists of hosts, secrets, what is not there, and what is no file. */
+/* Not opened: files that a library writes, lists of hosts, secrets, missing files, and things that
+ * are no file. */
 static void no_other_file_is_opened(void)
 {
     static const char *const NAMES[] = {

@@ -35,7 +35,7 @@ struct cell_state {
     uint16_t count;
 };
 
-/* What a reader can see in one state, and the true counts then. */
+/* Counts that a reader can see in one state, and the true counts then. */
 struct state {
     uint32_t epoch, thread_epoch;
     uint64_t folds_begun, folds_ended;
@@ -144,7 +144,7 @@ static void watch(void (*writer)(void))
 
 /* The reader */
 
-/* What the reader knows so far: small, so that interleavings can be compared as numbers. */
+/* State of the reader so far: small, so that interleavings can be compared as numbers. */
 union way {
     struct {
         uint32_t epoch : 2, folds : 2, thread_counts : 1, cell_counts : 1, folding : 6, sum : 7,

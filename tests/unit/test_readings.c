@@ -167,8 +167,8 @@ static void a_backend_without_sensors_is_not_asked(void)
     CHECK_EQUAL(found().live, 0);
 }
 
-/* Of every second tick, then of every fourth: the first and the last stay near, and rates are over
- * longer spans. */
+/* A full table keeps every second tick, then every fourth: the first and the last stay near, and
+ * rates are over longer spans. */
 static void a_full_table_leaves_out_every_second_reading(void)
 {
     begin();

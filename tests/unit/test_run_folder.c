@@ -1392,7 +1392,7 @@ static bool odd_ones_from_913_are_expected(int rank)
     return rank >= 913 && rank % 2 == 1;
 }
 
-/* Where the description of so many ranks ends. */
+/* End of the description of so many ranks. */
 static const char *end_of_presence(int world_size)
 {
     static char text[512];

@@ -97,7 +97,7 @@ static void activities(unsigned stream, uint64_t at, unsigned count)
     }
 }
 
-/* What the ledger has of it. */
+/* Samples in the ledger. */
 
 #define FOR_EACH_PAGE(page)                                                             \
     for (uint32_t c_ = 0; c_ < the_ledger.header->chunk_count; c_++)                    \

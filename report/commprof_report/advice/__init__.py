@@ -1,1 +1,1 @@
-"""What to change, and what that could save."""
+"""Advice: changes to the program or its settings, and the time that each could save."""

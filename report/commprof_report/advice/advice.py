@@ -53,8 +53,8 @@ class Advice(NamedTuple):
 
 
 def advice(run: Run, answers: RunSummary, steps: StepsRow) -> list[Advice]:
-    """What would save most first; then what is of another kind; then the rules that found
-    nothing."""
+    """All advice: the largest savings first; then findings of another kind; then the rules that
+    found nothing."""
     inputs = inputs_of(run, answers, steps)
     rules = (*RULES, *(GPU_RULES if inputs.uses_gpu else ()))
     rows = [row for rule in rules for row in judge(rule, inputs)] + [
@@ -121,7 +121,7 @@ def judge(rule: Rule, inputs: Inputs) -> list[Advice]:
 
 
 def _beside_main(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
-    """What the program computes meanwhile hides time in MPI on another thread."""
+    """Qualifies a saving in calls of a background thread: compute hides some of their time."""
     is_saving = (
         isinstance(found, Finding) and found.saving_ns and (found.call or "").startswith("MPI_")
     )

@@ -89,7 +89,7 @@ def of_rounds(inputs: Inputs) -> Basis:
 
 
 def of_cores(inputs: Inputs) -> Basis:
-    """Of jobs that communicate beside the main thread."""
+    """Coverage of the rule on jobs that communicate beside the main thread."""
     known = sum(bool(cores_of(row.affinity)) for row in core_uses(inputs.run.connection))
     return _of(known, inputs.ranks if inputs.is_beside_main_mostly else 0, "rank")
 

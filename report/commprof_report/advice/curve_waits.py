@@ -96,7 +96,8 @@ def _sides(waits: Waits, texts: Texts, sides: Mapping[tuple[int, str, str], str]
 
 
 def _quantile(ordered: Ints, groups: Groups, of: int, which: int = 1) -> Ints:
-    """Of each group of ordered values, the least that which/of of them do not exceed."""
+    """The which/of quantile of each group of ordered values: the least value that this part does
+    not exceed."""
     return ordered[groups.first + np.maximum(0, -(-which * groups.counts // of) - 1)]
 
 

@@ -78,8 +78,8 @@ class Bin(NamedTuple):
 
 
 class Knee(NamedTuple):
-    """Where messages are large enough: from `bytes` to `upto_bytes` a byte costs little more than
-    at best. Seen in low_bytes to high_bytes."""
+    """Range in which messages are large enough: from `bytes` to `upto_bytes` a byte costs little
+    more than at best. Seen in low_bytes to high_bytes."""
 
     bytes: int
     upto_bytes: int
@@ -106,7 +106,7 @@ class Curve(NamedTuple):
 
     @property
     def key(self) -> tuple:
-        """What is the same on the curves of one call at two places."""
+        """Fields that are the same on the curves of one call at two places."""
         return (self.call, self.side, self.identities, self.memory_kind)
 
     @property
@@ -169,8 +169,8 @@ def waiting(points: Sequence[Point]) -> float | None:
 
 
 def curves(connection: Connection, late: Late, kin: Mapping[str, Kin]) -> list[Curve]:
-    """Of the blocking calls whose size all ranks agree on, and of NCCL's
-    operations on the device."""
+    """Curves of the blocking calls whose size all ranks agree on, and of NCCL's operations on the
+    device."""
     families = _families(connection, kin)
     sides = {row[:3]: row.side for row in SQL.ask(connection, "curve_sides", SideRow)}
     buckets: dict[tuple, list[CurveBucketRow]] = {}

@@ -1,4 +1,4 @@
-"""What a rule found, or why it could not look; and the words that several rules share."""
+"""Finding of a rule, or why it could not look; and the words that several rules share."""
 
 from __future__ import annotations
 

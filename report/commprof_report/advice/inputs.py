@@ -1,5 +1,4 @@
-"""What the rules of advice examine: a run's sums, curves and steps, and the framework
-that made it."""
+"""Input of the rules of advice: a run's sums, curves and steps, and the framework that made it."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ PYTORCH_THREAD = re.compile(r"pt_(mpi|.*ProcessGroup)")
 
 
 class Inputs(NamedTuple):
-    """What the rules examine."""
+    """Input of the rules."""
 
     run: Run
     answers: RunSummary

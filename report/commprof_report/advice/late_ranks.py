@@ -92,7 +92,7 @@ def _balance(late: Late) -> str:
 
 
 def late_unknown(inputs: Inputs, *beginnings: str) -> Iterator[Unknown]:
-    """What hvprof-report late says, if it begins so: then nothing is denied."""
+    """The verdict of hvprof-report late as unknown, if it begins so: then nothing is denied."""
     if inputs.late.unfinished:
         yield Unknown(unfinished_text(inputs.late))
     elif (text := verdict(inputs.late)).startswith(beginnings):

@@ -247,8 +247,8 @@ def is_fusion_off(inputs: Inputs) -> bool:
 
 
 def _certainty(curve: Curve, points: Sequence[Point], total_ns: float) -> str:
-    """Where most of the time is waiting for a late rank, or that of a few very long calls, other
-    messages may wait as long."""
+    """Certainty of the saving: if most of the time is waiting for a late rank, or that of a few
+    very long calls, other messages may wait as long."""
     least_ns = sum(point.least_total_ns for point in points) * curve.ranks
     typical_ns = sum(point.count * point.p50_ns for point in points)
     return LIKELY if min(least_ns, typical_ns) >= MOSTLY * total_ns else POSSIBLE
@@ -443,7 +443,7 @@ def _library(curve: Curve) -> str:
 
 
 def _limits(curve: Curve) -> str:
-    """Where they are set."""
+    """The settings of the library that has these limits."""
     if curve.call.startswith("nccl"):
         return "NCCL: NCCL_ALGO, NCCL_PROTO, or a tuner plugin"
     return (

@@ -144,7 +144,8 @@ def reduce_and_bcast(inputs: Inputs) -> Iterator[Finding]:
 
 
 def _reduces_and_bcasts(inputs: Inputs) -> Iterator[tuple[SizeRow, SizeRow]]:
-    """Those of one size on a communicator, if there are about as many."""
+    """Pairs of a Reduce and a Bcast of one size on a communicator, if there are about as many of
+    each."""
     rows = [row for row in inputs.sizes if not row.is_folded and row.bytes]
     bcasts = {
         (row.identity, row.memory_kind, row.bytes): row for row in rows if row.call == "MPI_Bcast"
@@ -275,7 +276,7 @@ def _copies_text(copied: Sequence[CopiedRow]) -> str:
 
 
 def gaps(inputs: Inputs) -> Iterator[Finding]:
-    """What the profile lacks."""
+    """Findings on what the profile lacks."""
     if inputs.late.unfinished:
         evidence = "all figures are of finished calls: what ranks wait in these is no part of them"
         yield Finding(

@@ -84,7 +84,7 @@ def table(kind: type[Table], rows: Iterable[Sequence[Any]], texts: Texts) -> Tab
 
 
 def read(kind: type[Table], cursor: Cursor, texts: Texts) -> Table:
-    """What a query answers; its columns are the fields, in order."""
+    """The rows that a query answers; its columns are the fields, in order."""
     answered = [column[0] for column in cursor.description]
     assert answered == names(kind), f"the query answers {answered}, not {names(kind)}"
     parts = []
@@ -150,16 +150,16 @@ class Groups:
         return np.add.reduceat(values, self.first) if self.rows else values[:0]
 
     def place(self) -> Ints:
-        """Of each row in its group, from 0."""
+        """Position of each row in its group, from 0."""
         return np.arange(self.rows) - self.first[self.of_row]
 
     def first_at(self, flags: Flags) -> Ints:
-        """Of each group the first row at which the flag is set; the number of all rows if there is
+        """First row of each group at which the flag is set; the number of all rows if there is
         none."""
         return self.min(np.where(flags, np.arange(self.rows), self.rows))
 
     def first_most(self, values: np.ndarray) -> Ints:
-        """Of each group the first row that has its largest value."""
+        """First row of each group that has the group's largest value."""
         return self.first_at(values == self.spread(self.max(values)))
 
 

@@ -22,7 +22,7 @@ EXPECTED = (ReportError, OSError, sqlite3.Error, MemoryError)
 
 
 def as_report(error: Exception) -> ReportError:
-    """What to say of one of those."""
+    """Message for an error of these kinds."""
     if isinstance(error, ReportError):
         return error
     if isinstance(error, OSError):

@@ -43,8 +43,8 @@ class PollRow(NamedTuple):
 
 
 def operation(call: str) -> str:
-    """What a call of any form of MPI or NCCL does: allreduce of MPI_Iallreduce, MPI_Allreduce_init
-    and ncclAllReduce."""
+    """Operation of a call of any form of MPI or NCCL: allreduce of MPI_Iallreduce,
+    MPI_Allreduce_init and ncclAllReduce."""
     name = call[4:].lower().removesuffix("_init")
     return name[1:] if name[:1] == "i" else name
 

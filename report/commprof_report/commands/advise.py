@@ -125,7 +125,7 @@ def _more(unable: Sequence[Advice]) -> str:
 
 
 def _need(unable: Sequence[Advice]) -> str:
-    """What lets most of these rules look."""
+    """The need that most of these rules have."""
     ((need, rules),) = Counter(row.needs for row in unable).most_common(1)
     return (
         f"{rules} of these {len(unable)} need {need}" if rules > 1
@@ -134,7 +134,7 @@ def _need(unable: Sequence[Advice]) -> str:
 
 
 def able_rules(rows: Sequence[Advice]) -> list[Advice]:
-    """Those that found nothing where they looked."""
+    """Rules that found nothing where they looked."""
     return [row for row in rows if not row.found and not row.evidence and row.coverage is not None]
 
 

@@ -1,4 +1,4 @@
-"""What commands share: the run they read, the filters, the form of output."""
+"""Common parts of the commands: the run they read, the filters, the form of output."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def add_plot_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def row_count(word: str) -> int:
-    """Of --top."""
+    """Value of --top."""
     if not word.isdecimal() or not 0 < int(word) < 1_000_000:
         raise argparse.ArgumentTypeError(f"{word} is no number of rows")
     return int(word)
@@ -144,7 +144,7 @@ def nothing_text(run: Selection, what: str = "call") -> str:
 
 
 def but_unseen(unseen: str) -> str:
-    """What a sentence that denies something does not rest on, where that is not the whole job."""
+    """Suffix for a denial: the part of the job that was not seen."""
     return f" (not seen: {unseen})" if unseen else ""
 
 

@@ -215,7 +215,7 @@ def compared(words: list[Path], by_rules: Rules, with_histograms: bool) -> Compa
 
 
 def mode_of(answers: Comparison) -> int:
-    """Of files that are made from its runs."""
+    """Mode of files that are made from its runs."""
     return files_mode(run.path for side in answers.sides for run in side.runs)
 
 
@@ -366,7 +366,7 @@ def print_fact(head: str, text: str) -> None:
 
 
 def facts(answers: Comparison) -> Iterator[tuple[str, str]]:
-    """What was compared, and what is to be known of all sides."""
+    """The compared runs, and facts about all sides."""
     yield from sides_facts(answers)
     yield from refusal_facts(answers)
     for note in answers.notes:
@@ -533,7 +533,7 @@ def finding_text(pair: Pair) -> str:
 
 
 def control_text(answers: Comparison, pair: Pair) -> str:
-    """What the comparison says of one command against itself, beside the verdicts."""
+    """Result of comparing one command against itself, beside the verdicts."""
     row = pair.verdict
     found = (
         f"no verdict either; {NAMES[row.metric][1]} {change_text(row)}" if row.verdict == "refused"

@@ -68,7 +68,7 @@ def opening(answers: Comparison) -> str:
 
 
 def elsewhere(pairs: Sequence[Pair]) -> set[str]:
-    """What the page says in other places than the text."""
+    """Names of facts that the page shows in other places than the text."""
     return {"Verdict", "Also different"} | ({"Compared"} if len(pairs) == 1 else set())
 
 
@@ -143,7 +143,7 @@ def measures_section(answers: Comparison) -> str:
 def measure(
     answers: Comparison, name: str, rows: Sequence[FigureRow | ComparedRow]
 ) -> changes.Measure:
-    """Of one figure or row, of each side against the first."""
+    """One figure or row, each side against the first."""
     samples = {rows[0].reference: rows[0].samples[0], **{row.side: row.samples[1] for row in rows}}
     style_of = {side.name: style for style, side in enumerate(answers.sides)}
     values = [
@@ -175,8 +175,8 @@ def by_change(rows: Sequence[ComparedRow]) -> list[ComparedRow]:
 
 
 def change_columns(pair: Pair) -> list[Column]:
-    """Those of compare; the communicator only where there are several, since the
-    drawings name it."""
+    """Columns of compare; the communicator only where there are several, since the drawings name
+    it."""
     *known, last = compare.row_columns(pair)
     is_one = len({row.communicator for row in pair.rows if row.communicator}) < 2
     return [

@@ -225,7 +225,7 @@ def write_perfetto(arguments: argparse.Namespace) -> None:
 
 
 def samples_note(run: Run) -> None:
-    """What a timeline does not show."""
+    """Notes the calls and activities that a timeline does not show."""
     calls, activities = run.connection.execute(
         "SELECT (SELECT count(*) FROM sample), (SELECT count(*) FROM gpu_sample)"
     ).fetchone()

@@ -273,7 +273,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def picture_save(run: Selection, arguments: argparse.Namespace) -> None:
-    """Of the devices, or with --by kernel of the kernels."""
+    """Saves the picture of the devices, or with --by kernel of the kernels."""
     found = gpu_activity.gpu(run.connection)
     unseen = (
         [] if found.is_seen
@@ -528,7 +528,7 @@ def idle_text(row: GpuDeviceRow) -> str:
 
 
 def time_text(found: Gpu) -> str:
-    """Of the traced time of all devices."""
+    """Shares of the traced time of all devices."""
     summary = found.summary
     is_late = any(row.rank in found.incomplete for row in found.parts)
     is_told_above = summary.unmerged_devices or is_late
@@ -589,7 +589,7 @@ def sm_facts(summary: GpuRow) -> Iterator[tuple[str, str]]:
 
 
 def sensor_facts(rows: Sequence[GpuSensorRow]) -> Iterator[tuple[str, str]]:
-    """What was read; what lowers clocks only where something did."""
+    """Facts from the sensors; the causes of lowered clocks only where there are any."""
     clocked = [row for row in rows if row.clock_mean_mhz is not None]
     if clocked:
         mean_mhz = sum(row.clock_mean_mhz * row.readings for row in clocked) / sum(
@@ -690,7 +690,7 @@ def mpi_facts(found: Gpu) -> Iterator[tuple[str, str]]:
 
 
 def cost_text(cost: TracingCost) -> str:
-    """Of steps with tracing on against those with tracing paused."""
+    """Duration of steps with tracing on against those with tracing paused."""
     sides = (
         f"{units.counted(cost.traced_steps, 'step')} with tracing, {cost.untraced_steps:,} without"
     )
@@ -714,7 +714,7 @@ def cost_text(cost: TracingCost) -> str:
 
 
 def memory_facts(found: Gpu) -> Iterator[tuple[str, str]]:
-    """What CUPTI takes on the device; ranks say it alike, as a rule."""
+    """Memory that CUPTI takes on the device; ranks report the same, as a rule."""
     for text in sorted({row.device_memory for row in found.ranks} - {""}):
         yield "", f"device memory: {text}"
 
@@ -762,7 +762,7 @@ def coverage_facts(found: Gpu) -> Iterator[tuple[str, str]]:
 
 
 def losses(seen: Sequence[SeenRow]) -> str:
-    """What is missing of the activities of GPUs; "": nothing."""
+    """Missing activities of GPUs, with the reasons; "": none."""
     return "; ".join(reason_text(row) for row in seen if row.reason.startswith("gpu-"))
 
 

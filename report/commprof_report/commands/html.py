@@ -193,7 +193,7 @@ def opening(
 
 
 def fusion_facts(answers: RunSummary, in_steps: StepsRow) -> Iterator[tuple[str, str]]:
-    """Where a thread negotiates: what is known of fusion from one run."""
+    """Facts on fusion from one run, where a thread negotiates."""
     if not in_steps.negotiation or not in_steps.messages:
         return
     set_to = [each.value for each in answers.facts if each.key == f"env.{FUSION}"]
@@ -295,7 +295,7 @@ HOW = "in the list, by a click on its bar in the picture above, or there with th
 
 
 def steps_read(word: str) -> range:
-    """Of --steps: 7, or 100-120."""
+    """Value of --steps: 7, or 100-120."""
     found = re.fullmatch("([0-9]{1,9})(?:-([0-9]{1,9}))?", word)
     first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
     if first > last:

@@ -73,7 +73,7 @@ class Side(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """What a call sends in bulk, in a step or over the run: on a rank. time_ns: null: not that of
+    """Bulk data that a call sends on a rank, in a step or over the run. time_ns: null: not that of
     the messages."""
 
     calls: float

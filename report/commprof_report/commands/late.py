@@ -214,7 +214,7 @@ def shown_unasked(answers: Late) -> Collection[str]:
 
 
 def family_rows(run: Run, answers: Late) -> list[LateCallRow]:
-    """Those of each call, one for a family of communicators."""
+    """Rows of each call, one for a family of communicators."""
     return answers.call_rows(roles.families(run.connection)) if answers.calls else []
 
 

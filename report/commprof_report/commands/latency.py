@@ -150,7 +150,7 @@ def latency_section(run: Run, rows: Sequence[SizeRow], names: Mapping[str, str])
 def curves_of(
     run: Run, row: SizeRow, names: Mapping[str, str], is_one_communicator: bool, by_rank: bool
 ) -> Iterable[histograms.Curve]:
-    """That of all ranks first."""
+    """Curves of a row, that of all ranks first."""
     size = (
         f" {units.size_range(row.bytes_low, row.bytes_high)}" if sizes.carries_messages(row) else ""
     )

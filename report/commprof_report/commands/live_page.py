@@ -114,7 +114,7 @@ class Server(ThreadingHTTPServer):
 
 
 class LivePage:
-    """Of one run."""
+    """The page of one run."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.arguments = arguments

@@ -93,7 +93,7 @@ def by_pipeline(found: Pipelines) -> list[list[StageRow]]:
 
 
 def verdict(found: Pipelines, unseen: str = "") -> Iterator[str]:
-    """What there is to say at once."""
+    """Sentences to print first."""
     for ranks in found.graph.rings:
         yield (
             f"Ranks {ranks_text(ranks)} pass messages in a ring: no first and no last stage can "

@@ -112,7 +112,7 @@ def columns_of(rows: list[RegionRow]) -> list[Column]:
 
 
 def headline(rows: list[RegionRow]) -> str:
-    """Where the most time is, regions within regions taken for themselves."""
+    """The region with the most time, without the regions within it."""
     inside = [row for row in rows if row.region]
     if not any(row.count or row.nccl_count for row in inside):
         most = max(inside, key=lambda row: row.span_ns, default=None)

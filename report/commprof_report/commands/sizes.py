@@ -218,7 +218,7 @@ MARKS = {
 
 
 def marks_note(rows: Sequence[SizeRow]) -> str:
-    """What the marks mean that these rows have."""
+    """Explains the marks that these rows have."""
     used = {mark for row in rows for mark in marks(row)}
     return ", ".join(f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in used)
 

@@ -458,8 +458,8 @@ def doing_text(state: str, call: str, outside: str = "outside MPI") -> str:
 
 
 def negotiation_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:
-    """Of a background thread that agrees with the other ranks in every cycle on what to send, as
-    Horovod's does."""
+    """Facts on a background thread that agrees with the other ranks in every cycle on what to send,
+    as Horovod's does."""
     if not summary.negotiation:
         return
     often = "at irregular times"
@@ -568,7 +568,7 @@ def remark(row: StepRow) -> str:
 
 
 def steps_section(run: Run, answers: StepsSummary, waits: Late | None) -> str:
-    """Of a run that was read with samples; nothing where there are none."""
+    """Steps of a run that was read with samples; empty if there are none."""
     if not run.connection.execute("SELECT 1 FROM sample").fetchone():
         return ""
     known = page.facts_list(facts(answers, waits))

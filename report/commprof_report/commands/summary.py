@@ -185,7 +185,7 @@ def is_counted_in_part(summary: SummaryRow) -> bool:
 
 
 def whole(summary: SummaryRow) -> str:
-    """What shares are of."""
+    """The time that shares refer to."""
     return "counted time" if is_counted_in_part(summary) else "wall time"
 
 
@@ -218,7 +218,7 @@ def share_texts(answers: RunSummary, drawn: str = "") -> list[str]:
 
 
 def thread_text(answers: RunSummary) -> str:
-    """Where the time in MPI is on threads beside the main one; "": on no rank."""
+    """Ranks on which the time in MPI is on threads beside the main one; "": none."""
     ranks = [rank.rank for rank in answers.ranks if not rank.mpi_thread_is_main]
     where = f"on {units.rank_names(ranks)} " if len(ranks) < len(answers.ranks) else ""
     return f"{where}{OTHER_THREAD}" if ranks else ""
@@ -395,7 +395,7 @@ def launcher_text(summary: SummaryRow) -> str:
 
 
 def buffer_facts(answers: RunSummary) -> Iterator[tuple[str, str]]:
-    """Where MPI's buffers lay: said where a GPU was used."""
+    """Memory kinds of MPI's buffers, printed where a GPU was used."""
     summary = answers.summary
     if summary.device_volume_share is None:
         return
@@ -417,8 +417,8 @@ def buffer_facts(answers: RunSummary) -> Iterator[tuple[str, str]]:
 
 
 def copied_text(summary: SummaryRow) -> str:
-    """What GPUs copied is known for the time that they were traced; not what of it went through
-    MPI."""
+    """Volume that GPUs copied while they were traced; how much of it went through MPI is
+    unknown."""
     out, back = (
         units.volume(copied or 0)
         for copied in (summary.copied_to_host_bytes, summary.copied_to_device_bytes)
@@ -469,7 +469,7 @@ def partner_text(rank: int | None) -> str:
 
 
 def gpu_facts(found: gpu_activity.Gpu) -> Iterator[tuple[str, str]]:
-    """Where one was used; why it was not traced, where that is so."""
+    """Facts on GPUs where one was used; with the reason if it was not traced."""
     own = found.summary
     shared = f", {own.shared_devices:,} shared by ranks" if own.shared_devices else ""
     if own.unmerged_devices and not own.traced_ns:

@@ -204,7 +204,7 @@ def rates(before: Rates | None, row: LiveRow) -> Rates:
 
 
 def busy_share(before: LiveRow | None, row: LiveRow) -> float | None:
-    """Of the rank's GPUs."""
+    """Share of time in which the rank's GPUs were busy."""
     traced_ns, busy_ns = row.gpu_traced_ns, row.gpu_busy_ns
     if before:
         traced_ns, busy_ns = traced_ns - before.gpu_traced_ns, busy_ns - before.gpu_busy_ns

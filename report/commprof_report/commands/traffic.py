@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def columns_of(rows: list[TrafficRow]) -> list[Column]:
-    """What there is to say of MPI, and of NCCL."""
+    """Columns for MPI, and for NCCL, where the rows have calls of them."""
     libraries = {row.library for row in rows}
     absent = {"of time in MPI": "mpi" not in libraries, "on device": "nccl" not in libraries}
     return [column for column in COLUMNS if not absent.get(column.head)]
@@ -99,7 +99,7 @@ def facts(rows: list[TrafficRow]) -> Iterator[tuple[str, str]]:
 
 
 def has_set_up(row: TrafficRow) -> bool:
-    """Of a persistent operation."""
+    """True for a persistent operation."""
     return row.call.endswith("_init")
 
 

@@ -274,8 +274,8 @@ def _keys(sides: Sequence[Side]) -> list[Key]:
 
 
 def half_width(row: VerdictRow) -> float | None:
-    """Of the interval of the ratio, on a logarithmic scale: 0.02 is from -2 % to +2 % around the
-    estimate."""
+    """Half the width of the ratio's interval, on a logarithmic scale: 0.02 is from -2 % to +2 %
+    around the estimate."""
     return None if row.low is None else math.expm1((math.log1p(row.high) - math.log1p(row.low)) / 2)
 
 
@@ -487,7 +487,7 @@ def _contrasted(
 
 
 def _cost(judge: Judge, side: Side) -> FigureRow:
-    """Of the profiler: the command with it against the command without."""
+    """Cost of the profiler: the command with it against the command without."""
     without = side._replace(name=f"{side.name} without profiler")
     return _contrasted(judge, without, side, "elapsed", [side.bare_ns, side.elapsed_ns])
 
@@ -755,8 +755,8 @@ def _outliers(sides: Sequence[Side], metric: str, least: float) -> Iterator[str]
 
 
 def _peculiar(run: Figures, side: Side) -> str:
-    """What may explain a run that stands apart: hosts that no other run of its side had, or cores
-    lost more often."""
+    """Possible reasons for a run that stands apart: hosts that no other run of its side had, or
+    cores lost more often."""
     others = [other for other in side.runs if other is not run]
     found = ""
     hosts = {row.host for row in run.ranks} - {row.host for other in others for row in other.ranks}

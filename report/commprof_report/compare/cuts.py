@@ -60,7 +60,7 @@ def _bytes(run: Figures, keys: Sequence[Key]) -> int:
 
 
 def calls_aside(runs: Sequence[Figures], keys: Sequence[Key]) -> set[Key]:
-    """Those of a call that most steps lack and that carries hardly any bytes, as when bucket sizes
+    """Keys of a call that most steps lack and that carries hardly any bytes, as when bucket sizes
     are agreed on at the start."""
     by_call: dict[Key, list[Key]] = {}
     for key in keys:

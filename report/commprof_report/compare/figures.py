@@ -1,5 +1,5 @@
-"""What a comparison needs to know of one run: one number for each row and each figure of the run,
-and what it ran on.
+"""Figures of one run for a comparison: one number for each row and each figure of the run, and what
+it ran on.
 
 The unit of a comparison is the run, so each row of a run has one mean, and each run one value of
 each figure.
@@ -38,8 +38,8 @@ SQL = query.beside(__file__)
 WHOLE_RUN = argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None)
 PERCENTILES = {"p50": 0.5, "p99": 0.99}
 KNOWN = ("marked", "sure", "likely")  # steps
-# What launchers and libraries set by themselves, as key=value: it differs between any two runs, or
-# follows from a binding or placement, which is compared itself.
+# Settings that launchers and libraries make by themselves, as key=value: they differ between any
+# two runs, or follow from a binding or placement, which is compared itself.
 OF_THE_JOB = re.compile(
     r"cvar\.(ess_|mca_|orte_|hwloc_base_binding_policy|rmaps_|mpi_oversubscribe|pmix_server"
     r"|shmem_base_RUNTIME|\w+_version=)"
@@ -108,15 +108,15 @@ class RankRow(NamedTuple):
 
 
 class StepWork(NamedTuple):
-    """What a run does: steps, and the bytes of the calls that make one up (null: marked, or of
-    sizes that ranks have of their own)."""
+    """Work of a run: steps, and the bytes of the calls that make one up (null: marked, or of sizes
+    that ranks have of their own)."""
 
     count: float
     bytes: int | None
 
 
 class Key(NamedTuple):
-    """What makes a row. per: its value is the time of a call, or in a step."""
+    """Identity of a row. per: its value is the time of a call, or in a step."""
 
     call: str
     group: Group
@@ -240,7 +240,7 @@ class Figures:
         return has_more and any(threads[host] > bin(cores[host]).count("1") for host in cores)
 
     def canary_ns(self, name: str) -> float | None:
-        """Of the slowest host; null: not measured."""
+        """Time of the slowest host; null: not measured."""
         return max((getattr(canary, name) for canary in self.canaries.values()), default=None)
 
     def of_run(self, metric: str) -> float | None:

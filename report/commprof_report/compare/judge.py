@@ -1,4 +1,4 @@
-"""What two samples of runs say of each other."""
+"""Comparison of two samples of runs."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Shift(NamedTuple):
 
 
 def paired_shift(differences: Sequence[float], level: float) -> Shift:
-    """Of differences second - first."""
+    """Shift of differences second - first."""
     averages = _walsh_averages(differences)
     low, high = _interval(averages, _signed_ranks_left_out(len(differences), level))
     return Shift(median(averages), low, high, min(1.0, 2 * min(_signed_rank_tails(differences))))
@@ -99,7 +99,7 @@ def fewest_pairs(level: float) -> int:
 
 
 def fewest_runs(level: float) -> int:
-    """Of each side, without pairs."""
+    """Fewest runs of each side, without pairs."""
     return next(runs for runs in range(2, 100) if _rank_sums_left_out(runs, runs, level))
 
 

@@ -20,7 +20,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class Chosen(NamedTuple):
-    """What the user named: the folders of a side, and the block of each run, if an experiment says
+    """The user's choice: the folders of a side, and the block of each run, if an experiment says
     it. of: the side whose command this one runs once more. elapsed_ns, bare_ns: how long the
     commands of an experiment took, launch to end, with the profiler and without."""
 

@@ -89,7 +89,7 @@ def _page(title: str, body: str, script_names: Iterable[str], policy: str) -> st
 
 
 def _hashes(texts: Iterable[str]) -> str:
-    """Of inline texts, as a content security policy lists them."""
+    """Hashes of inline texts, as a content security policy lists them."""
     return " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'"
         for one in texts

@@ -1,4 +1,4 @@
-"""What `commprof-run --canary` measured before a run: how fast each of its hosts was."""
+"""Measurements of `commprof-run --canary` before a run: how fast each of its hosts was."""
 
 from __future__ import annotations
 

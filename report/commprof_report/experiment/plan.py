@@ -154,7 +154,7 @@ def _run(values: Any) -> Run:
 
 
 def runs_of(folder: Path, plan: Plan) -> list[Run]:
-    """Those read, of which some may be REMOVED by now."""
+    """Runs that were read, of which some may be REMOVED by now."""
     bare = {arm.name for arm in plan.arms if arm.is_bare}
 
     def is_removed(run: Run) -> bool:
@@ -189,7 +189,7 @@ def owned(folder: Path) -> Iterator[None]:
 
 
 def complete_blocks(plan: Plan, runs: Sequence[Run]) -> list[int]:
-    """Those with a run of each arm."""
+    """Blocks with a run of each arm."""
     done = {(run.block, run.arm) for run in runs if run.status == OK}
     return sorted(
         {block for block, _ in done if all((block, arm.name) in done for arm in plan.arms)}

@@ -119,7 +119,7 @@ def _event(phase: str, process: int, thread: int, **values: object) -> str:
 
 
 class Tracks:
-    """Those of a process, by name: several of one name where slices overlap."""
+    """Tracks of a process, by name: several of one name where slices overlap."""
 
     def __init__(self, process: Process, overlaps: Overlaps) -> None:
         self.process, self.overlaps = process, overlaps

@@ -29,8 +29,8 @@ WIDTH = 60  # of a tensor's name
 
 
 class Ready(NamedTuple):
-    """Of the negotiations of a tensor in which it is known who was ready last. apart_ns: from the
-    first rank that is ready to the last, the median over all of them."""
+    """Negotiations of a tensor in which it is known who was ready last. apart_ns: from the first
+    rank that is ready to the last, the median over all of them."""
 
     tensor: str
     negotiations: int

@@ -46,8 +46,8 @@ class Event(NamedTuple):
 
 
 class Negotiation(NamedTuple):
-    """Of a tensor. ready: the number of ranks of which the file says when they were ready;
-    last_rank: the last one of them."""
+    """Negotiation of a tensor. ready: the number of ranks of which the file says when they were
+    ready; last_rank: the last one of them."""
 
     tensor: int
     begin_us: int
@@ -146,7 +146,7 @@ def _text(value: object) -> str:
 
 
 def negotiations(events: Iterable[Event]) -> Iterator[Negotiation]:
-    """Those that end, in the order of their ends."""
+    """Negotiations that end, in the order of their ends."""
     begun: dict[int, Negotiation] = {}
     for event in events:
         if event.phase == "B" and event.name.startswith(NEGOTIATE):
@@ -163,8 +163,9 @@ def _with_rank(found: Negotiation, rank: int, time_us: int) -> Negotiation:
 
 
 def longest(path: Path) -> Longest:
-    """Of the tensors that are negotiated at least half as often as any: others are not of each
-    step. The rank that the others wait for shows best where they wait longest."""
+    """The tensor with the longest negotiations, among those that are negotiated at least half as
+    often as any: others do not occur in each step. The rank that the others wait for shows best
+    where they wait longest."""
     counts: Counter[int] = Counter()
     times_us: Counter[int] = Counter()
     for found in negotiations(timeline_events(path)):

@@ -55,7 +55,7 @@ def traces_open(files: dict[Path, int | None], run: Selection) -> Iterator[OfRan
 
 
 def _scan(path: Path) -> Trace:
-    """Of which profiler a file is shows in its first character."""
+    """Reads a file of either profiler: its first character shows which one wrote it."""
     with json_open(path) as stream:
         scan = timeline_scan if stream.peek() == "[" else trace_scan
         return scan(path, stream)

@@ -68,7 +68,7 @@ class WindowRow(NamedTuple):
 
 
 class SharesRow(NamedTuple):
-    """Of the traced time; overlap: of the time in which a GPU communicates."""
+    """Shares of the traced time; overlap: of the time in which a GPU communicates."""
 
     computing_share: float | None
     communicating_share: float | None
@@ -80,7 +80,7 @@ class SharesRow(NamedTuple):
 
 
 class IdleBounds(NamedTuple):
-    """What idle_share can be; both are equal to it where it is known."""
+    """Bounds of idle_share; both are equal to it where it is known."""
 
     idle_least_share: float | None
     idle_most_share: float | None
@@ -96,7 +96,7 @@ class CommunicationSms(NamedTuple):
 
 
 class DeviceSums(NamedTuple):
-    """Of a device, or of a rank's part of it, as the library counted them."""
+    """Sums of a device, or of a rank's part of it, as the library counted them."""
 
     rank: int  # the lowest of the selected ones
     ranks: str  # all that use the device, selected or not: 0-1
@@ -258,7 +258,7 @@ class Gpu(NamedTuple):
 
 
 def gpu(connection: Connection) -> Gpu:
-    """Of the ranks of a Selection."""
+    """Activity of the GPUs of a Selection's ranks."""
     ranks = rank_rows(connection)
     windows = SQL.ask(connection, "gpu_windows", WindowRow)
     state_ns: dict[tuple[int, int], list[int]] = {}
@@ -283,7 +283,7 @@ def busy_rows(connection: Connection) -> list[BusyRow]:
 
 
 def device_facts(connection: Connection) -> list[DeviceFacts]:
-    """Of all ranks, selected or not."""
+    """Facts on the devices of all ranks, selected or not."""
     return SQL.ask(connection, "gpu_devices", DeviceFacts)
 
 
@@ -321,7 +321,7 @@ def _devices(
 def _part(
     own: DeviceFacts, ranks: set[int], state_ns: Sequence[int], incomplete: dict[int, int | None]
 ) -> GpuDeviceRow:
-    """What one rank did on a device. Where its sums lack activities, only bounds of its idle time
+    """One rank's activity on a device. Where its sums lack activities, only bounds of its idle time
     are known: the sums count these as idle at most for as long as they lasted."""
     times = busy(state_ns)
     if own.rank not in incomplete or not times.traced_ns:
@@ -336,7 +336,7 @@ def _device(
     group: Group, ranks: set[int], state_ns: Sequence[int],
     bounds: tuple[float, float] | None = None,
 ) -> GpuDeviceRow:
-    """What these ranks did on a device. `bounds`: of its idle time, if that is not known."""
+    """Activity of these ranks on a device. `bounds`: of its idle time, if that is not known."""
     first, times = group[0], shares(busy(state_ns))
     begins, ends = (
         [value for own in group if (value := getattr(own, key)) is not None]
@@ -460,7 +460,7 @@ def nccl_algorithms(connection: Connection) -> list[NcclAlgorithmRow]:
 
 
 def nccl_waits(connection: Connection) -> list[NcclWaitRow]:
-    """Of a run that was read with samples."""
+    """Waits in NCCL's kernels, in a run that was read with samples."""
     return SQL.ask(connection, "nccl_waits", NcclWaitRow)
 
 

@@ -1,4 +1,4 @@
-"""What the counters and sensors of GPUs said: clock and what lowers it, memory in use, bytes over
+"""Readings of GPUs' counters and sensors: clock and what lowers it, memory in use, bytes over
 NVLink and PCIe.
 
 Each rank reads the devices that it uses. The readings of a device that several ranks share are

@@ -52,8 +52,8 @@ Group = list[DeviceFacts]  # the ranks of one device, in order
 
 
 class Together(NamedTuple):
-    """What the ranks of a shared device did on it, where all of that is known. Times are the host's
-    CLOCK_MONOTONIC."""
+    """Joint activity of the ranks of a shared device, where all of that is known. Times are the
+    host's CLOCK_MONOTONIC."""
 
     known: Spans
     intervals: list[Interval]

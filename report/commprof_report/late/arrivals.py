@@ -1,4 +1,4 @@
-"""What calls wait for that complete operations: the ranks on which these depend, and when each of
+"""Dependencies of calls that complete operations: the ranks that these wait for, and when each of
 them arrived.
 
 A call may complete several operations: requests of collectives and messages, both messages of a
@@ -64,7 +64,7 @@ def completed(arrivals: Arrivals, calls: Completing, start_ns: Ints) -> tuple[Wa
 
 
 def _ready(arrivals: Arrivals, groups: Groups) -> Ints:
-    """Of each call the operation that was ready last, the first of several."""
+    """Operation of each call that was ready last, the first of several."""
     return groups.first_most(arrivals.last_ns)
 
 
@@ -95,7 +95,6 @@ def _waits(ready: Arrivals, others_ns: Ints, calls: Completing, start_ns: Ints) 
 
 
 def calls_left(arrivals: Arrivals, is_chosen: Flags) -> int:
-    """Of arrivals whose calls are not sampled: how many such calls completed something that the
-    user chose."""
+    """Number of calls without a sample that completed something that the user chose."""
     order, groups = grouped(arrivals.world_rank, arrivals.gone_ns)
     return int((groups.max((is_chosen | ~arrivals.is_known)[order].astype(np.int64)) > 0).sum())

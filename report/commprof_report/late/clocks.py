@@ -43,7 +43,8 @@ class Clocks:
             self.medians = {(identity, call): median_ns for identity, call, median_ns in rows}
 
     def error(self, key: Hashable, ranks: Iterable[int], time_ns: int) -> Error:
-        """Of these ranks' times, near a time of the first of them. key: stands for the ranks."""
+        """Error of these ranks' times, near a time of the first of them. key: stands for the
+        ranks."""
         if not self.medians:
             return NO_ERROR
         at = (key, time_ns >> SECOND_LOG2)
@@ -61,7 +62,7 @@ class Clocks:
         return True
 
     def resolve(self, rows: Collectives, groups: Groups, texts: Texts) -> np.ndarray:
-        """Of each collective, whether its ranks' arrivals can be told apart."""
+        """True for each collective whose ranks' arrivals can be told apart."""
         if not self.medians:
             return np.ones(len(groups), bool)
         return np.array(

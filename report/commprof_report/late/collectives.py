@@ -53,12 +53,12 @@ class Come:
         self.numbers = np.arange(len(rows))
 
     def last_but(self, left_out: Flags) -> Ints:
-        """Of each group the first of the rows that came last, without those left out; such a row
-        may be missing (NEVER_NS)."""
+        """First row of each group that came last, without those left out; such a row may be missing
+        (NEVER_NS)."""
         return self.groups.first_most(np.where(left_out, NEVER_NS, self.start_ns))
 
     def time_but(self, left_out: Flags) -> Ints:
-        """Of each group, when the last of the others came; NEVER_NS: there are none."""
+        """Time at which the last of the others of each group came; NEVER_NS: there are none."""
         return self.groups.max(np.where(left_out, NEVER_NS, self.start_ns))
 
     def is_at(self, of_group: Ints) -> Flags:
@@ -167,7 +167,8 @@ def _root_first(come: Come) -> Shares:
 
 
 def _root_last(come: Come) -> Shares:
-    """Of ranks that came last together the highest one counts."""
+    """Waiting of the root for the last rank; if several came last together, the highest one
+    counts."""
     rows, is_root = come.rows, come.rows.is_root
     last_ns = come.time_but(is_root)
     is_last = ~is_root & (come.start_ns == come.spread(last_ns))
@@ -210,7 +211,7 @@ SHARES = {ALL: _all, ROOT_FIRST: _root_first, ROOT_LAST: _root_last, LOWER: _low
 
 
 def completed_arrivals(rows: Collectives, start_ns: Ints, texts: Texts) -> list[Arrivals]:
-    """Of nonblocking collectives, what each rank's completion depends on; nothing for a rank that
+    """Dependencies of each rank's completion of nonblocking collectives; nothing for a rank that
     depends on nobody."""
     parts = []
     for kind in KINDS:

@@ -59,7 +59,7 @@ class Gains:
         return int(np.floor(by_rank.max() + 0.5))
 
     def _caused_ns(self, ranks: Sequence[int]) -> Floats:
-        """Of each wait, what these ranks caused."""
+        """Part of each wait that these ranks caused."""
         own = self.causes.take(np.isin(self.causes.cause_rank, ranks))
         caused_ns, excess_ns = own.caused_ns.copy(), self._excess_ns(ranks)[own.wait]
         is_bounded = (own.cause_rank == self.scaled.waits.last_rank[own.wait]) & (excess_ns != NONE)
@@ -67,8 +67,8 @@ class Gains:
         return np.bincount(own.wait, caused_ns, len(self.scaled.waits))
 
     def _excess_ns(self, ranks: Sequence[int]) -> Ints:
-        """Of each wait for a message of a named rank, how much longer that was in its own time than
-        the others; NONE: not known."""
+        """Excess of each wait for a message of a named rank: how much longer that was in its own
+        time than the others; NONE: not known."""
         compared = self.compared
         is_own = (
             np.isin(compared.awaited_rank, ranks) & (compared.own_ns != NONE)
@@ -88,8 +88,8 @@ class Gains:
         return most_ns
 
     def _next_ns(self, ranks: Sequence[int]) -> Ints:
-        """Of each wait for a collective, how long after the rank itself the next one arrived that
-        is not named; 0: none did."""
+        """Time in each wait for a collective from the rank's own arrival to that of the next one
+        that is not named; 0: none did."""
         left_out = np.isin(self.ranks, ranks)[self.order]
         times = np.where(left_out, NONE, self.arrival_ns[self.order])
         latest = self.groups.first_most(times)
@@ -108,7 +108,7 @@ class Gains:
 
 
 def _within(times_ns: Ints, spans: Sequence[Span]) -> Flags:
-    """Of spans that begin together the last one counts."""
+    """True for times within a span; of spans that begin together the last one counts."""
     begins, ends = np.array(sorted(dict(spans).items()), np.int64).reshape(-1, 2).T
     place = np.searchsorted(begins, times_ns, "right") - 1
     return (place >= 0) & (times_ns <= np.append(ends, NONE)[place])

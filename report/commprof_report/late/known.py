@@ -1,4 +1,4 @@
-"""What is known of the calls and the communicators of a run."""
+"""Known facts on the calls and the communicators of a run."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ SQL = query.beside(__file__)
 
 
 class LateVerdictRow(NamedTuple):
-    """What could not be split, the clocks, and who is late."""
+    """Unsplit time, the clocks, and the late ranks."""
 
     negotiated_share: float
     unknown_cause_ns: int

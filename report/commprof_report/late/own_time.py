@@ -125,7 +125,7 @@ def _collectives(
 
 
 def _direct_ns(lines: Lines, world_ranks: Ints, since_ns: Ints, until_ns: Ints) -> Ints:
-    """What ranks did in their own time; the timelines do not show the device."""
+    """Time of ranks in their own work; the timelines do not show the device."""
     return lines.spent_between(world_ranks, since_ns, until_ns)[:, DIRECT].sum(axis=1)
 
 
@@ -172,7 +172,7 @@ def _messages(waits: Waits, lines: Lines, texts: Texts) -> Iterator[tuple]:
 
 
 def _before(waits: Waits) -> Ints:
-    """Of each message the row of the one before between the two ranks in this call; -1: there is
+    """Row of the message before each one, between the same two ranks in this call; -1: there is
     none."""
     order, groups = grouped(waits.identity, waits.call, waits.world_rank, waits.peer)
     before = np.full(len(waits), -1)

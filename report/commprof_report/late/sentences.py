@@ -167,7 +167,7 @@ def few_text(own: Sequence[Cause], among: Sequence[Cause]) -> str:
 
 
 def chain_text(row: LateRow) -> str:
-    """Where others were late because they waited for the named ranks."""
+    """Sentence on ranks that were late because they waited for the named ranks."""
     if row.late_through is None:
         return ""
     indirect = units.share(row.late_share - row.late_direct_share)
@@ -316,8 +316,8 @@ def main_cause(answers: Late) -> tuple[int, float, float]:
 
 
 def most_text(answers: Late) -> str | None:
-    """Of a rank that causes half of the waiting, or may do so, though not beyond chance. None: no
-    rank does, or some are named."""
+    """Sentence on a rank that causes half of the waiting, or may do so, though not beyond chance.
+    None: no rank does, or some are named."""
     rank, share, unknown_share = main_cause(answers)
     if (
         answers.run.verdict != "spread"

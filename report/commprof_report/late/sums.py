@@ -303,7 +303,7 @@ def call_rows(
 
 
 def _distinct(groups: Ints, *keys: Ints, number: int) -> Ints:
-    """Of each group, how many different keys its rows have."""
+    """Number of different keys that the rows of each group have."""
     order, different = grouped(groups, *keys)
     return np.bincount(groups[order[different.first]], minlength=number)
 
@@ -379,7 +379,7 @@ def _bus_bandwidth(info: CallInfo, message_bytes: int | None, ranks: int, ns: in
 
 
 def _wait_shares(sums: Sums) -> dict[tuple[int, ...], float | None]:
-    """Of blocking collectives, by identity, call and bytes."""
+    """Wait shares of blocking collectives, by identity, call and bytes."""
     own = np.flatnonzero(sums.waits.is_blocking_collective)
     keys = [getattr(sums.waits, name)[own] for name in ("identity", "call", "bytes")]
     order, groups = grouped(*keys)
@@ -509,7 +509,7 @@ def uncaused_ns(sums: Sums, ranks: Iterable[int]) -> int:
 
 
 def arrival_costs(sums: Sums, compared: Compared, infos: Mapping[str, CallInfo]) -> list[Cause]:
-    """What each late arrival cost, in order of time: the collective, and each root cause's part of
+    """Cost of each late arrival, in order of time: the collective, and each root cause's part of
     what the others waited; and of a collective in which not all wait for all, and of a message, how
     late each of its ranks was, in rows of their own without a cost."""
     waits, causes, texts = sums.waits, sums.causes, sums.texts

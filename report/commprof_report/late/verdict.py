@@ -55,7 +55,7 @@ FEW_ARRIVALS = 0.1
 
 
 class Cause(NamedTuple):
-    """What a rank caused of the waiting that one late arrival cost; late_causes.sql."""
+    """A rank's part in the waiting that one late arrival cost; late_causes.sql."""
 
     call: str
     identity: str
@@ -112,8 +112,8 @@ class CallCause(NamedTuple):
 
 
 class Blame(NamedTuple):
-    """What the test found: the named ranks of the run, or else of single calls, or else the order
-    in which ranks take turns."""
+    """Result of the test: the named ranks of the run, or else of single calls, or else the order in
+    which ranks take turns."""
 
     named: Named | None
     calls: list[CallCause]
@@ -180,8 +180,8 @@ def _candidates(
 
 
 class Most(NamedTuple):
-    """What one rank causes. arrivals: the fewest late arrivals that have nearly all of it, out of
-    late_arrivals in the run. is_start: they are the first ones, and few."""
+    """Waiting that one rank causes. arrivals: the fewest late arrivals that have nearly all of it,
+    out of late_arrivals in the run. is_start: they are the first ones, and few."""
 
     arrivals: int
     late_arrivals: int
@@ -275,7 +275,7 @@ def _blocks(causes: Sequence[Cause], number: int) -> list[list[Cause]]:
 
 
 def _spans(length: int, number: int) -> list[tuple[int, int]]:
-    """Of so many blocks of equal length."""
+    """Bounds of so many blocks of equal length."""
     edges = [length * at // number for at in range(number + 1)] if number else []
     return list(zip(edges, edges[1:]))
 

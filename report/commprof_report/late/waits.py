@@ -1,5 +1,4 @@
-"""What the split of calls into waiting and transfer gives, and what a call's completion depends on:
-the columns of both."""
+"""Columns of the split of calls into waiting and transfer, and of a completion's dependencies."""
 
 from __future__ import annotations
 
@@ -55,7 +54,7 @@ class Waits(Columns):
 
 @dataclass(frozen=True)
 class Arrivals(Columns):
-    """What the completion of an operation on one rank depends on."""
+    """Dependencies of an operation's completion on one rank."""
 
     world_rank: Ints
     gone_ns: Ints  # return of the call that completed it, in the rank's own time

@@ -27,7 +27,8 @@ MOST_NAME, MOST_SIDE = 88, 15
 
 
 class Values(NamedTuple):
-    """Of the runs of a side, with their names. style: number of the side's mark and colour."""
+    """Values of the runs of a side, with their names. style: number of the side's mark and
+    colour."""
 
     side: str
     style: int
@@ -36,7 +37,7 @@ class Values(NamedTuple):
 
 
 class Change(NamedTuple):
-    """Of a side against the reference: ratio - 1. is_found: beyond chance."""
+    """Change of a side against the reference: ratio - 1. is_found: beyond chance."""
 
     style: int
     change: float

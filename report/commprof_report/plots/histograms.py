@@ -18,7 +18,7 @@ class Curve(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What a list offers, each by its title with the curves that it shows."""
+    """Options of a list, each by its title with the curves that it shows."""
 
     label: str
     options: Sequence[tuple[str, Sequence[Curve]]]

@@ -106,7 +106,7 @@ def total_ns(rows: Sequence[SizeRow]) -> int:
 
 
 def colours_of(panels: Mapping[str, Mapping[str, Line]]) -> dict[str, str]:
-    """Of the calls with the most time."""
+    """Colours of the calls with the most time."""
     spent: dict[str, int] = {}
     for lines in panels.values():
         for name, line in lines.items():
@@ -141,12 +141,12 @@ def few_of(line: Line) -> Line:
 
 
 def band(point: SizeRow, upper_ns: float | None) -> float:
-    """Where the band ends: at the median, if there are too few calls for the percentile."""
+    """Upper end of the band: the median, if there are too few calls for the percentile."""
     return point.p50_ns if upper_ns is None else upper_ns
 
 
 def with_message(rows: Sequence[SizeRow]) -> list[SizeRow]:
-    """What has a place on the axis of sizes."""
+    """Rows that have a place on the axis of sizes."""
     return [row for row in rows if place_of(row)]
 
 
@@ -156,5 +156,5 @@ def name_of(row: SizeRow) -> str:
 
 
 def place_of(row: SizeRow) -> int:
-    """Where a size stands on the axis; a bin without upper bound at its lower."""
+    """Position of a size on the axis; a bin without upper bound stands at its lower."""
     return row.bytes if row.bytes is not None else row.bytes_low

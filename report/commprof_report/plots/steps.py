@@ -29,7 +29,7 @@ def figure_size(rows: Sequence[StepRow]) -> tuple[float, float]:
 
 
 def draw(axes, rows: Sequence[StepRow]) -> None:
-    """Of many steps each bar is the mean of several neighbours."""
+    """Draws the steps; if there are many, each bar is the mean of several neighbours."""
     groups = bars(rows)
     begins = [group[0].step - 0.5 for group in groups]
     widths = [group[-1].step + 0.5 - begin for group, begin in zip(groups, begins)]

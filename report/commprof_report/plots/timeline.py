@@ -31,7 +31,7 @@ def data(views: Sequence[View], hosts: Mapping[int, str]) -> dict[str, object]:
 
 
 class _Numbers:
-    """Of texts that occur often."""
+    """Numbers of texts that occur often."""
 
     def __init__(self) -> None:
         self.numbers = {"": 0}

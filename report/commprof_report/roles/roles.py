@@ -126,7 +126,7 @@ def family_name(known: Kin | None, communicators: int, label: str) -> str:
 
 
 def families(connection: Connection) -> dict[str, str]:
-    """What the family of each communicator is called, by identity; further families of a name are
+    """Names of the communicators' families, by identity; further families of a name are
     numbered."""
     world = look(connection)
     members: dict[tuple, list[tuple[DescribedRow, Kin]]] = {}

@@ -25,7 +25,7 @@ BLOCK = tarfile.BLOCKSIZE
 
 
 class Member(NamedTuple):
-    """Where a file is in its archive."""
+    """Position of a file in its archive."""
 
     begin: int
     bytes: int

@@ -43,7 +43,7 @@ def sources(folder: Path) -> Sources:
 
 
 class Cache:
-    """Of a folder, whose files are looked at when this is created."""
+    """Cache of a folder, whose files are looked at when this is created."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.path = folder, folder / NAME
@@ -61,7 +61,7 @@ class Cache:
             return None
 
     def is_worthwhile(self, files: Sequence[RankFile]) -> bool:
-        """Of our own folders, and runs that have ended."""
+        """True for our own folders, and runs that have ended."""
         return (
             len(files) >= FEWEST_FILES and not any(file.is_ledger for file in files)
             and self.folder.stat().st_uid == os.geteuid()

@@ -33,8 +33,8 @@ TEXT = partial(str, encoding="utf-8", errors="replace")
 CACHE_KIB = 262_144
 
 
-# What a value must satisfy, by the declared type of its column (schema.sql). 2^62 ns are 146 years;
-# two such sums do not overflow.
+# Conditions on a value, by the declared type of its column (schema.sql). 2^62 ns are 146 years; two
+# such sums do not overflow.
 TYPES = {
     "INTEGER": f"typeof({{0}}) = 'integer' AND {{0}} BETWEEN 0 AND {1 << 62}",
     "SIGNED INTEGER": f"typeof({{0}}) = 'integer' AND {{0}} BETWEEN -{1 << 62} AND {1 << 62}",
@@ -145,8 +145,8 @@ Made = tuple[tuple[str, str, str], ...]  # rows of sqlite_master: type, name, sq
 
 @lru_cache(maxsize=4)
 def _schema_check(version: int, made: Made) -> tuple[str, bool]:
-    """What is wrong with a schema, if anything; and whether it is plain. The ranks' files have the
-    same schema: it is compared once."""
+    """Fault of a schema, if any; and whether it is plain. The ranks' files have the same schema: it
+    is compared once."""
     ours, theirs = _entries_of_version(version), _entries(made)
     names = Counter(entry.name.lower() for entry in theirs)
     for entry in ours:
@@ -264,8 +264,8 @@ Counted = TypeVar("Counted")
 def database_count(
     connection: sqlite3.Connection, path: Path, count: Callable[[str, set[str]], Counted]
 ) -> Counted | None:
-    """What a function counts of the samples of a file that is read later, by its tables of them
-    that have rows. None if its owner has added something, or it is damaged."""
+    """Count over the samples of a file that is read later, by a function of its sample tables that
+    have rows. None if its owner has added something, or it is damaged."""
     with (
         suppress(ReportError, *DAMAGE), _read_only(path) as file,
         _attached(connection, "source", file),
@@ -386,7 +386,7 @@ def _table_filled(statement: str) -> str:
 
 
 def _filled(connection: sqlite3.Connection, tables: Iterable[str]) -> set[str]:
-    """Those of the tables of the attached file `source` that have rows."""
+    """Tables of the attached file `source` that have rows."""
     names = list(tables)
     found = connection.execute(
         "SELECT " + ", ".join(f"EXISTS (SELECT 1 FROM source.{name})" for name in names)

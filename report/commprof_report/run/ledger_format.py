@@ -52,7 +52,7 @@ class Layout:
 
 
 class Format:
-    """What a header declares: numbers by name, layouts by the struct's name."""
+    """Declarations of a header: numbers by name, layouts by the struct's name."""
 
     def __init__(self, code: str) -> None:
         self.numbers = dict(LIMITS)
@@ -107,10 +107,10 @@ FORMAT = Format(source_text("ledger/ledger_format.h"))
 
 
 def number(name: str) -> int:
-    """Of an enumerator or a macro, without LEDGER_ in front."""
+    """Value of an enumerator or a macro, without LEDGER_ in front."""
     return FORMAT.numbers["LEDGER_" + name]
 
 
 def layout(name: str) -> Layout:
-    """Of a struct, without ledger_ in front."""
+    """Layout of a struct, without ledger_ in front."""
     return FORMAT.layouts["ledger_" + name]

@@ -160,7 +160,7 @@ def sample_rows(
 
 
 def _in_windows(start_unix_ns: int, mask: int, rows: list[Any], time: str) -> list[Any]:
-    """Those that are sampled; others stay in the log until their page is reused."""
+    """Rows that are sampled; others stay in the log until their page is reused."""
     if not mask:
         return rows
     return [row for row in rows if not start_unix_ns + getattr(row, time) >> WINDOW_NS_LOG2 & mask]

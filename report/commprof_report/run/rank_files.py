@@ -98,7 +98,7 @@ def folder_scan(folder: Path) -> Folder:
 
 
 def _part_scan(paths: Sequence[Path]) -> list[RankFile | tuple[str, str]]:
-    """Of each path its file, or what is wrong with it."""
+    """The file at each path, or what is wrong with it."""
     found: list[RankFile | tuple[str, str]] = []
     for path in paths:
         try:

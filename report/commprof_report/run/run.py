@@ -60,7 +60,7 @@ class Run:
 
     @property
     def mode(self) -> int:
-        """Of files that are made from it."""
+        """Mode of files that are made from it."""
         return files_mode(self.paths)
 
     def note(self, subject: object, what: str) -> None:

@@ -1,5 +1,5 @@
-"""What the profile does not show of the run: each reason with its size and the way out. seen.sql
-has the table of reasons."""
+"""Gaps of the profile: each reason with its size and the way out. seen.sql has the table of
+reasons."""
 
 from __future__ import annotations
 

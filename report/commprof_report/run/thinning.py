@@ -64,7 +64,7 @@ Counts = dict[str, Counter[int]]  # by kind: samples by window
 
 
 class Extent(NamedTuple):
-    """Of the samples in some tables. Times are nanoseconds since 1970."""
+    """Extent of the samples in some tables. Times are nanoseconds since 1970."""
 
     count: int
     low_ns: int
@@ -91,7 +91,7 @@ class Thinning:
 
     @property
     def share(self) -> float:
-        """Of the time of the run, in which calls are retained."""
+        """Share of the run's time in which calls are retained."""
         return 0.5 ** bin(self.masks[CALLS]).count("1")
 
     def begin(self, extents: Sequence[Extent]) -> None:

@@ -54,8 +54,8 @@ class Span(NamedTuple):
 def critical_paths(
     steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, late: Late
 ) -> list[PathRow]:
-    """Of the complete steps after the warm-up, the longest parts first; nothing of a step whose
-    path was not seen, or was not split."""
+    """Paths of the complete steps after the warm-up, the longest parts first; nothing of a step
+    whose path was not seen, or was not split."""
     wanted = {row.step for row in rows if row.is_complete and not row.is_warm_up and row.ranks > 1}
     times = steps.aligned(aligned_ns, wanted)
     return [
@@ -74,8 +74,8 @@ def _rows(step: int, found: Sequence[Span]) -> Iterator[PathRow]:
 
 
 def critical_path(lines: dict[int, Timeline], times: dict[int, tuple[int, int]]) -> list[Span]:
-    """Of a step, by the times at which it begins and ends on each rank: the path's parts, the
-    latest first. Empty if it was not seen, or not split."""
+    """Path of a step, by the times at which it begins and ends on each rank: its parts, the latest
+    first. Empty if it was not seen, or not split."""
     found = list(_spans(lines, times))
     whole_ns = sum(span.time_ns for span in found)
     unknown_ns = sum(span.time_ns for span in found if span.state in (WAITING, UNSPLIT))

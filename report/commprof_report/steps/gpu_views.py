@@ -1,5 +1,5 @@
-"""What the GPUs did in the parts of a run that are drawn (temp.step_view_window), where all their
-activities were sampled."""
+"""Activity of the GPUs in the parts of a run that are drawn (temp.step_view_window), where all
+their activities were sampled."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class GpuView(NamedTuple):
 
 
 class OnGpu(NamedTuple):
-    """Of a device of a rank, on the run's axis."""
+    """Activity on a device of a rank, on the run's axis."""
 
     rank: int
     number: int

@@ -568,7 +568,7 @@ class Summed(NamedTuple):
 
     @property
     def worth(self) -> float:
-        """Of a step that follows no long pause."""
+        """Weight of a step that follows no long pause."""
         return WORTH_CUT_ANEW if self.is_cut_anew else WORTH_WITHOUT_PAUSE
 
     def walks(self, step_bytes: int) -> list[Walk]:

@@ -32,8 +32,8 @@ class RankSteps(NamedTuple):
 def rank_steps(
     steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, late: Late
 ) -> RankSteps | None:
-    """Of the complete steps after the warm-up; None where there are not two of
-    them and two ranks."""
+    """Times of ranks in the complete steps after the warm-up; None where there are not two of them
+    and two ranks."""
     complete = {row.step: row for row in rows if row.is_complete and not row.is_warm_up}
     times = steps.aligned(aligned_ns, complete)
     ranks = sorted({rank for of_step in times.values() for rank in of_step})

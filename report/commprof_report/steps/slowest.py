@@ -39,7 +39,7 @@ Caused = Counter  # waiting in a step by the rank that causes it; None: not know
 
 
 class Slowest(NamedTuple):
-    """Of a run. slowest_why: why no rank is named, in words."""
+    """Slowest ranks of a run. slowest_why: why no rank is named, in words."""
 
     slowest_ranks: str | None = None
     slowest_steps: int = 0
@@ -167,7 +167,7 @@ def causes_in(
 
 
 def lead_ns(row: StepRow, caused: Caused, ranks: Sequence[int]) -> float | None:
-    """What these ranks make each other rank wait in a step, if that is notable and half of all
+    """Waiting that these ranks cause each other rank in a step, if that is notable and half of all
     waiting; None: it is not."""
     own_ns = sum(caused[rank] for rank in ranks)
     lead = own_ns / max(1, row.ranks - len(ranks))

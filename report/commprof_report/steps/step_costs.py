@@ -203,7 +203,7 @@ class Spent:
 
 
 class CallSums:
-    """What complete steps spend in each call on each communicator."""
+    """Time that complete steps spend in each call on each communicator."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -363,7 +363,7 @@ class Reading:
 
 
 def _time_by_call(spent: Spent, is_driven: bool) -> Counter[str]:
-    """Of all threads, or on the driving one and on the device."""
+    """Time by call on all threads, or on the driving one and on the device."""
     times: Counter[str] = Counter()
     for (call, _, _, library), (_, _, total_ns, driving_ns) in spent.by_call.items():
         times[call] += driving_ns if is_driven and library == "mpi" else total_ns

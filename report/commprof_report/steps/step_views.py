@@ -1,4 +1,4 @@
-"""What each rank did in steps of a run, to be drawn, with their critical paths: the median step,
+"""Activity of each rank in steps of a run, to be drawn, with their critical paths: the median step,
 the longest ones, and as many others, spread over the run, as there is room for."""
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _fitting(
 
 
 def _span(times: Mapping[int, tuple[int, int]]) -> tuple[int, int]:
-    """What is drawn of a step."""
+    """Time that is drawn of a step."""
     first_ns, last_ns = (
         min(begin_ns for begin_ns, _ in times.values()),
         max(end_ns for _, end_ns in times.values()),
@@ -150,7 +150,7 @@ def _span(times: Mapping[int, tuple[int, int]]) -> tuple[int, int]:
 
 
 def _windows(steps: Steps, spans: Mapping[int, tuple[int, int]], aligned_ns: AlignedNs) -> None:
-    """Of each rank's own time. Clocks drift little in a step."""
+    """Stores the windows in each rank's own time. Clocks drift little in a step."""
     rows = []
     for rank, of_rank in steps.by_rank().items():
         for own in of_rank:

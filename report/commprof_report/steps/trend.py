@@ -28,7 +28,7 @@ class Trend(NamedTuple):
 
 
 def trend(step_ns: Sequence[float]) -> Trend:
-    """Of the durations of steps in order of time."""
+    """Trend of the durations of steps in order of time."""
     if len(step_ns) < FEWEST_STEPS:
         return Trend("unknown", None, None, None)
     medians = [median(part) for part in parts(step_ns)]

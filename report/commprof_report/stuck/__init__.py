@@ -1,1 +1,1 @@
-"""What each rank is doing at one time, and which ranks wait for which."""
+"""State of each rank at one time, and which ranks wait for which."""

@@ -188,7 +188,7 @@ class Board:
         return row.begun if row else 0
 
     def needed(self, row: WaitingRow, collective: Collective) -> Needed | list[int]:
-        """Those behind that a rank inside it depends on, as in late. If all these have begun it,
+        """Ranks behind that a rank inside it depends on, as in late. If all these have begun it,
         all behind: data may come through them."""
         position = self.rows[collective[0], row.rank]
         is_its = position.begun == collective[1] and position.kind in ("root-first", "lower")
@@ -219,7 +219,7 @@ class Board:
     def _listed(
         self, collective: Collective, order: str, key: Callable[[int], int], below: int
     ) -> Needed:
-        """Those behind, in this order, up to the first one whose key is not below."""
+        """Ranks behind, in this order, up to the first one whose key is not below."""
         name = (*collective, order)
         if name not in self.listed:
             ranks = sorted(self.behind(collective), key=key)

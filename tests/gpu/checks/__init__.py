@@ -1,4 +1,4 @@
-"""What is checked, in the order in which it is: one line a check. Each half has what tells most in
+"""The checks, in the order in which they run: one line a check. Each half has what tells most in
 the least time first."""
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ FIRST = [
         90, windows.attached,
     ),
 ]
-# What remains, most wanted first, each as far as it fits.
+# Remaining checks, most wanted first, each as far as it fits.
 REST = [
     Check(
         "stalls", "How long is a launch held up when tracing begins, goes off and goes on?", 20, 60,

@@ -1,4 +1,4 @@
-"""What single calls cost: programs/costs.c, without the profiler, with it but no GPU side, and
+"""Cost of single calls: programs/costs.c, without the profiler, with it but no GPU side, and
 tracing."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What programs/planted.py plants, and what the profile says of it."""
+"""Truth of programs/planted.py, and what the profile says of it."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def copies(jobs: Jobs) -> Iterator[Row]:
 
 
 def correlation(jobs: Jobs) -> Iterator[Row]:
-    """Of the records as they came."""
+    """Checks the records as they came."""
     _, bad = planted(jobs, "graph", "correlation ids", "traced")
     _, also_bad = planted(jobs, "copies", "correlation ids")
     if bad or also_bad:

@@ -1,4 +1,4 @@
-"""What programs/sensors.py copied, and what NVML's counters say of it."""
+"""Copies of programs/sensors.py, and what NVML's counters say of them."""
 
 from __future__ import annotations
 

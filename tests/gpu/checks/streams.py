@@ -1,4 +1,4 @@
-"""What may be asked about a stream, and when: each question in a process of its own, since the
+"""Questions that may be asked about a stream, and when: each in a process of its own, since the
 answer may be a crash."""
 
 from __future__ import annotations

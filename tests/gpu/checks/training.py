@@ -64,7 +64,7 @@ def overhead(jobs: Jobs) -> Iterator[Row]:
 
 
 def against_without(model: str, times: dict[str, list[float]]) -> Iterator[Row]:
-    """Of as many turns as there were."""
+    """Times of a step against those without the profiler, over as many turns as there were."""
     without = times.get("without")
     if not without:
         yield skip(f"a step of {model} without", "not timed")
@@ -115,7 +115,7 @@ def step(jobs: Jobs) -> Iterator[Row]:
 
 
 def step_costs(seen: dict[str, list[float]], ratios: list[float]) -> Iterator[Row]:
-    """Of as many turns as there were."""
+    """Cost of a step, over as many turns as there were."""
     apart = 100 * (max(seen["without"]) / min(seen["without"]) - 1)
     yield row("a step without the profiler", "a number", shown(seen["without"]), True)
     for kind in ("off", "traced"):

@@ -1,5 +1,5 @@
-"""What tracing and CUPTI's presence cost launches, how long launches are held up, and the memory it
-takes on the device."""
+"""Cost of tracing and of CUPTI's presence: time of launches, how long launches are held up, and the
+memory it takes on the device."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MANY_S = 60
 
 
 def numbers(job: Job, word: str) -> dict[str, list[float]]:
-    """Of lines "WORD kind number" (programs/launches.c)."""
+    """Numbers of lines "WORD kind number" (programs/launches.c)."""
     found: dict[str, list[float]] = {}
     for line in job.stdout.splitlines():
         if line.startswith(f"{word} "):

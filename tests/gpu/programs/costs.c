@@ -1,5 +1,5 @@
-/* What calls cost here, in nanoseconds; linked with tests/gpu's MPI of one rank. Times of the
- * double of libcuda are nobody's. */
+/* Cost of calls here, in nanoseconds; linked with tests/gpu's MPI of one rank. Times of the double
+ * of libcuda are nobody's. */
 #include "device.h"
 #include "mpi.h"
 

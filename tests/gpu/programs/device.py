@@ -231,8 +231,8 @@ def look() -> Optional[tuple[str, int]]:
 
 
 def wait_until(state: Optional[str] = None, records: int = 0) -> bool:
-    """That the profile has come so far; at once where there is none. False: it does
-    not, in 20 s."""
+    """Waits until the profile has come so far; at once where there is none. False: it does not, in
+    20 s."""
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
         seen = look()
@@ -253,7 +253,7 @@ def switch(traced: bool) -> bool:
 
 
 def tell(**truth: object) -> None:
-    """What the check that started this compares the profile with."""
+    """Prints the truth for the check that started this to compare with the profile."""
     sys.stdout.write(f"truth {json.dumps(truth)}\n")  # in one piece: ranks share their output
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-/* What launches of an empty kernel cost, and how long they are held up; linked with tests/gpu's MPI
+/* Cost of launches of an empty kernel, and how long they are held up; linked with tests/gpu's MPI
  * of one rank.
  *
  *     launches rates             ns a launch, block by block; under the profiler in turns traced

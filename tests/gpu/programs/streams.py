@@ -1,4 +1,4 @@
-"""What the driver and CUPTI answer about a stream that was destroyed, or while a stream captures.
+"""Answers of the driver and CUPTI about a stream that was destroyed, or while a stream captures.
 
 streams.py destroyed QUESTION    of QUESTIONS below; it may crash
 streams.py capture QUESTION      in each mode of capturing, about the stream that captures, another

@@ -21,7 +21,7 @@ static void ask_for_statuses(int other)
     CHECK(received == 7);
 }
 
-/* Those of MPI-4.1. */
+/* Asks for several statuses by the functions of MPI-4.1. */
 static void ask_for_several_statuses(void)
 {
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)

@@ -1,4 +1,4 @@
-/* What the programs read and spend themselves, to hold against what is recorded of them. */
+/* Readings and waits of the programs' own, to hold against what is recorded of them. */
 #ifndef OWN_CLOCK_H
 #define OWN_CLOCK_H
 

@@ -455,7 +455,7 @@ static void wait_for_gradients(void)
     pthread_mutex_unlock(&training.mutex);
 }
 
-/* Of the next tensors, from 128 B to 32 KB each. */
+/* Number of floats of the next tensors, from 128 B to 32 KB each. */
 static int floats_of_next(int tensors)
 {
     int floats = 0;
