@@ -79,7 +79,8 @@ stack_frames() {
         '"${CC:-cc}" -std=c11 -D_GNU_SOURCE -Isrc -O2 -fPIC -fexceptions -Werror=frame-larger-than=1024 -c "$1" -o /dev/null' stack_frames
 }
 
-# Of what mypy finds, names alone: an attribute or a function that is no longer there. Its other findings are about None, for the most part.
+# Names that mypy does not find: an attribute or a function that is no longer there. Its other
+# findings are about None, for the most part.
 attributes() {
     local found
     found=$(cd report && mypy --ignore-missing-imports --check-untyped-defs --cache-dir=/dev/null commprof_report |
@@ -100,6 +101,31 @@ sys.exit("over 100 columns: " + " ".join(wrong) if wrong else 0)
 ' "$@"
 }
 
+# Comments and docstrings begin with a noun or a verb, not with these words. The first lines of
+# commands are titles of manual pages.
+openings='Of|What|Where|Whom|Those|That'
+
+openings_of_comments() {
+    "$python" - "$openings" "$@" <<'END'
+import re
+import sys
+
+words, *names = sys.argv[1:]
+opening = re.compile(rf'(?:/\* |// |^\s*"""|^\s*# )(?:{words})\b')
+wrong = False
+for name in names:
+    before = ""
+    for number, line in enumerate(open(name, encoding="utf-8"), 1):
+        goes_on = re.match(r"\s*#", line) and re.match(r"\s*# \S", before)
+        is_title = number == 1 and "/commands/" in name
+        if opening.search(line) and not goes_on and not is_title:
+            print(f"{name}:{number}: {line.strip()}")
+            wrong = True
+        before = line
+sys.exit(wrong)
+END
+}
+
 mapfile -t c_files < <(files '*.c' '*.h')
 mapfile -t shell_files < <(files '*.sh' .ci/run)
 mapfile -t python_files < <(files '*.py' report/hvprof-report report/commprof-experiment)
@@ -116,6 +142,8 @@ elif has cppcheck; then
     check "cppcheck" cpp_check
 fi
 check "lines of at most 100 columns" columns "${c_files[@]}" "${python_files[@]}"
+check "openings of comments and docstrings" openings_of_comments \
+    "${c_files[@]}" "${shell_files[@]}" "${python_files[@]}"
 check "frames of the job's threads are at most 1 kB" stack_frames
 if has shellcheck; then
     # 2016: programs for inner shells stand in single quotes; 2317: functions that are called by name look unused
