@@ -38,8 +38,8 @@ class Rows(list):
 
 class Run:
     """A run. Each method asks what the command of its name asks, with its options as keywords, and
-    returns Rows. It reads the files each time, as the command does. What the command says about
-    missing or damaged files is a warning; an error is a ReportError."""
+    returns Rows. It reads the files each time, as the command does. Messages of the command about
+    missing or damaged files are warnings; an error is a ReportError."""
 
     def __init__(self, *paths: Path) -> None:
         self.paths = paths

@@ -1,11 +1,11 @@
 /* When GPUs are traced: in windows that coincide on all ranks without communication.
  *
  * By default (GPU_EVERY_S=once) tracing begins when the process first uses a GPU, and goes on until
- * steps are seen to repeat, a minute at most. What was counted until then is replaced by a window
- * of steps. It ends at a multiple of GPU_ON_S seconds of the wall clock, at least GPU_ON_S after
- * its begin; so ranks that begin within GPU_ON_S of each other overlap, nearly all of them to the
- * end. If steps are not seen to repeat, the window after the first minute is such a one, and steps
- * that are seen to repeat later replace it with another. A job that ends before keeps what it has.
+ * steps are seen to repeat, a minute at most. A window of steps replaces the counts until then. It
+ * ends at a multiple of GPU_ON_S seconds of the wall clock, at least GPU_ON_S after its begin; so
+ * ranks that begin within GPU_ON_S of each other overlap, nearly all of them to the end. If steps
+ * are not seen to repeat, the window after the first minute is such a one, and steps that are seen
+ * to repeat later replace it with another. A job that ends before keeps what it has.
  *
  * With a period, the first window begins when the process first uses a GPU and ends as above. Later
  * windows begin at multiples of GPU_EVERY_S.

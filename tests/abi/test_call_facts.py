@@ -2,7 +2,7 @@
 MPI-4.1, function by function.
 
 A nonblocking or persistent operation has the rule of the blocking one: what it does from start to
-completion is the same. Of messages that are nonblocking or persistent nobody is waited for.
+completion is the same. Nonblocking and persistent messages wait for nobody.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
  * stands on).
  *
  * Streams run what is launched into them in order, in real time, each kernel and copy as long as
- * the program says. What runs when is known at the launch, and returned: the truth that a profile
- * of the program must meet. All moments are nanoseconds of CLOCK_MONOTONIC. */
+ * the program says. The times of each are known at the launch, and returned: the truth that a
+ * profile of the program must meet. All moments are nanoseconds of CLOCK_MONOTONIC. */
 #ifndef GPU_DOUBLE_H
 #define GPU_DOUBLE_H
 
@@ -114,8 +114,8 @@ struct double_span double_launch(CUstream stream, const char *name, int64_t dura
 struct double_span double_launch_grid(CUstream stream, const char *name, int64_t duration_ns,
                                       unsigned grid_x, unsigned grid_y, unsigned grid_z);
 
-/* Copy, or set, `bytes` bytes: they are there at once, the device takes its time. What kind of copy
- * it is follows from the addresses. */
+/* Copy, or set, `bytes` bytes: they are there at once, the device takes its time. The addresses
+ * decide the kind of copy. */
 struct double_span double_copy(CUstream stream, void *to, const void *from, size_t bytes,
                                int64_t duration_ns);
 struct double_span double_set(CUstream stream, void *to, int value, size_t bytes,
@@ -124,8 +124,8 @@ struct double_span double_set(CUstream stream, void *to, int value, size_t bytes
 /* Makes later launches into `stream` begin after those already launched into `other`. */
 void double_wait(CUstream stream, CUstream other);
 
-/* When what has been launched into the stream has ended; now, where it is idle. What is launched
- * from here on begins at `ns` or later. */
+/* When what has been launched into the stream has ended; now, where it is idle. Later launches
+ * begin at `ns` or later. */
 int64_t double_free_ns(CUstream stream);
 void double_wait_until(CUstream stream, int64_t ns);
 

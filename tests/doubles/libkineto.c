@@ -1,6 +1,6 @@
 /* A client of CUPTI like PyTorch's profiler (Kineto): subscribes once, registers its own buffer
  * callbacks at the start of each session, enables kinds, and at the end flushes and disables them.
- * What it calls when: the sources of Kineto (CuptiActivityApi.cpp). */
+ * The order of its calls is that in the sources of Kineto (CuptiActivityApi.cpp). */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

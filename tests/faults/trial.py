@@ -1,7 +1,7 @@
 """One job that a fault ends, and whether each of its calls is in the report.
 
 The programs count their own calls (programs/ends.c): how many of a kind they had begun, and how
-many had returned. What the reporter finds must lie between both, whatever happened: a call less is
+many had returned. The reporter's counts must lie between both, whatever happened: a call less is
 lost, a call more is doubled.
 """
 

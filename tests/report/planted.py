@@ -218,8 +218,8 @@ class Start:
 
 @dataclass
 class Window:
-    """All calls of a thread that returned from here to there are sampled. What is given to
-    write_ledger must be what a ledger can say: one window a thread, to the rank's end."""
+    """All calls of a thread that returned from here to there are sampled. Ranks given to
+    write_ledger must be such as a ledger can hold: one window a thread, to the rank's end."""
 
     begin_ns: int
     end_ns: int

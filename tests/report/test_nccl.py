@@ -1,5 +1,5 @@
-"""NCCL beside MPI: planted runs with both, or with NCCL alone. What a call on the host takes is
-never taken for communication."""
+"""NCCL beside MPI: planted runs with both, or with NCCL alone. Time of a call on the host is never
+taken for communication."""
 
 from __future__ import annotations
 

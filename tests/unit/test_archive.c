@@ -242,7 +242,7 @@ static void ranks_that_append_at_the_same_time_are_all_in_it(void)
     CHECK_EQUAL(ranks_in("node.tar"), (1 << RANKS) - 1);
 }
 
-/* A kill at any system call. What is there then is copied, because the child has the lock. */
+/* A kill at any system call. The files at that point are copied, because the child has the lock. */
 
 static unsigned states; /* which numbers of members were seen */
 

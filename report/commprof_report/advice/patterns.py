@@ -25,7 +25,7 @@ STAGED = 0.1
 
 
 def polling(inputs: Inputs) -> Iterator[Finding | Unknown]:
-    """Calls that looked for something and found nothing. What fewer of them would save is unknown:
+    """Calls that looked for something and found nothing. The saving from fewer of them is unknown:
     the program may only be waiting in them."""
     rows = poll_rows(inputs.run.connection)
     if rows and inputs.is_beside_main_mostly:

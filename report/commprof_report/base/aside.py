@@ -34,7 +34,7 @@ def aside_of(output: Path, mode: int = 0o666) -> Iterator[Path]:
 @contextmanager
 def renamed_whole(output: Path, mode: int) -> Iterator[Path]:
     """The same for a command's output, which a run's mode (rank_files.files_mode) makes as private
-    as the run; a file that is there already keeps its own. What goes wrong is a ReportError."""
+    as the run; a file that is there already keeps its own. Failures are ReportErrors."""
     try:
         own = stat.S_IMODE(output.stat().st_mode) if output.is_file() else None
         with aside_of(output, mode) as aside:

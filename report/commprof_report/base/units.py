@@ -49,7 +49,7 @@ def shortened(text: str, width: int) -> str:
 
 def library_name(version: str) -> str:
     """Open MPI 4.1.4; MPICH 4.0.2; Intel MPI 2021.19: the beginning of what a library says of
-    itself, without its build. Of such a name it is the name itself."""
+    itself, without its build. Such a name stays as it is."""
     first = next(iter(version.strip().splitlines()), "").partition(",")[0].partition(" for ")[0]
     words = re.sub(r"\(R\)|\bLibrary\b|(^MPI )?\bversion\s*:?|\bv(?=\d)", " ", first, flags=re.I)
     return " ".join(words.split())

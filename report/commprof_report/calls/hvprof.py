@@ -14,8 +14,8 @@ SQL = query.beside(__file__)
 
 
 class HvprofRow(NamedTuple):
-    """A call in one of hvprof's size classes. Of a step: means over the given steps and their
-    ranks; null: none are given, or not timed."""
+    """A call in one of hvprof's size classes. Figures of a step are means over the given steps and
+    their ranks; null: none are given, or not timed."""
 
     fusion: str
     library: str

@@ -95,7 +95,7 @@ def print_text(calls: list[RankCallRow], ranks: list[RankRow], per_rank_only: bo
 
 
 def parts(calls: Sequence[RankCallRow]) -> list[tuple[Sequence[Column], list[RankCallRow]]]:
-    """The tables with something in them. What went into graphs is in --json."""
+    """The tables with something in them. Operations that went into graphs are in --json."""
     mpi = [row for row in calls if row.library == "mpi"]
     found = [
         (CALL_COLUMNS, mpi),

@@ -4,7 +4,7 @@ the first.
 One figure is tested, that of the chosen metric; the verdict is this test alone. If it finds a
 difference, rows are tested in order of their share of the time until the first that shows none
 (fixed sequence); these are confirmed at the same level. All other findings are selected by the
-procedure of Benjamini and Hochberg and are exploratory. Of more than two sides, each test has its
+procedure of Benjamini and Hochberg and are exploratory. With more than two sides, each test has its
 part of the level (Bonferroni).
 """
 

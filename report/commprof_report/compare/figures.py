@@ -244,8 +244,8 @@ class Figures:
         return max((getattr(canary, name) for canary in self.canaries.values()), default=None)
 
     def of_run(self, metric: str) -> float | None:
-        """The figure of the whole run that a metric is judged by. Of a percentile: as if each call
-        took that of its row."""
+        """The figure of the whole run that a metric is judged by. For a percentile, each call
+        counts as if it took that of its row."""
         if metric in PERCENTILES:
             return sum((row.value(metric) or 0.0) * row.values for row in self.rows.values()) / max(
                 1, len(self.ranks)

@@ -17,8 +17,8 @@ each of the others.
 A message's time is that since the message before between its two ranks. A rank that exchanges
 messages with several others waits for whoever is ready first, though all of them work longer than
 it does. So the rank that it waits for is compared with the others of them, at their latest
-messages; with the one that waits if there are no others, or if they send far fewer. Of two ranks
-that exchange messages only with each other either may be the late one.
+messages; with the one that waits if there are no others, or if they send far fewer. If two ranks
+exchange messages only with each other, either may be the late one.
 
     rank 0     - waits |takes 1's |- waits |takes 2's |- waits ...
     rank 1     |==== 6 ms ======>|==== 6 ms ======>       no later than rank 2, though waited for

@@ -19,8 +19,8 @@ SQL = query.beside(__file__)
 
 @dataclass(frozen=True)
 class Exact(Columns):
-    """The time of all calls of a rank on a communicator; exact.sql. Of ncclGroups that may hold no
-    collective, of the split ones."""
+    """The time of all calls of a rank on a communicator; exact.sql. If ncclGroups may hold no
+    collective, the time is that of the split ones."""
 
     world_rank: Ints
     identity: TextInts

@@ -166,7 +166,7 @@ def _timeline(
     gaps: tuple[Ints, Ints], texts: Texts,
 ) -> Timeline:
     """Four pieces for each call: what the rank did before it, as far as that is not known and as
-    far as it is, then waiting and the rest. What a rank did between a call and a time without
+    far as it is, then waiting and the rest. A rank's activity between a call and a time without
     samples is not known either: perhaps it was in a call that returned later."""
     is_split = split >= 0
     wait_ns = (

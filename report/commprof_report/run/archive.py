@@ -1,8 +1,8 @@
 """Archives with the databases of a node's ranks, node-*.tar: <archive>/rank-<n>.db is the path of
 one, which is unpacked while it is read.
 
-An archive is untrusted input, and ranks may be appending to it. What follows its last whole member
-is no part of it.
+An archive is untrusted input, and ranks may be appending to it. Bytes after its last whole member
+are no part of it.
 """
 
 from __future__ import annotations

@@ -232,8 +232,8 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
 def database_copy(
     connection: sqlite3.Connection, path: Path, with_histograms: bool, thinning: Thinning | None
 ) -> None:
-    """Adds all rows of a file to the run, or none. Of its samples only those that `thinning`
-    retains; without `thinning` none."""
+    """Adds all rows of a file to the run, or none. Adds only the samples that `thinning` retains;
+    without `thinning` none."""
     try:
         with _read_only(path) as file, _attached(connection, "source", file):
             checked = _database_check(path, connection, "source")

@@ -60,7 +60,7 @@ def gpu_rows(
 
 def gpu_facts(ledger: Ledger, is_alive: bool) -> dict[str, str]:
     """How long the activities were that came too late; of how long before the end records may be
-    missing. Those of a process that lives are still to come."""
+    missing. Records of a process that lives are still to come."""
     header = ledger.header
     found = {"gpu.late_ns": header.gpu_late_ns}
     if not is_alive:

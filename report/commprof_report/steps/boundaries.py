@@ -291,7 +291,7 @@ def _others_text(ranks: list[int]) -> str:
 def _why_none(
     connection: Connection, sampled: int, bulk: list[Refused], small: list[Refused]
 ) -> Detection:
-    """sampled: collectives between ranks. Those of which most were tried are named."""
+    """sampled: collectives between ranks. The ones of which most were tried are named."""
     if not sampled:
         return _none(_unsampled_text(connection))
     most = sorted(bulk, key=attrgetter("calls"))[-1:]

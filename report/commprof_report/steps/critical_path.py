@@ -1,7 +1,7 @@
 """The critical path of a step: which rank, doing what, made the step as long as it was.
 
 It is followed back from the end of the rank whose step ends last. Where a rank waited, the path
-goes on at the rank that it waited for, at the time at which that rank arrived. What remains are the
+goes on at the rank that it waited for, at the time at which that rank arrived. The rest are the
 parts of the ranks' timelines that no other rank held up.
 
     rank 0  |=== outside ===|- waits for 1 -|=transfer=|      path: rank 1 outside MPI, then

@@ -6,7 +6,7 @@
  * public names (ncclBcast), gives the handle of a split communicator when that is made, returns
  * ncclInProgress for communicators whose configuration says blocking = 0, and tells a profiler
  * plugin of its operations (plugin.h; DOUBLE_NCCL_PLUGIN: the newest version of the interface that
- * it knows). What it shows is that our code does what it should if NCCL behaves as written here. */
+ * it knows). It shows that our code does what it should if NCCL behaves as written here. */
 #ifndef NCCL_DOUBLE_H
 #define NCCL_DOUBLE_H
 
