@@ -79,8 +79,8 @@ stack_frames() {
         '"${CC:-cc}" -std=c11 -D_GNU_SOURCE -Isrc -O2 -fPIC -fexceptions -Werror=frame-larger-than=1024 -c "$1" -o /dev/null' stack_frames
 }
 
-# Names that mypy does not find: an attribute or a function that is no longer there. Its other
-# findings are about None, for the most part.
+# Attributes and functions that are no longer there; mypy's other findings are about None, for the
+# most part.
 attributes() {
     local found
     found=$(cd report && mypy --ignore-missing-imports --check-untyped-defs --cache-dir=/dev/null commprof_report |

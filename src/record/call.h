@@ -185,7 +185,8 @@ HOT void call_return(const void *begins_with_call)
 }
 
 /* Attribute of such a variable: runs call_return wherever the wrapper returns. An exception leaves
- * it as longjmp does: our frames have no clean-ups, which would cost 2 to 22 instructions a call. */
+ * it as longjmp does: our frames have no clean-ups, which would cost 2 to 22 instructions a
+ * call. */
 #define UNTIL_RETURN __attribute__((cleanup(call_return)))
 
 #endif
