@@ -126,6 +126,15 @@ sys.exit(wrong)
 END
 }
 
+# Subjects of the commits since the check was made; a shallow clone may not have them.
+first_checked=7480dda
+subjects() {
+    git log --no-merges --format='%h %s' "$first_checked.." | awk '
+        length(substr($0, index($0, " ") + 1)) > 72 { print $0 ": over 72 characters"; wrong = 1 }
+        $2 !~ /:$/ && $0 !~ /^[0-9a-f]+ [^:]+: / { print $0 ": no area"; wrong = 1 }
+        END { exit wrong }'
+}
+
 mapfile -t c_files < <(files '*.c' '*.h')
 mapfile -t shell_files < <(files '*.sh' .ci/run)
 mapfile -t python_files < <(files '*.py' report/hvprof-report report/commprof-experiment)
@@ -144,6 +153,9 @@ fi
 check "lines of at most 100 columns" columns "${c_files[@]}" "${python_files[@]}"
 check "openings of comments and docstrings" openings_of_comments \
     "${c_files[@]}" "${shell_files[@]}" "${python_files[@]}"
+if git cat-file -e "$first_checked^{commit}" 2>/dev/null; then
+    check "subjects of commits" subjects
+fi
 check "frames of the job's threads are at most 1 kB" stack_frames
 if has shellcheck; then
     # 2016: programs for inner shells stand in single quotes; 2317: functions that are called by name look unused
