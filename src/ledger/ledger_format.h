@@ -445,6 +445,7 @@ struct ledger_sample {
     };
     uint16_t region; /* region of the call; for a region's sample the region itself */
     union {
+        uint32_t tag_or_request; /* to write the one or the other */
         struct {
             uint16_t request_call;
             uint16_t reserved;

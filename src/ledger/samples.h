@@ -106,7 +106,7 @@ static inline void sample_fill(struct ledger_sample *sample, const struct ledger
                      __ATOMIC_RELAXED); /* gcc would first shift plain ones together */
     __atomic_store_n(&sample->thread, filled->thread, __ATOMIC_RELAXED);
     __atomic_store_n(&sample->region, filled->region, __ATOMIC_RELAXED);
-    sample->device_span = filled->device_span;
+    sample->tag_or_request = filled->tag_or_request;
     sample->sequence = filled->sequence;
     __atomic_store_n(&sample->end_ticks, filled->end_ticks, __ATOMIC_RELEASE);
 }

@@ -232,7 +232,7 @@ static void number_arrival(const struct thread *thread, const struct request *do
                            const void *status)
 {
     struct ledger_sample *sample = done->sample;
-    bool is_certain = message_wildcard_end(done->slot, done->origin, thread->cells.record);
+    bool is_certain = message_wildcard_end(done->slot, done->wildcard, thread->cells.record);
     if (!status)
         message_numbers_end();
     if (source == PEER_NONE)
@@ -313,10 +313,11 @@ static struct ledger_sample *restart_message(const struct call *call, struct req
                               .flags = TRAFFIC_IS_MESSAGE};
     traffic.direction = is_received ? LEDGER_RECEIVED : LEDGER_SENT;
     if (is_wildcard) {
-        request->origin = message_wildcard_begin(request->slot);
-    } else if (request->origin) {
-        traffic.tag = message_tag_of(request->origin);
-        traffic.number = message_count(message_key_of(request->origin), call->thread->cells.record);
+        request->wildcard = message_wildcard_begin(request->slot);
+    } else if (request->envelope) {
+        traffic.tag = message_tag_of(request->envelope);
+        traffic.number =
+            message_count(message_key_of(request->envelope), call->thread->cells.record);
     }
     if (is_received && !is_wildcard && !message_order_is_certain(request->slot)) {
         message_wildcards_disturb(request->slot);
@@ -330,8 +331,8 @@ static struct ledger_sample *restart_message(const struct call *call, struct req
 static struct ledger_sample *restart_collective(const struct call *call,
                                                 const struct request *request)
 {
-    struct persistent_collective *collective = persistent_collectives_at(request->origin);
-    if (!request->origin || message_numbers_have_ended() || collective->starts == INT32_MAX)
+    struct persistent_collective *collective = persistent_collectives_at(request->collective);
+    if (!request->collective || message_numbers_have_ended() || collective->starts == INT32_MAX)
         return NULL;
     collective->starts++;
     struct traffic traffic = {
@@ -356,8 +357,8 @@ void account_claim_restart(const struct call *call, mpi_handle handle)
     bool is_wildcard = request->flags & REQUEST_WILDCARD;
     if (request->flags & REQUEST_RECEIVE)
         message_claim_receive(request->slot, is_wildcard, thread);
-    if (!is_wildcard && request->origin)
-        message_claim(message_key_of(request->origin), thread);
+    if (!is_wildcard && request->envelope)
+        message_claim(message_key_of(request->envelope), thread);
 }
 
 void account_restart(const struct call *call, mpi_handle handle)
@@ -393,10 +394,10 @@ void account_matched(const struct call *call, const void *message, struct traffi
     if (!call->succeeded || matched.peer == PEER_NONE)
         return;
     struct request waiting = {.communicator = matched.communicator,
-                              .bytes = (uint32_t)matched.tag,
+                              .matched_tag = (uint32_t)matched.tag,
                               .flags = REQUEST_ACTIVE};
     waiting.peer = matched.peer;
-    waiting.origin = matched.number;
+    waiting.matched_number = matched.number;
     communicators_hold(matched.communicator);
     if (!requests_track(matched_key(message), &waiting))
         communicators_release(matched.communicator);
@@ -413,8 +414,8 @@ struct traffic account_take_matched(const struct call *call, const void *message
         return traffic_nowhere();
     struct traffic traffic = traffic_on(matched->communicator);
     traffic.peer = matched->peer;
-    traffic.tag = (int32_t)matched->bytes;
-    traffic.number = matched->origin;
+    traffic.tag = (int32_t)matched->matched_tag;
+    traffic.number = matched->matched_number;
     traffic.direction = LEDGER_RECEIVED;
     traffic.flags = TRAFFIC_IS_MESSAGE;
     requests_end(matched, key);

@@ -121,7 +121,7 @@ HOT struct ledger_sample *account_sample(const struct call *call, struct traffic
                             .communicator = (uint16_t)slot,
                             .thread = is_message ? traffic.number : (uint16_t)record->thread,
                             .region = (uint16_t)(thread->region >> CELL_KEY_REGION_BIT),
-                            .device_span = tag_or_request,
+                            .tag_or_request = tag_or_request,
                             .sequence = call->sequence});
     return sample;
 }
@@ -190,13 +190,13 @@ HOT void account_track(const struct call *call, const struct traffic *traffic, c
         return;
     struct communicator *held = NULL;
     struct ledger_sample *pinned = NULL;
-    uint64_t volume_bytes = traffic->volume_bytes;
+    uint64_t volume_bytes_or_communicator = traffic->volume_bytes;
     unsigned slot = communicators_slot(traffic->communicator);
     uint16_t origin = 0;
     flags = account_request_flags(traffic, flags);
     if (__builtin_expect(flags & REQUEST_HOLDS, 0)) {
         held = traffic->communicator;
-        volume_bytes = (uintptr_t)held;
+        volume_bytes_or_communicator = (uintptr_t)held;
         origin = account_hold(held, slot, flags);
     } else if (flags & REQUEST_PERSISTENT) {
         origin = account_persistent_origin(call, traffic);
@@ -215,7 +215,7 @@ HOT void account_track(const struct call *call, const struct traffic *traffic, c
     requests_fill(place, &(struct request){
                              .start_ticks = call->start,
                              .bytes = traffic->bytes,
-                             .volume_bytes = volume_bytes,
+                             .volume_bytes_or_communicator = volume_bytes_or_communicator,
                              .blocked_ticks = call->end - call->start,
                              .sample = flags & REQUEST_MESSAGE || call->sequence ? sample : NULL,
                              .peer = traffic->peer,

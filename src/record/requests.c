@@ -384,7 +384,7 @@ struct wanted {
     mpi_handle bits;
     enum state state;
     uint64_t known_at;
-    uint16_t thread; /* that looks for it, as in `origin` */
+    uint16_t thread; /* that looks for it (requests_thread) */
 };
 
 struct latest {
@@ -422,7 +422,7 @@ HOT bool look_at(struct request *slot, const struct wanted *wanted, struct lates
         return false;
     uint64_t since = known_since(slot);
     bool is_own_send =
-        __atomic_load_n(&slot->origin, __ATOMIC_RELAXED) == wanted->thread && may_share(slot);
+        __atomic_load_n(&slot->thread, __ATOMIC_RELAXED) == wanted->thread && may_share(slot);
     if (is_own_send || !latest->request || since > latest->known_since)
         *latest = (struct latest){slot, handle, since};
     return is_own_send;

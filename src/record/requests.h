@@ -28,8 +28,12 @@ enum request_flags {
 struct request {
     uintptr_t handle; /* REQUEST_EMPTY, REQUEST_BUSY, or the request's */
     uint64_t start_ticks;
-    uint64_t bytes;
     union {
+        uint64_t bytes;
+        uint64_t matched_tag; /* of a message that MPI_Mprobe has found: no request's */
+    };
+    union {
+        uint64_t volume_bytes_or_communicator; /* to copy whichever it is */
         uint64_t volume_bytes;
         struct communicator *communicator; /* translates the source to its world rank. The volume is
                                               `bytes`, or 0 if it only receives */
@@ -42,10 +46,14 @@ struct request {
     uint16_t slot; /* the communicator's number in the ledger */
     uint8_t flags;
     uint8_t memory_kind; /* memory kinds of the buffers, as in struct ledger_cell */
-    uint16_t origin;     /* of a wildcard: its place (message_wildcard_begin); of other persistent
-                            requests: their envelope (message_envelope), or place among
-                            persistent_collectives; with MPI_THREAD_MULTIPLE, of others: the thread
-                            that started them (requests_thread); 0 */
+    union {
+        uint16_t origin;         /* to copy whichever it is; 0: none */
+        uint16_t wildcard;       /* of a wildcard: its place (message_wildcard_begin) */
+        uint16_t envelope;       /* of another persistent message (message_envelope) */
+        uint16_t collective;     /* of a persistent collective: place in persistent_collectives */
+        uint16_t matched_number; /* of a message that MPI_Mprobe has found */
+        uint16_t thread; /* of others, with MPI_THREAD_MULTIPLE: started by (requests_thread) */
+    };
     uint32_t charged; /* low bits of the end of the last call whose blocked time was charged to this
                          request */
 };
@@ -66,7 +74,7 @@ HOT void requests_fill(struct request *slot, const struct request *request)
 #define FILL(FIELD) __atomic_store_n(&slot->FIELD, request->FIELD, __ATOMIC_RELAXED)
     FILL(start_ticks);
     FILL(bytes);
-    FILL(volume_bytes);
+    FILL(volume_bytes_or_communicator);
     FILL(blocked_ticks);
     FILL(sample);
     FILL(peer);
@@ -82,7 +90,7 @@ HOT void requests_fill(struct request *slot, const struct request *request)
 /* All three at once. False when the table is full. */
 bool requests_track(mpi_handle handle, const struct request *request);
 
-/* A thread, in `origin`; threads whose numbers are far apart may be equal. */
+/* A thread, as a request names it; threads whose numbers are far apart may be equal. */
 HOT uint16_t requests_thread(const struct ledger_thread *thread)
 {
     return (uint16_t)(thread->thread + 1);

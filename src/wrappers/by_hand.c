@@ -103,7 +103,7 @@ static struct traffic found_of(const struct call *call, const void *status, mpi_
 /* A matched receive has neither communicator nor source: the matching probe stores its own. The
  * communicator may have been freed since. */
 
-static inline void let_go(struct communicator *communicator)
+static inline void release(struct communicator *communicator)
 {
     if (communicator)
         communicators_release(communicator);
@@ -159,7 +159,7 @@ BODY(Mrecv, BY_HAND, MRECV)
     traffic = traffic_at(buf, traffic);
     struct ledger_sample *sample = account_call(&call, traffic);
     STORE_SIGNATURE(MRECV);
-    let_go(matched.communicator);
+    release(matched.communicator);
     return error;
 }
 
@@ -177,7 +177,7 @@ BODY(Imrecv, BY_HAND, IMRECV)
     traffic = traffic_at(buf, traffic);
     struct ledger_sample *sample = account_started(&call, &traffic, request, REQUEST_RECEIVE);
     STORE_SIGNATURE(IMRECV);
-    let_go(matched.communicator);
+    release(matched.communicator);
     return error;
 }
 

@@ -34,7 +34,7 @@ static void start_by(int thread, mpi_handle handle, uint64_t start, uint64_t end
                               .blocked_ticks = end - start,
                               .flags = (uint8_t)flags};
     if (!(flags & REQUEST_PERSISTENT))
-        request.origin = (uint16_t)(thread + 1);
+        request.thread = (uint16_t)(thread + 1);
     CHECK(requests_track(handle, &request));
 }
 
