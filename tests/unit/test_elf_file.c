@@ -1,5 +1,5 @@
-/* NOLINTNEXTLINE(bugprone-suspicious-include): the subject belongs to commprof-run, not to the
- * library */
+/* The subject belongs to commprof-run, not to the library. */
+/* NOLINTNEXTLINE(bugprone-suspicious-include) */
 #include "tools/doctor/elf_file.c"
 
 #include "unit.h"
