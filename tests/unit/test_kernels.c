@@ -168,18 +168,18 @@ static const char *const COMMUNICATION[] = {
     "_ZN4vllm26cross_device_reduce_1stageIfLi2EEEvPNS_8RankDataENS_11RankSignalsEPNS_6SignalEPT_ii",
     "_ZN6sglang26cross_device_reduce_2stageI6__halfLi8EEEvv",
     "_ZN12_GLOBAL__N_126multimem_all_reduce_kernelIN3c108BFloat16ELi16EEEvPT_mPPjmm",
-    "_ZN56_GLOBAL__N__1b7cbd2f_26_CUDASymmetricMemoryOps_cu_abcdefL35multimem_one_shot_all_reduce_"
-    "kernelIfLi16EEEvv",
+    ("_ZN56_GLOBAL__N__1b7cbd2f_26_CUDASymmetricMemoryOps_cu_abcdefL35multimem_one_shot_all_reduce_"
+     "kernelIfLi16EEEvv"),
     "_ZN12_GLOBAL__N_134two_shot_all_reduce_kernel_inplaceIfLi16ELi8EEEvPPT_mmPPjmm",
     "one_shot_all_reduce_kernel_optimized",
     "_ZN4c10d17nvshmem_extension22exchangeSplitAndOffsetEv",
     "_ZN4c10d14nccl_extension12_GLOBAL__N_123lsa_all_to_all_nd_kernelILi16EEEvv",
     "_ZN7deep_ep9intranode8dispatchILi8ELi768ELi8192EEEvv",
     "_ZN7deep_ep12internode_ll7combineILb1ELi7168ELi9EEEvv",
-    "_ZN12tensorrt_llm7kernelsL22oneShotAllReduceKernelI6__halfLi8ELb1ELb0EEEvNS0_"
-    "15AllReduceParamsE",
-    "_ZN10flashinfer23trtllm_allreduce_fusion39allreduce_fusion_kernel_oneshot_lamportILNS0_"
-    "22AllReduceFusionPatternE1EfLi2EEEvv",
+    ("_ZN12tensorrt_llm7kernelsL22oneShotAllReduceKernelI6__halfLi8ELb1ELb0EEEvNS0_"
+     "15AllReduceParamsE"),
+    ("_ZN10flashinfer23trtllm_allreduce_fusion39allreduce_fusion_kernel_oneshot_lamportILNS0_"
+     "22AllReduceFusionPatternE1EfLi2EEEvv"),
     "_Z38userbuffers_fp16_sum_inplace_gpu_rw_agILi8EEvv",
     "_Z21kuserbuffers_pushsendPiS_P4int4S1_i",
 };
@@ -200,8 +200,8 @@ static const char *const COMPUTING[] = {
     "_Z4gemmI22ncclDevKernel_SendRecvEvv", /* it is a parameter */
     "_ZN7deep_ep6layout19get_dispatch_layoutILi256ELi4ELi2EEEvv",
     "ampere_sgemm_128x64_tn",
-    "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_"
-    "T1_",
+    ("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_"
+     "T1_"),
     "_ZN7cutlass6KernelI40cutlass_80_tensorop_s1688gemm_128x128_nnEEvNT_6ParamsE",
     "triton_red_fused_all_reduce_0",
     "copy_on_stream_kernel",
