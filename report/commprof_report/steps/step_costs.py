@@ -472,9 +472,8 @@ def _nccl(ranks: Sequence[Spent]) -> tuple[float | None, float | None]:
     if all(one.queued_ns is None and not one.device_ns for one in ranks):
         return None, None
     is_known = all(one.device_ns is not None for one in ranks)
-    return fmean(one.queued_ns or 0 for one in ranks), fmean(
-        one.device_ns for one in ranks
-    ) if is_known else None
+    device_ns = fmean(one.device_ns for one in ranks) if is_known else None
+    return fmean(one.queued_ns or 0 for one in ranks), device_ns
 
 
 class Explanation:
@@ -518,13 +517,13 @@ class Explanation:
             one.rank_step.world_rank: self._outside_ns(one)
             - self.outside_ns.get(one.rank_step.world_rank, 0) for one in ranks
         }
-        if max(more.values()) >= max(EXPLAINS * excess_ns, 1):
-            said.append(_on_ranks(f"more {where}", more, EXPLAINS * excess_ns))
+        least_ns = max(EXPLAINS * excess_ns, 1)
+        if max(more.values()) >= least_ns:
+            said.append(_on_ranks(f"more {where}", more, least_ns))
         else:
             said += self._longest_call(ranks)
-        return (
-            "; ".join(said) or f"no rank spent half of the excess {where}, and no call took longer"
-        )
+        nothing = f"no rank spent half of the excess {where}, and no call took longer on average"
+        return "; ".join(said) or nothing
 
     def _longest_call(self, ranks: Sequence[Spent]) -> Iterator[str]:
         longer: dict[str, dict[int, float]] = {}
@@ -534,9 +533,10 @@ class Explanation:
                 longer.setdefault(call, {})[rank] = spent_ns - self.call_ns.get(rank, {}).get(
                     call, 0
                 )
-        call = max(longer, key=lambda call: sum(longer[call].values()), default=None)
-        if call is not None and max(longer[call].values()) > 0:
-            yield _on_ranks(f"more in {call}", longer[call], EXPLAINS * max(longer[call].values()))
+        call = max(longer, key=lambda call: sum(longer[call].values()), default="")
+        most_ns = max(longer[call].values()) if call else 0
+        if most_ns > 0:
+            yield _on_ranks(f"more in {call}", longer[call], EXPLAINS * most_ns)
 
 
 def _on_ranks(what: str, more: dict[int, float], least_ns: float) -> str:
