@@ -34,8 +34,8 @@ enum {
 struct device {
     struct ledger_device *entry;
     struct overlap overlap;
-    int64_t
-        busy_until_ns; /* the latest end of the settled activities; 0: none since tracing began */
+    /* the latest end of the settled activities; 0: none since tracing began */
+    int64_t busy_until_ns;
 };
 
 struct stream {

@@ -20,8 +20,8 @@ struct reorder_event {
 };
 
 struct reorder {
-    struct reorder_node
-        *heap; /* the first `count` form the heap; behind them are the numbers of free events */
+    /* the first `count` form the heap; behind them are the numbers of free events */
+    struct reorder_node *heap;
     struct reorder_event *events;
     uint32_t count, room;
     uint32_t most; /* limit of events; set by the owner */

@@ -159,8 +159,8 @@ struct ledger_header {
 #include "counters.def"
 
     struct ledger_usage usage_begin; /* at the end of MPI_Init */
-    struct ledger_usage
-        usage_last; /* at the end; until then when the ledger was last copied or a snapshot taken */
+    /* at the end; until then when the ledger was last copied or a snapshot taken */
+    struct ledger_usage usage_last;
 
     uint64_t gpu_uncollected_ns; /* of the last so many nanoseconds, records of GPU activities may
                                     not have been collected; renewed several times a second */
@@ -250,8 +250,8 @@ struct ledger_communicator {
     int32_t remote_size; /* 0 unless inter-communicator */
     int32_t comm_rank;
     uint32_t constructor; /* number of the call that created it; 0: predefined or not seen */
-    uint32_t
-        ordinal; /* number of earlier communicators with the same constructor, parent and members */
+    /* number of earlier communicators with the same constructor, parent and members */
+    uint32_t ordinal;
     uint32_t reserved;
     char name[128];       /* set by MPI_Comm_set_name, else empty */
     char members[328];    /* world ranks in communicator order, "0-3,8,16-30:2"; ends in "..." if
@@ -345,8 +345,8 @@ struct ledger_peer {
     int32_t peer; /* world rank, or LEDGER_PEER_OUTSIDE; if `direction` names a communicator, the
                      rank in it */
     uint16_t call;
-    uint16_t
-        direction; /* enum ledger_direction | slot of NCCL's communicator << LEDGER_PEER_SLOT_BIT */
+    /* enum ledger_direction | slot of NCCL's communicator << LEDGER_PEER_SLOT_BIT */
+    uint16_t direction;
     uint64_t count;
     uint64_t bytes;
     uint64_t time_ns; /* blocking: durations; nonblocking receives: completion times; nonblocking
@@ -456,8 +456,8 @@ struct ledger_sample {
         uint32_t device_span; /* NCCL operations with completed_ticks: the kernel's duration,
                                  LEDGER_DEVICE_SPAN_* */
     };
-    uint64_t
-        sequence; /* of a collective: its number on the communicator, from 1; 0: another call */
+    /* of a collective: its number on the communicator, from 1; 0: another call */
+    uint64_t sequence;
 };
 
 /* A kernel's duration in units of 16 ns (31 bits, at most 34 s), above the lowest bit: other
@@ -610,11 +610,11 @@ struct ledger_device {
     uint32_t sms;                    /* its multiprocessors; 0: not known */
     uint32_t communication_most_sms; /* that one communication kernel occupied: as many as its grid
                                         has blocks, at most all */
-    uint64_t
-        communication_ns; /* sum of the durations of communication kernels whose grid is known, */
+    /* sum of the durations of communication kernels whose grid is known, */
+    uint64_t communication_ns;
     uint64_t communication_sm_ns; /* and of duration x multiprocessors that it occupied */
-    uint64_t
-        memory_bytes; /* of the device, as the vendor's management library gives it; 0: not known */
+    /* of the device, as the vendor's management library gives it; 0: not known */
+    uint64_t memory_bytes;
 };
 
 /* Readings of a device's counters and sensors at one time. When the table is full, every second

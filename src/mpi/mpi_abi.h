@@ -101,8 +101,8 @@ struct mpi_type_size {
 };
 enum { MPI_TYPE_SIZES = 256 };
 extern struct mpi_type_size mpi_type_sizes[MPI_TYPE_SIZES];
-extern uint64_t
-    mpi_type_multiplier; /* chosen so that all types in the table have different slots */
+/* chosen so that all types in the table have different slots */
+extern uint64_t mpi_type_multiplier;
 
 static inline unsigned mpi_type_slot(mpi_handle type)
 {

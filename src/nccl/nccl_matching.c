@@ -304,8 +304,8 @@ static void sort_operations(struct stream *stream)
     free(sorted);
 }
 
-static struct stream
-    *launched_on[NCCL_QUEUE_ITEMS]; /* for each operation of the group being taken */
+/* for each operation of the group being taken */
+static struct stream *launched_on[NCCL_QUEUE_ITEMS];
 
 /* Adds the operations of a published group that were launched on this stream. */
 static bool add_group(struct stream *stream, const struct nccl_operation *operations,

@@ -43,9 +43,9 @@ struct call {
     uint64_t bytes; /* of the buffer that counts, as announced; 0: none was, LEDGER_BYTES_UNKNOWN:
                        MPI must be asked */
     struct recent *recent; /* of calls with the same arguments; NULL: not looked for */
-    uint64_t
-        sequence; /* number of the collective on that communicator, from 1; 0: not a collective */
-    int32_t root; /* of a rooted collective, as announced */
+    /* number of the collective on that communicator, from 1; 0: not a collective */
+    uint64_t sequence;
+    int32_t root;       /* of a rooted collective, as announced */
     uint16_t signature; /* its number, if it was known beforehand; or 0 */
     uint16_t id;
     bool succeeded;

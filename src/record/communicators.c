@@ -38,8 +38,8 @@ enum {
     SELF_IDENTITY = 2
 };
 
-static uint64_t
-    empty_index[3]; /* mask 0 and one empty slot, until the first communicator is registered */
+/* mask 0 and one empty slot, until the first communicator is registered */
+static uint64_t empty_index[3];
 struct communicator_index *communicator_index = (struct communicator_index *)empty_index;
 
 uint64_t communicators_removed;

@@ -22,8 +22,8 @@ struct wait_array {
     int count, room;
     int first; /* no entry before it is a request that has not completed */
     int live;  /* entries that are requests and have not completed */
-    uint64_t
-        total_ticks; /* time in calls on this array since the last settle; 0: nothing to settle */
+    /* time in calls on this array since the last settle; 0: nothing to settle */
+    uint64_t total_ticks;
     uint64_t end_ticks;    /* of the last of these calls */
     char *handles;         /* a copy of the array; MPI_REQUEST_NULL where an entry has completed */
     uint64_t *since_ticks; /* total_ticks when the entry was added */

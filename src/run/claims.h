@@ -12,8 +12,8 @@
 
 struct claim {
     bool is_ours; /* this job owns the folder */
-    unsigned
-        run; /* which run of the folder this is, counted from 1; meaningless if it is not ours */
+    /* which run of the folder this is, counted from 1; meaningless if it is not ours */
+    unsigned run;
     char why[1024];      /* why it does not: "process 4711 of node17 writes to it" */
     char held[PATH_MAX]; /* the link that this process removes at its end; "": none */
 };

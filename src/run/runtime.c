@@ -38,8 +38,8 @@ static pid_t owner; /* the process that initialized MPI; its forked children are
 static int world_rank = -1, world_size = -1;
 static bool has_mpi; /* the job has initialized it */
 static struct run_folder folder;
-static const struct launcher
-    *misunderstood; /* a launcher that the MPI library does not support; NULL: none */
+/* a launcher that the MPI library does not support; NULL: none */
+static const struct launcher *misunderstood;
 static int launched_processes;
 
 static void stop(const char *what, const char *path, int error)
@@ -535,8 +535,8 @@ void runtime_aborted(int error_code)
     claims_give_back(&folder.claim);
 }
 
-static pid_t
-    loaded_in; /* a forked child has the libraries of its parent, and inherits what they are in */
+/* a forked child has the libraries of its parent, and inherits what they are in */
+static pid_t loaded_in;
 static struct stat stderr_then; /* when the library was loaded: the job may have given the number to
                                    a file of its own since */
 
