@@ -26,19 +26,18 @@ from operator import ne
 from typing import NamedTuple
 
 from ..base import kendall
+from ..base.thresholds import threshold, whole
 
 LEVEL = 0.01
 MOST_BLOCKS = 16
-FEWEST_BLOCKS = 8  # fewer cannot name one of two ranks: 2 x 2^-7 > 1 %
+FEWEST_BLOCKS = whole("late.blocks")
 FEW = 4  # at most one rank in FEW may be named
 NOTABLY_MORE = 0.25  # of the waiting
 MOST_OF_IT = 0.5  # share of the waiting that the named ranks cause together
 RATES = [2.0**power for power in range(-4, 10)]  # that Chernoff's bound is minimized over
-NOTABLE = 0.01  # share of the counted time
-COVERED = 0.5  # share of the time inside MPI; no verdict below
-# share of the time inside MPI on threads that negotiate; no verdict on arrival at calls from there
-# on
-NEGOTIATED = 0.5
+NOTABLE = threshold("late.notable")
+COVERED = threshold("late.covered")
+NEGOTIATED = threshold("late.negotiated")
 MOST_TURNS = 0.75  # share of the late arrivals that one rank may have if ranks take turns
 # a fifth of the arrivals has twice as many exceptions as a rotation may have, where ranks do not
 # take turns
