@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from ..base import units
 from ..base.errors import ReportError
-from ..late import verdict
-from ..late.verdict import FEWEST_BLOCKS, Cause
+from ..late.verdict import FEWEST_BLOCKS, Cause, ranks_beyond_chance
 from ..run.selection import Selection
 from .horovod_timeline import Longest, Negotiation, longest
 from .trace_files import trace_files, traces_open
@@ -63,13 +62,14 @@ def ready(found: Longest, cycle_ns: float | None) -> Ready:
         return nobody
     leads = _leads(known, cycle_ns or LONGEST_CYCLE_NS)
     all_ranks = range(max((own.ready for own in known), default=0))
-    named = verdict.few(leads, lambda rank: rank, all_ranks, verdict.LEVEL)
-    if named is None:
+    late = ranks_beyond_chance(leads, all_ranks)
+    if late is None:
         return nobody
-    ranks, p = named
-    own_ns = [cause.cost_ns for cause in leads if cause.cost_ns and cause.cause_rank in ranks]
+    own_ns = [
+        cause.cost_ns for cause in leads if cause.cost_ns and cause.cause_rank in late.units
+    ]
     return nobody._replace(
-        ranks=tuple(sorted(ranks)), last_count=len(own_ns), lead_ns=median(own_ns), p=p
+        ranks=tuple(sorted(late.units)), last_count=len(own_ns), lead_ns=median(own_ns), p=late.p
     )
 
 

@@ -6,22 +6,38 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from sqlite3 import Connection
 from statistics import fmean
+from typing import NamedTuple
 
 from ..base import query, units
 from ..run.holes import holes
 from .marks import Last
 from .sums import ChainRow, LateRunRow
-from .verdict import COVERED, FEWEST_BLOCKS, MOST_OF_IT, NEGOTIATED, NOTABLE, Blame, Named
+from .verdict import COVERED, FEWEST_BLOCKS, MAJORITY, NEGOTIATED, NOTABLE, Blame, Named
 
 SQL = query.beside(__file__)
 
-NOBODY_IS_NAMED = dict.fromkeys(
-    f"late_{what}"
-    for what in (
-        "ranks hosts share direct_share through gain_ns p is_growing growth_p first_quarter_share"
-        " last_quarter_share mark mark_steps mark_times mark_lead_ns"
-    ).split()
-)
+
+class VerdictRow(NamedTuple):
+    """late_*: None unless ranks are named, but for the marks and their p."""
+
+    verdict: str
+    late_ranks: str | None = None
+    late_hosts: str | None = None
+    late_share: float | None = None
+    late_direct_share: float | None = None
+    late_through: str | None = None
+    late_gain_ns: int | None = None
+    late_p: float | None = None
+    late_is_growing: int | None = None
+    late_growth_p: float | None = None
+    late_first_quarter_share: float | None = None
+    late_last_quarter_share: float | None = None
+    late_region: str | None = None
+    late_mark: str | None = None
+    late_mark_steps: int | None = None
+    late_mark_times: int | None = None
+    late_mark_lead_ns: float | None = None
+    blocks: int = 0
 
 
 def is_notable(gain_ns: int, counted: LateRunRow) -> bool:
@@ -31,62 +47,55 @@ def is_notable(gain_ns: int, counted: LateRunRow) -> bool:
 def judged(
     counted: LateRunRow, negotiated_share: float, unknown_ns: int, hosts: Mapping[int, str],
     found: Blame, blocks: int, chains: Sequence[ChainRow], gain_ns: int,
-) -> dict:
+) -> VerdictRow:
     """Late ranks are named only with a verdict, and only if the run could gain notably."""
-    verdict, named = _verdict(counted, negotiated_share, unknown_ns, found, blocks), found.named
-    if (
-        verdict in ("transfer", "imbalance") and named and named.is_measurable
-        and is_notable(gain_ns, counted)
-    ):
-        return {
-            **NOBODY_IS_NAMED,
-            "verdict": verdict,
-            "blocks": blocks,
-            **_named(named, hosts, chains, gain_ns),
-        }
-    return {
-        **NOBODY_IS_NAMED,
-        "verdict": "spread" if verdict == "imbalance" else verdict,
-        "blocks": blocks,
-    }
+    verdict, named = verdict_of(counted, negotiated_share, unknown_ns, found, blocks), found.named
+    is_named = named and named.is_measurable and is_notable(gain_ns, counted)
+    if named and is_named and verdict in ("transfer", "imbalance"):
+        return _naming(verdict, named, hosts, blocks, chains, gain_ns)
+    return VerdictRow("spread" if verdict == "imbalance" else verdict, blocks=blocks)
 
 
-def _named(
-    named: Named, hosts: Mapping[int, str], chains: Sequence[ChainRow], gain_ns: int
-) -> dict:
+def _naming(
+    verdict: str, named: Named, hosts: Mapping[int, str], blocks: int, chains: Sequence[ChainRow],
+    gain_ns: int,
+) -> VerdictRow:
     direct_share, through = _chain(named.ranks, chains)
-    return {
-        "late_ranks": units.rank_list(named.ranks),
-        "late_hosts": _hosts(named.ranks, hosts),
-        "late_share": named.share,
-        "late_direct_share": direct_share,
-        "late_through": units.rank_list(through) if through else None,
-        "late_gain_ns": gain_ns,
-        "late_p": named.p,
-        "late_is_growing": int(named.growth.is_growing),
-        "late_growth_p": named.growth.p,
-        "late_first_quarter_share": named.growth.first_share,
-        "late_last_quarter_share": named.growth.last_share,
-    }
+    return VerdictRow(
+        verdict,
+        late_ranks=units.rank_list(named.ranks),
+        late_hosts=_hosts(named.ranks, hosts),
+        late_share=named.share,
+        late_direct_share=direct_share,
+        late_through=units.rank_list(through) if through else None,
+        late_gain_ns=gain_ns,
+        late_p=named.p,
+        late_is_growing=int(named.growth.is_growing),
+        late_growth_p=named.growth.p,
+        late_first_quarter_share=named.growth.first_share,
+        late_last_quarter_share=named.growth.last_share,
+        blocks=blocks,
+    )
 
 
-def judged_at_marks(last: Last, hosts: Mapping[int, str]) -> dict:
+def judged_at_marks(last: Last, hosts: Mapping[int, str]) -> VerdictRow:
     """The verdict on threads that negotiate: who comes last to a mark of the main thread."""
-    own = {
-        "late_ranks": units.rank_list(last.ranks),
-        "late_hosts": _hosts(last.ranks, hosts),
-        "late_gain_ns": last.gain_ns,
-        "late_mark_times": last.times,
-    }
-    return {
-        "verdict": "marks",
-        "blocks": last.blocks,
-        "late_p": last.p,
-        "late_mark": last.region or "commprof_step",
-        "late_mark_steps": last.judged,
-        "late_mark_lead_ns": last.lead_ns,
-        **(own if last.ranks else {name: None for name in own}),
-    }
+    nobody = VerdictRow(
+        "marks",
+        late_p=last.p,
+        late_mark=last.region or "commprof_step",
+        late_mark_steps=last.judged,
+        late_mark_lead_ns=last.lead_ns,
+        blocks=last.blocks,
+    )
+    if not last.ranks:
+        return nobody
+    return nobody._replace(
+        late_ranks=units.rank_list(last.ranks),
+        late_hosts=_hosts(last.ranks, hosts),
+        late_gain_ns=last.gain_ns,
+        late_mark_times=last.times,
+    )
 
 
 def _hosts(ranks: Sequence[int], hosts: Mapping[int, str]) -> str:
@@ -121,11 +130,11 @@ def late_region(connection: Connection, ranks: Container[int]) -> str | None:
             for is_named in (True, False)
         )
         longer[name] = max(0.0, fmean(own or [0.0]) - fmean(others or [0.0]))
-    most = max(longer, key=longer.__getitem__, default=None)
-    return most if most is not None and longer[most] > MOST_OF_IT * sum(longer.values()) else None
+    longest = max(longer, key=longer.__getitem__, default="")
+    return longest if longer.get(longest, 0.0) > MAJORITY * sum(longer.values()) else None
 
 
-def _verdict(
+def verdict_of(
     counted: LateRunRow, negotiated_share: float, unknown_ns: int, found: Blame, blocks: int
 ) -> str:
     split_ns = counted.wait_ns + counted.transfer_ns

@@ -17,7 +17,7 @@ from ..run.holes import together_share
 from ..run.selection import Selection
 from ..run.unsampled import no_log_text
 from .finalize import final_wait
-from .judgement import is_notable, judged, judged_at_marks, late_region
+from .judgement import VerdictRow, is_notable, judged, judged_at_marks, late_region
 from .marks import Last, WaitRegion, last_at_marks, wait_region
 from .stages import Stages, stages
 from .sums import (
@@ -33,8 +33,8 @@ from .verdict import (
 SQL = query.beside(__file__)
 
 
-class LateVerdictRow(NamedTuple):
-    """Unsplit time, the clocks, and the late ranks."""
+class LateUnsplitRow(NamedTuple):
+    """Unsplit time, and the clocks."""
 
     negotiated_share: float
     unknown_cause_ns: int
@@ -46,24 +46,11 @@ class LateVerdictRow(NamedTuple):
     clocks: int
     unconnected_clocks: int
     error_ns: int
-    verdict: str
-    late_ranks: str | None
-    late_hosts: str | None
-    late_share: float | None
-    late_direct_share: float | None
-    late_through: str | None
-    late_gain_ns: int | None
-    late_p: float | None
-    late_is_growing: int | None
-    late_growth_p: float | None
-    late_first_quarter_share: float | None
-    late_last_quarter_share: float | None
-    late_region: str | None
-    late_mark: str | None
-    late_mark_steps: int | None
-    late_mark_times: int | None
-    late_mark_lead_ns: float | None
-    blocks: int
+
+
+class LateAlsoRow(NamedTuple):
+    """What the verdict does not cover."""
+
     unjudged: int
     finalize_wait_ns: int
     finalize_last_rank: int | None
@@ -71,9 +58,11 @@ class LateVerdictRow(NamedTuple):
 
 if TYPE_CHECKING:
 
-    class LateRow(LateRunRow, LateVerdictRow): ...
+    class LateRow(LateRunRow, LateUnsplitRow, VerdictRow, LateAlsoRow): ...
 else:
-    LateRow = query.row_of("LateRow", LateRunRow, LateVerdictRow)  # the run in one row
+    LateRow = query.row_of(  # the run in one row
+        "LateRow", LateRunRow, LateUnsplitRow, VerdictRow, LateAlsoRow
+    )
 
 
 class Late(NamedTuple):
@@ -151,11 +140,13 @@ def late(run: Selection, alignment: Alignment) -> Late:
         gain_ns(named),
     )
     region, last, error_ns = wait_region(connection), None, split.of_all.error_ns
-    if is_negotiated and verdict["verdict"] != "none" and (len(alignment.clocks) == 1 or error_ns):
+    if is_negotiated and verdict.verdict != "none" and (len(alignment.clocks) == 1 or error_ns):
         last = last_at_marks(connection, alignment.aligned_ns, region, error_ns)
     if last and last.judged >= FEWEST_BLOCKS:
-        verdict |= judged_at_marks(last, hosts)
-    own = (last.ranks if last else ()) or named
+        verdict = judged_at_marks(last, hosts)
+    if verdict.late_ranks:
+        own = (last.ranks if last else ()) or named
+        verdict = verdict._replace(late_region=late_region(connection, own))
     final = final_wait(connection, alignment)
     of_run = LateRow(
         *split.run,
@@ -169,8 +160,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
         clocks=len(alignment.clocks),
         unconnected_clocks=alignment.islands - 1,
         error_ns=math.ceil(error_ns),
-        **verdict,
-        late_region=late_region(connection, own) if verdict["late_ranks"] else None,
+        **verdict._asdict(),
         unjudged=SQL.run(connection, "late_unjudged").fetchone()[0],
         finalize_wait_ns=final.wait_ns,
         finalize_last_rank=final.last_rank,

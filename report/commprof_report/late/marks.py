@@ -24,7 +24,7 @@ from typing import Callable, NamedTuple
 
 from ..base import query
 from ..base.same_steps import matched, warm_up
-from .verdict import FEWEST_BLOCKS, LEVEL, Cause, block_count, few
+from .verdict import FEWEST_BLOCKS, Cause, block_count, ranks_beyond_chance
 
 SQL = query.beside(__file__)
 
@@ -243,13 +243,13 @@ def judge(region: str, times: Times, last: Mapping[int, tuple[int, float]]) -> L
         Cause("", "", rank, *[lead_ns] * 2, begin_ns, place, lead_ns)
         for place, (begin_ns, rank, lead_ns) in enumerate(leads)
     ]
-    found = few(causes, lambda rank: rank, ranks, LEVEL)
+    found = ranks_beyond_chance(causes, ranks)
     if found is None:
         return Last(region, len(times))
-    named, p = found
+    named = found.units
     own = [lead_ns for rank, lead_ns in last.values() if rank in named]
     return Last(
-        region, len(times), tuple(sorted(named)), len(own), median(own), p, block_count(causes),
+        region, len(times), tuple(sorted(named)), len(own), median(own), found.p, block_count(causes),
         _gain_ns(times, named),
     )
 

@@ -9,7 +9,8 @@ from ..base import units
 from .late_ranks import Late, LateRestRow, LateRow
 from .marks import Last
 from .verdict import (
-    COVERED, FEWEST_BLOCKS, MOST_OF_IT, NOTABLE, Cause, Named, fewest, is_few, late_arrivals, most,
+    COVERED, FEWEST_BLOCKS, MAJORITY, NOTABLE, Cause, Named, concentration, costliest_arrivals,
+    is_concentrated, late_arrivals,
 )
 
 ALL = 0.9995  # of the time: everything, but for how clocks are read
@@ -158,11 +159,11 @@ def few_text(own: Sequence[Cause], among: Sequence[Cause]) -> str:
     """8 of 208 late arrivals, that have nearly all of it: if these are few, of collectives. A
     message has only one rank that may be late."""
     collectives = [cause for cause in among if not cause.is_message]
-    needed, arrived = fewest(own), len(late_arrivals(collectives))
+    needed, arrived = costliest_arrivals(own), len(late_arrivals(collectives))
     is_known = not any(cause.is_message and cause.cost_ns for cause in own)
     return (
         f"{needed:,} of {units.counted(arrived, 'late arrival')}"
-        if is_known and is_few(needed, arrived) else ""
+        if is_known and is_concentrated(needed, arrived) else ""
     )
 
 
@@ -321,15 +322,15 @@ def most_text(answers: Late) -> str | None:
     rank, share, unknown_share = main_cause(answers)
     if (
         answers.run.verdict != "spread"
-        or share + (unknown_share if unknown_share >= NOTABLE else 0) < MOST_OF_IT
+        or share + (unknown_share if unknown_share >= NOTABLE else 0) < MAJORITY
     ):
         return None
     text = f"rank {rank} causes {units.share(share)} of the waiting"
-    if share < MOST_OF_IT:
+    if share < MAJORITY:
         return (
             f"no rank is named: {text}, but the cause of {units.share(unknown_share)} is not known"
         )
-    found, text = most(answers.causes, rank), f"nobody is late beyond chance: {text}"
+    found, text = concentration(answers.causes, rank), f"nobody is late beyond chance: {text}"
     if not found.is_later:
         return f"{text}, but the others are late, too, where nobody waits for them"
     if found.is_start:

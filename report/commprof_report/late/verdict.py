@@ -20,10 +20,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, chain, islice, starmap
-from math import exp, log
+from math import ceil, exp, log
 from operator import ne
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from ..base import kendall
 from ..base.thresholds import threshold, whole
@@ -31,26 +32,36 @@ from ..base.thresholds import threshold, whole
 LEVEL = 0.01
 MOST_BLOCKS = 16
 FEWEST_BLOCKS = whole("late.blocks")
-FEW = 4  # at most one rank in FEW may be named
+RANKS_PER_NAMED = 4  # at most one of so many is named
 NOTABLY_MORE = 0.25  # of the waiting
-MOST_OF_IT = 0.5  # share of the waiting that the named ranks cause together
+MAJORITY = 0.5  # share of the waiting that the named ranks cause together
 RATES = [2.0**power for power in range(-4, 10)]  # that Chernoff's bound is minimized over
 NOTABLE = threshold("late.notable")
 COVERED = threshold("late.covered")
 NEGOTIATED = threshold("late.negotiated")
-MOST_TURNS = 0.75  # share of the late arrivals that one rank may have if ranks take turns
-# a fifth of the arrivals has twice as many exceptions as a rotation may have, where ranks do not
-# take turns
-FEW_DECIDE = 5
-REGULAR = 0.9  # share of the collectives that a rotation predicts
-LATER_HALF = 0.9  # share of the cost that one half of the run has
 # lateness at an arrival: the profiler adds up to 0.1 us to a call, and ranks that differ in it come
 # later at each call
 SHORTEST_NS = 1_000
 # of the mean over the blocks; what a unit costs in a block where it costs less is no evidence
 SLIGHT = 0.1
-# share of the late arrivals that are few; the first ones are the start of the run
-FEW_ARRIVALS = 0.1
+NEARLY_ALL = 0.9  # share of the cost
+CONCENTRATED = 0.1  # share of the late arrivals that are few; the first ones are the start of the run
+FEWEST_TURNS = 2 * FEWEST_BLOCKS  # late arrivals
+MOST_OF_TURNS = 0.75  # share of the late arrivals that one rank may have if ranks take turns
+REGULAR = 0.9  # share of the collectives that a rotation predicts
+PERIODS_SEEN = 4  # times, at least
+RANKS_OF_PERIOD = 2  # times the ranks, at most
+
+
+Unit = TypeVar("Unit", int, str)  # a rank, or a host
+
+
+@dataclass(frozen=True)
+class LateUnits(Generic[Unit]):
+    """p: the largest one of theirs, that chance alone would show this or more, corrected."""
+
+    units: list[Unit]
+    p: float
 
 
 class Cause(NamedTuple):
@@ -146,7 +157,7 @@ def blame(
         and explained > (named.share if named else 0) + NOTABLY_MORE
     ):
         return Blame(None, calls, [])
-    return Blame(named, [], [] if named else _turns(causes, len(ranks)))
+    return Blame(named, [], [] if named else turns(causes, len(ranks)))
 
 
 def _candidates(
@@ -156,31 +167,32 @@ def _candidates(
     more than the few ranks do. Then more ranks: of equally late ones one may cause most by chance,
     but the run gains only if all of them are on time."""
     host_of = participants.hosts.__getitem__
-    fews = (
-        _name(causes, participants, *found)
-        for found in _fews(causes, lambda rank: rank, ranks, level, participants.members)
+    of_ranks = (
+        _name(causes, participants, found.units, found.p)
+        for found in _growing_sets(causes, lambda rank: rank, ranks, level, participants.members)
     )
-    candidates = list(islice(fews, 1))
+    candidates = list(islice(of_ranks, 1))
     hosts = sorted({host_of(rank) for rank in ranks})
     if 1 < len(hosts) < len(ranks):
-        found = few(causes, host_of, hosts, level, participants.members)
+        found = units_beyond_chance(causes, host_of, hosts, level, participants.members)
         if found:
             # also by making another rank late
             causing = {cause.cause_rank for cause in causes if cause.cause_rank is not None}
             of_hosts = _name(
                 causes, participants,
-                [rank for rank in {*ranks, *causing} if host_of(rank) in found[0]], found[1],
+                [rank for rank in {*ranks, *causing} if host_of(rank) in found.units], found.p,
             )
             candidates.append(of_hosts)
             if of_hosts.share > candidates[0].share + NOTABLY_MORE:
                 candidates.reverse()
     yield from candidates
-    yield from fews
+    yield from of_ranks
 
 
-class Most(NamedTuple):
-    """Waiting that one rank causes. arrivals: the fewest late arrivals that have nearly all of it,
-    out of late_arrivals in the run. is_start: they are the first ones, and few."""
+class Concentration(NamedTuple):
+    """When the waiting occurs that one rank causes. arrivals: the fewest late arrivals that have
+    nearly all of it, out of late_arrivals in the run. is_start: they are the first ones, and
+    few."""
 
     arrivals: int
     late_arrivals: int
@@ -189,25 +201,25 @@ class Most(NamedTuple):
     is_later: bool  # it is also later than the others, whether or not anyone waits for them
 
 
-def most(causes: Sequence[Cause], rank: int) -> Most:
+def concentration(causes: Sequence[Cause], rank: int) -> Concentration:
     own = [cause for cause in causes if cause.cause_rank == rank]
     costs = _sums(own, lambda _: rank, "cost_ns")
-    needed, in_order = fewest(own), late_arrivals(causes)
+    needed, in_order = costliest_arrivals(own), late_arrivals(causes)
     first = set(in_order[:needed])
     at_first = sum(cause.cost_ns for cause in own if cause.arrival in first)
-    is_start = is_few(needed, len(in_order)) and at_first >= LATER_HALF * costs[rank]
+    is_start = is_concentrated(needed, len(in_order)) and at_first >= NEARLY_ALL * costs[rank]
     compared = _sums(causes, lambda each: each, "compared_ns")
-    is_later = compared[rank] >= MOST_OF_IT * sum(compared.values())
-    return Most(needed, len(in_order), is_start, _half(own, causes), is_later)
+    is_later = compared[rank] >= MAJORITY * sum(compared.values())
+    return Concentration(needed, len(in_order), is_start, half_of_run(own, causes), is_later)
 
 
-def fewest(causes: Sequence[Cause]) -> int:
-    """The number of the fewest arrivals that have nearly all of what these cost."""
+def costliest_arrivals(causes: Sequence[Cause]) -> int:
+    """The number of the costliest arrivals that together have nearly all of what these cost."""
     by_arrival = sorted(
         (sum(cause.cost_ns for cause in group) for group in arrivals(causes)), reverse=True
     )
-    nearly_all = LATER_HALF * sum(by_arrival)
-    return sum(upto < nearly_all for upto in accumulate(by_arrival, initial=0))
+    nearly_all = NEARLY_ALL * sum(by_arrival)
+    return sum(upto < nearly_all for upto in accumulate(by_arrival, initial=0.0))
 
 
 def late_arrivals(causes: Sequence[Cause]) -> list[int]:
@@ -215,17 +227,21 @@ def late_arrivals(causes: Sequence[Cause]) -> list[int]:
     return list(dict.fromkeys(cause.arrival for cause in causes if cause.cost_ns > 0))
 
 
-def is_few(needed: int, arrived: int) -> bool:
-    return needed <= max(1, FEW_ARRIVALS * arrived)
+def is_concentrated(needed: int, arrived: int) -> bool:
+    """Whether so many are few of the late arrivals."""
+    return needed <= max(1, CONCENTRATED * arrived)
 
 
-def late_among(causes: Sequence[Cause], ranks: Sequence[int]) -> list[int]:
+def late_among(causes: Sequence[Cause], ranks: Sequence[int]) -> Sequence[int]:
     """The few of these ranks that cause most of the waiting that they all cause, beyond chance;
     empty: none do."""
-    found = few(
-        [cause for cause in causes if cause.cause_rank in ranks], lambda rank: rank, ranks, LEVEL
-    )
-    return found[0] if found else []
+    found = ranks_beyond_chance([cause for cause in causes if cause.cause_rank in ranks], ranks)
+    return found.units if found else []
+
+
+def ranks_beyond_chance(causes: Sequence[Cause], ranks: Sequence[int]) -> LateUnits[int] | None:
+    """units_beyond_chance for ranks that may all be late at the same arrivals."""
+    return units_beyond_chance(causes, lambda rank: rank, ranks, LEVEL)
 
 
 def _name(
@@ -235,7 +251,7 @@ def _name(
     own = [cause for cause in causes if cause.cause_rank in ranks]
     share = sum(cause.cost_ns for cause in own) / sum(cause.cost_ns for cause in causes)
     return Named(
-        tuple(sorted(ranks)), share, p, _half(own, causes), _growth(causes, ranks),
+        tuple(sorted(ranks)), share, p, half_of_run(own, causes), _growth(causes, ranks),
         _lateness_ns(own, participants.members),
     )
 
@@ -279,56 +295,52 @@ def _spans(length: int, number: int) -> list[tuple[int, int]]:
     return list(zip(edges, edges[1:]))
 
 
-def _sums(block: Iterable[Cause], unit_of: Callable[[int], Hashable], field: str) -> Counter:
-    sums: Counter = Counter()
+def _sums(
+    block: Iterable[Cause], unit_of: Callable[[int], Unit], field: str
+) -> Counter[Unit]:
+    sums: Counter[Unit] = Counter()
     for cause in block:
         if cause.cause_rank is not None:
             sums[unit_of(cause.cause_rank)] += getattr(cause, field)
     return sums
 
 
-def most_named(units: Sequence) -> int:
-    """How many may be named."""
-    return max(1, len(units) // FEW)
+def nameable(units: Sequence[Unit]) -> int:
+    """How many of them may be named."""
+    return max(1, len(units) // RANKS_PER_NAMED)
 
 
-def few(
-    causes: Sequence[Cause],
-    unit_of: Callable[[int], Hashable],
-    units: Sequence,
-    level: float,
-    members: Mapping[str, Sequence[int]] = {},
-) -> tuple[list, float] | None:
-    """The fewest units (ranks, hosts) that cause most of the whole cost, each beyond chance; and
-    the largest p among them. None: there are none. members: the ranks of each communicator; of one
-    that is missing here, all units call on it."""
-    return next(_fews(causes, unit_of, units, level, members), None)
+def units_beyond_chance(
+    causes: Sequence[Cause], unit_of: Callable[[int], Unit], units: Sequence[Unit], level: float,
+    members: Mapping[str, Sequence[int]] | None = None,
+) -> LateUnits[Unit] | None:
+    """The fewest units (ranks, hosts) that cause most of the whole cost, each beyond chance. None:
+    there are none. members: the ranks of each communicator; of one that is missing here, all units
+    call on it."""
+    return next(_growing_sets(causes, unit_of, units, level, members), None)
 
 
-def _fews(
-    causes: Sequence[Cause],
-    unit_of: Callable[[int], Hashable],
-    units: Sequence,
-    level: float,
-    members: Mapping[str, Sequence[int]] = {},
-) -> Iterator[tuple[list, float]]:
-    """As few; then with 1, 2, 4 ... of the units that cause most of the rest, and with all of them,
-    as long as each is beyond chance."""
+def _growing_sets(
+    causes: Sequence[Cause], unit_of: Callable[[int], Unit], units: Sequence[Unit], level: float,
+    members: Mapping[str, Sequence[int]] | None = None,
+) -> Iterator[LateUnits[Unit]]:
+    """As units_beyond_chance; then with 1, 2, 4 ... of the units that cause most of the rest, and with all
+    of them, as long as each is beyond chance."""
     if block_count(causes) < FEWEST_BLOCKS:
         return
     whole_ns, costs = sum(cause.cost_ns for cause in causes), _sums(causes, unit_of, "cost_ns")
-    order = sorted(costs, key=lambda unit: (-costs[unit], unit))[: most_named(units)]
+    order = sorted(costs, key=lambda unit: (-costs[unit], unit))[: nameable(units)]
     caused_ns = accumulate(costs[unit] for unit in order)
     number = next(
-        (place for place, upto_ns in enumerate(caused_ns, 1) if upto_ns >= MOST_OF_IT * whole_ns),
+        (place for place, upto_ns in enumerate(caused_ns, 1) if upto_ns >= MAJORITY * whole_ns),
         None,
     )
     if number is None:
         return
-    callers = {identity: frozenset(map(unit_of, own)) for identity, own in members.items()}
+    callers = {identity: frozenset(map(unit_of, own)) for identity, own in (members or {}).items()}
     compared = list(_compared(causes, unit_of, callers, frozenset(units)))
 
-    def corrected(unit: Hashable) -> float:
+    def corrected(unit: Unit) -> float:
         return min(1.0, len(units) * _chance(compared, unit))
 
     worst = 0.0
@@ -336,7 +348,7 @@ def _fews(
         worst = max(worst, corrected(unit))
         if worst >= level:
             return
-    yield order[:number], worst
+    yield LateUnits(order[:number], worst)
     more = 0
     for more, unit in enumerate(order[number:], 1):
         if (p := corrected(unit)) >= level:
@@ -344,9 +356,9 @@ def _fews(
             break
         worst = max(worst, p)
         if more & (more - 1) == 0:
-            yield order[: number + more], worst
+            yield LateUnits(order[: number + more], worst)
     if more & (more - 1):
-        yield order[: number + more], worst
+        yield LateUnits(order[: number + more], worst)
 
 
 class Compared(NamedTuple):
@@ -359,8 +371,8 @@ class Compared(NamedTuple):
 
 
 def _compared(
-    causes: Sequence[Cause], unit_of: Callable[[int], Hashable], callers: Mapping[str, frozenset],
-    units: frozenset,
+    causes: Sequence[Cause], unit_of: Callable[[int], Unit],
+    callers: Mapping[str, frozenset[Unit]], units: frozenset[Unit],
 ) -> Iterator[Compared]:
     for own in arrivals(causes):
         costs = _sums(own, unit_of, "compared_ns")
@@ -423,12 +435,12 @@ def _growth(causes: Sequence[Cause], ranks: Container[int]) -> Growth:
     return Growth(p < LEVEL and score > 0 and is_notable, p, first, last)
 
 
-def _half(own: Sequence[Cause], causes: Sequence[Cause]) -> str:
+def half_of_run(own: Sequence[Cause], causes: Sequence[Cause]) -> str:
     middle_ns = (causes[0].arrival_ns + causes[-1].arrival_ns) / 2
     later = sum(cause.cost_ns for cause in own if cause.arrival_ns > middle_ns) / sum(
         cause.cost_ns for cause in own
     )
-    return "second" if later >= LATER_HALF else "first" if later <= 1 - LATER_HALF else ""
+    return "second" if later >= NEARLY_ALL else "first" if later <= 1 - NEARLY_ALL else ""
 
 
 def _by_call(causes: Sequence[Cause], participants: Participants) -> list[CallCause]:
@@ -446,21 +458,22 @@ def _by_call(causes: Sequence[Cause], participants: Participants) -> list[CallCa
             if named.is_measurable:
                 found.append(CallCause(call, identity, named, sum(cause.cost_ns for cause in own)))
     whole_ns = sum(cause.cost_ns for cause in causes)
-    is_most = sum(each.cost_ns for each in found) >= MOST_OF_IT * whole_ns > 0
+    is_most = sum(each.cost_ns for each in found) >= MAJORITY * whole_ns > 0
     return sorted(found, key=lambda each: -each.cost_ns) if is_most else []
 
 
-def _turns(causes: Sequence[Cause], ranks: int) -> list[int]:
+def turns(causes: Sequence[Cause], ranks: int) -> list[int]:
     """The order in which ranks cause most of the waiting for an arrival, if it repeats; else empty.
     Where nearly each one is that of the arrival before, one rank is late for a while, then another:
     any period would predict that."""
-    most = [max(own, key=lambda cause: cause.cost_ns) for own in arrivals(causes)]
+    costliest = [max(own, key=lambda cause: cause.cost_ns) for own in arrivals(causes)]
     last = [
-        cause.cause_rank for cause in most if cause.cost_ns > 0 and cause.cause_rank is not None
+        cause.cause_rank for cause in costliest
+        if cause.cost_ns > 0 and cause.cause_rank is not None
     ]
-    if len(last) < 2 * FEWEST_BLOCKS or max(Counter(last).values()) > MOST_TURNS * len(last):
+    if len(last) < FEWEST_TURNS or max(Counter(last).values()) > MOST_OF_TURNS * len(last):
         return []
-    for period in range(1, min(2 * ranks, len(last) // 4) + 1):
+    for period in range(1, min(RANKS_OF_PERIOD * ranks, len(last) // PERIODS_SEEN) + 1):
         if _is_regular(last, period):
             # the first ones may be exceptions
             order = [Counter(last[phase::period]).most_common(1)[0][0] for phase in range(period)]
@@ -469,12 +482,9 @@ def _turns(causes: Sequence[Cause], ranks: int) -> list[int]:
 
 
 def _is_regular(last: Sequence[int], period: int) -> bool:
-    """Whether nearly each one is that of a period before. The first few decide about most periods:
-    they have too many exceptions."""
+    """Whether nearly each one is that of a period before. Most periods have too many exceptions
+    among the first few, so no more are compared."""
     pairs = len(last) - period
-    few = pairs // FEW_DECIDE
-    for length in (few, pairs):
-        exceptions = sum(map(ne, last[:length], last[period : period + length]))
-        if pairs - exceptions < REGULAR * pairs:
-            return False
-    return True
+    most_exceptions = pairs - ceil(REGULAR * pairs)
+    exceptions = filter(None, map(ne, last, islice(last, period, None)))
+    return not any(islice(exceptions, most_exceptions, None))

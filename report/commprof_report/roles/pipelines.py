@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..base import query
 from ..calls.peers import PeerRow
 from ..late.late_ranks import Late
-from ..late.verdict import COVERED, MOST_OF_IT, late_among, most_named
+from ..late.verdict import COVERED, MAJORITY, late_among, nameable
 from . import roles
 from .message_graph import Chain, Graph
 
@@ -109,8 +109,8 @@ def agreed(slow: Collection[int], late: Late) -> Collection[int]:
     be more ranks than it may name: then all of them, if together they cause most of the waiting of
     the run."""
     cost_ns = sum(cause.cost_ns for cause in late.causes if cause.cause_rank in slow)
-    is_most = cost_ns >= MOST_OF_IT * sum(cause.cost_ns for cause in late.causes)
-    if is_most and len(slow) > most_named(late.participants.ranks):
+    is_most = cost_ns >= MAJORITY * sum(cause.cost_ns for cause in late.causes)
+    if is_most and len(slow) > nameable(late.participants.ranks):
         return slow
     if late.blame.named and late.run.late_ranks is not None:
         return late.blame.named.ranks

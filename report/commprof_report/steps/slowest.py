@@ -27,7 +27,7 @@ from ..late import verdict
 from ..late.late_ranks import Late
 from ..late.marks import NOTABLE_LEAD, AlignedNs, Last, judge
 from ..late.sentences import judged_text, mark_text, short_text
-from ..late.verdict import COVERED, FEWEST_BLOCKS, MOST_OF_IT, Blame, Cause, Gains
+from ..late.verdict import COVERED, FEWEST_BLOCKS, MAJORITY, Blame, Cause, Gains
 from ..run.alignment import storable
 from .arrivals import Arrivals, arrivals, point_text
 from .boundaries import Detection, Steps
@@ -172,7 +172,7 @@ def lead_ns(row: StepRow, caused: Caused, ranks: Sequence[int]) -> float | None:
     own_ns = sum(caused[rank] for rank in ranks)
     lead = own_ns / max(1, row.ranks - len(ranks))
     return (
-        lead if own_ns >= MOST_OF_IT * sum(caused.values()) and lead >= NOTABLE_LEAD * row.step_ns
+        lead if own_ns >= MAJORITY * sum(caused.values()) and lead >= NOTABLE_LEAD * row.step_ns
         else None
     )
 
@@ -206,7 +206,7 @@ def _judged(
 
 def _fewest(rows: Sequence[StepRow]) -> float:
     """The least number of steps in which a rank that is named must be the slowest."""
-    return max(1, min(FEWEST_BLOCKS, MOST_OF_IT * len(rows)))
+    return max(1, min(FEWEST_BLOCKS, MAJORITY * len(rows)))
 
 
 def _why_none(

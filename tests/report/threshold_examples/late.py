@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commprof_report.late.judgement import _verdict
+from commprof_report.late.judgement import verdict_of
 from commprof_report.late.sums import LateRunRow
 from commprof_report.late.verdict import NOBODY
 
@@ -15,7 +15,7 @@ RUN = LateRunRow(
 
 
 def verdict(negotiated: float = 0.0, blocks: int = 16, **differing: object) -> str:
-    return _verdict(RUN._replace(**differing), negotiated, 0, NOBODY, blocks)
+    return verdict_of(RUN._replace(**differing), negotiated, 0, NOBODY, blocks)
 
 
 EXAMPLES = {
