@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from statistics import median
 
-MOST_MISSED = 8  # steps of one group that another group may lack when both are matched in order
-# of the time from a step to the next: what takes longer in another group is no single step
-SEVERAL_STEPS = 1.5
-SAME_STEP = 0.5  # share of a step: step ends of different groups that are closer are the same step
-SLOW_START = 1.5  # x median: longer steps at the beginning belong to the warm-up
-MOST_WARM_UP = 0.1  # share of the steps
+from .thresholds import threshold, whole
+
+MOST_MISSED = whole("base.missed-steps")
+SEVERAL_STEPS = threshold("base.several-steps")
+SAME_STEP = threshold("base.same-step")
+SLOW_START = threshold("base.slow-start")
+MOST_WARM_UP = threshold("base.warm-up")
 
 
 def agree(times: dict[int, list[int]]) -> bool:

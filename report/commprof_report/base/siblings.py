@@ -7,9 +7,12 @@ from collections.abc import Iterable
 from statistics import median
 from typing import NamedTuple
 
-FEWEST, FEWEST_JUDGED = 4, 8  # siblings that are drawn as a band; of which one is named
-FAR = 3  # times the band of all others, from the nearest of them
-NOTABLE = 0.25  # of the median of whole_ns
+from .thresholds import threshold, whole
+
+FEWEST = whole("base.siblings")
+FEWEST_JUDGED = whole("base.siblings-judged")
+FAR = threshold("base.sibling-band")
+NOTABLE = threshold("base.sibling-gap")
 MOST = 6  # families
 
 

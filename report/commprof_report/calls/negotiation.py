@@ -16,13 +16,14 @@ from statistics import median
 from typing import NamedTuple
 
 from ..base import query
+from ..base.thresholds import threshold, whole
 from .traffic import traffic_classify
 
 SQL = query.beside(__file__)
 
-FEWEST_IDLE = 10  # rounds without bulk that a cycle is taken from
-ALIKE = 1.25  # times from a round without bulk to the next are alike up to this ratio
-REGULAR = 0.25  # share of them that must be alike; 0.08 at random times
+FEWEST_IDLE = whole("calls.idle-rounds")
+ALIKE = threshold("calls.alike")
+REGULAR = threshold("calls.regular")
 
 
 class Negotiation(NamedTuple):
@@ -81,7 +82,8 @@ def negotiation(connection: Connection) -> Negotiation | None:
     idle_share = sum(not each.has_bulk for each in rounds) / len(rounds)
     (spent,) = SQL.ask(connection, "negotiated_time", TimeRow)
     return Negotiation(
-        first[1], rows[0].world_rank, len(rounds), _cycle_ns(rounds), idle_share, begins_ns, *spent
+        first[1], rows[0].world_rank, len(rounds), usual_cycle_ns(rounds), idle_share, begins_ns,
+        *spent,
     )
 
 
@@ -102,7 +104,7 @@ def _rounds(rows: Iterable[NegotiatingRow], first: tuple[str, str]) -> list[Roun
     return rounds
 
 
-def _cycle_ns(rounds: Iterable[Round]) -> float | None:
+def usual_cycle_ns(rounds: Iterable[Round]) -> float | None:
     idle = sorted(
         each.next_ns - each.begin_ns for each in rounds
         if each.next_ns is not None and not each.has_bulk

@@ -12,8 +12,11 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
+from ..base.thresholds import threshold, whole
 
 SQL = query.beside(__file__)
+
+CONTROL_BYTES = whole("calls.control-bytes")
 
 
 class TrafficRow(NamedTuple):
@@ -42,7 +45,16 @@ def traffic_classify(connection: Connection) -> None:
     if not connection.execute(
         "SELECT 1 FROM sqlite_temp_master WHERE name = 'control_cell'"
     ).fetchone():
-        SQL.run(connection, "traffic_class")
+        SQL.run(
+            connection, "traffic_class",
+            fewest_rounds=whole("calls.rounds"),
+            most_distributed=whole("calls.distributed"),
+            most_control_bytes=whole("calls.most-control-bytes"),
+            control_share=threshold("calls.control-share"),
+            jump=whole("calls.control-jump"),
+            control_bytes=CONTROL_BYTES,
+            data_share=threshold("calls.data-share"),
+        )
 
 
 def traffic_rows(connection: Connection) -> list[TrafficRow]:

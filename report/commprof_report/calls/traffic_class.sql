@@ -20,12 +20,12 @@ GROUP BY world_rank, thread, call, bytes, signature;
 
 CREATE TEMP TABLE negotiating (world_rank INTEGER, thread INTEGER, PRIMARY KEY (world_rank, thread)) WITHOUT ROWID;
 INSERT INTO negotiating
-SELECT world_rank, thread FROM told_sample WHERE is_round GROUP BY world_rank, thread HAVING total(calls) >= 20;
+SELECT world_rank, thread FROM told_sample WHERE is_round GROUP BY world_rank, thread HAVING total(calls) >= :fewest_rounds;
 
 DELETE FROM told_sample WHERE (world_rank, thread) NOT IN (SELECT world_rank, thread FROM negotiating);
 
 -- Messages by call and size, each counted when it moves: a persistent operation moves one each time it completes. Data distributed once
--- (at most two Bcasts, Scatters or messages of a size) are ignored: they are not part of the repeated traffic.
+-- (at most :most_distributed Bcasts, Scatters or messages of a size) are ignored: they are not part of the repeated traffic.
 CREATE TEMP TABLE moved_size AS
 SELECT cell.call, cell.bytes, total(cell.count * 1.0 * cell.bytes) AS volume_bytes
 FROM cell
@@ -33,12 +33,12 @@ JOIN call ON call.name = cell.call
 WHERE family IN ('collective', 'neighborhood', 'point-to-point', 'rma')
   AND cell.bytes > 0
   AND measure = CASE form WHEN 'persistent' THEN 'completion' ELSE 'call' END
-  AND NOT (count <= 2 AND (family = 'point-to-point' OR waits_for = 'root-first'))
+  AND NOT (count <= :most_distributed AND (family = 'point-to-point' OR waits_for = 'root-first'))
   AND (world_rank, thread, cell.call, cell.bytes) NOT IN (SELECT world_rank, thread, call, bytes FROM told_sample)
 GROUP BY cell.call, cell.bytes;
 
--- The largest control size of each call. All sizes of all calls up to it carry at most 1 % of the bytes, and no two neighbouring sizes of
--- the call up to it differ by a jump (above 64 bytes, by a factor of four or more). 0: the call has none.
+-- The largest control size of each call. All sizes of all calls up to it carry at most :control_share of the
+-- bytes, and no two neighbouring sizes of the call up to it differ by :jump times or more (above :control_bytes). 0: the call has none.
 CREATE TEMP TABLE control_size AS
 WITH size AS (
     SELECT bytes, total(total(volume_bytes)) OVER (ORDER BY bytes) AS upto, total(total(volume_bytes)) OVER () AS whole
@@ -47,8 +47,8 @@ WITH size AS (
 ),
 judged AS (
     SELECT call, bytes, volume_bytes,
-           bytes > 65536 OR upto > 0.01 * whole
-               OR bytes >= 4 * max(64, coalesce(lag(bytes) OVER (PARTITION BY call ORDER BY bytes), 0)) AS is_beyond
+           bytes > :most_control_bytes OR upto > :control_share * whole
+               OR bytes >= :jump * max(:control_bytes, coalesce(lag(bytes) OVER (PARTITION BY call ORDER BY bytes), 0)) AS is_beyond
     FROM moved_size
     JOIN size USING (bytes)
 ),
@@ -62,7 +62,7 @@ FROM followed
 GROUP BY call;
 
 -- A cell that a negotiating thread made is what most of its sampled calls are; else the size decides, and for calls without a threshold (data
--- distributed once) 64 bytes. Calls of family 'completion' complete operations of either kind, MPI_Start and
+-- distributed once) :control_bytes. Calls of family 'completion' complete operations of either kind, MPI_Start and
 -- MPI_Pready start them, calls of 'group' begin and end NCCL's groups of either kind.
 CREATE TEMP TABLE cell_traffic AS
 SELECT cell.cell,
@@ -70,14 +70,14 @@ SELECT cell.cell,
             WHEN family = 'io' THEN 'file'
             WHEN family = 'completion' OR cell.call IN ('MPI_Start', 'MPI_Startall') OR cell.call LIKE 'MPI_Pready%' THEN 'completion'
             WHEN family = 'group' THEN 'group'
-            WHEN coalesce(is_data, cell.bytes > coalesce(threshold_bytes, 64)) THEN 'bulk'
+            WHEN coalesce(is_data, cell.bytes > coalesce(threshold_bytes, :control_bytes)) THEN 'bulk'
             ELSE 'control' END AS traffic,
        is_data IS NOT NULL AS is_told
 FROM cell
 LEFT JOIN call ON call.name = cell.call
 LEFT JOIN control_size ON control_size.call = cell.call
 LEFT JOIN (
-    SELECT world_rank, thread, call, bytes, 2 * total(is_control * calls) < total(calls) AS is_data
+    SELECT world_rank, thread, call, bytes, total(is_control * calls) < :data_share * total(calls) AS is_data
     FROM told_sample
     GROUP BY world_rank, thread, call, bytes
 ) USING (world_rank, thread, call, bytes);

@@ -64,7 +64,7 @@ from ..base.aside import renamed_whole, written_whole
 from ..base.errors import UsageError
 from ..display import tables
 from ..exporters import long_csv, parquet, perfetto, prometheus
-from ..exporters.trace_files import STEP_NS, OfRank, trace_files, traces_open
+from ..exporters.trace_files import OfRank, trace_files, traces_open
 from ..late.late_ranks import late
 from ..run.alignment import align
 from ..run.rank_files import files_mode
@@ -247,7 +247,7 @@ def samples_note(run: Run) -> None:
 def traces_note(traces: list[OfRank]) -> None:
     """How far the events of traces may be out of place."""
     for found, process in traces:
-        if abs(process.stepped_ns) >= STEP_NS:
+        if process.was_set:
             what = (
                 f"the wall clock of rank {process.rank} was set by "
                 f"{units.duration(abs(process.stepped_ns))} during the run"

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..base import units
+from ..base.thresholds import threshold
 from ..calls.hvprof import HvprofRow, hvprof_rows
 from ..compare.cuts import alike
 from ..display import page, tables
@@ -45,10 +46,10 @@ FUSION_SETTINGS = ("HOROVOD_FUSION_THRESHOLD", "HOROVOD_DISABLE_GROUP_FUSION")
 FUSION_OFF = (
     "Horovod: HOROVOD_FUSION_THRESHOLD=0; PyTorch's DistributedDataParallel: a small bucket_cap_mb"
 )
-NOTABLE = 0.1  # difference of the times
-FEWEST = 0.05  # calls in a step that are worth a word
-TWICE = 2  # as many messages, and more, are not by chance
-TIMES = 1.5  # ratio from which on it is said as a ratio
+NOTABLE = threshold("commands.fusion-time")
+FEWEST = threshold("commands.calls-in-step")
+TWICE = threshold("commands.fusion-messages")
+TIMES = threshold("commands.ratio")
 
 
 class Side(NamedTuple):

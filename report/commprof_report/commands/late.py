@@ -37,6 +37,7 @@ from collections.abc import Collection, Iterator, Sequence
 from ..base import units
 from ..base.errors import UsageError
 from ..base.siblings import Family, Sibling, families
+from ..base.thresholds import whole
 from ..display import tables
 from ..display.tables import Column
 from ..exporters.horovod_ready import ready_in, ready_text
@@ -65,8 +66,7 @@ EXAMPLES = (
 SEE_ALSO = ("steps", "summary")
 MOST_ROWS = 64
 HEAD_WIDTH = 16
-# in MPI_Finalize; processes of a short run end that far apart by chance
-LEAST_FINAL_NS = 100_000_000
+LEAST_FINAL_NS = whole("commands.finalize")
 SCRIPT_ROWS = {
     "rank": ("ranks", LateRankRow._fields),
     "host": ("hosts", LateHostRow._fields),
@@ -125,8 +125,8 @@ SIZE_COLUMNS = (
     Column("skew p50", lambda row: units.duration(row.skew_p50_ns)),
     Column("skew p95", lambda row: units.duration(row.skew_p95_ns)),
     Column("transfer p50", lambda row: units.duration(row.transfer_p50_ns)),
-    Column("transfer p95", lambda row: percentile_text(row.transfer_p95_ns, row.collectives, 20)),
-    Column("transfer p99", lambda row: percentile_text(row.transfer_p99_ns, row.collectives, 100)),
+    Column("transfer p95", lambda row: percentile_text(row.transfer_p95_ns, row.collectives, 95)),
+    Column("transfer p99", lambda row: percentile_text(row.transfer_p99_ns, row.collectives, 99)),
     Column("busbw", lambda row: units.bandwidth(row.busbw_bytes_per_s)),
 )
 
@@ -239,9 +239,9 @@ def text_tables(answers: Late, calls: Sequence[LateCallRow]) -> dict[str, str]:
     return texts
 
 
-def percentile_text(ns: int, collectives: int, fewest: int) -> str:
-    """A percentile of fewer calls than it needs is not shown."""
-    return units.duration(ns) if collectives >= fewest else units.NO_VALUE
+def percentile_text(ns: int, collectives: int, percent: int) -> str:
+    """A percentile is shown if some of the calls are beyond it."""
+    return units.duration(ns) if collectives * (100 - percent) >= 100 else units.NO_VALUE
 
 
 def cause_columns(
@@ -350,13 +350,16 @@ def more_text(row: LateRow) -> str:
     )
 
 
+def is_long_end(wait_ns: float, counted_ns: float) -> bool:
+    """counted_ns: of a rank."""
+    return wait_ns >= max(LEAST_FINAL_NS, NOTABLE * counted_ns)
+
+
 def final_facts(answers: Late) -> Iterator[tuple[str, str]]:
     """Waiting at the end of the job, which no call of the verdict has."""
     row, ranks = answers.run, len(answers.timelines)
     mean_ns = row.finalize_wait_ns / max(1, ranks - 1)
-    if row.finalize_last_rank is not None and mean_ns >= max(
-        LEAST_FINAL_NS, NOTABLE * row.counted_ns / row.ranks
-    ):
+    if row.finalize_last_rank is not None and is_long_end(mean_ns, row.counted_ns / row.ranks):
         waiting = units.duration(mean_ns)
         others = (
             f"the other ranks wait {waiting} on average" if ranks > 2

@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 
 from ..base import units
+from ..base.thresholds import threshold
 from ..calls.regions import RegionRow, region_rows
 from ..display import tables
 from ..display.tables import Column, volume_column
@@ -34,7 +35,7 @@ EXAMPLES = (
 )
 SEE_ALSO = ("calls", "steps")
 OUTSIDE = "(outside all regions)"
-ALL = 0.9995  # of the time
+ALL = threshold("base.all")
 NONE = (
     "this run has no regions; a program names them with commprof.h, MPI_Pcontrol or NVTX: see "
     "commprof_step(3)"

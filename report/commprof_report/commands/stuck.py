@@ -26,13 +26,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Callable, NamedTuple
 
 from ..base import units
+from ..base.thresholds import threshold
 from ..stuck import doing, stuck
 from ..stuck.stuck import Killed, Position, Stuck, Wait
 from . import common
 
 EXAMPLES = (("A job that makes no progress", "hvprof-report stuck commprof-train.py-1234"),)
 SEE_ALSO = ("summary", "top")
-AFTER_S = 5.0
+AFTER_S = threshold("stuck.after")
 MOST_LINES = 12  # of a kind
 DIFFERENCES = {"call": "function", "root": "root", "bytes": "size"}
 IF_HUNG = "If the job hung before that"

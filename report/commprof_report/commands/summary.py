@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..base import units
+from ..base.thresholds import threshold
 from ..calls.calls import CallRow
 from ..display import tables
 from ..display.tables import Column
@@ -56,7 +57,7 @@ MOST_CALLS = 6
 MOST_RANKS = 8
 MOST_HOSTS = 3
 BAR_WIDTH = 40
-NOTABLE_SHARE = 0.005  # of wall time; below this nobody need care who waits
+NOTABLE_SHARE = threshold("commands.uncounted")
 HEAD_WIDTH = 16
 WIDTH = 80
 MOST_GROUPS = 12

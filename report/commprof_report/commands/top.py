@@ -32,6 +32,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from ..base import units
+from ..base.thresholds import threshold
 from ..display import tables
 from ..display.tables import Column
 from ..run import selection
@@ -55,7 +56,7 @@ EVERY_S = 2.0
 REST = 4  # times as long as a look takes
 MOST_WIDTH = 160  # of a line where there is no terminal
 LOOPBACK = "127.0.0.1"
-NOTABLE = 0.02  # of the interval: a smaller difference is not shown
+NOTABLE = threshold("commands.top")
 HOME, CLEAR_LINE, CLEAR_REST = "\033[H", "\033[K", "\033[J"
 ENDS = {
     "finalize": "came to MPI_Finalize", "end": "came to its end", "killed": "was killed",

@@ -15,15 +15,16 @@ from typing import NamedTuple
 
 from ..base import units
 from ..base.errors import ReportError
+from ..base.thresholds import threshold
 from ..late.verdict import FEWEST_BLOCKS, Cause, ranks_beyond_chance
 from ..run.selection import Selection
 from .horovod_timeline import Longest, Negotiation, longest
 from .trace_files import trace_files, traces_open
 
-NOTABLE_LEAD = 0.02  # share of the time from one negotiation to the next
-SURE_LEAD = 2  # cycles of negotiation: rank 0 hears of each rank once in a cycle, of itself first
+NOTABLE_LEAD = threshold("exporters.ready-lead")
+SURE_LEAD = threshold("exporters.ready-cycles")
 LONGEST_CYCLE_NS = 5_000_000  # Horovod's default before 0.21; later 1 ms
-KNOWN = 0.5  # share of the negotiations in which the last rank must be known
+KNOWN = threshold("exporters.ready-known")
 WIDTH = 60  # of a tensor's name
 
 

@@ -13,19 +13,21 @@ second negotiation of a tensor on.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from ..base.errors import ReportError
 from ..base.json_stream import JsonStream, json_open
-from .pytorch_trace import EARLIEST_UNIX_NS, Trace, is_time
+from ..base.thresholds import threshold
+from .pytorch_trace import Trace, counts_from_1970, is_time
 
 START = "start_time_since_epoch_in_micros"
 NEGOTIATE = "NEGOTIATE_"
 CYCLE_START = "CYCLE_START"
 OPERATION_DETAILS = ("dtype", "shape")
+OFTEN = threshold("exporters.often")
 MOST_OF_NAME = 200  # characters of a tensor or an activity
 MOST_TENSOR = 1 << 31  # largest number of a tensor
 MOST_OPEN = 20_000  # tensors with a slice that has not ended
@@ -102,7 +104,7 @@ def _events(trace: Trace, stream: JsonStream) -> Iterator[Event]:
     """Sets the trace's base first."""
     elements = stream.elements(is_growing=True)
     trace.base_ns = 1_000 * _start_us(next(elements, None))
-    if trace.base_ns < EARLIEST_UNIX_NS:
+    if not counts_from_1970(trace.base_ns):
         what = "is a list of events without absolute times"
         writers = "PyTorch without Kineto, or Horovod before 0.20.1"
         place = "so it has no place on the time axis"
@@ -162,19 +164,24 @@ def _with_rank(found: Negotiation, rank: int, time_us: int) -> Negotiation:
     return found._replace(ready=found.ready + 1, sum_us=before_us, last_us=time_us, last_rank=rank)
 
 
+def judged_tensor(counts: Mapping[int, int], times_us: Mapping[int, float]) -> int | None:
+    """The tensor with the longest negotiations, among those that are negotiated nearly as often as
+    any: others do not occur in each step."""
+    least = OFTEN * max(counts.values(), default=0)
+    often = [tensor for tensor, count in counts.items() if count >= least]
+    return max(often, key=lambda tensor: (times_us[tensor], -tensor), default=None)
+
+
 def longest(path: Path) -> Longest:
-    """The tensor with the longest negotiations, among those that are negotiated at least half as
-    often as any: others do not occur in each step. The rank that the others wait for shows best
-    where they wait longest."""
+    """The tensor that is judged. The rank that the others wait for shows best where they wait
+    longest."""
     counts: Counter[int] = Counter()
     times_us: Counter[int] = Counter()
     for found in negotiations(timeline_events(path)):
         if found.tensor in counts or len(counts) < MOST_COUNTED:
             counts[found.tensor] += 1
             times_us[found.tensor] += found.end_us - found.begin_us
-    most = max(counts.values(), default=0)
-    often = [tensor for tensor, count in counts.items() if 2 * count >= most]
-    chosen = max(often, key=lambda tensor: (times_us[tensor], -tensor), default=None)
+    chosen = judged_tensor(counts, times_us)
     names = (event.name for event in timeline_events(path) if event[:2] == ("N", chosen))
     own = (event for event in timeline_events(path) if event.tensor == chosen)
     return Longest(next(names, ""), list(islice(negotiations(own), MOST_COMPARED)))

@@ -30,6 +30,7 @@ from ..gpu.sampled import OTHER_STREAM
 from ..gpu.sensors import readers
 from ..gpu.sharing import groups
 from ..late.known import known
+from ..late.sentences import ALL
 from ..late.wait_split import WaitSplit, wait_split
 from ..run.alignment import Alignment, align
 from ..run.selection import Selection
@@ -687,7 +688,7 @@ def _shared_with(connection: Connection) -> dict[tuple[int, int | None], str]:
 
 
 def _share(share: float | None) -> str:
-    return "none" if share is None else "all" if share >= 0.9995 else f"{100 * share:.1f} %"
+    return "none" if share is None else "all" if share >= ALL else f"{100 * share:.1f} %"
 
 
 def _metadata(name: str, rank: int, track: int, arguments: dict[str, object]) -> str:

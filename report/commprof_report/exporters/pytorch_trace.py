@@ -12,8 +12,9 @@ from pathlib import Path
 
 from ..base.errors import ReportError
 from ..base.json_stream import JsonStream, json_open
+from ..base.thresholds import whole
 
-EARLIEST_UNIX_NS = 10**18  # 2001: earlier times are not counted from 1970
+EARLIEST_UNIX_NS = whole("exporters.earliest")
 MOST_US = 1 << 53  # largest time in a file: 285 years
 EVENTS = "traceEvents"
 MOST_THREADS = 20_000  # of a file
@@ -41,6 +42,10 @@ class Trace:
         return self.base_ns + round(time_us * 1_000)
 
 
+def counts_from_1970(unix_ns: int) -> bool:
+    return unix_ns >= EARLIEST_UNIX_NS
+
+
 def trace_scan(path: Path, stream: JsonStream) -> Trace:
     trace = Trace(path)
     for key in stream.keys():
@@ -49,7 +54,7 @@ def trace_scan(path: Path, stream: JsonStream) -> Trace:
         raise ReportError(path, "continues after its end")
     if trace.first_us is None:
         raise ReportError(path, "holds no event of PyTorch's profiler")
-    if trace.unix_ns(trace.first_us) < EARLIEST_UNIX_NS:
+    if not counts_from_1970(trace.unix_ns(trace.first_us)):
         raise ReportError(
             path,
             "has times that do not count from 1970 (it has no baseTimeNanoseconds), so it has no "

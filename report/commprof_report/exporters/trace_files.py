@@ -11,6 +11,7 @@ from ..base import query, units
 from ..base.errors import ReportError
 from ..base.json_stream import json_open
 from ..base.progress import Progress
+from ..base.thresholds import whole
 from ..run.selection import Selection
 from .horovod_timeline import timeline_scan
 from .pytorch_trace import Trace, trace_scan
@@ -18,7 +19,7 @@ from .pytorch_trace import Trace, trace_scan
 SQL = query.beside(__file__)
 OF_RANK = re.compile(r"(\d{1,9})=(.+)", re.DOTALL)
 SUFFIXES = (".json", ".json.gz")
-STEP_NS = 100_000  # a wall clock set by at least this much is reported
+STEP_NS = whole("exporters.clock-step")
 
 
 class Process(NamedTuple):
@@ -30,6 +31,11 @@ class Process(NamedTuple):
     start_unix_ns: int
     end_unix_ns: int
     stepped_ns: int
+
+    @property
+    def was_set(self) -> bool:
+        """Whether its wall clock was, during the run."""
+        return abs(self.stepped_ns) >= STEP_NS
 
 
 class OfRank(NamedTuple):

@@ -13,6 +13,7 @@ from sqlite3 import Connection
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..base import query
+from ..base.thresholds import whole
 from ..base.units import rank_list
 from . import kernel_names, sampled, sharing
 from .overlap import STATES, Busy, busy
@@ -21,7 +22,7 @@ from .sharing import DeviceFacts, Group
 SQL = query.beside(__file__)
 
 OTHERS = "(other kernels)"
-LONG_NS = 1_000_000_000  # windows of at least this length without records are reported
+LONG_NS = whole("gpu.empty-window")
 UNSEEN = ("none", "dormant", "refused")  # states of a rank whose GPUs were not traced
 
 
@@ -407,12 +408,15 @@ def _coverage(
         "window_ns": window_ns,
         "window_share": min(1.0, window_ns / wall_ns) if wall_ns else None,
         "windows": len(windows),
-        "empty_windows": sum(
-            not row.records and row.end_ns - row.begin_ns >= LONG_NS for row in windows
-        ),
+        "empty_windows": empty_windows(windows),
         "yields": sum(row.ended == "yielded" for row in windows),
         **{f"{why}_ns": pauses.get(why, 0) for why in ("yielded", "duty", "off", "lost")},
     }
+
+
+def empty_windows(windows: Iterable[WindowRow]) -> int:
+    """Windows without records that are long enough for some."""
+    return sum(not row.records and row.end_ns - row.begin_ns >= LONG_NS for row in windows)
 
 
 def pauses_of(windows: Sequence[WindowRow], walls: dict[int, int]) -> dict[str, int]:

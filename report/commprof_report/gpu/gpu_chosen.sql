@@ -36,6 +36,6 @@ running AS (
 )
 SELECT row,
        max(CASE WHEN upto - own < 50 * whole AND upto >= 50 * whole THEN typical_ns END) AS p50_ns,
-       max(CASE WHEN upto - own < 99 * whole AND upto >= 99 * whole AND whole >= 100 THEN typical_ns END) AS p99_ns
+       max(CASE WHEN upto - own < 99 * whole AND upto >= 99 * whole AND (100 - 99) * whole >= 100 THEN typical_ns END) AS p99_ns
 FROM running
 GROUP BY row;

@@ -9,14 +9,13 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
+from ..base.thresholds import threshold
 from .overlap import Interval, common, joined
 
 SQL = query.beside(__file__)
 
 NO_DEVICE = 0  # in gpu_intervals.sql: time of the rank in MPI
 OTHER_STREAM = 1023  # represents several streams, of any device
-
-MOST_LATE_SHARE = 0.005  # of the time summed up
 
 Spans = list[tuple[int, int]]
 
@@ -34,7 +33,7 @@ class GpuSampledRow(NamedTuple):
 def incomplete_ranks(connection: Connection) -> dict[int, int | None]:
     """Ranks whose times in each state, and samples, lack too much, as records came too late; and
     how long the missing activities were (None: not known)."""
-    return dict(SQL.run(connection, "gpu_late", most_share=MOST_LATE_SHARE))
+    return dict(SQL.run(connection, "gpu_late", most_share=threshold("gpu.late")))
 
 
 def intervals(

@@ -9,6 +9,7 @@ from sqlite3 import Connection
 from ..base.arrays import np
 from ..base import query
 from ..base.columns import Groups, Texts
+from ..base.thresholds import threshold
 from ..run.alignment import Alignment, Error
 from .collectives import Collectives
 
@@ -16,6 +17,7 @@ SQL = query.beside(__file__)
 
 SECOND_LOG2 = 30  # 2^30 ns are about one second
 NO_ERROR = Error(0, 0)
+MOST_ERROR = threshold("late.clock-error")
 
 
 class Clocks:
@@ -53,10 +55,7 @@ class Clocks:
         return self.errors[at]
 
     def resolves(self, identity: str, call: str, error: Error) -> bool:
-        """True if the error is at most half the median duration. Half, because a host that is late
-        by the same amount in all calls looks like a host whose clock is off, and causes an error of
-        half the wait."""
-        if 2 * error.timestamp_ns > self.medians.get((identity, call), 0):
+        if not is_resolved(error, self.medians.get((identity, call), 0)):
             return False
         self.error_ns = max(self.error_ns, error.distance_ns)
         return True
@@ -77,3 +76,10 @@ class Clocks:
             device_ns = max(self.device_errors.get(rank, math.inf) for rank in own)
             error = Error(error.timestamp_ns + device_ns, error.distance_ns + 2 * device_ns)
         return self.resolves(identity, texts.text(rows.call[first]), error)
+
+
+def is_resolved(error: Error, median_ns: float) -> bool:
+    """True if the error is small against the median duration. A host that is late by the same
+    amount in all calls looks like a host whose clock is off, and causes an error of half the
+    wait."""
+    return error.timestamp_ns <= MOST_ERROR * median_ns

@@ -9,5 +9,5 @@ LEFT JOIN control_size ON control_size.call = sample.call
 LEFT JOIN told_sample ON told_sample.world_rank = sample.world_rank AND told_sample.thread = sample.thread
                      AND told_sample.call = sample.call AND told_sample.bytes = sample.bytes AND told_sample.signature = sample.signature
 WHERE family IN ('collective', 'neighborhood', 'point-to-point', 'completion')
-  AND (library = 'nccl' OR family = 'completion' OR NOT coalesce(is_control, coalesce(sample.bytes, 0) <= coalesce(threshold_bytes, 64)))
+  AND (library = 'nccl' OR family = 'completion' OR NOT coalesce(is_control, coalesce(sample.bytes, 0) <= coalesce(threshold_bytes, :control_bytes)))
 ORDER BY sample.world_rank, begin_ns;

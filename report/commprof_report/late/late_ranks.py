@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..base import query
 from ..base.columns import grouped
+from ..base.thresholds import threshold
 from ..calls.negotiation import Negotiation, negotiation
 from ..run.alignment import Alignment
 from ..run.crowding import Crowding, crowding
@@ -179,7 +180,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
         causes=causes,
         participants=participants,
         crowding=crowding(connection),
-        unfinished=[rank for (rank,) in SQL.run(connection, "unfinished")],
+        unfinished=unfinished_ranks(connection),
         processes=processes,
         is_untimed=is_untimed,
         negotiation=negotiating,
@@ -187,6 +188,11 @@ def late(run: Selection, alignment: Alignment) -> Late:
         last=last,
         stages=found,
     )
+
+
+def unfinished_ranks(connection: Connection) -> list[int]:
+    rows = SQL.run(connection, "unfinished", notable=threshold("late.unfinished"))
+    return [rank for (rank,) in rows]
 
 
 def _members(sums: Sums) -> dict[str, Sequence[int]]:

@@ -24,17 +24,16 @@ from typing import Callable, NamedTuple
 
 from ..base import query
 from ..base.same_steps import matched, warm_up
+from ..base.thresholds import threshold
+from ..calls.traffic import CONTROL_BYTES
 from .verdict import FEWEST_BLOCKS, Cause, block_count, ranks_beyond_chance
 
 SQL = query.beside(__file__)
 
-# share of the step by which the last rank must be behind the mean of the others
-NOTABLE_LEAD = 0.02
-SURE_LEAD = 2  # errors of the clocks
-STEADY_LEAD = 2  # median absolute deviations of a rank's distance from the mean of the others
-# share of the time in visits to a wait region that data operations of another thread overlap, visit
-# by visit
-COMMUNICATED = 0.5
+NOTABLE_LEAD = threshold("late.mark-lead")
+SURE_LEAD = threshold("late.mark-errors")
+STEADY_LEAD = threshold("late.mark-scatter")
+COMMUNICATED = threshold("late.communicated")
 
 # (world_rank, time_ns): converts a rank's own time to aligned_ns
 AlignedNs = Callable[[int, int], int]
@@ -93,10 +92,11 @@ def wait_region(connection: Connection) -> WaitRegion | None:
     if not spans:
         return None
     operations: dict[int, list[tuple[int, int]]] = {}
-    for rank, start_ns, end_ns in SQL.run(connection, "data_operations"):
+    data = SQL.run(connection, "data_operations", control_bytes=CONTROL_BYTES)
+    for rank, start_ns, end_ns in data:
         operations.setdefault(rank, []).append((start_ns, end_ns))
     busy = {rank: Intervals(own) for rank, own in operations.items()}
-    found = [each for name, own in spans.items() if (each := _wait_region(name, own, busy))]
+    found = [each for name, own in spans.items() if (each := region_of(name, own, busy))]
     return max(found, key=lambda each: each.time_ns, default=None)
 
 
@@ -125,7 +125,7 @@ class Intervals:
         return self.sums[place] - (max(0, self.ends[place - 1] - time_ns) if place else 0)
 
 
-def _wait_region(
+def region_of(
     name: str, visits: dict[int, list[tuple[int, int]]], busy: Mapping[int, Intervals]
 ) -> WaitRegion | None:
     """None: in most of the time in its visits nobody communicates at all."""
@@ -249,8 +249,8 @@ def judge(region: str, times: Times, last: Mapping[int, tuple[int, float]]) -> L
     named = found.units
     own = [lead_ns for rank, lead_ns in last.values() if rank in named]
     return Last(
-        region, len(times), tuple(sorted(named)), len(own), median(own), found.p, block_count(causes),
-        _gain_ns(times, named),
+        region, len(times), tuple(sorted(named)), len(own), median(own), found.p,
+        block_count(causes), _gain_ns(times, named),
     )
 
 

@@ -17,8 +17,10 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from ..base.thresholds import whole
+
 NUMBERS = 65_535
-SLACK_NS = 10_000  # by which times of one clock may contradict each other
+SLACK_NS = whole("late.contradiction")
 
 
 class Message(NamedTuple):

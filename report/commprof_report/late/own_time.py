@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby, islice
 from operator import itemgetter
@@ -40,14 +40,15 @@ from ..base import query
 from ..base.columns import (
     NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, grouped, joined, read, table,
 )
+from ..base.thresholds import whole
 from ..run.alignment import Alignment
 from .timelines import DIRECT, Lines
 from .waits import Waits
 
 SQL = query.beside(__file__)
 
-FEWER = 8  # times as many messages: too different to be compared
-MOST_OTHERS = 15
+FEWER = whole("late.fewer-messages")
+MOST_OTHERS = 15  # that a rank is compared with, so that the work does not grow with their square
 
 
 @dataclass(frozen=True)
@@ -153,10 +154,7 @@ def _messages(waits: Waits, lines: Lines, texts: Texts) -> Iterator[tuple]:
         for *_, sequence, peer, peer_ns, is_known, rank_ns, peer_own_ns in rows:
             if not is_known:
                 continue
-            alike = (
-                each for each in latest_ns if each != peer and times[peer] < FEWER * times[each]
-            )
-            others = list(islice(alike, MOST_OTHERS))
+            others = list(islice(comparable(peer, latest_ns, times), MOST_OTHERS))
             compared = {peer: peer_own_ns, **{other: latest_ns[other] for other in others}}
             if not others:
                 compared[rank] = rank_ns
@@ -169,6 +167,11 @@ def _messages(waits: Waits, lines: Lines, texts: Texts) -> Iterator[tuple]:
                     what[0], sequence, what[1], each, peer_ns, late_ns, awaited_rank,
                     spent_ns if others else None,
                 )
+
+
+def comparable(peer: int, others: Iterable[int], times: Mapping[int, int]) -> Iterator[int]:
+    """The others that do not send far fewer messages. times: how many each rank sends."""
+    return (each for each in others if each != peer and times[peer] < FEWER * times[each])
 
 
 def _before(waits: Waits) -> Ints:

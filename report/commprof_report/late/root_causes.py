@@ -23,14 +23,15 @@ from typing import Optional
 
 from ..base.arrays import np
 from ..base.columns import NONE, Columns, Flags, Floats, Ints, TextInts, grouped
+from ..base.thresholds import threshold, whole
 from .timelines import DIRECT, UNSEEN, UNSPLIT, WAITING, Lines
 from .waits import Waits
 
 NOT_KNOWN = None
 UNKNOWN = (UNSPLIT, UNSEEN)
 BLOCK = 32  # waits whose causes are summed in advance
-MOST_CAUSES = 16  # of one wait; smaller ones are not known
-LEAST_SHARE = 0.001  # of a wait; smaller causes are not known
+MOST_CAUSES = whole("late.causes")
+LEAST_SHARE = threshold("late.least-cause")
 
 CausesOfWait = dict[Optional[int], float]  # nanoseconds by rank
 
@@ -187,7 +188,7 @@ def _caused(
                     found, indirect_ns, own, by_rank[last].since(since) if last in by_rank else {}
                 )
             whole_ns = direct_ns + unknown_ns + indirect_ns
-            found = _largest(
+            found = largest(
                 {rank: wait_ns[wait] * ns / whole_ns for rank, ns in found.items()}, wait_ns[wait]
             )
         by_rank.setdefault(waiter, CausesOfRank()).add(arrival_ns, found)
@@ -206,7 +207,7 @@ def _longer(found: CausesOfWait, indirect_ns: int, own: CausesOfWait, late: Caus
         found[rank] = found.get(rank, 0.0) + indirect_ns * caused_ns / (longer_ns or 1.0)
 
 
-def _largest(causes: CausesOfWait, wait_ns: int) -> CausesOfWait:
+def largest(causes: CausesOfWait, wait_ns: float) -> CausesOfWait:
     """The largest causes, so that chains do not make them ever more; the rest is not known."""
     ranks = [
         rank for rank, caused_ns in causes.items()

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..base import units
+from ..base.thresholds import threshold
 from .late_ranks import Late, LateRestRow, LateRow
 from .marks import Last
 from .verdict import (
@@ -13,8 +14,8 @@ from .verdict import (
     is_concentrated, late_arrivals,
 )
 
-ALL = 0.9995  # of the time: everything, but for how clocks are read
-NOTABLE_SHARE = 0.005  # of the time inside MPI; below this nobody need care
+ALL = threshold("base.all")
+NOTABLE_SHARE = threshold("late.rest")
 POLLS = (
     "MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Iprobe", "MPI_Improbe",
     "MPI_Request_get_status",
@@ -288,7 +289,7 @@ def rest_text(answers: Late) -> str:
         (row.unmatched, "{} whose other side is not known", "message"),
     ]
     reasons = [text.format(units.counted(number, noun)) for number, text, noun in why if number]
-    if 2 * row.unnumbered >= row.unmatched > 0:
+    if row.unnumbered >= threshold("late.wildcards") * row.unmatched > 0:
         reasons[-1] += f", {WILDCARDS}"
     polls = (
         ["polls, between which a rank may work"]

@@ -29,28 +29,25 @@ from typing import Generic, NamedTuple, TypeVar
 from ..base import kendall
 from ..base.thresholds import threshold, whole
 
-LEVEL = 0.01
-MOST_BLOCKS = 16
+LEVEL = threshold("late.level")
+MOST_BLOCKS = whole("late.most-blocks")
 FEWEST_BLOCKS = whole("late.blocks")
-RANKS_PER_NAMED = 4  # at most one of so many is named
-NOTABLY_MORE = 0.25  # of the waiting
-MAJORITY = 0.5  # share of the waiting that the named ranks cause together
+RANKS_PER_NAMED = whole("late.ranks-per-named")
+NOTABLY_MORE = threshold("late.notably-more")
+MAJORITY = threshold("late.majority")
 RATES = [2.0**power for power in range(-4, 10)]  # that Chernoff's bound is minimized over
 NOTABLE = threshold("late.notable")
 COVERED = threshold("late.covered")
 NEGOTIATED = threshold("late.negotiated")
-# lateness at an arrival: the profiler adds up to 0.1 us to a call, and ranks that differ in it come
-# later at each call
-SHORTEST_NS = 1_000
-# of the mean over the blocks; what a unit costs in a block where it costs less is no evidence
-SLIGHT = 0.1
-NEARLY_ALL = 0.9  # share of the cost
-CONCENTRATED = 0.1  # share of the late arrivals that are few; the first ones are the start of the run
-FEWEST_TURNS = 2 * FEWEST_BLOCKS  # late arrivals
-MOST_OF_TURNS = 0.75  # share of the late arrivals that one rank may have if ranks take turns
-REGULAR = 0.9  # share of the collectives that a rotation predicts
-PERIODS_SEEN = 4  # times, at least
-RANKS_OF_PERIOD = 2  # times the ranks, at most
+SHORTEST_NS = whole("late.shortest")
+SLIGHT = threshold("late.slight")
+NEARLY_ALL = threshold("late.nearly-all")
+CONCENTRATED = threshold("late.concentrated")
+FEWEST_TURNS = whole("late.turns")
+MOST_OF_TURNS = threshold("late.most-of-turns")
+REGULAR = threshold("late.regular")
+PERIODS_SEEN = whole("late.periods-seen")
+RANKS_OF_PERIOD = whole("late.period")
 
 
 Unit = TypeVar("Unit", int, str)  # a rank, or a host
@@ -324,8 +321,8 @@ def _growing_sets(
     causes: Sequence[Cause], unit_of: Callable[[int], Unit], units: Sequence[Unit], level: float,
     members: Mapping[str, Sequence[int]] | None = None,
 ) -> Iterator[LateUnits[Unit]]:
-    """As units_beyond_chance; then with 1, 2, 4 ... of the units that cause most of the rest, and with all
-    of them, as long as each is beyond chance."""
+    """As units_beyond_chance; then with 1, 2, 4 ... of the units that cause most of the rest, and
+    with all of them, as long as each is beyond chance."""
     if block_count(causes) < FEWEST_BLOCKS:
         return
     whole_ns, costs = sum(cause.cost_ns for cause in causes), _sums(causes, unit_of, "cost_ns")

@@ -8,9 +8,11 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query, units
+from ..base.thresholds import threshold
 
 SQL = query.beside(__file__)
 
+OFF_SHARE = threshold("run.off")
 ALL = "all calls"
 NOT_OF_CALLS = ("gpu", "nccl-datatype", "sizes", "untracked")  # calls are counted all the same
 
@@ -30,15 +32,17 @@ class SeenRow(NamedTuple):
 
 
 def view_text() -> str:
-    """The view of merged databases."""
-    return f"CREATE VIEW seen AS\n{SQL.text('seen')}"
+    """The view of merged databases. A view has no parameters."""
+    return f"CREATE VIEW seen AS\n{SQL.text('seen')}".replace(":off_share", f"{OFF_SHARE:g}")
 
 
 def seen_rows(connection: Connection) -> list[SeenRow]:
     """The reasons that concern the selected ranks, what is missing first."""
     selected = {rank for (rank,) in connection.execute("SELECT world_rank FROM selected_rank")}
     found: dict[tuple, list[tuple]] = {}
-    for rank, *rest, amount, unit, whole, what, detail, way_out in SQL.run(connection, "seen"):
+    for rank, *rest, amount, unit, whole, what, detail, way_out in SQL.run(
+        connection, "seen", off_share=OFF_SHARE
+    ):
         if rank is None or rank in selected:
             found.setdefault((*rest, unit, what, detail, way_out), []).append((rank, amount, whole))
     return [_row(key, of_ranks, len(selected)) for key, of_ranks in found.items()]

@@ -86,7 +86,7 @@ found (world_rank, reason, amount, whole, detail) AS (
     UNION ALL
     SELECT timed.world_rank, 'off', wall_ns - counted_ns - reset_ns, wall_ns, coalesce(value, '')
     FROM timed LEFT JOIN fact ON fact.world_rank = timed.world_rank AND key = 'unseen.off'
-    WHERE value IS NOT NULL OR 1000 * (wall_ns - counted_ns - reset_ns) > wall_ns
+    WHERE value IS NOT NULL OR wall_ns - counted_ns - reset_ns > :off_share * wall_ns
     UNION ALL
     SELECT world_rank, 'reset', reset_ns, wall_ns, '' FROM timed
     UNION ALL

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ..base import query, units
 from ..base.bins import BINS
 from ..base.errors import UsageError
+from ..base.thresholds import whole
 from .run import Run
 
 SQL = query.beside(__file__)
@@ -24,7 +25,7 @@ BYTES = re.compile(
     re.IGNORECASE,
 )
 RANKS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
-FEWEST_DIGITS = 4  # of an identity
+FEWEST_DIGITS = whole("run.identity-digits")
 MIXED = "mixed"
 MEMORY_KINDS = ("host", "device", "managed", "pinned", MIXED)
 
@@ -130,7 +131,7 @@ def select(run: Run, arguments: argparse.Namespace, bins: str = "exact") -> Sele
     if arguments.call:
         _calls_keep(run, arguments.call)
     if arguments.communicator:
-        _keep(run.connection, "communicator", _identities(run, arguments.communicator))
+        _keep(run.connection, "communicator", identities_find(run, arguments.communicator))
     if arguments.region:
         _keep(run.connection, "region", _regions(run, arguments.region))
     if getattr(arguments, "memory_kind", None):
@@ -189,7 +190,7 @@ def _short(name: str) -> str:
     return name[4:] if name.startswith(("mpi_", "nccl")) else name
 
 
-def _identities(run: Run, wanted: list[str]) -> set[str]:
+def identities_find(run: Run, wanted: list[str]) -> set[str]:
     known = SQL.run(run.connection, "known_communicators").fetchall()
     chosen: set[str] = set()
     for text in wanted:

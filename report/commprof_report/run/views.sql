@@ -66,8 +66,8 @@ typical AS (
 )
 SELECT call, communicator, identity, measure, memory_kind, bytes, is_folded, typical.count,
        max(CASE WHEN upto - own < 50 * whole AND upto >= 50 * whole THEN typical_ns END) * 1.0 AS p50_ns,
-       max(CASE WHEN upto - own < 95 * whole AND upto >= 95 * whole AND whole >= 20 THEN typical_ns END) * 1.0 AS p95_ns,
-       max(CASE WHEN upto - own < 99 * whole AND upto >= 99 * whole AND whole >= 100 THEN typical_ns END) * 1.0 AS p99_ns
+       max(CASE WHEN upto - own < 95 * whole AND upto >= 95 * whole AND (100 - 95) * whole >= 100 THEN typical_ns END) * 1.0 AS p95_ns,
+       max(CASE WHEN upto - own < 99 * whole AND upto >= 99 * whole AND (100 - 99) * whole >= 100 THEN typical_ns END) * 1.0 AS p99_ns
 FROM typical
 GROUP BY call, identity, measure, memory_kind, bytes, is_folded;
 

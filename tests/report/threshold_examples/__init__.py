@@ -1,6 +1,7 @@
 """An example for each threshold: what is said, as a function of what is compared with it. One
 module for each room of the reporter."""
 
-from . import late
+from . import base, calls, commands, exporters, gpu, late, run, stuck
 
-EXAMPLES = {**late.EXAMPLES}
+ROOMS = (base, calls, commands, exporters, gpu, late, run, stuck)
+EXAMPLES = {name: example for room in ROOMS for name, example in room.EXAMPLES.items()}

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
-from commprof_report.late.judgement import verdict_of
-from commprof_report.late.sums import LateRunRow
-from commprof_report.late.verdict import NOBODY
+from collections.abc import Iterable, Sequence
+from typing import Callable
+
+from commprof_report.late.clocks import is_resolved
+from commprof_report.late.judgement import judged, verdict_of
+from commprof_report.late.late_ranks import unfinished_ranks
+from commprof_report.late.marks import Intervals, last_ranks, region_of
+from commprof_report.late.message_match import Message, Part, matches
+from commprof_report.late.own_time import comparable
+from commprof_report.late.root_causes import largest
+from commprof_report.late.sentences import notable_rest, rest_text
+from commprof_report.late.sums import LateRestRow, LateRunRow
+from commprof_report.late.verdict import (
+    NOBODY, Cause, Participants, blame, block_count, half_of_run, is_concentrated,
+    ranks_beyond_chance, turns, units_beyond_chance,
+)
+from commprof_report.run.alignment import Error
+
+from .stored import stored
 
 COUNTED_NS = 1_000_000
 RUN = LateRunRow(
@@ -12,10 +28,173 @@ RUN = LateRunRow(
     sampled_share=1.0, wait_ns=0, transfer_ns=500_000, wait_share=0.0, share_of_wall=0.5,
     estimate_share=0.0, background_share=0.0, counted_ns=COUNTED_NS,
 )  # all time inside MPI moves data
+WAITING = RUN._replace(wait_ns=500_000, transfer_ns=0)
+BLOCKS = 16
 
 
 def verdict(negotiated: float = 0.0, blocks: int = 16, **differing: object) -> str:
     return verdict_of(RUN._replace(**differing), negotiated, 0, NOBODY, blocks)
+
+
+def caused(*costs: dict[int | None, float]) -> list[Cause]:
+    """Of each arrival, what ranks cost; None: it is not known who."""
+    return [
+        Cause("MPI_Allreduce", "", rank, cost, cost, place, place, cost)
+        for place, own in enumerate(costs) for rank, cost in own.items()
+    ]
+
+
+def one_last(ranks: Iterable[int]) -> list[Cause]:
+    """The rank that comes last to each arrival."""
+    return caused(*({rank: 1.0} for rank in ranks))
+
+
+def ranks_text(ranks: Sequence[int]) -> str:
+    if len(ranks) > 1:
+        return f"ranks {ranks[0]}-{ranks[-1]}"
+    return f"rank {ranks[0]}" if ranks else "nobody"
+
+
+def named(causes: Sequence[Cause], ranks: int) -> str:
+    found = ranks_beyond_chance(causes, range(ranks))
+    return ranks_text(sorted(found.units) if found else [])
+
+
+def at_chance(p: float) -> str:
+    """Rank 1 costs most in each of 8 blocks, and rank 0 nearly as much, as that is as probable."""
+
+    def causes(other: float) -> list[Cause]:
+        return caused(*[{1: 1.0, 0: other}] * 8)
+
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        found = units_beyond_chance(causes(middle), lambda rank: rank, range(3), 1.0)
+        assert found
+        low, high = (middle, high) if found.p < p else (low, middle)
+    return named(causes(low), 3)
+
+
+def in_slight_blocks(share: float) -> str:
+    """Rank 1 costs 1 in four blocks, and this share of its mean in each of the others."""
+    slight = share * 4 / (BLOCKS - share * (BLOCKS - 4))
+    return named(caused(*[{1: 1.0}] * 4, *[{1: slight}] * (BLOCKS - 4)), 4)
+
+
+def of_a_host(share: float) -> str:
+    """Rank 0 causes most of the waiting, and the others of its host this share."""
+    host = {0: 0.6, **{rank: share / 3 for rank in (1, 2, 3)}, None: 0.4 - share}
+    hosts = {rank: f"node{rank // 4}" for rank in range(16)}
+    members = {"": range(16)}
+    found = blame(caused(*[host] * BLOCKS), Participants(range(16), hosts, members)).named
+    return ranks_text(found.ranks if found else ())
+
+
+def with_lateness(ns: float) -> str:
+    """Rank 0 is late by so much at each arrival."""
+    causes = [cause._replace(sampled_ns=3 * ns) for cause in one_last([0] * BLOCKS)]
+    hosts = dict.fromkeys(range(4), "node")
+    found = blame(causes, Participants(range(4), hosts, {"": range(4)}))
+    return judged(WAITING, 0.0, 0, hosts, found, BLOCKS, [], COUNTED_NS).verdict
+
+
+def in_half(share: float) -> str:
+    causes = caused({0: 1 - share}, *[{}] * 8, {0: share})
+    return f"in the {half} half" if (half := half_of_run(causes, causes)) else "in both halves"
+
+
+def order_text(order: Sequence[int]) -> str:
+    return "in turn" if order else "no order"
+
+
+def mostly_one_rank(share: float) -> str:
+    """Rank 0 comes last in this share of a period of 50 arrivals, and another one in each else."""
+    often = round(50 * share)
+    return order_text(turns(one_last([*[0] * often, *range(1, 51 - often)] * 4), 50))
+
+
+def irregular(share: float) -> str:
+    """Four ranks take turns, and others come last in the rest of the arrivals, at the end."""
+    regular = round(share * 996)
+    rest = range(10, 1_006 - regular)
+    return order_text(turns(one_last([*([0, 1, 2, 3] * 250)[: 4 + regular], *rest]), 4))
+
+
+def in_longer_turns(times: int) -> str:
+    period = [rank for rank in range(4) for _ in range(times)]
+    return order_text(turns(one_last(period * 8), 4))
+
+
+def rest_of(share: float) -> str:
+    answers = Answers(RUN, [LateRestRow("MPI_Recv", round(share * RUN.total_ns))])
+    return "said" if notable_rest(answers) else "silent"
+
+
+class Answers:
+    """As late_ranks.Late, of a run with unmatched messages."""
+
+    def __init__(self, run: LateRunRow, rest: list[LateRestRow], unnumbered: int = 0) -> None:
+        self.run, self.rest = self, rest
+        self.unsure = self.uncompleted = 0
+        self.unmatched, self.unnumbered = 1_000, unnumbered
+        self.total_ns, self.ranks = run.total_ns, run.ranks
+
+
+def without_numbers(share: float) -> str:
+    text = rest_text(Answers(RUN, [], round(share * 1_000)))
+    return "wildcards" if "MPI_ANY_SOURCE" in text else "no reason"
+
+
+def inside(share: float) -> str:
+    connection = stored(
+        doing=[
+            {
+                "world_rank": 0, "doing_call": "MPI_Recv", "doing_is_inside": 1,
+                "doing_ns": share * COUNTED_NS,
+            }
+        ],
+        call=[{"name": "MPI_Recv", "family": "point-to-point"}],
+        rank_state=[{"world_rank": 0, "state": "running"}],
+        rank_wall=[{"world_rank": 0, "counted_ns": COUNTED_NS}],
+    )
+    return "has not returned" if unfinished_ranks(connection) else "runs"
+
+
+def contradicting(ns: int) -> str:
+    """A message is received, and so long after that it is sent."""
+    ends = -1_000_000, 1_000_000
+    sent, received = (
+        Part(*ends, [Message(1, posted_ns, gone_ns, None)])
+        for posted_ns, gone_ns in ((ns, None), (0, 0))
+    )
+    return "matched" if list(matches([sent], [received], 0.0)) else "not matched"
+
+
+def with_causes(number: int) -> str:
+    found = largest({rank: 1_000.0 for rank in range(number)}, number * 1_000)
+    return "some not known" if None in found else "all known"
+
+
+def at_marks(behind: Callable[[int], int], length_ns: int = 1_000, error_ns: float = 0.0) -> str:
+    """Rank 0 is behind the mean of the others by so much in each of 9 steps."""
+    steps = {step: {0: behind(step), 1: -behind(step)} for step in range(9)}
+    last = last_ranks(steps, {step: length_ns for step in steps}, error_ns)
+    return "rank 0" if {rank for rank, _ in last.values()} == {0} else "nobody"
+
+
+def scattered(deviations: float) -> str:
+    """Its distances have the median `deviations` and the median deviation 100."""
+    return at_marks(lambda step: round(100 * deviations) + 100 * (step % 3 - 1))
+
+
+def during_visits(share: float) -> str:
+    """Another thread communicates in this share of the visits."""
+    often = round(1_000 * share)
+    visits = [(10 * place, 10 * place + 5) for place in range(1_000)]
+    return (
+        "a wait region" if region_of("wait", {0: visits}, {0: Intervals(visits[:often])})
+        else "another region"
+    )
 
 
 EXAMPLES = {
@@ -23,4 +202,40 @@ EXAMPLES = {
     "late.negotiated": lambda share: verdict(share),
     "late.notable": lambda share: verdict(transfer_ns=int(share * COUNTED_NS)),
     "late.blocks": lambda blocks: verdict(blocks=blocks, wait_ns=400_000, transfer_ns=100_000),
+    "late.level": at_chance,
+    "late.most-blocks": lambda number: (
+        "a block each" if block_count(one_last([0] * number)) == number else "some in one block"
+    ),
+    "late.ranks-per-named": lambda ranks: named(
+        caused(*[{0: 0.45, 1: 0.45, None: 0.1}] * BLOCKS), 2 * ranks
+    ),
+    "late.majority": lambda share: named(caused(*[{0: share, None: 1 - share}] * BLOCKS), 4),
+    "late.notably-more": of_a_host,
+    "late.shortest": with_lateness,
+    "late.slight": in_slight_blocks,
+    "late.nearly-all": in_half,
+    "late.concentrated": lambda share: (
+        "few" if is_concentrated(round(1_000 * share), 1_000) else "many"
+    ),
+    "late.turns": lambda number: order_text(turns(one_last([0, 1] * number)[:number], 2)),
+    "late.most-of-turns": mostly_one_rank,
+    "late.regular": irregular,
+    "late.periods-seen": lambda times: order_text(turns(one_last([*range(10)] * times), 10)),
+    "late.period": in_longer_turns,
+    "late.rest": rest_of,
+    "late.wildcards": without_numbers,
+    "late.unfinished": inside,
+    "late.clock-error": lambda share: (
+        "split" if is_resolved(Error(1_000 * share, 0), 1_000) else "not split"
+    ),
+    "late.contradiction": contradicting,
+    "late.fewer-messages": lambda times: (
+        "compared" if list(comparable(1, [2], {1: times, 2: 1})) else "not compared"
+    ),
+    "late.causes": with_causes,
+    "late.least-cause": lambda share: "known" if 1 in largest({1: share}, 1.0) else "not known",
+    "late.mark-lead": lambda share: at_marks(lambda step: round(10_000 * share), 10_000),
+    "late.mark-errors": lambda errors: at_marks(lambda step: round(10_000 * errors), 1, 10_000),
+    "late.mark-scatter": scattered,
+    "late.communicated": during_visits,
 }

@@ -1,0 +1,126 @@
+"""Bulk, control and negotiation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from sqlite3 import Connection
+
+from commprof_report.base.units import duration
+from commprof_report.calls.negotiation import Round, usual_cycle_ns
+from commprof_report.calls.traffic import traffic_classify
+
+from .stored import stored
+
+BULK = {"call": "MPI_Alltoall", "bytes": 10**9, "count": 1_000}
+FUNCTIONS = (
+    {"name": "MPI_Alltoall", "family": "collective", "form": "blocking", "waits_for": "all"},
+    {"name": "MPI_Allreduce", "family": "collective", "form": "blocking", "waits_for": "all"},
+    {"name": "MPI_Gather", "family": "collective", "form": "blocking", "waits_for": "root-last"},
+    {"name": "MPI_Bcast", "family": "collective", "form": "blocking", "waits_for": "root-first"},
+)
+BITS, BYTES, FLOATS = 1, 2, 3
+SIGNATURES = (
+    {"world_rank": 0, "signature": BITS, "op": "MPI_BAND", "datatype": "MPI_LONG", "count": 1},
+    {"world_rank": 0, "signature": BYTES, "op": "", "datatype": "MPI_BYTE", "count": 64},
+    {"world_rank": 0, "signature": FLOATS, "op": "", "datatype": "MPI_FLOAT", "count": 16},
+)
+
+
+Samples = Mapping[tuple[str, int, int], int]  # how many of each call, size and signature
+
+
+def classified(cells: Iterable[Mapping[str, object]], samples: Samples | None = None) -> Connection:
+    """A run with these cells and samples, all of a thread beside the main one."""
+    own = {"world_rank": 0, "thread": 1}
+    connection = stored(
+        cell=[{"cell": at, **own, **cell, "measure": "call"} for at, cell in enumerate(cells, 1)],
+        call=FUNCTIONS,
+        thread=[{**own, "is_main": 0}],
+        signature=SIGNATURES,
+        sample=[
+            {**own, "call": call, "bytes": size, "signature": signature, "sequence": sequence}
+            for (call, size, signature), number in (samples or {}).items()
+            for sequence in range(number)
+        ] or "world_rank thread call bytes signature sequence",
+    )
+    traffic_classify(connection)
+    return connection
+
+
+def traffic(call: str, sizes: Iterable[int], samples: Samples | None = None) -> str:
+    """Which traffic the largest of these sizes of a call is, beside bulk of another one."""
+    cells = [{"call": call, "bytes": size, "count": 3} for size in sizes]
+    found = classified([BULK, *cells], samples).execute(
+        "SELECT traffic FROM cell_traffic ORDER BY cell"
+    )
+    return found.fetchall()[-1][0]
+
+
+def with_rounds(number: int) -> str:
+    found = classified([BULK], {("MPI_Allreduce", 8, BITS): number})
+    is_negotiating = found.execute("SELECT 1 FROM negotiating").fetchone()
+    return "a thread that negotiates" if is_negotiating else "no thread"
+
+
+def sent_from_a_root(times: int) -> str:
+    found = classified([BULK, {"call": "MPI_Bcast", "bytes": 8, "count": times}])
+    row = found.execute(
+        "SELECT threshold_bytes FROM control_size WHERE call = 'MPI_Bcast'"
+    ).fetchone()
+    return f"{row[0]} B" if row else "no threshold"
+
+
+def with_share(share: float) -> str:
+    cells = [
+        {"call": "MPI_Allreduce", "bytes": 8, "count": share * 10**6},
+        {"call": "MPI_Alltoall", "bytes": 8_000, "count": (1 - share) * 10**3},
+    ]
+    return classified(cells).execute("SELECT traffic FROM cell_traffic").fetchone()[0]
+
+
+def distributed_once(size: int) -> str:
+    cells = [BULK, {"call": "MPI_Bcast", "bytes": size, "count": 1}]
+    return classified(cells).execute("SELECT traffic FROM cell_traffic").fetchall()[-1][0]
+
+
+def of_types(share: float) -> str:
+    """A thread that negotiates; so many of its Gathers carry bytes, the others numbers."""
+    samples = {
+        ("MPI_Allreduce", 8, BITS): 100,
+        ("MPI_Gather", 64, BYTES): round(1_000 * share),
+        ("MPI_Gather", 64, FLOATS): round(1_000 * (1 - share)),
+    }
+    return traffic("MPI_Gather", [64], samples)
+
+
+def cycle(times: Iterable[int]) -> str:
+    """The usual time of rounds without bulk that lasted so long."""
+    found = usual_cycle_ns([Round(0, ns, False) for ns in times])
+    return duration(found) if found else "no cycle"
+
+
+def growing(ratio: float) -> str:
+    """Pairs of rounds, each so much longer than the pair before."""
+    return cycle(int(5_000_000 * ratio**place) for place in range(5) for _ in range(2))
+
+
+def alike(share: float) -> str:
+    often = round(share * 1_000)
+    other = (10_000_000 * 13**place // 10**place for place in range(1_000 - often))
+    return cycle([*[5_000_000] * often, *other])
+
+
+EXAMPLES = {
+    "calls.rounds": with_rounds,
+    "calls.distributed": sent_from_a_root,
+    "calls.most-control-bytes": lambda size: traffic(
+        "MPI_Allreduce", [*(64 * 3**place for place in range(7)), size]
+    ),
+    "calls.control-share": with_share,
+    "calls.control-jump": lambda ratio: traffic("MPI_Allreduce", [64, 64 * ratio]),
+    "calls.control-bytes": distributed_once,
+    "calls.data-share": of_types,
+    "calls.idle-rounds": lambda number: cycle([5_000_000] * number),
+    "calls.alike": growing,
+    "calls.regular": alike,
+}

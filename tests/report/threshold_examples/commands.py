@@ -1,0 +1,54 @@
+"""What commands say beside the analyses."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from commprof_report.calls.hvprof import HvprofRow
+from commprof_report.commands import hvprof, late, summary, top
+from commprof_report.stuck.live import LiveRow
+
+SIDE = hvprof.Side("as run", 2, 2, 100, True, "HOROVOD_FUSION_THRESHOLD=1M", [], [])
+
+
+def uncounted(share: float) -> str:
+    return summary.whole(SimpleNamespace(wall_ns=1_000, counted_ns=1_000 * (1 - share)))
+
+
+def least(share: float) -> str:
+    """Rank 0 is in collectives for so much less of the time than the other."""
+    row = LiveRow(*[0] * len(LiveRow._fields))
+    ranks = [
+        top.Rates(row._replace(rank=rank), 1, 0.0, 0.0, 0.0, part, 0.0, None)
+        for rank, part in enumerate((0.5 - share, 0.5))
+    ]
+    return top.least_text(ranks).partition(": ")[2].partition(",")[0]
+
+
+def time_text(ratio: float) -> str:
+    text = hvprof.time_text("MPI_Bcast", "a step", 10**6, round(ratio * 10**6))
+    return text.partition("MPI_Bcast ")[2].partition(" (")[0]
+
+
+def messages(ratio: float) -> str:
+    sent = [hvprof.Sent(calls, 10**6, 10**6) for calls in (100 * ratio, 100)]
+    text = hvprof.change_text("MPI_Allreduce", "a step", *sent, SIDE, SIDE)
+    return "by chance" if "by chance" in text else "fewer"
+
+
+def in_step(calls: float) -> str:
+    row = HvprofRow(*[None] * len(HvprofRow._fields))._replace(
+        traffic="bulk", measure="call", library="MPI", calls_per_step=calls, bytes_per_step=1.0
+    )
+    return "said" if hvprof.stepped_text([row], "bulk", "bulk") else "silent"
+
+
+EXAMPLES = {
+    "commands.finalize": lambda ns: "said" if late.is_long_end(ns, 0) else "silent",
+    "commands.uncounted": uncounted,
+    "commands.top": least,
+    "commands.fusion-time": lambda share: time_text(1 - share),
+    "commands.fusion-messages": messages,
+    "commands.calls-in-step": in_step,
+    "commands.ratio": lambda ratio: time_text(1 / ratio),
+}
