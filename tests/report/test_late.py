@@ -764,7 +764,7 @@ def test_a_rank_that_is_late_by_less_than_a_microsecond_is_not_named(
         )
     assert late(job, "run")[0]["late_ranks"] == named
     assert (
-        "or a microsecond at each arrival, could be gained if it arrived with the next rank"
+        "or 1.00 us at each arrival, could be gained if it arrived with the next rank"
         in text(job)
     ) == (named is None)
 

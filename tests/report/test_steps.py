@@ -876,7 +876,7 @@ def test_a_rank_that_is_late_by_less_than_a_microsecond_is_not_the_slowest(summa
     row = summary(job)
     assert row["slowest_ranks"] == named
     assert (
-        "shorter, or a microsecond at each arrival, if rank 2 arrived with the next rank"
+        "shorter, or 1.00 us at each arrival, if rank 2 arrived with the next rank"
         in row["slowest_why"]
     ) == (named is None)
 

@@ -10,8 +10,8 @@ from ..base.thresholds import threshold
 from .late_ranks import Late, LateRestRow, LateRow
 from .marks import Last
 from .verdict import (
-    COVERED, FEWEST_BLOCKS, MAJORITY, NOTABLE, Cause, Named, concentration, costliest_arrivals,
-    is_concentrated, late_arrivals,
+    COVERED, FEWEST_BLOCKS, MAJORITY, NOTABLE, SHORTEST_NS, Cause, Named, concentration,
+    costliest_arrivals, is_concentrated, late_arrivals,
 )
 
 ALL = threshold("base.all")
@@ -119,7 +119,9 @@ def judged_text(last: Last) -> str:
 
 
 def short_text(named: Named) -> str:
-    return "" if named.is_measurable else ", or a microsecond at each arrival,"
+    return (
+        "" if named.is_measurable else f", or {units.duration(SHORTEST_NS)} at each arrival,"
+    )
 
 
 def largest_text(answers: Late) -> str:
