@@ -49,9 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    rows = traffic_rows(
-        common.open_selected(arguments, with_histograms=False, with_samples=True).connection
-    )
+    run = common.open_selected(arguments, with_histograms=False, with_samples=True)
+    rows = traffic_rows(run.connection)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, TrafficRow._fields)
     elif not rows:
