@@ -31,7 +31,7 @@ MOST_DEPTH = 64  # of one value; an event has 4
 MOST_EXPANSION = 100
 FREE_BYTES = 1 << 24  # that a gzip file may expand to anyway
 GZIP_MAGIC = b"\x1f\x8b"
-SPACE = re.compile(r"[ \t\n\r]*")
+NO_SPACE = re.compile(r"[^ \t\n\r]")
 # NaN becomes a string, so that the output is valid JSON
 decode = json.JSONDecoder(strict=False, parse_constant=str).raw_decode
 
@@ -67,9 +67,12 @@ def _expansion_check(path: Path, file: BinaryIO) -> None:
 
 
 class JsonStream:
-    def __init__(self, path: Path, file: BinaryIO) -> None:
+    def __init__(self, path: Path, file: BinaryIO | gzip.GzipFile) -> None:
         self.path = path
-        self.file = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
+        self.file = io.TextIOWrapper(
+            file,  # type: ignore[arg-type]  # to mypy 1.0, GzipFile is no file
+            encoding="utf-8", errors="replace", newline="",
+        )
         self.text, self.at = "", 0
         self.dropped = 0  # characters before the text
         self.has_ended = False
@@ -77,9 +80,10 @@ class JsonStream:
     def peek(self) -> str:
         """The next character that is not white space; empty at the end."""
         while True:
-            self.at = SPACE.match(self.text, self.at).end()
-            if self.at < len(self.text):
-                return self.text[self.at]
+            found = NO_SPACE.search(self.text, self.at)
+            self.at = found.start() if found else len(self.text)
+            if found:
+                return found[0]
             if not self._read_more():
                 return ""
 

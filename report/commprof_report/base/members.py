@@ -19,8 +19,8 @@ class Members:
         for part in text.split(","):
             span = SPAN.fullmatch(part)
             if span:
-                low, high, step = (int(number) if number else None for number in span.groups())
-                self.spans.append(range(low, (low if high is None else high) + 1, step or 1))
+                low, high, step = span.groups()
+                self.spans.append(range(int(low), int(high or low) + 1, int(step or 0) or 1))
             elif part != OUTSIDE:
                 self.is_whole = False
 

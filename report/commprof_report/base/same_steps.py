@@ -60,15 +60,12 @@ def _in_order(known: Sequence[int], ends: Sequence[int]) -> list[int]:
     missed = range(len(known) - len(ends) + 1)
     distance_ns = [0 for _ in missed]  # total up to this end, by the number of known ends skipped
     before: list[list[int]] = []
+
+    def nearer(best: int, more: int) -> int:
+        return more if distance_ns[more] < distance_ns[best] else best
+
     for place, end_ns in enumerate(ends):
-        before.append(
-            list(
-                accumulate(
-                    missed,
-                    lambda best, more: more if distance_ns[more] < distance_ns[best] else best,
-                )
-            )
-        )
+        before.append(list(accumulate(missed, nearer)))
         distance_ns = [
             distance_ns[before[-1][over]] + abs(known[place + over] - end_ns) for over in missed
         ]

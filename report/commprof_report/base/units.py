@@ -8,6 +8,10 @@ import re
 import time
 import unicodedata
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 NO_VALUE = "-"
 WHOLE_FLOATS = 1 << 53  # from here on not every whole number is a float
@@ -67,7 +71,7 @@ def three_digits(value: float) -> str:
     return f"{value:.{digits_shown(value)}f}"
 
 
-def digits_shown(value: float) -> int:
+def digits_shown(value: float | Fraction) -> int:
     """Digits after the decimal point."""
     return 0 if value >= 99.95 else 1 if value >= 9.995 else 2
 
@@ -200,7 +204,7 @@ def of_ranks(ranks: str, width: int | None = None) -> str:
     )
 
 
-def rank_names(ranks: list[int], width: int = 40) -> str:
+def rank_names(ranks: Iterable[int], width: int = 40) -> str:
     """rank 3; ranks 0-2,5."""
     return of_ranks(rank_list(ranks), width)
 

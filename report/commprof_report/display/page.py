@@ -77,7 +77,7 @@ def live_page(title: str, now: str, every_s: float) -> str:
 def _page(title: str, body: str, script_names: Iterable[str], policy: str) -> str:
     template = TEMPLATE.read_text(encoding="utf-8")
     scripts = [(ROOM / name).read_text(encoding="utf-8") for name in script_names]
-    style = STYLE.search(template)[1]
+    (style,) = STYLE.findall(template)
     return Template(template).substitute(
         title=text(title),
         policy=f"{policy}; img-src data:; style-src {_hashes([style])}; script-src "

@@ -65,6 +65,7 @@ def fields(matrix: Matrix, ranks_per_field: int) -> list[list[int]]:
     width = -(-matrix.world_size // ranks_per_field)
     amounts = [[0] * width for _ in range(width)]
     for row in matrix.rows:
+        assert row.sender is not None and row.receiver is not None  # matrix_of leaves these out
         amounts[row.sender // ranks_per_field][row.receiver // ranks_per_field] += getattr(
             row, matrix.quantity
         )
@@ -101,7 +102,7 @@ def amount_label(quantity: str):
 
 
 def draw_numbers(axes, amounts: list[list[int]], quantity: str) -> None:
-    largest = max(map(max, amounts), default=0)
+    largest = max((max(line) for line in amounts), default=0)
     for sender, line in enumerate(amounts):
         for receiver, value in enumerate(line):
             if value:

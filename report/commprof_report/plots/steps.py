@@ -64,7 +64,10 @@ def data(rows: Sequence[StepRow], remark: Callable[[StepRow], str]) -> dict[str,
     """first, last: the steps of a bar. top: where higher ones are cut. Times in nanoseconds."""
     groups = bars(rows)
     parts = [
-        {"name": name, "colour": ON_PAGE.get(colour, colour), "values": [*map(round, values)]}
+        {
+            "name": name, "colour": ON_PAGE.get(colour, colour),
+            "values": [round(value) for value in values],
+        }
         for name, colour, values in parts_of(rows, groups) if any(values)
     ]
     remarks = [
