@@ -13,7 +13,7 @@ SQL = query.beside(__file__)
 class CallRow(NamedTuple):
     call: str
     family: str
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     polls: int
     ranks: int
     volume_bytes: int

@@ -26,7 +26,7 @@ class HvprofRow(NamedTuple):
     bytes_low: int
     bytes_high: int | None
     ranks: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     sizes: int
     smallest_bytes: int
     largest_bytes: int

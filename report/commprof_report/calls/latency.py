@@ -22,7 +22,7 @@ class LatencyRow(NamedTuple):
     bytes_high: int | None
     low_ns: int
     high_ns: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     share: float
     cumulative_share: float
     measure: str

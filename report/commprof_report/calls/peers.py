@@ -13,7 +13,7 @@ SQL = query.beside(__file__)
 class PeerRow(NamedTuple):
     sender: int | None
     receiver: int | None
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     bytes: int
     time_ns: int
     rma_count: int = 0

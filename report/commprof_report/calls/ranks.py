@@ -23,7 +23,7 @@ class RankRow(NamedTuple):
     mpi_thread: str | None
     mpi_thread_is_main: int
     setup_ns: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     volume_bytes: int
     sent_count: int
     sent_bytes: int
@@ -68,7 +68,7 @@ class RankCallRow(NamedTuple):
     call: str
     family: str
     ranks: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     min_count: int
     max_count: int
     total_ns: int
@@ -85,7 +85,7 @@ class RankCallRow(NamedTuple):
 class RankTimeRow(NamedTuple):
     rank: int
     call: str
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     total_ns: int
     library: str
     measure: str

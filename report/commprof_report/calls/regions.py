@@ -16,7 +16,7 @@ class RegionRow(NamedTuple):
 
     region: str
     ranks: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     volume_bytes: int
     total_ns: int
     mean_ns: float

@@ -16,7 +16,7 @@ class SizeRow(NamedTuple):
     call: str
     communicator: str
     bytes: int | None
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     volume_bytes: int
     total_ns: int
     mean_ns: float
@@ -59,7 +59,7 @@ class DurationRow(NamedTuple):
     rank: int  # -1: those without rows of their own
     low_ns: int
     high_ns: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
 
 
 class PercentilesRow(NamedTuple):

@@ -25,7 +25,7 @@ class TrafficRow(NamedTuple):
     traffic: str
     call: str
     family: str
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     least_bytes: int
     most_bytes: int
     volume_bytes: int

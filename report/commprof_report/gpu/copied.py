@@ -14,7 +14,7 @@ class CopiedRow(NamedTuple):
     """The copies of the GPUs in one direction, while they were traced."""
 
     copy: str
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     volume_bytes: int
     total_ns: int
 

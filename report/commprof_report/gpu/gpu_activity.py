@@ -116,7 +116,10 @@ class DeviceSums(NamedTuple):
 
 if TYPE_CHECKING:
 
-    class GpuDeviceRow(DeviceSums, CommunicationSms, Busy, SharesRow, IdleBounds): ...
+    # several tuples: row_of
+    class GpuDeviceRow(  # type: ignore[misc]
+        DeviceSums, CommunicationSms, Busy, SharesRow, IdleBounds
+    ): ...
 else:
     GpuDeviceRow = query.row_of(
         "GpuDeviceRow", DeviceSums, CommunicationSms, Busy, SharesRow, IdleBounds
@@ -132,7 +135,7 @@ class NcclAlgorithmRow(NamedTuple):
     protocol: str
     channels: int
     ranks: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
 
 
 class NcclWaitRow(NamedTuple):
@@ -155,7 +158,7 @@ class GpuKernelRow(NamedTuple):
     kernel: str
     is_communication: int
     ranks: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     graph_count: int
     total_ns: int
     mean_ns: float
@@ -176,7 +179,7 @@ class GpuCopyRow(NamedTuple):
     bytes_low: int
     bytes_high: int
     ranks: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     graph_count: int
     volume_bytes: int
     total_ns: int
@@ -238,7 +241,8 @@ class RunSums(NamedTuple):
 
 if TYPE_CHECKING:
 
-    class GpuRow(RunSums, CommunicationSms, Busy, SharesRow): ...
+    # several tuples: row_of
+    class GpuRow(RunSums, CommunicationSms, Busy, SharesRow): ...  # type: ignore[misc]
 else:
     # the whole run, without the figures of its steps
     GpuRow = query.row_of("GpuRow", RunSums, CommunicationSms, Busy, SharesRow)
@@ -269,9 +273,9 @@ def gpu(connection: Connection) -> Gpu:
     devices, parts = _devices(connection, facts, windows, state_ns, incomplete)
     times = Busy(*(sum(getattr(row, key) for row in devices) for key in Busy._fields))
     on_devices = {row.rank for row in parts}
-    occupied = communication_sms(own for own in facts if own.is_selected)._asdict()
-    coverage = _coverage(ranks, windows, devices, on_devices)
-    summary = GpuRow(**coverage, **_losses(ranks, windows), **occupied, **shares(times))
+    occupied = communication_sms(own for own in facts if own.is_selected)
+    sums = RunSums(**_coverage(ranks, windows, devices, on_devices), **_losses(ranks, windows))
+    summary = query.joined(GpuRow, sums, occupied, times, shares(times))
     return Gpu(summary, devices, parts, ranks, windows, incomplete)
 
 
@@ -338,14 +342,10 @@ def _device(
     bounds: tuple[float, float] | None = None,
 ) -> GpuDeviceRow:
     """Activity of these ranks on a device. `bounds`: of its idle time, if that is not known."""
-    first, times = group[0], shares(busy(state_ns))
-    begins, ends = (
-        [value for own in group if (value := getattr(own, key)) is not None]
-        for key in ("first_ns", "last_ns")
-    )
-    if times["traced_ns"]:
-        bounds = times["idle_share"], times["idle_share"]
-    return GpuDeviceRow(
+    first, times = group[0], busy(state_ns)
+    begins = [own.first_ns for own in group if own.first_ns is not None]
+    ends = [own.last_ns for own in group if own.last_ns is not None]
+    sums = DeviceSums(
         rank=first.rank,
         ranks=rank_list(ranks),
         sharing_ranks=len(ranks),
@@ -354,13 +354,18 @@ def _device(
         device=first.number,
         name=first.name,
         uuid=first.uuid,
-        **{key: sum(getattr(own, key) for own in group) for key in ("kernels", "copies", "sets")},
+        kernels=sum(own.kernels for own in group),
+        copies=sum(own.copies for own in group),
+        sets=sum(own.sets for own in group),
         first_ns=min(begins, default=None),
         last_ns=max(ends, default=None),
-        **communication_sms(group)._asdict(),
-        **times,
-        **dict(zip(IdleBounds._fields, bounds or (None, None))),
     )
+    of_time = shares(times)
+    idle = (
+        IdleBounds(of_time.idle_share, of_time.idle_share) if times.traced_ns
+        else IdleBounds(*bounds or (None, None))
+    )
+    return query.joined(GpuDeviceRow, sums, communication_sms(group), times, of_time, idle)
 
 
 def communication_sms(devices: Iterable[DeviceFacts]) -> CommunicationSms:
@@ -374,18 +379,19 @@ def communication_sms(devices: Iterable[DeviceFacts]) -> CommunicationSms:
     )
 
 
-def shares(times: Busy) -> dict:
-    """The times, and their shares of the traced time."""
-    whole = times.traced_ns
-    parts = ("computing", "communicating", "copying", "in_mpi", "exposed", "idle")
-    return {
-        **times._asdict(),
-        **{
-            f"{part}_share": getattr(times, f"{part}_ns") / whole if whole else None
-            for part in parts
-        },
-        "overlap": times.hidden_ns / times.communicating_ns if times.communicating_ns else None,
-    }
+def shares(times: Busy) -> SharesRow:
+    def share(part_ns: int) -> float | None:
+        return part_ns / times.traced_ns if times.traced_ns else None
+
+    return SharesRow(
+        computing_share=share(times.computing_ns),
+        communicating_share=share(times.communicating_ns),
+        copying_share=share(times.copying_ns),
+        in_mpi_share=share(times.in_mpi_ns),
+        exposed_share=share(times.exposed_ns),
+        idle_share=share(times.idle_ns),
+        overlap=times.hidden_ns / times.communicating_ns if times.communicating_ns else None,
+    )
 
 
 def _coverage(
@@ -436,10 +442,10 @@ def _losses(ranks: Sequence[RankRow], windows: Sequence[WindowRow]) -> dict:
         ),
         *("unmatched_operations", "unseen_graph_launches", "cost_begin_ns", "cost_end_ns"),
     )
-    errors = [row.clock_error_ns for row in windows]
+    errors = [row.clock_error_ns for row in windows if row.clock_error_ns is not None]
     return {
         **{key: sum(getattr(row, key) for row in ranks) for key in counted},
-        "clock_error_ns": max(errors) if errors and None not in errors else None,
+        "clock_error_ns": max(errors) if errors and len(errors) == len(windows) else None,
     }
 
 

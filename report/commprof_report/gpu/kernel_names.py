@@ -35,9 +35,11 @@ def demangled(names: Iterable[str]) -> dict[str, str]:
 def _demangled(names: list[str]) -> list[str]:
     """The names demangled, in order; unchanged from where the demangler stopped early."""
     command = [sys.executable, "-I", "-S", "-B", str(DEMANGLER)]
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "timeout": TIME_S}
     try:
-        written = subprocess.run(command, input="\n".join(names).encode(), **options).stdout
+        written = subprocess.run(
+            command, input="\n".join(names).encode(), stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, timeout=TIME_S,
+        ).stdout
     except subprocess.TimeoutExpired as late:
         written = late.stdout or b""
     except OSError:

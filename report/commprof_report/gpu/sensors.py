@@ -56,7 +56,7 @@ class ReadDevice(NamedTuple):
 
 if TYPE_CHECKING:
 
-    class GpuSensorRow(ReadRow, ReadDevice): ...
+    class GpuSensorRow(ReadRow, ReadDevice): ...  # type: ignore[misc]  # two tuples: row_of
 else:
     GpuSensorRow = query.row_of("GpuSensorRow", ReadRow, ReadDevice)  # device: CUDA's number
 
@@ -72,7 +72,7 @@ def sensors(connection: Connection) -> list[GpuSensorRow]:
         row = rows[own.rank, own.device]._replace(device=own.number)
         ranks = rank_list({one.rank for one in group})
         device = ReadDevice(ranks, own.host, own.name, own.uuid, own.memory_bytes)
-        found.append(GpuSensorRow(*row, *device))
+        found.append(query.joined(GpuSensorRow, row, device))
     return sorted(found, key=lambda row: (row.rank, row.device))
 
 

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..base import units
+from ..base.present import present
 from ..calls.ranks import RankRow
 from ..run.ledger import PEER_ANY, PEER_OUTSIDE
+from .live import LiveRow
 
 # in these states the last call lasted until the last known time
 SURE_OF_TIME = ("running", "snapshot", "exit", "abort")
@@ -35,7 +37,7 @@ def groups(ranks: Sequence[RankRow], states: Sequence[str]) -> list[Group]:
     return sorted(made, key=lambda group: (states.index(group.state), group.ranks[0].rank))
 
 
-def place_text(rank: RankRow) -> str:
+def place_text(rank: RankRow | LiveRow) -> str:
     """in MPI_Recv (4 KiB from rank 1, tag 7) on MPI_COMM_WORLD; outside MPI since MPI_Bcast."""
     if rank.doing_call is None:
         return "no call of MPI seen yet"
@@ -47,12 +49,13 @@ def place_text(rank: RankRow) -> str:
     return "in " + call_text(rank)
 
 
-def call_text(rank: RankRow) -> str:
-    """MPI_Wait for MPI_Irecv (4 KiB from rank 1) on MPI_COMM_WORLD."""
-    name = rank.doing_call + (f" for {rank.doing_request_call}" if rank.doing_request_call else "")
+def call_text(rank: RankRow | LiveRow) -> str:
+    """MPI_Wait for MPI_Irecv (4 KiB from rank 1) on MPI_COMM_WORLD. The rank is in a call."""
+    call = present(rank.doing_call)
+    name = call + (f" for {rank.doing_request_call}" if rank.doing_request_call else "")
     what = [units.size(rank.doing_bytes)] if rank.doing_bytes else []
     what += (
-        [peer_text(rank.doing_request_call or rank.doing_call, rank.doing_peer)]
+        [peer_text(rank.doing_request_call or call, rank.doing_peer)]
         if rank.doing_peer is not None else []
     )
     details = [" ".join(what)] if what else []
@@ -79,8 +82,8 @@ def span_text(ranks: Sequence[RankRow], spans_ns: Sequence[int | None] | None = 
         if span is not None
     ]
     is_sure = all(rank.state in SURE_OF_TIME for rank in ranks)
-    if not known_ns or not (is_sure or max(known_ns)):
+    if not known_ns or not (is_sure or any(known_ns)):
         return ""
-    least, most = (units.duration(choose(known_ns)) for choose in (min, max))
+    least, most = units.duration(min(known_ns)), units.duration(max(known_ns))
     span = least if least == most else f"{least} to {most}"
     return f", for {span}" + ("" if is_sure else " or more")

@@ -22,7 +22,7 @@ class LiveRow(NamedTuple):
     last_unix_ns: int | None
     reset_unix_ns: int
     wall_ns: int | None
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     volume_bytes: int
     mpi_ns: int
     collective_ns: int

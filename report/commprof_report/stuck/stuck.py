@@ -59,7 +59,7 @@ class Needed(NamedTuple):
 
     key: tuple[str, int, str]  # the collective, and the order of the list
     listed: list[int]
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
 
     @property
     def ranks(self) -> list[int]:
@@ -277,7 +277,7 @@ def stuck(run: Run, after_ns: int) -> Stuck:
         mismatch_rows(run.connection),
         [Circle(ranks, int(lasting.issuperset(ranks))) for ranks in _cycles(graph)],
         list(_awaited(board, graph, lasting)),
-        max(inside, key=lambda row: row.doing_ns, default=None),
+        max(inside, key=lambda row: row.doing_ns) if inside else None,
         killed,
     )
 
@@ -332,8 +332,9 @@ def _waited_for(board: Board, row: WaitingRow, collective: Collective | None) ->
     if collective:
         needed = board.needed(row, collective)
         return [] if isinstance(needed, Needed) and not needed.count else needed
-    names_peer = row.family in NAMES_ITS_PEER and row.peer is not None and row.peer >= 0
-    return [row.peer] if names_peer else []
+    if row.family not in NAMES_ITS_PEER or row.peer is None or row.peer < 0:
+        return []
+    return [row.peer]
 
 
 def ranks_of(waited_for: Needed | list[int]) -> list[int]:

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from sqlite3 import Connection
 from statistics import fmean
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ..base import query, units
 from ..calls.calls import CallRow, call_rows
 from ..calls.peers import PeerRow, peer_rows
-from ..calls.ranks import RankRow, rank_rows
+from ..calls.ranks import RankCallRow, RankRow, rank_rows
 from ..calls.traffic import traffic_classify
 from ..gpu.copied import copied_rows
 from ..late.late_ranks import Late
@@ -33,7 +33,7 @@ class MemoryKindRow(NamedTuple):
 
     library: str
     memory_kind: str
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     volume_bytes: int
 
 
@@ -81,7 +81,7 @@ class SummaryRow(NamedTuple):
     mpi_thread_is_main: int
     data_share_mean: float | None
     negotiation_share_mean: float | None
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     volume_bytes: int
     total_ns: int
     setup_ns: int
@@ -161,7 +161,7 @@ def run_summary(run: Run, late: Late | None = None) -> RunSummary:
     memory_kinds = memory_kind_rows(run.connection)
     seen = seen_rows(run.connection)
     negotiated = negotiated_rows(run.connection, ranks)
-    fields = {
+    fields: dict = {
         **_provenance(run, ranks, facts),
         **_shares(ranks),
         **_negotiated_shares(ranks, negotiated),
@@ -181,7 +181,7 @@ def run_summary(run: Run, late: Late | None = None) -> RunSummary:
 
 
 def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence[FactRow]) -> dict:
-    first = {}
+    first: dict[str, str] = {}
     for fact in facts:
         first.setdefault(fact.key, fact.value)
     hosts = sorted({rank.host for rank in ranks if rank.host})
@@ -212,19 +212,19 @@ def _provenance(run: Run, ranks: Sequence[RankRow], facts: Sequence[FactRow]) ->
 def _shares(ranks: Sequence[RankRow]) -> dict:
     """Wall time is the longest rank's; shares are each rank's own, over the time during which its
     calls were counted."""
-    timed = [rank for rank in ranks if rank.mpi_share is not None]
-    least = min(timed, key=lambda rank: rank.mpi_share, default=None)
-    most = max(timed, key=lambda rank: rank.mpi_share, default=None)
+    timed = {rank.rank: rank.mpi_share for rank in ranks if rank.mpi_share is not None}
+    least = min(timed, key=timed.__getitem__, default=None)
+    most = max(timed, key=timed.__getitem__, default=None)
     longest = max(ranks, key=lambda rank: rank.wall_ns or 0, default=None)
     return {
         "wall_ns": longest and longest.wall_ns,
         "wall_is_estimate": longest.wall_is_estimate if longest else 0,
         "counted_ns": longest and longest.counted_ns,
-        "mpi_share_min": least and least.mpi_share,
-        "mpi_share_min_rank": least and least.rank,
-        "mpi_share_mean": sum(rank.mpi_share for rank in timed) / len(timed) if timed else None,
-        "mpi_share_max": most and most.mpi_share,
-        "mpi_share_max_rank": most and most.rank,
+        "mpi_share_min": None if least is None else timed[least],
+        "mpi_share_min_rank": least,
+        "mpi_share_mean": sum(timed.values()) / len(timed) if timed else None,
+        "mpi_share_max": None if most is None else timed[most],
+        "mpi_share_max_rank": most,
         "mpi_thread_is_main": int(all(rank.mpi_thread_is_main for rank in ranks)),
     }
 
@@ -254,7 +254,7 @@ def _negotiated_shares(ranks: Sequence[RankRow], negotiated: Sequence[Negotiated
         return {"data_share_mean": None, "negotiation_share_mean": None}
     return {
         "data_share_mean": fmean(
-            rank.mpi_share - shares[rank.rank] for rank in ranks if rank.rank in shares
+            rank.mpi_share - shares[rank.rank] for rank in ranks if rank.mpi_share is not None
         ),
         "negotiation_share_mean": fmean(shares.values()),
     }
@@ -266,7 +266,10 @@ def communicating(calls: Sequence[CallRow]) -> list[CallRow]:
     return [call for call in calls if call.library == "mpi" and call.family != "setup"]
 
 
-def of_nccl(calls: Sequence[CallRow], measure: str) -> list[CallRow]:
+Called = TypeVar("Called", CallRow, RankCallRow)
+
+
+def of_nccl(calls: Sequence[Called], measure: str) -> list[Called]:
     """NCCL's rows with this measure. 'call': on the host; 'captured': into a graph; 'device':
     operations as timed on the device."""
     return [call for call in calls if call.library == "nccl" and call.measure == measure]
@@ -326,11 +329,11 @@ def _own_account(ranks: Sequence[RankRow]) -> dict:
 def _cores(run: Run, ranks: Sequence[RankRow]) -> dict:
     """Crowding is the whole run's; the rest is known if it is of all chosen ranks."""
     found = crowding(run.connection)
-    timed = [rank for rank in ranks if rank.cpu_share is not None]
+    cpu_shares = [rank.cpu_share for rank in ranks if rank.cpu_share is not None]
     return {
         "crowding": sentence(found) if found else None,
         "crowded_ranks": units.rank_list([rank for crowded in found for rank in crowded.ranks]),
-        "cpu_share": sum(rank.cpu_share for rank in timed) / len(timed) if timed else None,
+        "cpu_share": sum(cpu_shares) / len(cpu_shares) if cpu_shares else None,
         **{
             key: _known_sum([getattr(rank, key) for rank in ranks])
             for key in ("voluntary_switches", "involuntary_switches")
@@ -339,7 +342,8 @@ def _cores(run: Run, ranks: Sequence[RankRow]) -> dict:
 
 
 def _known_sum(numbers: Sequence[int | None]) -> int | None:
-    return None if None in numbers else sum(numbers)
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None
 
 
 def _nccl(calls: Sequence[CallRow], ranks: Sequence[RankRow], facts: Sequence[FactRow]) -> dict:
