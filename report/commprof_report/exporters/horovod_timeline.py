@@ -120,12 +120,13 @@ def _events(trace: Trace, stream: JsonStream) -> Iterator[Event]:
 def _start_us(element: object) -> int:
     """Since 1970; 0: this is not the first event of a timeline."""
     details = element.get("args") if isinstance(element, dict) else None
-    start_us = details.get(START) if isinstance(details, dict) else None
+    start_us: object = details.get(START) if isinstance(details, dict) else None
     return int(start_us) if is_time(start_us) else 0
 
 
 def _event(element: dict) -> Event | None:
-    phase, tensor, time_us = element.get("ph"), element.get("pid"), element.get("ts")
+    phase, tensor = element.get("ph"), element.get("pid")
+    time_us: object = element.get("ts")
     name, details = _text(element.get("name")), element.get("args")
     details = details if isinstance(details, dict) else {}
     if phase == "i" and name == CYCLE_START and is_time(time_us):
@@ -169,7 +170,7 @@ def judged_tensor(counts: Mapping[int, int], times_us: Mapping[int, float]) -> i
     any: others do not occur in each step."""
     least = OFTEN * max(counts.values(), default=0)
     often = [tensor for tensor, count in counts.items() if count >= least]
-    return max(often, key=lambda tensor: (times_us[tensor], -tensor), default=None)
+    return max(often, key=lambda tensor: (times_us[tensor], -tensor)) if often else None
 
 
 def longest(path: Path) -> Longest:

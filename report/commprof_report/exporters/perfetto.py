@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain, groupby
 from operator import attrgetter
 from sqlite3 import Connection
-from typing import Callable, NamedTuple
+from typing import Callable, NamedTuple, TypeVar
 
 from ..base import query, units
 from ..base.columns import NONE
@@ -263,12 +263,13 @@ class Trace:
         """Facts about the timeline for its reader (`otherData`)."""
         (sampled,) = SQL.ask(self.connection, "trace_sampled", SampledRow)
         unsampled = unsampled_text(self.run)
-        errors = [row.error_ns for row in self.ranks]
+        errors = [row.error_ns for row in self.ranks if row.error_ns is not None]
         return {
             "run": units.visible(self.run.run_id),
             "ranks": f"{len(self.ranks)} of {self.run.world_size}",
             "time axis": "seconds since the earliest start of a rank",
-            "clock error": "unknown" if None in errors else f"at most {max(errors) / 1e3:.3f} us",
+            "clock error": "unknown" if len(errors) < len(self.ranks)
+            else f"at most {max(errors) / 1e3:.3f} us",
             "calls sampled": sampled.samples,
             "GPU activities sampled": sampled.activities,
             "collectives sampled": _share(sampled.collective_share),
@@ -340,12 +341,13 @@ class Trace:
                 ),
                 end_ns,
             )
-            peer = PEERS.get(row.peer, row.peer)
             details = {
-                "communicator": row.communicator, "bytes": row.bytes, "peer": peer,
+                "communicator": row.communicator, "bytes": row.bytes, "peer": _peer(row.peer),
                 "request_call": row.request_call,
             }
-            known = {key: value for key, value in details.items() if value is not None}
+            known: dict[str, object] = {
+                key: value for key, value in details.items() if value is not None
+            }
             if self.cut.overlaps(start_ns, end_ns):
                 yield _slice(
                     rank, _calls_track(row.thread),
@@ -430,7 +432,7 @@ class Trace:
             "kernel": kernel, "communicator": row.communicator, "bytes": row.bytes,
             "launched by": "graph" if row.is_graph else "",
         }
-        known = {key: value for key, value in details.items() if value}
+        known: dict[str, object] = {key: value for key, value in details.items() if value}
         return Slice(
             self.aligned_ns(row.rank, row.start_ns), self.aligned_ns(row.rank, row.end_ns),
             short or gpu_activity.OTHERS, known,
@@ -582,8 +584,10 @@ def rates(counted: Sequence[tuple[int, int | None]]) -> Iterator[tuple[int, floa
     if not known or max(known) == min(known):
         return
     for (at_ns, count), (next_ns, after) in zip(counted, counted[1:]):
-        is_known = count is not None and after is not None and after >= count and next_ns > at_ns
-        yield at_ns, round((after - count) * 1e9 / (next_ns - at_ns), 3) if is_known else 0.0
+        if count is not None and after is not None and after >= count and next_ns > at_ns:
+            yield at_ns, round((after - count) * 1e9 / (next_ns - at_ns), 3)
+        else:
+            yield at_ns, 0.0
     yield counted[-1][0], 0.0
 
 
@@ -599,7 +603,7 @@ class Inside:
         self.last_ns[thread] = end_ns
 
     def spans(self) -> Iterator[tuple[int, int]]:
-        until_ns = None
+        until_ns: int | None = None
         for start_ns, end_ns in sorted(self.found):
             start_ns = start_ns if until_ns is None else max(start_ns, until_ns)
             if end_ns > start_ns:
@@ -611,7 +615,10 @@ def nested(slices: Iterable[Slice]) -> Iterator[Slice]:
     return (slice_ for slice_, _ in nested_with((slice_, None) for slice_ in slices))
 
 
-def nested_with(slices: Iterable[tuple[Slice, CallRow]]) -> Iterator[tuple[Slice, CallRow]]:
+With = TypeVar("With", CallRow, None)
+
+
+def nested_with(slices: Iterable[tuple[Slice, With]]) -> Iterator[tuple[Slice, With]]:
     """The slices in the order of their begin; one that would end after its enclosing slice ends
     with it."""
     ends: list[int] = []
@@ -627,13 +634,17 @@ def nested_with(slices: Iterable[tuple[Slice, CallRow]]) -> Iterator[tuple[Slice
 def _waiting(call: Slice, row: CallRow) -> Slice:
     """The slice from the rank's arrival to that of the last rank."""
     whom = "others" if row.last_rank is None else f"rank {row.last_rank}"
-    arguments = (
+    arguments: dict[str, object] = (
         {"estimate": "from durations: the clock error is too large"} if row.is_estimate else {}
     )
     return Slice(
-        call.start_ns, min(call.start_ns + row.wait_ns, call.end_ns), f"waiting for {whom}",
+        call.start_ns, min(call.start_ns + (row.wait_ns or 0), call.end_ns), f"waiting for {whom}",
         arguments,
     )
+
+
+def _peer(rank: int | None) -> int | str | None:
+    return None if rank is None else PEERS.get(rank, rank)
 
 
 def _details(row: CallRow) -> dict[str, object]:
@@ -642,7 +653,7 @@ def _details(row: CallRow) -> dict[str, object]:
         "communicator": row.communicator,
         "sequence": row.sequence,
         "bytes": row.bytes,
-        "peer": PEERS.get(row.peer, row.peer),
+        "peer": _peer(row.peer),
         "root": row.root,
         "request_call": row.request_call,
         "region": row.region,

@@ -9,6 +9,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query, units
+from ..base.present import present
 from ..calls.ranks import rank_rows
 from ..gpu import gpu_activity
 from ..gpu.overlap import COMMUNICATING, COMPUTING, COPYING, IN_MPI
@@ -26,7 +27,7 @@ class TotalRow(NamedTuple):
     rank: int
     call: str
     communicator: str
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     volume_bytes: int
     total_ns: int
     library: str
@@ -38,7 +39,7 @@ class DurationRow(NamedTuple):
     rank: int
     call: str
     bound_ns: int | None
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     total_ns: int
 
 
@@ -48,7 +49,7 @@ class DeviceTotalRow(NamedTuple):
     rank: int
     call: str
     communicator: str
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     total_ns: int
 
 
@@ -65,7 +66,7 @@ def text(run: Run, late: Late) -> Iterator[str]:
     ranks = live_rows(connection)
     totals = total_rows(connection)
     on_device = device_total_rows(connection)
-    run_label = {"run": run.run_id}
+    run_label: dict[str, object] = {"run": run.run_id}
     for name, kind, help_text, samples in (
         (
             "commprof_run_info",
@@ -174,8 +175,8 @@ def _last_sign(ranks: Iterable[LiveRow]) -> Iterator[Sample]:
 
 def _in_call(ranks: Iterable[LiveRow]) -> Iterator[Sample]:
     for row in ranks:
-        if row.doing_is_inside:
-            labels = {
+        if row.doing_is_inside and row.doing_ns is not None:
+            labels: dict[str, object] = {
                 "rank": row.rank, "call": row.doing_call,
                 "communicator": row.doing_communicator or "",
             }
@@ -234,7 +235,7 @@ def _wait_metrics(late: Late) -> Iterator[tuple[str, str, str, list[Sample]]]:
             "commprof_unknown_cause_wait_seconds", "gauge",
             "Waiting of all ranks whose root cause is not known.", unknown,
         )
-    coverage = [Sample({}, late.run.coverage)]
+    coverage = [Sample({}, present(late.run.coverage))]
     yield (
         "commprof_wait_coverage_ratio", "gauge",
         "Share of the time inside MPI of which it is known whether ranks waited.", coverage,

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..base.errors import ReportError
 from ..base.json_stream import JsonStream, json_open
 from ..base.thresholds import whole
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeGuard
 
 EARLIEST_UNIX_NS = whole("exporters.earliest")
 MOST_US = 1 << 53  # largest time in a file: 285 years
@@ -120,11 +124,11 @@ def place(value: object) -> object:
     return value if type(value) is int else str(value)[:MOST_OF_NAME]
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1 << 63
 
 
-def is_time(value: object) -> bool:
+def is_time(value: object) -> TypeGuard[float]:
     """Whether it is a time in microseconds. Kineto writes 0 for times before its base."""
     return is_number(value) and value <= MOST_US
 

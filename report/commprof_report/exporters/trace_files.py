@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ..base import query, units
 from ..base.errors import ReportError
 from ..base.json_stream import json_open
+from ..base.present import present
 from ..base.progress import Progress
 from ..base.thresholds import whole
 from ..run.selection import Selection
@@ -87,7 +88,8 @@ def _process_of(
         _process_by_rank(trace, rank, processes, world_size) if rank is not None
         else _process_guess(trace, processes, world_size)
     )
-    first_ns, last_ns = trace.unix_ns(trace.first_us), trace.unix_ns(trace.last_us)
+    first_ns = trace.unix_ns(present(trace.first_us))
+    last_ns = trace.unix_ns(present(trace.last_us))
     if last_ns < found.start_unix_ns or first_ns > found.end_unix_ns:
         theirs, ours = (
             f"{units.timestamp(low)} to {units.timestamp(high)}"
