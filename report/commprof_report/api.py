@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Callable
 
 from .base.errors import ReportError
+from .base.present import present
 from .commands import COMMANDS, common
 from .main import PROGRAM, Parser
 
@@ -24,7 +25,7 @@ class Rows(list):
     `fields`: these keys, also if there is no row."""
 
     def __init__(self, rows: Iterable[object], fields: Sequence[str], name: str) -> None:
-        row_type = namedtuple(name, fields)
+        row_type = namedtuple(name, fields)  # type: ignore[misc]  # named after the command
         super().__init__(row_type._make(getattr(row, field) for field in fields) for row in rows)
         self.fields = tuple(fields)
 
@@ -106,8 +107,9 @@ def _method(name: str, command: ModuleType, parser: Parser) -> Callable[..., Row
         for action in _options(parser)
     ]
     ask.__name__, ask.__qualname__ = name, f"Run.{name}"
-    ask.__doc__ = "\n".join([command.__doc__, "Options:", *helps])
-    ask.__signature__ = inspect.Signature(  # type: ignore
+    ask.__doc__ = "\n".join([present(command.__doc__), "Options:", *helps])
+    # inspect and help() take it from there
+    ask.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY), *keywords]
     )
     return ask

@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import NoReturn
 
 from . import __version__
 from .base import units
@@ -37,7 +38,7 @@ OPTIONS = re.compile(re.escape(PLACEHOLDER) + r"\s+-")
 
 
 class Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:
+    def error(self, message: str) -> NoReturn:
         raise UsageError("options", f"{message} (see {self.prog} --help)")
 
 

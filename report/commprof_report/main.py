@@ -9,10 +9,12 @@ import os
 import re
 import signal
 import sys
+from typing import NoReturn
 
 from . import __version__
 from .base import units
 from .base.errors import EXPECTED, ReportError, UsageError, as_report
+from .base.present import present
 from .commands import COMMANDS, compare
 
 PROGRAM = "hvprof-report"
@@ -60,7 +62,7 @@ class Help(argparse.HelpFormatter):
 class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line."""
 
-    def error(self, message: str) -> None:
+    def error(self, message: str) -> NoReturn:
         raise UsageError(
             self.prog.partition(" ")[2] or "options", f"{message} (see {self.prog} --help)"
         )
@@ -73,7 +75,7 @@ def parser_build() -> Parser:
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, command in COMMANDS.items():
-        first_line = command.__doc__.partition("\n")[0]
+        first_line = present(command.__doc__).partition("\n")[0]
         subparser = subparsers.add_parser(
             name, help=first_line, description=command.__doc__, formatter_class=Help,
             allow_abbrev=False,
@@ -117,7 +119,8 @@ def drop_output() -> None:
 def main(words: list[str] | None = None) -> int:
     """`words`: the arguments; those of the process if none are given."""
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore
+        # both are text files
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[attr-defined, union-attr]
     gc.set_threshold(COLLECT_AT)
     # numpy's threads would take memory for nothing
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

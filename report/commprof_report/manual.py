@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from types import ModuleType
 
+from .base.present import present
 from .commands import COMMANDS
 from .main import EXIT_STATUS, PROGRAM, RUN, parser_build
 
@@ -81,7 +82,7 @@ def _program_page(parser: argparse.ArgumentParser) -> Iterator[str]:
 def _command_page(
     command: str, parser: argparse.ArgumentParser, module: ModuleType
 ) -> Iterator[str]:
-    title, _, description = module.__doc__.partition("\n")
+    title, _, description = present(module.__doc__).partition("\n")
     yield from _head(f"{PROGRAM}-{command}", title[0].lower() + title[1:].rstrip("."))
     yield from (f".Nm {PROGRAM}", f".Cm {command}", *_synopsis(parser), ".Sh DESCRIPTION")
     yield from _paragraphs(description)
@@ -117,7 +118,7 @@ def _foot(examples: Iterable[tuple[str, str]], also: Sequence[str]) -> Iterator[
 
 
 def _title(module: ModuleType) -> str:
-    return module.__doc__.partition("\n")[0]
+    return present(module.__doc__).partition("\n")[0]
 
 
 def _paragraphs(text: str) -> Iterator[str]:

@@ -16,6 +16,7 @@ from ..run import cache, selection
 from ..run.seen import unseen_calls_text
 from ..run.run import Run, run_open
 from ..run.selection import Selection
+from ..run.thinning import MOST_SAMPLES
 
 
 def add_run_argument(parser: argparse.ArgumentParser, nargs: str = "*") -> None:
@@ -60,28 +61,32 @@ def row_count(word: str) -> int:
 
 def open_selected(
     arguments: argparse.Namespace, with_histograms: bool = True, bins: str = "exact",
-    **samples: object,
+    with_samples: bool = False,
 ) -> Selection:
-    """The run with the filters applied; what there is to say about its files is said. `samples`: as
-    run_open has them."""
-    run = open_noted(arguments, with_histograms, **samples)
+    """The run with the filters applied; what there is to say about its files is said."""
+    run = open_noted(arguments, with_histograms, with_samples)
     return selection.select(run, arguments, bins)
 
 
 def open_whole(
-    arguments: argparse.Namespace, with_histograms: bool = True, **samples: object
+    arguments: argparse.Namespace, with_histograms: bool = True, with_samples: bool = False,
+    most_samples: int | None = MOST_SAMPLES,
 ) -> Selection:
     """The run, of commands without filters."""
-    run = open_noted(arguments, with_histograms, **samples)
+    run = open_noted(arguments, with_histograms, with_samples, most_samples)
     return selection.select(
         run, argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None)
     )
 
 
 def open_noted(
-    arguments: argparse.Namespace, with_histograms: bool = True, **samples: object
+    arguments: argparse.Namespace, with_histograms: bool = True, with_samples: bool = False,
+    most_samples: int | None = MOST_SAMPLES,
 ) -> Run:
-    run = run_open(arguments.run, with_histograms, with_cache=not arguments.no_cache, **samples)
+    run = run_open(
+        arguments.run, with_histograms, with_samples, most_samples,
+        with_cache=not arguments.no_cache,
+    )
     print_notes(run.remarks + run.notes)
     return run
 

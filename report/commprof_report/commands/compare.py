@@ -126,7 +126,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_plot_argument(parser)
 
 
-def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
+def add_rule_arguments(parser: argparse._ActionsContainer) -> None:
     metric_help = (
         "what is compared (default: step, if messages are cut otherwise in each run; "
         "else transfer, "

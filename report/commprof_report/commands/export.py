@@ -57,7 +57,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from sqlite3 import Connection
+from sqlite3 import Connection, Cursor
 
 from ..base import units
 from ..base.aside import renamed_whole, written_whole
@@ -211,7 +211,7 @@ def write_perfetto(arguments: argparse.Namespace) -> None:
     if arguments.table:
         raise UsageError("export", "a timeline takes calls, not tables: leave --table out")
     cut = perfetto.Cut(arguments.from_ns, arguments.to_ns)
-    if None not in cut and cut.from_ns >= cut.to_ns:
+    if cut.from_ns is not None and cut.to_ns is not None and cut.from_ns >= cut.to_ns:
         raise UsageError("export", "--from is not before --to")
     files = trace_files(arguments.with_trace)
     most_samples = MOST_CALLS if cut == perfetto.Cut() else None
@@ -287,7 +287,7 @@ def write_folder(run: Run, wanted: list[str], form: str, folder: Path) -> None:
                 tables.write_csv(file, *fields_and_rows(run.connection, table))
 
 
-def fields_and_rows(connection: Connection, table: str) -> tuple[list[str], Iterator[tuple]]:
+def fields_and_rows(connection: Connection, table: str) -> tuple[list[str], Cursor]:
     cursor = connection.execute(f"SELECT * FROM main.{table}")  # a name from TABLES or VIEWS
     return [column[0] for column in cursor.description], cursor
 

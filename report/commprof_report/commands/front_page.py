@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..base import units
+from ..base.present import present
 from ..late.late_ranks import Late
 from ..late.marks import Last
 from ..late.sentences import is_unknown, judged_text, mark_text
@@ -47,9 +48,10 @@ def nccl_cards(row: SummaryRow) -> list[Card]:
 def rate_card(steps: StepsRow) -> Card:
     """Steps of more than a second are given by their time."""
     step, count = units.duration(steps.step_ns), units.counted(steps.steps, "step")
-    if steps.steps_per_s < 1:
+    steps_per_s = present(steps.steps_per_s)
+    if steps_per_s < 1:
         return step, f"a step, the mean of {count}"
-    return f"{units.three_digits(steps.steps_per_s)} steps/s", f"{step} a step, the mean of {count}"
+    return f"{units.three_digits(steps_per_s)} steps/s", f"{step} a step, the mean of {count}"
 
 
 def exposed_cards(steps: StepsRow) -> Iterator[Card]:
@@ -73,7 +75,7 @@ def exposed_cards(steps: StepsRow) -> Iterator[Card]:
         data = f"data takes {units.duration(steps.data_ns)} of it ({units.share(steps.data_share)})"
         yield "not known", f"how much {of_step}; {data}"
     elif steps.background_ns and not steps.negotiation:
-        most, spent = min(1.0, steps.background_share), units.duration(steps.background_ns)
+        most, spent = min(1.0, present(steps.background_share)), units.duration(steps.background_ns)
         yield (
             f"0 to {units.share(most)}", f"{of_step}: a background thread communicates for {spent}",
         )
@@ -84,7 +86,7 @@ def message_cards(steps: StepsRow) -> Iterator[Card]:
         return
     mean, whole = (
         units.volume(volume)
-        for volume in (steps.message_bytes / steps.messages, steps.message_bytes)
+        for volume in (present(steps.message_bytes) / steps.messages, steps.message_bytes)
     )
     number = units.three_digits(steps.messages)
     yield number, f"data collectives a step, of {mean} on average: {whole}"
@@ -108,7 +110,7 @@ def late_cards(steps: StepsRow, late: Late) -> Iterator[Card]:
     """By the verdict of late, which is about all calls; if it names nobody, by that of steps."""
     row = late.run
     if row.verdict == "marks":
-        yield marks_card(late.last)
+        yield marks_card(present(late.last))
     elif row.late_ranks is not None:
         them = "it" if units.is_one(row.late_ranks) else "them"
         text = f"late: {units.share(row.late_share)} of the waiting is for {them}"

@@ -35,6 +35,7 @@ from types import SimpleNamespace
 from typing import Callable, NamedTuple
 
 from ..base import units
+from ..base.present import present
 from ..display import page, pictures, tables
 from ..display.tables import Column, volume_column
 from ..gpu import gpu_activity
@@ -48,7 +49,6 @@ from ..plots import gpu as plot
 from ..plots import gpu_kernels as kernels_plot
 from ..run import selection
 from ..run.alignment import align
-from ..run.run import Run
 from ..run.seen import SeenRow, reason_text, seen_rows
 from ..run.selection import Selection
 from ..steps.gpu_steps import (
@@ -306,12 +306,14 @@ def answer(run: Selection, in_steps: StepsSummary | None = None) -> Answers:
 
 
 def run_row(answers: Answers) -> SimpleNamespace:
-    times, cost = step_times(answers.steps), answers.cost
-    return SimpleNamespace(**answers.gpu.summary._asdict(), **times._asdict(), **cost._asdict())
+    parts: Sequence[NamedTuple] = (
+        answers.gpu.summary, step_times(answers.steps), answers.cost,
+    )
+    return SimpleNamespace(**{key: getattr(part, key) for part in parts for key in part._fields})
 
 
 class Table(NamedTuple):
-    rows: Callable[[Run], Sequence]
+    rows: Callable[[Selection], Sequence]
     fields: Sequence[str]
     columns: Sequence[Column] = ()  # of a text
     most: int = 0  # rows there
@@ -360,7 +362,7 @@ TABLES = {
 }
 
 
-def write_rows(run: Run, arguments: argparse.Namespace) -> None:
+def write_rows(run: Selection, arguments: argparse.Namespace) -> None:
     by = arguments.by or "device"
     rows = TABLES[by].rows(run)
     tables.write_rows(
@@ -368,7 +370,7 @@ def write_rows(run: Run, arguments: argparse.Namespace) -> None:
     )
 
 
-def print_text(run: Run, arguments: argparse.Namespace) -> None:
+def print_text(run: Selection, arguments: argparse.Namespace) -> None:
     if arguments.by not in (None, "run"):
         print(table_text(run, arguments, arguments.by) or NOTHING)
         return
@@ -406,7 +408,7 @@ def waiting_text(rows: Sequence[NcclWaitRow]) -> Iterator[str]:
     yield f"~{part} of {units.duration(device_ns)} in kernels is waiting for other ranks: {where}"
 
 
-def table_text(run: Run, arguments: argparse.Namespace, by: str) -> str:
+def table_text(run: Selection, arguments: argparse.Namespace, by: str) -> str:
     rows, most = TABLES[by].rows(run), TABLES[by].most
     if by == "kernel" and arguments.top:
         most = arguments.top
@@ -592,19 +594,17 @@ def sensor_facts(rows: Sequence[GpuSensorRow]) -> Iterator[tuple[str, str]]:
     """Facts from the sensors; the causes of lowered clocks only where there are any."""
     clocked = [row for row in rows if row.clock_mean_mhz is not None]
     if clocked:
-        mean_mhz = sum(row.clock_mean_mhz * row.readings for row in clocked) / sum(
+        mean_mhz = sum(present(row.clock_mean_mhz) * row.readings for row in clocked) / sum(
             row.readings for row in clocked
         )
-        least = min(clocked, key=lambda row: row.clock_least_mhz)
-        low = (
-            f", {least.clock_least_mhz:,} MHz at least{where(least, rows)}"
-            if least.clock_least_mhz < mean_mhz else ""
-        )
+        least = min(clocked, key=lambda row: present(row.clock_least_mhz))
+        least_mhz = present(least.clock_least_mhz)
+        low = f", {least_mhz:,} MHz at least{where(least, rows)}" if least_mhz < mean_mhz else ""
         yield "Clock of SMs", f"{mean_mhz:,.0f} MHz on average while not idle{low}"
     yield from throttling_facts(rows)
     used = [row for row in rows if row.memory_most_bytes is not None and row.memory_bytes]
     if used:
-        fullest = max(used, key=lambda row: row.memory_most_bytes / row.memory_bytes)
+        fullest = max(used, key=used_memory)
         most, whole = units.volume(fullest.memory_most_bytes), units.volume(fullest.memory_bytes)
         yield "Memory", f"at most {most} of {whole} in use{where(fullest, rows)}"
     for head, key in (("NVLink", "nvlink"), ("PCIe", "pcie")):
@@ -613,6 +613,11 @@ def sensor_facts(rows: Sequence[GpuSensorRow]) -> Iterator[tuple[str, str]]:
         ]
         if directions:
             yield head, "; ".join(directions)
+
+
+def used_memory(row: GpuSensorRow) -> float:
+    """The largest share of it that was in use."""
+    return present(row.memory_most_bytes) / present(row.memory_bytes)
 
 
 def throttling_facts(rows: Sequence[GpuSensorRow]) -> Iterator[tuple[str, str]]:
@@ -624,7 +629,7 @@ def throttling_facts(rows: Sequence[GpuSensorRow]) -> Iterator[tuple[str, str]]:
 
     if not any(row.throttled_share for row in known):
         return
-    worst = max(known, key=lambda row: row.throttled_share)
+    worst = max(known, key=lambda row: present(row.throttled_share))
     most = (
         f"; most{where(worst, rows)}, {units.share(worst.throttled_share)}" if len(rows) > 1 else ""
     )
@@ -799,7 +804,7 @@ def stream_text(row: GpuStreamRow) -> str:
     return "others" if row.stream == OTHER_STREAM else f"{row.number} of context {row.context}"
 
 
-def gpu_section(run: Run, in_steps: StepsSummary) -> str:
+def gpu_section(run: Selection, in_steps: StepsSummary) -> str:
     """Nothing where no GPU was traced."""
     answers = answer(run, in_steps)
     if not answers.gpu.is_seen:

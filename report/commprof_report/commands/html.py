@@ -28,6 +28,7 @@ from ..advice.advice import Advice
 from ..base import units
 from ..base.aside import written_whole
 from ..base.errors import UsageError
+from ..base.present import present
 from ..calls.ranks import rank_call_rows, rank_time_rows
 from ..calls.regions import region_rows
 from ..calls.sizes import size_rows
@@ -176,7 +177,7 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
 
 
 def opening(
-    run: Run, answers: RunSummary, in_steps: StepsRow, waits: Late, is_whole: bool,
+    run: Selection, answers: RunSummary, in_steps: StepsRow, waits: Late, is_whole: bool,
     advised: Sequence[Advice],
 ) -> str:
     row = answers.summary
@@ -197,7 +198,7 @@ def fusion_facts(answers: RunSummary, in_steps: StepsRow) -> Iterator[tuple[str,
     if not in_steps.negotiation or not in_steps.messages:
         return
     set_to = [each.value for each in answers.facts if each.key == f"env.{FUSION}"]
-    size = units.volume(in_steps.message_bytes / in_steps.messages)
+    size = units.volume(present(in_steps.message_bytes) / in_steps.messages)
     messages = f"{units.three_digits(in_steps.messages)} messages of {size} a step"
     if set_to[:1] == ["0"]:
         yield "Fusion", f"off ({FUSION}=0): {messages}, each of one tensor"

@@ -36,6 +36,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from ..base import units
 from ..base.errors import UsageError
+from ..base.present import present
 from ..base.siblings import Family, Sibling, families
 from ..base.thresholds import whole
 from ..display import tables
@@ -52,7 +53,9 @@ from ..plots import late as plot
 from ..roles import roles
 from ..run.alignment import align
 from ..run.crowding import crowded_facts
+from ..run.profiled import Profiled
 from ..run.run import Run
+from ..run.selection import Selection
 from ..run.thinning import MOST_SAMPLES
 from ..run.unsampled import unsampled_facts
 from . import common
@@ -181,12 +184,11 @@ def siblings(run: Run, answers: Late) -> list[Family]:
 
 
 def sibling(row: LateCallRow) -> Sibling:
-    return Sibling(
-        row.communicator, row.wait_ns / row.ranks, (row.wait_ns + row.transfer_ns) / row.ranks
-    )
+    wait_ns, transfer_ns = present(row.wait_ns), present(row.transfer_ns)
+    return Sibling(row.communicator, wait_ns / row.ranks, (wait_ns + transfer_ns) / row.ranks)
 
 
-def print_text(run: Run, answers: Late, by: str | None, timeline: str | None = None) -> None:
+def print_text(run: Selection, answers: Late, by: str | None, timeline: str | None = None) -> None:
     if by in (None, "run"):
         for head, text in (
             *crowded_facts(answers.crowding),
@@ -301,7 +303,7 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
             f"sampled{more}",
         )
     together = f"waiting and transfer together: {units.share(row.share_of_wall)} of counted time"
-    yield "Transfer", f"{units.share(1 - row.wait_share)}, {moved}; {together}"
+    yield "Transfer", f"{units.share(1 - present(row.wait_share))}, {moved}; {together}"
     yield from library_facts(answers)
     if row.late_ranks is not None:
         yield "To gain", gain_text(row)
@@ -322,14 +324,14 @@ def unread_facts(run: Run) -> Iterator[tuple[str, str]]:
     if run.missing:
         yield "Not read", f"{units.span_names(run.missing)}: late ranks may be among them"
     if run.profiled:
-        yield "Part", part_of_run_text(run)
+        yield "Part", part_of_run_text(run.profiled, run.world_size)
 
 
 def sibling_facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     """Communicators whose ranks wait far longer or shorter than those of their siblings."""
     found = [each for each in siblings(run, answers) if each.outside] if answers.is_known else []
     for place, each in enumerate(found):
-        name, wait_ns, _ = each.outside
+        name, wait_ns, _ = present(each.outside)
         others = f"of the others {units.duration(each.low_ns)} to {units.duration(each.high_ns)}"
         yield (
             "" if place else "Siblings",
@@ -380,9 +382,10 @@ def library_facts(answers: Late) -> Iterator[tuple[str, str]]:
         return
     for library, where in (("mpi", ""), ("nccl", " on the device")):
         own = [row for row in split if row.library == library]
-        whole_ns = sum(row.wait_ns + row.transfer_ns for row in own)
+        wait_ns = sum(row.wait_ns or 0 for row in own)
+        whole_ns = wait_ns + sum(row.transfer_ns or 0 for row in own)
         if whole_ns:
-            share = units.share(sum(row.wait_ns for row in own) / whole_ns)
+            share = units.share(wait_ns / whole_ns)
             yield (
                 library.upper(),
                 f"{share} waiting of {units.duration(whole_ns / answers.run.ranks)} per "
@@ -391,7 +394,8 @@ def library_facts(answers: Late) -> Iterator[tuple[str, str]]:
 
 
 def marks_basis_text(answers: Late) -> str:
-    share, what = units.share(answers.run.negotiated_share), mark_text(answers.last.region)
+    share = units.share(answers.run.negotiated_share)
+    what = mark_text(present(answers.last).region)
     return (
         f"when ranks reach {what}: {share} of the time inside MPI is on a thread that "
         "negotiates, which joins each call in time"
@@ -419,23 +423,23 @@ def coverage_text(row: LateRow) -> str:
             "judged"
         )
     return (
-        text if row.sampled_share >= ALL
+        text if present(row.sampled_share) >= ALL
         else f"{text}, of which {units.share(row.sampled_share)} was sampled; times are scaled to "
         "all calls"
     )
 
 
-def part_of_run_text(run: Run) -> str:
+def part_of_run_text(profiled: Profiled, world_size: int) -> str:
     """8 of 64 ranks were chosen to be profiled (0-63:8)"""
-    chosen = f"{units.count(len(run.profiled.ranks))} of {units.counted(run.world_size, 'rank')}"
+    chosen = f"{units.count(len(profiled.ranks))} of {units.counted(world_size, 'rank')}"
     return (
-        f"{chosen} were chosen to be profiled ({units.shortened(run.profiled.setting, 36)}): "
+        f"{chosen} were chosen to be profiled ({units.shortened(profiled.setting, 36)}): "
         "late ranks may be among the others"
     )
 
 
 def gain_text(row: LateRow) -> str:
-    who = "it" if units.is_one(row.late_ranks) else "they"
+    who = "it" if units.is_one(present(row.late_ranks)) else "they"
     return (
         f"about {units.duration(row.late_gain_ns)} of the run, if {who} arrived with the next "
         "rank (estimate)"
@@ -444,7 +448,7 @@ def gain_text(row: LateRow) -> str:
 
 def certainty_text(row: LateRow) -> str:
     """The test is defined in docs/SCHEMA.md."""
-    chance = f"{max(row.late_p, 1e-9):.1g}"
+    chance = f"{max(present(row.late_p), 1e-9):.1g}"
     return (
         f"chance alone would show this with a probability below {chance} (test over "
         f"{row.blocks} parts of the run, level {LEVEL:g})"

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..base import units
 from ..base.errors import ReportError
@@ -69,9 +69,13 @@ class Server(ThreadingHTTPServer):
             address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         self.address_family = family
-        super().__init__(bound, handler)
+        # an address that getaddrinfo gives can be bound
+        super().__init__(bound, handler)  # type: ignore[arg-type]
 
-    def process_request(self, request: socket.socket, client_address: object) -> None:
+    # the requests of a TCP server are sockets
+    def process_request(  # type: ignore[override]
+        self, request: socket.socket, client_address: Any
+    ) -> None:
         if not self.free.acquire(blocking=False):
             self._drop(list(self.waiting)[:1])
             if not self.free.acquire(timeout=1):  # all are being answered
@@ -84,7 +88,9 @@ class Server(ThreadingHTTPServer):
             self._end(request)
             raise
 
-    def process_request_thread(self, request: socket.socket, client_address: object) -> None:
+    def process_request_thread(  # type: ignore[override]
+        self, request: socket.socket, client_address: Any
+    ) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -133,7 +139,7 @@ class LivePage:
     @property
     def address(self) -> str:
         host, port = self.server.server_address[:2]
-        name = socket.gethostname() if host in ANY_ADDRESSES else bracketed(host)
+        name = socket.gethostname() if host in ANY_ADDRESSES else bracketed(str(host))
         return f"http://{name}:{port}/{self.token}/"
 
     def show(self, screen: Screen) -> None:

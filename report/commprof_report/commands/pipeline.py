@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from ..base import units
+from ..base.present import present
 from ..display import page, tables
 from ..display.tables import Column, volume_column
 from ..late.late_ranks import late
@@ -157,7 +158,7 @@ def waiting_text(rows: Sequence[StageRow]) -> str:
         known = (
             "" if coverage >= ALL else f", as {units.share(coverage)} of the time inside MPI show"
         )
-        waits = units.share(fmean(row.bubble_share for row in rows))
+        waits = units.share(fmean(present(row.bubble_share) for row in rows))
         return f"no stage is notably waited for; {waits} of the time is waiting{known}"
     others = [row for row in rows if row is not slow]
     outside, waits = (
@@ -175,7 +176,7 @@ def waiting_text(rows: Sequence[StageRow]) -> str:
 
 
 def pipeline_section(run: Run, answers: RunSummary) -> str:
-    found = pipelines.pipelines(run.connection, answers.late)
+    found = pipelines.pipelines(run.connection, present(answers.late))
     if not found.rows:
         return ""
     shown = [row for rows in by_pipeline(found)[:MOST_PIPELINES] for row in rows]

@@ -97,7 +97,7 @@ def print_text(calls: list[RankCallRow], ranks: list[RankRow], per_rank_only: bo
 def parts(calls: Sequence[RankCallRow]) -> list[tuple[Sequence[Column], list[RankCallRow]]]:
     """The tables with something in them. Operations that went into graphs are in --json."""
     mpi = [row for row in calls if row.library == "mpi"]
-    found = [
+    found: list[tuple[Sequence[Column], list[RankCallRow]]] = [
         (CALL_COLUMNS, mpi),
         (HOST_COLUMNS, of_nccl(calls, "call")),
         (DEVICE_COLUMNS, of_nccl(calls, "device")),

@@ -126,7 +126,7 @@ def _killed_verdict(killed: Killed, is_explained: bool) -> Verdict:
     early = [rank.rank for rank in killed.ranks if killed.is_early(rank.rank)]
     if early and not is_explained:
         names = units.rank_names(early)
-        lead = units.duration(min(map(killed.quiet_ns.get, early)))
+        lead = units.duration(min(killed.quiet_ns[rank] for rank in early))
         before = f"{lead}{' or more' if len(early) > 1 else ''} before the others"
         what += f" {units.capital(names)} went quiet {before}: ended first, or hung."
     elif not is_explained:
@@ -307,7 +307,10 @@ def wait_text(found: Stuck, wait: Wait, with_place: bool = True) -> str:
     collective 13"""
     collective = f", collective {wait.sequence:,}" if wait.sequence else ""
     where = wait.communicator if with_place else None
-    rank = found.ranks[wait.rank]._replace(**_doing_fields(wait, where))
+    rank = found.ranks[wait.rank]._replace(
+        doing_call=wait.call, doing_request_call=wait.request_call, doing_communicator=where,
+        doing_bytes=wait.bytes, doing_peer=wait.peer, doing_tag=wait.tag,
+    )
     return f"in {doing.call_text(rank)}{collective}"
 
 
@@ -315,14 +318,6 @@ def wait_span(found: Stuck, waits: list[Wait]) -> str:
     return doing.span_text(
         [found.ranks[wait.rank] for wait in waits], [wait.doing_ns for wait in waits]
     )
-
-
-def _doing_fields(wait: Wait, communicator: str | None) -> dict[str, object]:
-    return {
-        "doing_call": wait.call, "doing_request_call": wait.request_call,
-        "doing_communicator": communicator, "doing_bytes": wait.bytes, "doing_peer": wait.peer,
-        "doing_tag": wait.tag,
-    }
 
 
 def made_text(row) -> str:

@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..base import units
+from ..base.present import present
 from ..base.thresholds import threshold
 from ..calls.calls import CallRow
 from ..display import tables
@@ -34,6 +35,7 @@ from ..late.late_ranks import Late, late
 from ..late.sentences import part_text, verdict
 from ..run.alignment import align
 from ..run.run import Run
+from ..run.selection import Selection
 from ..run.seen import merged, reason_text
 from ..run.unsampled import unsampled_facts
 from ..stuck import doing
@@ -83,14 +85,11 @@ def run(arguments: argparse.Namespace) -> None:
     for line in counted_lines(run, counted):
         print(line)
     sys.stdout.flush()  # the analysis of a large run takes longer than reading these lines
-    answers = counted.with_waiting(late(run, alignment))
-    is_whole = common.is_whole(arguments)
+    waits = late(run, alignment)
+    answers = counted.with_waiting(waits)
     step = (
-        headline(
-            steps_summary(run, alignment.aligned_ns, late=answers.late).summary, answers.late.run
-        )
-        if is_whole
-        else ""
+        headline(steps_summary(run, alignment.aligned_ns, late=waits).summary, waits.run)
+        if common.is_whole(arguments) else ""
     )
     for line in closing_lines(run, answers, step):
         print(line)
@@ -114,7 +113,7 @@ def counted_lines(run: Run, answers: RunSummary) -> Iterator[str]:
         yield ""
 
 
-def closing_lines(run: Run, answers: RunSummary, step: str) -> Iterator[str]:
+def closing_lines(run: Selection, answers: RunSummary, step: str) -> Iterator[str]:
     """The rest of the screen. `step`: the headline of hvprof-report steps."""
     for head, text in closing_facts(run, answers, step):
         if head in ("Waiting", "In a step", "Seen"):
@@ -180,8 +179,8 @@ def counted_text(summary: SummaryRow) -> str:
 
 
 def is_counted_in_part(summary: SummaryRow) -> bool:
-    return (
-        summary.wall_ns is not None and summary.counted_ns < (1 - NOTABLE_SHARE) * summary.wall_ns
+    return summary.wall_ns is not None and (
+        present(summary.counted_ns) < (1 - NOTABLE_SHARE) * summary.wall_ns
     )
 
 
@@ -315,7 +314,7 @@ def nccl_facts(answers: RunSummary) -> Iterator[tuple[str, str]]:
         )
         top = (
             f"{summary.top_nccl_call} "
-            f"{units.share(summary.top_nccl_call_ns / (summary.nccl_device_ns or 1))}"
+            f"{units.share(present(summary.top_nccl_call_ns) / (summary.nccl_device_ns or 1))}"
         )
         yield "NCCL on device", units.visible(f"{spent} that were timed; {top}")
 
@@ -350,15 +349,15 @@ def dominating_size(call) -> str:
     return f"{units.size(call.dominating_bytes)} ({100 * (call.dominating_share or 0):.0f} %)"
 
 
-def closing_facts(run: Run, answers: RunSummary, step: str) -> Iterator[tuple[str, str]]:
+def closing_facts(run: Selection, answers: RunSummary, step: str) -> Iterator[tuple[str, str]]:
     """The last block: (head, text) a line."""
-    summary = answers.summary
+    summary, waits = answers.summary, present(answers.late)
     if summary.launcher:
         yield "Wrong launcher", launcher_text(summary)
     if summary.crowding:
         yield "Crowded", summary.crowding
-    yield "Waiting", waiting_text(answers.late)
-    yield from final_facts(answers.late)
+    yield "Waiting", waiting_text(waits)
+    yield from final_facts(waits)
     if step:
         yield "In a step", step
     if summary.completions:

@@ -199,9 +199,13 @@ def rates(before: Rates | None, row: LiveRow) -> Rates:
     calls_per_s, bytes_per_s = (
         amount * 1e9 / interval_ns if interval_ns else 0.0 for amount in more[:2]
     )
-    shares = (min(1.0, amount / interval_ns) if interval_ns else 0.0 for amount in more[2:])
+    mpi, collective, device = (
+        min(1.0, amount / interval_ns) if interval_ns else 0.0 for amount in more[2:]
+    )
     gpu_share = busy_share(before.row if before and is_sequel else None, row)
-    return Rates(row, interval_ns, calls_per_s, bytes_per_s, *shares, gpu_share)
+    return Rates(
+        row, interval_ns, calls_per_s, bytes_per_s, mpi, collective, device, gpu_share
+    )
 
 
 def busy_share(before: LiveRow | None, row: LiveRow) -> float | None:
