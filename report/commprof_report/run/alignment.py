@@ -251,10 +251,9 @@ def _bounds(meetings: Iterator[list[MeetingRow]]) -> tuple[Bounds, dict[int, int
     violations: dict[int, int] = {}
     for meeting in meetings:
         for row in meeting:
-            if (
-                None not in (row.first_gone_ns, row.last_come_ns)
-                and row.last_come_ns > row.first_gone_ns
-            ):
+            if row.first_gone_ns is None or row.last_come_ns is None:
+                continue
+            if row.last_come_ns > row.first_gone_ns:
                 violations[row.clock] = max(
                     violations.get(row.clock, 0), row.last_come_ns - row.first_gone_ns
                 )
@@ -271,9 +270,9 @@ def _bounds(meetings: Iterator[list[MeetingRow]]) -> tuple[Bounds, dict[int, int
 
 def _bounds_of_pair(first: MeetingRow, second: MeetingRow) -> Iterator[Bound]:
     """Bounds of the difference first - second, which is added to the second clock's readings."""
-    if None not in (first.first_gone_ns, second.last_come_ns):
+    if first.first_gone_ns is not None and second.last_come_ns is not None:
         yield Bound(first.first_gone_ns, first.first_gone_ns - second.last_come_ns, True)
-    if None not in (first.last_come_ns, second.first_gone_ns):
+    if first.last_come_ns is not None and second.first_gone_ns is not None:
         yield Bound(first.last_come_ns, first.last_come_ns - second.first_gone_ns, False)
 
 

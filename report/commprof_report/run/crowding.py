@@ -15,6 +15,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query, units
+from ..base.present import present
 
 SQL = query.beside(__file__)
 
@@ -71,10 +72,10 @@ def sentence(found: Sequence[Crowding]) -> str:
     quota = " by cgroup quota" if any(crowded.is_quota for crowded in found) else ""
     hosts = units.shortened(", ".join(crowded.host for crowded in found), 36)
     place = f"host {hosts}" if len(found) == 1 else f"{len(found)} hosts ({hosts})"
-    counts = [crowded.involuntary_switches for crowded in found]
+    count = _sum(crowded.involuntary_switches for crowded in found)
     switches = (
-        "" if None in counts
-        else f", {units.count(sum(counts))} involuntary switch{'' if sum(counts) == 1 else 'es'}"
+        "" if count is None
+        else f", {units.count(count)} involuntary switch{'' if count == 1 else 'es'}"
     )
     return (
         f"{units.counted(ranks, 'rank')} share {shared}{quota} on {place}{switches}: part of "
@@ -143,7 +144,7 @@ def _by_quota(rows: list[CoreUseRow]) -> Iterator[tuple[list[CoreUseRow], float,
         if row.quota_cores:
             by_cgroup.setdefault(row.quota_cgroup or "", []).append(row)
     for limited in by_cgroup.values():
-        cores = min(row.quota_cores for row in limited)
+        cores = min(present(row.quota_cores) for row in limited)
         if len(limited) > max(1, cores):
             yield limited, cores, True
 
@@ -162,8 +163,10 @@ def cores_of(affinity: str | None) -> int:
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:
-    known = list(numbers)
-    return None if None in known else sum(known)
+    """None: not all are known."""
+    all_numbers = list(numbers)
+    known = [number for number in all_numbers if number is not None]
+    return sum(known) if len(known) == len(all_numbers) else None
 
 
 def _share(rows: list[CoreUseRow]) -> float | None:

@@ -18,6 +18,7 @@ from .. import APPLICATION_ID, SCHEMA_VERSION
 from ..base import query
 from ..base.errors import ReportError, version_check
 from ..base.library_files import library_text
+from ..base.present import present
 from .archive import unpacked
 from .seen import view_text
 from .thinning import SAMPLED, Thinning
@@ -382,7 +383,7 @@ def _impossible_values() -> None:
 
 
 def _table_filled(statement: str) -> str:
-    return re.search(r"INSERT INTO main\.(\w+)", statement)[1]
+    return present(re.search(r"INSERT INTO main\.(\w+)", statement))[1]
 
 
 def _filled(connection: sqlite3.Connection, tables: Iterable[str]) -> set[str]:

@@ -35,7 +35,8 @@ class Layout:
     """A struct of the ledger: its fields in order, without padding."""
 
     def __init__(self, name: str, codes: dict[str, str]) -> None:
-        self.make: Any = namedtuple(name, codes)._make  # type: ignore
+        row = namedtuple(name, codes)  # type: ignore[misc]  # the struct's name
+        self.make: Any = row._make
         self.codec = struct.Struct("<" + "".join(codes.values()))
         self.bytes = self.codec.size
         self.offsets: dict[str, int] = {}

@@ -131,9 +131,12 @@ def _activity_is_sound(entry, buckets: tuple[int, ...]) -> bool:
 
 
 def _activity_key(entry) -> ActivityKey:
-    flags = (int(entry.flags & flag != 0) for flag in (GRAPH, PAGEABLE, MANAGED))
+    graph, pageable, managed = (
+        int(entry.flags & flag != 0) for flag in (GRAPH, PAGEABLE, MANAGED)
+    )
     return ActivityKey(
-        entry.stream, KINDS[entry.kind], entry.kernel, COPIES[entry.copy], *flags, entry.bytes
+        entry.stream, KINDS[entry.kind], entry.kernel, COPIES[entry.copy], graph, pageable,
+        managed, entry.bytes,
     )
 
 

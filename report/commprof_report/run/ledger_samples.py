@@ -90,7 +90,9 @@ def sample_rows(
 ) -> dict[str, list[Any]]:
     """Rows by table. A running process may have made calls while its pages were read; they are
     complete up to the time of reading."""
-    samples, messages, starts, steps, spans, activities, gaps = [], [], [], [], [], [], {}
+    samples, messages, starts, steps, spans = [], [], [], [], []
+    activities: list[Any] = []
+    gaps: dict[int, list[tuple[int, int]]] = {}
     rows, header = rows_of(ledger, clock), ledger.header
     damaged = 0
     for page in ledger.pages:

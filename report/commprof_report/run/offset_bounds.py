@@ -107,9 +107,8 @@ def _cut(polygon: Polygon, weight: float, difference: float, sign: int) -> Polyg
         before = here - 1
         if (beyond[before] > 0) != (beyond[here] > 0):
             part = beyond[before] / (beyond[before] - beyond[here])
-            clipped.append(
-                tuple(low + part * (high - low) for low, high in zip(polygon[before], point))
-            )
+            start, end = (low + part * (high - low) for low, high in zip(polygon[before], point))
+            clipped.append((start, end))
         if beyond[here] <= 0:
             clipped.append(point)
     return clipped

@@ -36,9 +36,9 @@ def _spans(setting: str, world_size: int) -> list[range] | None:
         match = SPAN.fullmatch(part)
         if not match:
             return None
-        first, last, step = (int(number) if number else None for number in match.groups())
+        first, last, step = match.groups()
         spans.append(
-            range(first, min((first if last is None else last) + 1, world_size), step or 1)
+            range(int(first), min(int(last or first) + 1, world_size), int(step or 0) or 1)
         )
     return spans
 

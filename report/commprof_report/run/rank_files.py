@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ..base import units
 from ..base.errors import ReportError
 from ..base.forked import forked
+from ..base.present import present
 from ..base.progress import Progress
 from ..base.regular import regular_open
 from .archive import ARCHIVE, archive_members, database_of, file_of, unpacked
@@ -117,7 +118,7 @@ def newcomers(paths: Sequence[Path], files: Sequence[RankFile]) -> list[RankFile
     found = []
     for folder in paths if any(file.is_ledger for file in files) else []:
         for path in rank_paths(folder, sorted(_names(folder)), []) if folder.is_dir() else []:
-            if int(RANK_FILE.fullmatch(path.name)[1]) not in known:
+            if rank_of_file(path) not in known:
                 with suppress(ReportError):  # it was reported then
                     found.append(_ledger_or_database_scan(path))
     run = next(run for run in runs_split([*files, *found]) if files[0] in run)
@@ -224,8 +225,13 @@ def _why_empty(names: list[str]) -> str:
     return "holds no rank-<n>.db and no rank-<n>.ledger" + (of_kill if names else " (it is empty)")
 
 
+def rank_of_file(path: Path) -> int:
+    """The rank whose file has this name, one of rank_paths."""
+    return int(present(RANK_FILE.fullmatch(path.name))[1])
+
+
 def _database_first(path: Path) -> tuple[int, bool, str]:
-    match = RANK_FILE.fullmatch(path.name)
+    match = present(RANK_FILE.fullmatch(path.name))
     return int(match[1]), match[2] == "ledger", path.name
 
 

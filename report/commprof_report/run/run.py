@@ -128,12 +128,13 @@ def _paths_take(
     files = _files(run, paths)
     if run.thinning:
         _expect(run.thinning, files)
-    is_worthwhile = bool(cache and run.thinning and cache.is_worthwhile(files))
-    files_take(run, files, with_histograms or is_worthwhile)
+    if not (cache and run.thinning and cache.is_worthwhile(files)):
+        cache = None
+    files_take(run, files, with_histograms or cache is not None)
     files_take(run, newcomers(paths, files), with_histograms)
     if run.thinning:
         run.thinning.finish()
-    if is_worthwhile and len(run.notes) == notes and cache.write(run.connection, files):
+    if cache and len(run.notes) == notes and cache.write(run.connection, files):
         run.remark(
             cache.path,
             f"holds the run from now on, and is read instead of {len(cache.sources)} files as long "
@@ -393,7 +394,8 @@ def _ranks_check(run: Run) -> None:
             "missing",
         )
     _copies_note(run)
-    run.connection.create_aggregate("members_gathered", 3, Gathered)
+    # typeshed knows aggregates of one integer alone
+    run.connection.create_aggregate("members_gathered", 3, Gathered)  # type: ignore[arg-type]
     run.connection.create_function("members_shown", 1, members_shown, deterministic=True)
     SQL.run(run.connection, "run")
     SQL.run(run.connection, "synchronizing")

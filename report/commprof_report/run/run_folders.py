@@ -11,7 +11,9 @@ from typing import NamedTuple
 from ..base import units
 from ..base.errors import ReportError, UsageError
 from .archive import ARCHIVE
-from .rank_files import RANK_FILE, RankFile, file_scan, rank_paths, run_describe, runs_split
+from .rank_files import (
+    RANK_FILE, RankFile, file_scan, rank_of_file, rank_paths, run_describe, runs_split,
+)
 
 DEPTH = 2  # levels of subfolders that are searched: as deep as <host>/<rank>
 MOST_ENTRIES = 100_000  # that are searched before giving up: a home directory may be large
@@ -108,7 +110,7 @@ def _look(folder: Path) -> tuple[list[str], list[str]]:
 def _found(folder: Path, names: Sequence[str]) -> Iterator[FoundRun]:
     """The run in a folder; nothing if none of its files can be read."""
     paths = rank_paths(folder, names, [])
-    ranks = sorted({int(RANK_FILE.fullmatch(path.name)[1]) for path in paths})
+    ranks = sorted({rank_of_file(path) for path in paths})
     for path in paths:
         try:
             yield FoundRun([folder], file_scan(path), ranks)

@@ -53,7 +53,9 @@ def _row(key: tuple, of_ranks: Sequence[tuple], selected: int) -> SeenRow:
     ranks, amounts, wholes = zip(*of_ranks)
     is_counted = unit != "ns" or None not in wholes
     amount = None if None in amounts else sum(amounts) if is_counted else max(amounts)
-    share = None if None in wholes or not sum(wholes) else amount / sum(wholes)
+    share = (
+        None if None in wholes or amount is None or not sum(wholes) else amount / sum(wholes)
+    )
     named = "" if None in ranks or len(ranks) == selected else units.rank_list(ranks)
     return SeenRow(reason, effect, named, amount, unit, share, what, detail, way_out)
 

@@ -44,7 +44,7 @@ def byte_range(text: str) -> ByteRange:
     if not colon:
         return _bytes(low)
     bounds = ByteRange(_bytes(low).low if low else None, _bytes(high).high if high else None)
-    if None not in bounds and bounds.low > bounds.high:
+    if bounds.low is not None and bounds.high is not None and bounds.low > bounds.high:
         raise argparse.ArgumentTypeError(f"{text}: {low} is more than {high}")
     return bounds
 

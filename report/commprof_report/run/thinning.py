@@ -66,7 +66,7 @@ Counts = dict[str, Counter[int]]  # by kind: samples by window
 class Extent(NamedTuple):
     """Extent of the samples in some tables. Times are nanoseconds since 1970."""
 
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     low_ns: int
     high_ns: int
 
@@ -109,7 +109,7 @@ class Thinning:
 
     def extents(self, database: str, tables: Iterable[str]) -> list[Extent]:
         """The samples in each of the tables of an attached database that has any."""
-        found = []
+        found: list[tuple] = []
         for table in tables:
             if table in SAMPLED:
                 time = self._time(database, table)
