@@ -9,6 +9,7 @@ from sqlite3 import Connection
 from ..base.arrays import np
 from ..base import query
 from ..base.columns import Groups, Texts
+from ..base.present import present
 from ..base.thresholds import threshold
 from ..run.alignment import Alignment, Error
 from .collectives import Collectives
@@ -65,17 +66,21 @@ class Clocks:
         if not self.medians:
             return np.ones(len(groups), bool)
         return np.array(
-            [self._resolves(rows, *own, texts) for own in zip(groups.first, groups.counts)], bool
+            [
+                self._resolves(rows, first, count, texts)
+                for first, count in zip(groups.first.tolist(), groups.counts.tolist())
+            ],
+            bool,
         )
 
     def _resolves(self, rows: Collectives, first: int, count: int, texts: Texts) -> bool:
         own = rows.world_rank[first : first + count].tolist()
-        identity = texts.text(rows.identity[first])
+        identity = present(texts.text(rows.identity[first]))
         error = self.error(identity, own, int(rows.start_ns[first]))
         if rows.is_nccl[first]:
             device_ns = max(self.device_errors.get(rank, math.inf) for rank in own)
             error = Error(error.timestamp_ns + device_ns, error.distance_ns + 2 * device_ns)
-        return self.resolves(identity, texts.text(rows.call[first]), error)
+        return self.resolves(identity, present(texts.text(rows.call[first])), error)
 
 
 def is_resolved(error: Error, median_ns: float) -> bool:

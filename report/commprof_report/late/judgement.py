@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from ..base import query, units
+from ..base.present import present
 from ..run.holes import holes
 from .marks import Last
 from .sums import ChainRow, LateRunRow
@@ -140,7 +141,7 @@ def verdict_of(
     split_ns = counted.wait_ns + counted.transfer_ns
     if not split_ns:
         return "none"
-    if negotiated_share >= NEGOTIATED or counted.coverage < COVERED:
+    if negotiated_share >= NEGOTIATED or present(counted.coverage) < COVERED:
         return "unknown"
     if counted.wait_ns < NOTABLE * counted.counted_ns:
         return "transfer" if counted.transfer_ns >= NOTABLE * counted.counted_ns else "little"

@@ -59,7 +59,10 @@ class LateAlsoRow(NamedTuple):
 
 if TYPE_CHECKING:
 
-    class LateRow(LateRunRow, LateUnsplitRow, VerdictRow, LateAlsoRow): ...
+    # several tuples: row_of
+    class LateRow(  # type: ignore[misc]
+        LateRunRow, LateUnsplitRow, VerdictRow, LateAlsoRow
+    ): ...
 else:
     LateRow = query.row_of(  # the run in one row
         "LateRow", LateRunRow, LateUnsplitRow, VerdictRow, LateAlsoRow
@@ -149,8 +152,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
         own = (last.ranks if last else ()) or named
         verdict = verdict._replace(late_region=late_region(connection, own))
     final = final_wait(connection, alignment)
-    of_run = LateRow(
-        *split.run,
+    unsplit = LateUnsplitRow(
         negotiated_share=negotiated_share,
         unknown_cause_ns=unknown_ns,
         together_share=together_share(connection),
@@ -161,14 +163,15 @@ def late(run: Selection, alignment: Alignment) -> Late:
         clocks=len(alignment.clocks),
         unconnected_clocks=alignment.islands - 1,
         error_ns=math.ceil(error_ns),
-        **verdict._asdict(),
+    )
+    also = LateAlsoRow(
         unjudged=SQL.run(connection, "late_unjudged").fetchone()[0],
         finalize_wait_ns=final.wait_ns,
         finalize_last_rank=final.last_rank,
     )
     processes, is_untimed = SQL.run(connection, "late_around").fetchone()
     return Late(
-        run=of_run,
+        run=query.joined(LateRow, split.run, unsplit, verdict, also),
         ranks=rows,
         hosts=host_rows(rows),
         calls=call_rows(sums, split.ranks, split.known.communicators, {}),

@@ -97,7 +97,7 @@ def wait_region(connection: Connection) -> WaitRegion | None:
         operations.setdefault(rank, []).append((start_ns, end_ns))
     busy = {rank: Intervals(own) for rank, own in operations.items()}
     found = [each for name, own in spans.items() if (each := region_of(name, own, busy))]
-    return max(found, key=lambda each: each.time_ns, default=None)
+    return max(found, key=lambda each: each.time_ns) if found else None
 
 
 class Intervals:
@@ -240,7 +240,7 @@ def judge(region: str, times: Times, last: Mapping[int, tuple[int, float]]) -> L
         (min(of_step.values()), *last.get(step, (None, 0.0))) for step, of_step in times.items()
     ]
     causes = [
-        Cause("", "", rank, *[lead_ns] * 2, begin_ns, place, lead_ns)
+        Cause("", "", rank, lead_ns, lead_ns, begin_ns, place, lead_ns)
         for place, (begin_ns, rank, lead_ns) in enumerate(leads)
     ]
     found = ranks_beyond_chance(causes, ranks)

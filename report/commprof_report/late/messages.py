@@ -15,6 +15,7 @@ from sqlite3 import Connection
 from typing import NamedTuple, Optional
 
 from ..base import query
+from ..base.present import present
 from ..run.alignment import Alignment, storable
 from .clocks import Clocks
 from .message_match import Message, Part, matches
@@ -83,7 +84,7 @@ class Messages:
             self.unsure += self.is_chosen(row.call, row.identity)
             self.unknown(row)
         else:
-            if ready_ns >= own.gone_ns and not row.is_received:
+            if ready_ns >= present(own.gone_ns) and not row.is_received:
                 ready_ns = LONG_AGO_NS
             state = "late sender" if row.is_received else "late receiver"
             operation = (row.identity, None, row.call, row.bytes, state)
@@ -147,7 +148,7 @@ class Windows:
         begins, aligned_ns = self.begins.get(rank, [LONG_AGO_NS]), self.alignment.aligned_ns
         messages = [
             Message(
-                row.number, aligned_ns(rank, row.start_ns),
+                present(row.number), aligned_ns(rank, row.start_ns),
                 None if row.gone_ns is None else aligned_ns(rank, row.gone_ns), row,
             )
             for row in rows

@@ -213,7 +213,7 @@ def largest(causes: CausesOfWait, wait_ns: float) -> CausesOfWait:
         rank for rank, caused_ns in causes.items()
         if rank is not NOT_KNOWN and caused_ns >= LEAST_SHARE * wait_ns
     ]
-    chosen = {
+    chosen: CausesOfWait = {
         rank: causes[rank] for rank in sorted(ranks, key=lambda rank: -causes[rank])[:MOST_CAUSES]
     }
     rest_ns = wait_ns - sum(chosen.values())

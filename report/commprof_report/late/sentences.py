@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 
 from ..base import units
+from ..base.present import present
 from ..base.thresholds import threshold
 from .late_ranks import Late, LateRestRow, LateRow
 from .marks import Last
@@ -38,7 +39,7 @@ def verdict(answers: Late) -> str:
             "counted time: no rank waits notably in them"
         )
     if row.verdict == "marks":
-        return marks_text(answers.last)
+        return marks_text(present(answers.last))
     who = late_text(row)
     if row.verdict == "transfer":
         also = (
@@ -54,7 +55,7 @@ def verdict(answers: Late) -> str:
             f"transfer dominates: {why} ({units.share(row.wait_share)} is waiting){also}{unknown}"
         )
     if row.verdict == "imbalance":
-        cause = "causes" if units.is_one(row.late_ranks) else "cause"
+        cause = "causes" if units.is_one(present(row.late_ranks)) else "cause"
         return (
             f"load imbalance: {who} {cause} {units.share(row.late_share)} of the "
             f"waiting{chain_text(row)}{when_text(answers)}"
@@ -94,7 +95,7 @@ def marks_text(last: Last) -> str:
     if last.ranks:
         return reaches_text(
             units.rank_list(last.ranks), mark_text(last.region), last.times, judged_text(last),
-            last.lead_ns,
+            present(last.lead_ns),
         )
     return (
         f"no rank reaches {mark_text(last.region)} notably later than the others, in "
@@ -132,7 +133,7 @@ def largest_text(answers: Late) -> str:
 def when_text(answers: Late) -> str:
     """In how many late arrivals or in which half of the run the named ranks cause it, or that it
     grows."""
-    row, half = answers.run, answers.blame.named.half
+    row, half = answers.run, present(answers.blame.named).half
     if few := few_of_named(answers):
         return f", nearly all of it in {few}" + (f", in the {half} half of the run" if half else "")
     if half:
@@ -174,7 +175,7 @@ def chain_text(row: LateRow) -> str:
     """Sentence on ranks that were late because they waited for the named ranks."""
     if row.late_through is None:
         return ""
-    indirect = units.share(row.late_share - row.late_direct_share)
+    indirect = units.share(present(row.late_share) - present(row.late_direct_share))
     return (
         f", {units.share(row.late_direct_share)} directly and {indirect} through "
         f"{units.of_ranks(row.late_through, 24)}"
@@ -222,7 +223,7 @@ def unknown_text(answers: Late) -> str:
             " whatever the main thread does (mark where that begins to wait for its gradients: see "
             "commprof_step(3))"
         )
-    if row.coverage < COVERED:
+    if present(row.coverage) < COVERED:
         return (
             f"unknown: only {units.share(row.coverage)} of the time inside MPI is in calls "
             "whose waiting is known"
@@ -260,13 +261,14 @@ def unfinished_text(answers: Late) -> str:
 
 
 def part_text(row: LateRow) -> str:
-    return "all" if row.coverage >= ALL else units.share(row.coverage)
+    return "all" if present(row.coverage) >= ALL else units.share(row.coverage)
 
 
 def split_text(row: LateRow) -> str:
     """98.2 % of the time inside MPI, 5.1 % of it sampled"""
     sampled = (
-        "" if row.sampled_share >= ALL else f", {units.share(row.sampled_share)} of it sampled"
+        "" if present(row.sampled_share) >= ALL
+        else f", {units.share(row.sampled_share)} of it sampled"
     )
     return f"{part_text(row)} of the time inside MPI{sampled}"
 
@@ -311,11 +313,12 @@ def late_text(row: LateRow) -> str:
 def main_cause(answers: Late) -> tuple[int, float, float]:
     """The rank that causes most of the waiting of all ranks, whatever ranks were selected; its
     share, and that of unknown cause."""
-    costs: Counter = Counter()
+    costs: defaultdict[int | None, float] = defaultdict(float)
     for cause in answers.causes:
         costs[cause.cause_rank] += cause.cost_ns
-    whole_ns, unknown_ns = sum(costs.values()) or 1, costs.pop(None, 0)
-    rank = max(costs, key=lambda rank: (costs[rank], -rank), default=0)
+    whole_ns, unknown_ns = sum(costs.values()) or 1, costs.pop(None, 0.0)
+    ranks = [rank for rank in costs if rank is not None]
+    rank = max(ranks, key=lambda rank: (costs[rank], -rank), default=0)
     return rank, costs[rank] / whole_ns, unknown_ns / whole_ns
 
 

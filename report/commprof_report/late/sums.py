@@ -10,7 +10,7 @@ from ..base.columns import NONE, Flags, Floats, Ints, Texts, found_in, grouped
 from .known import CallInfo, CommunicatorRow
 from .own_time import Compared
 from .root_causes import Causes
-from .scaled import Scaled
+from .scaled import Exact, Scaled
 from .verdict import Cause
 from .waits import Waits
 
@@ -188,11 +188,8 @@ def rank_rows(sums: Sums, hosts: Mapping[int, str | None]) -> list[LateRankRow]:
     rows = []
     for rank, host in hosts.items():
         own = [float(column[rank]) for column in columns]
-        rows.append(
-            LateRankRow(
-                rank, host, *map(rounded, own), wait_share=share(own[-2], own[-2] + own[-1])
-            )
-        )
+        wait_share = share(own[-2], own[-2] + own[-1])
+        rows.append(LateRankRow._make((rank, host, *map(rounded, own), wait_share)))
     return rows
 
 
@@ -250,15 +247,17 @@ def call_rows(
     own = np.flatnonzero(sums.of_ranks(ranks) & (name_of[waits.identity] != NONE))
     of_exact = np.flatnonzero(np.isin(exact.world_rank, list(ranks)))
     completing = own[~waits.is_blocking_collective[own]]
-    timed = [  # what the rows are of: name, call, identity, rank, time
-        (
+
+    def timed_as(table: Exact | Waits, rows: Ints, ns: Floats) -> tuple[np.ndarray, ...]:
+        """What the rows are of: name, call, identity, rank, time."""
+        return (
             name_of[table.identity[rows]], table.call[rows], table.identity[rows],
             table.world_rank[rows], ns,
         )
-        for table, rows, ns in (
-            (exact, of_exact, exact.total_ns[of_exact].astype(float)),
-            (waits, completing, (sums.wait_ns + sums.transfer_ns)[completing]),
-        )
+
+    timed = [
+        timed_as(exact, of_exact, exact.total_ns[of_exact].astype(float)),
+        timed_as(waits, completing, (sums.wait_ns + sums.transfer_ns)[completing]),
     ]
     name, call, identity, rank, total_ns = (np.concatenate(parts) for parts in zip(*timed))
     order, groups = grouped(name, call)
@@ -352,9 +351,11 @@ def size_rows(
                 communicator.identity,
                 message_bytes,
                 count,
-                *(_percentile(skews, percent) for percent in (50, 95)),
+                _percentile(skews, 50),
+                _percentile(skews, 95),
                 p50_ns,
-                *(_percentile(lasts, percent) for percent in (95, 99)),
+                _percentile(lasts, 95),
+                _percentile(lasts, 99),
                 shares.get(key),
                 communicator.size,
                 info.bandwidth,
@@ -534,7 +535,7 @@ def arrival_costs(sums: Sums, compared: Compared, infos: Mapping[str, CallInfo])
         (np.full(len(causes), NONE), compared.awaited_rank),
     )
     identity, sequence, call, last, cause, arrival_ns, cost_ns, compared_ns, sampled_ns, awaited = (
-        map(np.concatenate, parts)
+        np.concatenate(pair) for pair in parts
     )
     order, groups = grouped(identity, sequence, call, last, cause)
     first = order[groups.first]

@@ -82,9 +82,8 @@ class Timeline:
 
     def pieces_between(self, since_ns: int, until_ns: int) -> int:
         """The number of pieces in which the rank is not outside MPI."""
-        since, until = (
-            np.searchsorted(self.points, since_ns, "right"), np.searchsorted(self.points, until_ns),
-        )
+        since = int(np.searchsorted(self.points, since_ns, "right"))
+        until = int(np.searchsorted(self.points, until_ns))
         return int((self.states[max(0, since - 1) : until] != OUTSIDE).sum())
 
     def back_from(self, time_ns: int) -> Iterator[Piece]:

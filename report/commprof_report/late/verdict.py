@@ -272,7 +272,7 @@ def arrivals(causes: Iterable[Cause]) -> list[list[Cause]]:
     return list(by_arrival.values())
 
 
-def block_count(causes: Iterable[Cause]) -> int:
+def block_count(causes: Sequence[Cause]) -> int:
     """The number of blocks into which the causes are divided, no more than late arrivals."""
     return min(MOST_BLOCKS, len(late_arrivals(causes)))
 
@@ -483,5 +483,5 @@ def _is_regular(last: Sequence[int], period: int) -> bool:
     among the first few, so no more are compared."""
     pairs = len(last) - period
     most_exceptions = pairs - ceil(REGULAR * pairs)
-    exceptions = filter(None, map(ne, last, islice(last, period, None)))
+    exceptions: Iterator[bool] = filter(None, map(ne, last, islice(last, period, None)))
     return not any(islice(exceptions, most_exceptions, None))
