@@ -29,7 +29,7 @@ class Texts:
         self.numbers: dict[str | None, int] = {None: NONE}
 
     def number(self, text: str | None) -> int:
-        if text not in self.numbers:
+        if text is not None and text not in self.numbers:
             self.numbers[text] = len(self.texts)
             self.texts.append(text)
         return self.numbers[text]
@@ -40,7 +40,7 @@ class Texts:
     def text(self, number: int) -> str | None:
         return None if number == NONE else self.texts[number]
 
-    def among(self, numbers: TextInts, texts: Container[str]) -> Flags:
+    def among(self, numbers: TextInts, texts: Container[str | None]) -> Flags:
         """Which of the numbers are those of these texts?"""
         chosen = np.fromiter(
             (text in texts for text in [*self.texts, None]), bool, len(self.texts) + 1
@@ -106,7 +106,7 @@ def _table(kind: type[Table], columns: Sequence[Sequence[Any]], texts: Texts) ->
     )
 
 
-def _array(kind: str, values: Sequence[Any], texts: Texts) -> np.ndarray:
+def _array(kind: object, values: Sequence[Any], texts: Texts) -> np.ndarray:
     if kind == "TextInts":
         return texts.all(values)
     if kind == "Floats":

@@ -51,7 +51,8 @@ def forked(
                     for begun in islice(waiting, at_once - len(children)):
                         receiver, child = _begin(function, arguments[begun])
                         children[receiver] = begun, child
-                for receiver in wait(list(children)):
+                # wait() gives some of these
+                for receiver in wait(list(children)):  # type: ignore[assignment]
                     ended, child = children[receiver]
                     results[ended] = _received(receiver)
                     child.join()
@@ -98,7 +99,7 @@ def _run(
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     receiver.close()
-    sys.stderr = None
+    sys.stderr = None  # type: ignore[assignment]  # prints nothing then
     with suppress(Exception):
         sender.send(function(argument))
 
