@@ -17,7 +17,7 @@ demo,check     gcc                    program  gcc cc
 demo,check     libc6-dev              header   stdio.h
 demo,check     openmpi-bin            program  mpirun
 demo,check     python3-mpi4py         module   mpi4py
-demo,check     python3-numpy          module   numpy
+demo,check,lint python3-numpy         module   numpy
 demo,check     python3-matplotlib     module   matplotlib
 demo,check     libsqlite3-0           library  libsqlite3.so.0
 demo           python3-torch          module   torch

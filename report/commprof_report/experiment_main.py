@@ -421,7 +421,7 @@ def say(text: str) -> None:
 def main(words: Sequence[str] | None = None) -> int:
     """`words`: the arguments; those of the process if none are given."""
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[attr-defined, union-attr]
     try:
         arguments = parser_build().parse_args(words)
         {"run": begin, "resume": go_on, "add": go_on, "status": show}[arguments.command](arguments)
