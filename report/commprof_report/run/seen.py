@@ -79,10 +79,7 @@ def unseen_calls_text(connection: Connection) -> str:
 def reason_text(row: SeenRow) -> str:
     """1,234 calls dropped: the ledger was full, on ranks 0-3"""
     detail = f": {units.shortened(row.detail, 100)}" if row.detail else ""
-    ranks = (
-        f", on {'rank' if row.ranks.isdecimal() else 'ranks'} {units.shortened(row.ranks, 40)}"
-        if row.ranks else ""
-    )
+    ranks = f", on {units.of_ranks(row.ranks, 40)}" if row.ranks else ""
     return f"{_amount_text(row)}{row.what}{detail}{ranks}"
 
 
