@@ -208,8 +208,8 @@ def ranks_by_steps(run_path) -> RankSteps:
     run = open_whole(argparse.Namespace(run=run_path, no_cache=True), with_samples=True)
     alignment = align(run.connection)
     waits = late(run, alignment)
-    summary = steps_summary(run, alignment.aligned_ns, late=waits)
-    return rank_steps(summary.steps, summary.costs.steps, alignment.aligned_ns, waits)
+    summary = steps_summary(run, alignment, late=waits)
+    return rank_steps(summary.steps, summary.costs.steps, alignment, waits)
 
 
 def in_ms(field: list[list[float]]) -> list[list[int]]:

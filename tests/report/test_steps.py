@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations, product
@@ -15,10 +14,12 @@ import planted
 import pytest
 import training
 from commprof_report.base import kendall, units
+from commprof_report.base.columns import Texts, table
 from commprof_report.base.same_steps import matched
-from commprof_report.steps.boundaries import Group, RankStep, _follow
+from commprof_report.steps.boundaries import Boundaries, follow
+from commprof_report.steps.outliers import TimeByCall, explained
 from commprof_report.steps.period import Period
-from commprof_report.steps.step_costs import Explanation, Spent
+from commprof_report.steps.stepping import Communicators, Group, Numbered
 from commprof_report.steps.trend import trend
 from planted import SECOND, Message, Rank, Sample, Span, Start, Step, Window
 from planted_job import HostClock, Program
@@ -347,15 +348,18 @@ UNEXPLAINED = (
 def test_an_outlier_in_which_no_call_took_longer_names_none(call_ns, why):
     """Its excess is neither outside MPI nor in a call that is compared."""
 
-    def spent(step: int, step_ns: int, call_ns: int, file_ns: int = 0) -> list[Spent]:
-        one = Spent(RankStep(step, 0, 0, step_ns, 0, step == 2))
-        one.driving_ns, one.file_ns, one.by_call = call_ns, file_ns, {"MPI_Allreduce": call_ns}
-        return [one]
-
-    by_step = {step: spent(step, 30 * MS, 10 * MS) for step in range(2)} | {
-        2: spent(2, 50 * MS, call_ns, file_ns=20 * MS)
-    }
-    assert Explanation(by_step, True).outlier(2, by_step[2]) == why
+    texts = Texts()
+    rows = table(
+        Boundaries,
+        [(step, 0, 0, 50 * MS if step == 2 else 30 * MS, 0, step == 2, 1) for step in range(3)],
+        texts,
+    )
+    spent_ns = [10 * MS, 10 * MS, call_ns]
+    calls = table(
+        TimeByCall, [(row, "MPI_Allreduce", own_ns) for row, own_ns in enumerate(spent_ns)], texts
+    )
+    outside_ns = rows.step_ns - calls.spent_ns - 20 * MS * rows.is_outlier  # 20 ms in files
+    assert explained(rows, outside_ns, calls, True, texts) == {2: why}
 
 
 def test_of_two_ranks_that_are_equally_slow_none_is_the_slowest(summary):
@@ -549,20 +553,14 @@ def test_steps_of_replica_groups_are_matched_by_time(summary, steps):
 
 def test_of_equal_communicators_all_ranks_follow_the_same():
     """Rank 1 has numbered them the other way round, as threads may."""
-    connection = sqlite3.connect(":memory:")
-    connection.executescript(
-        "CREATE TABLE communicator (world_rank, identity, communicator); CREATE TABLE followed "
-        "(world_rank, identity)"
-    )
-    rows = [(0, "b", 3), (0, "a", 4), (1, "a", 3), (1, "b", 4)]
-    connection.executemany("INSERT INTO communicator VALUES (?, ?, ?)", rows)
-    found = _follow(
-        connection,
-        [
-            Group(identity, Period([], "sizes", 1, 8, 1.0, ""), [], {"MPI_Allreduce": 1}, 60)
-            for identity in "ab"
-        ],
-    )
+    rows = [(0, 3, "b", 2, "mpi"), (0, 4, "a", 2, "mpi"), (1, 3, "a", 2, "mpi"), (1, 4, "b", 2, "mpi")]
+    texts = Texts()
+    steps = table(Numbered, [], texts)
+    groups = [
+        Group(identity, Period([], "sizes", 1, 8, 1.0, ""), steps, {"MPI_Allreduce": 1}, 60)
+        for identity in "ab"
+    ]
+    found = follow(table(Communicators, rows, texts), texts, groups)
     assert {rank: group.identity for rank, group in found.items()} == {0: "b", 1: "b"}
 
 

@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> None:
     alignment = align(run.connection)
     split = late(run, alignment)
     rows = advice.advice(
-        run, run_summary(run, split), steps_summary(run, alignment.aligned_ns, late=split).summary
+        run, run_summary(run, split), steps_summary(run, alignment, late=split).summary
     )
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, Advice._fields)

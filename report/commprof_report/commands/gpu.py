@@ -300,7 +300,7 @@ def answer(run: Selection, in_steps: StepsSummary | None = None) -> Answers:
     found, seen = gpu_activity.gpu(run.connection), seen_rows(run.connection)
     if not found.is_seen:
         return Answers(found, [], [], tracing_cost([], None), seen)
-    in_steps = in_steps or steps_summary(run, align(run.connection).aligned_ns)
+    in_steps = in_steps or steps_summary(run, align(run.connection))
     cost = tracing_cost(found.windows, in_steps.steps)
     return Answers(found, sensors(run.connection), in_steps.gpu, cost, seen)
 

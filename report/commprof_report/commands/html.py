@@ -50,7 +50,6 @@ from ..run.alignment import Alignment, align
 from ..run.run import Run
 from ..run.selection import Selection
 from ..steps.rank_steps import rank_steps
-from ..steps.step_costs import whole_steps
 from ..steps.step_views import LONGEST, is_whole, step_views
 from ..steps.steps_summary import StepsRow, StepsSummary, headline, steps_summary
 from ..summary.run_summary import RunSummary, communicating, of_nccl, run_summary
@@ -146,7 +145,7 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
     alignment = align(run.connection)
     split = late_answers(run, alignment)
     answers = run_summary(run, split)
-    in_steps = steps_summary(run, alignment.aligned_ns, late=split)
+    in_steps = steps_summary(run, alignment, late=split)
     whole = split if is_whole else None
     communicates = communicating(answers.calls) or answers.summary.has_nccl
     advised = advice.advice(run, answers, in_steps.summary) if communicates else []
@@ -158,7 +157,7 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
         return
     yield steps.steps_section(run, in_steps, whole)
     if in_steps.costs.is_driven:
-        yield timeline_section(in_steps, alignment, split, wanted)
+        yield timeline_section(run, in_steps, alignment, split, wanted)
         yield rank_steps_section(in_steps, alignment, split)
     yield late_section(run, split)
     yield advise.advise_section(run, advised)
@@ -168,7 +167,7 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
         yield regions_section(run)
     yield traffic.traffic_section(run)
     yield from sizes_sections(run)
-    yield hvprof.hvprof_section(run, whole_steps(in_steps.steps))
+    yield hvprof.hvprof_section(run, in_steps.steps)
     if answers.peers:
         yield peers_section(run, answers)
         yield pipeline.pipeline_section(run, answers)
@@ -250,9 +249,9 @@ def ranks_section(run: Run, answers: RunSummary) -> str:
 
 
 def timeline_section(
-    in_steps: StepsSummary, alignment: Alignment, waits: Late, wanted: range | None
+    run: Run, in_steps: StepsSummary, alignment: Alignment, waits: Late, wanted: range | None
 ) -> str:
-    views = step_views(in_steps.steps, in_steps.costs.steps, alignment.aligned_ns, waits, wanted)
+    views = step_views(run.connection, in_steps.stages, alignment, waits, wanted)
     if not views:
         return (
             page.section(
@@ -331,7 +330,7 @@ def chosen_text(shown: int, whole: int) -> str:
 
 
 def rank_steps_section(in_steps: StepsSummary, alignment: Alignment, waits: Late) -> str:
-    found = rank_steps(in_steps.steps, in_steps.costs.steps, alignment.aligned_ns, waits)
+    found = rank_steps(in_steps.steps, in_steps.costs.steps, alignment, waits)
     if not found or not pictures.is_possible():
         return ""
     sentence = (

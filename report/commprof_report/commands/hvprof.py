@@ -32,8 +32,8 @@ from ..display import page, tables
 from ..display.tables import Column, volume_column
 from ..run.alignment import align
 from ..run.run import Run
-from ..steps.boundaries import RankStep, steps_find
-from ..steps.step_costs import whole_steps
+from ..steps.boundaries import Steps
+from ..steps.stages import steps_find
 from . import common, sizes
 
 EXAMPLES = (
@@ -150,21 +150,21 @@ def run(arguments: argparse.Namespace) -> None:
 
 def side_read(arguments: argparse.Namespace, fusion: str) -> Side:
     run = common.open_selected(arguments, with_samples=True)
-    return side(
-        run, fusion, whole_steps(steps_find(run, align(run.connection).aligned_ns)),
-        arguments.per_rank,
-    )
+    return side(run, fusion, steps_find(run, align(run.connection)), arguments.per_rank)
 
 
-def side(run: Run, fusion: str, steps: Sequence[RankStep], per_rank: bool = False) -> Side:
+def side(run: Run, fusion: str, steps: Steps, per_rank: bool = False) -> Side:
     connection = run.connection
-    of_steps = [(step.world_rank, step.begin_ns, step.end_ns) for step in steps]
+    whole = steps.whole()
+    of_steps = list(
+        zip(whole.world_rank.tolist(), whole.begin_ns.tolist(), whole.end_ns.tolist())
+    )
     sums = hvprof_rows(connection, fusion, steps=of_steps)
     rows = hvprof_rows(connection, fusion, per_rank, of_steps) if per_rank else sums
     (ranks,) = connection.execute("SELECT count(*) FROM selected_rank").fetchone()
     negotiates = bool(connection.execute("SELECT 1 FROM negotiating").fetchone())
     return Side(
-        fusion, run.world_size, ranks, len({step.step for step in steps}), negotiates,
+        fusion, run.world_size, ranks, len({*whole.step.tolist()}), negotiates,
         settings_text(run), rows, sums,
     )
 
@@ -379,7 +379,7 @@ def time_text(call: str, what: str, first_ns: float | None, second_ns: float | N
     return f"time in {call} {much} {'less' if change < 0 else 'more'} {values}"
 
 
-def hvprof_section(run: Run, steps: Sequence[RankStep]) -> str:
+def hvprof_section(run: Run, steps: Steps) -> str:
     each = side(run, AS_RUN, steps)
     if not each.rows:
         return ""

@@ -47,7 +47,8 @@ from ..run.crowding import crowded_facts, crowding
 from ..run.run import Run
 from ..run.unsampled import unsampled_facts
 from ..steps.critical_path import PathRow
-from ..steps.step_costs import StepCallRow, StepRow
+from ..steps.step_calls import StepCallRow
+from ..steps.step_costs import StepRow
 from ..steps.steps_summary import (
     NOTABLE_POLLS, StepsRow, StepsSummary, headline, outside_text, slowest_text, steps_summary,
 )
@@ -163,7 +164,7 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_whole(arguments, with_histograms=False, with_samples=True)
     alignment = align(run.connection)
     waits = late(run, alignment)
-    answers = steps_summary(run, alignment.aligned_ns, arguments.by, arguments.region, waits)
+    answers = steps_summary(run, alignment, arguments.by, arguments.region, waits)
     if arguments.plot:
         steps = answers.costs.steps
         common.picture_save(

@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> None:
     waits = late(run, alignment)
     answers = counted.with_waiting(waits)
     step = (
-        headline(steps_summary(run, alignment.aligned_ns, late=waits).summary, waits.run)
+        headline(steps_summary(run, alignment, late=waits).summary, waits.run)
         if common.is_whole(arguments) else ""
     )
     for line in closing_lines(run, answers, step):

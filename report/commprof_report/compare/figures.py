@@ -277,7 +277,7 @@ def _figures(
     alignment = align(connection)
     split = stages.split(run, alignment)
     waits = split.run
-    found = steps_summary(run, alignment.aligned_ns)
+    found = steps_summary(run, alignment)
     steps = found.summary
     ranks = SQL.ask(connection, "run_ranks", RankRow)
     groups, labels = groups_of(connection, run.world_size)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
 from itertools import accumulate, chain, groupby
 from operator import attrgetter
 from sqlite3 import Connection
@@ -35,7 +36,8 @@ from ..late.wait_split import WaitSplit, wait_split
 from ..run.alignment import Alignment, align
 from ..run.selection import Selection
 from ..run.unsampled import unsampled_text
-from ..steps.boundaries import steps_find
+from ..steps.boundaries import Steps
+from ..steps.stages import steps_find
 from .horovod_events import horovod_events
 from .pytorch_events import PLACES_OF_RANK, Beside
 from .trace_files import OfRank
@@ -187,8 +189,7 @@ def text(run: Selection, cut: Cut, traces: Sequence[OfRank] = ()) -> Iterator[st
     opened with samples."""
     alignment = align(run.connection)
     _waits_take(run.connection, wait_split(run, alignment, known(run.connection)))
-    steps_find(run, alignment.aligned_ns)
-    trace = Trace(run, alignment, cut)
+    trace = Trace(run, alignment, cut, steps_find(run, alignment))
     about = json.dumps(trace.about() | about_traces(traces))
     yield '{"displayTimeUnit": "ms",\n"otherData": ' + about + ',\n"traceEvents": [\n'
     separator = ""
@@ -245,10 +246,10 @@ def split(traces: Sequence[OfRank]) -> tuple[list[OfRank], list[OfRank]]:
 
 
 class Trace:
-    def __init__(self, run: Selection, alignment: Alignment, cut: Cut) -> None:
+    def __init__(self, run: Selection, alignment: Alignment, cut: Cut, steps: Steps) -> None:
         self.run, self.connection = run, run.connection
         self.aligned_ns: Callable[[int, int], int] = alignment.aligned_ns
-        self.cut = cut
+        self.cut, self.steps = cut, steps
         self.ranks = SQL.ask(self.connection, "trace_ranks", RankRow)
         self.threads = SQL.ask(self.connection, "trace_threads", ThreadRow)
         streams = SQL.ask(self.connection, "trace_streams", StreamRow)
@@ -357,7 +358,11 @@ class Trace:
                     own.add(row.thread, start_ns, end_ns)
 
     def _spans(self) -> Iterator[str]:
-        rows = map(SpanRow._make, SQL.run(self.connection, "trace_spans"))
+        steps = (
+            SpanRow(rank, "steps", 0, f"step {step.step}", step.begin_ns, step.end_ns)
+            for rank, of_rank in self.steps.by_rank().items() for step in of_rank
+        )
+        rows = merge(SQL.ask(self.connection, "trace_spans", SpanRow), steps, key=_place)
         for (rank, track, thread), of_track in groupby(
             rows, key=attrgetter("rank", "track", "thread")
         ):
@@ -700,6 +705,10 @@ def _shared_with(connection: Connection) -> dict[tuple[int, int | None], str]:
 
 def _share(share: float | None) -> str:
     return "none" if share is None else "all" if share >= ALL else f"{100 * share:.1f} %"
+
+
+def _place(row: SpanRow) -> tuple[int, str, int, int, int]:
+    return row.rank, row.track, row.thread, row.begin_ns, -row.end_ns
 
 
 def _metadata(name: str, rank: int, track: int, arguments: dict[str, object]) -> str:

@@ -1,8 +1,6 @@
--- The other tracks of a timeline: steps, marked or found (steps_find); regions by thread; the times in which a thread's calls without a sequence number are all
+-- The other tracks of a timeline, but for steps: regions by thread; the times in which a thread's calls without a sequence number are all
 -- sampled; when GPUs were traced; the times in which a stream's activities are all sampled, if that is not always so.
-SELECT world_rank AS rank, 'steps' AS track, 0 AS thread, 'step ' || step AS name, begin_ns, end_ns FROM temp.run_step
-UNION ALL
-SELECT world_rank, 'regions', thread, coalesce(name, 'region ' || region), begin_ns, end_ns
+SELECT world_rank AS rank, 'regions' AS track, thread, coalesce(name, 'region ' || region) AS name, begin_ns, end_ns
 FROM region_span LEFT JOIN region USING (world_rank, region)
 UNION ALL
 SELECT world_rank, 'sampled', thread, 'all calls sampled', begin_ns, end_ns

@@ -7,12 +7,14 @@ at their ends, whichever are farther apart in the median.
 
 from __future__ import annotations
 
-from statistics import fmean, median
+from statistics import median
 from typing import NamedTuple
 
+from ..base.columns import Groups, Ints, grouped
 from ..late.late_ranks import Late
-from ..late.marks import AlignedNs, Times, distances, last_ranks
-from .boundaries import RankStep, Steps
+from ..late.marks import Times, distances, last_ranks
+from ..run.alignment import Alignment
+from .boundaries import Boundaries, Steps
 
 
 class Arrivals(NamedTuple):
@@ -27,35 +29,31 @@ def point_text(by: str, point: str) -> str:
     return "the mark" if by == "marks" else f"the {point} of the region"
 
 
-def arrivals(steps: Steps, aligned_ns: AlignedNs, late: Late | None) -> Arrivals | None:
+def arrivals(steps: Steps, alignment: Alignment, late: Late | None) -> Arrivals | None:
     """None: steps that the program does not count, or clocks of several hosts without a known
     error."""
     if not steps.detection.is_counted or late is None or not late.has_common_clock:
         return None
-    by_step: dict[int, list[RankStep]] = {}
-    for own in (own for of_rank in steps.by_rank().values() for own in of_rank):
-        by_step.setdefault(own.step, []).append(own)
-    compared = {
-        step: ranks for step, ranks in sorted(by_step.items())
-        if len(ranks) > 1 and not ranks[0].is_warm_up
-    }
-    begins = {
-        step: {own.world_rank: aligned_ns(own.world_rank, own.begin_ns) for own in ranks}
-        for step, ranks in compared.items()
-    }
-    ends = {
-        step: {own.world_rank: aligned_ns(own.world_rank, own.end_ns) for own in ranks}
-        for step, ranks in compared.items()
-    }
+    rows = steps.rows.take(~steps.rows.is_warm_up)
+    order, groups = grouped(rows.step)
+    rows = rows.take(order[groups.spread(groups.counts > 1)])
+    begins, ends = (_by_step(rows, alignment, times) for times in (rows.begin_ns, rows.end_ns))
     is_end = steps.detection.by == "region" and _apart(ends) > _apart(begins)
     times = ends if is_end else begins
-    lengths_ns = {
-        step: fmean(own.end_ns - own.begin_ns for own in ranks) for step, ranks in compared.items()
-    }
+    groups = Groups(rows.step)
+    lengths_ns = dict(zip(begins, (groups.sum(rows.step_ns) / groups.counts).tolist()))
     return Arrivals(
         "end" if is_end else "begin", times,
         last_ranks(distances(times), lengths_ns, late.run.error_ns),
     )
+
+
+def _by_step(rows: Boundaries, alignment: Alignment, own_ns: Ints) -> Times:
+    found: Times = {}
+    aligned_ns = alignment.aligned(rows.world_rank, own_ns).tolist()
+    for step, rank, time_ns in zip(rows.step.tolist(), rows.world_rank.tolist(), aligned_ns):
+        found.setdefault(step, {})[rank] = time_ns
+    return found
 
 
 def _apart(times: Times) -> float:

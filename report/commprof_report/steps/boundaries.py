@@ -1,42 +1,43 @@
 """The steps of a run: marked by the program, visits to a region, or found in the sequence of bulk
 collectives.
 
-    sampled collectives    ->  its period   ->  the communicator     ->  when each rank left
-    of each communicator,      (period.py)      that determines          the last bulk collective
-    from one of its ranks                       a rank's steps           of each step
+    marks, visits to a region  ---------------------------------------------------->  Boundaries
+    communicators whose      ->  the one that      ->  when each rank left the last   Steps
+    collectives repeat           determines a          bulk collective of each step
+    (stepping.py)                rank's steps
 
-All ranks of a communicator call the same collectives in the same order, so the boundaries found on
-one rank hold for all, by sequence number. If different communicators determine the steps of
-different ranks (one for each replica group), the steps are matched by time.
+If different communicators determine the steps of different ranks (one for each replica group), the
+steps are matched by time.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import groupby
-from operator import attrgetter, itemgetter
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
 from sqlite3 import Connection
 from statistics import median
-from typing import Callable, NamedTuple
+from typing import NamedTuple
 
 from ..base import query, units
+from ..base.arrays import np
+from ..base.columns import (
+    Columns, Flags, Ints, Texts, by_rank, found_in, grouped, joined, read, table,
+)
 from ..base.same_steps import agree, matched, warm_up
-from ..calls.calls import operation
-from ..calls.traffic import traffic_classify
-from ..late.marks import AlignedNs, MarkedRow, marked_rows
-from ..run.selection import Selection
-from ..run.unsampled import no_log_text
-from .period import FEWEST_CALLS, MANY_STEPS, Calls, Period, find_period, free_times, is_steady
+from ..late.marks import MarkedRow
+from ..run.alignment import Alignment
+from ..run.holes import Hole
+from .sampled_calls import Sampled
+from .stepping import (
+    Collectives, Communicators, Found, Group, Numbered, Refused, collectives, find_groups, stepping,
+)
 
 SQL = query.beside(__file__)
 
-REDUCTIONS = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "reducescatter")
 FAR_OUT = 5  # median absolute deviations
 OUTLIER = 1.1  # x median, at least
-FROM_THE_START = 0  # number of the stretch that begins with the first collective
-# least confidence in steps found from small collectives; how many kinds are tried
-FEWEST_SMALL, KINDS_TRIED = 0.9, 8
 MOST_REFUSED = 2  # kinds of small collectives of which it is said why they are no steps
 
 
@@ -59,143 +60,93 @@ class Detection(NamedTuple):
     is_counted: bool = False
 
 
+@dataclass(frozen=True)
+class Bounds(Columns):
+    """When each step of each rank begins and ends, in the rank's own time."""
+
+    step: Ints  # from 1; for marked steps, the program's own number
+    world_rank: Ints
+    begin_ns: Ints
+    end_ns: Ints
+
+
+@dataclass(frozen=True)
+class Boundaries(Bounds):
+    """By rank, in order of time."""
+
+    is_warm_up: Flags
+    is_outlier: Flags
+    is_complete: Flags  # no samples are missing in it
+
+    @property
+    def step_ns(self) -> Ints:
+        return self.end_ns - self.begin_ns
+
+
 class RankStep(NamedTuple):
-    """A step of one rank, in the rank's own time: a row of run_step."""
+    """A row of Bounds, and whether it is of the warm-up."""
 
     step: int
     world_rank: int
     begin_ns: int
     end_ns: int
-    is_warm_up: int
-    is_outlier: int
+    is_warm_up: bool
 
 
-class Steps(NamedTuple):
-    """The steps of a run. Owns the TEMP TABLE run_step; the next search for steps replaces it."""
-
-    connection: Connection
+@dataclass(frozen=True)
+class Steps:
     detection: Detection
+    rows: Boundaries
 
     def by_rank(self) -> dict[int, list[RankStep]]:
         """The steps of each rank, in order of time."""
-        rows = map(
-            RankStep._make,
-            self.connection.execute("SELECT * FROM run_step ORDER BY world_rank, begin_ns"),
-        )
+        names = ("step", "world_rank", "begin_ns", "end_ns", "is_warm_up")
+        columns = [getattr(self.rows, name) for name in names]
         return {
-            rank: list(of_rank) for rank, of_rank in groupby(rows, key=attrgetter("world_rank"))
+            rank: list(map(RankStep, *(column[own].tolist() for column in columns)))
+            for rank, own in by_rank(self.rows.world_rank)
         }
 
     def aligned(
-        self, aligned_ns: AlignedNs, wanted: Container[int]
+        self, alignment: Alignment, wanted: Container[int]
     ) -> dict[int, dict[int, tuple[int, int]]]:
         """When the wanted steps begin and end on the run's time axis, by step and rank."""
+        rows = self.rows
+        begins, ends = (
+            alignment.aligned(rows.world_rank, times).tolist()
+            for times in (rows.begin_ns, rows.end_ns)
+        )
         found: dict[int, dict[int, tuple[int, int]]] = {}
-        for rank, of_rank in self.by_rank().items():
-            for own in of_rank:
-                if own.step in wanted:
-                    found.setdefault(own.step, {})[rank] = (
-                        aligned_ns(rank, own.begin_ns), aligned_ns(rank, own.end_ns),
-                    )
+        for step, rank, *times in zip(rows.step.tolist(), rows.world_rank.tolist(), begins, ends):
+            if step in wanted:
+                found.setdefault(step, {})[rank] = (times[0], times[1])
         return found
 
-
-class StepOfRank(NamedTuple):
-    step: int
-    world_rank: int
-    begin_ns: int
-    end_ns: int
+    def whole(self) -> Boundaries:
+        """The complete steps of each rank after the warm-up."""
+        return self.rows.take(self.rows.is_complete & ~self.rows.is_warm_up)
 
 
-class CallRow(NamedTuple):
-    """stepping_calls.sql"""
-
-    identity: str
-    sequence: int
-    call: str
-    bytes: int
-    start_ns: int
-    end_ns: int
-    is_bulk: int
-    is_small: int  # a collective of the main thread that is too small to be bulk
-    is_negotiated: int  # the thread negotiates with the other ranks on what to send
+Unjudged = tuple[Detection, Bounds]
 
 
-class Refused(NamedTuple):
-    """Collectives on a communicator that delimit no steps, and why."""
-
-    calls: int
-    what: str
-    identity: str
-    why: str
-    confidence: float
+def none(why: str, confidence: float = 0.0) -> Unjudged:
+    return Detection("", "", "", {}, 0, confidence, None, why), table(Bounds, [], Texts())
 
 
-class Numbered(NamedTuple):
-    """A step as a range of sequence numbers; before: that of the last bulk collective before the
-    step, 0 for the first step of the run."""
-
-    before: int
-    first: int
-    last: int
-
-
-class Group(NamedTuple):
-    """A communicator whose collectives are periodic."""
-
-    identity: str
-    period: Period
-    steps: list[Numbered]
-    functions: dict[str, float]
-    sampled: int  # collectives that were analysed
-
-    @property
-    def rating(self) -> tuple[bool, int]:
-        """Prefers reductions, because gradients are reduced and are most of what a step sends."""
-        return any(
-            operation(function) in REDUCTIONS for function in self.functions
-        ), self.period.bytes
-
-
-def steps_find(
-    run: Selection, aligned_ns: AlignedNs, by: str | None = None, region: str | None = None
-) -> Steps:
-    """The run must have been opened with samples. By default marked steps are used if there are
-    any; otherwise steps are detected."""
-    connection = run.connection
-    SQL.run(connection, "run_step")
-    if why := no_log_text(connection):
-        detection, steps = _none(why), []
-    elif region is not None:
-        detection, steps = _by_region(connection, aligned_ns, region)
-    else:
-        marked = marked_rows(connection) if by != "calls" else []
-        detection, steps = (
-            _marked(marked) if marked or by == "marks" else _by_calls(connection, aligned_ns)
-        )
-    connection.executemany("INSERT INTO run_step VALUES (?, ?, ?, ?, ?, ?)", _judged(steps))
-    return Steps(connection, detection)
-
-
-def _marked(rows: Sequence[MarkedRow]) -> tuple[Detection, list[StepOfRank]]:
+def marked(rows: Sequence[MarkedRow]) -> Unjudged:
     if not rows:
-        return _none("the program marked none"), []
+        return none("the program marked none")
     total = max(row.step for row in rows)
     is_whole = total == len({row.step for row in rows})
     detection = Detection(
         "marks", "", "", {}, 0, 1.0, None if is_whole else total, "",
         {row.world_rank: row.thread for row in rows}, True,
     )
-    return detection, [StepOfRank(*row[:4]) for row in rows]
+    return detection, table(Bounds, [row[:4] for row in rows], Texts())
 
 
-def _none(why: str, confidence: float = 0.0) -> Detection:
-    return Detection("", "", "", {}, 0, confidence, None, why)
-
-
-def _by_region(
-    connection: Connection, aligned_ns: AlignedNs, name: str
-) -> tuple[Detection, list[StepOfRank]]:
+def by_region(connection: Connection, alignment: Alignment, name: str) -> Unjudged:
     visits: dict[int, list[tuple[int, int]]] = {}
     driving = {}
     for world_rank, begin_ns, end_ns, thread in SQL.run(
@@ -207,11 +158,14 @@ def _by_region(
         names = ", ".join(
             name for (name,) in connection.execute("SELECT DISTINCT name FROM region ORDER BY name")
         )
-        return _none(
+        return none(
             f"no visit to region '{name}' was sampled; the program named: {names or 'none'}"
-        ), []
+        )
     begins, ends = (
-        {rank: [aligned_ns(rank, visit[at]) for visit in own] for rank, own in visits.items()}
+        {
+            rank: [alignment.aligned_ns(rank, visit[at]) for visit in own]
+            for rank, own in visits.items()
+        }
         for at in (0, 1)
     )
     is_counted = agree(begins) or agree(ends)
@@ -220,64 +174,42 @@ def _by_region(
         else matched(ends)
     )
     steps = [
-        StepOfRank(number, rank, *visit) for rank, of_rank in numbers.items()
+        (number, rank, *visit) for rank, of_rank in numbers.items()
         for number, visit in zip(of_rank, visits[rank])
     ]
     why = _others_text(sorted(visits.keys() - numbers.keys()))
-    return Detection("region", "", "", {}, 0, 1.0, None, why, driving, is_counted), steps
+    detection = Detection("region", "", "", {}, 0, 1.0, None, why, driving, is_counted)
+    return detection, table(Bounds, steps, Texts())
 
 
 # Steps from calls.
 
 
-def _by_calls(connection: Connection, aligned_ns: AlignedNs) -> tuple[Detection, list[StepOfRank]]:
-    traffic_classify(connection)
-    groups, refused = [], []
-    rows = map(CallRow._make, SQL.run(connection, "stepping_calls"))
-    calls_of = {
-        identity: list(of_communicator)
-        for identity, of_communicator in groupby(rows, key=attrgetter("identity"))
-    }
-    for identity, of_communicator in calls_of.items():
-        group, calls = _group(identity, of_communicator, attrgetter("is_bulk"))
-        if group.steps:
-            groups.append(group)
-        elif calls:
-            why = group.period.why or "no step was sampled whole"
-            bulk = units.counted(calls, "bulk collective")
-            refused.append(Refused(calls, bulk, identity, why, group.period.confidence))
-    small: list[Refused] = []
-    if not groups:
-        groups, small = _small_groups(calls_of)
-    followed = _follow(connection, groups)
+def by_calls(connection: Connection, alignment: Alignment, sampled: Sampled) -> Unjudged:
+    communicators = read(Communicators, SQL.run(connection, "communicators"), sampled.texts)
+    numbered = collectives(sampled, communicators)
+    found = find_groups(stepping(sampled, numbered), sampled.texts)
+    followed = follow(communicators, sampled.texts, found.groups)
     if not followed:
-        return _why_none(connection, sum(map(len, calls_of.values())), refused, small), []
-    times = {rank: list(own) for rank, own in _times(connection, followed)}
-    steps = _numbered(times, followed, aligned_ns)
-    if not steps:
-        found = max(len(group.steps) for group in followed.values())
-        return _none(
-            f"no rank has samples of both ends of any of {units.counted(found, 'step')}"
-        ), []
-    stepping = {step.world_rank for step in steps}
-    most = Counter(followed[rank].identity for rank in stepping).most_common(1)[0][0]
-    group = next(group for group in groups if group.identity == most)
-    total, period = _total(connection, group), group.period
-    why = "; ".join(
-        filter(
-            None,
-            [
-                period.why,
-                _others_text([rank for rank, own in times.items() if own and rank not in stepping]),
-            ],
+        return _why_none(connection, sampled, found)
+    own = _times(numbered, sampled.texts, followed)
+    steps = _numbered(own, followed, alignment)
+    if not len(steps):
+        most_steps = max(len(group.steps) for group in followed.values())
+        return none(
+            f"no rank has samples of both ends of any of {units.counted(most_steps, 'step')}"
         )
-    )
-    has_own_sizes = connection.execute("SELECT call FROM rated_call WHERE is_own").fetchall()
-    step_bytes = (
-        None if group.functions.keys() & {call for (call,) in has_own_sizes} else period.bytes
+    stepping_ranks = np.unique(steps.world_rank).tolist()
+    most = Counter(followed[rank].identity for rank in stepping_ranks).most_common(1)[0][0]
+    group = next(group for group in found.groups if group.identity == most)
+    total, period = _total(connection, group), group.period
+    others = _others_text(sorted({*own.world_rank.tolist()} - {*stepping_ranks}))
+    has_own_sizes = any(
+        sampled.known.calls[call].bandwidth == "own-size" for call in group.functions
     )
     return Detection(
-        "calls", period.how, most, group.functions, step_bytes, period.confidence, total, why
+        "calls", period.how, most, group.functions, None if has_own_sizes else period.bytes,
+        period.confidence, total, "; ".join(filter(None, [period.why, others])),
     ), steps
 
 
@@ -288,23 +220,26 @@ def _others_text(ranks: list[int]) -> str:
     )
 
 
-def _why_none(
-    connection: Connection, sampled: int, bulk: list[Refused], small: list[Refused]
-) -> Detection:
-    """sampled: collectives between ranks. The ones of which most were tried are named."""
-    if not sampled:
-        return _none(_unsampled_text(connection))
+def _why_none(connection: Connection, sampled: Sampled, found: Found) -> Unjudged:
+    """The collectives of which most were tried are named."""
+    if not found.sampled:
+        return none(_unsampled_text(connection))
+    bulk, small = found.bulk, found.small
     most = sorted(bulk, key=attrgetter("calls"))[-1:]
     tried = [*most, *sorted(small, key=lambda each: -each.calls)[:MOST_REFUSED]]
-    labels = dict(connection.execute("SELECT identity, label FROM run_communicator"))
-    said = [f"{each.what} on {labels.get(each.identity, '-')}: {each.why}" for each in tried]
+    said = [f"{each.what} on {_label(sampled, each)}: {each.why}" for each in tried]
     if not bulk:
-        said.insert(0, f"none of {units.counted(sampled, 'sampled collective')} is bulk")
+        said.insert(0, f"none of {units.counted(found.sampled, 'sampled collective')} is bulk")
     if not bulk and not small:
         said.append("none of them is a small reduction of the main thread")
     if len(small) > MOST_REFUSED:
         said.append(f"nor do {units.counted(len(small) - MOST_REFUSED, 'more kind')} of small ones")
-    return _none("; ".join(said), max((each.confidence for each in most), default=0.0))
+    return none("; ".join(said), max((each.confidence for each in most), default=0.0))
+
+
+def _label(sampled: Sampled, refused: Refused) -> str:
+    communicator = sampled.known.communicators.get(refused.identity)
+    return communicator.label if communicator else units.NO_VALUE
 
 
 def _unsampled_text(connection: Connection) -> str:
@@ -317,246 +252,132 @@ def _unsampled_text(connection: Connection) -> str:
     return f"none of {units.counted(counted, 'collective')} between ranks was sampled{persistent}"
 
 
-def _small_groups(calls_of: dict[str, list[CallRow]]) -> tuple[list[Group], list[Refused]]:
-    """A solver may reduce only its time step or residual in each step. Not used if there are bulk
-    reductions: small collectives serve those."""
-    reductions = (row for rows in calls_of.values() for row in rows if _is_reduction(row.call))
-    if sum(row.is_bulk for row in reductions) >= FEWEST_CALLS:
-        return [], []
-    groups, refused = [], []
-    for identity, rows in calls_of.items():
-        group, others = _small_group(identity, rows)
-        groups += [group] if group else []
-        refused += others
-    return groups, refused
-
-
-def _is_reduction(call: str) -> bool:
-    return operation(call) in REDUCTIONS
-
-
-def _small_group(identity: str, rows: list[CallRow]) -> tuple[Group | None, list[Refused]]:
-    """The most frequent reduction of one small size that recurs at regular intervals."""
-    small = Counter(
-        (row.call, row.bytes) for row in rows if row.is_small and _is_reduction(row.call)
-    )
-    regular, refused = {}, []
-    for kind, calls in small.most_common(KINDS_TRIED):
-        group, _ = _group(
-            identity, rows, lambda row, kind=kind: row.is_small and (row.call, row.bytes) == kind
-        )
-        why = _irregular_text(group.period, _intervals(rows, group.steps))
-        if why:
-            what = f"{units.count(calls)} {_kind_text(*kind)}"
-            refused.append(Refused(calls, what, identity, why, group.period.confidence))
-        else:
-            regular[kind] = group
-    if not regular:
-        return None, refused
-    kind, group = next(iter(regular.items()))
-    which = (
-        "the only regular collective" if len(regular) == 1
-        else "the most frequent of the regular collectives"
-    )
-    why = f"no bulk collective has a period: steps taken from {_kind_text(*kind)}, {which}"
-    return group._replace(period=group.period._replace(how="small", why=why)), refused
-
-
-def _kind_text(call: str, call_bytes: int) -> str:
-    return f"{call} of {units.size(call_bytes)}"
-
-
-def _irregular_text(period: Period, intervals: Sequence[int]) -> str:
-    """Why a small collective delimits no steps; "": it does."""
-    if period.why:
-        return period.why
-    if period.confidence < FEWEST_SMALL:
-        share, needed = units.share(period.confidence), units.share(FEWEST_SMALL)
-        return f"{share} of them are in steps, {needed} are needed"
-    if not intervals:
-        return "no step was sampled whole"
-    if len(intervals) < MANY_STEPS:
-        return f"{units.counted(len(intervals), 'interval')} are too few, {MANY_STEPS} are needed"
-    return (
-        "" if is_steady(intervals)
-        else f"they come at irregular times ({len(intervals):,} intervals)"
-    )
-
-
-def _intervals(rows: Sequence[CallRow], steps: Sequence[Numbered]) -> list[int]:
-    ends = {row.sequence: row.end_ns for row in rows}
-    return [ends[step.last] - ends[step.before] for step in steps if step.before]
-
-
-def _group(
-    identity: str, rows: list[CallRow], is_counted: Callable[[CallRow], object]
-) -> tuple[Group, int]:
-    """The steps found from the calls that `is_counted` accepts, and the number of these calls."""
-    bulk: list[CallRow] = []
-    stretches: list[int] = []
-    free: list[int] = []
-    stretch, last = FROM_THE_START, 0
-    for row, free_ns in zip(
-        rows, free_times([row.start_ns for row in rows], [row.end_ns for row in rows])
-    ):
-        stretch += row.sequence != last + 1
-        last = row.sequence
-        if is_counted(row):
-            bulk.append(row)
-            stretches.append(stretch)
-            free.append(free_ns)
-    tokens = _numbers((row.call, row.bytes) for row in bulk)
-    functions = _numbers(row.call for row in bulk)
-    calls = Calls(
-        tokens, functions, [row.bytes for row in bulk], free, [row.end_ns for row in bulk],
-        stretches,
-    )
-    found = find_period(calls, any(row.is_negotiated for row in bulk))
-    counts = Counter(bulk[place].call for span in found.spans for place in range(*span))
-    own = {
-        call: count / len(found.spans) for call, count in counts.items()
-        if count >= len(found.spans) / 2
-    }
-    steps = [
-        Numbered(
-            _before(bulk, stretches, span.first, own), bulk[span.first].sequence,
-            bulk[span.end - 1].sequence,
-        )
-        for span in found.spans
-    ]
-    return Group(
-        identity, found, [step for step in steps if step.before is not None], own, len(rows)
-    ), len(bulk)
-
-
-def _numbers(keys: Iterable[object]) -> list[int]:
-    """A number for each key; equal keys have equal numbers."""
-    known: dict[object, int] = {}
-    return [known.setdefault(key, len(known)) for key in keys]
-
-
-def _before(
-    bulk: Sequence[CallRow], stretches: Sequence[int], first: int, own: Container[str]
-) -> int | None:
-    """Sequence number of the last call of the step's functions before the step; a checkpoint
-    between two steps belongs to the second. 0: the step begins with the run. None: samples before
-    the step are missing."""
-    for place in range(first - 1, -1, -1):
-        if stretches[place] != stretches[first]:
-            return None
-        if bulk[place].call in own:
-            return bulk[place].sequence
-    return 0 if stretches[first] == FROM_THE_START else None
-
-
-def _follow(connection: Connection, groups: Sequence[Group]) -> dict[int, Group]:
+def follow(
+    communicators: Communicators, texts: Texts, groups: Sequence[Group]
+) -> dict[int, Group]:
     """By rank, the communicator that determines its steps. All ranks take the same of equal ones:
     threads may number theirs otherwise."""
-    by_identity = {group.identity: group for group in groups}
+    by_identity = {texts.number(group.identity): group for group in groups}
     followed: dict[int, Group] = {}
     places: dict[str, int] = {}
-    for world_rank, identity in connection.execute(
-        "SELECT world_rank, identity FROM communicator ORDER BY world_rank, communicator"
-    ):
-        group, place = by_identity.get(identity), places.setdefault(identity, len(places))
+    own = communicators.take(np.isin(communicators.identity, [*by_identity]))
+    for world_rank, identity in zip(own.world_rank.tolist(), own.identity.tolist()):
+        group = by_identity[identity]
+        place = places.setdefault(group.identity, len(places))
         best = followed.get(world_rank)
-        if group and (
-            best is None or (group.rating, -place) > (best.rating, -places[best.identity])
-        ):
+        if best is None or (group.rating, -place) > (best.rating, -places[best.identity]):
             followed[world_rank] = group
-    connection.executemany(
-        "INSERT INTO followed VALUES (?, ?)",
-        [(rank, group.identity) for rank, group in followed.items()],
-    )
     return followed
 
 
-def _times(
-    connection: Connection, followed: dict[int, Group]
-) -> Iterator[tuple[int, Iterator[tuple[int, int, int]]]]:
-    """For each rank (index of the step in its group, begin, end), where the samples that bound the
-    step exist."""
-    rows = SQL.run(connection, "followed_samples")
-    for world_rank, samples in groupby(rows, key=itemgetter(0)):
-        yield (
-            world_rank,
-            _times_of_rank(
-                followed[world_rank].steps, {sequence: end_ns for _, sequence, end_ns in samples}
-            ),
-        )
+@dataclass(frozen=True)
+class Placed(Columns):
+    """A step by its place in the rank's group."""
+
+    place: Ints
+    world_rank: Ints
+    begin_ns: Ints
+    end_ns: Ints
 
 
-def _times_of_rank(
-    steps: Sequence[Numbered], ends: dict[int, int]
-) -> Iterator[tuple[int, int, int]]:
-    latest, previous = 0, 0
-    for place, step in enumerate(steps):
-        if step.last not in ends or (step.before and step.before not in ends):
-            continue
-        if step.before:
-            begin_ns = max(ends[step.before], latest if previous == step.before else 0)
-        else:
-            begin_ns = max(
-                (ends[sequence] for sequence in range(1, step.first) if sequence in ends), default=0
-            )
-        end_ns = max(
-            ends[sequence] for sequence in range(step.first, step.last + 1) if sequence in ends
-        )
-        latest, previous = end_ns, step.last
-        if end_ns > begin_ns:
-            yield place, begin_ns, end_ns
+def _times(found: Collectives, texts: Texts, followed: Mapping[int, Group]) -> Placed:
+    """The steps of each rank as far as the samples that bound them exist."""
+    identity = [texts.number(group.identity) for group in followed.values()]
+    follows = found_in(
+        (found.world_rank, found.identity),
+        (np.array([*followed], np.int64), np.array(identity, np.int64)),
+    )
+    chosen = np.flatnonzero(follows >= 0)
+    order, groups = grouped(found.world_rank[chosen], found.sequence[chosen])
+    own = found.take(chosen[order])
+    parts = [
+        _times_of_rank(rank, followed[rank].steps, own.sequence[rows], own.done_ns[rows])
+        for rank, rows in by_rank(own.world_rank)
+    ]
+    return joined(Placed, [table(Placed, [], texts), *parts])
 
 
-def _numbered(
-    times: dict[int, list[tuple[int, int, int]]], followed: dict[int, Group], aligned_ns: AlignedNs
-) -> list[StepOfRank]:
+def _times_of_rank(rank: int, steps: Numbered, sequence: Ints, done_ns: Ints) -> Placed:
+    def at(wanted: Ints) -> Ints:
+        """-1: it was not sampled."""
+        place = np.minimum(np.searchsorted(sequence, wanted), len(sequence) - 1)
+        return np.where(sequence[place] == wanted, place, -1)
+
+    place = np.flatnonzero((at(steps.last) >= 0) & ((steps.before == 0) | (at(steps.before) >= 0)))
+    steps = steps.take(place)
+    inside = np.stack(
+        [np.searchsorted(sequence, steps.first), np.searchsorted(sequence, steps.last, "right")], 1
+    ).ravel()
+    end_ns = np.maximum.reduceat(np.append(done_ns, 0), inside)[::2] if len(steps) else steps.last
+    # a step begins no earlier than the step directly before it ends
+    is_next = steps.before == np.append(-1, steps.last[:-1])
+    latest_ns = np.where(is_next, np.append(0, end_ns[:-1]), 0)
+    upto_ns = np.append(0, np.maximum.accumulate(done_ns))
+    begin_ns = np.where(
+        steps.before > 0, np.maximum(done_ns[at(steps.before)], latest_ns),
+        upto_ns[np.searchsorted(sequence, steps.first)],
+    )
+    found = Placed(place, np.full(len(place), rank), begin_ns, end_ns)
+    return found.take(end_ns > begin_ns)
+
+
+def _numbered(own: Placed, followed: Mapping[int, Group], alignment: Alignment) -> Bounds:
     """Numbers the steps of the whole run. Within a group the index identifies the step; groups are
     matched by their first ranks."""
+    rows_of = dict(by_rank(own.world_rank))
     speakers: dict[str, int] = {}
-    for rank, own in times.items():
+    for rank, rows in rows_of.items():
         best = speakers.get(followed[rank].identity)
-        if best is None or len(own) > len(times[best]):
+        if best is None or len(rows) > len(rows_of[best]):
             speakers[followed[rank].identity] = rank
-    numbers = matched(
-        {
-            rank: [aligned_ns(rank, end_ns) for _, _, end_ns in times[rank]]
-            for rank in speakers.values() if times[rank]
-        }
-    )
-    of_place = {
-        identity: {
-            place: number for (place, _, _), number in zip(times[rank], numbers.get(rank, ()))
-        }
-        for identity, rank in speakers.items()
-    }
-    return [
-        StepOfRank(of_place[followed[rank].identity][place], rank, begin_ns, end_ns)
-        for rank, own in times.items() for place, begin_ns, end_ns in own
-        if place in of_place[followed[rank].identity]
-    ]
+    ends = alignment.aligned(own.world_rank, own.end_ns)
+    numbers = matched({rank: ends[rows_of[rank]].tolist() for rank in speakers.values()})
+    number = np.zeros(len(own), np.int64)
+    for rank, rows in rows_of.items():
+        group = followed[rank]
+        speaker = speakers[group.identity]
+        of_place = np.zeros(len(group.steps), np.int64)
+        of_place[own.place[rows_of[speaker]]] = numbers.get(speaker, 0)
+        number[rows] = of_place[own.place[rows]]
+    found = Bounds(number, own.world_rank, own.begin_ns, own.end_ns)
+    return found.take(number > 0)
 
 
 def _total(connection: Connection, group: Group) -> int | None:
-    (collectives,) = SQL.run(connection, "sampled_collectives", identity=group.identity).fetchone()
-    of_steps = sum(step.last - step.before for step in group.steps)
-    return (
-        None if collectives <= group.sampled else round(len(group.steps) * collectives / of_steps)
+    (possible,) = SQL.run(connection, "sampled_collectives", identity=group.identity).fetchone()
+    of_steps = int((group.steps.last - group.steps.before).sum())
+    return None if possible <= group.sampled else round(len(group.steps) * possible / of_steps)
+
+
+# Warm-up, outliers, and steps with missing samples.
+
+
+def judged(times: Bounds, missing: Mapping[int, Sequence[Hole]]) -> Boundaries:
+    times = times.take(np.lexsort((times.begin_ns, times.world_rank)))
+    order, groups = grouped(times.step)
+    means = groups.sum((times.end_ns - times.begin_ns)[order]) / groups.counts
+    of_step = dict(zip(times.step[order[groups.first]].tolist(), means.tolist()))
+    first = set(warm_up(of_step))
+    limit = outlier_limit([time for number, time in of_step.items() if number not in first])
+    is_first = np.isin(times.step, [*first])
+    is_long = np.isin(times.step, [number for number, time in of_step.items() if time > limit])
+    return Boundaries(
+        times.step, times.world_rank, times.begin_ns, times.end_ns, is_first, is_long & ~is_first,
+        _is_complete(times, missing),
     )
 
 
-# Warm-up and outliers.
-
-
-def _judged(steps: Sequence[StepOfRank]) -> Iterator[tuple[int, int, int, int, int, int]]:
-    sums: dict[int, list[int]] = {}
-    for step in steps:
-        sums.setdefault(step.step, []).append(step.end_ns - step.begin_ns)
-    times = {number: sum(own) / len(own) for number, own in sorted(sums.items())}
-    first = set(warm_up(times))
-    steady = {number: time for number, time in times.items() if number not in first}
-    limit = outlier_limit(list(steady.values()))
-    for step in steps:
-        yield (*step, step.step in first, step.step not in first and times[step.step] > limit)
+def _is_complete(times: Bounds, missing: Mapping[int, Sequence[Hole]]) -> Flags:
+    is_complete = np.ones(len(times), bool)
+    for rank, own in by_rank(times.world_rank):
+        holes = np.array([hole[2:] for hole in missing.get(rank, ())], np.int64).reshape(-1, 2)
+        first = np.searchsorted(np.maximum.accumulate(times.end_ns[own]), holes[:, 0], "right")
+        until = np.searchsorted(times.begin_ns[own], holes[:, 1])
+        touching = np.zeros(len(own) + 1, np.int64)  # holes that begin less those that end
+        np.add.at(touching, first, 1)
+        np.add.at(touching, np.maximum(first, until), -1)
+        is_complete[own] = touching.cumsum()[:-1] == 0
+    return is_complete
 
 
 def outlier_limit(times: Sequence[float]) -> float:

@@ -11,12 +11,13 @@ parts of the ranks' timelines that no other rank held up.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..late.late_ranks import Late
 from ..late.timelines import FILES, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING, Timeline
-from .boundaries import AlignedNs, Steps
+from ..run.alignment import Alignment
+from .boundaries import Steps
 from .step_costs import StepRow
 
 STATES = {
@@ -52,12 +53,12 @@ class Span(NamedTuple):
 
 
 def critical_paths(
-    steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, late: Late
+    steps: Steps, rows: Sequence[StepRow], alignment: Alignment, late: Late
 ) -> list[PathRow]:
     """Paths of the complete steps after the warm-up, the longest parts first; nothing of a step
     whose path was not seen, or was not split."""
     wanted = {row.step for row in rows if row.is_complete and not row.is_warm_up and row.ranks > 1}
-    times = steps.aligned(aligned_ns, wanted)
+    times = steps.aligned(alignment, wanted)
     return [
         row for step in sorted(times)
         for row in _rows(step, critical_path(late.timelines, times[step]))
@@ -73,7 +74,7 @@ def _rows(step: int, found: Sequence[Span]) -> Iterator[PathRow]:
         yield PathRow(step, rank, STATES[state], call, time_ns, time_ns / whole_ns)
 
 
-def critical_path(lines: dict[int, Timeline], times: dict[int, tuple[int, int]]) -> list[Span]:
+def critical_path(lines: dict[int, Timeline], times: Mapping[int, tuple[int, int]]) -> list[Span]:
     """Path of a step, by the times at which it begins and ends on each rank: its parts, the latest
     first. Empty if it was not seen, or not split."""
     found = list(_spans(lines, times))
@@ -86,10 +87,10 @@ def critical_path(lines: dict[int, Timeline], times: dict[int, tuple[int, int]])
     return found if is_known else []
 
 
-def _spans(lines: dict[int, Timeline], times: dict[int, tuple[int, int]]) -> Iterator[Span]:
+def _spans(lines: dict[int, Timeline], times: Mapping[int, tuple[int, int]]) -> Iterator[Span]:
     """A path ends where the step of the rank begins that it has led to."""
-    rank = max(times, key=lambda one: (times[one][1], -one))
-    time_ns, left = times[rank][1], set()
+    rank: int | None = max(times, key=lambda one: (times[one][1], -one))
+    time_ns, left = max(end_ns for _, end_ns in times.values()), set()
     while rank is not None:
         left.add((rank, time_ns))
         follows, step_begin_ns = None, times[rank][0]

@@ -69,9 +69,11 @@ class StepTimes(NamedTuple):
     step_exposed_share: float | None
 
 
-def gpu_steps(of_run: Steps, complete: Collection[int]) -> list[GpuStepRow]:
+def gpu_steps(
+    connection: Connection, of_run: Steps, complete: Collection[int]
+) -> list[GpuStepRow]:
     """`complete`: numbers of the steps whose MPI calls are all sampled."""
-    connection, steps = of_run.connection, of_run.by_rank()
+    steps = of_run.by_rank()
     found: dict[int, list[list[tuple[RankStep, Busy]]]] = {}  # by step: for each device its ranks
     for of_device in chain(_alone(connection, steps), _shared(connection, steps)):
         by_step: dict[int, list[tuple[RankStep, Busy]]] = {}
@@ -144,14 +146,13 @@ def _row(
         key: fmean(fmean(getattr(times, key) for _, times in of_ranks) for of_ranks in found)
         for key in Busy._fields
     }
-    shown = {key: mean[key] for key in GpuStepRow._fields if key in mean}
-    if not is_complete:
-        shown.update(exposed_mpi_ns=None, starved_ns=None)
-    share, is_warm_up = mean["exposed_ns"] / mean["traced_ns"], found[0][0][0].is_warm_up
-    return GpuStepRow(
-        step=number, devices=len(found), step_ns=mean["traced_ns"], exposed_share=share,
-        is_warm_up=is_warm_up, **shown,
+    row = GpuStepRow(
+        step=number, devices=len(found), step_ns=mean["traced_ns"],
+        exposed_share=mean["exposed_ns"] / mean["traced_ns"],
+        is_warm_up=int(found[0][0][0].is_warm_up),
+        **{key: mean[key] for key in GpuStepRow._fields if key in mean},
     )
+    return row if is_complete else row._replace(exposed_mpi_ns=None, starved_ns=None)
 
 
 def step_times(rows: Sequence[GpuStepRow]) -> StepTimes:
@@ -190,34 +191,26 @@ def tracing_cost(windows: Sequence[WindowRow], steps: Steps | None) -> TracingCo
                 is_within(step.begin_ns, step.end_ns, spans[step.world_rank]) for step in looked
             ):
                 sides[side].append(fmean(step.end_ns - step.begin_ns for step in ranks))
-    fields: dict = {}
-    for side, times in sides.items():
-        middle, deviation = spread(times)
-        fields.update(
-            {
-                f"{side}_steps": len(times),
-                f"{side}_step_ns": middle,
-                f"{side}_deviation_ns": deviation,
-            }
-        )
-    return TracingCost(**fields, **_cost(sides["traced"], sides["untraced"]))
+    on, off = sides["traced"], sides["untraced"]
+    return TracingCost(len(on), *spread(on), len(off), *spread(off), *_cost(on, off))
 
 
 def spread(times: Sequence[float]) -> tuple[float | None, float | None]:
     """The median, and the median absolute deviation from it."""
-    if not times:
-        return None, None
+    return _spread(times) if times else (None, None)
+
+
+def _spread(times: Sequence[float]) -> tuple[float, float]:
     middle = median(times)
     return middle, median(abs(time - middle) for time in times)
 
 
-def _cost(traced: Sequence[float], untraced: Sequence[float]) -> dict:
+def _cost(
+    traced: Sequence[float], untraced: Sequence[float]
+) -> tuple[float | None, float | None]:
     """The cost, and twice its standard error if step times are independent."""
     if min(len(traced), len(untraced)) < FEWEST_STEPS or not median(untraced):
-        return {"tracing_cost_share": None, "tracing_cost_error_share": None}
-    (on_ns, on_deviation), (off_ns, off_deviation) = spread(traced), spread(untraced)
+        return None, None
+    (on_ns, on_deviation), (off_ns, off_deviation) = _spread(traced), _spread(untraced)
     variance = on_deviation**2 / len(traced) + off_deviation**2 / len(untraced)
-    return {
-        "tracing_cost_share": on_ns / off_ns - 1,
-        "tracing_cost_error_share": 2 * MEDIAN_ERROR * DEVIATION * variance**0.5 / off_ns,
-    }
+    return on_ns / off_ns - 1, 2 * MEDIAN_ERROR * DEVIATION * variance**0.5 / off_ns

@@ -1,18 +1,21 @@
-"""Activity of the GPUs in the parts of a run that are drawn (temp.step_view_window), where all
-their activities were sampled."""
+"""Activity of the GPUs in the parts of a run that are drawn, where all their activities were
+sampled."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
+from ..base.arrays import np
+from ..base.columns import Columns, Ints, Texts, by_rank, read
 from ..gpu.overlap import COMMUNICATING, COMPUTING, COPYING, Interval, common, joined, pieces
-from ..gpu.sampled import Spans, known_spans
-from .boundaries import AlignedNs
+from ..gpu.sampled import Spans
+from ..run.alignment import Alignment
 
 SQL = query.beside(__file__)
 
@@ -37,19 +40,31 @@ class OnGpu(NamedTuple):
     busy: dict[int, Spans]  # by state
 
 
-def on_gpus(connection: Connection, aligned_ns: AlignedNs) -> list[OnGpu]:
-    known = known_spans(connection)
-    drawn: dict[int, Spans] = {}
-    for rank, begin_ns, end_ns in connection.execute(
-        "SELECT world_rank, begin_ns, end_ns FROM temp.step_view_window"
-    ):
-        drawn.setdefault(rank, []).append((begin_ns, end_ns))
+@dataclass(frozen=True)
+class Activities(Columns):
+    """gpu_view_intervals.sql"""
+
+    world_rank: Ints
+    device: Ints
+    state: Ints
+    start_ns: Ints
+    end_ns: Ints
+
+
+def on_gpus(
+    connection: Connection, alignment: Alignment, drawn: Mapping[int, Spans],
+    known: Mapping[int, Mapping[int, Spans]],
+) -> list[OnGpu]:
+    """drawn: by rank, in its own time. known: when all activities of its devices were sampled."""
+    if not known:
+        return []
     busy: dict[tuple[int, int], dict[int, Spans]] = {}
-    for rank, device, state, begin_ns, end_ns in (
-        SQL.run(connection, "gpu_view_intervals") if known else ()
-    ):
-        span = aligned_ns(rank, begin_ns), aligned_ns(rank, end_ns)
-        busy.setdefault((rank, device), {}).setdefault(state, []).append(span)
+    rows = read(Activities, SQL.run(connection, "gpu_view_intervals"), Texts())
+    rows = rows.take(_is_drawn(rows, drawn))
+    times = (alignment.aligned(rows.world_rank, own) for own in (rows.start_ns, rows.end_ns))
+    columns = (rows.world_rank, rows.device, rows.state, *times)
+    for rank, device, state, *span in zip(*(column.tolist() for column in columns)):
+        busy.setdefault((rank, device), {}).setdefault(state, []).append((span[0], span[1]))
     numbers = connection.execute(
         "SELECT world_rank, device, number FROM gpu_device ORDER BY world_rank, number"
     )
@@ -58,9 +73,19 @@ def on_gpus(connection: Connection, aligned_ns: AlignedNs) -> list[OnGpu]:
         own = common(joined(drawn.get(rank, ())), known.get(rank, {}).get(device, []))
         if own:
             spans = [
-                (aligned_ns(rank, begin_ns), aligned_ns(rank, end_ns)) for begin_ns, end_ns in own
+                (alignment.aligned_ns(rank, begin_ns), alignment.aligned_ns(rank, end_ns))
+                for begin_ns, end_ns in own
             ]
             found.append(OnGpu(rank, number, spans, busy.get((rank, device), {})))
+    return found
+
+
+def _is_drawn(rows: Activities, drawn: Mapping[int, Spans]) -> np.ndarray:
+    found = np.zeros(len(rows), bool)
+    for rank, own in by_rank(rows.world_rank):
+        begins, ends = np.array(joined(drawn.get(rank, ())), np.int64).reshape(-1, 2).T
+        last = np.searchsorted(begins, rows.end_ns[own]) - 1  # that begins before it ends
+        found[own] = np.append(ends, 0)[last] > np.where(last < 0, 0, rows.start_ns[own])
     return found
 
 

@@ -301,7 +301,8 @@ def _repeated(
 def _pattern(calls: Calls, places: Sequence[int], lag: int) -> tuple[int, ...]:
     """The period where the sequence repeats longest; if it repeats a shorter pattern itself, that
     pattern."""
-    longest, pattern = 0, ()
+    longest = 0
+    pattern: tuple[int, ...] = ()
     for stretch in _stretches(calls, places):
         tokens = [calls.tokens[place] for place in stretch]
         run = 0
@@ -326,8 +327,8 @@ def _anchored(
     before: list[list[int]] = [[] for _ in pattern]
     for _, inside in spans:
         for phase, place in enumerate(inside):
-            if gaps[place] is not None:
-                before[phase].append(gaps[place])
+            if (gap := gaps[place]) is not None:
+                before[phase].append(gap)
     means = [fmean(known) if known else 0.0 for known in before]
     order = sorted(range(len(pattern)), key=means.__getitem__, reverse=True)
     is_whole = calls.stretch[0] == calls.stretch[-1]
@@ -454,7 +455,7 @@ def _unbroken(calls: Calls, spans: Sequence[Span], begins: Sequence[bool]) -> li
 def _long_gap(gaps: Sequence[int | None], spans: Sequence[Span]) -> int | None:
     """The shortest long pause, if pauses are of two kinds (Otsu's threshold on their
     logarithms)."""
-    known = sorted(gaps[span.first] for span in spans if gaps[span.first] is not None)
+    known = sorted(gap for span in spans if (gap := gaps[span.first]) is not None)
     logs = [log(max(gap, 1)) for gap in known]
     sums = list(accumulate(logs))
     count = len(known)
@@ -476,7 +477,7 @@ def _grouped(
 ) -> tuple[list[Span], int]:
     """The steps of so many spans, and how many spans are in parts of steps, before or after calls
     that are missing."""
-    long_ns = _long_gap(gaps, spans)
+    long_ns = _long_gap(gaps, spans) or 0
     groups: list[list[Span]] = []
     for span in spans:
         gap = gaps[span.first]
@@ -575,10 +576,8 @@ class Summed(NamedTuple):
         """As many pauses are longer than a surely long one as a part of the steps that there may
         be."""
         after = self.after_longest_gaps
-        long_ns = (
-            self.gaps[after[min(len(after) - 1, round(SURELY_LONG * self.volume / step_bytes))]]
-            if after else 0
-        )
+        place = min(len(after) - 1, round(SURELY_LONG * self.volume / step_bytes))
+        long_ns = self.gaps[after[place]] or 0 if after else 0
         return [
             _walk(self, stretch, stretch.hits(step_bytes), long_ns) for stretch in self.stretches
         ]
@@ -602,7 +601,7 @@ def _summed(
         prepared.append(Stretch(places, upto, {total: index for index, total in enumerate(upto)}))
     all_places = [place for places in stretches for place in places]
     after = sorted(
-        (place for place in all_places if gaps[place] is not None), key=lambda place: -gaps[place]
+        (place for place in all_places if gaps[place] is not None), key=lambda place: -(gaps[place] or 0)
     )
     return Summed(
         gaps, prepared, after, len(all_places), sum(stretch.upto[-1] for stretch in prepared),
@@ -681,7 +680,7 @@ def _hits_of_sums(summed: Summed) -> dict[int, list[tuple[int, int]]]:
         for first in range(len(stretch.places)):
             counts.update(sums(stretch, first))
     least = FEWEST_SUMMED * summed.volume
-    hits_of = {
+    hits_of: dict[int, list[tuple[int, int]]] = {
         total: [] for total, count in counts.items()
         if count >= FEWEST_STEPS and total * count >= least
     }
@@ -753,8 +752,8 @@ def _follow_pauses(gaps: dict[int, int | None], spans: Sequence[Span]) -> bool:
         for span in spans
     ]
     known = [
-        (gaps[span.first], inside) for span, inside in zip(spans, longest)
-        if gaps[span.first] is not None
+        (gap, inside) for span, inside in zip(spans, longest)
+        if (gap := gaps[span.first]) is not None
     ]
     return sum(before > inside > 0 for before, inside in known) >= FOLLOWING_PAUSES * max(
         1, len(known)

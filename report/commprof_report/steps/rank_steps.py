@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from ..late.late_ranks import Late
 from ..late.timelines import OUTSIDE, WAITING
-from .boundaries import AlignedNs, Steps
+from ..run.alignment import Alignment
+from .boundaries import Steps
 from .slowest import causes_in, is_split, spans_of
 from .step_costs import StepRow
 
@@ -30,12 +31,12 @@ class RankSteps(NamedTuple):
 
 
 def rank_steps(
-    steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, late: Late
+    steps: Steps, rows: Sequence[StepRow], alignment: Alignment, late: Late
 ) -> RankSteps | None:
     """Times of ranks in the complete steps after the warm-up; None where there are not two of them
     and two ranks."""
     complete = {row.step: row for row in rows if row.is_complete and not row.is_warm_up}
-    times = steps.aligned(aligned_ns, complete)
+    times = steps.aligned(alignment, complete)
     ranks = sorted({rank for of_step in times.values() for rank in of_step})
     if len(times) < 2 or len(ranks) < 2:
         return None

@@ -25,17 +25,17 @@ from typing import NamedTuple
 from ..base import units
 from ..late import verdict
 from ..late.late_ranks import Late
-from ..late.marks import NOTABLE_LEAD, AlignedNs, Last, judge
+from ..late.marks import NOTABLE_LEAD, Last, judge
 from ..late.sentences import judged_text, mark_text, short_text
 from ..late.verdict import COVERED, FEWEST_BLOCKS, MAJORITY, Blame, Cause, Gains
-from ..run.alignment import storable
+from ..run.alignment import Alignment, storable
 from .arrivals import Arrivals, arrivals, point_text
 from .boundaries import Detection, Steps
 from .step_costs import Costs, StepRow
 
 # share of the run's waiting; if steps have it, who is late in the run is late in steps
 MOST_OF_RUN = 0.75
-Caused = Counter  # waiting in a step by the rank that causes it; None: not known
+Caused = Counter["int | None"]  # waiting in a step by the rank that causes it; None: not known
 
 
 class Slowest(NamedTuple):
@@ -53,21 +53,21 @@ class Slowest(NamedTuple):
 
 
 def slowest(
-    steps: Steps, costs: Costs, aligned_ns: AlignedNs, late: Late | None
+    steps: Steps, costs: Costs, alignment: Alignment, late: Late | None
 ) -> tuple[list[StepRow], Slowest]:
     """The steps with their slowest ranks, and the run's. `late`: the run's analysis of waiting, if
     the caller has made it."""
     if late is None:
         return costs.steps, Slowest(slowest_why="unknown: waiting was not analysed")
     is_beside = not costs.is_driven and not any(row.nccl_device_ns for row in costs.steps)
-    arriving = arrivals(steps, aligned_ns, late) if is_beside or late.is_negotiated else None
+    arriving = arrivals(steps, alignment, late) if is_beside or late.is_negotiated else None
     if late.last and late.last.region and steps.detection.by != "region":
         return _with_last(costs.steps, arriving), _slowest(
             late.last, "begin", mark_text(late.last.region)
         )
     if arriving and (late.is_negotiated or steps.detection.by == "region"):
         return _by_arrival(costs.steps, arriving, steps.detection)
-    rows, found = _by_calls(steps, costs, aligned_ns, late)
+    rows, found = _by_calls(steps, costs, alignment, late)
     is_unknown = found.slowest_why.startswith("unknown: ")
     return (
         _by_arrival(costs.steps, arriving, steps.detection) if arriving and is_unknown
@@ -76,7 +76,7 @@ def slowest(
 
 
 def _by_calls(
-    steps: Steps, costs: Costs, aligned_ns: AlignedNs, late: Late
+    steps: Steps, costs: Costs, alignment: Alignment, late: Late
 ) -> tuple[list[StepRow], Slowest]:
     whole = [row for row in costs.steps if row.is_complete and not row.is_warm_up and row.ranks > 1]
     if not whole:
@@ -95,7 +95,7 @@ def _by_calls(
         )
         return costs.steps, Slowest(slowest_why=why)
     judged = {row.step: row for row in whole if is_split(row, costs.is_driven, late)}
-    times = steps.aligned(aligned_ns, judged)
+    times = steps.aligned(alignment, judged)
     spans = spans_of(times)
     causes, caused = causes_in(
         spans, late, {rank for of_step in times.values() for rank in of_step}
@@ -128,7 +128,9 @@ def is_split(row: StepRow, is_driven: bool, late: Late) -> bool:
     """Whether at least half of the time in which ranks may wait was split into waiting and
     transfer; in the run, if another thread than the driving one calls MPI."""
     if is_driven:
-        return row.unsplit_ns is not None and row.unsplit_ns <= (1 - COVERED) * row.communication_ns
+        return row.unsplit_ns is not None and row.unsplit_ns <= (1 - COVERED) * (
+            row.communication_ns or 0
+        )
     return (
         (late.run.coverage or 0.0) >= COVERED if row.nccl_host_ns is None
         else row.nccl_device_ns is not None
@@ -140,8 +142,8 @@ def spans_of(times: Mapping[int, Mapping[int, tuple[int, int]]]) -> dict[int, tu
     an arrival that all ranks wait for lies in the step in which they wait. Where steps overlap, the
     one that began last counts."""
     spans = {
-        step: tuple(storable(max(edges)) for edges in zip(*of_step.values()))
-        for step, of_step in times.items()
+        step: (storable(max(begins)), storable(max(ends))) for step, of_step in times.items()
+        for begins, ends in [zip(*of_step.values())]
     }
     return dict(sorted(spans.items(), key=itemgetter(1)))
 
@@ -162,7 +164,7 @@ def causes_in(
         place = bisect_right(begins, cause.arrival_ns) - 1
         if place >= 0 and cause.arrival_ns <= spans[order[place]][1] and cause.identity in theirs:
             causes.append(cause)
-            caused[order[place]][cause.cause_rank] += cause.sampled_ns
+            caused[order[place]][cause.cause_rank] += cause.sampled_ns  # type: ignore[assignment]
     return causes, caused
 
 
@@ -188,16 +190,15 @@ def _judged(
     rows: Sequence[StepRow], causes: Sequence[Cause], caused: dict[int, Caused], found: Blame,
     gains: Gains,
 ) -> Slowest:
-    ranks = found.named.ranks if found.named else ()
+    named, ranks = found.named, found.named.ranks if found.named else ()
     leads = (
         [lead for row in rows if (lead := lead_ns(row, caused[row.step], ranks)) is not None]
         if ranks else []
     )
-    if len(leads) >= _fewest(rows) and found.named.is_measurable and gains(ranks):
-        p, growth = found.named.p, found.named.growth
+    if named and len(leads) >= _fewest(rows) and named.is_measurable and gains(ranks):
         return Slowest(
-            units.rank_list(ranks), len(leads), fmean(leads), p,
-            slowest_is_growing=int(growth.is_growing), judged_steps=len(rows),
+            units.rank_list(ranks), len(leads), fmean(leads), named.p,
+            slowest_is_growing=int(named.growth.is_growing), judged_steps=len(rows),
         )
     return Slowest(
         slowest_why=_why_none(rows, causes, caused, found, len(leads)), judged_steps=len(rows)

@@ -5,16 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, takewhile
+from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query, units
-from ..gpu.sampled import known_spans
+from ..base.arrays import np
+from ..base.columns import NONE
+from ..gpu.sampled import Spans, known_spans
 from ..late.late_ranks import Late
 from ..late.timelines import NOBODY, OUTSIDE, WAITING, Piece
-from ..run.alignment import storable
-from .boundaries import AlignedNs, Steps
+from ..run.alignment import Alignment, storable
+from .boundaries import Steps
 from .critical_path import Span, critical_path
 from .gpu_views import GpuView, OnGpu, gpu_views, on_gpus
+from .sampled_calls import Sampled
+from .stages import Stages
 from .step_costs import StepRow
 
 SQL = query.beside(__file__)
@@ -29,20 +34,6 @@ MARGIN = 0.05  # share of a step, shown before and after it
 # a view of too many pieces leaves out those shorter than this part of it, or than twice that, and
 # so on
 FINEST = 4_000
-
-
-class Detail(NamedTuple):
-    """step_view_calls.sql"""
-
-    world_rank: int
-    start_ns: int
-    bytes: int | None
-    communicator: str | None
-
-    @property
-    def text(self) -> str:
-        size = None if self.bytes is None else units.size(self.bytes)
-        return ", ".join(filter(None, (size, self.communicator)))
 
 
 class Shown(NamedTuple):
@@ -76,15 +67,15 @@ class View(NamedTuple):
 
 
 def step_views(
-    steps: Steps, rows: Sequence[StepRow], aligned_ns: AlignedNs, late: Late,
+    connection: Connection, found: Stages, alignment: Alignment, late: Late,
     wanted: range | None = None,
 ) -> list[View]:
     """The median step first, then the longest ones, then the others; or the wanted ones in order,
     as many as there is room for. None where less than a step of two ranks was seen whole."""
-    whole = [row for row in rows if is_whole(row)]
+    steps, whole = found.steps, [row for row in found.costs.steps if is_whole(row)]
     if not whole:
         return []
-    times = steps.aligned(aligned_ns, {row.step for row in whole})
+    times = steps.aligned(alignment, {row.step for row in whole})
     spans = {step: _span(of_step) for step, of_step in times.items()}
     by_time = sorted(whole, key=lambda row: row.step_ns)
     median = by_time[(len(whole) - 1) // 2]
@@ -93,12 +84,14 @@ def step_views(
     if wanted:
         first, others = [row for row in whole if row.step in wanted], []
     most_pieces = min(LARGEST_BOUND, max(LEAST_BOUND, MOST_PER_RANK * len(times[median.step])))
-    most_views = MOST_WITH_GPUS if known_spans(steps.connection) else None
+    known = known_spans(connection)
+    most_views = MOST_WITH_GPUS if known else None
     chosen = list(islice(_fitting([*first, *others], times, spans, late, most_pieces), most_views))
     if not chosen:
         return []
-    _windows(steps, {row.step: spans[row.step] for row in chosen}, aligned_ns)
-    details, gpus = _details(steps, aligned_ns, late), on_gpus(steps.connection, aligned_ns)
+    drawn = _windows(steps, {row.step: spans[row.step] for row in chosen}, alignment)
+    details = _details(connection, found.sampled, drawn, alignment, late)
+    gpus = on_gpus(connection, alignment, drawn, known)
     chosen[len(first) :] = sorted(chosen[len(first) :], key=lambda row: row.step)
     notable = {by_time[-1].step: "the longest", median.step: "the median"}
     views = [
@@ -149,34 +142,45 @@ def _span(times: Mapping[int, tuple[int, int]]) -> tuple[int, int]:
     return first_ns - margin_ns, last_ns + margin_ns
 
 
-def _windows(steps: Steps, spans: Mapping[int, tuple[int, int]], aligned_ns: AlignedNs) -> None:
-    """Stores the windows in each rank's own time. Clocks drift little in a step."""
-    rows = []
-    for rank, of_rank in steps.by_rank().items():
-        for own in of_rank:
-            if own.step in spans:
-                begin_ns, end_ns = spans[own.step]
-                shifts_ns = (
-                    begin_ns - aligned_ns(rank, own.begin_ns),
-                    end_ns - aligned_ns(rank, own.end_ns),
-                )
-                rows.append(
-                    (
-                        rank, storable(own.begin_ns + shifts_ns[0]),
-                        storable(own.end_ns + shifts_ns[1]),
-                    )
-                )
-    SQL.run(steps.connection, "step_view_windows")
-    steps.connection.executemany("INSERT INTO temp.step_view_window VALUES (?, ?, ?)", rows)
+def _windows(
+    steps: Steps, spans: Mapping[int, tuple[int, int]], alignment: Alignment
+) -> dict[int, Spans]:
+    """The windows in each rank's own time. Clocks drift little in a step."""
+    rows = steps.rows.take(np.isin(steps.rows.step, [*spans]))
+    begins, ends = (
+        times - alignment.aligned(rows.world_rank, times) for times in (rows.begin_ns, rows.end_ns)
+    )
+    drawn: dict[int, Spans] = {}
+    for step, rank, begin_ns, end_ns in zip(
+        rows.step.tolist(), rows.world_rank.tolist(), begins.tolist(), ends.tolist()
+    ):
+        span = storable(spans[step][0] + begin_ns), storable(spans[step][1] + end_ns)
+        drawn.setdefault(rank, []).append(span)
+    return drawn
 
 
-def _details(steps: Steps, aligned_ns: AlignedNs, late: Late) -> dict[tuple[int, int], str]:
-    """By rank and begin of the call on the run's axis."""
-    found = SQL.ask(steps.connection, "step_view_calls", Detail)
-    texts = {
-        (row.world_rank, storable(aligned_ns(row.world_rank, row.start_ns))): row.text
-        for row in found
-    }
+def _details(
+    connection: Connection, sampled: Sampled, drawn: Mapping[int, Spans], alignment: Alignment,
+    late: Late,
+) -> dict[tuple[int, int], str]:
+    """By rank and begin of the call on the run's axis: size and communicator of the calls of main
+    threads that begin in a part that is drawn."""
+    labels = {(rank, number): label for rank, number, label in SQL.run(connection, "step_labels")}
+    calls, texts = sampled.calls, {}
+    for rank, spans in drawn.items():
+        first, last = np.searchsorted(calls.world_rank, (rank, rank + 1))
+        for span in spans:
+            edges = first + np.searchsorted(calls.start_ns[first:last], span + np.array((0, 1)))
+            rows = np.arange(*edges)
+            own = calls.take(rows[sampled.on_main(rows)])
+            start_ns = alignment.aligned(own.world_rank, own.start_ns).tolist()
+            for at_ns, number, own_bytes in zip(
+                start_ns, own.communicator.tolist(), own.bytes.tolist()
+            ):
+                size = "" if own_bytes == NONE else units.size(own_bytes)
+                label = labels.get((rank, number), units.NO_VALUE)
+                known = (size, "" if label == units.NO_VALUE else label)
+                texts[rank, at_ns] = ", ".join(filter(None, known))
     for call in late.stages.sums.chosen.estimated():
         if call in texts:
             texts[call] = ", ".join(filter(None, (texts[call], ESTIMATE)))

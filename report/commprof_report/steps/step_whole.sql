@@ -1,10 +1,10 @@
--- How long did the ranks that have steps run, without set-up?
-WITH stepping AS (SELECT DISTINCT world_rank FROM run_step)
-SELECT total(counted_ns) - (
-    SELECT total(total_ns)
+-- How long did each rank run, without set-up?
+SELECT world_rank, coalesce(counted_ns, 0) - coalesce(setup_ns, 0)
+FROM rank_wall
+LEFT JOIN (
+    SELECT world_rank, total(total_ns) AS setup_ns
     FROM cell
     JOIN call ON call.name = cell.call
-    WHERE family = 'setup' AND measure = 'call' AND world_rank IN stepping
-)
-FROM rank_wall
-WHERE world_rank IN stepping;
+    WHERE family = 'setup' AND measure = 'call'
+    GROUP BY world_rank
+) USING (world_rank);

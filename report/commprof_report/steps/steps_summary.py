@@ -3,24 +3,27 @@ the HTML page."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from sqlite3 import Connection
 from statistics import fmean
 from typing import NamedTuple
 
 from ..base import query, units
+from ..base.arrays import np
+from ..base.columns import NONE
 from ..calls.negotiation import Negotiation, negotiation
 from ..late.late_ranks import Late, LateRow
 from ..late.marks import Intervals, WaitRegion
 from ..late.sentences import mark_text, reaches_text
+from ..run.alignment import Alignment
 from ..run.selection import Selection
 from .arrivals import point_text
-from .boundaries import AlignedNs, Detection, Steps, outlier_limit, steps_find
-from .critical_path import PathRow, critical_paths
-from .gpu_steps import GpuStepRow, gpu_steps, step_times
-from .slowest import slowest
-from .step_costs import Costs, StepRow, step_costs
+from .boundaries import Detection, Steps, outlier_limit
+from .critical_path import PathRow
+from .gpu_steps import GpuStepRow, step_times
+from .sampled_calls import Sampled
+from .stages import Stages, stages
+from .step_costs import Costs, StepRow
 from .trend import trend
 
 SQL = query.beside(__file__)
@@ -105,47 +108,53 @@ class StepsRow(NamedTuple):
 
 class StepsSummary(NamedTuple):
     summary: StepsRow
-    costs: Costs
-    gpu: list[GpuStepRow]
-    steps: Steps
-    # none if waits were not analysed, or other threads than the driving one communicate
-    paths: list[PathRow]
+    stages: Stages
+
+    @property
+    def steps(self) -> Steps:
+        return self.stages.steps
+
+    @property
+    def costs(self) -> Costs:
+        return self.stages.costs
+
+    @property
+    def gpu(self) -> list[GpuStepRow]:
+        return self.stages.gpu
+
+    @property
+    def paths(self) -> list[PathRow]:
+        return self.stages.paths
 
 
 def steps_summary(
-    run: Selection, aligned_ns: AlignedNs, by: str | None = None, region: str | None = None,
+    run: Selection, alignment: Alignment, by: str | None = None, region: str | None = None,
     late: Late | None = None,
 ) -> StepsSummary:
     """The run must have been opened with samples. `late`: the run's analysis of waiting, if the
     caller has made it."""
-    steps = steps_find(run, aligned_ns, by, region)
-    costs = step_costs(steps, aligned_ns, late)
-    rows, found = slowest(steps, costs, aligned_ns, late)
-    costs = costs._replace(steps=rows)
-    on_gpus = gpu_steps(steps, {row.step for row in costs.steps if row.is_complete})
+    found = stages(run, alignment, by, region, late)
+    steps, costs = found.steps, found.costs
     steady = [row for row in costs.steps if not row.is_warm_up]
+    negotiating = late.negotiation if late else None
+    if not late and not costs.is_driven:
+        negotiating = negotiation(run.connection)
     fields = {
-        **_detection(run.connection, steps.detection, costs),
-        "time_share": _time_share(run.connection, steps.detection, steady),
+        **_detection(found.sampled, steps.detection, costs),
+        "time_share": _time_share(run.connection, steps, steady),
         **_times(steady),
         **_parts(_whole(steady)),
         **_in_wait_region(late.wait_region if late else None, steps, steady),
-        **found._asdict(),
-        **_negotiation(
-            None if costs.is_driven else late.negotiation if late else negotiation(run.connection),
-            steps,
-        ),
+        **found.slowest._asdict(),
+        **_negotiation(None if costs.is_driven else negotiating, steps),
         **trend([row.step_ns for row in steady])._asdict(),
-        **_gpu(on_gpus),
+        **_gpu(found.gpu),
     }
-    paths = critical_paths(steps, costs.steps, aligned_ns, late) if late and costs.is_driven else []
-    return StepsSummary(StepsRow(**fields), costs, on_gpus, steps, paths)
+    return StepsSummary(StepsRow(**fields), found)
 
 
-def _detection(connection: Connection, detection: Detection, costs: Costs) -> dict:
-    label = connection.execute(
-        "SELECT label FROM run_communicator WHERE identity = ?", (detection.identity,)
-    ).fetchone()
+def _detection(sampled: Sampled, detection: Detection, costs: Costs) -> dict:
+    communicator = sampled.known.communicators.get(detection.identity)
     by_calls = detection.by == "calls"
     return {
         "steps": len(costs.steps),
@@ -153,7 +162,7 @@ def _detection(connection: Connection, detection: Detection, costs: Costs) -> di
         "delimited_by": detection.by,
         "how": detection.how,
         "why": detection.why,
-        "communicator": label[0] if label else None,
+        "communicator": communicator.label if communicator else None,
         "period": period_text(detection) if by_calls else "",
         "calls_per_step": sum(detection.functions.values()) if by_calls else None,
         "bytes_per_step": detection.bytes if by_calls else None,
@@ -170,13 +179,16 @@ def _detection(connection: Connection, detection: Detection, costs: Costs) -> di
 
 
 def _time_share(
-    connection: Connection, detection: Detection, steady: Sequence[StepRow]
+    connection: Connection, steps: Steps, steady: Sequence[StepRow]
 ) -> float | None:
     """None: there are none, or not all are known."""
-    (whole_ns,) = SQL.run(connection, "step_whole").fetchone()
+    ranks = {*steps.rows.world_rank.tolist()}
+    whole_ns = sum(
+        counted_ns for rank, counted_ns in SQL.run(connection, "step_whole") if rank in ranks
+    )
     steady_ns = sum(row.step_ns * row.ranks for row in steady)
     return (
-        min(1.0, steady_ns / whole_ns) if whole_ns > 0 and steady and detection.total is None
+        min(1.0, steady_ns / whole_ns) if whole_ns > 0 and steady and steps.detection.total is None
         else None
     )
 
@@ -230,46 +242,44 @@ def _whole(steady: Sequence[StepRow]) -> Sequence[StepRow]:
 
 
 def _parts(rows: Sequence[StepRow]) -> dict:
-    keys = (
-        "step_ns", "wait_ns", "transfer_ns", "unsplit_ns", "communication_ns", "file_ns",
-        "outside_ns", "background_ns",
-    )
-    keys += ("nccl_host_ns", "nccl_device_ns", "messages", "message_bytes", "data_ns")
-    means = {key: mean(_with_nccl(rows), key) for key in keys}
-
-    def share(key: str) -> float | None:
-        return (
-            means[key] / means["step_ns"] if means[key] is not None and means["step_ns"] else None
+    with_nccl = _with_nccl(rows)
+    means = {
+        key: mean(with_nccl, key)
+        for key in (
+            "step_ns", "wait_ns", "transfer_ns", "unsplit_ns", "communication_ns", "file_ns",
+            "outside_ns", "background_ns", "nccl_host_ns", "nccl_device_ns", "messages",
+            "message_bytes", "data_ns",
         )
-
-    shares = {
-        "communication_share": "communication_ns", "background_share": "background_ns",
-        "nccl_device_share": "nccl_device_ns",
     }
-    shares["data_share"] = "data_ns"
-    rate = 1e9 / means["step_ns"] if means["step_ns"] else None
-    return {**means, "steps_per_s": rate, **{name: share(key) for name, key in shares.items()}}
+    step_ns = means["step_ns"]
+    named = ("communication", "background", "nccl_device", "data")
+    parts = {name: means[f"{name}_ns"] for name in named}
+    shares = {
+        f"{name}_share": own_ns / step_ns if own_ns is not None and step_ns else None
+        for name, own_ns in parts.items()
+    }
+    return {**means, "steps_per_s": 1e9 / step_ns if step_ns else None, **shares}
 
 
 def _in_wait_region(region: WaitRegion | None, steps: Steps, steady: Sequence[StepRow]) -> dict:
     """The time of a step in the region in which the program waits for a thread that communicates:
     exposed communication."""
-    numbers = {row.step for row in _whole(steady)}
-    own = [step for of_rank in steps.by_rank().values() for step in of_rank if step.step in numbers]
-    if not region or not own:
+    own = steps.rows.take(np.isin(steps.rows.step, [row.step for row in _whole(steady)]))
+    if not region or not len(own):
         return {
             "wait_region": "", "wait_region_ns": None, "wait_region_share": None,
             "wait_region_overlap": None,
         }
     visits = {rank: Intervals(of_rank) for rank, of_rank in region.visits.items()}
+    times = zip(own.world_rank.tolist(), own.begin_ns.tolist(), own.end_ns.tolist())
     inside_ns = fmean(
-        visits[step.world_rank].between(step.begin_ns, step.end_ns) if step.world_rank in visits
-        else 0 for step in own
+        visits[rank].between(begin_ns, end_ns) if rank in visits else 0
+        for rank, begin_ns, end_ns in times
     )
     return {
         "wait_region": region.name,
         "wait_region_ns": inside_ns,
-        "wait_region_share": inside_ns / fmean(step.end_ns - step.begin_ns for step in own),
+        "wait_region_share": inside_ns / float(own.step_ns.mean()),
         "wait_region_overlap": region.communicating_ns / region.time_ns,
     }
 
@@ -311,7 +321,7 @@ def slowest_text(steps: StepsRow) -> str:
         point = mark_text(region) if region else point_text(steps.delimited_by, steps.slowest_at)
         judged = units.counted(steps.judged_steps, "visit" if region else "step")
         return reaches_text(
-            steps.slowest_ranks, point, steps.slowest_steps, judged, steps.slowest_lead_ns
+            steps.slowest_ranks, point, steps.slowest_steps, judged, steps.slowest_lead_ns or 0.0
         )
     growing = ", growing over the run" if steps.slowest_is_growing else ""
     return (
@@ -322,15 +332,15 @@ def slowest_text(steps: StepsRow) -> str:
 
 def _negotiation(found: Negotiation | None, steps: Steps) -> dict:
     """A framework's background thread, if it negotiates; the rounds that begin in each step."""
-    of_rank = steps.by_rank().get(found.world_rank, []) if found else []
-    inside = sum(
-        bisect_left(found.begins_ns, step.end_ns) - bisect_left(found.begins_ns, step.begin_ns)
-        for step in of_rank
+    begins_ns = np.array(found.begins_ns if found else [], np.int64)
+    of_rank = steps.rows.take(steps.rows.world_rank == (found.world_rank if found else NONE))
+    inside = np.searchsorted(begins_ns, of_rank.end_ns) - np.searchsorted(
+        begins_ns, of_rank.begin_ns
     )
     return {
         "negotiation": found.call if found else "",
         "cycle_ns": found and found.cycle_ns,
-        "rounds_per_step": inside / len(of_rank) if of_rank else None,
+        "rounds_per_step": float(inside.mean()) if len(of_rank) else None,
         "idle_rounds_share": found and found.idle_share,
         "background_bulk_bytes": found and found.bulk_bytes,
         "background_bulk_ns": found and found.bulk_ns,
@@ -362,20 +372,18 @@ def headline(steps: StepsRow, late: LateRow | None) -> str:
         ]
     terms = [
         f"{units.in_unit_of(ns, steps.step_ns)} {what}" for ns, what in parts
-        if ns >= SHOWN * steps.step_ns or what == outside
+        if ns is not None and (ns >= SHOWN * steps.step_ns or what == outside)
     ]
     return f"{units.duration(steps.step_ns)} = {' + '.join(terms)}"
 
 
 def _exposed_text(steps: StepsRow) -> str:
     """104 ms = 69.0 outside region 'wait' + 35.6 in it, exposed communication (34.1 %)"""
-    outside, inside = (
-        units.in_unit_of(ns, steps.step_ns)
-        for ns in (steps.step_ns - steps.wait_region_ns, steps.wait_region_ns)
-    )
+    whole_ns, inside_ns = steps.step_ns or 0.0, steps.wait_region_ns or 0.0
+    outside, inside = (units.in_unit_of(ns, whole_ns) for ns in (whole_ns - inside_ns, inside_ns))
     terms = f"{outside} outside {mark_text(steps.wait_region)} + {inside} in it"
     return (
-        f"{units.duration(steps.step_ns)} = {terms}, exposed communication "
+        f"{units.duration(whole_ns)} = {terms}, exposed communication "
         f"({units.share(steps.wait_region_share)})"
     )
 

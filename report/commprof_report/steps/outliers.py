@@ -1,0 +1,118 @@
+"""Why a step is longer than usual: calls that others do not have, or more time outside MPI or in a
+call on some ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from ..base import units
+from ..base.arrays import np
+from ..base.columns import Columns, Ints, TextInts, Texts, by_rank, grouped
+from .boundaries import Boundaries
+
+COMMON = 0.1  # share of the steps: a call in fewer is foreign to them
+EXPLAINS = 0.5  # share of the excess of an outlier over the median
+
+
+@dataclass(frozen=True)
+class TimeByCall(Columns):
+    """Time in a call in a step of a rank, by row: on all threads, or on the driving one and on the
+    device."""
+
+    row: Ints  # of Boundaries
+    call: TextInts
+    spent_ns: Ints  # above 0
+
+
+class Usual:
+    """The usual step, with which outliers are compared."""
+
+    def __init__(self, rows: Boundaries, outside_ns: Ints, calls: TimeByCall, texts: Texts) -> None:
+        is_usual = ~rows.is_outlier & ~rows.is_warm_up
+        own = np.flatnonzero(is_usual)
+        order, groups = grouped(rows.step[own])
+        means_ns = groups.sum(rows.step_ns[own][order]) / groups.counts
+        self.step_ns = median(means_ns.tolist()) if len(own) else 0.0
+        self.outside_ns: dict[int, float] = {}  # by rank
+        steps: dict[int, int] = {}
+        for rank, of_rank in by_rank(rows.world_rank[own]):
+            self.outside_ns[rank] = median(outside_ns[own][of_rank].tolist())
+            steps[rank] = len(of_rank)
+        usual = calls.take(is_usual[calls.row])
+        order, groups = grouped(rows.world_rank[usual.row], usual.call)
+        first = usual.take(order[groups.first])
+        self.call_ns = {  # by rank and call
+            (rank, texts.texts[call]): total_ns / steps[rank]
+            for rank, call, total_ns in zip(
+                rows.world_rank[first.row].tolist(), first.call.tolist(),
+                groups.sum(usual.spent_ns[order]).tolist(),
+            )
+        }
+
+
+def explained(
+    rows: Boundaries, outside_ns: Ints, calls: TimeByCall, is_driven: bool, texts: Texts
+) -> dict[int, str]:
+    """For each outlier which calls only it has, and which calls took longer on which ranks.
+    outside_ns: of each row, time outside MPI, or between its calls."""
+    outliers = np.unique(rows.step[rows.is_outlier]).tolist()
+    if not outliers:
+        return {}
+    usual = Usual(rows, outside_ns, calls, texts)
+    foreign = _foreign(rows, calls)
+    said = {}
+    for step in outliers:
+        own = np.flatnonzero(rows.step == step)
+        in_it = calls.take(np.isin(calls.row, own))
+        names = [texts.texts[call] for call in in_it.call.tolist()]
+        ranks = rows.world_rank[in_it.row].tolist()
+        longer: dict[str, dict[int, float]] = {}
+        for rank, call, spent_ns in zip(ranks, names, in_it.spent_ns.tolist()):
+            longer.setdefault(call, {})[rank] = spent_ns - usual.call_ns.get((rank, call), 0)
+        more = {
+            rank: own_ns - usual.outside_ns.get(rank, 0)
+            for rank, own_ns in zip(rows.world_rank[own].tolist(), outside_ns[own].tolist())
+        }
+        excess_ns = fmean(rows.step_ns[own].tolist()) - usual.step_ns
+        only_here = sorted({texts.texts[call] for call in in_it.call.tolist() if call in foreign})
+        said[step] = why_longer(excess_ns, only_here, more, longer, is_driven)
+    return said
+
+
+def _foreign(rows: Boundaries, calls: TimeByCall) -> set[int]:
+    """The calls that few steps have."""
+    order, groups = grouped(calls.call, rows.step[calls.row])
+    met, steps = np.unique(calls.call[order[groups.first]], return_counts=True)
+    return {*met[steps < COMMON * len(np.unique(rows.step))].tolist()}
+
+
+def why_longer(
+    excess_ns: float, foreign: list[str], more: dict[int, float],
+    longer: Mapping[str, dict[int, float]], is_driven: bool,
+) -> str:
+    """more: by rank, how much longer it was outside MPI; longer: by call and rank, in the call."""
+    said = [f"{' and '.join(foreign)} in it"] if foreign else []
+    where = "outside MPI" if is_driven else "between its calls"
+    least_ns = max(EXPLAINS * excess_ns, 1)
+    if max(more.values()) >= least_ns:
+        said.append(_on_ranks(f"more {where}", more, least_ns))
+    else:
+        said += _longest_call(longer)
+    nothing = f"no rank spent half of the excess {where}, and no call took longer on average"
+    return "; ".join(said) or nothing
+
+
+def _longest_call(longer: Mapping[str, dict[int, float]]) -> Iterator[str]:
+    call = max(longer, key=lambda call: sum(longer[call].values()), default="")
+    most_ns = max(longer[call].values()) if call else 0
+    if most_ns > 0:
+        yield _on_ranks(f"more in {call}", longer[call], EXPLAINS * most_ns)
+
+
+def _on_ranks(what: str, more: dict[int, float], least_ns: float) -> str:
+    """12 ms more in MPI_Allreduce on ranks 1-3: a mean over these."""
+    ranks = [rank for rank, ns in more.items() if ns >= least_ns]
+    named = "all ranks" if len(ranks) == len(more) and len(more) > 1 else units.rank_names(ranks)
+    return f"{units.duration(fmean(more[rank] for rank in ranks))} {what} on {named}"

@@ -1,0 +1,103 @@
+"""The sampled calls of a run as columns, and which of them are bulk: what all stages of steps read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from sqlite3 import Connection
+
+from ..base import query
+from ..base.arrays import np
+from ..base.columns import NONE, Columns, Flags, Ints, TextInts, Texts, found_in, read
+from ..base.thresholds import whole
+from ..calls.traffic import traffic_classify
+from ..late.known import Known, known
+
+SQL = query.beside(__file__)
+
+KIND = ("world_rank", "thread", "call", "bytes", "signature")
+
+
+@dataclass(frozen=True)
+class Called(Columns):
+    """sampled_calls.sql: by rank, in order of time. Times are the rank's own; NONE where the schema
+    has null."""
+
+    world_rank: Ints
+    thread: Ints
+    call: TextInts
+    communicator: Ints
+    sequence: Ints  # of a collective
+    start_ns: Ints
+    end_ns: Ints
+    completed_ns: Ints
+    bytes: Ints
+    signature: Ints
+    device_start_ns: Ints
+    device_end_ns: Ints
+    is_shared: Ints
+
+
+@dataclass(frozen=True)
+class Told(Columns):
+    """told.sql: a kind of collective of a thread that negotiates."""
+
+    world_rank: Ints
+    thread: Ints
+    call: TextInts
+    bytes: Ints
+    signature: Ints
+    is_control: Ints
+
+
+@dataclass(frozen=True)
+class Threads(Columns):
+    """threads.sql"""
+
+    world_rank: Ints
+    thread: Ints
+    name: TextInts
+    is_main: Flags
+    is_negotiating: Flags
+
+
+@dataclass(frozen=True)
+class Sampled:
+    calls: Called
+    threads: Threads
+    texts: Texts
+    known: Known
+    is_control: Ints  # of each call, by what it is; NONE: its thread does not negotiate
+    is_large: Flags  # it is bulk, if it is a collective: else by its size
+
+    def on_main(self, rows: Ints) -> Flags:
+        """Which of these calls are on main threads? A thread that is not known is one."""
+        return np.append(self.threads.is_main, True)[self._thread(rows)]
+
+    def is_negotiated(self, rows: Ints) -> Flags:
+        """Which of these calls are on threads that negotiate?"""
+        return np.append(self.threads.is_negotiating, False)[self._thread(rows)]
+
+    def _thread(self, rows: Ints) -> Ints:
+        calls, threads = self.calls, self.threads
+        keys = calls.world_rank[rows], calls.thread[rows]
+        return found_in(keys, (threads.world_rank, threads.thread))
+
+
+def sampled_calls(connection: Connection, about: Known | None = None) -> Sampled:
+    """about: where the caller has it."""
+    traffic_classify(connection)
+    texts = Texts()
+    calls = read(Called, SQL.run(connection, "sampled_calls"), texts)
+    told = read(Told, SQL.run(connection, "told"), texts)
+    threads = read(Threads, SQL.run(connection, "threads"), texts)
+    is_control = np.full(len(calls), NONE)
+    own = np.flatnonzero(np.isin(calls.thread, told.thread))
+    keys = ([getattr(rows, name) for name in KIND] for rows in (calls.take(own), told))
+    is_control[own] = np.append(told.is_control, NONE)[found_in(*keys)]
+    limits = dict(connection.execute("SELECT call, threshold_bytes FROM control_size"))
+    limit = np.array(
+        [limits.get(call, whole("calls.control-bytes")) for call in texts.texts], np.int64
+    )
+    is_large = np.where(is_control == NONE, calls.bytes > limit[calls.call], is_control == 0)
+    return Sampled(calls, threads, texts, about or known(connection), is_control, is_large)

@@ -1,0 +1,78 @@
+"""The analysis of steps, stage by stage. Each is a function of what the stages before it gave; only
+reading asks the run.
+
+    sampled calls --> collectives, stepping  of each communicator, those that all ranks have (stepping.py)
+                  --> find_groups            what repeats in them: the period (period.py)
+                  --> by_calls, marked,      when each step of each rank begins and ends     Bounds
+                      by_region
+                  --> judged                 the warm-up, outliers, missing samples          Boundaries
+                  --> in_steps               what each rank did in each of its steps         Spent, CallTimes
+                  --> step_costs             means over ranks, with the waits of late        Costs
+                  --> slowest                who makes the others wait
+                  --> critical_paths         which rank, doing what, made a step as long     PathRow
+    GPU activity  --> gpu_steps              what the GPUs did in each step                  GpuStepRow
+
+steps_summary.py adds them up for the reports, with the trend of the step times (trend.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..late.late_ranks import Late
+from ..late.marks import marked_rows
+from ..run.alignment import Alignment
+from ..run.holes import holes
+from ..run.selection import Selection
+from ..run.unsampled import no_log_text
+from .boundaries import Steps, by_calls, by_region, judged, marked, none
+from .critical_path import PathRow, critical_paths
+from .gpu_steps import GpuStepRow, gpu_steps
+from .sampled_calls import Sampled, sampled_calls
+from .slowest import Slowest, slowest
+from .step_costs import Costs, step_costs
+
+
+@dataclass(frozen=True)
+class Stages:
+    sampled: Sampled
+    steps: Steps
+    costs: Costs
+    slowest: Slowest
+    gpu: list[GpuStepRow]
+    # none if waits were not analysed, or other threads than the driving one communicate
+    paths: list[PathRow]
+
+
+def steps_find(
+    run: Selection, alignment: Alignment, by: str | None = None, region: str | None = None,
+    sampled: Sampled | None = None,
+) -> Steps:
+    """The run must have been opened with samples. By default marked steps are used if there are
+    any; otherwise steps are detected. `sampled`: where the caller has it."""
+    connection = run.connection
+    rows = marked_rows(connection) if region is None and by != "calls" else []
+    if why := no_log_text(connection):
+        detection, times = none(why)
+    elif region is not None:
+        detection, times = by_region(connection, alignment, region)
+    elif rows or by == "marks":
+        detection, times = marked(rows)
+    else:
+        detection, times = by_calls(connection, alignment, sampled or sampled_calls(connection))
+    return Steps(detection, judged(times, holes(connection)))
+
+
+def stages(
+    run: Selection, alignment: Alignment, by: str | None, region: str | None, late: Late | None
+) -> Stages:
+    """`late`: the run's analysis of waiting, if the caller has made it."""
+    connection = run.connection
+    sampled = sampled_calls(connection, late.stages.split.known if late else None)
+    steps = steps_find(run, alignment, by, region, sampled)
+    costs = step_costs(connection, alignment, sampled, steps, late)
+    rows, found = slowest(steps, costs, alignment, late)
+    costs = costs._replace(steps=rows)
+    on_gpus = gpu_steps(connection, steps, {row.step for row in rows if row.is_complete})
+    paths = critical_paths(steps, rows, alignment, late) if late and costs.is_driven else []
+    return Stages(sampled, steps, costs, found, on_gpus, paths)

@@ -1,0 +1,151 @@
+"""The calls of a mean step: how often, with how many bytes, and for how long each is made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import query, units
+from ..base.arrays import np
+from ..base.columns import Columns, Ints, TextInts, found_in, grouped, read
+from .boundaries import Boundaries
+from .sampled_calls import Sampled
+from .spent import GROUP, CallTimes
+
+SQL = query.beside(__file__)
+
+CallKey = tuple[str, str, str, str]  # call, label of the communicator, family of calls, library
+
+
+class StepCallRow(NamedTuple):
+    """A call on a communicator, in one step; means over steps and the ranks that make it."""
+
+    call: str
+    communicator: str
+    family: str
+    count: float  # type: ignore[assignment]  # hides tuple.count
+    bytes: float  # of a completing call: those of the operations that it completes
+    total_ns: float
+    exposed_ns: float | None
+    share_of_step: float
+    overlap: float | None
+    library: str
+    ranks: int
+
+
+@dataclass(frozen=True)
+class Labels(Columns):
+    """step_labels.sql"""
+
+    world_rank: Ints
+    communicator: Ints
+    label: TextInts
+
+
+class OverlapRow(NamedTuple):
+    """step_overlap.sql"""
+
+    call: str
+    communicator: str
+    completion_ns: float
+    blocked_ns: float
+
+
+class Sum(NamedTuple):
+    """Over ranks and steps."""
+
+    makers: set[int]  # the ranks that make the call
+    calls: int
+    bytes: int
+    total_ns: int
+    driving_ns: int
+
+
+@dataclass(frozen=True)
+class CallSums:
+    """What the complete steps after the warm-up spend in each call on each communicator."""
+
+    sums: dict[CallKey, Sum]
+    steps: dict[int, int]  # by rank
+    step_ns: int
+    overlaps: list[OverlapRow]
+
+    def rows(self, is_driven: bool, families: Mapping[str, str] | None = None) -> list[StepCallRow]:
+        """families: names of communicators, by label; those of one name share rows."""
+        names = families or {}
+        sharing: dict[CallKey, list[CallKey]] = {}
+        for call, label, family, library in self.sums:
+            sharing.setdefault((call, names.get(label, label), family, library), []).append(
+                (call, label, family, library)
+            )
+        completion_ns: dict[tuple[str, str], float] = {}
+        blocked_ns: dict[tuple[str, str], float] = {}
+        for one in self.overlaps:
+            key = one.call, names.get(one.communicator, one.communicator)
+            completion_ns[key] = completion_ns.get(key, 0) + one.completion_ns
+            blocked_ns[key] = blocked_ns.get(key, 0) + one.blocked_ns
+        rows = []
+        for (call, label, family, library), own in sharing.items():
+            parts = [self.sums[key] for key in own]
+            makers = {rank for part in parts for rank in part.makers}
+            steps = sum(self.steps[rank] for rank in makers)
+            count, message_bytes, total_ns, driving_ns = (
+                sum(column) for column in list(zip(*parts))[1:]
+            )
+            whole_ns = completion_ns.get((call, label))
+            rows.append(
+                StepCallRow(
+                    call, _shown([key[1] for key in own], label, names), family, count / steps,
+                    message_bytes / steps, total_ns / steps,
+                    driving_ns / steps if is_driven and library == "mpi" else None,
+                    total_ns / (self.step_ns or 1),
+                    max(0.0, 1 - blocked_ns[call, label] / whole_ns) if whole_ns else None,
+                    library, len(makers),
+                )
+            )
+        return sorted(rows, key=lambda row: (-row.share_of_step, row.call, row.communicator))
+
+
+def _shown(labels: list[str], name: str, names: Mapping[str, str]) -> str:
+    """The label of the communicator, or the name of several, and how many of them there are."""
+    of_family, known = sum(each == name for each in names.values()), len(set(labels))
+    if known >= of_family:
+        return name
+    return labels[0] if known == 1 else f"{known} of {name}"
+
+
+def call_sums(
+    connection: Connection, sampled: Sampled, rows: Boundaries, times: CallTimes
+) -> CallSums:
+    texts = sampled.texts
+    is_whole = rows.is_complete & ~rows.is_warm_up
+    times, whole = times.take(is_whole[times.row]), rows.take(is_whole)
+    rank = rows.world_rank[times.row]
+    labels = read(Labels, SQL.run(connection, "step_labels"), texts)
+    place = found_in((rank, times.communicator), (labels.world_rank, labels.communicator))
+    label = np.append(labels.label, texts.number(units.NO_VALUE))[place]
+    order, groups = grouped(times.call, label, times.is_control)
+    columns = (
+        groups.sum(column[order]).tolist()
+        for column in (times.count, times.bytes, times.total_ns, times.driving_ns)
+    )
+    first, ranks = order[groups.first], np.split(rank[order], groups.first[1:])
+    sums = {
+        _key(sampled, texts.texts[times.call[row]], texts.texts[label[row]], times.is_control[row]):
+        Sum({*makers.tolist()}, *own)
+        for row, makers, *own in zip(first.tolist(), ranks, *columns)
+    }
+    steps = Counter(whole.world_rank.tolist())
+    overlap_rows = SQL.ask(connection, "step_overlap", OverlapRow)
+    return CallSums(sums, steps, int(whole.step_ns.sum()), overlap_rows)
+
+
+def _key(sampled: Sampled, call: str, label: str, is_control: bool) -> CallKey:
+    about = sampled.known.calls.get(call)
+    family, library = (about.family, about.library) if about else ("unknown", "mpi")
+    if call == GROUP:
+        family, library = "group", "nccl"
+    return call, label, "negotiation" if is_control else family, library
