@@ -26,6 +26,7 @@ from ..base.columns import (
     Columns, Flags, Ints, Texts, by_rank, found_in, grouped, joined, read, table,
 )
 from ..base.same_steps import agree, matched, warm_up
+from ..base.thresholds import threshold
 from ..late.marks import MarkedRow
 from ..run.alignment import Alignment
 from ..run.holes import Hole
@@ -36,8 +37,7 @@ from .stepping import (
 
 SQL = query.beside(__file__)
 
-FAR_OUT = 5  # median absolute deviations
-OUTLIER = 1.1  # x median, at least
+FAR_OUT, OUTLIER = threshold("steps.far-out"), threshold("steps.outlier")
 MOST_REFUSED = 2  # kinds of small collectives of which it is said why they are no steps
 
 

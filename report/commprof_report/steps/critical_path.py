@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ..base.thresholds import threshold
 from ..late.late_ranks import Late
 from ..late.timelines import FILES, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING, Timeline
 from ..run.alignment import Alignment
@@ -24,7 +25,6 @@ STATES = {
     OUTSIDE: "outside", TRANSFER: "transfer", FILES: "files", WAITING: "waiting",
     UNSPLIT: "not split",
 }
-KNOWN = 0.5  # share of a path that must be split
 
 
 class PathRow(NamedTuple):
@@ -78,13 +78,14 @@ def critical_path(lines: dict[int, Timeline], times: Mapping[int, tuple[int, int
     """Path of a step, by the times at which it begins and ends on each rank: its parts, the latest
     first. Empty if it was not seen, or not split."""
     found = list(_spans(lines, times))
-    whole_ns = sum(span.time_ns for span in found)
-    unknown_ns = sum(span.time_ns for span in found if span.state in (WAITING, UNSPLIT))
-    is_known = (
-        whole_ns and unknown_ns <= (1 - KNOWN) * whole_ns
-        and all(span.state != UNSEEN for span in found)
-    )
-    return found if is_known else []
+    return found if is_known(found) else []
+
+
+def is_known(path: Sequence[Span]) -> bool:
+    whole_ns = sum(span.time_ns for span in path)
+    known_ns = sum(span.time_ns for span in path if span.state not in (WAITING, UNSPLIT))
+    is_seen = all(span.state != UNSEEN for span in path)
+    return is_seen and known_ns >= threshold("steps.path") * whole_ns > 0
 
 
 def _spans(lines: dict[int, Timeline], times: Mapping[int, tuple[int, int]]) -> Iterator[Span]:

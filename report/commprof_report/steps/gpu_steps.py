@@ -16,6 +16,7 @@ from sqlite3 import Connection
 from statistics import fmean, median
 from typing import NamedTuple
 
+from ..base.thresholds import whole
 from ..gpu.gpu_activity import WindowRow, device_facts, selected_groups
 from ..gpu.overlap import Busy, Interval, busy, joined, time_by_states
 from ..gpu.sampled import NO_DEVICE, Spans, intervals, known_spans
@@ -23,7 +24,7 @@ from ..gpu.sharing import Group, moved, moved_intervals, together
 from .boundaries import RankStep, Steps
 
 FOREVER = 1 << 62
-FEWEST_STEPS = 10  # with tracing and without it, to estimate its cost
+FEWEST_STEPS = whole("steps.tracing-steps")  # with tracing and without it
 DEVIATION = 1.4826  # standard deviation / median absolute deviation, of a normal distribution
 MEDIAN_ERROR = 1.2533  # standard error of a median / of a mean
 
@@ -192,7 +193,7 @@ def tracing_cost(windows: Sequence[WindowRow], steps: Steps | None) -> TracingCo
             ):
                 sides[side].append(fmean(step.end_ns - step.begin_ns for step in ranks))
     on, off = sides["traced"], sides["untraced"]
-    return TracingCost(len(on), *spread(on), len(off), *spread(off), *_cost(on, off))
+    return TracingCost(len(on), *spread(on), len(off), *spread(off), *cost_of(on, off))
 
 
 def spread(times: Sequence[float]) -> tuple[float | None, float | None]:
@@ -205,7 +206,7 @@ def _spread(times: Sequence[float]) -> tuple[float, float]:
     return middle, median(abs(time - middle) for time in times)
 
 
-def _cost(
+def cost_of(
     traced: Sequence[float], untraced: Sequence[float]
 ) -> tuple[float | None, float | None]:
     """The cost, and twice its standard error if step times are independent."""

@@ -10,10 +10,11 @@ from statistics import fmean, median
 from ..base import units
 from ..base.arrays import np
 from ..base.columns import Columns, Ints, TextInts, Texts, by_rank, grouped
+from ..base.thresholds import threshold
 from .boundaries import Boundaries
 
-COMMON = 0.1  # share of the steps: a call in fewer is foreign to them
-EXPLAINS = 0.5  # share of the excess of an outlier over the median
+COMMON = threshold("steps.foreign")
+EXPLAINS = threshold("steps.explains")
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def explained(
     if not outliers:
         return {}
     usual = Usual(rows, outside_ns, calls, texts)
-    foreign = _foreign(rows, calls)
+    foreign = foreign_calls(rows.step[calls.row], calls.call, len(np.unique(rows.step)))
     said = {}
     for step in outliers:
         own = np.flatnonzero(rows.step == step)
@@ -81,11 +82,11 @@ def explained(
     return said
 
 
-def _foreign(rows: Boundaries, calls: TimeByCall) -> set[int]:
-    """The calls that few steps have."""
-    order, groups = grouped(calls.call, rows.step[calls.row])
-    met, steps = np.unique(calls.call[order[groups.first]], return_counts=True)
-    return {*met[steps < COMMON * len(np.unique(rows.step))].tolist()}
+def foreign_calls(step: Ints, call: TextInts, steps: int) -> set[int]:
+    """The calls that few of the steps have."""
+    order, groups = grouped(call, step)
+    met, count = np.unique(call[order[groups.first]], return_counts=True)
+    return {*met[count < COMMON * steps].tolist()}
 
 
 def why_longer(

@@ -23,6 +23,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from ..base import units
+from ..base.thresholds import threshold
 from ..late import verdict
 from ..late.late_ranks import Late
 from ..late.marks import NOTABLE_LEAD, Last, judge
@@ -33,8 +34,6 @@ from .arrivals import Arrivals, arrivals, point_text
 from .boundaries import Detection, Steps
 from .step_costs import Costs, StepRow
 
-# share of the run's waiting; if steps have it, who is late in the run is late in steps
-MOST_OF_RUN = 0.75
 Caused = Counter["int | None"]  # waiting in a step by the rank that causes it; None: not known
 
 
@@ -117,11 +116,14 @@ def _by_calls(
         """Another rank would wait notably less in these steps without them."""
         return late.stages.gains.gain_ns(ranks, list(spans.values())) >= notable_ns
 
-    is_most = sum(cause.cost_ns for cause in causes) >= MOST_OF_RUN * sum(
-        cause.cost_ns for cause in late.causes
-    )
-    found = late.blame if is_most else verdict.blame(causes, late.participants, gains)
+    found = late.blame if are_most_of(causes, late.causes) else verdict.blame(causes, late.participants, gains)
     return rows, _judged(list(judged.values()), causes, caused, found, gains)
+
+
+def are_most_of(causes: Sequence[Cause], of_run: Sequence[Cause]) -> bool:
+    """Who is late in the run is then late in steps."""
+    own_ns, whole_ns = (sum(cause.cost_ns for cause in own) for own in (causes, of_run))
+    return own_ns >= threshold("steps.most-of-run") * whole_ns
 
 
 def is_split(row: StepRow, is_driven: bool, late: Late) -> bool:

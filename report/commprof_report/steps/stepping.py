@@ -20,15 +20,15 @@ from ..base.arrays import np
 from ..base.columns import (
     NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, grouped, numbered, table,
 )
+from ..base.thresholds import threshold
 from ..calls.calls import operation
 from .period import FEWEST_CALLS, MANY_STEPS, Calls, Period, find_period, free_times, is_steady
 from .sampled_calls import Sampled
 
 REDUCTIONS = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "reducescatter")
 FROM_THE_START = 0  # number of the stretch that begins with the first collective
-# least confidence in steps found from small collectives; how many kinds are tried
-FEWEST_SMALL, KINDS_TRIED = 0.9, 8
-MOSTLY_TIMED = 0.9  # share of the operations of an NCCL communicator that have device times
+FEWEST_SMALL, MOSTLY_TIMED = threshold("steps.small"), threshold("steps.timed")
+KINDS_TRIED = 8
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def collectives(sampled: Sampled, communicators: Communicators) -> Collectives:
     identity = communicators.identity[place]
     start_ns, end_ns, done_ns = calls.start_ns[rows], calls.end_ns[rows], calls.completed_ns[rows]
     is_timed = calls.device_end_ns[rows] != NONE
-    is_on_device = _mostly_timed(
+    is_on_device = mostly_timed(
         identity, is_timed, communicators.library[place] == sampled.texts.number("nccl")
     )
     start_ns = np.where(is_timed & is_on_device, calls.device_start_ns[rows], start_ns)
@@ -155,7 +155,7 @@ def collectives(sampled: Sampled, communicators: Communicators) -> Collectives:
     )
 
 
-def _mostly_timed(identity: TextInts, is_timed: Flags, is_nccl: Flags) -> Flags:
+def mostly_timed(identity: TextInts, is_timed: Flags, is_nccl: Flags) -> Flags:
     count = np.bincount(identity)[identity]
     timed = np.bincount(identity, is_timed)[identity]
     return is_nccl & (timed >= MOSTLY_TIMED * count)
@@ -289,7 +289,9 @@ def irregular_text(period: Period, intervals: Sequence[int]) -> str:
 
 def _intervals(rows: Stepping, steps: Numbered) -> list[int]:
     steps = steps.take(steps.before > 0)
-    last, before = (rows.end_ns[found_in((of,), (rows.sequence,))] for of in (steps.last, steps.before))
+    last, before = (
+        rows.end_ns[found_in((of,), (rows.sequence,))] for of in (steps.last, steps.before)
+    )
     return (last - before).tolist()
 
 

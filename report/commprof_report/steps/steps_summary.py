@@ -11,6 +11,7 @@ from typing import NamedTuple
 from ..base import query, units
 from ..base.arrays import np
 from ..base.columns import NONE
+from ..base.thresholds import threshold
 from ..calls.negotiation import Negotiation, negotiation
 from ..late.late_ranks import Late, LateRow
 from ..late.marks import Intervals, WaitRegion
@@ -28,9 +29,8 @@ from .trend import trend
 
 SQL = query.beside(__file__)
 
-SHOWN = 0.0005  # share of the step: smaller terms read 0.0
-NOTABLE_POLLS = 0.01  # of the time in MPI
-SURE, LIKELY = 0.9, 0.75  # confidence
+SHOWN, NOTABLE_POLLS = threshold("steps.shown"), threshold("steps.polls")
+SURE, LIKELY = threshold("steps.sure"), threshold("steps.likely")
 
 
 class StepsRow(NamedTuple):

@@ -12,12 +12,12 @@ from statistics import median
 from typing import NamedTuple
 
 from ..base import kendall
+from ..base.thresholds import threshold, whole
 from ..late.verdict import LEVEL
 
-FEWEST_STEPS = 20
-MOST_PARTS = 16
-FEWEST_OF_A_PART = 3
-NOTABLE = 0.02  # share of the median step
+FEWEST_STEPS = whole("steps.trend-steps")
+MOST_PARTS, FEWEST_OF_A_PART = whole("steps.trend-parts"), whole("steps.trend-part")
+NOTABLE = threshold("steps.trend-notable")
 
 
 class Trend(NamedTuple):

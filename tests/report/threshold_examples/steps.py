@@ -1,0 +1,108 @@
+"""Which steps there are, and what is said of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from commprof_report.base import units
+from commprof_report.late.timelines import OUTSIDE, UNSPLIT
+from commprof_report.late.verdict import Cause
+from commprof_report.steps.boundaries import Detection, outlier_limit
+from commprof_report.steps.critical_path import Span, is_known
+from commprof_report.steps.gpu_steps import cost_of
+from commprof_report.steps.outliers import foreign_calls, why_longer
+from commprof_report.steps.period import Period
+from commprof_report.steps.slowest import are_most_of
+from commprof_report.steps.stepping import irregular_text, mostly_timed
+from commprof_report.steps.steps_summary import StepsRow, certainty, headline, outside_text
+from commprof_report.steps.trend import parts, trend
+
+MANY = 1_000
+NOTHING = StepsRow(*[None] * len(StepsRow._fields))
+
+
+def small(share: float) -> str:
+    period = Period([], "sizes", 1, 8, share, "")
+    return "refused" if irregular_text(period, [1_000] * 20) else "steps"
+
+
+def timed(share: float) -> str:
+    is_timed = np.arange(MANY) < round(share * MANY)
+    is_on_device = mostly_timed(np.zeros(MANY, np.int64), is_timed, np.ones(MANY, bool))
+    return "device" if is_on_device[0] else "host"
+
+
+def outlier(step_ns: float, others_ns: list[int]) -> str:
+    return "outlier" if step_ns > outlier_limit(others_ns) else "usual"
+
+
+def foreign(share: float) -> str:
+    steps = np.arange(round(share * MANY))
+    return "foreign" if foreign_calls(steps, np.zeros_like(steps), MANY) else "usual"
+
+
+def explains(share: float) -> str:
+    said = why_longer(1_000, [], {0: share * 1_000}, {}, True)
+    return "explained" if said.endswith("more outside MPI on rank 0") else "unexplained"
+
+
+def most_of_run(share: float) -> str:
+    own, run = ([Cause("", "", 1, cost, 1, 0, 0, 1)] for cost in (share, 1.0))
+    return "the run's verdict" if are_most_of(own, run) else "its own test"
+
+
+def trend_parts(number: int) -> str:
+    longest = max(map(len, parts(range(3 * number))))
+    return "3 steps a part" if longest == 3 else "4 steps in some"
+
+
+def trend_part(steps: int) -> str:
+    return "16 parts" if len(parts(range(16 * steps))) == 16 else "fewer parts"
+
+
+def trend_notable(share: float) -> str:
+    """From one level to another, and as long at each."""
+    rise = np.clip((np.arange(100) - 10) / 79, 0, 1) - 0.5
+    return trend((1_000_000 * (1 + share * rise)).tolist()).trend
+
+
+def shown(share: float) -> str:
+    row = NOTHING._replace(
+        step_ns=1e9, is_driven=1, outside_ns=1e9, communication_ns=share * 1e9, main_poll_share=0.0
+    )
+    return "said" if "in MPI" in headline(row, None) else "silent"
+
+
+def certain(share: float) -> str:
+    return certainty(Detection("calls", "sizes", "", {}, 0, share, None, ""))
+
+
+def path(share: float) -> str:
+    known_ns = round(share * MANY)
+    spans = [Span(0, 0, known_ns, OUTSIDE, ""), Span(0, known_ns, MANY, UNSPLIT, "MPI_Win_fence")]
+    return "a path" if is_known(spans) else "no path"
+
+
+def tracing_steps(steps: int) -> str:
+    cost, _ = cost_of([1_100.0] * steps, [1_000.0] * steps)
+    return "unknown" if cost is None else units.share(cost)
+
+
+EXAMPLES = {
+    "steps.small": small,
+    "steps.timed": timed,
+    "steps.far-out": lambda far: outlier(1_000 + far * 100, [900, 1_000, 1_100]),
+    "steps.outlier": lambda times: outlier(1_000 * times, [1_000] * 3),
+    "steps.foreign": foreign,
+    "steps.explains": explains,
+    "steps.most-of-run": most_of_run,
+    "steps.trend-steps": lambda steps: trend(range(1_000, 1_000 + 10 * steps, 10)).trend,
+    "steps.trend-parts": trend_parts,
+    "steps.trend-part": trend_part,
+    "steps.trend-notable": trend_notable,
+    "steps.shown": shown,
+    "steps.polls": lambda share: outside_text(NOTHING._replace(main_poll_share=share)),
+    "steps.sure": certain,
+    "steps.likely": certain,
+    "steps.path": path,
+    "steps.tracing-steps": tracing_steps,
+}
