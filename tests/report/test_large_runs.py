@@ -16,7 +16,6 @@ import planted
 import pytest
 from commprof_report.base import query
 from commprof_report.calls.sizes import rank_durations, size_rows
-from commprof_report.calls.traffic import traffic_classify
 from commprof_report.commands import summary
 from commprof_report.compare import figures
 from commprof_report.late import late_ranks, stages, verdict
@@ -26,7 +25,6 @@ from commprof_report.run.database import database_create
 from commprof_report.run.holes import holes
 from commprof_report.run.run import run_open
 from commprof_report.run.selection import select
-from commprof_report.steps import boundaries
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 import large_run  # noqa: E402
@@ -155,31 +153,6 @@ def steps_of(connection: sqlite3.Connection, ask: Callable[[], object]) -> int:
     ask()
     connection.set_progress_handler(None, 100)
     return next(counted)
-
-
-def test_the_collectives_of_steps_are_found_in_one_pass_over_communicators_and_samples():
-    def work(communicators: int) -> int:
-        connection = database_create()
-        ranks = range(2 * communicators)
-        rows = [
-            (rank, 2, f"{rank // 2:016x}", None, "", "", 0, 2, 0, rank % 2, "", 0, 0, 9, "mpi")
-            for rank in ranks
-        ]
-        connection.executemany(f"INSERT INTO communicator VALUES ({', '.join('?' * 15)})", rows)
-        samples = [
-            (rank, 0, "MPI_Allreduce", 2, 1, 0, 1, None, 8, None, None, "", 0, *[None] * 6)
-            for rank in ranks
-        ]
-        connection.executemany(f"INSERT INTO sample VALUES ({', '.join('?' * 19)})", samples)
-        traffic_classify(connection)
-        connection.execute("CREATE TEMP TABLE rated_call (call, is_own)")
-        steps = steps_of(
-            connection, lambda: query.beside(boundaries.__file__).run(connection, "stepping_calls")
-        )
-        assert connection.execute("SELECT count(*) FROM speaking").fetchone() == (communicators,)
-        return steps
-
-    assert work(2_000) < 12 * work(200)
 
 
 def test_most_periods_are_excluded_by_the_first_few_arrivals(monkeypatch):

@@ -251,7 +251,7 @@ def ranks_section(run: Run, answers: RunSummary) -> str:
 def timeline_section(
     run: Run, in_steps: StepsSummary, alignment: Alignment, waits: Late, wanted: range | None
 ) -> str:
-    views = step_views(run.connection, in_steps.stages, alignment, waits, wanted)
+    views = step_views(run.connection, in_steps, alignment, waits, wanted)
     if not views:
         return (
             page.section(

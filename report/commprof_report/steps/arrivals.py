@@ -10,11 +10,11 @@ from __future__ import annotations
 from statistics import median
 from typing import NamedTuple
 
-from ..base.columns import Groups, Ints, grouped
+from ..base.columns import grouped
 from ..late.late_ranks import Late
 from ..late.marks import Times, distances, last_ranks
 from ..run.alignment import Alignment
-from .boundaries import Boundaries, Steps
+from .boundaries import Steps
 
 
 class Arrivals(NamedTuple):
@@ -36,24 +36,22 @@ def arrivals(steps: Steps, alignment: Alignment, late: Late | None) -> Arrivals 
         return None
     rows = steps.rows.take(~steps.rows.is_warm_up)
     order, groups = grouped(rows.step)
-    rows = rows.take(order[groups.spread(groups.counts > 1)])
-    begins, ends = (_by_step(rows, alignment, times) for times in (rows.begin_ns, rows.end_ns))
-    is_end = steps.detection.by == "region" and _apart(ends) > _apart(begins)
-    times = ends if is_end else begins
-    groups = Groups(rows.step)
-    lengths_ns = dict(zip(begins, (groups.sum(rows.step_ns) / groups.counts).tolist()))
-    return Arrivals(
-        "end" if is_end else "begin", times,
-        last_ranks(distances(times), lengths_ns, late.run.error_ns),
+    means_ns = groups.sum(rows.step_ns[order]) / groups.counts
+    numbers = rows.step[order[groups.first]]
+    times = steps.aligned(alignment, {*numbers[groups.counts > 1].tolist()})
+    begins, ends = (
+        {
+            step: {rank: own[edge] for rank, own in times[step].items()} for step in sorted(times)
+        }
+        for edge in (0, 1)
     )
-
-
-def _by_step(rows: Boundaries, alignment: Alignment, own_ns: Ints) -> Times:
-    found: Times = {}
-    aligned_ns = alignment.aligned(rows.world_rank, own_ns).tolist()
-    for step, rank, time_ns in zip(rows.step.tolist(), rows.world_rank.tolist(), aligned_ns):
-        found.setdefault(step, {})[rank] = time_ns
-    return found
+    is_end = steps.detection.by == "region" and _apart(ends) > _apart(begins)
+    compared = ends if is_end else begins
+    lengths_ns = dict(zip(numbers.tolist(), means_ns.tolist()))
+    return Arrivals(
+        "end" if is_end else "begin", compared,
+        last_ranks(distances(compared), lengths_ns, late.run.error_ns),
+    )
 
 
 def _apart(times: Times) -> float:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from sqlite3 import Connection
 from statistics import median
@@ -148,12 +148,13 @@ def marked(rows: Sequence[MarkedRow]) -> Unjudged:
 
 def by_region(connection: Connection, alignment: Alignment, name: str) -> Unjudged:
     visits: dict[int, list[tuple[int, int]]] = {}
-    driving = {}
-    for world_rank, begin_ns, end_ns, thread in SQL.run(
-        connection, "region_steps", region_name=name
-    ):
-        driving[world_rank] = thread
-        visits.setdefault(world_rank, []).append((begin_ns, end_ns))
+    driving: dict[int, int] = {}
+    spans = SQL.run(connection, "region_visits", region_name=name).fetchall()
+    for (rank, thread), _ in sorted(Counter(span[:2] for span in spans).items(), key=_least_first):
+        driving[rank] = thread  # the one that visited it most often
+    for rank, thread, *visit in spans:
+        if thread == driving[rank]:
+            visits.setdefault(rank, []).append((visit[0], visit[1]))
     if not visits:
         names = ", ".join(
             name for (name,) in connection.execute("SELECT DISTINCT name FROM region ORDER BY name")
@@ -213,6 +214,11 @@ def by_calls(connection: Connection, alignment: Alignment, sampled: Sampled) -> 
     ), steps
 
 
+def _least_first(visits: tuple[tuple[int, int], int]) -> tuple[int, int]:
+    (_, thread), number = visits
+    return number, -thread
+
+
 def _others_text(ranks: list[int]) -> str:
     return (
         f"{units.rank_names(ranks)} left out: {'its' if len(ranks) == 1 else 'their'} steps are at "
@@ -270,18 +276,9 @@ def follow(
     return followed
 
 
-@dataclass(frozen=True)
-class Placed(Columns):
-    """A step by its place in the rank's group."""
-
-    place: Ints
-    world_rank: Ints
-    begin_ns: Ints
-    end_ns: Ints
-
-
-def _times(found: Collectives, texts: Texts, followed: Mapping[int, Group]) -> Placed:
-    """The steps of each rank as far as the samples that bound them exist."""
+def _times(found: Collectives, texts: Texts, followed: Mapping[int, Group]) -> Bounds:
+    """The steps of each rank as far as the samples that bound them exist; their places in its
+    group in place of their numbers."""
     identity = [texts.number(group.identity) for group in followed.values()]
     follows = found_in(
         (found.world_rank, found.identity),
@@ -294,10 +291,10 @@ def _times(found: Collectives, texts: Texts, followed: Mapping[int, Group]) -> P
         _times_of_rank(rank, followed[rank].steps, own.sequence[rows], own.done_ns[rows])
         for rank, rows in by_rank(own.world_rank)
     ]
-    return joined(Placed, [table(Placed, [], texts), *parts])
+    return joined(Bounds, [table(Bounds, [], texts), *parts])
 
 
-def _times_of_rank(rank: int, steps: Numbered, sequence: Ints, done_ns: Ints) -> Placed:
+def _times_of_rank(rank: int, steps: Numbered, sequence: Ints, done_ns: Ints) -> Bounds:
     def at(wanted: Ints) -> Ints:
         """-1: it was not sampled."""
         place = np.minimum(np.searchsorted(sequence, wanted), len(sequence) - 1)
@@ -317,11 +314,11 @@ def _times_of_rank(rank: int, steps: Numbered, sequence: Ints, done_ns: Ints) ->
         steps.before > 0, np.maximum(done_ns[at(steps.before)], latest_ns),
         upto_ns[np.searchsorted(sequence, steps.first)],
     )
-    found = Placed(place, np.full(len(place), rank), begin_ns, end_ns)
+    found = Bounds(place, np.full(len(place), rank), begin_ns, end_ns)
     return found.take(end_ns > begin_ns)
 
 
-def _numbered(own: Placed, followed: Mapping[int, Group], alignment: Alignment) -> Bounds:
+def _numbered(own: Bounds, followed: Mapping[int, Group], alignment: Alignment) -> Bounds:
     """Numbers the steps of the whole run. Within a group the index identifies the step; groups are
     matched by their first ranks."""
     rows_of = dict(by_rank(own.world_rank))
@@ -337,10 +334,9 @@ def _numbered(own: Placed, followed: Mapping[int, Group], alignment: Alignment) 
         group = followed[rank]
         speaker = speakers[group.identity]
         of_place = np.zeros(len(group.steps), np.int64)
-        of_place[own.place[rows_of[speaker]]] = numbers.get(speaker, 0)
-        number[rows] = of_place[own.place[rows]]
-    found = Bounds(number, own.world_rank, own.begin_ns, own.end_ns)
-    return found.take(number > 0)
+        of_place[own.step[rows_of[speaker]]] = numbers.get(speaker, 0)
+        number[rows] = of_place[own.step[rows]]
+    return replace(own, step=number).take(number > 0)
 
 
 def _total(connection: Connection, group: Group) -> int | None:

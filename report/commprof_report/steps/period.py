@@ -601,7 +601,8 @@ def _summed(
         prepared.append(Stretch(places, upto, {total: index for index, total in enumerate(upto)}))
     all_places = [place for places in stretches for place in places]
     after = sorted(
-        (place for place in all_places if gaps[place] is not None), key=lambda place: -(gaps[place] or 0)
+        (place for place in all_places if gaps[place] is not None),
+        key=lambda place: -(gaps[place] or 0),
     )
     return Summed(
         gaps, prepared, after, len(all_places), sum(stretch.upto[-1] for stretch in prepared),

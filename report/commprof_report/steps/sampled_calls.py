@@ -89,6 +89,7 @@ def sampled_calls(connection: Connection, about: Known | None = None) -> Sampled
     traffic_classify(connection)
     texts = Texts()
     calls = read(Called, SQL.run(connection, "sampled_calls"), texts)
+    calls = calls.take(np.lexsort((calls.end_ns, calls.start_ns, calls.world_rank)))
     told = read(Told, SQL.run(connection, "told"), texts)
     threads = read(Threads, SQL.run(connection, "threads"), texts)
     is_control = np.full(len(calls), NONE)

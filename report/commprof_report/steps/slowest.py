@@ -116,7 +116,10 @@ def _by_calls(
         """Another rank would wait notably less in these steps without them."""
         return late.stages.gains.gain_ns(ranks, list(spans.values())) >= notable_ns
 
-    found = late.blame if are_most_of(causes, late.causes) else verdict.blame(causes, late.participants, gains)
+    found = (
+        late.blame if are_most_of(causes, late.causes)
+        else verdict.blame(causes, late.participants, gains)
+    )
     return rows, _judged(list(judged.values()), causes, caused, found, gains)
 
 

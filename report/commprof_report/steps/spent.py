@@ -53,10 +53,10 @@ class CallTimes(Columns):
     """The calls of one name on one communicator in a step."""
 
     row: Ints  # of Boundaries
-    call: TextInts
+    name: TextInts
     is_control: Flags  # negotiation
     communicator: Ints
-    count: Ints
+    calls: Ints
     bytes: Ints
     total_ns: Ints
     driving_ns: Ints  # of it, on the thread that drives the step
@@ -78,14 +78,14 @@ class InSteps(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Overlaps(Columns):
-    """A call, or an operation on the device, in a step that it overlaps."""
+class Parts(Columns):
+    """Calls, operations on the device and kernels in the steps that they overlap."""
 
     call: Ints  # its row
     row: Ints  # of Boundaries
-    begin_ns: Ints  # its part in the step
+    begin_ns: Ints  # in the step
     end_ns: Ints
-    begins: Flags  # in this step: it is counted here
+    is_counted: Flags  # it begins in the step
 
     @property
     def spent_ns(self) -> Ints:
@@ -96,164 +96,162 @@ def in_steps(
     sampled: Sampled, begun: Begun, rows: Boundaries, driving: Mapping[int, int]
 ) -> InSteps:
     """driving: by rank the thread that drives its steps."""
-    calls, texts = sampled.calls, sampled.texts
+    calls = sampled.calls
 
     def which(is_wanted: Callable[[CallInfo], bool]) -> Flags:
-        return sampled.known.which(calls.call, texts, is_wanted)
+        return sampled.known.which(calls.call, sampled.texts, is_wanted)
+
+    def total(of: Parts, values: np.ndarray | None = None) -> Ints:
+        return np.bincount(of.row, values, len(rows)).astype(np.int64)
 
     is_nccl = which(lambda one: one.library == "nccl")
-    every = overlaps(calls.world_rank, calls.start_ns, calls.end_ns, rows)
-    every = every.take(~which(lambda one: one.family == "setup")[every.call])
+    is_setup = which(lambda one: one.family == "setup")
+    every = parts_of(np.arange(len(calls)), calls.world_rank, calls.start_ns, calls.end_ns, rows)
+    every = every.take(~is_setup[every.call])
     queued, blocking = every.take(is_nccl[every.call]), every.take(~is_nccl[every.call])
     is_untimed = (calls.device_start_ns == NONE) & which(
         lambda one: one.family in ("collective", "point-to-point")
     )
-    untimed = queued.take(queued.begins & is_untimed[queued.call])
-    operations, is_first = _operations(calls)
-    on_device = _on_device(calls, operations, rows)
-    kernels = on_device.take(is_first[on_device.call])
-    on_device, kernels = (
-        replace(part, call=operations[part.call]) for part in (on_device, kernels)
-    )
+    untimed = queued.take(queued.is_counted & is_untimed[queued.call])
+    operations, kernels = _on_device(calls, rows)
     threads = np.array([driving.get(rank, NONE) for rank in rows.world_rank.tolist()], np.int64)
     is_driving = calls.thread[blocking.call] == threads[blocking.row]
-    call_bytes = np.maximum(_bytes(sampled, begun), 0)
-    is_shared = calls.is_shared[kernels.call] == 1
-    times = joined(
-        CallTimes,
-        [
-            _times(sampled, blocking, blocking.begins, call_bytes, blocking.spent_ns, is_driving),
-            *(_times(sampled, part, part.begins, call_bytes) for part in (untimed, on_device)),
-            replace(
-                _times(
-                    sampled, kernels, kernels.begins & is_shared, np.zeros_like(call_bytes),
-                    kernels.spent_ns,
-                ),
-                call=np.where(is_shared, texts.number(GROUP), calls.call[kernels.call]),
-            ),
-        ],
-    )
-    beside = _beside(calls, blocking.take(~is_driving))
-    is_file = which(lambda one: one.family == "io")[blocking.call]
+    in_file = is_driving & which(lambda one: one.family == "io")[blocking.call]
     is_data = sampled.is_large & which(lambda one: one.family in ("collective", "neighborhood"))
-    messages = [part.take(part.begins) for part in (blocking, untimed, on_device)]
-    data = joined(Overlaps, [part.take(is_data[part.call]) for part in messages])
-    moving = blocking.take(is_data[blocking.call])
-
-    def total(rows_of: Ints, values: np.ndarray | None = None) -> Ints:
-        return np.bincount(rows_of, values, len(rows)).astype(np.int64)
-
+    call_bytes = np.maximum(_bytes(sampled, begun), 0)
+    messages = joined(Parts, [blocking, untimed, operations])
+    messages = messages.take(messages.is_counted & is_data[messages.call])
+    beside = _beside(calls, blocking.take(~is_driving))
     spent = Spent(
-        total(blocking.row, blocking.spent_ns * (is_driving & ~is_file)),
-        total(blocking.row, blocking.spent_ns * (is_driving & is_file)),
+        total(blocking, blocking.spent_ns * (is_driving & ~in_file)),
+        total(blocking, blocking.spent_ns * in_file),
         _most(beside, len(rows)),
-        np.where(total(queued.row) > 0, total(queued.row, queued.spent_ns), NONE),
-        np.where(total(untimed.row) > 0, NONE, total(*_busy(kernels, rows))),
-        total(data.row),
-        total(data.row, call_bytes[data.call]),
-        total(moving.row, moving.spent_ns),
+        np.where(total(queued) > 0, total(queued, queued.spent_ns), NONE),
+        np.where(total(untimed) > 0, NONE, total(kernels, _alone_ns(kernels, rows))),
+        total(messages),
+        total(messages, call_bytes[messages.call]),
+        total(blocking, blocking.spent_ns * is_data[blocking.call]),
     )
-    return InSteps(spent, _summed(times), beside)
+    return InSteps(
+        spent,
+        _call_times(sampled, call_bytes, (blocking, is_driving), [untimed, operations], kernels),
+        beside,
+    )
 
 
-def overlaps(world_ranks: Ints, begin_ns: Ints, end_ns: Ints, steps: Boundaries) -> Overlaps:
-    """Of intervals that are sorted by rank."""
-    parts = []
+def parts_of(
+    call: Ints, world_ranks: Ints, begin_ns: Ints, end_ns: Ints, steps: Boundaries
+) -> Parts:
+    """Calls are sorted by rank."""
+    found = [np.empty((2, 0), np.int64)]
     for rank, own in by_rank(steps.world_rank):
         least, most = np.searchsorted(world_ranks, (rank, rank + 1)).tolist()
-        begins, ends = steps.begin_ns[own], np.maximum.accumulate(steps.end_ns[own])
+        ends = np.maximum.accumulate(steps.end_ns[own])
         first = np.searchsorted(ends, begin_ns[least:most], "right")
-        number = np.maximum(np.searchsorted(begins, end_ns[least:most]) - first, 0)
-        call = np.repeat(np.arange(least, most), number)
-        place = np.arange(len(call)) - np.repeat(np.cumsum(number) - number, number)
-        parts.append((call, own[0] + np.repeat(first, number) + place))
-    call, row = (np.concatenate([np.empty(0, np.int64), *both]) for both in zip(*parts, ([], [])))
-    call, row = call.astype(np.int64), row.astype(np.int64)
-    return Overlaps(
-        call, row, np.maximum(begin_ns[call], steps.begin_ns[row]),
-        np.minimum(end_ns[call], steps.end_ns[row]), steps.begin_ns[row] <= begin_ns[call],
+        until = np.searchsorted(steps.begin_ns[own], end_ns[least:most])
+        number = np.maximum(until - first, 0)
+        place = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
+        row = own[0] + np.repeat(first, number) + place
+        found.append(np.stack([np.repeat(np.arange(least, most), number), row]))
+    own, row = np.concatenate(found, axis=1)
+    return Parts(
+        call[own], row, np.maximum(begin_ns[own], steps.begin_ns[row]),
+        np.minimum(end_ns[own], steps.end_ns[row]), steps.begin_ns[row] <= begin_ns[own],
     )
 
 
-def _operations(calls: Called) -> tuple[Ints, Flags]:
-    """The calls whose operations have device times, by the begin of these. Which of them stands for
-    its kernel? The first of those that share one."""
+def _on_device(calls: Called, steps: Boundaries) -> tuple[Parts, Parts]:
+    """Operations that have device times; and of those that share a kernel only the first, which
+    stands for it."""
     rows = np.flatnonzero((calls.device_start_ns != NONE) & (calls.device_end_ns != NONE))
-    kernel = (
-        calls.world_rank[rows], calls.device_start_ns[rows], calls.communicator[rows],
-        calls.device_end_ns[rows],
+    own = calls.take(rows)
+    order, groups = grouped(
+        own.world_rank, own.device_start_ns, own.communicator, own.device_end_ns
     )
-    order, groups = grouped(*kernel)
-    return rows[order], (groups.place() == 0) | (calls.is_shared[rows[order]] != 1)
+    own, rows = own.take(order), rows[order]
+    is_first = np.zeros(len(calls), bool)
+    is_first[rows] = (groups.place() == 0) | (own.is_shared != 1)
+    found = parts_of(rows, own.world_rank, own.device_start_ns, own.device_end_ns, steps)
+    return found, found.take(is_first[found.call])
 
 
-def _on_device(calls: Called, rows: Ints, steps: Boundaries) -> Overlaps:
-    return overlaps(
-        calls.world_rank[rows], calls.device_start_ns[rows], calls.device_end_ns[rows], steps
-    )
+def _alone_ns(kernels: Parts, steps: Boundaries) -> Ints:
+    """The time of each kernel in which no kernel before it runs; steps of a rank are disjoint."""
+    order = np.lexsort((kernels.begin_ns, kernels.row))
+    begin_ns, end_ns = kernels.begin_ns[order], kernels.end_ns[order]
+    before_ns = np.full(len(kernels), NONE)
+    for _, own in by_rank(steps.world_rank[kernels.row[order]]):
+        before_ns[own[1:]] = np.maximum.accumulate(end_ns[own])[:-1]
+    found = np.empty(len(kernels), np.int64)
+    found[order] = np.maximum(0, end_ns - np.maximum(begin_ns, before_ns))
+    return found
 
 
 def _bytes(sampled: Sampled, begun: Begun) -> Ints:
     """Of a call that starts persistent operations, or that completes operations, those of all these
     operations."""
-    calls, known, texts = sampled.calls, sampled.known, sampled.texts
-    found = calls.bytes.copy()
-    sent = np.flatnonzero(calls.completed_ns != NONE)
-    done = begun.take(begun.completed_ns != NONE)
-    completing = known.which(calls.call, texts, lambda one: one.family == "completion")
-    starting = texts.among(calls.call, ("MPI_Start", "MPI_Startall")) & ~completing
-    begun = begun.take(begun.is_persistent)
-    for chosen, keys, known_keys, known_bytes in (
-        (
-            completing, (calls.world_rank, calls.end_ns),
-            (
-                np.append(calls.world_rank[sent], done.world_rank),
-                np.append(calls.completed_ns[sent], done.completed_ns),
-            ),
-            np.append(calls.bytes[sent], done.bytes),
-        ),
-        (
-            starting, (calls.world_rank, calls.thread, calls.start_ns),
-            (begun.world_rank, begun.thread, begun.start_ns), begun.bytes,
-        ),
+    calls, texts, found = sampled.calls, sampled.texts, sampled.calls.bytes.copy()
+    is_completing = sampled.known.which(
+        calls.call, texts, lambda one: one.family == "completion"
+    )
+    sent, done = calls.take(calls.completed_ns != NONE), begun.take(begun.completed_ns != NONE)
+    started = begun.take(begun.is_persistent)
+    ends = (calls.world_rank, calls.end_ns)
+    starts = (calls.world_rank, calls.thread, calls.start_ns)
+    of_ends = (
+        np.append(getattr(sent, name), getattr(done, name))
+        for name in ("world_rank", "completed_ns", "bytes")
+    )
+    of_starts = (started.world_rank, started.thread, started.start_ns, started.bytes)
+    for chosen, keys, (*operations, own_bytes) in (
+        (is_completing, ends, of_ends),
+        (texts.among(calls.call, ("MPI_Start", "MPI_Startall")), starts, of_starts),
     ):
         rows = np.flatnonzero(chosen)
-        order, groups = grouped(*known_keys)
-        sums = groups.sum(np.maximum(known_bytes, 0)[order])
-        place = found_in(
-            [key[rows] for key in keys], [key[order[groups.first]] for key in known_keys]
-        )
-        found[rows] = np.append(sums, 0)[place]
+        order, groups = grouped(*operations)
+        sums = np.append(groups.sum(np.maximum(own_bytes, 0)[order]), 0)
+        first = order[groups.first]
+        found[rows] = sums[
+            found_in([key[rows] for key in keys], [key[first] for key in operations])
+        ]
     return found
 
 
-def _times(
-    sampled: Sampled, part: Overlaps, is_counted: Flags, call_bytes: Ints,
-    total_ns: Ints | None = None, is_driving: Flags | None = None,
+def _call_times(
+    sampled: Sampled, call_bytes: Ints, driven: tuple[Parts, Flags], counted: list[Parts],
+    kernels: Parts,
 ) -> CallTimes:
-    nothing = np.zeros(len(part), np.int64)
-    total_ns = nothing if total_ns is None else total_ns
-    return CallTimes(
-        part.row, sampled.calls.call[part.call], sampled.is_control[part.call] == 1,
-        sampled.calls.communicator[part.call], is_counted.astype(np.int64),
-        np.where(is_counted, call_bytes[part.call], 0), total_ns,
-        nothing if is_driving is None else total_ns * is_driving,
+    """driven: calls, and which of them are on the driving thread. counted: operations without a
+    time of their own."""
+    calls, (blocking, is_driving) = sampled.calls, driven
+
+    def times(of: Parts, number: np.ndarray, total_ns: Ints, driving_ns: Ints) -> CallTimes:
+        return CallTimes(
+            of.row, calls.call[of.call], sampled.is_control[of.call] == 1,
+            calls.communicator[of.call], number.astype(np.int64), number * call_bytes[of.call],
+            total_ns, driving_ns,
+        )
+
+    is_shared, nothing = calls.is_shared[kernels.call] == 1, [of.row * 0 for of in counted]
+    of_kernels = times(kernels, kernels.is_counted & is_shared, kernels.spent_ns, kernels.row * 0)
+    found = joined(
+        CallTimes,
+        [
+            times(blocking, blocking.is_counted, blocking.spent_ns, blocking.spent_ns * is_driving),
+            *(times(of, of.is_counted, none, none) for of, none in zip(counted, nothing)),
+            replace(
+                of_kernels, bytes=kernels.row * 0,
+                name=np.where(is_shared, sampled.texts.number(GROUP), of_kernels.name),
+            ),
+        ],
     )
+    order, groups = grouped(found.row, found.name, found.is_control, found.communicator)
+    summed = ("calls", "bytes", "total_ns", "driving_ns")
+    sums = {name: groups.sum(getattr(found, name)[order]) for name in summed}
+    return replace(found.take(order[groups.first]), **sums)
 
 
-def _summed(times: CallTimes) -> CallTimes:
-    order, groups = grouped(times.row, times.call, times.is_control, times.communicator)
-    first = times.take(order[groups.first])
-    return replace(
-        first,
-        **{
-            name: groups.sum(getattr(times, name)[order])
-            for name in ("count", "bytes", "total_ns", "driving_ns")
-        },
-    )
-
-
-def _beside(calls: Called, found: Overlaps) -> Beside:
+def _beside(calls: Called, found: Parts) -> Beside:
     thread = calls.thread[found.call]
     order, groups = grouped(found.row, thread)
     first = order[groups.first]
@@ -264,14 +262,3 @@ def _most(beside: Beside, count: int) -> Ints:
     groups, most = Groups(beside.row), np.zeros(count, np.int64)
     most[beside.row[groups.first]] = groups.max(beside.total_ns)
     return most
-
-
-def _busy(kernels: Overlaps, steps: Boundaries) -> tuple[Ints, Ints]:
-    """For each kernel in a step the time in which no kernel before it runs. Steps of a rank are
-    disjoint."""
-    kernels = kernels.take(np.lexsort((kernels.begin_ns, kernels.row)))
-    before = np.full(len(kernels), NONE)
-    for _, own in by_rank(steps.world_rank[kernels.row]):
-        before[own[1:]] = np.maximum.accumulate(kernels.end_ns[own])[:-1]
-    begin_ns = np.maximum(kernels.begin_ns, before)
-    return kernels.row, np.maximum(0, kernels.end_ns - begin_ns)

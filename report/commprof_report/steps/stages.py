@@ -1,16 +1,16 @@
 """The analysis of steps, stage by stage. Each is a function of what the stages before it gave; only
 reading asks the run.
 
-    sampled calls --> collectives, stepping  of each communicator, those that all ranks have (stepping.py)
-                  --> find_groups            what repeats in them: the period (period.py)
-                  --> by_calls, marked,      when each step of each rank begins and ends     Bounds
-                      by_region
-                  --> judged                 the warm-up, outliers, missing samples          Boundaries
-                  --> in_steps               what each rank did in each of its steps         Spent, CallTimes
-                  --> step_costs             means over ranks, with the waits of late        Costs
-                  --> slowest                who makes the others wait
-                  --> critical_paths         which rank, doing what, made a step as long     PathRow
-    GPU activity  --> gpu_steps              what the GPUs did in each step                  GpuStepRow
+    sampled calls --> stepping        of each communicator, the calls that all ranks have Stepping
+                  --> find_groups     what repeats in them: the period (period.py)        Group
+                  --> by_calls        when each step of each rank begins and ends, or     Bounds
+                                      marked(), by_region()
+                  --> judged          the warm-up, outliers, steps that lack samples      Boundaries
+                  --> in_steps        what each rank did in each of its steps             Spent
+                  --> step_costs      means over the ranks, with the waits of late        Costs
+                  --> slowest         who makes the others wait                           Slowest
+                  --> critical_paths  which rank, doing what, made a step as long         PathRow
+    activities    --> gpu_steps       what the GPUs did in each step                      GpuStepRow
 
 steps_summary.py adds them up for the reports, with the trend of the step times (trend.py).
 """

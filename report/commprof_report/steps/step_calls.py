@@ -127,14 +127,14 @@ def call_sums(
     labels = read(Labels, SQL.run(connection, "step_labels"), texts)
     place = found_in((rank, times.communicator), (labels.world_rank, labels.communicator))
     label = np.append(labels.label, texts.number(units.NO_VALUE))[place]
-    order, groups = grouped(times.call, label, times.is_control)
+    order, groups = grouped(times.name, label, times.is_control)
     columns = (
         groups.sum(column[order]).tolist()
-        for column in (times.count, times.bytes, times.total_ns, times.driving_ns)
+        for column in (times.calls, times.bytes, times.total_ns, times.driving_ns)
     )
     first, ranks = order[groups.first], np.split(rank[order], groups.first[1:])
     sums = {
-        _key(sampled, texts.texts[times.call[row]], texts.texts[label[row]], times.is_control[row]):
+        _key(sampled, texts.texts[times.name[row]], texts.texts[label[row]], times.is_control[row]):
         Sum({*makers.tolist()}, *own)
         for row, makers, *own in zip(first.tolist(), ranks, *columns)
     }

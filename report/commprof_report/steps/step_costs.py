@@ -49,13 +49,6 @@ class StepRow(NamedTuple):
     data_ns: float = 0.0
 
 
-class PollsRow(NamedTuple):
-    """step_polls.sql"""
-
-    poll_share: float
-    main_poll_share: float
-
-
 class Costs(NamedTuple):
     steps: list[StepRow]
     by_call: CallSums
@@ -85,7 +78,7 @@ def step_costs(
     why = explained(rows, rows.step_ns - inside_ns, by_call, is_driven, sampled.texts)
     split_ns = _split(rows, alignment, late) if late and is_driven else None
     thread, is_main = _busiest(sampled, rows, found, driving, is_driven)
-    (polls,) = SQL.ask(connection, "step_polls", PollsRow)
+    polls = SQL.run(connection, "step_polls").fetchone()
     return Costs(
         _step_rows(rows, alignment, spent, split_ns, why, is_driven),
         call_sums(connection, sampled, rows, found.calls), is_driven, thread, is_main, *polls,
@@ -103,12 +96,12 @@ def _split(rows: Boundaries, alignment: Alignment, late: Late) -> tuple[Ints, In
 
 def _time_by_call(sampled: Sampled, times: CallTimes, is_driven: bool) -> TimeByCall:
     """On all threads, or on the driving one and on the device."""
-    is_nccl = sampled.known.which(times.call, sampled.texts, lambda one: one.library == "nccl")
-    is_nccl |= times.call == sampled.texts.number(GROUP)
+    is_nccl = sampled.known.which(times.name, sampled.texts, lambda one: one.library == "nccl")
+    is_nccl |= times.name == sampled.texts.number(GROUP)
     spent_ns = np.where(is_nccl, times.total_ns, times.driving_ns) if is_driven else times.total_ns
-    order, groups = grouped(times.row, times.call)
+    order, groups = grouped(times.row, times.name)
     first = order[groups.first]
-    found = TimeByCall(times.row[first], times.call[first], groups.sum(spent_ns[order]))
+    found = TimeByCall(times.row[first], times.name[first], groups.sum(spent_ns[order]))
     return found.take(found.spent_ns > 0)
 
 

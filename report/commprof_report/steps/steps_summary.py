@@ -4,6 +4,7 @@ the HTML page."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from sqlite3 import Connection
 from statistics import fmean
 from typing import NamedTuple
@@ -20,7 +21,6 @@ from ..run.alignment import Alignment
 from ..run.selection import Selection
 from .arrivals import point_text
 from .boundaries import Detection, Steps, outlier_limit
-from .critical_path import PathRow
 from .gpu_steps import GpuStepRow, step_times
 from .sampled_calls import Sampled
 from .stages import Stages, stages
@@ -106,25 +106,9 @@ class StepsRow(NamedTuple):
     gpu_exposed_share: float | None
 
 
-class StepsSummary(NamedTuple):
+@dataclass(frozen=True)
+class StepsSummary(Stages):
     summary: StepsRow
-    stages: Stages
-
-    @property
-    def steps(self) -> Steps:
-        return self.stages.steps
-
-    @property
-    def costs(self) -> Costs:
-        return self.stages.costs
-
-    @property
-    def gpu(self) -> list[GpuStepRow]:
-        return self.stages.gpu
-
-    @property
-    def paths(self) -> list[PathRow]:
-        return self.stages.paths
 
 
 def steps_summary(
@@ -150,7 +134,7 @@ def steps_summary(
         **trend([row.step_ns for row in steady])._asdict(),
         **_gpu(found.gpu),
     }
-    return StepsSummary(StepsRow(**fields), found)
+    return StepsSummary(**vars(found), summary=StepsRow(**fields))
 
 
 def _detection(sampled: Sampled, detection: Detection, costs: Costs) -> dict:
