@@ -3,10 +3,11 @@ for other ranks, and the waiting that it causes. A straggler is a stripe, a nois
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from statistics import fmean
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..base.arrays import np
+from ..base.columns import Flags
 from ..late.late_ranks import Late
 from ..late.timelines import OUTSIDE, WAITING
 from ..run.alignment import Alignment
@@ -36,41 +37,35 @@ def rank_steps(
     """Times of ranks in the complete steps after the warm-up; None where there are not two of them
     and two ranks."""
     complete = {row.step: row for row in rows if row.is_complete and not row.is_warm_up}
-    times = steps.aligned(alignment, complete)
-    ranks = sorted({rank for of_step in times.values() for rank in of_step})
-    if len(times) < 2 or len(ranks) < 2:
+    own = steps.rows.take(np.isin(steps.rows.step, [*complete]))
+    numbers, ranks = np.unique(own.step), np.unique(own.world_rank)
+    if len(numbers) < 2 or len(ranks) < 2:
         return None
-    spent = {
-        (step, rank): late.timelines[rank].between(*own) for step, of_step in times.items()
-        for rank, own in of_step.items()
-    }
+    begins, ends = (
+        alignment.aligned(own.world_rank, times) for times in (own.begin_ns, own.end_ns)
+    )
+    spent_ns = late.timelines.spent_between(own.world_rank, begins, ends)
     split = {step for step, row in complete.items() if is_split(row, True, late)}
-    caused = causes_in(
-        spans_of({step: times[step] for step in times if step in split}), late, ranks
-    )[1]
-    columns, groups = _grouped(sorted(times), MOST_COLUMNS), _grouped(ranks, MOST_ROWS)
+    _, caused = causes_in(spans_of(steps.aligned(alignment, split)), late, {*ranks.tolist()})
+    caused_ns = [
+        caused[step][rank] if step in split else 0
+        for step, rank in zip(own.step.tolist(), own.world_rank.tolist())
+    ]
+    is_in_split = np.isin(own.step, [*split])
+    width, height = -(-len(numbers) // MOST_COLUMNS), -(-len(ranks) // MOST_ROWS)
+    column = np.searchsorted(numbers, own.step) // width
+    row = np.searchsorted(ranks, own.world_rank) // height
+    shape = (row.max() + 1, column.max() + 1)
 
-    def field(
-        value: Callable[[int, int], float], among: set[int] | dict[int, StepRow] = complete
-    ) -> Field:
-        def mean(group: Sequence[int], column: Sequence[int]) -> float | None:
-            values = [
-                value(step, rank) for step in column if step in among for rank in group
-                if (step, rank) in spent
-            ]
-            return fmean(values) if values else None
-
-        return [[mean(group, column) for column in columns] for group in groups]
+    def field(values: np.ndarray, among: Flags) -> Field:
+        place = np.ravel_multi_index((row[among], column[among]), shape)
+        count = np.bincount(place, minlength=shape[0] * shape[1])
+        means = np.bincount(place, values[among], len(count)) / np.maximum(count, 1)
+        known = [mean if number else None for mean, number in zip(means.tolist(), count.tolist())]
+        return [known[first : first + shape[1]] for first in range(0, len(known), shape[1])]
 
     return RankSteps(
-        [column[0] for column in columns],
-        [group[0] for group in groups],
-        field(lambda step, rank: spent[step, rank][OUTSIDE]),
-        field(lambda step, rank: spent[step, rank][WAITING], split),
-        field(lambda step, rank: caused[step][rank], split),
+        numbers[::width].tolist(), ranks[::height].tolist(),
+        field(spent_ns[:, OUTSIDE], np.ones(len(own), bool)),
+        field(spent_ns[:, WAITING], is_in_split), field(np.array(caused_ns), is_in_split),
     )
-
-
-def _grouped(members: Sequence[int], most: int) -> list[Sequence[int]]:
-    size = -(-len(members) // most) or 1
-    return [members[at : at + size] for at in range(0, len(members), size)]
