@@ -97,6 +97,22 @@ def joined(kind: type[Table], parts: Sequence[Table]) -> Table:
     return kind(*(np.concatenate([getattr(part, name) for part in parts]) for name in names(kind)))
 
 
+def rows_of(rows: Columns, texts: Texts) -> Iterator[tuple]:
+    """The rows with Python's values, None for NONE."""
+
+    def values(kind: str, column: np.ndarray) -> list:
+        if kind == "TextInts":
+            named = [*texts.texts, None]
+            return [named[number] for number in np.where(column == NONE, -1, column).tolist()]
+        if kind == "Ints" and NONE in column:
+            return [None if value == NONE else value for value in column.tolist()]
+        return column.tolist()
+
+    return zip(
+        *(values(field.type, getattr(rows, field.name)) for field in dataclasses.fields(rows))
+    )
+
+
 def _table(kind: type[Table], columns: Sequence[Sequence[Any]], texts: Texts) -> Table:
     return kind(
         *(

@@ -13,6 +13,8 @@ from ..base.present import present
 from ..base.thresholds import threshold
 from ..run.alignment import Alignment, Error
 from .collectives import Collectives
+from .known import Known
+from .reading import median_durations
 
 SQL = query.beside(__file__)
 
@@ -22,7 +24,7 @@ MOST_ERROR = threshold("late.clock-error")
 
 
 class Clocks:
-    def __init__(self, connection: Connection, alignment: Alignment) -> None:
+    def __init__(self, connection: Connection, alignment: Alignment, known: Known) -> None:
         self.alignment = alignment
         # durations by communicator and call; empty: one clock, without errors
         self.medians: dict[tuple[str, str], int] = {}
@@ -42,8 +44,7 @@ class Clocks:
             has_nccl or len(alignment.clocks) > 1
             or any(clock.violation_ns for clock in alignment.clocks.values())
         ):
-            rows = SQL.run(connection, "median_durations")
-            self.medians = {(identity, call): median_ns for identity, call, median_ns in rows}
+            self.medians = median_durations(connection, known)
 
     def error(self, key: Hashable, ranks: Iterable[int], time_ns: int) -> Error:
         """Error of these ranks' times, near a time of the first of them. key: stands for the

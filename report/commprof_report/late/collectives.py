@@ -23,7 +23,7 @@ KINDS = ALL, ROOT_FIRST, ROOT_LAST, LOWER = ("all", "root-first", "root-last", "
 @dataclass(frozen=True)
 class Collectives(Columns):
     """The samples of synchronizing collectives, and of the starts of persistent ones;
-    sampled_collectives.sql. In order of collectives, and in each by the rank in the communicator.
+    reading.py. In order of collectives, and in each by the rank in the communicator.
     """
 
     identity: TextInts

@@ -15,10 +15,13 @@ from sqlite3 import Connection
 from typing import NamedTuple, Optional
 
 from ..base import query
+from ..base.columns import Texts, rows_of
 from ..base.present import present
 from ..run.alignment import Alignment, storable
 from .clocks import Clocks
+from .known import Known
 from .message_match import Message, Part, matches
+from .reading import message_sides
 
 SQL = query.beside(__file__)
 
@@ -28,7 +31,7 @@ ALWAYS = (LONG_AGO_NS, -LONG_AGO_NS)
 
 
 class MessageRow(NamedTuple):
-    """One side of a message; sampled_messages.sql."""
+    """One side of a message; a row of reading.MessageSides."""
 
     identity: str | None
     sender: int
@@ -93,13 +96,13 @@ class Messages:
 
 
 def messages(
-    connection: Connection, alignment: Alignment, clocks: Clocks, is_chosen: IsChosen
+    connection: Connection, alignment: Alignment, clocks: Clocks, known: Known, is_chosen: IsChosen
 ) -> Messages:
     found = Messages(is_chosen, clocks)
     windows = Windows(connection, alignment)
-    for _, group in groupby(
-        map(MessageRow._make, SQL.run(connection, "sampled_messages")), key=itemgetter(0, 1, 2, 3)
-    ):
+    texts = Texts()
+    sides = rows_of(message_sides(connection, known, texts), texts)
+    for _, group in groupby(map(MessageRow._make, sides), key=itemgetter(0, 1, 2, 3)):
         rows = list(group)
         matched = set()
         for sent, received in _matches(rows, windows, clocks, is_probe=0):

@@ -8,6 +8,7 @@ from sqlite3 import Connection
 from ..base.arrays import np
 from ..base import query
 from ..base.columns import NONE, Columns, Flags, Ints, TextInts, Texts, found_in, grouped, read
+from ..run.sampled import sampled
 from .known import Known
 
 SQL = query.beside(__file__)
@@ -15,7 +16,7 @@ SQL = query.beside(__file__)
 
 @dataclass(frozen=True)
 class Samples(Columns):
-    """samples.sql"""
+    """Sampled calls (run/sampled.py)."""
 
     world_rank: Ints
     thread: Ints
@@ -36,7 +37,10 @@ class Regions(Columns):
 
 def samples(connection: Connection, known: Known, texts: Texts) -> Samples:
     """Without MPI_Init and the like; by rank, in order of time."""
-    found = read(Samples, SQL.run(connection, "samples"), texts)
+    calls = sampled(connection).in_texts(texts).calls
+    found = Samples(
+        calls.world_rank, calls.thread, calls.call, calls.region, calls.start_ns, calls.end_ns
+    )
     found = found.take(~known.which(found.call, texts, lambda call: call.family == "setup"))
     return found.take(np.lexsort((found.end_ns, found.start_ns, found.world_rank)))
 

@@ -23,8 +23,7 @@ from __future__ import annotations
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import query
-from ..base.columns import Flags, Groups, TextInts, Texts, joined, read, table
+from ..base.columns import Flags, Groups, TextInts, Texts, joined, table
 from ..run.alignment import Alignment
 from ..run.selection import Selection
 from .arrivals import calls_left, completed, completing
@@ -34,10 +33,9 @@ from .collectives import (
 )
 from .known import Known
 from .messages import messages
+from .reading import sampled_collectives
 from .samples import Samples, samples
 from .waits import Arrivals, Waits
-
-SQL = query.beside(__file__)
 
 
 class WaitSplit(NamedTuple):
@@ -77,8 +75,8 @@ class Chosen:
 def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
     """The run must have been opened with samples."""
     connection, texts = run.connection, Texts()
-    chosen, clocks = Chosen(connection), Clocks(connection, alignment)
-    rows = read(Collectives, SQL.run(connection, "sampled_collectives"), texts)
+    chosen, clocks = Chosen(connection), Clocks(connection, alignment, known)
+    rows = sampled_collectives(connection, texts)
     rows = rows.take(whole(rows))
     start_ns = alignment.aligned(rows.world_rank, rows.start_ns)
     is_estimate, is_sure = _judge(rows, clocks, texts)
@@ -88,7 +86,7 @@ def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
     blocking, others = is_sure & rows.is_blocking, is_sure & ~rows.is_blocking
     split = blocking_waits(rows.take(blocking), start_ns[blocking], is_estimate[blocking], texts)
     arrived = completed_arrivals(rows.take(others), start_ns[others], texts)
-    found = messages(connection, alignment, clocks, chosen.is_chosen)
+    found = messages(connection, alignment, clocks, known, chosen.is_chosen)
     arrivals = joined(Arrivals, [*arrived, table(Arrivals, found.arrivals, texts)])
     called = samples(connection, known, texts)
     calls = completing(connection, called, known, texts)

@@ -20,6 +20,7 @@ from ..base.errors import ReportError, version_check
 from ..base.library_files import library_text
 from ..base.present import present
 from .archive import unpacked
+from .sampled import Sampled
 from .seen import view_text
 from .thinning import SAMPLED, Thinning
 
@@ -78,6 +79,8 @@ class RunConnection(sqlite3.Connection):
     """Inserts many rows in one transaction. Without it SQLite would end one after each row, and
     visit all pages changed so far each time."""
 
+    sampled: Sampled | None = None  # its sampled calls (sampled.py), once they are known
+
     def executemany(self, statement: str, rows: Iterable) -> sqlite3.Cursor:
         if self.in_transaction:
             return super().executemany(statement, rows)
@@ -93,7 +96,7 @@ def schema_text() -> str:
     return library_text("output/schema.sql")
 
 
-def database_create() -> sqlite3.Connection:
+def database_create() -> RunConnection:
     """Creates an empty database with our schema, in memory as long as it is small."""
     connection = sqlite3.connect("", uri=True, isolation_level=None, factory=RunConnection)
     connection.text_factory = TEXT

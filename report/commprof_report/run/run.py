@@ -31,6 +31,7 @@ from .rank_files import (
     run_describe, runs_split, spawned_ranks,
 )
 from .run_folders import newest_run, one_run, runs_inside
+from .sampled import Sampled, sampled_join, sampled_read
 from .stub import LedgerIsNotHere
 from .thinning import COUNTED_FILES, MOST_SAMPLES, Counts, Thinning
 
@@ -47,7 +48,7 @@ class Run:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.paths: Sequence[Path] = [path]  # the files and folders that are read
-        self.connection: sqlite3.Connection = database_create()
+        self.connection = database_create()
         self.notes: list[str] = []  # problems, one line each
         self.remarks: list[str] = []  # for the user alone, not for the readers of a page
         self.asides: list[str] = []  # other runs in subfolders
@@ -143,6 +144,9 @@ def _paths_take(
 
 
 def _files_take(run: Run, files: Sequence[RankFile], with_histograms: bool) -> None:
+    if not files:
+        return
+    sampled: list[Sampled | None] = []
     with Progress("reading", len(files)) as progress:
         for part, read in _parts(run, files, with_histograms):
             try:
@@ -150,10 +154,13 @@ def _files_take(run: Run, files: Sequence[RankFile], with_histograms: bool) -> N
                     _part_take(run, read)
             except sqlite3.Error:  # each of them alone may fit in
                 read = None
+            sampled.append(read.sampled if read else None)
             for file in part:
                 if not read:
                     file_take(run, file, with_histograms)
                 progress.step()
+    is_all = None not in sampled and not (run.thinning and run.thinning.has_deleted)
+    run.connection.sampled = sampled_join(sampled) if is_all else None
 
 
 class Part(NamedTuple):
@@ -161,6 +168,7 @@ class Part(NamedTuple):
 
     path: Path
     notes: list[str]
+    sampled: Sampled | None  # None: none are to be read
 
 
 def _parts(
@@ -221,8 +229,9 @@ def _part_read(run: Run, with_histograms: bool, aside: Path, files: Sequence[Ran
         file_take(part, file, with_histograms)
     path = aside / files[0].path.name
     database_write(part.connection, path)
+    sampled = sampled_read(part.connection) if part.thinning else None
     part.connection.close()
-    return Part(path, part.notes)
+    return Part(path, part.notes, sampled)
 
 
 def _part_take(run: Run, part: Part) -> None:

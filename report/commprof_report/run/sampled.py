@@ -1,0 +1,169 @@
+"""The sampled calls of a run as columns: what analyses of single calls begin with.
+
+The processes that read parts of a large run send them (run.py); of other runs they are read from
+the tables when they are first needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import query
+from ..base.arrays import np
+from ..base.columns import (
+    NONE, Columns, Flags, Ints, Table, TextInts, Texts, found_in, joined, read,
+)
+
+SQL = query.beside(__file__)
+
+
+@dataclass(frozen=True)
+class Calls(Columns):
+    """Table `sample`, as its columns are there; NONE: null. sampled_calls.sql."""
+
+    world_rank: Ints
+    thread: Ints
+    call: TextInts
+    communicator: Ints
+    sequence: Ints
+    start_ns: Ints
+    end_ns: Ints
+    completed_ns: Ints
+    bytes: Ints
+    peer: Ints
+    root: Ints
+    region: Ints
+    device_start_ns: Ints
+    device_end_ns: Ints
+    is_shared: Ints
+    tag: Ints
+    number: Ints
+
+
+@dataclass(frozen=True)
+class FurtherMessages(Columns):
+    """Table `sample_message`; sampled_further_messages.sql."""
+
+    world_rank: Ints
+    call: TextInts
+    communicator: Ints
+    direction: TextInts
+    peer: Ints
+    tag: Ints
+    number: Ints
+    bytes: Ints
+    start_ns: Ints
+    end_ns: Ints
+    completed_ns: Ints
+
+
+@dataclass(frozen=True)
+class Starts(Columns):
+    """Table `sample_start`; sampled_starts.sql."""
+
+    world_rank: Ints
+    call: TextInts
+    communicator: Ints
+    operation: Ints
+    number: Ints
+    root: Ints
+    bytes: Ints
+    start_ns: Ints
+    end_ns: Ints
+    completed_ns: Ints
+
+
+class Sampled(NamedTuple):
+    texts: Texts
+    calls: Calls
+    messages: FurtherMessages
+    starts: Starts
+
+    def in_texts(self, texts: Texts) -> Sampled:
+        """The same with other numbers of texts."""
+        numbers = np.append(texts.all(self.texts.texts), NONE)
+
+        def renumbered(table: Table, *columns: str) -> Table:
+            rows = {name: numbers[np.maximum(getattr(table, name), -1)] for name in columns}
+            return replace(table, **rows)
+
+        return Sampled(
+            texts,
+            renumbered(self.calls, "call"),
+            renumbered(self.messages, "call", "direction"),
+            renumbered(self.starts, "call"),
+        )
+
+
+@dataclass(frozen=True)
+class Communicators(Columns):
+    """The numbers of ranks for communicators, by identity; numbered_communicators.sql."""
+
+    world_rank: Ints
+    communicator: Ints
+    identity: TextInts
+    comm_rank: Ints
+    size: Ints
+    is_inter: Flags
+    is_nccl: Flags
+
+    def row(self, rows: Calls | FurtherMessages | Starts) -> Ints:
+        """Of each call, the row of its communicator; -1: there is none."""
+        return found_in((rows.world_rank, rows.communicator), (self.world_rank, self.communicator))
+
+
+@dataclass(frozen=True)
+class Synchronizing(Columns):
+    """Calls in which ranks wait for each other; synchronizing_calls.sql."""
+
+    call: TextInts
+    kind: TextInts
+    wait_state: TextInts
+    is_sure: Flags
+    is_blocking: Flags
+    is_persistent: Flags
+    is_full: Flags  # also without data
+    is_own_size: Flags
+
+    def row(self, calls: TextInts) -> Ints:
+        """Of each call its row here; -1: there is none."""
+        return found_in((calls,), (self.call,))
+
+
+def sampled(connection: Connection) -> Sampled:
+    """Read once for a run that was opened."""
+    found = getattr(connection, "sampled", None) or sampled_read(connection)
+    if hasattr(connection, "sampled"):
+        connection.sampled = found
+    return found
+
+
+def sampled_read(connection: Connection) -> Sampled:
+    texts = Texts()
+    return Sampled(
+        texts,
+        read(Calls, SQL.run(connection, "sampled_calls"), texts),
+        read(FurtherMessages, SQL.run(connection, "sampled_further_messages"), texts),
+        read(Starts, SQL.run(connection, "sampled_starts"), texts),
+    )
+
+
+def sampled_join(parts: Sequence[Sampled]) -> Sampled:
+    """The calls of several parts of a run, in their order."""
+    texts = Texts()
+    _, calls, messages, starts = zip(*(part.in_texts(texts) for part in parts))
+    return Sampled(
+        texts, joined(Calls, calls), joined(FurtherMessages, messages), joined(Starts, starts)
+    )
+
+
+def communicators(connection: Connection, texts: Texts) -> Communicators:
+    return read(Communicators, SQL.run(connection, "numbered_communicators"), texts)
+
+
+def synchronizing(connection: Connection, texts: Texts) -> Synchronizing:
+    SQL.run(connection, "synchronizing")
+    return read(Synchronizing, SQL.run(connection, "synchronizing_calls"), texts)
