@@ -34,8 +34,10 @@ class Texts:
             self.texts.append(text)
         return self.numbers[text]
 
-    def all(self, texts: Iterable[str | None]) -> TextInts:
-        return np.fromiter(map(self.number, texts), np.int64)
+    def all(self, texts: Sequence[str | None]) -> TextInts:
+        for text in dict.fromkeys(texts):
+            self.number(text)
+        return np.fromiter(map(self.numbers.__getitem__, texts), np.int64, len(texts))
 
     def text(self, number: int) -> str | None:
         return None if number == NONE else self.texts[number]
@@ -130,7 +132,7 @@ def _array(kind: object, values: Sequence[Any], texts: Texts) -> np.ndarray:
     if kind == "Flags":
         return np.array(values, bool)
     try:
-        return np.array(values, np.int64)
+        return np.fromiter(values, np.int64, len(values))
     except TypeError:
         return np.array([NONE if value is None else value for value in values], np.int64)
 

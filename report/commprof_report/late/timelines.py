@@ -12,14 +12,14 @@ transfer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from sqlite3 import Connection
 from typing import Dict, NamedTuple
 
 from ..base.arrays import np
 from ..base.columns import NONE, Flags, Ints, TextInts, Texts, by_rank, found_in
 from ..run.alignment import Alignment
-from ..run.holes import Hole, holes
+from ..run.holes import holes
 from .known import Known
 from .samples import Samples, followed, is_on
 from .wait_split import WaitSplit
@@ -132,15 +132,15 @@ def timelines(
     )
     # the last one counts
     place = found_in((calls.world_rank, start_ns), (of_mpi.world_rank[::-1], of_mpi.start_ns[::-1]))
-    missing = holes(connection)
+    gaps = _gaps(connection, threads, alignment)
+    nothing = np.array([], np.int64), np.array([], np.int64)
     lines = Lines()
     for (rank,) in connection.execute("SELECT world_rank FROM rank"):
         own = slice(*np.searchsorted(calls.world_rank, (rank, rank + 1)))
-        unseen = [hole for hole in missing.get(rank, ()) if hole.thread == threads.get(rank)]
         waits = np.where(place[own] >= 0, len(of_mpi) - 1 - place[own], -1)
-        gaps = _gaps(rank, unseen, alignment)
         lines[rank] = _timeline(
-            calls.take(own), start_ns[own], states[own], waits, of_mpi, gaps, texts
+            calls.take(own), start_ns[own], states[own], waits, of_mpi, gaps.get(rank, nothing),
+            texts,
         )
     return lines
 
@@ -153,11 +153,17 @@ def _states(calls: TextInts, known: Known, texts: Texts) -> Ints:
     return found
 
 
-def _gaps(rank: int, unseen: Sequence[Hole], alignment: Alignment) -> tuple[Ints, Ints]:
-    """The begins and the ends, in order, of times without samples."""
-    times = np.array([(hole.begin_ns, hole.end_ns) for hole in unseen], np.int64).reshape(-1, 2)
-    begins, ends = (alignment.aligned(np.full(len(times), rank), times[:, edge]) for edge in (0, 1))
-    return begins, ends
+def _gaps(
+    connection: Connection, threads: dict[int, int], alignment: Alignment
+) -> dict[int, tuple[Ints, Ints]]:
+    """By rank the begins and the ends, in order, of times without samples of its thread."""
+    unseen = [
+        hole for of_rank in holes(connection).values() for hole in of_rank
+        if hole.thread == threads.get(hole.world_rank)
+    ]
+    rank, _, begin_ns, end_ns = np.array(unseen, np.int64).reshape(-1, 4).T
+    begins, ends = alignment.aligned(rank, begin_ns), alignment.aligned(rank, end_ns)
+    return {number: (begins[own], ends[own]) for number, own in by_rank(rank)}
 
 
 def _timeline(

@@ -12,15 +12,18 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import chain, groupby
-from operator import itemgetter
+from dataclasses import dataclass, replace
+from itertools import chain
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base.arrays import np
 from ..base import query
-from ..base.columns import by_rank
+from ..base.columns import (
+    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, by_rank, grouped, joined,
+)
 from .offset_bounds import MOST_RATE, Bound, Interval, at_knots
+from .sampled import communicators, sampled, synchronizing
 
 SQL = query.beside(__file__)
 
@@ -31,6 +34,7 @@ MOST_SAMPLES = 200_000  # used for bounds; each bound holds by itself, more of t
 # first
 MOST_ALL_PAIRS = 8
 MOST_NS = 1 << 61  # largest time that is stored: 73 years
+NEVER_NS = (1 << 63) - 1
 MOST_ROUNDS = 8  # of tightening bounds via third clocks
 
 Pair = tuple[int, int]
@@ -44,18 +48,17 @@ class RankClockRow(NamedTuple):
     start_unix_ns: int
 
 
-class MeetingRow(NamedTuple):
-    """One clock in one collective; clock_meetings.sql."""
+@dataclass(frozen=True)
+class Meetings(Columns):
+    """One clock in one collective: the first return on it that depends on other ranks' arrival, and
+    the last arrival on which other ranks' returns depend. In real time no such return precedes any
+    such arrival. NONE: there is none."""
 
-    number: int
-    sequence: int
-    clock: int
-    first_gone_ns: int | None
-    last_come_ns: int | None
-    least_call: str
-    most_call: str
-    least_root: int
-    most_root: int
+    identity: TextInts
+    sequence: Ints
+    clock: Ints
+    first_gone_ns: Ints
+    last_come_ns: Ints
 
 
 class Error(NamedTuple):
@@ -92,7 +95,7 @@ class Clock:
     def axis_times_ns(self, readings_ns: np.ndarray) -> np.ndarray:
         """axis_ns of many readings."""
         readings, times = (
-            np.array([storable(time_ns) for time_ns in column])
+            np.array([storable(time_ns) for time_ns in column], np.int64)
             for column in (self.readings, self.axis_times)
         )
         before = np.clip(np.searchsorted(readings, readings_ns, "right") - 1, 0, len(readings) - 1)
@@ -140,6 +143,13 @@ class Alignment:
         self.clocks = clocks
         self.clock_of = {rank.world_rank: clocks[rank.clock] for rank in ranks}
         self.starts = {rank.world_rank: rank.start_monotonic_ns for rank in ranks}
+        self.ranks = np.array(sorted(self.starts), np.int64)
+        self.starts_ns, self.clock_numbers = (
+            np.array([value(rank) for rank in self.ranks.tolist()], np.int64)
+            for value in (
+                lambda rank: storable(self.starts[rank]), lambda rank: self.clock_of[rank].clock,
+            )
+        )
         self.zero_ns = 0
         self.zero_ns = min(self.aligned_ns(rank.world_rank, 0) for rank in ranks)
 
@@ -149,12 +159,12 @@ class Alignment:
 
     def aligned(self, world_ranks: np.ndarray, times_ns: np.ndarray) -> np.ndarray:
         """aligned_ns of many times, as they can be stored (int64)."""
+        place = np.searchsorted(self.ranks, world_ranks)
+        own_ns = self.starts_ns[place] + np.clip(times_ns, -MOST_NS, MOST_NS)
         found = np.empty(len(times_ns), np.int64)
-        for rank, own in by_rank(world_ranks):
-            times = np.clip(times_ns[own], -MOST_NS, MOST_NS)
-            own_ns = storable(self.starts[rank]) + times
-            found[own] = self.clock_of[rank].axis_times_ns(own_ns) - storable(self.zero_ns)
-        return np.clip(found, -MOST_NS, MOST_NS)
+        for clock, rows in by_rank(self.clock_numbers[place]):
+            found[rows] = self.clocks[clock].axis_times_ns(own_ns[rows])
+        return np.clip(found - storable(self.zero_ns), -MOST_NS, MOST_NS)
 
     def lines(self) -> Iterator[tuple[int, int, int, int, float]]:
         """The straight lines of each rank: its own times from and before which one holds, the first
@@ -193,10 +203,9 @@ class Alignment:
 
 def align(connection: Connection) -> Alignment:
     """Aligns the clocks of a run that was read with samples."""
-    SQL.run(connection, "synchronizing")
     ranks = SQL.ask(connection, "clocks", RankClockRow)
     lines = {rank.clock: rank for rank in reversed(ranks)}  # each clock's lowest rank
-    bounds, violations = _bounds(_meetings(connection))
+    bounds, violations = _bounds(_meetings(connection, ranks))
     alignment = Alignment(ranks, _clocks_lay(lines, bounds))
     for clock, violation_ns in violations.items():
         alignment.clocks[clock].violation_ns = violation_ns
@@ -228,59 +237,137 @@ def _define_in_sql(connection: Connection, alignment: Alignment) -> None:
     connection.executemany("INSERT INTO aligned_rank VALUES (?, ?, ?, ?, ?)", rows)
 
 
-def _meetings(connection: Connection) -> Iterator[list[MeetingRow]]:
-    """One list per collective, without collectives in which ranks called different functions."""
-    (samples,) = connection.execute(
-        "SELECT count(*) FROM sample WHERE sequence IS NOT NULL"
-    ).fetchone()
-    rows = map(
-        MeetingRow._make, SQL.run(connection, "clock_meetings", every=samples // MOST_SAMPLES + 1)
+def _meetings(connection: Connection, ranks: Sequence[RankClockRow]) -> Meetings:
+    """The collectives that relate clocks, in order, without those in which ranks called different
+    functions or named different roots. Empty messages depend on nobody. If there are many samples,
+    only one in a few collectives, always including the first one of each communicator."""
+    texts = Texts()
+    calls = sampled(connection).in_texts(texts).calls
+    calls = calls.take(calls.sequence != NONE)
+    every = len(calls) // MOST_SAMPLES + 1
+    calls = calls.take((calls.sequence - 1) % every == 0)
+    known, kinds = communicators(connection, texts), synchronizing(connection, texts)
+    known = known.take((known.communicator > 1) & ~known.is_inter & (known.size > 1))
+    kinds = kinds.take(kinds.is_sure)
+    member, kind = known.row(calls), kinds.row(calls.call)
+    is_met = (member >= 0) & (kind >= 0)
+    calls, member, kind = calls.take(is_met), member[is_met], kind[is_met]
+    clock_of = {rank.world_rank: rank.clock for rank in ranks}
+    start_of = {rank.world_rank: rank.start_monotonic_ns for rank in ranks}
+    own = np.array(sorted(clock_of), np.int64)
+    clocks, starts_ns = (
+        np.array([values[rank] for rank in own.tolist()], np.int64)
+        for values in (clock_of, start_of)
     )
-    for _, group in groupby(rows, key=itemgetter(0, 1)):
-        meeting = list(group)
-        calls = {row.least_call for row in meeting} | {row.most_call for row in meeting}
-        roots = {row.least_root for row in meeting} | {row.most_root for row in meeting}
-        if len(calls) == len(roots) == 1:
-            yield meeting
+    place = np.searchsorted(own, calls.world_rank)
+    start_ns = starts_ns[place]
+    come_ns = start_ns + calls.start_ns
+    returned_ns = np.where(kinds.is_blocking[kind], calls.end_ns, calls.completed_ns)
+    comm_rank = known.comm_rank[member]
+    is_root, is_other = (
+        (calls.root != NONE) & which
+        for which in (comm_rank == calls.root, comm_rank != calls.root)
+    )
+    is_full = (calls.bytes > 0) | kinds.is_full[kind]
+    is_all, is_root_first, is_root_last = (
+        kinds.kind[kind] == texts.number(name) for name in ("all", "root-first", "root-last")
+    )
+    depends = (
+        (is_all & (is_full | kinds.is_own_size[kind])) | (is_root_first & is_full & is_other)
+        | (is_root_last & is_root)
+    )
+    is_awaited = (
+        (is_all & is_full) | (is_root_first & is_root) | (is_root_last & is_full & is_other)
+    )
+    gone_ns = np.where(depends & (returned_ns != NONE), start_ns + returned_ns, NEVER_NS)
+    come_ns = np.where(is_awaited, come_ns, NONE)
+    identity = known.identity[member]
+    order, groups = grouped(texts.order()[identity], calls.sequence, clocks[place])
+    first = order[groups.first]
+    found = Meetings(
+        identity[first], calls.sequence[first], clocks[place[first]], groups.min(gone_ns[order]),
+        groups.max(come_ns[order]),
+    )
+    found = replace(
+        found, first_gone_ns=np.where(found.first_gone_ns == NEVER_NS, NONE, found.first_gone_ns)
+    )
+    meetings = Groups(found.identity, found.sequence)
+    of_row = meetings.of_row[groups.of_row]
+    is_one = np.ones(len(meetings), bool)
+    for values in (calls.call[order], calls.root[order]):
+        is_one[of_row[values != values[groups.first[meetings.first]][of_row]]] = False
+    return found.take(meetings.spread(is_one))
 
 
-def _bounds(meetings: Iterator[list[MeetingRow]]) -> tuple[Bounds, dict[int, int]]:
+def _bounds(meetings: Meetings) -> tuple[Bounds, dict[int, int]]:
     """The bounds for each pair of clocks; and for each clock the largest violation: by how much a
     return precedes an arrival that it depends on."""
-    slices: dict[tuple[int, int, int, bool], Bound] = {}
     violations: dict[int, int] = {}
-    for meeting in meetings:
-        for row in meeting:
-            if row.first_gone_ns is None or row.last_come_ns is None:
-                continue
-            if row.last_come_ns > row.first_gone_ns:
-                violations[row.clock] = max(
-                    violations.get(row.clock, 0), row.last_come_ns - row.first_gone_ns
-                )
-        for place, first in enumerate(meeting if len(meeting) <= MOST_ALL_PAIRS else meeting[:1]):
-            for second in meeting[place + 1 :]:
-                for bound in _bounds_of_pair(first, second):
-                    key = (first.clock, second.clock, bound.at_ns // SLICE_NS, bound.is_upper)
-                    slices[key] = _tighter(slices.get(key), bound)
+    both = (meetings.first_gone_ns != NONE) & (meetings.last_come_ns != NONE)
+    wrong = meetings.take(both & (meetings.last_come_ns > meetings.first_gone_ns))
+    for clock, own_ns in zip(
+        wrong.clock.tolist(), (wrong.last_come_ns - wrong.first_gone_ns).tolist()
+    ):
+        violations[clock] = max(violations.get(clock, 0), own_ns)
+    first, second = _pairs(Groups(meetings.identity, meetings.sequence))
+    upper, lower = (
+        _of_pairs(meetings, first, second, is_upper) for is_upper in (True, False)
+    )
+    found = joined(PairBounds, [upper, lower])
+    found = found.take(np.argsort(found.pair, kind="stable"))
+    # the tightest bound in each slice of time, the first of several
+    order, groups = grouped(found.first, found.second, found.at_ns // SLICE_NS, found.is_upper)
+    sign = np.where(found.is_upper, -1, 1)
+    tightest = order[groups.first_most((sign * found.difference_ns)[order])]
     bounds: Bounds = {}
-    for (first_clock, second_clock, _, _), bound in slices.items():
-        bounds.setdefault((first_clock, second_clock), []).append(bound)
+    for place in tightest[np.argsort(order[groups.first], kind="stable")].tolist():
+        pair = int(found.first[place]), int(found.second[place])
+        bounds.setdefault(pair, []).append(
+            Bound(
+                int(found.at_ns[place]), int(found.difference_ns[place]),
+                bool(found.is_upper[place]),
+            )
+        )
     return bounds, violations
 
 
-def _bounds_of_pair(first: MeetingRow, second: MeetingRow) -> Iterator[Bound]:
+@dataclass(frozen=True)
+class PairBounds(Columns):
     """Bounds of the difference first - second, which is added to the second clock's readings."""
-    if first.first_gone_ns is not None and second.last_come_ns is not None:
-        yield Bound(first.first_gone_ns, first.first_gone_ns - second.last_come_ns, True)
-    if first.last_come_ns is not None and second.first_gone_ns is not None:
-        yield Bound(first.last_come_ns, first.last_come_ns - second.first_gone_ns, False)
+
+    pair: Ints  # in the order of meetings
+    first: Ints
+    second: Ints
+    at_ns: Ints
+    difference_ns: Ints
+    is_upper: Flags
 
 
-def _tighter(known: Bound | None, bound: Bound) -> Bound:
-    if known is None:
-        return bound
-    choose = min if bound.is_upper else max
-    return choose(known, bound, key=lambda one: one.difference_ns)
+def _pairs(groups: Groups) -> tuple[Ints, Ints]:
+    """Rows of the clocks of each collective that are compared."""
+    place, count = groups.place(), groups.counts[groups.of_row]
+    rows = np.arange(groups.rows)
+    parts = [(groups.first[groups.of_row], rows, (count > MOST_ALL_PAIRS) & (place > 0))]
+    for apart in range(1, MOST_ALL_PAIRS):
+        parts.append((rows - apart, rows, (count <= MOST_ALL_PAIRS) & (place >= apart)))
+    first, second = (
+        np.concatenate([part[which][part[2]] for part in parts]) for which in (0, 1)
+    )
+    order = np.lexsort((second, first))
+    return first[order], second[order]
+
+
+def _of_pairs(meetings: Meetings, first: Ints, second: Ints, is_upper: bool) -> PairBounds:
+    of_first, of_second = (
+        (meetings.first_gone_ns, meetings.last_come_ns) if is_upper
+        else (meetings.last_come_ns, meetings.first_gone_ns)
+    )
+    pair = np.flatnonzero((of_first[first] != NONE) & (of_second[second] != NONE))
+    first, second = first[pair], second[pair]
+    return PairBounds(
+        pair, meetings.clock[first], meetings.clock[second], of_first[first],
+        of_first[first] - of_second[second], np.full(len(pair), is_upper),
+    )
 
 
 def _clocks_lay(lines: dict[int, RankClockRow], bounds: Bounds) -> dict[int, Clock]:
