@@ -16,10 +16,11 @@ import training
 from commprof_report.base import kendall, units
 from commprof_report.base.columns import Texts, table
 from commprof_report.base.same_steps import matched
+from commprof_report.run.sampled import Communicators
 from commprof_report.steps.boundaries import Boundaries, follow
 from commprof_report.steps.outliers import TimeByCall, explained
 from commprof_report.steps.period import Period
-from commprof_report.steps.stepping import Communicators, Group, Numbered
+from commprof_report.steps.stepping import Group, Numbered
 from commprof_report.steps.trend import trend
 from planted import SECOND, Message, Rank, Sample, Span, Start, Step, Window
 from planted_job import HostClock, Program
@@ -553,7 +554,8 @@ def test_steps_of_replica_groups_are_matched_by_time(summary, steps):
 
 def test_of_equal_communicators_all_ranks_follow_the_same():
     """Rank 1 has numbered them the other way round, as threads may."""
-    rows = [(0, 3, "b", 2, "mpi"), (0, 4, "a", 2, "mpi"), (1, 3, "a", 2, "mpi"), (1, 4, "b", 2, "mpi")]
+    names = [(0, 3, "b"), (0, 4, "a"), (1, 3, "a"), (1, 4, "b")]
+    rows = [(*name, 0, 2, False, False) for name in names]
     texts = Texts()
     steps = table(Numbered, [], texts)
     groups = [

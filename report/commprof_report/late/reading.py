@@ -193,7 +193,7 @@ def _messages(connection: Connection, known: Known, texts: Texts) -> FurtherMess
     calls = calls.take((calls.peer != NONE) & known.which(calls.call, texts, _is_message))
     received, sent = texts.number("received"), texts.number("sent")
     own = FurtherMessages(
-        calls.world_rank, calls.call, calls.communicator,
+        calls.world_rank, calls.thread, calls.call, calls.communicator,
         np.where(texts.among(calls.call, RECEIVES), received, sent), calls.peer, calls.tag,
         calls.number, calls.bytes, calls.start_ns, calls.end_ns, calls.completed_ns,
     )

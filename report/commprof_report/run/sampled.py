@@ -41,6 +41,7 @@ class Calls(Columns):
     is_shared: Ints
     tag: Ints
     number: Ints
+    signature: Ints
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class FurtherMessages(Columns):
     """Table `sample_message`; sampled_further_messages.sql."""
 
     world_rank: Ints
+    thread: Ints
     call: TextInts
     communicator: Ints
     direction: TextInts
@@ -65,6 +67,7 @@ class Starts(Columns):
     """Table `sample_start`; sampled_starts.sql."""
 
     world_rank: Ints
+    thread: Ints
     call: TextInts
     communicator: Ints
     operation: Ints

@@ -23,16 +23,17 @@ from typing import NamedTuple
 from ..base import query, units
 from ..base.arrays import np
 from ..base.columns import (
-    Columns, Flags, Ints, Texts, by_rank, found_in, grouped, joined, read, table,
+    Columns, Flags, Ints, Texts, by_rank, found_in, grouped, joined, table,
 )
 from ..base.same_steps import agree, matched, warm_up
 from ..base.thresholds import threshold
 from ..late.marks import MarkedRow
 from ..run.alignment import Alignment
 from ..run.holes import Hole
-from .sampled_calls import Sampled
+from ..run.sampled import Communicators, communicators
+from .sampled_calls import SampledCalls
 from .stepping import (
-    Collectives, Communicators, Found, Group, Numbered, Refused, collectives, find_groups, stepping,
+    Collectives, Found, Group, Numbered, Refused, collectives, find_groups, stepping,
 )
 
 SQL = query.beside(__file__)
@@ -186,11 +187,11 @@ def by_region(connection: Connection, alignment: Alignment, name: str) -> Unjudg
 # Steps from calls.
 
 
-def by_calls(connection: Connection, alignment: Alignment, sampled: Sampled) -> Unjudged:
-    communicators = read(Communicators, SQL.run(connection, "communicators"), sampled.texts)
-    numbered = collectives(sampled, communicators)
+def by_calls(connection: Connection, alignment: Alignment, sampled: SampledCalls) -> Unjudged:
+    known = communicators(connection, sampled.texts)
+    numbered = collectives(sampled, known)
     found = find_groups(stepping(sampled, numbered), sampled.texts)
-    followed = follow(communicators, sampled.texts, found.groups)
+    followed = follow(known, sampled.texts, found.groups)
     if not followed:
         return _why_none(connection, sampled, found)
     own = _times(numbered, sampled.texts, followed)
@@ -226,7 +227,7 @@ def _others_text(ranks: list[int]) -> str:
     )
 
 
-def _why_none(connection: Connection, sampled: Sampled, found: Found) -> Unjudged:
+def _why_none(connection: Connection, sampled: SampledCalls, found: Found) -> Unjudged:
     """The collectives of which most were tried are named."""
     if not found.sampled:
         return none(_unsampled_text(connection))
@@ -243,7 +244,7 @@ def _why_none(connection: Connection, sampled: Sampled, found: Found) -> Unjudge
     return none("; ".join(said), max((each.confidence for each in most), default=0.0))
 
 
-def _label(sampled: Sampled, refused: Refused) -> str:
+def _label(sampled: SampledCalls, refused: Refused) -> str:
     communicator = sampled.known.communicators.get(refused.identity)
     return communicator.label if communicator else units.NO_VALUE
 
@@ -259,14 +260,15 @@ def _unsampled_text(connection: Connection) -> str:
 
 
 def follow(
-    communicators: Communicators, texts: Texts, groups: Sequence[Group]
+    known: Communicators, texts: Texts, groups: Sequence[Group]
 ) -> dict[int, Group]:
     """By rank, the communicator that determines its steps. All ranks take the same of equal ones:
     threads may number theirs otherwise."""
     by_identity = {texts.number(group.identity): group for group in groups}
     followed: dict[int, Group] = {}
     places: dict[str, int] = {}
-    own = communicators.take(np.isin(communicators.identity, [*by_identity]))
+    own = known.take(np.isin(known.identity, [*by_identity]))
+    own = own.take(np.lexsort((own.communicator, own.world_rank)))
     for world_rank, identity in zip(own.world_rank.tolist(), own.identity.tolist()):
         group = by_identity[identity]
         place = places.setdefault(group.identity, len(places))

@@ -12,30 +12,11 @@ from ..base.columns import NONE, Columns, Flags, Ints, TextInts, Texts, found_in
 from ..base.thresholds import whole
 from ..calls.traffic import traffic_classify
 from ..late.known import Known, known
+from ..run.sampled import Calls, FurtherMessages, Starts, sampled
 
 SQL = query.beside(__file__)
 
 KIND = ("world_rank", "thread", "call", "bytes", "signature")
-
-
-@dataclass(frozen=True)
-class Called(Columns):
-    """sampled_calls.sql: by rank, in order of time. Times are the rank's own; NONE where the schema
-    has null."""
-
-    world_rank: Ints
-    thread: Ints
-    call: TextInts
-    communicator: Ints
-    sequence: Ints  # of a collective
-    start_ns: Ints
-    end_ns: Ints
-    completed_ns: Ints
-    bytes: Ints
-    signature: Ints
-    device_start_ns: Ints
-    device_end_ns: Ints
-    is_shared: Ints
 
 
 @dataclass(frozen=True)
@@ -62,8 +43,10 @@ class Threads(Columns):
 
 
 @dataclass(frozen=True)
-class Sampled:
-    calls: Called
+class SampledCalls:
+    calls: Calls  # by rank, in order of time
+    messages: FurtherMessages
+    starts: Starts
     threads: Threads
     texts: Texts
     known: Known
@@ -84,11 +67,11 @@ class Sampled:
         return found_in(keys, (threads.world_rank, threads.thread))
 
 
-def sampled_calls(connection: Connection, about: Known | None = None) -> Sampled:
+def sampled_calls(connection: Connection, about: Known | None = None) -> SampledCalls:
     """about: where the caller has it."""
     traffic_classify(connection)
     texts = Texts()
-    calls = read(Called, SQL.run(connection, "sampled_calls"), texts)
+    _, calls, messages, starts = sampled(connection).in_texts(texts)
     calls = calls.take(np.lexsort((calls.end_ns, calls.start_ns, calls.world_rank)))
     told = read(Told, SQL.run(connection, "told"), texts)
     threads = read(Threads, SQL.run(connection, "threads"), texts)
@@ -101,4 +84,6 @@ def sampled_calls(connection: Connection, about: Known | None = None) -> Sampled
         [limits.get(call, whole("calls.control-bytes")) for call in texts.texts], np.int64
     )
     is_large = np.where(is_control == NONE, calls.bytes > limit[calls.call], is_control == 0)
-    return Sampled(calls, threads, texts, about or known(connection), is_control, is_large)
+    return SampledCalls(
+        calls, messages, starts, threads, texts, about or known(connection), is_control, is_large
+    )

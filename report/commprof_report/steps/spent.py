@@ -7,7 +7,7 @@ starts, with the kernel's time, if the device was traced.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -16,22 +16,11 @@ from ..base.columns import (
     NONE, Columns, Flags, Groups, Ints, TextInts, by_rank, found_in, grouped, joined,
 )
 from ..late.known import CallInfo
+from ..run.sampled import Calls
 from .boundaries import Boundaries
-from .sampled_calls import Called, Sampled
+from .sampled_calls import SampledCalls
 
 GROUP = "ncclGroup"  # the name of a kernel that did several operations
-
-
-@dataclass(frozen=True)
-class Begun(Columns):
-    """started.sql"""
-
-    world_rank: Ints
-    thread: Ints
-    start_ns: Ints
-    completed_ns: Ints
-    bytes: Ints
-    is_persistent: Flags
 
 
 @dataclass(frozen=True)
@@ -93,7 +82,7 @@ class Parts(Columns):
 
 
 def in_steps(
-    sampled: Sampled, begun: Begun, rows: Boundaries, driving: Mapping[int, int]
+    sampled: SampledCalls, rows: Boundaries, driving: Mapping[int, int]
 ) -> InSteps:
     """driving: by rank the thread that drives its steps."""
     calls = sampled.calls
@@ -118,7 +107,7 @@ def in_steps(
     is_driving = calls.thread[blocking.call] == threads[blocking.row]
     in_file = is_driving & which(lambda one: one.family == "io")[blocking.call]
     is_data = sampled.is_large & which(lambda one: one.family in ("collective", "neighborhood"))
-    call_bytes = np.maximum(_bytes(sampled, begun), 0)
+    call_bytes = np.maximum(_bytes(sampled), 0)
     messages = joined(Parts, [blocking, untimed, operations])
     messages = messages.take(messages.is_counted & is_data[messages.call])
     beside = _beside(calls, blocking.take(~is_driving))
@@ -160,7 +149,7 @@ def parts_of(
     )
 
 
-def _on_device(calls: Called, steps: Boundaries) -> tuple[Parts, Parts]:
+def _on_device(calls: Calls, steps: Boundaries) -> tuple[Parts, Parts]:
     """Operations that have device times; and of those that share a kernel only the first, which
     stands for it."""
     rows = np.flatnonzero((calls.device_start_ns != NONE) & (calls.device_end_ns != NONE))
@@ -187,25 +176,25 @@ def _alone_ns(kernels: Parts, steps: Boundaries) -> Ints:
     return found
 
 
-def _bytes(sampled: Sampled, begun: Begun) -> Ints:
+def _bytes(sampled: SampledCalls) -> Ints:
     """Of a call that starts persistent operations, or that completes operations, those of all these
     operations."""
-    calls, texts, found = sampled.calls, sampled.texts, sampled.calls.bytes.copy()
-    is_completing = sampled.known.which(
-        calls.call, texts, lambda one: one.family == "completion"
+    calls, messages, starts = sampled.calls, sampled.messages, sampled.starts
+    known, texts, found = sampled.known, sampled.texts, calls.bytes.copy()
+    persistent = messages.take(
+        known.which(messages.call, texts, lambda one: one.form == "persistent")
     )
-    sent, done = calls.take(calls.completed_ns != NONE), begun.take(begun.completed_ns != NONE)
-    started = begun.take(begun.is_persistent)
-    ends = (calls.world_rank, calls.end_ns)
-    starts = (calls.world_rank, calls.thread, calls.start_ns)
-    of_ends = (
-        np.append(getattr(sent, name), getattr(done, name))
-        for name in ("world_rank", "completed_ns", "bytes")
-    )
-    of_starts = (started.world_rank, started.thread, started.start_ns, started.bytes)
+    by_end = _columns((calls, messages, starts), ("world_rank", "completed_ns", "bytes"))
+    by_start = _columns((persistent, starts), ("world_rank", "thread", "start_ns", "bytes"))
     for chosen, keys, (*operations, own_bytes) in (
-        (is_completing, ends, of_ends),
-        (texts.among(calls.call, ("MPI_Start", "MPI_Startall")), starts, of_starts),
+        (
+            known.which(calls.call, texts, lambda one: one.family == "completion"),
+            (calls.world_rank, calls.end_ns), by_end,
+        ),
+        (
+            texts.among(calls.call, ("MPI_Start", "MPI_Startall")),
+            (calls.world_rank, calls.thread, calls.start_ns), by_start,
+        ),
     ):
         rows = np.flatnonzero(chosen)
         order, groups = grouped(*operations)
@@ -217,8 +206,12 @@ def _bytes(sampled: Sampled, begun: Begun) -> Ints:
     return found
 
 
+def _columns(tables: Sequence[Columns], names: Sequence[str]) -> list[Ints]:
+    return [np.concatenate([getattr(table, name) for table in tables]) for name in names]
+
+
 def _call_times(
-    sampled: Sampled, call_bytes: Ints, driven: tuple[Parts, Flags], counted: list[Parts],
+    sampled: SampledCalls, call_bytes: Ints, driven: tuple[Parts, Flags], counted: list[Parts],
     kernels: Parts,
 ) -> CallTimes:
     """driven: calls, and which of them are on the driving thread. counted: operations without a
@@ -251,7 +244,7 @@ def _call_times(
     return replace(found.take(order[groups.first]), **sums)
 
 
-def _beside(calls: Called, found: Parts) -> Beside:
+def _beside(calls: Calls, found: Parts) -> Beside:
     thread = calls.thread[found.call]
     order, groups = grouped(found.row, thread)
     first = order[groups.first]

@@ -28,14 +28,14 @@ from ..run.unsampled import no_log_text
 from .boundaries import Steps, by_calls, by_region, judged, marked, none
 from .critical_path import PathRow, critical_paths
 from .gpu_steps import GpuStepRow, gpu_steps
-from .sampled_calls import Sampled, sampled_calls
+from .sampled_calls import SampledCalls, sampled_calls
 from .slowest import Slowest, slowest
 from .step_costs import Costs, step_costs
 
 
 @dataclass(frozen=True)
 class Stages:
-    sampled: Sampled
+    sampled: SampledCalls
     steps: Steps
     costs: Costs
     slowest: Slowest
@@ -46,7 +46,7 @@ class Stages:
 
 def steps_find(
     run: Selection, alignment: Alignment, by: str | None = None, region: str | None = None,
-    sampled: Sampled | None = None,
+    sampled: SampledCalls | None = None,
 ) -> Steps:
     """The run must have been opened with samples. By default marked steps are used if there are
     any; otherwise steps are detected. `sampled`: where the caller has it."""

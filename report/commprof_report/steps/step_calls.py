@@ -12,7 +12,7 @@ from ..base import query, units
 from ..base.arrays import np
 from ..base.columns import Columns, Ints, TextInts, found_in, grouped, read
 from .boundaries import Boundaries
-from .sampled_calls import Sampled
+from .sampled_calls import SampledCalls
 from .spent import GROUP, CallTimes
 
 SQL = query.beside(__file__)
@@ -118,7 +118,7 @@ def _shown(labels: list[str], name: str, names: Mapping[str, str]) -> str:
 
 
 def call_sums(
-    connection: Connection, sampled: Sampled, rows: Boundaries, times: CallTimes
+    connection: Connection, sampled: SampledCalls, rows: Boundaries, times: CallTimes
 ) -> CallSums:
     texts = sampled.texts
     is_whole = rows.is_complete & ~rows.is_warm_up
@@ -143,7 +143,7 @@ def call_sums(
     return CallSums(sums, steps, int(whole.step_ns.sum()), overlap_rows)
 
 
-def _key(sampled: Sampled, call: str, label: str, is_control: bool) -> CallKey:
+def _key(sampled: SampledCalls, call: str, label: str, is_control: bool) -> CallKey:
     about = sampled.known.calls.get(call)
     family, library = (about.family, about.library) if about else ("unknown", "mpi")
     if call == GROUP:

@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 from ..base import query
 from ..base.arrays import np
-from ..base.columns import NONE, Floats, Ints, by_rank, grouped, read
+from ..base.columns import NONE, Floats, Ints, by_rank, grouped
 from ..late.late_ranks import Late
 from ..late.timelines import TRANSFER, WAITING
 from ..run.alignment import Alignment
 from .boundaries import Boundaries, Steps
 from .outliers import TimeByCall, explained
-from .sampled_calls import Sampled
-from .spent import GROUP, Begun, CallTimes, InSteps, Spent, in_steps
+from .sampled_calls import SampledCalls
+from .spent import GROUP, CallTimes, InSteps, Spent, in_steps
 from .step_calls import CallSums, call_sums
 
 SQL = query.beside(__file__)
@@ -62,14 +62,14 @@ class Costs(NamedTuple):
 
 
 def step_costs(
-    connection: Connection, alignment: Alignment, sampled: Sampled, steps: Steps, late: Late | None
+    connection: Connection, alignment: Alignment, sampled: SampledCalls, steps: Steps,
+    late: Late | None,
 ) -> Costs:
     """`late`: the run's analysis of waiting, if the caller has made it."""
     rows = steps.rows
     main = sampled.threads.take(sampled.threads.is_main)
     driving = dict(zip(main.world_rank.tolist(), main.thread.tolist())) | steps.detection.driving
-    begun = read(Begun, SQL.run(connection, "started"), sampled.texts)
-    found = in_steps(sampled, begun, rows, driving)
+    found = in_steps(sampled, rows, driving)
     spent = found.spent
     ranks = [own for _, own in by_rank(rows.world_rank)]
     is_driven = 2 * sum(bool(spent.driving_ns[own].any()) for own in ranks) >= len(ranks)
@@ -94,7 +94,7 @@ def _split(rows: Boundaries, alignment: Alignment, late: Late) -> tuple[Ints, In
     return parts[:, WAITING], parts[:, TRANSFER]
 
 
-def _time_by_call(sampled: Sampled, times: CallTimes, is_driven: bool) -> TimeByCall:
+def _time_by_call(sampled: SampledCalls, times: CallTimes, is_driven: bool) -> TimeByCall:
     """On all threads, or on the driving one and on the device."""
     is_nccl = sampled.known.which(times.name, sampled.texts, lambda one: one.library == "nccl")
     is_nccl |= times.name == sampled.texts.number(GROUP)
@@ -106,7 +106,8 @@ def _time_by_call(sampled: Sampled, times: CallTimes, is_driven: bool) -> TimeBy
 
 
 def _busiest(
-    sampled: Sampled, rows: Boundaries, found: InSteps, driving: dict[int, int], is_driven: bool
+    sampled: SampledCalls, rows: Boundaries, found: InSteps, driving: dict[int, int],
+    is_driven: bool,
 ) -> tuple[str, bool]:
     """The thread that communicates most in steps: its name, and whether it is the main one."""
     if is_driven:

@@ -18,7 +18,7 @@ from ..run.alignment import Alignment, storable
 from .boundaries import Steps
 from .critical_path import Span, critical_path
 from .gpu_views import GpuView, OnGpu, gpu_views, on_gpus
-from .sampled_calls import Sampled
+from .sampled_calls import SampledCalls
 from .stages import Stages
 from .step_costs import StepRow
 
@@ -160,7 +160,7 @@ def _windows(
 
 
 def _details(
-    connection: Connection, sampled: Sampled, drawn: Mapping[int, Spans], alignment: Alignment,
+    connection: Connection, sampled: SampledCalls, drawn: Mapping[int, Spans], alignment: Alignment,
     late: Late,
 ) -> dict[tuple[int, int], str]:
     """By rank and begin of the call on the run's axis: size and communicator of the calls of main

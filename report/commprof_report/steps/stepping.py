@@ -22,24 +22,14 @@ from ..base.columns import (
 )
 from ..base.thresholds import threshold
 from ..calls.calls import operation
+from ..run.sampled import Communicators
 from .period import FEWEST_CALLS, MANY_STEPS, Calls, Period, find_period, free_times, is_steady
-from .sampled_calls import Sampled
+from .sampled_calls import SampledCalls
 
 REDUCTIONS = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "reducescatter")
 FROM_THE_START = 0  # number of the stretch that begins with the first collective
 FEWEST_SMALL, MOSTLY_TIMED = threshold("steps.small"), threshold("steps.timed")
 KINDS_TRIED = 8
-
-
-@dataclass(frozen=True)
-class Communicators(Columns):
-    """communicators.sql"""
-
-    world_rank: Ints
-    communicator: Ints
-    identity: TextInts
-    ranks: Ints
-    library: TextInts
 
 
 @dataclass(frozen=True)
@@ -129,22 +119,16 @@ def is_reduction(call: str) -> bool:
     return operation(call) in REDUCTIONS
 
 
-def collectives(sampled: Sampled, communicators: Communicators) -> Collectives:
+def collectives(sampled: SampledCalls, known: Communicators) -> Collectives:
     calls = sampled.calls
     rows = np.flatnonzero((calls.sequence != NONE) & (calls.communicator > 1))
-    place = found_in(
-        (calls.world_rank[rows], calls.communicator[rows]),
-        (communicators.world_rank, communicators.communicator),
-    )
-    is_between = place >= 0
-    is_between[is_between] = communicators.ranks[place[is_between]] > 1
-    rows, place = rows[is_between], place[is_between]
-    identity = communicators.identity[place]
+    known = known.take((known.size > 1) | known.is_inter)
+    place = known.row(calls.take(rows))
+    rows, place = rows[place >= 0], place[place >= 0]
+    identity = known.identity[place]
     start_ns, end_ns, done_ns = calls.start_ns[rows], calls.end_ns[rows], calls.completed_ns[rows]
     is_timed = calls.device_end_ns[rows] != NONE
-    is_on_device = mostly_timed(
-        identity, is_timed, communicators.library[place] == sampled.texts.number("nccl")
-    )
+    is_on_device = mostly_timed(identity, is_timed, known.is_nccl[place])
     start_ns = np.where(is_timed & is_on_device, calls.device_start_ns[rows], start_ns)
     done_ns = np.where(
         is_timed, np.where(is_on_device, calls.device_end_ns[rows], NONE), done_ns
@@ -161,7 +145,7 @@ def mostly_timed(identity: TextInts, is_timed: Flags, is_nccl: Flags) -> Flags:
     return is_nccl & (timed >= MOSTLY_TIMED * count)
 
 
-def stepping(sampled: Sampled, found: Collectives) -> Stepping:
+def stepping(sampled: SampledCalls, found: Collectives) -> Stepping:
     calls, texts = sampled.calls, sampled.texts
     order, groups = grouped(found.identity, found.world_rank, found.communicator)
     members = found.take(order[groups.first])

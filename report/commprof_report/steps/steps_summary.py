@@ -22,7 +22,7 @@ from ..run.selection import Selection
 from .arrivals import point_text
 from .boundaries import Detection, Steps, outlier_limit
 from .gpu_steps import GpuStepRow, step_times
-from .sampled_calls import Sampled
+from .sampled_calls import SampledCalls
 from .stages import Stages, stages
 from .step_costs import Costs, StepRow
 from .trend import trend
@@ -137,7 +137,7 @@ def steps_summary(
     return StepsSummary(**vars(found), summary=StepsRow(**fields))
 
 
-def _detection(sampled: Sampled, detection: Detection, costs: Costs) -> dict:
+def _detection(sampled: SampledCalls, detection: Detection, costs: Costs) -> dict:
     communicator = sampled.known.communicators.get(detection.identity)
     by_calls = detection.by == "calls"
     return {
