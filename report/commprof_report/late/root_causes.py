@@ -17,7 +17,7 @@ states in large-scale parallel applications" (ICPP 2010). docs/SCHEMA.md has the
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Optional
 
@@ -96,12 +96,7 @@ def root_causes(waits: Waits, lines: Lines, is_nccl: Flags, is_all: Flags) -> Ca
         waits.last_rank[rows], since_ns[followed], meetings.arrival_ns[followed]
     )
     own_ns = lines.spent_between(waits.world_rank[rows], since_ns[followed], waits.start_ns[rows])
-    found = list(_caused(meetings, waits, since_ns, late_ns, own_ns))
-    if not found:
-        return no_causes()
-    wait, cause_rank, caused_ns = zip(*found)
-    ranks = np.array([NONE if rank is NOT_KNOWN else rank for rank in cause_rank], np.int64)
-    return Causes(np.array(wait, np.int64), ranks, np.array(caused_ns, np.float64))
+    return _caused(meetings, waits, since_ns, late_ns, own_ns)
 
 
 def _meetings(waits: Waits, lines: Lines, is_nccl: Flags, is_all: Flags) -> Meetings:
@@ -158,42 +153,92 @@ def _synchronized(meetings: Meetings, waits: Waits) -> Ints:
 
 def _caused(
     meetings: Meetings, waits: Waits, since_ns: Ints, late_ns: np.ndarray, own_ns: np.ndarray
-) -> Iterator[tuple[int, int | None, float]]:
-    """Rows of Causes. late_ns, own_ns: of the waits that are followed, what the last rank and the
-    waiting one spent."""
+) -> Causes:
+    """late_ns, own_ns: of the waits that are followed, what the last rank and the waiting one
+    spent. Most waits have no indirect causes: these are known without the waits before them."""
     more = np.maximum(late_ns - own_ns, 0)
     direct, unknown, indirect = (
         more[:, states].sum(axis=1) for states in (DIRECT, UNKNOWN, [WAITING])
     )
     beyond = np.maximum(0, own_ns[:, DIRECT].sum(axis=1) - late_ns[:, DIRECT].sum(axis=1))
-    parts = zip(direct.tolist(), unknown.tolist(), indirect.tolist(), beyond.tolist())
-    by_rank: dict[int, CausesOfRank] = {}
-    columns = (meetings.wait, meetings.arrival_ns, meetings.is_followed, since_ns)
-    waiters, lasts, wait_ns = (
-        waits.world_rank.tolist(), waits.last_rank.tolist(), waits.wait_ns.tolist(),
+    rows = np.flatnonzero(meetings.wait != NONE)
+    wait, is_followed = meetings.wait[rows], meetings.is_followed[rows]
+    is_indirect = is_followed.copy()
+    is_indirect[is_followed] = indirect > 0
+    by_last, rest_ns = _of_last(waits.wait_ns[wait], is_followed, direct, direct + unknown)
+    columns = (
+        waits.world_rank[wait], waits.last_rank[wait], waits.wait_ns[wait],
+        meetings.arrival_ns[rows], since_ns[rows], is_indirect, by_last, rest_ns,
     )
-    for wait, arrival_ns, is_followed, since in zip(*(column.tolist() for column in columns)):
-        if wait == NONE:
-            continue
-        waiter, last = waiters[wait], lasts[wait]
-        found: CausesOfWait = {last: float(wait_ns[wait])}
-        if is_followed:
-            direct_ns, unknown_ns, indirect_ns, beyond_ns = next(parts)
-            found = {last: direct_ns} if direct_ns else {}
-            found[NOT_KNOWN] = unknown_ns
-            if indirect_ns:
-                own = dict(by_rank[waiter].since(since)) if waiter in by_rank else {}
-                own[waiter] = own.get(waiter, 0.0) + beyond_ns
-                _longer(
-                    found, indirect_ns, own, by_rank[last].since(since) if last in by_rank else {}
-                )
-            whole_ns = direct_ns + unknown_ns + indirect_ns
-            found = largest(
-                {rank: wait_ns[wait] * ns / whole_ns for rank, ns in found.items()}, wait_ns[wait]
-            )
-        by_rank.setdefault(waiter, CausesOfRank()).add(arrival_ns, found)
-        for rank, caused_ns in found.items():
-            yield wait, rank, caused_ns
+    parts = zip(*(part[indirect > 0].tolist() for part in (direct, unknown, indirect, beyond)))
+    by_rank: dict[int, CausesOfRank] = {}
+    found: list[CausesOfWait] = []  # of the waits with indirect causes
+    for waiter, last, wait_ns, arrival_ns, since, is_through, last_ns, other_ns in zip(
+        *(column.tolist() for column in columns)
+    ):
+        if is_through:
+            before = [
+                by_rank[rank].since(since) if rank in by_rank else {} for rank in (waiter, last)
+            ]
+            causes = _indirect(wait_ns, waiter, last, *before, *next(parts))
+            found.append(causes)
+        else:
+            causes = {last: last_ns} if last_ns else {}
+            if other_ns:
+                causes[NOT_KNOWN] = other_ns
+        if waiter not in by_rank:
+            by_rank[waiter] = CausesOfRank()
+        by_rank[waiter].add(arrival_ns, causes)
+    by_last, rest_ns = (np.where(is_indirect, 0.0, values) for values in (by_last, rest_ns))
+    return _rows(
+        wait, waits.last_rank[wait], by_last, rest_ns, np.flatnonzero(is_indirect), found
+    )
+
+
+def _of_last(
+    wait_ns: Ints, is_followed: Flags, direct_ns: Ints, whole_ns: Ints
+) -> tuple[Floats, Floats]:
+    """Of each wait without indirect causes the part that the last rank caused, and the rest; as
+    largest has them. direct_ns, whole_ns: of the waits that are followed."""
+    by_last = wait_ns.astype(np.float64)
+    own_ns = by_last[is_followed]
+    own_ns *= direct_ns / np.maximum(whole_ns, 1)
+    own_ns[own_ns < LEAST_SHARE * wait_ns[is_followed]] = 0.0
+    by_last[is_followed] = own_ns
+    rest_ns = wait_ns - by_last
+    return by_last, np.where(rest_ns >= 1, rest_ns, 0.0)
+
+
+def _indirect(
+    wait_ns: int, waiter: int, last: int, of_waiter: CausesOfWait, of_last: CausesOfWait,
+    direct_ns: int, unknown_ns: int, indirect_ns: int, beyond_ns: int,
+) -> CausesOfWait:
+    """of_waiter, of_last: the causes of what both waited since they were synchronized."""
+    found: CausesOfWait = {last: direct_ns} if direct_ns else {}
+    found[NOT_KNOWN] = unknown_ns
+    own = {**of_waiter, waiter: of_waiter.get(waiter, 0.0) + beyond_ns}
+    _longer(found, indirect_ns, own, of_last)
+    whole_ns = direct_ns + unknown_ns + indirect_ns
+    return largest({rank: wait_ns * ns / whole_ns for rank, ns in found.items()}, wait_ns)
+
+
+def _rows(
+    wait: Ints, last_rank: Ints, by_last: Floats, rest_ns: Floats, indirect: Ints,
+    found: list[CausesOfWait],
+) -> Causes:
+    """In the order of waits. found: of those that are numbered by indirect."""
+    direct, unknown = np.flatnonzero(by_last), np.flatnonzero(rest_ns)
+    ranks = [NONE if rank is NOT_KNOWN else rank for causes in found for rank in causes]
+    counts = np.array([len(causes) for causes in found], np.int64)
+    place = np.concatenate([direct, unknown, np.repeat(indirect, counts)])
+    cause_rank = np.concatenate(
+        [last_rank[direct], np.full(len(unknown), NONE), np.array(ranks, np.int64)]
+    )
+    caused_ns = np.concatenate(
+        [by_last[direct], rest_ns[unknown], [ns for causes in found for ns in causes.values()]]
+    )
+    order = np.argsort(place, kind="stable")
+    return Causes(wait[place[order]], cause_rank[order], caused_ns[order])
 
 
 def _longer(found: CausesOfWait, indirect_ns: int, own: CausesOfWait, late: CausesOfWait) -> None:
