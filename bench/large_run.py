@@ -29,6 +29,10 @@ from planted import (  # noqa: E402
 )
 
 COMMANDS = (("summary",), ("late",), ("steps",), ("advise",), ("html", "--output", os.devnull))
+# seconds on two cores without other work, for so many ranks with so many samples; for more ranks
+# in proportion
+GOALS = {"summary": 7, "late": 8, "steps": 9, "html": 20}
+GOAL_RANKS, GOAL_SAMPLES, GOAL_MIB = 2_048, 1_000, 1_024
 TENSOR, DATA = 4, 5  # a rank's numbers for its communicators
 ON_HOST = 8
 LATE_RANK = ON_HOST - 1
@@ -193,6 +197,12 @@ def cost(command: tuple[str, ...], folder: Path) -> Cost:
     return Cost(*map(float, times.split()), usage.ru_maxrss / 1024)
 
 
+def goal(command: str, ranks: int, samples: int) -> str:
+    if command not in GOALS or samples != GOAL_SAMPLES or ranks < GOAL_RANKS:
+        return "-"
+    return f"{GOALS[command] * ranks / GOAL_RANKS:.0f}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
@@ -202,14 +212,15 @@ def main() -> None:
     if not arguments.folder.exists():
         run_write(arguments.folder, arguments.ranks, arguments.samples)
     print(
-        "| command | CPU time, first process, s | others, s | on two cores, s | peak memory, MiB "
-        "|\n|---|---:|---:|---:|---:|"
+        "| command | CPU time, first process, s | others, s | on two cores, s | goal, s "
+        f"| peak memory, MiB (goal: {GOAL_MIB:,}) |\n|---|---:|---:|---:|---:|---:|"
     )
     for command in COMMANDS:
         found = cost(command, arguments.folder)
         print(
             f"| `{command[0]}` | {found.first_s:.1f} | {found.others_s:.1f} | "
-            f"{found.two_cores_s:.1f} | {found.mebibytes:.0f} |", flush=True,
+            f"{found.two_cores_s:.1f} | {goal(command[0], arguments.ranks, arguments.samples)} | "
+            f"{found.mebibytes:.0f} |", flush=True,
         )
 
 

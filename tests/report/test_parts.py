@@ -12,9 +12,11 @@ from typing import NamedTuple
 
 import planted
 import pytest
+from commprof_report.base.columns import rows_of
 from commprof_report.run import rank_files
 from commprof_report.run import run as reading
 from commprof_report.run.run import Run, run_open
+from commprof_report.run.sampled import Sampled, sampled, sampled_read
 from planted import Rank, Sample
 
 RANKS, MOST = 66, 20_000
@@ -65,7 +67,16 @@ def everything(run: Run) -> Read:
         table: run.connection.execute(f"SELECT * FROM main.{table}").fetchall() for table in tables
     }
     thinning = run.thinning
+    if thinning:
+        rows |= columns_of(sampled(run.connection))
+        assert columns_of(sampled_read(run.connection)).items() <= rows.items()
     return Read(rows, run.notes, thinning.masks if thinning else {})
+
+
+def columns_of(calls: Sampled) -> dict[str, list[tuple]]:
+    """By table the rows that the columns of sampled calls hold."""
+    texts, *tables = calls
+    return {type(columns).__name__: list(rows_of(columns, texts)) for columns in tables}
 
 
 @pytest.fixture
