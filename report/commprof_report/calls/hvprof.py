@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..base import query
 from ..base.bins import hvprof_classes
-from .traffic import traffic_classify
+from ..run.traffic_class import traffic_classify
 
 SQL = query.beside(__file__)
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from ..base import query
 from ..base.thresholds import threshold, whole
-from .traffic import traffic_classify
+from ..run.traffic_class import traffic_classify
 
 SQL = query.beside(__file__)
 

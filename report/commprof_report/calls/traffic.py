@@ -3,7 +3,7 @@ frameworks coordinate it.
 
 Horovod makes six calls of 8 to 24 bytes for each one that carries gradients: most of the calls, but
 almost none of the bytes. On a thread that negotiates, control is told by what it is; else by its
-size. The rule is in traffic_class.sql; docs/SCHEMA.md explains it.
+size. The rule is in run/traffic_class.sql; docs/SCHEMA.md explains it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
-from ..base.thresholds import threshold, whole
+from ..run.traffic_class import traffic_classify
 
 SQL = query.beside(__file__)
-
-CONTROL_BYTES = whole("calls.control-bytes")
 
 
 class TrafficRow(NamedTuple):
@@ -36,25 +34,6 @@ class TrafficRow(NamedTuple):
     library: str
     device_ns: int | None
     told_count: int
-
-
-def traffic_classify(connection: Connection) -> None:
-    """Fills TEMP TABLEs control_size(call, threshold_bytes, volume_bytes), cell_traffic(cell,
-    traffic, is_told), control_cell(cell), negotiating(world_rank, thread) and told_sample, unless
-    that is done. Without samples, all traffic is told by its size."""
-    if not connection.execute(
-        "SELECT 1 FROM sqlite_temp_master WHERE name = 'control_cell'"
-    ).fetchone():
-        SQL.run(
-            connection, "traffic_class",
-            fewest_rounds=whole("calls.rounds"),
-            most_distributed=whole("calls.distributed"),
-            most_control_bytes=whole("calls.most-control-bytes"),
-            control_share=threshold("calls.control-share"),
-            jump=whole("calls.control-jump"),
-            control_bytes=CONTROL_BYTES,
-            data_share=threshold("calls.data-share"),
-        )
 
 
 def traffic_rows(connection: Connection) -> list[TrafficRow]:

@@ -25,7 +25,7 @@ from typing import Callable, NamedTuple
 from ..base import query
 from ..base.same_steps import matched, warm_up
 from ..base.thresholds import threshold
-from ..calls.traffic import CONTROL_BYTES
+from ..run.traffic_class import CONTROL_BYTES
 from .verdict import FEWEST_BLOCKS, Cause, block_count, ranks_beyond_chance
 
 SQL = query.beside(__file__)

@@ -1,4 +1,5 @@
--- Tables and views that relate the ranks of a run. Created once on a merged database; the other queries use them.
+-- Tables and views that relate the ranks of a run. Created once on a merged database; the other queries use them. docs/ARCHITECTURE.md
+-- lists all tables of the run that every room may read.
 
 -- Each rank's wall time, and the time during which its calls were counted. For a rank without an end, up to its last sign of life.
 CREATE TEMP TABLE rank_wall AS

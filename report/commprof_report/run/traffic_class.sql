@@ -1,4 +1,4 @@
--- Which traffic is bulk, which is control? For the whole run, whatever is selected.
+-- Which traffic is bulk, which is control? For the whole run, whatever is selected; tables that every room may read.
 -- Threads that negotiate, as Horovod's does: beside the main one, and reducing bits or gathering bytes again and again. What they call is
 -- told by what it is: bits, and bytes or single numbers from or to a root, are control; all else is data, of whatever size.
 CREATE TEMP TABLE told_sample (
@@ -81,6 +81,3 @@ LEFT JOIN (
     FROM told_sample
     GROUP BY world_rank, thread, call, bytes
 ) USING (world_rank, thread, call, bytes);
-
-CREATE TEMP TABLE control_cell (cell INTEGER PRIMARY KEY);
-INSERT INTO control_cell SELECT cell FROM cell_traffic WHERE traffic = 'control';
