@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from ..base import query, units
 from ..base.errors import ReportError
-from ..calls.traffic import traffic_classify
+from ..run.traffic_class import traffic_classify
 from ..experiment.canary import Canary, canaries_read
 from ..late import stages
 from ..late.sums import Sums, transfer_shares

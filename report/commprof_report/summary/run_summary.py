@@ -12,7 +12,7 @@ from ..base import query, units
 from ..calls.calls import CallRow, call_rows
 from ..calls.peers import PeerRow, peer_rows
 from ..calls.ranks import RankCallRow, RankRow, rank_rows
-from ..calls.traffic import traffic_classify
+from ..run.traffic_class import traffic_classify
 from ..gpu.copied import copied_rows
 from ..late.late_ranks import Late
 from ..run.crowding import crowding, sentence

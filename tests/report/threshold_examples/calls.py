@@ -7,7 +7,7 @@ from sqlite3 import Connection
 
 from commprof_report.base.units import duration
 from commprof_report.calls.negotiation import Round, usual_cycle_ns
-from commprof_report.calls.traffic import traffic_classify
+from commprof_report.run.traffic_class import traffic_classify
 
 from .stored import stored
 
