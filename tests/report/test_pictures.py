@@ -12,6 +12,7 @@ import training
 from commprof_report.calls.sizes import size_rows
 from commprof_report.display import pictures
 from commprof_report.roles.roles import families
+from commprof_report.roles.world import world_of
 from commprof_report.steps.step_costs import StepRow
 from parallel import world
 from planted import Cell, Communicator, Rank
@@ -296,7 +297,7 @@ def test_the_line_of_sizes_passes_through_the_medians(axes, connection):
 def test_siblings_share_a_panel_and_others_have_their_own(axes, connection):
     """Rows of each half are one row of both: counts add up, the extremes are those of either, the
     percentiles those of all calls."""
-    names = families(connection)
+    names = families(world_of(connection))
     apart, merged = size_rows(connection), size_rows(connection, families=names)
     halves = [row for row in apart if row.communicator.startswith("Comm_split")]
     (both,) = {row.communicator for row in merged} - {row.communicator for row in apart}

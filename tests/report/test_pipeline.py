@@ -9,8 +9,7 @@ import re
 import parallel
 import planted
 import pytest
-from commprof_report.calls.peers import PeerRow
-from commprof_report.roles.message_graph import graph
+from commprof_report.roles.message_graph import MessageRow, graph
 from parallel import MICRO_BATCHES, PASSED_BYTES
 from planted import Cell
 
@@ -212,7 +211,7 @@ def test_a_ring_and_a_web_are_no_pipelines(report, run_folder, tmp_path):
     assert "Ranks 0-3 pass messages in a ring" in answer.out and "No pipeline" in answer.out
     assert report("pipeline", run_folder, "--json").rows == []
     web = graph(
-        PeerRow(one, other, 10, 100, 1) for one in range(4) for other in range(4) if one != other
+        MessageRow(one, other, 10, 100) for one in range(4) for other in range(4) if one != other
     )
     assert (web.chains, web.rings, web.webs) == ([], [], [[0, 1, 2, 3]])
 
@@ -225,21 +224,21 @@ def test_a_rank_that_passes_nothing_on_is_no_stage():
         (((1, 0), (2, 0)), False),
         (((0, 1), (1, 2)), True),
     ):
-        found = graph(PeerRow(*pair, 10, 10_000, 1) for pair in pairs)
+        found = graph(MessageRow(*pair, 10, 10_000) for pair in pairs)
         assert (len(found.chains), found.webs) == ((1, []) if is_pipeline else (0, [[0, 1, 2]]))
 
 
 def test_rare_small_messages_do_not_spoil_a_line():
-    lines = [PeerRow(0, 1, 10, 10_000, 1), PeerRow(1, 2, 10, 10_000, 1)]
-    assert [chain.ranks for chain in graph([*lines, PeerRow(2, 0, 10, 99, 1)]).chains] == [
+    lines = [MessageRow(0, 1, 10, 10_000), MessageRow(1, 2, 10, 10_000)]
+    assert [chain.ranks for chain in graph([*lines, MessageRow(2, 0, 10, 99)]).chains] == [
         (0, 1, 2)
     ]
-    assert graph([*lines, PeerRow(2, 0, 10, 100, 1)]).rings == [[0, 1, 2]]
+    assert graph([*lines, MessageRow(2, 0, 10, 100)]).rings == [[0, 1, 2]]
 
 
 def test_a_few_messages_are_no_pipeline():
     """A spare rank that is told that the job is over."""
-    assert [len(graph([PeerRow(0, 4, count, 4, 1)]).chains) for count in (1, 7, 8)] == [0, 0, 1]
+    assert [len(graph([MessageRow(0, 4, count, 4)]).chains) for count in (1, 7, 8)] == [0, 0, 1]
 
 
 def test_a_pipeline_with_a_missing_rank_is_shown_as_far_as_it_is_known(report, tmp_path):

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Callable, NamedTuple
 
 from ..base import units
+from ..roles.world import World
 from ..run.run import Run
 from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
@@ -52,10 +53,10 @@ class Advice(NamedTuple):
     needs: str
 
 
-def advice(run: Run, answers: RunSummary, steps: StepsRow) -> list[Advice]:
+def advice(run: Run, answers: RunSummary, steps: StepsRow, world: World) -> list[Advice]:
     """All advice: the largest savings first; then findings of another kind; then the rules that
     found nothing."""
-    inputs = inputs_of(run, answers, steps)
+    inputs = inputs_of(run, answers, steps, world)
     rules = (*RULES, *(GPU_RULES if inputs.uses_gpu else ()))
     rows = [row for rule in rules for row in judge(rule, inputs)] + [
         _knee(inputs, curve) for curve in knees(inputs)

@@ -13,6 +13,7 @@ from ..calls.sizes import SizeRow, size_rows
 from ..late.late_ranks import Late
 from ..late.verdict import COVERED
 from ..roles.roles import Kin, family_name, kin
+from ..roles.world import World
 from ..run.run import Run
 from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
@@ -127,9 +128,9 @@ class Inputs(NamedTuple):
         )
 
 
-def inputs_of(run: Run, answers: RunSummary, steps: StepsRow) -> Inputs:
+def inputs_of(run: Run, answers: RunSummary, steps: StepsRow, world: World) -> Inputs:
     sizes = size_rows(run.connection)
-    known = kin(run.connection)
+    known = kin(world)
     negotiates = answers.late.negotiation
     background = SQL.run(run.connection, "background_calls")
     return Inputs(

@@ -42,6 +42,7 @@ from ..base import units
 from ..display import page, tables
 from ..display.tables import Column
 from ..late.late_ranks import late
+from ..roles.world import world_of
 from ..run.alignment import align
 from ..run.run import Run
 from ..run.unsampled import unsampled_text
@@ -72,9 +73,9 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_samples=True)
     alignment = align(run.connection)
     split = late(run, alignment)
-    rows = advice.advice(
-        run, run_summary(run, split), steps_summary(run, alignment, late=split).summary
-    )
+    in_steps = steps_summary(run, alignment, late=split).summary
+    world = world_of(run.connection)
+    rows = advice.advice(run, run_summary(run, split), in_steps, world)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, Advice._fields)
     else:

@@ -17,7 +17,8 @@ from ..base.members import members_shown
 from ..display import tables
 from ..display.tables import Column, volume_column
 from ..roles import roles
-from ..roles.communicators import CommunicatorRow
+from ..roles.communicators import CommunicatorRow, communicator_rows
+from ..roles.world import world_of
 from . import common
 
 EXAMPLES = (("The traffic of each communicator", "hvprof-report communicators RUN"),)
@@ -43,7 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    rows = roles.communicators(common.open_selected(arguments, with_histograms=False).connection)
+    connection = common.open_selected(arguments, with_histograms=False).connection
+    rows = communicator_rows(connection, roles.roles(world_of(connection)))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, CommunicatorRow._fields)
     elif not rows:

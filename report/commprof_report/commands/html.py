@@ -45,6 +45,8 @@ from ..plots import ranks as ranks_plot
 from ..plots import sizes as sizes_plot
 from ..plots import timeline as timeline_plot
 from ..roles import roles
+from ..roles.communicators import communicator_rows
+from ..roles.world import World, world_of
 from ..run import anonymous, selection
 from ..run.alignment import Alignment, align
 from ..run.run import Run
@@ -147,8 +149,9 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
     answers = run_summary(run, split)
     in_steps = steps_summary(run, alignment, late=split)
     whole = split if is_whole else None
+    world = world_of(run.connection)
     communicates = communicating(answers.calls) or answers.summary.has_nccl
-    advised = advice.advice(run, answers, in_steps.summary) if communicates else []
+    advised = advice.advice(run, answers, in_steps.summary, world) if communicates else []
     yield opening(run, answers, in_steps.summary, split, is_whole, advised)
     yield page.warnings(run.notes + ([] if pictures.is_possible() else [NO_PICTURES]))
     yield gpu.gpu_section(run, in_steps)
@@ -166,12 +169,12 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
     if regions.has_regions(run):
         yield regions_section(run)
     yield traffic.traffic_section(run)
-    yield from sizes_sections(run)
+    yield from sizes_sections(run, world)
     yield hvprof.hvprof_section(run, in_steps.steps)
     if answers.peers:
         yield peers_section(run, answers)
-        yield pipeline.pipeline_section(run, answers)
-    yield communicators_section(run)
+        yield pipeline.pipeline_section(run, world, split)
+    yield communicators_section(run, world)
     yield conditions_section(answers)
 
 
@@ -399,8 +402,8 @@ def regions_section(run: Run) -> str:
     )
 
 
-def sizes_sections(run: Run) -> Iterator[str]:
-    names = roles.families(run.connection)
+def sizes_sections(run: Run, world: World) -> Iterator[str]:
+    names = roles.families(world)
     in_families = size_rows(run.connection, families=names)
     timed = sizes.best_timed(in_families)
     rows = [row for row in timed if sizes.carries_messages(row)]
@@ -441,8 +444,8 @@ def peers_section(run: Run, answers: RunSummary) -> str:
     return page.section("Who sends to whom", sentence, picture) if picture else ""
 
 
-def communicators_section(run: Run) -> str:
-    rows = roles.communicators(run.connection)
+def communicators_section(run: Run, world: World) -> str:
+    rows = communicator_rows(run.connection, roles.roles(world))
     sentence = (
         "The groups of ranks that talk to each other. Kinds of parallelism often have a "
         "communicator each."

@@ -51,6 +51,7 @@ from ..late.sums import LateCallRow, LateHostRow, LateRankRow, LateSizeRow, Late
 from ..late.verdict import LEVEL, NEGOTIATED, NOTABLE
 from ..plots import late as plot
 from ..roles import roles
+from ..roles.world import world_of
 from ..run.alignment import align
 from ..run.crowding import crowded_facts
 from ..run.profiled import Profiled
@@ -175,7 +176,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def siblings(run: Run, answers: Late) -> list[Family]:
     """Families of communicators, by the waiting of each one's ranks in a call."""
-    names = roles.families(run.connection)
+    names = roles.families(world_of(run.connection))
     split = [row for row in answers.calls if row.wait_ns is not None]
     return families(
         (f"{row.call} on {names.get(row.identity, row.communicator)}", sibling(row))
@@ -217,7 +218,7 @@ def shown_unasked(answers: Late) -> Collection[str]:
 
 def family_rows(run: Run, answers: Late) -> list[LateCallRow]:
     """Rows of each call, one for a family of communicators."""
-    return answers.call_rows(roles.families(run.connection)) if answers.calls else []
+    return answers.call_rows(roles.families(world_of(run.connection))) if answers.calls else []
 
 
 def text_tables(answers: Late, calls: Sequence[LateCallRow]) -> dict[str, str]:

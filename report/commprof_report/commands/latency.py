@@ -21,6 +21,7 @@ from ..display.tables import Column
 from ..plots import histograms
 from ..plots import latency as plot
 from ..roles import roles
+from ..roles.world import world_of
 from ..run.run import Run
 from ..run.selection import Selection
 from . import common, sizes
@@ -78,7 +79,7 @@ def siblings(run: Run, arguments: argparse.Namespace, shown: LatencyRow) -> list
     """Families of communicators, by the median of the calls that are shown, if these
     have one size."""
     names, key = (
-        roles.families(run.connection),
+        roles.families(world_of(run.connection)),
         (shown.call, shown.measure, shown.bytes_low, shown.bytes_low),
     )
     rows = size_rows(run.connection, completion=arguments.completion)

@@ -26,14 +26,14 @@ from ..base import units
 from ..base.present import present
 from ..display import page, tables
 from ..display.tables import Column, volume_column
-from ..late.late_ranks import late
+from ..late.late_ranks import Late, late
 from ..late.sentences import ALL
 from ..roles import pipelines
 from ..roles.pipelines import Pipelines, StageRow
+from ..roles.world import World, world_of
 from ..run.alignment import align
 from ..run.seen import unseen_calls_text
 from ..run.run import Run
-from ..summary.run_summary import RunSummary
 from . import common
 
 EXAMPLES = (("The bubble of each stage", "hvprof-report pipeline RUN"),)
@@ -66,12 +66,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_whole(arguments, with_histograms=False, with_samples=True)
-    found = pipelines.pipelines(run.connection, late(run, align(run.connection)))
+    found = pipelines_of(run, world_of(run.connection), late(run, align(run.connection)))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, found.rows, StageRow._fields)
     else:
         for line in lines(found, unseen_calls_text(run.connection)):
             common.print_line(line)
+
+
+def pipelines_of(run: Run, world: World, split: Late) -> Pipelines:
+    return pipelines.pipelines(world, pipelines.stage_times(run.connection), split)
 
 
 def lines(found: Pipelines, unseen: str = "") -> Iterator[str]:
@@ -175,8 +179,8 @@ def waiting_text(rows: Sequence[StageRow]) -> str:
     )
 
 
-def pipeline_section(run: Run, answers: RunSummary) -> str:
-    found = pipelines.pipelines(run.connection, present(answers.late))
+def pipeline_section(run: Run, world: World, split: Late) -> str:
+    found = pipelines_of(run, world, split)
     if not found.rows:
         return ""
     shown = [row for rows in by_pipeline(found)[:MOST_PIPELINES] for row in rows]

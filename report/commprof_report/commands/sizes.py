@@ -26,6 +26,7 @@ from ..display import tables
 from ..display.tables import Column, volume_column
 from ..plots import sizes as plot
 from ..roles import roles
+from ..roles.world import world_of
 from ..run.selection import Selection
 from . import common
 
@@ -98,7 +99,8 @@ def run(arguments: argparse.Namespace) -> None:
     rows = size_rows(run.connection, arguments.per_rank, arguments.completion)
     if arguments.plot:
         in_families = size_rows(
-            run.connection, arguments.per_rank, arguments.completion, roles.families(run.connection)
+            run.connection, arguments.per_rank, arguments.completion,
+            roles.families(world_of(run.connection)),
         )
         drawn = plot.with_message(best_timed(in_families))
         calls = units.counted(sum(row.count for row in drawn), "call")

@@ -42,6 +42,7 @@ from ..late.late_ranks import Late, LateRow, late
 from ..late.sentences import mark_text
 from ..plots import steps as plot
 from ..roles import roles
+from ..roles.world import world_of
 from ..run.alignment import align
 from ..run.crowding import crowded_facts, crowding
 from ..run.run import Run
@@ -233,7 +234,7 @@ def call_rows(
 
 def family_rows(run: Run, answers: StepsSummary) -> list[StepCallRow]:
     """One for a family of communicators."""
-    return call_rows(answers, roles.family_labels(run.connection))
+    return call_rows(answers, roles.family_labels(world_of(run.connection)))
 
 
 def call_columns(rows: Sequence[StepCallRow]) -> list[Column]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from sqlite3 import Connection
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ class CommunicatorRow(NamedTuple):
     ordinal: int
     is_inter: int
     is_freed: int | None
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     volume_bytes: int
     total_ns: int
     top_call: str | None
@@ -32,5 +33,9 @@ class CommunicatorRow(NamedTuple):
     device_ns: int | None
 
 
-def communicator_rows(connection: Connection) -> list[CommunicatorRow]:
-    return SQL.ask(connection, "communicators", CommunicatorRow)
+def communicator_rows(
+    connection: Connection, roles: Mapping[str, str]
+) -> list[CommunicatorRow]:
+    """roles: by identity."""
+    rows = SQL.ask(connection, "communicators", CommunicatorRow)
+    return [row._replace(role=roles.get(row.identity)) for row in rows]

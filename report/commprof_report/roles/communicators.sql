@@ -40,14 +40,13 @@ SELECT every.label AS communicator,
        coalesce(volume_bytes, 0) AS volume_bytes,
        coalesce(total_ns, 0) AS total_ns,
        top.call AS top_call,
-       role,
+       NULL AS role, -- roles.py
        every.library,
        device_ns
 FROM every
 LEFT JOIN run_communicator AS parent ON parent.identity = every.parent_identity
 LEFT JOIN seen ON seen.identity = every.identity
 LEFT JOIN used ON used.identity = every.identity
-LEFT JOIN communicator_role ON communicator_role.identity = every.identity
 LEFT JOIN top ON top.identity = every.identity AND place_of_call = 1
 WHERE every.identity IN (SELECT identity FROM selected_communicator)
 ORDER BY max(coalesce(total_ns, 0), coalesce(device_ns, 0)) DESC, every.size DESC, every.label;

@@ -7,12 +7,20 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..calls.peers import PeerRow
+from ..base.thresholds import threshold, whole
 
-BULK = 0.01  # of the bytes of the pair that exchanges most
-# messages between neighbours, in both directions; one hand-over at the end is no pipeline
-FEWEST = 8
-ALIKE = 0.01  # of the bytes: a smaller difference gives no direction
+BULK = threshold("roles.bulk")
+FEWEST = whole("roles.messages")
+ALIKE = threshold("roles.direction")
+
+
+class MessageRow(NamedTuple):
+    """All messages from one rank to another; messages.sql."""
+
+    sender: int
+    receiver: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
+    bytes: int
 
 
 class Chain(NamedTuple):
@@ -34,7 +42,7 @@ class Graph(NamedTuple):
     pairs: int  # of ranks that exchange bulk messages
 
 
-def graph(rows: Iterable[PeerRow]) -> Graph:
+def graph(rows: Iterable[MessageRow]) -> Graph:
     rows = list(rows)
     sent = {(row.sender, row.receiver): row.bytes for row in rows}
     neighbours = _neighbours(rows)
@@ -52,7 +60,7 @@ def graph(rows: Iterable[PeerRow]) -> Graph:
     return found
 
 
-def _neighbours(rows: Sequence[PeerRow]) -> dict[int, list[int]]:
+def _neighbours(rows: Sequence[MessageRow]) -> dict[int, list[int]]:
     """For each rank the ranks with which it exchanges bulk messages; ranks without any are left
     out."""
     exchanged: Counter[tuple[int, int]] = Counter()

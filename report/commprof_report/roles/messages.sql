@@ -1,12 +1,12 @@
 -- How much does each rank of the job send point-to-point to each other? For the whole run, whatever the filters; if the sender's file
 -- was not read, as the receiver counted.
-SELECT world_rank AS sender, peer AS receiver, sum(count) AS count, sum(bytes) AS bytes, sum(time_ns) AS time_ns, 0 AS rma_count
+SELECT world_rank AS sender, peer AS receiver, sum(count) AS count, sum(bytes) AS bytes
 FROM run_peer
 JOIN call ON call.name = run_peer.call
 WHERE direction = 'sent' AND family = 'point-to-point' AND peer >= 0 AND peer <> world_rank
 GROUP BY 1, 2
 UNION ALL
-SELECT peer, world_rank, sum(count), sum(bytes), sum(time_ns), 0
+SELECT peer, world_rank, sum(count), sum(bytes)
 FROM run_peer
 JOIN call ON call.name = run_peer.call
 WHERE direction = 'received' AND family = 'point-to-point' AND peer >= 0 AND peer NOT IN (SELECT world_rank FROM rank)

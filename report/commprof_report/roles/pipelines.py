@@ -3,23 +3,22 @@ for."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from sqlite3 import Connection
 from statistics import fmean
 from typing import NamedTuple
 
 from ..base import query
-from ..calls.peers import PeerRow
+from ..base.thresholds import threshold
 from ..late.late_ranks import Late
 from ..late.verdict import COVERED, MAJORITY, late_among, nameable
 from . import roles
 from .message_graph import Chain, Graph
+from .world import Group, World
 
 SQL = query.beside(__file__)
 
-# of the counted time: by so much a slow stage is longer outside MPI than the others on average, and
-# waits less
-NOTABLE = 0.02
+NOTABLE = threshold("roles.slow_stage")
 
 
 class StageTimesRow(NamedTuple):
@@ -74,18 +73,17 @@ class Pipelines(NamedTuple):
     graph: Graph
 
 
-def pipelines(connection: Connection, late: Late) -> Pipelines:
+def stage_times(connection: Connection) -> list[StageTimesRow]:
+    return SQL.ask(connection, "stage_times", StageTimesRow)
+
+
+def pipelines(world: World, times: Iterable[StageTimesRow], late: Late) -> Pipelines:
     """All pipelines, with the stages of each from first to last. A stage is called slow only if its
     rank causes most of the waiting that the ranks of the pipeline cause, beyond chance, and if
     `late` agrees; where causes are not known, by its times alone."""
-    world = roles.look(connection)
     replicas = [group for group in world.groups if roles.role(group, world) == roles.REPLICA]
-    times = {row.rank: row for row in SQL.ask(connection, "stage_times", StageTimesRow)}
     split = {row.rank: (row.wait_ns, row.wait_ns + row.transfer_ns) for row in late.ranks}
-    of_ranks = {rank: Stage(row, *split.get(rank, (0, 0))) for rank, row in times.items()}
-    sent = {
-        (row.sender, row.receiver): row.bytes for row in SQL.ask(connection, "messages", PeerRow)
-    }
+    of_ranks = {row.rank: Stage(row, *split.get(row.rank, (0, 0))) for row in times}
     are_known = late.run.unknown_cause_ns < COVERED * late.run.wait_ns
     rows: list[StageRow] = []
     for number, chain in enumerate(world.graph.chains, 1):
@@ -93,7 +91,7 @@ def pipelines(connection: Connection, late: Late) -> Pipelines:
             linked(chain, other, replicas) for other in world.graph.chains if other is not chain
         )
         rows += stages_of(
-            number, alike, chain, replicas, of_ranks, sent,
+            number, alike, chain, replicas, of_ranks, world.sent_bytes,
             late_among(late.causes, chain.ranks) if are_known else chain.ranks,
         )
     slow = [row.rank for row in rows if row.is_waited_for]
@@ -117,7 +115,7 @@ def agreed(slow: Collection[int], late: Late) -> Collection[int]:
     return {rank for each in late.blame.calls for rank in each.named.ranks}
 
 
-def linked(chain: Chain, other: Chain, replicas: Sequence[roles.Group]) -> bool:
+def linked(chain: Chain, other: Chain, replicas: Sequence[Group]) -> bool:
     """Whether some replica group has ranks of both."""
     return any(
         group.ranks.intersection(chain.ranks) and group.ranks.intersection(other.ranks)
@@ -126,7 +124,7 @@ def linked(chain: Chain, other: Chain, replicas: Sequence[roles.Group]) -> bool:
 
 
 def stages_of(
-    number: int, alike: int, chain: Chain, replicas: Sequence[roles.Group],
+    number: int, alike: int, chain: Chain, replicas: Sequence[Group],
     of_ranks: dict[int, Stage], sent: dict[tuple, int], may_be_slow: Container[int],
 ) -> list[StageRow]:
     ranks = chain.ranks
@@ -172,7 +170,7 @@ def stages_of(
     return rows
 
 
-def has_opposite(chain: Chain, replicas: Sequence[roles.Group]) -> bool:
+def has_opposite(chain: Chain, replicas: Sequence[Group]) -> bool:
     """Whether two replicas run in opposite directions, as in GEMS: gradients are summed over the
     first and the last rank of the line, the second and the last but one, and so on."""
     stages = range(len(chain.ranks))
@@ -199,7 +197,7 @@ def slow_stage(chain: Chain, stages: Sequence[Stage]) -> int | None:
     outside = [stage.outside for stage in stages]
     if chain.backward_bytes:
         slow = outside.index(max(outside))
-        others = [*stages[:slow], *stages[slow + 1 :]]
+        others: Sequence[Stage] = [*stages[:slow], *stages[slow + 1 :]]
     else:
         slow = max(place for place, share in enumerate(outside) if max(outside) - share < NOTABLE)
         others = stages[slow + 1 :]

@@ -7,92 +7,26 @@ The rules use the whole run, whatever the filters; `unclear` if none applies.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
-from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import query
-from ..base.members import Members
-from ..calls.peers import PeerRow
-from . import message_graph
-from .communicators import CommunicatorRow, communicator_rows
-
-SQL = query.beside(__file__)
+from ..base.thresholds import threshold
+from .world import CONTROL_BYTES, DescribedRow, Group, World, ways
 
 ALONE, UNUSED, WORLD, CONTROL, IO = "each rank alone", "not used", "world", "control only", "I/O"
 PIPELINE, REPLICA, TENSOR, UNCLEAR = (
     "pipeline neighbours", "replica group", "tensor-parallel group", "unclear",
 )
-CONTROL_BYTES = 1024  # the largest message of a communicator that carries control messages only
-CONTROL_SHARE = 0.01  # of the run's bytes: at most this share is control
-HALF = 0.5
-OFTEN = 2  # times as many collectives as on the other groups of a rank
+CONTROL_SHARE = threshold("roles.control_share")
+HALF = threshold("roles.purpose")
+OFTEN = threshold("roles.often")
 EXCHANGES = (
     "allgather", "allgatherv", "reduce_scatter", "reduce_scatter_block", "reducescatter",
     "alltoall", "alltoallv", "alltoallw",
 )
 
 
-class UseRow(NamedTuple):
-    identity: str
-    call: str
-    family: str
-    bytes: int
-    count: int
-    message_bytes: int
-
-
-class DescribedRow(NamedTuple):
-    """A communicator of the run."""
-
-    identity: str
-    label: str
-    parent_identity: str | None
-    constructor: str
-    size: int
-    is_inter: int
-    members: str
-
-
-class Group(NamedTuple):
-    """A communicator whose purpose is inferred."""
-
-    described: DescribedRow
-    ranks: frozenset[int]
-    use: list[UseRow]
-
-    def message_bytes(self, *families: str) -> int:
-        return sum(row.message_bytes for row in self.use if not families or row.family in families)
-
-    @property
-    def collectives(self) -> list[UseRow]:
-        """The collectives that carry more than control messages."""
-        return [row for row in self.use if row.family == "collective" and row.bytes > CONTROL_BYTES]
-
-    @property
-    def collectives_per_rank(self) -> float:
-        return sum(row.count for row in self.collectives) / max(1, self.described.size)
-
-
-class World(NamedTuple):
-    """The run to which the communicators belong."""
-
-    size: int
-    ranks: frozenset[int]  # whose files were read
-    groups: list[Group]
-    # ways of creating communicators that put every rank into exactly one
-    partitions: frozenset[tuple]
-    # the groups of each rank that are smaller than the world and make collectives
-    busy: dict[int, list[Group]]
-    graph: message_graph.Graph
-    message_bytes: int
-    passed_sizes: frozenset[int]  # of point-to-point messages larger than control messages
-    passed_per_rank: float  # number of such messages
-
-
-def roles(connection: Connection) -> dict[str, str]:
+def roles(world: World) -> dict[str, str]:
     """The role of each communicator, by identity."""
-    world = look(connection)
     return {group.described.identity: role(group, world) for group in world.groups}
 
 
@@ -106,9 +40,8 @@ class Kin(NamedTuple):
     constructor: str
 
 
-def kin(connection: Connection) -> dict[str, Kin]:
+def kin(world: World) -> dict[str, Kin]:
     """The family and role of each communicator, by identity."""
-    world = look(connection)
     return {group.described.identity: _kin(group, world) for group in world.groups}
 
 
@@ -125,10 +58,9 @@ def family_name(known: Kin | None, communicators: int, label: str) -> str:
     )
 
 
-def families(connection: Connection) -> dict[str, str]:
+def families(world: World) -> dict[str, str]:
     """Names of the communicators' families, by identity; further families of a name are
     numbered."""
-    world = look(connection)
     members: dict[tuple, list[tuple[DescribedRow, Kin]]] = {}
     for group in world.groups:
         own = _kin(group, world)
@@ -149,11 +81,11 @@ def families(connection: Connection) -> dict[str, str]:
     return names
 
 
-def family_labels(connection: Connection) -> dict[str, str]:
+def family_labels(world: World) -> dict[str, str]:
     """As families, by label."""
-    names = families(connection)
-    labels = connection.execute("SELECT identity, label FROM run_communicator")
-    return {label: names[identity] for identity, label in labels if identity in names}
+    names = families(world)
+    described = (group.described for group in world.groups)
+    return {each.label: names[each.identity] for each in described}
 
 
 def name_given(described: DescribedRow) -> str:
@@ -170,55 +102,6 @@ def _kin(group: Group, world: World) -> Kin:
         (way or special or described.identity, described.size), purpose, special,
         described.constructor,
     )
-
-
-def fill(connection: Connection) -> None:
-    """Fills the table communicator_role, once per run."""
-    SQL.run(connection, "communicator_role")
-    if not connection.execute("SELECT EXISTS (SELECT 1 FROM communicator_role)").fetchone()[0]:
-        connection.executemany(
-            "INSERT INTO communicator_role VALUES (?, ?)", roles(connection).items()
-        )
-
-
-def communicators(connection: Connection) -> list[CommunicatorRow]:
-    fill(connection)
-    return communicator_rows(connection)
-
-
-def look(connection: Connection) -> World:
-    use: dict[str, list[UseRow]] = {}
-    for row in SQL.ask(connection, "communicator_use", UseRow):
-        use.setdefault(row.identity, []).append(row)
-    (size,) = connection.execute("SELECT max(world_size) FROM rank").fetchone()
-    read = frozenset(rank for (rank,) in connection.execute("SELECT world_rank FROM rank"))
-    described = SQL.ask(connection, "run_communicators", DescribedRow)
-    groups = [Group(row, members_of(row, size), use.get(row.identity, [])) for row in described]
-    passed = [row for rows in use.values() for row in rows if is_passed(row)]
-    return World(
-        size,
-        read,
-        groups,
-        partitions_of(groups, read),
-        busy_of(groups, size),
-        message_graph.graph(SQL.ask(connection, "messages", PeerRow)),
-        sum(row.message_bytes for rows in use.values() for row in rows),
-        frozenset(row.bytes for row in passed),
-        sum(row.count for row in passed) / max(1, len(read)),
-    )
-
-
-def members_of(row: DescribedRow, world_size: int) -> frozenset[int]:
-    """The world ranks of the members; empty if not all of them are known."""
-    members = Members(row.members)
-    return (
-        frozenset(members.below(world_size)) if members.is_whole and not row.is_inter
-        else frozenset()
-    )
-
-
-def is_passed(row: UseRow) -> bool:
-    return row.family == "point-to-point" and row.bytes > CONTROL_BYTES and "ecv" not in row.call
 
 
 def role(group: Group, world: World) -> str:
@@ -262,42 +145,6 @@ def is_in_chains(ranks: frozenset[int], world: World) -> bool:
 def is_partition(group: Group, world: World) -> bool:
     """Whether it and others created in the same way contain every rank exactly once."""
     return not world.partitions.isdisjoint(ways(group))
-
-
-def ways(group: Group) -> list[tuple]:
-    """How it was created, alone and with its pattern of ranks or its calls: one parent is often
-    split in several ways."""
-    made = (group.described.constructor, group.described.parent_identity)
-    calls = frozenset(row.call for row in group.use if row.family != "communicator")
-    return [made, (*made, shape(group.ranks)), (*made, calls)]
-
-
-def partitions_of(groups: Sequence[Group], read: frozenset[int]) -> frozenset[tuple]:
-    alike: dict[tuple, set[frozenset[int]]] = {}
-    for group in groups:
-        for way in ways(group) if group.ranks else []:
-            alike.setdefault(way, set()).add(group.ranks)
-    return frozenset(way for way, parts in alike.items() if covers_once(parts, read))
-
-
-def busy_of(groups: Sequence[Group], world_size: int) -> dict[int, list[Group]]:
-    found: dict[int, list[Group]] = {}
-    for group in groups:
-        if 1 < len(group.ranks) < world_size and group.collectives:
-            for rank in group.ranks:
-                found.setdefault(rank, []).append(group)
-    return found
-
-
-def shape(ranks: frozenset[int]) -> tuple[int, ...]:
-    ordered = sorted(ranks)
-    return tuple(rank - ordered[0] for rank in ordered)
-
-
-def covers_once(parts: Collection[frozenset[int]], read: frozenset[int]) -> bool:
-    """Whether every rank that was read is in exactly one of them."""
-    everyone = frozenset().union(*parts)
-    return len(parts) > 1 and sum(map(len, parts)) == len(everyone) and read <= everyone
 
 
 def parallel(group: Group, world: World) -> str:

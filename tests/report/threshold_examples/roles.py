@@ -1,0 +1,83 @@
+"""What a communicator is for, and pipelines."""
+
+from __future__ import annotations
+
+from commprof_report.roles.message_graph import Chain, MessageRow, graph
+from commprof_report.roles.pipelines import Stage, StageTimesRow, slow_stage
+from commprof_report.roles.roles import role
+from commprof_report.roles.world import DescribedRow, Group, UseRow, World, busy_of, partitions_of
+
+WHOLE = 1_000_000
+
+
+def group(ranks: set[int], *use: UseRow) -> Group:
+    described = DescribedRow(str(ranks), "", None, "", len(ranks), 0, "")
+    return Group(described, frozenset(ranks), list(use))
+
+
+def use(call: str, family: str, size: int, count: int = 1) -> UseRow:
+    return UseRow("", call, family, size, count, size * count)
+
+
+def role_of(*groups: Group, message_bytes: int = WHOLE) -> str:
+    """The role of the first of these groups of a job of four ranks."""
+    ranks = frozenset(range(4))
+    world = World(
+        len(ranks), ranks, list(groups), partitions_of(groups, ranks), busy_of(groups, len(ranks)),
+        graph([]), {}, message_bytes, frozenset(), 0.0,
+    )
+    return role(groups[0], world)
+
+
+def allreduces(size: int, count: int = 1) -> UseRow:
+    return use("MPI_Allreduce", "collective", size, count)
+
+
+def with_io(share: float) -> str:
+    written = use("MPI_File_write", "io", round(share * WHOLE))
+    return role_of(group({0, 1}, written, allreduces(WHOLE - written.bytes)))
+
+
+def often(times: float) -> str:
+    """Of four groups that split the job in two ways."""
+    rows, columns = ({0, 1}, {2, 3}), ({0, 2}, {1, 3})
+    return role_of(
+        *(group(ranks, allreduces(2_000, round(100 * times))) for ranks in rows),
+        *(group(ranks, allreduces(2_000, 100)) for ranks in columns),
+    )
+
+
+def link(volume_bytes: int, messages: int = 100) -> str:
+    """Between ranks 2 and 3, beside one between 0 and 1."""
+    found = graph([MessageRow(0, 1, 100, WHOLE), MessageRow(2, 3, messages, volume_bytes)])
+    return "no link" if found.pairs == 1 else "link"
+
+
+def direction(difference: float) -> str:
+    forward = round(WHOLE * (1 + difference) / 2)
+    (chain,) = graph([MessageRow(0, 1, 8, forward), MessageRow(1, 0, 8, WHOLE - forward)]).chains
+    return "forward" if chain.is_direction_known else "either way"
+
+
+def lead(share: float) -> str:
+    """A stage that waits for nothing, before one that waits for half of the time."""
+    first, second = (
+        Stage(StageTimesRow(rank, WHOLE, 0, outside_ns, 0), wait_ns, wait_ns)
+        for rank, outside_ns, wait_ns in ((0, round(share * WHOLE), 0), (1, 0, WHOLE // 2))
+    )
+    slow = slow_stage(Chain((0, 1), 1, 1, True), [first, second])
+    return "no slow stage" if slow is None else "slow stage"
+
+
+EXAMPLES = {
+    "roles.control_bytes": lambda size: role_of(group({0, 1}, allreduces(size))),
+    "roles.control_share": lambda share: role_of(
+        group({0, 1}, allreduces(1_000)), message_bytes=round(1_000 / share)
+    ),
+    "roles.purpose": with_io,
+    "roles.often": often,
+    "roles.bulk": lambda share: link(round(share * WHOLE)),
+    "roles.messages": lambda messages: link(WHOLE, messages),
+    "roles.direction": direction,
+    "roles.slow_stage": lead,
+}
