@@ -1,8 +1,9 @@
 """Advice: rules that look at a run's calls, each with its evidence and an estimate of the time it
 could save.
 
-A rule is a function that yields what it found; docs/SCHEMA.md has the conditions and the formula of
-each. The estimates of two rules may count the same time, so they do not add up.
+A rule is a module: find() yields what it found, in sentences. RULES lists them; docs/SCHEMA.md has
+the conditions and the formula of each. The estimates of two rules may count the same time, so they
+do not add up.
 """
 
 from __future__ import annotations
@@ -13,24 +14,18 @@ from collections.abc import Iterator
 from typing import Callable, NamedTuple
 
 from ..base import units
+from ..late.late_ranks import Late
 from ..roles.world import World
 from ..run.run import Run
 from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
-from . import basis, curves, late_ranks, message_sizes, patterns, training
+from . import barriers, basis, curves, cycle, gaps, imbalance, jumps, overlap, padding, polling
+from . import reduce_and_bcast, shared_core, slowest_rank, small_messages, staging, tiny_messages
+from . import waiting, waiting_messages
 from .basis import PADDED, Basis
-from .curves import Curve
+from .curves import Curve, Knee
 from .findings import POSSIBLE, Finding, Unknown, is_notable, on, size_range
 from .inputs import Inputs, inputs_of
-
-BLOCKING_ALLREDUCES = "blocking Allreduces, or NCCL's with times on the device"
-NEIGHBOURS = (
-    f"two sizes up to a factor of {PADDED} apart, with {curves.FEWEST} sampled blocking calls "
-    "each, both in bursts or both" " after pauses, on the main thread"
-)
-STEPS = "steps that were sampled whole: marked (commprof_step(3)) or found"
-SAMPLED = "samples of all ranks (COMMPROF_SAMPLES)"
-
 
 class Advice(NamedTuple):
     """A piece of advice; or, with found = 0, a rule that found nothing: how much it analysed, or
@@ -53,46 +48,6 @@ class Advice(NamedTuple):
     needs: str
 
 
-def advice(run: Run, answers: RunSummary, steps: StepsRow, world: World) -> list[Advice]:
-    """All advice: the largest savings first; then findings of another kind; then the rules that
-    found nothing."""
-    inputs = inputs_of(run, answers, steps, world)
-    rules = (*RULES, *(GPU_RULES if inputs.uses_gpu else ()))
-    rows = [row for rule in rules for row in judge(rule, inputs)] + [
-        _knee(inputs, curve) for curve in knees(inputs)
-    ]
-    return sorted(rows, key=lambda row: (-row.found, row.saving_ns is None, -(row.saving_ns or 0)))
-
-
-def knees(inputs: Inputs) -> list[Curve]:
-    """Curves that have one, by their time. If sizes with few observations are faster, the best rate
-    was not found."""
-    known = [curve for curve in inputs.curves if curve.knee and not curve.knee.is_exceeded]
-    return sorted(known, key=lambda curve: -sum(point.total_ns for point in curve.points))
-
-
-def _knee(inputs: Inputs, curve: Curve) -> Advice:
-    label, role = inputs.named(curve.identities)
-    where = (curve.call, label, role, curve.knee.bytes)
-    return Advice("knee", 0, knee_text(inputs, curve), "", "", "", None, None, *where, "", None, "")
-
-
-def knee_text(inputs: Inputs, curve: Curve) -> str:
-    """MPI_Allreduce on MPI_COMM_WORLD, 1 KiB to 4 MiB: the best algbw is 1.05 GB/s; it is at least
-    two thirds of that at 1 MiB to 4 MiB"""
-    knee = curve.knee
-    rate = units.bandwidth(1e9 / knee.best_ns_per_byte)
-    timed = "without waiting" if curve.is_split else "including waiting"
-    return (
-        f"{curve.call} on {on(inputs, curve)}, {size_range(knee.low_bytes, knee.high_bytes)}: the "
-        "best algbw is"
-        f" {rate}, and at least two thirds of"
-        f" that at {size_range(knee.bytes, knee.upto_bytes)} (by medians {timed}, of sizes with "
-        f"{curves.FEWEST} observations or more; algbw in"
-        " `sizes` is by means)"
-    )
-
-
 class Rule(NamedTuple):
     """needs: what lets the rule look. basis: how much of that the run has."""
 
@@ -101,6 +56,101 @@ class Rule(NamedTuple):
     needs: str
     basis: Callable[[Inputs], Basis]
     find: Callable[[Inputs], Iterator["Finding | Unknown"]]
+
+
+ALLREDUCES = "blocking Allreduces, or NCCL's with times on the device"
+NEIGHBOURS = (
+    f"two sizes up to a factor of {PADDED:g} apart, with {curves.FEWEST} sampled blocking calls "
+    "each, both in bursts or both after pauses, on the main thread"
+)
+SAMPLED = "samples of all ranks (COMMPROF_SAMPLES)"
+STEPS = "steps that were sampled whole: marked (commprof_step(3)) or found"
+BLOCKING = "blocking calls of MPI"
+TRACED = "GPUs that are traced (COMMPROF_GPU)"
+
+# fmt: off
+RULES = (
+    Rule("small_messages", "many Allreduces too small to be fast, that could be fused",
+         ALLREDUCES, basis.of_knees, small_messages.find),
+    Rule("tiny_messages", "many Allreduces of a few bytes",
+         ALLREDUCES, basis.of_allreduces, tiny_messages.find),
+    Rule("padding", "sizes slower than a larger one",
+         NEIGHBOURS, basis.of_neighbours, padding.find),
+    Rule("jumps", "jumps of the time between neighbouring sizes",
+         NEIGHBOURS, basis.of_neighbours, jumps.find),
+    Rule("imbalance", "a rank that the others wait for",
+         SAMPLED, basis.of_late, imbalance.find),
+    Rule("waiting", "much waiting for ranks that are not named",
+         SAMPLED, basis.of_late, waiting.find),
+    Rule("slowest_rank", "a rank that is the slowest in steps",
+         STEPS, basis.of_steps, slowest_rank.find),
+    Rule("polling", "polls that find nothing",
+         "polls of the main thread", basis.of_polls, polling.find),
+    Rule("overlap", "nonblocking operations that overlap with nothing",
+         "requests followed to completion", basis.of_nonblocking, overlap.find),
+    Rule("cycle", "a cycle of negotiation that does not fit the steps",
+         STEPS, basis.of_rounds, cycle.find),
+    Rule("shared_core", "ranks bound to one core, where a thread beside the main one communicates",
+         "the cores of each rank", basis.of_cores, shared_core.find),
+    Rule("reduce_and_bcast", "Reduce and Bcast where one Allreduce would do",
+         BLOCKING, basis.of_operations("MPI_Reduce", "MPI_Bcast"), reduce_and_bcast.find),
+    Rule("waiting_messages", "blocking point-to-point calls that wait",
+         SAMPLED, basis.of_messages, waiting_messages.find),
+    Rule("barriers", "barriers that cost time",
+         BLOCKING, basis.of_operations("MPI_Barrier"), barriers.find),
+    Rule("gaps", "dropped calls, and requests that were not followed to completion",
+         "", basis.of_all_calls, gaps.find),
+)
+GPU_RULES = (
+    Rule("staging", "GPU data that goes through the host to MPI",
+         TRACED, basis.of_copies, staging.find),
+)
+# fmt: on
+
+
+def advice(
+    run: Run, answers: RunSummary, late: Late, steps: StepsRow, world: World
+) -> list[Advice]:
+    """All advice: the largest savings first; then findings of another kind; then the rules that
+    found nothing."""
+    inputs = inputs_of(run, answers, late, steps, world)
+    rules = (*RULES, *(GPU_RULES if inputs.uses_gpu else ()))
+    rows = [row for rule in rules for row in judge(rule, inputs)]
+    rows += [_knee(curve, knee, inputs) for curve, knee in knees(inputs)]
+    return sorted(rows, key=lambda row: (-row.found, row.saving_ns is None, -(row.saving_ns or 0)))
+
+
+def knees(inputs: Inputs) -> list[tuple[Curve, Knee]]:
+    """Curves that have one, by their time. If sizes with few observations are faster, the best rate
+    was not found."""
+    found = [(curve, knee) for curve in inputs.curves if (knee := curve.knee)]
+    known = [each for each in found if not each[1].is_exceeded]
+    return sorted(known, key=lambda each: -sum(point.total_ns for point in each[0].points))
+
+
+def _knee(curve: Curve, knee: Knee, inputs: Inputs) -> Advice:
+    label, role = inputs.named(curve.identities)
+    where = (curve.call, label, role, knee.bytes)
+    text = knee_text(curve, knee, inputs)
+    return Advice("knee", 0, text, "", "", "", None, None, *where, "", None, "")
+
+
+def knee_text(curve: Curve, knee: Knee, inputs: Inputs) -> str:
+    """MPI_Allreduce on MPI_COMM_WORLD, 1 KiB to 4 MiB: the best algbw is 1.05 GB/s, and at least
+    two thirds of that at 1 MiB to 4 MiB"""
+    rate = units.bandwidth(1e9 / knee.best_ns_per_byte)
+    timed = "without waiting" if curve.is_split else "including waiting"
+    return (
+        f"{curve.call} on {on(inputs, curve)}, {size_range(knee.low_bytes, knee.high_bytes)}: the "
+        f"best algbw is {rate}, and at least two thirds of that at "
+        f"{size_range(knee.bytes, knee.upto_bytes)} (by medians {timed}, of sizes with "
+        f"{curves.FEWEST} observations or more; algbw in `sizes` is by means)"
+    )
+
+
+HIDDEN = (
+    "A background thread makes these calls: what is hidden behind compute is no part of the saving"
+)
 
 
 def judge(rule: Rule, inputs: Inputs) -> list[Advice]:
@@ -123,15 +173,10 @@ def judge(rule: Rule, inputs: Inputs) -> list[Advice]:
 
 def _beside_main(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
     """Qualifies a saving in calls of a background thread: compute hides some of their time."""
-    is_saving = (
-        isinstance(found, Finding) and found.saving_ns and (found.call or "").startswith("MPI_")
-    )
-    if is_saving and inputs.is_beside_main(found.call, found.identities):
-        hidden = (
-            "A background thread makes these calls: what is hidden behind compute is no part "
-            "of the saving"
-        )
-        return found._replace(certainty=POSSIBLE, evidence=f"{found.evidence}. {hidden}")
+    if isinstance(found, Unknown) or not found.saving_ns or not found.call:
+        return found
+    if found.call.startswith("MPI_") and inputs.is_beside_main(found.call, found.identities):
+        return found._replace(certainty=POSSIBLE, evidence=f"{found.evidence}. {HIDDEN}")
     return found
 
 
@@ -145,73 +190,3 @@ def _advice(
     return Advice(
         rule.name, 1, *said, saving_ns, share, finding.call, label, role, finding.bytes, *about
     )
-
-
-RULES = (
-    Rule(
-        "small_messages", "many Allreduces too small to be fast, that could be fused",
-        BLOCKING_ALLREDUCES, basis.of_knees, message_sizes.small_messages,
-    ),
-    Rule(
-        "tiny_messages", "many Allreduces of a few bytes", BLOCKING_ALLREDUCES, basis.of_allreduces,
-        message_sizes.tiny_messages,
-    ),
-    Rule(
-        "padding", "sizes slower than a larger one", NEIGHBOURS, basis.of_neighbours,
-        message_sizes.padding,
-    ),
-    Rule(
-        "jumps", "jumps of the time between neighbouring sizes", NEIGHBOURS, basis.of_neighbours,
-        message_sizes.jumps,
-    ),
-    Rule(
-        "imbalance", "a rank that the others wait for", SAMPLED, basis.of_late, late_ranks.imbalance
-    ),
-    Rule(
-        "waiting", "much waiting for ranks that are not named", SAMPLED, basis.of_late,
-        late_ranks.waiting,
-    ),
-    Rule(
-        "slowest_rank", "a rank that is the slowest in steps", STEPS, basis.of_steps,
-        late_ranks.slowest_rank,
-    ),
-    Rule(
-        "polling", "polls that find nothing", "polls of the main thread", basis.of_polls,
-        patterns.polling,
-    ),
-    Rule(
-        "overlap", "nonblocking operations that overlap with nothing",
-        "requests followed to completion", basis.of_nonblocking, patterns.overlap,
-    ),
-    Rule(
-        "cycle", "a cycle of negotiation that does not fit the steps", STEPS, basis.of_rounds,
-        training.cycle,
-    ),
-    Rule(
-        "shared_core", "ranks bound to one core, where a thread beside the main one communicates",
-        "the cores of each rank", basis.of_cores, training.shared_core,
-    ),
-    Rule(
-        "reduce_and_bcast", "Reduce and Bcast where one Allreduce would do",
-        "blocking calls of MPI", basis.of_operations("MPI_Reduce", "MPI_Bcast"),
-        patterns.reduce_and_bcast,
-    ),
-    Rule(
-        "waiting_messages", "blocking point-to-point calls that wait", SAMPLED, basis.of_messages,
-        patterns.waiting_messages,
-    ),
-    Rule(
-        "barriers", "barriers that cost time", "blocking calls of MPI",
-        basis.of_operations("MPI_Barrier"), patterns.barriers,
-    ),
-    Rule(
-        "gaps", "dropped calls, and requests that were not followed to completion", "",
-        basis.of_all_calls, patterns.gaps,
-    ),
-)
-GPU_RULES = (
-    Rule(
-        "staging", "GPU data that goes through the host to MPI",
-        "GPUs that are traced (COMMPROF_GPU)", basis.of_copies, patterns.staging,
-    ),
-)

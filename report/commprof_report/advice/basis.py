@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Callable, NamedTuple
 
 from ..base import units
+from ..base.thresholds import threshold
 from ..calls.calls import operation, poll_rows
 from ..calls.sizes import SizeRow, size_rows
 from ..gpu.gpu_activity import gpu
@@ -14,7 +15,7 @@ from ..run.crowding import core_uses, cores_of
 from .curves import AFTER_PAUSES, Curve, Point
 from .inputs import Inputs
 
-PADDED = 2  # times the size: the most that padding may add, and by which neighbouring sizes differ
+PADDED = threshold("advice.padded")
 MOST_NAMES = 60  # characters, of calls that no rule can judge
 
 
@@ -57,7 +58,8 @@ def of_operations(*calls: str) -> Callable[[Inputs], Basis]:
 
 
 def of_messages(inputs: Inputs) -> Basis:
-    return _of_calls(inputs, is_message, filter(is_message, inputs.sizes))
+    messages = [row for row in inputs.sizes if is_message(row)]
+    return _of_calls(inputs, is_message, messages)
 
 
 def of_late(inputs: Inputs) -> Basis:
@@ -158,7 +160,7 @@ def _of_calls(
     return Basis(f"{units.counted(whole, 'call')} of {names}", 0, whole)
 
 
-def _of(part: int, whole: int, noun: str, more: str = "") -> Basis:
+def _of(part: float, whole: float, noun: str, more: str = "") -> Basis:
     """15 of 40 calls"""
     some = f"{units.count(part)} of " if part < whole else ""
     return Basis(f"{some}{units.counted(whole, noun)}{more}", part, whole)

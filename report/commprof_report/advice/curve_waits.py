@@ -41,7 +41,7 @@ class CurveWaitRow(NamedTuple):
 
 def curve_waits(
     waits: Waits, texts: Texts, families: Mapping[str, int],
-    sides: Mapping[tuple[int, str, str], str],
+    sides: Mapping[tuple[int | None, str, str], str],
 ) -> list[CurveWaitRow]:
     """families: by identity; waits on other communicators are left out. sides: by rank, identity
     and call; others have none."""
@@ -75,7 +75,7 @@ def _pauses_ns(waits: Waits) -> Ints:
 SIDES = ("", "at the root", "off the root")
 
 
-def _sides(waits: Waits, texts: Texts, sides: Mapping[tuple[int, str, str], str]) -> Ints:
+def _sides(waits: Waits, texts: Texts, sides: Mapping[tuple[int | None, str, str], str]) -> Ints:
     """Places in SIDES."""
     order, groups = grouped(waits.world_rank, waits.identity, waits.call)
     found = [

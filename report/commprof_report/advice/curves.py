@@ -8,13 +8,15 @@ another curve than those in a burst: two sizes are compared only at like places.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
 from ..base.bins import pow2
+from ..base.thresholds import threshold, whole
 from ..calls.sizes import SizeRow, size_rows
 from ..late.late_ranks import Late
 from ..roles.roles import Kin
@@ -22,8 +24,8 @@ from .curve_waits import CurveWaitRow, curve_waits
 
 SQL = query.beside(__file__)
 
-KNEE = 1.5  # times the best time per byte
-FEWEST = 20  # observations of a size that is judged
+KNEE = threshold("advice.knee")
+FEWEST = whole("advice.observations")
 # the duration of such a call depends on when the other side made its own
 WITHOUT_CURVE = ("sender", "peer")
 ROOTED = ("root-first", "root-last")
@@ -35,13 +37,16 @@ class CurveBucketRow(NamedTuple):
     """A bucket of the histogram of one exact size."""
 
     call: str
-    family: int
+    identity: str
     side: str
     memory_kind: str
     bytes: int
     low_ns: int
     high_ns: int | None
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
+
+
+Buckets = Counter[tuple[int, "int | None"]]  # calls by the bounds of their bucket, low_ns, high_ns
 
 
 class SideRow(NamedTuple):
@@ -57,7 +62,7 @@ class Point(NamedTuple):
 
     bytes: int
     moved_bytes: float  # S, from which bandwidths are computed
-    count: int  # over all ranks
+    count: float  # type: ignore[assignment]  # hides tuple.count; over all ranks
     observations: int  # collectives, or messages; on a split curve the sampled ones
     total_ns: float
     p50_ns: float  # without waiting, if that is known
@@ -67,6 +72,12 @@ class Point(NamedTuple):
     @property
     def is_judged(self) -> bool:
         return self.observations >= FEWEST
+
+    @property
+    def split(self) -> CurveWaitRow:
+        """On a split curve."""
+        assert self.wait is not None
+        return self.wait
 
 
 class Bin(NamedTuple):
@@ -111,9 +122,9 @@ class Curve(NamedTuple):
 
     @property
     def knee(self) -> Knee | None:
-        """The least bin of sizes whose time per byte is within 1.5x of the best seen. Sizes of one
-        power of two (a framework's fused messages have many) are taken together; null: no two bins
-        have observations enough."""
+        """The least bin of sizes whose time per byte is at most KNEE times the best seen. Sizes of
+        one power of two (a framework's fused messages have many) are taken together; null: no two
+        bins have observations enough."""
         bins = self._bins()
         judged = [each for each in bins if each.observations >= FEWEST]
         if len(judged) < 2:
@@ -133,10 +144,15 @@ class Curve(NamedTuple):
             any(point.p50_ns < best * point.moved_bytes for point in few),
         )
 
+    @property
+    def judged(self) -> dict[int, Point]:
+        """Sizes with observations enough."""
+        return {point.bytes: point for point in self.points if point.is_judged}
+
     def neighbours(self, most: float) -> list[tuple[Point, Point]]:
         """Pairs of sizes with observations enough, the second one the next, at most `most` times as
         large."""
-        known = [point for point in self.points if point.is_judged]
+        known = list(self.judged.values())
         return [
             (below, above) for below, above in zip(known, known[1:])
             if above.bytes <= most * below.bytes
@@ -160,62 +176,59 @@ def _bin(points: list[Point]) -> Bin:
 def waiting(points: Sequence[Point]) -> float | None:
     """The share of waiting in the time of some sizes of a curve; None: it is not known."""
     total_ns = sum(point.total_ns for point in points)
-    if not total_ns or any(point.wait is None for point in points):
+    split = [(point, point.wait) for point in points if point.wait is not None]
+    if not total_ns or len(split) < len(points):
         return None
-    return (
-        sum(point.total_ns * point.wait.wait_ns / (point.wait.ns or 1) for point in points)
-        / total_ns
-    )
+    return sum(point.total_ns * wait.wait_ns / (wait.ns or 1) for point, wait in split) / total_ns
+
+
+Key = tuple[str, int, str, str, int]  # call, family, side, memory kind, bytes
 
 
 def curves(connection: Connection, late: Late, kin: Mapping[str, Kin]) -> list[Curve]:
     """Curves of the blocking calls whose size all ranks agree on, and of NCCL's operations on the
     device."""
     families = _families(connection, kin)
-    sides = {row[:3]: row.side for row in SQL.ask(connection, "curve_sides", SideRow)}
-    buckets: dict[tuple, list[CurveBucketRow]] = {}
+    sides: dict[tuple[int | None, str, str], str] = {
+        row[:3]: row.side for row in SQL.ask(connection, "curve_sides", SideRow)
+    }
+    buckets: dict[Key, Buckets] = {}
     for bucket in SQL.ask(connection, "curve_buckets", CurveBucketRow):
-        buckets.setdefault(bucket[:5], []).append(bucket)
+        key = (
+            bucket.call, families[bucket.identity], bucket.side, bucket.memory_kind, bucket.bytes
+        )
+        buckets.setdefault(key, Counter())[bucket.low_ns, bucket.high_ns] += bucket.count
     waits: dict[tuple, list[CurveWaitRow]] = {}
     for wait in curve_waits(late.stages.sums.chosen, late.stages.sums.texts, families, sides):
         waits.setdefault(wait[:4], []).append(wait)
-    by_size: dict[tuple, list[SizeRow]] = {}
+    by_size: dict[Key, list[SizeRow]] = {}
     for row in size_rows(connection, per_rank=True):
         side = sides.get((row.rank, row.identity, row.call), "")
         if has_curve(row, side):
-            by_size.setdefault(
-                (row.call, families[row.identity], side, row.memory_kind, row.bytes_high), []
-            ).append(row)
-    by_curve: dict[tuple, list[tuple]] = {}
+            key = (row.call, families[row.identity], side, row.memory_kind, row.bytes_high or 0)
+            by_size.setdefault(key, []).append(row)
+    by_curve: dict[tuple, list[Key]] = {}
     # a file may claim calls of MPI on the device, which have no histogram
     for key in sorted(by_size.keys() & buckets.keys()):
         by_curve.setdefault(key[:4], []).append(key)
     return [
         curve
-        for key, keys in by_curve.items()
+        for keys in by_curve.values()
         for curve in _curves(
-            key,
-            [(by_size[each], buckets[each], waits.get((*each[:3], each[4]), [])) for each in keys],
+            [(key, by_size[key], buckets[key], waits.get((*key[:3], key[4]), [])) for key in keys]
         )
     ]
 
 
 def _families(connection: Connection, kin: Mapping[str, Kin]) -> dict[str, int]:
-    """Fills the table curve_family. Cells may name communicators that no file describes; each is
-    its own family."""
-    SQL.run(connection, "curve_tables")
-    identities = [
-        identity
-        for (identity,) in connection.execute(
-            "SELECT DISTINCT identity FROM chosen_cell ORDER BY identity"
-        )
-    ]
+    """A number for the family of each communicator. Cells may name communicators that no file
+    describes; each is its own family."""
+    used = connection.execute("SELECT DISTINCT identity FROM chosen_cell ORDER BY identity")
     numbers: dict[object, int] = {}
     families = {}
-    for identity in identities:
+    for (identity,) in used:
         family = kin[identity].family if identity in kin else identity
         families[identity] = numbers.setdefault(family, len(numbers))
-    connection.executemany("INSERT INTO curve_family VALUES (?, ?)", families.items())
     return families
 
 
@@ -225,23 +238,23 @@ def has_curve(row: SizeRow, side: str) -> bool:
     return is_one_size and row.bandwidth_bytes is not None and not depends
 
 
-Size = tuple[Sequence[SizeRow], Sequence[CurveBucketRow], Sequence[CurveWaitRow]]
+Size = tuple[Key, Sequence[SizeRow], Buckets, Sequence[CurveWaitRow]]
 
 
-def _curves(key: tuple, sizes: Sequence[Size]) -> list[Curve]:
+def _curves(sizes: Sequence[Size]) -> list[Curve]:
     """One for each place, without the sizes of which no call is split; or one of all calls, if none
     is."""
-    call, _, side, memory_kind = key
-    all_rows = [row for rows, _, _ in sizes for row in rows]
+    (call, _, side, memory_kind, _), *_ = sizes[0]
+    all_rows = [row for _, rows, _, _ in sizes for row in rows]
     identities = tuple(sorted({row.identity for row in all_rows}))
     ranks = len({(row.identity, row.rank) for row in all_rows})
     points: dict[str, list[Point]] = {}
-    for rows, buckets, waits in sizes:
-        point = _point(rows, buckets)
+    for (*_, size), rows, buckets, waits in sizes:
+        point = _point(size, rows, buckets)
         for wait in waits:
             points.setdefault(PLACES[wait.follows_pause], []).append(_at_place(point, wait, waits))
     if not points:
-        points[""] = [_point(rows, buckets) for rows, buckets, _ in sizes]
+        points[""] = [_point(key[4], rows, buckets) for key, rows, buckets, _ in sizes]
     is_only = sum(any(point.is_judged for point in at_place) for at_place in points.values()) <= 1
     return [
         Curve(call, side, place, is_only, identities, memory_kind, ranks, points[place])
@@ -249,14 +262,14 @@ def _curves(key: tuple, sizes: Sequence[Size]) -> list[Curve]:
     ]
 
 
-def _point(rows: Sequence[SizeRow], buckets: Sequence[CurveBucketRow]) -> Point:
+def _point(size: int, rows: Sequence[SizeRow], buckets: Buckets) -> Point:
     count, total_ns = sum(row.count for row in rows), sum(row.total_ns for row in rows)
     observations = _collectives(rows) if rows[0].family == "collective" else count
     least_ns, most_ns = min(row.min_ns for row in rows), max(row.max_ns for row in rows)
-    middle = median(buckets)
+    low_ns, high_ns = median(buckets)
     return Point(
-        rows[0].bytes_high, rows[0].bandwidth_bytes, count, observations, total_ns,
-        min(max((middle.low_ns + (middle.high_ns or most_ns)) / 2, least_ns), most_ns),
+        size, rows[0].bandwidth_bytes or 0.0, count, observations, total_ns,
+        min(max((low_ns + (high_ns or most_ns)) / 2, least_ns), most_ns),
         min(row.total_ns for row in rows), None,
     )
 
@@ -278,13 +291,12 @@ def _collectives(rows: Sequence[SizeRow]) -> int:
     return sum(most.values())
 
 
-def median(buckets: Iterable[CurveBucketRow]) -> CurveBucketRow:
-    """The first bucket at which half of all calls is reached."""
-    buckets = list(buckets)
-    wanted = sum(bucket.count for bucket in buckets) / 2
+def median(buckets: Buckets) -> tuple[int, int | None]:
+    """The bounds of the first bucket at which half of all calls is reached."""
+    wanted = sum(buckets.values()) / 2
     upto = 0
-    for bucket in buckets:
-        upto += bucket.count
+    for bounds in sorted(buckets, key=lambda bounds: bounds[0]):
+        upto += buckets[bounds]
         if upto >= wanted:
             break
-    return bucket
+    return bounds

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..base import units
+from ..base.thresholds import threshold, whole
 from .curves import Curve
 from .inputs import Inputs
 
-NOTABLE = 0.005  # of the counted time of all ranks; what could save less is not said
-MANY = 20  # calls per rank
-MOSTLY = 0.5
+NOTABLE = threshold("advice.notable")
+MANY = whole("advice.many")
 SURE, LIKELY, POSSIBLE = "sure", "likely", "possible"
 
 
@@ -50,6 +50,10 @@ def on(inputs: Inputs, curve: Curve) -> str:
 def size_range(low_bytes: int, high_bytes: int) -> str:
     low, high = units.size(low_bytes), units.size(high_bytes)
     return low if low == high else f"{low} to {high}"
+
+
+def calls_take(number: int) -> str:
+    return f"{units.counted(number, 'call')} {'takes' if number == 1 else 'take'}"
 
 
 def waiting_text(waiting: float | None) -> str:

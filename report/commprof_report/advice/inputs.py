@@ -8,6 +8,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query, units
+from ..base.thresholds import threshold
 from ..calls.negotiation import Negotiation
 from ..calls.sizes import SizeRow, size_rows
 from ..late.late_ranks import Late
@@ -22,7 +23,7 @@ from .curves import Curve
 
 SQL = query.beside(__file__)
 
-BACKGROUND = 0.5  # share of the time inside MPI on threads other than the main one
+BACKGROUND = threshold("advice.background")
 HOROVOD, PYTORCH = "Horovod", "PyTorch"
 PYTORCH_THREAD = re.compile(r"pt_(mpi|.*ProcessGroup)")
 
@@ -32,6 +33,7 @@ class Inputs(NamedTuple):
 
     run: Run
     answers: RunSummary
+    late: Late
     steps: StepsRow
     curves: list[Curve]
     sizes: list[SizeRow]
@@ -44,10 +46,6 @@ class Inputs(NamedTuple):
 
     def per_rank(self, ns: float) -> str:
         return f"{units.duration(ns / self.ranks)} a rank"
-
-    @property
-    def late(self) -> Late:
-        return self.answers.late
 
     @property
     def negotiation(self) -> Negotiation | None:
@@ -70,11 +68,10 @@ class Inputs(NamedTuple):
     def is_beside_main(self, call: str, identities: Iterable[str] = ()) -> bool:
         """Threads other than the main one make these calls; without identities, on any
         communicator."""
-        shares = [
+        return is_mostly_beside_main(
             share for (each, identity), share in self.background.items()
             if each == call and (not identities or identity in identities)
-        ]
-        return max(shares, default=0.0) >= BACKGROUND
+        )
 
     def setting(self, name: str) -> str:
         """The value of an environment variable; empty: it is not set, or not known."""
@@ -113,33 +110,37 @@ class Inputs(NamedTuple):
         split_ns = wait_ns + sum(row.transfer_ns or 0 for row in rows)
         return wait_ns / split_ns if split_ns and split_ns >= COVERED * total_ns else None
 
+    @property
+    def late_ranks(self) -> tuple[int, ...]:
+        named = self.late.blame.named
+        return named.ranks if named and self.late.run.late_ranks is not None else ()
+
     def late_share(self, call: str) -> float:
         """The share of the waiting in a call that the ranks cause that are named as late: it is not
         saved twice."""
-        named = (
-            self.late.blame.named.ranks
-            if self.late.blame.named and self.late.run.late_ranks is not None else ()
-        )
         causes = [cause for cause in self.late.causes if cause.call == call]
         whole_ns = sum(cause.cost_ns for cause in causes)
-        return (
-            sum(cause.cost_ns for cause in causes if cause.cause_rank in named) / whole_ns
-            if whole_ns else 0.0
-        )
+        named_ns = sum(cause.cost_ns for cause in causes if cause.cause_rank in self.late_ranks)
+        return named_ns / whole_ns if whole_ns else 0.0
 
 
-def inputs_of(run: Run, answers: RunSummary, steps: StepsRow, world: World) -> Inputs:
+def is_mostly_beside_main(shares: Iterable[float]) -> bool:
+    return max(shares, default=0.0) >= BACKGROUND
+
+
+def inputs_of(
+    run: Run, answers: RunSummary, late: Late, steps: StepsRow, world: World
+) -> Inputs:
     sizes = size_rows(run.connection)
     known = kin(world)
-    negotiates = answers.late.negotiation
+    negotiates = late.negotiation
     background = SQL.run(run.connection, "background_calls")
     return Inputs(
         run,
         answers,
+        late,
         steps,
-        _without_control(
-            curves.curves(run.connection, answers.late, known), negotiates, run.connection
-        ),
+        _without_control(curves.curves(run.connection, late, known), negotiates, run.connection),
         sizes,
         {row.identity: row.communicator for row in sizes},
         known,

@@ -44,7 +44,7 @@ from ..display.tables import Column
 from ..late.late_ranks import late
 from ..roles.world import world_of
 from ..run.alignment import align
-from ..run.run import Run
+from ..run.selection import Selection
 from ..run.unsampled import unsampled_text
 from ..steps.steps_summary import steps_summary
 from ..summary.run_summary import run_summary
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> None:
     split = late(run, alignment)
     in_steps = steps_summary(run, alignment, late=split).summary
     world = world_of(run.connection)
-    rows = advice.advice(run, run_summary(run, split), in_steps, world)
+    rows = advice.advice(run, run_summary(run, split), split, in_steps, world)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, Advice._fields)
     else:
@@ -217,7 +217,7 @@ def to_try_facts(rows: Sequence[Advice]) -> Iterator[tuple[str, str]]:
         yield "To try", f"{head_text(row)}. {units.capital(row.suggestion)}.{more}"
 
 
-def advise_section(run: Run, rows: Sequence[Advice]) -> str:
+def advise_section(run: Selection, rows: Sequence[Advice]) -> str:
     pieces = [row for row in rows if row.found]
     sentence = verdict(rows) + (" Estimates may count the same time twice." if pieces else "")
     table = [page.table(COLUMNS, pieces[:MOST_PIECES])] if pieces else []

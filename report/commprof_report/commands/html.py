@@ -151,7 +151,7 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
     whole = split if is_whole else None
     world = world_of(run.connection)
     communicates = communicating(answers.calls) or answers.summary.has_nccl
-    advised = advice.advice(run, answers, in_steps.summary, world) if communicates else []
+    advised = advice.advice(run, answers, split, in_steps.summary, world) if communicates else []
     yield opening(run, answers, in_steps.summary, split, is_whole, advised)
     yield page.warnings(run.notes + ([] if pictures.is_possible() else [NO_PICTURES]))
     yield gpu.gpu_section(run, in_steps)

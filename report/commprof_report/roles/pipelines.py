@@ -18,7 +18,7 @@ from .world import Group, World
 
 SQL = query.beside(__file__)
 
-NOTABLE = threshold("roles.slow_stage")
+NOTABLE = threshold("roles.slow-stage")
 
 
 class StageTimesRow(NamedTuple):

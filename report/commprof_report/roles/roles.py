@@ -16,7 +16,7 @@ ALONE, UNUSED, WORLD, CONTROL, IO = "each rank alone", "not used", "world", "con
 PIPELINE, REPLICA, TENSOR, UNCLEAR = (
     "pipeline neighbours", "replica group", "tensor-parallel group", "unclear",
 )
-CONTROL_SHARE = threshold("roles.control_share")
+CONTROL_SHARE = threshold("roles.control-share")
 HALF = threshold("roles.purpose")
 OFTEN = threshold("roles.often")
 EXCHANGES = (

@@ -14,7 +14,7 @@ from .message_graph import Graph, MessageRow, graph
 
 SQL = query.beside(__file__)
 
-CONTROL_BYTES = whole("roles.control_bytes")
+CONTROL_BYTES = whole("roles.control-bytes")
 
 
 class UseRow(NamedTuple):

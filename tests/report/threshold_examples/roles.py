@@ -70,8 +70,8 @@ def lead(share: float) -> str:
 
 
 EXAMPLES = {
-    "roles.control_bytes": lambda size: role_of(group({0, 1}, allreduces(size))),
-    "roles.control_share": lambda share: role_of(
+    "roles.control-bytes": lambda size: role_of(group({0, 1}, allreduces(size))),
+    "roles.control-share": lambda share: role_of(
         group({0, 1}, allreduces(1_000)), message_bytes=round(1_000 / share)
     ),
     "roles.purpose": with_io,
@@ -79,5 +79,5 @@ EXAMPLES = {
     "roles.bulk": lambda share: link(round(share * WHOLE)),
     "roles.messages": lambda messages: link(WHOLE, messages),
     "roles.direction": direction,
-    "roles.slow_stage": lead,
+    "roles.slow-stage": lead,
 }

@@ -1,0 +1,70 @@
+"""Late ranks that hvprof-report late names: what all ranks would gain if these arrived with the
+next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..base import units
+from ..late.late_ranks import Late
+from ..late.sentences import few_of_named, is_unknown, unknown_cause_text, verdict
+from ..late.verdict import CallCause
+from .findings import LIKELY, Finding, Unknown
+from .inputs import Inputs
+from .late_ranks import crowded, late_unknown, waited_for
+
+
+def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
+    row = inputs.late.run
+    if row.late_ranks is not None:
+        yield crowded(_of_run(row.late_ranks, inputs.late), inputs)
+    elif row.verdict == "by-call":
+        for cause in inputs.late.blame.calls:
+            yield crowded(_of_call(cause, inputs), inputs)
+    elif row.verdict == "transfer" and is_unknown(row):
+        yield Unknown(unknown_cause_text(row))
+    elif row.verdict != "marks":
+        yield from late_unknown(inputs, "unknown: ", "nobody is late", "no rank is named")
+
+
+def _of_run(ranks: str, late: Late) -> Finding:
+    row = late.run
+    evidence = verdict(late) if row.verdict == "marks" else _share_text(ranks, late)
+    gain_ns = (row.late_gain_ns or 0) * row.ranks
+    return Finding(waited_for(ranks), evidence, _balance(ranks, late), LIKELY, gain_ns)
+
+
+def _share_text(ranks: str, late: Late) -> str:
+    """61.2 % of the waiting is for it (98.2 % of the time inside MPI was analysed)"""
+    row, few = late.run, few_of_named(late)
+    return (
+        f"{units.share(row.late_share)} of the waiting is for "
+        f"{'it' if units.is_one(ranks) else 'them'}"
+        f"{few and f', nearly all of it in {few}'}"
+        f" ({units.share(row.coverage)} of the time inside MPI was analysed)"
+    )
+
+
+def _balance(ranks: str, late: Late) -> str:
+    if not few_of_named(late):
+        return (
+            "balance the work, or look at the host: other jobs, throttled cores, where threads run"
+        )
+    they, do = ("it", "does") if units.is_one(ranks) else ("they", "do")
+    what = "a checkpoint, an evaluation, reading data"
+    return f"look at what {they} {do} before these arrivals and not otherwise: {what}"
+
+
+def _of_call(cause: CallCause, inputs: Inputs) -> Finding:
+    ranks, share = list(cause.named.ranks), cause.named.share
+    are, them = ("is", "it") if len(ranks) == 1 else ("are", "them")
+    others = len(inputs.late.participants.members[cause.identity]) - len(ranks)
+    each_ns = cause.cost_ns * share / max(1, others)
+    return Finding(
+        f"{units.rank_names(ranks)} {are} waited for in {cause.call} on "
+        f"{inputs.where([cause.identity])}",
+        f"{units.share(share)} of the waiting in this call; each other rank waits "
+        f"{units.duration(each_ns)} for {them}, on average",
+        "look at what these ranks do before that call",
+        LIKELY, cause.cost_ns * share, cause.call, [cause.identity],
+    )

@@ -1,0 +1,201 @@
+"""Many Allreduces below the knee. They cost at least what the same bytes would take at the knee's
+rate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ..base import units
+from . import basis, curves
+from .allreduces import calls_text, certainty, is_tiny
+from .curves import AFTER_PAUSES, Curve, Knee, Point
+from .findings import MANY, POSSIBLE, Finding, Unknown, is_notable, is_notable_time, waiting_text
+from .inputs import HOROVOD, PYTORCH, Inputs
+
+FUSION_OFF = "tensor fusion is off (HOROVOD_FUSION_THRESHOLD is 0)"
+MIB = 1 << 20
+
+
+class Part(NamedTuple):
+    """The small messages of a curve that could be sent with others: counts and times are of those
+    alone."""
+
+    curve: Curve
+    knee: Knee
+    small: list[Point]
+
+    @property
+    def fused_ns(self) -> float:
+        return _bytes(self.small) * self.knee.ns_per_byte
+
+
+def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
+    found = list(_small_messages(inputs))
+    yield from found
+    if _is_fusion_off(inputs) and not any(isinstance(each, Finding) for each in found):
+        yield from _fusion_off(inputs)
+
+
+def _small_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
+    for alike in _by_key(basis.fusible(inputs)):
+        curve = alike[0]
+        known = [(each, knee) for each in alike if (knee := each.knee)]
+        if not known:
+            yield Unknown(
+                f"no two sizes of {curve.call} on {inputs.where(curve.identities)} that are a "
+                f"factor of two apart have {curves.FEWEST} calls each"
+                f"{' at like places' * curve.is_split}"
+            )
+            continue
+        parts = [part for each, knee in known if (part := _part(each, knee, inputs)).small]
+        calls = sum(point.count for part in parts for point in part.small)
+        per_step = inputs.per_step(calls / curve.ranks)
+        if calls >= MANY * curve.ranks and (per_step is None or per_step >= 1):
+            yield _by_setting(_fusing(parts, alike, inputs), parts, inputs)
+
+
+def _by_key(some: Sequence[Curve]) -> list[list[Curve]]:
+    by_key: dict[tuple, list[Curve]] = {}
+    for curve in some:
+        by_key.setdefault(curve.key, []).append(curve)
+    return list(by_key.values())
+
+
+def _part(curve: Curve, knee: Knee, inputs: Inputs) -> Part:
+    share = _fusible_share(curve, inputs)
+    small = [
+        point._replace(
+            count=point.count * share, total_ns=point.total_ns * share,
+            least_total_ns=point.least_total_ns * share,
+        )
+        for point in _small(curve, knee.bytes, inputs)
+    ]
+    return Part(curve, knee, small if share else [])
+
+
+def _fusible_share(curve: Curve, inputs: Inputs) -> float:
+    """Each round that sends has a first message, which follows a pause; the others could have been
+    sent with it."""
+    is_beside_main = inputs.is_beside_main(curve.call, curve.identities)
+    if curve.place != AFTER_PAUSES or not is_beside_main or not inputs.negotiation:
+        return 1.0
+    sending = inputs.negotiation.rounds * (1 - inputs.negotiation.idle_share)
+    calls = sum(point.split.calls for point in curve.points) / curve.ranks
+    return max(0.0, 1 - sending / calls)
+
+
+def _small(curve: Curve, knee_bytes: int, inputs: Inputs) -> list[Point]:
+    """Curves are without the negotiation that is known."""
+    return [
+        point for point in curve.points
+        if point.bytes < knee_bytes and (inputs.negotiation or not is_tiny(point))
+    ]
+
+
+def _fusion_off(inputs: Inputs) -> Iterator[Finding]:
+    """Many Allreduces without fusion, of which nothing is known that fusion would save."""
+    for alike in _by_key(basis.allreduces(inputs)):
+        points = _together([point for curve in alike for point in curve.points])
+        total_ns = sum(point.total_ns for curve in alike for point in curve.points)
+        is_many = sum(point.count for point in points) >= MANY * alike[0].ranks
+        if is_many and is_notable_time(total_ns, inputs):
+            yield Finding(
+                FUSION_OFF,
+                f"{calls_text(points, alike[0].ranks, inputs)} take {inputs.per_rank(total_ns)}",
+                "leave HOROVOD_FUSION_THRESHOLD out, and compare the step times",
+                POSSIBLE, None, alike[0].call, alike[0].identities,
+            )
+
+
+def _fusing(parts: Sequence[Part], alike: Sequence[Curve], inputs: Inputs) -> Finding:
+    """All small calls are described, and those judged that could be sent with others."""
+    curve, small = parts[0].curve, [point for part in parts for point in part.small]
+    knee_bytes = max(part.knee.bytes for part in parts)
+    everywhere = _together([point for each in alike for point in _small(each, knee_bytes, inputs)])
+    calls, judged = (sum(point.count for point in points) for points in (everywhere, small))
+    total_ns, waiting = sum(point.total_ns for point in small), curves.waiting(small)
+    fused_ns = sum(part.fused_ns for part in parts)
+    they = (
+        "They" if judged == calls
+        else f"The {units.share(judged / calls)} of them that could be sent with others"
+    )
+    rate = (
+        f"rate that {units.size(knee_bytes)} reaches" if len(parts) == 1
+        else "rates of larger messages"
+    )
+    return Finding(
+        FUSION_OFF if _is_fusion_off(inputs)
+        else f"fuse small {curve.call} on {inputs.where(curve.identities)}",
+        f"{calls_text(everywhere, curve.ranks, inputs)} carry "
+        f"{units.volume(_bytes(everywhere) / curve.ranks)}. {they} take "
+        f"{inputs.per_rank(total_ns)}{waiting_text(waiting)}. At the {rate} their bytes take "
+        f"{inputs.per_rank(fused_ns)}",
+        _how_to_fuse(curve, knee_bytes, inputs),
+        certainty(curve.ranks, small, total_ns), total_ns * (1 - (waiting or 0)) - fused_ns,
+        curve.call, curve.identities, max(small, key=lambda point: point.total_ns).bytes,
+    )
+
+
+def _by_setting(found: Finding, parts: Sequence[Part], inputs: Inputs) -> Finding | Unknown:
+    """Horovod has fused what was ready together, as far as the threshold lets it."""
+    is_below = _is_threshold_below(max(part.knee.bytes for part in parts), inputs)
+    if not inputs.negotiation or is_below or not is_notable(found, inputs):
+        return found
+    return Unknown(
+        "what was ready together is fused; a longer cycle fuses more and delays it, and what that "
+        "saves is not known"
+    )
+
+
+def _is_fusion_off(inputs: Inputs) -> bool:
+    return inputs.setting("HOROVOD_FUSION_THRESHOLD").strip() == "0"
+
+
+def _is_threshold_below(knee_bytes: int, inputs: Inputs) -> bool:
+    threshold = inputs.setting("HOROVOD_FUSION_THRESHOLD").strip()
+    return threshold.isdigit() and int(threshold) < knee_bytes
+
+
+def _bytes(points: Sequence[Point]) -> float:
+    return sum(point.count * point.bytes for point in points)
+
+
+def _together(points: Sequence[Point]) -> list[Point]:
+    """One for each size."""
+    counts: dict[int, float] = {}
+    for point in points:
+        counts[point.bytes] = counts.get(point.bytes, 0) + point.count
+    by_size = {point.bytes: point for point in points}
+    return [by_size[size]._replace(count=count) for size, count in sorted(counts.items())]
+
+
+def _how_to_fuse(curve: Curve, knee_bytes: int, inputs: Inputs) -> str:
+    size, bucket_cap = units.size(knee_bytes), f"{knee_bytes / MIB:.3g} or more (MiB)"
+    if inputs.framework == HOROVOD:
+        return _how_in_horovod(knee_bytes, inputs)
+    if inputs.framework == PYTORCH:
+        return f"raise bucket_cap_mb of DistributedDataParallel to {bucket_cap}"
+    if inputs.is_beside_main(curve.call, curve.identities):
+        return (
+            f"send them together, {size} or more at once; if the thread is that of PyTorch's "
+            f"DistributedDataParallel, raise bucket_cap_mb to {bucket_cap}"
+        )
+    return (
+        f"send them together, {size} or more at once (Horovod: HOROVOD_FUSION_THRESHOLD, "
+        "HOROVOD_CYCLE_TIME; PyTorch's DistributedDataParallel: bucket_cap_mb)"
+    )
+
+
+def _how_in_horovod(knee_bytes: int, inputs: Inputs) -> str:
+    size = units.size(knee_bytes)
+    if _is_fusion_off(inputs):
+        return f"leave HOROVOD_FUSION_THRESHOLD out, or set it to {size} or more"
+    if _is_threshold_below(knee_bytes, inputs):
+        threshold = inputs.setting("HOROVOD_FUSION_THRESHOLD")
+        return f"raise HOROVOD_FUSION_THRESHOLD, which is {threshold}, above {size}"
+    cycle = inputs.setting("HOROVOD_CYCLE_TIME")
+    return (
+        f"raise HOROVOD_CYCLE_TIME{cycle and f', which is {cycle}'}, so that more tensors are "
+        "ready to be fused, and compare the step times"
+    )

@@ -1,0 +1,43 @@
+"""Ranks wait for each other, and hvprof-report late names nobody: what is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..base import units
+from ..base.thresholds import threshold
+from ..late.sentences import part_text, verdict
+from .findings import SURE, Finding, Unknown
+from .inputs import Inputs
+from .late_ranks import crowded, late_unknown
+
+MUCH = threshold("advice.waiting")
+
+
+def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
+    row = inputs.late.run
+    is_named = row.late_ranks is not None or row.verdict == "by-call"
+    is_much = is_much_waiting(row.wait_ns, inputs.counted_ns)
+    if is_named or inputs.late.is_negotiated or not is_much:
+        yield from late_unknown(inputs, "unknown: ")
+    else:
+        yield crowded(_waiting(inputs), inputs)
+
+
+def is_much_waiting(wait_ns: int, counted_ns: int) -> bool:
+    return wait_ns >= MUCH * counted_ns > 0
+
+
+def _waiting(inputs: Inputs) -> Finding:
+    row = inputs.late.run
+    most = max(inputs.late.calls, key=lambda call: call.wait_ns or 0)
+    share = units.share((most.wait_ns or 0) / row.wait_ns)
+    return Finding(
+        f"ranks wait for each other for {units.share(row.wait_ns / inputs.counted_ns)} of the time",
+        f"{inputs.per_rank(row.wait_ns)}, {share} of it in {most.call} on "
+        f"{inputs.where([most.identity])} ({part_text(row)} of the time inside MPI was analysed); "
+        f"{verdict(inputs.late)}",
+        "`late` says what each rank waited and caused, the timeline of `html` when: look at what "
+        "ranks do before the longest waits",
+        SURE, call=most.call, identities=[most.identity],
+    )
