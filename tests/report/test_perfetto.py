@@ -628,6 +628,7 @@ def test_from_and_to_cut_a_part_out(export):
     (
         (("--format", "perfetto", "--from", "2", "--to", "1"), "--from is not before --to"),
         (("--format", "json", "--to", "1"), "--from and --to cut a timeline"),
+        (("--format", "prometheus", "--to", "1"), "--from and --to cut a timeline"),
         (("--format", "perfetto", "--table", "rank"), "leave --table out"),
         (("--format", "perfetto", "--from", "-1"), "no time since the run's start"),
         (("--format", "perfetto", "--from", "soon"), "invalid seconds value"),

@@ -55,9 +55,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from sqlite3 import Connection, Cursor
+from typing import Callable, NamedTuple
 
 from ..base import units
 from ..base.aside import renamed_whole, written_whole
@@ -112,8 +113,7 @@ TABLES = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_run_argument(parser)
     parser.add_argument(
-        "--format", choices=("json", "csv", "long-csv", "parquet", "prometheus", "perfetto"),
-        help="what to write (default: json)",
+        "--format", choices=tuple(FORMATS), help="what to write (default: json)",
     )
     tables.add_form_arguments(parser)
     parser.add_argument(
@@ -154,62 +154,72 @@ def seconds(word: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    form = arguments.format or ("csv" if arguments.csv else "json")
-    if form in ("prometheus", "perfetto"):
-        (write_prometheus if form == "prometheus" else write_perfetto)(arguments)
-        return
-    if (arguments.from_ns, arguments.to_ns) != (None, None):
+    form = FORMATS[arguments.format or ("csv" if arguments.csv else "json")]
+    if arguments.table and form.without_table:
+        raise UsageError("export", f"{form.without_table}: leave --table out")
+    if not form.is_timeline and (arguments.from_ns, arguments.to_ns) != (None, None):
         raise UsageError("export", "--from and --to cut a timeline: --format perfetto")
-    if arguments.with_trace:
+    if not form.is_timeline and arguments.with_trace:
         raise UsageError("export", "--with-trace adds to a timeline: --format perfetto")
-    wanted = arguments.table or [*TABLES, *(VIEWS if form == "parquet" else ())]
-    if form == "long-csv" and arguments.table:
-        raise UsageError("export", "long-csv is one table of its own: leave --table out")
-    if form == "parquet" and not arguments.output:
-        raise UsageError("export", "Parquet is a folder of files: --output")
-    write_parquet = parquet.writer() if form == "parquet" else None
-    if form == "csv" and not arguments.output and len(wanted) > 1:
+    form.write(arguments)
+
+
+def write_json(arguments: argparse.Namespace) -> None:
+    wanted = arguments.table or TABLES
+    run = opened(arguments, wanted)
+    if arguments.output:
+        for table, path in files_of(arguments.output, wanted, "json"):
+            with written_whole(path, run.mode) as file:
+                tables.write_json(file, records(run.connection, table, named=False))
+    else:
+        named = (records(run.connection, table, named=True) for table in wanted)
+        tables.write_json(sys.stdout, (record for table in named for record in table))
+
+
+def write_csv(arguments: argparse.Namespace) -> None:
+    wanted = arguments.table or TABLES
+    if not arguments.output and len(wanted) > 1:
         raise UsageError(
             "export", "CSV holds one table: choose --table, or --output for a folder of files"
         )
-    run = common.open_noted(arguments, with_samples=True, most_samples=None)
-    connection = run.connection
-    if form == "long-csv" or {*wanted} & {*VIEWS}:
-        views_create(connection, align(connection))
-    if form == "long-csv":
-        write_long(run, arguments.output)
-    elif write_parquet:
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        for table in wanted:
-            with renamed_whole(arguments.output / f"{table}.parquet", run.mode) as aside:
-                write_parquet(
-                    fields_and_rows(connection, table)[1], parquet.columns_of(connection, table),
-                    aside,
-                )
-    elif arguments.output:
-        write_folder(run, wanted, form, arguments.output)
-    elif form == "json":
-        tables.write_json(
-            sys.stdout,
-            (record for table in wanted for record in records(connection, table, named=True)),
-        )
+    run = opened(arguments, wanted)
+    if arguments.output:
+        for table, path in files_of(arguments.output, wanted, "csv"):
+            with written_whole(path, run.mode) as file:
+                tables.write_csv(file, *fields_and_rows(run.connection, table))
     else:
-        tables.write_csv(sys.stdout, *fields_and_rows(connection, wanted[0]))
+        tables.write_csv(sys.stdout, *fields_and_rows(run.connection, wanted[0]))
+
+
+def write_long(arguments: argparse.Namespace) -> None:
+    run = opened(arguments, VIEWS)
+    rows = long_csv.rows(run.connection)
+    fields = [column[0] for column in rows.description]
+    if arguments.output:
+        with written_whole(arguments.output, run.mode) as file:
+            tables.write_csv(file, fields, rows)
+    else:
+        tables.write_csv(sys.stdout, fields, rows)
+
+
+def write_parquet(arguments: argparse.Namespace) -> None:
+    if not arguments.output:
+        raise UsageError("export", "Parquet is a folder of files: --output")
+    write, wanted = parquet.writer(), arguments.table or (*TABLES, *VIEWS)
+    run = opened(arguments, wanted)
+    for table, path in files_of(arguments.output, wanted, "parquet"):
+        columns = parquet.columns_of(run.connection, table)
+        with renamed_whole(path, run.mode) as aside:
+            write(fields_and_rows(run.connection, table)[1], columns, aside)
 
 
 def write_prometheus(arguments: argparse.Namespace) -> None:
-    if arguments.table:
-        raise UsageError("export", "Prometheus takes sums, not tables: leave --table out")
-    if arguments.with_trace:
-        raise UsageError("export", "--with-trace adds to a timeline: --format perfetto")
     run = common.open_whole(arguments, with_samples=True)
     waits = late(run, align(run.connection))
     lines_write((f"{line}\n" for line in prometheus.text(run, waits)), arguments.output, run.mode)
 
 
 def write_perfetto(arguments: argparse.Namespace) -> None:
-    if arguments.table:
-        raise UsageError("export", "a timeline takes calls, not tables: leave --table out")
     cut = perfetto.Cut(arguments.from_ns, arguments.to_ns)
     if cut.from_ns is not None and cut.to_ns is not None and cut.from_ns >= cut.to_ns:
         raise UsageError("export", "--from is not before --to")
@@ -222,6 +232,37 @@ def write_perfetto(arguments: argparse.Namespace) -> None:
     traces = list(traces_open(files, run))
     traces_note(traces)
     lines_write(perfetto.text(run, cut, traces), arguments.output, files_mode([*run.paths, *files]))
+
+
+class Format(NamedTuple):
+    """What --format writes, and the options that it takes."""
+
+    write: Callable[[argparse.Namespace], None]
+    without_table: str = ""  # why it takes no --table
+    is_timeline: bool = False  # takes --from, --to and --with-trace
+
+
+FORMATS = {
+    "json": Format(write_json),
+    "csv": Format(write_csv),
+    "long-csv": Format(write_long, "long-csv is one table of its own"),
+    "parquet": Format(write_parquet),
+    "prometheus": Format(write_prometheus, "Prometheus takes sums, not tables"),
+    "perfetto": Format(write_perfetto, "a timeline takes calls, not tables", is_timeline=True),
+}
+
+
+def opened(arguments: argparse.Namespace, wanted: Collection[str]) -> Run:
+    """The run, with views if some are wanted."""
+    run = common.open_noted(arguments, with_samples=True, most_samples=None)
+    if {*wanted} & {*VIEWS}:
+        views_create(run.connection, align(run.connection))
+    return run
+
+
+def files_of(folder: Path, wanted: Iterable[str], ending: str) -> Iterator[tuple[str, Path]]:
+    folder.mkdir(parents=True, exist_ok=True)
+    return ((table, folder / f"{table}.{ending}") for table in wanted)
 
 
 def samples_note(run: Run) -> None:
@@ -264,27 +305,6 @@ def lines_write(lines: Iterable[str], output: Path | None, mode: int) -> None:
             file.writelines(lines)
     else:
         sys.stdout.writelines(lines)
-
-
-def write_long(run: Run, output: Path | None) -> None:
-    rows = long_csv.rows(run.connection)
-    fields = [column[0] for column in rows.description]
-    if output:
-        with written_whole(output, run.mode) as file:
-            tables.write_csv(file, fields, rows)
-    else:
-        tables.write_csv(sys.stdout, fields, rows)
-
-
-def write_folder(run: Run, wanted: list[str], form: str, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    mode = run.mode
-    for table in wanted:
-        with written_whole(folder / f"{table}.{form}", mode) as file:
-            if form == "json":
-                tables.write_json(file, records(run.connection, table, named=False))
-            else:
-                tables.write_csv(file, *fields_and_rows(run.connection, table))
 
 
 def fields_and_rows(connection: Connection, table: str) -> tuple[list[str], Cursor]:
