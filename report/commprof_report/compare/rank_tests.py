@@ -19,6 +19,8 @@ from random import Random
 from statistics import fmean, median, stdev
 from typing import NamedTuple
 
+from ..base.arrays import np
+
 POWER = 0.8  # probability with which the smallest detectable shift is detected
 SIMULATIONS = 1_000
 SEED = 1
@@ -173,7 +175,8 @@ def _tails(counts: Sequence[int], at: int) -> tuple[float, float]:
 def _doubled_ranks(values: Sequence[float]) -> list[int]:
     """Twice each value's rank from 1, an integer also where equal values share their mean rank."""
     ordered = sorted(values)
-    first, last = {}, {}
+    first: dict[float, int] = {}
+    last: dict[float, int] = {}
     for place, value in enumerate(ordered, 1):
         first.setdefault(value, place)
         last[value] = place
@@ -208,26 +211,38 @@ def _sum_counts(ranks: tuple[int, ...], members: int | None = None) -> list[int]
 def _paired_lows(pairs: int, level: float) -> list[float]:
     """The lower bounds of the intervals of simulated normal samples without a shift, in standard
     deviations, sorted."""
-    random = Random(SEED)
-    left_out = _signed_ranks_left_out(pairs, level)
-    return sorted(
-        _interval(_walsh_averages([random.gauss(0, 1) for _ in range(pairs)]), left_out)[0]
-        for _ in range(SIMULATIONS)
-    )
+    samples = _normal_samples(pairs)
+    one, other = np.triu_indices(pairs)
+    averages = (samples[:, one] + samples[:, other]) / 2
+    return _sorted_lows(averages, _signed_ranks_left_out(pairs, level))
 
 
 @lru_cache(maxsize=64)
 def _unpaired_lows(first: int, second: int, level: float) -> list[float]:
-    random = Random(SEED)
-    left_out = _rank_sums_left_out(first, second, level)
-
-    def normal(size: int) -> list[float]:
-        return [random.gauss(0, 1) for _ in range(size)]
-
-    return sorted(
-        _interval(_distances(normal(first), normal(second)), left_out)[0]
-        for _ in range(SIMULATIONS)
+    before, after = np.split(_normal_samples(first + second), [first], axis=1)
+    distances = after[:, None, :] - before[:, :, None]
+    return _sorted_lows(
+        distances.reshape(SIMULATIONS, -1), _rank_sums_left_out(first, second, level)
     )
+
+
+def _sorted_lows(values: np.ndarray, left_out: int) -> list[float]:
+    """As _interval, of each row."""
+    if left_out == 0:
+        return [-math.inf] * SIMULATIONS
+    return np.sort(np.partition(values, left_out - 1, axis=1)[:, left_out - 1]).tolist()
+
+
+def _normal_samples(size: int) -> np.ndarray:
+    """SIMULATIONS samples, one in a row, of one sequence whose beginning is always the same."""
+    drawn = _normal_values(1 << (size - 1).bit_length())
+    return drawn[: SIMULATIONS * size].reshape(-1, size)
+
+
+@lru_cache(maxsize=64)
+def _normal_values(size: int) -> np.ndarray:
+    random = Random(SEED)
+    return np.array([random.gauss(0, 1) for _ in range(SIMULATIONS * size)])
 
 
 def _detected(lows: Sequence[float]) -> float:
