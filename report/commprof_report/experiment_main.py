@@ -21,10 +21,12 @@ from . import __version__
 from .base import units
 from .base.errors import EXPECTED, ReportError, UsageError, as_report
 from .commands.compare import percent
-from .compare.comparison import Comparison, Rules, compare, half_width
+from .compare.comparison import compare
 from .compare.figures import Figures, figures
 from .compare.rank_tests import MOST_PAIRS
 from .compare.refusals import binding, differences, differences_text, refusals, work_of
+from .compare.results import Comparison, Rules, half_width
+from .compare.row_table import keys_of
 from .compare.sides import Side, experiment_read
 from .experiment import canary
 from .experiment import plan as plans
@@ -304,8 +306,7 @@ class Runner:
             also = differences(found[0], side)
             if also:
                 say(f"{side.name} differs from {found[0].name} in: {differences_text(also)}")
-        keys = list(dict.fromkeys(key for side in found for run in side.runs for key in run.rows))
-        for refusal in refusals(found, work_of(found, keys), True):
+        for refusal in refusals(found, work_of(found, keys_of(found)), True):
             say(
                 f"hvprof-report compare will give no verdict ({refusal.kind}): {refusal.what}. Way "
                 f"out: {refusal.way_out}"

@@ -67,8 +67,9 @@ def run(
 def judge(experiment: Path, blocks_of_each: int) -> None:
     """Prints a line for each arm."""
     sys.path.insert(0, str(REPOSITORY / "report"))
-    from commprof_report.compare.comparison import Rules, compare
+    from commprof_report.compare.comparison import compare
     from commprof_report.compare.figures import figures
+    from commprof_report.compare.results import Rules
     from commprof_report.compare.sides import experiment_read
 
     chosen = experiment_read(experiment)

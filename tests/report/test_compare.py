@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 from commprof_report.base import units
 from commprof_report.commands import compare as command
-from commprof_report.compare.comparison import ComparedRow, Rules, compare
+from commprof_report.compare.comparison import compare
 from commprof_report.compare.figures import Figures, figures, percentile, row_name
 from commprof_report.compare.groups import Group, renamed
+from commprof_report.compare.results import ComparedRow, Rules
 from commprof_report.compare.sides import Side, sides_named
 from commprof_report.display import pictures
 from commprof_report.experiment.canary import folder_of

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import pytest
 from commprof_report.base.errors import ReportError
-from commprof_report.compare.comparison import Comparison, VerdictRow
+from commprof_report.compare.results import Comparison, VerdictRow
 from commprof_report.experiment_main import Runner
 from commprof_report.experiment import plan as plans
 from commprof_report.experiment.plan import Arm, Plan, Run

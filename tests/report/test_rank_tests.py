@@ -10,7 +10,7 @@ from statistics import fmean, median
 
 import pytest
 from commprof_report.compare import rank_tests
-from commprof_report.compare.comparison import Rules
+from commprof_report.compare.results import Rules
 from commprof_report.compare.rank_tests import paired_shift, unpaired_shift
 
 CASES = 1_000
@@ -67,7 +67,7 @@ def test_one_sided_tests_of_sameness_agree_with_scipy():
 def test_stopping_by_precision_finds_no_more_false_differences_than_claimed():
     """Blocks without a difference are added until the interval is within +-2 %."""
     chance, found = random.Random(5), 0
-    level = Rules(is_sequential=True).level_of_each(1)
+    level = Rules(is_sequential=True).judge(is_paired=True, verdicts=1).level
     for _ in range(400):
         differences = [chance.gauss(0, 0.04) for _ in range(10)]
         while (shift := paired_shift(differences, level)).high - shift.low > 2 * math.log1p(0.02):

@@ -43,15 +43,16 @@ from ..base.forked import forked
 from ..base.progress import Progress
 from ..compare import machine
 from ..compare import sides as sides_of
-from ..compare.comparison import (
-    METRICS, OTHER, ROWS, ComparedRow, Comparison, FigureRow, Pair, Rules, RunRow, SizeRow,
-)
-from ..compare.comparison import VerdictRow, compare
+from ..compare.comparison import METRICS, ROWS, compare
 from ..compare.cuts import NEGOTIATION
 from ..compare.figures import PERCENTILES, Key, figures, row_name
 from ..compare.judge import Contrast
 from ..compare.rank_tests import fewest_runs
 from ..compare.refusals import KINDS, NOTABLE_WORK, differences_text, program_of
+from ..compare.results import (
+    ComparedRow, Comparison, FigureRow, Pair, Rules, RunRow, SizeRow, VerdictRow,
+)
+from ..compare.row_table import OTHER
 from ..compare.sides import Side
 from ..display import pictures, tables
 from ..display.tables import Column

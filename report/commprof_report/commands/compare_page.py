@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ..base import units
-from ..compare.comparison import Comparison, ComparedRow, FigureRow, Pair, RunRow
 from ..compare.refusals import Difference, binding, layout, one_of, value_text
+from ..compare.results import ComparedRow, Comparison, FigureRow, Pair, RunRow
 from ..compare.sides import Side
 from ..display import page
 from ..display.tables import Column

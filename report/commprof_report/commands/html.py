@@ -32,7 +32,7 @@ from ..base.present import present
 from ..calls.ranks import rank_call_rows, rank_time_rows
 from ..calls.regions import region_rows
 from ..calls.sizes import size_rows
-from ..compare.comparison import Rules
+from ..compare.results import Rules
 from ..display import page, pictures
 from ..display.tables import Column
 from ..late.late_ranks import Late

@@ -106,7 +106,7 @@ def step_difference(sides: Sequence[Side]) -> str:
     first = sides[0].name
     for side, own in zip(sides[1:], works[1:]):
         sums = [[work.bytes for work in each if work.bytes is not None] for each in (works[0], own)]
-        if all(sums) and not alike(*map(median, sums)):
+        if all(sums) and not alike(median(sums[0]), median(sums[1])):
             first_bytes, second_bytes = (units.volume(median(each)) for each in sums)
             return f"steps of {first_bytes} in {first}, of {second_bytes} in {side.name}"
         before, after = (median(work.count for work in each) for each in (works[0], own))

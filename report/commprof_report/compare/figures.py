@@ -71,7 +71,7 @@ class CallRow(NamedTuple):
     measure: str
     traffic: str
     world_rank: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
     volume_bytes: int
     total_ns: int
     min_ns: int
@@ -89,7 +89,7 @@ class BucketRow(NamedTuple):
     traffic: str
     low_ns: int
     high_ns: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
 
 
 class RankRow(NamedTuple):
@@ -111,7 +111,7 @@ class StepWork(NamedTuple):
     """Work of a run: steps, and the bytes of the calls that make one up (null: marked, or of sizes
     that ranks have of their own)."""
 
-    count: float
+    count: float  # type: ignore[assignment]  # hides tuple.count
     bytes: int | None
 
 
@@ -179,6 +179,10 @@ class Row:
             self.transfer_ns if metric == "transfer" and self.is_split else self.total_ns
         ) / self.values
 
+    def time_ns(self, metric: str) -> float:
+        """As if each call, or step, took the row's value."""
+        return (self.value(metric) or 0.0) * self.values
+
 
 @dataclass
 class Figures:
@@ -225,8 +229,8 @@ class Figures:
     def switches_per_s(self) -> float | None:
         """How often a rank lost its core to another process, mean over the ranks;
         null: not known."""
-        rates = [row.switches_per_s for row in self.ranks]
-        return None if None in rates else fmean(rates)
+        rates = [row.switches_per_s for row in self.ranks if row.switches_per_s is not None]
+        return fmean(rates) if len(rates) == len(self.ranks) else None
 
     @property
     def crowds_itself(self) -> bool:
@@ -247,9 +251,7 @@ class Figures:
         """The figure of the whole run that a metric is judged by. For a percentile, each call
         counts as if it took that of its row."""
         if metric in PERCENTILES:
-            return sum((row.value(metric) or 0.0) * row.values for row in self.rows.values()) / max(
-                1, len(self.ranks)
-            )
+            return sum(row.time_ns(metric) for row in self.rows.values()) / max(1, len(self.ranks))
         return getattr(self, f"{metric}_ns")
 
 
@@ -262,10 +264,9 @@ def figures(
     opened = run_open(path, with_histograms, with_samples=True)
     run = selection.select(opened, WHOLE_RUN)
     try:
-        whole, steps, sums = _figures(path, run, with_histograms)
-        return _without_first_steps(
-            sums, whole, steps, skipped
-        ) if skipped else whole, run.remarks + run.notes
+        found, steps, sums = _figures(path, run, with_histograms)
+        found = _without_first_steps(sums, found, steps, skipped) if skipped else found
+        return found, run.remarks + run.notes
     finally:
         run.connection.close()
 
@@ -325,18 +326,17 @@ def _without_first_steps(
         )
     left = sorted(steps, key=lambda row: row.begin_ns)[int(skipped * len(steps)) :]
     is_left = sums.waits.start_ns >= left[0].begin_ns
-    wait_ns, transfer_ns = (
-        float(sums.wait_ns[is_left].sum()), float(sums.transfer_ns[is_left].sum()),
-    )
     steady = [row for row in left if not row.is_warm_up]
-    is_split = run.transfer_ns is not None
-    waits = (
-        {"wait_ns": wait_ns / len(run.ranks), "transfer_ns": transfer_ns / len(run.ranks)}
-        if is_split else {}
+    run = replace(
+        run, time_ns=None, wall_ns=None, step_trend=trend([row.step_ns for row in steady]),
+        step_ns=mean([row for row in steady if row.is_complete] or steady, "step_ns"),
     )
-    times = {**waits, "time_ns": None, "wall_ns": None}
-    step_ns = mean([row for row in steady if row.is_complete] or steady, "step_ns")
-    return replace(run, **times, step_ns=step_ns, step_trend=trend([row.step_ns for row in steady]))
+    if run.transfer_ns is None:
+        return run
+    return replace(
+        run, wait_ns=float(sums.wait_ns[is_left].sum()) / len(run.ranks),
+        transfer_ns=float(sums.transfer_ns[is_left].sum()) / len(run.ranks),
+    )
 
 
 def _facts(connection: Connection) -> dict[str, tuple[str, ...]]:

@@ -9,6 +9,9 @@ from statistics import median
 from typing import NamedTuple
 
 from . import rank_tests
+from .rank_tests import Shift
+
+DIFFERENT = ("less", "more")  # outcomes
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,20 @@ class Contrast:
     outcome: str
     samples: tuple[tuple[float | None, ...], tuple[float | None, ...]]
 
+    @property
+    def difference(self) -> float | None:
+        """The change, if it is beyond chance."""
+        return self.change if self.outcome in DIFFERENT else None
+
+
+class Tested(NamedTuple):
+    """Logarithms of ratios. agreeing: as in Contrast."""
+
+    shift: Shift
+    same_p: float
+    detectable: float
+    agreeing: int | None
+
 
 class Judge(NamedTuple):
     """How two samples of runs are compared."""
@@ -39,44 +56,60 @@ class Judge(NamedTuple):
     margin: float
 
     def contrast(self, first: Sequence[float | None], second: Sequence[float | None]) -> Contrast:
+        before, after = _logs(first), _logs(second)
+        medians = median_known(first), median_known(second)
         samples = tuple(first), tuple(second)
-        if any(value is None or value <= 0 for values in samples for value in values):
-            return Contrast(*map(median_known, samples), *[None] * 7, "none", samples)
-        before, after = [math.log(value) for value in first], [math.log(value) for value in second]
-        changes = [later - earlier for earlier, later in zip(before, after)]
-        if self.is_paired:
-            shift, same_p = (
-                rank_tests.paired_shift(changes, self.level),
-                rank_tests.paired_sameness(changes, self.margin),
-            )
-            detectable = rank_tests.paired_detectable(shift, len(changes), self.level)
-        else:
-            shift, same_p = (
-                rank_tests.unpaired_shift(before, after, self.level),
-                rank_tests.unpaired_sameness(before, after, self.margin),
-            )
-            detectable = rank_tests.unpaired_detectable(shift, len(before), len(after), self.level)
-        is_known = math.isfinite(shift.low)
-        agreeing = (
-            sum(change * shift.estimate > 0 for change in changes) if self.is_paired else None
-        )
+        if before is None or after is None:
+            return Contrast(*medians, None, None, None, None, None, None, None, "none", samples)
+        found = self._paired(before, after) if self.is_paired else self._unpaired(before, after)
+        shift, is_known = found.shift, math.isfinite(found.shift.low)
         return Contrast(
-            *(median(first), median(second), math.expm1(shift.estimate)),
-            *(math.expm1(bound) if is_known else None for bound in (shift.low, shift.high)),
-            *(shift.p if is_known else None, same_p if is_known else None),
-            *(
-                math.expm1(detectable) if math.isfinite(detectable) and detectable < 50 else None,
-                agreeing,
-            ),
-            *(self._outcome(shift, same_p) if is_known else "none", samples),
+            *medians,
+            change=math.expm1(shift.estimate),
+            low=math.expm1(shift.low) if is_known else None,
+            high=math.expm1(shift.high) if is_known else None,
+            p=shift.p if is_known else None,
+            same_p=found.same_p if is_known else None,
+            detectable=math.expm1(found.detectable) if is_known else None,
+            agreeing=found.agreeing,
+            outcome=self._outcome(shift, found.same_p) if is_known else "none",
+            samples=samples,
         )
 
-    def _outcome(self, shift: rank_tests.Shift, same_p: float) -> str:
+    def _paired(self, before: list[float], after: list[float]) -> Tested:
+        changes = [later - earlier for earlier, later in zip(before, after)]
+        shift = rank_tests.paired_shift(changes, self.level)
+        return Tested(
+            shift,
+            rank_tests.paired_sameness(changes, self.margin),
+            rank_tests.paired_detectable(shift, len(changes), self.level),
+            sum(change * shift.estimate > 0 for change in changes),
+        )
+
+    def _unpaired(self, before: list[float], after: list[float]) -> Tested:
+        shift = rank_tests.unpaired_shift(before, after, self.level)
+        return Tested(
+            shift,
+            rank_tests.unpaired_sameness(before, after, self.margin),
+            rank_tests.unpaired_detectable(shift, len(before), len(after), self.level),
+            None,
+        )
+
+    def _outcome(self, shift: Shift, same_p: float) -> str:
         if same_p <= 1 - self.level:
             return "same"
         return ("less" if shift.estimate < 0 else "more") if shift.is_found else "unknown"
 
 
+def known(values: Sequence[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
 def median_known(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return median(known) if known else None
+    return median(known(values)) if known(values) else None
+
+
+def _logs(values: Sequence[float | None]) -> list[float] | None:
+    """Null: one of them is not known, or not above zero."""
+    found = [math.log(value) for value in known(values) if value > 0]
+    return found if len(found) == len(values) else None

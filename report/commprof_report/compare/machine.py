@@ -12,6 +12,7 @@ from ..base import units
 from . import rank_tests
 from .figures import Figures
 from .judge import Judge
+from .refusals import Refusal
 from .sides import Side
 
 NAMES = {"arithmetic_ns": "arithmetic", "memory_ns": "copies in memory"}
@@ -27,22 +28,43 @@ class Drift(NamedTuple):
     change: float
 
 
+def weighed(
+    judge: Judge, reference: Side, side: Side, metric: str
+) -> tuple[list[Refusal], list[str]]:
+    """A difference of the machine is a reason against a verdict if it is as large as that of the
+    metric; else it is noted."""
+    of_metric = judge.contrast(
+        *([run.of_run(metric) for run in each.runs] for each in (reference, side))
+    )
+    refused, notes = [], []
+    for drift in drifts(judge, reference, side):
+        if of_metric.change is None or _size(drift.change) >= _size(of_metric.change):
+            way_out = "run more blocks on a machine that nothing else uses; or --allow machine"
+            what = f"{drift.what}: as much as the sides differ in {metric}"
+            refused.append(Refusal("machine", what, way_out))
+        else:
+            notes.append(
+                f"the machine was not the same: {drift.what}; the sides differ by more in {metric}"
+            )
+    return refused, notes
+
+
+def _size(change: float) -> float:
+    return abs(math.log1p(change))
+
+
 def drifts(judge: Judge, reference: Side, side: Side) -> Iterator[Drift]:
     """Differences beyond chance that matter. On each run the slowest host counts."""
     strict = judge._replace(level=1 - (1 - judge.level) / len(NAMES))
     for name, noun in NAMES.items():
-        found = strict.contrast(
+        change = strict.contrast(
             *([run.canary_ns(name) for run in each.runs] for each in (reference, side))
-        )
-        if found.outcome in ("less", "more") and abs(math.log1p(found.change)) > judge.margin:
-            change = (
-                f"{units.share(abs(found.change))} {'more' if found.change > 0 else 'less'} time"
-            )
+        ).difference
+        if change is not None and _size(change) > judge.margin:
+            took = f"{units.share(abs(change))} {'more' if change > 0 else 'less'} time"
             than = f"before the runs of {side.name} than before those of {reference.name}"
-            yield Drift(
-                f"{noun} took {change} {than}{_where(name, reference, side, found.change)}",
-                found.change,
-            )
+            where = _where(name, reference, side, change)
+            yield Drift(f"{noun} took {took} {than}{where}", change)
 
 
 def slow_hosts(runs: Sequence[Figures]) -> Iterator[str]:

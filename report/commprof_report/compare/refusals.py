@@ -387,7 +387,7 @@ def differences(reference: Side, side: Side) -> list[Difference]:
         {key for runs in own for facts in runs for key in facts},
         key=lambda key: (key.startswith("cvar."), key.startswith("env."), key),
     )
-    found = {}
+    found: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
     for key in keys:
         first, second = ({facts.get(key, ()) for facts in runs} for runs in own)
         if len(first) == len(second) == 1 and first != second:
@@ -397,13 +397,15 @@ def differences(reference: Side, side: Side) -> list[Difference]:
             key: values for key, values in found.items()
             if not key.startswith("build_id.") and key != "mpi_library"
         }
-        names = tuple(tuple(map(units.library_name, values)) for values in found["mpi_version"])
-        # else two builds of one version
-        found["mpi_version"] = names if names[0] != names[1] else found["mpi_version"]
+        before, after = (tuple(map(units.library_name, each)) for each in found["mpi_version"])
+        if before != after:  # else two builds of one version
+            found["mpi_version"] = before, after
     found = _without_control_variables_that_explain_nothing(found)
-    hosts = [{row.host for run in each.runs for row in run.ranks} for each in (reference, side)]
+    hosts = [
+        {row.host or "" for run in each.runs for row in run.ranks} for each in (reference, side)
+    ]
     if not hosts[0] & hosts[1]:
-        found["hosts"] = tuple(tuple(sorted(host or "" for host in each)) for each in hosts)
+        found["hosts"] = tuple(sorted(hosts[0])), tuple(sorted(hosts[1]))
     return [
         Difference(key.partition(".")[2] or key, *values, side.name)
         for key, values in found.items()
@@ -418,7 +420,9 @@ def differences_text(found: Sequence[Difference]) -> str:
     return "; ".join(map(str, found[:MOST_SETTINGS])) + more
 
 
-def _without_control_variables_that_explain_nothing(found: dict[str, tuple]) -> dict[str, tuple]:
+def _without_control_variables_that_explain_nothing(
+    found: dict[str, tuple[tuple[str, ...], tuple[str, ...]]],
+) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
     """A side on which they were not recorded, or another library, has no value. Where both have
     one, the environment's is the same again."""
     kept = {

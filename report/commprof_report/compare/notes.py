@@ -1,0 +1,266 @@
+"""Notes beside the verdict: what the reader must know of the runs to trust it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from statistics import median
+from typing import NamedTuple
+
+from ..base import units
+from . import machine
+from .figures import Figures
+from .judge import Judge, known
+from .refusals import MOST_SWITCHES_PER_S, tunes_itself
+from .results import FigureRow, Rules
+from .sides import Side
+
+NEARLY_ALL = 0.9  # of that time; less is noted
+FEWEST_OF_A_TREND = 8
+TREND_DEVIATIONS = 3  # of the rank correlation with time, under no trend
+OUTLIER = 5  # median absolute deviations, scaled to standard deviations
+MAD = 1.4826
+NOTABLE_ESTIMATE = 0.05
+FEW_SWITCHES_PER_S = 1  # involuntary, of a rank; fewer do not matter
+NOTABLE_ERROR = 0.1  # of the clocks, of the difference
+
+
+def of_sides(
+    sides: Sequence[Side], metric: str, rules: Rules, level_of_each: float, unmatched: int
+) -> Iterator[str]:
+    """unmatched: rows that some run lacks."""
+    runs = [run for side in sides for run in side.runs]
+    if rules.is_sequential:
+        yield _sequential(rules, level_of_each, len(sides) > 2)
+    if rules.skipped:
+        share = units.share(rules.skipped)
+        yield (
+            f"the first {share} of the steps of each run are left out; calls and sizes are not "
+            "shown: their sums have all steps"
+        )
+    yield from _coverage(min(run.coverage for run in runs), runs, metric)
+    yield from _estimates(max(run.estimate_share for run in runs), metric)
+    if unmatched:
+        yield f"{units.counted(unmatched, 'row')} that not every run has left out"
+    yield from _trend_of_runs(sides, metric)
+    yield from _own_threads(runs)
+    yield from _trends_of_machine(sides, rules.min_effect)
+    yield from machine.slow_hosts(runs)
+    for side in sides:
+        yield from _outliers(side, metric, rules.min_effect)
+    for side in sides:
+        yield from _settling(side, rules.skipped)
+
+
+def of_pair(
+    judge: Judge, reference: Side, side: Side, primary: FigureRow, skipped: float
+) -> Iterator[str]:
+    """primary: the figure of the verdict."""
+    yield from _disturbance(judge, reference, side)
+    yield from _coarse_clocks(reference, side, primary, skipped)
+
+
+def _sequential(rules: Rules, level_of_each: float, are_several: bool) -> str:
+    together = " for all verdicts together" if are_several else ""
+    return (
+        "blocks were added until intervals are narrow (--until), which costs certainty: they are "
+        f"at {units.share(level_of_each)}, so that {units.share(rules.level)} holds{together}"
+    )
+
+
+def _coverage(least: float, runs: Sequence[Figures], metric: str) -> Iterator[str]:
+    if least < NEARLY_ALL and any(run.coverage for run in runs):
+        yield (
+            f"waiting and transfer are known for {units.share(least)} of the time inside MPI, in "
+            f"the run with least{'; --metric time has all of it' if metric == 'transfer' else ''}"
+        )
+
+
+def _estimates(most: float, metric: str) -> Iterator[str]:
+    if metric in ("transfer", "wait") and most > NOTABLE_ESTIMATE:
+        yield (
+            f"up to {units.share(most)} of waiting and transfer is estimated from durations: the "
+            "clocks of the hosts are too coarse"
+        )
+
+
+def _own_threads(runs: Sequence[Figures]) -> Iterator[str]:
+    """Lost cores are no sign of other processes where the job's own threads take turns."""
+    lost = [
+        (row.switches_per_s or 0, row.rank, run) for run in runs if run.crowds_itself
+        for row in run.ranks
+    ]
+    often, rank, run = max(lost, key=lambda each: each[0], default=(0, 0, None))
+    if run is not None and often > MOST_SWITCHES_PER_S:
+        most = f"rank {rank} of {run.path} lost its core {units.count(round(often))} times a second"
+        others = "whether to other processes, too, is not known"
+        yield f"ranks have fewer cores than threads that compute or communicate: {most}; {others}"
+
+
+def _settling(side: Side, skipped: float) -> Iterator[str]:
+    """Whether the steps of most runs that count became slower or faster within the run."""
+    tuned = any(map(tunes_itself, side.runs))
+    why = (
+        "the library tunes itself while it runs" if tuned
+        else "a start-up, or a library that tunes itself"
+    )
+    for way in ("slower", "faster"):
+        found = [run.step_trend for run in side.runs if run.step_trend.trend == way]
+        if 2 * len(found) > len(side.runs):
+            first = units.duration(median_of(each.first_tenth_ns for each in found))
+            last = units.duration(median_of(each.last_tenth_ns for each in found))
+            runs = f"{len(found)} of {units.counted(len(side.runs), 'run')}"
+            which = (
+                "these are the steps after those left out" if skipped
+                else "all steps count, unless --skip-steps leaves out the first"
+            )
+            yield (
+                f"{side.name}: steps became {way} within {runs}, {first} in the first tenth, "
+                f"{last} in the last ({why}); {which}"
+            )
+            return
+    if tuned and not skipped:
+        yield (
+            f"{side.name}: {why}; its first calls may differ from its last; --skip-steps 33% "
+            "leaves the first steps out"
+        )
+
+
+def _disturbance(judge: Judge, reference: Side, side: Side) -> Iterator[str]:
+    """Whether one side lost its cores twice as often or more, beyond chance."""
+    rates = [[run.switches_per_s for run in each.runs] for each in (reference, side)]
+    first, second = map(known, rates)
+    if len(first) < len(rates[0]) or len(second) < len(rates[1]):
+        return
+    found = judge.contrast(
+        *([max(rate, FEW_SWITCHES_PER_S) for rate in own] for own in (first, second))
+    )
+    if found.difference is not None and abs(math.log1p(found.difference)) >= math.log(2):
+        yield (
+            f"ranks lost their cores to other processes or threads {median(first):.2g} times a "
+            f"second on {reference.name}, {median(second):.2g} times a second on {side.name}"
+        )
+
+
+def _coarse_clocks(reference: Side, side: Side, figure: FigureRow, skipped: float) -> Iterator[str]:
+    """Waiting and transfer cannot be separated better than the clocks of the hosts are known."""
+    if figure.figure not in ("transfer", "wait") or figure.difference is None:
+        return
+    runs = [*reference.runs, *side.runs]
+    calls = median(
+        sum(row.count for row in run.rows.values() if row.is_split) / len(run.ranks) for run in runs
+    ) * (1 - skipped)
+    error_ns = max(run.error_ns for run in runs)
+    change_ns = abs((figure.second_ns or 0) - (figure.first_ns or 0)) / max(calls, 1)
+    if error_ns > NOTABLE_ERROR * change_ns:
+        yield (
+            f"the clocks of the hosts are known to {units.duration(error_ns)}, and {side.name} "
+            f"differs by {units.duration(change_ns)} a call in {figure.figure}; --metric time "
+            "needs no clocks"
+        )
+
+
+class TrendOfRuns(NamedTuple):
+    """Of a figure with time. correlation: of the ranks of both, in runs; change: from the first
+    half of the runs to the second, ratio - 1."""
+
+    runs: int
+    correlation: float
+    change: float
+
+    @property
+    def is_found(self) -> bool:
+        return abs(self.correlation) * math.sqrt(self.runs - 1) > TREND_DEVIATIONS
+
+    def sentence(self, what: str, figure: str) -> str:
+        way = "slower" if self.change > 0 else "faster"
+        return (
+            f"{what} became {way} with time: {figure} {units.change(self.change)} from the first "
+            "half of the runs to the second"
+        )
+
+
+def _trend_of_runs(sides: Sequence[Side], metric: str) -> Iterator[str]:
+    found = _trend(sides, lambda run: run.of_run(metric))
+    if found and found.is_found:
+        yield found.sentence("runs", metric)
+
+
+def _trends_of_machine(sides: Sequence[Side], least: float) -> Iterator[str]:
+    """least: smaller changes do not matter."""
+    for name, noun in machine.NAMES.items():
+        found = _trend(sides, lambda run, name=name: run.canary_ns(name))  # type: ignore[misc]
+        if found and found.is_found and abs(found.change) >= least:
+            yield found.sentence("the machine", noun)
+
+
+def _trend(sides: Sequence[Side], of: Callable[[Figures], float | None]) -> TrendOfRuns | None:
+    """Beside the differences of the sides; null: of too few runs."""
+    points = [point for side in sides for point in _around_the_median(side, of)]
+    if len(points) < FEWEST_OF_A_TREND:
+        return None
+    starts, values = zip(*points)
+    ordered = [value for _, value in sorted(points)]
+    half = len(ordered) // 2
+    return TrendOfRuns(
+        len(points), _rank_correlation(starts, values),
+        math.expm1(median(ordered[-half:]) - median(ordered[:half])),
+    )
+
+
+def _around_the_median(
+    side: Side, of: Callable[[Figures], float | None]
+) -> list[tuple[int, float]]:
+    """The start of each run of which the figure is known, and its logarithm less the median."""
+    logs = [(run.start_unix_ns, math.log(value)) for run in side.runs if (value := of(run))]
+    middle = median(value for _, value in logs) if logs else 0.0
+    return [(start, value - middle) for start, value in logs]
+
+
+def _rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
+    """Spearman's, of equal values by the first place."""
+    firsts, seconds = ([sorted(each).index(value) for value in each] for each in (first, second))
+    centre = (len(first) - 1) / 2
+    square = sum((place - centre) ** 2 for place in range(len(first)))
+    return sum((one - centre) * (other - centre) for one, other in zip(firsts, seconds)) / square
+
+
+def _outliers(side: Side, metric: str, least: float) -> Iterator[str]:
+    """Runs far from the others of their side, and by `least` or more."""
+    values = known([run.of_run(metric) for run in side.runs])
+    if len(values) < max(FEWEST_OF_A_TREND, len(side.runs)):
+        return
+    middle = median(values)
+    deviation = MAD * median(abs(value - middle) for value in values)
+    for run, value in zip(side.runs, values):
+        if deviation and abs(value - middle) > max(OUTLIER * deviation, least * middle):
+            apart = f"{units.duration(value)}, median of {side.name} {units.duration(middle)}"
+            yield (
+                f"{run.path} stands apart: {metric} {apart}{_peculiar(run, side)}; it is compared "
+                "like the others"
+            )
+
+
+def _peculiar(run: Figures, side: Side) -> str:
+    """Possible reasons for a run that stands apart: hosts that no other run of its side had, or
+    cores lost more often."""
+    others = [other for other in side.runs if other is not run]
+    found = ""
+    hosts = {row.host for row in run.ranks} - {row.host for other in others for row in other.ranks}
+    if hosts:
+        names = ", ".join(sorted(host or "an unknown host" for host in hosts))
+        found += f"; no other run was on {units.shortened(names, 40)}"
+    own, often = run.switches_per_s, known([other.switches_per_s for other in others])
+    if (
+        own is not None and len(often) == len(others)
+        and own >= 2 * max(FEW_SWITCHES_PER_S, median(often))
+    ):
+        found += (
+            f"; its ranks lost their cores {own:.2g} times a second, those of the others "
+            f"{median(often):.2g}"
+        )
+    return found
+
+
+def median_of(values: Iterator[float | None]) -> float:
+    return median(value for value in values if value is not None)

@@ -1,0 +1,184 @@
+"""The answers of a comparison, and the rules by which it was made."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .judge import Contrast, Judge
+from .refusals import Difference, Refusal, Work
+from .sides import Side
+
+# part of 1 - level: blocks until an interval is narrow end more often with one that is too narrow
+OF_SEQUENTIAL = 2 / 3
+
+
+@dataclass(frozen=True)
+class FigureRow(Contrast):
+    """A figure of the run, per rank; of `rows`, per call."""
+
+    side: str
+    reference: str
+    figure: str
+    is_primary: int
+    noise: float | None
+
+
+@dataclass(frozen=True)
+class ComparedRow(Contrast):
+    """A row: nanoseconds per call, or per step on a rank; of the rows added up as `other` per rank.
+    per: call, step, rank."""
+
+    side: str
+    reference: str
+    call: str
+    communicator: str
+    bytes: int | None
+    memory_kind: str
+    measure: str
+    rows: int
+    count: int
+    share: float
+    metric: str
+    change_ns: float
+    per: str = "call"
+    adjusted_p: float | None = None
+    is_confirmed: int = 0
+    part_of_change: float | None = None
+
+
+class VerdictRow(NamedTuple):
+    side: str
+    reference: str
+    metric: str
+    verdict: str
+    change: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    level: float
+    min_effect: float
+    runs: int
+    reference_runs: int
+    pairs: int | None
+    agreeing: int | None
+    failed_runs: int
+    detectable: float | None
+    pairs_needed: int
+    pairs_for_5_percent: int | None
+    refused: str
+    allowed: str
+    also_different: str
+    is_control: int
+    skipped: float
+
+
+class RunRow(NamedTuple):
+    """A run as it entered the comparison."""
+
+    side: str
+    block: int | None
+    run: str
+    start_unix_ns: int
+    step_ns: float | None
+    wait_ns: float | None
+    transfer_ns: float | None
+    time_ns: float | None
+    wall_ns: float | None
+    coverage: float
+    arithmetic_ns: float | None
+    memory_ns: float | None
+
+
+class SizeRow(NamedTuple):
+    """A row with the value of each side."""
+
+    call: str
+    communicator: str
+    bytes: int | None
+    memory_kind: str
+    measure: str
+    metric: str
+    count: int  # type: ignore[assignment]  # hides tuple.count
+    per: str
+    sides: tuple[str, ...]
+    values_ns: tuple[float | None, ...]
+    best: str | None
+
+
+class Rules(NamedTuple):
+    """metric: null for the default. level: of all verdicts together. min_effect: ratio - 1.
+    skipped: the share of the steps of each run that was left out when it was read; rows, whose sums
+    have all steps, are not compared then. is_sequential: the number of blocks was chosen by the
+    width of the intervals."""
+
+    metric: str | None = None
+    level: float = 0.95
+    min_effect: float = 0.02
+    allowed: tuple[str, ...] = ()
+    pairs: bool = True
+    all_rows: bool = False
+    skipped: float = 0.0
+    is_sequential: bool = False
+
+    def judge(self, is_paired: bool, verdicts: int) -> Judge:
+        """Of one of so many verdicts, which hold together at the level."""
+        chance = (1 - self.level) * (OF_SEQUENTIAL if self.is_sequential else 1)
+        return Judge(is_paired, 1 - chance / verdicts, math.log1p(self.min_effect))
+
+
+class Pair(NamedTuple):
+    """A side against the first one."""
+
+    verdict: VerdictRow
+    figures: list[FigureRow]
+    rows: list[ComparedRow]
+    differences: list[Difference]
+
+    @property
+    def primary(self) -> FigureRow:
+        """The figure that the verdict is about."""
+        return next(figure for figure in self.figures if figure.is_primary)
+
+
+class Histogram(NamedTuple):
+    """The durations of the calls of a row: calls by their bounds, of all runs of each side."""
+
+    name: str
+    sides: dict[str, dict[tuple[int, int], int]]
+
+
+class Comparison(NamedTuple):
+    """histograms: of the largest rows; empty where runs were read without."""
+
+    sides: list[Side]
+    rules: Rules
+    metric: str
+    is_paired: bool
+    work: Work
+    refused: list[Refusal]
+    allowed: list[Refusal]
+    notes: list[str]
+    pairs: list[Pair]
+    sizes: list[SizeRow]
+    runs: list[RunRow]
+    costs: list[FigureRow]
+    histograms: list[Histogram]
+
+    @property
+    def is_experiment(self) -> bool:
+        return self.sides[0].elapsed_ns is not None
+
+    @property
+    def tested(self) -> list[Pair]:
+        """Without controls, unless there is nothing else."""
+        return [pair for pair in self.pairs if not pair.verdict.is_control] or self.pairs
+
+
+def half_width(row: VerdictRow) -> float | None:
+    """Half the width of the ratio's interval, on a logarithmic scale: 0.02 is from -2 % to +2 %
+    around the estimate."""
+    if row.low is None or row.high is None:
+        return None
+    return math.expm1((math.log1p(row.high) - math.log1p(row.low)) / 2)

@@ -1,0 +1,229 @@
+"""The rows that all runs of a comparison have, and each side against the first in them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import fmean, median
+
+from ..base import units
+from .figures import PERCENTILES, Figures, Key, row_name
+from .groups import Group
+from .judge import DIFFERENT, Judge, median_known
+from .rank_tests import benjamini_hochberg
+from .results import ComparedRow, Histogram, SizeRow
+from .sides import Side
+
+SMALL = 0.01  # share of the time; smaller rows are added up
+MOST_HISTOGRAMS = 12  # rows
+OTHER = "other"
+MIXED = "mixed"  # transfer of the rows of which it is known, time of the others
+
+
+def keys_of(sides: Sequence[Side]) -> list[Key]:
+    """The rows that any run has."""
+    return list(dict.fromkeys(key for side in sides for run in side.runs for key in run.rows))
+
+
+def labels_of(sides: Sequence[Side]) -> dict[Group, str]:
+    """Of the first run that has a communicator."""
+    runs = [run for side in sides for run in side.runs]
+    return {group: label for run in reversed(runs) for group, label in run.labels.items()}
+
+
+class RowTable:
+    """keys: in order of their share of the time; unmatched: rows that some run lacks."""
+
+    def __init__(self, sides: Sequence[Side], keys: Sequence[Key], metric: str) -> None:
+        self.sides = sides
+        self.runs = [run for side in sides for run in side.runs]
+        self.labels = labels_of(sides)
+        matched = [key for key in keys if all(key in run.rows for run in self.runs)]
+        self.unmatched = len(keys) - len(matched)
+        self.share = _shares(self.runs, matched)
+        self.keys = sorted(matched, key=lambda key: -self.share[key])
+        self.metrics = {key: _metric_of_row(self.runs, key, metric) for key in self.keys}
+
+    def values(self, key: Key, side: Side) -> list[float | None]:
+        return [run.rows[key].value(self.metrics[key]) for run in side.runs]
+
+    def sums(self, keys: Sequence[Key], side: Side) -> list[float]:
+        """Per rank, as if each call took its row's value."""
+        return [
+            sum(run.rows[key].time_ns(self.metrics[key]) for key in keys) / len(run.ranks)
+            for run in side.runs
+        ]
+
+    def alike(self, side: Side) -> Sequence[float | None]:
+        """The geometric mean over the rows: nanoseconds per call; not known beside rows per
+        step."""
+        known = [key for key in self.keys if self._is_known(key)]
+        if not known or any(key.per == "step" for key in self.keys):
+            return [None] * len(side.runs)
+        logs = [[math.log(value) for value in self.values(key, side) if value] for key in known]
+        return [math.exp(fmean(of_run)) for of_run in zip(*logs)]
+
+    def _is_known(self, key: Key) -> bool:
+        return all((value or 0) > 0 for side in self.sides for value in self.values(key, side))
+
+    def tested(
+        self, judge: Judge, side: Side, shows_all: bool, is_found: bool
+    ) -> list[ComparedRow]:
+        """The rows of a side, small ones added up. is_found: the verdict shows a difference, which
+        rows are then confirmed to explain, in order, up to the first that differs by chance."""
+        small = [] if shows_all else [key for key in self.keys if self.share[key] < SMALL]
+        shown = self.keys[: len(self.keys) - len(small)] if len(small) > 1 else self.keys
+        rows = [self._row(judge, key, side) for key in shown]
+        confirmed = _confirmed(rows) if is_found else 0
+        if len(small) > 1:
+            rows.append(self._other(judge, small, side))
+        rows = rows[:confirmed] + _explored(judge, rows[confirmed:])
+        whole_ns = self._change_ns(self.keys, side)
+        return [
+            replace(
+                row, is_confirmed=int(place < confirmed),
+                part_of_change=row.change_ns / whole_ns if is_found and whole_ns else None,
+            )
+            for place, row in enumerate(rows)
+        ]
+
+    def _row(self, judge: Judge, key: Key, side: Side) -> ComparedRow:
+        reference = self.sides[0]
+        found = judge.contrast(self.values(key, reference), self.values(key, side))
+        return ComparedRow(
+            **vars(found),
+            side=side.name,
+            reference=reference.name,
+            call=key.call,
+            communicator=self.labels.get(key.group, ""),
+            bytes=key.bytes,
+            memory_kind=key.memory_kind,
+            measure=key.measure,
+            rows=1,
+            count=self._count([key]),
+            share=self.share[key],
+            metric=self.metrics[key],
+            change_ns=self._change_ns([key], side),
+            per=key.per,
+        )
+
+    def _other(self, judge: Judge, keys: Sequence[Key], side: Side) -> ComparedRow:
+        reference = self.sides[0]
+        metrics = {self.metrics[key] for key in keys}
+        return ComparedRow(
+            **vars(judge.contrast(self.sums(keys, reference), self.sums(keys, side))),
+            side=side.name,
+            reference=reference.name,
+            call=OTHER,
+            communicator="",
+            bytes=None,
+            memory_kind="",
+            measure="",
+            rows=len(keys),
+            count=self._count(keys),
+            share=sum(self.share[key] for key in keys),
+            metric=metrics.pop() if len(metrics) == 1 else MIXED,
+            change_ns=self._change_ns(keys, side),
+            per="rank",
+        )
+
+    def _count(self, keys: Sequence[Key]) -> int:
+        """Calls in a run of the reference."""
+        return round(fmean(sum(run.rows[key].count for key in keys) for run in self.sides[0].runs))
+
+    def _change_ns(self, keys: Sequence[Key], side: Side) -> float:
+        return median(self.sums(keys, side)) - median(self.sums(keys, self.sides[0]))
+
+    def histograms(self) -> list[Histogram]:
+        found = [self._histogram(key) for key in self.keys[:MOST_HISTOGRAMS]]
+        return [each for each in found if any(each.sides.values())]
+
+    def _histogram(self, key: Key) -> Histogram:
+        sides = {}
+        for side in self.sides:
+            buckets: Counter[tuple[int, int]] = Counter()
+            for run in side.runs:
+                buckets.update(run.rows[key].buckets)
+            sides[side.name] = dict(sorted(buckets.items()))
+        name = units.call_name(key.call, key.memory_kind, key.measure)
+        return Histogram(row_name(name, key.bytes, self.labels.get(key.group, "")), sides)
+
+    def sizes(self, judge: Judge, are_judged: bool) -> list[SizeRow]:
+        """Without controls, unless there is nothing else."""
+        own = [side for side in self.sides if not side.of]
+        sides = own if len(own) > 1 else self.sides
+        return [self._size(judge, key, sides, are_judged) for key in sorted(self.keys, key=self._order)]
+
+    def _order(self, key: Key) -> tuple[str, str, int, str]:
+        return key.call, self.labels.get(key.group, ""), key.bytes or 0, key.memory_kind
+
+    def _size(
+        self, judge: Judge, key: Key, sides: Sequence[Side], are_judged: bool
+    ) -> SizeRow:
+        values = [self.values(key, side) for side in sides]
+        best = _best(judge, values) if are_judged else None
+        return SizeRow(
+            call=key.call,
+            communicator=self.labels.get(key.group, ""),
+            bytes=key.bytes,
+            memory_kind=key.memory_kind,
+            measure=key.measure,
+            metric=self.metrics[key],
+            count=self._count([key]),
+            per=key.per,
+            sides=tuple(side.name for side in sides),
+            values_ns=tuple(map(median_known, values)),
+            best=None if best is None else sides[best].name,
+        )
+
+
+def _shares(runs: Sequence[Figures], keys: Sequence[Key]) -> dict[Key, float]:
+    """Of the time of all rows, mean over the runs."""
+    wholes = [sum(row.total_ns for row in run.rows.values()) or 1 for run in runs]
+    return {
+        key: fmean(run.rows[key].total_ns / whole for run, whole in zip(runs, wholes))
+        for key in keys
+    }
+
+
+def _metric_of_row(runs: Sequence[Figures], key: Key, metric: str) -> str:
+    """Transfer, if it is known in all runs; the figures of the run are not made of rows, which
+    then have their time."""
+    if metric in PERCENTILES:
+        return metric
+    is_split = all(run.rows[key].is_split for run in runs)
+    return "transfer" if metric == "transfer" and is_split else "time"
+
+
+def _confirmed(rows: Sequence[ComparedRow]) -> int:
+    """How many differ before the first that does not."""
+    return next(
+        (place for place, row in enumerate(rows) if row.outcome not in DIFFERENT), len(rows)
+    )
+
+
+def _explored(judge: Judge, rows: Sequence[ComparedRow]) -> list[ComparedRow]:
+    """Unconfirmed rows, which show a difference only if their adjusted p does."""
+    adjusted = iter(benjamini_hochberg([row.p for row in rows if row.p is not None]))
+    explored = []
+    for row in rows:
+        p = None if row.p is None else next(adjusted)
+        is_lost = row.outcome in DIFFERENT and p is not None and p > 1 - judge.level
+        outcome = "unknown" if is_lost else row.outcome
+        explored.append(replace(row, adjusted_p=p, outcome=outcome))
+    return explored
+
+
+def _best(judge: Judge, values: Sequence[Sequence[float | None]]) -> int | None:
+    """The place of the smallest value, if it is less than each other one beyond chance."""
+    medians = list(map(median_known, values))
+    known = [value for value in medians if value is not None]
+    if len(known) < max(2, len(medians)):
+        return None
+    best = known.index(min(known))
+    others = [
+        judge.contrast(own, values[best]) for place, own in enumerate(values) if place != best
+    ]
+    return best if all(found.outcome == "less" for found in others) else None
