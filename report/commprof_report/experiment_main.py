@@ -231,13 +231,11 @@ class Runner:
         done = len(self.complete())
         if self.plan.until is None or done < self.plan.blocks:
             return self.plan.blocks
-        widths = self.half_widths()
-        if None in widths:
-            return min(done + 1, max(MOST_PAIRS, self.plan.blocks))
-        more = math.ceil(
-            done * max(math.log1p(width) / math.log1p(self.plan.until) for width in widths) ** 2
-        )
-        return min(max(done, more), max(MOST_PAIRS, self.plan.blocks))
+        most = max(MOST_PAIRS, self.plan.blocks)
+        width = self.widest()
+        if width is None:
+            return min(done + 1, most)
+        return min(max(done, blocks_until(self.plan.until, width, done)), most)
 
     def blocks_text(self, wanted: int) -> str:
         return (
@@ -247,16 +245,19 @@ class Runner:
 
     def precision(self) -> str:
         """Sentence to print if --until was not reached."""
-        widths = self.half_widths() if self.plan.until is not None else []
-        if not widths or None in widths or max(widths) <= self.plan.until:
+        width = None if self.plan.until is None else self.widest()
+        if width is None or self.plan.until is None or width <= self.plan.until:
             return ""
         return (
-            f", the most that --until runs; an interval is still {units.share(max(widths))} "
-            "above and below its estimate"
+            f", the most that --until runs; an interval is still {units.share(width)} above and "
+            "below its estimate"
         )
 
-    def half_widths(self) -> list[float | None]:
-        return [half_width(pair.verdict) for pair in self.interim().tested]
+    def widest(self) -> float | None:
+        """Half the width of the widest interval; null: one is not known."""
+        widths = [half_width(pair.verdict) for pair in self.interim().tested]
+        known = [width for width in widths if width is not None]
+        return max(known) if known and len(known) == len(widths) else None
 
     def block_s(self) -> float:
         """How long a block takes, by those so far; before the first one, by the runs that were
@@ -368,6 +369,11 @@ class Runner:
                 f"  {self.blocks_text(wanted)}; about "
                 f"{units.duration((wanted - done) * self.block_s() * 1e9)} left"
             )
+
+
+def blocks_until(until: float, width: float, blocks: int) -> int:
+    """How many are needed for intervals of this half width, where so many have another."""
+    return math.ceil(blocks * (math.log1p(width) / math.log1p(until)) ** 2)
 
 
 def commprof_run_find() -> str:

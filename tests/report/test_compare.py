@@ -17,6 +17,7 @@ from commprof_report.base import units
 from commprof_report.commands import compare as command
 from commprof_report.compare.comparison import compare
 from commprof_report.compare.figures import Figures, figures, percentile, row_name
+from commprof_report.compare import sentences
 from commprof_report.compare.groups import Group, renamed
 from commprof_report.compare.results import ComparedRow, Rules
 from commprof_report.compare.sides import Side, sides_named
@@ -139,8 +140,8 @@ def test_a_row_that_may_differ_by_chance_among_all_rows_says_so():
     """Its interval is of a test of its own."""
     row = ComparedRow(**dict.fromkeys(field.name for field in fields(ComparedRow)))
     row = replace(row, outcome="unknown", low=-0.97, high=-0.67, detectable=5.2, adjusted_p=0.0638)
-    assert command.remark(row, 0.02) == "may be chance among the rows (p 0.064)"
-    assert command.remark(replace(row, high=0.1), 0.02) == "x6.2 would have been found"
+    assert sentences.remark(row, 0.02) == "may be chance among the rows (p 0.064)"
+    assert sentences.remark(replace(row, high=0.1), 0.02) == "x6.2 would have been found"
 
 
 def test_no_line_begins_with_the_unit_of_a_number(capsys, monkeypatch):
@@ -912,7 +913,9 @@ def test_the_picture_has_the_intervals_and_the_durations(slower):
     )
     drawn = command.picture(answers)
     found = {row.name: row for row in drawn.intervals}
-    values = {command.figure_name(row): time_text(row.first_ns) for row in answers.pairs[0].figures}
+    values = {
+        sentences.figure_name(row): time_text(row.first_ns) for row in answers.pairs[0].figures
+    }
     transfer = found[f"Transfer *, {values['Transfer *']}"]
     assert transfer.is_found and transfer.low > 1.2
     assert not next(

@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ..base import units
+from ..compare import sentences
 from ..compare.refusals import Difference, binding, layout, one_of, value_text
 from ..compare.results import ComparedRow, Comparison, FigureRow, Pair, RunRow
 from ..compare.sides import Side
 from ..display import page
 from ..display.tables import Column
 from ..plots import changes, histograms
-from . import compare
+from .compare_tables import figure_columns, known_figures, row_columns, run_columns
 
 MOST_ROWS = 12
 MOST_CARDS = 3
@@ -21,7 +22,7 @@ SIDE_COLUMNS = (
     Column("side", lambda side: side.name, False),
     Column("runs", lambda side: units.count(len(side.runs))),
     Column("failed", lambda side: units.count(side.failed)),
-    Column("library", compare.library, False),
+    Column("library", sentences.library, False),
     Column("placement", lambda side: one_of({layout(run) for run in side.runs}), False),
     Column(
         "cores that a rank may use", lambda side: one_of({binding(run) for run in side.runs}), False
@@ -49,21 +50,21 @@ def parts(answers: Comparison) -> Iterator[str]:
 
 def opening(answers: Comparison) -> str:
     pairs = answers.tested
-    (_, program), *sides = compare.sides_facts(answers)
-    facts = [*compare.refusal_facts(answers), *sides]
+    (_, program), *sides = sentences.sides_facts(answers)
+    facts = [*sentences.refusal_facts(answers), *sides]
     for pair in pairs:
-        way = compare.way_text(answers, pair)
+        way = sentences.way_text(answers, pair)
         facts += [("For a verdict", way)] if way else []
         facts += [
-            fact for fact in compare.pair_facts(answers, pair, name_of(pair))
+            fact for fact in sentences.pair_facts(answers, pair, sentences.name_of(pair))
             if fact[0] not in elsewhere(pairs)
         ]
     if answers.notes:
         facts.append(("Notes", f"{len(answers.notes)}, at the end of this page"))
-    headline = f"Verdict: {compare.finding_text(pairs[0])}"
+    headline = f"Verdict: {sentences.finding_text(pairs[0])}"
     if len(pairs) > 1:
         headline = f"{len(pairs)} verdicts against {answers.sides[0].name}"
-        facts = [*((pair.verdict.side, compare.finding_text(pair)) for pair in pairs), *facts]
+        facts = [*((pair.verdict.side, sentences.finding_text(pair)) for pair in pairs), *facts]
     return page.header(headline, [f"{title(answers)}: {program}"], list(cards(answers)), facts)
 
 
@@ -78,26 +79,22 @@ def cards(answers: Comparison) -> Iterator[tuple[str, str]]:
         if row.change is None:
             continue
         interval = (
-            f"{100 * row.level:.3g} % interval {compare.interval_text(row.low, row.high)}"
+            f"{100 * row.level:.3g} % interval {sentences.interval_text(row.low, row.high)}"
             if row.low is not None else "no interval"
         )
         estimate = (
             "" if row.verdict in ("less", "more", "same", "unknown")
             else ": an estimate, no verdict"
         )
-        name = f"{compare.NAMES[row.metric][1]} of {row.side}"
+        name = f"{sentences.NAMES[row.metric][1]} of {row.side}"
         yield units.change(row.change), f"{name} against {row.reference}, {interval}{estimate}"
         if row.detectable is not None:
             yield (
-                compare.effect_text(row.detectable),
+                sentences.effect_text(row.detectable),
                 f"change of {name} that would have been found with a probability of 80 %",
             )
     runs = [f"{len(side.runs)} of {side.name}" for side in answers.sides]
     yield " + ".join(str(len(side.runs)) for side in answers.sides), f"runs: {', '.join(runs)}"
-
-
-def name_of(pair: Pair) -> str:
-    return f"{pair.verdict.side} v. {pair.verdict.reference}"
 
 
 def tables(
@@ -108,7 +105,7 @@ def tables(
     pairs, shown = answers.tested, []
     for pair in pairs:
         *known, last = columns(pair)
-        name = f"<p><b>{page.text(name_of(pair))}</b></p>" if len(pairs) > 1 else ""
+        name = f"<p><b>{page.text(sentences.name_of(pair))}</b></p>" if len(pairs) > 1 else ""
         shown.append(name + page.table([*known, last._replace(head="remark")], rows(pair)))
     return shown
 
@@ -126,17 +123,17 @@ def measures_section(answers: Comparison) -> str:
     found = [
         measure(
             answers,
-            compare.figure_name(row),
+            sentences.figure_name(row),
             [
-                own for pair in pairs for own in compare.known_figures(pair)
+                own for pair in pairs for own in known_figures(pair)
                 if own.figure == row.figure
             ],
         )
-        for row in compare.known_figures(pairs[0])
+        for row in known_figures(pairs[0])
     ]
-    drawn = changes.drawings(found, pairs[0].verdict.min_effect)
     return page.section(
-        "Measures", sentence, *tables(answers, compare.figure_columns, compare.known_figures), drawn
+        "Measures", sentence, *tables(answers, figure_columns, known_figures),
+        changes.drawings(found, pairs[0].verdict.min_effect),
     )
 
 
@@ -157,7 +154,7 @@ def measure(
     found = [
         changes.Change(
             style_of[row.side], row.change, row.low, row.high,
-            not answers.refused and row.outcome in ("less", "more"), compare.change_text(row),
+            not answers.refused and row.difference is not None, sentences.change_text(row),
         )
         for row in rows
         if row.change is not None
@@ -177,7 +174,7 @@ def by_change(rows: Sequence[ComparedRow]) -> list[ComparedRow]:
 def change_columns(pair: Pair) -> list[Column]:
     """Columns of compare; the communicator only where there are several, since the drawings name
     it."""
-    *known, last = compare.row_columns(pair)
+    *known, last = row_columns(pair)
     is_one = len({row.communicator for row in pair.rows if row.communicator}) < 2
     return [
         *(column for column in known if not (is_one and column.head == "on")),
@@ -204,7 +201,7 @@ def rows_section(answers: Comparison) -> str:
     )
     found = [
         measure(
-            answers, compare.row_text(pairs[0].rows[place]), [pair.rows[place] for pair in pairs]
+            answers, sentences.row_text(pairs[0].rows[place]), [pair.rows[place] for pair in pairs]
         )
         for place in places[:MOST_ROWS]
     ]
@@ -259,9 +256,8 @@ def differences_section(answers: Comparison) -> str:
         if pair.differences:
             shown.append(page.table(difference_columns(pair), pair.differences))
         else:
-            shown.append(
-                f"<p>{page.text(name_of(pair))}: no setting or software that is known differs.</p>"
-            )
+            none = f"{sentences.name_of(pair)}: no setting or software that is known differs."
+            shown.append(f"<p>{page.text(none)}</p>")
     if answers.notes:
         shown.append(page.facts_list(("Note", note) for note in answers.notes))
     return page.section("What differs, and notes", sentence, *shown)
@@ -280,7 +276,7 @@ def difference_columns(pair: Pair) -> list[Column]:
 
 def runs_section(answers: Comparison) -> str:
     known = [
-        column for column in compare.run_columns(answers)
+        column for column in run_columns(answers)
         if any(is_known(column, row) for row in answers.runs)
     ]
     return page.folded_section(

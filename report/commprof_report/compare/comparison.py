@@ -20,7 +20,7 @@ from .figures import PERCENTILES, Figures, Key
 from .groups import Group, renamed
 from .judge import DIFFERENT, Judge, known
 from .refusals import Refusal, differences, refusals, work_of
-from .results import Comparison, FigureRow, Pair, Rules, RunRow, VerdictRow
+from .results import ROWS, Comparison, FigureRow, Pair, Rules, RunRow, VerdictRow
 from .row_table import RowTable, keys_of
 from .sides import Side, in_blocks
 
@@ -29,7 +29,6 @@ FIGURES = ("step", "wait", "transfer", "time", "wall")
 COVERED = 0.5  # of the time inside MPI; transfer is the default metric from there on
 FEW = 3  # runs with which a scatter is known
 ADVISED = math.log(1.05)  # "so many pairs would find 5 %"
-ROWS = "rows"  # the figure in which each row counts alike
 
 
 def compare(sides: Sequence[Side], rules: Rules) -> Comparison:

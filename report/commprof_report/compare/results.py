@@ -12,6 +12,9 @@ from .sides import Side
 
 # part of 1 - level: blocks until an interval is narrow end more often with one that is too narrow
 OF_SEQUENTIAL = 2 / 3
+ROWS = "rows"  # the figure in which each row counts alike
+OTHER = "other"  # the call of small rows added up
+MIXED = "mixed"  # transfer of the rows of which it is known, time of the others
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,11 @@ from .figures import PERCENTILES, Figures, Key, row_name
 from .groups import Group
 from .judge import DIFFERENT, Judge, median_known
 from .rank_tests import benjamini_hochberg
-from .results import ComparedRow, Histogram, SizeRow
+from .results import MIXED, OTHER, ComparedRow, Histogram, SizeRow
 from .sides import Side
 
 SMALL = 0.01  # share of the time; smaller rows are added up
 MOST_HISTOGRAMS = 12  # rows
-OTHER = "other"
-MIXED = "mixed"  # transfer of the rows of which it is known, time of the others
 
 
 def keys_of(sides: Sequence[Side]) -> list[Key]:
@@ -154,7 +152,8 @@ class RowTable:
         """Without controls, unless there is nothing else."""
         own = [side for side in self.sides if not side.of]
         sides = own if len(own) > 1 else self.sides
-        return [self._size(judge, key, sides, are_judged) for key in sorted(self.keys, key=self._order)]
+        keys = sorted(self.keys, key=self._order)
+        return [self._size(judge, key, sides, are_judged) for key in keys]
 
     def _order(self, key: Key) -> tuple[str, str, int, str]:
         return key.call, self.labels.get(key.group, ""), key.bytes or 0, key.memory_kind

@@ -56,7 +56,7 @@ def is_for_scripts(arguments: argparse.Namespace) -> bool:
 
 
 def write_rows(
-    arguments: argparse.Namespace, rows: Sequence[NamedTuple], fields: Sequence[str]
+    arguments: argparse.Namespace, rows: Sequence[object], fields: Sequence[str]
 ) -> None:
     """Writes the rows to stdout as --json or --csv requests, or hands them to the program that
     asked for them."""

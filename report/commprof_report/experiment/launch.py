@@ -9,6 +9,7 @@ import subprocess
 import time
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 from ..base.forked import end_with_parent
 from . import canary
@@ -28,10 +29,12 @@ def launch(
     launcher's output in a log beside the run folder. Before the run, the hosts are measured."""
     folder = experiment / f"block-{block:02d}" / arm.name
     folder.parent.mkdir(exist_ok=True)
-    begins = [["--canary", canary.folder_of(folder.resolve())], ["--output", folder.resolve()]][
-        : 1 if arm.is_bare else 2
-    ]
-    profiled = " ".join(shlex.join([commprof_run, option, str(path)]) for option, path in begins)
+    begins = {"--canary": canary.folder_of(folder.resolve())}
+    if not arm.is_bare:
+        begins["--output"] = folder.resolve()
+    profiled = " ".join(
+        shlex.join([commprof_run, option, str(path)]) for option, path in begins.items()
+    )
     begin = time.monotonic()
     # a first run that failed keeps its own
     with open(folder.parent / f"{arm.name}.log", "ab") as log:
@@ -44,7 +47,7 @@ def launch(
     )
 
 
-def _ended(command: str, directory: str | None, log: object, timeout_s: float | None) -> str:
+def _ended(command: str, directory: str | None, log: BinaryIO, timeout_s: float | None) -> str:
     """Why the command failed; empty: it did not."""
     job = subprocess.Popen(
         ["/bin/sh", "-c", SHELL % command],

@@ -144,12 +144,13 @@ def runs_read(folder: Path) -> list[Run]:
 
 
 def _run(values: Any) -> Run:
-    block, seconds = (
-        whole_in(values, "block", 0, MOST_BLOCKS), number_in(values, "seconds", 0, MOST, 0),
-    )
     return Run(
-        block, *(text_in(values, key) for key in ("arm", "folder", "status")), seconds,
-        text_in(values, "why", ""),
+        block=whole_in(values, "block", 0, MOST_BLOCKS),
+        arm=text_in(values, "arm"),
+        folder=text_in(values, "folder"),
+        status=text_in(values, "status"),
+        seconds=number_in(values, "seconds", 0, MOST, 0),
+        why=text_in(values, "why", ""),
     )
 
 

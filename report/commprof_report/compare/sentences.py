@@ -1,0 +1,328 @@
+"""A comparison in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..base import units
+from ..experiment.plan import arm_name
+from .cuts import NEGOTIATION
+from .figures import Key, row_name
+from .judge import DIFFERENT, Contrast
+from .rank_tests import fewest_runs
+from .refusals import NOTABLE_WORK, differences_text, program_of
+from .results import (
+    OTHER, ROWS, ComparedRow, Comparison, FigureRow, Pair, SizeRow, VerdictRow,
+)
+from .sides import Side
+
+MOST_CAUSES, MOST_SAME = 2, 4
+NAMES = {  # of a figure: in a table, in a sentence
+    "step": ("Step", "step time"),
+    "wait": ("Waiting", "waiting"),
+    "transfer": ("Transfer", "transfer"),
+    "time": ("Inside MPI", "time inside MPI"),
+    "wall": ("Wall time", "wall time"),
+    "p50": ("At p50", "time at p50"),
+    "p99": ("At p99", "time at p99"),
+    "elapsed": ("Launch to end", "launch to end"),
+    "bare": ("... without profiler", "launch to end without profiler"),
+    ROWS: ("Each row alike, per call", "geometric mean of rows"),
+}
+
+
+def facts(answers: Comparison) -> Iterator[tuple[str, str]]:
+    """The compared runs, and facts about all sides."""
+    yield from sides_facts(answers)
+    yield from refusal_facts(answers)
+    for note in answers.notes:
+        yield "Note", note
+
+
+def name_of(pair: Pair) -> str:
+    return f"{pair.verdict.side} v. {pair.verdict.reference}"
+
+
+def program_text(answers: Comparison) -> str:
+    first = answers.sides[0].runs[0]
+    hosts = len(set(first.placement))
+    return (
+        f"{units.shortened(program_of(first), 70)}; {units.counted(first.world_size, 'rank')} "
+        f"on {units.counted(hosts, 'host')}"
+    )
+
+
+def side_text(side: Side) -> str:
+    failed = f"; {units.counted(side.failed, 'failed run')} not compared" if side.failed else ""
+    return f"{side.name}: {units.counted(len(side.runs), 'run')}, {library(side)}{failed}"
+
+
+def sides_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
+    yield "Program", program_text(answers)
+    for place, side in enumerate(answers.sides):
+        yield "" if place else "Sides", side_text(side)
+    if answers.is_paired and len(answers.sides[0].runs) > 1:
+        yield (
+            "Blocks",
+            f"{len(answers.sides[0].runs)}: runs made next to each other are compared with each "
+            "other",
+        )
+    elif not answers.is_paired:
+        why = (
+            "none: the sides do not alternate" if answers.rules.pairs
+            else "none, as --unpaired asks"
+        )
+        yield "Blocks", f"{why}; all runs of one side are compared with all of the other"
+    yield "Same work", work_text(answers)
+    for pair in answers.pairs:
+        if pair.verdict.is_control:
+            yield "A/A", control_text(answers, pair)
+    if answers.costs:
+        yield (
+            "Profiler",
+            f"launch to end with it v. without: {'; '.join(map(cost_text, answers.costs))}",
+        )
+
+
+def refusal_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
+    for refusal in answers.refused:
+        yield "Refused", f"{refusal.kind}: {refusal.what}. Way out: {refusal.way_out}"
+    for refusal in answers.allowed:
+        yield "Allowed", f"{refusal.kind}: {refusal.what}"
+
+
+def library(side: Side) -> str:
+    names = {units.library_name(run.fact("mpi_version")) or "unknown library" for run in side.runs}
+    return units.shortened(", ".join(sorted(names)), 60)
+
+
+def work_text(answers: Comparison) -> str:
+    other = any(refusal.kind == "work" for refusal in (*answers.refused, *answers.allowed))
+    if other:
+        return "no"
+    ranks = units.counted(answers.sides[0].runs[0].world_size, "rank")
+    cut = cut_text(answers)
+    if cut:
+        return f"yes: {cut}, on {ranks}"
+    same, uneven = map(len, answers.work)
+    differ = f"{units.counted(uneven, 'row')} {'differs' if uneven == 1 else 'differ'} between runs"
+    varies = (
+        f"; {differ}, between the sides by no more than within them or by less than "
+        f"{units.share(NOTABLE_WORK)}" if uneven else ""
+    )
+    return f"yes: {units.counted(same, 'row')} with the same calls and bytes, on {ranks}{varies}"
+
+
+def cut_text(answers: Comparison) -> str:
+    """60 steps of 6.13 MB in every run; MPI_Allreduce sends 161 messages a step in A, 3.0 in B.
+    Empty: messages are not cut anew."""
+    first = answers.sides[0].runs[0]
+    rows = {key: row for key, row in first.rows.items() if key.per == "step" and key != NEGOTIATION}
+    if not rows or first.steps is None:
+        return ""
+    key = max(rows, key=lambda key: rows[key].volume_bytes)
+    steps = units.counted(first.steps.count, "step")
+    steps += f" of {units.volume(first.steps.bytes)}" if first.steps.bytes else ""
+    numbers = [units.three_digits(messages_per_step(side, key)) for side in answers.sides]
+    sent = [f"{number} in {side.name}" for number, side in zip(numbers, answers.sides)]
+    sent[0] = sent[0].replace(" in ", " messages a step in ", 1)
+    return f"{steps} in every run; {key.call} sends {', '.join(sent)}"
+
+
+def messages_per_step(side: Side, key: Key) -> float:
+    rows = [run.rows[key] for run in side.runs if key in run.rows]
+    return sum(row.count for row in rows) / max(1, sum(row.steps for row in rows))
+
+
+def pair_facts(answers: Comparison, pair: Pair, title: str) -> Iterator[tuple[str, str]]:
+    yield "Compared", title
+    if pair.differences:
+        yield "Also different", differences_text(pair.differences)
+    noise = [
+        f"{units.change(row.noise).lstrip('+')} ({NAMES[row.figure][1]})" for row in pair.figures
+        if row.noise is not None and row.figure != ROWS
+    ]
+    if noise:
+        yield "Noise", f"two runs of the same side differ by up to {', '.join(noise)}"
+    yield "Verdict", verdict_text(answers, pair)
+    yield from alike_facts(answers, pair)
+    if pair.verdict.verdict in DIFFERENT:
+        for place, row in enumerate(causes(pair)):
+            yield "" if place else "Because", cause_text(row)
+    same = same_names(pair)
+    if same and pair.verdict.verdict != "refused":
+        yield (
+            "Not changed", f"{', '.join(same)}: same within {units.share(pair.verdict.min_effect)}",
+        )
+
+
+def alike_facts(answers: Comparison, pair: Pair) -> Iterator[tuple[str, str]]:
+    """The verdict weighs rows by their time; this does not."""
+    row = next(row for row in pair.figures if row.figure == ROWS)
+    if row.change is not None and len(answers.sizes) > 1 and answers.metric not in ("step", "wall"):
+        change = f"{change_text(row)} per call"
+        yield (
+            "Each row alike",
+            f"{change}: geometric mean of {units.counted(len(answers.sizes), 'row')}",
+        )
+
+
+def verdict_text(answers: Comparison, pair: Pair) -> str:
+    way = way_text(answers, pair)
+    return finding_text(pair) + (f". For a verdict: {way}" if way else "")
+
+
+def finding_text(pair: Pair) -> str:
+    row = pair.verdict
+    name = NAMES[row.metric][1]
+    if row.verdict == "too few" or row.runs == row.reference_runs == 1:
+        return f"none: {few_text(row)}"
+    if row.verdict == "refused":
+        few = (
+            "" if row.change is None or row.low is not None
+            else f"; too few runs, too: {few_text(row)}"
+        )
+        return f"none: not the same experiment ({row.refused}){few}; what follows are estimates"
+    change = f"{name} {change_text(row)}"
+    if row.verdict == "same":
+        return f"same within {units.share(row.min_effect)}: {change}"
+    if row.verdict == "unknown":
+        would = (
+            "" if row.detectable is None
+            else f"; {effect_text(row.detectable)} would have been found with a probability of 80 %"
+        )
+        return f"no difference found: {change}{would}"
+    values = f"{units.duration(pair.primary.first_ns)} -> {units.duration(pair.primary.second_ns)}"
+    agreeing = f"; {row.verdict} in {row.agreeing} of {row.pairs} blocks" if row.pairs else ""
+    odd = ": something other than the command differs by as much" if row.is_control else ""
+    return (
+        f"{row.side} takes {row.verdict} {name}: {change}, {values} per "
+        f"{per_text(row.metric)}{agreeing} (p {row.p:.2g}){odd}"
+    )
+
+
+def control_text(answers: Comparison, pair: Pair) -> str:
+    """Result of comparing one command against itself, beside the verdicts."""
+    row = pair.verdict
+    found = (
+        f"no verdict either; {NAMES[row.metric][1]} {change_text(row)}" if row.verdict == "refused"
+        else finding_text(pair)
+    )
+    return (
+        f"{row.side} runs the command of "
+        f"{row.reference}{'' if pair in answers.tested else f': {found}'}"
+    )
+
+
+def cost_text(row: FigureRow) -> str:
+    return f"{row.side} {change_text(row)}"
+
+
+def per_text(metric: str) -> str:
+    return "step" if metric == "step" else "run" if metric == "wall" else "rank"
+
+
+def way_text(answers: Comparison, pair: Pair) -> str:
+    """From too few runs to a verdict."""
+    row = pair.verdict
+    more = row.pairs_needed - row.runs
+    is_single = row.runs == row.reference_runs == 1
+    if more <= 0 or row.change is None or not (row.pairs or is_single):
+        return ""
+    if answers.is_experiment:
+        return f"commprof-experiment add EXPERIMENT --blocks {more}"
+    if not is_single:
+        return f"{units.counted(more, 'more run')} of each side, in turns"
+    arms = " ".join(
+        f"--arm '{arm_name(name)}: mpirun ... {{}} ...'" for name in (row.reference, row.side)
+    )
+    return f"commprof-experiment run EXPERIMENT {arms}; then: hvprof-report compare EXPERIMENT"
+
+
+def few_text(row: VerdictRow) -> str:
+    if row.runs == row.reference_runs == 1:
+        return "one run of each side, so their difference may be chance"
+    if row.change is None:
+        return f"{row.metric} is not known in all runs"
+    advised = f"; about {row.pairs_for_5_percent} would find 5 %" if row.pairs_for_5_percent else ""
+    if row.pairs:
+        return (
+            f"{units.counted(row.pairs, 'pair')}, and {row.pairs_needed} are needed at "
+            f"least{advised}"
+        )
+    needed = fewest_runs(row.level)
+    runs = (
+        f"{row.reference_runs} + {row.runs} runs are too few; {needed} + {needed} are " "needed at "
+        "least"
+    )
+    return f"{runs}, or {row.pairs_needed} that alternate"
+
+
+def causes(pair: Pair) -> list[ComparedRow]:
+    """The confirmed rows with most of the change, in its direction."""
+    found = [
+        row for row in pair.rows if row.is_confirmed and row.outcome == pair.verdict.verdict
+        and (row.part_of_change or 0) > 0
+    ]
+    return sorted(found, key=lambda row: -(row.part_of_change or 0))[:MOST_CAUSES]
+
+
+def cause_text(row: ComparedRow) -> str:
+    part = (
+        f"{units.duration(abs(row.change_ns))} {row.outcome} per rank, "
+        f"{units.share(row.part_of_change)} of the change"
+    )
+    return f"{row_text(row)}: {row.metric} {change_text(row)}, {part}"
+
+
+def same_names(pair: Pair) -> list[str]:
+    names = [
+        NAMES[row.figure][1] for row in pair.figures
+        if row.outcome == "same" and not row.is_primary and row.figure != ROWS
+    ]
+    return (names + [row_text(row) for row in pair.rows if row.outcome == "same"])[:MOST_SAME]
+
+
+def figure_name(row: FigureRow) -> str:
+    return NAMES[row.figure][0] + (" *" if row.is_primary else "")
+
+
+def row_text(row: ComparedRow) -> str:
+    return row_name(call_text(row), row.bytes, row.communicator)
+
+
+def call_text(row: ComparedRow | SizeRow) -> str:
+    if isinstance(row, ComparedRow) and row.call == OTHER:
+        return f"other ({units.counted(row.rows, 'row')}), per rank"
+    name = units.call_name(row.call, row.memory_kind, row.measure)
+    return f"{name}, per step" if row.per == "step" else name
+
+
+def change_text(row: VerdictRow | Contrast) -> str:
+    """-31 % [-34 %, -27 %]; of too few runs there is no interval."""
+    return units.change(row.change) + (
+        "" if row.low is None else f" {interval_text(row.low, row.high)}"
+    )
+
+
+def interval_text(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return units.NO_VALUE
+    return f"[{units.change(low)}, {units.change(high)}]"
+
+
+def effect_text(detectable: float) -> str:
+    return units.change(detectable).lstrip("+")
+
+
+def remark(row: ComparedRow | FigureRow, min_effect: float) -> str:
+    if row.outcome == "same":
+        return f"same within {units.share(min_effect)}"
+    if row.outcome == "unknown":
+        if isinstance(row, ComparedRow) and (row.low or 0) * (row.high or 0) > 0:
+            return f"may be chance among the rows (p {row.adjusted_p:.2g})"
+        return (
+            "" if row.detectable is None else f"{effect_text(row.detectable)} would have been found"
+        )
+    is_tested = row.is_confirmed if isinstance(row, ComparedRow) else row.is_primary
+    return "exploratory" if row.difference is not None and not is_tested else ""
