@@ -20,10 +20,10 @@ from typing import NoReturn
 from . import __version__
 from .base import units
 from .base.errors import EXPECTED, ReportError, UsageError, as_report
+from .base.thresholds import whole
 from .commands.compare import percent
 from .compare.comparison import compare
 from .compare.figures import Figures, figures
-from .compare.rank_tests import MOST_PAIRS
 from .compare.refusals import binding, differences, differences_text, refusals, work_of
 from .compare.results import Comparison, Rules, half_width
 from .compare.row_table import keys_of
@@ -34,7 +34,6 @@ from .experiment.launch import PLACEHOLDER, launch
 from .experiment.plan import FAILED, OK, REMOVED, WARM_UP, Arm, Plan, Run
 
 PROGRAM = "commprof-experiment"
-MOST_FAILURES = 3  # of an arm in a row
 MOST_OF_LOG = 200  # characters of its last line
 OPTIONS = re.compile(re.escape(PLACEHOLDER) + r"\s+-")
 
@@ -231,7 +230,7 @@ class Runner:
         done = len(self.complete())
         if self.plan.until is None or done < self.plan.blocks:
             return self.plan.blocks
-        most = max(MOST_PAIRS, self.plan.blocks)
+        most = max(whole("compare.most_pairs"), self.plan.blocks)
         width = self.widest()
         if width is None:
             return min(done + 1, most)
@@ -332,14 +331,14 @@ class Runner:
             f"{name}: {run.seconds:.1f} s" if run.status != FAILED
             else f"{name}: failed, {run.why}; see {self.folder / run.folder}.log"
         )
-        own = [each.status for each in self.runs if each.arm == run.arm][-MOST_FAILURES:]
-        if own == [FAILED] * MOST_FAILURES:
+        if gives_up([each for each in self.runs if each.arm == run.arm]):
             log = Path(f"{self.folder / run.folder}.log")
             lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
             last = next((line.strip() for line in reversed(lines) if line.strip()), "nothing")
             said = f"the last output is in {log}: {units.shortened(last, MOST_OF_LOG)}"
+            most = whole("experiment.failures")
             raise ReportError(
-                run.arm, f"failed {MOST_FAILURES} times in a row; {said}; {way_on(self.folder)}"
+                run.arm, f"failed {most} times in a row; {said}; {way_on(self.folder)}"
             )
 
     def figures(self, path: Path) -> Figures:
@@ -369,6 +368,12 @@ class Runner:
                 f"  {self.blocks_text(wanted)}; about "
                 f"{units.duration((wanted - done) * self.block_s() * 1e9)} left"
             )
+
+
+def gives_up(runs: Sequence[Run]) -> bool:
+    """Of one arm: the last ones have all failed."""
+    most = whole("experiment.failures")
+    return [run.status for run in runs[-most:]] == [FAILED] * most
 
 
 def blocks_until(until: float, width: float, blocks: int) -> int:

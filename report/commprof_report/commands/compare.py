@@ -41,6 +41,7 @@ from ..base import units
 from ..base.errors import UsageError
 from ..base.forked import forked
 from ..base.progress import Progress
+from ..base.thresholds import threshold
 from ..compare import sentences
 from ..compare import sides as sides_of
 from ..compare.comparison import METRICS, compare
@@ -120,11 +121,11 @@ def add_rule_arguments(parser: argparse._ActionsContainer) -> None:
     metric_help += "if it is known for half of the time inside MPI; else time)"
     parser.add_argument("--metric", choices=METRICS, help=metric_help)
     parser.add_argument(
-        "--min-effect", type=percent, default=0.02, metavar="N%",
+        "--min-effect", type=percent, default=threshold("compare.min_effect"), metavar="N%",
         help="differences below this do not matter (default: 2%%)",
     )
     parser.add_argument(
-        "--level", type=level, default=0.95, metavar="N%",
+        "--level", type=level, default=threshold("compare.level"), metavar="N%",
         help="confidence of the verdict and of intervals (default: 95%%)",
     )
     parser.add_argument(

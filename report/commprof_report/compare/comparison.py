@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..base.thresholds import threshold, whole
 from . import machine, notes, rank_tests
 from .cuts import rows_per_step
 from .figures import PERCENTILES, Figures, Key
@@ -26,8 +27,6 @@ from .sides import Side, in_blocks
 
 METRICS = ("transfer", "time", *PERCENTILES, "step", "wall")
 FIGURES = ("step", "wait", "transfer", "time", "wall")
-COVERED = 0.5  # of the time inside MPI; transfer is the default metric from there on
-FEW = 3  # runs with which a scatter is known
 ADVISED = math.log(1.05)  # "so many pairs would find 5 %"
 
 
@@ -105,7 +104,8 @@ def _default_metric(sides: Sequence[Side], rules: Rules) -> str:
     negotiation."""
     if any(key.per == "step" for key in keys_of(sides)):
         return "step"
-    is_covered = all(run.coverage >= COVERED for side in sides for run in side.runs)
+    least = min(run.coverage for side in sides for run in side.runs)
+    is_covered = least >= threshold("compare.covered")
     return "transfer" if is_covered else "step" if rules.skipped else "time"
 
 
@@ -195,7 +195,9 @@ def _cost(judge: Judge, side: Side) -> FigureRow:
 def _pairs_for_5_percent(judge: Judge, primary: FigureRow) -> int | None:
     first, second = map(known, primary.samples)
     are_known = len(first) == len(primary.samples[0]) and len(second) == len(primary.samples[1])
-    if not judge.is_paired or len(first) < FEW or not are_known or min(*first, *second) <= 0:
+    if not judge.is_paired or not are_known or len(first) < whole("compare.scatter"):
+        return None
+    if min(*first, *second) <= 0:
         return None
     changes = [math.log(after / before) for before, after in zip(first, second)]
     return rank_tests.pairs_to_detect(changes, ADVISED, judge.level)

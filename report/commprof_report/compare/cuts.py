@@ -14,11 +14,11 @@ from dataclasses import replace
 from statistics import median
 
 from ..base import units
+from ..base.thresholds import threshold, whole
 from .figures import Figures, Key, Row
 from .groups import NO_GROUP
 from .sides import Side
 
-ALIKE = 0.01  # numbers of steps, and bytes of a step, that differ by less are the same
 NEGOTIATION = Key("negotiation", NO_GROUP, None, "host", "call", "step")
 
 Part = tuple[Key, str]  # a row and the kind of its traffic
@@ -72,8 +72,11 @@ def calls_aside(runs: Sequence[Figures], keys: Sequence[Key]) -> set[Key]:
 
 def _is_aside(run: Figures, keys: Sequence[Key]) -> bool:
     calls = sum(run.rows[key].count for key in keys if key in run.rows)
-    is_rare = run.steps is not None and 2 * calls < run.steps.count * len(run.ranks)
-    return is_rare and _bytes(run, keys) < ALIKE * _bytes(run, list(run.rows))
+    if run.steps is None:
+        return False
+    most_calls = threshold("compare.aside_calls") * run.steps.count * len(run.ranks)
+    most_bytes = threshold("compare.aside_bytes") * _bytes(run, list(run.rows))
+    return calls < most_calls and _bytes(run, keys) < most_bytes
 
 
 def _kinds_of_one_call(
@@ -110,10 +113,11 @@ def step_difference(sides: Sequence[Side]) -> str:
             first_bytes, second_bytes = (units.volume(median(each)) for each in sums)
             return f"steps of {first_bytes} in {first}, of {second_bytes} in {side.name}"
         before, after = (median(work.count for work in each) for each in (works[0], own))
-        if not alike(before, after) and abs(after - before) > 1:
+        if not alike(before, after) and abs(after - before) > whole("compare.lost_steps"):
             return f"{units.count(before)} steps in {first}, {units.count(after)} in {side.name}"
     return ""
 
 
 def alike(first: float, second: float) -> bool:
-    return abs(second - first) <= ALIKE * max(first, second)
+    """Numbers of steps, of bytes of a step, and what follows from them."""
+    return abs(second - first) <= threshold("compare.same_steps") * max(first, second)

@@ -9,6 +9,7 @@ from statistics import median
 from typing import NamedTuple
 
 from ..base import units
+from ..base.thresholds import threshold
 from . import rank_tests
 from .figures import Figures
 from .judge import Judge
@@ -16,8 +17,6 @@ from .refusals import Refusal
 from .sides import Side
 
 NAMES = {"arithmetic_ns": "arithmetic", "memory_ns": "copies in memory"}
-SLOW = 1.05  # time of a host over the median of the others
-LEVEL = 0.99  # of all hosts and measurements together
 MOST_SLOW = 3  # that are named
 
 
@@ -90,11 +89,11 @@ def _slow(name: str, runs: Sequence[Figures]) -> dict[str, float]:
             ratios.setdefault(host, []).append(
                 math.log(own / median(other for place, other in times.items() if place != host))
             )
-    level = 1 - (1 - LEVEL) / (len(NAMES) * max(1, len(ratios)))
+    level = 1 - threshold("compare.host_chance") / (len(NAMES) * max(1, len(ratios)))
     shifts = {host: rank_tests.paired_shift(own, level) for host, own in ratios.items()}
     return {
         host: math.expm1(shift.estimate) for host, shift in shifts.items()
-        if shift.low > math.log(SLOW)
+        if shift.low > math.log(threshold("compare.slow_host"))
     }
 
 

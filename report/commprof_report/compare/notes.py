@@ -8,21 +8,15 @@ from statistics import median
 from typing import NamedTuple
 
 from ..base import units
+from ..base.thresholds import threshold, whole
 from . import machine
 from .figures import Figures
 from .judge import Judge, known
-from .refusals import MOST_SWITCHES_PER_S, tunes_itself
+from .refusals import tunes_itself
 from .results import FigureRow, Rules
 from .sides import Side
 
-NEARLY_ALL = 0.9  # of that time; less is noted
-FEWEST_OF_A_TREND = 8
-TREND_DEVIATIONS = 3  # of the rank correlation with time, under no trend
-OUTLIER = 5  # median absolute deviations, scaled to standard deviations
-MAD = 1.4826
-NOTABLE_ESTIMATE = 0.05
-FEW_SWITCHES_PER_S = 1  # involuntary, of a rank; fewer do not matter
-NOTABLE_ERROR = 0.1  # of the clocks, of the difference
+MAD = 1.4826  # median absolute deviations in a standard deviation of a normal distribution
 
 
 def of_sides(
@@ -69,7 +63,7 @@ def _sequential(rules: Rules, level_of_each: float, are_several: bool) -> str:
 
 
 def _coverage(least: float, runs: Sequence[Figures], metric: str) -> Iterator[str]:
-    if least < NEARLY_ALL and any(run.coverage for run in runs):
+    if least < threshold("compare.nearly_all") and any(run.coverage for run in runs):
         yield (
             f"waiting and transfer are known for {units.share(least)} of the time inside MPI, in "
             f"the run with least{'; --metric time has all of it' if metric == 'transfer' else ''}"
@@ -77,7 +71,7 @@ def _coverage(least: float, runs: Sequence[Figures], metric: str) -> Iterator[st
 
 
 def _estimates(most: float, metric: str) -> Iterator[str]:
-    if metric in ("transfer", "wait") and most > NOTABLE_ESTIMATE:
+    if metric in ("transfer", "wait") and most > threshold("compare.estimated"):
         yield (
             f"up to {units.share(most)} of waiting and transfer is estimated from durations: the "
             "clocks of the hosts are too coarse"
@@ -91,7 +85,7 @@ def _own_threads(runs: Sequence[Figures]) -> Iterator[str]:
         for row in run.ranks
     ]
     often, rank, run = max(lost, key=lambda each: each[0], default=(0, 0, None))
-    if run is not None and often > MOST_SWITCHES_PER_S:
+    if run is not None and often > threshold("compare.switches"):
         most = f"rank {rank} of {run.path} lost its core {units.count(round(often))} times a second"
         others = "whether to other processes, too, is not known"
         yield f"ranks have fewer cores than threads that compute or communicate: {most}; {others}"
@@ -106,7 +100,7 @@ def _settling(side: Side, skipped: float) -> Iterator[str]:
     )
     for way in ("slower", "faster"):
         found = [run.step_trend for run in side.runs if run.step_trend.trend == way]
-        if 2 * len(found) > len(side.runs):
+        if len(found) > threshold("compare.settling") * len(side.runs):
             first = units.duration(median_of(each.first_tenth_ns for each in found))
             last = units.duration(median_of(each.last_tenth_ns for each in found))
             runs = f"{len(found)} of {units.counted(len(side.runs), 'run')}"
@@ -132,10 +126,9 @@ def _disturbance(judge: Judge, reference: Side, side: Side) -> Iterator[str]:
     first, second = map(known, rates)
     if len(first) < len(rates[0]) or len(second) < len(rates[1]):
         return
-    found = judge.contrast(
-        *([max(rate, FEW_SWITCHES_PER_S) for rate in own] for own in (first, second))
-    )
-    if found.difference is not None and abs(math.log1p(found.difference)) >= math.log(2):
+    few, often = threshold("compare.few_switches"), threshold("compare.times_the_switches")
+    found = judge.contrast(*([max(rate, few) for rate in own] for own in (first, second)))
+    if found.difference is not None and abs(math.log1p(found.difference)) >= math.log(often):
         yield (
             f"ranks lost their cores to other processes or threads {median(first):.2g} times a "
             f"second on {reference.name}, {median(second):.2g} times a second on {side.name}"
@@ -152,7 +145,7 @@ def _coarse_clocks(reference: Side, side: Side, figure: FigureRow, skipped: floa
     ) * (1 - skipped)
     error_ns = max(run.error_ns for run in runs)
     change_ns = abs((figure.second_ns or 0) - (figure.first_ns or 0)) / max(calls, 1)
-    if error_ns > NOTABLE_ERROR * change_ns:
+    if error_ns > threshold("compare.clock_error") * change_ns:
         yield (
             f"the clocks of the hosts are known to {units.duration(error_ns)}, and {side.name} "
             f"differs by {units.duration(change_ns)} a call in {figure.figure}; --metric time "
@@ -170,7 +163,8 @@ class TrendOfRuns(NamedTuple):
 
     @property
     def is_found(self) -> bool:
-        return abs(self.correlation) * math.sqrt(self.runs - 1) > TREND_DEVIATIONS
+        """Without a trend the correlation has the standard deviation 1 / sqrt(runs - 1)."""
+        return abs(self.correlation) * math.sqrt(self.runs - 1) > threshold("compare.trend")
 
     def sentence(self, what: str, figure: str) -> str:
         way = "slower" if self.change > 0 else "faster"
@@ -195,9 +189,9 @@ def _trends_of_machine(sides: Sequence[Side], least: float) -> Iterator[str]:
 
 
 def _trend(sides: Sequence[Side], of: Callable[[Figures], float | None]) -> TrendOfRuns | None:
-    """Beside the differences of the sides; null: of too few runs."""
+    """Beside the differences of the sides; null: one run has none."""
     points = [point for side in sides for point in _around_the_median(side, of)]
-    if len(points) < FEWEST_OF_A_TREND:
+    if len(points) < 2:
         return None
     starts, values = zip(*points)
     ordered = [value for _, value in sorted(points)]
@@ -228,12 +222,13 @@ def _rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
 def _outliers(side: Side, metric: str, least: float) -> Iterator[str]:
     """Runs far from the others of their side, and by `least` or more."""
     values = known([run.of_run(metric) for run in side.runs])
-    if len(values) < max(FEWEST_OF_A_TREND, len(side.runs)):
+    if len(values) < max(whole("compare.outlier_runs"), len(side.runs)):
         return
     middle = median(values)
     deviation = MAD * median(abs(value - middle) for value in values)
     for run, value in zip(side.runs, values):
-        if deviation and abs(value - middle) > max(OUTLIER * deviation, least * middle):
+        far = max(threshold("compare.outlier") * deviation, least * middle)
+        if deviation and abs(value - middle) > far:
             apart = f"{units.duration(value)}, median of {side.name} {units.duration(middle)}"
             yield (
                 f"{run.path} stands apart: {metric} {apart}{_peculiar(run, side)}; it is compared "
@@ -251,9 +246,10 @@ def _peculiar(run: Figures, side: Side) -> str:
         names = ", ".join(sorted(host or "an unknown host" for host in hosts))
         found += f"; no other run was on {units.shortened(names, 40)}"
     own, often = run.switches_per_s, known([other.switches_per_s for other in others])
+    times, few = threshold("compare.times_the_switches"), threshold("compare.few_switches")
     if (
         own is not None and len(often) == len(others)
-        and own >= 2 * max(FEW_SWITCHES_PER_S, median(often))
+        and own >= times * max(few, median(often))
     ):
         found += (
             f"; its ranks lost their cores {own:.2g} times a second, those of the others "

@@ -20,11 +20,11 @@ from statistics import fmean, median, stdev
 from typing import NamedTuple
 
 from ..base.arrays import np
+from ..base.thresholds import whole
 
 POWER = 0.8  # probability with which the smallest detectable shift is detected
 SIMULATIONS = 1_000
 SEED = 1
-MOST_PAIRS = 60
 ZERO = 1e-12  # differences of logarithms below this are zero
 
 
@@ -107,8 +107,8 @@ def fewest_runs(level: float) -> int:
 
 def pairs_to_detect(differences: Sequence[float], shift: float, level: float) -> int | None:
     """About how many pairs with this scatter would show this shift with probability POWER; null:
-    more than MOST_PAIRS."""
-    wanted = (*range(fewest_pairs(level), 21), *range(24, MOST_PAIRS + 1, 4))
+    more than are advised."""
+    wanted = (*range(fewest_pairs(level), 21), *range(24, whole("compare.most_pairs") + 1, 4))
     return next(
         (
             pairs for pairs in wanted

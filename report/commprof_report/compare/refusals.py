@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from ..base import units
+from ..base.thresholds import threshold, whole
 from .cuts import NEGOTIATION, alike, calls_aside, step_difference
 from .figures import Figures, Key, Row, row_name, settings
 from .sides import Side
@@ -17,13 +18,9 @@ KINDS = (
     "work", "placement", "program", "binding", "partial", "disturbed", "order", "hosts", "machine",
 )
 VARIES = ("completion", "probe")  # families whose number of calls depends on the time
-NOTABLE_WORK = 0.01  # difference of the mean numbers of calls or bytes
-NOTABLE_PART = 0.05  # difference of the counted parts of the wall time
-MOST_SWITCHES_PER_S = 10  # involuntary, of a rank
 MOST_SAID = 3  # rows that are named
 MOST_SETTINGS = 6
 ENDED = ("finalize", "end")
-FEWEST_HOST_SETS = 3  # of each side, from which on hosts are as random as runs
 DYNAMIC_TUNING = re.compile(r"MVAPICH.?Plus", re.I)  # tunes itself unless told not to
 
 
@@ -142,7 +139,7 @@ def _other_work(reference: Sequence[Row | None], own: Sequence[Row | None]) -> s
         )
         apart = min(second) > max(first) or max(second) < min(first)
         mean, other = fmean(first), fmean(second)
-        if apart and abs(other - mean) > NOTABLE_WORK * max(mean, other):
+        if apart and abs(other - mean) > threshold("compare.work") * max(mean, other):
             if not mean or not other:
                 return f"{noun} only" if other else f"no {noun}"
             if other >= 2 * mean:
@@ -272,7 +269,7 @@ def _partial(runs: Sequence[Figures]) -> Iterator[Refusal]:
         fmean(row.counted_ns / row.wall_ns for row in run.ranks if row.wall_ns) for run in runs
         if any(row.wall_ns for row in run.ranks)
     ]
-    if parts and max(parts) - min(parts) > NOTABLE_PART:
+    if parts and max(parts) - min(parts) > threshold("compare.counted"):
         said.append(
             f"between {units.share(min(parts))} and {units.share(max(parts))} of the wall time was "
             "counted"
@@ -308,7 +305,8 @@ def _disturbed(runs: Sequence[Figures]) -> Iterator[Refusal]:
         (row.switches_per_s, row.rank, run) for run in apart for row in run.ranks
         if row.switches_per_s is not None
     ]
-    often = sorted({str(run.path) for rate, _, run in rates if rate > MOST_SWITCHES_PER_S})
+    most_rate = threshold("compare.switches")
+    often = sorted({str(run.path) for rate, _, run in rates if rate > most_rate})
     if often:
         rate, rank, run = max(rates, key=lambda each: each[0])
         most = (
@@ -348,8 +346,9 @@ def _hosts(sides: Sequence[Side]) -> Iterator[Refusal]:
     if max(len(side.runs) for side in sides) == 1:
         return
     sets = [{frozenset(row.host or "" for row in run.ranks) for run in side.runs} for side in sides]
+    fewest = whole("compare.host_sets")
     for side, own in zip(sides[1:], sets[1:]):
-        if not own & sets[0] and min(len(own), len(sets[0])) < FEWEST_HOST_SETS:
+        if not own & sets[0] and min(len(own), len(sets[0])) < fewest:
             on = [
                 units.shortened(", ".join(sorted(set().union(*each))), 40)
                 for each in (sets[0], own)
@@ -359,7 +358,7 @@ def _hosts(sides: Sequence[Side]) -> Iterator[Refusal]:
                 "nodes would look the same"
             )
             way_out = (
-                f"run all on the same nodes, or each side on {FEWEST_HOST_SETS} sets of "
+                f"run all on the same nodes, or each side on {fewest} sets of "
                 "nodes; or --allow hosts"
             )
             yield Refusal("hosts", what, way_out)

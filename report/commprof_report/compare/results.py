@@ -6,12 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ..base.thresholds import threshold
 from .judge import Contrast, Judge
 from .refusals import Difference, Refusal, Work
 from .sides import Side
 
-# part of 1 - level: blocks until an interval is narrow end more often with one that is too narrow
-OF_SEQUENTIAL = 2 / 3
 ROWS = "rows"  # the figure in which each row counts alike
 OTHER = "other"  # the call of small rows added up
 MIXED = "mixed"  # transfer of the rows of which it is known, time of the others
@@ -117,8 +116,8 @@ class Rules(NamedTuple):
     width of the intervals."""
 
     metric: str | None = None
-    level: float = 0.95
-    min_effect: float = 0.02
+    level: float = threshold("compare.level")
+    min_effect: float = threshold("compare.min_effect")
     allowed: tuple[str, ...] = ()
     pairs: bool = True
     all_rows: bool = False
@@ -127,7 +126,7 @@ class Rules(NamedTuple):
 
     def judge(self, is_paired: bool, verdicts: int) -> Judge:
         """Of one of so many verdicts, which hold together at the level."""
-        chance = (1 - self.level) * (OF_SEQUENTIAL if self.is_sequential else 1)
+        chance = (1 - self.level) * (threshold("compare.until") if self.is_sequential else 1)
         return Judge(is_paired, 1 - chance / verdicts, math.log1p(self.min_effect))
 
 

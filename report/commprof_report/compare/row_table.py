@@ -9,6 +9,7 @@ from dataclasses import replace
 from statistics import fmean, median
 
 from ..base import units
+from ..base.thresholds import threshold
 from .figures import PERCENTILES, Figures, Key, row_name
 from .groups import Group
 from .judge import DIFFERENT, Judge, median_known
@@ -16,7 +17,6 @@ from .rank_tests import benjamini_hochberg
 from .results import MIXED, OTHER, ComparedRow, Histogram, SizeRow
 from .sides import Side
 
-SMALL = 0.01  # share of the time; smaller rows are added up
 MOST_HISTOGRAMS = 12  # rows
 
 
@@ -71,7 +71,8 @@ class RowTable:
     ) -> list[ComparedRow]:
         """The rows of a side, small ones added up. is_found: the verdict shows a difference, which
         rows are then confirmed to explain, in order, up to the first that differs by chance."""
-        small = [] if shows_all else [key for key in self.keys if self.share[key] < SMALL]
+        least = 0 if shows_all else threshold("compare.small")
+        small = [key for key in self.keys if self.share[key] < least]
         shown = self.keys[: len(self.keys) - len(small)] if len(small) > 1 else self.keys
         rows = [self._row(judge, key, side) for key in shown]
         confirmed = _confirmed(rows) if is_found else 0

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..base import units
+from ..base.thresholds import threshold
 from ..experiment.plan import arm_name
 from .cuts import NEGOTIATION
 from .figures import Key, row_name
 from .judge import DIFFERENT, Contrast
 from .rank_tests import fewest_runs
-from .refusals import NOTABLE_WORK, differences_text, program_of
+from .refusals import differences_text, program_of
 from .results import (
     OTHER, ROWS, ComparedRow, Comparison, FigureRow, Pair, SizeRow, VerdictRow,
 )
@@ -106,9 +107,10 @@ def work_text(answers: Comparison) -> str:
         return f"yes: {cut}, on {ranks}"
     same, uneven = map(len, answers.work)
     differ = f"{units.counted(uneven, 'row')} {'differs' if uneven == 1 else 'differ'} between runs"
+    least = units.share(threshold("compare.work"))
     varies = (
-        f"; {differ}, between the sides by no more than within them or by less than "
-        f"{units.share(NOTABLE_WORK)}" if uneven else ""
+        f"; {differ}, between the sides by no more than within them or by less than {least}"
+        if uneven else ""
     )
     return f"yes: {units.counted(same, 'row')} with the same calls and bytes, on {ranks}{varies}"
 

@@ -1,0 +1,218 @@
+"""Sides of runs: whether they differ, and whether that may be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from commprof_report.compare import comparison, cuts, machine, notes, refusals
+from commprof_report.compare.figures import Figures, Key, RankRow, Row, StepWork
+from commprof_report.compare.groups import NO_GROUP
+from commprof_report.compare.rank_tests import Shift
+from commprof_report.compare.results import Rules
+from commprof_report.compare.row_table import RowTable
+from commprof_report.compare.sides import Side
+from commprof_report.experiment.canary import Canary
+from commprof_report.experiment.plan import FAILED, Arm, Plan, Run
+from commprof_report.experiment_main import Runner, gives_up
+from commprof_report.steps.trend import Trend
+
+RANK = RankRow(
+    rank=0, host="node00", affinity="0", state="finalize", wall_ns=1_000, counted_ns=1_000,
+    unrecorded_calls=0, switches_per_s=0.0, start_unix_ns=0, threads=1,
+)
+STEADY = Trend("none", 1.0, 100.0, 100.0)
+RULES = Rules()
+JUDGE = RULES.judge(is_paired=True, verdicts=1)
+SCATTER = (0.98, 1.03, 0.99, 1.01, 1.0, 0.97, 1.02, 1.0)
+
+
+def run(**differing: object) -> Figures:
+    """One rank."""
+    usual = dict(
+        path=Path("run"), start_unix_ns=0, world_size=1, ranks=[RANK], missing=0, facts={},
+        step_ns=None, wait_ns=None, transfer_ns=None, time_ns=None, step_trend=STEADY, wall_ns=None,
+        coverage=1.0, estimate_share=0.0, error_ns=0, crowding=None, rows={}, parts={}, steps=None,
+        negotiates=False, labels={}, canaries={},
+    )
+    return Figures(**{**usual, **differing})  # type: ignore[arg-type]
+
+
+def side(runs: Iterable[Figures], name: str = "a") -> Side:
+    return Side(name, list(runs), None, 0)
+
+
+def rank(**differing: object) -> RankRow:
+    return RANK._replace(**differing)  # type: ignore[arg-type]
+
+
+def key(call: str) -> Key:
+    return Key(f"MPI_{call}", NO_GROUP, 8, "host", "call")
+
+
+def row(total_ns: float = 1_000, count: int = 1, volume_bytes: float = 8) -> Row:
+    return Row("collective", "mpi", count, round(volume_bytes), round(total_ns), 1, 1_000)
+
+
+def note(found: Iterable[str]) -> str:
+    return "note" if list(found) else "silent"
+
+
+def refused(found: Iterable[refusals.Refusal]) -> str:
+    return next((each.kind for each in found), "compared")
+
+
+def outcome_of(p: float, rules: Rules) -> str:
+    """Of a shift that is not found."""
+    return rules.judge(True, 1)._outcome(Shift(0.0, -1.0, 1.0, 1.0), p)
+
+
+def of_small_rows(share: float) -> str:
+    small = row(share * 1e6)
+    rows = {key("Bcast"): row((1 - 2 * share) * 1e6), key("Reduce"): small, key("Scan"): small}
+    sides = [side([run(rows=rows)]), side([run(rows=rows)], "b")]
+    table = RowTable(sides, list(rows), "time")
+    *_, last = table.tested(JUDGE, sides[1], shows_all=False, is_found=False)
+    return "other" if last.call == "other" else "a row of its own"
+
+
+def of_calls(difference: float) -> str:
+    """In ten million calls."""
+    many = round(1e7 / (1 - difference))
+    rows = [{key("Bcast"): row(count=count, volume_bytes=0)} for count in (10_000_000, many)]
+    sides = [side([run(rows=each)], name) for each, name in zip(rows, "ab")]
+    return refused(refusals._work(sides, [key("Bcast")]))
+
+
+def of_steps(difference: int) -> str:
+    counts = 10, 10 + difference
+    sides = [side([run(steps=StepWork(count, None))]) for count in counts]
+    return "differ" if cuts.step_difference(sides) else "alike"
+
+
+def aside(calls: float, byte_share: float) -> str:
+    """A call beside the steps, of a million."""
+    rows = {
+        key("Bcast"): row(count=round(calls * 1e6), volume_bytes=byte_share * 1e6),
+        key("Allreduce"): row(volume_bytes=(1 - byte_share) * 1e6),
+    }
+    found = run(rows=rows, steps=StepWork(1_000_000, None))
+    return "aside" if cuts.calls_aside([found], [key("Bcast")]) else "work"
+
+
+def of_counted(difference: float) -> str:
+    parts = [1_000_000, round((1 - difference) * 1_000_000)]
+    return refused(
+        refusals._partial([run(ranks=[rank(wall_ns=1_000_000, counted_ns=each)]) for each in parts])
+    )
+
+
+def switching(rate: float) -> Figures:
+    return run(ranks=[rank(switches_per_s=rate)])
+
+
+def of_switches(rate: float, times: float) -> str:
+    rates = rate, times * rate
+    sides = [side([switching(each)] * 8, name) for each, name in zip(rates, "ab")]
+    return note(notes._disturbance(JUDGE, *sides))
+
+
+def of_hosts(sets: int) -> str:
+    """Two of each side ran on the same nodes."""
+
+    def runs(name: str) -> list[Figures]:
+        return [run(ranks=[rank(host=f"{name}{place}")]) for place in (*range(sets), 0)]
+
+    return refused(refusals._hosts([side(runs(name), name) for name in "ab"]))
+
+
+def of_a_host(runs: int, hosts: int, times: float) -> str:
+    """One of so many hosts takes so many times as long before each of the runs."""
+    healthy = {f"node{number}": Canary(1_000.0, 1_000.0) for number in range(hosts - 1)}
+    canaries = {**healthy, "slow": Canary(1_000.0, times * 1_000.0)}
+    return note(machine.slow_hosts([run(canaries=canaries)] * runs))
+
+
+def of_coarse_clocks(part: float) -> str:
+    """A call of a rank takes a thousand ns more."""
+    split = Row("collective", "mpi", 1, 8, 2_000, 1, 1_000, 1_000.0, 2_000)
+    of_run = run(error_ns=part * 1_000, rows={key("Bcast"): split})
+    figure = comparison._figure(JUDGE, ("a", "b"), "transfer", [1_000] * 8, [2_000] * 8)
+    return note(notes._coarse_clocks(side([of_run] * 8), side([of_run] * 8), figure, 0.0))
+
+
+def of_settling(share: float) -> str:
+    settled = Trend("faster", 0.001, 200.0, 100.0)
+    found = round(100 * share)
+    runs = [run(step_trend=settled)] * found + [run()] * (100 - found)
+    return note(notes._settling(side(runs), 0.0))
+
+
+def of_trend(deviations: float) -> str:
+    return "note" if notes.TrendOfRuns(10, deviations / 3, 0.1).is_found else "silent"
+
+
+def of_outlier(deviations: float, runs: int) -> str:
+    """The last of so many runs is that far off."""
+    usual = [1 + 0.001 * place for place in range(runs - 1)]
+    middle = median([*usual, 2.0])
+    deviation = notes.MAD * median(abs(value - middle) for value in [*usual, 2.0])
+    values = [*usual, middle + deviations * deviation]
+    return note(notes._outliers(side(run(time_ns=value) for value in values), "time", 0.0))
+
+
+def of_scatter(pairs: int) -> str:
+    figure = comparison._figure(JUDGE, ("a", "b"), "time", [1.0] * pairs, SCATTER[:pairs])
+    return "silent" if comparison._pairs_for_5_percent(JUDGE, figure) is None else "advice"
+
+
+def of_blocks(done: int) -> str:
+    class Done(Runner):
+        def complete(self) -> list[int]:
+            return list(range(done))
+
+        def widest(self) -> None:
+            return None
+
+    wanted = Done(Path("none"), Plan([Arm("a", "{}")], 1, 1, 0.01), None, None).wanted()
+    return "another block" if wanted > done else "no more"
+
+
+def of_failures(count: int) -> str:
+    failed = Run(1, "a", "block-01/a", FAILED, 1.0, "exit status 7")
+    return "ends" if gives_up([failed] * count) else "goes on"
+
+
+EXAMPLES: dict[str, Callable[[Any], str]] = {
+    "compare.level": lambda level: outcome_of(1 - level, RULES),
+    "compare.min_effect": lambda effect: JUDGE.contrast([1.0] * 8, [1 + effect] * 8).outcome,
+    "compare.until": lambda part: outcome_of(part * 0.05, Rules(is_sequential=True)),
+    "compare.covered": lambda share: comparison._default_metric(
+        [side([run(coverage=share)])], RULES
+    ),
+    "compare.nearly_all": lambda share: note(notes._coverage(share, [run()], "time")),
+    "compare.estimated": lambda share: note(notes._estimates(share, "transfer")),
+    "compare.clock_error": of_coarse_clocks,
+    "compare.small": of_small_rows,
+    "compare.work": of_calls,
+    "compare.same_steps": lambda part: "alike" if cuts.alike(1 - part, 1.0) else "differ",
+    "compare.lost_steps": of_steps,
+    "compare.aside_calls": lambda calls: aside(calls, 0.0),
+    "compare.aside_bytes": lambda share: aside(0.1, share),
+    "compare.counted": of_counted,
+    "compare.switches": lambda rate: refused(refusals._disturbed([switching(rate)])),
+    "compare.few_switches": lambda rate: of_switches(rate, 2.001),
+    "compare.times_the_switches": lambda times: of_switches(4.0, times),
+    "compare.host_sets": of_hosts,
+    "compare.slow_host": lambda times: of_a_host(14, 4, times),
+    "compare.host_chance": lambda chance: of_a_host(14, round(chance * 2**12), 1.2),
+    "compare.settling": of_settling,
+    "compare.trend": of_trend,
+    "compare.outlier": lambda deviations: of_outlier(deviations, 100),
+    "compare.outlier_runs": lambda runs: of_outlier(1_000, runs),
+    "compare.scatter": of_scatter,
+    "compare.most_pairs": of_blocks,
+    "experiment.failures": of_failures,
+}
