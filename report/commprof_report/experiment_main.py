@@ -23,8 +23,9 @@ from .base.errors import EXPECTED, ReportError, UsageError, as_report
 from .base.thresholds import whole
 from .commands.compare import percent
 from .compare.comparison import compare
+from .compare.differences import differences, differences_text
 from .compare.figures import Figures, figures
-from .compare.refusals import binding, differences, differences_text, refusals, work_of
+from .compare.refusals import binding, refusals, work_of
 from .compare.results import Comparison, Rules, half_width
 from .compare.row_table import keys_of
 from .compare.sides import Side, experiment_read

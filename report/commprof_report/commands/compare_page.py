@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ..base import units
 from ..compare import sentences
-from ..compare.refusals import Difference, binding, layout, one_of, value_text
+from ..compare.differences import Difference, value_text
+from ..compare.refusals import binding, layout, one_of
 from ..compare.results import ComparedRow, Comparison, FigureRow, Pair, RunRow
 from ..compare.sides import Side
 from ..display import page

@@ -17,10 +17,11 @@ from dataclasses import replace
 from ..base.thresholds import threshold, whole
 from . import machine, notes, rank_tests
 from .cuts import rows_per_step
+from .differences import differences
 from .figures import PERCENTILES, Figures, Key
 from .groups import Group, renamed
 from .judge import DIFFERENT, Judge, known
-from .refusals import Refusal, differences, refusals, work_of
+from .refusals import Refusal, refusals, work_of
 from .results import ROWS, Comparison, FigureRow, Pair, Rules, RunRow, VerdictRow
 from .row_table import RowTable, keys_of
 from .sides import Side, in_blocks
@@ -40,20 +41,17 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
     compared = whole if metric in PERCENTILES else in_steps
     reference, others = compared[0], compared[1:]
     tested = [side for side in others if not side.of] or others
-    judge = rules.judge(is_paired, len(tested))
-    alone = rules.judge(is_paired, 1)
-    weighed = {side.name: machine.weighed(judge, reference, side, metric) for side in tested}
-    found = refusals(in_steps, work, is_paired)
-    found += [refusal for of_machine, _ in weighed.values() for refusal in of_machine]
-    refused = [refusal for refusal in found if refusal.kind not in rules.allowed]
-    allowed = [refusal for refusal in found if refusal.kind in rules.allowed]
+    judge, alone = rules.judge(is_paired, len(tested)), rules.judge(is_paired, 1)
+    of_machine = machine.weighed(judge, reference, tested, metric)
+    found = refusals(in_steps, work, is_paired) + of_machine.refused
+    refused, allowed = rules.divide(found)
     table = RowTable(compared, [] if rules.skipped else keys_of(compared), metric)
     pairs = [
         _pair(alone if side.of else judge, rules, metric, table, side, refused, allowed)
         for side in others
     ]
-    said = list(notes.of_sides(compared, metric, rules, judge.level, table.unmatched))
-    said += [note for _, of_machine in weighed.values() for note in of_machine]
+    said = [*notes.of_sides(compared, metric, rules, judge.level, table.unmatched)]
+    said += of_machine.notes
     for side, pair in zip(others, pairs):
         said += notes.of_pair(judge, reference, side, pair.primary, rules.skipped)
     return Comparison(
@@ -67,7 +65,7 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
         notes=said,
         pairs=pairs,
         sizes=table.sizes(judge, are_judged=not refused),
-        runs=[_run(side, place) for side in compared for place in range(len(side.runs))],
+        runs=_runs(compared),
         costs=[_cost(alone, side) for side in compared if side.bare_ns],
         histograms=table.histograms(),
     )
@@ -201,6 +199,10 @@ def _pairs_for_5_percent(judge: Judge, primary: FigureRow) -> int | None:
         return None
     changes = [math.log(after / before) for before, after in zip(first, second)]
     return rank_tests.pairs_to_detect(changes, ADVISED, judge.level)
+
+
+def _runs(sides: Sequence[Side]) -> list[RunRow]:
+    return [_run(side, place) for side in sides for place in range(len(side.runs))]
 
 
 def _run(side: Side, place: int) -> RunRow:

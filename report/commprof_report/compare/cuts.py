@@ -15,7 +15,7 @@ from statistics import median
 
 from ..base import units
 from ..base.thresholds import threshold, whole
-from .figures import Figures, Key, Row
+from .figures import Figures, Key, Row, StepWork
 from .groups import NO_GROUP
 from .sides import Side
 
@@ -30,17 +30,26 @@ def rows_per_step(sides: Sequence[Side], uneven: Sequence[Key]) -> list[Side]:
     runs = [run for side in sides for run in side.runs]
     if any(run.steps is None for run in runs) or step_difference(sides):
         return list(sides)
+    joined = _joined(runs, uneven)
+    if not joined:
+        return list(sides)
+    return [side._replace(runs=[_with_joined(run, joined) for run in side.runs]) for side in sides]
+
+
+def _joined(runs: Sequence[Figures], uneven: Sequence[Key]) -> dict[Part, Key]:
+    """The row per step that takes each part of a row."""
     negotiates = any(run.negotiates for run in runs)
     joined: dict[Part, Key] = {}
     for call, keys in _sizes_of_calls(uneven, runs).items():
         kinds = _kinds_of_one_call(runs, keys, negotiates)
         joined.update({(key, kind): call._replace(per="step") for key in keys for kind in kinds})
-    for part, row in (each for run in runs if negotiates for each in run.parts.items()):
-        if part[1] == "control" and row.family == "collective":
-            joined[part] = NEGOTIATION
-    if not joined:
-        return list(sides)
-    return [side._replace(runs=[_with_joined(run, joined) for run in side.runs]) for side in sides]
+    if negotiates:
+        parts = [each for run in runs for each in run.parts.items()]
+        joined.update(
+            (part, NEGOTIATION) for part, row in parts
+            if part[1] == "control" and row.family == "collective"
+        )
+    return joined
 
 
 def _sizes_of_calls(uneven: Sequence[Key], runs: Sequence[Figures]) -> dict[Key, list[Key]]:
@@ -107,15 +116,33 @@ def step_difference(sides: Sequence[Side]) -> str:
     if any(len(own) < len(side.runs) for own, side in zip(works, sides)):
         return ""
     first = sides[0].name
-    for side, own in zip(sides[1:], works[1:]):
-        sums = [[work.bytes for work in each if work.bytes is not None] for each in (works[0], own)]
-        if all(sums) and not alike(median(sums[0]), median(sums[1])):
-            first_bytes, second_bytes = (units.volume(median(each)) for each in sums)
-            return f"steps of {first_bytes} in {first}, of {second_bytes} in {side.name}"
-        before, after = (median(work.count for work in each) for each in (works[0], own))
-        if not alike(before, after) and abs(after - before) > whole("compare.lost_steps"):
-            return f"{units.count(before)} steps in {first}, {units.count(after)} in {side.name}"
-    return ""
+    found = (
+        _bytes_differ(first, works[0], side.name, own)
+        or _counts_differ(first, works[0], side.name, own)
+        for side, own in zip(sides[1:], works[1:])
+    )
+    return next(filter(None, found), "")
+
+
+def _bytes_differ(
+    first: str, works: Sequence[StepWork], second: str, others: Sequence[StepWork]
+) -> str:
+    before, after = (
+        [work.bytes for work in each if work.bytes is not None] for each in (works, others)
+    )
+    if not before or not after or alike(median(before), median(after)):
+        return ""
+    volumes = units.volume(median(before)), units.volume(median(after))
+    return f"steps of {volumes[0]} in {first}, of {volumes[1]} in {second}"
+
+
+def _counts_differ(
+    first: str, works: Sequence[StepWork], second: str, others: Sequence[StepWork]
+) -> str:
+    before, after = (median(work.count for work in each) for each in (works, others))
+    if alike(before, after) or abs(after - before) <= whole("compare.lost_steps"):
+        return ""
+    return f"{units.count(before)} steps in {first}, {units.count(after)} in {second}"
 
 
 def alike(first: float, second: float) -> bool:

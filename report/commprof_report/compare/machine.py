@@ -27,25 +27,30 @@ class Drift(NamedTuple):
     change: float
 
 
-def weighed(
-    judge: Judge, reference: Side, side: Side, metric: str
-) -> tuple[list[Refusal], list[str]]:
+class Weighed(NamedTuple):
+    refused: list[Refusal]
+    notes: list[str]
+
+
+def weighed(judge: Judge, reference: Side, sides: Sequence[Side], metric: str) -> Weighed:
     """A difference of the machine is a reason against a verdict if it is as large as that of the
     metric; else it is noted."""
-    of_metric = judge.contrast(
-        *([run.of_run(metric) for run in each.runs] for each in (reference, side))
-    )
-    refused, notes = [], []
-    for drift in drifts(judge, reference, side):
-        if of_metric.change is None or _size(drift.change) >= _size(of_metric.change):
-            way_out = "run more blocks on a machine that nothing else uses; or --allow machine"
-            what = f"{drift.what}: as much as the sides differ in {metric}"
-            refused.append(Refusal("machine", what, way_out))
-        else:
-            notes.append(
-                f"the machine was not the same: {drift.what}; the sides differ by more in {metric}"
-            )
-    return refused, notes
+    found = Weighed([], [])
+    for side in sides:
+        of_metric = judge.contrast(
+            *([run.of_run(metric) for run in each.runs] for each in (reference, side))
+        )
+        for drift in drifts(judge, reference, side):
+            if of_metric.change is None or _size(drift.change) >= _size(of_metric.change):
+                way_out = "run more blocks on a machine that nothing else uses; or --allow machine"
+                what = f"{drift.what}: as much as the sides differ in {metric}"
+                found.refused.append(Refusal("machine", what, way_out))
+            else:
+                found.notes.append(
+                    f"the machine was not the same: {drift.what}; the sides differ by more in "
+                    f"{metric}"
+                )
+    return found
 
 
 def _size(change: float) -> float:

@@ -1,5 +1,4 @@
-"""Why runs are not the same experiment: reasons to give no verdict, each with the way out; and what
-else differs between the sides."""
+"""Why runs are not the same experiment: reasons to give no verdict, each with the way out."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from typing import NamedTuple
 from ..base import units
 from ..base.thresholds import threshold, whole
 from .cuts import NEGOTIATION, alike, calls_aside, step_difference
-from .figures import Figures, Key, Row, row_name, settings
+from .figures import Figures, Key, Row, row_name
 from .sides import Side
 
 KINDS = (
@@ -19,7 +18,6 @@ KINDS = (
 )
 VARIES = ("completion", "probe")  # families whose number of calls depends on the time
 MOST_SAID = 3  # rows that are named
-MOST_SETTINGS = 6
 ENDED = ("finalize", "end")
 DYNAMIC_TUNING = re.compile(r"MVAPICH.?Plus", re.I)  # tunes itself unless told not to
 
@@ -28,22 +26,6 @@ class Refusal(NamedTuple):
     kind: str
     what: str
     way_out: str
-
-
-class Difference(NamedTuple):
-    """A setting or a software of the reference and of the other side; no values: not set."""
-
-    name: str
-    first: tuple[str, ...]
-    second: tuple[str, ...]
-    side: str
-
-    def __str__(self) -> str:
-        """UCX_TLS (tcp; other: not set)"""
-        return (
-            f"{self.name} ({value_text(self.first, 40)}; {self.side}: "
-            f"{value_text(self.second, 40)})"
-        )
 
 
 class Work(NamedTuple):
@@ -132,30 +114,43 @@ def _steps_way_out(sides: Sequence[Side], difference: str) -> str:
 
 
 def _other_work(reference: Sequence[Row | None], own: Sequence[Row | None]) -> str:
+    """In a row per step only bytes are work."""
     is_per_step = any(row and row.steps for row in (*reference, *own))
-    for noun, key in (("calls", "count"), ("bytes", "volume_bytes"))[is_per_step:]:
-        first, second = (
-            [getattr(row, key) if row else 0 for row in rows] for rows in (reference, own)
-        )
-        apart = min(second) > max(first) or max(second) < min(first)
-        mean, other = fmean(first), fmean(second)
-        if apart and abs(other - mean) > threshold("compare.work") * max(mean, other):
-            if not mean or not other:
-                return f"{noun} only" if other else f"no {noun}"
-            if other >= 2 * mean:
-                return f"{other / mean:.3g} times the {noun}"
-            return (
-                f"{units.share(abs(other / mean - 1))} {'more' if other > mean else 'fewer'} {noun}"
-            )
-    works = [
+    calls = "" if is_per_step else _other_number(_calls(reference), _calls(own), "calls")
+    return (
+        calls or _other_number(_bytes(reference), _bytes(own), "bytes")
+        or ("other ranks make the calls" if _are_of_other_ranks(reference, own) else "")
+    )
+
+
+def _calls(rows: Sequence[Row | None]) -> list[int]:
+    return [row.count if row else 0 for row in rows]
+
+
+def _bytes(rows: Sequence[Row | None]) -> list[int]:
+    return [row.volume_bytes if row else 0 for row in rows]
+
+
+def _other_number(first: Sequence[int], second: Sequence[int], noun: str) -> str:
+    """What the second side has, if that is apart from the first."""
+    is_apart = min(second) > max(first) or max(second) < min(first)
+    mean, other = fmean(first), fmean(second)
+    if not is_apart or abs(other - mean) <= threshold("compare.work") * max(mean, other):
+        return ""
+    if not mean or not other:
+        return f"{noun} only" if other else f"no {noun}"
+    if other >= 2 * mean:
+        return f"{other / mean:.3g} times the {noun}"
+    return f"{units.share(abs(other / mean - 1))} {'more' if other > mean else 'fewer'} {noun}"
+
+
+def _are_of_other_ranks(reference: Sequence[Row | None], own: Sequence[Row | None]) -> bool:
+    first, second = (
         {tuple(sorted(_work_counted(row).items())) for row in rows if row}
         for rows in (reference, own)
-    ]
-    is_constant = all(len(found) == 1 for found in works)
-    return (
-        "other ranks make the calls"
-        if is_constant and works[0] != works[1] and _sums(reference) == _sums(own) else ""
     )
+    is_constant = len(first) == len(second) == 1
+    return is_constant and first != second and _sums(reference) == _sums(own)
 
 
 def _sums(rows: Sequence[Row | None]) -> set[tuple[int, int]]:
@@ -375,63 +370,3 @@ def tunes_itself(run: Figures) -> bool:
         "0", "no", "false",
     }
     return is_dynamic or run.fact("env.I_MPI_TUNING_MODE").startswith("auto")
-
-
-def differences(reference: Side, side: Side) -> list[Difference]:
-    """Settings and software in which every run of one side differs from every run of the other."""
-    own = (
-        [settings(run.facts) for run in reference.runs], [settings(run.facts) for run in side.runs],
-    )
-    keys = sorted(
-        {key for runs in own for facts in runs for key in facts},
-        key=lambda key: (key.startswith("cvar."), key.startswith("env."), key),
-    )
-    found: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
-    for key in keys:
-        first, second = ({facts.get(key, ()) for facts in runs} for runs in own)
-        if len(first) == len(second) == 1 and first != second:
-            found[key] = next(iter(first)), next(iter(second))
-    if "mpi_version" in found:  # then its files are others
-        found = {
-            key: values for key, values in found.items()
-            if not key.startswith("build_id.") and key != "mpi_library"
-        }
-        before, after = (tuple(map(units.library_name, each)) for each in found["mpi_version"])
-        if before != after:  # else two builds of one version
-            found["mpi_version"] = before, after
-    found = _without_control_variables_that_explain_nothing(found)
-    hosts = [
-        {row.host or "" for run in each.runs for row in run.ranks} for each in (reference, side)
-    ]
-    if not hosts[0] & hosts[1]:
-        found["hosts"] = tuple(sorted(hosts[0])), tuple(sorted(hosts[1]))
-    return [
-        Difference(key.partition(".")[2] or key, *values, side.name)
-        for key, values in found.items()
-    ]
-
-
-def differences_text(found: Sequence[Difference]) -> str:
-    more = (
-        f"; and {len(found) - MOST_SETTINGS} more (compare --by verdict --json)"
-        if len(found) > MOST_SETTINGS else ""
-    )
-    return "; ".join(map(str, found[:MOST_SETTINGS])) + more
-
-
-def _without_control_variables_that_explain_nothing(
-    found: dict[str, tuple[tuple[str, ...], tuple[str, ...]]],
-) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """A side on which they were not recorded, or another library, has no value. Where both have
-    one, the environment's is the same again."""
-    kept = {
-        key: values for key, values in found.items() if not key.startswith("cvar.") or all(values)
-    }
-    return {
-        key: values for key, values in kept.items()
-        if f"cvar.{key.removeprefix('env.').removeprefix('OMPI_MCA_')}" not in kept
-    }
-
-
-def value_text(values: Sequence[str], width: int) -> str:
-    return units.shortened(", ".join(values), width) or "not set"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..base.thresholds import threshold
+from .differences import Difference
 from .judge import Contrast, Judge
-from .refusals import Difference, Refusal, Work
+from .refusals import Refusal, Work
 from .sides import Side
 
 ROWS = "rows"  # the figure in which each row counts alike
@@ -128,6 +130,13 @@ class Rules(NamedTuple):
         """Of one of so many verdicts, which hold together at the level."""
         chance = (1 - self.level) * (threshold("compare.until") if self.is_sequential else 1)
         return Judge(is_paired, 1 - chance / verdicts, math.log1p(self.min_effect))
+
+    def divide(self, found: Sequence[Refusal]) -> tuple[list[Refusal], list[Refusal]]:
+        """Those against a verdict, and those that are allowed."""
+        return (
+            [refusal for refusal in found if refusal.kind not in self.allowed],
+            [refusal for refusal in found if refusal.kind in self.allowed],
+        )
 
 
 class Pair(NamedTuple):

@@ -8,10 +8,11 @@ from ..base import units
 from ..base.thresholds import threshold
 from ..experiment.plan import arm_name
 from .cuts import NEGOTIATION
+from .differences import differences_text
 from .figures import Key, row_name
 from .judge import DIFFERENT, Contrast
 from .rank_tests import fewest_runs
-from .refusals import differences_text, program_of
+from .refusals import program_of
 from .results import (
     OTHER, ROWS, ComparedRow, Comparison, FigureRow, Pair, SizeRow, VerdictRow,
 )
