@@ -202,6 +202,7 @@ class Runner:
         self.end_s = None if limit_s is None else time.monotonic() + limit_s
         self.runs = plans.runs_of(folder, plan)
         self.read: dict[Path, Figures] = {}
+        self.compared: dict[int, Comparison] = {}  # by the number of runs
 
     def run(self) -> None:
         self.commprof_run = commprof_run_find()
@@ -348,9 +349,14 @@ class Runner:
         return self.read[path]
 
     def interim(self) -> Comparison:
-        arms = experiment_read(self.folder)
-        sides = [each.with_runs([self.figures(path) for path in each.paths]) for each in arms]
-        return compare(sides, Rules(is_sequential=self.plan.until is not None))
+        """The comparison of the runs so far, made once."""
+        so_far = len(self.runs)
+        if so_far not in self.compared:
+            arms = experiment_read(self.folder)
+            sides = [each.with_runs([self.figures(path) for path in each.paths]) for each in arms]
+            rules = Rules(is_sequential=self.plan.until is not None)
+            self.compared = {so_far: compare(sides, rules)}
+        return self.compared[so_far]
 
     def progress(self) -> None:
         """The estimate so far, and how long the rest takes."""
