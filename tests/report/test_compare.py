@@ -1112,6 +1112,26 @@ def test_wrong_arguments_are_answered_in_one_line(report, arguments):
     assert answer.status == 2 and answer.err.count("\n") == 1, answer.err
 
 
+def test_a_run_of_both_sides_is_an_error_that_names_it_whatever_its_name(equal, report, tmp_path):
+    copy = tmp_path / "c-1.db"
+    copy.write_bytes(equal[0].read_bytes())
+    for again in (equal[0], copy):
+        answer = report("compare", *words(equal[:4]), again)
+        assert (answer.status, answer.err) == (
+            2, f"hvprof-report: {again}: is a run of a and of B: name it on one side\n",
+        )
+
+
+def test_a_run_that_is_named_twice_counts_once(equal, report, tmp_path):
+    copy = tmp_path / "a-9.db"
+    copy.write_bytes(equal[0].read_bytes())
+    once, twice = (
+        report("compare", *more, *words(equal[:4]), "--by", "verdict", "--json").rows
+        for more in ((), (equal[0], copy))
+    )
+    assert once == twice and once[0]["reference_runs"] == 2
+
+
 def test_a_side_is_named_by_what_its_folders_share(tmp_path):
     def names(*groups: list[str]) -> list[str]:
         return [

@@ -16,8 +16,12 @@ import planted
 import pytest
 from commprof_report.base import query
 from commprof_report.calls.sizes import rank_durations, size_rows
+from commprof_report.commands import compare as command
 from commprof_report.commands import summary
 from commprof_report.compare import figures
+from commprof_report.compare.comparison import compare
+from commprof_report.compare.results import Rules
+from commprof_report.compare.sides import sides_named
 from commprof_report.late import late_ranks, stages, verdict
 from commprof_report.run import database
 from commprof_report.run import run as run_module
@@ -55,7 +59,7 @@ def test_a_page_of_64_ranks_can_be_sent_by_mail(report, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_comparison_reads_each_run_once_and_asks_for_no_causes(report, many, monkeypatch):
+def test_a_comparison_reads_each_run_once_and_asks_for_no_causes(many, monkeypatch):
     """Who causes waiting takes longer than how much there is, and a comparison does not say."""
     read, asked = [], []
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})  # in this process
@@ -66,8 +70,9 @@ def test_a_comparison_reads_each_run_once_and_asks_for_no_causes(report, many, m
     for name in ("root_causes", "timelines", "compare_own_time"):
         monkeypatch.setattr(stages, name, lambda *_, name=name: asked.append(name))
     monkeypatch.setattr(late_ranks, "blame", lambda *_: asked.append("blame"))
-    (verdict,) = report("compare", many, many, "--by", "verdict", "--json").rows
-    assert (verdict["metric"], verdict["change"]) == ("transfer", 0)
+    sides = command.read(sides_named([[many], [many]]), with_histograms=False, skipped=0.0)
+    (pair,) = compare(sides, Rules()).pairs
+    assert (pair.verdict.metric, pair.verdict.change) == ("transfer", 0)
     assert (read, asked) == ([many, many], [])
 
 

@@ -4,8 +4,9 @@ Compares the runs of two sides or more, A... -- B..., for example the same job w
 libraries; the first side is the reference. The unit is the run: each run has one number for each
 figure, and the test asks whether the sides differ by more than runs of one side do. Runs that
 alternate (A B B A ...) are compared in pairs of neighbours, so that slow changes of the machine
-cancel out. Six pairs are needed for a verdict, ten for a useful one. With one run a side the
-estimates are shown without a verdict.
+cancel out. Six pairs are needed for a verdict, ten for a useful one. A run that is named twice
+counts once; one that is named on two sides is an error. With one run a side the estimates are shown
+without a verdict.
 
 The verdict is about one figure of the run: by default the transfer, which is the MPI library's part
 of the time in calls that wait, from the last arrival that a rank depends on to its own return
@@ -196,11 +197,11 @@ def save_picture(path: Path, answers: Comparison) -> None:
 
 
 def compared(words: list[Path], by_rules: Rules, with_histograms: bool) -> Comparison:
+    sides = read(chosen(words), with_histograms and not by_rules.skipped, by_rules.skipped)
     if names_experiment(words):
         by_rules = by_rules._replace(is_sequential=plan_read(words[0]).until is not None)
-    return compare(
-        read(chosen(words), with_histograms and not by_rules.skipped, by_rules.skipped), by_rules
-    )
+        return compare(sides, by_rules)
+    return compare(sides_of.each_run_once(sides), by_rules)
 
 
 def mode_of(answers: Comparison) -> int:

@@ -190,6 +190,7 @@ class Figures:
     kinds of traffic. negotiates: a thread of it agrees with the other ranks on what to send."""
 
     path: Path
+    run_id: str
     start_unix_ns: int
     world_size: int
     ranks: list[RankRow]
@@ -214,6 +215,11 @@ class Figures:
 
     def fact(self, key: str) -> str:
         return next(iter(self.facts.get(key, ())), "")
+
+    @property
+    def identity(self) -> tuple[str, int, int]:
+        """The same for two copies of a run, and for no other run."""
+        return self.run_id, self.start_unix_ns, sum(row.total_ns for row in self.rows.values())
 
     @property
     def placement(self) -> tuple[int, ...]:
@@ -288,6 +294,7 @@ def _figures(
     parts = _parts(connection, split, groups, with_histograms)
     whole = Figures(
         path=path,
+        run_id=run.run_id,
         start_unix_ns=min(row.start_unix_ns for row in ranks),
         world_size=run.world_size,
         ranks=ranks,

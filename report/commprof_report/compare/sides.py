@@ -94,6 +94,24 @@ def experiment_read(folder: Path) -> list[Chosen]:
     return found
 
 
+def each_run_once(sides: Sequence[Side]) -> list[Side]:
+    """The sides without runs that they have twice, under whatever names. A run of two sides is
+    refused: its values would be compared with themselves."""
+    side_of: dict[tuple[str, int, int], str] = {}
+    found = []
+    for side in sides:
+        runs: dict[tuple[str, int, int], Figures] = {}
+        for run in side.runs:
+            runs.setdefault(run.identity, run)
+            first = side_of.setdefault(run.identity, side.name)
+            if first != side.name:
+                raise UsageError(
+                    run.path, f"is a run of {first} and of {side.name}: name it on one side"
+                )
+        found.append(side._replace(runs=list(runs.values())))
+    return found
+
+
 def in_blocks(sides: Sequence[Side]) -> list[Side] | None:
     """The sides with their runs in order of blocks; None: there are no blocks."""
     if all(side.blocks is not None for side in sides):
