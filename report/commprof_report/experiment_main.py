@@ -28,6 +28,7 @@ from .compare.figures import Figures, figures
 from .compare.refusals import binding, refusals, work_of
 from .compare.results import Comparison, Rules, half_width
 from .compare.row_table import keys_of
+from .compare.sentences import where
 from .compare.sides import Side, experiment_read
 from .experiment import canary
 from .experiment import plan as plans
@@ -296,13 +297,9 @@ class Runner:
         ]
         for side in found:
             run = side.runs[0]
-            where = (
-                f"{units.counted(run.world_size, 'rank')} on "
-                f"{units.counted(len(set(run.placement)), 'host')}"
-            )
             say(
-                f"{side.name}: {units.library_name(run.fact('mpi_version'))}, {where}; cores that "
-                f"a rank may use: {binding(run)}"
+                f"{side.name}: {units.library_name(run.fact('mpi_version'))}, {where(run)}; cores "
+                f"that a rank may use: {binding(run)}"
             )
         for side in found[1:]:
             also = differences(found[0], side)
@@ -371,10 +368,9 @@ class Runner:
             refused = f"; no verdict ({row.refused})" if row.refused else ""
             say(f"  so far {row.metric} of {row.side} v. {row.reference}: {change}{refused}")
         if wanted > done:
-            say(
-                f"  {self.blocks_text(wanted)}; about "
-                f"{units.duration((wanted - done) * self.block_s() * 1e9)} left"
-            )
+            left_ns = (wanted - done) * self.block_s() * 1e9
+            left = f"; about {units.duration(left_ns)} left" if left_ns else ""
+            say(f"  {self.blocks_text(wanted)}{left}")
 
 
 def gives_up(runs: Sequence[Run]) -> bool:

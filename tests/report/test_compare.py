@@ -480,7 +480,7 @@ def test_another_placement_is_refused(tmp_path, verdict, report):
 
 
 @pytest.mark.slow
-def test_a_run_without_one_of_its_ranks_is_partial_and_nothing_else(tmp_path, verdict):
+def test_a_run_without_one_of_its_ranks_is_partial_and_nothing_else(tmp_path, verdict, report):
     """Neither placed nor bound otherwise: where the missing rank ran is not known."""
     bound = "".join(
         fact("last.affinity", str(rank), rank) + fact("host", f"node{rank}", rank)
@@ -489,6 +489,7 @@ def test_a_run_without_one_of_its_ranks_is_partial_and_nothing_else(tmp_path, ve
     runs = on_a(changed(sides(tmp_path / "runs", {}), bound), bound)
     remove_rank(runs[0], 1)
     assert verdict(runs)["refused"] == "partial"
+    assert same_work(report, runs).startswith("Same work not known: a run lacks ranks Refused ")
 
 
 @pytest.mark.slow
@@ -651,6 +652,31 @@ def test_runs_without_steps_have_none_to_leave_out(slower, report):
 def test_another_program_is_refused_and_another_build_of_it_is_not(tmp_path, verdict):
     assert verdict(sides(tmp_path / "other", {}, command="lib/app 2"))["refused"] == "program"
     assert verdict(sides(tmp_path / "same", {}, command="/opt/mpich/app.mpich 1"))["refused"] == ""
+
+
+def single(first: Figures, second: Figures) -> list[Side]:
+    return [Side("a", [first], None, 0), Side("b", [second], None, 0)]
+
+
+def test_the_programs_of_both_sides_are_named_where_they_differ(template):
+    other = replace(template, facts={**template.facts, "command_line": ("lib/app 2",)})
+    answers = compare(single(template, other), Rules())
+    assert sentences.program_text(answers) == "app 1 in a, app 2 in b; 2 ranks on 1 host"
+    wider = replace(template, ranks=[row._replace(host=f"{row.rank}") for row in template.ranks])
+    answers = compare(single(template, wider), Rules())
+    assert (
+        sentences.program_text(answers) == "app 1; 2 ranks on 1 host in a, 2 ranks on 2 hosts in b"
+    )
+
+
+def test_runs_with_another_number_of_ranks_are_other_work_whatever_their_rows(template):
+    rows = {
+        key._replace(group=key.group._replace(size=4)): row for key, row in template.rows.items()
+    }
+    more = replace(template, world_size=4, rows=rows)
+    answers = compare(single(template, more), Rules())
+    (work,) = [refusal.what for refusal in answers.refused if refusal.kind == "work"]
+    assert work == "it is shared by 2 ranks in a, by 4 ranks in b"
 
 
 @pytest.mark.slow

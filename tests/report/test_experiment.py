@@ -272,6 +272,11 @@ def test_the_blocks_still_wanted_grow_with_the_square_of_the_width(runner):
     assert runner(plan._replace(blocks=12), (-0.001, 0.001)).wanted() == 12
 
 
+def test_before_the_first_run_nothing_is_known_of_the_time_left(tmp_path, capsys):
+    Runner(tmp_path, Plan([Arm("a", "{}"), Arm("b", "{}")], 4, 1), None, None).progress()
+    assert capsys.readouterr().out == "  0 of 4 blocks\n"
+
+
 def test_a_block_is_expected_to_take_as_long_as_its_runs_whatever_failed(tmp_path):
     runner = Runner(tmp_path, Plan([Arm("a", "{}"), Arm("b", "{}")], 8, 1), None, None)
     assert runner.block_s() == 0

@@ -77,6 +77,9 @@ def refusals(sides: Sequence[Side], work: Work, are_paired: bool) -> list[Refusa
 
 def _work(sides: Sequence[Side], uneven: Sequence[Key]) -> Iterator[Refusal]:
     """Numbers that vary within a side by as much as between the sides are the program's nature."""
+    if len({run.world_size for side in sides for run in side.runs}) > 1:
+        yield _other_ranks(sides)
+        return
     said = []
     for key in uneven:
         rows = [[run.rows.get(key) for run in side.runs] for side in sides]
@@ -101,6 +104,16 @@ def _work(sides: Sequence[Side], uneven: Sequence[Key]) -> Iterator[Refusal]:
         steps = step_difference(sides)
         what = "; ".join(filter(None, [steps, *said[:MOST_SAID]])) + more
         yield Refusal("work", what, _steps_way_out(sides, steps) + way_out)
+
+
+def _other_ranks(sides: Sequence[Side]) -> Refusal:
+    """Their communicators, and so their rows, are others."""
+    said = [
+        f"by {units.rank_list({run.world_size for run in side.runs})} ranks in {side.name}"
+        for side in sides
+    ]
+    way_out = "compare runs with the same number of ranks; or --allow work"
+    return Refusal("work", f"it is shared {', '.join(said)}", way_out)
 
 
 def _steps_way_out(sides: Sequence[Side], difference: str) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..base import units
 from ..base.thresholds import threshold
 from ..experiment.plan import arm_name
 from .cuts import NEGOTIATION
 from .differences import differences_text
-from .figures import Key, row_name
+from .figures import Figures, Key, row_name
 from .judge import DIFFERENT, Contrast
 from .rank_tests import fewest_runs
 from .refusals import program_of
@@ -46,12 +46,22 @@ def name_of(pair: Pair) -> str:
 
 
 def program_text(answers: Comparison) -> str:
-    first = answers.sides[0].runs[0]
-    hosts = len(set(first.placement))
-    return (
-        f"{units.shortened(program_of(first), 70)}; {units.counted(first.world_size, 'rank')} "
-        f"on {units.counted(hosts, 'host')}"
-    )
+    """app 1; 2 ranks on 1 host. With "in a, ... in b" where the sides differ."""
+    first = [side.runs[0] for side in answers.sides]
+    names = [side.name for side in answers.sides]
+    programs = [units.shortened(program_of(run), 70) for run in first]
+    return f"{_of_each(programs, names)}; {_of_each(list(map(where, first)), names)}"
+
+
+def where(run: Figures) -> str:
+    hosts = units.counted(len(set(run.placement)), "host")
+    return f"{units.counted(run.world_size, 'rank')} on {hosts}"
+
+
+def _of_each(texts: Sequence[str], names: Sequence[str]) -> str:
+    if len(set(texts)) == 1:
+        return texts[0]
+    return ", ".join(f"{text} in {name}" for text, name in zip(texts, names))
 
 
 def side_text(side: Side) -> str:
@@ -102,6 +112,8 @@ def work_text(answers: Comparison) -> str:
     other = any(refusal.kind == "work" for refusal in (*answers.refused, *answers.allowed))
     if other:
         return "no"
+    if any(run.missing for side in answers.sides for run in side.runs):
+        return "not known: a run lacks ranks"
     ranks = units.counted(answers.sides[0].runs[0].world_size, "rank")
     cut = cut_text(answers)
     if cut:
