@@ -374,7 +374,7 @@ class Runner:
 
 
 def gives_up(runs: Sequence[Run]) -> bool:
-    """Of one arm: the last ones have all failed."""
+    """runs: of one arm. The last ones have all failed."""
     most = whole("experiment.failures")
     return [run.status for run in runs[-most:]] == [FAILED] * most
 

@@ -154,7 +154,7 @@ def _coarse_clocks(reference: Side, side: Side, figure: FigureRow, skipped: floa
 
 
 class TrendOfRuns(NamedTuple):
-    """Of a figure with time. correlation: of the ranks of both, in runs; change: from the first
+    """A figure against time. correlation: of the ranks of both, in runs; change: from the first
     half of the runs to the second, ratio - 1."""
 
     runs: int

@@ -145,7 +145,7 @@ def _bytes(rows: Sequence[Row | None]) -> list[int]:
 
 
 def _other_number(first: Sequence[int], second: Sequence[int], noun: str) -> str:
-    """What the second side has, if that is apart from the first."""
+    """The second side's number against the first's; empty: it is not apart from it."""
     is_apart = min(second) > max(first) or max(second) < min(first)
     mean, other = fmean(first), fmean(second)
     if not is_apart or abs(other - mean) <= threshold("compare.work") * max(mean, other):

@@ -127,7 +127,7 @@ class Rules(NamedTuple):
     is_sequential: bool = False
 
     def judge(self, is_paired: bool, verdicts: int) -> Judge:
-        """Of one of so many verdicts, which hold together at the level."""
+        """The judge of each of so many verdicts, which hold together at the level."""
         chance = (1 - self.level) * (threshold("compare.until") if self.is_sequential else 1)
         return Judge(is_paired, 1 - chance / verdicts, math.log1p(self.min_effect))
 

@@ -26,7 +26,7 @@ def keys_of(sides: Sequence[Side]) -> list[Key]:
 
 
 def labels_of(sides: Sequence[Side]) -> dict[Group, str]:
-    """Of the first run that has a communicator."""
+    """Each communicator's label in the first run that has it."""
     runs = [run for side in sides for run in side.runs]
     return {group: label for run in reversed(runs) for group, label in run.labels.items()}
 
@@ -180,7 +180,7 @@ class RowTable:
 
 
 def _shares(runs: Sequence[Figures], keys: Sequence[Key]) -> dict[Key, float]:
-    """Of the time of all rows, mean over the runs."""
+    """Each row's share of the time of all rows, mean over the runs."""
     wholes = [sum(row.total_ns for row in run.rows.values()) or 1 for run in runs]
     return {
         key: fmean(run.rows[key].total_ns / whole for run, whole in zip(runs, wholes))

@@ -32,7 +32,8 @@ SCATTER = (0.98, 1.03, 0.99, 1.01, 1.0, 0.97, 1.02, 1.0)
 def run(**differing: object) -> Figures:
     """One rank."""
     usual = dict(
-        path=Path("run"), run_id="", start_unix_ns=0, world_size=1, ranks=[RANK], missing=0, facts={},
+        path=Path("run"), run_id="", start_unix_ns=0, world_size=1, ranks=[RANK], missing=0,
+        facts={},
         step_ns=None, wait_ns=None, transfer_ns=None, time_ns=None, step_trend=STEADY, wall_ns=None,
         coverage=1.0, estimate_share=0.0, error_ns=0, crowding=None, rows={}, parts={}, steps=None,
         negotiates=False, labels={}, canaries={},
@@ -65,7 +66,7 @@ def refused(found: Iterable[refusals.Refusal]) -> str:
 
 
 def outcome_of(p: float, rules: Rules) -> str:
-    """Of a shift that is not found."""
+    """The outcome for a shift that is not found."""
     return rules.judge(True, 1)._outcome(Shift(0.0, -1.0, 1.0, 1.0), p)
 
 
