@@ -89,8 +89,7 @@ sys.exit("over 100 columns: " + " ".join(wrong) if wrong else 0)
 ' "$@"
 }
 
-# Comments and docstrings begin with a noun or a verb, not with these words. The first lines of
-# commands are titles of manual pages.
+# Comments and docstrings begin with a noun or a verb, not with these words.
 openings='Of|What|Where|Whom|Those|That'
 
 openings_of_comments() {
@@ -105,8 +104,7 @@ for name in names:
     before = ""
     for number, line in enumerate(open(name, encoding="utf-8"), 1):
         goes_on = re.match(r"\s*#", line) and re.match(r"\s*# \S", before)
-        is_title = number == 1 and "/commands/" in name
-        if opening.search(line) and not goes_on and not is_title:
+        if opening.search(line) and not goes_on:
             print(f"{name}:{number}: {line.strip()}")
             wrong = True
         before = line

@@ -1,4 +1,4 @@
-"""What the GPUs did, and how much communication was exposed.
+"""The time of the GPUs, and how much communication was exposed.
 
 Shows how much of the time the GPUs were computing, communicating (in kernels of NCCL and its like),
 copying and idle; how much communication was exposed, that is, ran while no kernel computed, and how

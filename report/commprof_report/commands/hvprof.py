@@ -1,4 +1,4 @@
-"""What fusion does: messages of a step with it and without, calls and time per call.
+"""The effect of fusion: messages of a step with it and without, calls and time per call.
 
 The metrics that hvprof reported of Horovod (Awan, Jain, Chu, Subramoni, Panda: Communication
 Profiling and Characterization of Deep Learning Workloads on Clusters with High-Performance

@@ -1,4 +1,4 @@
-"""What was seen of the run, and what was not: each reason, its size, and what would show it.
+"""The parts of the run that were not seen: each reason, its size, and what would show it.
 
 Counts and times are of the calls that reached the profiler. This command lists what did not, as far
 as that is known: ranks and spawned processes without a profile, calls that bypass preloading,

@@ -1,4 +1,4 @@
-"""Where a training step goes.
+"""How the time of a training step is spent.
 
 Shows how many steps there were and of which calls, how long they took, how much of a step is
 communication and on which thread, which rank is slowest, whether steps became slower over the run,
