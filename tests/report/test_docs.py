@@ -39,6 +39,14 @@ def undefined(keys: set[str], title: str) -> set[str]:
     return {key for key in keys if f"`{key}`" not in defined}
 
 
+def listed(title: str, kind: str) -> list[str]:
+    """What the first columns of a section's tables name; a kind of tables has it in its head."""
+    tables = re.findall(
+        rf"^ *\| {kind}\b.*\n *\|-.*\n((?: *\|.*\n)*)", section(title), re.MULTILINE
+    )
+    return re.findall(r"`(\w+)`", " ".join(re.findall(r"^ *\|(.*?) \|", "".join(tables), re.M)))
+
+
 def forms(parser: ArgumentParser) -> Iterator[list[str]]:
     """The options with which a command answers in other rows: each alone, with
     each of its values."""
@@ -86,7 +94,8 @@ def runs(tmp_path_factory) -> dict[str, list]:
 
 
 @pytest.mark.parametrize("command", FOR_SCRIPTS)
-def test_every_key_that_a_command_prints_is_defined(report, runs, command):
+def test_every_key_that_a_command_prints_is_defined_and_no_other(report, runs, command):
+    stale = set(listed(command, "key"))
     for form in forms(PARSERS[command]):
         asked = (
             [runs["sides"]] if command == "compare"
@@ -96,6 +105,8 @@ def test_every_key_that_a_command_prints_is_defined(report, runs, command):
         printed = {key for answer in answers if answer.status == 0 for key in keys(answer.rows)}
         assert printed, f"no run of these shows what {command} {form} prints"
         assert (form, undefined(printed, command)) == (form, set())
+        stale -= printed
+    assert stale == set()
 
 
 def test_every_table_that_export_prints_is_defined(report, runs):
@@ -146,7 +157,7 @@ def test_the_versions_that_are_read_are_named():
     assert f"of ledgers, only version {ledger.VERSION} is read" in text
 
 
-def test_every_column_of_the_schema_is_defined():
+def test_every_column_of_the_schema_is_defined_and_no_other():
     connection = sqlite3.connect(":memory:")
     connection.executescript(SCHEMA.read_text())
     tables = [
@@ -157,3 +168,4 @@ def test_every_column_of_the_schema_is_defined():
         columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
         title = {"bucket_bound": "bucket"}.get(table, table)
         assert [column for column in columns if f"`{column}`" not in section(title)] == []
+        assert [column for column in listed(title, "column") if column not in columns] == []

@@ -91,18 +91,18 @@ class CommunicationSms(NamedTuple):
     """The multiprocessors that communication kernels occupy at most, by the blocks
     of their grids."""
 
-    sms: int | None  # that there are; null: not known, or not the same on all devices
-    communication_sms: float | None  # mean, weighted by the kernels' durations; null: no kernel
+    sms: int | None
+    communication_sms: float | None
     communication_most_sms: int | None
 
 
 class DeviceSums(NamedTuple):
     """Sums of a device, or of a rank's part of it, as the library counted them."""
 
-    rank: int  # the lowest of the selected ones
-    ranks: str  # all that use the device, selected or not: 0-1
-    sharing_ranks: int  # their number
-    merged_ranks: int  # those whose activities are in this row
+    rank: int
+    ranks: str
+    sharing_ranks: int
+    merged_ranks: int
     host: str | None
     device: int
     name: str

@@ -25,10 +25,10 @@ class ReadRow(NamedTuple):
     rank: int
     device: int  # the rank's slot
     readings: int
-    span_ns: int  # from the first to the last
+    span_ns: int
     clock_mean_mhz: float | None
     clock_least_mhz: int | None
-    limit_readings: int  # those in which it is known what lowers the clock
+    limit_readings: int
     throttled_share: float | None
     power_share: float | None
     heat_share: float | None
@@ -47,7 +47,7 @@ class ReadRow(NamedTuple):
 class ReadDevice(NamedTuple):
     """Which device it is."""
 
-    ranks: str  # all that use it
+    ranks: str
     host: str | None
     name: str
     uuid: str
