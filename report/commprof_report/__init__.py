@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from .base.errors import ReportError as ReportError
 
 __version__ = "0.1.0"  # the Makefile takes it from here
-SCHEMA_VERSION = 10
 APPLICATION_ID = 0x636D7066  # "cmpf"
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import sqlite3
 import fuzz
 import planted
 import pytest
-from commprof_report import SCHEMA_VERSION
 from commprof_report.base import query
 from commprof_report.run import database, run
 from commprof_report.run.thinning import Thinning
+from commprof_report.run.versions import NEWEST, schema_of
 from planted import Cell, Communicator, Rank
 from test_steps import pair, slow_job
 
@@ -144,11 +144,11 @@ def test_folders_of_other_jobs_and_snapshots_are_mentioned_and_not_counted(repor
 
 
 def test_a_newer_schema_is_refused_by_name(report, run_folder):
-    change(run_folder / "rank-0.db", f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    change(run_folder / "rank-0.db", f"PRAGMA user_version = {NEWEST + 1}")
     answer = report("calls", run_folder, "--json")
     assert answer.status == 0 and answer.rows[0]["count"] == 480
     assert (
-        f"rank-0.db: has schema version {SCHEMA_VERSION + 1}, newer than this reporter reads"
+        f"rank-0.db: has schema version {NEWEST + 1}, newer than this reporter reads"
         in lines(answer)[0]
     )
 
@@ -331,7 +331,7 @@ def test_merging_does_not_overwrite_what_an_owner_has_added(report, run_folder, 
 
 def test_an_older_version_is_read_by_its_upgrade(report, run_folder):
     expected = report("export", run_folder, "--json").out
-    rewrite(run_folder / "rank-1.db", database.SQL.text("schema_9"))
+    rewrite(run_folder / "rank-1.db", schema_of(9))
     assert report("export", run_folder, "--json") == (0, expected, "")
 
 
@@ -575,7 +575,7 @@ def test_rows_of_a_file_are_inserted_one_by_one_and_checked(name):
     connection = sqlite3.connect(":memory:")
     connection.executescript(planted.SCHEMA.read_text() + "ATTACH ':memory:' AS source;")
     Thinning(connection)
-    for kind, table, sql in database._entries_of_version(SCHEMA_VERSION):
+    for kind, table, sql in database._entries_of_version(NEWEST):
         if kind == "table":
             connection.execute(sql.replace("CREATE TABLE ", "CREATE TABLE source.", 1))
     values = {"first_cell": 0, "first_activity": 0, "is_whole": 1}

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 from urllib.parse import quote
 
-from .. import APPLICATION_ID, SCHEMA_VERSION
+from .. import APPLICATION_ID
 from ..base import query
 from ..base.errors import ReportError, version_check
-from ..base.library_files import library_text
 from ..base.present import present
 from .archive import unpacked
 from .sampled import Sampled
 from .seen import view_text
 from .thinning import SAMPLED, Thinning
+from .versions import NEWEST, OLDEST, schema_of, values_of
 
 SQL = query.beside(__file__)
 
@@ -43,12 +43,6 @@ TYPES = {
     "BOOLEAN": "typeof({0}) = 'integer' AND {0} IN (0, 1)",
     "TEXT": "typeof({0}) = 'text'",
 }
-
-# Every version from release 0.1.0 on stays readable. By version: the script in this folder that
-# converts the tables in `source` to the next version, with the columns in that version's order, for
-# they are copied as *. schema_<version>.sql is then the schema of that version. The columns that
-# ranks_of_file.sql reads never change.
-UPGRADES: dict[int, str] = {9: "to_10"}
 
 
 class Entry(NamedTuple):
@@ -92,10 +86,6 @@ class RunConnection(sqlite3.Connection):
                 self.execute("COMMIT")
 
 
-def schema_text() -> str:
-    return library_text("output/schema.sql")
-
-
 def database_create() -> RunConnection:
     """Creates an empty database with our schema, in memory as long as it is small."""
     connection = sqlite3.connect("", uri=True, isolation_level=None, factory=RunConnection)
@@ -104,7 +94,7 @@ def database_create() -> RunConnection:
     connection.execute("PRAGMA trusted_schema = OFF")
     for database in ("main", "temp"):
         connection.execute(f"PRAGMA {database}.cache_size = -{CACHE_KIB}")
-    connection.executescript(schema_text())
+    connection.executescript(schema_of(NEWEST))
     return connection
 
 
@@ -137,7 +127,7 @@ def _database_check(path: Path, connection: sqlite3.Connection, database: str = 
     (version,) = connection.execute(f"PRAGMA {database}.user_version").fetchone()
     if application_id != APPLICATION_ID:
         raise ReportError(path, "is an SQLite database, but not one of commprof's")
-    version_check(path, "schema", version, min(UPGRADES, default=SCHEMA_VERSION), SCHEMA_VERSION)
+    version_check(path, "schema", version, OLDEST, NEWEST)
     wrong, is_plain = _schema_check(version, _made(connection, database))
     if wrong:
         raise ReportError(path, wrong)
@@ -178,9 +168,7 @@ def _entries(made: Made) -> list[Entry]:
 @lru_cache
 def _entries_of_version(version: int) -> list[Entry]:
     connection = sqlite3.connect(":memory:")
-    connection.executescript(
-        schema_text() if version == SCHEMA_VERSION else SQL.text(f"schema_{version}")
-    )
+    connection.executescript(schema_of(version))
     return _entries(_made(connection))
 
 
@@ -241,7 +229,7 @@ def database_copy(
     try:
         with _read_only(path) as file, _attached(connection, "source", file):
             checked = _database_check(path, connection, "source")
-            if checked == Checked(SCHEMA_VERSION, True):
+            if checked == Checked(NEWEST, True):
                 _copy_attached(connection, path, with_histograms, thinning)
                 return
         with (
@@ -274,7 +262,7 @@ def database_count(
         suppress(ReportError, *DAMAGE), _read_only(path) as file,
         _attached(connection, "source", file),
     ):
-        if _database_check(path, connection, "source") == Checked(SCHEMA_VERSION, True):
+        if _database_check(path, connection, "source") == Checked(NEWEST, True):
             return count("source", _filled(connection, SAMPLED))
     return None
 
@@ -306,14 +294,21 @@ def _attached(connection: sqlite3.Connection, name: str, file: str) -> Iterator[
 
 
 def _source_fill(connection: sqlite3.Connection, version: int) -> None:
-    """Fills `source`, a temporary database with this version of the schema, from our tables in the
-    file `theirs`. So the owner's indexes and statistics are not used by SQLite."""
-    for kind, name, sql in _entries_of_version(version):
-        if kind == "table":
-            connection.execute(sql.replace("CREATE TABLE ", "CREATE TABLE source.", 1))
+    """Fills `source`, a temporary database, with rows of our tables from those in the file
+    `theirs`, which has this version of the schema. So the owner's indexes and statistics are not
+    used by SQLite."""
+    for kind, name, sql in _entries_of_version(NEWEST):
+        if kind != "table":
+            continue
+        values = values_of(version, name)
+        if values:
+            columns = (row[1] for row in connection.execute(f"PRAGMA main.table_info({name})"))
+            taken = ", ".join(f"{values.get(column, column)} AS {column}" for column in columns)
+            connection.execute(f"CREATE TABLE source.{name} AS SELECT {taken} FROM theirs.{name}")
+            continue
+        connection.execute(sql.replace("CREATE TABLE ", "CREATE TABLE source.", 1))
+        if values is not None:
             connection.execute(f"INSERT INTO source.{name} SELECT * FROM theirs.{name}")
-    for older in range(version, SCHEMA_VERSION):
-        SQL.run(connection, UPGRADES[older])
 
 
 def _copy_attached(
@@ -402,7 +397,7 @@ def _filled(connection: sqlite3.Connection, tables: Iterable[str]) -> set[str]:
 def _columns() -> dict[str, dict[str, str]]:
     """The declared types of the columns of all tables that are copied."""
     connection = sqlite3.connect(":memory:")
-    connection.executescript(schema_text())
+    connection.executescript(schema_of(NEWEST))
     copied = [
         _table_filled(statement) for script in COPIED for statement in query.statements(SQL, script)
     ]
