@@ -27,7 +27,9 @@ from .versions import NEWEST, OLDEST, schema_of, values_of
 SQL = query.beside(__file__)
 
 DAMAGE = (sqlite3.Error, UnicodeError, MemoryError)  # sqlite3 raises all of these on damaged files
-COPIED = ("copy", "copy_histograms", "copy_samples")  # the scripts
+HISTOGRAMS = ("bucket", "gpu_bucket")
+SAMPLES = (*SAMPLED, "signature", "sample_window", "step", "gpu_sample_window")
+NUMBERED = ("cell", "activity")  # columns: each file counts them from 1
 # of what a file holds; a Python function takes twice as long
 TEXT = partial(str, encoding="utf-8", errors="replace")
 # memory for a run, and for the tables that commands create from it, before SQLite uses temporary
@@ -274,10 +276,9 @@ def database_join(connection: sqlite3.Connection, path: Path, with_samples: bool
         first_cell, first_activity = SQL.run(connection, "first_numbers").fetchone()
         connection.execute("BEGIN")
         try:
-            for script in ["copy", "copy_histograms", *["copy_samples"] * with_samples]:
-                for statement in query.statements(SQL, script):
-                    numbers = {"first_cell": first_cell, "first_activity": first_activity}
-                    connection.execute(statement, numbers)
+            numbers = {"first_cell": first_cell, "first_activity": first_activity}
+            for table in _copied(with_histograms=True, with_samples=with_samples):
+                connection.execute(_copying(table, ()), numbers)
             connection.execute("COMMIT")
         except BaseException:
             connection.execute("ROLLBACK")
@@ -316,22 +317,14 @@ def _copy_attached(
 ) -> None:
     """Most tables of most files are empty: nothing is prepared for them."""
     filled = _filled(connection, _columns())
-    first_cell, first_activity = SQL.run(connection, "first_numbers").fetchone()
+    firsts = SQL.run(connection, "first_numbers").fetchone()
     connection.execute("BEGIN")
     try:
         passed = thinning.passed("source") if thinning else {}
-        for script in [
-            "copy",
-            *["copy_histograms"] * with_histograms,
-            *["copy_samples"] * (thinning is not None),
-        ]:
-            for statement in query.statements(SQL, script):
-                table = _table_filled(statement)
-                if table in filled:
-                    _copy_rows(
-                        connection, path, table, _checking(statement, passed.get(table)),
-                        (first_cell, first_activity),
-                    )
+        for table in _copied(with_histograms, thinning is not None):
+            if table in filled:
+                statement = _copying(table, _rules(table), passed.get(table))
+                _copy_rows(connection, path, table, statement, firsts)
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
@@ -354,12 +347,45 @@ def _copy_rows(
         raise ReportError(path, f"is damaged: impossible values in table {table}") from None
 
 
+def _copied(with_histograms: bool, with_samples: bool) -> list[str]:
+    """The tables that are copied."""
+    left_out = {*HISTOGRAMS} if not with_histograms else set()
+    left_out |= {*SAMPLES} if not with_samples else set()
+    return [table for table in _columns() if table not in left_out]
+
+
 @lru_cache
-def _checking(statement: str, passed: str | None) -> str:
-    """A statement of copy*.sql, so that it ends in an error at a row with values that its columns'
-    types (schema.sql) exclude, or about a rank that the file does not hold. passed: of a table of
-    samples, SQL that is true for rows that are not retained; these are not checked."""
-    table, statement = _table_filled(statement), re.sub("--.*", "", statement)
+def _copying(table: str, rules: tuple[str, ...], passed: str | None = None) -> str:
+    """A statement that adds all rows of a table of the attached file `source` to the run; cells and
+    activities get numbers that are free in the run. It ends in an error at a row that breaks one of
+    the rules. passed: of a table of samples, SQL that is true for rows that are not retained; these
+    are not checked.
+
+    SQLite inserts row by row because columns are named: of SELECT * it may copy the records of a
+    file as they are, and check no constraint (its transfer optimization)."""
+    columns = _columns()[table]
+    numbered = next(iter(columns)) in NUMBERED
+    values = (
+        f"{table}.{name} + :first_{name}" if name in NUMBERED and numbered else f"{table}.{name}"
+        for name in columns
+    )
+    condition = "count > 0" if numbered else "1"
+    if rules:
+        skip = f"WHEN {passed} THEN 0 " if passed is not None else ""
+        condition = (
+            f"CASE {skip}WHEN {' AND '.join(rules)} THEN {condition} ELSE impossible_values() END"
+        )
+    known = " ON CONFLICT (name) DO NOTHING" * (table == "call")
+    return (
+        f"INSERT INTO main.{table} SELECT {', '.join(values)} FROM source.{table} "
+        f"WHERE {condition}{known}"
+    )
+
+
+@lru_cache
+def _rules(table: str) -> tuple[str, ...]:
+    """What is true of each row: its values are of their columns' types (schema.sql), and it is
+    about a rank that the file holds."""
     columns = _columns()[table]
     rules = [
         f"({table}.{name} IS NULL OR {TYPES[kind].format(f'{table}.{name}')})"
@@ -367,21 +393,12 @@ def _checking(statement: str, passed: str | None) -> str:
     ]
     if next(iter(columns)) == "world_rank":
         rules.append(f"{table}.world_rank IN (SELECT world_rank FROM source.rank)")
-    skip = f"WHEN {passed} THEN 0 " if passed is not None else ""
-    return re.sub(
-        r"WHERE (1|count > 0)",
-        rf"WHERE CASE {skip}WHEN {' AND '.join(rules)} THEN \1 ELSE impossible_values() END",
-        statement,
-    )
+    return tuple(rules)
 
 
 def _impossible_values() -> None:
     """In SQL, ends a statement."""
     raise ValueError
-
-
-def _table_filled(statement: str) -> str:
-    return present(re.search(r"INSERT INTO main\.(\w+)", statement))[1]
 
 
 def _filled(connection: sqlite3.Connection, tables: Iterable[str]) -> set[str]:
@@ -395,17 +412,16 @@ def _filled(connection: sqlite3.Connection, tables: Iterable[str]) -> set[str]:
 
 @lru_cache
 def _columns() -> dict[str, dict[str, str]]:
-    """The declared types of the columns of all tables that are copied."""
+    """The declared types of the columns of all tables that are copied: of all but the bounds of
+    buckets, which are the same in each file."""
     connection = sqlite3.connect(":memory:")
     connection.executescript(schema_of(NEWEST))
-    copied = [
-        _table_filled(statement) for script in COPIED for statement in query.statements(SQL, script)
-    ]
+    tables = [entry.name for entry in _entries_of_version(NEWEST) if entry.kind == "table"]
     return {
         table: {
             name: kind for _, name, kind, *_ in connection.execute(f"PRAGMA table_info({table})")
         }
-        for table in copied
+        for table in tables if table != "bucket_bound"
     }
 
 
