@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -138,6 +138,7 @@ class ActivityKey(NamedTuple):
 
 
 ADDED = {"min_ns": min, "max_ns": max}  # all other fields are added
+CELL_SUMS = numbers_of("cell", but=CellKey._fields)
 
 
 class CellSum:
@@ -511,7 +512,6 @@ def _kernels_take(ledger: Ledger, data: bytes) -> None:
 def cells_sum(ledger: Ledger) -> dict[CellKey, CellSum]:
     """The cells that count, with equal keys added up."""
     sums: dict[CellKey, CellSum] = {}
-    fields = numbers_of("cell", but=CellKey._fields)
     damaged = 0
     for thread, cells in ledger.cells.items():
         for at, cell in (
@@ -521,10 +521,17 @@ def cells_sum(ledger: Ledger) -> dict[CellKey, CellSum]:
             if not buckets or not _cell_is_sound(cell, buckets):
                 damaged += 1
             elif any(buckets):
-                sums.setdefault(_cell_key(ledger, thread, cell), CellSum(fields)).add(cell, buckets)
+                key = _cell_key(ledger, thread, cell)
+                sums.setdefault(key, CellSum(CELL_SUMS)).add(cell, buckets)
     if damaged:
         ledger.damage.append(f"{damaged} of its cells are damaged and left out")
     return sums
+
+
+def sums_of(entry, fields: Iterable[str]) -> Iterator[int]:
+    """The sums of a cell or activity that must be plausible. The least of no times is the largest
+    number."""
+    return (getattr(entry, field) for field in fields if field != "min_ns")
 
 
 def _cells_that_count(thread, cells: list) -> list:
@@ -559,11 +566,9 @@ def _cell_buckets(ledger: Ledger, thread: int, at: int, cell) -> tuple[int, ...]
 
 
 def _cell_is_sound(cell, buckets: tuple[int, ...]) -> bool:
-    amounts = (
-        cell.bytes, cell.total_ns, cell.max_ns, cell.volume_bytes, cell.blocked_ns, sum(buckets),
-    )
     return (
-        max(amounts) < MOST and (cell.min_ns <= cell.max_ns or not any(buckets))
+        max(cell.bytes, sum(buckets), *sums_of(cell, CELL_SUMS)) < MOST
+        and (cell.min_ns <= cell.max_ns or not any(buckets))
         and cell.measure_and_flags & 15 < len(MEASURES) and memory_kind_is_known(cell.memory_kind)
     )
 

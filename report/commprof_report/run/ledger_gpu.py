@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .ledger import BUCKETS, STATES, ActivityKey, CellSum, Ledger
+from .ledger import BUCKETS, STATES, ActivityKey, CellSum, Ledger, sums_of
 from .ledger_format import number
 from .ledger_samples import COPIES, KINDS, Clock, rows_of
 from .rows import BYTES_UNKNOWN, MOST, NAMES, Rows, believed, numbers_of
@@ -24,6 +24,7 @@ LIMITS = {
     "is_hardware_limited": number("READING_HARDWARE"),
 }
 CLOCK_ERROR_UNKNOWN = (1 << 32) - 1
+ACTIVITY_SUMS = numbers_of("gpu_activity", but=ActivityKey._fields)
 
 
 def gpu_rows(
@@ -108,14 +109,13 @@ def _busy_rows(rank: int, device) -> list[Any]:
 def _activities_sum(ledger: Ledger) -> dict[ActivityKey, CellSum]:
     """The activities that count, added up by key."""
     sums: dict[ActivityKey, CellSum] = {}
-    fields = numbers_of("gpu_activity", but=ActivityKey._fields)
     damaged = 0
     for entry in ledger.activities:
         buckets = BUCKETS.unpack(entry.buckets)
         if entry.live != 1 or not any(buckets):
             continue
         if _activity_is_sound(entry, buckets):
-            sums.setdefault(_activity_key(entry), CellSum(fields)).add(entry, buckets)
+            sums.setdefault(_activity_key(entry), CellSum(ACTIVITY_SUMS)).add(entry, buckets)
         else:
             damaged += 1
     _damage_note(ledger, damaged, "sums of GPU activities")
@@ -123,9 +123,9 @@ def _activities_sum(ledger: Ledger) -> dict[ActivityKey, CellSum]:
 
 
 def _activity_is_sound(entry, buckets: tuple[int, ...]) -> bool:
-    amounts = (entry.bytes, entry.total_ns, entry.max_ns, entry.volume_bytes, sum(buckets))
     return (
-        max(amounts) < MOST and entry.min_ns <= entry.max_ns and 0 < entry.kind < len(KINDS)
+        max(entry.bytes, sum(buckets), *sums_of(entry, ACTIVITY_SUMS)) < MOST
+        and entry.min_ns <= entry.max_ns and 0 < entry.kind < len(KINDS)
         and entry.copy < len(COPIES)
     )
 
