@@ -17,6 +17,7 @@ import pytest
 import test_gpu
 import test_stuck
 from commprof_report import manual
+from commprof_report.commands import COMMANDS
 from commprof_report.main import parser_build
 from commprof_report.run import ledger, versions
 from planted import ROOT, SCHEMA
@@ -146,6 +147,14 @@ def test_every_argument_of_a_timeline_is_defined(report, runs, tmp_path):
         own = [event for event in timeline["traceEvents"] if event["ph"] != "M"]
         found |= {*timeline["otherData"], *(key for event in own for key in event.get("args", ()))}
     assert undefined(found, "export") == set()
+
+
+def test_answers_are_defined_in_the_order_of_the_commands():
+    answers = TEXT.partition("\n## Answers\n")[2].partition("\n## ")[0]
+    titles = re.findall(r"^### (\w+)", answers, re.MULTILINE)
+    assert titles == [command for command in COMMANDS if command in titles]
+    index = re.search(r"^- \[Answers\]\(#answers\):((?:.*\n  )*.*)", TEXT, re.MULTILINE)
+    assert index and re.findall(r"\[(\w+)\]", index[1]) == titles
 
 
 def test_the_versions_that_are_read_are_named():
