@@ -231,8 +231,8 @@ CELLS = """
     ORDER BY call, communicator, bytes, thread"""
 
 SIZES = """
-    SELECT bytes, SUM(count), SUM(volume_bytes) FROM cell WHERE call = :call AND measure = :measure
-        GROUP BY bytes"""
+    SELECT call, bytes, SUM(count), SUM(volume_bytes) FROM cell
+    WHERE (:call IS NULL OR call = :call) AND measure = :measure GROUP BY call, bytes"""
 
 COMMUNICATORS = """
     SELECT identity, parent_identity, name, constructor, size, remote_size, comm_rank, members,
@@ -273,10 +273,22 @@ class Run:
 
     def sizes(self, call: str, measure: str = "call") -> list[dict[int, tuple[int, int]]]:
         """For each rank: bytes -> (count, volume_bytes), over all communicators and threads."""
-        rows_by_rank = [
-            self.query(rank, SIZES, call=call, measure=measure) for rank in range(self.ranks)
+        return [
+            {
+                size: (count, volume)
+                for _, size, count, volume in self.query(rank, SIZES, call=call, measure=measure)
+            }
+            for rank in range(self.ranks)
         ]
-        return [{row[0]: (row[1], row[2]) for row in rows} for rows in rows_by_rank]
+
+    def table(self, measure: str = "call") -> dict[str, list[dict[int, tuple[int, int]]]]:
+        """sizes() of all calls that any rank made."""
+        calls: dict[str, list[dict[int, tuple[int, int]]]] = {}
+        for rank in range(self.ranks):
+            for call, size, count, volume in self.query(rank, SIZES, call=None, measure=measure):
+                by_rank = calls.setdefault(call, [{} for _ in range(self.ranks)])
+                by_rank[rank][size] = (count, volume)
+        return calls
 
     def counts(self, call: str, measure: str = "call") -> list[int]:
         """For each rank: how often it was called."""

@@ -64,10 +64,9 @@ def names(*ranks: int) -> list[str]:
 
 
 @pytest.fixture
-def by_rank(job, tmp_path) -> list[tuple]:
+def by_rank(profile) -> list[tuple]:
     """Counts with a file for each rank."""
-    (tmp_path / "ranks").mkdir()
-    run = job(tmp_path / "ranks", COMMPROF_OUTPUT_PER="rank")
+    run = profile(PROGRAM, RANKS, env={"COMMPROF_OUTPUT_PER": "rank"})
     assert run.files() == names(0, 1, 2, 3)
     return counted(run)
 

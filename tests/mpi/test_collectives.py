@@ -68,45 +68,38 @@ IN_PLACE = {
 }
 
 EXPECTED = {"collectives": COLLECTIVES, "in_place": IN_PLACE}
-each_collective = pytest.mark.parametrize(
-    "program, name", [(program, name) for program in EXPECTED for name in EXPECTED[program]]
-)
+# calls around them, whose numbers are another test's concern
+AROUND = {
+    "MPI_Init", "MPI_Finalize", "MPI_Wait", "MPI_Waitall", "MPI_Start", "MPI_Startall",
+    "MPI_Request_free",
+}
 
-BLOCKING = ["", "_large"]
-NONBLOCKING = ["_nonblocking", "_nonblocking_large"]
-PERSISTENT = ["_persistent", "_persistent_large"]
-
-
-def nonblocking_name(name):
-    return f"MPI_I{name.lower()}"
+each_program = pytest.mark.parametrize("program", EXPECTED)
+each_count = pytest.mark.parametrize("large", ["", pytest.param("_large", marks=pytest.mark.slow)])
 
 
-@pytest.mark.parametrize("form", BLOCKING)
-@each_collective
-def test_every_collective_has_its_count_bytes_and_volume(profile, form, program, name):
-    run = profile(f"{program}{form}", 4)
-    assert run.sizes(f"MPI_{name}") == EXPECTED[program][name]
+def collectives_of(run, measure="call"):
+    return {call: sizes for call, sizes in run.table(measure).items() if call not in AROUND}
 
 
-@pytest.mark.parametrize("form", NONBLOCKING)
-@each_collective
+@each_count
+@each_program
+def test_every_collective_has_its_count_bytes_and_volume(profile, program, large):
+    run = profile(f"{program}{large}", 4)
+    assert collectives_of(run) == {
+        f"MPI_{name}": sizes for name, sizes in EXPECTED[program].items()
+    }
+
+
+@each_count
+@each_program
 def test_every_nonblocking_collective_is_posted_and_completed_with_its_bytes(
-    profile, form, program, name
+    profile, program, large
 ):
-    run = profile(f"{program}{form}", 4)
-    assert run.sizes(nonblocking_name(name)) == EXPECTED[program][name]
-    assert run.sizes(nonblocking_name(name), "completion") == EXPECTED[program][name]
-
-
-def without_volume(by_rank):
-    return [{size: (count, 0) for size, (count, _) in by_size.items()} for by_size in by_rank]
-
-
-def in_all_rounds(by_rank, rounds):
-    return [
-        {size: (rounds * count, rounds * volume) for size, (count, volume) in by_size.items()}
-        for by_size in by_rank
-    ]
+    run = profile(f"{program}_nonblocking{large}", 4)
+    expected = {f"MPI_I{name.lower()}": sizes for name, sizes in EXPECTED[program].items()}
+    assert collectives_of(run) == expected
+    assert run.table("completion") == expected
 
 
 def rounds_of(run):
@@ -117,30 +110,23 @@ def rounds_of(run):
     return rounds
 
 
-@pytest.mark.parametrize("form", PERSISTENT)
-@each_collective
+def each_size(by_rank, change):
+    return [{size: change(*moved) for size, moved in by_size.items()} for by_size in by_rank]
+
+
+@each_count
+@each_program
 def test_every_persistent_collective_moves_its_bytes_each_time_it_completes(
-    profile, mpi, form, program, name
+    profile, mpi, program, large
 ):
     mpi.require("MPI_Allreduce_init")
-    run = profile(f"{program}{form}", 4)
-    assert run.sizes(f"MPI_{name}_init") == without_volume(EXPECTED[program][name])
-    assert run.sizes(f"MPI_{name}_init", "completion") == in_all_rounds(
-        EXPECTED[program][name], rounds_of(run)
-    )
-
-
-@pytest.mark.parametrize("form", BLOCKING)
-def test_nothing_is_counted_that_the_program_did_not_call(profile, form):
-    run = profile(f"collectives{form}", 4)
-    made = {f"MPI_{name}" for name in COLLECTIVES} | {"MPI_Init", "MPI_Finalize"}
-    assert [run.calls(rank) for rank in RANKS] == [made] * 4
-
-
-@pytest.mark.parametrize("form", NONBLOCKING)
-def test_nothing_is_counted_that_the_nonblocking_program_did_not_call(profile, form):
-    run = profile(f"collectives{form}", 4)
-    made = {nonblocking_name(name) for name in COLLECTIVES} | {
-        "MPI_Init", "MPI_Finalize", "MPI_Wait",
+    run = profile(f"{program}_persistent{large}", 4)
+    rounds = rounds_of(run)
+    expected = {f"MPI_{name}_init": sizes for name, sizes in EXPECTED[program].items()}
+    assert collectives_of(run) == {
+        call: each_size(sizes, lambda count, _: (count, 0)) for call, sizes in expected.items()
     }
-    assert [run.calls(rank) for rank in RANKS] == [made] * 4
+    assert run.table("completion") == {
+        call: each_size(sizes, lambda count, volume: (rounds * count, rounds * volume))
+        for call, sizes in expected.items()
+    }

@@ -1,8 +1,6 @@
 """Communicators: what is known of each (programs/communicators.c), and that all ranks agree on
 which is which (programs/creation_order.c)."""
 
-import pytest
-
 RANKS = range(4)
 
 # The call that makes it: the world ranks in it, for ranks 0 to 3 in their turn (None: this rank is
@@ -38,24 +36,24 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("call", CALLS)
-def test_every_call_is_counted(profile, call):
+def test_every_call_is_counted(profile):
     run = profile("communicators", 4)
-    assert run.counts(call) == CALLS[call]
+    assert {call: run.counts(call) for call in CALLS} == CALLS
 
 
-@pytest.mark.parametrize("name", MEMBERS)
-def test_a_communicator_knows_its_members_in_world_ranks(profile, name):
+def test_a_communicator_knows_its_members_in_world_ranks(profile):
     run = profile("communicators", 4)
-    found = [run.communicators(rank, name) for rank in RANKS]
-    assert [each[0].world_ranks if each else None for each in found] == MEMBERS[name]
+    found = {name: [run.communicators(rank, name) for rank in RANKS] for name in MEMBERS}
+    assert {
+        name: [each[0].world_ranks if each else None for each in by_rank]
+        for name, by_rank in found.items()
+    } == MEMBERS
 
 
-@pytest.mark.parametrize("name", MEMBERS)
-def test_a_communicator_knows_its_size_and_this_process_s_rank(profile, name):
+def test_a_communicator_knows_its_size_and_this_process_s_rank(profile):
     run = profile("communicators", 4)
     for rank in RANKS:
-        for communicator in run.communicators(rank, name):
+        for communicator in (each for name in MEMBERS for each in run.communicators(rank, name)):
             assert communicator.size == len(communicator.world_ranks)
             assert communicator.world_ranks[communicator.comm_rank] == rank
             assert (communicator.is_inter, communicator.remote_size) == (0, 0)
@@ -151,12 +149,12 @@ IDENTITY_OF_KIND = """
     WHERE call = 'MPI_Allreduce' AND bytes = 4 * :kind"""
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_all_ranks_of_a_communicator_agree_on_its_identity(profile, kind):
+def test_all_ranks_of_a_communicator_agree_on_its_identity(profile):
     run = profile("creation_order", 4)
-    identities = [run.query(rank, IDENTITY_OF_KIND, kind=kind) for rank in KINDS[kind]]
-    assert identities == [identities[0]] * len(KINDS[kind])
-    assert len(identities[0]) == 1
+    for kind, ranks in KINDS.items():
+        identities = [run.query(rank, IDENTITY_OF_KIND, kind=kind) for rank in ranks]
+        assert identities == [identities[0]] * len(ranks), kind
+        assert len(identities[0]) == 1, kind
 
 
 def test_communicators_that_differ_have_different_identities(profile):

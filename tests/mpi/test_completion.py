@@ -11,16 +11,17 @@ CALLS = {
 POLLS = {"MPI_Test": 5, "MPI_Testall": 5, "MPI_Testany": 3, "MPI_Testsome": 2}
 
 
-@pytest.mark.parametrize("call", CALLS)
-def test_every_call_that_completed_something_is_counted(profile, call):
-    run = profile("completion", 2)
-    assert run.sizes(call) == [{0: (CALLS[call], 0)}, {}]
+def on_rank_0(counts):
+    return {call: [{0: (count, 0)}, {}] for call, count in counts.items()}
 
 
-@pytest.mark.parametrize("call", POLLS)
-def test_every_test_in_vain_is_a_poll(profile, call):
-    run = profile("completion", 2)
-    assert run.sizes(call, "poll") == [{0: (POLLS[call], 0)}, {}]
+def test_every_call_that_completed_something_is_counted(profile):
+    made = profile("completion", 2).table()
+    assert {call: made[call] for call in CALLS} == on_rank_0(CALLS)
+
+
+def test_every_test_in_vain_is_a_poll(profile):
+    assert profile("completion", 2).table("poll") == on_rank_0(POLLS)
 
 
 def test_calls_and_polls_belong_to_no_communicator(profile):
@@ -35,16 +36,10 @@ def test_calls_and_polls_belong_to_no_communicator(profile):
 def test_every_receive_completes_once_with_what_arrived(profile):
     run = profile("completion", 2)
     arrived = {
-        40: (2, 0),
-        80: (3, 0),
-        120: (3, 0),
-        160: (3, 0),
-        200: (1, 0),
-        240: (1, 0),
-        0: (9, 0),
+        40: (2, 0), 80: (3, 0), 120: (3, 0), 160: (3, 0), 200: (1, 0), 240: (1, 0), 0: (9, 0),
     }
     assert run.sizes("MPI_Irecv") == [{400: (22, 0)}, {}]
-    assert run.sizes("MPI_Irecv", "completion") == [arrived, {}]
+    assert run.table("completion") == {"MPI_Irecv": [arrived, {}]}
 
 
 def test_time_spent_in_vain_tests_and_in_the_final_wait_is_blocked_time(profile):

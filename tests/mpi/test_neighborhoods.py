@@ -3,7 +3,7 @@ programs/neighborhoods.c in its six forms."""
 
 import pytest
 
-# For each of the three communicators: bytes -> (count, volume_bytes), on every rank.
+# For each of the communicators: bytes -> (count, volume_bytes), on every rank.
 CALLS = {
     "allgather": {"grid": {20: (1, 20)}},
     "allgatherv": {"grid": {12: (1, 12)}},
@@ -18,66 +18,58 @@ STAR = {
 }
 
 
-def on(run, rank, call, communicator, measure="call"):
-    cells = run.cells(rank, call, measure)
-    return {
-        cell.bytes: (cell.count, cell.volume_bytes) for cell in cells
-        if cell.communicator == communicator
-    }
+AROUND = {
+    "MPI_Init", "MPI_Finalize", "MPI_Comm_set_name", "MPI_Comm_free", "MPI_Cart_create",
+    "MPI_Comm_dup", "MPI_Dist_graph_create_adjacent", "MPI_Wait", "MPI_Waitall", "MPI_Start",
+    "MPI_Startall", "MPI_Request_free",
+}
+each_count = pytest.mark.parametrize("large", ["", pytest.param("_large", marks=pytest.mark.slow)])
 
 
-def completed(by_size, rounds):
-    return {size: (count * rounds, volume * rounds) for size, (count, volume) in by_size.items()}
-
-
-def expectations(name):
-    """(rank, communicator, sizes) for all that the program did with this collective."""
-    for rank in range(4):
-        for communicator, by_size in CALLS[name].items():
-            yield rank, communicator, by_size
-        if name in STAR:
-            yield rank, "star", STAR[name][rank]
-
-
-@pytest.mark.parametrize("form", ["", "_large"])
-@pytest.mark.parametrize("name", CALLS)
-def test_every_call_has_its_count_bytes_and_volume(profile, form, name):
-    run = profile(f"neighborhoods{form}", 4)
-    for rank, communicator, by_size in expectations(name):
-        assert on(run, rank, f"MPI_Neighbor_{name}", communicator) == by_size, (rank, communicator)
-
-
-@pytest.mark.parametrize("form", ["_nonblocking", "_nonblocking_large"])
-@pytest.mark.parametrize("name", CALLS)
-def test_every_nonblocking_call_is_posted_and_completed_with_its_bytes(profile, form, name):
-    run = profile(f"neighborhoods{form}", 4)
-    for rank, communicator, by_size in expectations(name):
-        assert on(run, rank, f"MPI_Ineighbor_{name}", communicator) == by_size, (rank, communicator)
-        assert on(run, rank, f"MPI_Ineighbor_{name}", communicator, "completion") == by_size, (
-            rank, communicator,
-        )
-
-
-@pytest.mark.parametrize("form", ["_persistent", "_persistent_large"])
-@pytest.mark.parametrize("name", CALLS)
-def test_every_persistent_call_moves_its_bytes_each_time_it_completes(profile, mpi, form, name):
-    mpi.require("MPI_Neighbor_allgather_init")
-    run = profile(f"neighborhoods{form}", 4)
-    rounds = run.counts("MPI_Start")[0] // sum(
-        run.counts(f"MPI_Neighbor_{other}_init")[0] for other in CALLS
-    )
-    for rank, communicator, by_size in expectations(name):
-        call = f"MPI_Neighbor_{name}_init"
-        assert on(run, rank, call, communicator) == {
-            size: (count, 0) for size, (count, _) in by_size.items()
+def expected(form, change=lambda *moved: moved):
+    """For each rank: {(call, communicator, bytes): (count, volume_bytes)}."""
+    return [
+        {
+            (f"MPI_{form.format(name)}", where, size): change(*moved)
+            for name in CALLS
+            for where, sizes in [*CALLS[name].items(), ("star", STAR.get(name, [{}] * 4)[rank])]
+            for size, moved in sizes.items()
         }
-        assert on(run, rank, call, communicator, "completion") == completed(by_size, rounds)
+        for rank in range(4)
+    ]
 
 
-def test_nothing_is_counted_that_the_program_did_not_call(profile):
-    run = profile("neighborhoods", 4)
-    made = {f"MPI_Neighbor_{name}" for name in CALLS} | {
-        "MPI_Init", "MPI_Finalize", "MPI_Comm_set_name", "MPI_Comm_free",
-    }
-    made |= {"MPI_Cart_create", "MPI_Comm_dup", "MPI_Dist_graph_create_adjacent"}
-    assert [run.calls(rank) for rank in range(4)] == [made] * 4
+def made(run, measure="call"):
+    return [
+        {
+            (cell.call, cell.communicator, cell.bytes): (cell.count, cell.volume_bytes)
+            for cell in run.cells(rank, measure=measure) if cell.call not in AROUND
+        }
+        for rank in range(4)
+    ]
+
+
+@each_count
+def test_every_call_has_its_count_bytes_and_volume(profile, large):
+    assert made(profile(f"neighborhoods{large}", 4)) == expected("Neighbor_{}")
+
+
+@each_count
+def test_every_nonblocking_call_is_posted_and_completed_with_its_bytes(profile, large):
+    run = profile(f"neighborhoods_nonblocking{large}", 4)
+    assert made(run) == made(run, "completion") == expected("Ineighbor_{}")
+
+
+@each_count
+def test_every_persistent_call_moves_its_bytes_each_time_it_completes(profile, mpi, large):
+    mpi.require("MPI_Neighbor_allgather_init")
+    run = profile(f"neighborhoods_persistent{large}", 4)
+    rounds = run.counts("MPI_Start")[0] // sum(
+        run.counts(f"MPI_Neighbor_{name}_init")[0] for name in CALLS
+    )
+    assert rounds >= 1
+    form = "Neighbor_{}_init"
+    assert made(run) == expected(form, lambda count, _: (count, 0))
+    assert made(run, "completion") == expected(
+        form, lambda count, volume: (rounds * count, rounds * volume)
+    )

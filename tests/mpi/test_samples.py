@@ -21,28 +21,18 @@ PROGRAMS = (
 )
 
 
-@pytest.fixture(params=PROGRAMS, ids=lambda program: program[0])
-def run(request, profile):
-    return profile(*request.param)
-
-
 def for_all_ranks(run, sql):
     return [run.query(rank, sql) for rank in range(run.ranks)]
 
 
-def test_every_call_that_was_counted_was_sampled(run):
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program[0])
+def test_a_short_run_samples_every_call_with_its_number_and_times(profile, program):
+    """Numbers are those that collectives were announced with; times follow each other; the windows
+    cover the run."""
+    run = profile(*program)
     assert for_all_ranks(run, KEPT) == for_all_ranks(run, COUNTED)
-
-
-def test_collectives_have_the_numbers_that_they_were_announced_with(run):
     assert for_all_ranks(run, MISNUMBERED) == [[]] * run.ranks
-
-
-def test_times_follow_each_other(run):
     assert for_all_ranks(run, TORN) == [[]] * run.ranks
-
-
-def test_the_windows_cover_the_run(run):
     assert for_all_ranks(run, COVERED) == [[(0, 1)]] * run.ranks
 
 
