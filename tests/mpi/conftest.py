@@ -21,6 +21,15 @@ def mpi(request: pytest.FixtureRequest) -> Mpi:
     return library
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test marked `one_mpi` is slow under all libraries but the first that is here."""
+    first = next((mpi for mpi in libraries() if not mpi.missing), None)
+    for item in items:
+        library = item.callspec.params.get("mpi") if hasattr(item, "callspec") else None
+        if item.get_closest_marker("one_mpi") and library not in (None, first):
+            item.add_marker(pytest.mark.slow)
+
+
 def skip_if_faulty(mpi: Mpi, program: str, arguments: tuple[str, ...]) -> None:
     if fault := mpi.fault(program, arguments):
         pytest.skip(f"{fault}, without the profiler too")

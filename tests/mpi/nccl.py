@@ -19,6 +19,15 @@ def doubles() -> Path:
     return BUILD
 
 
+PLUGIN = {"NCCL_PROFILER_PLUGIN": "STATIC_PLUGIN"}
+PLUGIN_SOURCES = (str(DOUBLE / "plugin.c"), "-ldl")
+
+
+def with_nccl_inside(compiler: str) -> str:
+    """programs/nccl_static.c, whose NCCL only tells its profiler plugin what it does."""
+    return str(compiled(compiler, "nccl_static", *PLUGIN_SOURCES, library=None))
+
+
 @lru_cache
 def compiled(
     compiler: str, name: str, *flags: str, library: str | None = "libnccl.so.2", output: str = ""

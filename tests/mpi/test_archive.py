@@ -13,6 +13,8 @@ from .disks import fill
 from .harness import LIBRARY, Run, command_for, compile_program, launch
 from .reporter import answer, rows
 
+pytestmark = pytest.mark.one_mpi
+
 RANKS = 4
 PROGRAM = "pcontrol"
 NODE = r"node-1-.+-[0-9a-f]{8}\.tar"

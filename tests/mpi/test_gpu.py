@@ -14,6 +14,8 @@ from .doubles import FOLDER, SETTINGS, Truth, busy_ns, counts, is_true, program,
 from .harness import CLOCK_ERROR, Outcome, Run
 from .libraries import Mpi
 
+pytestmark = pytest.mark.one_mpi
+
 RANKS = 2
 STEPS = 6
 CHATTER = 2000  # short calls after each step, of the program that is told to be chatty

@@ -1,8 +1,10 @@
 """Communicators that are made and freed without end (programs/endless_communicators.c) leave a
 bounded memory and ranks that agree."""
 
+import pytest
+
 MADE = 99000
-FIRST_RANKS = 30000
+FIRST_RANKS = 9000
 IDENTITIES = "SELECT identity, constructor, ordinal FROM communicator ORDER BY communicator"
 
 
@@ -10,6 +12,7 @@ def grown_kilobytes(outcome):
     return [int(line.split()[-2]) for line in sorted(outcome.stdout.splitlines())]
 
 
+@pytest.mark.slow
 def test_memory_stays_bounded_while_communicators_come_and_go(profile, plain):
     run = profile("endless_communicators", 1, str(MADE))
     # 4,094 of them are told apart, with 2.4 kB each; the last of those fall into the time that is
@@ -22,6 +25,7 @@ def test_memory_stays_bounded_while_communicators_come_and_go(profile, plain):
     assert run.rank_row(0)["dropped_calls"] == 0
 
 
+@pytest.mark.slow
 def test_a_parent_that_is_not_told_apart_still_has_its_calls_counted(profile):
     run = profile("endless_communicators", 1, str(MADE))
     assert [run.counts(f"MPI_Comm_{how}") for how in ("dup", "split", "create_group")] == [

@@ -18,6 +18,7 @@ def test_calls_of_sixty_four_threads_add_up(profile, plain):
     assert run.query(1, by_communicator) == [(20,)] * 64
 
 
+@pytest.mark.slow
 def test_requests_that_another_thread_completes_are_followed(profile):
     run = profile("many_threads", 2)
     assert run.sizes("MPI_Irecv", "completion") == [{4: (640, 0)}] * 2

@@ -9,6 +9,8 @@ import pytest
 
 from .harness import COMMPROF_RUN, LIBRARY, Run, compile_program, launch
 
+pytestmark = pytest.mark.one_mpi
+
 
 def commprof_run(*arguments, **environment):
     command = [str(COMMPROF_RUN), *map(str, arguments)]

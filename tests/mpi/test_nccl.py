@@ -19,7 +19,9 @@ from .harness import (
     CLOCK_ERROR, COMMPROF_RUN, Outcome, Run, calls_in_ledger, unprofiled_environment,
 )
 from .libraries import Mpi
-from .nccl import compiled, doubles
+from .nccl import PLUGIN, compiled, doubles, with_nccl_inside
+
+pytestmark = pytest.mark.one_mpi
 
 RANKS = 4
 ELEMENTS, BYTES = 100, 400
@@ -49,35 +51,42 @@ def nccl_communicators(run: Run, rank: int) -> list[tuple]:
 # Counted calls
 
 
-@pytest.mark.parametrize(
-    ("call", "size", "volume", "count"),
-    [
-        ("ncclAllReduce", BYTES, BYTES, 2),  # once with a configuration of its own
-        ("ncclReduce", BYTES, BYTES, 1),
-        ("ncclAllGather", BYTES, BYTES, 1),
-        ("ncclReduceScatter", RANKS * BYTES, RANKS * BYTES, 1),
-        ("ncclAlltoAll", BYTES, RANKS * BYTES, 1),
-        ("ncclGather", BYTES, BYTES, 1),
-        ("ncclSend", BYTES, BYTES, 1),
-        ("ncclRecv", BYTES, 0, 1),
-    ],
-)
-def test_an_operation_counts_with_its_bytes(
-    nccl: Callable[..., Run], call: str, size: int, volume: int, count: int
-) -> None:
-    assert nccl("operations").sizes(call) == [{size: (count, count * volume)}] * RANKS
+def of_all(size: int, volume: int, count: int = 1) -> list[dict[int, tuple[int, int]]]:
+    return [{size: (count, count * volume)}] * RANKS
 
 
-@pytest.mark.parametrize(
-    ("call", "root", "volume"),
-    [("ncclBroadcast", 1, BYTES), ("ncclBcast", 1, BYTES), ("ncclScatter", 0, RANKS * BYTES)],
-)
-def test_only_the_root_hands_something_to_an_operation_from_a_root(
-    nccl: Callable[..., Run], call: str, root: int, volume: int
+def of_root(root: int, volume: int) -> list[dict[int, tuple[int, int]]]:
+    return [{BYTES: (1, volume if rank == root else 0)} for rank in range(RANKS)]
+
+
+OPERATIONS = {
+    "ncclAllReduce": of_all(BYTES, BYTES, 2),  # once with a configuration of its own
+    "ncclReduce": of_all(BYTES, BYTES),
+    "ncclAllGather": of_all(BYTES, BYTES),
+    "ncclReduceScatter": of_all(RANKS * BYTES, RANKS * BYTES),
+    "ncclAlltoAll": of_all(BYTES, RANKS * BYTES),
+    "ncclGather": of_all(BYTES, BYTES),
+    "ncclSend": of_all(BYTES, BYTES),
+    "ncclRecv": of_all(BYTES, 0),
+    "ncclBroadcast": of_root(1, BYTES),
+    "ncclBcast": of_root(1, BYTES),
+    "ncclScatter": of_root(0, RANKS * BYTES),
+}
+
+
+def test_operations_count_with_their_bytes(nccl: Callable[..., Run]) -> None:
+    made = nccl("operations").table()
+    assert {call: made[call] for call in OPERATIONS} == OPERATIONS
+
+
+def test_nccl_inside_the_program_is_counted_by_its_profiler_plugin(
+    mpi: Mpi, profile: Callable[..., Run]
 ) -> None:
-    assert nccl("operations").sizes(call) == [
-        {BYTES: (1, volume if rank == root else 0)} for rank in range(RANKS)
-    ]
+    """The short form of test_nccl_plugin."""
+    run = profile(with_nccl_inside(mpi.mpicc), RANKS, "6", "operations", env=PLUGIN)
+    assert run.sizes("ncclReduceScatter") == OPERATIONS["ncclReduceScatter"]
+    assert run.sizes("ncclBroadcast") == OPERATIONS["ncclBroadcast"]
+    assert run.sizes("ncclAllReduce", measure="captured") == [{72: (1, 72)}] * RANKS
 
 
 def test_messages_are_counted_by_their_partner(nccl: Callable[..., Run]) -> None:

@@ -12,15 +12,13 @@ import pytest
 
 from .harness import COMMPROF_RUN, REPORT, Outcome, Run, calls_in_ledger, unprofiled_environment
 from .libraries import Mpi
-from .nccl import DOUBLE, compiled
+from .nccl import PLUGIN, PLUGIN_SOURCES, compiled, with_nccl_inside
 
 pytestmark = pytest.mark.slow
 
 RANKS = 4
 BYTES = 400
 VERSIONS = ["4", "5", "6"]
-SOURCES = (str(DOUBLE / "plugin.c"), "-ldl")
-PLUGIN = {"NCCL_PROFILER_PLUGIN": "STATIC_PLUGIN"}
 
 
 @pytest.fixture
@@ -28,8 +26,7 @@ def inside(mpi: Mpi, profile: Callable[..., Run]) -> Callable[..., Run]:
     """inside("5", "operations"): a part of programs/nccl_static.c, with NCCL inside that knows so
     much of the interface."""
     return lambda version, part, env=PLUGIN, **arguments: profile(
-        str(compiled(mpi.mpicc, "nccl_static", *SOURCES, library=None)), RANKS, version, part,
-        env=env, **arguments,
+        with_nccl_inside(mpi.mpicc), RANKS, version, part, env=env, **arguments
     )
 
 
@@ -50,34 +47,27 @@ def nccl_communicators(run: Run, rank: int) -> list[tuple]:
     )
 
 
+OPERATIONS = {
+    "ncclAllReduce": [{BYTES: (2, 2 * BYTES), 7: (1, 7), 0: (1, 0)}] * RANKS,
+    "ncclReduce": [{BYTES: (1, BYTES)}] * RANKS,
+    "ncclAllGather": [{BYTES: (1, BYTES)}] * RANKS,
+    "ncclReduceScatter": [{RANKS * BYTES: (1, RANKS * BYTES)}] * RANKS,
+    "ncclSend": [{200: (1, 200)}] * RANKS,
+    "ncclRecv": [{200: (1, 0)}] * RANKS,
+    # only the root hands something over
+    "ncclBroadcast": [{BYTES: (1, BYTES if rank == 1 else 0)} for rank in range(RANKS)],
+}
+
+
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize(
-    ("call", "sizes"),
-    [
-        ("ncclAllReduce", {BYTES: (2, 2 * BYTES), 7: (1, 7), 0: (1, 0)}),
-        ("ncclReduce", {BYTES: (1, BYTES)}),
-        ("ncclAllGather", {BYTES: (1, BYTES)}),
-        ("ncclReduceScatter", {RANKS * BYTES: (1, RANKS * BYTES)}),
-        ("ncclSend", {200: (1, 200)}),
-        ("ncclRecv", {200: (1, 0)}),
-    ],
-)
-def test_an_operation_counts_with_its_bytes(
-    inside: Callable[..., Run], version: str, call: str, sizes: dict
-) -> None:
-    run = inside(version, "operations")
+def test_operations_count_with_their_bytes(inside: Callable[..., Run], version: str) -> None:
+    made = inside(version, "operations").table()
     # which does not say that it is
-    captured = {72: (1, 72)} if call == "ncclAllReduce" and version == "4" else {}
-    assert run.sizes(call) == [sizes | captured] * RANKS
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_only_the_root_of_a_broadcast_hands_something_over(
-    inside: Callable[..., Run], version: str
-) -> None:
-    assert inside(version, "operations").sizes("ncclBroadcast") == [
-        {BYTES: (1, BYTES if rank == 1 else 0)} for rank in range(RANKS)
-    ]
+    captured = {72: (1, 72)} if version == "4" else {}
+    expected = OPERATIONS | {
+        "ncclAllReduce": [sizes | captured for sizes in OPERATIONS["ncclAllReduce"]]
+    }
+    assert {call: made[call] for call in expected} == expected
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -373,7 +363,7 @@ def test_an_older_nccl_that_is_intercepted_tells_nothing(intercepted: Callable[.
 
 
 def alone(folder: Path, *options: str, **environment: str) -> list[subprocess.CompletedProcess]:
-    program = compiled("cc", "nccl_static", *SOURCES, "-DWITHOUT_MPI", library=None)
+    program = compiled("cc", "nccl_static", *PLUGIN_SOURCES, "-DWITHOUT_MPI", library=None)
     command = [str(COMMPROF_RUN), *options, str(program), "6", "operations"]
     env = unprofiled_environment() | {"COMMPROF_OUTPUT": str(folder / "run")} | environment
     return [

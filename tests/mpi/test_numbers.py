@@ -20,6 +20,20 @@ KEY = """
     FROM message JOIN communicator USING (world_rank, communicator) JOIN rank USING (world_rank)"""
 
 
+@pytest.fixture
+def numbered(mpi, profile, tmp_path_factory):
+    """numbered(rounds, threads): the run and the folder of its program's own log."""
+
+    def ran(rounds, threads, samples="4M"):
+        name = f"numbered-{mpi.name}-{rounds}-{threads}-{samples}"
+        folder = tmp_path_factory.getbasetemp() / name
+        folder.mkdir(exist_ok=True)
+        env = {"TRUTH": str(folder), "COMMPROF_SAMPLES": samples, "COMMPROF_CLOCK": "monotonic"}
+        return profile("numbered_messages", 2, str(rounds), str(threads), env=env), folder
+
+    return ran
+
+
 def truth_of(folder, rank):
     """By direction, peer and tag: when each message was posted, and its id."""
     known = {}
@@ -54,15 +68,15 @@ def ids_of(run, folder, direction):
 @pytest.mark.parametrize(
     "rounds, threads, samples",
     (
-        (300, 1, "4M"), (300, 0, "4M"), pytest.param(300, 2, "4M", marks=pytest.mark.slow),
+        (300, 1, "4M"), pytest.param(300, 0, "4M", marks=pytest.mark.slow),
+        pytest.param(300, 2, "4M", marks=pytest.mark.slow),
         pytest.param(4_000, 1, "256K", marks=pytest.mark.slow),
     ),
 )
-def test_equal_numbers_are_the_same_message(profile, tmp_path, rounds, threads, samples):
-    env = {"TRUTH": str(tmp_path), "COMMPROF_SAMPLES": samples, "COMMPROF_CLOCK": "monotonic"}
-    run = profile("numbered_messages", 2, str(rounds), str(threads), env=env)
-    sent, _ = ids_of(run, tmp_path, "sent")
-    received, _ = ids_of(run, tmp_path, "received")
+def test_equal_numbers_are_the_same_message(numbered, rounds, threads, samples):
+    run, folder = numbered(rounds, threads, samples)
+    sent, _ = ids_of(run, folder, "sent")
+    received, _ = ids_of(run, folder, "received")
     both = sent.keys() & received.keys()
     assert [key for key in both if not sent[key] & received[key]] == []
     # of the small log, windows may remain that the two ranks do not have in common
@@ -70,12 +84,9 @@ def test_equal_numbers_are_the_same_message(profile, tmp_path, rounds, threads, 
 
 
 def test_messages_from_any_source_and_matched_ones_have_numbers_unless_others_overtake_them(
-    profile, tmp_path
+    numbered,
 ):
-    run = profile(
-        "numbered_messages", 2, "200", "1",
-        env={"TRUTH": str(tmp_path), "COMMPROF_CLOCK": "monotonic"},
-    )
+    run, _ = numbered(300, 1)
     found = {tag: (calls, unknown) for tag, calls, unknown in run.query(1, UNKNOWN)}
     in_order, overtaken, matched, exchanged, persistent = (
         found.get(tag) for tag in (20, 21, 22, 23, 51)
@@ -86,11 +97,8 @@ def test_messages_from_any_source_and_matched_ones_have_numbers_unless_others_ov
     assert overtaken is not None and overtaken[0] == "MPI_Irecv" and overtaken[1] > 50
 
 
-def test_a_message_completes_with_the_call_that_completed_it(profile, tmp_path):
-    run = profile(
-        "numbered_messages", 2, "200", "1",
-        env={"TRUTH": str(tmp_path), "COMMPROF_CLOCK": "monotonic"},
-    )
+def test_a_message_completes_with_the_call_that_completed_it(numbered):
+    run, _ = numbered(300, 1)
     assert [run.query(rank, COMPLETING) for rank in range(2)] == [[(0,)]] * 2
     open_ones = (
         "SELECT DISTINCT call FROM message WHERE completed_ns IS NULL AND (call LIKE "
@@ -100,7 +108,6 @@ def test_a_message_completes_with_the_call_that_completed_it(profile, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_message_of_a_thread_is_not_completed_by_another_thread(profile, tmp_path):
-    env = {"TRUTH": str(tmp_path), "COMMPROF_SAMPLES": "4M", "COMMPROF_CLOCK": "monotonic"}
-    run = profile("numbered_messages", 2, "300", "2", env=env)
+def test_a_message_of_a_thread_is_not_completed_by_another_thread(numbered):
+    run, _ = numbered(300, 2)
     assert [run.query(rank, BY_ANOTHER_THREAD) for rank in range(2)] == [[(0,)]] * 2

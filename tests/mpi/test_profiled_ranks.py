@@ -10,6 +10,8 @@ import pytest
 from .harness import REPORT, Run
 from .libraries import SYSTEM_PYTHON
 
+pytestmark = pytest.mark.one_mpi
+
 PROGRAM = "pcontrol"
 
 

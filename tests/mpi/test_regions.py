@@ -11,6 +11,8 @@ import pytest
 from .harness import PROGRAMS, Run
 from .libraries import REPOSITORY, SYSTEM_PYTHON
 
+pytestmark = pytest.mark.one_mpi
+
 EXAMPLE = REPOSITORY / "examples/steps_and_regions"
 INCLUDE = REPOSITORY / "include"
 NVTX = REPOSITORY / "build/nvtx"

@@ -62,6 +62,7 @@ INCOMPLETE = """
         HAVING count(*) <> span"""
 
 
+@pytest.mark.slow
 def test_many_calls_within_a_second_are_all_kept(profile):
     run = profile("filling_logs", 2)
     assert run.query(1, KEPT) == run.query(1, COUNTED)

@@ -164,7 +164,13 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+# Others are slow: tests/report/test_stuck.py shows each way's verdict from positions written down.
+QUICK = {"skipped_barrier", "different_functions", "circle", "requests"}
+
+
+@pytest.mark.parametrize(
+    "way", [way if way in QUICK else pytest.param(way, marks=pytest.mark.slow) for way in WAYS]
+)
 def test_a_job_that_hangs_is_seen_through_while_it_hangs_and_when_it_was_killed(mpi, tmp_path, way):
     waits, verdict = WAYS[way]
     with hanging(mpi, 4, way, tmp_path) as run:
@@ -221,7 +227,7 @@ def test_of_a_job_that_ended_because_one_rank_was_killed_no_other_is_blamed(mpi,
     assert dead.blamed <= {ranks - 1}, dead.verdicts
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.slow), 4])
 def test_a_hang_that_nothing_shows_to_have_lasted_is_told_as_a_possibility(mpi, tmp_path, ranks):
     with hanging(mpi, ranks, "skipped_barrier", tmp_path) as run:
         reported(run, lambda report: report.blamed == {ranks - 1})
@@ -236,7 +242,7 @@ def test_a_hang_that_nothing_shows_to_have_lasted_is_told_as_a_possibility(mpi, 
 AFTER = ("--after", "0.05")
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.slow), 4])
 def test_a_hang_that_lasted_while_another_rank_went_on_is_named_after_the_job_was_killed(
     mpi, tmp_path, ranks
 ):

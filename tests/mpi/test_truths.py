@@ -26,7 +26,8 @@ RUNS = {
 UNTRUE = {
     "a cell's histogram holds all its calls": """
         SELECT call, cell.count, SUM(bucket.count) AS in_buckets
-        FROM cell LEFT JOIN bucket USING (cell) GROUP BY cell HAVING in_buckets IS NOT cell.count""",
+        FROM cell LEFT JOIN bucket USING (cell) GROUP BY cell
+        HAVING in_buckets IS NOT cell.count""",
     "minimum and maximum lie in the first and last bucket in use": """
         SELECT call, min_ns, max_ns, MIN(low_ns), MAX(high_ns)
         FROM cell JOIN bucket USING (cell) JOIN bucket_bound USING (bucket) GROUP BY cell
