@@ -94,13 +94,6 @@ def test_an_unknown_check_is_refused():
     assert done.returncode == 2 and "no such check: nonsense" in done.stderr
 
 
-@pytest.mark.parametrize(
-    "path", [GPU / "run", *sorted(GPU.glob("**/*.py"))], ids=lambda path: str(path.relative_to(GPU))
-)
-def test_every_file_of_python_compiles(path: Path):
-    compile(path.read_text(), str(path), "exec")
-
-
 # On doubles
 
 

@@ -1,6 +1,6 @@
 """Jobs that use one run folder at the same time, as job arrays and batch scripts with one
 COMMPROF_OUTPUT do: nothing is lost, nothing counts twice, and the files of a job lie in one folder
-(programs/overlapping.c). TIMES says how often the races are run (3)."""
+(programs/overlapping.c). TIMES says how often the races are run (once)."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ from .libraries import MPICH, OPEN_MPI, Mpi
 
 pytestmark = pytest.mark.slow
 
-TIMES = int(os.environ.get("TIMES", "3"))
+TIMES = int(os.environ.get("TIMES", "1"))
 COMMON: dict[str, str] = {}  # settings of all jobs
 SIZES = 300  # of which each has a cell of its own: the ledger grows several times
 

@@ -26,11 +26,18 @@ run() { # run PROGRAM [ARGUMENT...]
     "$emulator" -L "$root" -E LD_LIBRARY_PATH="$libraries" -E UNIT_EMULATED=yes "$@" </dev/null
 }
 
-run_test() { # run_test PROGRAM NAME
+run_tests() { # run_tests PROGRAM NAME...: in pairs, on all cores; the emulator opens /proc/self/exe by this name, from wherever the test is
+    export emulator root libraries
+    export -f run
+    printf '%s\n' "$@" | xargs --max-procs="$(nproc)" --max-args=2 bash -c \
+        'run "$0/$1" "$2" >"$0/logs/$2" 2>&1' "$PWD/$build"
+}
+
+add_up() { # add_up NAME
     local output line
-    output=$(run "$PWD/$build/$1" "$2" 2>&1) # the emulator opens /proc/self/exe by this name, from wherever the test is
-    printf '%s: %s\n' "$2" "$output"
-    line=$(tail -n 1 <<<"$output")
+    output=$(<"$build/logs/$1")
+    printf '%s: %s\n' "$1" "$output"
+    line=${output##*$'\n'}
     if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
         ((passed += BASH_REMATCH[1], failed += BASH_REMATCH[2], skipped += BASH_REMATCH[3]))
     else
@@ -54,15 +61,22 @@ if ! "${make[@]}" unit "$build/lib/libcommprof.so" >"$build.log" 2>&1; then
 fi
 
 unset "${!COMMPROF_@}"
+rm -rf "$build/logs"
+mkdir -p "$build/logs"
+chosen=()
 while read -r program name; do
     if [ "$name" = test_provenance ] && ! "$build/$program" "$name" >/dev/null 2>&1; then
         skip "$name" "it starts itself anew, and this kernel does not start AArch64 programs (binfmt_misc)"
     elif [ "$name" = test_store ] && ! [ -e "$libraries/libsqlite3.so.0" ] && ! [ -e "$root/lib/libsqlite3.so.0" ]; then
         skip "$name" "no libsqlite3.so.0 for AArch64 in $libraries"
     else
-        run_test "$program" "$name"
+        chosen+=("$program" "$name")
     fi
 done < <("${make[@]}" names)
+run_tests "${chosen[@]}"
+for name in "$build"/logs/*; do
+    add_up "$(basename "$name")"
+done
 
 if [[ $(run "$build/bin/commprof-run" --version) == commprof\ * ]]; then
     ((passed += 1))
