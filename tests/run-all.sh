@@ -56,12 +56,12 @@ pytest() { # pytest FOLDER [OPTION...]; a folder without a slow test is no failu
     return $((status == 5 && ${#chosen[@]} > 0 ? 0 : status))
 }
 
-# On all cores, where pytest-xdist is there. A job of several ranks fills cores for a part of its time alone: two jobs at a time keep
+# On all cores, where pytest-xdist is there. A job of several ranks fills cores for a part of its time alone: three jobs at a time keep
 # two cores busy. Tests of one file share their jobs.
-on_all_cores=() two_jobs=()
+on_all_cores=() several_jobs=()
 if "$python" -c 'import xdist' 2>/dev/null; then
     on_all_cores=(-n "$(nproc)")
-    two_jobs=(-n 2 --dist loadfile)
+    several_jobs=(-n "$(($(nproc) > 6 ? $(nproc) / 2 : 3))" --dist loadfile)
 fi
 
 # mandoc's complaints that mean something; a page of ours that another one names is there, though not installed.
@@ -84,7 +84,7 @@ section "layers of the source" pytest tests/layers
 section "prototypes, exports and constants" pytest tests/abi "${on_all_cores[@]}"
 section "reports" pytest tests/report "${on_all_cores[@]}"
 section "instructions of a call" pytest tests/cost
-section "real ranks" pytest tests/mpi "${two_jobs[@]}"
+section "real ranks" pytest tests/mpi "${several_jobs[@]}"
 if [ "$layer" = rest ]; then
     : # the pages have been checked
 elif command -v mandoc >/dev/null; then

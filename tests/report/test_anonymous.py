@@ -55,6 +55,7 @@ def page_of(report, folder, tmp_path, *options):
     )
 
 
+@pytest.mark.slow
 def test_an_anonymous_page_has_no_host_user_path_or_argument(report, folder, tmp_path):
     text = page_of(report, folder, tmp_path, "--anonymous")
     assert "s3cret" not in text and "271828" not in text

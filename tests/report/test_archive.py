@@ -84,6 +84,7 @@ TAILS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", TAILS)
 def test_what_a_kill_has_left_at_the_end_is_the_ledgers_rank(report, run_folder, of_nodes, left):
     path = of_nodes / NODES[1]

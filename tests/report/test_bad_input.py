@@ -357,6 +357,7 @@ def rewrite(path, schema: str) -> None:
     connection.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", HOSTILE)
 def test_a_database_with_impossible_content_is_left_out_and_named(report, run_folder, what):
     change(run_folder / "rank-1.db", HOSTILE[what])

@@ -99,6 +99,7 @@ def test_so_does_one_that_has_gone_and_one_that_has_come(report, cached):
     )
 
 
+@pytest.mark.slow
 def test_a_damaged_cache_is_passed_over(report, cached):
     sound = report("sizes", cached, "--json", "--no-cache").rows
     connection = sqlite3.connect(cached / NAME)
@@ -152,6 +153,7 @@ def test_it_is_a_merged_database_like_any_other(report, cached, tmp_path):
     assert report("late", moved, "--json").rows == report("late", cached, "--json").rows
 
 
+@pytest.mark.slow
 def test_an_archive_is_one_file_and_a_changed_one_makes_it_out_of_date(report, folder):
     planted.archive(folder, "node-1-a-0.tar", range(RANKS // 2))
     path = planted.archive(folder, "node-1-b-0.tar", range(RANKS // 2, RANKS))

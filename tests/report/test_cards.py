@@ -123,12 +123,14 @@ def test_a_background_thread_that_does_not_negotiate_exposes_none_or_all(cards):
     ]
 
 
+@pytest.mark.slow
 def test_the_main_thread_exposes_all_that_it_communicates(cards):
     assert cards(training(False, is_main=1))[1] == (
         "15.0 %", "of a step is exposed communication (3.00 ms)",
     )
 
 
+@pytest.mark.slow
 def test_communication_that_is_exposed_on_the_gpu_is_beside_that_in_mpi(cards):
     found = cards(planted.gpu_run())
     assert found[1:3] == [
@@ -161,6 +163,7 @@ def test_a_region_around_the_wait_shows_what_is_exposed(cards, negotiates):
     assert exposed == ("25.0 %", said)
 
 
+@pytest.mark.slow
 def test_the_rank_that_begins_to_wait_last_is_late_and_nobody_where_all_begin_together(cards):
     assert late_card(cards(waiting([8, 12]))) == (
         "rank 1", "reaches region 'wait for gradients' last in 39 of 39 visits, by 4.00 ms",

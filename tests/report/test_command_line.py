@@ -30,6 +30,7 @@ def test_it_runs_from_the_source_tree_through_a_link(run_folder, tmp_path):
     assert done.stdout.startswith("call ")
 
 
+@pytest.mark.slow
 def test_it_runs_where_it_is_installed(run_folder, tmp_path):
     (tmp_path / "bin").mkdir()
     shutil.copy(PROGRAM, tmp_path / "bin")
@@ -52,6 +53,7 @@ def test_every_command_has_help(command):
     assert done.returncode == 0 and "RUN" in done.stdout
 
 
+@pytest.mark.slow
 def test_no_words_and_wrong_words_are_one_line_and_status_2(tmp_path):
     for words in ([], ["sizes"], ["--json"], ["--colour"]):
         done = start(*words, cwd=tmp_path)
@@ -105,6 +107,7 @@ def test_it_is_silent_about_its_progress_in_a_pipe(run_folder):
     assert start("calls", run_folder).stderr == ""
 
 
+@pytest.mark.slow
 def test_a_plain_ascii_terminal_is_served(tmp_path):
     rank = planted.training_rank(0)
     rank.facts["command_line"] = "python3 übung.py"

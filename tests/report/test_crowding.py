@@ -181,6 +181,7 @@ def test_summary_late_and_steps_say_it_first(report, tmp_path):
     assert row["crowding"] in line
 
 
+@pytest.mark.slow
 def test_the_page_says_it_once_before_any_verdict(report, tmp_path):
     job = Job([HostClock()] * 2, wall_ns=SECOND)
     for step in range(40):

@@ -233,6 +233,7 @@ def test_percentiles_are_those_of_single_calls(unfused, fused):
     assert {row.per for row in answers.pairs[0].rows} <= {"call", "rank"}
 
 
+@pytest.mark.slow
 def test_json_has_what_a_row_is_counted_in(report, folder, unfused, fused):
     rows = report("compare", folder / "unfused", folder / "fused", "--json").rows
     assert {(row["call"], row["per"]) for row in rows} == {

@@ -94,6 +94,7 @@ def runs(tmp_path_factory) -> dict[str, list]:
     return {**found, "sides": [*runs[::2], "--", *runs[1::2]]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", FOR_SCRIPTS)
 def test_every_key_that_a_command_prints_is_defined_and_no_other(report, runs, command):
     stale = set(listed(command, "key"))

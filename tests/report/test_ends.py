@@ -79,6 +79,7 @@ def test_the_keys_for_scripts_name_them_too(report, tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("state", "line", "early"),
     [

@@ -111,6 +111,7 @@ def test_the_hosts_are_measured_before_each_run(here, report):
     assert (here / "exp/block-02/a.canary/node00").exists()
 
 
+@pytest.mark.slow
 def test_library_placement_and_binding_of_each_arm_are_printed_before_the_first_block(here):
     connection = sqlite3.connect(here / "rank-0.db")
     for key, value in (("mpi_version", "MPICH Version: 4.0.2"), ("last.affinity", "0-1")):
@@ -126,6 +127,7 @@ def test_library_placement_and_binding_of_each_arm_are_printed_before_the_first_
     assert out.index(said[1]) < out.index("block 1, ")
 
 
+@pytest.mark.slow
 def test_the_seed_is_recorded_and_decides_the_order(here):
     start(here, "run", "exp", "--blocks", 2, *arms(here, "a", "b"))
     plan = plans.plan_read(here / "exp")
@@ -232,6 +234,7 @@ def test_bare_runs_each_arm_without_the_profiler_too(here, report):
     ] == ["b"]
 
 
+@pytest.mark.slow
 def test_one_arm_against_itself_is_an_experiment(here):
     assert start(here, "run", "exp", "--blocks", 1, "--aa", *arms(here, "a")).status == 0
     assert Counter(run.arm for run in runs(here)) == {"a": 1, "a-again": 1}
@@ -344,17 +347,20 @@ def test_an_arm_that_always_fails_ends_the_experiment(here):
     )
 
 
+@pytest.mark.slow
 def test_a_run_without_a_profile_has_failed(here):
     (here / "nothing-a").touch()
     assert "failed, it wrote no profile" in start(here, "run", "exp", *arms(here, "a", "b")).out
 
 
+@pytest.mark.slow
 def test_a_run_that_takes_too_long_is_ended_and_has_failed(here):
     os.mkfifo(here / "wait-a")
     answer = start(here, "run", "exp", "--timeout", 1, *arms(here, "a", "b"))
     assert "failed, it took more than 1 s" in answer.out
 
 
+@pytest.mark.slow
 def test_the_next_run_waits_until_one_that_took_too_long_has_ended(here):
     (here / "slow-a").touch()
     start(here, "run", "exp", "--timeout", 1, *arms(here, "a", "b"))
@@ -405,6 +411,7 @@ def test_ended_at_any_run_resume_goes_on_and_no_run_counts_twice(here, number, b
     assert len({(run.block, run.arm) for run in after}) == len(after)
 
 
+@pytest.mark.slow
 def test_resume_runs_the_commands_in_the_folder_in_which_the_experiment_was_begun(
     here, tmp_path_factory
 ):

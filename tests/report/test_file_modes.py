@@ -63,6 +63,7 @@ def test_a_file_is_as_private_as_the_run(report, run, words, files, folder, want
     assert modes(made(report, run, words)) == {wanted}
 
 
+@pytest.mark.slow
 def test_the_strictest_of_the_inputs_counts(report, run):
     (run / "rank-2.ledger").chmod(0o600)
     assert modes(made(report, run, MADE[0])) == {0o600}

@@ -171,6 +171,7 @@ def test_it_says_the_same_of_their_files(report, cores, equal):
     ]
 
 
+@pytest.mark.slow
 def test_it_gives_the_same_error_of_the_first_run_that_cannot_be_read(report, cores, equal):
     runs = compared_runs.changed(equal, "UPDATE cell SET count = 'many'")
     runs[5].unlink()

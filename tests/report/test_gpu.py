@@ -966,6 +966,7 @@ def test_ranks_that_were_not_selected_are_named_on_a_shared_gpu(rows, gpu):
 # Other commands.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ("run", "device", "kernel", "copy", "stream", "step", "window"))
 def test_databases_ledgers_and_a_merged_database_answer_the_same(report, tmp_path, table):
     databases = planted.write_databases(tmp_path / "databases", planted.gpu_run())

@@ -262,6 +262,7 @@ def test_little_time_more_or_less_is_about_the_same(report, run_of, in_steps):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "facts, why",
     [

@@ -55,6 +55,7 @@ def gpu_ledgers(tmp_path) -> Path:
     return planted.write_ledgers(tmp_path / "gpu-ledgers", planted.gpu_run())
 
 
+@pytest.mark.slow
 def test_what_gpus_did_before_a_reset_does_not_count(tmp_path):
     ranks = planted.gpu_run()
     for rank in ranks:
@@ -378,6 +379,7 @@ def test_a_thinned_run_has_the_same_activities_of_all_ranks(busy):
 # Databases from anyone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "table, change",
     (

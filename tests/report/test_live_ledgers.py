@@ -177,6 +177,7 @@ def test_a_fold_from_begin_to_end_while_it_is_read_is_noticed_too(report, tmp_pa
     assert [row["call"] for row in report("calls", path, "--json").rows] == ["MPI_Bcast"]
 
 
+@pytest.mark.slow
 def test_a_ledger_that_never_rests_is_read_all_the_same_and_that_is_said(
     report, tmp_path, monkeypatch
 ):
@@ -304,6 +305,7 @@ def test_a_rank_that_finalizes_while_the_folder_is_read_is_read_once(
     assert (answer.out, answer.err) == (whole, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_of_this_run", (True, False))
 def test_a_rank_that_begins_while_the_others_are_read_is_not_missing(
     report, ledger_folder, monkeypatch, is_of_this_run

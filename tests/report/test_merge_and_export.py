@@ -27,6 +27,7 @@ TABLES += (
 COMMANDS = ("summary", "calls", "sizes", "latency", "communicators", "ranks", "peers", "export")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ("run_folder", "ledger_folder"))
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_answers_the_same_on_the_merged_database(

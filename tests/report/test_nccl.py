@@ -184,6 +184,7 @@ def test_a_job_without_mpi_ends_without_mpi_finalize(report, tmp_path):
     assert report("ranks", folder, "--json", "--per-rank").rows[0]["state"] == "exit"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ALL_TEXTS)
 def test_of_a_job_without_nccl_nothing_is_said_of_it(report, run_folder, command):
     assert "nccl" not in report(command, run_folder).out.replace("NCCL_", "").lower()
@@ -897,6 +898,7 @@ def test_top_names_the_rank_whose_kernels_are_shortest(report, tmp_path, monkeyp
     )
 
 
+@pytest.mark.slow
 def test_the_page_of_a_job_without_mpi_has_its_sections(report, pure, tmp_path):
     assert report("html", pure, "-o", tmp_path / "page.html").status == 0
     text = (tmp_path / "page.html").read_text()

@@ -289,6 +289,7 @@ def test_the_best_rate_is_named_as_such(report, tmp_path):
     assert " ".join(report("advise", tmp_path / "run.db").out.split()).count(best) == 1
 
 
+@pytest.mark.slow
 def test_the_first_screen_says_what_to_try(report, tmp_path):
     """The first piece of advice, and nothing of a run without any."""
     with lzma.open(EXAMPLE) as packed:
@@ -366,6 +367,7 @@ def gpu_pieces(rank: dict) -> list[tuple[int, int, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_the_gpu_beneath_a_rank_did_what_the_steps_of_gpu_say(gpu_page, report, gpu_run):
     rows = {row["step"]: row for row in report("gpu", gpu_run, "--by", "step", "--json").rows}
     for view in timeline(gpu_page)["views"]:
@@ -387,6 +389,7 @@ def test_the_gpu_beneath_a_rank_did_what_the_steps_of_gpu_say(gpu_page, report, 
             )
 
 
+@pytest.mark.slow
 def test_a_gpu_is_not_sampled_where_one_of_its_streams_is_not(gpu_page):
     median, longest = timeline(gpu_page)["views"][:2]
     assert gpu_pieces(median["ranks"][1])[:2] == [(0, 55 * MS, 0), (55 * MS, 65 * MS, 6)]
@@ -397,6 +400,7 @@ def test_a_gpu_is_not_sampled_where_one_of_its_streams_is_not(gpu_page):
     ] == [[], []]
 
 
+@pytest.mark.slow
 def test_a_table_without_rows_is_left_out(gpu_page):
     """No kernels were recorded."""
     assert "<tbody>" in gpu_page.read_text() and "<tbody></tbody>" not in gpu_page.read_text()
