@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import signal
 import sqlite3
 import subprocess
@@ -48,20 +47,32 @@ def command_for(mpi: Mpi, program: str) -> list[str]:
     return [str(compile_program(mpi, program))]
 
 
+# A program's name with these endings is the same source in another form.
+FORMS = {
+    "_large": "-DLARGE_COUNTS", "_nonblocking": "-DNONBLOCKING", "_persistent": "-DPERSISTENT",
+}
+
+
+def source_of(name: str) -> tuple[Path, list[str]]:
+    """The source of a program, and the flags that make its form."""
+    for path in PROGRAMS.glob(f"{name}.*"):
+        if path.suffix in (".c", ".cpp", ".f", ".f90"):
+            return path, []
+    ending = next(ending for ending in FORMS if name.endswith(ending))
+    source, flags = source_of(name.removesuffix(ending))
+    return source, [*flags, FORMS[ending]]
+
+
 def compile_program(mpi: Mpi, name: str, *flags: str, suffix: str = "") -> Path:
     """`suffix` tells binaries of different flags apart."""
     binary = REPOSITORY / "build/tests" / mpi.name / f"{name}{suffix}"
-    source = next(
-        path for path in PROGRAMS.glob(f"{name}.*") if path.suffix in (".c", ".cpp", ".f", ".f90")
-    )
-    # what a form of it includes
-    base = PROGRAMS / f"{re.sub('(_nonblocking|_persistent)?(_large)?$', '', name)}.c"
-    inputs = [source, Path(__file__), *PROGRAMS.glob("*.h"), *([base] if base.exists() else [])]
+    source, form = source_of(name)
+    inputs = [source, Path(__file__), *PROGRAMS.glob("*.h")]
     if binary.exists() and binary.stat().st_mtime > max(path.stat().st_mtime for path in inputs):
         return binary
     binary.parent.mkdir(parents=True, exist_ok=True)
     if source.suffix == ".c":
-        command = [mpi.mpicc, *C_FLAGS, *C_ERRORS, str(source), *C_LINK_FLAGS, *flags]
+        command = [mpi.mpicc, *C_FLAGS, *C_ERRORS, *form, str(source), *C_LINK_FLAGS, *flags]
     elif source.suffix == ".cpp":
         c_functions_alone = ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]
         command = [

@@ -1,5 +1,5 @@
 /* Programs written with count_t and displacement_t are built twice: unchanged, and
- * (collectives_large.c and the like) with every call in its large-count form. Open MPI 4 has no
+ * (-DLARGE_COUNTS, by the ending _large) with every call in its large-count form. Open MPI 4 has no
  * such forms: a program may check for them by a weak declaration, as mpi4py does, and then finds
  * those of the profiler. */
 #ifndef LARGE_COUNTS_H

@@ -1,2 +1,0 @@
-#define PERSISTENT
-#include "collectives.c"

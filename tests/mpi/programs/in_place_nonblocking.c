@@ -1,2 +1,0 @@
-#define NONBLOCKING
-#include "in_place.c"

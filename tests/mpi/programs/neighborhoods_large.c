@@ -1,2 +1,0 @@
-#define LARGE_COUNTS
-#include "neighborhoods.c"

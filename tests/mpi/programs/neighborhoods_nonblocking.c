@@ -1,2 +1,0 @@
-#define NONBLOCKING
-#include "neighborhoods.c"

@@ -1,3 +1,0 @@
-#define NONBLOCKING
-#define LARGE_COUNTS
-#include "neighborhoods.c"

@@ -1,2 +1,0 @@
-#define PERSISTENT
-#include "neighborhoods.c"

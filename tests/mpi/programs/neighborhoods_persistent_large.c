@@ -1,3 +1,0 @@
-#define PERSISTENT
-#define LARGE_COUNTS
-#include "neighborhoods.c"
