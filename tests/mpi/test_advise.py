@@ -46,7 +46,7 @@ def calmly_saved_ns(run: Run, twin: Run) -> int:
 
 
 def advice(run: Run) -> list[dict]:
-    return reporter.rows("advise", run.folder)
+    return reporter.rows_of_ended("advise", run.folder)
 
 
 def found(run: Run) -> dict[str, dict]:

@@ -65,31 +65,31 @@ def test_the_doctor_says_that_the_program_can_be_profiled(mpi: Mpi) -> None:
 
 
 def test_late_names_the_slow_rank_and_the_call(planted: Run) -> None:
-    (whole,) = reporter.rows("late", planted.folder, "--by", "run")
+    (whole,) = reporter.rows_of_ended("late", planted.folder, "--by", "run")
     assert (whole["late_ranks"], whole["clocks"], whole["unmatched"]) == (LATE, 1, 0)
     assert told(planted).calls["MPI_Allreduce"][0] == int(LATE)
 
 
 def test_steps_are_as_many_as_rounds_and_slowed_by_the_slow_rank(planted: Run) -> None:
-    (steps,) = reporter.rows("steps", planted.folder)
+    (steps,) = reporter.rows_of_ended("steps", planted.folder)
     assert (steps["steps"], steps["slowest_ranks"], steps["why"]) == (PLANT.rounds, LATE, "")
 
 
 def test_advise_names_it_too(planted: Run) -> None:
-    first = next(row for row in reporter.rows("advise", planted.folder) if row["found"])
+    first = next(row for row in reporter.rows_of_ended("advise", planted.folder) if row["found"])
     assert first["rule"] == "imbalance" and first["title"].startswith(f"rank {LATE} is waited for")
 
 
 def test_of_the_balanced_twin_nobody_is_named(balanced: Run) -> None:
     (whole,), (steps,) = (
-        reporter.rows("late", balanced.folder, "--by", "run"),
-        reporter.rows("steps", balanced.folder),
+        reporter.rows_of_ended("late", balanced.folder, "--by", "run"),
+        reporter.rows_of_ended("steps", balanced.folder),
     )
     assert (whole["late_ranks"], steps["slowest_ranks"]) == (None, None)
     assert steps["steps"] == PLANT.rounds
     assert not any(
         row["found"] and row["rule"] == "imbalance"
-        for row in reporter.rows("advise", balanced.folder)
+        for row in reporter.rows_of_ended("advise", balanced.folder)
     )
 
 

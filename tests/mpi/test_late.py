@@ -47,7 +47,7 @@ def job(request, profile):
 
 
 def rows_of(run: Run, by: str, call: str) -> list[dict]:
-    return reporter.rows("late", run.folder, "--by", by, "--call", call)
+    return reporter.rows_of_ended("late", run.folder, "--by", by, "--call", call)
 
 
 @lru_cache

@@ -105,7 +105,8 @@ def between_ns(run: Run, how: str) -> int:
 
 
 def test_waiting_is_within_10_percent_of_what_the_program_s_own_clock_says(job, how):
-    rows = reporter.rows("late", job.folder, "--by", "rank", "--call", ",".join(CALLS[how]))
+    calls = ",".join(CALLS[how])
+    rows = reporter.rows_of_ended("late", job.folder, "--by", "rank", "--call", calls)
     for rank, row in enumerate(rows):
         truth_ns = sum(
             waited_ns(rank, of_round[rank], of_round[1 - rank], how) for of_round in rounds_of(job)
@@ -115,9 +116,9 @@ def test_waiting_is_within_10_percent_of_what_the_program_s_own_clock_says(job, 
 
 
 def test_the_late_rank_costs_most_and_all_is_matched(job, late):
-    ranks = reporter.rows("late", job.folder)
+    ranks = reporter.rows_of_ended("late", job.folder)
     assert max(ranks, key=lambda row: row["cost_ns"])["rank"] == late
-    (row,) = reporter.rows("late", job.folder, "--by", "run")
+    (row,) = reporter.rows_of_ended("late", job.folder, "--by", "run")
     assert (row["unmatched"], row["unsure"], row["uncompleted"]) == (0, 0, 0)
     assert row["coverage"] > 0.9
 
@@ -125,7 +126,7 @@ def test_the_late_rank_costs_most_and_all_is_matched(job, late):
 def test_the_kind_of_waiting_is_the_planted_one(job, late, how, size):
     states = [
         row["wait_state"]
-        for row in reporter.rows(
+        for row in reporter.rows_of_ended(
             "late", job.folder, "--by", "state", "--call", ",".join(CALLS[how])
         )
     ]
@@ -145,7 +146,7 @@ def test_ranks_that_all_compute_as_long_name_nobody(profile):
             "late_messages", 2, str(BOTH), "exchange", str(EAGER), "5", "48",
             env={"ATTEMPT": str(attempt)},
         )
-        (row,) = reporter.rows("late", run.folder, "--by", "run")
+        (row,) = reporter.rows_of_ended("late", run.folder, "--by", "run")
         assert row["unmatched"] == 0
         named.append(row["late_ranks"])
         if not named[-1]:

@@ -124,7 +124,7 @@ def test_each_rank_waited_as_long_as_it_logged(
 def test_where_a_part_of_the_calls_is_sampled_causes_are_known(
     played: Played, plant: Plant
 ) -> None:
-    (whole,) = reporter.rows("late", played(plant).run.folder, "--by", "run")
+    (whole,) = reporter.rows_of_ended("late", played(plant).run.folder, "--by", "run")
     assert whole["sampled_share"] < 0.5 < whole["coverage"]
     assert whole["unknown_cause_ns"] < 0.5 * whole["wait_ns"]
 
@@ -137,7 +137,7 @@ def test_overlapping_saves_no_more_than_what_is_not_waiting(played: Played, plan
     """Several operations that one Waitall completes are each blocked in it."""
     trial = played(plant)
     saving_ns = sum(
-        row["saving_ns"] for row in reporter.rows("advise", trial.run.folder)
+        row["saving_ns"] for row in reporter.rows_of_ended("advise", trial.run.folder)
         if row["rule"] == "overlap" and row["found"]
     )
     assert saving_ns <= 1.2 * sum(trial.truth.transfer_ns.values()) + tolerance_ns(trial)
@@ -163,7 +163,8 @@ def test_balanced_twins_accuse_nobody(played: Played, mpi: Mpi) -> None:
 def test_a_rank_that_gets_slower_is_said_to(played: Played, plant: Plant) -> None:
     run = played(plant).run
     (late,), (steps,) = (
-        reporter.rows("late", run.folder, "--by", "run"), reporter.rows("steps", run.folder),
+        reporter.rows_of_ended("late", run.folder, "--by", "run"),
+        reporter.rows_of_ended("steps", run.folder),
     )
     assert (late["late_is_growing"], steps["slowest_is_growing"]) == (1, 1)
 
@@ -189,7 +190,7 @@ def test_steps_name_whom_late_names(played: Played, plant: Plant) -> None:
 @pytest.mark.parametrize("is_twin", [False, True], ids=["slow", "twin"])
 @pytest.mark.parametrize("plant", by_name(plant for plant in PLANTS if plant.program in TRAINING))
 def test_every_step_of_training_is_found(played: Played, plant: Plant, is_twin: bool) -> None:
-    (steps,) = reporter.rows("steps", played(plant, is_twin).run.folder)
+    (steps,) = reporter.rows_of_ended("steps", played(plant, is_twin).run.folder)
     assert steps["steps"] == plant.rounds
 
 
@@ -242,6 +243,6 @@ def contradicted(trial: Trial) -> dict[str, set[int]]:
 def pipelines(trial: Trial) -> list[list[int]]:
     """The ranks of each."""
     found: dict[int, list[int]] = {}
-    for row in reporter.rows("pipeline", trial.run.folder):
+    for row in reporter.rows_of_ended("pipeline", trial.run.folder):
         found.setdefault(row["pipeline"], []).append(row["rank"])
     return list(found.values())

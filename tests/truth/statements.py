@@ -8,10 +8,10 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from pathlib import Path
 
 from mpi import reporter
+from mpi.reporter import rows_of_ended as rows
 
 from .ranks import expanded
 
@@ -53,12 +53,6 @@ def sentence_of(text: str, head: str) -> str:
     """A fact of a text report, its lines joined."""
     found = re.search(rf"^{head} +(.*(?:\n {{16}}.*)*)", text, re.M)
     return " ".join(found[1].split()) if found else ""
-
-
-@lru_cache(maxsize=256)
-def rows(command: str, folder: Path, *options: str) -> list[dict]:
-    """Asked once; the run in a folder does not change."""
-    return reporter.rows(command, folder, *options)
 
 
 def summed(key: str, command: str, folder: Path, *options: str) -> float:

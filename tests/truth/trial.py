@@ -8,9 +8,9 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from mpi import reporter
 from mpi.harness import COMMPROF_RUN, LIBRARY, Run, command_for, compile_program, launch
 from mpi.libraries import Mpi
+from mpi.reporter import rows_of_ended
 
 from . import logs
 from .plants import Plant
@@ -117,9 +117,9 @@ def play(mpi: Mpi, plant: Plant, is_twin: bool, folder: Path) -> Trial:
 
 
 def told(run: Run) -> Told:
-    (whole,) = reporter.rows("late", run.folder, "--by", "run")
-    ranks = reporter.rows("late", run.folder)
-    calls = reporter.rows("late", run.folder, "--by", "call")
+    (whole,) = rows_of_ended("late", run.folder, "--by", "run")
+    ranks = rows_of_ended("late", run.folder)
+    calls = rows_of_ended("late", run.folder, "--by", "call")
     top: dict[str, tuple[int, int]] = {}
     for row in calls:
         if row["top_rank"] is not None and row["top_cost_ns"] > top.get(row["call"], (0, -1))[1]:

@@ -1,7 +1,7 @@
-/* The collective programs are built in six forms (see FORMS in harness.py): blocking, nonblocking or
- * persistent, each plain
- * or large-count. COLLECTIVE(Bcast, bcast, ...) is MPI_Bcast(...); or MPI_Ibcast(..., &request) and
- * a wait; or MPI_Bcast_init(..., &request), ROUNDS times start and wait, and a free. */
+/* The collective programs are built in six forms (FORMS in harness.py): blocking, nonblocking or
+ * persistent, each plain or large-count. COLLECTIVE(Bcast, bcast, ...) is MPI_Bcast(...); or
+ * MPI_Ibcast(..., &request) and a wait; or MPI_Bcast_init(..., &request), ROUNDS times start and
+ * wait, and a free. */
 #ifndef COLLECTIVE_FORMS_H
 #define COLLECTIVE_FORMS_H
 
