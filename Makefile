@@ -121,7 +121,7 @@ demo: ## profile a real training run on 4 ranks and print its report
 
 .PHONY: check check-all check-rest check-unit check-report check-mpi fuzz check-aarch64
 check: LAYER = first
-check: check-layer ## install what the tests need, build, run the tests: seven minutes on two cores
+check: check-layer ## install what the tests need, build, run the tests: five minutes on two idle cores
 check-all: LAYER = all
 check-all: check-layer ## every test, with the sanitizers, plants and simulations
 check-rest: LAYER = rest
