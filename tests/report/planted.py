@@ -12,7 +12,9 @@ import sqlite3
 import struct
 import tarfile
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from known_calls import CALLS
 
@@ -732,12 +734,23 @@ def archive(run: Path, name: str, ranks: range) -> Path:
     return run / name
 
 
+@lru_cache
+def empty_database(page_bytes: int) -> bytes:
+    """The tables of schema.sql without a row: copied, not made for each file."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "empty.db"
+        connection = sqlite3.connect(path)
+        connection.executescript(
+            f"PRAGMA page_size = {page_bytes}; BEGIN; {SCHEMA.read_text()}; COMMIT"
+        )
+        connection.close()
+        return path.read_bytes()
+
+
 def write_database(path: Path, rank: Rank) -> Path:
+    path.write_bytes(empty_database(512))
     connection = sqlite3.connect(path)
-    pragmas = (
-        "PRAGMA page_size = 512; PRAGMA synchronous = OFF; PRAGMA ignore_check_constraints = ON;"
-    )
-    connection.executescript(f"{pragmas} BEGIN; {SCHEMA.read_text()}")
+    connection.executescript("PRAGMA synchronous = OFF; PRAGMA ignore_check_constraints = ON;")
     for table, rows in rows_of(rank).items():
         if rows:
             connection.executemany(
@@ -1081,7 +1094,8 @@ def ledger_cell(cell: Cell, live: int = 1) -> bytes:
         cell.bytes, CALL_NUMBERS[cell.call], cell.communicator, cell.region, measure_and_flags,
         memory_kind_of(cell.memory_kind),
     )
-    counts = [cell.buckets.get(bucket, 0) for bucket in range(BUCKETS)]
+    met = cell.buckets
+    counts = [met.get(bucket, 0) for bucket in range(BUCKETS)]
     return struct.pack(
         "<Q3H2B6Q290Q", *key, *cell.spread, cell.volume, cell.blocked_ns, live, *counts
     )
@@ -1288,7 +1302,8 @@ def ledger_activity(activity: Activity, live: int = 1) -> bytes:
         activity.bytes, activity.kernel, activity.stream, ACTIVITY_KINDS[activity.kind],
         COPIES.index(activity.copy),
     )
-    counts = [activity.buckets.get(bucket, 0) for bucket in range(BUCKETS)]
+    met = activity.buckets
+    counts = [met.get(bucket, 0) for bucket in range(BUCKETS)]
     return struct.pack(
         "<QIH4B6x4Q290Q56x", *what, activity.flags, live, *activity.spread, activity.volume, *counts
     )

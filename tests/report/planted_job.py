@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from known_calls import CALLS
-from planted import COUNTERS, GPU_COUNTERS, SCHEMA, START_UNIX_NS, bucket_of
+from planted import COUNTERS, GPU_COUNTERS, START_UNIX_NS, bucket_of, empty_database
 
 WORLD = 2
 ROOT_FIRST, ROOT_LAST = ("MPI_Bcast", "MPI_Scatter", "MPI_Ibcast"), ("MPI_Reduce", "MPI_Gather")
@@ -343,8 +343,9 @@ class Job:
     def write(self, path: Path) -> Path:
         """As `hvprof-report merge` would."""
         path.unlink(missing_ok=True)
+        path.write_bytes(empty_database(4096))
         connection = sqlite3.connect(path)
-        connection.executescript("PRAGMA synchronous = OFF;" + SCHEMA.read_text())
+        connection.executescript("PRAGMA synchronous = OFF")
         self.connection(connection).commit()
         connection.close()
         return path
