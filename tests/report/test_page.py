@@ -448,8 +448,9 @@ def test_a_page_without_gpus_is_silent_about_them(page):
 
 
 @needs_browser
-@pytest.mark.parametrize("width", (800, 1440))
-@pytest.mark.parametrize("is_dark", (False, True), ids=("light", "dark"))
+@pytest.mark.parametrize(
+    ("width", "is_dark"), [(800, False), pytest.param(1440, True, marks=pytest.mark.slow)]
+)
 def test_the_page_is_drawn_without_complaint_and_fits(browser, page, width, is_dark):
     browser.open(page, width, dark=is_dark)
     assert browser.ask("document.documentElement.scrollWidth") <= width
@@ -707,6 +708,7 @@ def test_hosts_are_folded_and_unfolded(browser, report, tmp_path):
     )
 
 
+@pytest.mark.slow
 @needs_browser
 def test_gpus_are_rows_that_are_named_and_hidden(browser, gpu_page):
     browser.open(gpu_page)
@@ -825,6 +827,7 @@ def shown_rows(browser, table: str) -> list[list[str]]:
     return browser.ask(f"{rows}.map((row) => [...row.cells].map((cell) => cell.textContent))")
 
 
+@pytest.mark.slow
 @needs_browser
 def test_a_long_table_is_filtered_by_words_and_copied_so(browser, report, tmp_path):
     """Twelve ranks; ten rows are the fewest."""
@@ -873,6 +876,7 @@ def test_bytes_are_shown_to_the_byte_on_demand(browser, training_page, report, r
         browser.click("#where-the-time-goes [aria-pressed]")
 
 
+@pytest.mark.slow
 @needs_browser
 def test_names_of_ill_intent_stay_text(browser, report, tmp_path):
     name = "</script><img src=x>"
@@ -947,6 +951,7 @@ def test_histograms_read_off_are_those_of_latency_and_sizes(
         assert ("99 %" in legend) == (rows[call, size]["count"] >= 100)
 
 
+@pytest.mark.slow
 @needs_browser
 def test_histograms_have_a_scale_of_densities_and_ticks_at_powers_of_ten(browser, report, tmp_path):
     """Durations of 0.5 us to 50 ms: all calls of one size, in five buckets far apart."""

@@ -122,6 +122,7 @@ def test_the_same_rows_are_read_in_parts(folder, in_parts, most):
     assert (all(read.rows.values()) or most == MOST) and read.notes == []
 
 
+@pytest.mark.slow
 def test_the_same_sums_are_read_in_parts(folder, in_parts):
     assert in_parts(folder, with_samples=False).rows["sample"] == []
 
@@ -138,6 +139,7 @@ def test_a_damaged_file_is_left_out_and_does_not_count(folder, in_parts):
     assert len(sums.rows["rank"]) == RANKS - 1
 
 
+@pytest.mark.slow
 def test_a_file_whose_sums_are_damaged_is_named(folder, in_parts):
     change(folder / "rank-23.db", "UPDATE cell SET count = 'many'")
     read = in_parts(folder, with_samples=False)

@@ -82,6 +82,7 @@ def test_what_is_no_run_is_one_line(report, here):
             assert answer.err.isprintable() or answer.err.replace("\n", "").isprintable()
 
 
+@pytest.mark.slow
 def test_runs_are_compared_by_any_names(report, here):
     for names in (
         ("run", f"{here}/link"),

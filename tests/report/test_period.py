@@ -204,6 +204,7 @@ def test_buffers_broadcast_in_each_step_do_not_hide_the_first_one():
     assert whole == [{step} for step in range(20)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [16, 23])
 def test_two_steps_together_are_no_step(seed):
     """With these pauses the sum of two steps fits better than that of one, whose runs are cut at

@@ -119,6 +119,7 @@ WHY_NONE = {  # "": drawn; in the order of SMALL_RUNS
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL_RUNS)
 @pytest.mark.parametrize("command", WHY_NONE)
 def test_a_picture_of_a_small_run_is_drawn_or_it_is_said_why_not(report, tmp_path, command, name):
@@ -515,11 +516,13 @@ def test_the_bars_of_a_step_stack_to_its_time_and_outliers_are_marked(axes):
     assert [place for place, _ in marks.get_offsets()] == [5]
 
 
+@pytest.mark.slow
 def test_of_many_steps_neighbours_share_a_bar(axes):
     draw("steps", axes, step_rows(5_000))
     assert len(axes.patches) <= 2 * 800
 
 
+@pytest.mark.slow
 def test_the_page_of_a_run_with_steps_shows_them(report, tmp_path):
     job = training.ddp(40)
     folder = planted.write_databases(

@@ -89,6 +89,7 @@ def test_help_shows_what_a_method_takes(run_folder):
     )
 
 
+@pytest.mark.slow
 def test_examples_of_the_page_say_what_the_page_says():
     environment = os.environ | {"PYTHONPATH": str(ROOT / "report")}
     done = subprocess.run(

@@ -21,6 +21,7 @@ def values(chance: random.Random, size: int, shift: float = 0.0) -> list[float]:
     return [chance.gauss(shift, 1) for _ in range(size)]
 
 
+@pytest.mark.slow
 def test_p_values_agree_with_scipy_in_1000_random_cases():
     stats = pytest.importorskip("scipy.stats")
     chance = random.Random(16)
