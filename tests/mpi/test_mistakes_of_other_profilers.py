@@ -1,4 +1,4 @@
-"""Mistakes of other profilers, each a test here."""
+"""Mistakes of other profilers that no table of calls shows."""
 
 import pytest
 
@@ -14,17 +14,6 @@ def test_time_in_mpi_does_not_exceed_the_time_the_job_took(profile):
 def test_no_minimum_is_zero(profile):
     run = profile("many_calls", 2)
     assert all(cell.min_ns > 0 for cell in run.cells(0) + run.cells(1))
-
-
-def test_a_receive_with_status_ignore_is_not_of_zero_bytes(profile):
-    run = profile("lifetime", 2, "plain")
-    assert [cell.bytes for cell in run.cells(1, "MPI_Recv")] == [4]
-
-
-def test_waitall_with_statuses_ignore_gives_receives_the_bytes_that_arrived(profile):
-    run = profile("nonblocking", 2)
-    assert run.sizes("MPI_Irecv", "completion")[1][160] == (1, 0)
-    assert 400 not in run.sizes("MPI_Irecv", "completion")[1]
 
 
 def test_a_broadcast_has_its_bytes_on_every_rank(profile):
@@ -43,11 +32,6 @@ def test_no_barrier_is_added_to_a_broadcast(profile):
     assert run.counts("MPI_Barrier") == [0, 0]
 
 
-def test_no_barrier_is_added_to_any_collective(profile):
-    run = profile("collectives", 4)
-    assert run.counts("MPI_Barrier") == [3, 3, 3, 3]
-
-
 def test_counting_goes_on_after_millions_of_calls(profile):
     run = profile("many_calls", 2)
     assert run.counts("MPI_Send") == [3000000, 0]
@@ -60,8 +44,3 @@ def test_callbacks_that_call_mpi_inside_finalize_work(profile):
     assert run.outcome.stdout == "cleaned up\ncleaned up\n"
     assert run.counts("MPI_Finalize") == [1, 1]
     assert run.counts("MPI_Allreduce") == [1, 1]
-
-
-def test_mpirun_returns_0_for_a_job_that_did_well(profile, plain):
-    assert plain("late_receiver", 2).exit_status == 0
-    assert profile("late_receiver", 2).outcome.exit_status == 0

@@ -42,7 +42,7 @@ def started(run, folder, rank):
     return found
 
 
-def test_equal_operation_and_number_are_the_same_collective(run, tmp_path):
+def test_equal_operation_and_number_are_one_collective_that_completes_with_its_wait(run, tmp_path):
     first, *others = (started(run, tmp_path, rank) for rank in range(run.ranks))
     assert len(first) == COUNTED * OPERATIONS
     assert others == [first] * len(others)
@@ -51,9 +51,6 @@ def test_equal_operation_and_number_are_the_same_collective(run, tmp_path):
         ("MPI_Bcast_init", 1),
         ("MPI_Barrier_init", -1),
     }
-
-
-def test_a_start_completes_with_the_call_that_completed_it(run):
     assert [run.query(rank, COMPLETED) for rank in range(run.ranks)] == [
         [(COUNTED * OPERATIONS,)]
     ] * run.ranks
