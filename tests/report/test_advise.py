@@ -346,6 +346,7 @@ def test_without_single_calls_nobody_is_named(report, misleading_job):
     assert row["found"] == 0
 
 
+@pytest.mark.slow
 def test_all_commands_and_the_page_name_one_rank_in_one_sentence(report, misleading_job):
     path = misleading_job(is_sampled=True)
     report("html", path)

@@ -103,6 +103,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 def test_what_counts_needs_no_numpy_and_what_analyses_single_calls_names_it(tmp_path):
     run = planted.write_databases(
         tmp_path / "run", [planted.Rank(0, 1, cells=[planted.Cell("MPI_Barrier", 0, [1000])])]

@@ -208,6 +208,7 @@ def test_two_single_runs_have_estimates_and_the_way_to_a_verdict(equal, slower, 
     )
 
 
+@pytest.mark.slow
 def test_too_few_pairs_are_told_how_many_more(slower, report):
     more = "For a verdict: 3 more runs of each side, in turns "
     for runs, is_told in ((slower[:6], True), (slower, False)):
@@ -227,6 +228,7 @@ def test_too_few_runs_that_are_not_paired_are_told_how_many_the_level_needs(
     assert verdict(slower[: 2 * needed], "--unpaired", "--level", level)["verdict"] != "too few"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_an_experiment_of_too_few_blocks_is_told_the_command_that_adds_some(
     tmp_path, report, blocks
@@ -460,6 +462,7 @@ def test_rows_whose_calls_vary_from_run_to_run_are_not_called_the_same(tmp_path,
     )
 
 
+@pytest.mark.slow
 def test_rows_of_polls_are_no_part_of_the_work(slower, report):
     runs = changed(slower, HEALTHY["polls"])
     for run in runs:
@@ -640,6 +643,7 @@ def test_a_library_without_tuning_is_judged_alike_by_all_steps_and_by_the_last(t
         ), figure
 
 
+@pytest.mark.slow
 def test_runs_without_steps_have_none_to_leave_out(slower, report):
     answer = report("compare", *words(changed(slower, "DELETE FROM sample")), "--skip-steps", "33%")
     assert answer.status == 1 and answer.err.count("\n") == 1
@@ -649,6 +653,7 @@ def test_runs_without_steps_have_none_to_leave_out(slower, report):
     )
 
 
+@pytest.mark.slow
 def test_another_program_is_refused_and_another_build_of_it_is_not(tmp_path, verdict):
     assert verdict(sides(tmp_path / "other", {}, command="lib/app 2"))["refused"] == "program"
     assert verdict(sides(tmp_path / "same", {}, command="/opt/mpich/app.mpich 1"))["refused"] == ""
@@ -847,6 +852,7 @@ def test_a_machine_that_became_slower_is_noted_and_a_steady_one_is_not(slower, e
         } == {"more" if runs is slower else "same"}
 
 
+@pytest.mark.slow
 def test_a_measurement_that_is_not_whole_counts_as_none(slower, verdict):
     runs = measured(slower, lambda run, host, name: 1.4 if run[0] == "b" else 1)
     (folder_of(runs[0]) / "node00").write_text('{"arithmetic_ns": 1')
@@ -899,6 +905,7 @@ def test_no_side_is_the_best_of_runs_that_are_no_experiment(slower, ask, report)
     ] == "a"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending, start", [("png", b"\x89PNG"), ("svg", b"<?xml")])
 def test_a_picture_is_written(slower, tmp_path, report, monkeypatch, ending, start):
     pytest.importorskip("matplotlib")
@@ -1006,6 +1013,7 @@ def test_times_below_the_durations_do_not_run_into_each_other(span):
     assert all(left.x1 < right.x0 for left, right in zip(shown, shown[1:]))
 
 
+@pytest.mark.slow
 def test_an_experiment_is_read_with_its_blocks(tmp_path, report):
     folder = experiment(tmp_path, sides(tmp_path / "runs", {LARGE: 1.3}))
     row = report("compare", folder, "--by", "verdict", "--json").rows[0]
@@ -1280,12 +1288,14 @@ def template(tmp_path) -> Figures:
     return figures(planted(tmp_path / "run.db", 0, {}))[0]
 
 
+@pytest.mark.slow
 def test_experiments_without_a_difference_find_one_in_about_one_of_twenty(template):
     verdicts, rows = found_share(template, 0.0)
     assert 0.02 <= verdicts <= 0.075
     assert rows <= verdicts
 
 
+@pytest.mark.slow
 def test_a_difference_far_above_the_scatter_is_nearly_always_found(template):
     assert found_share(template, 9.0)[0] > 0.9
 

@@ -69,6 +69,7 @@ def marks(browser, section: str, kind: str) -> int:
     return browser.ask(f"[...{drawn}].filter((mark) => mark.querySelector('title')).length")
 
 
+@pytest.mark.slow
 @needs_browser
 def test_the_headline_is_the_verdict_in_the_words_of_compare(page_of, said, report, slower):
     page_of(words(slower))
@@ -348,6 +349,7 @@ def test_everybody_can_read_the_page(page_of, browser, axe, slower, width, is_da
     assert browser.ask(AXE_COMPLAINTS) == []
 
 
+@pytest.mark.slow
 @needs_browser
 @WIDTHS
 @SCHEMES
@@ -375,6 +377,7 @@ def test_no_table_is_cut_off_on_paper(page_of, browser, slower):
     assert max(cut) <= 0
 
 
+@pytest.mark.slow
 @needs_browser
 def test_names_of_ill_intent_stay_text(page_of, browser, said, slower, tmp_path):
     name = "<img src=x>&$"
@@ -478,6 +481,7 @@ def test_options_of_a_comparison_need_sides(report, slower):
     assert answer.status == 2 and "name the runs of each side" in answer.err
 
 
+@pytest.mark.slow
 def test_what_compare_cannot_read_has_no_page(report, slower, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     answer = report("html", tmp_path / "missing", "--", *slower[:2])

@@ -222,6 +222,7 @@ def test_a_host_whose_ranks_take_turns_at_being_late_is_named(late):
     assert by_host["node01"]["ranks"] == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_where_each_rank_is_late_by_chance_nobody_is_named(late, text, seed):
     job = late_job(None, [HostClock()] * 4, seed=seed)
@@ -555,6 +556,7 @@ def test_a_late_rank_that_gets_slower_is_said_to(late, text):
     ) and "growing" not in text(sudden)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", [0, 0.9], ids=["independent", "slowly-changing"])
 def test_of_400_runs_with_a_rank_that_stays_as_late_at_most_10_call_it_growing(memory):
     """At a level of 1 %, 11 or more have a probability of 0.3 %."""
@@ -721,6 +723,7 @@ def started(ranks: int, transfer_ns: int, later_ns: int) -> Job:
     return job
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [2, 8])
 def test_a_late_start_names_nobody_though_that_rank_is_always_a_little_later(late, text, ranks):
     job = started(ranks, 10 * US, 100)
