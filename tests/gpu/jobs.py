@@ -83,7 +83,7 @@ class Job:
                 sys.executable, str(REPOSITORY / "report/hvprof-report"), "merge", str(ledger),
                 str(path),
             ]
-            made = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            made = subprocess.run(command, capture_output=True, text=True, check=False)
             if made.returncode:
                 raise RuntimeError(f"the reporter cannot read {ledger.name}: {made.stderr.strip()}")
         if not path.exists():
@@ -163,7 +163,7 @@ class Jobs:
     @property
     def patience(self) -> float:
         """Factor of limits: doubles are tried on whatever machine there is."""
-        return 4 if self.is_double else 1
+        return 20 if self.is_double else 1
 
     @property
     def libcupti(self) -> str:

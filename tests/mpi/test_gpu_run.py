@@ -249,8 +249,8 @@ def test_checks_for_which_too_little_time_is_left_are_ended_or_not_begun_and_do_
 
 def test_a_check_that_takes_longer_than_it_may_fails(tmp_path: Path):
     script, jobs = prepared(tmp_path)
-    # which the doubles get four times of
-    (row,) = script["rows_of"](named("untouched")._replace(limit_s=0.25), jobs, 60)
+    # which the doubles get twenty times of
+    (row,) = script["rows_of"](named("untouched")._replace(limit_s=0.05), jobs, 60)
     assert row.judged == "FAIL: it did not end in 1 s"
 
 
