@@ -233,7 +233,7 @@ class Runner:
         done = len(self.complete())
         if self.plan.until is None or done < self.plan.blocks:
             return self.plan.blocks
-        most = max(whole("compare.most_pairs"), self.plan.blocks)
+        most = max(whole("compare.most-pairs"), self.plan.blocks)
         width = self.widest()
         if width is None:
             return min(done + 1, most)

@@ -111,7 +111,7 @@ def rows_of(rows: Columns, texts: Texts) -> Iterator[tuple]:
         return column.tolist()
 
     return zip(
-        *(values(field.type, getattr(rows, field.name)) for field in dataclasses.fields(rows))
+        *(values(str(field.type), getattr(rows, field.name)) for field in dataclasses.fields(rows))
     )
 
 

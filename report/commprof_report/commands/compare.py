@@ -122,7 +122,7 @@ def add_rule_arguments(parser: argparse._ActionsContainer) -> None:
     metric_help += "if it is known for half of the time inside MPI; else time)"
     parser.add_argument("--metric", choices=METRICS, help=metric_help)
     parser.add_argument(
-        "--min-effect", type=percent, default=threshold("compare.min_effect"), metavar="N%",
+        "--min-effect", type=percent, default=threshold("compare.min-effect"), metavar="N%",
         help="differences below this do not matter (default: 2%%)",
     )
     parser.add_argument(
@@ -366,5 +366,3 @@ def print_fact(head: str, text: str) -> None:
     print(f"{head:<{HEAD_WIDTH}}{first}".replace(KEPT, " "))
     for line in rest:
         print(" " * HEAD_WIDTH + line.replace(KEPT, " "))
-
-

@@ -36,6 +36,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..base import units
+from ..base.present import present
 from ..display import page, pictures, tables
 from ..display.tables import Column
 from ..late.late_ranks import Late, LateRow, late
@@ -45,7 +46,7 @@ from ..roles import roles
 from ..roles.world import world_of
 from ..run.alignment import align
 from ..run.crowding import crowded_facts, crowding
-from ..run.run import Run
+from ..run.selection import Selection
 from ..run.unsampled import unsampled_facts
 from ..steps.critical_path import PathRow
 from ..steps.step_calls import StepCallRow
@@ -195,7 +196,7 @@ def chosen(arguments: argparse.Namespace, answers: StepsSummary) -> tuple[Sequen
     return [answers.summary], StepsRow._fields
 
 
-def print_text(run: Run, answers: StepsSummary, waits: Late) -> None:
+def print_text(run: Selection, answers: StepsSummary, waits: Late) -> None:
     for head, text in (
         *crowded_facts(crowding(run.connection)),
         *facts(answers, waits),
@@ -232,7 +233,7 @@ def call_rows(
     return answers.costs.by_call.rows(answers.costs.is_driven, families)
 
 
-def family_rows(run: Run, answers: StepsSummary) -> list[StepCallRow]:
+def family_rows(run: Selection, answers: StepsSummary) -> list[StepCallRow]:
     """One for a family of communicators."""
     return call_rows(answers, roles.family_labels(world_of(run.connection)))
 
@@ -253,7 +254,7 @@ def step_columns(rows: Sequence[StepRow]) -> list[Column]:
     ]
 
 
-def print_steps(run: Run, answers: StepsSummary, waits: Late) -> None:
+def print_steps(run: Selection, answers: StepsSummary, waits: Late) -> None:
     rows = answers.costs.steps
     if not rows:
         print_text(run, answers, waits)
@@ -406,13 +407,14 @@ def share_facts(summary: StepsRow, late: LateRow | None) -> Iterator[tuple[str, 
 
 def communication_parts(summary: StepsRow) -> str:
     """31.8 % data operations (11.7 ms) and 43.6 % negotiation (16.1 ms)"""
-    parts = [(summary.background_ns, "communication")]
+    background_ns, step_ns = present(summary.background_ns), present(summary.step_ns)
+    parts = [(background_ns, "communication")]
     if summary.negotiation and summary.data_ns is not None:
-        rest_ns = max(0.0, summary.background_ns - summary.data_ns)
+        rest_ns = max(0.0, background_ns - summary.data_ns)
         parts = [(summary.data_ns, "data operations"), (rest_ns, "negotiation")]
     least = "" if summary.complete_steps else "at least "
     said = [
-        f"{units.share(ns / summary.step_ns)} {what} ({units.duration(ns)})" for ns, what in parts
+        f"{units.share(ns / step_ns)} {what} ({units.duration(ns)})" for ns, what in parts
     ]
     return least + " and ".join(said)
 
@@ -569,7 +571,7 @@ def remark(row: StepRow) -> str:
     return f"outlier: {row.why}" if row.is_outlier else ""
 
 
-def steps_section(run: Run, answers: StepsSummary, waits: Late | None) -> str:
+def steps_section(run: Selection, answers: StepsSummary, waits: Late | None) -> str:
     """Steps of a run that was read with samples; empty if there are none."""
     if not run.connection.execute("SELECT 1 FROM sample").fetchone():
         return ""

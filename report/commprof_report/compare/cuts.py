@@ -83,8 +83,8 @@ def _is_aside(run: Figures, keys: Sequence[Key]) -> bool:
     calls = sum(run.rows[key].count for key in keys if key in run.rows)
     if run.steps is None:
         return False
-    most_calls = threshold("compare.aside_calls") * run.steps.count * len(run.ranks)
-    most_bytes = threshold("compare.aside_bytes") * _bytes(run, list(run.rows))
+    most_calls = threshold("compare.aside-calls") * run.steps.count * len(run.ranks)
+    most_bytes = threshold("compare.aside-bytes") * _bytes(run, list(run.rows))
     return calls < most_calls and _bytes(run, keys) < most_bytes
 
 
@@ -140,11 +140,11 @@ def _counts_differ(
     first: str, works: Sequence[StepWork], second: str, others: Sequence[StepWork]
 ) -> str:
     before, after = (median(work.count for work in each) for each in (works, others))
-    if alike(before, after) or abs(after - before) <= whole("compare.lost_steps"):
+    if alike(before, after) or abs(after - before) <= whole("compare.lost-steps"):
         return ""
     return f"{units.count(before)} steps in {first}, {units.count(after)} in {second}"
 
 
 def alike(first: float, second: float) -> bool:
     """Numbers of steps, of bytes of a step, and what follows from them."""
-    return abs(second - first) <= threshold("compare.same_steps") * max(first, second)
+    return abs(second - first) <= threshold("compare.same-steps") * max(first, second)

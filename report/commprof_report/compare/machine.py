@@ -94,11 +94,11 @@ def _slow(name: str, runs: Sequence[Figures]) -> dict[str, float]:
             ratios.setdefault(host, []).append(
                 math.log(own / median(other for place, other in times.items() if place != host))
             )
-    level = 1 - threshold("compare.host_chance") / (len(NAMES) * max(1, len(ratios)))
+    level = 1 - threshold("compare.host-chance") / (len(NAMES) * max(1, len(ratios)))
     shifts = {host: rank_tests.paired_shift(own, level) for host, own in ratios.items()}
     return {
         host: math.expm1(shift.estimate) for host, shift in shifts.items()
-        if shift.low > math.log(threshold("compare.slow_host"))
+        if shift.low > math.log(threshold("compare.slow-host"))
     }
 
 

@@ -63,7 +63,7 @@ def _sequential(rules: Rules, level_of_each: float, are_several: bool) -> str:
 
 
 def _coverage(least: float, runs: Sequence[Figures], metric: str) -> Iterator[str]:
-    if least < threshold("compare.nearly_all") and any(run.coverage for run in runs):
+    if least < threshold("compare.nearly-all") and any(run.coverage for run in runs):
         yield (
             f"waiting and transfer are known for {units.share(least)} of the time inside MPI, in "
             f"the run with least{'; --metric time has all of it' if metric == 'transfer' else ''}"
@@ -126,7 +126,7 @@ def _disturbance(judge: Judge, reference: Side, side: Side) -> Iterator[str]:
     first, second = map(known, rates)
     if len(first) < len(rates[0]) or len(second) < len(rates[1]):
         return
-    few, often = threshold("compare.few_switches"), threshold("compare.times_the_switches")
+    few, often = threshold("compare.few-switches"), threshold("compare.times-the-switches")
     found = judge.contrast(*([max(rate, few) for rate in own] for own in (first, second)))
     if found.difference is not None and abs(math.log1p(found.difference)) >= math.log(often):
         yield (
@@ -145,7 +145,7 @@ def _coarse_clocks(reference: Side, side: Side, figure: FigureRow, skipped: floa
     ) * (1 - skipped)
     error_ns = max(run.error_ns for run in runs)
     change_ns = abs((figure.second_ns or 0) - (figure.first_ns or 0)) / max(calls, 1)
-    if error_ns > threshold("compare.clock_error") * change_ns:
+    if error_ns > threshold("compare.clock-error") * change_ns:
         yield (
             f"the clocks of the hosts are known to {units.duration(error_ns)}, and {side.name} "
             f"differs by {units.duration(change_ns)} a call in {figure.figure}; --metric time "
@@ -222,7 +222,7 @@ def _rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
 def _outliers(side: Side, metric: str, least: float) -> Iterator[str]:
     """Runs far from the others of their side, and by `least` or more."""
     values = known([run.of_run(metric) for run in side.runs])
-    if len(values) < max(whole("compare.outlier_runs"), len(side.runs)):
+    if len(values) < max(whole("compare.outlier-runs"), len(side.runs)):
         return
     middle = median(values)
     deviation = MAD * median(abs(value - middle) for value in values)
@@ -246,7 +246,7 @@ def _peculiar(run: Figures, side: Side) -> str:
         names = ", ".join(sorted(host or "an unknown host" for host in hosts))
         found += f"; no other run was on {units.shortened(names, 40)}"
     own, often = run.switches_per_s, known([other.switches_per_s for other in others])
-    times, few = threshold("compare.times_the_switches"), threshold("compare.few_switches")
+    times, few = threshold("compare.times-the-switches"), threshold("compare.few-switches")
     if (
         own is not None and len(often) == len(others)
         and own >= times * max(few, median(often))

@@ -108,7 +108,7 @@ def fewest_runs(level: float) -> int:
 def pairs_to_detect(differences: Sequence[float], shift: float, level: float) -> int | None:
     """About how many pairs with this scatter would show this shift with probability POWER; null:
     more than are advised."""
-    wanted = (*range(fewest_pairs(level), 21), *range(24, whole("compare.most_pairs") + 1, 4))
+    wanted = (*range(fewest_pairs(level), 21), *range(24, whole("compare.most-pairs") + 1, 4))
     return next(
         (
             pairs for pairs in wanted

@@ -354,7 +354,7 @@ def _hosts(sides: Sequence[Side]) -> Iterator[Refusal]:
     if max(len(side.runs) for side in sides) == 1:
         return
     sets = [{frozenset(row.host or "" for row in run.ranks) for run in side.runs} for side in sides]
-    fewest = whole("compare.host_sets")
+    fewest = whole("compare.host-sets")
     for side, own in zip(sides[1:], sets[1:]):
         if not own & sets[0] and min(len(own), len(sets[0])) < fewest:
             on = [

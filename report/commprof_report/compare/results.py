@@ -119,7 +119,7 @@ class Rules(NamedTuple):
 
     metric: str | None = None
     level: float = threshold("compare.level")
-    min_effect: float = threshold("compare.min_effect")
+    min_effect: float = threshold("compare.min-effect")
     allowed: tuple[str, ...] = ()
     pairs: bool = True
     all_rows: bool = False

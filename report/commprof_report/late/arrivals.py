@@ -34,7 +34,7 @@ def completing(connection: Connection, rows: Samples, known: Known, texts: Texts
     rows = rows.take(known.which(rows.call, texts, lambda call: call.is_completing))
     rows = rows.take(np.lexsort((rows.end_ns, rows.world_rank)))
     is_completion = known.which(rows.call, texts, lambda call: call.family == "completion")
-    region = region_names(connection, rows, texts)
+    region = region_names(connection, rows.world_rank, rows.region, texts)
     return Completing(
         rows.world_rank, np.where(is_completion, rows.call, NONE), region, rows.start_ns,
         rows.end_ns,

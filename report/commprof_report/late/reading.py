@@ -73,7 +73,7 @@ def sampled_collectives(connection: Connection, texts: Texts) -> Collectives:
         kinds.is_blocking[kind],
         rows.bytes,
         known.comm_rank[member] == rows.root,
-        region_names(connection, rows, texts),
+        region_names(connection, rows.world_rank, rows.region, texts),
         rows.start_ns,
         rows.end_ns,
         rows.completed_ns,
@@ -228,7 +228,7 @@ def median_durations(connection: Connection, known: Known) -> dict[tuple[str, st
     ends_ns = np.where(calls.completed_ns == NONE, calls.end_ns, calls.completed_ns)
     is_timed = (calls.device_start_ns != NONE) & (calls.device_end_ns != NONE)
     device_ns = np.where(is_timed, calls.device_end_ns - calls.device_start_ns, NONE)
-    parts = [
+    parts: list[tuple[Calls | Starts | FurtherMessages, TextInts, Ints]] = [
         (
             calls, np.where(calls.is_shared == 1, texts.number(NCCL_GROUP), calls.call),
             np.where(is_nccl, device_ns, ends_ns - calls.start_ns),

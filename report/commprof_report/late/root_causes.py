@@ -177,10 +177,10 @@ def _caused(
         *(column.tolist() for column in columns)
     ):
         if is_through:
-            before = [
+            of_waiter, of_last = (
                 by_rank[rank].since(since) if rank in by_rank else {} for rank in (waiter, last)
-            ]
-            causes = _indirect(wait_ns, waiter, last, *before, *next(parts))
+            )
+            causes = _indirect(wait_ns, waiter, last, of_waiter, of_last, *next(parts))
             found.append(causes)
         else:
             causes = {last: last_ns} if last_ns else {}

@@ -45,9 +45,11 @@ def samples(connection: Connection, known: Known, texts: Texts) -> Samples:
     return found.take(np.lexsort((found.end_ns, found.start_ns, found.world_rank)))
 
 
-def region_names(connection: Connection, rows: Samples, texts: Texts) -> TextInts:
+def region_names(
+    connection: Connection, world_rank: Ints, region: Ints, texts: Texts
+) -> TextInts:
     regions = read(Regions, SQL.run(connection, "region_names"), texts)
-    place = found_in((rows.world_rank, rows.region), (regions.world_rank, regions.region))
+    place = found_in((world_rank, region), (regions.world_rank, regions.region))
     return np.append(regions.name, texts.number(""))[place]
 
 

@@ -17,7 +17,6 @@ from urllib.parse import quote
 from .. import APPLICATION_ID
 from ..base import query
 from ..base.errors import ReportError, version_check
-from ..base.present import present
 from .archive import unpacked
 from .sampled import Sampled
 from .seen import view_text

@@ -159,8 +159,11 @@ def _files_take(run: Run, files: Sequence[RankFile], with_histograms: bool) -> N
                 if not read:
                     file_take(run, file, with_histograms)
                 progress.step()
-    is_all = None not in sampled and not (run.thinning and run.thinning.has_deleted)
-    run.connection.sampled = sampled_join(sampled) if is_all else None
+    is_all = not (run.thinning and run.thinning.has_deleted)
+    known = [part for part in sampled if part is not None]
+    run.connection.sampled = (
+        sampled_join(known) if is_all and len(known) == len(sampled) else None
+    )
 
 
 class Part(NamedTuple):
