@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import Optional
 
 from ..base.arrays import np
-from ..base.columns import NONE, Columns, Flags, Floats, Ints, TextInts, grouped
 from ..base.thresholds import threshold, whole
+from ..base.columns import NONE, Columns, Flags, Floats, Ints, TextInts, found_in, grouped
 from .timelines import DIRECT, UNSEEN, UNSPLIT, WAITING, Lines
 from .waits import Waits
 
@@ -117,38 +117,48 @@ def _meetings(waits: Waits, lines: Lines, is_nccl: Flags, is_all: Flags) -> Meet
 
 
 def _synchronized(meetings: Meetings, waits: Waits) -> Ints:
-    """For each wait that is followed, the last time at which both ranks had arrived; the begin of
-    the run if there is none."""
-    communicators: dict[int, set[int]] = {}
-    order, groups = grouped(waits.world_rank, waits.identity)
-    for row in order[groups.first].tolist():
-        communicators.setdefault(int(waits.world_rank[row]), set()).add(int(waits.identity[row]))
-    shared: dict[tuple[int, int], list[int]] = {}
-    collective_ns: dict[int, int] = {}  # by communicator, when all were last synchronized
-    pair_ns: dict[tuple[int, int], int] = {}  # when one waited for the other
+    """For each wait that is followed, the last time at which both ranks had arrived, by a wait of
+    one for the other or a collective of both; the begin of the run if there is none."""
+    followed = np.flatnonzero(meetings.is_followed)
+    ranks = [column[meetings.wait[followed]] for column in (waits.world_rank, waits.last_rank)]
+    order, pairs = grouped(np.minimum(*ranks), np.maximum(*ranks))
+    followed = followed[order]
+    arrival_ns = meetings.arrival_ns[followed]
+    latest_ns = np.zeros(len(followed), np.int64)
+    latest_ns[1:] = np.where(pairs.of_row[1:] == pairs.of_row[:-1], arrival_ns[:-1], 0)
+    low, high = (choose(*ranks)[order[pairs.first]] for choose in (np.minimum, np.maximum))
+    pair, identity = _shared(low, high, waits)
+    row, entry = _expanded(pair, pairs.of_row)
+    wanted = identity[entry] * len(meetings) + followed[row]
+    collective = np.flatnonzero(meetings.wait == NONE)
+    known = np.sort(meetings.identity[collective] * len(meetings) + collective)
+    # -1: no collective was before
+    before = np.append(known, -1)[np.searchsorted(known, wanted) - 1]
+    is_met = before // max(1, len(meetings)) == identity[entry]
+    met_ns = meetings.arrival_ns[before[is_met] % len(meetings)]
+    np.maximum.at(latest_ns, row[is_met], met_ns)
     found = np.zeros(len(meetings), np.int64)
-    rows = zip(
-        meetings.wait.tolist(), meetings.identity.tolist(), meetings.arrival_ns.tolist(),
-        meetings.is_followed.tolist(),
-    )
-    waiters, lasts = waits.world_rank.tolist(), waits.last_rank.tolist()
-    for place, (wait, identity, arrival_ns, is_followed) in enumerate(rows):
-        if wait == NONE:
-            collective_ns[identity] = arrival_ns
-        elif is_followed:
-            pair = (
-                (waiters[wait], lasts[wait]) if waiters[wait] < lasts[wait]
-                else (lasts[wait], waiters[wait])
-            )
-            if pair not in shared:
-                shared[pair] = list(
-                    communicators.get(pair[0], set()) & communicators.get(pair[1], set())
-                )
-            latest_ns = max(0, pair_ns.get(pair, 0))
-            for each in shared[pair]:
-                latest_ns = max(latest_ns, collective_ns.get(each, 0))
-            found[place], pair_ns[pair] = latest_ns, arrival_ns
+    found[followed] = np.maximum(latest_ns, 0)
     return found
+
+
+def _shared(low: Ints, high: Ints, waits: Waits) -> tuple[Ints, Ints]:
+    """The communicators on which both ranks of a pair have waits: rows of (pair, identity)."""
+    known = np.flatnonzero(waits.identity != NONE)
+    order, groups = grouped(waits.world_rank[known], waits.identity[known])
+    first = known[order[groups.first]]
+    rank, identity = waits.world_rank[first], waits.identity[first]
+    pair, own = _expanded(rank, low)
+    is_shared = found_in((high[pair], identity[own]), (rank, identity)) >= 0
+    return pair[is_shared], identity[own[is_shared]]
+
+
+def _expanded(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
+    """Each row of wanted with each row of keys, which are in order, that is equal."""
+    begin, end = (np.searchsorted(keys, wanted, side) for side in ("left", "right"))
+    counts = end - begin
+    row = np.repeat(np.arange(len(wanted)), counts)
+    return row, np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts - begin, counts)
 
 
 def _caused(
