@@ -70,7 +70,10 @@ def test_the_strictest_of_the_inputs_counts(report, run):
 
 
 def test_a_comparison_is_as_private_as_its_runs(report, run, tmp_path):
-    other = planted.write_ledgers(tmp_path / "other", planted.training_run())
+    ranks = planted.training_run()
+    for rank in ranks:
+        rank.run_id = "job-2"
+    other = planted.write_ledgers(tmp_path / "other", ranks)
     for path in other.iterdir():
         path.chmod(0o640)
     assert report("html", run, "--", other, "--output", tmp_path / "page.html").status == 0
