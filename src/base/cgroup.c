@@ -7,6 +7,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool read_numbers(const char *folder, const char *file, const char *format, double *first,
@@ -28,6 +29,25 @@ static double quota_of(const char *folder)
     return is_there && quota > 0 && period > 0 ? quota / period : 0;
 }
 
+/* The number behind a word of cpu.stat; microseconds in version 2, nanoseconds in version 1. */
+static uint64_t throttled_in(const char *folder)
+{
+    static const struct {
+        const char *word;
+        unsigned ns;
+    } FORMS[] = {{"throttled_usec ", 1000}, {"throttled_time ", 1}};
+    char path[2 * PATH_MAX], text[1024];
+    snprintf(path, sizeof path, "%s/cpu.stat", folder);
+    if (!host_text(path, text, sizeof text))
+        return UINT64_MAX;
+    for (size_t i = 0; i < sizeof FORMS / sizeof *FORMS; i++) {
+        const char *found = strstr(text, FORMS[i].word);
+        if (found)
+            return strtoull(found + strlen(FORMS[i].word), NULL, 10) * FORMS[i].ns;
+    }
+    return UINT64_MAX;
+}
+
 /* From the process's own cgroup up to the root. */
 static void look_upwards(const char *mount, const char *path, struct cgroup_quota *least)
 {
@@ -38,6 +58,7 @@ static void look_upwards(const char *mount, const char *path, struct cgroup_quot
         double cores = quota_of(folder);
         if (cores > 0 && (least->cores == 0 || cores < least->cores)) {
             least->cores = cores;
+            least->throttled_ns = throttled_in(folder);
             snprintf(least->path, sizeof least->path, "%s", *level ? level : "/");
         }
         char *slash = strrchr(level, '/');

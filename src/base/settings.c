@@ -176,7 +176,7 @@ static const char SITE_FACTS[] =
 /* The defaults of profile=site. */
 static const char *const SITE_DEFAULTS[AT_END] = {
     [AT_SHORTEST_S] = "60", [AT_COPY_S] = "600",     [AT_MEMORY] = "2M", [AT_SAMPLES] = "0",
-    [AT_GPU] = "off",       [AT_FACTS] = SITE_FACTS, [AT_QUIET] = "on",
+    [AT_GPU] = "off",       [AT_FACTS] = SITE_FACTS, [AT_QUIET] = "on",  [AT_CPU_TIME] = "off",
 };
 
 static const char *site_values[AT_END]; /* NULL: the site's file does not have it */

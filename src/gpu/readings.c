@@ -1,7 +1,4 @@
-/* The table holds the readings of every period-th tick. When it is full, the period doubles;
- * entries of other ticks are free then.
- *
- * The vendor's library may hold a lock of its own while it is read, which a child forked meanwhile
+/* The vendor's library may hold a lock of its own while it is read, which a child forked meanwhile
  * would find locked for good. So a fork waits, a bounded time, until the reading is over:
  *
  *     the GPU thread    is_reading = 1; reads if forks = 0; is_reading = 0
@@ -15,7 +12,7 @@
 #include "base/clock.h"
 #include "base/service_thread.h"
 #include "base/settings.h"
-#include "ledger/ledger.h"
+#include "ledger/thinned.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -28,9 +25,8 @@ static struct {
     void *sensors[ACTIVITY_MOST_DEVICES + 1]; /* by slot; NULL: none */
     unsigned devices;                         /* whose sensors were looked for */
     int64_t due_ns;
-    uint32_t tick, period; /* now; and of how many ticks one is read */
-    struct ledger_reading *entries[READINGS_MOST];
-    unsigned count, most, next; /* entries in the ledger; where a free one is looked for */
+    uint32_t tick;
+    struct thinned log;
 } readings;
 
 static uint32_t is_reading, forks;
@@ -53,71 +49,30 @@ void readings_begin(const struct gpu_backend *backend)
     static bool waits_with_forks;
     memset(&readings, 0, sizeof readings);
     readings.backend = backend;
-    readings.period = 1;
-    readings.most = READINGS_MOST;
+    thinned_begin(&readings.log, LEDGER_READINGS, READINGS_MOST);
     if (backend->read_sensors && !waits_with_forks)
         waits_with_forks = pthread_atfork(before_fork, after_fork, NULL) == 0;
-}
-
-/* Room for readings */
-
-static bool take_chunk(void)
-{
-    uint32_t capacity = ledger_chunk_capacity(sizeof(struct ledger_reading));
-    bool fits = readings.count + capacity <= readings.most;
-    struct ledger_chunk *chunk =
-        fits ? ledger_chunk(LEDGER_READINGS, sizeof(struct ledger_reading), 0) : NULL;
-    if (!chunk) {
-        readings.most = readings.count;
-        return false;
-    }
-    for (uint32_t i = 0; i < capacity; i++)
-        readings.entries[readings.count++] = ledger_entry(chunk, i);
-    __atomic_store_n(&chunk->used, capacity, __ATOMIC_RELEASE);
-    return true;
-}
-
-static void thin(void)
-{
-    readings.period *= 2;
-    readings.next = 0;
-    for (unsigned i = 0; i < readings.count; i++)
-        if (readings.entries[i]->tick % readings.period)
-            __atomic_store_n(&readings.entries[i]->live, 0, __ATOMIC_RELEASE);
-}
-
-/* NULL: the table is full. */
-static struct ledger_reading *find_free(void)
-{
-    for (; readings.next < readings.count || take_chunk(); readings.next++)
-        if (!readings.entries[readings.next]->live)
-            return readings.entries[readings.next++];
-    return NULL;
 }
 
 /* Reading */
 
 static void keep(struct ledger_device *device, const struct gpu_reading *reading, int64_t at_ns)
 {
-    struct ledger_reading *entry = find_free();
-    if (!entry)
-        thin();
-    if (!entry && !(entry = find_free()))
-        return;
     if (reading->memory_bytes)
         device->memory_bytes = reading->memory_bytes;
-    memset(entry, 0, sizeof *entry);
-    entry->at_ns = at_ns;
-    entry->nvlink_sent_bytes = reading->nvlink_sent_bytes;
-    entry->nvlink_received_bytes = reading->nvlink_received_bytes;
-    entry->pcie_sent_bytes = reading->pcie_sent_bytes;
-    entry->pcie_received_bytes = reading->pcie_received_bytes;
-    entry->memory_used_bytes = reading->memory_used_bytes;
-    entry->device = device->device;
-    entry->clock_mhz = reading->clock_mhz;
-    entry->tick = readings.tick;
-    entry->limits = (uint16_t)reading->limits;
-    __atomic_store_n(&entry->live, 1, __ATOMIC_RELEASE);
+    struct ledger_reading entry = {
+        .at_ns = at_ns,
+        .nvlink_sent_bytes = reading->nvlink_sent_bytes,
+        .nvlink_received_bytes = reading->nvlink_received_bytes,
+        .pcie_sent_bytes = reading->pcie_sent_bytes,
+        .pcie_received_bytes = reading->pcie_received_bytes,
+        .memory_used_bytes = reading->memory_used_bytes,
+        .device = device->device,
+        .clock_mhz = reading->clock_mhz,
+        .tick = readings.tick,
+        .limits = (uint16_t)reading->limits,
+    };
+    thinned_add(&readings.log, &entry);
 }
 
 static bool says_something(const struct gpu_reading *reading)
@@ -150,7 +105,7 @@ void readings_take(int64_t now_ns, bool (*is_abandoned)(void))
     if (!readings.backend->read_sensors || now_ns < readings.due_ns || !activity_device(1))
         return;
     readings.due_ns = now_ns + (int64_t)settings.gpu_collect_ms * MS_NS;
-    if (++readings.tick % readings.period)
+    if (!thinned_wants(&readings.log, ++readings.tick))
         return;
     __atomic_store_n(&is_reading, 1, __ATOMIC_SEQ_CST);
     if (!__atomic_load_n(&forks, __ATOMIC_SEQ_CST))

@@ -8,8 +8,7 @@
 
 enum {
     READINGS_MOST = 4092
-}; /* four chunks: a device for 68 minutes at one reading a second; then every second reading is
-      left out */
+}; /* four chunks: a device for 68 minutes at one reading a second, before the log is thinned */
 
 void readings_begin(const struct gpu_backend *backend);
 

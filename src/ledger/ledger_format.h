@@ -85,8 +85,10 @@ struct ledger_usage {
     uint64_t involuntary_switches;
     uint64_t minor_faults;
     uint64_t major_faults;
-    int32_t core;      /* on which the main thread was; -1: another thread took this reading */
-    int32_t numa_node; /* likewise */
+    uint64_t throttled_ns; /* the processes of the cgroup, by its quota */
+    uint64_t stolen_ns; /* from the host's cores, by the machine that it is a guest of; likewise */
+    int32_t core;       /* on which the main thread was; -1: another thread took this reading */
+    int32_t numa_node;  /* likewise */
     uint64_t affinity[LEDGER_AFFINITY_WORDS]; /* the cores on which the main thread may run, a bit
                                                  each; all 0: unknown (beyond 1,024) */
 };
@@ -197,6 +199,7 @@ enum ledger_kind {
     LEDGER_ALGORITHMS = 14, /* struct ledger_algorithm */
     LEDGER_SIGNATURES = 15, /* struct ledger_signature */
     LEDGER_READINGS = 16,   /* struct ledger_reading */
+    LEDGER_CPU_TIMES = 17,  /* struct ledger_cpu_time */
 };
 
 struct ledger_chunk {
@@ -386,6 +389,30 @@ struct ledger_thread {
     uint64_t folding;
     char name[16];
     uint8_t reserved[16];
+};
+
+/* What the entries of a log that is thinned have in common (thinned.h). */
+struct ledger_thinned {
+    uint8_t data[56];
+    uint32_t tick; /* the writer's: of the periods of readings, the one that this one belongs to */
+    uint16_t more_data;
+    uint16_t live; /* stored last; 1: counts */
+};
+
+/* How long a thread was on a core and how long it was ready but had none, as the kernel's scheduler
+ * counts it; and what the readings so far have found it at: inside an MPI or NCCL call or outside,
+ * ready (on a core or waiting for one), asleep, or waiting for a disk. Sums since its first reading;
+ * where the operating system's thread is another one now, they go on. */
+struct ledger_cpu_time {
+    int64_t at_ns;       /* on the monotonic clock */
+    uint64_t core_ns;    /* on a core */
+    uint64_t waiting_ns; /* for a core; LEDGER_BYTES_UNKNOWN: the kernel does not say */
+    uint32_t outside_ready, outside_asleep, outside_disk; /* readings that found it so, */
+    uint32_t inside_ready, inside_asleep, inside_disk;
+    uint64_t reserved;
+    uint32_t tick; /* as in struct ledger_thinned */
+    uint16_t thread;
+    uint16_t live;
 };
 
 /* Samples: single calls. All ranks sample the same stretches of time without communicating: a call
@@ -635,9 +662,9 @@ struct ledger_reading {
     uint64_t memory_used_bytes;
     uint32_t device;    /* slot */
     uint32_t clock_mhz; /* of its multiprocessors; 0: not known */
-    uint32_t tick; /* the writer's: of the periods of readings, the one that this one belongs to */
-    uint16_t limits; /* enum ledger_reading_limits */
-    uint16_t live;   /* stored last; 1: counts */
+    uint32_t tick;      /* as in struct ledger_thinned */
+    uint16_t limits;    /* enum ledger_reading_limits */
+    uint16_t live;
 };
 
 /* A period in which the GPUs were traced. */
@@ -696,6 +723,8 @@ _Static_assert(sizeof(struct ledger_activity) == 2432, "activity: whole cache li
 _Static_assert(sizeof(struct ledger_stream) == 64, "stream");
 _Static_assert(sizeof(struct ledger_device) == 320, "device");
 _Static_assert(sizeof(struct ledger_reading) == 64, "reading");
+_Static_assert(sizeof(struct ledger_thinned) == 64, "thinned");
+_Static_assert(sizeof(struct ledger_cpu_time) == 64, "CPU time");
 _Static_assert(sizeof(struct ledger_tracing) == 64, "tracing");
 _Static_assert(sizeof(struct ledger_page) == 3648, "page");
 _Static_assert(sizeof(struct ledger_region) == 128, "region");

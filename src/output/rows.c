@@ -187,6 +187,12 @@ int64_t rows_since_start_ns(const struct store *store, uint64_t ticks)
         ledger->clock_ns + (int64_t)(((__int128)since * (int64_t)ledger->clock_scale) >> 32));
 }
 
+int64_t rows_reset_ns(const struct store *store)
+{
+    uint64_t reset_ticks = store->ledger->reset_ticks;
+    return reset_ticks ? rows_since_start_ns(store, reset_ticks) : 0;
+}
+
 int64_t rows_monotonic_since_start_ns(const struct store *store, int64_t monotonic_ns)
 {
     int64_t ns = monotonic_ns - store->ledger->start_ns;

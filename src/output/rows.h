@@ -120,6 +120,8 @@ int64_t rows_wall_ns(const struct ledger_header *ledger); /* up to now while the
 int64_t rows_since_start_ns(const struct store *store, uint64_t ticks);
 int64_t rows_monotonic_since_start_ns(const struct store *store, int64_t monotonic_ns);
 
+int64_t rows_reset_ns(const struct store *store); /* the last reset, since the start; 0: none */
+
 /* store_samples.c: samples of calls and GPU activities, steps, spans of regions, and the windows in
  * which samples are complete. */
 void store_samples(struct store *store);

@@ -70,6 +70,21 @@ CREATE TABLE thread (
     PRIMARY KEY (world_rank, thread)
 ) WITHOUT ROWID;
 
+CREATE TABLE cpu_time (
+    world_rank     INTEGER NOT NULL,
+    thread         INTEGER NOT NULL,
+    at_ns          INTEGER NOT NULL,
+    core_ns        INTEGER NOT NULL,
+    waiting_ns     INTEGER,
+    outside_ready  INTEGER NOT NULL,
+    outside_asleep INTEGER NOT NULL,
+    outside_disk   INTEGER NOT NULL,
+    inside_ready   INTEGER NOT NULL,
+    inside_asleep  INTEGER NOT NULL,
+    inside_disk    INTEGER NOT NULL,
+    PRIMARY KEY (world_rank, thread, at_ns)
+) WITHOUT ROWID;
+
 CREATE TABLE call (
     name    TEXT PRIMARY KEY,
     family  TEXT NOT NULL,

@@ -137,6 +137,10 @@ static void store_usage(struct store *store, const char *reading, const struct l
     NUMBER(involuntary_switches)
     NUMBER(minor_faults)
     NUMBER(major_faults)
+    if (usage->throttled_ns != LEDGER_BYTES_UNKNOWN)
+        NUMBER(throttled_ns)
+    if (usage->stolen_ns != LEDGER_BYTES_UNKNOWN)
+        NUMBER(stolen_ns)
     if (usage->core >= 0) {
         NUMBER(core)
         NUMBER(numa_node)
@@ -220,6 +224,22 @@ static void store_threads(struct store *store)
     const struct ledger_thread *thread;
     FOR_EACH_ENTRY(thread, store, LEDGER_THREADS)
         store_thread(store, thread);
+}
+
+/* Readings from before the last reset do not count. */
+static void store_cpu_times(struct store *store)
+{
+    const struct ledger_cpu_time *entry;
+    int64_t reset_ns = rows_reset_ns(store);
+    FOR_EACH_ENTRY(entry, store, LEDGER_CPU_TIMES) {
+        if (entry->live != 1 || rows_monotonic_since_start_ns(store, entry->at_ns) < reset_ns)
+            continue;
+        const struct column row[] = {
+#define ROWS_OF_CPU_TIME
+#include "rows.def"
+        };
+        ROWS_INSERT(store, "INSERT OR REPLACE INTO cpu_time", row);
+    }
 }
 
 static void store_recent(struct store *store, const struct ledger_communicator *of)
@@ -371,6 +391,7 @@ static void store_everything(struct store *store, int64_t began_ns)
     find_calls(store);
     store_facts(store);
     store_threads(store);
+    store_cpu_times(store);
     store_communicators(store);
     store_peers(store);
     store_cells(store);

@@ -120,12 +120,6 @@ static void store_tracing(struct store *store, const struct ledger_tracing *entr
     ROWS_INSERT(store, "INSERT INTO gpu_tracing", row);
 }
 
-static int64_t reset_since_start_ns(const struct store *store)
-{
-    uint64_t reset_ticks = store->ledger->reset_ticks;
-    return reset_ticks ? rows_since_start_ns(store, reset_ticks) : 0;
-}
-
 static uint32_t best_part(const struct store *store)
 {
     const struct ledger_tracing *tracing;
@@ -141,7 +135,7 @@ static void store_tracings(struct store *store)
 {
     const struct ledger_tracing *tracing;
     uint32_t part = best_part(store);
-    int64_t reset_ns = reset_since_start_ns(store);
+    int64_t reset_ns = rows_reset_ns(store);
     FOR_EACH_ENTRY(tracing, store, LEDGER_TRACINGS) {
         struct span span = {rows_monotonic_since_start_ns(store, tracing->begin_ns),
                             rows_wall_ns(store->ledger)};
@@ -164,7 +158,7 @@ static struct value limit(const struct store *store, const struct ledger_reading
 static void store_readings(struct store *store)
 {
     const struct ledger_reading *entry;
-    int64_t reset_ns = reset_since_start_ns(store);
+    int64_t reset_ns = rows_reset_ns(store);
     FOR_EACH_ENTRY(entry, store, LEDGER_READINGS) {
         if (entry->live != 1 || rows_monotonic_since_start_ns(store, entry->at_ns) < reset_ns)
             continue;

@@ -86,6 +86,7 @@ static struct thread *take_or_make(uint32_t epoch)
     if (!thread)
         return make_thread(epoch);
     free_threads = thread->next_free;
+    __atomic_store_n(&thread->cells.record->tid, (int64_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
     thread_catch_up(thread, epoch);
     return thread;
 }

@@ -7,6 +7,7 @@
 #include "base/settings.h"
 #include "build_ids.h"
 #include "closing_line.h"
+#include "cpu_time.h"
 #include "environment.h"
 #include "gpu/gpu.h"
 #include "ledger/copy.h"
@@ -294,6 +295,7 @@ static void begin_recording(int64_t began_ns)
     recording_begin();
     ledger_copier_begin(run_folder_ledger_is_elsewhere(&folder) ? folder.ledger : NULL, world_rank,
                         complain_for_the_node);
+    cpu_time_begin();
     gpu_begin(complain_for_the_node);
     the_ledger.header->cost_init_ns = (uint64_t)(clock_monotonic_ns() - began_ns);
     if (settings.verbose > 1 || (settings.verbose == 1 && speaks_for_the_run()))
@@ -478,6 +480,7 @@ void runtime_end(const struct call *call)
     recording_end();
     state = ENDED;
     build_ids_record();
+    cpu_time_end();
     ledger_copier_end(false); /* before record_end: a copy marked as ended must be the last one */
     record_end(LEDGER_FINALIZED);
     if (is_too_short()) {
@@ -567,6 +570,7 @@ static void end_at_exit(void)
     if (state != RECORDING || owner != getpid() || the_ledger.header->ended != LEDGER_RUNNING)
         return;
     gpu_exit();
+    cpu_time_end();
     record_end(LEDGER_EXITED);
     if (is_too_short()) {
         recording_end();

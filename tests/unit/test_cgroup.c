@@ -26,6 +26,11 @@ static void a_quota_of_version_2_is_read(void)
     CHECK(cgroup_cpu_quota(".", &quota));
     CHECK_EQUAL(quota.cores * 1000, 1500);
     CHECK_TEXT(quota.path, "/slice/job");
+    CHECK_EQUAL(quota.throttled_ns, UINT64_MAX);
+    put("sys/fs/cgroup/slice/job/cpu.stat",
+        "usage_usec 9000\nnr_periods 4\nnr_throttled 3\nthrottled_usec 1234\n");
+    CHECK(cgroup_cpu_quota(".", &quota));
+    CHECK_EQUAL(quota.throttled_ns, 1234000);
 }
 
 static void the_smallest_quota_on_the_way_up_counts(void)
@@ -45,6 +50,9 @@ static void a_quota_of_version_1_is_read(void)
     put("sys/fs/cgroup/cpu,cpuacct/docker/17/cpu.cfs_quota_us", "50000\n");
     put("sys/fs/cgroup/cpu,cpuacct/docker/17/cpu.cfs_period_us", "100000\n");
     CHECK(cgroup_cpu_quota(".", &quota));
+    put("sys/fs/cgroup/cpu,cpuacct/docker/17/cpu.stat", "nr_throttled 3\nthrottled_time 77\n");
+    CHECK(cgroup_cpu_quota(".", &quota));
+    CHECK_EQUAL(quota.throttled_ns, 77);
     CHECK_EQUAL(quota.cores * 1000, 500);
     CHECK_TEXT(quota.path, "/docker/17");
 }

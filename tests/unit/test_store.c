@@ -1104,6 +1104,43 @@ static void readings_from_before_a_reset_do_not_count(void)
     CHECK_TEXT(ask("SELECT at_ns FROM gpu_reading"), "6000");
 }
 
+static void append_cpu_time(int64_t at_ns, uint64_t waiting_ns, uint16_t live)
+{
+    struct ledger_cpu_time entry = {.at_ns = the_ledger.header->start_ns + at_ns,
+                                    .core_ns = 70,
+                                    .waiting_ns = waiting_ns,
+                                    .outside_ready = 1,
+                                    .outside_asleep = 2,
+                                    .outside_disk = 3,
+                                    .inside_ready = 4,
+                                    .inside_asleep = 5,
+                                    .inside_disk = 6,
+                                    .thread = 1,
+                                    .live = live};
+    ledger_append(LEDGER_CPU_TIMES, &entry, sizeof entry);
+}
+
+static void cpu_times_say_what_is_known(void)
+{
+    begin();
+    append_cpu_time(100, 30, 1);
+    append_cpu_time(150, 30, 0);
+    append_cpu_time(200, LEDGER_BYTES_UNKNOWN, 1);
+    store();
+    CHECK_TEXT(ask("SELECT * FROM cpu_time"),
+               "3|1|100|70|30|1|2|3|4|5|6 3|1|200|70|null|1|2|3|4|5|6");
+}
+
+static void cpu_times_from_before_a_reset_do_not_count(void)
+{
+    begin_sampled();
+    append_cpu_time(2000, 30, 1);
+    append_cpu_time(6000, 30, 1);
+    the_ledger.header->reset_ticks = ticks_at(5000);
+    store();
+    CHECK_TEXT(ask("SELECT at_ns FROM cpu_time"), "6000");
+}
+
 static void what_was_traced_before_a_reset_does_not_count(void)
 {
     begin_sampled();
@@ -1439,6 +1476,8 @@ static const struct unit_test TESTS[] = {
     TEST(windows_that_a_better_one_replaces_have_no_row),
     TEST(readings_say_what_is_known),
     TEST(readings_from_before_a_reset_do_not_count),
+    TEST(cpu_times_say_what_is_known),
+    TEST(cpu_times_from_before_a_reset_do_not_count),
     TEST(what_was_traced_before_a_reset_does_not_count),
     TEST(single_activities_are_sampled_in_windows_of_the_devices_mask),
     TEST(while_tracing_goes_on_nothing_is_known_of_the_time_since_the_last_activity),

@@ -78,7 +78,7 @@ PAGE, REGION, KERNEL, ACTIVITY, ACTIVITY_SAMPLE = (
 STREAM, DEVICE, TRACING, ALGORITHM, SIGNATURE = (
     layout(name) for name in ("stream", "device", "tracing", "algorithm", "signature")
 )
-READING = layout("reading")
+READING, CPU_TIME = layout("reading"), layout("cpu_time")
 HISTOGRAM_BUCKETS = FORMAT.numbers["HISTOGRAM_BUCKETS"]
 BUCKETS = struct.Struct(f"<{HISTOGRAM_BUCKETS}Q")
 BLOCK = struct.Struct(f"<{FORMAT.numbers['HISTOGRAM_SUB_BUCKETS']}Q")
@@ -96,7 +96,7 @@ THREADS, SAMPLES, REGIONS, KERNELS, ACTIVITIES = (
 STREAMS, DEVICES, TRACINGS, ALGORITHMS, SIGNATURES = (
     number(kind) for kind in ("STREAMS", "DEVICES", "TRACINGS", "ALGORITHMS", "SIGNATURES")
 )
-READINGS = number("READINGS")
+READINGS, CPU_TIMES = number("READINGS"), number("CPU_TIMES")
 ENTRIES = {
     CALLS: CALL, COMMUNICATORS: COMMUNICATOR, CELLS: CELL, PEERS: PEER, THREADS: THREAD,
     SAMPLES: PAGE, REGIONS: REGION,
@@ -107,7 +107,7 @@ ENTRIES.update(
         ALGORITHMS: ALGORITHM, SIGNATURES: SIGNATURE,
     }
 )
-ENTRIES.update({READINGS: READING})
+ENTRIES.update({READINGS: READING, CPU_TIMES: CPU_TIME})
 ALL_KINDS = frozenset((*ENTRIES, FACTS, KERNELS))
 
 
@@ -189,6 +189,7 @@ class Ledger:
         self.devices: dict[int, Any] = {}
         self.tracings: list[Any] = []
         self.readings: list[Any] = []
+        self.cpu_times: list[Any] = []
         self.algorithms: list = []
         self.signatures: dict[int, Any] = {}
         self.damage: list[str] = []
@@ -467,6 +468,8 @@ def _chunk_take(ledger: Ledger, chunk, at: int, data: bytes) -> None:
         ledger.tracings.extend(TRACING.unpack_all(data))
     elif chunk.kind == READINGS:
         ledger.readings.extend(READING.unpack_all(data))
+    elif chunk.kind == CPU_TIMES:
+        ledger.cpu_times.extend(CPU_TIME.unpack_all(data))
     elif chunk.kind == ALGORITHMS:
         ledger.algorithms.extend(ALGORITHM.unpack_all(data))
     elif chunk.kind == SIGNATURES:

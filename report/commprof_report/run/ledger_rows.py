@@ -15,7 +15,7 @@ from .ledger import (
 )
 from .ledger_gpu import gpu_facts, gpu_rows
 from .ledger_samples import CALL_MASK, Clock, clock_of, rows_of, sample_rows
-from .rows import MOST, Rows, believed, known_bytes, known_rank
+from .rows import BYTES_UNKNOWN, MOST, Rows, believed, known_bytes, known_rank
 
 MOST_SIGNATURES = (1 << 16) - 1
 
@@ -41,6 +41,7 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[Any]]:
         "rank": [_rank_row(ledger, rows, life)],
         "fact": [(rank, key, value) for key, value in facts.items()],
         "thread": [_thread_row(ledger, rows, clock, entry) for entry in ledger.threads.values()],
+        "cpu_time": _cpu_time_rows(ledger, rows, clock, life.last_ns),
         "call": list(calls.values()),
         "communicator": [_communicator_row(rows, entry) for entry in ledger.communicators.values()],
         "recent_collective": [
@@ -61,6 +62,25 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[Any]]:
         **gpu_rows(ledger, clock, life.last_ns, with_histograms),
         **samples,
     }
+
+
+def _cpu_time_rows(ledger: Ledger, rows: Rows, clock: Clock, last_ns: int) -> list[Any]:
+    """Those from before a reset do not count."""
+    reset_ns = clock.since_start_ns(ledger.header.reset_ticks) if ledger.header.reset_ticks else 0
+    live = [entry for entry in ledger.cpu_times if entry.live == 1]
+    sound = {
+        (entry.thread, entry.at_ns): entry for entry in live
+        if 0 <= entry.at_ns - ledger.header.start_ns <= last_ns and entry.core_ns < MOST
+        and (entry.waiting_ns < MOST or entry.waiting_ns == BYTES_UNKNOWN)
+    }
+    if len(sound) < len(live):
+        ledger.damage.append(
+            f"{len(live) - len(sound)} of its readings of CPU times are damaged and left out"
+        )
+    return [
+        rows.row("cpu_time", entry) for (_, at_ns), entry in sorted(sound.items())
+        if at_ns - ledger.header.start_ns >= reset_ns
+    ]
 
 
 def _algorithm_rows(ledger: Ledger, rows: Rows) -> list[Any]:
@@ -121,6 +141,9 @@ def _reading_facts(usage) -> dict[str, str]:
         key: value for key, value in usage._asdict().items()
         if key not in ("affinity", "core", "numa_node")
     }
+    for key in ("throttled_ns", "stolen_ns"):
+        if numbers[key] == BYTES_UNKNOWN:
+            del numbers[key]
     if usage.since_start_ns <= 0 or max(numbers.values()) >= MOST:
         return {}
     place = {"core": usage.core, "numa_node": usage.numa_node} if usage.core >= 0 else {}

@@ -22,6 +22,7 @@ ADDED: dict[int, dict[str, dict[str, str] | None]] = {
             "communication_most_sms": "0", "memory_bytes": "NULL",
         },
         "gpu_reading": None,
+        "cpu_time": None,
     },
 }
 NEWEST, OLDEST = max(ADDED), min(ADDED) - 1
