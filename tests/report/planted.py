@@ -51,7 +51,7 @@ COPIES = ("", "to device", "to host", "on device", "on host", "to peer", "other"
 BUSY_BITS = {"C": 1, "K": 2, "D": 4, "M": 8}  # computing, communicating, copying, in MPI
 TRACING_ENDED = ("goes on", "duty", "yielded", "off", "stopped", "lost")
 ACTIVITY_BYTES, STREAM_BYTES, DEVICE_BYTES, TRACING_BYTES, ALGORITHM_BYTES = 2432, 64, 320, 64, 64
-READING_BYTES = 64
+READING_BYTES = CPU_TIME_BYTES = 64
 SIGNATURE_BYTES, SAMPLE_BYTES_UNKNOWN = 96, (1 << 48) - 1
 
 
@@ -273,6 +273,18 @@ class Device:
 
 
 @dataclass
+class CpuTime:
+    """A row of table cpu_time. `seen`: readings outside MPI, ready, asleep, and at a disk; inside,
+    likewise. `waiting_ns`: None: not known."""
+
+    at_ns: int  # since the rank's start
+    core_ns: int
+    waiting_ns: int | None = None
+    seen: tuple[int, int, int, int, int, int] = (0,) * 6
+    thread: int = 0
+
+
+@dataclass
 class Reading:
     """Readings of a device's sensors. `links`: bytes sent and received over NVLink, and over PCIe.
     `limits`: letters of idle, power, heat, slowed down by the hardware; None: not known."""
@@ -416,6 +428,7 @@ class Rank:
     steps: list[Step] = field(default_factory=list)
     regions: dict[int, str] = field(default_factory=dict)
     spans: list[Span] = field(default_factory=list)
+    cpu_times: list[CpuTime] = field(default_factory=list)
     gpu_state: str = "none"
     gpu_epoch: int = 0  # of activities and what devices did; they count if it is `epoch`
     # by column of table rank without gpu_; else 0
@@ -661,6 +674,7 @@ def gpu_rank(world_rank: int) -> Rank:
     rank.devices = [
         Device(busy=busy, uuid=f"GPU-{world_rank}", **times, kernels=40, copies=20, **occupied)
     ]
+    rank.cpu_times = [CpuTime(10, 0, 0), CpuTime(20, 7, 2, (1, 0, 0, 2, 3, 0))]
     rank.readings = [
         Reading(
             second * SECOND, 1, 1_980, 61 << 30,
@@ -801,6 +815,10 @@ def rows_of(rank: Rank) -> dict[str, list[tuple]]:
         "region": [(own, region, name) for region, name in rank.regions.items()],
         "region_span": [
             (own, span.thread, span.region, span.begin_ns, span.end_ns) for span in rank.spans
+        ],
+        "cpu_time": [
+            (own, one.thread, one.at_ns, one.core_ns, one.waiting_ns, *one.seen)
+            for one in rank.cpu_times
         ],
         **gpu_rows(rank),
     }
@@ -1289,7 +1307,18 @@ def ledger_gpu(rank: Rank) -> list[bytes]:
     readings = ledger_chunks(
         16, READING_BYTES, [ledger_reading(rank, one) for one in rank.readings]
     )
-    return kernels + activities + streams + devices + tracings + algorithms + readings
+    cpu_times = ledger_chunks(
+        17, CPU_TIME_BYTES, [ledger_cpu_time(rank, one) for one in rank.cpu_times]
+    )
+    return kernels + activities + streams + devices + tracings + algorithms + readings + cpu_times
+
+
+def ledger_cpu_time(rank: Rank, one: CpuTime) -> bytes:
+    waiting_ns = (1 << 64) - 1 if one.waiting_ns is None else one.waiting_ns
+    at_ns = rank.start_monotonic_ns + one.at_ns
+    return struct.pack(
+        "<q2Q6IQI2H", at_ns, one.core_ns, waiting_ns, *one.seen, 0, 0, one.thread, 1
+    )
 
 
 def ledger_kernel(kernel: int, name: str, is_communication: int) -> bytes:

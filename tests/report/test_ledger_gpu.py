@@ -11,7 +11,8 @@ from commprof_report.gpu import sampled
 from commprof_report.run import ledger, process
 from commprof_report.run.run import run_open
 from planted import (
-    Algorithm, SECOND, GAP_NS, Activity, Device, GpuSample, Rank, Reading, Sample, Stream, Tracing,
+    Algorithm, CpuTime, SECOND, GAP_NS, Activity, Device, GpuSample, Rank, Reading, Sample, Stream,
+    Tracing,
 )
 from test_samples import ROUND_UNIX_NS, Written
 
@@ -23,7 +24,7 @@ TABLES += (
     "gpu_device", "gpu_reading", "gpu_busy", "gpu_stream", "gpu_kernel", "gpu_activity",
     "gpu_bucket", "gpu_tracing", "gpu_sample",
 )
-TABLES += ("gpu_sample_window", "nccl_algorithm")
+TABLES += ("gpu_sample_window", "nccl_algorithm", "cpu_time")
 
 
 def content(folder: Path, **options: object) -> dict[str, list[tuple]]:
@@ -260,6 +261,9 @@ def test_an_activity_that_is_not_live_does_not_count(written):
             ledger.READINGS, "pcie_sent_bytes", 1 << 63, "gpu_reading",
             "1 of its readings of sensors are",
         ),
+        (ledger.CPU_TIMES, "at_ns", 1, "cpu_time", "1 of its readings of CPU times are"),
+        (ledger.CPU_TIMES, "core_ns", 1 << 62, "cpu_time", "1 of its readings of CPU times are"),
+        (ledger.CPU_TIMES, "waiting_ns", 1 << 63, "cpu_time", "1 of its readings of CPU times are"),
         (ledger.ALGORITHMS, "count", 1 << 63, "nccl_algorithm", "1 of its algorithms of NCCL are"),
     ),
 )
@@ -269,6 +273,7 @@ def test_what_is_damaged_is_left_out_and_said(written, kind, field, value, table
         "activities": [Activity([100], 1)],
         "tracings": [Tracing(4_000, 5_000)],
         "readings": [Reading(4_000)],
+        "cpu_times": [CpuTime(4_000, 70)],
     }
     one = written(devices=[Device()], algorithms=algorithms, **known)
     assert len(one.ask(f"SELECT * FROM {table}")) == 1
@@ -285,6 +290,16 @@ def test_what_is_at_its_bound_is_no_damage(written, field, value):
     assert (
         len(one.entries(ledger.ACTIVITIES, **{field: value}).ask("SELECT * FROM gpu_activity")) == 1
     )
+    assert run_open(one.path).notes == []
+
+
+def test_cpu_times_that_are_free_or_precede_a_reset_do_not_count(written):
+    times = [CpuTime(1_000, 70, 30, (1, 2, 3, 4, 5, 6)), CpuTime(5_000, 80)]
+    rows = [(0, 0, 1_000, 70, 30, 1, 2, 3, 4, 5, 6), (0, 0, 5_000, 80, None, 0, 0, 0, 0, 0, 0)]
+    one, every = written(cpu_times=times), "SELECT * FROM cpu_time"
+    assert one.ask(every) == rows
+    assert one.header(reset_ticks=planted.ticks_at(2_000)).ask(every) == rows[1:]
+    assert one.entries(ledger.CPU_TIMES, live=0).ask(every) == []
     assert run_open(one.path).notes == []
 
 

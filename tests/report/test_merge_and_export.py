@@ -19,7 +19,7 @@ TABLES += (
     "sample", "signature", "sample_message", "sample_start", "sample_window", "step", "region",
     "region_span", "gpu_device", "gpu_busy",
 )
-TABLES += ("gpu_reading",)
+TABLES += ("cpu_time", "gpu_reading")
 TABLES += (
     "gpu_stream", "gpu_kernel", "gpu_activity", "gpu_bucket", "gpu_tracing", "gpu_sample",
     "gpu_sample_window", "nccl_algorithm",
