@@ -88,7 +88,7 @@ $(BUILD)/bin/hvprof-report $(BUILD)/bin/commprof-experiment: $(BUILD)/bin/%: rep
 	@mkdir -p $(@D)
 	ln -sf $(abspath $<) $@
 
-COMMAND_MODULES := $(filter-out %/__init__.py %/common.py %_page.py,$(wildcard report/commprof_report/commands/*.py))
+COMMAND_MODULES := $(filter-out %/__init__.py %/common.py %_page.py %_tables.py,$(wildcard report/commprof_report/commands/*.py))
 REPORT_PAGES := hvprof-report.1 $(COMMAND_MODULES:report/commprof_report/commands/%.py=hvprof-report-%.1)
 MANUAL_PAGES := $(patsubst docs/man/%,$(BUILD)/man/%,$(wildcard docs/man/*.[1-8])) $(REPORT_PAGES:%=$(BUILD)/man/%)
 
