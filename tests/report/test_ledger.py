@@ -188,7 +188,8 @@ USED = {
     "since_start_ns": 40, "cpu_user_ns": 7_000, "cpu_system_ns": 1, "voluntary_switches": 5,
     "involuntary_switches": 23_118,
 }
-USED |= {"minor_faults": 3, "major_faults": 0, "core": 2, "numa_node": 0}
+USED |= {"minor_faults": 3, "major_faults": 0, "throttled_ns": 7, "stolen_ns": 0}
+USED |= {"core": 2, "numa_node": 0}
 
 
 def facts_of_usage(tmp_path, where: str, **changed: object) -> dict[str, str]:
@@ -223,6 +224,12 @@ def test_a_reading_by_another_thread_has_no_place(tmp_path):
     facts = facts_of_usage(tmp_path, "usage_begin", core=-1, numa_node=-1, affinity=bytes(128))
     assert {"begin.core", "begin.numa_node", "begin.affinity"} & facts.keys() == set()
     assert facts["begin.major_faults"] == "0"
+
+
+def test_what_the_system_does_not_count_has_no_facts(tmp_path):
+    facts = facts_of_usage(tmp_path, "usage_last", throttled_ns=(1 << 64) - 1)
+    assert "last.throttled_ns" not in facts
+    assert (facts["last.stolen_ns"], facts["last.minor_faults"]) == ("0", "3")
 
 
 def test_a_damaged_reading_is_left_out(tmp_path):
