@@ -1,5 +1,5 @@
-/* The profiler's own threads: at most three, the ledger copier, the one that reads CPU times and the
- * GPU thread. They block all signals, so they never receive one that is meant for the job. */
+/* The profiler's own threads: at most three, the ledger copier, the one that reads CPU times and
+ * the GPU thread. They block all signals, so they never receive one that is meant for the job. */
 #ifndef COMMPROF_SERVICE_THREAD_H
 #define COMMPROF_SERVICE_THREAD_H
 

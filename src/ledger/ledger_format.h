@@ -391,7 +391,7 @@ struct ledger_thread {
     uint8_t reserved[16];
 };
 
-/* What the entries of a log that is thinned have in common (thinned.h). */
+/* An entry of a log that is thinned (thinned.h), as far as all are alike. */
 struct ledger_thinned {
     uint8_t data[56];
     uint32_t tick; /* the writer's: of the periods of readings, the one that this one belongs to */
@@ -401,8 +401,8 @@ struct ledger_thinned {
 
 /* How long a thread was on a core and how long it was ready but had none, as the kernel's scheduler
  * counts it; and what the readings so far have found it at: inside an MPI or NCCL call or outside,
- * ready (on a core or waiting for one), asleep, or waiting for a disk. Sums since its first reading;
- * where the operating system's thread is another one now, they go on. */
+ * ready (on a core or waiting for one), asleep, or waiting for a disk. Sums since its first
+ * reading; where the operating system's thread is another one now, they go on. */
 struct ledger_cpu_time {
     int64_t at_ns;       /* on the monotonic clock */
     uint64_t core_ns;    /* on a core */

@@ -1,6 +1,6 @@
-/* The kernel counts in /proc/self/task/TID/schedstat how long a thread was on a core and how long it
- * waited for one, in nanoseconds; .../stat shows whether it is ready, asleep or waiting for a disk.
- * Where the counters are missing, the thread's CPU clock says how long it was on a core.
+/* The kernel counts in /proc/self/task/TID/schedstat how long a thread was on a core and how long
+ * it waited for one, in nanoseconds; .../stat shows whether it is ready, asleep or waiting for a
+ * disk. Where the counters are missing, the thread's CPU clock says how long it was on a core.
  *
  * The files stay open. So that the job sees no descriptor that is not its own, and none of its own
  * is kept open by us, the service thread has a table of descriptors for itself:
@@ -154,7 +154,7 @@ static char read_state(const struct followed *thread)
     return end && end[1] == ' ' ? end[2] : 'R';
 }
 
-/* What the kernel has counted of the thread before now is not added. */
+/* Time that the kernel has counted of the thread before now is not added. */
 static void follow(struct followed *thread, int64_t tid)
 {
     if (thread->tid) {

@@ -1,6 +1,6 @@
-/* A reading is some twenty system calls, about 50 us. It replaces the one before in place, so that a job of
- * weeks needs no more room than a short one, and the reading of a process that is killed is the
- * last one that was taken. */
+/* A reading is some twenty system calls, about 50 us. It replaces the one before in place, so that
+ * a job of weeks needs no more room than a short one, and the reading of a process that is killed
+ * is the last one that was taken. */
 #include "usage.h"
 
 #include "base/cgroup.h"

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
+import sqlite3
 import sys
-from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
 from functools import lru_cache
 from pathlib import Path
-
+from tempfile import TemporaryDirectory
 
 from .harness import Outcome
 from .libraries import REPOSITORY
@@ -51,3 +53,15 @@ def rows(*words: object) -> list[dict]:
 def rows_of_ended(command: str, folder: Path, *options: str) -> list[dict]:
     """rows() of a job that has ended: what is said of it stays the same."""
     return rows(command, folder, *options)
+
+
+@contextmanager
+def another_run(folder: Path) -> Iterator[Path]:
+    """A copy under another job id: a run is not compared with itself."""
+    with TemporaryDirectory() as aside:
+        copy = Path(aside) / "run"
+        shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(".*"))
+        for path in copy.glob("*.db"):
+            with closing(sqlite3.connect(path)) as database, database:
+                database.execute("UPDATE rank SET run_id = run_id || '-2'")
+        yield copy

@@ -41,7 +41,7 @@ def undefined(keys: set[str], title: str) -> set[str]:
 
 
 def listed(title: str, kind: str) -> list[str]:
-    """What the first columns of a section's tables name; a kind of tables has it in its head."""
+    """The names in the first columns of a section's tables; a kind of tables has it in its head."""
     tables = re.findall(
         rf"^ *\| {kind}\b.*\n *\|-.*\n((?: *\|.*\n)*)", section(title), re.MULTILINE
     )

@@ -78,7 +78,8 @@ def waiting(folder: Path) -> Iterator[tuple[str, str, object]]:
             yield quantity, f"late --by {by}", summed(quantity, "late", folder, "--by", by)
     yield "wait_ns", "late --by state", summed("wait_ns", "late", folder, "--by", "state")
     yield "wait_ns", "late, by cause", summed("caused_ns", "late", folder) + run["unknown_cause_ns"]
-    compared = reporter.rows("compare", "--by", "run", folder, "--", folder)[0]
+    with reporter.another_run(folder) as other:
+        compared = reporter.rows("compare", "--by", "run", folder, "--", other)[0]
     for quantity, in_compare in (
         ("wait_ns", "wait_ns"),
         ("transfer_ns", "transfer_ns"),

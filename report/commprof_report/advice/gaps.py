@@ -1,4 +1,4 @@
-"""What the profile lacks, or cannot tell apart."""
+"""Questions that the profile cannot answer, or only in part."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def differences(reference: Side, side: Side) -> list[Difference]:
 
 
 def _that_differ(reference: Side, side: Side) -> Found:
-    """Those of the environment and of the library last."""
+    """Settings of the environment and of the library come last."""
     own = [[settings(run.facts) for run in each.runs] for each in (reference, side)]
     found: Found = {}
     for key in sorted({key for runs in own for facts in runs for key in facts}, key=_order):

@@ -132,7 +132,7 @@ class Rules(NamedTuple):
         return Judge(is_paired, 1 - chance / verdicts, math.log1p(self.min_effect))
 
     def divide(self, found: Sequence[Refusal]) -> tuple[list[Refusal], list[Refusal]]:
-        """Those against a verdict, and those that are allowed."""
+        """Reasons against a verdict, and those that are allowed."""
         return (
             [refusal for refusal in found if refusal.kind not in self.allowed],
             [refusal for refusal in found if refusal.kind in self.allowed],

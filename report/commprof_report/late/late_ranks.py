@@ -50,7 +50,7 @@ class LateUnsplitRow(NamedTuple):
 
 
 class LateAlsoRow(NamedTuple):
-    """What the verdict does not cover."""
+    """Time and ranks that the verdict does not cover."""
 
     unjudged: int
     finalize_wait_ns: int

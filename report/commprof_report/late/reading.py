@@ -21,7 +21,7 @@ PERSISTENT_LOG2 = 40  # the starts of persistent collectives have sequences beyo
 
 @dataclass(frozen=True)
 class Arrived(Columns):
-    """What ranks did in collectives; times as in Collectives."""
+    """The ranks' calls of collectives; times as in Collectives."""
 
     member: Ints  # row of Communicators
     world_rank: Ints

@@ -208,7 +208,7 @@ def _caused(
 def _of_last(
     wait_ns: Ints, is_followed: Flags, direct_ns: Ints, whole_ns: Ints
 ) -> tuple[Floats, Floats]:
-    """Of each wait without indirect causes the part that the last rank caused, and the rest; as
+    """The part of each wait without indirect causes that the last rank caused, and the rest; as
     largest has them. direct_ns, whole_ns: of the waits that are followed."""
     by_last = wait_ns.astype(np.float64)
     own_ns = by_last[is_followed]

@@ -249,7 +249,7 @@ def call_rows(
     completing = own[~waits.is_blocking_collective[own]]
 
     def timed_as(table: Exact | Waits, rows: Ints, ns: Floats) -> tuple[np.ndarray, ...]:
-        """What the rows are of: name, call, identity, rank, time."""
+        """The subject of the rows: name, call, identity, rank, time."""
         return (
             name_of[table.identity[rows]], table.call[rows], table.identity[rows],
             table.world_rank[rows], ns,

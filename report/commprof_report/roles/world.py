@@ -1,5 +1,5 @@
-"""What roles and pipelines are inferred from: a run's communicators, their members and their use,
-and the graph of its messages. Filters do not apply."""
+"""The facts that roles and pipelines are inferred from: a run's communicators, their members and
+their use, and the graph of its messages. Filters do not apply."""
 
 from __future__ import annotations
 

@@ -383,7 +383,7 @@ def _copying(table: str, rules: tuple[str, ...], passed: str | None = None) -> s
 
 @lru_cache
 def _rules(table: str) -> tuple[str, ...]:
-    """What is true of each row: its values are of their columns' types (schema.sql), and it is
+    """The condition on each row: its values are of their columns' types (schema.sql), and it is
     about a rank that the file holds."""
     columns = _columns()[table]
     rules = [

@@ -65,7 +65,7 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[Any]]:
 
 
 def _cpu_time_rows(ledger: Ledger, rows: Rows, clock: Clock, last_ns: int) -> list[Any]:
-    """Those from before a reset do not count."""
+    """Readings from before a reset do not count."""
     reset_ns = clock.since_start_ns(ledger.header.reset_ticks) if ledger.header.reset_ticks else 0
     live = [entry for entry in ledger.cpu_times if entry.live == 1]
     sound = {

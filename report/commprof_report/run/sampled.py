@@ -114,7 +114,7 @@ class Communicators(Columns):
     is_nccl: Flags
 
     def row(self, rows: Calls | FurtherMessages | Starts) -> Ints:
-        """Of each call, the row of its communicator; -1: there is none."""
+        """The row of each call's communicator; -1: there is none."""
         return found_in((rows.world_rank, rows.communicator), (self.world_rank, self.communicator))
 
 
@@ -132,7 +132,7 @@ class Synchronizing(Columns):
     is_own_size: Flags
 
     def row(self, calls: TextInts) -> Ints:
-        """Of each call its row here; -1: there is none."""
+        """The row of each call here; -1: there is none."""
         return found_in((calls,), (self.call,))
 
 

@@ -1,4 +1,4 @@
-"""What each rank did in each of its steps: its sampled calls, divided among the steps.
+"""The work of each rank in each of its steps: its sampled calls, divided among the steps.
 
 A call is counted in the step in which it starts; its time is split over the steps that it overlaps.
 An NCCL call only enqueues an operation. The operation is counted in the step in which its kernel
@@ -177,8 +177,8 @@ def _alone_ns(kernels: Parts, steps: Boundaries) -> Ints:
 
 
 def _bytes(sampled: SampledCalls) -> Ints:
-    """Of a call that starts persistent operations, or that completes operations, those of all these
-    operations."""
+    """For a call that starts persistent operations, or that completes operations, those of all
+    these operations."""
     calls, messages, starts = sampled.calls, sampled.messages, sampled.starts
     known, texts, found = sampled.known, sampled.texts, calls.bytes.copy()
     persistent = messages.take(

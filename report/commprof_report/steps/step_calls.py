@@ -66,7 +66,7 @@ class Sum(NamedTuple):
 
 @dataclass(frozen=True)
 class CallSums:
-    """What the complete steps after the warm-up spend in each call on each communicator."""
+    """The time that complete steps after the warm-up spend in each call on each communicator."""
 
     sums: dict[CallKey, Sum]
     steps: dict[int, int]  # by rank

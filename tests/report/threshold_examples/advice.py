@@ -1,4 +1,4 @@
-"""What advice is given, and how sure it is."""
+"""Advice that is given, and how sure it is."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def curve(*points: Point) -> Curve:
 
 
 def least_large_enough(ratio: float) -> str:
-    """Of two sizes, the larger one costs 1 ns a byte."""
+    """Two sizes; the larger one costs 1 ns a byte."""
     small, large = point(KIB, ratio * KIB), point(4 * KIB, 4 * KIB)
     knee = curve(small, large).knee
     return "large enough" if knee and knee.bytes == KIB else "too small"

@@ -1,4 +1,4 @@
-"""What commands say beside the analyses."""
+"""Sentences of commands beside the analyses."""
 
 from __future__ import annotations
 

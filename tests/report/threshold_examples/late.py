@@ -37,7 +37,7 @@ def verdict(negotiated: float = 0.0, blocks: int = 16, **differing: object) -> s
 
 
 def caused(*costs: dict[int | None, float]) -> list[Cause]:
-    """Of each arrival, what ranks cost; None: it is not known who."""
+    """The costs of ranks at each arrival; None: it is not known who."""
     return [
         Cause("MPI_Allreduce", "", rank, cost, cost, place, place, cost)
         for place, own in enumerate(costs) for rank, cost in own.items()

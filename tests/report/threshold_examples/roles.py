@@ -1,4 +1,4 @@
-"""What a communicator is for, and pipelines."""
+"""Purposes of communicators, and pipelines."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def with_io(share: float) -> str:
 
 
 def often(times: float) -> str:
-    """Of four groups that split the job in two ways."""
+    """Use of four groups that split the job in two ways."""
     rows, columns = ({0, 1}, {2, 3}), ({0, 2}, {1, 3})
     return role_of(
         *(group(ranks, allreduces(2_000, round(100 * times))) for ranks in rows),

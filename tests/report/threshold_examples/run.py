@@ -1,4 +1,4 @@
-"""What a profile does not show, and what a user names."""
+"""Gaps of a profile, and names that a user gives."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 
 def stored(**tables: str | Sequence[Mapping[str, object]]) -> sqlite3.Connection:
-    """Of each table its rows; if it has none, its columns."""
+    """The rows of each table; if it has none, its columns."""
     connection = sqlite3.connect(":memory:")
     for name, rows in tables.items():
         columns = rows.split() if isinstance(rows, str) else list(rows[0])
