@@ -216,7 +216,7 @@ static void *read_once(void *unused)
 
 static void *let_go_on(void *unused)
 {
-    for (int i = 0; i < 1000; i++) /* the fork may or may not have begun to wait */
+    for (int i = 0; i < 20; i++) /* the fork may or may not have begun to wait, for 1 s at most */
         sched_yield();
     __atomic_store_n(&fake.holds, false, __ATOMIC_RELEASE);
     return unused;
