@@ -1,5 +1,5 @@
 /* The CPU quota of this process's cgroup, of version 1 or 2: containers and batch systems limit
- * jobs by it. These take no lock and allocate nothing. */
+ * jobs by it. Reading it takes no lock. */
 #ifndef COMMPROF_CGROUP_H
 #define COMMPROF_CGROUP_H
 

@@ -1,5 +1,7 @@
 #include "service_thread.h"
 
+#include "clock.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -41,6 +43,13 @@ void service_thread_wait_while(const uint32_t *word, uint32_t value, int64_t unt
     struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
     syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value,
             until_ns == INT64_MAX ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
+}
+
+bool service_thread_await(const uint32_t *word, uint32_t value, int64_t until_ns)
+{
+    while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value && clock_monotonic_ns() < until_ns)
+        service_thread_wait_while(word, value, until_ns);
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE) != value;
 }
 
 void service_thread_wake(uint32_t *word, uint32_t value)

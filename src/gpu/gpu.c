@@ -657,8 +657,7 @@ void gpu_end(void)
     int64_t began_ns = clock_monotonic_ns(), until_ns = began_ns + PATIENCE_S * SECOND_NS;
     __atomic_store_n(&gpu.order, FINISH, __ATOMIC_RELEASE);
     ring();
-    while (!__atomic_load_n(&gpu.gone, __ATOMIC_ACQUIRE) && clock_monotonic_ns() < until_ns)
-        service_thread_wait_while(&gpu.gone, 0, until_ns);
+    service_thread_await(&gpu.gone, 0, until_ns);
     ask_no_more();
     the_ledger.header->cost_gpu_end_ns = (uint64_t)(clock_monotonic_ns() - began_ns);
     if (!__atomic_load_n(&gpu.gone, __ATOMIC_ACQUIRE)) {

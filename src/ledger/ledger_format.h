@@ -85,10 +85,11 @@ struct ledger_usage {
     uint64_t involuntary_switches;
     uint64_t minor_faults;
     uint64_t major_faults;
-    uint64_t throttled_ns; /* the processes of the cgroup, by its quota */
-    uint64_t stolen_ns; /* from the host's cores, by the machine that it is a guest of; likewise */
-    int32_t core;       /* on which the main thread was; -1: another thread took this reading */
-    int32_t numa_node;  /* likewise */
+    /* how long the quota of its cgroup kept processes from running; what the machine beneath the
+     * host took from its cores; or LEDGER_BYTES_UNKNOWN */
+    uint64_t throttled_ns, stolen_ns;
+    int32_t core;      /* on which the main thread was; -1: another thread took this reading */
+    int32_t numa_node; /* likewise */
     uint64_t affinity[LEDGER_AFFINITY_WORDS]; /* the cores on which the main thread may run, a bit
                                                  each; all 0: unknown (beyond 1,024) */
 };

@@ -262,9 +262,7 @@ void cpu_time_end(void)
 {
     if (!cpu.has_thread)
         return;
-    int64_t until_ns = clock_monotonic_ns() + PATIENCE_MS * MS_NS;
     service_thread_wake(&cpu.order, GO);
-    while (!__atomic_load_n(&cpu.gone, __ATOMIC_ACQUIRE) && clock_monotonic_ns() < until_ns)
-        service_thread_wait_while(&cpu.gone, 0, until_ns);
+    service_thread_await(&cpu.gone, 0, clock_monotonic_ns() + PATIENCE_MS * MS_NS);
     cpu.has_thread = false;
 }

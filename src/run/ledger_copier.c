@@ -188,7 +188,5 @@ bool ledger_copier_end(bool last_copy)
     }
     int64_t until_ns = clock_monotonic_ns() + PATIENCE_S * SECOND_NS;
     service_thread_wake(&copier.order, last_copy ? COPY_AND_GO : GO);
-    while (!__atomic_load_n(&copier.gone, __ATOMIC_ACQUIRE) && clock_monotonic_ns() < until_ns)
-        service_thread_wait_while(&copier.gone, 0, until_ns);
-    return __atomic_load_n(&copier.gone, __ATOMIC_ACQUIRE) && last_copy && copier.is_copied;
+    return service_thread_await(&copier.gone, 0, until_ns) && last_copy && copier.is_copied;
 }

@@ -74,7 +74,7 @@ def _sound_devices(ledger: Ledger) -> list:
         device for device in ledger.devices.values()
         if max(*_amounts(device), sum(STATES.unpack(device.state_ns))) < MOST
     ]
-    _damage_note(ledger, len(ledger.devices) - len(sound), "GPUs")
+    damage_note(ledger, len(ledger.devices) - len(sound), "GPUs")
     return sound
 
 
@@ -92,7 +92,7 @@ def _device_alone(device):
     )
 
 
-def _damage_note(ledger: Ledger, damaged: int, what: str) -> None:
+def damage_note(ledger: Ledger, damaged: int, what: str) -> None:
     if damaged:
         ledger.damage.append(f"{damaged} of its {what} are damaged and left out")
 
@@ -118,7 +118,7 @@ def _activities_sum(ledger: Ledger) -> dict[ActivityKey, CellSum]:
             sums.setdefault(_activity_key(entry), CellSum(ACTIVITY_SUMS)).add(entry, buckets)
         else:
             damaged += 1
-    _damage_note(ledger, damaged, "sums of GPU activities")
+    damage_note(ledger, damaged, "sums of GPU activities")
     return sums
 
 
@@ -165,7 +165,7 @@ def _tracing_rows(ledger: Ledger, rows: Rows, clock: Clock, last_ns: int) -> lis
         elif end_ns >= reset_ns and tracing.part == best:
             times = {"begin_ns": max(begin_ns, reset_ns), "end_ns": end_ns}
             found.append(rows.row("gpu_tracing", tracing, **times, clock_error_ns=clock_error_ns))
-    _damage_note(ledger, damaged, "times of tracing")
+    damage_note(ledger, damaged, "times of tracing")
     return found
 
 
@@ -177,7 +177,7 @@ def _reading_rows(ledger: Ledger, rows: Rows, clock: Clock, last_ns: int) -> lis
         (entry.device, entry.at_ns): entry for entry in live
         if 0 <= entry.at_ns - ledger.header.start_ns <= last_ns and _counters_are_sound(entry)
     }
-    _damage_note(ledger, len(live) - len(sound), "readings of sensors")
+    damage_note(ledger, len(live) - len(sound), "readings of sensors")
     return [
         rows.row("gpu_reading", entry, **_limits(entry.limits))
         for (_, at_ns), entry in sorted(sound.items()) if at_ns - ledger.header.start_ns >= reset_ns

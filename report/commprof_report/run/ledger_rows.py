@@ -13,7 +13,7 @@ from .ledger import (
     LIBRARIES, NO_TAG, RECENT_COLLECTIVES, SIGNATURE_COMMUTATIVE, SIGNATURE_COUNTS, USAGE, Ledger,
     cells_sum, memory_kind_is_known, memory_kind_name, peers_sum,
 )
-from .ledger_gpu import gpu_facts, gpu_rows
+from .ledger_gpu import damage_note, gpu_facts, gpu_rows
 from .ledger_samples import CALL_MASK, Clock, clock_of, rows_of, sample_rows
 from .rows import BYTES_UNKNOWN, MOST, Rows, believed, known_bytes, known_rank
 
@@ -73,10 +73,7 @@ def _cpu_time_rows(ledger: Ledger, rows: Rows, clock: Clock, last_ns: int) -> li
         if 0 <= entry.at_ns - ledger.header.start_ns <= last_ns and entry.core_ns < MOST
         and (entry.waiting_ns < MOST or entry.waiting_ns == BYTES_UNKNOWN)
     }
-    if len(sound) < len(live):
-        ledger.damage.append(
-            f"{len(live) - len(sound)} of its readings of CPU times are damaged and left out"
-        )
+    damage_note(ledger, len(live) - len(sound), "readings of CPU times")
     return [
         rows.row("cpu_time", entry) for (_, at_ns), entry in sorted(sound.items())
         if at_ns - ledger.header.start_ns >= reset_ns
@@ -88,19 +85,13 @@ def _algorithm_rows(ledger: Ledger, rows: Rows) -> list[Any]:
         entry for entry in ledger.algorithms if entry.count and entry.epoch == ledger.header.epoch
     ]
     sound = [entry for entry in counted if max(entry.count, entry.bytes) < MOST]
-    if len(sound) < len(counted):
-        ledger.damage.append(
-            f"{len(counted) - len(sound)} of its algorithms of NCCL are damaged and left out"
-        )
+    damage_note(ledger, len(counted) - len(sound), "algorithms of NCCL")
     return [rows.row("nccl_algorithm", entry) for entry in sound]
 
 
 def _signature_rows(ledger: Ledger, rows: Rows) -> list[Any]:
     sound = [entry for entry in ledger.signatures.values() if _signature_is_sound(entry)]
-    if len(sound) < len(ledger.signatures):
-        ledger.damage.append(
-            f"{len(ledger.signatures) - len(sound)} of its signatures are damaged and left out"
-        )
+    damage_note(ledger, len(ledger.signatures) - len(sound), "signatures")
     return [
         rows.row(
             "signature",
