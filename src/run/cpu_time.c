@@ -131,15 +131,17 @@ static bool read_clock(int64_t tid, uint64_t *core_ns)
     return true;
 }
 
+/* False: the thread has ended. */
 static bool read_counters(struct followed *thread)
 {
     char text[80];
     unsigned long long core_ns, waiting_ns;
-    if (!read_file(thread->counters, text, sizeof text)) {
+    if (thread->counters < 0) {
         thread->waiting_ns = UNKNOWN;
-        return thread->counters < 0 && read_clock(thread->tid, &thread->core_ns);
+        return read_clock(thread->tid, &thread->core_ns);
     }
-    if (sscanf(text, "%llu %llu", &core_ns, &waiting_ns) != 2)
+    if (!read_file(thread->counters, text, sizeof text) ||
+        sscanf(text, "%llu %llu", &core_ns, &waiting_ns) != 2)
         return false;
     thread->core_ns = core_ns;
     thread->waiting_ns = waiting_ns;
@@ -154,8 +156,8 @@ static char read_state(const struct followed *thread)
     return end && end[1] == ' ' ? end[2] : 'R';
 }
 
-/* Time that the kernel has counted of the thread before now is not added. */
-static void follow(struct followed *thread, int64_t tid)
+/* Time that the kernel has counted of the thread before now is not added. False: it has ended. */
+static bool follow(struct followed *thread, int64_t tid)
 {
     if (thread->tid) {
         close(thread->counters);
@@ -165,9 +167,10 @@ static void follow(struct followed *thread, int64_t tid)
     thread->counters = open_file(tid, "schedstat");
     thread->state = open_file(tid, "stat");
     if (!read_counters(thread))
-        return;
+        return false;
     thread->core_before_ns = thread->sums.core_ns - thread->core_ns;
     thread->waiting_before_ns = thread->sums.waiting_ns - thread->waiting_ns;
+    return true;
 }
 
 static void count_state(struct ledger_cpu_time *sums, char state, bool is_inside)
@@ -184,13 +187,10 @@ static void read_thread(const struct ledger_thread *record, bool is_last)
 {
     struct followed *thread = &cpu.threads[record->thread % CPU_TIME_THREADS];
     int64_t tid = __atomic_load_n(&record->tid, __ATOMIC_ACQUIRE);
-    bool is_new = thread->tid != tid;
-    if (is_new)
-        follow(thread, tid);
     bool is_inside = __atomic_load_n(&record->doing, __ATOMIC_RELAXED) & LEDGER_DOING_INSIDE;
+    if (!(thread->tid == tid ? read_counters(thread) : follow(thread, tid)))
+        return;
     char state = read_state(thread);
-    if (!is_new && !read_counters(thread))
-        return; /* it has ended */
     struct ledger_cpu_time *sums = &thread->sums;
     sums->at_ns = clock_monotonic_ns();
     sums->core_ns = thread->core_before_ns + thread->core_ns;
