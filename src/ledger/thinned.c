@@ -2,6 +2,7 @@
 
 #include "ledger.h"
 
+#include <stddef.h>
 #include <string.h>
 
 void thinned_begin(struct thinned *log, enum ledger_kind kind, unsigned most)
@@ -48,13 +49,11 @@ static struct ledger_thinned *find_free(struct thinned *log)
 
 void thinned_add(struct thinned *log, const void *entry)
 {
-    struct ledger_thinned *place = find_free(log), copy;
+    struct ledger_thinned *place = find_free(log);
     if (!place)
         thin(log);
     if (!place && !(place = find_free(log)))
         return;
-    memcpy(&copy, entry, sizeof copy);
-    copy.live = 0;
-    *place = copy;
+    memcpy(place, entry, offsetof(struct ledger_thinned, live));
     __atomic_store_n(&place->live, 1, __ATOMIC_RELEASE);
 }
