@@ -7,8 +7,9 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 
-import run
 import toy
+
+import run
 
 
 def test_each_program_builds(tmp_path, monkeypatch):

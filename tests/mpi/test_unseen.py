@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from .harness import (
-    COMMPROF_RUN, LIBRARY, PROGRAMS, Run, compile_program, launch, unprofiled_environment,
+    COMMPROF_RUN,
+    LIBRARY,
+    PROGRAMS,
+    Run,
+    compile_program,
+    launch,
+    unprofiled_environment,
 )
 from .libraries import MPICH, OPEN_MPI
 

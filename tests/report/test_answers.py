@@ -8,11 +8,11 @@ import io
 import parallel
 import planted
 import pytest
-from commprof_report.calls.calls import CallRow
-from commprof_report.calls.latency import LatencyRow
-from commprof_report.calls.peers import PeerRow
-from commprof_report.calls.ranks import RankCallRow
-from commprof_report.roles.communicators import CommunicatorRow
+from commprof_report.calls.by_call import CallRow
+from commprof_report.calls.by_pair import PeerRow
+from commprof_report.calls.by_rank import RankCallRow
+from commprof_report.calls.histogram import LatencyRow
+from commprof_report.roles.communicator_rows import CommunicatorRow
 from commprof_report.summary.run_summary import SummaryRow
 from planted import Cell, Rank
 

@@ -15,22 +15,37 @@ from pathlib import Path
 import pytest
 from commprof_report.base import units
 from commprof_report.commands import compare as command
+from commprof_report.compare import sentences
 from commprof_report.compare.comparison import compare
 from commprof_report.compare.figures import Figures, figures, percentile, row_name
-from commprof_report.compare import sentences
 from commprof_report.compare.groups import Group, renamed
 from commprof_report.compare.results import ComparedRow, Rules
 from commprof_report.compare.sides import Side, sides_named
 from commprof_report.display import pictures
 from commprof_report.experiment.canary import folder_of
 from commprof_report.experiment_main import arm
-from commprof_report.plots import compare as plot
+from commprof_report.plots import change_intervals as plot
 from commprof_report.plots.axis import time_text
 from compared_runs import (
-    BLOCKS, LARGE, MS, SKEW_NS, SMALL, TINY, TRANSFERS, US, changed, execute, experiment, fact,
-    measured, on_a, planted,
+    BLOCKS,
+    LARGE,
+    MS,
+    SKEW_NS,
+    SMALL,
+    TINY,
+    TRANSFERS,
+    US,
+    changed,
+    execute,
+    experiment,
+    fact,
+    measured,
+    on_a,
+    planted,
+    remove_rank,
+    sides,
+    words,
 )
-from compared_runs import remove_rank, sides, words
 from planted import SECOND
 from planted_job import HostClock, Job
 

@@ -15,7 +15,7 @@ from typing import Callable
 import planted
 import pytest
 from commprof_report.base import query
-from commprof_report.calls.sizes import rank_durations, size_rows
+from commprof_report.calls.by_size import rank_durations, size_rows
 from commprof_report.commands import compare as command
 from commprof_report.commands import summary
 from commprof_report.compare import figures

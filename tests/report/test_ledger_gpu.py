@@ -11,7 +11,17 @@ from commprof_report.gpu import sampled
 from commprof_report.run import ledger, process
 from commprof_report.run.run import run_open
 from planted import (
-    Algorithm, CpuTime, SECOND, GAP_NS, Activity, Device, GpuSample, Rank, Reading, Sample, Stream,
+    GAP_NS,
+    SECOND,
+    Activity,
+    Algorithm,
+    CpuTime,
+    Device,
+    GpuSample,
+    Rank,
+    Reading,
+    Sample,
+    Stream,
     Tracing,
 )
 from test_samples import ROUND_UNIX_NS, Written

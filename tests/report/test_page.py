@@ -244,7 +244,7 @@ def test_a_rank_by_step_has_the_waiting_of_the_steps_and_who_causes_it(run_path,
 
 
 def test_maps_of_ranks_by_steps_without_any_time_are_left_out(run_path, tmp_path):
-    from commprof_report.plots.rank_steps import maps_of
+    from commprof_report.plots.rank_step_heat_maps import maps_of
 
     assert len(maps_of(ranks_by_steps(run_path))) == 3
     balanced = ranks_by_steps(grid([{}] * STEPS, has_marks=True).write(tmp_path / "balanced.db"))

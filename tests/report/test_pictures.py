@@ -9,7 +9,7 @@ from math import log2
 import planted
 import pytest
 import training
-from commprof_report.calls.sizes import size_rows
+from commprof_report.calls.by_size import size_rows
 from commprof_report.display import pictures
 from commprof_report.roles.roles import families
 from commprof_report.roles.world import world_of
@@ -168,11 +168,11 @@ def test_messages_to_other_jobs_or_without_bytes_are_no_heat_map(report, tmp_pat
 
 
 def test_one_bucket_does_not_fill_the_picture(axes):
-    from commprof_report.calls.latency import LatencyRow
-    from commprof_report.plots.latency import Picture
+    from commprof_report.calls.histogram import LatencyRow
+    from commprof_report.plots.duration_histogram import Picture
 
     draw(
-        "latency", axes,
+        "duration_histogram", axes,
         Picture([LatencyRow("MPI_Bcast", 8, 8, 960, 1_024, 1, 1.0, 1.0, "call", 10.7)], []),
     )
     low, high = axes.get_xlim()
@@ -193,10 +193,10 @@ def test_without_a_new_matplotlib_a_picture_is_refused_in_one_line(
 
 
 def test_the_bars_of_calls_are_as_long_as_their_time(axes, connection):
-    from commprof_report.calls.calls import call_rows
+    from commprof_report.calls.by_call import call_rows
 
     rows = call_rows(connection)
-    draw("calls", axes, rows)
+    draw("call_bars", axes, rows)
     names = [label.get_text() for label in axes.get_yticklabels()]
     lengths = {
         names[round(bar.get_y() + bar.get_height() / 2)]: bar.get_width() for bar in axes.patches
@@ -205,10 +205,10 @@ def test_the_bars_of_calls_are_as_long_as_their_time(axes, connection):
 
 
 def test_the_bars_of_ranks_stack_to_the_time_of_all_threads(axes, connection):
-    from commprof_report.calls.ranks import rank_time_rows
+    from commprof_report.calls.by_rank import rank_time_rows
 
     rows = rank_time_rows(connection)
-    draw("ranks", axes, rows)
+    draw("rank_bars", axes, rows)
     of_rank_0 = sum(
         bar.get_height() for bar in axes.patches if round(bar.get_x() + bar.get_width() / 2) == 0
     )
@@ -216,10 +216,11 @@ def test_the_bars_of_ranks_stack_to_the_time_of_all_threads(axes, connection):
 
 
 def test_the_latency_histogram_holds_every_call(axes, connection):
-    from commprof_report.calls.latency import latency_rows
-    from commprof_report.plots.latency import Picture
+    from commprof_report.calls.histogram import latency_rows
+    from commprof_report.plots.duration_histogram import Picture
 
-    draw("latency", axes, Picture(latency_rows(connection, "MPI_Allreduce", 4 << 20, 4 << 20), []))
+    rows = latency_rows(connection, "MPI_Allreduce", 4 << 20, 4 << 20)
+    draw("duration_histogram", axes, Picture(rows, []))
     octaves = [log2((bar.get_x() + bar.get_width()) / bar.get_x()) for bar in axes.patches]
     assert sum(
         bar.get_height() * width for bar, width in zip(axes.patches, octaves)
@@ -258,11 +259,11 @@ def test_durations_at_either_end_of_the_histogram_have_a_density(report, tmp_pat
 
 
 def test_the_cumulative_curve_rises_to_one_at_the_bounds_of_buckets(axes, connection):
-    from commprof_report.calls.latency import latency_rows
-    from commprof_report.plots.latency import Picture
+    from commprof_report.calls.histogram import latency_rows
+    from commprof_report.plots.duration_histogram import Picture
 
     rows = latency_rows(connection, "MPI_Allreduce", 4 << 20, 4 << 20)
-    draw("latency", axes, Picture(rows, []))
+    draw("duration_histogram", axes, Picture(rows, []))
     (curve,) = axes.figure.axes[1].get_lines()
     places = dict(zip(curve.get_xdata(), curve.get_ydata()))
     assert [places[row.high_ns] for row in rows] == [0.25, 0.5, 0.75, 1]
@@ -270,11 +271,11 @@ def test_the_cumulative_curve_rises_to_one_at_the_bounds_of_buckets(axes, connec
 
 
 def test_only_percentiles_with_calls_enough_are_marked(axes, connection):
-    from commprof_report.calls.latency import latency_rows
-    from commprof_report.plots.latency import Picture
+    from commprof_report.calls.histogram import latency_rows
+    from commprof_report.plots.duration_histogram import Picture
 
     rows = latency_rows(connection, "MPI_Bcast", 1 << 20, 1 << 20)  # 16 calls
-    draw("latency", axes, Picture(rows, []))
+    draw("duration_histogram", axes, Picture(rows, []))
     assert [line.get_label().partition(":")[0] for line in axes.get_lines()] == ["median"]
 
 
@@ -291,7 +292,7 @@ def test_the_line_of_sizes_passes_through_the_medians(axes, connection):
         row for row in size_rows(connection)
         if row.call == "MPI_Allreduce" and row.communicator == "MPI_COMM_WORLD"
     ]
-    (panel,) = draw("sizes", axes, rows)
+    (panel,) = draw("size_lines", axes, rows)
     assert points(panel) == [[(row.bytes, row.p50_ns) for row in rows]]
 
 
@@ -317,7 +318,7 @@ def test_siblings_share_a_panel_and_others_have_their_own(axes, connection):
             min(half.min_ns for half in own), max(half.max_ns for half in own),
         )
         assert min(half.p50_ns for half in own) <= row.p50_ns <= max(half.p50_ns for half in own)
-    panels = draw("sizes", axes, [row for row in merged if row.bytes])
+    panels = draw("size_lines", axes, [row for row in merged if row.bytes])
     assert sorted(panel.get_title(loc="left") or panel.get_title() for panel in panels) == sorted(
         ["MPI_COMM_WORLD", both]
     )
@@ -327,7 +328,7 @@ def test_siblings_share_a_panel_and_others_have_their_own(axes, connection):
 def test_a_logarithmic_axis_has_labels_whatever_its_span(axes, connection, spread):
     row = next(row for row in size_rows(connection) if row.bytes)
     (panel,) = draw(
-        "sizes", axes,
+        "size_lines", axes,
         [row._replace(bytes=size, p50_ns=ns) for size, ns in ((8, 1e3), (64, 1e3 * spread))],
     )
     low, high = panel.get_ylim()
@@ -357,7 +358,7 @@ def test_a_picture_says_in_its_corner_what_it_is_of(report, run_folder, tmp_path
 
 
 def test_a_size_with_few_calls_has_no_band(connection):
-    from commprof_report.plots.sizes import band
+    from commprof_report.plots.size_lines import band
 
     rows = {row.call: row for row in size_rows(connection) if row.call in ("MPI_Bcast", "MPI_Send")}
     # 16 calls
@@ -371,7 +372,7 @@ def test_where_calls_are_too_few_for_the_99th_percentile_its_band_ends_with_that
     row = next(row for row in size_rows(connection) if row.call == "MPI_Send")
     small = row._replace(bytes=8, p50_ns=1_000, p95_ns=2_000, p99_ns=None)
     large = row._replace(bytes=4_096, p50_ns=10_000, p95_ns=20_000, p99_ns=30_000)
-    (panel,) = draw("sizes", axes, [small, large])
+    (panel,) = draw("size_lines", axes, [small, large])
     bands = [band.get_paths()[0].vertices for band in panel.collections[:2]]
     assert [max(y for x, y in band if x == 8) for band in bands] == [2_000, 2_000]
 
@@ -379,7 +380,7 @@ def test_where_calls_are_too_few_for_the_99th_percentile_its_band_ends_with_that
 def test_points_of_few_calls_are_hollow(axes, connection):
     """16 calls of MPI_Bcast; of other calls there are 20 or more."""
     rows = [row for row in size_rows(connection) if row.call in ("MPI_Bcast", "MPI_Send")]
-    (panel,) = draw("sizes", axes, rows)
+    (panel,) = draw("size_lines", axes, rows)
     hollow = [
         line for line in panel.get_lines()
         if line.get_markerfacecolor() == "white" and len(line.get_xdata())
@@ -389,30 +390,31 @@ def test_points_of_few_calls_are_hollow(axes, connection):
     ]
     assert "below 20 calls" in [text.get_text() for text in panel.get_legend().get_texts()]
     figure = type(panel.figure)()
-    (panel,) = draw("sizes", figure.add_subplot(), [row for row in rows if row.p95_ns is not None])
+    kept = [row for row in rows if row.p95_ns is not None]
+    (panel,) = draw("size_lines", figure.add_subplot(), kept)
     assert "below 20 calls" not in [text.get_text() for text in panel.get_legend().get_texts()]
 
 
 def test_the_heat_map_has_senders_as_rows(axes, connection):
-    from commprof_report.calls.peers import peer_rows
-    from commprof_report.plots.peers import matrix_of
+    from commprof_report.calls.by_pair import peer_rows
+    from commprof_report.plots.peer_heat_map import matrix_of
 
-    draw("peers", axes, matrix_of(peer_rows(connection), 4, "bytes"))
+    draw("peer_heat_map", axes, matrix_of(peer_rows(connection), 4, "bytes"))
     array = axes.get_images()[0].get_array()
     assert array[0, 1] == 30 * 8_192 and array.mask[1, 0]
 
 
 def test_a_large_job_is_drawn_in_blocks(axes):
-    from commprof_report.calls.peers import PeerRow
-    from commprof_report.plots.peers import Matrix
+    from commprof_report.calls.by_pair import PeerRow
+    from commprof_report.plots.peer_heat_map import Matrix
 
-    draw("peers", axes, Matrix([PeerRow(9_999, 0, 1, 7, 1)], 10_000, "bytes"))
+    draw("peer_heat_map", axes, Matrix([PeerRow(9_999, 0, 1, 7, 1)], 10_000, "bytes"))
     array = axes.get_images()[0].get_array()
     assert max(array.shape) <= 512 and array.sum() == 7
 
 
 def test_ranks_are_ticked_at_powers_of_two():
-    from commprof_report.plots.peers import rank_ticks
+    from commprof_report.plots.peer_heat_map import rank_ticks
 
     assert rank_ticks(512) == list(range(0, 512, 64))
     assert rank_ticks(100) == list(range(0, 100, 16))
@@ -428,7 +430,7 @@ def test_shades_of_a_rank_by_step_tell_a_slow_rank_from_noise(axes, slow_ns, sha
     rows = [[100.0] * 20] * 9 + [[slow_ns] * 20]
     none = [[None] * 20] * 10
     drawn = draw(
-        "rank_steps", axes,
+        "rank_step_heat_maps", axes,
         RankSteps(list(range(20)), list(range(10)), rows, wait_ns=none, caused_ns=none),
     )
     (image,) = [image for panel in drawn for image in panel.get_images()]
@@ -441,7 +443,8 @@ def test_steps_and_ranks_of_a_map_are_those_of_its_fields(axes):
 
     field = [[1.0] * 6] * 3
     panel = draw(
-        "rank_steps", axes, RankSteps([2, 3, 4, 100, 101, 102], [0, 2, 4], field, field, field)
+        "rank_step_heat_maps", axes,
+        RankSteps([2, 3, 4, 100, 101, 102], [0, 2, 4], field, field, field),
     )[2]
     assert [panel.xaxis.get_major_formatter()(place) for place in range(-1, 7)] == [
         "", "2", "3", "4", "100", "101", "102", "",
@@ -509,7 +512,7 @@ def step_rows(count: int) -> list:
 
 
 def test_the_bars_of_a_step_stack_to_its_time_and_outliers_are_marked(axes):
-    draw("steps", axes, step_rows(10))
+    draw("step_bars", axes, step_rows(10))
     of_third = [bar for bar in axes.patches if bar.get_x() + bar.get_width() / 2 == 3]
     assert [bar.get_height() for bar in of_third] == [30, 70]
     (marks,) = axes.collections
@@ -518,7 +521,7 @@ def test_the_bars_of_a_step_stack_to_its_time_and_outliers_are_marked(axes):
 
 @pytest.mark.slow
 def test_of_many_steps_neighbours_share_a_bar(axes):
-    draw("steps", axes, step_rows(5_000))
+    draw("step_bars", axes, step_rows(5_000))
     assert len(axes.patches) <= 2 * 800
 
 

@@ -16,7 +16,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from common import (
-    BROKEN, BUILD, FLAKY, ONCE, SUITES, ended_by, our_lines, require_build, unprofiled_environment,
+    BROKEN,
+    BUILD,
+    FLAKY,
+    ONCE,
+    SUITES,
+    ended_by,
+    our_lines,
+    require_build,
+    unprofiled_environment,
     verdict,
 )
 

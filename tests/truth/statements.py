@@ -10,8 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from mpi import reporter
 from mpi.reporter import rows_of_ended as rows
+
+from mpi import reporter
 
 from .ranks import expanded
 

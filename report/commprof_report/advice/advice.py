@@ -8,8 +8,6 @@ do not add up.
 
 from __future__ import annotations
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Callable, NamedTuple
 
@@ -19,13 +17,31 @@ from ..roles.world import World
 from ..run.run import Run
 from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
-from . import barriers, basis, curves, cycle, gaps, imbalance, jumps, overlap, padding, polling
-from . import reduce_and_bcast, shared_core, slowest_rank, small_messages, staging, tiny_messages
-from . import waiting, waiting_messages
+from . import (
+    barriers,
+    basis,
+    curves,
+    cycle,
+    gaps,
+    imbalance,
+    jumps,
+    overlap,
+    padding,
+    polling,
+    reduce_and_bcast,
+    shared_core,
+    slowest_rank,
+    small_messages,
+    staging,
+    tiny_messages,
+    waiting,
+    waiting_messages,
+)
 from .basis import PADDED, Basis
 from .curves import Curve, Knee
 from .findings import POSSIBLE, Finding, Unknown, is_notable, on, size_range
 from .inputs import Inputs, inputs_of
+
 
 class Advice(NamedTuple):
     """A piece of advice; or, with found = 0, a rule that found nothing: how much it analysed, or

@@ -7,8 +7,8 @@ from typing import Callable, NamedTuple
 
 from ..base import units
 from ..base.thresholds import threshold
-from ..calls.calls import operation, poll_rows
-from ..calls.sizes import SizeRow, size_rows
+from ..calls.by_call import operation, poll_rows
+from ..calls.by_size import SizeRow, size_rows
 from ..gpu.gpu_activity import gpu
 from ..late.sentences import split_text
 from ..run.crowding import core_uses, cores_of

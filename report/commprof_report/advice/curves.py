@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ..base import query
 from ..base.bins import pow2
 from ..base.thresholds import threshold, whole
-from ..calls.sizes import SizeRow, size_rows
+from ..calls.by_size import SizeRow, size_rows
 from ..late.late_ranks import Late
 from ..roles.roles import Kin
 from .curve_waits import CurveWaitRow, curve_waits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..late.sentences import unfinished_text
-from ..run.seen import merged, missing, reason_text
+from ..run.unseen import merged, missing, reason_text
 from .findings import SURE, Finding
 from .inputs import Inputs
 

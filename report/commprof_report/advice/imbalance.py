@@ -11,7 +11,7 @@ from ..late.sentences import few_of_named, is_unknown, unknown_cause_text, verdi
 from ..late.verdict import CallCause
 from .findings import LIKELY, Finding, Unknown
 from .inputs import Inputs
-from .late_ranks import crowded, late_unknown, waited_for
+from .late_rank_rules import crowded, late_unknown, waited_for
 
 
 def find(inputs: Inputs) -> Iterator[Finding | Unknown]:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from ..base import query, units
 from ..base.thresholds import threshold
+from ..calls.by_size import SizeRow, size_rows
 from ..calls.negotiation import Negotiation
-from ..calls.sizes import SizeRow, size_rows
 from ..late.late_ranks import Late
 from ..late.verdict import COVERED
 from ..roles.roles import Kin, family_name, kin

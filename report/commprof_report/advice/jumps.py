@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ..base import units
 from ..base.thresholds import threshold
-from ..calls.calls import operation
+from ..calls.by_call import operation
 from . import basis
 from .basis import PADDED
 from .curves import AFTER_PAUSES, Curve, Point

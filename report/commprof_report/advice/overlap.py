@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ..base import units
 from ..base.thresholds import threshold
-from ..calls.sizes import SizeRow, size_rows
+from ..calls.by_size import SizeRow, size_rows
 from .findings import POSSIBLE, Finding, waiting_text
 from .inputs import Inputs
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..base import units
-from ..calls.calls import PollRow, poll_rows
+from ..calls.by_call import PollRow, poll_rows
 from .findings import MANY, POSSIBLE, Finding, Unknown, background, is_notable_time
 from .inputs import Inputs
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ..base import units
 from ..base.thresholds import threshold
-from ..calls.sizes import SizeRow, reduce_bcast_rows
+from ..calls.by_size import SizeRow, reduce_bcast_rows
 from .findings import LIKELY, MANY, SURE, Finding, is_notable_time
 from .inputs import Inputs
 

@@ -8,7 +8,7 @@ from ..base import units
 from ..steps.steps_summary import StepsRow, slowest_text
 from .findings import POSSIBLE, Finding, Unknown
 from .inputs import Inputs
-from .late_ranks import crowded, unknown, waited_for
+from .late_rank_rules import crowded, unknown, waited_for
 
 
 def find(inputs: Inputs) -> Iterator[Finding | Unknown]:

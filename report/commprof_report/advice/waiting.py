@@ -9,7 +9,7 @@ from ..base.thresholds import threshold
 from ..late.sentences import part_text, verdict
 from .findings import SURE, Finding, Unknown
 from .inputs import Inputs
-from .late_ranks import crowded, late_unknown
+from .late_rank_rules import crowded, late_unknown
 
 MUCH = threshold("advice.waiting")
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..base import units
-from ..calls.sizes import SizeRow
+from ..calls.by_size import SizeRow
 from . import basis
 from .findings import POSSIBLE, Finding, Unknown, calls_take, is_notable_time
 from .inputs import Inputs
-from .late_ranks import waited_for
+from .late_rank_rules import waited_for
 
 
 def find(inputs: Inputs) -> Iterator[Finding | Unknown]:

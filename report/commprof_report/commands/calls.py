@@ -18,10 +18,10 @@ import argparse
 from collections.abc import Sequence
 
 from ..base import units
-from ..calls.calls import CallRow, call_rows
+from ..calls.by_call import CallRow, call_rows
 from ..display import tables
 from ..display.tables import Column
-from ..plots import calls as plot
+from ..plots import call_bars as plot
 from ..summary.run_summary import of_nccl
 from . import common
 

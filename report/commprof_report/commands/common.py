@@ -13,10 +13,10 @@ from typing import Callable
 from ..base import units
 from ..display import page, pictures, tables
 from ..run import cache, selection
-from ..run.seen import unseen_calls_text
 from ..run.run import Run, run_open
 from ..run.selection import Selection
 from ..run.thinning import MOST_SAMPLES
+from ..run.unseen import unseen_calls_text
 
 
 def add_run_argument(parser: argparse.ArgumentParser, nargs: str = "*") -> None:

@@ -17,7 +17,7 @@ from ..base.members import members_shown
 from ..display import tables
 from ..display.tables import Column, volume_column
 from ..roles import roles
-from ..roles.communicators import CommunicatorRow, communicator_rows
+from ..roles.communicator_rows import CommunicatorRow, communicator_rows
 from ..roles.world import world_of
 from . import common
 

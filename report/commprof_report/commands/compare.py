@@ -50,12 +50,18 @@ from ..compare.figures import PERCENTILES, figures
 from ..compare.judge import Contrast
 from ..compare.refusals import KINDS
 from ..compare.results import (
-    ComparedRow, Comparison, FigureRow, Rules, RunRow, SizeRow, VerdictRow,
+    ComparedRow,
+    Comparison,
+    FigureRow,
+    Rules,
+    RunRow,
+    SizeRow,
+    VerdictRow,
 )
 from ..compare.sides import Side
 from ..display import pictures, tables
 from ..experiment.plan import is_experiment, plan_read
-from ..plots import compare as plot
+from ..plots import change_intervals as plot
 from ..plots.axis import time_text
 from ..run.rank_files import files_mode
 from . import common

@@ -29,23 +29,23 @@ from ..base import units
 from ..base.aside import written_whole
 from ..base.errors import UsageError
 from ..base.present import present
-from ..calls.ranks import rank_call_rows, rank_time_rows
-from ..calls.regions import region_rows
-from ..calls.sizes import size_rows
+from ..calls.by_rank import rank_call_rows, rank_time_rows
+from ..calls.by_region import region_rows
+from ..calls.by_size import size_rows
 from ..compare.results import Rules
 from ..display import page, pictures
 from ..display.tables import Column
 from ..late.late_ranks import Late
 from ..late.late_ranks import late as late_answers
-from ..plots import calls as calls_plot
-from ..plots import late as late_plot
-from ..plots import peers as peers_plot
-from ..plots import rank_steps as rank_steps_plot
-from ..plots import ranks as ranks_plot
-from ..plots import sizes as sizes_plot
+from ..plots import call_bars as calls_plot
+from ..plots import peer_heat_map as peers_plot
+from ..plots import rank_bars as ranks_plot
+from ..plots import rank_step_heat_maps as rank_steps_plot
+from ..plots import size_lines as sizes_plot
 from ..plots import timeline as timeline_plot
+from ..plots import wait_bars as late_plot
 from ..roles import roles
-from ..roles.communicators import communicator_rows
+from ..roles.communicator_rows import communicator_rows
 from ..roles.world import World, world_of
 from ..run import anonymous, selection
 from ..run.alignment import Alignment, align
@@ -56,10 +56,25 @@ from ..steps.step_views import LONGEST, is_whole, step_views
 from ..steps.steps_summary import StepsRow, StepsSummary, headline, steps_summary
 from ..summary.run_summary import RunSummary, communicating, of_nccl, run_summary
 from . import (
-    advise, calls, common, communicators, compare, compare_page, front_page, gpu, hvprof, late,
+    advise,
+    calls,
+    common,
+    communicators,
+    compare,
+    compare_page,
+    front_page,
+    gpu,
+    hvprof,
+    late,
+    latency,
+    pipeline,
+    ranks,
+    regions,
+    sizes,
+    steps,
+    summary,
+    traffic,
 )
-from . import latency, pipeline, ranks, regions, sizes, steps
-from . import summary, traffic
 
 EXAMPLES = (
     ("Beside the databases", "hvprof-report html commprof-train.py-1234"),

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from ..base import units
 from ..base.thresholds import threshold
-from ..calls.hvprof import HvprofRow, hvprof_rows
+from ..calls.by_size_class import HvprofRow, hvprof_rows
 from ..compare.cuts import alike
 from ..display import page, tables
 from ..display.tables import Column, volume_column

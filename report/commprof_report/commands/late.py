@@ -44,12 +44,19 @@ from ..display.tables import Column
 from ..exporters.horovod_ready import ready_in, ready_text
 from ..late.late_ranks import Late, LateRow, late
 from ..late.sentences import (
-    ALL, NOTABLE_SHARE, is_unknown, mark_text, notable_rest, part_text, rest_text, unfinished_text,
+    ALL,
+    NOTABLE_SHARE,
+    is_unknown,
+    mark_text,
+    notable_rest,
+    part_text,
+    rest_text,
+    unfinished_text,
     verdict,
 )
 from ..late.sums import LateCallRow, LateHostRow, LateRankRow, LateSizeRow, LateStateRow
 from ..late.verdict import LEVEL, NEGOTIATED, NOTABLE
-from ..plots import late as plot
+from ..plots import wait_bars as plot
 from ..roles import roles
 from ..roles.world import world_of
 from ..run.alignment import align

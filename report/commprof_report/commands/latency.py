@@ -14,12 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..base import units
 from ..base.siblings import Family, Sibling, families
-from ..calls.latency import LatencyRow, dominating_size, latency_rows
-from ..calls.sizes import DurationRow, PercentilesRow, SizeRow, rank_durations, size_rows
+from ..calls.by_size import DurationRow, PercentilesRow, SizeRow, rank_durations, size_rows
+from ..calls.histogram import LatencyRow, dominating_size, latency_rows
 from ..display import page, tables
 from ..display.tables import Column
+from ..plots import duration_histogram as plot
 from ..plots import histograms
-from ..plots import latency as plot
 from ..roles import roles
 from ..roles.world import world_of
 from ..run.run import Run

@@ -14,10 +14,10 @@ from collections.abc import Iterable
 
 from ..base import units
 from ..base.errors import UsageError
-from ..calls.peers import PeerRow, peer_rows
+from ..calls.by_pair import PeerRow, peer_rows
 from ..display import tables
 from ..display.tables import Column
-from ..plots import peers as plot
+from ..plots import peer_heat_map as plot
 from . import common
 
 EXAMPLES = (("A heat map", "hvprof-report peers --plot peers.png RUN"),)

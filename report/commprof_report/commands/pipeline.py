@@ -32,8 +32,8 @@ from ..roles import pipelines
 from ..roles.pipelines import Pipelines, StageRow
 from ..roles.world import World, world_of
 from ..run.alignment import align
-from ..run.seen import unseen_calls_text
 from ..run.run import Run
+from ..run.unseen import unseen_calls_text
 from . import common
 
 EXAMPLES = (("The bubble of each stage", "hvprof-report pipeline RUN"),)

@@ -13,10 +13,10 @@ import argparse
 from collections.abc import Sequence
 
 from ..base import units
-from ..calls.ranks import RankCallRow, RankRow, rank_call_rows, rank_rows, rank_time_rows
+from ..calls.by_rank import RankCallRow, RankRow, rank_call_rows, rank_rows, rank_time_rows
 from ..display import tables
 from ..display.tables import Column, volume_column
-from ..plots import ranks as plot
+from ..plots import rank_bars as plot
 from ..stuck import doing
 from ..summary.run_summary import of_nccl
 from . import common

@@ -19,12 +19,12 @@ import argparse
 
 from ..base import units
 from ..base.thresholds import threshold
-from ..calls.regions import RegionRow, region_rows
+from ..calls.by_region import RegionRow, region_rows
 from ..display import tables
 from ..display.tables import Column, volume_column
 from ..run.holes import together_share
-from ..run.seen import unseen_calls_text
 from ..run.run import Run
+from ..run.unseen import unseen_calls_text
 from . import common
 
 EXAMPLES = (

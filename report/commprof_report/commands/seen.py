@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from ..display import tables
 from ..run import selection
-from ..run.seen import ALL, SeenRow, reason_text, seen_rows
+from ..run.unseen import ALL, SeenRow, reason_text, seen_rows
 from . import common
 
 EXAMPLES = (("What was not seen, for a script", "hvprof-report seen --json RUN"),)

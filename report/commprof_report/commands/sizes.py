@@ -21,10 +21,10 @@ from collections.abc import Sequence
 
 from ..base import units
 from ..base.bins import BINS
-from ..calls.sizes import SizeRow, size_rows
+from ..calls.by_size import SizeRow, size_rows
 from ..display import tables
 from ..display.tables import Column, volume_column
-from ..plots import sizes as plot
+from ..plots import size_lines as plot
 from ..roles import roles
 from ..roles.world import world_of
 from ..run.selection import Selection

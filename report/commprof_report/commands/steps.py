@@ -41,7 +41,7 @@ from ..display import page, pictures, tables
 from ..display.tables import Column
 from ..late.late_ranks import Late, LateRow, late
 from ..late.sentences import mark_text
-from ..plots import steps as plot
+from ..plots import step_bars as plot
 from ..roles import roles
 from ..roles.world import world_of
 from ..run.alignment import align
@@ -52,7 +52,13 @@ from ..steps.critical_path import PathRow
 from ..steps.step_calls import StepCallRow
 from ..steps.step_costs import StepRow
 from ..steps.steps_summary import (
-    NOTABLE_POLLS, StepsRow, StepsSummary, headline, outside_text, slowest_text, steps_summary,
+    NOTABLE_POLLS,
+    StepsRow,
+    StepsSummary,
+    headline,
+    outside_text,
+    slowest_text,
+    steps_summary,
 )
 from ..steps.trend import FEWEST_STEPS
 from . import common

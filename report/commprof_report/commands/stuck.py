@@ -27,8 +27,8 @@ from typing import Callable, NamedTuple
 
 from ..base import units
 from ..base.thresholds import threshold
-from ..stuck import doing, stuck
-from ..stuck.stuck import Killed, Position, Stuck, Wait
+from ..stuck import doing, wait_graph
+from ..stuck.wait_graph import Killed, Position, Stuck, Wait
 from . import common
 
 EXAMPLES = (("A job that makes no progress", "hvprof-report stuck commprof-train.py-1234"),)
@@ -70,7 +70,7 @@ def seconds(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_whole(arguments, with_histograms=False)
-    found = stuck.stuck(run, round(arguments.after * 1e9))
+    found = wait_graph.stuck(run, round(arguments.after * 1e9))
     unread = run.world_size - len(found.ranks)
     if arguments.json:
         for_scripts(found, unread)
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def for_scripts(found: Stuck, unread: int) -> None:
-    waits = [wait._replace(waited_for=stuck.ranks_of(wait.waited_for)) for wait in found.waits]
+    waits = [wait._replace(waited_for=wait_graph.ranks_of(wait.waited_for)) for wait in found.waits]
     kinds: dict[str, Sequence[NamedTuple]] = {
         "verdict": verdicts(found, unread),
         "mismatch": found.mismatches,

@@ -27,7 +27,7 @@ from collections.abc import Iterator, Sequence
 from ..base import units
 from ..base.present import present
 from ..base.thresholds import threshold
-from ..calls.calls import CallRow
+from ..calls.by_call import CallRow
 from ..display import tables
 from ..display.tables import Column
 from ..gpu import gpu_activity
@@ -36,12 +36,17 @@ from ..late.sentences import part_text, verdict
 from ..run.alignment import align
 from ..run.run import Run
 from ..run.selection import Selection
-from ..run.seen import merged, reason_text
 from ..run.unsampled import unsampled_facts
-from ..stuck import doing
+from ..run.unseen import merged, reason_text
 from ..steps.steps_summary import headline, steps_summary
+from ..stuck import doing
 from ..summary.run_summary import (
-    RunSummary, SummaryRow, communicating, negotiation_shares, of_nccl, run_summary,
+    RunSummary,
+    SummaryRow,
+    communicating,
+    negotiation_shares,
+    of_nccl,
+    run_summary,
 )
 from . import common
 from .gpu import coverage_text

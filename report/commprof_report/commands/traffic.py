@@ -18,7 +18,7 @@ import argparse
 from collections.abc import Iterable, Iterator
 
 from ..base import units
-from ..calls.traffic import TrafficRow, traffic_rows
+from ..calls.bulk_and_control import TrafficRow, traffic_rows
 from ..display import page, tables
 from ..display.tables import Column, volume_column
 from ..run.run import Run

@@ -48,7 +48,8 @@ NO_GROUP = Group("mpi", (), 0, "", 0)  # of calls without a communicator
 
 def groups_of(connection: Connection, world_size: int) -> tuple[dict[str, Group], dict[Group, str]]:
     """The group of each identity, and the label of each group."""
-    rows = {row.identity: row for row in SQL.ask(connection, "run_communicators", CommunicatorRow)}
+    asked = SQL.ask(connection, "communicators_of_run", CommunicatorRow)
+    rows = {row.identity: row for row in asked}
     groups = {identity: _described(row, rows, world_size) for identity, row in rows.items()}
     members: dict[Group, list[CommunicatorRow]] = {}
     for identity, group in groups.items():

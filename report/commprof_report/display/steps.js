@@ -1,5 +1,5 @@
 "use strict";
-/* Draws the time of the steps (plots/steps.py has the data's format). A click or the arrow keys name a step, and show it in the timeline if its
+/* Draws the time of the steps (plots/step_bars.py has the data's format). A click or the arrow keys name a step, and show it in the timeline if its
    calls are in the page: these steps have a mark beneath. */
 (() => {
   const data = JSON.parse(document.getElementById("steps-data").textContent);

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..base import query, units
 from ..base.present import present
-from ..calls.ranks import rank_rows
+from ..calls.by_rank import rank_rows
 from ..gpu import gpu_activity
 from ..gpu.overlap import COMMUNICATING, COMPUTING, COPYING, IN_MPI
 from ..late.late_ranks import Late
@@ -291,4 +291,4 @@ def device_total_rows(connection: Connection) -> list[DeviceTotalRow]:
 
 
 def duration_rows(connection: Connection) -> list[DurationRow]:
-    return SQL.ask(connection, "durations", DurationRow)
+    return SQL.ask(connection, "duration_buckets", DurationRow)

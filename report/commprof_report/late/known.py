@@ -77,8 +77,8 @@ class Known(NamedTuple):
 
 
 def known(connection: Connection) -> Known:
-    calls = {row.call: row for row in SQL.ask(connection, "calls", CallInfo)}
+    calls = {row.call: row for row in SQL.ask(connection, "call_infos", CallInfo)}
     communicators = {
-        row.identity: row for row in SQL.ask(connection, "communicators", CommunicatorRow)
+        row.identity: row for row in SQL.ask(connection, "known_communicators", CommunicatorRow)
     }
     return Known(calls, communicators, dict(SQL.run(connection, "hosts").fetchall()))

@@ -22,13 +22,34 @@ from .judgement import VerdictRow, is_notable, judged, judged_at_marks, late_reg
 from .marks import Last, WaitRegion, last_at_marks, wait_region
 from .stages import Stages, stages
 from .sums import (
-    LateCallRow, LateHostRow, LateRankRow, LateRestRow, LateRunRow, LateSizeRow, LateStateRow, Sums,
-    arrival_costs, call_rows, chain_rows, host_rows, rank_rows, rest_rows, size_rows, state_rows,
+    LateCallRow,
+    LateHostRow,
+    LateRankRow,
+    LateRestRow,
+    LateRunRow,
+    LateSizeRow,
+    LateStateRow,
+    Sums,
+    arrival_costs,
+    call_rows,
+    chain_rows,
+    host_rows,
+    rank_rows,
+    rest_rows,
+    size_rows,
+    state_rows,
     uncaused_ns,
 )
 from .timelines import Lines
 from .verdict import (
-    FEWEST_BLOCKS, NEGOTIATED, NOBODY, Blame, Cause, Participants, blame, block_count,
+    FEWEST_BLOCKS,
+    NEGOTIATED,
+    NOBODY,
+    Blame,
+    Cause,
+    Participants,
+    blame,
+    block_count,
 )
 
 SQL = query.beside(__file__)

@@ -35,10 +35,21 @@ from itertools import groupby, islice
 from operator import itemgetter
 from sqlite3 import Connection
 
-from ..base.arrays import np
 from ..base import query
+from ..base.arrays import np
 from ..base.columns import (
-    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, grouped, joined, read, table,
+    NONE,
+    Columns,
+    Flags,
+    Groups,
+    Ints,
+    TextInts,
+    Texts,
+    found_in,
+    grouped,
+    joined,
+    read,
+    table,
 )
 from ..base.thresholds import whole
 from ..run.alignment import Alignment

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import Optional
 
 from ..base.arrays import np
-from ..base.thresholds import threshold, whole
 from ..base.columns import NONE, Columns, Flags, Floats, Ints, TextInts, found_in, grouped
+from ..base.thresholds import threshold, whole
 from .timelines import DIRECT, UNSEEN, UNSPLIT, WAITING, Lines
 from .waits import Waits
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from sqlite3 import Connection
 
-from ..base.arrays import np
 from ..base import query
+from ..base.arrays import np
 from ..base.columns import NONE, Columns, Flags, Ints, TextInts, Texts, found_in, grouped, read
 from ..run.sampled import sampled
 from .known import Known

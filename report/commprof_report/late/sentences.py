@@ -11,8 +11,17 @@ from ..base.thresholds import threshold
 from .late_ranks import Late, LateRestRow, LateRow
 from .marks import Last
 from .verdict import (
-    COVERED, FEWEST_BLOCKS, MAJORITY, NOTABLE, SHORTEST_NS, Cause, Named, concentration,
-    costliest_arrivals, is_concentrated, late_arrivals,
+    COVERED,
+    FEWEST_BLOCKS,
+    MAJORITY,
+    NOTABLE,
+    SHORTEST_NS,
+    Cause,
+    Named,
+    concentration,
+    costliest_arrivals,
+    is_concentrated,
+    late_arrivals,
 )
 
 ALL = threshold("base.all")

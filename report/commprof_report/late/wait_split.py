@@ -29,7 +29,13 @@ from ..run.selection import Selection
 from .arrivals import calls_left, completed, completing
 from .clocks import Clocks
 from .collectives import (
-    ALL, LOWER, Collectives, blocking_waits, completed_arrivals, has_root, whole,
+    ALL,
+    LOWER,
+    Collectives,
+    blocking_waits,
+    completed_arrivals,
+    has_root,
+    whole,
 )
 from .known import Known
 from .messages import messages

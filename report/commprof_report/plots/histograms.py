@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..base import units
-from ..calls.latency import LEAST_NS
+from ..calls.histogram import LEAST_NS
 
 
 class Curve(NamedTuple):

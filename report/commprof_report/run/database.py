@@ -19,8 +19,8 @@ from ..base import query
 from ..base.errors import ReportError, version_check
 from .archive import unpacked
 from .sampled import Sampled
-from .seen import view_text
 from .thinning import SAMPLED, Thinning
+from .unseen import view_text
 from .versions import NEWEST, OLDEST, schema_of, values_of
 
 SQL = query.beside(__file__)

@@ -14,7 +14,16 @@ from typing import NamedTuple
 from ..base import query
 from ..base.arrays import np
 from ..base.columns import (
-    NONE, Columns, Flags, Ints, Table, TextInts, Texts, found_in, joined, read,
+    NONE,
+    Columns,
+    Flags,
+    Ints,
+    Table,
+    TextInts,
+    Texts,
+    found_in,
+    joined,
+    read,
 )
 
 SQL = query.beside(__file__)

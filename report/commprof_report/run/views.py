@@ -6,7 +6,7 @@ from sqlite3 import Connection
 
 from ..base import query
 from .alignment import Alignment
-from .seen import view_text
+from .unseen import view_text
 
 SQL = query.beside(__file__)
 

@@ -30,8 +30,8 @@ from ..late.marks import NOTABLE_LEAD, Last, judge
 from ..late.sentences import judged_text, mark_text, short_text
 from ..late.verdict import COVERED, FEWEST_BLOCKS, MAJORITY, Blame, Cause, Gains
 from ..run.alignment import Alignment, storable
-from .arrivals import Arrivals, arrivals, point_text
 from .boundaries import Detection, Steps
+from .last_at_points import Arrivals, arrivals, point_text
 from .step_costs import Costs, StepRow
 
 Caused = Counter["int | None"]  # waiting in a step by the rank that causes it; None: not known

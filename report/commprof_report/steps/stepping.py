@@ -18,10 +18,20 @@ from typing import NamedTuple
 from ..base import units
 from ..base.arrays import np
 from ..base.columns import (
-    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, grouped, numbered, table,
+    NONE,
+    Columns,
+    Flags,
+    Groups,
+    Ints,
+    TextInts,
+    Texts,
+    found_in,
+    grouped,
+    numbered,
+    table,
 )
 from ..base.thresholds import threshold
-from ..calls.calls import operation
+from ..calls.by_call import operation
 from ..run.sampled import Communicators
 from .period import FEWEST_CALLS, MANY_STEPS, Calls, Period, find_period, free_times, is_steady
 from .sampled_calls import SampledCalls

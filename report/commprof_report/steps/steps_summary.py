@@ -19,9 +19,9 @@ from ..late.marks import Intervals, WaitRegion
 from ..late.sentences import mark_text, reaches_text
 from ..run.alignment import Alignment
 from ..run.selection import Selection
-from .arrivals import point_text
 from .boundaries import Detection, Steps, outlier_limit
 from .gpu_steps import GpuStepRow, step_times
+from .last_at_points import point_text
 from .sampled_calls import SampledCalls
 from .stages import Stages, stages
 from .step_costs import Costs, StepRow

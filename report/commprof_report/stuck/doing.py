@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..base import units
 from ..base.present import present
-from ..calls.ranks import RankRow
+from ..calls.by_rank import RankRow
 from ..run.ledger import PEER_ANY, PEER_OUTSIDE
 from .live import LiveRow
 

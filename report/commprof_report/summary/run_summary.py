@@ -9,16 +9,16 @@ from statistics import fmean
 from typing import NamedTuple, TypeVar
 
 from ..base import query, units
-from ..calls.calls import CallRow, call_rows
-from ..calls.peers import PeerRow, peer_rows
-from ..calls.ranks import RankCallRow, RankRow, rank_rows
-from ..run.traffic_class import traffic_classify
+from ..calls.by_call import CallRow, call_rows
+from ..calls.by_pair import PeerRow, peer_rows
+from ..calls.by_rank import RankCallRow, RankRow, rank_rows
 from ..gpu.copied import copied_rows
 from ..late.late_ranks import Late
 from ..run.crowding import crowding, sentence
 from ..run.facts import FactRow, fact_rows
 from ..run.run import Run
-from ..run.seen import SeenRow, missing, seen_rows, seen_text
+from ..run.traffic_class import traffic_classify
+from ..run.unseen import SeenRow, missing, seen_rows, seen_text
 
 STATES = {
     "running": "running", "killed": "killed", "running or killed": "running_or_killed",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from commprof_report.calls.hvprof import HvprofRow
+from commprof_report.calls.by_size_class import HvprofRow
 from commprof_report.commands import hvprof, late, summary, top
 from commprof_report.stuck.live import LiveRow
 

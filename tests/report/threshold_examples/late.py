@@ -15,8 +15,16 @@ from commprof_report.late.root_causes import largest
 from commprof_report.late.sentences import notable_rest, rest_text
 from commprof_report.late.sums import LateRestRow, LateRunRow
 from commprof_report.late.verdict import (
-    NOBODY, Cause, Participants, blame, block_count, half_of_run, is_concentrated,
-    ranks_beyond_chance, turns, units_beyond_chance,
+    NOBODY,
+    Cause,
+    Participants,
+    blame,
+    block_count,
+    half_of_run,
+    is_concentrated,
+    ranks_beyond_chance,
+    turns,
+    units_beyond_chance,
 )
 from commprof_report.run.alignment import Error
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from commprof_report.base.errors import UsageError
-from commprof_report.run.seen import seen_rows
 from commprof_report.run.selection import identities_find
+from commprof_report.run.unseen import seen_rows
 
 from .stored import stored
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from commprof_report.commands.stuck import AFTER_S
-from commprof_report.stuck.stuck import is_settled
+from commprof_report.stuck.wait_graph import is_settled
 
 
 def inside(seconds: float) -> str:

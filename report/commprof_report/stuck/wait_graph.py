@@ -31,12 +31,17 @@ from typing import Callable, NamedTuple, Union
 
 from ..base import query, units
 from ..base.members import Members
-from ..calls.ranks import RankRow, rank_rows
+from ..calls.by_rank import RankRow, rank_rows
 from ..run.ledger import PEER_ANY
 from ..run.run import Run
 from . import doing
 from .positions import (
-    MismatchRow, PositionRow, WaitingRow, awaited_sequences, mismatch_rows, position_rows,
+    MismatchRow,
+    PositionRow,
+    WaitingRow,
+    awaited_sequences,
+    mismatch_rows,
+    position_rows,
     waiting_rows,
 )
 

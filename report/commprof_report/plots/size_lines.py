@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..base import units
-from ..calls.sizes import SizeRow
+from ..calls.by_size import SizeRow
 from ..display.pictures import OTHER_COLOUR, PALETTE
 from .axis import size_axis, time_axis
 

@@ -11,7 +11,7 @@ from ..display.pictures import PALETTE
 from ..late.sums import LateRankRow
 from .axis import time_axis
 from .families import beneath, height
-from .ranks import label_ranks
+from .rank_bars import label_ranks
 
 
 class Picture(NamedTuple):

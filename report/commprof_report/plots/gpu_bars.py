@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ..display.pictures import PALETTE
 from ..gpu.gpu_activity import GpuDeviceRow
 from .axis import time_axis
-from .ranks import label_places
+from .rank_bars import label_places
 
 PARTS = (
     ("computing", lambda row: row.computing_ns - row.hidden_ns, PALETTE[2]),

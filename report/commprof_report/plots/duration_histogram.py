@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..base import units
 from ..base.siblings import Family
-from ..calls.latency import LEAST_NS, LatencyRow
+from ..calls.histogram import LEAST_NS, LatencyRow
 from ..display.pictures import PALETTE
 from .axis import time_axis, time_text
 from .families import beneath, height

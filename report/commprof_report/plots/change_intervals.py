@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..base import units
 from ..display.pictures import PALETTE
 from .axis import time_axis
-from .latency import label_few_decades
+from .duration_histogram import label_few_decades
 
 FEWEST_NS = 1
 TICKS = (1, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 5, 10, 100, 1000)  # and their inverses

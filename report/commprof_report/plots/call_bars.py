@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..base import units
-from ..calls.calls import CallRow
+from ..calls.by_call import CallRow
 from ..display.pictures import OTHER_COLOUR, PALETTE
 from .axis import time_axis, time_text
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..base import units
-from ..calls.peers import PeerRow
+from ..calls.by_pair import PeerRow
 
 MOST_NUMBERS = 12  # up to this many ranks each field shows its number
 MOST_FIELDS = 512  # larger jobs are drawn in blocks of ranks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..base import units
-from ..calls.ranks import RankTimeRow
+from ..calls.by_rank import RankTimeRow
 from ..display.pictures import OTHER_COLOUR, PALETTE
 from .axis import time_axis
 
