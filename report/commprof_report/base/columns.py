@@ -207,6 +207,14 @@ def found_in(keys: Sequence[np.ndarray], known: Sequence[np.ndarray]) -> Ints:
     return np.where(number[place] == own, first[place], -1)
 
 
+def pairs(wanted: Ints, keys: Ints) -> tuple[Ints, Ints]:
+    """Each row of wanted with each row of keys, which are in order, that is equal."""
+    begin, end = (np.searchsorted(keys, wanted, side) for side in ("left", "right"))
+    counts = end - begin
+    row = np.repeat(np.arange(len(wanted)), counts)
+    return row, np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts - begin, counts)
+
+
 def by_rank(world_ranks: Ints) -> Iterator[tuple[int, Ints]]:
     """Each rank with its rows."""
     order, groups = grouped(world_ranks)

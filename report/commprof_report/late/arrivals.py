@@ -15,7 +15,7 @@ from ..base.arrays import np
 from ..base.columns import NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, grouped
 from .known import Known
 from .samples import Samples, region_names
-from .waits import Arrivals, Waits, shares
+from .waits import Arrivals, Operations, Waits, shares
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,11 @@ def completing(connection: Connection, rows: Samples, known: Known, texts: Texts
     )
 
 
-def completed(arrivals: Arrivals, calls: Completing, start_ns: Ints) -> tuple[Waits, Ints]:
-    """The split of these calls, whose begins on the run's axis are start_ns; and the rows of
-    arrivals whose calls are not sampled."""
+def completed(
+    arrivals: Arrivals, calls: Completing, start_ns: Ints
+) -> tuple[Waits, Operations, Ints]:
+    """The split of these calls, whose begins on the run's axis are start_ns; what they completed;
+    and the rows of arrivals whose calls are not sampled."""
     order, groups = grouped(arrivals.world_rank, arrivals.gone_ns)
     arrivals = arrivals.take(order)
     keys = arrivals.world_rank[groups.first], arrivals.gone_ns[groups.first]
@@ -60,7 +62,20 @@ def completed(arrivals: Arrivals, calls: Completing, start_ns: Ints) -> tuple[Wa
         arrivals.take(ready[split]), groups.max(others_ns)[split], calls.take(call[split]),
         start_ns[call[split]],
     )
-    return waits, order[groups.spread(call < 0)]
+    return waits, _operations(arrivals, groups, split), order[groups.spread(call < 0)]
+
+
+def _operations(arrivals: Arrivals, groups: Groups, split: Ints) -> Operations:
+    """split: of each of the waits its group of arrivals."""
+    wait_of_group = np.full(len(groups), -1)
+    wait_of_group[split] = np.arange(len(split))
+    wait = groups.spread(wait_of_group)
+    is_message = arrivals.peer_ns != NONE
+    found = Operations(
+        wait, arrivals.identity, arrivals.sequence,
+        np.where(is_message, arrivals.last_rank, NONE), arrivals.peer_gone_ns,
+    )
+    return found.take(wait >= 0)
 
 
 def _ready(arrivals: Arrivals, groups: Groups) -> Ints:

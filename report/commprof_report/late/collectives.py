@@ -249,6 +249,7 @@ def _arrivals(come: Come, last: Ints, is_all: bool) -> Arrivals:
         rows.world_rank[last],
         (start_ns > last_ns) if is_all else np.zeros(len(rows), bool),
         np.full(len(rows), NONE),
+        np.full(len(rows), NONE),
         np.ones(len(rows), bool),
     )
 

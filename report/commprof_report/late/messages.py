@@ -65,7 +65,7 @@ class Messages:
         self.arrivals.append(
             (
                 row.world_rank, row.gone_ns, None, None, None, None, None, LONG_AGO_NS, LONG_AGO_NS,
-                0, False, None, False,
+                0, False, None, None, False,
             )
         )
 
@@ -91,7 +91,8 @@ class Messages:
                 ready_ns = LONG_AGO_NS
             state = "late sender" if row.is_received else "late receiver"
             operation = (row.identity, None, row.call, row.bytes, state)
-            times = (ready_ns, LONG_AGO_NS, last_rank, False, storable(other.posted_ns))
+            gone_ns = None if other.gone_ns is None else storable(other.gone_ns)
+            times = (ready_ns, LONG_AGO_NS, last_rank, False, storable(other.posted_ns), gone_ns)
             self.arrivals.append((row.world_rank, row.gone_ns, *operation, *times, True))
 
 

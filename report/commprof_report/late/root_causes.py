@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from ..base.arrays import np
-from ..base.columns import NONE, Columns, Flags, Floats, Ints, TextInts, found_in, grouped
+from ..base.columns import NONE, Columns, Flags, Floats, Ints, TextInts, found_in, grouped, pairs
 from ..base.thresholds import threshold, whole
 from .timelines import DIRECT, UNSEEN, UNSPLIT, WAITING, Lines
 from .waits import Waits
@@ -121,14 +121,14 @@ def _synchronized(meetings: Meetings, waits: Waits) -> Ints:
     one for the other or a collective of both; the begin of the run if there is none."""
     followed = np.flatnonzero(meetings.is_followed)
     ranks = [column[meetings.wait[followed]] for column in (waits.world_rank, waits.last_rank)]
-    order, pairs = grouped(np.minimum(*ranks), np.maximum(*ranks))
+    order, of_pair = grouped(np.minimum(*ranks), np.maximum(*ranks))
     followed = followed[order]
     arrival_ns = meetings.arrival_ns[followed]
     latest_ns = np.zeros(len(followed), np.int64)
-    latest_ns[1:] = np.where(pairs.of_row[1:] == pairs.of_row[:-1], arrival_ns[:-1], 0)
-    low, high = (choose(*ranks)[order[pairs.first]] for choose in (np.minimum, np.maximum))
+    latest_ns[1:] = np.where(of_pair.of_row[1:] == of_pair.of_row[:-1], arrival_ns[:-1], 0)
+    low, high = (choose(*ranks)[order[of_pair.first]] for choose in (np.minimum, np.maximum))
     pair, identity = _shared(low, high, waits)
-    row, entry = _expanded(pair, pairs.of_row)
+    row, entry = pairs(of_pair.of_row, pair)
     wanted = identity[entry] * len(meetings) + followed[row]
     collective = np.flatnonzero(meetings.wait == NONE)
     known = np.sort(meetings.identity[collective] * len(meetings) + collective)
@@ -148,17 +148,9 @@ def _shared(low: Ints, high: Ints, waits: Waits) -> tuple[Ints, Ints]:
     order, groups = grouped(waits.world_rank[known], waits.identity[known])
     first = known[order[groups.first]]
     rank, identity = waits.world_rank[first], waits.identity[first]
-    pair, own = _expanded(rank, low)
+    pair, own = pairs(low, rank)
     is_shared = found_in((high[pair], identity[own]), (rank, identity)) >= 0
     return pair[is_shared], identity[own[is_shared]]
-
-
-def _expanded(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
-    """Each row of wanted with each row of keys, which are in order, that is equal."""
-    begin, end = (np.searchsorted(keys, wanted, side) for side in ("left", "right"))
-    counts = end - begin
-    row = np.repeat(np.arange(len(wanted)), counts)
-    return row, np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts - begin, counts)
 
 
 def _caused(

@@ -77,7 +77,7 @@ def stages(run: Selection, alignment: Alignment) -> Stages:
         waits.call, texts, lambda call: call.kind == "all" and bool(call.is_blocking)
     )
     is_rooted = found.known.which(waits.call, texts, lambda call: call.is_rooted)
-    lines = timelines(connection, alignment, found.of_all, is_nccl, found.known)
+    lines = timelines(found.of_all.called, waits.take(~is_nccl), texts)
     causes = root_causes(waits, lines, is_nccl, is_all)
     compared = compare_own_time(connection, alignment, waits, lines, is_rooted, texts)
     chosen, scaled = found.sums.chosen, found.sums.scaled

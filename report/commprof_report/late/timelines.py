@@ -17,12 +17,11 @@ from sqlite3 import Connection
 from typing import Dict, NamedTuple
 
 from ..base.arrays import np
-from ..base.columns import NONE, Flags, Ints, TextInts, Texts, by_rank, found_in
+from ..base.columns import NONE, Ints, TextInts, Texts, by_rank, found_in
 from ..run.alignment import Alignment
 from ..run.holes import holes
 from .known import Known
 from .samples import Samples, followed, is_on
-from .wait_split import WaitSplit
 from .waits import Waits
 
 OUTSIDE, TRANSFER, FILES, WAITING, UNSPLIT, UNSEEN = STATES = range(6)
@@ -80,6 +79,12 @@ class Timeline:
         place = np.searchsorted(self.points, times_ns, "right") - 1
         return np.append(self.states, OUTSIDE)[np.where(place < 0, len(self.states), place)]
 
+    def last_inside(self, times_ns: Ints) -> Ints:
+        """The times themselves at which it is not outside MPI, else the end of its last call."""
+        place = np.maximum(0, np.searchsorted(self.points, times_ns, "right") - 1)
+        is_outside = np.append(self.states, OUTSIDE)[place] == OUTSIDE
+        return np.where(is_outside, self.points[place], times_ns)
+
     def pieces_between(self, since_ns: int, until_ns: int) -> int:
         """The number of pieces in which the rank is not outside MPI."""
         since = int(np.searchsorted(self.points, since_ns, "right"))
@@ -116,31 +121,50 @@ class Lines(Dict[int, Timeline]):
             found[own] = self[rank].states_at(times_ns[own])
         return found
 
+    def last_inside(self, world_ranks: Ints, times_ns: Ints) -> Ints:
+        found = np.empty(len(world_ranks), np.int64)
+        for rank, own in by_rank(world_ranks):
+            found[own] = self[rank].last_inside(times_ns[own])
+        return found
 
-def timelines(
-    connection: Connection, alignment: Alignment, split: WaitSplit, is_nccl: Flags, known: Known
-) -> Lines:
-    """is_nccl: of each wait."""
-    texts, of_mpi = split.texts, split.waits.take(~is_nccl)
-    calls = split.samples.take(
-        ~known.which(split.samples.call, texts, lambda call: call.library == "nccl")
-    )
+
+class Called(NamedTuple):
+    """The calls of each rank's thread that is its timeline, in order of time."""
+
+    calls: Samples
+    start_ns: Ints  # on the run's axis
+    states: Ints  # of those that are not split
+    gaps: dict[int, tuple[Ints, Ints]]
+    ranks: list[int]
+
+
+def called(
+    connection: Connection, alignment: Alignment, samples: Samples, known: Known, texts: Texts
+) -> Called:
+    calls = samples.take(~known.which(samples.call, texts, lambda call: call.library == "nccl"))
     threads = followed(connection, calls)
     calls = calls.take(is_on(calls, threads))
-    start_ns, states = (
-        alignment.aligned(calls.world_rank, calls.start_ns), _states(calls.call, known, texts),
+    return Called(
+        calls,
+        alignment.aligned(calls.world_rank, calls.start_ns),
+        _states(calls.call, known, texts),
+        _gaps(connection, threads, alignment),
+        [rank for (rank,) in connection.execute("SELECT world_rank FROM rank")],
     )
-    # the last one counts
-    place = found_in((calls.world_rank, start_ns), (of_mpi.world_rank[::-1], of_mpi.start_ns[::-1]))
-    gaps = _gaps(connection, threads, alignment)
+
+
+def timelines(called: Called, waits: Waits, texts: Texts) -> Lines:
+    """waits: of MPI's calls; of a call that has several the last one counts."""
+    calls, start_ns = called.calls, called.start_ns
+    place = found_in((calls.world_rank, start_ns), (waits.world_rank[::-1], waits.start_ns[::-1]))
     nothing = np.array([], np.int64), np.array([], np.int64)
     lines = Lines()
-    for (rank,) in connection.execute("SELECT world_rank FROM rank"):
+    for rank in called.ranks:
         own = slice(*np.searchsorted(calls.world_rank, (rank, rank + 1)))
-        waits = np.where(place[own] >= 0, len(of_mpi) - 1 - place[own], -1)
+        split = np.where(place[own] >= 0, len(waits) - 1 - place[own], -1)
         lines[rank] = _timeline(
-            calls.take(own), start_ns[own], states[own], waits, of_mpi, gaps.get(rank, nothing),
-            texts,
+            calls.take(own), start_ns[own], called.states[own], split, waits,
+            called.gaps.get(rank, nothing), texts,
         )
     return lines
 

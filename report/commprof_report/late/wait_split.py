@@ -8,6 +8,7 @@ it.
                          others   --> what a completion depends on (collectives.py) -+
     sampled messages              --> both sides, by number (messages.py) ---------- +-> by call
                                                                         (arrivals.py) ----> Waits
+    Waits, and what ranks did meanwhile --> waiting for progress (progress.py) ------------> Waits
 
 If the clock error may exceed half the median duration of such a call (clocks.py), arrival times are
 not used. Then the rank with the shortest blocking call is assumed to have arrived last, and the
@@ -20,10 +21,12 @@ other side has posted the message.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base.columns import Flags, Groups, TextInts, Texts, joined, table
+from ..base.arrays import np
+from ..base.columns import NONE, Flags, Groups, Ints, TextInts, Texts, joined, table
 from ..run.alignment import Alignment
 from ..run.selection import Selection
 from .arrivals import calls_left, completed, completing
@@ -39,16 +42,18 @@ from .collectives import (
 )
 from .known import Known
 from .messages import messages
+from .progress import Parts, waiting_for_progress
 from .reading import sampled_collectives
-from .samples import Samples, samples
-from .waits import Arrivals, Waits
+from .samples import samples
+from .timelines import Called, called, timelines
+from .waits import Arrivals, Operations, Waits
 
 
 class WaitSplit(NamedTuple):
     """The split of a run's collectives and messages, whatever the user chose."""
 
     waits: Waits
-    samples: Samples  # all sampled calls
+    called: Called
     texts: Texts
     error_ns: float  # the largest clock error among the collectives split by arrival times
     # chosen ones not split: clocks too inaccurate and durations no substitute, or the root was not
@@ -94,15 +99,46 @@ def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
     arrived = completed_arrivals(rows.take(others), start_ns[others], texts)
     found = messages(connection, alignment, clocks, known, chosen.is_chosen)
     arrivals = joined(Arrivals, [*arrived, table(Arrivals, found.arrivals, texts)])
-    called = samples(connection, known, texts)
-    calls = completing(connection, called, known, texts)
-    waits, left = completed(arrivals, calls, alignment.aligned(calls.world_rank, calls.start_ns))
+    sampled = samples(connection, known, texts)
+    calls = completing(connection, sampled, known, texts)
+    completed_waits, operations, left = completed(
+        arrivals, calls, alignment.aligned(calls.world_rank, calls.start_ns)
+    )
     unseen = arrivals.take(left)
     uncompleted = found.uncompleted + calls_left(
         unseen, chosen.among(unseen.call, unseen.identity, texts)
     )
     counts = (unsure + found.unsure, uncompleted, found.unmatched, found.unnumbered)
-    return WaitSplit(joined(Waits, [*split, waits]), called, texts, clocks.error_ns, *counts)
+    waits, number = joined(Waits, [*split, completed_waits]), sum(map(len, split))
+    operations = joined(
+        Operations,
+        [
+            _rooted(waits.take(slice(number)), known, texts),
+            replace(operations, wait=operations.wait + number),
+        ],
+    )
+    own_calls = called(connection, alignment, sampled, known, texts)
+    if len(operations):
+        lines = timelines(own_calls, waits.take(slice(0)), texts)
+        parts = _parts(rows, start_ns, alignment, texts)
+        waits = waiting_for_progress(waits, operations, parts, lines, texts)
+    return WaitSplit(waits, own_calls, texts, clocks.error_ns, *counts)
+
+
+def _rooted(waits: Waits, known: Known, texts: Texts) -> Operations:
+    """The blocking collectives in which not all depend on all."""
+    wait = np.flatnonzero(known.which(waits.call, texts, lambda call: call.is_rooted))
+    nothing = np.full(len(wait), NONE)
+    return Operations(wait, waits.identity[wait], waits.sequence[wait], nothing, nothing)
+
+
+def _parts(rows: Collectives, start_ns: Ints, alignment: Alignment, texts: Texts) -> Parts:
+    own = ~rows.is_blocking | (rows.kind != texts.number(ALL))
+    rows = rows.take(own)
+    gone_ns = np.where(rows.is_blocking, rows.end_ns, rows.completed_ns)
+    is_known = gone_ns != NONE
+    gone_ns[is_known] = alignment.aligned(rows.world_rank[is_known], gone_ns[is_known])
+    return Parts(rows.identity, rows.sequence, rows.world_rank, start_ns[own], gone_ns)
 
 
 def _judge(rows: Collectives, clocks: Clocks, texts: Texts) -> tuple[Flags, Flags]:

@@ -69,7 +69,20 @@ class Arrivals(Columns):
     is_last: Flags  # of a collective in which all wait for all: the rank itself started last
     # of a message: when last_rank posted its side, waited for or not; NONE: a collective
     peer_ns: Ints
+    peer_gone_ns: Ints  # when that side was complete; NONE: a collective, or not known
     is_known: Flags  # False: nothing of this is known but rank and gone_ns
+
+
+@dataclass(frozen=True)
+class Operations(Columns):
+    """What a call was, or completed: the collectives in which not all depend on all or that are not
+    blocking, and the messages."""
+
+    wait: Ints  # row of Waits
+    identity: TextInts
+    sequence: Ints  # of a collective; NONE: a message
+    peer: Ints  # of a message, the other rank; NONE: a collective
+    peer_gone_ns: Ints  # when that side was complete; NONE: not known, or a collective
 
 
 @dataclass(frozen=True)

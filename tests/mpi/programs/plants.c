@@ -172,6 +172,17 @@ static void nonblocking(int round)
     complete(&pending);
 }
 
+/* Late ranks work between the start and the completion. */
+static void held_up(int round)
+{
+    static struct pending pending;
+    (void)round;
+    PENDING(&pending, "start", Iallreduce, "world", NOBODY, sizeof values, values, sums[0], COUNT,
+            MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    work_or_be_late(is_late_rank);
+    complete(&pending);
+}
+
 #if HAS_MPI_4
 static void persistent(int round)
 {
@@ -206,6 +217,14 @@ static void early_reduce(int round)
     work_or_be_late(is_late_rank);
     LOGGED("call", Reduce, "world", 0, sizeof values, values, sums[0], COUNT, MPI_DOUBLE, MPI_SUM,
            0, MPI_COMM_WORLD);
+}
+
+/* Rank 0 is the root; ranks that are inner ones of its tree may be late. */
+static void late_inner(int round)
+{
+    (void)round;
+    work_or_be_late(is_late_rank);
+    LOGGED("call", Bcast, "world", 0, RENDEZVOUS, message, RENDEZVOUS, MPI_BYTE, 0, MPI_COMM_WORLD);
 }
 
 static void staircase(int round)
@@ -330,6 +349,22 @@ static void pass_nonblocking(int round)
     else
         PENDING(&pending, "irecv", Irecv, "world", rank - 1, EAGER, arrived[0], EAGER, MPI_BYTE,
                 rank - 1, 0, MPI_COMM_WORLD);
+    complete(&pending);
+}
+
+/* The receiver has posted before it works. */
+static void pass_held_up(int round)
+{
+    static struct pending pending;
+    (void)round;
+    barrier();
+    if (rank % 2 == 0)
+        PENDING(&pending, "isend", Isend, "world", rank + 1, RENDEZVOUS, message, RENDEZVOUS,
+                MPI_BYTE, rank + 1, 0, MPI_COMM_WORLD);
+    else
+        PENDING(&pending, "irecv", Irecv, "world", rank - 1, RENDEZVOUS, arrived[0], RENDEZVOUS,
+                MPI_BYTE, rank - 1, 0, MPI_COMM_WORLD);
+    work_or_be_late(is_late_rank);
     complete(&pending);
 }
 
@@ -568,10 +603,12 @@ static const struct {
 } plants[] = {
     {"blocking", blocking, 0, NULL},
     {"nonblocking", nonblocking, 0, NULL},
+    {"held_up", held_up, 0, NULL},
 #if HAS_MPI_4
     {"persistent", persistent, 0, NULL},
 #endif
     {"late_root", late_root, 0, NULL},
+    {"late_inner", late_inner, 0, NULL},
     {"early_reduce", early_reduce, 0, NULL},
     {"staircase", staircase, 0, NULL},
     {"random", random_imbalance, 0, NULL},
@@ -583,6 +620,7 @@ static const struct {
     {"fan_out", fan_out, 0, NULL},
     {"pass_rendezvous", pass_rendezvous, 0, NULL},
     {"pass_nonblocking", pass_nonblocking, 0, NULL},
+    {"pass_held_up", pass_held_up, 0, NULL},
     {"gpipe", gpipe, 2, NULL},
     {"1f1b", one_forward_one_backward, 4, NULL},
     {"ddp", ddp, 0, ddp_thread},
