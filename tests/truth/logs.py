@@ -4,7 +4,9 @@ profiler.
 An event depends on ranks: a collective on those whose part it needs, a receive on its sender, a
 send of RENDEZVOUS_BYTES or more on its receiver. It waits from its own start to the last start that
 it depends on, but no longer than it lasts; the rest is transfer. A call that completes requests
-depends on all that these depend on. The rank that started last has the cost of the wait; the root
+depends on all that these depend on. If, after that, a partner works for half of the transfer or
+more, and stops before the event and its own part have ended, the event waits for it, too: it was
+held up. The rank that started last has the cost of the wait; the root
 cause is the rank that was not waiting itself during that time.
 """
 
@@ -157,6 +159,9 @@ class Job:
             last_rank = max(starts, key=starts.__getitem__, default=None)
             last_ns = starts[last_rank] if last_rank is not None else event.start_ns
             wait_ns = min(max(0, last_ns - event.start_ns), event.duration_ns)
+            held_ns, partner = self._held_up(rank, parts, event.start_ns + wait_ns, event.end_ns)
+            if held_ns >= max(wait_ns, (event.duration_ns - wait_ns) / 2):
+                wait_ns, last_rank = wait_ns + held_ns, partner
             calls = frozenset(events[part].call for part in parts)
             found.append(
                 Wait(
@@ -165,6 +170,33 @@ class Job:
                 )
             )
         return found
+
+    def _held_up(
+        self, rank: int, parts: Sequence[int], since_ns: int, end_ns: int
+    ) -> tuple[int, int | None]:
+        """How long the partner in these events that worked for longest did so meanwhile."""
+        partners: dict[int, int] = {}  # when its part ended
+        for part in parts:
+            key = self.keys[rank][part]
+            sides = self.collectives[key] if key[0] == "collective" else {
+                self.logs[rank].events[part].peer:
+                    next(own for own in self.messages[key].values()
+                         if own is not self.logs[rank].events[part])
+            }
+            for other, event in sides.items():
+                log = self.logs[other].events
+                last_ns = log[event.completed].end_ns if event.completed >= 0 else event.end_ns
+                partners[other] = max(partners.get(other, 0), min(last_ns, end_ns))
+        held = {
+            other: sum(
+                max(0, work.end_ns - max(since_ns, work.start_ns))
+                for work in self.logs[other].events
+                if work.kind == "work" and work.end_ns <= until_ns
+            )
+            for other, until_ns in partners.items() if other != rank
+        }
+        partner = max(held, key=held.__getitem__, default=None)
+        return (held[partner], partner) if partner is not None else (0, None)
 
     def _roots(
         self, rank: int, start_ns: int, end_ns: int, depth: int = 0

@@ -7,7 +7,16 @@ from collections.abc import Iterator
 
 from ..base import units
 from ..late.late_ranks import Late
-from ..late.sentences import few_of_named, is_unknown, unknown_cause_text, verdict
+from ..late.sentences import (
+    PROGRESS,
+    few_of_named,
+    held_up_text,
+    is_held_up,
+    is_unknown,
+    outside_text,
+    unknown_cause_text,
+    verdict,
+)
 from ..late.verdict import CallCause
 from .findings import LIKELY, Finding, Unknown
 from .inputs import Inputs
@@ -40,12 +49,14 @@ def _share_text(ranks: str, late: Late) -> str:
     return (
         f"{units.share(row.late_share)} of the waiting is for "
         f"{'it' if units.is_one(ranks) else 'them'}"
-        f"{few and f', nearly all of it in {few}'}"
+        f"{few and f', nearly all of it in {few}'}{outside_text(late)}"
         f" ({units.share(row.coverage)} of the time inside MPI was analysed)"
     )
 
 
 def _balance(ranks: str, late: Late) -> str:
+    if is_held_up(late.run):
+        return f"{held_up_text(late)}: {PROGRESS}"
     if not few_of_named(late):
         return (
             "balance the work, or look at the host: other jobs, throttled cores, where threads run"

@@ -46,6 +46,8 @@ from ..late.late_ranks import Late, LateRow, late
 from ..late.sentences import (
     ALL,
     NOTABLE_SHARE,
+    PROGRESS,
+    held_up_text,
     is_unknown,
     mark_text,
     notable_rest,
@@ -300,6 +302,8 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
         "Waiting",
         f"{estimated(row.wait_share, row.estimate_share)} of the time that was split, {spent}",
     )
+    if held_up := held_up_text(answers):
+        yield "No progress", f"{held_up}; {PROGRESS}"
     if row.unknown_cause_ns >= NOTABLE_SHARE * row.wait_ns > 0:
         share, more = (
             units.share(row.unknown_cause_ns / row.wait_ns),

@@ -12,7 +12,7 @@ from ..base import query, units
 from ..base.present import present
 from ..run.holes import holes
 from .marks import Last
-from .sums import ChainRow, LateRunRow
+from .sums import ChainRow, HeldUpRow, LateRankRow, LateRunRow
 from .verdict import COVERED, FEWEST_BLOCKS, MAJORITY, NEGOTIATED, NOTABLE, Blame, Named
 
 SQL = query.beside(__file__)
@@ -27,6 +27,7 @@ class VerdictRow(NamedTuple):
     late_share: float | None = None
     late_direct_share: float | None = None
     late_through: str | None = None
+    late_progress_share: float | None = None
     late_gain_ns: int | None = None
     late_p: float | None = None
     late_is_growing: int | None = None
@@ -47,19 +48,19 @@ def is_notable(gain_ns: int, counted: LateRunRow) -> bool:
 
 def judged(
     counted: LateRunRow, negotiated_share: float, unknown_ns: int, hosts: Mapping[int, str],
-    found: Blame, blocks: int, chains: Sequence[ChainRow], gain_ns: int,
+    found: Blame, blocks: int, chains: Sequence[ChainRow], gain_ns: int, progress: float = 0.0,
 ) -> VerdictRow:
-    """Late ranks are named only with a verdict, and only if the run could gain notably."""
+    """progress: progress_share. Late ranks are named only with a verdict, and only if the run could gain notably."""
     verdict, named = verdict_of(counted, negotiated_share, unknown_ns, found, blocks), found.named
     is_named = named and named.is_measurable and is_notable(gain_ns, counted)
     if named and is_named and verdict in ("transfer", "imbalance"):
-        return _naming(verdict, named, hosts, blocks, chains, gain_ns)
+        return _naming(verdict, named, hosts, blocks, chains, gain_ns, progress)
     return VerdictRow("spread" if verdict == "imbalance" else verdict, blocks=blocks)
 
 
 def _naming(
     verdict: str, named: Named, hosts: Mapping[int, str], blocks: int, chains: Sequence[ChainRow],
-    gain_ns: int,
+    gain_ns: int, progress: float,
 ) -> VerdictRow:
     direct_share, through = _chain(named.ranks, chains)
     return VerdictRow(
@@ -69,6 +70,7 @@ def _naming(
         late_share=named.share,
         late_direct_share=direct_share,
         late_through=units.rank_list(through) if through else None,
+        late_progress_share=progress,
         late_gain_ns=gain_ns,
         late_p=named.p,
         late_is_growing=int(named.growth.is_growing),
@@ -97,6 +99,15 @@ def judged_at_marks(last: Last, hosts: Mapping[int, str]) -> VerdictRow:
         late_gain_ns=last.gain_ns,
         late_mark_times=last.times,
     )
+
+
+def progress_share(
+    ranks: Container[int], held_up: Sequence[HeldUpRow], rows: Sequence[LateRankRow]
+) -> float:
+    """The share of the waiting for these ranks that is for their progress in operations that they
+    have begun."""
+    whole_ns = sum(row.cost_ns for row in rows if row.rank in ranks)
+    return sum(row.wait_ns for row in held_up if row.rank in ranks) / (whole_ns or 1)
 
 
 def _hosts(ranks: Sequence[int], hosts: Mapping[int, str]) -> str:

@@ -18,10 +18,18 @@ from ..run.holes import together_share
 from ..run.selection import Selection
 from ..run.unsampled import no_log_text
 from .finalize import final_wait
-from .judgement import VerdictRow, is_notable, judged, judged_at_marks, late_region
+from .judgement import (
+    VerdictRow,
+    is_notable,
+    judged,
+    judged_at_marks,
+    late_region,
+    progress_share,
+)
 from .marks import Last, WaitRegion, last_at_marks, wait_region
 from .stages import Stages, stages
 from .sums import (
+    HeldUpRow,
     LateCallRow,
     LateHostRow,
     LateRankRow,
@@ -33,6 +41,7 @@ from .sums import (
     arrival_costs,
     call_rows,
     chain_rows,
+    held_up_rows,
     host_rows,
     rank_rows,
     rest_rows,
@@ -97,6 +106,7 @@ class Late(NamedTuple):
     calls: list[LateCallRow]
     sizes: list[LateSizeRow]
     states: list[LateStateRow]
+    held_up: list[HeldUpRow]  # all, whatever ranks were selected
     rest: list[LateRestRow]
     unsampled: str  # why not all ranks have samples; "": they have
     blame: Blame
@@ -159,10 +169,11 @@ def late(run: Selection, alignment: Alignment) -> Late:
         else blame(causes, participants, lambda own: is_notable(gain_ns(own), split.run))
     )
     named = blamed.named.ranks if blamed.named else ()
+    held_up = held_up_rows(sums)
     unknown_ns, blocks = uncaused_ns(sums, split.ranks), block_count(causes)
     verdict = judged(
         split.run, negotiated_share, unknown_ns, hosts, blamed, blocks, chain_rows(sums),
-        gain_ns(named),
+        gain_ns(named), progress_share(named, held_up, ranks),
     )
     region, last, error_ns = wait_region(connection), None, split.of_all.error_ns
     if is_negotiated and verdict.verdict != "none" and (len(alignment.clocks) == 1 or error_ns):
@@ -198,6 +209,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
         calls=call_rows(sums, split.ranks, split.known.communicators, {}),
         sizes=size_rows(sums, split.known.communicators, split.known.calls),
         states=state_rows(sums, split.ranks),
+        held_up=held_up,
         rest=rest_rows(sums, split.ranks, split.inside),
         unsampled=_unsampled(connection),
         blame=blamed,

@@ -9,6 +9,7 @@ from ..base.arrays import np
 from ..base.columns import NONE, Flags, Floats, Ints, Texts, found_in, grouped
 from .known import CallInfo, CommunicatorRow
 from .own_time import Compared
+from .progress import NO_PROGRESS
 from .root_causes import Causes
 from .scaled import Exact, Scaled
 from .verdict import Cause
@@ -104,6 +105,14 @@ class LateStateRow(NamedTuple):
     calls: int
     wait_ns: int
     share: float | None
+
+
+class HeldUpRow(NamedTuple):
+    """Waiting for a rank's progress in operations that it has begun."""
+
+    rank: int
+    call: str
+    wait_ns: int
 
 
 class LateRestRow(NamedTuple):
@@ -431,6 +440,19 @@ def state_rows(sums: Sums, ranks: Iterable[int]) -> list[LateStateRow]:
         for each in np.unique(state)
     ]
     return sorted(rows, key=lambda row: (-row.wait_ns, row.wait_state))
+
+
+def held_up_rows(sums: Sums) -> list[HeldUpRow]:
+    """By rank and call, the longest first."""
+    waits, texts = sums.waits, sums.texts
+    own = np.flatnonzero(waits.wait_state == texts.number(NO_PROGRESS))
+    order, groups = grouped(waits.last_rank[own], waits.call[own])
+    first, wait_ns = own[order[groups.first]], groups.sum(sums.wait_ns[own[order]])
+    rows = [
+        HeldUpRow(int(waits.last_rank[row]), texts.texts[waits.call[row]], rounded(ns))
+        for row, ns in zip(first.tolist(), wait_ns.tolist())
+    ]
+    return sorted(rows, key=lambda row: (-row.wait_ns, row.rank, row.call))
 
 
 def rest_rows(
