@@ -23,7 +23,8 @@ class Plant(NamedTuple):
     delay_us: int = DELAY_US
     base_us: int = BASE_US
     rounds: int = ROUNDS
-    where: str = "here"  # or hosts, cores, network, link: what stands around the ranks
+    where: str = "here"  # or hosts, cores, network, link, pair: what stands around the ranks
+    link: tuple[int, int] | None = None  # the sender and the receiver whose messages are slow
     accused: tuple[int, ...] = ()  # who is to be named, if these are not the late ones
     # COMMPROF_SAMPLES, so few that the log has a part of the calls: figures of time are estimates
     # then
@@ -59,6 +60,10 @@ PLANTS = [
     imbalance("late sender, eager", "pass_eager", (2,), "MPI_Recv"),
     imbalance("late sender, rendezvous", "pass_rendezvous", (2,), "MPI_Recv"),
     imbalance("late sender, Isend and Irecv", "pass_nonblocking", (0,), ""),
+    imbalance(
+        "slow link from rank 1 to rank 2", "ring", (2,), "MPI_Allreduce", where="pair",
+        delay_us=20_000, link=(1, 2),
+    ),
     imbalance("late receiver, rendezvous", "pass_rendezvous", (3,), "MPI_Send"),
     Plant("late receiver, eager", "pass_eager", 4, (3,), "none"),
     imbalance("slow rank of gpipe, 2 stages x 2", "gpipe", (2,), "", delay_us=20_000, base_us=500),

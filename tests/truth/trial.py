@@ -52,6 +52,7 @@ class Told(NamedTuple):
     transfer_ns: dict[int, int]
     calls: dict[str, tuple[int, int]]  # by call: the rank waited for most, and how long
     coverage: float
+    link: tuple[int, int] | None
 
 
 class Judgement(NamedTuple):
@@ -81,7 +82,7 @@ def play(mpi: Mpi, plant: Plant, is_twin: bool, folder: Path) -> Trial:
     assert LIBRARY.exists(), "run `make` first"
     folder.mkdir(parents=True, exist_ok=True)
     delay_us = 0 if is_twin else plant.delay_us
-    on_network = plant.where in ("network", "link")
+    on_network = plant.where in ("network", "link", "pair")
     late = ",".join(map(str, plant.late)) or "-1"
     words = [
         plant.program, str(plant.rounds), str(plant.base_us), str(0 if on_network else delay_us),
@@ -94,11 +95,18 @@ def play(mpi: Mpi, plant: Plant, is_twin: bool, folder: Path) -> Trial:
     ahead_ns = [0] * plant.ranks
     first = plant.ranks
     if on_network:
-        layer = compile_program(mpi, "slow_network", "-shared", "-fPIC")
+        layer = compile_program(
+            mpi, "slow_link" if plant.link else "slow_network", "-shared", "-fPIC"
+        )
         command = ["env", f"LD_PRELOAD={LIBRARY}:{layer}", *command[1:]]
         environment |= {"SLOW_NETWORK_US": str(delay_us)} | (
             {"SLOW_NETWORK_RANK": "1"} if plant.where == "link" else {}
         )
+        if plant.link:
+            sender, receiver = map(str, plant.link)
+            environment |= {
+                "SLOW_LINK_US": str(delay_us), "SLOW_LINK_FROM": sender, "SLOW_LINK_TO": receiver,
+            }
     if plant.where == "hosts":
         first = plant.ranks // 2
         ahead_ns[first:] = [OFFSET_S * 10**9] * first
@@ -133,13 +141,15 @@ def told(run: Run) -> Told:
         {row["rank"]: row["transfer_ns"] for row in ranks},
         top,
         whole["coverage"] or 0.0,
+        None if whole["slow_link_sender"] is None
+        else (whole["slow_link_sender"], whole["slow_link_receiver"]),
     )
 
 
 def is_accused(trial: Trial) -> bool:
     """True if late names somebody in a twin."""
     said = told(trial.run)
-    return bool(said.named) or said.cause in ("by-call", "rotation")
+    return bool(said.named or said.link) or said.cause in ("by-call", "rotation")
 
 
 def is_confirmed(trial: Trial) -> bool:
@@ -214,6 +224,8 @@ def judge(trial: Trial) -> Judgement:
     )
     if who != "right":
         complaints.append(f"named are {said.named}, not {plant.named}")
+    if said.link != plant.link:
+        complaints.append(f"the slow link is {said.link}, not {plant.link}")
     waiting_ns, transfer_ns = sum(truth.wait_ns.values()), sum(truth.transfer_ns.values())
     prevails = waiting_ns > (2 if plant.where == "hosts" else 1 + CLOSE) * transfer_ns
     if (

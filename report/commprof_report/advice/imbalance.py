@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from ..base import units
 from ..late.late_ranks import Late
 from ..late.sentences import (
+    LINK,
     PROGRESS,
     few_of_named,
     held_up_text,
     is_held_up,
+    is_through_link,
     is_unknown,
+    link_text,
     outside_text,
     unknown_cause_text,
     verdict,
@@ -55,6 +58,8 @@ def _share_text(ranks: str, late: Late) -> str:
 
 
 def _balance(ranks: str, late: Late) -> str:
+    if is_through_link(late):
+        return f"{link_text(late)}: {LINK}"
     if is_held_up(late.run):
         return f"{held_up_text(late)}: {PROGRESS}"
     if not few_of_named(late):

@@ -45,10 +45,12 @@ from ..exporters.horovod_ready import ready_in, ready_text
 from ..late.late_ranks import Late, LateRow, late
 from ..late.sentences import (
     ALL,
+    LINK,
     NOTABLE_SHARE,
     PROGRESS,
     held_up_text,
     is_unknown,
+    link_text,
     mark_text,
     notable_rest,
     part_text,
@@ -302,6 +304,8 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
         "Waiting",
         f"{estimated(row.wait_share, row.estimate_share)} of the time that was split, {spent}",
     )
+    if answers.links:
+        yield "Slow link", f"{link_text(answers)}; {LINK}"
     if held_up := held_up_text(answers):
         yield "No progress", f"{held_up}; {PROGRESS}"
     if row.unknown_cause_ns >= NOTABLE_SHARE * row.wait_ns > 0:

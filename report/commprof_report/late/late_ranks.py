@@ -26,6 +26,7 @@ from .judgement import (
     late_region,
     progress_share,
 )
+from .links import Link, slow_links
 from .marks import Last, WaitRegion, last_at_marks, wait_region
 from .stages import Stages, stages
 from .sums import (
@@ -85,6 +86,11 @@ class LateAlsoRow(NamedTuple):
     unjudged: int
     finalize_wait_ns: int
     finalize_last_rank: int | None
+    # slow_link_*: the slowest link, if it costs notably
+    slow_link_sender: int | None
+    slow_link_receiver: int | None
+    slow_link_times: float | None
+    slow_link_excess_ns: int | None
 
 
 if TYPE_CHECKING:
@@ -106,6 +112,7 @@ class Late(NamedTuple):
     calls: list[LateCallRow]
     sizes: list[LateSizeRow]
     states: list[LateStateRow]
+    links: list[Link]  # slow ones that cost notably, of the chosen calls of all ranks
     held_up: list[HeldUpRow]  # all, whatever ranks were selected
     rest: list[LateRestRow]
     unsampled: str  # why not all ranks have samples; "": they have
@@ -196,10 +203,19 @@ def late(run: Selection, alignment: Alignment) -> Late:
         unconnected_clocks=alignment.islands - 1,
         error_ns=math.ceil(error_ns),
     )
+    links = slow_links(
+        sums.waits, sums.factor, split.known.calls, split.known.hosts, sums.texts
+    )
+    links = [link for link in links if is_notable(round(link.excess_ns), split.run)]
+    slowest = links[0] if links else None
     also = LateAlsoRow(
         unjudged=SQL.run(connection, "late_unjudged").fetchone()[0],
         finalize_wait_ns=final.wait_ns,
         finalize_last_rank=final.last_rank,
+        slow_link_sender=slowest and slowest.sender,
+        slow_link_receiver=slowest and slowest.receiver,
+        slow_link_times=slowest and slowest.times,
+        slow_link_excess_ns=slowest and round(slowest.excess_ns),
     )
     processes, is_untimed = SQL.run(connection, "late_around").fetchone()
     return Late(
@@ -209,6 +225,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
         calls=call_rows(sums, split.ranks, split.known.communicators, {}),
         sizes=size_rows(sums, split.known.communicators, split.known.calls),
         states=state_rows(sums, split.ranks),
+        links=links,
         held_up=held_up,
         rest=rest_rows(sums, split.ranks, split.inside),
         unsampled=_unsampled(connection),

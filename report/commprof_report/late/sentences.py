@@ -34,6 +34,10 @@ PROGRESS = (
     "test them in between (MPI_Test), or use an asynchronous progress thread (MPICH: "
     "MPICH_ASYNC_PROGRESS=1, Intel MPI: I_MPI_ASYNC_PROGRESS=1)"
 )
+LINK = (
+    "look at what lies between the two: placement on other sockets, switches or hosts, a cable, an "
+    "adapter"
+)
 WILDCARDS = (
     "as of receives with MPI_ANY_SOURCE or MPI_ANY_TAG (mpi4py's default) that are pending together"
 )
@@ -60,7 +64,7 @@ def verdict(answers: Late) -> str:
             f"{who}{when_text(answers)}{outside_text(answers)}"
             if who else ""
         )
-        why = (
+        why = link_text(answers) or (
             "messages, algorithm, network, or scheduling, since ranks share cores"
             if answers.crowding else "messages, algorithm or network"
         )
@@ -71,8 +75,11 @@ def verdict(answers: Late) -> str:
     if row.verdict == "imbalance":
         cause = "causes" if units.is_one(present(row.late_ranks)) else "cause"
         outside = outside_text(answers)
+        why = "no progress" if outside else "load imbalance"
+        if is_through_link(answers):
+            why = f"a slow link: {link_text(answers)}"
         return (
-            f"{'no progress' if outside else 'load imbalance'}: {who} {cause} "
+            f"{why}: {who} {cause} "
             f"{units.share(row.late_share)} of the waiting{chain_text(row)}{when_text(answers)}"
             f"{outside}"
         )
@@ -196,6 +203,30 @@ def chain_text(row: LateRow) -> str:
         f", {units.share(row.late_direct_share)} directly and {indirect} through "
         f"{units.of_ranks(row.late_through, 24)}"
     )
+
+
+def link_text(answers: Late) -> str:
+    """messages from rank 1 to rank 2 take 9.1 times as long as between others, 806 ms more; empty:
+    no link is slow"""
+    if not answers.links:
+        return ""
+    link, more = answers.links[0], len(answers.links) - 1
+    others = f" (and of {units.counted(more, 'more pair')})" if more else ""
+    return (
+        f"messages from rank {link.sender} to rank {link.receiver}{others} take "
+        f"{link.times:,.{int(link.times < 10)}f} times as long as between others, {units.duration(link.excess_ns)} more"
+    )
+
+
+def is_through_link(answers: Late) -> bool:
+    """The named ranks lose at slow links most of what the others wait for them."""
+    if answers.blame.named is None or answers.run.late_gain_ns is None:
+        return False
+    ranks = {*answers.blame.named.ranks}
+    own = [link for link in answers.links if ranks & {link.sender, link.receiver}]
+    lost_ns = max((link.excess_ns for link in own), default=0.0)
+    is_all = all(any(rank in (link.sender, link.receiver) for link in own) for rank in ranks)
+    return is_all and lost_ns >= MAJORITY * answers.run.late_gain_ns
 
 
 def is_held_up(row: LateRow) -> bool:

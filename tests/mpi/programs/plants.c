@@ -332,6 +332,17 @@ static void fan_out(int round)
             send_to(other, EAGER);
 }
 
+/* Each rank sends to the next one, and receives from the one before; then all meet. */
+static void ring(int round)
+{
+    (void)round;
+    work_or_be_late(is_late_rank);
+    int next = (rank + 1) % size, previous = (rank + size - 1) % size;
+    send_to(next, EAGER);
+    receive_from(previous, EAGER);
+    allreduce();
+}
+
 static void pass_rendezvous(int round)
 {
     (void)round;
@@ -618,6 +629,7 @@ static const struct {
     {"noisy_neighbour", noisy_neighbour, 0, NULL},
     {"pass_eager", pass_eager, 0, NULL},
     {"fan_out", fan_out, 0, NULL},
+    {"ring", ring, 0, NULL},
     {"pass_rendezvous", pass_rendezvous, 0, NULL},
     {"pass_nonblocking", pass_nonblocking, 0, NULL},
     {"pass_held_up", pass_held_up, 0, NULL},

@@ -1,0 +1,115 @@
+"""Slow links: pairs of ranks whose messages take longer than the same messages between others.
+
+A message's transfer lasts from when both sides had posted it to the return of the call that sends,
+receives or completes it. Where a side came late to that call, some of it is not seen. So messages
+of a pair, seen in part or whole, are compared with those of other pairs that were waited for, which
+were seen whole: of the same call, communicator and size, and likewise within a host or between two.
+
+    other pairs, waited for    ..|..:...|          their medians: the time of such a message
+    rank 1 to rank 2                        ..|....:.....|    its lower quartile is 9 times that
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ..base.arrays import np
+from ..base.columns import NONE, Flags, Floats, Groups, Ints, Texts, grouped
+from ..base.thresholds import threshold, whole
+from .known import CallInfo
+from .waits import Waits
+
+SLOW = threshold("late.slow-link")
+FEWEST = whole("late.blocks")
+FEWEST_PAIRS = whole("late.pairs")
+
+
+class Link(NamedTuple):
+    sender: int
+    receiver: int
+    messages: int  # of the call and size below
+    call: str
+    bytes: int | None
+    times: float  # median transfer, over that between others
+    excess_ns: float  # of all its messages of slow calls and sizes, over the time between others
+
+
+def slow_links(
+    waits: Waits, factor: Floats, infos: Mapping[str, CallInfo],
+    hosts: Mapping[int, str | None], texts: Texts,
+) -> list[Link]:
+    """waits, and how many nanoseconds each of theirs represents. The slowest link first."""
+    own = np.flatnonzero((waits.peer != NONE) & ~waits.is_estimate)
+    waits, factor = waits.take(own), factor[own]
+    is_sent = texts.among(
+        waits.call, {name for name, info in infos.items() if info.waits_for != "sender"}
+    )
+    is_near = _host_numbers(waits.world_rank, hosts) == _host_numbers(waits.peer, hosts)
+    order, pairs = grouped(
+        waits.call, waits.identity, waits.bytes, is_near, waits.world_rank, waits.peer
+    )
+    waits, factor = waits.take(order), factor[order]
+    is_sent, is_near = is_sent[order], is_near[order]
+    kinds = Groups(waits.call, waits.identity, waits.bytes, is_near)
+    others_ns = _between_others(waits, pairs, kinds)
+    found: dict[tuple[int, int], list[Link]] = {}
+    low_ns, middle_ns = (quantile(waits.transfer_ns, pairs, part) for part in (0.25, 0.5))
+    is_slow = (pairs.counts >= FEWEST) & is_slow_link(low_ns, others_ns)
+    for pair in np.flatnonzero(is_slow).tolist():
+        first = pairs.first[pair]
+        rows = slice(first, first + pairs.counts[pair])
+        excess_ns = np.maximum(0, waits.transfer_ns[rows] - others_ns[pair]) * factor[rows]
+        ends = int(waits.world_rank[first]), int(waits.peer[first])
+        sender, receiver = ends if is_sent[first] else ends[::-1]
+        size = int(waits.bytes[first])
+        found.setdefault((sender, receiver), []).append(
+            Link(
+                sender, receiver, int(pairs.counts[pair]), texts.texts[waits.call[first]],
+                None if size == NONE else size, float(middle_ns[pair] / others_ns[pair]),
+                float(excess_ns.sum()),
+            )
+        )
+    return sorted(map(_of_pair, found.values()), key=lambda link: -link.excess_ns)
+
+
+def is_slow_link(low_ns: Ints, others_ns: Ints) -> Flags:
+    return (low_ns >= SLOW * others_ns) & (others_ns > 0)
+
+
+def _of_pair(links: list[Link]) -> Link:
+    """The sender's calls and the receiver's last alike: the side that lost more counts."""
+    by_call: dict[str, float] = {}
+    for link in links:
+        by_call[link.call] = by_call.get(link.call, 0.0) + link.excess_ns
+    most = max(by_call, key=lambda call: by_call[call])
+    longest = max((link for link in links if link.call == most), key=lambda link: link.excess_ns)
+    return longest._replace(excess_ns=by_call[most])
+
+
+def _host_numbers(ranks: Ints, hosts: Mapping[int, str | None]) -> Ints:
+    names = {name: number for number, name in enumerate(dict.fromkeys(hosts.values()))}
+    number_of = np.full(max([*hosts, int(ranks.max(initial=0))]) + 1, -1)
+    number_of[list(hosts)] = [names[name] for name in hosts.values()]
+    return number_of[ranks]
+
+
+def _between_others(waits: Waits, pairs: Groups, kinds: Groups) -> Floats:
+    """For each pair the typical time of such a message: of messages that were waited for, the
+    median over the pairs of their medians; 0: too few pairs have any."""
+    is_whole = waits.wait_ns > 0
+    of_pair = Groups(pairs.of_row[is_whole])
+    median_ns = quantile(waits.transfer_ns[is_whole], of_pair, 0.5)
+    of_kind = Groups(kinds.of_row[is_whole][of_pair.first])
+    typical_ns = np.where(
+        of_kind.counts >= FEWEST_PAIRS, quantile(median_ns, of_kind, 0.5), 0
+    )
+    by_kind = np.zeros(len(kinds), np.int64)
+    by_kind[kinds.of_row[is_whole][of_pair.first][of_kind.first]] = typical_ns
+    return by_kind[kinds.of_row[pairs.first]]
+
+
+def quantile(values: Ints, groups: Groups, part: float) -> Ints:
+    """Of each group the greatest value that no more than this part of the others is below."""
+    ordered = values[np.lexsort((values, groups.of_row))]
+    return ordered[groups.first + (part * (groups.counts - 1)).astype(np.int64)]
