@@ -54,6 +54,9 @@ PLANTS = [
     imbalance("slow rank before persistent Allreduce", "persistent", (2,), "MPI_Allreduce_init"),
     imbalance("rank held up between Iallreduce and Wait", "held_up", (1,), "MPI_Iallreduce"),
     imbalance("receiver held up between Irecv and Wait", "pass_held_up", (3,), "", **TRAINING),
+    imbalance(
+        "receiver held up, persistent message", "pass_persistent", (3,), "", **TRAINING
+    ),
     imbalance("late inner rank of Bcast", "late_inner", (2,), "MPI_Bcast", base_us=6_000),
     imbalance("late root of Bcast", "late_root", (1,), "MPI_Bcast"),
     imbalance("early root of Reduce", "early_reduce", (1,), "MPI_Reduce"),

@@ -26,6 +26,7 @@ enum {
     COUNT = 1024,
     EAGER = 64,
     RENDEZVOUS = 1 << 20,
+    PAGE = 4096,
     EVENTS = 1 << 16,
     MOST_PENDING = 32,
     MICRO_BATCHES = 4,
@@ -379,6 +380,24 @@ static void pass_held_up(int round)
     complete(&pending);
 }
 
+/* The same with persistent requests. */
+static void pass_persistent(int round)
+{
+    static struct pending pending;
+    int peer = rank % 2 ? rank - 1 : rank + 1;
+    barrier();
+    if (round == 0 && rank % 2 == 0)
+        MPI_Send_init(message, PAGE, MPI_BYTE, peer, 0, MPI_COMM_WORLD, &pending.requests[0]);
+    if (round == 0 && rank % 2)
+        MPI_Recv_init(arrived[0], PAGE, MPI_BYTE, peer, 0, MPI_COMM_WORLD, &pending.requests[0]);
+    pending.events[0] = event_begin(rank % 2 ? "irecv" : "isend", "Start", "world", peer, PAGE);
+    MPI_Start(&pending.requests[0]);
+    event_end(pending.events[0]);
+    pending.count = 1;
+    work_or_be_late(is_late_rank);
+    complete(&pending);
+}
+
 /* Pipelines of training: rank = stage x replicas + replica. A round is a step: micro-batches go
  * forward, their gradients back, then each stage sums its gradients over the replicas. Late ranks
  * are late in each forward pass. */
@@ -633,6 +652,7 @@ static const struct {
     {"pass_rendezvous", pass_rendezvous, 0, NULL},
     {"pass_nonblocking", pass_nonblocking, 0, NULL},
     {"pass_held_up", pass_held_up, 0, NULL},
+    {"pass_persistent", pass_persistent, 0, NULL},
     {"gpipe", gpipe, 2, NULL},
     {"1f1b", one_forward_one_backward, 4, NULL},
     {"ddp", ddp, 0, ddp_thread},
