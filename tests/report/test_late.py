@@ -96,16 +96,16 @@ def test_a_wait_is_no_longer_than_the_call(late):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_sums_are_those_of_the_definition(late, seed):
+    """Such calls all move data for as long: nobody is held up."""
     chance = random.Random(seed)
     job = one_host(5)
+    moving_ns = {call: chance.randrange(1, 50 * US) for call in KINDS}
     groups = [job.world, job.group((1, 3, 4)), job.group((0, 2))]
     waits, costs, transfers = [0] * 5, [0] * 5, [0] * 5
     for step in range(60):
         group, call = chance.choice(groups), chance.choice(KINDS)
         arrivals = [step * MS + chance.randrange(300 * US) for _ in group.ranks]
-        spent, root = (
-            [chance.randrange(1, 50 * US) for _ in group.ranks], chance.randrange(len(group.ranks)),
-        )
+        spent, root = [moving_ns[call]] * len(group.ranks), chance.randrange(len(group.ranks))
         job.collective(call, arrivals, spent, root, group)
         for place, rank in enumerate(group.ranks):
             transfers[rank] += spent[place]
@@ -1355,7 +1355,7 @@ def test_without_samples_the_setting_is_named(text):
 def test_the_picture_stacks_waiting_on_transfer():
     matplotlib = pytest.importorskip("matplotlib.figure")
     from commprof_report.late.late_ranks import LateRankRow
-    from commprof_report.plots import late as plot
+    from commprof_report.plots import wait_bars as plot
 
     axes = matplotlib.Figure().add_subplot()
     ranks = [

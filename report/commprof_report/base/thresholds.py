@@ -45,14 +45,14 @@ TABLE = (
     Threshold("late.shortest", 1_000, "ns that others wait at a late arrival",
               "the profiler adds up to 0.1 us to a call, and ranks that differ in it come later at"
               " each call", "spread", "imbalance"),
-    Threshold("late.progress", 0.5, "share of what a call takes too long",
+    Threshold("late.progress", 0.75, "share of what a call takes too long",
               "a partner that was outside MPI for less of it does not explain it", "not known",
               "a wait for progress"),
     Threshold("late.slow-link", 3.0, "times the time between others, in three of four messages",
               "messages that meet others' work or traffic take up to twice as long", "like others",
               "a slow link"),
     Threshold("late.pairs", 3, "pairs of ranks with such messages",
-              "of two, either may be the usual one", "not judged", "a slow link"),
+              "of two, either may be the usual one", "like others", "a slow link"),
     Threshold("late.slight", 0.1, "share of the mean over the blocks",
               "four blocks in which a rank is late are no evidence because of twelve in which it"
               " hardly is", "nobody", "rank 1"),

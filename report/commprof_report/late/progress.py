@@ -13,7 +13,7 @@ Of what a call takes after the last arrival, the least of all ranks and all such
 which was outside MPI for longest meanwhile, as far as it was, if
 
 - it came back into MPI before the call returned, and its own part was not complete before, and
-- it was outside for half of the excess or more.
+- it was outside for three quarters of the excess or more.
 
 The rest is not known, and stays with transfer.
 """

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Callable
 
+from commprof_report.base.arrays import np
+from commprof_report.base.columns import Texts, table
 from commprof_report.late.clocks import is_resolved
 from commprof_report.late.judgement import judged, verdict_of
+from commprof_report.late.known import CallInfo
 from commprof_report.late.late_ranks import unfinished_ranks
+from commprof_report.late.links import FEWEST, slow_links
 from commprof_report.late.marks import Intervals, last_ranks, region_of
 from commprof_report.late.message_match import Message, Part, matches
 from commprof_report.late.own_time import comparable
+from commprof_report.late.progress import is_explained
 from commprof_report.late.root_causes import largest
 from commprof_report.late.sentences import notable_rest, rest_text
 from commprof_report.late.sums import LateRestRow, LateRunRow
@@ -26,6 +31,7 @@ from commprof_report.late.verdict import (
     turns,
     units_beyond_chance,
 )
+from commprof_report.late.waits import Waits
 from commprof_report.run.alignment import Error
 
 from .stored import stored
@@ -104,6 +110,24 @@ def with_lateness(ns: float) -> str:
     hosts = dict.fromkeys(range(4), "node")
     found = blame(causes, Participants(range(4), hosts, {"": range(4)}))
     return judged(WAITING, 0.0, 0, hosts, found, BLOCKS, [], COUNTED_NS).verdict
+
+
+def among_links(pairs: int, times: float) -> str:
+    """So many pairs send messages; those of the first one take so many times as long."""
+    texts = Texts()
+    rows = [
+        (
+            "abc", -message, 2 * pair, "MPI_Recv", 8, "", 0, 0, 1,
+            round((times if pair == 0 else 1) * 1_000), 0, 2 * pair + 1, False, False, None,
+            "late sender", 2 * pair + 1, 0,
+        )
+        for pair in range(pairs) for message in range(FEWEST)
+    ]
+    waits = table(Waits, rows, texts)
+    infos = {"MPI_Recv": CallInfo("MPI_Recv", "mpi", "", "", "sender", None, 1, "", None, None)}
+    hosts = dict.fromkeys(range(2 * pairs), "node")
+    found = slow_links(waits, np.ones(len(rows)), infos, hosts, texts)
+    return "a slow link" if found else "like others"
 
 
 def in_half(share: float) -> str:
@@ -220,6 +244,12 @@ EXAMPLES = {
     "late.majority": lambda share: named(caused(*[{0: share, None: 1 - share}] * BLOCKS), 4),
     "late.notably-more": of_a_host,
     "late.shortest": with_lateness,
+    "late.progress": lambda share: (
+        "a wait for progress" if is_explained(np.array([1_000 * share]), np.array([1_000])).all()
+        else "not known"
+    ),
+    "late.slow-link": lambda times: among_links(4, times),
+    "late.pairs": lambda number: among_links(number, 10.0),
     "late.slight": in_slight_blocks,
     "late.nearly-all": in_half,
     "late.concentrated": lambda share: (

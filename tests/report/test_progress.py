@@ -1,0 +1,147 @@
+"""Waits for ranks that are outside MPI while an operation needs them, and slow links: planted jobs
+in which every moment is known."""
+
+from __future__ import annotations
+
+import pytest
+from planted_job import HostClock, Job
+
+US, MS = 1_000, 1_000_000
+ROUND_NS = 100 * MS
+
+
+def job_of(ranks: int) -> Job:
+    return Job([HostClock()] * ranks, wall_ns=20 * ROUND_NS)
+
+
+def held_up(back_ns: int, *, end_ns: int | None = None, ranks: int = 3, rounds: int = 16) -> Job:
+    """Each rank starts an Iallreduce and waits for it at once, but for rank 1, which comes back
+    after back_ns. All return 1 ms after that, or at end_ns."""
+    job = job_of(ranks)
+    for number in range(rounds):
+        begin_ns = number * ROUND_NS
+        done_ns = begin_ns + (back_ns + MS if end_ns is None else end_ns)
+        starts = [begin_ns + rank for rank in range(ranks)]
+        job.collective("MPI_Iallreduce", starts, [done_ns - max(starts)] * ranks)
+        for rank in range(ranks):
+            wait_ns = begin_ns + (back_ns if rank == 1 else US)
+            job.call("MPI_Wait", wait_ns, max(done_ns, wait_ns + US), rank)
+    return job
+
+
+def by_state(late, job: Job) -> dict[str, int]:
+    return {row["wait_state"]: row["wait_ns"] for row in late(job, "state")}
+
+
+def test_others_wait_for_a_rank_that_works_between_start_and_completion(late):
+    job = held_up(40 * MS)
+    assert by_state(late, job) == {"no progress": 2 * 16 * (40 * MS - US)}
+    (run,) = late(job, "run")
+    assert (run["late_ranks"], run["late_progress_share"]) == ("1", 1.0)
+    rows = late(job)
+    assert [row["transfer_ns"] for row in rows] == [16 * MS] * 3
+    assert [row["caused_ns"] for row in rows] == [0, 2 * 16 * (40 * MS - US), 0]
+
+
+def test_the_verdict_says_where_it_makes_no_progress(report, tmp_path):
+    path = held_up(40 * MS).write(tmp_path / "run.db")
+    between = "it is outside MPI between MPI_Iallreduce and the call that completes it"
+    for command in ("late", "summary", "advise"):
+        assert between in " ".join(report(command, path).out.split())
+    assert "no progress: rank 1" in report("late", path).out
+    assert "MPICH_ASYNC_PROGRESS" in report("advise", path).out
+
+
+def test_where_all_come_back_at_once_nobody_is_held_up(report, tmp_path, late):
+    job = held_up(US)
+    assert by_state(late, job) == {}
+    assert "progress" not in report("late", job.write(tmp_path / "run.db")).out
+
+
+def test_a_rank_that_stays_outside_was_not_needed(late):
+    """The library, or the network, moved the data without it."""
+    assert by_state(late, held_up(40 * MS, end_ns=20 * MS)) == {}
+
+
+def test_what_is_longer_for_another_reason_is_no_wait_for_progress(late):
+    """The rank is back after 1 ms of 20 that others show to be too many."""
+    job = held_up(MS, end_ns=21 * MS)
+    starts = [17 * ROUND_NS + rank for rank in range(3)]
+    job.collective("MPI_Iallreduce", starts, [US] * 3)
+    for rank in range(3):
+        job.call("MPI_Wait", starts[rank] + 100, starts[-1] + US, rank)
+    assert by_state(late, job) == {}
+
+
+@pytest.mark.parametrize(("late_rank", "waited"), [(1, {"late partner": 16 * 30 * MS}), (None, {})])
+def test_a_late_inner_rank_of_a_bcast_is_waited_for_by_those_below_it(late, late_rank, waited):
+    """Rank 2 gets its data through rank 1, which MPI's rules do not say."""
+    job = job_of(4)
+    for number in range(16):
+        begin_ns = number * ROUND_NS
+        arrivals = [begin_ns + (30 * MS if rank == late_rank else 0) for rank in range(4)]
+        held_ns = 30 * MS if late_rank else 0
+        job.collective("MPI_Bcast", arrivals, [MS, MS, held_ns + MS, MS], root=0)
+        job.collective("MPI_Barrier", [begin_ns + ROUND_NS // 2] * 4, [US] * 4)
+    assert by_state(late, job) == waited
+    (run,) = late(job, "run")
+    assert run["late_ranks"] == ("1" if late_rank else None)
+
+
+def test_a_receiver_that_has_posted_and_computes_holds_up_its_sender(late):
+    job = job_of(4)
+    for number in range(16):
+        for pair, back_ns in ((0, 30 * MS), (2, US)):
+            begin_ns = number * ROUND_NS
+            job.send(pair, pair + 1, begin_ns, begin_ns + back_ns + MS, call="MPI_Isend")
+            job.receive(pair + 1, pair, begin_ns, begin_ns + back_ns + MS, call="MPI_Irecv")
+            job.call("MPI_Wait", begin_ns + US, begin_ns + back_ns + MS, pair)
+            job.call("MPI_Wait", begin_ns + back_ns, begin_ns + back_ns + MS, pair + 1)
+    assert by_state(late, job) == {"no progress": 16 * (30 * MS - US)}
+    assert [row["cost_ns"] for row in late(job)] == [0, 16 * (30 * MS - US), 0, 0]
+
+
+def ring(slow: dict[tuple[int, int], int], ranks: int = 4, wait_ns: int = 2 * US) -> Job:
+    """Each rank receives from the one before, which sends wait_ns after it; a message of a slow
+    pair takes so much longer. Then all meet."""
+    job = job_of(ranks)
+    for number in range(16):
+        begin_ns, ends = number * ROUND_NS + MS, []
+        for rank in range(ranks):
+            source = (rank - 1) % ranks
+            sent_ns = begin_ns + wait_ns
+            ends.append(sent_ns + 10 * US + slow.get((source, rank), 0))
+            job.receive(rank, source, begin_ns, ends[-1])
+            job.send(source, rank, sent_ns, sent_ns + US)
+        job.collective("MPI_Allreduce", [end + ROUND_NS // 4 for end in ends], [US] * ranks)
+    return job
+
+
+def link_of(run: dict) -> tuple:
+    return tuple(run[f"slow_link_{name}"] for name in ("sender", "receiver", "times", "excess_ns"))
+
+
+def test_a_slow_link_is_named_as_one(report, late, tmp_path):
+    job = ring({(1, 2): 20 * MS})
+    (run,) = late(job, "run")
+    assert link_of(run) == (1, 2, pytest.approx(2_001), 16 * 20 * MS)
+    text = " ".join(report("late", job.write(tmp_path / "run.db")).out.split())
+    said = "messages from rank 1 to rank 2 take 2,001 times as long as between others"
+    assert f"a slow link: {said}, 320 ms more: rank 2 on node00 causes" in text
+
+
+@pytest.mark.parametrize(
+    "job",
+    [ring({}), ring({(1, 2): 15 * US}), ring({(1, 0): 20 * MS}, ranks=2)],
+    ids=["none", "less than three times", "no other pairs"],
+)
+def test_links_that_are_like_others_are_not_named(report, late, tmp_path, job):
+    (run,) = late(job, "run")
+    assert link_of(run) == (None,) * 4
+    assert "link" not in report("late", job.write(tmp_path / "run.db")).out
+
+
+def test_messages_that_had_come_before_are_no_measure_of_a_link(late):
+    """Others' receives find their messages there; how long these took is not seen."""
+    (run,) = late(ring({(1, 2): 20 * MS}, wait_ns=-5 * US), "run")
+    assert run["slow_link_sender"] is None
