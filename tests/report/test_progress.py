@@ -145,3 +145,29 @@ def test_messages_that_had_come_before_are_no_measure_of_a_link(late):
     """Others' receives find their messages there; how long these took is not seen."""
     (run,) = late(ring({(1, 2): 20 * MS}, wait_ns=-5 * US), "run")
     assert run["slow_link_sender"] is None
+
+
+@pytest.mark.parametrize(("call", "depends"), [("MPI_Ibcast", 1), ("MPI_Ireduce", 0)])
+def test_a_rank_that_depends_on_nobody_may_be_held_up_too(late, call, depends):
+    """The root of an Ibcast, or a leaf of an Ireduce: all of its wait was transfer."""
+    job = job_of(3)
+    for number in range(16):
+        begin_ns = number * ROUND_NS
+        job.collective(call, [begin_ns] * 3, [31 * MS] * 3, root=0)
+        for rank in range(3):
+            back_ns = begin_ns + (30 * MS if rank == 2 else US)
+            job.call("MPI_Wait", back_ns, begin_ns + 31 * MS, rank)
+    waited = 16 * (30 * MS - US)
+    assert by_state(late, job) == {"no progress": 2 * waited}
+    assert late(job)[depends]["wait_ns"] == waited
+
+
+def test_calls_that_complete_several_messages_show_no_link(late):
+    job = job_of(4)
+    for number in range(16):
+        for rank in range(4):
+            begin_ns = number * ROUND_NS + MS + 2 * rank
+            end_ns = begin_ns + (20 * MS if rank == 2 else 10 * US)
+            job.exchange(rank, (rank + 1) % 4, (rank - 1) % 4, begin_ns, end_ns)
+    (run,) = late(job, "run")
+    assert run["slow_link_sender"] is None

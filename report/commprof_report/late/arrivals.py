@@ -60,7 +60,7 @@ def completed(
     split = split[np.argsort(call[split], kind="stable")]
     waits = _waits(
         arrivals.take(ready[split]), groups.max(others_ns)[split], calls.take(call[split]),
-        start_ns[call[split]],
+        start_ns[call[split]], groups.counts[split],
     )
     return waits, _operations(arrivals, groups, split), order[groups.spread(call < 0)]
 
@@ -83,7 +83,9 @@ def _ready(arrivals: Arrivals, groups: Groups) -> Ints:
     return groups.first_most(arrivals.last_ns)
 
 
-def _waits(ready: Arrivals, others_ns: Ints, calls: Completing, start_ns: Ints) -> Waits:
+def _waits(
+    ready: Arrivals, others_ns: Ints, calls: Completing, start_ns: Ints, operations: Ints
+) -> Waits:
     duration_ns = calls.end_ns - calls.start_ns
     found = shares(start_ns, duration_ns, ready.last_ns, others_ns, ready.last_rank)
     is_message = ready.sequence == NONE
@@ -106,6 +108,7 @@ def _waits(ready: Arrivals, others_ns: Ints, calls: Completing, start_ns: Ints) 
         np.where(found.wait_ns > 0, ready.wait_state, NONE),
         np.where(ready.peer_ns == NONE, NONE, ready.last_rank),
         ready.peer_ns,
+        operations,
     )
 
 

@@ -120,6 +120,7 @@ def _waits(come: Come, found: Shares, is_estimate: bool) -> Waits:
         np.where(found.wait_ns > 0, rows.wait_state, NONE),
         nothing,
         nothing,
+        np.ones(len(rows), np.int64),
     )
 
 
@@ -211,31 +212,27 @@ SHARES = {ALL: _all, ROOT_FIRST: _root_first, ROOT_LAST: _root_last, LOWER: _low
 
 
 def completed_arrivals(rows: Collectives, start_ns: Ints, texts: Texts) -> list[Arrivals]:
-    """Dependencies of each rank's completion of nonblocking collectives; nothing for a rank that
-    depends on nobody."""
+    """Dependencies of each rank's completion of nonblocking collectives."""
     parts = []
     for kind in KINDS:
         own = rows.kind == texts.number(kind)
         if own.any():
             come = Come(rows.take(own), start_ns[own])
             last = DEPENDS[kind](come)
-            parts.append(
-                _arrivals(come, last, kind == ALL).take(
-                    (last >= 0) & (come.rows.completed_ns != NONE)
-                )
-            )
+            found = _arrivals(come, last, kind == ALL)
+            parts.append(found.take(come.rows.completed_ns != NONE))
     return parts
 
 
 def _arrivals(come: Come, last: Ints, is_all: bool) -> Arrivals:
-    """last: for each row the row whose arrival it depends on."""
+    """last: for each row the row whose arrival it depends on; -1: nobody's."""
     rows, start_ns = come.rows, come.start_ns
     first = come.last_but(np.zeros(len(rows), bool))
     second_ns = come.time_but(come.is_at(first))
     without_ns = np.where(
         last == come.spread(first), come.spread(second_ns), come.spread(start_ns[first])
     )
-    last_ns = start_ns[last]
+    last_ns = np.where(last >= 0, start_ns[last], NEVER_NS)
     return Arrivals(
         rows.world_rank,
         rows.completed_ns,

@@ -1,9 +1,10 @@
 """Slow links: pairs of ranks whose messages take longer than the same messages between others.
 
 A message's transfer lasts from when both sides had posted it to the return of the call that sends,
-receives or completes it. Where a side came late to that call, some of it is not seen. So messages
-of a pair, seen in part or whole, are compared with those of other pairs that were waited for, which
-were seen whole: of the same call, communicator and size, and likewise within a host or between two.
+receives or completes it. A call that completes several messages shows none of them alone. Where a
+side came late to its call, some of the transfer is not seen. So messages of a pair, seen in part or
+whole, are compared with those of other pairs that were waited for, which were seen whole: of the
+same call, communicator and size, and likewise within a host or between two.
 
     other pairs, waited for    ..|..:...|          their medians: the time of such a message
     rank 1 to rank 2                        ..|....:.....|    its lower quartile is 9 times that
@@ -40,7 +41,7 @@ def slow_links(
     hosts: Mapping[int, str | None], texts: Texts,
 ) -> list[Link]:
     """waits, and how many nanoseconds each of theirs represents. The slowest link first."""
-    own = np.flatnonzero((waits.peer != NONE) & ~waits.is_estimate)
+    own = np.flatnonzero((waits.peer != NONE) & ~waits.is_estimate & (waits.operations == 1))
     waits, factor = waits.take(own), factor[own]
     is_sent = texts.among(
         waits.call, {name for name, info in infos.items() if info.waits_for != "sender"}

@@ -40,6 +40,7 @@ class Waits(Columns):
     wait_state: TextInts  # the kind of waiting, as docs/SCHEMA.md defines it; NONE: no wait
     peer: Ints  # of a message, its other rank, waited for or not; NONE: a collective
     peer_ns: Ints  # when that rank posted its side
+    operations: Ints  # that the call was, or completed
 
     def estimated(self) -> Iterator[tuple[int, int]]:
         """Rank and begin of the calls of whose waiting only an estimate is known."""
