@@ -157,9 +157,11 @@ def test_a_rank_that_depends_on_nobody_may_be_held_up_too(late, call, depends):
         for rank in range(3):
             back_ns = begin_ns + (30 * MS if rank == 2 else US)
             job.call("MPI_Wait", back_ns, begin_ns + 31 * MS, rank)
+        job.collective("MPI_Barrier", [begin_ns + 40 * MS] * 3, [US] * 3)
     waited = 16 * (30 * MS - US)
     assert by_state(late, job) == {"no progress": 2 * waited}
     assert late(job)[depends]["wait_ns"] == waited
+    assert late(job, "run")[0]["late_ranks"] == "2"
 
 
 def test_calls_that_complete_several_messages_show_no_link(late):

@@ -534,9 +534,11 @@ def uncaused_ns(sums: Sums, ranks: Iterable[int]) -> int:
 def arrival_costs(sums: Sums, compared: Compared, infos: Mapping[str, CallInfo]) -> list[Cause]:
     """Cost of each late arrival, in order of time: the collective, and each root cause's part of
     what the others waited; and of a collective in which not all wait for all, and of a message, how
-    late each of its ranks was, in rows of their own without a cost."""
+    late each of its ranks was, in rows of their own without a cost. Any rank may be late at a
+    collective in which all wait for all, and hold up a nonblocking one."""
     waits, causes, texts = sums.waits, sums.causes, sums.texts
-    is_all = texts.among(waits.call, {name for name, info in infos.items() if info.kind == "all"})
+    is_any = texts.among(waits.call, {name for name, info in infos.items() if info.kind == "all"})
+    is_any |= (waits.wait_state == texts.number(NO_PROGRESS)) & (waits.sequence > 0)
     order, groups = grouped(waits.identity, waits.sequence)
     mean_factor = groups.sum(sums.factor[order]) / groups.counts
     keys = waits.identity[order[groups.first]], waits.sequence[order[groups.first]]
@@ -552,7 +554,7 @@ def arrival_costs(sums: Sums, compared: Compared, infos: Mapping[str, CallInfo])
         (causes.cause_rank, compared.world_rank),
         (of_wait.start_ns + of_wait.wait_ns, compared.arrival_ns),
         (sums.caused_ns, no_cost),
-        (np.where(is_all[causes.wait], sums.caused_ns, 0.0), compared.late_ns * mean_factor),
+        (np.where(is_any[causes.wait], sums.caused_ns, 0.0), compared.late_ns * mean_factor),
         (causes.caused_ns, no_cost),
         (np.full(len(causes), NONE), compared.awaited_rank),
     )
