@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ..base import units
 from ..late.late_ranks import Late
+from ..late.reasons import remedy
 from ..late.sentences import (
     LINK,
     PROGRESS,
@@ -19,6 +20,7 @@ from ..late.sentences import (
     outside_text,
     unknown_cause_text,
     verdict,
+    why_text,
 )
 from ..late.verdict import CallCause
 from .findings import LIKELY, Finding, Unknown
@@ -29,7 +31,7 @@ from .late_rank_rules import crowded, late_unknown, waited_for
 def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
     row = inputs.late.run
     if row.late_ranks is not None:
-        yield crowded(_of_run(row.late_ranks, inputs.late), inputs)
+        yield crowded(_of_run(row.late_ranks, inputs.late), inputs, row.late_reason)
     elif row.verdict == "by-call":
         for cause in inputs.late.blame.calls:
             yield crowded(_of_call(cause, inputs), inputs)
@@ -53,7 +55,7 @@ def _share_text(ranks: str, late: Late) -> str:
         f"{units.share(row.late_share)} of the waiting is for "
         f"{'it' if units.is_one(ranks) else 'them'}"
         f"{few and f', nearly all of it in {few}'}{outside_text(late)}"
-        f" ({units.share(row.coverage)} of the time inside MPI was analysed)"
+        f" ({units.share(row.coverage)} of the time inside MPI was analysed){why_text(late)}"
     )
 
 
@@ -62,6 +64,8 @@ def _balance(ranks: str, late: Late) -> str:
         return f"{link_text(late)}: {LINK}"
     if is_held_up(late.run):
         return f"{held_up_text(late)}: {PROGRESS}"
+    if late.reason:
+        return remedy(late.reason.kind, ranks)
     if not few_of_named(late):
         return (
             "balance the work, or look at the host: other jobs, throttled cores, where threads run"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..base import units
+from ..late.reasons import ASLEEP, COMPUTES, DISK, LOST_CORE
 from ..late.sentences import unfinished_text, verdict
 from .findings import POSSIBLE, Finding, Unknown
 from .inputs import Inputs
@@ -16,11 +17,14 @@ def waited_for(ranks: str) -> str:
     return f"rank {ranks} is waited for" if units.is_one(ranks) else f"ranks {ranks} are waited for"
 
 
-def crowded(found: Finding, inputs: Inputs) -> Finding:
-    """If ranks share cores, a late rank may merely not have been scheduled."""
+def crowded(found: Finding, inputs: Inputs, why: str | None = None) -> Finding:
+    """If ranks share cores, a late rank may merely not have been scheduled. why: the kind of the
+    reason, if it is known."""
     crowding = inputs.answers.summary.crowding
-    if not crowding:
+    if not crowding or why in (COMPUTES, ASLEEP, DISK):
         return found
+    if why == LOST_CORE:
+        return found._replace(evidence=f"{found.evidence}; {crowding}")
     return found._replace(
         title=f"{found.title}, but ranks share cores",
         evidence=f"{found.evidence}; {crowding}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..base import units
+from ..late.reasons import remedy
 from ..steps.steps_summary import StepsRow, slowest_text
 from .findings import POSSIBLE, Finding, Unknown
 from .inputs import Inputs
@@ -16,7 +17,9 @@ def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
     if steps.slowest_ranks is not None and steps.slowest_ranks == inputs.late.run.late_ranks:
         yield Unknown(waited_for(steps.slowest_ranks))
     elif steps.slowest_ranks is not None:
-        yield crowded(_slowest(steps.slowest_ranks, steps, inputs.ranks), inputs)
+        yield crowded(
+            _slowest(steps.slowest_ranks, steps, inputs.ranks), inputs, steps.slowest_reason
+        )
     elif not steps.delimited_by and not inputs.is_alone:
         yield Unknown(f"steps found none: {steps.why}")
     elif steps.slowest_why.startswith("unknown: ") and not inputs.is_alone:
@@ -27,6 +30,7 @@ def _slowest(slowest: str, steps: StepsRow, ranks: int) -> Finding:
     named = f"rank {slowest} is" if units.is_one(slowest) else f"ranks {slowest} are"
     return Finding(
         f"{named} the slowest in steps", slowest_text(steps),
-        "balance the work, or look at the host; `steps` shows what each step does",
+        remedy(steps.slowest_reason, slowest) if steps.slowest_reason
+        else "balance the work, or look at the host; `steps` shows what each step does",
         POSSIBLE, (steps.slowest_lead_ns or 0) * steps.slowest_steps * ranks,
     )

@@ -6,6 +6,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
+from ..run.cpu_time import cpu_times
 
 SQL = query.beside(__file__)
 
@@ -60,6 +61,17 @@ class RankRow(NamedTuple):
     voluntary_switches: int | None
     involuntary_switches: int | None
     involuntary_switches_per_cpu_s: float | None
+    core_read_ns: int | None
+    core_ns: int | None
+    core_wait_ns: int | None
+    core_share: float | None
+    core_wait_share: float | None
+    outside_ready: int | None
+    outside_asleep: int | None
+    outside_disk: int | None
+    inside_ready: int | None
+    inside_asleep: int | None
+    inside_disk: int | None
 
 
 class RankCallRow(NamedTuple):
@@ -92,6 +104,7 @@ class RankTimeRow(NamedTuple):
 
 
 def rank_rows(connection: Connection) -> list[RankRow]:
+    cpu_times(connection)  # makes rank_core
     return SQL.ask(connection, "ranks", RankRow)
 
 

@@ -74,12 +74,24 @@ SELECT rank.world_rank AS rank,
        cpu_share,
        voluntary_switches,
        involuntary_switches,
-       involuntary_switches_per_cpu_s
+       involuntary_switches_per_cpu_s,
+       read_ns AS core_read_ns,
+       core_ns,
+       core_wait_ns,
+       core_ns * 1.0 / read_ns AS core_share,
+       core_wait_ns * 1.0 / read_ns AS core_wait_share,
+       outside_ready,
+       outside_asleep,
+       outside_disk,
+       inside_ready,
+       inside_asleep,
+       inside_disk
 FROM rank
 JOIN rank_wall USING (world_rank)
 JOIN rank_state USING (world_rank)
 LEFT JOIN doing ON doing.world_rank = rank.world_rank AND place_of_thread = 1
 LEFT JOIN rank_use ON rank_use.world_rank = rank.world_rank
+LEFT JOIN rank_core ON rank_core.world_rank = rank.world_rank
 LEFT JOIN busiest_thread ON busiest_thread.world_rank = rank.world_rank
 LEFT JOIN thread ON thread.world_rank = rank.world_rank AND thread.thread = busiest_thread.thread
 LEFT JOIN setup ON setup.world_rank = rank.world_rank

@@ -1,7 +1,8 @@
 """How evenly time is spread over the ranks.
 
 For each call the least, mean and most time that a rank spent in it, and which rank. Then for each
-rank its wall time, the time inside MPI of its thread with the most, what it sent, and how it ended.
+rank its wall time, the time inside MPI of its thread with the most, what it sent, how much of the
+time it was on a core and how much it waited for one, and how it ended.
 NCCL's calls on the host and its operations on the device are apart. How long ranks waited for each
 other is in hvprof-report late. --json and --csv give the table of calls, with --per-rank that of
 ranks.
@@ -52,6 +53,10 @@ RANK_COLUMNS = (
     Column("calls", lambda row: units.count(row.count)),
     volume_column("volume", "volume_bytes"),
     Column("end", lambda row: how_ended(row), False),
+)
+CORE_COLUMNS = (
+    Column("on a core", lambda row: units.share(row.core_share)),
+    Column("waits for one", lambda row: units.share(row.core_wait_share)),
 )
 NCCL_COLUMNS = (
     Column("NCCL calls", lambda row: units.count(row.nccl_count)),
@@ -106,9 +111,10 @@ def parts(calls: Sequence[RankCallRow]) -> list[tuple[Sequence[Column], list[Ran
 
 
 def rank_columns(ranks: Sequence[RankRow]) -> tuple[Column, ...]:
-    if not any(row.nccl_count or row.nccl_device_ns for row in ranks):
-        return RANK_COLUMNS
-    return (*RANK_COLUMNS[:-1], *NCCL_COLUMNS, RANK_COLUMNS[-1])
+    core = CORE_COLUMNS if any(row.core_wait_share is not None for row in ranks) else ()
+    is_nccl = any(row.nccl_count or row.nccl_device_ns for row in ranks)
+    nccl = NCCL_COLUMNS if is_nccl else ()
+    return (*RANK_COLUMNS[:-1], *core, *nccl, RANK_COLUMNS[-1])
 
 
 def thread_of(row: RankRow) -> str:

@@ -28,6 +28,7 @@ from .judgement import (
 )
 from .links import Link, slow_links
 from .marks import Last, WaitRegion, last_at_marks, wait_region
+from .reasons import Reason, ReasonRow, reason, reason_row
 from .stages import Stages, stages
 from .sums import (
     HeldUpRow,
@@ -97,11 +98,11 @@ if TYPE_CHECKING:
 
     # several tuples: row_of
     class LateRow(  # type: ignore[misc]
-        LateRunRow, LateUnsplitRow, VerdictRow, LateAlsoRow
+        LateRunRow, LateUnsplitRow, VerdictRow, LateAlsoRow, ReasonRow
     ): ...
 else:
     LateRow = query.row_of(  # the run in one row
-        "LateRow", LateRunRow, LateUnsplitRow, VerdictRow, LateAlsoRow
+        "LateRow", LateRunRow, LateUnsplitRow, VerdictRow, LateAlsoRow, ReasonRow
     )
 
 
@@ -119,7 +120,8 @@ class Late(NamedTuple):
     blame: Blame
     causes: list[Cause]  # in order of time; without communicators of threads that negotiate
     participants: Participants
-    crowding: list[Crowding]  # ranks that share cores, of the whole run whatever was selected
+    reason: Reason | None  # why the named ranks are late, if that is known
+    crowding: list[Crowding]  # ranks that wait for cores, of the whole run whatever was selected
     unfinished: list[int]  # ranks inside a call that has not returned, of the whole run
     processes: int  # of the largest communicator, whether they were read or not
     is_untimed: bool  # NCCL's collectives were counted, none was timed on the device
@@ -187,9 +189,11 @@ def late(run: Selection, alignment: Alignment) -> Late:
         last = last_at_marks(connection, alignment.aligned_ns, region, error_ns)
     if last and last.judged >= FEWEST_BLOCKS:
         verdict = judged_at_marks(last, hosts)
+    why = None
     if verdict.late_ranks:
         own = (last.ranks if last else ()) or named
         verdict = verdict._replace(late_region=late_region(connection, own))
+        why = reason(connection, own)
     final = final_wait(connection, alignment)
     unsplit = LateUnsplitRow(
         negotiated_share=negotiated_share,
@@ -219,7 +223,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     )
     processes, is_untimed = SQL.run(connection, "late_around").fetchone()
     return Late(
-        run=query.joined(LateRow, split.run, unsplit, verdict, also),
+        run=query.joined(LateRow, split.run, unsplit, verdict, also, reason_row(why)),
         ranks=rows,
         hosts=host_rows(rows),
         calls=call_rows(sums, split.ranks, split.known.communicators, {}),
@@ -232,6 +236,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
         blame=blamed,
         causes=causes,
         participants=participants,
+        reason=why,
         crowding=crowding(connection),
         unfinished=unfinished_ranks(connection),
         processes=processes,

@@ -10,6 +10,7 @@ from ..base.present import present
 from ..base.thresholds import threshold
 from .late_ranks import Late, LateRestRow, LateRow
 from .marks import Last
+from .reasons import reason_text
 from .verdict import (
     COVERED,
     FEWEST_BLOCKS,
@@ -56,13 +57,13 @@ def verdict(answers: Late) -> str:
             "counted time: no rank waits notably in them"
         )
     if row.verdict == "marks":
-        return marks_text(present(answers.last))
+        return f"{marks_text(present(answers.last))}{why_text(answers)}"
     who = late_text(row)
     if row.verdict == "transfer":
         also = (
             f"; of the waiting, {units.share(row.late_share)} is for "
             f"{who}{when_text(answers)}{outside_text(answers)}"
-            if who else ""
+            f"{why_text(answers)}" if who else ""
         )
         why = link_text(answers) or (
             "messages, algorithm, network, or scheduling, since ranks share cores"
@@ -81,7 +82,7 @@ def verdict(answers: Late) -> str:
         return (
             f"{why}: {who} {cause} "
             f"{units.share(row.late_share)} of the waiting{chain_text(row)}{when_text(answers)}"
-            f"{outside}"
+            f"{outside}{why_text(answers)}"
         )
     if row.verdict == "by-call":
         said = [
@@ -110,6 +111,12 @@ def verdict(answers: Late) -> str:
         "waiting is spread: no rank, host or call causes half of it beyond "
         f"chance{largest_text(answers)}{when}"
     )
+
+
+def why_text(answers: Late) -> str:
+    """Why the named ranks are late."""
+    why = reason_text(answers.reason, answers.run.late_ranks or "")
+    return why and f"; {why}"
 
 
 def marks_text(last: Last) -> str:

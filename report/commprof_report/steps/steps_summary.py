@@ -12,10 +12,13 @@ from typing import NamedTuple
 from ..base import query, units
 from ..base.arrays import np
 from ..base.columns import NONE
+from ..base.members import Members
+from ..base.present import present
 from ..base.thresholds import threshold
 from ..calls.negotiation import Negotiation, negotiation
 from ..late.late_ranks import Late, LateRow
 from ..late.marks import Intervals, WaitRegion
+from ..late.reasons import Reason, reason, reason_text
 from ..late.sentences import mark_text, reaches_text
 from ..run.alignment import Alignment
 from ..run.selection import Selection
@@ -90,6 +93,9 @@ class StepsRow(NamedTuple):
     slowest_region: str
     slowest_is_growing: int | None
     slowest_why: str
+    slowest_reason: str | None
+    slowest_reason_ns: float | None
+    slowest_reason_others_ns: float | None
     judged_steps: int
     trend: str
     trend_p: float | None
@@ -130,6 +136,7 @@ def steps_summary(
         **_parts(_whole(steady)),
         **_in_wait_region(late.wait_region if late else None, steps, steady),
         **found.slowest._asdict(),
+        **_reason(run, found.slowest.slowest_ranks),
         **_negotiation(None if costs.is_driven else negotiating, steps),
         **trend([row.step_ns for row in steady])._asdict(),
         **_gpu(found.gpu),
@@ -283,7 +290,27 @@ def mean(rows: Sequence[StepRow], key: str) -> float | None:
     return fmean(values) if values and None not in values else None
 
 
+def _reason(run: Selection, ranks: str | None) -> dict:
+    """Why the slowest ranks are late, as hvprof-report late says it."""
+    found = reason(run.connection, [*Members(ranks).below(run.world_size)]) if ranks else None
+    return {
+        "slowest_reason": found and found.kind, "slowest_reason_ns": found and found.own_ns,
+        "slowest_reason_others_ns": found and found.others_ns,
+    }
+
+
 def slowest_text(steps: StepsRow) -> str:
+    """The slowest ranks, and why they are, as far as that is known."""
+    if steps.slowest_ranks is None or steps.slowest_reason is None:
+        return _slowest_text(steps)
+    why = Reason(
+        steps.slowest_reason, present(steps.slowest_reason_ns),
+        present(steps.slowest_reason_others_ns),
+    )
+    return f"{_slowest_text(steps)}; {reason_text(why, steps.slowest_ranks)}"
+
+
+def _slowest_text(steps: StepsRow) -> str:
     """rank 2 in 15 of 15 steps: the others wait 40.0 ms because of it, on average
     over these steps"""
     if steps.slowest_ranks is None:

@@ -16,6 +16,7 @@ from commprof_report.late.marks import Intervals, last_ranks, region_of
 from commprof_report.late.message_match import Message, Part, matches
 from commprof_report.late.own_time import comparable
 from commprof_report.late.progress import is_explained
+from commprof_report.late.reasons import ASLEEP, compared
 from commprof_report.late.root_causes import largest
 from commprof_report.late.sentences import notable_rest, rest_text
 from commprof_report.late.sums import LateRestRow, LateRunRow
@@ -33,6 +34,7 @@ from commprof_report.late.verdict import (
 )
 from commprof_report.late.waits import Waits
 from commprof_report.run.alignment import Error
+from commprof_report.run.cpu_time import Use
 
 from .stored import stored
 
@@ -229,7 +231,18 @@ def during_visits(share: float) -> str:
     )
 
 
+def reasoned(share: float) -> str:
+    """A rank that is longer outside MPI by a second, and asleep for this share of it. The rest is
+    time on a core, and waiting for one, in equal parts."""
+    rest_ns = (1 - share) / 2 * 1e9
+    own = Use(1e9, 0.0, rest_ns, rest_ns, 1.0, 0.0, 0.0)
+    others = Use(0.0, 1e9, 1e9, 0.0, 0.0, 0.0, 0.0)
+    found = compared(own, others)
+    return found.kind if found and found.kind == ASLEEP else "silent"
+
+
 EXAMPLES = {
+    "late.reason": reasoned,
     "late.covered": lambda share: verdict(coverage=share),
     "late.negotiated": lambda share: verdict(share),
     "late.notable": lambda share: verdict(transfer_ns=int(share * COUNTED_NS)),

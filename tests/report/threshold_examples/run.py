@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from commprof_report.base.errors import UsageError
+from commprof_report.late.reasons import compared
+from commprof_report.run.cpu_time import CpuTimeRow, Use, is_read
 from commprof_report.run.selection import identities_find
 from commprof_report.run.unseen import seen_rows
 
@@ -48,4 +50,21 @@ def named_by(digits: int) -> str:
     return "found"
 
 
-EXAMPLES = {"run.off": off, "run.identity-digits": named_by}
+def known(read: float) -> str:
+    """A rank that is outside MPI for a second, of which the readings have this share."""
+    row = CpuTimeRow(0, round(read * WALL_NS), 0, 0, 10, 0, 0, 0, 0, 0, 0, WALL_NS)
+    return "known" if is_read(row) else "unknown"
+
+
+def read_by(errors: float) -> str:
+    """A rank that is blocked as long as it is outside MPI, and another that is neither. Its
+    readings, all of them outside, are so many standard errors from a half."""
+    own = Use(1.0, 1.0, 1.0, 0.0, errors * errors, 0.0, 0.0)
+    found = compared(own, Use(0.0, 2.0, 2.0, 0.0, 0.0, 0.0, 0.0))
+    return found.kind if found else "silent"
+
+
+EXAMPLES = {
+    "run.off": off, "run.identity-digits": named_by, "run.core-read": known,
+    "run.core-errors": read_by,
+}

@@ -1,0 +1,124 @@
+"""Why named ranks are late: they compute longer, lose their core, sleep longer, or wait for a disk,
+compared with the other ranks, outside MPI.
+
+One function gives the reason to all commands. It gives none where the readings do not show that
+most of the time by which the ranks are longer outside MPI is of one kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import units
+from ..base.thresholds import threshold
+from ..run.cpu_time import Use, cpu_times, use_of
+from .verdict import NOTABLE
+
+SHARE = threshold("late.reason")
+COMPUTES, LOST_CORE, READY, ASLEEP, DISK = "computes", "core", "ready", "asleep", "disk"
+
+
+class Reason(NamedTuple):
+    """own_ns, others_ns: mean time of this kind outside MPI of the named ranks, and the others."""
+
+    kind: str
+    own_ns: float
+    others_ns: float
+
+
+class ReasonRow(NamedTuple):
+    """The reason in the run's row; None: not known."""
+
+    late_reason: str | None = None
+    late_reason_ns: int | None = None
+    late_reason_others_ns: int | None = None
+
+
+def reason(connection: Connection, ranks: Collection[int]) -> Reason | None:
+    """Of the whole run, whatever was selected."""
+    times = cpu_times(connection)
+    own = [row for rank, row in times.items() if rank in ranks]
+    others = [row for rank, row in times.items() if rank not in ranks]
+    if len(own) < len(ranks) or not own or not others:
+        return None
+    found = compared(use_of(own), use_of(others))
+    is_on_gpu = connection.execute("SELECT 1 FROM gpu_device").fetchone() is not None
+    # a rank that waits for its GPU spins on a core or sleeps
+    return None if found and is_on_gpu and found.kind != LOST_CORE else found
+
+
+def compared(own: Use, others: Use) -> Reason | None:
+    """The kind that most of the excess is, by the bounds that are known."""
+    longer_ns = own.outside_ns - others.outside_ns
+    if longer_ns < NOTABLE * own.counted_ns:
+        return None
+    least_ns = SHARE * longer_ns
+    if own.blocked_bounds_ns[0] - others.blocked_bounds_ns[1] >= least_ns:
+        kind = DISK if own.outside_disk > SHARE * own.outside_blocked else ASLEEP
+        return Reason(kind, own.blocked_ns, others.blocked_ns)
+    core, others_core = (use.ready_ns - use.outside_wait_ns for use in (own, others))
+    if _computing_ns(own, others) >= least_ns:
+        return Reason(COMPUTES, core, others_core)
+    if _lost_ns(own, others) >= least_ns:
+        return Reason(LOST_CORE, own.outside_wait_ns, others.outside_wait_ns)
+    if own.ready_bounds_ns[0] - others.ready_bounds_ns[1] >= least_ns:
+        return Reason(READY, own.ready_ns, others.ready_ns)
+    return None
+
+
+def _computing_ns(own: Use, others: Use) -> float:
+    """At least so much longer on a core outside MPI: as if these ranks had waited for one only
+    there, and the others never."""
+    ready_ns = own.ready_bounds_ns[0]
+    return ready_ns - min(ready_ns, own.core_wait_ns) - others.ready_bounds_ns[1]
+
+
+def _lost_ns(own: Use, others: Use) -> float:
+    """At least so much longer than the same computation takes a rank that waits for a core as often
+    as the others do."""
+    more = own.wait_rate - others.wait_rate
+    return own.ready_bounds_ns[0] * more / (1 - others.wait_rate) if more > 0 else 0.0
+
+
+def reason_row(found: Reason | None) -> ReasonRow:
+    return (
+        ReasonRow(found.kind, round(found.own_ns), round(found.others_ns)) if found
+        else ReasonRow()
+    )
+
+
+def reason_text(found: Reason | None, ranks: str) -> str:
+    """it computes 2.48 s longer (2.60 s on a core outside MPI, the others 122 ms on average)"""
+    if found is None:
+        return ""
+    is_one = units.is_one(ranks)
+    it = "it" if is_one else "they"
+    longer = units.duration(found.own_ns - found.others_ns)
+    said, how = {
+        COMPUTES: (f"{'computes' if is_one else 'compute'} {longer} longer", "on a core"),
+        LOST_CORE: (f"lost {'its core' if is_one else 'their cores'}", "ready without one"),
+        READY: (
+            f"{'is' if is_one else 'are'} ready to run {longer} longer",
+            "on a core or waiting for one",
+        ),
+        ASLEEP: (f"{'sleeps' if is_one else 'sleep'} {longer} longer", "asleep"),
+        DISK: (f"{'waits' if is_one else 'wait'} {longer} longer for a disk", "waiting for it"),
+    }[found.kind]
+    own, others = units.duration(found.own_ns), units.duration(found.others_ns)
+    return f"{it} {said} ({own} {how} outside MPI, the others {others} on average)"
+
+
+def remedy(kind: str, ranks: str) -> str:
+    it, its, do = ("it", "its", "does") if units.is_one(ranks) else ("they", "their", "do")
+    them = "it" if it == "it" else "them"
+    return {
+        COMPUTES: "balance the work",
+        LOST_CORE: f"give {them} a core of {its} own: other binding, fewer ranks or threads, no "
+        "other jobs",
+        READY: "balance the work, and give each rank a core of its own",
+        ASLEEP: f"look at what {it} {do} outside MPI without a core: a sleep, a lock, input from "
+        "elsewhere",
+        DISK: f"look at what {it} {do} with files outside MPI, and on which file system",
+    }[kind]
