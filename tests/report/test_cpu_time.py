@@ -1,10 +1,13 @@
-"""Why named ranks are late, by the time on a core, waiting for one and blocked."""
+"""Why named ranks are late, by the time on a core, waiting for one and blocked; and ranks that wait
+for cores."""
 
 from __future__ import annotations
 
 import pytest
-from planted import SECOND
+from planted import SECOND, Cell, CpuTime, Rank, write_databases
 from planted_job import HostClock, Job
+from test_advise import KIB, LARGE, run_of
+from test_crowding import HOST, facts_of
 
 MS = 1_000_000
 STEPS, STEP_NS = 100, 100 * MS
@@ -16,6 +19,7 @@ SEEN = (
 POLLS = (10 * SECOND, 0, (30, 0, 0, 70, 0, 0))
 ASLEEP = (SECOND, 0, (10, 88, 0, 1, 0, 0))
 COMPUTES = (10 * SECOND, 0, (98, 0, 0, 1, 0, 0))
+HALF_INSIDE = Cell("MPI_Allreduce", 8, [SECOND // 20] * 100)  # of 10 s
 LOST_CORE = (35 * SECOND // 10, 65 * SECOND // 10, (98, 0, 0, 1, 0, 0))
 DISK = (SECOND, 0, (10, 8, 80, 1, 0, 0))
 
@@ -109,13 +113,77 @@ def test_a_rank_that_may_wait_for_its_gpu_has_no_reason(tmp_path, report):
     assert (row["late_ranks"], row["late_reason"]) == ("1", None)
 
 
+# Who waits for a core
+
+
+def waiting(share: float, *, outside: int = 50, read_ns: int = 10 * SECOND) -> list[CpuTime]:
+    """A rank that is ready always."""
+    core_ns, waiting_ns = round((1 - share) * read_ns), round(share * read_ns)
+    seen = (outside, 0, 0, 100 - outside, 0, 0)
+    return [CpuTime(0, 0, 0), CpuTime(read_ns, core_ns, waiting_ns, seen)]
+
+
+def crowding_of(report, tmp_path, masks: str, *used: list[CpuTime], **facts: str) -> str | None:
+    ranks = run_of(HALF_INSIDE, ranks=len(used))
+    for rank, mask, own in zip(ranks, masks.split(), used):
+        rank.facts = facts_of(mask, **facts)
+        rank.cpu_times = own
+    (row,) = report("summary", write_databases(tmp_path / "run", ranks), "--json").rows
+    return row["crowding"]
+
+
+def test_ranks_that_wait_for_cores_are_crowded_however_many_cores_they_have(report, tmp_path):
+    said = crowding_of(report, tmp_path, "0-1 0-1", waiting(0.4), waiting(0.02))
+    assert said is not None and said.startswith("rank 0 waited for a core 40.0 % of the time (")
+    (row,) = report("summary", tmp_path / "run", "--json").rows
+    assert row["crowded_ranks"] == "0"
+    for command in ("summary", "late", "steps"):
+        assert said in report(command, tmp_path / "run").out
+
+
+def test_ranks_that_hardly_wait_are_not_crowded_however_few_cores_they_have(report, tmp_path):
+    masks = "0-1 0-1 0-1 0-1"
+    assert crowding_of(report, tmp_path, masks, *[waiting(0.02)] * 4) is None
+    assert "Crowded" not in report("late", tmp_path / "run").out
+
+
+@pytest.mark.parametrize(
+    "used",
+    [
+        [CpuTime(0, 0, None), CpuTime(10 * SECOND, SECOND, None)],
+        waiting(0.0, read_ns=SECOND),
+    ],
+    ids=["not counted", "a tenth of the time"],
+)
+def test_where_waiting_for_cores_is_not_known_masks_decide(report, tmp_path, used):
+    said = crowding_of(report, tmp_path, "0 0", used, used)
+    assert said is not None and said.startswith("2 ranks share 1 core on host x")
+
+
+def test_a_quota_and_the_machine_beneath_are_said_to_take_cores(report, tmp_path):
+    begin, last = (
+        {f"{at}.since_start_ns": str(since), f"{at}.throttled_ns": str(lost),
+         f"{at}.stolen_ns": str(lost)}
+        for at, since, lost in (("begin", 0, 7), ("last", 10 * SECOND, 4 * SECOND + 7))
+    )
+    quota = {"cpu_quota_cores": "1", "cpu_quota_cgroup": "/job"}
+    said = crowding_of(
+        report, tmp_path, "0-1 0-1", waiting(0.4), waiting(0.4), **begin, **last, **quota
+    )
+    assert said is not None
+    assert ", throttled by a cgroup quota 20.0 % of it" in said
+    assert "20.0 % of the cores' time lost to the machine beneath" in said
+    said = crowding_of(report, tmp_path, "0-1 0-1", waiting(0.4), waiting(0.4))
+    assert said is not None and "throttled" not in said and "beneath" not in said
+
+
 def test_the_table_of_ranks_has_the_use_of_cores(report, tmp_path):
-    job = job_of((6 * SECOND, 4 * SECOND, POLLS[2]))
-    read, unread = report("ranks", "--per-rank", job.write(tmp_path / "run.db"), "--json").rows
+    crowding_of(report, tmp_path, "0 1", waiting(0.4), [])
+    read, unread = report("ranks", "--per-rank", tmp_path / "run", "--json").rows
     assert (read["core_share"], read["core_wait_share"]) == (0.6, 0.4)
-    assert (read["outside_ready"], read["inside_ready"]) == (30, 70)
+    assert (read["outside_ready"], read["inside_ready"]) == (50, 50)
     assert (unread["core_ns"], unread["core_wait_share"]) == (None, None)
-    assert "waits for one" in report("ranks", tmp_path / "run.db").out
+    assert "waits for one" in report("ranks", tmp_path / "run").out
 
 
 def advised(report, job: Job, tmp_path) -> dict:
@@ -123,6 +191,63 @@ def advised(report, job: Job, tmp_path) -> dict:
     return {row["rule"]: row for row in rows if row["found"]}
 
 
+def test_a_rank_that_sleeps_is_named_where_the_others_wait_for_cores(report, tmp_path):
+    crowded = (6 * SECOND, 4 * SECOND, POLLS[2])
+    row = advised(report, job_of(crowded, ASLEEP), tmp_path)["imbalance"]
+    assert (row["title"], row["certainty"]) == ("rank 1 is waited for", "likely")
+    assert row["suggestion"].startswith("look at what it does outside MPI without a core")
+
+
+def test_where_ranks_wait_for_cores_and_no_reason_is_known_they_need_cores(report, tmp_path):
+    crowded = (6 * SECOND, 4 * SECOND, POLLS[2])
+    few = (6 * SECOND, 0, (0, 3, 0, 0, 0, 0))
+    job = job_of(crowded, few, late_ns=30 * MS, transfer_ns=50 * MS)
+    row = advised(report, job, tmp_path)["imbalance"]
+    assert row["title"] == "rank 1 is waited for, but ranks wait for cores"
+    assert (row["certainty"], row["suggestion"].startswith("give each rank a core")) == (
+        "possible", True,
+    )
+
+
 def test_a_rank_that_lost_its_core_needs_one(report, tmp_path):
     row = advised(report, job_of(POLLS, LOST_CORE), tmp_path)["imbalance"]
     assert row["suggestion"].startswith("give it a core of its own")
+
+
+def test_transfer_where_ranks_wait_for_cores_may_be_scheduling(report, tmp_path):
+    """Each collective takes 50 ms of 100."""
+
+    def verdict(share: float) -> str:
+        job = Job([HostClock()] * 2, wall_ns=STEPS * STEP_NS)
+        for step in range(STEPS):
+            job.collective("MPI_Allreduce", [step * STEP_NS] * 2, [50 * MS] * 2)
+        for rank in range(2):
+            for one in waiting(share):
+                row = {key: number for key, number in zip(SEEN, one.seen)}
+                job.add(
+                    "cpu_time", world_rank=rank, thread=0, at_ns=one.at_ns, core_ns=one.core_ns,
+                    waiting_ns=one.waiting_ns, **row,
+                )
+        return " ".join(report("late", job.write(tmp_path / "run.db")).out.split())
+
+    assert (
+        "messages, algorithm, network, or scheduling, since ranks waited for a core 40.0 % of the "
+        "time (" in verdict(0.4)
+    )
+    assert "transfer dominates: messages, algorithm or network (" in verdict(0.02)
+
+
+def test_advice_that_rests_on_medians_is_possible_at_most_where_ranks_wait_for_cores(
+    report, tmp_path
+):
+    def certainty(share: float) -> str:
+        ranks: list[Rank] = run_of(LARGE, Cell("MPI_Allreduce", KIB, [30_000], times=200_000))
+        for rank in ranks:
+            rank.facts = HOST
+            rank.cpu_times = waiting(share)
+        rows = report("advise", write_databases(tmp_path / "run", ranks), "--json").rows
+        (row,) = [row for row in rows if row["rule"] == "small_messages"]
+        assert ("may be the scheduler's" in row["evidence"]) == (share > 0.05)
+        return row["certainty"]
+
+    assert (certainty(0.4), certainty(0.02)) == ("possible", "likely")

@@ -14,6 +14,7 @@ from typing import Callable, NamedTuple
 from ..base import units
 from ..late.late_ranks import Late
 from ..roles.world import World
+from ..run.crowding import scheduling_text
 from ..run.run import Run
 from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
@@ -74,6 +75,7 @@ class Rule(NamedTuple):
     needs: str
     basis: Callable[[Inputs], Basis]
     find: Callable[[Inputs], Iterator["Finding | Unknown"]]
+    is_by_medians: bool = False  # of the times of calls
 
 
 ALLREDUCES = "blocking Allreduces, or NCCL's with times on the device"
@@ -89,13 +91,13 @@ TRACED = "GPUs that are traced (COMMPROF_GPU)"
 # fmt: off
 RULES = (
     Rule("small_messages", "many Allreduces too small to be fast, that could be fused",
-         ALLREDUCES, basis.of_knees, small_messages.find),
+         ALLREDUCES, basis.of_knees, small_messages.find, True),
     Rule("tiny_messages", "many Allreduces of a few bytes",
-         ALLREDUCES, basis.of_allreduces, tiny_messages.find),
+         ALLREDUCES, basis.of_allreduces, tiny_messages.find, True),
     Rule("padding", "sizes slower than a larger one",
-         NEIGHBOURS, basis.of_neighbours, padding.find),
+         NEIGHBOURS, basis.of_neighbours, padding.find, True),
     Rule("jumps", "jumps of the time between neighbouring sizes",
-         NEIGHBOURS, basis.of_neighbours, jumps.find),
+         NEIGHBOURS, basis.of_neighbours, jumps.find, True),
     Rule("imbalance", "a rank that the others wait for",
          SAMPLED, basis.of_late, imbalance.find),
     Rule("waiting", "much waiting for ranks that are not named",
@@ -177,6 +179,8 @@ HIDDEN = (
 
 def judge(rule: Rule, inputs: Inputs) -> list[Advice]:
     found = [_beside_main(each, inputs) for each in rule.find(inputs)]
+    if rule.is_by_medians and any(each.lost for each in inputs.late.crowding):
+        found = [_scheduled(each, inputs) for each in found]
     findings = [each for each in found if isinstance(each, Finding) and is_notable(each, inputs)]
     seen = rule.basis(inputs)
     about = (seen.text, seen.coverage, rule.needs)
@@ -200,6 +204,14 @@ def _beside_main(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
     if found.call.startswith("MPI_") and inputs.is_beside_main(found.call, found.identities):
         return found._replace(certainty=POSSIBLE, evidence=f"{found.evidence}. {HIDDEN}")
     return found
+
+
+def _scheduled(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
+    """Where ranks wait for cores, the scheduler makes the times of calls, too."""
+    if isinstance(found, Unknown):
+        return found
+    why = f"Ranks {scheduling_text(inputs.late.crowding)}: these times may be the scheduler's"
+    return found._replace(certainty=POSSIBLE, evidence=f"{found.evidence}. {why}")
 
 
 def _advice(

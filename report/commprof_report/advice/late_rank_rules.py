@@ -18,15 +18,16 @@ def waited_for(ranks: str) -> str:
 
 
 def crowded(found: Finding, inputs: Inputs, why: str | None = None) -> Finding:
-    """If ranks share cores, a late rank may merely not have been scheduled. why: the kind of the
+    """If ranks wait for cores, a late rank may merely not have been scheduled. why: the kind of the
     reason, if it is known."""
     crowding = inputs.answers.summary.crowding
     if not crowding or why in (COMPUTES, ASLEEP, DISK):
         return found
     if why == LOST_CORE:
         return found._replace(evidence=f"{found.evidence}; {crowding}")
+    do = "wait for" if any(each.lost for each in inputs.late.crowding) else "share"
     return found._replace(
-        title=f"{found.title}, but ranks share cores",
+        title=f"{found.title}, but ranks {do} cores",
         evidence=f"{found.evidence}; {crowding}",
         suggestion="give each rank a core of its own (fewer ranks, other binding, a larger quota) "
         "before looking for the cause in a rank",

@@ -19,10 +19,11 @@ how sure it is; the one that could save most is first. The rules look for
 - what the profile lacks.
 
 Advice that could save less than 0.5 % of the time is left out. All savings are estimates. They may
-count the same time twice: they do not add up. The same advice on communicators of one family (all
-tensor-parallel groups) is given once. At the end it says at which of the sizes that were seen each
-call has its best rate, which rules found nothing and in how many calls, and which could not look,
-why, and what they need.
+count the same time twice: they do not add up. Where ranks waited for cores, advice that rests on
+the median times of calls is no more than possible. The same advice on communicators of one family
+(all tensor-parallel groups) is given once. At the end it says at which of the sizes that were seen
+each call has its best rate, which rules found nothing and in how many calls, and which could not
+look, why, and what they need.
 
 Two sizes are compared without waiting, and only at like places: both after pauses of the rank, or
 both in bursts of calls. On a thread beside the main one savings are "possible" at most: what is

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ..base import units
 from ..base.present import present
 from ..base.thresholds import threshold
+from ..run.crowding import scheduling_text
 from .late_ranks import Late, LateRestRow, LateRow
 from .marks import Last
 from .reasons import reason_text
@@ -66,8 +67,8 @@ def verdict(answers: Late) -> str:
             f"{why_text(answers)}" if who else ""
         )
         why = link_text(answers) or (
-            "messages, algorithm, network, or scheduling, since ranks share cores"
-            if answers.crowding else "messages, algorithm or network"
+            f"messages, algorithm, network, or scheduling, since ranks {scheduling_text(crowded)}"
+            if (crowded := answers.crowding) else "messages, algorithm or network"
         )
         unknown = f"; {unknown_cause_text(row)}" if not who and is_unknown(row) else ""
         return (

@@ -1,23 +1,28 @@
-"""Crowding: more ranks than cores on which they may run.
+"""Crowding: ranks that wait for a core.
 
-It follows from affinity masks and cgroup quotas only, never from times, so another job on the host
-never makes ranks crowded. Ranks are crowded if the masks of some of them together contain fewer
-cores than these ranks, or if their cgroup's quota is smaller than their number. The smallest case
-is two ranks bound to one core. docs/SCHEMA.md has the rule.
+If the kernel's count of the time that ranks waited for one is known of a host, it decides, whoever
+had the core: ranks, their threads, another job, or the machine beneath. Else affinity masks and
+cgroup quotas decide: ranks are crowded if the masks of some of them together contain fewer cores
+than these ranks, or if their cgroup's quota is smaller than their number. The smallest case is two
+ranks bound to one core. docs/SCHEMA.md has the rules.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query, units
 from ..base.present import present
+from ..base.thresholds import threshold
+from .cpu_time import CpuTimeRow, Use, cpu_times, use_of
 
 SQL = query.beside(__file__)
+
+WAITS, TAKEN = threshold("run.core-wait"), threshold("run.core-taken")
 
 SPAN = re.compile(r"(\d{1,4})(?:-(\d{1,4}))?")
 
@@ -32,10 +37,25 @@ class CoreUseRow(NamedTuple):
     cpu_ns: int | None
     elapsed_ns: int | None
     involuntary_switches: int | None
+    throttled_ns: int | None
+    stolen_ns: int | None
+
+
+class Lost(NamedTuple):
+    """Time that crowded ranks were ready, but had no core, in ns over all of them. throttled: share
+    of the ranks' time that the cgroup's quota took; stolen: of the cores' that the machine beneath
+    the host took; None: not known."""
+
+    time_ns: float
+    wait_ns: float
+    outside_ns: float  # of wait_ns, outside MPI
+    throttled: float | None
+    stolen: float | None
 
 
 class Crowding(NamedTuple):
-    """The crowded ranks of a host, and the number of cores that they share, by mask or by quota."""
+    """The crowded ranks of a host, and the number of cores that they share, by mask or by quota; 0:
+    there are as many as ranks. lost: None if only masks and quotas are known."""
 
     host: str
     ranks: list[int]
@@ -43,6 +63,7 @@ class Crowding(NamedTuple):
     is_quota: bool
     involuntary_switches: int | None
     cpu_share: float | None
+    lost: Lost | None = None
 
     @property
     def sentence(self) -> str:
@@ -54,22 +75,24 @@ def core_uses(connection: Connection) -> list[CoreUseRow]:
 
 
 def crowding(connection: Connection) -> list[Crowding]:
-    """The hosts with crowded ranks, over the whole run; empty if there are none, or masks are
-    unknown."""
+    """The hosts with crowded ranks, over the whole run; empty if there are none, or it is not
+    known."""
     by_kernel: dict[str, list[CoreUseRow]] = {}
     for row in core_uses(connection):
         if row.kernel is not None:
             by_kernel.setdefault(row.kernel, []).append(row)
-    return [found for rows in by_kernel.values() if (found := _of_host(rows))]
+    times = cpu_times(connection)
+    found = (
+        _measured(rows, times) if any(row.rank in times for row in rows) else _of_host(rows)
+        for rows in by_kernel.values()
+    )
+    return list(filter(None, found))
 
 
 def sentence(found: Sequence[Crowding]) -> str:
     """One line for all hosts: 4 ranks share 2 cores on host x, 23,118 involuntary switches: part of
     the time in MPI here is scheduling."""
-    ranks = sum(len(crowded.ranks) for crowded in found)
-    cores = sum(crowded.cores for crowded in found)
-    shared = f"{cores:g} core" + ("" if cores == 1 else "s")
-    quota = " by cgroup quota" if any(crowded.is_quota for crowded in found) else ""
+    ranks = [rank for crowded in found for rank in crowded.ranks]
     hosts = units.shortened(", ".join(crowded.host for crowded in found), 36)
     place = f"host {hosts}" if len(found) == 1 else f"{len(found)} hosts ({hosts})"
     count = _sum(crowded.involuntary_switches for crowded in found)
@@ -77,15 +100,94 @@ def sentence(found: Sequence[Crowding]) -> str:
         "" if count is None
         else f", {units.count(count)} involuntary switch{'' if count == 1 else 'es'}"
     )
-    return (
-        f"{units.counted(ranks, 'rank')} share {shared}{quota} on {place}{switches}: part of "
-        "the time in MPI here is scheduling"
+    lost = [crowded.lost for crowded in found if crowded.lost]
+    what = (
+        f"{units.rank_names(ranks)} {waits_text(found)} ({_outside(lost)} outside MPI)"
+        f"{taken_text(lost)}" if lost
+        else f"{units.counted(len(ranks), 'rank')} share {_cores_text(found)}"
     )
+    return f"{what} on {place}{switches}: part of the time in MPI here is scheduling"
+
+
+def waits_text(found: Sequence[Crowding]) -> str:
+    """waited for a core 41.2 % of the time"""
+    lost = [crowded.lost for crowded in found if crowded.lost]
+    share = sum(each.wait_ns for each in lost) / (sum(each.time_ns for each in lost) or 1)
+    return f"waited for a core {units.share(share)} of the time"
+
+
+def _outside(lost: Sequence[Lost]) -> str:
+    whole_ns = sum(each.time_ns for each in lost) or 1
+    return units.share(sum(each.outside_ns for each in lost) / whole_ns)
+
+
+def scheduling_text(found: Sequence[Crowding]) -> str:
+    """Why the scheduler may be a cause."""
+    return waits_text(found) if any(crowded.lost for crowded in found) else "share cores"
+
+
+def taken_text(lost: Sequence[Lost]) -> str:
+    """Who took the core, where it was no other thread of the host."""
+    throttled = max((each.throttled or 0 for each in lost), default=0)
+    stolen = max((each.stolen or 0 for each in lost), default=0)
+    quota = f", throttled by a cgroup quota {units.share(throttled)} of it"
+    beneath = f", with {units.share(stolen)} of the cores' time lost to the machine beneath"
+    return quota * (throttled >= TAKEN) + beneath * (stolen >= TAKEN)
+
+
+def _cores_text(found: Sequence[Crowding]) -> str:
+    cores = sum(crowded.cores for crowded in found)
+    quota = " by cgroup quota" if any(crowded.is_quota for crowded in found) else ""
+    return f"{cores:g} core" + ("" if cores == 1 else "s") + quota
 
 
 def crowded_facts(found: Sequence[Crowding]) -> Iterator[tuple[str, str]]:
     if found:
         yield "Crowded", sentence(found)
+
+
+def _measured(rows: list[CoreUseRow], times: Mapping[int, CpuTimeRow]) -> Crowding | None:
+    """Those that waited for a core; all ranks of the host if the machine beneath took cores."""
+    known = [row for row in rows if row.rank in times]
+    taken = _stolen_share(rows)
+    crowded = [
+        row for row in known if (taken or 0) >= TAKEN or is_crowded(use_of([times[row.rank]]))
+    ]
+    if not crowded:
+        return None
+    use = use_of([times[row.rank] for row in crowded])
+    number = len(crowded)
+    lost = Lost(
+        number * use.counted_ns, number * use.core_wait_ns, number * use.outside_wait_ns,
+        _throttled_share(crowded), taken,
+    )
+    return _crowding(crowded, 0, False)._replace(lost=lost)
+
+
+def is_crowded(use: Use) -> bool:
+    return use.core_wait_ns >= WAITS * use.counted_ns > 0
+
+
+def _throttled_share(rows: list[CoreUseRow]) -> float | None:
+    """The cgroup's count is of all cores together; no more than one for each rank is throttled."""
+    quotas = Counter(row.quota_cgroup for row in rows)
+    shares = [
+        row.throttled_ns / row.elapsed_ns / quotas[row.quota_cgroup] for row in rows
+        if row.throttled_ns is not None and row.elapsed_ns
+    ]
+    return max(shares, default=None)
+
+
+def _stolen_share(rows: list[CoreUseRow]) -> float | None:
+    """The host's count is of all its cores: at least those of the masks, and one for each rank."""
+    masks = 0
+    for row in rows:
+        masks |= cores_of(row.affinity)
+    shares = [
+        row.stolen_ns / row.elapsed_ns / max(len(rows), _size(masks))
+        for row in rows if row.stolen_ns is not None and row.elapsed_ns
+    ]
+    return max(shares, default=None)
 
 
 def _of_host(rows: list[CoreUseRow]) -> Crowding | None:
@@ -95,6 +197,10 @@ def _of_host(rows: list[CoreUseRow]) -> Crowding | None:
     crowded, cores, is_quota = max(
         candidates, key=lambda candidate: (len(candidate[0]), -candidate[1])
     )
+    return _crowding(crowded, cores, is_quota)
+
+
+def _crowding(crowded: list[CoreUseRow], cores: float, is_quota: bool) -> Crowding:
     return Crowding(
         ", ".join(sorted({row.host for row in crowded if row.host})), [row.rank for row in crowded],
         cores, is_quota, _sum(row.involuntary_switches for row in crowded), _share(crowded),

@@ -183,11 +183,13 @@ known AS (
            sum(CASE key WHEN 'last.voluntary_switches' THEN number END)
            - sum(CASE key WHEN 'begin.voluntary_switches' THEN number END) AS voluntary_switches,
            sum(CASE key WHEN 'last.involuntary_switches' THEN number END)
-           - sum(CASE key WHEN 'begin.involuntary_switches' THEN number END) AS involuntary_switches
+           - sum(CASE key WHEN 'begin.involuntary_switches' THEN number END) AS involuntary_switches,
+           sum(CASE key WHEN 'last.throttled_ns' THEN number END) - sum(CASE key WHEN 'begin.throttled_ns' THEN number END) AS throttled_ns,
+           sum(CASE key WHEN 'last.stolen_ns' THEN number END) - sum(CASE key WHEN 'begin.stolen_ns' THEN number END) AS stolen_ns
     FROM read
     GROUP BY world_rank
 )
 SELECT world_rank, host, coalesce(boot_id, host) AS kernel, coalesce(last_affinity, begin_affinity) AS affinity, quota_cores, quota_cgroup,
        cpu_ns, elapsed_ns, cpu_ns * 1.0 / nullif(elapsed_ns, 0) AS cpu_share, voluntary_switches, involuntary_switches,
-       involuntary_switches * 1e9 / nullif(cpu_ns, 0) AS involuntary_switches_per_cpu_s
+       involuntary_switches * 1e9 / nullif(cpu_ns, 0) AS involuntary_switches_per_cpu_s, throttled_ns, stolen_ns
 FROM known;

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 from commprof_report.base.errors import UsageError
 from commprof_report.late.reasons import compared
-from commprof_report.run.cpu_time import CpuTimeRow, Use, is_read
+from commprof_report.run.cpu_time import CpuTimeRow, Use, is_read, use_of
+from commprof_report.run.crowding import Lost, is_crowded, taken_text
 from commprof_report.run.selection import identities_find
 from commprof_report.run.unseen import seen_rows
 
@@ -50,10 +51,23 @@ def named_by(digits: int) -> str:
     return "found"
 
 
+def use(read: float = 1.0, core_wait: float = 0.0) -> CpuTimeRow:
+    """Of a rank that is outside MPI for a second; shares of that."""
+    return CpuTimeRow(
+        0, round(read * WALL_NS), 0, round(core_wait * WALL_NS), 10, 0, 0, 0, 0, 0, 0, WALL_NS
+    )
+
+
 def known(read: float) -> str:
-    """A rank that is outside MPI for a second, of which the readings have this share."""
-    row = CpuTimeRow(0, round(read * WALL_NS), 0, 0, 10, 0, 0, 0, 0, 0, 0, WALL_NS)
-    return "known" if is_read(row) else "unknown"
+    return "known" if is_read(use(read)) else "unknown"
+
+
+def crowded(core_wait: float) -> str:
+    return "crowded" if is_crowded(use_of([use(1.0, core_wait)])) else "silent"
+
+
+def taken(share: float) -> str:
+    return "taken" if taken_text([Lost(1.0, 1.0, 0.0, share, None)]) else "silent"
 
 
 def read_by(errors: float) -> str:
@@ -66,5 +80,5 @@ def read_by(errors: float) -> str:
 
 EXAMPLES = {
     "run.off": off, "run.identity-digits": named_by, "run.core-read": known,
-    "run.core-errors": read_by,
+    "run.core-wait": crowded, "run.core-taken": taken, "run.core-errors": read_by,
 }
