@@ -30,6 +30,8 @@ class Plant(NamedTuple):
     # then
     samples: str = ""
     is_negotiated: bool = False
+    reason: str = "asleep"  # why the late ranks are late; most sleep in place of working
+    says_why: bool = False  # it lasts long enough for the reports to know the reason
 
     @property
     def named(self) -> tuple[int, ...]:
@@ -44,11 +46,16 @@ def imbalance(
 
 
 TRAINING: dict = {"base_us": 6_000, "rounds": 2 * ROUNDS}
+WHY: dict = {"rounds": 4 * ROUNDS, "says_why": True}
 NEGOTIATED: dict = TRAINING | {"is_negotiated": True}
 NAMED: dict = NEGOTIATED | {"accused": (1,)}
 PLANTS = [
     imbalance("slow rank before Allreduce", "blocking", (2,), "MPI_Allreduce"),
     imbalance("slow rank, two ranks", "blocking", (1,), "MPI_Allreduce", 2),
+    imbalance("a rank that sleeps", "blocking", (1,), "MPI_Allreduce", 2, **WHY),
+    imbalance(
+        "a rank that computes", "computing", (1,), "MPI_Allreduce", 2, reason="computes", **WHY
+    ),
     imbalance("slow rank, eight ranks", "blocking", (5,), "MPI_Allreduce", 8),
     imbalance("slow rank before Iallreduce and Waitall", "nonblocking", (1,), "MPI_Iallreduce"),
     imbalance("slow rank before persistent Allreduce", "persistent", (2,), "MPI_Allreduce_init"),
@@ -89,7 +96,7 @@ PLANTS = [
     imbalance("slow host of two, with other clocks", "blocking", (2, 3), "", where="hosts"),
     imbalance(
         "noisy neighbour on a core", "noisy_neighbour", (0,), "MPI_Allreduce", 2, base_us=5_000,
-        rounds=32, where="cores",
+        reason="core", where="cores", **WHY,
     ),
     Plant("slow network", "blocking", 4, (), "transfer", where="network"),
     imbalance("slow rank of DistributedDataParallel", "ddp", (1,), "MPI_Allreduce", 4, **TRAINING),

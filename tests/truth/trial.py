@@ -53,6 +53,7 @@ class Told(NamedTuple):
     calls: dict[str, tuple[int, int]]  # by call: the rank waited for most, and how long
     coverage: float
     link: tuple[int, int] | None
+    reason: str | None  # why the named ranks are late
 
 
 class Judgement(NamedTuple):
@@ -143,6 +144,7 @@ def told(run: Run) -> Told:
         whole["coverage"] or 0.0,
         None if whole["slow_link_sender"] is None
         else (whole["slow_link_sender"], whole["slow_link_receiver"]),
+        whole["late_reason"],
     )
 
 
@@ -212,6 +214,13 @@ MEASURED = frozenset(
 )
 
 
+def reasons(plant: Plant) -> tuple[str | None, ...]:
+    """What may be said of the named ranks. Few readings show no reason; where other work has the
+    cores, a rank that computes longer waits longer for one, too."""
+    known = (plant.reason,) if plant.reason == "asleep" else (plant.reason, "ready")
+    return known if plant.says_why else (*known, None)
+
+
 def judge(trial: Trial) -> Judgement:
     """Judgement of a plant; for twins see is_accused()."""
     plant, truth, said = trial.plant, trial.truth, told(trial.run)
@@ -233,6 +242,8 @@ def judge(trial: Trial) -> Judgement:
         and (prevails or plant.cause == "transfer")
     ):
         complaints.append(f"the cause is said to be {said.cause}, not {plant.cause}")
+    if said.named == plant.named and said.reason not in reasons(plant):
+        complaints.append(f"the reason is said to be {said.reason}, not {plant.reason}")
     for call, rank in plant.calls.items():
         if said.calls.get(call, (None, 0))[0] != rank:
             complaints.append(

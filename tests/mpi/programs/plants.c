@@ -285,6 +285,13 @@ static void neighbours(int round)
     }
 }
 
+static void computing(int round)
+{
+    (void)round;
+    compute(base_ns + (is_late_rank ? delay_ns : 0));
+    allreduce();
+}
+
 static void noisy_neighbour(int round)
 {
     if (is_late_rank && delay_ns > 0)
@@ -645,6 +652,7 @@ static const struct {
     {"rotation", rotation, 0, NULL},
     {"by_call", by_call, 0, NULL},
     {"drift", drift, 0, NULL},
+    {"computing", computing, 0, NULL},
     {"noisy_neighbour", noisy_neighbour, 0, NULL},
     {"pass_eager", pass_eager, 0, NULL},
     {"fan_out", fan_out, 0, NULL},
