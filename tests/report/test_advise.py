@@ -19,7 +19,7 @@ LARGE = Cell("MPI_Allreduce", MIB, [1_000_000] * 100)  # about 1 ns a byte
 RULES = {
     "small_messages", "tiny_messages", "padding", "jumps", "imbalance", "waiting", "slowest_rank",
     "polling", "overlap", "cycle", "shared_core", "reduce_and_bcast", "waiting_messages",
-    "barriers", "gaps",
+    "barriers", "gaps", "progress", "slow_link",
 }
 
 
@@ -824,8 +824,9 @@ def test_a_late_rank_that_is_also_the_slowest_in_steps_is_not_called_absent(repo
 def test_what_could_not_be_looked_for_is_not_called_absent(report, tmp_path):
     out = report("advise", planted.write_databases(tmp_path / "run", stepping_ranks())).out
     assert (
-        "; much waiting for ranks that are not named (no call was split into waiting and transfer: "
-        "320 ms per rank in MPI_Recv)" in " ".join(out.split())
+        "; much waiting for ranks that are not named; operations that make no progress while ranks "
+        "compute (no call was split into waiting and transfer: 320 ms per rank in MPI_Recv)"
+        in " ".join(out.split())
     )
     why = "in 39 of 39 steps less than half of the time inside MPI is split"
     assert f"a rank that is the slowest in steps ({why})" in " ".join(out.split())

@@ -1015,7 +1015,7 @@ def test_the_page_has_a_section_on_gpus_where_there_are_any(report, run_folder, 
 def test_a_picture_of_the_gpus_stacks_up_to_the_traced_time(report, tmp_path):
     figure = pytest.importorskip("matplotlib.figure").Figure()
     from commprof_report.gpu import gpu_activity as gpus
-    from commprof_report.plots import gpu as plot
+    from commprof_report.plots import gpu_bars as plot
     from commprof_report.plots import gpu_kernels
     from commprof_report.run.run import run_open
     from commprof_report.run.selection import select

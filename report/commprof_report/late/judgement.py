@@ -50,7 +50,8 @@ def judged(
     counted: LateRunRow, negotiated_share: float, unknown_ns: int, hosts: Mapping[int, str],
     found: Blame, blocks: int, chains: Sequence[ChainRow], gain_ns: int, progress: float = 0.0,
 ) -> VerdictRow:
-    """progress: progress_share. Late ranks are named only with a verdict, and only if the run could gain notably."""
+    """progress: progress_share. Late ranks are named only with a verdict, and only if the run could
+    gain notably."""
     verdict, named = verdict_of(counted, negotiated_share, unknown_ns, found, blocks), found.named
     is_named = named and named.is_measurable and is_notable(gain_ns, counted)
     if named and is_named and verdict in ("transfer", "imbalance"):

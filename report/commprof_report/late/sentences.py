@@ -220,9 +220,10 @@ def link_text(answers: Late) -> str:
         return ""
     link, more = answers.links[0], len(answers.links) - 1
     others = f" (and of {units.counted(more, 'more pair')})" if more else ""
+    between = f"from rank {link.sender} to rank {link.receiver}"
     return (
-        f"messages from rank {link.sender} to rank {link.receiver}{others} take "
-        f"{link.times:,.{int(link.times < 10)}f} times as long as between others, {units.duration(link.excess_ns)} more"
+        f"messages {between}{others} take {link.times:,.{int(link.times < 10)}f} times as long as "
+        f"between others, {units.duration(link.excess_ns)} more"
     )
 
 
