@@ -37,6 +37,8 @@ check          e2fsprogs              program  mkfs.ext4
 check          xfsprogs               program  mkfs.xfs
 check          btrfs-progs            program  mkfs.btrfs
 check          bindfs                 program  bindfs
+check          iproute2               program  ip
+check          util-linux             program  unshare
 check          valgrind               program  valgrind
 check-aarch64  gcc-aarch64-linux-gnu  program  aarch64-linux-gnu-gcc
 check-aarch64  libc6-dev-arm64-cross  header   ../aarch64-linux-gnu/include/stdio.h

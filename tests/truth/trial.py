@@ -4,10 +4,10 @@ ranks' logs say."""
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+from hosts.cluster import HOSTS, on_hosts, refused
 from mpi.harness import COMMPROF_RUN, LIBRARY, Run, command_for, compile_program, launch
 from mpi.libraries import Mpi
 from mpi.reporter import rows_of_ended
@@ -16,10 +16,6 @@ from . import logs
 from .plants import Plant
 from .ranks import expanded
 
-OFFSET_S = 1_000
-OTHER_HOST = f"unshare --time --monotonic {OFFSET_S} --uts --fork --kill-child sh -c".split() + [
-    'hostname other && exec "$@"', "sh",
-]
 CLOSE = 0.10  # share of the logged time by which a figure may be off
 # share of the waiting that a plant has as its cause by the logs; below, other things disturbed the
 # run
@@ -69,11 +65,8 @@ def why_not(mpi: Mpi, plant: Plant) -> str | None:
         return f"no {mpi.missing} here"
     if plant.program == "persistent" and not mpi.has("MPI_Allreduce_init"):
         return f"{mpi.name} has no MPI_Allreduce_init"
-    if (
-        plant.where == "hosts"
-        and subprocess.run([*OTHER_HOST, "true"], capture_output=True).returncode
-    ):
-        return "no namespaces here"
+    if plant.where == "hosts":
+        return refused()
     if plant.where == "cores" and len(os.sched_getaffinity(0)) < 2:
         return "one core"
     return None
@@ -109,9 +102,10 @@ def play(mpi: Mpi, plant: Plant, is_twin: bool, folder: Path) -> Trial:
                 "SLOW_LINK_US": str(delay_us), "SLOW_LINK_FROM": sender, "SLOW_LINK_TO": receiver,
             }
     if plant.where == "hosts":
-        first = plant.ranks // 2
-        ahead_ns[first:] = [OFFSET_S * 10**9] * first
-        command = [*command, ":", "-n", str(plant.ranks - first), *OTHER_HOST, *command]
+        mpi = on_hosts(mpi, plant.ranks // len(HOSTS))
+        ahead_ns = [
+            HOSTS[rank * len(HOSTS) // plant.ranks].ahead_s * 10**9 for rank in range(plant.ranks)
+        ]
     if plant.where == "cores":
         first, cores = 1, sorted(os.sched_getaffinity(0))
         command = [

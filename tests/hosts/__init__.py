@@ -1,0 +1,1 @@
+"""Hosts of their own on one machine, for jobs whose ranks are on different hosts."""
