@@ -1183,7 +1183,7 @@ def test_where_clocks_do_not_tell_durations_do_and_it_is_said(late, text):
 
 
 @pytest.mark.parametrize("hosts", ["AB", "ABCD", "ABAA"])
-def test_a_host_that_is_always_late_is_found_by_its_short_calls(late, hosts):
+def test_a_host_that_is_always_late_is_found_by_its_short_calls(late, text, hosts):
     clocks = {
         "A": HostClock(),
         "B": HostClock(9 * SECOND, 20e-6),
@@ -1194,6 +1194,7 @@ def test_a_host_that_is_always_late_is_found_by_its_short_calls(late, hosts):
     (row,) = late(job, "run")
     assert row["estimate_share"] == 1  # nothing says whether its clock is off or it comes late
     assert (row["verdict"], row["late_ranks"]) == ("imbalance", "1")
+    assert "clocks, aligned by the collectives; for 100.0 % of the time that is too" in text(job)
 
 
 def test_a_bcast_between_clocks_that_do_not_tell_is_counted_as_not_split(late):

@@ -483,7 +483,9 @@ def clock_text(row: LateRow, collective: str) -> str:
             f"{collective}; within a group: {error}"
         )
     else:
-        text = f"{row.clocks} clocks, aligned by the collectives {error}"
+        text = f"{row.clocks} clocks, aligned by the collectives" + (
+            f" {error}" if row.error_ns or not row.estimate_share else ""
+        )
     if row.estimate_share:
         text += (
             f"; for {units.share(row.estimate_share)} of the time that is too coarse: durations "
