@@ -1182,6 +1182,16 @@ def test_where_clocks_do_not_tell_durations_do_and_it_is_said(late, text):
     assert "without a common collective" in text(job) and "~" in text(job, "--by", "call")
 
 
+def test_two_ranks_that_are_late_in_turn_tell_their_clocks(late):
+    """Half of all calls are transfer alone, but none of the collectives is."""
+    job = Job([HostClock(), HostClock(9 * SECOND)])
+    for step in range(100):
+        late_ns = [0, 10 * MS] if step % 2 else [10 * MS, 0]
+        job.collective("MPI_Allreduce", [step * 20 * MS + ns for ns in late_ns], [50 * US] * 2)
+    (row,) = late(job, "run")
+    assert (row["estimate_share"], row["wait_ns"]) == (0, pytest.approx(100 * 10 * MS, rel=0.01))
+
+
 @pytest.mark.parametrize("hosts", ["AB", "ABCD", "ABAA"])
 def test_a_host_that_is_always_late_is_found_by_its_short_calls(late, text, hosts):
     clocks = {

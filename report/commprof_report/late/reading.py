@@ -216,9 +216,20 @@ def _is_message(call: CallInfo) -> bool:
     )
 
 
+def _mean_of_ranks(calls: Calls, owned: Communicators, duration_ns: Ints) -> Ints:
+    """For each call the mean of its collective: of two ranks that wait for each other in turn, half
+    of the durations are transfer alone."""
+    identity = np.append(owned.identity, NONE)[owned.row(calls)]
+    order, groups = grouped(identity, calls.call, calls.sequence, duration_ns == NONE)
+    mean_ns = np.empty_like(duration_ns)
+    mean_ns[order] = groups.spread(groups.sum(duration_ns[order] // groups.spread(groups.counts)))
+    return np.where(duration_ns == NONE, NONE, mean_ns)
+
+
 def median_durations(connection: Connection, known: Known) -> dict[tuple[str, str], int]:
-    """By communicator and call, of its sampled collectives and messages; of nonblocking and
-    persistent ones from start to completion; for NCCL on the device."""
+    """By communicator and call, of its sampled collectives (each with the mean of its ranks) and
+    messages; of nonblocking and persistent ones from start to completion; for NCCL on the
+    device."""
     texts = Texts()
     _, calls, _, starts = sampled(connection).in_texts(texts)
     owned, kinds = communicators(connection, texts), synchronizing(connection, texts)
@@ -237,7 +248,7 @@ def median_durations(connection: Connection, known: Known) -> dict[tuple[str, st
     parts: list[tuple[Calls | Starts | FurtherMessages, TextInts, Ints]] = [
         (
             calls, np.where(calls.is_shared == 1, texts.number(NCCL_GROUP), calls.call),
-            np.where(is_nccl, device_ns, ends_ns - calls.start_ns),
+            _mean_of_ranks(calls, owned, np.where(is_nccl, device_ns, ends_ns - calls.start_ns)),
         ),
         (
             starts, starts.call,
