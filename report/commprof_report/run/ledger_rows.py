@@ -54,7 +54,7 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[Any]]:
         "rank": [_rank_row(ledger, rows, life)],
         "fact": [(rank, key, value) for key, value in facts.items()],
         "thread": [_thread_row(ledger, rows, clock, entry) for entry in ledger.threads.values()],
-        "cpu_time": _cpu_time_rows(ledger, rows, clock, life.last_ns),
+        "cpu_time": _cpu_time_rows(ledger, rows, clock),
         "call": list(calls.values()),
         "communicator": [_communicator_row(rows, entry) for entry in ledger.communicators.values()],
         "recent_collective": [
@@ -77,13 +77,14 @@ def ledger_rows(ledger: Ledger, with_histograms: bool) -> dict[str, list[Any]]:
     }
 
 
-def _cpu_time_rows(ledger: Ledger, rows: Rows, clock: Clock, last_ns: int) -> list[Any]:
-    """Readings from before a reset do not count."""
+def _cpu_time_rows(ledger: Ledger, rows: Rows, clock: Clock) -> list[Any]:
+    """Readings from before a reset do not count. A rank that hangs is read on after its last
+    call."""
     reset_ns = clock.since_start_ns(ledger.header.reset_ticks) if ledger.header.reset_ticks else 0
     live = [entry for entry in ledger.cpu_times if entry.live == 1]
     sound = {
         (entry.thread, entry.at_ns): entry for entry in live
-        if 0 <= entry.at_ns - ledger.header.start_ns <= last_ns and entry.core_ns < MOST
+        if 0 <= entry.at_ns - ledger.header.start_ns < MOST and entry.core_ns < MOST
         and (entry.waiting_ns < MOST or entry.waiting_ns == BYTES_UNKNOWN)
     }
     damage_note(ledger, len(live) - len(sound), "readings of CPU times")
