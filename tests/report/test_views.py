@@ -7,7 +7,9 @@ import csv
 import io
 import re
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 
 import planted
 import pytest
@@ -16,7 +18,7 @@ from commprof_report.exporters import parquet
 from commprof_report.run.alignment import align
 from commprof_report.run.run import run_open
 from commprof_report.run.views import VIEWS
-from planted_job import HostClock, Program
+from planted_job import HostClock, Job, Program
 from test_root_causes import MS, grid
 
 SCHEMA_PAGE = Path(__file__).resolve().parents[2] / "docs" / "SCHEMA.md"
@@ -205,3 +207,85 @@ def test_a_view_is_exported_where_it_is_named(report, folder, merged, view):
     assert [{**row, "table": view} for row in found(merged, view)] == report(
         "export", folder, "--json", "--table", view
     ).rows
+
+
+def collectives_of(kinds: Sequence[str], compute_ns: int = 0) -> Job:
+    """Of three ranks. A Waitall completes one or two nonblocking ones, of which the second is ready
+    later, or earlier. compute_ns: of rank 2, between the start of an operation and its completion,
+    for which nobody waits. In a Bcast not all wait for all."""
+    job, chance = Job([HostClock(77)] * 3, wall_ns=40_000 * MS), Random(1)
+    for rank in range(3 if "persistent" in kinds else 0):
+        job.call("MPI_Allreduce_init", 0, 100, rank)
+    for step in range(1, 201):
+        arrivals = [step * 100 * MS + chance.randrange(8 * MS) for _ in range(3)]
+        kind = kinds[step % len(kinds)]
+        if kind in ("MPI_Allreduce", "MPI_Bcast"):
+            job.collective(kind, arrivals, [10_000] * 3, root=0)
+        elif kind == "persistent":
+            persistent(job, step, arrivals)
+        else:
+            ends, latest = job.collective("MPI_Iallreduce", arrivals, [10_000] * 3), arrivals
+            if kind == "two nonblocking":
+                latest = [arrival + 200 + chance.randrange(8 * MS) for arrival in arrivals]
+                ends = list(map(max, ends, job.collective("MPI_Iallreduce", latest, [10_000] * 3)))
+            for rank, end_ns in enumerate(ends):
+                begin_ns = min(latest[rank] + 100 + compute_ns * (rank == 2), end_ns)
+                complete(job, rank, begin_ns, end_ns, 1 + (kind == "two nonblocking"))
+    return job
+
+
+def complete(job: Job, rank: int, begin_ns: int, end_ns: int, operations: int) -> None:
+    """The rank's last operations."""
+    own = [row for row in job.rows["sample"] if row["world_rank"] == rank][-operations:]
+    for row in own:
+        row["completed_ns"] = job.time(rank, end_ns)
+    job.call("MPI_Waitall", begin_ns, end_ns, rank)
+
+
+def persistent(job: Job, step: int, arrivals: list[int]) -> None:
+    for rank, arrival_ns in enumerate(arrivals):
+        end_ns = max(arrivals) + 10_000
+        job.call("MPI_Start", arrival_ns, arrival_ns + 100, rank)
+        job.call("MPI_Wait", arrival_ns + 200, end_ns, rank)
+        job.add(
+            "sample_start", world_rank=rank, thread=0, call="MPI_Allreduce_init", communicator=2,
+            operation=1, number=step + 1, root=None, bytes=8, start_ns=job.time(rank, arrival_ns),
+            end_ns=job.time(rank, arrival_ns + 100), completed_ns=job.time(rank, end_ns),
+        )
+
+
+ALL_WAIT = ("MPI_Allreduce", "MPI_Iallreduce", "two nonblocking", "persistent")
+
+
+@pytest.mark.parametrize("kinds", [*([kind] for kind in ALL_WAIT), ALL_WAIT], ids=str)
+def test_the_third_query_gives_the_figures_of_late(report, tmp_path, kinds):
+    path = collectives_of(kinds).write(tmp_path / "run.db")
+    assert report("merge", path, tmp_path / "all.db").status == 0
+    answer = sqlite3.connect(tmp_path / "all.db").execute(QUERIES[2]).fetchall()
+    rows = report("late", path, "--json").rows
+    assert [(rank, count) for rank, count, _ in sorted(answer)] == [
+        (row["rank"], row["last_count"]) for row in rows
+    ]
+    assert [seconds for *_, seconds in sorted(answer)] == pytest.approx(
+        [row["cost_ns"] / 1e9 for row in rows], abs=1e-9
+    )
+    assert all(row["cost_ns"] > 0 for row in rows)
+
+
+@pytest.mark.parametrize("kind", ("MPI_Iallreduce", "two nonblocking"))
+def test_a_rank_that_computes_before_it_completes_an_operation_does_not_wait_in_the_third_query(
+    report, tmp_path, kind
+):
+    path = collectives_of([kind], compute_ns=3 * MS).write(tmp_path / "run.db")
+    assert report("merge", path, tmp_path / "all.db").status == 0
+    answer = sqlite3.connect(tmp_path / "all.db").execute(QUERIES[2]).fetchall()
+    (row,) = report("late", path, "--by", "run", "--json").rows
+    progress_ns = row["wait_ns"] - 1e9 * sum(seconds for *_, seconds in answer)
+    assert 0 <= progress_ns <= 10_000 * 2 * 400  # what moving data takes, at most
+
+
+def test_the_third_query_leaves_out_calls_in_which_not_all_wait_for_all(report, tmp_path):
+    path = collectives_of(["MPI_Bcast"]).write(tmp_path / "run.db")
+    assert report("merge", path, tmp_path / "all.db").status == 0
+    assert sqlite3.connect(tmp_path / "all.db").execute(QUERIES[2]).fetchall() == []
+    assert any(row["cost_ns"] > 0 for row in report("late", path, "--json").rows)

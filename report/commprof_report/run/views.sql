@@ -90,14 +90,62 @@ LEFT JOIN communicator_label ON communicator_label.identity = communicator.ident
 LEFT JOIN region ON region.world_rank = sample.world_rank AND region.region = sample.region
 LEFT JOIN fact AS host ON host.world_rank = sample.world_rank AND host.key = 'host';
 
--- The sampled collectives: when the first and the last rank came, who was last, and when the last one was done.
+-- The sampled collectives, of persistent ones each start: when the first and the last rank came, who was last, how long the others waited
+-- for it, and when the last one was done. waited_ns is what hvprof-report late says, but for progress, where clocks compare: a rank waits
+-- from its own call on, for a nonblocking or persistent collective from the call that completes it, until the last rank has begun it. Null:
+-- not all wait for all in it, a rank is missing, nobody is known to wait for it alone or longest, or it is NCCL's.
 CREATE VIEW collectives AS
-SELECT identity, communicator, sequence, call, library, max(bytes) AS bytes, count(*) AS ranks, min(begin_ns) AS first_begin_ns,
-       max(begin_ns) AS last_begin_ns, max(begin_ns) - min(begin_ns) AS spread_ns, max(CASE place WHEN 1 THEN world_rank END) AS last_rank,
-       max(coalesce(completed_ns, end_ns)) AS end_ns
-FROM (
-    SELECT calls.*, row_number() OVER (PARTITION BY identity, sequence, call ORDER BY begin_ns DESC, world_rank) AS place
-    FROM calls
-    WHERE sequence IS NOT NULL
+WITH begun AS (
+    SELECT world_rank, call, communicator, sequence, bytes, start_ns, end_ns, completed_ns
+    FROM sample
+    WHERE sequence IS NOT NULL AND call NOT IN (SELECT name FROM call WHERE form = 'persistent')
+    UNION ALL
+    SELECT world_rank, call, communicator, (operation << 40) + number, bytes, start_ns, end_ns, completed_ns
+    FROM sample_start
+),
+completing AS (
+    SELECT world_rank, start_ns, end_ns,
+           aligned_ns + start_ns - since_ns + CAST(round((start_ns - since_ns) * drift) AS INTEGER) AS wait_begin_ns
+    FROM sample
+    JOIN clock_line USING (world_rank)
+    WHERE start_ns >= since_ns AND start_ns < until_ns AND call IN (SELECT name FROM call WHERE family = 'completion')
+),
+come AS (
+    SELECT world_rank, begun.call, coalesce(library, 'mpi') AS library, sequence, bytes, form, waits_for, start_ns, end_ns, completed_ns,
+           CASE begun.communicator WHEN 0 THEN 'none' WHEN 1 THEN 'other' ELSE coalesce(identity, 'unknown') END AS identity,
+           coalesce(is_inter, 0) AS is_inter,
+           aligned_ns + start_ns - since_ns + CAST(round((start_ns - since_ns) * drift) AS INTEGER) AS begin_ns,
+           aligned_ns + coalesce(completed_ns, end_ns) - since_ns + CAST(round((start_ns - since_ns) * drift) AS INTEGER) AS done_ns
+    FROM begun
+    JOIN clock_line USING (world_rank)
+    LEFT JOIN call ON call.name = begun.call
+    LEFT JOIN (SELECT world_rank, communicator, identity, is_inter FROM communicator) USING (world_rank, communicator)
+    WHERE start_ns >= since_ns AND start_ns < until_ns
+),
+ranked AS (
+    SELECT come.*, max(begin_ns) OVER whole AS last_begin_ns, row_number() OVER (whole ORDER BY begin_ns DESC, world_rank) AS place
+    FROM come
+    WINDOW whole AS (PARTITION BY identity, sequence, call)
+),
+-- A call that completes several waits for the one that is ready last.
+waiting AS (
+    SELECT ranked.*, coalesce(wait_begin_ns, begin_ns) AS wait_begin_ns,
+           CASE WHEN form = 'blocking' THEN ranked.end_ns - ranked.start_ns ELSE completing.end_ns - completing.start_ns END AS most_ns,
+           form = 'blocking' OR completing.end_ns IS NOT NULL
+               AND row_number() OVER (PARTITION BY ranked.world_rank, completed_ns ORDER BY last_begin_ns DESC) = 1 AS decides
+    FROM ranked
+    LEFT JOIN completing ON completing.world_rank = ranked.world_rank AND completing.end_ns = completed_ns
 )
+SELECT identity,
+       CASE identity WHEN 'none' THEN '-' WHEN 'other' THEN '(other communicators)' ELSE coalesce(label, '(unknown communicator)') END
+           AS communicator,
+       sequence, call, library, max(bytes) AS bytes, count(*) AS ranks, min(begin_ns) AS first_begin_ns, max(begin_ns) AS last_begin_ns,
+       max(begin_ns) - min(begin_ns) AS spread_ns, max(CASE place WHEN 1 THEN world_rank END) AS last_rank,
+       CASE WHEN library = 'mpi' AND waits_for LIKE 'all%' AND NOT max(is_inter) AND count(*) > 1
+                 AND count(*) = max(members_read) AND max(decides AND (place = 1 OR wait_begin_ns < last_begin_ns))
+            THEN sum(CASE WHEN decides THEN max(0, min(last_begin_ns - wait_begin_ns, most_ns)) ELSE 0 END) END AS waited_ns,
+       max(done_ns) AS end_ns
+FROM waiting
+LEFT JOIN (SELECT identity, count(*) AS members_read FROM communicator GROUP BY identity) USING (identity)
+LEFT JOIN communicator_label USING (identity)
 GROUP BY identity, sequence, call;
