@@ -767,8 +767,8 @@ def test_much_waiting_is_said_though_nobody_is_named(report, tmp_path, written_n
     path = program.end().write(tmp_path / "run.db")
     said = " ".join(report("advise", path).out.split())
     evidence = (
-        "of it in MPI_Allreduce on MPI_COMM_WORLD (all of the time inside MPI was "
-        "analysed); nobody is late beyond chance: rank 0 causes"
+        "of it in MPI_Allreduce on MPI_COMM_WORLD (analysed: all of the time inside MPI); "
+        "nobody is late beyond chance: rank 0 causes"
     )
     assert (
         said.startswith("Ranks wait for each other for 31.6 % of the time."), evidence in said,

@@ -1225,7 +1225,7 @@ def test_a_part_of_the_calls_stands_for_all_of_them(late, text):
     assert (column(late(job), "wait_ns"), column(late(job), "transfer_ns")) == (
         [30 * MS, 0], [10 * MS, 10 * MS],
     )
-    assert "25 collectives, of which 25.0 % was sampled; times are scaled to all calls" in text(job)
+    assert "25.0 % of the time inside MPI in 25 collectives, scaled to all\n" in text(job)
 
 
 def test_the_exact_time_is_not_that_of_samples_whose_ends_were_rounded(late):
@@ -1442,3 +1442,82 @@ def test_a_rank_without_any_call_does_not_make_the_others_unsampled(report, tmp_
     ranks[2].cells = ranks[2].cells if has_calls else []
     out = report("late", planted.write_databases(tmp_path / "run", ranks)).out
     assert ("unknown: single calls are not sampled on all ranks" in out) == has_calls
+
+
+def sampled_allreduces(
+    sampled: Callable[[int], bool], transfer_ns: Callable[[int], int], late_ns: int = 0
+) -> Job:
+    """120 Allreduces of four ranks, of which some are sampled. late_ns: of rank 2."""
+    job = Job([HostClock()] * 4, wall_ns=12 * SECOND)
+    for step in range(120):
+        arrivals = [step * 100 * MS + late_ns * (rank == 2) for rank in range(4)]
+        job.collective(
+            "MPI_Allreduce", arrivals, [transfer_ns(step)] * 4, is_sampled=sampled(step)
+        )
+    return job
+
+
+@pytest.mark.parametrize(("every", "certainty"), [(120, "possible"), (3, None), (1, None)])
+def test_waiting_in_one_call_of_a_thinned_log_is_possible_advice(
+    report, tmp_path, every, certainty
+):
+    """Of more calls, the rank is named instead."""
+    job = sampled_allreduces(lambda step: step % every == 0, lambda step: MS, 30 * MS)
+    rows = report("advise", job.write(tmp_path / "run.db"), "--json").rows
+    found = {row["rule"]: row["certainty"] for row in rows if row["found"]}
+    assert found.get("waiting") == certainty
+    assert found.get("imbalance") == (None if certainty else "likely")
+
+
+def test_one_long_call_of_a_thinned_log_makes_no_verdict(late, report, text, tmp_path):
+    """The one that was sampled stands for 120 with nothing known of the others."""
+    job = sampled_allreduces(lambda step: step == 50, lambda step: 10 * MS)
+    (row,) = late(job, "run")
+    assert (row["verdict"], row["transfer_calls"], row["coverage"]) == ("unknown", 1, 1)
+    said = (
+        "unknown: half of the transfer is that of 1 of 1 analysed call, too few to stand for the "
+        "calls that were not sampled, 99.2 % of the time"
+    )
+    assert f"Verdict         {said}\n" in text(job)
+    assert "Rests on        0.83 % of the time inside MPI in 1 collective, scaled to all\n" in text(
+        job
+    )
+    assert f"Waiting {said}" in " ".join(report("summary", tmp_path / "run.db").out.split())
+
+
+def test_an_outlier_of_a_thinned_log_makes_no_verdict(late):
+    """Ten calls are sampled, of which one lasts longer than all the others."""
+    job = sampled_allreduces(
+        lambda step: step % 12 == 0, lambda step: 40 * MS if step == 60 else MS
+    )
+    (row,) = late(job, "run")
+    assert (row["verdict"], row["transfer_calls"], row["collectives"]) == ("unknown", 1, 10)
+
+
+def test_transfer_in_most_calls_of_a_thinned_log_is_the_verdict(late, report, text, tmp_path):
+    job = sampled_allreduces(lambda step: step % 12 == 0, lambda step: 10 * MS)
+    (row,) = late(job, "run")
+    assert (row["verdict"], row["transfer_calls"], row["transfer_half"]) == ("transfer", 5, "")
+    assert "Verdict         transfer dominates: messages, algorithm or network (0.00 % is" in text(
+        job
+    )
+    basis = "8.3 % of the time inside MPI in 10 collectives, scaled to all"
+    assert f"Rests on        {basis}\n" in text(job)
+    assert f"rests on {basis}" in " ".join(report("summary", tmp_path / "run.db").out.split())
+
+
+@pytest.mark.parametrize(
+    ("transfer_ns", "where"),
+    [
+        (lambda step: 10 * MS, ""),
+        (
+            lambda step: 90 * MS if step == 40 else 600 * US,
+            "; half of the transfer is that of 1 of 120 analysed calls",
+        ),
+        (lambda step: 10 * MS if step > 60 else 0, ", nearly all in the second half of the run"),
+    ],
+    ids=["all", "one", "later"],
+)
+def test_where_nearly_all_transfer_is_is_said(text, transfer_ns, where):
+    said = text(sampled_allreduces(lambda step: True, transfer_ns)).splitlines()[0]
+    assert said.endswith(f"(0.00 % is waiting){where}")

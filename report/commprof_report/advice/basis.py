@@ -10,7 +10,7 @@ from ..base.thresholds import threshold
 from ..calls.by_call import operation, poll_rows
 from ..calls.by_size import SizeRow, size_rows
 from ..gpu.gpu_activity import gpu
-from ..late.sentences import split_text
+from ..late.sentences import basis_text
 from ..run.crowding import core_uses, cores_of
 from .curves import AFTER_PAUSES, Curve, Point
 from .inputs import Inputs
@@ -65,7 +65,7 @@ def of_messages(inputs: Inputs) -> Basis:
 def of_late(inputs: Inputs) -> Basis:
     row = inputs.late.run
     split_ns, whole_ns = row.wait_ns + row.transfer_ns, 0 if inputs.is_alone else row.total_ns
-    return Basis(split_text(row) if split_ns else "none", split_ns, whole_ns)
+    return Basis(basis_text(row) if split_ns else "none", split_ns, whole_ns)
 
 
 def of_steps(inputs: Inputs) -> Basis:

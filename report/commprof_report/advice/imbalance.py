@@ -11,6 +11,7 @@ from ..late.reasons import remedy
 from ..late.sentences import (
     LINK,
     PROGRESS,
+    basis_text,
     few_of_named,
     held_up_text,
     is_held_up,
@@ -49,13 +50,13 @@ def _of_run(ranks: str, late: Late) -> Finding:
 
 
 def _share_text(ranks: str, late: Late) -> str:
-    """61.2 % of the waiting is for it (98.2 % of the time inside MPI was analysed)"""
+    """61.2 % of the waiting is for it (analysed: 98.2 % of the time inside MPI)"""
     row, few = late.run, few_of_named(late)
     return (
         f"{units.share(row.late_share)} of the waiting is for "
         f"{'it' if units.is_one(ranks) else 'them'}"
         f"{few and f', nearly all of it in {few}'}{outside_text(late)}"
-        f" ({units.share(row.coverage)} of the time inside MPI was analysed){why_text(late)}"
+        f" (analysed: {basis_text(row)}){why_text(late)}"
     )
 
 

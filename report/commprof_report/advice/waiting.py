@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..base import units
+from ..base.present import present
 from ..base.thresholds import threshold
-from ..late.sentences import part_text, verdict
-from .findings import SURE, Finding, Unknown
+from ..late.late_ranks import LateRow
+from ..late.sentences import basis_text, verdict
+from ..late.verdict import COVERED, FEWEST_BLOCKS
+from .findings import POSSIBLE, SURE, Finding, Unknown
 from .inputs import Inputs
 from .late_rank_rules import crowded, late_unknown
 
@@ -28,6 +31,11 @@ def is_much_waiting(wait_ns: int, counted_ns: int) -> bool:
     return wait_ns >= MUCH * counted_ns > 0
 
 
+def is_scaled_from_few(row: LateRow) -> bool:
+    """Few late arrivals stand for most of the waiting, because most of the time was not sampled."""
+    return row.blocks < FEWEST_BLOCKS and present(row.sampled_share) < COVERED
+
+
 def _waiting(inputs: Inputs) -> Finding:
     row = inputs.late.run
     most = max(inputs.late.calls, key=lambda call: call.wait_ns or 0)
@@ -35,9 +43,9 @@ def _waiting(inputs: Inputs) -> Finding:
     return Finding(
         f"ranks wait for each other for {units.share(row.wait_ns / inputs.counted_ns)} of the time",
         f"{inputs.per_rank(row.wait_ns)}, {share} of it in {most.call} on "
-        f"{inputs.where([most.identity])} ({part_text(row)} of the time inside MPI was analysed); "
+        f"{inputs.where([most.identity])} (analysed: {basis_text(row)}); "
         f"{verdict(inputs.late)}",
         "`late` says what each rank waited and caused, the timeline of `html` when: look at what "
         "ranks do before the longest waits",
-        SURE, call=most.call, identities=[most.identity],
+        POSSIBLE if is_scaled_from_few(row) else SURE, call=most.call, identities=[most.identity],
     )

@@ -29,6 +29,9 @@ TABLE = (
               "nobody can gain notably from less", "little", "transfer"),
     Threshold("late.blocks", 8, "blocks of late arrivals",
               "fewer cannot name one of two ranks: 2 x 2^-7 is more than 1 %", "unknown", "spread"),
+    Threshold("late.transfers", 4, "calls that have half of the transfer",
+              "a long one of fewer, scaled to most of the time, decides alone", "unknown",
+              "transfer"),
     # late: who is named
     Threshold("late.level", 0.01, "probability that chance alone shows as much",
               "of 100 healthy runs one may accuse somebody", "rank 1", "nobody"),

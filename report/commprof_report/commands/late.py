@@ -10,17 +10,18 @@ the waiting, beyond chance), different ranks in different calls, ranks that take
 all ranks, or transfer (the messages take the time). With late ranks it says why they are late,
 where readings of CPU time show it (COMMPROF_CPU_TIME): they compute longer than the others, lost
 their cores, sleep longer, or wait for a disk, outside MPI. There is no verdict if less than half of
-the time inside MPI can be split. Where a thread that negotiates makes most calls, as Horovod's,
-which joins each one in time whatever the main thread does, ranks are compared at marks instead:
-where each begins a region named "wait ..." or "sync ...", or calls commprof_step(3). Then how much
-of each, what could be gained, and how certain that is. Then for each rank how often it arrived
-last, what that cost the others, what of that it alone caused, of how much waiting it is the root
-cause (if that is not the rank that arrived last), and its own waiting and transfer; for each host;
-for each call and communicator, where communicators of a family, such as 16 tensor-parallel groups,
-share a row; for each kind of waiting, in Scalasca's terms. With --by call each communicator has a
-row. With --by size: how far apart ranks arrive, and the time from the last arrival to the last
-return, which is the MPI library's own. A rank arrives at a collective of NCCL when its kernel
-begins on the device; NCCL collectives without device times are not split.
+the time inside MPI can be split, and none of transfer if few sampled calls stand for most of the
+time. Where a thread that negotiates makes most calls, as Horovod's, which joins each one in time
+whatever the main thread does, ranks are compared at marks instead: where each begins a region named
+"wait ..." or "sync ...", or calls commprof_step(3). Then how much of each, what could be gained,
+and how certain that is. Then for each rank how often it arrived last, what that cost the others,
+what of that it alone caused, of how much waiting it is the root cause (if that is not the rank that
+arrived last), and its own waiting and transfer; for each host; for each call and communicator,
+where communicators of a family, such as 16 tensor-parallel groups, share a row; for each kind of
+waiting, in Scalasca's terms. With --by call each communicator has a row. With --by size: how far
+apart ranks arrive, and the time from the last arrival to the last return, which is the MPI
+library's own. A rank arrives at a collective of NCCL when its kernel begins on the device; NCCL
+collectives without device times are not split.
 
 --with-trace takes Horovod's timeline (HOROVOD_TIMELINE) and says which rank is ready last in it,
 beyond chance: Horovod's background thread joins each collective in time, so that arrival shows
@@ -50,12 +51,13 @@ from ..late.sentences import (
     LINK,
     NOTABLE_SHARE,
     PROGRESS,
+    basis_text,
+    calls_text,
     held_up_text,
     is_unknown,
     link_text,
     mark_text,
     notable_rest,
-    part_text,
     rest_text,
     unfinished_text,
     verdict,
@@ -428,11 +430,9 @@ def unjudged_text(row: LateRow) -> str:
 
 
 def coverage_text(row: LateRow) -> str:
-    said = [units.counted(row.collectives, "collective")] if row.collectives else []
-    said += (
-        [f"{units.counted(row.message_calls, 'call')} for messages"] if row.message_calls else []
-    )
-    text = f"{part_text(row)} of the time inside MPI: {' and '.join(said)}"
+    text = basis_text(row)
+    if present(row.sampled_share) >= ALL:
+        text += f": {calls_text(row)}"
     if row.background_share >= NOTABLE_SHARE:
         text += f", {units.share(row.background_share)} of that time on background threads"
     if 0 < row.negotiated_share < NEGOTIATED:
@@ -440,11 +440,7 @@ def coverage_text(row: LateRow) -> str:
             f"; {units.share(row.negotiated_share)} is on threads that negotiate, where nobody is "
             "judged"
         )
-    return (
-        text if present(row.sampled_share) >= ALL
-        else f"{text}, of which {units.share(row.sampled_share)} was sampled; times are scaled to "
-        "all calls"
-    )
+    return text
 
 
 def part_of_run_text(profiled: Profiled, world_size: int) -> str:

@@ -33,7 +33,7 @@ from ..display import tables
 from ..display.tables import Column
 from ..gpu import gpu_activity
 from ..late.late_ranks import Late, late
-from ..late.sentences import part_text, verdict
+from ..late.sentences import basis_text, verdict
 from ..run.alignment import align
 from ..run.run import Run
 from ..run.selection import Selection
@@ -445,7 +445,7 @@ def waiting_text(late: Late) -> str:
         f"; about {units.duration(row.late_gain_ns)} of the run could be gained (estimate)"
         if row.late_gain_ns else ""
     )
-    rests = "" if row.verdict == "marks" else f"; rests on {part_text(row)} of the time inside MPI"
+    rests = "" if row.verdict == "marks" else f"; rests on {basis_text(row)}"
     return f"{sentence}{gain}{rests}"
 
 

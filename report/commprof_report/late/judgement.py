@@ -13,7 +13,16 @@ from ..base.present import present
 from ..run.holes import holes
 from .marks import Last
 from .sums import ChainRow, HeldUpRow, LateRankRow, LateRunRow
-from .verdict import COVERED, FEWEST_BLOCKS, MAJORITY, NEGOTIATED, NOTABLE, Blame, Named
+from .verdict import (
+    COVERED,
+    FEWEST_BLOCKS,
+    FEWEST_TRANSFERS,
+    MAJORITY,
+    NEGOTIATED,
+    NOTABLE,
+    Blame,
+    Named,
+)
 
 SQL = query.beside(__file__)
 
@@ -147,6 +156,11 @@ def late_region(connection: Connection, ranks: Container[int]) -> str | None:
     return longest if longer.get(longest, 0.0) > MAJORITY * sum(longer.values()) else None
 
 
+def is_few_transfers(calls: int, sampled_share: float | None) -> bool:
+    """Few calls stand for most of the transfer, because most of the time was not sampled."""
+    return present(sampled_share) < COVERED and calls < FEWEST_TRANSFERS
+
+
 def verdict_of(
     counted: LateRunRow, negotiated_share: float, unknown_ns: int, found: Blame, blocks: int
 ) -> str:
@@ -155,10 +169,11 @@ def verdict_of(
         return "none"
     if negotiated_share >= NEGOTIATED or present(counted.coverage) < COVERED:
         return "unknown"
-    if counted.wait_ns < NOTABLE * counted.counted_ns:
-        return "transfer" if counted.transfer_ns >= NOTABLE * counted.counted_ns else "little"
-    if counted.wait_ns < counted.transfer_ns:
-        return "transfer"
+    if counted.wait_ns < NOTABLE * counted.counted_ns > counted.transfer_ns:
+        return "little"
+    if counted.wait_ns < max(counted.transfer_ns, NOTABLE * counted.counted_ns):
+        is_few = is_few_transfers(counted.transfer_calls, counted.sampled_share)
+        return "unknown" if is_few else "transfer"
     if blocks < FEWEST_BLOCKS:
         return "unknown"
     if found.named or found.calls or found.turns:

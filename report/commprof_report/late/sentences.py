@@ -9,12 +9,14 @@ from ..base import units
 from ..base.present import present
 from ..base.thresholds import threshold
 from ..run.crowding import scheduling_text
+from .judgement import is_few_transfers
 from .late_ranks import Late, LateRestRow, LateRow
 from .marks import Last
 from .reasons import reason_text
 from .verdict import (
     COVERED,
     FEWEST_BLOCKS,
+    FEWEST_TRANSFERS,
     MAJORITY,
     NOTABLE,
     SHORTEST_NS,
@@ -72,7 +74,8 @@ def verdict(answers: Late) -> str:
         )
         unknown = f"; {unknown_cause_text(row)}" if not who and is_unknown(row) else ""
         return (
-            f"transfer dominates: {why} ({units.share(row.wait_share)} is waiting){also}{unknown}"
+            f"transfer dominates: {why} ({units.share(row.wait_share)} is waiting)"
+            f"{few_transfers_text(row)}{also}{unknown}"
         )
     if row.verdict == "imbalance":
         cause = "causes" if units.is_one(present(row.late_ranks)) else "cause"
@@ -323,12 +326,33 @@ def unknown_text(answers: Late) -> str:
             f"unknown: only {units.share(row.coverage)} of the time inside MPI is in calls "
             "whose waiting is known"
         )
+    is_transfer = row.wait_ns < max(row.transfer_ns, NOTABLE * row.counted_ns)
+    if is_transfer and is_few_transfers(row.transfer_calls, row.sampled_share):
+        return (
+            f"unknown: half of the transfer is that of {analysed_text(row)}, too few to stand for "
+            f"the calls that were not sampled, {units.share(1 - present(row.sampled_share))} of "
+            "the time"
+        )
     if row.blocks < FEWEST_BLOCKS:
         return (
             f"unknown: {units.counted(row.blocks, 'late arrival')} are too few to tell a cause "
             f"from chance{largest_text(answers)}"
         )
     return f"unknown: {unknown_cause_text(row)}{largest_text(answers)}"
+
+
+def few_transfers_text(row: LateRow) -> str:
+    """Where nearly all transfer is, if that is one half of the run or few calls."""
+    half = f", nearly all in the {row.transfer_half} half of the run" * bool(row.transfer_half)
+    analysed = row.collectives + row.message_calls
+    is_few = row.transfer_calls < FEWEST_TRANSFERS and is_concentrated(row.transfer_calls, analysed)
+    return half + f"; half of the transfer is that of {analysed_text(row)}" * is_few
+
+
+def analysed_text(row: LateRow) -> str:
+    """1 of 120 analysed calls"""
+    analysed = row.collectives + row.message_calls
+    return f"{row.transfer_calls:,} of {units.counted(analysed, 'analysed call')}"
 
 
 def is_unknown(row: LateRow) -> bool:
@@ -359,13 +383,21 @@ def part_text(row: LateRow) -> str:
     return "all" if present(row.coverage) >= ALL else units.share(row.coverage)
 
 
-def split_text(row: LateRow) -> str:
-    """98.2 % of the time inside MPI, 5.1 % of it sampled"""
-    sampled = (
-        "" if present(row.sampled_share) >= ALL
-        else f", {units.share(row.sampled_share)} of it sampled"
-    )
-    return f"{part_text(row)} of the time inside MPI{sampled}"
+def basis_text(row: LateRow) -> str:
+    """98.2 % of the time inside MPI; or, where samples stand for more calls: 5.1 % of the time
+    inside MPI in 25 collectives, scaled to 98.2 %"""
+    if present(row.sampled_share) >= ALL:
+        return f"{part_text(row)} of the time inside MPI"
+    sampled = units.share(present(row.coverage) * present(row.sampled_share))
+    return f"{sampled} of the time inside MPI in {calls_text(row)}, scaled to {part_text(row)}"
+
+
+def calls_text(row: LateRow) -> str:
+    """25 collectives and 50 calls for messages"""
+    said = [units.counted(row.collectives, "collective")] if row.collectives else []
+    if row.message_calls:
+        said.append(f"{units.counted(row.message_calls, 'call')} for messages")
+    return " and ".join(said)
 
 
 def notable_rest(answers: Late) -> list[LateRestRow]:

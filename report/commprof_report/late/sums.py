@@ -12,7 +12,7 @@ from .own_time import Compared
 from .progress import NO_PROGRESS
 from .root_causes import Causes
 from .scaled import Exact, Scaled
-from .verdict import Cause
+from .verdict import Cause, half_text
 from .waits import Waits
 
 MOST_REST = 3  # calls
@@ -137,6 +137,8 @@ class LateRunRow(NamedTuple):
     estimate_share: float | None
     background_share: float
     counted_ns: int
+    transfer_calls: int
+    transfer_half: str
 
 
 class TimeInsideRow(NamedTuple):
@@ -495,6 +497,7 @@ def run_row(
     )
     background_ns = sum(row.total_ns for row in of_ranks if row.is_mpi and not row.is_main)
     split_ns, all_counted_ns = wait_ns + transfer_ns, sum(counted_ns.values())
+    transfer_calls, transfer_half = _where_transfer_is(sums, own)
     return LateRunRow(
         ranks=len(counted_ns),
         collectives=int((sequence > 0).sum()),
@@ -510,7 +513,24 @@ def run_row(
         estimate_share=share(estimated_ns, split_ns),
         background_share=share(background_ns, mpi_ns) or 0.0,
         counted_ns=min(int(all_counted_ns), MOST_NUMBER),
+        transfer_calls=transfer_calls,
+        transfer_half=transfer_half,
     )
+
+
+def _where_transfer_is(sums: Sums, own: Flags) -> tuple[int, str]:
+    """The fewest collectives and calls for messages that have half of the transfer, and the half of
+    the run that has nearly all of it, if one has."""
+    waits, transfer_ns = sums.waits.take(own), sums.transfer_ns[own]
+    whole_ns = float(transfer_ns.sum())
+    if not whole_ns:
+        return 0, ""
+    order, operations = grouped(waits.identity, waits.sequence)
+    largest_ns = np.sort(operations.sum(transfer_ns[order]))[::-1]
+    calls = int(np.searchsorted(np.cumsum(largest_ns), whole_ns / 2)) + 1
+    middle_ns = (int(waits.start_ns.min()) + int(waits.start_ns.max())) / 2
+    later = float(transfer_ns[waits.start_ns > middle_ns].sum()) / whole_ns
+    return min(calls, len(largest_ns)), half_text(later)
 
 
 def chain_rows(sums: Sums) -> list[ChainRow]:

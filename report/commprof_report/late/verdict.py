@@ -39,6 +39,7 @@ RATES = [2.0**power for power in range(-4, 10)]  # that Chernoff's bound is mini
 NOTABLE = threshold("late.notable")
 COVERED = threshold("late.covered")
 NEGOTIATED = threshold("late.negotiated")
+FEWEST_TRANSFERS = whole("late.transfers")
 SHORTEST_NS = whole("late.shortest")
 SLIGHT = threshold("late.slight")
 NEARLY_ALL = threshold("late.nearly-all")
@@ -437,6 +438,11 @@ def half_of_run(own: Sequence[Cause], causes: Sequence[Cause]) -> str:
     later = sum(cause.cost_ns for cause in own if cause.arrival_ns > middle_ns) / sum(
         cause.cost_ns for cause in own
     )
+    return half_text(later)
+
+
+def half_text(later: float) -> str:
+    """The half of the run that has nearly all of something. later: the share in the second one."""
     return "second" if later >= NEARLY_ALL else "first" if later <= 1 - NEARLY_ALL else ""
 
 

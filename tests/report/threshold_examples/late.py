@@ -43,6 +43,7 @@ RUN = LateRunRow(
     ranks=4, collectives=100, message_calls=0, total_ns=500_000, sampled_ns=500_000, coverage=1.0,
     sampled_share=1.0, wait_ns=0, transfer_ns=500_000, wait_share=0.0, share_of_wall=0.5,
     estimate_share=0.0, background_share=0.0, counted_ns=COUNTED_NS,
+    transfer_calls=50, transfer_half="",
 )  # all time inside MPI moves data
 WAITING = RUN._replace(wait_ns=500_000, transfer_ns=0)
 BLOCKS = 16
@@ -246,6 +247,7 @@ EXAMPLES = {
     "late.covered": lambda share: verdict(coverage=share),
     "late.negotiated": lambda share: verdict(share),
     "late.notable": lambda share: verdict(transfer_ns=int(share * COUNTED_NS)),
+    "late.transfers": lambda calls: verdict(sampled_share=0.1, transfer_calls=calls),
     "late.blocks": lambda blocks: verdict(blocks=blocks, wait_ns=400_000, transfer_ns=100_000),
     "late.level": at_chance,
     "late.most-blocks": lambda number: (
