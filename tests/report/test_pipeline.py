@@ -176,14 +176,14 @@ def test_a_slow_replica_does_not_make_a_stage_of_the_other_guilty(stages_of, rep
 
 
 def test_a_stage_that_late_does_not_name_is_not_called_slow(stages_of, report, tmp_path):
-    """Rank 0 waits 20 ms for each message of rank 1; but for 28 ms of each micro-batch, all wait
+    """Rank 0 waits 20 ms for each message of rank 1; but for 50 ms of each micro-batch, all wait
     for a rank that chance has chosen."""
     chance = random.Random(3)
     ranks = parallel.pipeline_run(2, 2, slow=1)[:2] + parallel.pipeline_run(2, 2)[2:]
     late = [chance.randrange(4) for _ in range(MICRO_BATCHES)]
     for rank in ranks:
         rank.windows = [planted.Window(0, rank.wall_ns)]
-        spent_ns = [10_000 if rank.world_rank == late_rank else 28_000_000 for late_rank in late]
+        spent_ns = [10_000 if rank.world_rank == late_rank else 50_000_000 for late_rank in late]
         rank.cells.append(planted.Cell("MPI_Allreduce", 1_000, spent_ns))
         for number, own_ns in enumerate(spent_ns, 1):
             end_ns = number * 100_000_000 - 41_000_000

@@ -15,16 +15,18 @@ from ..late.sentences import (
     few_of_named,
     held_up_text,
     is_held_up,
+    is_mostly,
     is_through_link,
     is_unknown,
     link_text,
+    mostly_text,
     outside_text,
     unknown_cause_text,
     verdict,
     why_text,
 )
 from ..late.verdict import CallCause
-from .findings import LIKELY, Finding, Unknown
+from .findings import LIKELY, POSSIBLE, Finding, Unknown
 from .inputs import Inputs
 from .late_rank_rules import crowded, late_unknown, waited_for
 
@@ -46,18 +48,20 @@ def _of_run(ranks: str, late: Late) -> Finding:
     row = late.run
     evidence = verdict(late) if row.verdict == "marks" else _share_text(ranks, late)
     gain_ns = (row.late_gain_ns or 0) * row.ranks
-    return Finding(waited_for(ranks), evidence, _balance(ranks, late), LIKELY, gain_ns)
+    certainty = POSSIBLE if is_mostly(row) else LIKELY
+    return Finding(waited_for(ranks), evidence, _balance(ranks, late), certainty, gain_ns)
 
 
 def _share_text(ranks: str, late: Late) -> str:
     """61.2 % of the waiting is for it (analysed: 98.2 % of the time inside MPI)"""
     row, few = late.run, few_of_named(late)
-    return (
-        f"{units.share(row.late_share)} of the waiting is for "
-        f"{'it' if units.is_one(ranks) else 'them'}"
-        f"{few and f', nearly all of it in {few}'}{outside_text(late)}"
-        f" (analysed: {basis_text(row)}){why_text(late)}"
+    them = "it" if units.is_one(ranks) else "them"
+    part = (
+        mostly_text(row) if is_mostly(row)
+        else f"{units.share(row.late_share)} of the waiting is for {them}"
     )
+    few_text = few and f", nearly all of it in {few}"
+    return f"{part}{few_text}{outside_text(late)} (analysed: {basis_text(row)}){why_text(late)}"
 
 
 def _balance(ranks: str, late: Late) -> str:

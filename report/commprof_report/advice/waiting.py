@@ -8,7 +8,7 @@ from ..base import units
 from ..base.present import present
 from ..base.thresholds import threshold
 from ..late.late_ranks import LateRow
-from ..late.sentences import basis_text, verdict
+from ..late.sentences import basis_text, is_mostly, verdict
 from ..late.verdict import COVERED, FEWEST_BLOCKS
 from .findings import POSSIBLE, SURE, Finding, Unknown
 from .inputs import Inputs
@@ -19,7 +19,7 @@ MUCH = threshold("advice.waiting")
 
 def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
     row = inputs.late.run
-    is_named = row.late_ranks is not None or row.verdict == "by-call"
+    is_named = row.late_ranks is not None and not is_mostly(row) or row.verdict == "by-call"
     is_much = is_much_waiting(row.wait_ns, inputs.counted_ns)
     if is_named or inputs.late.is_negotiated or not is_much:
         yield from late_unknown(inputs, "unknown: ")

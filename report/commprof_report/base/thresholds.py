@@ -42,6 +42,12 @@ TABLE = (
               "where more are late, the others are early instead", "nobody", "ranks 0-1"),
     Threshold("late.majority", 0.5, "share of the waiting that the named ranks cause",
               "ranks are to blame for what they cause most of", "nobody", "rank 0"),
+    Threshold("late.mostly", 0.3, "share of the waiting that ranks beyond chance cause",
+              "a smaller part of the waiting is not most of it for anybody", "nobody",
+              "mostly rank 0"),
+    Threshold("late.mostly-level", 0.001, "probability that chance alone shows as much",
+              "below half of the waiting, ranks that are late for a while by chance are named in"
+              " 5 of 100 healthy runs at ten times that", "rank 1", "nobody"),
     Threshold("late.notably-more", 0.25, "share of the waiting, beyond that of the ranks",
               "a host, or a rank for each call, says more than the rank alone", "rank 0",
               "ranks 0-3"),

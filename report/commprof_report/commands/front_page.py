@@ -8,7 +8,7 @@ from ..base import units
 from ..base.present import present
 from ..late.late_ranks import Late
 from ..late.marks import Last
-from ..late.sentences import is_unknown, judged_text, mark_text
+from ..late.sentences import is_mostly, is_unknown, judged_text, mark_text
 from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary, SummaryRow
 from . import summary
@@ -114,7 +114,9 @@ def late_cards(steps: StepsRow, late: Late) -> Iterator[Card]:
     elif row.late_ranks is not None:
         them = "it" if units.is_one(row.late_ranks) else "them"
         text = f"late: {units.share(row.late_share)} of the waiting is for {them}"
-        yield named(row.late_ranks), text
+        if is_mostly(row):
+            text += f", {units.share(row.late_others_share)} for all others together"
+        yield f"{'mostly ' * is_mostly(row)}{named(row.late_ranks)}", text
     elif steps.slowest_ranks is not None:
         often = f"{steps.slowest_steps:,} of {steps.judged_steps:,} steps"
         lead = units.duration(steps.slowest_lead_ns)

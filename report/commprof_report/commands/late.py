@@ -6,22 +6,22 @@ receives are matched by number and tag; a receive waits for its sender, a send t
 before its receive was posted waits for its receiver. A rank may arrive last only because it waited
 itself: such chains are followed to the rank that caused them, and what no known rank caused is
 shown apart. The first line is the verdict: load imbalance (a few ranks or one host cause most of
-the waiting, beyond chance), different ranks in different calls, ranks that take turns, spread over
-all ranks, or transfer (the messages take the time). With late ranks it says why they are late,
-where readings of CPU time show it (COMMPROF_CPU_TIME): they compute longer than the others, lost
-their cores, sleep longer, or wait for a disk, outside MPI. There is no verdict if less than half of
-the time inside MPI can be split, and none of transfer if few sampled calls stand for most of the
-time. Where a thread that negotiates makes most calls, as Horovod's, which joins each one in time
-whatever the main thread does, ranks are compared at marks instead: where each begins a region named
-"wait ..." or "sync ...", or calls commprof_step(3). Then how much of each, what could be gained,
-and how certain that is. Then for each rank how often it arrived last, what that cost the others,
-what of that it alone caused, of how much waiting it is the root cause (if that is not the rank that
-arrived last), and its own waiting and transfer; for each host; for each call and communicator,
-where communicators of a family, such as 16 tensor-parallel groups, share a row; for each kind of
-waiting, in Scalasca's terms. With --by call each communicator has a row. With --by size: how far
-apart ranks arrive, and the time from the last arrival to the last return, which is the MPI
-library's own. A rank arrives at a collective of NCCL when its kernel begins on the device; NCCL
-collectives without device times are not split.
+the waiting, beyond chance), mostly a few ranks (beyond chance, but less than half of the waiting),
+different ranks in different calls, ranks that take turns, spread over all ranks, or transfer (the
+messages take the time). With late ranks it says why they are late, where readings of CPU time show
+it (COMMPROF_CPU_TIME): they compute longer than the others, lost their cores, sleep longer, or wait
+for a disk, outside MPI. There is no verdict if less than half of the time inside MPI can be split,
+and none of transfer if few sampled calls stand for most of the time. Where a thread that negotiates
+makes most calls, as Horovod's, which joins each one in time whatever the main thread does, ranks
+are compared at marks instead: where each begins a region named "wait ..." or "sync ...", or calls
+commprof_step(3). Then how much of each, what could be gained, and how certain that is. Then for
+each rank how often it arrived last, what that cost the others, what of that it alone caused, of how
+much waiting it is the root cause (if that is not the rank that arrived last), and its own waiting
+and transfer; for each host; for each call and communicator, where communicators of a family, such
+as 16 tensor-parallel groups, share a row; for each kind of waiting, in Scalasca's terms. With --by
+call each communicator has a row. With --by size: how far apart ranks arrive, and the time from the
+last arrival to the last return, which is the MPI library's own. A rank arrives at a collective of
+NCCL when its kernel begins on the device; NCCL collectives without device times are not split.
 
 --with-trace takes Horovod's timeline (HOROVOD_TIMELINE) and says which rank is ready last in it,
 beyond chance: Horovod's background thread joins each collective in time, so that arrival shows
@@ -54,6 +54,7 @@ from ..late.sentences import (
     basis_text,
     calls_text,
     held_up_text,
+    is_mostly,
     is_unknown,
     link_text,
     mark_text,
@@ -63,7 +64,7 @@ from ..late.sentences import (
     verdict,
 )
 from ..late.sums import LateCallRow, LateHostRow, LateRankRow, LateSizeRow, LateStateRow
-from ..late.verdict import LEVEL, NEGOTIATED, NOTABLE
+from ..late.verdict import LEVEL, MOSTLY_LEVEL, NEGOTIATED, NOTABLE
 from ..plots import wait_bars as plot
 from ..roles import roles
 from ..roles.world import world_of
@@ -465,7 +466,7 @@ def certainty_text(row: LateRow) -> str:
     chance = f"{max(present(row.late_p), 1e-9):.1g}"
     return (
         f"chance alone would show this with a probability below {chance} (test over "
-        f"{row.blocks} parts of the run, level {LEVEL:g})"
+        f"{row.blocks} parts of the run, level {MOSTLY_LEVEL if is_mostly(row) else LEVEL:g})"
     )
 
 

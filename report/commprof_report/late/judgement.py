@@ -34,6 +34,7 @@ class VerdictRow(NamedTuple):
     late_ranks: str | None = None
     late_hosts: str | None = None
     late_share: float | None = None
+    late_others_share: float | None = None
     late_direct_share: float | None = None
     late_through: str | None = None
     late_progress_share: float | None = None
@@ -63,9 +64,10 @@ def judged(
     gain notably."""
     verdict, named = verdict_of(counted, negotiated_share, unknown_ns, found, blocks), found.named
     is_named = named and named.is_measurable and is_notable(gain_ns, counted)
-    if named and is_named and verdict in ("transfer", "imbalance"):
+    if named and is_named and verdict in ("transfer", "imbalance", "mostly"):
         return _naming(verdict, named, hosts, blocks, chains, gain_ns, progress)
-    return VerdictRow("spread" if verdict == "imbalance" else verdict, blocks=blocks)
+    is_refused = verdict in ("imbalance", "mostly")
+    return VerdictRow("spread" if is_refused else verdict, blocks=blocks)
 
 
 def _naming(
@@ -78,6 +80,7 @@ def _naming(
         late_ranks=units.rank_list(named.ranks),
         late_hosts=_hosts(named.ranks, hosts),
         late_share=named.share,
+        late_others_share=named.others_share,
         late_direct_share=direct_share,
         late_through=units.rank_list(through) if through else None,
         late_progress_share=progress,
@@ -176,6 +179,8 @@ def verdict_of(
         return "unknown" if is_few else "transfer"
     if blocks < FEWEST_BLOCKS:
         return "unknown"
-    if found.named or found.calls or found.turns:
-        return "imbalance" if found.named else "by-call" if found.calls else "rotation"
+    if found.named:
+        return "mostly" if found.named.is_mostly else "imbalance"
+    if found.calls or found.turns:
+        return "by-call" if found.calls else "rotation"
     return "spread" if unknown_ns < COVERED * counted.wait_ns else "unknown"

@@ -63,11 +63,14 @@ def verdict(answers: Late) -> str:
         return f"{marks_text(present(answers.last))}{why_text(answers)}"
     who = late_text(row)
     if row.verdict == "transfer":
-        also = (
-            f"; of the waiting, {units.share(row.late_share)} is for "
-            f"{who}{when_text(answers)}{outside_text(answers)}"
-            f"{why_text(answers)}" if who else ""
+        when = ""
+        if who:
+            when = f"{when_text(answers)}{outside_text(answers)}{why_text(answers)}"
+        part = (
+            f"load imbalance: {mostly_text(row, when)}" if is_mostly(row)
+            else f"of the waiting, {units.share(row.late_share)} is for {who}{when}"
         )
+        also = f"; {part}" if who else ""
         why = link_text(answers) or (
             f"messages, algorithm, network, or scheduling, since ranks {scheduling_text(crowded)}"
             if (crowded := answers.crowding) else "messages, algorithm or network"
@@ -77,17 +80,16 @@ def verdict(answers: Late) -> str:
             f"transfer dominates: {why} ({units.share(row.wait_share)} is waiting)"
             f"{few_transfers_text(row)}{also}{unknown}"
         )
-    if row.verdict == "imbalance":
-        cause = "causes" if units.is_one(present(row.late_ranks)) else "cause"
+    if row.verdict in ("imbalance", "mostly"):
         outside = outside_text(answers)
         why = "no progress" if outside else "load imbalance"
         if is_through_link(answers):
             why = f"a slow link: {link_text(answers)}"
-        return (
-            f"{why}: {who} {cause} "
-            f"{units.share(row.late_share)} of the waiting{chain_text(row)}{when_text(answers)}"
-            f"{outside}{why_text(answers)}"
-        )
+        more = f"{chain_text(row)}{when_text(answers)}{outside}{why_text(answers)}"
+        if is_mostly(row):
+            return f"{why}: {mostly_text(row, more)}"
+        cause = "causes" if units.is_one(present(row.late_ranks)) else "cause"
+        return f"{why}: {who} {cause} {units.share(row.late_share)} of the waiting{more}"
     if row.verdict == "by-call":
         said = [
             f"{units.rank_names(each.named.ranks)} in {each.call}{on_text(answers, each.identity)}"
@@ -435,6 +437,24 @@ def late_text(row: LateRow) -> str:
         return ""
     place = f" on {row.late_hosts}" if row.late_hosts and "," not in row.late_hosts else ""
     return f"{units.of_ranks(row.late_ranks)}{place}"
+
+
+def is_mostly(row: LateRow) -> bool:
+    """Ranks are named that cause less than half of the waiting."""
+    return row.late_share is not None and row.late_share < MAJORITY
+
+
+def mostly_text(row: LateRow, more: str = "") -> str:
+    shares = present(row.late_share), present(row.late_others_share)
+    return shares_text(late_text(row), *shares, more)
+
+
+def shares_text(who: str, share: float, others_share: float, more: str = "") -> str:
+    """mostly rank 3 (41.0 % of the waiting), others together 59.0 %"""
+    unknown = 1 - share - others_share
+    rest = f", no known cause {units.share(unknown)}" if unknown >= NOTABLE else ""
+    others = f"others together {units.share(others_share)}"
+    return f"mostly {who} ({units.share(share)} of the waiting{more}), {others}{rest}"
 
 
 def main_cause(answers: Late) -> tuple[int, float, float]:

@@ -6,10 +6,12 @@ blocks of equal number; a block has a cost for each rank: how much waiting it ca
 no rank were different from the others, ranks that could have been late at the same arrivals could
 change places within each block. The probability that a rank then costs as much as it does, or more,
 is bounded by Chernoff's inequality. A rank is named only if that bound, times the number of ranks
-(Bonferroni), is below 1 %, and if the named ranks cause at least half of the waiting. The same test
-is made for hosts, and for each call on each communicator. One extreme block cannot name a rank, not
-even together with others in which it costs next to nothing: the bound is that of the cost without
-these. Whether what the named ranks cause grows is judged by Kendall's test over eight blocks.
+(Bonferroni), is below 1 %, and if the named ranks cause at least half of the waiting. If nobody is
+named so, few ranks that are beyond chance and cause a notable part of it are named as the ones that
+the waiting is mostly for. The same test is made for hosts, and for each call on each communicator.
+One extreme block cannot name a rank, not even together with others in which it costs next to
+nothing: the bound is that of the cost without these. Whether what the named ranks cause grows is
+judged by Kendall's test over eight blocks.
 
 Ranks cannot change places where only some of them can be waited for, such as the root of a Bcast or
 the sender of an eager message. There, and in all messages, a rank's cost is replaced in the test,
@@ -35,6 +37,7 @@ FEWEST_BLOCKS = whole("late.blocks")
 RANKS_PER_NAMED = whole("late.ranks-per-named")
 NOTABLY_MORE = threshold("late.notably-more")
 MAJORITY = threshold("late.majority")
+MOSTLY, MOSTLY_LEVEL = threshold("late.mostly"), threshold("late.mostly-level")
 RATES = [2.0**power for power in range(-4, 10)]  # that Chernoff's bound is minimized over
 NOTABLE = threshold("late.notable")
 COVERED = threshold("late.covered")
@@ -100,7 +103,8 @@ class Named(NamedTuple):
     corrected."""
 
     ranks: tuple[int, ...]
-    share: float
+    share: float  # of the waiting
+    others_share: float  # what all others cause; the cause of the rest is not known
     p: float
     half: str  # 'first', 'second': nearly all of it in that half of the run; else empty
     growth: Growth
@@ -110,6 +114,11 @@ class Named(NamedTuple):
     @property
     def is_measurable(self) -> bool:
         return self.lateness_ns >= SHORTEST_NS
+
+    @property
+    def is_mostly(self) -> bool:
+        """They cause less than half of the waiting."""
+        return self.share < MAJORITY
 
 
 class CallCause(NamedTuple):
@@ -155,7 +164,31 @@ def blame(
         and explained > (named.share if named else 0) + NOTABLY_MORE
     ):
         return Blame(None, calls, [])
-    return Blame(named, [], [] if named else turns(causes, len(ranks)))
+    if named:
+        return Blame(named, [], [])
+    if order := turns(causes, len(ranks)):
+        return Blame(None, [], order)
+    return Blame(_below_half(causes, participants), [], [])
+
+
+def _below_half(causes: Sequence[Cause], participants: Participants) -> Named | None:
+    """The few ranks, or those of a few hosts if these cause notably more, that are beyond chance
+    though they cause less than half of the waiting. None: there are none, or the cause of half of
+    it is not known."""
+    ranks, host_of = participants.ranks, participants.hosts.__getitem__
+    whole_ns = sum(cause.cost_ns for cause in causes)
+    known_ns = sum(_sums(causes, lambda rank: rank, "cost_ns").values())
+    if whole_ns - known_ns >= COVERED * whole_ns:
+        return None
+    of_ranks = units_below_half(causes, lambda rank: rank, ranks, participants.members)
+    found = [_name(causes, participants, of_ranks.units, of_ranks.p)] if of_ranks else []
+    hosts = sorted({host_of(rank) for rank in ranks})
+    if 1 < len(hosts) < len(ranks):
+        of_hosts = units_below_half(causes, host_of, hosts, participants.members)
+        found += [_name_hosts(causes, participants, of_hosts)] if of_hosts else []
+    if len(found) > 1 and found[1].share > found[0].share + NOTABLY_MORE:
+        return found[1]
+    return found[0] if found else None
 
 
 def _candidates(
@@ -174,12 +207,7 @@ def _candidates(
     if 1 < len(hosts) < len(ranks):
         found = units_beyond_chance(causes, host_of, hosts, level, participants.members)
         if found:
-            # also by making another rank late
-            causing = {cause.cause_rank for cause in causes if cause.cause_rank is not None}
-            of_hosts = _name(
-                causes, participants,
-                [rank for rank in {*ranks, *causing} if host_of(rank) in found.units], found.p,
-            )
+            of_hosts = _name_hosts(causes, participants, found)
             candidates.append(of_hosts)
             if of_hosts.share > candidates[0].share + NOTABLY_MORE:
                 candidates.reverse()
@@ -231,9 +259,10 @@ def is_concentrated(needed: int, arrived: int) -> bool:
 
 
 def late_among(causes: Sequence[Cause], ranks: Sequence[int]) -> Sequence[int]:
-    """The few of these ranks that cause most of the waiting that they all cause, beyond chance;
-    empty: none do."""
-    found = ranks_beyond_chance([cause for cause in causes if cause.cause_rank in ranks], ranks)
+    """The few of these ranks that cause half of the waiting that they all cause, or a notable part
+    of it, beyond chance; empty: none do."""
+    own = [cause for cause in causes if cause.cause_rank in ranks]
+    found = ranks_beyond_chance(own, ranks) or units_below_half(own, lambda rank: rank, ranks)
     return found.units if found else []
 
 
@@ -247,11 +276,28 @@ def _name(
 ) -> Named:
     ranks = frozenset(ranks)
     own = [cause for cause in causes if cause.cause_rank in ranks]
-    share = sum(cause.cost_ns for cause in own) / sum(cause.cost_ns for cause in causes)
-    return Named(
-        tuple(sorted(ranks)), share, p, half_of_run(own, causes), _growth(causes, ranks),
-        _lateness_ns(own, participants.members),
+    others = [
+        cause for cause in causes if cause.cause_rank is not None and cause.cause_rank not in ranks
+    ]
+    share, others_share = (
+        sum(cause.cost_ns for cause in part) / sum(cause.cost_ns for cause in causes)
+        for part in (own, others)
     )
+    return Named(
+        tuple(sorted(ranks)), share, others_share, p, half_of_run(own, causes),
+        _growth(causes, ranks), _lateness_ns(own, participants.members),
+    )
+
+
+def _name_hosts(
+    causes: Sequence[Cause], participants: Participants, found: LateUnits[str]
+) -> Named:
+    """The ranks of these hosts, those included that cause waiting by making another rank late."""
+    causing = {cause.cause_rank for cause in causes if cause.cause_rank is not None}
+    ranks = [
+        rank for rank in {*participants.ranks, *causing} if participants.hosts[rank] in found.units
+    ]
+    return _name(causes, participants, ranks, found.p)
 
 
 def _lateness_ns(own: Sequence[Cause], members: Mapping[str, Sequence[int]]) -> float:
@@ -335,13 +381,7 @@ def _growing_sets(
     )
     if number is None:
         return
-    callers = {identity: frozenset(map(unit_of, own)) for identity, own in (members or {}).items()}
-    compared = list(_compared(causes, unit_of, callers, frozenset(units)))
-
-    def corrected(unit: Unit) -> float:
-        return min(1.0, len(units) * _chance(compared, unit))
-
-    worst = 0.0
+    corrected, worst = _corrected(causes, unit_of, units, members), 0.0
     for unit in reversed(order[:number]):  # the least cost is the most probable
         worst = max(worst, corrected(unit))
         if worst >= level:
@@ -357,6 +397,40 @@ def _growing_sets(
             yield LateUnits(order[: number + more], worst)
     if more & (more - 1):
         yield LateUnits(order[: number + more], worst)
+
+
+def units_below_half(
+    causes: Sequence[Cause], unit_of: Callable[[int], Unit], units: Sequence[Unit],
+    members: Mapping[str, Sequence[int]] | None = None,
+) -> LateUnits[Unit] | None:
+    """The units with the largest costs that are far beyond chance, if these are few and cause a
+    notable part of the whole cost. Where units_beyond_chance finds none, it is less than half."""
+    if block_count(causes) < FEWEST_BLOCKS:
+        return None
+    whole_ns, costs = sum(cause.cost_ns for cause in causes), _sums(causes, unit_of, "cost_ns")
+    most = nameable(units)
+    order = sorted(costs, key=lambda unit: (-costs[unit], unit))[: most + 1]
+    if sum(costs[unit] for unit in order[:most]) < MOSTLY * whole_ns:
+        return None
+    corrected = _corrected(causes, unit_of, units, members)
+    found: dict[Unit, float] = {}
+    for unit in order:
+        if (p := corrected(unit)) >= MOSTLY_LEVEL:
+            break
+        found[unit] = p
+    is_notable = sum(costs[unit] for unit in found) >= MOSTLY * whole_ns > 0
+    is_few = len(found) <= most
+    return LateUnits(list(found), max(found.values())) if is_notable and is_few else None
+
+
+def _corrected(
+    causes: Sequence[Cause], unit_of: Callable[[int], Unit], units: Sequence[Unit],
+    members: Mapping[str, Sequence[int]] | None,
+) -> Callable[[Unit], float]:
+    """The bound of the probability that chance alone shows what a unit costs, corrected."""
+    callers = {identity: frozenset(map(unit_of, own)) for identity, own in (members or {}).items()}
+    compared = list(_compared(causes, unit_of, callers, frozenset(units)))
+    return lambda unit: min(1.0, len(units) * _chance(compared, unit))
 
 
 class Compared(NamedTuple):

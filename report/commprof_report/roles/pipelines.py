@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..base import query
 from ..base.thresholds import threshold
 from ..late.late_ranks import Late
-from ..late.verdict import COVERED, MAJORITY, late_among, nameable
+from ..late.verdict import COVERED, MAJORITY, Cause, late_among, nameable
 from . import roles
 from .message_graph import Chain, Graph
 from .world import Group, World
@@ -64,6 +64,7 @@ class StageRow(NamedTuple):
     forward_bytes: int
     backward_bytes: int
     is_waited_for: int
+    caused_share: float | None
     is_direction_known: int
     has_nccl: int | None
 
@@ -93,6 +94,7 @@ def pipelines(world: World, times: Iterable[StageTimesRow], late: Late) -> Pipel
         rows += stages_of(
             number, alike, chain, replicas, of_ranks, world.sent_bytes,
             late_among(late.causes, chain.ranks) if are_known else chain.ranks,
+            caused_shares(late.causes, chain.ranks) if are_known else {},
         )
     slow = [row.rank for row in rows if row.is_waited_for]
     waited_for = agreed(slow, late) if are_known else slow
@@ -100,6 +102,16 @@ def pipelines(world: World, times: Iterable[StageTimesRow], late: Late) -> Pipel
         [row._replace(is_waited_for=row.is_waited_for * (row.rank in waited_for)) for row in rows],
         world.graph,
     )
+
+
+def caused_shares(causes: Sequence[Cause], ranks: Sequence[int]) -> dict[int, float]:
+    """What each of these ranks causes of the waiting that they all cause."""
+    costs = dict.fromkeys(ranks, 0.0)
+    for cause in causes:
+        if cause.cause_rank in costs:
+            costs[cause.cause_rank] += cause.cost_ns
+    whole_ns = sum(costs.values())
+    return {rank: cost_ns / whole_ns for rank, cost_ns in costs.items()} if whole_ns else {}
 
 
 def agreed(slow: Collection[int], late: Late) -> Collection[int]:
@@ -126,6 +138,7 @@ def linked(chain: Chain, other: Chain, replicas: Sequence[Group]) -> bool:
 def stages_of(
     number: int, alike: int, chain: Chain, replicas: Sequence[Group],
     of_ranks: dict[int, Stage], sent: dict[tuple, int], may_be_slow: Container[int],
+    caused: dict[int, float],
 ) -> list[StageRow]:
     ranks = chain.ranks
     known = [
@@ -163,6 +176,7 @@ def stages_of(
                 forward_bytes=sent.get((rank, after), 0),
                 backward_bytes=sent.get((rank, before), 0),
                 is_waited_for=int(stage == slow),
+                caused_share=caused.get(rank),
                 is_direction_known=int(chain.is_direction_known),
                 has_nccl=own and own.times.has_nccl,
             )

@@ -28,7 +28,7 @@ from ..late import verdict
 from ..late.late_ranks import Late
 from ..late.marks import NOTABLE_LEAD, Last, judge
 from ..late.sentences import judged_text, mark_text, short_text
-from ..late.verdict import COVERED, FEWEST_BLOCKS, MAJORITY, Blame, Cause, Gains
+from ..late.verdict import COVERED, FEWEST_BLOCKS, MAJORITY, MOSTLY, Blame, Cause, Gains
 from ..run.alignment import Alignment, storable
 from .boundaries import Detection, Steps
 from .last_at_points import Arrivals, arrivals, point_text
@@ -44,6 +44,8 @@ class Slowest(NamedTuple):
     slowest_steps: int = 0
     slowest_lead_ns: float | None = None
     slowest_p: float | None = None
+    slowest_share: float | None = None
+    slowest_others_share: float | None = None
     slowest_at: str = ""
     slowest_region: str = ""
     slowest_is_growing: int | None = None
@@ -173,13 +175,15 @@ def causes_in(
     return causes, caused
 
 
-def lead_ns(row: StepRow, caused: Caused, ranks: Sequence[int]) -> float | None:
-    """Waiting that these ranks cause each other rank in a step, if that is notable and half of all
-    waiting; None: it is not."""
+def lead_ns(
+    row: StepRow, caused: Caused, ranks: Sequence[int], least: float = MAJORITY
+) -> float | None:
+    """Waiting that these ranks cause each other rank in a step, if that is notable and this share
+    of all waiting; None: it is not."""
     own_ns = sum(caused[rank] for rank in ranks)
     lead = own_ns / max(1, row.ranks - len(ranks))
     return (
-        lead if own_ns >= MAJORITY * sum(caused.values()) and lead >= NOTABLE_LEAD * row.step_ns
+        lead if own_ns >= least * sum(caused.values()) and lead >= NOTABLE_LEAD * row.step_ns
         else None
     )
 
@@ -196,14 +200,14 @@ def _judged(
     gains: Gains,
 ) -> Slowest:
     named, ranks = found.named, found.named.ranks if found.named else ()
-    leads = (
-        [lead for row in rows if (lead := lead_ns(row, caused[row.step], ranks)) is not None]
-        if ranks else []
-    )
+    least = MOSTLY if named and named.is_mostly else MAJORITY
+    found_in_steps = (lead_ns(row, caused[row.step], ranks, least) for row in rows if ranks)
+    leads = [lead for lead in found_in_steps if lead is not None]
     if named and len(leads) >= _fewest(rows) and named.is_measurable and gains(ranks):
         return Slowest(
-            units.rank_list(ranks), len(leads), fmean(leads), named.p,
-            slowest_is_growing=int(named.growth.is_growing), judged_steps=len(rows),
+            units.rank_list(ranks), len(leads), fmean(leads), named.p, named.share,
+            named.others_share, slowest_is_growing=int(named.growth.is_growing),
+            judged_steps=len(rows),
         )
     return Slowest(
         slowest_why=_why_none(rows, causes, caused, found, len(leads)), judged_steps=len(rows)
@@ -273,8 +277,8 @@ def _with_last(rows: Sequence[StepRow], arriving: Arrivals | None) -> list[StepR
 def _slowest(judged: Last, at: str, point: str) -> Slowest:
     if judged.ranks:
         return Slowest(
-            units.rank_list(judged.ranks), judged.times, judged.lead_ns, judged.p, at,
-            judged.region, judged_steps=judged.judged,
+            units.rank_list(judged.ranks), judged.times, judged.lead_ns, judged.p, slowest_at=at,
+            slowest_region=judged.region, judged_steps=judged.judged,
         )
     why = (
         f"none at {point}: no rank reaches it notably later than the others, beyond the scatter "

@@ -19,7 +19,8 @@ from ..calls.negotiation import Negotiation, negotiation
 from ..late.late_ranks import Late, LateRow
 from ..late.marks import Intervals, WaitRegion
 from ..late.reasons import Reason, reason, reason_text
-from ..late.sentences import mark_text, reaches_text
+from ..late.sentences import mark_text, reaches_text, shares_text
+from ..late.verdict import MAJORITY
 from ..run.alignment import Alignment
 from ..run.selection import Selection
 from .boundaries import Detection, Steps, outlier_limit
@@ -89,6 +90,8 @@ class StepsRow(NamedTuple):
     slowest_steps: int
     slowest_lead_ns: float | None
     slowest_p: float | None
+    slowest_share: float | None
+    slowest_others_share: float | None
     slowest_at: str
     slowest_region: str
     slowest_is_growing: int | None
@@ -299,6 +302,11 @@ def _reason(run: Selection, ranks: str | None) -> dict:
     }
 
 
+def is_mostly(steps: StepsRow) -> bool:
+    """The named ranks cause less than half of the waiting."""
+    return steps.slowest_share is not None and steps.slowest_share < MAJORITY
+
+
 def slowest_text(steps: StepsRow) -> str:
     """The slowest ranks, and why they are, as far as that is known."""
     if steps.slowest_ranks is None or steps.slowest_reason is None:
@@ -335,6 +343,9 @@ def _slowest_text(steps: StepsRow) -> str:
             steps.slowest_ranks, point, steps.slowest_steps, judged, steps.slowest_lead_ns or 0.0
         )
     growing = ", growing over the run" if steps.slowest_is_growing else ""
+    if is_mostly(steps):
+        others_share = present(steps.slowest_others_share)
+        who = f"{shares_text(who, present(steps.slowest_share), others_share)};"
     return (
         f"{who} {often}: the others wait {lead} because of {'it' if is_one else 'them'}, on "
         f"average over these steps{growing}"
@@ -372,10 +383,10 @@ def headline(steps: StepsRow, late: LateRow | None) -> str:
     if steps.wait_ns is None:
         parts.append((steps.communication_ns, "in MPI"))
     else:
-        mostly = (
-            f" (mostly for {_named(steps.slowest_ranks, late)})"
-            if late is not None and steps.slowest_ranks is not None else ""
-        )
+        mostly = ""
+        if late is not None and steps.slowest_ranks is not None:
+            part = units.share(steps.slowest_share) if is_mostly(steps) else "mostly"
+            mostly = f" ({part} for {_named(steps.slowest_ranks, late)})"
         parts += [
             (steps.transfer_ns, "transfer"),
             (steps.wait_ns, f"waiting{mostly}"),

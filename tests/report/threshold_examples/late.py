@@ -30,6 +30,7 @@ from commprof_report.late.verdict import (
     is_concentrated,
     ranks_beyond_chance,
     turns,
+    units_below_half,
     units_beyond_chance,
 )
 from commprof_report.late.waits import Waits
@@ -77,7 +78,21 @@ def named(causes: Sequence[Cause], ranks: int) -> str:
     return ranks_text(sorted(found.units) if found else [])
 
 
-def at_chance(p: float) -> str:
+def mostly(costs: dict[int | None, float], ranks: int) -> str:
+    """Rank 0 causes this share of each block, and each other one as much of the rest."""
+    rest = 1 - sum(costs.values())
+    others = {rank: rest / (ranks - 1) for rank in range(1, ranks)}
+    causes = caused(*[{**costs, **others}] * BLOCKS)
+    found = blame(causes, Participants(range(ranks), dict.fromkeys(range(ranks), ""), {})).named
+    return f"mostly {ranks_text(found.ranks)}" if found else "nobody"
+
+
+def named_below_half(causes: Sequence[Cause], ranks: int) -> str:
+    found = units_below_half(causes, lambda rank: rank, range(ranks))
+    return ranks_text(sorted(found.units) if found else [])
+
+
+def at_chance(p: float, who: Callable[[Sequence[Cause], int], str] = named) -> str:
     """Rank 1 costs most in each of 8 blocks, and rank 0 nearly as much, as that is as probable."""
 
     def causes(other: float) -> list[Cause]:
@@ -89,7 +104,7 @@ def at_chance(p: float) -> str:
         found = units_beyond_chance(causes(middle), lambda rank: rank, range(3), 1.0)
         assert found
         low, high = (middle, high) if found.p < p else (low, middle)
-    return named(causes(low), 3)
+    return who(causes(low), 3)
 
 
 def in_slight_blocks(share: float) -> str:
@@ -257,6 +272,8 @@ EXAMPLES = {
         caused(*[{0: 0.45, 1: 0.45, None: 0.1}] * BLOCKS), 2 * ranks
     ),
     "late.majority": lambda share: named(caused(*[{0: share, None: 1 - share}] * BLOCKS), 4),
+    "late.mostly": lambda share: mostly({0: share, None: 0.48}, ranks=8),
+    "late.mostly-level": lambda p: at_chance(p, named_below_half),
     "late.notably-more": of_a_host,
     "late.shortest": with_lateness,
     "late.progress": lambda share: (

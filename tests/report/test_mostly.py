@@ -1,0 +1,198 @@
+"""A rank that is late beyond chance, but causes less than half of the waiting, is said by every
+command to be the one that the waiting is mostly for; in the healthy twin nobody is."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+from commprof_report.late.verdict import Cause, Participants, blame
+from planted_job import HostClock, Job, Program
+
+MS = 1_000_000
+RANKS = 8
+SHARE = 0.41
+HOSTS = dict.fromkeys(range(RANKS), "node")
+
+
+def stumbling(share: float, late_ns: int = 20 * MS, transfer_ns: int = MS) -> Job:
+    """In each of 82 steps one rank is late: rank 3 in this share of them, else any other one, at
+    random."""
+    chance, job = random.Random(1), Job([HostClock()] * RANKS, wall_ns=82 * 100 * MS)
+    others = [rank for rank in range(RANKS) if rank != 3]
+    turns = [3] * round(82 * share) + [
+        others[place % len(others)] for place in range(82 - round(82 * share))
+    ]
+    chance.shuffle(turns)
+    for step, late in enumerate(turns):
+        begin_ns = step * 100 * MS + 10 * MS
+        arrivals = [begin_ns + late_ns * (rank == late) for rank in range(RANKS)]
+        job.collective("MPI_Allreduce", arrivals, [transfer_ns] * RANKS, message_bytes=40_000_000)
+    for rank in range(RANKS):
+        job.thread(rank, is_main=1)
+    return job
+
+
+@pytest.fixture
+def said(report, tmp_path):
+    """What a command says of a job."""
+
+    def ask(job: Job, *words: str) -> str:
+        return " ".join(report(*words, job.write(tmp_path / "run.db")).out.split())
+
+    return ask
+
+
+def page_of(report, tmp_path, job: Job) -> str:
+    target = tmp_path / "page.html"
+    report("html", job.write(tmp_path / "run.db"), "--output", target)
+    return " ".join(re.sub(r"<[^>]*>", " ", target.read_text()).split())
+
+
+def test_every_command_says_whom_the_waiting_is_mostly_for(report, said, tmp_path):
+    job = stumbling(SHARE)
+    shares = r"mostly rank 3{} \(4\d\.\d % of the waiting\), others together 5\d\.\d %"
+    (row,) = report("late", job.write(tmp_path / "run.db"), "--by", "run", "--json").rows
+    assert (row["verdict"], row["late_ranks"], row["late_hosts"]) == ("mostly", "3", "node00")
+    assert 0.3 < row["late_share"] < 0.5
+    assert row["late_share"] + row["late_others_share"] == pytest.approx(1)
+    for command in ("late", "summary"):
+        sentence = f"load imbalance: {shares.format(' on node00')}"
+        assert re.search(sentence, said(job, command)), command
+    steps = rf"Slowest rank {shares.format('')}; in 3\d of 8\d steps: the others wait 20\.0 ms "
+    assert re.search(steps, said(job, "steps"))
+    assert re.search(r"waiting \(4\d\.\d % for rank 3\)", said(job, "steps"))
+    (advice,) = [
+        found for found in report("advise", tmp_path / "run.db", "--json").rows
+        if found["rule"] == "imbalance"
+    ]
+    assert (advice["title"], advice["certainty"]) == ("rank 3 is waited for", "possible")
+    assert re.search(shares.format(" on node00"), advice["evidence"])
+    page = page_of(report, tmp_path, job)
+    assert re.search(r"mostly rank 3 late: 4\d\.\d % of the waiting is for it, 5\d\.\d % for", page)
+    assert re.search(shares.format(" on node00"), page)
+
+
+def test_in_the_healthy_twin_nobody_is_named(report, said, tmp_path):
+    job = stumbling(1 / RANKS)
+    (row,) = report("late", job.write(tmp_path / "run.db"), "--by", "run", "--json").rows
+    assert (row["verdict"], row["late_ranks"], row["late_others_share"]) == ("spread", None, None)
+    (steps,) = report("steps", tmp_path / "run.db", "--json").rows
+    assert (steps["slowest_ranks"], steps["slowest_share"]) == (None, None)
+    for command in ("late", "summary", "steps", "advise"):
+        assert "mostly rank" not in said(job, command), command
+    assert "mostly rank" not in page_of(report, tmp_path, job)
+
+
+def test_where_transfer_dominates_it_is_said_as_well(report, said, tmp_path):
+    (row,) = report(
+        "late", stumbling(SHARE, transfer_ns=40 * MS).write(tmp_path / "run.db"), "--by", "run",
+        "--json",
+    ).rows
+    assert (row["verdict"], row["late_ranks"]) == ("transfer", "3")
+    sentence = said(stumbling(SHARE, transfer_ns=40 * MS), "late")
+    assert re.search(r"waiting\); load imbalance: mostly rank 3 on node00 \(4\d", sentence)
+    assert "mostly rank" not in said(stumbling(1 / RANKS, transfer_ns=40 * MS), "late")
+
+
+def test_a_rank_from_which_nothing_can_be_gained_is_not_named(report, said, tmp_path):
+    job = stumbling(SHARE, late_ns=2 * MS, transfer_ns=10_000)
+    (row,) = report("late", job.write(tmp_path / "run.db"), "--by", "run", "--json").rows
+    assert (row["verdict"], row["late_ranks"]) == ("spread", None)
+    assert re.search(
+        r"rank 3 causes 4\d\.\d % of the waiting, but others arrive hardly earlier: less than 1",
+        said(job, "late"),
+    )
+    assert "none: " in said(job, "steps")
+
+
+def slow_stage(share: float) -> Job:
+    """A pipeline of eight stages. In this share of its 164 batches stage 2 takes 20 ms longer, in the
+    others some other stage."""
+    chance, program = random.Random(1), Program(RANKS)
+    others = [rank for rank in range(RANKS) if rank != 2]
+    turns = [2] * round(164 * share)
+    turns += [others[place % len(others)] for place in range(164 - len(turns))]
+    chance.shuffle(turns)
+    for late in turns:
+        for rank in range(RANKS):
+            if rank:
+                program.receive(rank, rank - 1)
+            program.compute(rank, MS // 5 + 20 * MS * (rank == late))
+            if rank < RANKS - 1:
+                program.send(rank, rank + 1)
+        program.collective("MPI_Barrier", program.job.world)
+    for rank in range(RANKS - 1):
+        program.job.add(
+            "peer", world_rank=rank, call="MPI_Send", direction="sent", communicator=0,
+            peer=rank + 1, count=82, bytes=82_000, time_ns=82_000,
+        )
+    return program.end()
+
+
+def test_a_stage_is_said_to_be_the_one_that_most_of_the_waiting_is_for(report, said, tmp_path):
+    assert re.search(
+        r"stages wait for each other: mostly stage 2, rank 2 \(38\.9 % of the waiting\), others "
+        r"together 61\.1 %; it is outside MPI",
+        said(slow_stage(SHARE), "pipeline"),
+    )
+    rows = report("pipeline", tmp_path / "run.db", "--json").rows
+    assert [row["stage"] for row in rows if row["is_waited_for"]] == [2]
+    (run,) = report("late", tmp_path / "run.db", "--by", "run", "--json").rows
+    assert run["late_ranks"] == "2"
+    assert "no stage is notably waited for" in said(slow_stage(1 / RANKS), "pipeline")
+
+
+def causes_of(parts: dict[int | None, float]) -> list[Cause]:
+    """40 arrivals; what each rank causes of the waiting at each of them."""
+    return [
+        Cause("MPI_Allreduce", "", rank, part * MS, part * MS, place, place, part * MS)
+        for place in range(40) for rank, part in parts.items()
+    ]
+
+
+def named(parts: dict[int | None, float], hosts: dict[int, str] = HOSTS) -> tuple[int, ...]:
+    participants = Participants(range(len(hosts)), hosts, {"": range(len(hosts))})
+    found = blame(causes_of(parts), participants).named
+    assert found is None or found.is_mostly
+    return found.ranks if found else ()
+
+
+@pytest.mark.parametrize(
+    ("parts", "ranks"),
+    [
+        ({3: 0.41, 0: 0.2, 1: 0.2, 2: 0.19}, (3,)),
+        ({3: 0.41, 0: 0.1, None: 0.49}, (3,)),
+        ({3: 0.41, 0: 0.09, None: 0.5}, ()),  # half of it is not known
+        ({3: 0.2, 4: 0.2, **dict.fromkeys((0, 1, 2, 5, 6, 7), 0.1)}, (3, 4)),
+        # equally late ones are too many to be named, and the first would be named by its number
+        ({1: 0.24, 2: 0.24, 3: 0.24, 0: 0.08, 4: 0.2}, ()),
+    ],
+)
+def test_few_ranks_beyond_chance_are_named(parts, ranks):
+    assert named(parts) == ranks
+
+
+def test_a_host_is_named_if_no_few_ranks_are():
+    """Each of its eight ranks causes hardly more than those of the other two."""
+    hosts = {rank: f"node{rank // 8}" for rank in range(24)}
+    parts = {rank: 0.056 if rank < 8 else 0.552 / 16 for rank in range(24)}
+    assert named(parts, hosts) == tuple(range(8))
+    assert named({rank: 1 / 24 for rank in range(24)}, hosts) == ()
+
+
+def test_of_300_healthy_runs_whose_ranks_stay_late_for_a_while_at_most_6_name_somebody():
+    """At ten times the level 14 do."""
+    participants = Participants(range(RANKS), HOSTS, {"": range(RANKS)})
+    accused = 0
+    for seed in range(300):
+        chance, drift, causes = random.Random(seed), [0.0] * RANKS, []
+        for step in range(100):
+            drift = [0.9 * own + chance.gauss(0, 1) for own in drift]
+            arrivals = [own + chance.expovariate(0.5) for own in drift]
+            last = max(range(RANKS), key=arrivals.__getitem__)
+            cost_ns = sum(arrivals[last] - arrival for arrival in arrivals) * MS
+            causes.append(Cause("MPI_Allreduce", "", last, cost_ns, cost_ns, step, step, cost_ns))
+        accused += blame(causes, participants).named is not None
+    assert accused <= 6
