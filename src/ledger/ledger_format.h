@@ -484,9 +484,15 @@ struct ledger_sample {
         uint32_t device_span; /* NCCL operations with completed_ticks: the kernel's duration,
                                  LEDGER_DEVICE_SPAN_* */
     };
-    /* of a collective: its number on the communicator, from 1; 0: another call */
+    /* of a collective: its number on the communicator, from 1; of one on a window or a file:
+     * LEDGER_ON_OBJECT; 0: another call */
     uint64_t sequence;
 };
+
+/* The sequence of a collective on a window or a file: LEDGER_ON_OBJECT, the object (the n-th that
+ * was created on the communicator, from 1), and the collective's number on that, from 1. */
+enum { LEDGER_OBJECT_BIT = 40, LEDGER_ON_OBJECT_BIT = 61 };
+#define LEDGER_ON_OBJECT (1ull << LEDGER_ON_OBJECT_BIT)
 
 /* A kernel's duration in units of 16 ns (31 bits, at most 34 s), above the lowest bit: other
  * operations of the group share the kernel. */

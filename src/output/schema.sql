@@ -200,6 +200,8 @@ CREATE TABLE sample (
     tag             SIGNED INTEGER,
     number          INTEGER CHECK (number BETWEEN 1 AND 65535),
     signature       INTEGER CHECK (signature BETWEEN 1 AND 65535),
+    object          INTEGER CHECK (object >= 1),
+    object_sequence INTEGER CHECK (object_sequence >= 1),
     CHECK ((device_start_ns IS NULL) + (device_end_ns IS NULL) + (is_shared IS NULL) IN (0, 3))
 );
 

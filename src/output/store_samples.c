@@ -136,6 +136,11 @@ static void store_call_sample(struct store *store, const struct ledger_sample *e
     struct value completed_ns = completion(store, entry);
     struct value bytes = bytes_of(store, entry),
                  signature = rows_unless_zero(store, entry->signature);
+    uint64_t on = entry->sequence & LEDGER_ON_OBJECT ? entry->sequence - LEDGER_ON_OBJECT : 0;
+    struct value sequence = rows_unless_zero(store, on ? 0 : (int64_t)entry->sequence);
+    struct value object = rows_unless_zero(store, (int64_t)(on >> LEDGER_OBJECT_BIT));
+    struct value object_sequence =
+        rows_unless_zero(store, (int64_t)(on & ((1ull << LEDGER_OBJECT_BIT) - 1)));
     struct value peer = entry->sequence ? rows_null() : rows_rank(store, entry->peer);
     struct value root = entry->sequence ? rows_rank(store, entry->peer) : rows_null();
     struct value request_call = rows_call(store, has_request ? entry->request_call : 0);

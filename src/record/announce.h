@@ -86,6 +86,26 @@ HOT void announce_on(struct call *call, mpi_handle comm)
     announce_object(call, mpi_handle_bits(comm));
 }
 
+/* The sequence of the next collective on a window or a file; 0: no number is left, or ranks may
+ * count differently. */
+HOT uint64_t announce_object_sequence(struct communicator *object)
+{
+    if (!object->object || object->object > COMMUNICATORS_OBJECTS_MAX || !object->entry ||
+        object->object_collectives == (1ull << LEDGER_OBJECT_BIT) - 1)
+        return 0;
+    return LEDGER_ON_OBJECT | (uint64_t)object->object << LEDGER_OBJECT_BIT |
+           ++object->object_collectives;
+}
+
+/* A call on a window or a file. Those in which its ranks wait for each other are numbered: all
+ * begin them in the same order. */
+HOT void announce_on_object(struct call *call, mpi_handle key)
+{
+    announce_object(call, key);
+    if (call_waits_for_all(call->id) && call->communicator)
+        call->sequence = announce_object_sequence(call->communicator);
+}
+
 /* A message to or from a rank, or a probe for one. */
 HOT void announce_message(struct call *call, mpi_handle comm, uint64_t bytes, int peer, int tag)
 {

@@ -24,6 +24,32 @@ enum call_id {
 
 extern const struct ledger_call CALL_TABLE[CALL_COUNT];
 
+/* Whether all ranks wait for each other in a call, as far as they contribute data. The compiler
+ * knows it for a known call. */
+HOT bool call_waits_for_all(unsigned id)
+{
+    enum {
+        FOR_nobody,
+        FOR_root_first = 0,
+        FOR_root_last = 0,
+        FOR_lower = 0,
+        FOR_sender = 0,
+        FOR_receiver = 0,
+        FOR_peer = 0,
+        FOR_all = 1,
+        FOR_all_unless_empty = 1
+    };
+    switch (id) {
+#define CALL(NAME, FAMILY, KIND, SHAPE, FORMS, BANDWIDTH, WAITS_FOR) \
+    case CALL_##NAME:                                                \
+        return FOR_##WAITS_FOR;
+#include "wrappers/calls.def"
+#undef CALL
+    default:
+        return false;
+    }
+}
+
 /* Writes the table to the ledger, so that a reader needs none of its own. */
 void call_table_record(void);
 

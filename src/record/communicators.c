@@ -365,9 +365,13 @@ static bool identify(struct communicator *fresh, unsigned constructor, struct co
 
 static void destroy(struct communicator *communicator)
 {
+    struct communicator *created_on = communicator->created_on;
     ordinals_free(&communicator->ordinals);
-    free(communicator->peer_world_ranks);
+    if (!created_on)
+        free(communicator->peer_world_ranks);
     free(communicator);
+    if (created_on)
+        communicators_release(created_on);
 }
 
 /* Called with the registry locked. */
@@ -621,13 +625,32 @@ static void attach(mpi_handle key, struct communicator *communicator)
         communicators_release(communicator);
 }
 
+static struct communicator *describe_object(struct communicator *created_on, uint32_t object)
+{
+    struct communicator *fresh = malloc(sizeof *fresh);
+    if (!fresh)
+        return NULL;
+    communicators_slot(created_on);
+    *fresh = *created_on;
+    fresh->ordinals = (struct ordinals){0};
+    fresh->references = 1;
+    fresh->created_on = created_on;
+    fresh->object = object;
+    fresh->object_collectives = 0;
+    communicators_hold(created_on);
+    return fresh;
+}
+
 void communicators_attach(mpi_handle key, mpi_handle comm)
 {
     struct communicator *communicator = communicators_find(comm);
     if (!communicator)
         return;
-    communicators_hold(communicator);
-    attach(key, communicator);
+    if (communicator->objects <= COMMUNICATORS_OBJECTS_MAX)
+        communicator->objects++;
+    struct communicator *object = key ? describe_object(communicator, communicator->objects) : NULL;
+    if (object)
+        attach(key, object);
 }
 
 struct communicator *communicators_detach(mpi_handle key)

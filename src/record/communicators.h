@@ -17,6 +17,8 @@ enum {
     COMMUNICATORS_MAX =
         4096, /* numbers in the ledger; beyond it communicators share LEDGER_COMMUNICATOR_OTHER */
     COMMUNICATORS_NOT_ASKED = -1,
+    /* objects of a communicator whose collectives are numbered */
+    COMMUNICATORS_OBJECTS_MAX = (1 << (LEDGER_ON_OBJECT_BIT - LEDGER_OBJECT_BIT)) - 1,
 };
 
 /* How many communicators of each kind were created on one parent: an open hash table from kind to
@@ -45,6 +47,12 @@ struct communicator {
     struct ledger_communicator *entry;
     struct ordinals ordinals; /* of communicators created on it */
     uint32_t persistent;      /* how many persistent collectives were set up on it */
+    uint32_t objects;         /* how many windows and files were to be created on it */
+    /* of a window or a file: the communicator that it was created on, whose ranks and entry it has;
+     * which of the objects created there it is; and how many collectives were begun on it */
+    struct communicator *created_on;
+    uint32_t object; /* 0: a communicator */
+    uint64_t object_collectives;
     char name[128];
 };
 
@@ -99,8 +107,10 @@ struct communicator *communicators_freeing(mpi_handle handle);
 void communicators_freed(struct communicator *communicator);
 void communicators_restore(struct communicator *communicator);
 
-/* A window or file was created on a communicator, which is found under the object's key until it is
- * detached. communicators_detach returns the communicator (NULL if the object is unknown);
+/* A window or file was created on a communicator; key 0: that failed. Under the object's key a
+ * description of its own is found until it is detached: the communicator's, with the object's
+ * number and its count of collectives. All ranks number the objects of a communicator alike.
+ * communicators_detach returns the description (NULL if the object is unknown);
  * communicators_detached then says whether the object is gone. */
 void communicators_attach(mpi_handle key, mpi_handle comm);
 struct communicator *communicators_detach(mpi_handle key);

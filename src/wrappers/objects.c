@@ -20,20 +20,20 @@ static mpi_handle file_key(const void *file)
     return file ? communicators_key_of_file(*(const mpi_handle *)file) : 0;
 }
 
-#define MAKING_ON(NAME, SHAPE, FORMS)                   \
-    BODY(NAME, MAKING, SHAPE)                           \
-    {                                                   \
-        struct call call UNTIL_RETURN;                  \
-        call_enter(&call, CALL_##NAME, site);           \
-        announce_collective(&call, comm, 0);            \
-        call_start(&call);                              \
-        int error = real(ARGUMENTS_##SHAPE);            \
-        call_end(&call, error);                         \
-        account_call(&call, traffic_none(&call, comm)); \
-        if (call.succeeded && mpi_abi.known)            \
-            communicators_attach(KEY_##SHAPE, comm);    \
-        return error;                                   \
-    }                                                   \
+#define MAKING_ON(NAME, SHAPE, FORMS)                                     \
+    BODY(NAME, MAKING, SHAPE)                                             \
+    {                                                                     \
+        struct call call UNTIL_RETURN;                                    \
+        call_enter(&call, CALL_##NAME, site);                             \
+        announce_collective(&call, comm, 0);                              \
+        call_start(&call);                                                \
+        int error = real(ARGUMENTS_##SHAPE);                              \
+        call_end(&call, error);                                           \
+        account_call(&call, traffic_none(&call, comm));                   \
+        if (mpi_abi.known)                                                \
+            communicators_attach(call.succeeded ? KEY_##SHAPE : 0, comm); \
+        return error;                                                     \
+    }                                                                     \
     EXPORT_##FORMS(NAME, MAKING, SHAPE)
 
 /* As with communicators, the handle is detached before the call: once MPI has freed it, it may be
@@ -44,7 +44,7 @@ static mpi_handle file_key(const void *file)
         struct call call UNTIL_RETURN;                                              \
         call_enter(&call, CALL_##NAME, site);                                       \
         mpi_handle key = call.thread && mpi_abi.known ? KEY_##SHAPE : 0;            \
-        announce_object(&call, key);                                                \
+        announce_on_object(&call, key);                                             \
         struct communicator *communicator = key ? communicators_detach(key) : NULL; \
         call_start(&call);                                                          \
         int error = real(ARGUMENTS_##SHAPE);                                        \

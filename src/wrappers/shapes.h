@@ -551,7 +551,7 @@
 #define ARGUMENTS_WIN win
 #define TRAFFIC_WIN traffic_window(&call, win)
 #define SIGNATURE_WIN 0
-#define ANNOUNCE_WIN announce_object(&call, communicators_key_of_window(win))
+#define ANNOUNCE_WIN announce_on_object(&call, communicators_key_of_window(win))
 #define PARAMETERS_WIN_ASSERTED(C, A, D) int assertion, mpi_handle win
 #define ARGUMENTS_WIN_ASSERTED assertion, win
 #define TRAFFIC_WIN_ASSERTED TRAFFIC_WIN
@@ -612,7 +612,7 @@
 #define ARGUMENTS_FILE file
 #define TRAFFIC_FILE traffic_file(&call, 0, 0, file)
 #define SIGNATURE_FILE 0
-#define ANNOUNCE_FILE announce_object(&call, communicators_key_of_file(file))
+#define ANNOUNCE_FILE announce_on_object(&call, communicators_key_of_file(file))
 #define PARAMETERS_FILE_OPEN(C, A, D) \
     mpi_handle comm, const char *filename, int amode, mpi_handle info, void *newfile
 #define ARGUMENTS_FILE_OPEN comm, filename, amode, info, newfile

@@ -207,6 +207,60 @@ def test_the_late_rank_on_another_clock_is_named(three_clocks):
     assert row["late_ranks"] == "3"
 
 
+# Windows and files
+
+OBJECT_CALLS = ("MPI_Win_create", "MPI_Win_fence", "MPI_File_write_at_all")
+OBJECT_ROUNDS, OBJECT_SHAPE = 16, (4, 2)
+
+
+def on_objects(profile, call: str, attempt: str = "0", busy_ms: int = BUSY_MS) -> Run:
+    ranks, late = OBJECT_SHAPE
+    words = (call, str(late), str(busy_ms), str(OBJECT_ROUNDS))
+    return profile("late_objects", ranks, *words, env={"ATTEMPT": attempt})
+
+
+@pytest.mark.parametrize("call", OBJECT_CALLS)
+def test_waiting_at_a_window_or_a_file_is_what_the_program_s_own_clock_says(profile, call):
+    run = on_objects(profile, call)
+    readings = [readings_of(run.outcome.stdout)[call, turn] for turn in range(OBJECT_ROUNDS)]
+    for rank, row in enumerate(rows_of(run, "rank", call)):
+        own = [of_round[rank] for of_round in readings]
+        last_ns = [max(each.before_ns for each in of_round) for of_round in readings]
+        wait_ns = sum(
+            min(last - each.before_ns, each.after_ns - each.before_ns)
+            for last, each in zip(last_ns, own)
+        )
+        assert row["wait_ns"] == pytest.approx(wait_ns, rel=0.1, abs=0.1 * BUSY_MS * 1e6)
+
+
+@pytest.mark.parametrize("call", OBJECT_CALLS)
+def test_the_rank_that_comes_late_to_a_window_or_a_file_is_named(profile, call):
+    _, late = OBJECT_SHAPE
+    named(lambda attempt: on_objects(profile, call, attempt), late, call)
+
+
+@pytest.mark.parametrize("call", OBJECT_CALLS)
+def test_nobody_is_named_where_all_come_to_a_window_or_a_file_at_once(profile, call):
+    words = (call, "0", "0", str(OBJECT_ROUNDS))
+    for attempt in range(TRIES):  # other work on the machine may hold up one of them
+        run = profile("late_objects", 2, *words, env={"ATTEMPT": str(attempt)})
+        (row,) = rows_of(run, "run", call)
+        if row["verdict"] in ("transfer", "little"):
+            return
+    pytest.fail(f"{row['verdict']} in {TRIES} runs")
+
+
+def test_each_window_and_each_file_has_a_count_of_its_own(profile):
+    run = on_objects(profile, "MPI_Win_fence")
+    found = "SELECT object, object_sequence FROM sample WHERE call = :call ORDER BY start_ns"
+    first, second = 1, 3  # each was created before a file, on one communicator
+    expected = [
+        (window, turn + 1) for turn in range(OBJECT_ROUNDS // 2) for window in (first, second)
+    ]
+    for rank in range(run.ranks):
+        assert run.query(rank, found, call="MPI_Win_fence") == expected
+
+
 # Nonblocking collectives
 
 NONBLOCKING_ROUNDS = 24

@@ -179,6 +179,8 @@ class Sample:
     tag: int | None = None
     number: int | None = None
     signature: int | None = None
+    # of a collective on a window or a file: the object, and the collective's number on it
+    on_object: tuple[int, int] | None = None
 
     @property
     def completed(self) -> int | None:
@@ -915,7 +917,8 @@ def sample_row(own: int, sample: Sample) -> tuple:
         sample.completed,
     )
     on_device = (*sample.device_ns, sample.is_shared) if sample.device_ns else (None, None, None)
-    last = (*on_device, sample.tag, sample.number, sample.signature)
+    on_object = sample.on_object or (None, None)
+    last = (*on_device, sample.tag, sample.number, sample.signature, *on_object)
     return (
         own, sample.thread, *call, sample.bytes, sample.peer, sample.root, sample.request_call,
         sample.region, *last,
@@ -1220,7 +1223,10 @@ def ledger_page(
 def ledger_sample(sample: Sample) -> bytes:
     completed_ticks = 0 if sample.completed is None else ticks_at(sample.completed)
     times = (ticks_at(sample.start_ns), ticks_at(sample.end_ns), completed_ticks)
-    peer = no_rank(sample.peer if sample.sequence is None else sample.root)
+    sequence = sample.sequence or 0
+    if sample.on_object:
+        sequence = 1 << 61 | sample.on_object[0] << 40 | sample.on_object[1]
+    peer = no_rank(sample.root if sequence else sample.peer)
     if sample.tag is not None or sample.number is not None:
         what = (
             CALL_NUMBERS[sample.call] | 1 << 12, sample.communicator, sample.number or 0,
@@ -1238,7 +1244,7 @@ def ledger_sample(sample: Sample) -> bytes:
     )
     return struct.pack(
         "<4Qi4HIQ", *times, bytes_and_signature(sample.bytes, sample.signature), peer, *numbers,
-        last, sample.sequence or 0,
+        last, sequence,
     )
 
 

@@ -282,6 +282,31 @@ def test_a_started_collective_that_cannot_be_is_left_out(written, change):
     ]
 
 
+def test_a_collective_on_a_window_or_a_file_has_the_object_and_its_number_on_that(
+    written, tmp_path
+):
+    fences = [
+        planted.Sample("MPI_Barrier", start_ns, start_ns + 10, on_object=on_object)
+        for start_ns, on_object in ((100, (1, 1)), (200, ((1 << 21) - 1, (1 << 40) - 1)))
+    ]
+    rank = one_rank(samples=[planted.Sample("MPI_Barrier", 0, 10, sequence=1), *fences])
+    planted.write_databases(tmp_path, [rank])
+    found = "SELECT sequence, object, object_sequence FROM sample ORDER BY start_ns"
+    assert (
+        written(rank).ask(found) == all_of(tmp_path / "rank-0.db", found)
+        == [(1, None, None), (None, 1, 1), (None, (1 << 21) - 1, (1 << 40) - 1)]
+    )
+
+
+@pytest.mark.parametrize("on_object", ((0, 1), (1, 0)))
+def test_a_collective_on_an_object_that_cannot_be_is_left_out(written, on_object):
+    sound = planted.Sample("MPI_Barrier", 100, 110, on_object=(1, 1))
+    damaged = replace(sound, start_ns=200, end_ns=210, on_object=on_object)
+    assert written(one_rank(samples=[sound, damaged])).ask("SELECT start_ns FROM sample") == [
+        (100,)
+    ]
+
+
 def test_a_sample_has_its_signature_and_its_bytes(written, tmp_path):
     most = (1 << 48) - 2
     samples = [

@@ -861,10 +861,11 @@ static void an_object_is_found_until_it_is_gone(void)
     mpi_handle key = communicators_key_of_window(0x700040);
     CHECK(communicators_under(key) == NULL);
     communicators_attach(key, mpi_abi.comm_world);
-    CHECK(communicators_under(key) == world);
-    CHECK(communicators_detach(key) == world);
+    struct communicator *object = communicators_under(key);
+    CHECK(object->created_on == world && object->slot == world->slot);
+    CHECK(communicators_detach(key) == object);
     CHECK(communicators_under(key) == NULL);
-    communicators_detached(key, world, true);
+    communicators_detached(key, object, true);
     CHECK_EQUAL(world->references, 1);
 }
 
@@ -873,8 +874,9 @@ static void an_object_that_mpi_did_not_free_is_found_again(void)
     begin("open_mpi", 4, 0);
     mpi_handle key = communicators_key_of_window(0x700040);
     communicators_attach(key, mpi_abi.comm_world);
-    communicators_detached(key, communicators_detach(key), false);
-    CHECK(communicators_under(key) == communicators_find(mpi_abi.comm_world));
+    struct communicator *object = communicators_detach(key);
+    communicators_detached(key, object, false);
+    CHECK(communicators_under(key) == object);
 }
 
 static void an_object_outlives_the_communicator_that_it_was_created_on(void)
@@ -895,8 +897,30 @@ static void an_object_whose_end_was_not_intercepted_yields_to_the_next_with_its_
     mpi_handle key = communicators_key_of_window(0x700040);
     communicators_attach(key, mpi_abi.comm_world);
     communicators_attach(key, mpi_abi.comm_self);
-    CHECK(communicators_under(key) == communicators_find(mpi_abi.comm_self));
+    CHECK(communicators_under(key)->created_on == communicators_find(mpi_abi.comm_self));
     CHECK_EQUAL(communicators_find(mpi_abi.comm_world)->references, 1);
+}
+
+static void all_ranks_number_the_objects_of_a_communicator_alike_whichever_could_be_created(void)
+{
+    begin("open_mpi", 4, 0);
+    mpi_handle first = communicators_key_of_window(0x700040);
+    mpi_handle third = communicators_key_of_file(0x700080);
+    communicators_attach(first, mpi_abi.comm_world);
+    communicators_attach(0, mpi_abi.comm_world);
+    communicators_attach(third, mpi_abi.comm_world);
+    CHECK_EQUAL(communicators_under(first)->object, 1);
+    CHECK_EQUAL(communicators_under(third)->object, 3);
+}
+
+static void an_object_s_collectives_have_no_numbers_once_one_was_not_recorded(void)
+{
+    begin("open_mpi", 4, 0);
+    mpi_handle key = communicators_key_of_window(0x700040);
+    communicators_attach(key, mpi_abi.comm_world);
+    CHECK(communicators_under(key)->entry != NULL);
+    communicators_lose_count();
+    CHECK(communicators_under(key)->entry == NULL);
 }
 
 static const struct unit_test TESTS[] = {
@@ -956,6 +980,8 @@ static const struct unit_test TESTS[] = {
     TEST(an_object_that_mpi_did_not_free_is_found_again),
     TEST(an_object_outlives_the_communicator_that_it_was_created_on),
     TEST(an_object_whose_end_was_not_intercepted_yields_to_the_next_with_its_handle),
+    TEST(all_ranks_number_the_objects_of_a_communicator_alike_whichever_could_be_created),
+    TEST(an_object_s_collectives_have_no_numbers_once_one_was_not_recorded),
 };
 
 UNIT_FILE(TESTS)

@@ -620,6 +620,18 @@ static void a_collective_has_its_number_and_its_root(void)
     CHECK_TEXT(ask("SELECT DISTINCT world_rank FROM sample"), "3");
 }
 
+static void a_collective_on_a_window_or_a_file_has_the_object_and_its_number_on_that(void)
+{
+    begin_sampled();
+    struct ledger_page *page = begin_page(LEDGER_OF_THREAD, 1, 4);
+    put_collective(page, 0, ALLREDUCE, 1);
+    struct ledger_sample *on_object = put(page, 1, BCAST, 2000, 2100);
+    on_object->sequence = LEDGER_ON_OBJECT | 3ull << LEDGER_OBJECT_BIT | 7;
+    store();
+    CHECK_TEXT(ask("SELECT sequence, object, object_sequence, peer FROM sample ORDER BY start_ns"),
+               "1|null|null|null null|3|7|null");
+}
+
 static void a_call_without_a_sequence_has_its_peer_and_the_call_of_its_request(void)
 {
     begin_sampled();
@@ -1449,6 +1461,7 @@ static const struct unit_test TESTS[] = {
     TEST(peers_of_all_threads_add_up),
     TEST(many_cells_are_all_stored),
     TEST(a_collective_has_its_number_and_its_root),
+    TEST(a_collective_on_a_window_or_a_file_has_the_object_and_its_number_on_that),
     TEST(a_call_without_a_sequence_has_its_peer_and_the_call_of_its_request),
     TEST(a_message_has_its_tag_and_number),
     TEST(further_messages_have_a_table_of_their_own),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from sqlite3 import Connection
 
 from ..base.arrays import np
@@ -49,6 +49,7 @@ def sampled_collectives(connection: Connection, texts: Texts) -> Collectives:
     known, kinds = communicators(connection, texts), synchronizing(connection, texts)
     known = known.take((known.communicator > 1) & ~known.is_inter & (known.size > 1))
     groups = Groups(known.identity)
+    calls = replace(calls, sequence=_sequence(calls))
     calls = calls.take(calls.sequence != NONE)
     member, kind = known.row(calls), kinds.row(calls.call)
     is_nccl = np.append(known.is_nccl, False)[member]
@@ -85,6 +86,11 @@ def sampled_collectives(connection: Connection, texts: Texts) -> Collectives:
         rows.completed_ns,
         known.is_nccl[member],
     )
+
+
+def _sequence(calls: Calls) -> Ints:
+    """Of a collective, on a communicator or on a window or file; NONE: another call."""
+    return np.where(calls.sequence == NONE, calls.object_sequence, calls.sequence)
 
 
 def _called(calls: Calls, member: Ints) -> Arrived:
@@ -239,7 +245,7 @@ def median_durations(connection: Connection, known: Known) -> dict[tuple[str, st
     )
     kind = kinds.row(calls.call)
     calls = calls.take(
-        (calls.sequence != NONE) & (kind >= 0) & ~np.append(kinds.is_persistent, True)[kind]
+        (_sequence(calls) != NONE) & (kind >= 0) & ~np.append(kinds.is_persistent, True)[kind]
     )
     is_nccl = np.append(owned.is_nccl, False)[owned.row(calls)]
     ends_ns = np.where(calls.completed_ns == NONE, calls.end_ns, calls.completed_ns)

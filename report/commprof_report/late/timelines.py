@@ -216,7 +216,8 @@ def _timeline(
             start_ns + calls.end_ns - calls.start_ns,
         ),
         _in_turn(
-            outside + UNSEEN, outside, outside + WAITING, np.where(is_split, TRANSFER, states)
+            outside + UNSEEN, outside, outside + WAITING,
+            np.where(is_split & (states != FILES), TRANSFER, states),
         ),
         _in_turn(nothing, nothing, calls.call, calls.call),
         _in_turn(nobody, nobody, np.where(last_rank == NONE, NOBODY, last_rank), nobody),

@@ -45,6 +45,7 @@ KNOWN_FLAGS = {
 SAMPLE_BYTES_UNKNOWN = number("SAMPLE_BYTES_UNKNOWN")
 SIGNATURE_BIT = SAMPLE_BYTES_UNKNOWN.bit_length()  # of `bytes_and_signature`
 MOST_STARTS = (1 << 31) - 1
+ON_OBJECT, OBJECT_BIT = 1 << number("ON_OBJECT_BIT"), number("OBJECT_BIT")
 DEVICE_SPAN_SHARED, DEVICE_SPAN_UNIT_NS = (
     number("DEVICE_SPAN_SHARED"), number("DEVICE_SPAN_UNIT_NS"),
 )
@@ -220,12 +221,21 @@ def _sample_is_sound(ledger: Ledger, sample, kind: int, number: int) -> bool:
     is_collective = call > 0 and not flags and 0 < sample.sequence <= MOST
     if sample.sequence and not is_collective:
         return False
+    if sample.sequence & ON_OBJECT and not all(_on_object(sample)):
+        return False
     is_peer = is_collective or PEER_ANY <= sample.peer < MOST_RANKS or sample.peer == NO_RANK
     is_start = flags != SAMPLE_FURTHER or (
         sample.thread > 0 and 0 < sample.device_span <= MOST_STARTS
     )
     is_owner = bool(flags) or sample.thread == number
     return is_owner and is_peer and is_start and (call > 0 or (not flags and sample.region > 0))
+
+
+def _on_object(sample) -> tuple[int, int]:
+    """The window or file of a collective, and its number on that; 0: it is on neither."""
+    if not sample.sequence & ON_OBJECT:
+        return 0, 0
+    return divmod(sample.sequence - ON_OBJECT, 1 << OBJECT_BIT)
 
 
 def _call(sample) -> int:
@@ -285,6 +295,7 @@ def _sample_row(ledger: Ledger, rows: Rows, clock: Clock, sample, owner: int) ->
     is_message = bool(_flags(sample))
     request_call = 0 if is_message or ledger.call_is_nccl(call) else sample.device_span & CALL_MASK
     device_start_ns, device_end_ns, is_shared = _on_device(ledger, clock, sample)
+    on_object, object_sequence = _on_object(sample)
     return rows.row(
         "sample",
         sample,
@@ -301,6 +312,9 @@ def _sample_row(ledger: Ledger, rows: Rows, clock: Clock, sample, owner: int) ->
         tag=tag,
         number=number,
         signature=sample.bytes_and_signature >> SIGNATURE_BIT or None,
+        sequence=None if on_object else sample.sequence or None,
+        object=on_object or None,
+        object_sequence=object_sequence or None,
     )
 
 

@@ -51,6 +51,9 @@ class Calls(Columns):
     tag: Ints
     number: Ints
     signature: Ints
+    # of a collective on a window or a file: which object of its communicator, and which collective
+    # on that, as one number above those of collectives on communicators
+    object_sequence: Ints
 
 
 @dataclass(frozen=True)
