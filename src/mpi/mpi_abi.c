@@ -9,6 +9,7 @@
 #include "mpi_abi.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 
 struct mpi_abi mpi_abi = {
     .kind = MPI_ABI_UNKNOWN, .name = "unknown", .err_other = 16, .thread_levels = {0, 1, 2, 3}};
@@ -154,8 +155,11 @@ static void resolve_queries(void *provider)
     QUERY(Query_thread)
     QUERY(Topo_test)
     QUERY(Cartdim_get)
+    QUERY(Cart_shift)
     QUERY(Graph_neighbors_count)
+    QUERY(Graph_neighbors)
     QUERY(Dist_graph_neighbors_count)
+    QUERY(Dist_graph_neighbors)
     QUERY(Get_library_version)
     QUERY(T_init_thread)
     QUERY(T_finalize)
@@ -362,4 +366,45 @@ struct mpi_neighbors mpi_neighbors_of(mpi_handle comm)
            : topology == mpi_abi.graph      ? graph_neighbors(comm)
            : topology == mpi_abi.dist_graph ? dist_graph_neighbors(comm)
                                             : (struct mpi_neighbors){0, 0};
+}
+
+/* Both neighbors in a dimension send to this process. */
+static bool cart_sources(mpi_handle comm, int neighbors, int *sources)
+{
+    for (int i = 0; i + 1 < neighbors; i += 2)
+        if (!mpi_query.Cart_shift ||
+            mpi_query.Cart_shift(comm, i / 2, 1, &sources[i], &sources[i + 1]) != MPI_SUCCESS)
+            return false;
+    return true;
+}
+
+static bool graph_sources(mpi_handle comm, int neighbors, int *sources)
+{
+    int rank = 0;
+    return mpi_query.Graph_neighbors && mpi_query.Comm_rank(comm, &rank) == MPI_SUCCESS &&
+           mpi_query.Graph_neighbors(comm, rank, neighbors, sources) == MPI_SUCCESS;
+}
+
+static bool dist_graph_sources(mpi_handle comm, struct mpi_neighbors neighbors, int *sources)
+{
+    size_t most = (size_t)neighbors.sources + (size_t)neighbors.destinations;
+    int *others =
+        malloc((2 * most + 1) * sizeof *others); /* destinations, and the weights of all */
+    bool is_known = others && mpi_query.Dist_graph_neighbors &&
+                    mpi_query.Dist_graph_neighbors(
+                        comm, neighbors.sources, sources, others + neighbors.destinations,
+                        neighbors.destinations, others, others + most) == MPI_SUCCESS;
+    free(others);
+    return is_known;
+}
+
+bool mpi_sources_of(mpi_handle comm, struct mpi_neighbors neighbors, int *sources)
+{
+    int topology = MPI_UNDEFINED;
+    if (mpi_query.Topo_test(comm, &topology) != MPI_SUCCESS)
+        return false;
+    return topology == mpi_abi.cart         ? cart_sources(comm, neighbors.sources, sources)
+           : topology == mpi_abi.graph      ? graph_sources(comm, neighbors.sources, sources)
+           : topology == mpi_abi.dist_graph ? dist_graph_sources(comm, neighbors, sources)
+                                            : false;
 }

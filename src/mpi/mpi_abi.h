@@ -77,8 +77,11 @@ struct mpi_queries {
     int (*Query_thread)(int *);
     int (*Topo_test)(mpi_handle, int *);
     int (*Cartdim_get)(mpi_handle, int *);
+    int (*Cart_shift)(mpi_handle, int, int, int *, int *);
     int (*Graph_neighbors_count)(mpi_handle, int, int *);
+    int (*Graph_neighbors)(mpi_handle, int, int, int *);
     int (*Dist_graph_neighbors_count)(mpi_handle, int *, int *, int *);
+    int (*Dist_graph_neighbors)(mpi_handle, int, int *, int *, int, int *, int *);
     int (*Get_library_version)(char *, int *);
     int (*T_init_thread)(int, int *);
     int (*T_finalize)(void);
@@ -167,6 +170,10 @@ struct mpi_neighbors {
     int sources, destinations;
 };
 struct mpi_neighbors mpi_neighbors_of(mpi_handle comm);
+
+/* The ranks of those that it receives from; there is room for all of its neighbors. False: MPI did
+ * not say. */
+bool mpi_sources_of(mpi_handle comm, struct mpi_neighbors neighbors, int *sources);
 
 /* The message that a status describes. */
 struct mpi_arrival {

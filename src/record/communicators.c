@@ -666,11 +666,34 @@ void communicators_detached(mpi_handle key, struct communicator *communicator, b
         attach(key, communicator);
 }
 
+/* The ranks that this one receives from in neighborhood collectives, as a fact: those that it waits
+ * for. */
+static void note_sources(const struct communicator *communicator, struct mpi_neighbors neighbors)
+{
+    enum { TEXT = 4096 };
+    char key[32], *text = malloc(TEXT);
+    int *sources = calloc((size_t)neighbors.sources + 1, sizeof *sources), count = 0;
+    bool is_known = text && sources && mpi_sources_of(communicator->handle, neighbors, sources);
+    for (int i = 0; is_known && i < neighbors.sources; i++) {
+        int32_t source = communicators_world_rank(communicator, sources[i]);
+        if (source != PEER_NONE) /* beyond the edge of a grid */
+            sources[count++] = source;
+    }
+    if (is_known) {
+        print_members(text, TEXT, sources, count);
+        snprintf(key, sizeof key, "sources.%016llx", (unsigned long long)communicator->identity);
+        ledger_fact(key, text);
+    }
+    free(sources);
+    free(text);
+}
+
 int communicators_ask_neighbors(struct communicator *communicator)
 {
-    int neighbors = mpi_neighbors_of(communicator->handle).destinations;
-    __atomic_store_n(&communicator->out_neighbors, neighbors, __ATOMIC_RELAXED);
-    return neighbors;
+    struct mpi_neighbors neighbors = mpi_neighbors_of(communicator->handle);
+    note_sources(communicator, neighbors);
+    __atomic_store_n(&communicator->out_neighbors, neighbors.destinations, __ATOMIC_RELAXED);
+    return neighbors.destinations;
 }
 
 void communicators_hold(struct communicator *communicator)

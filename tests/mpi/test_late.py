@@ -207,9 +207,10 @@ def test_the_late_rank_on_another_clock_is_named(three_clocks):
     assert row["late_ranks"] == "3"
 
 
-# Windows and files
+# Windows, files and neighbors
 
-OBJECT_CALLS = ("MPI_Win_create", "MPI_Win_fence", "MPI_File_write_at_all")
+NEIGHBOR_CALLS = ("MPI_Neighbor_alltoall", "MPI_Ineighbor_alltoall")
+OBJECT_CALLS = ("MPI_Win_create", "MPI_Win_fence", "MPI_File_write_at_all", *NEIGHBOR_CALLS)
 OBJECT_ROUNDS, OBJECT_SHAPE = 16, (4, 2)
 
 
@@ -220,27 +221,31 @@ def on_objects(profile, call: str, attempt: str = "0", busy_ms: int = BUSY_MS) -
 
 
 @pytest.mark.parametrize("call", OBJECT_CALLS)
-def test_waiting_at_a_window_or_a_file_is_what_the_program_s_own_clock_says(profile, call):
+def test_waiting_at_a_window_a_file_or_for_neighbors_is_what_the_program_logged(profile, call):
     run = on_objects(profile, call)
     readings = [readings_of(run.outcome.stdout)[call, turn] for turn in range(OBJECT_ROUNDS)]
     for rank, row in enumerate(rows_of(run, "rank", call)):
         own = [of_round[rank] for of_round in readings]
-        last_ns = [max(each.before_ns for each in of_round) for of_round in readings]
+        awaited = (
+            [other for other in (rank - 1, rank + 1) if 0 <= other < run.ranks]
+            if call in NEIGHBOR_CALLS else range(run.ranks)
+        )
+        last_ns = [max(of_round[other].before_ns for other in awaited) for of_round in readings]
         wait_ns = sum(
-            min(last - each.before_ns, each.after_ns - each.before_ns)
+            min(max(0, last - each.before_ns), each.after_ns - each.before_ns)
             for last, each in zip(last_ns, own)
         )
         assert row["wait_ns"] == pytest.approx(wait_ns, rel=0.1, abs=0.1 * BUSY_MS * 1e6)
 
 
 @pytest.mark.parametrize("call", OBJECT_CALLS)
-def test_the_rank_that_comes_late_to_a_window_or_a_file_is_named(profile, call):
+def test_the_rank_that_comes_late_to_a_window_a_file_or_its_neighbors_is_named(profile, call):
     _, late = OBJECT_SHAPE
     named(lambda attempt: on_objects(profile, call, attempt), late, call)
 
 
 @pytest.mark.parametrize("call", OBJECT_CALLS)
-def test_nobody_is_named_where_all_come_to_a_window_or_a_file_at_once(profile, call):
+def test_nobody_is_named_where_all_come_to_a_window_a_file_or_neighbors_at_once(profile, call):
     words = (call, "0", "0", str(OBJECT_ROUNDS))
     for attempt in range(TRIES):  # other work on the machine may hold up one of them
         run = profile("late_objects", 2, *words, env={"ATTEMPT": str(attempt)})

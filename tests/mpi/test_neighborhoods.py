@@ -73,3 +73,23 @@ def test_every_persistent_call_moves_its_bytes_each_time_it_completes(profile, m
     assert made(run, "completion") == expected(
         form, lambda count, volume: (rounds * count, rounds * volume)
     )
+
+
+SOURCES = """
+SELECT value FROM fact JOIN communicator ON key = 'sources.' || identity
+WHERE name = :name AND communicator.world_rank = fact.world_rank
+"""
+
+
+def test_each_rank_knows_from_whom_it_receives(profile):
+    """Where both neighbors of a dimension are one rank, it is listed twice: 1,1-2,2."""
+    run = profile("neighborhoods", 4)
+    found = {
+        name: [{*run.query(rank, SOURCES, name=name)[0][0]} - {*",-"} for rank in range(4)]
+        for name in ("grid", "line", "star")
+    }
+    assert found == {
+        "grid": [{"2", "1"}, {"3", "0"}, {"0", "3"}, {"1", "2"}],
+        "line": [{"1"}, {"0", "2"}, {"1", "3"}, {"2"}],
+        "star": [set(), {"0"}, {"0"}, {"0"}],
+    }

@@ -170,6 +170,37 @@ static int fake_Cartdim_get(mpi_handle comm, int *dimensions)
     return MPI_SUCCESS;
 }
 
+/* Two periodic dimensions: ranks 1 and 0, then 2 twice. */
+static int fake_Cart_shift(mpi_handle comm, int dimension, int by, int *source, int *destination)
+{
+    fake_find(comm);
+    CHECK_EQUAL(by, 1);
+    *source = dimension ? 2 : 1;
+    *destination = dimension ? 2 : 0;
+    return MPI_SUCCESS;
+}
+
+static int fake_Graph_neighbors(mpi_handle comm, int rank, int most, int *neighbors)
+{
+    fake_find(comm);
+    CHECK_EQUAL(most, 3);
+    for (int i = 0; i < most; i++)
+        neighbors[i] = rank + i;
+    return MPI_SUCCESS;
+}
+
+static int fake_Dist_graph_neighbors(mpi_handle comm, int most_sources, int *sources,
+                                     int *source_weights, int most_destinations, int *destinations,
+                                     int *destination_weights)
+{
+    fake_find(comm);
+    for (int i = 0; i < most_sources; i++)
+        sources[i] = source_weights[i] = 3;
+    for (int i = 0; i < most_destinations; i++)
+        destinations[i] = destination_weights[i] = 7;
+    return MPI_SUCCESS;
+}
+
 static int fake_Graph_neighbors_count(mpi_handle comm, int rank, int *count)
 {
     CHECK_EQUAL(rank, fake_rank_in(&fake_find(comm)->local, fake_rank));
@@ -210,7 +241,10 @@ static inline void fake_mpi_speak(const char *stub)
         .Type_size_x = fake_Type_size_x,
         .Topo_test = fake_Topo_test,
         .Cartdim_get = fake_Cartdim_get,
+        .Cart_shift = fake_Cart_shift,
         .Graph_neighbors_count = fake_Graph_neighbors_count,
+        .Graph_neighbors = fake_Graph_neighbors,
+        .Dist_graph_neighbors = fake_Dist_graph_neighbors,
         .Dist_graph_neighbors_count = fake_Dist_graph_neighbors_count,
     };
 }

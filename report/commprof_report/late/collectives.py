@@ -2,7 +2,8 @@
 
 A rank waits from its own arrival until the last rank that it depends on arrives: all ranks in
 Allreduce, Allgather, Alltoall, Reduce_scatter and Barrier; the root in Bcast and Scatter; all
-others at the root of Reduce and Gather; the lower ranks in Scan. The rest of its call is transfer.
+others at the root of Reduce and Gather; the lower ranks in Scan; its neighbors in neighborhood
+collectives. The rest of its call is transfer.
 
 An NCCL collective lasts from the start of its kernel to its end; the call on the host shows
 neither.
@@ -14,10 +15,14 @@ from dataclasses import dataclass
 
 from ..base.arrays import np
 from ..base.columns import NONE, Columns, Flags, Groups, Ints, TextInts, Texts
+from .neighbors import Awaited, Sources, last_sources
 from .waits import Arrivals, Shares, Waits, shares
 
 NEVER_NS = -(1 << 62)
-KINDS = ALL, ROOT_FIRST, ROOT_LAST, LOWER = ("all", "root-first", "root-last", "lower")
+ALL, ROOT_FIRST, ROOT_LAST, LOWER, NEIGHBORS = (
+    "all", "root-first", "root-last", "lower", "neighbors",
+)
+KINDS = (ALL, ROOT_FIRST, ROOT_LAST, LOWER)  # NEIGHBORS need more than the arrivals: neighbors.py
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ def has_root(rows: Collectives, groups: Groups) -> Flags:
 
 
 def blocking_waits(
-    rows: Collectives, start_ns: Ints, is_estimate: Flags, texts: Texts
+    rows: Collectives, start_ns: Ints, is_estimate: Flags, sources: Sources, texts: Texts
 ) -> list[Waits]:
     """The split of blocking collectives. start_ns: on the run's axis; is_estimate: durations
     decide."""
@@ -92,6 +97,10 @@ def blocking_waits(
         if own.any():
             come = Come(rows.take(own), start_ns[own])
             parts.append(_waits(come, SHARES[kind](come), False))
+    own = (rows.kind == texts.number(NEIGHBORS)) & ~is_estimate
+    if own.any():
+        come = Come(rows.take(own), start_ns[own])
+        parts.append(_waits(come, _of_sources(come, sources), False))
     if is_estimate.any():
         come = Come(rows.take(is_estimate), start_ns[is_estimate])
         parts.append(_waits(come, _by_duration(come), True))
@@ -208,10 +217,26 @@ def _lower(come: Come) -> Shares:
     return _waited(found)
 
 
+def _last_sources(come: Come, sources: Sources) -> Awaited:
+    rows = come.rows
+    return last_sources(rows.identity, rows.world_rank, come.groups, come.start_ns, sources)
+
+
+def _of_sources(come: Come, sources: Sources) -> Shares:
+    awaited = _last_sources(come, sources)
+    depends = awaited.row >= 0
+    last_ns = np.where(depends, come.start_ns[awaited.row], come.start_ns)
+    last_rank = np.where(depends, come.rows.world_rank[awaited.row], NONE)
+    times_ns = (come.start_ns, _duration_ns(come), last_ns, awaited.second_ns)
+    return _waited(shares(*times_ns, last_rank))
+
+
 SHARES = {ALL: _all, ROOT_FIRST: _root_first, ROOT_LAST: _root_last, LOWER: _lower}
 
 
-def completed_arrivals(rows: Collectives, start_ns: Ints, texts: Texts) -> list[Arrivals]:
+def completed_arrivals(
+    rows: Collectives, start_ns: Ints, sources: Sources, texts: Texts
+) -> list[Arrivals]:
     """Dependencies of each rank's completion of nonblocking collectives."""
     parts = []
     for kind in KINDS:
@@ -221,11 +246,20 @@ def completed_arrivals(rows: Collectives, start_ns: Ints, texts: Texts) -> list[
             last = DEPENDS[kind](come)
             found = _arrivals(come, last, kind == ALL)
             parts.append(found.take(come.rows.completed_ns != NONE))
+    own = rows.kind == texts.number(NEIGHBORS)
+    if own.any():
+        come = Come(rows.take(own), start_ns[own])
+        awaited = _last_sources(come, sources)
+        found = _arrivals(come, awaited.row, False, awaited.second_ns)
+        parts.append(found.take(come.rows.completed_ns != NONE))
     return parts
 
 
-def _arrivals(come: Come, last: Ints, is_all: bool) -> Arrivals:
-    """last: for each row the row whose arrival it depends on; -1: nobody's."""
+def _arrivals(
+    come: Come, last: Ints, is_all: bool, others_ns: Ints | None = None
+) -> Arrivals:
+    """last: for each row the row whose arrival it depends on; -1: nobody's. others_ns: when the
+    last of the others arrived on which it depends; without it, when the last of all others did."""
     rows, start_ns = come.rows, come.start_ns
     first = come.last_but(np.zeros(len(rows), bool))
     second_ns = come.time_but(come.is_at(first))
@@ -242,7 +276,7 @@ def _arrivals(come: Come, last: Ints, is_all: bool) -> Arrivals:
         rows.bytes,
         rows.wait_state,
         last_ns,
-        np.minimum(without_ns, last_ns),
+        np.minimum(without_ns if others_ns is None else others_ns, last_ns),
         rows.world_rank[last],
         (start_ns > last_ns) if is_all else np.zeros(len(rows), bool),
         np.full(len(rows), NONE),

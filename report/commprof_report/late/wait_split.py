@@ -34,6 +34,7 @@ from .clocks import Clocks
 from .collectives import (
     ALL,
     LOWER,
+    NEIGHBORS,
     Collectives,
     blocking_waits,
     completed_arrivals,
@@ -42,6 +43,7 @@ from .collectives import (
 )
 from .known import Known
 from .messages import messages
+from .neighbors import Sources, have_sources, sources
 from .progress import Parts, waiting_for_progress
 from .reading import sampled_collectives
 from .samples import samples
@@ -90,13 +92,16 @@ def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
     rows = sampled_collectives(connection, texts)
     rows = rows.take(whole(rows))
     start_ns = alignment.aligned(rows.world_rank, rows.start_ns)
-    is_estimate, is_sure = _judge(rows, clocks, texts)
+    edges = sources(connection, texts)
+    is_estimate, is_sure = _judge(rows, clocks, edges, texts)
     first = Groups(rows.identity, rows.sequence).first
     left_out = first[~is_sure[first]]
     unsure = int(chosen.among(rows.call[left_out], rows.identity[left_out], texts).sum())
     blocking, others = is_sure & rows.is_blocking, is_sure & ~rows.is_blocking
-    split = blocking_waits(rows.take(blocking), start_ns[blocking], is_estimate[blocking], texts)
-    arrived = completed_arrivals(rows.take(others), start_ns[others], texts)
+    split = blocking_waits(
+        rows.take(blocking), start_ns[blocking], is_estimate[blocking], edges, texts
+    )
+    arrived = completed_arrivals(rows.take(others), start_ns[others], edges, texts)
     found = messages(connection, alignment, clocks, known, chosen.is_chosen)
     arrivals = joined(Arrivals, [*arrived, table(Arrivals, found.arrivals, texts)])
     sampled = samples(connection, known, texts)
@@ -126,8 +131,11 @@ def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
 
 
 def _rooted(waits: Waits, known: Known, texts: Texts) -> Operations:
-    """The blocking collectives in which not all depend on all."""
-    wait = np.flatnonzero(known.which(waits.call, texts, lambda call: call.is_rooted))
+    """The blocking collectives in which not all depend on all, but on each other in the library's
+    algorithm."""
+    wait = np.flatnonzero(
+        known.which(waits.call, texts, lambda call: call.is_rooted and call.kind != NEIGHBORS)
+    )
     nothing = np.full(len(wait), NONE)
     return Operations(wait, waits.identity[wait], waits.sequence[wait], nothing, nothing)
 
@@ -141,13 +149,17 @@ def _parts(rows: Collectives, start_ns: Ints, alignment: Alignment, texts: Texts
     return Parts(rows.identity, rows.sequence, rows.world_rank, start_ns[own], gone_ns)
 
 
-def _judge(rows: Collectives, clocks: Clocks, texts: Texts) -> tuple[Flags, Flags]:
+def _judge(
+    rows: Collectives, clocks: Clocks, edges: Sources, texts: Texts
+) -> tuple[Flags, Flags]:
     """For each row, whether only durations can split its collective, and whether it can be split at
     all."""
     groups = Groups(rows.identity, rows.sequence)
     is_estimate = ~clocks.resolve(rows, groups, texts)
     kind = rows.kind[groups.first]
-    is_rooted = (kind != texts.number(ALL)) & (kind != texts.number(LOWER))
+    of_neighbors = kind == texts.number(NEIGHBORS)
+    is_rooted = (kind != texts.number(ALL)) & (kind != texts.number(LOWER)) & ~of_neighbors
     needs_times = (kind != texts.number(ALL)) | ~rows.is_blocking[groups.first]
     is_sure = ~(needs_times & is_estimate) & ~(is_rooted & ~has_root(rows, groups))
+    is_sure &= ~of_neighbors | have_sources(rows.identity, rows.world_rank, groups, edges)
     return groups.spread(is_estimate), groups.spread(is_sure)

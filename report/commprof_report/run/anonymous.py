@@ -95,4 +95,4 @@ def _shown(key: str, value: str, pseudonyms: _Pseudonyms) -> str | None:
         return value if LISTS[key].fullmatch(value) else None
     if key.startswith(("settings.", "env.HOROVOD_")):
         return value if PLAIN_VALUE.fullmatch(value) else None
-    return value if key in UNCHANGED or key.startswith(("begin.", "last.")) else None
+    return value if key in UNCHANGED or key.startswith(("begin.", "last.", "sources.")) else None

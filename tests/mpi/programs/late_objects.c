@@ -1,6 +1,6 @@
 /* late_objects CALL RANK BUSY_MS ROUNDS: this rank computes before each call in which others wait
- * for it, on a window or a file. The calls and their times are printed as by late.c. Two windows
- * (files) are in use by turns, so that each has a count of its own. */
+ * for it, on a window or a file, or as its neighbors on a line. The calls and their times are
+ * printed as by late.c. Two windows (files) are in use by turns, so that each has a count of its own. */
 #include <mpi.h>
 #include <stdint.h>
 #include <string.h>
@@ -13,6 +13,7 @@ enum { ROUNDS = 64, OBJECTS = 2 };
 static int rank, size;
 static MPI_Win windows[OBJECTS];
 static MPI_File files[OBJECTS];
+static MPI_Comm line;
 static int64_t readings[ROUNDS][2];
 
 static void fence(int round)
@@ -34,18 +35,38 @@ static void create(int round)
     MPI_Win_free(&created);
 }
 
+static void neighbors(int round)
+{
+    int sent[2] = {round, round}, received[2];
+    MPI_Neighbor_alltoall(sent, 1, MPI_INT, received, 1, MPI_INT, line);
+}
+
+static void nonblocking_neighbors(int round)
+{
+    int sent[2] = {round, round}, received[2];
+    MPI_Request request;
+    MPI_Ineighbor_alltoall(sent, 1, MPI_INT, received, 1, MPI_INT, line, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
 static void (*chosen(const char *name))(int)
 {
     if (strcmp(name, "MPI_Win_fence") == 0)
         return fence;
     if (strcmp(name, "MPI_File_write_at_all") == 0)
         return write_all;
+    if (strcmp(name, "MPI_Neighbor_alltoall") == 0)
+        return neighbors;
+    if (strcmp(name, "MPI_Ineighbor_alltoall") == 0)
+        return nonblocking_neighbors;
     CHECK(strcmp(name, "MPI_Win_create") == 0);
     return create;
 }
 
 static void begin(void)
 {
+    int period = 0;
+    MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &period, 0, &line);
     for (int i = 0; i < OBJECTS; i++) {
         int *memory;
         char path[32];
@@ -59,6 +80,7 @@ static void begin(void)
 
 static void end(void)
 {
+    MPI_Comm_free(&line);
     for (int i = 0; i < OBJECTS; i++) {
         MPI_Win_free(&windows[i]);
         MPI_File_close(&files[i]);
