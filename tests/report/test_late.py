@@ -709,6 +709,31 @@ def test_one_extreme_wait_names_nobody(late):
     assert late(job, "run")[0]["late_ranks"] is None
 
 
+def on_files(late_ns: int) -> Job:
+    """Ranks that write two files by turns; each has a count of its own. Rank 1 comes later."""
+    job = Job([HostClock()] * 4, wall_ns=SECOND)
+    for step in range(40):
+        arrivals = [step * 20 * MS + (late_ns if rank == 1 else rank) for rank in range(4)]
+        job.collective("MPI_File_write_all", arrivals, [5 * MS] * 4)
+    for row in job.rows["sample"]:
+        turn = row["sequence"] - 1
+        row.update(sequence=None, object=1 + turn % 2, object_sequence=1 + turn // 2)
+    return job
+
+
+def test_time_in_files_is_said_to_be_in_files_and_names_nobody(late, text):
+    (row,) = late(on_files(0), "run")
+    assert (row["verdict"], row["late_ranks"], row["collectives"]) == ("transfer", None, 40)
+    assert "transfer dominates: reading and writing of files (" in text(on_files(0))
+
+
+def test_the_rank_that_comes_late_to_its_files_is_named(late):
+    (row,) = late(on_files(10 * MS), "run")
+    assert (row["verdict"], row["late_ranks"]) == ("imbalance", "1")
+    (state,) = late(on_files(10 * MS), "state")
+    assert (state["wait_state"], state["wait_ns"]) == ("wait at file", 3 * 40 * 10 * MS - 40 * (0 + 2 + 3))
+
+
 def started(ranks: int, transfer_ns: int, later_ns: int) -> Job:
     """A run of 60 ms, whose rank 0 comes 1.6 ms after the others to the first collective, and
     later_ns after them to all others."""

@@ -75,6 +75,8 @@ def verdict(answers: Late) -> str:
             f"messages, algorithm, network, or scheduling, since ranks {scheduling_text(crowded)}"
             if (crowded := answers.crowding) else "messages, algorithm or network"
         )
+        if is_in_files(answers):
+            why = "reading and writing of files"
         unknown = f"; {unknown_cause_text(row)}" if not who and is_unknown(row) else ""
         return (
             f"transfer dominates: {why} ({units.share(row.wait_share)} is waiting)"
@@ -145,6 +147,16 @@ def reaches_text(ranks: str, point: str, times: int, judged: str, lead_ns: float
         f"{who} {reach} {point} last in {times:,} of {judged}, {units.duration(lead_ns)} "
         "(median) after the mean of the others"
     )
+
+
+def is_in_files(answers: Late) -> bool:
+    """Most of the transfer is in calls on files."""
+    calls = answers.stages.split.known.calls
+    files_ns = sum(
+        row.transfer_ns or 0 for row in answers.calls
+        if row.call in calls and calls[row.call].family == "io"
+    )
+    return files_ns >= MAJORITY * max(1, answers.run.transfer_ns)
 
 
 def mark_text(region: str) -> str:
