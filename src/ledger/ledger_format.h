@@ -444,6 +444,9 @@ enum ledger_sample_flags {
     LEDGER_SAMPLE_FURTHER = 4,  /* no call: a further message of a call that has a sample of its own
                                    (Sendrecv, Startall); not a message: a persistent collective that
                                    it starts; `operation` and `starts` are valid */
+    LEDGER_SAMPLE_POLLED = 8, /* a call that completes requests, before which the thread has polled
+                                   in vain: `completed_ticks` is the begin of the first such poll,
+                                   and `sequence` the duration of all, in ticks */
 };
 
 struct ledger_sample {

@@ -202,6 +202,8 @@ CREATE TABLE sample (
     signature       INTEGER CHECK (signature BETWEEN 1 AND 65535),
     object          INTEGER CHECK (object >= 1),
     object_sequence INTEGER CHECK (object_sequence >= 1),
+    polled_since_ns INTEGER CHECK (polled_since_ns <= start_ns),
+    polled_ns       INTEGER CHECK (polled_ns BETWEEN 0 AND start_ns - polled_since_ns),
     CHECK ((device_start_ns IS NULL) + (device_end_ns IS NULL) + (is_shared IS NULL) IN (0, 3))
 );
 

@@ -124,6 +124,15 @@ static void store_further(struct store *store, const struct ledger_sample *entry
         store_start(store, entry, owner);
 }
 
+/* How long the polls before a call lasted, at most the time since the first. */
+static struct value polled(const struct store *store, const struct ledger_sample *entry)
+{
+    uint64_t since = entry->completed_ticks, most = entry->start_ticks - since;
+    uint64_t until = since + (entry->sequence < most ? entry->sequence : most);
+    return rows_number(store,
+                       rows_since_start_ns(store, until) - rows_since_start_ns(store, since));
+}
+
 static void store_call_sample(struct store *store, const struct ledger_sample *entry,
                               uint64_t owner)
 {
@@ -133,16 +142,22 @@ static void store_call_sample(struct store *store, const struct ledger_sample *e
     bool is_nccl = rows_call_is_nccl(store, entry->call),
          is_on_device = device_span(store, entry, &device);
     bool has_request = !is_nccl && !(entry->flags & LEDGER_SAMPLE_MESSAGE);
-    struct value completed_ns = completion(store, entry);
+    bool has_polled =
+        entry->flags & LEDGER_SAMPLE_POLLED && entry->completed_ticks <= entry->start_ticks;
+    uint64_t numbers = has_polled ? 0 : entry->sequence;
+    struct value completed_ns = has_polled ? rows_null() : completion(store, entry);
     struct value bytes = bytes_of(store, entry),
                  signature = rows_unless_zero(store, entry->signature);
-    uint64_t on = entry->sequence & LEDGER_ON_OBJECT ? entry->sequence - LEDGER_ON_OBJECT : 0;
-    struct value sequence = rows_unless_zero(store, on ? 0 : (int64_t)entry->sequence);
+    uint64_t on = numbers & LEDGER_ON_OBJECT ? numbers - LEDGER_ON_OBJECT : 0;
+    struct value sequence = rows_unless_zero(store, on ? 0 : (int64_t)numbers);
     struct value object = rows_unless_zero(store, (int64_t)(on >> LEDGER_OBJECT_BIT));
     struct value object_sequence =
         rows_unless_zero(store, (int64_t)(on & ((1ull << LEDGER_OBJECT_BIT) - 1)));
-    struct value peer = entry->sequence ? rows_null() : rows_rank(store, entry->peer);
-    struct value root = entry->sequence ? rows_rank(store, entry->peer) : rows_null();
+    struct value polled_since_ns =
+        has_polled ? rows_ticks(store, entry->completed_ticks) : rows_null();
+    struct value polled_ns = has_polled ? polled(store, entry) : rows_null();
+    struct value peer = numbers ? rows_null() : rows_rank(store, entry->peer);
+    struct value root = numbers ? rows_rank(store, entry->peer) : rows_null();
     struct value request_call = rows_call(store, has_request ? entry->request_call : 0);
     struct value device_start_ns = is_on_device ? rows_number(store, device.begin_ns) : rows_null();
     struct value device_end_ns = is_on_device ? rows_number(store, device.end_ns) : rows_null();

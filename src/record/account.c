@@ -3,6 +3,20 @@
 #include "mpi/request_memory.h"
 #include "persistent_collectives.h"
 
+/* `sample`: of a call after unsuccessful polls; NULL: it is not sampled. */
+static void add_polls(const struct call *call, struct ledger_sample *sample)
+{
+    if (call->id < CALL_Wait || call->id > CALL_Testsome)
+        return;
+    if (sample && call->thread->polled_since_ticks <= call->start) {
+        sample->completed_ticks = call->thread->polled_since_ticks;
+        sample->sequence = call->thread->polled_ticks;
+        sample_set_call(sample, (uint16_t)(call->id | LEDGER_SAMPLE_POLLED << 12));
+    }
+    call->thread->polled_ticks = 0;
+}
+_Static_assert(CALL_Testsome - CALL_Wait == 7, "the calls that complete requests are neighbours");
+
 void account_simple(const struct call *call)
 {
     if (!call->thread || !call_is_counted(call->id))
@@ -10,10 +24,13 @@ void account_simple(const struct call *call)
     account_count(call->thread, 0, cell_key(call->id, LEDGER_COMMUNICATOR_NONE, LEDGER_CALL),
                   call_duration_ns(call), 0);
     bool awaits = call->doing >> LEDGER_DOING_REQUEST_CALL_BIT;
-    if (!call->sequence)
-        account_sample(call,
-                       (struct traffic){.bytes = awaits ? call->thread->cells.record->bytes : 0,
-                                        .peer = PEER_NONE});
+    if (call->sequence)
+        return;
+    struct ledger_sample *sample = account_sample(
+        call, (struct traffic){.bytes = awaits ? call->thread->cells.record->bytes : 0,
+                               .peer = PEER_NONE});
+    if (__builtin_expect(call->thread->polled_ticks != 0, 0))
+        add_polls(call, sample);
 }
 
 /* The sample of a further message of a call, or of a persistent collective that it starts, if the
@@ -69,6 +86,16 @@ void account_poll(const struct call *call)
     if (call->thread && call_is_counted(call->id))
         account_count(call->thread, 0, cell_key(call->id, LEDGER_COMMUNICATOR_NONE, LEDGER_POLL),
                       call_duration_ns(call), 0);
+}
+
+void account_test_poll(const struct call *call)
+{
+    account_poll(call);
+    if (!call->thread)
+        return;
+    if (!call->thread->polled_ticks)
+        call->thread->polled_since_ticks = call->start;
+    call->thread->polled_ticks += call->end - call->start;
 }
 
 void account_arrival(const struct call *call, struct traffic received, bool is_counted)

@@ -164,6 +164,9 @@ void account_created(const struct call *call, const void *newcomm, mpi_handle pa
 /* An unsuccessful poll (Test, Iprobe). */
 void account_poll(const struct call *call);
 
+/* One of requests: its time is added to the sample of the call that completes some. */
+void account_test_poll(const struct call *call);
+
 /* The receiving half of a sendrecv, whose call has been accounted, with this result. */
 void account_arrival(const struct call *call, struct traffic received, bool is_counted);
 

@@ -50,6 +50,9 @@ struct thread {
     void *scratch;
     size_t scratch_bytes;
     struct around around[WRAPPERS_NESTED];
+    /* unsuccessful Tests since the last call that completed requests: begin of the first, duration
+     * of all */
+    uint64_t polled_since_ticks, polled_ticks;
     struct regions *regions; /* NULL: the thread has not begun one yet */
     struct thread *next_free;
 };

@@ -355,7 +355,7 @@ BODY(Test, BY_HAND, TEST)
     bool nothing = call.succeeded && !*flag;
     call_leave(&call, !nothing);
     if (nothing)
-        account_poll(&call);
+        account_test_poll(&call);
     else
         account_simple(&call);
     if (!call.thread || !mpi_abi.known)
@@ -531,7 +531,7 @@ BODY(Testall, BY_HAND, TESTALL)
     bool nothing = call.succeeded && !*flag;
     call_leave(&call, !nothing);
     if (nothing) {
-        account_poll(&call);
+        account_test_poll(&call);
         account_passed(&call, &batch);
         return error;
     }
@@ -567,7 +567,7 @@ BODY(Testany, BY_HAND, TESTANY)
     bool nothing = call.succeeded && !*flag;
     call_leave(&call, !nothing);
     if (nothing) {
-        account_poll(&call);
+        account_test_poll(&call);
         account_passed(&call, &batch);
         return error;
     }
@@ -603,7 +603,7 @@ BODY(Testsome, BY_HAND, SOME)
     bool nothing = call.succeeded && *outcount == 0;
     call_leave(&call, !nothing);
     if (nothing) {
-        account_poll(&call);
+        account_test_poll(&call);
         account_passed(&call, &batch);
         return error;
     }

@@ -266,6 +266,21 @@ def test_each_window_and_each_file_has_a_count_of_its_own(profile):
         assert run.query(rank, found, call="MPI_Win_fence") == expected
 
 
+# Polling
+
+POLLED = "MPI_Iallreduce"
+
+
+def test_the_rank_that_others_poll_for_is_named_with_the_time_of_their_polls(profile):
+    _, late = OBJECT_SHAPE
+    run, _ = named(lambda attempt: on_objects(profile, POLLED, attempt), late, POLLED)
+    for rank, row in enumerate(rows_of(run, "rank", POLLED)):
+        polls_ns = sum(cell.total_ns for cell in run.cells(rank, "MPI_Test", measure="poll"))
+        (seen_ns,) = run.query(rank, "SELECT total(polled_ns) FROM sample")[0]
+        assert seen_ns == pytest.approx(polls_ns, rel=0.01)
+        assert rank == late or row["wait_ns"] >= 0.5 * polls_ns
+
+
 # Nonblocking collectives
 
 NONBLOCKING_ROUNDS = 24

@@ -181,6 +181,8 @@ class Sample:
     signature: int | None = None
     # of a collective on a window or a file: the object, and the collective's number on it
     on_object: tuple[int, int] | None = None
+    # unsuccessful polls before it: begin of the first, and how long all lasted
+    polled: tuple[int, int] | None = None
 
     @property
     def completed(self) -> int | None:
@@ -919,6 +921,7 @@ def sample_row(own: int, sample: Sample) -> tuple:
     on_device = (*sample.device_ns, sample.is_shared) if sample.device_ns else (None, None, None)
     on_object = sample.on_object or (None, None)
     last = (*on_device, sample.tag, sample.number, sample.signature, *on_object)
+    last += sample.polled or (None, None)
     return (
         own, sample.thread, *call, sample.bytes, sample.peer, sample.root, sample.request_call,
         sample.region, *last,
@@ -1236,7 +1239,11 @@ def ledger_sample(sample: Sample) -> bytes:
             "<4Qi4HiQ", *times, bytes_and_signature(sample.bytes, sample.signature), peer, *what,
             no_rank(sample.tag), 0,
         )
-    numbers = (CALL_NUMBERS[sample.call], sample.communicator, sample.thread, sample.region)
+    call_and_flags = CALL_NUMBERS[sample.call]
+    if sample.polled:
+        call_and_flags |= 8 << 12
+        times, sequence = (*times[:2], ticks_at(sample.polled[0])), 2 * sample.polled[1]
+    numbers = (call_and_flags, sample.communicator, sample.thread, sample.region)
     span_ns = sample.device_ns[1] - sample.device_ns[0] if sample.device_ns else 0
     last = (
         span_ns // 16 << 1 | sample.is_shared if span_ns

@@ -307,6 +307,21 @@ def test_a_collective_on_an_object_that_cannot_be_is_left_out(written, on_object
     ]
 
 
+def test_a_call_has_the_unsuccessful_polls_before_it(written, tmp_path):
+    calls = [
+        planted.Sample("MPI_Waitall", 0, 10),
+        planted.Sample("MPI_Waitall", 100, 110, polled=(40, 50)),
+    ]
+    rank = one_rank(samples=calls)
+    planted.write_databases(tmp_path, [rank])
+    columns = "polled_since_ns, polled_ns, completed_ns, sequence"
+    found = f"SELECT {columns} FROM sample ORDER BY start_ns"
+    assert (
+        written(rank).ask(found) == all_of(tmp_path / "rank-0.db", found)
+        == [(None, None, None, None), (40, 50, None, None)]
+    )
+
+
 def test_a_sample_has_its_signature_and_its_bytes(written, tmp_path):
     most = (1 << 48) - 2
     samples = [

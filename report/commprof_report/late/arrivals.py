@@ -8,11 +8,22 @@ operation's arrival is not known is not split.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from sqlite3 import Connection
 
 from ..base.arrays import np
-from ..base.columns import NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, grouped
+from ..base.columns import (
+    NONE,
+    Columns,
+    Flags,
+    Groups,
+    Ints,
+    TextInts,
+    Texts,
+    found_in,
+    grouped,
+    joined,
+)
 from .known import Known
 from .samples import Samples, region_names
 from .waits import Arrivals, Operations, Waits, shares
@@ -28,6 +39,8 @@ class Completing(Columns):
     region: TextInts
     start_ns: Ints  # in the rank's own time
     end_ns: Ints
+    polled_since_ns: Ints  # of unsuccessful polls before it: begin of the first,
+    polled_ns: Ints  # and how long they lasted; NONE: there were none
 
 
 def completing(connection: Connection, rows: Samples, known: Known, texts: Texts) -> Completing:
@@ -37,15 +50,15 @@ def completing(connection: Connection, rows: Samples, known: Known, texts: Texts
     region = region_names(connection, rows.world_rank, rows.region, texts)
     return Completing(
         rows.world_rank, np.where(is_completion, rows.call, NONE), region, rows.start_ns,
-        rows.end_ns,
+        rows.end_ns, rows.polled_since_ns, rows.polled_ns,
     )
 
 
 def completed(
     arrivals: Arrivals, calls: Completing, start_ns: Ints
 ) -> tuple[Waits, Operations, Ints]:
-    """The split of these calls, whose begins on the run's axis are start_ns; what they completed;
-    and the rows of arrivals whose calls are not sampled."""
+    """The split of these calls, whose begins on the run's axis are start_ns, then of unsuccessful
+    polls before them; what they completed; and the rows of arrivals whose calls are not sampled."""
     order, groups = grouped(arrivals.world_rank, arrivals.gone_ns)
     arrivals = arrivals.take(order)
     keys = arrivals.world_rank[groups.first], arrivals.gone_ns[groups.first]
@@ -58,10 +71,12 @@ def completed(
     )
     split = np.flatnonzero((call >= 0) & is_known)
     split = split[np.argsort(call[split], kind="stable")]
-    waits = _waits(
+    parts = (
         arrivals.take(ready[split]), groups.max(others_ns)[split], calls.take(call[split]),
         start_ns[call[split]], groups.counts[split],
     )
+    waits = _waits(*parts)
+    waits = joined(Waits, [waits, _polls(*parts[:4], waits)])
     return waits, _operations(arrivals, groups, split), order[groups.spread(call < 0)]
 
 
@@ -109,6 +124,32 @@ def _waits(
         np.where(ready.peer_ns == NONE, NONE, ready.last_rank),
         ready.peer_ns,
         operations,
+        np.zeros(len(ready), bool),
+    )
+
+
+def _polls(
+    ready: Arrivals, others_ns: Ints, calls: Completing, start_ns: Ints, waits: Waits
+) -> Waits:
+    """The unsuccessful polls before the calls of these waits. It is not known when each was made:
+    as much of them is waiting as of the time from the first one to the call passes before the last
+    rank arrives."""
+    has = calls.polled_ns > 0
+    ready, others_ns, calls, start_ns, waits = (
+        ready.take(has), others_ns[has], calls.take(has), start_ns[has], waits.take(has),
+    )
+    span_ns = calls.start_ns - calls.polled_since_ns
+    since_ns, part = start_ns - span_ns, calls.polled_ns / np.maximum(1, span_ns)
+    found = shares(since_ns, span_ns, ready.last_ns, others_ns, ready.last_rank)
+    wait_ns, alone_ns = (
+        (ns * part).astype(np.int64) for ns in (found.wait_ns, found.alone_ns)
+    )
+    return replace(
+        waits, start_ns=since_ns, end_ns=since_ns + calls.polled_ns, wait_ns=wait_ns,
+        transfer_ns=calls.polled_ns - wait_ns, alone_ns=alone_ns,
+        last_rank=np.where(wait_ns > 0, ready.last_rank, NONE),
+        wait_state=np.where(wait_ns > 0, ready.wait_state, NONE),
+        is_polled=np.ones(len(waits), bool),
     )
 
 

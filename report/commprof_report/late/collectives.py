@@ -130,6 +130,7 @@ def _waits(come: Come, found: Shares, is_estimate: bool) -> Waits:
         nothing,
         nothing,
         np.ones(len(rows), np.int64),
+        np.zeros(len(rows), bool),
     )
 
 

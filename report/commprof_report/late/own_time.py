@@ -143,7 +143,7 @@ def _direct_ns(lines: Lines, world_ranks: Ints, since_ns: Ints, until_ns: Ints) 
 
 def _messages(waits: Waits, lines: Lines, texts: Texts) -> Iterator[tuple]:
     """Rows of Compared: those of a rank in one call on a communicator in order of time."""
-    waits = waits.take(waits.peer != NONE)
+    waits = waits.take((waits.peer != NONE) & ~waits.is_polled)
     order = np.lexsort((waits.start_ns, waits.world_rank, waits.call, waits.identity))
     waits = waits.take(order)
     pairs = {*zip(waits.identity.tolist(), waits.peer.tolist(), waits.world_rank.tolist())}

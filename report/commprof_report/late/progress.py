@@ -97,11 +97,12 @@ def _arrived_ns(waits: Waits) -> Ints:
 def _excess_ns(waits: Waits) -> Ints:
     """Of each row: how much longer its transfer is than the least of such calls."""
     order, groups = grouped(
-        waits.call, waits.identity, waits.bytes, waits.completion, waits.is_estimate
+        waits.call, waits.identity, waits.bytes, waits.completion,
+        waits.is_estimate | waits.is_polled,
     )
     least_ns = np.empty(len(waits), np.int64)
     least_ns[order] = groups.spread(groups.min(waits.transfer_ns[order]))
-    return np.where(waits.is_estimate, 0, waits.transfer_ns - least_ns)
+    return np.where(waits.is_estimate | waits.is_polled, 0, waits.transfer_ns - least_ns)
 
 
 def _messages(waits: Waits, operations: Operations) -> Held:

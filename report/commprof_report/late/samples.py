@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from sqlite3 import Connection
 
 from ..base import query
@@ -24,6 +24,8 @@ class Samples(Columns):
     region: Ints  # the rank's number for it
     start_ns: Ints  # in the rank's own time
     end_ns: Ints
+    polled_since_ns: Ints
+    polled_ns: Ints
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,18 @@ def samples(connection: Connection, known: Known, texts: Texts) -> Samples:
     """Without MPI_Init and the like; by rank, in order of time."""
     calls = sampled(connection).in_texts(texts).calls
     found = Samples(
-        calls.world_rank, calls.thread, calls.call, calls.region, calls.start_ns, calls.end_ns
+        calls.world_rank, calls.thread, calls.call, calls.region, calls.start_ns, calls.end_ns,
+        calls.polled_since_ns, calls.polled_ns,
     )
     found = found.take(~known.which(found.call, texts, lambda call: call.family == "setup"))
     return found.take(np.lexsort((found.end_ns, found.start_ns, found.world_rank)))
+
+
+def polls(rows: Samples) -> Samples:
+    """The unsuccessful polls before each call, as if they followed one another."""
+    rows = rows.take(rows.polled_ns != NONE)
+    since_ns = rows.polled_since_ns
+    return replace(rows, start_ns=since_ns, end_ns=since_ns + rows.polled_ns)
 
 
 def region_names(

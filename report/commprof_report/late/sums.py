@@ -185,8 +185,8 @@ def rank_rows(sums: Sums, hosts: Mapping[int, str | None]) -> list[LateRankRow]:
     )
     last = _last_counts(waits, number)
     columns = [
-        summed(waits.world_rank, waits.sequence > 0),
-        summed(waits.world_rank, waits.sequence < 0),
+        summed(waits.world_rank, (waits.sequence > 0) & ~waits.is_polled),
+        summed(waits.world_rank, (waits.sequence < 0) & ~waits.is_polled),
         last,
         summed(waits.last_rank, sums.wait_ns),
         summed(waits.last_rank, waits.alone_ns * sums.factor),

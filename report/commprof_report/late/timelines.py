@@ -17,11 +17,11 @@ from sqlite3 import Connection
 from typing import Dict, NamedTuple
 
 from ..base.arrays import np
-from ..base.columns import NONE, Ints, TextInts, Texts, by_rank, found_in
+from ..base.columns import NONE, Ints, TextInts, Texts, by_rank, found_in, joined
 from ..run.alignment import Alignment
 from ..run.holes import holes
 from .known import Known
-from .samples import Samples, followed, is_on
+from .samples import Samples, followed, is_on, polls
 from .waits import Waits
 
 OUTSIDE, TRANSFER, FILES, WAITING, UNSPLIT, UNSEEN = STATES = range(6)
@@ -141,6 +141,8 @@ class Called(NamedTuple):
 def called(
     connection: Connection, alignment: Alignment, samples: Samples, known: Known, texts: Texts
 ) -> Called:
+    samples = joined(Samples, [samples, polls(samples)])
+    samples = samples.take(np.lexsort((samples.end_ns, samples.start_ns, samples.world_rank)))
     calls = samples.take(~known.which(samples.call, texts, lambda call: call.library == "nccl"))
     threads = followed(connection, calls)
     calls = calls.take(is_on(calls, threads))

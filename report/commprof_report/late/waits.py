@@ -41,6 +41,7 @@ class Waits(Columns):
     peer: Ints  # of a message, its other rank, waited for or not; NONE: a collective
     peer_ns: Ints  # when that rank posted its side
     operations: Ints  # that the call was, or completed
+    is_polled: Flags  # in unsuccessful polls before the call, which has a row of its own
 
     def estimated(self) -> Iterator[tuple[int, int]]:
         """Rank and begin of the calls of whose waiting only an estimate is known."""

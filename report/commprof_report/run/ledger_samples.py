@@ -35,13 +35,13 @@ ONE_PERCENT = 100
 CALL_MASK = 0xFFFF
 SAMPLE_CALL_BITS = 12  # the flags are in the bits above
 SAMPLE_CALL_MASK = (1 << SAMPLE_CALL_BITS) - 1
-SAMPLE_MESSAGE, SAMPLE_RECEIVED, SAMPLE_FURTHER = (
-    number(f"SAMPLE_{flag}") for flag in ("MESSAGE", "RECEIVED", "FURTHER")
+SAMPLE_MESSAGE, SAMPLE_RECEIVED, SAMPLE_FURTHER, SAMPLE_POLLED = (
+    number(f"SAMPLE_{flag}") for flag in ("MESSAGE", "RECEIVED", "FURTHER", "POLLED")
 )
 KNOWN_FLAGS = {
     flags for flags in range(2 * SAMPLE_FURTHER)
     if flags & SAMPLE_MESSAGE or not flags & SAMPLE_RECEIVED
-}
+} | {SAMPLE_POLLED}
 SAMPLE_BYTES_UNKNOWN = number("SAMPLE_BYTES_UNKNOWN")
 SIGNATURE_BIT = SAMPLE_BYTES_UNKNOWN.bit_length()  # of `bytes_and_signature`
 MOST_STARTS = (1 << 31) - 1
@@ -214,6 +214,9 @@ def _activities_take(ledger: Ledger, rows: Rows, page, stream: int, activities: 
 def _sample_is_sound(ledger: Ledger, sample, kind: int, number: int) -> bool:
     call, flags = _call(sample), _flags(sample)
     is_early = 0 < sample.completed_ticks < sample.start_ticks and not ledger.call_is_nccl(call)
+    if flags == SAMPLE_POLLED:
+        is_polled = 0 < sample.completed_ticks <= sample.start_ticks and sample.sequence > 0
+        return is_polled and _sample_is_sound(ledger, _without_polls(sample), kind, number)
     if sample.end_ticks < sample.start_ticks or is_early or flags not in KNOWN_FLAGS:
         return False
     if kind == OF_STEPS:
@@ -229,6 +232,21 @@ def _sample_is_sound(ledger: Ledger, sample, kind: int, number: int) -> bool:
     )
     is_owner = bool(flags) or sample.thread == number
     return is_owner and is_peer and is_start and (call > 0 or (not flags and sample.region > 0))
+
+
+def _without_polls(sample):
+    """The same call, as if the thread had not polled before."""
+    return sample._replace(call_and_flags=_call(sample), completed_ticks=0, sequence=0)
+
+
+def _polled(clock: Clock, sample) -> tuple[int | None, int | None]:
+    """Begin of the first unsuccessful poll before a call, and how long all of them lasted."""
+    if _flags(sample) != SAMPLE_POLLED:
+        return None, None
+    since = sample.completed_ticks
+    since_ns = clock.since_start_ns(since)
+    until = since + min(sample.sequence, sample.start_ticks - since)
+    return since_ns, clock.since_start_ns(until) - since_ns
 
 
 def _on_object(sample) -> tuple[int, int]:
@@ -289,6 +307,9 @@ def _start_row(ledger: Ledger, rows: Rows, clock: Clock, sample, thread: int) ->
 
 
 def _sample_row(ledger: Ledger, rows: Rows, clock: Clock, sample, owner: int) -> tuple:
+    polled_since_ns, polled_ns = _polled(clock, sample)
+    if polled_ns is not None:
+        sample = _without_polls(sample)
     call = _call(sample)
     peer_or_root = known_rank(sample.peer)
     tag, number = _message(sample)
@@ -315,6 +336,8 @@ def _sample_row(ledger: Ledger, rows: Rows, clock: Clock, sample, owner: int) ->
         sequence=None if on_object else sample.sequence or None,
         object=on_object or None,
         object_sequence=object_sequence or None,
+        polled_since_ns=polled_since_ns,
+        polled_ns=polled_ns,
     )
 
 

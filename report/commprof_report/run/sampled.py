@@ -54,6 +54,8 @@ class Calls(Columns):
     # of a collective on a window or a file: which object of its communicator, and which collective
     # on that, as one number above those of collectives on communicators
     object_sequence: Ints
+    polled_since_ns: Ints  # begin of the first unsuccessful poll before it
+    polled_ns: Ints
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,10 @@ ADDED: dict[int, dict[str, dict[str, str] | None]] = {
             "sms": "NULL", "communication_ns": "0", "communication_sm_ns": "0",
             "communication_most_sms": "0", "memory_bytes": "NULL",
         },
-        "sample": {"object": "NULL", "object_sequence": "NULL"},
+        "sample": {
+            "object": "NULL", "object_sequence": "NULL", "polled_since_ns": "NULL",
+            "polled_ns": "NULL",
+        },
         "gpu_reading": None,
         "cpu_time": None,
     },

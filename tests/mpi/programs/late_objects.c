@@ -1,6 +1,7 @@
 /* late_objects CALL RANK BUSY_MS ROUNDS: this rank computes before each call in which others wait
- * for it, on a window or a file, or as its neighbors on a line. The calls and their times are
- * printed as by late.c. Two windows (files) are in use by turns, so that each has a count of its own. */
+ * for it, on a window or a file, as its neighbors on a line, or where they poll. The calls and
+ * their times are printed as by late.c. Two windows (files) are in use by turns, so that each has
+ * a count of its own. */
 #include <mpi.h>
 #include <stdint.h>
 #include <string.h>
@@ -49,6 +50,15 @@ static void nonblocking_neighbors(int round)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
+static void polled(int round)
+{
+    int sum, is_complete = 0;
+    MPI_Request request;
+    MPI_Iallreduce(&round, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+    while (!is_complete)
+        MPI_Test(&request, &is_complete, MPI_STATUS_IGNORE);
+}
+
 static void (*chosen(const char *name))(int)
 {
     if (strcmp(name, "MPI_Win_fence") == 0)
@@ -59,6 +69,8 @@ static void (*chosen(const char *name))(int)
         return neighbors;
     if (strcmp(name, "MPI_Ineighbor_alltoall") == 0)
         return nonblocking_neighbors;
+    if (strcmp(name, "MPI_Iallreduce") == 0)
+        return polled;
     CHECK(strcmp(name, "MPI_Win_create") == 0);
     return create;
 }
