@@ -25,7 +25,8 @@ static inline bool thinned_wants(const struct thinned *log, uint32_t tick)
     return tick % log->period == 0;
 }
 
-/* Copies an entry of 64 bytes, but for its `live`, which is set here. It is left out if the ledger has no room. */
+/* Copies an entry of 64 bytes, but for its `live`, which is set here. It is left out if the ledger
+ * has no room. */
 void thinned_add(struct thinned *log, const void *entry);
 
 #endif

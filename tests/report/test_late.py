@@ -731,7 +731,8 @@ def test_the_rank_that_comes_late_to_its_files_is_named(late):
     (row,) = late(on_files(10 * MS), "run")
     assert (row["verdict"], row["late_ranks"]) == ("imbalance", "1")
     (state,) = late(on_files(10 * MS), "state")
-    assert (state["wait_state"], state["wait_ns"]) == ("wait at file", 3 * 40 * 10 * MS - 40 * (0 + 2 + 3))
+    waited_ns = 3 * 40 * 10 * MS - 40 * (0 + 2 + 3)
+    assert (state["wait_state"], state["wait_ns"]) == ("wait at file", waited_ns)
 
 
 def started(ranks: int, transfer_ns: int, later_ns: int) -> Job:

@@ -108,8 +108,8 @@ def test_a_rank_from_which_nothing_can_be_gained_is_not_named(report, said, tmp_
 
 
 def slow_stage(share: float) -> Job:
-    """A pipeline of eight stages. In this share of its 164 batches stage 2 takes 20 ms longer, in the
-    others some other stage."""
+    """A pipeline of eight stages. In this share of its 164 batches stage 2 takes 20 ms longer, in
+    the others some other stage."""
     chance, program = random.Random(1), Program(RANKS)
     others = [rank for rank in range(RANKS) if rank != 2]
     turns = [2] * round(164 * share)
