@@ -34,8 +34,20 @@ BANDWIDTH = {
 }
 WAITS_FOR = {
     "all": "Barrier Allreduce AllReduce Allgather AllGather Allgatherv Alltoall AlltoAll "
-    "Reduce_scatter_block ReduceScatter Group",
-    "all-unless-empty": "Reduce_scatter Alltoallv Alltoallw",
+    "Reduce_scatter_block ReduceScatter Group"
+    " Win_create Win_allocate Win_allocate_shared Win_create_dynamic Win_free Win_set_info "
+    "Win_fence"
+    " File_open File_close File_set_view File_set_info File_set_size File_preallocate "
+    "File_set_atomicity File_seek_shared File_sync",
+    "all-unless-empty": "Reduce_scatter Alltoallv Alltoallw"
+    " File_read_all File_read_at_all File_read_ordered File_write_all File_write_at_all "
+    "File_write_ordered"
+    " File_read_all_begin File_read_at_all_begin File_read_ordered_begin File_write_all_begin "
+    "File_write_at_all_begin File_write_ordered_begin"
+    " File_read_all_end File_read_at_all_end File_read_ordered_end File_write_all_end "
+    "File_write_at_all_end File_write_ordered_end",
+    "neighbors": "Neighbor_allgather Neighbor_allgatherv Neighbor_alltoall Neighbor_alltoallv "
+    "Neighbor_alltoallw",
     "root-first": "Bcast Broadcast Scatter Scatterv",
     "root-last": "Reduce Gather Gatherv",
     "lower": "Scan Exscan",
@@ -64,7 +76,7 @@ def waits_for(name: str) -> str:
     if call.library == "nccl" and operation(name) in NCCL_WAITS_FOR:
         return NCCL_WAITS_FOR[operation(name)]
     is_over_at_once = (
-        call.form in ("nonblocking", "persistent") and call.family != "collective"
+        call.form in ("nonblocking", "persistent") and call.family == "point-to-point"
     ) or name in POLLS
     return "nobody" if is_over_at_once else listed(WAITS_FOR, name, "nobody")
 

@@ -26,6 +26,9 @@ Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 
 PR_SET_PDEATHSIG = 1
+# Python heeds an interrupt between two calls of the system; one that comes right before a call that
+# waits is not heeded before that ends.
+HEEDED_S = 0.5
 MOST = 8  # children at a time, which bounds their memory on hosts of many cores
 
 
@@ -52,7 +55,7 @@ def forked(
                         receiver, child = _begin(function, arguments[begun])
                         children[receiver] = begun, child
                 # wait() gives some of these
-                for receiver in wait(list(children)):  # type: ignore[assignment]
+                for receiver in wait(list(children), HEEDED_S):  # type: ignore[assignment]
                     ended, child = children[receiver]
                     results[ended] = _received(receiver)
                     child.join()

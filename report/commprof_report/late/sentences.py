@@ -61,37 +61,10 @@ def verdict(answers: Late) -> str:
         )
     if row.verdict == "marks":
         return f"{marks_text(present(answers.last))}{why_text(answers)}"
-    who = late_text(row)
     if row.verdict == "transfer":
-        when = ""
-        if who:
-            when = f"{when_text(answers)}{outside_text(answers)}{why_text(answers)}"
-        part = (
-            f"load imbalance: {mostly_text(row, when)}" if is_mostly(row)
-            else f"of the waiting, {units.share(row.late_share)} is for {who}{when}"
-        )
-        also = f"; {part}" if who else ""
-        why = link_text(answers) or (
-            f"messages, algorithm, network, or scheduling, since ranks {scheduling_text(crowded)}"
-            if (crowded := answers.crowding) else "messages, algorithm or network"
-        )
-        if is_in_files(answers):
-            why = "reading and writing of files"
-        unknown = f"; {unknown_cause_text(row)}" if not who and is_unknown(row) else ""
-        return (
-            f"transfer dominates: {why} ({units.share(row.wait_share)} is waiting)"
-            f"{few_transfers_text(row)}{also}{unknown}"
-        )
+        return transfer_text(answers)
     if row.verdict in ("imbalance", "mostly"):
-        outside = outside_text(answers)
-        why = "no progress" if outside else "load imbalance"
-        if is_through_link(answers):
-            why = f"a slow link: {link_text(answers)}"
-        more = f"{chain_text(row)}{when_text(answers)}{outside}{why_text(answers)}"
-        if is_mostly(row):
-            return f"{why}: {mostly_text(row, more)}"
-        cause = "causes" if units.is_one(present(row.late_ranks)) else "cause"
-        return f"{why}: {who} {cause} {units.share(row.late_share)} of the waiting{more}"
+        return named_text(answers)
     if row.verdict == "by-call":
         said = [
             f"{units.rank_names(each.named.ranks)} in {each.call}{on_text(answers, each.identity)}"
@@ -103,14 +76,8 @@ def verdict(answers: Late) -> str:
             f"ranks take turns in a fixed order: {', '.join(map(str, answers.blame.turns))} "
             "arrive last one after the other"
         )
-    if named := answers.blame.named:
-        causes, they = ("causes", "it") if len(named.ranks) == 1 else ("cause", "they")
-        return (
-            f"{units.rank_names(list(named.ranks))} {causes} {units.share(named.share)} of the "
-            "waiting, but others arrive hardly earlier: less"
-            f" than {units.share(NOTABLE)} of the run{short_text(named)} could be gained if {they} "
-            "arrived with the next rank"
-        )
+    if answers.blame.named:
+        return hardly_text(answers.blame.named)
     if text := most_text(answers):
         return text
     few = few_text(answers.causes, answers.causes)
@@ -118,6 +85,57 @@ def verdict(answers: Late) -> str:
     return (
         "waiting is spread: no rank, host or call causes half of it beyond "
         f"chance{largest_text(answers)}{when}"
+    )
+
+
+def transfer_text(answers: Late) -> str:
+    row, who, when, also = answers.run, late_text(answers.run), "", ""
+    if who:
+        when = f"{when_text(answers)}{outside_text(answers)}{why_text(answers)}"
+        part = (
+            f"load imbalance: {mostly_text(row, when)}" if is_mostly(row)
+            else f"of the waiting, {units.share(row.late_share)} is for {who}{when}"
+        )
+        also = f"; {part}"
+    elif is_unknown(row):
+        also = f"; {unknown_cause_text(row)}"
+    return (
+        f"transfer dominates: {moving_text(answers)} ({units.share(row.wait_share)} is waiting)"
+        f"{few_transfers_text(row)}{also}"
+    )
+
+
+def moving_text(answers: Late) -> str:
+    """Reasons why transfer may take long."""
+    if is_in_files(answers):
+        return "reading and writing of files"
+    if answers.links:
+        return link_text(answers)
+    if answers.crowding:
+        ranks = scheduling_text(answers.crowding)
+        return f"messages, algorithm, network, or scheduling, since ranks {ranks}"
+    return "messages, algorithm or network"
+
+
+def named_text(answers: Late) -> str:
+    row, outside = answers.run, outside_text(answers)
+    why = "no progress" if outside else "load imbalance"
+    if is_through_link(answers):
+        why = f"a slow link: {link_text(answers)}"
+    more = f"{chain_text(row)}{when_text(answers)}{outside}{why_text(answers)}"
+    if is_mostly(row):
+        return f"{why}: {mostly_text(row, more)}"
+    causes = "causes" if units.is_one(present(row.late_ranks)) else "cause"
+    return f"{why}: {late_text(row)} {causes} {units.share(row.late_share)} of the waiting{more}"
+
+
+def hardly_text(named: Named) -> str:
+    causes, they = ("causes", "it") if len(named.ranks) == 1 else ("cause", "they")
+    return (
+        f"{units.rank_names(list(named.ranks))} {causes} {units.share(named.share)} of the "
+        "waiting, but others arrive hardly earlier: less"
+        f" than {units.share(NOTABLE)} of the run{short_text(named)} could be gained if {they} "
+        "arrived with the next rank"
     )
 
 
