@@ -141,6 +141,19 @@ def test_ranks_that_wait_for_cores_are_crowded_however_many_cores_they_have(repo
         assert said in report(command, tmp_path / "run").out
 
 
+@pytest.mark.parametrize(("inside", "is_said"), [(SECOND * 5, True), (SECOND // 100, False)])
+def test_time_in_mpi_is_scheduling_only_if_ranks_wait_for_cores_there(
+    report, tmp_path, inside, is_said
+):
+    ranks = run_of(Cell("MPI_Allreduce", KIB, [inside]), ranks=2)
+    for rank in ranks:
+        rank.facts = facts_of("0-1")
+        rank.cpu_times = waiting(0.4, outside=50 if is_said else 100)
+    out = report("late", write_databases(tmp_path / "run", ranks)).out
+    assert "waited for a core 40.0 % of the time" in out
+    assert ("part of the time in MPI here is scheduling" in out) == is_said
+
+
 def test_ranks_that_hardly_wait_are_not_crowded_however_few_cores_they_have(report, tmp_path):
     masks = "0-1 0-1 0-1 0-1"
     assert crowding_of(report, tmp_path, masks, *[waiting(0.02)] * 4) is None

@@ -91,7 +91,7 @@ def crowding(connection: Connection) -> list[Crowding]:
 
 def sentence(found: Sequence[Crowding]) -> str:
     """One line for all hosts: 4 ranks share 2 cores on host x, 23,118 involuntary switches: part of
-    the time in MPI here is scheduling."""
+    the time in MPI here is scheduling. Not if it was measured that they waited outside MPI."""
     ranks = [rank for crowded in found for rank in crowded.ranks]
     hosts = units.shortened(", ".join(crowded.host for crowded in found), 36)
     place = f"host {hosts}" if len(found) == 1 else f"{len(found)} hosts ({hosts})"
@@ -106,7 +106,9 @@ def sentence(found: Sequence[Crowding]) -> str:
         f"{taken_text(lost)}" if lost
         else f"{units.counted(len(ranks), 'rank')} share {_cores_text(found)}"
     )
-    return f"{what} on {place}{switches}: part of the time in MPI here is scheduling"
+    is_inside = not lost or _inside_share(lost) >= WAITS
+    inside = ": part of the time in MPI here is scheduling" if is_inside else ""
+    return f"{what} on {place}{switches}{inside}"
 
 
 def waits_text(found: Sequence[Crowding]) -> str:
@@ -114,6 +116,11 @@ def waits_text(found: Sequence[Crowding]) -> str:
     lost = [crowded.lost for crowded in found if crowded.lost]
     share = sum(each.wait_ns for each in lost) / (sum(each.time_ns for each in lost) or 1)
     return f"waited for a core {units.share(share)} of the time"
+
+
+def _inside_share(lost: Sequence[Lost]) -> float:
+    inside_ns = sum(each.wait_ns - each.outside_ns for each in lost)
+    return inside_ns / (sum(each.time_ns for each in lost) or 1)
 
 
 def _outside(lost: Sequence[Lost]) -> str:
