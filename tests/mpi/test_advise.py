@@ -78,7 +78,7 @@ def test_what_is_promised_is_what_the_twin_saves(profile, mode, better, rule, si
 def test_a_late_rank_costs_what_it_sleeps_and_no_more_than_the_run(profile):
     run = profile("message_shapes", RANKS, "late", STEPS)
     row = found(run)["imbalance"]
-    assert row["title"] == "rank 1 is waited for"
+    assert row["title"].startswith("rank 1 is waited for")  # ranks may wait for cores, too
     assert (
         0.5 * took(run)[1].slept_ns <= row["saving_ns"] / RANKS
         <= max(of_rank.all_ns for of_rank in took(run).values())

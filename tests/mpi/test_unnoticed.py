@@ -145,7 +145,7 @@ def test_another_profiler_and_ours_both_see_every_call(profile, mpi, order):
 
 
 def test_all_test_programs_are_used():
-    rooms = ("mpi/test_*.py", "faults/*.py", "slurm/*.py", "truth/*.py")
+    rooms = ("mpi/test_*.py", "faults/*.py", "hosts/*.py", "slurm/*.py", "truth/*.py")
     tests = [path for room in rooms for path in PROGRAMS.parent.parent.glob(room)]
     sources = "".join(path.read_text() for path in tests)
     unused = {
