@@ -82,7 +82,7 @@ WHERE name = :name AND communicator.world_rank = fact.world_rank
 
 
 def test_each_rank_knows_from_whom_it_receives(profile):
-    """Where both neighbors of a dimension are one rank, it is listed twice: 1,1-2,2."""
+    """A rank that is both neighbors of a dimension is listed twice: 1,1-2,2."""
     run = profile("neighborhoods", 4)
     found = {
         name: [{*run.query(rank, SOURCES, name=name)[0][0]} - {*",-"} for rank in range(4)]

@@ -1487,7 +1487,7 @@ def sampled_allreduces(
 def test_waiting_in_one_call_of_a_thinned_log_is_possible_advice(
     report, tmp_path, every, certainty
 ):
-    """Of more calls, the rank is named instead."""
+    """With more calls, the rank is named instead."""
     job = sampled_allreduces(lambda step: step % every == 0, lambda step: MS, 30 * MS)
     rows = report("advise", job.write(tmp_path / "run.db"), "--json").rows
     found = {row["rule"]: row["certainty"] for row in rows if row["found"]}

@@ -36,7 +36,7 @@ def stumbling(share: float, late_ns: int = 20 * MS, transfer_ns: int = MS) -> Jo
 
 @pytest.fixture
 def said(report, tmp_path):
-    """What a command says of a job."""
+    """The text that a command prints of a job."""
 
     def ask(job: Job, *words: str) -> str:
         return " ".join(report(*words, job.write(tmp_path / "run.db")).out.split())

@@ -210,7 +210,7 @@ def test_a_view_is_exported_where_it_is_named(report, folder, merged, view):
 
 
 def collectives_of(kinds: Sequence[str], compute_ns: int = 0) -> Job:
-    """Of three ranks. A Waitall completes one or two nonblocking ones, of which the second is ready
+    """Three ranks. A Waitall completes one or two nonblocking ones, of which the second is ready
     later, or earlier. compute_ns: of rank 2, between the start of an operation and its completion,
     for which nobody waits. In a Bcast not all wait for all."""
     job, chance = Job([HostClock(77)] * 3, wall_ns=40_000 * MS), Random(1)

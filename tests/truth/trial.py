@@ -209,8 +209,8 @@ MEASURED = frozenset(
 
 
 def reasons(plant: Plant) -> tuple[str | None, ...]:
-    """What may be said of the named ranks. Few readings show no reason; where other work has the
-    cores, a rank that computes longer waits longer for one, too."""
+    """Reasons that may be said of the named ranks. Few readings show no reason; where other work
+    has the cores, a rank that computes longer waits longer for one, too."""
     known = (plant.reason,) if plant.reason == "asleep" else (plant.reason, "ready")
     return known if plant.says_why else (*known, None)
 

@@ -207,7 +207,7 @@ def _beside_main(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
 
 
 def _scheduled(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
-    """Where ranks wait for cores, the scheduler makes the times of calls, too."""
+    """The scheduler makes the times of calls, too, where ranks wait for cores."""
     if isinstance(found, Unknown):
         return found
     why = f"Ranks {scheduling_text(inputs.late.crowding)}: these times may be the scheduler's"

@@ -112,6 +112,6 @@ def _between_others(waits: Waits, pairs: Groups, kinds: Groups) -> Floats:
 
 
 def quantile(values: Ints, groups: Groups, part: float) -> Ints:
-    """Of each group the greatest value that no more than this part of the others is below."""
+    """The greatest value of each group that no more than this part of the others is below."""
     ordered = values[np.lexsort((values, groups.of_row))]
     return ordered[groups.first + (part * (groups.counts - 1)).astype(np.int64)]

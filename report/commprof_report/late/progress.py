@@ -95,7 +95,7 @@ def _arrived_ns(waits: Waits) -> Ints:
 
 
 def _excess_ns(waits: Waits) -> Ints:
-    """Of each row: how much longer its transfer is than the least of such calls."""
+    """How much longer each transfer is than the least of such calls."""
     order, groups = grouped(
         waits.call, waits.identity, waits.bytes, waits.completion,
         waits.is_estimate | waits.is_polled,
@@ -148,7 +148,7 @@ def _spent_outside_ns(lines: Lines, ranks: Ints, since_ns: Ints, until_ns: Ints)
 
 
 def _longest(waits: Waits, held: Held, held_ns: Ints, excess_ns: Ints) -> Progress:
-    """Of several partners the one that held a call up for longest."""
+    """The one of several partners that held a call up for longest."""
     order = np.lexsort((-held_ns, held.wait))
     held, held_ns = held.take(order), held_ns[order]
     _, groups = grouped(held.wait)

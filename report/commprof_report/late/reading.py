@@ -89,7 +89,7 @@ def sampled_collectives(connection: Connection, texts: Texts) -> Collectives:
 
 
 def _sequence(calls: Calls) -> Ints:
-    """Of a collective, on a communicator or on a window or file; NONE: another call."""
+    """The number of a collective, on a communicator or on a window or file; NONE: another call."""
     return np.where(calls.sequence == NONE, calls.object_sequence, calls.sequence)
 
 

@@ -37,7 +37,7 @@ class ReasonRow(NamedTuple):
 
 
 def reason(connection: Connection, ranks: Collection[int]) -> Reason | None:
-    """Of the whole run, whatever was selected."""
+    """It considers the whole run, whatever was selected."""
     times = cpu_times(connection)
     own = [row for rank, row in times.items() if rank in ranks]
     others = [row for rank, row in times.items() if rank not in ranks]

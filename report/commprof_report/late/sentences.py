@@ -374,7 +374,7 @@ def unknown_text(answers: Late) -> str:
 
 
 def few_transfers_text(row: LateRow) -> str:
-    """Where nearly all transfer is, if that is one half of the run or few calls."""
+    """A half of the run or few calls, if nearly all transfer is there."""
     half = f", nearly all in the {row.transfer_half} half of the run" * bool(row.transfer_half)
     analysed = row.collectives + row.message_calls
     is_few = row.transfer_calls < FEWEST_TRANSFERS and is_concentrated(row.transfer_calls, analysed)

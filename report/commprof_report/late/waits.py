@@ -77,8 +77,8 @@ class Arrivals(Columns):
 
 @dataclass(frozen=True)
 class Operations(Columns):
-    """What a call was, or completed: the collectives in which not all depend on all or that are not
-    blocking, and the messages."""
+    """Operations that a call was, or completed: collectives in which not all depend on all or that
+    are not blocking, and messages."""
 
     wait: Ints  # row of Waits
     identity: TextInts

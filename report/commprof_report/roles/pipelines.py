@@ -105,7 +105,7 @@ def pipelines(world: World, times: Iterable[StageTimesRow], late: Late) -> Pipel
 
 
 def caused_shares(causes: Sequence[Cause], ranks: Sequence[int]) -> dict[int, float]:
-    """What each of these ranks causes of the waiting that they all cause."""
+    """The part that each of these ranks causes of the waiting that they all cause."""
     costs = dict.fromkeys(ranks, 0.0)
     for cause in causes:
         if cause.cause_rank in costs:

@@ -121,7 +121,7 @@ def is_read(row: CpuTimeRow) -> bool:
 
 
 def use_of(rows: Sequence[CpuTimeRow]) -> Use:
-    """What was read is scaled to all counted time."""
+    """The readings are scaled to all counted time."""
     return Use(
         _mean(row.outside_ns for row in rows),
         _mean(row.inside_ns for row in rows),

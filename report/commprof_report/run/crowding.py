@@ -154,7 +154,7 @@ def crowded_facts(found: Sequence[Crowding]) -> Iterator[tuple[str, str]]:
 
 
 def _measured(rows: list[CoreUseRow], times: Mapping[int, CpuTimeRow]) -> Crowding | None:
-    """Those that waited for a core; all ranks of the host if the machine beneath took cores."""
+    """The ranks that waited for a core; all of the host if the machine beneath took cores."""
     known = [row for row in rows if row.rank in times]
     taken = _stolen_share(rows)
     crowded = [
