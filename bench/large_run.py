@@ -25,15 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "report")]
 
 from planted import (  # noqa: E402
-    WORLD,
-    WORLD_IDENTITY,
-    Cell,
-    Collective,
-    Communicator,
-    Rank,
-    Sample,
-    Window,
-    write_database,
+    WORLD, WORLD_IDENTITY, Cell, Collective, Communicator, Rank, Sample, Window, write_database,
 )
 
 COMMANDS = (("summary",), ("late",), ("steps",), ("advise",), ("html", "--output", os.devnull))

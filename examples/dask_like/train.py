@@ -12,9 +12,10 @@ import sys
 from typing import Any, Coroutine, Dict, List
 
 import numpy as np
+from mpi4py import MPI
+
 from graph import Graph, needs, place, training_graph
 from messages import Connection, or_abort
-from mpi4py import MPI
 
 SCHEDULER = 0
 

@@ -13,11 +13,12 @@ import time
 from typing import NamedTuple
 
 import torch
-from network import Pictures, draw_pictures, small_resnet
-from replicas import Replicas, are_equal
 from torch import nn
 from torch.nn import functional
 from torch.optim.lr_scheduler import OneCycleLR
+
+from network import Pictures, draw_pictures, small_resnet
+from replicas import Replicas, are_equal
 
 PEAK_LEARNING_RATE = 0.002
 NETWORK_SEED = 1

@@ -7,9 +7,8 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 
-import toy
-
 import run
+import toy
 
 
 def test_each_program_builds(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ check-faults` once, under one library after the other."""
 import random
 
 import pytest
+
 from faults.__main__ import why_not
 from faults.table import FAULTS
 from faults.trial import tried

@@ -5,16 +5,8 @@ Allreduce of 16 bytes and MPI_Finalize."""
 
 import pytest
 
-from .harness import (
-    C_FLAGS,
-    LIBRARY,
-    PROGRAMS,
-    Run,
-    calls_in_ledger,
-    compile_program,
-    compile_to,
-    ended_in_ledger,
-)
+from .harness import C_FLAGS, LIBRARY, PROGRAMS, Run, compile_program, compile_to
+from .harness import calls_in_ledger, ended_in_ledger
 from .reporter import text
 
 pytestmark = pytest.mark.slow

@@ -16,12 +16,7 @@ from .doubles import SETTINGS as GPU_SETTINGS
 from .doubles import build
 from .doubles import compiled as gpu_program
 from .harness import (
-    CLOCK_ERROR,
-    COMMPROF_RUN,
-    Outcome,
-    Run,
-    calls_in_ledger,
-    unprofiled_environment,
+    CLOCK_ERROR, COMMPROF_RUN, Outcome, Run, calls_in_ledger, unprofiled_environment,
 )
 from .libraries import Mpi
 from .nccl import PLUGIN, compiled, doubles, with_nccl_inside

@@ -13,14 +13,8 @@ import pytest
 
 from .disks import fill
 from .harness import (
-    COMMPROF_RUN,
-    Run,
-    abort_code_in_ledger,
-    calls_in_ledger,
-    command_for,
-    copied_unix_ns_in_ledger,
-    ended_in_ledger,
-    launch,
+    COMMPROF_RUN, Run, abort_code_in_ledger, calls_in_ledger, command_for, copied_unix_ns_in_ledger,
+    ended_in_ledger, launch,
 )
 
 pytestmark = pytest.mark.slow

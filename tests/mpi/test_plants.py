@@ -18,15 +18,7 @@ sys.path.insert(0, str(REPOSITORY / "tests"))
 from truth import statements
 from truth.plants import PLANTS, Plant
 from truth.trial import (
-    CONFIRMED,
-    Trial,
-    is_accused,
-    is_confirmed,
-    judge,
-    play,
-    told,
-    tolerance_ns,
-    why_not,
+    CONFIRMED, Trial, is_accused, is_confirmed, judge, play, told, tolerance_ns, why_not,
 )
 
 pytestmark = pytest.mark.slow

@@ -17,12 +17,7 @@ import pytest
 
 from . import reporter
 from .harness import (
-    COMMPROF_RUN,
-    TIMEOUT_S,
-    become_reaper,
-    command_for,
-    end_stragglers,
-    unprofiled_environment,
+    COMMPROF_RUN, TIMEOUT_S, become_reaper, command_for, end_stragglers, unprofiled_environment,
 )
 from .libraries import Mpi
 

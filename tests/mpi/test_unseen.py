@@ -8,13 +8,7 @@ from pathlib import Path
 import pytest
 
 from .harness import (
-    COMMPROF_RUN,
-    LIBRARY,
-    PROGRAMS,
-    Run,
-    compile_program,
-    launch,
-    unprofiled_environment,
+    COMMPROF_RUN, LIBRARY, PROGRAMS, Run, compile_program, launch, unprofiled_environment,
 )
 from .libraries import MPICH, OPEN_MPI
 

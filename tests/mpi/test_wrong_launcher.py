@@ -7,13 +7,7 @@ import subprocess
 import pytest
 
 from .harness import (
-    COMMPROF_RUN,
-    REPORT,
-    TIMEOUT_S,
-    Run,
-    compile_program,
-    launch,
-    unprofiled_environment,
+    COMMPROF_RUN, REPORT, TIMEOUT_S, Run, compile_program, launch, unprofiled_environment,
 )
 from .libraries import AS_ROOT, MPICH, OPEN_MPI, SYSTEM_PYTHON
 from .test_doctor import can_be_profiled, doctor, findings, only_problem

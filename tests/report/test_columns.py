@@ -13,22 +13,11 @@ import numpy as np
 import planted
 import pytest
 from commprof_report.base.columns import (
-    NONE,
-    Columns,
-    Flags,
-    Groups,
-    Ints,
-    TextInts,
-    Texts,
-    by_rank,
-    found_in,
-    grouped,
-    joined,
-    numbered,
-    read,
-    table,
+    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, by_rank, found_in, grouped, joined,
+    numbered, read, table,
 )
 from commprof_report.run.alignment import Clock
+
 
 REPORT = Path(__file__).resolve().parents[2] / "report"
 

@@ -19,9 +19,9 @@ from typing import NamedTuple
 import pytest
 from commprof_report.base.errors import ReportError
 from commprof_report.compare.results import Comparison, VerdictRow
+from commprof_report.experiment_main import Runner
 from commprof_report.experiment import plan as plans
 from commprof_report.experiment.plan import Arm, Plan, Run
-from commprof_report.experiment_main import Runner
 from compared_runs import execute
 from planted import ROOT, SECOND
 from planted_job import HostClock, Job

@@ -11,17 +11,7 @@ from commprof_report.gpu import sampled
 from commprof_report.run import ledger, process
 from commprof_report.run.run import run_open
 from planted import (
-    GAP_NS,
-    SECOND,
-    Activity,
-    Algorithm,
-    CpuTime,
-    Device,
-    GpuSample,
-    Rank,
-    Reading,
-    Sample,
-    Stream,
+    Algorithm, CpuTime, SECOND, GAP_NS, Activity, Device, GpuSample, Rank, Reading, Sample, Stream,
     Tracing,
 )
 from test_samples import ROUND_UNIX_NS, Written

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import csv
 import json
-import os
 import sqlite3
 
 import planted

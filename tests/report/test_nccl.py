@@ -14,17 +14,7 @@ import pytest
 from commprof_report.base.members import Members, members_text
 from known_calls import CALLS
 from planted import (
-    NCCL,
-    SECOND,
-    WORLD,
-    Activity,
-    Cell,
-    Collective,
-    Communicator,
-    Device,
-    Rank,
-    Sample,
-    Tracing,
+    NCCL, SECOND, WORLD, Activity, Cell, Collective, Communicator, Device, Rank, Sample, Tracing,
 )
 from planted_job import LAUNCH_NS, HostClock, Job
 

@@ -7,15 +7,7 @@ from itertools import combinations
 
 import pytest
 from commprof_report.gpu.overlap import (
-    COMMUNICATING,
-    COMPUTING,
-    COPYING,
-    IN_MPI,
-    STATES,
-    added,
-    common,
-    joined,
-    pieces,
+    COMMUNICATING, COMPUTING, COPYING, IN_MPI, STATES, added, common, joined, pieces,
     time_by_states,
 )
 

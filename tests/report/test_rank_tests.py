@@ -10,8 +10,8 @@ from statistics import fmean, median
 
 import pytest
 from commprof_report.compare import rank_tests
-from commprof_report.compare.rank_tests import paired_shift, unpaired_shift
 from commprof_report.compare.results import Rules
+from commprof_report.compare.rank_tests import paired_shift, unpaired_shift
 
 CASES = 1_000
 EXPERIMENTS = 2_000

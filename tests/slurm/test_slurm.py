@@ -9,13 +9,7 @@ from pathlib import Path
 
 import pytest
 from mpi.harness import (
-    COMMPROF_RUN,
-    LIBRARY,
-    REPORT,
-    Outcome,
-    Run,
-    calls_in_ledger,
-    compile_program,
+    COMMPROF_RUN, LIBRARY, REPORT, Outcome, Run, calls_in_ledger, compile_program,
 )
 from mpi.libraries import MPICH, OPEN_MPI, SYSTEM_PYTHON, Mpi
 

@@ -16,18 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from common import (
-    AS_ROOT,
-    BROKEN,
-    BUILD,
-    FLAKY,
-    ONCE,
-    SUITES,
-    ended_by,
-    our_lines,
-    require_build,
-    rows,
-    unprofiled_environment,
-    verdict,
+    AS_ROOT, BROKEN, BUILD, FLAKY, ONCE, SUITES, ended_by, our_lines, require_build, rows,
+    unprofiled_environment, verdict,
 )
 
 TIMEOUT_S = 900

@@ -16,15 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from common import (
-    BROKEN,
-    BUILD,
-    FLAKY,
-    ONCE,
-    SUITES,
-    ended_by,
-    our_lines,
-    require_build,
-    unprofiled_environment,
+    BROKEN, BUILD, FLAKY, ONCE, SUITES, ended_by, our_lines, require_build, unprofiled_environment,
     verdict,
 )
 

@@ -10,9 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from mpi.reporter import rows_of_ended as rows
-
 from mpi import reporter
+from mpi.reporter import rows_of_ended as rows
 
 from .ranks import expanded
 

@@ -4,28 +4,8 @@ run."""
 from __future__ import annotations
 
 from . import (
-    advise,
-    calls,
-    communicators,
-    compare,
-    export,
-    gpu,
-    html,
-    hvprof,
-    late,
-    latency,
-    merge,
-    peers,
-    pipeline,
-    ranks,
-    regions,
-    seen,
-    sizes,
-    steps,
-    stuck,
-    summary,
-    top,
-    traffic,
+    advise, calls, communicators, compare, export, gpu, html, hvprof, late, latency, merge, peers,
+    pipeline, ranks, regions, seen, sizes, steps, stuck, summary, top, traffic,
 )
 
 COMMANDS = {

@@ -9,7 +9,6 @@ from ..compare.sentences import NAMES, call_text, figure_name, interval_text, re
 from ..display import tables
 from ..display.tables import Column
 
-
 def comparison_columns(verdict: VerdictRow) -> list[Column]:
     return [
         Column(verdict.reference, lambda row: units.duration(row.first_ns)),

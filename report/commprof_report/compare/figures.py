@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from ..base import query, units
 from ..base.errors import ReportError
+from ..run.traffic_class import traffic_classify
 from ..experiment.canary import Canary, canaries_read
 from ..late import stages
 from ..late.sums import Sums, transfer_shares
@@ -27,7 +28,6 @@ from ..run import crowding, selection
 from ..run.alignment import align
 from ..run.run import run_open
 from ..run.selection import Selection
-from ..run.traffic_class import traffic_classify
 from ..steps.step_costs import StepRow
 from ..steps.steps_summary import StepsSummary, mean, steps_summary
 from ..steps.trend import Trend, trend

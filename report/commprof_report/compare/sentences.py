@@ -14,14 +14,7 @@ from .judge import DIFFERENT, Contrast
 from .rank_tests import fewest_runs
 from .refusals import program_of
 from .results import (
-    OTHER,
-    ROWS,
-    ComparedRow,
-    Comparison,
-    FigureRow,
-    Pair,
-    SizeRow,
-    VerdictRow,
+    OTHER, ROWS, ComparedRow, Comparison, FigureRow, Pair, SizeRow, VerdictRow,
 )
 from .sides import Side
 

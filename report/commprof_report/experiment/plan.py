@@ -22,13 +22,7 @@ from typing import Any, NamedTuple
 from ..base import units
 from ..base.errors import ReportError
 from ..base.json_file import (
-    MOST_BYTES,
-    json_parse,
-    json_read,
-    list_in,
-    number_in,
-    text_in,
-    whole_in,
+    MOST_BYTES, json_parse, json_read, list_in, number_in, text_in, whole_in,
 )
 from ..base.regular import regular_open
 

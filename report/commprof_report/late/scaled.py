@@ -7,20 +7,10 @@ import json
 from dataclasses import dataclass
 from sqlite3 import Connection
 
-from ..base import query
 from ..base.arrays import np
+from ..base import query
 from ..base.columns import (
-    NONE,
-    Columns,
-    Flags,
-    Floats,
-    Ints,
-    TextInts,
-    Texts,
-    found_in,
-    grouped,
-    joined,
-    read,
+    NONE, Columns, Flags, Floats, Ints, TextInts, Texts, found_in, grouped, joined, read,
 )
 from .waits import Waits
 

@@ -17,19 +17,10 @@ from itertools import chain
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ..base import query
 from ..base.arrays import np
+from ..base import query
 from ..base.columns import (
-    NONE,
-    Columns,
-    Flags,
-    Groups,
-    Ints,
-    TextInts,
-    Texts,
-    by_rank,
-    grouped,
-    joined,
+    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, by_rank, grouped, joined,
 )
 from .offset_bounds import MOST_RATE, Bound, Interval, at_knots
 from .sampled import communicators, sampled, synchronizing

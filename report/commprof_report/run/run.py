@@ -27,17 +27,8 @@ from .ledger import ledger_read
 from .ledger_rows import ledger_rows
 from .profiled import Profiled, as_ranges, profiled_ranks
 from .rank_files import (
-    ASIDES,
-    RankFile,
-    asides_count,
-    file_scan,
-    files_mode,
-    folder_scan,
-    newcomers,
-    problems_joined,
-    run_describe,
-    runs_split,
-    spawned_ranks,
+    ASIDES, RankFile, asides_count, file_scan, files_mode, folder_scan, newcomers, problems_joined,
+    run_describe, runs_split, spawned_ranks,
 )
 from .run_folders import newest_run, one_run, runs_inside
 from .sampled import Sampled, sampled_join, sampled_read

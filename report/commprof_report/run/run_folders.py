@@ -12,13 +12,7 @@ from ..base import units
 from ..base.errors import ReportError, UsageError
 from .archive import ARCHIVE
 from .rank_files import (
-    RANK_FILE,
-    RankFile,
-    file_scan,
-    rank_of_file,
-    rank_paths,
-    run_describe,
-    runs_split,
+    RANK_FILE, RankFile, file_scan, rank_of_file, rank_paths, run_describe, runs_split,
 )
 
 DEPTH = 2  # levels of subfolders that are searched: as deep as <host>/<rank>

@@ -23,15 +23,7 @@ from typing import NamedTuple
 from ..base import query, units
 from ..base.arrays import np
 from ..base.columns import (
-    Columns,
-    Flags,
-    Ints,
-    Texts,
-    by_rank,
-    found_in,
-    grouped,
-    joined,
-    table,
+    Columns, Flags, Ints, Texts, by_rank, found_in, grouped, joined, table,
 )
 from ..base.same_steps import agree, matched, warm_up
 from ..base.thresholds import threshold
@@ -41,14 +33,7 @@ from ..run.holes import Hole
 from ..run.sampled import Communicators, communicators
 from .sampled_calls import SampledCalls
 from .stepping import (
-    Collectives,
-    Found,
-    Group,
-    Numbered,
-    Refused,
-    collectives,
-    find_groups,
-    stepping,
+    Collectives, Found, Group, Numbered, Refused, collectives, find_groups, stepping,
 )
 
 SQL = query.beside(__file__)

@@ -10,9 +10,9 @@ from ..base import query
 from ..base.arrays import np
 from ..base.columns import NONE, Columns, Flags, Ints, TextInts, Texts, found_in, read
 from ..base.thresholds import whole
+from ..run.traffic_class import traffic_classify
 from ..late.known import Known, known
 from ..run.sampled import Calls, FurtherMessages, Starts, sampled
-from ..run.traffic_class import traffic_classify
 
 SQL = query.beside(__file__)
 

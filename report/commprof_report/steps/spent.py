@@ -13,16 +13,7 @@ from typing import NamedTuple
 
 from ..base.arrays import np
 from ..base.columns import (
-    NONE,
-    Columns,
-    Flags,
-    Groups,
-    Ints,
-    TextInts,
-    by_rank,
-    found_in,
-    grouped,
-    joined,
+    NONE, Columns, Flags, Groups, Ints, TextInts, by_rank, found_in, grouped, joined,
 )
 from ..late.known import CallInfo
 from ..run.sampled import Calls

@@ -10,17 +10,7 @@ from jobs import Jobs
 from table import Row
 
 from . import (
-    coexistence,
-    costs,
-    ends,
-    jax,
-    nccl,
-    planted,
-    sensors,
-    streams,
-    training,
-    versions,
-    windows,
+    coexistence, costs, ends, jax, nccl, planted, sensors, streams, training, versions, windows,
 )
 
 

@@ -12,7 +12,7 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable
-from ctypes import byref, c_int, c_uint8, c_uint32, c_uint64, c_void_p
+from ctypes import byref, c_int, c_uint32, c_uint64, c_uint8, c_void_p
 
 from device import Device, mpi, switch, tell, wait_until
 
