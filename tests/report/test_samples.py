@@ -15,18 +15,7 @@ from commprof_report.run import run as run_module
 from commprof_report.run.ledger_samples import next_window
 from commprof_report.run.run import run_open
 from planted import (
-    DATA,
-    GAP_NS,
-    SECOND,
-    WORLD,
-    Message,
-    Rank,
-    Sample,
-    Signature,
-    Span,
-    Start,
-    Step,
-    Window,
+    DATA, SECOND, GAP_NS, WORLD, Message, Rank, Sample, Signature, Span, Start, Step, Window,
 )
 
 SAMPLE_TABLES = (

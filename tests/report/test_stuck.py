@@ -14,15 +14,7 @@ from commprof_report.run.run import run_open
 from commprof_report.run.selection import select
 from commprof_report.stuck import wait_graph as analysis
 from planted import (
-    ANY_SOURCE,
-    SECOND,
-    START_UNIX_NS,
-    WORLD,
-    Collective,
-    Communicator,
-    Doing,
-    Rank,
-    process_facts,
+    ANY_SOURCE, SECOND, START_UNIX_NS, WORLD, Collective, Communicator, Doing, Rank, process_facts,
 )
 
 NOW_S = 60  # the moment of all reading, since the ranks' start

@@ -50,13 +50,7 @@ from ..compare.figures import PERCENTILES, figures
 from ..compare.judge import Contrast
 from ..compare.refusals import KINDS
 from ..compare.results import (
-    ComparedRow,
-    Comparison,
-    FigureRow,
-    Rules,
-    RunRow,
-    SizeRow,
-    VerdictRow,
+    ComparedRow, Comparison, FigureRow, Rules, RunRow, SizeRow, VerdictRow,
 )
 from ..compare.sides import Side
 from ..display import pictures, tables

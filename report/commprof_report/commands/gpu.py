@@ -40,15 +40,8 @@ from ..display import page, pictures, tables
 from ..display.tables import Column, volume_column
 from ..gpu import gpu_activity
 from ..gpu.gpu_activity import (
-    Gpu,
-    GpuCopyRow,
-    GpuDeviceRow,
-    GpuKernelRow,
-    GpuRow,
-    GpuStreamRow,
-    NcclAlgorithmRow,
-    NcclWaitRow,
-    WindowRow,
+    Gpu, GpuCopyRow, GpuDeviceRow, GpuKernelRow, GpuRow, GpuStreamRow, NcclAlgorithmRow,
+    NcclWaitRow, WindowRow,
 )
 from ..gpu.sampled import OTHER_STREAM
 from ..gpu.sensors import GpuSensorRow, sensors
@@ -59,12 +52,7 @@ from ..run.alignment import align
 from ..run.selection import Selection
 from ..run.unseen import SeenRow, reason_text, seen_rows
 from ..steps.gpu_steps import (
-    FEWEST_STEPS,
-    GpuStepRow,
-    StepTimes,
-    TracingCost,
-    step_times,
-    tracing_cost,
+    FEWEST_STEPS, GpuStepRow, StepTimes, TracingCost, step_times, tracing_cost,
 )
 from ..steps.steps_summary import StepsSummary, steps_summary
 from . import common

@@ -52,13 +52,7 @@ from ..steps.critical_path import PathRow
 from ..steps.step_calls import StepCallRow
 from ..steps.step_costs import StepRow
 from ..steps.steps_summary import (
-    NOTABLE_POLLS,
-    StepsRow,
-    StepsSummary,
-    headline,
-    outside_text,
-    slowest_text,
-    steps_summary,
+    NOTABLE_POLLS, StepsRow, StepsSummary, headline, outside_text, slowest_text, steps_summary,
 )
 from ..steps.trend import FEWEST_STEPS
 from . import common

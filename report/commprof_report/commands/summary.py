@@ -42,12 +42,7 @@ from ..run.unseen import merged, reason_text
 from ..steps.steps_summary import headline, steps_summary
 from ..stuck import doing
 from ..summary.run_summary import (
-    RunSummary,
-    SummaryRow,
-    communicating,
-    negotiation_shares,
-    of_nccl,
-    run_summary,
+    RunSummary, SummaryRow, communicating, negotiation_shares, of_nccl, run_summary,
 )
 from . import common
 from .gpu import coverage_text

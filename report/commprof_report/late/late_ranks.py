@@ -53,14 +53,7 @@ from .sums import (
 )
 from .timelines import Lines
 from .verdict import (
-    FEWEST_BLOCKS,
-    NEGOTIATED,
-    NOBODY,
-    Blame,
-    Cause,
-    Participants,
-    blame,
-    block_count,
+    FEWEST_BLOCKS, NEGOTIATED, NOBODY, Blame, Cause, Participants, blame, block_count,
 )
 
 SQL = query.beside(__file__)

@@ -38,18 +38,7 @@ from sqlite3 import Connection
 from ..base import query
 from ..base.arrays import np
 from ..base.columns import (
-    NONE,
-    Columns,
-    Flags,
-    Groups,
-    Ints,
-    TextInts,
-    Texts,
-    found_in,
-    grouped,
-    joined,
-    read,
-    table,
+    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, grouped, joined, read, table,
 )
 from ..base.thresholds import whole
 from ..run.alignment import Alignment

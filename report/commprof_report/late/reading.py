@@ -8,13 +8,7 @@ from sqlite3 import Connection
 from ..base.arrays import np
 from ..base.columns import NONE, Columns, Groups, Ints, TextInts, Texts, grouped, joined
 from ..run.sampled import (
-    Calls,
-    Communicators,
-    FurtherMessages,
-    Starts,
-    communicators,
-    sampled,
-    synchronizing,
+    Calls, Communicators, FurtherMessages, Starts, communicators, sampled, synchronizing,
 )
 from .collectives import Collectives
 from .known import CallInfo, Known

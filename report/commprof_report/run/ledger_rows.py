@@ -9,22 +9,9 @@ from typing import Any
 from ..base import units
 from . import process
 from .ledger import (
-    COLLECTIVE,
-    COMMUNICATOR_NCCL,
-    DOING_INSIDE_BIT,
-    DOING_REQUEST_CALL_BIT,
-    DOING_SLOT_BIT,
-    LIBRARIES,
-    NO_TAG,
-    RECENT_COLLECTIVES,
-    SIGNATURE_COMMUTATIVE,
-    SIGNATURE_COUNTS,
-    USAGE,
-    Ledger,
-    cells_sum,
-    memory_kind_is_known,
-    memory_kind_name,
-    peers_sum,
+    COLLECTIVE, COMMUNICATOR_NCCL, DOING_REQUEST_CALL_BIT, DOING_INSIDE_BIT, DOING_SLOT_BIT,
+    LIBRARIES, NO_TAG, RECENT_COLLECTIVES, SIGNATURE_COMMUTATIVE, SIGNATURE_COUNTS, USAGE, Ledger,
+    cells_sum, memory_kind_is_known, memory_kind_name, peers_sum,
 )
 from .ledger_gpu import damage_note, gpu_facts, gpu_rows
 from .ledger_samples import CALL_MASK, Clock, clock_of, rows_of, sample_rows

@@ -10,19 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from .ledger import (
-    ACTIVITY_SAMPLE,
-    MOST_RANKS,
-    NO_RANK,
-    NO_TAG,
-    OF_STEPS,
-    OF_STREAM,
-    OF_THREAD,
-    OWNER_NUMBER_BIT,
-    PAGE_SAMPLES,
-    PEER_ANY,
-    SAMPLE,
-    WINDOW_NS_LOG2,
-    Ledger,
+    ACTIVITY_SAMPLE, MOST_RANKS, NO_RANK, NO_TAG, OF_STEPS, OF_STREAM, OF_THREAD, OWNER_NUMBER_BIT,
+    PAGE_SAMPLES, PEER_ANY, SAMPLE, WINDOW_NS_LOG2, Ledger,
 )
 from .ledger_format import number
 from .rows import MOST, NAMES, Rows, believed, known_rank

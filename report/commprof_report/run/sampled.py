@@ -14,16 +14,7 @@ from typing import NamedTuple
 from ..base import query
 from ..base.arrays import np
 from ..base.columns import (
-    NONE,
-    Columns,
-    Flags,
-    Ints,
-    Table,
-    TextInts,
-    Texts,
-    found_in,
-    joined,
-    read,
+    NONE, Columns, Flags, Ints, Table, TextInts, Texts, found_in, joined, read,
 )
 
 SQL = query.beside(__file__)

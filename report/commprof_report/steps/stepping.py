@@ -18,17 +18,7 @@ from typing import NamedTuple
 from ..base import units
 from ..base.arrays import np
 from ..base.columns import (
-    NONE,
-    Columns,
-    Flags,
-    Groups,
-    Ints,
-    TextInts,
-    Texts,
-    found_in,
-    grouped,
-    numbered,
-    table,
+    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, grouped, numbered, table,
 )
 from ..base.thresholds import threshold
 from ..calls.by_call import operation

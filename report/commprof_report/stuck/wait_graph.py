@@ -36,12 +36,7 @@ from ..run.ledger import PEER_ANY
 from ..run.run import Run
 from . import doing
 from .positions import (
-    MismatchRow,
-    PositionRow,
-    WaitingRow,
-    awaited_sequences,
-    mismatch_rows,
-    position_rows,
+    MismatchRow, PositionRow, WaitingRow, awaited_sequences, mismatch_rows, position_rows,
     waiting_rows,
 )
 
