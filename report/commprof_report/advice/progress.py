@@ -17,9 +17,8 @@ def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
     if not text:
         yield from late_unknown(inputs, "unknown: ")
     elif not is_held_up(inputs.late.run):
-        whole_ns = sum(row.wait_ns for row in inputs.late.held_up)
         found = Finding(
             "nonblocking operations make no progress while ranks compute", text, PROGRESS, LIKELY,
-            whole_ns,
+            inputs.late.held_up_ns,
         )
         yield crowded(found, inputs)

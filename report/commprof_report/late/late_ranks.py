@@ -133,6 +133,10 @@ class Late(NamedTuple):
         return self.stages.lines
 
     @property
+    def held_up_ns(self) -> int:
+        return sum(row.wait_ns for row in self.held_up)
+
+    @property
     def is_known(self) -> bool:
         return self.run.verdict not in ("none", "unknown")
 
