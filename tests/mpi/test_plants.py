@@ -103,7 +103,8 @@ def waits_as_logged(trial: Trial) -> bool:
     told_ns, slack_ns = told(trial.run).wait_ns, tolerance_ns(trial)
     logged_ns = trial.truth.wait_ns
     return all(
-        told_ns.get(rank, 0) == pytest.approx(logged_ns[rank], rel=0.1, abs=slack_ns)
+        told_ns.get(rank, 0)
+        == pytest.approx(logged_ns[rank], rel=0.1, abs=slack_ns + trial.truth.unsure_ns[rank])
         for rank in range(trial.plant.ranks)
     )
 

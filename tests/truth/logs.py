@@ -6,8 +6,9 @@ send of RENDEZVOUS_BYTES or more on its receiver. It waits from its own start to
 it depends on, but no longer than it lasts; the rest is transfer. A call that completes requests
 depends on all that these depend on. If, after that, a partner works for half of the transfer or
 more, and stops before the event and its own part have ended, the event waits for it, too: it was
-held up. The rank that started last has the cost of the wait; the root
-cause is the rank that was not waiting itself during that time.
+held up. Where it works for less than four fifths, as on cores that other work has too, that is not
+sure. The rank that started last has the cost of the wait; the root cause is the rank that was not
+waiting itself during that time.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 RENDEZVOUS_BYTES = 1 << 20
+HELD_UP = 0.5  # share of the transfer
+SURELY_HELD_UP = 0.8
 CALLS_IN_MPI = ("call", "start", "send", "recv", "isend", "irecv", "wait")
 
 
@@ -52,6 +55,7 @@ class Wait(NamedTuple):
     wait_ns: int
     transfer_ns: int
     last_rank: int | None
+    unsure_ns: int  # part of wait_ns
 
 
 class Truth(NamedTuple):
@@ -63,6 +67,7 @@ class Truth(NamedTuple):
     root_ns: Counter[int]  # what others waited because of this rank, directly or through others
     cost_of_call_ns: dict[str, Counter[int]]
     taken_ns: Counter[int]  # in MPI
+    unsure_ns: Counter[int]  # part of wait_ns that may be transfer
 
     def is_for(self, ranks: Sequence[int], among: Sequence[int] | None = None) -> float:
         """The share of all waiting, or of that which has some of the ranks `among` as root cause,
@@ -160,13 +165,15 @@ class Job:
             last_ns = starts[last_rank] if last_rank is not None else event.start_ns
             wait_ns = min(max(0, last_ns - event.start_ns), event.duration_ns)
             held_ns, partner = self._held_up(rank, parts, event.start_ns + wait_ns, event.end_ns)
-            if held_ns >= max(wait_ns, (event.duration_ns - wait_ns) / 2):
+            transfer_ns, unsure_ns = event.duration_ns - wait_ns, 0
+            if held_ns >= max(wait_ns, HELD_UP * transfer_ns):
                 wait_ns, last_rank = wait_ns + held_ns, partner
+                unsure_ns = held_ns if held_ns < SURELY_HELD_UP * transfer_ns else 0
             calls = frozenset(events[part].call for part in parts)
             found.append(
                 Wait(
                     rank, calls, event.start_ns, wait_ns, event.duration_ns - wait_ns,
-                    last_rank if wait_ns else None,
+                    last_rank if wait_ns else None, unsure_ns,
                 )
             )
         return found
@@ -214,10 +221,13 @@ class Job:
         yield rank, own_ns
 
     def truth(self) -> Truth:
-        truth = Truth(Counter(), Counter(), Counter(), Counter(), defaultdict(Counter), Counter())
+        truth = Truth(
+            Counter(), Counter(), Counter(), Counter(), defaultdict(Counter), Counter(), Counter()
+        )
         for wait in (wait for waits in self.waits for wait in waits):
             truth.wait_ns[wait.rank] += wait.wait_ns
             truth.transfer_ns[wait.rank] += wait.transfer_ns
+            truth.unsure_ns[wait.rank] += wait.unsure_ns
             if wait.last_rank is None:
                 continue
             truth.cost_ns[wait.last_rank] += wait.wait_ns

@@ -243,7 +243,7 @@ def judge(trial: Trial) -> Judgement:
             complaints.append(
                 f"in {call} the others wait for {said.calls.get(call)}, not for rank {rank}"
             )
-    slack_ns = tolerance_ns(trial)
+    slack_ns = tolerance_ns(trial) + sum(truth.unsure_ns.values())
     # what clocks cannot tell apart is estimated by durations, which differ by transfer too
     if plant.where == "hosts":
         slack_ns += transfer_ns
