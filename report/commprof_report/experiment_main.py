@@ -22,9 +22,11 @@ from .base import units
 from .base.errors import EXPECTED, ReportError, UsageError, as_report
 from .base.thresholds import whole
 from .commands.compare import percent
+from .compare import disturbance
 from .compare.comparison import compare
 from .compare.differences import differences, differences_text
 from .compare.figures import Figures, figures
+from .compare.rank_tests import fewest_pairs
 from .compare.refusals import binding, refusals, work_of
 from .compare.results import Comparison, Rules, half_width
 from .compare.row_table import keys_of
@@ -33,7 +35,7 @@ from .compare.sides import Side, experiment_read
 from .experiment import canary
 from .experiment import plan as plans
 from .experiment.launch import PLACEHOLDER, launch
-from .experiment.plan import FAILED, OK, REMOVED, WARM_UP, Arm, Plan, Run
+from .experiment.plan import DISTURBED, FAILED, OK, REMOVED, WARM_UP, Arm, Plan, Run
 
 PROGRAM = "commprof-experiment"
 MOST_OF_LOG = 200  # characters of its last line
@@ -93,7 +95,8 @@ def parser_build() -> Parser:
     for command in (run, resume, add):
         command.add_argument(
             "--limit", type=seconds, metavar="TIME",
-            help="begin no block that would not end within this time: 90m, 2h",
+            help="begin no block that would not end within this time, and end a run that does "
+            "not: 90m, 2h",
         )
         command.add_argument(
             "--timeout", type=seconds, metavar="TIME",
@@ -193,6 +196,10 @@ def go_on(arguments: argparse.Namespace) -> None:
         Runner(folder, plan, arguments.timeout, arguments.limit).run()
 
 
+class OutOfTime(Exception):
+    """Nothing more would end within --limit."""
+
+
 class Runner:
     """Runs what is missing, and knows how much that is."""
 
@@ -207,22 +214,43 @@ class Runner:
 
     def run(self) -> None:
         self.commprof_run = commprof_run_find()
-        for each in self.plan.arms:
-            self.warm_up(each)
-        self.describe()
+        self.say_if_few()
         name = shlex.quote(str(self.folder))
-        while (wanted := self.wanted()) > len(self.complete()):
-            if self.end_s is not None and time.monotonic() + self.block_s() > self.end_s:
-                say(
-                    f"{self.blocks_text(wanted)}; another would not end within --limit. Go on "
-                    f"with: {PROGRAM} resume {name}"
-                )
-                return
-            self.block()
+        try:
+            for each in self.plan.arms:
+                self.warm_up(each)
+            self.describe()
+            while self.wanted() > len(self.complete()):
+                self.must_end(self.block_s())
+                self.block()
+        except OutOfTime:
+            say(
+                f"{self.blocks_text(self.wanted())}; more would not end within --limit. Go on "
+                f"with: {PROGRAM} resume {name}"
+            )
+            return
         say(
             f"done: {units.counted(len(self.complete()), 'block')}{self.precision()}. Read them "
             f"with: hvprof-report compare {name}"
         )
+
+    def say_if_few(self) -> None:
+        """Before the first run, that the blocks wanted can give no verdict."""
+        arms = [each for each in self.plan.arms if not each.is_bare]
+        verdicts = sum(not each.of for each in arms) - 1 or 1
+        rules = Rules(is_sequential=self.plan.until is not None)
+        needed = fewest_pairs(rules.judge(True, verdicts).level)
+        if self.plan.until is None and self.plan.blocks < needed:
+            blocks = units.counted(self.plan.blocks, "block")
+            say(
+                f"{blocks} of {len(arms)} arms can give no verdict: {needed} are needed at least "
+                f"(--blocks {needed})"
+            )
+
+    def must_end(self, seconds: float) -> None:
+        """Raises OutOfTime if what takes so long would not end within --limit."""
+        if self.end_s is not None and time.monotonic() + seconds >= self.end_s:
+            raise OutOfTime
 
     def complete(self) -> list[int]:
         return plans.complete_blocks(self.plan, self.runs)
@@ -273,13 +301,20 @@ class Runner:
         arms."""
         while not any(run.arm == each.name and run.status == WARM_UP for run in self.runs):
             self.clear(each.name)
+            self.must_end(max((run.seconds for run in self.runs if run.block == 0), default=0))
             run = self.launch(0, each)
             self.add(run._replace(status=WARM_UP) if run.status == OK else run)
 
     def launch(self, block: int, each: Arm) -> Run:
-        return launch(
-            self.folder, block, each, self.commprof_run, self.plan.directory, self.timeout_s
-        )
+        """A run that --limit ends counts as interrupted."""
+        timeout_s = self.timeout_s
+        if self.end_s is not None:
+            left_s = max(0.0, self.end_s - time.monotonic())
+            timeout_s = min(left_s, timeout_s or left_s)
+        run = launch(self.folder, block, each, self.commprof_run, self.plan.directory, timeout_s)
+        if run.status == FAILED:
+            self.must_end(0)
+        return run
 
     def clear(self, name: str) -> None:
         """Removes the remains of a failed or interrupted first run."""
@@ -305,7 +340,9 @@ class Runner:
             also = differences(found[0], side)
             if also:
                 say(f"{side.name} differs from {found[0].name} in: {differences_text(also)}")
-        for refusal in refusals(found, work_of(found, keys_of(found)), True):
+        refused = refusals(found, work_of(found, keys_of(found)), True)
+        refused += disturbance.refused(Rules().judge(True, 1), found[0], found[1:])
+        for refusal in refused:
             say(
                 f"hvprof-report compare will give no verdict ({refusal.kind}): {refusal.what}. Way "
                 f"out: {refusal.way_out}"
@@ -315,10 +352,27 @@ class Runner:
         number = plans.next_block(self.folder, self.runs)
         for each in plans.order_of(self.plan, len(self.complete())):
             run = self.launch(number, each)
-            self.add(run)
-            if run.status == FAILED:
+            self.add(self.disturbed(run) if run.status == OK and not each.is_bare else run)
+            if self.runs[-1].status != OK:
                 return
         self.progress()
+
+    def disturbed(self, run: Run) -> Run:
+        """The run, so marked if its block is to be repeated for what disturbed it; not where most
+        blocks are disturbed, since others would be, too."""
+        found = self.figures(self.folder / run.folder)
+        if not disturbance.is_disturbed(found):
+            return run
+        complete = self.complete()
+        bad = {
+            each.block for each in self.runs
+            if each.block in complete and (self.folder / each.folder) in self.read
+            and disturbance.is_disturbed(self.read[self.folder / each.folder])
+        }
+        repeated = sum(each.status == DISTURBED for each in self.runs)
+        if not is_worth_repeating(repeated + len(bad), len(complete) - len(bad)):
+            return run
+        return run._replace(status=DISTURBED, why=disturbance.size_text(found))
 
     def add(self, run: Run) -> None:
         plans.run_add(self.folder, run)
@@ -327,8 +381,10 @@ class Runner:
             f"block {run.block}, {run.arm}" if run.block else f"first run of {run.arm}, discarded"
         )
         say(
-            f"{name}: {run.seconds:.1f} s" if run.status != FAILED
-            else f"{name}: failed, {run.why}; see {self.folder / run.folder}.log"
+            f"{name}: failed, {run.why}; see {self.folder / run.folder}.log"
+            if run.status == FAILED
+            else f"{name}: {run.why}; the block is repeated" if run.status == DISTURBED
+            else f"{name}: {run.seconds:.1f} s"
         )
         if gives_up([each for each in self.runs if each.arm == run.arm]):
             log = Path(f"{self.folder / run.folder}.log")
@@ -373,6 +429,11 @@ class Runner:
             say(f"  {self.blocks_text(wanted)}{left}")
 
 
+def is_worth_repeating(disturbed: int, others: int) -> bool:
+    """Numbers of blocks. Where most are disturbed, the next one would be, too."""
+    return disturbed - others <= whole("experiment.disturbed")
+
+
 def gives_up(runs: Sequence[Run]) -> bool:
     """runs: of one arm. The last ones have all failed."""
     most = whole("experiment.failures")
@@ -411,11 +472,13 @@ def show(arguments: argparse.Namespace) -> None:
         failed = [run for run in own if run.status == FAILED]
         counted = [run.seconds for run in own if run.status == OK]
         removed = sum(run.status == REMOVED for run in own)
+        disturbed = sum(run.status == DISTURBED for run in own)
         spans = (
             list(dict.fromkeys(f"{span(counted):.1f}" for span in (min, max))) if counted else []
         )
         took = f", {' to '.join(spans)} s{' each' if len(spans) > 1 else ''}" if counted else ""
         took += f"; {removed} removed" if removed else ""
+        took += f"; {disturbed} disturbed" if disturbed else ""
         why = (
             f"; {units.counted(len(failed), 'failed run')}, the last: {failed[-1].why}" if failed
             else ""

@@ -101,6 +101,15 @@ def on_a(runs: list[Path], statement: str) -> list[Path]:
     return runs
 
 
+def waited(share: float) -> str:
+    """Rank 1 waited for a core for this share of the time."""
+    return "".join(
+        "INSERT INTO cpu_time SELECT world_rank, 0, counted_ns * {0}, 0, counted_ns * {0} * {1} * "
+        "(world_rank = 1), 0, 0, 0, 0, 0, 0 FROM rank;".format(at, share)
+        for at in (0, 1)
+    )
+
+
 def execute(run: Path, statement: str) -> None:
     connection = sqlite3.connect(run)
     connection.executescript(statement)

@@ -22,7 +22,7 @@ from commprof_report.compare.results import Comparison, VerdictRow
 from commprof_report.experiment_main import Runner
 from commprof_report.experiment import plan as plans
 from commprof_report.experiment.plan import Arm, Plan, Run
-from compared_runs import execute
+from compared_runs import execute, waited
 from planted import ROOT, SECOND
 from planted_job import HostClock, Job
 
@@ -41,6 +41,10 @@ if [ -e "$here/slow-$1" ]; then
     while :; do sleep 0.1; done
 fi
 mkdir -p "$7" && cp "$here/rank-0.db" "$7"
+if [ -s "$here/disturb-$1" ]; then
+    sed -i 1d "$here/disturb-$1"
+    cp "$here/disturbed.db" "$7/rank-0.db"
+fi
 """
 
 
@@ -299,15 +303,54 @@ def test_no_block_begins_that_would_not_end_within_the_limit(here, capsys, monke
     before = made(here)
     Runner(here / "exp", plans.plan_read(here / "exp")._replace(blocks=3), None, 0).run()
     assert (
-        "1 of 3 blocks; another would not end within --limit. Go on with: commprof-experiment "
+        "1 of 3 blocks; more would not end within --limit. Go on with: commprof-experiment "
         "resume " in capsys.readouterr().out
     )
     Runner(here / "exp", plans.plan_read(here / "exp")._replace(until=0.01), None, 0).run()
-    assert "1 of about 2 blocks; another would not end within --limit" in capsys.readouterr().out
+    assert "1 of about 2 blocks; more would not end within --limit" in capsys.readouterr().out
     assert made(here) == before
     assert re.search(r"^  a: 1 run, \d+\.\d s; sh ", start(here, "status", "exp").out, re.M)
     assert start(here, "resume", "exp", "--blocks", 2, "--limit", "1h").status == 0
     assert len(runs(here)) == 4
+
+
+@pytest.mark.slow
+def test_the_limit_ends_a_first_run_and_resume_makes_it_again(here):
+    (here / "slow-b").touch()
+    words = "run", "exp", "--blocks", 2, "--limit", "2", *arms(here, "a", "b")
+    answer = start(here, *words)
+    assert answer.status == 0, answer.err
+    assert "0 of 2 blocks; more would not end within --limit. Go on with: " in answer.out
+    assert plans.FAILED not in {run.status for run in plans.runs_read(here / "exp")}
+    (here / "slow-b").unlink()
+    assert start(here, "resume", "exp").status == 0
+    assert len(runs(here)) == 4
+
+
+@pytest.mark.slow
+def test_a_disturbed_block_is_repeated_and_counted_unless_most_are(here, report):
+    shutil.copy(here / "rank-0.db", here / "disturbed.db")
+    execute(here / "disturbed.db", waited(0.3))
+    (here / "disturb-b").write_text("first run\nsecond\n")
+    answer = start(here, "run", "exp", "--blocks", 7, *arms(here, "a", "b"))
+    said = "block 1, b: a rank waited for a core 30.0 % of the time; the block is repeated"
+    assert said in answer.out, answer.err
+    assert len(runs(here)) >= 14 and [run.arm for run in runs(here, plans.DISTURBED)] == ["b"]
+    text = " ".join(report("compare", here / "exp").out.split())
+    said = "Note 1 block repeated, as ranks waited for cores, whatever else came out: 0 in a, 1 in b"
+    assert said in text
+    assert "Refused" not in text
+    (here / "disturb-b").write_text("x\n" * 99)
+    assert start(here, "add", "exp", "--blocks", 14).status == 0
+    assert len(runs(here, plans.DISTURBED)) <= 10
+    assert "Refused disturbed" in " ".join(report("compare", here / "exp").out.split())
+
+
+@pytest.mark.slow
+def test_blocks_too_few_for_any_verdict_are_said_before_the_first_run(here):
+    six = start(here, "run", "exp", "--blocks", 6, *arms(here, "a", "b", "c")).out
+    assert six.startswith("6 blocks of 3 arms can give no verdict: 7 are needed at least")
+    assert "no verdict" not in start(here, "run", "two", "--blocks", 6, *arms(here, "a", "b")).out
 
 
 @pytest.mark.slow

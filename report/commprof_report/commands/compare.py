@@ -294,7 +294,7 @@ def print_table(answers: Comparison, by: str) -> None:
 def print_sizes(answers: Comparison) -> None:
     print(tables.text_table(size_columns(answers.sizes), answers.sizes))
     if any(row.best for row in answers.sizes):
-        print("\n* less than each other side, beyond chance (exploratory: one test for each row)")
+        print("\n* less than each other side, beyond chance among the rows (exploratory)")
     elif answers.refused:
         kinds = "; ".join(refusal.kind for refusal in answers.refused)
         print(f"\nno side is marked: not the same experiment ({kinds})")

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..base.thresholds import threshold, whole
-from . import machine, notes, rank_tests
+from . import disturbance, machine, notes, rank_tests
 from .cuts import rows_per_step
 from .differences import differences
 from .figures import PERCENTILES, Figures, Key
@@ -44,6 +44,7 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
     judge, alone = rules.judge(is_paired, len(tested)), rules.judge(is_paired, 1)
     of_machine = machine.weighed(judge, reference, tested, metric)
     found = refusals(in_steps, work, is_paired) + of_machine.refused
+    found += disturbance.refused(judge, reference, others)
     refused, allowed = rules.divide(found)
     table = RowTable(compared, [] if rules.skipped else keys_of(compared), metric)
     pairs = [
@@ -52,6 +53,8 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
     ]
     said = [*notes.of_sides(compared, metric, rules, judge.level, table.unmatched)]
     said += of_machine.notes
+    if not any(refusal.kind == "disturbed" for refusal in found):
+        said += disturbance.notes(compared, is_paired)
     for side, pair in zip(others, pairs):
         said += notes.of_pair(judge, reference, side, pair.primary, rules.skipped)
     return Comparison(

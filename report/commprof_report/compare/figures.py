@@ -20,12 +20,14 @@ from typing import NamedTuple
 
 from ..base import query, units
 from ..base.errors import ReportError
+from ..base.thresholds import threshold
 from ..run.traffic_class import traffic_classify
 from ..experiment.canary import Canary, canaries_read
 from ..late import stages
 from ..late.sums import Sums, transfer_shares
 from ..run import crowding, selection
 from ..run.alignment import align
+from ..run.cpu_time import cpu_times, use_of
 from ..run.run import run_open
 from ..run.selection import Selection
 from ..steps.step_costs import StepRow
@@ -105,6 +107,7 @@ class RankRow(NamedTuple):
     switches_per_s: float | None
     start_unix_ns: int
     threads: int
+    core_wait: float | None  # share of its time waiting for a core; null: not known
 
 
 class StepWork(NamedTuple):
@@ -232,11 +235,25 @@ class Figures:
         return tuple(crowding.cores_of(row.affinity) for row in self.ranks)
 
     @property
-    def switches_per_s(self) -> float | None:
-        """How often a rank lost its core to another process, mean over the ranks;
-        null: not known."""
+    def is_wait_estimate(self) -> bool:
+        """The kernel's count of waiting for a core is not known of some rank."""
+        return any(row.core_wait is None for row in self.ranks)
+
+    @property
+    def core_wait(self) -> float | None:
+        """The share of the time in which the rank that waited most for a core did so. As an
+        estimate, the mean over the ranks, with a time slice each time that one lost its core; null:
+        not known."""
+        if not self.is_wait_estimate:
+            return max((row.core_wait or 0 for row in self.ranks), default=None)
         rates = [row.switches_per_s for row in self.ranks if row.switches_per_s is not None]
-        return fmean(rates) if len(rates) == len(self.ranks) else None
+        return fmean(rates) * threshold("compare.slice") if len(rates) == len(self.ranks) else None
+
+    @property
+    def core_wait_text(self) -> str:
+        if self.is_wait_estimate:
+            return f"ranks waited for a core about {units.share(self.core_wait)} of the time"
+        return f"a rank waited for a core {units.share(self.core_wait)} of the time"
 
     @property
     def crowds_itself(self) -> bool:
@@ -286,7 +303,7 @@ def _figures(
     waits = split.run
     found = steps_summary(run, alignment)
     steps = found.summary
-    ranks = SQL.ask(connection, "run_ranks", RankRow)
+    ranks = _ranks(connection)
     groups, labels = groups_of(connection, run.world_size)
     crowded = crowding.crowding(connection)
     is_split = waits.coverage or not waits.total_ns
@@ -318,6 +335,16 @@ def _figures(
         canaries=canaries_read(path),
     )
     return whole, found.costs.steps, split.sums
+
+
+def _ranks(connection: Connection) -> list[RankRow]:
+    """With core_wait, which run_ranks.sql leaves open."""
+    waited = {rank: use_of([row]) for rank, row in cpu_times(connection).items()}
+    shares = {
+        rank: use.core_wait_ns / use.counted_ns for rank, use in waited.items() if use.counted_ns
+    }
+    rows = SQL.ask(connection, "run_ranks", RankRow)
+    return [row._replace(core_wait=shares.get(row.rank)) for row in rows]
 
 
 def _without_first_steps(

@@ -50,7 +50,6 @@ def of_pair(
     judge: Judge, reference: Side, side: Side, primary: FigureRow, skipped: float
 ) -> Iterator[str]:
     """primary: the figure of the verdict."""
-    yield from _disturbance(judge, reference, side)
     yield from _coarse_clocks(reference, side, primary, skipped)
 
 
@@ -79,16 +78,15 @@ def _estimates(most: float, metric: str) -> Iterator[str]:
 
 
 def _own_threads(runs: Sequence[Figures]) -> Iterator[str]:
-    """Lost cores are no sign of other processes where the job's own threads take turns."""
-    lost = [
-        (row.switches_per_s or 0, row.rank, run) for run in runs if run.crowds_itself
-        for row in run.ranks
-    ]
-    often, rank, run = max(lost, key=lambda each: each[0], default=(0, 0, None))
-    if run is not None and often > threshold("compare.switches"):
-        most = f"rank {rank} of {run.path} lost its core {units.count(round(often))} times a second"
-        others = "whether to other processes, too, is not known"
-        yield f"ranks have fewer cores than threads that compute or communicate: {most}; {others}"
+    """Waiting for cores is no sign of other processes where the job's own threads take turns."""
+    own = [run for run in runs if run.crowds_itself]
+    most = max(own, key=lambda run: run.core_wait or 0, default=None)
+    if most is not None and (most.core_wait or 0) >= threshold("compare.disturbed"):
+        yield (
+            "ranks have fewer cores than threads that compute or communicate: most in "
+            f"{most.path}, where {most.core_wait_text}; whether for other processes, too, is not "
+            "known"
+        )
 
 
 def _settling(side: Side, skipped: float) -> Iterator[str]:
@@ -117,21 +115,6 @@ def _settling(side: Side, skipped: float) -> Iterator[str]:
         yield (
             f"{side.name}: {why}; its first calls may differ from its last; --skip-steps 33% "
             "leaves the first steps out"
-        )
-
-
-def _disturbance(judge: Judge, reference: Side, side: Side) -> Iterator[str]:
-    """Whether one side lost its cores twice as often or more, beyond chance."""
-    rates = [[run.switches_per_s for run in each.runs] for each in (reference, side)]
-    first, second = map(known, rates)
-    if len(first) < len(rates[0]) or len(second) < len(rates[1]):
-        return
-    few, often = threshold("compare.few-switches"), threshold("compare.times-the-switches")
-    found = judge.contrast(*([max(rate, few) for rate in own] for own in (first, second)))
-    if found.difference is not None and abs(math.log1p(found.difference)) >= math.log(often):
-        yield (
-            f"ranks lost their cores to other processes or threads {median(first):.2g} times a "
-            f"second on {reference.name}, {median(second):.2g} times a second on {side.name}"
         )
 
 
@@ -238,23 +221,17 @@ def _outliers(side: Side, metric: str, least: float) -> Iterator[str]:
 
 def _peculiar(run: Figures, side: Side) -> str:
     """Possible reasons for a run that stands apart: hosts that no other run of its side had, or
-    cores lost more often."""
+    more waiting for cores."""
     others = [other for other in side.runs if other is not run]
     found = ""
     hosts = {row.host for row in run.ranks} - {row.host for other in others for row in other.ranks}
     if hosts:
         names = ", ".join(sorted(host or "an unknown host" for host in hosts))
         found += f"; no other run was on {units.shortened(names, 40)}"
-    own, often = run.switches_per_s, known([other.switches_per_s for other in others])
-    times, few = threshold("compare.times-the-switches"), threshold("compare.few-switches")
-    if (
-        own is not None and len(often) == len(others)
-        and own >= times * max(few, median(often))
-    ):
-        found += (
-            f"; its ranks lost their cores {own:.2g} times a second, those of the others "
-            f"{median(often):.2g}"
-        )
+    own, waits = run.core_wait, known([other.core_wait for other in others])
+    times, few = threshold("compare.times-the-waits"), threshold("compare.few-waits")
+    if own is not None and len(waits) == len(others) and own >= times * max(few, median(waits)):
+        found += f"; {run.core_wait_text}, median of the others {units.share(median(waits))}"
     return found
 
 

@@ -68,7 +68,6 @@ def refusals(sides: Sequence[Side], work: Work, are_paired: bool) -> list[Refusa
         *_program(sides),
         *_binding(sides),
         *_partial(runs),
-        *_disturbed(runs),
         *([] if are_paired else _order(sides)),
         *_hosts(sides),
     ]
@@ -300,32 +299,6 @@ def _faults(run: Figures) -> Iterator[str]:
     unrecorded = sum(row.unrecorded_calls for row in run.ranks)
     if unrecorded:
         yield f"{units.counted(unrecorded, 'call')} not recorded"
-
-
-def _disturbed(runs: Sequence[Figures]) -> Iterator[Refusal]:
-    way_out = "run on nodes of its own with a core for each rank; or --allow disturbed"
-    crowded = next((run for run in runs if run.crowding), None)
-    if crowded:
-        yield Refusal("disturbed", f"{crowded.path}: {crowded.crowding}", way_out)
-        return
-    apart = [run for run in runs if not run.crowds_itself]
-    rates = [
-        (row.switches_per_s, row.rank, run) for run in apart for row in run.ranks
-        if row.switches_per_s is not None
-    ]
-    most_rate = threshold("compare.switches")
-    often = sorted({str(run.path) for rate, _, run in rates if rate > most_rate})
-    if often:
-        rate, rank, run = max(rates, key=lambda each: each[0])
-        most = (
-            f"most {run.path}, where rank {rank} lost its core {units.count(round(rate))} " "times "
-            "a second"
-        )
-        yield Refusal(
-            "disturbed",
-            f"other processes ran on the cores of {len(often)} of {len(runs)} runs, {most}",
-            way_out,
-        )
 
 
 def _order(sides: Sequence[Side]) -> Iterator[Refusal]:

@@ -48,6 +48,7 @@ class ComparedRow(Contrast):
     change_ns: float
     per: str = "call"
     adjusted_p: float | None = None
+    pairs_needed: int | None = None  # where all agree, but are too few among so many rows
     is_confirmed: int = 0
     part_of_change: float | None = None
 

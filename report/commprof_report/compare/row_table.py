@@ -13,7 +13,7 @@ from ..base.thresholds import threshold
 from .figures import PERCENTILES, Figures, Key, row_name
 from .groups import Group
 from .judge import DIFFERENT, Judge, median_known
-from .rank_tests import benjamini_hochberg
+from .rank_tests import benjamini_hochberg, fewest_pairs
 from .results import MIXED, OTHER, ComparedRow, Histogram, SizeRow
 from .sides import Side
 
@@ -154,16 +154,21 @@ class RowTable:
         own = [side for side in self.sides if not side.of]
         sides = own if len(own) > 1 else self.sides
         keys = sorted(self.keys, key=self._order)
-        return [self._size(judge, key, sides, are_judged) for key in keys]
+        values = [[self.values(key, side) for side in sides] for key in keys]
+        found = [_best(judge, own) for own in values]
+        adjusted = benjamini_hochberg([p for _, p in found])
+        marked = [are_judged and p <= 1 - judge.level for p in adjusted]
+        return [
+            self._size(key, sides, own, best if is_marked else None)
+            for key, own, (best, _), is_marked in zip(keys, values, found, marked)
+        ]
 
     def _order(self, key: Key) -> tuple[str, str, int, str]:
         return key.call, self.labels.get(key.group, ""), key.bytes or 0, key.memory_kind
 
     def _size(
-        self, judge: Judge, key: Key, sides: Sequence[Side], are_judged: bool
+        self, key: Key, sides: Sequence[Side], values: list[list[float | None]], best: int | None
     ) -> SizeRow:
-        values = [self.values(key, side) for side in sides]
-        best = _best(judge, values) if are_judged else None
         return SizeRow(
             call=key.call,
             communicator=self.labels.get(key.group, ""),
@@ -206,24 +211,34 @@ def _confirmed(rows: Sequence[ComparedRow]) -> int:
 
 def _explored(judge: Judge, rows: Sequence[ComparedRow]) -> list[ComparedRow]:
     """Unconfirmed rows, which show a difference only if their adjusted p does."""
-    adjusted = iter(benjamini_hochberg([row.p for row in rows if row.p is not None]))
+    ps = [row.p for row in rows if row.p is not None]
+    adjusted = iter(benjamini_hochberg(ps))
+    needed = fewest_pairs(1 - (1 - judge.level) / len(ps)) if ps and judge.is_paired else None
     explored = []
     for row in rows:
         p = None if row.p is None else next(adjusted)
         is_lost = row.outcome in DIFFERENT and p is not None and p > 1 - judge.level
         outcome = "unknown" if is_lost else row.outcome
-        explored.append(replace(row, adjusted_p=p, outcome=outcome))
+        are_few = is_lost and row.agreeing == len(row.samples[0])
+        explored.append(
+            replace(
+                row, adjusted_p=p, outcome=outcome, pairs_needed=needed if are_few else None
+            )
+        )
     return explored
 
 
-def _best(judge: Judge, values: Sequence[Sequence[float | None]]) -> int | None:
-    """The place of the smallest value, if it is less than each other one beyond chance."""
+def _best(judge: Judge, values: Sequence[Sequence[float | None]]) -> tuple[int | None, float]:
+    """The place of the smallest value, and the p that it is less than each other one; null and 1:
+    it is not, beyond chance in this row alone."""
     medians = list(map(median_known, values))
     known = [value for value in medians if value is not None]
     if len(known) < max(2, len(medians)):
-        return None
+        return None, 1.0
     best = known.index(min(known))
     others = [
         judge.contrast(own, values[best]) for place, own in enumerate(values) if place != best
     ]
-    return best if all(found.outcome == "less" for found in others) else None
+    if any(found.outcome != "less" for found in others):
+        return None, 1.0
+    return best, max(found.p or 0.0 for found in others)

@@ -8,7 +8,8 @@ SELECT rank.world_rank AS rank, host, affinity, state, rank_wall.wall_ns, rank_w
            JOIN thread USING (world_rank, thread)
            JOIN call ON call.name = cell.call
            WHERE cell.world_rank = rank.world_rank AND NOT is_main AND family <> 'setup'
-       ) AS threads
+       ) AS threads,
+       NULL AS core_wait
 FROM rank
 JOIN rank_wall ON rank_wall.world_rank = rank.world_rank
 JOIN rank_state ON rank_state.world_rank = rank.world_rank

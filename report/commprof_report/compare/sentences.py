@@ -335,7 +335,8 @@ def remark(row: ComparedRow | FigureRow, min_effect: float) -> str:
         return f"same within {units.share(min_effect)}"
     if row.outcome == "unknown":
         if isinstance(row, ComparedRow) and (row.low or 0) * (row.high or 0) > 0:
-            return f"may be chance among the rows (p {row.adjusted_p:.2g})"
+            more = f"; {row.pairs_needed} blocks like these would tell" if row.pairs_needed else ""
+            return f"may be chance among the rows (p {row.adjusted_p:.2g}){more}"
         return (
             "" if row.detectable is None else f"{effect_text(row.detectable)} would have been found"
         )

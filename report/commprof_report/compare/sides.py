@@ -8,6 +8,7 @@ next group of as many runs as there are sides has one of each.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -21,28 +22,29 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 class Chosen(NamedTuple):
     """The user's choice: the folders of a side, and the block of each run, if an experiment says
-    it. of: the side whose command this one runs once more. elapsed_ns, bare_ns: how long the
-    commands of an experiment took, launch to end, with the profiler and without."""
+    it. failed, disturbed: runs of an experiment whose blocks were repeated. of: the side whose
+    command this one runs once more. elapsed_ns, bare_ns: how long the commands of an experiment
+    took, launch to end, with the profiler and without."""
 
     name: str
     paths: list[Path]
     blocks: list[int] | None = None
     failed: int = 0
+    disturbed: int = 0
     of: str = ""
     elapsed_ns: list[float] | None = None
     bare_ns: list[float] | None = None
 
     def with_runs(self, runs: list[Figures]) -> Side:
-        return Side(
-            self.name, runs, self.blocks, self.failed, self.of, self.elapsed_ns, self.bare_ns
-        )
+        return Side(self.name, runs, *self[2:])
 
 
 class Side(NamedTuple):
     name: str
     runs: list[Figures]
     blocks: list[int] | None
-    failed: int
+    failed: int = 0
+    disturbed: int = 0
     of: str = ""
     elapsed_ns: list[float] | None = None
     bare_ns: list[float] | None = None
@@ -85,12 +87,15 @@ def experiment_read(folder: Path) -> list[Chosen]:
     found = []
     for arm in profiled:
         paths = [folder / done[arm.name, block].folder for block in blocks]
-        failed = sum(run.arm == arm.name and run.status == plans.FAILED for run in runs)
+        own = Counter(run.status for run in runs if run.arm == arm.name)
         bare = next(
             (elapsed_ns(each.name) for each in plan.arms if each.is_bare and each.of == arm.name),
             None,
         )
-        found.append(Chosen(arm.name, paths, blocks, failed, arm.of, elapsed_ns(arm.name), bare))
+        repeated = own[plans.FAILED], own[plans.DISTURBED]
+        found.append(
+            Chosen(arm.name, paths, blocks, *repeated, arm.of, elapsed_ns(arm.name), bare)
+        )
     return found
 
 

@@ -29,6 +29,8 @@ from ..base.regular import regular_open
 EXPERIMENT, RUNS = "experiment.json", "runs.jsonl"
 FORMAT, VERSION = "commprof-experiment", 1
 OK, FAILED, WARM_UP = "ok", "failed", "warm-up"
+# other work had cores of its ranks; its block is repeated
+DISTURBED = "disturbed"
 # a run that was OK, and whose folder somebody has removed; its block is repeated
 REMOVED = "removed"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")  # of an arm, and of its folders
@@ -69,7 +71,7 @@ class Run(NamedTuple):
     folder: str
     status: str
     seconds: float
-    why: str  # it failed
+    why: str  # it failed, or was disturbed
 
 
 def arm_name(name: str) -> str:

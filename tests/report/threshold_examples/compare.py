@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from commprof_report.compare import comparison, cuts, machine, notes, refusals
+from commprof_report.compare import comparison, cuts, disturbance, machine, notes, refusals
 from commprof_report.compare.figures import Figures, Key, RankRow, Row, StepWork
 from commprof_report.compare.groups import NO_GROUP
 from commprof_report.compare.rank_tests import Shift
@@ -16,12 +16,12 @@ from commprof_report.compare.row_table import RowTable
 from commprof_report.compare.sides import Side
 from commprof_report.experiment.canary import Canary
 from commprof_report.experiment.plan import FAILED, Arm, Plan, Run
-from commprof_report.experiment_main import Runner, gives_up
+from commprof_report.experiment_main import Runner, gives_up, is_worth_repeating
 from commprof_report.steps.trend import Trend
 
 RANK = RankRow(
     rank=0, host="node00", affinity="0", state="finalize", wall_ns=1_000, counted_ns=1_000,
-    unrecorded_calls=0, switches_per_s=0.0, start_unix_ns=0, threads=1,
+    unrecorded_calls=0, switches_per_s=0.0, start_unix_ns=0, threads=1, core_wait=0.0,
 )
 STEADY = Trend("none", 1.0, 100.0, 100.0)
 RULES = Rules()
@@ -39,6 +39,9 @@ def run(**differing: object) -> Figures:
         negotiates=False, labels={}, canaries={},
     )
     return Figures(**{**usual, **differing})  # type: ignore[arg-type]
+
+
+RUN = run()
 
 
 def side(runs: Iterable[Figures], name: str = "a") -> Side:
@@ -110,14 +113,25 @@ def of_counted(difference: float) -> str:
     )
 
 
-def switching(rate: float) -> Figures:
-    return run(ranks=[rank(switches_per_s=rate)])
+def waiting(core_wait: float | None, switches_per_s: float = 0.0) -> Figures:
+    return run(ranks=[rank(core_wait=core_wait, switches_per_s=switches_per_s)])
 
 
-def of_switches(rate: float, times: float) -> str:
-    rates = rate, times * rate
-    sides = [side([switching(each)] * 8, name) for each, name in zip(rates, "ab")]
-    return note(notes._disturbance(JUDGE, *sides))
+def of_disturbed(disturbed: Figures) -> str:
+    """One of eight blocks."""
+    sides = [side([waiting(0.0)] * 7 + [each], name) for each, name in zip((disturbed, RUN), "ab")]
+    return note(disturbance.notes(sides, is_paired=True))
+
+
+def of_disturbed_blocks(share: float) -> str:
+    bad = round(share * 100)
+    sides = [side([waiting(0.1)] * bad + [waiting(0.0)] * (100 - bad), name) for name in "ab"]
+    return refused(disturbance.refused(JUDGE, sides[0], sides[1:]))
+
+
+def of_waits(share: float, times: float) -> str:
+    sides = [side([waiting(each)] * 8, name) for each, name in zip((share, share * times), "ab")]
+    return refused(disturbance.refused(JUDGE, sides[0], sides[1:]))
 
 
 def of_hosts(sets: int) -> str:
@@ -186,6 +200,10 @@ def of_failures(count: int) -> str:
     return "ends" if gives_up([failed] * count) else "goes on"
 
 
+def of_repeated(count: int) -> str:
+    return "repeated" if is_worth_repeating(count, 0) else "kept"
+
+
 EXAMPLES: dict[str, Callable[[Any], str]] = {
     "compare.level": lambda level: outcome_of(1 - level, RULES),
     "compare.min-effect": lambda effect: JUDGE.contrast([1.0] * 8, [1 + effect] * 8).outcome,
@@ -203,9 +221,11 @@ EXAMPLES: dict[str, Callable[[Any], str]] = {
     "compare.aside-calls": lambda calls: aside(calls, 0.0),
     "compare.aside-bytes": lambda share: aside(0.1, share),
     "compare.counted": of_counted,
-    "compare.switches": lambda rate: refused(refusals._disturbed([switching(rate)])),
-    "compare.few-switches": lambda rate: of_switches(rate, 2.001),
-    "compare.times-the-switches": lambda times: of_switches(4.0, times),
+    "compare.disturbed": lambda share: of_disturbed(waiting(share)),
+    "compare.disturbed-blocks": of_disturbed_blocks,
+    "compare.few-waits": lambda share: of_waits(share, 2.001),
+    "compare.times-the-waits": lambda times: of_waits(0.012, times),
+    "compare.slice": lambda s: of_disturbed(waiting(None, 0.05 / 0.003 * s / 0.003)),
     "compare.host-sets": of_hosts,
     "compare.slow-host": lambda times: of_a_host(14, 4, times),
     "compare.host-chance": lambda chance: of_a_host(14, round(chance * 2**12), 1.2),
@@ -216,4 +236,5 @@ EXAMPLES: dict[str, Callable[[Any], str]] = {
     "compare.scatter": of_scatter,
     "compare.most-pairs": of_blocks,
     "experiment.failures": of_failures,
+    "experiment.disturbed": of_repeated,
 }

@@ -1,0 +1,110 @@
+"""Whether other work on the cores of the ranks decides the comparison.
+
+What disturbs both sides alike makes the interval wider, and is in it already. So it is a reason
+against a verdict only if it differs between the sides, or if most blocks have it: then the host's
+scheduler was measured. Otherwise a note has its size. A run is as disturbed as it waited for cores
+(Figures.core_wait).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
+
+from ..base import units
+from ..base.thresholds import threshold
+from .figures import Figures
+from .judge import Judge, known
+from .refusals import Refusal
+from .sides import Side
+
+WAY_OUT = "run on nodes of its own with a core for each rank; or --allow disturbed"
+DIFFERS = "other work on the cores of the ranks differs between the sides"
+
+
+def is_disturbed(run: Figures) -> bool:
+    """What threads of the ranks did to each other is no disturbance."""
+    is_waiting = (run.core_wait or 0) >= threshold("compare.disturbed")
+    return not run.crowds_itself and (is_waiting or (run.core_wait is None and bool(run.crowding)))
+
+
+def size_text(run: Figures) -> str:
+    """ranks waited for a core 12.0 % of the time. Of a run that is disturbed."""
+    return run.crowding or "" if run.core_wait is None else run.core_wait_text
+
+
+def refused(judge: Judge, reference: Side, sides: Sequence[Side]) -> Iterator[Refusal]:
+    """judge: of the verdict."""
+    all_sides = [reference, *sides]
+    blocks, repeated = _blocks(all_sides, judge.is_paired), sum(side.disturbed for side in all_sides)
+    bad = _disturbed(blocks)
+    if len(bad) + repeated > threshold("compare.disturbed-blocks") * (len(blocks) + repeated):
+        yield Refusal("disturbed", _said(blocks, bad, repeated, judge.is_paired), WAY_OUT)
+        return
+    for side in sides:
+        what = _wait_differs(judge, reference, side) or _repeats_differ(judge, reference, side)
+        if what:
+            yield Refusal("disturbed", f"{DIFFERS}: {what}", WAY_OUT)
+            return
+
+
+def notes(sides: Sequence[Side], is_paired: bool) -> Iterator[str]:
+    blocks, repeated = _blocks(sides, is_paired), sum(side.disturbed for side in sides)
+    if bad := _disturbed(blocks):
+        yield f"{_said(blocks, bad, 0, is_paired)}; it makes intervals wider"
+    if repeated:
+        of_sides = ", ".join(f"{side.disturbed} in {side.name}" for side in sides)
+        blocks_text = units.counted(repeated, "block")
+        yield f"{blocks_text} repeated, as ranks waited for cores, whatever else came out: {of_sides}"
+
+
+def _blocks(sides: Sequence[Side], is_paired: bool) -> list[list[Figures]]:
+    if is_paired:
+        return [list(block) for block in zip(*(side.runs for side in sides))]
+    return [[run] for side in sides for run in side.runs]
+
+
+def _disturbed(blocks: Iterable[list[Figures]]) -> list[Figures]:
+    """The run of each disturbed block that is disturbed most."""
+    found = (list(filter(is_disturbed, block)) for block in blocks)
+    return [max(runs, key=lambda run: run.core_wait or 0) for runs in found if runs]
+
+
+def _said(
+    blocks: Sequence[object], bad: Sequence[Figures], repeated: int, is_paired: bool
+) -> str:
+    noun = "block" if is_paired else "run"
+    of_all = f"{len(bad) + repeated} of {units.counted(len(blocks) + repeated, noun)}"
+    worst = max(bad, key=lambda run: run.core_wait or 0, default=None)
+    most = f", most in {worst.path}: {size_text(worst)}" if worst else ""
+    return f"other work had cores of the ranks in {of_all}{most}"
+
+
+def _wait_differs(judge: Judge, reference: Side, side: Side) -> str:
+    """Beyond chance, and twice as much or more; empty: not known, or it does not."""
+    shares = [[run.core_wait for run in each.runs] for each in (reference, side)]
+    runs = [*reference.runs, *side.runs]
+    if any(run.core_wait is None or run.crowds_itself for run in runs):
+        return ""
+    few, times = threshold("compare.few-waits"), threshold("compare.times-the-waits")
+    found = judge.contrast(*([max(share, few) for share in known(own)] for own in shares))
+    if found.difference is None or abs(math.log1p(found.difference)) < math.log(times):
+        return ""
+    first, second = (units.share(median(known(own))) for own in shares)
+    about = "about " if any(run.is_wait_estimate for run in runs) else ""
+    return (
+        f"ranks waited for a core {about}{first} of the time in {reference.name}, {second} in "
+        f"{side.name} (medians of the runs)"
+    )
+
+
+def _repeats_differ(judge: Judge, reference: Side, side: Side) -> str:
+    """A coin that is thrown as often shows so many heads or more, or tails, with a probability
+    below 1 - level."""
+    few, many = sorted((reference.disturbed, side.disturbed))
+    chance = 2 * sum(math.comb(few + many, heads) for heads in range(few + 1)) / 2 ** (few + many)
+    if chance > 1 - judge.level:
+        return ""
+    runs = f"{reference.disturbed} of {reference.name}, {side.disturbed} of {side.name}"
+    return f"of the runs whose blocks were repeated {runs}"
