@@ -343,6 +343,14 @@ SWITCHES = (
     + fact("begin.involuntary_switches", "7")
 )
 PLANTED = {
+    "ranks": (
+        "filter", fact("settings.COMMPROF_RANKS", "0-1"),
+        "other ranks were recorded: COMMPROF_RANKS is not set in a, COMMPROF_RANKS is 0-1 in b",
+    ),
+    "calls": (
+        "filter", fact("settings.COMMPROF_EXCLUDE", "MPI_Bcast"),
+        "COMMPROF_EXCLUDE is MPI_Bcast in b",
+    ),
     "bytes": (
         "work",
         "UPDATE cell SET volume_bytes = 100 * count WHERE bytes = 65536",
@@ -489,6 +497,23 @@ def test_another_number_of_steps_is_other_work(tmp_path, verdict, report):
         for place, run in enumerate(runs)
     ]
     assert "10 times the calls in b" in " ".join(report("compare", *words(many)).out.split())
+
+
+@pytest.mark.slow
+def test_other_work_that_is_allowed_is_compared_per_call(tmp_path, verdict, report):
+    """Twice the steps, of which each takes as long."""
+    runs = [
+        planted(
+            tmp_path / f"{name}-{block}.db", 60 * (2 * block + place),
+            dict.fromkeys(TRANSFERS, 1 + 0.001 * block), calls=12 if name == "a" else 24,
+        )
+        for block in range(BLOCKS) for place, name in enumerate("ab")
+    ]
+    assert verdict(runs)["refused"] == "work"
+    found = verdict(runs, "--allow", "work")
+    assert (found["verdict"], found["change"]) == ("same", pytest.approx(0, abs=1e-3))
+    said = "Note calls differ: transfer is compared as if each run made those of a, in 3 rows"
+    assert said in " ".join(report("compare", *words(runs), "--allow", "work").out.split())
 
 
 def same_work(report, runs: list[Path]) -> str:

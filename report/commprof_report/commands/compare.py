@@ -17,7 +17,8 @@ Rows are tested in order of their share of the time, until the first that shows 
 further findings are marked exploratory. "~" stands for no difference found, beside what would have
 been found with a probability of 80 %. "same within 2 %" is a finding of its own (--min-effect).
 
-There is no verdict on runs that are not the same experiment: other work, other placement of ranks,
+There is no verdict on runs that are not the same experiment: other work, calls or ranks recorded on
+one side only, other placement of ranks,
 another program, other binding, incomplete runs, disturbed runs, all runs of one side before all of
 the other, other nodes for each side, or a machine that was slower for one side. The report says how
 to put it right; --allow takes it as it is. Settings and software that differ between the sides are

@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..base import units
 from ..base.thresholds import threshold, whole
 from . import disturbance, machine, notes, rank_tests
 from .cuts import rows_per_step
@@ -27,6 +28,7 @@ from .row_table import RowTable, keys_of
 from .sides import Side, in_blocks
 
 METRICS = ("transfer", "time", *PERCENTILES, "step", "wall")
+OF_CALLS = ("transfer", "time", *PERCENTILES)
 FIGURES = ("step", "wait", "transfer", "time", "wall")
 ADVISED = math.log(1.05)  # "so many pairs would find 5 %"
 
@@ -52,6 +54,11 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
         for side in others
     ]
     said = [*notes.of_sides(compared, metric, rules, judge.level, table.unmatched)]
+    if metric in OF_CALLS and _have_other_calls(allowed):
+        said.append(
+            f"calls differ: {metric} is compared as if each run made those of {reference.name}, in "
+            f"{units.counted(len(table.keys), 'row')} that all runs have"
+        )
     said += of_machine.notes
     if not any(refusal.kind == "disturbed" for refusal in found):
         said += disturbance.notes(compared, is_paired)
@@ -100,6 +107,10 @@ def _renamed(key: Key, names: dict[Group, Group]) -> Key:
     return key._replace(group=names.get(key.group, key.group))
 
 
+def _have_other_calls(allowed: Sequence[Refusal]) -> bool:
+    return any(each.kind in ("work", "filter") for each in allowed)
+
+
 def _default_metric(sides: Sequence[Side], rules: Rules) -> str:
     """Steps, if messages are cut anew: transfer then hides behind the backward pass, or is
     negotiation."""
@@ -115,7 +126,8 @@ def _pair(
     allowed: list[Refusal],
 ) -> Pair:
     reference = table.sides[0]
-    figures = _figures(judge, rules, metric, table, side)
+    are_other_calls = metric in OF_CALLS and _have_other_calls(allowed)
+    figures = _figures(judge, rules, metric, table, side, are_other_calls)
     primary = next(figure for figure in figures if figure.is_primary)
     also = differences(reference, side)
     verdict = VerdictRow(
@@ -150,8 +162,9 @@ def _pair(
 
 
 def _figures(
-    judge: Judge, rules: Rules, metric: str, table: RowTable, side: Side
+    judge: Judge, rules: Rules, metric: str, table: RowTable, side: Side, are_other_calls: bool
 ) -> list[FigureRow]:
+    """are_other_calls: the metric is compared per call."""
     reference = table.sides[0]
 
     def figure(
@@ -161,7 +174,10 @@ def _figures(
 
     found = []
     for name in (*FIGURES, metric) if metric in PERCENTILES else FIGURES:
-        first, second = ([run.of_run(name) for run in each.runs] for each in (reference, side))
+        first, second = (
+            table.as_called(each) if are_other_calls and name == metric
+            else [run.of_run(name) for run in each.runs] for each in (reference, side)
+        )
         found.append(replace(figure(name, first, second), is_primary=int(name == metric)))
     if reference.bare_ns and side.bare_ns and not rules.skipped:
         found.append(figure("elapsed", reference.elapsed_ns or (), side.elapsed_ns or ()))

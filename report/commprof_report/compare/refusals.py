@@ -14,8 +14,10 @@ from .figures import Figures, Key, Row, row_name
 from .sides import Side
 
 KINDS = (
-    "work", "placement", "program", "binding", "partial", "disturbed", "order", "hosts", "machine",
+    "work", "filter", "placement", "program", "binding", "partial", "disturbed", "order", "hosts",
+    "machine",
 )
+FILTERS = {"COMMPROF_RANKS": "ranks", "COMMPROF_EXCLUDE": "calls"}
 VARIES = ("completion", "probe")  # families whose number of calls depends on the time
 MOST_SAID = 3  # rows that are named
 ENDED = ("finalize", "end")
@@ -62,16 +64,32 @@ def _is_same(row: Row, known: Row) -> bool:
 
 def refusals(sides: Sequence[Side], work: Work, are_paired: bool) -> list[Refusal]:
     runs = [run for side in sides for run in side.runs]
-    found = [
-        *_work(sides, work.uneven),
-        *_placement(sides),
+    filtered = list(_filter(sides))
+    # what was not recorded on one side is no other work, placement or binding
+    of_all = [] if filtered else [
+        *_work(sides, work.uneven), *_placement(sides), *_binding(sides),
+    ]
+    return [
+        *of_all,
+        *filtered,
         *_program(sides),
-        *_binding(sides),
         *_partial(runs),
         *([] if are_paired else _order(sides)),
         *_hosts(sides),
     ]
-    return found
+
+
+def _filter(sides: Sequence[Side]) -> Iterator[Refusal]:
+    """Ranks or calls that were recorded on one side only."""
+    for setting, what in FILTERS.items():
+        values = [{run.fact(f"settings.{setting}") for run in side.runs} for side in sides]
+        if len(set.union(*values)) > 1:
+            said = [
+                f"{setting} is {one_of({value or 'not set' for value in own})} in {side.name}"
+                for side, own in zip(sides, values)
+            ]
+            way_out = "record both alike; or --allow filter"
+            yield Refusal("filter", f"other {what} were recorded: {', '.join(said)}", way_out)
 
 
 def _work(sides: Sequence[Side], uneven: Sequence[Key]) -> Iterator[Refusal]:

@@ -12,7 +12,7 @@ from ..base import units
 from ..base.thresholds import threshold
 from .figures import PERCENTILES, Figures, Key, row_name
 from .groups import Group
-from .judge import DIFFERENT, Judge, median_known
+from .judge import DIFFERENT, Judge, known, median_known
 from .rank_tests import benjamini_hochberg, fewest_pairs
 from .results import MIXED, OTHER, ComparedRow, Histogram, SizeRow
 from .sides import Side
@@ -54,13 +54,25 @@ class RowTable:
             for run in side.runs
         ]
 
+    def as_called(self, side: Side) -> list[float | None]:
+        """Per rank, as if each run made the reference's calls, in the rows that all runs have."""
+        calls = {
+            key: fmean(run.rows[key].values / len(run.ranks) for run in self.sides[0].runs)
+            for key in self.keys
+        }
+        values = [[run.rows[key].value(self.metrics[key]) for key in self.keys] for run in side.runs]
+        return [
+            None if None in own or not own else
+            sum(value * calls[key] for key, value in zip(self.keys, known(own))) for own in values
+        ]
+
     def alike(self, side: Side) -> Sequence[float | None]:
         """The geometric mean over the rows: nanoseconds per call; not known beside rows per
         step."""
-        known = [key for key in self.keys if self._is_known(key)]
-        if not known or any(key.per == "step" for key in self.keys):
+        keys = [key for key in self.keys if self._is_known(key)]
+        if not keys or any(key.per == "step" for key in self.keys):
             return [None] * len(side.runs)
-        logs = [[math.log(value) for value in self.values(key, side) if value] for key in known]
+        logs = [[math.log(value) for value in self.values(key, side) if value] for key in keys]
         return [math.exp(fmean(of_run)) for of_run in zip(*logs)]
 
     def _is_known(self, key: Key) -> bool:
@@ -231,11 +243,10 @@ def _explored(judge: Judge, rows: Sequence[ComparedRow]) -> list[ComparedRow]:
 def _best(judge: Judge, values: Sequence[Sequence[float | None]]) -> tuple[int | None, float]:
     """The place of the smallest value, and the p that it is less than each other one; null and 1:
     it is not, beyond chance in this row alone."""
-    medians = list(map(median_known, values))
-    known = [value for value in medians if value is not None]
-    if len(known) < max(2, len(medians)):
+    medians = known(list(map(median_known, values)))
+    if len(medians) < max(2, len(values)):
         return None, 1.0
-    best = known.index(min(known))
+    best = medians.index(min(medians))
     others = [
         judge.contrast(own, values[best]) for place, own in enumerate(values) if place != best
     ]

@@ -114,6 +114,10 @@ def work_text(answers: Comparison) -> str:
         return "no"
     if any(run.missing for side in answers.sides for run in side.runs):
         return "not known: a run lacks ranks"
+    if any(refusal.kind == "filter" for refusal in (*answers.refused, *answers.allowed)):
+        return "not known: other ranks or calls were recorded"
+    if not any(run.rows for side in answers.sides for run in side.runs):
+        return "not known: no call was recorded"
     ranks = units.counted(answers.sides[0].runs[0].world_size, "rank")
     cut = cut_text(answers)
     if cut:
