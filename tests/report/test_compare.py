@@ -68,7 +68,7 @@ def verdict(ask):
 
 def test_figures_of_a_run_are_those_planted_and_those_of_late(tmp_path, report):
     run = planted(tmp_path / "run.db", 0, {})
-    found, notes = figures(run, with_histograms=True)
+    found, notes = figures(run)
     assert notes == []
     transfer_ns = 12 * sum(TRANSFERS.values())
     assert (found.wait_ns, found.transfer_ns) == (12 * 2 * SKEW_NS / 2, transfer_ns)
@@ -497,6 +497,18 @@ def test_another_number_of_steps_is_other_work(tmp_path, verdict, report):
         for place, run in enumerate(runs)
     ]
     assert "10 times the calls in b" in " ".join(report("compare", *words(many)).out.split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("factors, each_50th", [({}, 5.0), ({LARGE: 1.08}, 1.0)])
+def test_a_difference_of_the_longest_calls_alone_is_said(tmp_path, report, factors, each_50th):
+    runs = sides(
+        tmp_path / "runs", factors, noise=0.001, blocks=6, calls=100, each_50th=each_50th
+    )
+    text = " ".join(report("compare", *words(runs)).out.split())
+    assert "b takes more transfer: transfer +" in text, text
+    tail = re.search(r"its longest calls: at p50 \+0\.\d+ %, at p99 x(3|4)\.\d+", text)
+    assert bool(tail) == (each_50th > 1), text
 
 
 @pytest.mark.slow

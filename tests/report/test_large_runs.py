@@ -70,7 +70,7 @@ def test_a_comparison_reads_each_run_once_and_asks_for_no_causes(many, monkeypat
     for name in ("root_causes", "timelines", "compare_own_time"):
         monkeypatch.setattr(stages, name, lambda *_, name=name: asked.append(name))
     monkeypatch.setattr(late_ranks, "blame", lambda *_: asked.append("blame"))
-    sides = command.read(sides_named([[many], [many]]), with_histograms=False, skipped=0.0)
+    sides = command.read(sides_named([[many], [many]]), skipped=0.0)
     (pair,) = compare(sides, Rules()).pairs
     assert (pair.verdict.metric, pair.verdict.change) == ("transfer", 0)
     assert (read, asked) == ([many, many], [])

@@ -174,8 +174,7 @@ def kinds(text: str) -> tuple[str, ...]:
 def run(arguments: argparse.Namespace) -> None:
     if arguments.skip_steps and arguments.by in ("row", "size"):
         raise UsageError("--skip-steps", f"--by {arguments.by} is known of whole runs only")
-    with_histograms = arguments.metric in PERCENTILES or bool(arguments.plot)
-    answers = compared(arguments.runs, rules(arguments, arguments.by == "size"), with_histograms)
+    answers = compared(arguments.runs, rules(arguments, arguments.by == "size"))
     if arguments.plot:
         save_picture(arguments.plot, answers)
     if tables.is_for_scripts(arguments):
@@ -197,8 +196,8 @@ def save_picture(path: Path, answers: Comparison) -> None:
     pictures.save(path, plot, picture(answers), source, why_none, mode_of(answers))
 
 
-def compared(words: list[Path], by_rules: Rules, with_histograms: bool) -> Comparison:
-    sides = read(chosen(words), with_histograms and not by_rules.skipped, by_rules.skipped)
+def compared(words: list[Path], by_rules: Rules) -> Comparison:
+    sides = read(chosen(words), by_rules.skipped)
     if names_experiment(words):
         by_rules = by_rules._replace(is_sequential=plan_read(words[0]).until is not None)
         return compare(sides, by_rules)
@@ -231,14 +230,14 @@ def chosen(words: list[Path]) -> list[sides_of.Chosen]:
     return sides_of.sides_named(sides_of.paths_split(words, Path(SEPARATOR)))
 
 
-def read(named: list[sides_of.Chosen], with_histograms: bool, skipped: float) -> list[Side]:
+def read(named: list[sides_of.Chosen], skipped: float) -> list[Side]:
     """Runs are read side by side (forked.py); what there is to say about them is said in their
     order."""
     paths = [path for each in named for path in each.paths]
     runs = []
     with Progress("reading", len(paths), "runs") as progress:
         for found, notes in forked(
-            partial(figures, with_histograms=with_histograms, skipped=skipped), paths
+            partial(figures, skipped=skipped), paths
         ):
             progress.clear()
             common.print_notes(notes)

@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> None:
 def write_comparison(arguments: argparse.Namespace) -> None:
     if arguments.anonymous or arguments.steps or not common.is_whole(arguments):
         raise UsageError("html", "a comparison takes neither --anonymous nor --steps nor filters")
-    answers = compare.compared(arguments.run, compare.rules(arguments), with_histograms=True)
+    answers = compare.compared(arguments.run, compare.rules(arguments))
     output = arguments.output or (
         arguments.run[0] / "report.html" if compare.names_experiment(arguments.run)
         else Path(COMPARISON)

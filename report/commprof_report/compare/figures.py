@@ -279,15 +279,15 @@ class Figures:
 
 
 def figures(
-    path: Path, with_histograms: bool = False, skipped: float = 0.0
+    path: Path, skipped: float = 0.0
 ) -> tuple[Figures, list[str]]:
     """Reads a run; also returns what there is to say about its files. skipped: the share of the
     steps, from the first one on, that is left out of the times of the run; those that only sums
     know are null then."""
-    opened = run_open(path, with_histograms, with_samples=True)
+    opened = run_open(path, with_histograms=True, with_samples=True)
     run = selection.select(opened, WHOLE_RUN)
     try:
-        found, steps, sums = _figures(path, run, with_histograms)
+        found, steps, sums = _figures(path, run)
         found = _without_first_steps(sums, found, steps, skipped) if skipped else found
         return found, run.remarks + run.notes
     finally:
@@ -295,7 +295,7 @@ def figures(
 
 
 def _figures(
-    path: Path, run: Selection, with_histograms: bool
+    path: Path, run: Selection
 ) -> tuple[Figures, list[StepRow], Sums]:
     connection = run.connection
     alignment = align(connection)
@@ -308,7 +308,7 @@ def _figures(
     crowded = crowding.crowding(connection)
     is_split = waits.coverage or not waits.total_ns
     traffic_classify(connection)
-    parts = _parts(connection, split, groups, with_histograms)
+    parts = _parts(connection, split, groups)
     whole = Figures(
         path=path,
         run_id=run.run_id,
@@ -415,7 +415,7 @@ def _rows(parts: dict[tuple[Key, str], Row]) -> dict[Key, Row]:
 
 
 def _parts(
-    connection: Connection, split: stages.Split, groups: dict[str, Group], with_histograms: bool
+    connection: Connection, split: stages.Split, groups: dict[str, Group]
 ) -> dict[tuple[Key, str], Row]:
     """The rows by traffic. Needs cell_traffic."""
     transfers = transfer_shares(split.sums, split.known.calls)
@@ -432,7 +432,7 @@ def _parts(
         if share is not None and (call.library == "mpi") == (call.measure == "call"):
             row.transfer_ns += share * call.total_ns
             row.split_ns += call.total_ns
-    for bucket in SQL.ask(connection, "run_buckets", BucketRow) if with_histograms else ():
+    for bucket in SQL.ask(connection, "run_buckets", BucketRow):
         buckets = rows[_key(bucket, groups), bucket.traffic].buckets
         bounds = bucket.low_ns, bucket.high_ns
         buckets[bounds] = buckets.get(bounds, 0) + bucket.count

@@ -48,9 +48,24 @@ class ComparedRow(Contrast):
     change_ns: float
     per: str = "call"
     adjusted_p: float | None = None
+    p50_change: float | None = None  # of the durations at p50, ratio - 1
+    p99_change: float | None = None
     pairs_needed: int | None = None  # where all agree, but are too few among so many rows
     is_confirmed: int = 0
     part_of_change: float | None = None
+
+
+    @property
+    def is_in_tail(self) -> bool:
+        """The change is one of its longest calls: at p50 it is less than a part of it, at p99
+        more."""
+        if not self.difference or self.p50_change is None or self.p99_change is None:
+            return False
+        changes = self.difference, self.p50_change, self.p99_change
+        change, middle, tail = (
+            math.copysign(1, self.difference) * math.log1p(each) for each in changes
+        )
+        return middle < threshold("compare.tail") * change and tail > change
 
 
 class VerdictRow(NamedTuple):

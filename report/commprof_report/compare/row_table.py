@@ -118,7 +118,18 @@ class RowTable:
             metric=self.metrics[key],
             change_ns=self._change_ns([key], side),
             per=key.per,
+            p50_change=self._change_at("p50", key, side),
+            p99_change=self._change_at("p99", key, side),
         )
+
+    def _change_at(self, percentile: str, key: Key, side: Side) -> float | None:
+        """Ratio of the medians over the runs, less 1."""
+        first, second = (
+            median_known([run.rows[key].value(percentile) for run in each.runs])
+            if key.per == "call" and all(run.rows[key].buckets for run in each.runs) else None
+            for each in (self.sides[0], side)
+        )
+        return second / first - 1 if first and second else None
 
     def _other(self, judge: Judge, keys: Sequence[Key], side: Side) -> ComparedRow:
         reference = self.sides[0]

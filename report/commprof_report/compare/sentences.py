@@ -291,7 +291,13 @@ def cause_text(row: ComparedRow) -> str:
         f"{units.duration(abs(row.change_ns))} {row.outcome} per rank, "
         f"{units.share(row.part_of_change)} of the change"
     )
-    return f"{row_text(row)}: {row.metric} {change_text(row)}, {part}"
+    tail = f"; {tail_text(row)}" if row.is_in_tail else ""
+    return f"{row_text(row)}: {row.metric} {change_text(row)}, {part}{tail}"
+
+
+def tail_text(row: ComparedRow) -> str:
+    changes = units.change(row.p50_change), units.change(row.p99_change)
+    return f"its longest calls: at p50 {changes[0]}, at p99 {changes[1]}"
 
 
 def same_names(pair: Pair) -> list[str]:
@@ -344,5 +350,7 @@ def remark(row: ComparedRow | FigureRow, min_effect: float) -> str:
         return (
             "" if row.detectable is None else f"{effect_text(row.detectable)} would have been found"
         )
+    if isinstance(row, ComparedRow) and row.is_in_tail:
+        return tail_text(row)
     is_tested = row.is_confirmed if isinstance(row, ComparedRow) else row.is_primary
     return "exploratory" if row.difference is not None and not is_tested else ""

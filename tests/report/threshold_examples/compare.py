@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -200,6 +201,14 @@ def of_failures(count: int) -> str:
     return "ends" if gives_up([failed] * count) else "goes on"
 
 
+def of_tail(part: float) -> str:
+    found = RowTable([side([run(rows={key("Bcast"): row()})] * 8, name) for name in "ab"],
+                     [key("Bcast")], "time")
+    (same,) = found.tested(JUDGE, found.sides[1], shows_all=True, is_found=True)
+    changes = dict(change=0.1, p50_change=1.1**part - 1, p99_change=1.0)
+    return "tail" if replace(same, outcome="more", **changes).is_in_tail else "all calls"
+
+
 def of_repeated(count: int) -> str:
     return "repeated" if is_worth_repeating(count, 0) else "kept"
 
@@ -215,6 +224,7 @@ EXAMPLES: dict[str, Callable[[Any], str]] = {
     "compare.estimated": lambda share: note(notes._estimates(share, "transfer")),
     "compare.clock-error": of_coarse_clocks,
     "compare.small": of_small_rows,
+    "compare.tail": of_tail,
     "compare.work": of_calls,
     "compare.same-steps": lambda part: "alike" if cuts.alike(1 - part, 1.0) else "differ",
     "compare.lost-steps": of_steps,
