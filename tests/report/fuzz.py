@@ -91,7 +91,7 @@ COMMANDS = (
     ("calls",),
     ("sizes",),
     ("sizes", "--bins", "hvprof", "--per-rank", "--csv"),
-    ("sizes", "--completion", "--json"),
+    ("sizes", "--per-rank", "--json"),
     ("sizes", "--call", "Allreduce", "--bytes", "1K:"),
     ("hvprof", "--per-rank", "--json"),
     ("latency",),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 
 import parallel
 import planted
@@ -65,13 +66,12 @@ def test_v_variants_are_marked_and_have_no_bus_bandwidth(report, run_folder):
 
 
 def test_a_nonblocking_call_has_bandwidth_only_by_its_completion(report, run_folder):
-    started = only(
-        report("sizes", run_folder, "--json").rows, call="MPI_Iallreduce",
-        communicator="Comm_split {0-1}",
-    )
-    completed = only(
-        report("sizes", run_folder, "--json", "--completion").rows, call="MPI_Iallreduce",
-        communicator="Comm_split {0-1}",
+    started, completed = (
+        only(
+            report("sizes", run_folder, "--json").rows, call="MPI_Iallreduce",
+            communicator="Comm_split {0-1}", measure=measure,
+        )
+        for measure in ("call", "completion")
     )
     assert (started["mean_ns"], started["algbw_bytes_per_s"]) == (1_500, None)
     assert (completed["mean_ns"], completed["blocked_ns"]) == (400_000, 4_000_000)
@@ -129,18 +129,29 @@ def test_folded_cells_are_a_row_of_their_own_that_says_so(report, tmp_path):
 
 
 def test_the_share_of_a_size_is_of_the_wall_time_of_all_ranks(report, run_folder):
-    rows = report("sizes", run_folder, "--json").rows
+    all_rows = report("sizes", run_folder, "--json").rows
+    rows = [row for row in all_rows if row["measure"] != "completion"]
     assert [row["share_of_wall"] for row in rows] == [
         pytest.approx(row["total_ns"] / (4 * 10 * planted.SECOND)) for row in rows
     ]
     per_rank = report("sizes", run_folder, "--json", "--per-rank").rows
-    assert sum(row["share_of_wall"] for row in per_rank) == pytest.approx(
+    assert sum(row["share_of_wall"] or 0 for row in per_rank) == pytest.approx(
         sum(row["share_of_wall"] for row in rows)
     )
-    assert {
-        row["share_of_wall"] for row in report("sizes", run_folder, "--json", "--completion").rows
-    } == {None}
-    assert "of wall" not in report("sizes", run_folder, "--completion").out
+    assert {row["share_of_wall"] for row in all_rows if row not in rows} == {None}
+
+
+def test_a_nonblocking_operation_is_shown_by_its_completion_with_its_calls_beside_it(
+    report, run_folder
+):
+    lines = report("sizes", run_folder, "--communicator", "Comm_split {0-1}").out.splitlines()
+    heads, row = lines[0].split(), next(line for line in lines if "MPI_Iallreduce" in line)
+    assert heads[-3:] == ["overlap", "start", "wait"]
+    assert row.endswith("75.0 %  1.50 us  98.5 us")
+    assert "400 us" in row and sum("MPI_Iallreduce" in line for line in lines) == 1
+    assert any(line.startswith("Nonblocking operations last from") for line in lines)
+    text = report("latency", run_folder, "--call", "Iallreduce").out
+    assert re.match("MPI_Iallreduce of .*: [0-9,]+ times to completion", text)
 
 
 @pytest.mark.parametrize(
@@ -421,7 +432,6 @@ DENIED = {
     "peers --received": "no received point-to-point message was counted in this run{part}\n",
     "pipeline": "No pipeline: no ranks exchange bulk messages{part}.\n",
     "regions": REGIONS + "{part}\n",
-    "sizes --completion": "no completed nonblocking operation was counted in this run{part}\n",
     "sizes --call Barrier "
     "--bytes 1:": "no call with a message of this run fits the filters{part}\n",
 }

@@ -120,7 +120,11 @@ def test_the_text_says_what_can_be_seen_and_how_to_see_more(report, fused, unfus
 def test_starting_an_operation_is_not_taken_for_it(report, run_folder):
     rows = report("hvprof", run_folder, "--json").rows
     assert {row["call"] for row in rows if row["is_start"]} == {"MPI_Iallreduce"}
-    assert "sizes --completion" in report("hvprof", run_folder).out
+    (whole,) = (row for row in rows if row["measure"] == "completion")
+    assert (whole["call"], whole["is_start"], whole["mean_ns"]) == ("MPI_Iallreduce", 0, 400_000)
+    text = report("hvprof", run_folder).out
+    (line,) = (line for line in text.splitlines() if line.startswith("MPI_Iallreduce"))
+    assert "400 us" in line and "Nonblocking operations last from their start" in text
 
 
 def test_nothing_to_show_is_said(report, fused):

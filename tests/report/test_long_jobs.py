@@ -17,7 +17,6 @@ COMMANDS = (
     ("calls", "--json"),
     ("sizes", "--json"),
     ("sizes", "--per-rank", "--bins", "hvprof", "--json"),
-    ("sizes", "--completion", "--json"),
     ("latency", "--json"),
     ("communicators", "--json"),
     ("ranks", "--json"),

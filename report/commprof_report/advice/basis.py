@@ -8,7 +8,7 @@ from typing import Callable, NamedTuple
 from ..base import units
 from ..base.thresholds import threshold
 from ..calls.by_call import operation, poll_rows
-from ..calls.by_size import SizeRow, size_rows
+from ..calls.by_size import SizeRow
 from ..gpu.gpu_activity import gpu
 from ..late.sentences import basis_text
 from ..run.crowding import core_uses, cores_of
@@ -81,7 +81,7 @@ def of_polls(inputs: Inputs) -> Basis:
 def of_nonblocking(inputs: Inputs) -> Basis:
     mpi = (row for row in inputs.sizes if row.library == "mpi" and row.form != "blocking")
     started = sum(row.count for row in mpi)
-    completed = sum(row.count for row in size_rows(inputs.run.connection, completion=True))
+    completed = sum(row.count for row in inputs.completed)
     return _of(completed, max(started, completed), "operation")
 
 

@@ -204,7 +204,7 @@ def curves(connection: Connection, late: Late, kin: Mapping[str, Kin]) -> list[C
     by_size: dict[Key, list[SizeRow]] = {}
     for row in size_rows(connection, per_rank=True):
         side = sides.get((row.rank, row.identity, row.call), "")
-        if has_curve(row, side):
+        if row.measure != "completion" and has_curve(row, side):
             key = (row.call, families[row.identity], side, row.memory_kind, row.bytes_high or 0)
             by_size.setdefault(key, []).append(row)
     by_curve: dict[tuple, list[Key]] = {}

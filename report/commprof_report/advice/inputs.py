@@ -37,6 +37,7 @@ class Inputs(NamedTuple):
     steps: StepsRow
     curves: list[Curve]
     sizes: list[SizeRow]
+    completed: list[SizeRow]  # nonblocking operations
     labels: dict[str, str]
     kin: dict[str, Kin]
     framework: str
@@ -131,7 +132,8 @@ def is_mostly_beside_main(shares: Iterable[float]) -> bool:
 def inputs_of(
     run: Run, answers: RunSummary, late: Late, steps: StepsRow, world: World
 ) -> Inputs:
-    sizes = size_rows(run.connection)
+    all_sizes = size_rows(run.connection)
+    sizes = [row for row in all_sizes if row.measure != "completion"]
     known = kin(world)
     negotiates = late.negotiation
     background = SQL.run(run.connection, "background_calls")
@@ -142,6 +144,7 @@ def inputs_of(
         steps,
         _without_control(curves.curves(run.connection, late, known), negotiates, run.connection),
         sizes,
+        [row for row in all_sizes if row.measure == "completion"],
         {row.identity: row.communicator for row in sizes},
         known,
         HOROVOD if negotiates else framework(run, answers),

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ..base import units
 from ..base.thresholds import threshold
-from ..calls.by_size import SizeRow, size_rows
+from ..calls.by_size import SizeRow
 from .findings import POSSIBLE, Finding, waiting_text
 from .inputs import Inputs
 
@@ -16,9 +16,8 @@ LITTLE = threshold("advice.overlap")
 
 
 def find(inputs: Inputs) -> Iterator[Finding]:
-    completed = size_rows(inputs.run.connection, completion=True)
-    nonblocking = {row.call for row in completed}
-    for rows in _waited_together(completed, inputs):
+    nonblocking = {row.call for row in inputs.completed}
+    for rows in _waited_together(inputs.completed, inputs):
         yield _overlaps_with_nothing(rows, nonblocking, inputs)
 
 

@@ -78,14 +78,26 @@ class RankDurations(NamedTuple):
 
 
 def size_rows(
-    connection: Connection, per_rank: bool = False, completion: bool = False,
-    families: Mapping[str, str] | None = None,
+    connection: Connection, per_rank: bool = False, families: Mapping[str, str] | None = None
 ) -> list[SizeRow]:
     """families: names of communicators, by identity; those of one name share rows."""
     return SQL.ask(
-        connection, "sizes", SizeRow, per_rank=per_rank, completion=completion,
-        families=json.dumps(families or {}),
+        connection, "sizes", SizeRow, per_rank=per_rank, families=json.dumps(families or {})
     )
+
+
+def best_timed(rows: Sequence[SizeRow]) -> list[SizeRow]:
+    """Without calls that only start operations whose own times are known: from start to completion,
+    or NCCL's on the device."""
+    completed = {(row.call, row.identity) for row in rows if row.measure == "completion"}
+    timed = {(row.call, row.identity, row.bytes_low) for row in rows if row.measure == "device"}
+
+    def is_known(row: SizeRow) -> bool:
+        if row.library == "mpi":
+            return (row.call, row.identity) in completed
+        return (row.call, row.identity, row.bytes_low) in timed
+
+    return [row for row in rows if row.measure != "call" or not is_known(row)]
 
 
 def rank_durations(

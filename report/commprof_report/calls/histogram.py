@@ -54,7 +54,7 @@ def octaves(row: LatencyRow) -> float:
 
 
 def dominating_size(
-    connection: Connection, call: str | None = None, completion: bool = False
+    connection: Connection, call: str | None = None
 ) -> DominatingRow | None:
-    rows = SQL.ask(connection, "dominating", DominatingRow, call=call, completion=completion)
+    rows = SQL.ask(connection, "dominating", DominatingRow, call=call)
     return rows[0] if rows else None

@@ -1,6 +1,7 @@
 -- How many calls carried messages of each size class (table hvprof_class), and how long did they
 -- take? One row per call, kind of traffic and class, and per rank if :per_rank; separate rows for
--- NCCL's times on the host and on the device. Steps are those of table hvprof_step.
+-- the calls that start operations, and for these: NCCL's on the device, nonblocking ones from start
+-- to completion. Steps are those of table hvprof_step.
 DELETE FROM grouped_cell;
 INSERT INTO grouped_cell
 SELECT dense_rank() OVER (
@@ -9,7 +10,7 @@ SELECT dense_rank() OVER (
 FROM chosen_cell
 JOIN cell_traffic USING (cell)
 JOIN hvprof_class ON bytes BETWEEN low_bytes AND coalesce(high_bytes, bytes)
-WHERE NOT is_completion AND bandwidth <> 'silent';
+WHERE bandwidth <> 'silent';
 
 -- The cells in which a sampled call may have been counted, by what a sample says.
 DROP TABLE IF EXISTS temp.hvprof_cell;
@@ -21,7 +22,7 @@ CREATE TEMP TABLE hvprof_cell (
 INSERT OR IGNORE INTO hvprof_cell
 SELECT measure, world_rank, thread, call, communicator, region, bytes, memory_kind, cell
 FROM cell
-WHERE measure IN ('call', 'device') AND EXISTS (SELECT 1 FROM hvprof_step);
+WHERE measure IN ('call', 'device', 'completion') AND EXISTS (SELECT 1 FROM hvprof_step);
 
 -- The sampled calls that began in these steps, NCCL's operations by the begin of their kernels.
 DROP TABLE IF EXISTS temp.hvprof_call;
@@ -36,7 +37,8 @@ WITH begun AS (
 SELECT world_rank, thread, call, communicator, region, bytes, known_kind, count(*) AS calls,
        sum(end_ns - start_ns) AS host_ns,
        CASE count(*) WHEN total(is_shared = 0) THEN sum(device_end_ns - device_start_ns) END
-           AS device_ns
+           AS device_ns,
+       CASE count(*) WHEN count(completed_ns) THEN sum(completed_ns - start_ns) END AS completion_ns
 FROM begun
 WHERE begun_ns < (
     SELECT end_ns FROM hvprof_step
@@ -47,7 +49,8 @@ GROUP BY world_rank, thread, call, communicator, region, bytes, known_kind;
 
 WITH stepped AS (
     SELECT hvprof_call.bytes, calls,
-           CASE measure WHEN 'call' THEN host_ns ELSE device_ns END AS spent_ns,
+           CASE measure WHEN 'call' THEN host_ns WHEN 'device' THEN device_ns ELSE completion_ns END
+               AS spent_ns,
            (
                SELECT cell FROM hvprof_cell
                WHERE hvprof_cell.measure = timing.measure
@@ -60,7 +63,8 @@ WITH stepped AS (
                  AND known_kind IN ('', hvprof_cell.memory_kind)
                ORDER BY hvprof_cell.bytes LIMIT 1
            ) AS cell
-    FROM hvprof_call, (SELECT 'call' AS measure UNION ALL SELECT 'device') AS timing
+    FROM hvprof_call,
+         (SELECT 'call' AS measure UNION ALL SELECT 'device' UNION ALL SELECT 'completion') AS timing
 ),
 in_steps AS (
     SELECT row, sum(calls) AS calls, sum(calls * bytes) AS bytes,
@@ -112,7 +116,7 @@ SELECT :fusion AS fusion,
        p50_ns,
        p99_ns,
        max_ns,
-       call IN (SELECT name FROM call WHERE form <> 'blocking') AS is_start,
+       timed = 'call' AND call IN (SELECT name FROM call WHERE form <> 'blocking') AS is_start,
        total_ns * 1.0 / nullif(total(total_ns) OVER (PARTITION BY call, timed, rank), 0) AS share_of_call,
        timed AS measure,
        step_calls * 1.0 / steps AS calls_per_step,
@@ -120,5 +124,5 @@ SELECT :fusion AS fusion,
        step_spent_ns * 1.0 / steps AS time_per_step_ns
 FROM counted
 JOIN percentile USING (row)
-ORDER BY total(total_ns) OVER (PARTITION BY call) DESC, call, timed <> 'device', timed, rank,
+ORDER BY total(total_ns) OVER (PARTITION BY call) DESC, call, timed = 'call', timed, rank,
          traffic, low_bytes;

@@ -1,15 +1,14 @@
--- How long does a message of each size take? One row per call, communicator, memory kind and size (or bin of sizes), and per
--- rank if :per_rank. Times are durations of the calls, or with :completion from start to completion of nonblocking operations. NCCL's calls
--- have one row for the device and one for the host. The latter has no bandwidth: the call only enqueues the operation. :families: names of
--- communicators, an object in JSON by identity; those of one name share rows.
+-- How long does a message of each size take? One row per call, communicator, memory kind and size (or bin of sizes), and per rank if
+-- :per_rank; and per measure: calls that only start an operation have a row for their own durations, which has no bandwidth, and one for the
+-- operation: from start to completion of a nonblocking one, the time on the device of NCCL's. :families: names of communicators, an object in
+-- JSON by identity; those of one name share rows.
 DELETE FROM grouped_cell;
 INSERT INTO grouped_cell
 SELECT dense_rank() OVER (ORDER BY call, timed, coalesce(family.value, identity), memory_kind, bytes_low, bytes_high,
                                    CASE WHEN :per_rank THEN world_rank END),
        cell
 FROM chosen_cell
-LEFT JOIN json_each(:families) AS family ON family.key = identity
-WHERE is_completion = coalesce(:completion, 0);
+LEFT JOIN json_each(:families) AS family ON family.key = identity;
 
 WITH counted AS (
     SELECT sum(counted_ns) AS counted_ns FROM rank_wall WHERE world_rank IN (SELECT world_rank FROM selected_rank)
@@ -30,7 +29,7 @@ moved AS (
            passes,
            coalesce(is_own, 0) AS is_own,
            CASE WHEN library = 'nccl' AND timed <> 'device' THEN NULL
-                WHEN form = 'blocking' OR :completion
+                WHEN form = 'blocking' OR timed = 'completion'
                 THEN message_bytes * 1.0 / count * CASE blocks WHEN 'n' THEN size WHEN '1' THEN 1 END
            END AS bandwidth_bytes
     FROM message
@@ -67,7 +66,7 @@ SELECT rated.call,
        bytes_low IS bytes_high AND bytes_low > 0 AND bytes_low & (bytes_low - 1) = 0 AS power_of_two,
        bandwidth_bytes,
        blocked_ns,
-       CASE WHEN :completion THEN max(0, 1 - blocked_ns * 1.0 / nullif(total_ns, 0)) END AS overlap,
+       CASE timed WHEN 'completion' THEN max(0, 1 - blocked_ns * 1.0 / nullif(total_ns, 0)) END AS overlap,
        library,
        timed AS measure,
        form,

@@ -31,7 +31,7 @@ from ..base.errors import UsageError
 from ..base.present import present
 from ..calls.by_rank import rank_call_rows, rank_time_rows
 from ..calls.by_region import region_rows
-from ..calls.by_size import size_rows
+from ..calls.by_size import best_timed, size_rows
 from ..compare.results import Rules
 from ..display import page, pictures
 from ..display.tables import Column
@@ -420,7 +420,7 @@ def regions_section(run: Run) -> str:
 def sizes_sections(run: Run, world: World) -> Iterator[str]:
     names = roles.families(world)
     in_families = size_rows(run.connection, families=names)
-    timed = sizes.best_timed(in_families)
+    timed = best_timed(in_families)
     rows = [row for row in timed if sizes.carries_messages(row)]
     if not rows:
         return
@@ -433,8 +433,8 @@ def sizes_sections(run: Run, world: World) -> Iterator[str]:
     )
     picture = common.picture(sizes_plot, sizes_plot.with_message(timed), "latency by message size")
     largest = sorted(sorted(rows, key=lambda row: row.total_ns)[-MOST_SIZES:], key=rows.index)
-    absent = {"rank": True, "overlap": True, **sizes.nothing_to_tell(rows)}
-    columns = [column for column in sizes.COLUMNS if not absent.get(column.head)]
+    absent = {"rank": True, **sizes.nothing_to_tell(rows)}
+    columns = [column for column in sizes.columns_of(in_families) if not absent.get(column.head)]
     note = (
         "" if len(rows) <= MOST_SIZES
         else f" Shown are the {MOST_SIZES} of {len(rows):,} rows with the most time."

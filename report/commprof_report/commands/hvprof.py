@@ -5,7 +5,7 @@ Profiling and Characterization of Deep Learning Workloads on Clusters with High-
 Interconnects, Hot Interconnects 2019): the sizes of messages, how many calls carried them, and the
 time per call, by the size classes of its papers: up to 128 KiB, 16 MiB, 32 MiB, 64 MiB, and above.
 MPI and NCCL stand beside each other; the time of NCCL's operations is that on the device, where it
-is known. Control traffic, such as Horovod's negotiation, has rows of its own (hvprof-report
+is known, that of nonblocking ones from start to completion. Control traffic, such as Horovod's negotiation, has rows of its own (hvprof-report
 traffic). If the run has steps (hvprof-report steps), calls, bytes and time are those of a mean step
 on a mean rank.
 
@@ -195,12 +195,13 @@ def merged(sides: Sequence[Side]) -> list[HvprofRow]:
 
 
 def best_timed(rows: Sequence[HvprofRow]) -> list[HvprofRow]:
-    """Without the calls of NCCL on the host whose operations were timed on the device."""
-    timed = {(row.fusion, row.call, row.bytes_low) for row in rows if row.measure == "device"}
-    return [
-        row for row in rows if row.measure != "call" or row.library == "MPI"
-        or (row.fusion, row.call, row.bytes_low) not in timed
-    ]
+    """Without the calls that start operations whose own times are known."""
+
+    def operation(row: HvprofRow) -> tuple:
+        return row.fusion, row.call, row.bytes_low if row.library == "NCCL" else None
+
+    timed = {operation(row) for row in rows if row.measure in ("device", "completion")}
+    return [row for row in rows if row.measure != "call" or operation(row) not in timed]
 
 
 def columns(sides: Sequence[Side], rows: Sequence[HvprofRow], per_rank: bool) -> list[Column]:
@@ -224,12 +225,9 @@ def lines(sides: Sequence[Side], per_rank: bool, has_all_sizes: bool) -> Iterato
     yield ""
     rows = best_timed(merged(sides))
     yield from tables.text_table(columns(sides, rows, per_rank), rows).splitlines()
-    if any(row.is_start for row in rows):
+    if any(row.measure == "completion" for row in rows):
         yield ""
-        yield (
-            "MPI_I... calls only start an operation; `sizes --completion` has the time until it is "
-            "over."
-        )
+        yield "Nonblocking operations last from their start to completion; several may at once."
 
 
 def number(calls: float) -> str:

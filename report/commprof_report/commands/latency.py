@@ -4,7 +4,8 @@ Without --call it shows the call with the most time; without --bytes, the size o
 most time. A range adds the sizes in it up (--bytes : adds all). An octave, in which the duration
 doubles, has eight equal buckets, so a duration is known to 1/16. Bars show calls per octave: the
 count alone would drop by half wherever buckets become twice as wide. NCCL's operations are shown by
-their time on the device; where that is unknown, by the time of the calls on the host.
+their time on the device, nonblocking operations by that from start to completion; where these are
+not known, by the time of the calls that start them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..base import units
 from ..base.siblings import Family, Sibling, families
-from ..calls.by_size import DurationRow, PercentilesRow, SizeRow, rank_durations, size_rows
+from ..calls.by_size import (
+    DurationRow, PercentilesRow, SizeRow, best_timed, rank_durations, size_rows,
+)
 from ..calls.histogram import LatencyRow, dominating_size, latency_rows
 from ..display import page, tables
 from ..display.tables import Column
@@ -41,10 +44,6 @@ WITHOUT_WORK = ("setup", "completion", "probe")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_arguments(parser, draws=True, by_memory_kind=True)
-    parser.add_argument(
-        "--completion", action="store_true",
-        help="nonblocking operations from start to completion, not the calls",
-    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -65,7 +64,7 @@ def run(arguments: argparse.Namespace) -> None:
 def histogram(run: Run, arguments: argparse.Namespace) -> list[LatencyRow]:
     """The buckets of the call and size that were asked for, or that took the most time of what was
     asked for."""
-    chosen = dominating_size(run.connection, completion=arguments.completion)
+    chosen = dominating_size(run.connection)
     if chosen is None:
         return []
     low, high = chosen.bytes_low, chosen.bytes_high
@@ -82,7 +81,7 @@ def siblings(run: Run, arguments: argparse.Namespace, shown: LatencyRow) -> list
         roles.families(world_of(run.connection)),
         (shown.call, shown.measure, shown.bytes_low, shown.bytes_low),
     )
-    rows = size_rows(run.connection, completion=arguments.completion)
+    rows = size_rows(run.connection)
     chosen = [
         row for row in rows
         if (row.call, row.measure, row.bytes_low, row.bytes_high) == key and row.p95_ns is not None
@@ -97,9 +96,7 @@ def siblings(run: Run, arguments: argparse.Namespace, shown: LatencyRow) -> list
 
 
 def nothing_text(run: Selection, arguments: argparse.Namespace) -> str:
-    return common.nothing_text(
-        run, "completed nonblocking operation" if arguments.completion else "call"
-    )
+    return common.nothing_text(run, "call")
 
 
 def print_text(rows: list[LatencyRow]) -> None:
@@ -124,7 +121,7 @@ def latency_section(run: Run, rows: Sequence[SizeRow], names: Mapping[str, str])
     """Histograms of the rows with the most time, and of their ranks, two of which the reader
     overlays. rows: those of sizes, one for a family of communicators; names: of these, by identity.
     """
-    working = [row for row in sizes.best_timed(rows) if row.family not in WITHOUT_WORK]
+    working = [row for row in best_timed(rows) if row.family not in WITHOUT_WORK]
     is_one_communicator = len({row.communicator for row in working}) == 1
     largest = sorted(working, key=lambda row: -row.total_ns)[:MOST_OVERLAID]
     curves = [

@@ -10,7 +10,9 @@ that the number of calls does not support (p95 of fewer than 20, p99 of fewer th
 
 NCCL's operations stand beside MPI's calls, by the same definitions, with their time on the device.
 Where that is unknown, because the GPU was not traced, the time of the call on the host is shown,
-which says nothing about bandwidth.
+which says nothing about bandwidth. Nonblocking and persistent operations of MPI have their time from
+start to completion, with the means of what the calls take that start them and that wait for them; the
+rest is overlap.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from collections.abc import Sequence
 
 from ..base import units
 from ..base.bins import BINS
-from ..calls.by_size import SizeRow, size_rows
+from ..calls.by_size import SizeRow, best_timed, size_rows
 from ..display import tables
 from ..display.tables import Column, volume_column
 from ..plots import size_lines as plot
@@ -88,19 +90,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--exact", action="store_true", help="bytes to the byte instead of KB and MB"
     )
     parser.add_argument("--per-rank", action="store_true", help="one row a rank")
-    parser.add_argument(
-        "--completion", action="store_true",
-        help="nonblocking operations from start to completion, not the calls",
-    )
 
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, bins=arguments.bins)
-    rows = size_rows(run.connection, arguments.per_rank, arguments.completion)
+    rows = size_rows(run.connection, arguments.per_rank)
     if arguments.plot:
         in_families = size_rows(
-            run.connection, arguments.per_rank, arguments.completion,
-            roles.families(world_of(run.connection)),
+            run.connection, arguments.per_rank, roles.families(world_of(run.connection))
         )
         drawn = plot.with_message(best_timed(in_families))
         calls = units.counted(sum(row.count for row in drawn), "call")
@@ -114,18 +111,12 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def fields_of(arguments: argparse.Namespace) -> list[str]:
-    """All keys; `rank` and `overlap` only where they say something."""
-    absent = {
-        "rank": not arguments.per_rank, "overlap": not arguments.completion,
-        "blocked_ns": not arguments.completion,
-    }
-    return [field for field in SizeRow._fields if not absent.get(field)]
+    """All keys; `rank` only where it says something."""
+    return [field for field in SizeRow._fields if field != "rank" or arguments.per_rank]
 
 
 def nothing_text(run: Selection, arguments: argparse.Namespace) -> str:
-    return common.nothing_text(
-        run, "completed nonblocking operation" if arguments.completion else "call with a message"
-    )
+    return common.nothing_text(run, "call with a message")
 
 
 def print_text(run: Selection, rows: list[SizeRow], arguments: argparse.Namespace) -> None:
@@ -133,20 +124,14 @@ def print_text(run: Selection, rows: list[SizeRow], arguments: argparse.Namespac
     if not shown:
         print(nothing_text(run, arguments))
         return
-    absent = {
-        "rank": not arguments.per_rank,
-        "overlap": not arguments.completion,
-        "of wall": arguments.completion,
-        **nothing_to_tell(shown),
-    }
-    columns = [column for column in COLUMNS if not absent.get(column.head)]
+    absent = {"rank": not arguments.per_rank, **nothing_to_tell(shown)}
+    columns = [column for column in columns_of(rows) if not absent.get(column.head)]
     if arguments.exact:
         columns = [column._replace(show=column.exact or column.show) for column in columns]
     print(tables.text_table(columns, shown[: arguments.top]))
     if arguments.top and len(shown) > arguments.top:
         print(f"... and {units.counted(len(shown) - arguments.top, 'more row')}.")
-    note = device_note(rows)
-    if note:
+    for note in filter(None, (completion_note(rows), device_note(rows))):
         print(f"\n{note}")
     if len(shown) < len(best_timed(rows)):
         print(
@@ -154,13 +139,49 @@ def print_text(run: Selection, rows: list[SizeRow], arguments: argparse.Namespac
         )
 
 
-def best_timed(rows: Sequence[SizeRow]) -> list[SizeRow]:
-    """Without the calls of NCCL on the host whose operations were timed on the device."""
-    timed = {(row.call, row.identity, row.bytes_low) for row in rows if row.measure == "device"}
-    return [
-        row for row in rows if row.library == "mpi" or row.measure != "call"
-        or (row.call, row.identity, row.bytes_low) not in timed
-    ]
+def columns_of(rows: Sequence[SizeRow]) -> tuple[Column, ...]:
+    """With what the calls take on the host that start and complete nonblocking operations."""
+    starts: dict[tuple, list[SizeRow]] = {}
+    for start in rows:
+        if start.measure == "call":
+            starts.setdefault(_operation(start), []).append(start)
+
+    def start_ns(row: SizeRow) -> float | None:
+        """Receives are posted with other sizes: of all sizes then."""
+        all_sizes = starts.get(_operation(row), [])
+        own = [start for start in all_sizes if start.bytes_low == row.bytes_low] or all_sizes
+        if not own or row.measure != "completion":
+            return None
+        return sum(start.total_ns for start in own) / sum(start.count for start in own)
+
+    def wait_ns(row: SizeRow) -> float | None:
+        own_ns = start_ns(row)
+        return None if own_ns is None else max(0.0, row.blocked_ns / row.count - own_ns)
+
+    return (
+        *COLUMNS,
+        Column("start", lambda row: units.duration(start_ns(row))),
+        Column("wait", lambda row: units.duration(wait_ns(row))),
+    )
+
+
+def _operation(row: SizeRow) -> tuple:
+    return row.call, row.identity, row.rank, row.memory_kind
+
+
+def completion_note(rows: Sequence[SizeRow]) -> str:
+    """What the times of nonblocking operations are, and how many have none."""
+    completed = [row for row in rows if row.measure == "completion"]
+    if not completed:
+        return ""
+    calls = {row.call for row in completed}
+    started = sum(row.count for row in rows if row.measure == "call" and row.call in calls)
+    left = started - sum(row.count for row in completed)
+    more = f" {units.counted(left, 'started operation')} not seen to complete." if left > 0 else ""
+    return (
+        "Nonblocking operations last from their start to completion; start and wait are the times "
+        f"in the calls for these, overlap the rest.{more}"
+    )
 
 
 def nothing_to_tell(rows: Sequence[SizeRow]) -> dict[str, bool]:
@@ -168,6 +189,9 @@ def nothing_to_tell(rows: Sequence[SizeRow]) -> dict[str, bool]:
     return {
         "memory kind": all(row.memory_kind == "host" for row in rows),
         "timed on": all(row.library == "mpi" for row in rows),
+        **dict.fromkeys(
+            ("overlap", "start", "wait"), all(row.measure != "completion" for row in rows)
+        ),
     }
 
 

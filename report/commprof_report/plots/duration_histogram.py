@@ -40,7 +40,7 @@ def draw(axes, picture: Picture) -> None:
     axes.set_xscale("log")
     if rows[-1].high_ns < 2 * low[0]:  # a bucket or two are no picture of their own
         axes.set_xlim(low[0] / 2, 2 * rows[-1].high_ns)
-    axes.set_xlabel("duration of a call")
+    axes.set_xlabel("duration")
     axes.set_ylabel("calls per octave (doubling of the duration)")
     axes.grid(axis="x", visible=False)
     axes.set_title(title(rows), pad=26)
@@ -94,9 +94,10 @@ def title(rows: Sequence[LatencyRow]) -> str:
     low, high = rows[0].bytes_low, rows[0].bytes_high
     sizes = "all sizes" if not low and high is None else units.size_range(low or 0, high)
     of = f" of {sizes}" if low or high or high is None else ""
-    noun = {"device": "time on the device", "captured": "call into a CUDA graph"}.get(
-        rows[0].measure, "call"
-    )
+    noun = {
+        "device": "time on the device", "captured": "call into a CUDA graph",
+        "completion": "time to completion",
+    }.get(rows[0].measure, "call")
     counted = (
         units.counted(count, noun) if noun == "call" or count == 1
         else f"{units.count(count)} {noun.replace(' ', 's ', 1)}"
