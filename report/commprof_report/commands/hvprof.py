@@ -5,9 +5,9 @@ Profiling and Characterization of Deep Learning Workloads on Clusters with High-
 Interconnects, Hot Interconnects 2019): the sizes of messages, how many calls carried them, and the
 time per call, by the size classes of its papers: up to 128 KiB, 16 MiB, 32 MiB, 64 MiB, and above.
 MPI and NCCL stand beside each other; the time of NCCL's operations is that on the device, where it
-is known, that of nonblocking ones from start to completion. Control traffic, such as Horovod's negotiation, has rows of its own (hvprof-report
-traffic). If the run has steps (hvprof-report steps), calls, bytes and time are those of a mean step
-on a mean rank.
+is known, that of nonblocking ones from start to completion. Control traffic, such as Horovod's
+negotiation, has rows of its own (hvprof-report traffic). If the run has steps (hvprof-report
+steps), calls, bytes and time are those of a mean step on a mean rank.
 
 Sizes are what each call carried. Only what reaches MPI or NCCL is seen: tensors that a framework
 has fused are one message. For the sizes without fusion, run the job once more with fusion off

@@ -10,9 +10,9 @@ that the number of calls does not support (p95 of fewer than 20, p99 of fewer th
 
 NCCL's operations stand beside MPI's calls, by the same definitions, with their time on the device.
 Where that is unknown, because the GPU was not traced, the time of the call on the host is shown,
-which says nothing about bandwidth. Nonblocking and persistent operations of MPI have their time from
-start to completion, with the means of what the calls take that start them and that wait for them; the
-rest is overlap.
+which says nothing about bandwidth. Nonblocking and persistent operations of MPI have their time
+from start to completion, with the means of what the calls take that start them and that wait for
+them; the rest is overlap.
 """
 
 from __future__ import annotations

@@ -365,8 +365,10 @@ def closing_facts(run: Selection, answers: RunSummary, step: str) -> Iterator[tu
         yield (
             "Nonblocking",
             f"{units.counted(summary.completions, 'operation')}, {units.share(summary.overlap)} of "
-            "their time not blocked",
+            "their time overlaps with other work",
         )
+        if summary.awaited_call:
+            yield "", f"longest waited for: {summary.awaited_call}"
     yield from buffer_facts(answers)
     yield "Point-to-point", peer_text(summary)
     if has_mpi(summary):

@@ -90,6 +90,7 @@ class SummaryRow(NamedTuple):
     top_call_bytes: int | None
     completions: int
     overlap: float | None
+    awaited_call: str | None
     wait_verdict: str
     wait_coverage: float | None
     wait_share: float | None
@@ -281,6 +282,7 @@ def _calls(calls: Sequence[CallRow]) -> dict:
     top = counted[0] if counted else None
     completion_ns = sum(call.completion_ns or 0 for call in calls)
     blocked_ns = sum(call.blocked_ns or 0 for call in calls)
+    awaited = max(calls, key=lambda call: call.blocked_ns or 0, default=None)
     return {
         "count": sum(call.count for call in calls),
         "volume_bytes": sum(call.volume_bytes for call in calls),
@@ -291,6 +293,7 @@ def _calls(calls: Sequence[CallRow]) -> dict:
         "top_call_bytes": top and top.dominating_bytes,
         "completions": sum(call.completions or 0 for call in calls),
         "overlap": max(0.0, 1 - blocked_ns / completion_ns) if completion_ns else None,
+        "awaited_call": awaited.call if awaited and awaited.blocked_ns else None,
     }
 
 
