@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from sqlite3 import Connection
 
 from commprof_report.base.units import duration
+from commprof_report.calls.by_size import SizeRow
 from commprof_report.calls.negotiation import Round, usual_cycle_ns
+from commprof_report.calls.odd_sizes import OddSizes, odd_sizes
 from commprof_report.run.traffic_class import traffic_classify
 
 from .stored import stored
@@ -54,6 +56,25 @@ def traffic(call: str, sizes: Iterable[int], samples: Samples | None = None) -> 
         "SELECT traffic FROM cell_traffic ORDER BY cell"
     )
     return found.fetchall()[-1][0]
+
+
+def of_neighbours(times: int) -> str:
+    return "a line" if of_odd_sizes(64 * times, 0.1) else "no line"
+
+
+def of_odd_sizes(above: int, share: float) -> list[OddSizes]:
+    """100 B between 64 B and another size; it takes this much more than these."""
+    sizes = (64, 100, above)
+    rows = [
+        SizeRow._make([None] * len(SizeRow._fields))._replace(
+            call="MPI_Allreduce", identity="a", library="mpi", measure="call", count=20, bytes=size,
+            bytes_low=size, bytes_high=size, p95_ns=1_000.0,
+            p50_ns=1_000.0 * (1 + share * (size == 100)),
+            power_of_two=size != 100,
+        )
+        for size in sizes
+    ]
+    return odd_sizes(rows)
 
 
 def with_rounds(number: int) -> str:
@@ -111,6 +132,8 @@ def alike(share: float) -> str:
 
 
 EXAMPLES = {
+    "calls.neighbours": of_neighbours,
+    "calls.odd-sizes": lambda share: "said" if of_odd_sizes(128, share) else "silent",
     "calls.rounds": with_rounds,
     "calls.distributed": sent_from_a_root,
     "calls.most-control-bytes": lambda size: traffic(

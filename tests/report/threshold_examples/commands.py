@@ -8,7 +8,7 @@ from commprof_report.calls.by_size_class import HvprofRow
 from commprof_report.commands import hvprof, late, summary, top
 from commprof_report.stuck.live import LiveRow
 
-SIDE = hvprof.Side("as run", 2, 2, 100, True, "HOROVOD_FUSION_THRESHOLD=1M", [], [])
+SIDE = hvprof.Side("as run", 2, 2, 100, True, "HOROVOD_FUSION_THRESHOLD=1M", [], [], [])
 
 
 def uncounted(share: float) -> str:
