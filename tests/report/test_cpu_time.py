@@ -154,6 +154,15 @@ def test_time_in_mpi_is_scheduling_only_if_ranks_wait_for_cores_there(
     assert ("part of the time in MPI here is scheduling" in out) == is_said
 
 
+def test_ranks_wait_for_a_core_inside_mpi_no_longer_than_they_are_there(report, tmp_path):
+    """The first wait began 3 s before the first reading. 1 % of the time is inside MPI."""
+    ranks = run_of(Cell("MPI_Allreduce", 8, [SECOND // 10]), ranks=1)
+    ranks[0].facts = facts_of("0-1")
+    ranks[0].cpu_times = [CpuTime(0, 0, 0), CpuTime(10 * SECOND, 9 * SECOND, 4 * SECOND)]
+    out = report("late", write_databases(tmp_path / "run", ranks)).out
+    assert "rank 0 waited for a core 30.8 % of the time (30.5 % outside MPI)" in out
+
+
 def test_ranks_that_hardly_wait_are_not_crowded_however_few_cores_they_have(report, tmp_path):
     masks = "0-1 0-1 0-1 0-1"
     assert crowding_of(report, tmp_path, masks, *[waiting(0.02)] * 4) is None

@@ -134,7 +134,9 @@ def use_of(rows: Sequence[CpuTimeRow]) -> Use:
 
 
 def _scale(row: CpuTimeRow) -> float:
-    return (row.inside_ns + row.outside_ns) / (row.read_ns or 1)
+    """The kernel counts a wait when it is over: one may have begun before the first reading."""
+    ready_ns = row.core_ns + (row.core_wait_ns or 0)
+    return (row.inside_ns + row.outside_ns) / (max(row.read_ns, ready_ns) or 1)
 
 
 def _mean(numbers: Iterable[float]) -> float:
