@@ -130,6 +130,17 @@ def test_a_slow_link_is_named_as_one(report, late, tmp_path):
     assert f"a slow link: {said}, 320 ms more: rank 2 on node00 causes" in text
 
 
+def test_a_slow_link_is_advised_once(report, tmp_path):
+    """As a link, with what the others wait for the rank behind it."""
+    folder = ring({(1, 2): 20 * MS}).write(tmp_path / "run.db")
+    found = {row["rule"]: row for row in report("advise", folder, "--json").rows if row["found"]}
+    assert "imbalance" not in found and "slowest_rank" not in found
+    row = found["slow_link"]
+    assert row["title"] == "the link from rank 1 to rank 2 is slow"
+    (run,) = report("late", folder, "--by", "run", "--json").rows
+    assert row["saving_ns"] == 4 * run["late_gain_ns"] > run["slow_link_excess_ns"]
+
+
 @pytest.mark.parametrize(
     "job",
     [ring({}), ring({(1, 2): 15 * US}), ring({(1, 0): 20 * MS}, ranks=2)],

@@ -1,5 +1,5 @@
 """Late ranks that hvprof-report late names: what all ranks would gain if these arrived with the
-next."""
+next. Of ranks that are late because of a slow link, rule slow_link says it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from ..base import units
 from ..late.late_ranks import Late
 from ..late.reasons import remedy
 from ..late.sentences import (
-    LINK,
     PROGRESS,
     basis_text,
     few_of_named,
@@ -18,7 +17,6 @@ from ..late.sentences import (
     is_mostly,
     is_through_link,
     is_unknown,
-    link_text,
     mostly_text,
     outside_text,
     unknown_cause_text,
@@ -28,12 +26,14 @@ from ..late.sentences import (
 from ..late.verdict import CallCause
 from .findings import LIKELY, POSSIBLE, Finding, Unknown
 from .inputs import Inputs
-from .late_rank_rules import crowded, late_unknown, waited_for
+from .late_rank_rules import crowded, late_unknown, slow_text, waited_for
 
 
 def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
     row = inputs.late.run
-    if row.late_ranks is not None:
+    if is_through_link(inputs.late):
+        yield Unknown(slow_text(inputs.late.links[0]))
+    elif row.late_ranks is not None:
         yield crowded(_of_run(row.late_ranks, inputs.late), inputs, row.late_reason)
     elif row.verdict == "by-call":
         for cause in inputs.late.blame.calls:
@@ -65,8 +65,6 @@ def _share_text(ranks: str, late: Late) -> str:
 
 
 def _balance(ranks: str, late: Late) -> str:
-    if is_through_link(late):
-        return f"{link_text(late)}: {LINK}"
     if is_held_up(late.run):
         return f"{held_up_text(late)}: {PROGRESS}"
     if late.reason:

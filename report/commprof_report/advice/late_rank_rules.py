@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..base import units
+from ..late.links import Link
 from ..late.reasons import ASLEEP, COMPUTES, DISK, LOST_CORE
 from ..late.sentences import unfinished_text, verdict
 from .findings import POSSIBLE, Finding, Unknown
@@ -15,6 +16,10 @@ MARK = "a mark where the main thread begins to wait for its gradients (commprof_
 
 def waited_for(ranks: str) -> str:
     return f"rank {ranks} is waited for" if units.is_one(ranks) else f"ranks {ranks} are waited for"
+
+
+def slow_text(link: Link) -> str:
+    return f"the link from rank {link.sender} to rank {link.receiver} is slow"
 
 
 def crowded(found: Finding, inputs: Inputs, why: str | None = None) -> Finding:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..late.sentences import LINK, link_text
+from ..late.sentences import LINK, is_through_link, link_text
 from . import basis
 from .findings import LIKELY, Finding, Unknown
 from .inputs import Inputs
-from .late_rank_rules import crowded
+from .late_rank_rules import crowded, slow_text
 
 
 def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
@@ -16,9 +16,10 @@ def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
         if not inputs.late.run.message_calls and any(map(basis.is_message, inputs.sizes)):
             yield Unknown("no message was split into waiting and transfer")
         return
-    link = inputs.late.links[0]
+    link, row = inputs.late.links[0], inputs.late.run
+    gain_ns = (row.late_gain_ns or 0) * row.ranks if is_through_link(inputs.late) else 0
     found = Finding(
-        f"the link from rank {link.sender} to rank {link.receiver} is slow", link_text(inputs.late),
-        LINK, LIKELY, link.excess_ns, link.call,
+        slow_text(link), link_text(inputs.late), LINK, LIKELY, max(link.excess_ns, gain_ns),
+        link.call,
     )
     yield crowded(found, inputs)
