@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, chain, islice, starmap
 from math import ceil, exp, log
 from operator import ne
@@ -150,9 +151,8 @@ def blame(
     ranks = participants.ranks
     if len(ranks) < 2:
         return NOBODY
-    candidates, calls = (
-        _candidates(causes, participants, ranks, LEVEL), _by_call(causes, participants),
-    )
+    suspected = _suspected(causes, participants, ranks)
+    candidates, calls = _candidates(suspected, LEVEL), _by_call(causes, participants)
     first = next(candidates, None)
     tried = chain([first] if first else [], candidates)
     named = next((each for each in tried if each.is_measurable and gains(each.ranks)), first)
@@ -168,49 +168,61 @@ def blame(
         return Blame(named, [], [])
     if order := turns(causes, len(ranks)):
         return Blame(None, [], order)
-    return Blame(_below_half(causes, participants), [], [])
+    return Blame(_below_half(suspected, MOSTLY_LEVEL), [], [])
 
 
-def _below_half(causes: Sequence[Cause], participants: Participants) -> Named | None:
+class Suspected(NamedTuple):
+    """hosts: None if they say no more than the ranks."""
+
+    ranks: Suspects[int]
+    hosts: Suspects[str] | None
+    participants: Participants
+
+
+def _suspected(
+    causes: Sequence[Cause], participants: Participants, ranks: Sequence[int]
+) -> Suspected:
+    host_of, members = participants.hosts.__getitem__, participants.members
+    hosts = sorted({host_of(rank) for rank in ranks})
+    return Suspected(
+        Suspects(causes, lambda rank: rank, ranks, members),
+        Suspects(causes, host_of, hosts, members) if 1 < len(hosts) < len(ranks) else None,
+        participants,
+    )
+
+
+def _below_half(suspected: Suspected, level: float) -> Named | None:
     """The few ranks, or those of a few hosts if these cause notably more, that are beyond chance
     though they cause less than half of the waiting. None: there are none, or the cause of half of
     it is not known."""
-    ranks, host_of = participants.ranks, participants.hosts.__getitem__
-    whole_ns = sum(cause.cost_ns for cause in causes)
-    known_ns = sum(_sums(causes, lambda rank: rank, "cost_ns").values())
-    if whole_ns - known_ns >= COVERED * whole_ns:
+    ranks, hosts, participants = suspected
+    if ranks.whole_ns - sum(ranks.costs.values()) >= COVERED * ranks.whole_ns:
         return None
-    of_ranks = units_below_half(causes, lambda rank: rank, ranks, participants.members)
-    found = [_name(causes, participants, of_ranks.units, of_ranks.p)] if of_ranks else []
-    hosts = sorted({host_of(rank) for rank in ranks})
-    if 1 < len(hosts) < len(ranks):
-        of_hosts = units_below_half(causes, host_of, hosts, participants.members)
-        found += [_name_hosts(causes, participants, of_hosts)] if of_hosts else []
+    found = []
+    if of_ranks := ranks.below_half(level):
+        found.append(_name(ranks.causes, participants, of_ranks.units, of_ranks.p))
+    if hosts and (of_hosts := hosts.below_half(level)):
+        found.append(_name_hosts(ranks.causes, participants, of_hosts))
     if len(found) > 1 and found[1].share > found[0].share + NOTABLY_MORE:
         return found[1]
     return found[0] if found else None
 
 
-def _candidates(
-    causes: Sequence[Cause], participants: Participants, ranks: Sequence[int], level: float
-) -> Iterator[Named]:
+def _candidates(suspected: Suspected, level: float) -> Iterator[Named]:
     """A few of these ranks, and the ranks of a few hosts; the hosts first if they cause notably
     more than the few ranks do. Then more ranks: of equally late ones one may cause most by chance,
     but the run gains only if all of them are on time."""
-    host_of = participants.hosts.__getitem__
+    ranks, hosts, participants = suspected
     of_ranks = (
-        _name(causes, participants, found.units, found.p)
-        for found in _growing_sets(causes, lambda rank: rank, ranks, level, participants.members)
+        _name(ranks.causes, participants, found.units, found.p)
+        for found in ranks.beyond_chance(level)
     )
     candidates = list(islice(of_ranks, 1))
-    hosts = sorted({host_of(rank) for rank in ranks})
-    if 1 < len(hosts) < len(ranks):
-        found = units_beyond_chance(causes, host_of, hosts, level, participants.members)
-        if found:
-            of_hosts = _name_hosts(causes, participants, found)
-            candidates.append(of_hosts)
-            if of_hosts.share > candidates[0].share + NOTABLY_MORE:
-                candidates.reverse()
+    if hosts and (found := next(hosts.beyond_chance(level), None)):
+        of_hosts = _name_hosts(ranks.causes, participants, found)
+        candidates.append(of_hosts)
+        if of_hosts.share > candidates[0].share + NOTABLY_MORE:
+            candidates.reverse()
     yield from candidates
     yield from of_ranks
 
@@ -262,13 +274,23 @@ def late_among(causes: Sequence[Cause], ranks: Sequence[int]) -> Sequence[int]:
     """The few of these ranks that cause half of the waiting that they all cause, or a notable part
     of it, beyond chance; empty: none do."""
     own = [cause for cause in causes if cause.cause_rank in ranks]
-    found = ranks_beyond_chance(own, ranks) or units_below_half(own, lambda rank: rank, ranks)
+    found = few_beyond_chance(own, ranks)
     return found.units if found else []
 
 
+def few_beyond_chance(causes: Sequence[Cause], ranks: Sequence[int]) -> LateUnits[int] | None:
+    """Likewise, for ranks that may all be late at the same arrivals."""
+    suspects = suspected(causes, ranks)
+    return next(suspects.beyond_chance(LEVEL), None) or suspects.below_half(MOSTLY_LEVEL)
+
+
 def ranks_beyond_chance(causes: Sequence[Cause], ranks: Sequence[int]) -> LateUnits[int] | None:
-    """units_beyond_chance for ranks that may all be late at the same arrivals."""
-    return units_beyond_chance(causes, lambda rank: rank, ranks, LEVEL)
+    """Those that cause half of the waiting."""
+    return next(suspected(causes, ranks).beyond_chance(LEVEL), None)
+
+
+def suspected(causes: Sequence[Cause], ranks: Sequence[int]) -> Suspects[int]:
+    return Suspects(causes, lambda rank: rank, ranks)
 
 
 def _name(
@@ -354,85 +376,6 @@ def nameable(units: Sequence[Unit]) -> int:
     return max(1, len(units) // RANKS_PER_NAMED)
 
 
-def units_beyond_chance(
-    causes: Sequence[Cause], unit_of: Callable[[int], Unit], units: Sequence[Unit], level: float,
-    members: Mapping[str, Sequence[int]] | None = None,
-) -> LateUnits[Unit] | None:
-    """The fewest units (ranks, hosts) that cause most of the whole cost, each beyond chance. None:
-    there are none. members: the ranks of each communicator; of one that is missing here, all units
-    call on it."""
-    return next(_growing_sets(causes, unit_of, units, level, members), None)
-
-
-def _growing_sets(
-    causes: Sequence[Cause], unit_of: Callable[[int], Unit], units: Sequence[Unit], level: float,
-    members: Mapping[str, Sequence[int]] | None = None,
-) -> Iterator[LateUnits[Unit]]:
-    """As units_beyond_chance; then with 1, 2, 4 ... of the units that cause most of the rest, and
-    with all of them, as long as each is beyond chance."""
-    if block_count(causes) < FEWEST_BLOCKS:
-        return
-    whole_ns, costs = sum(cause.cost_ns for cause in causes), _sums(causes, unit_of, "cost_ns")
-    order = sorted(costs, key=lambda unit: (-costs[unit], unit))[: nameable(units)]
-    caused_ns = accumulate(costs[unit] for unit in order)
-    number = next(
-        (place for place, upto_ns in enumerate(caused_ns, 1) if upto_ns >= MAJORITY * whole_ns),
-        None,
-    )
-    if number is None:
-        return
-    corrected, worst = _corrected(causes, unit_of, units, members), 0.0
-    for unit in reversed(order[:number]):  # the least cost is the most probable
-        worst = max(worst, corrected(unit))
-        if worst >= level:
-            return
-    yield LateUnits(order[:number], worst)
-    more = 0
-    for more, unit in enumerate(order[number:], 1):
-        if (p := corrected(unit)) >= level:
-            more -= 1
-            break
-        worst = max(worst, p)
-        if more & (more - 1) == 0:
-            yield LateUnits(order[: number + more], worst)
-    if more & (more - 1):
-        yield LateUnits(order[: number + more], worst)
-
-
-def units_below_half(
-    causes: Sequence[Cause], unit_of: Callable[[int], Unit], units: Sequence[Unit],
-    members: Mapping[str, Sequence[int]] | None = None,
-) -> LateUnits[Unit] | None:
-    """The units with the largest costs that are far beyond chance, if these are few and cause a
-    notable part of the whole cost. Where units_beyond_chance finds none, it is less than half."""
-    if block_count(causes) < FEWEST_BLOCKS:
-        return None
-    whole_ns, costs = sum(cause.cost_ns for cause in causes), _sums(causes, unit_of, "cost_ns")
-    most = nameable(units)
-    order = sorted(costs, key=lambda unit: (-costs[unit], unit))[: most + 1]
-    if sum(costs[unit] for unit in order[:most]) < MOSTLY * whole_ns:
-        return None
-    corrected = _corrected(causes, unit_of, units, members)
-    found: dict[Unit, float] = {}
-    for unit in order:
-        if (p := corrected(unit)) >= MOSTLY_LEVEL:
-            break
-        found[unit] = p
-    is_notable = sum(costs[unit] for unit in found) >= MOSTLY * whole_ns > 0
-    is_few = len(found) <= most
-    return LateUnits(list(found), max(found.values())) if is_notable and is_few else None
-
-
-def _corrected(
-    causes: Sequence[Cause], unit_of: Callable[[int], Unit], units: Sequence[Unit],
-    members: Mapping[str, Sequence[int]] | None,
-) -> Callable[[Unit], float]:
-    """The bound of the probability that chance alone shows what a unit costs, corrected."""
-    callers = {identity: frozenset(map(unit_of, own)) for identity, own in (members or {}).items()}
-    compared = list(_compared(causes, unit_of, callers, frozenset(units)))
-    return lambda unit: min(1.0, len(units) * _chance(compared, unit))
-
-
 class Compared(NamedTuple):
     """An arrival, or several: the units that are compared, and what those that were late cost; the
     one that could have been (None: any)."""
@@ -442,21 +385,97 @@ class Compared(NamedTuple):
     awaited: Hashable = None
 
 
-def _compared(
-    causes: Sequence[Cause], unit_of: Callable[[int], Unit],
-    callers: Mapping[str, frozenset[Unit]], units: frozenset[Unit],
-) -> Iterator[Compared]:
-    for own in arrivals(causes):
-        costs = _sums(own, unit_of, "compared_ns")
-        if not any(costs.values()):
-            continue
-        # Without a cost there is a row for each rank that could have been late.
-        called = (
-            callers.get(own[0].identity, units) if any(cause.cost_ns for cause in own)
-            else frozenset(costs)
+class Suspects(Generic[Unit]):
+    """Units (ranks, hosts) that may be late, and what they cost. members: the ranks of each
+    communicator; of one that is missing here, all units call on it."""
+
+    def __init__(
+        self, causes: Sequence[Cause], unit_of: Callable[[int], Unit], units: Sequence[Unit],
+        members: Mapping[str, Sequence[int]] | None = None,
+    ) -> None:
+        self.causes, self.members = causes, members or {}
+        self.unit_of: Callable[[int], Unit] = unit_of
+        self.units: Sequence[Unit] = units
+        self.whole_ns = sum(cause.cost_ns for cause in causes)
+        self.costs: Counter[Unit] = _sums(causes, unit_of, "cost_ns")
+        self.order: list[Unit] = sorted(self.costs, key=lambda unit: (-self.costs[unit], unit))
+        self.is_enough = block_count(causes) >= FEWEST_BLOCKS
+
+    def beyond_chance(self, level: float) -> Iterator[LateUnits[Unit]]:
+        """The fewest units that cause most of the whole cost, each beyond chance; then with 1, 2, 4
+        ... of those that cause most of the rest, and with all of them, as long as each is beyond
+        chance."""
+        order = self.order[: nameable(self.units)] if self.is_enough else []
+        caused_ns = accumulate(self.costs[unit] for unit in order)
+        number = next(
+            (
+                place for place, upto_ns in enumerate(caused_ns, 1)
+                if upto_ns >= MAJORITY * self.whole_ns
+            ),
+            None,
         )
-        awaited = None if own[0].awaited_rank is None else unit_of(own[0].awaited_rank)
-        yield Compared(called if called.issuperset(costs) else called.union(costs), costs, awaited)
+        if number is None:
+            return
+        worst = 0.0
+        for unit in reversed(order[:number]):  # the least cost is the most probable
+            worst = max(worst, self._chance(unit))
+            if worst >= level:
+                return
+        yield LateUnits(order[:number], worst)
+        more = 0
+        for more, unit in enumerate(order[number:], 1):
+            if (p := self._chance(unit)) >= level:
+                more -= 1
+                break
+            worst = max(worst, p)
+            if more & (more - 1) == 0:
+                yield LateUnits(order[: number + more], worst)
+        if more & (more - 1):
+            yield LateUnits(order[: number + more], worst)
+
+    def below_half(self, level: float) -> LateUnits[Unit] | None:
+        """The units with the largest costs that are far beyond chance, if these are few and cause a
+        notable part of the whole cost. Where beyond_chance finds none, it is less than half."""
+        most, notable_ns = nameable(self.units), MOSTLY * self.whole_ns
+        order = self.order[: most + 1]
+        if not self.is_enough or sum(self.costs[unit] for unit in order[:most]) < notable_ns:
+            return None
+        found: dict[Unit, float] = {}
+        for unit in order:
+            if (p := self._chance(unit)) >= level:
+                break
+            found[unit] = p
+        is_notable = sum(self.costs[unit] for unit in found) >= notable_ns > 0
+        is_few = len(found) <= most
+        return LateUnits(list(found), max(found.values())) if is_notable and is_few else None
+
+    def _chance(self, unit: Unit) -> float:
+        """The bound of the probability that chance alone shows what a unit costs, corrected."""
+        return min(1.0, len(self.units) * _chance(self._compared, unit))
+
+    @cached_property
+    def _compared(self) -> list[Compared]:
+        units, compared = frozenset(self.units), []
+        callers = {
+            identity: frozenset(map(self.unit_of, own)) for identity, own in self.members.items()
+        }
+        for own in arrivals(self.causes):
+            costs = _sums(own, self.unit_of, "compared_ns")
+            if not any(costs.values()):
+                continue
+            # Without a cost there is a row for each rank that could have been late.
+            called = (
+                callers.get(own[0].identity, units) if any(cause.cost_ns for cause in own)
+                else frozenset(costs)
+            )
+            rank = own[0].awaited_rank
+            compared.append(
+                Compared(
+                    called if called.issuperset(costs) else called.union(costs), costs,
+                    None if rank is None else self.unit_of(rank),
+                )
+            )
+        return compared
 
 
 def _chance(compared: Sequence[Compared], unit: Hashable) -> float:
@@ -529,11 +548,10 @@ def _by_call(causes: Sequence[Cause], participants: Participants) -> list[CallCa
         return []
     found = []
     for (call, identity), own in by_call.items():
-        for named in islice(
-            _candidates(own, participants, participants.members[identity], LEVEL / len(by_call)), 1
-        ):
-            if named.is_measurable:
-                found.append(CallCause(call, identity, named, sum(cause.cost_ns for cause in own)))
+        suspected = _suspected(own, participants, participants.members[identity])
+        named = next(_candidates(suspected, LEVEL / len(by_call)), None)
+        if named and named.is_measurable:
+            found.append(CallCause(call, identity, named, suspected.ranks.whole_ns))
     whole_ns = sum(cause.cost_ns for cause in causes)
     is_most = sum(each.cost_ns for each in found) >= MAJORITY * whole_ns > 0
     return sorted(found, key=lambda each: -each.cost_ns) if is_most else []

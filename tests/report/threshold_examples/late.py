@@ -21,6 +21,7 @@ from commprof_report.late.root_causes import largest
 from commprof_report.late.sentences import notable_rest, rest_text
 from commprof_report.late.sums import LateRestRow, LateRunRow
 from commprof_report.late.verdict import (
+    MOSTLY_LEVEL,
     NOBODY,
     Cause,
     Participants,
@@ -29,9 +30,8 @@ from commprof_report.late.verdict import (
     half_of_run,
     is_concentrated,
     ranks_beyond_chance,
+    suspected,
     turns,
-    units_below_half,
-    units_beyond_chance,
 )
 from commprof_report.late.waits import Waits
 from commprof_report.run.alignment import Error
@@ -88,7 +88,7 @@ def mostly(costs: dict[int | None, float], ranks: int) -> str:
 
 
 def named_below_half(causes: Sequence[Cause], ranks: int) -> str:
-    found = units_below_half(causes, lambda rank: rank, range(ranks))
+    found = suspected(causes, range(ranks)).below_half(MOSTLY_LEVEL)
     return ranks_text(sorted(found.units) if found else [])
 
 
@@ -101,7 +101,7 @@ def at_chance(p: float, who: Callable[[Sequence[Cause], int], str] = named) -> s
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2
-        found = units_beyond_chance(causes(middle), lambda rank: rank, range(3), 1.0)
+        found = next(suspected(causes(middle), range(3)).beyond_chance(1.0), None)
         assert found
         low, high = (middle, high) if found.p < p else (low, middle)
     return who(causes(low), 3)
