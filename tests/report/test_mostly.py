@@ -107,6 +107,52 @@ def test_a_rank_from_which_nothing_can_be_gained_is_not_named(report, said, tmp_
     assert "none: " in said(job, "steps")
 
 
+def stumbling_in_calls(share: float, ranks: int = 6) -> Job:
+    """In this share of 80 steps rank 3 is late for an Allreduce and rank 5 for a Barrier; else any
+    other ranks, at random."""
+    chance, job = random.Random(1), Job([HostClock()] * ranks, wall_ns=80 * 100 * MS)
+    for call, own, at_ns in (("MPI_Allreduce", 3, 10 * MS), ("MPI_Barrier", 5, 60 * MS)):
+        others = [rank for rank in range(ranks) if rank != own]
+        turns = [own] * round(80 * share)
+        turns += [others[place % len(others)] for place in range(80 - len(turns))]
+        chance.shuffle(turns)
+        for step, late in enumerate(turns):
+            arrivals = [
+                step * 100 * MS + at_ns + 20 * MS * (rank == late) for rank in range(ranks)
+            ]
+            job.collective(call, arrivals, [MS] * ranks)
+    return job
+
+
+def test_ranks_that_the_waiting_in_single_calls_is_mostly_for_are_named(report, said, tmp_path):
+    there = r"\(4\d\.\d % of the waiting there\)"
+    sentence = (
+        f"different ranks are late in different calls: mostly rank 3 in MPI_Allreduce {there}, "
+        f"mostly rank 5 in MPI_Barrier {there}"
+    )
+    for command in ("late", "summary"):
+        assert re.search(sentence, said(stumbling_in_calls(0.45), command)), command
+    advice = [
+        (row["title"].split(" in ")[0], row["certainty"], row["call"])
+        for row in report("advise", tmp_path / "run.db", "--json").rows
+        if row["rule"] == "imbalance"
+    ]
+    assert advice == [
+        ("rank 3 is waited for", "possible", "MPI_Allreduce"),
+        ("rank 5 is waited for", "possible", "MPI_Barrier"),
+    ]
+    assert "none: different ranks are late in different calls" in said(
+        stumbling_in_calls(0.45), "steps"
+    )
+
+
+def test_in_the_healthy_twin_no_call_has_a_late_rank(report, said, tmp_path):
+    for command in ("late", "summary", "steps", "advise"):
+        assert "mostly rank" not in said(stumbling_in_calls(1 / 6), command), command
+    (row,) = report("late", tmp_path / "run.db", "--by", "run", "--json").rows
+    assert row["verdict"] == "spread"
+
+
 def slow_stage(share: float) -> Job:
     """A pipeline of eight stages. In this share of its 164 batches stage 2 takes 20 ms longer, in
     the others some other stage."""

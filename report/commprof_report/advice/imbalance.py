@@ -89,5 +89,5 @@ def _of_call(cause: CallCause, inputs: Inputs) -> Finding:
         f"{units.share(share)} of the waiting in this call; each other rank waits "
         f"{units.duration(each_ns)} for {them}, on average",
         "look at what these ranks do before that call",
-        LIKELY, cause.cost_ns * share, cause.call, [cause.identity],
+        POSSIBLE if cause.named.is_mostly else LIKELY, cause.cost_ns * share, cause.call, [cause.identity],
     )

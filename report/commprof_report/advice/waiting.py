@@ -19,7 +19,10 @@ MUCH = threshold("advice.waiting")
 
 def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
     row = inputs.late.run
-    is_named = row.late_ranks is not None and not is_mostly(row) or row.verdict == "by-call"
+    is_named = row.late_ranks is not None and not is_mostly(row) or (
+        row.verdict == "by-call"
+        and not any(each.named.is_mostly for each in inputs.late.blame.calls)
+    )
     is_much = is_much_waiting(row.wait_ns, inputs.counted_ns)
     if is_named or inputs.late.is_negotiated or not is_much:
         yield from late_unknown(inputs, "unknown: ")

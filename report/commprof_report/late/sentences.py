@@ -20,6 +20,7 @@ from .verdict import (
     MAJORITY,
     NOTABLE,
     SHORTEST_NS,
+    CallCause,
     Cause,
     Named,
     concentration,
@@ -66,11 +67,8 @@ def verdict(answers: Late) -> str:
     if row.verdict in ("imbalance", "mostly"):
         return named_text(answers)
     if row.verdict == "by-call":
-        said = [
-            f"{units.rank_names(each.named.ranks)} in {each.call}{on_text(answers, each.identity)}"
-            for each in answers.blame.calls
-        ]
-        return f"different ranks are late in different calls: {', '.join(said)}"
+        said = ", ".join(call_text(answers, each) for each in answers.blame.calls)
+        return f"different ranks are late in different calls: {said}"
     if row.verdict == "rotation":
         return (
             f"ranks take turns in a fixed order: {', '.join(map(str, answers.blame.turns))} "
@@ -316,6 +314,15 @@ def on_text(answers: Late, identity: str) -> str:
     """Named where calls are made on several communicators."""
     labels = {call.identity: call.communicator for call in answers.calls}
     return f" on {labels.get(identity, identity)}" if len(labels) > 1 else ""
+
+
+def call_text(answers: Late, cause: CallCause) -> str:
+    """rank 1 in MPI_Allreduce; or mostly rank 1 in MPI_Allreduce (41.0 % of the waiting there)"""
+    named, where = cause.named, f"{cause.call}{on_text(answers, cause.identity)}"
+    text = f"{units.rank_names(named.ranks)} in {where}"
+    if not named.is_mostly:
+        return text
+    return f"mostly {text} ({units.share(named.share)} of the waiting there)"
 
 
 def nothing_text(answers: Late) -> str:

@@ -146,29 +146,34 @@ def blame(
     causes: Sequence[Cause], participants: Participants, gains: Gains = lambda ranks: True
 ) -> Blame:
     """`causes`: all of a run or some, in order of time. Different late ranks in different calls
-    take precedence if they explain notably more of the waiting. `gains`: whether the run could gain
+    take precedence over as sure ones of the run if they explain notably more of the waiting. `gains`: whether the run could gain
     notably if these ranks were not late."""
     ranks = participants.ranks
     if len(ranks) < 2:
         return NOBODY
-    suspected = _suspected(causes, participants, ranks)
-    candidates, calls = _candidates(suspected, LEVEL), _by_call(causes, participants)
+    suspected, by_call = _suspected(causes, participants, ranks), _by_call(causes, participants)
+
+    def certain(each: Suspected) -> Named | None:
+        return next(_candidates(each, LEVEL / len(by_call)), None)
+
+    def mostly(each: Suspected) -> Named | None:
+        return certain(each) or _below_half(each, MOSTLY_LEVEL / len(by_call))
+
+    candidates = _candidates(suspected, LEVEL)
     first = next(candidates, None)
     tried = chain([first] if first else [], candidates)
     named = next((each for each in tried if each.is_measurable and gains(each.ranks)), first)
-    explained = sum(each.named.share * each.cost_ns for each in calls) / (
-        sum(cause.cost_ns for cause in causes) or 1
-    )
-    if (
-        len({each.named.ranks for each in calls}) > 1
-        and explained > (named.share if named else 0) + NOTABLY_MORE
-    ):
+    calls = _late_in_calls(by_call, certain)
+    if _explain_more(calls, named, suspected.ranks.whole_ns):
         return Blame(None, calls, [])
     if named:
         return Blame(named, [], [])
     if order := turns(causes, len(ranks)):
         return Blame(None, [], order)
-    return Blame(_below_half(suspected, MOSTLY_LEVEL), [], [])
+    named, calls = _below_half(suspected, MOSTLY_LEVEL), _late_in_calls(by_call, mostly)
+    if _explain_more(calls, named, suspected.ranks.whole_ns):
+        return Blame(None, calls, [])
+    return Blame(named, [], [])
 
 
 class Suspected(NamedTuple):
@@ -539,22 +544,41 @@ def half_text(later: float) -> str:
     return "second" if later >= NEARLY_ALL else "first" if later <= 1 - NEARLY_ALL else ""
 
 
-def _by_call(causes: Sequence[Cause], participants: Participants) -> list[CallCause]:
-    """Calls with different late ranks, if such calls have most of the waiting."""
+def _by_call(
+    causes: Sequence[Cause], participants: Participants
+) -> dict[tuple[str, str], Suspected]:
+    """By call and communicator, if there are several."""
     by_call: dict[tuple[str, str], list[Cause]] = {}
     for cause in causes:
         by_call.setdefault((cause.call, cause.identity), []).append(cause)
     if len(by_call) < 2:
-        return []
-    found = []
-    for (call, identity), own in by_call.items():
-        suspected = _suspected(own, participants, participants.members[identity])
-        named = next(_candidates(suspected, LEVEL / len(by_call)), None)
-        if named and named.is_measurable:
-            found.append(CallCause(call, identity, named, suspected.ranks.whole_ns))
-    whole_ns = sum(cause.cost_ns for cause in causes)
-    is_most = sum(each.cost_ns for each in found) >= MAJORITY * whole_ns > 0
-    return sorted(found, key=lambda each: -each.cost_ns) if is_most else []
+        return {}
+    return {
+        key: _suspected(own, participants, participants.members[key[1]])
+        for key, own in by_call.items()
+    }
+
+
+def _late_in_calls(
+    by_call: Mapping[tuple[str, str], Suspected], find: Callable[[Suspected], Named | None]
+) -> list[CallCause]:
+    """Calls with late ranks; those with most waiting first."""
+    found = [
+        CallCause(*key, named, suspected.ranks.whole_ns) for key, suspected in by_call.items()
+        if (named := find(suspected)) and named.is_measurable
+    ]
+    return sorted(found, key=lambda each: -each.cost_ns)
+
+
+def _explain_more(calls: Sequence[CallCause], named: Named | None, whole_ns: float) -> bool:
+    """Whether different ranks are late in these calls, which have most of the waiting, and explain
+    notably more of it than the named ranks do."""
+    explained_ns = sum(each.named.share * each.cost_ns for each in calls)
+    return (
+        len({each.named.ranks for each in calls}) > 1
+        and sum(each.cost_ns for each in calls) >= MAJORITY * whole_ns
+        and explained_ns > ((named.share if named else 0) + NOTABLY_MORE) * whole_ns
+    )
 
 
 def turns(causes: Sequence[Cause], ranks: int) -> list[int]:
