@@ -31,6 +31,11 @@ def job_of(*used: tuple, late_ns: int = 70 * MS, transfer_ns: int = 100_000) -> 
     for step in range(STEPS):
         begin_ns = step * STEP_NS + 10 * MS
         job.collective("MPI_Allreduce", [begin_ns, begin_ns + late_ns], [transfer_ns] * 2)
+    add_readings(job, *used)
+    return job
+
+
+def add_readings(job: Job, *used: tuple) -> None:
     for rank, (core_ns, waiting_ns, seen) in enumerate(used):
         for at_ns, share in ((0, 0), (STEPS * STEP_NS, 1)):
             job.add(
@@ -38,7 +43,6 @@ def job_of(*used: tuple, late_ns: int = 70 * MS, transfer_ns: int = 100_000) -> 
                 waiting_ns=None if waiting_ns is None else share * waiting_ns,
                 **{key: share * number for key, number in zip(SEEN, seen)},
             )
-    return job
 
 
 @pytest.fixture
@@ -70,6 +74,45 @@ def test_a_named_rank_has_its_reason_wherever_it_is_named(
     assert (steps["slowest_ranks"], steps["slowest_reason"]) == ("1", reason)
     for command in ("late", "summary", "steps", "advise"):
         assert text in " ".join(report(command, tmp_path / "run.db").out.split()), command
+
+
+def job_by_call(late_ns: int) -> Job:
+    """Of three ranks, rank 1 sleeps before each Allreduce, and rank 0 computes before each
+    Barrier."""
+    job = Job([HostClock()] * 3, wall_ns=STEPS * STEP_NS)
+    for step in range(STEPS):
+        for call, late, begin_ns in (("MPI_Allreduce", 1, 10 * MS), ("MPI_Barrier", 0, 60 * MS)):
+            begin_ns += step * STEP_NS
+            arrivals = [begin_ns + late_ns * (rank == late) for rank in range(3)]
+            job.collective(call, arrivals, [100_000] * 3)
+    add_readings(job, POLLS, (6 * SECOND, 0, (30, 40, 0, 30, 0, 0)), POLLS)
+    return job
+
+
+def test_ranks_that_are_late_in_single_calls_each_have_their_reason(report, tmp_path):
+    folder = job_by_call(30 * MS).write(tmp_path / "run.db")
+    reasons = [
+        f"{kind} outside MPI, the others {others} on average)" for kind, others in (
+            ("rank 1 sleeps 4.00 s longer (4.00 s asleep", "0 ns"),
+            ("rank 0 computes 3.00 s longer (6.98 s on a core", "3.98 s"),
+        )
+    ]
+    said = f"rank 1 in MPI_Allreduce, rank 0 in MPI_Barrier; {', '.join(reasons)}"
+    for command in ("late", "summary"):
+        out = " ".join(report(command, folder).out.split())
+        assert said in out, command
+    advised = {
+        row["call"]: row for row in report("advise", folder, "--json").rows
+        if row["rule"] == "imbalance"
+    }
+    assert reasons[0].replace("rank 1", "it") in advised["MPI_Allreduce"]["evidence"]
+    assert advised["MPI_Allreduce"]["suggestion"].startswith("look at what it does outside MPI")
+    assert advised["MPI_Barrier"]["suggestion"] == "balance the work"
+
+
+def test_the_balanced_twin_of_single_calls_has_no_reason(report, tmp_path):
+    out = report("late", job_by_call(0).write(tmp_path / "run.db")).out
+    assert "longer" not in out and "rank 1 in" not in out
 
 
 def test_a_balanced_twin_has_no_reason(late_row):

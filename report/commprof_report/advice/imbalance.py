@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ..base import units
 from ..late.late_ranks import Late
-from ..late.reasons import remedy
+from ..late.reasons import Reason, reason_text, remedy
 from ..late.sentences import (
     PROGRESS,
     basis_text,
@@ -37,7 +37,8 @@ def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
         yield crowded(_of_run(row.late_ranks, inputs.late), inputs, row.late_reason)
     elif row.verdict == "by-call":
         for cause in inputs.late.blame.calls:
-            yield crowded(_of_call(cause, inputs), inputs)
+            why = inputs.late.call_reasons.get(cause.named.ranks)
+            yield crowded(_of_call(cause, inputs, why), inputs, why and why.kind)
     elif row.verdict == "transfer" and is_unknown(row):
         yield Unknown(unknown_cause_text(row))
     elif row.verdict != "marks":
@@ -78,16 +79,20 @@ def _balance(ranks: str, late: Late) -> str:
     return f"look at what {they} {do} before these arrivals and not otherwise: {what}"
 
 
-def _of_call(cause: CallCause, inputs: Inputs) -> Finding:
-    ranks, share = list(cause.named.ranks), cause.named.share
-    are, them = ("is", "it") if len(ranks) == 1 else ("are", "them")
+def _of_call(cause: CallCause, inputs: Inputs, why: Reason | None) -> Finding:
+    ranks, share = cause.named.ranks, cause.named.share
+    who, are, them = units.rank_list(ranks), *(("is", "it") if len(ranks) == 1 else ("are", "them"))
     others = len(inputs.late.participants.members[cause.identity]) - len(ranks)
     each_ns = cause.cost_ns * share / max(1, others)
+    evidence = (
+        f"{units.share(share)} of the waiting in this call; each other rank waits "
+        f"{units.duration(each_ns)} for {them}, on average"
+    )
     return Finding(
         f"{units.rank_names(ranks)} {are} waited for in {cause.call} on "
         f"{inputs.where([cause.identity])}",
-        f"{units.share(share)} of the waiting in this call; each other rank waits "
-        f"{units.duration(each_ns)} for {them}, on average",
-        "look at what these ranks do before that call",
-        POSSIBLE if cause.named.is_mostly else LIKELY, cause.cost_ns * share, cause.call, [cause.identity],
+        f"{evidence}; {reason_text(why, who)}" if why else evidence,
+        remedy(why.kind, who) if why else "look at what these ranks do before that call",
+        POSSIBLE if cause.named.is_mostly else LIKELY, cause.cost_ns * share, cause.call,
+        [cause.identity],
     )

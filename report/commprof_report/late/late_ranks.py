@@ -28,7 +28,7 @@ from .judgement import (
 )
 from .links import Link, slow_links
 from .marks import Last, WaitRegion, last_at_marks, wait_region
-from .reasons import Reason, ReasonRow, reason, reason_row
+from .reasons import Reason, ReasonRow, call_reasons, reason, reason_row
 from .stages import Stages, stages
 from .sums import (
     HeldUpRow,
@@ -114,6 +114,7 @@ class Late(NamedTuple):
     causes: list[Cause]  # in order of time; without communicators of threads that negotiate
     participants: Participants
     reason: Reason | None  # why the named ranks are late, if that is known
+    call_reasons: dict[tuple[int, ...], Reason]  # likewise those of single calls
     crowding: list[Crowding]  # ranks that wait for cores, of the whole run whatever was selected
     unfinished: list[int]  # ranks inside a call that has not returned, of the whole run
     processes: int  # of the largest communicator, whether they were read or not
@@ -234,6 +235,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
         causes=causes,
         participants=participants,
         reason=why,
+        call_reasons=call_reasons(connection, blamed.calls),
         crowding=crowding(connection),
         unfinished=unfinished_ranks(connection),
         processes=processes,

@@ -7,14 +7,14 @@ most of the time by which the ranks are longer outside MPI is of one kind.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import units
 from ..base.thresholds import threshold
 from ..run.cpu_time import Use, cpu_times, use_of
-from .verdict import NOTABLE
+from .verdict import NOTABLE, CallCause
 
 SHARE = threshold("late.reason")
 COMPUTES, LOST_CORE, READY, ASLEEP, DISK = "computes", "core", "ready", "asleep", "disk"
@@ -36,17 +36,31 @@ class ReasonRow(NamedTuple):
     late_reason_others_ns: int | None = None
 
 
-def reason(connection: Connection, ranks: Collection[int]) -> Reason | None:
-    """It considers the whole run, whatever was selected."""
+def reason(
+    connection: Connection, ranks: Collection[int], also_late: Collection[int] = ()
+) -> Reason | None:
+    """It considers the whole run, whatever was selected. also_late: ranks that are late elsewhere,
+    with which these are not compared."""
     times = cpu_times(connection)
     own = [row for rank, row in times.items() if rank in ranks]
-    others = [row for rank, row in times.items() if rank not in ranks]
+    others = [row for rank, row in times.items() if rank not in ranks and rank not in also_late]
     if len(own) < len(ranks) or not own or not others:
         return None
     found = compared(use_of(own), use_of(others))
     is_on_gpu = connection.execute("SELECT 1 FROM gpu_device").fetchone() is not None
     # a rank that waits for its GPU spins on a core or sleeps
     return None if found and is_on_gpu and found.kind != LOST_CORE else found
+
+
+def call_reasons(
+    connection: Connection, calls: Sequence[CallCause]
+) -> dict[tuple[int, ...], Reason]:
+    """By the ranks that are late in single calls, as far as reasons are known."""
+    all_late = {rank for each in calls for rank in each.named.ranks}
+    return {
+        ranks: found for ranks in dict.fromkeys(each.named.ranks for each in calls)
+        if (found := reason(connection, ranks, all_late))
+    }
 
 
 def compared(own: Use, others: Use) -> Reason | None:
@@ -89,12 +103,13 @@ def reason_row(found: Reason | None) -> ReasonRow:
     )
 
 
-def reason_text(found: Reason | None, ranks: str) -> str:
-    """it computes 2.48 s longer (2.60 s on a core outside MPI, the others 122 ms on average)"""
+def reason_text(found: Reason | None, ranks: str, who: str = "") -> str:
+    """it computes 2.48 s longer (2.60 s on a core outside MPI, the others 122 ms on average). who:
+    in place of it."""
     if found is None:
         return ""
     is_one = units.is_one(ranks)
-    it = "it" if is_one else "they"
+    who = who or ("it" if is_one else "they")
     longer = units.duration(found.own_ns - found.others_ns)
     said, how = {
         COMPUTES: (f"{'computes' if is_one else 'compute'} {longer} longer", "on a core"),
@@ -107,7 +122,7 @@ def reason_text(found: Reason | None, ranks: str) -> str:
         DISK: (f"{'waits' if is_one else 'wait'} {longer} longer for a disk", "waiting for it"),
     }[found.kind]
     own, others = units.duration(found.own_ns), units.duration(found.others_ns)
-    return f"{it} {said} ({own} {how} outside MPI, the others {others} on average)"
+    return f"{who} {said} ({own} {how} outside MPI, the others {others} on average)"
 
 
 def remedy(kind: str, ranks: str) -> str:

@@ -68,7 +68,7 @@ def verdict(answers: Late) -> str:
         return named_text(answers)
     if row.verdict == "by-call":
         said = ", ".join(call_text(answers, each) for each in answers.blame.calls)
-        return f"different ranks are late in different calls: {said}"
+        return f"different ranks are late in different calls: {said}{whys_text(answers)}"
     if row.verdict == "rotation":
         return (
             f"ranks take turns in a fixed order: {', '.join(map(str, answers.blame.turns))} "
@@ -141,6 +141,15 @@ def why_text(answers: Late) -> str:
     """Why the named ranks are late."""
     why = reason_text(answers.reason, answers.run.late_ranks or "")
     return why and f"; {why}"
+
+
+def whys_text(answers: Late) -> str:
+    """Likewise those that are named in single calls."""
+    said = [
+        reason_text(found, units.rank_list(ranks), units.rank_names(ranks))
+        for ranks, found in answers.call_reasons.items()
+    ]
+    return "; " * bool(said) + ", ".join(said)
 
 
 def marks_text(last: Last) -> str:

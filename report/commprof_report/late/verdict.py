@@ -146,8 +146,8 @@ def blame(
     causes: Sequence[Cause], participants: Participants, gains: Gains = lambda ranks: True
 ) -> Blame:
     """`causes`: all of a run or some, in order of time. Different late ranks in different calls
-    take precedence over as sure ones of the run if they explain notably more of the waiting. `gains`: whether the run could gain
-    notably if these ranks were not late."""
+    take precedence over ranks of the run that are as sure, if they explain notably more of the
+    waiting. `gains`: whether the run could gain notably if these ranks were not late."""
     ranks = participants.ranks
     if len(ranks) < 2:
         return NOBODY
