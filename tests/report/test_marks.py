@@ -3,8 +3,12 @@ and wait regions of the main thread."""
 
 from __future__ import annotations
 
+import random
+
 import pytest
-from negotiated import MS, WAIT, trained
+from commprof_report.late.marks import Last, judge
+from commprof_report.late.sentences import marks_text
+from negotiated import MS, STEP_NS, STEPS, WAIT, trained
 from planted_job import Job
 
 
@@ -41,7 +45,7 @@ def test_who_comes_last_to_a_mark_or_a_wait_region_is_the_verdict_of_all_command
     job = trained(30 * MS, **how)
     (row,) = asked(job, "late", "--json", "--by", "run").rows
     assert (row["verdict"], row["late_ranks"], row["late_mark"], row["late_share"]) == (
-        "marks", "1", mark, None,
+        "marks", "1", mark, 1.0,
     )
     assert (row["late_mark_times"], row["late_mark_steps"]) == (39, 39)
     assert row["late_mark_lead_ns"] == pytest.approx(30 * MS, abs=MS) and row[
@@ -159,3 +163,56 @@ def test_regions_without_calls_have_their_visits_and_time(asked):
     # and train, in which it is
     row, _ = asked(job, "regions", "--json", "--rank", "1", "--region", WAIT).rows
     assert (row["visits"], row["span_ns"]) == (40, pytest.approx(40 * 7 * MS, rel=0.05))
+
+
+def with_readings(job: Job, *core_ns: int) -> Job:
+    """How long each main thread was on a core; it never waited for one."""
+    for rank, own_ns in enumerate(core_ns):
+        for at_ns, own in ((0, 0), (STEPS * STEP_NS, own_ns)):
+            readings = dict.fromkeys(
+                ("outside_disk", "inside_ready", "inside_asleep", "inside_disk"), 0
+            )
+            job.add(
+                "cpu_time", world_rank=rank, thread=0, at_ns=at_ns, core_ns=own, waiting_ns=0,
+                outside_ready=own // MS, outside_asleep=own // MS, **readings,
+            )
+    return job
+
+
+@pytest.mark.parametrize("how", [{"marks": True}, {"region": WAIT}], ids=["marks", "region"])
+@pytest.mark.parametrize(
+    "core_ms, reason, said",
+    [
+        ((40, 70), "computes", "it computes 1.23 s longer (2.87 s on a core before the wait, the"),
+        ((2, 2), "asleep", "it sleeps 1.17 s longer (4.0"),
+        ((40, 40), None, ""),  # rank 0 may be on a core, or blocked, while it waits
+    ],
+)
+def test_a_rank_that_comes_last_to_marks_has_its_reason(asked, how, core_ms, reason, said):
+    job = with_readings(trained(30 * MS, **how), *(own * MS * STEPS for own in core_ms))
+    (row,) = asked(job, "late", "--json", "--by", "run").rows
+    assert (row["late_ranks"], row["late_reason"]) == ("1", reason)
+    (steps,) = asked(job, "steps", "--json").rows
+    assert (steps["slowest_ranks"], steps["slowest_reason"]) == ("1", reason)
+    for command in ("late", "summary", "steps", "advise"):
+        assert said in text_of(asked, job, command), command
+
+
+def lasts(share: float) -> Last:
+    """In this share of 80 steps rank 3 of six is 20 ms behind the others, else any other one."""
+    turns = [3] * round(80 * share)
+    turns += [(0, 1, 2, 4, 5)[step % 5] for step in range(80 - len(turns))]
+    random.Random(1).shuffle(turns)
+    times = {
+        step: {rank: step * STEP_NS + 20 * MS * (rank == late) for rank in range(6)}
+        for step, late in enumerate(turns)
+    }
+    return judge("", times, {step: (late, 20.0 * MS) for step, late in enumerate(turns)})
+
+
+def test_a_rank_that_is_last_in_less_than_half_of_the_steps_may_be_it_mostly():
+    assert marks_text(lasts(0.45)) == (
+        "mostly rank 3 (45.0 % of what the last ranks are behind) reaches the mark last in 36 of "
+        "80 steps, 20.0 ms (median) after the mean of the others, others together 55.0 %"
+    )
+    assert lasts(1 / 6).ranks == ()

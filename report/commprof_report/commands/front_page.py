@@ -146,7 +146,7 @@ def marks_card(last: Last) -> Card:
         return "no rank", f"reaches {point} late, in {judged}"
     lead = units.duration(last.lead_ns)
     return (
-        named(units.rank_list(last.ranks)),
+        f"{'mostly ' * last.is_mostly}{named(units.rank_list(last.ranks))}",
         f"reaches {point} last in {last.times:,} of {judged}, by {lead}",
     )
 

@@ -109,6 +109,8 @@ def judged_at_marks(last: Last, hosts: Mapping[int, str]) -> VerdictRow:
     return nobody._replace(
         late_ranks=units.rank_list(last.ranks),
         late_hosts=_hosts(last.ranks, hosts),
+        late_share=last.share,
+        late_others_share=1 - last.share,
         late_gain_ns=last.gain_ns,
         late_mark_times=last.times,
     )

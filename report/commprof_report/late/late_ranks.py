@@ -28,7 +28,7 @@ from .judgement import (
 )
 from .links import Link, slow_links
 from .marks import Last, WaitRegion, last_at_marks, wait_region
-from .reasons import Reason, ReasonRow, call_reasons, reason, reason_row
+from .reasons import Reason, ReasonRow, call_reasons, reason, reason_at_marks, reason_row
 from .stages import Stages, stages
 from .sums import (
     HeldUpRow,
@@ -189,9 +189,11 @@ def late(run: Selection, alignment: Alignment) -> Late:
         verdict = judged_at_marks(last, hosts)
     why = None
     if verdict.late_ranks:
-        own = (last.ranks if last else ()) or named
+        own = last.ranks if last and last.ranks else named
         verdict = verdict._replace(late_region=late_region(connection, own))
-        why = reason(connection, own)
+        why = (
+            reason_at_marks(connection, last) if last and last.ranks else reason(connection, named)
+        )
     final = final_wait(connection, alignment)
     unsplit = LateUnsplitRow(
         negotiated_share=negotiated_share,

@@ -16,6 +16,7 @@ MPI there, while another one communicates.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import accumulate
 from sqlite3 import Connection
@@ -26,7 +27,7 @@ from ..base import query
 from ..base.same_steps import matched, warm_up
 from ..base.thresholds import threshold
 from ..run.traffic_class import CONTROL_BYTES
-from .verdict import FEWEST_BLOCKS, Cause, block_count, ranks_beyond_chance
+from .verdict import FEWEST_BLOCKS, MAJORITY, Cause, block_count, few_beyond_chance
 
 SQL = query.beside(__file__)
 
@@ -72,6 +73,12 @@ class Last(NamedTuple):
     p: float | None = None
     blocks: int = 0
     gain_ns: int = 0
+    share: float = 0.0  # of what the last ranks of all judged ones are behind
+    waits_ns: Mapping[int, int] = {}  # by rank: from its arrivals to the last ones
+
+    @property
+    def is_mostly(self) -> bool:
+        return self.share < MAJORITY
 
 
 def marked_rows(connection: Connection) -> list[MarkedRow]:
@@ -243,15 +250,24 @@ def judge(region: str, times: Times, last: Mapping[int, tuple[int, float]]) -> L
         Cause("", "", rank, lead_ns, lead_ns, begin_ns, place, lead_ns)
         for place, (begin_ns, rank, lead_ns) in enumerate(leads)
     ]
-    found = ranks_beyond_chance(causes, ranks)
+    found = few_beyond_chance(causes, ranks)
     if found is None:
         return Last(region, len(times))
     named = found.units
     own = [lead_ns for rank, lead_ns in last.values() if rank in named]
+    share = sum(own) / sum(lead_ns for _, lead_ns in last.values())
     return Last(
         region, len(times), tuple(sorted(named)), len(own), median(own), found.p,
-        block_count(causes), _gain_ns(times, named),
+        block_count(causes), _gain_ns(times, named), share, _waits_ns(times),
     )
+
+
+def _waits_ns(times: Times) -> Counter[int]:
+    waits_ns: Counter[int] = Counter()
+    for of_step in times.values():
+        last_ns = max(of_step.values())
+        waits_ns.update({rank: last_ns - time_ns for rank, time_ns in of_step.items()})
+    return waits_ns
 
 
 def _gain_ns(times: Times, named: Container[int]) -> int:

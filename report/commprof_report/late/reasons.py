@@ -7,25 +7,29 @@ most of the time by which the ranks are longer outside MPI is of one kind.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import units
 from ..base.thresholds import threshold
-from ..run.cpu_time import Use, cpu_times, use_of
+from ..run.cpu_time import CpuTimeRow, Use, cpu_times, use_of
+from .marks import Last
 from .verdict import NOTABLE, CallCause
 
 SHARE = threshold("late.reason")
+BEFORE = "before the wait"
 COMPUTES, LOST_CORE, READY, ASLEEP, DISK = "computes", "core", "ready", "asleep", "disk"
 
 
 class Reason(NamedTuple):
-    """own_ns, others_ns: mean time of this kind outside MPI of the named ranks, and the others."""
+    """own_ns, others_ns: mean time of this kind outside MPI, or before the wait at marks, of the
+    named ranks, and the others."""
 
     kind: str
     own_ns: float
     others_ns: float
+    where: str = "outside MPI"
 
 
 class ReasonRow(NamedTuple):
@@ -41,12 +45,40 @@ def reason(
 ) -> Reason | None:
     """It considers the whole run, whatever was selected. also_late: ranks that are late elsewhere,
     with which these are not compared."""
-    times = cpu_times(connection)
+    return _reason(connection, cpu_times(connection), ranks, also_late)
+
+
+def reason_at_marks(connection: Connection, last: Last) -> Reason | None:
+    """The main thread is taken to wait, blocked, from its mark to the last one of the step; what the
+    readings found it doing there and elsewhere is not known."""
+    times = {
+        rank: _waiting(row, last.waits_ns.get(rank, 0))
+        for rank, row in cpu_times(connection).items() if row.is_of_main
+    }
+    found = _reason(connection, times, last.ranks, unread_share=0.0)
+    return found and found._replace(where=BEFORE)
+
+
+def _waiting(row: CpuTimeRow, wait_ns: int) -> CpuTimeRow:
+    counted_ns = row.inside_ns + row.outside_ns
+    wait_ns = min(wait_ns, counted_ns)
+    readings = dict.fromkeys(
+        (name for name in CpuTimeRow._fields if name.startswith(("outside_", "inside_"))), 0
+    )
+    return row._replace(**readings | {"inside_ns": wait_ns, "outside_ns": counted_ns - wait_ns})
+
+
+def _reason(
+    connection: Connection, times: Mapping[int, CpuTimeRow], ranks: Collection[int],
+    also_late: Collection[int] = (), unread_share: float | None = None,
+) -> Reason | None:
     own = [row for rank, row in times.items() if rank in ranks]
     others = [row for rank, row in times.items() if rank not in ranks and rank not in also_late]
     if len(own) < len(ranks) or not own or not others:
         return None
-    found = compared(use_of(own), use_of(others))
+    found = compared(
+        *(use_of(rows)._replace(unread_share=unread_share) for rows in (own, others))
+    )
     is_on_gpu = connection.execute("SELECT 1 FROM gpu_device").fetchone() is not None
     # a rank that waits for its GPU spins on a core or sleeps
     return None if found and is_on_gpu and found.kind != LOST_CORE else found
@@ -122,7 +154,7 @@ def reason_text(found: Reason | None, ranks: str, who: str = "") -> str:
         DISK: (f"{'waits' if is_one else 'wait'} {longer} longer for a disk", "waiting for it"),
     }[found.kind]
     own, others = units.duration(found.own_ns), units.duration(found.others_ns)
-    return f"{who} {said} ({own} {how} outside MPI, the others {others} on average)"
+    return f"{who} {said} ({own} {how} {found.where}, the others {others} on average)"
 
 
 def remedy(kind: str, ranks: str) -> str:

@@ -158,7 +158,7 @@ def marks_text(last: Last) -> str:
     if last.ranks:
         return reaches_text(
             units.rank_list(last.ranks), mark_text(last.region), last.times, judged_text(last),
-            present(last.lead_ns),
+            present(last.lead_ns), last.share,
         )
     return (
         f"no rank reaches {mark_text(last.region)} notably later than the others, in "
@@ -166,11 +166,19 @@ def marks_text(last: Last) -> str:
     )
 
 
-def reaches_text(ranks: str, point: str, times: int, judged: str, lead_ns: float) -> str:
+def reaches_text(
+    ranks: str, point: str, times: int, judged: str, lead_ns: float, share: float
+) -> str:
+    """share: of what the last ranks are behind; less than half of it: mostly rank 3 (41.0 % of what
+    the last ranks are behind) reaches the mark last ..., others together 59.0 %"""
     who, reach = units.of_ranks(ranks), "reaches" if units.is_one(ranks) else "reach"
+    others = ""
+    if share < MAJORITY:
+        who = f"mostly {who} ({units.share(share)} of what the last ranks are behind)"
+        others = f", others together {units.share(1 - share)}"
     return (
         f"{who} {reach} {point} last in {times:,} of {judged}, {units.duration(lead_ns)} "
-        "(median) after the mean of the others"
+        f"(median) after the mean of the others{others}"
     )
 
 

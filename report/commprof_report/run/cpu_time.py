@@ -40,6 +40,7 @@ class CpuTimeRow(NamedTuple):
     inside_disk: int
     inside_ns: int
     outside_ns: int
+    is_of_main: int = 1
 
 
 class Use(NamedTuple):
@@ -53,6 +54,8 @@ class Use(NamedTuple):
     outside_blocked: float
     outside_disk: float  # of outside_blocked
     inside_blocked: float
+    # of the time blocked, outside MPI, if no reading finds any; None: as of all time
+    unread_share: float | None = None
 
     @property
     def counted_ns(self) -> float:
@@ -66,11 +69,10 @@ class Use(NamedTuple):
     @property
     def blocked_ns(self) -> float:
         """Outside MPI."""
-        readings = self.outside_blocked + self.inside_blocked
-        return self._blocked_ns(
-            self.outside_blocked / readings if readings
-            else self.outside_ns / (self.counted_ns or 1)
-        )
+        if readings := self.outside_blocked + self.inside_blocked:
+            return self._blocked_ns(self.outside_blocked / readings)
+        share = self.outside_ns / (self.counted_ns or 1)
+        return self._blocked_ns(share if self.unread_share is None else self.unread_share)
 
     @property
     def ready_ns(self) -> float:

@@ -31,7 +31,7 @@ SELECT read.world_rank, sum(read_ns) AS read_ns, sum(core_ns) AS core_ns,
        sum(outside_ready) AS outside_ready, sum(outside_asleep) AS outside_asleep, sum(outside_disk) AS outside_disk,
        sum(inside_ready) AS inside_ready, sum(inside_asleep) AS inside_asleep, sum(inside_disk) AS inside_disk,
        sum(coalesce(inside_ns, 0)) AS inside_ns,
-       sum(max(0, counted_ns - coalesce(inside_ns, 0) - coalesce(setup_ns, 0))) AS outside_ns
+       sum(max(0, counted_ns - coalesce(inside_ns, 0) - coalesce(setup_ns, 0))) AS outside_ns, max(is_main) AS is_of_main
 FROM read
 JOIN rank_wall ON rank_wall.world_rank = read.world_rank
 LEFT JOIN called ON called.world_rank = read.world_rank AND called.thread = read.thread
@@ -39,6 +39,6 @@ WHERE is_main OR read.world_rank NOT IN (SELECT world_rank FROM read WHERE is_ma
 GROUP BY read.world_rank;
 
 SELECT world_rank AS rank, read_ns, core_ns, core_wait_ns, outside_ready, outside_asleep, outside_disk, inside_ready, inside_asleep,
-       inside_disk, inside_ns, outside_ns
+       inside_disk, inside_ns, outside_ns, is_of_main
 FROM rank_core
 ORDER BY world_rank;

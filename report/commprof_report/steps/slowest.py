@@ -277,8 +277,9 @@ def _with_last(rows: Sequence[StepRow], arriving: Arrivals | None) -> list[StepR
 def _slowest(judged: Last, at: str, point: str) -> Slowest:
     if judged.ranks:
         return Slowest(
-            units.rank_list(judged.ranks), judged.times, judged.lead_ns, judged.p, slowest_at=at,
-            slowest_region=judged.region, judged_steps=judged.judged,
+            units.rank_list(judged.ranks), judged.times, judged.lead_ns, judged.p, judged.share,
+            1 - judged.share, slowest_at=at, slowest_region=judged.region,
+            judged_steps=judged.judged,
         )
     why = (
         f"none at {point}: no rank reaches it notably later than the others, beyond the scatter "

@@ -18,7 +18,7 @@ from ..base.thresholds import threshold
 from ..calls.negotiation import Negotiation, negotiation
 from ..late.late_ranks import Late, LateRow
 from ..late.marks import Intervals, WaitRegion
-from ..late.reasons import Reason, reason, reason_text
+from ..late.reasons import BEFORE, Reason, reason, reason_text
 from ..late.sentences import mark_text, reaches_text, shares_text
 from ..late.verdict import MAJORITY
 from ..run.alignment import Alignment
@@ -27,6 +27,7 @@ from .boundaries import Detection, Steps, outlier_limit
 from .gpu_steps import GpuStepRow, step_times
 from .last_at_points import point_text
 from .sampled_calls import SampledCalls
+from .slowest import Slowest
 from .stages import Stages, stages
 from .step_costs import Costs, StepRow
 from .trend import trend
@@ -139,7 +140,7 @@ def steps_summary(
         **_parts(_whole(steady)),
         **_in_wait_region(late.wait_region if late else None, steps, steady),
         **found.slowest._asdict(),
-        **_reason(run, found.slowest.slowest_ranks),
+        **_reason(run, found.slowest, late),
         **_negotiation(None if costs.is_driven else negotiating, steps),
         **trend([row.step_ns for row in steady])._asdict(),
         **_gpu(found.gpu),
@@ -293,9 +294,15 @@ def mean(rows: Sequence[StepRow], key: str) -> float | None:
     return fmean(values) if values and None not in values else None
 
 
-def _reason(run: Selection, ranks: str | None) -> dict:
-    """Why the slowest ranks are late, as hvprof-report late says it."""
-    found = reason(run.connection, [*Members(ranks).below(run.world_size)]) if ranks else None
+def _reason(run: Selection, slowest: Slowest, late: Late | None) -> dict:
+    """Why the slowest ranks are late, as hvprof-report late says it; by arrival, only if it names
+    them so, too."""
+    ranks = slowest.slowest_ranks
+    if slowest.slowest_at:
+        is_same = late and late.run.verdict == "marks" and late.run.late_ranks == ranks
+        found = late.reason if late and is_same else None
+    else:
+        found = reason(run.connection, [*Members(ranks).below(run.world_size)]) if ranks else None
     return {
         "slowest_reason": found and found.kind, "slowest_reason_ns": found and found.own_ns,
         "slowest_reason_others_ns": found and found.others_ns,
@@ -313,7 +320,7 @@ def slowest_text(steps: StepsRow) -> str:
         return _slowest_text(steps)
     why = Reason(
         steps.slowest_reason, present(steps.slowest_reason_ns),
-        present(steps.slowest_reason_others_ns),
+        present(steps.slowest_reason_others_ns), *[BEFORE] * bool(steps.slowest_at),
     )
     return f"{_slowest_text(steps)}; {reason_text(why, steps.slowest_ranks)}"
 
@@ -340,7 +347,8 @@ def _slowest_text(steps: StepsRow) -> str:
         point = mark_text(region) if region else point_text(steps.delimited_by, steps.slowest_at)
         judged = units.counted(steps.judged_steps, "visit" if region else "step")
         return reaches_text(
-            steps.slowest_ranks, point, steps.slowest_steps, judged, steps.slowest_lead_ns or 0.0
+            steps.slowest_ranks, point, steps.slowest_steps, judged, steps.slowest_lead_ns or 0.0,
+            present(steps.slowest_share),
         )
     growing = ", growing over the run" if steps.slowest_is_growing else ""
     if is_mostly(steps):
