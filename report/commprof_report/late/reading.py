@@ -226,10 +226,25 @@ def _mean_of_ranks(calls: Calls, owned: Communicators, duration_ns: Ints) -> Int
     return np.where(duration_ns == NONE, NONE, mean_ns)
 
 
+def _mean_of_both_ways(
+    messages: FurtherMessages, owned: Communicators, duration_ns: Ints
+) -> Ints:
+    """For each message the mean with the one that the same call has sent or received the other way:
+    of two ranks that exchange messages, and wait for each other in turn, half hardly wait."""
+    identity = np.append(owned.identity, NONE)[owned.row(messages)]
+    order, groups = grouped(
+        identity, messages.call, np.minimum(messages.world_rank, messages.peer),
+        np.maximum(messages.world_rank, messages.peer), messages.tag, messages.number,
+    )
+    mean_ns = np.empty_like(duration_ns)
+    mean_ns[order] = groups.spread(groups.sum(duration_ns[order]) // groups.counts)
+    return mean_ns
+
+
 def median_durations(connection: Connection, known: Known) -> dict[tuple[str, str], int]:
     """By communicator and call, of its sampled collectives (each with the mean of its ranks) and
-    messages; of nonblocking and persistent ones from start to completion; for NCCL on the
-    device."""
+    messages (likewise with the one in return); of nonblocking and persistent ones from start to
+    completion; for NCCL on the device."""
     texts = Texts()
     _, calls, _, starts = sampled(connection).in_texts(texts)
     owned, kinds = communicators(connection, texts), synchronizing(connection, texts)
@@ -256,8 +271,11 @@ def median_durations(connection: Connection, known: Known) -> dict[tuple[str, st
         ),
         (
             messages, messages.call,
-            np.where(messages.completed_ns == NONE, messages.end_ns, messages.completed_ns)
-            - messages.start_ns,
+            _mean_of_both_ways(
+                messages, owned,
+                np.where(messages.completed_ns == NONE, messages.end_ns, messages.completed_ns)
+                - messages.start_ns,
+            ),
         ),
         (probes, probes.call, probes.end_ns - probes.start_ns),
     ]
