@@ -476,13 +476,12 @@ def clock_text(row: LateRow, collective: str) -> str:
         text = f"all ranks read one clock: {error}"
     elif row.unconnected_clocks:
         text = (
-            f"{row.clocks} clocks, {row.unconnected_clocks + 1} groups of them without a " "common "
-            f"{collective}; within a group: {error}"
+            f"{row.clocks} clocks, {row.unconnected_clocks + 1} groups of them without a common "
+            f"{collective} or messages both ways; within a group: {error}"
         )
     else:
-        text = f"{row.clocks} clocks, aligned by the collectives" + (
-            f" {error}" if row.error_ns or not row.estimate_share else ""
-        )
+        text = f"{row.clocks} clocks, aligned by collectives or messages"
+        text += f" {error}" * bool(row.error_ns)
     if row.estimate_share:
         text += (
             f"; for {units.share(row.estimate_share)} of the time that is too coarse: durations "

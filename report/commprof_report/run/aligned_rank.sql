@@ -1,5 +1,5 @@
 -- The begin of each rank's time on the common axis of the run, and its error bound (null: unknown). clock: the lowest rank that
--- reads the same clock; island: the lowest clock that the job's collectives connect it with.
+-- reads the same clock; island: the lowest clock that the job's calls connect it with.
 DROP TABLE IF EXISTS temp.aligned_rank;
 CREATE TEMP TABLE aligned_rank (
     world_rank INTEGER PRIMARY KEY,

@@ -3,8 +3,9 @@
 Ranks of one host read one clock. The clocks of different hosts are compared afterwards through the
 job's own collectives: no rank returns from an Allreduce before all have arrived, so a return on one
 host is later than every arrival on another. Such bounds from both sides enclose the difference of
-two clocks; knots every ten seconds follow their drift (offset_bounds.py). Clocks that no collective
-connects are placed by the hosts' wall clocks, whose error is unknown.
+two clocks; knots every ten seconds follow their drift (offset_bounds.py). Where collectives do not
+connect all clocks, messages give bounds, too: none arrives before it is sent (passed_messages.py).
+Clocks that neither connects are placed by the hosts' wall clocks, whose error is unknown.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ..base.columns import (
     NONE, Columns, Flags, Groups, Ints, TextInts, Texts, by_rank, grouped, joined,
 )
 from .offset_bounds import MOST_RATE, Bound, Interval, at_knots
+from .passed_messages import passed_messages
 from .sampled import communicators, sampled, synchronizing
 
 SQL = query.beside(__file__)
@@ -76,7 +78,7 @@ class Clock:
 
     def __init__(self, clock: int, island: int, knots: Sequence[tuple[int, int, float]]) -> None:
         self.clock = clock  # its lowest rank
-        self.island = island  # the lowest clock that collectives connect it with
+        self.island = island  # the lowest clock that calls connect it with
         self.readings, self.axis_times, self.errors = (list(column) for column in zip(*knots))
         self.violation_ns = 0  # the largest contradiction between two of its own ranks
 
@@ -205,8 +207,13 @@ def align(connection: Connection) -> Alignment:
     """Aligns the clocks of a run that was read with samples."""
     ranks = SQL.ask(connection, "clocks", RankClockRow)
     lines = {rank.clock: rank for rank in reversed(ranks)}  # each clock's lowest rank
-    bounds, violations = _bounds(_meetings(connection, ranks))
-    alignment = Alignment(ranks, _clocks_lay(lines, bounds))
+    meetings = _meetings(connection, ranks)
+    violations, found = _violations(meetings), _of_meetings(meetings)
+    clocks = _clocks_lay(lines, _tightest(found))
+    if len({clock.island for clock in clocks.values()}) > 1:
+        found = joined(PairBounds, [found, _of_messages(connection, ranks)])
+        clocks = _clocks_lay(lines, _tightest(found))
+    alignment = Alignment(ranks, clocks)
     for clock, violation_ns in violations.items():
         alignment.clocks[clock].violation_ns = violation_ns
     _define_in_sql(connection, alignment)
@@ -299,9 +306,8 @@ def _meetings(connection: Connection, ranks: Sequence[RankClockRow]) -> Meetings
     return found.take(meetings.spread(is_one))
 
 
-def _bounds(meetings: Meetings) -> tuple[Bounds, dict[int, int]]:
-    """The bounds for each pair of clocks; and for each clock the largest violation: by how much a
-    return precedes an arrival that it depends on."""
+def _violations(meetings: Meetings) -> dict[int, int]:
+    """By clock the largest one: by how much a return precedes an arrival that it depends on."""
     violations: dict[int, int] = {}
     both = (meetings.first_gone_ns != NONE) & (meetings.last_come_ns != NONE)
     wrong = meetings.take(both & (meetings.last_come_ns > meetings.first_gone_ns))
@@ -309,12 +315,44 @@ def _bounds(meetings: Meetings) -> tuple[Bounds, dict[int, int]]:
         wrong.clock.tolist(), (wrong.last_come_ns - wrong.first_gone_ns).tolist()
     ):
         violations[clock] = max(violations.get(clock, 0), own_ns)
+    return violations
+
+
+def _of_meetings(meetings: Meetings) -> PairBounds:
     first, second = _pairs(Groups(meetings.identity, meetings.sequence))
     upper, lower = (
         _of_pairs(meetings, first, second, is_upper) for is_upper in (True, False)
     )
     found = joined(PairBounds, [upper, lower])
-    found = found.take(np.argsort(found.pair, kind="stable"))
+    return found.take(np.argsort(found.pair, kind="stable"))
+
+
+def _of_messages(connection: Connection, ranks: Sequence[RankClockRow]) -> PairBounds:
+    """The difference of the receiver's clock and the sender's is at most that of the arrival and
+    the posting."""
+    rows = sorted(ranks, key=lambda rank: rank.world_rank)
+    own, clocks, starts_ns = (
+        np.array([value(rank) for rank in rows], np.int64)
+        for value in (
+            lambda rank: rank.world_rank, lambda rank: rank.clock,
+            lambda rank: storable(rank.start_monotonic_ns),
+        )
+    )
+    passed = passed_messages(connection, own, clocks, starts_ns, MOST_SAMPLES)
+    sender, receiver = (
+        clocks[np.searchsorted(own, side)] for side in (passed.sender, passed.receiver)
+    )
+    is_upper = receiver < sender
+    longest_ns = passed.arrived_ns - passed.posted_ns
+    return PairBounds(
+        np.arange(len(passed)), np.minimum(sender, receiver), np.maximum(sender, receiver),
+        np.where(is_upper, passed.arrived_ns, passed.posted_ns),
+        np.where(is_upper, longest_ns, -longest_ns), is_upper,
+    )
+
+
+def _tightest(found: PairBounds) -> Bounds:
+    """For each pair of clocks."""
     # the tightest bound in each slice of time, the first of several
     order, groups = grouped(found.first, found.second, found.at_ns // SLICE_NS, found.is_upper)
     sign = np.where(found.is_upper, -1, 1)
@@ -328,7 +366,7 @@ def _bounds(meetings: Meetings) -> tuple[Bounds, dict[int, int]]:
                 bool(found.is_upper[place]),
             )
         )
-    return bounds, violations
+    return bounds
 
 
 @dataclass(frozen=True)
@@ -394,7 +432,7 @@ def _by_wall(clock: RankClockRow, axis: RankClockRow) -> int:
 
 
 def _island(first: int, lines: dict[int, RankClockRow], bounds: Bounds) -> list[Clock]:
-    """The clocks that collectives connect with the first one, placed on its axis."""
+    """The clocks that bounds connect with the first one, placed on its axis."""
     bounded = {first, *chain.from_iterable(bounds)}
     rough = {
         clock: Clock(clock, first, [(0, _by_wall(lines[clock], lines[first]), 0)])

@@ -351,6 +351,15 @@ static void ring(int round)
     allreduce();
 }
 
+/* Ranks of the first half and of the second exchange messages; nothing else relates them. */
+static void exchange(int round)
+{
+    (void)round;
+    work_random();
+    send_to((rank + size / 2) % size, EAGER);
+    receive_from((rank + size / 2) % size, EAGER);
+}
+
 static void pass_rendezvous(int round)
 {
     (void)round;
@@ -657,6 +666,7 @@ static const struct {
     {"pass_eager", pass_eager, 0, NULL},
     {"fan_out", fan_out, 0, NULL},
     {"ring", ring, 0, NULL},
+    {"exchange", exchange, 0, NULL},
     {"pass_rendezvous", pass_rendezvous, 0, NULL},
     {"pass_nonblocking", pass_nonblocking, 0, NULL},
     {"pass_held_up", pass_held_up, 0, NULL},
