@@ -16,10 +16,13 @@ SHARE = 0.41
 HOSTS = dict.fromkeys(range(RANKS), "node")
 
 
-def stumbling(share: float, late_ns: int = 20 * MS, transfer_ns: int = MS) -> Job:
+def stumbling(
+    share: float, late_ns: int = 20 * MS, transfer_ns: int = MS, more_ns: int = 0
+) -> Job:
     """In each of 82 steps one rank is late: rank 3 in this share of them, else any other one, at
     random."""
-    chance, job = random.Random(1), Job([HostClock()] * RANKS, wall_ns=82 * 100 * MS)
+    chance = random.Random(1)
+    job = Job([HostClock()] * RANKS, wall_ns=82 * 100 * MS + more_ns)
     others = [rank for rank in range(RANKS) if rank != 3]
     turns = [3] * round(82 * share) + [
         others[place % len(others)] for place in range(82 - round(82 * share))
@@ -83,6 +86,18 @@ def test_in_the_healthy_twin_nobody_is_named(report, said, tmp_path):
     for command in ("late", "summary", "steps", "advise"):
         assert "mostly rank" not in said(job, command), command
     assert "mostly rank" not in page_of(report, tmp_path, job)
+
+
+def test_steps_name_no_rank_below_half_that_the_run_does_not_name(report, tmp_path):
+    """Rank 0 is late at the end, for as long as all ranks in the steps together."""
+    job = stumbling(SHARE, more_ns=3_000 * MS)
+    late_ns = 82 * 20 * MS
+    arrivals = [8_300 * MS + late_ns * (rank == 0) for rank in range(RANKS)]
+    job.collective("MPI_Barrier", arrivals, [MS] * RANKS)
+    folder = job.write(tmp_path / "run.db")
+    (row,) = report("late", folder, "--by", "run", "--json").rows
+    (steps,) = report("steps", folder, "--json").rows
+    assert (row["late_ranks"], steps["slowest_ranks"], steps["judged_steps"]) == (None, None, 81)
 
 
 def test_where_transfer_dominates_it_is_said_as_well(report, said, tmp_path):

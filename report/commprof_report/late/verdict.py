@@ -143,9 +143,11 @@ Gains = Callable[[tuple[int, ...]], bool]
 
 
 def blame(
-    causes: Sequence[Cause], participants: Participants, gains: Gains = lambda ranks: True
+    causes: Sequence[Cause], participants: Participants, gains: Gains = lambda ranks: True,
+    is_part: bool = False,
 ) -> Blame:
-    """`causes`: all of a run or some, in order of time. Different late ranks in different calls
+    """`causes`: in order of time. is_part: of a run that was judged as a whole; a second test would
+    err as often again, so ranks that cause less than half of the waiting are not named then. Different late ranks in different calls
     take precedence over ranks of the run that are as sure, if they explain notably more of the
     waiting. `gains`: whether the run could gain notably if these ranks were not late."""
     ranks = participants.ranks
@@ -170,6 +172,8 @@ def blame(
         return Blame(named, [], [])
     if order := turns(causes, len(ranks)):
         return Blame(None, [], order)
+    if is_part:
+        return NOBODY
     named, calls = _below_half(suspected, MOSTLY_LEVEL), _late_in_calls(by_call, mostly)
     if _explain_more(calls, named, suspected.ranks.whole_ns):
         return Blame(None, calls, [])

@@ -120,7 +120,7 @@ def _by_calls(
 
     found = (
         late.blame if are_most_of(causes, late.causes)
-        else verdict.blame(causes, late.participants, gains)
+        else verdict.blame(causes, late.participants, gains, is_part=True)
     )
     return rows, _judged(list(judged.values()), causes, caused, found, gains)
 
