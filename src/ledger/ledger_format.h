@@ -444,9 +444,15 @@ enum ledger_sample_flags {
     LEDGER_SAMPLE_FURTHER = 4,  /* no call: a further message of a call that has a sample of its own
                                    (Sendrecv, Startall); not a message: a persistent collective that
                                    it starts; `operation` and `starts` are valid */
-    LEDGER_SAMPLE_POLLED = 8, /* a call that completes requests, before which the thread has polled
-                                   in vain: `completed_ticks` is the begin of the first such poll,
-                                   and `sequence` the duration of all, in ticks */
+    LEDGER_SAMPLE_EPOCH =
+        LEDGER_SAMPLE_FURTHER | LEDGER_SAMPLE_RECEIVED, /* a partner in an epoch of
+                                   post, start, complete and wait that a call with a sample of its
+                                   own opens or closes; `partners` and `epoch` are valid, and
+                                   `sequence` is the window: as the object of LEDGER_ON_OBJECT */
+    LEDGER_SAMPLE_POLLED = 8, /* a call that completes requests, finds a message or ends an
+                                 exposure, before which the thread has polled for it in vain:
+                                 `completed_ticks` is the begin of the first such poll, and
+                                 `sequence` the duration of all, in ticks */
 };
 
 struct ledger_sample {
@@ -472,6 +478,7 @@ struct ledger_sample {
                                communicator, modulo 65536; 0: unknown */
         uint16_t operation; /* of a persistent collective: the n-th that was set up on this
                                communicator, from 1 */
+        uint16_t partners;  /* of an epoch: how many it has */
         uint16_t thread;
     };
     uint16_t region; /* region of the call; for a region's sample the region itself */
@@ -484,6 +491,8 @@ struct ledger_sample {
         int32_t tag;    /* or LEDGER_NO_TAG */
         int32_t starts; /* of a persistent collective: how often its request has been started, with
                            this time */
+        int32_t epoch; /* the how-manieth with this partner on this window, modulo 2^31 - 1, from 1;
+                           0: not known, nor is the partner; this sample is of all */
         uint32_t device_span; /* NCCL operations with completed_ticks: the kernel's duration,
                                  LEDGER_DEVICE_SPAN_* */
     };

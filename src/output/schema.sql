@@ -273,6 +273,19 @@ CREATE TABLE sample_start (
     completed_ns INTEGER CHECK (completed_ns >= start_ns)
 );
 
+CREATE TABLE sample_epoch (
+    world_rank   INTEGER NOT NULL,
+    thread       INTEGER NOT NULL,
+    call         TEXT    NOT NULL,
+    communicator INTEGER NOT NULL,
+    object       INTEGER NOT NULL CHECK (object > 0),
+    peer         INTEGER,
+    number       INTEGER CHECK (number BETWEEN 1 AND 2147483647),
+    partners     INTEGER NOT NULL CHECK (partners BETWEEN 1 AND 65535),
+    start_ns     INTEGER NOT NULL,
+    end_ns       INTEGER NOT NULL CHECK (end_ns >= start_ns)
+);
+
 CREATE TABLE sample_window (
     world_rank INTEGER NOT NULL,
     thread     INTEGER NOT NULL,

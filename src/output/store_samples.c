@@ -116,10 +116,25 @@ static void store_start(struct store *store, const struct ledger_sample *entry, 
     ROWS_INSERT(store, "INSERT INTO sample_start", row);
 }
 
+static void store_epoch(struct store *store, const struct ledger_sample *entry, uint64_t owner)
+{
+    struct value thread = rows_number(store, (int64_t)(owner >> 8)),
+                 object = rows_number(store, (int64_t)entry->sequence);
+    struct value number = rows_unless_zero(store, entry->epoch),
+                 partners = rows_number(store, entry->partners);
+    const struct column row[] = {
+#define ROWS_OF_SAMPLE_EPOCH
+#include "rows.def"
+    };
+    ROWS_INSERT(store, "INSERT INTO sample_epoch", row);
+}
+
 static void store_further(struct store *store, const struct ledger_sample *entry, uint64_t owner)
 {
     if (entry->flags & LEDGER_SAMPLE_MESSAGE)
         store_message(store, entry, owner);
+    else if (entry->flags & LEDGER_SAMPLE_RECEIVED)
+        store_epoch(store, entry, owner);
     else
         store_start(store, entry, owner);
 }

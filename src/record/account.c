@@ -4,15 +4,21 @@
 #include "persistent_collectives.h"
 
 /* `sample`: of a call after unsuccessful polls; NULL: it is not sampled. */
+static void store_polls(const struct call *call, struct ledger_sample *sample, uint64_t since_ticks,
+                        uint64_t ticks)
+{
+    if (!sample || since_ticks > call->start)
+        return;
+    sample->completed_ticks = since_ticks;
+    sample->sequence = ticks;
+    sample_set_call(sample, (uint16_t)(call->id | (sample->flags | LEDGER_SAMPLE_POLLED) << 12));
+}
+
 static void add_polls(const struct call *call, struct ledger_sample *sample)
 {
     if (call->id < CALL_Wait || call->id > CALL_Testsome)
         return;
-    if (sample && call->thread->polled_since_ticks <= call->start) {
-        sample->completed_ticks = call->thread->polled_since_ticks;
-        sample->sequence = call->thread->polled_ticks;
-        sample_set_call(sample, (uint16_t)(call->id | LEDGER_SAMPLE_POLLED << 12));
-    }
+    store_polls(call, sample, call->thread->polled_since_ticks, call->thread->polled_ticks);
     call->thread->polled_ticks = 0;
 }
 _Static_assert(CALL_Testsome - CALL_Wait == 7, "the calls that complete requests are neighbours");
@@ -96,6 +102,29 @@ void account_test_poll(const struct call *call)
     if (!call->thread->polled_ticks)
         call->thread->polled_since_ticks = call->start;
     call->thread->polled_ticks += call->end - call->start;
+}
+
+void account_seek(const struct call *call, uint64_t sought)
+{
+    struct thread *thread = call->thread;
+    account_poll(call);
+    if (!thread)
+        return;
+    if (!thread->sought_ticks || thread->sought != sought) {
+        thread->sought = sought;
+        thread->sought_since_ticks = call->start;
+        thread->sought_ticks = 0;
+    }
+    thread->sought_ticks += call->end - call->start;
+}
+
+void account_find(const struct call *call, uint64_t sought, struct ledger_sample *sample)
+{
+    struct thread *thread = call->thread;
+    if (!thread || !thread->sought_ticks || thread->sought != sought)
+        return;
+    store_polls(call, sample, thread->sought_since_ticks, thread->sought_ticks);
+    thread->sought_ticks = 0;
 }
 
 void account_arrival(const struct call *call, struct traffic received, bool is_counted)

@@ -167,6 +167,12 @@ void account_poll(const struct call *call);
 /* One of requests: its time is added to the sample of the call that completes some. */
 void account_test_poll(const struct call *call);
 
+/* One for a message or the end of an exposure, and a successful one. `sought` stands for what they
+ * look for: the time of those in vain is added to the sample of the one that finds it, if the
+ * thread has not polled for anything else in between. */
+void account_seek(const struct call *call, uint64_t sought);
+void account_find(const struct call *call, uint64_t sought, struct ledger_sample *sample);
+
 /* The receiving half of a sendrecv, whose call has been accounted, with this result. */
 void account_arrival(const struct call *call, struct traffic received, bool is_counted);
 

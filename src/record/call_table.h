@@ -34,6 +34,8 @@ HOT bool call_waits_for_all(unsigned id)
         FOR_root_last = 0,
         FOR_lower = 0,
         FOR_neighbors = 0,
+        FOR_targets = 0,
+        FOR_origins = 0,
         FOR_sender = 0,
         FOR_receiver = 0,
         FOR_peer = 0,

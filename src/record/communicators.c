@@ -253,6 +253,29 @@ static int32_t *group_world_ranks(mpi_handle group, int size)
     return ranks;
 }
 
+bool communicators_of_group(mpi_handle group, int count, int32_t *world_ranks)
+{
+    int own[COMMUNICATORS_SMALL_GROUP] = {0};
+    for (int i = 0; i < count; i++)
+        own[i] = i;
+    bool are_known =
+        has_world_group &&
+        mpi_query.Group_translate_ranks(group, count, own, world_group, world_ranks) == MPI_SUCCESS;
+    for (int i = 0; are_known && i < count; i++)
+        are_known = world_ranks[i] >= 0;
+    return are_known;
+}
+
+bool communicators_is_group(mpi_handle group, int count, const int32_t *world_ranks)
+{
+    int found[COMMUNICATORS_SMALL_GROUP];
+    bool is_it = has_world_group && mpi_query.Group_translate_ranks(world_group, count, world_ranks,
+                                                                    group, found) == MPI_SUCCESS;
+    for (int i = 0; is_it && i < count; i++)
+        is_it = found[i] == i;
+    return is_it;
+}
+
 static int32_t *world_ranks_of(mpi_handle comm, int (*group_of)(mpi_handle, void *), int size)
 {
     uintptr_t memory = 0;
@@ -367,6 +390,8 @@ static void destroy(struct communicator *communicator)
 {
     struct communicator *created_on = communicator->created_on;
     ordinals_free(&communicator->ordinals);
+    free(communicator->epochs[0]);
+    free(communicator->epochs[1]);
     if (!created_on)
         free(communicator->peer_world_ranks);
     free(communicator);
@@ -637,6 +662,7 @@ static struct communicator *describe_object(struct communicator *created_on, uin
     fresh->created_on = created_on;
     fresh->object = object;
     fresh->object_collectives = 0;
+    fresh->epochs[0] = fresh->epochs[1] = NULL;
     communicators_hold(created_on);
     return fresh;
 }

@@ -17,6 +17,7 @@ enum {
     COMMUNICATORS_MAX =
         4096, /* numbers in the ledger; beyond it communicators share LEDGER_COMMUNICATOR_OTHER */
     COMMUNICATORS_NOT_ASKED = -1,
+    COMMUNICATORS_SMALL_GROUP = 32,
     /* objects of a communicator whose collectives are numbered */
     COMMUNICATORS_OBJECTS_MAX = (1 << (LEDGER_ON_OBJECT_BIT - LEDGER_OBJECT_BIT)) - 1,
 };
@@ -53,6 +54,7 @@ struct communicator {
     struct communicator *created_on;
     uint32_t object; /* 0: a communicator */
     uint64_t object_collectives;
+    void *epochs[2]; /* of a window: its accesses and exposures (epochs.c); NULL: there was none */
     char name[128];
 };
 
@@ -115,6 +117,14 @@ void communicators_restore(struct communicator *communicator);
 void communicators_attach(mpi_handle key, mpi_handle comm);
 struct communicator *communicators_detach(mpi_handle key);
 void communicators_detached(mpi_handle key, struct communicator *communicator, bool is_gone);
+
+/* World ranks of the members of a group, which has `count`, at most COMMUNICATORS_SMALL_GROUP.
+ * False: some have none, or MPI does not say. */
+bool communicators_of_group(mpi_handle group, int count, int32_t *world_ranks);
+
+/* Whether these are they. Where MPI looks for each rank among the group's, this takes a large job no
+ * longer than a small one. */
+bool communicators_is_group(mpi_handle group, int count, const int32_t *world_ranks);
 
 /* How many neighbors receive a block in a neighborhood collective. */
 int communicators_ask_neighbors(struct communicator *communicator);

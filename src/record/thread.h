@@ -53,6 +53,8 @@ struct thread {
     /* unsuccessful Tests since the last call that completed requests: begin of the first, duration
      * of all */
     uint64_t polled_since_ticks, polled_ticks;
+    /* polls for something other than requests, and for what: as above (account_seek) */
+    uint64_t sought, sought_since_ticks, sought_ticks;
     struct regions *regions; /* NULL: the thread has not begun one yet */
     struct thread *next_free;
 };

@@ -3,6 +3,7 @@
 #include "functions.h"
 #include "record/account.h"
 #include "record/announce.h"
+#include "record/epochs.h"
 #include "record/signatures.h"
 #include "statuses.h"
 
@@ -100,6 +101,13 @@ static struct traffic found_of(const struct call *call, const void *status, mpi_
     return traffic;
 }
 
+/* What a probe looks for, as a number. */
+HOT uint64_t sought_by_probe(int source, int tag, mpi_handle comm)
+{
+    return communicators_mix(mpi_handle_bits(comm),
+                             (uint64_t)(uint32_t)source << 32 | (uint32_t)tag);
+}
+
 /* A matched receive has neither communicator nor source: the matching probe stores its own. The
  * communicator may have been freed since. */
 
@@ -135,12 +143,13 @@ BODY(Improbe, BY_HAND, IMPROBE)
     call_stop(&call, error);
     bool nothing = call.succeeded && !*flag;
     call_leave(&call, !nothing);
+    uint64_t sought = sought_by_probe(source, tag, comm);
     if (nothing) {
-        account_poll(&call);
+        account_seek(&call, sought);
         return error;
     }
     struct traffic traffic = found_of(&call, status, comm, true);
-    account_call(&call, traffic);
+    account_find(&call, sought, account_call(&call, traffic));
     account_matched(&call, message, traffic);
     return error;
 }
@@ -207,10 +216,57 @@ BODY(Iprobe, BY_HAND, IPROBE)
     call_stop(&call, error);
     bool nothing = call.succeeded && !*flag;
     call_leave(&call, !nothing);
+    uint64_t sought = sought_by_probe(source, tag, comm);
     if (nothing)
-        account_poll(&call);
+        account_seek(&call, sought);
     else
-        account_call(&call, found_of(&call, status, comm, false));
+        account_find(&call, sought, account_call(&call, found_of(&call, status, comm, false)));
+    return error;
+}
+
+/* Epochs of post, start, complete and wait on a window */
+
+#define WITH_EPOCH(NAME, SHAPE, RECORD)                                    \
+    BODY(NAME, BY_HAND, SHAPE)                                             \
+    {                                                                      \
+        struct call call UNTIL_RETURN;                                     \
+        call_enter(&call, CALL_##NAME, site);                              \
+        ANNOUNCE_WIN;                                                      \
+        call_start(&call);                                                 \
+        int error = real(ARGUMENTS_##SHAPE);                               \
+        call_end(&call, error);                                            \
+        struct traffic traffic = TRAFFIC_WIN;                              \
+        const struct ledger_sample *sample = account_call(&call, traffic); \
+        RECORD;                                                            \
+        return error;                                                      \
+    }
+#define OPENS(SIDE) epochs_open(&call, sample, traffic.communicator, SIDE, group)
+#define CLOSES(SIDE) epochs_close(&call, sample, traffic.communicator, SIDE)
+
+WITH_EPOCH(Win_start, WIN_GROUP, OPENS(EPOCHS_ACCESS))
+WITH_EPOCH(Win_complete, WIN, CLOSES(EPOCHS_ACCESS))
+WITH_EPOCH(Win_post, WIN_GROUP, OPENS(EPOCHS_EXPOSURE))
+WITH_EPOCH(Win_wait, WIN, CLOSES(EPOCHS_EXPOSURE))
+
+BODY(Win_test, BY_HAND, WIN_TEST)
+{
+    struct call call UNTIL_RETURN;
+    call_enter(&call, CALL_Win_test, site);
+    ANNOUNCE_WIN;
+    call_start(&call);
+    int error = real(win, flag);
+    call_stop(&call, error);
+    bool nothing = call.succeeded && !*flag;
+    call_leave(&call, !nothing);
+    uint64_t sought = ~(uint64_t)mpi_handle_bits(win);
+    if (nothing) {
+        account_seek(&call, sought);
+        return error;
+    }
+    struct traffic traffic = TRAFFIC_WIN;
+    struct ledger_sample *sample = account_call(&call, traffic);
+    account_find(&call, sought, sample);
+    CLOSES(EPOCHS_EXPOSURE);
     return error;
 }
 

@@ -559,9 +559,6 @@
 #define ANNOUNCE_WIN_ASSERTED ANNOUNCE_WIN
 #define PARAMETERS_WIN_GROUP(C, A, D) mpi_handle group, int assertion, mpi_handle win
 #define ARGUMENTS_WIN_GROUP group, assertion, win
-#define TRAFFIC_WIN_GROUP TRAFFIC_WIN
-#define SIGNATURE_WIN_GROUP 0
-#define ANNOUNCE_WIN_GROUP ANNOUNCE_WIN
 #define PARAMETERS_WIN_LOCK(C, A, D) int lock_type, int target_rank, int assertion, mpi_handle win
 #define ARGUMENTS_WIN_LOCK lock_type, target_rank, assertion, win
 #define TRAFFIC_WIN_LOCK TRAFFIC_WIN
@@ -574,9 +571,6 @@
 #define ANNOUNCE_WIN_TARGET announce_target(&call, win, LEDGER_BYTES_UNKNOWN, target_rank)
 #define PARAMETERS_WIN_TEST(C, A, D) mpi_handle win, int *flag
 #define ARGUMENTS_WIN_TEST win, flag
-#define TRAFFIC_WIN_TEST TRAFFIC_WIN
-#define ANNOUNCE_WIN_TEST ANNOUNCE_WIN
-#define FOUND_WIN_TEST (*flag)
 #define PARAMETERS_WIN_ATTACH(C, A, D) mpi_handle win, void *base, mpi_aint size
 #define ARGUMENTS_WIN_ATTACH win, base, size
 #define TRAFFIC_WIN_ATTACH TRAFFIC_WIN

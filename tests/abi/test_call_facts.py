@@ -53,6 +53,8 @@ WAITS_FOR = {
     "lower": "Scan Exscan",
     "sender": "Recv Mrecv Sendrecv Sendrecv_replace Probe Mprobe WaitSignal",
     "receiver": "Ssend",
+    "targets": "Win_start Win_complete",
+    "origins": "Win_wait Win_test",
 }
 NCCL_WAITS_FOR = {"Send": "peer", "Recv": "peer"}
 POLLS = ("MPI_Iprobe", "MPI_Improbe")

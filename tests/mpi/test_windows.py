@@ -97,3 +97,22 @@ def test_targets_are_peers_and_what_is_got_comes_from_them(profile):
         Peer("MPI_Raccumulate", "sent", 1, 1, 200),
         Peer("MPI_Rget_accumulate", "sent", 1, 1, 240),
     }
+
+
+def test_calls_of_an_epoch_have_its_number_and_partner(profile):
+    """The groups are the same, whatever their handles."""
+    run = profile("windows", 2)
+    epochs = "SELECT call, peer, number, partners FROM sample_epoch ORDER BY start_ns"
+    assert run.query(0, epochs) == [
+        (f"MPI_Win_{call}", 1, number, 1)
+        for number in (1, 2) for call in ("start", "complete")
+    ]
+    assert run.query(1, epochs) == [
+        (f"MPI_Win_{call}", 0, number, 1)
+        for number, ends in ((1, "wait"), (2, "test")) for call in ("post", ends)
+    ]
+    (window,) = {
+        row for rank in (0, 1)
+        for row in run.query(rank, "SELECT communicator, object FROM sample_epoch")
+    }
+    assert window[1] > 0

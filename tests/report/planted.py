@@ -223,6 +223,22 @@ class Start:
 
 
 @dataclass
+class Epoch:
+    """A partner of a sampled call that opens or closes an epoch of a window, whose times these are;
+    peer None: all of them, which are not known."""
+
+    call: str
+    start_ns: int
+    end_ns: int
+    peer: int | None = None
+    number: int | None = None
+    partners: int = 1
+    communicator: int = WORLD
+    object: int = 1
+    thread: int = 0
+
+
+@dataclass
 class Window:
     """All calls of a thread that returned from here to there are sampled. Ranks given to
     write_ledger must be such as a ledger can hold: one window a thread, to the rank's end."""
@@ -428,6 +444,7 @@ class Rank:
     signatures: list[Signature] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
     starts: list[Start] = field(default_factory=list)
+    epochs: list[Epoch] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     regions: dict[int, str] = field(default_factory=dict)
@@ -563,6 +580,9 @@ def training_rank(world_rank: int) -> Rank:
                 "MPI_Bcast_init", 1, 3, 3 * SECOND, 3 * SECOND + 4_000, root=0,
                 completed_ns=3 * SECOND + 6_000,
             )
+        ],
+        epochs=[
+            Epoch("MPI_Win_post", 3 * SECOND + 7_000, 3 * SECOND + 8_000, peer=0, number=1),
         ],
         windows=[Window(400_000_000, 10 * SECOND, 0), Window(500_000_000, 10 * SECOND, 1)],
         steps=[Step(step, step * 500_000_000, (step + 1) * 500_000_000) for step in range(1, 19)],
@@ -812,6 +832,7 @@ def rows_of(rank: Rank) -> dict[str, list[tuple]]:
         "signature": [signature_row(own, signature) for signature in rank.signatures],
         "sample_message": [message_row(own, message) for message in rank.messages],
         "sample_start": [start_row(own, start) for start in rank.starts],
+        "sample_epoch": [epoch_row(own, epoch) for epoch in rank.epochs],
         "sample_window": [
             (own, window.thread, window.begin_ns, window.end_ns) for window in rank.windows
         ],
@@ -939,6 +960,13 @@ def signature_row(own: int, one: Signature) -> tuple:
 def start_row(own: int, start: Start) -> tuple:
     what = (start.call, start.communicator, start.operation, start.number, start.root, start.bytes)
     return (own, start.thread, *what, start.start_ns, start.end_ns, start.completed_ns)
+
+
+def epoch_row(own: int, epoch: Epoch) -> tuple:
+    what = (
+        epoch.call, epoch.communicator, epoch.object, epoch.peer, epoch.number, epoch.partners,
+    )
+    return (own, epoch.thread, *what, epoch.start_ns, epoch.end_ns)
 
 
 def message_row(own: int, message: Message) -> tuple:
@@ -1184,6 +1212,8 @@ def ledger_pages(rank: Rank) -> list[bytes]:
         page_add(pages, OF_THREAD | message.thread << 8, ledger_message(message))
     for start in rank.starts:
         page_add(pages, OF_THREAD | start.thread << 8, ledger_start(start))
+    for epoch in rank.epochs:
+        page_add(pages, OF_THREAD | epoch.thread << 8, ledger_epoch(epoch))
     for span in rank.spans:
         entry = ledger_span(span.begin_ns, span.end_ns, span.thread, span.region)
         page_add(pages, OF_THREAD | span.thread << 8, entry)
@@ -1230,19 +1260,18 @@ def ledger_sample(sample: Sample) -> bytes:
     if sample.on_object:
         sequence = 1 << 61 | sample.on_object[0] << 40 | sample.on_object[1]
     peer = no_rank(sample.root if sequence else sample.peer)
-    if sample.tag is not None or sample.number is not None:
-        what = (
-            CALL_NUMBERS[sample.call] | 1 << 12, sample.communicator, sample.number or 0,
-            sample.region,
-        )
-        return struct.pack(
-            "<4Qi4HiQ", *times, bytes_and_signature(sample.bytes, sample.signature), peer, *what,
-            no_rank(sample.tag), 0,
-        )
     call_and_flags = CALL_NUMBERS[sample.call]
     if sample.polled:
         call_and_flags |= 8 << 12
         times, sequence = (*times[:2], ticks_at(sample.polled[0])), 2 * sample.polled[1]
+    if sample.tag is not None or sample.number is not None:
+        what = (
+            call_and_flags | 1 << 12, sample.communicator, sample.number or 0, sample.region,
+        )
+        return struct.pack(
+            "<4Qi4HiQ", *times, bytes_and_signature(sample.bytes, sample.signature), peer, *what,
+            no_rank(sample.tag), sequence,
+        )
     numbers = (call_and_flags, sample.communicator, sample.thread, sample.region)
     span_ns = sample.device_ns[1] - sample.device_ns[0] if sample.device_ns else 0
     last = (
@@ -1266,6 +1295,14 @@ def ledger_start(start: Start) -> bytes:
     return struct.pack(
         "<4Qi4HiQ", *times, bytes_and_signature(start.bytes), no_rank(start.root), *what,
         start.number, 0,
+    )
+
+
+def ledger_epoch(epoch: Epoch) -> bytes:
+    what = (CALL_NUMBERS[epoch.call] | 6 << 12, epoch.communicator, epoch.partners, 0)
+    return struct.pack(
+        "<4Qi4HiQ", ticks_at(epoch.start_ns), ticks_at(epoch.end_ns), 0, 0, no_rank(epoch.peer),
+        *what, epoch.number or 0, epoch.object,
     )
 
 

@@ -16,7 +16,8 @@ TABLES = (
     "bucket_bound", "peer",
 )
 TABLES += (
-    "sample", "signature", "sample_message", "sample_start", "sample_window", "step", "region",
+    "sample", "signature", "sample_message", "sample_start", "sample_epoch", "sample_window",
+    "step", "region",
     "region_span", "gpu_device", "gpu_busy",
 )
 TABLES += ("cpu_time", "gpu_reading")

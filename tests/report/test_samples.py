@@ -15,12 +15,14 @@ from commprof_report.run import run as run_module
 from commprof_report.run.ledger_samples import next_window
 from commprof_report.run.run import run_open
 from planted import (
-    DATA, SECOND, GAP_NS, WORLD, Message, Rank, Sample, Signature, Span, Start, Step, Window,
+    DATA, SECOND, GAP_NS, WORLD, Epoch, Message, Rank, Sample, Signature, Span, Start, Step, Window,
 )
 
 SAMPLE_TABLES = (
-    "sample", "signature", "sample_message", "sample_start", "sample_window", "step", "region_span",
+    "sample", "signature", "sample_message", "sample_start", "sample_epoch", "sample_window",
+    "step", "region_span",
 )
+MOST_EPOCHS, MOST_OBJECTS = (1 << 31) - 1, (1 << 21) - 1
 # a stretch of 2^30 ns begins with the rank; its number is a multiple of 8
 ROUND_UNIX_NS = planted.START_UNIX_NS // (8 * GAP_NS) * 8 * GAP_NS
 
@@ -271,6 +273,36 @@ def test_a_started_collective_that_cannot_be_is_left_out(written, change):
     ]
 
 
+EPOCH = Epoch("MPI_Win_start", 100, 200, peer=1, number=MOST_EPOCHS, partners=2, thread=1)
+
+
+def test_the_partners_of_an_epoch_are_no_calls(written, tmp_path):
+    all_of_them = Epoch("MPI_Win_complete", 300, 400, partners=40, object=MOST_OBJECTS)
+    rank = one_rank(epochs=[EPOCH, all_of_them])
+    planted.write_databases(tmp_path, [rank])
+    expected = [
+        (0, 1, "MPI_Win_start", WORLD, 1, 1, MOST_EPOCHS, 2, 100, 200),
+        (0, 0, "MPI_Win_complete", WORLD, MOST_OBJECTS, None, None, 40, 300, 400),
+    ]
+    found = "SELECT * FROM sample_epoch"
+    assert written(rank).ask(found) == all_of(tmp_path / "rank-0.db", found) == expected
+    assert written(rank).ask("SELECT * FROM sample UNION ALL SELECT * FROM sample") == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    (
+        {"number": 0}, {"number": -1}, {"peer": None}, {"peer": -1}, {"partners": 0}, {"object": 0},
+        {"object": MOST_OBJECTS + 1},
+    ),
+)
+def test_a_partner_that_cannot_be_is_left_out(written, change):
+    damaged = replace(EPOCH, start_ns=300, end_ns=400, **change)
+    assert written(one_rank(epochs=[EPOCH, damaged])).ask("SELECT start_ns FROM sample_epoch") == [
+        (100,)
+    ]
+
+
 def test_a_collective_on_a_window_or_a_file_has_the_object_and_its_number_on_that(
     written, tmp_path
 ):
@@ -300,14 +332,15 @@ def test_a_call_has_the_unsuccessful_polls_before_it(written, tmp_path):
     calls = [
         planted.Sample("MPI_Waitall", 0, 10),
         planted.Sample("MPI_Waitall", 100, 110, polled=(40, 50)),
+        planted.Sample("MPI_Iprobe", 200, 210, peer=1, tag=3, number=9, polled=(150, 40)),
     ]
     rank = one_rank(samples=calls)
     planted.write_databases(tmp_path, [rank])
-    columns = "polled_since_ns, polled_ns, completed_ns, sequence"
+    columns = "polled_since_ns, polled_ns, completed_ns, sequence, number"
     found = f"SELECT {columns} FROM sample ORDER BY start_ns"
     assert (
         written(rank).ask(found) == all_of(tmp_path / "rank-0.db", found)
-        == [(None, None, None, None), (40, 50, None, None)]
+        == [(None, None, None, None, None), (40, 50, None, None, None), (150, 40, None, None, 9)]
     )
 
 
@@ -637,6 +670,10 @@ def test_files_that_have_more_than_those_that_were_counted_are_thinned_when_they
         ("sample_start", "operation = 0"),
         ("sample_start", "number = 0"),
         ("sample_start", "completed_ns = start_ns - 1"),
+        ("sample_epoch", "object = 0"),
+        ("sample_epoch", "number = 0"),
+        ("sample_epoch", "partners = 0"),
+        ("sample_epoch", "end_ns = start_ns - 1"),
         ("sample_window", "world_rank = 77"),
         ("sample_window", "begin_ns = end_ns + 1"),
         ("step", "world_rank = 77"),

@@ -704,6 +704,25 @@ static void a_started_collective_has_a_table_of_its_own(void)
                "3|1|MPI_Bcast|2|65535|2147483647|7|64|200|250|900");
 }
 
+static void a_partner_of_an_epoch_has_a_table_of_its_own(void)
+{
+    begin_sampled();
+    struct ledger_page *page = begin_page(LEDGER_OF_THREAD, 1, 4);
+    for (unsigned i = 0; i < 2; i++) {
+        struct ledger_sample *sample = put(page, i, BCAST, 100 * (i + 1), 100 * (i + 1) + 50);
+        sample->flags = LEDGER_SAMPLE_EPOCH;
+        sample->partners = UINT16_MAX;
+        sample->epoch = i ? INT32_MAX : 0;
+        sample->peer = i ? 7 : LEDGER_NO_RANK;
+        sample->sequence = 9;
+    }
+    store();
+    CHECK_TEXT(ask("SELECT (SELECT count(*) FROM sample), (SELECT count(*) FROM sample_start)"),
+               "0|0");
+    CHECK_TEXT(ask("SELECT * FROM sample_epoch"), "3|1|MPI_Bcast|2|9|null|null|65535|100|150 "
+                                                  "3|1|MPI_Bcast|2|9|7|2147483647|65535|200|250");
+}
+
 static void a_sample_has_its_signature(void)
 {
     begin_sampled();
@@ -1466,6 +1485,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_message_has_its_tag_and_number),
     TEST(further_messages_have_a_table_of_their_own),
     TEST(a_started_collective_has_a_table_of_its_own),
+    TEST(a_partner_of_an_epoch_has_a_table_of_its_own),
     TEST(a_sample_has_its_signature),
     TEST(a_sample_that_is_not_there_yet_is_not_stored),
     TEST(samples_and_steps_that_a_mask_leaves_out_are_not_stored),

@@ -27,14 +27,13 @@ SAMPLE_CALL_MASK = (1 << SAMPLE_CALL_BITS) - 1
 SAMPLE_MESSAGE, SAMPLE_RECEIVED, SAMPLE_FURTHER, SAMPLE_POLLED = (
     number(f"SAMPLE_{flag}") for flag in ("MESSAGE", "RECEIVED", "FURTHER", "POLLED")
 )
-KNOWN_FLAGS = {
-    flags for flags in range(2 * SAMPLE_FURTHER)
-    if flags & SAMPLE_MESSAGE or not flags & SAMPLE_RECEIVED
-} | {SAMPLE_POLLED}
+SAMPLE_EPOCH = SAMPLE_FURTHER | SAMPLE_RECEIVED
+KNOWN_FLAGS = set(range(2 * SAMPLE_FURTHER)) - {SAMPLE_RECEIVED}
 SAMPLE_BYTES_UNKNOWN = number("SAMPLE_BYTES_UNKNOWN")
 SIGNATURE_BIT = SAMPLE_BYTES_UNKNOWN.bit_length()  # of `bytes_and_signature`
 MOST_STARTS = (1 << 31) - 1
-ON_OBJECT, OBJECT_BIT = 1 << number("ON_OBJECT_BIT"), number("OBJECT_BIT")
+ON_OBJECT_BIT, OBJECT_BIT = number("ON_OBJECT_BIT"), number("OBJECT_BIT")
+ON_OBJECT = 1 << ON_OBJECT_BIT
 DEVICE_SPAN_SHARED, DEVICE_SPAN_UNIT_NS = (
     number("DEVICE_SPAN_SHARED"), number("DEVICE_SPAN_UNIT_NS"),
 )
@@ -91,7 +90,7 @@ def sample_rows(
 ) -> dict[str, list[Any]]:
     """Rows by table. A running process may have made calls while its pages were read; they are
     complete up to the time of reading."""
-    samples, messages, starts, steps, spans = [], [], [], [], []
+    samples, messages, starts, epochs, steps, spans = [], [], [], [], [], []
     activities: list[Any] = []
     gaps: dict[int, list[tuple[int, int]]] = {}
     rows, header = rows_of(ledger, clock), ledger.header
@@ -123,6 +122,8 @@ def sample_rows(
                 )
             elif _flags(sample) == SAMPLE_FURTHER:
                 starts.append(_start_row(ledger, rows, clock, sample, number))
+            elif _flags(sample) == SAMPLE_EPOCH:
+                epochs.append(_epoch_row(ledger, rows, sample, number))
             elif _flags(sample) & SAMPLE_FURTHER:
                 messages.append(_message_row(ledger, rows, clock, sample, number))
             elif _call(sample):
@@ -150,7 +151,8 @@ def sample_rows(
         )
     ]
     calls = {
-        "sample": samples, "sample_message": messages, "sample_start": starts, "region_span": spans,
+        "sample": samples, "sample_message": messages, "sample_start": starts,
+        "sample_epoch": epochs, "region_span": spans,
     }
     in_windows = {
         table: _in_windows(header.start_unix_ns, header.window_mask, found, "end_ns")
@@ -203,7 +205,7 @@ def _activities_take(ledger: Ledger, rows: Rows, page, stream: int, activities: 
 def _sample_is_sound(ledger: Ledger, sample, kind: int, number: int) -> bool:
     call, flags = _call(sample), _flags(sample)
     is_early = 0 < sample.completed_ticks < sample.start_ticks and not ledger.call_is_nccl(call)
-    if flags == SAMPLE_POLLED:
+    if flags & SAMPLE_POLLED:
         is_polled = 0 < sample.completed_ticks <= sample.start_ticks and sample.sequence > 0
         return is_polled and _sample_is_sound(ledger, _without_polls(sample), kind, number)
     if sample.end_ticks < sample.start_ticks or is_early or flags not in KNOWN_FLAGS:
@@ -211,7 +213,10 @@ def _sample_is_sound(ledger: Ledger, sample, kind: int, number: int) -> bool:
     if kind == OF_STEPS:
         return not sample.call_and_flags
     is_collective = call > 0 and not flags and 0 < sample.sequence <= MOST
-    if sample.sequence and not is_collective:
+    if flags == SAMPLE_EPOCH:
+        if not _epoch_is_sound(sample):
+            return False
+    elif sample.sequence and not is_collective:
         return False
     if sample.sequence & ON_OBJECT and not all(_on_object(sample)):
         return False
@@ -223,14 +228,26 @@ def _sample_is_sound(ledger: Ledger, sample, kind: int, number: int) -> bool:
     return is_owner and is_peer and is_start and (call > 0 or (not flags and sample.region > 0))
 
 
+def _epoch_is_sound(sample) -> bool:
+    """`partners` and `epoch` are in the fields `thread` and `device_span` of other samples (a union
+    in C). Without a partner there is no number."""
+    is_numbered = 0 < sample.device_span <= MOST_STARTS and 0 <= sample.peer < MOST_RANKS
+    is_of_all = sample.device_span == 0 and sample.peer == NO_RANK
+    is_object = 0 < sample.sequence < 1 << ON_OBJECT_BIT - OBJECT_BIT
+    return (is_numbered or is_of_all) and is_object and sample.thread > 0
+
+
 def _without_polls(sample):
     """The same call, as if the thread had not polled before."""
-    return sample._replace(call_and_flags=_call(sample), completed_ticks=0, sequence=0)
+    return sample._replace(
+        call_and_flags=sample.call_and_flags & ~(SAMPLE_POLLED << SAMPLE_CALL_BITS),
+        completed_ticks=0, sequence=0,
+    )
 
 
 def _polled(clock: Clock, sample) -> tuple[int | None, int | None]:
     """Begin of the first unsuccessful poll before a call, and how long all of them lasted."""
-    if _flags(sample) != SAMPLE_POLLED:
+    if not _flags(sample) & SAMPLE_POLLED:
         return None, None
     since = sample.completed_ticks
     since_ns = clock.since_start_ns(since)
@@ -292,6 +309,13 @@ def _start_row(ledger: Ledger, rows: Rows, clock: Clock, sample, thread: int) ->
         "sample_start", sample, thread=thread, call=ledger.call_name(_call(sample)),
         operation=sample.thread, number=sample.device_span, bytes=_bytes(sample),
         completed_ns=_completed_ns(clock, sample),
+    )
+
+
+def _epoch_row(ledger: Ledger, rows: Rows, sample, thread: int) -> tuple:
+    return rows.row(
+        "sample_epoch", sample, thread=thread, call=ledger.call_name(_call(sample)),
+        object=sample.sequence, number=sample.device_span or None, partners=sample.thread,
     )
 
 

@@ -43,6 +43,7 @@ SAMPLED = {
     "sample": Sampled(CALLS),
     "sample_message": Sampled(CALLS),
     "sample_start": Sampled(CALLS),
+    "sample_epoch": Sampled(CALLS),
     "region_span": Sampled(CALLS),
     "gpu_sample": Sampled(ACTIVITIES, "start_ns"),
 }

@@ -1,0 +1,215 @@
+#include "record/epochs.h"
+
+#include "fake_mpi.h"
+#include "ledger/ledger.h"
+#include "ledger/samples.h"
+#include "record/account.h"
+#include "record/announce.h"
+#include "record/recording.h"
+#include "unit.h"
+
+/* Forty-eight ranks, of which this is rank 3. Groups are those of communicators. */
+enum { WORLD = 48, HERE = 3, FIRST_GROUP = 0x8000, WINDOW = 0x700040 };
+
+static struct communicator *window;
+
+static void begin(void)
+{
+    fake_mpi_speak("mpich");
+    CHECK_EQUAL(ledger_open("ledger", 8 << 20), 0);
+    fake_world(WORLD, HERE);
+    recording_begin();
+    samples_begin(4 << 20);
+    recording_switch(true);
+    CHECK(thread_ready() != NULL);
+    communicators_attach(communicators_key_of_window(WINDOW), mpi_abi.comm_world);
+    window = communicators_under(communicators_key_of_window(WINDOW));
+}
+
+static mpi_handle group_of(const int *ranks, int size)
+{
+    fake_comm(ranks, size);
+    return FIRST_GROUP + 2 * (mpi_handle)(fake_comm_count - 1);
+}
+
+/* As the wrappers do it. */
+static void call_on_window(enum call_id id, enum epochs_side side, mpi_handle group)
+{
+    struct call call UNTIL_RETURN;
+    call_enter(&call, id, SITE_JOB);
+    announce_on_object(&call, communicators_key_of_window(WINDOW));
+    call_start(&call);
+    call_end(&call, MPI_SUCCESS);
+    struct traffic traffic = traffic_window(&call, WINDOW);
+    const struct ledger_sample *sample = account_call(&call, traffic);
+    CHECK(sample != NULL);
+    if (group)
+        epochs_open(&call, sample, traffic.communicator, side, group);
+    else
+        epochs_close(&call, sample, traffic.communicator, side);
+}
+
+static void start(mpi_handle group)
+{
+    call_on_window(CALL_Win_start, EPOCHS_ACCESS, group);
+}
+
+/* What the samples of partners of these calls say: "rank.epoch/partners ...". */
+static const char *partners(enum call_id id)
+{
+    static char text[4096];
+    size_t used = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++) {
+        struct ledger_chunk *chunk = ledger_chunk_at(the_ledger.header, i);
+        for (uint32_t k = 0; chunk->kind == LEDGER_SAMPLES && k < chunk->used; k++) {
+            const struct ledger_page *page = ledger_entry(chunk, k);
+            for (int at = 0; at < LEDGER_PAGE_SAMPLES; at++) {
+                const struct ledger_sample *sample = &page->samples[at];
+                if (!sample->end_ticks || sample->flags != LEDGER_SAMPLE_EPOCH ||
+                    sample->call != id)
+                    continue;
+                CHECK_EQUAL(sample->sequence, 1); /* the first window of its communicator */
+                used +=
+                    (size_t)snprintf(text + used, sizeof text - used, "%s%d.%d/%u", used ? " " : "",
+                                     sample->peer, sample->epoch, sample->partners);
+            }
+        }
+    }
+    return text;
+}
+
+static void a_call_has_a_sample_for_each_partner_with_the_number_of_their_epoch(void)
+{
+    begin();
+    mpi_handle both = group_of((int[]){7, 2}, 2), one = group_of((int[]){2}, 1);
+    start(both);
+    call_on_window(CALL_Win_complete, EPOCHS_ACCESS, 0);
+    start(one);
+    call_on_window(CALL_Win_complete, EPOCHS_ACCESS, 0);
+    start(both);
+    CHECK_TEXT(partners(CALL_Win_start), "7.1/2 2.1/2 2.2/1 7.2/2 2.3/2");
+    CHECK_TEXT(partners(CALL_Win_complete), "7.1/2 2.1/2 2.2/1");
+}
+
+static void accesses_and_exposures_are_counted_apart(void)
+{
+    begin();
+    mpi_handle one = group_of((int[]){2}, 1);
+    start(one);
+    call_on_window(CALL_Win_post, EPOCHS_EXPOSURE, one);
+    call_on_window(CALL_Win_post, EPOCHS_EXPOSURE, one);
+    call_on_window(CALL_Win_wait, EPOCHS_EXPOSURE, 0);
+    CHECK_TEXT(partners(CALL_Win_post), "2.1/1 2.2/1");
+    CHECK_TEXT(partners(CALL_Win_wait), "2.2/1");
+    CHECK_TEXT(partners(CALL_Win_start), "2.1/1");
+}
+
+/* A job may free a group after each epoch, and get its handle again for other ranks. */
+static void a_group_is_known_by_its_members_whatever_its_handle(void)
+{
+    begin();
+    mpi_handle reused = group_of((int[]){2}, 1), same = group_of((int[]){2}, 1);
+    start(reused);
+    start(same);
+    fake_comms[(reused - FIRST_GROUP) / 2].local.ranks = (int[]){9};
+    start(reused);
+    CHECK_TEXT(partners(CALL_Win_start), "2.1/1 2.2/1 9.1/1");
+}
+
+static void a_group_of_the_same_members_is_not_translated_again(void)
+{
+    begin();
+    mpi_handle same = group_of((int[]){2, 7}, 2);
+    start(same);
+    unsigned before = fake_questions;
+    start(same);
+    unsigned questions = fake_questions - before;
+    start(group_of((int[]){7, 2}, 2));
+    before = fake_questions;
+    start(same);
+    CHECK(questions < fake_questions - before);
+}
+
+/* Its sample says how many there are; numbers of later epochs would be wrong. */
+static void partners_are_not_known_once_there_were_too_many(void)
+{
+    begin();
+    int ranks[EPOCHS_PARTNERS_MAX + 1];
+    for (int i = 0; i <= EPOCHS_PARTNERS_MAX; i++)
+        ranks[i] = i;
+    mpi_handle most = group_of(ranks, EPOCHS_PARTNERS_MAX),
+               more = group_of(ranks, EPOCHS_PARTNERS_MAX + 1), one = group_of(ranks, 1);
+    start(one);
+    start(more);
+    call_on_window(CALL_Win_complete, EPOCHS_ACCESS, 0);
+    start(one);
+    call_on_window(CALL_Win_post, EPOCHS_EXPOSURE, most);
+    CHECK_TEXT(partners(CALL_Win_complete), "-2147483648.0/33");
+    CHECK_TEXT(partners(CALL_Win_start), "0.1/1 -2147483648.0/33 -2147483648.0/1");
+    CHECK(strncmp(partners(CALL_Win_post), "0.1/32 1.1/32 ", 14) == 0);
+}
+
+static void partners_of_another_world_are_not_known(void)
+{
+    begin();
+    start(group_of((int[]){2, -1}, 2));
+    CHECK_TEXT(partners(CALL_Win_start), "-2147483648.0/2");
+}
+
+static void epochs_are_counted_while_calls_are_not(void)
+{
+    begin();
+    mpi_handle one = group_of((int[]){2}, 1);
+    start(one);
+    struct call call = {.id = CALL_Win_start, .thread = this_thread};
+    epochs_open(&call, NULL, window, EPOCHS_ACCESS, one); /* it has no sample */
+    start(one);
+    CHECK_TEXT(partners(CALL_Win_start), "2.1/1 2.3/1");
+}
+
+/* As many as there is room for, in a table that grows. */
+static void every_partner_has_its_own_count(void)
+{
+    begin();
+    mpi_handle groups[WORLD];
+    for (int i = 0; i < WORLD; i++)
+        groups[i] = group_of(memcpy(malloc(sizeof i), &i, sizeof i), 1);
+    for (int round = 0; round < 3; round++)
+        for (int i = 0; i < WORLD; i++) {
+            struct call call = {.id = CALL_Win_start, .thread = this_thread};
+            epochs_open(&call, NULL, window, EPOCHS_ACCESS, groups[i]);
+        }
+    for (int i = 0; i < WORLD; i++)
+        start(groups[i]);
+    char expected[4096];
+    size_t used = 0;
+    for (int i = 0; i < WORLD; i++)
+        used += (size_t)snprintf(expected + used, sizeof expected - used, "%s%d.4/1",
+                                 used ? " " : "", i);
+    CHECK_TEXT(partners(CALL_Win_start), expected);
+}
+
+static void the_counts_go_with_the_window(void)
+{
+    begin();
+    mpi_handle key = communicators_key_of_window(WINDOW), one = group_of((int[]){2}, 1);
+    start(one);
+    communicators_detached(key, communicators_detach(key), true);
+    communicators_attach(key, mpi_abi.comm_world);
+    CHECK(communicators_under(key)->epochs[EPOCHS_ACCESS] == NULL);
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(a_call_has_a_sample_for_each_partner_with_the_number_of_their_epoch),
+    TEST(accesses_and_exposures_are_counted_apart),
+    TEST(a_group_is_known_by_its_members_whatever_its_handle),
+    TEST(a_group_of_the_same_members_is_not_translated_again),
+    TEST(partners_are_not_known_once_there_were_too_many),
+    TEST(partners_of_another_world_are_not_known),
+    TEST(epochs_are_counted_while_calls_are_not),
+    TEST(every_partner_has_its_own_count),
+    TEST(the_counts_go_with_the_window),
+};
+
+UNIT_FILE(TESTS)
