@@ -28,22 +28,27 @@ class CallInfo(NamedTuple):
 
     @property
     def is_completing(self) -> bool:
-        """It completes requests, or sends, receives or finds a message and returns when that is
-        done."""
+        """It completes requests, or sends, receives or finds a message or waits for the partners of
+        an epoch, and returns when that is done."""
         is_message = (
             self.family == "point-to-point" and self.form == "blocking"
             and self.bandwidth == "one-way"
         )
         return (
-            self.family == "completion" or is_message
-            or (self.family == "probe" and self.waits_for == "sender")
+            self.family in ("completion", "probe") or is_message or self.is_of_epoch
         )
+
+    @property
+    def is_of_epoch(self) -> bool:
+        """It may wait for the partners of an epoch of post, start, complete and wait."""
+        return self.waits_for in ("targets", "origins")
 
     @property
     def only_starts(self) -> bool:
         """It cannot wait."""
-        return self.form != "blocking" or (
-            self.family == "point-to-point" and self.bandwidth == "silent"
+        return (
+            self.form != "blocking" or self.call == "MPI_Win_post"
+            or (self.family == "point-to-point" and self.bandwidth == "silent")
         )
 
     @property

@@ -41,7 +41,10 @@ def slow_links(
     hosts: Mapping[int, str | None], texts: Texts,
 ) -> list[Link]:
     """waits, and how many nanoseconds each of theirs represents. The slowest link first."""
-    is_alone = ~waits.is_polled & (waits.operations == 1)
+    is_message = texts.among(
+        waits.call, {name for name, info in infos.items() if info.family == "point-to-point"}
+    )
+    is_alone = ~waits.is_polled & (waits.operations == 1) & is_message
     own = np.flatnonzero((waits.peer != NONE) & ~waits.is_estimate & is_alone)
     waits, factor = waits.take(own), factor[own]
     is_sent = texts.among(

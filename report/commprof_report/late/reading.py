@@ -135,7 +135,7 @@ def _on_device(calls: Calls, member: Ints, texts: Texts) -> Arrived:
 
 @dataclass(frozen=True)
 class MessageSides(Columns):
-    """Both sides of each sampled message, and the blocking probes that found it, channel by channel
+    """Both sides of each sampled message, and the probes that found it, channel by channel
     (communicator, sender, receiver, tag), in the order of posting. Times are the rank's own."""
 
     identity: TextInts  # NONE: not known
@@ -178,7 +178,7 @@ def message_sides(connection: Connection, known: Known, texts: Texts) -> Message
     calls = sampled(connection).in_texts(texts).calls
     own = owned.row(calls)
     is_found = (calls.number != NONE) & (own >= 0) & known.which(
-        calls.call, texts, lambda call: call.family == "probe" and call.waits_for == "sender"
+        calls.call, texts, lambda call: call.family == "probe"
     )
     calls, own = calls.take(is_found), own[is_found]
     ones, zeros = np.ones(len(calls), np.int64), np.zeros(len(calls), np.int64)
@@ -242,15 +242,18 @@ def _mean_of_both_ways(
 
 
 def median_durations(connection: Connection, known: Known) -> dict[tuple[str, str], int]:
-    """By communicator and call, of its sampled collectives (each with the mean of its ranks) and
-    messages (likewise with the one in return); of nonblocking and persistent ones from start to
-    completion; for NCCL on the device."""
+    """By communicator and call, of its sampled collectives (each with the mean of its ranks),
+    messages (likewise with the one in return), probes and epochs; of nonblocking and persistent
+    ones from start to completion; for NCCL on the device."""
     texts = Texts()
     _, calls, _, starts = sampled(connection).in_texts(texts)
     owned, kinds = communicators(connection, texts), synchronizing(connection, texts)
     messages = _messages(connection, known, texts)
-    probes = calls.take(
-        (calls.number != NONE) & known.which(calls.call, texts, lambda call: call.family == "probe")
+    others = calls.take(
+        known.which(calls.call, texts, lambda call: call.is_of_epoch) | (
+            (calls.number != NONE)
+            & known.which(calls.call, texts, lambda call: call.family == "probe")
+        )
     )
     kind = kinds.row(calls.call)
     calls = calls.take(
@@ -277,7 +280,7 @@ def median_durations(connection: Connection, known: Known) -> dict[tuple[str, st
                 - messages.start_ns,
             ),
         ),
-        (probes, probes.call, probes.end_ns - probes.start_ns),
+        (others, others.call, others.end_ns - others.start_ns),
     ]
     identity = np.concatenate(
         [np.append(owned.identity, NONE)[owned.row(rows)] for rows, *_ in parts]

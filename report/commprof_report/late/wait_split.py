@@ -6,7 +6,8 @@ it.
 
     sampled collectives, blocking --> who came last (collectives.py) ------------------------> Waits
                          others   --> what a completion depends on (collectives.py) -+
-    sampled messages              --> both sides, by number (messages.py) ---------- +-> by call
+    sampled messages              --> both sides, by number (messages.py) -----------+-> by call
+    epochs of windows             --> both sides, by number (epochs.py) -------------+
                                                                         (arrivals.py) ----> Waits
     Waits, and what ranks did meanwhile --> waiting for progress (progress.py) ------------> Waits
 
@@ -31,6 +32,7 @@ from ..run.alignment import Alignment
 from ..run.selection import Selection
 from .arrivals import calls_left, completed, completing
 from .clocks import Clocks
+from .epochs import epoch_arrivals
 from .collectives import (
     ALL,
     LOWER,
@@ -103,7 +105,12 @@ def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
     )
     arrived = completed_arrivals(rows.take(others), start_ns[others], edges, texts)
     found = messages(connection, alignment, clocks, known, chosen.is_chosen)
-    arrivals = joined(Arrivals, [*arrived, table(Arrivals, found.arrivals, texts)])
+    of_epochs, is_unsure = epoch_arrivals(connection, alignment, clocks, known, texts)
+    is_unsure &= chosen.among(of_epochs.call, of_epochs.identity, texts)
+    unsure += int(is_unsure.sum())
+    arrivals = joined(
+        Arrivals, [*arrived, table(Arrivals, found.arrivals, texts), of_epochs]
+    )
     sampled = samples(connection, known, texts)
     calls = completing(connection, sampled, known, texts)
     completed_waits, operations, left = completed(

@@ -1,0 +1,143 @@
+"""Epochs of post, start, complete and wait (PSCW) of windows, as arrivals: an origin waits for the
+Win_post of its targets, a target for the Win_complete of its origins.
+
+    target  |========= computes ======>| Win_post |====>| Win_wait  waits for the origin |
+    origin  | Win_start  waits for the target     |=== computes ==========>| Win_complete |
+
+A library may let Win_start return before the targets have posted. Then Win_complete waits for them,
+and for what the targets must do to move the data (progress.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from sqlite3 import Connection
+
+from ..base import query
+from ..base.arrays import np
+from ..base.columns import (
+    NONE, Columns, Flags, Ints, TextInts, Texts, by_rank, found_in, grouped, read,
+)
+from ..run.alignment import Alignment
+from ..run.sampled import sampled
+from .clocks import Clocks
+from .known import Known
+from .waits import Arrivals
+
+SQL = query.beside(__file__)
+
+START, COMPLETE, POST = "MPI_Win_start", "MPI_Win_complete", "MPI_Win_post"
+WAITS = ("MPI_Win_wait", "MPI_Win_test")
+LONG_AGO_NS = -(1 << 62)
+LATE_POST, LATE_COMPLETE = "late post", "late complete"
+
+
+@dataclass(frozen=True)
+class Partners(Columns):
+    """A partner of a sampled call, or all of them, which are not known then;
+    sampled_epochs.sql. Times are the rank's own."""
+
+    world_rank: Ints
+    call: TextInts
+    identity: TextInts  # of the communicator on which the window was created
+    object: Ints  # which of its windows
+    peer: Ints
+    number: Ints  # of the epoch between these two; NONE: not known
+    partners: Ints  # of the call
+    start_ns: Ints
+    end_ns: Ints
+
+
+def epoch_arrivals(
+    connection: Connection, alignment: Alignment, clocks: Clocks, known: Known, texts: Texts
+) -> tuple[Arrivals, Flags]:
+    """And which of the arrivals would be known, were the clocks more accurate."""
+    rows = read(Partners, SQL.run(connection, "sampled_epochs"), texts)
+    start_ns, end_ns = (
+        alignment.aligned(rows.world_rank, times) for times in (rows.start_ns, rows.end_ns)
+    )
+    of = {call: rows.call == texts.number(call) for call in (START, COMPLETE, POST)}
+    is_start, is_complete, is_wait = of[START], of[COMPLETE], texts.among(rows.call, set(WAITS))
+    is_origin = is_start | is_complete
+    begun, post, complete, wait = (
+        _of_epoch(rows, is_origin, side) for side in (is_start, of[POST], is_complete, is_wait)
+    )
+    awaited = np.where(is_wait, complete, post)
+    last_ns, is_sure = _at(awaited, start_ns), np.ones(len(rows), bool)
+    error_ns = np.zeros(len(rows), np.int64)
+    if clocks.medians:
+        is_sure, error_ns = _by_clocks(rows, clocks, texts)
+    has_returned = is_start & (last_ns >= end_ns + error_ns)
+    is_known = (last_ns != NONE) & _have_all(rows)
+    # the partner's part ends with its post for Win_start, else with the epoch
+    partner_gone_ns = _at(
+        np.where(is_start, post, np.where(is_complete, wait, complete)), end_ns
+    )
+    found = Arrivals(
+        rows.world_rank, rows.end_ns, rows.identity, np.full(len(rows), NONE), rows.call,
+        _moved_bytes(connection, rows, np.where(is_complete, begun, -1), known, texts),
+        np.where(is_wait, texts.number(LATE_COMPLETE), texts.number(LATE_POST)),
+        np.where(has_returned | ~is_known, LONG_AGO_NS, last_ns),
+        np.full(len(rows), LONG_AGO_NS), rows.peer, np.zeros(len(rows), bool), last_ns,
+        partner_gone_ns, is_known & is_sure,
+    )
+    is_own = is_origin | is_wait
+    return found.take(is_own), (is_known & ~is_sure)[is_own]
+
+
+def _at(rows: Ints, values: Ints) -> Ints:
+    """The values at these rows; NONE at row -1."""
+    return np.append(values, NONE)[rows]
+
+
+def _of_epoch(rows: Partners, is_origin: Flags, side: Flags) -> Ints:
+    """For each row the row of that side that is of the same epoch; -1: it is not known. is_origin:
+    which rows are an origin's."""
+    origin = np.where(is_origin, rows.world_rank, rows.peer)
+    target = np.where(is_origin, rows.peer, rows.world_rank)
+    keys = rows.identity, rows.object, origin, target, rows.number
+    places = np.flatnonzero(side & (rows.number != NONE))
+    return np.append(places, -1)[found_in(keys, [key[places] for key in keys])]
+
+
+def _have_all(rows: Partners) -> Flags:
+    """Whether all partners of a row's call have a row."""
+    order, groups = grouped(rows.world_rank, rows.call, rows.start_ns, rows.end_ns)
+    is_whole = np.empty(len(rows), bool)
+    is_whole[order] = groups.spread(groups.counts) == rows.partners[order]
+    return is_whole
+
+
+def _by_clocks(rows: Partners, clocks: Clocks, texts: Texts) -> tuple[Flags, Ints]:
+    """Whether the clocks are accurate enough to tell who was first, and their error."""
+    is_sure, error_ns = [], []
+    columns = rows.identity, rows.call, rows.world_rank, rows.peer, rows.start_ns
+    for identity, call, rank, peer, start_ns in zip(*(column.tolist() for column in columns)):
+        pair = (rank, rank if peer == NONE else peer)
+        error = clocks.error(pair, pair, start_ns)
+        is_sure.append(clocks.resolves(texts.texts[identity], texts.texts[call], error))
+        error_ns.append(int(error.distance_ns) if is_sure[-1] else 0)
+    return np.array(is_sure, bool), np.array(error_ns, np.int64)
+
+
+def _moved_bytes(
+    connection: Connection, rows: Partners, begun: Ints, known: Known, texts: Texts
+) -> Ints:
+    """What a rank has put, got and accumulated since the row `begun`, the Win_start that this
+    Win_complete ends, on whatever window: only calls that move the same amount can be compared.
+    NONE: another call (-1)."""
+    calls = sampled(connection).in_texts(texts).calls
+    calls = calls.take(
+        known.which(calls.call, texts, lambda call: call.family == "rma") & (calls.bytes > 0)
+    )
+    calls = calls.take(np.lexsort((calls.start_ns, calls.world_rank)))
+    found = np.full(len(rows), NONE)
+    for rank, own in by_rank(rows.world_rank):
+        own = own[begun[own] >= 0]
+        low, high = np.searchsorted(calls.world_rank, [rank, rank + 1])
+        times, moved = calls.start_ns[low:high], np.append(0, np.cumsum(calls.bytes[low:high]))
+        begin, end = (
+            np.searchsorted(times, rows.start_ns[of]) for of in (begun[own], own)
+        )
+        found[own] = moved[end] - moved[begin]
+    return found
