@@ -1,14 +1,15 @@
 """Who waited for whom, by the ranks' own logs (programs/plants.c). Nothing here comes from the
 profiler.
 
-An event depends on ranks: a collective on those whose part it needs, a receive on its sender, a
-send of RENDEZVOUS_BYTES or more on its receiver. It waits from its own start to the last start that
-it depends on, but no longer than it lasts; the rest is transfer. A call that completes requests
-depends on all that these depend on. If, after that, a partner works for half of the transfer or
-more, and stops before the event and its own part have ended, the event waits for it, too: it was
-held up. Where it works for less than four fifths, as on cores that other work has too, that is not
-sure. The rank that started last has the cost of the wait; the root cause is the rank that was not
-waiting itself during that time.
+An event depends on ranks: a collective on those whose part it needs, a receive or probe on its
+sender, a send of RENDEZVOUS_BYTES or more on its receiver, in an epoch of a window an origin on the
+target's post, the target on the origin's complete. It waits from its own start to the last start
+that it depends on, but no longer than it lasts; the rest is transfer. A call that completes
+requests depends on all that these depend on. If, after that, a partner works for half of the
+transfer or more, and stops before the event and its own part have ended, the event waits for it,
+too: it was held up. Where it works for less than four fifths, as on cores that other work has too,
+that is not sure. The rank that started last has the cost of the wait; the root cause is the rank
+that was not waiting itself during that time.
 """
 
 from __future__ import annotations
@@ -21,7 +22,12 @@ from typing import NamedTuple
 RENDEZVOUS_BYTES = 1 << 20
 HELD_UP = 0.5  # share of the transfer
 SURELY_HELD_UP = 0.8
-CALLS_IN_MPI = ("call", "start", "send", "recv", "isend", "irecv", "wait")
+# of an epoch of a window: Win_post, Win_start, Win_complete and Win_wait with one partner
+EPOCHS = ("post", "access", "done", "exposed")
+OTHER_SIDE = {"access": "post", "done": "exposed", "exposed": "done"}
+# a probe looks for the message that the next recv receives, until it has found it
+WAITING = ("call", "send", "recv", "wait", "probe", "access", "done", "exposed")
+CALLS_IN_MPI = (*WAITING, "start", "isend", "irecv", "post")
 
 
 class Event(NamedTuple):
@@ -101,6 +107,7 @@ class Job:
         self.logs = logs
         self.collectives: dict[tuple, dict[int, Event]] = defaultdict(dict)
         self.messages: dict[tuple, dict[str, Event]] = defaultdict(dict)
+        self.epochs: dict[tuple, dict[str, Event]] = defaultdict(dict)
         self.keys: list[list[tuple]] = []
         for rank, log in enumerate(logs):
             seen: Counter[tuple] = Counter()
@@ -110,6 +117,17 @@ class Job:
     def _match(self, rank: int, log: RankLog, event: Event, seen: Counter[tuple]) -> tuple:
         if event.kind in ("call", "start"):
             what: tuple = ("collective", log.communicators[event.where])
+        elif event.kind == "probe":
+            what = ("message", event.peer, rank)
+            return (*what, seen[what])
+        elif event.kind in EPOCHS:
+            is_origin = event.kind in ("access", "done")
+            pair = (rank, event.peer) if is_origin else (event.peer, rank)
+            what = (event.kind, *pair)
+            key = ("epoch", *pair, seen[what])
+            seen[what] += 1
+            self.epochs[key][event.kind] = event
+            return key
         elif event.kind.lstrip("i") in ("send", "recv"):
             side = event.kind.lstrip("i")
             what = ("message", *((rank, event.peer) if side == "send" else (event.peer, rank)))
@@ -134,7 +152,11 @@ class Job:
             if event.call == "MPI_Bcast":
                 return {event.peer: others[event.peer]} if rank != event.peer else {}
             return {} if event.call == "MPI_Reduce" and rank != event.peer else others
-        if event.kind in ("recv", "irecv"):
+        if event.kind in ("access", "done"):
+            return {event.peer: self.epochs[key]["post"].start_ns}
+        if event.kind == "exposed":
+            return {event.peer: self.epochs[key]["done"].start_ns}
+        if event.kind in ("recv", "irecv", "probe"):
             return {event.peer: self.messages[key]["send"].start_ns}
         if event.kind in ("send", "isend") and event.bytes >= RENDEZVOUS_BYTES:
             return {event.peer: self.messages[key]["recv"].start_ns}
@@ -148,7 +170,7 @@ class Job:
             if event.completed >= 0:
                 of_wait[event.completed].append(place)
         for place, event in enumerate(events):
-            if event.kind not in ("call", "send", "recv", "wait"):
+            if event.kind not in WAITING:
                 continue
             parts = of_wait[place] if event.kind == "wait" else [place]
             starts = {
@@ -184,11 +206,9 @@ class Job:
         """How long the partner in these events that worked for longest did so meanwhile."""
         partners: dict[int, int] = {}  # when its part ended
         for part in parts:
-            key = self.keys[rank][part]
+            key, own = self.keys[rank][part], self.logs[rank].events[part]
             sides = self.collectives[key] if key[0] == "collective" else {
-                self.logs[rank].events[part].peer:
-                    next(own for own in self.messages[key].values()
-                         if own is not self.logs[rank].events[part])
+                own.peer: self._other_side(key, own)
             }
             for other, event in sides.items():
                 log = self.logs[other].events
@@ -204,6 +224,14 @@ class Job:
         }
         partner = max(held, key=held.__getitem__, default=None)
         return (held[partner], partner) if partner is not None else (0, None)
+
+    def _other_side(self, key: tuple, own: Event) -> Event:
+        """What the partner in an event does until its part is over."""
+        if key[0] == "epoch":
+            return self.epochs[key][OTHER_SIDE[own.kind]]
+        if own.kind == "probe":
+            return self.messages[key]["send"]
+        return next(side for side in self.messages[key].values() if side is not own)
 
     def _roots(
         self, rank: int, start_ns: int, end_ns: int, depth: int = 0

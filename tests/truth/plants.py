@@ -76,6 +76,9 @@ PLANTS = [
     ),
     imbalance("late receiver, rendezvous", "pass_rendezvous", (3,), "MPI_Send"),
     Plant("late receiver, eager", "pass_eager", 4, (3,), "none"),
+    imbalance("late sender, found by Iprobe", "pass_probed", (2,), "MPI_Iprobe"),
+    imbalance("late target of an epoch", "put", (3,), "MPI_Win_start"),
+    imbalance("late origin of an epoch", "put", (2,), "MPI_Win_wait"),
     imbalance("slow rank of gpipe, 2 stages x 2", "gpipe", (2,), "", delay_us=20_000, base_us=500),
     imbalance(
         "slow stage of 1F1B, 4 stages x 2", "1f1b", (4, 5), "", 8, delay_us=20_000, base_us=500

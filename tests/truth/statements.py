@@ -132,9 +132,10 @@ def waiting(folder: Path) -> Iterator[tuple[str, str, object]]:
 
 
 def in_the_timeline(folder: Path, path: Path) -> Iterator[tuple[str, str, object]]:
-    """Waiting is drawn as slices, if all calls are sampled and clocks show it."""
+    """Waiting is drawn as slices, if all calls are sampled, none is a poll, and clocks show it."""
     (run,) = rows("late", folder, "--by", "run")
-    if (run["sampled_share"] or 0) < 1 or run["estimate_share"]:
+    has_polls = any(row["polls"] for row in rows("calls", folder))
+    if (run["sampled_share"] or 0) < 1 or run["estimate_share"] or has_polls:
         return
     reporter.text("export", "--format", "perfetto", "--output", path, folder)
     slices = [

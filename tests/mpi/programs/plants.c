@@ -6,7 +6,8 @@
  * line an event:
  *     event KIND CALL WHERE PEER BYTES COMPLETED START_NS END_NS
  * KIND: work; call (collective); start (nonblocking or persistent collective); send, recv, isend,
- * irecv; wait. WHERE: the communicator, whose ranks "communicator NAME RANK..." lists. PEER: the
+ * irecv; wait; probe (until the message of the next recv is found); of an epoch of a window post,
+ * access (Win_start), done (Win_complete), exposed (Win_wait). WHERE: the communicator, whose ranks "communicator NAME RANK..." lists. PEER: the
  * other rank of a message, the root of a collective, else -1. COMPLETED: the event that completed
  * this one, or -1. tests/truth computes from these files who waited for whom. */
 #include <commprof.h>
@@ -414,6 +415,49 @@ static void pass_persistent(int round)
     complete(&pending);
 }
 
+/* The receiver looks for the message until it is there. */
+static void pass_probed(int round)
+{
+    (void)round;
+    work_or_be_late(is_late_rank);
+    if (rank % 2 == 0) {
+        send_to(rank + 1, EAGER);
+        return;
+    }
+    int event = event_begin("probe", "Iprobe", "world", rank - 1, EAGER);
+    for (int is_there = 0; !is_there;)
+        MPI_Iprobe(rank - 1, 0, MPI_COMM_WORLD, &is_there, MPI_STATUS_IGNORE);
+    event_end(event);
+    receive_from(rank - 1, EAGER);
+}
+
+/* Epochs of windows: even ranks put into the memory of the next rank, which waits until they are
+ * done. */
+static void put(int round)
+{
+    static MPI_Win window;
+    static MPI_Group partner;
+    int peer = rank % 2 ? rank - 1 : rank + 1;
+    if (round == 0) {
+        MPI_Group world;
+        MPI_Comm_group(MPI_COMM_WORLD, &world);
+        MPI_Group_incl(world, 1, &peer, &partner);
+        LOGGED("call", Win_create, "world", NOBODY, 0, arrived[0], RENDEZVOUS, 1, MPI_INFO_NULL,
+               MPI_COMM_WORLD, &window);
+    }
+    work_or_be_late(is_late_rank);
+    if (rank % 2) {
+        LOGGED("post", Win_post, "world", peer, 0, partner, 0, window);
+        LOGGED("exposed", Win_wait, "world", peer, 0, window);
+    } else {
+        LOGGED("access", Win_start, "world", peer, 0, partner, 0, window);
+        MPI_Put(message, PAGE, MPI_BYTE, peer, 0, PAGE, MPI_BYTE, window);
+        LOGGED("done", Win_complete, "world", peer, 0, window);
+    }
+    if (round == rounds - 1)
+        LOGGED("call", Win_free, "world", NOBODY, 0, &window);
+}
+
 /* Pipelines of training: rank = stage x replicas + replica. A round is a step: micro-batches go
  * forward, their gradients back, then each stage sums its gradients over the replicas. Late ranks
  * are late in each forward pass. */
@@ -671,6 +715,8 @@ static const struct {
     {"pass_nonblocking", pass_nonblocking, 0, NULL},
     {"pass_held_up", pass_held_up, 0, NULL},
     {"pass_persistent", pass_persistent, 0, NULL},
+    {"pass_probed", pass_probed, 0, NULL},
+    {"put", put, 0, NULL},
     {"gpipe", gpipe, 2, NULL},
     {"1f1b", one_forward_one_backward, 4, NULL},
     {"ddp", ddp, 0, ddp_thread},
