@@ -101,7 +101,10 @@ def test_a_receiver_that_has_posted_and_computes_holds_up_its_sender(late):
     assert [row["cost_ns"] for row in late(job)] == [0, 16 * (30 * MS - US), 0, 0]
 
 
-def ring(slow: dict[tuple[int, int], int], ranks: int = 4, wait_ns: int = 2 * US) -> Job:
+def ring(
+    slow: dict[tuple[int, int], int], ranks: int = 4, wait_ns: int = 2 * US,
+    receive: str = "MPI_Recv",
+) -> Job:
     """Each rank receives from the one before, which sends wait_ns after it; a message of a slow
     pair takes so much longer. Then all meet."""
     job = job_of(ranks)
@@ -111,7 +114,9 @@ def ring(slow: dict[tuple[int, int], int], ranks: int = 4, wait_ns: int = 2 * US
             source = (rank - 1) % ranks
             sent_ns = begin_ns + wait_ns
             ends.append(sent_ns + 10 * US + slow.get((source, rank), 0))
-            job.receive(rank, source, begin_ns, ends[-1])
+            job.receive(rank, source, begin_ns, ends[-1], call=receive)
+            if receive == "MPI_Irecv":
+                job.call("MPI_Wait", begin_ns + US, ends[-1], rank)
             job.send(source, rank, sent_ns, sent_ns + US)
         job.collective("MPI_Allreduce", [end + ROUND_NS // 4 for end in ends], [US] * ranks)
     return job
@@ -121,8 +126,9 @@ def link_of(run: dict) -> tuple:
     return tuple(run[f"slow_link_{name}"] for name in ("sender", "receiver", "times", "excess_ns"))
 
 
-def test_a_slow_link_is_named_as_one(report, late, tmp_path):
-    job = ring({(1, 2): 20 * MS})
+@pytest.mark.parametrize("receive", ["MPI_Recv", "MPI_Irecv"])
+def test_a_slow_link_is_named_as_one(report, late, tmp_path, receive):
+    job = ring({(1, 2): 20 * MS}, receive=receive)
     (run,) = late(job, "run")
     assert link_of(run) == (1, 2, pytest.approx(2_001), 16 * 20 * MS)
     text = " ".join(report("late", job.write(tmp_path / "run.db")).out.split())

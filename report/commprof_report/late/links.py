@@ -47,9 +47,7 @@ def slow_links(
     is_alone = ~waits.is_polled & (waits.operations == 1) & is_message
     own = np.flatnonzero((waits.peer != NONE) & ~waits.is_estimate & is_alone)
     waits, factor = waits.take(own), factor[own]
-    is_sent = texts.among(
-        waits.call, {name for name, info in infos.items() if info.waits_for != "sender"}
-    )
+    is_sent = ~texts.among(waits.call, {name for name in infos if "recv" in name.lower()})
     is_near = _host_numbers(waits.world_rank, hosts) == _host_numbers(waits.peer, hosts)
     order, pairs = grouped(
         waits.call, waits.identity, waits.bytes, is_near, waits.world_rank, waits.peer
