@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import planted
+from commprof_report.base.present import present
 from planted import SECOND, Cell, Communicator, Rank, Sample
 
 PASSED_BYTES, GRADIENT_BYTES = 64 << 10, 4 << 20
@@ -62,24 +63,35 @@ def passing_samples(
     both_ways: bool,
 ) -> list[Sample]:
     """The calls of passing_cells: each micro-batch has 100 ms, the second half of it for the way
-    back. A receive that waits 10 us or less is posted after its send."""
+    back. Each rank sends 40 us after the one before it. A receive that waits 10 us or less is
+    posted after its send."""
     ways = [(before, after, 0)] + ([(after, before, 50_000_000)] if both_ways else [])
     samples = []
     for number in range(1, MICRO_BATCHES + 1):
         for source, target, begin_ns in ways:
-            at_ns = (number - 1) * 100_000_000 + begin_ns
+            is_upward = rank > source if source is not None else present(target) > rank
+            step_ns = 40_000 if is_upward else -40_000
+            sent_ns = (number - 1) * 100_000_000 + begin_ns + 29_000_000 + step_ns * rank
             more = {"bytes": PASSED_BYTES, "tag": begin_ns, "number": number}
             if source is not None:
-                end_ns = at_ns + 30_000_000 + 2 * source
+                end_ns = sent_ns - 20_000
                 samples.append(
                     Sample("MPI_Recv", end_ns - wait_ns, end_ns, communicator, peer=source, **more)
                 )
             if target is not None:
-                sent_ns = at_ns + 29_980_000 + 2 * rank
                 samples.append(
                     Sample("MPI_Send", sent_ns, sent_ns + 10_000, communicator, peer=target, **more)
                 )
     return samples
+
+
+def step_samples(*calls: tuple[int, int], steps: int = 10) -> list[Sample]:
+    """Allreduces, step after step: numbers of communicators, and bytes."""
+    numbered = enumerate(calls * steps)
+    return [
+        Sample("MPI_Allreduce", begin_ns, begin_ns + 2_000, number, place + 1, bytes=size)
+        for place, (number, size) in numbered for begin_ns in [10_000 * place]
+    ]
 
 
 def pipeline_run(

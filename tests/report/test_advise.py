@@ -431,6 +431,7 @@ def test_messages_and_collectives_that_overlap_with_nothing_are_two_advices(over
 def test_communicators_of_one_role_are_one_advice(overlap_pieces):
     ranks = parallel.pipeline_run(2, replicas=2)
     for rank in ranks:
+        rank.communicators[-1].name = "data parallel"
         rank.cells += [*waited_all_the_time("MPI_Iallreduce", parallel.REPLICA), WAITALL]
     (row,) = overlap_pieces(ranks)
     assert row["title"] == "MPI_Iallreduce overlaps with nothing on 2 replica groups"

@@ -9,7 +9,7 @@ import re
 import parallel
 import planted
 import pytest
-from commprof_report.roles.message_graph import MessageRow, graph
+from commprof_report.roles.message_graph import MessageRow, MessageTime, graph
 from parallel import MICRO_BATCHES, PASSED_BYTES
 from planted import Cell
 
@@ -225,7 +225,111 @@ def test_a_rank_that_passes_nothing_on_is_no_stage():
         (((0, 1), (1, 2)), True),
     ):
         found = graph(MessageRow(*pair, 10, 10_000) for pair in pairs)
-        assert (len(found.chains), found.webs) == ((1, []) if is_pipeline else (0, [[0, 1, 2]]))
+        assert (len(found.chains), len(found.stars)) == ((1, 0) if is_pipeline else (0, 1))
+
+
+def both(one: int, other: int, there: int = 10_000, back: int = 10_000) -> list[MessageRow]:
+    return [MessageRow(one, other, 10, there), MessageRow(other, one, 10, back)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "servers"),
+    [
+        ([*both(0, 1), *both(0, 2), *both(0, 3)], [0]),
+        ([*both(2, 0), *both(2, 1), *both(2, 3)], [2]),
+        ([*both(0, 2), *both(0, 3), *both(0, 4), *both(1, 2), *both(1, 3), *both(1, 4)], [0, 1]),
+        ([*both(0, 1), *both(0, 2), *both(0, 3), *both(1, 2)], None),  # workers talk
+        ([*both(0, 2), *both(0, 3), *both(0, 4), *both(1, 2)], None),  # server 1 has one
+        ([*both(0, 1), *both(0, 2)], [0]),  # 1 > 0 > 2 would be no order of ranks
+        ([*both(1, 0), *both(1, 2)], None),  # 0 > 1 > 2
+        ([*both(1, 0, 10_000, 100), *both(1, 2, 10_000, 100)], [1]),  # requests, and replies
+        ([*both(1, 0, 100, 10_000), *both(1, 2, 10_000, 100)], None),  # passed on
+    ],
+)
+def test_a_rank_that_all_others_exchange_messages_with_is_their_server(rows, servers):
+    found = graph(rows)
+    assert [star.servers for star in found.stars] == ([] if servers is None else [servers])
+    assert bool(found.chains) == (rows[0][:2] != (0, 1) and len(rows) == 4 and servers is None)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "sentence"),
+    [
+        (
+            [(0, 1), (0, 2), (0, 3), (1, 0), (2, 0), (3, 0)],
+            "Rank 0 serves ranks 1-3 as a master or parameter server: these exchange messages with "
+            "it, and none with each other.",
+        ),
+        (
+            [pair for low in (0, 1) for high in (2, 3, 4) for pair in ((low, high), (high, low))],
+            "Ranks 0-1 serve ranks 2-4 as masters or parameter servers: these exchange messages "
+            "with them, and none with each other.",
+        ),
+        (
+            [(1, 0), (2, 0), (3, 0)],
+            "Rank 0 receives messages from ranks 1-3, which exchange none with each other.",
+        ),
+        (
+            [(2, 0), (2, 1), (2, 3)],
+            "Rank 2 sends messages to ranks 0-1,3, which exchange none with each other.",
+        ),
+    ],
+)
+def test_who_serves_whom_is_said(report, tmp_path, pairs, sentence):
+    size = 1 + max(map(max, pairs))
+    ranks = [
+        planted.Rank(
+            rank, size, communicators=[parallel.world(rank, size)],
+            peers=[
+                ("MPI_Send", "sent", receiver, 20, 80_000, 20_000)
+                for sender, receiver in pairs if sender == rank
+            ],
+        )
+        for rank in range(size)
+    ]
+    assert report("pipeline", planted.write_databases(tmp_path, ranks)).out.startswith(
+        sentence + "\nNo pipeline"
+    )
+
+
+LINE = [*both(0, 1), *both(1, 2), *both(2, 3)]
+
+
+def exchanged(rank: int, size: int, is_first: bool) -> list[MessageTime]:
+    """Ten times: one message to each neighbour in a line, and one from each; is_first: it sends
+    before it receives."""
+    peers = [peer for peer in (rank - 1, rank + 1) if 0 <= peer < size]
+    return [
+        MessageTime(rank, peer, is_sent, 0)
+        for _ in range(10) for is_sent in ((1, 0) if is_first else (0, 1)) for peer in peers
+    ]
+
+
+@pytest.mark.parametrize("is_first", [lambda rank: True, lambda rank: rank % 2 == 0])
+def test_borders_that_neighbours_exchange_are_not_passed_on(is_first):
+    for size in (3, 4):
+        rows = [row for row in LINE if max(row.sender, row.receiver) < size]
+        times = [time for rank in range(size) for time in exchanged(rank, size, is_first(rank))]
+        found = graph(rows, times)
+        assert (found.exchanges, found.chains) == ([list(range(size))], [])
+
+
+def test_a_line_that_passes_messages_on_is_a_pipeline():
+    """Forward and back, both times after a message."""
+    times = [
+        MessageTime(rank, peer, is_sent, 0)
+        for rank in range(4) for _ in range(10)
+        for peer, is_sent in ((rank - 1, 0), (rank + 1, 1), (rank + 1, 0), (rank - 1, 1))
+        if 0 <= peer < 4
+    ]
+    found = graph(LINE, times)
+    assert ([chain.ranks for chain in found.chains], found.exchanges) == ([(0, 1, 2, 3)], [])
+
+
+def test_two_ranks_that_answer_each_other_are_stages_and_two_that_exchange_are_not():
+    for is_first, is_pipeline in ((lambda rank: rank == 0, True), (lambda rank: True, False)):
+        times = [time for rank in (0, 1) for time in exchanged(rank, 2, is_first(rank))]
+        assert bool(graph(both(0, 1), times).chains) == is_pipeline
 
 
 def test_rare_small_messages_do_not_spoil_a_line():

@@ -59,16 +59,147 @@ def test_tensor_parallel_groups_sum_what_is_passed_on_and_often(roles_of):
     }
 
 
-def test_without_pipeline_the_busier_of_two_groups_is_tensor_parallel(roles_of):
-    ranks = data_parallel_run(Cell("MPI_Allreduce", GRADIENT_BYTES, [1_000_000] * 10, REPLICA))
+TENSORS = tuple((REPLICA, 20_000 + 2_800 * number) for number in range(16))
+EQUAL = ((REPLICA, 20_000),) * 16
+ACTIVATIONS = ((TENSOR, 65_536),) * 8
+
+
+def two_groups(*calls: tuple[int, int], names=("", "")) -> list[planted.Rank]:
+    """Ranks {0,2} and {1,3} sum gradients, {0,1} and {2,3} activations: these calls in each
+    step."""
+    ranks = data_parallel_run()
     for rank in ranks:
-        pair = [rank.world_rank - rank.world_rank % 2, rank.world_rank - rank.world_rank % 2 + 1]
-        rank.communicators.append(parallel.split(TENSOR, rank.world_rank, pair, 3))
-        rank.cells.append(Cell("MPI_Allreduce", 64 << 10, [50_000] * 200, TENSOR))
-    found = roles_of(ranks)
-    assert (found["Comm_split {0,2}"], found["Comm_split {0,1}"]) == (
-        "replica group", "tensor-parallel group",
-    )
+        first = rank.world_rank - rank.world_rank % 2
+        rank.communicators.append(
+            parallel.split(TENSOR, rank.world_rank, [first, first + 1], 3)
+        )
+        for communicator, name in zip(rank.communicators[1:], names):
+            communicator.name = name
+        rank.samples = parallel.step_samples(*calls)
+        rank.windows = [planted.Window(0, rank.wall_ns)]
+        rank.cells = [
+            Cell("MPI_Allreduce", size, [2_000] * 10 * calls.count((number, size)), number)
+            for number, size in sorted(set(calls))
+        ]
+    return ranks
+
+
+def of_replicas_and_tensor(found: dict[str, str]) -> tuple[str, str]:
+    """By the members of the communicators."""
+    by_members = {label.split()[-1]: role for label, role in found.items()}
+    assert by_members["{0,1}"] == by_members["{2,3}"]
+    assert by_members["{0,2}"] == by_members["{1,3}"]
+    return by_members["{0,2}"], by_members["{0,1}"]
+
+
+@pytest.mark.parametrize(
+    ("calls", "is_known"),
+    [
+        ((*ACTIVATIONS, *TENSORS), True),  # no buckets: more gradients than activations
+        ((*ACTIVATIONS, TENSORS[0]), True),  # one bucket
+        ((*ACTIVATIONS[:4], TENSORS[0], *ACTIVATIONS[:1], TENSORS[1]), True),  # while it computes
+        ((*ACTIVATIONS, *EQUAL), False),  # gradients repeat a size, too
+        ((*ACTIVATIONS[:1], *TENSORS), False),  # neither repeats one
+    ],
+)
+def test_sizes_that_repeat_within_a_turn_are_those_of_activations(roles_of, calls, is_known):
+    expected = ("replica group", "tensor-parallel group") if is_known else ("unclear",) * 2
+    assert of_replicas_and_tensor(roles_of(two_groups(*calls))) == expected
+
+
+def test_groups_without_sampled_calls_are_unclear(roles_of):
+    ranks = two_groups(*ACTIVATIONS, *TENSORS)
+    for rank in ranks:
+        rank.samples, rank.windows = [], []
+    assert of_replicas_and_tensor(roles_of(ranks)) == ("unclear", "unclear")
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("data parallel", "tensor parallel"), ("replica group", "tensor-parallel group")),
+        (("dp_group", "TP-0"), ("replica group", "tensor-parallel group")),
+        (("tensor and data", "database"), ("unclear", "unclear")),
+        (("pipeline", "stage"), ("unclear", "unclear")),
+    ],
+)
+def test_a_name_states_the_purpose(roles_of, names, expected):
+    found = roles_of(two_groups(*ACTIVATIONS, *EQUAL, names=names))
+    assert of_replicas_and_tensor(found) == expected
+
+
+def test_all_to_all_is_no_sign_of_tensor_parallel_groups(roles_of):
+    """Ranks send tokens to experts, or transpose."""
+    ranks = two_groups(*ACTIVATIONS, *TENSORS)
+    for rank in ranks:
+        for call in [*rank.samples, *rank.cells]:
+            if call.communicator == TENSOR:
+                call.call = "MPI_Alltoallv"
+    assert of_replicas_and_tensor(roles_of(ranks)) == ("replica group", "unclear")
+
+
+@pytest.mark.parametrize(("gradients", "role"), [(1, "replica group"), (100, "unclear")])
+def test_sums_that_are_as_frequent_as_messages_are_no_gradients(roles_of, gradients, role):
+    """In a pipeline, where a step's end comes after many messages."""
+    ranks = parallel.pipeline_run(2, 2)
+    for rank in ranks:
+        rank.samples = [sample for sample in rank.samples if sample.call == "MPI_Send"]
+        every = len(rank.samples) // gradients
+        rank.samples += [
+            planted.Sample(
+                "MPI_Allreduce", sample.end_ns, sample.end_ns + 1_000, REPLICA, number + 1,
+                bytes=GRADIENT_BYTES,
+            )
+            for number, sample in enumerate(rank.samples[every - 1 :: every])
+        ]
+    assert roles_of(ranks)["Comm_split {0,2}"] == role
+
+
+def served_run(given: str, got: str, calls: int = 10, root=lambda number: 0) -> list[planted.Rank]:
+    ranks = data_parallel_run()
+    for rank in ranks:
+        rank.cells = [Cell(call, 100_000, [5_000] * calls) for call in (given, got)]
+        rank.samples = [
+            planted.Sample(
+                call, 10_000 * number, 10_000 * number + 5_000, planted.WORLD, number + 1,
+                root=root(number), bytes=100_000,
+            )
+            for number, call in enumerate([given, got] * calls)
+        ]
+        rank.windows = [planted.Window(0, rank.wall_ns)]
+    return ranks
+
+
+@pytest.mark.parametrize(
+    ("calls", "role"),
+    [
+        (("MPI_Scatter", "MPI_Gather"), "world, master or server with workers"),
+        (("MPI_Ibcast", "MPI_Reduce"), "world, master or server with workers"),
+        (("MPI_Gather", "MPI_Gatherv"), "world"),  # gives nothing
+        (("MPI_Bcast", "MPI_Allreduce"), "world"),
+    ],
+)
+def test_a_root_that_gives_and_gets_serves_the_others(roles_of, calls, role):
+    assert roles_of(served_run(*calls))["MPI_COMM_WORLD"] == role
+
+
+def test_a_root_that_changes_or_is_rare_serves_nobody(roles_of, tmp_path):
+    for ranks in (
+        served_run("MPI_Bcast", "MPI_Reduce", root=lambda number: number // 2 % 4),
+        served_run("MPI_Bcast", "MPI_Reduce", calls=7),
+    ):
+        assert roles_of(ranks)["MPI_COMM_WORLD"] == "world"
+
+
+@pytest.mark.parametrize("size", [3, 4])
+def test_messages_of_all_with_one_make_it_a_server(roles_of, size):
+    ranks = [planted.Rank(rank, size, communicators=[parallel.world(rank, size)], cells=[
+        Cell("MPI_Send", 4_000, [1_000] * 20)
+    ]) for rank in range(size)]
+    ranks[0].peers = [("MPI_Send", "sent", peer, 20, 80_000, 20_000) for peer in range(1, size)]
+    for rank in ranks[1:]:
+        rank.peers = [("MPI_Send", "sent", 0, 20, 80_000, 20_000)]
+    assert roles_of(ranks)["MPI_COMM_WORLD"] == "world, master or server with workers"
 
 
 def test_gradients_on_groups_that_have_every_rank_once_make_replicas(roles_of):

@@ -3,8 +3,11 @@
 One row per communicator, the same on all its ranks: the label that other commands show and take
 with --communicator, its size and world ranks, the call that created it and its parent, what it is
 used for as far as that can be recognized (the world, replicas, tensor-parallel groups, pipeline
-neighbours, control, I/O), and its traffic. Time is that of the calls on the host; NCCL's operations
-on the device are apart. Members of NCCL's communicators are known as far as their ranks were read.
+neighbours, a master or server with its workers, control, I/O), and its traffic. A name that says
+what it is for (data, tensor, dp, tp), set with MPI_Comm_set_name, decides between replicas and
+tensor-parallel groups; otherwise the sampled calls do. Time is that of the calls on the host;
+NCCL's operations on the device are apart. Members of NCCL's communicators are known as far as their
+ranks were read.
 """
 
 from __future__ import annotations
@@ -44,7 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    connection = common.open_selected(arguments, with_histograms=False).connection
+    connection = common.open_selected(
+        arguments, with_histograms=False, with_samples=True
+    ).connection
     rows = communicator_rows(connection, roles.roles(world_of(connection)))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, CommunicatorRow._fields)

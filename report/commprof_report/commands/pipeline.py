@@ -1,4 +1,4 @@
-"""Stages of pipelines: who waits, and for which stage.
+"""Stages of pipelines: who waits, and for which stage; masters and parameter servers.
 
 Recognizes pipelines by who sends to whom: ranks that pass bulk messages to fixed neighbours, in a
 line. The first lines name them, and the stage for which the others wait: the one that is outside
@@ -12,9 +12,11 @@ of the waiting it is said how much.
 Pipelines whose stages reduce their gradients on common communicators are replicas of each other.
 Two replicas that run through the same ranks in opposite directions, as in GEMS, are recognized by
 communicators of mirrored ranks; a stage then reads `0/3`: the first of one and the last of the
-other. A job that exchanges borders with its neighbours along one dimension looks like a pipeline,
-too. NCCL's messages wait on the device: for a pipeline that uses them the volume is shown, not who
-waits.
+other. Ranks in a line that send to their neighbours before they have received, as jobs that
+exchange borders do, are no pipeline; if calls were not sampled, they look like one. A rank that
+exchanges messages with all others of a group, which exchange none with each other, is named as
+their master or parameter server: traffic does not show which. NCCL's messages wait on the device:
+for a pipeline that uses them the volume is shown, not who waits.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from ..late.late_ranks import Late, late
 from ..late.sentences import ALL, shares_text
 from ..late.verdict import MAJORITY
 from ..roles import pipelines
+from ..roles.message_graph import Star
 from ..roles.pipelines import Pipelines, StageRow
 from ..roles.world import World, world_of
 from ..run.alignment import align
@@ -111,6 +114,13 @@ def verdict(found: Pipelines, unseen: str = "") -> Iterator[str]:
             f"Ranks {ranks_text(ranks)} exchange messages, but not along a line: that is no "
             "pipeline."
         )
+    for ranks in found.graph.exchanges:
+        yield (
+            f"Ranks {ranks_text(ranks)} exchange messages with their neighbours in a line, but do "
+            "not pass them on: that is no pipeline."
+        )
+    for star in found.graph.stars:
+        yield star_text(star)
     if not found.rows:
         pairs = (
             f"{units.counted(found.graph.pairs, 'pair')} of ranks" if found.graph.pairs
@@ -127,6 +137,24 @@ def verdict(found: Pipelines, unseen: str = "") -> Iterator[str]:
         yield (
             "As much goes either way, so the end with the lower rank is taken for the first stage."
         )
+
+
+def star_text(star: Star) -> str:
+    """Rank 0 serves ranks 1-3 as a master or parameter server: they exchange messages with it, and
+    none with each other."""
+    servers, others = (units.rank_names(ranks, MOST_RANKS) for ranks in (star.servers, star.others))
+    is_one = len(star.servers) == 1
+    if star.has_workers:
+        return (
+            f"{units.capital(servers)} {'serves' if is_one else 'serve'} {others} as "
+            f"{'a master or parameter server' if is_one else 'masters or parameter servers'}: "
+            f"these exchange messages with {'it' if is_one else 'them'}, and none with each other."
+        )
+    verb, word = ("send", "to") if star.sent_bytes else ("receive", "from")
+    return (
+        f"{units.capital(servers)} {verb}{'s' if is_one else ''} messages {word} {others}, which "
+        "exchange none with each other."
+    )
 
 
 def replicas_text(pipelines: Sequence[Sequence[StageRow]]) -> str:
@@ -191,7 +219,8 @@ def waiting_text(rows: Sequence[StageRow]) -> str:
 def pipeline_section(run: Run, world: World, split: Late) -> str:
     found = pipelines_of(run, world, split)
     if not found.rows:
-        return ""
+        said = [star_text(star) for star in found.graph.stars]
+        return page.section("Messages", "", page.bullets(said)) if said else ""
     shown = [row for rows in by_pipeline(found)[:MOST_PIPELINES] for row in rows]
     sentence = "The bubble is the waiting for other ranks over the counted time."
     return page.section(

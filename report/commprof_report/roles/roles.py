@@ -6,23 +6,35 @@ The rules use the whole run, whatever the filters; `unclear` if none applies.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..base.thresholds import threshold
+from .message_graph import FEWEST
 from .world import CONTROL_BYTES, DescribedRow, Group, World, ways
 
 ALONE, UNUSED, WORLD, CONTROL, IO = "each rank alone", "not used", "world", "control only", "I/O"
 PIPELINE, REPLICA, TENSOR, UNCLEAR = (
     "pipeline neighbours", "replica group", "tensor-parallel group", "unclear",
 )
+EXCHANGE, SERVED = "exchange with neighbours", "master or server with workers"
 CONTROL_SHARE = threshold("roles.control-share")
 HALF = threshold("roles.purpose")
 OFTEN = threshold("roles.often")
+ONCE = threshold("roles.once")
 EXCHANGES = (
     "allgather", "allgatherv", "reduce_scatter", "reduce_scatter_block", "reducescatter",
-    "alltoall", "alltoallv", "alltoallw",
 )
+# what a root gives to all others, and what it gets from them
+GIVEN, GOT = ("bcast", "scatter", "scatterv"), ("gather", "gatherv", "reduce")
+# in names that programs give to communicators
+WORDS = {
+    REPLICA: {"data", "dp", "ddp", "replica", "replicas"},
+    TENSOR: {"tensor", "tp"},
+    PIPELINE: {"pipeline", "pp"},
+}
 
 
 def roles(world: World) -> dict[str, str]:
@@ -130,16 +142,41 @@ def purposes(group: Group, world: World, is_world: bool) -> list[str]:
     if group.message_bytes("io") >= HALF * whole:
         return [IO]
     if group.message_bytes("point-to-point") >= HALF * whole:
-        return [PIPELINE] if is_in_chains(group.ranks, world) else []
+        return messages_purpose(group.ranks, world)
+    if is_served(group, world):
+        return [SERVED]
     if is_world or not is_partition(group, world):
         return []
     return [parallel(group, world)]
 
 
-def is_in_chains(ranks: frozenset[int], world: World) -> bool:
-    """Whether all its ranks are stages of pipelines."""
-    stages = {rank for chain in world.graph.chains for rank in chain.ranks}
-    return ranks <= stages
+def messages_purpose(ranks: frozenset[int], world: World) -> list[str]:
+    """The pattern of messages in which all these ranks take part."""
+    found = world.graph
+    patterns: dict[str, Sequence[Sequence[int]]] = {
+        PIPELINE: [chain.ranks for chain in found.chains],
+        EXCHANGE: found.exchanges,
+        SERVED: [[*star.servers, *star.others] for star in found.stars if star.has_workers],
+    }
+    return [
+        purpose for purpose, lines in patterns.items()
+        if ranks <= {rank for line in lines for rank in line}
+    ]
+
+
+def is_served(group: Group, world: World) -> bool:
+    """Whether one rank gives to all others and gets from them, again and again, and little else
+    is moved: the root of all its collectives that have one."""
+    rooted = sum(
+        row.message_bytes for row in group.use if plain(row.call) in (*GIVEN, *GOT)
+    )
+    rows = [row for row in world.roots if row.identity == group.described.identity]
+    if rooted < HALF * group.message_bytes() or len({row.root for row in rows}) != 1:
+        return False
+    return group.described.size > 2 and all(
+        sum(row.calls / row.ranks for row in rows if plain(row.call) in calls) >= FEWEST
+        for calls in (GIVEN, GOT)
+    )
 
 
 def is_partition(group: Group, world: World) -> bool:
@@ -148,41 +185,65 @@ def is_partition(group: Group, world: World) -> bool:
 
 
 def parallel(group: Group, world: World) -> str:
-    """Replica or tensor-parallel group: replicas sum gradients occasionally, tensor-parallel ranks
-    exchange activations all the time."""
+    """Replica or tensor-parallel group, by its name, or by where its collectives are: tensor-
+    parallel ranks exchange activations of few sizes layer after layer, replicas sum each gradient
+    once, at the end of a step."""
     rows = group.collectives
     summed = sum(row.message_bytes for row in rows if plain(row.call) in ("allreduce", "reduce"))
     exchanged = sum(row.message_bytes for row in rows if plain(row.call) in EXCHANGES)
     if summed + exchanged < HALF * group.message_bytes():
         return UNCLEAR
-    if world.passed_sizes:
-        return among_passers(group, world, summed, exchanged)
-    return among_rivals(group, world, summed, exchanged)
+    if named := purpose_named(group):
+        return named
+    found = among_passers if world.passed_sizes else alone_or_among_rivals
+    return found(group, world, summed, exchanged)
+
+
+def purpose_named(group: Group) -> str | None:
+    """The purpose that its name states; None: no purpose, or several."""
+    words = set(re.findall("[a-z]+", name_given(group.described).lower()))
+    stated = [purpose for purpose, known in WORDS.items() if known & words]
+    return stated[0] if len(stated) == 1 and stated[0] != PIPELINE else None
 
 
 def among_passers(group: Group, world: World, summed: int, exchanged: int) -> str:
     """In a pipeline: collectives that are as frequent as the messages between stages and have the
-    same sizes work on activations."""
+    same sizes work on activations; those of a step's end are far rarer than messages."""
     of_passed_size = sum(
         row.message_bytes for row in group.collectives if row.bytes in world.passed_sizes
     )
-    is_often = group.collectives_per_rank >= world.passed_per_rank
-    if is_often and (exchanged > summed or of_passed_size >= HALF * (summed + exchanged)):
+    turns = world.turns.get(group.described.identity)
+    times, passed = (
+        (turns.turns, turns.sends) if turns
+        else (group.collectives_per_rank, world.passed_per_rank)
+    )
+    if times >= passed and (exchanged > summed or of_passed_size >= HALF * (summed + exchanged)):
         return TENSOR
+    if passed >= OFTEN * times:
+        return REPLICA if summed > exchanged else UNCLEAR
+    return among_rivals(group, world, summed, exchanged)
+
+
+def alone_or_among_rivals(group: Group, world: World, summed: int, exchanged: int) -> str:
+    if any(len(other.ranks) == world.size and other.collectives for other in world.groups):
+        return UNCLEAR
+    if rivals(group, world):
+        return among_rivals(group, world, summed, exchanged)
     return REPLICA if summed > exchanged else UNCLEAR
 
 
 def among_rivals(group: Group, world: World, summed: int, exchanged: int) -> str:
-    """Without a pipeline: if a rank is in two groups, the one with far more collectives is the
-    tensor-parallel one."""
-    own = group.collectives_per_rank
-    others = [rival.collectives_per_rank for rival in rivals(group, world)]
-    if any(len(other.ranks) == world.size and other.collectives for other in world.groups):
+    """If a rank is in two groups: sizes that occur again and again in a turn are those of
+    activations, if in the other group's turns most occur once, as gradients do."""
+    known = [world.turns.get(each.described.identity) for each in [group, *rivals(group, world)]]
+    repeats = [turns.repeats for turns in known if turns]
+    if len(known) == 1 or len(repeats) < len(known):
         return UNCLEAR
-    if others and own >= OFTEN * max(others):
+    own, *others = repeats
+    if max(others) < ONCE and own >= OFTEN * max(others):
         return TENSOR
-    is_rarest = all(OFTEN * own <= other for other in others)
-    return REPLICA if summed > exchanged and is_rarest else UNCLEAR
+    is_once = own < ONCE and max(others) >= OFTEN * own
+    return REPLICA if is_once and summed > exchanged else UNCLEAR
 
 
 def rivals(group: Group, world: World) -> list[Group]:

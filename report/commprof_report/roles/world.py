@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..base import query
 from ..base.members import Members
 from ..base.thresholds import whole
-from .message_graph import Graph, MessageRow, graph
+from .message_graph import Graph, MessageRow, MessageTime, graph
 
 SQL = query.beside(__file__)
 
@@ -58,6 +58,25 @@ class Group(NamedTuple):
         return sum(row.count for row in self.collectives) / max(1, self.described.size)
 
 
+class TurnsRow(NamedTuple):
+    """How a communicator's sampled bulk collectives follow each other; turns.sql."""
+
+    identity: str
+    turns: int  # rows of collectives without other bulk calls between them, over its ranks
+    sends: int  # bulk messages that its ranks send meanwhile, on any communicator
+    repeats: float  # how often a size occurs in a turn
+
+
+class RootRow(NamedTuple):
+    """The sampled collectives of a root; roots.sql."""
+
+    identity: str
+    call: str
+    root: int
+    calls: int
+    ranks: int  # that made them
+
+
 class World(NamedTuple):
     """The run to which the communicators belong."""
 
@@ -73,6 +92,8 @@ class World(NamedTuple):
     message_bytes: int
     passed_sizes: frozenset[int]  # of point-to-point messages larger than control messages
     passed_per_rank: float  # number of such messages
+    turns: dict[str, TurnsRow]  # by identity; without those that have no samples
+    roots: list[RootRow]
 
 
 def world_of(connection: Connection) -> World:
@@ -85,17 +106,24 @@ def world_of(connection: Connection) -> World:
     groups = [Group(row, members_of(row, size), use.get(row.identity, [])) for row in described]
     messages = SQL.ask(connection, "messages", MessageRow)
     passed = [row for rows in use.values() for row in rows if is_passed(row)]
+    busy = busy_of(groups, size)
+    pattern = graph(messages)
+    if pattern.chains:
+        pattern = graph(messages, SQL.ask(connection, "message_times", MessageTime))
+    turns = SQL.ask(connection, "turns", TurnsRow, control_bytes=CONTROL_BYTES) if busy else []
     return World(
         size,
         read,
         groups,
         partitions_of(groups, read),
-        busy_of(groups, size),
-        graph(messages),
+        busy,
+        pattern,
         {(row.sender, row.receiver): row.bytes for row in messages},
         sum(row.message_bytes for rows in use.values() for row in rows),
         frozenset(row.bytes for row in passed),
         sum(row.count for row in passed) / max(1, len(read)),
+        {row.identity: row for row in turns},
+        SQL.ask(connection, "roots", RootRow),
     )
 
 

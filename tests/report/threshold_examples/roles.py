@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from commprof_report.roles.message_graph import Chain, MessageRow, graph
+from commprof_report.roles.message_graph import Chain, MessageRow, MessageTime, graph
 from commprof_report.roles.pipelines import Stage, StageTimesRow, slow_stage
 from commprof_report.roles.roles import role
-from commprof_report.roles.world import DescribedRow, Group, UseRow, World, busy_of, partitions_of
+from commprof_report.roles.world import (
+    DescribedRow, Group, TurnsRow, UseRow, World, busy_of, partitions_of,
+)
 
 WHOLE = 1_000_000
 
@@ -19,12 +21,16 @@ def use(call: str, family: str, size: int, count: int = 1) -> UseRow:
     return UseRow("", call, family, size, count, size * count)
 
 
-def role_of(*groups: Group, message_bytes: int = WHOLE) -> str:
+def role_of(
+    *groups: Group, message_bytes: int = WHOLE, repeats: tuple[float, ...] = ()
+) -> str:
     """The role of the first of these groups of a job of four ranks."""
     ranks = frozenset(range(4))
+    identities = (each.described.identity for each in groups)
+    turns = {name: TurnsRow(name, 1, 0, times) for name, times in zip(identities, repeats)}
     world = World(
         len(ranks), ranks, list(groups), partitions_of(groups, ranks), busy_of(groups, len(ranks)),
-        graph([]), {}, message_bytes, frozenset(), 0.0,
+        graph([]), {}, message_bytes, frozenset(), 0.0, turns, [],
     )
     return role(groups[0], world)
 
@@ -38,13 +44,17 @@ def with_io(share: float) -> str:
     return role_of(group({0, 1}, written, allreduces(WHOLE - written.bytes)))
 
 
-def often(times: float) -> str:
-    """Use of four groups that split the job in two ways."""
-    rows, columns = ({0, 1}, {2, 3}), ({0, 2}, {1, 3})
-    return role_of(
-        *(group(ranks, allreduces(2_000, round(100 * times))) for ranks in rows),
-        *(group(ranks, allreduces(2_000, 100)) for ranks in columns),
-    )
+def repeating(own: float, others: float) -> str:
+    """Four groups split the job in two ways."""
+    groups = [group(ranks, allreduces(2_000)) for ranks in ({0, 1}, {2, 3}, {0, 2}, {1, 3})]
+    return role_of(*groups, repeats=(own, own, others, others))
+
+
+def passed_on(share: float) -> str:
+    """The middle one of three ranks passes on so many of the messages."""
+    times = [MessageTime(1, 0, 0, 0)] * round(100 * share) + [MessageTime(1, 2, 1, 0)] * 100
+    rows = [MessageRow(0, 1, 100, WHOLE), MessageRow(1, 2, 100, WHOLE)]
+    return "pipeline" if graph(rows, times).chains else "no pipeline"
 
 
 def link(volume_bytes: int, messages: int = 100) -> str:
@@ -75,7 +85,9 @@ EXAMPLES = {
         group({0, 1}, allreduces(1_000)), message_bytes=round(1_000 / share)
     ),
     "roles.purpose": with_io,
-    "roles.often": often,
+    "roles.often": lambda times: repeating(times, 1),
+    "roles.once": lambda times: repeating(10, times),
+    "roles.passed-on": passed_on,
     "roles.bulk": lambda share: link(round(share * WHOLE)),
     "roles.messages": lambda messages: link(WHOLE, messages),
     "roles.direction": direction,
