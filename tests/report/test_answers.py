@@ -462,7 +462,7 @@ def test_calls_without_a_size_are_not_said_to_carry_parts_that_matter(report, tm
     for name, size in sizes.items():
         cells = [planted.Cell("MPI_Barrier" if not size else "MPI_Allreduce", size, [1_000] * 30)]
         planted.write_databases(
-            tmp_path / name, [Rank(0, 1, communicators=[parallel.world(0, 1)], cells=cells)]
+            tmp_path / name, [Rank(0, 2, communicators=[parallel.world(0, 2)], cells=cells)]
         )
         said[name] = report("traffic", tmp_path / name).out
     assert "Thresholds      none: no call with a size was counted\n" in said["none"]

@@ -122,6 +122,77 @@ def test_where_every_size_matters_the_text_says_so(traffic):
     assert "Thresholds      none" in traffic(Cell("MPI_Bcast", 8, [10] * 50), words=()).out
 
 
+SELF = 4
+
+
+@pytest.fixture
+def traffic_with_self(report, tmp_path):
+    """As traffic; each rank has a communicator of its own, number SELF."""
+
+    def answer(*cells: Cell, words=("--json",)):
+        ranks = [
+            Rank(
+                rank, 2, cells=list(cells),
+                communicators=[
+                    planted.Communicator(
+                        planted.WORLD, planted.WORLD_IDENTITY, "0-1", 2, rank,
+                        name="MPI_COMM_WORLD",
+                    ),
+                    planted.Communicator(SELF, 77, str(rank), 1, 0, name="MPI_COMM_SELF"),
+                ],
+            )
+            for rank in range(2)
+        ]
+        return report(
+            "traffic", planted.write_databases(tmp_path / f"self-{len(words)}", ranks), *words
+        )
+
+    return answer
+
+
+def test_collectives_of_one_rank_move_nothing(traffic_with_self):
+    """They are no bulk, have no part in shares, and do not make other messages look small."""
+    cells = (
+        Cell("MPI_Allreduce", 1_000_000, [500] * 20, SELF),
+        Cell("MPI_Allreduce", 512, [9_000] * 20),
+        Cell("MPI_Send", 1_000_000, [9_000] * 3, SELF),
+    )
+    rows = traffic_with_self(*cells).rows
+    assert classes(rows) == {
+        ("bulk", "MPI_Allreduce"): (40, 512, 512),
+        ("bulk", "MPI_Send"): (6, 1_000_000, 1_000_000),
+        ("alone", "MPI_Allreduce"): (40, 1_000_000, 1_000_000),
+    }
+    text = " ".join(traffic_with_self(*cells, words=()).out.split())
+    assert "Bulk 46 calls (53.5 %), 6.02 MB (100.0 %)" in text
+    assert (
+        "One rank alone 40 calls (46.5 %), 20.0 us (4.6 % of the time in MPI): on communicators of "
+        "one rank, which move nothing, though 40.0 MB are passed to them" in text
+    )
+
+
+def test_a_job_that_only_talks_to_itself_has_no_thresholds(traffic_with_self):
+    text = traffic_with_self(Cell("MPI_Allreduce", 8, [500] * 20, SELF), words=()).out
+    assert text.startswith("One rank alone") and "none: no call with a size was counted" in text
+
+
+@pytest.mark.parametrize(
+    ("size", "times", "kind"),
+    [(41, 1, "control"), (41, 2, "control"), (65, 2, "bulk"), (41, 400, "bulk")],
+)
+def test_a_few_small_messages_are_control_whatever_their_call_repeats(traffic, size, times, kind):
+    """4 bytes are control of this call, and more of 41 are a part that matters."""
+    rows = traffic(
+        Cell("MPI_Bcast", 4, [30_000], times=10), Cell("MPI_Bcast", size, [30_000], times=times),
+        Cell("MPI_Allreduce", 10_000, [30_000], times=10),
+    ).rows
+    assert (kind, "MPI_Bcast") in classes(rows)
+    assert sum(row["count"] for row in rows if row["traffic"] == kind) >= 2 * times
+    assert {
+        row["most_bytes"] for row in rows if (row["traffic"], row["call"]) == (kind, "MPI_Bcast")
+    } == {size}
+
+
 def test_waits_complete_operations_of_either_kind(traffic):
     rows = traffic(
         Cell("MPI_Iallreduce", 1 << 20, [1_500] * 20),

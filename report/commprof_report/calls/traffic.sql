@@ -21,4 +21,4 @@ JOIN cell_traffic USING (cell)
 LEFT JOIN control_size USING (call)
 WHERE NOT is_completion AND traffic <> 'setup'
 GROUP BY traffic, call
-ORDER BY CASE traffic WHEN 'bulk' THEN 0 WHEN 'control' THEN 1 WHEN 'completion' THEN 2 WHEN 'group' THEN 4 ELSE 3 END, sum(total_ns) DESC, call;
+ORDER BY CASE traffic WHEN 'bulk' THEN 0 WHEN 'control' THEN 1 WHEN 'completion' THEN 2 WHEN 'group' THEN 4 WHEN 'alone' THEN 5 ELSE 3 END, sum(total_ns) DESC, call;

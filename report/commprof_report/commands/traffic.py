@@ -9,7 +9,7 @@ Control messages have small sizes that together carry at most 1 % of the bytes o
 first leap in the sizes of a call and none above 64 KiB. Thresholds are those of the whole run,
 whatever is selected. On a background thread that negotiates, as Horovod's does, control is told by
 what it is instead: reductions of bits, and bytes to or from a root; the smallest gradient is bulk
-there.
+there. Collectives on communicators of one rank move nothing, and are listed apart.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EXAMPLES = (("What a framework's negotiation costs", "hvprof-report traffic RUN"
 SEE_ALSO = ("sizes", "steps")
 HEADS = {
     "bulk": "Bulk", "control": "Control", "completion": "Start and wait", "file": "Files",
-    "group": "NCCL groups",
+    "group": "NCCL groups", "alone": "One rank alone",
 }
 HEAD_WIDTH = 16
 MOST_THRESHOLDS = 3
@@ -72,7 +72,9 @@ def facts(rows: list[TrafficRow]) -> Iterator[tuple[str, str]]:
     """(head, text) a line."""
     for traffic, head in HEADS.items():
         own = [row for row in rows if row.traffic == traffic]
-        if own:
+        if own and traffic == "alone":
+            yield head, alone_text(own, rows)
+        elif own:
             yield head, part_text(own, rows)
     bulk, control = (
         total((row for row in rows if row.traffic == traffic), "count")
@@ -105,7 +107,7 @@ def has_set_up(row: TrafficRow) -> bool:
 def part_text(own: list[TrafficRow], rows: list[TrafficRow]) -> str:
     """371 calls (13.3 %), 716 MB (100.0 %), 1.24 s (93.0 % of the time in MPI)"""
     calls, volume_bytes = (total(own, key) for key in ("count", "volume_bytes"))
-    volumes = total(rows, "volume_bytes")
+    volumes = total((row for row in rows if row.traffic != "alone"), "volume_bytes")
     volume = (
         f"{units.volume(volume_bytes)} ({units.share(volume_bytes / volumes)}), "
         if volumes and volume_bytes else ""
@@ -114,6 +116,17 @@ def part_text(own: list[TrafficRow], rows: list[TrafficRow]) -> str:
         f"{units.counted(calls, 'call')} ({units.share(calls / (total(rows, 'count') or 1))})"
     )
     return f"{all_calls}, {volume}{time_text(own, rows)}"
+
+
+def alone_text(own: list[TrafficRow], rows: list[TrafficRow]) -> str:
+    """60 calls (33.3 %), 1.24 s (93.0 % of the time in MPI): on communicators of one rank, which
+    move nothing, though 24.0 MB are passed to them"""
+    volume = units.volume(total(own, "volume_bytes"))
+    without = [row._replace(volume_bytes=0) for row in own]
+    return (
+        f"{part_text(without, rows)}: on communicators of one rank, which move nothing, though "
+        f"{volume} are passed to them"
+    )
 
 
 def time_text(own: list[TrafficRow], rows: list[TrafficRow]) -> str:
@@ -140,7 +153,7 @@ def total(rows: Iterable[TrafficRow], key: str) -> float:
 
 def threshold_text(rows: list[TrafficRow]) -> str:
     sizes = {row.call: row.threshold_bytes for row in rows if row.threshold_bytes}
-    if not any(row.most_bytes for row in rows):
+    if not any(row.most_bytes for row in rows if row.traffic != "alone"):
         return "none: no call with a size was counted"
     if not sizes:
         return "none: every size of message carries a part that matters"

@@ -24,6 +24,14 @@ SELECT world_rank, thread FROM told_sample WHERE is_round GROUP BY world_rank, t
 
 DELETE FROM told_sample WHERE (world_rank, thread) NOT IN (SELECT world_rank, thread FROM negotiating);
 
+-- Collectives of one rank move nothing.
+CREATE TEMP TABLE alone_cell AS
+SELECT cell
+FROM cell
+JOIN call ON call.name = cell.call
+JOIN communicator_of USING (world_rank, communicator)
+WHERE communicator_of.size = 1 AND family IN ('collective', 'neighborhood');
+
 -- Messages by call and size, each counted when it moves: a persistent operation moves one each time it completes. Data distributed once
 -- (at most :most_distributed Bcasts, Scatters or messages of a size) are ignored: they are not part of the repeated traffic.
 CREATE TEMP TABLE moved_size AS
@@ -32,6 +40,7 @@ FROM cell
 JOIN call ON call.name = cell.call
 WHERE family IN ('collective', 'neighborhood', 'point-to-point', 'rma')
   AND cell.bytes > 0
+  AND cell.cell NOT IN (SELECT cell FROM alone_cell)
   AND measure = CASE form WHEN 'persistent' THEN 'completion' ELSE 'call' END
   AND NOT (count <= :most_distributed AND (family = 'point-to-point' OR waits_for = 'root-first'))
   AND (world_rank, thread, cell.call, cell.bytes) NOT IN (SELECT world_rank, thread, call, bytes FROM told_sample)
@@ -61,8 +70,8 @@ SELECT call,
 FROM followed
 GROUP BY call;
 
--- A cell that a negotiating thread made is what most of its sampled calls are; else the size decides, and for calls without a threshold (data
--- distributed once) :control_bytes. Calls of family 'completion' complete operations of either kind, MPI_Start and
+-- A cell that a negotiating thread made is what most of its sampled calls are; else the size decides. What is distributed once has no part in
+-- thresholds: it is control up to :control_bytes, whatever sizes its call repeats. Calls of family 'completion' complete operations of either kind, MPI_Start and
 -- MPI_Pready start them, calls of 'group' begin and end NCCL's groups of either kind.
 CREATE TEMP TABLE cell_traffic AS
 SELECT cell.cell,
@@ -70,12 +79,15 @@ SELECT cell.cell,
             WHEN family = 'io' THEN 'file'
             WHEN family = 'completion' OR cell.call IN ('MPI_Start', 'MPI_Startall') OR cell.call LIKE 'MPI_Pready%' THEN 'completion'
             WHEN family = 'group' THEN 'group'
-            WHEN coalesce(is_data, cell.bytes > coalesce(threshold_bytes, :control_bytes)) THEN 'bulk'
+            WHEN cell.cell IN (SELECT cell FROM alone_cell) THEN 'alone'
+            WHEN coalesce(is_data, cell.bytes > CASE WHEN moved_size.call IS NULL THEN max(coalesce(threshold_bytes, 0), :control_bytes)
+                                                     ELSE threshold_bytes END) THEN 'bulk'
             ELSE 'control' END AS traffic,
        is_data IS NOT NULL AS is_told
 FROM cell
 LEFT JOIN call ON call.name = cell.call
 LEFT JOIN control_size ON control_size.call = cell.call
+LEFT JOIN moved_size ON moved_size.call = cell.call AND moved_size.bytes = cell.bytes
 LEFT JOIN (
     SELECT world_rank, thread, call, bytes, total(is_control * calls) < :data_share * total(calls) AS is_data
     FROM told_sample

@@ -34,8 +34,13 @@ Samples = Mapping[tuple[str, int, int], int]  # how many of each call, size and 
 def classified(cells: Iterable[Mapping[str, object]], samples: Samples | None = None) -> Connection:
     """A run with these cells and samples, all of a thread beside the main one."""
     own = {"world_rank": 0, "thread": 1}
+    of_all = {"communicator": 2}
     connection = stored(
-        cell=[{"cell": at, **own, **cell, "measure": "call"} for at, cell in enumerate(cells, 1)],
+        communicator_of=[{"world_rank": 0, **of_all, "size": 2}],
+        cell=[
+            {"cell": at, **own, **of_all, **cell, "measure": "call"}
+            for at, cell in enumerate(cells, 1)
+        ],
         call=FUNCTIONS,
         thread=[{**own, "is_main": 0}],
         signature=SIGNATURES,
