@@ -89,6 +89,12 @@ PLANTS = [
     ),
     imbalance("more work on each higher rank", "staircase", (3,), "MPI_Allreduce"),
     Plant("random work on every rank", "random", 4, (), "spread", delay_us=2 * DELAY_US),
+    imbalance("slow master", "serve", (0,), "MPI_Recv"),
+    imbalance("slow rank that gathers", "collect", (0,), "MPI_Allreduce"),
+    Plant(
+        "rank that gathers by a slow network", "collect", 4, (), "spread", delay_us=5_000,
+        where="network",
+    ),
     Plant("random work, eager messages to all", "fan_out", 4, (1,), "spread", rounds=2 * ROUNDS),
     Plant("ranks take turns", "rotation", 4, (), "rotation"),
     Plant(

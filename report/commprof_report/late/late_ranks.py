@@ -29,6 +29,7 @@ from .judgement import (
 from .links import Link, slow_links
 from .marks import Last, WaitRegion, last_at_marks, wait_region
 from .reasons import Reason, ReasonRow, call_reasons, reason, reason_at_marks, reason_row
+from .serving import is_serving, without_serving
 from .stages import Stages, stages
 from .sums import (
     HeldUpRow,
@@ -53,7 +54,7 @@ from .sums import (
 )
 from .timelines import Lines
 from .verdict import (
-    FEWEST_BLOCKS, NEGOTIATED, NOBODY, Blame, Cause, Participants, blame, block_count,
+    FEWEST_BLOCKS, NEGOTIATED, NOBODY, Blame, Cause, Named, Participants, blame, block_count,
 )
 
 SQL = query.beside(__file__)
@@ -111,6 +112,7 @@ class Late(NamedTuple):
     rest: list[LateRestRow]
     unsampled: str  # why not all ranks have samples; "": they have
     blame: Blame
+    serving: Named | None  # ranks that would be named, but move data for the others
     causes: list[Cause]  # in order of time; without communicators of threads that negotiate
     participants: Participants
     reason: Reason | None  # why the named ranks are late, if that is known
@@ -175,6 +177,9 @@ def late(run: Selection, alignment: Alignment) -> Late:
         NOBODY if is_negotiated
         else blame(causes, participants, lambda own: is_notable(gain_ns(own), split.run))
     )
+    blamed, serving = without_serving(
+        blamed, lambda own: is_serving(connection, ranks, found.lines, own)
+    )
     named = blamed.named.ranks if blamed.named else ()
     held_up = held_up_rows(sums)
     unknown_ns, blocks = uncaused_ns(sums, split.ranks), block_count(causes)
@@ -234,6 +239,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
         rest=rest_rows(sums, split.ranks, split.inside),
         unsampled=_unsampled(connection),
         blame=blamed,
+        serving=serving,
         causes=causes,
         participants=participants,
         reason=why,

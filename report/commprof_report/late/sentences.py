@@ -76,6 +76,8 @@ def verdict(answers: Late) -> str:
         )
     if answers.blame.named:
         return hardly_text(answers.blame.named)
+    if answers.serving:
+        return f"no rank is late: {serving_text(answers.serving)}"
     if text := most_text(answers):
         return text
     few = few_text(answers.causes, answers.causes)
@@ -134,6 +136,15 @@ def hardly_text(named: Named) -> str:
         "waiting, but others arrive hardly earlier: less"
         f" than {units.share(NOTABLE)} of the run{short_text(named)} could be gained if {they} "
         "arrived with the next rank"
+    )
+
+
+def serving_text(named: Named) -> str:
+    is_one = len(named.ranks) == 1
+    causes, they, serve = ("causes", "it", "serves") if is_one else ("cause", "they", "serve")
+    return (
+        f"{units.rank_names(named.ranks)} {causes} {units.share(named.share)} of the waiting by "
+        f"messages with which {they} {serve} the others, not by time outside MPI"
     )
 
 

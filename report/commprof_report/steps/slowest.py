@@ -27,7 +27,7 @@ from ..base.thresholds import threshold
 from ..late import verdict
 from ..late.late_ranks import Late
 from ..late.marks import NOTABLE_LEAD, Last, judge
-from ..late.sentences import judged_text, mark_text, short_text
+from ..late.sentences import judged_text, mark_text, serving_text, short_text
 from ..late.verdict import COVERED, FEWEST_BLOCKS, MAJORITY, MOSTLY, Blame, Cause, Gains
 from ..run.alignment import Alignment, storable
 from .boundaries import Detection, Steps
@@ -118,6 +118,9 @@ def _by_calls(
         """Another rank would wait notably less in these steps without them."""
         return late.stages.gains.gain_ns(ranks, list(spans.values())) >= notable_ns
 
+    if late.serving and are_most_of(causes, late.causes):
+        why = f"none: {serving_text(late.serving)}"
+        return rows, Slowest(slowest_why=why, judged_steps=len(judged))
     found = (
         late.blame if are_most_of(causes, late.causes)
         else verdict.blame(causes, late.participants, gains, is_part=True)

@@ -153,14 +153,6 @@ static void collect(void)
         MPI_Recv(others, ACTIVATIONS, MPI_FLOAT, source, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-/* The same before all go on together. */
-static void collect_and_sum(void)
-{
-    compute(60);
-    collect();
-    sum(MPI_COMM_WORLD, 2);
-}
-
 static void scatter_gather(void)
 {
     static float all[LARGEST];
@@ -291,7 +283,6 @@ static const struct {
     {"master", master},
     {"server", server},
     {"collect", collect},
-    {"collect_and_sum", collect_and_sum},
     {"scatter_gather", scatter_gather},
     {"bcast_reduce", bcast_reduce},
     {"line", line},

@@ -341,6 +341,34 @@ static void fan_out(int round)
             send_to(other, EAGER);
 }
 
+/* Rank 0 answers requests, and works for each if it is late. */
+static void serve(int round)
+{
+    (void)round;
+    if (rank > 0) {
+        work(base_ns);
+        send_to(0, EAGER);
+        receive_from(0, EAGER);
+    }
+    for (int other = 1; rank == 0 && other < size; other++) {
+        receive_from(other, EAGER);
+        work(is_late_rank ? delay_ns / (size - 1) : 0);
+        send_to(other, EAGER);
+    }
+}
+
+/* Rank 0 gathers what all have found, and works like them; then all meet. */
+static void collect(int round)
+{
+    (void)round;
+    work_or_be_late(is_late_rank);
+    if (rank > 0)
+        send_to(0, EAGER);
+    for (int other = 1; rank == 0 && other < size; other++)
+        receive_from(other, EAGER);
+    allreduce();
+}
+
 /* Each rank sends to the next one, and receives from the one before; then all meet. */
 static void ring(int round)
 {
@@ -709,6 +737,8 @@ static const struct {
     {"noisy_neighbour", noisy_neighbour, 0, NULL},
     {"pass_eager", pass_eager, 0, NULL},
     {"fan_out", fan_out, 0, NULL},
+    {"serve", serve, 0, NULL},
+    {"collect", collect, 0, NULL},
     {"ring", ring, 0, NULL},
     {"exchange", exchange, 0, NULL},
     {"pass_rendezvous", pass_rendezvous, 0, NULL},

@@ -19,6 +19,7 @@ from commprof_report.late.progress import is_explained
 from commprof_report.late.reasons import ASLEEP, compared
 from commprof_report.late.root_causes import largest
 from commprof_report.late.sentences import notable_rest, rest_text
+from commprof_report.late.serving import is_by_transfer
 from commprof_report.late.sums import LateRestRow, LateRunRow
 from commprof_report.late.verdict import (
     MOSTLY_LEVEL,
@@ -257,6 +258,13 @@ def reasoned(share: float) -> str:
     return found.kind if found and found.kind == ASLEEP else "silent"
 
 
+def serving(times: float) -> str:
+    """Rank 0 makes so many times the calls of the others, and is longer in transfer."""
+    spent_ns = {rank: [100, 50 if rank else 90, 0, 0, 0, 0] for rank in range(3)}
+    calls = {0: 1_000 * times, 1: 1_000, 2: 1_000}
+    return "serves" if is_by_transfer(calls, spent_ns, {0}) else "late"
+
+
 EXAMPLES = {
     "late.reason": reasoned,
     "late.covered": lambda share: verdict(coverage=share),
@@ -302,6 +310,7 @@ EXAMPLES = {
     "late.fewer-messages": lambda times: (
         "compared" if list(comparable(1, [2], {1: times, 2: 1})) else "not compared"
     ),
+    "late.serving": serving,
     "late.causes": with_causes,
     "late.least-cause": lambda share: "known" if 1 in largest({1: share}, 1.0) else "not known",
     "late.mark-lead": lambda share: at_marks(lambda step: round(10_000 * share), 10_000),

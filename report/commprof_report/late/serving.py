@@ -1,0 +1,61 @@
+"""Ranks that serve the others: they gather results, or answer requests. The others wait for them
+while they move data, which is no lateness; they are late only if they are outside MPI for longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from sqlite3 import Connection
+from statistics import fmean
+
+from ..base import query
+from ..base.thresholds import threshold
+from .sums import LateRankRow
+from .timelines import FILES, OUTSIDE, TRANSFER, Lines
+from .verdict import Blame, Named
+
+SQL = query.beside(__file__)
+
+MORE = threshold("late.serving")
+
+
+def without_serving(
+    found: Blame, serves: Callable[[Collection[int]], bool]
+) -> tuple[Blame, Named | None]:
+    """What is left, and the ranks of the run that would be named. One late rank in single calls is
+    no different ranks in different calls."""
+    if found.named and serves(found.named.ranks):
+        return found._replace(named=None), found.named
+    calls = [each for each in found.calls if not serves(each.named.ranks)]
+    if len(calls) < len(found.calls) and len({each.named.ranks for each in calls}) < 2:
+        calls = []
+    return found._replace(calls=calls), None
+
+
+def is_serving(
+    connection: Connection, rows: Sequence[LateRankRow], lines: Lines, ranks: Collection[int]
+) -> bool:
+    """Whether these ranks make far more calls with others than the rest, and are later than the
+    rest by the transfer of these, not by time outside MPI or in files."""
+    roots = dict(SQL.run(connection, "roots_of_calls").fetchall())
+    calls = {row.rank: row.message_calls + roots.get(row.rank, 0) for row in rows}
+    spent = {rank: line.sums[-1].tolist() for rank, line in lines.items()}
+    return is_by_transfer(calls, spent, ranks)
+
+
+def is_by_transfer(
+    calls: Mapping[int, float], spent_ns: Mapping[int, Sequence[int]], ranks: Collection[int]
+) -> bool:
+    """calls: messages, and collectives of which the rank is the root. spent_ns: in each state."""
+    others = [rank for rank in calls if rank not in ranks and rank in spent_ns]
+    own = [rank for rank in calls if rank in ranks and rank in spent_ns]
+    if not own or not others:
+        return False
+    if fmean(calls[rank] for rank in own) < MORE * fmean(calls[rank] for rank in others):
+        return False
+    transfer_ns, outside_ns = (
+        fmean(sum(spent_ns[rank][state] for state in states) for rank in own)
+        - fmean(sum(spent_ns[rank][state] for state in states) for rank in others)
+        for states in ((TRANSFER,), (OUTSIDE, FILES))
+    )
+    return transfer_ns > max(0.0, outside_ns)
