@@ -276,10 +276,16 @@ def test_a_rank_that_all_others_exchange_messages_with_is_their_server(rows, ser
     ],
 )
 def test_who_serves_whom_is_said(report, tmp_path, pairs, sentence):
+    folder = planted.write_databases(tmp_path, sending_run(pairs))
+    assert report("pipeline", folder).out.startswith(sentence + "\nNo pipeline")
+
+
+def sending_run(pairs: list[tuple[int, int]]) -> list[planted.Rank]:
     size = 1 + max(map(max, pairs))
-    ranks = [
+    return [
         planted.Rank(
             rank, size, communicators=[parallel.world(rank, size)],
+            cells=[Cell("MPI_Send", 4_000, [1_000] * 20)],
             peers=[
                 ("MPI_Send", "sent", receiver, 20, 80_000, 20_000)
                 for sender, receiver in pairs if sender == rank
@@ -287,9 +293,15 @@ def test_who_serves_whom_is_said(report, tmp_path, pairs, sentence):
         )
         for rank in range(size)
     ]
-    assert report("pipeline", planted.write_databases(tmp_path, ranks)).out.startswith(
-        sentence + "\nNo pipeline"
-    )
+
+
+@pytest.mark.slow
+def test_the_page_says_who_serves_whom_and_nothing_of_others(report, tmp_path):
+    for name, pairs in (("star", [(0, 1), (1, 0), (0, 2), (2, 0)]), ("pair", [(0, 1)])):
+        folder = planted.write_databases(tmp_path / name, sending_run(pairs))
+        report("html", folder)
+        said = "Rank 0 serves ranks 1-2 as a master" in (folder / "report.html").read_text()
+        assert said == (name == "star")
 
 
 LINE = [*both(0, 1), *both(1, 2), *both(2, 3)]
