@@ -138,6 +138,31 @@ def test_all_to_all_is_no_sign_of_tensor_parallel_groups(roles_of):
     assert of_replicas_and_tensor(roles_of(ranks)) == ("replica group", "unclear")
 
 
+def test_sums_with_each_message_are_no_gradients_though_others_repeat(roles_of):
+    """Activations of another size than messages, one sum for each; and equal gradients."""
+    ranks = parallel.pipeline_run(2, 2)
+    for rank in ranks:
+        rank.samples = [sample for sample in rank.samples if sample.call == "MPI_Send"]
+        last_ns = rank.samples[-1].end_ns
+        members = [0, 3] if rank.world_rank in (0, 3) else [1, 2]
+        rank.communicators.append(parallel.split(TENSOR, rank.world_rank, members, 3))
+        rank.cells.append(Cell("MPI_Allreduce", GRADIENT_BYTES, [1_000] * 4, TENSOR))
+        rank.samples += [
+            planted.Sample(
+                "MPI_Allreduce", sample.end_ns, sample.end_ns + 1_000, REPLICA, number,
+                bytes=GRADIENT_BYTES,
+            )
+            for number, sample in enumerate(list(rank.samples), 1)
+        ] + [
+            planted.Sample(
+                "MPI_Allreduce", last_ns + number * 10_000, last_ns + number * 10_000 + 1_000,
+                TENSOR, number, bytes=GRADIENT_BYTES,
+            )
+            for number in range(1, 5)
+        ]
+    assert roles_of(ranks)["Comm_split {0,2}"] == "unclear"
+
+
 @pytest.mark.parametrize(("gradients", "role"), [(1, "replica group"), (100, "unclear")])
 def test_sums_that_are_as_frequent_as_messages_are_no_gradients(roles_of, gradients, role):
     """In a pipeline, where a step's end comes after many messages."""

@@ -221,7 +221,8 @@ def among_passers(group: Group, world: World, summed: int, exchanged: int) -> st
         return TENSOR
     if passed >= OFTEN * times:
         return REPLICA if summed > exchanged else UNCLEAR
-    return among_rivals(group, world, summed, exchanged)
+    found = among_rivals(group, world, summed, exchanged)
+    return UNCLEAR if found == REPLICA and times >= passed else found
 
 
 def alone_or_among_rivals(group: Group, world: World, summed: int, exchanged: int) -> str:
