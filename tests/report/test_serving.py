@@ -83,7 +83,9 @@ def test_what_serving_is(own_calls, own_ns, is_serving):
     assert is_by_transfer({0: own_calls, 1: 20, 2: 20}, spent_ns, {0}) == is_serving
 
 
-def test_alone_nobody_serves():
+def test_alone_or_without_messages_nobody_serves():
+    spent_ns = {0: [0, 9, 0, 0, 0, 0], 1: [0, 1, 0, 0, 0, 0]}
+    assert not is_by_transfer({0: 0, 1: 0}, spent_ns, {0})
     assert not is_by_transfer({0: 40}, {0: [0, 9, 0, 0, 0, 0]}, {0})
 
 

@@ -94,7 +94,7 @@ TABLE = (
               "times of one clock may contradict each other by as much", "matched", "not matched"),
     Threshold("late.fewer-messages", 8, "messages of one rank for each one of another",
               "ranks that send so differently do different work", "compared", "not compared"),
-    Threshold("late.serving", 2.0, "times the messages, and collectives as root, of other ranks",
+    Threshold("late.serving", 2.0, "times the calls with messages of other ranks",
               "who exchanges hardly more with others does not serve them", "late", "serves"),
     Threshold("late.causes", 16, "causes of one wait", "chains would make them ever more",
               "all known", "some not known"),

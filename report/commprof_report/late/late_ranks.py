@@ -178,7 +178,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
         else blame(causes, participants, lambda own: is_notable(gain_ns(own), split.run))
     )
     blamed, serving = without_serving(
-        blamed, lambda own: is_serving(connection, ranks, found.lines, own)
+        blamed, lambda own: is_serving(ranks, found.lines, own)
     )
     named = blamed.named.ranks if blamed.named else ()
     held_up = held_up_rows(sums)

@@ -5,16 +5,12 @@ while they move data, which is no lateness; they are late only if they are outsi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from sqlite3 import Connection
 from statistics import fmean
 
-from ..base import query
 from ..base.thresholds import threshold
 from .sums import LateRankRow
 from .timelines import FILES, OUTSIDE, TRANSFER, Lines
 from .verdict import Blame, Named
-
-SQL = query.beside(__file__)
 
 MORE = threshold("late.serving")
 
@@ -33,12 +29,11 @@ def without_serving(
 
 
 def is_serving(
-    connection: Connection, rows: Sequence[LateRankRow], lines: Lines, ranks: Collection[int]
+    rows: Sequence[LateRankRow], lines: Lines, ranks: Collection[int]
 ) -> bool:
     """Whether these ranks make far more calls with others than the rest, and are later than the
     rest by the transfer of these, not by time outside MPI or in files."""
-    roots = dict(SQL.run(connection, "roots_of_calls").fetchall())
-    calls = {row.rank: row.message_calls + roots.get(row.rank, 0) for row in rows}
+    calls = {row.rank: row.message_calls for row in rows}
     spent = {rank: line.sums[-1].tolist() for rank, line in lines.items()}
     return is_by_transfer(calls, spent, ranks)
 
@@ -46,12 +41,13 @@ def is_serving(
 def is_by_transfer(
     calls: Mapping[int, float], spent_ns: Mapping[int, Sequence[int]], ranks: Collection[int]
 ) -> bool:
-    """calls: messages, and collectives of which the rank is the root. spent_ns: in each state."""
+    """calls: with messages. spent_ns: in each state."""
     others = [rank for rank in calls if rank not in ranks and rank in spent_ns]
     own = [rank for rank in calls if rank in ranks and rank in spent_ns]
     if not own or not others:
         return False
-    if fmean(calls[rank] for rank in own) < MORE * fmean(calls[rank] for rank in others):
+    own_calls, others_calls = (fmean(calls[rank] for rank in part) for part in (own, others))
+    if not own_calls or own_calls < MORE * others_calls:
         return False
     transfer_ns, outside_ns = (
         fmean(sum(spent_ns[rank][state] for state in states) for rank in own)
