@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    run = common.open_selected(arguments, with_samples=True)
+    run = common.open_selected(arguments, with_samples=bool(arguments.plot))
     rows = histogram(run, arguments)
     if arguments.plot:
         calls = units.counted(sum(row.count for row in rows), "call")

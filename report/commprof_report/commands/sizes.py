@@ -93,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    run = common.open_selected(arguments, bins=arguments.bins, with_samples=True)
+    run = common.open_selected(arguments, bins=arguments.bins, with_samples=bool(arguments.plot))
     rows = size_rows(run.connection, arguments.per_rank)
     if arguments.plot:
         in_families = size_rows(
