@@ -16,11 +16,8 @@ import training
 from commprof_report.base import kendall, units
 from commprof_report.base.columns import Texts, table
 from commprof_report.base.same_steps import matched
-from commprof_report.run.sampled import Communicators
-from commprof_report.steps.boundaries import Boundaries, follow
+from commprof_report.steps.boundaries import Boundaries
 from commprof_report.steps.outliers import TimeByCall, explained
-from commprof_report.steps.period import Period
-from commprof_report.steps.stepping import Group, Numbered
 from commprof_report.steps.trend import trend
 from planted import SECOND, Message, Rank, Sample, Span, Start, Step, Window
 from planted_job import HostClock, Program
@@ -113,7 +110,7 @@ def test_the_parts_of_a_step_add_up(steps, name):
 def test_a_job_without_steps_says_so_and_why(summary, steps, make):
     row = summary(pair(make()))
     assert (row["steps"], row["delimited_by"], row["p50_ns"]) == (0, "", None)
-    assert "bulk collectives on MPI_COMM_WORLD: " in row["why"]
+    assert row["why"].startswith("in the calls of rank 0: ")
     text = steps(pair(make())).out
     assert text.startswith(f"Steps           none found: {row['why']}")
     assert (
@@ -122,36 +119,41 @@ def test_a_job_without_steps_says_so_and_why(summary, steps, make):
     )
 
 
-def test_where_no_bulk_collective_has_a_period_a_small_one_delimits_the_steps_and_that_is_said(
-    summary, steps
-):
-    row = summary(pair(training.solver(norms_every=0)))
-    said = (
-        "no bulk collective has a period: steps taken from MPI_Allreduce of 8 B, the only "
-        "regular collective"
-    )
-    assert (row["delimited_by"], row["how"], row["why"], row["steps"], row["certainty"]) == (
-        "calls", "small", said, 200, "likely",
-    )
-    assert steps(pair(training.solver(norms_every=0))).out.splitlines()[:2] == [
+def test_small_reductions_at_regular_times_are_steps_where_nothing_else_repeats(summary, steps):
+    job = Job()
+    for _ in range(3):
+        job.call("Send", 100_000_000, ns=MS)
+    for _ in range(200):
+        job.compute(8 * MS)
+        job.call("Allreduce", 8)
+    row = summary(pair(job))
+    assert (row["how"], row["steps"], row["certainty"]) == ("small", 200, "likely")
+    assert steps(pair(job)).out.splitlines()[:3] == [
         "Steps           200 steps of 1 MPI_Allreduce, 8 B, on MPI_COMM_WORLD",
-        f"                likely: {said}",
+        "                likely: 100.0 % of these calls of the run are in such steps; small "
+        "reductions repeat at regular times",
+        "Loops           200 x (Allreduce of 8 B)",
     ]
-    assert summary(pair(training.solver()))["why"].endswith(
-        "MPI_Allreduce of 8 B, the most frequent of the regular collectives"
+
+
+def test_the_nest_of_loops_is_shown(summary):
+    row = summary(pair(training.solver()))
+    assert (row["how"], row["loops"]) == (
+        "loops", "200 x (4 message calls, Allreduce of 8 B); every 10: Allreduce of 24 B",
     )
 
 
-NEGOTIATIONS = [
-    training.negotiation, training.negotiation_and_gradients, training.negotiation_of_kinds,
-]
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("make", [training.negotiation, training.negotiation_of_kinds])
+def test_messages_and_the_control_traffic_after_them_are_steps(summary, make, seed):
+    row = summary(pair(make(seed=seed)))
+    assert (row["steps"], row["certainty"]) == (60, "likely"), row["why"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("make", NEGOTIATIONS)
-def test_control_traffic_of_training_delimits_no_steps(summary, make, seed):
-    row = summary(pair(make(seed=seed)))
+def test_control_traffic_among_gradients_that_do_not_repeat_is_no_step(summary, seed):
+    row = summary(pair(training.negotiation_and_gradients(seed=seed)))
     assert (row["steps"], row["delimited_by"]) == (0, ""), row["why"]
 
 
@@ -182,41 +184,24 @@ def seven_and_another() -> Job:
     return job
 
 
-SMALL = "none of {} sampled collectives is bulk; {} MPI_Allreduce of 8 B on MPI_COMM_WORLD: "
-BULK = "{} bulk collectives on MPI_COMM_WORLD: "
+IRREGULAR = "they are alike, and come at irregular times"
 LARGE = [1_000_000, 3_000_000]
 REASONS = {
-    "irregular": (
-        training.small("Allreduce", 400),
-        SMALL.format(400, 400) + "they are alike, and come at irregular times",
-    ),
+    "irregular": (training.small("Allreduce", 400), IRREGULAR),
     "few small": (
-        training.small("Allreduce", 6), SMALL.format(6, 6) + "they are too few, 8 are needed",
+        training.small("Allreduce", 6), "what repeats occurs 6 times, 8 are needed",
     ),
     "no reduction": (
-        training.small("Bcast", 40),
-        "none of 40 sampled collectives is bulk; none of them is a small reduction of the main "
-        "thread",
+        training.small("Bcast", 40), "none of them is a small reduction of the main thread",
     ),
-    "few": (several_sizes(LARGE, 5), BULK.format(5) + "they are too few, 8 are needed"),
-    "few sizes": (
+    "few": (several_sizes(LARGE, 5), "5 calls are too few, 8 are needed"),
+    "few fit": (
         training.random_mix(),
-        BULK.format(600) + "their sizes do not repeat; 4 sizes are too few for sums, 6 are needed",
+        "what repeats has 28.4 % of the calls of its kind, 60.0 % are needed",
     ),
-    "no sums": (
-        training.single_phase(),
-        BULK.format(60) + "their sizes do not repeat; no sum of their bytes repeats",
-    ),
-    "few times": (
-        several_sizes([1_000_000 + 1_000 * size for size in range(5)], 10),
-        BULK.format(10) + "their sizes do not repeat; 5 sizes are too few for sums, 6 are needed",
-    ),
-    "few repetitions": (
-        seven_and_another(), BULK.format(8) + "what repeats occurs 7 times, 8 are needed",
-    ),
-    "single": (
-        training.poisson(), BULK.format(400) + "they are alike, and come at irregular times",
-    ),
+    "no repetition": (training.single_phase(), "no call repeats"),
+    "few repetitions": (seven_and_another(), "what repeats occurs 7 times, 8 are needed"),
+    "single": (training.poisson(), IRREGULAR),
 }
 
 
@@ -224,7 +209,7 @@ REASONS = {
 def test_the_reason_why_there_are_no_steps_is_the_reason(summary, name):
     job, why = REASONS[name]
     row = summary(pair(job))
-    assert (row["delimited_by"], row["why"]) == ("", why)
+    assert (row["delimited_by"], row["why"]) == ("", f"in the calls of rank 0: {why}")
 
 
 def test_collectives_that_were_counted_and_not_sampled_are_said_to_be(summary):
@@ -552,20 +537,6 @@ def test_steps_of_replica_groups_are_matched_by_time(summary, steps):
     } == {4}
 
 
-def test_of_equal_communicators_all_ranks_follow_the_same():
-    """Rank 1 has numbered them the other way round, as threads may."""
-    names = [(0, 3, "b"), (0, 4, "a"), (1, 3, "a"), (1, 4, "b")]
-    rows = [(*name, 0, 2, False, False) for name in names]
-    texts = Texts()
-    steps = table(Numbered, [], texts)
-    groups = [
-        Group(identity, Period([], "sizes", 1, 8, 1.0, ""), steps, {"MPI_Allreduce": 1}, 60)
-        for identity in "ab"
-    ]
-    found = follow(table(Communicators, rows, texts), texts, groups)
-    assert {rank: group.identity for rank, group in found.items()} == {0: "b", 1: "b"}
-
-
 def test_groups_of_which_one_lacks_a_step_are_matched_in_order():
     """The other is late by more than half a step now and then."""
     ends = [number * 10 * MS for number in range(1, 101)]
@@ -774,8 +745,8 @@ def test_steps_that_are_a_small_part_of_the_run_say_so(summary, steps):
         job.compute(20 * MS)
         job.call("Allreduce", 40_000_000, step)
     row = summary(pair(job))
-    assert (row["steps"], row["period"]) == (200, "1 bulk MPI_Allreduce, 40.0 MB")
-    assert 0.35 < row["time_share"] < 0.45
+    assert (row["steps"], row["period"]) == (150, "1 bulk MPI_Allgather, 40.0 MB")
+    assert 0.55 < row["time_share"] < 0.65
     share = units.share(row["time_share"])
     assert (
         f"warm-up step left out; these steps are {share} of the counted time without set-up\n"
@@ -841,8 +812,9 @@ def test_the_text_has_the_answer_in_its_first_lines(steps):
         lines[0] == "Steps           300 steps of 5 bulk MPI_Allreduce, 102 MB, on MPI_COMM_WORLD"
     )
     assert lines[1].startswith("                sure: 100.0 % of these calls")
-    assert lines[2].startswith("Step time       median 14")
-    assert "outside MPI + " in lines[3] and "exposed communication, on the main thread" in lines[4]
+    assert lines[2].startswith("Loops           300 x (Allreduce of 4.28 MB, 3 Allreduce of 25 MiB, ")
+    assert lines[3].startswith("Step time       median 14")
+    assert "outside MPI + " in lines[4] and "exposed communication, on the main thread" in lines[5]
 
 
 def test_csv_and_the_table_of_steps_have_a_row_a_step(steps):

@@ -78,8 +78,9 @@ MARK = (
     "see commprof_step(3)"
 )
 HOW = {
-    "sizes": "calls and sizes repeat",
-    "bytes": "calls differ, but their bytes add up to the same sum",
+    "loops": "calls repeat",
+    "small": "small reductions repeat at regular times",
+    "sums": "calls differ, but their bytes add up to the same sum",
     "gaps": "all calls are alike, told by the pauses: several steps and then a pause would look "
     "the same",
 }
@@ -284,6 +285,8 @@ def facts(answers: StepsSummary, waits: Late | None) -> Iterator[tuple[str, str]
         return
     yield "Steps", steps_text(summary)
     yield "", certainty_text(summary)
+    if summary.loops:
+        yield "Loops", summary.loops
     yield "Step time", time_text(summary)
     yield from share_facts(summary, waits.run if waits else None)
     yield from path_facts(answers)
@@ -306,15 +309,14 @@ def steps_text(summary: StepsRow) -> str:
     if summary.delimited_by == "region":
         steps += ": visits to the region"
     else:
-        steps += f" of {summary.period}, on {summary.communicator}"
-    return steps if summary.how == "small" or not summary.why else f"{steps}; {summary.why}"
+        where = f", on {summary.communicator}" if summary.communicator else ""
+        steps += f" of {summary.period}{where}"
+    return f"{steps}; {summary.why}" if summary.why else steps
 
 
 def certainty_text(summary: StepsRow) -> str:
     if summary.delimited_by != "calls":
         return "sure"
-    if summary.how == "small":
-        return f"{summary.certainty}: {summary.why}"
     share = units.share(summary.confidence)
     return (
         f"{summary.certainty}: {share} of these calls of the run are in such steps; "

@@ -1,13 +1,11 @@
-"""The steps of a run: marked by the program, visits to a region, or found in the sequence of bulk
-collectives.
+"""The steps of a run: marked by the program, visits to a region, or loops in the calls.
 
     marks, visits to a region  ---------------------------------------------------->  Boundaries
-    communicators whose      ->  the one that      ->  when each rank left the last   Steps
-    collectives repeat           determines a          bulk collective of each step
-    (stepping.py)                rank's steps
+    the loop that is the     ->  by the numbers of the     ->  when each rank left    Steps
+    step of a rank               collectives that end it,      the last call of each
+    (stepping.py)                those of other ranks
 
-If different communicators determine the steps of different ranks (one for each replica group), the
-steps are matched by time.
+Ranks that end their steps with no common collective have steps of their own, matched by time.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from sqlite3 import Connection
 from statistics import median
 from typing import NamedTuple
@@ -23,23 +20,23 @@ from typing import NamedTuple
 from ..base import query, units
 from ..base.arrays import np
 from ..base.columns import (
-    Columns, Flags, Ints, Texts, by_rank, found_in, grouped, joined, table,
+    NONE, Columns, Flags, Ints, Texts, by_rank, grouped, joined, table,
 )
+from ..base.present import present
 from ..base.same_steps import agree, matched, warm_up
 from ..base.thresholds import threshold
 from ..late.marks import MarkedRow
 from ..run.alignment import Alignment
 from ..run.holes import Hole
-from ..run.sampled import Communicators, communicators
+from ..run.sampled import communicators
+from .lines import Collectives, about_calls, collectives, own_calls, threads_of
 from .sampled_calls import SampledCalls
-from .stepping import (
-    Collectives, Found, Group, Numbered, Refused, collectives, find_groups, stepping,
-)
+from .stepping import Found, Numbered, numbered_steps, own_bounds, steps_of
 
 SQL = query.beside(__file__)
 
 FAR_OUT, OUTLIER = threshold("steps.far-out"), threshold("steps.outlier")
-MOST_REFUSED = 2  # kinds of small collectives of which it is said why they are no steps
+MOST_ANALYSED = 64  # different sequences of calls: those of further ranks are not read
 
 
 class Detection(NamedTuple):
@@ -59,6 +56,9 @@ class Detection(NamedTuple):
     driving: dict[int, int] = {}
     # steps of one number are the same step on all ranks: by the program's count, not by time
     is_counted: bool = False
+    is_bulk: bool = True  # the functions are bulk collectives
+    is_close: bool = False  # another loop explains nearly as much
+    loops: str = ""  # the nest, in words
 
 
 @dataclass(frozen=True)
@@ -187,32 +187,92 @@ def by_region(connection: Connection, alignment: Alignment, name: str) -> Unjudg
 # Steps from calls.
 
 
+class Group(NamedTuple):
+    """Ranks whose steps are the same by the numbers of collectives, or a rank of its own."""
+
+    identity: int  # of the communicator whose collectives end the steps; NONE: messages do
+    ranks: list[int]
+    speaker: int
+    found: Found
+    steps: Numbered | None
+    bounds: tuple[Ints, Ints] | None  # of a rank of its own
+    known: int  # sampled collectives on the communicator
+
+
+class Refusal(NamedTuple):
+    """A rank that has no steps."""
+
+    world_rank: int
+    found: Found
+
+
 def by_calls(connection: Connection, alignment: Alignment, sampled: SampledCalls) -> Unjudged:
     known = communicators(connection, sampled.texts)
     numbered = collectives(sampled, known)
-    found = find_groups(stepping(sampled, numbered), sampled.texts)
-    followed = follow(known, sampled.texts, found.groups)
-    if not followed:
-        return _why_none(connection, sampled, found)
-    own = _times(numbered, sampled.texts, followed)
-    steps = _numbered(own, followed, alignment)
-    if not len(steps):
-        most_steps = max(len(group.steps) for group in followed.values())
+    groups, refused = find_groups(sampled, numbered, len(alignment.ranks))
+    if not groups:
+        return _why_none(connection, sampled, refused, numbered)
+    own = joined(Bounds, [_times(numbered, group) for group in groups])
+    if not len(own):
+        most_steps = max(len(group.found.spans) for group in groups)
         return none(
             f"no rank has samples of both ends of any of {units.counted(most_steps, 'step')}"
         )
-    stepping_ranks = np.unique(steps.world_rank).tolist()
-    most = Counter(followed[rank].identity for rank in stepping_ranks).most_common(1)[0][0]
-    group = next(group for group in found.groups if group.identity == most)
-    total, period = _total(connection, group), group.period
-    others = _others_text(sorted({*own.world_rank.tolist()} - {*stepping_ranks}))
+    steps = _numbered(own, groups, alignment)
+    stepping_ranks = {*np.unique(steps.world_rank).tolist()}
+    group = max(groups, key=lambda each: len(stepping_ranks.intersection(each.ranks)))
+    found = group.found
+    others = _others_text(sorted({*own.world_rank.tolist()} - stepping_ranks))
+    total = _total(connection, sampled, group)
     has_own_sizes = any(
-        sampled.known.calls[call].bandwidth == "own-size" for call in group.functions
+        sampled.known.calls[call].bandwidth == "own-size" for call in found.functions
     )
     return Detection(
-        "calls", period.how, most, group.functions, None if has_own_sizes else period.bytes,
-        period.confidence, total, "; ".join(filter(None, [period.why, others])),
+        "calls", found.how, sampled.texts.text(group.identity) or "", found.functions,
+        None if has_own_sizes else found.bytes, found.confidence, total,
+        "; ".join(filter(None, [found.why, others])), is_bulk=found.is_bulk,
+        is_close=found.is_close, loops=found.words,
     ), steps
+
+
+def find_groups(
+    sampled: SampledCalls, numbered: Collectives, ranks: int
+) -> tuple[list[Group], list[Refusal]]:
+    """The steps of each rank that leads a communicator, or follows none. Ranks whose calls are
+    equal have equal steps."""
+    about = about_calls(sampled)
+    analysed: dict[bytes, Found] = {}
+    groups: list[Group] = []
+    refused: list[Refusal] = []
+    covered: set[int] = set()
+    of_rank = dict(by_rank(numbered.world_rank))
+    for rank, thread, rows in threads_of(sampled, about):
+        if rank in covered:
+            continue
+        mine = numbered.take(of_rank[rank]) if rank in of_rank else numbered.take(slice(0, 0))
+        own = own_calls(sampled, about, mine, rows, ranks)
+        sizes = np.where(own.sequence == NONE, 0, own.bytes)
+        key = b"".join(column.tobytes() for column in (own.token, sizes, own.stretch))
+        if key not in analysed and len(analysed) < MOST_ANALYSED:
+            analysed[key] = steps_of(
+                own, about, sampled.texts, bool(sampled.is_negotiated(rows[:1])[0]),
+                bool(sampled.on_main(rows[:1])[0]),
+            )
+        found = analysed.get(key)
+        if found is None or not found.how:
+            refused += [Refusal(rank, found)] if found else []
+            continue
+        steps = numbered_steps(own, found)
+        if steps is None:
+            groups.append(Group(NONE, [rank], rank, found, None, own_bounds(own, found), 0))
+            covered.add(rank)
+            continue
+        members = numbered.world_rank[numbered.identity == steps[0]]
+        following = sorted({*members.tolist()} - covered)
+        known = int((own.identity == steps[0]).sum())
+        groups.append(Group(steps[0], following, rank, found, steps[1], None, known))
+        covered.update(following)
+    return groups, refused
 
 
 def _least_first(visits: tuple[tuple[int, int], int]) -> tuple[int, int]:
@@ -227,26 +287,16 @@ def _others_text(ranks: list[int]) -> str:
     )
 
 
-def _why_none(connection: Connection, sampled: SampledCalls, found: Found) -> Unjudged:
-    """The collectives of which most were tried are named."""
-    if not found.sampled:
+def _why_none(
+    connection: Connection, sampled: SampledCalls, refused: Sequence[Refusal],
+    numbered: Collectives,
+) -> Unjudged:
+    """Of the rank of which most repeats."""
+    if not refused:
         return none(_unsampled_text(connection))
-    bulk, small = found.bulk, found.small
-    most = sorted(bulk, key=attrgetter("calls"))[-1:]
-    tried = [*most, *sorted(small, key=lambda each: -each.calls)[:MOST_REFUSED]]
-    said = [f"{each.what} on {_label(sampled, each)}: {each.why}" for each in tried]
-    if not bulk:
-        said.insert(0, f"none of {units.counted(found.sampled, 'sampled collective')} is bulk")
-    if not bulk and not small:
-        said.append("none of them is a small reduction of the main thread")
-    if len(small) > MOST_REFUSED:
-        said.append(f"nor do {units.counted(len(small) - MOST_REFUSED, 'more kind')} of small ones")
-    return none("; ".join(said), max((each.confidence for each in most), default=0.0))
-
-
-def _label(sampled: SampledCalls, refused: Refused) -> str:
-    communicator = sampled.known.communicators.get(refused.identity)
-    return communicator.label if communicator else units.NO_VALUE
+    best = max(refused, key=lambda each: (each.found.confidence, -each.world_rank))
+    why = best.found.why
+    return none(f"in the calls of rank {best.world_rank}: {why}", best.found.confidence)
 
 
 def _unsampled_text(connection: Connection) -> str:
@@ -259,41 +309,24 @@ def _unsampled_text(connection: Connection) -> str:
     return f"none of {units.counted(counted, 'collective')} between ranks was sampled{persistent}"
 
 
-def follow(
-    known: Communicators, texts: Texts, groups: Sequence[Group]
-) -> dict[int, Group]:
-    """By rank, the communicator that determines its steps. All ranks take the same of equal ones:
-    threads may number theirs otherwise."""
-    by_identity = {texts.number(group.identity): group for group in groups}
-    followed: dict[int, Group] = {}
-    places: dict[str, int] = {}
-    own = known.take(np.isin(known.identity, [*by_identity]))
-    own = own.take(np.lexsort((own.communicator, own.world_rank)))
-    for world_rank, identity in zip(own.world_rank.tolist(), own.identity.tolist()):
-        group = by_identity[identity]
-        place = places.setdefault(group.identity, len(places))
-        best = followed.get(world_rank)
-        if best is None or (group.rating, -place) > (best.rating, -places[best.identity]):
-            followed[world_rank] = group
-    return followed
-
-
-def _times(found: Collectives, texts: Texts, followed: Mapping[int, Group]) -> Bounds:
-    """The steps of each rank as far as the samples that bound them exist; their places in its
-    group in place of their numbers."""
-    identity = [texts.number(group.identity) for group in followed.values()]
-    follows = found_in(
-        (found.world_rank, found.identity),
-        (np.array([*followed], np.int64), np.array(identity, np.int64)),
-    )
-    chosen = np.flatnonzero(follows >= 0)
-    order, groups = grouped(found.world_rank[chosen], found.sequence[chosen])
-    own = found.take(chosen[order])
+def _times(found: Collectives, group: Group) -> Bounds:
+    """The steps of each rank, as far as the samples that bound them exist on all ranks; their
+    places in its group in place of their numbers."""
+    if group.bounds is not None:
+        begin_ns, end_ns = group.bounds
+        place = np.arange(len(end_ns))
+        return Bounds(place, np.full(len(place), group.speaker), begin_ns, end_ns).take(
+            end_ns > begin_ns
+        )
+    own = found.take((found.identity == group.identity) & np.isin(found.world_rank, group.ranks))
+    own = own.take(np.lexsort((own.sequence, own.world_rank)))
+    steps = present(group.steps)
     parts = [
-        _times_of_rank(rank, followed[rank].steps, own.sequence[rows], own.done_ns[rows])
+        _times_of_rank(rank, steps, own.sequence[rows], own.done_ns[rows])
         for rank, rows in by_rank(own.world_rank)
     ]
-    return joined(Bounds, [table(Bounds, [], texts), *parts])
+    bounds = joined(Bounds, parts)
+    return bounds.take(np.bincount(bounds.step, minlength=1)[bounds.step] == len(parts))
 
 
 def _times_of_rank(rank: int, steps: Numbered, sequence: Ints, done_ns: Ints) -> Bounds:
@@ -320,31 +353,34 @@ def _times_of_rank(rank: int, steps: Numbered, sequence: Ints, done_ns: Ints) ->
     return found.take(end_ns > begin_ns)
 
 
-def _numbered(own: Bounds, followed: Mapping[int, Group], alignment: Alignment) -> Bounds:
+def _numbered(own: Bounds, groups: Sequence[Group], alignment: Alignment) -> Bounds:
     """Numbers the steps of the whole run. Within a group the index identifies the step; groups are
-    matched by their first ranks."""
+    matched by the rank of which most steps are known."""
     rows_of = dict(by_rank(own.world_rank))
-    speakers: dict[str, int] = {}
-    for rank, rows in rows_of.items():
-        best = speakers.get(followed[rank].identity)
-        if best is None or len(rows) > len(rows_of[best]):
-            speakers[followed[rank].identity] = rank
+    speakers = {
+        max(known, key=lambda rank: len(rows_of[rank])): group for group in groups
+        if (known := [rank for rank in group.ranks if rank in rows_of])
+    }
     ends = alignment.aligned(own.world_rank, own.end_ns)
-    numbers = matched({rank: ends[rows_of[rank]].tolist() for rank in speakers.values()})
+    numbers = matched({rank: ends[rows_of[rank]].tolist() for rank in speakers})
     number = np.zeros(len(own), np.int64)
-    for rank, rows in rows_of.items():
-        group = followed[rank]
-        speaker = speakers[group.identity]
-        of_place = np.zeros(len(group.steps), np.int64)
+    for speaker, group in speakers.items():
+        of_place = np.zeros(len(group.found.spans), np.int64)
         of_place[own.step[rows_of[speaker]]] = numbers.get(speaker, 0)
-        number[rows] = of_place[own.step[rows]]
+        for rank in group.ranks:
+            rows = rows_of.get(rank, np.empty(0, np.int64))
+            number[rows] = of_place[own.step[rows]]
     return replace(own, step=number).take(number > 0)
 
 
-def _total(connection: Connection, group: Group) -> int | None:
-    (possible,) = SQL.run(connection, "sampled_collectives", identity=group.identity).fetchone()
+def _total(connection: Connection, sampled: SampledCalls, group: Group) -> int | None:
+    if group.steps is None:
+        return None
+    identity = sampled.texts.text(group.identity)
+    (possible,) = SQL.run(connection, "sampled_collectives", identity=identity).fetchone()
     of_steps = int((group.steps.last - group.steps.before).sum())
-    return None if possible <= group.sampled else round(len(group.steps) * possible / of_steps)
+    known = group.known
+    return None if possible <= known else round(len(group.steps) * possible / of_steps)
 
 
 # Warm-up, outliers, and steps with missing samples.

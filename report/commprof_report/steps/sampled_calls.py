@@ -43,11 +43,22 @@ class Threads(Columns):
 
 
 @dataclass(frozen=True)
+class Windows(Columns):
+    """windows.sql"""
+
+    world_rank: Ints
+    thread: Ints
+    begin_ns: Ints
+    end_ns: Ints
+
+
+@dataclass(frozen=True)
 class SampledCalls:
     calls: Calls  # by rank, in order of time
     messages: FurtherMessages
     starts: Starts
     threads: Threads
+    windows: Windows
     texts: Texts
     known: Known
     is_control: Ints  # of each call, by what it is; NONE: its thread does not negotiate
@@ -75,6 +86,7 @@ def sampled_calls(connection: Connection, about: Known | None = None) -> Sampled
     calls = calls.take(np.lexsort((calls.end_ns, calls.start_ns, calls.world_rank)))
     told = read(Told, SQL.run(connection, "told"), texts)
     threads = read(Threads, SQL.run(connection, "threads"), texts)
+    windows = read(Windows, SQL.run(connection, "windows"), texts)
     is_control = np.full(len(calls), NONE)
     own = np.flatnonzero(np.isin(calls.thread, told.thread))
     keys = ([getattr(rows, name) for name in KIND] for rows in (calls.take(own), told))
@@ -85,5 +97,6 @@ def sampled_calls(connection: Connection, about: Known | None = None) -> Sampled
     )
     is_large = np.where(is_control == NONE, calls.bytes > limit[calls.call], is_control == 0)
     return SampledCalls(
-        calls, messages, starts, threads, texts, about or known(connection), is_control, is_large
+        calls, messages, starts, threads, windows, texts, about or known(connection), is_control,
+        is_large,
     )

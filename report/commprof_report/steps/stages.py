@@ -1,8 +1,8 @@
 """The analysis of steps, stage by stage. Each is a function of what the stages before it gave; only
 reading asks the run.
 
-    sampled calls --> stepping        of each communicator, the calls that all ranks have Stepping
-                  --> find_groups     what repeats in them: the period (period.py)        Group
+    sampled calls --> own_calls       the calls of a rank's thread as a sequence          OwnCalls
+                  --> steps_of        the loop in it that is the step (loops/)            Found
                   --> by_calls        when each step of each rank begins and ends, or     Bounds
                                       marked(), by_region()
                   --> judged          the warm-up, outliers, steps that lack samples      Boundaries

@@ -1,325 +1,365 @@
-"""The communicators whose collectives repeat in steps (period.py).
+"""The steps of one rank, from the loops in its calls (loops/).
 
-    sampled calls  ->  collectives of      ->  of each communicator,   ->  what repeats in them
-                       several ranks           from its lowest rank        Group
-                       Collectives             Stepping
+    calls of a thread  ->  loops  ->  the one that is the step  ->  where it ends   Found
+    OwnCalls (lines.py)    with less detail of the messages, where that repeats better
 
-All ranks of a communicator call the same collectives in the same order, so the boundaries found on
-one rank hold for all, by sequence number.
+All ranks of a communicator make the same collectives in the same order, so steps that end with one
+hold for all of its ranks, by sequence number.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import NamedTuple
 
 from ..base import units
 from ..base.arrays import np
-from ..base.columns import (
-    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, found_in, grouped, numbered, table,
+from ..base.columns import NONE, Columns, Flags, Ints, Texts
+from ..base.thresholds import threshold, whole
+from ..loops.choice import Choice, Kind, choose
+from ..loops.cut import (
+    Spans, cut, filtered, grouped_by_pauses, joined_parts, may_be_layers,
 )
-from ..base.thresholds import threshold
-from ..calls.by_call import operation
-from ..run.sampled import Communicators
-from .period import FEWEST_CALLS, MANY_STEPS, Calls, Period, find_period, free_times, is_steady
-from .sampled_calls import SampledCalls
+from ..loops.sums import Calls as Summed
+from ..loops.sums import find_sums
+from ..loops.words import Word, nest_text
+from .lines import FEWEST_CALLS, AboutCalls, OwnCalls
 
-REDUCTIONS = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "reducescatter")
-FROM_THE_START = 0  # number of the stretch that begins with the first collective
-FEWEST_SMALL, MOSTLY_TIMED = threshold("steps.small"), threshold("steps.timed")
-KINDS_TRIED = 8
-
-
-@dataclass(frozen=True)
-class Collectives(Columns):
-    """The sampled collectives of communicators of several ranks."""
-
-    row: Ints  # of the call
-    world_rank: Ints
-    communicator: Ints
-    identity: TextInts
-    sequence: Ints
-    # on the device if nine in ten of the communicator's operations have such times: with
-    # intermittent tracing, steps would seem long and short
-    start_ns: Ints
-    done_ns: Ints  # when it was complete, or its call returned if that is later
-
-
-@dataclass(frozen=True)
-class Stepping(Columns):
-    """The collectives in which steps are sought: of each communicator those of the lowest rank that
-    has samples, as far as all such ranks have sampled the same ones."""
-
-    identity: TextInts
-    sequence: Ints
-    call: TextInts
-    bytes: Ints  # 0 where each rank has its own size: it is not compared between steps
-    start_ns: Ints
-    end_ns: Ints  # a small nonblocking one ends with its call: it hides no pause
-    is_bulk: Flags
-    is_small: Flags  # on the main thread: those of others are a framework's control messages
-    is_negotiated: Flags  # the thread negotiates with the other ranks on what to send
+FEWEST_STEPS, FEWEST_SINGLE = whole("loops.steps"), whole("loops.single")
+FEWEST_SMALL = threshold("steps.small")
+FITS, FEW_FIT = threshold("loops.fits"), threshold("loops.few-fit")
+IRREGULAR, STEADY = threshold("loops.irregular"), threshold("loops.steady")
+ENOUGH_TIME = threshold("loops.time")
+SURE, BETTER = threshold("steps.sure"), threshold("loops.better")
+MANY_STEPS = 10
+MAY_BE_PART = (
+    "what repeats may be a step or a part of one; too little was sampled in a row to tell"
+)
 
 
 @dataclass(frozen=True)
 class Numbered(Columns):
-    """Steps as ranges of sequence numbers; before: that of the last bulk collective before the
-    step, 0 for the first step of the run."""
+    """Steps as ranges of sequence numbers; before: that of the last collective of the step before,
+    0 for the first step of the run."""
 
     before: Ints
     first: Ints
     last: Ints
 
 
-class Group(NamedTuple):
-    """A communicator whose collectives are periodic."""
-
-    identity: str
-    period: Period
-    steps: Numbered
-    functions: dict[str, float]  # how many of each a step has, on average
-    sampled: int  # collectives that were analysed
-
-    @property
-    def rating(self) -> tuple[bool, int]:
-        """Prefers reductions, because gradients are reduced and are most of what a step sends."""
-        return any(map(is_reduction, self.functions)), self.period.bytes
-
-
-class Refused(NamedTuple):
-    """Collectives on a communicator that delimit no steps, and why."""
-
-    calls: int
-    what: str
-    identity: str
-    why: str
-    confidence: float
-
-
 class Found(NamedTuple):
-    groups: list[Group]
-    sampled: int  # collectives in which steps were sought
-    bulk: list[Refused]
-    small: list[Refused]
+    """The steps of a rank, or why there are none."""
+
+    spans: Spans
+    how: str = ""  # 'loops', 'gaps', 'sums', 'small'; '': there are none
+    functions: dict[str, float] = {}  # the calls that count, and how many a step has
+    is_bulk: bool = False  # these are bulk collectives
+    bytes: int = 0  # of them in a step
+    confidence: float = 0.0  # share of the calls of these functions that are in steps
+    is_close: bool = False  # another loop explains nearly as much
+    words: str = ""  # the loops
+    why: str = ""  # there are none, or this one was taken
+    counted: Ints = np.empty(0, np.int64)  # places of all calls that count
+    share: float = 0.0  # of the time from the first call to the last, in steps
 
 
-class Line(NamedTuple):
-    """The collectives of one communicator in order."""
-
-    identity: str
-    rows: Stepping
-    names: list[str]
-    stretches: list[int]  # equal while no call is missing in between
-    free_ns: list[int]  # up to each, time in which none was in progress
+NOTHING = Spans(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-def is_reduction(call: str) -> bool:
-    return operation(call) in REDUCTIONS
+def steps_of(
+    own: OwnCalls, about: AboutCalls, texts: Texts, is_negotiated: bool, is_main: bool
+) -> Found:
+    """is_negotiated: the thread agrees with the others on what to send."""
+    if len(own) < FEWEST_CALLS:
+        return Found(NOTHING, why=_too_few(len(own), "call"))
+    if is_negotiated:
+        return _by_sums(own, texts, True)
+    tried: list[Found] = []
+    best = Found(NOTHING)
+    for token, which in _levels(own):
+        of_level = list(_by_loops(own, which, about, texts, token[which], is_main))
+        tried += of_level
+        found = max(of_level, key=_quality)
+        if is_better(found, best):
+            best = found
+        if _quality(best) >= SURE:
+            return best
+    if _quality(best) < ENOUGH_TIME and not any(found.why == MAY_BE_PART for found in tried):
+        best = max([best, _by_sums(own, texts, False)], key=_quality)
+    return best if best.how else tried[0]
 
 
-def collectives(sampled: SampledCalls, known: Communicators) -> Collectives:
-    calls = sampled.calls
-    rows = np.flatnonzero((calls.sequence != NONE) & (calls.communicator > 1))
-    known = known.take((known.size > 1) | known.is_inter)
-    place = known.row(calls.take(rows))
-    rows, place = rows[place >= 0], place[place >= 0]
-    identity = known.identity[place]
-    start_ns, end_ns, done_ns = calls.start_ns[rows], calls.end_ns[rows], calls.completed_ns[rows]
-    is_timed = calls.device_end_ns[rows] != NONE
-    is_on_device = mostly_timed(identity, is_timed, known.is_nccl[place])
-    start_ns = np.where(is_timed & is_on_device, calls.device_start_ns[rows], start_ns)
-    done_ns = np.where(
-        is_timed, np.where(is_on_device, calls.device_end_ns[rows], NONE), done_ns
-    )
-    return Collectives(
-        rows, calls.world_rank[rows], calls.communicator[rows], identity, calls.sequence[rows],
-        start_ns, np.maximum(end_ns, done_ns),
-    )
+def is_better(rough: Found, best: Found) -> bool:
+    return _quality(rough) > _quality(best) + BETTER
 
 
-def mostly_timed(identity: TextInts, is_timed: Flags, is_nccl: Flags) -> Flags:
-    count = np.bincount(identity)[identity]
-    timed = np.bincount(identity, is_timed)[identity]
-    return is_nccl & (timed >= MOSTLY_TIMED * count)
+def _too_few(number: int, what: str) -> str:
+    return f"{units.counted(number, what)} are too few, {FEWEST_CALLS} are needed"
 
 
-def stepping(sampled: SampledCalls, found: Collectives) -> Stepping:
-    calls, texts = sampled.calls, sampled.texts
-    order, groups = grouped(found.identity, found.world_rank, found.communicator)
-    members = found.take(order[groups.first])
-    speakers = Groups(members.identity)  # the first member of each
-    place = np.searchsorted(members.identity[speakers.first], found.identity)
-    speaker = speakers.first[place]
-    speaks = (found.world_rank == members.world_rank[speaker]) & (
-        found.communicator == members.communicator[speaker]
-    )
-    same = numbered(found.identity, found.sequence)
-    is_common = np.bincount(same, minlength=1)[same] >= speakers.counts[place]
-    own = found.take(speaks & is_common)
-    own = own.take(np.lexsort((own.sequence, texts.order()[own.identity])))
-    about, row = sampled.known, own.row
-    call, call_bytes = calls.call[row], calls.bytes[row]
-    has_own_size = about.which(call, texts, lambda one: one.bandwidth == "own-size")
-    is_collective = about.which(
-        call, texts,
-        lambda one: one.family in ("collective", "neighborhood") and one.form != "persistent",
-    )
-    is_unknown = (call_bytes == NONE) & (sampled.is_control[row] == NONE)
-    is_large = sampled.is_large[row] | is_unknown
-    return Stepping(
-        own.identity, own.sequence, call,
-        np.where(has_own_size | (call_bytes == NONE), 0, call_bytes),
-        own.start_ns, np.where(is_collective & is_large, own.done_ns, calls.end_ns[row]),
-        is_collective & is_large, is_collective & ~is_large & sampled.on_main(row),
-        sampled.is_negotiated(row),
-    )
+def _quality(found: Found) -> float:
+    return min(found.confidence, found.share) if found.how else 0.0
 
 
-def find_groups(rows: Stepping, texts: Texts) -> Found:
-    lines = list(_lines(rows, texts))
-    groups, refused = [], []
-    for line in lines:
-        group, calls = _group(line, line.rows.is_bulk)
-        if len(group.steps):
-            groups.append(group)
-        elif calls:
-            why = group.period.why or "no step was sampled whole"
-            bulk = units.counted(calls, "bulk collective")
-            refused.append(Refused(calls, bulk, line.identity, why, group.period.confidence))
-    small: list[Refused] = []
-    if not groups:
-        groups, small = _small_groups(lines)
-    return Found(groups, len(rows), refused, small)
+def _levels(own: OwnCalls) -> Iterator[tuple[Ints, Flags]]:
+    """Less and less detail of the messages, as far as there are any; then of small collectives."""
+    is_every = np.ones(len(own), bool)
+    is_message = own.kind == Kind.MESSAGE
+    if is_message.any():
+        yield own.sized, is_every
+    yield own.token, is_every
+    if is_message.any():
+        yield own.similar, is_every
+        if not is_message.all():
+            yield own.token, ~is_message
+    is_rough = own.is_bulk | is_message
+    yield np.where(is_rough, own.similar, own.similar.max() + 1 + own.function), is_every
 
 
-def _lines(rows: Stepping, texts: Texts) -> Iterator[Line]:
-    groups = Groups(rows.identity)
-    for first, count in zip(groups.first.tolist(), groups.counts.tolist()):
-        own = rows.take(slice(first, first + count))
-        is_after_others = own.sequence != np.append(0, own.sequence[:-1]) + 1
-        yield Line(
-            texts.texts[own.identity[0]], own, [texts.texts[call] for call in own.call],
-            np.cumsum(is_after_others).tolist(),
-            free_times(own.start_ns.tolist(), own.end_ns.tolist()),
+def _share(own: OwnCalls, spans: Spans) -> float:
+    """Of the time from the first call to the last, the part in steps."""
+    upto_ns = np.append(int(own.start_ns[0]), np.maximum.accumulate(own.end_ns))
+    inside = upto_ns[spans.end] - upto_ns[spans.first]
+    return float(inside.sum()) / max(1, int(upto_ns[-1] - own.start_ns[0]))
+
+
+def _by_loops(
+    own: OwnCalls, which: Flags, about: AboutCalls, texts: Texts, token: Ints, is_main: bool
+) -> Iterator[Found]:
+    """which: the calls in which loops are sought, token: theirs. The chosen loop, and if that is
+    interrupted too often, those inside it."""
+    some, place = own.take(which), np.flatnonzero(which)
+
+    def found(choice: Choice) -> Found:
+        answer = _of_loop(choice, some, about, texts, token, is_main)
+        if not answer.how:
+            return answer
+        spans = Spans(place[answer.spans.first], place[answer.spans.end - 1] + 1)
+        return answer._replace(
+            spans=spans, counted=place[answer.counted], share=_share(own, spans)
         )
 
-
-def _small_groups(lines: Sequence[Line]) -> tuple[list[Group], list[Refused]]:
-    """A solver may reduce only its time step or residual in each step. Not used if there are bulk
-    reductions: small collectives serve those."""
-    reductions = (
-        call for line in lines for call, is_bulk in zip(line.names, line.rows.is_bulk) if is_bulk
-    )
-    if sum(map(is_reduction, reductions)) >= FEWEST_CALLS:
-        return [], []
-    groups, refused = [], []
-    for line in lines:
-        group, others = _small_group(line)
-        groups += [group] if group else []
-        refused += others
-    return groups, refused
+    choice = choose(some.line(token))
+    if choice is None:
+        yield Found(NOTHING, why="no call repeats")
+        return
+    first = found(choice)
+    yield first
+    if not first.how or first.confidence < SURE:
+        yield from map(found, choice.inside())
 
 
-def _small_group(line: Line) -> tuple[Group | None, list[Refused]]:
-    """The most frequent reduction of one small size that recurs at regular intervals."""
-    kinds = list(zip(line.names, line.rows.bytes.tolist()))
-    small = Counter(
-        kind for kind, is_small in zip(kinds, line.rows.is_small)
-        if is_small and is_reduction(kind[0])
-    )
-    regular, refused = {}, []
-    for kind, calls in small.most_common(KINDS_TRIED):
-        is_of_kind = np.array([each == kind for each in kinds], bool)
-        group, _ = _group(line, line.rows.is_small & is_of_kind)
-        why = irregular_text(group.period, _intervals(line.rows, group.steps))
-        if why:
-            what = f"{units.count(calls)} {_kind_text(*kind)}"
-            refused.append(Refused(calls, what, line.identity, why, group.period.confidence))
-        else:
-            regular[kind] = group
-    if not regular:
-        return None, refused
-    kind, group = next(iter(regular.items()))
-    which = (
-        "the only regular collective" if len(regular) == 1
-        else "the most frequent of the regular collectives"
-    )
-    why = f"no bulk collective has a period: steps taken from {_kind_text(*kind)}, {which}"
-    return group._replace(period=group.period._replace(how="small", why=why)), refused
-
-
-def _kind_text(call: str, call_bytes: int) -> str:
-    return f"{call} of {units.size(call_bytes)}"
-
-
-def irregular_text(period: Period, intervals: Sequence[int]) -> str:
-    """Why a small collective delimits no steps; "": it does."""
-    if period.why:
-        return period.why
-    if period.confidence < FEWEST_SMALL:
-        share, needed = units.share(period.confidence), units.share(FEWEST_SMALL)
-        return f"{share} of them are in steps, {needed} are needed"
-    if not intervals:
-        return "no step was sampled whole"
-    if len(intervals) < MANY_STEPS:
-        return f"{units.counted(len(intervals), 'interval')} are too few, {MANY_STEPS} are needed"
-    return (
-        "" if is_steady(intervals)
-        else f"they come at irregular times ({len(intervals):,} intervals)"
-    )
-
-
-def _intervals(rows: Stepping, steps: Numbered) -> list[int]:
-    steps = steps.take(steps.before > 0)
-    last, before = (
-        rows.end_ns[found_in((of,), (rows.sequence,))] for of in (steps.last, steps.before)
-    )
-    return (last - before).tolist()
-
-
-def _group(line: Line, is_counted: Flags) -> tuple[Group, int]:
-    """The steps found from these calls, and the number of the calls."""
-    chosen = np.flatnonzero(is_counted)
-    rows, places = line.rows.take(chosen), chosen.tolist()
-    names, sequences = [line.names[place] for place in places], rows.sequence.tolist()
-    stretches = [line.stretches[place] for place in places]
-    call_bytes = rows.bytes.tolist()
-    calls = Calls(
-        _numbers(zip(names, call_bytes)), _numbers(names), call_bytes,
-        [line.free_ns[place] for place in places], rows.end_ns.tolist(), stretches,
-    )
-    found = find_period(calls, bool(rows.is_negotiated.any()))
-    counts = Counter(names[place] for span in found.spans for place in range(*span))
-    own = {
-        call: count / len(found.spans) for call, count in counts.items()
-        if count >= len(found.spans) / 2
+def _of_loop(
+    choice: Choice, some: OwnCalls, about: AboutCalls, texts: Texts, token: Ints, is_main: bool
+) -> Found:
+    mine = np.isin(token, [*choice.loops.alphabet(choice.loop)])
+    counted, is_bulk = _counted(some, mine)
+    is_small = not is_bulk and not (some.kind[mine] == Kind.MESSAGE).any()
+    is_control = not is_bulk and bool((some.kind[counted] != Kind.MESSAGE).any())
+    is_reducing = bool(about.is_reduction[some.call[counted]].any())
+    if (is_control and not is_main) or (is_small and not is_reducing):
+        return Found(NOTHING, why="none of them is a small reduction of the main thread")
+    if is_small and (some.is_bulk & about.is_reduction[some.call]).sum() >= FEWEST_CALLS:
+        return Found(NOTHING, why="only small collectives repeat, beside bulk reductions")
+    gap_ns = _gaps(some, counted)
+    largest = some.size == some.size[counted].max()
+    spans = cut(filtered(choice), counted, gap_ns, some.stretch[0] == some.stretch[-1], largest)
+    if not len(spans):
+        return Found(NOTHING, why=doubt(0, False, 0.0, [], is_small))
+    spans = joined_parts(spans, mine, some.stretch)
+    last, first = _ends(counted, spans)
+    spans, number = grouped_by_pauses(spans, gap_ns[first])
+    if number == 1:
+        number_of = np.cumsum(counted)
+        is_next = np.append(False, number_of[first[1:]] == number_of[last[:-1]] + 1)
+        if may_be_layers(spans, is_next, some.stretch, gap_ns[first]):
+            return Found(NOTHING, why=MAY_BE_PART)
+        spans = _mended(some, counted, spans) if is_bulk else spans
+    last, first = _ends(counted, spans)
+    inside = _inside(spans, counted)
+    confidence = float(inside.sum() / counted.sum())
+    is_same = some.stretch[last[1:]] == some.stretch[last[:-1]]
+    times = np.diff(some.end_ns[last])[is_same].tolist()
+    is_single = number == 1 and bool((last == first).all())
+    if why := doubt(len(spans), is_single, confidence, times, is_small):
+        return Found(NOTHING, confidence=confidence, why=why)
+    calls = Counter(texts.texts[call] for call in some.call[inside].tolist())
+    functions = {
+        call: number / len(spans) for call, number in calls.items() if number >= len(spans) / 2
     }
-    steps = [
-        (before, sequences[span.first], sequences[span.end - 1]) for span in found.spans
-        if (before := _before(names, sequences, stretches, span.first, own)) is not None
-    ]
-    group = Group(line.identity, found, table(Numbered, steps, Texts()), own, len(line.rows))
-    return group, len(rows)
+    middle = Spans(*(column[len(spans) // 2 :][:1] for column in (spans.first, spans.end)))
+    return Found(
+        spans, "gaps" if number > 1 else "small" if is_small else "loops", functions, is_bulk,
+        int(some.bytes[_inside(middle, counted & mine)].sum()), confidence,
+        any(one.is_close for one in choice.refused),
+        nest_text(choice, len(spans) if number == 1 else 0, _words(some, texts, token)),
+        counted=np.flatnonzero(counted),
+    )
 
 
-def _numbers(keys: Iterable[object]) -> list[int]:
-    """A number for each key; equal keys have equal numbers."""
-    known: dict[object, int] = {}
-    return [known.setdefault(key, len(known)) for key in keys]
+def _counted(some: OwnCalls, mine: Flags) -> tuple[Flags, bool]:
+    """The calls that count in steps of these calls: bulk collectives of their functions, else their
+    collectives, else all of them. And whether they are bulk."""
+    bulk = some.is_bulk & mine
+    if bulk.any():
+        return some.is_bulk & np.isin(some.function, np.unique(some.function[bulk])), True
+    small = mine & (some.sequence != NONE)
+    return (small if small.any() else mine), False
 
 
-def _before(
-    names: Sequence[str], sequences: Sequence[int], stretches: Sequence[int], first: int,
-    own: Container[str],
-) -> int | None:
-    """Sequence number of the last call of the step's functions before the step; a checkpoint
-    between two steps belongs to the second. 0: the step begins with the run. None: samples before
-    the step are missing."""
-    for place in range(first - 1, -1, -1):
-        if stretches[place] != stretches[first]:
-            return None
-        if names[place] in own:
-            return sequences[place]
-    return 0 if stretches[first] == FROM_THE_START else None
+def _gaps(some: OwnCalls, counted: Flags) -> Ints:
+    """The pause before each call that counts; -1: calls before it are missing."""
+    gap_ns = np.full(len(some), -1)
+    place = np.flatnonzero(counted)
+    is_same = some.stretch[place[1:]] == some.stretch[place[:-1]]
+    is_message = not (some.sequence[place] != NONE).any()
+    free_ns = some.free_ns
+    if is_message:
+        latest = np.maximum.accumulate(some.end_ns)
+        idle = np.append(0, np.maximum(0, some.start_ns[1:] - latest[:-1]))
+        free_ns = np.cumsum(idle)
+    gap_ns[place[1:]] = np.where(is_same, np.diff(free_ns[place]), -1)
+    return gap_ns
+
+
+def _ends(counted: Flags, spans: Spans) -> tuple[Ints, Ints]:
+    """The last and the first call of each that counts."""
+    place = np.flatnonzero(counted)
+    return place[np.searchsorted(place, spans.end) - 1], place[np.searchsorted(place, spans.first)]
+
+
+def _inside(spans: Spans, counted: Flags) -> Flags:
+    change = np.zeros(len(counted) + 1, np.int64)
+    np.add.at(change, spans.first, 1)
+    np.add.at(change, spans.end, -1)
+    return (np.cumsum(change)[:-1] > 0) & counted
+
+
+def _mended(some: OwnCalls, counted: Flags, spans: Spans) -> Spans:
+    """Calls left over before a step are steps, too, if they carry the same bytes in other sizes:
+    the first step of DistributedDataParallel has other buckets."""
+    volumes: Counter[int] = Counter()
+    middle = len(spans) // 2
+    for place in range(int(spans.first[middle]), int(spans.end[middle])):
+        volumes[int(some.function[place])] += int(some.bytes[place]) * bool(counted[place])
+    ((function, step_bytes),) = volumes.most_common(1)
+    rows, taken = [], 0
+    for first, end in zip(spans.first.tolist(), spans.end.tolist()):
+        extra: list[tuple[int, int]] = []
+        until = place = first
+        total = 0
+        while place > taken and total < step_bytes:
+            place -= 1
+            if some.stretch[place] != some.stretch[first]:
+                break
+            if counted[place] and some.function[place] == function:
+                total += int(some.bytes[place])
+            if total == step_bytes > 0:
+                extra.append((place, until))
+                until, total = place, 0
+        rows += [*reversed(extra), (first, end)]
+        taken = end
+    return Spans(*np.array(rows, np.int64).T)
+
+
+def doubt(
+    steps: int, single: bool, confidence: float, times: Sequence[int], is_small: bool
+) -> str:
+    """Why these are no steps; empty: they are."""
+    fewest = FEWEST_SINGLE if single else FEWEST_STEPS
+    if steps < fewest:
+        return f"what repeats occurs {units.counted(steps, 'time')}, {fewest} are needed"
+    least = FEWEST_SMALL if is_small else FITS if steps >= MANY_STEPS else FEW_FIT
+    if confidence < least:
+        share, needed = units.share(confidence), units.share(least)
+        return f"what repeats has {share} of the calls of its kind, {needed} are needed"
+    if single and is_irregular(times):
+        return "they are alike, and come at irregular times"
+    if is_small:
+        if len(times) < MANY_STEPS:
+            return f"{units.counted(len(times), 'interval')} are too few, {MANY_STEPS} are needed"
+        if not is_steady(times):
+            return f"they come at irregular times ({len(times):,} intervals)"
+    return ""
+
+
+def is_irregular(times: Sequence[int]) -> bool:
+    if len(times) < FEWEST_STEPS:
+        return True
+    middle = median(times)
+    return median(abs(time - middle) for time in times) > IRREGULAR * middle
+
+
+def is_steady(times: Sequence[int]) -> bool:
+    """The intervals are alike and hold most of the time: not polls in quick succession with long
+    pauses in between."""
+    middle = median(times)
+    near = [time for time in times if middle <= 2 * time <= 4 * middle]
+    return len(near) >= STEADY * len(times) and sum(near) >= STEADY * sum(times)
+
+
+def _by_sums(own: OwnCalls, texts: Texts, is_cut_anew: bool) -> Found:
+    """In the bulk collectives of the function that carries most."""
+    place = np.flatnonzero(own.is_bulk)
+    if len(place) < FEWEST_CALLS:
+        return Found(NOTHING, why=_too_few(len(place), "bulk collective"))
+    volumes = np.bincount(own.function[place], own.bytes[place])
+    place = place[own.function[place] == volumes.argmax()]
+    counted = np.zeros(len(own), bool)
+    counted[place] = True
+    pause_ns = [gap if gap >= 0 else None for gap in _gaps(own, counted)[place].tolist()]
+    found = find_sums(
+        Summed(own.bytes[place].tolist(), pause_ns, own.stretch[place].tolist()), is_cut_anew
+    )
+    if not found.spans:
+        return Found(NOTHING, why=found.why)
+    first, end = np.array(found.spans, np.int64).T
+    spans = Spans(place[first], place[end - 1] + 1)
+    calls = sum(span.end - span.first for span in found.spans) / len(found.spans)
+    call = texts.texts[own.call[place[0]]]
+    return Found(
+        spans, "sums", {call: calls}, True, found.bytes, found.confidence, False, "", "",
+        place, _share(own, spans),
+    )
+
+
+def _words(some: OwnCalls, texts: Texts, token: Ints) -> dict[int, Word]:
+    tokens, first = np.unique(token, return_index=True)
+    return {
+        number: Word(
+            texts.texts[some.call[at]].removeprefix("MPI_"),
+            int(some.bytes[at]) if some.sequence[at] != NONE else None,
+            some.kind[at] == Kind.MESSAGE,
+        )
+        for number, at in zip(tokens.tolist(), first.tolist())
+    }
+
+
+def numbered_steps(own: OwnCalls, found: Found) -> tuple[int, Numbered] | None:
+    """The communicator with whose collectives the steps end, and the steps by their numbers; None:
+    they end with messages, or on several communicators. No step begins where calls are missing."""
+    at = np.searchsorted(found.counted, found.spans.end) - 1
+    identity = own.identity[found.counted[at]]
+    if identity[0] == NONE or (identity != identity[0]).any():
+        return None
+    mine = found.counted[own.identity[found.counted] == identity[0]]
+    sequence, stretch = own.sequence[mine], own.stretch[mine]
+    first = np.searchsorted(mine, found.spans.first)
+    last = np.searchsorted(mine, found.spans.end) - 1
+    is_after = (first > 0) & (stretch[first - 1] == stretch[first])
+    is_begin = ~is_after & (stretch[first] == 0)
+    before = np.where(is_after, sequence[first - 1], 0)
+    steps = Numbered(before, sequence[first], sequence[last])
+    return int(identity[0]), steps.take(is_after | is_begin)
+
+
+def own_bounds(own: OwnCalls, found: Found) -> tuple[Ints, Ints]:
+    """When each step begins and ends: with the last call of the step before, and with its own."""
+    upto_ns = np.maximum.accumulate(own.end_ns)
+    first, end = found.spans.first, found.spans.end
+    is_after = (first > 0) & (own.stretch[first - 1] == own.stretch[first])
+    begin_ns = np.where(is_after, upto_ns[first - 1], own.start_ns[first])
+    return begin_ns, upto_ns[end - 1]

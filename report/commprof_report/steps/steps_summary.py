@@ -50,6 +50,7 @@ class StepsRow(NamedTuple):
     bytes_per_step: int | None
     confidence: float
     certainty: str
+    loops: str
     warm_up_steps: int
     complete_steps: int
     time_share: float | None
@@ -163,6 +164,7 @@ def _detection(sampled: SampledCalls, detection: Detection, costs: Costs) -> dic
         "bytes_per_step": detection.bytes if by_calls else None,
         "confidence": detection.confidence,
         "certainty": certainty(detection),
+        "loops": detection.loops,
         "warm_up_steps": sum(row.is_warm_up for row in costs.steps),
         "complete_steps": sum(row.is_complete and not row.is_warm_up for row in costs.steps),
         "is_driven": int(costs.is_driven),
@@ -190,7 +192,7 @@ def _time_share(
 
 def period_text(detection: Detection) -> str:
     """5 bulk MPI_Allreduce, 102 MB; without bytes where each rank has its own"""
-    kind = "" if detection.how == "small" else "bulk "
+    kind = "bulk " if detection.is_bulk else ""
     calls = " + ".join(
         f"{count_text(detection, count)} {kind}{call}"
         for call, count in detection.functions.items()
@@ -201,7 +203,7 @@ def period_text(detection: Detection) -> str:
 def count_text(detection: Detection, count: float) -> str:
     """The number of calls; approximate if steps were found by bytes, because the calls of a step
     then vary."""
-    return f"{count:.1f}" if detection.how == "bytes" else str(round(count))
+    return f"{count:.1f}" if detection.how == "sums" else str(round(count))
 
 
 def certainty(detection: Detection) -> str:
@@ -209,7 +211,8 @@ def certainty(detection: Detection) -> str:
     and a pause; a small call proves little."""
     if detection.by != "calls":
         return "marked" if detection.by else "none"
-    if detection.confidence >= SURE and detection.how not in ("gaps", "small"):
+    is_open = detection.is_close or detection.how in ("gaps", "small")
+    if detection.confidence >= SURE and not is_open:
         return "sure"
     return "likely" if detection.confidence >= LIKELY else "doubtful"
 

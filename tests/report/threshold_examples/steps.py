@@ -10,9 +10,9 @@ from commprof_report.steps.boundaries import Detection, outlier_limit
 from commprof_report.steps.critical_path import Span, is_known
 from commprof_report.steps.gpu_steps import cost_of
 from commprof_report.steps.outliers import foreign_calls, why_longer
-from commprof_report.steps.period import Period
+from commprof_report.steps.lines import mostly_timed
 from commprof_report.steps.slowest import are_most_of
-from commprof_report.steps.stepping import irregular_text, mostly_timed
+from commprof_report.steps.stepping import doubt
 from commprof_report.steps.steps_summary import StepsRow, certainty, headline, outside_text
 from commprof_report.steps.trend import parts, trend
 
@@ -21,8 +21,7 @@ NOTHING = StepsRow(*[None] * len(StepsRow._fields))
 
 
 def small(share: float) -> str:
-    period = Period([], "sizes", 1, 8, share, "")
-    return "refused" if irregular_text(period, [1_000] * 20) else "steps"
+    return "refused" if doubt(20, False, share, [1_000] * 20, True) else "steps"
 
 
 def timed(share: float) -> str:
@@ -73,7 +72,7 @@ def shown(share: float) -> str:
 
 
 def certain(share: float) -> str:
-    return certainty(Detection("calls", "sizes", "", {}, 0, share, None, ""))
+    return certainty(Detection("calls", "loops", "", {}, 0, share, None, ""))
 
 
 def path(share: float) -> str:

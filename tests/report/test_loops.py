@@ -1,63 +1,76 @@
-"""The period that is found in a sequence of collectives is the one that made it."""
+"""The steps that are found in a sequence of calls are those that made it."""
 
 from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 import training
-from commprof_report.steps.period import Calls, Period, find_period, free_times
+from commprof_report.base.columns import Texts
+from commprof_report.loops.choice import Kind
+from commprof_report.steps import lines
+from commprof_report.steps.stepping import Found, steps_of
 from training import Job
 
 LEAST_BULK = 100  # bytes; what control traffic is, is another test's concern
+ROOTED = ("MPI_Bcast", "MPI_Gather", "MPI_Reduce", "MPI_Barrier", "MPI_File_write_at")
 
 
-def calls_of(job: Job, keep=lambda sequence: True) -> tuple[Calls, list]:
-    """The bulk calls; where `keep` leaves a number out something is missing between."""
-    made, stretches, free, stretch, last = [], [], [], 0, 0
-    kept = [one for one in job.made if one.sequence is not None and keep(one.sequence)]
-    ends = [one.last_ns if one.bytes >= LEAST_BULK else one.end_ns for one in kept]
-    for one, free_ns in zip(kept, free_times([one.begin_ns for one in kept], ends)):
-        stretch += one.sequence != last + 1
-        last = one.sequence
-        if one.bytes >= LEAST_BULK:
-            made.append(one)
-            stretches.append(stretch)
-            free.append(free_ns)
-    tokens = {
-        key: number for number, key in enumerate(sorted({(one.call, one.bytes) for one in made}))
-    }
-    functions = {key: number for number, key in enumerate(sorted({one.call for one in made}))}
-    columns = Calls(
-        [tokens[one.call, one.bytes] for one in made], [functions[one.call] for one in made],
-        [one.bytes for one in made], free, [one.last_ns for one in made], stretches,
+def calls_of(
+    job: Job, keep=lambda sequence: True
+) -> tuple[lines.OwnCalls, lines.AboutCalls, Texts]:
+    """The calls; where `keep` leaves a number out something is missing in between."""
+    made = [one for one in job.made if one.sequence is not None and keep(one.sequence)]
+    sequence = np.array([one.sequence for one in made])
+    texts = Texts()
+    call = texts.all([one.call for one in made])
+    sizes = np.array([one.bytes for one in made])
+    is_bulk = sizes >= LEAST_BULK
+    is_rooted = np.array([name in ROOTED for name in texts.texts])
+    similar = lines.by_first_use(call, lines.repeated(call, sizes))
+    kind = np.where(is_rooted[call], Kind.ROOTED, np.where(is_bulk, Kind.DATA, Kind.SMALL))
+    start = np.array([one.begin_ns for one in made])
+    end = np.where(is_bulk, [one.last_ns for one in made], [one.end_ns for one in made])
+    every, two = np.ones(len(made), bool), np.full(len(made), 2)
+    own = lines.OwnCalls(
+        two, call, call, similar, similar, similar, kind, is_bulk, sizes, two * 0, two, sequence,
+        np.cumsum(sequence != np.append(0, sequence[:-1]) + 1), start, end,
+        lines.free(start, end, every),
     )
-    return columns, made
+    none = np.zeros(len(texts.texts), bool)
+    is_reduction = np.array([lines.is_reduction(name) for name in texts.texts])
+    return own, lines.AboutCalls(~none, ~none, none, is_rooted, is_reduction, none), texts
 
 
 def found_in(
     job: Job, keep=lambda sequence: True, is_cut_anew: bool = False
-) -> tuple[Period, list[set]]:
-    columns, made = calls_of(job, keep)
-    found = find_period(columns, is_cut_anew)
+) -> tuple[Found, list[set]]:
+    """The bulk calls of each step, by the step that made them."""
+    own, *others = calls_of(job, keep)
+    found = steps_of(own, *others, is_cut_anew, True)
+    made = [one for one in job.made if one.sequence is not None and keep(one.sequence)]
     return found, [
-        {one.step for one in made[span.first : span.end] if one.step is not None}
-        for span in found.spans
+        {
+            made[place].step for place in range(first, end)
+            if made[place].step is not None and made[place].bytes >= LEAST_BULK
+        }
+        for first, end in zip(found.spans.first.tolist(), found.spans.end.tolist())
     ]
 
 
 JOBS = {
-    "ddp": (training.ddp, "sizes", 5),
-    "one allreduce": (training.one_allreduce, "sizes", 1),
-    "horovod": (training.horovod, "bytes", None),
+    "ddp": (training.ddp, "loops", 5),
+    "one allreduce": (training.one_allreduce, "loops", 1),
+    "horovod": (training.horovod, "sums", None),
     "equal layers": (training.equal_layers, "gaps", 10),
-    "zero": (training.zero, "sizes", 6),
-    "k-means": (training.kmeans, "sizes", 2),
-    "caffe": (training.caffe, "sizes", 12),
-    "nonblocking": (training.nonblocking, "sizes", 4),
-    "transformer": (training.transformer, "sizes", 145),
-    "waiting in control": (training.waiting_in_control, "sizes", 2),
-    "control in flight": (training.control_in_flight, "sizes", 2),
+    "zero": (training.zero, "loops", 6),
+    "k-means": (training.kmeans, "loops", 2),
+    "caffe": (training.caffe, "loops", 12),
+    "nonblocking": (training.nonblocking, "loops", 4),
+    "transformer": (training.transformer, "loops", 145),
+    "waiting in control": (training.waiting_in_control, "loops", 2),
+    "control in flight": (training.control_in_flight, "loops", 2),
 }
 
 
@@ -70,7 +83,7 @@ def test_every_step_is_found_once_and_whole(name, seed):
     assert (found.how, found.why) == (how, "")
     assert [len(inside) for inside in steps] == [1] * len(steps)
     assert [min(inside) for inside in steps] == list(range(len(job.step_ends)))
-    assert calls in (None, found.calls)
+    assert calls in (None, round(sum(found.functions.values())))
 
 
 def test_parameters_handed_out_before_a_few_steps_do_not_hide_them():
@@ -81,7 +94,8 @@ def test_parameters_handed_out_before_a_few_steps_do_not_hide_them():
         for size in (2_504_752, 1_181_696, 156_288):
             job.call("Allreduce", size, step)
     found, steps = found_in(job)
-    assert (found.how, found.calls, len(steps), found.confidence) == ("sizes", 3, 12, 1.0)
+    assert (found.how, found.functions) == ("loops", {"MPI_Allreduce": 3})
+    assert (len(steps), found.confidence) == (12, 1.0)
 
 
 def test_pauses_that_group_few_of_the_calls_group_none():
@@ -92,7 +106,7 @@ def test_pauses_that_group_few_of_the_calls_group_none():
         for size in (1_152, 128):
             job.call("Allreduce", size, step)
     found, steps = found_in(job)
-    assert (found.how, found.calls, len(steps)) == ("sizes", 2, 60)
+    assert (found.how, sum(found.functions.values()), len(steps)) == ("loops", 2, 60)
 
 
 @pytest.mark.slow
@@ -101,7 +115,7 @@ def test_sums_that_follow_each_other_need_no_pauses(seed):
     """The pauses within steps are as long as those between them."""
     job = training.horovod(120, seed, noise_ns=60 * training.MS)
     found, steps = found_in(job)
-    assert found.how == "bytes" and found.bytes == sum(training.TENSORS)
+    assert found.how == "sums" and found.bytes == sum(training.TENSORS)
     whole = [min(inside) for inside in steps if len(inside) == 1]
     assert len(whole) >= 0.9 * 120
 
@@ -134,7 +148,7 @@ def test_many_smaller_sums_that_occur_as_often_do_not_hide_the_step(steps, fused
     """More than 50 sums are smaller: those of a step without its tiny first or last tensors."""
     job, step_bytes = of_many_tensors(steps, fused, 300 * training.MS, seed)
     found, whole = found_in(job)
-    assert (found.how, found.bytes, found.confidence) == ("bytes", step_bytes, 1.0)
+    assert (found.how, found.bytes, found.confidence) == ("sums", step_bytes, 1.0)
     assert whole == [{step} for step in range(steps)]
 
 
@@ -175,7 +189,7 @@ def test_steps_cut_alike_for_the_most_part_do_not_hide_the_others():
             job.call("Allreduce", size, step)
     found, steps = found_in(job, is_cut_anew=True)
     assert [min(inside) for inside in steps if len(inside) == 1] == list(range(len(cuts)))
-    assert (found.how, found.bytes, found.confidence) == ("bytes", sum(alike), 1.0)
+    assert (found.how, found.bytes, found.confidence) == ("sums", sum(alike), 1.0)
 
 
 @pytest.mark.slow
@@ -211,7 +225,7 @@ def test_two_steps_together_are_no_step(seed):
     long pauses within."""
     job, step_bytes = of_many_tensors(40, [1, 1, 2, 8], 400_000, seed)
     found, whole = found_in(job)
-    assert (found.how, found.bytes) == ("bytes", step_bytes)
+    assert (found.how, found.bytes) == ("sums", step_bytes)
     assert whole == [{step} for step in range(40)]
 
 
@@ -221,25 +235,23 @@ def test_two_steps_together_are_no_step(seed):
 )
 def test_a_job_without_steps_has_none(make, seed):
     found, steps = found_in(make(seed=seed))
-    assert (found.spans, found.how) == ([], "") and found.why
+    assert (len(found.spans), found.how) == (0, "") and found.why
 
 
 @pytest.mark.parametrize("name", JOBS)
 def test_too_few_calls_are_no_steps(name):
     found, _ = found_in(JOBS[name][0](), lambda sequence: sequence < 8)
-    assert found.why == "they are too few, 8 are needed"
+    assert found.why == "7 calls are too few, 8 are needed"
 
 
 @pytest.mark.parametrize("name", JOBS)
 def test_no_step_spans_a_gap(name):
-    """Every third block of 64 or 1024 has samples. Steps are cut at the same place each time
-    (caffe's before its Reduces, where the pause is longest, so that each has the Bcasts of the
-    next)."""
+    """Every third block of 64 or 1024 has samples."""
     job = JOBS[name][0](steps=400 if name != "transformer" else 100)
     size = 1024 if name in ("horovod", "transformer") else 64
     found, steps = found_in(job, lambda sequence: (sequence - 1) // size % 3 == 0)
     assert found.how
-    assert {len(inside) for inside in steps} == {2 if name == "caffe" else 1}
+    assert {len(inside) for inside in steps} == {1}
     kept = {one.step for one in job.made if one.step is not None}
     for one in job.made:
         if one.step is not None and one.sequence and (one.sequence - 1) // size % 3:
@@ -276,10 +288,10 @@ def test_layers_of_several_calls_are_not_taken_for_steps_where_no_window_holds_a
 def test_single_calls_with_a_rare_pause_are_steps_though_most_are_not_sampled(seed):
     """An evaluation is a pause, too."""
     found, _ = found_in(training.one_allreduce(seed=seed, steps=2000), in_windows(80, 4, seed))
-    assert found.how == "sizes" and found.calls == 1
+    assert found.how == "loops" and sum(found.functions.values()) == 1
 
 
-@pytest.mark.parametrize(("pause_ns", "how", "calls"), [(4_000, "sizes", 1), (40_000, "gaps", 64)])
+@pytest.mark.parametrize(("pause_ns", "how", "calls"), [(4_000, "loops", 1), (40_000, "gaps", 64)])
 def test_pauses_that_the_profiler_itself_may_make_end_no_step(pause_ns, how, calls):
     """It takes a new page for samples after each 64th call, which takes some microseconds."""
     job = training.Job()
@@ -288,4 +300,4 @@ def test_pauses_that_the_profiler_itself_may_make_end_no_step(pause_ns, how, cal
         job.call("Allreduce", LEAST_BULK, ns=400)
         job.now_ns = job.made[-1].end_ns + 100
     found, _ = found_in(job)
-    assert (found.how, found.calls) == (how, calls)
+    assert (found.how, sum(found.functions.values())) == (how, calls)

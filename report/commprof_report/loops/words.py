@@ -1,0 +1,86 @@
+"""A nest of loops in words: 100 x (24 message calls, Allreduce of 8 B); every 10: Gather of
+1.00 KB."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from ..base import units
+from .choice import Choice
+from .repeats import Loops
+
+MOST_PARTS = 5  # of a body, in words
+ROUND = 0.05  # the mean of nearly equal numbers is shown without decimals
+
+
+class Word(NamedTuple):
+    """A token in words."""
+
+    call: str
+    bytes: int | None  # None: not told
+    is_message: bool
+
+
+def nest_text(choice: Choice, steps: int, words: Mapping[int, Word]) -> str:
+    """The body of the step, and what each loop around it has besides. steps: the iterations of the
+    step, if they are known."""
+    loops, loop = choice.loops, choice.loop
+    number = steps or loops.iterations(loop)
+    said = [f"{units.count(number)} x ({_text(loops, loops.bodies[loop], words)})"]
+    for refused in reversed(choice.refused):
+        if refused.is_outer:
+            rest = [
+                symbol for symbol in loops.bodies[refused.loop]
+                if symbol >= 0 or loop not in {-1 - symbol, *loops.inner(-1 - symbol)}
+            ]
+            often = round(loops.iterations(loop) / refused.iterations)
+            said.append(f"every {often:,}: {_text(loops, rest, words)}")
+    return "; ".join(said)
+
+
+def _text(loops: Loops, symbols: Sequence[int], words: Mapping[int, Word]) -> str:
+    parts: list[str] = []
+
+    def is_message(symbol: int) -> bool:
+        tokens = [symbol] if symbol >= 0 else loops.alphabet(-1 - symbol)
+        return all(words[token].is_message for token in tokens)
+
+    for is_of_messages, own in groupby(symbols, is_message):
+        if is_of_messages:
+            number = sum(_calls(loops, symbol) for symbol in own)
+            parts.append(f"{_number(number)} message call{'s' * (number != 1)}")
+        else:
+            parts += [_symbol_text(loops, symbol, words) for symbol in own]
+    if len(parts) > MOST_PARTS:
+        parts = [*parts[: MOST_PARTS - 1], f"{len(parts) - MOST_PARTS + 1} more"]
+    return ", ".join(parts)
+
+
+def _symbol_text(loops: Loops, symbol: int, words: Mapping[int, Word]) -> str:
+    if symbol >= 0:
+        word = words[symbol]
+        return f"{word.call} of {units.size(word.bytes)}" if word.bytes else word.call
+    often, body = _often(loops, -1 - symbol), loops.bodies[-1 - symbol]
+    text = _text(loops, body, words)
+    if often <= 1:
+        return text
+    return f"{_number(often)} {text}" if len(body) == 1 else f"{_number(often)} x ({text})"
+
+
+def _calls(loops: Loops, symbol: int) -> float:
+    """How many calls it is, on average."""
+    if symbol >= 0:
+        return 1.0
+    return _often(loops, -1 - symbol) * sum(
+        _calls(loops, each) for each in loops.bodies[-1 - symbol]
+    )
+
+
+def _often(loops: Loops, loop: int) -> float:
+    return loops.iterations(loop) / max(1, len(loops.runs[loop]))
+
+
+def _number(number: float) -> str:
+    return f"{round(number):,}" if abs(number - round(number)) < ROUND else f"{number:.1f}"

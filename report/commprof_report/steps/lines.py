@@ -1,0 +1,241 @@
+"""The calls of a thread as a sequence of tokens, in which loops are sought.
+
+A token is the call, the communicator, the size of a collective if it occurs again, and how far the
+peer of a message is from the own rank: equal programs make equal sequences on all ranks. Sizes of
+messages change with the data, and where ranks have sizes of their own they are not compared.
+Requests that are polled, or completed in any order, are no part of a sequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..base.arrays import np
+from ..base.columns import (
+    NONE, Columns, Flags, Ints, TextInts, found_in, numbered,
+)
+from ..base.thresholds import threshold, whole
+from ..calls.by_call import operation
+from ..late.known import CallInfo
+from ..loops.choice import Kind, Line
+from ..run.sampled import Communicators
+from .sampled_calls import SampledCalls
+
+SOUGHT = ("collective", "neighborhood", "point-to-point", "completion", "rma", "io")
+ANY_ORDER = ("Waitany", "Waitsome", "Test", "Testall", "Testany", "Testsome", "get_status")
+FEWEST_OF_A_SIZE = whole("loops.steps")
+FEWEST_CALLS = whole("loops.calls")
+MOSTLY_TIMED = threshold("steps.timed")
+REDUCTIONS = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "reducescatter")
+
+
+@dataclass(frozen=True)
+class Collectives(Columns):
+    """The sampled collectives of communicators of several ranks."""
+
+    row: Ints  # of the call
+    world_rank: Ints
+    communicator: Ints
+    identity: TextInts
+    sequence: Ints
+    size: Ints  # of the communicator
+    # on the device if nine in ten of the communicator's operations have such times: with
+    # intermittent tracing, steps would seem long and short
+    start_ns: Ints
+    done_ns: Ints  # when it was complete, or its call returned if that is later
+
+
+@dataclass(frozen=True)
+class OwnCalls(Columns):
+    """The calls of a thread in order; sequence, identity: of collectives, else NONE."""
+
+    row: Ints  # of the call
+    call: TextInts
+    function: Ints  # equal for the same call on the same communicator
+    sized: Ints  # a token; of messages with the size, if it occurs again
+    token: Ints  # the same without sizes of messages
+    similar: Ints  # and without peers
+    kind: Ints
+    is_bulk: Flags
+    bytes: Ints
+    identity: TextInts
+    size: Ints  # of the communicator
+    sequence: Ints
+    stretch: Ints  # equal while no call is missing in between
+    start_ns: Ints
+    end_ns: Ints  # of a bulk collective: when it was complete
+    free_ns: Ints  # up to the call, the time in which no collective was in progress
+
+    def line(self, token: Ints) -> Line:
+        upto_ns = np.maximum.accumulate(self.end_ns) if len(self) else self.end_ns
+        return Line(token, self.stretch, self.kind, upto_ns)
+
+
+@dataclass(frozen=True)
+class AboutCalls:
+    """What all lines need to know, by number of the call's name."""
+
+    is_sought: Flags
+    is_collective: Flags
+    has_own_size: Flags
+    is_rooted: Flags
+    is_reduction: Flags
+    is_completing: Flags
+
+
+def about_calls(sampled: SampledCalls) -> AboutCalls:
+    def is_sought(info: CallInfo) -> bool:
+        is_ordered = not info.call.endswith(ANY_ORDER) and "get_status" not in info.call
+        return info.family in SOUGHT and info.form != "persistent" and is_ordered
+
+    def is_rooted(info: CallInfo) -> bool:
+        return info.family == "io" or info.is_rooted or "barrier" in info.call.lower()
+
+    texts = sampled.texts
+    names = np.arange(len(texts.texts))
+    which = sampled.known.which
+    return AboutCalls(
+        which(names, texts, is_sought),
+        which(names, texts, lambda info: info.family in ("collective", "neighborhood")),
+        which(names, texts, lambda info: info.bandwidth == "own-size"),
+        which(names, texts, is_rooted),
+        np.array([is_reduction(name) for name in texts.texts], bool),
+        which(names, texts, lambda info: info.family == "completion"),
+    )
+
+
+def is_reduction(call: str) -> bool:
+    return operation(call) in REDUCTIONS
+
+
+def collectives(sampled: SampledCalls, known: Communicators) -> Collectives:
+    calls = sampled.calls
+    rows = np.flatnonzero((calls.sequence != NONE) & (calls.communicator > 1))
+    known = known.take((known.size > 1) | known.is_inter)
+    place = known.row(calls.take(rows))
+    rows, place = rows[place >= 0], place[place >= 0]
+    identity = known.identity[place]
+    start_ns, end_ns, done_ns = calls.start_ns[rows], calls.end_ns[rows], calls.completed_ns[rows]
+    is_timed = calls.device_end_ns[rows] != NONE
+    is_on_device = mostly_timed(identity, is_timed, known.is_nccl[place])
+    start_ns = np.where(is_timed & is_on_device, calls.device_start_ns[rows], start_ns)
+    done_ns = np.where(
+        is_timed, np.where(is_on_device, calls.device_end_ns[rows], NONE), done_ns
+    )
+    return Collectives(
+        rows, calls.world_rank[rows], calls.communicator[rows], identity, calls.sequence[rows],
+        known.size[place], start_ns, np.maximum(end_ns, done_ns),
+    )
+
+
+def mostly_timed(identity: TextInts, is_timed: Flags, is_nccl: Flags) -> Flags:
+    count = np.bincount(identity)[identity]
+    timed = np.bincount(identity, is_timed)[identity]
+    return is_nccl & (timed >= MOSTLY_TIMED * count)
+
+
+def own_calls(
+    sampled: SampledCalls, about: AboutCalls, found: Collectives, rows: Ints, ranks: int
+) -> OwnCalls:
+    """rows: the calls of one thread, in order; found: the collectives of its rank."""
+    calls = sampled.calls.take(rows)
+    row, place = _collectives_of(found, rows)
+    is_collective = place >= 0
+    is_control = sampled.is_control[rows]
+    is_unknown = (calls.bytes == NONE) & (is_control == NONE)
+    is_bulk = is_collective & (sampled.is_large[rows] | is_unknown)
+    at = np.maximum(place, 0)
+    identity = np.where(is_collective, np.append(found.identity, NONE)[at], NONE)
+    start_ns = np.where(is_collective, np.append(found.start_ns, 0)[at], calls.start_ns)
+    done_ns = np.where(is_collective & is_bulk, np.append(found.done_ns, 0)[at], calls.end_ns)
+    has_size = is_collective & ~about.has_own_size[calls.call] & (calls.bytes != NONE)
+    own_bytes = np.where(has_size, calls.bytes, 0)
+    function = numbered(calls.call, calls.communicator)
+    rank = calls.world_rank
+    towards = np.where(calls.peer == NONE, NONE, (calls.peer - rank) % max(1, ranks))
+    similar = by_first_use(function, repeated(function, own_bytes))
+    token = by_first_use(similar, np.where(is_collective, 0, towards))
+    is_message = ~is_collective & ~about.is_completing[calls.call] & (calls.bytes != NONE)
+    sized = by_first_use(token, repeated(token, np.where(is_message, calls.bytes, 0)))
+    is_data = is_bulk & ~about.is_rooted[calls.call]
+    kind = np.full(len(rows), Kind.MESSAGE)
+    kind[is_collective] = Kind.SMALL
+    kind[is_data] = Kind.DATA
+    kind[about.is_rooted[calls.call]] = Kind.ROOTED
+    return OwnCalls(
+        rows, calls.call, function, sized, token, similar, kind, is_bulk,
+        np.where(is_message, calls.bytes, own_bytes), identity,
+        np.where(is_collective, np.append(found.size, 0)[at], 0),
+        np.where(is_collective, np.append(found.sequence, 0)[at], NONE),
+        _stretches(sampled, calls.world_rank, calls.thread, calls.end_ns, found, place),
+        start_ns, done_ns, free(start_ns, done_ns, is_collective),
+    )
+
+
+def _collectives_of(found: Collectives, rows: Ints) -> tuple[Ints, Ints]:
+    """The place of each call among the collectives; -1: it is none."""
+    place = np.searchsorted(found.row, rows)
+    is_own = np.append(found.row, -1)[place] == rows
+    return rows, np.where(is_own, place, -1)
+
+
+def repeated(function: Ints, own_bytes: Ints) -> Ints:
+    """The size; of sizes that occur too rarely to repeat, each call has its own number."""
+    kind = numbered(function, own_bytes)
+    is_rare = np.bincount(kind, minlength=1)[kind] < FEWEST_OF_A_SIZE
+    return np.where(is_rare, -1 - np.arange(len(kind)), own_bytes)
+
+
+def by_first_use(*keys: Ints) -> Ints:
+    """Numbers of the keys in the order in which they first occur: the same on ranks that make the
+    same calls on other communicators."""
+    number = numbered(*keys)
+    _, first = np.unique(number, return_index=True)
+    order = np.empty(len(first), np.int64)
+    order[np.argsort(first)] = np.arange(len(first))
+    return order[number] if len(number) else number
+
+
+def _stretches(
+    sampled: SampledCalls, rank: Ints, thread: Ints, end_ns: Ints, found: Collectives, place: Ints
+) -> Ints:
+    """0: nothing is missing before."""
+    if not len(rank):
+        return rank
+    windows = sampled.windows
+    own = windows.take((windows.world_rank == rank[0]) & (windows.thread == thread[0]))
+    window = np.maximum(np.searchsorted(own.begin_ns, end_ns, "right") - 1, 0)
+    before = np.append(found.sequence, 0) - 1
+    is_known = found_in((found.identity, before[:-1]), (found.identity, found.sequence)) >= 0
+    is_after = np.append(~is_known & (found.sequence > 1), False)[place]
+    return window + np.cumsum(is_after & (place >= 0))
+
+
+def free(start_ns: Ints, done_ns: Ints, is_collective: Flags) -> Ints:
+    """The time up to each call in which no collective was in progress, or if the thread makes none,
+    in which it was in no call."""
+    which = is_collective if is_collective.any() else np.ones(len(start_ns), bool)
+    free_ns = np.zeros(len(start_ns), np.int64)
+    begin, end = start_ns[which], done_ns[which]
+    latest = np.maximum.accumulate(end)
+    idle = np.append(0, np.maximum(0, begin[1:] - latest[:-1]))
+    free_ns[which] = np.cumsum(idle)
+    return free_ns
+
+
+def threads_of(sampled: SampledCalls, about: AboutCalls) -> Iterator[tuple[int, int, Ints]]:
+    """Each rank, the thread that makes its steps, and the rows of its calls: the main one if it
+    makes calls enough, else the one that makes most; if a thread negotiates, that one."""
+    calls = sampled.calls
+    rows = np.flatnonzero(about.is_sought[calls.call])
+    edges = np.append(np.flatnonzero(np.diff(calls.world_rank[rows], prepend=-1)), len(rows))
+    for first, end in zip(edges[:-1].tolist(), edges[1:].tolist()):
+        own = rows[first:end]
+        threads, count = np.unique(calls.thread[own], return_counts=True)
+        some = np.array([own[calls.thread[own] == thread][0] for thread in threads])
+        is_main = sampled.on_main(some) & (count >= FEWEST_CALLS)
+        is_negotiating = sampled.is_negotiated(some) & (count >= FEWEST_CALLS)
+        weight = count + len(own) * is_main + 2 * len(own) * is_negotiating
+        thread = int(threads[weight.argmax()])
+        yield int(calls.world_rank[own[0]]), thread, own[calls.thread[own] == thread]
