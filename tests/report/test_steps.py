@@ -575,21 +575,22 @@ def ensemble(paces: tuple[int, int], late_ns: int = 0, uneven_ns: int = 0) -> Pl
 @pytest.mark.parametrize("pace_ns", [11 * MS, 15 * MS, 40 * MS])
 def test_steps_of_ranks_that_do_not_step_together_are_not_added_up(summary, steps, pace_ns):
     row = summary(ensemble((10 * MS, pace_ns)))
-    assert (row["steps"], row["communicator"], row["why"]) == (
-        60, "first", "ranks 2-3 left out: their steps are at other times",
+    assert (row["steps"], row["communicator"], row["why"]) == (60, "first", "")
+    assert row["apart"] == (
+        f"ranks 2-3: 60 steps of 1 bulk MPI_Allreduce, median {units.duration(pace_ns + MS)}"
     )
     assert {
         row["ranks"] for row in steps(ensemble((10 * MS, pace_ns)), "--json", "--per-step").rows
     } == {2}
     assert (
-        "60 steps of 1 bulk MPI_Allreduce, 4.00 MB, on first; ranks 2-3 left out: their steps are"
+        "\nApart           ranks 2-3: 60 steps of 1 bulk MPI_Allreduce, median "
         in steps(ensemble((10 * MS, pace_ns))).out
     )
 
 
 def test_steps_of_ranks_that_step_together_are_all_shown(summary, steps):
     row = summary(ensemble((10 * MS, 10 * MS)))
-    assert (row["steps"], row["why"]) == (60, "")
+    assert (row["steps"], row["why"], row["apart"]) == (60, "", "")
     assert {
         row["ranks"] for row in steps(ensemble((10 * MS, 10 * MS)), "--json", "--per-step").rows
     } == {4}

@@ -71,6 +71,12 @@ def three_digits(value: float) -> str:
     return f"{value:.{digits_shown(value)}f}"
 
 
+def mean_count(value: float) -> str:
+    """A mean of counts; without a digit after the point where nearly all are equal."""
+    nearest = round(value)
+    return f"{nearest:,}" if abs(value - nearest) < 0.05 else f"{value:.1f}"
+
+
 def digits_shown(value: float | Fraction) -> int:
     """Digits after the decimal point."""
     return 0 if value >= 99.95 else 1 if value >= 9.995 else 2

@@ -287,6 +287,8 @@ def facts(answers: StepsSummary, waits: Late | None) -> Iterator[tuple[str, str]
     yield "", certainty_text(summary)
     if summary.loops:
         yield "Loops", summary.loops
+    if summary.apart:
+        yield "Apart", summary.apart
     yield "Step time", time_text(summary)
     yield from share_facts(summary, waits.run if waits else None)
     yield from path_facts(answers)

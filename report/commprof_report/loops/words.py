@@ -12,7 +12,6 @@ from .choice import Choice
 from .repeats import Loops
 
 MOST_PARTS = 5  # of a body, in words
-ROUND = 0.05  # the mean of nearly equal numbers is shown without decimals
 
 
 class Word(NamedTuple):
@@ -50,7 +49,7 @@ def _text(loops: Loops, symbols: Sequence[int], words: Mapping[int, Word]) -> st
     for is_of_messages, own in groupby(symbols, is_message):
         if is_of_messages:
             number = sum(_calls(loops, symbol) for symbol in own)
-            parts.append(f"{_number(number)} message call{'s' * (number != 1)}")
+            parts.append(f"{units.mean_count(number)} message call{'s' * (number != 1)}")
         else:
             parts += [_symbol_text(loops, symbol, words) for symbol in own]
     if len(parts) > MOST_PARTS:
@@ -66,7 +65,7 @@ def _symbol_text(loops: Loops, symbol: int, words: Mapping[int, Word]) -> str:
     text = _text(loops, body, words)
     if often <= 1:
         return text
-    return f"{_number(often)} {text}" if len(body) == 1 else f"{_number(often)} x ({text})"
+    return f"{units.mean_count(often)} {text}" if len(body) == 1 else f"{units.mean_count(often)} x ({text})"
 
 
 def _calls(loops: Loops, symbol: int) -> float:
@@ -80,7 +79,3 @@ def _calls(loops: Loops, symbol: int) -> float:
 
 def _often(loops: Loops, loop: int) -> float:
     return loops.iterations(loop) / max(1, len(loops.runs[loop]))
-
-
-def _number(number: float) -> str:
-    return f"{round(number):,}" if abs(number - round(number)) < ROUND else f"{number:.1f}"

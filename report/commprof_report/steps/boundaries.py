@@ -11,7 +11,7 @@ Ranks that end their steps with no common collective have steps of their own, ma
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from sqlite3 import Connection
 from statistics import median
@@ -39,19 +39,27 @@ FAR_OUT, OUTLIER = threshold("steps.far-out"), threshold("steps.outlier")
 MOST_ANALYSED = 64  # different sequences of calls: those of further ranks are not read
 
 
+class Apart(NamedTuple):
+    """Ranks whose steps come at other times."""
+
+    ranks: list[int]
+    steps: int
+    functions: dict[str, float]
+    is_bulk: bool
+    median_ns: float  # of their steps
+
+
 class Detection(NamedTuple):
     """How the steps of a run were found."""
 
     by: str  # 'marks', 'region', 'calls'; '': no steps
-    how: str  # 'sizes', 'bytes', 'gaps', 'small', if by is 'calls'
+    how: str  # 'loops', 'gaps', 'sums', 'small', if by is 'calls'
     identity: str  # of the communicator that determines the steps of most ranks
     functions: dict[str, float]  # the collectives of a step by name, on average
     bytes: int | None  # of these collectives, per step; None: ranks have sizes of their own
     confidence: float
     total: int | None  # estimated number of steps in the whole run; None: all were found
-    # why there are no steps, or that they were found from small collectives; which ranks have steps
-    # of their own
-    why: str
+    why: str  # there are no steps, or which ranks are left out
     # by rank, the thread that marks steps or visits the region; default: the main thread
     driving: dict[int, int] = {}
     # steps of one number are the same step on all ranks: by the program's count, not by time
@@ -59,6 +67,7 @@ class Detection(NamedTuple):
     is_bulk: bool = True  # the functions are bulk collectives
     is_close: bool = False  # another loop explains nearly as much
     loops: str = ""  # the nest, in words
+    apart: Sequence[Apart] = ()  # where steps are found by calls
 
 
 @dataclass(frozen=True)
@@ -222,17 +231,30 @@ def by_calls(connection: Connection, alignment: Alignment, sampled: SampledCalls
     stepping_ranks = {*np.unique(steps.world_rank).tolist()}
     group = max(groups, key=lambda each: len(stepping_ranks.intersection(each.ranks)))
     found = group.found
-    others = _others_text(sorted({*own.world_rank.tolist()} - stepping_ranks))
     total = _total(connection, sampled, group)
     has_own_sizes = any(
         sampled.known.calls[call].bandwidth == "own-size" for call in found.functions
     )
     return Detection(
         "calls", found.how, sampled.texts.text(group.identity) or "", found.functions,
-        None if has_own_sizes else found.bytes, found.confidence, total,
-        "; ".join(filter(None, [found.why, others])), is_bulk=found.is_bulk,
-        is_close=found.is_close, loops=found.words,
+        None if has_own_sizes else found.bytes, found.confidence, total, "",
+        is_bulk=found.is_bulk, is_close=found.is_close, loops=found.words,
+        apart=[*_apart(own.take(~np.isin(own.world_rank, [*stepping_ranks])), groups, alignment)],
     ), steps
+
+
+def _apart(own: Bounds, groups: Sequence[Group], alignment: Alignment) -> Iterator[Apart]:
+    """The steps of ranks that do not step together with the others, as in another ensemble."""
+    while len(own):
+        steps = _numbered(own, groups, alignment)
+        ranks = np.unique(steps.world_rank)
+        found = next(group.found for group in groups if ranks[0] in group.ranks)
+        times = np.sort(steps.end_ns - steps.begin_ns)
+        yield Apart(
+            ranks.tolist(), len(np.unique(steps.step)), found.functions, found.is_bulk,
+            float(times[len(times) // 2]),
+        )
+        own = own.take(~np.isin(own.world_rank, ranks))
 
 
 def find_groups(

@@ -3,7 +3,7 @@ the HTML page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 from statistics import fmean
@@ -23,7 +23,7 @@ from ..late.sentences import mark_text, reaches_text, shares_text
 from ..late.verdict import MAJORITY
 from ..run.alignment import Alignment
 from ..run.selection import Selection
-from .boundaries import Detection, Steps, outlier_limit
+from .boundaries import Apart, Detection, Steps, outlier_limit
 from .gpu_steps import GpuStepRow, step_times
 from .last_at_points import point_text
 from .sampled_calls import SampledCalls
@@ -51,6 +51,7 @@ class StepsRow(NamedTuple):
     confidence: float
     certainty: str
     loops: str
+    apart: str
     warm_up_steps: int
     complete_steps: int
     time_share: float | None
@@ -165,6 +166,7 @@ def _detection(sampled: SampledCalls, detection: Detection, costs: Costs) -> dic
         "confidence": detection.confidence,
         "certainty": certainty(detection),
         "loops": detection.loops,
+        "apart": "; ".join(map(apart_text, detection.apart)),
         "warm_up_steps": sum(row.is_warm_up for row in costs.steps),
         "complete_steps": sum(row.is_complete and not row.is_warm_up for row in costs.steps),
         "is_driven": int(costs.is_driven),
@@ -192,18 +194,25 @@ def _time_share(
 
 def period_text(detection: Detection) -> str:
     """5 bulk MPI_Allreduce, 102 MB; without bytes where each rank has its own"""
-    kind = "bulk " if detection.is_bulk else ""
-    calls = " + ".join(
-        f"{count_text(detection, count)} {kind}{call}"
-        for call, count in detection.functions.items()
-    )
+    calls = calls_text(detection.functions, detection.is_bulk)
     return calls if detection.bytes is None else f"{calls}, {units.volume(detection.bytes)}"
 
 
-def count_text(detection: Detection, count: float) -> str:
-    """The number of calls; approximate if steps were found by bytes, because the calls of a step
-    then vary."""
-    return f"{count:.1f}" if detection.how == "sums" else str(round(count))
+def calls_text(functions: Mapping[str, float], is_bulk: bool) -> str:
+    """5 bulk MPI_Allreduce + 1.5 bulk MPI_Bcast"""
+    kind = "bulk " if is_bulk else ""
+    return " + ".join(
+        f"{units.mean_count(count)} {kind}{call}" for call, count in functions.items()
+    )
+
+
+def apart_text(apart: Apart) -> str:
+    """ranks 2-3: 60 steps of 1 bulk MPI_Allreduce, median 12.0 ms"""
+    calls = calls_text(apart.functions, apart.is_bulk)
+    return (
+        f"{units.rank_names(apart.ranks)}: {units.counted(apart.steps, 'step')} of {calls}, median "
+        f"{units.duration(apart.median_ns)}"
+    )
 
 
 def certainty(detection: Detection) -> str:
