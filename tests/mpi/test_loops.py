@@ -24,4 +24,4 @@ def test_steps_are_those_that_the_program_counts(profile, kind):
 def test_ensembles_that_never_talk_to_each_other_have_steps_each(profile):
     (row,) = reporter.rows("steps", profile("loops", 4, "ensembles", "80").folder)
     assert (row["steps"], row["communicator"]) == (80, "Comm_split {0-1}")
-    assert row["apart"].startswith("ranks 2-3: 40 steps of 1 bulk MPI_Allreduce, median ")
+    assert row["apart"].startswith("ranks 2-3: 20 steps of 1 bulk MPI_Allreduce, median ")

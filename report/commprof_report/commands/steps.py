@@ -4,11 +4,13 @@ Shows how many steps there were and of which calls, how long they took, how much
 communication and on which thread, which rank is slowest, whether steps became slower over the run,
 and what was different in those that took much longer. Then, call by call, what a step consists of;
 communicators of a family, such as 16 tensor-parallel groups, share a row. Steps that the program
-marks are taken as they are. Otherwise they are the period of the bulk collectives: calls and sizes
-that repeat, calls whose bytes add up to the same sum, or pauses after every so many calls. The
-second line says how sure that is. Without a period in bulk collectives, an Allreduce or Reduce of
-one small size at regular times marks the steps (a solver's time step or residual). Without steps
-the report says why.
+marks are taken as they are. Otherwise they are iterations of a loop in the sequence of calls,
+messages included: "Loops" shows the nest, such as `100 x (24 message calls, Allreduce of 8 B);
+every 10: Gather`. What is done now and then, a checkpoint or output, is no part of a step. The
+second line says how sure that is: "likely" where a loop around the step or inside it could be meant
+as well. Where messages are fused anew in each step, as Horovod's, calls whose bytes add up to the
+same sum are a step. Ranks that step at other times, as another ensemble, are listed under "Apart".
+Without steps the report says why.
 
 The time of a step is the mean over its ranks; the headline splits it into time outside MPI,
 transfer and waiting, and names the rank that causes most of the waiting, if there is one beyond
