@@ -17,15 +17,15 @@ transfer and waiting, and names the rank that causes most of the waiting, if the
 chance. The slowest rank is the one that causes most of the waiting in the steps, by the causes and
 the test of `late`, and late for the reason that `late` gives. The critical path of a step is
 followed back from the rank that ended last, at each wait on to the rank that was waited for. Calls
-are means over the ranks that make them; bytes in parentheses are those of the operations that a
-call completes, which the calls that start these have, too. Shares are of the mean over all steps
-after the warm-up, outliers included. Time inside MPI on the thread that drives the steps, by
-default the main one, is exposed communication. The time of a background thread is shown apart: how
-much of it a step waits for shows in a region around the wait, named "wait ..." or "sync ...", and
-is unknown without one. If a thread that negotiates makes the calls, as Horovod's, ranks are
-compared by when each reaches that region or the mark of its step: a slow rank shows at a mark set
-where the main thread begins to wait. NCCL's operations count by their time on the device, where
-that is known. Nothing marks the end of the last marked step, so it ends with its last call.
+are means over the ranks that make them; bytes count for the call that starts an operation, not for
+the one that completes it. Shares are of the mean over all steps after the warm-up, outliers
+included. Time inside MPI on the thread that drives the steps, by default the main one, is exposed
+communication. The time of a background thread is shown apart: how much of it a step waits for shows
+in a region around the wait, named "wait ..." or "sync ...", and is unknown without one. If a thread
+that negotiates makes the calls, as Horovod's, ranks are compared by when each reaches that region
+or the mark of its step: a slow rank shows at a mark set where the main thread begins to wait.
+NCCL's operations count by their time on the device, where that is known. Nothing marks the end of
+the last marked step, so it ends with its last call.
 
 This needs the log of single calls. The log of a long run holds parts of it, and steps are known of
 those parts.
@@ -98,7 +98,10 @@ CALL_COLUMNS = (
     ),
     Column("ranks", lambda row: units.count(row.ranks)),
     Column("calls", lambda row: units.three_digits(row.count)),
-    Column("bytes", lambda row: bytes_text(row), exact=lambda row: units.count(row.bytes or None)),
+    Column(
+        "bytes", lambda row: units.volume(row.bytes or None),
+        exact=lambda row: units.count(row.bytes or None),
+    ),
     Column(
         "time",
         lambda row: (
@@ -221,13 +224,6 @@ def print_calls(rows: Sequence[StepCallRow]) -> None:
 
 def call_text(row: StepCallRow) -> str:
     return f"{row.call}, negotiation" if row.family == NEGOTIATION else row.call
-
-
-def bytes_text(row: StepCallRow) -> str:
-    """In parentheses: those of the operations that a call completes. The calls that start these
-    have them, too."""
-    shown = units.volume(row.bytes or None)
-    return f"({shown})" if row.family == "completion" and row.bytes else shown
 
 
 def call_rows(

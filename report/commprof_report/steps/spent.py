@@ -177,32 +177,24 @@ def _alone_ns(kernels: Parts, steps: Boundaries) -> Ints:
 
 
 def _bytes(sampled: SampledCalls) -> Ints:
-    """For a call that starts persistent operations, or that completes operations, those of all
-    these operations."""
+    """For a call that starts persistent operations, those of all these operations; none for one
+    that completes operations: the calls that start them have them."""
     calls, messages, starts = sampled.calls, sampled.messages, sampled.starts
-    known, texts, found = sampled.known, sampled.texts, calls.bytes.copy()
+    known, texts = sampled.known, sampled.texts
     persistent = messages.take(
         known.which(messages.call, texts, lambda one: one.form == "persistent")
     )
-    by_end = _columns((calls, messages, starts), ("world_rank", "completed_ns", "bytes"))
-    by_start = _columns((persistent, starts), ("world_rank", "thread", "start_ns", "bytes"))
-    for chosen, keys, (*operations, own_bytes) in (
-        (
-            known.which(calls.call, texts, lambda one: one.family == "completion"),
-            (calls.world_rank, calls.end_ns), by_end,
-        ),
-        (
-            texts.among(calls.call, ("MPI_Start", "MPI_Startall")),
-            (calls.world_rank, calls.thread, calls.start_ns), by_start,
-        ),
-    ):
-        rows = np.flatnonzero(chosen)
-        order, groups = grouped(*operations)
-        sums = np.append(groups.sum(np.maximum(own_bytes, 0)[order]), 0)
-        first = order[groups.first]
-        found[rows] = sums[
-            found_in([key[rows] for key in keys], [key[first] for key in operations])
-        ]
+    is_completing = known.which(calls.call, texts, lambda one: one.family == "completion")
+    found = np.where(is_completing, 0, calls.bytes)
+    *operations, own_bytes = _columns(
+        (persistent, starts), ("world_rank", "thread", "start_ns", "bytes")
+    )
+    rows = np.flatnonzero(texts.among(calls.call, ("MPI_Start", "MPI_Startall")))
+    order, groups = grouped(*operations)
+    sums = np.append(groups.sum(np.maximum(own_bytes, 0)[order]), 0)
+    keys = [key[rows] for key in (calls.world_rank, calls.thread, calls.start_ns)]
+    first = order[groups.first]
+    found[rows] = sums[found_in(keys, [key[first] for key in operations])]
     return found
 
 

@@ -27,7 +27,7 @@ class StepCallRow(NamedTuple):
     communicator: str
     family: str
     count: float  # type: ignore[assignment]  # hides tuple.count
-    bytes: float  # of a completing call: those of the operations that it completes
+    bytes: float  # of a completing call 0
     total_ns: float
     exposed_ns: float | None
     share_of_step: float
