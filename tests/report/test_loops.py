@@ -9,6 +9,7 @@ import pytest
 import training
 from commprof_report.base.columns import Texts
 from commprof_report.loops.choice import Kind
+from commprof_report.loops.repeats import find_loops
 from commprof_report.steps import lines
 from commprof_report.steps.stepping import Found, steps_of
 from training import Job
@@ -72,6 +73,35 @@ JOBS = {
     "waiting in control": (training.waiting_in_control, "loops", 2),
     "control in flight": (training.control_in_flight, "loops", 2),
 }
+
+
+def found(calls: str) -> tuple[list[tuple[int, ...]], list[int]]:
+    """The bodies of the loops in a sequence of letters, and how many iterations each has."""
+    loops = find_loops(np.array(list(map(ord, calls))))
+    return loops.bodies, [loops.iterations(loop) for loop in range(len(loops.bodies))]
+
+
+A, B, C = map(ord, "abc")
+
+
+@pytest.mark.parametrize(
+    ("calls", "bodies", "iterations"),
+    [
+        ("abc", [], []),
+        ("aaa", [(A,)], [3]),
+        ("aabaaabcaababc", [(A,), (-1, B), (-2, C)], [8, 4, 2]),  # counts are data
+        ("ababcababc", [(A, B), (-1, C)], [4, 2]),
+        ("babaXbabab", [(B, A)], [4]),  # the same loop, wherever it begins
+        ("aabab", [(A,), (-1, B)], [3, 2]),  # a body that stands alone is one iteration
+    ],
+)
+def test_loops_are_bodies_that_follow_themselves(calls, bodies, iterations):
+    assert found(calls) == (bodies, iterations)
+
+
+def test_no_loop_spans_a_hole():
+    loops = find_loops(np.array([1, 2, 1, 2]), np.array([0, 0, 1, 1]))
+    assert loops.bodies == []
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -277,6 +277,8 @@ def facts(answers: StepsSummary, waits: Late | None) -> Iterator[tuple[str, str]
     summary = answers.summary
     if not summary.delimited_by:
         yield "Steps", f"none found: {summary.why}"
+        if summary.loops:
+            yield "Loops", summary.loops
         if not (waits and waits.unsampled):
             yield "", "the program can mark its steps: see commprof_step(3)"
         yield from negotiation_facts(summary)

@@ -65,7 +65,7 @@ def _symbol_text(loops: Loops, symbol: int, words: Mapping[int, Word]) -> str:
     text = _text(loops, body, words)
     if often <= 1:
         return text
-    return f"{units.mean_count(often)} {text}" if len(body) == 1 else f"{units.mean_count(often)} x ({text})"
+    return f"{units.mean_count(often)} {text if len(body) == 1 else f'x ({text})'}"
 
 
 def _calls(loops: Loops, symbol: int) -> float:

@@ -140,8 +140,9 @@ class Steps:
 Unjudged = tuple[Detection, Bounds]
 
 
-def none(why: str, confidence: float = 0.0) -> Unjudged:
-    return Detection("", "", "", {}, 0, confidence, None, why), table(Bounds, [], Texts())
+def none(why: str, confidence: float = 0.0, loops: str = "") -> Unjudged:
+    detection = Detection("", "", "", {}, 0, confidence, None, why, loops=loops)
+    return detection, table(Bounds, [], Texts())
 
 
 def marked(rows: Sequence[MarkedRow]) -> Unjudged:
@@ -220,7 +221,7 @@ def by_calls(connection: Connection, alignment: Alignment, sampled: SampledCalls
     numbered = collectives(sampled, known)
     groups, refused = find_groups(sampled, numbered, len(alignment.ranks))
     if not groups:
-        return _why_none(connection, sampled, refused, numbered)
+        return _why_none(connection, refused)
     own = joined(Bounds, [_times(numbered, group) for group in groups])
     if not len(own):
         most_steps = max(len(group.found.spans) for group in groups)
@@ -309,16 +310,15 @@ def _others_text(ranks: list[int]) -> str:
     )
 
 
-def _why_none(
-    connection: Connection, sampled: SampledCalls, refused: Sequence[Refusal],
-    numbered: Collectives,
-) -> Unjudged:
+def _why_none(connection: Connection, refused: Sequence[Refusal]) -> Unjudged:
     """Of the rank of which most repeats."""
     if not refused:
         return none(_unsampled_text(connection))
     best = max(refused, key=lambda each: (each.found.confidence, -each.world_rank))
     why = best.found.why
-    return none(f"in the calls of rank {best.world_rank}: {why}", best.found.confidence)
+    return none(
+        f"in the calls of rank {best.world_rank}: {why}", best.found.confidence, best.found.words
+    )
 
 
 def _unsampled_text(connection: Connection) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import NamedTuple
 
@@ -164,6 +165,7 @@ def _of_loop(
         return Found(NOTHING, why="none of them is a small reduction of the main thread")
     if is_small and (some.is_bulk & about.is_reduction[some.call]).sum() >= FEWEST_CALLS:
         return Found(NOTHING, why="only small collectives repeat, beside bulk reductions")
+    nest = partial(nest_text, choice, words=_words(some, texts, token))
     gap_ns = _gaps(some, counted)
     largest = some.size == some.size[counted].max()
     spans = cut(filtered(choice), counted, gap_ns, some.stretch[0] == some.stretch[-1], largest)
@@ -176,7 +178,7 @@ def _of_loop(
         number_of = np.cumsum(counted)
         is_next = np.append(False, number_of[first[1:]] == number_of[last[:-1]] + 1)
         if may_be_layers(spans, is_next, some.stretch, gap_ns[first]):
-            return Found(NOTHING, why=MAY_BE_PART)
+            return Found(NOTHING, why=MAY_BE_PART, words=nest(0))
         spans = _mended(some, counted, spans) if is_bulk else spans
     last, first = _ends(counted, spans)
     inside = _inside(spans, counted)
@@ -185,7 +187,7 @@ def _of_loop(
     times = np.diff(some.end_ns[last])[is_same].tolist()
     is_single = number == 1 and bool((last == first).all())
     if why := doubt(len(spans), is_single, confidence, times, is_small):
-        return Found(NOTHING, confidence=confidence, why=why)
+        return Found(NOTHING, confidence=confidence, why=why, words=nest(0))
     calls = Counter(texts.texts[call] for call in some.call[inside].tolist())
     functions = {
         call: number / len(spans) for call, number in calls.items() if number >= len(spans) / 2
@@ -195,7 +197,7 @@ def _of_loop(
         spans, "gaps" if number > 1 else "small" if is_small else "loops", functions, is_bulk,
         int(some.bytes[_inside(middle, counted & mine)].sum()), confidence,
         any(one.is_close for one in choice.refused),
-        nest_text(choice, len(spans) if number == 1 else 0, _words(some, texts, token)),
+        nest(len(spans) if number == 1 else 0),
         counted=np.flatnonzero(counted),
     )
 
