@@ -4,6 +4,7 @@ without fusion."""
 from __future__ import annotations
 
 import dataclasses
+import random
 import re
 
 import planted
@@ -151,12 +152,14 @@ MS = 1_000_000
 def job_of(
     cuts: list[list[int]], ns_of_each: int = 100_000, steps: int = STEPS, negotiation: int = 5
 ) -> training.Job:
-    """The gradients of a step are cut in one of these ways, in turns."""
+    """The gradients of a step are cut in one of these ways, in any order."""
     job = training.Job(3)
     training.parameters(job, UNFUSED)
-    for step in range(steps):
+    ways = [step % len(cuts) for step in range(steps)]
+    random.Random(1).shuffle(ways)
+    for step, way in enumerate(ways):
         job.compute(20 * MS)
-        for size in cuts[step % len(cuts)]:
+        for size in cuts[way]:
             for _ in range(negotiation):
                 job.call("Allreduce", 8, ns=10_000)
             job.call("Allreduce", size, step, ns=ns_of_each)
@@ -243,7 +246,7 @@ def test_one_sentence_says_what_fusion_did(report, in_steps):
     fused, unfused = in_steps
     lines = report("hvprof", fused, "--unfused", unfused).out.splitlines()
     assert lines[2].startswith(
-        "24 messages of 134 KB a step became 2.0 of 1.60 MB; time in MPI_Allreduce 4."
+        "24 messages of 134 KB a step became 2.0 of 1.63 MB; time in MPI_Allreduce 4."
     )
     assert "times less (2." in lines[2] and lines[2].endswith(" us).")
     assert (
@@ -321,7 +324,7 @@ def test_cuts_of_the_same_fusion_differ_by_chance(report, tmp_path, settings, is
 def test_another_number_of_steps_does_not_change_a_step(report, run_of, in_steps):
     longer = run_of("longer", job_of([UNFUSED], steps=2 * STEPS))
     assert sentence(report, in_steps[0], "--unfused", longer).startswith(
-        "24 messages of 134 KB a step became 2.0 of 1.60 MB; time"
+        "24 messages of 134 KB a step became 2.0 of 1.63 MB; time"
     )
 
 

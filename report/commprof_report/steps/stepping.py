@@ -77,7 +77,7 @@ def steps_of(
     if len(own) < FEWEST_CALLS:
         return Found(NOTHING, why=_too_few(len(own), "call"))
     if is_negotiated:
-        return _by_sums(own, texts, True)
+        return _negotiated(own, about, texts)
     tried: list[Found] = []
     best = Found(NOTHING)
     for token, which in _levels(own):
@@ -99,6 +99,18 @@ def is_better(rough: Found, best: Found) -> bool:
 
 def _too_few(number: int, what: str) -> str:
     return f"{units.counted(number, what)} are too few, {FEWEST_CALLS} are needed"
+
+
+def _negotiated(own: OwnCalls, about: AboutCalls, texts: Texts) -> Found:
+    """Steps of a thread that agrees with the others on what to send. Several steps repeat, too, if
+    a call is made now and then: of equally good ones the smaller."""
+    summed = _by_sums(own, texts, True)
+    if not own.is_bulk.any():
+        return summed
+    found = next(_by_loops(own, own.is_bulk, about, texts, own.token[own.is_bulk], False))
+    is_part = summed.bytes < found.bytes and summed.confidence >= found.confidence - BETTER
+    is_better = not found.how or summed.confidence > found.confidence or is_part
+    return summed if summed.how and is_better else found
 
 
 def _quality(found: Found) -> float:
