@@ -292,7 +292,7 @@ def find_groups(
             continue
         members = numbered.world_rank[numbered.identity == steps[0]]
         following = sorted({*members.tolist()} - covered)
-        known = int((own.identity == steps[0]).sum())
+        known = int((mine.identity == steps[0]).sum())
         groups.append(Group(steps[0], following, rank, found, steps[1], None, known))
         covered.update(following)
     return groups, refused
