@@ -455,10 +455,11 @@ def part_of_run_text(profiled: Profiled, world_size: int) -> str:
 
 def gain_text(row: LateRow) -> str:
     who = "it" if units.is_one(present(row.late_ranks)) else "they"
-    return (
-        f"about {units.duration(row.late_gain_ns)} of the run, if {who} arrived with the next "
-        "rank (estimate)"
-    )
+    gain = f"about {units.duration(row.late_gain_ns)} of the run, if {who}"
+    if row.late_gain_share is None:
+        return f"{gain} arrived with the next rank (estimate)"
+    played = units.share(row.late_gain_share)
+    return f"{gain} took no longer than the others (predicted from {played} of the run)"
 
 
 def certainty_text(row: LateRow) -> str:

@@ -439,7 +439,7 @@ def waiting_text(late: Late) -> str:
     if not late.is_known:
         return sentence
     gain = (
-        f"; about {units.duration(row.late_gain_ns)} of the run could be gained (estimate)"
+        f"; about {units.duration(row.late_gain_ns)} of the run could be gained (predicted)"
         if row.late_gain_ns else ""
     )
     rests = "" if row.verdict == "marks" else f"; rests on {basis_text(row)}"

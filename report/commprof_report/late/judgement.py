@@ -39,6 +39,7 @@ class VerdictRow(NamedTuple):
     late_through: str | None = None
     late_progress_share: float | None = None
     late_gain_ns: int | None = None
+    late_gain_share: float | None = None
     late_p: float | None = None
     late_is_growing: int | None = None
     late_growth_p: float | None = None
@@ -52,27 +53,35 @@ class VerdictRow(NamedTuple):
     blocks: int = 0
 
 
+class Gain(NamedTuple):
+    """What the run would gain; share: of the run, in which that was seen."""
+
+    gain_ns: int
+    share: float
+
+
 def is_notable(gain_ns: int, counted: LateRunRow) -> bool:
     return gain_ns * counted.ranks >= NOTABLE * counted.counted_ns > 0
 
 
 def judged(
     counted: LateRunRow, negotiated_share: float, unknown_ns: int, hosts: Mapping[int, str],
-    found: Blame, blocks: int, chains: Sequence[ChainRow], gain_ns: int, progress: float = 0.0,
+    found: Blame, blocks: int, chains: Sequence[ChainRow], sooner_ns: int, gain: Gain,
+    progress: float = 0.0,
 ) -> VerdictRow:
-    """progress: progress_share. Late ranks are named only with a verdict, and only if the run could
-    gain notably."""
+    """progress: progress_share. Late ranks are named only with a verdict, and only if another rank
+    could be done notably sooner."""
     verdict, named = verdict_of(counted, negotiated_share, unknown_ns, found, blocks), found.named
-    is_named = named and named.is_measurable and is_notable(gain_ns, counted)
+    is_named = named and named.is_measurable and is_notable(sooner_ns, counted)
     if named and is_named and verdict in ("transfer", "imbalance", "mostly"):
-        return _naming(verdict, named, hosts, blocks, chains, gain_ns, progress)
+        return _naming(verdict, named, hosts, blocks, chains, gain, progress)
     is_refused = verdict in ("imbalance", "mostly")
     return VerdictRow("spread" if is_refused else verdict, blocks=blocks)
 
 
 def _naming(
     verdict: str, named: Named, hosts: Mapping[int, str], blocks: int, chains: Sequence[ChainRow],
-    gain_ns: int, progress: float,
+    gain: Gain, progress: float,
 ) -> VerdictRow:
     direct_share, through = _chain(named.ranks, chains)
     return VerdictRow(
@@ -84,7 +93,8 @@ def _naming(
         late_direct_share=direct_share,
         late_through=units.rank_list(through) if through else None,
         late_progress_share=progress,
-        late_gain_ns=gain_ns,
+        late_gain_ns=gain.gain_ns,
+        late_gain_share=gain.share,
         late_p=named.p,
         late_is_growing=int(named.growth.is_growing),
         late_growth_p=named.growth.p,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from sqlite3 import Connection
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +18,7 @@ from ..run.selection import Selection
 from ..run.unsampled import no_log_text
 from .finalize import final_wait
 from .judgement import (
+    Gain,
     VerdictRow,
     is_notable,
     judged,
@@ -159,7 +159,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     """The run must have been opened with samples. The rank filter restricts the rows; the verdict
     considers all ranks."""
     connection, found = run.connection, stages(run, alignment)
-    split, sums, gain_ns = found.split, found.sums, lru_cache(maxsize=None)(found.gains.gain_ns)
+    split, sums, played = found.split, found.sums, found.retimed
     hosts = {rank: host or "" for rank, host in split.known.hosts.items()}
     ranks = rank_rows(sums, split.known.hosts)
     selected = set(split.ranks)
@@ -175,7 +175,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     )
     blamed = (
         NOBODY if is_negotiated
-        else blame(causes, participants, lambda own: is_notable(gain_ns(own), split.run))
+        else blame(causes, participants, lambda own: is_notable(played.sooner_ns(own), split.run))
     )
     blamed, serving = without_serving(
         blamed, lambda own: is_serving(ranks, found.lines, own)
@@ -185,7 +185,8 @@ def late(run: Selection, alignment: Alignment) -> Late:
     unknown_ns, blocks = uncaused_ns(sums, split.ranks), block_count(causes)
     verdict = judged(
         split.run, negotiated_share, unknown_ns, hosts, blamed, blocks, chain_rows(sums),
-        gain_ns(named), progress_share(named, held_up, ranks),
+        played.sooner_ns(named), Gain(played.gain_ns(named), played.share),
+        progress_share(named, held_up, ranks),
     )
     region, last, error_ns = wait_region(connection), None, split.of_all.error_ns
     if is_negotiated and verdict.verdict != "none" and (len(alignment.clocks) == 1 or error_ns):

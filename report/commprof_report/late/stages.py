@@ -6,7 +6,7 @@ only reading asks the run.
                   --> root_causes   of each wait: which ranks caused how much of it        Causes
                   --> own_time      how late each rank was where not all wait for all      Compared
     cells         --> scale         the chosen waits, and how many calls each stands for   Sums
-                  --> Gains         what would be saved without some ranks
+                  --> retimed       the calls played again: the gain without some ranks    Retimed
                   --> arrival_costs what each late arrival cost (sums.py), which verdict.py judges
 
 late_ranks.py adds them up for the reports.
@@ -22,9 +22,9 @@ from ..base import query
 from ..base.columns import Ints, found_in
 from ..run.alignment import Alignment
 from ..run.selection import Selection
-from .gains import Gains
 from .known import Known, known
 from .own_time import Compared, compare_own_time
+from .retimed import Retimed, retimed
 from .root_causes import Causes, no_causes, root_causes
 from .scaled import chosen_rows, scale
 from .sums import LateRunRow, Sums, TimeInsideRow, run_row
@@ -51,7 +51,7 @@ class Stages:
     lines: Lines  # of the whole run whatever was selected
     compared: Compared  # likewise
     sums: Sums  # with the root causes
-    gains: Gains
+    retimed: Retimed
 
 
 def split(run: Selection, alignment: Alignment) -> Split:
@@ -82,7 +82,11 @@ def stages(run: Selection, alignment: Alignment) -> Stages:
     compared = compare_own_time(connection, alignment, waits, lines, is_rooted, texts)
     chosen, scaled = found.sums.chosen, found.sums.scaled
     sums = Sums(chosen, scaled, _of_rows(causes, scaled.rows), texts)
-    return Stages(found, lines, compared, sums, Gains(chosen, scaled, sums.causes, compared))
+    of_all = found.of_all
+    played = retimed(
+        connection, alignment, found.known, of_all.recorded, of_all.called, waits, texts
+    )
+    return Stages(found, lines, compared, sums, played)
 
 
 def _counted_ns(connection: Connection, ranks: set[int]) -> dict[int, int]:

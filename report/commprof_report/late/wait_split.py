@@ -48,6 +48,7 @@ from .messages import messages
 from .neighbors import Sources, have_sources, sources
 from .progress import Parts, waiting_for_progress
 from .reading import sampled_collectives
+from .retimed import Recorded
 from .samples import samples
 from .timelines import Called, called, timelines
 from .waits import Arrivals, Operations, Waits
@@ -59,6 +60,7 @@ class WaitSplit(NamedTuple):
     waits: Waits
     called: Called
     texts: Texts
+    recorded: Recorded
     error_ns: float  # the largest clock error among the collectives split by arrival times
     # chosen ones not split: clocks too inaccurate and durations no substitute, or the root was not
     # read
@@ -120,6 +122,7 @@ def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
     uncompleted = found.uncompleted + calls_left(
         unseen, chosen.among(unseen.call, unseen.identity, texts)
     )
+    recorded = Recorded(rows.take(is_sure), start_ns[is_sure], is_estimate[is_sure], arrivals)
     counts = (unsure + found.unsure, uncompleted, found.unmatched, found.unnumbered)
     waits, number = joined(Waits, [*split, completed_waits]), sum(map(len, split))
     operations = joined(
@@ -134,7 +137,7 @@ def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
         lines = timelines(own_calls, waits.take(slice(0)), texts)
         parts = _parts(rows, start_ns, alignment, texts)
         waits = waiting_for_progress(waits, operations, parts, lines, texts)
-    return WaitSplit(waits, own_calls, texts, clocks.error_ns, *counts)
+    return WaitSplit(waits, own_calls, texts, recorded, clocks.error_ns, *counts)
 
 
 def _rooted(waits: Waits, known: Known, texts: Texts) -> Operations:

@@ -115,8 +115,8 @@ def _by_calls(
 
     @lru_cache(maxsize=None)
     def gains(ranks: tuple[int, ...]) -> bool:
-        """Another rank would wait notably less in these steps without them."""
-        return late.stages.gains.gain_ns(ranks, list(spans.values())) >= notable_ns
+        """These steps would be notably shorter without them."""
+        return late.stages.retimed.gain_within_ns(ranks, list(spans.values())) >= notable_ns
 
     if late.serving and are_most_of(causes, late.causes):
         why = f"none: {serving_text(late.serving)}"

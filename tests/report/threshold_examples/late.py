@@ -8,7 +8,7 @@ from typing import Callable
 from commprof_report.base.arrays import np
 from commprof_report.base.columns import Texts, table
 from commprof_report.late.clocks import is_resolved
-from commprof_report.late.judgement import judged, verdict_of
+from commprof_report.late.judgement import Gain, judged, verdict_of
 from commprof_report.late.known import CallInfo
 from commprof_report.late.late_ranks import unfinished_ranks
 from commprof_report.late.links import FEWEST, slow_links
@@ -128,7 +128,8 @@ def with_lateness(ns: float) -> str:
     causes = [cause._replace(sampled_ns=3 * ns) for cause in one_last([0] * BLOCKS)]
     hosts = dict.fromkeys(range(4), "node")
     found = blame(causes, Participants(range(4), hosts, {"": range(4)}))
-    return judged(WAITING, 0.0, 0, hosts, found, BLOCKS, [], COUNTED_NS).verdict
+    gain = Gain(COUNTED_NS, 1.0)
+    return judged(WAITING, 0.0, 0, hosts, found, BLOCKS, [], COUNTED_NS, gain).verdict
 
 
 def among_links(pairs: int, times: float) -> str:

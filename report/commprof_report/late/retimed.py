@@ -1,0 +1,424 @@
+"""The run as a graph that can be played again (retime/graph.py), and what would be gained without
+some ranks being late.
+
+The calls are those of the ranks' timelines, in the windows in which all calls of all ranks were
+sampled. A call depends on the starts that the wait split knows: those of a collective's other
+members as far as they matter to this rank, of the other side of a message, of the call with which
+a rank came back that had made no progress. Of NCCL the kernels on the devices are the calls, in a
+graph of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base.arrays import np
+from ..base.columns import (
+    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, by_rank, found_in, grouped, joined,
+    numbered,
+)
+from ..retime.efficiency import Efficiency, efficiency
+from ..retime.graph import Calls, Chains, Depends, Graph, Members
+from ..retime.what_ifs import Usual
+from ..run.alignment import Alignment
+from ..run.sampled import sampled
+from .collectives import ALL, LOWER, NEIGHBORS, ROOT_FIRST, ROOT_LAST, Collectives
+from .known import Known
+from .progress import LATE_PARTNER, NO_PROGRESS, is_explained
+from .timelines import Called
+from .waits import Arrivals, Waits
+
+Span = tuple[int, int]
+FAR_NS = 1 << 62
+ROUNDED_NS = 2  # times on the run's axis
+
+
+class Recorded(NamedTuple):
+    """What the wait split knows of dependencies."""
+
+    collectives: Collectives  # those of which the arrivals are known
+    start_ns: Ints  # on the run's axis
+    is_estimate: Flags  # durations stand for arrivals
+    messages: Arrivals
+
+
+@dataclass(frozen=True)
+class Played(Columns):
+    """The calls of the graph, by rank and window, in order of time."""
+
+    world_rank: Ints
+    window: Ints
+    call: TextInts
+    entered_ns: Ints  # on the run's axis, as the next two: with unsuccessful polls before it
+    start_ns: Ints
+    end_ns: Ints
+    own_end_ns: Ints  # in the rank's own time
+
+
+class Part:
+    """A graph of a run's calls. share: the part of the run's time that its windows have. Calls that
+    were not split may wait; before and after a change they take the least of such calls."""
+
+    def __init__(
+        self, graph: Graph, share: float, gaps: Ints, transfers: Ints, least_ns: Ints
+    ) -> None:
+        """gaps, transfers: kinds of gaps by node, and of transfers by call. least_ns: the
+        transfers with the least of each call that was not split."""
+        self.graph, self.share = graph, share
+        chain = np.append(graph.calls.chain, np.arange(len(graph.chains)))
+        self.ranks = graph.chains.world_rank[chain]  # by node, without groups
+        self.gaps = Usual(graph.gap_ns, gaps, self.ranks)
+        self.transfers = Usual(least_ns, transfers, self.ranks[: len(graph.calls)])
+        self.before_ns = graph.play(graph.gap_ns, least_ns)
+
+    def without(self, ranks: Sequence[int]) -> Ints:
+        """Times of the nodes if these ranks took no longer than the others do."""
+        return self.graph.play(self.gaps.as_others(ranks), self.transfers.as_others(ranks))
+
+    def saved_ns(self, times_ns: Ints) -> float:
+        before_ns, after_ns = (
+            int(self.graph.lasts_ns(times).sum()) for times in (self.before_ns, times_ns)
+        )
+        return max(0, before_ns - after_ns) / self.share
+
+    def sooner_ns(self, times_ns: Ints, ranks: Sequence[int]) -> float:
+        """By how much that one of the other ranks is done sooner that gains most."""
+        chains, ends = self.graph.chains, self.graph.ends
+        sooner_ns = (self.before_ns - times_ns)[ends]
+        others = ~np.isin(chains.world_rank, ranks)
+        by_rank_ns = np.bincount(chains.world_rank[others], sooner_ns[others])
+        return max(0.0, by_rank_ns.max(initial=0)) / self.share
+
+    def saved_within_ns(self, times_ns: Ints, spans: Sequence[Span]) -> int:
+        """By how much these spans of time would be shorter, from the last rank's begin to the last
+        one's end."""
+        bounds, known = np.array(spans, np.int64).reshape(-1, 2), self.graph.times_ns
+        before_ns, after_ns = (np.full(bounds.shape, float(-FAR_NS)) for _ in range(2))
+        for _, nodes in by_rank(self.ranks):
+            nodes = nodes[np.argsort(known[nodes], kind="stable")]
+            for last_ns, times in ((before_ns, self.before_ns), (after_ns, times_ns)):
+                own_ns = bounds + np.interp(bounds, known[nodes], (times - known)[nodes])
+                np.maximum(last_ns, own_ns, out=last_ns)
+        shorter_ns = np.diff(before_ns, axis=1) - np.diff(after_ns, axis=1)
+        return int(np.maximum(0, shorter_ns).sum())
+
+    @cached_property
+    def efficiency(self) -> Efficiency | None:
+        graph = self.graph
+        ideal_ns = graph.play(graph.gap_ns, np.zeros_like(graph.transfer_ns))
+        useful_ns = np.bincount(numbered(graph.chains.world_rank), graph.useful_ns())
+        return efficiency(useful_ns, int(graph.lasts_ns(ideal_ns).sum()), graph.played_ns)
+
+
+class Retimed:
+    """host: calls of MPI; device: NCCL's kernels; None: they were not sampled."""
+
+    def __init__(self, host: Part | None, device: Part | None) -> None:
+        self.parts, self.host = [part for part in (host, device) if part], host
+        self.without = lru_cache(maxsize=None)(self._without)
+
+    def _without(self, ranks: tuple[int, ...]) -> list[tuple[Part, Ints]]:
+        return [(part, part.without(ranks)) for part in self.parts]
+
+    def gain_ns(self, ranks: tuple[int, ...]) -> int:
+        """How much shorter the run would be if these ranks took no longer than the others do,
+        scaled to all of it."""
+        return _most(part.saved_ns(times_ns) for part, times_ns in self.without(ranks))
+
+    @property
+    def share(self) -> float:
+        """The part of the run that was played."""
+        return max((part.share for part in self.parts), default=0.0)
+
+    def sooner_ns(self, ranks: tuple[int, ...]) -> int:
+        """How much sooner another rank would be done, whether or not the run is shorter."""
+        return _most(part.sooner_ns(times_ns, ranks) for part, times_ns in self.without(ranks))
+
+    def gain_within_ns(self, ranks: tuple[int, ...], spans: Sequence[Span]) -> int:
+        """As gain_ns, of spans of time, which do not overlap."""
+        return _most(part.saved_within_ns(times, spans) for part, times in self.without(ranks))
+
+
+def _most(gains_ns: Iterable[float]) -> int:
+    return round(max(gains_ns, default=0))
+
+
+def retimed(
+    connection: Connection, alignment: Alignment, known: Known, recorded: Recorded,
+    called: Called, waits: Waits, texts: Texts,
+) -> Retimed:
+    is_nccl = recorded.collectives.is_nccl
+    windows, run = _windows(called), _Run(connection, alignment, known, texts)
+    played = _on_host(called, windows)
+    host = None
+    if len(played):
+        chains = _chains(played, windows, run)
+        edges = _Edges(played, len(chains))
+        members, depends = edges.of_collectives(_where(recorded, ~is_nccl), texts)
+        depends = joined(
+            Depends,
+            [
+                depends, edges.of_messages(recorded.messages, texts),
+                edges.of_waits(waits, known, texts),
+            ],
+        )
+        is_split = found_in(
+            (played.world_rank, played.start_ns), (waits.world_rank, waits.start_ns)
+        ) >= 0
+        is_split |= known.which(
+            played.call, texts, lambda call: call.only_starts or call.family == "io"
+        )
+        host = _part(
+            played, chains, members, depends, run.share(windows), is_split, known, texts
+        )
+    device = None
+    if is_nccl.any():
+        kernels = _where(recorded, is_nccl)
+        played = _on_device(kernels)
+        windows = np.array([[-FAR_NS, FAR_NS]])
+        chains = _chains(played, windows, run)
+        members, depends = _Edges(played, len(chains)).of_collectives(kernels, texts)
+        is_split = np.ones(len(played), bool)
+        device = _part(
+            played, chains, members, depends, run.share(windows), is_split, known, texts
+        )
+    return Retimed(host, device)
+
+
+def _where(recorded: Recorded, which: Flags) -> Recorded:
+    return recorded._replace(
+        collectives=recorded.collectives.take(which), start_ns=recorded.start_ns[which],
+        is_estimate=recorded.is_estimate[which],
+    )
+
+
+def _part(
+    played: Played, chains: Chains, members: Members, depends: Depends, share: float,
+    is_split: Flags, known: Known, texts: Texts,
+) -> Part | None:
+    """None: nothing lasted, or clocks are broken. share: see Part."""
+    chain = Groups(played.world_rank, played.window)
+    calls = Calls(chain.of_row, played.entered_ns, played.end_ns)
+    graph = Graph(calls, chains, members, depends)
+    if not graph.is_whole or graph.played_ns <= 0 or share <= 0:
+        return None
+    previous = np.append(NONE, played.call[:-1])
+    previous[chain.first] = NONE
+    gaps = np.append(numbered(previous, played.call), np.full(len(chains), NONE))
+    is_rooted = known.which(played.call, texts, lambda call: call.is_rooted)
+    order, groups = grouped(played.call)
+    least_ns = np.empty(len(played), np.int64)
+    least_ns[order] = groups.spread(groups.min(graph.transfer_ns[order]))
+    least_ns = np.where(is_split, graph.transfer_ns, least_ns)
+    return Part(graph, share, gaps, np.where(is_rooted, NONE, played.call), least_ns)
+
+
+def _on_host(called: Called, windows: Ints) -> Played:
+    """Polls count as part of the call that they came before."""
+    samples = called.calls
+    is_poll = (samples.polled_ns != NONE) & (samples.start_ns == samples.polled_since_ns)
+    end_ns = called.start_ns + samples.end_ns - samples.start_ns
+    window = np.searchsorted(windows[:, 0], end_ns) - 1
+    own = np.flatnonzero(~is_poll & (window >= 0) & (end_ns <= windows[window, 1]))
+    samples, start_ns, end_ns = samples.take(own), called.start_ns[own], end_ns[own]
+    window = window[own]
+    chain = Groups(samples.world_rank, window)
+    before_ns = np.append(NONE, end_ns[:-1])
+    before_ns[chain.first] = NONE
+    polled_ns = np.where(samples.polled_ns == NONE, 0, samples.polled_ns)
+    entered_ns = np.minimum(start_ns, np.maximum(before_ns, start_ns - polled_ns))
+    return Played(
+        samples.world_rank, window, samples.call, entered_ns, start_ns, end_ns, samples.end_ns
+    )
+
+
+def _on_device(kernels: Recorded) -> Played:
+    rows, start_ns = kernels.collectives, kernels.start_ns
+    end_ns = start_ns + rows.end_ns - rows.start_ns
+    found = Played(
+        rows.world_rank, np.zeros(len(rows), np.int64), rows.call, start_ns, start_ns, end_ns,
+        rows.end_ns,
+    )
+    return found.take(np.lexsort((end_ns, start_ns, rows.world_rank)))
+
+
+def _windows(called: Called) -> Ints:
+    """Begin and end, on the run's axis, of the times in which no rank has a hole."""
+    holes = np.concatenate(
+        [np.empty((0, 2), np.int64), *(np.stack(pair, 1) for pair in called.gaps.values())]
+    )
+    holes = holes[np.argsort(holes[:, 0], kind="stable")]
+    since_ns = np.maximum.accumulate(np.append(-FAR_NS, holes[:, 1]))
+    until_ns = np.append(holes[:, 0], FAR_NS)
+    return np.stack([since_ns, until_ns], 1)[since_ns < until_ns]
+
+
+class _Run:
+    """When each rank's run began and ended, on the run's axis, between MPI_Init and MPI_Finalize as
+    far as these were sampled."""
+
+    def __init__(
+        self, connection: Connection, alignment: Alignment, known: Known, texts: Texts
+    ) -> None:
+        calls = sampled(connection).in_texts(texts).calls
+        calls = calls.take(known.which(calls.call, texts, lambda call: call.family == "setup"))
+        begins, ends = (
+            alignment.aligned(calls.world_rank, times) for times in (calls.start_ns, calls.end_ns)
+        )
+        self.setup = {
+            rank: (begins[own], ends[own]) for rank, own in by_rank(calls.world_rank)
+        }
+        walls = connection.execute("SELECT world_rank, coalesce(wall_ns, 0) FROM rank_wall")
+        bounds = [
+            (rank, alignment.aligned_ns(rank, 0), alignment.aligned_ns(rank, wall_ns))
+            for rank, wall_ns in walls
+        ]
+        self.begins = {rank: begin_ns for rank, begin_ns, _ in bounds}
+        self.end_ns = max((end_ns for *_, end_ns in bounds), default=0)
+
+    def around(self, rank: int, first_ns: int, last_ns: int) -> tuple[int, int]:
+        """Since when a rank ran before its first call in a window, and until when, as far as it is
+        known, after its last one."""
+        begin_ns = self.begins.get(rank, first_ns)
+        begins, ends = self.setup.get(rank, (np.array([], np.int64), np.array([], np.int64)))
+        after = begins[begins >= last_ns]
+        return (
+            min(first_ns, int(ends[ends <= first_ns].max(initial=begin_ns))),
+            int(after.min()) if len(after) else last_ns,
+        )
+
+    def share(self, windows: Ints) -> float:
+        """The part of the run that these have."""
+        begin_ns = min(self.begins.values(), default=0)
+        own_ns = np.clip(windows, begin_ns, self.end_ns)
+        return float((own_ns[:, 1] - own_ns[:, 0]).sum()) / max(1, self.end_ns - begin_ns)
+
+
+def _chains(played: Played, windows: Ints, run: _Run) -> Chains:
+    """What a rank did in a window before its first call is known. After the last one it is not,
+    unless the run ends: it may be in a call that is not sampled."""
+    groups = Groups(played.world_rank, played.window)
+    first, last = groups.first, groups.first + groups.counts - 1
+    rank, window = played.world_rank[first], played.window[first]
+    begin_ns, end_ns = played.entered_ns[first].copy(), played.end_ns[last].copy()
+    for chain, own in enumerate(rank.tolist()):
+        since_ns, until_ns = run.around(own, int(begin_ns[chain]), int(end_ns[chain]))
+        begin_ns[chain] = min(begin_ns[chain], max(windows[window[chain], 0], since_ns))
+        if windows[window[chain], 1] >= until_ns:
+            end_ns[chain] = until_ns
+    return Chains(rank, window, begin_ns, end_ns)
+
+
+class _Edges:
+    """What the calls depend on."""
+
+    def __init__(self, played: Played, chains: int) -> None:
+        self.played, self.first_group = played, len(played) + chains
+        self.rows = dict(by_rank(played.world_rank))
+
+    def at(self, ranks: Ints, times_ns: Ints, until_ns: Ints | None = None) -> tuple[Ints, Ints]:
+        """The call at whose start, or how much later, a rank did something at that time; -1: it has
+        none. It is the next one if that starts before until_ns, which is just after that time if
+        it is not given."""
+        until_ns = times_ns + ROUNDED_NS if until_ns is None else until_ns
+        call, delta_ns = np.full(len(ranks), -1), np.zeros(len(ranks), np.int64)
+        for rank, own in by_rank(ranks):
+            if rank not in self.rows:
+                continue
+            starts_ns = self.played.start_ns[self.rows[rank]]
+            after = np.searchsorted(starts_ns, times_ns[own] - ROUNDED_NS)
+            is_next = np.append(starts_ns, FAR_NS)[after] < until_ns[own]
+            place = np.where(is_next, after, after - 1)
+            call[own] = np.where(place >= 0, self.rows[rank][place], -1)
+            next_ns = starts_ns[np.minimum(place, len(starts_ns) - 1)]
+            begun_ns = np.where(is_next, next_ns, times_ns[own])
+            delta_ns[own] = begun_ns - self.played.entered_ns[call[own]]
+        return call, delta_ns
+
+    def started(self, ranks: Ints, starts_ns: Ints) -> Ints:
+        played = self.played
+        return found_in((ranks, starts_ns), (played.world_rank, played.start_ns))
+
+    def ended(self, ranks: Ints, ends_ns: Ints) -> Ints:
+        played = self.played
+        return found_in((ranks, ends_ns), (played.world_rank, played.own_end_ns))
+
+    def of_collectives(self, recorded: Recorded, texts: Texts) -> tuple[Members, Depends]:
+        rows, start_ns = recorded.collectives, recorded.start_ns
+        call, delta_ns = self.at(rows.world_rank, start_ns)
+        waiting = np.where(
+            rows.is_blocking, self.started(rows.world_rank, start_ns),
+            self.ended(rows.world_rank, rows.completed_ns),
+        )
+        groups = Groups(rows.identity, rows.sequence)
+        is_played = groups.spread(groups.min(call) >= 0)
+        is_all, is_first, is_last = (
+            rows.kind == texts.number(kind) for kind in (ALL, ROOT_FIRST, ROOT_LAST)
+        )
+        # where durations stand for arrivals the shortest call came last
+        left_ns = start_ns + rows.end_ns - rows.start_ns
+        shortest = groups.first_most(rows.start_ns - rows.end_ns)
+        shift_ns = np.where(recorded.is_estimate, groups.spread(left_ns[shortest]) - left_ns, 0)
+        own = np.flatnonzero(is_played & (is_all | is_last))
+        group = numbered(groups.of_row[own])
+        members = Members(group, call[own], delta_ns[own] + shift_ns[own])
+        waits = (waiting[own] >= 0) & (is_all | rows.is_root)[own]
+        by_all = Depends(
+            waiting[own][waits], self.first_group + group[waits], -shift_ns[own][waits]
+        )
+        root = groups.spread(np.minimum(groups.first_at(rows.is_root), len(rows) - 1))
+        own = np.flatnonzero(is_played & is_first & ~rows.is_root & (waiting >= 0))
+        by_root = Depends(waiting[own], call[root[own]], delta_ns[root[own]])
+        return members, joined(Depends, [by_all, by_root, self.of_partners(recorded, texts)])
+
+    def of_partners(self, recorded: Recorded, texts: Texts) -> Depends:
+        """Where not all depend on all, a rank may need others in the library's algorithm: the one
+        that started last before it returned, if that explains its duration."""
+        rows, start_ns = recorded.collectives, recorded.start_ns
+        own = np.flatnonzero(
+            rows.is_blocking & ~recorded.is_estimate & (rows.kind != texts.number(ALL))
+        )
+        rows, start_ns = rows.take(own), start_ns[own]
+        lasts_ns, count = rows.end_ns - rows.start_ns, len(rows)
+        group = np.tile(Groups(rows.identity, rows.sequence).of_row, 2)
+        order = np.lexsort((np.append(start_ns, start_ns + lasts_ns), group))
+        latest = np.maximum.accumulate(np.where(order < count, np.arange(2 * count), -1))
+        partner = np.empty(2 * count, np.int64)
+        partner[order] = order[latest]
+        partner = partner[count:]
+        after_ns = start_ns + lasts_ns - start_ns[partner]
+        waiting = self.started(rows.world_rank, start_ns)
+        source, delta_ns = self.at(rows.world_rank[partner], start_ns[partner])
+        own = (waiting >= 0) & (source >= 0) & (source != waiting)
+        own &= is_explained(lasts_ns - after_ns, lasts_ns)
+        return Depends(waiting[own], source[own], delta_ns[own])
+
+    def of_messages(self, messages: Arrivals, texts: Texts) -> Depends:
+        """A send depends on its receive, unless such sends, or larger ones, are known to return
+        before that is posted: then they are buffered."""
+        messages = messages.take(messages.is_known & (messages.peer_ns != NONE))
+        is_send = texts.among(messages.wait_state, {"late receiver"})
+        is_buffered = is_send & (messages.last_ns == -FAR_NS)
+        most_bytes = messages.bytes[is_buffered].max(initial=NONE)
+        messages = messages.take(~is_send | (messages.bytes > most_bytes))
+        waiting = self.ended(messages.world_rank, messages.gone_ns)
+        source, delta_ns = self.at(messages.last_rank, messages.peer_ns)
+        own = (waiting >= 0) & (source >= 0)
+        return Depends(waiting[own], source[own], delta_ns[own])
+
+    def of_waits(self, waits: Waits, known: Known, texts: Texts) -> Depends:
+        """For progress; and for the rank that came last, where not all that matter are known here
+        (Scan, neighborhoods)."""
+        others = known.which(waits.call, texts, lambda call: call.kind in (LOWER, NEIGHBORS))
+        own = others | texts.among(waits.wait_state, {NO_PROGRESS, LATE_PARTNER})
+        waits = waits.take(own & ~waits.is_polled & (waits.last_rank != NONE))
+        waiting = self.started(waits.world_rank, waits.start_ns)
+        source, delta_ns = self.at(
+            waits.last_rank, waits.start_ns + waits.wait_ns, waits.end_ns
+        )
+        own = (waiting >= 0) & (source >= 0)
+        return Depends(waiting[own], source[own], delta_ns[own])

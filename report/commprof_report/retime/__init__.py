@@ -1,0 +1,1 @@
+"""The recorded calls of all ranks, played again with something changed."""

@@ -1,0 +1,177 @@
+"""The recorded calls of a run as a graph, and how long they would last with other gaps and
+transfers.
+
+    rank 0  | gap |== call: waits ..........|transfer|      A call ends `transfer` after the last of
+    rank 1  |       gap         |== call ===|transfer|      the starts that it depends on, its own
+                                 ^ start that both depend on  among them; `gap` after that the next
+                                                              one of its chain starts.
+
+A chain is what one rank called in a window in which all calls of all ranks were sampled. A node is
+the start of a call, the end of a chain, or a group: the last of several starts, which all ranks of
+a collective depend on. So each node is the maximum over its edges of (source + delta), plus a
+weight. Nodes are played level by level; all of a level at once. Without a change each node has
+exactly its recorded time.
+
+A transfer stays what it was even if other calls now overlap it, and the order of messages is the
+recorded one. After Dimemas: Badia et al., "DIMEMAS: Predicting MPI applications behaviour in Grid
+environments" (2003).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..base.arrays import np
+from ..base.columns import Columns, Groups, Ints, grouped
+
+
+@dataclass(frozen=True)
+class Calls(Columns):
+    """Sampled calls, chain by chain, each in order of time. A call may not begin before the one
+    before it on its chain ends. Times are on the run's axis."""
+
+    chain: Ints
+    start_ns: Ints
+    end_ns: Ints
+
+
+@dataclass(frozen=True)
+class Chains(Columns):
+    """A row for each chain, by its number."""
+
+    world_rank: Ints
+    window: Ints
+    begin_ns: Ints  # its first gap begins; the start of its first call if that is not known
+    end_ns: Ints  # its last gap ends; the end of its last call if that is not known
+
+
+@dataclass(frozen=True)
+class Members(Columns):
+    """What a group is the last of: starts of calls, `delta_ns` later."""
+
+    group: Ints
+    call: Ints
+    delta_ns: Ints
+
+
+@dataclass(frozen=True)
+class Depends(Columns):
+    """What a call depends on: the start of another call, or a group, `delta_ns` later."""
+
+    call: Ints
+    source: Ints  # call, or the number of calls and chains + group
+    delta_ns: Ints
+
+
+class Graph:
+    """gap_ns: before each node (by call, then the end of each chain); transfer_ns:
+    of each call."""
+
+    def __init__(
+        self, calls: Calls, chains: Chains, members: Members, depends: Depends
+    ) -> None:
+        self.calls, self.chains = calls, chains
+        count, ends = len(calls), len(calls) + len(chains)
+        of_chain = Groups(calls.chain)
+        assert len(of_chain) == len(chains), "a chain has no call"
+        self.first, self.last = of_chain.first, of_chain.first + of_chain.counts - 1
+        self.following = np.arange(1, count + 1)  # node after each call
+        self.following[self.last] = count + np.arange(len(chains))
+        groups = int(members.group.max()) + 1 if len(members) else 0
+        times_ns = np.append(calls.start_ns, chains.end_ns)
+        order, by_group = grouped(members.group)
+        members = members.take(order)
+        reached_ns = np.full(groups, -1)
+        reached_ns[members.group[by_group.first]] = by_group.max(
+            calls.start_ns[members.call] + members.delta_ns
+        )
+        self.times_ns = np.append(times_ns, reached_ns)
+        # what ended after the call cannot have held it up: an eager message, an error of clocks
+        depends = depends.take(
+            self.times_ns[depends.source] + depends.delta_ns <= calls.end_ns[depends.call]
+        )
+        ready_ns = calls.start_ns.copy()
+        np.maximum.at(
+            ready_ns, depends.call, self.times_ns[depends.source] + depends.delta_ns
+        )
+        self.ready_ns = ready_ns  # when all that the call depends on had started
+        self.transfer_ns = calls.end_ns - ready_ns
+        self.gap_ns = np.zeros(ends, np.int64)
+        self.gap_ns[self.following] = times_ns[self.following] - calls.end_ns
+        self.gap_ns[self.first] = calls.start_ns[self.first] - chains.begin_ns
+        zeros = np.zeros(count, np.int64)
+        self._order_nodes(
+            np.concatenate([self.following, self.following[depends.call], ends + members.group]),
+            np.concatenate([np.arange(count), depends.source, members.call]),
+            np.concatenate([zeros, depends.delta_ns, members.delta_ns]),
+        )
+
+    def _order_nodes(self, target: Ints, source: Ints, delta_ns: Ints) -> None:
+        levels = list(_levels(target, source, len(self.times_ns)))
+        self.nodes = np.concatenate([target[:0], *levels])
+        # not in a circle, as only broken clocks or files make
+        self.is_whole = len(self.nodes) == len(self.times_ns)
+        place = np.full(len(self.times_ns), -1)
+        place[self.nodes] = np.arange(len(self.nodes))
+        own = place[target] >= 0
+        target, source, delta_ns = place[target[own]], place[source[own]], delta_ns[own]
+        order, by_target = grouped(target)
+        self.source, self.delta_ns = source[order], delta_ns[order]
+        self.first_edges = by_target.first
+        upto = np.cumsum([0, *map(len, levels)])[1:]
+        self.unbound = int(upto[0]) if levels else 0  # nodes without edges
+        edges = np.append(self.first_edges, len(target))[upto - self.unbound]
+        bounds = (upto[:-1], upto[1:], edges[:-1], edges[1:])  # of nodes, of edges
+        self.bounds = list(zip(*(part.tolist() for part in bounds)))
+
+    def play(self, gap_ns: Ints, transfer_ns: Ints) -> Ints:
+        """The time of each node."""
+        weight_ns = np.zeros(len(self.times_ns), np.int64)
+        weight_ns[: len(gap_ns)] = gap_ns
+        weight_ns[self.following] += transfer_ns
+        weight_ns[self.first] += self.chains.begin_ns
+        times_ns = weight_ns[self.nodes]
+        for begin, end, since, until in self.bounds:
+            arrived_ns = times_ns[self.source[since:until]] + self.delta_ns[since:until]
+            firsts = self.first_edges[begin - self.unbound : end - self.unbound] - since
+            times_ns[begin:end] += np.maximum.reduceat(arrived_ns, firsts)
+        found = self.times_ns.copy()
+        found[self.nodes] = times_ns
+        return found
+
+    @property
+    def ends(self) -> slice:
+        return slice(len(self.calls), len(self.calls) + len(self.chains))
+
+    def lasts_ns(self, times_ns: Ints) -> Ints:
+        """How long each window lasts, if its nodes have these times."""
+        order, windows = grouped(self.chains.window)
+        return windows.max(times_ns[self.ends][order]) - windows.min(self.chains.begin_ns[order])
+
+    @property
+    def played_ns(self) -> int:
+        return int(self.lasts_ns(self.times_ns).sum())
+
+    def useful_ns(self) -> Ints:
+        """Time outside MPI, by chain."""
+        chain = np.append(self.calls.chain, np.arange(len(self.chains)))
+        return np.bincount(chain, self.gap_ns, len(self.chains)).astype(np.int64)
+
+
+def _levels(target: Ints, source: Ints, nodes: int) -> Iterator[Ints]:
+    """The nodes that depend on none, those that depend only on these, and so on."""
+    waits_for = np.bincount(target, minlength=nodes)
+    order = np.argsort(source, kind="stable")
+    target = target[order]
+    first = np.searchsorted(source[order], np.arange(nodes + 1))
+    level = np.flatnonzero(waits_for == 0)
+    while len(level):
+        yield level
+        counts = first[level + 1] - first[level]
+        edge = np.arange(counts.sum()) + np.repeat(
+            first[level] - np.cumsum(counts) + counts, counts
+        )
+        reached, times = np.unique(target[edge], return_counts=True)
+        waits_for[reached] -= times
+        level = reached[waits_for[reached] == 0]

@@ -1,0 +1,148 @@
+"""Graphs of calls, written down by hand: playing them again, what would change, efficiencies."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from commprof_report.base.columns import NONE
+from commprof_report.retime.efficiency import efficiency
+from commprof_report.retime.graph import Calls, Chains, Depends, Graph, Members
+from commprof_report.retime.what_ifs import Usual
+
+
+def columns(kind, rows):
+    width = len(kind.__dataclass_fields__)
+    return kind(*np.array(rows, np.int64).reshape(-1, width).T)
+
+
+def graph(ranks, groups=(), depends=(), windows=None):
+    """ranks: of each its calls. groups: the places (rank, call) that wait for each other. depends:
+    pairs of places, the first one waits for the begin of the second."""
+    rows = [(rank, *call) for rank, calls in enumerate(ranks) for call in calls]
+    first = np.cumsum([0, *map(len, ranks)])
+    at = lambda place: int(first[place[0]]) + place[1]  # noqa: E731
+    chains = [(rank, 0, 0, calls[-1][1]) for rank, calls in enumerate(ranks)]
+    members = [(number, at(place), 0) for number, group in enumerate(groups) for place in group]
+    edges = [(at(own), at(other), 0) for own, other in depends]
+    edges += [(call, len(rows) + len(ranks) + number, 0) for number, call, _ in members]
+    return Graph(
+        columns(Calls, rows), columns(Chains, chains), columns(Members, members),
+        columns(Depends, edges),
+    )
+
+
+def collectives(arrivals, transfer=1):
+    """Graph of ranks that make only collectives of all. arrivals: of each the begins."""
+    ends = [max(begins) + transfer for begins in arrivals]
+    ranks = [
+        [(begins[rank], end) for begins, end in zip(arrivals, ends)]
+        for rank in range(len(arrivals[0]))
+    ]
+    groups = [[(rank, number) for rank in range(len(ranks))] for number in range(len(arrivals))]
+    return graph(ranks, groups)
+
+
+def test_without_a_change_each_call_has_exactly_its_recorded_time():
+    chance = random.Random(1)
+    ranks, groups, depends, now = [[] for _ in range(5)], [], [], [0] * 5
+    for _ in range(200):
+        who = sorted(chance.sample(range(5), chance.choice((2, 3, 5))))
+        begins = [now[rank] + chance.randrange(50) for rank in who]
+        for rank, begin in zip(who, begins):
+            is_held = chance.random() < 0.7
+            end = (max(begins) if is_held else begin) + 1 + chance.randrange(9)
+            ranks[rank].append((begin, end))
+            now[rank] = end
+        places = [(rank, len(ranks[rank]) - 1) for rank in who]
+        if chance.random() < 0.5:
+            groups.append(places)
+        else:
+            depends.append((places[0], places[1]))
+    played = graph(ranks, groups, depends)
+    assert played.is_whole
+    times = played.play(played.gap_ns, played.transfer_ns)
+    assert times.tolist() == played.times_ns.tolist()
+
+
+def test_a_shorter_gap_saves_until_another_rank_comes_last():
+    played = collectives([(10, 14, 50)])
+    gaps = played.gap_ns.copy()
+    gaps[2] = 12
+    times = played.play(gaps, played.transfer_ns)
+    assert times[played.ends].tolist() == [15, 15, 15]
+
+
+def test_a_chain_of_messages_is_as_long_as_its_longest_part():
+    """Rank 1 receives from 0, works for 5 and sends to 2, that has worked for 30."""
+    played = graph(
+        [[(40, 41)], [(5, 42), (47, 48)], [(30, 49)]], depends=[((1, 0), (0, 0)), ((2, 0), (1, 1))]
+    )
+    gaps = played.gap_ns.copy()
+    gaps[0] = 10  # rank 0 works for 10, not for 40
+    assert played.play(gaps, played.transfer_ns)[played.ends].tolist() == [11, 18, 32]
+
+
+def test_what_began_after_a_call_has_returned_did_not_hold_it_up():
+    played = graph([[(10, 12)], [(40, 41)]], depends=[((0, 0), (1, 0))])
+    assert played.transfer_ns.tolist() == [2, 1]
+
+
+def test_calls_that_wait_for_each_other_in_a_circle_are_refused():
+    """Both begins are before both ends, but each rank's second call is needed for its first."""
+    calls = columns(Calls, [(0, 10, 30), (0, 20, 31), (1, 10, 30), (1, 20, 31)])
+    depends = columns(Depends, [(0, 3, 0), (2, 1, 0)])
+    chains = columns(Chains, [(0, 0, 0, 31), (1, 0, 0, 31)])
+    assert not Graph(calls, chains, columns(Members, []), depends).is_whole
+
+
+def usual(by_rank, kinds=None):
+    values = [value for own in by_rank for value in own]
+    ranks = [rank for rank, own in enumerate(by_rank) for _ in own]
+    kinds = kinds or [0] * len(values)
+    return Usual(np.array(values), np.array(kinds), np.array(ranks))
+
+
+def test_a_late_rank_takes_what_the_others_take_at_that_time():
+    """The others take longer in the second half; the late one is late only there."""
+    others = [10] * 32 + [20] * 32
+    found = usual([others, others, [10] * 32 + [90] * 32]).as_others([2])
+    assert found[-64:].tolist() == others
+
+
+def test_gaps_of_one_kind_that_differ_are_compared_like_with_like():
+    others = [10, 100] * 64
+    found = usual([others, others, [50, 140] * 64]).as_others([2])
+    assert found[-128:].tolist() == others
+
+
+def test_what_no_other_rank_does_shrinks_to_the_sum_of_the_others():
+    found = usual([[10] * 8, [20] * 8, [10] * 4 + [60] * 4], [0] * 20 + [1] * 4).as_others([2])
+    assert found[-8:].tolist() == [10] * 4 + [20] * 4
+
+
+def test_values_of_no_kind_stay():
+    assert usual([[1], [9]], [NONE, NONE]).as_others([1]).tolist() == [1, 9]
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "transfer", "expected"),
+    [
+        # all work for 10 and lose nothing but the transfer of 10 in 20
+        ([(10, 10)], 10, (1, 1, 0.5)),
+        # one works for 10, the other for 30, then 10 of transfer
+        ([(10, 30)], 10, (20 / 30, 1, 30 / 40)),
+        # both work for 40, but not at the same time: each waits for 20
+        ([(10, 30), (60, 40)], 0, (1, 40 / 60, 1)),
+    ],
+)
+def test_efficiencies_are_those_of_hand(arrivals, transfer, expected):
+    played = collectives(arrivals, transfer)
+    ideal = played.play(played.gap_ns, np.zeros_like(played.transfer_ns))
+    found = efficiency(
+        played.useful_ns(), int(played.lasts_ns(ideal).sum()), int(played.played_ns)
+    )
+    assert found == pytest.approx(expected)
+    assert found.parallel == pytest.approx(np.prod(expected))
