@@ -144,5 +144,7 @@ def test_efficiencies_are_those_of_hand(arrivals, transfer, expected):
     found = efficiency(
         played.useful_ns(), int(played.lasts_ns(ideal).sum()), int(played.played_ns)
     )
-    assert found == pytest.approx(expected)
-    assert found.parallel == pytest.approx(np.prod(expected))
+    parts = (found.load_balance, found.serialization, found.transfer_efficiency)
+    assert parts == pytest.approx(expected)
+    assert found.communication_efficiency == pytest.approx(expected[1] * expected[2])
+    assert found.parallel_efficiency == pytest.approx(np.prod(expected))

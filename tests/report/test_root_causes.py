@@ -224,6 +224,24 @@ def test_culprits_that_alternate_share_the_cost_and_nobody_is_named(late):
     assert (run["verdict"], run["late_ranks"]) == ("spread", None)
 
 
+def test_efficiencies_of_the_run_and_of_its_steps(late, report, tmp_path, text):
+    """Each rank works for 10 ms a step, rank 2 for 18; then all have two calls of 10 us. The run
+    begins with 20 ms of work."""
+    job = grid([{2: 8 * MS}] * STEPS, has_marks=True)
+    (run,) = late(job, "run")
+    (steps,) = report("steps", tmp_path / "run.db", "--json").rows
+    for row, begin in ((run, 20 / STEPS), (steps, 0)):
+        mean, most = 12 + begin, 18 + begin
+        assert row["load_balance"] == pytest.approx(mean / most, rel=1e-5)
+        assert row["serialization"] == pytest.approx(1, rel=1e-5)
+        assert row["transfer_efficiency"] == pytest.approx(most / (most + 0.02), rel=1e-5)
+        assert row["parallel_efficiency"] == pytest.approx(mean / (most + 0.02), rel=1e-5)
+    assert (
+        "Efficiency      67.5 % = 67.6 % load balance x 100.0 % serialization x 99.9 % transfer "
+        "(POP; from 100.0 % of the run)" in " ".join(text(job, "summary").split("\n"))
+    )
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_without_a_delay_nobody_is_named(late, text, seed):
     job = grid([{}] * STEPS, jitter_ns=4 * MS, seed=seed)

@@ -90,6 +90,8 @@ TABLE = (
     Threshold("late.clock-error", 0.5, "share of the median duration of a call",
               "a host that is late by the same amount in all calls looks like a clock that is off,"
               " and causes an error of half the wait", "split", "not split"),
+    Threshold("late.background", 0.5, "share of the time inside MPI beside main threads",
+              "what is outside MPI there is no work of the program", "efficiencies", "not known"),
     Threshold("late.contradiction", 10_000, "ns by which a message is received before it is sent",
               "times of one clock may contradict each other by as much", "matched", "not matched"),
     Threshold("late.fewer-messages", 8, "messages of one rank for each one of another",

@@ -42,7 +42,7 @@ from ..base.present import present
 from ..display import page, pictures, tables
 from ..display.tables import Column
 from ..late.late_ranks import Late, LateRow, late
-from ..late.sentences import mark_text
+from ..late.sentences import efficiency_text, mark_text
 from ..plots import step_bars as plot
 from ..roles import roles
 from ..roles.world import world_of
@@ -352,6 +352,8 @@ def share_facts(summary: StepsRow, late: LateRow | None) -> Iterator[tuple[str, 
         yield "In a step", nccl_text(summary)
     elif summary.is_driven:
         yield "In a step", headline(summary, late)
+        if efficiency := efficiency_text(summary):
+            yield "Efficiency", f"{efficiency} (POP)"
         share = units.share(summary.communication_share)
         yield (
             "",

@@ -33,7 +33,7 @@ from ..display import tables
 from ..display.tables import Column
 from ..gpu import gpu_activity
 from ..late.late_ranks import Late, late
-from ..late.sentences import basis_text, verdict
+from ..late.sentences import basis_text, efficiency_text, verdict
 from ..run.alignment import align
 from ..run.run import Run
 from ..run.selection import Selection
@@ -358,6 +358,9 @@ def closing_facts(run: Selection, answers: RunSummary, step: str) -> Iterator[tu
     if summary.crowding:
         yield "Crowded", summary.crowding
     yield "Waiting", waiting_text(waits)
+    if efficiency := efficiency_text(summary):
+        share = units.share(summary.efficiency_share)
+        yield "Efficiency", f"{efficiency} (POP; from {share} of the run)"
     yield from final_facts(waits)
     if step:
         yield "In a step", step

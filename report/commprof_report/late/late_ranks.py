@@ -58,6 +58,7 @@ from .verdict import (
 )
 
 SQL = query.beside(__file__)
+BACKGROUND = threshold("late.background")
 
 
 class LateUnsplitRow(NamedTuple):
@@ -73,6 +74,17 @@ class LateUnsplitRow(NamedTuple):
     clocks: int
     unconnected_clocks: int
     error_ns: int
+
+
+class LateEfficiencyRow(NamedTuple):
+    """Efficiencies of the POP centre; docs/SCHEMA.md. None: not known."""
+
+    parallel_efficiency: float | None = None
+    load_balance: float | None = None
+    communication_efficiency: float | None = None
+    serialization: float | None = None
+    transfer_efficiency: float | None = None
+    efficiency_share: float | None = None  # of the run, from whose calls they are
 
 
 class LateAlsoRow(NamedTuple):
@@ -92,11 +104,12 @@ if TYPE_CHECKING:
 
     # several tuples: row_of
     class LateRow(  # type: ignore[misc]
-        LateRunRow, LateUnsplitRow, VerdictRow, LateAlsoRow, ReasonRow
+        LateRunRow, LateUnsplitRow, VerdictRow, LateAlsoRow, ReasonRow, LateEfficiencyRow
     ): ...
 else:
     LateRow = query.row_of(  # the run in one row
-        "LateRow", LateRunRow, LateUnsplitRow, VerdictRow, LateAlsoRow, ReasonRow
+        "LateRow", LateRunRow, LateUnsplitRow, VerdictRow, LateAlsoRow, ReasonRow,
+        LateEfficiencyRow,
     )
 
 
@@ -229,7 +242,10 @@ def late(run: Selection, alignment: Alignment) -> Late:
     )
     processes, is_untimed = SQL.run(connection, "late_around").fetchone()
     return Late(
-        run=query.joined(LateRow, split.run, unsplit, verdict, also, reason_row(why)),
+        run=query.joined(
+            LateRow, split.run, unsplit, verdict, also, reason_row(why),
+            _efficiency(found, is_negotiated),
+        ),
         ranks=rows,
         hosts=host_rows(rows),
         calls=call_rows(sums, split.ranks, split.known.communicators, {}),
@@ -254,6 +270,20 @@ def late(run: Selection, alignment: Alignment) -> Late:
         last=last,
         stages=found,
     )
+
+
+def _efficiency(found: Stages, is_negotiated: bool) -> LateEfficiencyRow:
+    """Not known where the time between calls is not that of the program's work: on threads beside
+    the main one, or while GPUs communicate."""
+    played = found.retimed
+    is_beside = is_negotiated or is_beside_main(found.split.run)
+    if played.host is None or played.device is not None or is_beside:
+        return LateEfficiencyRow()
+    return LateEfficiencyRow(*played.host.efficiency, played.host.share)
+
+
+def is_beside_main(row: LateRunRow) -> bool:
+    return row.background_share >= BACKGROUND
 
 
 def unfinished_ranks(connection: Connection) -> list[int]:

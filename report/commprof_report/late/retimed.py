@@ -10,7 +10,7 @@ graph of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from sqlite3 import Connection
@@ -107,18 +107,73 @@ class Part:
         return int(np.maximum(0, shorter_ns).sum())
 
     @cached_property
-    def efficiency(self) -> Efficiency | None:
+    def ideal_ns(self) -> Ints:
+        """Times of the nodes on an ideal network."""
+        return self.graph.play(self.graph.gap_ns, np.zeros_like(self.graph.transfer_ns))
+
+    @cached_property
+    def efficiency(self) -> Efficiency:
         graph = self.graph
-        ideal_ns = graph.play(graph.gap_ns, np.zeros_like(graph.transfer_ns))
         useful_ns = np.bincount(numbered(graph.chains.world_rank), graph.useful_ns())
-        return efficiency(useful_ns, int(graph.lasts_ns(ideal_ns).sum()), graph.played_ns)
+        return efficiency(useful_ns, int(graph.lasts_ns(self.ideal_ns).sum()), graph.played_ns)
+
+    def efficiency_within(self, spans: Mapping[int, Ints]) -> Efficiency:
+        """As efficiency, of spans of time of each rank (rows of begin and end), as far as they were
+        played. The ideal time and the time are those of the rank with the longest ones."""
+        sums = []
+        for rank, times in self._times.items():
+            at = spans.get(rank, np.empty((0, 2), np.int64))
+            first = np.searchsorted(times.begins_ns, at[:, 0], "right") - 1
+            at = at[(first >= 0) & (at[:, 1] <= times.ends_ns[first])]
+            played = (np.interp(at, times.known_ns, ns) for ns in (times.useful_ns, times.ideal_ns))
+            sums.append([float(np.diff(ns, axis=1).sum()) for ns in (*played, at)])
+        useful_ns, ideal_ns, time_ns = np.array(sums).reshape(-1, 3).T
+        return efficiency(
+            useful_ns[time_ns > 0], ideal_ns.max(initial=0), time_ns.max(initial=0)
+        )
+
+    @cached_property
+    def _times(self) -> dict[int, _Times]:
+        """By rank. A call ends, on an ideal network, when all that it depends on has begun."""
+        graph, calls = self.graph, self.graph.calls
+        begins_ns, ends_ns = graph.chains.begin_ns, graph.chains.end_ns
+        chain = np.concatenate([np.repeat(calls.chain, 2), np.tile(np.arange(len(begins_ns)), 2)])
+        nodes = np.arange(len(calls))
+        after = graph.following
+        gap_ns, ideal_ns = graph.gap_ns, self.ideal_ns
+        known_ns = np.stack([calls.start_ns, calls.end_ns], 1).ravel()
+        at_ns = np.stack([ideal_ns[nodes], ideal_ns[after] - gap_ns[after]], 1).ravel()
+        worked_ns = np.stack([gap_ns[nodes], np.zeros(len(nodes), np.int64)], 1).ravel()
+        known_ns = np.concatenate([known_ns, begins_ns, ends_ns])
+        at_ns = np.concatenate([at_ns, begins_ns, ideal_ns[graph.ends]])
+        worked_ns = np.concatenate([worked_ns, np.zeros_like(begins_ns), gap_ns[len(nodes) :]])
+        found = {}
+        for rank, own in by_rank(graph.chains.world_rank[chain]):
+            own = own[np.argsort(known_ns[own], kind="stable")]
+            chains = graph.chains.world_rank == rank
+            found[rank] = _Times(
+                known_ns[own], worked_ns[own].cumsum(), at_ns[own], begins_ns[chains],
+                ends_ns[chains],
+            )
+        return found
+
+
+class _Times(NamedTuple):
+    """Of a rank, in order of time."""
+
+    known_ns: Ints
+    useful_ns: Ints  # since its begin
+    ideal_ns: Ints  # the same time on an ideal network
+    begins_ns: Ints  # of its chains
+    ends_ns: Ints
 
 
 class Retimed:
     """host: calls of MPI; device: NCCL's kernels; None: they were not sampled."""
 
     def __init__(self, host: Part | None, device: Part | None) -> None:
-        self.parts, self.host = [part for part in (host, device) if part], host
+        self.parts = [part for part in (host, device) if part]
+        self.host, self.device = host, device
         self.without = lru_cache(maxsize=None)(self._without)
 
     def _without(self, ranks: tuple[int, ...]) -> list[tuple[Part, Ints]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Protocol
 
 from ..base import units
 from ..base.present import present
@@ -31,6 +32,21 @@ from .verdict import (
 
 ALL = threshold("base.all")
 NOTABLE_SHARE = threshold("late.rest")
+
+
+class Efficient(Protocol):
+    """A row with efficiencies."""
+
+    @property
+    def parallel_efficiency(self) -> float | None: ...
+    @property
+    def load_balance(self) -> float | None: ...
+    @property
+    def serialization(self) -> float | None: ...
+    @property
+    def transfer_efficiency(self) -> float | None: ...
+
+
 POLLS = (
     "MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Iprobe", "MPI_Improbe",
     "MPI_Request_get_status",
@@ -86,6 +102,18 @@ def verdict(answers: Late) -> str:
         "waiting is spread: no rank, host or call causes half of it beyond "
         f"chance{largest_text(answers)}{when}"
     )
+
+
+def efficiency_text(row: Efficient) -> str:
+    """61.2 % = 70.0 % load balance x 95.0 % serialization x 92.0 % transfer; empty: not known"""
+    if row.parallel_efficiency is None:
+        return ""
+    parts = (
+        (row.load_balance, "load balance"), (row.serialization, "serialization"),
+        (row.transfer_efficiency, "transfer"),
+    )
+    factors = " x ".join(f"{units.share(value)} {name}" for value, name in parts)
+    return f"{units.share(row.parallel_efficiency)} = {factors}"
 
 
 def transfer_text(answers: Late) -> str:

@@ -21,26 +21,24 @@ from ..base.columns import Ints
 
 
 class Efficiency(NamedTuple):
-    load_balance: float
-    serialization: float
-    transfer: float
+    """None: not known."""
 
-    @property
-    def communication(self) -> float:
-        return self.serialization * self.transfer
-
-    @property
-    def parallel(self) -> float:
-        return self.load_balance * self.communication
+    parallel_efficiency: float | None = None
+    load_balance: float | None = None
+    communication_efficiency: float | None = None
+    serialization: float | None = None
+    transfer_efficiency: float | None = None
 
 
-def efficiency(useful_ns: Ints, ideal_ns: int, time_ns: int) -> Efficiency | None:
-    """useful_ns: by rank. None: nothing lasted. A rank's time outside MPI may be longer than the
-    ideal one only by rounding and errors of clocks."""
-    most_ns = int(useful_ns.max(initial=0))
+def efficiency(useful_ns: Ints, ideal_ns: float, time_ns: float) -> Efficiency:
+    """useful_ns: by rank. A rank's time outside MPI is longer than the ideal one only by rounding
+    and by errors of clocks."""
+    most_ns = float(useful_ns.max(initial=0))
     if not (0 < most_ns and 0 < ideal_ns and 0 < time_ns):
-        return None
+        return Efficiency()
+    balance = float(np.mean(useful_ns)) / most_ns
+    serialization, transfer = min(1.0, most_ns / ideal_ns), min(1.0, ideal_ns / time_ns)
     return Efficiency(
-        float(np.mean(useful_ns)) / most_ns, min(1.0, most_ns / ideal_ns),
-        min(1.0, ideal_ns / time_ns),
+        balance * serialization * transfer, balance, serialization * transfer, serialization,
+        transfer,
     )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..base import query, units
 from ..base.arrays import np
-from ..base.columns import NONE
+from ..base.columns import NONE, by_rank
 from ..base.members import Members
 from ..base.present import present
 from ..base.thresholds import threshold
@@ -21,6 +21,7 @@ from ..late.marks import Intervals, WaitRegion
 from ..late.reasons import BEFORE, Reason, reason, reason_text
 from ..late.sentences import mark_text, reaches_text, shares_text
 from ..late.verdict import MAJORITY
+from ..retime.efficiency import Efficiency
 from ..run.alignment import Alignment
 from ..run.selection import Selection
 from .boundaries import Apart, Detection, Steps, outlier_limit
@@ -66,6 +67,11 @@ class StepsRow(NamedTuple):
     communication_ns: float | None
     file_ns: float | None
     outside_ns: float | None
+    parallel_efficiency: float | None
+    load_balance: float | None
+    communication_efficiency: float | None
+    serialization: float | None
+    transfer_efficiency: float | None
     background_ns: float | None
     communication_share: float | None
     background_share: float | None
@@ -140,6 +146,7 @@ def steps_summary(
         "time_share": _time_share(run.connection, steps, steady),
         **_times(steady),
         **_parts(_whole(steady)),
+        **_efficiency(late, steps, alignment)._asdict(),
         **_in_wait_region(late.wait_region if late else None, steps, steady),
         **found.slowest._asdict(),
         **_reason(run, found.slowest, late),
@@ -175,6 +182,18 @@ def _detection(sampled: SampledCalls, detection: Detection, costs: Costs) -> dic
         "poll_share": costs.poll_share,
         "main_poll_share": costs.main_poll_share,
     }
+
+
+def _efficiency(late: Late | None, steps: Steps, alignment: Alignment) -> Efficiency:
+    """Of the complete steps after the warm-up, on their main thread."""
+    played = late.stages.retimed.host if late else None
+    if not late or played is None or late.run.parallel_efficiency is None:
+        return Efficiency()
+    rows = steps.whole()
+    bounds = np.stack(
+        [alignment.aligned(rows.world_rank, times) for times in (rows.begin_ns, rows.end_ns)], 1
+    )
+    return played.efficiency_within({rank: bounds[own] for rank, own in by_rank(rows.world_rank)})
 
 
 def _time_share(

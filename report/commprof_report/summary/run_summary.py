@@ -13,7 +13,7 @@ from ..calls.by_call import CallRow, call_rows
 from ..calls.by_pair import PeerRow, peer_rows
 from ..calls.by_rank import RankCallRow, RankRow, rank_rows
 from ..gpu.copied import copied_rows
-from ..late.late_ranks import Late
+from ..late.late_ranks import Late, LateEfficiencyRow
 from ..run.crowding import crowding, sentence
 from ..run.facts import FactRow, fact_rows
 from ..run.run import Run
@@ -96,6 +96,13 @@ class SummaryRow(NamedTuple):
     wait_share: float | None
     late_ranks: str | None
     late_gain_ns: int | None
+    late_gain_share: float | None
+    parallel_efficiency: float | None
+    load_balance: float | None
+    communication_efficiency: float | None
+    serialization: float | None
+    transfer_efficiency: float | None
+    efficiency_share: float | None
     sent_count: int
     sent_rma_count: int
     sent_bytes: int
@@ -298,10 +305,13 @@ def _calls(calls: Sequence[CallRow]) -> dict:
 
 
 def _waiting(late: Late | None) -> dict:
+    same = (
+        "wait_share", "late_ranks", "late_gain_ns", "late_gain_share",
+        *LateEfficiencyRow._fields,
+    )
     return {
         "wait_verdict": late and late.run.verdict, "wait_coverage": late and late.run.coverage,
-        "wait_share": late and late.run.wait_share, "late_ranks": late and late.run.late_ranks,
-        "late_gain_ns": late and late.run.late_gain_ns,
+        **{name: late and getattr(late.run, name) for name in same},
     }
 
 

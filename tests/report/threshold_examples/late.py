@@ -10,7 +10,7 @@ from commprof_report.base.columns import Texts, table
 from commprof_report.late.clocks import is_resolved
 from commprof_report.late.judgement import Gain, judged, verdict_of
 from commprof_report.late.known import CallInfo
-from commprof_report.late.late_ranks import unfinished_ranks
+from commprof_report.late.late_ranks import is_beside_main, unfinished_ranks
 from commprof_report.late.links import FEWEST, slow_links
 from commprof_report.late.marks import Intervals, last_ranks, region_of
 from commprof_report.late.message_match import Message, Part, matches
@@ -306,6 +306,9 @@ EXAMPLES = {
     "late.unfinished": inside,
     "late.clock-error": lambda share: (
         "split" if is_resolved(Error(1_000 * share, 0), 1_000) else "not split"
+    ),
+    "late.background": lambda share: (
+        "not known" if is_beside_main(RUN._replace(background_share=share)) else "efficiencies"
     ),
     "late.contradiction": contradicting,
     "late.fewer-messages": lambda times: (
