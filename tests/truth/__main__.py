@@ -18,13 +18,13 @@ from mpi.libraries import Mpi, libraries
 
 from .plants import PLANTS, Plant
 from .statements import accused
-from .trial import CONFIRMED, is_accused, is_confirmed, judge, play, why_not
+from .trial import CONFIRMED, is_accused, is_confirmed, judge, play, told, why_not
 
 HEADS = (
     "plant", "library", "runs", "right", "nobody", "wrong", "complaints", "cost error, median",
     "worst", "twins", "accused",
 )
-HEADS += ("by the logs too", "other commands accuse (by the logs too)")
+HEADS += ("by the logs too", "other commands accuse (by the logs too)", "gain error")
 
 
 @dataclass
@@ -39,6 +39,8 @@ class Line:
     who: Counter[str] = field(default_factory=Counter)
     complaints: list[str] = field(default_factory=list)
     errors: list[float] = field(default_factory=list)
+    # the predicted gain, and how long the plant and its twin lasted, by the logs
+    gains: list[tuple[int, int, int]] = field(default_factory=list)
     twins: int = 0
     accused: int = 0
     confirmed: int = 0
@@ -57,8 +59,11 @@ class Line:
             self.who[judgement.who] += 1
             self.complaints += complaints
             self.errors += [] if judgement.cost_error is None else [judgement.cost_error]
+        gain_ns = told(trial.run).gain_ns
         shutil.rmtree(trial.run.folder.parent)
         twin = play(self.mpi, self.plant, True, Path(tempfile.mkdtemp(dir=folder)))
+        if gain_ns is not None:
+            self.gains.append((gain_ns, trial.truth.lasts_ns, twin.truth.lasts_ns))
         self.twins += 1
         self.accused += is_accused(twin)
         self.confirmed += is_accused(twin) and is_confirmed(twin)
@@ -77,6 +82,15 @@ class Line:
         return complaints
 
 
+def gain_error(line: Line) -> str:
+    """The medians of what was predicted against those of plant minus twin: other work on the
+    machine makes single runs longer."""
+    if not line.gains:
+        return "-"
+    gain_ns, plant_ns, twin_ns = (median(part) for part in zip(*line.gains))
+    return f"{100 * (gain_ns / (plant_ns - twin_ns) - 1):+.1f} %"
+
+
 def cells(line: Line) -> list[str]:
     runs = str(line.runs) if line.runs == line.undisturbed else f"{line.undisturbed} of {line.runs}"
     errors = (
@@ -92,7 +106,8 @@ def cells(line: Line) -> list[str]:
     )
     who = [str(line.who[key]) for key in ("right", "nobody", "wrong")]
     counts = [len(line.complaints), *errors, line.twins, line.accused, line.confirmed]
-    return [line.plant.name, line.mpi.name, runs, *who, *map(str, counts), others]
+    figures = [*map(str, counts), others, gain_error(line)]
+    return [line.plant.name, line.mpi.name, runs, *who, *figures]
 
 
 def markdown(lines: Iterable[Line]) -> str:

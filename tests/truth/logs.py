@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
 
 RENDEZVOUS_BYTES = 1 << 20
@@ -74,6 +75,13 @@ class Truth(NamedTuple):
     cost_of_call_ns: dict[str, Counter[int]]
     taken_ns: Counter[int]  # in MPI
     unsure_ns: Counter[int]  # part of wait_ns that may be transfer
+    lasts_ns: int  # the run, from a rank's first event to its last one
+    worked_ns: dict[int, int]
+
+    def longer_ns(self, ranks: Sequence[int]) -> float:
+        """How much longer these ranks worked than the others (each the mean)."""
+        others = [ns for rank, ns in self.worked_ns.items() if rank not in ranks]
+        return fmean(self.worked_ns[rank] for rank in ranks) - fmean(others)
 
     def is_for(self, ranks: Sequence[int], among: Sequence[int] | None = None) -> float:
         """The share of all waiting, or of that which has some of the ranks `among` as root cause,
@@ -250,7 +258,12 @@ class Job:
 
     def truth(self) -> Truth:
         truth = Truth(
-            Counter(), Counter(), Counter(), Counter(), defaultdict(Counter), Counter(), Counter()
+            Counter(), Counter(), Counter(), Counter(), defaultdict(Counter), Counter(), Counter(),
+            max(log.events[-1].end_ns - log.events[0].start_ns for log in self.logs),
+            {
+                rank: sum(event.duration_ns for event in log.events if event.kind == "work")
+                for rank, log in enumerate(self.logs)
+            },
         )
         for wait in (wait for waits in self.waits for wait in waits):
             truth.wait_ns[wait.rank] += wait.wait_ns

@@ -50,6 +50,7 @@ class Told(NamedTuple):
     coverage: float
     link: tuple[int, int] | None
     reason: str | None  # why the named ranks are late
+    gain_ns: int | None  # by how much the run would be shorter without them
 
 
 class Judgement(NamedTuple):
@@ -139,6 +140,7 @@ def told(run: Run) -> Told:
         None if whole["slow_link_sender"] is None
         else (whole["slow_link_sender"], whole["slow_link_receiver"]),
         whole["late_reason"],
+        whole["late_gain_ns"],
     )
 
 
