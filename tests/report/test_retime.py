@@ -15,7 +15,8 @@ from commprof_report.retime.what_ifs import Usual
 
 def columns(kind, rows):
     width = len(kind.__dataclass_fields__)
-    return kind(*np.array(rows, np.int64).reshape(-1, width).T)
+    found = list(np.array(rows, np.int64).reshape(-1, width).T)
+    return kind(*found[:3], found[3] > 0) if kind is Depends else kind(*found)
 
 
 def graph(ranks, groups=(), depends=(), windows=None):
@@ -26,8 +27,8 @@ def graph(ranks, groups=(), depends=(), windows=None):
     at = lambda place: int(first[place[0]]) + place[1]  # noqa: E731
     chains = [(rank, 0, 0, calls[-1][1]) for rank, calls in enumerate(ranks)]
     members = [(number, at(place), 0) for number, group in enumerate(groups) for place in group]
-    edges = [(at(own), at(other), 0) for own, other in depends]
-    edges += [(call, len(rows) + len(ranks) + number, 0) for number, call, _ in members]
+    edges = [(at(own), at(other), 0, 0) for own, other in depends]
+    edges += [(call, len(rows) + len(ranks) + number, 0, 0) for number, call, _ in members]
     return Graph(
         columns(Calls, rows), columns(Chains, chains), columns(Members, members),
         columns(Depends, edges),
@@ -63,7 +64,7 @@ def test_without_a_change_each_call_has_exactly_its_recorded_time():
             depends.append((places[0], places[1]))
     played = graph(ranks, groups, depends)
     assert played.is_whole
-    times = played.play(played.gap_ns, played.transfer_ns)
+    times = played.play(played.unchanged)
     assert times.tolist() == played.times_ns.tolist()
 
 
@@ -71,7 +72,7 @@ def test_a_shorter_gap_saves_until_another_rank_comes_last():
     played = collectives([(10, 14, 50)])
     gaps = played.gap_ns.copy()
     gaps[2] = 12
-    times = played.play(gaps, played.transfer_ns)
+    times = played.play(played.unchanged._replace(gap_ns=gaps))
     assert times[played.ends].tolist() == [15, 15, 15]
 
 
@@ -82,7 +83,14 @@ def test_a_chain_of_messages_is_as_long_as_its_longest_part():
     )
     gaps = played.gap_ns.copy()
     gaps[0] = 10  # rank 0 works for 10, not for 40
-    assert played.play(gaps, played.transfer_ns)[played.ends].tolist() == [11, 18, 32]
+    assert played.play(played.unchanged._replace(gap_ns=gaps))[played.ends].tolist() == [11, 18, 32]
+
+
+def test_a_call_that_needs_nobody_ends_as_soon_as_it_has_moved_its_data():
+    played = graph([[(10, 42)], [(40, 41)]], depends=[((0, 0), (1, 0))])
+    free = played.unchanged._replace(is_free=np.array([True, False]))
+    assert played.play(free)[played.ends].tolist() == [12, 41]
+    assert played.play(free.together(played.unchanged))[played.ends].tolist() == [12, 41]
 
 
 def test_what_began_after_a_call_has_returned_did_not_hold_it_up():
@@ -93,7 +101,7 @@ def test_what_began_after_a_call_has_returned_did_not_hold_it_up():
 def test_calls_that_wait_for_each_other_in_a_circle_are_refused():
     """Both begins are before both ends, but each rank's second call is needed for its first."""
     calls = columns(Calls, [(0, 10, 30), (0, 20, 31), (1, 10, 30), (1, 20, 31)])
-    depends = columns(Depends, [(0, 3, 0), (2, 1, 0)])
+    depends = columns(Depends, [(0, 3, 0, 0), (2, 1, 0, 0)])
     chains = columns(Chains, [(0, 0, 0, 31), (1, 0, 0, 31)])
     assert not Graph(calls, chains, columns(Members, []), depends).is_whole
 
@@ -140,7 +148,7 @@ def test_values_of_no_kind_stay():
 )
 def test_efficiencies_are_those_of_hand(arrivals, transfer, expected):
     played = collectives(arrivals, transfer)
-    ideal = played.play(played.gap_ns, np.zeros_like(played.transfer_ns))
+    ideal = played.play(played.unchanged._replace(transfer_ns=0 * played.transfer_ns))
     found = efficiency(
         played.useful_ns(), int(played.lasts_ns(ideal).sum()), int(played.played_ns)
     )

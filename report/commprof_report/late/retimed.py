@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 from ..base.arrays import np
 from ..base.columns import (
-    NONE, Columns, Flags, Groups, Ints, TextInts, Texts, by_rank, found_in, grouped, joined,
+    NONE, Columns, Flags, Floats, Groups, Ints, TextInts, Texts, by_rank, found_in, grouped, joined,
     numbered,
 )
 from ..retime.efficiency import Efficiency, efficiency
-from ..retime.graph import Calls, Chains, Depends, Graph, Members
+from ..retime.graph import Calls, Chains, Change, Depends, Graph, Members
 from ..retime.what_ifs import Usual
 from ..run.alignment import Alignment
 from ..run.sampled import sampled
@@ -64,20 +64,45 @@ class Part:
     were not split may wait; before and after a change they take the least of such calls."""
 
     def __init__(
-        self, graph: Graph, share: float, gaps: Ints, transfers: Ints, least_ns: Ints
+        self, graph: Graph, share: float, gaps: Ints, transfers: Ints, least_ns: Ints,
+        wait: Ints,
     ) -> None:
         """gaps, transfers: kinds of gaps by node, and of transfers by call. least_ns: the
-        transfers with the least of each call that was not split."""
+        transfers with the least of each call that was not split. wait: of each call its row of
+        Waits; -1: it was not split."""
         self.graph, self.share = graph, share
         chain = np.append(graph.calls.chain, np.arange(len(graph.chains)))
         self.ranks = graph.chains.world_rank[chain]  # by node, without groups
         self.gaps = Usual(graph.gap_ns, gaps, self.ranks)
         self.transfers = Usual(least_ns, transfers, self.ranks[: len(graph.calls)])
-        self.before_ns = graph.play(graph.gap_ns, least_ns)
+        self.unchanged, self.wait = graph.unchanged._replace(transfer_ns=least_ns), wait
+        self.before_ns = graph.play(self.unchanged)
 
-    def without(self, ranks: Sequence[int]) -> Ints:
-        """Times of the nodes if these ranks took no longer than the others do."""
-        return self.graph.play(self.gaps.as_others(ranks), self.transfers.as_others(ranks))
+    def without(self, ranks: Sequence[int]) -> Change:
+        """These ranks take no longer than the others do."""
+        return self.unchanged._replace(
+            gap_ns=self.gaps.as_others(ranks), transfer_ns=self.transfers.as_others(ranks)
+        )
+
+    def shorter(self, waits: Flags, part: float) -> Change:
+        """The transfers of these waits last that part of what they do."""
+        transfer_ns = self.unchanged.transfer_ns
+        shorter_ns = np.where(self.are(waits), part * transfer_ns, transfer_ns).astype(np.int64)
+        return self.unchanged._replace(transfer_ns=shorter_ns)
+
+    def no_longer(self, waits: Flags, most_ns: Floats) -> Change:
+        """The transfers of these waits last most_ns (by wait) at most."""
+        own, transfer_ns = self.are(waits), self.unchanged.transfer_ns
+        at_most_ns = np.append(most_ns, 0)[self.wait]
+        shorter_ns = np.where(own, np.minimum(transfer_ns, at_most_ns), transfer_ns)
+        return self.unchanged._replace(transfer_ns=shorter_ns.astype(np.int64))
+
+    def are(self, waits: Flags) -> Flags:
+        """Which calls are these waits?"""
+        return np.append(waits, False)[self.wait]
+
+    def gain_ns(self, change: Change) -> float:
+        return self.saved_ns(self.graph.play(change))
 
     def saved_ns(self, times_ns: Ints) -> float:
         before_ns, after_ns = (
@@ -109,7 +134,8 @@ class Part:
     @cached_property
     def ideal_ns(self) -> Ints:
         """Times of the nodes on an ideal network."""
-        return self.graph.play(self.graph.gap_ns, np.zeros_like(self.graph.transfer_ns))
+        no_ns = np.zeros_like(self.graph.transfer_ns)
+        return self.graph.play(self.graph.unchanged._replace(transfer_ns=no_ns))
 
     @cached_property
     def efficiency(self) -> Efficiency:
@@ -177,7 +203,7 @@ class Retimed:
         self.without = lru_cache(maxsize=None)(self._without)
 
     def _without(self, ranks: tuple[int, ...]) -> list[tuple[Part, Ints]]:
-        return [(part, part.without(ranks)) for part in self.parts]
+        return [(part, part.graph.play(part.without(ranks))) for part in self.parts]
 
     def gain_ns(self, ranks: tuple[int, ...]) -> int:
         """How much shorter the run would be if these ranks took no longer than the others do,
@@ -221,14 +247,9 @@ def retimed(
                 edges.of_waits(waits, known, texts),
             ],
         )
-        is_split = found_in(
-            (played.world_rank, played.start_ns), (waits.world_rank, waits.start_ns)
-        ) >= 0
-        is_split |= known.which(
-            played.call, texts, lambda call: call.only_starts or call.family == "io"
-        )
+        wait = found_in((played.world_rank, played.start_ns), (waits.world_rank, waits.start_ns))
         host = _part(
-            played, chains, members, depends, run.share(windows), is_split, known, texts
+            played, chains, members, depends, run.share(windows), wait, known, texts
         )
     device = None
     if is_nccl.any():
@@ -237,9 +258,9 @@ def retimed(
         windows = np.array([[-FAR_NS, FAR_NS]])
         chains = _chains(played, windows, run)
         members, depends = _Edges(played, len(chains)).of_collectives(kernels, texts)
-        is_split = np.ones(len(played), bool)
+        wait = found_in((played.world_rank, played.start_ns), (waits.world_rank, waits.start_ns))
         device = _part(
-            played, chains, members, depends, run.share(windows), is_split, known, texts
+            played, chains, members, depends, run.share(windows), wait, known, texts
         )
     return Retimed(host, device)
 
@@ -253,7 +274,7 @@ def _where(recorded: Recorded, which: Flags) -> Recorded:
 
 def _part(
     played: Played, chains: Chains, members: Members, depends: Depends, share: float,
-    is_split: Flags, known: Known, texts: Texts,
+    wait: Ints, known: Known, texts: Texts,
 ) -> Part | None:
     """None: nothing lasted, or clocks are broken. share: see Part."""
     chain = Groups(played.world_rank, played.window)
@@ -268,8 +289,11 @@ def _part(
     order, groups = grouped(played.call)
     least_ns = np.empty(len(played), np.int64)
     least_ns[order] = groups.spread(groups.min(graph.transfer_ns[order]))
-    least_ns = np.where(is_split, graph.transfer_ns, least_ns)
-    return Part(graph, share, gaps, np.where(is_rooted, NONE, played.call), least_ns)
+    cannot_wait = known.which(
+        played.call, texts, lambda call: call.only_starts or call.family == "io"
+    )
+    least_ns = np.where((wait >= 0) | cannot_wait, graph.transfer_ns, least_ns)
+    return Part(graph, share, gaps, np.where(is_rooted, NONE, played.call), least_ns, wait)
 
 
 def _on_host(called: Called, windows: Ints) -> Played:
@@ -422,12 +446,12 @@ class _Edges:
         group = numbered(groups.of_row[own])
         members = Members(group, call[own], delta_ns[own] + shift_ns[own])
         waits = (waiting[own] >= 0) & (is_all | rows.is_root)[own]
-        by_all = Depends(
+        by_all = _depends(
             waiting[own][waits], self.first_group + group[waits], -shift_ns[own][waits]
         )
         root = groups.spread(np.minimum(groups.first_at(rows.is_root), len(rows) - 1))
         own = np.flatnonzero(is_played & is_first & ~rows.is_root & (waiting >= 0))
-        by_root = Depends(waiting[own], call[root[own]], delta_ns[root[own]])
+        by_root = _depends(waiting[own], call[root[own]], delta_ns[root[own]])
         return members, joined(Depends, [by_all, by_root, self.of_partners(recorded, texts)])
 
     def of_partners(self, recorded: Recorded, texts: Texts) -> Depends:
@@ -450,7 +474,7 @@ class _Edges:
         source, delta_ns = self.at(rows.world_rank[partner], start_ns[partner])
         own = (waiting >= 0) & (source >= 0) & (source != waiting)
         own &= is_explained(lasts_ns - after_ns, lasts_ns)
-        return Depends(waiting[own], source[own], delta_ns[own])
+        return _depends(waiting[own], source[own], delta_ns[own])
 
     def of_messages(self, messages: Arrivals, texts: Texts) -> Depends:
         """A send depends on its receive, unless such sends, or larger ones, are known to return
@@ -463,17 +487,22 @@ class _Edges:
         waiting = self.ended(messages.world_rank, messages.gone_ns)
         source, delta_ns = self.at(messages.last_rank, messages.peer_ns)
         own = (waiting >= 0) & (source >= 0)
-        return Depends(waiting[own], source[own], delta_ns[own])
+        return _depends(waiting[own], source[own], delta_ns[own])
 
     def of_waits(self, waits: Waits, known: Known, texts: Texts) -> Depends:
         """For progress; and for the rank that came last, where not all that matter are known here
         (Scan, neighborhoods)."""
         others = known.which(waits.call, texts, lambda call: call.kind in (LOWER, NEIGHBORS))
-        own = others | texts.among(waits.wait_state, {NO_PROGRESS, LATE_PARTNER})
-        waits = waits.take(own & ~waits.is_polled & (waits.last_rank != NONE))
+        is_progress = texts.among(waits.wait_state, {NO_PROGRESS, LATE_PARTNER})
+        own = (others | is_progress) & ~waits.is_polled & (waits.last_rank != NONE)
+        waits, is_progress = waits.take(own), is_progress[own]
         waiting = self.started(waits.world_rank, waits.start_ns)
         source, delta_ns = self.at(
             waits.last_rank, waits.start_ns + waits.wait_ns, waits.end_ns
         )
         own = (waiting >= 0) & (source >= 0)
-        return Depends(waiting[own], source[own], delta_ns[own])
+        return Depends(waiting[own], source[own], delta_ns[own], is_progress[own])
+
+
+def _depends(call: Ints, source: Ints, delta_ns: Ints) -> Depends:
+    return Depends(call, source, delta_ns, np.zeros(len(call), bool))
