@@ -182,14 +182,11 @@ SLOW, FAST = Call(65 * KIB, 900_000), Call(128 * KIB, 100_000)
 
 def test_a_size_slower_than_a_larger_one_could_be_padded(advise):
     row = advise(bursts([Call(8, 2_000), SLOW, FAST]))["padding"]
-    assert (row["saving_ns"], row["bytes"], row["call"]) == (
-        RANKS * STEPS * 800_000, 65 * KIB, "MPI_Allreduce",
-    )
+    assert (row["bytes"], row["call"]) == (65 * KIB, "MPI_Allreduce")
     assert "pad MPI_Allreduce of 65 KiB to 128 KiB" in row["title"]
     padded = bursts([Call(8, 2_000), FAST, FAST])
-    assert row["saving_ns"] == RANKS * STEPS * (SLOW.transfer_ns - FAST.transfer_ns) and not found(
-        advise(padded)
-    )
+    saved_ns = RANKS * STEPS * (SLOW.transfer_ns - FAST.transfer_ns)
+    assert row["saving_ns"] == pytest.approx(saved_ns, rel=0.02) and not found(advise(padded))
 
 
 @pytest.mark.parametrize(
@@ -219,7 +216,7 @@ SHORT, LONG = Call(64 * KIB, 10_000), Call(65 * KIB, 200_000)
 
 def test_a_jump_between_neighbouring_sizes_is_named(advise):
     row = advise(bursts([Call(8, 2_000), LONG, SHORT]))["jumps"]
-    assert row["saving_ns"] == pytest.approx(RANKS * STEPS * (200_000 - 10_000 * 65 / 64))
+    assert row["saving_ns"] == pytest.approx(RANKS * STEPS * (200_000 - 10_000 * 65 / 64), rel=0.02)
     assert (
         "MPI_Allreduce jumps between 64 KiB and 65 KiB" in row["title"]
         and "eager_limit" in row["suggestion"]
@@ -227,6 +224,24 @@ def test_a_jump_between_neighbouring_sizes_is_named(advise):
     assert row["certainty"] == "likely" and not found(
         advise(bursts([Call(8, 2_000), SHORT, SHORT]))
     )
+
+
+def test_sizes_of_different_ranks_are_not_compared(report, tmp_path):
+    """Each pair of ranks has a size of its own; in the twin both use both."""
+
+    def jumps(*sizes: tuple[int, int]) -> int:
+        program = Program(4)
+        pairs = [program.job.group((rank, rank + 1), f"pair {rank}") for rank in (0, 2)]
+        for step in range(200):
+            for pair, of_pair in zip(pairs, sizes):
+                size = of_pair[step % 2]
+                transfer_ns = 20_000 if size == 1_680 else 400_000
+                program.collective("MPI_Allreduce", pair, transfer_ns, message_bytes=size)
+        rows = report("advise", program.end().write(tmp_path / "run.db"), "--json").rows
+        return sum(row["found"] for row in rows if row["rule"] == "jumps")
+
+    assert not jumps((1_680, 1_680), (1_848, 1_848))
+    assert jumps((1_680, 1_848), (1_680, 1_848))
 
 
 def test_a_jump_is_found_after_pauses_too(advise):
@@ -262,7 +277,7 @@ def test_a_jump_in_the_place_of_the_first_bucket_is_found(advise):
     """All its calls take 20 times as long; a pause has not been seen to do that."""
     row = advise(bursts([LONG, SHORT, SHORT]))["jumps"]
     assert (row["found"], row["certainty"], row["bytes"]) == (1, "possible", 65 * KIB)
-    assert row["saving_ns"] == pytest.approx(RANKS * STEPS * (200_000 - 10_000 * 65 / 64))
+    assert row["saving_ns"] == pytest.approx(RANKS * STEPS * (200_000 - 10_000 * 65 / 64), rel=0.02)
     assert "all follow pauses" in row["evidence"]
 
 
@@ -524,7 +539,7 @@ def test_receives_that_wait_for_a_late_rank_save_nothing_beside_it(report, tmp_p
     assert late["title"] == "rank 2 is waited for"
     assert (
         (row["found"], row["evidence"]) == (0, "rank 2 is waited for") if not others_ns
-        else row["saving_ns"] < 0.1 * late["saving_ns"]
+        else (row["saving_ns"] or 0) < 0.1 * late["saving_ns"]
     )
 
 
@@ -540,10 +555,14 @@ def test_what_the_profile_lacks_is_said_without_a_saving(report, advise, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("duration_ns", "is_said"), [(10 * SECOND // 200, 1), (10 * SECOND // 200 - 1, 0)]
+    ("duration_ns", "is_said"), [(10 * SECOND // 400, 1), (10 * SECOND // 400 - 1, 0)]
 )
 def test_what_would_save_less_than_half_a_percent_is_not_said(advise, duration_ns, is_said):
-    assert advise(run_of(Cell("MPI_Barrier", 0, [duration_ns])))["barriers"]["found"] == is_said
+    assert advise(run_of(Cell("MPI_Barrier", 0, [duration_ns] * 2)))["barriers"]["found"] == is_said
+
+
+def test_a_barrier_that_was_made_once_tells_nothing(advise):
+    assert not advise(run_of(Cell("MPI_Barrier", 0, [SECOND])))["barriers"]["found"]
 
 
 def test_what_saves_most_comes_first(report, tmp_path):
@@ -888,7 +907,6 @@ UNSEEN = [
     (completed("MPI_Iallreduce", 4_000), "padding", "8,000 calls of MPI_Iallreduce"),
     (completed("MPI_Isend", 4_000), "jumps", "8,000 calls of MPI_Isend"),
     ([Cell("ncclAllReduce", KIB, [2_000] * 40)], "small_messages", "80 calls of ncclAllReduce"),
-    ([Cell("MPI_Ibarrier", 0, [2_000] * 40)], "barriers", "80 calls of MPI_Ibarrier"),
     ([Cell("MPI_Ibcast", 8, [2_000] * 40)], "reduce_and_bcast", "80 calls of MPI_Ibcast"),
     ([Cell("MPI_Ireduce", 8, [2_000] * 40)], "reduce_and_bcast", "80 calls of MPI_Ireduce"),
     ([Cell("MPI_Irecv", 8, [2_000] * 40)], "overlap", "0 of 80 operations"),
@@ -907,7 +925,7 @@ def test_calls_that_a_rule_does_not_look_at_are_not_denied(
 LOOKED_AT = {
     "small_messages": "128 of 288 calls, 0.69 % of the time",
     "tiny_messages": "128 of 288 calls, 0.69 % of the time",
-    "barriers": "6 of 86 calls, < 0.01 % of the time",
+    "barriers": "86 calls, < 0.01 % of the time",
     "polling": "1,000 polls",
     "overlap": "160 of 240 operations",
     "gaps": "1,375 calls",

@@ -7,6 +7,7 @@ import argparse
 import json
 import lzma
 import re
+from html import unescape
 from pathlib import Path
 
 import planted
@@ -299,7 +300,8 @@ def test_the_first_screen_says_what_to_try(report, tmp_path):
     ]
     assert report("html", tmp_path / "run.db").status == 0
     header = (tmp_path / "run.html").read_text().partition("</header>")[0]
-    (said,) = re.findall(r"<dt>Waiting</dt><dd>[^<]*</dd><dt>To try</dt><dd>([^<]*)</dd>", header)
+    facts = r"<dt>Waiting</dt><dd>[^<]*</dd><dt>To try</dt><dd>([^<]*)</dd>"
+    (said,) = map(unescape, re.findall(facts, header))
     assert (
         said.lower().startswith(first["title"].lower())
         and f" (estimate; {first['certainty']}). " in said

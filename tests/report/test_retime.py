@@ -76,6 +76,14 @@ def test_a_shorter_gap_saves_until_another_rank_comes_last():
     assert times[played.ends].tolist() == [15, 15, 15]
 
 
+def test_two_changes_of_one_gap_count_once_together():
+    played = collectives([(10, 14, 50)])
+    one, other = played.gap_ns.copy(), played.gap_ns.copy()
+    one[2], other[2] = 20, 30
+    changes = [played.unchanged._replace(gap_ns=gap_ns) for gap_ns in (one, other)]
+    assert played.play(changes[0].together(changes[1]))[played.ends].tolist() == [21] * 3
+
+
 def test_a_chain_of_messages_is_as_long_as_its_longest_part():
     """Rank 1 receives from 0, works for 5 and sends to 2, that has worked for 30."""
     played = graph(

@@ -224,6 +224,23 @@ def test_culprits_that_alternate_share_the_cost_and_nobody_is_named(late):
     assert (run["verdict"], run["late_ranks"]) == ("spread", None)
 
 
+def test_what_all_pieces_of_advice_save_together_is_played(report, tmp_path):
+    """Rank 2 works for 8 ms longer, and the barrier takes 2 ms."""
+    program = Program(4)
+    rows = [program.job.group(ranks, "row") for ranks in GRID["row"]]
+    for _ in range(STEPS):
+        for rank in range(4):
+            program.compute(rank, 10 * MS + (8 * MS if rank == 2 else 0))
+        for row in rows:
+            program.collective("MPI_Allreduce", row)
+        program.collective("MPI_Barrier", program.job.world, 2 * MS)
+    answer = report("advise", program.end().write(tmp_path / "run.db"), "--json").rows
+    saved = {row["rule"]: row["saving_ns"] for row in answer if row["saving_ns"]}
+    assert {rule: round(ns / 4 / STEPS / MS, 1) for rule, ns in saved.items()} == {
+        "imbalance": 8.0, "barriers": 2.0, "together": 10.0,
+    }
+
+
 def test_efficiencies_of_the_run_and_of_its_steps(late, report, tmp_path, text):
     """Each rank works for 10 ms a step, rank 2 for 18; then all have two calls of 10 us. The run
     begins with 20 ms of work."""

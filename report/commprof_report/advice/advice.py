@@ -2,13 +2,13 @@
 could save.
 
 A rule is a module: find() yields what it found, in sentences. RULES lists them; docs/SCHEMA.md has
-the conditions and the formula of each. The estimates of two rules may count the same time, so they
-do not add up.
+the conditions and the formula of each. Two rules may save the same time: what all save together is
+a row of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Callable, NamedTuple
 
 from ..base import units
@@ -21,6 +21,7 @@ from ..summary.run_summary import RunSummary
 from . import (
     barriers,
     basis,
+    changes,
     curves,
     cycle,
     gaps,
@@ -121,7 +122,7 @@ RULES = (
     Rule("waiting_messages", "blocking point-to-point calls that wait",
          SAMPLED, basis.of_messages, waiting_messages.find),
     Rule("barriers", "barriers that cost time",
-         BLOCKING, basis.of_operations("MPI_Barrier"), barriers.find),
+         BLOCKING, basis.of_operations(*barriers.BARRIERS), barriers.find),
     Rule("gaps", "dropped calls, and requests that were not followed to completion",
          "", basis.of_all_calls, gaps.find),
 )
@@ -139,9 +140,28 @@ def advice(
     found nothing."""
     inputs = inputs_of(run, answers, late, steps, world)
     rules = (*RULES, *(GPU_RULES if inputs.uses_gpu else ()))
-    rows = [row for rule in rules for row in judge(rule, inputs)]
+    said: list[Finding] = []
+    rows = [row for rule in rules for row in judge(rule, inputs, said)]
+    rows += _together(said, inputs)
     rows += [_knee(curve, knee, inputs) for curve, knee in knees(inputs)]
     return sorted(rows, key=lambda row: (-row.found, row.saving_ns is None, -(row.saving_ns or 0)))
+
+
+def _together(said: Sequence[Finding], inputs: Inputs) -> Iterator[Advice]:
+    """What several pieces save together, if the calls that all of them change were played."""
+    saving = [each for each in said if each.saving_ns]
+    played = [each.change for each in saving if each.change is not None]
+    if len(played) < max(2, len(saving)):
+        return
+    saving_ns = round(changes.saving_ns(inputs, played))
+    share = saving_ns / (inputs.counted_ns or 1)
+    text = (
+        f"{units.share(share)} of the time, {units.duration(saving_ns)} over all ranks, could be "
+        "saved (time that two pieces save counts once)"
+    )
+    yield Advice(
+        "together", 0, text, "", "", "", saving_ns, share, None, None, None, None, "", None, ""
+    )
 
 
 def knees(inputs: Inputs) -> list[tuple[Curve, Knee]]:
@@ -177,11 +197,13 @@ HIDDEN = (
 )
 
 
-def judge(rule: Rule, inputs: Inputs) -> list[Advice]:
-    found = [_beside_main(each, inputs) for each in rule.find(inputs)]
+def judge(rule: Rule, inputs: Inputs, said: list[Finding]) -> list[Advice]:
+    """Appends the findings to `said`."""
+    found = [_beside_main(_played(each, inputs), inputs) for each in rule.find(inputs)]
     if rule.is_by_medians and any(each.lost for each in inputs.late.crowding):
         found = [_scheduled(each, inputs) for each in found]
     findings = [each for each in found if isinstance(each, Finding) and is_notable(each, inputs)]
+    said += findings
     seen = rule.basis(inputs)
     about = (seen.text, seen.coverage, rule.needs)
     if findings:
@@ -195,6 +217,13 @@ def judge(rule: Rule, inputs: Inputs) -> list[Advice]:
             rule.name, 0, rule.looks_for, why, "", "", None, None, None, None, None, None, *about
         )
     ]
+
+
+def _played(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
+    """What the run would gain, if its calls can be played again."""
+    if isinstance(found, Unknown) or found.change is None:
+        return found
+    return found._replace(saving_ns=changes.saving_ns(inputs, [found.change]))
 
 
 def _beside_main(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:

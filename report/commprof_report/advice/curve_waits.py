@@ -33,6 +33,7 @@ class CurveWaitRow(NamedTuple):
     transfer_p75_ns: int
     wait_ns: float
     transfer_ns: float
+    ranks: frozenset[int] = frozenset()  # that made them
 
     @property
     def ns(self) -> float:
@@ -118,6 +119,7 @@ def _rows(waits: Waits, keys: tuple[Ints | Flags, ...], texts: Texts) -> list[Cu
         *(_quantile(transfer_ns, groups, 4, which).tolist() for which in (1, 2, 3)),
         groups.sum(wait_ns).astype(float).tolist(),
         groups.sum(transfer_ns).astype(float).tolist(),
+        map(frozenset, np.split(waits.world_rank[order], groups.first[1:])),
     )
     return [
         CurveWaitRow(

@@ -73,6 +73,11 @@ class Point(NamedTuple):
     def is_judged(self) -> bool:
         return self.observations >= FEWEST
 
+    def is_of_ranks_of(self, other: Point) -> bool:
+        """Most ranks that use one of these sizes use the other, too; on a split curve."""
+        ranks, others = self.split.ranks, other.split.ranks
+        return 2 * len(ranks & others) >= max(len(ranks), len(others))
+
     @property
     def split(self) -> CurveWaitRow:
         """On a split curve."""
@@ -151,11 +156,12 @@ class Curve(NamedTuple):
 
     def neighbours(self, most: float) -> list[tuple[Point, Point]]:
         """Pairs of sizes with observations enough, the second one the next, at most `most` times as
-        large."""
+        large, of the same ranks."""
         known = list(self.judged.values())
         return [
             (below, above) for below, above in zip(known, known[1:])
             if above.bytes <= most * below.bytes
+            and not (self.is_split and not below.is_of_ranks_of(above))
         ]
 
     def _bins(self) -> list[Bin]:

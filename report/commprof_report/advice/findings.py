@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ..base import units
 from ..base.thresholds import threshold, whole
+from ..retime.graph import Change
 from .curves import Curve
 from .inputs import Inputs
 
@@ -24,6 +25,7 @@ class Finding(NamedTuple):
     call: str | None = None
     identities: Sequence[str] = ()
     bytes: int | None = None
+    change: Change | None = None  # what is played again for the saving
 
 
 class Unknown(NamedTuple):
@@ -40,6 +42,11 @@ def is_notable(finding: Finding, inputs: Inputs) -> bool:
 
 def is_notable_time(ns: float, inputs: Inputs) -> bool:
     return ns > 0 and ns >= NOTABLE * inputs.counted_ns
+
+
+def ran_once(calls: float, inputs: Inputs) -> bool:
+    """No rank made such a call twice, if all made as many: nothing to be learned from."""
+    return calls <= inputs.ranks
 
 
 def on(inputs: Inputs, curve: Curve) -> str:

@@ -24,6 +24,7 @@ from ..late.sentences import (
     why_text,
 )
 from ..late.verdict import CallCause
+from . import changes
 from .findings import LIKELY, POSSIBLE, Finding, Unknown
 from .inputs import Inputs
 from .late_rank_rules import crowded, late_unknown, slow_text, waited_for
@@ -34,7 +35,7 @@ def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
     if is_through_link(inputs.late):
         yield Unknown(slow_text(inputs.late.links[0]))
     elif row.late_ranks is not None:
-        yield crowded(_of_run(row.late_ranks, inputs.late), inputs, row.late_reason)
+        yield crowded(_of_run(row.late_ranks, inputs), inputs, row.late_reason)
     elif row.verdict == "by-call":
         for cause in inputs.late.blame.calls:
             why = inputs.late.call_reasons.get(cause.named.ranks)
@@ -45,12 +46,15 @@ def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
         yield from late_unknown(inputs, "unknown: ", "nobody is late", "no rank is named")
 
 
-def _of_run(ranks: str, late: Late) -> Finding:
-    row = late.run
+def _of_run(ranks: str, inputs: Inputs) -> Finding:
+    late, row = inputs.late, inputs.late.run
     evidence = verdict(late) if row.verdict == "marks" else _share_text(ranks, late)
     gain_ns = (row.late_gain_ns or 0) * row.ranks
     certainty = POSSIBLE if is_mostly(row) else LIKELY
-    return Finding(waited_for(ranks), evidence, _balance(ranks, late), certainty, gain_ns)
+    change = None if row.verdict == "marks" else changes.without(inputs, inputs.late_ranks)
+    return Finding(
+        waited_for(ranks), evidence, _balance(ranks, late), certainty, gain_ns, change=change
+    )
 
 
 def _share_text(ranks: str, late: Late) -> str:
@@ -95,4 +99,7 @@ def _of_call(cause: CallCause, inputs: Inputs, why: Reason | None) -> Finding:
         remedy(why.kind, who) if why else "look at what these ranks do before that call",
         POSSIBLE if cause.named.is_mostly else LIKELY, cause.cost_ns * share, cause.call,
         [cause.identity],
+        change=changes.without(
+            inputs, ranks, changes.chosen(inputs, [cause.call], [cause.identity])
+        ),
     )

@@ -12,6 +12,7 @@ from ..base.thresholds import threshold
 from ..calls.by_size import SizeRow, size_rows
 from ..calls.negotiation import Negotiation
 from ..late.late_ranks import Late
+from ..late.retimed import Part
 from ..late.verdict import COVERED
 from ..roles.roles import Kin, family_name, kin
 from ..roles.world import World
@@ -51,6 +52,12 @@ class Inputs(NamedTuple):
     @property
     def negotiation(self) -> Negotiation | None:
         return self.late.negotiation
+
+    @property
+    def played(self) -> Part | None:
+        """The recorded calls to be played again, if they are those that the program waits for."""
+        is_known = self.late.run.parallel_efficiency is not None
+        return self.late.stages.retimed.host if is_known else None
 
     @property
     def is_alone(self) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ..base import units
 from ..base.thresholds import threshold
 from ..calls.by_call import operation
-from . import basis
+from . import basis, changes
 from .basis import PADDED
 from .curves import AFTER_PAUSES, Curve, Point
 from .findings import LIKELY, POSSIBLE, Finding, Unknown, on
@@ -61,6 +61,10 @@ def _jump(below: Point, above: Point, curve: Curve, inputs: Inputs) -> Finding:
         f"({_limits(curve)})",
         LIKELY, above.count * (above.p50_ns - below.p50_ns * larger),
         curve.call, curve.identities, above.bytes,
+        changes.shorter(
+            inputs, changes.chosen(inputs, [curve.call], curve.identities, [above.bytes]),
+            below.p50_ns * larger / above.p50_ns,
+        ),
     )
 
 
@@ -75,6 +79,10 @@ def _clear_jump(below: Point, above: Point, curve: Curve, inputs: Inputs) -> Fin
         f"below {units.size(below.bytes)}, or move the limit ({_limits(curve)})",
         POSSIBLE, above.count * (least_ns - below.p50_ns * above.bytes / below.bytes),
         curve.call, curve.identities, above.bytes,
+        changes.shorter(
+            inputs, changes.chosen(inputs, [curve.call], curve.identities, [above.bytes]),
+            below.p50_ns * above.bytes / below.bytes / above.p50_ns,
+        ),
     )
 
 

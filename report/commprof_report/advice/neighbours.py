@@ -60,5 +60,5 @@ def at_other_places(inputs: Inputs) -> Iterator[tuple[Point, Point, Curve]]:
         sizes = sorted({*here, *there})
         for low, high in zip(sizes, sizes[1:]):
             is_apart = low not in here and high not in there
-            if is_apart and high <= PADDED * low:
+            if is_apart and high <= PADDED * low and there[low].is_of_ranks_of(here[high]):
                 yield there[low], here[high], curve

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from ..base import units
 from ..base.thresholds import threshold
 from ..calls.by_size import SizeRow
-from .findings import POSSIBLE, Finding, waiting_text
+from . import changes
+from .findings import POSSIBLE, Finding, ran_once, waiting_text
 from .inputs import Inputs
 
 LITTLE = threshold("advice.overlap")
@@ -18,6 +19,8 @@ LITTLE = threshold("advice.overlap")
 def find(inputs: Inputs) -> Iterator[Finding]:
     nonblocking = {row.call for row in inputs.completed}
     for rows in _waited_together(inputs.completed, inputs):
+        if ran_once(sum(row.count for row in rows), inputs):
+            continue
         yield _overlaps_with_nothing(rows, nonblocking, inputs)
 
 
@@ -71,4 +74,7 @@ def _overlaps_with_nothing(
         "meanwhile: call MPI_Test now and then, or use its progress thread",
         POSSIBLE, spent_ns * (1 - (waiting or 0)),
         max(rows, key=lambda row: row.blocked_ns).call, identities,
+        change=changes.shorter(
+            inputs, changes.chosen(inputs, calls, identities, which=changes.is_completed), 0.0
+        ),
     )

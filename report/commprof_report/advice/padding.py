@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..base import units
-from . import basis
+from . import basis, changes
 from .basis import PADDED
 from .curves import Curve, Point
 from .findings import LIKELY, Finding, Unknown, on
@@ -16,7 +16,10 @@ from .neighbours import quartiles_text, unknown_pairs
 def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
     for curve in basis.comparable(inputs):
         for point in curve.judged.values():
-            larger = [other for other in curve.judged.values() if is_faster(other, point)]
+            larger = [
+                other for other in curve.judged.values()
+                if is_faster(other, point) and point.is_of_ranks_of(other)
+            ]
             if larger:
                 yield _pad(point, min(larger, key=lambda other: other.p50_ns), curve, inputs)
     yield from unknown_pairs(inputs, lambda below, above: is_faster(above, below))
@@ -39,4 +42,8 @@ def _pad(point: Point, best: Point, curve: Curve, inputs: Inputs) -> Finding:
         "the larger one",
         LIKELY, point.count * (point.p50_ns - best.p50_ns),
         curve.call, curve.identities, point.bytes,
+        changes.shorter(
+            inputs, changes.chosen(inputs, [curve.call], curve.identities, [point.bytes]),
+            best.p50_ns / point.p50_ns,
+        ),
     )

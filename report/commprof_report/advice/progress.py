@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..late.sentences import PROGRESS, held_up_text, is_held_up
+from . import changes
 from .findings import LIKELY, Finding, Unknown
 from .inputs import Inputs
 from .late_rank_rules import crowded, late_unknown
@@ -19,6 +20,6 @@ def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
     elif not is_held_up(inputs.late.run):
         found = Finding(
             "nonblocking operations make no progress while ranks compute", text, PROGRESS, LIKELY,
-            inputs.late.held_up_ns,
+            inputs.late.held_up_ns, change=changes.without_progress(inputs),
         )
         yield crowded(found, inputs)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..base import units
+from ..base.members import Members
 from ..late.reasons import remedy
-from ..steps.steps_summary import StepsRow, slowest_text
+from ..steps.steps_summary import slowest_text
+from . import changes
 from .findings import POSSIBLE, Finding, Unknown
 from .inputs import Inputs
 from .late_rank_rules import crowded, unknown, waited_for
@@ -18,7 +20,7 @@ def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
         yield Unknown(waited_for(steps.slowest_ranks))
     elif steps.slowest_ranks is not None:
         yield crowded(
-            _slowest(steps.slowest_ranks, steps, inputs.ranks), inputs, steps.slowest_reason
+            _slowest(steps.slowest_ranks, inputs), inputs, steps.slowest_reason
         )
     elif not steps.delimited_by and not inputs.is_alone:
         yield Unknown(f"steps found none: {steps.why}")
@@ -26,11 +28,13 @@ def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
         yield unknown(steps.slowest_why, inputs.late.is_negotiated)
 
 
-def _slowest(slowest: str, steps: StepsRow, ranks: int) -> Finding:
+def _slowest(slowest: str, inputs: Inputs) -> Finding:
+    steps = inputs.steps
     named = f"rank {slowest} is" if units.is_one(slowest) else f"ranks {slowest} are"
     return Finding(
         f"{named} the slowest in steps", slowest_text(steps),
         remedy(steps.slowest_reason, slowest) if steps.slowest_reason
         else "balance the work, or look at the host; `steps` shows what each step does",
-        POSSIBLE, (steps.slowest_lead_ns or 0) * steps.slowest_steps * ranks,
+        POSSIBLE, (steps.slowest_lead_ns or 0) * steps.slowest_steps * inputs.ranks,
+        change=changes.without(inputs, Members(slowest).below(inputs.answers.summary.world_size)),
     )

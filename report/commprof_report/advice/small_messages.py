@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..base import units
-from . import basis, curves
+from . import basis, changes, curves
 from .allreduces import calls_text, certainty, is_tiny
 from .curves import AFTER_PAUSES, Curve, Knee, Point
 from .findings import MANY, POSSIBLE, Finding, Unknown, is_notable, is_notable_time, waiting_text
@@ -134,6 +134,13 @@ def _fusing(parts: Sequence[Part], alike: Sequence[Curve], inputs: Inputs) -> Fi
         _how_to_fuse(curve, knee_bytes, inputs),
         certainty(curve.ranks, small, total_ns), total_ns * (1 - (waiting or 0)) - fused_ns,
         curve.call, curve.identities, max(small, key=lambda point: point.total_ns).bytes,
+        changes.no_longer(
+            inputs,
+            changes.chosen(
+                inputs, [curve.call], curve.identities, [point.bytes for point in small]
+            ),
+            max(part.knee.ns_per_byte for part in parts),
+        ),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from . import basis, curves
+from . import basis, changes, curves
 from .allreduces import calls_text, certainty, is_tiny
 from .curves import Curve, Point
 from .findings import MANY, Finding, Unknown, background, on, waiting_text
@@ -33,6 +33,12 @@ def _fewer(curve: Curve, tiny: Sequence[Point], inputs: Inputs) -> Finding:
         _how(curve.call, inputs.framework),
         certainty(curve.ranks, tiny, total_ns), total_ns * (1 - (waiting or 0)),
         curve.call, curve.identities, max(tiny, key=lambda point: point.total_ns).bytes,
+        changes.shorter(
+            inputs,
+            changes.chosen(
+                inputs, [curve.call], curve.identities, [point.bytes for point in tiny]
+            ), 0.0,
+        ),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ..base import units
 from ..calls.by_size import SizeRow
-from . import basis
+from . import basis, changes
 from .findings import POSSIBLE, Finding, Unknown, calls_take, is_notable_time
 from .inputs import Inputs
 from .late_rank_rules import waited_for
@@ -48,6 +48,9 @@ def _of_call(call: str, rows: Sequence[SizeRow], inputs: Inputs) -> Iterator[Fin
         "if there is other work to do meanwhile, post receives early (MPI_Irecv) and wait late; "
         "`pipeline` and `peers` show who sends to whom",
         POSSIBLE, saving_ns, call, [worst.identity], worst.bytes,
+        changes.waiting_for_none(
+            inputs, changes.chosen(inputs, [call], inputs.labels, which=changes.is_message)
+        ),
     )
 
 

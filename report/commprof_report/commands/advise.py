@@ -18,8 +18,10 @@ how sure it is; the one that could save most is first. The rules look for
 - data of GPUs that seems to go through the host to MPI;
 - what the profile lacks.
 
-Advice that could save less than 0.5 % of the time is left out. All savings are estimates. They may
-count the same time twice: they do not add up. Where ranks waited for cores, advice that rests on
+Advice that could save less than 0.5 % of the time is left out. All savings are estimates: where
+calls are sampled and not hidden behind compute, the recorded calls of all ranks are played again
+with the change. Two pieces may save the same time, so what all save together is said too. Where
+ranks waited for cores, advice that rests on
 the median times of calls is no more than possible. The same advice on communicators of one family
 (all tensor-parallel groups) is given once. At the end it says at which of the sizes that were seen
 each call has its best rate, which rules found nothing and in how many calls, and which could not
@@ -184,6 +186,9 @@ def closing(rows: Sequence[Advice], unsampled: str, part: Facts) -> Iterator[tup
     not and what lets them."""
     for head, text in part:
         yield head, [text]
+    for row in rows:
+        if row.rule == "together":
+            yield "Together", [row.title]
     knees = [row.title for row in rows if row.rule == "knee"]
     for knee in knees[:MOST_KNEES]:
         yield "", [knee]
@@ -191,7 +196,8 @@ def closing(rows: Sequence[Advice], unsampled: str, part: Facts) -> Iterator[tup
         yield "Looked for and not found", [f"{row.title} (in {row.analysed})" for row in absent]
     if unmade := [
         row.title for row in rows
-        if not row.found and not row.evidence and row.coverage is None and row.rule != "knee"
+        if not row.found and not row.evidence and row.coverage is None
+        and row.rule not in ("knee", "together")
     ]:
         yield "Nothing to look at", unmade
     unknown: dict[str, list[str]] = {}
@@ -220,7 +226,7 @@ def to_try_facts(rows: Sequence[Advice]) -> Iterator[tuple[str, str]]:
 
 def advise_section(run: Selection, rows: Sequence[Advice]) -> str:
     pieces = [row for row in rows if row.found]
-    sentence = verdict(rows) + (" Estimates may count the same time twice." if pieces else "")
+    sentence = verdict(rows)
     table = [page.table(COLUMNS, pieces[:MOST_PIECES])] if pieces else []
     facts, before = [], None
     for head, parts in closing(rows, unsampled_text(run), list(common.part_facts(run))):

@@ -1,0 +1,87 @@
+"""What findings would change in the recorded calls (retime/graph.py), so that their savings are
+predicted by playing these again, each alone and all together. None: those calls were not played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from functools import reduce
+
+from ..base.arrays import np
+from ..base.columns import NONE, Flags
+from ..late.waits import Waits
+from ..retime.graph import Change
+from .inputs import Inputs
+
+Which = Callable[[Waits], Flags]  # some of the waits
+
+
+def chosen(
+    inputs: Inputs, calls: Collection[str], identities: Collection[str],
+    sizes: Iterable[int] | None = None, which: Which | None = None,
+) -> Flags:
+    """The waits in these calls, on these communicators; of these sizes, if they are given."""
+    of_all = inputs.late.stages.split.of_all
+    waits, texts = of_all.waits, of_all.texts
+    found = texts.among(waits.call, calls) & texts.among(waits.identity, identities)
+    if sizes is not None:
+        found &= np.isin(waits.bytes, list(sizes))
+    return found & which(waits) if which else found
+
+
+def shorter(inputs: Inputs, waits: Flags, part: float) -> Change | None:
+    """Their transfers last this part of what they do."""
+    played = inputs.played
+    return played.shorter(waits, part) if played and played.are(waits).any() else None
+
+
+def no_longer(inputs: Inputs, waits: Flags, ns_per_byte: float) -> Change | None:
+    played, own_bytes = inputs.played, inputs.late.stages.split.of_all.waits.bytes
+    if not played or not played.are(waits).any():
+        return None
+    return played.no_longer(waits, np.maximum(own_bytes, 0) * ns_per_byte)
+
+
+def waiting_for_none(inputs: Inputs, waits: Flags) -> Change | None:
+    """These calls depend on no other rank."""
+    played = inputs.played
+    if not played or not played.are(waits).any():
+        return None
+    return played.unchanged._replace(is_free=played.are(waits))
+
+
+def without_progress(inputs: Inputs) -> Change | None:
+    """No call waits until another rank comes back into MPI."""
+    played = inputs.played
+    if not played:
+        return None
+    return played.unchanged._replace(needs_none=np.ones(len(played.graph.calls), bool))
+
+
+def without(inputs: Inputs, ranks: Iterable[int], before: Flags | None = None) -> Change | None:
+    """These ranks take no longer than the others do; before: only before these waits."""
+    played = inputs.played
+    if not played:
+        return None
+    change = played.without(tuple(ranks))
+    if before is None:
+        return change
+    own, gap_ns = played.are(before), played.unchanged.gap_ns.copy()
+    gap_ns[: len(own)][own] = change.gap_ns[: len(own)][own]
+    return played.unchanged._replace(gap_ns=gap_ns)
+
+
+def saving_ns(inputs: Inputs, changes: Iterable[Change]) -> float:
+    """What all these together save, over all ranks."""
+    played = inputs.played
+    if not played:
+        return 0.0
+    change = reduce(Change.together, changes, played.unchanged)
+    return played.gain_ns(change) * inputs.ranks
+
+
+def is_message(waits: Waits) -> Flags:
+    return (waits.peer != NONE) & (waits.completion == NONE)
+
+
+def is_completed(waits: Waits) -> Flags:
+    return waits.completion != NONE
