@@ -171,6 +171,16 @@ def test_many_tiny_allreduces_could_be_fewer(advise):
     assert (row["found"], row["saving_ns"], row["bytes"]) == (1, RANKS * 20_000 * 30_000, 24)
 
 
+@pytest.mark.parametrize("call", ["MPI_Iallreduce", "MPI_Allreduce_init"])
+def test_many_tiny_nonblocking_allreduces_could_be_fewer(advise, call):
+    cells = [
+        Cell(call, 24, [2_000] * 20_000),
+        Cell(call, 24, [40_000] * 20_000, measure="completion", blocked_ns=20_000 * 30_000),
+    ]
+    row = advise(run_of(LARGE, *cells))["tiny_messages"]
+    assert (row["found"], row["saving_ns"], row["call"]) == (1, RANKS * 20_000 * 30_000, call)
+
+
 def test_tiny_allreduces_are_not_told_to_be_fused(advise):
     assert not advise(run_of(LARGE, Cell("MPI_Allreduce", 24, [30_000] * 20_000)))[
         "small_messages"

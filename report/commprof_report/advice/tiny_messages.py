@@ -5,10 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..base import units
+from ..calls.by_call import operation
+from ..calls.by_size import SizeRow, size_rows
 from . import basis, changes, curves
-from .allreduces import calls_text, certainty, is_tiny
+from .allreduces import TINY_BYTES, calls_text, certainty, is_tiny
 from .curves import Curve, Point
-from .findings import MANY, Finding, Unknown, background, on, waiting_text
+from .findings import (
+    MANY, POSSIBLE, Finding, Unknown, background, on, size_range, waiting_text,
+)
 from .inputs import HOROVOD, Inputs
 
 
@@ -22,6 +27,29 @@ def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
         tiny = [point for point in curve.points if is_tiny(point)]
         if sum(point.count for point in tiny) >= MANY * curve.ranks:
             yield _fewer(curve, tiny, inputs)
+    alike: dict[tuple[str, object], list[SizeRow]] = {}
+    for row in size_rows(inputs.run.connection, completion=True):
+        if operation(row.call) == "allreduce" and 0 < (row.bytes_high or 0) <= TINY_BYTES:
+            alike.setdefault((row.call, inputs.family(row.identity)), []).append(row)
+    for rows in alike.values():
+        if sum(row.count for row in rows) >= MANY * inputs.ranks:
+            yield _fewer_nonblocking(rows, inputs)
+
+
+def _fewer_nonblocking(rows: Sequence[SizeRow], inputs: Inputs) -> Finding:
+    """They are waited for in other calls, perhaps with others."""
+    call, identities = rows[0].call, sorted({row.identity for row in rows})
+    blocked_ns, sizes = sum(row.blocked_ns for row in rows), [row.bytes_high or 0 for row in rows]
+    waiting = inputs.waiting([call], blocked_ns, identities)
+    return Finding(
+        f"make fewer tiny {call} on {inputs.where(identities)}",
+        f"{units.count(sum(row.count for row in rows) // inputs.ranks)} operations a rank of "
+        f"{size_range(min(sizes), max(sizes))} are waited for {inputs.per_rank(blocked_ns)}"
+        f"{waiting_text(waiting)}",
+        _how(call, inputs.framework), POSSIBLE, blocked_ns * (1 - (waiting or 0)), call,
+        identities, max(sizes),
+        changes.shorter(inputs, changes.chosen(inputs, [call], identities, sizes), 0.0),
+    )
 
 
 def _fewer(curve: Curve, tiny: Sequence[Point], inputs: Inputs) -> Finding:
