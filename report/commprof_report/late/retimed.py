@@ -21,6 +21,7 @@ from ..base.columns import (
     NONE, Columns, Flags, Floats, Groups, Ints, TextInts, Texts, by_rank, found_in, grouped, joined,
     numbered,
 )
+from ..base.thresholds import threshold
 from ..retime.efficiency import Efficiency, efficiency
 from ..retime.graph import Calls, Chains, Change, Depends, Graph, Members
 from ..retime.what_ifs import Usual
@@ -28,11 +29,12 @@ from ..run.alignment import Alignment
 from ..run.sampled import sampled
 from .collectives import ALL, LOWER, NEIGHBORS, ROOT_FIRST, ROOT_LAST, Collectives
 from .known import Known
-from .progress import LATE_PARTNER, NO_PROGRESS, is_explained
+from .progress import LATE_PARTNER, NO_PROGRESS
 from .timelines import Called
 from .waits import Arrivals, Waits
 
 Span = tuple[int, int]
+PARTNER = threshold("late.partner")
 FAR_NS = 1 << 62
 ROUNDED_NS = 2  # times on the run's axis
 
@@ -473,7 +475,7 @@ class _Edges:
         waiting = self.started(rows.world_rank, start_ns)
         source, delta_ns = self.at(rows.world_rank[partner], start_ns[partner])
         own = (waiting >= 0) & (source >= 0) & (source != waiting)
-        own &= is_explained(lasts_ns - after_ns, lasts_ns)
+        own &= depends(lasts_ns - after_ns, lasts_ns)
         return _depends(waiting[own], source[own], delta_ns[own])
 
     def of_messages(self, messages: Arrivals, texts: Texts) -> Depends:
@@ -502,6 +504,12 @@ class _Edges:
         )
         own = (waiting >= 0) & (source >= 0)
         return Depends(waiting[own], source[own], delta_ns[own], is_progress[own])
+
+
+def depends(before_ns: Ints, lasts_ns: Ints) -> Flags:
+    """Whether calls depend on the member that began last before they returned; before_ns: their
+    time before that."""
+    return before_ns >= PARTNER * lasts_ns
 
 
 def _depends(call: Ints, source: Ints, delta_ns: Ints) -> Depends:
