@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ..base import units
 from ..calls.by_call import operation
-from ..calls.by_size import SizeRow, size_rows
+from ..calls.by_size import SizeRow
 from . import basis, changes, curves
 from .allreduces import TINY_BYTES, calls_text, certainty, is_tiny
 from .curves import Curve, Point
@@ -28,7 +28,7 @@ def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
         if sum(point.count for point in tiny) >= MANY * curve.ranks:
             yield _fewer(curve, tiny, inputs)
     alike: dict[tuple[str, object], list[SizeRow]] = {}
-    for row in size_rows(inputs.run.connection, completion=True):
+    for row in inputs.completed:
         if operation(row.call) == "allreduce" and 0 < (row.bytes_high or 0) <= TINY_BYTES:
             alike.setdefault((row.call, inputs.family(row.identity)), []).append(row)
     for rows in alike.values():
