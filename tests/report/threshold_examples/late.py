@@ -145,7 +145,9 @@ def among_links(pairs: int, times: float) -> str:
         for pair in range(pairs) for message in range(FEWEST)
     ]
     waits = table(Waits, rows, texts)
-    infos = {"MPI_Recv": CallInfo("MPI_Recv", "mpi", "", "", "sender", None, 1, "", None, None)}
+    infos = {"MPI_Recv": CallInfo(
+        "MPI_Recv", "mpi", "point-to-point", "", "sender", None, 1, "", None, None,
+    )}
     hosts = dict.fromkeys(range(2 * pairs), "node")
     found = slow_links(waits, np.ones(len(rows)), infos, hosts, texts)
     return "a slow link" if found else "like others"
