@@ -1034,7 +1034,7 @@ def test_the_picture_has_the_intervals_and_the_durations(slower):
 
     named = sides_named([[run for run in slower if run.name[0] == side] for side in "ab"])
     answers = compare(
-        [side.with_runs([figures(path, True)[0] for path in side.paths]) for side in named], Rules()
+        [side.with_runs([figures(path)[0] for path in side.paths]) for side in named], Rules()
     )
     drawn = command.picture(answers)
     found = {row.name: row for row in drawn.intervals}
