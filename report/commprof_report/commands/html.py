@@ -448,7 +448,7 @@ def sizes_sections(run: Run, world: World) -> Iterator[str]:
 def peers_section(run: Run, answers: RunSummary) -> str:
     sentence = (
         "Each field is what one rank sent to another with point-to-point calls, as the sender "
-        "counted it; white:"
+        "counted it; empty:"
         " nothing. Pipelines show as lines beside the diagonal, a coordinator as one full row and "
         "column."
     )

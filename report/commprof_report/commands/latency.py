@@ -20,6 +20,7 @@ from ..calls.by_size import (
 )
 from ..calls.histogram import LatencyRow, dominating_size, latency_rows
 from ..display import page, tables
+from ..display.colours import of_call
 from ..display.tables import Column
 from ..plots import duration_histogram as plot
 from ..plots import histograms
@@ -158,14 +159,15 @@ def curves_of(
     found = rank_durations(run.connection, row, MOST_RANKS if by_rank else 0, family)
     yield histograms.Curve(
         name, note(row.count, row),
-        summed(bucket for own in found.buckets.values() for bucket in own),
+        summed(bucket for own in found.buckets.values() for bucket in own), of_call(row.call),
     )
     by_rank_buckets = {rank: own for rank, own in found.buckets.items() if rank >= 0}
     if len(by_rank_buckets) > 1:
         for rank, own in by_rank_buckets.items():
             calls = sum(bucket.count for bucket in own)
             yield histograms.Curve(
-                f"{name}, rank {rank}", note(calls, found.percentiles[rank]), summed(own)
+                f"{name}, rank {rank}", note(calls, found.percentiles[rank]), summed(own),
+                of_call(row.call),
             )
 
 

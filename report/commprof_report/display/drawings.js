@@ -77,7 +77,7 @@ function onArrows(element, at, last, go) {
 function explain(legend, words, look, colour = "") {
   const item = document.createElement("li"), sample = document.createElement("span");
   sample.className = look;
-  sample.style.background = colour;
+  sample.style.color = colour;
   item.append(...(look ? [sample] : []), words);
   legend.append(item);
 }

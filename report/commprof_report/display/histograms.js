@@ -12,7 +12,7 @@
   const curves = data.curves.map(unpack);
   let add, shown = [], bounds = [], at = null;
 
-  function unpack({ name, note, buckets }) {
+  function unpack({ name, note, buckets, colour }) {
     const rows = [];
     let calls = 0;
     for (let place = 0; place < buckets.length; place += 3) {
@@ -21,7 +21,14 @@
       rows.push({ low, high, count, below: calls });
     }
     for (const row of rows) row.density = row.count / calls / Math.log2(row.high / row.low);
-    return { name, note, rows, calls };
+    return { name, note, rows, calls, colour };
+  }
+
+  /* A call's own; of a second curve of it, and of the sides of a comparison, one that no call has. */
+  function colour(place) {
+    const own = shown[place].colour;
+    if (!own) return `var(--${["first", "second", "third", "fourth"][place % 4]})`;
+    return shown.findIndex((one) => one.colour === own) < place ? "var(--ink)" : own;
   }
 
   const width = () => picture.clientWidth;
@@ -42,10 +49,10 @@
     for (const share of [0, 0.25, 0.5, 0.75, 1]) drawLevel(yShare(share), share);
     for (let density = 0; density <= most; density += nice(most / 4)) drawLevel(yDensity(density), density);
     shown.forEach(({ rows, calls }, place) => {
-      add("path", { class: `density curve-${place % 4}`, d: steps(rows, yDensity) });
+      add("path", { class: `density curve-${place % 4}`, color: colour(place), d: steps(rows, yDensity) });
       const points = rows.flatMap(({ low, high, count, below }) => [[low, below - count], [high, below]]);
       const places = [...points, [until(), calls]].map(([ns, under]) => `${x(ns)},${yShare(under / calls)}`);
-      if (rows.length) add("path", { class: `curve curve-${place % 4}`, d: `M${places.join("L")}` });
+      if (rows.length) add("path", { class: `curve curve-${place % 4}`, color: colour(place), d: `M${places.join("L")}` });
     });
     if (at !== null) drawCursor();
   }
@@ -86,7 +93,7 @@
     const [left, right] = [x(low), x(high)];
     add("rect", { class: "cursor", x: left, y: TOP, width: Math.max(1, right - left), height: BOTTOM - TOP });
     shown.forEach((curve, place) => {
-      if (curve.calls) add("circle", { class: `point curve-${place % 4}`, cx: right, cy: yShare(below(curve, high) / curve.calls), r: 4 });
+      if (curve.calls) add("circle", { class: `point curve-${place % 4}`, color: colour(place), cx: right, cy: yShare(below(curve, high) / curve.calls), r: 4 });
     });
   }
 
@@ -116,7 +123,7 @@
     at = null;
     said.textContent = "";
     legend.replaceChildren();
-    shown.forEach(({ name, note }, place) => explain(legend, `${name}: ${note}`, `stroke stroke-${place % 4}`));
+    shown.forEach(({ name, note }, place) => explain(legend, `${name}: ${note}`, `stroke stroke-${place % 4}`, colour(place)));
     draw();
   }
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from string import Template
 
 from ..base.units import NO_VALUE, visible
+from .colours import variables
 from .tables import Column
 
 ROOM = Path(__file__).resolve().parent
@@ -77,6 +78,7 @@ def live_page(title: str, now: str, every_s: float) -> str:
 def _page(title: str, body: str, script_names: Iterable[str], policy: str) -> str:
     template = TEMPLATE.read_text(encoding="utf-8")
     scripts = [(ROOM / name).read_text(encoding="utf-8") for name in script_names]
+    template = template.replace("/*colours*/", variables(body))
     (style,) = STYLE.findall(template)
     return Template(template).substitute(
         title=text(title),

@@ -13,25 +13,13 @@ from typing import Any
 
 from ..base.aside import renamed_whole
 from ..base.errors import ReportError
+from .colours import INK, in_both_modes
 
 ENDINGS = (".png", ".svg", ".pdf")
-# Okabe and Ito's palette, which colour-blind readers can distinguish too
-# (https://jfly.uni-koeln.de/color/).
-PALETTE = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#CC79A7",
-    "#56B4E9",
-    "#D55E00",
-    "#F0E442",
-    "#999999",
-    "#000000",
-)
-OTHER_COLOUR = "#BBBBBB"
 SOURCE_WIDTH = 20  # characters of it in an inch
 STYLE = {
     "font.size": 10,
+    "text.color": INK,
     "font.family": "sans-serif",
     "axes.titlesize": 11,
     "axes.titleweight": "bold",
@@ -91,8 +79,8 @@ def save(path: Path, plot: ModuleType, rows: Any, source: str, why_none: str, mo
 
 
 def svg(plot: ModuleType, rows: Any) -> bytes | None:
-    """None: there are no rows, or no matplotlib."""
-    return _drawn("svg", plot, rows) if rows and is_possible() else None
+    """For the page, whose mode it follows. None: there are no rows, or no matplotlib."""
+    return in_both_modes(_drawn("svg", plot, rows)) if rows and is_possible() else None
 
 
 def _drawn(ending: str, plot: ModuleType, rows: Any, source: str = "") -> bytes:

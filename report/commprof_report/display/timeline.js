@@ -16,14 +16,11 @@
   const pen = canvas.getContext("2d");
 
   const [WAITING, UNSPLIT, UNSEEN] = ["waiting", "in MPI, not split", "not sampled"].map((name) => data.states.indexOf(name));
-  const PALETTE = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442"];
   const COMPUTING = 1, COMMUNICATING = 2;
-  const GPU_COLOURS = ["#708090", "#9b5cf6", "#b8a038"]; // of data.gpuStates
-  const OTHER = "#999999";
   const LEFT = 96, TOP = 26, TALLEST = 22, SHORTEST = 2, MOST_HEIGHT = 720, NEAREST_NS = 200, MOST_UNFOLDED = 64, LONGEST_NAME = 13, LABEL = 14, LEAST_STRIPS = 6;
 
   const views = data.views.map(unpack);
-  const colours = coloursOfCalls();
+  const calls = callsByTime();
   const unfolded = new Set(); // hosts
   let view = views[0], from = 0, until = view.span, named = null, rows = [];
 
@@ -75,17 +72,18 @@
 
   const rowOf = (rank) => view.ranks.find((one) => one.rank === rank)?.row;
 
-  function coloursOfCalls() {
+  function callsByTime() {
     const spent = new Map();
     for (const { ranks } of views)
       for (const { pieces } of ranks)
         for (const { call, begin, end } of pieces)
           if (call) spent.set(call, (spent.get(call) || 0) + end - begin);
-    const calls = [...spent.keys()].sort((one, other) => spent.get(other) - spent.get(one));
-    return new Map(calls.map((call, place) => [call, PALETTE[place] || OTHER]));
+    return [...spent.keys()].sort((one, other) => spent.get(other) - spent.get(one));
   }
 
-  const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
+  const root = getComputedStyle(document.documentElement);
+  const style = (name) => root.getPropertyValue(name);
+  const valueOf = (colour) => style(colour.slice("var(".length, -1));
   const width = () => canvas.clientWidth;
   const rowHeight = () => Math.max(SHORTEST, Math.min(TALLEST, Math.floor(MOST_HEIGHT / rows.length)));
   const x = (ns) => LEFT + (ns - from) / (until - from) * (width() - LEFT);
@@ -150,19 +148,19 @@
   }
 
   function drawPiece({ begin, end, state, call }, top, high) {
-    const left = x(begin), wide = Math.max(0.5, x(end) - left), colour = colours.get(call) || OTHER;
+    const left = x(begin), wide = Math.max(0.5, x(end) - left), colour = valueOf(data.colours[call]);
     pen.globalAlpha = state === UNSPLIT ? 0.45 : 1;
-    fill(state === WAITING ? hatched(colour) : state === UNSEEN ? hatched(OTHER) : colour, left, top, wide, high);
+    fill(state === WAITING ? hatched(colour) : state === UNSEEN ? hatched(style("--soft")) : colour, left, top, wide, high);
     pen.globalAlpha = 1;
   }
 
   /* A strip for each of its states; in a low row the first state alone, so that computing hides the communication beside it. */
   function drawGpu({ begin, end, states }, top, high) {
-    const left = x(begin), wide = Math.max(0.5, x(end) - left), strips = high < LEAST_STRIPS ? 1 : GPU_COLOURS.length;
-    const running = GPU_COLOURS.map((_, state) => state).filter((state) => states >> state & 1);
-    if (!states) fill(hatched(OTHER), left, top, wide, high);
+    const left = x(begin), wide = Math.max(0.5, x(end) - left), strips = high < LEAST_STRIPS ? 1 : data.gpuStates.length;
+    const running = data.gpuStates.map((_, state) => state).filter((state) => states >> state & 1);
+    if (!states) fill(hatched(style("--soft")), left, top, wide, high);
     for (const state of strips === 1 ? running.slice(0, 1) : running)
-      fill(GPU_COLOURS[state], left, top + (strips === 1 ? 0 : state) * high / strips, wide, high / strips);
+      fill(valueOf(data.gpuColours[state]), left, top + (strips === 1 ? 0 : state) * high / strips, wide, high / strips);
   }
 
   function fill(colour, ...box) {
@@ -172,9 +170,10 @@
 
   const hatches = new Map();
   function hatched(colour) {
-    if (!hatches.has(colour)) {
+    const paper = style("--paper"), key = colour + paper;
+    if (!hatches.has(key)) {
       const tile = Object.assign(document.createElement("canvas"), { width: 6, height: 6 }), brush = tile.getContext("2d");
-      brush.fillStyle = "#ffffff";
+      brush.fillStyle = paper;
       brush.fillRect(0, 0, 6, 6);
       brush.strokeStyle = colour;
       brush.lineWidth = 1.6;
@@ -184,9 +183,9 @@
         brush.lineTo(shift + 7, -1);
         brush.stroke();
       }
-      hatches.set(colour, pen.createPattern(tile, "repeat"));
+      hatches.set(key, pen.createPattern(tile, "repeat"));
     }
-    return hatches.get(colour);
+    return hatches.get(key);
   }
 
   /* The latest part first: from the end of the step to its begin. */
@@ -313,9 +312,9 @@
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 
   views.forEach(({ title, step }) => choice.append(new Option(title, step)));
-  for (const [call, colour] of colours) explain(legend, data.names[call], "sample", colour);
+  for (const call of calls) explain(legend, data.names[call], "sample", data.colours[call]);
   gpusBox.parentElement.hidden = !views.some(({ ranks }) => ranks.some(({ gpus }) => gpus.length));
-  if (!gpusBox.parentElement.hidden) data.gpuStates.forEach((state, place) => explain(legend, `GPU ${state}`, "sample", GPU_COLOURS[place]));
+  if (!gpusBox.parentElement.hidden) data.gpuStates.forEach((state, place) => explain(legend, `GPU ${state}`, "sample", data.gpuColours[place]));
   foldBox.parentElement.hidden = data.hosts.length < 2 || data.hosts.length === view.ranks.length;
   foldBox.checked = !foldBox.parentElement.hidden && view.ranks.length > MOST_UNFOLDED;
   choose(0);

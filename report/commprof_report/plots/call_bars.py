@@ -6,14 +6,10 @@ from collections.abc import Sequence
 
 from ..base import units
 from ..calls.by_call import CallRow
-from ..display.pictures import OTHER_COLOUR, PALETTE
+from ..display.colours import of_call
 from .axis import time_axis, time_text
 
 MOST_CALLS = 12
-FAMILIES = (
-    "collective", "point-to-point", "completion", "probe", "communicator", "setup", "rma", "io",
-    "neighborhood", "group",
-)
 
 
 def figure_size(rows: Sequence[CallRow]) -> tuple[float, float]:
@@ -22,15 +18,8 @@ def figure_size(rows: Sequence[CallRow]) -> tuple[float, float]:
 
 def draw(axes, rows: Sequence[CallRow]) -> None:
     shown = sorted(rows, key=lambda row: row.total_ns)[-MOST_CALLS:]
-    colours = dict(zip(FAMILIES, (*PALETTE, OTHER_COLOUR)))
-    for family in FAMILIES:
-        of_family = [(place, row) for place, row in enumerate(shown) if row.family == family]
-        if of_family:
-            places, calls = zip(*of_family)
-            axes.barh(
-                places, [call.total_ns for call in calls], color=colours[family], label=family,
-                height=0.72,
-            )
+    times, colours = [row.total_ns for row in shown], [of_call(row.call) for row in shown]
+    axes.barh(range(len(shown)), times, color=colours, height=0.72)
     for place, row in enumerate(shown):
         axes.annotate(
             bar_text(row), (row.total_ns, place), (4, 0), textcoords="offset points", va="center",
@@ -42,8 +31,6 @@ def draw(axes, rows: Sequence[CallRow]) -> None:
     axes.grid(axis="y", visible=False)
     axes.tick_params(axis="y", length=0)
     axes.set_title("Time by call")
-    if axes.get_legend_handles_labels()[0]:  # a family that the file has made up has no colour
-        axes.legend(loc="lower right")
     time_axis(axes.xaxis)
 
 

@@ -9,7 +9,7 @@ from math import log
 from typing import NamedTuple
 
 from ..base import units
-from ..display.pictures import PALETTE
+from ..display.colours import SIDES
 from .axis import time_axis
 from .duration_histogram import label_few_decades
 
@@ -75,7 +75,7 @@ def draw_intervals(axes, picture: Picture) -> None:
         place = sides.index(row.side)
         y, colour = (
             names.index(row.name) + (place - (len(sides) - 1) / 2) * 0.6 / len(sides),
-            PALETTE[(place + 1) % len(PALETTE)],
+            SIDES[(place + 1) % len(SIDES)],
         )
         if row.low is not None:
             axes.plot([row.low, row.high], [y, y], color=colour, linewidth=2, solid_capstyle="butt")
@@ -84,7 +84,7 @@ def draw_intervals(axes, picture: Picture) -> None:
             markerfacecolor=colour if row.is_found else "white",
         )
     for place, side in enumerate(sides):
-        axes.plot([], [], "o-", color=PALETTE[(place + 1) % len(PALETTE)], label=side)
+        axes.plot([], [], "o-", color=SIDES[(place + 1) % len(SIDES)], label=side)
     axes.set_xscale("log")
     label_ratios(axes)
     axes.set_yticks(range(len(names)), names)
@@ -124,7 +124,7 @@ def ratio_text(ratio: float) -> str:
 
 def draw_durations(axes, picture: Picture) -> None:
     """Cumulative, exact at the bounds of buckets."""
-    for colour, row in zip(PALETTE, picture.durations):
+    for colour, row in zip(SIDES, picture.durations):
         whole = sum(count for _, count in row.buckets)
         ends = [max(high_ns, FEWEST_NS) for (_, high_ns), _ in row.buckets]
         shares = [count / whole for count in accumulate(count for _, count in row.buckets)]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..base import units
 from ..base.siblings import Family
 from ..calls.histogram import LEAST_NS, LatencyRow
-from ..display.pictures import PALETTE
+from ..display.colours import INK, of_call
 from .axis import time_axis, time_text
 from .families import beneath, height
 
@@ -34,7 +34,7 @@ def draw(axes, picture: Picture) -> None:
     low = [max(row.low_ns, LEAST_NS) for row in rows]
     widths = [row.high_ns - left for row, left in zip(rows, low)]
     axes.bar(
-        low, [row.density for row in rows], widths, align="edge", color=PALETTE[0],
+        low, [row.density for row in rows], widths, align="edge", color=of_call(rows[0].call),
         edgecolor="white", linewidth=0.6,
     )
     axes.set_xscale("log")
@@ -56,9 +56,9 @@ def draw_cumulative(axes, rows: Sequence[LatencyRow]) -> None:
     points = [(max(row.low_ns, LEAST_NS), row.cumulative_share - row.share) for row in rows]
     points += [(row.high_ns, row.cumulative_share) for row in rows]
     durations, shares = zip(*sorted(points))
-    axes.plot(durations, shares, color=PALETTE[1], linewidth=1.6)
+    axes.plot(durations, shares, color=INK, linewidth=1.6)
     axes.set_ylim(0, 1.02)
-    axes.set_ylabel("share of calls up to here", color=PALETTE[1])
+    axes.set_ylabel("share of calls up to here", color=INK)
     axes.yaxis.set_major_formatter(lambda share, _position: f"{100 * share:.0f} %")
     axes.grid(visible=False)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..base import units
 from ..base.siblings import Family
-from ..display.pictures import PALETTE
+from ..display.colours import ALERT, NEUTRAL
 from .axis import time_axis, time_text
 
 ROW, MARGINS = 0.42, 1.0  # inches
@@ -34,17 +34,17 @@ def beneath(axes, families: Sequence[Family], head: str):
 def draw(axes, families: Sequence[Family], head: str) -> None:
     for place, family in enumerate(families):
         axes.fill_betweenx(
-            [place - HALF, place + HALF], family.low_ns, family.high_ns, color=PALETTE[0],
+            [place - HALF, place + HALF], family.low_ns, family.high_ns, color=NEUTRAL,
             alpha=0.25, linewidth=0,
         )
-        axes.vlines(family.median_ns, place - HALF, place + HALF, color=PALETTE[0], linewidth=2)
+        axes.vlines(family.median_ns, place - HALF, place + HALF, color=NEUTRAL, linewidth=2)
         axes.plot(
             [each.value_ns for each in family.siblings], [place] * len(family.siblings), "o",
-            color=PALETTE[0], markersize=3, alpha=0.6,
+            color=NEUTRAL, markersize=3, alpha=0.6,
         )
         if family.outside:
             name, value_ns, _ = family.outside
-            axes.plot([value_ns], [place], "o", color=PALETTE[5], markersize=6)
+            axes.plot([value_ns], [place], "o", color=ALERT, markersize=6)
             text = f"{units.visible(units.shortened(name, 32))}: {time_text(value_ns)}"
             on_left = value_ns > family.median_ns
             axes.annotate(

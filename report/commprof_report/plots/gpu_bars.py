@@ -5,18 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..display.pictures import PALETTE
+from ..display.colours import BOTH, COMMUNICATING, COMPUTING, COPYING, IN_MPI, OUTSIDE
 from ..gpu.gpu_activity import GpuDeviceRow
 from .axis import time_axis
 from .rank_bars import label_places
 
 PARTS = (
-    ("computing", lambda row: row.computing_ns - row.hidden_ns, PALETTE[2]),
-    ("computing and communicating", lambda row: row.hidden_ns, PALETTE[4]),
-    ("exposed communication", lambda row: row.exposed_ns, PALETTE[5]),
-    ("only copying", lambda row: row.only_copying_ns, PALETTE[3]),
-    ("idle, in MPI", lambda row: row.starved_ns, "#AEB9C2"),
-    ("idle", lambda row: row.idle_ns - row.starved_ns, "#D5DCE2"),
+    ("computing", lambda row: row.computing_ns - row.hidden_ns, COMPUTING),
+    ("computing and communicating", lambda row: row.hidden_ns, BOTH),
+    ("exposed communication", lambda row: row.exposed_ns, COMMUNICATING),
+    ("only copying", lambda row: row.only_copying_ns, COPYING),
+    ("idle, in MPI", lambda row: row.starved_ns, IN_MPI),
+    ("idle", lambda row: row.idle_ns - row.starved_ns, OUTSIDE),
 )
 
 

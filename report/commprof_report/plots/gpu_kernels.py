@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..base import units
-from ..display.pictures import PALETTE
+from ..display.colours import COMMUNICATING, COMPUTING
 from ..gpu.gpu_activity import GpuKernelRow
 from .axis import time_axis, time_text
 
 MOST_KERNELS = 12
-CLASSES = (("computing", 0, PALETTE[2]), ("communicating", 1, PALETTE[5]))
+CLASSES = (("computing", 0, COMPUTING), ("communicating", 1, COMMUNICATING))
 NAME_WIDTH = 48
 
 

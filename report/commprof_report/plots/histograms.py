@@ -7,14 +7,17 @@ from typing import NamedTuple
 
 from ..base import units
 from ..calls.histogram import LEAST_NS
+from ..display.colours import variable
 
 
 class Curve(NamedTuple):
-    """Calls by the bounds of their durations, in order. note: what the legend says of them."""
+    """Calls by the bounds of their durations, in order. note: what the legend says of them.
+    colour: of a call."""
 
     name: str
     note: str
     buckets: Sequence[tuple[tuple[int, int], int]]
+    colour: str | None = None
 
 
 class Choice(NamedTuple):
@@ -42,6 +45,7 @@ def data(choices: Sequence[Choice]) -> dict[str, object]:
                     "name": units.visible(curve.name),
                     "note": units.visible(curve.note),
                     "buckets": buckets,
+                    "colour": curve.colour and variable(curve.colour),
                 }
             )
         return numbers[id(curve)]

@@ -73,7 +73,7 @@ def fields(matrix: Matrix, ranks_per_field: int) -> list[list[int]]:
 
 
 def masked(amounts: list[list[int]]):
-    """Pairs that exchange nothing stay white."""
+    """Pairs that exchange nothing stay empty."""
     from numpy import array
     from numpy.ma import masked_equal
 
@@ -107,7 +107,7 @@ def draw_numbers(axes, amounts: list[list[int]], quantity: str) -> None:
         for receiver, value in enumerate(line):
             if value:
                 text = units.count(value) if quantity == "count" else units.volume(value)
-                colour = "white" if value > 0.5 * largest else "#222222"
+                colour = "#f6f8fa" if value > 0.5 * largest else "#222222"
                 axes.text(
                     receiver, sender, text, ha="center", va="center", fontsize=8, color=colour
                 )

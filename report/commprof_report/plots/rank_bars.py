@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..base import units
 from ..calls.by_rank import RankTimeRow
-from ..display.pictures import OTHER_COLOUR, PALETTE
+from ..display.colours import of_call
 from .axis import time_axis
 
 MOST_CALLS = 6
@@ -23,12 +23,10 @@ def draw(axes, rows: Sequence[RankTimeRow]) -> None:
     library, timed = (rows[0].library.upper(), rows[0].measure) if rows else ("MPI", "call")
     places = range(len(ranks))
     below = [0.0] * len(ranks)
-    for colour, (call, times) in zip(
-        (*PALETTE[:MOST_CALLS], OTHER_COLOUR), stacks(rows, ranks).items()
-    ):
+    width = 0.8 if len(ranks) < 50 else 1
+    for call, times in stacks(rows, ranks).items():
         axes.bar(
-            places, times, bottom=below, color=colour, label=units.visible(call),
-            width=0.8 if len(ranks) < 50 else 1,
+            places, times, bottom=below, color=of_call(call), label=units.visible(call), width=width
         )
         below = [low + time for low, time in zip(below, times)]
     label_ranks(axes, ranks)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ..base import units
 from ..calls.by_size import SizeRow
-from ..display.pictures import OTHER_COLOUR, PALETTE
+from ..display.colours import of_call
 from .axis import size_axis, time_axis
 
 MOST_LINES, MOST_PANELS, ACROSS = 5, 6, 3
@@ -15,7 +15,10 @@ ALONE = (8.0, 4.5)
 WIDTH, HEIGHT, LEGEND = 3.2, 3.0, 2.4  # of one of several panels
 TITLE = "Latency by message size"
 
+STYLES = ("-", "--", ":", "-.")
+
 Line = list[SizeRow]  # by size
+Look = tuple[str, str]  # colour, style
 
 
 def figure_size(rows: Sequence[SizeRow]) -> tuple[float, float]:
@@ -26,9 +29,9 @@ def figure_size(rows: Sequence[SizeRow]) -> tuple[float, float]:
 
 
 def draw(axes, rows: Sequence[SizeRow]) -> None:
-    """All panels have the same axes, and each call the same colour in all of them."""
+    """All panels have the same axes, and each call the same look in all of them."""
     panels = panels_of(rows)
-    colours = colours_of(panels)
+    looks = looks_of(panels)
     figure, across = axes.figure, min(len(panels), ACROSS)
     axes.remove()
     grid = figure.subplots(
@@ -44,7 +47,7 @@ def draw(axes, rows: Sequence[SizeRow]) -> None:
             f"{TITLE}: {shown}"
         )
         for name, line in panels[title].items():
-            draw_line(panel, line, colours.get(name, OTHER_COLOUR))
+            draw_line(panel, line, looks[name])
         if place % across == 0:
             panel.set_ylabel("duration of a call")
         if place + across >= len(panels):  # none is below it
@@ -57,14 +60,14 @@ def draw(axes, rows: Sequence[SizeRow]) -> None:
     places = [place_of(row) for lines in panels.values() for line in lines.values() for row in line]
     size_axis(first.xaxis, min(places), max(places), 7 if across == 1 else 4)
     legend(
-        grid[0, across - 1], colours,
+        grid[0, across - 1], looks,
         any(few_of(line) for lines in panels.values() for line in lines.values()),
     )
 
 
-def legend(axes, colours: Mapping[str, str], has_few: bool) -> None:
-    for name, colour in colours.items():
-        axes.plot([], [], color=colour, marker="o", markersize=4, linewidth=1.6, label=name)
+def legend(axes, looks: Mapping[str, Look], has_few: bool) -> None:
+    for name, (colour, style) in looks.items():
+        axes.plot([], [], style, color=colour, marker="o", markersize=4, linewidth=1.6, label=name)
     axes.plot([], [], color="#777777", linewidth=1.6, label="median")
     if has_few:
         axes.plot(
@@ -105,16 +108,21 @@ def total_ns(rows: Sequence[SizeRow]) -> int:
     return sum(row.total_ns for row in rows)
 
 
-def colours_of(panels: Mapping[str, Mapping[str, Line]]) -> dict[str, str]:
-    """Colours of the calls with the most time."""
+def looks_of(panels: Mapping[str, Mapping[str, Line]]) -> dict[str, Look]:
+    """The call with the most time first; lines of one colour differ in their style."""
     spent: dict[str, int] = {}
     for lines in panels.values():
         for name, line in lines.items():
             spent[name] = spent.get(name, 0) + total_ns(line)
-    return dict(zip(sorted(spent, key=spent.__getitem__, reverse=True), PALETTE))
+    looks: dict[str, Look] = {}
+    for name in sorted(spent, key=spent.__getitem__, reverse=True):
+        alike = sum(of_call(name) == colour for colour, _ in looks.values())
+        looks[name] = of_call(name), STYLES[alike % len(STYLES)]
+    return looks
 
 
-def draw_line(axes, line: Line, colour: str) -> None:
+def draw_line(axes, line: Line, look: Look) -> None:
+    colour, style = look
     places = [place_of(point) for point in line]
     median = [point.p50_ns for point in line]
     p95, p99 = (
@@ -126,7 +134,7 @@ def draw_line(axes, line: Line, colour: str) -> None:
         axes.vlines(places, median, p95, color=colour, alpha=0.6, linewidth=5)
     axes.fill_between(places, median, p99, color=colour, alpha=0.14, linewidth=0)
     axes.fill_between(places, median, p95, color=colour, alpha=0.22, linewidth=0)
-    axes.plot(places, median, color=colour, marker="o", markersize=4, linewidth=1.6)
+    axes.plot(places, median, style, color=colour, marker="o", markersize=4, linewidth=1.6)
     if few := few_of(line):
         points = [(place_of(point), point.p50_ns) for point in few]
         axes.plot(

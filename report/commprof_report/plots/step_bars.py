@@ -6,19 +6,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from ..display.pictures import PALETTE
+from ..display import colours
 from ..steps.step_costs import StepRow
 from .axis import time_axis
 
-OUTSIDE = "#D5DCE2"
-ON_PAGE = {OUTSIDE: "var(--outside)"}  # which may be dark
 SPLIT = (
-    ("transfer_ns", "transfer", PALETTE[0]),
-    ("wait_ns", "waiting", PALETTE[1]),
-    ("unsplit_ns", "in MPI, not split", PALETTE[4]),
+    ("transfer_ns", "transfer", colours.TRANSFER),
+    ("wait_ns", "waiting", colours.WAITING),
+    ("unsplit_ns", "in MPI, not split", colours.UNSPLIT),
 )
-UNSPLIT = (("communication_ns", "in MPI", PALETTE[0]),)
-REST = (("file_ns", "files", PALETTE[3]), ("outside_ns", "outside MPI", OUTSIDE))
+UNSPLIT = (("communication_ns", "in MPI", colours.UNSPLIT),)
+REST = (("file_ns", "files", colours.FILES), ("outside_ns", "outside MPI", colours.OUTSIDE))
 MOST_BARS = 800
 HEADROOM = 1.1
 OUTLIERS_SHOWN = 2.5  # x the height of usual steps; higher ones are cut there
@@ -46,11 +44,11 @@ def draw(axes, rows: Sequence[StepRow]) -> None:
     if outliers:
         heights = [min(row.step_ns, top / HEADROOM) for row in outliers]
         axes.scatter(
-            [row.step for row in outliers], heights, color=PALETTE[5], marker="v", s=24,
+            [row.step for row in outliers], heights, color=colours.ALERT, marker="v", s=24,
             label="outlier", zorder=3,
         )
     axes.set_xlabel("step")
-    axes.set_ylabel("time, mean over ranks")
+    axes.set_ylabel("time per step (mean over ranks)")
     axes.set_title("Time of the steps")
     axes.margins(x=0.01)
     time_axis(axes.yaxis)
@@ -65,7 +63,7 @@ def data(rows: Sequence[StepRow], remark: Callable[[StepRow], str]) -> dict[str,
     groups = bars(rows)
     parts = [
         {
-            "name": name, "colour": ON_PAGE.get(colour, colour),
+            "name": name, "colour": colours.variable(colour),
             "values": [round(value) for value in values],
         }
         for name, colour, values in parts_of(rows, groups) if any(values)
@@ -91,7 +89,7 @@ def parts_of(
     is known of the parts."""
     parts = (SPLIT if all(row.wait_ns is not None for row in rows) else UNSPLIT) + REST
     if any(row.communication_ns is None for row in rows):
-        parts = (("step_ns", "step", OUTSIDE),)
+        parts = (("step_ns", "step", colours.OUTSIDE),)
     return [
         (name, colour, [fmean(getattr(row, key) for row in group) for group in groups])
         for key, name, colour in parts

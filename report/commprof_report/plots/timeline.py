@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..base import units
+from ..display.colours import COMMUNICATING, COMPUTING, COPYING, of_call, variable
 from ..late.timelines import FILES, OUTSIDE, STATES, TRANSFER, UNSEEN, UNSPLIT, WAITING
 from ..steps.gpu_views import GpuView
 from ..steps.step_views import RankView, View
@@ -15,19 +16,27 @@ NAMES = {
     UNSPLIT: "in MPI, not split", UNSEEN: "not sampled",
 }
 GPU_STATES = ["computing", "communicating", "copying"]  # bits of overlap.py
+GPU_COLOURS = [variable(colour) for colour in (COMPUTING, COMMUNICATING, COPYING)]
 
 
 def data(views: Sequence[View], hosts: Mapping[int, str]) -> dict[str, object]:
-    """hosts: by rank. All times in nanoseconds. A view's are since its begin, but those of a piece:
-    [since the end of the piece before, duration, state, call, rank that was waited for or -1,
-    detail], one after the other; of a GPU: [since that, duration, states], a bit each. A rank's
-    host is a place in `hosts`."""
+    """hosts: by rank. colours: of the names, if they are calls. All times in nanoseconds. A view's
+    are since its begin, but those of a piece: [since the end of the piece before, duration, state,
+    call, rank that was waited for or -1, detail], one after the other; of a GPU: [since that,
+    duration, states], a bit each. A rank's host is a place in `hosts`."""
     numbers = _Numbers()
     named = sorted(set(hosts.values()))
     of_rank = {rank: named.index(host) for rank, host in hosts.items()}
     shown = [_view(view, numbers, of_rank) for view in views]
-    states = {"states": [NAMES[state] for state in STATES], "gpuStates": GPU_STATES}
-    return {**states, "names": numbers.names, "hosts": [*map(units.visible, named)], "views": shown}
+    return {
+        "states": [NAMES[state] for state in STATES],
+        "gpuStates": GPU_STATES,
+        "gpuColours": GPU_COLOURS,
+        "names": numbers.names,
+        "colours": [variable(of_call(name)) for name in numbers.names],
+        "hosts": [*map(units.visible, named)],
+        "views": shown,
+    }
 
 
 class _Numbers:

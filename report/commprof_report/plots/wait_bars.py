@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..base.siblings import Family
-from ..display.pictures import PALETTE
+from ..display.colours import TRANSFER, WAITING
 from ..late.sums import LateRankRow
 from .axis import time_axis
 from .families import beneath, height
@@ -38,9 +38,9 @@ def draw(axes, picture: Picture) -> None:
     width = 0.8 if len(rows) < 50 else 1
     transfers = [float(row.transfer_ns) for row in rows]
     waits = [float(row.wait_ns) for row in rows]
-    axes.bar(places, transfers, color=PALETTE[0], width=width, label="transfer")
+    axes.bar(places, transfers, color=TRANSFER, width=width, label="transfer")
     axes.bar(
-        places, waits, bottom=transfers, color=PALETTE[1], width=width,
+        places, waits, bottom=transfers, color=WAITING, width=width,
         label="waiting for other ranks",
     )
     label_ranks(axes, [row.rank for row in rows])

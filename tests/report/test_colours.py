@@ -1,0 +1,87 @@
+"""A call has one colour in all pictures; waiting and transfer have theirs; all of them differ, for
+colour-blind readers, too, and have another value in dark mode."""
+
+from __future__ import annotations
+
+import base64
+import re
+from itertools import combinations
+
+import pytest
+from commprof_report.display.colours import (
+    DARK, OTHER_CALLS, PAPER, TRANSFER, WAITING, in_both_modes, of_call,
+)
+from known_calls import CALLS
+
+MAIN = (
+    "MPI_Allreduce", "MPI_Reduce_scatter", "MPI_Bcast", "MPI_Allgather", "MPI_Alltoall",
+    "MPI_Barrier", "MPI_Send", "MPI_Recv", "MPI_Waitall",
+)
+# of light, in sRGB (Vienot, Brettel and Mollon 1999)
+SEEN = {
+    "all": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "no red": ((0.11, 0.89, 0), (0.11, 0.89, 0), (0.004, -0.004, 1)),
+    "no green": ((0.29, 0.71, 0), (0.29, 0.71, 0), (-0.02, 0.02, 1)),
+}
+NEAREST = 20  # of 255
+
+
+def seen(colour: str, matrix) -> list[float]:
+    linear = [(one / 255) ** 2.2 for one in bytes.fromhex(colour[1:])]
+    mixed = [sum(part * one for part, one in zip(row, linear)) for row in matrix]
+    return [255 * max(0.0, one) ** (1 / 2.2) for one in mixed]
+
+
+@pytest.mark.parametrize("matrix", SEEN.values(), ids=SEEN)
+@pytest.mark.parametrize("is_dark", (False, True))
+def test_colour_blind_readers_distinguish_the_calls_of_training(matrix, is_dark):
+    colours = [*map(of_call, MAIN), TRANSFER, WAITING]
+    shown = [DARK.get(colour, colour) if is_dark else colour for colour in colours]
+    for one, other in combinations(shown, 2):
+        distance = sum((a - b) ** 2 for a, b in zip(seen(one, matrix), seen(other, matrix))) ** 0.5
+        assert distance > NEAREST, (one, other)
+
+
+def test_only_waiting_and_transfer_have_their_colours():
+    assert not {TRANSFER, WAITING} & set(map(of_call, CALLS))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("MPI_Allreduce", "ncclAllReduce"), ("MPI_Allreduce", "MPI_Allreduce_init"),
+        ("MPI_Allreduce", "MPI_Allreduce of device memory"), ("MPI_Allgather", "MPI_Allgatherv"),
+        ("MPI_Bcast", "ncclBroadcast"), ("MPI_Reduce_scatter", "ncclReduceScatter"),
+        ("MPI_Wait", "MPI_Testany"), ("MPI_Ireduce_scatter", "MPI_Ireduce_scatter_block"),
+    ],
+)
+def test_an_operation_has_one_colour(one, other):
+    assert of_call(one) == of_call(other) != OTHER_CALLS
+
+
+def test_a_nonblocking_call_has_a_shade_of_its_own():
+    for name in ("allreduce", "bcast", "reduce", "send", "recv", "probe"):
+        assert of_call(f"MPI_I{name}") not in {of_call(f"MPI_{name.title()}"), OTHER_CALLS}
+    assert of_call("MPI_Init") == of_call("MPI_Intercomm_create") == OTHER_CALLS
+
+
+def test_the_pictures_of_the_page_name_the_colour_of_a_call_alike(report, run_folder, tmp_path):
+    pytest.importorskip("matplotlib")
+    page = tmp_path / "page.html"
+    report("html", run_folder, "--output", page)
+    drawn = page.read_text()
+    found = re.findall('svg.xml;base64,([^"]+)', drawn)
+    images = [base64.b64decode(data).decode() for data in found]
+    name = f"--colour-{of_call('MPI_Allreduce')[1:]}"
+    assert sum(name in image for image in images) >= 2 and name in drawn
+    for image in images:
+        used, defined = (
+            set(re.findall(f"{before}(--colour-[0-9a-f]+)", image)) for before in (r"var\(", "[{;]")
+        )
+        assert used and used == defined and "prefers-color-scheme:dark" in image
+
+
+def test_a_picture_in_the_page_is_dark_in_dark_mode():
+    drawn = in_both_modes(f'<svg><defs></defs><path style="fill: {PAPER}"/></svg>'.encode())
+    assert f"dark){{:root{{--colour-ffffff:{DARK[PAPER]};}}}}" in drawn.decode()
+    assert 'style="fill: var(--colour-ffffff)"' in drawn.decode()
