@@ -97,7 +97,7 @@ def test_nobody_is_named_for_the_timing_of_the_background_thread(trained, late):
     assert summary_of(run)["slowest_ranks"] is None
     for text in texts_of(run):
         assert not re.search(
-            r"rank \d+ (reaches|causes|on .* causes|is waited for)|: could save|came last", text
+            r"rank \d+ (reaches|causes|on .* causes|is waited for)|: could save|times last", text
         ), text
     assert "commprof_step(3)" in reporter.text("late", run.folder)
 

@@ -1039,7 +1039,7 @@ def test_a_thread_that_negotiates_accuses_nobody(late, text):
     said = text(job)
     assert (
         "100.0 % of the time inside MPI is on a thread that negotiates" in said
-        and "came last" not in said
+        and "times last" not in said
     )
 
 

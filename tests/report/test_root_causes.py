@@ -96,7 +96,7 @@ def test_a_chain_of_waits_is_followed_to_the_rank_that_computed_longer(late, tex
         "rank 2 on node00 causes 100.0 % of the waiting, 66.7 % directly and 33.3 % through rank 3"
         in text(job)
     )
-    assert "caused" in text(job)
+    assert "  root cause of  " in text(job) and "Root cause of: the waiting" in text(job)
 
 
 def paths(report, tmp_path, job: Job) -> dict[int, list[dict]]:

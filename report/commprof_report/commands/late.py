@@ -35,6 +35,7 @@ count as waiting, marked with `~`.
 from __future__ import annotations
 
 import argparse
+import textwrap
 from collections.abc import Collection, Iterator, Sequence
 
 from ..base import units
@@ -94,13 +95,15 @@ SCRIPT_ROWS = {
     "state": ("states", LateStateRow._fields),
     "size": ("sizes", LateSizeRow._fields),
 }
+WIDTH = 100  # of lines on screen
+ROOT_CAUSE = "root cause of"
 RANK_COLUMNS = (
     Column("rank", lambda row: str(row.rank)),
     Column("host", lambda row: units.shortened(row.host or "", 20), False),
-    Column("came last", lambda row: units.count(row.last_count)),
-    Column("cost others", lambda row: units.duration(row.cost_ns)),
-    Column("it alone", lambda row: units.duration(row.alone_ns)),
-    Column("caused", lambda row: units.duration(row.caused_ns)),
+    Column("times last", lambda row: units.count(row.last_count)),
+    Column("others waited", lambda row: units.duration(row.cost_ns)),
+    Column("avoidable", lambda row: units.duration(row.alone_ns)),
+    Column(ROOT_CAUSE, lambda row: units.duration(row.caused_ns)),
     Column("waited", lambda row: units.duration(row.wait_ns)),
     Column("transfer", lambda row: units.duration(row.transfer_ns)),
     Column("waiting share", lambda row: units.share(row.wait_share)),
@@ -108,10 +111,10 @@ RANK_COLUMNS = (
 HOST_COLUMNS = (
     Column("host", lambda row: units.shortened(row.host, 40), False),
     Column("ranks", lambda row: units.count(row.ranks)),
-    Column("came last", lambda row: units.count(row.last_count)),
-    Column("cost others", lambda row: units.duration(row.cost_ns)),
-    Column("it alone", lambda row: units.duration(row.alone_ns)),
-    Column("caused", lambda row: units.duration(row.caused_ns)),
+    Column("times last", lambda row: units.count(row.last_count)),
+    Column("others waited", lambda row: units.duration(row.cost_ns)),
+    Column("avoidable", lambda row: units.duration(row.alone_ns)),
+    Column(ROOT_CAUSE, lambda row: units.duration(row.caused_ns)),
     Column("waited", lambda row: units.duration(row.wait_ns)),
     Column("transfer", lambda row: units.duration(row.transfer_ns)),
     Column("waiting share", lambda row: units.share(row.wait_share)),
@@ -245,7 +248,7 @@ def text_tables(answers: Late, calls: Sequence[LateCallRow]) -> dict[str, str]:
     by_rank = tables.text_table(cause_columns(RANK_COLUMNS, ranks), ranks[:MOST_ROWS])
     if len(ranks) > MOST_ROWS:
         by_rank += f"\n... and {len(ranks) - MOST_ROWS} more ranks; --csv has them all."
-    texts = {"rank": by_rank}
+    texts = {"rank": f"{by_rank}\n{textwrap.fill(legend(ranks), WIDTH)}"}
     if len(answers.hosts) > 1:
         texts["host"] = tables.text_table(cause_columns(HOST_COLUMNS, answers.hosts), answers.hosts)
     texts["call"] = tables.text_table(call_columns(calls), calls)
@@ -269,7 +272,18 @@ def cause_columns(
     """Without the root causes where they are the ranks that arrived last."""
     whole_ns = sum(row.cost_ns for row in rows)
     are_alike = all(abs(row.caused_ns - row.cost_ns) <= NOTABLE_SHARE * whole_ns for row in rows)
-    return [column for column in columns if column.head != "caused" or not are_alike]
+    return [column for column in columns if column.head != ROOT_CAUSE or not are_alike]
+
+
+def legend(rows: Sequence[LateRankRow | LateHostRow]) -> str:
+    """Of the columns that need one."""
+    words = (
+        "Times last: how often a rank arrived last. Others waited: for it, all others together; "
+        "avoidable: the part saved if it were as early as the next one."
+    )
+    if any(column.head == ROOT_CAUSE for column in cause_columns(RANK_COLUMNS, rows)):
+        words += " Root cause of: the waiting that goes back to it, also by way of other ranks."
+    return words
 
 
 def call_columns(rows: Sequence[LateCallRow]) -> list[Column]:
