@@ -793,6 +793,53 @@ def test_tables_sort_by_any_column_numbers_by_their_value(browser, page):
 
 
 @needs_browser
+def test_the_whole_head_of_a_column_sorts(browser, page):
+    browser.open(page, 1440)
+    head = "document.querySelector('#who-is-late th:nth-child(3)')"
+    browser.ask(f"{head}.scrollIntoView()")
+    left, top = browser.ask(f"(({{x, y}}) => [x, y])({head}.getBoundingClientRect())")
+    for kind in ("mousePressed", "mouseReleased"):
+        browser.mouse(kind, left + 3, top + 3, button="left", buttons=1, clickCount=1)
+    assert browser.ask(f"{head}.ariaSort") == "descending"
+
+
+@needs_browser
+def test_a_table_that_is_too_wide_says_so(browser, page):
+    shown = "!document.querySelector('#message-sizes .hint').hidden"
+    for width, is_wide in ((400, True), (2_000, False)):
+        browser.open(page, width)
+        assert browser.ask(shown) == is_wide, width
+
+
+@needs_browser
+def test_a_long_table_begins_with_some_rows_and_shows_all(browser, report, tmp_path):
+    ranks = [
+        planted.Rank(rank, 20, cells=[planted.Cell("MPI_Bcast", 8, [100])]) for rank in range(20)
+    ]
+    folder = planted.write_databases(tmp_path / "run", ranks)
+    assert report("html", folder, "-o", tmp_path / "page.html").status == 0
+    browser.open(tmp_path / "page.html")
+    table = "document.querySelector('#rank-by-rank table')"
+    assert len(shown_rows(browser, table)) == 15
+    buttons = "[...document.querySelectorAll('.copy')]"
+    more = f"{buttons}.find((one) => one.textContent === 'all 20 rows')"
+    browser.ask(f"{more}.click()")
+    assert len(shown_rows(browser, table)) == 20 and not browser.ask(f"Boolean({more})")
+
+
+def test_the_page_opens_with_the_answers_and_names_no_options(page):
+    text = re.sub("<style>.*</style>|<script.*?</script>", "", page.read_text(), flags=re.S)
+    answers = re.search('<dl class="answers">(.*?)</dl>', text)[1]
+    heads = re.findall("<dt>([^<]+)", answers)
+    assert [head for head in heads if head in ("Waiting", "Costs most")] == [
+        "Waiting", "Costs most",
+    ]
+    assert text.index(answers) < text.index("<section")
+    assert not re.findall(r"[^<!\w-]--[a-z][a-z-]+", re.sub("<[^>]+>", "", text))
+    assert "<details><summary>Looked for and not found" in text
+
+
+@needs_browser
 def test_volumes_sort_by_their_bytes_in_any_unit(browser, report, tmp_path):
     sizes = {
         "MPI_Bcast": 78_000, "MPI_Reduce": 640, "MPI_Allreduce": 2_000_000, "MPI_Scan": 3 << 30,

@@ -58,6 +58,7 @@ SEE_ALSO = ("hvprof", "sizes")
 WIDTH = 110
 Facts = Sequence[tuple[str, str]]  # (head, text) a line
 MOST_PIECES = 10
+NOT_FOUND, NOTHING = "Looked for and not found", "Nothing to look at"
 MOST_KNEES = 6
 COLUMNS = (
     Column("advice", lambda row: row.title, False),
@@ -193,13 +194,13 @@ def closing(rows: Sequence[Advice], unsampled: str, part: Facts) -> Iterator[tup
     for knee in knees[:MOST_KNEES]:
         yield "", [knee]
     if absent := able_rules(rows):
-        yield "Looked for and not found", [f"{row.title} (in {row.analysed})" for row in absent]
+        yield NOT_FOUND, [f"{row.title} (in {row.analysed})" for row in absent]
     if unmade := [
         row.title for row in rows
         if not row.found and not row.evidence and row.coverage is None
         and row.rule not in ("knee", "together")
     ]:
-        yield "Nothing to look at", unmade
+        yield NOTHING, unmade
     unknown: dict[str, list[str]] = {}
     for row in unable_rules(rows):
         unknown.setdefault(row.evidence, []).append(row.title)
@@ -228,9 +229,13 @@ def advise_section(run: Selection, rows: Sequence[Advice]) -> str:
     pieces = [row for row in rows if row.found]
     sentence = verdict(rows)
     table = [page.table(COLUMNS, pieces[:MOST_PIECES])] if pieces else []
-    facts, before = [], None
+    folded, facts, before = [], [], None
     for head, parts in closing(rows, unsampled_text(run), list(common.part_facts(run))):
+        if head in (NOT_FOUND, NOTHING):
+            folded.append(page.folded(head, parts))
+            continue
         for part in parts:
             facts.append(("" if head == before else head or "Best rate", part))
             before = head
-    return page.section("What could be better", sentence, *table, page.facts_list(facts))
+    known = [page.facts_list(facts)] if facts else []
+    return page.section("What could be better", sentence, *table, *known, *folded)

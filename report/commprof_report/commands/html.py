@@ -83,6 +83,7 @@ EXAMPLES = (
 SEE_ALSO = ("compare", "summary")
 COMPARISON = "comparison.html"
 FUSION = "HOROVOD_FUSION_THRESHOLD"
+FIRST = ("Wrong launcher", "Crowded", "Waiting")  # what shows whether a run is healthy
 MOST_SIZES = 60
 MOST_RANKS = 64
 MOST_COMMUNICATORS = 60
@@ -204,10 +205,17 @@ def opening(
     facts = [("In MPI", shares)] if summary.has_mpi(row) else []
     facts += [*fusion_facts(answers, in_steps), *summary.nccl_facts(answers)]
     step = headline(in_steps, waits.run if is_whole else None)
-    for head, fact in summary.closing_facts(run, answers, step):
-        facts += [(head, fact), *(advise.to_try_facts(advised) if head == "Waiting" else ())]
+    facts += summary.closing_facts(run, answers, step)
+    questions = [fact for fact in facts if fact[0] in FIRST]
+    if advised:
+        most = max(communicating(answers.calls), key=lambda call: call.total_ns)
+        questions.append(("Costs most", f"{most.call}: {calls_plot.bar_text(most)}"))
+        questions += advise.to_try_facts(advised)
     title = row.command_line or row.program or "unknown program"
-    return page.header(title, lines, front_page.cards(answers, in_steps, waits), facts)
+    others = [fact for fact in facts if fact[0] not in FIRST]
+    return page.header(
+        title, lines, front_page.cards(answers, in_steps, waits), others, questions
+    )
 
 
 def fusion_facts(answers: RunSummary, in_steps: StepsRow) -> Iterator[tuple[str, str]]:
@@ -221,8 +229,7 @@ def fusion_facts(answers: RunSummary, in_steps: StepsRow) -> Iterator[tuple[str,
         yield "Fusion", f"off ({FUSION}=0): {messages}, each of one tensor"
     else:
         setting = f" ({FUSION}={units.shortened(set_to[0], 24)})" if set_to else ""
-        way_out = "hvprof-report hvprof RUN --unfused OTHER_RUN"
-        yield "Fusion", f"{messages}{setting}; a run without fusion shows the tensors: {way_out}"
+        yield "Fusion", f"{messages}{setting}; a run without fusion shows the tensors"
 
 
 def calls_section(answers: RunSummary) -> str:
@@ -285,7 +292,8 @@ def timeline_section(
         else chosen_text(len(views), sum(map(is_whole, in_steps.costs.steps))),
         "Solid is transfer, hatched is waiting for other ranks, pale is time in MPI that was not "
         "split; the rest of a bar is outside MPI.",
-        "The red line is the critical path. The arrow of a part comes from the rank that it waited "
+        "The red line is the critical path, the marks on a row are the begin and end of the step "
+        "on that rank. The arrow of a part comes from the rank that it waited "
         "for, where that is known.",
         "The wheel or + and - zoom, dragging or the arrow keys move, 0 shows the whole step; the "
         "mouse, or the keys . and , name a part.",
@@ -329,7 +337,7 @@ def wanted_text(wanted: range, shown: int) -> str:
     """Steps that were not sampled whole, or that there is no room for, are not in the page."""
     return (
         f"The calls of {shown:,} of the {units.counted(len(wanted), 'step')} "
-        f"{steps_text(wanted)} are in this page (--steps). Choose one {HOW}."
+        f"{steps_text(wanted)} are in this page. Choose one {HOW}."
     )
 
 
@@ -352,7 +360,7 @@ def rank_steps_section(in_steps: StepsSummary, alignment: Alignment, waits: Late
     if not found or not pictures.is_possible():
         return ""
     sentence = (
-        "Each field is a rank in a step, its main thread, the darker the longer. Where there are "
+        "One row a rank, one column a step; darker is longer (main thread). Where there are "
         "many, a field is the mean of neighbours."
         " Outside MPI a slow rank is a dark stripe from left to right, a noisy host a band, a slow "
         "step a dark line from top to bottom. A rank"
@@ -392,6 +400,7 @@ def late_section(run: Run, answers: Late) -> str:
         late_plot, late_plot.picture(ranks, families), "waiting and transfer by rank"
     )
     by_rank = page.table(late.cause_columns(late.RANK_COLUMNS, ranks), ranks)
+    note = page.sentence_of(late.legend(ranks))
     calls = late.family_rows(run, answers)
     by_call = page.table(late.call_columns(calls), calls)
     by_host = (
@@ -399,7 +408,7 @@ def late_section(run: Run, answers: Late) -> str:
         if len(answers.hosts) > 1 else ""
     )
     return page.section(
-        "Who is late", sentence, page.facts_list(late.facts(run, answers)), picture, by_rank,
+        "Who is late", sentence, page.facts_list(late.facts(run, answers)), picture, by_rank, note,
         by_host, by_call,
     )
 

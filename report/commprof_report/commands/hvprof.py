@@ -294,16 +294,16 @@ def stepped_text(rows: Sequence[HvprofRow], traffic: str, name: str) -> str:
     return f"{name} {number(calls)} calls, {units.volume(step_bytes)}{taken}"
 
 
-def fusion_text(sides: Sequence[Side]) -> str:
+def fusion_text(sides: Sequence[Side], has_command: bool = True) -> str:
     if len(sides) > 1:
         return difference_text(*sides)
     (each,) = sides
     told = "Sizes are what each call carried, fused messages as one."
     if "HOROVOD_FUSION_THRESHOLD=0" in each.settings.split(", "):
-        way = "to see what it does, run once with fusion, and: hvprof OTHER_RUN --unfused RUN."
-        return f"{told} Fusion is off in this run: {way}"
-    way = f"run once with fusion off ({FUSION_OFF}), and give both runs"
-    return f"{told} To see them unfused, {way}: hvprof RUN --unfused OTHER_RUN."
+        way = ", and: hvprof OTHER_RUN --unfused RUN" if has_command else ""
+        return f"{told} Fusion is off in this run: to see what it does, run once with fusion{way}."
+    way = ", and give both runs: hvprof RUN --unfused OTHER_RUN" if has_command else ""
+    return f"{told} To see them unfused, run once with fusion off ({FUSION_OFF}){way}."
 
 
 def difference_text(as_run: Side, unfused: Side) -> str:
@@ -403,7 +403,8 @@ def hvprof_section(run: Run, steps: Steps) -> str:
     each = side(run, AS_RUN, steps)
     if not each.rows:
         return ""
-    sentence = f"By the size classes of hvprof's papers. {numbers_text(each)} {fusion_text([each])} {odd_sizes_text(each)}"
+    said = (numbers_text(each), fusion_text([each], has_command=False), odd_sizes_text(each))
+    sentence = " ".join(("By the size classes of hvprof's papers.", *said))
     rows = best_timed(merged([each]))
     return page.section(
         "Calls by size class (hvprof)", sentence, page.table(columns([each], rows, False), rows)

@@ -15,7 +15,7 @@ and none of transfer if few sampled calls stand for most of the time. Where a th
 makes most calls, as Horovod's, which joins each one in time whatever the main thread does, ranks
 are compared at marks instead: where each begins a region named "wait ..." or "sync ...", or calls
 commprof_step(3). Then how much of each, what could be gained, and how certain that is. Then for
-each rank how often it arrived last, what that cost the others, what of that it alone caused, of how
+each rank how often it arrived last, what that cost the others, what of that was avoidable, of how
 much waiting it is the root cause (if that is not the rank that arrived last), and its own waiting
 and transfer; for each host; for each call and communicator, where communicators of a family, such
 as 16 tensor-parallel groups, share a row; for each kind of waiting, in Scalasca's terms. With --by

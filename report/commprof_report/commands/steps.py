@@ -68,6 +68,7 @@ HEAD_WIDTH = 16
 MOST_CALLS = 10
 MOST_OUTLIERS = 6
 MOST_STEPS = 200
+ALL_OUTLIERS = "; --per-step has them all"  # on screen
 MOST_PARTS = 3  # of the critical path, in a line
 NOTABLE_PART = 0.01  # of it
 MOST_OF_RUN = 0.9  # of the counted time without set-up; that steps are less of it is said
@@ -562,7 +563,7 @@ def outlier_facts(answers: StepsSummary) -> Iterator[tuple[str, str]]:
     for row in sorted(outliers[:MOST_OUTLIERS], key=lambda row: row.step):
         yield f"  step {row.step:,}", f"{units.duration(row.step_ns)}: {row.why}"
     if len(outliers) > MOST_OUTLIERS:
-        yield "", f"and {len(outliers) - MOST_OUTLIERS} more; --per-step has them all"
+        yield "", f"and {len(outliers) - MOST_OUTLIERS} more{ALL_OUTLIERS}"
 
 
 def communication_text(row: StepRow) -> str:
@@ -581,7 +582,9 @@ def steps_section(run: Selection, answers: StepsSummary, waits: Late | None) -> 
     """Steps of a run that was read with samples; empty if there are none."""
     if not run.connection.execute("SELECT 1 FROM sample").fetchone():
         return ""
-    known = page.facts_list(facts(answers, waits))
+    known = page.facts_list(
+        (head, fact.replace(ALL_OUTLIERS, "")) for head, fact in facts(answers, waits)
+    )
     if not answers.costs.steps:
         return page.section("Steps", "", known)
     calls = family_rows(run, answers)

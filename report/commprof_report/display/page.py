@@ -100,9 +100,10 @@ def _hashes(texts: Iterable[str]) -> str:
 
 def header(
     title: str, lines: Sequence[str], cards: Sequence[tuple[str, str]],
-    facts: Sequence[tuple[str, str]],
+    facts: Sequence[tuple[str, str]], answers: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """The top of the page: the program, the most important figures, and the summary in words."""
+    """The top of the page: the program, the most important figures, the answers to the first
+    questions, and the summary in words."""
     parts = [f"<h1>{text(title)}</h1>"]
     parts += [f'<p class="soft">{text(line)}</p>' for line in lines]
     tiles = "".join(
@@ -111,16 +112,21 @@ def header(
         for value, name in cards
     )
     parts += [f'<div class="cards">{tiles}</div>'] if tiles else []
+    parts += [facts_list(answers, "answers")] if answers else []
     parts += [facts_list(facts)] if facts else []
     return f"<header>{''.join(parts)}</header>"
 
 
-def facts_list(facts: Iterable[tuple[str, str]]) -> str:
+def facts_list(facts: Iterable[tuple[str, str]], kind: str = "") -> str:
     return (
-        "<dl>"
+        f'<dl class="{kind}">'
         + "".join(f"<dt>{text(head)}</dt><dd>{text(fact)}</dd>" for head, fact in facts)
         + "</dl>"
     )
+
+
+def folded(head: str, lines: Sequence[str]) -> str:
+    return f"<details><summary>{text(head)} ({len(lines)})</summary>{bullets(lines)}</details>"
 
 
 def bullets(lines: Iterable[str]) -> str:
@@ -135,8 +141,12 @@ def warnings(lines: Sequence[str]) -> str:
 
 
 def section(title: str, sentence: str, *parts: str) -> str:
-    said = f'<p class="soft">{text(sentence)}</p>' if sentence else ""
-    return f'<section id="{_anchor(title)}"><h2>{text(title)}</h2>{said}{"".join(parts)}</section>'
+    words = sentence_of(sentence) if sentence else ""
+    return f'<section id="{_anchor(title)}"><h2>{text(title)}</h2>{words}{"".join(parts)}</section>'
+
+
+def sentence_of(words: str) -> str:
+    return f'<p class="soft">{text(words)}</p>'
 
 
 def folded_section(title: str, sentence: str, *parts: str) -> str:

@@ -22,7 +22,7 @@
   }
 
   function draw() {
-    const below = times.map(() => 0), add = cleared(picture, BOTTOM + 28);
+    const below = times.map(() => 0), add = cleared(picture, BOTTOM + 40);
     drawAxes(add);
     for (const { colour, values } of parts) {
       const boxes = values.map((ns, bar) => box(bar, y(below[bar]), y(below[bar] += ns)));
@@ -39,7 +39,8 @@
 
   function drawAxes(add) {
     const time = nice(data.top / 5), step = Math.max(1, nice((end - first[0]) * NEAREST_TICKS / width()));
-    add("text", { x: 4, y: 12 }, "time, mean over ranks; beneath: step");
+    add("text", { class: "tick", "text-anchor": "end", x: width() - RIGHT, y: BOTTOM + 36 }, "step");
+    add("text", { x: 4, y: 12 }, "time per step (mean over ranks)");
     for (let ns = 0; ns <= data.top; ns += time) {
       add("line", { class: "grid", x1: LEFT, x2: width() - RIGHT, y1: y(ns), y2: y(ns) });
       add("text", { class: "tick", "text-anchor": "end", x: LEFT - 6, y: y(ns) + 4 }, ns ? units.tick(ns) : "0");
@@ -86,7 +87,7 @@
   });
   for (const { name, colour } of parts) explain(legend, name, "sample", colour);
   if (data.outliers.includes(true)) explain(legend, "\u25be outlier");
-  if (choice) explain(legend, "a line beneath a step: it is in the timeline");
+  if (choice) explain(legend, "underlined steps can be opened in the timeline");
   new ResizeObserver(draw).observe(picture);
   draw();
 })();

@@ -1,12 +1,12 @@
 "use strict";
 /* Tables sort by the column whose head is pressed, and are copied as CSV. A number's cell has its text; units are taken into account. Long tables
-   are filtered by words, and bytes are shown to the byte on demand. */
+   begin with their first rows and are filtered by words, and bytes are shown to the byte on demand. */
 (() => {
   const FACTORS = {
     ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9, min: 6e10, h: 3.6e12,
     B: 1, KB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, PB: 1e15, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30,
   };
-  const FEWEST_FILTERED = 10; // rows
+  const FEWEST_FILTERED = 10, MOST_SHORT = 15; // rows; .short in page.html has the latter too
 
   function value(cell) {
     const found = /^[><~[(]?\s*(x?)([-+]?[\d,]+(?:\.\d+)?)\s*([a-zµ]*)/i.exec(cell.textContent.trim());
@@ -42,10 +42,37 @@
       const words = input.value.toLowerCase().split(/\s+/);
       for (const row of rows) row.hidden = !words.every((word) => [...row.cells].some((cell) => cell.textContent.toLowerCase().includes(word)));
       const shown = rows.filter((row) => !row.hidden).length;
+      if (input.value) showAll(table);
       said.textContent = shown < rows.length ? ` ${shown} of ${rows.length}` : "";
     });
     label.append(input, said);
     table.parentElement.before(label);
+  }
+
+  function showAll(table) {
+    table.classList.remove("short");
+    table.allRows?.remove();
+  }
+
+  function shorten(table) {
+    const button = made("button", { textContent: `all ${table.tBodies[0].rows.length} rows`, className: "copy" });
+    button.addEventListener("click", () => showAll(table));
+    table.classList.add("short");
+    table.allRows = button;
+    table.parentElement.after(button);
+  }
+
+  /* Where columns are beyond the edge. */
+  function hint(table) {
+    const around = table.parentElement, said = made("span", { className: "hint", textContent: "more columns: scroll to the right \u2192" });
+    around.after(said);
+    const look = () => {
+      const isMore = around.scrollLeft + around.clientWidth < around.scrollWidth - 1;
+      around.classList.toggle("more", isMore);
+      said.hidden = !isMore;
+    };
+    around.addEventListener("scroll", look);
+    new ResizeObserver(look).observe(around);
   }
 
   function exactBytes(table) {
@@ -71,6 +98,8 @@
     });
     if (table.querySelector("[data-exact]")) table.parentElement.after(exactBytes(table));
     table.parentElement.after(copy, " ");
+    if (table.tBodies[0].rows.length > MOST_SHORT) shorten(table);
+    hint(table);
     if (table.tBodies[0].rows.length >= FEWEST_FILTERED) filter(table);
   }
 })();

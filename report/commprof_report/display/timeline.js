@@ -116,7 +116,7 @@
     const zero = Math.min(...view.ranks.map(({ begin }) => begin));
     pen.textAlign = "center"; // a label that would be cut is left out
     for (let at = Math.ceil((from - zero) / tick) * tick + zero; at <= until; at += tick) {
-      if (x(at) < width() - 30) pen.fillText(at === zero ? "0" : units.duration(at - zero), x(at), 12);
+      if (x(at) < width() - 30) pen.fillText(at === zero ? "0" : units.tick(at - zero), x(at), 12);
       pen.beginPath();
       pen.moveTo(x(at), TOP - 8);
       pen.lineTo(x(at), height);
@@ -145,6 +145,7 @@
     fill(style("--outside"), x(begin), y(row), x(end) - x(begin), high);
     for (const piece of pieces)
       if (piece.end >= from && piece.begin <= until) drawn(piece, y(row), high);
+    if (!isGpu(lane)) for (const edge of [begin, end]) fill(style("--ink"), x(edge) - 1, y(row) - 1, 2, high + 2); // of the rank's step
   }
 
   function drawPiece({ begin, end, state, call }, top, high) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from ..steps.rank_steps import Field, RankSteps
@@ -13,6 +14,7 @@ CUT = 98
 # but the shades span this part of the darkest at least, so that noise does not look like a
 # difference
 RANGE = 0.1
+MOST_STEPS, MOST_RANKS = 8, 4  # ticks
 MAPS = (
     ("outside_ns", "Time outside MPI"),
     ("wait_ns", "Waiting for other ranks"),
@@ -30,7 +32,7 @@ def draw(axes, rows: RankSteps) -> None:
         draw_map(panel, rows, field)
         panel.set_title(title)
     panels[-1].set_xlabel("step")
-    number(panels[-1].xaxis, rows.steps)
+    number(panels[-1].xaxis, rows.steps, MOST_STEPS)
 
 
 def maps_of(rows: RankSteps) -> list[tuple[Field, str]]:
@@ -53,15 +55,18 @@ def draw_map(axes, rows: RankSteps, field: Field) -> None:
     bar.outline.set_visible(False)
     axes.set_ylabel("rank")
     axes.grid(visible=False)
-    number(axes.yaxis, rows.ranks)
+    number(axes.yaxis, rows.ranks, MOST_RANKS)
 
 
-def number(axis, firsts: Sequence[int]) -> None:
-    """Steps that were not sampled whole have no column, so places are not numbers."""
-    axis.get_major_locator().set_params(integer=True)
-    axis.set_major_formatter(
-        lambda place, _: str(firsts[round(place)]) if 0 <= place < len(firsts) else ""
-    )
+def number(axis, firsts: Sequence[int], most: int) -> None:
+    """At round numbers: 0, 50, 100. Steps that were not sampled whole have no column, so places are
+    not numbers, and a tick is at the next one that there is."""
+    from matplotlib.ticker import MaxNLocator
+
+    rounds = MaxNLocator(most, steps=[1, 2, 5, 10], integer=True)
+    ticks = [tick for tick in rounds.tick_values(firsts[0], firsts[-1]) if tick >= firsts[0]]
+    places = sorted({bisect_left(firsts, tick) for tick in ticks if tick <= firsts[-1]})
+    axis.set_ticks(places, [str(firsts[place]) for place in places])
 
 
 def figure_size(rows: RankSteps) -> tuple[float, float]:
