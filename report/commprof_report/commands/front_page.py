@@ -37,8 +37,12 @@ def library_cards(row: SummaryRow) -> list[Card]:
 
 def top_text(row: SummaryRow) -> str:
     """A call that completes others says nothing by itself."""
-    is_wait = (row.top_call or "").startswith(("MPI_Wait", "MPI_Test")) and row.awaited_call
-    return f"takes the most time{f', longest for {row.awaited_call}' if is_wait else ''}"
+    is_named = is_wait(row.top_call or "") and row.awaited_call
+    return f"takes the most time{f', longest for {row.awaited_call}' if is_named else ''}"
+
+
+def is_wait(call: str) -> bool:
+    return call.startswith(("MPI_Wait", "MPI_Test"))
 
 
 def nccl_cards(row: SummaryRow) -> list[Card]:

@@ -209,8 +209,11 @@ def opening(
     questions = [fact for fact in facts if fact[0] in FIRST]
     if advised:
         most = max(communicating(answers.calls), key=lambda call: call.total_ns)
-        questions.append(("Costs most", f"{most.call}: {calls_plot.bar_text(most)}"))
-        questions += advise.to_try_facts(advised)
+        awaited = row.awaited_call if most.call == row.top_call else None
+        waits_for = f" (longest for {awaited})" if awaited and front_page.is_wait(most.call) else ""
+        spent = calls_plot.bar_text(most)
+        questions.append(("Costs most", f"{most.call}{waits_for}: {spent}, over all ranks"))
+        questions += list(advise.to_try_facts(advised)) or [("To try", advise.verdict(advised))]
     title = row.command_line or row.program or "unknown program"
     others = [fact for fact in facts if fact[0] not in FIRST]
     return page.header(
