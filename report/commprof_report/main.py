@@ -81,7 +81,7 @@ def parser_build() -> Parser:
             allow_abbrev=False,
         )
         command.add_arguments(subparser)
-        subparser.set_defaults(run_command=command.run)
+        subparser.set_defaults(run_command=command.run, command_parser=subparser)
     return parser
 
 
@@ -125,9 +125,11 @@ def main(words: list[str] | None = None) -> int:
     # numpy's threads would take memory for nothing
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        arguments = parser_build().parse_args(
+        arguments, unknown = parser_build().parse_known_args(
             with_default_command(sys.argv[1:] if words is None else words)
         )
+        if unknown:
+            arguments.command_parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         arguments.run_command(arguments)
         sys.stdout.flush()
         return EXIT_READ

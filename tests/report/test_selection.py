@@ -141,7 +141,7 @@ def test_filters_that_leave_nothing_give_an_empty_list(report, run_folder):
         (["--bytes", "4K:2K"], "4K is more than 2K"),
         (["--plot", "x.gif"], "x.gif: the name of a picture ends in .png, .svg, .pdf"),
         (["--bins", "odd"], "invalid choice: 'odd'"),
-        (["--frobnicate"], "unrecognized arguments: --frobnicate"),
+        (["--frobnicate"], "hvprof-report: sizes: unrecognized arguments: --frobnicate"),
     ],
 )
 def test_a_wrong_option_is_one_line_and_status_2(report, run_folder, words, complaint):
