@@ -357,13 +357,23 @@ def test_a_picture_says_in_its_corner_what_it_is_of(report, run_folder, tmp_path
     assert said[5].endswith(" collectives")  # and no message calls
 
 
-def test_a_size_with_few_calls_has_no_band(connection):
-    from commprof_report.plots.size_lines import band
-
-    rows = {row.call: row for row in size_rows(connection) if row.call in ("MPI_Bcast", "MPI_Send")}
-    # 16 calls
-    assert rows["MPI_Bcast"].p95_ns is None and band(rows["MPI_Bcast"], None) == 1_000_000
-    assert band(rows["MPI_Send"], 10**9) == 10**9
+def test_a_band_is_broken_at_a_size_with_few_calls(axes, connection):
+    """Of 8 B to 4 KiB the 64 B have too few; a size alone between two of these gets whiskers."""
+    row = next(row for row in size_rows(connection) if row.call == "MPI_Send")
+    sizes, few = (8, 16, 64, 512, 1_024, 4_096), (64, 4_096)
+    line = [
+        row._replace(bytes=size, p95_ns=None if size in few else 2 * row.p50_ns, p99_ns=None)
+        for size in sizes
+    ]
+    (panel,) = draw("size_lines", axes, line)
+    bands = [band.get_paths()[0].vertices for band in panel.collections if band.get_paths()]
+    assert [{x for x, _ in band} for band in bands] == [
+        {8, 16}, {8, 16}, {512, 1_024}, {512, 1_024},
+    ]
+    figure = type(panel.figure)()
+    (panel,) = draw("size_lines", figure.add_subplot(), line[1:4])
+    (whisker,) = panel.collections[0].get_segments()
+    assert [list(point) for point in whisker] == [[16, row.p50_ns], [16, 2 * row.p50_ns]]
 
 
 def test_where_calls_are_too_few_for_the_99th_percentile_its_band_ends_with_that_of_the_95th(

@@ -1,11 +1,13 @@
-"""Lines: latency over message size, the median with its band up to the 95th and 99th percentile.
-One panel for each communicator or family."""
+"""Lines: latency over message size, the median with its band up to the 95th and 99th percentile,
+broken at sizes of too few calls. One panel for each communicator or family."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 from ..base import units
+from ..base.present import present
 from ..calls.by_size import SizeRow
 from ..display.colours import of_call
 from .axis import size_axis, time_axis
@@ -123,34 +125,42 @@ def looks_of(panels: Mapping[str, Mapping[str, Line]]) -> dict[str, Look]:
 
 def draw_line(axes, line: Line, look: Look) -> None:
     colour, style = look
-    places = [place_of(point) for point in line]
-    median = [point.p50_ns for point in line]
-    p95, p99 = (
-        [band(point, point.p95_ns) for point in line],
-        [band(point, point.p99_ns or point.p95_ns) for point in line],
+    for points in bands_of(line):
+        draw_band(axes, points, colour)
+    axes.plot(
+        [place_of(point) for point in line], [point.p50_ns for point in line], style,
+        color=colour, marker="o", markersize=4, linewidth=1.6,
     )
-    if len(line) == 1:  # a band needs two sizes; one gets whiskers
-        axes.vlines(places, median, p99, color=colour, alpha=0.35, linewidth=5)
-        axes.vlines(places, median, p95, color=colour, alpha=0.6, linewidth=5)
-    axes.fill_between(places, median, p99, color=colour, alpha=0.14, linewidth=0)
-    axes.fill_between(places, median, p95, color=colour, alpha=0.22, linewidth=0)
-    axes.plot(places, median, style, color=colour, marker="o", markersize=4, linewidth=1.6)
     if few := few_of(line):
-        points = [(place_of(point), point.p50_ns) for point in few]
+        places, medians = zip(*((place_of(point), point.p50_ns) for point in few))
         axes.plot(
-            *zip(*points), color=colour, marker="o", markerfacecolor="white", markersize=4,
+            places, medians, color=colour, marker="o", markerfacecolor="white", markersize=4,
             linewidth=0,
         )
+
+
+def draw_band(axes, points: Line, colour: str) -> None:
+    """A band needs two sizes; one gets whiskers."""
+    places, medians = zip(*((place_of(point), point.p50_ns) for point in points))
+    p95 = [present(point.p95_ns) for point in points]
+    p99 = [present(point.p99_ns or point.p95_ns) for point in points]
+    if len(points) == 1:
+        axes.vlines(places, medians, p99, color=colour, alpha=0.35, linewidth=5)
+        axes.vlines(places, medians, p95, color=colour, alpha=0.6, linewidth=5)
+    else:
+        axes.fill_between(places, medians, p99, color=colour, alpha=0.14, linewidth=0)
+        axes.fill_between(places, medians, p95, color=colour, alpha=0.22, linewidth=0)
+
+
+def bands_of(line: Line) -> list[Line]:
+    """Neighbouring sizes that have a band: it is broken at sizes of too few calls."""
+    runs = groupby(line, key=lambda point: point.p95_ns is not None)
+    return [list(points) for has_band, points in runs if has_band]
 
 
 def few_of(line: Line) -> Line:
     """Points of too few calls for a percentile: hollow."""
     return [point for point in line if point.p95_ns is None]
-
-
-def band(point: SizeRow, upper_ns: float | None) -> float:
-    """Upper end of the band: the median, if there are too few calls for the percentile."""
-    return point.p50_ns if upper_ns is None else upper_ns
 
 
 def with_message(rows: Sequence[SizeRow]) -> list[SizeRow]:
