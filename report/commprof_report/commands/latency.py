@@ -3,7 +3,8 @@
 Without --call it shows the call with the most time; without --bytes, the size of that call with the
 most time. A range adds the sizes in it up (--bytes : adds all). An octave, in which the duration
 doubles, has eight equal buckets, so a duration is known to 1/16. Bars show calls per octave: the
-count alone would drop by half wherever buckets become twice as wide. NCCL's operations are shown by
+count alone would drop by half wherever buckets become twice as wide. The text merges neighbouring
+buckets where there are more than 24; --json and --csv have all. NCCL's operations are shown by
 their time on the device, nonblocking operations by that from start to completion; where these are
 not known, by the time of the calls that start them.
 """
@@ -18,7 +19,7 @@ from ..base.siblings import Family, Sibling, families
 from ..calls.by_size import (
     DurationRow, PercentilesRow, SizeRow, best_timed, rank_durations, size_rows,
 )
-from ..calls.histogram import LatencyRow, dominating_size, latency_rows
+from ..calls.histogram import LatencyRow, dominating_size, latency_rows, merged
 from ..display import page, tables
 from ..display.colours import of_call
 from ..display.tables import Column
@@ -35,7 +36,7 @@ EXAMPLES = (
     ("Broadcasts of all sizes together", "hvprof-report latency --call Bcast --bytes : RUN"),
 )
 SEE_ALSO = ("sizes",)
-BAR_WIDTH = 40
+BAR_WIDTH, MOST_BARS = 40, 24
 LARGEST = (1 << 63) - 1
 # rows in the page, those of which each rank is offered
 MOST_OVERLAID, MOST_BY_RANK, MOST_RANKS = 8, 3, 64
@@ -100,7 +101,8 @@ def nothing_text(run: Selection, arguments: argparse.Namespace) -> str:
     return common.nothing_text(run, "call")
 
 
-def print_text(rows: list[LatencyRow]) -> None:
+def print_text(buckets: list[LatencyRow]) -> None:
+    rows = merged(buckets, MOST_BARS)
     densest = max(row.density for row in rows)
     columns = (
         Column("from", lambda row: units.duration(row.low_ns)),
@@ -110,7 +112,7 @@ def print_text(rows: list[LatencyRow]) -> None:
         Column("up to here", lambda row: units.share(row.cumulative_share)),
         Column("calls per octave", lambda row: bar(row.density, densest), False),
     )
-    common.print_line(f"{plot.title(rows)}\n".rstrip())
+    common.print_line(plot.title(rows))
     print("\n" + tables.text_table(columns, rows))
 
 
