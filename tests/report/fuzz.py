@@ -141,6 +141,7 @@ IN_PICTURES = (
     ("html", "--output", "OUT/page.html"),
     ("calls", "--plot", "OUT/picture.svg"),
     ("sizes", "--plot", "OUT/picture.png"),
+    ("hvprof", "--plot", "OUT/picture.svg"),
     ("ranks", "--plot", "OUT/picture.svg"),
     ("late", "--plot", "OUT/picture.svg"),
     ("peers", "--plot", "OUT/picture.png"),
@@ -756,7 +757,7 @@ class Page(html.parser.HTMLParser):
     }
     ALTS |= {
         "waiting and transfer by rank", "what the GPUs did", "kernels by time",
-        "times by rank and step",
+        "times by rank and step", "calls and time by size class",
     }
     POLICY = re.compile(
         r"default-src 'none'; img-src data:; style-src '[^']+'; script-src( '[^']+')+; base-uri "

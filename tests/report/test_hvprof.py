@@ -136,9 +136,11 @@ def test_nothing_to_show_is_said(report, fused):
     )
 
 
-def test_the_page_has_the_classes(report, fused, tmp_path):
+def test_the_page_has_the_classes_and_their_picture(report, fused, tmp_path):
+    pytest.importorskip("matplotlib")
     report("html", fused, "-o", tmp_path / "page.html")
-    assert "Calls by size class (hvprof)" in (tmp_path / "page.html").read_text()
+    page = (tmp_path / "page.html").read_text()
+    assert "Calls by size class (hvprof)" in page and 'alt="calls and time by size class"' in page
 
 
 # Runs with steps: a step's gradients are reduced as messages of the given sizes, after rounds of

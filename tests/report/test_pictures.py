@@ -20,7 +20,7 @@ from planted import Cell, Communicator, Rank
 matplotlib = pytest.importorskip("matplotlib")
 
 STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
-DRAWING = ("sizes", "latency", "peers", "ranks", "calls", "steps")
+DRAWING = ("sizes", "latency", "peers", "ranks", "calls", "steps", "hvprof")
 
 
 @pytest.fixture
@@ -87,6 +87,7 @@ WHY_NONE = {  # "": drawn; in the order of SMALL_RUNS
     "calls": [""] * 5,
     "latency": [""] * 5,
     "sizes": [*["no call with a message was counted in this run"] * 2, "", "", ""],
+    "hvprof": ["", "no call of this run that fits the filters carries a message", "", "", ""],
     "ranks": ["", "no call but those that set MPI up was counted in this run", "", "", ""],
     "peers": [
         "no point-to-point message of a byte or more between two ranks of the job was counted in "
@@ -419,6 +420,70 @@ def test_points_of_few_calls_are_hollow(axes, connection):
     assert "below 20 calls" not in [text.get_text() for text in panel.get_legend().get_texts()]
 
 
+def hvprof_side(connection, **changes):
+    from commprof_report.calls.by_size_class import hvprof_rows
+    from commprof_report.calls.odd_sizes import odd_sizes
+    from commprof_report.plots.size_classes import Side
+
+    sizes = size_rows(connection)
+    side = Side("as run", 4, False, hvprof_rows(connection, "as run"), sizes, odd_sizes(sizes))
+    return side._replace(**changes)
+
+
+def heights(panel, opacity: float) -> float:
+    return sum(bar.get_height() for bar in panel.patches if bar.get_alpha() == opacity)
+
+
+def test_the_bars_of_size_classes_stack_to_the_calls_and_the_time_of_a_rank(axes, connection):
+    one = hvprof_side(connection)
+    calls, times, *_ = draw("size_classes", axes, [one])
+    assert heights(calls, 1) == pytest.approx(sum(row.count for row in one.rows) / 4)
+    assert heights(times, 1) == pytest.approx(sum(row.total_ns for row in one.rows) / 4)
+    assert calls.get_ylabel() == "calls of a mean rank"
+
+
+def test_a_run_without_fusion_stands_beside_the_other_paler(axes, connection):
+    one = hvprof_side(connection)
+    half = hvprof_side(connection, fusion="unfused", ranks=8)
+    calls, *_ = draw("size_classes", axes, [one, half])
+    assert heights(calls, 0.4) == pytest.approx(heights(calls, 1) / 2)
+    middles = {bar.get_alpha(): bar.get_x() + bar.get_width() / 2 for bar in calls.patches}
+    assert middles[1] < middles[0.4]
+    legends = [panel.get_legend() for panel in calls.figure.axes if panel.get_legend()]
+    names = [text.get_text() for each in legends for text in each.get_texts()]
+    assert "as run" in names and "unfused" in names
+
+
+def test_bars_of_runs_with_steps_are_those_of_a_step(axes, connection):
+    rows = [
+        row._replace(calls_per_step=2.0, time_per_step_ns=3.0)
+        for row in hvprof_side(connection).rows
+    ]
+    stepped = hvprof_side(connection, is_stepped=True, rows=rows)
+    calls, times, *_ = draw("size_classes", axes, [stepped])
+    assert (heights(calls, 1), heights(times, 1)) == (2 * len(rows), 3 * len(rows))
+    # a selection of calls outside of all steps has sums of the run
+    outside = stepped._replace(rows=[row._replace(calls_per_step=0.0) for row in rows])
+    calls, *_ = draw("size_classes", type(calls.figure)().add_subplot(), [outside])
+    assert heights(calls, 1) == pytest.approx(sum(row.count for row in rows) / 4)
+
+
+def test_powers_of_two_are_marked_and_joined_and_what_others_cost_is_said(axes, connection):
+    from commprof_report.calls.odd_sizes import odd_sizes
+
+    row = next(row for row in size_rows(connection) if row.call == "MPI_Send")
+    curve = [
+        row._replace(bytes_low=size, bytes_high=size, p50_ns=ns, power_of_two=power)
+        for size, ns, power in ((1_024, 100.0, 1), (1_500, 400.0, 0), (2_048, 200.0, 1))
+    ]
+    side = hvprof_side(connection, sizes=curve, odd_sizes=odd_sizes(curve))
+    latency = draw("size_classes", axes, [side])[3]
+    line, powers, others = points(latency)
+    assert line == powers == [(1_024, 100), (2_048, 200)] and others == [(1_500, 400)]
+    (said,) = [text.get_text() for text in latency.texts]
+    assert said == "MPI_Send: sizes between powers of two take 173.1 % more"
+
+
 def test_the_heat_map_has_senders_as_rows(axes, connection):
     from commprof_report.calls.by_pair import peer_rows
     from commprof_report.plots.peer_heat_map import matrix_of
@@ -480,7 +545,7 @@ def test_the_page_opens_with_the_summary_and_holds_every_picture(report, run_fol
     assert report("html", run_folder).out == f"{run_folder}/report.html\n"
     page = (run_folder / "report.html").read_text()
     assert page.index("python3 train.py --epochs 3") < page.index("<h2>Where the time goes")
-    assert page.count("data:image/svg+xml;base64,") == 6
+    assert page.count("data:image/svg+xml;base64,") == 7
     assert not re.search(r'(src|href)="(?!data:|#)', page)
     # a sentence for each figure
     assert len(re.findall(r'<p class="soft">[A-Z][^<]{60,}', page)) >= 6

@@ -12,6 +12,9 @@ steps), calls, bytes and time are those of a mean step on a mean rank.
 Sizes that are no powers of two are compared with the line between the powers of two below and above
 (on logarithmic axes, by medians, where all have 20 calls): the paper's finding as a number.
 
+--plot draws calls and time by size class, the time per call, and medians over message size with
+powers of two marked; runs with fusion and without stand beside each other.
+
 Sizes are what each call carried. Only what reaches MPI or NCCL is seen: tensors that a framework
 has fused are one message. For the sizes without fusion, run the job once more with fusion off
 (Horovod: HOROVOD_FUSION_THRESHOLD=0; PyTorch's DistributedDataParallel: a small bucket_cap_mb) and
@@ -29,12 +32,14 @@ from typing import NamedTuple
 
 from ..base import units
 from ..base.thresholds import threshold
-from ..calls.by_size import size_rows
+from ..calls.by_size import SizeRow, size_rows
+from ..calls.by_size import best_timed as sizes_best_timed
 from ..calls.by_size_class import HvprofRow, hvprof_rows
 from ..calls.odd_sizes import OddSizes, odd_sizes
 from ..compare.cuts import alike
 from ..display import page, tables
 from ..display.tables import Column, volume_column
+from ..plots import size_classes as plot
 from ..run.alignment import align
 from ..run.run import Run
 from ..steps.boundaries import Steps
@@ -43,8 +48,10 @@ from . import common, sizes
 
 EXAMPLES = (
     ("What Horovod fused, and into which sizes", "hvprof-report hvprof --unfused RUN2 RUN"),
+    ("The figures of hvprof's paper", "hvprof-report hvprof --plot hvprof.pdf RUN"),
 )
 SEE_ALSO = ("advise", "compare", "sizes", "steps", "traffic")
+NOTHING = "no call of this run that fits the filters carries a message"
 NOT_COMPARED = "Their times do not show what fusion does."
 AS_RUN, UNFUSED = "as run", "unfused"
 FUSION_SETTINGS = ("HOROVOD_FUSION_THRESHOLD", "HOROVOD_DISABLE_GROUP_FUSION")
@@ -68,7 +75,9 @@ class Side(NamedTuple):
     settings: str
     rows: list[HvprofRow]
     sums: list[HvprofRow]
+    size_rows: list[SizeRow]
     odd_sizes: list[OddSizes]
+    run: Run
 
     @property
     def title(self) -> str:
@@ -132,7 +141,7 @@ COLUMNS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser, by_memory_kind=True)
+    common.add_arguments(parser, draws=True, by_memory_kind=True)
     parser.add_argument(
         "--unfused", type=Path, metavar="RUN2", help="the same job, run with fusion off"
     )
@@ -147,11 +156,33 @@ def run(arguments: argparse.Namespace) -> None:
                 argparse.Namespace(**{**vars(arguments), "run": [arguments.unfused]}), UNFUSED
             )
         )
+    if arguments.plot:
+        save_picture(arguments, sides)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, merged(sides), HvprofRow._fields)
     else:
         for line in lines(sides, arguments.per_rank, has_all_sizes=not arguments.bytes):
             common.print_line(line)
+
+
+def save_picture(arguments: argparse.Namespace, sides: Sequence[Side]) -> None:
+    shown = picture(sides)
+    calls = [units.counted(sum(row.count for row in side.rows), "call") for side in shown]
+    drawn = ", ".join((*calls[:1], *(f"{UNFUSED}: {each}" for each in calls[1:])))
+    common.picture_save(arguments, sides[0].run, plot, shown, drawn, NOTHING)
+
+
+def picture(sides: Sequence[Side]) -> list[plot.Side]:
+    """Empty: no run has a call that carries a message."""
+    if not any(side.sums for side in sides):
+        return []
+    return [
+        plot.Side(
+            side.fusion, side.ranks, side.steps > 0, best_timed(side.sums),
+            sizes_best_timed(side.size_rows), side.odd_sizes,
+        )
+        for side in sides
+    ]
 
 
 def side_read(arguments: argparse.Namespace, fusion: str) -> Side:
@@ -169,9 +200,10 @@ def side(run: Run, fusion: str, steps: Steps, per_rank: bool = False) -> Side:
     rows = hvprof_rows(connection, fusion, per_rank, of_steps) if per_rank else sums
     (ranks,) = connection.execute("SELECT count(*) FROM selected_rank").fetchone()
     negotiates = bool(connection.execute("SELECT 1 FROM negotiating").fetchone())
+    of_sizes = size_rows(connection)
     return Side(
         fusion, run.world_size, ranks, len({*whole.step.tolist()}), negotiates,
-        settings_text(run), rows, sums, odd_sizes(size_rows(connection)),
+        settings_text(run), rows, sums, of_sizes, odd_sizes(of_sizes), run,
     )
 
 
@@ -222,7 +254,7 @@ def columns(sides: Sequence[Side], rows: Sequence[HvprofRow], per_rank: bool) ->
 
 def lines(sides: Sequence[Side], per_rank: bool, has_all_sizes: bool) -> Iterator[str]:
     if not any(side.rows for side in sides):
-        yield "no call of this run that fits the filters carries a message"
+        yield NOTHING
         return
     for each in sides:
         yield numbers_text(each)
@@ -406,6 +438,8 @@ def hvprof_section(run: Run, steps: Steps) -> str:
     said = (numbers_text(each), fusion_text([each], has_command=False), odd_sizes_text(each))
     sentence = " ".join(("By the size classes of hvprof's papers.", *said))
     rows = best_timed(merged([each]))
+    drawing = common.picture(plot, picture([each]), "calls and time by size class")
     return page.section(
-        "Calls by size class (hvprof)", sentence, page.table(columns([each], rows, False), rows)
+        "Calls by size class (hvprof)", sentence, drawing,
+        page.table(columns([each], rows, False), rows),
     )
