@@ -20,7 +20,10 @@ from planted import Cell, Communicator, Rank
 matplotlib = pytest.importorskip("matplotlib")
 
 STARTS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
-DRAWING = ("sizes", "latency", "peers", "ranks", "calls", "steps", "hvprof")
+DRAWING = (
+    "sizes", "latency", "peers", "ranks", "calls", "steps", "hvprof",
+    "traffic", "communicators",
+)
 
 
 @pytest.fixture
@@ -87,6 +90,14 @@ WHY_NONE = {  # "": drawn; in the order of SMALL_RUNS
     "calls": [""] * 5,
     "latency": [""] * 5,
     "sizes": [*["no call with a message was counted in this run"] * 2, "", "", ""],
+    "traffic": ["", "no call was counted in this run", "", "", ""],
+    "communicators": [""] * 5,
+    "pipeline": ["No pipeline: no ranks exchange bulk messages."] * 5,
+    "regions": [
+        "this run has no regions; a program names them with commprof.h, MPI_Pcontrol or NVTX: see "
+        "commprof_step(3)"
+    ]
+    * 5,
     "hvprof": ["", "no call of this run that fits the filters carries a message", "", "", ""],
     "ranks": ["", "no call but those that set MPI up was counted in this run", "", "", ""],
     "peers": [
@@ -482,6 +493,54 @@ def test_powers_of_two_are_marked_and_joined_and_what_others_cost_is_said(axes, 
     assert line == powers == [(1_024, 100), (2_048, 200)] and others == [(1_500, 400)]
     (said,) = [text.get_text() for text in latency.texts]
     assert said == "MPI_Send: sizes between powers of two take 173.1 % more"
+
+
+def parts_of(panel) -> dict[str, list[float]]:
+    """Lengths of the bars of each part."""
+    handles, names = panel.get_legend_handles_labels()
+    return {
+        name: [bar.get_width() for bar in bars] for bars, name in zip(handles, names)
+    }
+
+
+def test_bars_of_traffic_are_the_shares_of_its_kinds(axes, connection):
+    from commprof_report.calls.bulk_and_control import traffic_rows
+    from commprof_report.commands.traffic import picture
+
+    rows = traffic_rows(connection)
+    (panel,) = draw("row_bars", axes, picture(rows))
+    parts = parts_of(panel)
+    bulk = [row for row in rows if row.traffic == "bulk"]
+    assert parts["bulk"] == pytest.approx([
+        sum(getattr(row, key) for row in bulk) / sum(getattr(row, key) for row in rows)
+        for key in ("count", "volume_bytes", "total_ns")
+    ])
+    assert [sum(shares) for shares in zip(*parts.values())] == pytest.approx([1, 1, 1])
+
+
+def test_bars_of_communicators_are_their_time_and_volume(axes, connection):
+    from commprof_report.commands.communicators import picture
+    from commprof_report.roles.communicator_rows import communicator_rows
+
+    rows = communicator_rows(connection, {})
+    times, volumes = draw("row_bars", axes, picture(rows))
+    names = [label.get_text() for label in times.get_yticklabels()]
+    for panel, key in ((times, "total_ns"), (volumes, "volume_bytes")):
+        drawn = dict(zip(names, parts_of(panel)["MPI"]))
+        assert drawn == {row.communicator: getattr(row, key) for row in rows}
+    assert parts_of(times)["MPI"] == sorted(parts_of(times)["MPI"], reverse=True)
+
+
+def test_of_many_rows_the_first_are_drawn_and_the_others_counted(axes):
+    from commprof_report.plots.row_bars import Panel, Part, Picture
+
+    numbers = list(range(30, 0, -1))
+    panel = Panel("time", "time", [Part("all", "#777777", numbers)])
+    (panel,) = draw("row_bars", axes, Picture("Rows", [str(number) for number in numbers], [panel]))
+    assert parts_of(panel) == {"all": list(range(30, 6, -1))}
+    assert panel.get_title(loc="left") == "Rows (6 more rows)" or (
+        panel.get_title() == "Rows (6 more rows)"
+    )
 
 
 def test_the_heat_map_has_senders_as_rows(axes, connection):

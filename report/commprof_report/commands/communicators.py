@@ -7,7 +7,7 @@ neighbours, a master or server with its workers, control, I/O), and its traffic.
 what it is for (data, tensor, dp, tp), set with MPI_Comm_set_name, decides between replicas and
 tensor-parallel groups; otherwise the sampled calls do. Time is that of the calls on the host;
 NCCL's operations on the device are apart. Members of NCCL's communicators are known as far as their
-ranks were read.
+ranks were read. --plot draws time and volume of each.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ..base import units
 from ..base.members import members_shown
 from ..display import tables
 from ..display.tables import Column, volume_column
+from ..plots import row_bars as plot
 from ..roles import roles
 from ..roles.communicator_rows import CommunicatorRow, communicator_rows
 from ..roles.world import world_of
@@ -26,6 +27,7 @@ from . import common
 
 EXAMPLES = (("The traffic of each communicator", "hvprof-report communicators RUN"),)
 SEE_ALSO = ("ranks", "sizes")
+NOTHING = "this run has no communicator that fits the filters"
 COLUMNS = (
     Column("communicator", lambda row: units.shortened(row.communicator, 32), False),
     Column("size", lambda row: units.count(row.size)),
@@ -43,20 +45,48 @@ COLUMNS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser, by_memory_kind=True)
+    common.add_arguments(parser, draws=True, by_memory_kind=True)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    connection = common.open_selected(
-        arguments, with_histograms=False, with_samples=True
-    ).connection
-    rows = communicator_rows(connection, roles.roles(world_of(connection)))
+    run = common.open_selected(arguments, with_histograms=False, with_samples=True)
+    rows = communicator_rows(run.connection, roles.roles(world_of(run.connection)))
+    if arguments.plot:
+        drawn = units.counted(len(rows), "communicator")
+        common.picture_save(arguments, run, plot, picture(rows), drawn, NOTHING)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, CommunicatorRow._fields)
     elif not rows:
-        print("this run has no communicator that fits the filters")
+        print(NOTHING)
     else:
         print(tables.text_table(columns_of(rows), rows))
+
+
+def picture(rows: Sequence[CommunicatorRow]) -> plot.Picture | None:
+    """Those with the most time first."""
+    if not rows:
+        return None
+    shown = sorted(rows, key=lambda row: -max(row.total_ns, row.device_ns or 0))
+    names = [f"{row.communicator} ({row.role})" if row.role else row.communicator for row in shown]
+    libraries = (("mpi", "MPI", plot.KINDS[0]), ("nccl", "NCCL, on the host", plot.KINDS[1]))
+    times, volumes = (
+        [
+            plot.Part(
+                name, colour, [getattr(row, key) * (row.library == library) for row in shown]
+            )
+            for library, name, colour in libraries
+        ]
+        for key in ("total_ns", "volume_bytes")
+    )
+    panels = [
+        plot.Panel("time of calls, all ranks", "time", times),
+        plot.Panel("volume", "bytes", volumes),
+    ]
+    if any(row.device_ns for row in shown):
+        device_ns = [row.device_ns or 0 for row in shown]
+        on_device = plot.Part("NCCL, on the device", plot.KINDS[2], device_ns)
+        panels.append(plot.Panel("time on the device", "time", [on_device]))
+    return plot.Picture("Traffic by communicator", names, panels)
 
 
 def columns_of(rows: Sequence[CommunicatorRow]) -> list[Column]:

@@ -16,7 +16,8 @@ other. Ranks in a line that send to their neighbours before they have received, 
 exchange borders do, are no pipeline; if calls were not sampled, they look like one. A rank that
 exchanges messages with all others of a group, which exchange none with each other, is named as
 their master or parameter server: traffic does not show which. NCCL's messages wait on the device:
-for a pipeline that uses them the volume is shown, not who waits.
+for a pipeline that uses them the volume is shown, not who waits. --plot draws what
+the stages do in the counted time.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from ..display.tables import Column, volume_column
 from ..late.late_ranks import Late, late
 from ..late.sentences import ALL, shares_text
 from ..late.verdict import MAJORITY
+from ..plots import row_bars as plot
 from ..roles import pipelines
 from ..roles.message_graph import Star
 from ..roles.pipelines import Pipelines, StageRow
@@ -67,16 +69,55 @@ COLUMNS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_run_argument(parser)
     tables.add_arguments(parser)
+    common.add_plot_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_whole(arguments, with_histograms=False, with_samples=True)
     found = pipelines_of(run, world_of(run.connection), late(run, align(run.connection)))
+    unseen = unseen_calls_text(run.connection)
+    if arguments.plot:
+        drawn = units.counted(len(found.rows), "stage")
+        common.picture_save(arguments, run, plot, picture(found), drawn, why_none(found, unseen))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, found.rows, StageRow._fields)
     else:
-        for line in lines(found, unseen_calls_text(run.connection)):
+        for line in lines(found, unseen):
             common.print_line(line)
+
+
+def picture(found: Pipelines) -> plot.Picture | None:
+    """What each stage does in the counted time: stages whose times are known."""
+    rows = [
+        row for row in found.rows
+        if row.bubble_share is not None and row.outside_share is not None and not row.has_nccl
+    ]
+    if not rows:
+        return None
+    waits, outside = (
+        [present(getattr(row, key)) for row in rows] for key in ("bubble_share", "outside_share")
+    )
+    in_mpi = [max(0.0, 1 - each - wait) for each, wait in zip(outside, waits)]
+    several = len({row.pipeline for row in rows}) > 1
+    names = [
+        (f"{row.pipeline}, " if several else "") + f"stage {row.stage} (rank {row.rank})"
+        for row in rows
+    ]
+    parts = [
+        plot.Part("outside MPI", plot.OUTSIDE, outside),
+        plot.Part("in MPI, not waiting", plot.IN_MPI, in_mpi),
+        plot.Part("waiting for other ranks", plot.WAITING, waits),
+    ]
+    notes = [
+        f"waits {units.share(wait)}" + (", waited for" if row.is_waited_for else "")
+        for row, wait in zip(rows, waits)
+    ]
+    panel = plot.Panel("share of the counted time", "share", parts, notes)
+    return plot.Picture("Stages of pipelines", names, [panel])
+
+
+def why_none(found: Pipelines, unseen: str) -> str:
+    return waiting_text(found.rows) if found.rows else [*verdict(found, unseen)][-1]
 
 
 def pipelines_of(run: Run, world: World, split: Late) -> Pipelines:

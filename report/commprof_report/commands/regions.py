@@ -10,7 +10,8 @@ regions ("by itself"), the rank with the most, and the call with the most. A cal
 innermost region of its thread. MPI_Init and MPI_Finalize are left out. Then how often a rank was in
 the region and for how long, whatever it did there, as means: of a region in which the main thread
 waits for a framework's thread, which makes the calls, this is the exposed communication. Visits are
-known of the time in which calls are sampled.
+known of the time in which calls are sampled. --plot draws the times inside MPI, and those of NCCL on
+the device.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from ..base.thresholds import threshold
 from ..calls.by_region import RegionRow, region_rows
 from ..display import tables
 from ..display.tables import Column, volume_column
+from ..plots import row_bars as plot
 from ..run.holes import together_share
 from ..run.run import Run
+from ..run.selection import Selection
 from ..run.unseen import unseen_calls_text
 from . import common
 
@@ -75,16 +78,19 @@ COLUMNS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser)
+    common.add_arguments(parser, draws=True)
 
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_histograms=False, with_samples=True)
     rows = region_rows(run.connection)
+    if arguments.plot:
+        drawn = units.counted(sum(bool(row.region) for row in rows), "region")
+        common.picture_save(arguments, run, plot, picture(run, rows), drawn, why_none(run, rows))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, RegionRow._fields)
     elif not has_regions(run):
-        print(NONE + common.but_unseen(unseen_calls_text(run.connection)))
+        print(why_none(run, rows))
     elif not rows:
         print(common.nothing_text(run))
     else:
@@ -92,6 +98,33 @@ def run(arguments: argparse.Namespace) -> None:
         print("\n" + tables.text_table(columns_of(rows), rows))
         for line in what_is_missing(run, rows):
             common.print_line(line)
+
+
+def picture(run: Run, rows: list[RegionRow]) -> plot.Picture | None:
+    """In the order of the rows."""
+    own, within = (
+        [row.own_mean_ns for row in rows], [row.mean_ns - row.own_mean_ns for row in rows],
+    )
+    device_ns = [row.nccl_device_ns for row in rows]
+    panels = []
+    if any(own):
+        parts = [
+            plot.Part("by itself", plot.KINDS[0], own),
+            plot.Part("in regions inside it", plot.KINDS[4], within),
+        ]
+        panels.append(plot.Panel("time inside MPI, mean of the ranks", "time", parts))
+    if any(device_ns):
+        on_device = plot.Part("NCCL", plot.KINDS[2], device_ns)
+        panels.append(plot.Panel("NCCL on the device, all ranks", "time", [on_device]))
+    if not panels or not has_regions(run):
+        return None
+    return plot.Picture("Time by region", [row.region or OUTSIDE for row in rows], panels)
+
+
+def why_none(run: Selection, rows: list[RegionRow]) -> str:
+    if not has_regions(run):
+        return NONE + common.but_unseen(unseen_calls_text(run.connection))
+    return headline(rows) if rows else common.nothing_text(run)
 
 
 def has_regions(run: Run) -> bool:

@@ -9,7 +9,8 @@ Control messages have small sizes that together carry at most 1 % of the bytes o
 first leap in the sizes of a call and none above 64 KiB. Thresholds are those of the whole run,
 whatever is selected. On a background thread that negotiates, as Horovod's does, control is told by
 what it is instead: reductions of bits, and bytes to or from a root; the smallest gradient is bulk
-there. Collectives on communicators of one rank move nothing, and are listed apart.
+there. Collectives on communicators of one rank move nothing, and are listed apart. --plot draws the
+share of each kind in calls, bytes and time.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ..base import units
 from ..calls.bulk_and_control import TrafficRow, traffic_rows
 from ..display import page, tables
 from ..display.tables import Column, volume_column
+from ..plots import row_bars as plot
 from ..run.run import Run
 from . import common
 
@@ -45,12 +47,15 @@ COLUMNS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_arguments(parser, by_memory_kind=True)
+    common.add_arguments(parser, draws=True, by_memory_kind=True)
 
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_histograms=False, with_samples=True)
     rows = traffic_rows(run.connection)
+    if arguments.plot:
+        calls = units.counted(total(rows, "count"), "call")
+        common.picture_save(arguments, run, plot, picture(rows), calls, common.nothing_text(run))
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, TrafficRow._fields)
     elif not rows:
@@ -59,6 +64,37 @@ def run(arguments: argparse.Namespace) -> None:
         for head, text in facts(rows):
             common.print_line(f"{head:<{HEAD_WIDTH}}{text}")
         print("\n" + tables.text_table(columns_of(rows), rows))
+
+
+def picture(rows: list[TrafficRow]) -> plot.Picture | None:
+    """Shares of each kind of traffic in all calls, bytes and times."""
+    mpi = [row for row in rows if row.library == "mpi"]
+    measures = (
+        ("calls", rows, "count", units.count), ("bytes", rows, "volume_bytes", units.volume),
+        ("time in MPI", mpi, "total_ns", units.duration),
+        ("NCCL on the device", rows, "device_ns", units.duration),
+    )
+    bars = [
+        (f"{name} ({show(all_of)})", [part / all_of for part in parts])
+        for name, own, key, show in measures
+        for parts in [[total(of_kind(own, kind), key) for kind in HEADS]]
+        for all_of in [sum(parts)] if all_of
+    ]
+    if not bars:
+        return None
+    names, shares = zip(*bars)
+    parts = [
+        plot.Part(head.lower(), colour, [each[place] for each in shares])
+        for place, (head, colour) in enumerate(zip(HEADS.values(), plot.KINDS))
+    ]
+    control = [*HEADS].index("control")
+    notes = [f"{units.share(each[control])} control" for each in shares]
+    panel = plot.Panel("share", "share", parts, notes)
+    return plot.Picture("Bulk and control traffic", names, [panel])
+
+
+def of_kind(rows: list[TrafficRow], kind: str) -> list[TrafficRow]:
+    return [row for row in rows if row.traffic == kind]
 
 
 def columns_of(rows: list[TrafficRow]) -> list[Column]:
@@ -148,7 +184,7 @@ def time_text(own: list[TrafficRow], rows: list[TrafficRow]) -> str:
 
 
 def total(rows: Iterable[TrafficRow], key: str) -> float:
-    return sum(getattr(row, key) for row in rows)
+    return sum(getattr(row, key) or 0 for row in rows)
 
 
 def threshold_text(rows: list[TrafficRow]) -> str:
