@@ -147,6 +147,7 @@ IN_PICTURES = (
     ("late", "--plot", "OUT/picture.svg"),
     ("peers", "--plot", "OUT/picture.png"),
     ("latency", "--plot", "OUT/picture.svg"),
+    ("latency", "--bytes", ":", "--plot", "OUT/picture.svg"),
     ("gpu", "--plot", "OUT/picture.png"),
 )
 ONE_IN_PICTURES = 200  # drawing takes a hundred times as long as the rest
@@ -759,6 +760,7 @@ class Page(html.parser.HTMLParser):
     ALTS |= {
         "waiting and transfer by rank", "what the GPUs did", "kernels by time",
         "times by rank and step", "calls and time by size class",
+        "durations by message size",
     }
     POLICY = re.compile(
         r"default-src 'none'; img-src data:; style-src '[^']+'; script-src( '[^']+')+; base-uri "

@@ -295,6 +295,79 @@ def test_the_cumulative_curve_rises_to_one_at_the_bounds_of_buckets(axes, connec
     assert places[rows[0].low_ns] == 0
 
 
+def map_of(connection):
+    from commprof_report.calls.by_size import best_timed
+    from commprof_report.calls.histogram import size_durations
+    from commprof_report.plots.size_density import panels_of
+
+    names = families(world_of(connection))
+    rows = best_timed(size_rows(connection, families=names))
+    return panels_of(rows, size_durations(connection, names))
+
+
+def test_a_map_of_durations_holds_every_call_of_each_size(connection):
+    panels = map_of(connection)
+    assert panels[0].title == "MPI_Allreduce, MPI_COMM_WORLD"
+    for panel in panels:
+        counted = {row.bytes: row.count for row in panel.sizes}
+        assert counted == {
+            size: sum(bucket.count for bucket in panel.buckets if bucket.bytes == size)
+            for size in counted
+        }
+
+
+def test_a_map_has_nonblocking_operations_by_their_completion(connection):
+    (panel,) = [panel for panel in map_of(connection) if "MPI_Iallreduce" in panel.title]
+    assert {bucket.measure for bucket in panel.buckets} == {"completion"}
+    assert all(bucket.low_ns <= 400_000 < bucket.high_ns for bucket in panel.buckets)
+
+
+def test_fields_of_a_map_have_the_shade_of_their_density_and_lines_the_percentiles(
+    axes, connection
+):
+    panel = map_of(connection)[0]
+    drawn, _ = draw("size_density", axes, [panel])
+    (fields,) = drawn.collections
+    octaves = [
+        log2(path.vertices[:, 1].max() / path.vertices[:, 1].min()) for path in fields.get_paths()
+    ]
+    calls = sum(shade * width for shade, width in zip(fields.get_array(), octaves))
+    assert calls == pytest.approx(sum(row.count for row in panel.sizes))
+    medians, *_ = points(drawn)
+    assert medians == [(row.bytes, row.p50_ns) for row in panel.sizes]
+
+
+def test_lines_of_a_map_are_broken_at_sizes_of_few_calls(axes, connection):
+    from math import isnan
+
+    panel = map_of(connection)[0]
+    sizes = [
+        row._replace(p95_ns=None if place == 1 else 5e6) for place, row in enumerate(panel.sizes)
+    ]
+    drawn, _ = draw("size_density", axes, [panel._replace(sizes=sizes)])
+    assert [isnan(ns) for _, ns in points(drawn)[1]] == [row.p95_ns is None for row in sizes]
+
+
+def test_fields_of_neighbouring_sizes_meet_but_are_an_octave_wide_at_most():
+    from commprof_report.plots.size_density import ends_of
+
+    ends = ends_of([8, 10, 1_024])
+    assert ends[8][1] == ends[10][0] == pytest.approx(80**0.5)
+    assert ends[10][1] == pytest.approx(14.1)
+    assert ends[1_024] == pytest.approx((726.2, 1_443.8), 1e-3)
+
+
+def test_latency_of_several_sizes_draws_the_map(report, run_folder, tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(
+        pictures, "save",
+        lambda path, plot, rows, *rest: drawn.append(plot.__name__.rpartition(".")[2]),
+    )
+    for words in (("--bytes", ":"), ("--bytes", "4M"), ()):
+        report("latency", run_folder, *words, "--plot", tmp_path / "x.png")
+    assert drawn == ["size_density", "duration_histogram", "duration_histogram"]
+
+
 def test_only_percentiles_with_calls_enough_are_marked(axes, connection):
     from commprof_report.calls.histogram import latency_rows
     from commprof_report.plots.duration_histogram import Picture
@@ -604,7 +677,7 @@ def test_the_page_opens_with_the_summary_and_holds_every_picture(report, run_fol
     assert report("html", run_folder).out == f"{run_folder}/report.html\n"
     page = (run_folder / "report.html").read_text()
     assert page.index("python3 train.py --epochs 3") < page.index("<h2>Where the time goes")
-    assert page.count("data:image/svg+xml;base64,") == 7
+    assert page.count("data:image/svg+xml;base64,") == 8
     assert not re.search(r'(src|href)="(?!data:|#)', page)
     # a sentence for each figure
     assert len(re.findall(r'<p class="soft">[A-Z][^<]{60,}', page)) >= 6

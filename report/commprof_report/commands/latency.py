@@ -3,7 +3,9 @@
 Without --call it shows the call with the most time; without --bytes, the size of that call with the
 most time. A range adds the sizes in it up (--bytes : adds all). An octave, in which the duration
 doubles, has eight equal buckets, so a duration is known to 1/16. Bars show calls per octave: the
-count alone would drop by half wherever buckets become twice as wide. The text merges neighbouring
+count alone would drop by half wherever buckets become twice as wide. --plot
+draws the histogram of one size, and of several sizes a map: the calls per octave at each size, with
+the percentiles as lines, for each communicator. The text merges neighbouring
 buckets where there are more than 24; --json and --csv have all. NCCL's operations are shown by
 their time on the device, nonblocking operations by that from start to completion; where these are
 not known, by the time of the calls that start them.
@@ -19,12 +21,13 @@ from ..base.siblings import Family, Sibling, families
 from ..calls.by_size import (
     DurationRow, PercentilesRow, SizeRow, best_timed, rank_durations, size_rows,
 )
-from ..calls.histogram import LatencyRow, dominating_size, latency_rows, merged
+from ..calls.histogram import LatencyRow, dominating_size, latency_rows, merged, size_durations
 from ..display import page, tables
 from ..display.colours import of_call
 from ..display.tables import Column
 from ..plots import duration_histogram as plot
 from ..plots import histograms
+from ..plots import size_density as map_plot
 from ..roles import roles
 from ..roles.world import world_of
 from ..run.run import Run
@@ -34,6 +37,10 @@ from . import common, sizes
 EXAMPLES = (
     ("Allreduces of 4 MiB", "hvprof-report latency --call Allreduce --bytes 4M RUN"),
     ("Broadcasts of all sizes together", "hvprof-report latency --call Bcast --bytes : RUN"),
+    (
+        "A map of durations over message size",
+        "hvprof-report latency --call Bcast --bytes : --plot bcast.png RUN",
+    ),
 )
 SEE_ALSO = ("sizes",)
 BAR_WIDTH, MOST_BARS = 40, 24
@@ -52,15 +59,32 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_samples=bool(arguments.plot))
     rows = histogram(run, arguments)
     if arguments.plot:
-        calls = units.counted(sum(row.count for row in rows), "call")
-        picture = plot.Picture(rows, siblings(run, arguments, rows[0])) if rows else None
-        common.picture_save(arguments, run, plot, picture, calls, nothing_text(run, arguments))
+        save_picture(arguments, run, rows)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, rows, LatencyRow._fields)
     elif not rows:
         print(nothing_text(run, arguments))
     else:
         print_text(rows)
+
+
+def save_picture(arguments: argparse.Namespace, run: Selection, rows: list[LatencyRow]) -> None:
+    """Of one size its histogram, of several the map of all."""
+    calls, why_none = (
+        units.counted(sum(row.count for row in rows), "call"), nothing_text(run, arguments),
+    )
+    if rows and rows[0].bytes_low != rows[0].bytes_high:
+        names = roles.families(world_of(run.connection))
+        own = [
+            row for row in size_rows(run.connection, families=names)
+            if (row.call, row.measure) == (rows[0].call, rows[0].measure)
+        ]
+        if len({row.bytes for row in own if row.bytes}) > 1:
+            panels = map_plot.panels_of(own, size_durations(run.connection, names))
+            common.picture_save(arguments, run, map_plot, panels, calls, why_none)
+            return
+    picture = plot.Picture(rows, siblings(run, arguments, rows[0])) if rows else None
+    common.picture_save(arguments, run, plot, picture, calls, why_none)
 
 
 def histogram(run: Run, arguments: argparse.Namespace) -> list[LatencyRow]:
@@ -141,11 +165,22 @@ def latency_section(run: Run, rows: Sequence[SizeRow], names: Mapping[str, str])
         " or the arrow keys read off how many calls took how long."
     )
     options = [(curve.name, [curve]) for curve in curves]
+    panels = map_plot.panels_of(
+        [row for row in working if sizes.carries_messages(row)],
+        size_durations(run.connection, names),
+    )
+    drawing = common.picture(map_plot, panels, "durations by message size")
+    if drawing:
+        sentence += (
+            " The map shows the durations at each size, the darker the more calls, for the calls "
+            "and communicators with the most time."
+        )
     choices = [
         histograms.Choice("Show", options),
         histograms.Choice("beside", [("nothing", []), *options]),
     ]
-    return page.section("Calls in detail", sentence, page.histograms(histograms.data(choices)))
+    drawn = page.histograms(histograms.data(choices))
+    return page.section("Calls in detail", sentence, drawn, drawing)
 
 
 def curves_of(
