@@ -10,8 +10,8 @@ regions ("by itself"), the rank with the most, and the call with the most. A cal
 innermost region of its thread. MPI_Init and MPI_Finalize are left out. Then how often a rank was in
 the region and for how long, whatever it did there, as means: of a region in which the main thread
 waits for a framework's thread, which makes the calls, this is the exposed communication. Visits are
-known of the time in which calls are sampled. --plot draws the times inside MPI, and those of NCCL on
-the device.
+known of the time in which calls are sampled. --plot draws the times inside MPI, and
+those of NCCL on the device.
 """
 
 from __future__ import annotations
