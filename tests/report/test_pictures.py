@@ -526,6 +526,14 @@ def test_the_bars_of_size_classes_stack_to_the_calls_and_the_time_of_a_rank(axes
     assert calls.get_ylabel() == "calls of a mean rank"
 
 
+def test_files_and_groups_of_nccl_have_bars_though_they_are_neither_bulk_nor_control(
+    axes, connection
+):
+    rows = [row._replace(traffic="group") for row in hvprof_side(connection).rows]
+    calls, *_ = draw("size_classes", axes, [hvprof_side(connection, rows=rows)])
+    assert heights(calls, 1) == pytest.approx(sum(row.count for row in rows) / 4)
+
+
 def test_a_run_without_fusion_stands_beside_the_other_paler(axes, connection):
     one = hvprof_side(connection)
     half = hvprof_side(connection, fusion="unfused", ranks=8)

@@ -188,7 +188,7 @@ def bars_of(side: Side, colours: Mapping[str, str], in_step: bool) -> dict[Class
     """By class: those of one name are one."""
     sums: dict[Class, dict[str, Bar]] = {}
     for row in side.rows:
-        name = CONTROL if row.traffic == "control" else name_of(row)
+        name = CONTROL if row.traffic == CONTROL else name_of(row)
         name = name if name in colours else OTHER
         calls, time_ns = (
             (row.calls_per_step, row.time_per_step_ns) if in_step
@@ -207,15 +207,15 @@ def are_stepped(picture: Picture) -> bool:
 
 
 def colours_of(picture: Picture) -> dict[str, str]:
-    """Bulk calls by their time, then the rest."""
+    """Calls of bulk data, of files, or of groups of NCCL's, by their time; then the rest."""
     spent: dict[str, float] = {}
-    for row in (row for side in picture for row in side.rows if row.traffic == "bulk"):
+    for row in (row for side in picture for row in side.rows if row.traffic != CONTROL):
         spent[name_of(row)] = spent.get(name_of(row), 0) + row.total_ns
     named = sorted(spent, key=spent.__getitem__, reverse=True)
     colours = dict(zip(named[:MOST_CALLS], PALETTE))
     if len(named) > MOST_CALLS:
         colours[OTHER] = OTHER_COLOUR
-    if any(row.traffic == "control" for side in picture for row in side.rows):
+    if any(row.traffic == CONTROL for side in picture for row in side.rows):
         colours[CONTROL] = CONTROL_COLOUR
     return colours
 
