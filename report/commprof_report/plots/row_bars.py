@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..base import units
-from ..display.pictures import PALETTE
+from ..display import colours
 from .axis import time_axis, time_text
 
-KINDS = (*PALETTE[2:6], PALETTE[7])  # of parts that are neither waiting nor outside MPI
-WAITING, IN_MPI, OUTSIDE = PALETTE[1], PALETTE[4], "#D5DCE2"
+# of parts that are neither waiting nor outside MPI
+KINDS = (*colours.SIDES, colours.OTHER_CALLS)
+WAITING, IN_MPI, OUTSIDE = colours.WAITING, colours.TRANSFER, colours.OUTSIDE
 MOST_ROWS = 24
 LONGEST_NAME = 48
 

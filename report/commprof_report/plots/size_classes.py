@@ -10,12 +10,12 @@ from ..base import units
 from ..calls.by_size import SizeRow
 from ..calls.by_size_class import HvprofRow
 from ..calls.odd_sizes import OddSizes
-from ..display.pictures import OTHER_COLOUR, PALETTE
+from ..display.colours import NEUTRAL, OTHER_CALLS, of_call
 from .axis import size_axis, time_axis, time_text
 
 MOST_CALLS, MOST_CURVES, MOST_LABELLED = 6, 6, 4
 CONTROL, OTHER = "control", "other calls"
-CONTROL_COLOUR = PALETTE[7]
+CONTROL_COLOUR = NEUTRAL
 PALE = 0.4  # opacity of the second run
 ODD = "D"  # a diamond
 
@@ -212,9 +212,9 @@ def colours_of(picture: Picture) -> dict[str, str]:
     for row in (row for side in picture for row in side.rows if row.traffic != CONTROL):
         spent[name_of(row)] = spent.get(name_of(row), 0) + row.total_ns
     named = sorted(spent, key=spent.__getitem__, reverse=True)
-    colours = dict(zip(named[:MOST_CALLS], PALETTE))
+    colours = {name: of_call(name) for name in named[:MOST_CALLS]}
     if len(named) > MOST_CALLS:
-        colours[OTHER] = OTHER_COLOUR
+        colours[OTHER] = OTHER_CALLS
     if any(row.traffic == CONTROL for side in picture for row in side.rows):
         colours[CONTROL] = CONTROL_COLOUR
     return colours
