@@ -207,12 +207,14 @@ def opening(
     step = headline(in_steps, waits.run if is_whole else None)
     facts += summary.closing_facts(run, answers, step)
     questions = [fact for fact in facts if fact[0] in FIRST]
-    if advised:
-        most = max(communicating(answers.calls), key=lambda call: call.total_ns)
+    timed = communicating(answers.calls) or calls.drawn(answers.calls)
+    if advised and timed:
+        most = max(timed, key=lambda call: call.total_ns)
         awaited = row.awaited_call if most.call == row.top_call else None
         waits_for = f" (longest for {awaited})" if awaited and front_page.is_wait(most.call) else ""
         spent = calls_plot.bar_text(most)
         questions.append(("Costs most", f"{most.call}{waits_for}: {spent}, over all ranks"))
+    if advised:
         questions += list(advise.to_try_facts(advised)) or [("To try", advise.verdict(advised))]
     title = row.command_line or row.program or "unknown program"
     others = [fact for fact in facts if fact[0] not in FIRST]
