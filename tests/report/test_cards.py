@@ -225,8 +225,7 @@ def test_a_page_without_steps_has_the_cards_of_the_run(cards):
         ),
         (
             {},
-            "2.00 messages of 200 KB a step; a run without fusion shows the tensors: hvprof-report "
-            "hvprof RUN --unfused OTHER_RUN",
+            "2.00 messages of 200 KB a step; a run without fusion shows the tensors</dd>",
         ),
     ],
     ids=["off", "set", "default"],
