@@ -18,10 +18,10 @@ further findings are marked exploratory. "~" stands for no difference found, bes
 been found with a probability of 80 %. "same within 2 %" is a finding of its own (--min-effect).
 
 There is no verdict on runs that are not the same experiment: other work, calls or ranks recorded on
-one side only, other placement of ranks,
-another program, other binding, incomplete runs, disturbed runs, all runs of one side before all of
-the other, other nodes for each side, or a machine that was slower for one side. The report says how
-to put it right; --allow takes it as it is. Settings and software that differ between the sides are
+one side only, other placement of ranks, another program, other binding, incomplete runs, runs whose
+ranks waited for cores on most blocks or more on one side, all runs of one side before all of the
+other, other nodes for each side, or a machine that was slower for one side. The report says how to
+put it right; --allow takes it as it is. Settings and software that differ between the sides are
 listed. A library that tunes itself differs within a run: where steps settle, a note says so, and
 --skip-steps 33% leaves the first third of them out. Intervals and tests are exact and assume no
 distribution: Wilcoxon's signed rank test for pairs, that of Mann and Whitney otherwise.

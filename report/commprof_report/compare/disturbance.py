@@ -37,7 +37,8 @@ def size_text(run: Figures) -> str:
 def refused(judge: Judge, reference: Side, sides: Sequence[Side]) -> Iterator[Refusal]:
     """judge: of the verdict."""
     all_sides = [reference, *sides]
-    blocks, repeated = _blocks(all_sides, judge.is_paired), sum(side.disturbed for side in all_sides)
+    blocks = _blocks(all_sides, judge.is_paired)
+    repeated = sum(side.disturbed for side in all_sides)
     bad = _disturbed(blocks)
     if len(bad) + repeated > threshold("compare.disturbed-blocks") * (len(blocks) + repeated):
         yield Refusal("disturbed", _said(blocks, bad, repeated, judge.is_paired), WAY_OUT)
@@ -56,7 +57,9 @@ def notes(sides: Sequence[Side], is_paired: bool) -> Iterator[str]:
     if repeated:
         of_sides = ", ".join(f"{side.disturbed} in {side.name}" for side in sides)
         blocks_text = units.counted(repeated, "block")
-        yield f"{blocks_text} repeated, as ranks waited for cores, whatever else came out: {of_sides}"
+        yield (
+            f"{blocks_text} repeated, as ranks waited for cores, whatever else came out: {of_sides}"
+        )
 
 
 def _blocks(sides: Sequence[Side], is_paired: bool) -> list[list[Figures]]:

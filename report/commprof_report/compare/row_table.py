@@ -60,7 +60,9 @@ class RowTable:
             key: fmean(run.rows[key].values / len(run.ranks) for run in self.sides[0].runs)
             for key in self.keys
         }
-        values = [[run.rows[key].value(self.metrics[key]) for key in self.keys] for run in side.runs]
+        values = [
+            [run.rows[key].value(self.metrics[key]) for key in self.keys] for run in side.runs
+        ]
         return [
             None if None in own or not own else
             sum(value * calls[key] for key, value in zip(self.keys, known(own))) for own in values

@@ -49,8 +49,8 @@ def reason(
 
 
 def reason_at_marks(connection: Connection, last: Last) -> Reason | None:
-    """The main thread is taken to wait, blocked, from its mark to the last one of the step; what the
-    readings found it doing there and elsewhere is not known."""
+    """The main thread is taken to wait, blocked, from its mark to the last one of the step; what
+    the readings found it doing there and elsewhere is not known."""
     times = {
         rank: _waiting(row, last.waits_ns.get(rank, 0))
         for rank, row in cpu_times(connection).items() if row.is_of_main
