@@ -337,7 +337,9 @@ def test_a_disturbed_block_is_repeated_and_counted_unless_most_are(here, report)
     assert said in answer.out, answer.err
     assert len(runs(here)) >= 14 and [run.arm for run in runs(here, plans.DISTURBED)] == ["b"]
     text = " ".join(report("compare", here / "exp").out.split())
-    said = "Note 1 block repeated, as ranks waited for cores, whatever else came out: 0 in a, 1 in b"
+    said = (
+        "Note 1 block repeated, as ranks waited for cores, whatever else came out: 0 in a, 1 in b"
+    )
     assert said in text
     assert "Refused" not in text
     (here / "disturb-b").write_text("x\n" * 99)

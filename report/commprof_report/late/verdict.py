@@ -149,7 +149,8 @@ def blame(
     """`causes`: in order of time. is_part: of a run that was judged as a whole; a second test would
     err as often again, so ranks that cause less than half of the waiting are not named then.
     Different late ranks in different calls take precedence over ranks of the run that are as sure,
-    if they explain notably more of the waiting. `gains`: whether the run could gain notably if these ranks were not late."""
+    if they explain notably more of the waiting. `gains`: whether the run could gain notably if
+    these ranks were not late."""
     ranks = participants.ranks
     if len(ranks) < 2:
         return NOBODY
