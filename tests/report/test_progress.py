@@ -105,18 +105,19 @@ def ring(
     slow: dict[tuple[int, int], int], ranks: int = 4, wait_ns: int = 2 * US,
     receive: str = "MPI_Recv",
 ) -> Job:
-    """Each rank receives from the one before, which sends wait_ns after it; a message of a slow
-    pair takes so much longer. Then all meet."""
+    """Each rank receives from the one before, which sends wait_ns after it, first the odd ones; a
+    message of a slow pair takes so much longer. Then all meet."""
     job = job_of(ranks)
     for number in range(16):
-        begin_ns, ends = number * ROUND_NS + MS, []
-        for rank in range(ranks):
-            source = (rank - 1) % ranks
+        ends = [0] * ranks
+        for source in sorted(range(ranks), key=lambda rank: rank % 2):
+            rank = (source + 1) % ranks
+            begin_ns = number * ROUND_NS + (1 + 25 * (source % 2)) * MS
             sent_ns = begin_ns + wait_ns
-            ends.append(sent_ns + 10 * US + slow.get((source, rank), 0))
-            job.receive(rank, source, begin_ns, ends[-1], call=receive)
+            ends[rank] = max(ends[rank], sent_ns + 10 * US + slow.get((source, rank), 0))
+            job.receive(rank, source, begin_ns, ends[rank], call=receive)
             if receive == "MPI_Irecv":
-                job.call("MPI_Wait", begin_ns + US, ends[-1], rank)
+                job.call("MPI_Wait", begin_ns + US, ends[rank], rank)
             job.send(source, rank, sent_ns, sent_ns + US)
         job.collective("MPI_Allreduce", [end + ROUND_NS // 4 for end in ends], [US] * ranks)
     return job

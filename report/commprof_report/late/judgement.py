@@ -93,7 +93,7 @@ def _naming(
         late_direct_share=direct_share,
         late_through=units.rank_list(through) if through else None,
         late_progress_share=progress,
-        late_gain_ns=gain.gain_ns,
+        late_gain_ns=gain.gain_ns if gain.share else None,
         late_gain_share=gain.share,
         late_p=named.p,
         late_is_growing=int(named.growth.is_growing),

@@ -186,9 +186,18 @@ def late(run: Selection, alignment: Alignment) -> Late:
     participants = Participants(
         [row.rank for row in ranks if row.collectives or row.message_calls], hosts, _members(sums)
     )
+
+    def sooner_ns(own: tuple[int, ...]) -> int:
+        """How much sooner others would be done without these ranks being late; where calls were not
+        played, what each of the others waits for them, on average."""
+        if played.share:
+            return played.sooner_ns(own)
+        cost_ns = sum(cause.cost_ns for cause in causes if cause.cause_rank in own)
+        return round(cost_ns / max(1, len(participants.ranks) - len(own)))
+
     blamed = (
         NOBODY if is_negotiated
-        else blame(causes, participants, lambda own: is_notable(played.sooner_ns(own), split.run))
+        else blame(causes, participants, lambda own: is_notable(sooner_ns(own), split.run))
     )
     blamed, serving = without_serving(
         blamed, lambda own: is_serving(ranks, found.lines, own)
@@ -198,7 +207,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     unknown_ns, blocks = uncaused_ns(sums, split.ranks), block_count(causes)
     verdict = judged(
         split.run, negotiated_share, unknown_ns, hosts, blamed, blocks, chain_rows(sums),
-        played.sooner_ns(named), Gain(played.gain_ns(named), played.share),
+        sooner_ns(named), Gain(played.gain_ns(named), played.share),
         progress_share(named, held_up, ranks),
     )
     region, last, error_ns = wait_region(connection), None, split.of_all.error_ns

@@ -209,12 +209,13 @@ class Retimed:
 
     def gain_ns(self, ranks: tuple[int, ...]) -> int:
         """How much shorter the run would be if these ranks took no longer than the others do,
-        scaled to all of it."""
+        scaled to all of it; 0: nothing was played."""
         return _most(part.saved_ns(times_ns) for part, times_ns in self.without(ranks))
 
     @property
     def share(self) -> float:
-        """The part of the run that was played."""
+        """The part of the run that was played; 0: its calls make no graph, as those of several
+        threads of a rank may."""
         return max((part.share for part in self.parts), default=0.0)
 
     def sooner_ns(self, ranks: tuple[int, ...]) -> int:

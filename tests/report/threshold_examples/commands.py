@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 from commprof_report.calls.by_size_class import HvprofRow
 from commprof_report.commands import hvprof, late, summary, top
+from commprof_report.run.run import Run
 from commprof_report.stuck.live import LiveRow
 
-SIDE = hvprof.Side("as run", 2, 2, 100, True, "HOROVOD_FUSION_THRESHOLD=1M", [], [], [])
+SIDE = hvprof.Side(
+    "as run", 2, 2, 100, True, "HOROVOD_FUSION_THRESHOLD=1M", [], [], [], [], Run(Path("run"))
+)
 
 
 def uncounted(share: float) -> str:
