@@ -45,8 +45,9 @@ def many(tmp_path_factory) -> Path:
 
 @pytest.mark.slow
 def test_the_late_rank_of_the_bench_is_found(report, many):
-    (row,) = report("late", many, "--by", "run", "--json").rows
-    assert row["late_ranks"] == str(large_run.LATE_RANK)
+    rows = report("late", many, "--json").rows
+    most = max(rows, key=lambda row: row["caused_ns"])
+    assert most["rank"] == large_run.LATE_RANK
 
 
 @pytest.mark.slow
@@ -55,7 +56,7 @@ def test_a_page_of_64_ranks_can_be_sent_by_mail(report, tmp_path):
         tmp_path / "run", [large_run.rank_of(rank, 64, 30) for rank in range(64)]
     )
     assert report("html", tmp_path / "run").status == 0
-    assert (tmp_path / "run" / "report.html").stat().st_size < 1_500_000
+    assert (tmp_path / "run" / "report.html").stat().st_size < 2_000_000
 
 
 @pytest.mark.slow

@@ -117,7 +117,7 @@ def counted_lines(run: Run, answers: RunSummary) -> Iterator[str]:
 def closing_lines(run: Selection, answers: RunSummary, step: str) -> Iterator[str]:
     """The rest of the screen. `step`: the headline of hvprof-report steps."""
     for head, text in closing_facts(run, answers, step):
-        if head in ("Waiting", "In a step", "Seen"):
+        if head in ("Waiting", "In a step", "Efficiency", "Seen"):
             first, *rest = textwrap.wrap(
                 units.visible(text), WIDTH - HEAD_WIDTH, break_on_hyphens=False
             )

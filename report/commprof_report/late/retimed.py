@@ -82,8 +82,10 @@ class Part:
 
     def without(self, ranks: Sequence[int]) -> Change:
         """These ranks take no longer than the others do."""
+        lead_ns = np.zeros(len(self.graph.gap_ns), np.int64)
+        lead_ns[: len(self.graph.calls)] = self.graph.lead_ns(ranks)
         return self.unchanged._replace(
-            gap_ns=self.gaps.as_others(ranks), transfer_ns=self.transfers.as_others(ranks)
+            gap_ns=self.gaps.as_others(ranks, lead_ns), transfer_ns=self.transfers.as_others(ranks)
         )
 
     def shorter(self, waits: Flags, part: float) -> Change:

@@ -19,7 +19,7 @@ environments" (2003).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -103,7 +103,7 @@ class Graph:
         groups = int(members.group.max()) + 1 if len(members) else 0
         times_ns = np.append(calls.start_ns, chains.end_ns)
         order, by_group = grouped(members.group)
-        members = members.take(order)
+        members = self.members = members.take(order)
         reached_ns = np.full(groups, -1)
         reached_ns[members.group[by_group.first]] = by_group.max(
             calls.start_ns[members.call] + members.delta_ns
@@ -113,6 +113,7 @@ class Graph:
         depends = depends.take(
             self.times_ns[depends.source] + depends.delta_ns <= calls.end_ns[depends.call]
         )
+        self.depends = depends
         ready_ns = calls.start_ns.copy()
         np.maximum.at(
             ready_ns, depends.call, self.times_ns[depends.source] + depends.delta_ns
@@ -177,6 +178,26 @@ class Graph:
         found = self.times_ns.copy()
         found[self.nodes] = times_ns
         return found
+
+    def lead_ns(self, ranks: Sequence[int]) -> Ints:
+        """By how much calls of these ranks start after the others that are needed there: after the
+        last other member of a group, or after a call that depends on them has begun to wait."""
+        starts_ns = self.calls.start_ns
+        is_own = np.isin(self.chains.world_rank, ranks)[self.calls.chain]
+        lead_ns = np.zeros(len(self.calls), np.int64)
+        members, of_own = self.members, is_own[self.members.call]
+        if len(members):
+            at_ns = starts_ns[members.call] + members.delta_ns
+            others_ns = np.full(int(members.group.max()) + 1, FAR_NS)
+            groups = Groups(members.group[~of_own])
+            others_ns[members.group[~of_own][groups.first]] = groups.max(at_ns[~of_own])
+            later_ns = (at_ns - others_ns[members.group])[of_own]
+            np.maximum.at(lead_ns, members.call[of_own], later_ns)
+        depends = self.depends.take(self.depends.source < len(self.calls))
+        depends = depends.take(is_own[depends.source] & ~is_own[depends.call])
+        waited_ns = starts_ns[depends.source] + depends.delta_ns - starts_ns[depends.call]
+        np.maximum.at(lead_ns, depends.source, waited_ns)
+        return lead_ns
 
     @property
     def ends(self) -> slice:

@@ -28,10 +28,11 @@ class Usual:
         at = self.groups.first[:, None] + np.rint(place).astype(np.int64)
         self.quantiles = values_ns[self.order][at] if len(first) else np.empty((0, QUANTILES))
 
-    def as_others(self, ranks: Sequence[int]) -> Ints:
+    def as_others(self, ranks: Sequence[int], lead_ns: Ints | None = None) -> Ints:
         """The values if those of these ranks were no longer than what the other ranks take for the
         same kind: each quantile no longer than the median of the others' same quantile. What no
-        other rank does is as much shorter as makes the rank's sum that of the others."""
+        other rank does is shorter by what others wait after it (lead_ns); if that is not known or
+        nothing, by as much as makes the rank's sum that of the others."""
         found, is_own = self.values_ns.copy(), np.isin(self.rank, ranks)
         alone = []
         for group in np.flatnonzero(is_own).tolist():
@@ -43,15 +44,20 @@ class Usual:
                 found[rows] = np.minimum(found[rows], usual_ns)
             else:
                 alone.append(rows)
-        return self._as_much(found, alone, ranks) if alone else found
+        if not alone:
+            return found
+        rows = np.concatenate(alone)
+        if lead_ns is None or not lead_ns[rows].any():
+            return self._as_much(found, rows, ranks)
+        found[rows] = np.maximum(0, found[rows] - lead_ns[rows])
+        return found
 
-    def _as_much(self, found: Ints, alone: Sequence[Ints], ranks: Sequence[int]) -> Ints:
+    def _as_much(self, found: Ints, rows: Ints, ranks: Sequence[int]) -> Ints:
         number = numbered(self.ranks)
         sums_ns = np.bincount(number, found)
         others_ns = sums_ns[np.unique(number[~np.isin(self.ranks, ranks)])]
         if not len(others_ns):
             return found
-        rows = np.concatenate(alone)
         alone_ns = np.bincount(number[rows], found[rows], len(sums_ns))
         rest_ns = np.maximum(0, np.median(others_ns) - (sums_ns - alone_ns))
         part = np.minimum(1, rest_ns / np.maximum(1, alone_ns))
