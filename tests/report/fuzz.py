@@ -753,7 +753,7 @@ class Page(html.parser.HTMLParser):
         "details summary img".split()
     )
     OURS |= set("table thead tbody tr th td a script".split())
-    CLASSES = {"soft", "cards", "card", "warn", "scroll", "number", "wide"}
+    CLASSES = {"soft", "cards", "card", "warn", "scroll", "number", "wide", "answers", "facts"}
     ALTS = {
         "time by call", "time in MPI by rank", "latency by message size", "bytes from rank to rank",
     }

@@ -37,9 +37,16 @@ def test_every_command_reads_it(report, recorded, run, command):
     assert (answer.status, answer.err) == (0, "")
 
 
+def size_key(row: dict) -> tuple:
+    return tuple(str(row[name]) for name in ("call", "identity", "memory_kind", "measure", "bytes"))
+
+
 def test_what_was_counted_is_read_as_ever(report, recorded):
     for command, rows in json.loads(recorded.read_text()).items():
         read = report(*command.split(), "--json").rows
+        if command.startswith("sizes"):  # which had the calls alone that start operations
+            read = [row for row in read if row["measure"] != "completion"]
+            read, rows = (sorted(each, key=size_key) for each in (read, rows))
         assert len(read) == len(rows), command
         for row, then in zip(read, rows):
             counted = {name: value for name, value in then.items() if isinstance(value, MEASURED)}

@@ -113,7 +113,7 @@ def _by_clocks(rows: Partners, clocks: Clocks, texts: Texts) -> tuple[Flags, Int
     is_sure, error_ns = [], []
     columns = rows.identity, rows.call, rows.world_rank, rows.peer, rows.start_ns
     for identity, call, rank, peer, start_ns in zip(*(column.tolist() for column in columns)):
-        pair = (rank, rank if peer == NONE else peer)
+        pair = (rank, peer if peer in clocks.alignment.clock_of else rank)  # not all are read
         error = clocks.error(pair, pair, start_ns)
         is_sure.append(clocks.resolves(texts.texts[identity], texts.texts[call], error))
         error_ns.append(int(error.distance_ns) if is_sure[-1] else 0)

@@ -13,7 +13,7 @@ following AS (
     FROM bulk
 ),
 numbered AS (
-    SELECT *, sum(is_first) OVER (PARTITION BY world_rank ORDER BY start_ns ROWS UNBOUNDED PRECEDING) AS turn FROM following
+    SELECT *, total(is_first) OVER (PARTITION BY world_rank ORDER BY start_ns ROWS UNBOUNDED PRECEDING) AS turn FROM following
 ),
 turn AS (
     SELECT world_rank, identity, count(*) AS calls, count(DISTINCT call || bytes) AS sizes

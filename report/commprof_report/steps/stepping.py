@@ -19,6 +19,7 @@ from typing import NamedTuple
 from ..base import units
 from ..base.arrays import np
 from ..base.columns import NONE, Columns, Flags, Ints, Texts
+from ..base.present import present
 from ..base.thresholds import threshold, whole
 from ..loops.choice import Choice, Kind, choose
 from ..loops.cut import (
@@ -63,11 +64,12 @@ class Found(NamedTuple):
     is_close: bool = False  # another loop explains nearly as much
     words: str = ""  # the loops
     why: str = ""  # there are none, or this one was taken
-    counted: Ints = np.empty(0, np.int64)  # places of all calls that count
+    counted: Ints | None = None  # places of all calls that count; None: there are no steps
     share: float = 0.0  # of the time from the first call to the last, in steps
 
 
-NOTHING = Spans(np.empty(0, np.int64), np.empty(0, np.int64))
+def _no_spans() -> Spans:
+    return Spans(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def steps_of(
@@ -75,11 +77,11 @@ def steps_of(
 ) -> Found:
     """is_negotiated: the thread agrees with the others on what to send."""
     if len(own) < FEWEST_CALLS:
-        return Found(NOTHING, why=_too_few(len(own), "call"))
+        return Found(_no_spans(), why=_too_few(len(own), "call"))
     if is_negotiated:
         return _negotiated(own, about, texts)
     tried: list[Found] = []
-    best = Found(NOTHING)
+    best = Found(_no_spans())
     for token, which in _levels(own):
         of_level = list(_by_loops(own, which, about, texts, token[which], is_main))
         tried += of_level
@@ -157,7 +159,7 @@ def _by_loops(
 
     choice = choose(some.line(token))
     if choice is None:
-        yield Found(NOTHING, why="no call repeats")
+        yield Found(_no_spans(), why="no call repeats")
         return
     first = found(choice)
     yield first
@@ -174,15 +176,15 @@ def _of_loop(
     is_control = not is_bulk and bool((some.kind[counted] != Kind.MESSAGE).any())
     is_reducing = bool(about.is_reduction[some.call[counted]].any())
     if (is_control and not is_main) or (is_small and not is_reducing):
-        return Found(NOTHING, why="none of them is a small reduction of the main thread")
+        return Found(_no_spans(), why="none of them is a small reduction of the main thread")
     if is_small and (some.is_bulk & about.is_reduction[some.call]).sum() >= FEWEST_CALLS:
-        return Found(NOTHING, why="only small collectives repeat, beside bulk reductions")
+        return Found(_no_spans(), why="only small collectives repeat, beside bulk reductions")
     nest = partial(nest_text, choice, words=_words(some, texts, token))
     gap_ns = _gaps(some, counted)
     largest = some.size == some.size[counted].max()
     spans = cut(filtered(choice), counted, gap_ns, some.stretch[0] == some.stretch[-1], largest)
     if not len(spans):
-        return Found(NOTHING, why=doubt(0, False, 0.0, [], is_small))
+        return Found(_no_spans(), why=doubt(0, False, 0.0, [], is_small))
     spans = joined_parts(spans, mine, some.stretch)
     last, first = _ends(counted, spans)
     spans, number = grouped_by_pauses(spans, gap_ns[first])
@@ -190,7 +192,7 @@ def _of_loop(
         number_of = np.cumsum(counted)
         is_next = np.append(False, number_of[first[1:]] == number_of[last[:-1]] + 1)
         if may_be_layers(spans, is_next, some.stretch, gap_ns[first]):
-            return Found(NOTHING, why=MAY_BE_PART, words=nest(0))
+            return Found(_no_spans(), why=MAY_BE_PART, words=nest(0))
         spans = _mended(some, counted, spans) if is_bulk else spans
     last, first = _ends(counted, spans)
     inside = _inside(spans, counted)
@@ -199,7 +201,7 @@ def _of_loop(
     times = np.diff(some.end_ns[last])[is_same].tolist()
     is_single = number == 1 and bool((last == first).all())
     if why := doubt(len(spans), is_single, confidence, times, is_small):
-        return Found(NOTHING, confidence=confidence, why=why, words=nest(0))
+        return Found(_no_spans(), confidence=confidence, why=why, words=nest(0))
     calls = Counter(texts.texts[call] for call in some.call[inside].tolist())
     functions = {
         call: number / len(spans) for call, number in calls.items() if number >= len(spans) / 2
@@ -319,7 +321,7 @@ def _by_sums(own: OwnCalls, texts: Texts, is_cut_anew: bool) -> Found:
     """In the bulk collectives of the function that carries most."""
     place = np.flatnonzero(own.is_bulk)
     if len(place) < FEWEST_CALLS:
-        return Found(NOTHING, why=_too_few(len(place), "bulk collective"))
+        return Found(_no_spans(), why=_too_few(len(place), "bulk collective"))
     volumes = np.bincount(own.function[place], own.bytes[place])
     place = place[own.function[place] == volumes.argmax()]
     counted = np.zeros(len(own), bool)
@@ -329,7 +331,7 @@ def _by_sums(own: OwnCalls, texts: Texts, is_cut_anew: bool) -> Found:
         Summed(own.bytes[place].tolist(), pause_ns, own.stretch[place].tolist()), is_cut_anew
     )
     if not found.spans:
-        return Found(NOTHING, why=found.why)
+        return Found(_no_spans(), why=found.why)
     first, end = np.array(found.spans, np.int64).T
     spans = Spans(place[first], place[end - 1] + 1)
     calls = sum(span.end - span.first for span in found.spans) / len(found.spans)
@@ -355,11 +357,12 @@ def _words(some: OwnCalls, texts: Texts, token: Ints) -> dict[int, Word]:
 def numbered_steps(own: OwnCalls, found: Found) -> tuple[int, Numbered] | None:
     """The communicator with whose collectives the steps end, and the steps by their numbers; None:
     they end with messages, or on several communicators. No step begins where calls are missing."""
-    at = np.searchsorted(found.counted, found.spans.end) - 1
-    identity = own.identity[found.counted[at]]
+    counted = present(found.counted)
+    at = np.searchsorted(counted, found.spans.end) - 1
+    identity = own.identity[counted[at]]
     if identity[0] == NONE or (identity != identity[0]).any():
         return None
-    mine = found.counted[own.identity[found.counted] == identity[0]]
+    mine = counted[own.identity[counted] == identity[0]]
     sequence, stretch = own.sequence[mine], own.stretch[mine]
     first = np.searchsorted(mine, found.spans.first)
     last = np.searchsorted(mine, found.spans.end) - 1
