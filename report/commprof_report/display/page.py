@@ -119,7 +119,7 @@ def header(
 
 def facts_list(facts: Iterable[tuple[str, str]], kind: str = "") -> str:
     return (
-        f'<dl class="{kind}">'
+        (f'<dl class="{kind}">' if kind else "<dl>")
         + "".join(f"<dt>{text(head)}</dt><dd>{text(fact)}</dd>" for head, fact in facts)
         + "</dl>"
     )
