@@ -341,7 +341,8 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     yield "Transfer", f"{units.share(1 - present(row.wait_share))}, {moved}; {together}"
     yield from library_facts(answers)
     if row.late_ranks is not None:
-        yield "To gain", gain_text(row)
+        if row.late_gain_ns is not None:
+            yield "To gain", gain_text(row)
         yield "Certainty", certainty_text(row)
     yield from sibling_facts(run, answers)
     yield (

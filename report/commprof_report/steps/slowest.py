@@ -115,8 +115,11 @@ def _by_calls(
 
     @lru_cache(maxsize=None)
     def gains(ranks: tuple[int, ...]) -> bool:
-        """These steps would be notably shorter without them."""
-        return late.stages.retimed.gain_within_ns(ranks, list(spans.values())) >= notable_ns
+        """These steps would be notably shorter without them, as far as that can be played."""
+        retimed = late.stages.retimed
+        return not retimed.share or (
+            retimed.gain_within_ns(ranks, list(spans.values())) >= notable_ns
+        )
 
     if late.serving and are_most_of(causes, late.causes):
         why = f"none: {serving_text(late.serving)}"
