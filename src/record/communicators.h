@@ -122,8 +122,8 @@ void communicators_detached(mpi_handle key, struct communicator *communicator, b
  * False: some have none, or MPI does not say. */
 bool communicators_of_group(mpi_handle group, int count, int32_t *world_ranks);
 
-/* Whether these are they. Where MPI looks for each rank among the group's, this takes a large job no
- * longer than a small one. */
+/* Whether these are they. Where MPI looks for each rank among the group's, this takes a large job
+ * no longer than a small one. */
 bool communicators_is_group(mpi_handle group, int count, const int32_t *world_ranks);
 
 /* How many neighbors receive a block in a neighborhood collective. */

@@ -101,7 +101,7 @@ static struct traffic found_of(const struct call *call, const void *status, mpi_
     return traffic;
 }
 
-/* What a probe looks for, as a number. */
+/* The message that a probe looks for, as a number. */
 HOT uint64_t sought_by_probe(int source, int tag, mpi_handle comm)
 {
     return communicators_mix(mpi_handle_bits(comm),

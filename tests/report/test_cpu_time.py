@@ -77,7 +77,7 @@ def test_a_named_rank_has_its_reason_wherever_it_is_named(
 
 
 def job_by_call(late_ns: int) -> Job:
-    """Of three ranks, rank 1 sleeps before each Allreduce, and rank 0 computes before each
+    """Rank 1 of three sleeps before each Allreduce, and rank 0 computes before each
     Barrier."""
     job = Job([HostClock()] * 3, wall_ns=STEPS * STEP_NS)
     for step in range(STEPS):

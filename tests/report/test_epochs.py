@@ -115,7 +115,7 @@ def test_a_successful_test_has_waited_in_those_before(late):
 
 
 def test_a_complete_waits_for_a_target_outside_mpi(late):
-    """Of two that put the same amount one is held up while its target computes."""
+    """One of two that put the same amount is held up while its target computes."""
     job = one_host(2)
     for number, begin_ns, complete_ns in ((1, 0, 1 * US), (2, 100 * US, 50 * US)):
         epoch_call(job, 1, "MPI_Win_post", begin_ns, begin_ns + 100, {0: number})

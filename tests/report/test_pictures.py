@@ -457,7 +457,7 @@ def test_a_picture_says_in_its_corner_what_it_is_of(report, run_folder, tmp_path
 
 
 def test_a_band_is_broken_at_a_size_with_few_calls(axes, connection):
-    """Of 8 B to 4 KiB the 64 B have too few; a size alone between two of these gets whiskers."""
+    """The 64 B among 8 B to 4 KiB have too few; a size alone between two of these gets whiskers."""
     row = next(row for row in size_rows(connection) if row.call == "MPI_Send")
     sizes, few = (8, 16, 64, 512, 1_024, 4_096), (64, 4_096)
     line = [

@@ -234,7 +234,7 @@ class Job:
         return (held[partner], partner) if partner is not None else (0, None)
 
     def _other_side(self, key: tuple, own: Event) -> Event:
-        """What the partner in an event does until its part is over."""
+        """The work of the partner in an event until its part is over."""
         if key[0] == "epoch":
             return self.epochs[key][OTHER_SIDE[own.kind]]
         if own.kind == "probe":

@@ -54,7 +54,7 @@ static void start(mpi_handle group)
     call_on_window(CALL_Win_start, EPOCHS_ACCESS, group);
 }
 
-/* What the samples of partners of these calls say: "rank.epoch/partners ...". */
+/* The samples of partners of these calls: "rank.epoch/partners ...". */
 static const char *partners(enum call_id id)
 {
     static char text[4096];

@@ -148,7 +148,7 @@ def advice(
 
 
 def _together(said: Sequence[Finding], inputs: Inputs) -> Iterator[Advice]:
-    """What several pieces save together, if the calls that all of them change were played."""
+    """The saving of several pieces together, if the calls that all of them change were played."""
     saving = [each for each in said if each.saving_ns]
     played = [each.change for each in saving if each.change is not None]
     if len(played) < max(2, len(saving)):
@@ -220,7 +220,7 @@ def judge(rule: Rule, inputs: Inputs, said: list[Finding]) -> list[Advice]:
 
 
 def _played(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
-    """What the run would gain, if its calls can be played again."""
+    """The gain of the run, if its calls can be played again."""
     if isinstance(found, Unknown) or found.change is None:
         return found
     return found._replace(saving_ns=changes.saving_ns(inputs, [found.change]))

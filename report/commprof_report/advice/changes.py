@@ -1,5 +1,6 @@
-"""What findings would change in the recorded calls (retime/graph.py), so that their savings are
-predicted by playing these again, each alone and all together. None: those calls were not played."""
+"""Changes that findings would make in the recorded calls (retime/graph.py), so that their savings
+are predicted by playing these again, each alone and all together. None: those calls were not
+played."""
 
 from __future__ import annotations
 
@@ -71,7 +72,7 @@ def without(inputs: Inputs, ranks: Iterable[int], before: Flags | None = None) -
 
 
 def saving_ns(inputs: Inputs, changes: Iterable[Change]) -> float:
-    """What all these together save, over all ranks."""
+    """The saving of all these together, over all ranks."""
     played = inputs.played
     if not played:
         return 0.0

@@ -1,4 +1,4 @@
-"""What sizes cost that are no powers of two: the finding of hvprof's paper, as a number.
+"""The cost of sizes that are no powers of two: the finding of hvprof's paper, as a number.
 
     duration    o           x: a size between two powers of two
     (log)       |   x    .o    o: powers of two
@@ -39,7 +39,7 @@ class OddSizes(NamedTuple):
 
 
 def odd_sizes(rows: Sequence[SizeRow]) -> list[OddSizes]:
-    """Those with the most time first, as far as medians show that they differ from the line."""
+    """Calls with the most time first, as far as medians show that they differ from the line."""
     found: dict[str, list[tuple[SizeRow, float]]] = {}
     for row, line_ns in _with_line(best_timed(rows)):
         found.setdefault(row.call, []).append((row, line_ns))

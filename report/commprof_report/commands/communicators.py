@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def picture(rows: Sequence[CommunicatorRow]) -> plot.Picture | None:
-    """Those with the most time first."""
+    """Communicators with the most time come first."""
     if not rows:
         return None
     shown = sorted(rows, key=lambda row: -max(row.total_ns, row.device_ns or 0))

@@ -276,7 +276,7 @@ def cause_columns(
 
 
 def legend(rows: Sequence[LateRankRow | LateHostRow]) -> str:
-    """Of the columns that need one."""
+    """The legend of the columns that need one."""
     words = (
         "Times last: how often a rank arrived last. Others waited: for it, all others together; "
         "avoidable: the part saved if it were as early as the next one."

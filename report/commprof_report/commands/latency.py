@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def save_picture(arguments: argparse.Namespace, run: Selection, rows: list[LatencyRow]) -> None:
-    """Of one size its histogram, of several the map of all."""
+    """The histogram of one size, or the map of several."""
     calls, why_none = (
         units.counted(sum(row.count for row in rows), "call"), nothing_text(run, arguments),
     )

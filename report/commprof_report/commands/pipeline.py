@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def picture(found: Pipelines) -> plot.Picture | None:
-    """What each stage does in the counted time: stages whose times are known."""
+    """The counted time of each stage whose times are known, by what it does."""
     rows = [
         row for row in found.rows
         if row.bubble_share is not None and row.outside_share is not None and not row.has_nccl

@@ -170,7 +170,7 @@ def _operation(row: SizeRow) -> tuple:
 
 
 def completion_note(rows: Sequence[SizeRow]) -> str:
-    """What the times of nonblocking operations are, and how many have none."""
+    """A note on the times of nonblocking operations, and how many have none."""
     completed = [row for row in rows if row.measure == "completion"]
     if not completed:
         return ""

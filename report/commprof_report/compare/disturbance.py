@@ -24,7 +24,7 @@ DIFFERS = "other work on the cores of the ranks differs between the sides"
 
 
 def is_disturbed(run: Figures) -> bool:
-    """What threads of the ranks did to each other is no disturbance."""
+    """Waiting for cores, but not for other threads of the same ranks."""
     is_waiting = (run.core_wait or 0) >= threshold("compare.disturbed")
     return not run.crowds_itself and (is_waiting or (run.core_wait is None and bool(run.crowding)))
 

@@ -56,7 +56,7 @@ def of_call(name: str) -> str:
 
 
 def _tone(hue: str, is_pale: bool, is_strong: bool) -> str:
-    """Of paper and ink each as much as tells it from the others."""
+    """As much of paper and ink each as tells it from the others."""
     dark = _LIGHTER.get(hue, hue)
     light, dark = (_mixed(hue, "#ffffff", 0.4), _mixed(dark, "#000000", 0.3)) if is_pale else (
         hue, dark

@@ -123,7 +123,7 @@ def _by_clocks(rows: Partners, clocks: Clocks, texts: Texts) -> tuple[Flags, Int
 def _moved_bytes(
     connection: Connection, rows: Partners, begun: Ints, known: Known, texts: Texts
 ) -> Ints:
-    """What a rank has put, got and accumulated since the row `begun`, the Win_start that this
+    """Bytes that a rank has put, got and accumulated since the row `begun`, the Win_start that this
     Win_complete ends, on whatever window: only calls that move the same amount can be compared.
     NONE: another call (-1)."""
     calls = sampled(connection).in_texts(texts).calls

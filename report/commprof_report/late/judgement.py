@@ -54,7 +54,7 @@ class VerdictRow(NamedTuple):
 
 
 class Gain(NamedTuple):
-    """What the run would gain; share: of the run, in which that was seen."""
+    """The gain of the run; share: of the run, in which that was seen."""
 
     gain_ns: int
     share: float

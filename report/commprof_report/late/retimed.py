@@ -40,7 +40,7 @@ ROUNDED_NS = 2  # times on the run's axis
 
 
 class Recorded(NamedTuple):
-    """What the wait split knows of dependencies."""
+    """Dependencies that the wait split knows."""
 
     collectives: Collectives  # those of which the arrivals are known
     start_ns: Ints  # on the run's axis
@@ -189,7 +189,7 @@ class Part:
 
 
 class _Times(NamedTuple):
-    """Of a rank, in order of time."""
+    """Times of a rank, in order."""
 
     known_ns: Ints
     useful_ns: Ints  # since its begin
@@ -383,7 +383,7 @@ class _Run:
 
 
 def _chains(played: Played, windows: Ints, run: _Run) -> Chains:
-    """What a rank did in a window before its first call is known. After the last one it is not,
+    """The time of a rank in a window before its first call is known. After the last one it is not,
     unless the run ends: it may be in a call that is not sampled."""
     groups = Groups(played.world_rank, played.window)
     first, last = groups.first, groups.first + groups.counts - 1
@@ -398,7 +398,7 @@ def _chains(played: Played, windows: Ints, run: _Run) -> Chains:
 
 
 class _Edges:
-    """What the calls depend on."""
+    """Dependencies of the calls."""
 
     def __init__(self, played: Played, chains: int) -> None:
         self.played, self.first_group = played, len(played) + chains
@@ -460,7 +460,7 @@ class _Edges:
         return members, joined(Depends, [by_all, by_root, self.of_partners(recorded, texts)])
 
     def of_partners(self, recorded: Recorded, texts: Texts) -> Depends:
-        """Where not all depend on all, a rank may need others in the library's algorithm: the one
+        """A rank may need others in the library's algorithm: the one
         that started last before it returned, if that explains its duration."""
         rows, start_ns = recorded.collectives, recorded.start_ns
         own = np.flatnonzero(

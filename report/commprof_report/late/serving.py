@@ -18,8 +18,8 @@ MORE = threshold("late.serving")
 def without_serving(
     found: Blame, serves: Callable[[Collection[int]], bool]
 ) -> tuple[Blame, Named | None]:
-    """What is left, and the ranks of the run that would be named. One late rank in single calls is
-    no different ranks in different calls."""
+    """The rest of the blame, and the ranks of the run that would be named. One late rank
+    in single calls is no different ranks in different calls."""
     if found.named and serves(found.named.ranks):
         return found._replace(named=None), found.named
     calls = [each for each in found.calls if not serves(each.named.ranks)]

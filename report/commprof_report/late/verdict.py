@@ -295,7 +295,7 @@ def few_beyond_chance(causes: Sequence[Cause], ranks: Sequence[int]) -> LateUnit
 
 
 def ranks_beyond_chance(causes: Sequence[Cause], ranks: Sequence[int]) -> LateUnits[int] | None:
-    """Those that cause half of the waiting."""
+    """Units that cause half of the waiting."""
     return next(suspected(causes, ranks).beyond_chance(LEVEL), None)
 
 

@@ -22,7 +22,7 @@ SEVERAL = 1.1  # times: less is once, but for exceptions
 
 
 class Kind(IntEnum):
-    """What a call is to a step."""
+    """The part of a call in a step."""
 
     DATA = 0  # a bulk collective in which all wait for all
     ROOTED = 1  # collectives with a root, barriers, files: checkpoints consist of these

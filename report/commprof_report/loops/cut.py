@@ -1,4 +1,4 @@
-"""Where each iteration of the chosen loop ends.
+"""The end of each iteration of the chosen loop.
 
 A loop may be taken to begin with any element of its body. A step begins after the longest pause:
 that is when data are read and the forward pass runs. A pause is time outside the calls that count:

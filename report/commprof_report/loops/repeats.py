@@ -37,7 +37,7 @@ class Run:
 
     @property
     def edges(self) -> Ints:
-        """Where each iteration begins, and where the last one ends."""
+        """The begin of each iteration, and the end of the last one."""
         return self.starts[self.before :: self.size][: self.iterations + 1]
 
 
@@ -56,7 +56,7 @@ class Loops:
         return sum(run.iterations for run in self.runs[loop])
 
     def edges(self, loop: int) -> tuple[Ints, Ints]:
-        """Where each iteration of a loop begins and ends."""
+        """Begins and ends of the iterations of a loop."""
         edges = [run.edges for run in self.runs[loop]]
         return (
             np.concatenate([own[:-1] for own in edges]), np.concatenate([own[1:] for own in edges])
@@ -125,7 +125,7 @@ Merged = tuple[int, int, int]  # place of the first element, iterations, loop
 def _merged(
     found: Loops, symbols: Ints, starts: Ints, size: int, only: int | None = None
 ) -> list[Merged]:
-    """What becomes loops with bodies of this size, in order. only: of these, one loop."""
+    """Elements that become loops with bodies of this size, in order. only: of these, one loop."""
     stretch = found.stretch[starts[:-1]]
     same = (symbols[:-size] == symbols[size:]) & (stretch[:-size] == stretch[size:])
     edges = np.flatnonzero(np.diff(np.concatenate([[0], same.view(np.int8), [0]])))
@@ -171,7 +171,7 @@ def _loop_of(found: Loops, body: Body, only: int | None) -> tuple[int, int]:
 def _alone(
     found: Loops, symbols: Ints, starts: Ints, merged: Sequence[Merged], loop: int
 ) -> list[Merged]:
-    """Where the body of the loop stands alone."""
+    """Places at which the body of the loop stands alone."""
     body = found.bodies[loop]
     size = len(body)
     free = np.ones(len(symbols), bool)

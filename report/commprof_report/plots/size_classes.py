@@ -32,7 +32,7 @@ class Side(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """What calls of one name take in a size class. mean_ns: of a call."""
+    """The time of calls of one name in a size class. mean_ns: of a call."""
 
     name: str
     calls: float

@@ -23,7 +23,7 @@ TITLE = "Durations by message size"
 
 
 class Panel(NamedTuple):
-    """Of one call and communicator, by size."""
+    """Durations of one call and communicator, by size."""
 
     title: str
     sizes: Sequence[SizeRow]
@@ -31,7 +31,7 @@ class Panel(NamedTuple):
 
 
 def panels_of(rows: Sequence[SizeRow], buckets: Sequence[SizeDurationRow]) -> list[Panel]:
-    """Those with the most time first. Sizes that were counted with others stand at the largest."""
+    """Maps with the most time first. Sizes that were counted with others stand at the largest."""
     sizes: dict[tuple, list[SizeRow]] = {}
     for row in rows:
         if row.bytes:
@@ -130,8 +130,8 @@ def draw_fields(axes, panel: Panel, norm):
 
 
 def ends_of(sizes: Sequence[int]) -> dict[int, tuple[float, float]]:
-    """Of the fields of a size: half of the way to its neighbours on the logarithmic axis, but at
-    most half an octave."""
+    """Bounds of the fields of a size: half of the way to its neighbours on the logarithmic axis,
+    but at most half an octave."""
     below, above = [0, *sizes[:-1]], [*sizes[1:], 0]
     return {
         size: (

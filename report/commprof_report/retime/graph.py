@@ -52,7 +52,7 @@ class Chains(Columns):
 
 @dataclass(frozen=True)
 class Members(Columns):
-    """What a group is the last of: starts of calls, `delta_ns` later."""
+    """Members of which a group is the last: starts of calls, `delta_ns` later."""
 
     group: Ints
     call: Ints
@@ -61,7 +61,7 @@ class Members(Columns):
 
 @dataclass(frozen=True)
 class Depends(Columns):
-    """What a call depends on: the start of another call, or a group, `delta_ns` later."""
+    """Dependencies of calls: the start of another call, or a group, `delta_ns` later."""
 
     call: Ints
     source: Ints  # call, or the number of calls and chains + group
@@ -70,7 +70,7 @@ class Depends(Columns):
 
 
 class Change(NamedTuple):
-    """What is played: gaps by node, transfers by call; calls that no longer depend on others, and
+    """A change to play: gaps by node, transfers by call; calls that no longer depend on others, and
     those that no longer wait for progress."""
 
     gap_ns: Ints

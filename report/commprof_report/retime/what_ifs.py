@@ -1,4 +1,4 @@
-"""What would change in a graph: other gaps, other transfers."""
+"""Changes of a graph: other gaps, other transfers."""
 
 from __future__ import annotations
 

@@ -311,7 +311,7 @@ def _others_text(ranks: list[int]) -> str:
 
 
 def _why_none(connection: Connection, refused: Sequence[Refusal]) -> Unjudged:
-    """Of the rank of which most repeats."""
+    """The answer for the rank of which most repeats."""
     if not refused:
         return none(_unsampled_text(connection))
     best = max(refused, key=lambda each: (each.found.confidence, -each.world_rank))

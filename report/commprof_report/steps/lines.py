@@ -74,7 +74,7 @@ class OwnCalls(Columns):
 
 @dataclass(frozen=True)
 class AboutCalls:
-    """What all lines need to know, by number of the call's name."""
+    """Facts that all lines need, by number of the call's name."""
 
     is_sought: Flags
     is_collective: Flags

@@ -135,7 +135,7 @@ def _levels(own: OwnCalls) -> Iterator[tuple[Ints, Flags]]:
 
 
 def _share(own: OwnCalls, spans: Spans) -> float:
-    """Of the time from the first call to the last, the part in steps."""
+    """The part in steps of the time from the first call to the last."""
     upto_ns = np.append(int(own.start_ns[0]), np.maximum.accumulate(own.end_ns))
     inside = upto_ns[spans.end] - upto_ns[spans.first]
     return float(inside.sum()) / max(1, int(upto_ns[-1] - own.start_ns[0]))

@@ -185,7 +185,7 @@ def _detection(sampled: SampledCalls, detection: Detection, costs: Costs) -> dic
 
 
 def _efficiency(late: Late | None, steps: Steps, alignment: Alignment) -> Efficiency:
-    """Of the complete steps after the warm-up, on their main thread."""
+    """Efficiency of the complete steps after the warm-up, on their main thread."""
     played = late.stages.retimed.host if late else None
     if not late or played is None or late.run.parallel_efficiency is None:
         return Efficiency()

@@ -7,9 +7,10 @@
  *     event KIND CALL WHERE PEER BYTES COMPLETED START_NS END_NS
  * KIND: work; call (collective); start (nonblocking or persistent collective); send, recv, isend,
  * irecv; wait; probe (until the message of the next recv is found); of an epoch of a window post,
- * access (Win_start), done (Win_complete), exposed (Win_wait). WHERE: the communicator, whose ranks "communicator NAME RANK..." lists. PEER: the
- * other rank of a message, the root of a collective, else -1. COMPLETED: the event that completed
- * this one, or -1. tests/truth computes from these files who waited for whom. */
+ * access (Win_start), done (Win_complete), exposed (Win_wait). WHERE: the communicator, whose ranks
+ * "communicator NAME RANK..." lists. PEER: the other rank of a message, the root of a collective,
+ * else -1. COMPLETED: the event that completed this one, or -1. tests/truth computes from these
+ * files who waited for whom. */
 #include <commprof.h>
 #include <mpi.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-"""What repeats in the calls of a rank, and which of it is the step."""
+"""Repetition in the calls of a rank, and which of it is the step."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def body(size: int) -> str:
 
 
 def time(share: float) -> str:
-    """Of loop 0, which fills the second half."""
+    """The iterations of loop 0, which fills the second half."""
     step = [(0, 0.0, Kind.DATA)] * 2 + [(1, share * 100 / 3, Kind.DATA)]
     return chosen([(0, 0.0, Kind.DATA), *step * 3, *[(0, 1.0, Kind.DATA)] * 100], 0)
 
@@ -116,7 +116,7 @@ def after_pauses(share: float) -> str:
 
 
 def parts(share: float) -> str:
-    """Of sums of 12, those of two equal parts."""
+    """Sums of 12 that are two equal parts."""
     own = [6, 6] * round(share * MANY) + [5, 7] * round((1 - share) * MANY)
     spans = [Span(2 * place, 2 * place + 2) for place in range(MANY)]
     calls = Calls(own, [1] * len(own), [0] * len(own))
