@@ -254,8 +254,8 @@ def test_efficiencies_of_the_run_and_of_its_steps(late, report, tmp_path, text):
         assert row["transfer_efficiency"] == pytest.approx(most / (most + 0.02), rel=1e-5)
         assert row["parallel_efficiency"] == pytest.approx(mean / (most + 0.02), rel=1e-5)
     assert (
-        "Efficiency      67.5 % = 67.6 % load balance x 100.0 % serialization x 99.9 % transfer "
-        "(POP; from 100.0 % of the run)" in " ".join(text(job, "summary").split("\n"))
+        "Efficiency 67.5 % = 67.6 % load balance x 100.0 % serialization x 99.9 % transfer "
+        "(POP; from 100.0 % of the run)" in " ".join(text(job, "summary").split())
     )
 
 
