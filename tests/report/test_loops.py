@@ -128,6 +128,34 @@ def test_parameters_handed_out_before_a_few_steps_do_not_hide_them():
     assert (len(steps), found.confidence) == (12, 1.0)
 
 
+def test_a_few_equal_buckets_are_one_step_and_equal_steps_with_a_metric_are_not():
+    """Pauses come before the first of the buckets; before each of the steps."""
+    for in_a_row, is_step in ((3, True), (5, False)):
+        job = Job()
+        for number in range(120):
+            is_last = number % in_a_row == in_a_row - 1
+            step = number // in_a_row if is_step else number
+            job.compute((20 if not is_step or number % in_a_row == 0 else 0) * training.MS)
+            job.call("Allreduce", 400_000, step)
+            if is_last:
+                job.call("Allreduce", 8, step)
+        found, whole = found_in(job)
+        steps = 120 // in_a_row if is_step else 120
+        assert whole == [{step} for step in range(steps)], in_a_row
+        assert found.functions["MPI_Allreduce"] == (in_a_row if is_step else 1)
+
+
+def test_pauses_at_the_beginning_alone_group_none():
+    """Other work on the machine: each second one of the first ten is long."""
+    job = Job()
+    for step in range(40):
+        job.compute((40 if step % 2 == 0 and step < 10 else 0.02) * training.MS)
+        for size in (1_152, 128):
+            job.call("Allreduce", size, step)
+    _, whole = found_in(job)
+    assert whole == [{step} for step in range(40)]
+
+
 def test_pauses_that_group_few_of_the_calls_group_none():
     """Nearly all long pauses are two steps apart, but for a long while there is none."""
     job = Job()

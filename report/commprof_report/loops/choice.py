@@ -92,9 +92,9 @@ def choose(line: Line) -> Choice | None:
             break
         one = max(others, key=lambda one: (not _is_below(loops, loop, one), times[one]))
         extra_ns = _pauses_before(loops, one, spent_ns)
-        is_part, is_close = _is_part(line, spent_ns, inside[loop], inside[one], extra_ns)
-        if is_close and not is_part:
-            is_part = _is_below(loops, loop, one)
+        is_part, is_close = _is_part(
+            line, spent_ns, inside[loop], inside[one], extra_ns, _is_below(loops, loop, one)
+        )
         outer, inner = (Refused(each, loops.iterations(each), each == loop, is_close)
                         for each in (loop, one))
         refused.append(inner if is_part else outer)
@@ -109,21 +109,22 @@ def _repeats(loops: Loops, loop: int) -> bool:
 
 
 def _is_part(
-    line: Line, spent_ns: Ints, outer: Flags, inner: Flags, extra_ns: float
+    line: Line, spent_ns: Ints, outer: Flags, inner: Flags, extra_ns: float, is_below: bool
 ) -> tuple[bool, bool]:
     """Whether what the outer loop has besides the inner one is a part of each step, and whether
-    only times say so. extra_ns: of the pauses before the inner loop."""
+    only times say so. extra_ns: of the pauses before the inner loop. is_below: the inner loop looks
+    like a part of a step: a few equal buckets are, if the pauses come before the first of them."""
     rest, own = outer & ~inner, outer & inner
     if (line.kind[rest] == Kind.DATA).any():
         return True, False
     if (line.kind[own] == Kind.DATA).any():
-        return False, False
+        return is_below and extra_ns >= REST * float(spent_ns[outer].sum()), False
     if (line.kind[own] != Kind.ROOTED).any():
         rest &= line.kind != Kind.ROOTED
         if not rest.any():
             return False, False
     share = (float(spent_ns[rest].sum()) + extra_ns) / max(1.0, float(spent_ns[outer].sum()))
-    return share >= REST, True
+    return share >= REST or is_below, True
 
 
 def _is_below(loops: Loops, outer: int, inner: int) -> bool:

@@ -138,7 +138,8 @@ def grouped_by_pauses(spans: Spans, pause_ns: Ints) -> tuple[Spans, int]:
     if not 1 < units <= MOST_UNITS or counts.max() < SAME_DISTANCE * len(distances):
         return spans, 1
     is_unit = ends - begins == units
-    cut_off = (ends - begins)[~is_unit & ~is_whole].sum()
+    # a group that the end, or a hole, cuts off is no longer than others
+    cut_off = np.minimum(ends - begins, units)[~is_unit & ~is_whole].sum()
     if units * is_unit.sum() < SAME_DISTANCE * (len(spans) - cut_off):
         return spans, 1
     begins, ends = begins[is_unit], ends[is_unit]
