@@ -37,8 +37,6 @@ ONE_CLOCK = [
     if plant.where != "hosts" and plant.cause != "none" and plant not in ESTIMATED
 ]
 COMPARED = list({(plant.program, plant.where): plant for plant in PLANTS}.values())
-# operations that one call completes
-MANY_AT_ONCE = {"gpipe", "1f1b", "nonblocking", "pass_nonblocking"}
 TRAINING = {"ddp", "horovod", "horovod_marks", "horovod_regions"}
 GAINING = {"blocking", "nonblocking", "held_up", "late_root", "early_reduce", "gpipe", "drift"}
 # each round is a step
@@ -130,20 +128,6 @@ def test_where_a_part_of_the_calls_is_sampled_causes_are_known(
     (whole,) = reporter.rows_of_ended("late", played(plant).run.folder, "--by", "run")
     assert whole["sampled_share"] < 0.5 < whole["coverage"]
     assert whole["unknown_cause_ns"] < 0.5 * whole["wait_ns"]
-
-
-@pytest.mark.parametrize(
-    "plant",
-    by_name(plant for plant in PLANTS if plant.program in MANY_AT_ONCE and not plant.samples),
-)
-def test_overlapping_saves_no_more_than_what_is_not_waiting(played: Played, plant: Plant) -> None:
-    """Several operations that one Waitall completes are each blocked in it."""
-    trial = played(plant)
-    saving_ns = sum(
-        row["saving_ns"] for row in reporter.rows_of_ended("advise", trial.run.folder)
-        if row["rule"] == "overlap" and row["found"]
-    )
-    assert saving_ns <= 1.2 * sum(trial.truth.transfer_ns.values()) + tolerance_ns(trial)
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,10 @@ def waiting(folder: Path) -> Iterator[tuple[str, str, object]]:
         "sentence of the verdict", "summary",
         sentence_of(reporter.text("summary", folder), "Waiting").startswith(sentence),
     )
-    named = [row for row in rows("advise", folder) if row["rule"] == "imbalance" and row["found"]]
+    named = [
+        row for row in rows("advise", folder)
+        if row["rule"] in ("imbalance", "slow_link") and row["found"]
+    ]
     yield (
         "whether late ranks are named", "late",
         run["late_ranks"] is not None or run["verdict"] == "by-call",
@@ -162,7 +165,12 @@ def totals(folder: Path) -> Iterator[tuple[str, str, object]]:
     yield "count without set-up", "regions", summed("own_count", "regions", folder)
     yield "volume_bytes", "summary", summary["volume_bytes"]
     yield "volume_bytes", "calls", sum(row["volume_bytes"] for row in calls)
-    yield "volume_bytes", "sizes", summed("volume_bytes", "sizes", folder)
+    yield (
+        "volume_bytes", "sizes",
+        sum(
+            row["volume_bytes"] for row in rows("sizes", folder) if row["measure"] != "completion"
+        ),
+    )
     yield "volume_bytes", "traffic", summed("volume_bytes", "traffic", folder)
     yield "volume_bytes", "communicators", summed("volume_bytes", "communicators", folder)
     yield "volume_bytes", "regions", summed("volume_bytes", "regions", folder)
@@ -187,13 +195,15 @@ def totals(folder: Path) -> Iterator[tuple[str, str, object]]:
     yield "wall_ns", "prometheus", measured["commprof_wall_seconds"] * 1e9
     yield "sent_bytes", "summary", summary["sent_bytes"]
     yield "sent_bytes", "peers", summed("bytes", "peers", folder)
-    yield "sent_bytes", "peers --received", summed("bytes", "peers", folder, "--received")
+    if not any(row["family"] == "rma" for row in calls):
+        yield "sent_bytes", "peers --received", summed("bytes", "peers", folder, "--received")
     yield "sent_bytes", "ranks", sum(row["sent_bytes"] for row in ranks)
     by_call = {row["call"]: row["total_ns"] for row in calls}
     for command in ("hvprof", "sizes", "ranks"):
         own: dict[str, int] = defaultdict(int)
         for row in rows(command, folder):
-            own[row["call"]] += row["total_ns"]
+            if row["measure"] != "completion":
+                own[row["call"]] += row["total_ns"]
         yield f"time in the calls of {command}", command, sum(own.values())
         yield f"time in the calls of {command}", "calls", sum(by_call[call] for call in own)
     most = max(by_call, key=by_call.__getitem__)

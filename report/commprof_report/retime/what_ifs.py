@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..base.arrays import np
-from ..base.columns import NONE, Floats, Groups, Ints, grouped, numbered
+from ..base.columns import NONE, Floats, Groups, Ints, by_rank, grouped, numbered
 
 QUANTILES = 16
 PARTS = 16  # of the run, in which ranks are compared
@@ -49,8 +49,19 @@ class Usual:
         rows = np.concatenate(alone)
         if lead_ns is None or not lead_ns[rows].any():
             return self._as_much(found, rows, ranks)
-        found[rows] = np.maximum(0, found[rows] - lead_ns[rows])
+        for _, own in by_rank(self.ranks[np.sort(rows)]):
+            self._take(found, np.sort(rows)[own], lead_ns)
         return found
+
+    def _take(self, found: Ints, rows: Ints, lead_ns: Ints) -> None:
+        """What others wait at a call was lost since the call before at which they did: the rows, of
+        one rank in order of time, are shorter by it, the last first."""
+        left_ns = 0
+        for row in rows[::-1].tolist():
+            left_ns = int(lead_ns[row]) or left_ns
+            taken_ns = min(left_ns, int(found[row]))
+            found[row] -= taken_ns
+            left_ns -= taken_ns
 
     def _as_much(self, found: Ints, rows: Ints, ranks: Sequence[int]) -> Ints:
         number = numbered(self.ranks)
