@@ -228,7 +228,10 @@ def by_calls(connection: Connection, alignment: Alignment, sampled: SampledCalls
         return none(
             f"no rank has samples of both ends of any of {units.counted(most_steps, 'step')}"
         )
-    steps = _numbered(own, groups, alignment)
+    steps, *others = sorted(
+        _together(own, groups, alignment), key=lambda each: len(np.unique(each.world_rank)),
+        reverse=True,
+    )
     stepping_ranks = {*np.unique(steps.world_rank).tolist()}
     group = max(groups, key=lambda each: len(stepping_ranks.intersection(each.ranks)))
     found = group.found
@@ -240,22 +243,29 @@ def by_calls(connection: Connection, alignment: Alignment, sampled: SampledCalls
         "calls", found.how, sampled.texts.text(group.identity) or "", found.functions,
         None if has_own_sizes else found.bytes, found.confidence, total, "",
         is_bulk=found.is_bulk, is_close=found.is_close, loops=found.words,
-        apart=[*_apart(own.take(~np.isin(own.world_rank, [*stepping_ranks])), groups, alignment)],
+        apart=[_apart(each, groups) for each in others],
     ), steps
 
 
-def _apart(own: Bounds, groups: Sequence[Group], alignment: Alignment) -> Iterator[Apart]:
-    """The steps of ranks that do not step together with the others, as in another ensemble."""
+def _together(
+    own: Bounds, groups: Sequence[Group], alignment: Alignment
+) -> Iterator[Bounds]:
+    """The steps of ranks that step together."""
     while len(own):
         steps = _numbered(own, groups, alignment)
-        ranks = np.unique(steps.world_rank)
-        found = next(group.found for group in groups if ranks[0] in group.ranks)
-        times = np.sort(steps.end_ns - steps.begin_ns)
-        yield Apart(
-            ranks.tolist(), len(np.unique(steps.step)), found.functions, found.is_bulk,
-            float(times[len(times) // 2]),
-        )
-        own = own.take(~np.isin(own.world_rank, ranks))
+        yield steps
+        own = own.take(~np.isin(own.world_rank, steps.world_rank))
+
+
+def _apart(steps: Bounds, groups: Sequence[Group]) -> Apart:
+    """The steps of ranks that do not step together with the others, as in another ensemble."""
+    ranks = np.unique(steps.world_rank)
+    found = next(group.found for group in groups if ranks[0] in group.ranks)
+    times = np.sort(steps.end_ns - steps.begin_ns)
+    return Apart(
+        ranks.tolist(), len(np.unique(steps.step)), found.functions, found.is_bulk,
+        float(times[len(times) // 2]),
+    )
 
 
 def find_groups(
