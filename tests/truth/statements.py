@@ -120,7 +120,7 @@ def waiting(folder: Path) -> Iterator[tuple[str, str, object]]:
         run["late_ranks"] is not None or run["verdict"] == "by-call",
     )
     yield "whether late ranks are named", "advise", bool(named)
-    if run["late_ranks"] is not None and named:
+    if run["late_ranks"] is not None and named and named[0]["rule"] == "imbalance":
         yield "late_gain_ns", "advise", named[0]["saving_ns"] / run["ranks"]
     yield "whether a rank did not end", "summary", summary["early_ended_ranks"] > 0
     yield (
