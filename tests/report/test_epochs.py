@@ -116,26 +116,14 @@ def test_a_successful_test_has_waited_in_those_before(late):
 
 def test_a_complete_waits_for_a_target_outside_mpi(late):
     """One of two that put the same amount is held up while its target computes."""
-    job = one_host(2)
-    for number, begin_ns, complete_ns in ((1, 0, 1 * US), (2, 100 * US, 50 * US)):
-        epoch_call(job, 1, "MPI_Win_post", begin_ns, begin_ns + 100, {0: number})
-        epoch_call(job, 0, "MPI_Win_start", begin_ns + 200, begin_ns + 300, {1: number})
-        put(job, 0, begin_ns + 400, begin_ns + 500, 1_000)
-        epoch_call(
-            job, 0, "MPI_Win_complete", begin_ns + 1 * US, begin_ns + 1 * US + complete_ns,
-            {1: number},
-        )
-        epoch_call(
-            job, 1, "MPI_Win_wait", begin_ns + complete_ns, begin_ns + 1 * US + complete_ns,
-            {0: number},
-        )
-    assert states(late(job, "state"))["no progress"] == (1, 49 * US)
+    assert states(late(moving(1_000, 1_000), "state"))["no progress"] == (1, 49 * US)
 
 
-def test_completes_that_move_different_amounts_are_not_compared(late):
+def moving(*amounts: int) -> Job:
+    """Epochs in which rank 0 puts these; the second complete takes 50 times as long."""
     job = one_host(2)
-    for number, begin_ns, complete_ns, moved in (
-        (1, 0, 1 * US, 10), (2, 100 * US, 50 * US, 1_000_000)
+    for number, begin_ns, complete_ns, moved in zip(
+        (1, 2), (0, 100 * US), (1 * US, 50 * US), amounts
     ):
         epoch_call(job, 1, "MPI_Win_post", begin_ns, begin_ns + 100, {0: number})
         epoch_call(job, 0, "MPI_Win_start", begin_ns + 200, begin_ns + 300, {1: number})
@@ -148,7 +136,11 @@ def test_completes_that_move_different_amounts_are_not_compared(late):
             job, 1, "MPI_Win_wait", begin_ns + complete_ns, begin_ns + 1 * US + complete_ns,
             {0: number},
         )
-    assert "no progress" not in states(late(job, "state"))
+    return job
+
+
+def test_completes_that_move_different_amounts_are_not_compared(late):
+    assert "no progress" not in states(late(moving(10, 1_000_000), "state"))
 
 
 def test_a_probe_that_found_a_message_has_waited_in_those_before(late):

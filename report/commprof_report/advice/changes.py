@@ -9,6 +9,7 @@ from functools import reduce
 
 from ..base.arrays import np
 from ..base.columns import NONE, Flags
+from ..late.retimed import Part
 from ..late.waits import Waits
 from ..retime.graph import Change
 from .inputs import Inputs
@@ -29,25 +30,28 @@ def chosen(
     return found & which(waits) if which else found
 
 
+def _having(inputs: Inputs, waits: Flags) -> Part | None:
+    """The calls that were played, if some of these waits are among them."""
+    played = inputs.played
+    return played if played and played.are(waits).any() else None
+
+
 def shorter(inputs: Inputs, waits: Flags, part: float) -> Change | None:
     """Their transfers last this part of what they do."""
-    played = inputs.played
-    return played.shorter(waits, part) if played and played.are(waits).any() else None
+    played = _having(inputs, waits)
+    return played.shorter(waits, part) if played else None
 
 
 def no_longer(inputs: Inputs, waits: Flags, ns_per_byte: float) -> Change | None:
-    played, own_bytes = inputs.played, inputs.late.stages.split.of_all.waits.bytes
-    if not played or not played.are(waits).any():
-        return None
-    return played.no_longer(waits, np.maximum(own_bytes, 0) * ns_per_byte)
+    own_bytes = inputs.late.stages.split.of_all.waits.bytes
+    played = _having(inputs, waits)
+    return played.no_longer(waits, np.maximum(own_bytes, 0) * ns_per_byte) if played else None
 
 
 def waiting_for_none(inputs: Inputs, waits: Flags) -> Change | None:
     """These calls depend on no other rank."""
-    played = inputs.played
-    if not played or not played.are(waits).any():
-        return None
-    return played.unchanged._replace(is_free=played.are(waits))
+    played = _having(inputs, waits)
+    return played.unchanged._replace(is_free=played.are(waits)) if played else None
 
 
 def without_progress(inputs: Inputs) -> Change | None:

@@ -63,7 +63,7 @@ def compare(sides: Sequence[Side], rules: Rules) -> Comparison:
     if not any(refusal.kind == "disturbed" for refusal in found):
         said += disturbance.notes(compared, is_paired)
     for side, pair in zip(others, pairs):
-        said += notes.of_pair(judge, reference, side, pair.primary, rules.skipped)
+        said += notes.coarse_clocks(reference, side, pair.primary, rules.skipped)
     return Comparison(
         sides=compared,
         rules=rules,

@@ -11,7 +11,7 @@ from ..base import units
 from ..base.thresholds import threshold, whole
 from . import machine
 from .figures import Figures
-from .judge import Judge, known
+from .judge import known
 from .refusals import tunes_itself
 from .results import FigureRow, Rules
 from .sides import Side
@@ -44,13 +44,6 @@ def of_sides(
         yield from _outliers(side, metric, rules.min_effect)
     for side in sides:
         yield from _settling(side, rules.skipped)
-
-
-def of_pair(
-    judge: Judge, reference: Side, side: Side, primary: FigureRow, skipped: float
-) -> Iterator[str]:
-    """primary: the figure of the verdict."""
-    yield from _coarse_clocks(reference, side, primary, skipped)
 
 
 def _sequential(rules: Rules, level_of_each: float, are_several: bool) -> str:
@@ -118,8 +111,8 @@ def _settling(side: Side, skipped: float) -> Iterator[str]:
         )
 
 
-def _coarse_clocks(reference: Side, side: Side, figure: FigureRow, skipped: float) -> Iterator[str]:
-    """Waiting and transfer cannot be separated better than the clocks of the hosts are known."""
+def coarse_clocks(reference: Side, side: Side, figure: FigureRow, skipped: float) -> Iterator[str]:
+    """figure: that of the verdict. Waiting and transfer cannot be separated better than the clocks of the hosts are known."""
     if figure.figure not in ("transfer", "wait") or figure.difference is None:
         return
     runs = [*reference.runs, *side.runs]

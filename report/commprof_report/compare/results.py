@@ -177,7 +177,7 @@ class Histogram(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """histograms: of the largest rows; empty where runs were read without."""
+    """histograms: of the largest rows."""
 
     sides: list[Side]
     rules: Rules

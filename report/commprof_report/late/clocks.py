@@ -6,8 +6,8 @@ import math
 from collections.abc import Hashable, Iterable
 from sqlite3 import Connection
 
-from ..base.arrays import np
 from ..base import query
+from ..base.arrays import np
 from ..base.columns import Groups, Texts
 from ..base.present import present
 from ..base.thresholds import threshold

@@ -22,13 +22,13 @@ from ..run.alignment import Alignment
 from ..run.sampled import sampled
 from .clocks import Clocks
 from .known import Known
+from .messages import LONG_AGO_NS
 from .waits import Arrivals
 
 SQL = query.beside(__file__)
 
 START, COMPLETE, POST = "MPI_Win_start", "MPI_Win_complete", "MPI_Win_post"
 WAITS = ("MPI_Win_wait", "MPI_Win_test")
-LONG_AGO_NS = -(1 << 62)
 LATE_POST, LATE_COMPLETE = "late post", "late complete"
 
 

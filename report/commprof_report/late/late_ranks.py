@@ -11,6 +11,7 @@ from ..base import query
 from ..base.columns import grouped
 from ..base.thresholds import threshold
 from ..calls.negotiation import Negotiation, negotiation
+from ..retime.efficiency import Efficiency
 from ..run.alignment import Alignment
 from ..run.crowding import Crowding, crowding
 from ..run.holes import together_share
@@ -76,15 +77,11 @@ class LateUnsplitRow(NamedTuple):
     error_ns: int
 
 
-class LateEfficiencyRow(NamedTuple):
-    """Efficiencies of the POP centre; docs/SCHEMA.md. None: not known."""
+class EfficiencyShareRow(NamedTuple):
+    efficiency_share: float | None = None  # of the run, from whose calls efficiencies are
 
-    parallel_efficiency: float | None = None
-    load_balance: float | None = None
-    communication_efficiency: float | None = None
-    serialization: float | None = None
-    transfer_efficiency: float | None = None
-    efficiency_share: float | None = None  # of the run, from whose calls they are
+
+EFFICIENCIES = (*Efficiency._fields, *EfficiencyShareRow._fields)
 
 
 class LateAlsoRow(NamedTuple):
@@ -104,12 +101,13 @@ if TYPE_CHECKING:
 
     # several tuples: row_of
     class LateRow(  # type: ignore[misc]
-        LateRunRow, LateUnsplitRow, VerdictRow, LateAlsoRow, ReasonRow, LateEfficiencyRow
+        LateRunRow, LateUnsplitRow, VerdictRow, LateAlsoRow, ReasonRow, Efficiency,
+        EfficiencyShareRow,
     ): ...
 else:
     LateRow = query.row_of(  # the run in one row
-        "LateRow", LateRunRow, LateUnsplitRow, VerdictRow, LateAlsoRow, ReasonRow,
-        LateEfficiencyRow,
+        "LateRow", LateRunRow, LateUnsplitRow, VerdictRow, LateAlsoRow, ReasonRow, Efficiency,
+        EfficiencyShareRow,
     )
 
 
@@ -256,7 +254,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     return Late(
         run=query.joined(
             LateRow, split.run, unsplit, verdict, also, reason_row(why),
-            _efficiency(found, is_negotiated),
+            *_efficiency(found, is_negotiated),
         ),
         ranks=rows,
         hosts=host_rows(rows),
@@ -284,14 +282,16 @@ def late(run: Selection, alignment: Alignment) -> Late:
     )
 
 
-def _efficiency(found: Stages, is_negotiated: bool) -> LateEfficiencyRow:
+def _efficiency(
+    found: Stages, is_negotiated: bool
+) -> tuple[Efficiency, EfficiencyShareRow]:
     """Not known where the time between calls is not that of the program's work: on threads beside
     the main one, or while GPUs communicate."""
     played = found.retimed
     is_beside = is_negotiated or is_beside_main(found.split.run)
     if played.host is None or played.device is not None or is_beside:
-        return LateEfficiencyRow()
-    return LateEfficiencyRow(*played.host.efficiency, played.host.share)
+        return Efficiency(), EfficiencyShareRow()
+    return played.host.efficiency, EfficiencyShareRow(played.host.share)
 
 
 def is_beside_main(row: LateRunRow) -> bool:

@@ -29,6 +29,7 @@ from ..run.alignment import Alignment
 from ..run.sampled import sampled
 from .collectives import ALL, LOWER, NEIGHBORS, ROOT_FIRST, ROOT_LAST, Collectives
 from .known import Known
+from .messages import LONG_AGO_NS
 from .progress import LATE_PARTNER, NO_PROGRESS
 from .timelines import Called
 from .waits import Arrivals, Waits
@@ -486,7 +487,7 @@ class _Edges:
         before that is posted: then they are buffered."""
         messages = messages.take(messages.is_known & (messages.peer_ns != NONE))
         is_send = texts.among(messages.wait_state, {"late receiver"})
-        is_buffered = is_send & (messages.last_ns == -FAR_NS)
+        is_buffered = is_send & (messages.last_ns == LONG_AGO_NS)
         most_bytes = messages.bytes[is_buffered].max(initial=NONE)
         messages = messages.take(~is_send | (messages.bytes > most_bytes))
         waiting = self.ended(messages.world_rank, messages.gone_ns)

@@ -13,7 +13,7 @@ from ..calls.by_call import CallRow, call_rows
 from ..calls.by_pair import PeerRow, peer_rows
 from ..calls.by_rank import RankCallRow, RankRow, rank_rows
 from ..gpu.copied import copied_rows
-from ..late.late_ranks import Late, LateEfficiencyRow
+from ..late.late_ranks import EFFICIENCIES, Late
 from ..run.crowding import crowding, sentence
 from ..run.facts import FactRow, fact_rows
 from ..run.run import Run
@@ -306,8 +306,7 @@ def _calls(calls: Sequence[CallRow]) -> dict:
 
 def _waiting(late: Late | None) -> dict:
     same = (
-        "wait_share", "late_ranks", "late_gain_ns", "late_gain_share",
-        *LateEfficiencyRow._fields,
+        "wait_share", "late_ranks", "late_gain_ns", "late_gain_share", *EFFICIENCIES,
     )
     return {
         "wait_verdict": late and late.run.verdict, "wait_coverage": late and late.run.coverage,

@@ -156,7 +156,7 @@ def of_coarse_clocks(part: float) -> str:
     split = Row("collective", "mpi", 1, 8, 2_000, 1, 1_000, 1_000.0, 2_000)
     of_run = run(error_ns=part * 1_000, rows={key("Bcast"): split})
     figure = comparison._figure(JUDGE, ("a", "b"), "transfer", [1_000] * 8, [2_000] * 8)
-    return note(notes._coarse_clocks(side([of_run] * 8), side([of_run] * 8), figure, 0.0))
+    return note(notes.coarse_clocks(side([of_run] * 8), side([of_run] * 8), figure, 0.0))
 
 
 def of_settling(share: float) -> str:
