@@ -1,5 +1,6 @@
--- How do the sampled bulk calls of each communicator follow each other on its ranks? A turn is a row of a rank's collectives on it without other
--- bulk collectives or messages between them. repeats: how often a size occurs in the turn of a collective, on average.
+-- How do the sampled bulk calls of each communicator follow each other on its ranks? A turn is a
+-- row of a rank's collectives on it without other bulk collectives or messages between them.
+-- repeats: how often a size occurs in the turn of a collective, on average.
 WITH bulk AS (
     SELECT world_rank, identity, family, call, bytes, start_ns
     FROM sample
@@ -13,7 +14,10 @@ following AS (
     FROM bulk
 ),
 numbered AS (
-    SELECT *, total(is_first) OVER (PARTITION BY world_rank ORDER BY start_ns ROWS UNBOUNDED PRECEDING) AS turn FROM following
+    SELECT *, total(is_first) OVER (
+               PARTITION BY world_rank ORDER BY start_ns ROWS UNBOUNDED PRECEDING
+           ) AS turn
+    FROM following
 ),
 turn AS (
     SELECT world_rank, identity, count(*) AS calls, count(DISTINCT call || bytes) AS sizes
@@ -22,14 +26,19 @@ turn AS (
     GROUP BY world_rank, identity, turn
 ),
 sent AS (
-    SELECT world_rank, count(*) AS sends FROM bulk WHERE family = 'point-to-point' AND call NOT LIKE '%ecv%' GROUP BY world_rank
+    SELECT world_rank, count(*) AS sends
+    FROM bulk
+    WHERE family = 'point-to-point' AND call NOT LIKE '%ecv%'
+    GROUP BY world_rank
 ),
 of_rank AS (
-    SELECT world_rank, identity, count(*) AS turns, sum(calls) AS calls, sum(calls * 1.0 * calls / sizes) AS repeats
+    SELECT world_rank, identity, count(*) AS turns, sum(calls) AS calls,
+           sum(calls * 1.0 * calls / sizes) AS repeats
     FROM turn
     GROUP BY world_rank, identity
 )
-SELECT identity, sum(turns) AS turns, coalesce(sum(sends), 0) AS sends, sum(repeats) / sum(calls) AS repeats
+SELECT identity, sum(turns) AS turns, coalesce(sum(sends), 0) AS sends,
+       sum(repeats) / sum(calls) AS repeats
 FROM of_rank
 LEFT JOIN sent USING (world_rank)
 GROUP BY identity
