@@ -153,19 +153,22 @@ def test_a_rank_without_a_file_is_not_said_to_be_there(job, tmp_path):
 
 @needs_root
 @pytest.mark.parametrize("end", ["finalize", "exit"])
-def test_a_process_that_has_lost_its_rights_loses_nothing(job, tmp_path, end):
+def test_a_process_that_has_lost_its_rights_loses_nothing(job, mpi, tmp_path, end):
     run, lines = job(user=NOBODY, end=end)
     stays = "stays and can be read as well, though not by this process"
     of_ranks = [
         f"cannot write {run.database(rank)}: Permission denied; the ledger {run.ledger(rank)} "
         f"{stays}" for rank in range(2)
     ]
-    assert lines[:-1] == (of_ranks if end == "finalize" else [])
     said = (
         f"profile of 2 ranks in {tmp_path}/run, which this process can no longer see "
         "(Permission denied)"
     )
-    assert with_the_command(lines[-1])[0] == said
+    closing = [with_the_command(line)[0] for line in lines if line not in of_ranks]
+    # MPICH's launcher ends with the first rank that leaves without MPI_Finalize, without waiting
+    # for what others still print
+    assert closing == [said] or (mpi.name == "mpich" and end == "exit" and not closing)
+    assert [line for line in lines if line in of_ranks] == (of_ranks if end == "finalize" else [])
     assert barriers_in(tmp_path / "run") >= (14 if end == "finalize" else 12)
 
 
