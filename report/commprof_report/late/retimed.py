@@ -25,7 +25,7 @@ from ..base.thresholds import threshold
 from ..retime.efficiency import Efficiency, efficiency
 from ..retime.graph import Calls, Chains, Change, Depends, Graph, Members
 from ..retime.what_ifs import Usual
-from ..run.alignment import Alignment
+from ..run.alignment import Alignment, storable
 from ..run.sampled import sampled
 from .collectives import ALL, LOWER, NEIGHBORS, ROOT_FIRST, ROOT_LAST, Collectives
 from .known import Known
@@ -359,7 +359,7 @@ class _Run:
         }
         walls = connection.execute("SELECT world_rank, coalesce(wall_ns, 0) FROM rank_wall")
         bounds = [
-            (rank, alignment.aligned_ns(rank, 0), alignment.aligned_ns(rank, wall_ns))
+            (rank, *(storable(alignment.aligned_ns(rank, time_ns)) for time_ns in (0, wall_ns)))
             for rank, wall_ns in walls
         ]
         self.begins = {rank: begin_ns for rank, begin_ns, _ in bounds}
