@@ -77,17 +77,10 @@ def test_marked_steps_are_those_that_are_found(profile):
     assert (found["steps"], found["delimited_by"]) == (STEPS, "calls")
 
 
-def test_steps_of_a_solver_are_delimited_by_its_small_allreduce(profile):
-    (row,) = answer(profile("training_loop", 2, "solver", str(STEPS)).folder, "steps", "--json")
-    assert (row["steps"], row["delimited_by"], row["how"], row["period"]) == (
-        STEPS, "calls", "small", "1 MPI_Allreduce, 8 B",
-    ), row["why"]
-    assert "steps taken from MPI_Allreduce of 8 B" in row["why"]
-
-
-def test_small_allreduces_of_any_number_a_step_tell_no_steps(profile):
-    (row,) = answer(profile("training_loop", 2, "talk", "30").folder, "steps", "--json")
-    assert (row["steps"], row["delimited_by"]) == (0, ""), row["why"]
+@pytest.mark.parametrize("way", ["solver", "talk"])
+def test_steps_of_a_solver_are_its_halos_whatever_it_reduces_after_them(profile, way):
+    (row,) = answer(profile("training_loop", 2, way, "30").folder, "steps", "--json")
+    assert (row["steps"], row["delimited_by"], row["how"]) == (30, "calls", "loops"), row["why"]
 
 
 def test_metrics_are_control_and_gradients_bulk(profile):

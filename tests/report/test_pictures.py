@@ -124,8 +124,7 @@ WHY_NONE = {  # "": drawn; in the order of SMALL_RUNS
         "no steps: no collective between ranks was counted",
         "no steps: no collective between ranks was counted",
         "no steps: none of 80 collectives between ranks was sampled",
-        "no steps: none of 1 sampled collective is bulk; none of them is a small reduction of the "
-        "main thread",
+        "no steps: in the calls of rank 0: 1 call is too few, 8 are needed",
     ],
 }
 

@@ -1017,7 +1017,7 @@ def test_too_few_late_arrivals_name_nobody(summary, waits):
     assert row["slowest_ranks"] == ("2" if waits == 8 else None)
     assert (
         waits == 8 or row["slowest_why"]
-        == "unknown: 7 late arrivals in these steps are too few to tell a cause from chance"
+        == "unknown: in these steps 7 late arrivals are too few to tell a cause from chance"
     )
 
 

@@ -169,6 +169,11 @@ def counted(number: float, noun: str) -> str:
     return f"{count(number)} {noun if number == 1 else plural}"
 
 
+def are(number: float, noun: str) -> str:
+    """1 call is, 2 calls are."""
+    return f"{counted(number, noun)} {'is' if number == 1 else 'are'}"
+
+
 def change(part: float | None) -> str:
     """-31 %, -6.2 %; x3.4 from twice as much on, x0.0021 where no digits of a
     percentage are left."""

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..base import units
 from ..base.present import present
@@ -535,7 +535,7 @@ def thread_text(summary: StepsRow) -> str:
 
 def trend_text(summary: StepsRow) -> str:
     if summary.trend == "unknown":
-        return f"unknown: {_steady_text(summary)} are too few, {FEWEST_STEPS} are needed"
+        return f"unknown: {_steady_text(summary, units.are)} too few, {FEWEST_STEPS} are needed"
     if summary.trend == "none":
         return f"none beyond chance, in {_steady_text(summary)}"
     first, last = units.duration(summary.first_tenth_ns), units.duration(summary.last_tenth_ns)
@@ -543,8 +543,8 @@ def trend_text(summary: StepsRow) -> str:
     return f"{summary.trend}: first tenth {first}, last tenth {last} (medians); {by_chance}"
 
 
-def _steady_text(summary: StepsRow) -> str:
-    return units.counted(summary.steps - summary.warm_up_steps, "step")
+def _steady_text(summary: StepsRow, text: Callable[[float, str], str] = units.counted) -> str:
+    return text(summary.steps - summary.warm_up_steps, "step")
 
 
 def outlier_facts(answers: StepsSummary) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ..base import units
@@ -235,8 +235,8 @@ def mark_text(region: str) -> str:
     return f"region '{units.shortened(region, 32)}'" if region else "the mark"
 
 
-def judged_text(last: Last) -> str:
-    return units.counted(last.judged, "visit" if last.region else "step")
+def judged_text(last: Last, text: Callable[[float, str], str] = units.counted) -> str:
+    return text(last.judged, "visit" if last.region else "step")
 
 
 def short_text(named: Named) -> str:
@@ -406,7 +406,7 @@ def unknown_text(answers: Late) -> str:
     row = answers.run
     if answers.is_negotiated and answers.last:
         return (
-            f"unknown: {judged_text(answers.last)} are too few to tell from chance who reaches "
+            f"unknown: {judged_text(answers.last, units.are)} too few to tell from chance who reaches "
             f"{mark_text(answers.last.region)} last"
         )
     if answers.is_negotiated:
@@ -430,7 +430,7 @@ def unknown_text(answers: Late) -> str:
         )
     if row.blocks < FEWEST_BLOCKS:
         return (
-            f"unknown: {units.counted(row.blocks, 'late arrival')} are too few to tell a cause "
+            f"unknown: {units.are(row.blocks, 'late arrival')} too few to tell a cause "
             f"from chance{largest_text(answers)}"
         )
     return f"unknown: {unknown_cause_text(row)}{largest_text(answers)}"

@@ -73,8 +73,8 @@ def find_sums(calls: Calls, is_cut_anew: bool = False) -> Sums:
     coincidence."""
     sizes = len(set(calls.bytes))
     if sizes < (2 if is_cut_anew else FEWEST_SIZES):
-        few = units.counted(sizes, "size")
-        return _none(f"{few} are too few for sums, {FEWEST_SIZES} are needed")
+        few = units.are(sizes, "size")
+        return _none(f"{few} too few for sums, {FEWEST_SIZES} are needed")
     gaps = dict(enumerate(calls.pause_ns))
     stretches = [list(own) for _, own in groupby(gaps, calls.stretch.__getitem__)]
     step_bytes = _step_bytes(

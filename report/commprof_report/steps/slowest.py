@@ -252,8 +252,8 @@ def _why_none(
         return "none: ranks take turns in arriving last"
     if (blocks := verdict.block_count(causes)) < FEWEST_BLOCKS:
         return (
-            f"unknown: {units.counted(blocks, 'late arrival')} in these steps are too few to "
-            "tell a cause from chance"
+            f"unknown: in these steps {units.are(blocks, 'late arrival')} too few to tell a "
+            "cause from chance"
         )
     if by_rank[None] >= COVERED * whole_ns:
         return (
@@ -292,7 +292,7 @@ def _slowest(judged: Last, at: str, point: str) -> Slowest:
         "of the steps"
     )
     if judged.judged < FEWEST_BLOCKS:
-        why = f"unknown: {judged_text(judged)} are too few to tell a cause from chance"
+        why = f"unknown: {judged_text(judged, units.are)} too few to tell a cause from chance"
     return Slowest(
         slowest_at=at, slowest_region=judged.region, slowest_why=why, judged_steps=judged.judged
     )

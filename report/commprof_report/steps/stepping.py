@@ -100,17 +100,20 @@ def is_better(rough: Found, best: Found) -> bool:
 
 
 def _too_few(number: int, what: str) -> str:
-    return f"{units.counted(number, what)} are too few, {FEWEST_CALLS} are needed"
+    return f"{units.are(number, what)} too few, {FEWEST_CALLS} are needed"
 
 
 def _negotiated(own: OwnCalls, about: AboutCalls, texts: Texts) -> Found:
     """Steps of a thread that agrees with the others on what to send. Several steps repeat, too, if
-    a call is made now and then: of equally good ones the smaller."""
+    a call is made now and then, or one is cut anew: of equally good ones the smaller and more."""
     summed = _by_sums(own, texts, True)
     if not own.is_bulk.any():
         return summed
     found = next(_by_loops(own, own.is_bulk, about, texts, own.token[own.is_bulk], False))
-    is_part = summed.bytes < found.bytes and summed.confidence >= found.confidence - BETTER
+    is_part = (
+        (summed.bytes, -len(summed.spans)) < (found.bytes, -len(found.spans))
+        and summed.confidence >= found.confidence - BETTER
+    )
     is_better = not found.how or summed.confidence > found.confidence or is_part
     return summed if summed.how and is_better else found
 
@@ -296,7 +299,7 @@ def doubt(
         return "they are alike, and come at irregular times"
     if is_small:
         if len(times) < MANY_STEPS:
-            return f"{units.counted(len(times), 'interval')} are too few, {MANY_STEPS} are needed"
+            return f"{units.are(len(times), 'interval')} too few, {MANY_STEPS} are needed"
         if not is_steady(times):
             return f"they come at irregular times ({len(times):,} intervals)"
     return ""
