@@ -331,7 +331,7 @@ def test_causes_that_are_not_known_are_said_with_how_much_was_sampled_together(
     assert late(job, "run")[0]["together_share"] == pytest.approx(0.2)
     why = "since all calls of a rank are sampled in 20.0 % of its time only"
     assert (
-        f"unknown: the cause of 80.6 % of the waiting is not known, {why} (the most: rank 2, "
+        f"unknown: the cause of 80.6 % of the waiting is not known, {why}; rank 2 causes "
         in text(job)
     )
     assert "fewer ranks' files, or a shorter time (COMMPROF_BEGIN_S, COMMPROF_END_S)" in text(job)
@@ -350,7 +350,7 @@ def test_waiting_of_unknown_cause_is_said_where_transfer_dominates(text, report,
         job.call("MPI_Recv", end_ns + 9_000 * MS, end_ns + 9_500 * MS, rank)
         job.window(rank, 0, end_ns // 5)
     said = (
-        "is waiting); the cause of 80.6 % of the waiting is not known, since all calls of a "
+        " waiting; the cause of 80.6 % of the waiting is not known, since all calls of a "
         "rank are sampled in "
     )
     assert "transfer dominates" in text(job) and said in text(job)

@@ -225,7 +225,7 @@ def on_the_page(folder: Path, page: Path) -> Iterator[tuple[str, str, object]]:
             yield f"{command}: {said}", "html", said in shown
     for command, head in (
         ("late", "Verdict"),
-        ("late", "Rests on"),
+        ("late", "Based on"),
         ("late", "Waiting"),
         ("steps", "Steps"),
         ("steps", "Slowest rank"),

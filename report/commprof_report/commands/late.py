@@ -311,10 +311,10 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
         yield from unread_facts(run)
         return
     if row.verdict == "marks":
-        yield "Rests on", marks_basis_text(answers)
+        yield "Based on", marks_basis_text(answers)
         yield "Calls", coverage_text(row)
     else:
-        yield "Rests on", coverage_text(row)
+        yield "Based on", coverage_text(row)
     if notable_rest(answers):
         yield "Not split", rest_text(answers)
     spent = f"{units.duration(row.wait_ns / row.ranks)} per rank"

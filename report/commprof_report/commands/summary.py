@@ -437,7 +437,7 @@ def copied_text(summary: SummaryRow) -> str:
 
 
 def waiting_text(late: Late) -> str:
-    """The verdict of hvprof-report late, and what it rests on."""
+    """The verdict of hvprof-report late, and what it is based on."""
     row, sentence = late.run, verdict(late)
     if not late.is_known:
         return sentence
@@ -445,8 +445,8 @@ def waiting_text(late: Late) -> str:
         f"; about {units.duration(row.late_gain_ns)} of the run could be gained (predicted)"
         if row.late_gain_ns else ""
     )
-    rests = "" if row.verdict == "marks" else f"; rests on {basis_text(row)}"
-    return f"{sentence}{gain}{rests}"
+    basis = "" if row.verdict == "marks" else f"; based on {basis_text(row)}"
+    return f"{sentence}{gain}{basis}"
 
 
 def peer_text(summary: SummaryRow) -> str:

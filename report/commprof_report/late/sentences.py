@@ -99,8 +99,8 @@ def verdict(answers: Late) -> str:
     few = few_text(answers.causes, answers.causes)
     when = f"; nearly all waiting is in {few}" if few else ""
     return (
-        "waiting is spread: no rank, host or call causes half of it beyond "
-        f"chance{largest_text(answers)}{when}"
+        "waiting is spread: no single rank, host or call is to blame; "
+        f"{largest_text(answers)}{when}"
     )
 
 
@@ -117,6 +117,7 @@ def efficiency_text(row: Efficient) -> str:
 
 
 def transfer_text(answers: Late) -> str:
+    """65.5 % is transfer, 34.5 % waiting; ..."""
     row, who, when, also = answers.run, late_text(answers.run), "", ""
     if who:
         when = f"{when_text(answers)}{outside_text(answers)}{why_text(answers)}"
@@ -127,22 +128,23 @@ def transfer_text(answers: Late) -> str:
         also = f"; {part}"
     elif is_unknown(row):
         also = f"; {unknown_cause_text(row)}"
+    waiting = present(row.wait_share)
     return (
-        f"transfer dominates: {moving_text(answers)} ({units.share(row.wait_share)} is waiting)"
-        f"{few_transfers_text(row)}{also}"
+        f"transfer dominates: {units.share(1 - waiting)} is transfer, {units.share(waiting)} "
+        f"waiting{moving_text(answers)}{few_transfers_text(row)}{also}"
     )
 
 
 def moving_text(answers: Late) -> str:
-    """Reasons why transfer may take long."""
+    """Clause on why transfer may take long, if there is more to say than messages and network."""
     if is_in_files(answers):
-        return "reading and writing of files"
+        return "; most transfer is reading and writing of files"
     if answers.links:
-        return link_text(answers)
+        return f"; {link_text(answers)}"
     if answers.crowding:
         ranks = scheduling_text(answers.crowding)
-        return f"messages, algorithm, network, or scheduling, since ranks {ranks}"
-    return "messages, algorithm or network"
+        return f"; ranks {ranks}, so scheduling may be part of both"
+    return ""
 
 
 def named_text(answers: Late) -> str:
@@ -247,7 +249,7 @@ def short_text(named: Named) -> str:
 
 def largest_text(answers: Late) -> str:
     rank, share, _ = main_cause(answers)
-    return f" (the most: rank {rank}, {units.share(share)})"
+    return f"rank {rank} causes the most, {units.share(share)}"
 
 
 def when_text(answers: Late) -> str:
@@ -431,14 +433,14 @@ def unknown_text(answers: Late) -> str:
     if row.blocks < FEWEST_BLOCKS:
         return (
             f"unknown: {units.are(row.blocks, 'late arrival')} too few to tell a cause "
-            f"from chance{largest_text(answers)}"
+            f"from chance; {largest_text(answers)}"
         )
-    return f"unknown: {unknown_cause_text(row)}{largest_text(answers)}"
+    return f"unknown: {unknown_cause_text(row)}; {largest_text(answers)}"
 
 
 def few_transfers_text(row: LateRow) -> str:
     """A half of the run or few calls, if nearly all transfer is there."""
-    half = f", nearly all in the {row.transfer_half} half of the run" * bool(row.transfer_half)
+    half = f"; nearly all transfer is in the {row.transfer_half} half of the run" * bool(row.transfer_half)
     analysed = row.collectives + row.message_calls
     is_few = row.transfer_calls < FEWEST_TRANSFERS and is_concentrated(row.transfer_calls, analysed)
     return half + f"; half of the transfer is that of {analysed_text(row)}" * is_few
