@@ -465,10 +465,9 @@ def test_calls_without_a_size_are_not_said_to_carry_parts_that_matter(report, tm
             tmp_path / name, [Rank(0, 2, communicators=[parallel.world(0, 2)], cells=cells)]
         )
         said[name] = report("traffic", tmp_path / name).out
-    assert "Thresholds      none: no call with a size was counted\n" in said["none"]
-    assert (
-        "Thresholds      none: every size of message carries a part that matters\n" in said["some"]
-    )
+    assert "Control sizes   none: no call with a size was counted\n" in said["none"]
+    notable = "messages of every size carry a notable part of the bytes"
+    assert f"Control sizes   none: {notable}\n" in said["some"]
 
 
 def test_messages_are_denied_of_the_ranks_that_were_read(report, tmp_path):

@@ -85,8 +85,8 @@ def test_the_text_says_how_many_control_calls_there_are_for_each_bulk_call(traff
     text = traffic(*HOROVOD, words=()).out
     assert "6.68 control calls for each bulk call" in text
     assert (
-        "MPI_Allreduce up to 24 B, MPI_Bcast up to 4 B, MPI_Gather up to 4 B: all of them carry < "
-        "0.01 % of the bytes" in text
+        "Control sizes   MPI_Allreduce of at most 24 B, MPI_Bcast of at most 4 B, MPI_Gather of at "
+        "most 4 B: < 0.01 % of the bytes of the run\n" in text
     )
     assert text.startswith("Bulk            742 calls (13.0 %), ")
 
@@ -119,7 +119,7 @@ def test_a_single_size_is_bulk(traffic):
 
 
 def test_where_every_size_matters_the_text_says_so(traffic):
-    assert "Thresholds      none" in traffic(Cell("MPI_Bcast", 8, [10] * 50), words=()).out
+    assert "Control sizes   none" in traffic(Cell("MPI_Bcast", 8, [10] * 50), words=()).out
 
 
 SELF = 4
@@ -289,7 +289,7 @@ def test_what_a_negotiating_thread_calls_is_told_by_what_it_is(
         (row["call"], row["most_bytes"]) for row in rows if row["traffic"] == "control"
     } == control
     assert sum(row["told_count"] for row in rows) == told
-    assert ("Told by" in report("traffic", folder).out) == bool(told)
+    assert ("Negotiation " in report("traffic", folder).out) == bool(told)
 
 
 def test_a_run_without_calls_that_fit_the_filters_says_so(traffic):

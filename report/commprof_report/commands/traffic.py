@@ -7,10 +7,10 @@ are of the time inside MPI.
 
 Control messages have small sizes that together carry at most 1 % of the bytes of the run, up to the
 first leap in the sizes of a call and none above 64 KiB. Thresholds are those of the whole run,
-whatever is selected. On a background thread that negotiates, as Horovod's does, control is told by
-what it is instead: reductions of bits, and bytes to or from a root; the smallest gradient is bulk
-there. Collectives on communicators of one rank move nothing, and are listed apart. --plot draws the
-share of each kind in calls, bytes and time.
+whatever is selected. On a background thread that negotiates, as Horovod's does, control is
+instead reductions of bits, and bytes to or from a root; the smallest gradient is bulk there.
+Collectives on communicators of one rank move nothing, and have a line of their own. --plot draws
+the share of each kind in calls, bytes and time.
 """
 
 from __future__ import annotations
@@ -127,12 +127,12 @@ def facts(rows: list[TrafficRow]) -> Iterator[tuple[str, str]]:
     is_told = any(row.told_count for row in rows)
     if is_told:
         yield (
-            "Told by",
-            "what they are, on the thread that negotiates: control is reductions of bits, and "
-            "bytes to or from a root",
+            "Negotiation",
+            "control on the thread that negotiates is reductions of bits, and bytes to or from a "
+            "root",
         )
     if not is_told or any(row.threshold_bytes for row in rows):
-        yield "Thresholds", threshold_text(rows)
+        yield "Control sizes", threshold_text(rows)
 
 
 def has_set_up(row: TrafficRow) -> bool:
@@ -192,16 +192,13 @@ def threshold_text(rows: list[TrafficRow]) -> str:
     if not any(row.most_bytes for row in rows if row.traffic != "alone"):
         return "none: no call with a size was counted"
     if not sizes:
-        return "none: every size of message carries a part that matters"
+        return "none: messages of every size carry a notable part of the bytes"
     named = ", ".join(
-        f"{call} up to {units.size(threshold_bytes)}"
+        f"{call} of at most {units.size(threshold_bytes)}"
         for call, threshold_bytes in list(sizes.items())[:MOST_THRESHOLDS]
     )
     more = f" and {len(sizes) - MOST_THRESHOLDS} more calls" if len(sizes) > MOST_THRESHOLDS else ""
-    return (
-        f"{named}{more}: all of them carry {units.share(rows[0].control_share)} of the " "bytes of "
-        "the run"
-    )
+    return f"{named}{more}: {units.share(rows[0].control_share)} of the bytes of the run"
 
 
 def sizes_text(row: TrafficRow) -> str:
@@ -218,9 +215,8 @@ def traffic_section(run: Run) -> str:
     if not rows:
         return ""
     sentence = (
-        "Bulk calls carry gradients, activations or data; control calls are what "
-        "frameworks "
-        "tell each other about them, barriers and the like."
+        "Bulk calls carry gradients, activations or data. Control calls coordinate them: "
+        "negotiation of what is ready, barriers and the like."
     )
     return page.section(
         "Bulk and control", sentence, page.facts_list(facts(rows)),
