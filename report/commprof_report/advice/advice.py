@@ -193,7 +193,7 @@ def knee_text(curve: Curve, knee: Knee, inputs: Inputs) -> str:
 
 
 HIDDEN = (
-    "A background thread makes these calls: what is hidden behind compute is no part of the saving"
+    "A background thread makes these calls: time that is hidden behind compute cannot be saved"
 )
 
 

@@ -68,7 +68,7 @@ def waiting_text(waiting: float | None) -> str:
     if waiting is None:
         return "; how much of it is waiting for late ranks is not known"
     return (
-        f", {units.share(waiting)} of it waiting for late ranks, which is no part of the saving"
+        f", {units.share(waiting)} of it waiting for late ranks (not counted as saved)"
         if waiting else ""
     )
 

@@ -43,9 +43,9 @@ def _small_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
         known = [(each, knee) for each in alike if (knee := each.knee)]
         if not known:
             yield Unknown(
-                f"no two sizes of {curve.call} on {inputs.where(curve.identities)} that are a "
-                f"factor of two apart have {curves.FEWEST} calls each"
-                f"{' at like places' * curve.is_split}"
+                f"{curve.call} on {inputs.where(curve.identities)} has no two sizes to compare: a "
+                f"factor of two apart, with {curves.FEWEST} calls each"
+                f"{', both in bursts or both after pauses' * curve.is_split}"
             )
             continue
         parts = [part for each, knee in known if (part := _part(each, knee, inputs)).small]

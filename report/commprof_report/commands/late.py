@@ -303,7 +303,7 @@ def facts(run: Run, answers: Late) -> Iterator[tuple[str, str]]:
     if answers.unfinished:
         yield (
             "Unfinished",
-            f"{unfinished_text(answers)}, which is no part of this: see hvprof-report stuck",
+            f"{unfinished_text(answers)}, which is not counted here: see hvprof-report stuck",
         )
     if row.verdict == "none":
         if row.unjudged:
