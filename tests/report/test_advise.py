@@ -799,13 +799,13 @@ def test_much_waiting_is_said_though_nobody_is_named(report, tmp_path, written_n
     said = " ".join(report("advise", path).out.split())
     evidence = (
         "of it in MPI_Allreduce on MPI_COMM_WORLD (analysed: all of the time inside MPI); "
-        "nobody is late beyond chance: rank 0 causes"
+        "no rank is late beyond chance: rank 0 causes"
     )
     assert (
         said.startswith("Ranks wait for each other for 31.6 % of the time."), evidence in said,
     ) == (bool(written_ns),) * 2
     assert said.startswith("Nothing to advise: ") != bool(written_ns)
-    assert said.count("nobody is late beyond chance") <= 1
+    assert said.count("no rank is late beyond chance") <= 1
 
 
 def test_the_slowest_rank_of_steps_is_carried_over(report, tmp_path):

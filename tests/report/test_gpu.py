@@ -480,7 +480,7 @@ def test_without_a_gpu_one_line_says_why(gpu, state, facts, what):
     rank = Rank(0, 1, gpu_state=state, facts={**planted.facts_of(0), **facts})
     assert gpu([rank]).out == f"No GPU          {what}\n"
     assert gpu([rank], "--json").rows == []
-    assert gpu([rank], "--by", "kernel").out == "nothing of that is known of these ranks\n"
+    assert gpu([rank], "--by", "kernel").out == "not known of these ranks\n"
 
 
 def test_ranks_without_a_gpu_are_named_beside_the_others(gpu):
@@ -709,7 +709,7 @@ def test_steps_with_tracing_are_held_against_those_without(rows, gpu):
 
 def test_a_difference_within_its_error_is_not_called_one(gpu):
     said = line(gpu([alternating(on_ns=10 * MS + 20_000)]).out, "Cost of tracing")
-    assert "less than can be told (+0.2 % of a step, within 1.0 %)" in said
+    assert "too small to measure (+0.2 % of a step, within 1.0 %)" in said
 
 
 def test_too_few_steps_on_a_side_tell_nothing(gpu, rows):

@@ -110,7 +110,7 @@ def test_the_text_says_what_can_be_seen_and_how_to_see_more(report, fused, unfus
         "them."
     )
     assert (
-        "fused messages as one" in alone[1]
+        "a fused message counts once" in alone[1]
         and "run once with fusion off (Horovod: HOROVOD_FUSION_THRESHOLD=0;" in alone[1]
     )
     assert alone[1].endswith(", and give both runs: hvprof RUN --unfused OTHER_RUN.")

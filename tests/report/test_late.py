@@ -514,7 +514,7 @@ def test_a_host_is_named_though_its_rank_does_not_call_on_the_communicator():
 def test_the_root_of_a_balanced_bcast_has_all_the_cost_and_is_not_called_late(text):
     said = text(rooted("MPI_Bcast", 4, seed=1))
     sentence = (
-        "nobody is late beyond chance: rank 1 causes 100.0 % of the waiting, but the "
+        "no rank is late beyond chance: rank 1 causes 100.0 % of the waiting, but the "
         "others "
         "are late, too, where nobody waits for them"
     )
@@ -765,7 +765,7 @@ def test_waiting_at_the_start_is_said_to_be_there_and_is_no_verdict_on_a_rank(la
     job = started(ranks, 200, 100)
     assert late(job, "run")[0]["verdict"] == "spread"
     when = "nearly all of it at the start: in the first of 1,000 late arrivals"
-    said = f"nobody is late beyond chance: 100.0 % of the waiting is for rank 0, {when}"
+    said = f"no rank is late beyond chance: 100.0 % of the waiting is for rank 0, {when}"
     assert text(job).splitlines()[0].split(None, 1)[1] == said
 
 
@@ -829,10 +829,10 @@ def test_a_rank_that_is_late_in_few_steps_is_not_named_but_its_late_arrivals_are
             for rank in range(4)
         ]
         job.collective("MPI_Allreduce", arrivals, [10 * US] * 4)
-    assert said in text(job) and "nobody is late beyond chance: " in text(job)
+    assert said in text(job) and "no rank is late beyond chance: " in text(job)
     advised = " ".join(report("advise", job.write(tmp_path / "run.db")).out.split())
     assert (
-        "Not known: a rank that the others wait for (nobody is late beyond chance: " in advised
+        "Not known: a rank that the others wait for (no rank is late beyond chance: " in advised
         and said in advised
     )
 
@@ -944,8 +944,7 @@ def test_waiting_in_finalize_is_said_beside_the_verdict(late, text, report, tmp_
     )
     said = (
         "At the end      the other ranks wait 1.30 s on average in MPI_Finalize for rank "
-        "1; not "
-        "part of the rest"
+        "1; counted nowhere else"
     )
     assert said in text(job) and said in report("summary", job.write(tmp_path / "run.db")).out
 

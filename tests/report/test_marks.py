@@ -159,7 +159,7 @@ def test_regions_without_calls_have_their_visits_and_time(asked):
     assert rows["wait for data"]["span_ns"] == 80 * 5 * MS and rows["train"]["visits"] == 0
     first, *_ = asked(job, "regions").out.splitlines()
     spent = f"{rows[WAIT]['span_mean_ns'] / MS:.0f} ms per rank in 40 visits"
-    assert first == f"No thread calls MPI in a region; most time in one is in {WAIT}: {spent}"
+    assert first == f"No MPI call is made in a region; the longest is {WAIT}: {spent}"
     # and train, in which it is
     row, _ = asked(job, "regions", "--json", "--rank", "1", "--region", WAIT).rows
     assert (row["visits"], row["span_ns"]) == (40, pytest.approx(40 * 7 * MS, rel=0.05))

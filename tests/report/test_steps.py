@@ -130,7 +130,7 @@ def test_small_reductions_at_regular_times_are_steps_where_nothing_else_repeats(
     assert (row["how"], row["steps"], row["certainty"]) == ("small", 200, "likely")
     assert steps(pair(job)).out.splitlines()[:3] == [
         "Steps           200 steps of 1 MPI_Allreduce, 8 B, on MPI_COMM_WORLD",
-        "                likely: 100.0 % of these calls of the run are in such steps; small "
+        "                likely: 100.0 % of these calls are in such steps; small "
         "reductions repeat at regular times",
         "Loops           200 x (Allreduce of 8 B)",
     ]
@@ -583,7 +583,7 @@ def test_steps_of_ranks_that_do_not_step_together_are_not_added_up(summary, step
         row["ranks"] for row in steps(ensemble((10 * MS, pace_ns)), "--json", "--per-step").rows
     } == {2}
     assert (
-        "\nApart           ranks 2-3: 60 steps of 1 bulk MPI_Allreduce, median "
+        "\nOther steps     ranks 2-3: 60 steps of 1 bulk MPI_Allreduce, median "
         in steps(ensemble((10 * MS, pace_ns))).out
     )
 

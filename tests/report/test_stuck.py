@@ -579,13 +579,13 @@ def test_wrong_seconds_are_one_line(report, run_folder):
 
 
 def test_a_run_that_came_to_its_end_was_not_stuck(report, run_folder):
-    assert report("stuck", run_folder).out == "Nothing was stuck: all ranks came to MPI_Finalize.\n"
+    assert report("stuck", run_folder).out == "Nothing was stuck: all ranks reached MPI_Finalize.\n"
 
 
 def test_of_ranks_that_were_not_read_nothing_is_said(report, tmp_path):
     folder = planted.write_databases(tmp_path, [Rank(0, 3)])
     said = (
-        "Nothing was stuck: all that were read came to MPI_Finalize. Nothing is known of 2 "
+        "Nothing was stuck: all that were read reached MPI_Finalize. Nothing is known of 2 "
         "more "
         "ranks."
     )

@@ -192,7 +192,7 @@ def test_it_ends_with_the_run_and_says_so(report, job):
     answer = report("top", job.folder)
     assert answer.status == 0
     assert answer.out.endswith(
-        "\nThe run has ended: rank 0 came to MPI_Finalize; rank 1 was killed.\n"
+        "\nThe run has ended: rank 0 reached MPI_Finalize; rank 1 was killed.\n"
     )
 
 
@@ -207,7 +207,7 @@ def test_several_killed_ranks_are_named_together(report, job):
 def test_a_run_that_is_over_is_one_screen(report, run_folder):
     answer = report("top", run_folder)
     assert "run: 0 of 4 ranks running" in answer.out
-    assert answer.out.endswith("The run has ended: ranks 0-3 came to MPI_Finalize.\n")
+    assert answer.out.endswith("The run has ended: ranks 0-3 reached MPI_Finalize.\n")
 
 
 def test_control_c_ends_it_in_peace(report, job):
@@ -314,7 +314,7 @@ def test_the_page_of_a_run_that_has_ended_says_so_until_control_c(
 
     monkeypatch.setattr(live_page.LivePage, "wait", read)
     assert report("top", run_folder, "--web", 0).status == 0
-    assert "The run has ended: ranks 0-3 came to MPI_Finalize." in said[0]
+    assert "The run has ended: ranks 0-3 reached MPI_Finalize." in said[0]
 
 
 def opening(page: str) -> str:

@@ -43,7 +43,7 @@ def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
     elif row.verdict == "transfer" and is_unknown(row):
         yield Unknown(unknown_cause_text(row))
     elif row.verdict != "marks":
-        yield from late_unknown(inputs, "unknown: ", "nobody is late", "no rank is named")
+        yield from late_unknown(inputs, "unknown: ", "no rank is late beyond", "no rank is named")
 
 
 def _of_run(ranks: str, inputs: Inputs) -> Finding:

@@ -64,7 +64,7 @@ EXAMPLES = (
 )
 SEE_ALSO = ("export", "late", "steps")
 HEAD_WIDTH = 16
-NOTHING = "nothing of that is known of these ranks"
+NOTHING = "not known of these ranks"
 TOP = 12  # kernels
 MOST_DEVICES = 32
 MOST_STREAMS = 16
@@ -88,7 +88,7 @@ PAUSES = (
     ("duty_ns", "after windows that were over"),
     ("yielded_ns", "left to another tool"),
     ("off_ns", "off, as calls were not counted"),
-    ("lost_ns", "lost: records had stopped to come"),
+    ("lost_ns", "lost: records stopped coming"),
 )
 DEVICE_COLUMNS = (
     Column("rank", lambda row: row.ranks),
@@ -713,7 +713,7 @@ def cost_text(cost: TracingCost) -> str:
     share, error = 100 * cost.tracing_cost_share, 100 * (cost.tracing_cost_error_share or 0)
     found = f"{share:+.1f} % of a step, within {error:.1f} %"
     return (
-        f"{found if abs(share) > error else f'less than can be told ({found})'}: {medians} "
+        f"{found if abs(share) > error else f'too small to measure ({found})'}: {medians} "
         f"({counts})"
     )
 

@@ -330,7 +330,7 @@ def fusion_text(sides: Sequence[Side], has_command: bool = True) -> str:
     if len(sides) > 1:
         return difference_text(*sides)
     (each,) = sides
-    told = "Sizes are what each call carried, fused messages as one."
+    told = "Sizes are those of calls: a fused message counts once."
     if "HOROVOD_FUSION_THRESHOLD=0" in each.settings.split(", "):
         way = ", and: hvprof OTHER_RUN --unfused RUN" if has_command else ""
         return f"{told} Fusion is off in this run: to see what it does, run once with fusion{way}."

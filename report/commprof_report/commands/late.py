@@ -282,7 +282,7 @@ def legend(rows: Sequence[LateRankRow | LateHostRow]) -> str:
         "avoidable: the part saved if it were as early as the next one."
     )
     if any(column.head == ROOT_CAUSE for column in cause_columns(RANK_COLUMNS, rows)):
-        words += " Root cause of: the waiting that goes back to it, also by way of other ranks."
+        words += " Root cause of: the waiting that it causes, directly or through other ranks."
     return words
 
 
@@ -405,7 +405,7 @@ def final_facts(answers: Late) -> Iterator[tuple[str, str]]:
         )
         yield (
             "At the end",
-            f"{others} in MPI_Finalize for rank {row.finalize_last_rank}; not part of the rest",
+            f"{others} in MPI_Finalize for rank {row.finalize_last_rank}; counted nowhere else",
         )
 
 
@@ -440,8 +440,8 @@ def marks_basis_text(answers: Late) -> str:
 
 def unjudged_text(row: LateRow) -> str:
     return (
-        f"{units.counted(row.unjudged, 'collective')} without times of the device are not judged: "
-        "when they were put into the queue says" " nothing of when they ran"
+        f"{units.counted(row.unjudged, 'collective')} without device times are not judged: "
+        "when they were queued does not show when they ran"
     )
 
 

@@ -215,10 +215,10 @@ def ranks_text(ranks: Sequence[int]) -> str:
 
 
 def waiting_text(rows: Sequence[StageRow]) -> str:
-    """The others wait for stage 1 (rank 1): it is outside MPI for 90 % of the time and waits for
-    2.0 %, they for 30 % and 61.2 %."""
+    """The others wait for stage 1 (rank 1): it is outside MPI 90 % of the time and waits
+    2.0 %, they 30 % and 61.2 %."""
     if any(row.has_nccl for row in rows):
-        return "NCCL's messages wait on the device: who waits for whom is not told"
+        return "NCCL's messages wait on the device: who waits for whom is not known"
     if any(row.outside_share is None for row in rows):
         return "not all of its ranks were read"
     if any(row.bubble_share is None for row in rows):
@@ -241,18 +241,18 @@ def waiting_text(rows: Sequence[StageRow]) -> str:
         for key in ("outside_share", "bubble_share")
     )
     own = (
-        f"outside MPI for {units.share(slow.outside_share)} of the time and waits for "
+        f"outside MPI {units.share(slow.outside_share)} of the time and waits "
         f"{units.share(slow.bubble_share)}"
     )
     share = slow.caused_share
     if share is not None and share < MAJORITY:
         stages = shares_text(f"stage {slow.stage}, rank {slow.rank}", share, 1 - share)
         return (
-            f"stages wait for each other: {stages}; it is {own}, the others for {outside} and "
+            f"stages wait for each other: {stages}; it is {own}, the others {outside} and "
             f"{waits}"
         )
     return (
-        f"the others wait for stage {slow.stage} (rank {slow.rank}): it is {own}, they for "
+        f"the others wait for stage {slow.stage} (rank {slow.rank}): it is {own}, they "
         f"{outside} and {waits}"
     )
 

@@ -153,7 +153,7 @@ def headline(rows: list[RegionRow]) -> str:
         if most is None:
             return "No region of this selection was visited"
         return (
-            f"No thread calls MPI in a region; most time in one is in {most.region}: "
+            f"No MPI call is made in a region; the longest is {most.region}: "
             f"{units.duration(most.span_mean_ns)} per rank in"
             f" {units.counted(round(most.visits / most.ranks), 'visit')}"
         )

@@ -9,8 +9,8 @@ messages included: "Loops" shows the nest, such as `100 x (24 message calls, All
 every 10: Gather`. What is done now and then, a checkpoint or output, is no part of a step. The
 second line says how sure that is: "likely" where a loop around the step or inside it could be meant
 as well. Where messages are fused anew in each step, as Horovod's, calls whose bytes add up to the
-same sum are a step. Ranks that step at other times, as another ensemble, are listed under "Apart".
-Without steps the report says why.
+same sum are a step. Ranks that step at other times, as another ensemble, are listed under
+"Other steps". Without steps the report says why.
 
 The time of a step is the mean over its ranks; the headline splits it into time outside MPI,
 transfer and waiting, and names the rank that causes most of the waiting, if there is one beyond
@@ -84,7 +84,7 @@ HOW = {
     "loops": "calls repeat",
     "small": "small reductions repeat at regular times",
     "sums": "calls differ, but their bytes add up to the same sum",
-    "gaps": "all calls are alike, told by the pauses: several steps and then a pause would look "
+    "gaps": "all calls are alike, split at pauses: several steps and then a pause would look "
     "the same",
 }
 CALL_COLUMNS = (
@@ -289,7 +289,7 @@ def facts(answers: StepsSummary, waits: Late | None) -> Iterator[tuple[str, str]
     if summary.loops:
         yield "Loops", summary.loops
     if summary.apart:
-        yield "Apart", summary.apart
+        yield "Other steps", summary.apart
     yield "Step time", time_text(summary)
     yield from share_facts(summary, waits.run if waits else None)
     yield from path_facts(answers)
@@ -322,8 +322,7 @@ def certainty_text(summary: StepsRow) -> str:
         return "sure"
     share = units.share(summary.confidence)
     return (
-        f"{summary.certainty}: {share} of these calls of the run are in such steps; "
-        f"{HOW[summary.how]}"
+        f"{summary.certainty}: {share} of these calls are in such steps; {HOW[summary.how]}"
     )
 
 
@@ -367,8 +366,8 @@ def share_facts(summary: StepsRow, late: LateRow | None) -> Iterator[tuple[str, 
             )
             yield (
                 "",
-                f"another thread communicates {other} of it: not called exposed, for what of it a "
-                "step waits for is not known",
+                f"another thread communicates {other} of it; how much of that a step waits for is "
+                "not known",
             )
         if summary.wait_region:
             spent = (
@@ -407,8 +406,7 @@ def share_facts(summary: StepsRow, late: LateRow | None) -> Iterator[tuple[str, 
     if not summary.complete_steps:
         yield (
             "",
-            "no step has all its calls in the samples: inside MPI it is at least as long as "
-            "said here",
+            "no step was sampled whole: the time inside MPI is at least this long",
         )
 
 
@@ -478,10 +476,9 @@ def negotiation_facts(summary: StepsRow) -> Iterator[tuple[str, str]]:
         often = f"every {units.duration(summary.cycle_ns)} as a rule"
     yield (
         "Negotiation",
-        "a background thread agrees with the other ranks on what to send, as Horovod's does: a "
-        "round of"
-        f" control collectives {often}, each beginning with {summary.negotiation};"
-        f" {units.share(summary.idle_rounds_share)} of the rounds send nothing",
+        f"a round of control collectives {often}, each beginning with {summary.negotiation};"
+        f" {units.share(summary.idle_rounds_share)} of the rounds send nothing (a background "
+        "thread agrees with the other ranks on what to send, as Horovod's does)",
     )
     if summary.rounds_per_step is not None:
         yield (

@@ -216,9 +216,9 @@ def _nothing(found: Stuck, unread: int) -> Verdict:
     )
     states = {rank.state for rank in found.ranks.values()}
     if states == {"finalize"}:
-        text = f"Nothing was stuck: {all_of} came to MPI_Finalize."
+        text = f"Nothing was stuck: {all_of} reached MPI_Finalize."
     elif states == {"end"}:
-        text = f"Nothing was stuck: {all_of} came to their end."
+        text = f"Nothing was stuck: {all_of} ended."
     elif found.longest is None:
         text = f"Nothing is stuck: {no} is, or was when last heard of, inside a call."
     else:

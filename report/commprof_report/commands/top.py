@@ -59,7 +59,7 @@ LOOPBACK = "127.0.0.1"
 NOTABLE = threshold("commands.top")
 HOME, CLEAR_LINE, CLEAR_REST = "\033[H", "\033[K", "\033[J"
 ENDS = {
-    "finalize": "came to MPI_Finalize", "end": "came to its end", "killed": "was killed",
+    "finalize": "reached MPI_Finalize", "end": "ended", "killed": "was killed",
     "exit": "left without MPI_Finalize", "abort": "called MPI_Abort", "snapshot": "left a snapshot",
 }
 

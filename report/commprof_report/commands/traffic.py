@@ -119,8 +119,8 @@ def facts(rows: list[TrafficRow]) -> Iterator[tuple[str, str]]:
     if any(has_set_up(row) for row in rows):
         yield (
             "",
-            "persistent operations: the calls and bytes are those of setting them up, however "
-            "often they were started",
+            "persistent operations are counted once, where they are set up, however often they "
+            "start",
         )
     elif bulk and control:
         yield "", f"{units.three_digits(control / bulk)} control calls for each bulk call"

@@ -578,7 +578,7 @@ def most_text(answers: Late) -> str | None:
         return (
             f"no rank is named: {text}, but the cause of {units.share(unknown_share)} is not known"
         )
-    found, text = concentration(answers.causes, rank), f"nobody is late beyond chance: {text}"
+    found, text = concentration(answers.causes, rank), f"no rank is late beyond chance: {text}"
     if not found.is_later:
         return f"{text}, but the others are late, too, where nobody waits for them"
     if found.is_start:
@@ -588,7 +588,7 @@ def most_text(answers: Late) -> str | None:
             f"{units.counted(found.late_arrivals, 'late arrival')}"
         )
         return (
-            f"nobody is late beyond chance: {units.share(share)} of the waiting is for rank "
+            f"no rank is late beyond chance: {units.share(share)} of the waiting is for rank "
             f"{rank}, {where}"
         )
     when = f", in the {found.half} half of the run" if found.half else ""
