@@ -91,7 +91,7 @@ def test_documents_that_help_points_to_are_installed(prefix):
     assert "docs/SCHEMA.md" in named
     assert [name for name in named if not (documents / name).is_file()] == []
     # which README shows
-    assert (documents / "LICENSE").is_file() and (documents / "docs" / "page.png").is_file()
+    assert (documents / "LICENSE").is_file() and (documents / "docs/gallery/page.png").is_file()
 
 
 def test_paths_that_administrators_are_told_are_installed(prefix):

@@ -18,7 +18,7 @@ PLACES = (  # under usr/
     "include/commprof.h",
     "share/pkgconfig/commprof.pc",
     "share/bash-completion/completions/hvprof-report",
-    "share/doc/commprof/docs/page.png",
+    "share/doc/commprof/docs/gallery/page.png",
     "share/modulefiles/commprof/{version}.lua",
     "share/zsh/site-functions/_commprof",
 )

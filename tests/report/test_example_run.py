@@ -32,6 +32,9 @@ def test_the_recorded_run_names_no_path_or_host(example):
     ]
 
 
-def test_readme_shows_the_picture():
-    assert "](docs/page.png)" in (ROOT / "README.md").read_text()
-    assert 50_000 < (ROOT / "docs" / "page.png").stat().st_size < 300_000
+def test_each_picture_of_the_gallery_is_small_and_shown():
+    shown = (ROOT / "README.md").read_text() + (ROOT / "docs/gallery/README.md").read_text()
+    pictures = {path.name: path.stat().st_size for path in (ROOT / "docs/gallery").glob("*.png")}
+    assert len(pictures) >= 6
+    assert [name for name, size in pictures.items() if not 5_000 < size < 150_000] == []
+    assert [name for name in pictures if name not in shown] == []
