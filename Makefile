@@ -1,4 +1,4 @@
-# commprof. `make` builds with a C compiler alone; `make help` lists the rest.
+# commprof. `make` builds with a C compiler alone; `make V=1` shows its commands; `make help` lists the rest.
 
 VERSION := $(shell sed -n 's/^__version__ = "\([^"]*\)".*/\1/p' report/commprof_report/__init__.py)
 PREFIX ?= /usr/local
@@ -9,6 +9,11 @@ CFLAGS ?= -O2 -g
 STRIP ?= strip
 OBJCOPY ?= objcopy
 PYTHON ?= /usr/bin/python3
+
+# What a recipe says in place of its commands: CC src/base/host.c.
+V ?=
+Q := $(if $(V),,@)
+SAY = $(if $(V),,@echo "  $1 $(or $2,$@)")
 
 # DEBUG=1 for the debugger; ASAN=1, UBSAN=1, TSAN=1 for what the sanitizers can see (TSAN does not follow fences, and would say so).
 ifdef DEBUG
@@ -66,27 +71,32 @@ all: $(LIBRARIES) $(BUILD)/bin/commprof-run $(BUILD)/bin/hvprof-report $(BUILD)/
 
 $(BUILD)/objects/%.o: src/%.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(LIBRARY_CFLAGS) $(LTO) -MMD -MP -c $< -o $@
+	$(call SAY,CC,$<)
+	$(Q)$(CC) $(LIBRARY_CFLAGS) $(LTO) -MMD -MP -c $< -o $@
 
 $(BUILD)/objects/output/store.o: src/output/schema.sql
 
 $(BUILD)/glibc/%: Makefile
 	@mkdir -p $(@D)
-	printf 'void %s(void);void %s(void){}\n' $(foreach function,$(MOVED_FROM_$*),$(function) $(function)) >$@.c
-	echo '$(OLDEST_GLIBC) { global: *; };' >$@.map
-	$(CC) $(ALL_CFLAGS) -fPIC -shared -nostdlib $@.c -Wl,-soname,$* -Wl,--version-script=$@.map -o $@
+	$(Q)printf 'void %s(void);void %s(void){}\n' $(foreach function,$(MOVED_FROM_$*),$(function) $(function)) >$@.c
+	$(Q)echo '$(OLDEST_GLIBC) { global: *; };' >$@.map
+	$(call SAY,LD)
+	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -shared -nostdlib $@.c -Wl,-soname,$* -Wl,--version-script=$@.map -o $@
 
 $(BUILD)/lib/libcommprof.so: $(LIBRARY_OBJECTS) $(STAND_INS)
 	@mkdir -p $(@D)
-	$(CC) $(LIBRARY_CFLAGS) $(LTO) $(LIBRARY_OBJECTS) $(LIBRARY_LDFLAGS) $(LDFLAGS) -o $@
+	$(call SAY,LD)
+	$(Q)$(CC) $(LIBRARY_CFLAGS) $(LTO) $(LIBRARY_OBJECTS) $(LIBRARY_LDFLAGS) $(LDFLAGS) -o $@
 
 $(BUILD)/bin/commprof-run: $(PROGRAM_SOURCES) $(wildcard src/*/*.h src/*/*/*.h src/*/*.def) $(STAND_INS) Makefile
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(PROGRAM_SOURCES) $(C_LIBRARIES) $(LDFLAGS) -o $@
+	$(call SAY,CC)
+	$(Q)$(CC) $(ALL_CFLAGS) $(PROGRAM_SOURCES) $(C_LIBRARIES) $(LDFLAGS) -o $@
 
 $(BUILD)/bin/hvprof-report $(BUILD)/bin/commprof-experiment: $(BUILD)/bin/%: report/%
 	@mkdir -p $(@D)
-	ln -sf $(abspath $<) $@
+	$(call SAY,LN)
+	$(Q)ln -sf $(abspath $<) $@
 
 COMMAND_MODULES := $(filter-out %/__init__.py %/common.py %_page.py %_tables.py,$(wildcard report/commprof_report/commands/*.py))
 REPORT_PAGES := hvprof-report.1 $(COMMAND_MODULES:report/commprof_report/commands/%.py=hvprof-report-%.1)
@@ -96,15 +106,18 @@ MANUAL_PAGES := $(patsubst docs/man/%,$(BUILD)/man/%,$(wildcard docs/man/*.[1-8]
 man: $(MANUAL_PAGES) ## build the manual pages
 $(BUILD)/man/%: docs/man/% setup/man.sh $(BUILD)/bin/commprof-run
 	@mkdir -p $(@D)
-	setup/man.sh $< $(BUILD)/bin/commprof-run >$@
+	$(call SAY,MAN)
+	$(Q)setup/man.sh $< $(BUILD)/bin/commprof-run >$@
 $(REPORT_PAGES:%=$(BUILD)/man/%): $(wildcard report/commprof_report/*.py report/commprof_report/*/*.py) | python3
 	@mkdir -p $(@D)
-	PYTHONPATH=report python3 -B -m commprof_report.manual $(@F) >$@
+	$(call SAY,MAN)
+	$(Q)PYTHONPATH=report python3 -B -m commprof_report.manual $(@F) >$@
 
 COMPLETIONS := $(BUILD)/completion/bash $(BUILD)/completion/zsh
 $(COMPLETIONS): $(BUILD)/bin/commprof-run $(wildcard report/commprof_report/*.py report/commprof_report/*/*.py) | python3
 	@mkdir -p $(@D)
-	COMMPROF_CONFIG=/dev/null $< --help | PYTHONPATH=report python3 -B -m commprof_report.completion $(@F) >$@
+	$(call SAY,GEN)
+	$(Q)COMMPROF_CONFIG=/dev/null $< --help | PYTHONPATH=report python3 -B -m commprof_report.completion $(@F) >$@
 
 .PHONY: python3
 python3:
@@ -115,7 +128,9 @@ python3:
 
 .PHONY: demo
 demo: ## profile a real training run on 4 ranks and print its report
-	setup/packages.sh demo
+	@echo "make demo: installs the packages that are missing (Open MPI, mpi4py, PyTorch, numpy, matplotlib; Debian and Ubuntu),"
+	@echo "builds, and trains on 4 ranks: two minutes on two idle cores, plus the download. All its files are in $(BUILD)/."
+	@setup/packages.sh demo
 	$(MAKE) all
 	examples/run-demo.sh
 
@@ -202,13 +217,14 @@ FILL_IN = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@VERSION@|$(VERSION)|g'
 
 .PHONY: install install-programs uninstall
 install: install-programs man $(COMPLETIONS) ## install under PREFIX (DESTDIR is honoured; DEBUG_INFO=1 keeps debug information beside the libraries)
-	install -d $(addprefix $(TO)/,share/commprof share/doc/commprof/docs share/man/man1 share/man/man3 share/man/man7)
+	install -d $(addprefix $(TO)/,share/commprof share/doc/commprof/docs/gallery share/man/man1 share/man/man3 share/man/man7)
 	install -m 755 report/hvprof-report report/commprof-experiment $(TO)/bin/
 	cd report && find commprof_report -type f ! -name '*.pyc' -exec install -D -m 644 {} $(abspath $(TO))/share/commprof/{} \;
 	install -m 644 $(addprefix src/,output/schema.sql output/rows.def ledger/ledger_format.h ledger/counters.def) $(TO)/share/commprof/commprof_report/
 	$(if $(DESTDIR),,-python3 -m compileall -q $(TO)/share/commprof) # halves the time to start; packages are for any Python
 	install -m 644 LICENSE README.md CHANGELOG.md $(TO)/share/doc/commprof/
-	install -m 644 docs/*.md docs/page.png $(TO)/share/doc/commprof/docs/
+	install -m 644 docs/*.md $(TO)/share/doc/commprof/docs/
+	install -m 644 docs/gallery/* $(TO)/share/doc/commprof/docs/gallery/
 	find examples -name '*.[ch]' -o -name '*.py' -o -name '*.f90' -o -name '*.md' | while read -r file; do \
 		install -D -m 644 $$file $(TO)/share/doc/commprof/$$file || exit 1; done
 	install -m 644 $(filter %.1,$(MANUAL_PAGES)) $(TO)/share/man/man1/
@@ -236,14 +252,19 @@ ifdef DEBUG_INFO
 	for file in $(notdir $(LIBRARIES)); do $(OBJCOPY) --add-gnu-debuglink=$(TO)/lib/$$file.debug $(TO)/lib/$$file || exit 1; done
 endif
 
+# Folders that are left empty are removed, but not those that every system has.
+OWN_FOLDERS := share/modulefiles/commprof share/modulefiles share/pkgconfig share/bash-completion/completions share/bash-completion \
+	share/zsh/site-functions share/zsh share/man/man1 share/man/man3 share/man/man7 share/doc \
+	$(if $(filter /usr /usr/local,$(PREFIX)),,share/man share include lib bin .)
+
 uninstall: ## remove what `make install` has installed under PREFIX
 	rm -f $(addprefix $(TO)/bin/,$(PROGRAMS)) $(TO)/include/commprof.h $(TO)/share/pkgconfig/commprof.pc
 	rm -f $(addprefix $(TO)/share/bash-completion/completions/,$(PROGRAMS)) $(TO)/share/zsh/site-functions/_commprof
 	rm -f $(addprefix $(TO)/share/modulefiles/commprof/,$(VERSION) $(VERSION).lua)
-	-rmdir $(TO)/share/modulefiles/commprof 2>/dev/null
 	rm -f $(foreach file,$(notdir $(LIBRARIES)),$(TO)/lib/$(file) $(TO)/lib/$(file).debug)
 	rm -f $(foreach page,$(notdir $(MANUAL_PAGES)),$(TO)/share/man/man$(patsubst .%,%,$(suffix $(page)))/$(page))
 	rm -rf $(addprefix $(TO)/,include/commprof share/commprof share/doc/commprof)
+	@rmdir $(addprefix $(TO)/,$(OWN_FOLDERS)) 2>/dev/null || true
 
 # The date of the files is that of the commit, so it gives the same bytes wherever it is made. With PKG-INFO it is Python's sdist, too.
 .PHONY: dist
@@ -259,6 +280,7 @@ AARCH64_STRIP ?= aarch64-linux-gnu-strip
 
 .PHONY: wheel show-platform
 wheel: ## the Python wheel, into $(BUILD)/dist; for AArch64 too, where its cross compiler is
+	@echo "make wheel: pip compiles the library, which takes a minute or two, and says nothing meanwhile"
 	$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir $(BUILD)/dist .
 	if command -v $(AARCH64_CC) >/dev/null; then \
 		CC=$(AARCH64_CC) STRIP=$(AARCH64_STRIP) $(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir $(BUILD)/dist .; fi

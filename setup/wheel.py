@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -21,9 +22,9 @@ class Programs(BuildHookInterface):
         build = Path(self.root, "build", "wheel")
         shutil.rmtree(build, ignore_errors=True)  # it may be another machine's
         prefix = build / "prefix"
-        self._make(
-            f"--jobs={os.cpu_count()}", f"BUILD={build}", f"PREFIX={prefix}", "DESTDIR=",
-            "install-programs",
+        subprocess.run(  # pip hides what it says, but with -v
+            ["make", f"--jobs={os.cpu_count()}", f"BUILD={build}", f"PREFIX={prefix}", "DESTDIR=",
+             "install-programs"], cwd=self.root, stdout=sys.stderr, check=True,
         )
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{self._platform()}"
@@ -31,12 +32,8 @@ class Programs(BuildHookInterface):
         build_data["shared_data"] = {str(prefix / folder): folder for folder in ("lib", "include")}
 
     def _platform(self) -> str:
-        said = self._make("show-platform")
-        return said or sysconfig.get_platform().replace("-", "_").replace(".", "_")
-
-    def _make(self, *words: str) -> str:
-        done = subprocess.run(
-            ["make", "--silent", *words], cwd=self.root, stdout=subprocess.PIPE, text=True,
+        found = subprocess.run(
+            ["make", "--silent", "show-platform"], cwd=self.root, stdout=subprocess.PIPE, text=True,
             check=True,
         )
-        return done.stdout.strip()
+        return found.stdout.strip() or sysconfig.get_platform().replace("-", "_").replace(".", "_")
