@@ -81,11 +81,11 @@ def _joined(parts: Sequence[FoundRun]) -> FoundRun:
 
 def _folders_with_ranks(top: Path) -> Iterator[FoundRun]:
     folders = [(top, 0)]
-    looked_at = 0
-    while folders and looked_at < MOST_ENTRIES:
+    entries = 0
+    while folders and entries < MOST_ENTRIES:
         folder, depth = folders.pop()
         names, subfolders = _look(folder)
-        looked_at += len(names) + len(subfolders)
+        entries += len(names) + len(subfolders)
         files = sorted(names)
         if files and depth:
             yield from _found(folder, files)
