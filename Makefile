@@ -253,9 +253,10 @@ ifdef DEBUG_INFO
 endif
 
 # Folders that are left empty are removed, but not those that every system has.
+IS_OF_SYSTEM := $(filter / /opt /usr /usr/local,$(PREFIX))
 OWN_FOLDERS := share/modulefiles/commprof share/modulefiles share/pkgconfig share/bash-completion/completions share/bash-completion \
 	share/zsh/site-functions share/zsh share/man/man1 share/man/man3 share/man/man7 share/doc \
-	$(if $(filter /usr /usr/local,$(PREFIX)),,share/man share include lib bin .)
+	$(if $(IS_OF_SYSTEM),,share/man share include lib bin)
 
 uninstall: ## remove what `make install` has installed under PREFIX
 	rm -f $(addprefix $(TO)/bin/,$(PROGRAMS)) $(TO)/include/commprof.h $(TO)/share/pkgconfig/commprof.pc
@@ -264,7 +265,7 @@ uninstall: ## remove what `make install` has installed under PREFIX
 	rm -f $(foreach file,$(notdir $(LIBRARIES)),$(TO)/lib/$(file) $(TO)/lib/$(file).debug)
 	rm -f $(foreach page,$(notdir $(MANUAL_PAGES)),$(TO)/share/man/man$(patsubst .%,%,$(suffix $(page)))/$(page))
 	rm -rf $(addprefix $(TO)/,include/commprof share/commprof share/doc/commprof)
-	@rmdir $(addprefix $(TO)/,$(OWN_FOLDERS)) 2>/dev/null || true
+	@rmdir $(addprefix $(TO)/,$(OWN_FOLDERS)) $(if $(IS_OF_SYSTEM),,$(TO)) 2>/dev/null || true
 
 # The date of the files is that of the commit, so it gives the same bytes wherever it is made. With PKG-INFO it is Python's sdist, too.
 .PHONY: dist

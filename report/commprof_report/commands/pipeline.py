@@ -231,7 +231,7 @@ def waiting_text(rows: Sequence[StageRow]) -> str:
     if slow is None:
         coverage = rows[0].coverage
         known = (
-            "" if coverage >= ALL else f", as {units.share(coverage)} of the time inside MPI show"
+            "" if coverage >= ALL else f" (based on {units.share(coverage)} of the time inside MPI)"
         )
         waits = units.share(fmean(present(row.bubble_share) for row in rows))
         return f"no stage is notably waited for; {waits} of the time is waiting{known}"
