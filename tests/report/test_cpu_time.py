@@ -237,9 +237,9 @@ def test_a_quota_and_the_machine_beneath_are_said_to_take_cores(report, tmp_path
     )
     assert said is not None
     assert ", throttled by a cgroup quota 20.0 % of it" in said
-    assert "20.0 % of the cores' time lost to the machine beneath" in said
+    assert "20.0 % of the cores' time taken by the hypervisor" in said
     said = crowding_of(report, tmp_path, "0-1 0-1", waiting(0.4), waiting(0.4))
-    assert said is not None and "throttled" not in said and "beneath" not in said
+    assert said is not None and "throttled" not in said and "hypervisor" not in said
 
 
 def test_the_table_of_ranks_has_the_use_of_cores(report, tmp_path):

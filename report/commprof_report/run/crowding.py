@@ -138,7 +138,7 @@ def taken_text(lost: Sequence[Lost]) -> str:
     throttled = max((each.throttled or 0 for each in lost), default=0)
     stolen = max((each.stolen or 0 for each in lost), default=0)
     quota = f", throttled by a cgroup quota {units.share(throttled)} of it"
-    beneath = f", with {units.share(stolen)} of the cores' time lost to the machine beneath"
+    beneath = f", with {units.share(stolen)} of the cores' time taken by the hypervisor"
     return quota * (throttled >= TAKEN) + beneath * (stolen >= TAKEN)
 
 
