@@ -259,6 +259,20 @@ def test_efficiencies_of_the_run_and_of_its_steps(late, report, tmp_path, text):
     )
 
 
+def test_efficiencies_of_regions_show_where_ranks_differ(report, tmp_path):
+    """4 ms of a step are in the region forward, where all work alike. In backward each rank works
+    for 6 ms, rank 2 for 14, and all have two calls of 10 us."""
+    path = grid([{2: 8 * MS}] * STEPS, has_marks=True).write(tmp_path / "run.db")
+    rows = {row["region"]: row for row in report("regions", path, "--json").rows}
+    for region, mean, most, calls in (("forward", 4, 4, 0), ("backward", 8, 14, 0.02)):
+        assert rows[region]["load_balance"] == pytest.approx(mean / most, rel=1e-5)
+        assert rows[region]["serialization"] == pytest.approx(1, rel=1e-5)
+        assert rows[region]["transfer_efficiency"] == pytest.approx(most / (most + calls), rel=1e-5)
+    lines = report("regions", path).out.splitlines()
+    (backward,) = (line.split() for line in lines if line.startswith("backward "))
+    assert backward[-4:] == ["load", "balance", "57.1", "%"] and backward[-6:-4] == ["57.1", "%"]
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_without_a_delay_nobody_is_named(late, text, seed):
     job = grid([{}] * STEPS, jitter_ns=4 * MS, seed=seed)

@@ -30,11 +30,11 @@ from ..base.aside import written_whole
 from ..base.errors import UsageError
 from ..base.present import present
 from ..calls.by_rank import rank_call_rows, rank_time_rows
-from ..calls.by_region import region_rows
 from ..calls.by_size import best_timed, size_rows
 from ..compare.results import Rules
 from ..display import page, pictures
 from ..display.tables import Column
+from ..late.efficiencies import region_rows
 from ..late.late_ranks import Late
 from ..late.late_ranks import late as late_answers
 from ..plots import call_bars as calls_plot
@@ -183,7 +183,7 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
     yield calls_section(answers)
     yield ranks_section(run, answers)
     if regions.has_regions(run):
-        yield regions_section(run)
+        yield regions_section(run, alignment, split)
     yield traffic.traffic_section(run)
     yield from sizes_sections(run, world)
     yield hvprof.hvprof_section(run, in_steps.steps)
@@ -418,8 +418,8 @@ def late_section(run: Run, answers: Late) -> str:
     )
 
 
-def regions_section(run: Run) -> str:
-    rows = region_rows(run.connection)
+def regions_section(run: Run, alignment: Alignment, waits: Late) -> str:
+    rows = region_rows(run.connection, alignment, lambda: waits.working)
     sentence = (
         f"{regions.headline(rows)}. Regions are the parts of the program that it has named; each "
         "row holds what lies in it," ' the column "by itself" leaves out the regions within.'

@@ -20,10 +20,13 @@ import argparse
 
 from ..base import units
 from ..base.thresholds import threshold
-from ..calls.by_region import RegionRow, region_rows
 from ..display import tables
 from ..display.tables import Column, volume_column
+from ..late.efficiencies import RegionWorkRow, region_rows, working_of
+from ..late.sentences import least_factor_text
+from ..late.stages import split
 from ..plots import row_bars as plot
+from ..run.alignment import align
 from ..run.holes import together_share
 from ..run.run import Run
 from ..run.selection import Selection
@@ -74,6 +77,8 @@ COLUMNS = (
         "longest rank",
         lambda row: units.NO_VALUE if row.span_max_rank is None else str(row.span_max_rank),
     ),
+    Column("efficiency", lambda row: units.share(row.parallel_efficiency)),
+    Column("least factor", least_factor_text, False),
 )
 
 
@@ -83,12 +88,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     run = common.open_selected(arguments, with_histograms=False, with_samples=True)
-    rows = region_rows(run.connection)
+    alignment = align(run.connection)
+    rows = region_rows(
+        run.connection, alignment,
+        lambda: working_of(run.connection, alignment, split(run, alignment)),
+    )
     if arguments.plot:
         drawn = units.counted(sum(bool(row.region) for row in rows), "region")
         common.picture_save(arguments, run, plot, picture(run, rows), drawn, why_none(run, rows))
     if tables.is_for_scripts(arguments):
-        tables.write_rows(arguments, rows, RegionRow._fields)
+        tables.write_rows(arguments, rows, RegionWorkRow._fields)
     elif not has_regions(run):
         print(why_none(run, rows))
     elif not rows:
@@ -100,7 +109,7 @@ def run(arguments: argparse.Namespace) -> None:
             common.print_line(line)
 
 
-def picture(run: Run, rows: list[RegionRow]) -> plot.Picture | None:
+def picture(run: Run, rows: list[RegionWorkRow]) -> plot.Picture | None:
     """In the order of the rows."""
     own, within = (
         [row.own_mean_ns for row in rows], [row.mean_ns - row.own_mean_ns for row in rows],
@@ -121,7 +130,7 @@ def picture(run: Run, rows: list[RegionRow]) -> plot.Picture | None:
     return plot.Picture("Time by region", [row.region or OUTSIDE for row in rows], panels)
 
 
-def why_none(run: Selection, rows: list[RegionRow]) -> str:
+def why_none(run: Selection, rows: list[RegionWorkRow]) -> str:
     if not has_regions(run):
         return NONE + common.but_unseen(unseen_calls_text(run.connection))
     return headline(rows) if rows else common.nothing_text(run)
@@ -133,10 +142,12 @@ def has_regions(run: Run) -> bool:
     )
 
 
-def columns_of(rows: list[RegionRow]) -> list[Column]:
+def columns_of(rows: list[RegionWorkRow]) -> list[Column]:
     has_nccl = any(row.nccl_count or row.nccl_device_ns for row in rows)
     has_visits = any(row.visits for row in rows)
+    has_efficiency = any(row.parallel_efficiency is not None for row in rows)
     absent = {
+        **dict.fromkeys(("efficiency", "least factor"), not has_efficiency),
         **dict.fromkeys(("NCCL calls", "on host", "on device"), not has_nccl),
         **dict.fromkeys(
             ("visits per rank", "in it per rank", "longest", "longest rank"), not has_visits
@@ -145,7 +156,7 @@ def columns_of(rows: list[RegionRow]) -> list[Column]:
     return [column for column in COLUMNS if not absent.get(column.head)]
 
 
-def headline(rows: list[RegionRow]) -> str:
+def headline(rows: list[RegionWorkRow]) -> str:
     """The region with the most time, without the regions within it."""
     inside = [row for row in rows if row.region]
     if not any(row.count or row.nccl_count for row in inside):
@@ -174,7 +185,7 @@ def headline(rows: list[RegionRow]) -> str:
     )
 
 
-def what_is_missing(run: Run, rows: list[RegionRow]) -> list[str]:
+def what_is_missing(run: Run, rows: list[RegionWorkRow]) -> list[str]:
     lines = []
     folded = sum(row.folded_count for row in rows if not row.region)
     if folded:

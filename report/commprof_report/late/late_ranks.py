@@ -17,6 +17,7 @@ from ..run.crowding import Crowding, crowding
 from ..run.holes import together_share
 from ..run.selection import Selection
 from ..run.unsampled import no_log_text
+from .efficiencies import EfficiencyShareRow, efficiency_of, negotiated_share, working
 from .finalize import final_wait
 from .judgement import (
     Gain,
@@ -30,6 +31,7 @@ from .judgement import (
 from .links import Link, slow_links
 from .marks import Last, WaitRegion, last_at_marks, wait_region
 from .reasons import Reason, ReasonRow, call_reasons, reason, reason_at_marks, reason_row
+from .retimed import Part
 from .serving import is_serving, without_serving
 from .stages import Stages, stages
 from .sums import (
@@ -59,7 +61,6 @@ from .verdict import (
 )
 
 SQL = query.beside(__file__)
-BACKGROUND = threshold("late.background")
 
 
 class LateUnsplitRow(NamedTuple):
@@ -75,13 +76,6 @@ class LateUnsplitRow(NamedTuple):
     clocks: int
     unconnected_clocks: int
     error_ns: int
-
-
-class EfficiencyShareRow(NamedTuple):
-    efficiency_share: float | None = None  # of the run, from whose calls efficiencies are
-
-
-EFFICIENCIES = (*Efficiency._fields, *EfficiencyShareRow._fields)
 
 
 class LateAlsoRow(NamedTuple):
@@ -147,6 +141,10 @@ class Late(NamedTuple):
         return self.stages.lines
 
     @property
+    def working(self) -> Part | None:
+        return working(self.stages.retimed, self.stages.split.run, self.is_negotiated)
+
+    @property
     def held_up_ns(self) -> int:
         return sum(row.wait_ns for row in self.held_up)
 
@@ -176,8 +174,8 @@ def late(run: Selection, alignment: Alignment) -> Late:
     selected = set(split.ranks)
     rows = [row for row in ranks if row.rank in selected]
     negotiating = negotiation(connection)
-    negotiated_share = SQL.run(connection, "negotiated_share").fetchone()[0] if negotiating else 0.0
-    is_negotiated = negotiated_share >= NEGOTIATED
+    share_negotiated = negotiated_share(connection, negotiating)
+    is_negotiated = share_negotiated >= NEGOTIATED
     negotiated = {identity for (identity,) in SQL.run(connection, "late_negotiated")}
     costs = arrival_costs(sums, found.compared, split.known.calls)
     causes = [cause for cause in costs if cause.identity not in negotiated]
@@ -207,7 +205,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     held_up = held_up_rows(sums)
     unknown_ns, blocks = uncaused_ns(sums, split.ranks), block_count(causes)
     verdict = judged(
-        split.run, negotiated_share, unknown_ns, hosts, blamed, blocks, chain_rows(sums),
+        split.run, share_negotiated, unknown_ns, hosts, blamed, blocks, chain_rows(sums),
         sooner_ns(named), Gain(round(played.gain_ns(named) * scale), share),
         progress_share(named, held_up, ranks),
     )
@@ -225,7 +223,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
         )
     final = final_wait(connection, alignment)
     unsplit = LateUnsplitRow(
-        negotiated_share=negotiated_share,
+        negotiated_share=share_negotiated,
         unknown_cause_ns=unknown_ns,
         together_share=together_share(connection),
         unsure=split.of_all.unsure,
@@ -254,7 +252,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     return Late(
         run=query.joined(
             LateRow, split.run, unsplit, verdict, also, reason_row(why),
-            *_efficiency(found, is_negotiated),
+            *efficiency_of(working(played, split.run, is_negotiated)),
         ),
         ranks=rows,
         hosts=host_rows(rows),
@@ -280,22 +278,6 @@ def late(run: Selection, alignment: Alignment) -> Late:
         last=last,
         stages=found,
     )
-
-
-def _efficiency(
-    found: Stages, is_negotiated: bool
-) -> tuple[Efficiency, EfficiencyShareRow]:
-    """Not known where the time between calls is not that of the program's work: on threads beside
-    the main one, or while GPUs communicate."""
-    played = found.retimed
-    is_beside = is_negotiated or is_beside_main(found.split.run)
-    if played.host is None or played.device is not None or is_beside:
-        return Efficiency(), EfficiencyShareRow()
-    return played.host.efficiency, EfficiencyShareRow(played.host.share)
-
-
-def is_beside_main(row: LateRunRow) -> bool:
-    return row.background_share >= BACKGROUND
 
 
 def unfinished_ranks(connection: Connection) -> list[int]:

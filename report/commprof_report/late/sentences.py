@@ -104,16 +104,27 @@ def verdict(answers: Late) -> str:
     )
 
 
+def _factors(row: Efficient) -> list[tuple[float, str]]:
+    return [
+        (present(row.load_balance), "load balance"), (present(row.serialization), "serialization"),
+        (present(row.transfer_efficiency), "transfer"),
+    ]
+
+
 def efficiency_text(row: Efficient) -> str:
     """61.2 % = 70.0 % load balance x 95.0 % serialization x 92.0 % transfer; empty: not known"""
     if row.parallel_efficiency is None:
         return ""
-    parts = (
-        (row.load_balance, "load balance"), (row.serialization, "serialization"),
-        (row.transfer_efficiency, "transfer"),
-    )
-    factors = " x ".join(f"{units.share(value)} {name}" for value, name in parts)
+    factors = " x ".join(f"{units.share(value)} {name}" for value, name in _factors(row))
     return f"{units.share(row.parallel_efficiency)} = {factors}"
+
+
+def least_factor_text(row: Efficient) -> str:
+    """load balance 70.0 %"""
+    if row.parallel_efficiency is None:
+        return units.NO_VALUE
+    value, name = min(_factors(row))
+    return f"{name} {units.share(value)}"
 
 
 def transfer_text(answers: Late) -> str:

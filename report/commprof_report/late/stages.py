@@ -82,11 +82,15 @@ def stages(run: Selection, alignment: Alignment) -> Stages:
     compared = compare_own_time(connection, alignment, waits, lines, is_rooted, texts)
     chosen, scaled = found.sums.chosen, found.sums.scaled
     sums = Sums(chosen, scaled, _of_rows(causes, scaled.rows), texts)
-    of_all = found.of_all
-    played = retimed(
-        connection, alignment, found.known, of_all.recorded, of_all.called, waits, texts
+    return Stages(found, lines, compared, sums, played(connection, alignment, found))
+
+
+def played(connection: Connection, alignment: Alignment, split: Split) -> Retimed:
+    of_all = split.of_all
+    return retimed(
+        connection, alignment, split.known, of_all.recorded, of_all.called, of_all.waits,
+        of_all.texts,
     )
-    return Stages(found, lines, compared, sums, played)
 
 
 def _counted_ns(connection: Connection, ranks: set[int]) -> dict[int, int]:

@@ -186,14 +186,14 @@ def _detection(sampled: SampledCalls, detection: Detection, costs: Costs) -> dic
 
 def _efficiency(late: Late | None, steps: Steps, alignment: Alignment) -> Efficiency:
     """Efficiency of the complete steps after the warm-up, on their main thread."""
-    played = late.stages.retimed.host if late else None
-    if not late or played is None or late.run.parallel_efficiency is None:
+    work = late.working if late else None
+    if work is None:
         return Efficiency()
     rows = steps.whole()
     bounds = np.stack(
         [alignment.aligned(rows.world_rank, times) for times in (rows.begin_ns, rows.end_ns)], 1
     )
-    return played.efficiency_within({rank: bounds[own] for rank, own in by_rank(rows.world_rank)})
+    return work.efficiency_within({rank: bounds[own] for rank, own in by_rank(rows.world_rank)})
 
 
 def _time_share(

@@ -13,7 +13,8 @@ from ..calls.by_call import CallRow, call_rows
 from ..calls.by_pair import PeerRow, peer_rows
 from ..calls.by_rank import RankCallRow, RankRow, rank_rows
 from ..gpu.copied import copied_rows
-from ..late.late_ranks import EFFICIENCIES, Late
+from ..late.efficiencies import EFFICIENCIES
+from ..late.late_ranks import Late
 from ..run.crowding import crowding, sentence
 from ..run.facts import FactRow, fact_rows
 from ..run.run import Run

@@ -10,7 +10,8 @@ from commprof_report.base.columns import Texts, table
 from commprof_report.late.clocks import is_resolved
 from commprof_report.late.judgement import Gain, judged, verdict_of
 from commprof_report.late.known import CallInfo
-from commprof_report.late.late_ranks import is_beside_main, unfinished_ranks
+from commprof_report.late.efficiencies import is_beside_main
+from commprof_report.late.late_ranks import unfinished_ranks
 from commprof_report.late.links import FEWEST, slow_links
 from commprof_report.late.marks import Intervals, last_ranks, region_of
 from commprof_report.late.message_match import Message, Part, matches
