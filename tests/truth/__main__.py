@@ -24,7 +24,10 @@ HEADS = (
     "plant", "library", "runs", "right", "nobody", "wrong", "complaints", "cost error, median",
     "worst", "twins", "accused",
 )
-HEADS += ("by the logs too", "other commands accuse (by the logs too)", "gain error")
+HEADS += (
+    "by the logs too", "other commands accuse (by the logs too)", "gain error, to the twin",
+    "to the logs", "worst",
+)
 
 
 @dataclass
@@ -41,6 +44,7 @@ class Line:
     errors: list[float] = field(default_factory=list)
     # the predicted gain, and how long the plant and its twin lasted, by the logs
     gains: list[tuple[int, int, int]] = field(default_factory=list)
+    logged_gains: list[float] = field(default_factory=list)  # the prediction's relative error
     twins: int = 0
     accused: int = 0
     confirmed: int = 0
@@ -64,6 +68,8 @@ class Line:
         twin = play(self.mpi, self.plant, True, Path(tempfile.mkdtemp(dir=folder)))
         if gain_ns is not None:
             self.gains.append((gain_ns, trial.truth.lasts_ns, twin.truth.lasts_ns))
+            if self.plant.logs_gain:
+                self.logged_gains.append(gain_ns / trial.truth.gain_ns - 1)
         self.twins += 1
         self.accused += is_accused(twin)
         self.confirmed += is_accused(twin) and is_confirmed(twin)
@@ -82,13 +88,16 @@ class Line:
         return complaints
 
 
-def gain_error(line: Line) -> str:
-    """The medians of what was predicted against those of plant minus twin: other work on the
-    machine makes single runs longer."""
+def gain_errors(line: Line) -> list[str]:
+    """To the twin of medians, as other work on the machine makes single runs longer; to the logs of
+    each run the median, and the one that is farthest off."""
     if not line.gains:
-        return "-"
+        return ["-"] * 3
     gain_ns, plant_ns, twin_ns = (median(part) for part in zip(*line.gains))
-    return f"{100 * (gain_ns / (plant_ns - twin_ns) - 1):+.1f} %"
+    errors = [gain_ns / (plant_ns - twin_ns) - 1]
+    if line.logged_gains:
+        errors += [median(line.logged_gains), max(line.logged_gains, key=abs)]
+    return [f"{100 * error:+.1f} %" for error in errors] + ["-"] * (3 - len(errors))
 
 
 def cells(line: Line) -> list[str]:
@@ -106,7 +115,7 @@ def cells(line: Line) -> list[str]:
     )
     who = [str(line.who[key]) for key in ("right", "nobody", "wrong")]
     counts = [len(line.complaints), *errors, line.twins, line.accused, line.confirmed]
-    figures = [*map(str, counts), others, gain_error(line)]
+    figures = [*map(str, counts), others, *gain_errors(line)]
     return [line.plant.name, line.mpi.name, runs, *who, *figures]
 
 

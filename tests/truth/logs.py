@@ -10,6 +10,9 @@ transfer or more, and stops before the event and its own part have ended, the ev
 too: it was held up. Where it works for less than four fifths, as on cores that other work has too,
 that is not sure. The rank that started last has the cost of the wait; the root cause is the rank
 that was not waiting itself during that time.
+
+The logs are played again for what would be gained: some ranks work no longer than the others do,
+and an event ends its transfer after all that it depends on.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import fmean
+from statistics import median
 from typing import NamedTuple
 
 RENDEZVOUS_BYTES = 1 << 20
@@ -63,6 +66,7 @@ class Wait(NamedTuple):
     transfer_ns: int
     last_rank: int | None
     unsure_ns: int  # part of wait_ns
+    needs: tuple[tuple[int, int], ...]  # the ranks, and when they did what it depends on
 
 
 class Truth(NamedTuple):
@@ -76,12 +80,7 @@ class Truth(NamedTuple):
     taken_ns: Counter[int]  # in MPI
     unsure_ns: Counter[int]  # part of wait_ns that may be transfer
     lasts_ns: int  # the run, from a rank's first event to its last one
-    worked_ns: dict[int, int]
-
-    def longer_ns(self, ranks: Sequence[int]) -> float:
-        """How much longer these ranks worked than the others (each the mean)."""
-        others = [ns for rank, ns in self.worked_ns.items() if rank not in ranks]
-        return fmean(self.worked_ns[rank] for rank in ranks) - fmean(others)
+    gain_ns: int  # if the late ranks worked no longer than the others do
 
     def is_for(self, ranks: Sequence[int], among: Sequence[int] | None = None) -> float:
         """The share of all waiting, or of that which has some of the ranks `among` as root cause,
@@ -194,24 +193,32 @@ class Job:
             last_rank = max(starts, key=starts.__getitem__, default=None)
             last_ns = starts[last_rank] if last_rank is not None else event.start_ns
             wait_ns = min(max(0, last_ns - event.start_ns), event.duration_ns)
-            held_ns, partner = self._held_up(rank, parts, event.start_ns + wait_ns, event.end_ns)
+            needs = [
+                need for part in parts for need in self._depends_on(rank, part).items()
+                if need[1] <= event.end_ns
+            ]
+            held_ns, partner, back_ns = self._held_up(
+                rank, parts, event.start_ns + wait_ns, event.end_ns
+            )
             transfer_ns, unsure_ns = event.duration_ns - wait_ns, 0
             if held_ns >= max(wait_ns, HELD_UP * transfer_ns):
                 wait_ns, last_rank = wait_ns + held_ns, partner
                 unsure_ns = held_ns if held_ns < SURELY_HELD_UP * transfer_ns else 0
+                needs.append((partner, back_ns))
             calls = frozenset(events[part].call for part in parts)
             found.append(
                 Wait(
                     rank, calls, event.start_ns, wait_ns, event.duration_ns - wait_ns,
-                    last_rank if wait_ns else None, unsure_ns,
+                    last_rank if wait_ns else None, unsure_ns, tuple(needs),
                 )
             )
         return found
 
     def _held_up(
         self, rank: int, parts: Sequence[int], since_ns: int, end_ns: int
-    ) -> tuple[int, int | None]:
-        """How long the partner in these events that worked for longest did so meanwhile."""
+    ) -> tuple[int, int, int]:
+        """How long the partner in these events that worked for longest did so meanwhile, which it
+        is, and until when."""
         partners: dict[int, int] = {}  # when its part ended
         for part in parts:
             key, own = self.keys[rank][part], self.logs[rank].events[part]
@@ -222,16 +229,15 @@ class Job:
                 log = self.logs[other].events
                 last_ns = log[event.completed].end_ns if event.completed >= 0 else event.end_ns
                 partners[other] = max(partners.get(other, 0), min(last_ns, end_ns))
-        held = {
-            other: sum(
-                max(0, work.end_ns - max(since_ns, work.start_ns))
-                for work in self.logs[other].events
-                if work.kind == "work" and work.end_ns <= until_ns
-            )
-            for other, until_ns in partners.items() if other != rank
-        }
-        partner = max(held, key=held.__getitem__, default=None)
-        return (held[partner], partner) if partner is not None else (0, None)
+        held = []
+        for other, until_ns in partners.items():
+            works = [
+                work for work in self.logs[other].events
+                if work.kind == "work" and since_ns < work.end_ns <= until_ns and other != rank
+            ]
+            held_ns = sum(work.end_ns - max(since_ns, work.start_ns) for work in works)
+            held.append((held_ns, other, works[-1].end_ns if works else 0))
+        return max(held, default=(0, rank, 0))
 
     def _other_side(self, key: tuple, own: Event) -> Event:
         """The work of the partner in an event until its part is over."""
@@ -256,14 +262,55 @@ class Job:
                 yield from self._roots(wait.last_rank, begin_ns, until_ns, depth + 1)
         yield rank, own_ns
 
-    def truth(self) -> Truth:
+    def lasts_without_ns(self, ranks: Sequence[int]) -> int:
+        """How long the run lasts if these ranks work no longer than the others: each time than the
+        median of the same time of the others, or of all times if they work at other times."""
+        works = [
+            [event.duration_ns for event in log.events if event.kind == "work"] for log in self.logs
+        ]
+        others = [own for rank, own in enumerate(works) if rank not in ranks]
+        usual = [median(times) for times in zip(*others)]
+        if any(others) and len(set(map(len, works))) > 1:
+            usual = [median(ns for own in others for ns in own)] * max(map(len, works))
+        played: dict[tuple[int, int], int] = {}  # rank, time: the time if it is played again
+        players = [
+            self._played(rank, played, usual if rank in ranks else None)
+            for rank in range(len(self.logs))
+        ]
+        while players:
+            players = [player for player in players if next(player, None)]
+        return max(
+            played[rank, log.events[-1].end_ns] - log.events[0].start_ns
+            for rank, log in enumerate(self.logs)
+        )
+
+    def _played(
+        self, rank: int, played: dict[tuple[int, int], int], most_ns: Sequence[float] | None
+    ) -> Iterator[bool]:
+        """Plays a rank as far as others have been played, again and again."""
+        events, works = self.logs[rank].events, iter(most_ns or ())
+        waits = {wait.start_ns: wait for wait in self.waits[rank]}
+        before_ns = now_ns = events[0].start_ns
+        for event in events:
+            now_ns += event.start_ns - before_ns
+            lasts_ns, before_ns = event.duration_ns, event.end_ns
+            played[rank, event.start_ns] = now_ns
+            if event.kind == "work" and most_ns:
+                lasts_ns = min(lasts_ns, int(next(works)))
+            if wait := waits.get(event.start_ns):
+                while not all(need in played for need in wait.needs):
+                    yield True
+                ready_ns = max([event.start_ns, *(ns for _, ns in wait.needs)])
+                now_ns = max([now_ns, *(played[need] for need in wait.needs)])
+                lasts_ns = event.end_ns - ready_ns
+            now_ns += lasts_ns
+            played[rank, event.end_ns] = now_ns
+
+    def truth(self, late: Sequence[int]) -> Truth:
+        lasts_ns = max(log.events[-1].end_ns - log.events[0].start_ns for log in self.logs)
         truth = Truth(
             Counter(), Counter(), Counter(), Counter(), defaultdict(Counter), Counter(), Counter(),
-            max(log.events[-1].end_ns - log.events[0].start_ns for log in self.logs),
-            {
-                rank: sum(event.duration_ns for event in log.events if event.kind == "work")
-                for rank, log in enumerate(self.logs)
-            },
+            lasts_ns, lasts_ns - self.lasts_without_ns(late) if late else 0,
         )
         for wait in (wait for waits in self.waits for wait in waits):
             truth.wait_ns[wait.rank] += wait.wait_ns
@@ -285,6 +332,7 @@ class Job:
         return truth
 
 
-def truth_of(folder: Path, ahead_ns: Sequence[int]) -> Truth:
-    """From the files log-RANK in a folder; by rank, how far its clock is ahead."""
-    return Job([read(folder / f"log-{rank}", ahead) for rank, ahead in enumerate(ahead_ns)]).truth()
+def truth_of(folder: Path, ahead_ns: Sequence[int], late: Sequence[int] = ()) -> Truth:
+    """From the files log-RANK in a folder; by rank, how far its clock is ahead. late: the ranks."""
+    logs = [read(folder / f"log-{rank}", ahead) for rank, ahead in enumerate(ahead_ns)]
+    return Job(logs).truth(late)

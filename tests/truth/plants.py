@@ -38,6 +38,14 @@ class Plant(NamedTuple):
         """Who is to be named."""
         return self.accused or (self.late if self.cause == "imbalance" else ())
 
+    @property
+    def logs_gain(self) -> bool:
+        """The logs played again show what would be gained: the ranks log their work, it alone is
+        longer, and no tree, which the logs do not have, is between late ranks and others."""
+        in_tree = self.program in ("late_inner", "early_reduce")
+        by_work = not in_tree and not self.is_negotiated and self.program != "ddp"
+        return bool(self.named) and by_work and self.where in ("here", "hosts")
+
 
 def imbalance(
     name: str, program: str, late: tuple[int, ...], call: str, ranks: int = 4, **more: object

@@ -116,7 +116,8 @@ def play(mpi: Mpi, plant: Plant, is_twin: bool, folder: Path) -> Trial:
     outcome = launch(mpi, first, command, folder, environment)
     assert outcome.exit_status == 0, outcome
     return Trial(
-        plant, is_twin, Run(plant.ranks, folder / "run", outcome), logs.truth_of(folder, ahead_ns)
+        plant, is_twin, Run(plant.ranks, folder / "run", outcome),
+        logs.truth_of(folder, ahead_ns, plant.late),
     )
 
 

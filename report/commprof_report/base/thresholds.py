@@ -82,6 +82,9 @@ TABLE = (
     Threshold("late.periods-seen", 4, "periods", "fewer repeat by chance", "no order", "in turn"),
     Threshold("late.period", 2, "times the ranks", "a longer order is no turn of ranks", "in turn",
               "no order"),
+    Threshold("late.by-transfers", 1 / 3, "share of what late ranks take longer",
+              "ranks that come last take longer in the call, too, where the others have to get a "
+              "core first", "not saved", "saved"),
     Threshold("late.rest", 0.005, "share of the time inside MPI",
               "nobody need care about less", "silent", "said"),
     Threshold("late.wildcards", 0.5, "share of the messages whose other side is not known",

@@ -36,6 +36,7 @@ from .waits import Arrivals, Waits
 
 Span = tuple[int, int]
 PARTNER = threshold("late.partner")
+BY_TRANSFERS = threshold("late.by-transfers")
 FAR_NS = 1 << 62
 ROUNDED_NS = 2  # times on the run's axis
 
@@ -85,8 +86,14 @@ class Part:
         """These ranks take no longer than the others do."""
         lead_ns = np.zeros(len(self.graph.gap_ns), np.int64)
         lead_ns[: len(self.graph.calls)] = self.graph.lead_ns(ranks)
-        return self.unchanged._replace(
+        usual = self.unchanged._replace(
             gap_ns=self.gaps.as_others(ranks, lead_ns), transfer_ns=self.transfers.as_others(ranks)
+        )
+        excess_ns = (
+            int((before - after).sum()) for before, after in zip(self.unchanged[:2], usual[:2])
+        )
+        return usual if is_by_transfers(*excess_ns) else usual._replace(
+            transfer_ns=self.unchanged.transfer_ns
         )
 
     def shorter(self, waits: Flags, part: float) -> Change:
@@ -508,6 +515,12 @@ class _Edges:
         )
         own = (waiting >= 0) & (source >= 0)
         return Depends(waiting[own], source[own], delta_ns[own], is_progress[own])
+
+
+def is_by_transfers(gaps_ns: int, transfers_ns: int) -> bool:
+    """By how much ranks take longer. If it is hardly by transfers, these are longer because the
+    ranks come last: the others poll, or have to get a core first."""
+    return transfers_ns >= BY_TRANSFERS * (gaps_ns + transfers_ns)
 
 
 def depends(before_ns: Ints, lasts_ns: Ints) -> Flags:

@@ -18,7 +18,7 @@ from commprof_report.late.message_match import Message, Part, matches
 from commprof_report.late.own_time import comparable
 from commprof_report.late.progress import is_explained
 from commprof_report.late.reasons import ASLEEP, compared
-from commprof_report.late.retimed import depends
+from commprof_report.late.retimed import depends, is_by_transfers
 from commprof_report.late.root_causes import largest
 from commprof_report.late.sentences import notable_rest, rest_text
 from commprof_report.late.serving import is_by_transfer
@@ -296,6 +296,10 @@ EXAMPLES = {
     "late.partner": lambda share: (
         "depends on it" if depends(np.array([1_000 * share]), np.array([1_000])).all()
         else "by itself"
+    ),
+    "late.by-transfers": lambda share: (
+        "saved" if is_by_transfers(1_000 - round(1_000 * share), round(1_000 * share))
+        else "not saved"
     ),
     "late.slow-link": lambda times: among_links(4, times),
     "late.pairs": lambda number: among_links(number, 10.0),
