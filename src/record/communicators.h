@@ -17,7 +17,7 @@ enum {
     COMMUNICATORS_MAX =
         4096, /* numbers in the ledger; beyond it communicators share LEDGER_COMMUNICATOR_OTHER */
     COMMUNICATORS_NOT_ASKED = -1,
-    COMMUNICATORS_SMALL_GROUP = 32,
+    COMMUNICATORS_SMALL_GROUP = 128,
     /* objects of a communicator whose collectives are numbered */
     COMMUNICATORS_OBJECTS_MAX = (1 << (LEDGER_ON_OBJECT_BIT - LEDGER_OBJECT_BIT)) - 1,
 };
