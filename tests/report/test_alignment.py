@@ -165,6 +165,26 @@ def test_ranks_of_two_hosts_that_exchange_messages_are_split_by_their_clocks(rep
     assert 0 < row["error_ns"] < 10 * US
 
 
+@pytest.mark.parametrize("late", [(), (1,)])
+def test_a_host_that_is_late_by_the_same_each_time_may_be_late_or_have_another_clock(
+    report, tmp_path, late
+):
+    """The messages of both fit a clock that is off by up to 40 ms: nobody is named."""
+    job, chance = Job([HostClock(), HostClock(8 * SECOND)], wall_ns=21 * SECOND), random.Random(1)
+    for step in range(200):
+        begins = [
+            step * 100 * MS + chance.randrange(MS) + (40 * MS if rank in late else 0)
+            for rank in range(2)
+        ]
+        for rank in range(2):
+            job.send(rank, 1 - rank, begins[rank], begins[rank] + US)
+            job.receive(rank, 1 - rank, begins[rank] + US, max(begins) + 3 * US)
+    path = job.write(tmp_path / "run.db")
+    assert report("late", path, "--by", "run", "--json").rows[0]["late_ranks"] is None
+    said = "the ranks of a host may be late by as much each time"
+    assert (said in " ".join(report("late", path).out.split())) == bool(late)
+
+
 def test_messages_in_one_direction_bound_clocks_from_one_side_only():
     assert aligned(ping_pong(1))[1].islands == 2
 

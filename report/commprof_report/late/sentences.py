@@ -508,6 +508,11 @@ def calls_text(row: LateRow) -> str:
     return " and ".join(said)
 
 
+AS_CLOCKS = (
+    "the ranks of a host may be late by as much each time, which looks like a clock that is off"
+)
+
+
 def notable_rest(answers: Late) -> list[LateRestRow]:
     return [each for each in answers.rest if each.rest_ns > NOTABLE_SHARE * answers.run.total_ns]
 
@@ -530,6 +535,8 @@ def rest_text(answers: Late) -> str:
     reasons = [text.format(units.counted(number, noun)) for number, text, noun in why if number]
     if row.unnumbered >= threshold("late.wildcards") * row.unmatched > 0:
         reasons[-1] += f", {WILDCARDS}"
+    if not answers.is_known and row.unsure and row.clocks > 1:
+        reasons.append(AS_CLOCKS)
     polls = (
         ["polls, between which a rank may work"]
         if any(each.call in POLLS for each in notable_rest(answers)) else []
