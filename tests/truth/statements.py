@@ -87,6 +87,8 @@ def waiting(folder: Path) -> Iterator[tuple[str, str, object]]:
     ):
         yield quantity, "compare --by run", compared[in_compare] * run["ranks"]
     yield "coverage", "compare --by run", compared["coverage"]
+    yield "parallel efficiency", "compare --by run", compared["parallel_efficiency"]
+    yield "parallel efficiency", "late", run["parallel_efficiency"]
     stages = {
         row["rank"]: row["wait_ns"] for row in rows("pipeline", folder)
         if row["wait_ns"] is not None

@@ -83,6 +83,7 @@ RUN_COLUMNS = (
         Column(name, lambda row, key=f"{figure}_ns": units.duration(getattr(row, key)))
         for figure, (name, _) in NAMES.items() if f"{figure}_ns" in RunRow._fields
     ),
+    Column("efficiency", lambda row: units.share(row.parallel_efficiency)),
 )
 
 

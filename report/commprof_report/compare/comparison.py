@@ -236,6 +236,7 @@ def _run(side: Side, place: int) -> RunRow:
         transfer_ns=run.transfer_ns,
         time_ns=run.time_ns,
         wall_ns=run.wall_ns,
+        parallel_efficiency=run.parallel_efficiency,
         coverage=run.coverage,
         arithmetic_ns=run.canary_ns("arithmetic_ns"),
         memory_ns=run.canary_ns("memory_ns"),

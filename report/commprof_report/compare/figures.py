@@ -24,6 +24,7 @@ from ..base.thresholds import threshold
 from ..run.traffic_class import traffic_classify
 from ..experiment.canary import Canary, canaries_read
 from ..late import stages
+from ..late.efficiencies import efficiency_of, working_of
 from ..late.sums import Sums, transfer_shares
 from ..run import crowding, selection
 from ..run.alignment import align
@@ -205,6 +206,7 @@ class Figures:
     time_ns: float | None
     step_trend: Trend
     wall_ns: float | None
+    parallel_efficiency: float | None
     coverage: float
     estimate_share: float
     error_ns: int
@@ -304,6 +306,7 @@ def _figures(
     found = steps_summary(run, alignment)
     steps = found.summary
     ranks = _ranks(connection)
+    efficiency, _ = efficiency_of(working_of(connection, alignment, split))
     groups, labels = groups_of(connection, run.world_size)
     crowded = crowding.crowding(connection)
     is_split = waits.coverage or not waits.total_ns
@@ -323,6 +326,7 @@ def _figures(
         transfer_ns=waits.transfer_ns / len(ranks) if is_split else None,
         time_ns=waits.total_ns / len(ranks),
         wall_ns=max((row.wall_ns for row in ranks if row.wall_ns is not None), default=None),
+        parallel_efficiency=efficiency.parallel_efficiency,
         coverage=waits.coverage or 0.0,
         estimate_share=waits.estimate_share or 0.0,
         error_ns=math.ceil(split.of_all.error_ns),
@@ -362,7 +366,8 @@ def _without_first_steps(
     is_left = sums.waits.start_ns >= left[0].begin_ns
     steady = [row for row in left if not row.is_warm_up]
     run = replace(
-        run, time_ns=None, wall_ns=None, step_trend=trend([row.step_ns for row in steady]),
+        run, time_ns=None, wall_ns=None, parallel_efficiency=None,
+        step_trend=trend([row.step_ns for row in steady]),
         step_ns=mean([row for row in steady if row.is_complete] or steady, "step_ns"),
     )
     if run.transfer_ns is None:

@@ -106,6 +106,7 @@ class RunRow(NamedTuple):
     transfer_ns: float | None
     time_ns: float | None
     wall_ns: float | None
+    parallel_efficiency: float | None
     coverage: float
     arithmetic_ns: float | None
     memory_ns: float | None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from statistics import median
 
 from ..base import units
+from ..base.present import present
 from ..base.thresholds import threshold
 from ..experiment.plan import arm_name
 from .cuts import NEGOTIATION
@@ -86,6 +88,8 @@ def sides_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
         )
         yield "Blocks", f"{why}; all runs of one side are compared with all of the other"
     yield "Same work", work_text(answers)
+    if efficiencies := efficiency_text(answers.sides):
+        yield "Efficiency", efficiencies
     for pair in answers.pairs:
         if pair.verdict.is_control:
             yield "A/A", control_text(answers, pair)
@@ -94,6 +98,16 @@ def sides_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
             "Profiler",
             f"launch to end with it v. without: {'; '.join(map(cost_text, answers.costs))}",
         )
+
+
+def efficiency_text(sides: Sequence[Side]) -> str:
+    """72.4 % in a, 81.0 % in b; empty: not known of all runs"""
+    known = [[run.parallel_efficiency for run in side.runs] for side in sides]
+    if any(None in values for values in known):
+        return ""
+    medians = [units.share(median(present(value) for value in values)) for values in known]
+    each = _of_each(medians, [side.name for side in sides])
+    return f"{each} (parallel efficiency of POP{', medians' * any(len(of) > 1 for of in known)})"
 
 
 def refusal_facts(answers: Comparison) -> Iterator[tuple[str, str]]:
