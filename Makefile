@@ -160,8 +160,8 @@ check-aarch64: ## the unit tests, cross-compiled for AArch64 and emulated
 	tests/unit/aarch64.sh
 
 .PHONY: check-suites
-check-suites: all ## the suites of mpi4py and MPICH and real training, with the profiler and without: the same must come of them
-	@status=0; for suite in mpi4py mpich training; do BUILD=$(BUILD) tests/suites/$$suite.sh || status=1; done; exit $$status
+check-suites: all ## suites of mpi4py and MPICH, real training, LAMMPS and GROMACS, with the profiler and without
+	@status=0; for suite in mpi4py mpich training applications; do BUILD=$(BUILD) tests/suites/$$suite.sh || status=1; done; exit $$status
 
 .PHONY: check-slurm
 check-slurm: all ## jobs of a real Slurm of one node, started for the tests (as root)

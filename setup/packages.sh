@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes sure that what a make target needs is on this machine:
 #
-#     setup/packages.sh demo|check|check-aarch64|check-mpis|check-packages|check-debians|check-slurm|lint
+#     setup/packages.sh demo|check|check-aarch64|check-mpis|check-packages|check-debians|check-slurm|check-applications|lint
 #
 # On Debian and Ubuntu, missing packages are installed; elsewhere, missing programs and modules are named. Where nothing is
 # missing, nothing is done. Python is the distribution's own, for a python3 that stands before it on PATH does not see the
@@ -63,6 +63,8 @@ check-slurm    slurmctld              program  slurmctld
 check-slurm    slurmd                 program  slurmd
 check-slurm    slurm-client           program  srun
 check-slurm    libpmix2               library  libpmix.so.2
+check-applications lammps             program  lmp
+check-applications gromacs            program  gmx_mpi
 lint           clang-format           program  clang-format
 lint           clang                  program  clang
 lint           clang-tidy             program  clang-tidy cppcheck
@@ -124,9 +126,9 @@ missing_elsewhere() {
 
 target=${1-}
 case $target in
-    demo | check | check-aarch64 | check-mpis | check-packages | check-debians | check-slurm | lint) ;;
+    demo | check | check-aarch64 | check-mpis | check-packages | check-debians | check-slurm | check-applications | lint) ;;
     *)
-        echo "usage: setup/packages.sh demo|check|check-aarch64|check-mpis|check-packages|check-debians|check-slurm|lint" >&2
+        echo "usage: setup/packages.sh demo|check|check-aarch64|check-mpis|check-packages|check-debians|check-slurm|check-applications|lint" >&2
         exit 2
         ;;
 esac
