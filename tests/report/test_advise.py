@@ -382,6 +382,24 @@ def test_all_commands_and_the_page_name_one_rank_in_one_sentence(report, mislead
     assert f"Waiting         {sentence}" in report("summary", path).out
 
 
+@pytest.mark.parametrize("call", ["MPI_Iallreduce", "MPI_Allreduce_init"])
+@pytest.mark.parametrize(("small_ns", "is_found"), [(30_000, True), (977, False)])
+def test_many_small_operations_could_be_fused(advise, call, small_ns, is_found):
+    """Each of 20,000 of 1 KiB blocks for 30 us; at the rate of 1 MiB, 977 ns."""
+    cells = [
+        Cell(call, size, [ns], measure="completion", times=times, blocked_ns=times * ns)
+        for size, ns, times in ((KIB, small_ns, 20_000), (MIB, 1_000_000, 40))
+    ]
+    cells += [Cell(call, cell.bytes, [100] * 40) for cell in cells]
+    row = advise(run_of(*cells))["small_messages"]
+    assert row["found"] == is_found
+    if is_found:
+        assert row["title"] == f"fuse small {call} on MPI_COMM_WORLD"
+        saving_ns = RANKS * 20_000 * (30_000 - KIB * 1_000_000 / MIB)
+        assert row["saving_ns"] == pytest.approx(saving_ns, rel=1e-6)
+        assert (row["bytes"], row["certainty"]) == (KIB, "possible")
+
+
 def test_polls_that_find_nothing(advise):
     cells = [
         Cell("MPI_Test", 0, [2_000] * 5, communicator=0),

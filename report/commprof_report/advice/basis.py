@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Callable, NamedTuple
 
 from ..base import units
@@ -12,6 +12,7 @@ from ..calls.by_size import SizeRow
 from ..gpu.gpu_activity import gpu
 from ..late.sentences import basis_text
 from ..run.crowding import core_uses, cores_of
+from .allreduces import TINY_BYTES
 from .curves import AFTER_PAUSES, Curve, Point
 from .inputs import Inputs
 
@@ -32,7 +33,9 @@ class Basis(NamedTuple):
 
 
 def of_knees(inputs: Inputs) -> Basis:
-    with_knee = (curve for curve in fusible(inputs) if curve.knee)
+    with_knee = (
+        curve for curve in (*fusible(inputs), *blocked_allreduces(inputs)) if curve.knee
+    )
     return _of_calls(inputs, _does("allreduce"), _points(with_knee))
 
 
@@ -120,6 +123,34 @@ def fusible(inputs: Inputs) -> list[Curve]:
         curve for curve in allreduces(inputs) if curve.place != AFTER_PAUSES or inputs.negotiation
         or not inputs.is_beside_main(curve.call, curve.identities)
     ]
+
+
+def blocked_allreduces(inputs: Inputs) -> list[Curve]:
+    """Nonblocking and persistent Allreduces larger than a value by size, with how long ranks are
+    blocked by one. Without those of a framework that has fused what was ready together."""
+    alike: dict[tuple, dict[int, list[SizeRow]]] = {}
+    for row in () if inputs.negotiation else inputs.completed:
+        size = row.bytes_high or 0
+        if operation(row.call) == "allreduce" and size > TINY_BYTES and not row.is_folded:
+            key = (row.call, inputs.family(row.identity), row.memory_kind)
+            alike.setdefault(key, {}).setdefault(size, []).append(row)
+    return [_blocked(call, kind, sizes, inputs) for (call, _, kind), sizes in alike.items()]
+
+
+def _blocked(
+    call: str, memory_kind: str, sizes: Mapping[int, Sequence[SizeRow]], inputs: Inputs
+) -> Curve:
+    points = []
+    for size, rows in sorted(sizes.items()):
+        count, blocked_ns = (sum(each) for each in zip(*((r.count, r.blocked_ns) for r in rows)))
+        points.append(
+            Point(
+                size, size, count, count // inputs.ranks, blocked_ns, blocked_ns / max(1, count),
+                0.0, None,
+            )
+        )
+    identities = sorted({row.identity for rows in sizes.values() for row in rows})
+    return Curve(call, "", "", True, tuple(identities), memory_kind, inputs.ranks, points)
 
 
 def comparable(inputs: Inputs) -> list[Curve]:

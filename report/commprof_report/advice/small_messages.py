@@ -31,7 +31,7 @@ class Part(NamedTuple):
 
 
 def find(inputs: Inputs) -> Iterator[Finding | Unknown]:
-    found = list(_small_messages(inputs))
+    found = [*_small_messages(inputs), *_small_operations(inputs)]
     yield from found
     if _is_fusion_off(inputs) and not any(isinstance(each, Finding) for each in found):
         yield from _fusion_off(inputs)
@@ -53,6 +53,40 @@ def _small_messages(inputs: Inputs) -> Iterator[Finding | Unknown]:
         per_step = inputs.per_step(calls / curve.ranks)
         if calls >= MANY * curve.ranks and (per_step is None or per_step >= 1):
             yield _by_setting(_fusing(parts, alike, inputs), parts, inputs)
+
+
+def _small_operations(inputs: Inputs) -> Iterator[Finding]:
+    """Nonblocking and persistent ones: instead of their own times, which other operations and the
+    program's work share, those that the ranks are blocked by them."""
+    for curve in basis.blocked_allreduces(inputs):
+        knee = curve.knee
+        small = [point for point in curve.points if knee and point.bytes < knee.bytes]
+        waiting = inputs.waiting(
+            [curve.call], round(sum(point.total_ns for point in curve.points)), curve.identities
+        )
+        calls = sum(point.count for point in small) / curve.ranks
+        per_step = inputs.per_step(calls)
+        if knee and calls >= MANY and (per_step is None or per_step >= 1):
+            yield _fusing_operations(Part(curve, knee, small), waiting, inputs)
+
+
+def _fusing_operations(part: Part, waiting: float | None, inputs: Inputs) -> Finding:
+    curve, small = part.curve, part.small
+    blocked_ns = sum(point.total_ns for point in small)
+    sizes = [point.bytes for point in small]
+    return Finding(
+        f"fuse small {curve.call} on {inputs.where(curve.identities)}",
+        f"{calls_text(small, curve.ranks, inputs)} are waited for {inputs.per_rank(blocked_ns)}"
+        f"{waiting_text(waiting)}. At the rate that {units.size(part.knee.bytes)} reaches their "
+        f"bytes are waited for {inputs.per_rank(part.fused_ns)}",
+        _how_to_fuse(curve, part.knee.bytes, inputs), POSSIBLE,
+        blocked_ns * (1 - (waiting or 0)) - part.fused_ns, curve.call, curve.identities,
+        max(small, key=lambda point: point.total_ns).bytes,
+        changes.no_longer(
+            inputs, changes.chosen(inputs, [curve.call], curve.identities, sizes),
+            part.knee.ns_per_byte,
+        ),
+    )
 
 
 def _by_key(some: Sequence[Curve]) -> list[list[Curve]]:
