@@ -18,17 +18,18 @@ from commprof_report.commands import html
 from commprof_report.commands.common import open_whole
 from commprof_report.late.late_ranks import late
 from commprof_report.run.alignment import align
-from commprof_report.steps import step_views
+from commprof_report.steps import run_view
 from commprof_report.steps.gpu_views import OnGpu, gpu_views
 from commprof_report.steps.rank_steps import RankSteps, rank_steps
 from commprof_report.steps.steps_summary import steps_summary
+from planted_job import HostClock, Job
 from test_gpu import step_rank
 from test_root_causes import MS, grid
 
 STEPS = 40
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "example-run.db.xz"
 DATA = re.compile(r'<script type="application/json" id="timeline-data">(.*?)</script>', re.S)
-WAITING = 3
+WAITING, UNSEEN = 3, 5
 
 
 @pytest.fixture
@@ -62,17 +63,17 @@ def pieces(rank: dict) -> list[tuple[int, int, int, int]]:
 @pytest.mark.slow
 def test_the_timeline_shows_the_median_step_and_the_longest(page, report, run_path):
     rows = {row["step"]: row for row in report("steps", run_path, "--per-step", "--json").rows}
-    titles = [view["title"] for view in timeline(page)["views"]]
+    titles = [step["title"] for step in timeline(page)["steps"]]
     assert titles[0].startswith("step ") and ", the median: " in titles[0]
     longest = max(rows, key=lambda step: rows[step]["step_ns"])
     assert titles[1].startswith(f"step {longest}, the longest: ")
 
 
 def steps_of(page) -> list[int]:
-    return [view["step"] for view in timeline(page)["views"]]
+    return [step["step"] for step in timeline(page)["steps"]]
 
 
-CHOSEN = 'What the main thread of each rank did in a step.</p><ul class="soft"><li>'
+CHOSEN = "What the main thread of each rank did, from the whole run to single calls. "
 
 
 @pytest.mark.slow
@@ -80,7 +81,7 @@ def test_every_step_that_was_sampled_whole_can_be_chosen(page, report, run_path)
     steps = steps_of(page)
     assert sorted(steps) == list(range(2, STEPS + 1)) and steps[8:] == sorted(steps[8:])
     assert (
-        f"{CHOSEN}Any step that was sampled whole, after the warm-up, can be chosen: "
+        f"{CHOSEN}All sampled calls are in this page. A step can be chosen in the list, "
         in page.read_text()
     )
 
@@ -90,14 +91,14 @@ def test_where_there_is_no_room_for_all_steps_others_are_spread_over_the_run(
     report, run_path, tmp_path, monkeypatch
 ):
     """A step is four ranks with five parts each, and some of its neighbours."""
-    monkeypatch.setattr(step_views, "MOST_PER_RANK", 1)
-    monkeypatch.setattr(step_views, "LEAST_BOUND", 600)
+    monkeypatch.setattr(run_view, "MOST_PER_RANK", 1)
+    monkeypatch.setattr(run_view, "LEAST_BOUND", 600)
     assert report("html", run_path, "-o", tmp_path / "page.html").status == 0
     steps = steps_of(tmp_path / "page.html")
     assert steps[1] == 8 and 12 <= len(steps) <= 20
     where = "are in this page, marked beneath the bars above"
     said = (
-        f"The calls of {len(steps)} of 39 steps {where}: the median, the 7 longest, and "
+        f"Single calls of {len(steps)} of 39 steps {where}: the median, the 7 longest, and "
         f"{len(steps) - 8} spread over the run."
     )
     assert f"{CHOSEN}{said} Choose" in (tmp_path / "page.html").read_text()
@@ -112,29 +113,30 @@ def test_the_user_picks_the_steps_of_the_timeline(report, run_path, tmp_path, mo
 
     def titles(words: str) -> list[str]:
         assert report("html", run_path, "-o", path, "--steps", words).status == 0
-        return [view["title"].partition(":")[0] for view in timeline(path)["views"]]
+        return [step["title"].partition(":")[0] for step in timeline(path)["steps"]]
 
     assert titles("7-10") == ["step 7", "step 8, the longest", "step 9", "step 10"]
     assert (
-        f"{CHOSEN}The calls of 4 of the 4 steps 7 to 10 are in this page. Choose"
+        f"{CHOSEN}Single calls of 4 of the 4 steps 7 to 10 are in this page. Choose"
         in path.read_text()
     )
     assert (
         titles("39-50") == ["step 39", "step 40"]
-        and "The calls of 2 of the 12 steps 39 to 50 are" in path.read_text()
+        and "Single calls of 2 of the 12 steps 39 to 50 are" in path.read_text()
     )
     assert titles("8") == ["step 8, the longest"]
-    monkeypatch.setattr(step_views, "MOST_PER_RANK", 1)
-    monkeypatch.setattr(step_views, "LEAST_BOUND", 100)
+    monkeypatch.setattr(run_view, "MOST_PER_RANK", 1)
+    monkeypatch.setattr(run_view, "LEAST_BOUND", 100)
     few = titles("7-40")
     assert (
         few == ["step 7", "step 8, the longest", "step 9"][: len(few)]
-        and f"The calls of {len(few)} of the 34 steps" in path.read_text()
+        and f"Single calls of {len(few)} of the 34 steps" in path.read_text()
     )
     assert report("html", run_path, "-o", path, "--steps", "41").status == 0
     assert (
-        "No step of 41 was sampled whole after the warm-up." in path.read_text()
-        and 'id="timeline' not in path.read_text()
+        "Single calls of 0 of the 1 step 41 are in this page: no other was sampled whole."
+        in path.read_text()
+        and timeline(path)["windows"] == []
     )
 
 
@@ -146,7 +148,7 @@ def test_steps_that_are_none_are_refused(report, run_path, words):
 
 def test_the_first_steps_of_a_spread_are_spread():
     for taken in (3, 5, 9):
-        first = sorted(step_views.spread(range(1_000))[:taken])
+        first = sorted(run_view.spread(range(1_000))[:taken])
         assert max(
             later - earlier for earlier, later in zip([*first], [*first[1:], 1_000])
         ) <= 2 * 1_000 / (taken - 1)
@@ -155,15 +157,15 @@ def test_the_first_steps_of_a_spread_are_spread():
 @pytest.mark.slow
 def test_waiting_in_the_timeline_is_that_of_the_step(page, report, run_path):
     rows = {row["step"]: row for row in report("steps", run_path, "--per-step", "--json").rows}
-    for view in timeline(page)["views"]:
-        step = int(re.match(r"step (\d+)", view["title"])[1])
+    data = timeline(page)
+    for step in data["steps"]:
         waited_ns = 0
-        for rank in view["ranks"]:
+        for rank, (_, since_ns, until_ns) in zip(data["ranks"], step["times"]):
             for begin_ns, end_ns, state, waits_for in pieces(rank):
                 if state == WAITING:
                     assert waits_for in (2, 3)
-                    waited_ns += max(0, min(end_ns, rank["end"]) - max(begin_ns, rank["begin"]))
-        assert waited_ns / len(view["ranks"]) == pytest.approx(rows[step]["wait_ns"], abs=1)
+                    waited_ns += max(0, min(end_ns, until_ns) - max(begin_ns, since_ns))
+        assert waited_ns / 4 == pytest.approx(rows[step["step"]]["wait_ns"], abs=1)
 
 
 @pytest.mark.slow
@@ -171,12 +173,12 @@ def test_the_path_in_the_timeline_is_the_critical_path(page, report, run_path):
     parts: dict[tuple[int, int], int] = {}
     for row in report("steps", run_path, "--critical-path", "--json").rows:
         parts[row["step"], row["rank"]] = parts.get((row["step"], row["rank"]), 0) + row["time_ns"]
-    for view in timeline(page)["views"]:
-        step = int(re.match(r"step (\d+)", view["title"])[1])
+    for step in timeline(page)["steps"]:
         drawn: dict[int, int] = {}
-        for rank, begin_ns, end_ns in view["path"]:
+        for rank, begin_ns, end_ns in step["path"]:
             drawn[rank] = drawn.get(rank, 0) + end_ns - begin_ns
-        assert drawn == {rank: ns for (of_step, rank), ns in parts.items() if of_step == step}
+        of_step = {rank: ns for (number, rank), ns in parts.items() if number == step["step"]}
+        assert drawn == of_step
 
 
 @pytest.mark.slow
@@ -185,7 +187,7 @@ def test_a_wait_that_is_an_estimate_has_no_arrow_and_says_so(report, run_folder,
     assert report("html", run_folder, "-o", run_folder / "page.html").status == 0
     data = timeline(run_folder / "page.html")
     numbers = [
-        piece for view in data["views"] for rank in view["ranks"]
+        piece for rank in data["ranks"]
         for piece in zip(*[iter(rank["pieces"])] * 6)
     ]
     found = {
@@ -200,9 +202,8 @@ def test_a_wait_that_is_an_estimate_has_no_arrow_and_says_so(report, run_folder,
 def test_a_path_that_is_not_known_is_not_drawn(report, tmp_path):
     job = grid([{3: 80 * MS}] * STEPS, unsplit="MPI_Win_fence", has_marks=True)
     assert report("html", job.write(tmp_path / "run.db"), "-o", tmp_path / "page.html").status == 0
-    assert [view["path"] for view in timeline(tmp_path / "page.html")["views"]] == [[]] * (
-        STEPS - 1
-    )
+    steps = timeline(tmp_path / "page.html")["steps"]
+    assert [step["path"] for step in steps] == [[]] * (STEPS - 1)
 
 
 def ranks_by_steps(run_path) -> RankSteps:
@@ -329,12 +330,36 @@ def test_what_was_not_found_is_a_list(report, run_path, page):
     assert len(absent) > 3 and all(title in told for title in absent)
 
 
-def test_a_page_without_steps_has_no_timeline(report, tmp_path):
-    assert (
-        report("html", grid([{}]).write(tmp_path / "run.db"), "-o", tmp_path / "page.html").status
-        == 0
-    )
+def test_a_page_without_steps_has_a_timeline_and_no_steps_to_choose(report, tmp_path):
+    run_path = grid([{2: 8 * MS}]).write(tmp_path / "run.db")
+    assert report("html", run_path, "-o", tmp_path / "page.html").status == 0
+    data = timeline(tmp_path / "page.html")
+    assert data["windows"] == [[0, data["span"]]] and data["steps"] == []
+    assert any(state == WAITING for rank in data["ranks"] for _, _, state, _ in pieces(rank))
+
+
+def test_a_page_without_samples_has_no_timeline(report, tmp_path):
+    cell = planted.Cell("MPI_Bcast", 8, [100])
+    planted.write_database(tmp_path / "rank-0.db", planted.Rank(0, 1, cells=[cell]))
+    assert report("html", tmp_path / "rank-0.db", "-o", tmp_path / "page.html").status == 0
     assert 'id="timeline' not in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.slow
+def test_a_bin_has_the_time_of_each_state(page, report, run_path):
+    """Each within half a part of a bin; the wall time is that of all bins."""
+    data = timeline(page)
+    for rank in data["ranks"]:
+        cells, spent_ns = cells_of(data, rank), [0] * len(data["classes"])
+        width_ns = data["span"] / len(cells)
+        assert all(sum(cell.values()) == data["parts"] for cell in cells)
+        for begin_ns, end_ns, state, _ in pieces(rank):
+            spent_ns[state] += end_ns - begin_ns
+        for name in ("waiting", "transfer"):
+            shown_ns = sum(cell.get(name, 0) for cell in cells) * width_ns / data["parts"]
+            part_ns = len(cells) * width_ns / data["parts"] / 2
+            assert shown_ns == pytest.approx(spent_ns[data["classes"].index(name)], abs=part_ns)
+            assert name == "transfer" or shown_ns > part_ns or rank["rank"] == 2
 
 
 @pytest.fixture
@@ -356,6 +381,20 @@ def gpu_page(report, gpu_run):
     return gpu_run / "report.html"
 
 
+def cells_of(data: dict, lane: dict) -> list[dict[str, int]]:
+    """Of each bin its parts by class."""
+    width, digits = data["width"], data["digits"]
+    texts = [lane["cells"][first : first + width] for first in range(0, len(lane["cells"]), width)]
+    entries = [
+        data["palette"][sum(digits.index(one) * len(digits) ** at for at, one in enumerate(text))]
+        for text in texts
+    ]
+    return [
+        {data["classes"][one]: parts for one, parts in zip(entry[::2], entry[1::2])}
+        for entry in entries
+    ]
+
+
 def gpu_pieces(rank: dict) -> list[tuple[int, int, int]]:
     """Pieces of its only GPU: begin, end, states."""
     found, at_ns = [], 0
@@ -368,13 +407,14 @@ def gpu_pieces(rank: dict) -> list[tuple[int, int, int]]:
 @pytest.mark.slow
 def test_the_gpu_beneath_a_rank_did_what_the_steps_of_gpu_say(gpu_page, report, gpu_run):
     rows = {row["step"]: row for row in report("gpu", gpu_run, "--by", "step", "--json").rows}
-    for view in timeline(gpu_page)["views"]:
-        rank = view["ranks"][0]
+    data = timeline(gpu_page)
+    for step in data["steps"]:
+        _, since_ns, until_ns = step["times"][0]
         in_step = [
-            (begin, end, states) for begin, end, states in gpu_pieces(rank)
-            if rank["begin"] <= begin < rank["end"]
+            (begin, end, states) for begin, end, states in gpu_pieces(data["ranks"][0])
+            if since_ns <= begin < until_ns
         ]
-        row = rows[int(re.match(r"step (\d+)", view["title"])[1])]
+        row = rows[step["step"]]
         for states, expected in (
             ([1, 3], "computing_ns"),
             ([2, 3, 6], "communicating_ns"),
@@ -389,13 +429,15 @@ def test_the_gpu_beneath_a_rank_did_what_the_steps_of_gpu_say(gpu_page, report, 
 
 @pytest.mark.slow
 def test_a_gpu_is_not_sampled_where_one_of_its_streams_is_not(gpu_page):
-    median, longest = timeline(gpu_page)["views"][:2]
-    assert gpu_pieces(median["ranks"][1])[:2] == [(0, 55 * MS, 0), (55 * MS, 65 * MS, 6)]
-    assert all(states for _, _, states in gpu_pieces(longest["ranks"][1]))
-    assert [
-        view["ranks"][1]["gpus"] for view in timeline(gpu_page)["views"]
-        if view["title"].startswith(("step 4:", "step 5:"))
-    ] == [[], []]
+    """Its bins say the same as its pieces."""
+    data = timeline(gpu_page)
+    found = gpu_pieces(data["ranks"][1])
+    assert found[0] == (0, 550 * MS, 0) and all(states for _, _, states in found[1:])
+    cells = cells_of(data, data["ranks"][1]["gpus"][0])
+    width_ns = data["span"] / len(cells)
+    unseen = [cell.get("not sampled", 0) for cell in cells]
+    assert sum(unseen) * width_ns / data["parts"] == pytest.approx(550 * MS, rel=0.01)
+    assert set(unseen[: int(550 * MS / width_ns)]) == {data["parts"]}
 
 
 @pytest.mark.slow
@@ -410,15 +452,100 @@ def test_many_parts_of_a_gpu_are_drawn_with_fewer_pauses():
         (begin_ns, begin_ns + 30_000) for begin_ns in range(0, 100 * MS, 40_000)
         if not 40 * MS <= begin_ns < 60 * MS
     ]
-    gpus = [OnGpu(0, 0, [(0, 200 * MS)], {1: kernels})]
-    every, gap_ns = gpu_views(gpus, 0, 100 * MS, 2_000)
-    assert gap_ns == 25_000 and [piece[:2] for piece in every[0][0].pieces] == [
+    gpus = [OnGpu(0, 0, [(0, 200 * MS)], {1: kernels}, None)]
+    every, gap_ns = gpu_views(gpus, [(0, 100 * MS)], 1_000)
+    assert gap_ns == 25_001 and [piece[:2] for piece in every[0, 0]] == [
         (0, 40 * MS - 10_000), (60 * MS, 100 * MS - 10_000),
     ]
-    every, gap_ns = gpu_views(gpus, 0, 20 * MS, 500)
-    assert gap_ns == 5_000 and len(every[0][0].pieces) == 500
-    fewer, gap_ns = gpu_views(gpus, 0, 20 * MS, 499)
-    assert gap_ns == 10_001 and len(fewer[0][0].pieces) == 1
+    every, gap_ns = gpu_views(gpus, [(0, 20 * MS)], 500)
+    assert gap_ns == 0 and len(every[0, 0]) == 500
+    fewer, gap_ns = gpu_views(gpus, [(0, 20 * MS)], 499)
+    assert gap_ns == 10_002 and len(fewer[0, 0]) == 1
+
+
+def flying(tmp_path, is_matched: bool = True) -> Path:
+    """Rank 0 sends to rank 1; both wait for it in the end."""
+    job = Job([HostClock(77)] * 2)
+    job.send(0, 1, 2 * MS, 7 * MS, call="MPI_Isend")
+    job.call("MPI_Wait", 6 * MS, 7 * MS, 0)
+    job.receive(1, 0, 4 * MS, 9 * MS, call="MPI_Irecv", is_numbered=is_matched)
+    job.call("MPI_Wait", 8 * MS, 9 * MS, 1)
+    return job.write(tmp_path / "run.db")
+
+
+def in_flight(data: dict, rank: int) -> list[tuple[str, int, int]]:
+    found, at_ns = [], 0
+    for since, spent, call, _ in zip(*[iter(data["ranks"][rank]["inFlight"])] * 4):
+        at_ns += since
+        found.append((data["names"][call], at_ns, at_ns + spent))
+    return found
+
+
+def test_operations_are_in_flight_to_their_completion_and_messages_between_them(report, tmp_path):
+    assert report("html", flying(tmp_path)).status == 0
+    data = timeline(tmp_path / "run.html")
+    assert in_flight(data, 0) == [("MPI_Isend", 2 * MS, 7 * MS)]
+    assert in_flight(data, 1) == [("MPI_Irecv", 4 * MS, 9 * MS)]
+    assert data["messages"] == [0, 1, 2 * MS, 7 * MS]
+
+
+def test_a_message_of_which_one_side_is_not_known_has_no_arrow(report, tmp_path):
+    assert report("html", flying(tmp_path, is_matched=False)).status == 0
+    data = timeline(tmp_path / "run.html")
+    assert data["messages"] == [] and in_flight(data, 0)
+
+
+@needs_browser
+def test_an_operation_in_flight_is_named_by_keys(browser, report, tmp_path):
+    assert report("html", flying(tmp_path)).status == 0
+    browser.open(tmp_path / "run.html")
+    browser.ask("document.getElementById('timeline').focus()")
+    heard = []
+    for _ in range(3):
+        browser.press(".")
+        heard.append(browser.ask("document.getElementById('timeline-said').textContent"))
+    assert "rank 0 · MPI_Isend, 1,000 B, MPI_COMM_WORLD · in flight · 5.00 ms" in heard
+
+
+@pytest.mark.parametrize("until_ms", (10_000, 4_000))
+def test_what_was_not_sampled_is_not_drawn_as_time_outside_mpi(report, tmp_path, until_ms):
+    """Nor after the last call. The twin is sampled to its end."""
+    calls = [
+        planted.Sample("MPI_Barrier", at * MS, at * MS + MS, sequence=at // 500, bytes=0)
+        for at in range(500, 4_000, 500)
+    ]
+    cells = [planted.Cell("MPI_Barrier", 0, [MS], times=20)]
+    windows = [planted.Window(0, until_ms * MS)]
+    ranks = [
+        planted.Rank(rank, 2, cells=cells, samples=calls, windows=windows) for rank in range(2)
+    ]
+    run = planted.write_databases(tmp_path / "run", ranks)
+    assert report("html", run).status == 0
+    data = timeline(run / "report.html")
+    for rank in data["ranks"]:
+        is_seen = until_ms == 10_000
+        last = cells_of(data, rank)[-200:]
+        expected = "outside MPI" if is_seen else "not sampled"
+        assert all(cell == {expected: data["parts"]} for cell in last)
+        unseen = [piece for piece in pieces(rank) if piece[2] == UNSEEN]
+        assert unseen == ([] if is_seen else [(3_501 * MS, 10_000 * MS, UNSEEN, -1)])
+
+
+def test_the_timeline_of_a_large_run_is_bounded(report, run_path, tmp_path, monkeypatch):
+    """Its four ranks make 320 calls each. The bounds are those of docs/SCHEMA.md, but for two
+    orders of magnitude."""
+    monkeypatch.setattr(run_view, "MOST_PER_RANK", 1)
+    for name, bound in (("LEAST_BOUND", 220), ("MOST_CELLS", 2_500)):
+        monkeypatch.setattr(run_view, name, bound)
+    assert report("html", run_path, "-o", tmp_path / "page.html").status == 0
+    data = timeline(tmp_path / "page.html")
+    assert sum(len(rank["pieces"]) for rank in data["ranks"]) <= 6 * 220
+    assert sum(len(cells_of(data, rank)) for rank in data["ranks"]) <= 2_500
+    assert len(json.dumps(data, separators=(",", ":"))) <= 50_000
+    monkeypatch.setattr(run_view, "MOST_CELLS", 3 * run_view.FEWEST_BINS)
+    assert report("html", run_path, "-o", tmp_path / "page.html").status == 0
+    data = timeline(tmp_path / "page.html")
+    assert len(data["ranks"]) == 3 and data["note"].startswith("1 more rank is left out")
 
 
 @pytest.mark.slow
@@ -426,22 +553,22 @@ def test_a_step_of_very_many_calls_is_drawn_without_the_shortest(
     report, run_path, tmp_path, monkeypatch
 ):
     """Transfers of 10 us are left out of a step's waits and transfers."""
-    monkeypatch.setattr(step_views, "LEAST_BOUND", 8)
-    monkeypatch.setattr(step_views, "MOST_PER_RANK", 1)
+    monkeypatch.setattr(run_view, "LEAST_BOUND", 8)
+    monkeypatch.setattr(run_view, "MOST_PER_RANK", 1)
     assert report("html", run_path, "-o", tmp_path / "page.html").status == 0
-    view = timeline(tmp_path / "page.html")["views"][0]
-    found = [piece for rank in view["ranks"] for piece in pieces(rank)]
+    data = timeline(tmp_path / "page.html")
+    found = [piece for rank in data["ranks"] for piece in pieces(rank)]
     assert 0 < len(found) <= 8 and {state for _, _, state, _ in found} == {WAITING}
-    shortest = re.fullmatch(r"pieces shorter than ([\d.]+) µs are left out", view["note"])
+    shortest = re.fullmatch(r"calls shorter than ([\d.]+) µs are left out", data["note"])
     assert min(end_ns - begin_ns for begin_ns, end_ns, *_ in found) >= float(shortest[1]) * 1_000
 
 
 @pytest.mark.slow
 def test_a_page_without_gpus_is_silent_about_them(page):
-    assert all(rank["gpus"] == [] for view in timeline(page)["views"] for rank in view["ranks"])
+    assert all(rank["gpus"] == [] for rank in timeline(page)["ranks"])
     assert (
         "GPUs, with a strip each" not in page.read_text()
-        and timeline(page)["views"][0]["note"] == ""
+        and timeline(page)["note"] == ""
     )
 
 
@@ -503,6 +630,17 @@ def test_what_is_printed_narrower_than_it_was_drawn_is_whole(browser, page):
     assert before == pytest.approx(after, rel=0.02)
 
 
+LEFT, TOP = 78, 42  # of the timeline's rows
+
+
+def show_step(browser, place: int) -> None:
+    """By its place in the list; 0: the whole run."""
+    browser.ask(
+        f"(choice => {{ choice.selectedIndex = {place}; choice.dispatchEvent(new Event('change'));"
+        " })(document.getElementById('timeline-step'))"
+    )
+
+
 def drawn(browser) -> str:
     """Image on the canvas."""
     return browser.ask("document.getElementById('timeline').toDataURL()")
@@ -560,15 +698,16 @@ def test_a_part_is_named_with_whom_it_waits_for_by_keys_and_mouse(browser, page)
         "top])(document.getElementById('timeline').getBoundingClientRect())"
     )
     left, top = browser.ask(place)
-    view = timeline(page)["views"][0]
+    data = timeline(page)
+    step = data["steps"][0]
     begin_ns, end_ns, *_ = next(
-        piece for piece in pieces(view["ranks"][0])
-        if piece[2] == WAITING and piece[1] - piece[0] > MS
+        piece for piece in pieces(data["ranks"][0])
+        if piece[2] == WAITING and piece[1] - piece[0] > MS and piece[0] > step["begin"]
     )
-    width = browser.ask("document.getElementById('timeline').clientWidth") - 96
-    browser.mouse(
-        "mouseMoved", left + 96 + (begin_ns + end_ns) / 2 / view["span"] * width, top + 30
-    )
+    show_step(browser, 1)
+    width = browser.ask("document.getElementById('timeline').clientWidth") - LEFT
+    part = ((begin_ns + end_ns) / 2 - step["begin"]) / (step["end"] - step["begin"])
+    browser.mouse("mouseMoved", left + LEFT + part * width, top + TOP + 6)
     assert browser.ask(said).startswith("rank 0 · MPI_") and "waiting for rank" in browser.ask(said)
 
 
@@ -576,13 +715,11 @@ def test_a_part_is_named_with_whom_it_waits_for_by_keys_and_mouse(browser, page)
 @needs_browser
 def test_another_step_is_chosen_and_the_path_hidden(browser, page):
     browser.open(page)
+    show_step(browser, 1)
     median = drawn(browser)
     browser.click("#timeline-path")
     without_path = drawn(browser)
-    browser.ask(
-        "(choice => { choice.selectedIndex = 1; choice.dispatchEvent(new Event('change')); "
-        "})(document.getElementById('timeline-step'))"
-    )
+    show_step(browser, 2)
     assert len({median, without_path, drawn(browser)}) == 3
 
 
@@ -656,8 +793,8 @@ def test_a_click_on_a_step_shows_it_in_the_timeline(browser, page):
 def test_a_step_that_is_not_in_the_page_says_so_when_it_is_chosen(
     browser, report, run_path, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(step_views, "MOST_PER_RANK", 1)
-    monkeypatch.setattr(step_views, "LEAST_BOUND", 600)
+    monkeypatch.setattr(run_view, "MOST_PER_RANK", 1)
+    monkeypatch.setattr(run_view, "LEAST_BOUND", 600)
     assert report("html", run_path, "-o", tmp_path / "page.html").status == 0
     steps = steps_of(tmp_path / "page.html")
     browser.open(tmp_path / "page.html")
@@ -668,42 +805,57 @@ def test_a_step_that_is_not_in_the_page_says_so_when_it_is_chosen(
 
 
 def rows_drawn(browser) -> int:
-    return (browser.ask("document.getElementById('timeline').clientHeight") - 28) // 22
+    return (browser.ask("document.getElementById('timeline').clientHeight") - TOP - 2) // 36
 
 
-def open_two_hosts(browser, report, tmp_path) -> None:
-    """Ranks 0 and 1, 2 and 3; 3 is late."""
+@pytest.mark.slow
+@needs_browser
+def test_rows_become_higher_with_keys_and_the_wheel(browser, page):
+    browser.open(page)
+    height = "document.getElementById('timeline').clientHeight"
+    low = browser.ask(height)
+    browser.ask("document.getElementById('timeline').focus()")
+    browser.press("]")
+    higher = browser.ask(height)
+    x, y = browser.centre("#timeline")
+    browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=-100, modifiers=8)
+    assert low < higher < browser.ask(height)
+    browser.press("0")
+    assert browser.ask(height) == low
+
+
+@pytest.mark.slow
+@needs_browser
+def test_a_bin_is_named_with_its_shares_and_a_call_with_its_host(
+    browser, report, tmp_path, monkeypatch
+):
+    """Ranks 0 and 1, 2 and 3 are on a host each. The page has room for the calls of some steps."""
+    monkeypatch.setattr(run_view, "MOST_PER_RANK", 1)
+    monkeypatch.setattr(run_view, "LEAST_BOUND", 100)
     job = grid([{3: 8 * MS}] * STEPS, has_marks=True)
     for fact in job.rows["fact"]:
         if fact["key"] == "host":
             fact["value"] = f"host{fact['world_rank'] // 2}"
     assert report("html", job.write(tmp_path / "run.db"), "-o", tmp_path / "page.html").status == 0
     browser.open(tmp_path / "page.html")
-
-
-@pytest.mark.slow
-@needs_browser
-def test_hosts_are_folded_and_unfolded(browser, report, tmp_path):
-    open_two_hosts(browser, report, tmp_path)
-    assert rows_drawn(browser) == 4
-    browser.click("#timeline-fold")
-    assert rows_drawn(browser) == 2
+    browser.centre("#timeline")
     left, top = browser.ask(
         "(({left, top}) => [left, "
         "top])(document.getElementById('timeline').getBoundingClientRect())"
     )
-    for kind in ("mousePressed", "mouseReleased"):
-        browser.mouse(kind, left + 40, top + 26 + 22 + 10, button="left", buttons=1, clickCount=1)
-    assert rows_drawn(browser) == 3
+    said = "document.getElementById('timeline-said').textContent"
+    data = timeline(tmp_path / "page.html")
+    after = next(end for (_, end), (begin, _) in zip(data["windows"], data["windows"][1:])
+                 if begin - end > data["span"] / 20)
+    width = browser.ask("document.getElementById('timeline').clientWidth") - LEFT
+    place = LEFT + (after / data["span"] + 0.02) * width
+    browser.mouse("mouseMoved", left + place, top + TOP + 80)
+    time = r"[\d.]+ m?s"
+    shares = r"(\w[\w ]+ \d+ %(, )?)+"
+    assert re.fullmatch(rf"rank 2 on host1 · {time} to {time} · {shares}", browser.ask(said))
     browser.ask("document.getElementById('timeline').focus()")
-    for key in (".", "Enter"):  # the first part is of the folded host
-        browser.press(key)
-    assert rows_drawn(browser) == 4
-    browser.click("#timeline-fold")
-    assert (
-        rows_drawn(browser) == 4
-        and browser.ask("document.getElementById('timeline-fold').checked") is False
-    )
+    browser.press(".")
+    assert browser.ask(said).startswith("rank 0 on host0 · ")
 
 
 @pytest.mark.slow
@@ -711,6 +863,7 @@ def test_hosts_are_folded_and_unfolded(browser, report, tmp_path):
 def test_gpus_are_rows_that_are_named_and_hidden(browser, gpu_page):
     browser.open(gpu_page)
     assert rows_drawn(browser) == 4
+    show_step(browser, 1)
     browser.ask("document.getElementById('timeline').focus()")
     heard = []
     for _ in range(12):
@@ -722,7 +875,7 @@ def test_gpus_are_rows_that_are_named_and_hidden(browser, gpu_page):
         "rank 0 · GPU 0 · communicating: communication is exposed · 10.0 ms",
         "rank 0 · GPU 0 · communicating, copying: communication is exposed · 10.0 ms",
     ]
-    assert "rank 1 · GPU 0 · not sampled · 55.0 ms" in heard
+    assert "rank 1 · GPU 0 · not sampled · 550 ms" in heard
     assert "GPU communicating" in browser.ask(
         "document.getElementById('timeline-legend').textContent"
     )
@@ -732,38 +885,11 @@ def test_gpus_are_rows_that_are_named_and_hidden(browser, gpu_page):
 
 @pytest.mark.slow
 @needs_browser
-def test_no_text_stays_of_a_part_that_unfolding_moved(browser, report, tmp_path):
-    open_two_hosts(browser, report, tmp_path)
-    browser.click("#timeline-fold")
-    browser.ask("document.getElementById('timeline').focus()")
-    said = "document.getElementById('timeline-said').textContent"
-    browser.press(".")
-    assert browser.ask(said).startswith("rank ")
-    browser.press("Enter")
-    assert browser.ask(said) == ""
-
-
-@pytest.mark.slow
-@needs_browser
-def test_the_row_of_a_folded_host_is_that_of_its_rank_that_waited_least(browser, report, tmp_path):
-    open_two_hosts(browser, report, tmp_path)
-    browser.click("#timeline-fold")
-    browser.ask("document.getElementById('timeline').focus()")
-    heard = set()
-    for _ in range(12):
-        browser.press(".")
-        heard.add(
-            browser.ask("document.getElementById('timeline-said').textContent").partition(" · ")[0]
-        )
-    assert heard <= {"rank 0", "rank 1", "rank 3"} and "rank 3" in heard
-
-
-@pytest.mark.slow
-@needs_browser
-def test_one_host_is_not_folded(browser, page):
+def test_controls_for_what_a_run_has_not_are_hidden(browser, page):
     browser.open(page)
-    assert browser.ask("document.getElementById('timeline-fold').parentElement.hidden")
-    assert browser.ask("document.getElementById('timeline-gpus').parentElement.hidden")
+    for name, is_hidden in (("path", False), ("messages", True), ("gpus", True)):
+        box = f"document.getElementById('timeline-{name}')"
+        assert browser.ask(f"{box}.parentElement.hidden") == is_hidden
 
 
 @pytest.mark.slow

@@ -1,14 +1,15 @@
 """One self-contained page with tables and pictures, of a run or of a comparison.
 
-The page needs no other file and requests none: the summary, the steps, a timeline of the median
-step, the longest ones and as many others as there is room for (ranks x time, with the critical
-path; a click on a step shows it), who is late, where the time goes call by call and rank by rank,
-message sizes, histograms of the calls and sizes with the most time (two of them or of their ranks,
-overlaid), who sends to whom, communicators, pipelines, calls by size class, advice, and the
-conditions of the run. A sentence explains each picture. Tables sort by the head that is pressed,
-are filtered by words, and are copied as CSV. It is written beside the databases (RUN/report.html)
-unless --output says otherwise. Without matplotlib it holds the tables, the steps, the timeline and
-the histograms only, and says so.
+The page needs no other file and requests none: the summary, the steps, a timeline of the run (ranks
+x time, from the whole run to single calls, with operations in flight, messages, GPUs and critical
+paths; the calls of all steps, or of the median one, the longest ones and as many others as there is
+room for), who is late, where the time goes call by call and rank by rank, message sizes, histograms
+of the calls and sizes with the most time (two of them or of their ranks, overlaid), who sends to
+whom, communicators, pipelines, calls by size class, advice, and the conditions of the run. A
+sentence explains each picture. Tables sort by the head that is pressed, are filtered by words, and
+are copied as CSV. It is written beside the databases (RUN/report.html) unless --output says
+otherwise. Without matplotlib it holds the tables, the steps, the timeline and the histograms only,
+and says so.
 
 For two sides or more, A... -- B..., or the folder of an experiment, the page shows what compare
 says, with the same options: the verdict, each measure with the value of each run and the interval
@@ -52,7 +53,7 @@ from ..run.alignment import Alignment, align
 from ..run.run import Run
 from ..run.selection import Selection
 from ..steps.rank_steps import rank_steps
-from ..steps.step_views import LONGEST, is_whole, step_views
+from ..steps.run_view import LONGEST, View, is_whole, run_view
 from ..steps.steps_summary import StepsRow, StepsSummary, headline, steps_summary
 from ..summary.run_summary import RunSummary, communicating, of_nccl, run_summary
 from . import (
@@ -108,7 +109,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--output", "-o", type=Path, metavar="FILE", help=output_help)
     steps_help = (
-        "the timeline holds these steps, as many as there is room for: 7, or 100-120 "
+        "the timeline holds the calls of these steps, as many as there is room for: 7, or 100-120 "
         "(default: the median, the longest, and others)"
     )
     parser.add_argument("--steps", type=steps_read, metavar="A-B", help=steps_help)
@@ -175,8 +176,8 @@ def parts(run: Selection, is_whole: bool, wanted: range | None) -> Iterator[str]
         yield conditions_section(answers)
         return
     yield steps.steps_section(run, in_steps, whole)
+    yield timeline_section(run, in_steps, alignment, split, wanted)
     if in_steps.costs.is_driven:
-        yield timeline_section(run, in_steps, alignment, split, wanted)
         yield rank_steps_section(in_steps, alignment, split)
     yield late_section(run, split)
     yield advise.advise_section(run, advised)
@@ -281,48 +282,40 @@ def ranks_section(run: Run, answers: RunSummary) -> str:
 def timeline_section(
     run: Run, in_steps: StepsSummary, alignment: Alignment, waits: Late, wanted: range | None
 ) -> str:
-    views = step_views(run.connection, in_steps, alignment, waits, wanted)
-    if not views:
-        return (
-            page.section(
-                "A step in time",
-                f"No step of {steps_text(wanted)} was sampled whole after the warm-up.",
-            )
-            if wanted
-            else ""
-        )
+    view = run_view(run.connection, in_steps, alignment, waits, wanted)
+    if not view:
+        return ""
+    contents = contents_text(view, sum(map(is_whole, in_steps.costs.steps)), wanted)
     explained = [
-        wanted_text(wanted, len(views))
-        if wanted
-        else chosen_text(len(views), sum(map(is_whole, in_steps.costs.steps))),
-        "Solid is transfer, hatched is waiting for other ranks, pale is time in MPI that was not "
-        "split; the rest of a bar is outside MPI.",
-        "The red line is the critical path, the marks on a row are the begin and end of the step "
-        "on that rank. The arrow of a part comes from the rank that it waited "
-        "for, where that is known.",
-        "The wheel or + and - zoom, dragging or the arrow keys move, 0 shows the whole step; the "
-        "mouse, or the keys . and , name a part.",
+        "A bin that is too short for single calls has its shares of time as parts of its height.",
+        "The wheel, + and -, or two fingers zoom; dragging or the arrow keys move; 0 shows the "
+        "whole run. With Shift the wheel, or the keys [ and ], makes rows higher. The mouse, or "
+        "the keys . and , name a call.",
+        "The arrow of a named call comes from the rank that it waited for, where that is known. "
+        "The red line is the critical path of a step, if it is known.",
     ]
-    if any(rank.gpus for view in views for rank in view.ranks):
+    if any(rank.in_flight for rank in view.ranks):
+        explained.append(
+            "Thin bars beneath a rank are its nonblocking and persistent operations, from their "
+            "start to their completion, in rows of some height."
+        )
+    if len(view.messages):
+        explained.append(
+            "Thin arrows are messages, from the posting of the send to the completion of the "
+            "receive, where both sides are known."
+        )
+    if any(rank.gpus for rank in view.ranks):
         explained.append(
             "Beneath a rank are its GPUs, with a strip each for computing, communicating and "
-            "copying, hatched while not all their activities"
-            " were sampled. Communication beside which the GPU does not compute is exposed."
+            "copying; elsewhere they are idle. Communication beside which the GPU does not compute "
+            "is exposed."
         )
-    hosts = waits.participants.hosts
-    if 1 < len(set(hosts.values())) < len(hosts):
-        explained.append(
-            "The row of a host is that of its rank that waited least; a click on its name, or "
-            "Enter at a part, unfolds it or folds it."
-        )
-    drawing = page.timeline(timeline_plot.data(views, hosts))
+    drawing = page.timeline(timeline_plot.data(view, waits.participants.hosts))
     return page.section(
-        "A step in time", "What the main thread of each rank did in a step.",
-        page.bullets(explained), drawing,
+        "The run in time", "What the main thread of each rank did, from the whole run to single "
+        f"calls. {contents}", drawing,
+        page.folded("How to read it", explained, is_counted=False),
     )
-
-
-HOW = "in the list, by a click on its bar in the picture above, or there with the arrow keys"
 
 
 def steps_read(word: str) -> range:
@@ -338,25 +331,32 @@ def steps_text(wanted: range) -> str:
     return f"{wanted[0]:,}" if len(wanted) == 1 else f"{wanted[0]:,} to {wanted[-1]:,}"
 
 
-def wanted_text(wanted: range, shown: int) -> str:
-    """Steps that were not sampled whole, or that there is no room for, are not in the page."""
-    return (
-        f"The calls of {shown:,} of the {units.counted(len(wanted), 'step')} "
-        f"{steps_text(wanted)} are in this page. Choose one {HOW}."
-    )
-
-
-def chosen_text(shown: int, whole: int) -> str:
+def contents_text(view: View, whole: int, wanted: range | None) -> str:
+    """Which calls are in the page. Steps that were not sampled whole, or that there is no room for,
+    are not."""
+    shown = len(view.steps)
+    how = "in the list, by a click on its bar in the picture above, or there with the arrow keys"
+    if wanted:
+        return (
+            f"Single calls of {shown:,} of the {units.counted(len(wanted), 'step')} "
+            f"{steps_text(wanted)} are in this page"
+            + (f". Choose one {how}." if shown else ": no other was sampled whole.")
+        )
+    if view.is_whole:
+        steps = f" A step can be chosen {how}." if shown else ""
+        return f"All sampled calls are in this page.{steps}"
+    if not shown:
+        return "Single calls are in this page where the bar beneath the axis is."
     if shown == whole:
-        return f"Any step that was sampled whole, after the warm-up, can be chosen: {HOW}."
+        return f"Any step that was sampled whole, after the warm-up, can be chosen: {how}."
     spread = (
         f", the {LONGEST} longest, and {shown - 1 - LONGEST:,} spread over the run"
         if shown > 1 + LONGEST else " and the longest"
     )
     what = f"the median{spread if shown > 1 else ''}"
     return (
-        f"The calls of {shown:,} of {units.counted(whole, 'step')} are in this page, marked "
-        f"beneath the bars above: {what}. Choose one {HOW}."
+        f"Single calls of {shown:,} of {units.counted(whole, 'step')} are in this page, marked "
+        f"beneath the bars above: {what}. Choose one {how}."
     )
 
 

@@ -23,6 +23,13 @@ const units = (() => {
     return `${Number((ns / factor).toPrecision(3))} ${unit}`;
   }
 
+  /* Writes times of up to `most` so that those a tick apart differ: 12.340 s. */
+  function at(most, tick) {
+    const [factor, unit] = SHORT.find(([least]) => most >= least) || SHORT.at(-1);
+    const digits = Math.max(0, Math.ceil(Math.log10(factor / tick) - 1e-9));
+    return (ns) => (ns ? `${(ns / factor).toFixed(digits)} ${unit}` : "0");
+  }
+
   function share(part) {
     const percent = 100 * part;
     return percent > 0 && percent < 0.01 ? "< 0.01 %" : `${fixed(percent, percent < 1 ? 2 : 1)} %`;
@@ -32,7 +39,7 @@ const units = (() => {
     return `${count.toLocaleString("en")} call${count === 1 ? "" : "s"}`;
   }
 
-  return { duration, tick, share, calls };
+  return { duration, tick, at, share, calls };
 })();
 
 /* Empties a drawing, and returns what adds an element to it. Paper is narrower, and is not drawn anew. */

@@ -27,11 +27,11 @@ SECTION = re.compile(r'<section id="([^"]+)"><(?:h2|details><summary)>(.*?)</')
 TIMELINE = """
 <p><label>Show <select id="timeline-step"></select></label>
 <label><input type="checkbox" id="timeline-path" checked> critical path</label>
-<label><input type="checkbox" id="timeline-fold"> a row for each host</label>
+<label><input type="checkbox" id="timeline-messages" checked> messages</label>
 <label><input type="checkbox" id="timeline-gpus" checked> GPUs</label></p>
 <p class="said" id="timeline-said" aria-live="polite"></p>
 <canvas id="timeline" tabindex="0" role="img" \
-aria-label="ranks and time: what each rank did in the chosen step"></canvas>
+aria-label="ranks and time: what each rank did in the run"></canvas>
 <ul class="legend" id="timeline-legend"></ul>
 <p class="soft" id="timeline-note"></p>
 <noscript><p>The timeline needs JavaScript.</p></noscript>
@@ -125,8 +125,9 @@ def facts_list(facts: Iterable[tuple[str, str]], kind: str = "") -> str:
     )
 
 
-def folded(head: str, lines: Sequence[str]) -> str:
-    return f"<details><summary>{text(head)} ({len(lines)})</summary>{bullets(lines)}</details>"
+def folded(head: str, lines: Sequence[str], is_counted: bool = True) -> str:
+    count = f" ({len(lines)})" if is_counted else ""
+    return f"<details><summary>{text(head)}{count}</summary>{bullets(lines)}</details>"
 
 
 def bullets(lines: Iterable[str]) -> str:

@@ -1,41 +1,65 @@
-"""Timelines of some steps, as data for the page's own drawing
-(display/timeline.js): ranks x time."""
+"""The timeline of a run, as data for the page's own drawing (display/timeline.js): ranks x time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from ..base import units
+from ..base.arrays import np
+from ..display import colours
 from ..display.colours import COMMUNICATING, COMPUTING, COPYING, of_call, variable
-from ..late.timelines import FILES, OUTSIDE, STATES, TRANSFER, UNSEEN, UNSPLIT, WAITING
-from ..steps.gpu_views import GpuView
-from ..steps.step_views import RankView, View
+from ..gpu.overlap import Interval
+from ..late.timelines import FILES, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING
+from ..steps.run_view import (
+    ABSENT, CLASSES, GPU_COMPUTING, GPU_COPYING, GPU_EXPOSED, PARTS, GpuLane, RankView, StepView,
+    View,
+)
 
-NAMES = {
-    OUTSIDE: "outside MPI", TRANSFER: "transfer", FILES: "in files", WAITING: "waiting",
-    UNSPLIT: "in MPI, not split", UNSEEN: "not sampled",
+LOOKS = {  # of each class of time: name and colour
+    OUTSIDE: ("outside MPI", colours.OUTSIDE), TRANSFER: ("transfer", colours.TRANSFER),
+    FILES: ("in files", colours.FILES), WAITING: ("waiting", colours.WAITING),
+    UNSPLIT: ("in MPI, not split", colours.UNSPLIT), UNSEEN: ("not sampled", colours.NEUTRAL),
+    ABSENT: ("not running", colours.PAPER), GPU_COMPUTING: ("computing", COMPUTING),
+    GPU_EXPOSED: ("communicating", COMMUNICATING), GPU_COPYING: ("copying", COPYING),
 }
-GPU_STATES = ["computing", "communicating", "copying"]  # bits of overlap.py
-GPU_COLOURS = [variable(colour) for colour in (COMPUTING, COMMUNICATING, COPYING)]
+# characters that need no escape in JSON or HTML
+DIGITS = "".join(char for char in map(chr, range(35, 127)) if char not in "<\\&")
 
 
-def data(views: Sequence[View], hosts: Mapping[int, str]) -> dict[str, object]:
-    """hosts: by rank. colours: of the names, if they are calls. All times in nanoseconds. A view's
-    are since its begin, but those of a piece: [since the end of the piece before, duration, state,
-    call, rank that was waited for or -1, detail], one after the other; of a GPU: [since that,
-    duration, states], a bit each. A rank's host is a place in `hosts`."""
+def data(view: View, hosts: Mapping[int, str]) -> dict[str, object]:
+    """hosts: by rank. All times in nanoseconds since the run's begin, but those of a piece: [since
+    the end of the piece before, duration, state, call, rank that was waited for or -1, detail], one
+    after the other; of a GPU [since that, duration, states], a bit each; of an operation in flight
+    [since the begin of the one before, duration, call, detail]. Calls and details are places in
+    `names`; `colours` are those of the names, if they are calls. `cells`: of each bin a number of
+    `width` digits, a place in `palette`: how many `parts` of the bin were of each class. A rank's
+    host is a place in `hosts`; `messages`: sender, receiver, begin, duration."""
     numbers = _Numbers()
     named = sorted(set(hosts.values()))
     of_rank = {rank: named.index(host) for rank, host in hosts.items()}
-    shown = [_view(view, numbers, of_rank) for view in views]
+    cells = _Cells(view)
+    ranks = [
+        _rank(rank, numbers, cells) | {"host": of_rank.get(rank.rank, 0)} for rank in view.ranks
+    ]
+    found = view.messages
+    columns = (found.sender, found.receiver, found.begin_ns, found.end_ns - found.begin_ns)
     return {
-        "states": [NAMES[state] for state in STATES],
-        "gpuStates": GPU_STATES,
-        "gpuColours": GPU_COLOURS,
+        "span": view.end_ns,
+        "classes": [name for name, _ in LOOKS.values()],
+        "classColours": [variable(colour) for _, colour in LOOKS.values()],
+        "parts": PARTS,
+        "digits": DIGITS,
+        "width": cells.width,
+        "palette": cells.palette,
         "names": numbers.names,
         "colours": [variable(of_call(name)) for name in numbers.names],
         "hosts": [*map(units.visible, named)],
-        "views": shown,
+        "windows": view.windows,
+        "ranks": ranks,
+        "steps": [_step(step) for step in view.steps],
+        "marks": view.marks,
+        "messages": np.stack(columns, axis=1).ravel().tolist(),
+        "note": "; ".join(_left_out(view)),
     }
 
 
@@ -53,42 +77,76 @@ class _Numbers:
         return list(self.numbers)
 
 
-def _view(view: View, numbers: _Numbers, hosts: Mapping[int, int]) -> dict[str, object]:
-    which = f", {view.notable}" if view.notable else ""
+class _Cells:
+    """All bins as places in a palette, the commonest ones first. palette: the classes that occur in
+    a bin, each with its parts: [class, parts, class, parts]."""
+
+    def __init__(self, view: View) -> None:
+        rows: list = [
+            lane for rank in view.ranks for lane in (rank, *rank.gpus)
+        ]
+        places = (PARTS + 1) ** np.arange(CLASSES, dtype=np.int64)
+        keys = np.stack([lane.cells @ places for lane in rows])
+        known, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        order = np.argsort(-counts, kind="stable")
+        rank_of = np.empty(len(order), np.int64)
+        rank_of[order] = np.arange(len(order))
+        self.places = dict(zip(map(id, rows), rank_of[place].reshape(keys.shape)))
+        self.palette = [
+            [number for each, parts in enumerate(entry) if parts for number in (each, parts)]
+            for entry in (known[order, None] // places % (PARTS + 1)).tolist()
+        ]
+        self.width = 1
+        while len(DIGITS) ** self.width < len(order):
+            self.width += 1
+
+    def text(self, lane: object) -> str:
+        digits = np.array(list(DIGITS))
+        powers = len(DIGITS) ** np.arange(self.width)
+        return "".join(digits[self.places[id(lane)][:, None] // powers % len(DIGITS)].ravel())
+
+
+def _step(step: StepView) -> dict[str, object]:
+    which = f", {step.notable}" if step.notable else ""
     return {
-        "step": view.step.step,
-        "title": f"step {view.step.step:,}{which}: {units.duration(view.step.step_ns)}",
-        "note": "; ".join(_left_out(view)),
-        "span": view.end_ns - view.begin_ns,
-        "ranks": [_rank(view, rank, numbers) | {"host": hosts[rank.rank]} for rank in view.ranks],
-        "path": [
-            [span.rank, span.begin_ns - view.begin_ns, span.end_ns - view.begin_ns]
-            for span in view.path
-        ],
+        "step": step.row.step,
+        "title": f"step {step.row.step:,}{which}: {units.duration(step.row.step_ns)}",
+        "begin": step.begin_ns,
+        "end": step.end_ns,
+        "times": [[rank, *times] for rank, times in sorted(step.times.items())],
+        "path": [[span.rank, span.begin_ns, span.end_ns] for span in step.path],
     }
 
 
 def _left_out(view: View) -> Iterator[str]:
-    if view.left_out_ns:
-        yield f"pieces shorter than {units.duration(view.left_out_ns)} are left out"
-    if view.gpu_gap_ns:
-        yield f"pauses of GPUs shorter than {units.duration(view.gpu_gap_ns)} are left out"
+    if view.ranks_left_out:
+        yield f"{units.are(view.ranks_left_out, 'more rank')} left out"
+    for what, shortest_ns in (
+        ("calls", view.left_out_ns), ("operations in flight", view.in_flight_left_out_ns),
+        ("messages", view.messages_left_out_ns), ("pauses of GPUs", view.gpu_gap_ns),
+    ):
+        if shortest_ns:
+            yield f"{what} shorter than {units.duration(shortest_ns)} are left out"
 
 
-def _rank(view: View, rank: RankView, numbers: _Numbers) -> dict[str, object]:
-    begin_ns, end_ns = (time_ns - view.begin_ns for time_ns in (rank.begin_ns, rank.end_ns))
-    gpus = [{"number": gpu.number, "pieces": list(_gpu_pieces(view, gpu))} for gpu in rank.gpus]
+def _rank(rank: RankView, numbers: _Numbers, cells: _Cells) -> dict[str, object]:
+    gpus = [
+        {"number": gpu.number, "cells": cells.text(gpu), "pieces": [*_gpu_pieces(gpu.pieces)]}
+        for gpu in rank.gpus
+    ]
     return {
         "rank": rank.rank,
-        "begin": begin_ns,
-        "end": end_ns,
-        "pieces": list(_pieces(view, rank, numbers)),
+        "begin": rank.begin_ns,
+        "end": rank.end_ns,
+        "cells": cells.text(rank),
+        "pieces": [*_pieces(rank, numbers)],
+        "inFlight": [*_in_flight(rank, numbers)],
         "gpus": gpus,
     }
 
 
-def _pieces(view: View, rank: RankView, numbers: _Numbers) -> Iterator[int]:
-    before_ns = view.begin_ns
+def _pieces(rank: RankView, numbers: _Numbers) -> Iterator[int]:
+    before_ns = 0
     for (begin_ns, end_ns, state, call, waits_for), detail in rank.pieces:
         yield from (
             begin_ns - before_ns, end_ns - begin_ns, state, numbers.of(call), waits_for,
@@ -97,8 +155,17 @@ def _pieces(view: View, rank: RankView, numbers: _Numbers) -> Iterator[int]:
         before_ns = end_ns
 
 
-def _gpu_pieces(view: View, gpu: GpuView) -> Iterator[int]:
-    before_ns = view.begin_ns
-    for begin_ns, end_ns, states in gpu.pieces:
+def _in_flight(rank: RankView, numbers: _Numbers) -> Iterator[int]:
+    before_ns = 0
+    for begin_ns, end_ns, call, detail in rank.in_flight:
+        yield from (
+            begin_ns - before_ns, end_ns - begin_ns, numbers.of(call), numbers.of(detail),
+        )
+        before_ns = begin_ns
+
+
+def _gpu_pieces(pieces: Iterable[Interval]) -> Iterator[int]:
+    before_ns = 0
+    for begin_ns, end_ns, states in pieces:
         yield from (begin_ns - before_ns, end_ns - begin_ns, states)
         before_ns = end_ns

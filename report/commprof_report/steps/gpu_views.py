@@ -1,9 +1,8 @@
-"""Activity of the GPUs in the parts of a run that are drawn, where all their activities were
-sampled."""
+"""Activity of the GPUs of a run, to be drawn, where all their activities were sampled."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
@@ -12,32 +11,15 @@ from typing import NamedTuple
 
 from ..base import query
 from ..base.arrays import np
-from ..base.columns import Columns, Ints, Texts, by_rank, read
+from ..base.columns import NONE, Columns, Ints, Texts, grouped, read
 from ..gpu.overlap import COMMUNICATING, COMPUTING, COPYING, Interval, common, joined, pieces
 from ..gpu.sampled import Spans
 from ..run.alignment import Alignment
 
 SQL = query.beside(__file__)
 
-FINEST = 4_000  # shorter gaps than this part of a view are closed
+FINEST = 4_000  # if there are too many, gaps up to this part of a view are closed, or twice that
 NOT_SAMPLED = 0
-
-
-class GpuView(NamedTuple):
-    """A GPU of a rank. pieces: with the states in which it was at once, or NOT_SAMPLED; it was idle
-    between them."""
-
-    number: int
-    pieces: list[Interval]
-
-
-class OnGpu(NamedTuple):
-    """Activity on a device of a rank, on the run's axis."""
-
-    rank: int
-    number: int
-    known: Spans
-    busy: dict[int, Spans]  # by state
 
 
 @dataclass(frozen=True)
@@ -51,67 +33,86 @@ class Activities(Columns):
     end_ns: Ints
 
 
-def on_gpus(
-    connection: Connection, alignment: Alignment, drawn: Mapping[int, Spans],
-    known: Mapping[int, Mapping[int, Spans]],
-) -> list[OnGpu]:
-    """drawn: by rank, in its own time. known: when all activities of its devices were sampled."""
-    if not known:
-        return []
-    busy: dict[tuple[int, int], dict[int, Spans]] = {}
+class OnGpu(NamedTuple):
+    """Activity on a device of a rank, on the run's axis."""
+
+    rank: int
+    number: int
+    known: Spans
+    busy: dict[int, Spans]  # in windows, by state
+    active: Activities  # all of it
+
+
+def activities(connection: Connection, alignment: Alignment) -> Activities:
+    """On the run's axis."""
     rows = read(Activities, SQL.run(connection, "gpu_view_intervals"), Texts())
-    rows = rows.take(_is_drawn(rows, drawn))
     times = (alignment.aligned(rows.world_rank, own) for own in (rows.start_ns, rows.end_ns))
-    columns = (rows.world_rank, rows.device, rows.state, *times)
-    for rank, device, state, *span in zip(*(column.tolist() for column in columns)):
-        busy.setdefault((rank, device), {}).setdefault(state, []).append((span[0], span[1]))
+    return Activities(rows.world_rank, rows.device, rows.state, *times)
+
+
+def on_gpus(
+    connection: Connection, alignment: Alignment, windows: Spans,
+    known: Mapping[int, Mapping[int, Spans]], active: Activities,
+) -> list[OnGpu]:
+    """Those with known activity. known: when all activities of a rank's devices were sampled, in
+    its own time."""
+    order, groups = grouped(active.world_rank, active.device)
+    first = order[groups.first]
+    keys = zip(active.world_rank[first].tolist(), active.device[first].tolist())
+    rows_of = dict(zip(keys, np.split(order, groups.first[1:])))
     numbers = connection.execute(
         "SELECT world_rank, device, number FROM gpu_device ORDER BY world_rank, number"
     )
     found = []
     for rank, device, number in numbers:
-        own = common(joined(drawn.get(rank, ())), known.get(rank, {}).get(device, []))
-        if own:
-            spans = [
-                (alignment.aligned_ns(rank, begin_ns), alignment.aligned_ns(rank, end_ns))
-                for begin_ns, end_ns in own
-            ]
-            found.append(OnGpu(rank, number, spans, busy.get((rank, device), {})))
+        spans = [
+            (alignment.aligned_ns(rank, begin_ns), alignment.aligned_ns(rank, end_ns))
+            for begin_ns, end_ns in known.get(rank, {}).get(device, ())
+        ]
+        if spans:
+            own = active.take(rows_of.get((rank, device), np.array([], np.int64)))
+            found.append(OnGpu(rank, number, spans, _busy(own, windows), own))
     return found
 
 
-def _is_drawn(rows: Activities, drawn: Mapping[int, Spans]) -> np.ndarray:
-    found = np.zeros(len(rows), bool)
-    for rank, own in by_rank(rows.world_rank):
-        begins, ends = np.array(joined(drawn.get(rank, ())), np.int64).reshape(-1, 2).T
-        last = np.searchsorted(begins, rows.end_ns[own]) - 1  # that begins before it ends
-        found[own] = np.append(ends, 0)[last] > np.where(last < 0, 0, rows.start_ns[own])
+def _busy(active: Activities, windows: Spans) -> dict[int, Spans]:
+    rows = active.take(in_spans(active.start_ns, active.end_ns, windows))
+    columns = (rows.state, rows.start_ns, rows.end_ns)
+    found: dict[int, Spans] = {}
+    for state, begin_ns, end_ns in zip(*(column.tolist() for column in columns)):
+        found.setdefault(state, []).append((begin_ns, end_ns))
     return found
+
+
+def in_spans(begin_ns: Ints, end_ns: Ints, spans: Spans) -> np.ndarray:
+    """Whether a time overlaps any of the spans, which are disjoint and in order."""
+    begins, ends = np.array(spans, np.int64).reshape(-1, 2).T
+    last = np.searchsorted(begins, end_ns) - 1  # that begins before it ends
+    return (last >= 0) & (np.append(ends, 0)[last] > begin_ns)
 
 
 def gpu_views(
-    gpus: list[OnGpu], begin_ns: int, end_ns: int, most_pieces: int
-) -> tuple[dict[int, list[GpuView]], int]:
-    """By rank; and the length of the shortest gap that is left."""
-    gap_ns = (end_ns - begin_ns) // FINEST
+    gpus: Sequence[OnGpu], windows: Spans, most_pieces: int
+) -> tuple[dict[tuple[int, int], list[Interval]], int]:
+    """By rank and number the pieces in the windows, with the states in which the GPU was at once,
+    or NOT_SAMPLED; it was idle between them. And up to which length gaps are closed."""
+    shortest_ns = min((end_ns - begin_ns for begin_ns, end_ns in windows), default=0)
+    longest_ns = max((end_ns - begin_ns for begin_ns, end_ns in windows), default=0)
+    gap_ns = 0
     while True:
-        views: dict[int, list[GpuView]] = {}
-        for gpu in gpus:
-            if drawn := list(_pieces(gpu, begin_ns, end_ns, gap_ns)):
-                views.setdefault(gpu.rank, []).append(GpuView(gpu.number, drawn))
-        if (
-            sum(len(view.pieces) for view in chain.from_iterable(views.values())) <= most_pieces
-            or gap_ns >= end_ns - begin_ns
-        ):
-            return views, gap_ns
-        gap_ns = 2 * gap_ns + 1
+        found = {
+            (gpu.rank, gpu.number): [
+                piece for window in windows for piece in _pieces(gpu, *window, gap_ns)
+            ]
+            for gpu in gpus
+        }
+        if sum(map(len, found.values())) <= most_pieces or gap_ns >= longest_ns:
+            return found, gap_ns if gpus else 0
+        gap_ns = 2 * gap_ns or shortest_ns // FINEST + 1
 
 
 def _pieces(gpu: OnGpu, begin_ns: int, end_ns: int, gap_ns: int) -> Iterator[Interval]:
-    """Nothing if it is not known at all."""
     known = common(gpu.known, [(begin_ns, end_ns)])
-    if not known:
-        return
     closed = (
         (state, common(joined(gpu.busy.get(state, ()), gap_ns), known))
         for state in (COMPUTING, COMMUNICATING, COPYING)
@@ -123,3 +124,32 @@ def _pieces(gpu: OnGpu, begin_ns: int, end_ns: int, gap_ns: int) -> Iterator[Int
         if since_ns < until_ns
     )
     yield from sorted(chain(busy, unknown), key=itemgetter(0))
+
+
+def spent(gpu: OnGpu, edges_ns: Ints) -> np.ndarray:
+    """For each bin the time in which the GPU computed, in which it communicated without that, in
+    which it only copied, in which this is not known; it was idle in the rest."""
+    begins, ends = np.array(gpu.known, np.int64).reshape(-1, 2).T
+    rows = gpu.active
+    columns = (
+        (rows.state, rows.start_ns, rows.end_ns), (np.full(len(begins), NOT_SAMPLED), begins, ends)
+    )
+    state, start_ns, end_ns = (np.concatenate(pair) for pair in zip(*columns))
+    at_ns = np.concatenate([start_ns, end_ns, edges_ns[[0, -1]]])
+    order = np.argsort(at_ns, kind="stable")
+    steps = np.concatenate([np.ones(len(state)), -np.ones(len(state)), [0, 0]])[order]
+    of = np.concatenate([state, state, [NONE, NONE]])[order]
+    runs, computes, communicates, copies = (
+        np.cumsum(np.where(of == one, steps, 0)) > 0
+        for one in (NOT_SAMPLED, COMPUTING, COMMUNICATING, COPYING)
+    )
+    kinds = [
+        runs & computes, runs & communicates & ~computes,
+        runs & copies & ~communicates & ~computes, ~runs,
+    ]
+    times, lasted_ns = at_ns[order], np.diff(at_ns[order], append=at_ns.max())
+    upto_ns = (
+        np.interp(edges_ns, times, np.cumsum(np.append(0, kind * lasted_ns))[:-1])
+        for kind in kinds
+    )
+    return np.rint(np.stack([np.diff(one) for one in upto_ns], axis=1)).astype(np.int64)
