@@ -384,6 +384,28 @@ def test_a_nonblocking_collective_lasts_from_its_start_to_its_completion(export)
     assert len(first) == 4
 
 
+def test_a_nonblocking_message_lasts_from_its_start_to_its_completion(export):
+    ranks = timeline_run()
+    ranks[0].samples.append(
+        planted.Sample(
+            "MPI_Isend", 9_900 * MS, 9_900 * MS + 20_000, peer=1, tag=0, number=1,
+            completed_ns=9_905 * MS,
+        )
+    )
+    whole = export(ranks)
+    found = [
+        (event["ph"], event["ts"]) for event in whole["traceEvents"]
+        if event["ph"] in "be" and event["name"] == "MPI_Isend"
+    ]
+    assert found == [("b", 9_900_000), ("e", 9_905_000)]
+    values = [
+        event["args"]["value"] for event in whole["traceEvents"]
+        if event["ph"] == "C" and event["name"] == "bytes in flight, nonblocking collectives"
+        and event["ts"] >= 9_900_000
+    ]
+    assert not any(values)
+
+
 def test_marked_steps_and_regions_have_tracks_of_their_own(export):
     whole = export(timeline_run())
     tracks = {

@@ -5,7 +5,7 @@
                                      a copy, a memset
     flow     from the call of the rank that arrived last to the wait that it ended, if both are
              known and shown
-    async    a nonblocking collective, from its start to its completion
+    async    a nonblocking operation, from its start to its completion
     counter  of a rank: bytes per second passed to MPI, what its GPUs' sensors said;
              of the run: ranks inside MPI, ranks waiting, bytes in flight
 
@@ -472,6 +472,7 @@ class Trace:
                 yield from self._arrival(rank, thread, wait.end_ns, row)
             if row.completed_ns is not None:
                 yield from self._operation(rank, row)
+            if row.completed_ns is not None and row.sequence is not None:
                 done_ns = max(self.aligned_ns(rank, row.completed_ns), slice_.start_ns)
                 flying.add(
                     slice_.start_ns, done_ns, (row.volume_bytes or 0) * (done_ns - slice_.start_ns)
