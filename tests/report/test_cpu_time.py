@@ -313,3 +313,17 @@ def test_advice_that_rests_on_medians_is_possible_at_most_where_ranks_wait_for_c
         return row["certainty"]
 
     assert (certainty(0.4), certainty(0.02)) == ("possible", "likely")
+
+
+@pytest.mark.parametrize("cores", (1, 8))
+def test_and_where_masks_say_that_ranks_share_cores(report, tmp_path, cores):
+    """The kernel's count is not known. The twin has a core for each rank."""
+    ranks: list[Rank] = run_of(LARGE, Cell("MPI_Allreduce", KIB, [30_000], times=200_000))
+    mask = "0" if cores == 1 else "0-7"
+    for rank in ranks:
+        rank.facts = {**HOST, "begin.affinity": mask, "last.affinity": mask}
+    rows = report("advise", write_databases(tmp_path / "run", ranks), "--json").rows
+    (row,) = [row for row in rows if row["rule"] == "small_messages"]
+    is_shared = cores == 1
+    assert ("Ranks share cores: these times may be the scheduler's" in row["evidence"]) == is_shared
+    assert row["certainty"] == ("possible" if is_shared else "likely")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import os
 import shutil
 import sys
@@ -614,3 +616,22 @@ def test_what_no_figure_can_know_of_calls_that_have_not_returned_is_said(report,
             "Ranks 0-1 have not returned from their last call." if is_unfinished else "No advice"
         )
         assert ("a rank that the others wait for" in said["advise"]) != is_unfinished
+
+
+def test_csv_has_the_same_objects_as_json(stuck):
+    """A circle of three ranks; lists are in one cell."""
+    ranks = messages(recv(1), recv(2), recv(0))
+    found = stuck(ranks, "--json").rows
+    rows = list(csv.DictReader(io.StringIO(stuck(ranks, "--csv").out)))
+    assert {row["kind"] for row in rows} >= {"verdict", "wait", "circle"}
+
+    def cell(value: object) -> str:
+        if isinstance(value, list):
+            return " ".join(map(str, value))
+        return "" if value is None else str(value)
+
+    for row, expected in zip(rows, found):
+        assert {key: row[key] for key in expected} == {
+            key: cell(value) for key, value in expected.items()
+        }
+    assert len(rows) == len(found)

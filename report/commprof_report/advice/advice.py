@@ -200,7 +200,7 @@ HIDDEN = (
 def judge(rule: Rule, inputs: Inputs, said: list[Finding]) -> list[Advice]:
     """Appends the findings to `said`."""
     found = [_beside_main(_played(each, inputs), inputs) for each in rule.find(inputs)]
-    if rule.is_by_medians and any(each.lost for each in inputs.late.crowding):
+    if rule.is_by_medians and inputs.late.crowding:
         found = [_scheduled(each, inputs) for each in found]
     findings = [each for each in found if isinstance(each, Finding) and is_notable(each, inputs)]
     said += findings
@@ -236,7 +236,7 @@ def _beside_main(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
 
 
 def _scheduled(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
-    """The scheduler makes the times of calls, too, where ranks wait for cores."""
+    """The scheduler makes the times of calls, too, where ranks wait for cores or share them."""
     if isinstance(found, Unknown):
         return found
     why = f"Ranks {scheduling_text(inputs.late.crowding)}: these times may be the scheduler's"

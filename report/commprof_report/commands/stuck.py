@@ -27,6 +27,7 @@ from typing import Callable, NamedTuple
 
 from ..base import units
 from ..base.thresholds import threshold
+from ..display import tables
 from ..stuck import doing, wait_graph
 from ..stuck.wait_graph import Killed, Position, Stuck, Wait
 from . import common
@@ -53,9 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="calls of a running job count from this duration on; of a job that was killed as a "
         "whole, waits up to the last call that any rank" " began or ended (default: %(default)g)",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="a list of objects; kinds and keys in docs/SCHEMA.md"
-    )
+    tables.add_form_arguments(parser)
 
 
 def seconds(text: str) -> float:
@@ -72,14 +71,15 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_whole(arguments, with_histograms=False)
     found = wait_graph.stuck(run, round(arguments.after * 1e9))
     unread = run.world_size - len(found.ranks)
-    if arguments.json:
-        for_scripts(found, unread)
+    if arguments.json or arguments.csv:
+        for_scripts(found, unread, arguments.csv)
         return
     for line in lines(found, unread):
         common.print_line(line)
 
 
-def for_scripts(found: Stuck, unread: int) -> None:
+def for_scripts(found: Stuck, unread: int, is_csv: bool) -> None:
+    """As CSV all kinds have one header; a list of ranks is in one cell."""
     waits = [wait._replace(waited_for=wait_graph.ranks_of(wait.waited_for)) for wait in found.waits]
     kinds: dict[str, Sequence[NamedTuple]] = {
         "verdict": verdicts(found, unread),
@@ -90,8 +90,17 @@ def for_scripts(found: Stuck, unread: int) -> None:
     }
     records = [{"kind": kind, **row._asdict()} for kind, rows in kinds.items() for row in rows]
     records += [{"kind": "circle", **circle._asdict()} for circle in found.cycles]
-    json.dump(records, sys.stdout, indent=1)
-    print()
+    if not is_csv:
+        json.dump(records, sys.stdout, indent=1)
+        print()
+        return
+    fields = list(dict.fromkeys(key for record in records for key in record))
+    cells = ([_cell(record.get(field)) for field in fields] for record in records)
+    tables.write_csv(sys.stdout, fields, cells)
+
+
+def _cell(value: object) -> object:
+    return " ".join(map(str, value)) if isinstance(value, list) else value
 
 
 def lines(found: Stuck, unread: int) -> Iterator[str]:
