@@ -370,7 +370,7 @@ def test_without_steps_the_messages_of_a_rank_are_compared(report, tmp_path):
     said = sentence(report, runs[0], "--unfused", runs[1])
     assert (
         said
-        == "256 messages of 16.4 KB a rank became 4.0 of 1.05 MB; time in MPI_Allreduce 64.0 times "
+        == "256 messages of 16 KiB a rank became 4.0 of 1 MiB; time in MPI_Allreduce 64.0 times "
         "less (12.8 ms a rank -> 200 us)."
     )
 
@@ -455,7 +455,7 @@ def test_nccl_is_compared_by_its_time_on_the_device(report, tmp_path, kernel_ns,
         tmp_path / "fused", of_nccl([sum(sizes) // 2 - MIB, sum(sizes) // 2 + MIB], kernel_ns)
     )
     assert sentence(report, fused, "--unfused", unfused).startswith(
-        f"8.0 messages of 4.72 MB a step became 2.0 of 18.9 MB; {said}"
+        f"8.0 messages of 4.72 MB a step became 2.0 of 18 MiB; {said}"
     )
 
 

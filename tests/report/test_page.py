@@ -1038,7 +1038,8 @@ def test_bytes_are_shown_to_the_byte_on_demand(browser, training_page, report, r
     call, volume = heads.index("call"), heads.index("volume")
     rows = report("calls", run_folder, "--json").rows
     volumes = {
-        row["call"]: None if row["family"] == "completion" else row["volume_bytes"] for row in rows
+        row["call"]: None if row["family"] == "completion" else row["volume_bytes"] or None
+        for row in rows
     }
     for show in (units.volume, units.count, units.volume):
         assert {row[call]: row[volume] for row in shown_rows(browser, table)} == {

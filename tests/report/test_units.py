@@ -37,6 +37,8 @@ def test_a_duration_has_three_digits_and_a_fitting_unit(ns, text):
         (1_152 << 10, "1.18 MB"),
         (78_000, "78.0 KB"),
         (4_200_000, "4.20 MB"),
+        (98.0 * 1_024, "98 KiB"),
+        (98.5, "98 B"),
     ],
 )
 def test_a_size_is_binary_where_that_is_exact(size, text):

@@ -102,7 +102,7 @@ def in_unit_of(ns: float, whole_ns: float) -> str:
 
 
 def volume(count_bytes: float | None) -> str:
-    """12.3 MB: decimal units, for sums."""
+    """12.3 MB: decimal units, for sums over a run."""
     if count_bytes is None:
         return NO_VALUE
     for unit_bytes, unit in BYTE_UNITS:
@@ -111,10 +111,14 @@ def volume(count_bytes: float | None) -> str:
     return f"{count_bytes:.0f} B"
 
 
-def size(message_bytes: int | None) -> str:
-    """A message size: 4 MiB if that is exact and short, 1,152 B if it is small, else decimal."""
+def size(message_bytes: float | None) -> str:
+    """A message size, a mean of them, or the bytes of a step: 4 MiB if that is exact and short,
+    1,152 B if it is small, else decimal."""
     if message_bytes is None:
         return NO_VALUE
+    if message_bytes != int(message_bytes):
+        return volume(message_bytes)
+    message_bytes = int(message_bytes)
     for unit_bytes, unit in BINARY_UNITS:
         if message_bytes % unit_bytes == 0 and 0 < message_bytes // unit_bytes < MOST_UNITS:
             return f"{message_bytes // unit_bytes} {unit}"

@@ -46,6 +46,14 @@ COLUMNS = (
     Column("p99", lambda row: units.duration(row.p99_ns)),
     Column("max", lambda row: units.duration(row.max_ns)),
 )
+RECEIVES = frozenset(
+    f"{name}recv{end}" for name in ("MPI_", "MPI_I", "MPI_M", "MPI_Im", "nccl")
+    for end in ("", "_init")
+)
+RECEIVES_NOTE = (
+    "Bytes of messages count where they are sent: receives have no volume. `steps` has the sizes "
+    "that they are posted for."
+)
 HOST_COLUMNS = (Column("NCCL call on the host", lambda row: row.call, False), *COLUMNS[1:])
 DEVICE_COLUMNS = (
     Column("NCCL operation on the device", lambda row: row.call, False),
@@ -90,18 +98,24 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def own_volume(row: CallRow) -> int | None:
-    """None: the call completes operations, whose bytes are those of the calls that started them."""
-    return None if row.family == "completion" else row.volume_bytes
+    """None: the call passes none to MPI. What completes operations has the bytes of the calls that
+    started them; what receives has those of the sends."""
+    return None if row.family == "completion" else row.volume_bytes or None
 
 
 def print_text(rows: Sequence[CallRow]) -> None:
     polled = [row for row in rows if row.polls]
-    print(
-        "\n\n".join(
-            tables.text_table(columns, shown)
-            for columns, shown in [*parts(rows), (POLL_COLUMNS, polled)] if shown
-        )
-    )
+    blocks = [
+        tables.text_table(columns, shown)
+        for columns, shown in [*parts(rows), (POLL_COLUMNS, polled)] if shown
+    ]
+    print("\n\n".join([*blocks, *filter(None, [volume_note(rows)])]))
+
+
+def volume_note(rows: Sequence[CallRow]) -> str:
+    """Why receives have no volume."""
+    receives = any(row.call in RECEIVES for row in rows)
+    return RECEIVES_NOTE if receives else ""
 
 
 def parts(rows: Sequence[CallRow]) -> list[tuple[Sequence[Column], list[CallRow]]]:

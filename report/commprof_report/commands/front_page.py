@@ -95,7 +95,7 @@ def message_cards(steps: StepsRow) -> Iterator[Card]:
     if not steps.messages:
         return
     mean, whole = (
-        units.volume(volume)
+        units.size(volume)
         for volume in (present(steps.message_bytes) / steps.messages, steps.message_bytes)
     )
     number = units.three_digits(steps.messages)

@@ -229,7 +229,7 @@ def fusion_facts(answers: RunSummary, in_steps: StepsRow) -> Iterator[tuple[str,
     if not in_steps.negotiation or not in_steps.messages:
         return
     set_to = [each.value for each in answers.facts if each.key == f"env.{FUSION}"]
-    size = units.volume(present(in_steps.message_bytes) / in_steps.messages)
+    size = units.size(present(in_steps.message_bytes) / in_steps.messages)
     messages = f"{units.three_digits(in_steps.messages)} messages of {size} a step"
     if set_to[:1] == ["0"]:
         yield "Fusion", f"off ({FUSION}=0): {messages}, each of one tensor"
@@ -257,6 +257,8 @@ def calls_section(answers: RunSummary) -> str:
             "Each bar is the time that all ranks together spent putting operations of NCCL "
             "into a stream's queue: no communication."
         )
+    if calls.volume_note(answers.calls):
+        sentence += " The bytes of messages count where they are sent, so receives have no volume."
     picture = common.picture(calls_plot, rows, "time by call")
     shown = [page.table(columns, of_part) for columns, of_part in calls.parts(answers.calls)]
     return page.section("Where the time goes", sentence, picture, *shown)

@@ -98,7 +98,7 @@ class Sent(NamedTuple):
 
     @property
     def text(self) -> str:
-        return f"{number(self.calls)} of {units.volume(self.mean_bytes)}"
+        return f"{number(self.calls)} of {units.size(self.mean_bytes)}"
 
     @property
     def mean_bytes(self) -> float:
@@ -111,7 +111,7 @@ TOTALS = (
 )
 IN_STEPS = (
     Column("calls a step", lambda row: in_step(row.calls_per_step, units.three_digits)),
-    Column("bytes a step", lambda row: in_step(row.bytes_per_step, units.volume)),
+    Column("bytes a step", lambda row: in_step(row.bytes_per_step, units.size)),
     Column("time a step", lambda row: in_step(row.time_per_step_ns, units.duration)),
 )
 COLUMNS = (
@@ -323,7 +323,7 @@ def stepped_text(rows: Sequence[HvprofRow], traffic: str, name: str) -> str:
         return ""
     times = [row.time_per_step_ns for row in own if row.time_per_step_ns is not None]
     taken = f", {units.duration(sum(times))}" if len(times) == len(own) else ""
-    return f"{name} {number(calls)} calls, {units.volume(step_bytes)}{taken}"
+    return f"{name} {number(calls)} calls, {units.size(step_bytes)}{taken}"
 
 
 def fusion_text(sides: Sequence[Side], has_command: bool = True) -> str:
@@ -354,7 +354,7 @@ def difference_text(as_run: Side, unfused: Side) -> str:
             return f"Not the same work: {call} carries most bytes unfused, and none as run."
         if alike(first[call].bytes, second[call].bytes):
             return change_text(call, f"a {what}", first[call], second[call], as_run, unfused)
-        less, more = (units.volume(each[call].bytes) for each in (first, second))
+        less, more = (units.size(each[call].bytes) for each in (first, second))
         values = f"{call} carries {less} a {what} unfused, {more} as run"
         different = different or f"Not the same work: {values}. {NOT_COMPARED}"
     return (
@@ -383,7 +383,7 @@ def sent(side: Side, what: str) -> dict[str, Sent]:
 def change_text(
     call: str, what: str, first: Sent, second: Sent, as_run: Side, unfused: Side
 ) -> str:
-    messages = f"{number(first.calls)} messages of {units.volume(first.mean_bytes)}"
+    messages = f"{number(first.calls)} messages of {units.size(first.mean_bytes)}"
     if alike(first.calls, second.calls):
         is_set = as_run.settings == unfused.settings != ""
         why = f" (both runs have {as_run.settings})" if is_set else ""

@@ -67,7 +67,10 @@ COLUMNS = (
     Column("p95", lambda row: units.duration(row.p95_ns)),
     Column("p99", lambda row: units.duration(row.p99_ns)),
     Column("max", lambda row: units.duration(row.max_ns)),
-    volume_column("S", "bandwidth_bytes"),
+    Column(
+        "S", lambda row: units.size(row.bandwidth_bytes),
+        exact=lambda row: units.count(row.bandwidth_bytes),
+    ),
     Column("algbw", lambda row: units.bandwidth(row.algbw_bytes_per_s)),
     Column("busbw", lambda row: units.bandwidth(row.busbw_bytes_per_s)),
     Column("overlap", lambda row: units.share(row.overlap)),

@@ -100,7 +100,7 @@ CALL_COLUMNS = (
     Column("ranks", lambda row: units.count(row.ranks)),
     Column("calls", lambda row: units.three_digits(row.count)),
     Column(
-        "bytes", lambda row: units.volume(row.bytes or None),
+        "bytes", lambda row: units.size(row.bytes or None),
         exact=lambda row: units.count(row.bytes or None),
     ),
     Column(

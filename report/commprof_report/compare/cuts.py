@@ -132,7 +132,7 @@ def _bytes_differ(
     )
     if not before or not after or alike(median(before), median(after)):
         return ""
-    volumes = units.volume(median(before)), units.volume(median(after))
+    volumes = units.size(median(before)), units.size(median(after))
     return f"steps of {volumes[0]} in {first}, of {volumes[1]} in {second}"
 
 

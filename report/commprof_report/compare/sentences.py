@@ -155,7 +155,7 @@ def cut_text(answers: Comparison) -> str:
         return ""
     key = max(rows, key=lambda key: rows[key].volume_bytes)
     steps = units.counted(first.steps.count, "step")
-    steps += f" of {units.volume(first.steps.bytes)}" if first.steps.bytes else ""
+    steps += f" of {units.size(first.steps.bytes)}" if first.steps.bytes else ""
     numbers = [units.three_digits(messages_per_step(side, key)) for side in answers.sides]
     sent = [f"{number} in {side.name}" for number, side in zip(numbers, answers.sides)]
     sent[0] = sent[0].replace(" in ", " messages a step in ", 1)

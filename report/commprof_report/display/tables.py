@@ -30,7 +30,8 @@ class Column(NamedTuple):
 
 def volume_column(head: str, key: str) -> Column:
     return Column(
-        head, lambda row: volume(getattr(row, key)), exact=lambda row: count(getattr(row, key))
+        head, lambda row: volume(getattr(row, key) or None),
+        exact=lambda row: count(getattr(row, key) or None),
     )
 
 

@@ -11,7 +11,7 @@ from ..display.colours import COMMUNICATING, COMPUTING, COPYING, of_call, variab
 from ..gpu.overlap import Interval
 from ..late.timelines import FILES, OUTSIDE, TRANSFER, UNSEEN, UNSPLIT, WAITING
 from ..steps.run_view import (
-    ABSENT, CLASSES, GPU_COMPUTING, GPU_COPYING, GPU_EXPOSED, PARTS, GpuLane, RankView, StepView,
+    ABSENT, CLASSES, GPU_COMPUTING, GPU_COPYING, GPU_EXPOSED, PARTS, RankView, StepView,
     View,
 )
 

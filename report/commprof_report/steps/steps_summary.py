@@ -214,7 +214,7 @@ def _time_share(
 def period_text(detection: Detection) -> str:
     """5 bulk MPI_Allreduce, 102 MB; without bytes where each rank has its own"""
     calls = calls_text(detection.functions, detection.is_bulk)
-    return calls if detection.bytes is None else f"{calls}, {units.volume(detection.bytes)}"
+    return calls if detection.bytes is None else f"{calls}, {units.size(detection.bytes)}"
 
 
 def calls_text(functions: Mapping[str, float], is_bulk: bool) -> str:
