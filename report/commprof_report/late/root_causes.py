@@ -16,13 +16,15 @@ states in large-scale parallel applications" (ICPP 2010). docs/SCHEMA.md has the
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Optional
 
 from ..base.arrays import np
-from ..base.columns import NONE, Columns, Flags, Floats, Ints, TextInts, found_in, grouped, pairs
+from ..base.columns import (
+    NONE, Columns, Flags, Floats, Ints, TextInts, by_rank, found_in, grouped, pairs,
+)
 from ..base.thresholds import threshold, whole
 from .timelines import DIRECT, UNSEEN, UNSPLIT, WAITING, Lines
 from .waits import Waits
@@ -62,27 +64,34 @@ class Meetings(Columns):
 
 
 class CausesOfRank:
-    """One rank's waits with their causes, in order of time."""
+    """One rank's waits with their causes, in order of time. `causes` says those of a wait that has
+    ended, by its row."""
 
-    def __init__(self) -> None:
-        self.ends: list[int] = []
-        self.causes: list[CausesOfWait] = []
+    def __init__(
+        self, rows: list[int], ends: list[int], causes: Callable[[int], CausesOfWait]
+    ) -> None:
+        self.rows, self.ends, self.causes = rows, ends, causes
         self.blocks: list[CausesOfWait] = []  # sums over BLOCK waits each
 
-    def add(self, end_ns: int, causes: CausesOfWait) -> None:
-        self.ends.append(end_ns)
-        self.causes.append(causes)
-        if len(self.causes) % BLOCK == 0:
-            self.blocks.append(_sum(self.causes[-BLOCK:]))
-
-    def since(self, time_ns: int) -> CausesOfWait:
-        first = bisect_right(self.ends, time_ns)
-        block, summed = -(-first // BLOCK), len(self.blocks) * BLOCK
-        if block >= len(self.blocks):
-            return _sum(self.causes[first:])
+    def between(self, time_ns: int, row: int) -> CausesOfWait:
+        """Of the waits that end after this time, up to the row."""
+        upto = bisect_left(self.rows, row)
+        first = bisect_right(self.ends, time_ns, 0, upto)
+        block, whole_blocks = -(-first // BLOCK), upto // BLOCK
+        if block >= whole_blocks:
+            return self._sum(first, upto)
+        for at in range(len(self.blocks) * BLOCK, whole_blocks * BLOCK, BLOCK):
+            self.blocks.append(self._sum(at, at + BLOCK))
         return _sum(
-            [*self.causes[first : block * BLOCK], *self.blocks[block:], *self.causes[summed:]]
+            [
+                *map(self.causes, self.rows[first : block * BLOCK]),
+                *self.blocks[block:whole_blocks],
+                *map(self.causes, self.rows[whole_blocks * BLOCK : upto]),
+            ]
         )
+
+    def _sum(self, first: int, upto: int) -> CausesOfWait:
+        return _sum(map(self.causes, self.rows[first:upto]))
 
 
 def root_causes(waits: Waits, lines: Lines, is_nccl: Flags, is_all: Flags) -> Causes:
@@ -168,32 +177,36 @@ def _caused(
     is_indirect = is_followed.copy()
     is_indirect[is_followed] = indirect > 0
     by_last, rest_ns = _of_last(waits.wait_ns[wait], is_followed, direct, direct + unknown)
-    columns = (
-        waits.world_rank[wait], waits.last_rank[wait], waits.wait_ns[wait],
-        meetings.arrival_ns[rows], since_ns[rows], is_indirect, by_last, rest_ns,
+    last, caused_ns, other_ns = (
+        column.tolist() for column in (waits.last_rank[wait], by_last, rest_ns)
     )
-    parts = zip(*(part[indirect > 0].tolist() for part in (direct, unknown, indirect, beyond)))
-    by_rank: dict[int, CausesOfRank] = {}
-    found: list[CausesOfWait] = []  # of the waits with indirect causes
-    for waiter, last, wait_ns, arrival_ns, since, is_through, last_ns, other_ns in zip(
-        *(column.tolist() for column in columns)
-    ):
-        if is_through:
-            of_waiter, of_last = (
-                by_rank[rank].since(since) if rank in by_rank else {} for rank in (waiter, last)
-            )
-            causes = _indirect(wait_ns, waiter, last, of_waiter, of_last, *next(parts))
-            found.append(causes)
-        else:
-            causes = {last: last_ns} if last_ns else {}
-            if other_ns:
-                causes[NOT_KNOWN] = other_ns
-        if waiter not in by_rank:
-            by_rank[waiter] = CausesOfRank()
-        by_rank[waiter].add(arrival_ns, causes)
+    through: dict[int, CausesOfWait] = {}  # the waits with indirect causes
+
+    def causes_of(row: int) -> CausesOfWait:
+        if row in through:
+            return through[row]
+        causes: CausesOfWait = {last[row]: caused_ns[row]} if caused_ns[row] else {}
+        return {**causes, NOT_KNOWN: other_ns[row]} if other_ns[row] else causes
+
+    arrival_ns = meetings.arrival_ns[rows]
+    of_rank = {
+        rank: CausesOfRank(own.tolist(), arrival_ns[own].tolist(), causes_of)
+        for rank, own in by_rank(waits.world_rank[wait])
+    }
+    chosen = np.flatnonzero(is_indirect)
+    columns = (
+        chosen, waits.world_rank[wait[chosen]], waits.wait_ns[wait[chosen]], since_ns[rows[chosen]],
+        *(part[indirect > 0] for part in (direct, unknown, indirect, beyond)),
+    )
+    for row, waiter, wait_ns, since, *parts in zip(*(column.tolist() for column in columns)):
+        of_waiter, of_last = (
+            of_rank[rank].between(since, row) if rank in of_rank else {}
+            for rank in (waiter, last[row])
+        )
+        through[row] = _indirect(wait_ns, waiter, last[row], of_waiter, of_last, *parts)
     by_last, rest_ns = (np.where(is_indirect, 0.0, values) for values in (by_last, rest_ns))
     return _rows(
-        wait, waits.last_rank[wait], by_last, rest_ns, np.flatnonzero(is_indirect), found
+        wait, waits.last_rank[wait], by_last, rest_ns, chosen, list(through.values())
     )
 
 

@@ -589,24 +589,27 @@ def arrival_costs(sums: Sums, compared: Compared, infos: Mapping[str, CallInfo])
     arrival[arrival_order] = arrivals.of_row + 1
     totals = [groups.sum(values[order]) for values in (cost_ns, compared_ns, sampled_ns)]
     least_ns = groups.min(arrival_ns[order])
-    rows = []
-    for place in np.lexsort((-totals[0], arrival, least_ns)).tolist():
-        row = first[place]
-        rows.append(
-            Cause(
-                texts.texts[call[row]],
-                texts.texts[identity[row]],
-                _number(cause[row]),
-                float(totals[0][place]),
-                float(totals[1][place]),
-                int(least_ns[place]),
-                int(arrival[place]),
-                float(totals[2][place]),
-                _number(awaited[row]),
-                int(sequence[row] < 0),
-            )
+    places = np.lexsort((-totals[0], arrival, least_ns))
+    row, named = first[places], texts.texts.__getitem__
+
+    def numbers(column: Ints) -> list[int | None]:
+        return [None if number == NONE else number for number in column[row].tolist()]
+
+    return list(
+        map(
+            Cause,
+            map(named, call[row].tolist()),
+            map(named, identity[row].tolist()),
+            numbers(cause),
+            totals[0][places].tolist(),
+            totals[1][places].tolist(),
+            least_ns[places].tolist(),
+            arrival[places].tolist(),
+            totals[2][places].tolist(),
+            numbers(awaited),
+            (sequence[row] < 0).astype(np.int64).tolist(),
         )
-    return rows
+    )
 
 
 def _number(value: np.int64) -> int | None:

@@ -21,15 +21,19 @@ but not in the half of the waiting, by how late it is, waited for or not (own_ti
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, chain, islice, starmap
-from math import ceil, exp, log
-from operator import ne
+from itertools import accumulate, chain, islice
+from math import ceil, exp
+from operator import itemgetter
 from typing import Generic, NamedTuple, TypeVar
 
 from ..base import kendall
+from ..base.arrays import np
+from ..base.columns import (
+    NONE, Columns, Floats, Groups, Ints, TextInts, Texts, found_in, grouped, table,
+)
 from ..base.thresholds import threshold, whole
 
 LEVEL = threshold("late.level")
@@ -79,6 +83,35 @@ class Cause(NamedTuple):
     sampled_ns: float  # the cost before it is scaled to all calls
     awaited_rank: int | None = None  # the only one that may have been late; None: any
     is_message: int = 0
+
+
+@dataclass(frozen=True)
+class Costs(Columns):
+    """What the verdict adds up of causes."""
+
+    identity: TextInts
+    cause_rank: Ints
+    cost_ns: Floats
+    compared_ns: Floats
+    arrival: Ints
+    awaited_rank: Ints
+
+
+class Causes(NamedTuple):
+    """Causes in order of time, and the same as columns."""
+
+    rows: Sequence[Cause]
+    costs: Costs
+    texts: Texts
+
+    @classmethod
+    def of(cls, rows: Sequence[Cause]) -> Causes:
+        texts, fields = Texts(), map(Cause._fields.index, Costs.__dataclass_fields__)
+        return cls(rows, table(Costs, map(itemgetter(*fields), rows), texts), texts)
+
+    def take(self, rows: Sequence[int]) -> Causes:
+        own = self.costs.take(np.array(rows, np.int64))
+        return Causes([self.rows[row] for row in rows], own, self.texts)
 
 
 class Participants(NamedTuple):
@@ -154,7 +187,8 @@ def blame(
     ranks = participants.ranks
     if len(ranks) < 2:
         return NOBODY
-    suspected, by_call = _suspected(causes, participants, ranks), _by_call(causes, participants)
+    columns = Causes.of(causes)
+    suspected, by_call = _suspected(columns, participants, ranks), _by_call(columns, participants)
 
     def certain(each: Suspected) -> Named | None:
         return next(_candidates(each, LEVEL / len(by_call)), None)
@@ -189,9 +223,7 @@ class Suspected(NamedTuple):
     participants: Participants
 
 
-def _suspected(
-    causes: Sequence[Cause], participants: Participants, ranks: Sequence[int]
-) -> Suspected:
+def _suspected(causes: Causes, participants: Participants, ranks: Sequence[int]) -> Suspected:
     host_of, members = participants.hosts.__getitem__, participants.members
     hosts = sorted({host_of(rank) for rank in ranks})
     return Suspected(
@@ -210,9 +242,9 @@ def _below_half(suspected: Suspected, level: float) -> Named | None:
         return None
     found = []
     if of_ranks := ranks.below_half(level):
-        found.append(_name(ranks.causes, participants, of_ranks.units, of_ranks.p))
+        found.append(_name(ranks.causes.rows, participants, of_ranks.units, of_ranks.p))
     if hosts and (of_hosts := hosts.below_half(level)):
-        found.append(_name_hosts(ranks.causes, participants, of_hosts))
+        found.append(_name_hosts(ranks.causes.rows, participants, of_hosts))
     if len(found) > 1 and found[1].share > found[0].share + NOTABLY_MORE:
         return found[1]
     return found[0] if found else None
@@ -224,12 +256,12 @@ def _candidates(suspected: Suspected, level: float) -> Iterator[Named]:
     but the run gains only if all of them are on time."""
     ranks, hosts, participants = suspected
     of_ranks = (
-        _name(ranks.causes, participants, found.units, found.p)
+        _name(ranks.causes.rows, participants, found.units, found.p)
         for found in ranks.beyond_chance(level)
     )
     candidates = list(islice(of_ranks, 1))
     if hosts and (found := next(hosts.beyond_chance(level), None)):
-        of_hosts = _name_hosts(ranks.causes, participants, found)
+        of_hosts = _name_hosts(ranks.causes.rows, participants, found)
         candidates.append(of_hosts)
         if of_hosts.share > candidates[0].share + NOTABLY_MORE:
             candidates.reverse()
@@ -300,7 +332,7 @@ def ranks_beyond_chance(causes: Sequence[Cause], ranks: Sequence[int]) -> LateUn
 
 
 def suspected(causes: Sequence[Cause], ranks: Sequence[int]) -> Suspects[int]:
-    return Suspects(causes, lambda rank: rank, ranks)
+    return Suspects(Causes.of(causes), lambda rank: rank, ranks)
 
 
 def _name(
@@ -387,12 +419,20 @@ def nameable(units: Sequence[Unit]) -> int:
 
 
 class Compared(NamedTuple):
-    """An arrival, or several: the units that are compared, and what those that were late cost; the
-    one that could have been (None: any)."""
+    """The arrivals, in order of time, at which units are compared. Units and sets of them have
+    numbers."""
 
-    units: frozenset
-    costs: Counter
-    awaited: Hashable = None
+    # of a unit that was late at an arrival: by both
+    arrival: Ints
+    unit: Ints
+    cost_ns: Floats
+    # by arrival
+    compared: Ints  # the set of units; -1: nobody was late
+    awaited: Ints  # the unit that could have been late; -1: any
+    # members of sets
+    sizes: Ints  # by set
+    set_of_member: Ints
+    member: Ints
 
 
 class Suspects(Generic[Unit]):
@@ -400,16 +440,34 @@ class Suspects(Generic[Unit]):
     communicator; of one that is missing here, all units call on it."""
 
     def __init__(
-        self, causes: Sequence[Cause], unit_of: Callable[[int], Unit], units: Sequence[Unit],
+        self, causes: Causes, unit_of: Callable[[int], Unit], units: Sequence[Unit],
         members: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
         self.causes, self.members = causes, members or {}
         self.unit_of: Callable[[int], Unit] = unit_of
         self.units: Sequence[Unit] = units
-        self.whole_ns = sum(cause.cost_ns for cause in causes)
-        self.costs: Counter[Unit] = _sums(causes, unit_of, "cost_ns")
+        self.numbers: dict[Unit, int] = {unit: number for number, unit in enumerate(units)}
+        costs = causes.costs
+        self.unit = self._numbers(costs.cause_rank)  # of each cause
+        own = self.unit >= 0
+        sums_ns = np.bincount(self.unit[own], costs.cost_ns[own], len(self.numbers)).tolist()
+        named = list(self.numbers)
+        self.whole_ns = float(costs.cost_ns.sum())
+        self.costs: dict[Unit, float] = {
+            named[number]: sums_ns[number] for number in np.unique(self.unit[own]).tolist()
+        }
         self.order: list[Unit] = sorted(self.costs, key=lambda unit: (-self.costs[unit], unit))
-        self.is_enough = block_count(causes) >= FEWEST_BLOCKS
+        self.is_enough = len(np.unique(costs.arrival[costs.cost_ns > 0])) >= FEWEST_BLOCKS
+
+    def _numbers(self, ranks: Ints) -> Ints:
+        """Of the units of these ranks; -1: not known."""
+        known, place = np.unique(ranks, return_inverse=True)
+        numbers = [
+            -1 if rank == NONE
+            else self.numbers.setdefault(self.unit_of(rank), len(self.numbers))
+            for rank in known.tolist()
+        ]
+        return np.array(numbers, np.int64)[place]
 
     def beyond_chance(self, level: float) -> Iterator[LateUnits[Unit]]:
         """The fewest units that cause most of the whole cost, each beyond chance; then with 1, 2, 4
@@ -461,67 +519,100 @@ class Suspects(Generic[Unit]):
 
     def _chance(self, unit: Unit) -> float:
         """The bound of the probability that chance alone shows what a unit costs, corrected."""
-        return min(1.0, len(self.units) * _chance(self._compared, unit))
+        return min(1.0, len(self.units) * _chance(self._compared, self.numbers[unit]))
 
     @cached_property
-    def _compared(self) -> list[Compared]:
-        units, compared = frozenset(self.units), []
-        callers = {
-            identity: frozenset(map(self.unit_of, own)) for identity, own in self.members.items()
+    def _compared(self) -> Compared:
+        costs, texts = self.causes.costs, self.causes.texts
+        arrival, first = _by_first(costs.arrival)
+        number = len(first)
+        awaited = self._numbers(costs.awaited_rank[first])
+        is_late = self.unit >= 0
+        compared_ns = np.bincount(arrival[is_late], costs.compared_ns[is_late], number)
+        late = np.flatnonzero(is_late & (compared_ns > 0)[arrival])
+        order, groups = grouped(arrival[late], self.unit[late])
+        one = late[order[groups.first]]
+        cost_ns, unit, arrival_of = (
+            groups.sum(costs.compared_ns[late[order]]), self.unit[one], arrival[one],
+        )
+        # Without a cost there is a row for each rank that could have been late.
+        is_costly = np.bincount(arrival, costs.cost_ns, number) > 0
+        identity = np.where(is_costly, costs.identity[first], NONE)
+        called = {
+            own: self._callers(texts.texts[own]) for own in np.unique(identity[is_costly]).tolist()
         }
-        for own in arrivals(self.causes):
-            costs = _sums(own, self.unit_of, "compared_ns")
-            if not any(costs.values()):
-                continue
-            # Without a cost there is a row for each rank that could have been late.
-            called = (
-                callers.get(own[0].identity, units) if any(cause.cost_ns for cause in own)
-                else frozenset(costs)
-            )
-            rank = own[0].awaited_rank
-            compared.append(
-                Compared(
-                    called if called.issuperset(costs) else called.union(costs), costs,
-                    None if rank is None else self.unit_of(rank),
-                )
-            )
-        return compared
+        known = [(own, each) for own, callers in called.items() for each in callers]
+        keys = np.array(known, np.int64).reshape(-1, 2).T
+        is_outside = found_in((identity[arrival_of], unit), keys) < 0
+        sets: dict[tuple[int, ...], int] = {}
+        compared = np.full(number, -1)
+        place = {own: sets.setdefault(callers, len(sets)) for own, callers in called.items()}
+        compared[arrival_of] = [place.get(own, -1) for own in identity[arrival_of].tolist()]
+        units, of_arrival = unit.tolist(), Groups(arrival_of)
+        apart = np.flatnonzero(of_arrival.max(is_outside))
+        ends = of_arrival.first + of_arrival.counts
+        for begin, end in zip(of_arrival.first[apart].tolist(), ends[apart].tolist()):
+            own = units[begin:end]
+            at = arrival_of[begin]
+            if is_costly[at]:
+                own = sorted({*own, *called[identity[at]]})
+            compared[at] = sets.setdefault(tuple(own), len(sets))
+        sizes = np.array([len(each) for each in sets], np.int64)
+        return Compared(
+            arrival_of, unit, cost_ns, compared, awaited, sizes,
+            np.repeat(np.arange(len(sizes)), sizes), np.array([*chain(*sets)], np.int64),
+        )
+
+    def _callers(self, identity: str) -> tuple[int, ...]:
+        """The units that call on a communicator."""
+        if identity not in self.members:
+            return tuple(range(len(self.units)))
+        numbers = self._numbers(np.array(self.members[identity], np.int64))
+        return tuple(np.unique(numbers).tolist())
 
 
-def _chance(compared: Sequence[Compared], unit: Hashable) -> float:
+def _by_first(values: Ints) -> tuple[Ints, Ints]:
+    """For each row the number of its value, in the order in which they first occur, and the first
+    row of each."""
+    _, first, place = np.unique(values, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.arange(len(order))
+    return numbers[place], first[order]
+
+
+def _chance(compared: Compared, unit: int) -> float:
     """Bound of the probability that a unit costs as much as this one or more, if units change
     places in each block of the arrivals at which it could have been late: those that could have
     been late at the same ones."""
-    own = [each for each in compared if unit in each.units and each.awaited in (None, unit)]
+    is_own = np.zeros(len(compared.sizes) + 1, bool)  # by set
+    is_own[compared.set_of_member[compared.member == unit]] = True
+    own = np.flatnonzero(is_own[compared.compared] & np.isin(compared.awaited, (-1, unit)))
     number = min(MOST_BLOCKS, len(own))
     if number < FEWEST_BLOCKS:
         return 1.0
-    groups = [group for begin, end in _spans(len(own), number) for group in _added(own[begin:end])]
-    most = max(max(group.costs.values()) for group in groups)
-    costs = [group.costs[unit] for group in groups]
-    slight = SLIGHT * sum(costs) / len(costs)
-    cost = sum(each for each in costs if each >= slight) / most
-    bound = min(
-        sum(_log_mean(group, rate / most) for group in groups) - rate * cost for rate in RATES
-    )
+    block = np.repeat(np.arange(number), [end - begin for begin, end in _spans(len(own), number)])
+    # arrivals of a block are added up at which the same units could have been late
+    order, groups = grouped(block, compared.compared[own])
+    sizes = compared.sizes[compared.compared[own[order[groups.first]]], None]
+    group_of = np.full(len(compared.compared), -1)
+    group_of[own[order]] = groups.of_row
+    late = np.flatnonzero(group_of[compared.arrival] >= 0)
+    group, late_unit = group_of[compared.arrival[late]], compared.unit[late]
+    order, sums = grouped(group, late_unit)
+    cost_ns, one = sums.sum(compared.cost_ns[late[order]]), order[sums.first]
+    most_ns = cost_ns.max()
+    own_ns = np.zeros(len(groups))
+    own_ns[group[one][late_unit[one] == unit]] = cost_ns[late_unit[one] == unit]
+    cost = own_ns[own_ns >= SLIGHT * own_ns.mean()].sum() / most_ns
+    # logarithm of E exp(rate x cost) of a place in each group, by group and rate
+    rates, of_group = np.array(RATES) / most_ns, Groups(group[one])
+    most = of_group.max(cost_ns)[:, None] * rates
+    spread = np.exp(cost_ns[:, None] * rates - of_group.spread(most))
+    rest = (sizes - of_group.counts[:, None]) * np.exp(-most)
+    means = most + np.log((np.add.reduceat(spread, of_group.first) + rest) / sizes)
+    bound = (means.sum(axis=0) - np.array(RATES) * cost).min()
     return exp(min(0.0, bound))
-
-
-def _added(block: Iterable[Compared]) -> Iterator[Compared]:
-    """The arrivals of a block, those added up at which the same units could have been late."""
-    added: dict[frozenset, Counter] = {}
-    for each in block:
-        added.setdefault(each.units, Counter()).update(each.costs)
-    return starmap(Compared, added.items())
-
-
-def _log_mean(group: Compared, rate: float) -> float:
-    """Logarithm of E exp(rate x cost) of a place in the group."""
-    most = rate * max(group.costs.values())
-    late = sum(exp(rate * cost - most) for cost in group.costs.values())
-    return most + log(
-        (late + (len(group.units) - len(group.costs)) * exp(-most)) / len(group.units)
-    )
 
 
 def _growth(causes: Sequence[Cause], ranks: Container[int]) -> Growth:
@@ -558,16 +649,16 @@ def half_text(later: float) -> str:
 
 
 def _by_call(
-    causes: Sequence[Cause], participants: Participants
+    causes: Causes, participants: Participants
 ) -> dict[tuple[str, str], Suspected]:
     """By call and communicator, if there are several."""
-    by_call: dict[tuple[str, str], list[Cause]] = {}
-    for cause in causes:
-        by_call.setdefault((cause.call, cause.identity), []).append(cause)
+    by_call: dict[tuple[str, str], list[int]] = {}
+    for row, cause in enumerate(causes.rows):
+        by_call.setdefault((cause.call, cause.identity), []).append(row)
     if len(by_call) < 2:
         return {}
     return {
-        key: _suspected(own, participants, participants.members[key[1]])
+        key: _suspected(causes.take(own), participants, participants.members[key[1]])
         for key, own in by_call.items()
     }
 
@@ -605,18 +696,16 @@ def turns(causes: Sequence[Cause], ranks: int) -> list[int]:
     ]
     if len(last) < FEWEST_TURNS or max(Counter(last).values()) > MOST_OF_TURNS * len(last):
         return []
+    ranks_last = np.array(last, np.int64)
     for period in range(1, min(RANKS_OF_PERIOD * ranks, len(last) // PERIODS_SEEN) + 1):
-        if _is_regular(last, period):
+        if _is_regular(ranks_last, period):
             # the first ones may be exceptions
             order = [Counter(last[phase::period]).most_common(1)[0][0] for phase in range(period)]
             return order if len(set(order)) > 1 else []
     return []
 
 
-def _is_regular(last: Sequence[int], period: int) -> bool:
-    """Whether nearly each one is that of a period before. Most periods have too many exceptions
-    among the first few, so no more are compared."""
+def _is_regular(last: Ints, period: int) -> bool:
+    """Whether nearly each one is that of a period before."""
     pairs = len(last) - period
-    most_exceptions = pairs - ceil(REGULAR * pairs)
-    exceptions: Iterator[bool] = filter(None, map(ne, last, islice(last, period, None)))
-    return not any(islice(exceptions, most_exceptions, None))
+    return np.count_nonzero(last[:-period] != last[period:]) <= pairs - ceil(REGULAR * pairs)
