@@ -11,6 +11,7 @@ from .arrays import np
 
 NONE = -(1 << 62)  # a number that is not there: SQL's null
 AT_ONCE = 50_000  # rows
+FEW = 512  # rows that are sorted at once
 
 if TYPE_CHECKING:
     Ints = np.ndarray  # of int64
@@ -67,6 +68,8 @@ class Columns:
 
     def take(self: Table, rows: np.ndarray | slice) -> Table:
         """These rows, by their numbers or flags."""
+        if not isinstance(rows, slice) and rows.dtype == bool and rows.all():
+            return self
         return dataclasses.replace(
             self, **{name: getattr(self, name)[rows] for name in names(type(self))}
         )
@@ -96,6 +99,9 @@ def read(kind: type[Table], cursor: Cursor, texts: Texts) -> Table:
 
 
 def joined(kind: type[Table], parts: Sequence[Table]) -> Table:
+    parts = [part for part in parts if len(part)] or parts[:1]
+    if len(parts) == 1:
+        return parts[0]
     return kind(*(np.concatenate([getattr(part, name) for part in parts]) for name in names(kind)))
 
 
@@ -181,9 +187,32 @@ class Groups:
         return self.first_at(values == self.spread(self.max(values)))
 
 
+def _packed(keys: Sequence[np.ndarray]) -> Ints | None:
+    """One number for each row, in the order of its keys, which is sorted faster than they are.
+    None: there are few rows, or no numbers are large enough."""
+    if len(keys[0]) < FEW or any(key.dtype.kind == "f" for key in keys):
+        return None
+    numbers, count = np.zeros(len(keys[0]), np.int64), 1
+    for key in keys:
+        low = key.min()
+        if low == NONE:
+            low = key[key != NONE].min(initial=1 << 62) - 1
+            key = np.maximum(key, low)
+        size = int(key.max()) - int(low) + 1
+        count *= size
+        if count > 1 << 62:
+            return None
+        numbers = numbers * size + (key.astype(np.int64) - low)
+    return numbers
+
+
 def grouped(*keys: np.ndarray) -> tuple[Ints, Groups]:
     """The order of the rows by these keys, equal ones in their own order, and the groups in that
     order."""
+    packed = _packed(keys)
+    if packed is not None:
+        order = np.argsort(packed, kind="stable")
+        return order, Groups(packed[order])
     order = np.lexsort(keys[::-1])
     return order, Groups(*(key[order] for key in keys))
 
@@ -198,7 +227,9 @@ def numbered(*keys: np.ndarray) -> Ints:
 
 def found_in(keys: Sequence[np.ndarray], known: Sequence[np.ndarray]) -> Ints:
     """For each row of keys the first row of `known` that has the same; -1: none has."""
-    numbers = numbered(*(np.concatenate(pair) for pair in zip(known, keys)))
+    both = [np.concatenate(pair) for pair in zip(known, keys)]
+    packed = _packed(both)
+    numbers = numbered(*both) if packed is None else packed
     number, first = np.unique(numbers[: len(known[0])], return_index=True)
     if not len(number):
         return np.full(len(keys[0]), -1)

@@ -13,6 +13,8 @@ transfer.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from sqlite3 import Connection
 from typing import Dict, NamedTuple
 
@@ -40,49 +42,47 @@ class Piece(NamedTuple):
     waits_for: int
 
 
+@dataclass(frozen=True)
 class Timeline:
     """One rank's, on the run's time axis: it is in `states[i]` from points[i] to points[i + 1],
-    outside MPI after that."""
+    outside MPI after that. sums: at each point, the time in each state up to it."""
 
-    def __init__(
-        self, ends_ns: Ints, states: Ints, calls: TextInts, waits: Ints, texts: Texts
-    ) -> None:
-        """It goes on in each state until that end, one after the other; not at all if that is
-        before."""
-        upto_ns = np.maximum.accumulate(np.append(0, ends_ns))
-        is_long = np.diff(upto_ns) > 0
-        self.points = np.append(0, upto_ns[1:][is_long])
-        self.states, self.calls, self.waits = states[is_long], calls[is_long], waits[is_long]
-        self.texts = texts
-        spent_ns = np.zeros((len(self.states) + 1, COUNT), np.int64)
-        spent_ns[np.arange(1, len(self.states) + 1), self.states] = np.diff(self.points)
-        self.sums = spent_ns.cumsum(axis=0)  # at each point, the time in each state up to it
+    points: Ints
+    states: Ints
+    calls: TextInts
+    waits: Ints
+    sums: np.ndarray
+    texts: Texts
+
+    @cached_property
+    def states_from(self) -> Ints:
+        """From each point on."""
+        return np.append(self.states, OUTSIDE)
 
     def spent(self, until_ns: Ints) -> np.ndarray:
         """The time in each state since the begin of the axis; they add up to it. A row for each
         time."""
-        place = np.maximum(0, np.searchsorted(self.points, until_ns, "right") - 1)
+        place = np.maximum(0, self.points.searchsorted(until_ns, "right") - 1)
         spent = self.sums[place]
-        spent[np.arange(len(place)), np.append(self.states, OUTSIDE)[place]] += (
-            until_ns - self.points[place]
-        )
+        spent[np.arange(len(place)), self.states_from[place]] += until_ns - self.points[place]
         return spent
 
     def spent_between(self, since_ns: Ints, until_ns: Ints) -> np.ndarray:
-        return self.spent(until_ns) - self.spent(since_ns)
+        spent = self.spent(np.concatenate([since_ns, until_ns]))
+        return spent[len(since_ns) :] - spent[: len(since_ns)]
 
     def between(self, since_ns: int, until_ns: int) -> list[int]:
         since, until = self.spent(np.array([since_ns, until_ns]))
         return (until - since).tolist()
 
     def states_at(self, times_ns: Ints) -> Ints:
-        place = np.searchsorted(self.points, times_ns, "right") - 1
-        return np.append(self.states, OUTSIDE)[np.where(place < 0, len(self.states), place)]
+        place = self.points.searchsorted(times_ns, "right") - 1
+        return self.states_from[np.where(place < 0, len(self.states), place)]
 
     def last_inside(self, times_ns: Ints) -> Ints:
         """The times themselves at which it is not outside MPI, else the end of its last call."""
         place = np.maximum(0, np.searchsorted(self.points, times_ns, "right") - 1)
-        is_outside = np.append(self.states, OUTSIDE)[place] == OUTSIDE
+        is_outside = self.states_from[place] == OUTSIDE
         return np.where(is_outside, self.points[place], times_ns)
 
     def pieces_between(self, since_ns: int, until_ns: int) -> int:
@@ -156,19 +156,58 @@ def called(
 
 
 def timelines(called: Called, waits: Waits, texts: Texts) -> Lines:
-    """waits: of MPI's calls; of a call that has several the last one counts."""
-    calls, start_ns = called.calls, called.start_ns
+    """waits: of MPI's calls; of a call that has several the last one counts.
+
+    Four pieces for each call: what the rank did before it, as far as that is not known and as far
+    as it is, then waiting and the rest. A rank's activity between a call and a time without samples
+    is not known either: perhaps it was in a call that returned later."""
+    calls, start_ns, states = called.calls, called.start_ns, called.states
     place = found_in((calls.world_rank, start_ns), (waits.world_rank[::-1], waits.start_ns[::-1]))
-    nothing = np.array([], np.int64), np.array([], np.int64)
+    is_split, split = place >= 0, np.where(place >= 0, len(waits) - 1 - place, -1)
+    wait_ns = np.where(is_split, np.append(waits.wait_ns, 0)[split], 0)
+    last_rank = np.where(is_split, np.append(waits.last_rank, NONE)[split], NONE)
+    nothing, nobody, outside = (np.full(len(calls), value) for value in (NONE, NOBODY, OUTSIDE))
+    ends_ns = _in_turn(
+        np.minimum(_unseen_until(called), start_ns), start_ns, start_ns + wait_ns,
+        start_ns + calls.end_ns - calls.start_ns,
+    )
+    columns = (
+        _in_turn(
+            outside + UNSEEN, outside, outside + WAITING,
+            np.where(is_split & (states != FILES), TRANSFER, states),
+        ),
+        _in_turn(nothing, nothing, calls.call, calls.call),
+        _in_turn(nobody, nobody, np.where(last_rank == NONE, NOBODY, last_rank), nobody),
+    )
     lines = Lines()
     for rank in called.ranks:
-        own = slice(*np.searchsorted(calls.world_rank, (rank, rank + 1)))
-        split = np.where(place[own] >= 0, len(waits) - 1 - place[own], -1)
-        lines[rank] = _timeline(
-            calls.take(own), start_ns[own], called.states[own], split, waits,
-            called.gaps.get(rank, nothing), texts,
-        )
+        own = slice(*(4 * np.searchsorted(calls.world_rank, (rank, rank + 1))))
+        lines[rank] = _timeline(ends_ns[own], *(column[own] for column in columns), texts)
     return lines
+
+
+def _timeline(ends_ns: Ints, states: Ints, calls: TextInts, waits: Ints, texts: Texts) -> Timeline:
+    """It goes on in each state until that end, one after the other; not at all if that is
+    before."""
+    upto_ns = np.maximum.accumulate(np.append(0, ends_ns))
+    is_long = upto_ns[1:] > upto_ns[:-1]
+    points, states = np.append(0, upto_ns[1:][is_long]), states[is_long]
+    sums = np.zeros((len(points), COUNT), np.int64)
+    sums[np.arange(1, len(points)), states] = np.diff(points)
+    return Timeline(
+        points, states, calls[is_long], waits[is_long], sums.cumsum(axis=0, out=sums), texts
+    )
+
+
+def _unseen_until(called: Called) -> Ints:
+    """The end of the last time without samples that begins before each call; NONE: there is none.
+    """
+    found = np.full(len(called.calls), NONE)
+    for rank, (begins, ends) in called.gaps.items():
+        own = slice(*np.searchsorted(called.calls.world_rank, (rank, rank + 1)))
+        gap = np.searchsorted(begins, called.start_ns[own]) - 1
+        found[own] = np.where(gap >= 0, np.append(ends, NONE)[gap], NONE)
+    return found
 
 
 def _states(calls: TextInts, known: Known, texts: Texts) -> Ints:
@@ -190,41 +229,6 @@ def _gaps(
     rank, _, begin_ns, end_ns = np.array(unseen, np.int64).reshape(-1, 4).T
     begins, ends = alignment.aligned(rank, begin_ns), alignment.aligned(rank, end_ns)
     return {number: (begins[own], ends[own]) for number, own in by_rank(rank)}
-
-
-def _timeline(
-    calls: Samples, start_ns: Ints, states: Ints, split: Ints, waits: Waits,
-    gaps: tuple[Ints, Ints], texts: Texts,
-) -> Timeline:
-    """Four pieces for each call: what the rank did before it, as far as that is not known and as
-    far as it is, then waiting and the rest. A rank's activity between a call and a time without
-    samples is not known either: perhaps it was in a call that returned later."""
-    is_split = split >= 0
-    wait_ns = (
-        np.where(is_split, waits.wait_ns[split], 0) if len(waits)
-        else np.zeros(len(calls), np.int64)
-    )
-    last_rank = (
-        np.where(is_split, waits.last_rank[split], NONE) if len(waits)
-        else np.full(len(calls), NONE)
-    )
-    begins, ends = gaps
-    gap = np.searchsorted(begins, start_ns) - 1  # the last one that begins before the call
-    unseen_ns = np.where(gap >= 0, np.append(ends, NONE)[gap], NONE)
-    nothing, nobody, outside = (np.full(len(calls), value) for value in (NONE, NOBODY, OUTSIDE))
-    return Timeline(
-        _in_turn(
-            np.minimum(unseen_ns, start_ns), start_ns, start_ns + wait_ns,
-            start_ns + calls.end_ns - calls.start_ns,
-        ),
-        _in_turn(
-            outside + UNSEEN, outside, outside + WAITING,
-            np.where(is_split & (states != FILES), TRANSFER, states),
-        ),
-        _in_turn(nothing, nothing, calls.call, calls.call),
-        _in_turn(nobody, nobody, np.where(last_rank == NONE, NOBODY, last_rank), nobody),
-        texts,
-    )
 
 
 def _in_turn(*parts: np.ndarray) -> np.ndarray:
