@@ -29,7 +29,9 @@ from ..late.marks import MarkedRow
 from ..run.alignment import Alignment
 from ..run.holes import Hole
 from ..run.sampled import communicators
-from .lines import Collectives, about_calls, collectives, own_calls, threads_of
+from .lines import (
+    Collectives, KnownTokens, about_calls, collectives, own_calls, threads_of,
+)
 from .sampled_calls import SampledCalls
 from .stepping import Found, Numbered, numbered_steps, own_bounds, steps_of
 
@@ -275,6 +277,7 @@ def find_groups(
     equal have equal steps."""
     about = about_calls(sampled)
     analysed: dict[bytes, Found] = {}
+    tokens: KnownTokens = {}
     groups: list[Group] = []
     refused: list[Refusal] = []
     covered: set[int] = set()
@@ -283,7 +286,7 @@ def find_groups(
         if rank in covered:
             continue
         mine = numbered.take(of_rank[rank]) if rank in of_rank else numbered.take(slice(0, 0))
-        own = own_calls(sampled, about, mine, rows, ranks)
+        own = own_calls(sampled, about, mine, rows, ranks, tokens)
         sizes = np.where(own.sequence == NONE, 0, own.bytes)
         key = b"".join(column.tobytes() for column in (own.token, sizes, own.stretch))
         if key not in analysed and len(analysed) < MOST_ANALYSED:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Dict, NamedTuple
 
 from ..base.arrays import np
 from ..base.columns import (
@@ -27,6 +28,7 @@ ANY_ORDER = ("Waitany", "Waitsome", "Test", "Testall", "Testany", "Testsome", "g
 FEWEST_OF_A_SIZE = whole("loops.steps")
 FEWEST_CALLS = whole("loops.calls")
 MOSTLY_TIMED = threshold("steps.timed")
+MOST_KNOWN = 16
 REDUCTIONS = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "reducescatter")
 
 
@@ -39,6 +41,7 @@ class Collectives(Columns):
     communicator: Ints
     identity: TextInts
     sequence: Ints
+    is_after_gap: Flags  # the one before it on the communicator was not sampled
     size: Ints  # of the communicator
     # on the device if nine in ten of the communicator's operations have such times: with
     # intermittent tracing, steps would seem long and short
@@ -123,8 +126,10 @@ def collectives(sampled: SampledCalls, known: Communicators) -> Collectives:
     done_ns = np.where(
         is_timed, np.where(is_on_device, calls.device_end_ns[rows], NONE), done_ns
     )
+    rank, sequence = calls.world_rank[rows], calls.sequence[rows]
+    before = found_in((rank, identity, sequence - 1), (rank, identity, sequence))
     return Collectives(
-        rows, calls.world_rank[rows], calls.communicator[rows], identity, calls.sequence[rows],
+        rows, rank, calls.communicator[rows], identity, sequence, (before < 0) & (sequence > 1),
         known.size[place], start_ns, np.maximum(end_ns, done_ns),
     )
 
@@ -135,8 +140,41 @@ def mostly_timed(identity: TextInts, is_timed: Flags, is_nccl: Flags) -> Flags:
     return is_nccl & (timed >= MOSTLY_TIMED * count)
 
 
+class Tokens(NamedTuple):
+    """As in OwnCalls."""
+
+    function: Ints
+    sized: Ints
+    token: Ints
+    similar: Ints
+
+
+KnownTokens = Dict[bytes, Tokens]  # by the columns that they are made of
+
+
+def _known_tokens(known: KnownTokens, *columns: Ints) -> Tokens:
+    """Where all ranks run the same program, most of them have the same tokens."""
+    key = b"".join(column.tobytes() for column in columns)
+    if key not in known:
+        if len(known) == MOST_KNOWN:
+            known.clear()
+        known[key] = _tokens(*columns)
+    return known[key]
+
+
+def _tokens(
+    call: TextInts, communicator: Ints, collective_bytes: Ints, towards: Ints, message_bytes: Ints
+) -> Tokens:
+    """The last three: of collectives or messages, else 0."""
+    function = numbered(call, communicator)
+    similar = by_first_use(function, repeated(function, collective_bytes))
+    token = by_first_use(similar, towards)
+    return Tokens(function, by_first_use(token, repeated(token, message_bytes)), token, similar)
+
+
 def own_calls(
-    sampled: SampledCalls, about: AboutCalls, found: Collectives, rows: Ints, ranks: int
+    sampled: SampledCalls, about: AboutCalls, found: Collectives, rows: Ints, ranks: int,
+    known: KnownTokens,
 ) -> OwnCalls:
     """rows: the calls of one thread, in order; found: the collectives of its rank."""
     calls = sampled.calls.take(rows)
@@ -151,13 +189,12 @@ def own_calls(
     done_ns = np.where(is_collective & is_bulk, np.append(found.done_ns, 0)[at], calls.end_ns)
     has_size = is_collective & ~about.has_own_size[calls.call] & (calls.bytes != NONE)
     own_bytes = np.where(has_size, calls.bytes, 0)
-    function = numbered(calls.call, calls.communicator)
-    rank = calls.world_rank
-    towards = np.where(calls.peer == NONE, NONE, (calls.peer - rank) % max(1, ranks))
-    similar = by_first_use(function, repeated(function, own_bytes))
-    token = by_first_use(similar, np.where(is_collective, 0, towards))
+    towards = np.where(calls.peer == NONE, NONE, (calls.peer - calls.world_rank) % max(1, ranks))
     is_message = ~is_collective & ~about.is_completing[calls.call] & (calls.bytes != NONE)
-    sized = by_first_use(token, repeated(token, np.where(is_message, calls.bytes, 0)))
+    function, sized, token, similar = _known_tokens(
+        known, calls.call, calls.communicator, own_bytes, np.where(is_collective, 0, towards),
+        np.where(is_message, calls.bytes, 0),
+    )
     is_data = is_bulk & ~about.is_rooted[calls.call]
     kind = np.full(len(rows), Kind.MESSAGE)
     kind[is_collective] = Kind.SMALL
@@ -204,12 +241,10 @@ def _stretches(
     if not len(rank):
         return rank
     windows = sampled.windows
-    own = windows.take((windows.world_rank == rank[0]) & (windows.thread == thread[0]))
-    window = np.maximum(np.searchsorted(own.begin_ns, end_ns, "right") - 1, 0)
-    before = np.append(found.sequence, 0) - 1
-    is_known = found_in((found.identity, before[:-1]), (found.identity, found.sequence)) >= 0
-    is_after = np.append(~is_known & (found.sequence > 1), False)[place]
-    return window + np.cumsum(is_after & (place >= 0))
+    own = windows.take(slice(*np.searchsorted(windows.world_rank, (rank[0], rank[0] + 1))))
+    begins_ns = own.begin_ns[own.thread == thread[0]]
+    window = np.maximum(np.searchsorted(begins_ns, end_ns, "right") - 1, 0)
+    return window + np.cumsum(np.append(found.is_after_gap, False)[place])
 
 
 def free(start_ns: Ints, done_ns: Ints, is_collective: Flags) -> Ints:

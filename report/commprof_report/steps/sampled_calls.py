@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from sqlite3 import Connection
 
 from ..base import query
@@ -66,16 +67,17 @@ class SampledCalls:
 
     def on_main(self, rows: Ints) -> Flags:
         """Which of these calls are on main threads? A thread that is not known is one."""
-        return np.append(self.threads.is_main, True)[self._thread(rows)]
+        return np.append(self.threads.is_main, True)[self._threads[rows]]
 
     def is_negotiated(self, rows: Ints) -> Flags:
         """Which of these calls are on threads that negotiate?"""
-        return np.append(self.threads.is_negotiating, False)[self._thread(rows)]
+        return np.append(self.threads.is_negotiating, False)[self._threads[rows]]
 
-    def _thread(self, rows: Ints) -> Ints:
+    @cached_property
+    def _threads(self) -> Ints:
+        """Of each call the row of its thread; -1: it is not known."""
         calls, threads = self.calls, self.threads
-        keys = calls.world_rank[rows], calls.thread[rows]
-        return found_in(keys, (threads.world_rank, threads.thread))
+        return found_in((calls.world_rank, calls.thread), (threads.world_rank, threads.thread))
 
 
 def sampled_calls(connection: Connection, about: Known | None = None) -> SampledCalls:
