@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
-from operator import itemgetter
+from operator import add, itemgetter
 from sqlite3 import Connection
 from typing import NamedTuple, Optional
 
 from ..base import query
-from ..base.columns import Texts, rows_of
+from ..base.arrays import np
+from ..base.columns import NONE, Columns, Ints, Texts, rows_of
 from ..base.present import present
 from ..run.alignment import Alignment, storable
 from .clocks import Clocks
@@ -31,7 +33,7 @@ ALWAYS = (LONG_AGO_NS, -LONG_AGO_NS)
 
 
 class MessageRow(NamedTuple):
-    """One side of a message; a row of reading.MessageSides."""
+    """One side of a message; a row of reading.MessageSides, and its times on the run's axis."""
 
     identity: str | None
     sender: int
@@ -46,10 +48,18 @@ class MessageRow(NamedTuple):
     bytes: int | None
     is_buffered: int
     is_probe: int  # no side: a call that found the message
+    posted_ns: int
+    completed_ns: int | None  # of gone_ns
 
     @property
     def world_rank(self) -> int:
         return self.receiver if self.is_received else self.sender
+
+
+@dataclass(frozen=True)
+class OnAxis(Columns):
+    posted_ns: Ints
+    completed_ns: Ints
 
 
 class Messages:
@@ -102,8 +112,15 @@ def messages(
     found = Messages(is_chosen, clocks)
     windows = Windows(connection, alignment)
     texts = Texts()
-    sides = rows_of(message_sides(connection, known, texts), texts)
-    for _, group in groupby(map(MessageRow._make, sides), key=itemgetter(0, 1, 2, 3)):
+    sides = message_sides(connection, known, texts)
+    rank = np.where(sides.is_received == 1, sides.receiver, sides.sender)
+    posted_ns, gone_ns = (
+        np.where(times == NONE, NONE, alignment.aligned(rank, times))
+        for times in (sides.start_ns, sides.gone_ns)
+    )
+    on_axis = OnAxis(posted_ns, gone_ns)
+    both = map(add, rows_of(sides, texts), rows_of(on_axis, texts))
+    for _, group in groupby(map(MessageRow._make, both), key=itemgetter(0, 1, 2, 3)):
         rows = list(group)
         matched = set()
         for sent, received in _matches(rows, windows, clocks, is_probe=0):
@@ -151,11 +168,7 @@ class Windows:
         rank = rows[0].world_rank
         begins, aligned_ns = self.begins.get(rank, [LONG_AGO_NS]), self.alignment.aligned_ns
         messages = [
-            Message(
-                present(row.number), aligned_ns(rank, row.start_ns),
-                None if row.gone_ns is None else aligned_ns(rank, row.gone_ns), row,
-            )
-            for row in rows
+            Message(present(row.number), row.posted_ns, row.completed_ns, row) for row in rows
         ]
         parts = []
         for window, group in groupby(
