@@ -84,8 +84,9 @@ def shades():
     """Light to dark blue, beginning where it can be told from white."""
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
+    from numpy import linspace
 
-    return ListedColormap([colormaps["Blues"](0.2 + 0.8 * step / 255) for step in range(256)])
+    return ListedColormap(colormaps["Blues"](linspace(0.2, 1.0, 256)))
 
 
 def rank_ticks(world_size: int) -> list[int]:

@@ -10,6 +10,7 @@ from ..display.colours import of_call
 from .axis import time_axis
 
 MOST_CALLS = 6
+MOST_BARS = 50
 OTHERS = "other calls"
 
 
@@ -21,14 +22,9 @@ def figure_size(rows: Sequence[RankTimeRow]) -> tuple[float, float]:
 def draw(axes, rows: Sequence[RankTimeRow]) -> None:
     ranks = sorted({row.rank for row in rows})
     library, timed = (rows[0].library.upper(), rows[0].measure) if rows else ("MPI", "call")
-    places = range(len(ranks))
     below = [0.0] * len(ranks)
-    width = 0.8 if len(ranks) < 50 else 1
     for call, times in stacks(rows, ranks).items():
-        axes.bar(
-            places, times, bottom=below, color=of_call(call), label=units.visible(call), width=width
-        )
-        below = [low + time for low, time in zip(below, times)]
+        below = bars(axes, times, below, color=of_call(call), label=units.visible(call))
     label_ranks(axes, ranks)
     axes.set_ylabel(
         "time on the device" if timed == "device" else f"time in {library}, all threads"
@@ -56,6 +52,17 @@ def stacks(rows: Sequence[RankTimeRow], ranks: Sequence[int]) -> dict[str, list[
         of_call = times.setdefault(row.call if row.call in named else OTHERS, {})
         of_call[row.rank] = of_call.get(row.rank, 0) + row.total_ns
     return {call: [of_call.get(rank, 0) for rank in ranks] for call, of_call in times.items()}
+
+
+def bars(axes, heights: Sequence[float], below: Sequence[float], **style: str) -> list[float]:
+    """Draws a bar for each rank, those of many ranks as one shape; gives their upper ends."""
+    upto = [low + height for low, height in zip(below, heights)]
+    if len(heights) < MOST_BARS:
+        axes.bar(range(len(heights)), heights, bottom=below, width=0.8, **style)
+    else:
+        edges = [place - 0.5 for place in range(len(heights) + 1)]
+        axes.stairs(upto, edges, baseline=below, fill=True, **style)
+    return upto
 
 
 def label_ranks(axes, ranks: Sequence[int]) -> None:

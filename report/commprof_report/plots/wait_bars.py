@@ -11,7 +11,7 @@ from ..display.colours import TRANSFER, WAITING
 from ..late.sums import LateRankRow
 from .axis import time_axis
 from .families import beneath, height
-from .rank_bars import label_ranks
+from .rank_bars import bars, label_ranks
 
 
 class Picture(NamedTuple):
@@ -34,15 +34,10 @@ def figure_size(picture: Picture) -> tuple[float, float]:
 
 def draw(axes, picture: Picture) -> None:
     axes, rows = beneath(axes, picture.families, "Waiting per rank, by communicator"), picture.ranks
-    places = range(len(rows))
-    width = 0.8 if len(rows) < 50 else 1
     transfers = [float(row.transfer_ns) for row in rows]
     waits = [float(row.wait_ns) for row in rows]
-    axes.bar(places, transfers, color=TRANSFER, width=width, label="transfer")
-    axes.bar(
-        places, waits, bottom=transfers, color=WAITING, width=width,
-        label="waiting for other ranks",
-    )
+    upto = bars(axes, transfers, [0.0] * len(rows), color=TRANSFER, label="transfer")
+    bars(axes, waits, upto, color=WAITING, label="waiting for other ranks")
     label_ranks(axes, [row.rank for row in rows])
     axes.set_ylabel("time in collectives and messages")
     axes.set_xlabel("rank")
