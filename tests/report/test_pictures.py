@@ -225,6 +225,22 @@ def test_the_bars_of_ranks_stack_to_the_time_of_all_threads(axes, connection):
     assert of_rank_0 == sum(row.total_ns for row in rows if row.rank == 0)
 
 
+def test_the_bars_of_many_ranks_are_a_shape_for_each_call(axes):
+    from commprof_report.calls.by_rank import RankTimeRow
+
+    rows = [
+        RankTimeRow(rank, call, 1, rank + more, "mpi", "call")
+        for rank in range(64) for more, call in ((10, "MPI_Send"), (20, "MPI_Recv"))
+    ]
+    draw("rank_bars", axes, rows)
+    shapes = [patch.get_data() for patch in axes.patches]
+    assert [[*shape.values] for shape in shapes] == [
+        [rank + 10 for rank in range(64)], [2 * rank + 30 for rank in range(64)],
+    ]
+    assert [*shapes[1].baseline] == [*shapes[0].values]
+    assert (shapes[0].edges[0], shapes[0].edges[-1]) == (-0.5, 63.5)
+
+
 def test_the_latency_histogram_holds_every_call(axes, connection):
     from commprof_report.calls.histogram import latency_rows
     from commprof_report.plots.duration_histogram import Picture
