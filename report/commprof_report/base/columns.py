@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from sqlite3 import Cursor
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -70,12 +70,29 @@ class Columns:
         """These rows, by their numbers or flags."""
         if not isinstance(rows, slice) and rows.dtype == bool and rows.all():
             return self
+        number = len(np.empty(len(self), bool)[rows])
+        return self._with(
+            lambda column: np.broadcast_to(column[0], number) if _is_compact(column) else column[rows]
+        )
+
+    def compact(self: Table) -> Table:
+        """Columns that have one value throughout take no memory. Nobody may write to them."""
+        return self._with(
+            lambda column: np.broadcast_to(column[0], len(column))
+            if len(column) and (column == column[0]).all() else column
+        )
+
+    def _with(self: Table, change: Callable[[np.ndarray], np.ndarray]) -> Table:
         return dataclasses.replace(
-            self, **{name: getattr(self, name)[rows] for name in names(type(self))}
+            self, **{name: change(getattr(self, name)) for name in names(type(self))}
         )
 
 
 Table = TypeVar("Table", bound=Columns)
+
+
+def _is_compact(column: np.ndarray) -> bool:
+    return column.strides == (0,) and len(column) > 0
 
 
 def names(kind: type[Columns]) -> list[str]:

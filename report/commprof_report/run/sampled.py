@@ -153,7 +153,7 @@ def sampled_read(connection: Connection) -> Sampled:
     texts = Texts()
     return Sampled(
         texts,
-        read(Calls, SQL.run(connection, "sampled_calls"), texts),
+        read(Calls, SQL.run(connection, "sampled_calls"), texts).compact(),
         read(FurtherMessages, SQL.run(connection, "sampled_further_messages"), texts),
         read(Starts, SQL.run(connection, "sampled_starts"), texts),
     )
@@ -164,7 +164,7 @@ def sampled_join(parts: Sequence[Sampled]) -> Sampled:
     texts = Texts()
     _, calls, messages, starts = zip(*(part.in_texts(texts) for part in parts))
     return Sampled(
-        texts, joined(Calls, calls), joined(FurtherMessages, messages), joined(Starts, starts)
+        texts, joined(Calls, calls).compact(), joined(FurtherMessages, messages), joined(Starts, starts)
     )
 
 
