@@ -8,144 +8,153 @@ waited for the receiver.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from itertools import groupby
-from operator import add, itemgetter
 from sqlite3 import Connection
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from ..base import query
 from ..base.arrays import np
-from ..base.columns import NONE, Columns, Ints, Texts, rows_of
+from ..base.columns import NONE, Flags, Groups, Ints, TextInts, Texts
 from ..base.present import present
-from ..run.alignment import Alignment, storable
+from ..run.alignment import Alignment
 from .clocks import Clocks
 from .known import Known
 from .message_match import Message, Part, matches
-from .reading import message_sides
+from .reading import MessageSides, message_sides
+from .waits import Arrivals
 
 SQL = query.beside(__file__)
 
 LONG_AGO_NS = -(1 << 62)
-IsChosen = Callable[[str, Optional[str]], bool]  # a call on a communicator (None: not known)
+# which of these calls on these communicators (NONE: not known) the user chose
+AreChosen = Callable[[TextInts, TextInts, Texts], Flags]
 ALWAYS = (LONG_AGO_NS, -LONG_AGO_NS)
+SENT, RECEIVED, PROBE, UNNUMBERED = range(4)
 
 
-class MessageRow(NamedTuple):
-    """One side of a message; a row of reading.MessageSides, and its times on the run's axis."""
-
-    identity: str | None
-    sender: int
-    receiver: int
-    tag: int | None
-    start_ns: int
-    end_ns: int
-    is_received: int
-    gone_ns: int | None
-    number: int | None
-    call: str
-    bytes: int | None
-    is_buffered: int
-    is_probe: int  # no side: a call that found the message
-    posted_ns: int
-    completed_ns: int | None  # of gone_ns
-
-    @property
-    def world_rank(self) -> int:
-        return self.receiver if self.is_received else self.sender
-
-
-@dataclass(frozen=True)
-class OnAxis(Columns):
-    posted_ns: Ints
-    completed_ns: Ints
-
-
-class Messages:
+class Messages(NamedTuple):
     """The arrivals of messages, and how many sides that the user chose were not split."""
 
-    def __init__(self, is_chosen: IsChosen, clocks: Clocks) -> None:
-        self.is_chosen, self.clocks = is_chosen, clocks
-        self.arrivals: list[tuple] = []  # rows of waits.Arrivals
-        self.unmatched = self.unnumbered = self.unsure = self.uncompleted = 0
+    arrivals: Arrivals
+    unmatched: int
+    unnumbered: int  # of these
+    unsure: int
+    uncompleted: int
 
-    def unknown(self, row: MessageRow) -> None:
-        """Its arrival is not known."""
-        self.arrivals.append(
-            (
-                row.world_rank, row.gone_ns, None, None, None, None, None, LONG_AGO_NS, LONG_AGO_NS,
-                0, False, None, None, False,
-            )
-        )
 
-    def unmatch(self, row: MessageRow) -> None:
-        is_chosen = self.is_chosen(row.call, row.identity)
-        self.unmatched += is_chosen
-        self.unnumbered += bool(is_chosen and row.is_received and row.number is None)
-        if row.gone_ns is not None:
-            self.unknown(row)
+class Found(NamedTuple):
+    """Sides of messages by row, and the other sides that they depend on (-1: it is not known)."""
 
-    def add(self, own: Message, other: Message, ready_ns: int) -> None:
-        row, last_rank = own.row, other.row.world_rank
-        pair = (row.world_rank, last_rank)
-        if row.gone_ns is None:
-            self.uncompleted += self.is_chosen(row.call, row.identity)
-        elif not self.clocks.resolves(
-            row.identity, row.call, self.clocks.error(pair, pair, row.start_ns)
-        ):
-            self.unsure += self.is_chosen(row.call, row.identity)
-            self.unknown(row)
-        else:
-            if ready_ns >= present(own.gone_ns) and not row.is_received:
-                ready_ns = LONG_AGO_NS
-            state = "late sender" if row.is_received else "late receiver"
-            operation = (row.identity, None, row.call, row.bytes, state)
-            gone_ns = None if other.gone_ns is None else storable(other.gone_ns)
-            times = (ready_ns, LONG_AGO_NS, last_rank, False, storable(other.posted_ns), gone_ns)
-            self.arrivals.append((row.world_rank, row.gone_ns, *operation, *times, True))
+    own: list[int]
+    other: list[int]
+    is_sure: list[bool]  # the clocks are accurate enough
+
+    def add(self, own: int, other: int, is_sure: bool) -> None:
+        self.own.append(own)
+        self.other.append(other)
+        self.is_sure.append(is_sure)
 
 
 def messages(
-    connection: Connection, alignment: Alignment, clocks: Clocks, known: Known, is_chosen: IsChosen
+    connection: Connection, alignment: Alignment, clocks: Clocks, known: Known,
+    are_chosen: AreChosen, texts: Texts,
 ) -> Messages:
-    found = Messages(is_chosen, clocks)
-    windows = Windows(connection, alignment)
-    texts = Texts()
-    sides = message_sides(connection, known, texts)
+    sides, windows = message_sides(connection, known, texts), Windows(connection, alignment)
     rank = np.where(sides.is_received == 1, sides.receiver, sides.sender)
     posted_ns, gone_ns = (
         np.where(times == NONE, NONE, alignment.aligned(rank, times))
         for times in (sides.start_ns, sides.gone_ns)
     )
-    on_axis = OnAxis(posted_ns, gone_ns)
-    both = map(add, rows_of(sides, texts), rows_of(on_axis, texts))
-    for _, group in groupby(map(MessageRow._make, both), key=itemgetter(0, 1, 2, 3)):
-        rows = list(group)
-        matched = set()
-        for sent, received in _matches(rows, windows, clocks, is_probe=0):
-            matched |= {id(sent.row), id(received.row)}
-            found.add(sent, received, LONG_AGO_NS if sent.row.is_buffered else received.posted_ns)
-            found.add(received, sent, sent.posted_ns)
-        for sent, probe in _matches(rows, windows, clocks, is_probe=1):
-            found.add(probe, sent, sent.posted_ns)
-        for row in rows:
-            if id(row) not in matched and not row.is_probe:
-                found.unmatch(row)
+    found = _matched(sides, rank, posted_ns, gone_ns, windows, clocks, texts)
+    own, other = np.array(found.own, np.int64), np.array(found.other, np.int64)
+    is_matched, is_sure = other >= 0, np.array(found.is_sure, bool)
+    sides, last_rank, peer_ns, peer_gone_ns = (
+        sides.take(own), rank[other], posted_ns[other], gone_ns[other],
+    )
+    is_gone = sides.gone_ns != NONE
+    is_chosen = are_chosen(sides.call, sides.identity, texts)
+    is_received = sides.is_received == 1
+    is_known = is_matched & is_sure
+    is_early = ~is_received & ((sides.is_buffered == 1) | (peer_ns >= gone_ns[own]))
+    state = np.where(is_received, texts.number("late sender"), texts.number("late receiver"))
+    nothing = np.full(len(own), NONE)
+    arrivals = Arrivals(
+        rank[own],
+        sides.gone_ns,
+        np.where(is_known, sides.identity, NONE),
+        nothing,
+        np.where(is_known, sides.call, NONE),
+        np.where(is_known, sides.bytes, NONE),
+        np.where(is_known, state, NONE),
+        np.where(is_known & ~is_early, peer_ns, LONG_AGO_NS),
+        np.full(len(own), LONG_AGO_NS),
+        np.where(is_known, last_rank, 0),
+        np.zeros(len(own), bool),
+        np.where(is_known, peer_ns, NONE),
+        np.where(is_known, peer_gone_ns, NONE),
+        is_known,
+    )
+    is_unnumbered = is_received & (sides.number == NONE)
+    return Messages(
+        arrivals.take(is_gone),
+        int((is_chosen & ~is_matched).sum()),
+        int((is_chosen & ~is_matched & is_unnumbered).sum()),
+        int((is_chosen & is_matched & is_gone & ~is_sure).sum()),
+        int((is_chosen & is_matched & ~is_gone).sum()),
+    )
+
+
+def _matched(
+    sides: MessageSides, rank: Ints, posted_ns: Ints, gone_ns: Ints, windows: Windows,
+    clocks: Clocks, texts: Texts,
+) -> Found:
+    """Channel by channel: sides that match, probes, and sides that do not match."""
+    found = Found([], [], [])
+    kind = np.where(sides.is_probe == 1, PROBE, np.where(sides.is_received == 1, RECEIVED, SENT))
+    kind[(sides.number == NONE) | (sides.identity == NONE)] = UNNUMBERED
+    kinds, ranks, starts, ends = (
+        column.tolist() for column in (kind, rank, sides.start_ns, sides.end_ns)
+    )
+    is_side, is_gone = (sides.is_probe == 0).tolist(), (sides.gone_ns != NONE).tolist()
+    posts = [
+        Message(number, at_ns, None if until_ns == NONE else until_ns, row)
+        for row, (number, at_ns, until_ns) in enumerate(
+            zip(sides.number.tolist(), posted_ns.tolist(), gone_ns.tolist())
+        )
+    ]
+
+    def is_sure(own: int, other: int) -> bool:
+        if not is_gone[own]:
+            return True
+        pair = ranks[own], ranks[other]
+        identity, call = (texts.text(column[own]) for column in (sides.identity, sides.call))
+        error = clocks.error(pair, pair, starts[own])
+        return clocks.resolves(present(identity), present(call), error)
+
+    groups = Groups(sides.identity, sides.sender, sides.receiver, sides.tag)
+    for first, count in zip(groups.first.tolist(), groups.counts.tolist()):
+        end = first + count
+        own: list[list[Message]] = [[], [], [], []]
+        for row in range(first, end):
+            own[kinds[row]].append(posts[row])
+        sent = own[SENT]
+        matched: set[int] = set()
+        for received in (own[RECEIVED], own[PROBE]) if sent else ():
+            if not received:
+                continue
+            pair = ranks[sent[0].row], ranks[received[0].row]
+            error = clocks.error(pair, pair, starts[sent[0].row])
+            parts = windows.parts(pair[0], sent, ends), windows.parts(pair[1], received, ends)
+            for send, receive in matches(*parts, error.distance_ns):
+                if received is own[RECEIVED]:
+                    matched |= {send.row, receive.row}
+                    found.add(send.row, receive.row, is_sure(send.row, receive.row))
+                found.add(receive.row, send.row, is_sure(receive.row, send.row))
+        for row in range(first, end):
+            if row not in matched and is_side[row]:
+                found.add(row, -1, False)
     return found
-
-
-def _matches(
-    rows: Sequence[MessageRow], windows: Windows, clocks: Clocks, is_probe: int
-) -> Iterator[tuple[Message, Message]]:
-    known = [row for row in rows if row.number is not None and row.identity is not None]
-    sent = [row for row in known if not row.is_received]
-    received = [row for row in known if row.is_received and row.is_probe == is_probe]
-    if not sent or not received:
-        return iter(())
-    pair = (sent[0].sender, sent[0].receiver)
-    error = clocks.error(pair, pair, sent[0].start_ns)
-    return matches(windows.parts(sent), windows.parts(received), error.distance_ns)
 
 
 class Windows:
@@ -163,16 +172,13 @@ class Windows:
                 begins.append(begin_ns)
                 ends.append(end_ns)
 
-    def parts(self, rows: Sequence[MessageRow]) -> list[Part]:
-        """The messages of one side, window by window."""
-        rank = rows[0].world_rank
+    def parts(self, rank: int, messages: Sequence[Message], ends: Sequence[int]) -> list[Part]:
+        """A rank's messages, window by window. ends: by row when the call returned that posted one.
+        """
         begins, aligned_ns = self.begins.get(rank, [LONG_AGO_NS]), self.alignment.aligned_ns
-        messages = [
-            Message(present(row.number), row.posted_ns, row.completed_ns, row) for row in rows
-        ]
         parts = []
         for window, group in groupby(
-            messages, key=lambda message: max(0, bisect_right(begins, message.row.end_ns) - 1)
+            messages, key=lambda message: max(0, bisect_right(begins, ends[message.row]) - 1)
         ):
             begin_ns, end_ns = (
                 (begins[window], self.ends[rank][window]) if rank in self.begins else ALWAYS

@@ -27,7 +27,7 @@ from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base.arrays import np
-from ..base.columns import NONE, Flags, Groups, Ints, TextInts, Texts, joined, table
+from ..base.columns import NONE, Flags, Groups, Ints, TextInts, Texts, joined
 from ..run.alignment import Alignment
 from ..run.selection import Selection
 from .arrivals import calls_left, completed, completing
@@ -81,10 +81,6 @@ class Chosen:
             for (identity,) in connection.execute("SELECT identity FROM selected_communicator")
         }
 
-    def is_chosen(self, call: str, identity: str | None) -> bool:
-        """None: not known."""
-        return call in self.calls and (identity is None or identity in self.identities)
-
     def among(self, calls: TextInts, identities: TextInts, texts: Texts) -> Flags:
         return texts.among(calls, self.calls) & texts.among(identities, {None, *self.identities})
 
@@ -106,13 +102,11 @@ def wait_split(run: Selection, alignment: Alignment, known: Known) -> WaitSplit:
         rows.take(blocking), start_ns[blocking], is_estimate[blocking], edges, texts
     )
     arrived = completed_arrivals(rows.take(others), start_ns[others], edges, texts)
-    found = messages(connection, alignment, clocks, known, chosen.is_chosen)
+    found = messages(connection, alignment, clocks, known, chosen.among, texts)
     of_epochs, is_unsure = epoch_arrivals(connection, alignment, clocks, known, texts)
     is_unsure &= chosen.among(of_epochs.call, of_epochs.identity, texts)
     unsure += int(is_unsure.sum())
-    arrivals = joined(
-        Arrivals, [*arrived, table(Arrivals, found.arrivals, texts), of_epochs]
-    )
+    arrivals = joined(Arrivals, [*arrived, found.arrivals, of_epochs])
     sampled = samples(connection, known, texts)
     calls = completing(connection, sampled, known, texts)
     completed_waits, operations, left = completed(
