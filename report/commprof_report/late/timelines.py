@@ -182,7 +182,8 @@ def timelines(called: Called, waits: Waits, texts: Texts) -> Lines:
     lines = Lines()
     for rank in called.ranks:
         own = slice(*(4 * np.searchsorted(calls.world_rank, (rank, rank + 1))))
-        lines[rank] = _timeline(ends_ns[own], *(column[own] for column in columns), texts)
+        line_states, line_calls, line_waits = (column[own] for column in columns)
+        lines[rank] = _timeline(ends_ns[own], line_states, line_calls, line_waits, texts)
     return lines
 
 

@@ -523,45 +523,47 @@ class Suspects(Generic[Unit]):
 
     @cached_property
     def _compared(self) -> Compared:
-        costs, texts = self.causes.costs, self.causes.texts
-        arrival, first = _by_first(costs.arrival)
-        number = len(first)
+        costs = self.causes.costs
+        at, first = _by_first(costs.arrival)
         awaited = self._numbers(costs.awaited_rank[first])
         is_late = self.unit >= 0
-        compared_ns = np.bincount(arrival[is_late], costs.compared_ns[is_late], number)
-        late = np.flatnonzero(is_late & (compared_ns > 0)[arrival])
-        order, groups = grouped(arrival[late], self.unit[late])
-        one = late[order[groups.first]]
-        cost_ns, unit, arrival_of = (
-            groups.sum(costs.compared_ns[late[order]]), self.unit[one], arrival[one],
-        )
-        # Without a cost there is a row for each rank that could have been late.
-        is_costly = np.bincount(arrival, costs.cost_ns, number) > 0
-        identity = np.where(is_costly, costs.identity[first], NONE)
-        called = {
-            own: self._callers(texts.texts[own]) for own in np.unique(identity[is_costly]).tolist()
-        }
-        known = [(own, each) for own, callers in called.items() for each in callers]
-        keys = np.array(known, np.int64).reshape(-1, 2).T
-        is_outside = found_in((identity[arrival_of], unit), keys) < 0
-        sets: dict[tuple[int, ...], int] = {}
-        compared = np.full(number, -1)
-        place = {own: sets.setdefault(callers, len(sets)) for own, callers in called.items()}
-        compared[arrival_of] = [place.get(own, -1) for own in identity[arrival_of].tolist()]
-        units, of_arrival = unit.tolist(), Groups(arrival_of)
-        apart = np.flatnonzero(of_arrival.max(is_outside))
-        ends = of_arrival.first + of_arrival.counts
-        for begin, end in zip(of_arrival.first[apart].tolist(), ends[apart].tolist()):
-            own = units[begin:end]
-            at = arrival_of[begin]
-            if is_costly[at]:
-                own = sorted({*own, *called[identity[at]]})
-            compared[at] = sets.setdefault(tuple(own), len(sets))
+        compared_ns = np.bincount(at[is_late], costs.compared_ns[is_late], len(first))
+        late = np.flatnonzero(is_late & (compared_ns > 0)[at])
+        order, groups = grouped(at[late], self.unit[late])
+        late = late[order]
+        arrival, unit = at[late[groups.first]], self.unit[late[groups.first]]
+        is_costly = np.bincount(at, costs.cost_ns, len(first)) > 0
+        identity = np.where(is_costly & (compared_ns > 0), costs.identity[first], NONE)
+        compared, sets = self._sets(arrival, unit, identity)
         sizes = np.array([len(each) for each in sets], np.int64)
         return Compared(
-            arrival_of, unit, cost_ns, compared, awaited, sizes,
-            np.repeat(np.arange(len(sizes)), sizes), np.array([*chain(*sets)], np.int64),
+            arrival, unit, groups.sum(costs.compared_ns[late]), compared, awaited, sizes,
+            np.repeat(np.arange(len(sizes)), sizes), np.array([unit for own in sets for unit in own], np.int64),
         )
+
+    def _sets(
+        self, arrival: Ints, unit: Ints, identity: TextInts
+    ) -> tuple[Ints, list[tuple[int, ...]]]:
+        """By arrival the number of the units that are compared, and these. Without a cost
+        (identity: NONE) there is a row for each rank that could have been late."""
+        sets: dict[tuple[int, ...], int] = {}
+        compared = np.full(len(identity), -1)
+        callers: dict[int, tuple[int, ...]] = {
+            number: self._callers(self.causes.texts.texts[number])
+            for number in np.unique(identity[identity != NONE]).tolist()
+        }
+        for number, called in callers.items():
+            compared[identity == number] = sets.setdefault(called, len(sets))
+        known = [(number, each) for number, called in callers.items() for each in called]
+        keys = list(np.array(known, np.int64).reshape(-1, 2).T)
+        units, groups = unit.tolist(), Groups(arrival)
+        is_apart = groups.max(found_in((identity[arrival], unit), keys) < 0)
+        ends = groups.first + groups.counts
+        for begin, end in zip(groups.first[is_apart].tolist(), ends[is_apart].tolist()):
+            at = int(arrival[begin])
+            own = sorted(set(units[begin:end]).union(callers.get(int(identity[at]), ())))
+            compared[at] = sets.setdefault(tuple(own), len(sets))
+        return compared, list(sets)
 
     def _callers(self, identity: str) -> tuple[int, ...]:
         """The units that call on a communicator."""
@@ -708,4 +710,5 @@ def turns(causes: Sequence[Cause], ranks: int) -> list[int]:
 def _is_regular(last: Ints, period: int) -> bool:
     """Whether nearly each one is that of a period before."""
     pairs = len(last) - period
-    return np.count_nonzero(last[:-period] != last[period:]) <= pairs - ceil(REGULAR * pairs)
+    exceptions = int(np.count_nonzero(last[:-period] != last[period:]))
+    return exceptions <= pairs - ceil(REGULAR * pairs)
