@@ -72,7 +72,8 @@ class Columns:
             return self
         number = len(np.empty(len(self), bool)[rows])
         return self._with(
-            lambda column: np.broadcast_to(column[0], number) if _is_compact(column) else column[rows]
+            lambda column: np.broadcast_to(column[0], number)
+            if _is_compact(column) else column[rows]
         )
 
     def compact(self: Table) -> Table:

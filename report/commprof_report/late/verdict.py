@@ -538,7 +538,8 @@ class Suspects(Generic[Unit]):
         sizes = np.array([len(each) for each in sets], np.int64)
         return Compared(
             arrival, unit, groups.sum(costs.compared_ns[late]), compared, awaited, sizes,
-            np.repeat(np.arange(len(sizes)), sizes), np.array([unit for own in sets for unit in own], np.int64),
+            np.repeat(np.arange(len(sizes)), sizes),
+            np.array([unit for own in sets for unit in own], np.int64),
         )
 
     def _sets(
