@@ -84,6 +84,50 @@ def test_figures_of_a_run_are_those_planted_and_those_of_late(tmp_path, report):
     assert found.wall_ns == 10 * SECOND
 
 
+def messages(path: Path, set_up_ns: int = 0, rounds: int = 20, starts_ns: int = 0) -> Figures:
+    """Rank 1 waits 2 ms for each message of rank 0, of which it needs 1 ms itself and its sender
+    100 us. starts_ns: so much of that is in the call that starts the send. Before the first one a
+    communicator is created, and a Barrier waits for rank 1."""
+    job = Job([HostClock(77)] * 2)
+    for rank in range(2 if set_up_ns else 0):
+        job.call("MPI_Comm_dup", MS, MS + set_up_ns, rank)
+    if set_up_ns:
+        job.collective("MPI_Barrier", [4 * MS, 4 * MS + set_up_ns], [set_up_ns] * 2, message_bytes=0)
+    for number in range(1, rounds + 1):
+        at = 50 * number * MS
+        job.receive(1, 0, at, at + 4 * MS, call="MPI_Irecv")
+        job.call("MPI_Waitall", at + MS, at + 4 * MS, 1)
+        job.send(0, 1, at + 3 * MS, at + 4 * MS, call="MPI_Isend")
+        job.rows["sample"][-1]["end_ns"] += starts_ns
+        job.made[-1]["duration_ns"] += starts_ns
+        job.call("MPI_Wait", at + 3900 * US + starts_ns, at + 4 * MS, 0)
+        if number % 5 == 0:
+            job.collective("MPI_Barrier", [at + 9 * MS] * 2, [MS] * 2, message_bytes=0)
+    return figures(job.write(path))[0]
+
+
+def test_set_up_is_no_part_of_figures_and_rows_and_a_later_barrier_is(tmp_path):
+    plain, other = messages(tmp_path / "a.db"), messages(tmp_path / "b.db", 2 * MS)
+    for name in ("wait_ns", "transfer_ns", "time_ns", "coverage"):
+        assert getattr(plain, name) == getattr(other, name), name
+    assert plain.coverage == 1
+    (barriers,) = (row for key, row in other.rows.items() if key.call == "MPI_Barrier")
+    assert (barriers.count, barriers.total_ns, sum(barriers.buckets.values())) == (8, 8 * MS, 8)
+    assert {key.call for key in other.rows} == {
+        "MPI_Irecv", "MPI_Isend", "MPI_Wait", "MPI_Waitall", "MPI_Barrier",
+    }
+
+
+def test_messages_have_transfer_whichever_call_does_the_work(tmp_path):
+    for starts_ns in (0, 90 * US):
+        found = messages(tmp_path / f"{starts_ns}.db", starts_ns=starts_ns)
+        assert found.wait_ns == 20 * 2 * MS / 2
+        assert found.transfer_ns == (20 * (MS + 100 * US + 200) + 4 * 2 * MS) / 2
+        of_call = {key.call: row.value("transfer") for key, row in found.rows.items()}
+        assert of_call["MPI_Waitall"] == pytest.approx(MS)
+        assert of_call["MPI_Isend"] == 100 + starts_ns
+
+
 def test_percentiles_are_interpolated_inside_buckets():
     assert percentile({(1024, 1152): 100}, 0.5) == pytest.approx(math.sqrt(1024 * 1152))
     assert percentile({(1024, 1152): 50, (2048, 2304): 50}, 0.75) == pytest.approx(

@@ -25,7 +25,6 @@ from ..run.traffic_class import traffic_classify
 from ..experiment.canary import Canary, canaries_read
 from ..late import stages
 from ..late.efficiencies import efficiency_of, working_of
-from ..late.sums import Sums, transfer_shares
 from ..run import crowding, selection
 from ..run.alignment import align
 from ..run.cpu_time import cpu_times, use_of
@@ -35,6 +34,7 @@ from ..steps.step_costs import StepRow
 from ..steps.steps_summary import StepsSummary, mean, steps_summary
 from ..steps.trend import Trend, trend
 from .groups import NO_GROUP, Group, groups_of
+from .set_up import BARRIER, Times, times_of
 
 SQL = query.beside(__file__)
 
@@ -289,8 +289,8 @@ def figures(
     opened = run_open(path, with_histograms=True, with_samples=True)
     run = selection.select(opened, WHOLE_RUN)
     try:
-        found, steps, sums = _figures(path, run)
-        found = _without_first_steps(sums, found, steps, skipped) if skipped else found
+        found, steps, times = _figures(path, run)
+        found = _without_first_steps(times, found, steps, skipped) if skipped else found
         return found, run.remarks + run.notes
     finally:
         run.connection.close()
@@ -298,20 +298,19 @@ def figures(
 
 def _figures(
     path: Path, run: Selection
-) -> tuple[Figures, list[StepRow], Sums]:
+) -> tuple[Figures, list[StepRow], Times]:
     connection = run.connection
     alignment = align(connection)
     split = stages.split(run, alignment)
-    waits = split.run
+    times = times_of(split)
     found = steps_summary(run, alignment)
     steps = found.summary
     ranks = _ranks(connection)
     efficiency, _ = efficiency_of(working_of(connection, alignment, split))
     groups, labels = groups_of(connection, run.world_size)
     crowded = crowding.crowding(connection)
-    is_split = waits.coverage or not waits.total_ns
     traffic_classify(connection)
-    parts = _parts(connection, split, groups)
+    parts = _parts(connection, times, groups)
     whole = Figures(
         path=path,
         run_id=run.run_id,
@@ -322,13 +321,13 @@ def _figures(
         facts=_facts(connection),
         step_ns=steps.step_ns if steps.certainty in KNOWN else None,
         step_trend=Trend(*(getattr(steps, name) for name in Trend._fields)),
-        wait_ns=waits.wait_ns / len(ranks) if is_split else None,
-        transfer_ns=waits.transfer_ns / len(ranks) if is_split else None,
-        time_ns=waits.total_ns / len(ranks),
+        wait_ns=_per_rank(times.run_ns("wait_ns"), ranks),
+        transfer_ns=_per_rank(times.run_ns("transfer_ns"), ranks),
+        time_ns=times.total_ns / len(ranks),
         wall_ns=max((row.wall_ns for row in ranks if row.wall_ns is not None), default=None),
         parallel_efficiency=efficiency.parallel_efficiency,
-        coverage=waits.coverage or 0.0,
-        estimate_share=waits.estimate_share or 0.0,
+        coverage=times.coverage,
+        estimate_share=split.run.estimate_share or 0.0,
         error_ns=math.ceil(split.of_all.error_ns),
         crowding=crowding.sentence(crowded) if crowded else None,
         rows=_rows(parts),
@@ -338,7 +337,11 @@ def _figures(
         labels=labels,
         canaries=canaries_read(path),
     )
-    return whole, found.costs.steps, split.sums
+    return whole, found.costs.steps, times
+
+
+def _per_rank(ns: int | None, ranks: Sequence[RankRow]) -> float | None:
+    return None if ns is None else ns / len(ranks)
 
 
 def _ranks(connection: Connection) -> list[RankRow]:
@@ -352,7 +355,7 @@ def _ranks(connection: Connection) -> list[RankRow]:
 
 
 def _without_first_steps(
-    sums: Sums, run: Figures, steps: Sequence[StepRow], skipped: float
+    times: Times, run: Figures, steps: Sequence[StepRow], skipped: float
 ) -> Figures:
     if run.step_ns is None:
         way_out = (
@@ -363,18 +366,14 @@ def _without_first_steps(
             f"has no known steps of which --skip-steps could leave out the first; {way_out}",
         )
     left = sorted(steps, key=lambda row: row.begin_ns)[int(skipped * len(steps)) :]
-    is_left = sums.waits.start_ns >= left[0].begin_ns
+    begin_ns = left[0].begin_ns
     steady = [row for row in left if not row.is_warm_up]
-    run = replace(
+    return replace(
         run, time_ns=None, wall_ns=None, parallel_efficiency=None,
         step_trend=trend([row.step_ns for row in steady]),
         step_ns=mean([row for row in steady if row.is_complete] or steady, "step_ns"),
-    )
-    if run.transfer_ns is None:
-        return run
-    return replace(
-        run, wait_ns=float(sums.wait_ns[is_left].sum()) / len(run.ranks),
-        transfer_ns=float(sums.transfer_ns[is_left].sum()) / len(run.ranks),
+        wait_ns=_per_rank(times.run_ns("wait_ns", begin_ns), run.ranks),
+        transfer_ns=_per_rank(times.run_ns("transfer_ns", begin_ns), run.ranks),
     )
 
 
@@ -420,12 +419,16 @@ def _rows(parts: dict[tuple[Key, str], Row]) -> dict[Key, Row]:
 
 
 def _parts(
-    connection: Connection, split: stages.Split, groups: dict[str, Group]
+    connection: Connection, times: Times, groups: dict[str, Group]
 ) -> dict[tuple[Key, str], Row]:
     """The rows by traffic. Needs cell_traffic."""
-    transfers = transfer_shares(split.sums, split.known.calls)
     rows: dict[tuple[Key, str], Row] = {}
     for call in SQL.ask(connection, "run_rows", CallRow):
+        if call.call == BARRIER and call.measure == "call":
+            first = times.first_barriers.get((call.identity, call.world_rank), [])
+            call = call._replace(count=call.count - len(first), total_ns=call.total_ns - sum(first))
+            if not call.count:
+                continue
         row = rows.setdefault((_key(call, groups), call.traffic), Row(call.family, call.library))
         calls, volume_bytes = row.work.get(call.world_rank, (0, 0))
         row.work[call.world_rank] = calls + call.count, volume_bytes + call.volume_bytes
@@ -433,14 +436,17 @@ def _parts(
         row.volume_bytes += call.volume_bytes
         row.total_ns += call.total_ns
         row.min_ns, row.max_ns = min(row.min_ns, call.min_ns), max(row.max_ns, call.max_ns)
-        share = transfers.get((call.call, call.identity, call.bytes))
+        share = times.share(call.call, call.identity, call.bytes)
         if share is not None and (call.library == "mpi") == (call.measure == "call"):
             row.transfer_ns += share * call.total_ns
             row.split_ns += call.total_ns
     for bucket in SQL.ask(connection, "run_buckets", BucketRow):
-        buckets = rows[_key(bucket, groups), bucket.traffic].buckets
+        part = _key(bucket, groups), bucket.traffic
         bounds = bucket.low_ns, bucket.high_ns
-        buckets[bounds] = buckets.get(bounds, 0) + bucket.count
+        count = bucket.count - times.first_barriers_between(bucket.call, bucket.identity, *bounds)
+        if part in rows and count > 0:
+            buckets = rows[part].buckets
+            buckets[bounds] = buckets.get(bounds, 0) + count
     return rows
 
 

@@ -5,6 +5,6 @@ FROM chosen_cell
 JOIN cell_traffic USING (cell)
 JOIN bucket USING (cell)
 JOIN bucket_bound USING (bucket)
-WHERE family <> 'setup' AND measure IN ('call', 'device')
+WHERE family NOT IN ('setup', 'communicator') AND measure IN ('call', 'device')
 GROUP BY call, identity, CASE bandwidth WHEN 'own-size' THEN NULL ELSE bytes_high END, memory_kind, timed, traffic, bucket.bucket
 ORDER BY bucket.bucket;

@@ -1,6 +1,6 @@
 -- How often did each rank make each call, and how long did that take? One row per call, communicator, size, memory kind, measure, kind of
--- traffic and rank, without set-up and completions. Unsuccessful polls count by their time only: their number depends on the time. bytes:
--- null if each rank has a size of its own.
+-- traffic and rank, without set-up, calls that create communicators, and completions. Unsuccessful polls count by their time only: their
+-- number depends on the time. bytes: null if each rank has a size of its own.
 SELECT call, family, library, identity, CASE bandwidth WHEN 'own-size' THEN NULL ELSE bytes_high END AS bytes, memory_kind, timed AS measure,
        traffic,
        world_rank,
@@ -11,6 +11,6 @@ SELECT call, family, library, identity, CASE bandwidth WHEN 'own-size' THEN NULL
        max(max_ns) AS max_ns
 FROM chosen_cell
 JOIN cell_traffic USING (cell)
-WHERE family <> 'setup' AND NOT is_completion AND timed <> 'captured'
+WHERE family NOT IN ('setup', 'communicator') AND NOT is_completion AND timed <> 'captured'
 GROUP BY call, family, library, identity, CASE bandwidth WHEN 'own-size' THEN NULL ELSE bytes_high END, memory_kind, timed, traffic, world_rank
 ORDER BY world_rank;

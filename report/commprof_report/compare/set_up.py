@@ -1,0 +1,141 @@
+"""The time inside MPI after the set-up of a job, which is no part of a comparison: communicators are
+created, and Barriers follow before any other call. These wait for the launch and set up
+connections.
+
+Calls that only start operations cannot wait, so their time is transfer: whether the start or the
+completion of a message does the work depends on the library.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from ..base.arrays import np
+from ..base.columns import NONE, Flags, Floats, Ints
+from ..late.root_causes import no_causes
+from ..late.scaled import Scaled
+from ..late.stages import Split
+from ..late.sums import Sums, rounded, share, transfer_shares
+from ..late.waits import Waits
+
+BARRIER = "MPI_Barrier"
+
+
+class Times(NamedTuple):
+    """begin_ns, wait_ns, transfer_ns: of sampled calls of all ranks, scaled to all such calls.
+    total_ns: of all calls. is_split: a call was analysed. first_barriers: durations, by communicator
+    and rank. shares: of transfer, by call, communicator and bytes; of calls that complete requests,
+    or only start them, by call."""
+
+    begin_ns: Ints  # on the run's axis
+    wait_ns: Floats
+    transfer_ns: Floats
+    total_ns: int
+    is_split: bool
+    first_barriers: dict[tuple[str, int], list[int]]
+    shares: dict[tuple[str, str, int | None], float]
+    shares_of_calls: dict[str, float]
+
+    def run_ns(self, name: str, since_ns: int | None = None) -> int | None:
+        """wait_ns or transfer_ns of the run; null: no call was analysed."""
+        if self.total_ns and not self.is_split:
+            return None
+        own = slice(None) if since_ns is None else self.begin_ns >= since_ns
+        return rounded(getattr(self, name)[own].sum())
+
+    @property
+    def coverage(self) -> float:
+        known_ns = float((self.wait_ns + self.transfer_ns).sum()) if self.is_split else 0.0
+        return share(known_ns, max(known_ns, self.total_ns)) or 0.0
+
+    def share(self, call: str, identity: str, size: int | None) -> float | None:
+        return self.shares.get((call, identity, size), self.shares_of_calls.get(call))
+
+    def first_barriers_between(self, call: str, identity: str, low_ns: int, high_ns: int) -> int:
+        return sum(
+            low_ns <= ns < high_ns for (own, _), durations in self.first_barriers.items()
+            for ns in durations if call == BARRIER and own == identity
+        )
+
+
+def times_of(split: Split) -> Times:
+    calls, texts = split.known.calls, split.sums.texts
+    sums, early = _without_first_barriers(split)
+    inside: dict[str, int] = defaultdict(int)
+    for row in split.inside:
+        if row.call not in calls or calls[row.call].family != "communicator":
+            inside[row.call] += row.total_ns
+    barriers: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for identity, rank, ns in zip(
+        early.identity, early.world_rank.tolist(), (early.wait_ns + early.transfer_ns).tolist()
+    ):
+        barriers[texts.texts[identity], rank].append(ns)
+    starting = {call for call in inside if _only_starts(split, call)}
+    begin_ns, starts_ns = _starts(split, {call: inside[call] for call in starting})
+    return Times(
+        np.append(sums.waits.start_ns, begin_ns),
+        np.append(sums.wait_ns, np.zeros(len(starts_ns))),
+        np.append(sums.transfer_ns, starts_ns),
+        sum(inside.values()) - sum(map(sum, barriers.values())),
+        len(sums.waits) > 0,
+        barriers,
+        transfer_shares(sums, calls),
+        _completing(sums) | dict.fromkeys(starting, 1.0),
+    )
+
+
+def _only_starts(split: Split, call: str) -> bool:
+    info = split.known.calls.get(call)
+    return info is not None and info.library == "mpi" and info.family != "io" and info.only_starts
+
+
+def _without_first_barriers(split: Split) -> tuple[Sums, Waits]:
+    """The sums without Barriers that a rank makes before its first other call, and these."""
+    sums, called = split.sums, split.of_all.called
+    is_other = ~split.known.which(
+        called.calls.call, sums.texts,
+        lambda call: call.family == "communicator" or call.call == BARRIER,
+    )
+    ranks, first = np.unique(called.calls.world_rank[is_other], return_index=True)
+    first_ns = np.full(max(called.ranks, default=0) + 1, NONE)
+    first_ns[ranks] = called.start_ns[is_other][first]
+
+    def are_early(waits: Waits) -> Flags:
+        is_barrier = sums.texts.among(waits.call, {BARRIER})
+        return is_barrier & (waits.start_ns < first_ns[waits.world_rank])
+
+    scaled, chosen = sums.scaled, are_early(sums.chosen)
+    own = ~are_early(scaled.waits)
+    left = Scaled(scaled.rows[own], scaled.waits.take(own), scaled.factor[own], scaled.exact)
+    return (
+        Sums(sums.chosen.take(~chosen), left, no_causes(), sums.texts), sums.chosen.take(chosen),
+    )
+
+
+def _starts(split: Split, inside: dict[str, int]) -> tuple[Ints, Floats]:
+    """Begin and time of the sampled calls among these, scaled to the time of all."""
+    called, texts = split.of_all.called, split.sums.texts
+    own = texts.among(called.calls.call, inside)
+    calls = called.calls.take(own)
+    sampled_ns = (calls.end_ns - calls.start_ns).astype(float)
+    of_call = np.bincount(calls.call, sampled_ns, len(texts.texts))
+    all_ns = np.zeros(len(texts.texts))
+    for call, ns in inside.items():
+        if call in texts.numbers:
+            all_ns[texts.numbers[call]] = ns
+    return called.start_ns[own], sampled_ns * (all_ns / np.maximum(1, of_call))[calls.call]
+
+
+def _completing(sums: Sums) -> dict[str, float]:
+    """The share of transfer in calls that complete requests."""
+    waits, own = sums.waits, sums.waits.completion != NONE
+    number = len(sums.texts.texts)
+    wait_ns, transfer_ns = (
+        np.bincount(waits.completion[own], ns[own], number).tolist()
+        for ns in (sums.wait_ns, sums.transfer_ns)
+    )
+    return {
+        text: transfer / (wait + transfer)
+        for text, wait, transfer in zip(sums.texts.texts, wait_ns, transfer_ns) if wait + transfer
+    }
