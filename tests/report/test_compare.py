@@ -871,6 +871,60 @@ def test_control_variables_are_compared_where_both_sides_recorded_them(slower, v
     assert verdict(runs)["also_different"] == "btl_sm_eager_limit (4096; b: 8192)"
 
 
+RULES = fact("env.OMPI_MCA_coll_tuned_use_dynamic_rules", "1")
+RING, DOUBLING = (
+    fact("env.OMPI_MCA_coll_tuned_allreduce_algorithm", name) for name in ("ring", "3")
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "on_first, on_second, said",
+    [
+        (RULES + DOUBLING, RULES + RING, "algorithm: 3 | ring"),
+        ("", RULES + RING, "algorithm: ring in b"),
+        (RULES + RING, RULES + RING, None),
+        ("", RING, None),  # not taken
+        ("", RULES + RING + fact("cvar.coll_tuned_allreduce_algorithm", "0"), None),
+        ("", RULES + fact("env.OMPI_MCA_coll_tuned_bcast_algorithm", "4"), None),
+        ("", RULES + RING + fact("env.OMPI_MCA_coll_tuned_dynamic_rules_filename", "x"), None),
+        ("", RULES + RING + fact("mpi_version", "Intel(R) MPI Library 2021.19"), None),
+        (
+            fact("mpi_version", "MPICH Version: 4.0.2"),
+            fact("mpi_version", "MPICH Version: 4.0.2")
+            + fact("cvar.MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM", "3"), "algorithm: 3 in b",
+        ),
+    ],
+)
+def test_the_algorithms_are_said_where_the_library_tells_them_and_they_differ(
+    slower, ask, report, on_first, on_second, said
+):
+    runs = changed(slower, on_second)
+    if on_first:
+        on_a(runs, on_first)
+    text = " ".join(report("compare", *words(runs)).out.split())
+    assert re.findall(r"algorithm: .*?(?= MPI_|$)", text)[-1:] == ([said] if said else []), text
+
+
+def test_nccl_reports_the_algorithm_of_each_size(tmp_path):
+    job = Job([HostClock(77)] * 2)
+    group = job.group((0, 1), library="nccl")
+    for number, size in enumerate((LARGE, SMALL), 1):
+        job.collective(
+            "ncclAllReduce", [number * MS] * 2, [US] * 2, group=group, message_bytes=size
+        )
+        for algorithm, count in (("TREE", number), ("RING", 3 - number)):
+            job.add(
+                "nccl_algorithm", world_rank=0, call="ncclAllReduce",
+                communicator=group.communicator, bytes=size, is_folded=0, algorithm=algorithm,
+                protocol="LL128", channels=16, count=count,
+            )
+    found, _ = figures(job.write(tmp_path / "run.db"))
+    assert {key.bytes: found.algorithm(key) for key in found.rows} == {
+        LARGE: "ring, ll128, 16 channels", SMALL: "tree, ll128, 16 channels",
+    }
+
+
 @pytest.mark.slow
 def test_a_trend_and_a_run_that_stands_apart_are_noted_and_nothing_is_on_a_healthy_machine(
     tmp_path, report

@@ -41,7 +41,7 @@ from ..display.tables import Column, volume_column
 from ..gpu import gpu_activity
 from ..gpu.gpu_activity import (
     Gpu, GpuCopyRow, GpuDeviceRow, GpuKernelRow, GpuRow, GpuStreamRow, NcclAlgorithmRow,
-    NcclWaitRow, WindowRow,
+    NcclWaitRow, WindowRow, nccl_algorithm_text,
 )
 from ..gpu.sampled import OTHER_STREAM
 from ..gpu.sensors import GpuSensorRow, sensors
@@ -181,7 +181,8 @@ ALGORITHM_COLUMNS = (
     Column("communicator", lambda row: units.shortened(row.communicator, 26), False),
     Column("size", lambda row: units.size_range(row.bytes_low, row.bytes_high)),
     Column("count", lambda row: units.count(row.count)),
-    Column("carried out by", lambda row: algorithm_text(row), False),
+    Column("carried out by", lambda row: nccl_algorithm_text(row.algorithm, row.protocol, row.channels),
+        False),
 )
 
 
@@ -779,13 +780,6 @@ def unseen_facts(found: Gpu, lost: str) -> Iterator[tuple[str, str]]:
         yield "No GPU", f"{who}{UNSEEN[state]}{f': {reason}' if reason else ''}"
     if not groups and not found.is_seen:
         yield "No GPU", lost or "nothing that a GPU did was seen"
-
-
-def algorithm_text(row: NcclAlgorithmRow) -> str:
-    """As NCCL calls it, in small letters: ring, simple, 16 channels. Without a
-    kernel: copy engine."""
-    names = [name.lower().replace("_", " ") for name in (row.algorithm, row.protocol) if name]
-    return ", ".join([*names, *([units.counted(row.channels, "channel")] if row.channels else [])])
 
 
 def copy_text(row: GpuCopyRow) -> str:

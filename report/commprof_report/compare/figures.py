@@ -33,6 +33,7 @@ from ..run.selection import Selection
 from ..steps.step_costs import StepRow
 from ..steps.steps_summary import StepsSummary, mean, steps_summary
 from ..steps.trend import Trend, trend
+from . import algorithms
 from .groups import NO_GROUP, Group, groups_of
 from .set_up import BARRIER, Times, times_of
 
@@ -217,6 +218,14 @@ class Figures:
     negotiates: bool
     labels: dict[Group, str]
     canaries: dict[str, Canary]
+    nccl_algorithms: dict[tuple[str, Group, int], str]
+
+    def algorithm(self, key: Key) -> str:
+        """Empty: not known, or there is none."""
+        if key.group.library == "nccl":
+            return self.nccl_algorithms.get((key.call, key.group, key.bytes or 0), "")
+        has_one = key.group.size > 1 and not key.group.is_inter
+        return algorithms.of_mpi(key.call, self.facts) if has_one else ""
 
     def fact(self, key: str) -> str:
         return next(iter(self.facts.get(key, ())), "")
@@ -336,6 +345,10 @@ def _figures(
         negotiates=bool(connection.execute("SELECT 1 FROM negotiating").fetchone()),
         labels=labels,
         canaries=canaries_read(path),
+        nccl_algorithms={
+            (call, groups.get(identity, NO_GROUP), size): text
+            for (call, identity, size), text in algorithms.of_nccl(connection).items()
+        },
     )
     return whole, found.costs.steps, times
 

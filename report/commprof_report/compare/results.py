@@ -50,6 +50,8 @@ class ComparedRow(Contrast):
     adjusted_p: float | None = None
     p50_change: float | None = None  # of the durations at p50, ratio - 1
     p99_change: float | None = None
+    reference_algorithm: str = ""  # empty: the library does not tell it of all runs
+    algorithm: str = ""
     pairs_needed: int | None = None  # where all agree, but are too few among so many rows
     is_confirmed: int = 0
     part_of_change: float | None = None

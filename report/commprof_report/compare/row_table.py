@@ -122,6 +122,8 @@ class RowTable:
             per=key.per,
             p50_change=self._change_at("p50", key, side),
             p99_change=self._change_at("p99", key, side),
+            reference_algorithm=_algorithm(reference, key),
+            algorithm=_algorithm(side, key),
         )
 
     def _change_at(self, percentile: str, key: Key, side: Side) -> float | None:
@@ -207,6 +209,12 @@ class RowTable:
             values_ns=tuple(map(median_known, values)),
             best=None if best is None else sides[best].name,
         )
+
+
+def _algorithm(side: Side, key: Key) -> str:
+    """Empty: not known, or not the same in all runs."""
+    found = {run.algorithm(key) for run in side.runs}
+    return found.pop() if len(found) == 1 else ""
 
 
 def _shares(runs: Sequence[Figures], keys: Sequence[Key]) -> dict[Key, float]:

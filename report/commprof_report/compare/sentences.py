@@ -306,7 +306,19 @@ def cause_text(row: ComparedRow) -> str:
         f"{units.share(row.part_of_change)} of the change"
     )
     tail = f"; {tail_text(row)}" if row.is_in_tail else ""
-    return f"{row_text(row)}: {row.metric} {change_text(row)}, {part}{tail}"
+    algorithm = f"; {algorithm_text(row)}" if algorithm_text(row) else ""
+    return f"{row_text(row)}: {row.metric} {change_text(row)}, {part}{tail}{algorithm}"
+
+
+def algorithm_text(row: ComparedRow) -> str:
+    """algorithm: ring | recursive_doubling; algorithm: ring in B. Empty: both are the same, or not
+    known."""
+    first, second = row.reference_algorithm, row.algorithm
+    if first == second:
+        return ""
+    if first and second:
+        return f"algorithm: {first} | {second}"
+    return f"algorithm: {first} in {row.reference}" if first else f"algorithm: {second} in {row.side}"
 
 
 def tail_text(row: ComparedRow) -> str:
@@ -355,6 +367,11 @@ def effect_text(detectable: float) -> str:
 
 
 def remark(row: ComparedRow | FigureRow, min_effect: float) -> str:
+    algorithm = algorithm_text(row) if isinstance(row, ComparedRow) else ""
+    return "; ".join(filter(None, [_finding(row, min_effect), algorithm]))
+
+
+def _finding(row: ComparedRow | FigureRow, min_effect: float) -> str:
     if row.outcome == "same":
         return f"same within {units.share(min_effect)}"
     if row.outcome == "unknown":

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..base import query
 from ..base.thresholds import whole
-from ..base.units import rank_list
+from ..base.units import counted, rank_list
 from . import kernel_names, sampled, sharing
 from .overlap import STATES, Busy, busy
 from .sharing import DeviceFacts, Group
@@ -467,6 +467,13 @@ def copies(connection: Connection) -> list[GpuCopyRow]:
 
 def nccl_algorithms(connection: Connection) -> list[NcclAlgorithmRow]:
     return SQL.ask(connection, "nccl_algorithms", NcclAlgorithmRow)
+
+
+def nccl_algorithm_text(algorithm: str, protocol: str, channels: int) -> str:
+    """As NCCL calls it, in small letters: ring, simple, 16 channels. Without a kernel: copy
+    engine."""
+    names = [name.lower().replace("_", " ") for name in (algorithm, protocol) if name]
+    return ", ".join([*names, *([counted(channels, "channel")] if channels else [])])
 
 
 def nccl_waits(connection: Connection) -> list[NcclWaitRow]:
