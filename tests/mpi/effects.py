@@ -1,12 +1,13 @@
 """Planted effects: an experiment whose arms differ by how long a layer below the profiler delays
 each MPI_Allreduce: by 5, 10 and 30 %.
 
-    cd tests && python3 -m mpi.effects [--blocks 60] [--of 10] [--plain] [FOLDER]
+    cd tests && python3 -m mpi.effects [--blocks 60] [--of 10] [--own] [--plain] [FOLDER]
 
 takes every ten blocks as an experiment of its own: how often is each effect found, and the same arm
 against itself, and what do these experiments say that they would find with a probability of 80 %?
 The ranks run before all other processes, with real-time priority, so the experiment is quiet on a
-busy machine; --plain leaves that out. tests/mpi/test_compare.py runs a short form.
+busy machine; --plain leaves that out. With --own the delay is not a part of a fixed time, but of
+that which each call takes by itself. tests/mpi/test_compare.py runs a short form.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from .libraries import REPOSITORY, Mpi, libraries
 
 EXPERIMENT = REPOSITORY / "build/bin/commprof-experiment"
 REAL_TIME = ("chrt", "-f", "1")
-DELAY_US, ROUNDS, WORK_US = 4000, 40, 100
+DELAY_US, ROUNDS, OWN_ROUNDS, WORK_US = 4000, 40, 2000, 100
 EFFECTS = (5, 10, 30)  # %
 
 
@@ -37,24 +38,27 @@ def has_real_time() -> bool:
     return subprocess.run([*REAL_TIME, "true"], capture_output=True).returncode == 0
 
 
-def arm(mpi: Mpi, name: str, effect: int, priority: Sequence[str]) -> str:
+def arm(mpi: Mpi, name: str, effect: int, priority: Sequence[str], is_own: bool) -> str:
     layer = compile_program(mpi, "slow_network", "-shared", "-fPIC")
     delayed = [
         *priority, "env", f"LD_PRELOAD={LIBRARY}:{layer}",
-        f"SLOW_NETWORK_US={DELAY_US * (100 + effect) // 100}",
+        f"SLOW_NETWORK_PERCENT={effect}" if is_own
+        else f"SLOW_NETWORK_US={DELAY_US * (100 + effect) // 100}",
     ]
-    program = [*command_for(mpi, "plants"), "blocking", str(ROUNDS), str(WORK_US), "0", "-1"]
+    rounds = str(OWN_ROUNDS if is_own else ROUNDS)
+    program = [*command_for(mpi, "plants"), "blocking", rounds, str(WORK_US), "0", "-1"]
     return f"{name}: {shlex.join([*mpi.mpirun, '-n', '2'])} {{}} {shlex.join([*delayed, *program])}"
 
 
 def run(
-    mpi: Mpi, folder: Path, effects: Sequence[int], blocks: int, priority: Sequence[str] = REAL_TIME
+    mpi: Mpi, folder: Path, effects: Sequence[int], blocks: int,
+    priority: Sequence[str] = REAL_TIME, is_own: bool = False,
 ) -> Path:
     """The experiment: arms `base`, `base-again`, and one for each effect, named like `5`."""
     named = {"base": 0, **{str(effect): effect for effect in effects}}
     arms = [
         word for name, effect in named.items()
-        for word in ("--arm", arm(mpi, name, effect, priority))
+        for word in ("--arm", arm(mpi, name, effect, priority, is_own))
     ]
     words = [str(EXPERIMENT), "run", "exp", "--aa", "--blocks", str(blocks), *arms]
     subprocess.run(
@@ -110,9 +114,11 @@ if __name__ == "__main__":
     parser.add_argument(
         "--of", type=int, default=10, help="blocks of each experiment that is judged"
     )
+    parser.add_argument("--own", action="store_true", help="a part of each call's own time")
     parser.add_argument("--plain", action="store_true", help="ranks without real-time priority")
     given = parser.parse_args()
     where = given.folder or Path(tempfile.mkdtemp())
     where.mkdir(parents=True, exist_ok=True)
     library = next(mpi for mpi in libraries() if not mpi.missing and mpi.family == "mpich")
-    judge(run(library, where, EFFECTS, given.blocks, () if given.plain else REAL_TIME), given.of)
+    priority = () if given.plain else REAL_TIME
+    judge(run(library, where, EFFECTS, given.blocks, priority, given.own), given.of)

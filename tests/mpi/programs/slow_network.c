@@ -1,7 +1,8 @@
 /* A slow network: a library to preload behind the profiler, as if it were a part of MPI. Each
  * MPI_Allreduce takes SLOW_NETWORK_US longer after all ranks have come, each MPI_Recv after its
  * message. With SLOW_NETWORK_RANK it is this rank's connection that is slow, and the others wait in
- * MPI for its part of an Allreduce. */
+ * MPI for its part of an Allreduce. With SLOW_NETWORK_PERCENT each MPI_Allreduce takes so much longer
+ * than it does by itself, whatever that is. */
 #include <mpi.h>
 #include <stdlib.h>
 #include <time.h>
@@ -9,7 +10,25 @@
 static void delay(void)
 {
     const char *delay_us = getenv("SLOW_NETWORK_US");
-    nanosleep(&(struct timespec){.tv_nsec = delay_us ? atol(delay_us) * 1000 : 0}, NULL);
+    if (delay_us)
+        nanosleep(&(struct timespec){.tv_nsec = atol(delay_us) * 1000}, NULL);
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Of a call that began then. */
+static void delay_in_proportion(double begin_s)
+{
+    const char *percent = getenv("SLOW_NETWORK_PERCENT");
+    double end_s = now_s();
+    double until_s = end_s + (percent ? atof(percent) / 100 : 0) * (end_s - begin_s);
+    while (now_s() < until_s)
+        continue;
 }
 
 int MPI_Allreduce(const void *sent, void *received, int count, MPI_Datatype type, MPI_Op op,
@@ -20,7 +39,9 @@ int MPI_Allreduce(const void *sent, void *received, int count, MPI_Datatype type
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (slow_rank && atoi(slow_rank) == rank)
         delay();
+    double begin_s = now_s();
     int error = PMPI_Allreduce(sent, received, count, type, op, comm);
+    delay_in_proportion(begin_s);
     if (!slow_rank)
         delay();
     return error;
