@@ -500,6 +500,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """`words`: the arguments; those of the process if none are given."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[attr-defined, union-attr]
+    arguments = argparse.Namespace(folder=Path())
     try:
         arguments = parser_build().parse_args(words)
         {"run": begin, "resume": go_on, "add": go_on, "status": show}[arguments.command](arguments)
@@ -508,4 +509,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print(units.visible(f"{PROGRAM}: {as_report(error)}"), file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
+        if plans.is_experiment(arguments.folder):
+            text = f"{PROGRAM}: interrupted; {way_on(arguments.folder)}"
+            print(units.visible(text), file=sys.stderr)
         return 128 + signal.SIGINT

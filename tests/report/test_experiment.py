@@ -436,13 +436,17 @@ def test_ended_at_any_run_resume_goes_on_and_no_run_counts_twice(here, number, b
 
     resume = words(here, "resume", "exp", "--blocks", 3)
     runner = subprocess.Popen(
-        resume, env=environment(here), cwd=here, stdout=subprocess.DEVNULL, preexec_fn=heeding
+        resume, env=environment(here), cwd=here, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        text=True, preexec_fn=heeding,
     )
     with open(here / f"wait-{last}", "wb", buffering=0) as job:  # opens when the job reads
         before = runs(here)
         assert len(before) == 5
         runner.send_signal(number)
-        assert runner.wait() in (-number, 128 + number)
+        _, said = runner.communicate()
+        assert runner.returncode in (-number, 128 + number)
+        is_said = "interrupted; go on with: commprof-experiment resume exp" in said
+        assert is_said == (number == signal.SIGINT)
         with pytest.raises(BrokenPipeError):  # once the job has ended
             while True:
                 job.write(b"x")
