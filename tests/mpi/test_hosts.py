@@ -3,7 +3,9 @@ their clocks are aligned, and what a slow link looks like. tests/truth has the s
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -12,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from . import reporter
-from .harness import COMMPROF_RUN, Run, command_for, launch
+from .effects import EXPERIMENT
+from .harness import COMMPROF_RUN, Run, command_for, launch, unprofiled_environment
 from .libraries import REPOSITORY, Mpi
 
 sys.path.insert(0, str(REPOSITORY / "tests"))
@@ -68,6 +71,32 @@ def test_each_rank_is_on_its_own_host(played: Played) -> None:
     assert [run.facts(rank)["host"] for rank in range(4)] == ["h1", "h1", "h2", "h2"]
     rows = reporter.rows_of_ended("late", run.folder, "--by", "host")
     assert [(row["host"], row["ranks"]) for row in rows] == [("h1", 2), ("h2", 2)]
+
+
+def test_an_experiment_runs_its_arms_on_the_hosts_and_measures_each_of_them(
+    mpi: Mpi, tmp_path: Path
+) -> None:
+    if reason := refused():
+        pytest.skip(reason)
+    there = on_hosts(mpi, 1)
+    program = shlex.join([*command_for(mpi, RANDOM_WORK[0]), *RANDOM_WORK[1:]])
+    arms = [
+        word for name in "ab"
+        for word in ("--arm", f"{name}: {shlex.join([*there.mpirun, '-n', '2'])} {{}} {program}")
+    ]
+    done = subprocess.run(
+        [EXPERIMENT, "run", "exp", "--blocks", "1", *arms], cwd=tmp_path, capture_output=True,
+        text=True, env=unprofiled_environment() | there.environment,
+    )
+    assert done.returncode == 0, done
+    assert "a: " in done.stdout and "2 ranks on 2 hosts" in done.stdout
+    runs = [Path(row["run"]) for row in reporter.rows("compare", tmp_path / "exp", "--by", "run")]
+    assert sorted(run.name for run in runs) == ["a", "b"]
+    for run in runs:
+        canaries = run.with_name(f"{run.name}.canary").iterdir()
+        assert sorted(path.name for path in canaries) == ["h1", "h2"]
+    (verdict,) = reporter.rows("compare", tmp_path / "exp", "--by", "verdict")
+    assert {"placement", "hosts", "partial", "program"}.isdisjoint(verdict["refused"].split("; "))
 
 
 def logged(run: Run, rank: int, call: str, ahead_s: int) -> list[Event]:
