@@ -92,7 +92,8 @@ def messages(path: Path, set_up_ns: int = 0, rounds: int = 20, starts_ns: int = 
     for rank in range(2 if set_up_ns else 0):
         job.call("MPI_Comm_dup", MS, MS + set_up_ns, rank)
     if set_up_ns:
-        job.collective("MPI_Barrier", [4 * MS, 4 * MS + set_up_ns], [set_up_ns] * 2, message_bytes=0)
+        arrivals = [4 * MS, 4 * MS + set_up_ns]
+        job.collective("MPI_Barrier", arrivals, [set_up_ns] * 2, message_bytes=0)
     for number in range(1, rounds + 1):
         at = 50 * number * MS
         job.receive(1, 0, at, at + 4 * MS, call="MPI_Irecv")

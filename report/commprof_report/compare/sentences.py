@@ -318,7 +318,7 @@ def algorithm_text(row: ComparedRow) -> str:
         return ""
     if first and second:
         return f"algorithm: {first} | {second}"
-    return f"algorithm: {first} in {row.reference}" if first else f"algorithm: {second} in {row.side}"
+    return f"algorithm: {first or second} in {row.reference if first else row.side}"
 
 
 def tail_text(row: ComparedRow) -> str:

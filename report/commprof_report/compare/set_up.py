@@ -1,5 +1,5 @@
-"""The time inside MPI after the set-up of a job, which is no part of a comparison: communicators are
-created, and Barriers follow before any other call. These wait for the launch and set up
+"""The time inside MPI after the set-up of a job, which is no part of a comparison: communicators
+are created, and Barriers follow before any other call. These wait for the launch and set up
 connections.
 
 Calls that only start operations cannot wait, so their time is transfer: whether the start or the
@@ -24,9 +24,9 @@ BARRIER = "MPI_Barrier"
 
 class Times(NamedTuple):
     """begin_ns, wait_ns, transfer_ns: of sampled calls of all ranks, scaled to all such calls.
-    total_ns: of all calls. is_split: a call was analysed. first_barriers: durations, by communicator
-    and rank. shares: of transfer, by call, communicator and bytes; of calls that complete requests,
-    or only start them, by call."""
+    total_ns: of all calls. is_split: a call was analysed. first_barriers: durations, by
+    communicator and rank. shares: of transfer, by call, communicator and bytes; of calls that
+    complete requests, or only start them, by call."""
 
     begin_ns: Ints  # on the run's axis
     wait_ns: Floats

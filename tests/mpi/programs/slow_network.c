@@ -1,8 +1,8 @@
 /* A slow network: a library to preload behind the profiler, as if it were a part of MPI. Each
  * MPI_Allreduce takes SLOW_NETWORK_US longer after all ranks have come, each MPI_Recv after its
  * message. With SLOW_NETWORK_RANK it is this rank's connection that is slow, and the others wait in
- * MPI for its part of an Allreduce. With SLOW_NETWORK_PERCENT each MPI_Allreduce takes so much longer
- * than it does by itself, whatever that is. */
+ * MPI for its part of an Allreduce. With SLOW_NETWORK_PERCENT each MPI_Allreduce takes so much
+ * longer than it does by itself, whatever that is. */
 #include <mpi.h>
 #include <stdlib.h>
 #include <time.h>
