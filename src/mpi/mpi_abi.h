@@ -155,8 +155,10 @@ static inline void mpi_handle_copy(void *to, const void *from, size_t index)
 static inline void mpi_handle_store(void *place, mpi_handle handle)
 {
     uint32_t narrow = (uint32_t)handle;
-    memcpy(place, mpi_abi.handle_bytes == 4 ? (void *)&narrow : (void *)&handle,
-           mpi_abi.handle_bytes);
+    if (mpi_abi.handle_bytes == 4)
+        memcpy(place, &narrow, sizeof narrow);
+    else
+        memcpy(place, &handle, sizeof handle);
 }
 
 static inline void *mpi_status_at(void *statuses, size_t index)

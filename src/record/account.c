@@ -4,39 +4,29 @@
 #include "persistent_collectives.h"
 
 /* `sample`: of a call after unsuccessful polls; NULL: it is not sampled. */
-static void store_polls(const struct call *call, struct ledger_sample *sample, uint64_t since_ticks,
-                        uint64_t ticks)
+static void store_polls(unsigned id, uint64_t start_ticks, struct ledger_sample *sample,
+                        uint64_t since_ticks, uint64_t ticks)
 {
-    if (!sample || since_ticks > call->start)
+    if (!sample || since_ticks > start_ticks)
         return;
     sample->completed_ticks = since_ticks;
     sample->sequence = ticks;
-    sample_set_call(sample, (uint16_t)(call->id | (sample->flags | LEDGER_SAMPLE_POLLED) << 12));
+    sample_set_call(sample, (uint16_t)(id | (sample->flags | LEDGER_SAMPLE_POLLED) << 12));
 }
 
-static void add_polls(const struct call *call, struct ledger_sample *sample)
+void account_polled(struct thread *thread, unsigned id, uint64_t start_ticks,
+                    struct ledger_sample *sample)
 {
-    if (call->id < CALL_Wait || call->id > CALL_Testsome)
+    if (id < CALL_Wait || id > CALL_Testsome)
         return;
-    store_polls(call, sample, call->thread->polled_since_ticks, call->thread->polled_ticks);
-    call->thread->polled_ticks = 0;
+    store_polls(id, start_ticks, sample, thread->polled_since_ticks, thread->polled_ticks);
+    thread->polled_ticks = 0;
 }
 _Static_assert(CALL_Testsome - CALL_Wait == 7, "the calls that complete requests are neighbours");
 
 void account_simple(const struct call *call)
 {
-    if (!call->thread || !call_is_counted(call->id))
-        return;
-    account_count(call->thread, 0, cell_key(call->id, LEDGER_COMMUNICATOR_NONE, LEDGER_CALL),
-                  call_duration_ns(call), 0);
-    bool awaits = call->doing >> LEDGER_DOING_REQUEST_CALL_BIT;
-    if (call->sequence)
-        return;
-    struct ledger_sample *sample = account_sample(
-        call, (struct traffic){.bytes = awaits ? call->thread->cells.record->bytes : 0,
-                               .peer = PEER_NONE});
-    if (__builtin_expect(call->thread->polled_ticks != 0, 0))
-        add_polls(call, sample);
+    account_waited(call);
 }
 
 /* The sample of a further message of a call, or of a persistent collective that it starts, if the
@@ -123,7 +113,7 @@ void account_find(const struct call *call, uint64_t sought, struct ledger_sample
     struct thread *thread = call->thread;
     if (!thread || !thread->sought_ticks || thread->sought != sought)
         return;
-    store_polls(call, sample, thread->sought_since_ticks, thread->sought_ticks);
+    store_polls(call->id, call->start, sample, thread->sought_since_ticks, thread->sought_ticks);
     thread->sought_ticks = 0;
 }
 
@@ -253,11 +243,10 @@ HOT void count_completion(struct thread *thread, const struct request *done, uin
     completion_ns += !completion_ns;
     uint64_t key = cell_key(done->call, done->slot, LEDGER_COMPLETION) |
                    cell_key_memory_kind(done->memory_kind);
-    key |= thread->region; /* the region of the thread that completes it */
     uint64_t blocked_ns = clock_duration_ns(blocked_ticks + done->blocked_ticks);
     blocked_ns = blocked_ns < completion_ns ? blocked_ns : completion_ns;
-    if (!account_count_in(thread, cells_find(&thread->cells, bytes, key), completion_ns,
-                          volume_of(done, bytes), blocked_ns))
+    struct ledger_cell *cell = account_cell_again(thread, done->call, bytes, key);
+    if (!account_count_in(thread, cell, completion_ns, volume_of(done, bytes), blocked_ns))
         return;
     enum ledger_direction direction =
         done->flags & REQUEST_INCOMING ? LEDGER_RECEIVED : LEDGER_SENT;
@@ -311,41 +300,37 @@ static void complete_further(const struct request *done, uint64_t completed_tick
 }
 
 /* Completes a receive from any source or with any tag, or an exchange. */
-static __attribute__((noinline)) void complete_holding(const struct call *call,
-                                                       const struct request *done,
-                                                       struct mpi_arrival arrival,
-                                                       const void *status)
+static __attribute__((noinline)) void
+complete_holding(const struct thread *thread, uint64_t end_ticks, const struct request *done,
+                 struct mpi_arrival arrival, const void *status)
 {
     if (done->flags & REQUEST_EXCHANGE)
-        complete_further(done, call->end);
+        complete_further(done, end_ticks);
     else
-        number_arrival(call->thread, done, source_of(done, arrival), status);
+        number_arrival(thread, done, source_of(done, arrival), status);
 }
 
 /* The request is accounted in place, in its slot of the table. */
-void account_completed(const struct call *call, mpi_handle handle, const void *status,
-                       uint64_t blocked_before_ticks)
+void account_completed_by(struct thread *thread, uint64_t start_ticks, uint64_t end_ticks,
+                          mpi_handle handle, const void *status, uint64_t blocked_before_ticks)
 {
-    if (!call->thread || mpi_handle_bits(handle) == mpi_abi.request_null)
-        return;
-    struct request *done =
-        requests_take(handle, call->thread->cells.record, call->start, call->end);
+    struct request *done = requests_take(handle, thread->cells.record, start_ticks, end_ticks);
     if (!done)
         return;
     bool arrives = done->flags & (REQUEST_RECEIVE | REQUEST_EXCHANGE) && status;
     struct mpi_arrival arrival = arrives ? mpi_arrival_read(status) : NO_ARRIVAL;
     uint64_t bytes = arrives && done->flags & REQUEST_RECEIVE ? arrival.bytes : done->bytes;
-    uint64_t began = call->start > done->start_ticks ? call->start : done->start_ticks;
+    uint64_t began = start_ticks > done->start_ticks ? start_ticks : done->start_ticks;
     if (call_is_counted(done->call))
-        count_completion(call->thread, done, bytes, arrival, call->end,
-                         blocked_before_ticks + call->end - began);
+        count_completion(thread, done, bytes, arrival, end_ticks,
+                         blocked_before_ticks + end_ticks - began);
     if (__builtin_expect(done->flags & REQUEST_HOLDS, 0))
-        complete_holding(call, done, arrival, arrives ? status : NULL);
+        complete_holding(thread, end_ticks, done, arrival, arrives ? status : NULL);
     if (!(arrives && arrival.cancelled) && !(done->flags & REQUEST_PINS))
-        complete_sample(done, done->sample, call->end);
+        complete_sample(done, done->sample, end_ticks);
     if (!(done->flags & REQUEST_PERSISTENT)) {
         request_memory_release(handle);
-        let_go(done, call->end);
+        let_go(done, end_ticks);
     }
     requests_end(done, handle);
 }

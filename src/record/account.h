@@ -51,6 +51,15 @@ HOT struct ledger_cell *account_cell(const struct call *call, uint64_t bytes, ui
                         : cells_find(&thread->cells, bytes, key);
 }
 
+/* The cell of a call or completion that has no `struct recent`: first the one that this thread's
+ * last call with this number used. */
+HOT struct ledger_cell *account_cell_again(struct thread *thread, unsigned call, uint64_t bytes,
+                                           uint64_t key)
+{
+    return cells_find_again(&thread->cells, bytes, key | thread->region,
+                            &thread->recent_cells[call % THREAD_RECENT_CELLS]);
+}
+
 /* Count a message to or from a peer, given by the key of its row or by its world rank. */
 HOT void account_message(struct thread *thread, uint64_t peer_key, uint64_t bytes, uint64_t time_ns)
 {
@@ -153,8 +162,30 @@ HOT struct ledger_sample *account_call(const struct call *call, struct traffic t
     return sample;
 }
 
-/* The same for a call without communicator or bytes. */
+/* The polls before such a call; `sample`: its own, or NULL. */
+void account_polled(struct thread *thread, unsigned id, uint64_t start_ticks,
+                    struct ledger_sample *sample);
+
+/* The same for a call without communicator or bytes; account_waited, inlined, for those that wait
+ * for requests. */
 void account_simple(const struct call *call);
+HOT void account_waited(const struct call *call)
+{
+    struct thread *thread = call->thread;
+    if (!thread || !call_is_counted(call->id))
+        return;
+    uint64_t key = cell_key(call->id, LEDGER_COMMUNICATOR_NONE, LEDGER_CALL);
+    account_count_in(thread, account_cell_again(thread, call->id, 0, key), call_duration_ns(call),
+                     0, 0);
+    if (call->sequence)
+        return;
+    bool awaits = call->doing >> LEDGER_DOING_REQUEST_CALL_BIT;
+    struct ledger_sample *sample =
+        account_sample(call, (struct traffic){.bytes = awaits ? thread->cells.record->bytes : 0,
+                                              .peer = PEER_NONE});
+    if (__builtin_expect(thread->polled_ticks != 0, 0))
+        account_polled(thread, call->id, call->start, sample);
+}
 
 /* A communicator constructor: counts the call on the parent and registers the new communicator
  * (communicators_created). */
@@ -185,9 +216,12 @@ void account_untracked(struct communicator *held, struct ledger_sample *pinned);
 
 HOT unsigned account_request_flags(const struct traffic *traffic, unsigned flags)
 {
-    return flags | (traffic->flags & TRAFFIC_IS_MESSAGE ? REQUEST_MESSAGE : 0) |
-           (traffic->flags & TRAFFIC_IS_WILDCARD ? REQUEST_WILDCARD : 0) |
-           (traffic->direction == LEDGER_RECEIVED ? REQUEST_INCOMING : 0);
+    _Static_assert((int)REQUEST_MESSAGE == (int)TRAFFIC_IS_MESSAGE &&
+                       (int)REQUEST_WILDCARD == (int)TRAFFIC_IS_WILDCARD &&
+                       REQUEST_INCOMING == LEDGER_RECEIVED << 4,
+                   "the bits need not be moved one by one");
+    return flags | (traffic->flags & (REQUEST_MESSAGE | REQUEST_WILDCARD)) |
+           (unsigned)traffic->direction << 4;
 }
 
 /* Fills the slot of a request in place. */
@@ -270,8 +304,15 @@ struct ledger_sample *account_prepared(const struct call *call, const struct tra
 /* `call` has completed the request with this handle, or has waited for it without completing it.
  * `status` may be NULL. `blocked_before_ticks` is the time that earlier calls waited for it and
  * that is not yet charged to the request (wait_array.h). */
-void account_completed(const struct call *call, mpi_handle handle, const void *status,
-                       uint64_t blocked_before_ticks);
+void account_completed_by(struct thread *thread, uint64_t start_ticks, uint64_t end_ticks,
+                          mpi_handle handle, const void *status, uint64_t blocked_before_ticks);
+HOT void account_completed(const struct call *call, mpi_handle handle, const void *status,
+                           uint64_t blocked_before_ticks)
+{
+    if (call->thread && mpi_handle_bits(handle) != mpi_abi.request_null)
+        account_completed_by(call->thread, call->start, call->end, handle, status,
+                             blocked_before_ticks);
+}
 void account_incomplete(const struct call *call, mpi_handle handle);
 
 /* MPI_Start and MPI_Startall: the request's operation starts with this call. With

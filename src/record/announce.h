@@ -203,13 +203,16 @@ HOT void announce_blocks(struct call *call, mpi_handle comm, mpi_count count, mp
 /* A call that waits for a request: announces what the call that started the request announced. */
 HOT void announce_wait(struct call *call, mpi_handle request)
 {
-    struct announced started;
-    if (!call->thread || !mpi_abi.known || mpi_handle_bits(request) == mpi_abi.request_null ||
-        !requests_look(request, call->thread->cells.record, &started))
+    if (!call->thread || !mpi_abi.known || mpi_handle_bits(request) == mpi_abi.request_null)
         return;
-    call->doing |= (uint64_t)started.slot << LEDGER_DOING_SLOT_BIT |
-                   (uint64_t)started.call << LEDGER_DOING_REQUEST_CALL_BIT;
-    announce_details(call, started.bytes, started.peer, LEDGER_NO_TAG);
+    const struct request *started = requests_look(request, call->thread->cells.record);
+    if (!started)
+        return;
+#define STARTED(FIELD) __atomic_load_n(&started->FIELD, __ATOMIC_RELAXED)
+    call->doing |= (uint64_t)STARTED(slot) << LEDGER_DOING_SLOT_BIT |
+                   (uint64_t)STARTED(call) << LEDGER_DOING_REQUEST_CALL_BIT;
+    announce_details(call, STARTED(bytes), STARTED(peer), LEDGER_NO_TAG);
+#undef STARTED
 }
 
 #endif

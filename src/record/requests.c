@@ -1,4 +1,4 @@
-/* The table has 4096 buckets. Each has a first slot, a chunk of seven more, and 64 chains of chunks
+/* The table has 32,768 buckets. Each has a first slot, a chunk of seven more, and 64 chains of chunks
  * for the rest, so that a search looks at a dozen slots whether a few requests are open or a
  * million. The chains of a bucket, and each of them, get memory when they are needed. A thread
  * claims a slot by writing REQUEST_BUSY over REQUEST_EMPTY and publishes it by storing the handle;
@@ -13,8 +13,8 @@
  * The first slots are adjacent in memory: nearly every request uses one, and tracking and
  * completing it then touch a single cache line.
  *
- * If one thread at a time uses MPI, these are plain stores; only MPI_THREAD_MULTIPLE needs
- * compare-and-swap. Nobody waits: a thread that loses a slot tries the next. Only the thread that
+ * If one thread at a time uses MPI, these are plain stores, and a first slot is never marked as
+ * busy (requests.h); only MPI_THREAD_MULTIPLE needs compare-and-swap. Nobody waits: a thread that loses a slot tries the next. Only the thread that
  * made a slot busy writes it. The exceptions are `flags`, `start_ticks` and the charged time: other
  * threads may read or write them while the slot has its handle (several threads may use equal
  * handles), so they are relaxed atomics.
@@ -43,14 +43,7 @@
 
 #include <sys/mman.h>
 
-enum {
-    REQUEST_EMPTY = 0,
-    REQUEST_BUSY = 1,
-    BUCKETS = 4096,
-    CHAINS = 64,
-    SLOTS = 7,
-    HANDLE_BITS = 48
-};
+enum { REQUEST_BUSY = 1, BUCKETS = REQUESTS_BUCKETS, CHAINS = 64, SLOTS = 7, HANDLE_BITS = 48 };
 enum { POOL_CHUNKS = 4096, POOLS_MAX = 1024 };
 
 struct chunk {
@@ -81,6 +74,8 @@ static struct table {
     struct chunk buckets[BUCKETS];
 } * table;
 static bool is_concurrent;
+struct request *requests_firsts;
+unsigned requests_shift;
 
 static struct chunk *pools[POOLS_MAX];
 static uint32_t chunks_taken;
@@ -97,6 +92,8 @@ bool requests_begin(bool concurrent)
     is_concurrent = concurrent;
     if (!table)
         table = fresh_memory(sizeof *table);
+    requests_shift = mpi_abi.handle_bytes == sizeof(uint32_t) ? 0 : 6;
+    requests_firsts = table && !concurrent ? table->firsts : NULL;
     return table != NULL;
 }
 
@@ -126,12 +123,6 @@ static uint64_t hash_of(mpi_handle bits)
     return bits * 0x9e3779b97f4a7c15ull;
 }
 
-static unsigned number_of(mpi_handle bits)
-{
-    return (unsigned)(hash_of(bits) >> 52);
-}
-_Static_assert(BUCKETS == 1 << 12, "number_of takes twelve bits");
-
 static struct chunk **chain_in(struct chunk *index, mpi_handle bits)
 {
     return &((struct index *)index)->chains[hash_of(bits) >> 46 & (CHAINS - 1)];
@@ -147,7 +138,7 @@ static struct chunk *chain_of(struct chunk *bucket, mpi_handle bits)
 static __attribute__((noinline)) void publish_concurrently(struct request *slot, mpi_handle bits)
 {
     store_handle(slot, bits ^ slot->start_ticks << HANDLE_BITS);
-    __atomic_add_fetch(&table->counts[number_of(bits)].published, 1, __ATOMIC_RELEASE);
+    __atomic_add_fetch(&table->counts[requests_bucket(bits)].published, 1, __ATOMIC_RELEASE);
 }
 
 /* Make the slot visible to searches. */
@@ -291,7 +282,7 @@ static __attribute__((noinline)) struct request *claim_further(unsigned number, 
 /* Claim an empty slot of a bucket, normally the first. */
 static struct request *claim(mpi_handle bits)
 {
-    unsigned number = number_of(bits);
+    unsigned number = requests_bucket(bits);
     struct request *first = &table->firsts[number];
     if (__builtin_expect(handle_in(first) == REQUEST_EMPTY, 1) &&
         swap_handle(first, REQUEST_EMPTY, REQUEST_BUSY))
@@ -299,12 +290,12 @@ static struct request *claim(mpi_handle bits)
     return claim_further(number, bits);
 }
 
-struct request *requests_claim(mpi_handle handle)
+struct request *requests_claim_anywhere(mpi_handle handle)
 {
     return table ? claim(mpi_handle_bits(handle)) : NULL;
 }
 
-void requests_publish(struct request *slot, mpi_handle handle)
+void requests_publish_anywhere(struct request *slot, mpi_handle handle)
 {
     publish(slot, mpi_handle_bits(handle));
 }
@@ -369,7 +360,7 @@ HOT struct request *find(mpi_handle bits, bool active)
 {
     if (!table)
         return NULL;
-    unsigned number = number_of(bits);
+    unsigned number = requests_bucket(bits);
     struct request *first = &table->firsts[number];
     return __builtin_expect(is_found(first, bits, active), 1) ? first
                                                               : find_further(number, bits, active);
@@ -469,7 +460,7 @@ static __attribute__((noinline)) struct latest find_latest(const struct wanted *
 {
     if (!table)
         return (struct latest){0};
-    unsigned number = number_of(wanted->bits);
+    unsigned number = requests_bucket(wanted->bits);
     struct counts *counts = &table->counts[number];
     for (;;) {
         struct latest latest = {0};
@@ -517,23 +508,15 @@ HOT struct request *take(mpi_handle bits, enum state state, const struct ledger_
 
 static void empty(mpi_handle bits, struct request *slot)
 {
-    unsigned number = number_of(bits);
+    unsigned number = requests_bucket(bits);
     store_handle(slot, REQUEST_EMPTY);
     if (slot != &table->firsts[number])
         count_further(number, (uint64_t)-1);
 }
 
-bool requests_look(mpi_handle handle, const struct ledger_thread *thread,
-                   struct announced *announced)
+struct request *requests_look_anywhere(mpi_handle handle, const struct ledger_thread *thread)
 {
-    const struct request *slot = search(mpi_handle_bits(handle), ACTIVE, UINT64_MAX, thread);
-    if (!slot)
-        return false;
-    announced->bytes = __atomic_load_n(&slot->bytes, __ATOMIC_RELAXED);
-    announced->peer = __atomic_load_n(&slot->peer, __ATOMIC_RELAXED);
-    announced->call = __atomic_load_n(&slot->call, __ATOMIC_RELAXED);
-    announced->slot = __atomic_load_n(&slot->slot, __ATOMIC_RELAXED);
-    return true;
+    return search(mpi_handle_bits(handle), ACTIVE, UINT64_MAX, thread);
 }
 
 struct request *requests_inactive(mpi_handle handle)
@@ -576,17 +559,13 @@ void requests_blocked(mpi_handle handle, uint64_t blocked_ticks, uint64_t end_ti
     __atomic_store_n(&slot->charged, (uint32_t)end_ticks, __ATOMIC_RELAXED);
 }
 
-struct request *requests_take(mpi_handle handle, const struct ledger_thread *thread,
-                              uint64_t start_ticks, uint64_t end_ticks)
+struct request *requests_take_anywhere(mpi_handle handle, const struct ledger_thread *thread,
+                                       uint64_t start_ticks)
 {
-    struct request *slot = take(mpi_handle_bits(handle), ACTIVE, thread, start_ticks);
-    if (slot &&
-        __builtin_expect(slot->start_ticks > end_ticks, 0)) /* the tick counter went backwards */
-        __atomic_store_n(&slot->start_ticks, end_ticks, __ATOMIC_RELAXED);
-    return slot;
+    return take(mpi_handle_bits(handle), ACTIVE, thread, start_ticks);
 }
 
-void requests_end(struct request *slot, mpi_handle handle)
+void requests_end_anywhere(struct request *slot, mpi_handle handle)
 {
     mpi_handle bits = mpi_handle_bits(handle);
     if (!(slot->flags & REQUEST_PERSISTENT)) {

@@ -62,10 +62,54 @@ struct request {
  * memory. */
 bool requests_begin(bool concurrent);
 
+/* The ordinary case is inlined: one thread at a time uses MPI, and the request is in the first slot
+ * of its bucket. NULL if threads may call at the same time (or there is no table): every case is
+ * the general one then. */
+extern struct request *requests_firsts;
+enum { REQUEST_EMPTY = 0, REQUESTS_BUCKETS_LOG2 = 15, REQUESTS_BUCKETS = 1 << 15 };
+
+/* The bucket of a handle. Handles that MPI gave out one after the other have buckets next to each
+ * other: requests_shift is 0 for numbers, and for pointers as many bits as are alike in all. */
+extern unsigned requests_shift;
+
+HOT unsigned requests_bucket(mpi_handle bits)
+{
+    uint64_t number = bits >> requests_shift;
+    return (unsigned)(number ^ number >> REQUESTS_BUCKETS_LOG2) % REQUESTS_BUCKETS;
+}
+
+HOT struct request *requests_first(mpi_handle bits)
+{
+    return &requests_firsts[requests_bucket(bits)];
+}
+
+/* The general cases of the functions below. */
+struct request *requests_claim_anywhere(mpi_handle handle);
+void requests_publish_anywhere(struct request *slot, mpi_handle handle);
+struct request *requests_look_anywhere(mpi_handle handle, const struct ledger_thread *thread);
+struct request *requests_take_anywhere(mpi_handle handle, const struct ledger_thread *thread,
+                                       uint64_t start_ticks);
+void requests_end_anywhere(struct request *slot, mpi_handle handle);
+
 /* Track a request: claim a slot for its handle (NULL when the table is full: its completion will
  * not be recorded), fill it, publish it. */
-struct request *requests_claim(mpi_handle handle);
-void requests_publish(struct request *slot, mpi_handle handle);
+HOT struct request *requests_claim(mpi_handle handle)
+{
+    if (__builtin_expect(requests_firsts != NULL, 1)) {
+        struct request *first = requests_first(mpi_handle_bits(handle));
+        if (__builtin_expect(first->handle == REQUEST_EMPTY, 1))
+            return first;
+    }
+    return requests_claim_anywhere(handle);
+}
+
+HOT void requests_publish(struct request *slot, mpi_handle handle)
+{
+    if (__builtin_expect(requests_firsts != NULL, 1))
+        slot->handle = mpi_handle_bits(handle);
+    else
+        requests_publish_anywhere(slot, handle);
+}
 
 /* Write every field except the handle. Another thread may still be reading the slot's previous
  * request. */
@@ -96,15 +140,21 @@ HOT uint16_t requests_thread(const struct ledger_thread *thread)
     return (uint16_t)(thread->thread + 1);
 }
 
-/* Read what the call that started an active request announced; false if no active request has this
- * handle. `thread` is about to wait for it. */
-struct announced {
-    uint64_t bytes;
-    int32_t peer;
-    uint16_t call, slot;
-};
-bool requests_look(mpi_handle handle, const struct ledger_thread *thread,
-                   struct announced *announced);
+/* The active request with this handle, if it is in the first slot of its bucket. */
+HOT struct request *requests_in_first(mpi_handle handle)
+{
+    mpi_handle bits = mpi_handle_bits(handle);
+    struct request *first = requests_firsts ? requests_first(bits) : NULL;
+    return first && first->handle == bits && first->flags & REQUEST_ACTIVE ? first : NULL;
+}
+
+/* An active request that `thread` is about to wait for; NULL if none has this handle. Another
+ * thread may complete it at any time: read its fields by relaxed loads. */
+HOT const struct request *requests_look(mpi_handle handle, const struct ledger_thread *thread)
+{
+    const struct request *first = requests_in_first(handle);
+    return __builtin_expect(first != NULL, 1) ? first : requests_look_anywhere(handle, thread);
+}
 
 /* A persistent request that is not active; NULL for handles that are not tracked. */
 struct request *requests_inactive(mpi_handle handle);
@@ -124,11 +174,26 @@ void requests_blocked(mpi_handle handle, uint64_t blocked_ticks, uint64_t end_ti
  * With several threads, requests with this handle that other threads have completed or started
  * meanwhile are left alone. If the request started after the call's end, the tick counter went
  * backwards: it counts as started at the end. */
-struct request *requests_take(mpi_handle handle, const struct ledger_thread *thread,
-                              uint64_t start_ticks, uint64_t end_ticks);
+HOT struct request *requests_take(mpi_handle handle, const struct ledger_thread *thread,
+                                  uint64_t start_ticks, uint64_t end_ticks)
+{
+    struct request *slot = requests_in_first(handle);
+    if (__builtin_expect(!slot, 0))
+        slot = requests_take_anywhere(handle, thread, start_ticks);
+    if (slot && __builtin_expect(slot->start_ticks > end_ticks, 0))
+        __atomic_store_n(&slot->start_ticks, end_ticks, __ATOMIC_RELAXED);
+    return slot;
+}
 
 /* The request that was taken is accounted: remove it (a persistent one stays, inactive). */
-void requests_end(struct request *slot, mpi_handle handle);
+HOT void requests_end(struct request *slot, mpi_handle handle)
+{
+    bool is_first = (uintptr_t)slot - (uintptr_t)requests_firsts < REQUESTS_BUCKETS * sizeof *slot;
+    if (__builtin_expect(is_first && !(slot->flags & REQUEST_PERSISTENT), 1))
+        slot->handle = REQUEST_EMPTY;
+    else
+        requests_end_anywhere(slot, handle);
+}
 
 /* MPI_Request_free, which began at start_ticks: remove the request and copy it to `forgotten`. If
  * it was active, its completion will not be recorded. */

@@ -52,6 +52,7 @@ static struct ledger_thread *enter_thread(uint32_t number, uint32_t epoch)
 
 static struct thread *make_thread(uint32_t epoch)
 {
+    static struct ledger_cell none; /* of no key */
     struct thread *fresh = calloc(1, sizeof *fresh);
     struct ledger_thread *entry = fresh ? enter_thread(thread_count, epoch) : NULL;
     if (!entry || !cells_create(&fresh->cells, entry) ||
@@ -63,6 +64,8 @@ static struct thread *make_thread(uint32_t epoch)
     }
     thread_count++;
     fresh->epoch = epoch;
+    for (int i = 0; i < THREAD_RECENT_CELLS; i++)
+        fresh->recent_cells[i] = &none;
     fresh->host_time.record = entry;
     host_time_enter(&fresh->host_time);
     return fresh;

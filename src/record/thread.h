@@ -18,6 +18,7 @@ enum {
     WRAPPER_AROUND = 4, /* others have been inside it */
     WRAPPER_BITS = 15,
     WRAPPERS_NESTED = 8, /* at most */
+    THREAD_RECENT_CELLS = 16,
 };
 
 /* A wrapper in which the thread is, around the one that `wrapper` means: what the inner call
@@ -46,6 +47,7 @@ struct thread {
     struct wait_array wait_array;
     struct samples_window window;
     struct recent recent[1 << RECENT_LOG2];
+    struct ledger_cell *recent_cells[THREAD_RECENT_CELLS]; /* account_cell_again */
     struct host_time host_time;
     void *scratch;
     size_t scratch_bytes;

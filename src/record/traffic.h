@@ -17,11 +17,12 @@
 #include "message_numbers.h"
 
 enum traffic_flags {
-    TRAFFIC_IS_MESSAGE =
-        1, /* point-to-point, not partitioned: it has a tag, and may have a number */
     TRAFFIC_IS_POSTED =
-        2, /* a message that this call does not receive: its peer is counted when it is */
-    TRAFFIC_IS_WILDCARD = 4, /* of any source or tag: it is numbered then */
+        1, /* a message that this call does not receive: its peer is counted when it is */
+    /* The same bits in the flags of its request: */
+    TRAFFIC_IS_MESSAGE =
+        64, /* point-to-point, not partitioned: it has a tag, and may have a number */
+    TRAFFIC_IS_WILDCARD = 128, /* of any source or tag: it is numbered then */
 };
 
 /* The traffic of one call; docs/ARCHITECTURE.md defines the terms. */

@@ -388,13 +388,15 @@ BODY(Wait, BY_HAND, WAIT)
     struct own_status ours;
     struct call call UNTIL_RETURN;
     status = enter_with_status(&call, CALL_Wait, site, status, &ours);
+    if (__builtin_expect(!call.thread, 0))
+        return real(request, status);
     mpi_handle handle = handle_at(request);
     announce_wait(&call, handle);
     call_start(&call);
     int error = real(request, status);
     call_end(&call, error);
-    account_simple(&call);
-    if (call.thread && mpi_abi.known)
+    account_waited(&call);
+    if (mpi_abi.known)
         account_alone(&call, handle, status);
     return error;
 }
@@ -413,7 +415,7 @@ BODY(Test, BY_HAND, TEST)
     if (nothing)
         account_test_poll(&call);
     else
-        account_simple(&call);
+        account_waited(&call);
     if (!call.thread || !mpi_abi.known)
         return error;
     if (nothing)
@@ -439,8 +441,8 @@ HOT bool is_readable(const struct call *call, int count, const void *requests)
 
 /* Follows an array whose requests may stay. The statuses are in the thread's scratch memory, which
  * grows as needed and is retained. */
-static struct batch batch_begin(const struct call *call, int count, const void *requests,
-                                int status_count)
+HOT struct batch batch_begin(const struct call *call, int count, const void *requests,
+                             int status_count)
 {
     struct batch batch = {NULL, NULL, 0, NULL};
     if (!is_readable(call, count, requests) ||
@@ -493,7 +495,7 @@ HOT void account_entry(const struct call *call, const struct batch *batch, int i
 }
 
 /* The call's duration is blocked time of the requests that it has not completed. */
-static void account_passed(const struct call *call, const struct batch *batch)
+HOT void account_passed(const struct call *call, const struct batch *batch)
 {
     if (batch->wait_array)
         wait_array_passed(batch->wait_array, call->start, call->end);
@@ -501,25 +503,25 @@ static void account_passed(const struct call *call, const struct batch *batch)
 
 /* After an error, only requests whose handles MPI has set to MPI_REQUEST_NULL are sure to have
  * completed; their sizes are unknown. */
-static void account_after_error(const struct call *call, const struct batch *batch,
-                                const void *requests)
+static __attribute__((noinline)) void account_after_error(struct call call, struct batch batch,
+                                                          const void *requests)
 {
-    traffic_check(call);
-    for (int i = 0; i < batch->count; i++)
+    traffic_check(&call);
+    for (int i = 0; i < batch.count; i++)
         if (mpi_handle_load(requests, (size_t)i) == mpi_abi.request_null)
-            account_entry(call, batch, i, NULL);
-        else if (!batch->wait_array)
-            account_incomplete(call, mpi_handle_load(batch->handles, (size_t)i));
-    account_passed(call, batch);
+            account_entry(&call, &batch, i, NULL);
+        else if (!batch.wait_array)
+            account_incomplete(&call, mpi_handle_load(batch.handles, (size_t)i));
+    account_passed(&call, &batch);
 }
 
-static void account_all(const struct call *call, const struct batch *batch, const void *requests,
-                        void *statuses)
+HOT void account_all(const struct call *call, const struct batch *batch, const void *requests,
+                     void *statuses)
 {
     if (!batch->handles)
         return;
     if (__builtin_expect(!call->succeeded, 0)) {
-        account_after_error(call, batch, requests);
+        account_after_error(*call, *batch, requests);
         return;
     }
     bool readable = statuses != mpi_abi.status_ignore;
@@ -528,13 +530,13 @@ static void account_all(const struct call *call, const struct batch *batch, cons
     account_passed(call, batch);
 }
 
-static void account_one(const struct call *call, const struct batch *batch, const void *requests,
-                        const int *done, const void *status)
+HOT void account_one(const struct call *call, const struct batch *batch, const void *requests,
+                     const int *done, const void *status)
 {
     if (!batch->wait_array)
         return;
-    if (!call->succeeded) {
-        account_after_error(call, batch, requests);
+    if (__builtin_expect(!call->succeeded, 0)) {
+        account_after_error(*call, *batch, requests);
         return;
     }
     if (*done < 0 || *done >= batch->count)
@@ -543,13 +545,13 @@ static void account_one(const struct call *call, const struct batch *batch, cons
     account_passed(call, batch);
 }
 
-static void account_some(const struct call *call, const struct batch *batch, const void *requests,
-                         const int *done, const int *indices, void *statuses)
+HOT void account_some(const struct call *call, const struct batch *batch, const void *requests,
+                      const int *done, const int *indices, void *statuses)
 {
     if (!batch->wait_array)
         return;
-    if (!call->succeeded) {
-        account_after_error(call, batch, requests);
+    if (__builtin_expect(!call->succeeded, 0)) {
+        account_after_error(*call, *batch, requests);
         return;
     }
     bool readable = statuses != mpi_abi.status_ignore;
@@ -564,13 +566,15 @@ BODY(Waitall, BY_HAND, WAITALL)
 {
     struct call call UNTIL_RETURN;
     call_enter(&call, CALL_Waitall, site);
+    if (__builtin_expect(!call.thread, 0))
+        return real(count, requests, statuses);
     struct batch batch = batch_begin_all(&call, count, requests);
     statuses = statuses_or(statuses, batch.statuses);
     announce_first(&call, &batch);
     call_start(&call);
     int error = real(count, requests, statuses);
     call_end(&call, error);
-    account_simple(&call);
+    account_waited(&call);
     account_all(&call, &batch, requests, statuses);
     return error;
 }
@@ -591,7 +595,7 @@ BODY(Testall, BY_HAND, TESTALL)
         account_passed(&call, &batch);
         return error;
     }
-    account_simple(&call);
+    account_waited(&call);
     account_all(&call, &batch, requests, statuses);
     return error;
 }
@@ -601,12 +605,14 @@ BODY(Waitany, BY_HAND, WAITANY)
     struct own_status ours;
     struct call call UNTIL_RETURN;
     status = enter_with_status(&call, CALL_Waitany, site, status, &ours);
+    if (__builtin_expect(!call.thread, 0))
+        return real(count, requests, index, status);
     struct batch batch = batch_begin(&call, count, requests, 0);
     announce_first(&call, &batch);
     call_start(&call);
     int error = real(count, requests, index, status);
     call_end(&call, error);
-    account_simple(&call);
+    account_waited(&call);
     account_one(&call, &batch, requests, index, status);
     return error;
 }
@@ -627,7 +633,7 @@ BODY(Testany, BY_HAND, TESTANY)
         account_passed(&call, &batch);
         return error;
     }
-    account_simple(&call);
+    account_waited(&call);
     account_one(&call, &batch, requests, index, status);
     return error;
 }
@@ -642,7 +648,7 @@ BODY(Waitsome, BY_HAND, SOME)
     call_start(&call);
     int error = real(count, requests, outcount, indices, statuses);
     call_end(&call, error);
-    account_simple(&call);
+    account_waited(&call);
     account_some(&call, &batch, requests, outcount, indices, statuses);
     return error;
 }
@@ -663,7 +669,7 @@ BODY(Testsome, BY_HAND, SOME)
         account_passed(&call, &batch);
         return error;
     }
-    account_simple(&call);
+    account_waited(&call);
     account_some(&call, &batch, requests, outcount, indices, statuses);
     return error;
 }
