@@ -1,9 +1,8 @@
 /* Time that the profiler adds to a call of each family, in nanoseconds, and how that grows with the
  * number of message sizes, peers, communicators, threads and requests. Linked with toy_mpi.c, an
- * MPI library that does nothing; otherwise as overhead.c: wrapped and direct calls batch by batch
- * in turn, two bare readings of the processor's counter as the yardstick. Means, because a median
- * of batches does not see what only some of them pay; and the 99th percentile of single calls,
- * wrapped minus direct, where they need no preparation.
+ * MPI library that does nothing; otherwise as overhead.c: medians of batches, wrapped and direct in
+ * turn. And the 99th percentile of single calls, wrapped minus direct, where they need no
+ * preparation.
  *
  *     growth [rounds] */
 #include "timing.h"
@@ -14,7 +13,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BATCH = 1000, ROUNDS = 400, SINGLES = 20000, MANY = 1000, SIZES_MOST = 10000 };
+enum {
+    BATCH = 1000,
+    ROUNDS = 400,
+    SINGLES = 20000,
+    MANY = 1000,
+    SIZES_MOST = 10000,
+    REQUESTS_MOST = 100000,
+    LOG_CALLS = 128000
+};
 
 #define EACH(DO)          \
     DO(Barrier)           \
@@ -75,22 +82,6 @@ static int varied(int many)
         real_##NAME(__VA_ARGS__);         \
     }
 
-/* The batches of this loop go on where the one before ended. */
-static unsigned turns;
-
-static void wrapped_in_turn(int count)
-{
-    for (int i = 0; i < count; i++)
-        MPI_Allreduce(data, answer, 1, TOY_BYTE, TOY_SUM, comms[turns++ % (unsigned)communicators]);
-}
-
-static void direct_in_turn(int count)
-{
-    for (int i = 0; i < count; i++)
-        real_Allreduce(data, answer, 1, TOY_BYTE, TOY_SUM,
-                       comms[turns++ % (unsigned)communicators]);
-}
-
 BOTH(Barrier, COMM)
 BOTH(Bcast, data, SIZE, TOY_BYTE, 0, COMM)
 BOTH(Allreduce, data, answer, SIZE, TOY_BYTE, TOY_SUM, COMM)
@@ -142,11 +133,12 @@ struct subject {
     void (*wrapped)(int);
     void (*direct)(int);
     void (*after)(void);
+    int is_each; /* the call's time is that of a thousand requests */
 };
 
-#define SUBJECT(TITLE, NAME, BEFORE, AFTER)                 \
-    {                                                       \
-        TITLE, BEFORE, wrapped_##NAME, direct_##NAME, AFTER \
+#define SUBJECT(TITLE, NAME, BEFORE, AFTER)                    \
+    {                                                          \
+        TITLE, BEFORE, wrapped_##NAME, direct_##NAME, AFTER, 0 \
     }
 
 static const struct subject FAMILIES[] = {
@@ -159,9 +151,9 @@ static const struct subject FAMILIES[] = {
     SUBJECT("Iprobe, nothing there", Iprobe, nothing, nothing),
     SUBJECT("Wait", Wait, post, nothing),
     SUBJECT("Test, nothing done", Test, post, complete),
-    SUBJECT("Waitall of 1000, each", Waitall, post, nothing),
+    {"Waitall of 1000, each", post, wrapped_Waitall, direct_Waitall, nothing, 1},
     SUBJECT("Waitany of 1000", Waitany, post, nothing),
-    SUBJECT("Testsome of 1000, each", Testsome, post, complete),
+    {"Testsome of 1000, each", post, wrapped_Testsome, direct_Testsome, complete, 1},
     SUBJECT("Barrier", Barrier, nothing, nothing),
     SUBJECT("Bcast", Bcast, nothing, nothing),
     SUBJECT("Allreduce", Allreduce, nothing, nothing),
@@ -175,7 +167,7 @@ static const struct subject FAMILIES[] = {
 };
 
 struct cost {
-    double mean, p99, clocks; /* p99: negative if there is none */
+    double median, p99, clocks; /* p99: negative if there is none */
 };
 
 static double p99_of_singles(void (*run)(int))
@@ -190,80 +182,51 @@ static double p99_of_singles(void (*run)(int))
  * complete nothing here. */
 static struct cost measure(const struct subject *subject, int rounds)
 {
-    double wrapped = 0, direct = 0, clocks = 0, p99 = -1;
+    double wrapped[ROUNDS], direct[ROUNDS], clocks[ROUNDS], p99 = -1;
     for (int i = 0; i < rounds; i++) {
-        direct += timed(subject->direct, BATCH);
-        clocks += timed(two_clock_reads, BATCH);
+        int next_request = toy_next_request, freed_count = toy_freed_count;
+        direct[i] = timed(subject->direct, BATCH);
+        toy_next_request = next_request;
+        toy_freed_count = freed_count;
+        clocks[i] = timed(two_clock_reads, BATCH);
         subject->before();
-        wrapped += timed(subject->wrapped, BATCH);
+        wrapped[i] = timed(subject->wrapped, BATCH);
         subject->after();
     }
     if (subject->before == nothing && subject->after == nothing)
         p99 = p99_of_singles(subject->wrapped) - p99_of_singles(subject->direct);
-    return (struct cost){(wrapped - direct) / rounds, p99, clocks / rounds};
+    return (struct cost){percentile(wrapped, rounds, 50) - percentile(direct, rounds, 50), p99,
+                         percentile(clocks, rounds, 50)};
 }
 
-static void print_p99(double p99)
+static void print(const char *name, int many, struct cost cost, int calls)
 {
-    if (p99 < 0)
-        printf(" %8s", "");
-    else
-        printf(" %8.0f", p99);
+    char row[64];
+    snprintf(row, sizeof row, many ? "%s %d" : "%s", name, many);
+    printf("%-34s %8s %8.1f %8.1f", row, "", cost.median, calls * cost.clocks);
+    printf(cost.p99 < 0 ? "\n" : " %8.0f\n", cost.p99);
 }
 
 static void print_families(int rounds)
 {
-    printf("%-26s %8s %8s %8s %8s\n", "ns added per call", "mean", "p99", "2 clocks", "beyond");
-    for (size_t i = 0; i < sizeof FAMILIES / sizeof *FAMILIES; i++) {
-        struct cost cost = measure(&FAMILIES[i], rounds);
-        printf("%-26s %8.1f", FAMILIES[i].name, cost.mean);
-        print_p99(cost.p99);
-        printf(" %8.1f %8.1f\n", cost.clocks, cost.mean - cost.clocks);
-    }
+    printf("%-34s %8s %8s %8s %8s\n", "ns per call", "", "added", "floor", "p99");
+    for (size_t i = 0; i < sizeof FAMILIES / sizeof *FAMILIES; i++)
+        print(FAMILIES[i].name, 0, measure(&FAMILIES[i], rounds), !FAMILIES[i].is_each);
 }
 
+/* One of them, and most. */
 static void print_growth(const char *title, const struct subject *subject, int *many, int most,
                          int rounds)
 {
-    double p99[5];
-    int steps = 0;
-    printf("%-26s", title);
-    for (*many = 1; *many <= most; *many *= 10) {
+    for (*many = 1; *many; *many = *many == 1 ? most : 0) {
         for (int calls = 0; calls < 8 * *many; calls += BATCH) { /* each has been there before */
             subject->before();
             subject->wrapped(BATCH);
             subject->after();
         }
-        struct cost cost = measure(subject, rounds);
-        p99[steps++] = cost.p99;
-        printf(" %8.1f", cost.mean);
+        print(title, *many, measure(subject, rounds), 1);
     }
     *many = 1;
-    if (p99[0] >= 0)
-        printf("\n%-26s", "    99th percentile");
-    for (int i = 0; i < steps && p99[0] >= 0; i++)
-        print_p99(p99[i]);
-    printf("\n");
-}
-
-/* Each communicator in turn, once each has been used. */
-static double added_in_turn(int rounds)
-{
-    double added = 0;
-    int count = 2 * 64 * (communicators < 100 ? 100 : communicators);
-    wrapped_in_turn(communicators);
-    for (int i = 0; i < rounds; i++)
-        added += timed(wrapped_in_turn, count) - timed(direct_in_turn, count);
-    return added / rounds;
-}
-
-static void print_in_turn(const char *title, int rounds)
-{
-    printf("%-26s", title);
-    for (communicators = 1; communicators <= 1000; communicators *= 10)
-        printf(" %8.1f", added_in_turn(rounds));
-    communicators = 1;
-    printf("\n");
 }
 
 /* So many other threads are there, each with a call counted. */
@@ -278,7 +241,8 @@ static void *call_once(void *unused)
     return unused;
 }
 
-static double added_among_threads(const struct subject *subject, int many, int rounds)
+static void print_among_threads(const char *title, const struct subject *subject, int many,
+                                int rounds)
 {
     pthread_t *threads = calloc((size_t)many, sizeof *threads);
     pthread_attr_t small;
@@ -292,20 +256,39 @@ static double added_among_threads(const struct subject *subject, int many, int r
             exit(1);
         }
     pthread_barrier_wait(&all_there);
-    double added = measure(subject, rounds).mean;
+    print(title, many, measure(subject, rounds), 1);
     pthread_barrier_wait(&all_leave);
     for (int i = 0; i < many; i++)
         pthread_join(threads[i], NULL);
     free(threads);
-    return added;
 }
 
-static void print_among_threads(const char *title, const struct subject *subject, int rounds)
+/* So many other requests are open. */
+
+static void wrapped_pair(int count)
 {
-    printf("%-26s", title);
-    for (int many = 1; many <= 1000; many *= 10)
-        printf(" %8.1f", added_among_threads(subject, many, rounds));
-    printf("\n");
+    for (int i = 0; i < count; i++) {
+        MPI_Irecv(answer, SIZES_MOST, TOY_BYTE, 0, 0, TOY_WORLD, &requests[0]);
+        MPI_Wait(&requests[0], TOY_IGNORE);
+    }
+}
+
+static void direct_pair(int count)
+{
+    for (int i = 0; i < count; i++) {
+        real_Irecv(answer, SIZES_MOST, TOY_BYTE, 0, 0, TOY_WORLD, &requests[0]);
+        real_Wait(&requests[0], TOY_IGNORE);
+    }
+}
+
+static void print_among_requests(const char *title, int many, int rounds)
+{
+    static int open[REQUESTS_MOST];
+    const struct subject pair = {title, nothing, wrapped_pair, direct_pair, nothing, 0};
+    for (int i = 0; i < many; i++)
+        MPI_Irecv(answer, SIZES_MOST, TOY_BYTE, 0, 0, TOY_WORLD, &open[i]);
+    print(title, many, measure(&pair, rounds), 2);
+    MPI_Waitall(many, open, TOY_IGNORE);
 }
 
 static void prepare(void)
@@ -338,14 +321,17 @@ int main(int argc, char **argv)
     const struct subject send = SUBJECT("Send", Send, nothing, nothing);
     const struct subject posted = SUBJECT("Isend", Isend, nothing, complete);
     prepare();
+    for (int i = 0; i < LOG_CALLS; i += BATCH)
+        wrapped_Bcast(BATCH); /* the log of samples is full then */
     print_families(rounds);
-    printf("\n%-26s %8d %8d %8d %8d %8d\n", "ns added (mean), of so many", 1, 10, 100, 1000, 10000);
-    print_growth("Allreduce, sizes", &allreduce, &sizes, SIZES_MOST, rounds);
-    print_growth("Allreduce, communicators", &allreduce, &communicators, MANY, rounds);
-    print_in_turn("Allreduce, in turn", rounds / 20 + 1);
-    print_growth("Send, peers", &send, &peers, MANY, rounds);
-    print_growth("Isend, peers", &posted, &peers, MANY, rounds);
-    print_among_threads("Allreduce, threads", &allreduce, rounds);
+    print_growth("Allreduce, sizes at random:", &allreduce, &sizes, SIZES_MOST, rounds);
+    print_growth("Allreduce, communicators:", &allreduce, &communicators, MANY, rounds);
+    print_growth("Send, peers:", &send, &peers, MANY, rounds);
+    print_growth("Isend, peers:", &posted, &peers, MANY, rounds);
+    print_among_threads("Allreduce, other threads:", &allreduce, 1, rounds);
+    print_among_threads("Allreduce, other threads:", &allreduce, 64, rounds);
+    print_among_requests("Irecv, Wait, open requests:", 1, rounds);
+    print_among_requests("Irecv, Wait, open requests:", REQUESTS_MOST, rounds);
     MPI_Finalize();
     return 0;
 }

@@ -7,8 +7,16 @@
 
 #include <stdlib.h>
 
+enum { COMMS = 1000, SIZES = 10000, MANY = 1000 };
 static char out[8], in[8];
-static int pair[2];
+static int pair[2], comms[COMMS], many[MANY], at;
+
+/* A number below `most`, in an order that does not repeat soon. */
+static int any(unsigned most)
+{
+    static unsigned turn;
+    return (int)((turn++ * 2654435761u >> 7) % most);
+}
 
 /* Two functions, so that the first calls have a name of their own. */
 #define TWICE(NAME, ...)                                          \
@@ -34,12 +42,23 @@ TWICE(Send, MPI_Send(out, 8, TOY_BYTE, 1, 0, TOY_WORLD))
 TWICE(Recv, MPI_Recv(in, 8, TOY_BYTE, 1, 0, TOY_WORLD, TOY_IGNORE))
 TWICE(triple, MPI_Irecv(in, 8, TOY_BYTE, 1, 0, TOY_WORLD, &pair[0]);
       MPI_Isend(out, 8, TOY_BYTE, 1, 0, TOY_WORLD, &pair[1]); MPI_Waitall(2, pair, TOY_IGNORE))
+TWICE(sizes, MPI_Allreduce(out, in, 1 + any(SIZES), TOY_BYTE, TOY_SUM, TOY_WORLD))
+TWICE(comms, MPI_Allreduce(out, in, 8, TOY_BYTE, TOY_SUM, comms[any(COMMS)]))
+TWICE(Waitany, MPI_Waitany(MANY, many, &at, TOY_IGNORE))
 TWICE(Wait, MPI_Irecv(in, 8, TOY_BYTE, 1, 0, TOY_WORLD, &pair[0]); MPI_Wait(&pair[0], TOY_IGNORE))
 
 int main(int argc, char **argv)
 {
     int provided, times = argc > 1 ? atoi(argv[1]) : 1;
     MPI_Init_thread(NULL, NULL, 0, &provided);
+    for (int i = 0; i < COMMS; i++) {
+        MPI_Comm_dup(TOY_WORLD, &comms[i]);
+        MPI_Allreduce(out, in, 8, TOY_BYTE, TOY_SUM, comms[i]);
+    }
+    for (int i = 0; i < SIZES; i++) /* each has been there before */
+        MPI_Allreduce(out, in, 1 + i, TOY_BYTE, TOY_SUM, TOY_WORLD);
+    for (int i = 0; i < MANY; i++)
+        MPI_Irecv(in, 8, TOY_BYTE, 1, 0, TOY_WORLD, &many[i]);
 #define BOTH(NAME)       \
     first_##NAME(times); \
     measured_##NAME(times);
@@ -48,8 +67,11 @@ int main(int argc, char **argv)
     BOTH(Barrier)
     BOTH(Send)
     BOTH(Recv)
+    BOTH(sizes)
+    BOTH(comms)
     BOTH(triple)
     BOTH(Wait)
+    BOTH(Waitany)
     first_Allreduce(0); /* callgrind writes what it has counted before each of these functions */
     MPI_Finalize();
     return 0;

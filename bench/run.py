@@ -1,9 +1,11 @@
-"""Cost of the profiler, measured in one go: `make bench` prints the tables of docs/OVERHEAD.md.
+"""Cost of the profiler, measured in one go: `make bench` prints the table of docs/OVERHEAD.md, one
+line a row: what a call takes beyond two readings of the clock, what the end takes, memory.
 
 Everything is taken with and without the profiler in turn, so that both see the same machine:
-nanoseconds per call inside one process (bench/overhead.c), instructions per call (callgrind, where
-valgrind is at hand), resident memory, and the time from start to end of a program that only
-initializes and finalizes MPI.
+nanoseconds per call inside one process, in two MPI libraries (bench/overhead.c) and in one that
+does nothing (bench/growth.c); instructions per call (callgrind, where valgrind is at hand);
+milliseconds of the end; resident memory. With --more also the figures of the sample log and of
+copies of a ledger.
 
 PEERS="IPM=/opt/ipm/{mpi}/lib/libipm.so mpiP=/opt/mpip/{mpi}/lib/libmpiP.so" make bench
     takes other profilers in turn with ours, too; {mpi} is openmpi or mpich.
@@ -11,6 +13,7 @@ PEERS="IPM=/opt/ipm/{mpi}/lib/libipm.so mpiP=/opt/mpip/{mpi}/lib/libmpiP.so" mak
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -29,21 +32,27 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "bench"
 LIBRARY = ROOT / "build" / "lib" / "libcommprof.so"
 LIBRARIES = ("openmpi", "mpich")
-MEAN, LEAST = 2, 3  # the columns of bench/overhead.c with what is added
+ADDED, FLOOR = 1, 2  # columns of bench/overhead.c
+RUNS = 5
 SAMPLED = ("Allreduce", "Bcast", "Send", "Recv", "Isend")
 # what a ledger needs of src/base
 COPYING = ("filesystems", "mapped_file", "quiet", "clock", "settings", "settings_file", "rank_list")
-COUNTED = (
-    "Allreduce", "Bcast", "Barrier", "Send", "Recv", "Irecv, Isend, Waitall",
-    "Iprobe, nothing there",
-)
+# rows whose instructions bench/instructions.py counts, under its name
+INSTRUCTIONS = {
+    "Allreduce": "Allreduce", "Bcast": "Bcast", "Barrier": "Barrier", "Send": "Send",
+    "Recv": "Recv", "Irecv, Isend, Waitall": "triple", "Waitany of 1000": "Waitany",
+    "Allreduce, sizes at random: 10000": "sizes", "Allreduce, communicators: 1000": "comms",
+    "Irecv, Wait, open requests: 1": "Wait",
+}
+# the first ones are README's
+FIRST = ("Allreduce", "Isend", "Wait", "Irecv, Isend, Waitall")
 
 
 def environment(run: Path | None) -> dict[str, str]:
     """The process's environment: with the profiler preloaded if there is a run folder."""
     env = dict(
         os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-        COMMPROF_QUIET="1",
+        COMMPROF_QUIET="1", COMMPROF_DLSYM="off",  # the programs look MPI's own functions up
     )
     if run is not None:
         env.update(LD_PRELOAD=str(LIBRARY), COMMPROF_OUTPUT=str(run))
@@ -72,22 +81,28 @@ def output_of(command: list[str], run: Path | None, **more: str) -> str:
     return result.stdout + result.stderr
 
 
-def nanoseconds(mpi: str, run: Path) -> str:
-    lines = output_of([str(compile_program("overhead", mpi)), "3000"], run).splitlines()
-    return "\n".join(line for line in lines if re.search(r"\d\.\d|mean", line))
+def taken(program: Path, run: Path, *arguments: str, **more: str) -> dict[str, list[float]]:
+    """The rows of bench/overhead.c or bench/growth.c: figures by the name of the call."""
+    rows = re.findall(
+        r"^(\w.{33}) ((?: +-?[\d.]+)+)$", output_of([str(program), *arguments], run, **more),
+        re.MULTILINE,
+    )
+    return {name.strip(): [float(figure) for figure in figures.split()] for name, figures in rows}
 
 
-def growth(run: Path) -> str:
-    """The tables of bench/growth.c, over an MPI library that does nothing."""
-    return output_of([str(toy.build(BUILD, "growth"))], run)
-
-
-def instructions_by_call() -> None:
-    """Over an MPI library that does nothing, every call sampled; bench/instructions.py has them by
-    function of the source."""
-    print("instructions added (callgrind; triple: Irecv, Isend, Waitall)")
-    for name, call in toy_instructions.added().items():
-        print(f"{name:26} {call.instructions:8.1f}")
+def least(
+    program: Path, run: Path, libraries: dict[str, Path]
+) -> dict[str, dict[str, list[float]]]:
+    """By the name of the call and of the library: what it adds and the floor, the least of several
+    runs, in turn."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for _ in range(RUNS):
+        for library, path in libraries.items():
+            for name, figures in taken(program, run, LD_PRELOAD=str(path)).items():
+                pair = figures[-3:-1] if program.name.startswith("overhead") else figures[:2]
+                before = found.setdefault(name, {}).get(library, pair)
+                found[name][library] = [min(one) for one in zip(before, pair)]
+    return found
 
 
 def compile_copy() -> Path:
@@ -134,26 +149,19 @@ def added_instructions(program: Path, name: str, run: Path, samples: str = "4M")
     return (with_profiler - without) / (many - few)
 
 
-def added_nanoseconds(program: Path, run: Path, column: int, **more: str) -> dict[str, float]:
-    """By the name of the call."""
-    rows = re.findall(
-        r"^(\w.{23})((?: +-?[\d.]+){7})$", output_of([str(program), "1000"], run, **more),
-        re.MULTILINE,
-    )
-    return {name.strip(): float(figures.split()[column]) for name, figures in rows}
-
-
 def sample_log(mpi: str, run: Path) -> None:
     """Cost of sampling single calls: added to a call, in turn with and without; and to the end of a
     rank whose log is full."""
     program = BUILD / f"overhead.{mpi}"
-    taken: dict[str, list[dict[str, float]]] = {"0": [], "4M": []}
+    all_rows: dict[str, list[dict[str, list[float]]]] = {"0": [], "4M": []}
     for _ in range(7):
-        for samples, rows in taken.items():
-            rows.append(added_nanoseconds(program, run, MEAN, COMMPROF_SAMPLES=samples))
+        for samples, rows in all_rows.items():
+            rows.append(taken(program, run, COMMPROF_SAMPLES=samples))
     print("\nthe sample log               ns without     with  (the least of 7 runs, in turn)")
     for name in SAMPLED:
-        without, with_log = (min(row[name] for row in taken[samples]) for samples in ("0", "4M"))
+        without, with_log = (
+            min(row[name][ADDED] for row in all_rows[samples]) for samples in ("0", "4M")
+        )
         print(f"{name:24} {without:14.1f} {with_log:8.1f}")
     if shutil.which("valgrind"):
         for name in SAMPLED:
@@ -182,20 +190,6 @@ def peers_of(mpi: str) -> dict[str, Path]:
     return peers
 
 
-def beside_peers(mpi: str, run: Path, peers: dict[str, Path]) -> None:
-    program, libraries = BUILD / f"overhead.{mpi}", {"commprof": LIBRARY, **peers}
-    taken: dict[str, list[dict[str, float]]] = {name: [] for name in libraries}
-    for _ in range(7):
-        for name, library in libraries.items():
-            taken[name].append(added_nanoseconds(program, run, LEAST, LD_PRELOAD=str(library)))
-    print("\nns added, the least of 7 runs, in turn" + "".join(f"{name:>10}" for name in libraries))
-    for call in taken["commprof"][0]:
-        print(
-            f"{call:38}"
-            + "".join(f"{min(row[call] for row in rows):10.1f}" for rows in taken.values())
-        )
-
-
 def start_to_end_ms(program: Path, run: Path) -> tuple[float, float]:
     """Median wall time of the program without and with the profiler, taken in turn."""
     taken: dict[bool, list[float]] = {False: [], True: []}
@@ -217,57 +211,73 @@ def stored_costs(run: Path) -> tuple[float, float, float]:
     return row
 
 
-def report(mpi: str, folder: Path) -> None:
-    run = folder / mpi
-    print(f"\n## {mpi}\n")
-    print(nanoseconds(mpi, run))
-    overhead = BUILD / f"overhead.{mpi}"
-    if shutil.which("valgrind"):
-        print("\ninstructions added per call (callgrind)")
-        for name in COUNTED:
-            print(f"{name:24} {added_instructions(overhead, name, run):8.0f}")
-    else:
-        print("\ninstructions: valgrind is not installed")
-    sample_log(mpi, run)
-    if peers := peers_of(mpi):
-        beside_peers(mpi, run, peers)
-    memory = compile_program("memory", mpi)
-    without_kb, with_kb = int(output_of([str(memory)], None)), int(output_of([str(memory)], run))
-    print(
-        f"\nresident memory of a rank, 100 sizes in 4 calls: {without_kb} kB without, {with_kb} kB "
-        f"with, {with_kb - without_kb} kB added"
-    )
-    print(f"the database it leaves: {(run / 'rank-0.db').stat().st_size / 1000:.0f} kB")
-    without_ms, with_ms = start_to_end_ms(memory, run)
-    print(
-        f"start to end: {without_ms:.1f} ms without, {with_ms:.1f} ms with, "
-        f"{with_ms - without_ms:.1f} ms added (medians of 15, in turn)"
-    )
-    init_ms, finalize_ms, call_ns = stored_costs(run)
-    print(
-        f"the profiler's own account of it: {init_ms:.1f} ms at start, {finalize_ms:.1f} ms at "
-        f"end, {call_ns:.0f} ns a call"
-    )
+def print_row(name: str, floor: str, figures: list[str]) -> None:
+    print(f"{name:36}{floor:>8}" + "".join(f" {figure:>12}" for figure in figures), flush=True)
+
+
+def calls(folder: Path) -> None:
+    """The rows in nanoseconds: a library that does nothing, each MPI library, and peers."""
+    columns: dict[str, dict[str, list[float]]] = {}
+    floors: dict[str, float] = {}
+    programs = {"no MPI": (toy.build(BUILD, "growth"), {"commprof": LIBRARY})}
+    for mpi in (mpi for mpi in LIBRARIES if shutil.which(f"mpicc.{mpi}")):
+        programs[mpi] = compile_program("overhead", mpi), {"commprof": LIBRARY, **peers_of(mpi)}
+    for mpi, (program, libraries) in programs.items():
+        for call, by_library in least(program, folder / mpi, libraries).items():
+            for library, (added, floor) in by_library.items():
+                column = mpi if library == "commprof" else f"{library} {mpi[0]}"
+                columns.setdefault(column, {})[call] = [added, floor]
+                floors[call] = floor
+    counted = toy_instructions.added() if shutil.which("valgrind") else {}
+    print_row("ns beyond two readings of the clock", "floor", [*columns, "instructions"])
+    for call in dict.fromkeys([*FIRST, *floors]):
+        beyond = [
+            f"{column[call][0] - column[call][1]:.1f}" if call in column else ""
+            for column in columns.values()
+        ]
+        of = counted.get(INSTRUCTIONS.get(call, ""))
+        beyond.append(f"{of.instructions:.0f}" if of else "")
+        print_row(call, f"{floors[call]:.1f}", beyond)
+
+
+def ends(folder: Path) -> None:
+    """The rows in milliseconds and kilobytes."""
+    end = toy.build(BUILD, "end")
+    print_row("ms on a core, MPI_Finalize", "", ["least", "median"])
+    for name, count in (("of a rank without calls", 0), ("of a rank with a full log", 200000)):
+        times = sorted(
+            float(output_of([str(end), str(count)], folder / "end").split()[1])
+            for _ in range(2 * RUNS)
+        )
+        print_row(name, "", [f"{times[0]:.1f}", f"{statistics.median(times):.1f}"])
+    for mpi in (mpi for mpi in LIBRARIES if shutil.which(f"mpicc.{mpi}")):
+        memory, run = compile_program("memory", mpi), folder / mpi
+        added_kb = int(output_of([str(memory)], run)) - int(output_of([str(memory)], None))
+        database_kb = (run / "rank-0.db").stat().st_size / 1000
+        without_ms, with_ms = start_to_end_ms(memory, run)
+        sizes = [f"{added_kb}", f"{database_kb:.0f}"]
+        print_row(f"{mpi}: kB of memory; of the database", "", sizes)
+        print_row(f"{mpi}: ms, start to end; added", "", [
+            f"{without_ms:.1f}", f"{with_ms - without_ms:.1f}",
+        ])
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--more", action="store_true", help="also the sample log, and copies")
+    more = parser.parse_args().more
     BUILD.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)  # where other profilers leave their files
-        print("## Each family, and growth\n")
-        print(growth(Path(folder) / "toy"))
-        if shutil.which("valgrind"):
-            instructions_by_call()
-        print(
-            "## A copy of a ledger on the node (every COMMPROF_COPY_S seconds): to memory, to a "
-            "disk\n"
-        )
-        print(copies("/dev/shm", Path(folder)))
-        for mpi in LIBRARIES:
-            if shutil.which(f"mpicc.{mpi}"):
-                report(mpi, Path(folder))
-            else:
-                print(f"bench: mpicc.{mpi} is not installed, skipped", file=sys.stderr)
+        print(f"# load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+        calls(Path(folder))
+        ends(Path(folder))
+        if more:
+            print(copies("/dev/shm", Path(folder)))
+            for mpi in (mpi for mpi in LIBRARIES if shutil.which(f"mpicc.{mpi}")):
+                sample_log(mpi, Path(folder) / mpi)
 
 
 if __name__ == "__main__":

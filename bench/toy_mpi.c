@@ -17,7 +17,8 @@ enum {
     WINDOW = (int)0xa0000000,
     GROUP = (int)0x88000000
 };
-static int next_request, next_prepared, next_comm, thread_level;
+int toy_next_request, toy_freed_count;
+static int next_prepared, next_comm, thread_level;
 
 /* struct { int count_lo, count_hi_and_cancelled, source, tag, error; } */
 static void set_status(int *status)
@@ -26,10 +27,21 @@ static void set_status(int *status)
         memcpy(status, (int[]){8, 0, 0, 0, 0}, 5 * sizeof(int));
 }
 
+/* As MPI libraries do, it gives out again the handle that was freed last. */
+static int freed[1 << 20];
+
 static int start(int *request)
 {
-    *request = FIRST_REQUEST + (next_request++ & 0xffff);
+    *request =
+        toy_freed_count ? freed[--toy_freed_count] : FIRST_REQUEST + (toy_next_request++ & 0x7ffff);
     return 0;
+}
+
+static void end(int *request)
+{
+    if (*request != TOY_REQUEST_NULL && toy_freed_count < 1 << 20)
+        freed[toy_freed_count++] = *request;
+    *request = TOY_REQUEST_NULL;
 }
 
 TOY(Init_thread, (int *argc, char ***argv, int required, int *provided))
@@ -175,13 +187,13 @@ TOY(Iprobe, (int peer, int tag, int comm, int *flag, int *status))
 TOY(Wait, (int *request, int *status))
 {
     set_status(status);
-    *request = TOY_REQUEST_NULL;
+    end(request);
     return 0;
 }
 TOY(Waitall, (int count, int *requests, int *statuses))
 {
     for (int i = 0; i < count; i++) {
-        requests[i] = TOY_REQUEST_NULL;
+        end(&requests[i]);
         if (statuses != TOY_IGNORE)
             set_status(statuses + 5 * i);
     }
@@ -191,7 +203,7 @@ TOY(Waitany, (int count, int *requests, int *index, int *status))
 {
     static unsigned next;
     *index = (int)(next++ % (unsigned)count);
-    requests[*index] = TOY_REQUEST_NULL;
+    end(&requests[*index]);
     set_status(status);
     return 0;
 }

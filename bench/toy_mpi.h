@@ -16,6 +16,10 @@ enum {
 #define TOY_WORLD 0x44000000
 #define TOY_IGNORE ((int *)1)
 
+/* How many requests were given out for the first time, and are free: to take back direct calls,
+ * whose requests nobody completes. */
+extern int toy_next_request, toy_freed_count;
+
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided);
 int MPI_Finalize(void);
 int MPI_Comm_dup(int comm, int *copy);

@@ -14,7 +14,8 @@ import toy
 def test_each_program_builds(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "BUILD", tmp_path)
     built = [
-        run.compile_copy(), *(toy.build(tmp_path, name) for name in ("growth", "instructions")),
+        run.compile_copy(),
+        *(toy.build(tmp_path, name) for name in ("growth", "instructions", "end")),
     ]
     built += [
         run.compile_program(name, mpi) for name in ("overhead", "memory", "first_calls")
