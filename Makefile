@@ -63,11 +63,12 @@ LIBRARIES := $(BUILD)/lib/libcommprof.so
 
 PROGRAM_SOURCES := src/tools/commprof_run.c src/tools/canary.c $(wildcard src/tools/doctor/*.c) src/mpi/launcher.c src/mpi/mpi_abi.c src/base/host.c src/base/settings.c src/base/settings_file.c src/base/rank_list.c \
 	src/base/old_glibc.c $(if $(OLDEST_GLIBC),src/tools/old_start.c)
+REPLAY_SOURCES := $(wildcard src/tools/replay/*.c) src/mpi/launcher.c src/mpi/mpi_abi.c src/mpi/datatypes.c src/base/host.c src/base/old_glibc.c $(if $(OLDEST_GLIBC),src/tools/old_start.c)
 LIBRARY_SOURCES := $(filter-out src/tools/% $(if $(OLDEST_GLIBC),,src/mpi/dlsym.c),$(wildcard src/*/*.c))
 LIBRARY_OBJECTS := $(LIBRARY_SOURCES:src/%.c=$(BUILD)/objects/%.o)
 
 .PHONY: all
-all: $(LIBRARIES) $(BUILD)/bin/commprof-run $(BUILD)/bin/hvprof-report $(BUILD)/bin/commprof-experiment ## build the library and the programs
+all: $(LIBRARIES) $(BUILD)/bin/commprof-run $(BUILD)/bin/commprof-replay $(BUILD)/bin/hvprof-report $(BUILD)/bin/commprof-experiment ## build the library and the programs
 
 $(BUILD)/objects/%.o: src/%.c Makefile
 	@mkdir -p $(@D)
@@ -92,6 +93,10 @@ $(BUILD)/bin/commprof-run: $(PROGRAM_SOURCES) $(wildcard src/*/*.h src/*/*/*.h s
 	@mkdir -p $(@D)
 	$(call SAY,CC)
 	$(Q)$(CC) $(ALL_CFLAGS) $(PROGRAM_SOURCES) $(C_LIBRARIES) $(LDFLAGS) -o $@
+
+$(BUILD)/bin/commprof-replay: $(REPLAY_SOURCES) $(wildcard src/*/*.h src/*/*/*.h src/*/*.def) $(STAND_INS) Makefile
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(REPLAY_SOURCES) $(C_LIBRARIES) $(LDFLAGS) -o $@
 
 $(BUILD)/bin/hvprof-report $(BUILD)/bin/commprof-experiment: $(BUILD)/bin/%: report/%
 	@mkdir -p $(@D)

@@ -260,6 +260,14 @@ const char *mpi_op_name(mpi_handle op)
     return named ? named->name : NULL;
 }
 
+mpi_handle mpi_op_named(const char *name)
+{
+    for (int i = 0; i < OPS; i++)
+        if (strcmp(ops[i].name, name) == 0)
+            return ops[i].op;
+    return 0;
+}
+
 bool mpi_op_is_commutative(mpi_handle op)
 {
     const struct named_op *named = find_op(op);

@@ -22,6 +22,9 @@ void mpi_datatype_name(mpi_handle type, char *name, size_t bytes);
 const char *mpi_op_name(mpi_handle op);
 void mpi_ops_learn(void);
 
+/* The other way; 0: there is none of this name. */
+mpi_handle mpi_op_named(const char *name);
+
 bool mpi_op_is_commutative(mpi_handle op);
 
 #endif

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from . import (
     advise, calls, communicators, compare, export, gpu, html, hvprof, late, latency, merge, peers,
-    pipeline, ranks, regions, seen, sizes, steps, stuck, summary, top, traffic,
+    pipeline, ranks, regions, replay, seen, sizes, steps, stuck, summary, top, traffic,
 )
 
 COMMANDS = {
@@ -13,5 +13,5 @@ COMMANDS = {
     "compare": compare, "traffic": traffic, "calls": calls, "sizes": sizes, "latency": latency,
     "hvprof": hvprof, "communicators": communicators, "ranks": ranks, "regions": regions,
     "gpu": gpu, "peers": peers, "pipeline": pipeline, "stuck": stuck, "top": top, "merge": merge,
-    "export": export, "html": html,
+    "export": export, "replay": replay, "html": html,
 }

@@ -1,0 +1,396 @@
+"""The kit of a run: the calls in the longest time in which every call of every rank was sampled.
+
+A collective is in it if all members of its communicator have it there, a message if both its sides
+are. What is cut off by the ends of that time, and what cannot be made again, is left out on all
+ranks that take part, and counted with the reason.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator
+from heapq import heappop, heappush
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base import units
+from ..base.arrays import np
+from ..base.columns import NONE
+from ..base.errors import ReportError
+from ..base.members import Members
+from ..run.alignment import Alignment, align
+from ..run.holes import holes
+from ..run.run import Run
+from ..run.sampled import sampled
+from .kit import (
+    COMPLETING, KINDS, SELF, STARTING, WORLD, Call, Comm, Kit, Made, Type,
+)
+
+DUPLICATES = ("MPI_Comm_dup", "MPI_Comm_dup_with_info", "MPI_Comm_idup")
+SILENT = ("setup", "communicator")  # families that a replay needs no more
+WORLD_IDENTITY, NO_COMMUNICATOR = "0000000000000001", 0
+FAR_NS = 1 << 62
+
+CUT = "the other ranks' part is not in the window"
+UNKNOWN = "is none of the calls that can be made again"
+UNEQUAL = "its counts are not recorded"
+INTER = "on an intercommunicator"
+OPEN = "its completion is not recorded"
+
+
+class Row(NamedTuple):
+    """A sampled call of a rank."""
+
+    rank: int
+    thread: int
+    call: str
+    comm: int | None  # in the kit; None: on none that can be made
+    sequence: int | None
+    start_ns: int
+    end_ns: int
+    completed_ns: int | None
+    bytes: int
+    peer: int | None  # world rank
+    root: int | None
+    tag: int | None
+    number: int | None
+    signature: int | None
+
+
+class Described(NamedTuple):
+    """A communicator."""
+
+    parent: str  # identity
+    constructor: str
+    ordinal: int
+    ranks: tuple[int, ...]
+
+
+class Signature(NamedTuple):
+    type: int
+    count: int
+    op: str | None
+    is_in_place: bool
+
+
+class Message(NamedTuple):
+    """The other half of an exchange."""
+
+    peer: int
+    tag: int | None
+    number: int | None
+    bytes: int
+
+
+def kit_of(run: Run) -> Kit:
+    alignment = align(run.connection)
+    since_ns, until_ns = window(run.connection, alignment)
+    made = Kit(library_of(run.connection), run.world_size, max(0, until_ns - since_ns))
+    made.comms, numbers = communicators(run.connection, run.world_size)
+    made.types, signatures = types_of(run.connection)
+    rows = [
+        row for row in rows_of(run.connection, alignment, numbers, since_ns, until_ns)
+    ]
+    received = received_of(run.connection)
+    _Maker(made, signatures, received).take(rows)
+    return made
+
+
+def library_of(connection: Connection) -> str:
+    versions = connection.execute("SELECT DISTINCT value FROM fact WHERE key = 'mpi_version'")
+    return ", ".join(sorted(units.library_name(version) for (version,) in versions)) or "unknown"
+
+
+def window(connection: Connection, alignment: Alignment) -> tuple[int, int]:
+    """The longest time, on the run's axis, without a hole in the samples of any thread."""
+    walls = connection.execute("SELECT world_rank, coalesce(wall_ns, 0) FROM rank_wall").fetchall()
+    begin_ns = min((alignment.aligned_ns(rank, 0) for rank, _ in walls), default=0)
+    end_ns = max((alignment.aligned_ns(rank, wall_ns) for rank, wall_ns in walls), default=0)
+    unseen = sorted(
+        (alignment.aligned_ns(rank, hole.begin_ns), alignment.aligned_ns(rank, hole.end_ns))
+        for rank, of_rank in holes(connection).items() for hole in of_rank
+    )
+    best, free_ns = (begin_ns, begin_ns), begin_ns
+    for hole_begin_ns, hole_end_ns in [*unseen, (end_ns, FAR_NS)]:
+        best = max(best, (free_ns, hole_begin_ns), key=lambda span: span[1] - span[0])
+        free_ns = max(free_ns, hole_end_ns)
+    return best
+
+
+def communicators(
+    connection: Connection, world_size: int
+) -> tuple[list[Comm], dict[tuple[int, int], int]]:
+    """The communicators that can be made: by a duplicate or a split of their parents, which come
+    first. And by rank and its number for a communicator, the number in the kit."""
+    everybody = tuple(range(world_size))
+    comms = [Comm(WORLD, 0, "world", everybody), Comm(SELF, 0, "self", ())]
+    place = {WORLD_IDENTITY: WORLD}
+    described: dict[str, Described] = {}
+    numbers: dict[tuple[int, int], int] = {}
+    rows = connection.execute(
+        "SELECT world_rank, communicator, identity, parent_identity, constructor, ordinal, members,"
+        " is_inter, size FROM communicator WHERE library = 'mpi' ORDER BY world_rank, communicator"
+    ).fetchall()
+    for rank, number, identity, parent, constructor, ordinal, members, is_inter, size in rows:
+        listed = Members(members)
+        ranks = tuple(listed.below(world_size))
+        if is_inter or not listed.is_whole or len(ranks) != size:
+            continue
+        if not constructor and size == 1 and identity != WORLD_IDENTITY:
+            numbers[rank, number] = SELF
+        else:
+            described[identity] = Described(parent or "", constructor, ordinal, ranks)
+
+    def is_above(identity: str) -> bool:
+        parent = described[identity].parent
+        return parent in place or parent not in described
+
+    left = sorted(identity for identity in described if identity not in place)
+    while ready := [identity for identity in left if is_above(identity)]:
+        rounds: dict[tuple, list[str]] = defaultdict(list)
+        for identity in ready:
+            parent, constructor, ordinal, ranks = described[identity]
+            of = place.get(parent, WORLD)
+            fits = set(ranks) <= set(comms[of].members)
+            how = "dup" if constructor in DUPLICATES and ranks == comms[of].members else "split"
+            rounds[of if fits else WORLD, how, constructor, ordinal].append(identity)
+        for (of, how, *_), identities in sorted(rounds.items()):
+            for apart in _apart(identities, described):
+                round_ = len(comms)
+                for identity in apart:
+                    place[identity] = len(comms)
+                    comms.append(Comm(of, round_, how, described[identity].ranks))
+        left = [identity for identity in left if identity not in place]
+    for rank, number, identity, *_ in rows:
+        if identity in place:
+            numbers[rank, number] = place[identity]
+    return comms, numbers
+
+
+def _apart(identities: list[str], described: dict[str, Described]) -> list[list[str]]:
+    """Communicators that one split can make: no rank is in two of them."""
+    found: list[tuple[list[str], set[int]]] = []
+    for identity in identities:
+        ranks = set(described[identity].ranks)
+        for names, taken in found:
+            if not ranks & taken:
+                names.append(identity)
+                taken |= ranks
+                break
+        else:
+            found.append(([identity], ranks))
+    return [names for names, _ in found]
+
+
+def types_of(connection: Connection) -> tuple[list[Type], dict[tuple[int, int], Signature]]:
+    """The datatypes, and what the numbers of each rank's signatures stand for."""
+    types: dict[Type, int] = {}
+    found = {}
+    for rank, number, name, size, extent, blocks, count, op, in_place in connection.execute(
+        "SELECT world_rank, signature, datatype, type_bytes, extent, blocks, count, op, is_in_place"
+        " FROM signature WHERE count IS NOT NULL AND type_bytes IS NOT NULL"
+    ):
+        type_ = types.setdefault(Type(name, size, extent, blocks or 1), len(types))
+        found[rank, number] = Signature(type_, count, op or None, bool(in_place))
+    return list(types), found
+
+
+def rows_of(
+    connection: Connection, alignment: Alignment, numbers: dict[tuple[int, int], int],
+    since_ns: int, until_ns: int,
+) -> Iterator[Row]:
+    """The calls of MPI in the window, each thread's in their order."""
+    samples = sampled(connection)
+    calls, texts = samples.calls, samples.texts
+    silent = {
+        name for name, family, library in connection.execute("SELECT name, family, library FROM call")
+        if family in SILENT or library != "mpi"
+    }
+    start_ns = alignment.aligned(calls.world_rank, calls.start_ns)
+    end_ns = alignment.aligned(calls.world_rank, calls.end_ns)
+    is_own = (start_ns >= since_ns) & (end_ns <= until_ns) & ~texts.among(calls.call, silent)
+    calls = calls.take(np.flatnonzero(is_own))
+    calls = calls.take(np.lexsort((calls.start_ns, calls.thread, calls.world_rank)))
+
+    def column(values: np.ndarray) -> list[int | None]:
+        return [None if value == NONE else value for value in values.tolist()]
+
+    for rank, thread, call, comm, sequence, begin, end, completed, size, *others in zip(
+        calls.world_rank.tolist(), calls.thread.tolist(), calls.call.tolist(),
+        calls.communicator.tolist(), column(calls.sequence), calls.start_ns.tolist(),
+        calls.end_ns.tolist(), column(calls.completed_ns), column(calls.bytes), column(calls.peer),
+        column(calls.root), column(calls.tag), column(calls.number), column(calls.signature),
+    ):
+        peer, root, tag, number, signature = others
+        yield Row(
+            rank, thread, texts.text(call) or "", numbers.get((rank, comm)), sequence, begin, end,
+            completed, size or 0, peer, root, tag, number, signature,
+        )
+
+
+def received_of(connection: Connection) -> dict[tuple[int, int, int], Message]:
+    """By rank, thread and begin, what exchanges received."""
+    samples = sampled(connection)
+    rows, texts = samples.messages, samples.texts
+    rows = rows.take(np.flatnonzero(texts.among(rows.direction, ["received"])))
+    return {
+        (rank, thread, start_ns): Message(
+            peer, None if tag == NONE else tag, None if number == NONE else number, size
+        )
+        for rank, thread, start_ns, peer, tag, number, size in zip(
+            rows.world_rank.tolist(), rows.thread.tolist(), rows.start_ns.tolist(),
+            rows.peer.tolist(), rows.tag.tolist(), rows.number.tolist(), rows.bytes.tolist(),
+        )
+        if peer >= 0
+    }
+
+
+class _Maker:
+    def __init__(
+        self, kit: Kit, signatures: dict[tuple[int, int], Signature],
+        received: dict[tuple[int, int, int], Message],
+    ) -> None:
+        self.kit, self.signatures, self.received = kit, signatures, received
+        self.places = [{rank: at for at, rank in enumerate(comm.members)} for comm in kit.comms]
+        self.calls: dict[Call, int] = {}
+        self.vectors: dict[tuple[int, ...], int] = {}
+
+    def take(self, rows: list[Row]) -> None:
+        rows = self._known(rows)
+        while len(whole := self._whole(rows)) < len(rows):
+            rows = whole
+        vectors = self._vectors_of(rows)
+        by_thread: dict[tuple[int, int], list[Row]] = defaultdict(list)
+        for row in rows:
+            by_thread[row.rank, row.thread].append(row)
+        self.kit.programs = {
+            thread: list(self._program(own, vectors)) for thread, own in by_thread.items()
+        }
+        self.kit.calls, self.kit.vectors = list(self.calls), list(self.vectors)
+
+    def _leave_out(self, row: Row, why: str) -> None:
+        self.kit.left_out[row.call, why] += 1
+
+    def _known(self, rows: list[Row]) -> list[Row]:
+        kept = []
+        for row in rows:
+            kind = KINDS.get(row.call)
+            if not kind:
+                self._leave_out(row, UNKNOWN)
+            elif kind != COMPLETING and row.comm is None:
+                self._leave_out(row, INTER)
+            elif row.bytes and kind != COMPLETING and not self._signature(row):
+                self._leave_out(row, UNEQUAL)
+            else:
+                kept.append(row)
+        return kept
+
+    def _signature(self, row: Row) -> Signature | None:
+        return self.signatures.get((row.rank, row.signature or 0))
+
+    def _whole(self, rows: list[Row]) -> list[Row]:
+        """Without the parts of collectives and messages whose other parts are not there."""
+        members: Counter[Hashable] = Counter()
+        sides: Counter[Hashable] = Counter()  # sent less received: 0 if both are there
+        once: Counter[Hashable] = Counter()
+        for row in rows:
+            if row.sequence is not None:
+                members[self._operation(row)] += 1
+            for sign, key in self._halves(row):
+                once[sign, key] += 1
+        kept = []
+        for row in rows:
+            is_there = row.sequence is None or members[self._operation(row)] == (
+                1 if row.comm == SELF else len(self.kit.comms[row.comm or 0].members)
+            )
+            for sign, key in self._halves(row):
+                sides[sign, key] += 1  # the n-th on one side has an n-th on the other
+                is_there = is_there and sides[sign, key] <= once[-sign, key]
+            if is_there:
+                kept.append(row)
+            else:
+                self._leave_out(row, CUT)
+        return kept
+
+    def _operation(self, row: Row) -> Hashable:
+        own = row.rank if row.comm == SELF else -1
+        return row.comm, row.sequence, row.call, own
+
+    def _halves(self, row: Row) -> Iterator[tuple[int, Hashable]]:
+        """The messages that a call sends (1) and receives (-1)."""
+        if row.sequence is not None or KINDS[row.call] == COMPLETING:
+            return
+        if row.call in ("MPI_Recv", "MPI_Irecv"):
+            if row.peer is not None or row.bytes or row.completed_ns is None:
+                yield -1, (row.comm, row.peer, row.rank, row.tag, row.number)
+            return
+        if row.peer is not None:
+            yield 1, (row.comm, row.rank, row.peer, row.tag, row.number)
+        got = self.received.get((row.rank, row.thread, row.start_ns))
+        if got:
+            yield -1, (row.comm, got.peer, row.rank, got.tag, got.number)
+
+    def _vectors_of(self, rows: list[Row]) -> dict[Hashable, int]:
+        """The counts of all ranks in each MPI_Allgatherv and MPI_Gatherv."""
+        parts: dict[Hashable, dict[int, int]] = defaultdict(dict)
+        for row in rows:
+            if row.call.lower().endswith("gatherv"):
+                signature = self._signature(row)
+                count = signature.count if signature else 0
+                parts[self._operation(row)][row.rank] = count
+        found = {}
+        for operation, counts in parts.items():
+            members = self.kit.comms[operation[0]].members or tuple(counts)  # type: ignore[index]
+            vector = tuple(counts.get(rank, 0) for rank in members)
+            found[operation] = self.vectors.setdefault(vector, len(self.vectors))
+        return found
+
+    def _program(self, rows: list[Row], vectors: dict[Hashable, int]) -> Iterator[Made]:
+        free: list[int] = []
+        used = 0
+        open_: dict[int, list[int]] = defaultdict(list)  # requests, by when they are completed
+        before_ns = rows[0].start_ns
+        for row in rows:
+            requests: tuple[int, ...] = ()
+            kind = KINDS[row.call]
+            if kind == COMPLETING:
+                requests = tuple(open_.pop(row.end_ns, ()))
+                if not requests:
+                    self._leave_out(row, OPEN)
+                    continue
+                call = Call(row.call)
+                for request in requests:
+                    heappush(free, request)
+            else:
+                call = self._call(row, vectors)
+                if kind == STARTING:
+                    used += not free
+                    requests = (heappop(free) if free else used - 1,)
+                    open_[row.completed_ns or 0] += requests
+            number = self.calls.setdefault(call, len(self.calls))
+            yield Made(max(0, row.start_ns - before_ns), number, requests)
+            before_ns = row.end_ns
+
+    def _call(self, row: Row, vectors: dict[Hashable, int]) -> Call:
+        signature = self._signature(row) or Signature(0, 0, None, False)
+        comm = row.comm or 0
+        place = self.places[comm]
+        call = Call(
+            row.call, comm, signature.type if row.bytes else None, signature.count, signature.op,
+            row.root, place.get(row.peer) if row.peer is not None else None,
+            (row.tag or 0) if row.sequence is None else None, int(signature.is_in_place),
+        )
+        if row.sequence is not None:
+            return call._replace(vector=vectors.get(self._operation(row)))
+        if row.call != "MPI_Sendrecv":
+            return call
+        got = self.received.get((row.rank, row.thread, row.start_ns))
+        if not got:
+            return call
+        size = self.kit.types[signature.type].bytes if row.bytes else 0
+        fits = size and got.bytes % size == 0
+        return call._replace(
+            received_type=signature.type if fits else None,
+            received_count=got.bytes // size if fits else got.bytes,
+            received_peer=place.get(got.peer), received_tag=got.tag or 0,
+        )

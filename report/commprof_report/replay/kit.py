@@ -1,0 +1,287 @@
+"""A kit: the traffic of a job in one file, for commprof-replay, without its program and its data.
+
+The file is text, compressed by gzip. Its lines, with - where there is no value:
+
+    commprof-kit 1
+    sha256 HEX                                     of all lines that follow
+    library TEXT                                   of MPI, that the job used
+    ranks N
+    window NANOSECONDS                             time that the kit covers
+    left-out CALLS NAME WHY                        what is not in it
+    comm NUMBER PARENT ROUND HOW MEMBERS           HOW: world, self, dup or split; those of one round
+                                                   are made by one call on their parent
+    type NUMBER NAME BYTES EXTENT BLOCKS           MPI's name, or the constructor of a derived type
+    vector NUMBER COUNT ...                        of MPI_Allgatherv and its like, one for each rank
+    call NUMBER NAME COMM TYPE COUNT OP ROOT PEER TAG IN_PLACE VECTOR TYPE COUNT PEER TAG
+                                                   the last four: what MPI_Sendrecv receives
+    program RANK THREAD
+    GAP CALL [REQUEST ...]                         its calls in order: nanoseconds since the one
+                                                   before, and the requests that this one starts or
+                                                   completes
+
+Peers and roots are ranks in the communicator. Requests are numbers that a thread uses again.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from ..base.errors import ReportError
+
+VERSION = 1
+NONE = "-"
+WORLD, SELF = 0, 1  # numbers of communicators
+MOST_BYTES = 1 << 30  # of a kit that is read, as text
+BLOCKING, STARTING, COMPLETING = "blocking", "starting", "completing"
+COLLECTIVES = (
+    "Barrier", "Bcast", "Gather", "Gatherv", "Scatter", "Allgather", "Allgatherv", "Alltoall",
+    "Reduce", "Allreduce", "Reduce_scatter_block", "Scan", "Exscan",
+)
+MESSAGES = ("Send", "Ssend", "Rsend", "Recv")
+KINDS = {
+    **{f"MPI_{name}": BLOCKING for name in (*COLLECTIVES, *MESSAGES, "Sendrecv")},
+    **{f"MPI_I{name.lower()}": STARTING for name in (*COLLECTIVES, *MESSAGES)},
+    **{
+        f"MPI_{verb}{which}": COMPLETING for verb in ("Wait", "Test")
+        for which in ("", "all", "any", "some")
+    },
+}
+
+
+class Comm(NamedTuple):
+    parent: int
+    round: int
+    how: str  # world, self, dup, split
+    members: tuple[int, ...]  # world ranks
+
+
+class Type(NamedTuple):
+    name: str
+    bytes: int
+    extent: int
+    blocks: int
+
+
+class Call(NamedTuple):
+    """A call with its arguments; equal ones are one line of the kit. None: it has none."""
+
+    name: str
+    comm: int | None = None
+    type: int | None = None
+    count: int | None = None
+    op: str | None = None
+    root: int | None = None
+    peer: int | None = None
+    tag: int | None = None
+    in_place: int | None = None
+    vector: int | None = None
+    received_type: int | None = None
+    received_count: int | None = None
+    received_peer: int | None = None
+    received_tag: int | None = None
+
+
+class Made(NamedTuple):
+    """A call of a program."""
+
+    gap_ns: int
+    call: int
+    requests: tuple[int, ...] = ()
+
+
+@dataclass
+class Kit:
+    library: str
+    ranks: int
+    window_ns: int
+    left_out: Counter[tuple[str, str]] = field(default_factory=Counter)  # call, why
+    comms: list[Comm] = field(default_factory=list)
+    types: list[Type] = field(default_factory=list)
+    vectors: list[tuple[int, ...]] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    programs: dict[tuple[int, int], list[Made]] = field(default_factory=dict)  # by rank and thread
+
+    @property
+    def made(self) -> Counter[str]:
+        """How often each call is made, by all ranks."""
+        numbers = Counter(made.call for program in self.programs.values() for made in program)
+        names: Counter[str] = Counter()
+        for number, count in numbers.items():
+            names[self.calls[number].name] += count
+        return names
+
+
+def lines(kit: Kit) -> Iterator[str]:
+    yield f"library {kit.library}"
+    yield f"ranks {kit.ranks}"
+    yield f"window {kit.window_ns}"
+    for (name, why), calls in sorted(kit.left_out.items()):
+        yield f"left-out {calls} {name} {why}"
+    for number, comm in enumerate(kit.comms):
+        members = ",".join(map(str, comm.members)) or NONE
+        yield f"comm {number} {comm.parent} {comm.round} {comm.how} {members}"
+    for number, kind in enumerate(kit.types):
+        yield f"type {number} {_words(kind)}"
+    for number, vector in enumerate(kit.vectors):
+        yield f"vector {number} {_words(vector)}"
+    for number, call in enumerate(kit.calls):
+        yield f"call {number} {_words(call)}"
+    for (rank, thread), program in sorted(kit.programs.items()):
+        yield f"program {rank} {thread}"
+        for made in program:
+            yield _words((made.gap_ns, made.call, *made.requests))
+
+
+def _words(values: Iterable[object]) -> str:
+    return " ".join(NONE if value is None else str(value) for value in values)
+
+
+def write(kit: Kit, path: Path) -> str:
+    """Returns the SHA-256, which names the kit: equal traffic has an equal one."""
+    text = "".join(f"{line}\n" for line in lines(kit)).encode()
+    digest = hashlib.sha256(text).hexdigest()
+    head = f"commprof-kit {VERSION}\nsha256 {digest}\n".encode()
+    path.write_bytes(gzip.compress(head + text, mtime=0))
+    return digest
+
+
+class _Bad(Exception):
+    pass
+
+
+def read(path: Path) -> tuple[Kit, str]:
+    """The kit and its SHA-256. Anybody may have written the file: what does not fit is an error."""
+    try:
+        with gzip.open(path) as file:
+            data = file.read(MOST_BYTES + 1)
+    except (OSError, EOFError) as error:
+        raise ReportError(path, f"cannot be read as a kit: {error}") from None
+    head, _, text = data.partition(b"\n")
+    digest_line, _, text = text.partition(b"\n")
+    if not head.startswith(b"commprof-kit "):
+        raise ReportError(path, "is no kit of commprof's")
+    if head != f"commprof-kit {VERSION}".encode():
+        raise ReportError(path, f"is a kit of version {head[13:40].decode(errors='replace')}; "
+                          f"{VERSION} is understood")
+    digest = hashlib.sha256(text).hexdigest()
+    if len(data) > MOST_BYTES or digest_line != f"sha256 {digest}".encode():
+        raise ReportError(path, "is damaged: its SHA-256 is another one")
+    number = 0
+    try:
+        parser = _Parser()
+        for number, line in enumerate(text.decode().splitlines(), 3):
+            parser.take(line)
+        return parser.checked(), digest
+    except (_Bad, ValueError, IndexError, UnicodeDecodeError) as error:
+        raise ReportError(path, f"line {number} is not as in a kit: {error}") from None
+
+
+def _number(word: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,18}", word):
+        raise _Bad(f"{word[:40]!r} is no number")
+    return int(word)
+
+
+def _maybe(word: str) -> int | None:
+    return None if word == NONE else _number(word)
+
+
+class _Parser:
+    def __init__(self) -> None:
+        self.kit = Kit("", 0, 0)
+        self.program: list[Made] | None = None
+
+    def take(self, line: str) -> None:
+        kind, _, rest = line.partition(" ")
+        if kind[:1].isdigit():
+            gap_ns, call, *requests = map(_number, line.split())
+            if self.program is None:
+                raise _Bad("a call outside programs")
+            self.program.append(Made(gap_ns, call, tuple(requests)))
+            return
+        take = getattr(self, "_take_" + kind.replace("-", "_"), None)
+        if not take:
+            raise _Bad(f"{kind[:40]!r} is unknown")
+        take(rest)
+
+    def _take_library(self, rest: str) -> None:
+        self.kit.library = rest
+
+    def _take_ranks(self, rest: str) -> None:
+        self.kit.ranks = _number(rest)
+
+    def _take_window(self, rest: str) -> None:
+        self.kit.window_ns = _number(rest)
+
+    def _take_left_out(self, rest: str) -> None:
+        calls, name, why = rest.split(" ", 2)
+        self.kit.left_out[name, why] += _number(calls)
+
+    def _take_comm(self, rest: str) -> None:
+        number, parent, round_, how, members = rest.split()
+        self._in_order(number, self.kit.comms)
+        ranks = () if members == NONE else tuple(map(_number, members.split(",")))
+        self.kit.comms.append(Comm(_number(parent), _number(round_), how, ranks))
+
+    def _take_type(self, rest: str) -> None:
+        number, name, *sizes = rest.split()
+        self._in_order(number, self.kit.types)
+        size, extent, blocks = map(_number, sizes)
+        self.kit.types.append(Type(name, size, extent, blocks))
+
+    def _take_vector(self, rest: str) -> None:
+        number, *counts = map(_number, rest.split())
+        self._in_order(str(number), self.kit.vectors)
+        self.kit.vectors.append(tuple(counts))
+
+    def _take_call(self, rest: str) -> None:
+        number, name, comm, type_, count, op, *others = rest.split()
+        self._in_order(number, self.kit.calls)
+        root, peer, tag, in_place, vector, *received = map(_maybe, others)
+        received_type, received_count, received_peer, received_tag = received
+        self.kit.calls.append(
+            Call(
+                name, _maybe(comm), _maybe(type_), _maybe(count), None if op == NONE else op, root,
+                peer, tag, in_place, vector, received_type, received_count, received_peer,
+                received_tag,
+            )
+        )
+
+    def _take_program(self, rest: str) -> None:
+        rank, thread = map(_number, rest.split())
+        self.program = self.kit.programs.setdefault((rank, thread), [])
+
+    def _in_order(self, number: str, rows: list) -> None:
+        if _number(number) != len(rows):
+            raise _Bad("numbers are not in order")
+
+    def checked(self) -> Kit:
+        """Every number that stands for a row or a rank does."""
+        kit = self.kit
+        for number, comm in enumerate(kit.comms):
+            inside = all(0 <= rank < kit.ranks for rank in comm.members)
+            if not inside or not (comm.parent == number or 0 <= comm.parent < number):
+                raise _Bad(f"communicator {number}")
+        for number, call in enumerate(kit.calls):
+            size = len(kit.comms[call.comm].members) if call.comm is not None else 0
+            within = (
+                (call.type, len(kit.types)), (call.received_type, len(kit.types)),
+                (call.vector, len(kit.vectors)), (call.root, size), (call.peer, size),
+                (call.received_peer, size), (call.count, 1 << 40), (call.received_count, 1 << 40),
+            )
+            if call.name not in KINDS or not all(
+                value is None or 0 <= value < most for value, most in within
+            ):
+                raise _Bad(f"call {number}")
+        for (rank, thread), program in kit.programs.items():
+            for made in program:
+                if made.gap_ns < 0 or not (0 <= made.call < len(kit.calls) and rank < kit.ranks):
+                    raise _Bad(f"a call of rank {rank}, thread {thread}")
+        return kit

@@ -1,0 +1,145 @@
+/* commprof-replay [options] KIT: make a job's MPI calls again.
+ *
+ * The launcher starts it on as many ranks as the job had, with commprof-run before it, so that its
+ * profile can be compared with the job's. It finds the MPI library at run time, as libcommprof.so
+ * does: one binary for all. The first pass is not counted: connections are made in it. */
+#include "player.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXIT_USAGE = 2, PASSES_MOST = 1000000 };
+
+static const char USAGE[] =
+    "usage: mpirun -n RANKS commprof-run commprof-replay [options] KIT\n"
+    "Make the MPI calls of a kit (hvprof-report replay kit) again, on as many ranks as its job.\n\n"
+    "  --repeat N                 passes that are counted, after one that is not (1)\n"
+    "  --gaps recorded|none       compute between calls as long as the job did, or not (recorded)\n"
+    "  --arrival recorded|barrier with a barrier before each blocking collective (recorded)\n"
+    "  --mpi LIBRARY              the MPI library (default: the launcher's)\n";
+
+static int number_of(const char *text)
+{
+    char *end;
+    long number = strtol(text, &end, 10);
+    return end == text || *end || number < 1 || number > PASSES_MOST ? 0 : (int)number;
+}
+
+/* A word that is the first or the second choice; else -1. */
+static int choice(const char *word, const char *first, const char *second)
+{
+    return strcmp(word, first) == 0 ? 0 : strcmp(word, second) == 0 ? 1 : -1;
+}
+
+static int complain(const char *what, const char *why)
+{
+    fprintf(stderr, "commprof-replay: %s: %s\n", what, why);
+    return EXIT_USAGE;
+}
+
+struct options {
+    const char *kit, *library;
+    int passes;
+    struct player_settings settings;
+};
+
+static bool read_options(struct options *options, int argc, char **argv)
+{
+    static const struct option NAMES[] = {
+        {"repeat", required_argument, NULL, 'r'},  {"gaps", required_argument, NULL, 'g'},
+        {"arrival", required_argument, NULL, 'a'}, {"mpi", required_argument, NULL, 'm'},
+        {"help", no_argument, NULL, 'h'},          {0}};
+    int gaps = 0, arrival = 0;
+    *options = (struct options){.passes = 1};
+    for (int option; (option = getopt_long(argc, argv, "h", NAMES, NULL)) != -1;)
+        if (option == 'r')
+            options->passes = number_of(optarg);
+        else if (option == 'g')
+            gaps = choice(optarg, "recorded", "none");
+        else if (option == 'a')
+            arrival = choice(optarg, "recorded", "barrier");
+        else if (option == 'm')
+            options->library = optarg;
+        else {
+            fputs(USAGE, option == 'h' ? stdout : stderr);
+            exit(option == 'h' ? 0 : EXIT_USAGE);
+        }
+    options->settings = (struct player_settings){gaps == 0, arrival == 1};
+    options->kit = argv[optind];
+    return optind + 1 == argc && options->passes && gaps >= 0 && arrival >= 0;
+}
+
+/* MPI's functions that the program calls by itself; of its set-up and the first pass nothing is
+ * counted. */
+static struct {
+    int (*Init_thread)(int *, char ***, int, int *);
+    int (*Comm_rank)(mpi_handle, int *);
+    int (*Comm_size)(mpi_handle, int *);
+    int (*Barrier)(mpi_handle);
+    int (*Pcontrol)(int, ...);
+    int (*Finalize)(void);
+    int (*Abort)(mpi_handle, int);
+    double (*Wtime)(void);
+} mpi;
+
+static bool resolve(void)
+{
+#define FUNCTION(NAME) (mpi.NAME = (__typeof__(mpi.NAME))library_function("MPI_" #NAME))
+    return FUNCTION(Init_thread) && FUNCTION(Comm_rank) && FUNCTION(Comm_size) &&
+           FUNCTION(Barrier) && FUNCTION(Pcontrol) && FUNCTION(Finalize) && FUNCTION(Abort) &&
+           FUNCTION(Wtime);
+#undef FUNCTION
+}
+
+static void play(const struct kit *kit, const struct objects *objects,
+                 const struct options *options, int rank)
+{
+    for (int pass = 0; pass <= options->passes; pass++) {
+        mpi.Barrier(mpi_abi.comm_world);
+        mpi.Pcontrol(pass > 0);
+        double begin = mpi.Wtime();
+        player_play(kit, objects, &options->settings);
+        if (rank == 0 && pass > 0)
+            printf("commprof-replay: pass %d of %d took %.6f s; the job took %.6f s\n", pass,
+                   options->passes, mpi.Wtime() - begin, (double)kit->window_ns * 1e-9);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    struct kit kit;
+    struct objects objects = {0};
+    char why[512] = "none is found; name it with --mpi";
+    int level, rank = 0, size = 0;
+    if (!read_options(&options, argc, argv)) {
+        fputs(USAGE, stderr);
+        return EXIT_USAGE;
+    }
+    if (!kit_read(&kit, options.kit, -1, why, sizeof why))
+        return complain(options.kit, why);
+    if (!library_load(options.library, why, sizeof why) || !resolve())
+        return complain("MPI library", why);
+    mpi.Init_thread(&argc, &argv, mpi_abi.thread_levels[kit.has_threads ? 3 : 0], &level);
+    mpi.Pcontrol(0);
+    mpi.Comm_rank(mpi_abi.comm_world, &rank);
+    mpi.Comm_size(mpi_abi.comm_world, &size);
+    bool fits = size == kit.ranks;
+    if (!fits)
+        snprintf(why, sizeof why, "is a job of %d ranks; this one has %d", kit.ranks, size);
+    if (!fits || !kit_read(&kit, options.kit, rank, why, sizeof why) ||
+        !player_begin(&kit, why, sizeof why)) {
+        if (rank == 0)
+            complain(options.kit, why);
+        if (fits)
+            mpi.Abort(mpi_abi.comm_world, EXIT_USAGE);
+        mpi.Finalize();
+        return EXIT_USAGE;
+    }
+    objects_make(&objects, &kit, rank);
+    play(&kit, &objects, &options, rank);
+    mpi.Finalize();
+    return 0;
+}

@@ -1,0 +1,274 @@
+#include "kit.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KIT_BYTES_MOST = 1 << 30, RANKS_MOST = 1 << 24, WORDS_MOST = 16 };
+
+/* A kit that is being read: its lines, and what is wrong with it. */
+struct reader {
+    struct kit *kit;
+    int rank;     /* whose programs are kept */
+    bool is_kept; /* the present program is */
+    size_t room_made, room_requests;
+    const char *wrong;
+};
+
+static void *grown(void *rows, size_t count, size_t *room, size_t bytes)
+{
+    if (count < *room)
+        return rows;
+    *room = *room ? 2 * *room : 64;
+    void *more = realloc(rows, *room * bytes);
+    if (!more)
+        abort();
+    return more;
+}
+
+/* One more row of a table that grows by doubling; its number is its place. */
+static void *next_row(void **rows, int *count, size_t bytes)
+{
+    if ((*count & (*count - 1)) == 0 &&
+        !(*rows = realloc(*rows, (*count ? 2u * (unsigned)*count : 1u) * bytes)))
+        abort();
+    void *row = (char *)*rows + (size_t)(*count)++ * bytes;
+    memset(row, 0, bytes);
+    return row;
+}
+
+static int64_t number_of(struct reader *reader, const char *word, int64_t least, int64_t most)
+{
+    char *end;
+    long long value = strtoll(word, &end, 10);
+    if (end == word || *end || value < least || value > most) {
+        reader->wrong = "a number is out of range";
+        return least;
+    }
+    return value;
+}
+
+static int maybe(struct reader *reader, const char *word, int most)
+{
+    return strcmp(word, "-") == 0 ? KIT_NONE : (int)number_of(reader, word, 0, most);
+}
+
+static void name_of(struct reader *reader, char name[KIT_NAME_BYTES], const char *word)
+{
+    if (strlen(word) >= KIT_NAME_BYTES)
+        reader->wrong = "a name is too long";
+    snprintf(name, KIT_NAME_BYTES, "%s", strcmp(word, "-") == 0 ? "" : word);
+}
+
+/* Cuts a line into words; -1: there are too many. */
+static int words_of(char *line, char *words[WORDS_MOST])
+{
+    int count = 0;
+    for (char *rest, *word = strtok_r(line, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        if (count == WORDS_MOST)
+            return -1;
+        words[count++] = word;
+    }
+    return count;
+}
+
+static void take_comm(struct reader *reader, char *words[WORDS_MOST])
+{
+    static const char *const HOW[] = {"world", "self", "dup", "split"};
+    struct kit *kit = reader->kit;
+    int number = kit->comms, how = 0;
+    struct kit_comm *comm = next_row((void **)&kit->comm, &kit->comms, sizeof *comm);
+    while (how < KIT_SPLIT && strcmp(words[4], HOW[how]) != 0)
+        how++;
+    comm->how = (enum kit_how)how;
+    comm->parent = (int)number_of(reader, words[2], 0, number);
+    comm->round = (int)number_of(reader, words[3], 0, number);
+    if (strcmp(words[4], HOW[how]) != 0 || (how >= KIT_DUP && comm->parent == number) ||
+        (how < KIT_DUP) != (number < KIT_DUP))
+        reader->wrong = "a communicator has no parent";
+    char *rest, *word = strcmp(words[5], "-") == 0 ? NULL : strtok_r(words[5], ",", &rest);
+    for (; word; word = strtok_r(NULL, ",", &rest)) {
+        int *member = next_row((void **)&comm->members, &comm->size, sizeof *member);
+        *member = (int)number_of(reader, word, 0, kit->ranks - 1);
+    }
+}
+
+static void take_type(struct reader *reader, char *words[WORDS_MOST])
+{
+    struct kit *kit = reader->kit;
+    struct kit_type *type = next_row((void **)&kit->type, &kit->types, sizeof *type);
+    name_of(reader, type->name, words[2]);
+    type->bytes = number_of(reader, words[3], 0, INT32_MAX);
+    type->extent = number_of(reader, words[4], INT32_MIN, INT32_MAX);
+    type->blocks = number_of(reader, words[5], 1, INT32_MAX);
+}
+
+static void take_vector(struct reader *reader, char *line)
+{
+    struct kit *kit = reader->kit;
+    struct kit_vector *vector = next_row((void **)&kit->vector, &kit->vectors, sizeof *vector);
+    char *rest;
+    strtok_r(line, " ", &rest);
+    strtok_r(NULL, " ", &rest);
+    for (char *word; (word = strtok_r(NULL, " ", &rest));) {
+        int *count = next_row((void **)&vector->counts, &vector->length, sizeof *count);
+        *count = (int)number_of(reader, word, 0, INT32_MAX);
+    }
+}
+
+static void take_call(struct reader *reader, char *words[WORDS_MOST])
+{
+    struct kit *kit = reader->kit;
+    struct kit_call *call = next_row((void **)&kit->call, &kit->calls, sizeof *call);
+    name_of(reader, call->name, words[2]);
+    call->comm = maybe(reader, words[3], kit->comms - 1);
+    int ranks = call->comm == KIT_NONE ? 0 : kit->comm[call->comm].size;
+    if (call->comm != KIT_NONE && kit->comm[call->comm].how == KIT_SELF)
+        ranks = 1;
+    call->type = maybe(reader, words[4], kit->types - 1);
+    call->count = maybe(reader, words[5], INT32_MAX);
+    name_of(reader, call->op, words[6]);
+    call->root = maybe(reader, words[7], ranks - 1);
+    call->peer = maybe(reader, words[8], ranks - 1);
+    call->tag = maybe(reader, words[9], INT32_MAX);
+    call->in_place = maybe(reader, words[10], 1);
+    call->vector = maybe(reader, words[11], kit->vectors - 1);
+    if (call->vector != KIT_NONE && kit->vector[call->vector].length != ranks)
+        reader->wrong = "a vector has not a count for each rank";
+    call->received_type = maybe(reader, words[12], kit->types - 1);
+    call->received_count = maybe(reader, words[13], INT32_MAX);
+    call->received_peer = maybe(reader, words[14], ranks - 1);
+    call->received_tag = maybe(reader, words[15], INT32_MAX);
+}
+
+static void take_program(struct reader *reader, char *words[WORDS_MOST])
+{
+    struct kit *kit = reader->kit;
+    reader->is_kept = number_of(reader, words[1], 0, kit->ranks - 1) == reader->rank;
+    kit->has_threads |= strcmp(words[2], "0") != 0;
+    if (!reader->is_kept)
+        return;
+    struct kit_program *program = next_row((void **)&kit->program, &kit->programs, sizeof *program);
+    program->thread = (int)number_of(reader, words[2], 0, INT32_MAX);
+    program->first = kit->made_count;
+}
+
+static void take_made(struct reader *reader, char *line)
+{
+    struct kit *kit = reader->kit;
+    if (!reader->is_kept)
+        return;
+    if (!kit->programs) {
+        reader->wrong = "a call is in no program";
+        return;
+    }
+    struct kit_program *program = &kit->program[kit->programs - 1];
+    char *rest, *gap = strtok_r(line, " ", &rest), *call = strtok_r(NULL, " ", &rest);
+    kit->made = grown(kit->made, kit->made_count, &reader->room_made, sizeof *kit->made);
+    struct kit_made *made = &kit->made[kit->made_count++];
+    *made = (struct kit_made){
+        .gap_ns = number_of(reader, gap, 0, INT64_MAX),
+        .call = (int)number_of(reader, call ? call : "", 0, kit->calls - 1),
+        .first_request = kit->request_count,
+    };
+    program->count++;
+    for (char *word; (word = strtok_r(NULL, " ", &rest)); made->requests++) {
+        kit->requests =
+            grown(kit->requests, kit->request_count, &reader->room_requests, sizeof *kit->requests);
+        int request = (int)number_of(reader, word, 0, KIT_REQUESTS_MOST);
+        kit->requests[kit->request_count++] = request;
+        if (request >= program->requests)
+            program->requests = request + 1;
+    }
+}
+
+static void take_line(struct reader *reader, char *line)
+{
+    static const struct {
+        const char *kind;
+        int words;
+        void (*take)(struct reader *reader, char *words[WORDS_MOST]);
+    } KINDS[] = {{"comm", 6, take_comm},
+                 {"type", 6, take_type},
+                 {"call", 16, take_call},
+                 {"program", 3, take_program}};
+    char *words[WORDS_MOST];
+    if (isdigit((unsigned char)*line))
+        take_made(reader, line);
+    else if (strncmp(line, "vector ", 7) == 0)
+        take_vector(reader, line);
+    else if (strncmp(line, "ranks ", 6) == 0)
+        reader->kit->ranks = (int)number_of(reader, line + 6, 1, RANKS_MOST);
+    else if (strncmp(line, "window ", 7) == 0)
+        reader->kit->window_ns = number_of(reader, line + 7, 0, INT64_MAX);
+    else if (strncmp(line, "sha256 ", 7) == 0)
+        snprintf(reader->kit->sha256, sizeof reader->kit->sha256, "%s", line + 7);
+    else if (strncmp(line, "left-out ", 9) != 0 && strncmp(line, "library ", 8) != 0) {
+        int count = words_of(line, words);
+        for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
+            if (count > 0 && strcmp(words[0], KINDS[i].kind) == 0 && count == KINDS[i].words) {
+                KINDS[i].take(reader, words);
+                return;
+            }
+        reader->wrong = "a line is not as in a kit";
+    }
+}
+
+/* All of the file as text; gzip's functions read what is not compressed, too. */
+static char *text_of(const char *path, char *why, size_t why_bytes)
+{
+    void *zlib = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *(*open)(const char *, const char *) =
+        zlib ? (void *(*)(const char *, const char *))dlsym(zlib, "gzopen") : NULL;
+    int (*read)(void *, void *, unsigned) =
+        zlib ? (int (*)(void *, void *, unsigned))dlsym(zlib, "gzread") : NULL;
+    int (*close)(void *) = zlib ? (int (*)(void *))dlsym(zlib, "gzclose") : NULL;
+    if (!open || !read || !close) {
+        snprintf(why, why_bytes, "zlib (libz.so.1) cannot be loaded");
+        return NULL;
+    }
+    void *file = open(path, "rb");
+    if (!file) {
+        snprintf(why, why_bytes, "cannot be opened");
+        return NULL;
+    }
+    size_t used = 0, room = 1 << 20;
+    char *text = malloc(room);
+    int got = 1;
+    while (text && used < KIT_BYTES_MOST &&
+           (got = read(file, text + used, (unsigned)(room - used - 1))) > 0)
+        if ((used += (size_t)got) + 1 == room)
+            text = realloc(text, room *= 2);
+    close(file);
+    if (!text || got != 0) {
+        snprintf(why, why_bytes, "%s", got < 0 ? "is damaged" : "is too large");
+        free(text);
+        return NULL;
+    }
+    text[used] = '\0';
+    return text;
+}
+
+bool kit_read(struct kit *kit, const char *path, int rank, char *why, size_t why_bytes)
+{
+    static const char HEAD[] = "commprof-kit 1";
+    struct reader reader = {.kit = kit, .rank = rank};
+    char *rest, *text = text_of(path, why, why_bytes);
+    int number = 1;
+    *kit = (struct kit){0};
+    if (!text)
+        return false;
+    char *line = strtok_r(text, "\n", &rest);
+    if (!line || strcmp(line, HEAD) != 0)
+        reader.wrong = "it is no kit of this version";
+    while (!reader.wrong && (line = strtok_r(NULL, "\n", &rest)) && ++number)
+        take_line(&reader, line);
+    if (!reader.wrong && (!kit->ranks || kit->comms < KIT_DUP))
+        reader.wrong = "it is not complete";
+    if (reader.wrong)
+        snprintf(why, why_bytes, "line %d: %s", number, reader.wrong);
+    free(text);
+    return !reader.wrong;
+}

@@ -1,0 +1,72 @@
+/* A kit in memory: the traffic of a job, as `hvprof-report replay kit` has written it
+ * (report/commprof_report/replay/kit.py has the format). Kits come from anybody: every number that
+ * stands for a row, a rank or a request is checked. */
+#ifndef COMMPROF_KIT_H
+#define COMMPROF_KIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { KIT_VERSION = 1, KIT_NONE = INT32_MIN, KIT_NAME_BYTES = 40, KIT_REQUESTS_MOST = 1 << 20 };
+
+enum kit_how { KIT_WORLD, KIT_SELF, KIT_DUP, KIT_SPLIT };
+
+struct kit_comm {
+    enum kit_how how;
+    int parent, round, size;
+    int *members; /* world ranks */
+};
+
+struct kit_type {
+    char name[KIT_NAME_BYTES];
+    int64_t bytes, extent, blocks;
+};
+
+struct kit_vector {
+    int length;
+    int *counts;
+};
+
+/* The arguments of a call; KIT_NONE: it has none. */
+struct kit_call {
+    char name[KIT_NAME_BYTES], op[KIT_NAME_BYTES];
+    int comm, type, root, peer, tag, in_place, vector;
+    int64_t count;
+    int received_type, received_peer, received_tag;
+    int64_t received_count;
+};
+
+/* A call of a program; its requests are kit->requests[first_request...]. */
+struct kit_made {
+    int64_t gap_ns;
+    int call, requests;
+    size_t first_request;
+};
+
+struct kit_program {
+    int thread;
+    size_t first, count; /* of kit->made */
+    int requests;        /* as many are open at most */
+};
+
+struct kit {
+    char sha256[65];
+    bool has_threads; /* some rank has more than one */
+    int64_t window_ns;
+    int ranks, comms, types, vectors, calls, programs;
+    struct kit_comm *comm;
+    struct kit_type *type;
+    struct kit_vector *vector;
+    struct kit_call *call;
+    struct kit_program *program; /* of one rank */
+    struct kit_made *made;
+    int *requests;
+    size_t made_count, request_count;
+};
+
+/* Reads the kit, and of the programs those of one rank (none: -1). Fails with a message of what is
+ * wrong in `why`. */
+bool kit_read(struct kit *kit, const char *path, int rank, char *why, size_t why_bytes);
+
+#endif

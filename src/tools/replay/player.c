@@ -1,0 +1,450 @@
+#include "player.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum shape {
+    BARRIER,
+    BCAST,
+    GATHER, /* and scatter */
+    GATHERV,
+    ALLGATHER, /* and alltoall */
+    ALLGATHERV,
+    REDUCE,
+    ALLREDUCE, /* and scans */
+    REDUCE_SCATTER_BLOCK,
+    SEND,
+    RECV,
+    SENDRECV,
+    WAIT,
+    WAITALL,
+    WAITANY,
+    WAITSOME,
+    TEST,
+    TESTALL,
+    TESTANY,
+    TESTSOME,
+};
+
+static const struct {
+    const char *name;
+    enum shape shape;
+} SHAPES[] = {
+    {"barrier", BARRIER},
+    {"bcast", BCAST},
+    {"gather", GATHER},
+    {"scatter", GATHER},
+    {"gatherv", GATHERV},
+    {"allgather", ALLGATHER},
+    {"alltoall", ALLGATHER},
+    {"allgatherv", ALLGATHERV},
+    {"reduce", REDUCE},
+    {"allreduce", ALLREDUCE},
+    {"scan", ALLREDUCE},
+    {"exscan", ALLREDUCE},
+    {"reduce_scatter_block", REDUCE_SCATTER_BLOCK},
+    {"send", SEND},
+    {"ssend", SEND},
+    {"rsend", SEND},
+    {"recv", RECV},
+    {"sendrecv", SENDRECV},
+    {"wait", WAIT},
+    {"waitall", WAITALL},
+    {"waitany", WAITANY},
+    {"waitsome", WAITSOME},
+    {"test", TEST},
+    {"testall", TESTALL},
+    {"testany", TESTANY},
+    {"testsome", TESTSOME},
+};
+
+/* The function behind each call of the kit. */
+static struct function {
+    void *address;
+    enum shape shape;
+    bool starts; /* returns a request */
+} * functions;
+
+static bool find(struct function *function, const char *call)
+{
+    const char *name = call + strlen("MPI_");
+    function->address = strncmp(call, "MPI_", 4) == 0 ? library_function(call) : NULL;
+    for (int starts = 0; function->address && starts < 2; starts++)
+        for (size_t i = 0; i < sizeof SHAPES / sizeof *SHAPES; i++)
+            if ((!starts || *name == 'I') && strcasecmp(name + starts, SHAPES[i].name) == 0) {
+                function->shape = SHAPES[i].shape;
+                function->starts = starts;
+                return true;
+            }
+    return false;
+}
+
+static bool has_arguments(const struct kit_call *call, enum shape shape)
+{
+    bool has_root = shape == BCAST || shape == GATHER || shape == GATHERV || shape == REDUCE;
+    bool has_vector = shape == GATHERV || shape == ALLGATHERV, is_message = shape >= SEND;
+    return shape >= WAIT ||
+           (call->comm != KIT_NONE && (!has_root || call->root != KIT_NONE) &&
+            (!has_vector || call->vector != KIT_NONE) && (!is_message || call->tag != KIT_NONE));
+}
+
+/* A request is started where none is open and completed where one is. */
+static bool has_requests(const struct kit *kit, const struct kit_program *program)
+{
+    char *is_open = calloc((size_t)program->requests + 1, 1);
+    bool is_right = is_open;
+    for (size_t i = 0; is_right && i < program->count; i++) {
+        const struct kit_made *made = &kit->made[program->first + i];
+        bool completes = functions[made->call].shape >= WAIT;
+        is_right = made->requests == functions[made->call].starts || (completes && made->requests);
+        for (int j = 0; is_right && j < made->requests; j++) {
+            char *at = &is_open[kit->requests[made->first_request + (size_t)j]];
+            is_right = *at == completes;
+            *at = !completes;
+        }
+    }
+    free(is_open);
+    return is_right;
+}
+
+bool player_begin(const struct kit *kit, char *why, size_t why_bytes)
+{
+    functions = calloc((size_t)kit->calls + 1, sizeof *functions);
+    for (int i = 0; functions && i < kit->calls; i++) {
+        const char *wrong = !find(&functions[i], kit->call[i].name) ? "the library has no"
+                            : !has_arguments(&kit->call[i], functions[i].shape)
+                                ? "the kit lacks arguments of"
+                                : NULL;
+        if (wrong) {
+            snprintf(why, why_bytes, "%s %s", wrong, kit->call[i].name);
+            return false;
+        }
+    }
+    for (int i = 0; functions && i < kit->programs; i++)
+        if (!has_requests(kit, &kit->program[i])) {
+            snprintf(why, why_bytes, "a request is completed that was not started");
+            return false;
+        }
+    return functions;
+}
+
+/* A thread's requests, and buffers for what each may move; the last is for blocking calls. */
+struct player {
+    const struct kit *kit;
+    const struct objects *objects;
+    const struct player_settings *settings;
+    const struct kit_program *program;
+    uint64_t *requests; /* handles in memory, one in each place */
+    struct buffers {
+        char *sent, *received;
+    } * buffers;
+    uint64_t *together;             /* requests as an array in the library's layout */
+    int *indices, *counts, *places; /* of requests; of vectors */
+};
+
+static int64_t span_of(const struct kit *kit, int type, int64_t count)
+{
+    int64_t bytes = type == KIT_NONE ? 1 : kit->type[type].bytes;
+    int64_t extent = type == KIT_NONE ? 1 : llabs(kit->type[type].extent);
+    return count == KIT_NONE ? 0 : count * extent + bytes;
+}
+
+static int size_of(const struct kit *kit, int comm)
+{
+    return comm == KIT_NONE ? 0 : comm == KIT_SELF ? 1 : kit->comm[comm].size;
+}
+
+/* Bytes that the call may touch on either side. */
+static int64_t room_of(const struct kit *kit, const struct kit_call *call, enum shape shape)
+{
+    int64_t one = span_of(kit, call->type, call->count), all = one;
+    bool is_per_rank = shape == GATHER || shape == ALLGATHER || shape == REDUCE_SCATTER_BLOCK;
+    if (is_per_rank)
+        all = one * size_of(kit, call->comm);
+    for (int i = 0; call->vector != KIT_NONE && i < kit->vector[call->vector].length; i++)
+        all += span_of(kit, call->type, kit->vector[call->vector].counts[i]);
+    int64_t received = span_of(kit, call->received_type, call->received_count);
+    return all > received ? all : received;
+}
+
+/* Values that neither trap nor compress: as floats from 1 to 2, as doubles near 0.008. */
+static char *filled(int64_t bytes)
+{
+    static uint64_t state = 88172645463325252u;
+    size_t words = (size_t)bytes / 4 + 16;
+    uint32_t *buffer = aligned_alloc(64, (words * 4 + 63) / 64 * 64);
+    if (!buffer) {
+        fprintf(stderr, "commprof-replay: no memory for a message of %lld bytes\n",
+                (long long)bytes);
+        exit(1);
+    }
+    for (size_t i = 0; i < words; i++) {
+        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+        buffer[i] = 0x3f800000u | (uint32_t)(state & 0x7fffff);
+    }
+    return (char *)buffer;
+}
+
+/* Memory is touched by the thread that uses it. */
+static void prepare(struct player *player)
+{
+    const struct kit *kit = player->kit;
+    const struct kit_program *program = player->program;
+    int blocking = program->requests, most = program->requests + 1, ranks = kit->ranks;
+    int64_t *room = calloc((size_t)most, sizeof *room);
+    player->requests = calloc((size_t)most, sizeof *player->requests);
+    player->together = calloc((size_t)most, sizeof *player->together);
+    player->indices = calloc((size_t)most, sizeof *player->indices);
+    player->buffers = calloc((size_t)most, sizeof *player->buffers);
+    player->counts = calloc((size_t)ranks, sizeof *player->counts);
+    player->places = calloc((size_t)ranks, sizeof *player->places);
+    if (!room || !player->requests || !player->together || !player->indices || !player->buffers ||
+        !player->counts || !player->places)
+        abort();
+    for (size_t i = 0; i < program->count; i++) {
+        const struct kit_made *made = &kit->made[program->first + i];
+        struct function function = functions[made->call];
+        int64_t bytes = room_of(kit, &kit->call[made->call], function.shape);
+        int at = function.starts && made->requests ? kit->requests[made->first_request] : blocking;
+        if (bytes > room[at])
+            room[at] = bytes;
+    }
+    for (int i = 0; i < most; i++) {
+        mpi_handle_store(&player->requests[i], mpi_abi.request_null);
+        player->buffers[i] = (struct buffers){filled(room[i]), filled(room[i])};
+    }
+    free(room);
+}
+
+static void release(struct player *player)
+{
+    for (int i = 0; i <= player->program->requests; i++) {
+        free(player->buffers[i].sent);
+        free(player->buffers[i].received);
+    }
+    free(player->requests);
+    free(player->together);
+    free(player->indices);
+    free(player->buffers);
+    free(player->counts);
+    free(player->places);
+}
+
+/* Calls a function, with a request behind its arguments if it returns one. */
+#define ARGUMENTS(...) __VA_ARGS__
+#define MAKE(TYPES, VALUES)                                                          \
+    (function->starts ? ((int (*)(TYPES, void *))function->address)(VALUES, request) \
+                      : ((int (*)(TYPES))function->address)(VALUES))
+
+/* Counts and places of a vector, one part behind the other. */
+static int64_t lay_out(struct player *player, const struct kit_call *call)
+{
+    const struct kit_vector *vector = &player->kit->vector[call->vector];
+    int at = 0;
+    for (int i = 0; i < vector->length; i++) {
+        player->counts[i] = vector->counts[i];
+        player->places[i] = at;
+        at += vector->counts[i];
+    }
+    return at;
+}
+
+static int move(struct player *player, const struct function *function, const struct kit_call *call,
+                struct buffers buffers, void *request)
+{
+    typedef mpi_handle H;
+    const struct objects *objects = player->objects;
+    H comm = mpi_handle_load(&objects->comm[call->comm], 0);
+    H type = call->type == KIT_NONE ? mpi_abi.byte : mpi_handle_load(&objects->type[call->type], 0);
+    int count = call->count == KIT_NONE ? 0 : (int)call->count;
+    int peer = call->peer == KIT_NONE ? mpi_abi.proc_null : call->peer;
+    void *sent = call->in_place == 1 ? mpi_abi.in_place : buffers.sent,
+         *received = buffers.received;
+    switch (function->shape) {
+    case BARRIER:
+        return MAKE(ARGUMENTS(H), comm);
+    case BCAST:
+        return MAKE(ARGUMENTS(void *, int, H, int, H),
+                    ARGUMENTS(received, count, type, call->root, comm));
+    case GATHER:
+        return MAKE(ARGUMENTS(void *, int, H, void *, int, H, int, H),
+                    ARGUMENTS(sent, count, type, received, count, type, call->root, comm));
+    case GATHERV:
+        lay_out(player, call);
+        return MAKE(ARGUMENTS(void *, int, H, void *, int *, int *, H, int, H),
+                    ARGUMENTS(sent, count, type, received, player->counts, player->places, type,
+                              call->root, comm));
+    case ALLGATHER:
+        return MAKE(ARGUMENTS(void *, int, H, void *, int, H, H),
+                    ARGUMENTS(sent, count, type, received, count, type, comm));
+    case ALLGATHERV:
+        lay_out(player, call);
+        return MAKE(
+            ARGUMENTS(void *, int, H, void *, int *, int *, H, H),
+            ARGUMENTS(sent, count, type, received, player->counts, player->places, type, comm));
+    case REDUCE:
+        return MAKE(ARGUMENTS(void *, void *, int, H, H, int, H),
+                    ARGUMENTS(sent, received, count, type,
+                              objects_op(objects, call->op, call->type), call->root, comm));
+    case ALLREDUCE:
+    case REDUCE_SCATTER_BLOCK:
+        return MAKE(ARGUMENTS(void *, void *, int, H, H, H),
+                    ARGUMENTS(sent, received, count, type,
+                              objects_op(objects, call->op, call->type), comm));
+    case SEND:
+        return MAKE(ARGUMENTS(void *, int, H, int, int, H),
+                    ARGUMENTS(buffers.sent, count, type, peer, call->tag, comm));
+    case RECV:
+        if (function->starts)
+            return MAKE(ARGUMENTS(void *, int, H, int, int, H),
+                        ARGUMENTS(received, count, type, peer, call->tag, comm));
+        return ((int (*)(void *, int, H, int, int, H, void *))function->address)(
+            received, count, type, peer, call->tag, comm, mpi_abi.status_ignore);
+    default: /* SENDRECV */
+        return ((int (*)(void *, int, H, int, int, void *, int, H, int, int, H,
+                         void *))function->address)(
+            buffers.sent, count, type, peer, call->tag, received,
+            call->received_count == KIT_NONE ? 0 : (int)call->received_count,
+            call->received_type == KIT_NONE
+                ? mpi_abi.byte
+                : mpi_handle_load(&objects->type[call->received_type], 0),
+            call->received_peer == KIT_NONE ? mpi_abi.proc_null : call->received_peer,
+            call->received_tag == KIT_NONE ? 0 : call->received_tag, comm, mpi_abi.status_ignore);
+    }
+}
+
+static bool is_open(const struct player *player, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (mpi_handle_bits(mpi_handle_load(player->together, (size_t)i)) !=
+            mpi_handle_bits(mpi_abi.request_null))
+            return true;
+    return false;
+}
+
+/* Polls as often as it takes, and makes those that complete one or some until all are. */
+static void complete(struct player *player, const struct function *function,
+                     const struct kit_made *made)
+{
+    void *call = function->address, *ignore = mpi_abi.status_ignore;
+    const int *which = &player->kit->requests[made->first_request];
+    int count = made->requests, flag = 0, done = 0;
+    for (int i = 0; i < count; i++)
+        memcpy((char *)player->together + (size_t)i * mpi_abi.handle_bytes,
+               &player->requests[which[i]], mpi_abi.handle_bytes);
+    do
+        switch (function->shape) {
+        case WAIT:
+            ((int (*)(void *, void *))call)(player->together, ignore);
+            break;
+        case WAITALL:
+            ((int (*)(int, void *, void *))call)(count, player->together, ignore);
+            break;
+        case WAITANY:
+            ((int (*)(int, void *, int *, void *))call)(count, player->together, &done, ignore);
+            break;
+        case TEST:
+            ((int (*)(void *, int *, void *))call)(player->together, &flag, ignore);
+            break;
+        case TESTALL:
+            ((int (*)(int, void *, int *, void *))call)(count, player->together, &flag, ignore);
+            break;
+        case TESTANY:
+            ((int (*)(int, void *, int *, int *, void *))call)(count, player->together, &done,
+                                                               &flag, ignore);
+            break;
+        default: /* WAITSOME, TESTSOME */
+            ((int (*)(int, void *, int *, int *, void *))call)(count, player->together, &done,
+                                                               player->indices, ignore);
+        }
+    while (is_open(player, count));
+    for (int i = 0; i < count; i++)
+        mpi_handle_store(&player->requests[which[i]], mpi_abi.request_null);
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+static void barrier(mpi_handle comm, void *pcontrol)
+{
+    int (*level)(int, ...) = (int (*)(int, ...))pcontrol;
+    int (*call)(mpi_handle) = (int (*)(mpi_handle))library_function("MPI_Barrier");
+    level(0);
+    call(comm);
+    level(1);
+}
+
+static void *play(void *context)
+{
+    struct player *player = context;
+    const struct kit *kit = player->kit;
+    void *pcontrol = library_function("MPI_Pcontrol");
+    int64_t before_ns = now_ns();
+    for (size_t i = 0; i < player->program->count; i++) {
+        const struct kit_made *made = &kit->made[player->program->first + i];
+        const struct kit_call *call = &kit->call[made->call];
+        const struct function *function = &functions[made->call];
+        int at = function->starts ? kit->requests[made->first_request] : player->program->requests;
+        if (player->settings->has_gaps)
+            while (now_ns() - before_ns < made->gap_ns)
+                continue;
+        if (function->shape >= WAIT)
+            complete(player, function, made);
+        else {
+            if (player->settings->has_barrier && function->shape < SEND && !function->starts)
+                barrier(mpi_handle_load(&player->objects->comm[call->comm], 0), pcontrol);
+            move(player, function, call, player->buffers[at], &player->requests[at]);
+        }
+        before_ns = now_ns();
+    }
+    return NULL;
+}
+
+/* Completes what the kit does not complete; not counted. */
+static void settle(struct player *player)
+{
+    int (*level)(int, ...) = (int (*)(int, ...))library_function("MPI_Pcontrol");
+    int (*wait)(void *, void *) = (int (*)(void *, void *))library_function("MPI_Wait");
+    level(0);
+    for (int i = 0; i < player->program->requests; i++)
+        wait(&player->requests[i], mpi_abi.status_ignore);
+}
+
+static void *perform(void *context)
+{
+    struct player *player = context;
+    prepare(player);
+    play(player);
+    settle(player);
+    release(player);
+    return NULL;
+}
+
+void player_play(const struct kit *kit, const struct objects *objects,
+                 const struct player_settings *settings)
+{
+    struct player *players = calloc((size_t)kit->programs + 1, sizeof *players);
+    pthread_t *threads = calloc((size_t)kit->programs + 1, sizeof *threads);
+    if (!players || !threads)
+        abort();
+    for (int i = kit->programs - 1; i >= 0; i--) {
+        players[i] = (struct player){
+            .kit = kit, .objects = objects, .settings = settings, .program = &kit->program[i]};
+        if (i == 0)
+            perform(&players[i]);
+        else if (pthread_create(&threads[i], NULL, perform, &players[i]) != 0)
+            abort();
+    }
+    for (int i = 1; i < kit->programs; i++)
+        pthread_join(threads[i], NULL);
+    free(players);
+    free(threads);
+}

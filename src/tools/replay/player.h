@@ -1,0 +1,19 @@
+/* Makes the calls of a kit's programs. */
+#ifndef COMMPROF_PLAYER_H
+#define COMMPROF_PLAYER_H
+
+#include "objects.h"
+
+struct player_settings {
+    bool has_gaps;    /* wait as long between calls as the job computed */
+    bool has_barrier; /* a barrier before each blocking collective, which is not counted */
+};
+
+/* Checks that the library has all functions; else `why` has the name of the one it lacks. */
+bool player_begin(const struct kit *kit, char *why, size_t why_bytes);
+
+/* All programs of this rank once, each in a thread of its own; the first one in this thread. */
+void player_play(const struct kit *kit, const struct objects *objects,
+                 const struct player_settings *settings);
+
+#endif
