@@ -88,7 +88,7 @@ def parser_build() -> Parser:
 def with_default_command(words: list[str]) -> list[str]:
     """`hvprof-report RUN` is `hvprof-report summary RUN`. The `--` between sides would be taken for
     the end of options."""
-    if words and words[0] in ("compare", "html"):
+    if words and words[0] in ("compare", "html", "replay"):
         return [compare.SEPARATOR if word == "--" else word for word in words]
     if words and (words[0] in COMMANDS or words[0] in ("-h", "--help", "--version")):
         return words

@@ -362,6 +362,9 @@ TABLE = (
               "events out of place by less are seen in place", "silent", "said"),
     Threshold("exporters.earliest", 10**18, "ns from 1970 to a trace's first event",
               "times before 2001 do not count from 1970", "refused", "placed"),
+    # replay: whether it stands for the job
+    Threshold("replay.within", 0.1, "ratio of a replay's mean to the job's, less 1",
+              "two MPI libraries differ by more", "near", "longer"),
     # compare: whether sides differ, and whether that may be asked
     Threshold("compare.level", 0.95, "confidence of all verdicts together",
               "usual; --level", "unknown", "same"),

@@ -1,30 +1,48 @@
-"""The job's communication as a kit, to be made again elsewhere by commprof-replay(1).
+"""The job's communication as a kit, and how well its replays stand for it.
 
-A kit has the calls, their sizes, datatypes, communicators and the times in between; no names, paths,
-arguments, hosts and no data. It covers the longest time in which all calls of all ranks were sampled
-(COMMPROF_SAMPLES=1000000 has room for more). What it lacks is listed.
+A kit has the calls of all ranks with their sizes, datatypes, operations, communicators and tags, and
+the times in between; no names, paths, arguments, hosts and no data. commprof-replay(1) makes these
+calls again, on any MPI library, without the job. The kit covers the longest time in which all calls
+of all ranks were sampled; what it leaves out is listed.
 
-- kit RUN -o FILE writes the kit of a run.
+- kit RUN -o FILE writes the kit of a run. COMMPROF_SAMPLES=1000000 makes room for more calls.
 - show FILE says what is in a kit, after checking it.
+- check JOB... -- REPLAY... says for which calls the replays stand: calls and bytes of each rank must
+  be equal in each pass, and the mean time within 10 %, or as near as runs of the job are to each
+  other. With four runs of each or more, made in turns, this is a test (of equivalence, at 95 %);
+  with fewer it is an estimate.
 """
 
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 from ..base import units
 from ..base.aside import renamed_whole
 from ..base.errors import UsageError
+from ..base.forked import forked
+from ..display import tables
+from ..display.tables import Column
 from ..replay import kit as kits
 from . import common
 
 EXAMPLES = (
-    ("A kit, and the job's traffic again under another MPI library",
-     "hvprof-report replay kit RUN -o job.kit && mpirun -n 4 commprof-run commprof-replay job.kit"),
+    ("The kit of the newest run", "hvprof-report replay kit -o job.kit"),
+    ("What is in it", "hvprof-report replay show job.kit"),
+    ("Do three replays stand for three runs of the job?",
+     "hvprof-report replay check job-* -- replay-*"),
 )
 SEE_ALSO = ("compare",)
-ACTIONS = ("kit", "show")
+ACTIONS = ("kit", "show", "check")
+SEPARATOR = Path(" -- ")
+MOST_ROWS = 24
+WHY = {
+    "stands": "yes", "near": "yes, as an estimate", "unknown": "too few runs to tell",
+    "longer": "no: longer", "shorter": "no: shorter", "other calls": "no: other calls",
+    "absent": "not replayed",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,14 +51,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=Path, help="the kit to write (RUN.kit)"
     )
+    tables.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
+    if arguments.action == "check":
+        check_runs(arguments)
+        return
+    if tables.is_for_scripts(arguments):
+        raise UsageError("replay", f"{arguments.action} has no tables; check has")
     if arguments.action == "show":
         if len(arguments.run) != 1:
             raise UsageError("replay", "show takes one kit")
-        kit, digest = kits.read(arguments.run[0])
-        print_text(kit, digest)
+        print_kit(*kits.read(arguments.run[0]))
         return
     run = common.open_noted(arguments, with_samples=True, most_samples=None)
     from ..replay.from_run import kit_of  # needs numpy, which `show` does not
@@ -50,19 +73,81 @@ def run(arguments: argparse.Namespace) -> None:
     with renamed_whole(output, run.mode) as aside:
         digest = kits.write(kit, aside)
     common.print_line(f"{output}: {units.volume(output.stat().st_size)}")
-    print_text(kit, digest)
+    print_kit(kit, digest)
 
 
-def print_text(kit: kits.Kit, digest: str) -> None:
+def print_kit(kit: kits.Kit, digest: str) -> None:
     made = kit.made
     total, left = sum(made.values()), sum(kit.left_out.values())
-    print(f"Kit             {units.counted(total, 'call')} of {units.counted(kit.ranks, 'rank')} in "
-          f"{units.duration(kit.window_ns)}; recorded under {units.visible(kit.library)}")
+    common.print_line(
+        f"Kit             {units.counted(total, 'call')} of {units.counted(kit.ranks, 'rank')} in "
+        f"{units.duration(kit.window_ns)}, recorded under {kit.library}"
+    )
     print(f"SHA-256         {digest}")
-    names = ", ".join(f"{name} {count:,}" for name, count in made.most_common())
-    print(f"Calls           {names or 'none'}")
-    share = units.share(total / (total + left)) if total + left else "none"
-    print(f"Left out        {units.counted(left, 'call')}; the kit has {share} of the calls of that "
-          "time")
+    print(f"Calls           {counts_text(made.most_common()) or 'none'}")
+    if kit.late:
+        print(
+            f"Completed last  {counts_text(kit.late.most_common())}: another thread, or nobody, "
+            "completed them in the job"
+        )
+    if not left:
+        print("Left out        nothing")
+        return
+    print(
+        f"Left out        {units.counted(left, 'call')}, {units.share(left / (total + left))} of "
+        "those of that time"
+    )
     for (name, why), calls in kit.left_out.most_common():
-        print(f"  {units.visible(name)} {calls:,}: {units.visible(why)}")
+        common.print_line(f"  {name} {calls:,}: {why}")
+
+
+def counts_text(counts: list[tuple[str, int]]) -> str:
+    return units.visible(", ".join(f"{name} {count:,}" for name, count in counts))
+
+
+def check_runs(arguments: argparse.Namespace) -> None:
+    from ..compare.figures import figures
+    from ..compare.sides import paths_split
+    from ..replay.check import CheckRow, check
+
+    sides = paths_split(arguments.run, SEPARATOR)
+    if len(sides) != 2:
+        raise UsageError("replay", "check takes two sides: JOB... -- REPLAY...")
+    found = []
+    for answer, notes in forked(partial(figures, skipped=0.0), [path for own in sides for path in own]):
+        common.print_notes(notes)
+        found.append(answer)
+    jobs, replays = found[: len(sides[0])], found[len(sides[0]) :]
+    answers = check(jobs, replays)
+    if tables.is_for_scripts(arguments):
+        tables.write_rows(arguments, answers.rows, CheckRow._fields)
+        return
+    passes = sorted(set(answers.passes))
+    print(
+        f"Replay          {units.counted(answers.replays, 'replay')} of "
+        f"{'/'.join(map(str, passes))} {'pass' if passes == [1] else 'passes'} against "
+        f"{units.counted(answers.jobs, 'run')} of the job"
+    )
+    is_tested = any(row.verdict == "stands" for row in answers.rows)
+    print(
+        f"Stands          for {units.share(answers.share)} of the job's time inside MPI"
+        + ("" if is_tested else ", as an estimate: with four runs of each it can be tested")
+    )
+    print()
+    columns = (
+        Column("call", lambda row: row.call),
+        Column("communicator", lambda row: units.visible(row.communicator)),
+        Column("bytes", lambda row: "" if row.bytes is None else units.size(row.bytes)),
+        Column("time of", lambda row: row.measure),
+        Column("count", lambda row: units.count(row.count)),
+        Column("of MPI", lambda row: units.share(row.share) if row.share else ""),
+        Column("job", lambda row: units.duration(row.job_ns)),
+        Column("replay", lambda row: units.duration(row.replay_ns)),
+        Column("change", lambda row: units.change(row.change)),
+        Column("within", lambda row: units.share(row.margin)),
+        Column("at p50", lambda row: units.change(row.p50_change)),
+        Column("stands for it", lambda row: WHY[row.verdict], is_number=False),
+    )
+    print(tables.text_table(columns, answers.rows[:MOST_ROWS]))
+    if len(answers.rows) > MOST_ROWS:
+        print(f"... and {len(answers.rows) - MOST_ROWS:,} more rows; --csv has them all.")

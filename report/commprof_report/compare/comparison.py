@@ -85,14 +85,14 @@ def _arranged(sides: Sequence[Side], rules: Rules) -> tuple[list[Side], bool]:
     """The sides with the first run's names for communicators, and their runs in order of blocks;
     and whether there are blocks."""
     first = sides[0].runs[0]
-    sides = [side._replace(runs=_with_groups_of(first, side.runs)) for side in sides]
+    sides = [side._replace(runs=with_groups_of(first, side.runs)) for side in sides]
     blocked = in_blocks(sides) if rules.pairs else None
     if blocked is None:
         return [side._replace(blocks=None) for side in sides], False
     return blocked, True
 
 
-def _with_groups_of(reference: Figures, runs: Sequence[Figures]) -> list[Figures]:
+def with_groups_of(reference: Figures, runs: Sequence[Figures]) -> list[Figures]:
     """The runs with communicators under the first run's description."""
     aligned = []
     for run in runs:

@@ -16,7 +16,6 @@ from typing import NamedTuple
 from ..base import units
 from ..base.arrays import np
 from ..base.columns import NONE
-from ..base.errors import ReportError
 from ..base.members import Members
 from ..run.alignment import Alignment, align
 from ..run.holes import holes
@@ -28,14 +27,13 @@ from .kit import (
 
 DUPLICATES = ("MPI_Comm_dup", "MPI_Comm_dup_with_info", "MPI_Comm_idup")
 SILENT = ("setup", "communicator")  # families that a replay needs no more
-WORLD_IDENTITY, NO_COMMUNICATOR = "0000000000000001", 0
 FAR_NS = 1 << 62
 
 CUT = "the other ranks' part is not in the window"
 UNKNOWN = "is none of the calls that can be made again"
 UNEQUAL = "its counts are not recorded"
 INTER = "on an intercommunicator"
-OPEN = "its completion is not recorded"
+OPEN = "completes nothing that is in the kit"
 
 
 class Row(NamedTuple):
@@ -68,7 +66,7 @@ class Described(NamedTuple):
 
 class Signature(NamedTuple):
     type: int
-    count: int
+    elements: int
     op: str | None
     is_in_place: bool
 
@@ -88,12 +86,21 @@ def kit_of(run: Run) -> Kit:
     made = Kit(library_of(run.connection), run.world_size, max(0, until_ns - since_ns))
     made.comms, numbers = communicators(run.connection, run.world_size)
     made.types, signatures = types_of(run.connection)
-    rows = [
-        row for row in rows_of(run.connection, alignment, numbers, since_ns, until_ns)
-    ]
+    made.asleep = asleep(run.connection)
     received = received_of(run.connection)
+    rows = list(rows_of(run.connection, alignment, numbers, since_ns, until_ns))
     _Maker(made, signatures, received).take(rows)
     return made
+
+
+def asleep(connection: Connection) -> set[tuple[int, int]]:
+    """Threads that slept, or read files, at most readings between calls."""
+    rows = connection.execute(
+        "SELECT world_rank, thread, max(outside_ready) - min(outside_ready),"
+        " max(outside_asleep + outside_disk) - min(outside_asleep + outside_disk)"
+        " FROM cpu_time GROUP BY world_rank, thread"
+    )
+    return {(rank, thread) for rank, thread, ready, away in rows if away > ready}
 
 
 def library_of(connection: Connection) -> str:
@@ -124,20 +131,23 @@ def communicators(
     first. And by rank and its number for a communicator, the number in the kit."""
     everybody = tuple(range(world_size))
     comms = [Comm(WORLD, 0, "world", everybody), Comm(SELF, 0, "self", ())]
-    place = {WORLD_IDENTITY: WORLD}
+    place: dict[str, int] = {}
     described: dict[str, Described] = {}
     numbers: dict[tuple[int, int], int] = {}
     rows = connection.execute(
-        "SELECT world_rank, communicator, identity, parent_identity, constructor, ordinal, members,"
-        " is_inter, size FROM communicator WHERE library = 'mpi' ORDER BY world_rank, communicator"
+        "SELECT world_rank, communicator, identity, parent_identity, name, constructor, ordinal,"
+        " members, is_inter, size FROM communicator WHERE library = 'mpi' ORDER BY world_rank, communicator"
     ).fetchall()
-    for rank, number, identity, parent, constructor, ordinal, members, is_inter, size in rows:
+    for rank, number, identity, parent, name, constructor, ordinal, members, *others in rows:
+        is_inter, size = others
         listed = Members(members)
         ranks = tuple(listed.below(world_size))
         if is_inter or not listed.is_whole or len(ranks) != size:
             continue
-        if not constructor and size == 1 and identity != WORLD_IDENTITY:
+        if not constructor and name == "MPI_COMM_SELF":
             numbers[rank, number] = SELF
+        elif not constructor and ranks == everybody:
+            place[identity] = WORLD
         else:
             described[identity] = Described(parent or "", constructor, ordinal, ranks)
 
@@ -336,7 +346,7 @@ class _Maker:
         for row in rows:
             if row.call.lower().endswith("gatherv"):
                 signature = self._signature(row)
-                count = signature.count if signature else 0
+                count = signature.elements if signature else 0
                 parts[self._operation(row)][row.rank] = count
         found = {}
         for operation, counts in parts.items():
@@ -349,6 +359,7 @@ class _Maker:
         free: list[int] = []
         used = 0
         open_: dict[int, list[int]] = defaultdict(list)  # requests, by when they are completed
+        late: dict[int, str] = {}  # the calls of those that are open
         before_ns = rows[0].start_ns
         for row in rows:
             requests: tuple[int, ...] = ()
@@ -361,22 +372,26 @@ class _Maker:
                 call = Call(row.call)
                 for request in requests:
                     heappush(free, request)
+                    del late[request]
             else:
                 call = self._call(row, vectors)
                 if kind == STARTING:
                     used += not free
                     requests = (heappop(free) if free else used - 1,)
                     open_[row.completed_ns or 0] += requests
+                    late[requests[0]] = row.call
             number = self.calls.setdefault(call, len(self.calls))
             yield Made(max(0, row.start_ns - before_ns), number, requests)
             before_ns = row.end_ns
+        for name in late.values():
+            self.kit.late[name] += 1
 
     def _call(self, row: Row, vectors: dict[Hashable, int]) -> Call:
         signature = self._signature(row) or Signature(0, 0, None, False)
         comm = row.comm or 0
         place = self.places[comm]
         call = Call(
-            row.call, comm, signature.type if row.bytes else None, signature.count, signature.op,
+            row.call, comm, signature.type if row.bytes else None, signature.elements, signature.op,
             row.root, place.get(row.peer) if row.peer is not None else None,
             (row.tag or 0) if row.sequence is None else None, int(signature.is_in_place),
         )

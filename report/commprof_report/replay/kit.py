@@ -8,13 +8,14 @@ The file is text, compressed by gzip. Its lines, with - where there is no value:
     ranks N
     window NANOSECONDS                             time that the kit covers
     left-out CALLS NAME WHY                        what is not in it
+    late CALLS NAME                                completed only after the last call
     comm NUMBER PARENT ROUND HOW MEMBERS           HOW: world, self, dup or split; those of one round
                                                    are made by one call on their parent
     type NUMBER NAME BYTES EXTENT BLOCKS           MPI's name, or the constructor of a derived type
     vector NUMBER COUNT ...                        of MPI_Allgatherv and its like, one for each rank
     call NUMBER NAME COMM TYPE COUNT OP ROOT PEER TAG IN_PLACE VECTOR TYPE COUNT PEER TAG
                                                    the last four: what MPI_Sendrecv receives
-    program RANK THREAD
+    program RANK THREAD ASLEEP                     ASLEEP: 1 if it mostly slept between calls
     GAP CALL [REQUEST ...]                         its calls in order: nanoseconds since the one
                                                    before, and the requests that this one starts or
                                                    completes
@@ -27,6 +28,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import re
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -75,7 +77,7 @@ class Call(NamedTuple):
     name: str
     comm: int | None = None
     type: int | None = None
-    count: int | None = None
+    elements: int | None = None
     op: str | None = None
     root: int | None = None
     peer: int | None = None
@@ -102,11 +104,14 @@ class Kit:
     ranks: int
     window_ns: int
     left_out: Counter[tuple[str, str]] = field(default_factory=Counter)  # call, why
+    # made, but completed after the last call: in the job by another thread, or never
+    late: Counter[str] = field(default_factory=Counter)
     comms: list[Comm] = field(default_factory=list)
     types: list[Type] = field(default_factory=list)
     vectors: list[tuple[int, ...]] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     programs: dict[tuple[int, int], list[Made]] = field(default_factory=dict)  # by rank and thread
+    asleep: set[tuple[int, int]] = field(default_factory=set)  # mostly, between calls
 
     @property
     def made(self) -> Counter[str]:
@@ -124,6 +129,8 @@ def lines(kit: Kit) -> Iterator[str]:
     yield f"window {kit.window_ns}"
     for (name, why), calls in sorted(kit.left_out.items()):
         yield f"left-out {calls} {name} {why}"
+    for name, calls in sorted(kit.late.items()):
+        yield f"late {calls} {name}"
     for number, comm in enumerate(kit.comms):
         members = ",".join(map(str, comm.members)) or NONE
         yield f"comm {number} {comm.parent} {comm.round} {comm.how} {members}"
@@ -134,7 +141,7 @@ def lines(kit: Kit) -> Iterator[str]:
     for number, call in enumerate(kit.calls):
         yield f"call {number} {_words(call)}"
     for (rank, thread), program in sorted(kit.programs.items()):
-        yield f"program {rank} {thread}"
+        yield f"program {rank} {thread} {int((rank, thread) in kit.asleep)}"
         for made in program:
             yield _words((made.gap_ns, made.call, *made.requests))
 
@@ -161,7 +168,7 @@ def read(path: Path) -> tuple[Kit, str]:
     try:
         with gzip.open(path) as file:
             data = file.read(MOST_BYTES + 1)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise ReportError(path, f"cannot be read as a kit: {error}") from None
     head, _, text = data.partition(b"\n")
     digest_line, _, text = text.partition(b"\n")
@@ -224,6 +231,10 @@ class _Parser:
         calls, name, why = rest.split(" ", 2)
         self.kit.left_out[name, why] += _number(calls)
 
+    def _take_late(self, rest: str) -> None:
+        calls, name = rest.split()
+        self.kit.late[name] += _number(calls)
+
     def _take_comm(self, rest: str) -> None:
         number, parent, round_, how, members = rest.split()
         self._in_order(number, self.kit.comms)
@@ -255,8 +266,10 @@ class _Parser:
         )
 
     def _take_program(self, rest: str) -> None:
-        rank, thread = map(_number, rest.split())
+        rank, thread, asleep = map(_number, rest.split())
         self.program = self.kit.programs.setdefault((rank, thread), [])
+        if asleep:
+            self.kit.asleep.add((rank, thread))
 
     def _in_order(self, number: str, rows: list) -> None:
         if _number(number) != len(rows):
@@ -274,7 +287,7 @@ class _Parser:
             within = (
                 (call.type, len(kit.types)), (call.received_type, len(kit.types)),
                 (call.vector, len(kit.vectors)), (call.root, size), (call.peer, size),
-                (call.received_peer, size), (call.count, 1 << 40), (call.received_count, 1 << 40),
+                (call.received_peer, size), (call.elements, 1 << 31), (call.received_count, 1 << 31),
             )
             if call.name not in KINDS or not all(
                 value is None or 0 <= value < most for value, most in within

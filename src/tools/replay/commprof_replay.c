@@ -122,6 +122,9 @@ int main(int argc, char **argv)
         return complain(options.kit, why);
     if (!library_load(options.library, why, sizeof why) || !resolve())
         return complain("MPI library", why);
+    if (kit.has_threads && options.settings.has_barrier)
+        return complain(options.kit, "has ranks of several threads, for which --arrival barrier is "
+                                     "not offered");
     mpi.Init_thread(&argc, &argv, mpi_abi.thread_levels[kit.has_threads ? 3 : 0], &level);
     mpi.Pcontrol(0);
     mpi.Comm_rank(mpi_abi.comm_world, &rank);

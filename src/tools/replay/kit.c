@@ -124,9 +124,11 @@ static void take_call(struct reader *reader, char *words[WORDS_MOST])
     struct kit_call *call = next_row((void **)&kit->call, &kit->calls, sizeof *call);
     name_of(reader, call->name, words[2]);
     call->comm = maybe(reader, words[3], kit->comms - 1);
-    int ranks = call->comm == KIT_NONE ? 0 : kit->comm[call->comm].size;
-    if (call->comm != KIT_NONE && kit->comm[call->comm].how == KIT_SELF)
-        ranks = 1;
+    if (reader->wrong)
+        return;
+    int ranks = call->comm == KIT_NONE                  ? 0
+                : kit->comm[call->comm].how == KIT_SELF ? 1
+                                                        : kit->comm[call->comm].size;
     call->type = maybe(reader, words[4], kit->types - 1);
     call->count = maybe(reader, words[5], INT32_MAX);
     name_of(reader, call->op, words[6]);
@@ -135,7 +137,7 @@ static void take_call(struct reader *reader, char *words[WORDS_MOST])
     call->tag = maybe(reader, words[9], INT32_MAX);
     call->in_place = maybe(reader, words[10], 1);
     call->vector = maybe(reader, words[11], kit->vectors - 1);
-    if (call->vector != KIT_NONE && kit->vector[call->vector].length != ranks)
+    if (!reader->wrong && call->vector != KIT_NONE && kit->vector[call->vector].length != ranks)
         reader->wrong = "a vector has not a count for each rank";
     call->received_type = maybe(reader, words[12], kit->types - 1);
     call->received_count = maybe(reader, words[13], INT32_MAX);
@@ -152,6 +154,7 @@ static void take_program(struct reader *reader, char *words[WORDS_MOST])
         return;
     struct kit_program *program = next_row((void **)&kit->program, &kit->programs, sizeof *program);
     program->thread = (int)number_of(reader, words[2], 0, INT32_MAX);
+    program->is_asleep = number_of(reader, words[3], 0, 1);
     program->first = kit->made_count;
 }
 
@@ -193,7 +196,7 @@ static void take_line(struct reader *reader, char *line)
     } KINDS[] = {{"comm", 6, take_comm},
                  {"type", 6, take_type},
                  {"call", 16, take_call},
-                 {"program", 3, take_program}};
+                 {"program", 4, take_program}};
     char *words[WORDS_MOST];
     if (isdigit((unsigned char)*line))
         take_made(reader, line);
@@ -205,7 +208,8 @@ static void take_line(struct reader *reader, char *line)
         reader->kit->window_ns = number_of(reader, line + 7, 0, INT64_MAX);
     else if (strncmp(line, "sha256 ", 7) == 0)
         snprintf(reader->kit->sha256, sizeof reader->kit->sha256, "%s", line + 7);
-    else if (strncmp(line, "left-out ", 9) != 0 && strncmp(line, "library ", 8) != 0) {
+    else if (strncmp(line, "left-out ", 9) != 0 && strncmp(line, "late ", 5) != 0 &&
+             strncmp(line, "library ", 8) != 0) {
         int count = words_of(line, words);
         for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
             if (count > 0 && strcmp(words[0], KINDS[i].kind) == 0 && count == KINDS[i].words) {

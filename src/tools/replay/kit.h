@@ -46,6 +46,7 @@ struct kit_made {
 
 struct kit_program {
     int thread;
+    bool is_asleep;      /* between calls the job slept, rather than computed */
     size_t first, count; /* of kit->made */
     int requests;        /* as many are open at most */
 };

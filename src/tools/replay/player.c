@@ -373,6 +373,18 @@ static int64_t now_ns(void)
     return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
+/* Waking takes a while, which is spent on the core. */
+static void pass_time(int64_t until_ns, bool is_asleep)
+{
+    enum { WAKING_NS = 60000, NS = 1000000000 };
+    int64_t wake_ns = until_ns - WAKING_NS;
+    struct timespec wake = {.tv_sec = wake_ns / NS, .tv_nsec = wake_ns % NS};
+    if (is_asleep && wake_ns > now_ns())
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, NULL);
+    while (now_ns() < until_ns)
+        continue;
+}
+
 static void barrier(mpi_handle comm, void *pcontrol)
 {
     int (*level)(int, ...) = (int (*)(int, ...))pcontrol;
@@ -394,8 +406,7 @@ static void *play(void *context)
         const struct function *function = &functions[made->call];
         int at = function->starts ? kit->requests[made->first_request] : player->program->requests;
         if (player->settings->has_gaps)
-            while (now_ns() - before_ns < made->gap_ns)
-                continue;
+            pass_time(before_ns + made->gap_ns, player->program->is_asleep);
         if (function->shape >= WAIT)
             complete(player, function, made);
         else {
@@ -408,29 +419,19 @@ static void *play(void *context)
     return NULL;
 }
 
-/* Completes what the kit does not complete; not counted. */
-static void settle(struct player *player)
-{
-    int (*level)(int, ...) = (int (*)(int, ...))library_function("MPI_Pcontrol");
-    int (*wait)(void *, void *) = (int (*)(void *, void *))library_function("MPI_Wait");
-    level(0);
-    for (int i = 0; i < player->program->requests; i++)
-        wait(&player->requests[i], mpi_abi.status_ignore);
-}
-
 static void *perform(void *context)
 {
     struct player *player = context;
     prepare(player);
     play(player);
-    settle(player);
-    release(player);
     return NULL;
 }
 
 void player_play(const struct kit *kit, const struct objects *objects,
                  const struct player_settings *settings)
 {
+    int (*level)(int, ...) = (int (*)(int, ...))library_function("MPI_Pcontrol");
+    int (*wait)(void *, void *) = (int (*)(void *, void *))library_function("MPI_Wait");
     struct player *players = calloc((size_t)kit->programs + 1, sizeof *players);
     pthread_t *threads = calloc((size_t)kit->programs + 1, sizeof *threads);
     if (!players || !threads)
@@ -445,6 +446,12 @@ void player_play(const struct kit *kit, const struct objects *objects,
     }
     for (int i = 1; i < kit->programs; i++)
         pthread_join(threads[i], NULL);
+    level(0); /* what the kit does not complete is completed uncounted */
+    for (int i = 0; i < kit->programs; i++) {
+        for (int j = 0; j < kit->program[i].requests; j++)
+            wait(&players[i].requests[j], mpi_abi.status_ignore);
+        release(&players[i]);
+    }
     free(players);
     free(threads);
 }

@@ -1,0 +1,127 @@
+"""How well replays stand for the job: row by row, calls and bytes of each rank, and times."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from ..base.thresholds import threshold
+from ..compare.comparison import with_groups_of
+from ..compare.figures import Figures, Key, Row
+from ..compare.judge import Contrast, Judge, known
+
+SETUP = ("setup", "communicator")
+WITHIN, LEVEL = threshold("replay.within"), threshold("compare.level")
+
+
+class CheckRow(NamedTuple):
+    """A row of the job. verdict: stands, near (the same without a test: too few runs), unknown,
+    longer, shorter, other calls, absent."""
+
+    call: str
+    communicator: str
+    bytes: int | None
+    measure: str
+    count: int  # type: ignore[assignment]  # hides tuple.count
+    share: float  # of the job's time inside MPI
+    job_ns: float | None  # median over the runs, of the mean of a call
+    replay_ns: float | None
+    change: float | None  # ratio - 1
+    low: float | None
+    high: float | None
+    margin: float  # ratio - 1
+    p50_change: float | None
+    verdict: str
+
+    @property
+    def stands(self) -> bool:
+        return self.verdict in ("stands", "near")
+
+
+class Check(NamedTuple):
+    rows: list[CheckRow]
+    jobs: int
+    replays: int
+    passes: list[int]  # of each replay
+
+    @property
+    def share(self) -> float:
+        """Of the job's time inside MPI, in rows for which the replays stand."""
+        return sum(row.share for row in self.rows if row.stands)
+
+
+def check(jobs: Sequence[Figures], replays: Sequence[Figures]) -> Check:
+    jobs, replays = ([*with_groups_of(jobs[0], runs)] for runs in (jobs, replays))
+    passes = [_passes(jobs[0], replay) for replay in replays]
+    whole_ns = sum(row.total_ns for key, row in jobs[0].rows.items() if key.measure == "call")
+    rows = [
+        _checked(key, row, jobs, replays, passes, whole_ns) for key, row in jobs[0].rows.items()
+        if row.family not in SETUP and key.measure in ("call", "completion") and row.count
+    ]
+    return Check(sorted(rows, key=lambda row: -row.share), len(jobs), len(replays), passes)
+
+
+def _passes(job: Figures, replay: Figures) -> int:
+    """How often the replay made the job's calls: the ratio that most calls have."""
+    ratios: Counter[Fraction] = Counter()
+    for key, row in job.rows.items():
+        if row.family not in SETUP and row.count and key in replay.rows:
+            ratios[Fraction(replay.rows[key].count, row.count)] += row.count
+    return round(ratios.most_common(1)[0][0]) if ratios else 0
+
+
+def _checked(
+    key: Key, row: Row, jobs: Sequence[Figures], replays: Sequence[Figures], passes: Sequence[int],
+    whole_ns: int,
+) -> CheckRow:
+    first, second = (
+        [run.rows[key].value("time") if key in run.rows else None for run in runs]
+        for runs in (jobs, replays)
+    )
+    margin = _margin(first)
+    found = Judge(False, LEVEL, math.log1p(margin)).contrast(first, second)
+    middles = [
+        [run.rows[key].value("p50") for run in runs if key in run.rows] for runs in (jobs, replays)
+    ]
+    p50_change = None
+    if all(known(values) for values in middles):
+        before, after = (sum(known(values)) / len(known(values)) for values in middles)
+        p50_change = after / before - 1 if before else None
+    is_equal = all(
+        key in replay.rows and replay.rows[key].work == {
+            rank: (number * calls, number * volume) for rank, (calls, volume) in row.work.items()
+        }
+        for replay, number in zip(replays, passes)
+    )
+    verdict = _verdict(found, margin) if is_equal else (
+        "other calls" if any(key in replay.rows for replay in replays) else "absent"
+    )
+    return CheckRow(
+        key.call, jobs[0].labels.get(key.group, ""), key.bytes, key.measure, row.count,
+        row.total_ns / (whole_ns or 1) if key.measure == "call" else 0.0, found.first_ns,
+        found.second_ns, found.change, found.low, found.high, margin, p50_change, verdict,
+    )
+
+
+def _margin(values: Sequence[float | None]) -> float:
+    """Within which a row is the same: a tenth, or as far as runs of the job are apart."""
+    own = [value for value in known(values) if value > 0]
+    return max(WITHIN, max(own) / min(own) - 1) if own else WITHIN
+
+
+def _verdict(found: Contrast, margin: float) -> str:
+    change = found.change
+    if found.outcome == "same":
+        return "stands"
+    if found.outcome == "none":
+        if change is None:
+            return "unknown"
+        return "near" if abs(math.log1p(change)) <= math.log1p(margin) else _direction(change)
+    return "unknown" if found.outcome == "unknown" or change is None else _direction(change)
+
+
+def _direction(change: float) -> str:
+    return "longer" if change > 0 else "shorter"

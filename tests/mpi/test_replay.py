@@ -1,0 +1,74 @@
+"""A job's calls made again from its kit, by both MPI libraries: the same calls with the same sizes
+on the same communicators, in each pass."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from .harness import COMMPROF_RUN, launch
+from .libraries import REPOSITORY, Mpi, libraries
+from .reporter import answer
+
+pytestmark = pytest.mark.slow
+
+REPLAY = REPOSITORY / "build/bin/commprof-replay"
+PASSES = 2
+PROGRAMS = {  # with their ranks and arguments
+    "collectives": (4,), "collectives_nonblocking": (4,), "communicators": (4,), "loops": (4, "dynamics", "40"),
+    "many_threads": (2,), "training_loop": (2, "nonblocking", "20"), "pairs": (4, "5", "1000"),
+    "nonblocking": (2,),
+}
+MADE = re.compile(r"(MPI_\w+) ([\d,]+)")
+
+
+def numbers(text: str) -> Counter[str]:
+    return Counter({call: int(count.replace(",", "")) for call, count in MADE.findall(text)})
+
+
+def counted(folder: Path) -> tuple[Counter[str], Counter[tuple]]:
+    """By call, and by call, size and what was measured; without set-up."""
+    calls = json.loads(answer("calls", folder, "--json").stdout)
+    sizes = json.loads(answer("sizes", folder, "--json").stdout)
+    own = {row["call"] for row in calls if row["family"] not in ("setup", "communicator")}
+    by_size: Counter[tuple] = Counter()
+    for row in sizes:
+        if row["call"] in own:
+            by_size[row["call"], row["bytes"], row["measure"]] += row["count"]
+    return Counter({row["call"]: row["count"] for row in calls if row["call"] in own}), by_size
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_replay_makes_the_calls_of_its_kit_in_each_pass(mpi, profile, tmp_path, program):
+    ranks, *arguments = PROGRAMS[program]
+    run = profile(program, ranks, *arguments)
+    kit = tmp_path / "job.kit"
+    assert answer("replay", "kit", run.folder, "-o", kit).exit_status == 0
+    lines = answer("replay", "show", kit).stdout.splitlines()
+    made, late, left_out = (
+        numbers("\n".join(line for line in lines if line.startswith(head)))
+        for head in ("Calls ", "Completed last ", "  MPI_")
+    )
+    calls, sizes = counted(run.folder)
+    assert made + left_out == calls
+    whole = {key: count for key, count in sizes.items() if key[0] not in left_out}
+    assert made
+    for library in libraries():
+        again = replayed(library, ranks, kit, tmp_path / library.name)
+        calls, sizes = counted(again)
+        assert calls == Counter({call: PASSES * count for call, count in made.items()})
+        for key, count in whole.items():
+            assert sizes[key] == PASSES * count or (key[0] in late and key[2] == "completion"), key
+
+
+def replayed(library: Mpi, ranks: int, kit: Path, folder: Path, *options: str) -> Path:
+    folder.mkdir()
+    words = [COMMPROF_RUN, REPLAY, "--repeat", PASSES, "--gaps", "none", *options, kit]
+    settings = {"COMMPROF_OUTPUT": str(folder / "run")}
+    outcome = launch(library, ranks, [str(word) for word in words], folder, settings)
+    assert outcome.exit_status == 0, outcome
+    return folder / "run"

@@ -1,0 +1,123 @@
+/* The subject belongs to commprof-replay, not to the library. */
+/* NOLINTNEXTLINE(bugprone-suspicious-include) */
+#include "tools/replay/kit.c"
+
+#include "unit.h"
+
+enum { DAMAGED_KITS = UNIT_SANITIZED ? 3000 : 30000 };
+
+static const char KIT[] = "commprof-kit 1\n"
+                          "sha256 00\n"
+                          "library Open MPI 4.1.4\n"
+                          "ranks 4\n"
+                          "window 12345\n"
+                          "left-out 2 MPI_Put is none of the calls that can be made again\n"
+                          "late 1 MPI_Isend\n"
+                          "comm 0 0 0 world 0,1,2,3\n"
+                          "comm 1 1 0 self -\n"
+                          "comm 2 0 2 split 0,2\n"
+                          "comm 3 0 2 split 1,3\n"
+                          "type 0 MPI_FLOAT 4 4 1\n"
+                          "type 1 vector 8 -16 2\n"
+                          "vector 0 10 20 30 40\n"
+                          "call 0 MPI_Allreduce 2 0 250 MPI_SUM - - - 0 - - - - -\n"
+                          "call 1 MPI_Isend 0 1 7 - - 1 99 0 - - - - -\n"
+                          "call 2 MPI_Wait - - - - - - - - - - - - -\n"
+                          "call 3 MPI_Allgatherv 0 0 10 - - - - 0 0 - - - -\n"
+                          "program 0 0 1\n"
+                          "0 0\n"
+                          "12 1 0\n"
+                          "5 2 0\n"
+                          "7 3\n"
+                          "program 1 0 0\n"
+                          "3 3\n"
+                          "program 0 3 0\n"
+                          "9 0\n";
+
+static bool read_text(struct kit *kit, const char *text, size_t bytes, int rank, char why[256])
+{
+    char path[] = "/tmp/commprof-kit-XXXXXX";
+    int file = mkstemp(path);
+    CHECK(file >= 0 && write(file, text, bytes) == (ssize_t)bytes);
+    close(file);
+    bool is_read = kit_read(kit, path, rank, why, 256);
+    unlink(path);
+    return is_read;
+}
+
+static void a_kit_has_the_programs_of_one_rank(void)
+{
+    struct kit kit;
+    char why[256];
+    CHECK(read_text(&kit, KIT, sizeof KIT - 1, 0, why));
+    CHECK_EQUAL(kit.ranks, 4);
+    CHECK_EQUAL(kit.window_ns, 12345);
+    CHECK(kit.has_threads);
+    CHECK_EQUAL(kit.comms, 4);
+    CHECK_EQUAL(kit.comm[3].size, 2);
+    CHECK_EQUAL(kit.comm[3].members[1], 3);
+    CHECK_EQUAL(kit.type[1].extent, -16);
+    CHECK_EQUAL(kit.vector[0].counts[3], 40);
+    CHECK_EQUAL(kit.call[1].tag, 99);
+    CHECK_EQUAL(kit.call[0].peer, KIT_NONE);
+    CHECK_EQUAL(kit.programs, 2);
+    CHECK(kit.program[0].is_asleep && !kit.program[1].is_asleep);
+    CHECK_EQUAL(kit.program[0].count, 4);
+    CHECK_EQUAL(kit.program[0].requests, 1);
+    CHECK_EQUAL(kit.program[1].first, 4);
+    CHECK_EQUAL(kit.made[1].gap_ns, 12);
+    CHECK_EQUAL(kit.made[1].requests, 1);
+}
+
+static void a_rank_may_have_no_program(void)
+{
+    struct kit kit;
+    char why[256];
+    CHECK(read_text(&kit, KIT, sizeof KIT - 1, 3, why));
+    CHECK_EQUAL(kit.programs, 0);
+}
+
+static void what_is_no_kit_is_refused(void)
+{
+    struct kit kit;
+    char why[256];
+    CHECK(!kit_read(&kit, "/nowhere/job.kit", 0, why, sizeof why));
+    CHECK(!read_text(&kit, "", 0, 0, why));
+    CHECK(!read_text(&kit, "commprof-kit 2\n", 15, 0, why));
+    CHECK(!read_text(&kit, KIT, 40, 0, why));
+}
+
+/* Kits come from anybody: whatever a file holds, each number that stands for a row or a rank does. */
+static void numbers_of_a_damaged_kit_stay_in_range(void)
+{
+    unsigned state = 1;
+    for (int i = 0; i < DAMAGED_KITS; i++) {
+        char text[sizeof KIT], why[256];
+        struct kit kit;
+        memcpy(text, KIT, sizeof text);
+        for (int j = 0; j < 1 + i % 3; j++) {
+            state = state * 1103515245u + 12345u;
+            text[15 + (state >> 8) % (sizeof KIT - 16)] = "0123456789 -\nx"[(state >> 4) % 14];
+        }
+        if (!read_text(&kit, text, sizeof KIT - 1, 0, why))
+            continue;
+        for (size_t made = 0; made < kit.made_count; made++) {
+            CHECK(kit.made[made].call >= 0 && kit.made[made].call < kit.calls);
+            CHECK(kit.made[made].first_request + (size_t)kit.made[made].requests <=
+                  kit.request_count);
+        }
+        for (int call = 0; call < kit.calls; call++) {
+            CHECK(kit.call[call].comm < kit.comms && kit.call[call].type < kit.types);
+            CHECK(kit.call[call].vector < kit.vectors);
+        }
+    }
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(a_kit_has_the_programs_of_one_rank),
+    TEST(a_rank_may_have_no_program),
+    TEST(what_is_no_kit_is_refused),
+    TEST(numbers_of_a_damaged_kit_stay_in_range),
+};
+
+UNIT_FILE(TESTS)
