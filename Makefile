@@ -52,7 +52,7 @@ GLIBC_x86_64 := $(if $(filter __x86_64__,$(MACROS)),GLIBC_2.2.5)
 GLIBC_aarch64 := $(if $(filter __aarch64__,$(MACROS)),GLIBC_2.17)
 OLDEST_GLIBC := $(if $(filter __GLIBC__,$(MACROS)),$(GLIBC_x86_64)$(GLIBC_aarch64))
 MOVED_FROM_libdl.so.2 := dladdr dlclose dlerror dlopen dlsym dlvsym
-MOVED_FROM_libpthread.so.0 := pthread_attr_setstacksize pthread_create pthread_getspecific pthread_key_create pthread_once pthread_setspecific pthread_sigmask
+MOVED_FROM_libpthread.so.0 := pthread_attr_setstacksize pthread_create pthread_getspecific pthread_join pthread_key_create pthread_once pthread_setspecific pthread_sigmask
 STAND_INS := $(if $(OLDEST_GLIBC),$(BUILD)/glibc/libdl.so.2 $(BUILD)/glibc/libpthread.so.0)
 C_LIBRARIES := -Wl,--no-as-needed $(or $(STAND_INS),-ldl -lpthread) # as-needed overlooks what only LTO objects use
 
@@ -217,7 +217,7 @@ show-wrappers: ## the wrappers as plain C
 	@$(CC) $(ALL_CFLAGS) -E -P src/wrappers/wrappers.c | sed -n '/wrap_Send(/,$$p' | { clang-format 2>/dev/null || cat; }
 
 TO = $(DESTDIR)$(PREFIX)
-PROGRAMS := commprof-run hvprof-report commprof-experiment
+PROGRAMS := commprof-run commprof-replay hvprof-report commprof-experiment
 FILL_IN = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@VERSION@|$(VERSION)|g'
 
 .PHONY: install install-programs uninstall
@@ -239,20 +239,20 @@ install: install-programs man $(COMPLETIONS) ## install under PREFIX (DESTDIR is
 	$(FILL_IN) packaging/commprof.pc.in >$(TO)/share/pkgconfig/commprof.pc # Fedora's pkg-config searches lib64/ and share/, not lib/
 	$(FILL_IN) packaging/modulefile.tcl.in >$(TO)/share/modulefiles/commprof/$(VERSION)
 	$(FILL_IN) packaging/modulefile.lua.in >$(TO)/share/modulefiles/commprof/$(VERSION).lua
-	for program in $(PROGRAMS); do install -m 644 $(BUILD)/completion/bash $(TO)/share/bash-completion/completions/$$program || exit 1; done
+	for program in $(filter-out commprof-replay,$(PROGRAMS)); do install -m 644 $(BUILD)/completion/bash $(TO)/share/bash-completion/completions/$$program || exit 1; done
 	install -m 644 $(BUILD)/completion/zsh $(TO)/share/zsh/site-functions/_commprof
 
 # What is compiled, alone: setup/wheel.py takes it from there.
-install-programs: $(LIBRARIES) $(BUILD)/bin/commprof-run
+install-programs: $(LIBRARIES) $(BUILD)/bin/commprof-run $(BUILD)/bin/commprof-replay
 	install -d $(addprefix $(TO)/,lib bin include/commprof)
 	install -m 755 $(LIBRARIES) $(TO)/lib/
-	install -m 755 $(BUILD)/bin/commprof-run $(TO)/bin/
+	install -m 755 $(BUILD)/bin/commprof-run $(BUILD)/bin/commprof-replay $(TO)/bin/
 	install -m 644 include/commprof.h $(TO)/include/
 	install -m 644 src/ledger/ledger_format.h src/ledger/counters.def $(TO)/include/commprof/
 ifdef DEBUG_INFO
 	for file in $(notdir $(LIBRARIES)); do $(OBJCOPY) --only-keep-debug $(TO)/lib/$$file $(TO)/lib/$$file.debug || exit 1; done
 endif
-	$(STRIP) --strip-unneeded $(TO)/bin/commprof-run $(patsubst %,$(TO)/lib/%,$(notdir $(LIBRARIES)))
+	$(STRIP) --strip-unneeded $(TO)/bin/commprof-run $(TO)/bin/commprof-replay $(patsubst %,$(TO)/lib/%,$(notdir $(LIBRARIES)))
 ifdef DEBUG_INFO
 	for file in $(notdir $(LIBRARIES)); do $(OBJCOPY) --add-gnu-debuglink=$(TO)/lib/$$file.debug $(TO)/lib/$$file || exit 1; done
 endif

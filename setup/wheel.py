@@ -28,7 +28,9 @@ class Programs(BuildHookInterface):
         )
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{self._platform()}"
-        build_data["shared_scripts"] = {str(prefix / "bin/commprof-run"): "commprof-run"}
+        build_data["shared_scripts"] = {
+            str(prefix / "bin" / name): name for name in ("commprof-run", "commprof-replay")
+        }
         build_data["shared_data"] = {str(prefix / folder): folder for folder in ("lib", "include")}
 
     def _platform(self) -> str:

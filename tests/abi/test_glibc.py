@@ -44,7 +44,7 @@ def newer_symbols(file: Path) -> list[str]:
     ]
 
 
-@pytest.fixture(params=["lib/libcommprof.so", "bin/commprof-run"])
+@pytest.fixture(params=["lib/libcommprof.so", "bin/commprof-run", "bin/commprof-replay"])
 def built(request: pytest.FixtureRequest) -> Path:
     file: Path = BUILD / request.param
     assert file.exists(), "run `make` first"

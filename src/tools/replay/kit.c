@@ -42,7 +42,7 @@ static void *next_row(void **rows, int *count, size_t bytes)
 static int64_t number_of(struct reader *reader, const char *word, int64_t least, int64_t most)
 {
     char *end;
-    long long value = strtoll(word, &end, 10);
+    long value = strtol(word, &end, 10);
     if (end == word || *end || value < least || value > most) {
         reader->wrong = "a number is out of range";
         return least;
