@@ -24,6 +24,7 @@ void mpi_ops_learn(void);
 
 /* The other way; 0: there is none of this name. */
 mpi_handle mpi_op_named(const char *name);
+mpi_handle mpi_type_named(const char *name);
 
 bool mpi_op_is_commutative(mpi_handle op);
 

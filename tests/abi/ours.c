@@ -61,6 +61,16 @@ const char *ours_op(int64_t op)
     return mpi_op_name((mpi_handle)op);
 }
 
+int64_t ours_type_named(const char *name)
+{
+    return (int64_t)mpi_type_named(name);
+}
+
+int64_t ours_op_named(const char *name)
+{
+    return (int64_t)mpi_op_named(name);
+}
+
 const char *ours_constructor(int64_t type)
 {
     static struct mpi_datatype datatype;

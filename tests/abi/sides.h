@@ -26,6 +26,8 @@ struct arrival ours_arrival(const void *status);
 /* Names of an operation and of a datatype's constructor; NULL: the program's operation, a
  * predefined datatype. */
 const char *ours_op(int64_t op);
+int64_t ours_type_named(const char *name);
+int64_t ours_op_named(const char *name);
 const char *ours_constructor(int64_t type);
 
 #endif

@@ -82,7 +82,8 @@ static void never_called(void *in, void *inout, int *count, MPI_Datatype *type)
 static void compare_operations(void)
 {
     MPI_Op op;
-#define COMPARE(OP) compare_text(#OP, ours_op((int64_t)OP), #OP)
+#define COMPARE(OP) \
+    compare_text(#OP, ours_op((int64_t)OP), #OP), compare(#OP, (int64_t)OP, ours_op_named(#OP))
     COMPARE(MPI_SUM);
     COMPARE(MPI_MAX);
     COMPARE(MPI_MIN);
@@ -101,6 +102,54 @@ static void compare_operations(void)
     MPI_Op_create(never_called, 1, &op);
     compare_text("an operation of the program's", ours_op((int64_t)op), NULL);
     MPI_Op_free(&op);
+}
+
+/* A library without Fortran has null handles for its types. */
+static void compare_types(void)
+{
+#define COMPARE(TYPE)              \
+    if (TYPE != MPI_DATATYPE_NULL) \
+    compare(#TYPE, (int64_t)TYPE, ours_type_named(#TYPE))
+    COMPARE(MPI_BYTE);
+    COMPARE(MPI_PACKED);
+    COMPARE(MPI_CHAR);
+    COMPARE(MPI_SIGNED_CHAR);
+    COMPARE(MPI_UNSIGNED_CHAR);
+    COMPARE(MPI_SHORT);
+    COMPARE(MPI_UNSIGNED_SHORT);
+    COMPARE(MPI_INT);
+    COMPARE(MPI_UNSIGNED);
+    COMPARE(MPI_LONG);
+    COMPARE(MPI_UNSIGNED_LONG);
+    COMPARE(MPI_LONG_LONG);
+    COMPARE(MPI_LONG_LONG_INT);
+    COMPARE(MPI_UNSIGNED_LONG_LONG);
+    COMPARE(MPI_FLOAT);
+    COMPARE(MPI_DOUBLE);
+    COMPARE(MPI_LONG_DOUBLE);
+    COMPARE(MPI_C_BOOL);
+    COMPARE(MPI_INT8_T);
+    COMPARE(MPI_UINT8_T);
+    COMPARE(MPI_INT16_T);
+    COMPARE(MPI_UINT16_T);
+    COMPARE(MPI_INT32_T);
+    COMPARE(MPI_UINT32_T);
+    COMPARE(MPI_INT64_T);
+    COMPARE(MPI_UINT64_T);
+    COMPARE(MPI_AINT);
+    COMPARE(MPI_COUNT);
+    COMPARE(MPI_OFFSET);
+    COMPARE(MPI_INTEGER);
+    COMPARE(MPI_REAL);
+    COMPARE(MPI_DOUBLE_PRECISION);
+    COMPARE(MPI_COMPLEX);
+    COMPARE(MPI_DOUBLE_COMPLEX);
+    COMPARE(MPI_LOGICAL);
+    COMPARE(MPI_CHARACTER);
+    COMPARE(MPI_C_FLOAT_COMPLEX);
+    COMPARE(MPI_C_DOUBLE_COMPLEX);
+    COMPARE(MPI_2INT);
+#undef COMPARE
 }
 
 static void compare_constructor(MPI_Datatype type, const char *name)
@@ -199,6 +248,7 @@ int main(int argc, char **argv)
     ours_detect(dlopen(provider.dli_fname, RTLD_LAZY | RTLD_NOLOAD), provider.dli_fname);
     compare_constants();
     compare_operations();
+    compare_types();
     compare_constructors();
     compare_status(0, 0);
     compare_status(1, 0);

@@ -8,53 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Predefined datatypes by the names that MPI gives them: Open MPI's objects, and the handles of the
- * two other ABIs. 0: it has none. */
-static const struct {
-    const char *name, *open_mpi;
-    uint32_t mpich, standard;
-} TYPES[] = {
-    {"MPI_BYTE", "ompi_mpi_byte", 0x4c00010d, 0x247},
-    {"MPI_PACKED", "ompi_mpi_packed", 0x4c00010f, 0x207},
-    {"MPI_CHAR", "ompi_mpi_char", 0x4c000101, 0x243},
-    {"MPI_SIGNED_CHAR", "ompi_mpi_signed_char", 0x4c000118, 0x244},
-    {"MPI_UNSIGNED_CHAR", "ompi_mpi_unsigned_char", 0x4c000102, 0x245},
-    {"MPI_SHORT", "ompi_mpi_short", 0x4c000203, 0x208},
-    {"MPI_UNSIGNED_SHORT", "ompi_mpi_unsigned_short", 0x4c000204, 0x20c},
-    {"MPI_INT", "ompi_mpi_int", 0x4c000405, 0x209},
-    {"MPI_UNSIGNED", "ompi_mpi_unsigned", 0x4c000406, 0x20d},
-    {"MPI_LONG", "ompi_mpi_long", 0x4c000807, 0x20a},
-    {"MPI_UNSIGNED_LONG", "ompi_mpi_unsigned_long", 0x4c000808, 0x20e},
-    {"MPI_LONG_LONG", "ompi_mpi_long_long_int", 0x4c000809, 0x20b},
-    {"MPI_LONG_LONG_INT", "ompi_mpi_long_long_int", 0x4c000809, 0x20b},
-    {"MPI_UNSIGNED_LONG_LONG", "ompi_mpi_unsigned_long_long", 0x4c000819, 0x20f},
-    {"MPI_FLOAT", "ompi_mpi_float", 0x4c00040a, 0x210},
-    {"MPI_DOUBLE", "ompi_mpi_double", 0x4c00080b, 0x214},
-    {"MPI_LONG_DOUBLE", "ompi_mpi_long_double", 0x4c00100c, 0x220},
-    {"MPI_C_BOOL", "ompi_mpi_c_bool", 0x4c00013f, 0x238},
-    {"MPI_INT8_T", "ompi_mpi_int8_t", 0x4c000137, 0x240},
-    {"MPI_UINT8_T", "ompi_mpi_uint8_t", 0x4c00013b, 0x241},
-    {"MPI_INT16_T", "ompi_mpi_int16_t", 0x4c000238, 0x248},
-    {"MPI_UINT16_T", "ompi_mpi_uint16_t", 0x4c00023c, 0x249},
-    {"MPI_INT32_T", "ompi_mpi_int32_t", 0x4c000439, 0x250},
-    {"MPI_UINT32_T", "ompi_mpi_uint32_t", 0x4c00043d, 0x251},
-    {"MPI_INT64_T", "ompi_mpi_int64_t", 0x4c00083a, 0x258},
-    {"MPI_UINT64_T", "ompi_mpi_uint64_t", 0x4c00083e, 0x259},
-    {"MPI_AINT", "ompi_mpi_aint", 0x4c000843, 0x201},
-    {"MPI_COUNT", "ompi_mpi_count", 0x4c000845, 0x202},
-    {"MPI_OFFSET", "ompi_mpi_offset", 0x4c000844, 0x203},
-    {"MPI_INTEGER", "ompi_mpi_integer", 0x4c00041b, 0},
-    {"MPI_REAL", "ompi_mpi_real", 0x4c00041c, 0},
-    {"MPI_DOUBLE_PRECISION", "ompi_mpi_dblprec", 0x4c00081f, 0},
-    {"MPI_COMPLEX", "ompi_mpi_cplex", 0x4c00081e, 0},
-    {"MPI_DOUBLE_COMPLEX", "ompi_mpi_dblcplex", 0x4c001022, 0},
-    {"MPI_LOGICAL", "ompi_mpi_logical", 0x4c00041d, 0},
-    {"MPI_CHARACTER", "ompi_mpi_character", 0x4c00011a, 0},
-    {"MPI_C_FLOAT_COMPLEX", "ompi_mpi_c_float_complex", 0x4c000840, 0x212},
-    {"MPI_C_DOUBLE_COMPLEX", "ompi_mpi_c_double_complex", 0x4c001041, 0x216},
-    {"MPI_2INT", "ompi_mpi_2int", 0x4c000816, 0x22b},
-};
-
 static void *library;
 
 static bool is_here(const char *path, char *why, size_t why_bytes)
@@ -90,16 +43,6 @@ bool library_load(const char *path, char *why, size_t why_bytes)
 void *library_function(const char *name)
 {
     return dlsym(library, name);
-}
-
-static mpi_handle predefined(const char *name)
-{
-    for (size_t i = 0; i < sizeof TYPES / sizeof *TYPES; i++)
-        if (strcmp(name, TYPES[i].name) == 0)
-            return mpi_abi.kind == MPI_ABI_OPEN_MPI ? mpi_object_address(TYPES[i].open_mpi)
-                   : mpi_abi.kind == MPI_ABI_MPICH  ? TYPES[i].mpich
-                                                    : TYPES[i].standard;
-    return 0;
 }
 
 /* Blocks of equal length at equal distances, which have the size and the extent of the type. */
@@ -172,7 +115,7 @@ void objects_make(struct objects *objects, const struct kit *kit, int rank)
     objects->type = room((size_t)kit->types, sizeof *objects->type);
     objects->is_own = room((size_t)kit->types, sizeof *objects->is_own);
     for (int i = 0; i < kit->types; i++) {
-        mpi_handle type = predefined(kit->type[i].name);
+        mpi_handle type = mpi_type_named(kit->type[i].name);
         objects->is_own[i] = !type;
         if (type)
             mpi_handle_store(&objects->type[i], type);
