@@ -19,8 +19,9 @@ pytestmark = pytest.mark.slow
 REPLAY = REPOSITORY / "build/bin/commprof-replay"
 PASSES = 2
 PROGRAMS = {  # with their ranks and arguments
-    "collectives": (4,), "collectives_nonblocking": (4,), "communicators": (4,), "loops": (4, "dynamics", "40"),
-    "many_threads": (2,), "training_loop": (2, "nonblocking", "20"), "pairs": (4, "5", "1000"),
+    "collectives": (4,), "collectives_nonblocking": (4,), "communicators": (4,),
+    "loops": (4, "dynamics", "40"), "many_threads": (2,),
+    "training_loop": (2, "nonblocking", "20"), "pairs": (4, "5", "1000"),
     "nonblocking": (2,),
 }
 MADE = re.compile(r"(MPI_\w+) ([\d,]+)")
@@ -72,3 +73,24 @@ def replayed(library: Mpi, ranks: int, kit: Path, folder: Path, *options: str) -
     outcome = launch(library, ranks, [str(word) for word in words], folder, settings)
     assert outcome.exit_status == 0, outcome
     return folder / "run"
+
+
+def test_a_kit_that_does_not_fit_ends_the_job_with_a_line(mpi, profile, tmp_path):
+    kit, run = tmp_path / "job.kit", profile("pairs", 4, "5", "1000")
+    assert answer("replay", "kit", run.folder, "-o", kit).exit_status == 0
+    outcome = launch(mpi, 2, [str(REPLAY), str(kit)], tmp_path, {})
+    assert outcome.exit_status == 2
+    assert f"{kit}: is a job of 4 ranks; this one has 2" in outcome.stderr
+    kit.write_bytes(kit.read_bytes()[:-20])
+    outcome = launch(mpi, 4, [str(REPLAY), str(kit)], tmp_path, {})
+    assert outcome.exit_status == 2 and f"{kit}: is damaged" in outcome.stderr
+
+
+def test_a_barrier_before_collectives_is_not_counted(mpi, profile, tmp_path):
+    kit, run = tmp_path / "job.kit", profile("training_loop", 2, "nonblocking", "20")
+    assert answer("replay", "kit", run.folder, "-o", kit).exit_status == 0
+    plain, apart = (
+        counted(replayed(mpi, 2, kit, tmp_path / arrival, "--arrival", arrival))
+        for arrival in ("recorded", "barrier")
+    )
+    assert plain == apart

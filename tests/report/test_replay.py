@@ -169,7 +169,9 @@ def of_calls(mean_ns: int, calls: int = 40) -> list[Rank]:
     return [
         Rank(
             rank, 2, communicators=[world(rank, 2)],
-            cells=[Cell("MPI_Allreduce", 1_000, [mean_ns] * calls), Cell("MPI_Bcast", 8, [900] * 9)],
+            cells=[
+                Cell("MPI_Allreduce", 1_000, [mean_ns] * calls), Cell("MPI_Bcast", 8, [900] * 9),
+            ],
         )
         for rank in range(2)
     ]

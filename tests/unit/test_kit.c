@@ -87,7 +87,7 @@ static void what_is_no_kit_is_refused(void)
     CHECK(!read_text(&kit, KIT, 40, 0, why));
 }
 
-/* Kits come from anybody: whatever a file holds, each number that stands for a row or a rank does. */
+/* Kits come from anybody: each number that stands for a row does, whatever a file holds. */
 static void numbers_of_a_damaged_kit_stay_in_range(void)
 {
     unsigned state = 1;

@@ -1,14 +1,14 @@
 """The job's communication as a kit, and how well its replays stand for it.
 
-A kit has the calls of all ranks with their sizes, datatypes, operations, communicators and tags, and
-the times in between; no names, paths, arguments, hosts and no data. commprof-replay(1) makes these
+A kit has the calls of all ranks with their sizes, datatypes, operations, communicators and tags,
+and the times in between; no names, paths, arguments, hosts and no data. commprof-replay(1) makes these
 calls again, on any MPI library, without the job. The kit covers the longest time in which all calls
 of all ranks were sampled; what it leaves out is listed.
 
 - kit RUN -o FILE writes the kit of a run. COMMPROF_SAMPLES=1000000 makes room for more calls.
 - show FILE says what is in a kit, after checking it.
-- check JOB... -- REPLAY... says for which calls the replays stand: calls and bytes of each rank must
-  be equal in each pass, and the mean time within 10 %, or as near as runs of the job are to each
+- check JOB... -- REPLAY... says for which calls the replays stand: calls and bytes of each rank
+  must be equal in each pass, and the mean time within 10 %, or as near as runs of the job are to each
   other. With four runs of each or more, made in turns, this is a test (of equivalence, at 95 %);
   with fewer it is an estimate.
 """
@@ -114,7 +114,8 @@ def check_runs(arguments: argparse.Namespace) -> None:
     if len(sides) != 2:
         raise UsageError("replay", "check takes two sides: JOB... -- REPLAY...")
     found = []
-    for answer, notes in forked(partial(figures, skipped=0.0), [path for own in sides for path in own]):
+    paths = [path for own in sides for path in own]
+    for answer, notes in forked(partial(figures, skipped=0.0), paths):
         common.print_notes(notes)
         found.append(answer)
     jobs, replays = found[: len(sides[0])], found[len(sides[0]) :]

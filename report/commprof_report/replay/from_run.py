@@ -136,7 +136,8 @@ def communicators(
     numbers: dict[tuple[int, int], int] = {}
     rows = connection.execute(
         "SELECT world_rank, communicator, identity, parent_identity, name, constructor, ordinal,"
-        " members, is_inter, size FROM communicator WHERE library = 'mpi' ORDER BY world_rank, communicator"
+        " members, is_inter, size FROM communicator WHERE library = 'mpi'"
+        " ORDER BY world_rank, communicator"
     ).fetchall()
     for rank, number, identity, parent, name, constructor, ordinal, members, *others in rows:
         is_inter, size = others
@@ -213,7 +214,8 @@ def rows_of(
     samples = sampled(connection)
     calls, texts = samples.calls, samples.texts
     silent = {
-        name for name, family, library in connection.execute("SELECT name, family, library FROM call")
+        name
+        for name, family, library in connection.execute("SELECT name, family, library FROM call")
         if family in SILENT or library != "mpi"
     }
     start_ns = alignment.aligned(calls.world_rank, calls.start_ns)

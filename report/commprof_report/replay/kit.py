@@ -9,8 +9,8 @@ The file is text, compressed by gzip. Its lines, with - where there is no value:
     window NANOSECONDS                             time that the kit covers
     left-out CALLS NAME WHY                        what is not in it
     late CALLS NAME                                completed only after the last call
-    comm NUMBER PARENT ROUND HOW MEMBERS           HOW: world, self, dup or split; those of one round
-                                                   are made by one call on their parent
+    comm NUMBER PARENT ROUND HOW MEMBERS           HOW: world, self, dup or split; one call on the
+                                                   parent makes those of one round
     type NUMBER NAME BYTES EXTENT BLOCKS           MPI's name, or the constructor of a derived type
     vector NUMBER COUNT ...                        of MPI_Allgatherv and its like, one for each rank
     call NUMBER NAME COMM TYPE COUNT OP ROOT PEER TAG IN_PLACE VECTOR TYPE COUNT PEER TAG
@@ -287,7 +287,8 @@ class _Parser:
             within = (
                 (call.type, len(kit.types)), (call.received_type, len(kit.types)),
                 (call.vector, len(kit.vectors)), (call.root, size), (call.peer, size),
-                (call.received_peer, size), (call.elements, 1 << 31), (call.received_count, 1 << 31),
+                (call.received_peer, size), (call.elements, 1 << 31),
+                (call.received_count, 1 << 31),
             )
             if call.name not in KINDS or not all(
                 value is None or 0 <= value < most for value, most in within

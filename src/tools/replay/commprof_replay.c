@@ -66,7 +66,8 @@ static bool read_options(struct options *options, int argc, char **argv)
             fputs(USAGE, option == 'h' ? stdout : stderr);
             exit(option == 'h' ? 0 : EXIT_USAGE);
         }
-    options->settings = (struct player_settings){gaps == 0, arrival == 1};
+    options->settings =
+        (struct player_settings){.has_gaps = gaps == 0, .has_barrier = arrival == 1};
     options->kit = argv[optind];
     return optind + 1 == argc && options->passes && gaps >= 0 && arrival >= 0;
 }
@@ -96,11 +97,13 @@ static bool resolve(void)
 static void play(const struct kit *kit, const struct objects *objects,
                  const struct options *options, int rank)
 {
+    struct player_settings settings = options->settings;
     for (int pass = 0; pass <= options->passes; pass++) {
         mpi.Barrier(mpi_abi.comm_world);
         mpi.Pcontrol(pass > 0);
         double begin = mpi.Wtime();
-        player_play(kit, objects, &options->settings);
+        settings.is_counted = pass > 0;
+        player_play(kit, objects, &settings);
         if (rank == 0 && pass > 0)
             printf("commprof-replay: pass %d of %d took %.6f s; the job took %.6f s\n", pass,
                    options->passes, mpi.Wtime() - begin, (double)kit->window_ns * 1e-9);

@@ -385,20 +385,19 @@ static void pass_time(int64_t until_ns, bool is_asleep)
         continue;
 }
 
-static void barrier(mpi_handle comm, void *pcontrol)
+static void barrier(mpi_handle comm, bool is_counted)
 {
-    int (*level)(int, ...) = (int (*)(int, ...))pcontrol;
+    int (*level)(int, ...) = (int (*)(int, ...))library_function("MPI_Pcontrol");
     int (*call)(mpi_handle) = (int (*)(mpi_handle))library_function("MPI_Barrier");
     level(0);
     call(comm);
-    level(1);
+    level(is_counted);
 }
 
 static void *play(void *context)
 {
     struct player *player = context;
     const struct kit *kit = player->kit;
-    void *pcontrol = library_function("MPI_Pcontrol");
     int64_t before_ns = now_ns();
     for (size_t i = 0; i < player->program->count; i++) {
         const struct kit_made *made = &kit->made[player->program->first + i];
@@ -411,7 +410,8 @@ static void *play(void *context)
             complete(player, function, made);
         else {
             if (player->settings->has_barrier && function->shape < SEND && !function->starts)
-                barrier(mpi_handle_load(&player->objects->comm[call->comm], 0), pcontrol);
+                barrier(mpi_handle_load(&player->objects->comm[call->comm], 0),
+                        player->settings->is_counted);
             move(player, function, call, player->buffers[at], &player->requests[at]);
         }
         before_ns = now_ns();

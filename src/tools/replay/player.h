@@ -7,6 +7,7 @@
 struct player_settings {
     bool has_gaps;    /* wait as long between calls as the job computed */
     bool has_barrier; /* a barrier before each blocking collective, which is not counted */
+    bool is_counted;  /* this pass is */
 };
 
 /* Checks that the library has all functions; else `why` has the name of the one it lacks. */
