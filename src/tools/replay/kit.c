@@ -245,9 +245,9 @@ static char *text_of(const char *path, char *why, size_t why_bytes)
            (got = read(file, text + used, (unsigned)(room - used - 1))) > 0)
         if ((used += (size_t)got) + 1 == room)
             text = realloc(text, room *= 2);
-    close(file);
-    if (!text || got != 0) {
-        snprintf(why, why_bytes, "%s", got < 0 ? "is damaged" : "is too large");
+    bool is_whole = close(file) == 0 && got == 0; /* the end may be missing */
+    if (!text || !is_whole) {
+        snprintf(why, why_bytes, "%s", got > 0 ? "is too large" : "is damaged");
         free(text);
         return NULL;
     }
