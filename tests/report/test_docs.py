@@ -101,6 +101,7 @@ def test_every_key_that_a_command_prints_is_defined_and_no_other(report, runs, c
     for form in forms(PARSERS[command]):
         asked = (
             [runs["sides"]] if command == "compare"
+            else [["check", *runs["sides"]]] if command == "replay"
             else [words for name, words in runs.items() if name != "sides"]
         )
         answers = [report(command, *form, "--json", *words) for words in asked]

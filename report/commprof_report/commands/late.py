@@ -440,8 +440,8 @@ def marks_basis_text(answers: Late) -> str:
 
 def unjudged_text(row: LateRow) -> str:
     return (
-        f"{units.counted(row.unjudged, 'collective')} without device times are not judged: "
-        "when they were queued does not show when they ran"
+        f"not judged: {units.counted(row.unjudged, 'collective')} without device times, since the "
+        "time of queueing does not show when a collective ran"
     )
 
 

@@ -47,7 +47,11 @@ WHY = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=ACTIONS, help="what to do")
-    common.add_run_argument(parser)
+    parser.add_argument(
+        "runs", metavar="RUN", type=Path, nargs="*",
+        help="a run (default: the newest here); a kit; JOB... -- REPLAY...",
+    )
+    parser.set_defaults(no_cache=False)
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=Path, help="the kit to write (RUN.kit)"
     )
@@ -61,10 +65,11 @@ def run(arguments: argparse.Namespace) -> None:
     if tables.is_for_scripts(arguments):
         raise UsageError("replay", f"{arguments.action} has no tables; check has")
     if arguments.action == "show":
-        if len(arguments.run) != 1:
+        if len(arguments.runs) != 1:
             raise UsageError("replay", "show takes one kit")
-        print_kit(*kits.read(arguments.run[0]))
+        print_kit(*kits.read(arguments.runs[0]))
         return
+    arguments.run = arguments.runs
     run = common.open_noted(arguments, with_samples=True, most_samples=None)
     from ..replay.from_run import kit_of  # needs numpy, which `show` does not
 
@@ -110,7 +115,7 @@ def check_runs(arguments: argparse.Namespace) -> None:
     from ..compare.sides import paths_split
     from ..replay.check import CheckRow, check
 
-    sides = paths_split(arguments.run, SEPARATOR)
+    sides = paths_split(arguments.runs, SEPARATOR)
     if len(sides) != 2:
         raise UsageError("replay", "check takes two sides: JOB... -- REPLAY...")
     found = []

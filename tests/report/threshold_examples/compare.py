@@ -38,7 +38,7 @@ def run(**differing: object) -> Figures:
         step_ns=None, wait_ns=None, transfer_ns=None, time_ns=None, step_trend=STEADY, wall_ns=None,
         parallel_efficiency=None,
         coverage=1.0, estimate_share=0.0, error_ns=0, crowding=None, rows={}, parts={}, steps=None,
-        negotiates=False, labels={}, canaries={},
+        negotiates=False, labels={}, canaries={}, nccl_algorithms={},
     )
     return Figures(**{**usual, **differing})  # type: ignore[arg-type]
 
