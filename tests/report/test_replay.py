@@ -115,6 +115,15 @@ def test_a_kit_is_read_as_it_was_written(tmp_path):
     assert not any(word in text for word in (b"/", b"host", b"train"))
 
 
+def test_a_run_of_which_a_kit_would_be_nothing_is_refused(report, tmp_path):
+    bare = planted.write_databases(tmp_path / "bare", of_calls(50_000))
+    part = planted.write_databases(tmp_path / "part", of_calls(50_000)[:1])
+    for folder, why in ((bare, "in which all calls of all ranks were sampled"), (part, "all ranks")):
+        answer = report("replay", "kit", folder, "-o", tmp_path / "job.kit")
+        assert answer.status == 1 and why in answer.err
+        assert not (tmp_path / "job.kit").exists()
+
+
 def signed(text: str) -> bytes:
     digest = hashlib.sha256(text.encode()).hexdigest()
     return gzip.compress(f"commprof-kit 1\nsha256 {digest}\n{text}".encode())

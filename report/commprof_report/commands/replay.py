@@ -21,7 +21,7 @@ from pathlib import Path
 
 from ..base import units
 from ..base.aside import renamed_whole
-from ..base.errors import UsageError
+from ..base.errors import ReportError, UsageError
 from ..base.forked import forked
 from ..display import tables
 from ..display.tables import Column
@@ -71,9 +71,16 @@ def run(arguments: argparse.Namespace) -> None:
         return
     arguments.run = arguments.runs
     run = common.open_noted(arguments, with_samples=True, most_samples=None)
+    if run.missing or run.profiled:
+        raise ReportError(run.path, "has not all ranks of its job; a kit needs them")
     from ..replay.from_run import kit_of  # needs numpy, which `show` does not
 
     kit = kit_of(run)
+    if not kit.made:
+        raise ReportError(
+            run.path, "has no calls that can be made again in a time in which all calls of all "
+            "ranks were sampled (COMMPROF_SAMPLES)",
+        )
     output = arguments.output or Path(f"{run.path.resolve().name}.kit")
     with renamed_whole(output, run.mode) as aside:
         digest = kits.write(kit, aside)

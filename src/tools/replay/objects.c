@@ -45,7 +45,8 @@ void *library_function(const char *name)
     return dlsym(library, name);
 }
 
-/* Blocks of equal length at equal distances, which have the size and the extent of the type. */
+/* Blocks of equal length at equal distances, which have the size and the extent of the type,
+ * forwards: buffers begin at their address. */
 static void make_type(uint64_t *made, const struct kit_type *type)
 {
     int (*vector)(int, int, mpi_aint, mpi_handle, void *) = (int (*)(
@@ -54,10 +55,10 @@ static void make_type(uint64_t *made, const struct kit_type *type)
         mpi_handle, mpi_aint, mpi_aint, void *))library_function("MPI_Type_create_resized");
     int (*commit)(void *) = (int (*)(void *))library_function("MPI_Type_commit");
     int64_t blocks = type->bytes % type->blocks == 0 ? type->blocks : 1;
+    mpi_aint extent = (mpi_aint)llabs(type->extent);
     uint64_t laid_out = 0;
-    vector((int)blocks, (int)(type->bytes / blocks), (mpi_aint)(type->extent / blocks),
-           mpi_abi.byte, &laid_out);
-    resized(mpi_handle_load(&laid_out, 0), 0, (mpi_aint)type->extent, made);
+    vector((int)blocks, (int)(type->bytes / blocks), extent / blocks, mpi_abi.byte, &laid_out);
+    resized(mpi_handle_load(&laid_out, 0), 0, extent, made);
     commit(made);
 }
 

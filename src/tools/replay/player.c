@@ -174,7 +174,7 @@ static int64_t room_of(const struct kit *kit, const struct kit_call *call, enum 
 /* Values that neither trap nor compress: as floats from 1 to 2, as doubles near 0.008. */
 static char *filled(int64_t bytes)
 {
-    static uint64_t state = 88172645463325252u;
+    uint64_t state = 88172645463325252u + (uint64_t)bytes;
     size_t words = (size_t)bytes / 4 + 16;
     uint32_t *buffer = aligned_alloc(64, (words * 4 + 63) / 64 * 64);
     if (!buffer) {
