@@ -535,7 +535,7 @@ def rest_text(answers: Late) -> str:
     reasons = [text.format(units.counted(number, noun)) for number, text, noun in why if number]
     if row.unnumbered >= threshold("late.wildcards") * row.unmatched > 0:
         reasons[-1] += f", {WILDCARDS}"
-    if row.unsure and row.clocks > 1 and not answers.is_known:
+    if row.unsure >= FEWEST_BLOCKS and row.clocks > 1 and not answers.is_known:
         reasons.append(AS_CLOCKS)
     polls = (
         ["polls, between which a rank may work"]
