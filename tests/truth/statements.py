@@ -78,15 +78,9 @@ def waiting(folder: Path) -> Iterator[tuple[str, str, object]]:
             yield quantity, f"late --by {by}", summed(quantity, "late", folder, "--by", by)
     yield "wait_ns", "late --by state", summed("wait_ns", "late", folder, "--by", "state")
     yield "wait_ns", "late, by cause", summed("caused_ns", "late", folder) + run["unknown_cause_ns"]
+    # waiting and transfer of compare are without set-up, and transfer with the calls that start
     with reporter.another_run(folder) as other:
         compared = reporter.rows("compare", "--by", "run", folder, "--", other)[0]
-    for quantity, in_compare in (
-        ("wait_ns", "wait_ns"),
-        ("transfer_ns", "transfer_ns"),
-        ("total_ns", "time_ns"),
-    ):
-        yield quantity, "compare --by run", compared[in_compare] * run["ranks"]
-    yield "coverage", "compare --by run", compared["coverage"]
     yield "parallel efficiency", "compare --by run", compared["parallel_efficiency"]
     yield "parallel efficiency", "late", run["parallel_efficiency"]
     stages = {
