@@ -1,4 +1,4 @@
-/* The table has 32,768 buckets. Each has a first slot, a chunk of seven more, and 64 chains of chunks
+/* The table has 32,768 buckets. Each has a first slot, a chunk of seven more, 64 chains of chunks
  * for the rest, so that a search looks at a dozen slots whether a few requests are open or a
  * million. The chains of a bucket, and each of them, get memory when they are needed. A thread
  * claims a slot by writing REQUEST_BUSY over REQUEST_EMPTY and publishes it by storing the handle;
@@ -14,10 +14,10 @@
  * completing it then touch a single cache line.
  *
  * If one thread at a time uses MPI, these are plain stores, and a first slot is never marked as
- * busy (requests.h); only MPI_THREAD_MULTIPLE needs compare-and-swap. Nobody waits: a thread that loses a slot tries the next. Only the thread that
- * made a slot busy writes it. The exceptions are `flags`, `start_ticks` and the charged time: other
- * threads may read or write them while the slot has its handle (several threads may use equal
- * handles), so they are relaxed atomics.
+ * busy (requests.h); only MPI_THREAD_MULTIPLE needs compare-and-swap. Nobody waits: a thread that
+ * loses a slot tries the next. Only the thread that made a slot busy writes it. The exceptions are
+ * `flags`, `start_ticks` and the charged time: other threads may read or write them while the slot
+ * has its handle (several threads may use equal handles), so they are relaxed atomics.
  *
  * Chains grow long only when thousands of requests share one handle. A search starts at the chunk
  * where the last one ended (the chain's cursor), and a count shows that a bucket has only its first

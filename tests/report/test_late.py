@@ -1535,7 +1535,10 @@ def test_transfer_in_most_calls_of_a_thinned_log_is_the_verdict(late, report, te
             lambda step: 90 * MS if step == 40 else 600 * US,
             "; half of the transfer is that of 1 of 120 analysed calls",
         ),
-        (lambda step: 10 * MS if step > 60 else 0, "; nearly all transfer is in the second half of the run"),
+        (
+            lambda step: 10 * MS if step > 60 else 0,
+            "; nearly all transfer is in the second half of the run",
+        ),
     ],
     ids=["all", "one", "later"],
 )

@@ -382,7 +382,7 @@ def gpu_page(report, gpu_run):
 
 
 def cells_of(data: dict, lane: dict) -> list[dict[str, int]]:
-    """Of each bin its parts by class."""
+    """The parts of each bin by class."""
     width, digits = data["width"], data["digits"]
     texts = [lane["cells"][first : first + width] for first in range(0, len(lane["cells"]), width)]
     entries = [

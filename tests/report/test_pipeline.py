@@ -89,7 +89,8 @@ def test_that_no_stage_is_waited_for_is_said_of_the_time_that_was_analysed(repor
         rank.cells.append(Cell("MPI_Win_fence", 0, [100_000_000]))
     said = report("pipeline", planted.write_databases(tmp_path, ranks)).out
     assert re.search(
-        r"no stage is notably waited for; .* waiting \(based on \d\d.\d % of the time inside MPI\)\.\n",
+        r"no stage is notably waited for; .* waiting \(based on \d\d.\d % of the time inside MPI"
+        r"\)\.\n",
         said,
     )
 

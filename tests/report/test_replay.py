@@ -25,7 +25,7 @@ SIGNATURES = [Signature(FLOATS), Signature(SUM, op="MPI_SUM", is_commutative=1)]
 
 
 def kit(tmp_path: Path, *samples: list[Sample]) -> kits.Kit:
-    """Of a run of two ranks, which have a communicator of each alone beside the world."""
+    """A run of two ranks, which have a communicator of each alone beside the world."""
     ranks = [
         Rank(
             rank, 2, communicators=[world(rank, 2), split(SPLIT, rank, [rank], 9)],
@@ -118,7 +118,7 @@ def test_a_kit_is_read_as_it_was_written(tmp_path):
 def test_a_run_of_which_a_kit_would_be_nothing_is_refused(report, tmp_path):
     bare = planted.write_databases(tmp_path / "bare", of_calls(50_000))
     part = planted.write_databases(tmp_path / "part", of_calls(50_000)[:1])
-    for folder, why in ((bare, "in which all calls of all ranks were sampled"), (part, "all ranks")):
+    for folder, why in ((bare, "all calls of all ranks were sampled"), (part, "not all ranks")):
         answer = report("replay", "kit", folder, "-o", tmp_path / "job.kit")
         assert answer.status == 1 and why in answer.err
         assert not (tmp_path / "job.kit").exists()

@@ -220,8 +220,8 @@ def judge(rule: Rule, inputs: Inputs, said: list[Finding]) -> list[Advice]:
 
 
 def _played(found: Finding | Unknown, inputs: Inputs) -> Finding | Unknown:
-    """The gain of the run, if its calls can be played again."""
-    if isinstance(found, Unknown) or found.change is None:
+    """The gain of the run, if its calls can be played again, and it is not known from there yet."""
+    if isinstance(found, Unknown) or found.change is None or found.is_played:
         return found
     return found._replace(saving_ns=changes.saving_ns(inputs, [found.change]))
 

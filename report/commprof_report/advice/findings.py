@@ -26,6 +26,7 @@ class Finding(NamedTuple):
     identities: Sequence[str] = ()
     bytes: int | None = None
     change: Change | None = None  # what is played again for the saving
+    is_played: bool = False  # the saving is known from there already
 
 
 class Unknown(NamedTuple):

@@ -21,7 +21,8 @@ def find(inputs: Inputs) -> Iterator[Finding]:
     if lacking or together:
         ways_out = dict.fromkeys(row.way_out for row in [*lacking, *together] if row.way_out)
         yield Finding(
-            "this profile is not complete" if lacking else "this profile counts some things together",
+            "this profile is not complete" if lacking
+            else "this profile counts some things together",
             "; ".join(map(reason_text, [*lacking, *together])),
             "; ".join(ways_out) or "`seen` lists what is missing", SURE,
         )

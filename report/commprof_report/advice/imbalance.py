@@ -53,7 +53,8 @@ def _of_run(ranks: str, inputs: Inputs) -> Finding:
     certainty = POSSIBLE if is_mostly(row) else LIKELY
     change = None if row.verdict == "marks" else changes.without(inputs, inputs.late_ranks)
     return Finding(
-        waited_for(ranks), evidence, _balance(ranks, late), certainty, gain_ns, change=change
+        waited_for(ranks), evidence, _balance(ranks, late), certainty, gain_ns, change=change,
+        is_played=row.late_gain_ns is not None,
     )
 
 

@@ -13,10 +13,11 @@ of the time: in calls that wait, from the last arrival that a rank depends on to
 (hvprof-report late), and in calls that only start operations; or the time inside MPI, if transfer
 is known for less than half of it; or the step, if a framework cuts its messages otherwise in each
 run, as by fusion: rows are then in time per step. Communicators that are created and the first
-Barriers are set-up, which does not count. If the sides differ, rows say where: each is a call on a communicator with a message size.
-Rows are tested in order of their share of the time, until the first that shows no difference;
-further findings are marked exploratory. "~" stands for no difference found, beside what would have
-been found with a probability of 80 %. "same within 2 %" is a finding of its own (--min-effect).
+Barriers are set-up, which does not count. If the sides differ, rows say where: each is a call on a
+communicator with a message size. Rows are tested in order of their share of the time, until the
+first that shows no difference; further findings are marked exploratory. "~" stands for no
+difference found, beside what would have been found with a probability of 80 %. "same within 2 %" is
+a finding of its own (--min-effect).
 
 There is no verdict on runs that are not the same experiment: other work, calls or ranks recorded on
 one side only, other placement of ranks, another program, other binding, incomplete runs, runs whose

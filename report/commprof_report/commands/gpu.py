@@ -181,7 +181,9 @@ ALGORITHM_COLUMNS = (
     Column("communicator", lambda row: units.shortened(row.communicator, 26), False),
     Column("size", lambda row: units.size_range(row.bytes_low, row.bytes_high)),
     Column("count", lambda row: units.count(row.count)),
-    Column("carried out by", lambda row: nccl_algorithm_text(row.algorithm, row.protocol, row.channels),
+    Column(
+        "carried out by",
+        lambda row: nccl_algorithm_text(row.algorithm, row.protocol, row.channels),
         False),
 )
 

@@ -1,16 +1,16 @@
 """The job's communication as a kit, and how well its replays stand for it.
 
 A kit has the calls of all ranks with their sizes, datatypes, operations, communicators and tags,
-and the times in between; no names, paths, arguments, hosts and no data. commprof-replay(1) makes these
-calls again, on any MPI library, without the job. The kit covers the longest time in which all calls
-of all ranks were sampled; what it leaves out is listed.
+and the times in between; no names, paths, arguments, hosts and no data. commprof-replay(1) makes
+these calls again, on any MPI library, without the job. The kit covers the longest time in which
+all calls of all ranks were sampled; what it leaves out is listed.
 
 - kit RUN -o FILE writes the kit of a run. COMMPROF_SAMPLES=1000000 makes room for more calls.
 - show FILE says what is in a kit, after checking it.
 - check JOB... -- REPLAY... says for which calls the replays stand: calls and bytes of each rank
-  must be equal in each pass, and the mean time within 10 %, or as near as runs of the job are to each
-  other. With four runs of each or more, made in turns, this is a test (of equivalence, at 95 %);
-  with fewer it is an estimate.
+  must be equal in each pass, and the mean time within 10 %, or as near as runs of the job are to
+  each other. With four runs of each or more, made in turns, this is a test (of equivalence, at 95
+  %); with fewer it is an estimate.
 """
 
 from __future__ import annotations

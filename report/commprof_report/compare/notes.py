@@ -112,7 +112,8 @@ def _settling(side: Side, skipped: float) -> Iterator[str]:
 
 
 def coarse_clocks(reference: Side, side: Side, figure: FigureRow, skipped: float) -> Iterator[str]:
-    """figure: that of the verdict. Waiting and transfer cannot be separated better than the clocks of the hosts are known."""
+    """figure: that of the verdict. Waiting and transfer cannot be separated better than the
+    clocks of the hosts are known."""
     if figure.figure not in ("transfer", "wait") or figure.difference is None:
         return
     runs = [*reference.runs, *side.runs]

@@ -58,7 +58,7 @@ def working_of(connection: Connection, alignment: Alignment, split: Split) -> Pa
 
 
 def negotiated_share(connection: Connection, found: Negotiation | None) -> float:
-    """Of the time inside MPI, that on threads that negotiate; of the whole run."""
+    """The share of the time inside MPI on threads that negotiate, in the whole run."""
     return SQL.run(connection, "negotiated_share").fetchone()[0] if found else 0.0
 
 
@@ -82,7 +82,7 @@ def region_rows(
 def _efficiencies(
     connection: Connection, alignment: Alignment, work: Callable[[], Part | None]
 ) -> Iterator[tuple[str, Efficiency]]:
-    """Of each region that main threads visited, with the regions within it."""
+    """The efficiency of each region that main threads visited, with the regions within it."""
     rows = SQL.run(connection, "main_visits").fetchall()
     part = work() if rows else None
     if part is None:

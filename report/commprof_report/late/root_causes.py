@@ -74,7 +74,7 @@ class CausesOfRank:
         self.blocks: list[CausesOfWait] = []  # sums over BLOCK waits each
 
     def between(self, time_ns: int, row: int) -> CausesOfWait:
-        """Of the waits that end after this time, up to the row."""
+        """The waits that end after this time, up to the row."""
         upto = bisect_left(self.rows, row)
         first = bisect_right(self.ends, time_ns, 0, upto)
         block, whole_blocks = -(-first // BLOCK), upto // BLOCK

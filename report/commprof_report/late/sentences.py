@@ -419,8 +419,8 @@ def unknown_text(answers: Late) -> str:
     row = answers.run
     if answers.is_negotiated and answers.last:
         return (
-            f"unknown: {judged_text(answers.last, units.are)} too few to tell from chance who reaches "
-            f"{mark_text(answers.last.region)} last"
+            f"unknown: {judged_text(answers.last, units.are)} too few to tell from chance who "
+            f"reaches {mark_text(answers.last.region)} last"
         )
     if answers.is_negotiated:
         return (
@@ -451,7 +451,10 @@ def unknown_text(answers: Late) -> str:
 
 def few_transfers_text(row: LateRow) -> str:
     """A half of the run or few calls, if nearly all transfer is there."""
-    half = f"; nearly all transfer is in the {row.transfer_half} half of the run" * bool(row.transfer_half)
+    half = (
+        f"; nearly all transfer is in the {row.transfer_half} half of the run"
+        if row.transfer_half else ""
+    )
     analysed = row.collectives + row.message_calls
     is_few = row.transfer_calls < FEWEST_TRANSFERS and is_concentrated(row.transfer_calls, analysed)
     return half + f"; half of the transfer is that of {analysed_text(row)}" * is_few

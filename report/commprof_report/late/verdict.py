@@ -87,7 +87,7 @@ class Cause(NamedTuple):
 
 @dataclass(frozen=True)
 class Costs(Columns):
-    """What the verdict adds up of causes."""
+    """The causes, as the verdict adds them up."""
 
     identity: TextInts
     cause_rank: Ints
@@ -460,7 +460,7 @@ class Suspects(Generic[Unit]):
         self.is_enough = len(np.unique(costs.arrival[costs.cost_ns > 0])) >= FEWEST_BLOCKS
 
     def _numbers(self, ranks: Ints) -> Ints:
-        """Of the units of these ranks; -1: not known."""
+        """The units of these ranks; -1: not known."""
         known, place = np.unique(ranks, return_inverse=True)
         numbers = [
             -1 if rank == NONE

@@ -49,7 +49,7 @@ class Check(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Of the job's time inside MPI, in rows for which the replays stand."""
+        """The share of the job's time inside MPI in rows for which the replays stand."""
         return sum(row.share for row in self.rows if row.stands)
 
 

@@ -54,8 +54,8 @@ class Usual:
         return found
 
     def _take(self, found: Ints, rows: Ints, lead_ns: Ints) -> None:
-        """What others wait at a call was lost since the call before at which they did: the rows, of
-        one rank in order of time, are shorter by it, the last first."""
+        """The time that others wait at a call was lost since the call before at which they did:
+        the rows, of one rank in order of time, are shorter by it, the last first."""
         left_ns = 0
         for row in rows[::-1].tolist():
             left_ns = int(lead_ns[row]) or left_ns

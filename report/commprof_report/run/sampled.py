@@ -164,7 +164,8 @@ def sampled_join(parts: Sequence[Sampled]) -> Sampled:
     texts = Texts()
     _, calls, messages, starts = zip(*(part.in_texts(texts) for part in parts))
     return Sampled(
-        texts, joined(Calls, calls).compact(), joined(FurtherMessages, messages), joined(Starts, starts)
+        texts, joined(Calls, calls).compact(), joined(FurtherMessages, messages),
+        joined(Starts, starts),
     )
 
 

@@ -54,8 +54,8 @@ def on_gpus(
     connection: Connection, alignment: Alignment, windows: Spans,
     known: Mapping[int, Mapping[int, Spans]], active: Activities,
 ) -> list[OnGpu]:
-    """Those with known activity. known: when all activities of a rank's devices were sampled, in
-    its own time."""
+    """The devices with known activity. known: when all activities of a rank's devices were
+    sampled, in its own time."""
     order, groups = grouped(active.world_rank, active.device)
     first = order[groups.first]
     keys = zip(active.world_rank[first].tolist(), active.device[first].tolist())

@@ -153,7 +153,7 @@ KnownTokens = Dict[bytes, Tokens]  # by the columns that they are made of
 
 
 def _known_tokens(known: KnownTokens, *columns: Ints) -> Tokens:
-    """Where all ranks run the same program, most of them have the same tokens."""
+    """Most ranks of a job run the same program, and have the same tokens."""
     key = b"".join(column.tobytes() for column in columns)
     if key not in known:
         if len(known) == MOST_KNOWN:

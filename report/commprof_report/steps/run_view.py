@@ -1,4 +1,4 @@
-"""What the ranks and their GPUs did in the whole run, to be drawn: in each bin of time the share of
+"""The whole run of the ranks and their GPUs, to be drawn: in each bin of time the share of
 each state, and in windows each call by itself.
 
     bins     |....:....:....:....:....:....:....:....|   the whole run
@@ -257,7 +257,7 @@ class Line:
 
 
 def in_parts(spent: np.ndarray, edges: Ints) -> np.ndarray:
-    """Of each bin how many PARTS of its time were of each class; they add up to PARTS."""
+    """How many PARTS of the time of each bin were of each class; they add up to PARTS."""
     width_ns = np.maximum(np.diff(edges), 1)[:, None]
     exact = PARTS * spent / width_ns
     found = np.floor(exact).astype(np.int64)

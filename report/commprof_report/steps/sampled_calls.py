@@ -75,7 +75,7 @@ class SampledCalls:
 
     @cached_property
     def _threads(self) -> Ints:
-        """Of each call the row of its thread; -1: it is not known."""
+        """The row of the thread of each call; -1: it is not known."""
         calls, threads = self.calls, self.threads
         return found_in((calls.world_rank, calls.thread), (threads.world_rank, threads.thread))
 

@@ -21,7 +21,7 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Of a call that began then. */
+/* The delay of a call that began then. */
 static void delay_in_proportion(double begin_s)
 {
     const char *percent = getenv("SLOW_NETWORK_PERCENT");
