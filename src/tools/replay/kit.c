@@ -220,19 +220,30 @@ static void take_line(struct reader *reader, char *line)
     }
 }
 
-/* All of the file as text; gzip's functions read what is not compressed, too. */
+static void *plain_open(const char *path, const char *mode)
+{
+    return fopen(path, mode);
+}
+
+static int plain_read(void *file, void *to, unsigned bytes)
+{
+    return (int)fread(to, 1, bytes, file);
+}
+
+static int plain_close(void *file)
+{
+    return fclose(file);
+}
+
+/* All of the file as text. Without zlib a kit that `gzip -d` has decompressed can be read. */
 static char *text_of(const char *path, char *why, size_t why_bytes)
 {
     void *zlib = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
     void *(*open)(const char *, const char *) =
-        zlib ? (void *(*)(const char *, const char *))dlsym(zlib, "gzopen") : NULL;
+        zlib ? (void *(*)(const char *, const char *))dlsym(zlib, "gzopen") : plain_open;
     int (*read)(void *, void *, unsigned) =
-        zlib ? (int (*)(void *, void *, unsigned))dlsym(zlib, "gzread") : NULL;
-    int (*close)(void *) = zlib ? (int (*)(void *))dlsym(zlib, "gzclose") : NULL;
-    if (!open || !read || !close) {
-        snprintf(why, why_bytes, "zlib (libz.so.1) cannot be loaded");
-        return NULL;
-    }
+        zlib ? (int (*)(void *, void *, unsigned))dlsym(zlib, "gzread") : plain_read;
+    int (*close)(void *) = zlib ? (int (*)(void *))dlsym(zlib, "gzclose") : plain_close;
     void *file = open(path, "rb");
     if (!file) {
         snprintf(why, why_bytes, "cannot be opened");
@@ -266,7 +277,8 @@ bool kit_read(struct kit *kit, const char *path, int rank, char *why, size_t why
         return false;
     char *line = strtok_r(text, "\n", &rest);
     if (!line || strcmp(line, HEAD) != 0)
-        reader.wrong = "it is no kit of this version";
+        reader.wrong = line && *line == '\x1f' ? "zlib (libz.so.1) is needed to decompress it"
+                                               : "it is no kit of this version";
     while (!reader.wrong && (line = strtok_r(NULL, "\n", &rest)) && ++number)
         take_line(&reader, line);
     if (!reader.wrong && (!kit->ranks || kit->comms < KIT_DUP))
