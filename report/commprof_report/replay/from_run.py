@@ -28,6 +28,7 @@ from .kit import (
 DUPLICATES = ("MPI_Comm_dup", "MPI_Comm_dup_with_info", "MPI_Comm_idup")
 SILENT = ("setup", "communicator")  # families that a replay needs no more
 FAR_NS = 1 << 62
+FEWEST_READINGS = 10  # a second of them; fewer say little
 
 CUT = "the other ranks' part is not in the window"
 UNKNOWN = "is none of the calls that can be made again"
@@ -100,7 +101,10 @@ def asleep(connection: Connection) -> set[tuple[int, int]]:
         " max(outside_asleep + outside_disk) - min(outside_asleep + outside_disk)"
         " FROM cpu_time GROUP BY world_rank, thread"
     )
-    return {(rank, thread) for rank, thread, ready, away in rows if away > ready}
+    return {
+        (rank, thread) for rank, thread, ready, away in rows
+        if away > ready and away + ready >= FEWEST_READINGS
+    }
 
 
 def library_of(connection: Connection) -> str:
