@@ -141,10 +141,9 @@ def check_runs(arguments: argparse.Namespace) -> None:
         f"{'/'.join(map(str, passes))} {'pass' if passes == [1] else 'passes'} against "
         f"{units.counted(answers.jobs, 'run')} of the job"
     )
-    is_tested = any(row.verdict == "stands" for row in answers.rows)
     print(
-        f"Stands          for {units.share(answers.share)} of the job's time inside MPI"
-        + ("" if is_tested else ", as an estimate: with four runs of each it can be tested")
+        f"Stands          for {units.share(answers.share)} of the job's time inside MPI, "
+        f"{units.share(answers.tested_share)} by a test, the rest as an estimate"
     )
     print()
     columns = (

@@ -18,8 +18,8 @@ WITHIN, LEVEL = threshold("replay.within"), threshold("compare.level")
 
 
 class CheckRow(NamedTuple):
-    """A row of the job. verdict: stands, near (the same without a test: too few runs), unknown,
-    longer, shorter, other calls, absent."""
+    """A row of the job. verdict: stands, near (its estimate is within the margin, which the runs are
+    too few to prove), unknown, longer, shorter, other calls, absent."""
 
     call: str
     communicator: str
@@ -46,6 +46,11 @@ class Check(NamedTuple):
     jobs: int
     replays: int
     passes: list[int]  # of each replay
+
+    @property
+    def tested_share(self) -> float:
+        """The part of it for which a test shows it."""
+        return sum(row.share for row in self.rows if row.verdict == "stands")
 
     @property
     def share(self) -> float:
@@ -114,13 +119,14 @@ def _margin(values: Sequence[float | None]) -> float:
 
 def _verdict(found: Contrast, margin: float) -> str:
     change = found.change
+    if change is None:
+        return "unknown"
     if found.outcome == "same":
         return "stands"
-    if found.outcome == "none":
-        if change is None:
-            return "unknown"
-        return "near" if abs(math.log1p(change)) <= math.log1p(margin) else _direction(change)
-    return "unknown" if found.outcome == "unknown" or change is None else _direction(change)
+    if abs(math.log1p(change)) <= math.log1p(margin):
+        return "near"
+    is_sure = found.difference is not None or found.outcome == "none"
+    return _direction(change) if is_sure else "unknown"
 
 
 def _direction(change: float) -> str:
