@@ -9,24 +9,25 @@ all calls of all ranks were sampled; what it leaves out is listed.
 - show FILE says what is in a kit, after checking it.
 - check JOB... -- REPLAY... says for which calls the replays stand: calls and bytes of each rank
   must be equal in each pass, and the mean time within 10 %, or as near as runs of the job are to
-  each other. With four runs of each or more, made in turns, this is a test (of equivalence, at 95
-  %); with fewer it is an estimate.
+  each other. From four runs of each on, made in turns, a test of equivalence may show it; where it
+  does not, the estimate counts, and is called one.
 """
 
 from __future__ import annotations
 
 import argparse
-from functools import partial
 from pathlib import Path
 
 from ..base import units
 from ..base.aside import renamed_whole
 from ..base.errors import ReportError, UsageError
-from ..base.forked import forked
+from ..compare import sides
 from ..display import tables
 from ..display.tables import Column
 from ..replay import kit as kits
-from . import common
+from ..replay.check import CheckRow, check
+from ..replay.from_run import kit_of
+from . import common, compare
 
 EXAMPLES = (
     ("The kit of the newest run", "hvprof-report replay kit -o job.kit"),
@@ -36,7 +37,6 @@ EXAMPLES = (
 )
 SEE_ALSO = ("compare",)
 ACTIONS = ("kit", "show", "check")
-SEPARATOR = Path(" -- ")
 MOST_ROWS = 24
 WHY = {
     "stands": "yes", "near": "yes, as an estimate", "unknown": "too few runs to tell",
@@ -73,8 +73,6 @@ def run(arguments: argparse.Namespace) -> None:
     run = common.open_noted(arguments, with_samples=True, most_samples=None)
     if run.missing or run.profiled:
         raise ReportError(run.path, "has not all ranks of its job; a kit needs them")
-    from ..replay.from_run import kit_of  # needs numpy, which `show` does not
-
     kit = kit_of(run)
     if not kit.made:
         raise ReportError(
@@ -118,20 +116,11 @@ def counts_text(counts: list[tuple[str, int]]) -> str:
 
 
 def check_runs(arguments: argparse.Namespace) -> None:
-    from ..compare.figures import figures
-    from ..compare.sides import paths_split
-    from ..replay.check import CheckRow, check
-
-    sides = paths_split(arguments.runs, SEPARATOR)
-    if len(sides) != 2:
+    paths = sides.paths_split(arguments.runs, Path(compare.SEPARATOR))
+    if len(paths) != 2:
         raise UsageError("replay", "check takes two sides: JOB... -- REPLAY...")
-    found = []
-    paths = [path for own in sides for path in own]
-    for answer, notes in forked(partial(figures, skipped=0.0), paths):
-        common.print_notes(notes)
-        found.append(answer)
-    jobs, replays = found[: len(sides[0])], found[len(sides[0]) :]
-    answers = check(jobs, replays)
+    jobs, replays = compare.read(sides.sides_named(paths), 0.0)
+    answers = check(jobs.runs, replays.runs)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, answers.rows, CheckRow._fields)
         return

@@ -18,8 +18,8 @@ WITHIN, LEVEL = threshold("replay.within"), threshold("compare.level")
 
 
 class CheckRow(NamedTuple):
-    """A row of the job. verdict: stands, near (its estimate is within the margin, which the runs are
-    too few to prove), unknown, longer, shorter, other calls, absent."""
+    """A row of the job. verdict: stands, near (its estimate is within the margin, which the runs
+    are too few to prove), unknown, longer, shorter, other calls, absent."""
 
     call: str
     communicator: str
