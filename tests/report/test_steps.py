@@ -184,7 +184,7 @@ def seven_and_another() -> Job:
     return job
 
 
-IRREGULAR = "they are alike, and come at irregular times"
+IRREGULAR = "what repeats comes at irregular times"
 LARGE = [1_000_000, 3_000_000]
 REASONS = {
     "irregular": (training.small("Allreduce", 400), IRREGULAR),
@@ -555,18 +555,25 @@ def test_a_rank_whose_samples_have_a_gap_keeps_its_steps():
     assert matched({0: ends, 3: ends[:30] + ends[60:]})[3] == [*range(1, 31), *range(61, 101)]
 
 
-def ensemble(paces: tuple[int, int], late_ns: int = 0, uneven_ns: int = 0) -> PlantedJob:
+def ensemble(
+    paces: tuple[int, int], late_ns: int = 0, uneven_ns: int = 0, random_from: int = 4
+) -> PlantedJob:
     """Two communicators of two ranks that know nothing of each other, each with 60 steps. Rank 3
-    may be late. uneven_ns: ranks 0 and 1 take turns in computing longer."""
-    program = Program(4)
+    may be late. uneven_ns: ranks 0 and 1 take turns in computing longer. random_from: pairs of this
+    rank and further ones come at random times."""
+    program, chance = Program(4), Random(11)
     pairs = [program.job.group((0, 1), "first"), program.job.group((2, 3), "second")]
     for pair_of_ranks, pace_ns in zip(pairs, paces):
         for step in range(60):
+            is_random = pair_of_ranks.ranks[0] >= random_from
+            if is_random:
+                pace_ns = round(80 * MS * chance.random() ** 4)
             for rank in pair_of_ranks.ranks:
                 program.compute(
                     rank, pace_ns + (late_ns if rank == 3 else uneven_ns if rank == step % 2 else 0)
                 )
-            program.collective("MPI_Allreduce", pair_of_ranks, MS, message_bytes=4_000_000)
+            size = 5_000_000 if is_random else 4_000_000  # equal calls have equal steps
+            program.collective("MPI_Allreduce", pair_of_ranks, MS, message_bytes=size)
     for rank in range(4):
         program.job.thread(rank, is_main=1)
     return program.end()
@@ -586,6 +593,12 @@ def test_steps_of_ranks_that_do_not_step_together_are_not_added_up(summary, step
         "\nOther steps     ranks 2-3: 60 steps of 1 bulk MPI_Allreduce, median "
         in steps(ensemble((10 * MS, pace_ns))).out
     )
+
+
+def test_ranks_without_steps_are_said_to_have_none(summary, steps):
+    job = ensemble((10 * MS, 10 * MS), random_from=2)
+    assert summary(job)["why"] == f"ranks 2-3 have none: {IRREGULAR} (rank 2)"
+    assert f", on first; ranks 2-3 have none: {IRREGULAR} (rank 2)\n" in steps(job).out
 
 
 def test_steps_of_ranks_that_step_together_are_all_shown(summary, steps):

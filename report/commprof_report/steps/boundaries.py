@@ -243,7 +243,8 @@ def by_calls(connection: Connection, alignment: Alignment, sampled: SampledCalls
     )
     return Detection(
         "calls", found.how, sampled.texts.text(group.identity) or "", found.functions,
-        None if has_own_sizes else found.bytes, found.confidence, total, "",
+        None if has_own_sizes else found.bytes, found.confidence, total,
+        _without_text(refused, {*np.unique(own.world_rank).tolist()}),
         is_bulk=found.is_bulk, is_close=found.is_close, loops=found.words,
         apart=[_apart(each, groups) for each in others],
     ), steps
@@ -321,6 +322,17 @@ def _others_text(ranks: list[int]) -> str:
         f"{units.rank_names(ranks)} left out: {'its' if len(ranks) == 1 else 'their'} steps are at "
         "other times" if ranks else ""
     )
+
+
+def _without_text(refused: Sequence[Refusal], stepping: Container[int]) -> str:
+    """Ranks that have no steps, and why the calls of the first of them show none."""
+    left = [each for each in refused if each.world_rank not in stepping]
+    if not left:
+        return ""
+    ranks = units.rank_names([each.world_rank for each in left])
+    has = "has" if len(left) == 1 else "have"
+    of_first = "" if len(left) == 1 else f" (rank {left[0].world_rank})"
+    return f"{ranks} {has} none: {left[0].found.why}{of_first}"
 
 
 def _why_none(connection: Connection, refused: Sequence[Refusal]) -> Unjudged:

@@ -296,12 +296,12 @@ def doubt(
         share, needed = units.share(confidence), units.share(least)
         return f"what repeats has {share} of the calls of its kind, {needed} are needed"
     if single and is_irregular(times):
-        return "they are alike, and come at irregular times"
+        return "what repeats comes at irregular times"
     if is_small:
         if len(times) < MANY_STEPS:
             return f"{units.are(len(times), 'interval')} too few, {MANY_STEPS} are needed"
         if not is_steady(times):
-            return f"they come at irregular times ({len(times):,} intervals)"
+            return f"what repeats comes at irregular times ({len(times):,} intervals)"
     return ""
 
 
