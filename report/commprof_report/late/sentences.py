@@ -131,12 +131,12 @@ def transfer_text(answers: Late) -> str:
     """65.5 % is transfer, 34.5 % waiting; ..."""
     row, who, when, also = answers.run, late_text(answers.run), "", ""
     if who:
-        when = f"{when_text(answers)}{outside_text(answers)}{why_text(answers)}"
+        when = f"{when_text(answers)}{outside_text(answers)}"
         part = (
             f"load imbalance: {mostly_text(row, when)}" if is_mostly(row)
             else f"of the waiting, {units.share(row.late_share)} is for {who}{when}"
         )
-        also = f"; {part}"
+        also = f"; {part}{why_text(answers)}"
     elif is_unknown(row):
         also = f"; {unknown_cause_text(row)}"
     waiting = present(row.wait_share)
@@ -163,11 +163,14 @@ def named_text(answers: Late) -> str:
     why = "no progress" if outside else "load imbalance"
     if is_through_link(answers):
         why = f"a slow link: {link_text(answers)}"
-    more = f"{chain_text(row)}{when_text(answers)}{outside}{why_text(answers)}"
+    more, reason = f"{chain_text(row)}{when_text(answers)}{outside}", why_text(answers)
     if is_mostly(row):
-        return f"{why}: {mostly_text(row, more)}"
+        return f"{why}: {mostly_text(row, more)}{reason}"
     causes = "causes" if units.is_one(present(row.late_ranks)) else "cause"
-    return f"{why}: {late_text(row)} {causes} {units.share(row.late_share)} of the waiting{more}"
+    return (
+        f"{why}: {late_text(row)} {causes} {units.share(row.late_share)} of the waiting{more}"
+        f"{reason}"
+    )
 
 
 def hardly_text(named: Named) -> str:
@@ -191,7 +194,9 @@ def serving_text(named: Named) -> str:
 
 def why_text(answers: Late) -> str:
     """Why the named ranks are late."""
-    why = reason_text(answers.reason, answers.run.late_ranks or "")
+    ranks = answers.run.late_ranks or ""
+    who = units.of_ranks(ranks) if is_mostly(answers.run) else ""  # others were told of last
+    why = reason_text(answers.reason, ranks, who)
     return why and f"; {why}"
 
 
