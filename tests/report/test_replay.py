@@ -97,6 +97,26 @@ def test_what_other_ranks_lack_is_left_out_on_all(tmp_path):
     }
 
 
+@pytest.mark.parametrize("first_at", [1, 5])
+def test_a_receive_of_any_tag_has_the_tag_of_the_message_that_it_got(tmp_path, first_at):
+    """The first receive has a message from before the window: its size is another, or it was
+    complete before the first one in the window was sent."""
+    size = 1_000 if first_at == 1 else 2_000
+    known = {"signature": FLOATS, "bytes": 1_000}
+    sends = [
+        Sample("MPI_Send", at * MS, (at + 1) * MS, peer=1, tag=tag, number=5, **known)
+        for at, tag in [(3, 3), (7, 4)]
+    ]
+    any_tag = [
+        Sample("MPI_Recv", at * MS, (at + 1) * MS, peer=0, **{**known, "bytes": own})
+        for at, own in [(first_at, size), (6, 1_000), (8, 1_000)]
+    ]
+    found = kit(tmp_path, sends, any_tag)
+    assert [call.tag for call in found.calls if call.name == "MPI_Recv"] == [3, 4]
+    assert [made.gap_ns for made in found.programs[1, 0]] == [0, MS]  # the second and the third
+    assert sum(found.left_out.values()) == 1
+
+
 def test_calls_that_cannot_be_made_are_counted_with_the_reason(tmp_path):
     own = [Sample("MPI_Alltoallv", MS, 2 * MS, sequence=1), Sample("MPI_Put", 3 * MS, 4 * MS)]
     found = kit(tmp_path, own, own)

@@ -8,7 +8,7 @@ ranks that take part, and counted with the reason.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from heapq import heappop, heappush
 from sqlite3 import Connection
 from typing import NamedTuple
@@ -28,6 +28,8 @@ from .kit import (
 DUPLICATES = ("MPI_Comm_dup", "MPI_Comm_dup_with_info", "MPI_Comm_idup")
 SILENT = ("setup", "communicator")  # families that a replay needs no more
 FAR_NS = 1 << 62
+RECEIVES = ("MPI_Recv", "MPI_Irecv")
+MOST_UNDERWAY = 64  # messages between two ranks at the begin of the window
 FEWEST_READINGS = 10  # a second of them; fewer say little
 
 CUT = "the other ranks' part is not in the window"
@@ -90,7 +92,7 @@ def kit_of(run: Run) -> Kit:
     made.asleep = asleep(run.connection)
     received = received_of(run.connection)
     rows = list(rows_of(run.connection, alignment, numbers, since_ns, until_ns))
-    _Maker(made, signatures, received).take(rows)
+    _Maker(made, signatures, received).take(with_senders(rows, alignment))
     return made
 
 
@@ -261,6 +263,52 @@ def received_of(connection: Connection) -> dict[tuple[int, int, int], Message]:
     }
 
 
+def with_senders(rows: Sequence[Row], alignment: Alignment) -> list[Row]:
+    """Gives receives that were posted without a tag those of their senders. Messages between two
+    ranks do not overtake each other, so the n-th of these receives has the n-th message that no
+    other receive has."""
+    numbered = {_message_of(row) for row in rows if row.call in RECEIVES}
+    sent: dict[Hashable, list[Row]] = defaultdict(list)
+    received: dict[Hashable, list[int]] = defaultdict(list)
+    for at in sorted(range(len(rows)), key=lambda at: (rows[at].rank, rows[at].start_ns)):
+        row = rows[at]
+        if row.call in RECEIVES:
+            if row.number is None and row.peer is not None:
+                received[row.comm, row.peer, row.rank].append(at)
+        elif row.number is not None and _message_of(row) not in numbered:
+            sent[row.comm, row.rank, row.peer].append(row)
+    found = list(rows)
+    for key, places in received.items():
+        receives = [rows[at] for at in places]
+        skipped, sends = _in_order(receives, sent[key], alignment)
+        for at, send in zip(places[skipped:], sends):
+            found[at] = rows[at]._replace(tag=send.tag, number=send.number)
+    return found
+
+
+def _message_of(row: Row) -> Hashable:
+    ends = (row.peer, row.rank) if row.call in RECEIVES else (row.rank, row.peer)
+    return row.comm, *ends, row.tag, row.number
+
+
+def _in_order(
+    receives: Sequence[Row], sends: Sequence[Row], alignment: Alignment
+) -> tuple[int, Sequence[Row]]:
+    """How many receives have messages from before the window, and the sends of the others: with the
+    fewest skipped on either side so that sizes are equal and none is complete before it is sent."""
+    def is_one(receive: Row, send: Row) -> bool:
+        done_ns = alignment.aligned_ns(receive.rank, receive.completed_ns or receive.end_ns)
+        return (
+            receive.bytes == send.bytes and done_ns >= alignment.aligned_ns(send.rank, send.start_ns)
+        )
+
+    for skipped in range(MOST_UNDERWAY + 1):
+        for own, other in ((skipped, 0), (0, skipped)):
+            if all(map(is_one, receives[own:], sends[other:])):
+                return own, sends[other:]
+    return 0, []
+
+
 class _Maker:
     def __init__(
         self, kit: Kit, signatures: dict[tuple[int, int], Signature],
@@ -336,7 +384,7 @@ class _Maker:
         """The messages that a call sends (1) and receives (-1)."""
         if row.sequence is not None or KINDS[row.call] == COMPLETING:
             return
-        if row.call in ("MPI_Recv", "MPI_Irecv"):
+        if row.call in RECEIVES:
             if row.peer is not None or row.bytes or row.completed_ns is None:
                 yield -1, (row.comm, row.peer, row.rank, row.tag, row.number)
             return
