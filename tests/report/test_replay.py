@@ -117,6 +117,20 @@ def test_a_receive_of_any_tag_has_the_tag_of_the_message_that_it_got(tmp_path, f
     assert sum(found.left_out.values()) == 1
 
 
+def test_a_posted_receive_takes_a_smaller_message_of_any_tag_or_of_nobody(tmp_path):
+    posted = {"completed_ns": 9 * MS, "signature": FLOATS, "bytes": 32_768}
+    found = kit(
+        tmp_path, [message("MPI_Send", 3, 1)],
+        [
+            Sample("MPI_Irecv", MS, 2 * MS, peer=0, **posted),
+            Sample("MPI_Irecv", 3 * MS, 4 * MS, tag=TAG, **posted),
+            Sample("MPI_Waitall", 8 * MS, 9 * MS, bytes=0),
+        ],
+    )
+    assert [call.peer for call in found.calls if call.name == "MPI_Irecv"] == [0, None]
+    assert found.made["MPI_Irecv"] == 2 and not found.left_out
+
+
 def test_calls_that_cannot_be_made_are_counted_with_the_reason(tmp_path):
     own = [Sample("MPI_Alltoallv", MS, 2 * MS, sequence=1), Sample("MPI_Put", 3 * MS, 4 * MS)]
     found = kit(tmp_path, own, own)

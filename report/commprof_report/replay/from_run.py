@@ -51,7 +51,7 @@ class Row(NamedTuple):
     end_ns: int
     completed_ns: int | None
     bytes: int
-    peer: int | None  # world rank
+    peer: int | None  # world rank; None: MPI_PROC_NULL, or no message
     root: int | None
     tag: int | None
     number: int | None
@@ -295,12 +295,13 @@ def _in_order(
     receives: Sequence[Row], sends: Sequence[Row], alignment: Alignment
 ) -> tuple[int, Sequence[Row]]:
     """How many receives have messages from before the window, and the sends of the others: with the
-    fewest skipped on either side so that sizes are equal and none is complete before it is sent."""
+    fewest skipped on either side so that sizes fit and none is complete before it is sent."""
     def is_one(receive: Row, send: Row) -> bool:
-        done_ns = alignment.aligned_ns(receive.rank, receive.completed_ns or receive.end_ns)
-        return (
-            receive.bytes == send.bytes and done_ns >= alignment.aligned_ns(send.rank, send.start_ns)
+        fits = receive.bytes == send.bytes or (
+            receive.call == "MPI_Irecv" and receive.bytes > send.bytes  # as it was posted
         )
+        done_ns = alignment.aligned_ns(receive.rank, receive.completed_ns or receive.end_ns)
+        return fits and done_ns >= alignment.aligned_ns(send.rank, send.start_ns)
 
     for skipped in range(MOST_UNDERWAY + 1):
         for own, other in ((skipped, 0), (0, skipped)):
@@ -385,7 +386,7 @@ class _Maker:
         if row.sequence is not None or KINDS[row.call] == COMPLETING:
             return
         if row.call in RECEIVES:
-            if row.peer is not None or row.bytes or row.completed_ns is None:
+            if row.peer is not None:  # else from MPI_PROC_NULL
                 yield -1, (row.comm, row.peer, row.rank, row.tag, row.number)
             return
         if row.peer is not None:
