@@ -96,10 +96,14 @@ install_packages() {
         fi
         as_root=(sudo -n)
     fi
-    echo "setup/packages.sh: installing $*"
+    echo "setup/packages.sh: installing $* (quiet for a minute or two)"
     as_root+=(env DEBIAN_FRONTEND=noninteractive)
-    "${as_root[@]}" "${apt_get[@]}" update --quiet
-    "${as_root[@]}" "${apt_get[@]}" install --quiet --yes --no-install-recommends "$@"
+    local said
+    said=$("${as_root[@]}" "${apt_get[@]}" update --quiet=2 2>&1 &&
+        "${as_root[@]}" "${apt_get[@]}" install --quiet=2 --yes --no-install-recommends "$@" 2>&1) || {
+        echo "$said" >&2
+        exit 1
+    }
 }
 
 is_there() { # is_there KIND NAME...: whether one of the names is
