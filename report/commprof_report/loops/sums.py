@@ -9,15 +9,15 @@ long pauses.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import accumulate, groupby
+from dataclasses import dataclass
 from math import log
 from typing import NamedTuple
 
 from ..base import units
+from ..base.arrays import np
+from ..base.columns import Columns, Flags, Groups, Ints
 from ..base.thresholds import threshold, whole
+from .cut import Spans
 
 FEWEST_STEPS = whole("loops.steps")
 MOST_CALLS_SUMMED = 3_000  # when searching
@@ -32,37 +32,23 @@ SURELY_LONG = 0.75  # of the pauses before the steps that there may be
 # of those that there may be: so many of the longest pauses are looked at before a sum is tried
 HALF_THE_STEPS = 0.5
 DIVIDED = threshold("loops.divided")
-WORTH_WITHOUT_PAUSE = 0.75  # of a step of bytes, relative to one after a long pause
-# the same where it is known that steps are cut anew, and follow each other whatever the pauses
-WORTH_CUT_ANEW = 0.98
+# percent: a step of bytes that follows no long pause, relative to one that does; the second where
+# it is known that steps are cut anew, and follow each other whatever the pauses
+WORTH_WITHOUT_PAUSE, WORTH_CUT_ANEW = 75, 98
+UNKNOWN = -1
 
 
-class Calls(NamedTuple):
-    """Bulk collectives of one function in order, one list for each column."""
+@dataclass(frozen=True)
+class Calls(Columns):
+    """Bulk collectives of one function in order."""
 
-    bytes: Sequence[int]
-    pause_ns: Sequence[int | None]  # before each call; None: calls before it are missing
-    stretch: Sequence[int]  # equal while no call is missing in between
-
-
-class Span(NamedTuple):
-    """A step: calls[first:end] hold it."""
-
-    first: int
-    end: int
-
-
-class Walk(NamedTuple):
-    """A stretch divided into steps of one sum of bytes."""
-
-    spans: list[Span]
-    linked: int  # steps that begin where another one ends
-    calls: int
-    hits: int  # calls that start a run of calls with this sum
+    bytes: Ints
+    pause_ns: Ints  # before each call; UNKNOWN: calls before it are missing
+    stretch: Ints  # equal while no call is missing in between
 
 
 class Sums(NamedTuple):
-    spans: list[Span]
+    spans: Spans
     bytes: int  # of a step
     confidence: float  # share of the calls that are in steps
     why: str  # there are no steps
@@ -71,22 +57,15 @@ class Sums(NamedTuple):
 def find_sums(calls: Calls, is_cut_anew: bool = False) -> Sums:
     """is_cut_anew: it is known that messages are cut anew in each step, so that equal sizes are a
     coincidence."""
-    sizes = len(set(calls.bytes))
+    sizes = len(np.unique(calls.bytes))
     if sizes < (2 if is_cut_anew else FEWEST_SIZES):
         few = units.are(sizes, "size")
         return _none(f"{few} too few for sums, {FEWEST_SIZES} are needed")
-    gaps = dict(enumerate(calls.pause_ns))
-    stretches = [list(own) for _, own in groupby(gaps, calls.stretch.__getitem__)]
-    step_bytes = _step_bytes(
-        _summed(calls, gaps, _longest(stretches, MOST_CALLS_SUMMED), is_cut_anew)
-    )
+    step_bytes = _step_bytes(_Line(_longest(calls, MOST_CALLS_SUMMED), is_cut_anew))
     if not step_bytes:
         return _none("no sum of their bytes repeats")
-    summed = _summed(calls, gaps, stretches, is_cut_anew)
-    spans, step_bytes = divided(
-        calls, [span for walk in summed.walks(step_bytes) for span in walk.spans], step_bytes
-    )
-    confidence = sum(span.end - span.first for span in spans) / len(gaps)
+    spans, step_bytes = divided(calls, _Line(calls, is_cut_anew).walk(step_bytes).spans, step_bytes)
+    confidence = _calls_in(spans) / len(calls)
     if confidence < FEWEST_SUMMED:
         share, needed = units.share(confidence), units.share(FEWEST_SUMMED)
         return _none(f"sums of bytes that repeat have {share} of them, {needed} are needed")
@@ -94,233 +73,186 @@ def find_sums(calls: Calls, is_cut_anew: bool = False) -> Sums:
 
 
 def _none(why: str) -> Sums:
-    return Sums([], 0, 0.0, why)
+    return Sums(Spans(np.empty(0, np.int64), np.empty(0, np.int64)), 0, 0.0, why)
 
 
-def _longest(stretches: Iterable[Sequence[int]], most: int) -> list[Sequence[int]]:
-    """The longest stretches, up to `most` calls in total."""
-    chosen: list[Sequence[int]] = []
-    for stretch in sorted(stretches, key=len, reverse=True):
-        if most > 0:
-            chosen.append(stretch[:most])
-            most -= len(chosen[-1])
-    return chosen
+def _calls_in(spans: Spans) -> int:
+    return int((spans.end - spans.first).sum())
 
 
-class Stretch(NamedTuple):
-    """Calls without a hole in between."""
-
-    places: Sequence[int]
-    upto: list[int]  # bytes up to each call, and up to the end
-    index_of: dict[int, int]  # of a sum in upto
-
-    def hits(self, step_bytes: int) -> list[tuple[int, int]]:
-        """(first, end) of each run of calls with this sum, in order."""
-        ends = self.index_of
-        return [
-            (first, ends[total + step_bytes]) for first, total in enumerate(self.upto)
-            if total + step_bytes in ends
-        ]
+def _longest(calls: Calls, most: int) -> Calls:
+    """Those of the longest stretches, up to `most` calls in total."""
+    stretches = Groups(calls.stretch)
+    order = np.argsort(-stretches.counts, kind="stable")
+    counts = stretches.counts[order]
+    taken = np.empty_like(counts)
+    taken[order] = np.clip(most - (np.cumsum(counts) - counts), 0, counts)
+    return calls.take(stretches.place() < stretches.spread(taken))
 
 
-class Summed(NamedTuple):
-    """The calls of one function, prepared for trying sums of their bytes."""
+class Walk(NamedTuple):
+    """The sequence divided into steps of one sum of bytes."""
 
-    gaps: dict[int, int | None]
-    stretches: list[Stretch]
-    # the places of all calls after a known pause, those after the longest first
-    after_longest_gaps: list[int]
-    calls: int
-    volume: int
-    is_cut_anew: bool
-
-    @property
-    def worth(self) -> float:
-        """Weight of a step that follows no long pause."""
-        return WORTH_CUT_ANEW if self.is_cut_anew else WORTH_WITHOUT_PAUSE
-
-    def walks(self, step_bytes: int) -> list[Walk]:
-        """As many pauses are longer than a surely long one as a part of the steps that there may
-        be."""
-        after = self.after_longest_gaps
-        place = min(len(after) - 1, round(SURELY_LONG * self.volume / step_bytes))
-        long_ns = self.gaps[after[place]] or 0 if after else 0
-        return [
-            _walk(self, stretch, stretch.hits(step_bytes), long_ns) for stretch in self.stretches
-        ]
-
-    def most_calls(self) -> dict[int, int]:
-        """By place of a call after a long pause, or the first of a stretch: how many calls a sum
-        may have."""
-        after = [
-            *self.after_longest_gaps[:LONGEST_PAUSES],
-            *(stretch.places[0] for stretch in self.stretches),
-        ]
-        return dict.fromkeys(after, MOST_CALLS_AFTER_A_PAUSE)
+    spans: Spans
+    linked: int  # steps that begin where another one ends
+    hits: int  # calls that start a run of calls with this sum
 
 
-def _summed(
-    calls: Calls, gaps: dict[int, int | None], stretches: Sequence[Sequence[int]], is_cut_anew: bool
-) -> Summed:
-    prepared = []
-    for places in stretches:
-        upto = [0, *accumulate(calls.bytes[place] for place in places)]
-        prepared.append(Stretch(places, upto, {total: index for index, total in enumerate(upto)}))
-    all_places = [place for places in stretches for place in places]
-    after = sorted(
-        (place for place in all_places if gaps[place] is not None),
-        key=lambda place: -(gaps[place] or 0),
-    )
-    return Summed(
-        gaps, prepared, after, len(all_places), sum(stretch.upto[-1] for stretch in prepared),
-        is_cut_anew,
-    )
+class _Line:
+    """The points between calls: one before each call, and one at the end of each stretch. A run of
+    calls goes from one point of a stretch to another."""
+
+    def __init__(self, calls: Calls, is_cut_anew: bool) -> None:
+        stretches = Groups(calls.stretch)
+        ends = stretches.first + stretches.counts
+        self.calls, self.is_cut_anew = calls, is_cut_anew
+        self.stretches, self.volume = len(stretches), float(calls.bytes.sum(dtype=np.float64))
+        self.place = np.insert(np.arange(len(calls)), ends, ends)  # of the call after the point
+        self.upto = np.append(0, np.cumsum(calls.bytes))[self.place]  # bytes before the point
+        self.pause_ns = np.insert(calls.pause_ns, ends, UNKNOWN)
+        self.begins = stretches.first + np.arange(len(stretches))
+        # of the point's stretch, the last point
+        self.last = np.repeat(self.begins + stretches.counts, stretches.counts + 1)
+        known = np.flatnonzero(self.pause_ns >= 0)
+        # points after a known pause, those after the longest first
+        self.by_pause = known[np.argsort(-self.pause_ns[known], kind="stable")]
+
+    def walk(self, step_bytes: int) -> Walk:
+        """The steps that cover most; steps after a pause are preferred. A step that stands alone
+        and follows no pause may consist of parts of two steps."""
+        end = np.searchsorted(self.upto, self.upto + step_bytes, "right") - 1
+        end = np.minimum(end, self.last)
+        first = np.flatnonzero(self.upto[end] - self.upto == step_bytes)
+        hits, end = len(first), end[first]
+        is_long = np.maximum(0, self.pause_ns[first]) >= self._long_ns(step_bytes)
+        worth = WORTH_CUT_ANEW if self.is_cut_anew else WORTH_WITHOUT_PAUSE
+        taken = _worth_most(first, end, np.where(is_long, 100, worth))
+        first, end, is_long = first[taken], end[taken], is_long[taken]
+        is_next = np.isin(first, end)
+        own = is_next | np.isin(end, first) | is_long
+        spans = Spans(self.place[first[own]], self.place[end[own]])
+        return Walk(spans, int(is_next.sum()), hits)
+
+    def _long_ns(self, step_bytes: int) -> int:
+        """As many pauses are longer as a part of the steps that there may be."""
+        if not len(self.by_pause):
+            return 0
+        place = min(len(self.by_pause) - 1, round(SURELY_LONG * self.volume / step_bytes))
+        return int(self.pause_ns[self.by_pause[place]])
+
+    def is_linked(self, walk: Walk) -> bool:
+        return is_linked(walk.linked, len(walk.spans) - self.stretches)
+
+    def is_no_chance(self, walk: Walk, sums: int) -> bool:
+        """True if the steps are linked, more often than expected by chance, of `sums` tried."""
+        calls = len(self.calls)
+        by_chance = log(calls * sums) + SAFETY
+        return self.is_linked(walk) and walk.linked * log(calls / walk.hits) > by_chance
 
 
-def _step_bytes(summed: Summed) -> int:
+def _worth_most(first: Ints, end: Ints, worth: Ints) -> Flags:
+    """Which of these runs, in order, that do not overlap are worth most together?"""
+    after = np.searchsorted(first, end).tolist()  # the first run that does not begin before its end
+    own, best = worth.tolist(), [0] * (len(first) + 1)
+    for run in range(len(first) - 1, -1, -1):
+        best[run] = max(best[run + 1], own[run] + best[after[run]])
+    taken, run = np.zeros(len(first), bool), 0
+    while run < len(first):
+        taken[run] = best[run] == own[run] + best[after[run]]
+        run = after[run] if taken[run] else run + 1
+    return taken
+
+
+def _step_bytes(line: _Line) -> int:
     """The bytes of a step: the smallest sum that explains nearly as much as the best one. 0: no sum
     explains enough. Where steps are known to be cut anew, a sum whose runs cover all calls, one
     after the other, needs no other proof: if most are cut alike, it occurs at each call, as by
     chance."""
     explained: dict[int, float] = {}
-    best = 0.0
-    hits_of = _hits_of_sums(summed)
-    for step_bytes in sorted(hits_of):
-        if not _may_be_steps(summed, step_bytes, hits_of[step_bytes], len(hits_of)):
-            continue
-        walks = summed.walks(step_bytes)
-        spans = [span for walk in walks for span in walk.spans]
-        share = sum(place in summed.gaps for span in spans for place in range(*span)) / summed.calls
-        is_cover = summed.is_cut_anew and share >= 1 - SUM_TOLERANCE and is_linked(walks)
-        if spans and (
-            is_cover or _is_no_chance(walks, len(hits_of)) or follow_pauses(summed.gaps, spans)
+    sums, likely = _sums(line)
+    for step_bytes in likely:
+        walk = line.walk(step_bytes)
+        share = _calls_in(walk.spans) / len(line.calls)
+        is_cover = line.is_cut_anew and share >= 1 - SUM_TOLERANCE and line.is_linked(walk)
+        if len(walk.spans) and (
+            is_cover or line.is_no_chance(walk, sums)
+            or follow_pauses(line.calls.pause_ns, walk.spans)
         ):
             explained[step_bytes] = share
-            best = max(best, share)
-        if best >= 1 - SUM_TOLERANCE:
-            break  # no larger sum explains notably more
-    return min(
-        (
-            total for total, share in explained.items()
-            if share >= max(FEWEST_SUMMED, best - SUM_TOLERANCE)
-        ),
-        default=0,
+            if share >= 1 - SUM_TOLERANCE:
+                break  # no larger sum explains notably more
+    least = max([FEWEST_SUMMED, *(share - SUM_TOLERANCE for share in explained.values())])
+    return min((total for total, share in explained.items() if share >= least), default=0)
+
+
+def _sums(line: _Line) -> tuple[int, list[int]]:
+    """How many sums of successive calls occur often enough to fill the sequence; and those of them,
+    in order, whose runs follow each other more often than by chance, or follow most of the longest
+    pauses."""
+    first, end = _runs(line)
+    total, number, count = np.unique(
+        line.upto[end] - line.upto[first], return_inverse=True, return_counts=True
     )
+    often = (total > 0) & (count >= FEWEST_STEPS) & (
+        total * count.astype(np.float64) >= FEWEST_SUMMED * line.volume
+    )
+    own = often[number]
+    number, first, end = (np.cumsum(often) - 1)[number[own]], first[own], end[own]
+    total, count = total[often], count[often]
+    points, calls = len(line.upto), len(line.calls)
+    is_next = np.isin(number * points + end, number * points + first)
+    linked = np.bincount(number[is_next], minlength=len(total))
+    is_no_chance = linked * np.log(calls / count) > log(calls * max(1, len(total))) + SAFETY
+    at_most = np.maximum(1, np.rint(HALF_THE_STEPS * line.volume / total))
+    longest = np.minimum(at_most, len(line.by_pause)).astype(np.int64)
+    order = np.full(points, points)
+    order[line.by_pause] = np.arange(len(line.by_pause))
+    follow = np.bincount(number[order[first] < longest[number]], minlength=len(total))
+    likely = total[is_no_chance | (follow >= FOLLOWING_PAUSES * longest)]
+    return len(total), likely.tolist()
 
 
-def divided(calls: Calls, spans: list[Span], step_bytes: int) -> tuple[list[Span], int]:
-    """If nearly all spans consist of the same number of parts with equal sums,
-    these are the steps."""
-    for parts in range(min(span.end - span.first for span in spans), 1, -1):
-        inner = (
-            [_parts(calls, span, step_bytes // parts) for span in spans]
-            if step_bytes % parts == 0 else []
-        )
-        divided = [span for own in inner if len(own) == parts for span in own]
-        if len(divided) >= DIVIDED * parts * len(spans):
-            return divided, step_bytes // parts
+def _runs(line: _Line) -> tuple[Ints, Ints]:
+    """The first and the last point of all runs of calls that are not too long."""
+    points = np.arange(len(line.upto))
+    most = np.full(len(points), MOST_CALLS_OF_A_SUM)
+    most[[*line.by_pause[:LONGEST_PAUSES], *line.begins]] = MOST_CALLS_AFTER_A_PAUSE
+    counts = np.minimum(most, line.last - points)
+    first = np.repeat(points, counts)
+    return first, first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def divided(calls: Calls, spans: Spans, step_bytes: int) -> tuple[Spans, int]:
+    """If nearly all spans consist of the same number of parts with equal sums, these are the
+    steps."""
+    counts = spans.end - spans.first
+    span = np.repeat(np.arange(len(spans)), counts)
+    end = np.arange(len(span)) + (spans.end - np.cumsum(counts))[span] + 1
+    upto = np.append(0, np.cumsum(calls.bytes))
+    total = upto[end] - upto[spans.first[span]]
+    for parts in range(min(counts.tolist(), default=0), 1, -1):
+        if step_bytes % parts:
+            continue
+        is_end = total % (step_bytes // parts) == 0
+        own = np.bincount(span[is_end], minlength=len(spans)) == parts
+        if own.sum() >= DIVIDED * len(spans):
+            ends = end[is_end & own[span]].reshape(-1, parts)
+            firsts = np.column_stack([spans.first[own], ends[:, :-1]])
+            return Spans(firsts.ravel(), ends.ravel()), step_bytes // parts
     return spans, step_bytes
 
 
-def _parts(calls: Calls, span: Span, part_bytes: int) -> list[Span]:
-    """The span cut where a sum of its calls is a multiple of `part_bytes`."""
-    places = range(*span)
-    upto = accumulate(calls.bytes[place] for place in places)
-    ends = [place + 1 for place, total in zip(places, upto) if total % part_bytes == 0]
-    return [Span(first, end) for first, end in zip([span.first, *ends], ends)]
-
-
-def _hits_of_sums(summed: Summed) -> dict[int, list[tuple[int, int]]]:
-    """The sums of consecutive calls that occur often enough to fill the sequence: the places where
-    a run with this sum begins, and where the run after it would."""
-    counts: Counter[int] = Counter()
-    most = summed.most_calls()
-
-    def sums(stretch: Stretch, first: int) -> list[int]:
-        before, last = (
-            stretch.upto[first], first + most.get(stretch.places[first], MOST_CALLS_OF_A_SUM),
-        )
-        return [total - before for total in stretch.upto[first + 1 : last + 1]]
-
-    for stretch in summed.stretches:
-        for first in range(len(stretch.places)):
-            counts.update(sums(stretch, first))
-    least = FEWEST_SUMMED * summed.volume
-    hits_of: dict[int, list[tuple[int, int]]] = {
-        total: [] for total, count in counts.items()
-        if count >= FEWEST_STEPS and total * count >= least
-    }
-    for stretch in summed.stretches:
-        places = [*stretch.places, stretch.places[-1] + 1]
-        for first in range(len(stretch.places)):
-            for end, total in enumerate(sums(stretch, first), first + 1):
-                if total in hits_of:
-                    hits_of[total].append((places[first], places[end]))
-    return hits_of
-
-
-def _may_be_steps(
-    summed: Summed, step_bytes: int, hits: Sequence[tuple[int, int]], sums: int
-) -> bool:
-    """False if the runs with this sum neither follow each other more often than by chance, nor
-    follow most of the longest pauses."""
-    firsts = {first for first, _ in hits}
-    linked = sum(end in firsts for _, end in hits)
-    if linked * log(summed.calls / len(hits)) > log(summed.calls * sums) + SAFETY:
-        return True
-    longest = summed.after_longest_gaps[
-        : max(1, round(HALF_THE_STEPS * summed.volume / step_bytes))
-    ]
-    return sum(map(firsts.__contains__, longest)) >= FOLLOWING_PAUSES * len(longest)
-
-
-def _walk(
-    summed: Summed, stretch: Stretch, hits: Sequence[tuple[int, int]], long_ns: float
-) -> Walk:
-    """The steps that cover most of a stretch, chosen from `hits`; steps after a pause are
-    preferred. A step that stands alone and follows no pause may consist of parts of two steps."""
-    places, gaps = stretch.places, summed.gaps
-    # by hit: the first one that does not begin before its end
-    after = [bisect_left(hits, (end,)) for _, end in hits]
-    pays = [1.0 if (gaps[places[first]] or 0) >= long_ns else summed.worth for first, _ in hits]
-    best = [0.0] * (len(hits) + 1)
-    for hit in range(len(hits) - 1, -1, -1):
-        best[hit] = max(best[hit + 1], pays[hit] + best[after[hit]])
-    taken, hit = [], 0
-    while hit < len(hits):
-        is_taken = best[hit] == pays[hit] + best[after[hit]]
-        if is_taken:
-            taken.append(hits[hit])
-        hit = after[hit] if is_taken else hit + 1
-    firsts, ends = {first for first, _ in taken}, {end for _, end in taken}
-    spans = [
-        Span(places[first], places[end - 1] + 1) for first, end in taken
-        if first in ends or end in firsts or (gaps[places[first]] or 0) >= long_ns
-    ]
-    return Walk(spans, len(firsts & ends), len(places), len(hits))
-
-
-def is_linked(walks: Sequence[Walk]) -> bool:
+def is_linked(linked: int, possible: int) -> bool:
     """True if nearly every step begins where another one ends."""
-    return sum(walk.linked for walk in walks) >= LINKED * sum(len(walk.spans) - 1 for walk in walks)
+    return linked >= LINKED * possible
 
 
-def _is_no_chance(walks: Sequence[Walk], sums: int) -> bool:
-    """True if the steps are linked, more often than expected by chance, of `sums` tried."""
-    linked, calls, hits = (sum(column) for column in zip(*(walk[1:] for walk in walks)))
-    return is_linked(walks) and linked * log(calls / hits) > log(calls * sums) + SAFETY
-
-
-def follow_pauses(gaps: dict[int, int | None], spans: Sequence[Span]) -> bool:
+def follow_pauses(pause_ns: Ints, spans: Spans) -> bool:
     """True if the pause before most steps exceeds every pause inside them."""
-    longest = [
-        max((gaps.get(place) or 0 for place in range(span.first + 1, span.end)), default=0)
-        for span in spans
-    ]
-    known = [
-        (gap, inside) for span, inside in zip(spans, longest)
-        if (gap := gaps[span.first]) is not None
-    ]
-    return sum(before > inside > 0 for before, inside in known) >= FOLLOWING_PAUSES * max(
-        1, len(known)
-    )
+    inside_ns = np.array([
+        pause_ns[first + 1 : end].max(initial=0)
+        for first, end in zip(spans.first.tolist(), spans.end.tolist())
+    ])
+    before_ns = pause_ns[spans.first]
+    is_after = (before_ns > inside_ns) & (inside_ns > 0)
+    return bool(is_after.sum() >= FOLLOWING_PAUSES * max(1, (before_ns >= 0).sum()))

@@ -329,15 +329,13 @@ def _by_sums(own: OwnCalls, texts: Texts, is_cut_anew: bool) -> Found:
     place = place[own.function[place] == volumes.argmax()]
     counted = np.zeros(len(own), bool)
     counted[place] = True
-    pause_ns = [gap if gap >= 0 else None for gap in _gaps(own, counted)[place].tolist()]
     found = find_sums(
-        Summed(own.bytes[place].tolist(), pause_ns, own.stretch[place].tolist()), is_cut_anew
+        Summed(own.bytes[place], _gaps(own, counted)[place], own.stretch[place]), is_cut_anew
     )
-    if not found.spans:
+    if not len(found.spans):
         return Found(_no_spans(), why=found.why)
-    first, end = np.array(found.spans, np.int64).T
-    spans = Spans(place[first], place[end - 1] + 1)
-    calls = sum(span.end - span.first for span in found.spans) / len(found.spans)
+    spans = Spans(place[found.spans.first], place[found.spans.end - 1] + 1)
+    calls = float((found.spans.end - found.spans.first).mean())
     call = texts.texts[own.call[place[0]]]
     return Found(
         spans, "sums", {call: calls}, True, found.bytes, found.confidence, False, "", "",

@@ -8,9 +8,7 @@ from commprof_report.loops.cut import (
     Spans, cut, filtered, grouped_by_pauses, joined_parts, long_pause,
 )
 from commprof_report.loops.repeats import find_loops
-from commprof_report.loops.sums import (
-    Calls, Span, Walk, divided, find_sums, follow_pauses, is_linked,
-)
+from commprof_report.loops.sums import Calls, divided, find_sums, follow_pauses, is_linked
 from commprof_report.steps.stepping import Found, doubt, is_better, is_irregular, is_steady
 
 MANY = 1_000
@@ -81,8 +79,8 @@ def part(share: float) -> str:
 
 
 def sums(of: list[int]) -> str:
-    found = find_sums(Calls(of, [None, *[1_000] * (len(of) - 1)], [0] * len(of)))
-    return "steps" if found.spans else "no steps"
+    calls = Calls(np.array(of), np.array([-1, *[1_000] * (len(of) - 1)]), np.zeros(len(of)))
+    return "steps" if len(find_sums(calls).spans) else "no steps"
 
 
 def sizes(number: int) -> str:
@@ -102,25 +100,25 @@ def summed(share: float) -> str:
 
 
 def linked(share: float) -> str:
-    walk = Walk([Span(0, 0)] * (MANY + 1), round(share * MANY), MANY, MANY)
-    return "steps" if is_linked([walk]) else "no steps"
+    return "steps" if is_linked(round(share * MANY), MANY) else "no steps"
+
+
+def pairs() -> Spans:
+    first = np.arange(0, 2 * MANY, 2)
+    return Spans(first, first + 2)
 
 
 def after_pauses(share: float) -> str:
-    spans = [Span(2 * place, 2 * place + 2) for place in range(MANY)]
-    gaps = {
-        place: 10 if place % 2 else 20 if place < 2 * share * MANY else 1
-        for place in range(2 * MANY)
-    }
-    return "steps" if follow_pauses(gaps, spans) else "no steps"
+    place = np.arange(2 * MANY)
+    pause_ns = np.where(place % 2, 10, np.where(place < 2 * share * MANY, 20, 1))
+    return "steps" if follow_pauses(pause_ns, pairs()) else "no steps"
 
 
 def parts(share: float) -> str:
     """Sums of 12 that are two equal parts."""
-    own = [6, 6] * round(share * MANY) + [5, 7] * round((1 - share) * MANY)
-    spans = [Span(2 * place, 2 * place + 2) for place in range(MANY)]
-    calls = Calls(own, [1] * len(own), [0] * len(own))
-    return "one" if divided(calls, spans, 12)[1] == 12 else "several"
+    own = np.array([6, 6] * round(share * MANY) + [5, 7] * round((1 - share) * MANY))
+    calls = Calls(own, np.ones(len(own)), np.zeros(len(own)))
+    return "one" if divided(calls, pairs(), 12)[1] == 12 else "several"
 
 
 def better(more: float) -> str:
