@@ -233,21 +233,35 @@ def test_tensors_reduced_alone_in_any_order_are_steps_of_a_thread_that_negotiate
     assert (found.bytes, whole) == (sum(sizes), [{step} for step in range(20)])
 
 
-def test_steps_cut_alike_for_the_most_part_do_not_hide_the_others():
-    """From a run of the plant `horovod`: in the steps cut alike, their sum occurs at each call."""
-    alike = [128_000, 4_352_000, 8_704_000, 17_408_000, 34_816_000, 4_224_000, 256_000]
-    others = [[4_224_000, 25_344_000, 40_320_000], [128_000, 13_056_000, 56_704_000]]
-    others += [[4_480_000, 58_880_000, 6_528_000], [128_000, 30_464_000, 39_296_000]]
-    job, cuts = (
-        Job(), [*others, *[alike] * 17, [128_000, 4_352_000, 65_408_000], *[alike] * 8, others[1]],
-    )
+ALIKE = [128, 4_352, 8_704, 17_408, 34_816, 4_224, 256]
+CUT_ALIKE = {
+    # their sum occurs at each call
+    "sum of each": [
+        [4_224, 25_344, 40_320], [128, 13_056, 56_704], [4_480, 58_880, 6_528],
+        [128, 30_464, 39_296], *[ALIKE] * 17, [128, 4_352, 65_408], *[ALIKE] * 8,
+        [128, 13_056, 56_704],
+    ],
+    # one begins as others do and ends otherwise: the loop joins it with the next one
+    "joined by the loop": [
+        [4_224, 8_448, 16_896, 33_792, 2_176, 4_352], *[ALIKE] * 14,
+        [128, 4_352, 8_192, 16_896, 33_792, 2_176, 4_352], *[ALIKE] * 8,
+        [128, 4_352, 8_704, 17_408, 34_816, 128, 4_352], ALIKE,
+        [128, 4_352, 8_704, 16_384, 33_792, 2_176, 4_352], *[ALIKE] * 5,
+    ],
+}
+
+
+@pytest.mark.parametrize("cuts", CUT_ALIKE.values(), ids=CUT_ALIKE)
+def test_steps_cut_alike_for_the_most_part_do_not_hide_the_others(cuts):
+    """From runs of the plant `horovod`."""
+    job = Job()
     for step, sizes in enumerate(cuts):
         for size in sizes:
             job.compute(training.MS)
             job.call("Allreduce", size, step)
     found, steps = found_in(job, is_cut_anew=True)
     assert [min(inside) for inside in steps if len(inside) == 1] == list(range(len(cuts)))
-    assert (found.how, found.bytes, found.confidence) == ("sums", sum(alike), 1.0)
+    assert (found.how, found.bytes, found.confidence) == ("sums", sum(ALIKE), 1.0)
 
 
 @pytest.mark.slow

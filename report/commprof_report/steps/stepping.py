@@ -104,17 +104,19 @@ def _too_few(number: int, what: str) -> str:
 
 
 def _negotiated(own: OwnCalls, about: AboutCalls, texts: Texts) -> Found:
-    """Steps of a thread that agrees with the others on what to send. Several steps repeat, too, if
-    a call is made now and then, or one is cut anew: of equally good ones the smaller and more."""
+    """Steps of a thread that agrees with the others on what to send. A loop may join two steps, if
+    one is cut as others are and ends otherwise, or if a call is made now and then; and only some
+    calls of a step may be its own. So of steps as good and as many, those of equal bytes count."""
     summed = _by_sums(own, texts, True)
     if not own.is_bulk.any():
         return summed
     found = next(_by_loops(own, own.is_bulk, about, texts, own.token[own.is_bulk], False))
-    is_part = (
-        (summed.bytes, -len(summed.spans)) < (found.bytes, -len(found.spans))
-        and summed.confidence >= found.confidence - BETTER
+    of_sums, of_loops = ((len(each.spans), each.bytes) for each in (summed, found))
+    is_as_good = (
+        summed.confidence >= found.confidence - BETTER
+        and of_sums[0] >= of_loops[0] and of_sums != of_loops
     )
-    is_better = not found.how or summed.confidence > found.confidence or is_part
+    is_better = not found.how or summed.confidence > found.confidence or is_as_good
     return summed if summed.how and is_better else found
 
 
