@@ -29,9 +29,6 @@ class EfficiencyShareRow(NamedTuple):
     efficiency_share: float | None = None  # of the run, from whose calls efficiencies are
 
 
-EFFICIENCIES = (*Efficiency._fields, *EfficiencyShareRow._fields)
-
-
 if TYPE_CHECKING:
 
     class RegionWorkRow(by_region.RegionRow, Efficiency): ...  # type: ignore[misc]

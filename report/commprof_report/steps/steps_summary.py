@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 from statistics import fmean
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..base import query, units
 from ..base.arrays import np
@@ -39,7 +39,9 @@ SHOWN, NOTABLE_POLLS = threshold("steps.shown"), threshold("steps.polls")
 SURE, LIKELY = threshold("steps.sure"), threshold("steps.likely")
 
 
-class StepsRow(NamedTuple):
+class StepTimesRow(NamedTuple):
+    """The first columns of `steps`: which steps there are, and the parts of their time."""
+
     steps: int
     total_steps: int | None
     delimited_by: str
@@ -67,11 +69,11 @@ class StepsRow(NamedTuple):
     communication_ns: float | None
     file_ns: float | None
     outside_ns: float | None
-    parallel_efficiency: float | None
-    load_balance: float | None
-    communication_efficiency: float | None
-    serialization: float | None
-    transfer_efficiency: float | None
+
+
+class StepCausesRow(NamedTuple):
+    """Its last columns: threads beside the main one, the slowest ranks, the trend, GPUs."""
+
     background_ns: float | None
     communication_share: float | None
     background_share: float | None
@@ -122,6 +124,14 @@ class StepsRow(NamedTuple):
     gpu_step_ns: float | None
     gpu_exposed_ns: float | None
     gpu_exposed_share: float | None
+
+
+if TYPE_CHECKING:
+
+    # several tuples: row_of
+    class StepsRow(StepTimesRow, Efficiency, StepCausesRow): ...  # type: ignore[misc]
+else:
+    StepsRow = query.row_of("StepsRow", StepTimesRow, Efficiency, StepCausesRow)
 
 
 @dataclass(frozen=True)

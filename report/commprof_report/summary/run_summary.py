@@ -6,15 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 from sqlite3 import Connection
 from statistics import fmean
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ..base import query, units
 from ..calls.by_call import CallRow, call_rows
 from ..calls.by_pair import PeerRow, peer_rows
 from ..calls.by_rank import RankCallRow, RankRow, rank_rows
 from ..gpu.copied import copied_rows
-from ..late.efficiencies import EFFICIENCIES
+from ..late.efficiencies import EfficiencyShareRow
 from ..late.late_ranks import Late
+from ..retime.efficiency import Efficiency
 from ..run.crowding import crowding, sentence
 from ..run.facts import FactRow, fact_rows
 from ..run.run import Run
@@ -47,7 +48,9 @@ class NegotiatedRow(NamedTuple):
     negotiation_ns: int
 
 
-class SummaryRow(NamedTuple):
+class RunRow(NamedTuple):
+    """The first columns of `summary`: the run, its calls and its waiting."""
+
     run_id: str
     program: str
     command_line: str
@@ -98,12 +101,11 @@ class SummaryRow(NamedTuple):
     late_ranks: str | None
     late_gain_ns: int | None
     late_gain_share: float | None
-    parallel_efficiency: float | None
-    load_balance: float | None
-    communication_efficiency: float | None
-    serialization: float | None
-    transfer_efficiency: float | None
-    efficiency_share: float | None
+
+
+class AccountRow(NamedTuple):
+    """Its last columns: messages, the profiler's own account, NCCL, memory and cores."""
+
     sent_count: int
     sent_rma_count: int
     sent_bytes: int
@@ -138,6 +140,20 @@ class SummaryRow(NamedTuple):
     voluntary_switches: int | None
     involuntary_switches: int | None
 
+
+if TYPE_CHECKING:
+
+    # several tuples: row_of
+    class SummaryColumns(  # type: ignore[misc]
+        RunRow, Efficiency, EfficiencyShareRow, AccountRow
+    ): ...
+else:
+    SummaryColumns = query.row_of(
+        "SummaryRow", RunRow, Efficiency, EfficiencyShareRow, AccountRow
+    )
+
+
+class SummaryRow(SummaryColumns):
     @property
     def has_nccl(self) -> bool:
         return self.nccl_count > 0 or self.nccl_device_count > 0 or self.nccl_setup_ns > 0
@@ -157,7 +173,8 @@ class RunSummary(NamedTuple):
     late: Late | None
 
     def with_waiting(self, late: Late) -> RunSummary:
-        return self._replace(summary=self.summary._replace(**_waiting(late)), late=late)
+        summary = self.summary._replace(**_waiting(late))  # type: ignore[misc]
+        return self._replace(summary=summary, late=late)
 
 
 def run_summary(run: Run, late: Late | None = None) -> RunSummary:
@@ -307,7 +324,8 @@ def _calls(calls: Sequence[CallRow]) -> dict:
 
 def _waiting(late: Late | None) -> dict:
     same = (
-        "wait_share", "late_ranks", "late_gain_ns", "late_gain_share", *EFFICIENCIES,
+        "wait_share", "late_ranks", "late_gain_ns", "late_gain_share", *Efficiency._fields,
+        *EfficiencyShareRow._fields,
     )
     return {
         "wait_verdict": late and late.run.verdict, "wait_coverage": late and late.run.coverage,
