@@ -182,15 +182,12 @@ def late(run: Selection, alignment: Alignment) -> Late:
     participants = Participants(
         [row.rank for row in ranks if row.collectives or row.message_calls], hosts, _members(sums)
     )
-    # windows may hold calls that were not sampled
-    share = min(played.share, split.run.sampled_share or 0.0)
-    scale = played.share / share if share else 0.0
 
     def sooner_ns(own: tuple[int, ...]) -> int:
         """How much sooner others would be done without these ranks being late; where calls were not
         played, what each of the others waits for them, on average."""
-        if share:
-            return round(played.sooner_ns(own) * scale)
+        if played.share:
+            return played.sooner_ns(own)
         cost_ns = sum(cause.cost_ns for cause in causes if cause.cause_rank in own)
         return round(cost_ns / max(1, len(participants.ranks) - len(own)))
 
@@ -206,7 +203,7 @@ def late(run: Selection, alignment: Alignment) -> Late:
     unknown_ns, blocks = uncaused_ns(sums, split.ranks), block_count(causes)
     verdict = judged(
         split.run, share_negotiated, unknown_ns, hosts, blamed, blocks, chain_rows(sums),
-        sooner_ns(named), Gain(round(played.gain_ns(named) * scale), share),
+        sooner_ns(named), Gain(played.gain_ns(named), played.share),
         progress_share(named, held_up, ranks),
     )
     region, last, error_ns = wait_region(connection), None, split.of_all.error_ns

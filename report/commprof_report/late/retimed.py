@@ -26,6 +26,7 @@ from ..retime.efficiency import Efficiency, efficiency
 from ..retime.graph import Calls, Chains, Change, Depends, Graph, Members
 from ..retime.what_ifs import Usual
 from ..run.alignment import Alignment, storable
+from ..run.holes import FAR_NS, without_holes
 from ..run.sampled import sampled
 from .collectives import ALL, LOWER, NEIGHBORS, ROOT_FIRST, ROOT_LAST, Collectives
 from .known import Known
@@ -37,7 +38,6 @@ from .waits import Arrivals, Waits
 Span = tuple[int, int]
 PARTNER = threshold("late.partner")
 BY_TRANSFERS = threshold("late.by-transfers")
-FAR_NS = 1 << 62
 ROUNDED_NS = 2  # times on the run's axis
 
 
@@ -207,11 +207,20 @@ class _Times(NamedTuple):
 
 
 class Retimed:
-    """host: calls of MPI; device: NCCL's kernels; None: they were not sampled."""
+    """host: calls of MPI; device: NCCL's kernels; None: they were not sampled, or make no graph, as
+    those of several threads of a rank may."""
 
-    def __init__(self, host: Part | None, device: Part | None) -> None:
+    def __init__(
+        self, host: Part | None, device: Part | None, sampled_share: float | None
+    ) -> None:
+        """sampled_share: of the run's time in calls; windows may hold calls that were not
+        sampled."""
         self.parts = [part for part in (host, device) if part]
         self.host, self.device = host, device
+        played = max((part.share for part in self.parts), default=0.0)
+        # the part of the run that was played; 0: nothing
+        self.share = min(played, sampled_share or 0.0)
+        self.scale = played / self.share if self.share else 0.0
         self.without = lru_cache(maxsize=None)(self._without)
 
     def _without(self, ranks: tuple[int, ...]) -> list[tuple[Part, Ints]]:
@@ -220,17 +229,15 @@ class Retimed:
     def gain_ns(self, ranks: tuple[int, ...]) -> int:
         """How much shorter the run would be if these ranks took no longer than the others do,
         scaled to all of it; 0: nothing was played."""
-        return _most(part.saved_ns(times_ns) for part, times_ns in self.without(ranks))
-
-    @property
-    def share(self) -> float:
-        """The part of the run that was played; 0: its calls make no graph, as those of several
-        threads of a rank may."""
-        return max((part.share for part in self.parts), default=0.0)
+        saved_ns = _most(part.saved_ns(times_ns) for part, times_ns in self.without(ranks))
+        return round(saved_ns * self.scale)
 
     def sooner_ns(self, ranks: tuple[int, ...]) -> int:
         """How much sooner another rank would be done, whether or not the run is shorter."""
-        return _most(part.sooner_ns(times_ns, ranks) for part, times_ns in self.without(ranks))
+        sooner_ns = _most(
+            part.sooner_ns(times_ns, ranks) for part, times_ns in self.without(ranks)
+        )
+        return round(sooner_ns * self.scale)
 
     def gain_within_ns(self, ranks: tuple[int, ...], spans: Sequence[Span]) -> int:
         """As gain_ns, of spans of time, which do not overlap."""
@@ -243,39 +250,28 @@ def _most(gains_ns: Iterable[float]) -> int:
 
 def retimed(
     connection: Connection, alignment: Alignment, known: Known, recorded: Recorded,
-    called: Called, waits: Waits, texts: Texts,
+    called: Called, waits: Waits, sampled_share: float | None, texts: Texts,
 ) -> Retimed:
-    is_nccl = recorded.collectives.is_nccl
-    windows, run = _windows(called), _Run(connection, alignment, known, texts)
-    played = _on_host(called, windows)
-    host = None
-    if len(played):
+    run, is_nccl = _Run(connection, alignment, known, texts), recorded.collectives.is_nccl
+
+    def part(played: Played, windows: Ints, collectives: Recorded, is_host: bool) -> Part | None:
+        if not len(played):
+            return None
         chains = _chains(played, windows, run)
         edges = _Edges(played, len(chains))
-        members, depends = edges.of_collectives(_where(recorded, ~is_nccl), texts)
-        depends = joined(
-            Depends,
-            [
-                depends, edges.of_messages(recorded.messages, texts),
-                edges.of_waits(waits, known, texts),
-            ],
-        )
+        members, depends = edges.of_collectives(collectives, texts)
+        if is_host:
+            of_messages = edges.of_messages(recorded.messages, texts)
+            depends = joined(Depends, [depends, of_messages, edges.of_waits(waits, known, texts)])
         wait = found_in((played.world_rank, played.start_ns), (waits.world_rank, waits.start_ns))
-        host = _part(
-            played, chains, members, depends, run.share(windows), wait, known, texts
-        )
-    device = None
-    if is_nccl.any():
-        kernels = _where(recorded, is_nccl)
-        played = _on_device(kernels)
-        windows = np.array([[-FAR_NS, FAR_NS]])
-        chains = _chains(played, windows, run)
-        members, depends = _Edges(played, len(chains)).of_collectives(kernels, texts)
-        wait = found_in((played.world_rank, played.start_ns), (waits.world_rank, waits.start_ns))
-        device = _part(
-            played, chains, members, depends, run.share(windows), wait, known, texts
-        )
-    return Retimed(host, device)
+        return _part(played, chains, members, depends, run.share(windows), wait, known, texts)
+
+    windows, kernels = _windows(called), _where(recorded, is_nccl)
+    return Retimed(
+        part(_on_host(called, windows), windows, _where(recorded, ~is_nccl), True),
+        part(_on_device(kernels), np.array([[-FAR_NS, FAR_NS]]), kernels, False),
+        sampled_share,
+    )
 
 
 def _where(recorded: Recorded, which: Flags) -> Recorded:
@@ -340,13 +336,8 @@ def _on_device(kernels: Recorded) -> Played:
 
 def _windows(called: Called) -> Ints:
     """Begin and end, on the run's axis, of the times in which no rank has a hole."""
-    holes = np.concatenate(
-        [np.empty((0, 2), np.int64), *(np.stack(pair, 1) for pair in called.gaps.values())]
-    )
-    holes = holes[np.argsort(holes[:, 0], kind="stable")]
-    since_ns = np.maximum.accumulate(np.append(-FAR_NS, holes[:, 1]))
-    until_ns = np.append(holes[:, 0], FAR_NS)
-    return np.stack([since_ns, until_ns], 1)[since_ns < until_ns]
+    holes = [np.empty((2, 0), np.int64), *map(np.stack, called.gaps.values())]
+    return without_holes(*np.concatenate(holes, axis=1))
 
 
 class _Run:

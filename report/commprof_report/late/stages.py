@@ -89,7 +89,7 @@ def played(connection: Connection, alignment: Alignment, split: Split) -> Retime
     of_all = split.of_all
     return retimed(
         connection, alignment, split.known, of_all.recorded, of_all.called, of_all.waits,
-        of_all.texts,
+        split.run.sampled_share, of_all.texts,
     )
 
 

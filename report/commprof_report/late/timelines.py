@@ -21,7 +21,7 @@ from typing import Dict, NamedTuple
 from ..base.arrays import np
 from ..base.columns import NONE, Ints, TextInts, Texts, by_rank, found_in, joined
 from ..run.alignment import Alignment
-from ..run.holes import holes
+from ..run.holes import holes_aligned
 from .known import Known
 from .samples import Samples, followed, is_on, polls
 from .waits import Waits
@@ -223,12 +223,7 @@ def _gaps(
     connection: Connection, threads: dict[int, int], alignment: Alignment
 ) -> dict[int, tuple[Ints, Ints]]:
     """By rank the begins and the ends, in order, of times without samples of its thread."""
-    unseen = [
-        hole for of_rank in holes(connection).values() for hole in of_rank
-        if hole.thread == threads.get(hole.world_rank)
-    ]
-    rank, _, begin_ns, end_ns = np.array(unseen, np.int64).reshape(-1, 4).T
-    begins, ends = alignment.aligned(rank, begin_ns), alignment.aligned(rank, end_ns)
+    rank, begins, ends = holes_aligned(connection, alignment, threads)
     return {number: (begins[own], ends[own]) for number, own in by_rank(rank)}
 
 

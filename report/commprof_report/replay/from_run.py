@@ -18,7 +18,7 @@ from ..base.arrays import np
 from ..base.columns import NONE
 from ..base.members import Members
 from ..run.alignment import Alignment, align
-from ..run.holes import holes
+from ..run.holes import holes_aligned, without_holes
 from ..run.run import Run
 from ..run.sampled import sampled
 from .kit import (
@@ -27,7 +27,6 @@ from .kit import (
 
 DUPLICATES = ("MPI_Comm_dup", "MPI_Comm_dup_with_info", "MPI_Comm_idup")
 SILENT = ("setup", "communicator")  # families that a replay needs no more
-FAR_NS = 1 << 62
 RECEIVES = ("MPI_Recv", "MPI_Irecv")
 MOST_UNDERWAY = 64  # messages between two ranks at the begin of the window
 FEWEST_READINGS = 10  # a second of them; fewer say little
@@ -119,15 +118,10 @@ def window(connection: Connection, alignment: Alignment) -> tuple[int, int]:
     walls = connection.execute("SELECT world_rank, coalesce(wall_ns, 0) FROM rank_wall").fetchall()
     begin_ns = min((alignment.aligned_ns(rank, 0) for rank, _ in walls), default=0)
     end_ns = max((alignment.aligned_ns(rank, wall_ns) for rank, wall_ns in walls), default=0)
-    unseen = sorted(
-        (alignment.aligned_ns(rank, hole.begin_ns), alignment.aligned_ns(rank, hole.end_ns))
-        for rank, of_rank in holes(connection).items() for hole in of_rank
-    )
-    best, free_ns = (begin_ns, begin_ns), begin_ns
-    for hole_begin_ns, hole_end_ns in [*unseen, (end_ns, FAR_NS)]:
-        best = max(best, (free_ns, hole_begin_ns), key=lambda span: span[1] - span[0])
-        free_ns = max(free_ns, hole_end_ns)
-    return best
+    _, *unseen = holes_aligned(connection, alignment)
+    windows = np.clip(without_holes(*unseen), begin_ns, max(begin_ns, end_ns))
+    longest = np.diff(windows, axis=1).argmax()
+    return int(windows[longest, 0]), int(windows[longest, 1])
 
 
 def communicators(

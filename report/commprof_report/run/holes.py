@@ -3,12 +3,18 @@ has read only a part of it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import query
+from ..base.arrays import np
+from ..base.columns import Ints
+from .alignment import Alignment
 
 SQL = query.beside(__file__)
+
+FAR_NS = 1 << 62
 
 
 class Hole(NamedTuple):
@@ -48,3 +54,23 @@ def holes(connection: Connection) -> dict[int, list[Hole]]:
     for hole in SQL.ask(connection, "holes", Hole):
         found.setdefault(hole.world_rank, []).append(hole)
     return found
+
+
+def holes_aligned(
+    connection: Connection, alignment: Alignment, threads: Mapping[int, int] | None = None
+) -> tuple[Ints, Ints, Ints]:
+    """Rank, begin and end of each, on the run's axis. threads: only those of these, by rank."""
+    found = [
+        hole for of_rank in holes(connection).values() for hole in of_rank
+        if threads is None or hole.thread == threads.get(hole.world_rank)
+    ]
+    rank, _, begin_ns, end_ns = np.array(found, np.int64).reshape(-1, 4).T
+    return rank, alignment.aligned(rank, begin_ns), alignment.aligned(rank, end_ns)
+
+
+def without_holes(begin_ns: Ints, end_ns: Ints) -> Ints:
+    """The times in which none of these holes is, as rows of begin and end."""
+    order = np.argsort(begin_ns, kind="stable")
+    since_ns = np.maximum.accumulate(np.append(-FAR_NS, end_ns[order]))
+    until_ns = np.append(begin_ns[order], FAR_NS)
+    return np.stack([since_ns, until_ns], 1)[since_ns < until_ns]

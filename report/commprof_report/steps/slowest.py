@@ -117,7 +117,7 @@ def _by_calls(
     def gains(ranks: tuple[int, ...]) -> bool:
         """These steps would be notably shorter without them, as far as that can be played."""
         retimed = late.stages.retimed
-        return not retimed.share or (
+        return not retimed.parts or (
             retimed.gain_within_ns(ranks, list(spans.values())) >= notable_ns
         )
 
