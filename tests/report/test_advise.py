@@ -11,7 +11,7 @@ import planted
 import pytest
 from planted import SECOND, Cell, Collective, Rank, Sample, Step, Window
 from planted_job import HostClock, Job, Program
-from sampled_bursts import STEPS, Call, bursts
+from sampled_bursts import STEPS, Call, bursts, operations
 
 RANKS, MIB, KIB = 2, 1 << 20, 1 << 10
 COUNTED_NS = RANKS * 10 * SECOND
@@ -325,6 +325,31 @@ def test_sizes_of_which_waiting_is_not_known_are_not_compared(advise, rule):
     )
 
 
+@pytest.mark.parametrize("call", ["MPI_Iallreduce", "MPI_Allreduce_init"])
+def test_operations_that_block_are_compared_from_start_to_completion(advise, call):
+    """In the twin all sizes are as fast as they should be."""
+    padded = advise(operations(call, [Call(8, 2_000), SLOW, FAST]))["padding"]
+    assert padded["title"] == f"pad {call} of 65 KiB to 128 KiB on MPI_COMM_WORLD"
+    assert "in bursts, from start to completion and without waiting" in padded["evidence"]
+    saved_ns = RANKS * STEPS * (SLOW.transfer_ns - FAST.transfer_ns)
+    assert padded["saving_ns"] == pytest.approx(saved_ns, rel=0.02)
+    jump = advise(operations(call, [Call(8, 2_000), LONG, SHORT]))["jumps"]
+    assert jump["title"].startswith(f"{call} jumps between 64 KiB and 65 KiB")
+    saved_ns = RANKS * STEPS * (200_000 - 10_000 * 65 / 64)
+    assert jump["saving_ns"] == pytest.approx(saved_ns, rel=0.02)
+    for fast in (FAST, SHORT):
+        twin = advise(operations(call, [Call(8, 2_000), fast, fast]))
+        assert not found(twin) & {"padding", "jumps"}
+
+
+@pytest.mark.parametrize("how", [{"at_once": 3}, {"blocked": 0.8}], ids=["together", "overlapped"])
+def test_operations_that_share_their_time_are_not_compared(advise, how):
+    """With others in flight, or with what the program computes meanwhile."""
+    for calls in ([SLOW, FAST], [LONG, SHORT]):
+        rows = advise(operations("MPI_Iallreduce", [Call(8, 2_000), *calls], **how))
+        assert not found(rows) & {"padding", "jumps"}
+
+
 def test_twice_the_time_for_twice_the_bytes_is_no_jump(advise):
     assert not advise(bursts([Call(8, 2_000), Call(64 * KIB, 100_000), Call(128 * KIB, 280_000)]))[
         "jumps"
@@ -410,7 +435,7 @@ def test_polls_that_find_nothing(advise):
     assert "600,000 of 600,010 calls found nothing and took 600 ms a rank" in row["evidence"]
 
 
-def operations(blocked_ns: int) -> list[Cell]:
+def waited_for(blocked_ns: int) -> list[Cell]:
     return [
         Cell("MPI_Iallreduce", MIB, [1_000] * 100),
         Cell("MPI_Iallreduce", MIB, [2_000_000] * 100, measure="completion", blocked_ns=blocked_ns),
@@ -420,12 +445,12 @@ def operations(blocked_ns: int) -> list[Cell]:
 
 @pytest.mark.parametrize("blocked_ns", (180_000_000, 185_000_000), ids=["90 %", "more"])
 def test_operations_that_are_waited_for_all_the_time_overlap_with_nothing(advise, blocked_ns):
-    row = advise(run_of(*operations(blocked_ns)))["overlap"]
+    row = advise(run_of(*waited_for(blocked_ns)))["overlap"]
     assert (row["call"], row["saving_ns"]) == ("MPI_Iallreduce", RANKS * blocked_ns)
 
 
 def test_operations_that_overlap_are_left_alone(advise):
-    assert not advise(run_of(*operations(blocked_ns=179_000_000)))["overlap"]["found"]
+    assert not advise(run_of(*waited_for(blocked_ns=179_000_000)))["overlap"]["found"]
 
 
 def test_operations_waited_for_together_save_no_more_than_the_waiting(advise):
@@ -880,7 +905,7 @@ def test_what_could_not_be_looked_for_is_not_called_absent(report, tmp_path):
     why = "in 39 of 39 steps less than half of the time inside MPI is split"
     assert f"a rank that is the slowest in steps ({why})" in " ".join(out.split())
     why = (
-        "needs two sizes up to a factor of 2 apart, with 20 sampled blocking calls each, "
+        "needs two sizes up to a factor of 2 apart, with 20 sampled calls each that block, "
         "both in "
         "bursts or both after pauses, on the main"
     )

@@ -81,8 +81,8 @@ class Rule(NamedTuple):
 
 ALLREDUCES = "blocking Allreduces, or NCCL's with times on the device"
 NEIGHBOURS = (
-    f"two sizes up to a factor of {PADDED:g} apart, with {curves.FEWEST} sampled blocking calls "
-    "each, both in bursts or both after pauses, on the main thread"
+    f"two sizes up to a factor of {PADDED:g} apart, with {curves.FEWEST} sampled calls each that "
+    "block, both in bursts or both after pauses, on the main thread"
 )
 SAMPLED = "samples of all ranks (COMMPROF_SAMPLES)"
 STEPS = "steps that were sampled whole: marked (commprof_step(3)) or found"

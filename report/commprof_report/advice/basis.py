@@ -157,7 +157,7 @@ def comparable(inputs: Inputs) -> list[Curve]:
     """Curves whose sizes can be held against each other: the waiting is known, and nothing is
     computed beside the calls."""
     return [
-        curve for curve in inputs.curves
+        curve for curve in (*inputs.curves, *inputs.operations)
         if curve.is_split and not inputs.is_beside_main(curve.call, curve.identities)
     ]
 

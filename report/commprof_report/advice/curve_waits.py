@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..base.arrays import np
-from ..base.columns import NONE, Flags, Groups, Ints, Texts, grouped
+from ..base.columns import NONE, Flags, Groups, Ints, Texts, grouped, joined
 from ..late.waits import Waits
 
 
@@ -42,14 +42,18 @@ class CurveWaitRow(NamedTuple):
 
 def curve_waits(
     waits: Waits, texts: Texts, families: Mapping[str, int],
-    sides: Mapping[tuple[int | None, str, str], str],
+    sides: Mapping[tuple[int | None, str, str], str], others: Waits | None = None,
 ) -> list[CurveWaitRow]:
     """families: by identity; waits on other communicators are left out. sides: by rank, identity
-    and call; others have none."""
-    family = np.array([*(families.get(text, NONE) for text in texts.texts), NONE])[waits.identity]
-    waits, family = waits.take(family != NONE), family[family != NONE]
-    pause_ns = _pauses_ns(waits)
+    and call; others have none. others: calls that end pauses, too, and have no curve."""
     own = waits.completion == NONE
+    if others is not None:
+        own = np.append(own, np.zeros(len(others), bool))
+        waits = joined(Waits, [waits, others])
+    family = np.array([*(families.get(text, NONE) for text in texts.texts), NONE])[waits.identity]
+    is_known = family != NONE
+    waits, family, own = waits.take(is_known), family[is_known], own[is_known]
+    pause_ns = _pauses_ns(waits)
     waits, family, pause_ns = waits.take(own), family[own], pause_ns[own]
     side = _sides(waits, texts, sides)
     order, _ = grouped(waits.call, family, side, waits.transfer_ns)

@@ -29,8 +29,7 @@ FEWEST = whole("advice.observations")
 # the duration of such a call depends on when the other side made its own
 WITHOUT_CURVE = ("sender", "peer")
 ROOTED = ("root-first", "root-last")
-AFTER_PAUSES = "after pauses"
-PLACES = ("in bursts", AFTER_PAUSES)  # by follows_pause
+IN_BURSTS, AFTER_PAUSES = PLACES = ("in bursts", "after pauses")  # by follows_pause
 
 
 class CurveBucketRow(NamedTuple):
@@ -115,10 +114,17 @@ class Curve(NamedTuple):
     memory_kind: str
     ranks: int
     points: list[Point]  # by size
+    is_completion: bool = False  # of operations, from their start to their completion
 
     @property
     def is_split(self) -> bool:
         return bool(self.place)
+
+    @property
+    def timed(self) -> str:
+        """How the calls of a split curve are timed."""
+        between = ", from start to completion" * self.is_completion
+        return f"{self.place}{between} and without waiting"
 
     @property
     def key(self) -> tuple:
@@ -191,10 +197,9 @@ def waiting(points: Sequence[Point]) -> float | None:
 Key = tuple[str, int, str, str, int]  # call, family, side, memory kind, bytes
 
 
-def curves(connection: Connection, late: Late, kin: Mapping[str, Kin]) -> list[Curve]:
+def curves(connection: Connection, late: Late, families: Mapping[str, int]) -> list[Curve]:
     """Curves of the blocking calls whose size all ranks agree on, and of NCCL's operations on the
-    device."""
-    families = _families(connection, kin)
+    device. families: numbers of them, by identity."""
     sides: dict[tuple[int | None, str, str], str] = {
         row[:3]: row.side for row in SQL.ask(connection, "curve_sides", SideRow)
     }
@@ -226,7 +231,7 @@ def curves(connection: Connection, late: Late, kin: Mapping[str, Kin]) -> list[C
     ]
 
 
-def _families(connection: Connection, kin: Mapping[str, Kin]) -> dict[str, int]:
+def families_of(connection: Connection, kin: Mapping[str, Kin]) -> dict[str, int]:
     """A number for the family of each communicator. Cells may name communicators that no file
     describes; each is its own family."""
     used = connection.execute("SELECT DISTINCT identity FROM chosen_cell ORDER BY identity")
@@ -254,18 +259,27 @@ def _curves(sizes: Sequence[Size]) -> list[Curve]:
     all_rows = [row for _, rows, _, _ in sizes for row in rows]
     identities = tuple(sorted({row.identity for row in all_rows}))
     ranks = len({(row.identity, row.rank) for row in all_rows})
+    points = [(_point(key[4], rows, buckets), waits) for key, rows, buckets, waits in sizes]
+    all_calls = [point for point, _ in points]
+    return curves_by_place(
+        Curve(call, side, "", True, identities, memory_kind, ranks, all_calls), points
+    )
+
+
+def curves_by_place(
+    curve: Curve, sizes: Sequence[tuple[Point, Sequence[CurveWaitRow]]]
+) -> list[Curve]:
+    """curve: of all calls; it is the only one if none is split."""
     points: dict[str, list[Point]] = {}
-    for (*_, size), rows, buckets, waits in sizes:
-        point = _point(size, rows, buckets)
+    for point, waits in sizes:
         for wait in waits:
             points.setdefault(PLACES[wait.follows_pause], []).append(_at_place(point, wait, waits))
-    if not points:
-        points[""] = [_point(key[4], rows, buckets) for key, rows, buckets, _ in sizes]
     is_only = sum(any(point.is_judged for point in at_place) for at_place in points.values()) <= 1
-    return [
-        Curve(call, side, place, is_only, identities, memory_kind, ranks, points[place])
+    at_places = [
+        curve._replace(place=place, is_only=is_only, points=points[place])
         for place in sorted(points)
     ]
+    return at_places or ([curve] if curve.points else [])
 
 
 def _point(size: int, rows: Sequence[SizeRow], buckets: Buckets) -> Point:

@@ -21,6 +21,7 @@ from ..steps.steps_summary import StepsRow
 from ..summary.run_summary import RunSummary
 from . import curves
 from .curves import Curve
+from .operations import operation_curves
 
 SQL = query.beside(__file__)
 
@@ -37,6 +38,7 @@ class Inputs(NamedTuple):
     late: Late
     steps: StepsRow
     curves: list[Curve]
+    operations: list[Curve]  # nonblocking and persistent ones
     sizes: list[SizeRow]
     completed: list[SizeRow]  # nonblocking operations
     labels: dict[str, str]
@@ -141,7 +143,9 @@ def inputs_of(
 ) -> Inputs:
     all_sizes = size_rows(run.connection)
     sizes = [row for row in all_sizes if row.measure != "completion"]
+    completed = [row for row in all_sizes if row.measure == "completion"]
     known = kin(world)
+    families = curves.families_of(run.connection, known)
     negotiates = late.negotiation
     background = SQL.run(run.connection, "background_calls")
     return Inputs(
@@ -149,9 +153,12 @@ def inputs_of(
         answers,
         late,
         steps,
-        _without_control(curves.curves(run.connection, late, known), negotiates, run.connection),
+        _without_control(
+            curves.curves(run.connection, late, families), negotiates, run.connection
+        ),
+        operation_curves(late, completed, families),
         sizes,
-        [row for row in all_sizes if row.measure == "completion"],
+        completed,
         {row.identity: row.communicator for row in sizes},
         known,
         HOROVOD if negotiates else framework(run, answers),

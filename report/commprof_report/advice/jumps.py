@@ -10,7 +10,7 @@ from ..base.thresholds import threshold
 from ..calls.by_call import operation
 from . import basis, changes
 from .basis import PADDED
-from .curves import AFTER_PAUSES, Curve, Point
+from .curves import AFTER_PAUSES, IN_BURSTS, Curve, Point
 from .findings import LIKELY, POSSIBLE, Finding, Unknown, on
 from .inputs import Inputs
 from .neighbours import at_other_places, quartiles_text, unknown_pairs
@@ -54,8 +54,8 @@ def _jump(below: Point, above: Point, curve: Curve, inputs: Inputs) -> Finding:
     larger = above.bytes / below.bytes
     return Finding(
         f"{_between(below, above, curve)} on {on(inputs, curve)}",
-        f"{quartiles_text(below)}; {quartiles_text(above)}, both {curve.place} and without "
-        f"waiting. That is {above.p50_ns / below.p50_ns:.1f} times as long for {larger:.2f} times "
+        f"{quartiles_text(below)}; {quartiles_text(above)}, both {curve.timed}. "
+        f"That is {above.p50_ns / below.p50_ns:.1f} times as long for {larger:.2f} times "
         "the bytes: the library seems to change its protocol or algorithm there",
         f"keep messages at or below {units.size(below.bytes)}, or move the limit "
         f"({_limits(curve)})",
@@ -72,7 +72,7 @@ def _clear_jump(below: Point, above: Point, curve: Curve, inputs: Inputs) -> Fin
     least_ns = above.split.transfer_min_ns
     return Finding(
         f"{_between(below, above, curve)} on {inputs.where(curve.identities)}",
-        f"{quartiles_text(below)}, in bursts and without waiting. Calls of "
+        f"{quartiles_text(below)}, {curve._replace(place=IN_BURSTS).timed}. Calls of "
         f"{units.size(above.bytes)} all follow pauses, which may be a part of it, but even the "
         f"fastest of {units.count(above.count)} takes {units.duration(least_ns)}",
         f"compare both sizes without pauses (osu_{operation(curve.call)}); keep messages at or "

@@ -7,13 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..base import units
-from ..base.thresholds import threshold
 from ..calls.by_size import SizeRow
 from . import changes
 from .findings import POSSIBLE, Finding, ran_once, waiting_text
 from .inputs import Inputs
-
-LITTLE = threshold("advice.overlap")
+from .operations import is_blocked
 
 
 def find(inputs: Inputs) -> Iterator[Finding]:
@@ -44,10 +42,6 @@ def _not_overlapped(sizes: Sequence[SizeRow]) -> Iterator[list[SizeRow]]:
         completion_ns = sum(row.total_ns for row in rows)
         if completion_ns and is_blocked(sum(row.blocked_ns for row in rows), completion_ns):
             yield rows
-
-
-def is_blocked(blocked_ns: int, completion_ns: int) -> bool:
-    return blocked_ns >= (1 - LITTLE) * completion_ns
 
 
 def _overlaps_with_nothing(

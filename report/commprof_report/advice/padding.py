@@ -37,7 +37,7 @@ def _pad(point: Point, best: Point, curve: Curve, inputs: Inputs) -> Finding:
     return Finding(
         f"pad {curve.call} of {units.size(point.bytes)} to {units.size(best.bytes)} on "
         f"{on(inputs, curve)}",
-        f"{quartiles_text(point)}; {quartiles_text(best)}, both {curve.place} and without waiting",
+        f"{quartiles_text(point)}; {quartiles_text(best)}, both {curve.timed}",
         f"send the larger size, or let {library} use for this size the algorithm that it uses for "
         "the larger one",
         LIKELY, point.count * (point.p50_ns - best.p50_ns),

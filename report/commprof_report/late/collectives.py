@@ -11,7 +11,7 @@ neither.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..base.arrays import np
 from ..base.columns import NONE, Columns, Flags, Groups, Ints, TextInts, Texts
@@ -107,6 +107,13 @@ def blocking_waits(
     return parts
 
 
+def as_blocking(rows: Collectives, start_ns: Ints) -> Waits:
+    """The split of operations in which all wait for all, as if each were a blocking call from its
+    start to its completion. start_ns: on the run's axis."""
+    come = Come(replace(rows, end_ns=rows.completed_ns), start_ns)
+    return _waits(come, _all(come), False)
+
+
 def _waits(come: Come, found: Shares, is_estimate: bool) -> Waits:
     rows, nothing = come.rows, np.full(len(come.rows), NONE)
     duration_ns = rows.end_ns - rows.start_ns
@@ -136,7 +143,7 @@ def _waits(come: Come, found: Shares, is_estimate: bool) -> Waits:
 
 def _is_waited_for(come: Come, last_rank: Ints) -> Flags:
     """Whether any rank of the collective has this one as its last rank."""
-    span = int(max(last_rank.max(), come.rows.world_rank.max())) + 1
+    span = int(max(last_rank.max(initial=0), come.rows.world_rank.max(initial=0))) + 1
     group = come.groups.of_row * span
     is_some = last_rank != NONE
     return np.isin(group + come.rows.world_rank, np.unique(group[is_some] + last_rank[is_some]))

@@ -11,7 +11,7 @@ from commprof_report.advice.cycle import is_long
 from commprof_report.advice.findings import is_notable_time
 from commprof_report.advice.inputs import is_mostly_beside_main
 from commprof_report.advice.jumps import is_clear, is_jump
-from commprof_report.advice.overlap import is_blocked
+from commprof_report.advice.operations import is_blocked
 from commprof_report.advice.padding import is_faster
 from commprof_report.advice.reduce_and_bcast import are_pairs
 from commprof_report.advice.staging import is_staged
