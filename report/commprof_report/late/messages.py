@@ -16,7 +16,6 @@ from typing import NamedTuple
 from ..base import query
 from ..base.arrays import np
 from ..base.columns import NONE, Flags, Groups, Ints, TextInts, Texts
-from ..base.present import present
 from ..run.alignment import Alignment
 from .clocks import Clocks
 from .known import Known
@@ -113,8 +112,9 @@ def _matched(
     found = Found([], [], [])
     kind = np.where(sides.is_probe == 1, PROBE, np.where(sides.is_received == 1, RECEIVED, SENT))
     kind[(sides.number == NONE) | (sides.identity == NONE)] = UNNUMBERED
-    kinds, ranks, starts, ends = (
-        column.tolist() for column in (kind, rank, sides.start_ns, sides.end_ns)
+    kinds, ranks, starts, ends, identities, calls = (
+        column.tolist()
+        for column in (kind, rank, sides.start_ns, sides.end_ns, sides.identity, sides.call)
     )
     is_side, is_gone = (sides.is_probe == 0).tolist(), (sides.gone_ns != NONE).tolist()
     posts = [
@@ -128,9 +128,8 @@ def _matched(
         if not is_gone[own]:
             return True
         pair = ranks[own], ranks[other]
-        identity, call = (texts.text(column[own]) for column in (sides.identity, sides.call))
         error = clocks.error(pair, pair, starts[own])
-        return clocks.resolves(present(identity), present(call), error)
+        return clocks.resolves(texts.texts[identities[own]], texts.texts[calls[own]], error)
 
     groups = Groups(sides.identity, sides.sender, sides.receiver, sides.tag)
     for first, count in zip(groups.first.tolist(), groups.counts.tolist()):
