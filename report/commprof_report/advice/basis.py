@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Callable, NamedTuple
 
 from ..base import units
@@ -15,6 +15,7 @@ from ..run.crowding import core_uses, cores_of
 from .allreduces import TINY_BYTES
 from .curves import AFTER_PAUSES, Curve, Point
 from .inputs import Inputs
+from .operations import blocked_point
 
 PADDED = threshold("advice.padded")
 MOST_NAMES = 60  # characters, of calls that no rule can judge
@@ -134,23 +135,14 @@ def blocked_allreduces(inputs: Inputs) -> list[Curve]:
         if operation(row.call) == "allreduce" and size > TINY_BYTES and not row.is_folded:
             key = (row.call, inputs.family(row.identity), row.memory_kind)
             alike.setdefault(key, {}).setdefault(size, []).append(row)
-    return [_blocked(call, kind, sizes, inputs) for (call, _, kind), sizes in alike.items()]
-
-
-def _blocked(
-    call: str, memory_kind: str, sizes: Mapping[int, Sequence[SizeRow]], inputs: Inputs
-) -> Curve:
-    points = []
-    for size, rows in sorted(sizes.items()):
-        count, blocked_ns = (sum(each) for each in zip(*((r.count, r.blocked_ns) for r in rows)))
-        points.append(
-            Point(
-                size, size, count, count // inputs.ranks, blocked_ns, blocked_ns / max(1, count),
-                0.0, None,
-            )
+    return [
+        Curve(
+            call, "", "", True,
+            tuple(sorted({row.identity for rows in sizes.values() for row in rows})), memory_kind,
+            inputs.ranks, [blocked_point(rows, inputs.ranks) for _, rows in sorted(sizes.items())],
         )
-    identities = sorted({row.identity for rows in sizes.values() for row in rows})
-    return Curve(call, "", "", True, tuple(identities), memory_kind, inputs.ranks, points)
+        for (call, _, memory_kind), sizes in alike.items()
+    ]
 
 
 def comparable(inputs: Inputs) -> list[Curve]:

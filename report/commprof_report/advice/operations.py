@@ -52,7 +52,7 @@ def _curves(
     call: str, memory_kind: str, sizes: Sequence[tuple[list[SizeRow], list[CurveWaitRow]]]
 ) -> list[Curve]:
     points = [
-        (_point(rows), waits) for rows, waits in sizes
+        (blocked_point(rows, 1), waits) for rows, waits in sizes
         if waits and is_blocked(
             sum(row.blocked_ns for row in rows), sum(row.total_ns for row in rows)
         )
@@ -64,9 +64,13 @@ def _curves(
     return curves_by_place(curve, points)
 
 
-def _point(rows: Sequence[SizeRow]) -> Point:
+def blocked_point(rows: Sequence[SizeRow], ranks: int) -> Point:
+    """How long ranks are blocked by operations of one size."""
     size, count = rows[0].bytes_high or 0, sum(row.count for row in rows)
-    return Point(size, size, count, count, sum(row.blocked_ns for row in rows), 0.0, 0.0, None)
+    blocked_ns = sum(row.blocked_ns for row in rows)
+    return Point(
+        size, size, count, count // ranks, blocked_ns, blocked_ns / max(1, count), 0.0, None
+    )
 
 
 def _one_by_one(late: Late) -> Waits:

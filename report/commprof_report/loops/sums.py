@@ -17,9 +17,9 @@ from ..base import units
 from ..base.arrays import np
 from ..base.columns import Columns, Flags, Groups, Ints
 from ..base.thresholds import threshold, whole
+from .choice import FEWEST_STEPS
 from .cut import Spans
 
-FEWEST_STEPS = whole("loops.steps")
 MOST_CALLS_SUMMED = 3_000  # when searching
 MOST_CALLS_OF_A_SUM = 400
 # a sum that begins after one of the longest pauses may have more calls

@@ -21,16 +21,16 @@ from ..base.arrays import np
 from ..base.columns import NONE, Columns, Flags, Ints, Texts
 from ..base.present import present
 from ..base.thresholds import threshold, whole
-from ..loops.choice import Choice, Kind, choose
+from ..loops.choice import FEWEST_STEPS, Choice, Kind, choose
 from ..loops.cut import (
     Spans, cut, filtered, grouped_by_pauses, joined_parts, may_be_layers,
 )
 from ..loops.sums import Calls as Summed
 from ..loops.sums import find_sums
 from ..loops.words import Word, nest_text
-from .lines import FEWEST_CALLS, AboutCalls, OwnCalls
+from .lines import FEWEST_CALLS, AboutCalls, OwnCalls, free
 
-FEWEST_STEPS, FEWEST_SINGLE = whole("loops.steps"), whole("loops.single")
+FEWEST_SINGLE = whole("loops.single")
 FEWEST_SMALL = threshold("steps.small")
 FITS, FEW_FIT = threshold("loops.fits"), threshold("loops.few-fit")
 IRREGULAR, STEADY = threshold("loops.irregular"), threshold("loops.steady")
@@ -236,12 +236,9 @@ def _gaps(some: OwnCalls, counted: Flags) -> Ints:
     gap_ns = np.full(len(some), -1)
     place = np.flatnonzero(counted)
     is_same = some.stretch[place[1:]] == some.stretch[place[:-1]]
-    is_message = not (some.sequence[place] != NONE).any()
     free_ns = some.free_ns
-    if is_message:
-        latest = np.maximum.accumulate(some.end_ns)
-        idle = np.append(0, np.maximum(0, some.start_ns[1:] - latest[:-1]))
-        free_ns = np.cumsum(idle)
+    if not (some.sequence[place] != NONE).any():
+        free_ns = free(some.start_ns, some.end_ns, np.ones(len(some), bool))
     gap_ns[place[1:]] = np.where(is_same, np.diff(free_ns[place]), -1)
     return gap_ns
 
