@@ -28,7 +28,7 @@ class Hole(NamedTuple):
 
 def together_share(connection: Connection) -> float:
     """The share of the ranks' time in which all calls of the rank's main thread are sampled."""
-    whole_ns = missing_ns = 0
+    whole_ns = seen_ns = 0
     found, main = (
         holes(connection),
         dict(connection.execute("SELECT world_rank, thread FROM thread WHERE is_main")),
@@ -36,16 +36,11 @@ def together_share(connection: Connection) -> float:
     for rank, wall_ns in connection.execute(
         "SELECT world_rank, coalesce(wall_ns, 0) FROM rank_wall"
     ):
+        own = [hole[2:] for hole in found.get(rank, ()) if hole.thread == main.get(rank, 0)]
+        windows = without_holes(*np.array(own, np.int64).reshape(-1, 2).T)
         whole_ns += wall_ns
-        until_ns = 0
-        for hole in found.get(rank, ()):
-            if hole.thread != main.get(rank, 0):
-                continue
-            begin_ns, until_ns = (
-                max(hole.begin_ns, until_ns), max(until_ns, min(hole.end_ns, wall_ns)),
-            )
-            missing_ns += max(0, until_ns - begin_ns)
-    return 1 - missing_ns / whole_ns if whole_ns else 1.0
+        seen_ns += int(np.diff(np.clip(windows, 0, wall_ns)).sum())
+    return 1 - (whole_ns - seen_ns) / whole_ns if whole_ns else 1.0
 
 
 def holes(connection: Connection) -> dict[int, list[Hole]]:
