@@ -3,6 +3,7 @@
 #include "base/clock.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct value rows_null(void)
@@ -63,64 +64,153 @@ struct value rows_name(const char *const *names, size_t count, unsigned number)
     return (struct value){.type = VALUE_TEXT, .text = names[number < count ? number : 0]};
 }
 
+/* After some rows of a table, one statement inserts sixteen, and a value stays bound from the last
+ * sixteen if it is the same: half the time for 50,000 samples. SQLite before 3.32 binds at most 999
+ * values. */
+enum { GROUP_ROWS = 16, GROUP_COLUMNS = 24, GROUP_AFTER = 256 };
+
+struct group {
+    sqlite3_stmt *statement;
+    size_t columns, rows; /* those that wait to be inserted */
+    struct value bound[GROUP_ROWS][GROUP_COLUMNS];
+};
+
 /* "INSERT INTO peer ON CONFLICT ..." with a row's columns: "INSERT INTO peer (call, count) VALUES
- * (?,?) ON CONFLICT ..." */
+ * (?,?),(?,?) ON CONFLICT ..." */
 static void write_statement(char *sql, size_t bytes, const char *insert, const struct column *row,
-                            size_t count)
+                            size_t count, int rows)
 {
     const char *clause = strstr(insert, " ON CONFLICT");
     int used = snprintf(sql, bytes, "%.*s",
                         (int)(clause ? clause - insert : (ptrdiff_t)strlen(insert)), insert);
     for (size_t i = 0; i < count; i++)
         used += snprintf(sql + used, bytes - (size_t)used, "%s%s", i ? "," : " (", row[i].name);
-    for (size_t i = 0; i < count; i++)
-        used += snprintf(sql + used, bytes - (size_t)used, "%s", i ? ",?" : ") VALUES (?");
+    for (int at = 0; at < rows; at++)
+        for (size_t i = 0; i < count; i++)
+            used += snprintf(sql + used, bytes - (size_t)used, "%s?",
+                             i ? "," : (at ? "),(" : ") VALUES ("));
     snprintf(sql + used, bytes - (size_t)used, ")%s", clause ? clause : "");
 }
 
-static sqlite3_stmt *statement_of(struct store *store, const char *text, const struct column *row,
-                                  size_t count)
+static sqlite3_stmt *prepare(struct store *store, const char *insert, const struct column *row,
+                             size_t count, int rows)
+{
+    char sql[4096];
+    sqlite3_stmt *statement = NULL;
+    write_statement(sql, sizeof sql, insert, row, count, rows);
+    store->failed |= sqlite.prepare_v2(store->database, sql, -1, &statement, NULL) != SQLITE_OK;
+    return statement;
+}
+
+static struct insert *insert_of(struct store *store, const char *text, const struct column *row,
+                                size_t count)
 {
     struct insert *insert = store->inserts;
     while (insert->text && insert->text != text)
         insert++;
-    if (!insert->text) {
-        char sql[2048];
-        write_statement(sql, sizeof sql, text, row, count);
-        insert->text = text;
-        store->failed |=
-            sqlite.prepare_v2(store->database, sql, -1, &insert->statement, NULL) != SQLITE_OK;
-    }
-    return insert->statement;
+    if (!insert->text)
+        *insert = (struct insert){text, prepare(store, text, row, count, 1), 0, NULL};
+    return insert;
 }
 
-static void bind(sqlite3_stmt *statement, int index, const struct value *value)
+static void bind(sqlite3_stmt *statement, size_t index, const struct value *value)
 {
     if (value->type == VALUE_NUMBER)
-        sqlite.bind_int64(statement, index, value->number);
+        sqlite.bind_int64(statement, (int)index, value->number);
     else if (value->type == VALUE_TEXT)
-        sqlite.bind_text(statement, index, value->text, -1, NULL);
+        sqlite.bind_text(statement, (int)index, value->text, -1, NULL);
     else
-        sqlite.bind_null(statement, index);
+        sqlite.bind_null(statement, (int)index);
 }
 
-void rows_insert(struct store *store, const char *insert, const struct column *row, size_t count)
+static void step(struct store *store, sqlite3_stmt *statement)
 {
-    if (store->failed)
-        return;
-    sqlite3_stmt *statement = statement_of(store, insert, row, count);
-    if (store->failed)
-        return;
-    for (size_t i = 0; i < count; i++)
-        bind(statement, (int)i + 1, &row[i].value);
     store->failed |= sqlite.step(statement) != SQLITE_DONE;
     sqlite.reset(statement);
 }
 
+static void insert_one(struct store *store, sqlite3_stmt *statement, const struct column *row,
+                       size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        bind(statement, i + 1, &row[i].value);
+    step(store, statement);
+}
+
+void rows_insert(struct store *store, const char *text, const struct column *row, size_t count)
+{
+    if (store->failed)
+        return;
+    const struct insert *insert = insert_of(store, text, row, count);
+    if (!store->failed)
+        insert_one(store, insert->statement, row, count);
+}
+
+/* NULL: there is no memory, so rows are inserted one by one. */
+static struct group *group_begin(struct store *store, const char *text, const struct column *row,
+                                 size_t count)
+{
+    struct group *group = calloc(1, sizeof *group); /* NULL is bound everywhere */
+    if (!group)
+        return NULL;
+    group->statement = prepare(store, text, row, count, GROUP_ROWS);
+    group->columns = count;
+    return group;
+}
+
+static bool is_same(const struct value *left, const struct value *right)
+{
+    return left->type == right->type && left->number == right->number; /* or the same text */
+}
+
+static void insert_in_group(struct store *store, struct group *group, const struct column *row)
+{
+    struct value *bound = group->bound[group->rows];
+    for (size_t i = 0; i < group->columns; i++)
+        if (!is_same(&bound[i], &row[i].value)) {
+            bound[i] = row[i].value;
+            bind(group->statement, group->rows * group->columns + i + 1, &bound[i]);
+        }
+    group->rows = (group->rows + 1) % GROUP_ROWS;
+    if (group->rows == 0)
+        step(store, group->statement);
+}
+
+void rows_insert_many(struct store *store, const char *text, const struct column *row, size_t count)
+{
+    if (store->failed)
+        return;
+    struct insert *insert = insert_of(store, text, row, count);
+    if (insert->rows++ == GROUP_AFTER)
+        insert->group = group_begin(store, text, row, count);
+    if (store->failed)
+        return;
+    if (insert->group)
+        insert_in_group(store, insert->group, row);
+    else
+        insert_one(store, insert->statement, row, count);
+}
+
+/* The last rows, fewer than a group. */
+static void group_end(struct store *store, const struct insert *insert)
+{
+    struct group *group = insert->group;
+    for (size_t row = 0; row < group->rows && !store->failed; row++) {
+        for (size_t i = 0; i < group->columns; i++)
+            bind(insert->statement, i + 1, &group->bound[row][i]);
+        step(store, insert->statement);
+    }
+    sqlite.finalize(group->statement);
+    free(group);
+}
+
 void rows_end(struct store *store)
 {
-    for (struct insert *insert = store->inserts; insert->text; insert++)
+    for (const struct insert *insert = store->inserts; insert->text; insert++) {
+        if (insert->group)
+            group_end(store, insert);
         sqlite.finalize(insert->statement);
+    }
 }
 
 void rows_insert_buckets(struct store *store, const char *insert, const char *number_column,
@@ -131,7 +221,7 @@ void rows_insert_buckets(struct store *store, const char *insert, const char *nu
             const struct column row[] = {{number_column, rows_number(store, number)},
                                          {"bucket", rows_number(store, bucket)},
                                          {"count", rows_number(store, (int64_t)buckets[bucket])}};
-            ROWS_INSERT(store, insert, row);
+            ROWS_INSERT_MANY(store, insert, row);
         }
 }
 

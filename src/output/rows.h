@@ -8,10 +8,12 @@
 
 #include <stdbool.h>
 
-/* A prepared statement, and the text that was passed to rows_insert. */
+/* The text that was passed to rows_insert, and its prepared statement. */
 struct insert {
     const char *text;
     sqlite3_stmt *statement;
+    size_t rows;         /* inserted by rows_insert_many */
+    struct group *group; /* rows.c; NULL: it has inserted few */
 };
 
 struct store {
@@ -34,8 +36,10 @@ struct span {
 /* The value of one column of a row. */
 struct value {
     enum { VALUE_NULL, VALUE_NUMBER, VALUE_TEXT } type;
-    int64_t number;
-    const char *text;
+    union {
+        int64_t number;
+        const char *text;
+    };
 };
 
 struct column {
@@ -84,6 +88,12 @@ struct value rows_name(const char *const *names, size_t count,
 #define ROWS_INSERT(store, insert, row) rows_insert(store, insert, row, COUNT(row))
 void rows_insert(struct store *store, const char *insert, const struct column *row, size_t count);
 void rows_end(struct store *store);
+
+/* The same for tables that may have thousands of rows. They are inserted at rows_end at the latest,
+ * and their texts must stay until then. */
+#define ROWS_INSERT_MANY(store, insert, row) rows_insert_many(store, insert, row, COUNT(row))
+void rows_insert_many(struct store *store, const char *insert, const struct column *row,
+                      size_t count);
 
 /* A histogram's rows (number, bucket, count); empty buckets have none. */
 void rows_insert_buckets(struct store *store, const char *insert, const char *number_column,

@@ -209,5 +209,5 @@ void store_activity_sample(struct store *store, const struct ledger_sample *samp
 #define ROWS_OF_GPU_SAMPLE
 #include "rows.def"
     };
-    ROWS_INSERT(store, "INSERT INTO gpu_sample", row);
+    ROWS_INSERT_MANY(store, "INSERT INTO gpu_sample", row);
 }

@@ -100,7 +100,7 @@ static void store_message(struct store *store, const struct ledger_sample *entry
 #define ROWS_OF_SAMPLE_MESSAGE
 #include "rows.def"
     };
-    ROWS_INSERT(store, "INSERT INTO sample_message", row);
+    ROWS_INSERT_MANY(store, "INSERT INTO sample_message", row);
 }
 
 static void store_start(struct store *store, const struct ledger_sample *entry, uint64_t owner)
@@ -113,7 +113,7 @@ static void store_start(struct store *store, const struct ledger_sample *entry, 
 #define ROWS_OF_SAMPLE_START
 #include "rows.def"
     };
-    ROWS_INSERT(store, "INSERT INTO sample_start", row);
+    ROWS_INSERT_MANY(store, "INSERT INTO sample_start", row);
 }
 
 static void store_epoch(struct store *store, const struct ledger_sample *entry, uint64_t owner)
@@ -126,7 +126,7 @@ static void store_epoch(struct store *store, const struct ledger_sample *entry, 
 #define ROWS_OF_SAMPLE_EPOCH
 #include "rows.def"
     };
-    ROWS_INSERT(store, "INSERT INTO sample_epoch", row);
+    ROWS_INSERT_MANY(store, "INSERT INTO sample_epoch", row);
 }
 
 static void store_further(struct store *store, const struct ledger_sample *entry, uint64_t owner)
@@ -183,7 +183,7 @@ static void store_call_sample(struct store *store, const struct ledger_sample *e
 #define ROWS_OF_SAMPLE
 #include "rows.def"
     };
-    ROWS_INSERT(store, "INSERT INTO sample", row);
+    ROWS_INSERT_MANY(store, "INSERT INTO sample", row);
 }
 
 /* The last step has no end of its own: it lasts until the rank's end. */
@@ -206,7 +206,7 @@ static void store_span(struct store *store, const struct ledger_sample *entry)
 #define ROWS_OF_REGION_SPAN
 #include "rows.def"
     };
-    ROWS_INSERT(store, "INSERT INTO region_span", row);
+    ROWS_INSERT_MANY(store, "INSERT INTO region_span", row);
 }
 
 static void store_page(struct store *store, const struct ledger_page *page)
@@ -278,7 +278,7 @@ static void store_window(struct store *store, const struct sampled *sampled, str
         {"begin_ns", rows_number(store, span.begin_ns)},
         {"end_ns", rows_number(store, span.end_ns)}};
     if (span.end_ns > span.begin_ns)
-        ROWS_INSERT(store, sampled->insert, row);
+        ROWS_INSERT_MANY(store, sampled->insert, row);
 }
 
 /* A row for each part of a stretch of windows that has no gaps. */

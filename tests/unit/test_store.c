@@ -900,24 +900,38 @@ static void regions_have_names_and_spans(void)
     CHECK_TEXT(ask("SELECT count(*) FROM sample"), "0");
 }
 
+/* Calls of two kinds in turn, one of them without a completion; the last place is empty. */
 static void a_full_log_is_all_stored(void)
 {
     begin_sampled();
     for (uint64_t window = 4; begin_page(LEDGER_OF_THREAD, 0, window); window++)
         ;
     struct ledger_chunk *chunk;
+    struct ledger_sample *sample = NULL;
     int64_t samples = 0;
     for (uint32_t at = 0; at < the_ledger.header->chunk_count; at++)
         if ((chunk = ledger_chunk_at(the_ledger.header, at))->kind == LEDGER_SAMPLES)
             for (uint32_t i = 0; i < chunk->used; i++)
-                for (unsigned place = 0; place < LEDGER_PAGE_SAMPLES; place++, samples++)
-                    put(ledger_entry(chunk, i), place, ALLREDUCE, samples, samples + 1)->sequence =
-                        (uint64_t)samples + 1;
+                for (unsigned place = 0; place < LEDGER_PAGE_SAMPLES; place++) {
+                    bool completes = samples++ % 3 == 0;
+                    sample = put(ledger_entry(chunk, i), place, completes ? ALLREDUCE : SEND,
+                                 samples, 2 * samples);
+                    sample->sequence = (uint64_t)samples;
+                    sample->completed_ticks = completes ? ticks_at(3 * samples) : 0;
+                }
     CHECK(samples > 65000);
+    sample->end_ticks = 0;
+    samples--;
     store();
     char expected[64];
-    snprintf(expected, sizeof expected, "%lld|%lld", (long long)samples, (long long)samples);
-    CHECK_TEXT(ask("SELECT count(*), max(sequence) FROM sample"), expected);
+    snprintf(expected, sizeof expected, "%lld|%lld|%lld", (long long)samples, (long long)samples,
+             (long long)samples);
+    CHECK_TEXT(ask("SELECT count(*), max(sequence), count(DISTINCT sequence) FROM sample"),
+               expected);
+    CHECK_TEXT(ask("SELECT call, completed_ns IS NULL, min(end_ns - 2 * start_ns), "
+                   "max(end_ns - 2 * start_ns), min(completed_ns - 3 * start_ns), "
+                   "max(completed_ns - 3 * start_ns) FROM sample GROUP BY sequence % 3 = 1, 1, 2"),
+               "MPI_Send|1|0|0|null|null MPI_Allreduce|0|0|0|0|0");
 }
 
 static void an_nccl_operation_has_the_time_of_its_kernel(void)
