@@ -263,7 +263,7 @@ static void name_the_unknown(void (*complain)(const char *))
         if (strncmp(*variable, "COMMPROF_", 9) != 0)
             continue;
         size_t length = strcspn(*variable, "=");
-        bool known = false;
+        bool known = strncmp(*variable, "COMMPROF_REPLAY_", 16) == 0; /* set by commprof-replay */
         for (size_t i = 0; i < SETTINGS_COUNT; i++)
             known |= strlen(SETTINGS_TABLE[i].variable) == length &&
                      strncmp(*variable, SETTINGS_TABLE[i].variable, length) == 0;

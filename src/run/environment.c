@@ -19,13 +19,20 @@
 
 extern char **environ;
 
-static const char *const PREFIXES[] = {
-    "OMPI_",       "PMIX_",   "PRTE_",    "MPICH_", "MPIR_CVAR_",
-    "MPIR_PARAM_", "I_MPI_",  "MV2_",     "MVP_",   "UCX_",
-    "UCC_",        "HCOLL_",  "FI_",      "PSM2_",  "PSM3_",
-    "ROMIO_",      "NCCL_",   "HOROVOD_", "OMP_",   "KMP_",
-    "GOMP_",       "MALLOC_", "SLURM_",   "PBS_",   "CUDA_VISIBLE_DEVICES=",
-    NULL};
+static const char *const PREFIXES[] = {"OMPI_",       "COMMPROF_REPLAY_",
+                                       "PMIX_",       "PRTE_",
+                                       "MPICH_",      "MPIR_CVAR_",
+                                       "MPIR_PARAM_", "I_MPI_",
+                                       "MV2_",        "MVP_",
+                                       "UCX_",        "UCC_",
+                                       "HCOLL_",      "FI_",
+                                       "PSM2_",       "PSM3_",
+                                       "ROMIO_",      "NCCL_",
+                                       "HOROVOD_",    "OMP_",
+                                       "KMP_",        "GOMP_",
+                                       "MALLOC_",     "SLURM_",
+                                       "PBS_",        "CUDA_VISIBLE_DEVICES=",
+                                       NULL};
 static const char *const REPEATED[] = {
     "OMPI_ARGV=", "OMPI_COMMAND=", NULL}; /* the command line once more */
 static const char *const FREE_TEXT[] = {"COMMENT", "JOB_EXTRA",

@@ -75,6 +75,21 @@ def replayed(library: Mpi, ranks: int, kit: Path, folder: Path, *options: str) -
     return folder / "run"
 
 
+def test_the_profile_says_which_kit_was_replayed_and_how(mpi, profile, tmp_path):
+    kit, run = tmp_path / "job.kit", profile("pairs", 4, "5", "1000")
+    assert answer("replay", "kit", run.folder, "-o", kit).exit_status == 0
+    digest = answer("replay", "show", kit).stdout.partition("SHA-256 ")[2].split()[0]
+    folder = replayed(mpi, 4, kit, tmp_path / "again", "--arrival=barrier")
+    facts = {
+        row["key"].removeprefix("env.COMMPROF_REPLAY_"): row["value"]
+        for row in json.loads(answer("export", folder).stdout)
+        if row["table"] == "fact" and row["key"].startswith("env.COMMPROF_REPLAY_")
+    }
+    assert facts == {
+        "KIT": digest, "GAPS": "none", "ARRIVAL": "barrier", "REPEAT": str(PASSES),
+    }
+
+
 def test_a_kit_that_does_not_fit_ends_the_job_with_a_line(mpi, profile, tmp_path):
     kit, run = tmp_path / "job.kit", profile("pairs", 4, "5", "1000")
     assert answer("replay", "kit", run.folder, "-o", kit).exit_status == 0

@@ -10,6 +10,8 @@
 
 extern char **environ;
 
+#define SHA256_OF_NOTHING "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
 /* Names are derived from a process's arguments, so a test starts this program again with the
  * arguments in question, and it prints the result (see answer). */
 static const char *says(const char *question, char *const arguments[])
@@ -203,11 +205,13 @@ static void the_environment_of_the_mpi_libraries_is_recorded(void)
     setenv("NCCL_DEBUG", "", 1);
     setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
     setenv("MVP_X", "a=b", 1);
+    setenv("COMMPROF_REPLAY_KIT", SHA256_OF_NOTHING, 1);
     record();
     CHECK_TEXT(recorded("env.OMPI_MCA_btl"), "self,vader");
     CHECK_TEXT(recorded("env.UCX_TLS"), "rc,sm");
     CHECK_TEXT(recorded("env.CUDA_VISIBLE_DEVICES"), "0,1");
     CHECK_TEXT(recorded("env.MVP_X"), "a=b");
+    CHECK_TEXT(recorded("env.COMMPROF_REPLAY_KIT"), SHA256_OF_NOTHING);
 }
 
 static void nothing_else_of_the_environment_is_recorded(void)

@@ -307,6 +307,16 @@ static void a_malformed_variable_leaves_the_sites_value(void)
     CHECK_TEXT(complaints[0], "COMMPROF_MEMORY=much is not understood (SIZE); using 8M");
 }
 
+static void what_commprof_replay_says_of_itself_is_no_setting(void)
+{
+    setenv("COMMPROF_REPLAY_GAPS", "none", 1);
+    site_says("");
+    CHECK_EQUAL(complaint_count, 0);
+    setenv("COMMPROF_REPLY_GAPS", "none", 1);
+    site_says("");
+    CHECK_EQUAL(complaint_count, 1);
+}
+
 static void what_is_wrong_in_the_sites_file_is_one_line(void)
 {
     site_says("memory = much\ntypo = 1\nconfig = other\nsamples = 1M\n");
@@ -368,6 +378,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_site_has_defaults_of_its_own),
     TEST(a_variable_takes_precedence_over_the_site),
     TEST(a_malformed_variable_leaves_the_sites_value),
+    TEST(what_commprof_replay_says_of_itself_is_no_setting),
     TEST(what_is_wrong_in_the_sites_file_is_one_line),
     TEST(the_source_of_a_value_is_known),
     TEST(the_sites_profile_has_defaults_below_all_else),

@@ -5,6 +5,7 @@
  * does: one binary for all. The first pass is not counted: connections are made in it. */
 #include "player.h"
 
+#include <ctype.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,24 @@ static int complain(const char *what, const char *why)
     return EXIT_USAGE;
 }
 
+/* The profile has it as env.COMMPROF_REPLAY_<NAME>: what is replayed, and with which options. */
+static void say_in_profile(const char *name, const char *value)
+{
+    char variable[64] = "COMMPROF_REPLAY_";
+    for (size_t end = strlen(variable); *name && end + 1 < sizeof variable; end++, name++)
+        variable[end] = (char)toupper((unsigned char)*name);
+    setenv(variable, value, 1);
+}
+
+/* Where the library lies, the profile has in any case. */
+static int next_option(int argc, char **argv, const struct option *names)
+{
+    int place = -1, option = getopt_long(argc, argv, "h", names, &place);
+    if (place >= 0 && option == names[place].val && names[place].has_arg && option != 'm')
+        say_in_profile(names[place].name, optarg);
+    return option;
+}
+
 struct options {
     const char *kit, *library;
     int passes;
@@ -53,7 +72,7 @@ static bool read_options(struct options *options, int argc, char **argv)
         {"help", no_argument, NULL, 'h'},          {0}};
     int gaps = 0, arrival = 0;
     *options = (struct options){.passes = 1};
-    for (int option; (option = getopt_long(argc, argv, "h", NAMES, NULL)) != -1;)
+    for (int option; (option = next_option(argc, argv, NAMES)) != -1;)
         if (option == 'r')
             options->passes = number_of(optarg);
         else if (option == 'g')
@@ -123,6 +142,7 @@ int main(int argc, char **argv)
     }
     if (!kit_read(&kit, options.kit, -1, why, sizeof why))
         return complain(options.kit, why);
+    say_in_profile("kit", kit.sha256);
     if (!library_load(options.library, why, sizeof why) || !resolve())
         return complain("MPI library", why);
     if (kit.has_threads && options.settings.has_barrier)
