@@ -208,10 +208,10 @@ def test_a_damaged_kit_is_refused(tmp_path):
             kits.read(path)
 
 
-def of_calls(mean_ns: int, calls: int = 40) -> list[Rank]:
+def of_calls(mean_ns: int, calls: int = 40, **facts: str) -> list[Rank]:
     return [
         Rank(
-            rank, 2, communicators=[world(rank, 2)],
+            rank, 2, communicators=[world(rank, 2)], facts=facts,
             cells=[
                 Cell("MPI_Allreduce", 1_000, [mean_ns] * calls), Cell("MPI_Bcast", 8, [900] * 9),
             ],
@@ -235,3 +235,159 @@ def test_replays_stand_for_rows_with_equal_calls_and_times(report, tmp_path):
     assert "no: longer" in longer.out
     other = report("replay", "check", *jobs, "--", *folders("other", 50_000, 1, calls=39))
     assert "no: other calls" in other.out
+
+
+KIT = "ab" * 32
+
+
+def replays(folder: Path, mean_ns: int, times: int = 1, kit: str = KIT, **options: str) -> list:
+    """Runs whose profiles say which kit they replay, and with which options."""
+    said = {f"env.COMMPROF_REPLAY_{name}": value for name, value in options.items()}
+    return [
+        planted.write_databases(
+            folder.with_name(f"{folder.name}-{place}"),
+            of_calls(mean_ns + place, **{"env.COMMPROF_REPLAY_KIT": kit}, **said),
+        )
+        for place in range(times)
+    ]
+
+
+def jobs(folder: Path, mean_ns: int, times: int = 1) -> list[Path]:
+    return [
+        planted.write_databases(folder.with_name(f"{folder.name}-{place}"), of_calls(mean_ns))
+        for place in range(times)
+    ]
+
+
+def test_a_comparison_of_replays_says_for_which_share_of_the_job_they_stand(report, tmp_path):
+    sides = [*replays(tmp_path / "a", 50_000, 2), "--", *replays(tmp_path / "b", 70_000, 2)]
+    found = " ".join(report("compare", *sides).out.split())
+    assert f"Program replay of kit {KIT[:12]}; 2 ranks on 1 host" in found
+    assert "Stands for an unknown share of the job: no check of the kit is at hand" in found
+    check = tmp_path / "job.kit.check"
+    answer = report(
+        "replay", "check", *jobs(tmp_path / "job", 50_000), "--",
+        *replays(tmp_path / "own", 51_000), "-o", check,
+    )
+    share = answer.out.split("Stands          for ")[1].split(" of the")[0]
+    said = report("compare", *sides, "--check", check)
+    found = " ".join(said.out.split())
+    own = "as an estimate: 1 replay against 1 run of the job under unknown library"
+    assert f"Stands for {share} of the job's time inside MPI, {own}" in found
+    (verdict,) = report("compare", *sides, "--check", check, "--by", "verdict", "--json").rows
+    assert (verdict["kit"], f"{100 * verdict['stands_for']:.1f} %") == (KIT, share)
+
+
+def test_the_share_names_rows_that_the_replay_does_not_stand_for(report, tmp_path):
+    check = tmp_path / "job.kit.check"
+    report(
+        "replay", "check", *jobs(tmp_path / "job", 50_000), "--",
+        *replays(tmp_path / "own", 90_000), "-o", check,
+    )
+    sides = [*replays(tmp_path / "a", 50_000), *replays(tmp_path / "b", 70_000)]
+    found = " ".join(report("compare", *sides, "--check", check).out.split())
+    assert "; not for MPI_Allreduce 1,000 B (longer)" in found
+
+
+def test_a_check_of_another_kit_or_of_other_gaps_says_nothing(report, tmp_path):
+    check = tmp_path / "job.kit.check"
+    own = replays(tmp_path / "own", 51_000)
+    report("replay", "check", *jobs(tmp_path / "job", 50_000), "--", *own, "-o", check)
+    for other, why in (({"kit": "cd" * 32}, "unknown share"), ({"GAPS": "none"}, "gaps none")):
+        name = why.partition(" ")[2]
+        first, second = (
+            replays(tmp_path / f"{name}-{side}", mean_ns, **other)
+            for side, mean_ns in (("a", 50_000), ("b", 70_000))
+        )
+        answer = report("compare", *first, *second, "--check", check)
+        line = answer.out.partition("Stands for ")[2].partition("\nEach row")[0]
+        assert why in line and " %" not in line
+        stands = report(
+            "compare", *first, *second, "--check", check, "--by", "verdict", "--json"
+        ).rows[0]["stands_for"]
+        assert stands is None
+
+
+def test_a_result_is_kept_only_of_replays_that_come_as_the_job_did(report, tmp_path):
+    job = jobs(tmp_path / "job", 50_000)
+    for name, others in (
+        ("gaps", replays(tmp_path / "gaps", 50_000, GAPS="none")), ("no", jobs(tmp_path / "no", 1)),
+    ):
+        check = tmp_path / f"{name}.check"
+        answer = report("replay", "check", *job, "--", *others, "-o", check)
+        assert answer.status == 2 and "needs replays of one kit" in answer.err
+        assert not check.exists()
+
+
+def test_replays_of_one_kit_from_two_folders_are_one_program(report, tmp_path):
+    first = replays(tmp_path / "a", 50_000)
+    second = replays(tmp_path / "b", 51_000, REPEAT="1")
+    assert "Stands for" in (found := report("compare", *first, *second).out)
+    assert "Refused" not in found
+    third = replays(tmp_path / "c", 52_000, ARRIVAL="barrier")
+    found = " ".join(report("compare", *first, *third).out.split())
+    same = f"is replay of kit {KIT[:12]}"
+    assert f"program: a-0 {same}; c-0 {same}, arrival barrier." in found
+
+
+WAYS = {  # nanoseconds of an Allreduce
+    "recorded": (100_000, {}), "together": (60_000, {"ARRIVAL": "together"}),
+    "hot": (50_000, {"ARRIVAL": "together", "BUFFERS": "hot"}), "none": (58_000, {"GAPS": "none"}),
+    "barrier": (70_000, {"ARRIVAL": "barrier"}),
+}
+
+
+def ways(folder: Path, *names: str, times: int = 1) -> list[Path]:
+    return [
+        run for name in names
+        for run in replays(folder / name, WAYS[name][0], times, **WAYS[name][1])
+    ]
+
+
+def test_parts_of_a_row_add_up_to_its_time_as_recorded(report, tmp_path):
+    row = report("replay", "split", *ways(tmp_path, *WAYS), "--json").rows[0]
+    parts = [row[f"{name}_ns"] for name in ("library", "cache", "arrival", "pipelining")]
+    assert (row["call"], row["recorded_ns"], parts) == (
+        "MPI_Allreduce", 100_000, [50_000, 10_000, 40_000, -2_000],
+    )
+    assert sum(parts[:3]) == row["recorded_ns"] and row["found"] is None
+
+
+def test_parts_beyond_chance_are_named_where_runs_are_enough(report, tmp_path):
+    runs = ways(tmp_path, "recorded", "together", times=4)
+    runs += replays(tmp_path / "none", 60_000, 4, GAPS="none")  # as long as together
+    row = report("replay", "split", *runs, "--json").rows[0]
+    assert row["found"] == "arrival"
+    lines = report("replay", "split", *runs).out.splitlines()
+    assert next(line for line in lines if "Allreduce" in line).split()[-2:] == ["us", "~"]
+
+
+def test_a_barrier_stands_in_for_together_and_the_report_says_so(report, tmp_path):
+    answer = report("replay", "split", *ways(tmp_path, "recorded", "barrier"))
+    assert "replays with a barrier stand in for --arrival together" in answer.out
+    row = report("replay", "split", *ways(tmp_path, "recorded", "barrier"), "--json").rows[0]
+    assert (row["library_ns"], row["arrival_ns"], row["together_ns"]) == (70_000, 30_000, None)
+
+
+def test_runs_that_are_not_such_replays_are_refused_in_one_line(report, tmp_path):
+    recorded = ways(tmp_path, "recorded")
+    for others, why in (
+        (jobs(tmp_path / "job", 50_000), "its profile does not say that it is one"),
+        (replays(tmp_path / "x", 1_000, GAPS="none", BUFFERS="cold"), "buffers cold"),
+        (replays(tmp_path / "y", 1_000, kit="cd" * 32, GAPS="none"), "no replays of one kit"),
+        ([], "is not enough"),
+    ):
+        answer = report("replay", "split", *recorded, *others)
+        assert answer.status == 1 and why in answer.err and answer.err.count("\n") == 1
+
+
+def test_the_page_of_such_replays_shows_where_the_time_comes_from(report, tmp_path):
+    sides = ways(tmp_path, "recorded"), ways(tmp_path, "together", "none", "barrier")
+    page, picture = tmp_path / "page.html", tmp_path / "split.svg"
+    assert report("html", *sides[0], "--", *sides[1], "-o", page).status == 0
+    text = page.read_text()
+    assert "Where the time comes from" in text and "time of a call in each kind of replay" in text
+    report("html", *replays(tmp_path / "p", 9), "--", *replays(tmp_path / "q", 19), "-o", page)
+    assert "Where the time comes from" not in page.read_text()
+    assert report("replay", "split", *sides[0], *sides[1], "--plot", picture).status == 0
+    assert picture.stat().st_size > 1000

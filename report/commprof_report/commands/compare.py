@@ -52,12 +52,13 @@ from ..compare.comparison import METRICS, compare
 from ..compare.figures import PERCENTILES, figures
 from ..compare.judge import Contrast
 from ..compare.refusals import KINDS
+from ..compare.replays import checked_read
 from ..compare.results import (
     ComparedRow, Comparison, FigureRow, Rules, RunRow, SizeRow, VerdictRow,
 )
 from ..compare.sides import Side
 from ..display import pictures, tables
-from ..experiment.plan import is_experiment, plan_read
+from ..experiment.plan import CHECK, is_experiment, plan_read
 from ..plots import change_intervals as plot
 from ..plots.axis import time_text
 from ..run.rank_files import files_mode
@@ -141,6 +142,11 @@ def add_rule_arguments(parser: argparse._ActionsContainer) -> None:
         "have tuned itself; rows are not shown then"
     )
     parser.add_argument("--skip-steps", type=percent, default=0.0, metavar="N%", help=skip_help)
+    check_help = (
+        "of replays: the result of replay check -o FILE, by which they stand for a share of the job"
+        " (default: EXPERIMENT/job.kit.check)"
+    )
+    parser.add_argument("--check", metavar="FILE", type=Path, help=check_help)
     parser.add_argument(
         "--unpaired", action="store_true",
         help="compare all runs with each other, even if they are in blocks",
@@ -202,6 +208,9 @@ def compared(words: list[Path], by_rules: Rules) -> Comparison:
     sides = read(chosen(words), by_rules.skipped)
     if names_experiment(words):
         by_rules = by_rules._replace(is_sequential=plan_read(words[0]).until is not None)
+        beside = words[0] / CHECK
+        if by_rules.checked is None and beside.exists():
+            by_rules = by_rules._replace(checked=checked_read(beside))
         return compare(sides, by_rules)
     return compare(sides_of.each_run_once(sides), by_rules)
 
@@ -254,7 +263,8 @@ def rules(arguments: argparse.Namespace, shows_all: bool = False) -> Rules:
         raise UsageError("--skip-steps", f"--metric {arguments.metric} is known of whole runs only")
     judged = arguments.metric, arguments.level, arguments.min_effect, arguments.allow
     return Rules(
-        *judged, not arguments.unpaired, arguments.all_rows or shows_all, arguments.skip_steps
+        *judged, not arguments.unpaired, arguments.all_rows or shows_all, arguments.skip_steps,
+        checked=checked_read(arguments.check) if arguments.check else None,
     )
 
 

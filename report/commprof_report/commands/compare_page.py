@@ -14,6 +14,7 @@ from ..compare.sides import Side
 from ..display import page
 from ..display.tables import Column
 from ..plots import changes, histograms
+from . import replay
 from .compare_tables import figure_columns, known_figures, row_columns, run_columns
 
 MOST_ROWS = 12
@@ -45,6 +46,7 @@ def parts(answers: Comparison) -> Iterator[str]:
     yield measures_section(answers)
     yield rows_section(answers)
     yield durations_section(answers)
+    yield replay.split_section([run for side in answers.sides for run in side.runs])
     yield differences_section(answers)
     yield runs_section(answers)
 

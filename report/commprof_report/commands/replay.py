@@ -1,4 +1,4 @@
-"""The job's communication as a kit, and how well its replays stand for it.
+"""The job's communication as a kit, how well replays stand for it, and where their time comes from.
 
 A kit has the calls of all ranks with their sizes, datatypes, operations, communicators and tags,
 and the times in between; no names, paths, arguments, hosts and no data. commprof-replay(1) makes
@@ -10,23 +10,34 @@ all calls of all ranks were sampled; what it leaves out is listed.
 - check JOB... -- REPLAY... says for which calls the replays stand: calls and bytes of each rank
   must be equal in each pass, and the mean time within 10 %, or as near as runs of the job are to
   each other. From four runs of each on, made in turns, a test of equivalence may show it; where it
-  does not, the estimate counts, and is called one.
+  does not, the estimate counts, and is called one. With -o FILE compare can say so, too.
+- split REPLAY... (or the experiment whose arms they are) says where the time of blocking
+  collectives comes from, by replays of one kit with other --arrival, --gaps and --buffers.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..base import units
 from ..base.aside import renamed_whole
 from ..base.errors import ReportError, UsageError
+from ..base.thresholds import threshold
 from ..compare import sides
-from ..display import tables
+from ..base.present import present
+from ..compare.figures import Figures, row_name
+from ..compare.replays import DIGITS, MOST_NAMED, Checked, checked_write, replay_of
+from ..compare.sentences import library
+from ..display import page, pictures, tables
 from ..display.tables import Column
 from ..replay import kit as kits
-from ..replay.check import CheckRow, check
+from ..plots import replay_split as plot
+from ..replay.check import Check, CheckRow, check
 from ..replay.from_run import kit_of
+from ..replay.split import Split, SplitRow, by_kind, is_possible, kind_of, split
+from ..run.rank_files import files_mode
 from . import common, compare
 
 EXAMPLES = (
@@ -34,10 +45,19 @@ EXAMPLES = (
     ("What is in it", "hvprof-report replay show job.kit"),
     ("Do three replays stand for three runs of the job?",
      "hvprof-report replay check job-* -- replay-*"),
+    ("Is it the library, or ranks that come late?",
+     "hvprof-report replay split recorded together none barrier"),
 )
 SEE_ALSO = ("compare",)
-ACTIONS = ("kit", "show", "check")
+ACTIONS = ("kit", "show", "check", "split")
 MOST_ROWS = 24
+SMALL = threshold("compare.small")
+MOST_DRAWN = 12
+WAYS = {
+    "recorded": "as recorded", "together": "with ranks arriving together",
+    "hot": "together with warm buffers", "none": "without gaps", "barrier": "with barriers",
+}
+HEADS = {"none": "without gaps", "hot": "together, hot"}
 WHY = {
     "stands": "yes", "near": "yes, as an estimate", "unknown": "too few runs to tell",
     "longer": "no: longer", "shorter": "no: shorter", "other calls": "no: other calls",
@@ -49,21 +69,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=ACTIONS, help="what to do")
     parser.add_argument(
         "runs", metavar="RUN", type=Path, nargs="*",
-        help="a run (default: the newest here); a kit; JOB... -- REPLAY...",
+        help="a run (default: the newest here); a kit; JOB... -- REPLAY...; REPLAY...",
     )
     parser.set_defaults(no_cache=False)
     parser.add_argument(
-        "-o", "--output", metavar="FILE", type=Path, help="the kit to write (RUN.kit)"
+        "-o", "--output", metavar="FILE", type=Path,
+        help="the kit to write (RUN.kit); of check: its result, for compare (job.kit.check)",
     )
     tables.add_arguments(parser)
+    common.add_plot_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
+    if arguments.action == "split":
+        split_runs(arguments)
+        return
+    if arguments.plot:
+        raise UsageError("--plot", "draws what split shows")
     if arguments.action == "check":
         check_runs(arguments)
         return
     if tables.is_for_scripts(arguments):
-        raise UsageError("replay", f"{arguments.action} has no tables; check has")
+        raise UsageError("replay", f"{arguments.action} has no tables; check and split have")
     if arguments.action == "show":
         if len(arguments.runs) != 1:
             raise UsageError("replay", "show takes one kit")
@@ -115,12 +142,33 @@ def counts_text(counts: list[tuple[str, int]]) -> str:
     return units.visible(", ".join(f"{name} {count:,}" for name, count in counts))
 
 
+def result_of(answers: Check, replays: sides.Side) -> Checked:
+    """What compare says beside verdicts on replays of the kit."""
+    found = {replay_of(run) for run in replays.runs}
+    kits_of = {replay.kit for replay in found if replay and replay.is_as_recorded}
+    if None in found or len(kits_of) != 1:
+        raise UsageError(
+            "--output", "needs replays of one kit, with its gaps and arrival, whose profile says so"
+        )
+    failing = tuple(
+        f"{row_name(row.call, row.bytes, '')} ({WHY[row.verdict].removeprefix('no: ')})"
+        for row in answers.rows if not row.stands and row.share >= SMALL
+    )
+    return Checked(
+        kits_of.pop(), answers.share, answers.tested_share, answers.jobs, answers.replays,
+        library(replays), failing[:MOST_NAMED],
+    )
+
+
 def check_runs(arguments: argparse.Namespace) -> None:
     paths = sides.paths_split(arguments.runs, Path(compare.SEPARATOR))
     if len(paths) != 2:
         raise UsageError("replay", "check takes two sides: JOB... -- REPLAY...")
     jobs, replays = compare.read(sides.sides_named(paths), 0.0)
     answers = check(jobs.runs, replays.runs)
+    if arguments.output:
+        mode = files_mode(run.path for run in jobs.runs)
+        checked_write(arguments.output, result_of(answers, replays), mode)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, answers.rows, CheckRow._fields)
         return
@@ -152,3 +200,105 @@ def check_runs(arguments: argparse.Namespace) -> None:
     print(tables.text_table(columns, answers.rows[:MOST_ROWS]))
     if len(answers.rows) > MOST_ROWS:
         print(f"... and {len(answers.rows) - MOST_ROWS:,} more rows; --csv has them all.")
+
+
+def split_runs(arguments: argparse.Namespace) -> None:
+    words = [word for word in arguments.runs if word != Path(compare.SEPARATOR)]
+    named = (
+        compare.chosen(words) if compare.names_experiment(words) else [sides.Chosen("", words)]
+    )
+    if not words:
+        raise UsageError("replay", "split takes replays of one kit, or an experiment of them")
+    runs = [run for side in compare.read(named, 0.0) for run in side.runs]
+    found = split(by_kind(runs))
+    if arguments.plot:
+        mode = files_mode(run.path for run in runs)
+        source = f"{replay_of(runs[0])}; {library_name(runs[0])}"
+        why_none = "no blocking collective was replayed"
+        pictures.save(arguments.plot, plot, split_picture(found), source, why_none, mode)
+    if tables.is_for_scripts(arguments):
+        tables.write_rows(arguments, found.rows, SplitRow._fields)
+        return
+    for head, text in split_facts(runs, found):
+        compare.print_fact(head, text)
+    print("\n" + tables.text_table(split_columns(found), found.rows[:MOST_ROWS]))
+    if len(found.rows) > MOST_ROWS:
+        print(f"... and {len(found.rows) - MOST_ROWS:,} more rows; --csv has them all.")
+
+
+def library_name(run: Figures) -> str:
+    return units.library_name(run.fact("mpi_version")) or "unknown library"
+
+
+def split_facts(runs: Sequence[Figures], found: Split) -> Iterator[tuple[str, str]]:
+    numbers = ", ".join(f"{number} {WAYS[kind]}" for kind, number in found.runs.items())
+    yield "Replays", f"of kit {present(replay_of(runs[0])).kit[:DIGITS]}: {numbers}"
+    parts = ((name, found.share(name)) for name in ("library", "cache", "arrival"))
+    said = ", ".join(f"{name} {units.share(share)}" for name, share in parts if share is not None)
+    if not said:
+        yield "Split", "not possible: there is no replay with --arrival together or barrier"
+        return
+    yield (
+        "Split",
+        f"the time inside MPI as recorded: {said}; the rest, {units.share(1 - found.covered)}, is "
+        "in calls that are no blocking collectives",
+    )
+    if "together" not in found.runs:
+        yield "Note", "replays with a barrier stand in for --arrival together"
+
+
+def split_columns(found: Split) -> list[Column]:
+    def time_of(name: str) -> Column:
+        return Column(HEADS.get(name, name), lambda row: units.duration(getattr(row, f"{name}_ns")))
+
+    def part(name: str) -> Column:
+        return Column(name, lambda row: part_text(row, name))
+
+    parts = ("library", "cache", "arrival", "pipelining")
+    return [
+        Column("call", lambda row: row.call, False),
+        Column("communicator", lambda row: units.visible(row.communicator), False),
+        Column("bytes", lambda row: units.size(row.bytes)),
+        Column("count", lambda row: units.count(row.count)),
+        Column("of MPI", lambda row: units.share(row.share)),
+        *map(time_of, found.runs),
+        *(
+            part(name) for name in parts
+            if any(getattr(row, f"{name}_ns") is not None for row in found.rows)
+        ),
+    ]
+
+
+def part_text(row: SplitRow, name: str) -> str:
+    """~: no difference beyond chance."""
+    value = getattr(row, f"{name}_ns")
+    if value is None or name == "library":
+        return units.duration(value)
+    if row.found is not None and name not in row.found.split(", "):
+        return "~"
+    return f"{'-' if value < 0 else '+'}{units.duration(abs(value))}"
+
+
+def split_picture(found: Split) -> plot.Picture | None:
+    rows = [row for row in found.rows if row.library_ns is not None][:MOST_DRAWN]
+    points = {
+        HEADS.get(kind, kind): [getattr(row, f"{kind}_ns") for row in rows] for kind in found.runs
+    }
+    names = [row_name(row.call, row.bytes, row.communicator) for row in rows]
+    return plot.Picture(names, points) if rows else None
+
+
+def split_section(runs: Sequence[Figures]) -> str:
+    """Of the page of a comparison, where its runs are such replays; empty: they are not."""
+    if not is_possible(runs):
+        return ""
+    found = split(by_kind([run for run in runs if kind_of(run)]))
+    sentence = (
+        "The same calls made again in several ways: as the job made them; with all ranks entering "
+        "each blocking collective together, which leaves the library's own time; without the "
+        "computing in between; and after a barrier, as benchmarks do."
+    )
+    drawing = common.picture(plot, split_picture(found), "time of a call in each kind of replay")
+    facts = page.facts_list(split_facts(runs, found))
+    table = page.table(split_columns(found), found.rows[:MOST_ROWS])
+    return page.section("Where the time comes from", sentence, facts, drawing, table)

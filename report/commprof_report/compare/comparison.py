@@ -23,6 +23,7 @@ from .figures import PERCENTILES, Figures, Key
 from .groups import Group, renamed
 from .judge import DIFFERENT, Judge, known
 from .refusals import Refusal, refusals, work_of
+from .replays import kit_of, stands_for
 from .results import ROWS, Comparison, FigureRow, Pair, Rules, RunRow, VerdictRow
 from .row_table import RowTable, keys_of
 from .sides import Side, in_blocks
@@ -156,6 +157,8 @@ def _pair(
         also_different="; ".join(map(str, also)),
         is_control=int(bool(side.of)),
         skipped=rules.skipped,
+        kit=kit_of([reference, side]),
+        stands_for=stands_for([reference, side], rules.checked),
     )
     is_found = verdict.verdict in DIFFERENT
     return Pair(verdict, figures, table.tested(judge, side, rules.all_rows, is_found), also)

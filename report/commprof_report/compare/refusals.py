@@ -11,6 +11,7 @@ from ..base import units
 from ..base.thresholds import threshold, whole
 from .cuts import NEGOTIATION, alike, calls_aside, step_difference
 from .figures import Figures, Key, Row, row_name
+from .replays import replay_of
 from .sides import Side
 
 KINDS = (
@@ -232,7 +233,10 @@ def one_of(values: set[str]) -> str:
 
 def program_of(run: Figures) -> str:
     """The command line without the program's folder and whatever follows its first dot, since each
-    library needs a program of its own."""
+    library needs a program of its own. A replay is the kit with its options, wherever that lies."""
+    replay = replay_of(run)
+    if replay:
+        return str(replay)
     program, _, arguments = run.fact("command_line").partition(" ")
     name = (program or run.fact("program")).rpartition("/")[2]
     return f"{name.partition('.')[0]} {arguments}".strip()

@@ -11,6 +11,7 @@ from ..base.thresholds import threshold
 from .differences import Difference
 from .judge import Contrast, Judge
 from .refusals import Refusal, Work
+from .replays import Checked
 from .sides import Side
 
 ROWS = "rows"  # the figure in which each row counts alike
@@ -94,6 +95,8 @@ class VerdictRow(NamedTuple):
     also_different: str
     is_control: int
     skipped: float
+    kit: str
+    stands_for: float | None
 
 
 class RunRow(NamedTuple):
@@ -134,7 +137,8 @@ class Rules(NamedTuple):
     """metric: null for the default. level: of all verdicts together. min_effect: ratio - 1.
     skipped: the share of the steps of each run that was left out when it was read; rows, whose sums
     have all steps, are not compared then. is_sequential: the number of blocks was chosen by the
-    width of the intervals."""
+    width of the intervals. checked: how well replays of a kit stand for its job, if that is known.
+    """
 
     metric: str | None = None
     level: float = threshold("compare.level")
@@ -144,6 +148,7 @@ class Rules(NamedTuple):
     all_rows: bool = False
     skipped: float = 0.0
     is_sequential: bool = False
+    checked: Checked | None = None
 
     def judge(self, is_paired: bool, verdicts: int) -> Judge:
         """The judge of each of so many verdicts, which hold together at the level."""

@@ -15,6 +15,7 @@ from .figures import Figures, Key, row_name
 from .judge import DIFFERENT, Contrast
 from .rank_tests import fewest_runs
 from .refusals import program_of
+from .replays import stands_text
 from .results import (
     OTHER, ROWS, ComparedRow, Comparison, FigureRow, Pair, SizeRow, VerdictRow,
 )
@@ -178,6 +179,9 @@ def pair_facts(answers: Comparison, pair: Pair, title: str) -> Iterator[tuple[st
     if noise:
         yield "Noise", f"two runs of the same side differ by up to {', '.join(noise)}"
     yield "Verdict", verdict_text(answers, pair)
+    stands = stands_text(answers.sides, answers.rules.checked)
+    if stands:
+        yield "Stands for", stands
     yield from alike_facts(answers, pair)
     if pair.verdict.verdict in DIFFERENT:
         for place, row in enumerate(causes(pair)):

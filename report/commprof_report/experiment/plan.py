@@ -27,6 +27,7 @@ from ..base.json_file import (
 from ..base.regular import regular_open
 
 EXPERIMENT, RUNS = "experiment.json", "runs.jsonl"
+KIT, CHECK = "job.kit", "job.kit.check"  # which arms replay, and how well that stands for the job
 FORMAT, VERSION = "commprof-experiment", 1
 OK, FAILED, WARM_UP = "ok", "failed", "warm-up"
 # other work had cores of its ranks; its block is repeated
@@ -54,13 +55,14 @@ class Arm(NamedTuple):
 class Plan(NamedTuple):
     """blocks: complete ones that are wanted at least. until: then more, up to this half width of
     the intervals; null: no more. directory: where the commands are run; empty: in the current one.
-    """
+    kit: SHA-256 of the one that arms replay; empty: they have programs of their own."""
 
     arms: list[Arm]
     blocks: int
     seed: int
     until: float | None = None
     directory: str = ""
+    kit: str = ""
 
 
 class Run(NamedTuple):
@@ -107,7 +109,8 @@ def _plan(values: Any) -> Plan:
     until = None if values.get("until") is None else number_in(values, "until", LEAST_UNTIL, 1)
     seed = whole_in(values, "seed", -MOST, MOST, 0)
     return Plan(
-        arms, whole_in(values, "blocks", 1, MOST, 1), seed, until, text_in(values, "directory", "")
+        arms, whole_in(values, "blocks", 1, MOST, 1), seed, until,
+        text_in(values, "directory", ""), text_in(values, "kit", ""),
     )
 
 

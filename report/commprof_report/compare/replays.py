@@ -1,0 +1,129 @@
+"""Replays among the runs of a comparison (commprof-replay(1)): which kit they replay, with which
+options, and for which share of the job's time a check of that kit has found that they stand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..base import units
+from ..base.aside import written_whole
+from ..base.errors import ReportError
+from ..base.json_file import json_read, list_in, number_in, text_in, whole_in
+from .figures import Figures
+from .sides import Side
+
+# facts by which a run of commprof-replay says what it replayed, and the options it was given
+FACT = "env.COMMPROF_REPLAY_"
+RECORDED = "recorded"
+REPEAT = "REPEAT"
+DEFAULTS = {REPEAT: "1"}  # of all other options: RECORDED
+FORMAT, VERSION = "commprof-replay-check", 1
+MOST_RUNS, MOST_NAMED = 10**6, 3
+DIGITS = 12  # of a SHA-256 that is shown
+
+
+class Replay(NamedTuple):
+    """kit: its SHA-256. options: names and values that are not the defaults."""
+
+    kit: str
+    options: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        """replay of kit 3f2a9c81e0d4, gaps none"""
+        options = [f"{name.lower()} {value}" for name, value in self.options]
+        return ", ".join([f"replay of kit {self.kit[:DIGITS]}", *options])
+
+    @property
+    def is_as_recorded(self) -> bool:
+        """It makes the calls when the job did."""
+        return all(name == REPEAT for name, _ in self.options)
+
+
+class Checked(NamedTuple):
+    """Result of `replay check`: shares of the job's time inside MPI, the numbers of runs, the
+    replays' library, and the largest rows for which they do not stand."""
+
+    kit: str
+    share: float
+    tested_share: float
+    jobs: int
+    replays: int
+    library: str
+    failing: tuple[str, ...]
+
+
+def replay_of(run: Figures) -> Replay | None:
+    kit = run.fact(f"{FACT}KIT")
+    options = tuple(
+        (name, values[0]) for key, values in sorted(run.facts.items())
+        if (name := key.removeprefix(FACT)) not in (key, "KIT")
+        and values[0] != DEFAULTS.get(name, RECORDED)
+    )
+    return Replay(kit, options) if kit else None
+
+
+def kit_of(sides: Sequence[Side]) -> str:
+    """Empty: not all runs are replays of one kit."""
+    kits = {run.fact(f"{FACT}KIT") for side in sides for run in side.runs}
+    return kits.pop() if len(kits) == 1 else ""
+
+
+def checked_write(path: Path, checked: Checked, mode: int) -> None:
+    with written_whole(path, mode) as file:
+        json.dump({"format": FORMAT, "version": VERSION, **checked._asdict()}, file, indent=1)
+        file.write("\n")
+
+
+def checked_read(path: Path) -> Checked:
+    values = json_read(path)
+    try:
+        if text_in(values, "format") != FORMAT or whole_in(values, "version", 0, 99) != VERSION:
+            raise ValueError(f"it is not version {VERSION} of {FORMAT}")
+        return Checked(
+            text_in(values, "kit"), number_in(values, "share", 0, 1.001),
+            number_in(values, "tested_share", 0, 1.001), whole_in(values, "jobs", 1, MOST_RUNS),
+            whole_in(values, "replays", 1, MOST_RUNS), text_in(values, "library"),
+            tuple(str(name) for name in list_in(values, "failing")),
+        )
+    except ValueError as error:
+        raise ReportError(path, f"is not the result of a check: {error}") from None
+
+
+def stands_for(sides: Sequence[Side], checked: Checked | None) -> float | None:
+    """Share of the job's time inside MPI for which the compared replays stand, if that is known."""
+    is_known = checked is not None and checked.kit == kit_of(sides) and not _altered(sides)
+    return checked.share if checked and is_known else None
+
+
+def _altered(sides: Sequence[Side]) -> Replay | None:
+    """One that does not make the calls when the job did."""
+    found = (replay_of(run) for side in sides for run in side.runs)
+    return next((replay for replay in found if replay and not replay.is_as_recorded), None)
+
+
+def stands_text(sides: Sequence[Side], checked: Checked | None) -> str:
+    """For how much of the job the compared replays stand; empty: they are no replays of one kit."""
+    kit = kit_of(sides)
+    if not kit:
+        return ""
+    altered = _altered(sides)
+    if altered:
+        return f"not the job as it ran: {altered}"
+    if checked is None:
+        return (
+            "an unknown share of the job: no check of the kit is at hand (hvprof-report replay "
+            "check JOB... -- REPLAY... -o FILE; then --check FILE)"
+        )
+    if checked.kit != kit:
+        return f"an unknown share of the job: the check is of kit {checked.kit[:DIGITS]}"
+    failing = f"; not for {', '.join(checked.failing)}" if checked.failing else ""
+    tested = checked.tested_share
+    return (
+        f"{units.share(checked.share)} of the job's time inside MPI, "
+        f"{f'{units.share(tested)} by a test' if tested else 'as an estimate'}: "
+        f"{units.counted(checked.replays, 'replay')} against {units.counted(checked.jobs, 'run')} "
+        f"of the job under {checked.library}{failing}"
+    )

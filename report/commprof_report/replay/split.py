@@ -1,0 +1,168 @@
+"""Where the time of a row comes from, by replays of one kit that differ in gaps, arrival and
+buffers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ..base.errors import ReportError
+from ..base.thresholds import threshold
+from ..compare.comparison import with_groups_of
+from ..compare.figures import Figures, Key, Row
+from ..compare.judge import DIFFERENT, Judge, median_known
+from ..compare.replays import RECORDED, REPEAT, replay_of
+
+LEVEL = threshold("compare.level")
+KINDS = {  # by gaps, arrival, buffers
+    (RECORDED, RECORDED, RECORDED): "recorded",
+    (RECORDED, "together", RECORDED): "together",
+    (RECORDED, "together", "hot"): "hot",
+    ("none", RECORDED, RECORDED): "none",
+    (RECORDED, "barrier", RECORDED): "barrier",
+    ("none", "barrier", RECORDED): "barrier",
+}
+PARTS = {  # by how much the first kind takes longer than the second
+    "arrival": ("recorded", "together"), "cache": ("together", "hot"),
+    "pipelining": ("none", "together"),
+}
+STARTING = "MPI_I"
+
+Runs = Mapping[str, Sequence[Figures]]  # by kind
+
+
+class SplitRow(NamedTuple):
+    """A row, with the mean time of a call in each kind of replay: recorded = library + cache +
+    arrival. null: there is no such replay, or the call is no blocking collective, before which
+    alone replays bring the ranks together. found: the parts that are beyond chance; null: too few
+    runs."""
+
+    call: str
+    communicator: str
+    bytes: int | None
+    measure: str
+    count: int  # type: ignore[assignment]  # hides tuple.count
+    share: float  # of the time inside MPI as recorded
+    recorded_ns: float | None
+    together_ns: float | None
+    hot_ns: float | None
+    none_ns: float | None
+    barrier_ns: float | None
+    library_ns: float | None
+    cache_ns: float | None
+    arrival_ns: float | None
+    pipelining_ns: float | None
+    found: str | None
+
+
+class Split(NamedTuple):
+    """runs: how many there are of each kind."""
+
+    rows: list[SplitRow]
+    runs: dict[str, int]
+
+    def share(self, part: str) -> float | None:
+        """The part of the time inside MPI in rows of which it is known."""
+        known = [
+            (row.share, value / row.recorded_ns) for row in self.rows
+            if row.recorded_ns and (value := getattr(row, f"{part}_ns")) is not None
+        ]
+        return sum(share * part_of_row for share, part_of_row in known) if known else None
+
+    @property
+    def covered(self) -> float:
+        """Share of the time inside MPI in rows that are split."""
+        return sum(row.share for row in self.rows if row.library_ns is not None)
+
+
+def is_possible(runs: Sequence[Figures]) -> bool:
+    """Replays of one kit, as recorded and in another way."""
+    found = [replay_of(run) for run in runs]
+    is_one = None not in found and len({replay.kit for replay in found if replay}) == 1
+    kinds = {kind_of(run) for run in runs} if is_one else set()
+    return "recorded" in kinds and len(kinds - {None}) > 1
+
+
+def by_kind(runs: Sequence[Figures]) -> dict[str, list[Figures]]:
+    """The runs by what their profiles say of them, with communicators under one description."""
+    kits = {replay.kit if (replay := replay_of(run)) else "" for run in runs}
+    found: dict[str, list[Figures]] = {}
+    for run in with_groups_of(runs[0], runs):
+        kind = kind_of(run)
+        if not kind:
+            raise ReportError(run.path, f"is none of the replays that are compared: {_said(run)}")
+        found.setdefault(kind, []).append(run)
+    if len(kits) > 1:
+        raise ReportError(runs[0].path, "and the others are no replays of one kit")
+    if "recorded" not in found or len(found) < 2:
+        raise ReportError(
+            runs[0].path, "is not enough: there must be a replay as recorded, and one with other "
+            "--arrival, --gaps or --buffers"
+        )
+    return found
+
+
+def _said(run: Figures) -> str:
+    replay = replay_of(run)
+    return str(replay) if replay else "its profile does not say that it is one"
+
+
+def kind_of(run: Figures) -> str | None:
+    """None: its profile says nothing of this."""
+    replay = replay_of(run)
+    if not replay:
+        return None
+    options = dict(replay.options)
+    options.pop(REPEAT, None)
+    asked = tuple(options.pop(name, RECORDED) for name in ("GAPS", "ARRIVAL", "BUFFERS"))
+    return None if options else KINDS.get(asked)  # type: ignore[arg-type]
+
+
+def split(runs: Runs) -> Split:
+    first = runs["recorded"][0]
+    whole_ns = sum(row.total_ns for key, row in first.rows.items() if key.measure == "call")
+    rows = [
+        _split(key, row, runs, whole_ns) for key, row in first.rows.items()
+        if row.family not in ("setup", "communicator") and key.measure == "call" and row.count
+    ]
+    numbers = {kind: len(runs[kind]) for kind in dict.fromkeys(KINDS.values()) if kind in runs}
+    return Split(sorted(rows, key=lambda row: -row.share), numbers)
+
+
+def _split(key: Key, row: Row, runs: Runs, whole_ns: int) -> SplitRow:
+    values = {
+        kind: [run.rows[key].value("time") if key in run.rows else None for run in own]
+        for kind, own in runs.items()
+    }
+    means = {kind: median_known(own) for kind, own in values.items()}
+    of_kind = {**means}
+    if "together" not in runs and "barrier" in runs:  # the nearest to it
+        values["together"], means["together"] = values["barrier"], means["barrier"]
+    parts: dict[str, float | None] = dict.fromkeys(("library", *PARTS))
+    found: list[str] | None = None
+    if row.family == "collective" and not key.call.startswith(STARTING):
+        parts |= {part: _less(means, *kinds) for part, kinds in PARTS.items()}
+        parts["library"] = means.get("hot") or means.get("together")
+        outcomes = {
+            part: _outcome(values[kinds[0]], values[kinds[1]])
+            for part, kinds in PARTS.items() if parts[part] is not None
+        }
+        if outcomes and "none" not in outcomes.values():
+            found = [part for part, outcome in outcomes.items() if outcome in DIFFERENT]
+    return SplitRow(
+        key.call, runs["recorded"][0].labels.get(key.group, ""), key.bytes, key.measure, row.count,
+        row.total_ns / (whole_ns or 1),
+        **{f"{kind}_ns": of_kind.get(kind) for kind in dict.fromkeys(KINDS.values())},
+        **{f"{part}_ns": value for part, value in parts.items()},
+        found=None if found is None else ", ".join(found),
+    )
+
+
+def _less(means: Mapping[str, float | None], kind: str, other: str) -> float | None:
+    first, second = means.get(kind), means.get(other)
+    return None if first is None or second is None else first - second
+
+
+def _outcome(first: Sequence[float | None], second: Sequence[float | None]) -> str:
+    return Judge(False, LEVEL, math.log1p(0.0)).contrast(second, first).outcome
