@@ -34,8 +34,9 @@ from .compare.sentences import where
 from .compare.sides import Side, experiment_read
 from .experiment import canary
 from .experiment import plan as plans
-from .experiment.launch import PLACEHOLDER, launch
+from .experiment.launch import PLACEHOLDER, is_replay, launch, ranks_started
 from .experiment.plan import DISTURBED, FAILED, OK, REMOVED, WARM_UP, Arm, Plan, Run
+from .replay import kit as kits
 
 PROGRAM = "commprof-experiment"
 MOST_OF_LOG = 200  # characters of its last line
@@ -57,6 +58,11 @@ def parser_build() -> Parser:
         "--arm", action="append", type=arm, default=[], metavar="'NAME: COMMAND'",
         help="{} in it stands for commprof-run; repeat",
     )
+    kit_help = (
+        "a job's kit (hvprof-report replay kit), which arms without a program replay: {} stands "
+        "for commprof-run and commprof-replay, whose options may follow; copied to EXPERIMENT"
+    )
+    run.add_argument("--kit", metavar="FILE", type=Path, help=kit_help)
     run.add_argument(
         "--blocks", type=count, default=10, metavar="N",
         help="complete blocks that are wanted (default: 10)",
@@ -156,7 +162,7 @@ def begin(arguments: argparse.Namespace) -> None:
         ),
     ]
     if arguments.bare:
-        if any(OPTIONS.search(each.command) for each in arms):
+        if any(OPTIONS.search(each.command) for each in arms if not arguments.kit):
             raise UsageError(
                 "--bare",
                 "an arm has options of commprof-run after {}: set their variables instead "
@@ -173,12 +179,41 @@ def begin(arguments: argparse.Namespace) -> None:
         )
     if plans.is_experiment(arguments.folder):
         raise UsageError(arguments.folder, f"is an experiment already; {way_on(arguments.folder)}")
+    replayed = kit_fitting(arguments.kit, arguments.arm) if arguments.kit else ""
     arguments.folder.mkdir(parents=True, exist_ok=True)
+    if arguments.kit:
+        kit_copy(arguments.kit, arguments.folder)
     seed = random.randrange(1 << 31) if arguments.seed is None else arguments.seed
     plans.plan_write(
-        arguments.folder, Plan(arms, arguments.blocks, seed, arguments.until, os.getcwd())
+        arguments.folder,
+        Plan(arms, arguments.blocks, seed, arguments.until, os.getcwd(), replayed),
     )
     go_on(arguments)
+
+
+def kit_fitting(path: Path, arms: Sequence[Arm]) -> str:
+    """The SHA-256 of the kit, for as many ranks as the arms start that replay it."""
+    kit, digest = kits.read(path)
+    replays = [each for each in arms if is_replay(each.command)]
+    if not replays:
+        raise UsageError("--kit", "each arm has a program after {}; one without replays the kit")
+    for each in replays:
+        started = ranks_started(each.command)
+        if started not in (0, kit.ranks):
+            raise ReportError(
+                each.name, f"starts {units.counted(started, 'rank')}, but {path} is of a job of "
+                f"{units.counted(kit.ranks, 'rank')}: a replay needs as many",
+            )
+    return digest
+
+
+def kit_copy(path: Path, folder: Path) -> None:
+    """With the result of a check that is beside it, by which compare says what replays stand for.
+    """
+    shutil.copyfile(path, folder / plans.KIT)
+    check = path.with_name(f"{path.name}.check")
+    if check.exists():
+        shutil.copyfile(check, folder / plans.CHECK)
 
 
 def go_on(arguments: argparse.Namespace) -> None:
@@ -213,7 +248,8 @@ class Runner:
         self.compared: dict[int, Comparison] = {}  # by the number of runs
 
     def run(self) -> None:
-        self.commprof_run = commprof_run_find()
+        self.commprof_run = program_find("commprof-run")
+        self.replay = self.replay_command() if self.plan.kit else ""
         self.say_if_few()
         name = shlex.quote(str(self.folder))
         try:
@@ -233,6 +269,14 @@ class Runner:
             f"done: {units.counted(len(self.complete()), 'block')}{self.precision()}. Read them "
             f"with: hvprof-report compare {name}"
         )
+
+    def replay_command(self) -> str:
+        """For arms without a program."""
+        path = self.folder.resolve() / plans.KIT
+        _, digest = kits.read(path)
+        if digest != self.plan.kit:
+            raise ReportError(path, "is another kit than that of the experiment")
+        return shlex.join([program_find("commprof-replay"), str(path)])
 
     def say_if_few(self) -> None:
         """Before the first run, that the blocks wanted can give no verdict."""
@@ -311,7 +355,9 @@ class Runner:
         if self.end_s is not None:
             left_s = max(0.0, self.end_s - time.monotonic())
             timeout_s = min(left_s, timeout_s or left_s)
-        run = launch(self.folder, block, each, self.commprof_run, self.plan.directory, timeout_s)
+        run = launch(
+            self.folder, block, each, self.commprof_run, self.replay, self.plan.directory, timeout_s
+        )
         if run.status == FAILED:
             self.must_end(0)
         return run
@@ -445,19 +491,19 @@ def blocks_until(until: float, width: float, blocks: int) -> int:
     return math.ceil(blocks * (math.log1p(width) / math.log1p(until)) ** 2)
 
 
-def commprof_run_find() -> str:
+def program_find(name: str) -> str:
     """Beside this program, as built or installed; else in PATH."""
     here = Path(os.path.abspath(sys.argv[0])).parent
     found = next(
         (
-            path for path in (here / "commprof-run", here.parent / "build/bin/commprof-run")
+            path for path in (here / name, here.parent / "build/bin" / name)
             if os.access(path, os.X_OK)
         ),
         None,
     )
-    program = str(found) if found else shutil.which("commprof-run")
+    program = str(found) if found else shutil.which(name)
     if not program:
-        raise ReportError("commprof-run", "is neither beside commprof-experiment nor in PATH")
+        raise ReportError(name, "is neither beside commprof-experiment nor in PATH")
     return program
 
 
@@ -466,7 +512,8 @@ def show(arguments: argparse.Namespace) -> None:
     runner = Runner(folder, plan, None, None)
     runs, done = runner.runs, runner.complete()
     until = "" if plan.until is None else f", then until +-{units.share(plan.until)}"
-    say(f"{len(done)} of {plan.blocks} blocks complete{until}; seed {plan.seed}")
+    kit = f"; kit {plan.kit}" if plan.kit else ""
+    say(f"{len(done)} of {plan.blocks} blocks complete{until}; seed {plan.seed}{kit}")
     for each in plan.arms:
         own = [run for run in runs if run.arm == each.name]
         failed = [run for run in own if run.status == FAILED]

@@ -3,6 +3,8 @@ interruptions."""
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 import os
 import re
@@ -21,6 +23,7 @@ from commprof_report.base.errors import ReportError
 from commprof_report.compare.results import Comparison, VerdictRow
 from commprof_report.experiment_main import Runner
 from commprof_report.experiment import plan as plans
+from commprof_report.experiment.launch import is_replay, ranks_started
 from commprof_report.experiment.plan import Arm, Plan, Run
 from compared_runs import execute, waited
 from planted import ROOT, SECOND
@@ -604,3 +607,81 @@ def test_the_estimate_so_far_says_that_there_will_be_no_verdict(here):
         "  so far transfer of b v. a: +0.0 %; no verdict (partial)\n"
         in start(here, "status", "exp").out
     )
+
+
+KIT = """\
+library Open MPI 4.1.4
+ranks 3
+window 1000
+comm 0 0 0 world 0,1,2
+comm 1 1 0 self -
+"""
+# COMMPROF-RUN --canary FOLDER COMMPROF-RUN --output FOLDER PROGRAM ..., of three ranks
+LAUNCHER = """#!/bin/sh
+here=$(dirname "$0")
+if [ "$1" = echo ]; then "$@" && "$@" && "$@"; exit; fi
+mkdir -p "$6" && cp "$here/rank-0.db" "$6"
+shift 6
+program=${1##*/}; shift
+echo "$program $*" >>"$here/replayed"
+"""
+
+
+@pytest.fixture
+def kit(here) -> Path:
+    """Of three ranks, as many as the launcher starts."""
+    text = KIT.encode()
+    head = f"commprof-kit 1\nsha256 {hashlib.sha256(text).hexdigest()}\n".encode()
+    (here / "my.kit").write_bytes(gzip.compress(head + text))
+    (here / "launch").write_text(LAUNCHER)
+    (here / "commprof-replay").write_text("#!/bin/sh\n")
+    for name in ("launch", "commprof-replay"):
+        (here / name).chmod(0o755)
+    return here / "my.kit"
+
+
+def test_arms_without_a_program_replay_the_kit(here, kit, report):
+    (here / "my.kit.check").write_text("{}")
+    commands = "a: ./launch {}", "b: ./launch {} --gaps none", "job: ./launch {} ./app"
+    words = [word for command in commands for word in ("--arm", command)]
+    answer = start(here, "run", "exp", "--kit", kit, "--blocks", 1, *words)
+    assert answer.status == 0, answer.err
+    copied = here / "exp/job.kit"
+    replay = f"commprof-replay {copied}"
+    lines = (here / "replayed").read_text().splitlines()
+    assert Counter(" ".join(line.split()) for line in lines) == {
+        replay: 2, f"{replay} --gaps none": 2, "app": 2,
+    }
+    digest = hashlib.sha256(KIT.encode()).hexdigest()
+    assert plans.plan_read(here / "exp").kit == digest
+    assert f"; kit {digest}" in start(here, "status", "exp").out
+    assert (here / "exp/job.kit.check").read_text() == "{}"
+    copied.write_bytes(gzip.compress(b"commprof-kit 1\n"))
+    refused = start(here, "add", "exp", "--blocks", 1)
+    assert (refused.status, refused.err.count("\n")) == (1, 1) and str(copied) in refused.err
+
+
+@pytest.mark.parametrize(
+    "command, said",
+    [
+        ("./launch {} ./app", "each arm has a program after {}"),
+        ("{}", "a: starts 1 rank, but my.kit is of a job of 3 ranks: a replay needs as many"),
+    ],
+)
+def test_arms_that_do_not_fit_the_kit_are_refused_before_the_first_run(here, kit, command, said):
+    words = "--arm", f"a: {command}", "--arm", f"b: {command}"
+    answer = start(here, "run", "exp", "--kit", kit.name, *words)
+    assert answer.status in (1, 2) and said in answer.err
+    assert answer.err.count("\n") == 1 and not (here / "exp").exists()
+
+
+@pytest.mark.parametrize(
+    "command", ["mpirun {}", "{} --gaps none", "sh -c 'exec taskset 1 {}'", "{} >log", "{} && true"]
+)
+def test_an_arm_is_without_a_program_whatever_a_shell_reads_behind_it(command):
+    assert is_replay(command) and not is_replay(command.replace("{}", "{} ./app"))
+
+
+def test_ranks_are_counted_however_a_launcher_prints(tmp_path):
+    assert ranks_started("for i in 1 2 3; do {} --gaps none; done | tr '\\n' ' '") == 3
+    assert ranks_started("{} >/dev/null") == 0 == ranks_started("{}; false")

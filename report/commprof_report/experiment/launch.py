@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -16,17 +17,22 @@ from . import canary
 from .plan import FAILED, OK, Arm, Run
 
 PLACEHOLDER = "{}"
+# no program follows, but the end, an option, or what a shell reads
+WITHOUT_PROGRAM = re.compile(re.escape(PLACEHOLDER) + r"\s*(?:$|[-|&;<>()'\"])")
+A_RANK = "commprof-experiment:rank"
+COUNTED_IN_S = 120
 PATIENCE_S = 10  # between asking a job to end and killing it
 # passes on that it is to end, and waits for that
 SHELL = "trap 'trap \"\" TERM; kill 0; wait $!' TERM; (%s\n) & wait $!"
 
 
 def launch(
-    experiment: Path, block: int, arm: Arm, commprof_run: str, directory: str,
+    experiment: Path, block: int, arm: Arm, commprof_run: str, replay: str, directory: str,
     timeout_s: float | None,
 ) -> Run:
     """Runs the arm's command in a shell in the directory (empty: the current one), with the
-    launcher's output in a log beside the run folder. Before the run, the hosts are measured."""
+    launcher's output in a log beside the run folder. Before the run, the hosts are measured.
+    replay: the command of an arm that has no program; empty: each has one."""
     folder = experiment / f"block-{block:02d}" / arm.name
     folder.parent.mkdir(exist_ok=True)
     begins = {"--canary": canary.folder_of(folder.resolve())}
@@ -35,6 +41,8 @@ def launch(
     profiled = " ".join(
         shlex.join([commprof_run, option, str(path)]) for option, path in begins.items()
     )
+    if replay and is_replay(arm.command):
+        profiled = f"{profiled} {replay}"
     begin = time.monotonic()
     # a first run that failed keeps its own
     with open(folder.parent / f"{arm.name}.log", "ab") as log:
@@ -45,6 +53,24 @@ def launch(
         block, arm.name, str(folder.relative_to(experiment)), FAILED if why else OK,
         time.monotonic() - begin, why,
     )
+
+
+def is_replay(command: str) -> bool:
+    """In an experiment with a kit, an arm without a program replays it."""
+    return bool(WITHOUT_PROGRAM.search(command))
+
+
+def ranks_started(command: str) -> int:
+    """How many ranks an arm starts, which `echo` in place of commprof-run shows; 0: not known."""
+    words = ["/bin/sh", "-c", command.replace(PLACEHOLDER, f"echo {A_RANK}")]
+    try:
+        ended = subprocess.run(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            timeout=COUNTED_IN_S,
+        )
+    except subprocess.TimeoutExpired:
+        return 0
+    return 0 if ended.returncode else ended.stdout.count(A_RANK.encode())
 
 
 def _ended(command: str, directory: str | None, log: BinaryIO, timeout_s: float | None) -> str:
