@@ -158,6 +158,15 @@ def test_a_run_of_which_a_kit_would_be_nothing_is_refused(report, tmp_path):
         assert not (tmp_path / "job.kit").exists()
 
 
+def test_a_check_against_runs_that_differ_much_says_so(report, tmp_path):
+    jobs = [
+        planted.write_databases(tmp_path / f"job-{ns}", of_calls(ns)) for ns in (50_000, 100_000)
+    ]
+    again = planted.write_databases(tmp_path / "again", of_calls(80_000))
+    found = report("replay", "check", *jobs, "--", again)
+    assert "Within          100.0 %, by which runs of the job itself differ" in found.out
+
+
 def signed(text: str) -> bytes:
     digest = hashlib.sha256(text.encode()).hexdigest()
     return gzip.compress(f"commprof-kit 1\nsha256 {digest}\n{text}".encode())
@@ -232,6 +241,7 @@ def test_replays_stand_for_rows_with_equal_calls_and_times(report, tmp_path):
     stands = report("replay", "check", *jobs, "--", *folders("same", 50_200, 6), "--json").out
     assert [row["verdict"] for row in json.loads(stands)][0] == "stands"
     longer = report("replay", "check", *jobs, "--", *folders("slow", 99_000, 6))
+    assert "Within" not in longer.out
     assert "no: longer" in longer.out
     other = report("replay", "check", *jobs, "--", *folders("other", 50_000, 1, calls=39))
     assert "no: other calls" in other.out
@@ -272,7 +282,7 @@ def test_a_comparison_of_replays_says_for_which_share_of_the_job_they_stand(repo
     share = answer.out.split("Stands          for ")[1].split(" of the")[0]
     said = report("compare", *sides, "--check", check)
     found = " ".join(said.out.split())
-    own = "as an estimate: 1 replay against 1 run of the job under unknown library"
+    own = "as an estimate, within 10.0 %: 1 replay against 1 run of the job under unknown library"
     assert f"Stands for {share} of the job's time inside MPI, {own}" in found
     (verdict,) = report("compare", *sides, "--check", check, "--by", "verdict", "--json").rows
     assert (verdict["kit"], f"{100 * verdict['stands_for']:.1f} %") == (KIT, share)

@@ -24,7 +24,6 @@ from pathlib import Path
 from ..base import units
 from ..base.aside import renamed_whole
 from ..base.errors import ReportError, UsageError
-from ..base.thresholds import threshold
 from ..compare import sides
 from ..base.present import present
 from ..compare.figures import Figures, row_name
@@ -34,7 +33,7 @@ from ..display import page, pictures, tables
 from ..display.tables import Column
 from ..replay import kit as kits
 from ..plots import replay_split as plot
-from ..replay.check import Check, CheckRow, check
+from ..replay.check import SMALL, WITHIN, Check, CheckRow, check
 from ..replay.from_run import kit_of
 from ..replay.split import Split, SplitRow, by_kind, is_possible, kind_of, split
 from ..run.rank_files import files_mode
@@ -51,7 +50,6 @@ EXAMPLES = (
 SEE_ALSO = ("compare",)
 ACTIONS = ("kit", "show", "check", "split")
 MOST_ROWS = 24
-SMALL = threshold("compare.small")
 MOST_DRAWN = 12
 WAYS = {
     "recorded": "as recorded", "together": "with ranks arriving together",
@@ -156,7 +154,7 @@ def result_of(answers: Check, replays: sides.Side) -> Checked:
     )
     return Checked(
         kits_of.pop(), answers.share, answers.tested_share, answers.jobs, answers.replays,
-        library(replays), failing[:MOST_NAMED],
+        library(replays), answers.margin, failing[:MOST_NAMED],
     )
 
 
@@ -182,6 +180,11 @@ def check_runs(arguments: argparse.Namespace) -> None:
         f"Stands          for {units.share(answers.share)} of the job's time inside MPI, "
         f"{units.share(answers.tested_share)} by a test, the rest as an estimate"
     )
+    if answers.margin > WITHIN:
+        print(
+            f"Within          {units.share(answers.margin)}, by which runs of the job itself differ;"
+            " on an idle machine it would be less"
+        )
     print()
     columns = (
         Column("call", lambda row: row.call),

@@ -296,7 +296,7 @@ def _partial(runs: Sequence[Figures]) -> Iterator[Refusal]:
     said = [f"{run.path}: {what}" for run in runs for what in _faults(run)]
     parts = [
         fmean(row.counted_ns / row.wall_ns for row in run.ranks if row.wall_ns) for run in runs
-        if any(row.wall_ns for row in run.ranks)
+        if any(row.wall_ns for row in run.ranks) and not replay_of(run)
     ]
     if parts and max(parts) - min(parts) > threshold("compare.counted"):
         said.append(

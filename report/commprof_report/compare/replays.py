@@ -44,7 +44,8 @@ class Replay(NamedTuple):
 
 class Checked(NamedTuple):
     """Result of `replay check`: shares of the job's time inside MPI, the numbers of runs, the
-    replays' library, and the largest rows for which they do not stand."""
+    replays' library, within what the means of rows agree, and the largest rows for which they do
+    not stand."""
 
     kit: str
     share: float
@@ -52,6 +53,7 @@ class Checked(NamedTuple):
     jobs: int
     replays: int
     library: str
+    margin: float
     failing: tuple[str, ...]
 
 
@@ -86,6 +88,7 @@ def checked_read(path: Path) -> Checked:
             text_in(values, "kit"), number_in(values, "share", 0, 1.001),
             number_in(values, "tested_share", 0, 1.001), whole_in(values, "jobs", 1, MOST_RUNS),
             whole_in(values, "replays", 1, MOST_RUNS), text_in(values, "library"),
+            number_in(values, "margin", 0, 1e9),
             tuple(str(name) for name in list_in(values, "failing")),
         )
     except ValueError as error:
@@ -123,7 +126,8 @@ def stands_text(sides: Sequence[Side], checked: Checked | None) -> str:
     tested = checked.tested_share
     return (
         f"{units.share(checked.share)} of the job's time inside MPI, "
-        f"{f'{units.share(tested)} by a test' if tested else 'as an estimate'}: "
+        f"{f'{units.share(tested)} by a test' if tested else 'as an estimate'}, within "
+        f"{units.share(checked.margin)}: "
         f"{units.counted(checked.replays, 'replay')} against {units.counted(checked.jobs, 'run')} "
         f"of the job under {checked.library}{failing}"
     )

@@ -15,6 +15,7 @@ from ..compare.judge import Contrast, Judge, known
 
 SETUP = ("setup", "communicator")
 WITHIN, LEVEL = threshold("replay.within"), threshold("compare.level")
+SMALL = threshold("compare.small")
 
 
 class CheckRow(NamedTuple):
@@ -51,6 +52,12 @@ class Check(NamedTuple):
     def tested_share(self) -> float:
         """The part of it for which a test shows it."""
         return sum(row.share for row in self.rows if row.verdict == "stands")
+
+    @property
+    def margin(self) -> float:
+        """The widest margin of a row that stands and is no small part of the time."""
+        margins = [row.margin for row in self.rows if row.stands and row.share >= SMALL]
+        return max(margins, default=WITHIN)
 
     @property
     def share(self) -> float:
