@@ -11,8 +11,8 @@ from functools import lru_cache
 
 import pytest
 
-from . import reporter
-from .harness import REPOSITORY
+from . import libraries, reporter
+from .harness import REPOSITORY, unprofiled_environment
 
 pytestmark = pytest.mark.slow
 
@@ -543,3 +543,17 @@ class TestDaskLike:
         for call in ("MPI_Isend", "MPI_Irecv"):
             assert report_sizes(left, call) == report_sizes(run, call)
         assert messages_of_pairs(left) == messages_of_pairs(run)
+
+
+def test_two_libraries_replay_a_job_and_the_verdict_has_the_share_that_they_stand_for(tmp_path):
+    for library in libraries.OPEN_MPI, libraries.MPICH:
+        if library.missing:
+            pytest.skip(f"{library.name} is not installed: no {library.missing}")
+    script = [EXAMPLES / "replay-libraries.sh", tmp_path / "work", "1", "2000"]
+    ended = subprocess.run(script, capture_output=True, text=True, env=unprofiled_environment())
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    last = " ".join(ended.stdout[ended.stdout.rindex("Program ") :].split())
+    assert last.startswith("Program replay of kit ") and "; 2 ranks on 1 host" in last
+    assert "openmpi: 1 run, Open MPI" in last and "mpich: 1 run, MPICH" in last
+    assert "Same work yes: " in last
+    assert re.search(r"Stands for \d+\.\d+ % of the job's time inside MPI", last)

@@ -9,6 +9,7 @@ import json
 import random
 from pathlib import Path
 
+import compared_runs
 import planted
 import pytest
 from commprof_report.base.errors import ReportError
@@ -288,6 +289,14 @@ def test_a_comparison_of_replays_says_for_which_share_of_the_job_they_stand(repo
     assert (verdict["kit"], f"{100 * verdict['stands_for']:.1f} %") == (KIT, share)
 
 
+def test_the_arms_of_an_experiment_are_job_and_replay_in_any_order(report, tmp_path):
+    runs = [*jobs(tmp_path / "b", 50_000), *replays(tmp_path / "a", 51_000)]
+    folder, check = compared_runs.experiment(tmp_path, runs), tmp_path / "job.kit.check"
+    found = report("replay", "check", folder, "-o", check).out
+    assert found == report("replay", "check", runs[0], "--", runs[1]).out
+    assert json.loads(check.read_text())["kit"] == KIT
+
+
 def test_the_share_names_rows_that_the_replay_does_not_stand_for(report, tmp_path):
     check = tmp_path / "job.kit.check"
     report(
@@ -369,7 +378,15 @@ def test_parts_beyond_chance_are_named_where_runs_are_enough(report, tmp_path):
     row = report("replay", "split", *runs, "--json").rows[0]
     assert row["found"] == "arrival"
     lines = report("replay", "split", *runs).out.splitlines()
+    assert "(may be chance)" not in lines[1]
     assert next(line for line in lines if "Allreduce" in line).split()[-2:] == ["us", "~"]
+
+
+def test_a_part_of_all_rows_that_may_be_chance_is_said_to_be(report, tmp_path):
+    runs = ways(tmp_path, "recorded", times=4)
+    runs += replays(tmp_path / "same", 100_000, 4, ARRIVAL="together")
+    out = report("replay", "split", *runs).out
+    assert "library 100.0 %, arrival 0.00 % (may be chance)" in out
 
 
 def test_a_barrier_stands_in_for_together_and_the_report_says_so(report, tmp_path):

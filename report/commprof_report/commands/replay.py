@@ -7,10 +7,11 @@ all calls of all ranks were sampled; what it leaves out is listed.
 
 - kit RUN -o FILE writes the kit of a run. COMMPROF_SAMPLES=1000000 makes room for more calls.
 - show FILE says what is in a kit, after checking it.
-- check JOB... -- REPLAY... says for which calls the replays stand: calls and bytes of each rank
-  must be equal in each pass, and the mean time within 10 %, or as near as runs of the job are to
-  each other. From four runs of each on, made in turns, a test of equivalence may show it; where it
-  does not, the estimate counts, and is called one. With -o FILE compare can say so, too.
+- check JOB... -- REPLAY... (or the experiment whose two arms they are) says for which calls the
+  replays stand: calls and bytes of each rank must be equal in each pass, and the mean time within
+  10 %, or as near as runs of the job are to each other. From four runs of each on, made in turns, a
+  test of equivalence may show it; where it does not, the estimate counts, and is called one. With
+  -o FILE compare can say so, too.
 - split REPLAY... (or the experiment whose arms they are) says where the time of blocking
   collectives comes from, by replays of one kit with other --arrival, --gaps and --buffers.
 """
@@ -28,7 +29,6 @@ from ..compare import sides
 from ..base.present import present
 from ..compare.figures import Figures, row_name
 from ..compare.replays import DIGITS, MOST_NAMED, Checked, checked_write, replay_of
-from ..compare.sentences import library
 from ..display import page, pictures, tables
 from ..display.tables import Column
 from ..replay import kit as kits
@@ -44,6 +44,8 @@ EXAMPLES = (
     ("What is in it", "hvprof-report replay show job.kit"),
     ("Do three replays stand for three runs of the job?",
      "hvprof-report replay check job-* -- replay-*"),
+    ("The same of an experiment, for compare",
+     "hvprof-report replay check EXPERIMENT -o job.kit.check"),
     ("Is it the library, or ranks that come late?",
      "hvprof-report replay split recorded together none barrier"),
 )
@@ -140,9 +142,9 @@ def counts_text(counts: list[tuple[str, int]]) -> str:
     return units.visible(", ".join(f"{name} {count:,}" for name, count in counts))
 
 
-def result_of(answers: Check, replays: sides.Side) -> Checked:
+def result_of(answers: Check, replays: Sequence[Figures]) -> Checked:
     """What compare says beside verdicts on replays of the kit."""
-    found = {replay_of(run) for run in replays.runs}
+    found = {replay_of(run) for run in replays}
     kits_of = {replay.kit for replay in found if replay and replay.is_as_recorded}
     if None in found or len(kits_of) != 1:
         raise UsageError(
@@ -154,18 +156,25 @@ def result_of(answers: Check, replays: sides.Side) -> Checked:
     )
     return Checked(
         kits_of.pop(), answers.share, answers.tested_share, answers.jobs, answers.replays,
-        library(replays), answers.margin, failing[:MOST_NAMED],
+        library_name(replays[0]), answers.margin, failing[:MOST_NAMED],
     )
 
 
+def sides_checked(words: list[Path]) -> list[list[Figures]]:
+    """Runs of the job, and replays. In an experiment it is known which are which."""
+    found = [side.runs for side in compare.read(compare.chosen(words), 0.0)]
+    if compare.names_experiment(words):
+        found.sort(key=lambda runs: replay_of(runs[0]) is not None)
+    if len(found) != 2:
+        raise UsageError("replay", "check takes two sides: JOB... -- REPLAY..., or an experiment")
+    return found
+
+
 def check_runs(arguments: argparse.Namespace) -> None:
-    paths = sides.paths_split(arguments.runs, Path(compare.SEPARATOR))
-    if len(paths) != 2:
-        raise UsageError("replay", "check takes two sides: JOB... -- REPLAY...")
-    jobs, replays = compare.read(sides.sides_named(paths), 0.0)
-    answers = check(jobs.runs, replays.runs)
+    jobs, replays = sides_checked(arguments.runs)
+    answers = check(jobs, replays)
     if arguments.output:
-        mode = files_mode(run.path for run in jobs.runs)
+        mode = files_mode(run.path for run in jobs)
         checked_write(arguments.output, result_of(answers, replays), mode)
     if tables.is_for_scripts(arguments):
         tables.write_rows(arguments, answers.rows, CheckRow._fields)
@@ -237,7 +246,10 @@ def split_facts(runs: Sequence[Figures], found: Split) -> Iterator[tuple[str, st
     numbers = ", ".join(f"{number} {WAYS[kind]}" for kind, number in found.runs.items())
     yield "Replays", f"of kit {present(replay_of(runs[0])).kit[:DIGITS]}: {numbers}"
     parts = ((name, found.share(name)) for name in ("library", "cache", "arrival"))
-    said = ", ".join(f"{name} {units.share(share)}" for name, share in parts if share is not None)
+    said = ", ".join(
+        f"{name} {units.share(share)}{' (may be chance)' * (name in (found.chance or ()))}"
+        for name, share in parts if share is not None
+    )
     if not said:
         yield "Split", "not possible: there is no replay with --arrival together or barrier"
         return

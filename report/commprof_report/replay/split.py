@@ -3,7 +3,6 @@ buffers."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -57,10 +56,12 @@ class SplitRow(NamedTuple):
 
 
 class Split(NamedTuple):
-    """runs: how many there are of each kind."""
+    """runs: how many there are of each kind. chance: parts that may be chance in all rows together;
+    null: too few runs to tell."""
 
     rows: list[SplitRow]
     runs: dict[str, int]
+    chance: list[str] | None
 
     def share(self, part: str) -> float | None:
         """The part of the time inside MPI in rows of which it is known."""
@@ -120,14 +121,49 @@ def kind_of(run: Figures) -> str | None:
 
 
 def split(runs: Runs) -> Split:
-    first = runs["recorded"][0]
+    first, numbers = runs["recorded"][0], {
+        kind: len(runs[kind]) for kind in dict.fromkeys(KINDS.values()) if kind in runs
+    }
+    if "together" not in runs and "barrier" in runs:  # the nearest to it
+        runs = {**runs, "together": runs["barrier"]}
     whole_ns = sum(row.total_ns for key, row in first.rows.items() if key.measure == "call")
     rows = [
         _split(key, row, runs, whole_ns) for key, row in first.rows.items()
         if row.family not in ("setup", "communicator") and key.measure == "call" and row.count
     ]
-    numbers = {kind: len(runs[kind]) for kind in dict.fromkeys(KINDS.values()) if kind in runs}
-    return Split(sorted(rows, key=lambda row: -row.share), numbers)
+    if "together" not in numbers:
+        rows = [row._replace(together_ns=None) for row in rows]
+    split_keys = [key for key in first.rows if _is_split(key, first.rows[key])]
+    found = _found({kind: _totals(own, first, split_keys) for kind, own in runs.items()})
+    chance = None if found is None else [part for part in PARTS if part not in found]
+    return Split(sorted(rows, key=lambda row: -row.share), numbers, chance)
+
+
+def _is_split(key: Key, row: Row) -> bool:
+    is_blocking = row.family == "collective" and not key.call.startswith(STARTING)
+    return key.measure == "call" and is_blocking and bool(row.count)
+
+
+def _totals(
+    runs: Sequence[Figures], first: Figures, keys: Sequence[Key]
+) -> list[float | None]:
+    """Time of each run in these rows, as if it had made the calls of the first one."""
+    return [
+        sum((run.rows[key].value("time") or 0) * first.rows[key].count
+            for key in keys if key in run.rows)
+        for run in runs
+    ]
+
+
+def _found(values: Mapping[str, Sequence[float | None]]) -> list[str] | None:
+    """The parts that are beyond chance; null: too few runs."""
+    outcomes = {
+        part: Judge(False, LEVEL, 0.0).contrast(values[other], values[kind]).outcome
+        for part, (kind, other) in PARTS.items() if kind in values and other in values
+    }
+    if not outcomes or "none" in outcomes.values():
+        return None
+    return [part for part, outcome in outcomes.items() if outcome in DIFFERENT]
 
 
 def _split(key: Key, row: Row, runs: Runs, whole_ns: int) -> SplitRow:
@@ -136,24 +172,16 @@ def _split(key: Key, row: Row, runs: Runs, whole_ns: int) -> SplitRow:
         for kind, own in runs.items()
     }
     means = {kind: median_known(own) for kind, own in values.items()}
-    of_kind = {**means}
-    if "together" not in runs and "barrier" in runs:  # the nearest to it
-        values["together"], means["together"] = values["barrier"], means["barrier"]
     parts: dict[str, float | None] = dict.fromkeys(("library", *PARTS))
     found: list[str] | None = None
-    if row.family == "collective" and not key.call.startswith(STARTING):
+    if _is_split(key, row):
         parts |= {part: _less(means, *kinds) for part, kinds in PARTS.items()}
         parts["library"] = means.get("hot") or means.get("together")
-        outcomes = {
-            part: _outcome(values[kinds[0]], values[kinds[1]])
-            for part, kinds in PARTS.items() if parts[part] is not None
-        }
-        if outcomes and "none" not in outcomes.values():
-            found = [part for part, outcome in outcomes.items() if outcome in DIFFERENT]
+        found = _found(values)
     return SplitRow(
         key.call, runs["recorded"][0].labels.get(key.group, ""), key.bytes, key.measure, row.count,
         row.total_ns / (whole_ns or 1),
-        **{f"{kind}_ns": of_kind.get(kind) for kind in dict.fromkeys(KINDS.values())},
+        **{f"{kind}_ns": means.get(kind) for kind in dict.fromkeys(KINDS.values())},
         **{f"{part}_ns": value for part, value in parts.items()},
         found=None if found is None else ", ".join(found),
     )
@@ -162,7 +190,3 @@ def _split(key: Key, row: Row, runs: Runs, whole_ns: int) -> SplitRow:
 def _less(means: Mapping[str, float | None], kind: str, other: str) -> float | None:
     first, second = means.get(kind), means.get(other)
     return None if first is None or second is None else first - second
-
-
-def _outcome(first: Sequence[float | None], second: Sequence[float | None]) -> str:
-    return Judge(False, LEVEL, math.log1p(0.0)).contrast(second, first).outcome
