@@ -26,6 +26,7 @@ const struct setting SETTINGS_TABLE[] = {
 #define IS_FLAG_gpu false
 #define IS_FLAG_profile false
 #define IS_FLAG_per false
+#define IS_FLAG_stretch false
 #define IS_FLAG_flag true
 #define SETTING(NAME, FIELD, TYPE, DEFAULT, ARGUMENT, HELP) \
     {"COMMPROF_" #NAME, ARGUMENT, DEFAULT, HELP, IS_FLAG_##TYPE},
@@ -60,6 +61,41 @@ static bool parse_number(const char *text, setting_number *value)
     if (errno || !isdigit((unsigned char)text[0]) || *end)
         return false;
     *value = number;
+    return true;
+}
+
+/* Decimal seconds; the rest of the text follows. The decimal point is one in any locale. */
+static bool parse_seconds(const char **text, uint64_t *ns)
+{
+    static const uint64_t SECOND_NS = 1000000000, MOST_S = 100000000;
+    uint64_t seconds = 0, part_ns = 0;
+    if (!isdigit((unsigned char)**text))
+        return false;
+    for (; isdigit((unsigned char)**text) && seconds <= MOST_S; (*text)++)
+        seconds = 10 * seconds + (uint64_t)(**text - '0');
+    if (**text == '.') {
+        if (!isdigit((unsigned char)*++*text))
+            return false;
+        for (uint64_t unit = SECOND_NS / 10; isdigit((unsigned char)**text); unit /= 10, (*text)++)
+            part_ns += unit * (uint64_t)(**text - '0');
+    }
+    *ns = seconds * SECOND_NS + part_ns;
+    return seconds <= MOST_S;
+}
+
+static bool parse_stretch(const char *text, setting_stretch *value)
+{
+    setting_stretch read = {0, 0};
+    if (!parse_seconds(&text, &read.length_ns))
+        return false;
+    if (*text == '@') {
+        text++;
+        if (!parse_seconds(&text, &read.begin_ns))
+            return false;
+    }
+    if (*text)
+        return false;
+    *value = read;
     return true;
 }
 
@@ -324,6 +360,28 @@ static const char *print_period(const setting_period *value, char *buffer, size_
     return *value == SETTING_ONCE ? "once" : print_number(value, buffer, bytes);
 }
 
+/* As many decimals as are needed; returns the length. */
+static int print_seconds(uint64_t ns, char *buffer, size_t bytes)
+{
+    int used = snprintf(buffer, bytes, "%llu.%09llu", (unsigned long long)(ns / 1000000000),
+                        (unsigned long long)(ns % 1000000000));
+    while (buffer[used - 1] == '0')
+        used--;
+    used -= buffer[used - 1] == '.';
+    buffer[used] = '\0';
+    return used;
+}
+
+static const char *print_stretch(const setting_stretch *value, char *buffer, size_t bytes)
+{
+    int used = print_seconds(value->length_ns, buffer, bytes);
+    if (value->begin_ns) {
+        buffer[used++] = '@';
+        print_seconds(value->begin_ns, buffer + used, bytes - (size_t)used);
+    }
+    return buffer;
+}
+
 static const char *print_mode(const setting_mode *value, char *buffer, size_t bytes)
 {
     snprintf(buffer, bytes, "%03o", *value);
@@ -351,7 +409,7 @@ static const char *print_flag(const setting_flag *value, char *buffer, size_t by
 
 const char *settings_value(size_t wanted)
 {
-    static char buffer[32];
+    static char buffer[64];
     size_t index = 0;
 #define SETTING(NAME, FIELD, TYPE, DEFAULT, ARGUMENT, HELP) \
     if (index++ == wanted)                                  \

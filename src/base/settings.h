@@ -25,6 +25,9 @@ typedef int setting_clock; /* enum clock_kind */
 typedef int setting_gpu;   /* enum gpu_wanted */
 typedef int setting_profile;
 typedef int setting_per; /* enum output_per */
+typedef struct {
+    uint64_t length_ns, begin_ns; /* length 0: none */
+} setting_stretch;
 
 #define SETTING_ONCE UINT64_MAX
 #define SETTING_ONE_PER_NODE "one-per-node"

@@ -309,6 +309,7 @@ struct ledger_look ledger_look(void)
     look.window_mask = __atomic_load_n(&header->window_mask, __ATOMIC_ACQUIRE);
     look.step_mask = __atomic_load_n(&header->step_mask, __ATOMIC_ACQUIRE);
     look.device_mask = __atomic_load_n(&header->device_mask, __ATOMIC_ACQUIRE);
+    look.record_last = __atomic_load_n(&header->record_last, __ATOMIC_ACQUIRE);
     look.folds_ended = __atomic_load_n(&header->folds_ended, __ATOMIC_ACQUIRE);
     return look;
 }
@@ -321,7 +322,8 @@ bool ledger_moved_since(struct ledger_look look)
            __atomic_load_n(&header->epoch, __ATOMIC_RELAXED) != look.epoch ||
            __atomic_load_n(&header->window_mask, __ATOMIC_RELAXED) != look.window_mask ||
            __atomic_load_n(&header->step_mask, __ATOMIC_RELAXED) != look.step_mask ||
-           __atomic_load_n(&header->device_mask, __ATOMIC_RELAXED) != look.device_mask;
+           __atomic_load_n(&header->device_mask, __ATOMIC_RELAXED) != look.device_mask ||
+           __atomic_load_n(&header->record_last, __ATOMIC_RELAXED) != look.record_last;
 }
 
 /* A write that changes nothing: other threads may be writing. */

@@ -168,6 +168,13 @@ struct ledger_header {
     uint64_t gpu_uncollected_ns; /* of the last so many nanoseconds, records of GPU activities may
                                     not have been collected; renewed several times a second */
     uint64_t gpu_late_ns;        /* how long the activities of gpu_late_records lasted in total */
+
+    /* The record (COMMPROF_RECORD): all calls are sampled in the windows from record_first to
+     * record_last, too, whatever window_mask says. record_first 0: there is none. */
+    uint64_t record_first;
+    uint64_t record_last;
+    uint64_t record_is_full; /* 1: there was no more room, and record_last has been lowered */
+    uint64_t record_asked_ns;
 };
 
 enum ledger_gpu_state {
@@ -426,10 +433,14 @@ struct ledger_cpu_time {
  * time is left out. Masks may differ between ranks; all ranks have the windows that none of the
  * masks excludes.
  *
+ * A record is a range of windows in which threads' pages come from a room of their own, and are
+ * never reused: so it has all their calls, and the log of the other windows is as it would be
+ * without it.
+ *
  * A page has one owner: a thread (consecutive calls and regions), a GPU stream (its activities, by
  * device_mask), or the process's marked steps (64 of them in a row, by step_mask and the page's
  * number: that of its first step minus 1, divided by 64). Readers ignore samples in a thread's or
- * stream's page that are not in a sampled window. */
+ * stream's page that are in no sampled window and not in the record. */
 enum ledger_owner {
     LEDGER_NOBODY = 0,
     LEDGER_OF_THREAD = 1,

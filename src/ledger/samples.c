@@ -16,6 +16,16 @@
  * They also bound the work: all pages are scanned only when a mask gets a bit, and once for each
  * stream in a second in which there is no room.
  *
+ * In the record (samples_record) threads take pages that the log does not know, so these are
+ * neither reused nor weighed when a mask gets a bit:
+ *
+ *     windows      . . . . . . . . . first - 1 | first   record   last | last + 1 . . . . . .
+ *     a thread's   pages of the log, by mask   | pages of the record alone    | by mask again
+ *
+ * One window on either side is in these pages, too, for a reader's clock may put a call into the
+ * next one. If there is no more room for them, the record ends: readers are told an earlier last
+ * window, and all threads go on with pages of the log.
+ *
  * One lock guards the pages; a thread takes it once in 64 calls. */
 #include "samples.h"
 
@@ -39,6 +49,8 @@ static struct {
     struct ledger_chunk *chunk; /* from which new pages are allocated */
     struct ledger_page *steps;  /* in which the current step is; NULL: it is not sampled */
     struct ledger_sample *last_step;
+    struct ledger_chunk *record; /* from which pages of the record are allocated */
+    size_t record_count, record_most;
     struct clock clock; /* realigned often: the_clock is some parts per million off, so the windows
                            of ranks would drift apart */
 } samples = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -55,6 +67,8 @@ void samples_begin(size_t bytes)
     samples.chunk = NULL;
     samples.steps = NULL;
     samples.last_step = NULL;
+    samples.record = NULL;
+    samples.record_count = samples.record_most = 0;
     samples.clock = (struct clock){0};
 }
 
@@ -99,19 +113,27 @@ static bool page_is_retained(const struct ledger_page *page)
 
 /* Pages. These functions are called with the lock held. */
 
+/* The next page of the chunk, or of a new one; NULL: the ledger is full. */
+static struct ledger_page *next_page(struct ledger_chunk **chunk)
+{
+    if (!*chunk || (*chunk)->used == CHUNK_PAGES)
+        *chunk = ledger_chunk(LEDGER_SAMPLES, sizeof(struct ledger_page), 0);
+    if (!*chunk)
+        return NULL;
+    struct ledger_page *page = ledger_entry(*chunk, (*chunk)->used);
+    __atomic_store_n(&(*chunk)->used, (*chunk)->used + 1, __ATOMIC_RELEASE);
+    return page;
+}
+
 static struct ledger_page *fresh_page(void)
 {
     if (samples.count == samples.most)
         return NULL;
-    if (!samples.chunk || samples.chunk->used == CHUNK_PAGES)
-        samples.chunk = ledger_chunk(LEDGER_SAMPLES, sizeof(struct ledger_page), 0);
-    if (!samples.chunk) { /* the ledger is full: make do with the pages allocated */
-        samples.most = samples.count;
-        return NULL;
-    }
-    struct ledger_page *page = ledger_entry(samples.chunk, samples.chunk->used);
-    __atomic_store_n(&samples.chunk->used, samples.chunk->used + 1, __ATOMIC_RELEASE);
-    samples.pages[samples.count++] = page;
+    struct ledger_page *page = next_page(&samples.chunk);
+    if (page)
+        samples.pages[samples.count++] = page;
+    else
+        samples.most = samples.count; /* make do with the pages allocated */
     return page;
 }
 
@@ -295,6 +317,53 @@ static uint64_t end_of_stretch(uint64_t window, uint64_t mask)
     return mask ? beginning_of((window | ((mask & -mask) - 1)) + 1) : UINT64_MAX;
 }
 
+/* The record */
+
+void samples_record(int64_t begin_ns, int64_t end_ns, size_t bytes)
+{
+    struct ledger_header *header = the_ledger.header;
+    int64_t shift_ns = header->start_unix_ns - header->start_ns;
+    samples.record_most = bytes / LEDGER_CHUNK_BYTES * CHUNK_PAGES;
+    header->record_first = ((uint64_t)(begin_ns + shift_ns) >> LEDGER_WINDOW_NS_LOG2) + 1;
+    header->record_last = ((uint64_t)(end_ns + shift_ns) >> LEDGER_WINDOW_NS_LOG2) - 1;
+    header->record_asked_ns = (uint64_t)(end_ns - begin_ns);
+    if (!samples.most) /* the log has no pages: readers must not take any window for sampled */
+        header->window_mask = header->device_mask = (1ull << MASK_BITS) - 1;
+}
+
+/* A page of the record for a thread. NULL: the window is not in it, or there is no room; then the
+ * record ends before it. */
+static struct ledger_page *record_page(uint64_t owner, uint64_t window)
+{
+    struct ledger_header *header = the_ledger.header;
+    bool is_recorded = header->record_first && (owner & 0xff) == LEDGER_OF_THREAD &&
+                       header->record_first <= window + 1 && window <= header->record_last + 1;
+    if (!is_recorded)
+        return NULL;
+    struct ledger_page *page =
+        samples.record_count < samples.record_most ? next_page(&samples.record) : NULL;
+    if (page) {
+        samples.record_count++;
+        hand_over(page, owner, window);
+    } else {
+        header->record_is_full = 1;
+        __atomic_store_n(&header->record_last, window - 2, __ATOMIC_RELEASE);
+    }
+    return page;
+}
+
+/* When a thread must look for the record's begin, which is ahead of this window; UINT64_MAX: none
+ * is. What is far ahead by now's clock may be a little earlier or later by a clock that is right
+ * then: so it looks a thousandth of the time before, and again. */
+static uint64_t record_ahead(uint64_t owner, uint64_t window)
+{
+    uint64_t first = the_ledger.header->record_first;
+    if ((owner & 0xff) != LEDGER_OF_THREAD || first <= window + 1)
+        return UINT64_MAX;
+    uint64_t ahead = first - 1 - window;
+    return beginning_of(window + ahead - ahead / 1024);
+}
+
 /* Some places may be empty (samples_keep_together). */
 static void close_page(const struct samples_window *stream, uint64_t owner)
 {
@@ -329,12 +398,16 @@ static void turn(struct samples_window *stream, uint64_t owner, uint64_t *sample
     uint64_t window = window_of(ticks);
     if (last)
         close_page(stream, owner);
-    stream->page = take_page(owner, window);
+    bool is_recorded = (stream->page = record_page(owner, window)) != NULL;
+    if (!is_recorded)
+        stream->page = take_page(owner, window);
     stream->next = stream->page ? stream->page->samples : NULL;
     stream->end = stream->page ? stream->page->samples + LEDGER_PAGE_SAMPLES : NULL;
     uint64_t mask = *mask_of(owner), next = samples_next_window(window, mask),
              end_of_gap = window | ((1ull << GAP_WINDOWS_LOG2) - 1);
-    if (stream->page) {
+    if (is_recorded) {
+        stream->until_ticks = beginning_of(the_ledger.header->record_last + 2);
+    } else if (stream->page) {
         stream->until_ticks = end_of_stretch(window, mask);
     } else if (window & mask) {
         stream->until_ticks = beginning_of(
@@ -343,13 +416,16 @@ static void turn(struct samples_window *stream, uint64_t owner, uint64_t *sample
         stream->until_ticks = beginning_of(end_of_gap + 1);
         give_up(last, sampled_since_ticks, ticks, end_of_gap);
     }
+    uint64_t record_ticks = record_ahead(owner, window);
+    if (record_ticks < stream->until_ticks)
+        stream->until_ticks = record_ticks;
 }
 
 static struct ledger_sample *open_for(struct samples_window *stream, uint64_t owner,
                                       uint64_t *sampled_since_ticks, uint64_t ticks)
 {
     struct quiet before = quiet_lock(&samples.lock);
-    if (!samples.most)
+    if (!samples.most && !the_ledger.header->record_first)
         *stream = (struct samples_window){.until_ticks = UINT64_MAX};
     else
         turn(stream, owner, sampled_since_ticks, ticks);

@@ -23,6 +23,10 @@ struct samples_window {
 /* Use at most this many bytes of the open ledger for samples; less than one chunk: no samples. */
 void samples_begin(size_t bytes);
 
+/* Sample every call that returns between these times of CLOCK_MONOTONIC, in whole windows, with
+ * pages of at most this many bytes more. After samples_begin, before any call is sampled. */
+void samples_record(int64_t begin_ns, int64_t end_ns, size_t bytes);
+
 /* Total number of pages examined to find free ones (a measure of the work). */
 extern uint64_t samples_pages_looked_at;
 
@@ -36,6 +40,12 @@ struct ledger_sample *samples_open_for_stream(struct samples_window *window,
 static inline bool samples_mask_keeps(uint64_t number, uint64_t mask)
 {
     return (number & mask) == 0;
+}
+
+/* Whether a window is in the record. */
+static inline bool samples_record_has(const struct ledger_header *header, uint64_t window)
+{
+    return header->record_first && header->record_first <= window && window <= header->record_last;
 }
 
 /* The stream's next sample, NULL if it is not sampled. False: a page must be opened first. */

@@ -31,6 +31,11 @@ CREATE TABLE rank ( -- commprof's docs/SCHEMA.md says what each column means
     cost_finalize_ns     INTEGER NOT NULL,
     cost_per_call_ps     INTEGER NOT NULL,
     clock_error_ppb      SIGNED INTEGER NOT NULL,
+    window_mask          INTEGER NOT NULL,
+    record_begin_ns      INTEGER,
+    record_end_ns        INTEGER,
+    record_asked_ns      INTEGER,
+    record_is_full       BOOLEAN NOT NULL,
     gpu_state                TEXT    NOT NULL
     CHECK (gpu_state IN ('none', 'dormant', 'tracing', 'paused', 'yielded', 'refused', 'stopped')),
     gpu_records              INTEGER NOT NULL,

@@ -70,6 +70,20 @@ static int64_t time_counted_ns(const struct ledger_header *ledger)
            (ledger->counting_since_ns ? until_ns - ledger->counting_since_ns : 0);
 }
 
+/* The end of a window, since the rank's start. */
+static int64_t end_of_window(const struct ledger_header *ledger, uint64_t window)
+{
+    return (int64_t)((window + 1) << LEDGER_WINDOW_NS_LOG2) - ledger->start_unix_ns;
+}
+
+static struct span recorded(const struct ledger_header *ledger)
+{
+    int64_t begin_ns = end_of_window(ledger, ledger->record_first - 1),
+            end_ns = end_of_window(ledger, ledger->record_last), wall_ns = rows_wall_ns(ledger);
+    end_ns = end_ns < wall_ns ? end_ns : wall_ns;
+    return (struct span){begin_ns, end_ns > begin_ns ? end_ns : begin_ns};
+}
+
 static void store_rank(struct store *store, int64_t began_ns)
 {
     const struct ledger_header *ledger = store->ledger;
@@ -82,6 +96,10 @@ static void store_rank(struct store *store, int64_t began_ns)
         ledger->ended == LEDGER_RUNNING ? rows_null() : rows_number(store, ledger->end_unix_ns);
     struct value wall_ns = rows_number(store, rows_wall_ns(ledger));
     struct value counted_ns = rows_number(store, time_counted_ns(ledger));
+    bool has_record = ledger->record_first;
+    struct span record = recorded(ledger);
+    struct value record_begin_ns = has_record ? rows_number(store, record.begin_ns) : rows_null();
+    struct value record_end_ns = has_record ? rows_number(store, record.end_ns) : rows_null();
     const struct column row[] = {
 #define ROWS_OF_RANK
 #include "rows.def"

@@ -29,7 +29,8 @@ static bool take_page(const struct ledger_page *from, struct ledger_page *page)
     return page->owner == owner && owner_now == owner && page->first == first_now;
 }
 
-/* Whether a sample counts: those that are no longer sampled stay until their page is reused. */
+/* Whether a sample counts: those that are no longer sampled stay until their page is reused; in
+ * pages of the record they stay for good. */
 static bool is_retained(const struct store *store, const struct ledger_page *page,
                         const struct ledger_sample *sample)
 {
@@ -39,8 +40,10 @@ static bool is_retained(const struct store *store, const struct ledger_page *pag
     bool is_call = (uint8_t)page->owner == LEDGER_OF_THREAD;
     int64_t at_ns = ledger->start_unix_ns +
                     rows_since_start_ns(store, is_call ? sample->end_ticks : sample->start_ticks);
-    return samples_mask_keeps((uint64_t)at_ns >> LEDGER_WINDOW_NS_LOG2,
-                              is_call ? ledger->window_mask : ledger->device_mask);
+    uint64_t window = (uint64_t)at_ns >> LEDGER_WINDOW_NS_LOG2;
+    if (!is_call)
+        return samples_mask_keeps(window, ledger->device_mask);
+    return samples_mask_keeps(window, ledger->window_mask) || samples_record_has(ledger, window);
 }
 
 static struct value bytes_of(const struct store *store, const struct ledger_sample *sample)

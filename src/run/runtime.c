@@ -251,6 +251,17 @@ static void complain_if_nobody_is_chosen(void)
             settings.ranks, world_size - 1);
 }
 
+/* Each rank counts from the return of its own MPI_Init, which is nearly at the same time on all:
+ * readers take what is common to all ranks. */
+static void plan_record(const struct call *first)
+{
+    int64_t begun_ns = clock_ns(first->end ? first->end : first->start);
+    int64_t begin_ns = begun_ns + (int64_t)settings.record.begin_ns;
+    if (settings.record.length_ns)
+        samples_record(begin_ns, begin_ns + (int64_t)settings.record.length_ns,
+                       the_ledger.limit_bytes / 2);
+}
+
 static bool begin_ledger(const struct call *first, int thread_level, bool spawned)
 {
     if (world_rank <= 0) {
@@ -272,6 +283,7 @@ static bool begin_ledger(const struct call *first, int thread_level, bool spawne
     record_start(first, thread_level);
     samples_begin(settings.samples_bytes < settings.memory_bytes / 4 ? settings.samples_bytes
                                                                      : settings.memory_bytes / 4);
+    plan_record(first);
     return true;
 }
 

@@ -38,6 +38,7 @@ CELL_BYTES, BLOCK_BYTES, BLOCKS = 256, 64, 38
 COMMUNICATOR_BYTES, THREAD_BYTES = 768, 128
 PAGE_BYTES, PAGE_SAMPLES, REGION_BYTES = 3648, 64, 128
 WINDOW_NS, GAP_NS = 1 << 20, 1 << 30
+USAGE_BYTES = 208
 STRETCH = 10  # bit of a mask: of the numbers of stretches of GAP_NS it is the lowest
 OF_THREAD, OF_STREAM, OF_STEPS = 1, 2, 3
 GPU_STATES = ("none", "dormant", "tracing", "paused", "yielded", "refused", "stopped")
@@ -463,6 +464,19 @@ class Rank:
     tracings: list[Tracing] = field(default_factory=list)
     readings: list[Reading] = field(default_factory=list)
     algorithms: list[Algorithm] = field(default_factory=list)
+    window_mask: int = 0
+    record: tuple[int, int] | None = None  # its first and last window
+    record_asked_ns: int | None = None
+    record_is_full: int = 0
+
+    @property
+    def record_columns(self) -> tuple[int | None, ...]:
+        """Those of table `rank`, with the mask that readers hold against it."""
+        first, last = self.record or (0, 0)
+        begin_ns = first * WINDOW_NS - self.start_unix_ns
+        end_ns = max(begin_ns, min((last + 1) * WINDOW_NS - self.start_unix_ns, self.wall_ns))
+        span = (begin_ns, end_ns) if self.record else (None, None)
+        return (self.window_mask, *span, self.record_asked_ns, self.record_is_full)
 
     def counters(self, names: list[str]) -> list[int]:
         """The values of the ledger's counters; 0 for one that no test is about."""
@@ -810,7 +824,10 @@ def rows_of(rank: Rank) -> dict[str, list[tuple]]:
     )
     return {
         "rank": [
-            (*process, *rank.counters(COUNTERS), 0, rank.gpu_state, *rank.counters(GPU_COUNTERS))
+            (
+                *process, *rank.counters(COUNTERS), 0, *rank.record_columns, rank.gpu_state,
+                *rank.counters(GPU_COUNTERS),
+            )
         ],
         "fact": [(own, key, value) for key, value in rank.all_facts.items()],
         "thread": [thread_row(rank, *thread) for thread in rank.threads],
@@ -1022,12 +1039,15 @@ def ledger_header(rank: Rank, chunk_count: int) -> bytes:
     header += struct.pack("<2iq2i", own, rank.world_size, rank.process, 3, rank.abort_code)
     header += struct.pack("<4q", rank.start_unix_ns, rank.start_monotonic_ns, *end)
     header += struct.pack("<QqQ", CLOCK_TICKS, clock_ns(rank), CLOCK_SCALE)
-    header += struct.pack("<3q2I3Q", *counting, rank.reset_unix_ns or 0, rank.epoch, 0, 0, 0, 0)
+    header += struct.pack("<3q2I3Q", *counting, rank.reset_unix_ns or 0, rank.epoch, 0,
+                          rank.window_mask, 0, 0)
     header += struct.pack("<2Q", len(rank.steps), 0)
     header += struct.pack("<2Qq", *rank.folds, rank.copied_unix_ns)
     header += struct.pack(f"<{len(COUNTERS)}Qq", *rank.counters(COUNTERS), 0)
     gpu = rank.counters(GPU_COUNTERS)
     header += struct.pack(f"<2I{len(gpu)}Q", GPU_STATES.index(rank.gpu_state), rank.gpu_epoch, *gpu)
+    record = (*(rank.record or (0, 0)), rank.record_is_full, rank.record_asked_ns or 0)
+    header += bytes(2 * USAGE_BYTES + 16) + struct.pack("<4Q", *record)
     return header.ljust(4096, b"\0")
 
 

@@ -92,7 +92,8 @@ class Job:
 
     def rank_row(self, rank: int) -> dict:
         start = self.hosts[rank].reading(self.true_start_ns)
-        numbers = dict.fromkeys(("abort_code", "clock_error_ppb", *COUNTERS, *GPU_COUNTERS), 0)
+        unlike = ("abort_code", "clock_error_ppb", "window_mask", "record_is_full")
+        numbers = dict.fromkeys((*unlike, *COUNTERS, *GPU_COUNTERS), 0)
         process = {
             "world_rank": rank,
             "world_size": len(self.hosts),

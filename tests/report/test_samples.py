@@ -153,6 +153,57 @@ def test_a_call_is_in_the_window_in_which_it_returns(written):
     assert written(rank).header(window_mask=2 << planted.STRETCH).ask("SELECT * FROM sample") == []
 
 
+RECORDED = (ROUND_UNIX_NS + 3 * GAP_NS) // planted.WINDOW_NS, 3 * GAP_NS // planted.WINDOW_NS
+
+
+def recorded_rank() -> Rank:
+    """A call of each kind in each stretch that the mask leaves, and in those of the record: 3, 4
+    and 5."""
+    times = [stretch * GAP_NS + 1_000 for stretch in (0, 2, 3, 4, 5, 6, 8)]
+    first, windows = RECORDED
+    return one_rank(
+        samples=sends(times), spans=[Span(1, at_ns, at_ns + 100) for at_ns in times],
+        regions={1: "solve"}, windows=[Window(0, 10 * SECOND)], start_unix_ns=ROUND_UNIX_NS,
+        window_mask=1 << planted.STRETCH, record=(first, first + windows - 1),
+        record_asked_ns=4 * SECOND, record_is_full=1,
+    )
+
+
+@pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
+@pytest.mark.parametrize(
+    "most, stretches", ((None, [0, 2, 3, 4, 5, 6, 8]), (10, [0, 2, 4, 6, 8]), (500, [0, 2, 4, 6, 8]))
+)
+def test_the_record_is_for_those_who_read_all(tmp_path, write, most, stretches):
+    """And does not count where there are too many."""
+    write(tmp_path, [recorded_rank()])
+    run = run_open(tmp_path, with_samples=True, most_samples=most)
+    for table in ("sample", "region_span"):
+        found = run.connection.execute(f"SELECT end_ns >> 30 FROM {table} ORDER BY 1").fetchall()
+        assert found == [(stretch,) for stretch in stretches]
+    assert not run.thinning.is_needed
+
+
+def test_ledgers_and_databases_have_the_same_record(tmp_path):
+    question = (
+        "SELECT window_mask, record_begin_ns, record_end_ns, record_asked_ns, record_is_full "
+        "FROM rank"
+    )
+    planted.write_databases(tmp_path / "databases", [recorded_rank()])
+    planted.write_ledgers(tmp_path / "ledgers", [recorded_rank()])
+    from_ledgers = all_of(tmp_path / "ledgers", question)
+    assert from_ledgers == all_of(tmp_path / "databases", question)
+    assert from_ledgers == [(1 << planted.STRETCH, 3 * GAP_NS, 6 * GAP_NS, 4 * SECOND, 1)]
+
+
+def test_a_record_in_a_ledger_may_be_anything(written):
+    rank = recorded_rank()
+    for fields in ({"record_first": (1 << 64) - 1}, {"record_last": (1 << 64) - 1}):
+        ((begin_ns, end_ns),) = written(rank).header(**fields).ask(
+            "SELECT record_begin_ns, record_end_ns FROM rank"
+        )
+        assert 0 <= begin_ns <= end_ns <= 1 << 62
+
+
 @pytest.mark.parametrize("mask", range(32))
 def test_the_next_window_is_the_lowest_without_bits_of_the_mask(mask):
     for window in range(-1, 64):

@@ -140,6 +140,17 @@ def test_a_running_job_has_been_seen_so_far(seen):
     assert seen(ranks, planted.write_ledgers) == "all calls so far"
 
 
+def test_a_record_without_room_is_no_loss_of_counts(seen, report, tmp_path):
+    begin = planted.START_UNIX_NS // planted.WINDOW_NS
+    ranks = ranks_with(
+        record=(begin + 100, begin + 600), record_asked_ns=4 * SECOND, record_is_full=1
+    )
+    assert seen(ranks) == "all calls"
+    (row,) = report("seen", planted.write_databases(tmp_path / "full", ranks), "--json").rows
+    assert (row["reason"], row["effect"]) == ("record", "merged")
+    assert row["amount"] == pytest.approx(4 * SECOND - 501 * planted.WINDOW_NS, abs=2)
+
+
 def test_what_is_counted_but_not_apart_is_no_loss(seen, report, tmp_path):
     ranks = ranks_with(folded_cells=2, facts={"region_refused": "epoch/4096"})
     assert seen(ranks) == "all calls"

@@ -653,7 +653,7 @@ static void what_moves_a_ledger_is_seen(void)
     struct ledger_look look = ledger_look();
     CHECK(!ledger_moved_since(look));
     uint64_t *const moved[] = {&header->folds_begun, &header->window_mask, &header->step_mask,
-                               &header->device_mask};
+                               &header->device_mask, &header->record_last};
     for (size_t i = 0; i < sizeof moved / sizeof *moved; i++) {
         ++*moved[i];
         CHECK(ledger_moved_since(look));

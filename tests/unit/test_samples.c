@@ -612,6 +612,150 @@ static void after_a_window_that_filled_the_log_others_are_sampled(void)
     }
 }
 
+/* The record */
+
+static void record(uint64_t at, uint64_t end, unsigned chunks)
+{
+    int64_t start_ns = the_ledger.header->start_ns;
+    samples_record(start_ns + (int64_t)(at << LEDGER_GAP_NS_LOG2),
+                   start_ns + (int64_t)(end << LEDGER_GAP_NS_LOG2), chunks * LEDGER_CHUNK_BYTES);
+}
+
+static uint64_t window_of(uint64_t ticks)
+{
+    int64_t since_ns = clock_ns(ticks) - the_ledger.header->start_ns;
+    return (uint64_t)(the_ledger.header->start_unix_ns + since_ns) >> LEDGER_WINDOW_NS_LOG2;
+}
+
+/* A thread's samples in the record, whatever the mask says; each is there once. */
+static uint64_t recorded_calls(unsigned thread)
+{
+    static uint8_t seen[SECONDS][1 << 17];
+    uint64_t count = 0;
+    memset(seen, 0, sizeof seen);
+    FOR_EACH_PAGE(page)
+    for (unsigned i = 0; i < PAGE && page->owner == owner_of_thread(thread); i++) {
+        const struct ledger_sample *sample = &page->samples[i];
+        if (!sample->end_ticks ||
+            !samples_record_has(the_ledger.header, window_of(sample->end_ticks)))
+            continue;
+        uint8_t *own = &seen[sample->sequence >> 32][sample->bytes_and_signature];
+        CHECK(!*own);
+        *own = 1;
+        count++;
+    }
+    return count;
+}
+
+/* How many calls the thread has made in the record, of those asked for in some seconds. */
+static uint64_t calls_in_record(unsigned thread, uint64_t at, uint64_t end)
+{
+    uint64_t count = 0;
+    for (; at < end; at++)
+        for (uint32_t i = 0; i < calls_of[thread][at]; i++)
+            count += samples_record_has(the_ledger.header, window_of_call(at, i));
+    return count;
+}
+
+static void a_record_has_all_calls_of_its_time_beside_a_full_log(void)
+{
+    begin(LOG);
+    const int64_t start_ns = the_ledger.header->start_ns, window_ns = 1 << LEDGER_WINDOW_NS_LOG2;
+    samples_record(start_ns + 500 * (window_ns << WINDOW_BIT) + 3 * window_ns,
+                   start_ns + 502 * (window_ns << WINDOW_BIT) + 7 * window_ns + 10,
+                   8 * LEDGER_CHUNK_BYTES);
+    for (uint64_t at = 0; at < 1000; at++) {
+        calls(0, at, 1000);
+        calls(1, at, 7);
+    }
+    CHECK_EQUAL(the_ledger.header->record_is_full, 0);
+    CHECK_EQUAL(the_ledger.header->record_asked_ns,
+                (2ll << LEDGER_GAP_NS_LOG2) + 4 * window_ns + 10);
+    CHECK_EQUAL(the_ledger.header->record_first, ((FIRST + 500ull) << WINDOW_BIT) + 4);
+    CHECK_EQUAL(the_ledger.header->record_last, ((FIRST + 502ull) << WINDOW_BIT) + 6);
+    CHECK(bits(the_ledger.header->window_mask) > 2);
+    CHECK(calls_in_record(0, 499, 504) > 2000);
+    CHECK_EQUAL(recorded_calls(0), calls_in_record(0, 499, 504));
+    CHECK_EQUAL(recorded_calls(1), calls_in_record(1, 499, 504));
+    CHECK(check_thread(0, 1000) > 0);
+    check_thread(1, 1000);
+}
+
+static void a_record_takes_nothing_from_the_log(void)
+{
+    begin(LOG);
+    record(1, 2, 100);
+    calls(0, 1, 50000);
+    CHECK_EQUAL(the_ledger.header->window_mask, 0);
+    CHECK_EQUAL(recorded_calls(0), calls_in_record(0, 1, 2));
+    CHECK_EQUAL(found_calls(0, 1), 50000);
+    calls(0, 4, LOG_PAGES * PAGE);
+    CHECK_EQUAL(the_ledger.header->window_mask, 0);
+}
+
+static void a_record_without_room_ends_and_the_log_goes_on(void)
+{
+    begin(LOG);
+    record(1, 9, 1);
+    for (uint64_t at = 1; at < 9; at++)
+        for (unsigned i = 0; i < 5; i++) {
+            calls(0, at, 100);
+            calls(1, at, 3);
+        }
+    CHECK_EQUAL(the_ledger.header->record_is_full, 1);
+    CHECK(the_ledger.header->record_last < (FIRST + 4ull) << WINDOW_BIT);
+    CHECK(calls_in_record(0, 1, 9) > CHUNK_PAGES * PAGE / 2);
+    CHECK_EQUAL(recorded_calls(0), calls_in_record(0, 1, 9));
+    CHECK_EQUAL(recorded_calls(1), calls_in_record(1, 1, 9));
+    CHECK_EQUAL(check_thread(0, 9), 8);
+    CHECK_EQUAL(check_thread(1, 9), 8);
+}
+
+static void where_the_ledger_is_full_the_record_ends_too(void)
+{
+    begin(LOG);
+    record(1, 9, 1000);
+    while (ledger_chunk(LEDGER_CELLS, 256, 0))
+        ;
+    calls(0, 2, 100);
+    CHECK_EQUAL(the_ledger.header->record_last + 2, (FIRST + 2ull) << WINDOW_BIT);
+    CHECK_EQUAL(recorded_calls(0), 0);
+}
+
+/* An hour ahead, its idea of that time may be milliseconds off. */
+static void a_thread_looks_for_the_record_a_thousandth_of_the_time_before_it(void)
+{
+    begin(LOG);
+    record(3000, 3001, 8);
+    calls(0, 0, 1);
+    CHECK(windows[0].until_ticks > ticks_in(2997, 0));
+    CHECK(windows[0].until_ticks < ticks_in(2998, 0));
+    calls(0, 2998, 1);
+    CHECK(windows[0].until_ticks > ticks_in(2999, 900000000));
+    CHECK(windows[0].until_ticks <= ticks_in(3000, 0));
+    the_ledger.header->window_mask = 1 << WINDOW_BIT; /* leaves the second before out */
+    calls(0, 2999, 100);
+    CHECK(!windows[0].page);
+    calls(0, 3000, 1000);
+    CHECK(windows[0].page);
+    CHECK_EQUAL(recorded_calls(0), calls_in_record(0, 3000, 3001));
+}
+
+static void without_a_log_the_record_is_all(void)
+{
+    begin(0);
+    record(5, 6, 8);
+    for (uint64_t at = 0; at < 10; at++) {
+        calls(0, at, 1000);
+        activities(1, at, 100);
+    }
+    CHECK_EQUAL(recorded_calls(0), calls_in_record(0, 5, 6));
+    uint64_t first = (uint64_t)FIRST << WINDOW_BIT;
+    CHECK(samples_next_window(first, the_ledger.header->window_mask) > first + (1ull << 40));
+    CHECK(samples_next_window(first, the_ledger.header->device_mask) > first + (1ull << 40));
+    CHECK_EQUAL(pages_of(LEDGER_OF_STREAM), 0);
+}
+
 /* Pages in use */
 
 static void an_open_page_is_not_taken(void)
@@ -1050,6 +1194,12 @@ static void a_kill_while_pages_change_hands_leaves_no_call_in_a_wrong_place(void
 }
 
 static const struct unit_test TESTS[] = {
+    TEST(a_record_has_all_calls_of_its_time_beside_a_full_log),
+    TEST(a_record_takes_nothing_from_the_log),
+    TEST(a_record_without_room_ends_and_the_log_goes_on),
+    TEST(where_the_ledger_is_full_the_record_ends_too),
+    TEST(a_thread_looks_for_the_record_a_thousandth_of_the_time_before_it),
+    TEST(without_a_log_the_record_is_all),
     TEST(a_short_run_has_every_call),
     TEST(a_short_run_has_all_of_many_calls_in_one_second),
     TEST(a_sample_has_all_that_it_was_given),

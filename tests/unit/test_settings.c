@@ -82,6 +82,32 @@ static void sizes_have_units(void)
     CHECK_READS("COMMPROF_SAMPLES", "0", samples_bytes, 0);
 }
 
+static void a_stretch_has_seconds_and_begins_at_one(void)
+{
+    CHECK_READS("COMMPROF_RECORD", "20", record.length_ns, 20000000000);
+    CHECK_EQUAL(settings.record.begin_ns, 0);
+    CHECK_READS("COMMPROF_RECORD", "0.25@3600.000000001", record.length_ns, 250000000);
+    CHECK_EQUAL(settings.record.begin_ns, 3600000000001);
+    CHECK_TEXT(settings_value(index_of("COMMPROF_RECORD")), "0.25@3600.000000001");
+    CHECK_READS("COMMPROF_RECORD", "100@20", record.begin_ns, 20000000000);
+    CHECK_TEXT(settings_value(index_of("COMMPROF_RECORD")), "100@20");
+    CHECK_READS("COMMPROF_RECORD", "0", record.length_ns, 0);
+    CHECK_READS("COMMPROF_RECORD", "1.00000000019", record.length_ns, 1000000000);
+}
+
+static void malformed_stretches_are_named_and_the_default_stands(void)
+{
+    CHECK_REFUSES("COMMPROF_RECORD", "20s", record.length_ns, 0);
+    CHECK_REFUSES("COMMPROF_RECORD", "20@", record.length_ns, 0);
+    CHECK_REFUSES("COMMPROF_RECORD", "@20", record.length_ns, 0);
+    CHECK_REFUSES("COMMPROF_RECORD", "-1", record.length_ns, 0);
+    CHECK_REFUSES("COMMPROF_RECORD", "1.@2", record.length_ns, 0);
+    CHECK_REFUSES("COMMPROF_RECORD", "1,5", record.length_ns, 0);
+    CHECK_REFUSES("COMMPROF_RECORD", "1@2@3", record.length_ns, 0);
+    CHECK_REFUSES("COMMPROF_RECORD", "1000000000", record.length_ns, 0);
+    CHECK_REFUSES("COMMPROF_RECORD", "1@99999999999999999999999", record.length_ns, 0);
+}
+
 static void malformed_sizes_are_named_and_the_default_stands(void)
 {
     CHECK_REFUSES("COMMPROF_MEMORY", "much", memory_bytes, 64 << 20);
@@ -390,6 +416,8 @@ static const struct unit_test TESTS[] = {
     TEST(an_empty_variable_means_the_default),
     TEST(sizes_have_units),
     TEST(malformed_sizes_are_named_and_the_default_stands),
+    TEST(a_stretch_has_seconds_and_begins_at_one),
+    TEST(malformed_stretches_are_named_and_the_default_stands),
     TEST(numbers_are_decimal),
     TEST(malformed_numbers_are_named_and_the_default_stands),
     TEST(flags_have_the_usual_words),

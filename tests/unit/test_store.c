@@ -781,6 +781,56 @@ static void samples_and_steps_that_a_mask_leaves_out_are_not_stored(void)
     CHECK_TEXT(ask("SELECT step FROM step"), "1024 2050");
 }
 
+static void begin_record(uint64_t begin_second, uint64_t end_second)
+{
+    begin_sampled();
+    the_ledger.header->record_first = begin_second << SECOND_BIT;
+    the_ledger.header->record_last = (end_second << SECOND_BIT) - 1;
+    the_ledger.header->record_asked_ns = 3 * SECOND_NS;
+}
+
+static void samples_of_the_record_are_stored_though_the_mask_leaves_them_out(void)
+{
+    begin_record(6, 8);
+    the_ledger.header->window_mask = the_ledger.header->device_mask = 15 << SECOND_BIT;
+    the_ledger.header->record_is_full = 1;
+    struct ledger_page *page = begin_page(LEDGER_OF_THREAD, 0, 4 << SECOND_BIT);
+    for (unsigned second = 0; second < 6; second++)
+        put(page, second, SEND, second * SECOND_NS, second * SECOND_NS + 10);
+    struct ledger_page *gpu_page = begin_page(LEDGER_OF_STREAM, 1, 4 << SECOND_BIT);
+    put(gpu_page, 0, 0, 2 * SECOND_NS, 2 * SECOND_NS + 10);
+    store();
+    CHECK_TEXT(ask("SELECT start_ns >> 30 FROM sample"), "2 3");
+    CHECK_TEXT(ask("SELECT count(*) FROM gpu_sample"), "0");
+    CHECK_TEXT(ask("SELECT count(*) FROM sample_window"), "0");
+    CHECK_TEXT(ask("SELECT record_begin_ns + 500000000, record_end_ns + 500000000,"
+                   " record_asked_ns >> 30, record_is_full, window_mask >> 10 FROM rank"),
+               "2147483648|4294967296|3|1|15");
+}
+
+static void a_record_ends_with_the_job(void)
+{
+    begin_record(10, 90);
+    store();
+    CHECK_TEXT(ask("SELECT record_end_ns = wall_ns, record_is_full FROM rank"), "1|0");
+}
+
+static void a_record_that_had_not_begun_is_empty(void)
+{
+    begin_record(80, 90);
+    store();
+    CHECK_TEXT(ask("SELECT record_begin_ns > wall_ns, record_end_ns = record_begin_ns FROM rank"),
+               "1|1");
+}
+
+static void without_a_record_its_times_are_unknown(void)
+{
+    begin_sampled();
+    store();
+    CHECK_TEXT(ask("SELECT record_begin_ns, record_end_ns, record_asked_ns FROM rank"),
+               "null|null|null");
+}
+
 static void samples_from_before_a_reset_are_not_stored(void)
 {
     begin_sampled();
@@ -1503,6 +1553,10 @@ static const struct unit_test TESTS[] = {
     TEST(a_sample_has_its_signature),
     TEST(a_sample_that_is_not_there_yet_is_not_stored),
     TEST(samples_and_steps_that_a_mask_leaves_out_are_not_stored),
+    TEST(samples_of_the_record_are_stored_though_the_mask_leaves_them_out),
+    TEST(a_record_ends_with_the_job),
+    TEST(a_record_that_had_not_begun_is_empty),
+    TEST(without_a_record_its_times_are_unknown),
     TEST(samples_from_before_a_reset_are_not_stored),
     TEST(windows_that_touch_are_one_row),
     TEST(windows_between_sampled_ones_are_not_covered),

@@ -301,6 +301,7 @@ class Moving(NamedTuple):
     window_mask: int
     step_mask: int
     device_mask: int
+    record_last: int
 
 
 def _moving(header) -> Moving:

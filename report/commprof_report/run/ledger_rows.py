@@ -10,8 +10,8 @@ from ..base import units
 from . import process
 from .ledger import (
     COLLECTIVE, COMMUNICATOR_NCCL, DOING_REQUEST_CALL_BIT, DOING_INSIDE_BIT, DOING_SLOT_BIT,
-    LIBRARIES, NO_TAG, RECENT_COLLECTIVES, SIGNATURE_COMMUTATIVE, SIGNATURE_COUNTS, USAGE, Ledger,
-    cells_sum, memory_kind_is_known, memory_kind_name, peers_sum,
+    LIBRARIES, NO_TAG, RECENT_COLLECTIVES, SIGNATURE_COMMUTATIVE, SIGNATURE_COUNTS, USAGE,
+    WINDOW_NS_LOG2, Ledger, cells_sum, memory_kind_is_known, memory_kind_name, peers_sum,
 )
 from .ledger_gpu import damage_note, gpu_facts, gpu_rows
 from .ledger_samples import CALL_MASK, Clock, clock_of, rows_of, sample_rows
@@ -205,7 +205,22 @@ def _rank_row(ledger: Ledger, rows: Rows, life: Life) -> tuple:
         end_unix_ns=header.end_unix_ns if has_ended(ledger) else None,
         wall_ns=life.last_ns if has_ended(ledger) else None,
         counted_ns=min(believed(header.counted_ns) + believed(counting_ns), MOST),
+        **_record(header, life),
     )
+
+
+def _record(header, life: Life) -> dict[str, int | None]:
+    """The columns of table `rank` about the record."""
+    if not header.record_first:
+        return {"record_begin_ns": None, "record_end_ns": None}
+    begin_ns, end_ns = (
+        believed((window << WINDOW_NS_LOG2) - header.start_unix_ns)
+        for window in (header.record_first, header.record_last + 1)
+    )
+    return {
+        "record_begin_ns": begin_ns,
+        "record_end_ns": max(begin_ns, min(end_ns, life.last_ns)),
+    }
 
 
 def _thread_row(ledger: Ledger, rows: Rows, clock: Clock, entry) -> tuple:

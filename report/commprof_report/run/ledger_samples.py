@@ -154,8 +154,9 @@ def sample_rows(
         "sample": samples, "sample_message": messages, "sample_start": starts,
         "sample_epoch": epochs, "region_span": spans,
     }
+    record = range(header.record_first or 1, header.record_last + 1 if header.record_first else 1)
     in_windows = {
-        table: _in_windows(header.start_unix_ns, header.window_mask, found, "end_ns")
+        table: _in_windows(header.start_unix_ns, header.window_mask, found, "end_ns", record)
         for table, found in calls.items()
     }
     in_windows["gpu_sample"] = _in_windows(
@@ -164,11 +165,15 @@ def sample_rows(
     return {**in_windows, "sample_window": windows, "step": steps, "gpu_sample_window": gpu_windows}
 
 
-def _in_windows(start_unix_ns: int, mask: int, rows: list[Any], time: str) -> list[Any]:
-    """Rows that are sampled; others stay in the log until their page is reused."""
+def _in_windows(
+    start_unix_ns: int, mask: int, rows: list[Any], time: str, record: range = range(0)
+) -> list[Any]:
+    """Rows that are sampled, by a mask or in the record; others stay in the log until their page is
+    reused."""
     if not mask:
         return rows
-    return [row for row in rows if not start_unix_ns + getattr(row, time) >> WINDOW_NS_LOG2 & mask]
+    windows = ((start_unix_ns + getattr(row, time) >> WINDOW_NS_LOG2, row) for row in rows)
+    return [row for window, row in windows if not window & mask or window in record]
 
 
 def _owner(kind: int, number: int) -> int:

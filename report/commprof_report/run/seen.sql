@@ -47,7 +47,9 @@ WITH reason (reason, effect, unit, fact, what, way_out) AS (
      'of other jobs, connected to this one: in profiles of their own, if they were profiled', ''),
     ('communicators', 'merged', 'communicator', '', 'counted as one', 'commprof-run --memory 256M'),
     ('cells', 'merged', 'cell', '', 'with several sizes', 'commprof-run --memory 256M'),
-    ('regions', 'merged', '', 'region_refused', 'regions counted in the one around them, from this one on', '')
+    ('regions', 'merged', '', 'region_refused', 'regions counted in the one around them, from this one on', ''),
+    ('record', 'merged', 'ns', '', 'of COMMPROF_RECORD not recorded call by call: there was no more room',
+     'commprof-run --memory 256M')
 ),
 -- Ranks of the run that are not here.
 absent (ranks, setting) AS (
@@ -89,6 +91,10 @@ found (world_rank, reason, amount, whole, detail) AS (
     WHERE value IS NOT NULL OR wall_ns - counted_ns - reset_ns > :off_share * wall_ns
     UNION ALL
     SELECT world_rank, 'reset', reset_ns, wall_ns, '' FROM timed
+    UNION ALL
+    SELECT rank.world_rank, 'record', min(record_begin_ns + record_asked_ns, timed.wall_ns) - record_end_ns,
+           record_asked_ns, ''
+    FROM rank JOIN timed USING (world_rank) WHERE record_is_full
     UNION ALL
     SELECT world_rank, CASE key WHEN 'mpi_abi' THEN 'sizes' ELSE 'copied' END, NULL, NULL, '' FROM fact
     WHERE key = 'ledger_copied_unix_ns' OR (key = 'mpi_abi' AND value = 'unknown')

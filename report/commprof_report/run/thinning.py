@@ -4,7 +4,8 @@ on all ranks.
 During the job, each rank reduces its samples by giving its mask more bits (ledger_format.h). This
 module does the same again, for all ranks at once, with windows that are as short as the samples
 require: there is a mask for calls (with messages, starts and regions), and one for the activities
-of GPUs.
+of GPUs. Samples that only the record has (COMMPROF_RECORD) are left out, too: they are of one time,
+and would outweigh those of all the others.
 
     databases   samples of some files are counted -> windows, masks -> rows in windows that have a
                 bit of the mask are not read
@@ -20,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from .ledger import WINDOW_NS_LOG2
 from .ledger_samples import covered
 
 MOST_SAMPLES = 500_000
@@ -30,6 +32,7 @@ SHORTEST_NS_LOG2 = 16  # of a window
 STRETCHES = 4
 BALANCED = 4  # a bit should leave out at least a quarter, and retain as much
 CALLS, ACTIVITIES = "calls", "activities"
+ALL = "0"  # SQL: no row is left out
 
 
 class Sampled(NamedTuple):
@@ -78,6 +81,7 @@ class Thinning:
     def __init__(self, connection: sqlite3.Connection, most: int | None = MOST_SAMPLES) -> None:
         self.connection = connection
         self.most = most
+        self.with_record = most is None  # and the samples that only the record has
         self.window_ns_log2 = SHORTEST_NS_LOG2
         self.masks = {CALLS: 0, ACTIVITIES: 0}
         self.files, self.files_read = 1, 0
@@ -105,6 +109,7 @@ class Thinning:
     def part(self, connection: sqlite3.Connection) -> Thinning:
         """The same masks, for a part of the files, which does not have too many."""
         part = Thinning(connection, None)
+        part.with_record = self.with_record
         part.window_ns_log2, part.masks = self.window_ns_log2, dict(self.masks)
         return part
 
@@ -115,7 +120,8 @@ class Thinning:
             if table in SAMPLED:
                 time = self._time(database, table)
                 found += self.connection.execute(
-                    f"SELECT count(*), min({time}), max({time}) FROM {database}.{table}"
+                    f"SELECT count(*), min({time}), max({time}) FROM {database}.{table} "
+                    f"WHERE NOT {self._record(database, table)}"
                 )
         return [
             extent for extent in map(Extent._make, found)
@@ -130,7 +136,8 @@ class Thinning:
             if table in SAMPLED:
                 kind, window = SAMPLED[table].kind, self._window(database, table)
                 for number, count in self.connection.execute(
-                    f"SELECT {window}, count(*) FROM {database}.{table} GROUP BY 1"
+                    f"SELECT {window}, count(*) FROM {database}.{table} "
+                    f"WHERE NOT {self._record(database, table)} GROUP BY 1"
                 ):
                     if isinstance(number, int) and not number & self.masks[kind]:
                         counts[kind][number] += count
@@ -138,19 +145,28 @@ class Thinning:
 
     def passed(self, database: str) -> dict[str, str]:
         """By table, SQL: is a row not retained? Nothing: all rows are."""
-        return {
-            table: self._passes(database, table) for table, (kind, _) in SAMPLED.items()
-            if self.masks[kind]
-        }
+        passes = {}
+        for table, (kind, _) in SAMPLED.items():
+            of_record = self._record(database, table)
+            if self.masks[kind] or of_record != ALL:
+                passes[table] = f"{self._passes(database, table)} OR {of_record}"
+        return passes
 
     def ledger_rows_thin(self, rows: dict[str, list[Any]]) -> None:
         """The same for a ledger's samples; removes those that are not retained."""
-        start_unix_ns = rows["rank"][0].start_unix_ns
+        rank = rows["rank"][0]
+        start_unix_ns = rank.start_unix_ns
+        is_record_left_out = not self.with_record and rank.record_begin_ns is not None
         for table, (kind, time) in SAMPLED.items():
             if mask := self.masks[kind]:
                 rows[table] = [
                     row for row in rows[table]
                     if not start_unix_ns + getattr(row, time) >> self.window_ns_log2 & mask
+                ]
+            if kind == CALLS and is_record_left_out:
+                rows[table] = [
+                    row for row in rows[table]
+                    if not start_unix_ns + row.end_ns >> WINDOW_NS_LOG2 & rank.window_mask
                 ]
 
     def added(self, files: int = 1) -> None:
@@ -212,6 +228,18 @@ class Thinning:
 
     def _passes(self, database: str, table: str) -> str:
         return f"coalesce({self._window(database, table)} & {self.masks[SAMPLED[table].kind]}, 0)"
+
+    def _record(self, database: str, table: str) -> str:
+        """SQL: is a row there for the record alone, in a window that the rank's mask leaves out?"""
+        (has_record,) = self.connection.execute(
+            f"SELECT EXISTS (SELECT 1 FROM {database}.rank WHERE record_begin_ns IS NOT NULL)"
+        ).fetchone()
+        if self.with_record or not has_record or SAMPLED[table].kind != CALLS:
+            return ALL
+        mask = (
+            f"(SELECT window_mask FROM {database}.rank WHERE rank.world_rank = {table}.world_rank)"
+        )
+        return f"coalesce(({self._time(database, table)} >> {WINDOW_NS_LOG2}) & {mask}, 0)"
 
     def _delete(self) -> None:
         self.connection.execute("BEGIN")

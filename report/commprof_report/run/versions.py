@@ -16,7 +16,10 @@ from ..base.library_files import library_text
 # table itself. The columns that ranks_of_file.sql reads never change.
 ADDED: dict[int, dict[str, dict[str, str] | None]] = {
     10: {
-        "rank": {"interrupted_calls": "0"},
+        "rank": {
+            "interrupted_calls": "0", "window_mask": "0", "record_begin_ns": "NULL",
+            "record_end_ns": "NULL", "record_asked_ns": "NULL", "record_is_full": "0",
+        },
         "gpu_device": {
             "sms": "NULL", "communication_ns": "0", "communication_sm_ns": "0",
             "communication_most_sms": "0", "memory_bytes": "NULL",
