@@ -86,6 +86,59 @@ def test_a_completion_has_the_requests_that_it_completed(tmp_path):
     assert [made.requests for made in found.programs[0, 0]] == [(0,), (1,), (0, 1), (0,), (0,)]
 
 
+def recorded(tmp_path: Path, *records: dict) -> kits.Kit:
+    """Two ranks that reduce once a millisecond; each has been asked to record, or not."""
+    ranks = [
+        Rank(
+            rank, 2, communicators=[world(rank, 2)], signatures=SIGNATURES, wall_ns=500 * MS,
+            samples=[allreduce(2 * at, 1 + at) for at in range(200)], start_unix_ns=BEGIN_UNIX_NS,
+            **({"record": windows(*times), "record_asked_ns": 200 * MS, **other} if times else {}),
+        )
+        for rank, (times, other) in enumerate(
+            (own.get("times"), {key: own[key] for key in own if key != "times"}) for own in records
+        )
+    ]
+    return kit_of(run_open([planted.write_databases(tmp_path / "run", ranks)], False, True, None))
+
+
+BEGIN_UNIX_NS = 1_000_000 * planted.WINDOW_NS
+
+
+def windows(begin_ms: int, end_ms: int) -> tuple[int, int]:
+    """The first and last window between two times of a rank."""
+    first, last = (at * MS // planted.WINDOW_NS for at in (begin_ms, end_ms))
+    return 1_000_000 + first + 1, 1_000_000 + last - 1
+
+
+def test_a_kit_covers_what_the_records_of_all_ranks_have_in_common(tmp_path):
+    found = recorded(tmp_path, {"times": (100, 300)}, {"times": (110, 310)})
+    assert 185 * MS < found.window_ns == found.record.ns < 190 * MS
+    assert found.record.asked_ns == 200 * MS and found.record.why is None
+    assert 90 <= found.made["MPI_Allreduce"] / 2 <= 95
+
+
+FULL = {"times": (100, 150), "record_is_full": 1}
+SHORT = {
+    "full": ([FULL, {"times": (100, 300)}], "no more room on 1 of 2 ranks (COMMPROF_MEMORY)"),
+    "ended": ([{"times": (400, 600)}] * 2, "the job ended before"),
+    "not begun": ([{"times": (600, 800)}] * 2, "the job ended before"),
+    "alone": ([{"times": (100, 300)}, {}], "only 1 of 2 ranks were asked to"),
+}
+
+
+@pytest.mark.parametrize("case", SHORT)
+def test_what_a_record_lacks_is_said(tmp_path, case):
+    records, why = SHORT[case]
+    found = recorded(tmp_path, *records)
+    assert found.record.why == why
+    if case in ("not begun", "alone"):
+        assert found.record.ns == 0 and found.window_ns > 490 * MS
+    else:
+        assert 40 * MS < found.window_ns == found.record.ns < 105 * MS
+    digest = kits.write(found, tmp_path / "job.kit")
+    assert kits.read(tmp_path / "job.kit") == (found, digest)
+
+
 def test_what_other_ranks_lack_is_left_out_on_all(tmp_path):
     found = kit(
         tmp_path,

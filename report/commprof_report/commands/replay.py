@@ -2,10 +2,11 @@
 
 A kit has the calls of all ranks with their sizes, datatypes, operations, communicators and tags,
 and the times in between; no names, paths, arguments, hosts and no data. commprof-replay(1) makes
-these calls again, on any MPI library, without the job. The kit covers the longest time in which
-all calls of all ranks were sampled; what it leaves out is listed.
+these calls again, on any MPI library, without the job. The kit covers the window that the job was
+asked to record (commprof-run --record SECONDS@START); without one, the longest time in which all
+calls of all ranks were sampled. What it leaves out is listed.
 
-- kit RUN -o FILE writes the kit of a run. COMMPROF_SAMPLES=1000000 makes room for more calls.
+- kit RUN -o FILE writes the kit of a run.
 - show FILE says what is in a kit, after checking it.
 - check JOB... -- REPLAY... (or the experiment whose two arms they are) says for which calls the
   replays stand: calls and bytes of each rank must be equal in each pass, and the mean time within
@@ -104,7 +105,7 @@ def run(arguments: argparse.Namespace) -> None:
     if not kit.made:
         raise ReportError(
             run.path, "has no calls that can be made again in a time in which all calls of all "
-            "ranks were sampled (COMMPROF_SAMPLES)",
+            "ranks were sampled (commprof-run --record)",
         )
     output = arguments.output or Path(f"{run.path.resolve().name}.kit")
     with renamed_whole(output, run.mode) as aside:
@@ -120,6 +121,8 @@ def print_kit(kit: kits.Kit, digest: str) -> None:
         f"Kit             {units.counted(total, 'call')} of {units.counted(kit.ranks, 'rank')} in "
         f"{units.duration(kit.window_ns)}, recorded under {kit.library}"
     )
+    if kit.record:
+        common.print_line(f"Recorded        {record_text(kit.record)}")
     print(f"SHA-256         {digest}")
     print(f"Calls           {counts_text(made.most_common()) or 'none'}")
     if kit.late:
@@ -136,6 +139,14 @@ def print_kit(kit: kits.Kit, digest: str) -> None:
     )
     for (name, why), calls in kit.left_out.most_common():
         common.print_line(f"  {name} {calls:,}: {why}")
+
+
+def record_text(record: kits.Record) -> str:
+    """Against what was asked for."""
+    amount = units.duration(record.ns) if record.ns else "nothing"
+    why = f": {record.why}" if record.why else ""
+    elsewhere = "" if record.ns else "; the kit is of another time"
+    return f"{amount} of the {units.duration(record.asked_ns)} asked for{why}{elsewhere}"
 
 
 def counts_text(counts: list[tuple[str, int]]) -> str:

@@ -1,4 +1,5 @@
-"""The kit of a run: the calls in the longest time in which every call of every rank was sampled.
+"""The kit of a run: the calls in the window that was recorded (COMMPROF_RECORD); without one, in the
+longest time in which every call of every rank was sampled.
 
 A collective is in it if all members of its communicator have it there, a message if both its sides
 are. What is cut off by the ends of that time, and what cannot be made again, is left out on all
@@ -22,7 +23,7 @@ from ..run.holes import holes_aligned, without_holes
 from ..run.run import Run
 from ..run.sampled import sampled
 from .kit import (
-    COMPLETING, KINDS, SELF, STARTING, WORLD, Call, Comm, Kit, Made, Type,
+    COMPLETING, KINDS, SELF, STARTING, WORLD, Call, Comm, Kit, Made, Record, Type,
 )
 
 DUPLICATES = ("MPI_Comm_dup", "MPI_Comm_dup_with_info", "MPI_Comm_idup")
@@ -84,8 +85,10 @@ class Message(NamedTuple):
 
 def kit_of(run: Run) -> Kit:
     alignment = align(run.connection)
-    since_ns, until_ns = window(run.connection, alignment)
-    made = Kit(library_of(run.connection), run.world_size, max(0, until_ns - since_ns))
+    record, (since_ns, until_ns) = recorded(run.connection, alignment)
+    if not record or not record.ns:
+        since_ns, until_ns = window(run.connection, alignment)
+    made = Kit(library_of(run.connection), run.world_size, max(0, until_ns - since_ns), record)
     made.comms, numbers = communicators(run.connection, run.world_size)
     made.types, signatures = types_of(run.connection)
     made.asleep = asleep(run.connection)
@@ -111,6 +114,56 @@ def asleep(connection: Connection) -> set[tuple[int, int]]:
 def library_of(connection: Connection) -> str:
     versions = connection.execute("SELECT DISTINCT value FROM fact WHERE key = 'mpi_version'")
     return ", ".join(sorted(units.library_name(version) for (version,) in versions)) or "unknown"
+
+
+class RankRecord(NamedTuple):
+    """The record of a rank; times are since its start."""
+
+    world_rank: int
+    begin_ns: int
+    end_ns: int
+    asked_ns: int
+    is_full: int
+    is_cut: int  # by the end of the job
+    reset_ns: int
+
+
+def recorded(
+    connection: Connection, alignment: Alignment
+) -> tuple[Record | None, tuple[int, int]]:
+    """What the records of all ranks have in common, on the run's axis. Each begins when the rank's
+    own MPI_Init has returned."""
+    records = [
+        RankRecord(*row) for row in connection.execute(
+            "SELECT world_rank, record_begin_ns, record_end_ns, record_asked_ns, record_is_full,"
+            " record_end_ns >= rank_wall.wall_ns, coalesce(reset_unix_ns - start_unix_ns, 0)"
+            " FROM rank JOIN rank_wall USING (world_rank) WHERE record_begin_ns IS NOT NULL"
+        )
+    ]
+    if not records:
+        return None, (0, 0)
+    (ranks,) = connection.execute("SELECT count(*) FROM rank").fetchone()
+    since_ns = max(
+        alignment.aligned_ns(of.world_rank, max(of.begin_ns, of.reset_ns)) for of in records
+    )
+    until_ns = min(alignment.aligned_ns(of.world_rank, of.end_ns) for of in records)
+    ns = max(0, until_ns - since_ns) if len(records) == ranks else 0
+    asked_ns = max(of.asked_ns for of in records)
+    return Record(ns, asked_ns, _why_short(records, ranks)), (since_ns, until_ns)
+
+
+def _why_short(records: list[RankRecord], ranks: int) -> str | None:
+    """Why ranks have less than they were asked to record."""
+    full = sum(of.is_full for of in records)
+    if len(records) < ranks:
+        return f"only {len(records)} of {ranks} ranks were asked to"
+    if full:
+        return f"no more room on {full} of {ranks} ranks (COMMPROF_MEMORY)"
+    if any(of.is_cut for of in records):
+        return "the job ended before"
+    if any(of.reset_ns > of.begin_ns for of in records):
+        return "MPI_Pcontrol(2) has discarded the rest"
+    return None
 
 
 def window(connection: Connection, alignment: Alignment) -> tuple[int, int]:

@@ -7,6 +7,7 @@ The file is text, compressed by gzip. Its lines, with - where there is no value:
     library TEXT                                   of MPI, that the job used
     ranks N
     window NANOSECONDS                             time that the kit covers
+    recorded NANOSECONDS ASKED WHY                 of the record, if one was asked for; why not all
     left-out CALLS NAME WHY                        what is not in it
     late CALLS NAME                                completed only after the last call
     comm NUMBER PARENT ROUND HOW MEMBERS           HOW: world, self, dup or split; one call on the
@@ -98,11 +99,20 @@ class Made(NamedTuple):
     requests: tuple[int, ...] = ()
 
 
+class Record(NamedTuple):
+    """The window that the job was asked to record: how much of it all ranks have."""
+
+    ns: int  # 0: nothing, the kit is of another time
+    asked_ns: int
+    why: str | None  # not all
+
+
 @dataclass
 class Kit:
     library: str
     ranks: int
     window_ns: int
+    record: Record | None = None
     left_out: Counter[tuple[str, str]] = field(default_factory=Counter)  # call, why
     # made, but completed after the last call: in the job by another thread, or never
     late: Counter[str] = field(default_factory=Counter)
@@ -127,6 +137,8 @@ def lines(kit: Kit) -> Iterator[str]:
     yield f"library {kit.library}"
     yield f"ranks {kit.ranks}"
     yield f"window {kit.window_ns}"
+    if kit.record:
+        yield f"recorded {_words(kit.record)}"
     for (name, why), calls in sorted(kit.left_out.items()):
         yield f"left-out {calls} {name} {why}"
     for name, calls in sorted(kit.late.items()):
@@ -226,6 +238,12 @@ class _Parser:
 
     def _take_window(self, rest: str) -> None:
         self.kit.window_ns = _number(rest)
+
+    def _take_recorded(self, rest: str) -> None:
+        ns, asked_ns, why = rest.split(" ", 2)
+        self.kit.record = Record(_number(ns), _number(asked_ns), None if why == NONE else why)
+        if min(self.kit.record[:2]) < 0:
+            raise _Bad("a record is shorter than nothing")
 
     def _take_left_out(self, rest: str) -> None:
         calls, name, why = rest.split(" ", 2)

@@ -209,7 +209,7 @@ static void take_line(struct reader *reader, char *line)
     else if (strncmp(line, "sha256 ", 7) == 0)
         snprintf(reader->kit->sha256, sizeof reader->kit->sha256, "%s", line + 7);
     else if (strncmp(line, "left-out ", 9) != 0 && strncmp(line, "late ", 5) != 0 &&
-             strncmp(line, "library ", 8) != 0) {
+             strncmp(line, "library ", 8) != 0 && strncmp(line, "recorded ", 9) != 0) {
         int count = words_of(line, words);
         for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
             if (count > 0 && strcmp(words[0], KINDS[i].kind) == 0 && count == KINDS[i].words) {
