@@ -245,6 +245,8 @@ program 0 0 0
         ("ranks 2", "ranks two"), ("0,1", "0,2"), ("call 0", "call 1"), (" 250 ", " -250 "),
         ("MPI_Bcast", "MPI_Abort"), ("5 0", "5 1"), ("5 0", "-5 0"), ("- 1 -", "- 2 -"),
         ("program 0", "program 9"), ("type 0", "tape 0"), ("comm 1 1", "comm 1 2"),
+        ("0,1", "0"), ("0,1", "1,0"), ("0,1", "0,1,1"), ("self -", "self 0"),
+        ("MPI_Bcast 0", "MPI_Bcast -1"), ("program 0", "program -1"), ("5 0", "5 0 -1"),
     ],
 )
 def test_a_kit_with_a_wrong_number_is_refused_in_one_line(report, tmp_path, old, new):
@@ -269,6 +271,74 @@ def test_a_damaged_kit_is_refused(tmp_path):
             if bytes(damaged) == whole:
                 raise ReportError(path, "is whole")
             kits.read(path)
+
+
+MANY = """\
+library Open MPI 4.1.4
+ranks 4
+window 1000
+left-out 3 MPI_Put is none of the calls that can be made again
+late 1 MPI_Isend
+comm 0 0 0 world 0,1,2,3
+comm 1 1 0 self -
+comm 2 0 2 split 0,2
+comm 3 0 2 split 3,1
+comm 4 2 4 dup 0,2
+type 0 MPI_FLOAT 4 4 1
+type 1 vector 8 -16 2
+vector 0 10 20 30 40
+call 0 MPI_Allreduce 4 0 250 MPI_SUM - - - 0 - - - - -
+call 1 MPI_Isend 0 1 7 - - 1 99 0 - - - - -
+call 2 MPI_Wait - - - - - - - - - - - - -
+call 3 MPI_Allgatherv 0 0 10 - - - - 0 0 - - - -
+call 4 MPI_Sendrecv 3 0 10 - - 0 5 0 - 1 3 1 6
+program 0 0 1
+0 0
+12 1 0
+5 2 0
+program 1 0 0
+3 3
+1 4
+"""
+
+
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ("split 0,2", "split 0,4"), ("split 0,2", "split 0,0"), ("split 3,1", "split 2,1"),
+        ("comm 3 0 2", "comm 3 2 2"), ("comm 3 0 2", "comm 3 0 0"), ("dup 0,2", "dup 0"),
+        ("comm 4 2 4", "comm 4 2 2"), ("split 0,2", "world 0,2"), (" 10 20 30 40", " 10 20 30"),
+        ("comm 4 2 4 dup 0,2", "comm 4 1 4 dup -"),
+    ],
+)
+def test_communicators_that_no_library_can_make_are_refused(tmp_path, old, new):
+    path = tmp_path / "job.kit"
+    path.write_bytes(signed(MANY))
+    assert len(kits.read(path)[0].comms) == 5
+    path.write_bytes(signed(MANY.replace(old, new, 1)))
+    with pytest.raises(ReportError):
+        kits.read(path)
+
+
+def test_a_kit_of_anybody_is_read_or_refused(report, tmp_path):
+    """Damaged before it was signed: nothing but an error of ours comes of it, and the numbers of
+    what is read stand for rows."""
+    path, dice, read = tmp_path / "job.kit", random.Random(2), 0
+    for _ in range(3000):
+        text = list(MANY)
+        for _ in range(dice.randint(1, 3)):
+            text[dice.randrange(len(text))] = dice.choice("0123456789 -,\nx\0\u00e4")
+        path.write_bytes(signed("".join(text)))
+        try:
+            found, _ = kits.read(path)
+        except ReportError:
+            continue
+        read += 1
+        assert all(call.comm is None or 0 <= call.comm < len(found.comms) for call in found.calls)
+        assert sum(found.made.values()) == sum(map(len, found.programs.values()))
+        if read % 100 == 0:
+            assert report("replay", "show", path).status == 0
+    assert 100 < read < 2900
 
 
 def of_calls(mean_ns: int, calls: int = 40, **facts: str) -> list[Rank]:

@@ -87,6 +87,37 @@ static void what_is_no_kit_is_refused(void)
     CHECK(!read_text(&kit, KIT, 40, 0, why));
 }
 
+/* `text` with its first `old` replaced. */
+static bool reads_with(const char *old, const char *new)
+{
+    char text[sizeof KIT + 64], why[256];
+    struct kit kit;
+    const char *at = strstr(KIT, old);
+    int before = (int)(at - KIT);
+    int bytes = snprintf(text, sizeof text, "%.*s%s%s", before, KIT, new, at + strlen(old));
+    return read_text(&kit, text, (size_t)bytes, 0, why);
+}
+
+/* Else a library would write beyond buffers that are laid out for fewer ranks. */
+static void communicators_that_no_library_can_make_are_refused(void)
+{
+    CHECK(reads_with("split 1,3", "split 3,1"));
+    CHECK(!reads_with("world 0,1,2,3", "world 0,1,2"));
+    CHECK(!reads_with("world 0,1,2,3", "world 0,1,3,2"));
+    CHECK(!reads_with("world 0,1,2,3", "world 0,1,2,3,3"));
+    CHECK(!reads_with("self -", "self 0"));
+    CHECK(!reads_with("split 0,2", "split 0,0"));
+    CHECK(!reads_with("split 1,3", "split 2,3"));
+    CHECK(!reads_with("comm 3 0 2 split 1,3", "comm 3 2 2 split 0"));
+    CHECK(!reads_with("comm 3 0 2 split 1,3", "comm 3 0 0 split 1,3"));
+    CHECK(!reads_with("comm 3 0 2 split 1,3", "comm 3 0 3 dup 1,3"));
+    CHECK(reads_with("comm 3 0 2 split 1,3", "comm 3 2 3 dup 0,2"));
+    CHECK(!reads_with("comm 3 0 2 split 1,3", "comm 3 1 3 dup -"));
+    CHECK(!reads_with("ranks 4", "ranks 4\nranks 5"));
+    CHECK(!reads_with("vector 0 10 20 30 40", "vector 0 10 20 30"));
+    CHECK(!reads_with("vector 0 10 20 30 40", "vector 0 2147483647 20 30 40"));
+}
+
 /* Kits come from anybody: each number that stands for a row does, whatever a file holds. */
 static void numbers_of_a_damaged_kit_stay_in_range(void)
 {
@@ -117,6 +148,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_kit_has_the_programs_of_one_rank),
     TEST(a_rank_may_have_no_program),
     TEST(what_is_no_kit_is_refused),
+    TEST(communicators_that_no_library_can_make_are_refused),
     TEST(numbers_of_a_damaged_kit_stay_in_range),
 };
 

@@ -42,6 +42,7 @@ VERSION = 1
 NONE = "-"
 WORLD, SELF = 0, 1  # numbers of communicators
 MOST_BYTES = 1 << 30  # of a kit that is read, as text
+MOST_COUNT = 1 << 31
 BLOCKING, STARTING, COMPLETING = "blocking", "starting", "completing"
 COLLECTIVES = (
     "Barrier", "Bcast", "Gather", "Gatherv", "Scatter", "Allgather", "Allgatherv", "Alltoall",
@@ -296,24 +297,53 @@ class _Parser:
     def checked(self) -> Kit:
         """Every number that stands for a row or a rank does."""
         kit = self.kit
-        for number, comm in enumerate(kit.comms):
-            inside = all(0 <= rank < kit.ranks for rank in comm.members)
-            if not inside or not (comm.parent == number or 0 <= comm.parent < number):
-                raise _Bad(f"communicator {number}")
+        self._check_comms()
         for number, call in enumerate(kit.calls):
-            size = len(kit.comms[call.comm].members) if call.comm is not None else 0
+            size = self._size(call.comm)
             within = (
-                (call.type, len(kit.types)), (call.received_type, len(kit.types)),
-                (call.vector, len(kit.vectors)), (call.root, size), (call.peer, size),
-                (call.received_peer, size), (call.elements, 1 << 31),
-                (call.received_count, 1 << 31),
+                (call.comm, len(kit.comms)), (call.type, len(kit.types)),
+                (call.received_type, len(kit.types)), (call.vector, len(kit.vectors)),
+                (call.root, size), (call.peer, size), (call.received_peer, size),
+                (call.elements, MOST_COUNT), (call.received_count, MOST_COUNT), (call.in_place, 2),
+                (call.tag, MOST_COUNT), (call.received_tag, MOST_COUNT),
             )
-            if call.name not in KINDS or not all(
-                value is None or 0 <= value < most for value, most in within
+            is_inside = all(value is None or 0 <= value < most for value, most in within)
+            if call.name not in KINDS or not is_inside or (
+                call.vector is not None and len(kit.vectors[call.vector]) != size
             ):
                 raise _Bad(f"call {number}")
         for (rank, thread), program in kit.programs.items():
             for made in program:
-                if made.gap_ns < 0 or not (0 <= made.call < len(kit.calls) and rank < kit.ranks):
+                is_inside = 0 <= made.call < len(kit.calls) and 0 <= rank < kit.ranks
+                if not is_inside or min(made.gap_ns, *made.requests, 0) < 0:
                     raise _Bad(f"a call of rank {rank}, thread {thread}")
         return kit
+
+    def _size(self, comm: int | None) -> int:
+        comms = self.kit.comms
+        if comm is None or not 0 <= comm < len(comms):
+            return 0
+        return 1 if comm == SELF else len(comms[comm].members)
+
+    def _check_comms(self) -> None:
+        """One call on the parent makes all of a round."""
+        comms, ranks = self.kit.comms, self.kit.ranks
+        everybody = comms[WORLD].members if comms else ()
+        if len(everybody) != ranks or comms[:2] != [
+            Comm(WORLD, 0, "world", tuple(range(len(everybody)))), Comm(SELF, 0, "self", ())
+        ]:
+            raise _Bad("the first communicators are not world and self")
+        free: set[int] = set()  # ranks of the parent that are in no communicator of this round
+        for number, comm in enumerate(comms[2:], 2):
+            if not (0 <= comm.parent < number) or comm.parent == SELF:
+                raise _Bad(f"communicator {number} has no parent")
+            is_first, members = comm.round == number, set(comm.members)
+            if is_first:
+                free = set(comms[comm.parent].members)
+            if comm.how == "dup":
+                fits = is_first and comm.members == comms[comm.parent].members
+            else:
+                fits = comm.how == "split" and (is_first or comm[:3] == comms[number - 1][:3])
+            if not fits or not members <= free or len(members) != len(comm.members):
+                raise _Bad(f"communicator {number} cannot be made")
+            free -= members

@@ -13,6 +13,9 @@ struct reader {
     struct kit *kit;
     int rank;     /* whose programs are kept */
     bool is_kept; /* the present program is */
+    /* of each rank, the last round whose parent it is a member of, and in which it is in a
+     * communicator */
+    int *in_parent, *in_round;
     size_t room_made, room_requests;
     const char *wrong;
 };
@@ -74,6 +77,44 @@ static int words_of(char *line, char *words[WORDS_MOST])
     return count;
 }
 
+/* Whether one call on the parent makes this communicator, with the others of its round. */
+static bool can_be_split(struct reader *reader, int number)
+{
+    const struct kit_comm *comms = reader->kit->comm, *comm = &comms[number];
+    const struct kit_comm *before = comm - 1, *parent = &comms[comm->parent];
+    bool is_first = comm->round == number;
+    if (!is_first && (before->how != KIT_SPLIT || before->round != comm->round ||
+                      before->parent != comm->parent))
+        return false;
+    for (int i = 0; is_first && i < parent->size; i++)
+        reader->in_parent[parent->members[i]] = comm->round;
+    for (int i = 0; i < comm->size; i++) {
+        int rank = comm->members[i];
+        if (reader->in_parent[rank] != comm->round || reader->in_round[rank] == comm->round)
+            return false;
+        reader->in_round[rank] = comm->round;
+    }
+    return true;
+}
+
+static bool can_be_made(struct reader *reader, int number)
+{
+    const struct kit *kit = reader->kit;
+    const struct kit_comm *comm = &kit->comm[number], *parent = &kit->comm[comm->parent];
+    if (number < KIT_DUP) { /* all ranks in their order; none are listed */
+        for (int i = 0; i < comm->size; i++)
+            if (comm->members[i] != i)
+                return false;
+        return (int)comm->how == number && comm->size == (number == KIT_WORLD ? kit->ranks : 0);
+    }
+    if (comm->how < KIT_DUP || comm->parent == number || comm->parent == KIT_SELF)
+        return false;
+    if (comm->how == KIT_SPLIT)
+        return can_be_split(reader, number);
+    return comm->round == number && comm->size == parent->size &&
+           memcmp(comm->members, parent->members, (size_t)comm->size * sizeof *comm->members) == 0;
+}
+
 static void take_comm(struct reader *reader, char *words[WORDS_MOST])
 {
     static const char *const HOW[] = {"world", "self", "dup", "split"};
@@ -85,14 +126,28 @@ static void take_comm(struct reader *reader, char *words[WORDS_MOST])
     comm->how = (enum kit_how)how;
     comm->parent = (int)number_of(reader, words[2], 0, number);
     comm->round = (int)number_of(reader, words[3], 0, number);
-    if (strcmp(words[4], HOW[how]) != 0 || (how >= KIT_DUP && comm->parent == number) ||
-        (how < KIT_DUP) != (number < KIT_DUP))
-        reader->wrong = "a communicator has no parent";
     char *rest, *word = strcmp(words[5], "-") == 0 ? NULL : strtok_r(words[5], ",", &rest);
     for (; word; word = strtok_r(NULL, ",", &rest)) {
         int *member = next_row((void **)&comm->members, &comm->size, sizeof *member);
         *member = (int)number_of(reader, word, 0, kit->ranks - 1);
     }
+    if (!reader->wrong && (strcmp(words[4], HOW[how]) != 0 || !can_be_made(reader, number)))
+        reader->wrong = "a communicator cannot be made";
+}
+
+/* Once, before all lines that have ranks. */
+static void take_ranks(struct reader *reader, const char *word)
+{
+    int ranks = (int)number_of(reader, word, 1, RANKS_MOST);
+    if (reader->kit->ranks)
+        reader->wrong = "it has two numbers of ranks";
+    if (reader->wrong)
+        return;
+    reader->kit->ranks = ranks;
+    reader->in_parent = calloc((size_t)ranks, sizeof *reader->in_parent);
+    reader->in_round = calloc((size_t)ranks, sizeof *reader->in_round);
+    if (!reader->in_parent || !reader->in_round)
+        abort();
 }
 
 static void take_type(struct reader *reader, char *words[WORDS_MOST])
@@ -110,11 +165,14 @@ static void take_vector(struct reader *reader, char *line)
     struct kit *kit = reader->kit;
     struct kit_vector *vector = next_row((void **)&kit->vector, &kit->vectors, sizeof *vector);
     char *rest;
+    int64_t sum = 0;
     strtok_r(line, " ", &rest);
     strtok_r(NULL, " ", &rest);
     for (char *word; (word = strtok_r(NULL, " ", &rest));) {
         int *count = next_row((void **)&vector->counts, &vector->length, sizeof *count);
         *count = (int)number_of(reader, word, 0, INT32_MAX);
+        if ((sum += *count) > INT32_MAX)
+            reader->wrong = "the counts of a vector are too large";
     }
 }
 
@@ -203,7 +261,7 @@ static void take_line(struct reader *reader, char *line)
     else if (strncmp(line, "vector ", 7) == 0)
         take_vector(reader, line);
     else if (strncmp(line, "ranks ", 6) == 0)
-        reader->kit->ranks = (int)number_of(reader, line + 6, 1, RANKS_MOST);
+        take_ranks(reader, line + 6);
     else if (strncmp(line, "window ", 7) == 0)
         reader->kit->window_ns = number_of(reader, line + 7, 0, INT64_MAX);
     else if (strncmp(line, "sha256 ", 7) == 0)
@@ -285,6 +343,8 @@ bool kit_read(struct kit *kit, const char *path, int rank, char *why, size_t why
         reader.wrong = "it is not complete";
     if (reader.wrong)
         snprintf(why, why_bytes, "line %d: %s", number, reader.wrong);
+    free(reader.in_parent);
+    free(reader.in_round);
     free(text);
     return !reader.wrong;
 }
