@@ -3,6 +3,7 @@ on the same communicators, in each pass."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections import Counter
@@ -101,11 +102,55 @@ def test_a_kit_that_does_not_fit_ends_the_job_with_a_line(mpi, profile, tmp_path
     assert outcome.exit_status == 2 and f"{kit}: is damaged" in outcome.stderr
 
 
-def test_a_barrier_before_collectives_is_not_counted(mpi, profile, tmp_path):
+HOSTILE = """\
+commprof-kit 1
+sha256 00
+ranks 1
+window 1
+comm 0 0 0 world 0
+comm 1 1 0 self -
+type 0 MPI_DOUBLE 8 8 1
+type 1 vector 2147483647 2147483647 1
+vector 0 5
+call 0 MPI_Allgatherv 0 0 5 - - - - 0 0 - - - -
+program 0 0 0
+0 0
+"""
+
+
+@pytest.mark.parametrize(
+    "old, new, why",
+    [
+        ("MPI_DOUBLE 8 8", "MPI_DOUBLE 1 1", "MPI_DOUBLE has another size here"),
+        ("Allgatherv 0 0 5", "Allgatherv 0 1 2147483647", "no memory has room for a message of"),
+        ("Allgatherv 0 0 5 - - - - 0 0", "Allgatherv 0 0 5 - - - - 0 -", "the kit lacks arguments"),
+        ("0 0\n", "0 0 1\n", "a request is completed that was not started"),
+        ("world 0", "world -", "a communicator cannot be made"),
+    ],
+)
+def test_a_kit_for_which_buffers_would_be_too_small_is_refused(mpi, tmp_path, old, new, why):
+    kit = tmp_path / "job.kit"
+    kit.write_bytes(gzip.compress(HOSTILE.encode()))
+    assert launch(mpi, 1, [str(REPLAY), str(kit)], tmp_path, {}).exit_status == 0
+    head, _, tail = HOSTILE.rpartition(old)
+    kit.write_bytes(gzip.compress((head + new + tail).encode()))
+    outcome = launch(mpi, 1, [str(REPLAY), str(kit)], tmp_path, {})
+    assert outcome.exit_status == 2 and why in outcome.stderr, outcome
+
+
+def test_what_is_made_around_calls_is_not_counted(mpi, profile, tmp_path):
+    """Agreements of all ranks, barriers; and buffers are no calls."""
     kit, run = tmp_path / "job.kit", profile("training_loop", 2, "nonblocking", "20")
     assert answer("replay", "kit", run.folder, "-o", kit).exit_status == 0
-    plain, apart = (
-        counted(replayed(mpi, 2, kit, tmp_path / arrival, "--arrival", arrival))
-        for arrival in ("recorded", "barrier")
-    )
-    assert plain == apart
+    plain = counted(replayed(mpi, 2, kit, tmp_path / "plain"))
+    for number, options in enumerate((
+        ("--arrival", "together"), ("--arrival", "barrier"), ("--buffers", "hot"),
+        ("--arrival", "together", "--buffers", "cold"),
+    )):
+        assert counted(replayed(mpi, 2, kit, tmp_path / str(number), *options)) == plain
+
+
+def test_an_unknown_way_is_refused(mpi, tmp_path):
+    for option in ("--arrival", "--buffers", "--gaps"):
+        outcome = launch(mpi, 1, [str(REPLAY), option, "other", "job.kit"], tmp_path, {})
+        assert outcome.exit_status == 2 and "usage:" in outcome.stderr

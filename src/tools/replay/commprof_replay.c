@@ -18,7 +18,10 @@ static const char USAGE[] =
     "Make the MPI calls of a kit (hvprof-report replay kit) again, on as many ranks as its job.\n\n"
     "  --repeat N                 passes that are counted, after one that is not (1)\n"
     "  --gaps recorded|none       compute between calls as long as the job did, or not (recorded)\n"
-    "  --arrival recorded|barrier with a barrier before each blocking collective (recorded)\n"
+    "  --arrival HOW              recorded; together: all ranks enter each blocking collective at\n"
+    "                             one time; barrier: after a barrier\n"
+    "  --buffers HOW              recorded; hot: read before each call; cold: taken out of all\n"
+    "                             caches before each call\n"
     "  --mpi LIBRARY              the MPI library (default: the launcher's)\n";
 
 static int number_of(const char *text)
@@ -28,10 +31,13 @@ static int number_of(const char *text)
     return end == text || *end || number < 1 || number > PASSES_MOST ? 0 : (int)number;
 }
 
-/* A word that is the first or the second choice; else -1. */
-static int choice(const char *word, const char *first, const char *second)
+/* Which of the words it is; -1: none. */
+static int choice(const char *word, const char *const words[])
 {
-    return strcmp(word, first) == 0 ? 0 : strcmp(word, second) == 0 ? 1 : -1;
+    for (int i = 0; words[i]; i++)
+        if (strcmp(word, words[i]) == 0)
+            return i;
+    return -1;
 }
 
 static int complain(const char *what, const char *why)
@@ -66,29 +72,37 @@ struct options {
 
 static bool read_options(struct options *options, int argc, char **argv)
 {
-    static const struct option NAMES[] = {
-        {"repeat", required_argument, NULL, 'r'},  {"gaps", required_argument, NULL, 'g'},
-        {"arrival", required_argument, NULL, 'a'}, {"mpi", required_argument, NULL, 'm'},
-        {"help", no_argument, NULL, 'h'},          {0}};
-    int gaps = 0, arrival = 0;
+    static const struct option NAMES[] = {{"repeat", required_argument, NULL, 'r'},
+                                          {"gaps", required_argument, NULL, 'g'},
+                                          {"arrival", required_argument, NULL, 'a'},
+                                          {"buffers", required_argument, NULL, 'b'},
+                                          {"mpi", required_argument, NULL, 'm'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {0}};
+    static const char *const GAPS[] = {"recorded", "none", NULL},
+                             *const ARRIVALS[] = {"recorded", "together", "barrier", NULL},
+                             *const BUFFERS[] = {"recorded", "hot", "cold", NULL};
+    int gaps = 0, arrival = 0, buffers = 0;
     *options = (struct options){.passes = 1};
     for (int option; (option = next_option(argc, argv, NAMES)) != -1;)
         if (option == 'r')
             options->passes = number_of(optarg);
         else if (option == 'g')
-            gaps = choice(optarg, "recorded", "none");
+            gaps = choice(optarg, GAPS);
         else if (option == 'a')
-            arrival = choice(optarg, "recorded", "barrier");
+            arrival = choice(optarg, ARRIVALS);
+        else if (option == 'b')
+            buffers = choice(optarg, BUFFERS);
         else if (option == 'm')
             options->library = optarg;
         else {
             fputs(USAGE, option == 'h' ? stdout : stderr);
             exit(option == 'h' ? 0 : EXIT_USAGE);
         }
-    options->settings =
-        (struct player_settings){.has_gaps = gaps == 0, .has_barrier = arrival == 1};
+    options->settings = (struct player_settings){
+        .has_gaps = gaps == 0, .arrival = (enum arrival)arrival, .buffers = (enum buffers)buffers};
     options->kit = argv[optind];
-    return optind + 1 == argc && options->passes && gaps >= 0 && arrival >= 0;
+    return optind + 1 == argc && options->passes && gaps >= 0 && arrival >= 0 && buffers >= 0;
 }
 
 /* MPI's functions that the program calls by itself; of its set-up and the first pass nothing is
@@ -118,6 +132,7 @@ static void play(const struct kit *kit, const struct objects *objects,
 {
     struct player_settings settings = options->settings;
     for (int pass = 0; pass <= options->passes; pass++) {
+        arrival_begin(settings.arrival, rank, kit->ranks);
         mpi.Barrier(mpi_abi.comm_world);
         mpi.Pcontrol(pass > 0);
         double begin = mpi.Wtime();
@@ -145,9 +160,11 @@ int main(int argc, char **argv)
     say_in_profile("kit", kit.sha256);
     if (!library_load(options.library, why, sizeof why) || !resolve())
         return complain("MPI library", why);
-    if (kit.has_threads && options.settings.has_barrier)
-        return complain(options.kit, "has ranks of several threads, for which --arrival barrier is "
-                                     "not offered");
+    if (kit.has_threads && options.settings.arrival)
+        return complain(options.kit, "has ranks of several threads, for which only --arrival "
+                                     "recorded is offered");
+    if (options.settings.buffers == BUFFERS_COLD && !buffers_can_be_cold())
+        return complain("--buffers cold", "is not offered for this processor");
     mpi.Init_thread(&argc, &argv, mpi_abi.thread_levels[kit.has_threads ? 3 : 0], &level);
     mpi.Pcontrol(0);
     mpi.Comm_rank(mpi_abi.comm_world, &rank);
@@ -156,7 +173,8 @@ int main(int argc, char **argv)
     if (!fits)
         snprintf(why, sizeof why, "is a job of %d ranks; this one has %d", kit.ranks, size);
     if (!fits || !kit_read(&kit, options.kit, rank, why, sizeof why) ||
-        !player_begin(&kit, why, sizeof why)) {
+        !player_begin(&kit, why, sizeof why) ||
+        !objects_make(&objects, &kit, rank, why, sizeof why)) {
         if (rank == 0)
             complain(options.kit, why);
         if (fits)
@@ -164,7 +182,6 @@ int main(int argc, char **argv)
         mpi.Finalize();
         return EXIT_USAGE;
     }
-    objects_make(&objects, &kit, rank);
     play(&kit, &objects, &options, rank);
     mpi.Finalize();
     return 0;

@@ -101,7 +101,18 @@ static void *room(size_t count, size_t bytes)
     return rows;
 }
 
-void objects_make(struct objects *objects, const struct kit *kit, int rank)
+/* Buffers have room for what the kit says of a type. */
+static bool is_as_here(mpi_handle type, const struct kit_type *said)
+{
+    int bytes = 0;
+    mpi_aint lower = 0, extent = 0;
+    return mpi_query.Type_size(type, &bytes) == MPI_SUCCESS &&
+           mpi_query.Type_get_extent(type, &lower, &extent) == MPI_SUCCESS &&
+           bytes == said->bytes && extent == said->extent;
+}
+
+bool objects_make(struct objects *objects, const struct kit *kit, int rank, char *why,
+                  size_t why_bytes)
 {
     int (*op_create)(void *, int, void *) =
         (int (*)(void *, int, void *))library_function("MPI_Op_create");
@@ -118,6 +129,10 @@ void objects_make(struct objects *objects, const struct kit *kit, int rank)
     for (int i = 0; i < kit->types; i++) {
         mpi_handle type = mpi_type_named(kit->type[i].name);
         objects->is_own[i] = !type;
+        if (type && !is_as_here(type, &kit->type[i])) {
+            snprintf(why, why_bytes, "%s has another size here", kit->type[i].name);
+            return false;
+        }
         if (type)
             mpi_handle_store(&objects->type[i], type);
         else
@@ -125,6 +140,7 @@ void objects_make(struct objects *objects, const struct kit *kit, int rank)
     }
     for (int commutes = 0; commutes < 2; commutes++)
         op_create((void *)nothing_op, commutes, &objects->user_op[commutes]);
+    return true;
 }
 
 mpi_handle objects_op(const struct objects *objects, const char *name, int type)

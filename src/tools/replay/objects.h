@@ -21,8 +21,10 @@ bool library_load(const char *path, char *why, size_t why_bytes);
 /* A function of it by its name, through the profiler if that is preloaded. NULL: it has none. */
 void *library_function(const char *name);
 
-/* Makes all objects of the kit; after MPI_Init, on all ranks. */
-void objects_make(struct objects *objects, const struct kit *kit, int rank);
+/* Makes all objects of the kit; after MPI_Init, on all ranks. False: a predefined datatype is
+ * another one here. */
+bool objects_make(struct objects *objects, const struct kit *kit, int rank, char *why,
+                  size_t why_bytes);
 
 /* The operation of this name for this datatype (KIT_NONE: none). */
 mpi_handle objects_op(const struct objects *objects, const char *name, int type);

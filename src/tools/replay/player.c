@@ -7,10 +7,13 @@
 #include <string.h>
 #include <time.h>
 
+#define ROOM_MOST ((int64_t)1 << 40) /* bytes of a buffer */
+
 enum shape {
     BARRIER,
     BCAST,
-    GATHER, /* and scatter */
+    GATHER,
+    SCATTER,
     GATHERV,
     ALLGATHER, /* and alltoall */
     ALLGATHERV,
@@ -37,7 +40,7 @@ static const struct {
     {"barrier", BARRIER},
     {"bcast", BCAST},
     {"gather", GATHER},
-    {"scatter", GATHER},
+    {"scatter", SCATTER},
     {"gatherv", GATHERV},
     {"allgather", ALLGATHER},
     {"alltoall", ALLGATHER},
@@ -66,7 +69,8 @@ static const struct {
 static struct function {
     void *address;
     enum shape shape;
-    bool starts; /* returns a request */
+    bool starts;  /* returns a request */
+    int64_t room; /* bytes that it may touch in each of its buffers */
 } * functions;
 
 static bool find(struct function *function, const char *call)
@@ -85,7 +89,8 @@ static bool find(struct function *function, const char *call)
 
 static bool has_arguments(const struct kit_call *call, enum shape shape)
 {
-    bool has_root = shape == BCAST || shape == GATHER || shape == GATHERV || shape == REDUCE;
+    bool has_root = shape == BCAST || shape == GATHER || shape == SCATTER || shape == GATHERV ||
+                    shape == REDUCE;
     bool has_vector = shape == GATHERV || shape == ALLGATHERV, is_message = shape >= SEND;
     return shape >= WAIT ||
            (call->comm != KIT_NONE && (!has_root || call->root != KIT_NONE) &&
@@ -111,14 +116,50 @@ static bool has_requests(const struct kit *kit, const struct kit_program *progra
     return is_right;
 }
 
+static int64_t span_of(const struct kit *kit, int type, int64_t count)
+{
+    int64_t bytes = type == KIT_NONE ? 1 : kit->type[type].bytes;
+    int64_t extent = type == KIT_NONE ? 1 : llabs(kit->type[type].extent);
+    return count == KIT_NONE ? 0 : count * extent + bytes;
+}
+
+static int size_of(const struct kit *kit, int comm)
+{
+    return comm == KIT_NONE ? 0 : comm == KIT_SELF ? 1 : kit->comm[comm].size;
+}
+
+static bool add(int64_t *sum, int64_t part, int64_t times)
+{
+    int64_t product;
+    return !__builtin_mul_overflow(part, times, &product) &&
+           !__builtin_add_overflow(*sum, product, sum) && *sum <= ROOM_MOST;
+}
+
+/* Bytes that the call may touch on either side; -1: more than any memory has. */
+static int64_t room_of(const struct kit *kit, const struct kit_call *call, enum shape shape)
+{
+    int64_t all = 0, received = span_of(kit, call->received_type, call->received_count);
+    bool is_per_rank =
+        shape == GATHER || shape == SCATTER || shape == ALLGATHER || shape == REDUCE_SCATTER_BLOCK;
+    bool fits = add(&all, span_of(kit, call->type, call->count),
+                    is_per_rank ? size_of(kit, call->comm) : 1);
+    for (int i = 0; fits && call->vector != KIT_NONE && i < kit->vector[call->vector].length; i++)
+        fits = add(&all, span_of(kit, call->type, kit->vector[call->vector].counts[i]), 1);
+    if (!fits || received > ROOM_MOST)
+        return -1;
+    return all > received ? all : received;
+}
+
 bool player_begin(const struct kit *kit, char *why, size_t why_bytes)
 {
     functions = calloc((size_t)kit->calls + 1, sizeof *functions);
     for (int i = 0; functions && i < kit->calls; i++) {
-        const char *wrong = !find(&functions[i], kit->call[i].name) ? "the library has no"
-                            : !has_arguments(&kit->call[i], functions[i].shape)
-                                ? "the kit lacks arguments of"
-                                : NULL;
+        const char *wrong =
+            !find(&functions[i], kit->call[i].name)             ? "the library has no"
+            : !has_arguments(&kit->call[i], functions[i].shape) ? "the kit lacks arguments of"
+            : (functions[i].room = room_of(kit, &kit->call[i], functions[i].shape)) < 0
+                ? "no memory has room for a message of"
+                : NULL;
         if (wrong) {
             snprintf(why, why_bytes, "%s %s", wrong, kit->call[i].name);
             return false;
@@ -139,55 +180,12 @@ struct player {
     const struct player_settings *settings;
     const struct kit_program *program;
     uint64_t *requests; /* handles in memory, one in each place */
-    struct buffers {
+    struct pair {
         char *sent, *received;
     } * buffers;
     uint64_t *together;             /* requests as an array in the library's layout */
     int *indices, *counts, *places; /* of requests; of vectors */
 };
-
-static int64_t span_of(const struct kit *kit, int type, int64_t count)
-{
-    int64_t bytes = type == KIT_NONE ? 1 : kit->type[type].bytes;
-    int64_t extent = type == KIT_NONE ? 1 : llabs(kit->type[type].extent);
-    return count == KIT_NONE ? 0 : count * extent + bytes;
-}
-
-static int size_of(const struct kit *kit, int comm)
-{
-    return comm == KIT_NONE ? 0 : comm == KIT_SELF ? 1 : kit->comm[comm].size;
-}
-
-/* Bytes that the call may touch on either side. */
-static int64_t room_of(const struct kit *kit, const struct kit_call *call, enum shape shape)
-{
-    int64_t one = span_of(kit, call->type, call->count), all = one;
-    bool is_per_rank = shape == GATHER || shape == ALLGATHER || shape == REDUCE_SCATTER_BLOCK;
-    if (is_per_rank)
-        all = one * size_of(kit, call->comm);
-    for (int i = 0; call->vector != KIT_NONE && i < kit->vector[call->vector].length; i++)
-        all += span_of(kit, call->type, kit->vector[call->vector].counts[i]);
-    int64_t received = span_of(kit, call->received_type, call->received_count);
-    return all > received ? all : received;
-}
-
-/* Values that neither trap nor compress: as floats from 1 to 2, as doubles near 0.008. */
-static char *filled(int64_t bytes)
-{
-    uint64_t state = 88172645463325252u + (uint64_t)bytes;
-    size_t words = (size_t)bytes / 4 + 16;
-    uint32_t *buffer = aligned_alloc(64, (words * 4 + 63) / 64 * 64);
-    if (!buffer) {
-        fprintf(stderr, "commprof-replay: no memory for a message of %lld bytes\n",
-                (long long)bytes);
-        exit(1);
-    }
-    for (size_t i = 0; i < words; i++) {
-        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-        buffer[i] = 0x3f800000u | (uint32_t)(state & 0x7fffff);
-    }
-    return (char *)buffer;
-}
 
 /* Memory is touched by the thread that uses it. */
 static void prepare(struct player *player)
@@ -207,15 +205,14 @@ static void prepare(struct player *player)
         abort();
     for (size_t i = 0; i < program->count; i++) {
         const struct kit_made *made = &kit->made[program->first + i];
-        struct function function = functions[made->call];
-        int64_t bytes = room_of(kit, &kit->call[made->call], function.shape);
-        int at = function.starts && made->requests ? kit->requests[made->first_request] : blocking;
-        if (bytes > room[at])
-            room[at] = bytes;
+        const struct function *function = &functions[made->call];
+        int at = function->starts ? kit->requests[made->first_request] : blocking;
+        if (function->room > room[at])
+            room[at] = function->room;
     }
     for (int i = 0; i < most; i++) {
         mpi_handle_store(&player->requests[i], mpi_abi.request_null);
-        player->buffers[i] = (struct buffers){filled(room[i]), filled(room[i])};
+        player->buffers[i] = (struct pair){buffers_filled(room[i]), buffers_filled(room[i])};
     }
     free(room);
 }
@@ -254,7 +251,7 @@ static int64_t lay_out(struct player *player, const struct kit_call *call)
 }
 
 static int move(struct player *player, const struct function *function, const struct kit_call *call,
-                struct buffers buffers, void *request)
+                struct pair buffers, void *request)
 {
     typedef mpi_handle H;
     const struct objects *objects = player->objects;
@@ -273,6 +270,11 @@ static int move(struct player *player, const struct function *function, const st
     case GATHER:
         return MAKE(ARGUMENTS(void *, int, H, void *, int, H, int, H),
                     ARGUMENTS(sent, count, type, received, count, type, call->root, comm));
+    case SCATTER: /* in place is what the root receives */
+        return MAKE(ARGUMENTS(void *, int, H, void *, int, H, int, H),
+                    ARGUMENTS(buffers.sent, count, type,
+                              call->in_place == 1 ? mpi_abi.in_place : received, count, type,
+                              call->root, comm));
     case GATHERV:
         lay_out(player, call);
         return MAKE(ARGUMENTS(void *, int, H, void *, int *, int *, H, int, H),
@@ -366,55 +368,43 @@ static void complete(struct player *player, const struct function *function,
         mpi_handle_store(&player->requests[which[i]], mpi_abi.request_null);
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
 /* Waking takes a while, which is spent on the core. */
 static void pass_time(int64_t until_ns, bool is_asleep)
 {
     enum { WAKING_NS = 60000, NS = 1000000000 };
     int64_t wake_ns = until_ns - WAKING_NS;
     struct timespec wake = {.tv_sec = wake_ns / NS, .tv_nsec = wake_ns % NS};
-    if (is_asleep && wake_ns > now_ns())
+    if (is_asleep && wake_ns > arrival_now_ns())
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, NULL);
-    while (now_ns() < until_ns)
+    while (arrival_now_ns() < until_ns)
         continue;
-}
-
-static void barrier(mpi_handle comm, bool is_counted)
-{
-    int (*level)(int, ...) = (int (*)(int, ...))library_function("MPI_Pcontrol");
-    int (*call)(mpi_handle) = (int (*)(mpi_handle))library_function("MPI_Barrier");
-    level(0);
-    call(comm);
-    level(is_counted);
 }
 
 static void *play(void *context)
 {
     struct player *player = context;
     const struct kit *kit = player->kit;
-    int64_t before_ns = now_ns();
+    const struct player_settings *settings = player->settings;
+    int64_t before_ns = arrival_now_ns();
     for (size_t i = 0; i < player->program->count; i++) {
         const struct kit_made *made = &kit->made[player->program->first + i];
         const struct kit_call *call = &kit->call[made->call];
         const struct function *function = &functions[made->call];
         int at = function->starts ? kit->requests[made->first_request] : player->program->requests;
-        if (player->settings->has_gaps)
+        buffers_settle(settings->buffers, player->buffers[at].sent, function->room);
+        buffers_settle(settings->buffers, player->buffers[at].received, function->room);
+        if (settings->has_gaps)
             pass_time(before_ns + made->gap_ns, player->program->is_asleep);
         if (function->shape >= WAIT)
             complete(player, function, made);
         else {
-            if (player->settings->has_barrier && function->shape < SEND && !function->starts)
-                barrier(mpi_handle_load(&player->objects->comm[call->comm], 0),
-                        player->settings->is_counted);
+            if (function->shape < SEND && !function->starts)
+                arrival_wait(settings->arrival,
+                             mpi_handle_load(&player->objects->comm[call->comm], 0),
+                             settings->is_counted);
             move(player, function, call, player->buffers[at], &player->requests[at]);
         }
-        before_ns = now_ns();
+        before_ns = arrival_now_ns();
     }
     return NULL;
 }

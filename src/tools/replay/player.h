@@ -2,12 +2,15 @@
 #ifndef COMMPROF_PLAYER_H
 #define COMMPROF_PLAYER_H
 
+#include "arrival.h"
+#include "buffers.h"
 #include "objects.h"
 
 struct player_settings {
-    bool has_gaps;    /* wait as long between calls as the job computed */
-    bool has_barrier; /* a barrier before each blocking collective, which is not counted */
-    bool is_counted;  /* this pass is */
+    bool has_gaps; /* wait as long between calls as the job computed */
+    enum arrival arrival;
+    enum buffers buffers;
+    bool is_counted; /* this pass is */
 };
 
 /* Checks that the library has all functions; else `why` has the name of the one it lacks. */

@@ -1,0 +1,20 @@
+/* Memory of the messages, and the caches around it. */
+#ifndef COMMPROF_BUFFERS_H
+#define COMMPROF_BUFFERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum buffers { BUFFERS_RECORDED, BUFFERS_HOT, BUFFERS_COLD };
+
+/* With values that neither trap nor compress, touched by the calling thread. */
+char *buffers_filled(int64_t bytes);
+
+/* Hot: reads the bytes, so that they are in this core's caches as far as these have room. Cold:
+ * takes them out of all caches. */
+void buffers_settle(enum buffers how, const char *bytes, int64_t count);
+
+/* Whether a program can do so on this processor. */
+bool buffers_can_be_cold(void);
+
+#endif
