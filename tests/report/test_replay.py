@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import compared_runs
@@ -18,19 +19,21 @@ from commprof_report.replay.from_run import kit_of
 from commprof_report.replay.kit import WORLD, Call, Comm, Made, Type
 from commprof_report.run.run import run_open
 from parallel import split, world
-from planted import Cell, Rank, Sample, Signature
+from planted import Cell, Message, Rank, Sample, Signature
 
 MS = 1_000_000
 SPLIT, TAG, FLOATS, SUM = 4, 7, 1, 2
 SIGNATURES = [Signature(FLOATS), Signature(SUM, op="MPI_SUM", is_commutative=1)]
 
 
-def kit(tmp_path: Path, *samples: list[Sample]) -> kits.Kit:
+def kit(
+    tmp_path: Path, *samples: list[Sample], messages: Sequence[list[Message]] = ([], [])
+) -> kits.Kit:
     """A run of two ranks, which have a communicator of each alone beside the world."""
     ranks = [
         Rank(
             rank, 2, communicators=[world(rank, 2), split(SPLIT, rank, [rank], 9)],
-            samples=own, signatures=SIGNATURES,
+            samples=own, signatures=SIGNATURES, messages=list(messages[rank]),
         )
         for rank, own in enumerate(samples)
     ]
@@ -135,8 +138,78 @@ def test_what_a_record_lacks_is_said(tmp_path, case):
         assert found.record.ns == 0 and found.window_ns > 490 * MS
     else:
         assert 40 * MS < found.window_ns == found.record.ns < 105 * MS
+def set_up(call: str, at: int, **other: object) -> Sample:
+    return Sample(call, at * MS, (at + 1) * MS, signature=FLOATS, **other)
+
+
+def started(call: str, at: int, peer: int, number: int, **other: object) -> Message:
+    """A message that a start begins, and a Waitall completes 3 ms later."""
+    return Message(
+        call, "received" if "Recv" in call else "sent", at * MS, (at + 1) * MS, peer=peer, tag=TAG,
+        number=number, completed_ns=(at + 3) * MS, **other,
+    )
+
+
+def persistent(begin: int) -> list[Sample]:
+    return [
+        Sample("MPI_Startall", begin * MS, (begin + 1) * MS, bytes=0),
+        Sample("MPI_Waitall", (begin + 2) * MS, (begin + 3) * MS, bytes=0),
+    ]
+
+
+def test_starts_have_the_requests_that_were_set_up(tmp_path):
+    """A receive that is set up first, a send; both started twice, and the send freed."""
+    own = [
+        set_up("MPI_Recv_init", 1), set_up("MPI_Send_init", 2), *persistent(4),
+        *persistent(8), Sample("MPI_Request_free", 12 * MS, 13 * MS, bytes=0),
+    ]
+    both = [
+        [
+            started(call, at, 1 - rank, number) for at, number in ((4, 1), (8, 2))
+            for call in ("MPI_Send_init", "MPI_Recv_init")
+        ]
+        for rank in range(2)
+    ]
+    found = kit(tmp_path, own, own, messages=both)
+    program = found.programs[0, 0]
+    receive, send = (found.calls[made.call] for made in program[:2])
+    assert receive == Call("MPI_Recv_init", WORLD, 0, 250, peer=1, tag=TAG, in_place=0)
+    assert send == receive._replace(name="MPI_Send_init")
+    assert [made.requests for made in program] == [(0,), (1,), (1, 0), (1, 0), (1, 0), (1, 0), (1,)]
+    assert not found.before and not found.left_out
+
+
+def test_what_was_set_up_in_another_time_is_set_up_before(tmp_path):
+    """Without bytes there is no datatype to know; with bytes the start is left out."""
+    messages = [
+        [started("MPI_Send_init", 1, 1, 1, bytes=0), started("MPI_Send_init", 5, 1, 2)],
+        [started("MPI_Recv_init", 1, 0, 1, bytes=0), started("MPI_Recv_init", 5, 0, 2)],
+    ]
+    own = [*persistent(1), *persistent(5)]
+    found = kit(tmp_path, own, own, messages=messages)
+    assert found.made == {"MPI_Startall": 2, "MPI_Waitall": 2}
+    assert found.before[0, 0] == [Made(0, 0, (0,))]
+    assert found.calls[0].name == "MPI_Send_init"
+    assert sum(found.left_out.values()) == 4
     digest = kits.write(found, tmp_path / "job.kit")
     assert kits.read(tmp_path / "job.kit") == (found, digest)
+
+
+def test_probes_are_made_with_their_messages(tmp_path):
+    """A matched message has a number until it is received; a probe of none is left out."""
+    found = kit(
+        tmp_path,
+        [message("MPI_Send", 1, 1), message("MPI_Send", 3, 1, 2)],
+        [
+            message("MPI_Probe", 1, 0), message("MPI_Mprobe", 3, 0), message("MPI_Iprobe", 5, 0, 9),
+            message("MPI_Mrecv", 7, 0), message("MPI_Recv", 9, 0, 2), message("MPI_Mprobe", 11, 0, 3),
+        ],
+    )
+    program = found.programs[1, 0]
+    names = [found.calls[made.call].name for made in program]
+    assert names == ["MPI_Probe", "MPI_Mprobe", "MPI_Mrecv", "MPI_Recv"]
+    assert [made.requests for made in program] == [(), (0,), (0,), ()]
+    assert {name for name, _ in found.left_out} == {"MPI_Iprobe", "MPI_Mprobe"}
 
 
 def test_what_other_ranks_lack_is_left_out_on_all(tmp_path):
@@ -186,9 +259,20 @@ def test_a_posted_receive_takes_a_smaller_message_of_any_tag_or_of_nobody(tmp_pa
 
 
 def test_calls_that_cannot_be_made_are_counted_with_the_reason(tmp_path):
-    own = [Sample("MPI_Alltoallv", MS, 2 * MS, sequence=1), Sample("MPI_Put", 3 * MS, 4 * MS)]
+    own = [
+        Sample("MPI_Alltoallv", MS, 2 * MS, sequence=1), Sample("MPI_Put", 3 * MS, 4 * MS),
+        Sample("MPI_Neighbor_allgather", 5 * MS, 6 * MS, sequence=2),
+        Sample("MPI_Bcast_init", 7 * MS, 8 * MS, sequence=3), Sample("MPI_Start", 9 * MS, 10 * MS),
+    ]
     found = kit(tmp_path, own, own)
-    assert not found.made and sum(found.left_out.values()) == 4
+    assert not found.made
+    assert found.left_out == {
+        ("MPI_Alltoallv", "is none of the calls that can be made again"): 2,
+        ("MPI_Put", "is none of the calls that can be made again"): 2,
+        ("MPI_Neighbor_allgather", "the neighbors of its communicator are not recorded"): 2,
+        ("MPI_Bcast_init", "persistent collectives are not replayed yet"): 2,
+        ("MPI_Start", "which requests it starts, or what they move, is not recorded"): 2,
+    }
 
 
 def test_a_kit_is_read_as_it_was_written(tmp_path):
@@ -234,7 +318,7 @@ comm 0 0 0 world 0,1
 comm 1 1 0 self -
 type 0 MPI_FLOAT 4 4 1
 call 0 MPI_Bcast 0 0 250 - 1 - - 0 - - - - -
-program 0 0 0
+program 0 0 0 0
 5 0
 """
 
@@ -292,11 +376,11 @@ call 1 MPI_Isend 0 1 7 - - 1 99 0 - - - - -
 call 2 MPI_Wait - - - - - - - - - - - - -
 call 3 MPI_Allgatherv 0 0 10 - - - - 0 0 - - - -
 call 4 MPI_Sendrecv 3 0 10 - - 0 5 0 - 1 3 1 6
-program 0 0 1
+program 0 0 1 0
 0 0
 12 1 0
 5 2 0
-program 1 0 0
+program 1 0 0 0
 3 3
 1 4
 """

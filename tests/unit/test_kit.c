@@ -1,8 +1,26 @@
 /* The subject belongs to commprof-replay, not to the library. */
 /* NOLINTNEXTLINE(bugprone-suspicious-include) */
 #include "tools/replay/kit.c"
+/* NOLINTNEXTLINE(bugprone-suspicious-include) */
+#include "tools/replay/arrival.c"
+/* NOLINTNEXTLINE(bugprone-suspicious-include) */
+#include "tools/replay/buffers.c"
+/* NOLINTNEXTLINE(bugprone-suspicious-include) */
+#include "tools/replay/player.c"
 
 #include "unit.h"
+
+/* A library that has all functions; none is called. */
+void *library_function(const char *name)
+{
+    return (void *)name;
+}
+
+mpi_handle objects_op(const struct objects *objects, const char *name, int type)
+{
+    (void)objects, (void)name, (void)type;
+    return 0;
+}
 
 enum { DAMAGED_KITS = UNIT_SANITIZED ? 3000 : 30000 };
 
@@ -24,14 +42,25 @@ static const char KIT[] = "commprof-kit 1\n"
                           "call 1 MPI_Isend 0 1 7 - - 1 99 0 - - - - -\n"
                           "call 2 MPI_Wait - - - - - - - - - - - - -\n"
                           "call 3 MPI_Allgatherv 0 0 10 - - - - 0 0 - - - -\n"
-                          "program 0 0 1\n"
+                          "call 4 MPI_Send_init 0 0 10 - - 1 5 0 - - - - -\n"
+                          "call 5 MPI_Startall - - - - - - - - - - - - -\n"
+                          "call 6 MPI_Request_free - - - - - - - - - - - - -\n"
+                          "call 7 MPI_Mprobe 0 - - - - 1 3 0 - - - - -\n"
+                          "call 8 MPI_Imrecv 0 0 10 - - 1 3 0 - - - - -\n"
+                          "program 0 0 1 1\n"
+                          "0 4 1\n"
                           "0 0\n"
                           "12 1 0\n"
                           "5 2 0\n"
                           "7 3\n"
-                          "program 1 0 0\n"
+                          "1 5 1\n"
+                          "1 7 0\n"
+                          "1 8 0\n"
+                          "1 2 0 1\n"
+                          "1 6 1\n"
+                          "program 1 0 0 0\n"
                           "3 3\n"
-                          "program 0 3 0\n"
+                          "program 0 3 0 0\n"
                           "9 0\n";
 
 static bool read_text(struct kit *kit, const char *text, size_t bytes, int rank, char why[256])
@@ -62,11 +91,12 @@ static void a_kit_has_the_programs_of_one_rank(void)
     CHECK_EQUAL(kit.call[0].peer, KIT_NONE);
     CHECK_EQUAL(kit.programs, 2);
     CHECK(kit.program[0].is_asleep && !kit.program[1].is_asleep);
-    CHECK_EQUAL(kit.program[0].count, 4);
-    CHECK_EQUAL(kit.program[0].requests, 1);
-    CHECK_EQUAL(kit.program[1].first, 4);
-    CHECK_EQUAL(kit.made[1].gap_ns, 12);
-    CHECK_EQUAL(kit.made[1].requests, 1);
+    CHECK_EQUAL(kit.program[0].count, 10);
+    CHECK_EQUAL(kit.program[0].before, 1);
+    CHECK_EQUAL(kit.program[0].requests, 2);
+    CHECK_EQUAL(kit.program[1].first, 10);
+    CHECK_EQUAL(kit.made[2].gap_ns, 12);
+    CHECK_EQUAL(kit.made[2].requests, 1);
 }
 
 static void a_rank_may_have_no_program(void)
@@ -88,14 +118,20 @@ static void what_is_no_kit_is_refused(void)
 }
 
 /* `text` with its first `old` replaced. */
-static bool reads_with(const char *old, const char *new)
+static bool text_with(const char *old, const char *new, struct kit *kit, char why[256])
 {
-    char text[sizeof KIT + 64], why[256];
-    struct kit kit;
+    char text[sizeof KIT + 128];
     const char *at = strstr(KIT, old);
     int before = (int)(at - KIT);
     int bytes = snprintf(text, sizeof text, "%.*s%s%s", before, KIT, new, at + strlen(old));
-    return read_text(&kit, text, (size_t)bytes, 0, why);
+    return read_text(kit, text, (size_t)bytes, 0, why);
+}
+
+static bool reads_with(const char *old, const char *new)
+{
+    char why[256];
+    struct kit kit;
+    return text_with(old, new, &kit, why);
 }
 
 /* Else a library would write beyond buffers that are laid out for fewer ranks. */
@@ -118,10 +154,36 @@ static void communicators_that_no_library_can_make_are_refused(void)
     CHECK(!reads_with("vector 0 10 20 30 40", "vector 0 2147483647 20 30 40"));
 }
 
+static bool plays_with(const char *old, const char *new, char why[256])
+{
+    struct kit kit;
+    return text_with(old, new, &kit, why) && player_begin(&kit, why, 256);
+}
+
+/* Else buffers would be too small, or a handle be used that is none. */
+static void calls_that_do_not_fit_their_requests_are_refused(void)
+{
+    char why[256];
+    CHECK(plays_with("7 3", "8 3", why));
+    CHECK(!plays_with("1 5 1\n", "1 5 0\n", why)); /* no persistent one */
+    CHECK_TEXT(why, "its requests are not in order");
+    CHECK(!plays_with("0 4 1\n", "0 0\n", why)); /* before the program only set-ups */
+    CHECK(!plays_with("1 8 0\n", "7 3\n", why)); /* what is found is received */
+    CHECK(!plays_with("1 6 1\n", "1 6 0\n", why));
+    CHECK(!plays_with("12 1 0\n", "12 1\n", why));
+    CHECK(!plays_with("12 1 0\n", "12 1 1\n", why));
+    CHECK(!plays_with("7 3\n", "7 3 3\n", why));
+    CHECK(!plays_with("type 1 vector 8 -16 2\n",
+                      "type 1 vector 8 -2147483647 2\n"
+                      "call 0 MPI_Bcast 0 1 2147483647 - 0 - - - - - - - -\n",
+                      why));
+    CHECK_TEXT(why, "no memory has room for a message of MPI_Bcast");
+}
+
 /* Kits come from anybody: each number that stands for a row does, whatever a file holds. */
 static void numbers_of_a_damaged_kit_stay_in_range(void)
 {
-    unsigned state = 1;
+    unsigned state = 1, played = 0;
     for (int i = 0; i < DAMAGED_KITS; i++) {
         char text[sizeof KIT], why[256];
         struct kit kit;
@@ -141,7 +203,11 @@ static void numbers_of_a_damaged_kit_stay_in_range(void)
             CHECK(kit.call[call].comm < kit.comms && kit.call[call].type < kit.types);
             CHECK(kit.call[call].vector < kit.vectors);
         }
+        if (player_begin(&kit, why, sizeof why))
+            played++;
+        free(functions);
     }
+    CHECK(played > DAMAGED_KITS / 10 && played < DAMAGED_KITS);
 }
 
 static const struct unit_test TESTS[] = {
@@ -149,6 +215,7 @@ static const struct unit_test TESTS[] = {
     TEST(a_rank_may_have_no_program),
     TEST(what_is_no_kit_is_refused),
     TEST(communicators_that_no_library_can_make_are_refused),
+    TEST(calls_that_do_not_fit_their_requests_are_refused),
     TEST(numbers_of_a_damaged_kit_stay_in_range),
 };
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
-from heapq import heappop, heappush
 from sqlite3 import Connection
 from typing import NamedTuple
 
@@ -23,8 +22,10 @@ from ..run.holes import holes_aligned, without_holes
 from ..run.run import Run
 from ..run.sampled import sampled
 from .kit import (
-    COMPLETING, KINDS, SELF, STARTING, WORLD, Call, Comm, Kit, Made, Record, Type,
+    COMPLETING, FINDING, FREEING, KINDS, MATCHING, PREPARING, RESTARTING, SELF, STARTING, TAKING,
+    WORLD, Call, Comm, Kit, Made, Record, Type,
 )
+from .slots import Persistent, Slots
 
 DUPLICATES = ("MPI_Comm_dup", "MPI_Comm_dup_with_info", "MPI_Comm_idup")
 SILENT = ("setup", "communicator")  # families that a replay needs no more
@@ -37,6 +38,12 @@ UNKNOWN = "is none of the calls that can be made again"
 UNEQUAL = "its counts are not recorded"
 INTER = "on an intercommunicator"
 OPEN = "completes nothing that is in the kit"
+NEIGHBORS = "the neighbors of its communicator are not recorded"
+PERSISTENT = "persistent collectives are not replayed yet"
+UNSEEN = "which message it finds is not recorded"
+UNKNOWN_START = "which requests it starts, or what they move, is not recorded"
+FREE = "frees nothing that is in the kit"
+ON_NONE = (COMPLETING, RESTARTING, FREEING)  # calls without a communicator
 
 
 class Row(NamedTuple):
@@ -74,6 +81,20 @@ class Signature(NamedTuple):
     is_in_place: bool
 
 
+NOTHING = Signature(0, 0, None, False)
+PREPARED = [name for name, kind in KINDS.items() if kind == PREPARING]
+
+
+class Started(NamedTuple):
+    """A message of a persistent request that a call started."""
+
+    call: Call  # that set the request up
+    peer: int  # world rank
+    number: int | None
+    is_sent: bool
+    completed_ns: int | None
+
+
 class Message(NamedTuple):
     """The other half of an exchange."""
 
@@ -94,7 +115,14 @@ def kit_of(run: Run) -> Kit:
     made.asleep = asleep(run.connection)
     received = received_of(run.connection)
     rows = list(rows_of(run.connection, alignment, numbers, since_ns, until_ns))
-    _Maker(made, signatures, received).take(with_senders(rows, alignment))
+    started = started_of(run.connection, numbers, made, signatures)
+    starts = sampled(run.connection).starts
+    of_collectives = set(
+        zip(starts.world_rank.tolist(), starts.thread.tolist(), starts.start_ns.tolist())
+    )
+    _Maker(made, signatures, received, started, of_collectives).take(
+        with_senders(rows, alignment)
+    )
     return made
 
 
@@ -322,7 +350,7 @@ def with_senders(rows: Sequence[Row], alignment: Alignment) -> list[Row]:
         if row.call in RECEIVES:
             if row.number is None and row.peer is not None:
                 received[row.comm, row.peer, row.rank].append(at)
-        elif row.number is not None and _message_of(row) not in numbered:
+        elif "send" in row.call.lower() and row.number and _message_of(row) not in numbered:
             sent[row.comm, row.rank, row.peer].append(row)
     found = list(rows)
     for key, places in received.items():
@@ -357,12 +385,62 @@ def _in_order(
     return 0, []
 
 
+def started_of(
+    connection: Connection, numbers: dict[tuple[int, int], int], kit: Kit,
+    signatures: dict[tuple[int, int], Signature],
+) -> dict[tuple[int, int, int], list[Started] | None]:
+    """By rank, thread and begin, what calls started; None: of some it is not known what they move.
+    Only the set-up has the datatype: of the rank's set-ups of this size, all must have one."""
+    samples = sampled(connection)
+    names = samples.texts.texts
+    set_up: dict[Hashable, set[Signature]] = defaultdict(set)
+    calls = samples.calls
+    calls = calls.take(np.flatnonzero(samples.texts.among(calls.call, PREPARED)))
+    for rank, call, comm, size, number in zip(
+        calls.world_rank.tolist(), calls.call.tolist(), calls.communicator.tolist(),
+        calls.bytes.tolist(), calls.signature.tolist(),
+    ):
+        if signature := signatures.get((rank, number)):
+            set_up[rank, names[call], comm, size].add(signature)
+    found: dict[tuple[int, int, int], list[Started] | None] = {}
+    rows = samples.messages
+    rows = rows.take(np.flatnonzero(samples.texts.among(rows.call, PREPARED)))
+    for rank, thread, begin, call, number, peer, tag, nth, size, completed in zip(
+        rows.world_rank.tolist(), rows.thread.tolist(), rows.start_ns.tolist(), rows.call.tolist(),
+        rows.communicator.tolist(), rows.peer.tolist(), rows.tag.tolist(), rows.number.tolist(),
+        rows.bytes.tolist(), rows.completed_ns.tolist(),
+    ):
+        place, comm = (rank, thread, begin), numbers.get((rank, number))
+        whole = found.setdefault(place, [])
+        known = set_up[rank, names[call], number, size] if size else {NOTHING}
+        members = kit.comms[comm].members if comm is not None else ()
+        if whole is None or len(known) != 1 or tag == NONE or peer not in members:
+            found[place] = None
+            continue
+        (signature,) = known
+        type_ = signature.type if size else None
+        whole.append(
+            Started(
+                Call(
+                    names[call], comm, type_, signature.elements, peer=members.index(peer), tag=tag,
+                    in_place=0,
+                ),
+                peer, None if nth == NONE else nth, names[call] != "MPI_Recv_init",
+                None if completed == NONE else completed,
+            )
+        )
+    return found
+
+
 class _Maker:
     def __init__(
         self, kit: Kit, signatures: dict[tuple[int, int], Signature],
         received: dict[tuple[int, int, int], Message],
+        started: dict[tuple[int, int, int], list[Started] | None],
+        of_collectives: set[tuple[int, int, int]],
     ) -> None:
         self.kit, self.signatures, self.received = kit, signatures, received
+        self.started, self.of_collectives = started, of_collectives
         self.places = [{rank: at for at, rank in enumerate(comm.members)} for comm in kit.comms]
         self.calls: dict[Call, int] = {}
         self.vectors: dict[tuple[int, ...], int] = {}
@@ -376,7 +454,7 @@ class _Maker:
         for row in rows:
             by_thread[row.rank, row.thread].append(row)
         self.kit.programs = {
-            thread: list(self._program(own, vectors)) for thread, own in by_thread.items()
+            thread: self._program(own, vectors) for thread, own in by_thread.items()
         }
         self.kit.calls, self.kit.vectors = list(self.calls), list(self.vectors)
 
@@ -386,16 +464,33 @@ class _Maker:
     def _known(self, rows: list[Row]) -> list[Row]:
         kept = []
         for row in rows:
-            kind = KINDS.get(row.call)
-            if not kind:
-                self._leave_out(row, UNKNOWN)
-            elif kind != COMPLETING and row.comm is None:
-                self._leave_out(row, INTER)
-            elif row.bytes and kind != COMPLETING and not self._signature(row):
-                self._leave_out(row, UNEQUAL)
+            why = self._why_not(row, KINDS.get(row.call))
+            if why:
+                self._leave_out(row, why)
             else:
                 kept.append(row)
         return kept
+
+    def _why_not(self, row: Row, kind: str | None) -> str | None:
+        """The reason for which a call cannot be made again, by what its record has."""
+        if not kind:
+            if "eighbor" in row.call:
+                return NEIGHBORS
+            is_collective = row.call.endswith("_init") and row.sequence is not None
+            return PERSISTENT if is_collective else UNKNOWN
+        if kind == RESTARTING:
+            if (row.rank, row.thread, row.start_ns) in self.of_collectives:
+                return PERSISTENT
+            return None if self._started(row) else UNKNOWN_START
+        if kind not in ON_NONE and row.comm is None:
+            return INTER
+        if kind in (FINDING, MATCHING, TAKING) and (row.number is None or row.peer is None):
+            return UNSEEN
+        is_sized = kind not in (*ON_NONE, FINDING, MATCHING)
+        return UNEQUAL if row.bytes and is_sized and not self._signature(row) else None
+
+    def _started(self, row: Row) -> list[Started]:
+        return self.started.get((row.rank, row.thread, row.start_ns)) or []
 
     def _signature(self, row: Row) -> Signature | None:
         return self.signatures.get((row.rank, row.signature or 0))
@@ -405,7 +500,10 @@ class _Maker:
         members: Counter[Hashable] = Counter()
         sides: Counter[Hashable] = Counter()  # sent less received: 0 if both are there
         once: Counter[Hashable] = Counter()
+        matched: dict[str, set[Hashable]] = {MATCHING: set(), TAKING: set()}
         for row in rows:
+            if KINDS[row.call] in matched:
+                matched[KINDS[row.call]].add((row.thread, self._found(row)))
             if row.sequence is not None:
                 members[self._operation(row)] += 1
             for sign, key in self._halves(row):
@@ -415,6 +513,12 @@ class _Maker:
             is_there = row.sequence is None or members[self._operation(row)] == (
                 1 if row.comm == SELF else len(self.kit.comms[row.comm or 0].members)
             )
+            kind = KINDS[row.call]
+            if kind in (FINDING, MATCHING):
+                is_there = all(once[sign, self._found(row)] for sign in (1, -1))
+            if kind in matched:
+                key = row.thread, self._found(row)
+                is_there = is_there and all(key in keys for keys in matched.values())
             for sign, key in self._halves(row):
                 sides[sign, key] += 1  # the n-th on one side has an n-th on the other
                 is_there = is_there and sides[sign, key] <= once[-sign, key]
@@ -430,17 +534,29 @@ class _Maker:
 
     def _halves(self, row: Row) -> Iterator[tuple[int, Hashable]]:
         """The messages that a call sends (1) and receives (-1)."""
-        if row.sequence is not None or KINDS[row.call] == COMPLETING:
+        kind = KINDS[row.call]
+        if row.sequence is not None or kind in (
+            COMPLETING, PREPARING, FREEING, FINDING, MATCHING
+        ):
             return
-        if row.call in RECEIVES:
+        for part in self._started(row) if kind == RESTARTING else ():
+            ends = (row.rank, part.peer) if part.is_sent else (part.peer, row.rank)
+            yield 1 if part.is_sent else -1, (part.call.comm, *ends, part.call.tag, part.number)
+        if kind == RESTARTING:
+            return
+        if row.call in RECEIVES or kind == TAKING:
             if row.peer is not None:  # else from MPI_PROC_NULL
-                yield -1, (row.comm, row.peer, row.rank, row.tag, row.number)
+                yield -1, self._found(row)
             return
         if row.peer is not None:
             yield 1, (row.comm, row.rank, row.peer, row.tag, row.number)
         got = self.received.get((row.rank, row.thread, row.start_ns))
         if got:
             yield -1, (row.comm, got.peer, row.rank, got.tag, got.number)
+
+    def _found(self, row: Row) -> Hashable:
+        """The message that a call receives or finds."""
+        return row.comm, row.peer, row.rank, row.tag, row.number
 
     def _vectors_of(self, rows: list[Row]) -> dict[Hashable, int]:
         """The counts of all ranks in each MPI_Allgatherv and MPI_Gatherv."""
@@ -457,39 +573,74 @@ class _Maker:
             found[operation] = self.vectors.setdefault(vector, len(self.vectors))
         return found
 
-    def _program(self, rows: list[Row], vectors: dict[Hashable, int]) -> Iterator[Made]:
-        free: list[int] = []
-        used = 0
+    def _program(self, rows: list[Row], vectors: dict[Hashable, int]) -> list[Made]:
+        slots = Slots()
         open_: dict[int, list[int]] = defaultdict(list)  # requests, by when they are completed
         late: dict[int, str] = {}  # the calls of those that are open
+        matched: dict[Hashable, int] = {}
+        made: list[tuple[int, Call | Persistent, tuple[int, ...]]] = []
         before_ns = rows[0].start_ns
+
+        def opened(request: int, completed_ns: int | None, name: str) -> int:
+            open_[completed_ns or 0].append(request)
+            late[request] = name
+            return request
+
         for row in rows:
             requests: tuple[int, ...] = ()
+            call: Call | Persistent = Call(row.call)
             kind = KINDS[row.call]
             if kind == COMPLETING:
                 requests = tuple(open_.pop(row.end_ns, ()))
-                if not requests:
-                    self._leave_out(row, OPEN)
-                    continue
-                call = Call(row.call)
                 for request in requests:
-                    heappush(free, request)
+                    slots.complete(request)
                     del late[request]
+            elif kind == RESTARTING:
+                requests = tuple(
+                    opened(slots.start(part.call), part.completed_ns, part.call.name)
+                    for part in self._started(row)
+                )
+            elif kind == FREEING:
+                freed = slots.free_one()
+                requests = () if freed is None else (freed,)
+            elif kind == PREPARING:
+                call = slots.set_up(self._call(row, vectors))
+                requests = (call.request,)
             else:
                 call = self._call(row, vectors)
-                if kind == STARTING:
-                    used += not free
-                    requests = (heappop(free) if free else used - 1,)
-                    open_[row.completed_ns or 0] += requests
-                    late[requests[0]] = row.call
-            number = self.calls.setdefault(call, len(self.calls))
-            yield Made(max(0, row.start_ns - before_ns), number, requests)
+            if kind == MATCHING:
+                requests = (slots.take(),)
+                matched[self._found(row)] = requests[0]
+            elif kind == TAKING:
+                requests = (matched.pop(self._found(row)),)
+            if kind == STARTING:
+                requests = (slots.take(),)
+            if kind == STARTING or row.call == "MPI_Imrecv":
+                opened(requests[0], row.completed_ns, row.call)
+            elif kind == TAKING:
+                slots.give_back(requests[0])
+            if kind in ON_NONE and not requests:
+                self._leave_out(row, FREE if kind == FREEING else OPEN)
+                continue
+            made.append((max(0, row.start_ns - before_ns), call, requests))
             before_ns = row.end_ns
         for name in late.values():
             self.kit.late[name] += 1
+        if slots.before:
+            self.kit.before[rows[0].rank, rows[0].thread] = [
+                Made(0, self._number(own.as_made), (own.request,)) for own in slots.before
+            ]
+        return [
+            Made(gap_ns, self._number(call), requests) for gap_ns, call, requests in made
+        ]
+
+    def _number(self, call: Call | Persistent) -> int:
+        return self.calls.setdefault(
+            call.as_made if isinstance(call, Persistent) else call, len(self.calls)
+        )
 
     def _call(self, row: Row, vectors: dict[Hashable, int]) -> Call:
-        signature = self._signature(row) or Signature(0, 0, None, False)
+        signature = self._signature(row) or NOTHING
         comm = row.comm or 0
         place = self.places[comm]
         call = Call(

@@ -16,10 +16,13 @@ The file is text, compressed by gzip. Its lines, with - where there is no value:
     vector NUMBER COUNT ...                        of MPI_Allgatherv and its like, one for each rank
     call NUMBER NAME COMM TYPE COUNT OP ROOT PEER TAG IN_PLACE VECTOR TYPE COUNT PEER TAG
                                                    the last four: what MPI_Sendrecv receives
-    program RANK THREAD ASLEEP                     ASLEEP: 1 if it mostly slept between calls
+    program RANK THREAD ASLEEP BEFORE              ASLEEP: 1 if it mostly slept between calls; its
+                                                   first BEFORE calls set up persistent requests
+                                                   and are not counted
     GAP CALL [REQUEST ...]                         its calls in order: nanoseconds since the one
-                                                   before, and the requests that this one starts or
-                                                   completes
+                                                   before, and the requests that this one sets up,
+                                                   starts, completes or frees. A message that
+                                                   MPI_Mprobe finds has such a number, too
 
 Peers and roots are ranks in the communicator. Requests are numbers that a thread uses again.
 """
@@ -44,6 +47,8 @@ WORLD, SELF = 0, 1  # numbers of communicators
 MOST_BYTES = 1 << 30  # of a kit that is read, as text
 MOST_COUNT = 1 << 31
 BLOCKING, STARTING, COMPLETING = "blocking", "starting", "completing"
+PREPARING, RESTARTING, FREEING = "preparing", "restarting", "freeing"  # persistent requests
+FINDING, MATCHING, TAKING = "finding", "matching", "taking"  # probes; receives of what they match
 COLLECTIVES = (
     "Barrier", "Bcast", "Gather", "Gatherv", "Scatter", "Allgather", "Allgatherv", "Alltoall",
     "Reduce", "Allreduce", "Reduce_scatter_block", "Scan", "Exscan",
@@ -56,6 +61,10 @@ KINDS = {
         f"MPI_{verb}{which}": COMPLETING for verb in ("Wait", "Test")
         for which in ("", "all", "any", "some")
     },
+    **{f"MPI_{name}_init": PREPARING for name in MESSAGES},
+    "MPI_Start": RESTARTING, "MPI_Startall": RESTARTING, "MPI_Request_free": FREEING,
+    "MPI_Probe": FINDING, "MPI_Iprobe": FINDING, "MPI_Mprobe": MATCHING, "MPI_Improbe": MATCHING,
+    "MPI_Mrecv": TAKING, "MPI_Imrecv": TAKING,
 }
 
 
@@ -122,6 +131,7 @@ class Kit:
     vectors: list[tuple[int, ...]] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     programs: dict[tuple[int, int], list[Made]] = field(default_factory=dict)  # by rank and thread
+    before: dict[tuple[int, int], list[Made]] = field(default_factory=dict)  # uncounted set-ups
     asleep: set[tuple[int, int]] = field(default_factory=set)  # mostly, between calls
 
     @property
@@ -154,8 +164,9 @@ def lines(kit: Kit) -> Iterator[str]:
     for number, call in enumerate(kit.calls):
         yield f"call {number} {_words(call)}"
     for (rank, thread), program in sorted(kit.programs.items()):
-        yield f"program {rank} {thread} {int((rank, thread) in kit.asleep)}"
-        for made in program:
+        before = kit.before.get((rank, thread), [])
+        yield f"program {rank} {thread} {int((rank, thread) in kit.asleep)} {len(before)}"
+        for made in (*before, *program):
             yield _words((made.gap_ns, made.call, *made.requests))
 
 
@@ -217,6 +228,8 @@ class _Parser:
     def __init__(self) -> None:
         self.kit = Kit("", 0, 0)
         self.program: list[Made] | None = None
+        self.before: list[Made] = []  # of this program
+        self.left = 0  # so many more of them
 
     def take(self, line: str) -> None:
         kind, _, rest = line.partition(" ")
@@ -224,7 +237,10 @@ class _Parser:
             gap_ns, call, *requests = map(_number, line.split())
             if self.program is None:
                 raise _Bad("a call outside programs")
-            self.program.append(Made(gap_ns, call, tuple(requests)))
+            (self.before if self.left else self.program).append(
+                Made(gap_ns, call, tuple(requests))
+            )
+            self.left -= self.left > 0
             return
         take = getattr(self, "_take_" + kind.replace("-", "_"), None)
         if not take:
@@ -285,8 +301,12 @@ class _Parser:
         )
 
     def _take_program(self, rest: str) -> None:
-        rank, thread, asleep = map(_number, rest.split())
-        self.program = self.kit.programs.setdefault((rank, thread), [])
+        rank, thread, asleep, self.left = map(_number, rest.split())
+        if (rank, thread) in self.kit.programs:
+            raise _Bad("a thread has two programs")
+        self.program = self.kit.programs[rank, thread] = []
+        if self.left:
+            self.before = self.kit.before[rank, thread] = []
         if asleep:
             self.kit.asleep.add((rank, thread))
 
@@ -312,7 +332,7 @@ class _Parser:
                 call.vector is not None and len(kit.vectors[call.vector]) != size
             ):
                 raise _Bad(f"call {number}")
-        for (rank, thread), program in kit.programs.items():
+        for (rank, thread), program in (*kit.programs.items(), *kit.before.items()):
             for made in program:
                 is_inside = 0 <= made.call < len(kit.calls) and 0 <= rank < kit.ranks
                 if not is_inside or min(made.gap_ns, *made.requests, 0) < 0:

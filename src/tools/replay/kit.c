@@ -213,6 +213,7 @@ static void take_program(struct reader *reader, char *words[WORDS_MOST])
     struct kit_program *program = next_row((void **)&kit->program, &kit->programs, sizeof *program);
     program->thread = (int)number_of(reader, words[2], 0, INT32_MAX);
     program->is_asleep = number_of(reader, words[3], 0, 1);
+    program->before = (size_t)number_of(reader, words[4], 0, INT32_MAX);
     program->first = kit->made_count;
 }
 
@@ -254,7 +255,7 @@ static void take_line(struct reader *reader, char *line)
     } KINDS[] = {{"comm", 6, take_comm},
                  {"type", 6, take_type},
                  {"call", 16, take_call},
-                 {"program", 4, take_program}};
+                 {"program", 5, take_program}};
     char *words[WORDS_MOST];
     if (isdigit((unsigned char)*line))
         take_made(reader, line);

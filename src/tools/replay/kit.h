@@ -48,6 +48,7 @@ struct kit_program {
     int thread;
     bool is_asleep;      /* between calls the job slept, rather than computed */
     size_t first, count; /* of kit->made */
+    size_t before;       /* the first of them, which set up persistent requests, are not counted */
     int requests;        /* as many are open at most */
 };
 

@@ -23,6 +23,15 @@ enum shape {
     SEND,
     RECV,
     SENDRECV,
+    PROBE,
+    IPROBE,
+    MPROBE,
+    IMPROBE,
+    MRECV,
+    IMRECV,
+    START,
+    STARTALL,
+    REQUEST_FREE,
     WAIT,
     WAITALL,
     WAITANY,
@@ -55,6 +64,19 @@ static const struct {
     {"rsend", SEND},
     {"recv", RECV},
     {"sendrecv", SENDRECV},
+    {"send_init", SEND},
+    {"ssend_init", SEND},
+    {"rsend_init", SEND},
+    {"recv_init", RECV},
+    {"probe", PROBE},
+    {"iprobe", IPROBE},
+    {"mprobe", MPROBE},
+    {"improbe", IMPROBE},
+    {"mrecv", MRECV},
+    {"imrecv", IMRECV},
+    {"start", START},
+    {"startall", STARTALL},
+    {"request_free", REQUEST_FREE},
     {"wait", WAIT},
     {"waitall", WAITALL},
     {"waitany", WAITANY},
@@ -70,19 +92,23 @@ static struct function {
     void *address;
     enum shape shape;
     bool starts;  /* returns a request */
+    bool sets_up; /* returns a persistent one */
     int64_t room; /* bytes that it may touch in each of its buffers */
 } * functions;
 
+/* MPI_Iprobe is in the table, MPI_Isend a Send that starts. */
 static bool find(struct function *function, const char *call)
 {
-    const char *name = call + strlen("MPI_");
+    const char *name = call + strlen("MPI_"), *end;
     function->address = strncmp(call, "MPI_", 4) == 0 ? library_function(call) : NULL;
     for (int starts = 0; function->address && starts < 2; starts++)
         for (size_t i = 0; i < sizeof SHAPES / sizeof *SHAPES; i++)
             if ((!starts || *name == 'I') && strcasecmp(name + starts, SHAPES[i].name) == 0) {
                 function->shape = SHAPES[i].shape;
-                function->starts = starts;
-                return true;
+                end = strchr(name, '\0') - strlen("_init");
+                function->sets_up = end > name && strcmp(end, "_init") == 0;
+                function->starts = starts || function->sets_up || function->shape == IMRECV;
+                return !function->sets_up || (!starts && function->shape < PROBE);
             }
     return false;
 }
@@ -92,27 +118,43 @@ static bool has_arguments(const struct kit_call *call, enum shape shape)
     bool has_root = shape == BCAST || shape == GATHER || shape == SCATTER || shape == GATHERV ||
                     shape == REDUCE;
     bool has_vector = shape == GATHERV || shape == ALLGATHERV, is_message = shape >= SEND;
-    return shape >= WAIT ||
+    return shape >= START || shape == MRECV || shape == IMRECV ||
            (call->comm != KIT_NONE && (!has_root || call->root != KIT_NONE) &&
             (!has_vector || call->vector != KIT_NONE) && (!is_message || call->tag != KIT_NONE));
 }
 
-/* A request is started where none is open and completed where one is. */
+/* Each call finds its requests as it needs them, and all messages that are found are received. */
 static bool has_requests(const struct kit *kit, const struct kit_program *program)
 {
-    char *is_open = calloc((size_t)program->requests + 1, 1);
-    bool is_right = is_open;
+    enum state { NONE, OPEN, INACTIVE, ACTIVE, MATCHED };
+    char *states = calloc((size_t)program->requests + 1, 1);
+    bool is_right = states && program->before <= program->count;
     for (size_t i = 0; is_right && i < program->count; i++) {
         const struct kit_made *made = &kit->made[program->first + i];
-        bool completes = functions[made->call].shape >= WAIT;
-        is_right = made->requests == functions[made->call].starts || (completes && made->requests);
+        const struct function *function = &functions[made->call];
+        enum shape shape = function->shape;
+        bool is_one = function->starts || (shape >= MPROBE && shape <= MRECV) || shape == START ||
+                      shape == REQUEST_FREE;
+        is_right = is_one ? made->requests == 1 : (shape >= START) == (made->requests > 0);
+        is_right = is_right && (i >= program->before || function->sets_up);
         for (int j = 0; is_right && j < made->requests; j++) {
-            char *at = &is_open[kit->requests[made->first_request + (size_t)j]];
-            is_right = *at == completes;
-            *at = !completes;
+            char *at = &states[kit->requests[made->first_request + (size_t)j]];
+            bool completes = shape >= WAIT, is_found = shape == MRECV || shape == IMRECV;
+            bool restarts = shape == START || shape == STARTALL, frees = shape == REQUEST_FREE;
+            is_right = completes           ? *at == OPEN || *at == ACTIVE
+                       : is_found          ? *at == MATCHED
+                       : restarts || frees ? *at == INACTIVE
+                                           : *at == NONE;
+            *at = completes                 ? (*at == OPEN ? NONE : INACTIVE)
+                  : restarts                ? ACTIVE
+                  : function->sets_up       ? INACTIVE
+                  : function->starts        ? OPEN
+                  : shape == MRECV || frees ? NONE
+                                            : MATCHED;
         }
     }
-    free(is_open);
+    is_right = is_right && !memchr(states, MATCHED, (size_t)program->requests + 1);
+    free(states);
     return is_right;
 }
 
@@ -167,7 +209,7 @@ bool player_begin(const struct kit *kit, char *why, size_t why_bytes)
     }
     for (int i = 0; functions && i < kit->programs; i++)
         if (!has_requests(kit, &kit->program[i])) {
-            snprintf(why, why_bytes, "a request is completed that was not started");
+            snprintf(why, why_bytes, "its requests are not in order");
             return false;
         }
     return functions;
@@ -175,16 +217,25 @@ bool player_begin(const struct kit *kit, char *why, size_t why_bytes)
 
 /* A thread's requests, and buffers for what each may move; the last is for blocking calls. */
 struct player {
+    struct players *all;
     const struct kit *kit;
     const struct objects *objects;
     const struct player_settings *settings;
     const struct kit_program *program;
-    uint64_t *requests; /* handles in memory, one in each place */
+    uint64_t *requests; /* handles in memory, one in each place; also of messages */
+    int64_t *room;      /* bytes of the buffers */
     struct pair {
         char *sent, *received;
     } * buffers;
     uint64_t *together;             /* requests as an array in the library's layout */
     int *indices, *counts, *places; /* of requests; of vectors */
+};
+
+/* Those of all threads of this rank. */
+struct players {
+    struct player *player;
+    pthread_barrier_t are_prepared;
+    int64_t begin_ns;
 };
 
 /* Memory is touched by the thread that uses it. */
@@ -193,7 +244,7 @@ static void prepare(struct player *player)
     const struct kit *kit = player->kit;
     const struct kit_program *program = player->program;
     int blocking = program->requests, most = program->requests + 1, ranks = kit->ranks;
-    int64_t *room = calloc((size_t)most, sizeof *room);
+    int64_t *room = player->room = calloc((size_t)most, sizeof *room);
     player->requests = calloc((size_t)most, sizeof *player->requests);
     player->together = calloc((size_t)most, sizeof *player->together);
     player->indices = calloc((size_t)most, sizeof *player->indices);
@@ -214,7 +265,6 @@ static void prepare(struct player *player)
         mpi_handle_store(&player->requests[i], mpi_abi.request_null);
         player->buffers[i] = (struct pair){buffers_filled(room[i]), buffers_filled(room[i])};
     }
-    free(room);
 }
 
 static void release(struct player *player)
@@ -224,6 +274,7 @@ static void release(struct player *player)
         free(player->buffers[i].received);
     }
     free(player->requests);
+    free(player->room);
     free(player->together);
     free(player->indices);
     free(player->buffers);
@@ -261,6 +312,7 @@ static int move(struct player *player, const struct function *function, const st
     int peer = call->peer == KIT_NONE ? mpi_abi.proc_null : call->peer;
     void *sent = call->in_place == 1 ? mpi_abi.in_place : buffers.sent,
          *received = buffers.received;
+    uint64_t message = 0;
     switch (function->shape) {
     case BARRIER:
         return MAKE(ARGUMENTS(H), comm);
@@ -306,6 +358,13 @@ static int move(struct player *player, const struct function *function, const st
                         ARGUMENTS(received, count, type, peer, call->tag, comm));
         return ((int (*)(void *, int, H, int, int, H, void *))function->address)(
             received, count, type, peer, call->tag, comm, mpi_abi.status_ignore);
+    case MRECV:
+        return ((int (*)(void *, int, H, void *, void *))function->address)(
+            received, count, type, request, mpi_abi.status_ignore);
+    case IMRECV:
+        mpi_handle_store(&message, mpi_handle_load(request, 0));
+        return ((int (*)(void *, int, H, void *, void *))function->address)(received, count, type,
+                                                                            &message, request);
     default: /* SENDRECV */
         return ((int (*)(void *, int, H, int, int, void *, int, H, int, int, H,
                          void *))function->address)(
@@ -319,53 +378,91 @@ static int move(struct player *player, const struct function *function, const st
     }
 }
 
-static bool is_open(const struct player *player, int count)
+/* Probes for a message that is there, or comes. */
+static void look(const struct player *player, const struct function *function,
+                 const struct kit_call *call, void *message)
 {
-    for (int i = 0; i < count; i++)
-        if (mpi_handle_bits(mpi_handle_load(player->together, (size_t)i)) !=
-            mpi_handle_bits(mpi_abi.request_null))
-            return true;
-    return false;
+    typedef mpi_handle H;
+    H comm = mpi_handle_load(&player->objects->comm[call->comm], 0);
+    void *address = function->address, *ignore = mpi_abi.status_ignore;
+    int peer = call->peer == KIT_NONE ? mpi_abi.proc_null : call->peer, tag = call->tag, flag = 0;
+    if (function->shape == PROBE)
+        ((int (*)(int, int, H, void *))address)(peer, tag, comm, ignore);
+    else if (function->shape == MPROBE)
+        ((int (*)(int, int, H, void *, void *))address)(peer, tag, comm, message, ignore);
+    else if (function->shape == IPROBE)
+        while (!flag)
+            ((int (*)(int, int, H, int *, void *))address)(peer, tag, comm, &flag, ignore);
+    else
+        while (!flag)
+            ((int (*)(int, int, H, int *, void *, void *))address)(peer, tag, comm, &flag, message,
+                                                                   ignore);
 }
 
-/* Polls as often as it takes, and makes those that complete one or some until all are. */
-static void complete(struct player *player, const struct function *function,
-                     const struct kit_made *made)
+/* The requests of a call as an array, and back: the library has changed them. */
+static void gather(struct player *player, const int *which, int count)
 {
-    void *call = function->address, *ignore = mpi_abi.status_ignore;
-    const int *which = &player->kit->requests[made->first_request];
-    int count = made->requests, flag = 0, done = 0;
     for (int i = 0; i < count; i++)
         memcpy((char *)player->together + (size_t)i * mpi_abi.handle_bytes,
                &player->requests[which[i]], mpi_abi.handle_bytes);
-    do
+}
+
+static void scatter(struct player *player, const int *which, int count)
+{
+    for (int i = 0; i < count; i++)
+        mpi_handle_store(&player->requests[which[i]], mpi_handle_load(player->together, (size_t)i));
+}
+
+/* Polls as often as it takes, and makes those that complete one or some until all are. */
+static void complete(struct player *player, const struct function *function, int count)
+{
+    void *call = function->address, *ignore = mpi_abi.status_ignore, *requests = player->together;
+    int flag = 0, done = 0;
+    for (int left = count; left > 0;)
         switch (function->shape) {
         case WAIT:
-            ((int (*)(void *, void *))call)(player->together, ignore);
-            break;
+            ((int (*)(void *, void *))call)(requests, ignore);
+            return;
         case WAITALL:
-            ((int (*)(int, void *, void *))call)(count, player->together, ignore);
-            break;
+            ((int (*)(int, void *, void *))call)(count, requests, ignore);
+            return;
         case WAITANY:
-            ((int (*)(int, void *, int *, void *))call)(count, player->together, &done, ignore);
+            ((int (*)(int, void *, int *, void *))call)(count, requests, &done, ignore);
+            left = done == MPI_UNDEFINED ? 0 : left - 1;
             break;
         case TEST:
-            ((int (*)(void *, int *, void *))call)(player->together, &flag, ignore);
+            ((int (*)(void *, int *, void *))call)(requests, &flag, ignore);
+            left = !flag;
             break;
         case TESTALL:
-            ((int (*)(int, void *, int *, void *))call)(count, player->together, &flag, ignore);
+            ((int (*)(int, void *, int *, void *))call)(count, requests, &flag, ignore);
+            left = !flag;
             break;
         case TESTANY:
-            ((int (*)(int, void *, int *, int *, void *))call)(count, player->together, &done,
-                                                               &flag, ignore);
+            ((int (*)(int, void *, int *, int *, void *))call)(count, requests, &done, &flag,
+                                                               ignore);
+            left = !flag ? left : done == MPI_UNDEFINED ? 0 : left - 1;
             break;
         default: /* WAITSOME, TESTSOME */
-            ((int (*)(int, void *, int *, int *, void *))call)(count, player->together, &done,
+            ((int (*)(int, void *, int *, int *, void *))call)(count, requests, &done,
                                                                player->indices, ignore);
+            left = done == MPI_UNDEFINED ? 0 : left - done;
         }
-    while (is_open(player, count));
-    for (int i = 0; i < count; i++)
-        mpi_handle_store(&player->requests[which[i]], mpi_abi.request_null);
+}
+
+/* A call that starts, frees or completes requests. */
+static void handle(struct player *player, const struct function *function,
+                   const struct kit_made *made)
+{
+    const int *which = &player->kit->requests[made->first_request];
+    gather(player, which, made->requests);
+    if (function->shape == STARTALL)
+        ((int (*)(int, void *))function->address)(made->requests, player->together);
+    else if (function->shape < WAIT)
+        ((int (*)(void *))function->address)(player->together);
+    else
+        complete(player, function, made->requests);
+    scatter(player, which, made->requests);
 }
 
 /* Waking takes a while, which is spent on the core. */
@@ -380,68 +477,123 @@ static void pass_time(int64_t until_ns, bool is_asleep)
         continue;
 }
 
-static void *play(void *context)
+static void settle(const struct player *player, const struct kit_made *made)
 {
-    struct player *player = context;
-    const struct kit *kit = player->kit;
-    const struct player_settings *settings = player->settings;
-    int64_t before_ns = arrival_now_ns();
-    for (size_t i = 0; i < player->program->count; i++) {
-        const struct kit_made *made = &kit->made[player->program->first + i];
-        const struct kit_call *call = &kit->call[made->call];
-        const struct function *function = &functions[made->call];
-        int at = function->starts ? kit->requests[made->first_request] : player->program->requests;
-        buffers_settle(settings->buffers, player->buffers[at].sent, function->room);
-        buffers_settle(settings->buffers, player->buffers[at].received, function->room);
-        if (settings->has_gaps)
-            pass_time(before_ns + made->gap_ns, player->program->is_asleep);
-        if (function->shape >= WAIT)
-            complete(player, function, made);
-        else {
-            if (function->shape < SEND && !function->starts)
-                arrival_wait(settings->arrival,
-                             mpi_handle_load(&player->objects->comm[call->comm], 0),
-                             settings->is_counted);
-            move(player, function, call, player->buffers[at], &player->requests[at]);
-        }
-        before_ns = arrival_now_ns();
+    const struct function *function = &functions[made->call];
+    bool restarts = function->shape == START || function->shape == STARTALL;
+    const int *which = &player->kit->requests[made->first_request];
+    for (int i = 0; i < (restarts ? made->requests : 1); i++) {
+        int at = restarts || function->starts ? which[i] : player->program->requests;
+        int64_t bytes = restarts ? player->room[at] : function->room;
+        buffers_settle(player->settings->buffers, player->buffers[at].sent, bytes);
+        buffers_settle(player->settings->buffers, player->buffers[at].received, bytes);
     }
-    return NULL;
 }
 
+static void make(struct player *player, const struct kit_made *made)
+{
+    const struct player_settings *settings = player->settings;
+    const struct kit_call *call = &player->kit->call[made->call];
+    const struct function *function = &functions[made->call];
+    int blocking = player->program->requests;
+    int request = made->requests ? player->kit->requests[made->first_request] : blocking;
+    if (function->shape >= START)
+        handle(player, function, made);
+    else if (function->shape >= PROBE && function->shape <= IMPROBE)
+        look(player, function, call, &player->requests[request]);
+    else {
+        if (function->shape < SEND && !function->starts)
+            arrival_wait(settings->arrival, mpi_handle_load(&player->objects->comm[call->comm], 0),
+                         settings->is_counted);
+        move(player, function, call, player->buffers[function->starts ? request : blocking],
+             &player->requests[request]);
+    }
+    if (function->shape == MRECV)
+        mpi_handle_store(&player->requests[request], mpi_abi.request_null);
+}
+
+static void play(struct player *player)
+{
+    const struct kit_program *program = player->program;
+    int64_t before_ns = arrival_now_ns();
+    for (size_t i = program->before; i < program->count; i++) {
+        const struct kit_made *made = &player->kit->made[program->first + i];
+        if (player->settings->buffers)
+            settle(player, made);
+        if (player->settings->has_gaps)
+            pass_time(before_ns + made->gap_ns, program->is_asleep);
+        make(player, made);
+        before_ns = arrival_now_ns();
+    }
+}
+
+static int (*level)(int, ...);
+
+/* The first thread sets up what all need, while they wait. */
 static void *perform(void *context)
 {
     struct player *player = context;
+    struct players *all = player->all;
     prepare(player);
+    pthread_barrier_wait(&all->are_prepared);
+    if (player == all->player) {
+        for (int i = 0; i < player->kit->programs; i++)
+            for (size_t j = 0; j < all->player[i].program->before; j++)
+                make(&all->player[i], &player->kit->made[all->player[i].program->first + j]);
+        ((int (*)(mpi_handle))library_function("MPI_Barrier"))(mpi_abi.comm_world);
+        level(player->settings->is_counted);
+        all->begin_ns = arrival_now_ns();
+    }
+    pthread_barrier_wait(&all->are_prepared);
     play(player);
     return NULL;
 }
 
-void player_play(const struct kit *kit, const struct objects *objects,
-                 const struct player_settings *settings)
+/* What the kit does not complete is completed, and then freed, uncounted. */
+static void finish(struct player *player)
 {
-    int (*level)(int, ...) = (int (*)(int, ...))library_function("MPI_Pcontrol");
     int (*wait)(void *, void *) = (int (*)(void *, void *))library_function("MPI_Wait");
-    struct player *players = calloc((size_t)kit->programs + 1, sizeof *players);
-    pthread_t *threads = calloc((size_t)kit->programs + 1, sizeof *threads);
-    if (!players || !threads)
+    int (*free_)(void *) = (int (*)(void *))library_function("MPI_Request_free");
+    for (int i = 0; i < player->program->requests; i++) {
+        wait(&player->requests[i], mpi_abi.status_ignore);
+        if (mpi_handle_bits(mpi_handle_load(&player->requests[i], 0)) != mpi_abi.request_null)
+            free_(&player->requests[i]);
+    }
+}
+
+int64_t player_play(const struct kit *kit, const struct objects *objects,
+                    const struct player_settings *settings)
+{
+    /* a rank without a program waits for the others as well */
+    static const struct kit_program NOTHING;
+    int programs = kit->programs ? kit->programs : 1;
+    struct players all = {.player = calloc((size_t)programs, sizeof *all.player)};
+    pthread_t *threads = calloc((size_t)programs, sizeof *threads);
+    level = (int (*)(int, ...))library_function("MPI_Pcontrol");
+    if (!all.player || !threads ||
+        pthread_barrier_init(&all.are_prepared, NULL, (unsigned)programs) != 0)
         abort();
-    for (int i = kit->programs - 1; i >= 0; i--) {
-        players[i] = (struct player){
-            .kit = kit, .objects = objects, .settings = settings, .program = &kit->program[i]};
+    for (int i = programs - 1; i >= 0; i--) {
+        all.player[i] = (struct player){.all = &all,
+                                        .kit = kit,
+                                        .objects = objects,
+                                        .settings = settings,
+                                        .program = kit->programs ? &kit->program[i] : &NOTHING};
         if (i == 0)
-            perform(&players[i]);
-        else if (pthread_create(&threads[i], NULL, perform, &players[i]) != 0)
+            perform(&all.player[i]);
+        else if (pthread_create(&threads[i], NULL, perform, &all.player[i]) != 0)
             abort();
     }
-    for (int i = 1; i < kit->programs; i++)
+    for (int i = 1; i < programs; i++)
         pthread_join(threads[i], NULL);
-    level(0); /* what the kit does not complete is completed uncounted */
-    for (int i = 0; i < kit->programs; i++) {
-        for (int j = 0; j < kit->program[i].requests; j++)
-            wait(&players[i].requests[j], mpi_abi.status_ignore);
-        release(&players[i]);
+    int64_t took_ns = arrival_now_ns() - all.begin_ns;
+    level(0);
+    for (int i = 0; i < programs; i++) {
+        finish(&all.player[i]);
+        release(&all.player[i]);
     }
-    free(players);
+    pthread_barrier_destroy(&all.are_prepared);
+    free(all.player);
     free(threads);
+    return took_ns;
 }
