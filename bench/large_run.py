@@ -25,10 +25,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "report")]
 
 from planted import (  # noqa: E402
-    WORLD, WORLD_IDENTITY, Cell, Collective, Communicator, Rank, Sample, Window, write_database,
+    WORLD, WORLD_IDENTITY, Cell, Collective, Communicator, Rank, Sample, Signature, Window,
+    write_database,
 )
 
-COMMANDS = (("summary",), ("late",), ("steps",), ("advise",), ("html", "--output", os.devnull))
+COMMANDS = (
+    ("summary",), ("late",), ("steps",), ("advise",), ("html", "--output", os.devnull),
+    ("replay kit", "--output", "large_run.kit"),
+)
 # seconds on two cores without other work, for so many ranks with so many samples; for more ranks
 # in proportion
 GOALS = {"summary": 7, "late": 8, "steps": 9, "html": 20}
@@ -65,6 +69,11 @@ STEP = (
     Call("MPI_Allreduce", WORLD, 90, 8),
 )
 COLLECTIVES = ("MPI_Bcast", "MPI_Allreduce")
+SIGNED = sorted({(call.call, call.bytes) for call in STEP if call.call != "MPI_Waitall"})
+SIGNATURES = [
+    Signature(number, count=size // 4, op="MPI_SUM" if call == "MPI_Allreduce" else "")
+    for number, (call, size) in enumerate(SIGNED, 1)
+]
 MEASURED = """
 import os, sys
 folder, *words = sys.argv[1:]
@@ -101,6 +110,7 @@ def rank_of(world_rank: int, world_size: int, steps: int) -> Rank:
         peers=[peer_of(call, world_rank, world_size, steps) for call in STEP if call.towards],
         samples=list(samples_of(world_rank, world_size, steps)),
         windows=[Window(0, wall_ns)],
+        signatures=SIGNATURES,
     )
 
 
@@ -148,6 +158,8 @@ def samples_of(world_rank: int, world_size: int, steps: int) -> Iterator[Sample]
             sample = Sample(
                 call.call, end_ns - SHORT_NS - early_ns, end_ns, call.communicator, bytes=call.bytes
             )
+            if (call.call, call.bytes) in SIGNED:
+                sample.signature = SIGNED.index((call.call, call.bytes)) + 1
             if call.call in COLLECTIVES:
                 begun[call.communicator] += 1
                 sample.sequence = begun[call.communicator]
@@ -188,7 +200,9 @@ class Cost(NamedTuple):
 def cost(command: tuple[str, ...], folder: Path) -> Cost:
     """From a folder without a cache, and leaving none."""
     name, *options = command
-    words = [sys.executable, "-c", MEASURED, ROOT / "report", name, folder, "--no-cache", *options]
+    words = [sys.executable, "-c", MEASURED, ROOT / "report", *name.split(), folder, *options]
+    if not name.startswith("replay"):  # which makes none
+        words.append("--no-cache")
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     *_, times = process.stderr.read().splitlines() or [""]
     _, status, usage = os.wait4(process.pid, 0)

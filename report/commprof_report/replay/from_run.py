@@ -42,8 +42,11 @@ NEIGHBORS = "the neighbors of its communicator are not recorded"
 PERSISTENT = "persistent collectives are not replayed yet"
 UNSEEN = "which message it finds is not recorded"
 UNKNOWN_START = "which requests it starts, or what they move, is not recorded"
-FREE = "frees nothing that is in the kit"
 ON_NONE = (COMPLETING, RESTARTING, FREEING)  # calls without a communicator
+NOTHING_LEFT = {  # why a call of which no request is in the kit is left out
+    COMPLETING: OPEN, RESTARTING: UNKNOWN_START, FREEING: "frees nothing that is in the kit",
+    TAKING: UNSEEN,
+}
 
 
 class Row(NamedTuple):
@@ -574,65 +577,29 @@ class _Maker:
         return found
 
     def _program(self, rows: list[Row], vectors: dict[Hashable, int]) -> list[Made]:
-        slots = Slots()
-        open_: dict[int, list[int]] = defaultdict(list)  # requests, by when they are completed
-        late: dict[int, str] = {}  # the calls of those that are open
-        matched: dict[Hashable, int] = {}
+        thread = _Thread()
         made: list[tuple[int, Call | Persistent, tuple[int, ...]]] = []
         before_ns = rows[0].start_ns
-
-        def opened(request: int, completed_ns: int | None, name: str) -> int:
-            open_[completed_ns or 0].append(request)
-            late[request] = name
-            return request
-
         for row in rows:
-            requests: tuple[int, ...] = ()
-            call: Call | Persistent = Call(row.call)
             kind = KINDS[row.call]
-            if kind == COMPLETING:
-                requests = tuple(open_.pop(row.end_ns, ()))
-                for request in requests:
-                    slots.complete(request)
-                    del late[request]
-            elif kind == RESTARTING:
-                requests = tuple(
-                    opened(slots.start(part.call), part.completed_ns, part.call.name)
-                    for part in self._started(row)
-                )
-            elif kind == FREEING:
-                freed = slots.free_one()
-                requests = () if freed is None else (freed,)
-            elif kind == PREPARING:
-                call = slots.set_up(self._call(row, vectors))
-                requests = (call.request,)
+            call = Call(row.call) if kind in ON_NONE else self._call(row, vectors)
+            if kind == PREPARING:
+                own = thread.slots.set_up(call)
+                made.append((max(0, row.start_ns - before_ns), own, (own.request,)))
             else:
-                call = self._call(row, vectors)
-            if kind == MATCHING:
-                requests = (slots.take(),)
-                matched[self._found(row)] = requests[0]
-            elif kind == TAKING:
-                requests = (matched.pop(self._found(row)),)
-            if kind == STARTING:
-                requests = (slots.take(),)
-            if kind == STARTING or row.call == "MPI_Imrecv":
-                opened(requests[0], row.completed_ns, row.call)
-            elif kind == TAKING:
-                slots.give_back(requests[0])
-            if kind in ON_NONE and not requests:
-                self._leave_out(row, FREE if kind == FREEING else OPEN)
-                continue
-            made.append((max(0, row.start_ns - before_ns), call, requests))
+                requests = thread.requests_of(row, kind, self._started(row), self._found(row))
+                if not requests and kind in NOTHING_LEFT:
+                    self._leave_out(row, NOTHING_LEFT[kind])
+                    continue
+                made.append((max(0, row.start_ns - before_ns), call, requests))
             before_ns = row.end_ns
-        for name in late.values():
+        for name in thread.late.values():
             self.kit.late[name] += 1
-        if slots.before:
+        if thread.slots.before:
             self.kit.before[rows[0].rank, rows[0].thread] = [
-                Made(0, self._number(own.as_made), (own.request,)) for own in slots.before
+                Made(0, self._number(own.as_made), (own.request,)) for own in thread.slots.before
             ]
-        return [
-            Made(gap_ns, self._number(call), requests) for gap_ns, call, requests in made
-        ]
+        return [Made(gap_ns, self._number(call), requests) for gap_ns, call, requests in made]
 
     def _number(self, call: Call | Persistent) -> int:
         return self.calls.setdefault(
@@ -662,3 +629,55 @@ class _Maker:
             received_count=got.bytes // size if fits else got.bytes,
             received_peer=place.get(got.peer), received_tag=got.tag or 0,
         )
+
+
+class _Thread:
+    """The requests of a thread, call after call."""
+
+    def __init__(self) -> None:
+        self.slots = Slots()
+        self.open: dict[int, list[int]] = defaultdict(list)  # requests, by when they are completed
+        self.late: dict[int, str] = {}  # the calls of those that are open
+        self.matched: dict[Hashable, int] = {}  # messages that a probe has taken
+
+    def requests_of(
+        self, row: Row, kind: str, started: list[Started], message: Hashable
+    ) -> tuple[int, ...]:
+        """Those that the call starts, completes, frees or finds."""
+        if kind == COMPLETING:
+            return self._completed(row.end_ns)
+        if kind == RESTARTING:
+            return tuple(
+                self._opened(self.slots.start(part.call), part.completed_ns, part.call.name)
+                for part in started
+            )
+        if kind == FREEING:
+            freed = self.slots.free_one()
+            return () if freed is None else (freed,)
+        if kind == STARTING:
+            return (self._opened(self.slots.take(), row.completed_ns, row.call),)
+        if kind == MATCHING:
+            self.matched[message] = self.slots.take()
+            return (self.matched[message],)
+        if kind != TAKING:
+            return ()
+        taken = self.matched.pop(message, None)
+        if taken is None:
+            return ()
+        if row.call == "MPI_Imrecv":
+            self._opened(taken, row.completed_ns, row.call)
+        else:
+            self.slots.give_back(taken)
+        return (taken,)
+
+    def _completed(self, end_ns: int) -> tuple[int, ...]:
+        requests = tuple(self.open.pop(end_ns, ()))
+        for request in requests:
+            self.slots.complete(request)
+            del self.late[request]
+        return requests
+
+    def _opened(self, request: int, completed_ns: int | None, name: str) -> int:
+        self.open[completed_ns or 0].append(request)
+        self.late[request] = name
+        return request
