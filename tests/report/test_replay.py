@@ -19,7 +19,7 @@ from commprof_report.replay.from_run import kit_of
 from commprof_report.replay.kit import WORLD, Call, Comm, Made, Type
 from commprof_report.run.run import run_open
 from parallel import split, world
-from planted import Cell, Message, Rank, Sample, Signature
+from planted import Cell, Message, Rank, Sample, Signature, Start
 
 MS = 1_000_000
 SPLIT, TAG, FLOATS, SUM = 4, 7, 1, 2
@@ -27,13 +27,15 @@ SIGNATURES = [Signature(FLOATS), Signature(SUM, op="MPI_SUM", is_commutative=1)]
 
 
 def kit(
-    tmp_path: Path, *samples: list[Sample], messages: Sequence[list[Message]] = ([], [])
+    tmp_path: Path, *samples: list[Sample], messages: Sequence[list[Message]] = ([], []),
+    starts: Sequence[list[Start]] = ([], []),
 ) -> kits.Kit:
     """A run of two ranks, which have a communicator of each alone beside the world."""
     ranks = [
         Rank(
             rank, 2, communicators=[world(rank, 2), split(SPLIT, rank, [rank], 9)],
             samples=own, signatures=SIGNATURES, messages=list(messages[rank]),
+            starts=list(starts[rank]),
         )
         for rank, own in enumerate(samples)
     ]
@@ -195,6 +197,57 @@ def test_what_was_set_up_in_another_time_is_set_up_before(tmp_path):
     assert kits.read(tmp_path / "job.kit") == (found, digest)
 
 
+def collectives(rank: int, orders: str) -> tuple[list[Sample], list[Start]]:
+    """An Allreduce and a Barrier, set up in this order, started in the given one; the Allreduce is
+    freed, and set up and started again."""
+    def start(what: str, at: int, number: int, operation: int) -> Start:
+        call, size = {"A": ("MPI_Allreduce_init", 1_000), "B": ("MPI_Barrier_init", 0)}[what]
+        return Start(
+            call, operation, number, at * MS, (at + 1) * MS, bytes=size, completed_ns=(at + 3) * MS
+        )
+
+    at = {what: 5 + 4 * place for place, what in enumerate(orders)}
+    samples = [
+        Sample("MPI_Allreduce_init", 1 * MS, 2 * MS, sequence=1, signature=SUM),
+        Sample("MPI_Barrier_init", 3 * MS, 4 * MS, sequence=2, bytes=0),
+        *persistent(5), *persistent(9), Sample("MPI_Request_free", 13 * MS, 14 * MS, bytes=0),
+        Sample("MPI_Allreduce_init", 15 * MS, 16 * MS, sequence=3, signature=SUM),
+        *persistent(17), *persistent(21),
+    ]
+    return samples, [
+        start("A", at["A"], 1, 1), start("B", at["B"], 1, 2), start("A", 17, 1, 3),
+        start("B", 21, 2, 2),
+    ]
+
+
+def test_ranks_start_the_same_persistent_collectives_in_their_own_order(tmp_path):
+    """The Barrier is started again, so it is not the one that is freed."""
+    ranks = [collectives(0, "AB"), collectives(1, "BA")]
+    found = kit(tmp_path, *(own for own, _ in ranks), starts=[own for _, own in ranks])
+    assert not found.left_out and not found.before
+    requests = [[made.requests for made in found.programs[rank, 0]] for rank in range(2)]
+    assert requests[0] == [(0,), (1,), (0,), (0,), (1,), (1,), (0,), (0,), (0,), (0,), (1,), (1,)]
+    assert requests[1] == [(0,), (1,), (1,), (1,), (0,), (0,), (0,), (0,), (0,), (0,), (1,), (1,)]
+
+
+def test_persistent_collectives_set_up_in_another_time_are_set_up_before(tmp_path, monkeypatch):
+    """In the same order on all ranks."""
+    monkeypatch.setattr("commprof_report.replay.from_run.window", lambda *_: (5 * MS, 30 * MS))
+    ranks = [collectives(0, "AB"), collectives(1, "BA")]
+    found = kit(tmp_path, *(own for own, _ in ranks), starts=[own for _, own in ranks])
+    for rank in range(2):
+        before = [found.calls[made.call].name for made in found.before[rank, 0]]
+        assert before == ["MPI_Allreduce_init", "MPI_Barrier_init"]
+    assert found.made["MPI_Startall"] == 8 and found.made["MPI_Allreduce_init"] == 2
+
+
+def test_starts_of_which_a_set_up_is_missing_are_left_out(tmp_path):
+    """Else the n-th that was sampled would be taken for the n-th."""
+    ranks = [collectives(0, "AB"), collectives(1, "AB")]
+    found = kit(tmp_path, *(own[1:] for own, _ in ranks), starts=[own for _, own in ranks])
+    assert "MPI_Startall" not in found.made and sum(found.left_out.values()) >= 16
+
+
 def test_probes_are_made_with_their_messages(tmp_path):
     """A matched message has a number until it is received; a probe of none is left out."""
     found = kit(
@@ -262,7 +315,7 @@ def test_calls_that_cannot_be_made_are_counted_with_the_reason(tmp_path):
     own = [
         Sample("MPI_Alltoallv", MS, 2 * MS, sequence=1), Sample("MPI_Put", 3 * MS, 4 * MS),
         Sample("MPI_Neighbor_allgather", 5 * MS, 6 * MS, sequence=2),
-        Sample("MPI_Bcast_init", 7 * MS, 8 * MS, sequence=3), Sample("MPI_Start", 9 * MS, 10 * MS),
+        Sample("MPI_Bsend_init", 7 * MS, 8 * MS), Sample("MPI_Start", 9 * MS, 10 * MS),
     ]
     found = kit(tmp_path, own, own)
     assert not found.made
@@ -270,7 +323,7 @@ def test_calls_that_cannot_be_made_are_counted_with_the_reason(tmp_path):
         ("MPI_Alltoallv", "is none of the calls that can be made again"): 2,
         ("MPI_Put", "is none of the calls that can be made again"): 2,
         ("MPI_Neighbor_allgather", "the neighbors of its communicator are not recorded"): 2,
-        ("MPI_Bcast_init", "persistent collectives are not replayed yet"): 2,
+        ("MPI_Bsend_init", "is none of the calls that can be made again"): 2,
         ("MPI_Start", "which requests it starts, or what they move, is not recorded"): 2,
     }
 

@@ -18,14 +18,14 @@ from ..base.arrays import np
 from ..base.columns import NONE
 from ..base.members import Members
 from ..run.alignment import Alignment, align
-from ..run.holes import holes_aligned, without_holes
+from ..run.holes import FAR_NS, holes_aligned, without_holes
 from ..run.run import Run
-from ..run.sampled import sampled
+from ..run.sampled import Sampled, sampled
 from .kit import (
     COMPLETING, FINDING, FREEING, KINDS, MATCHING, PREPARING, RESTARTING, SELF, STARTING, TAKING,
     WORLD, Call, Comm, Kit, Made, Record, Type,
 )
-from .slots import Persistent, Slots
+from .slots import Operation, Persistent, Slots
 
 DUPLICATES = ("MPI_Comm_dup", "MPI_Comm_dup_with_info", "MPI_Comm_idup")
 SILENT = ("setup", "communicator")  # families that a replay needs no more
@@ -39,7 +39,7 @@ UNEQUAL = "its counts are not recorded"
 INTER = "on an intercommunicator"
 OPEN = "completes nothing that is in the kit"
 NEIGHBORS = "the neighbors of its communicator are not recorded"
-PERSISTENT = "persistent collectives are not replayed yet"
+PERSISTENT = "persistent collectives of ranks with several threads are not replayed"
 UNSEEN = "which message it finds is not recorded"
 UNKNOWN_START = "which requests it starts, or what they move, is not recorded"
 ON_NONE = (COMPLETING, RESTARTING, FREEING)  # calls without a communicator
@@ -96,6 +96,8 @@ class Started(NamedTuple):
     number: int | None
     is_sent: bool
     completed_ns: int | None
+    operation: Operation | None = None  # a collective, whose `number`-th start this is
+    sequence: int | None = None  # of its set-up, equal on all ranks
 
 
 class Message(NamedTuple):
@@ -119,13 +121,15 @@ def kit_of(run: Run) -> Kit:
     received = received_of(run.connection)
     rows = list(rows_of(run.connection, alignment, numbers, since_ns, until_ns))
     started = started_of(run.connection, numbers, made, signatures)
-    starts = sampled(run.connection).starts
-    of_collectives = set(
-        zip(starts.world_rank.tolist(), starts.thread.tolist(), starts.start_ns.tolist())
-    )
-    _Maker(made, signatures, received, started, of_collectives).take(
-        with_senders(rows, alignment)
-    )
+    maker = _Maker(made, signatures, received, started)
+    if len(sampled(run.connection).starts):
+        everything = rows_of(run.connection, alignment, numbers, -FAR_NS, FAR_NS)
+        set_ups = [
+            row for row in everything
+            if KINDS.get(row.call) == PREPARING and row.sequence is not None
+        ]
+        maker.add_collectives(sampled(run.connection), set_ups, numbers)
+    maker.take(with_senders(rows, alignment))
     return made
 
 
@@ -440,15 +444,61 @@ class _Maker:
         self, kit: Kit, signatures: dict[tuple[int, int], Signature],
         received: dict[tuple[int, int, int], Message],
         started: dict[tuple[int, int, int], list[Started] | None],
-        of_collectives: set[tuple[int, int, int]],
     ) -> None:
         self.kit, self.signatures, self.received = kit, signatures, received
-        self.started, self.of_collectives = started, of_collectives
+        self.started = started
+        self.operations: dict[tuple[int, int, int], Operation] = {}  # by rank, thread and begin
+        self.threaded: set[int] = set()  # ranks with several threads
         self.places = [{rank: at for at, rank in enumerate(comm.members)} for comm in kit.comms]
         self.calls: dict[Call, int] = {}
         self.vectors: dict[tuple[int, ...], int] = {}
 
+    def add_collectives(
+        self, samples: Sampled, set_ups: list[Row], numbers: dict[tuple[int, int], int]
+    ) -> None:
+        """The starts of persistent collectives: of the n-th that was set up on a communicator, if
+        the set-up that was sampled as the n-th is one like it. `set_ups`: of the whole run."""
+        vectors, starts, names = self._vectors_of(set_ups), samples.starts, samples.texts.texts
+        known: dict[tuple[int, int | None, int], Row] = {}
+        nth: Counter[tuple[int, int | None]] = Counter()
+        for row in set_ups:
+            nth[row.rank, row.comm] += 1
+            known[row.rank, row.comm, nth[row.rank, row.comm]] = row
+            operation = (row.comm or 0, nth[row.rank, row.comm])
+            self.operations[row.rank, row.thread, row.start_ns] = operation
+        rows = list(
+            zip(
+                starts.world_rank.tolist(), starts.thread.tolist(), starts.start_ns.tolist(),
+                starts.call.tolist(), starts.communicator.tolist(), starts.operation.tolist(),
+                starts.number.tolist(), starts.root.tolist(), starts.bytes.tolist(),
+                starts.completed_ns.tolist(),
+            )
+        )
+        unseen = {  # more were set up than were sampled: the n-th is another one
+            (rank, number) for rank, _, _, _, number, place, *_ in rows
+            if place > nth[rank, numbers.get((rank, number))]
+        }
+        for rank, thread, begin, call, number, place, start, root, size, completed in rows:
+            comm = numbers.get((rank, number))
+            own = known.get((rank, comm, place)) if (rank, number) not in unseen else None
+            whole = self.started.setdefault((rank, thread, begin), [])
+            is_like = own and (own.call, own.bytes, own.root) == (
+                names[call], max(size, 0), None if root == NONE else root
+            )
+            if whole is None or not own or not is_like or own.bytes and not self._signature(own):
+                self.started[rank, thread, begin] = None
+                continue
+            whole.append(
+                Started(
+                    self._call(own, vectors), rank, start, True,
+                    None if completed == NONE else completed, (comm or 0, place), own.sequence,
+                )
+            )
+
     def take(self, rows: list[Row]) -> None:
+        threads = {(row.rank, row.thread) for row in rows}
+        ranks = Counter(rank for rank, _ in threads)
+        self.threaded = {rank for rank, number in ranks.items() if number > 1}
         rows = self._known(rows)
         while len(whole := self._whole(rows)) < len(rows):
             rows = whole
@@ -479,11 +529,13 @@ class _Maker:
         if not kind:
             if "eighbor" in row.call:
                 return NEIGHBORS
-            is_collective = row.call.endswith("_init") and row.sequence is not None
-            return PERSISTENT if is_collective else UNKNOWN
+            return UNKNOWN
+        if row.rank in self.threaded and (
+            kind == PREPARING and row.sequence is not None
+            or any(part.operation for part in self._started(row))
+        ):
+            return PERSISTENT
         if kind == RESTARTING:
-            if (row.rank, row.thread, row.start_ns) in self.of_collectives:
-                return PERSISTENT
             return None if self._started(row) else UNKNOWN_START
         if kind not in ON_NONE and row.comm is None:
             return INTER
@@ -507,14 +559,15 @@ class _Maker:
         for row in rows:
             if KINDS[row.call] in matched:
                 matched[KINDS[row.call]].add((row.thread, self._found(row)))
-            if row.sequence is not None:
-                members[self._operation(row)] += 1
+            for collective, _ in self._collectives(row):
+                members[collective] += 1
             for sign, key in self._halves(row):
                 once[sign, key] += 1
         kept = []
         for row in rows:
-            is_there = row.sequence is None or members[self._operation(row)] == (
-                1 if row.comm == SELF else len(self.kit.comms[row.comm or 0].members)
+            is_there = all(
+                members[collective] == (1 if comm == SELF else len(self.kit.comms[comm].members))
+                for collective, comm in self._collectives(row)
             )
             kind = KINDS[row.call]
             if kind in (FINDING, MATCHING):
@@ -531,6 +584,17 @@ class _Maker:
                 self._leave_out(row, CUT)
         return kept
 
+    def _collectives(self, row: Row) -> Iterator[tuple[Hashable, int]]:
+        """The collective that a call is, and the persistent ones that it starts, each with its
+        communicator."""
+        if row.sequence is not None:
+            yield self._operation(row), row.comm or 0
+        for part in self._started(row):
+            if part.operation:
+                comm, place = part.operation
+                own = row.rank if comm == SELF else -1
+                yield (comm, place, part.number, part.sequence, own), comm
+
     def _operation(self, row: Row) -> Hashable:
         own = row.rank if row.comm == SELF else -1
         return row.comm, row.sequence, row.call, own
@@ -543,6 +607,8 @@ class _Maker:
         ):
             return
         for part in self._started(row) if kind == RESTARTING else ():
+            if part.operation:
+                continue
             ends = (row.rank, part.peer) if part.is_sent else (part.peer, row.rank)
             yield 1 if part.is_sent else -1, (part.call.comm, *ends, part.call.tag, part.number)
         if kind == RESTARTING:
@@ -565,7 +631,7 @@ class _Maker:
         """The counts of all ranks in each MPI_Allgatherv and MPI_Gatherv."""
         parts: dict[Hashable, dict[int, int]] = defaultdict(dict)
         for row in rows:
-            if row.call.lower().endswith("gatherv"):
+            if row.call.removesuffix("_init").lower().endswith("gatherv"):
                 signature = self._signature(row)
                 count = signature.elements if signature else 0
                 parts[self._operation(row)][row.rank] = count
@@ -577,14 +643,22 @@ class _Maker:
         return found
 
     def _program(self, rows: list[Row], vectors: dict[Hashable, int]) -> list[Made]:
-        thread = _Thread()
+        thread = _Thread(
+            Counter(
+                part.operation for row in rows for part in self._started(row) if part.operation
+            )
+        )
         made: list[tuple[int, Call | Persistent, tuple[int, ...]]] = []
         before_ns = rows[0].start_ns
         for row in rows:
             kind = KINDS[row.call]
             call = Call(row.call) if kind in ON_NONE else self._call(row, vectors)
             if kind == PREPARING:
-                own = thread.slots.set_up(call)
+                operation = self.operations.get((row.rank, row.thread, row.start_ns))
+                if not operation and call.peer is None:
+                    # not MPI_PROC_NULL: MPICH 4.0.2 hangs in a persistent Bcast after such a one
+                    call = call._replace(peer=self.places[call.comm or 0].get(row.rank, 0))
+                own = thread.slots.set_up(call, operation)
                 made.append((max(0, row.start_ns - before_ns), own, (own.request,)))
             else:
                 requests = thread.requests_of(row, kind, self._started(row), self._found(row))
@@ -597,7 +671,8 @@ class _Maker:
             self.kit.late[name] += 1
         if thread.slots.before:
             self.kit.before[rows[0].rank, rows[0].thread] = [
-                Made(0, self._number(own.as_made), (own.request,)) for own in thread.slots.before
+                Made(0, self._number(own.as_made), (own.request,))
+                for own in thread.slots.set_up_before()
             ]
         return [Made(gap_ns, self._number(call), requests) for gap_ns, call, requests in made]
 
@@ -634,8 +709,8 @@ class _Maker:
 class _Thread:
     """The requests of a thread, call after call."""
 
-    def __init__(self) -> None:
-        self.slots = Slots()
+    def __init__(self, starts: Counter[Operation]) -> None:
+        self.slots = Slots(starts)
         self.open: dict[int, list[int]] = defaultdict(list)  # requests, by when they are completed
         self.late: dict[int, str] = {}  # the calls of those that are open
         self.matched: dict[Hashable, int] = {}  # messages that a probe has taken
@@ -648,7 +723,9 @@ class _Thread:
             return self._completed(row.end_ns)
         if kind == RESTARTING:
             return tuple(
-                self._opened(self.slots.start(part.call), part.completed_ns, part.call.name)
+                self._opened(
+                    self.slots.start(part.call, part.operation), part.completed_ns, part.call.name
+                )
                 for part in started
             )
         if kind == FREEING:

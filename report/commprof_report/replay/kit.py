@@ -61,7 +61,7 @@ KINDS = {
         f"MPI_{verb}{which}": COMPLETING for verb in ("Wait", "Test")
         for which in ("", "all", "any", "some")
     },
-    **{f"MPI_{name}_init": PREPARING for name in MESSAGES},
+    **{f"MPI_{name}_init": PREPARING for name in (*COLLECTIVES, *MESSAGES)},
     "MPI_Start": RESTARTING, "MPI_Startall": RESTARTING, "MPI_Request_free": FREEING,
     "MPI_Probe": FINDING, "MPI_Iprobe": FINDING, "MPI_Mprobe": MATCHING, "MPI_Improbe": MATCHING,
     "MPI_Mrecv": TAKING, "MPI_Imrecv": TAKING,

@@ -64,10 +64,6 @@ static const struct {
     {"rsend", SEND},
     {"recv", RECV},
     {"sendrecv", SENDRECV},
-    {"send_init", SEND},
-    {"ssend_init", SEND},
-    {"rsend_init", SEND},
-    {"recv_init", RECV},
     {"probe", PROBE},
     {"iprobe", IPROBE},
     {"mprobe", MPROBE},
@@ -99,16 +95,19 @@ static struct function {
 /* MPI_Iprobe is in the table, MPI_Isend a Send that starts. */
 static bool find(struct function *function, const char *call)
 {
-    const char *name = call + strlen("MPI_"), *end;
-    function->address = strncmp(call, "MPI_", 4) == 0 ? library_function(call) : NULL;
-    for (int starts = 0; function->address && starts < 2; starts++)
+    const char *name = call + strlen("MPI_"), *suffix = strstr(call, "_init");
+    size_t bytes = suffix ? (size_t)(suffix - name) : strlen(call) - strlen("MPI_");
+    if (strncmp(call, "MPI_", 4) != 0 || (suffix && strcmp(suffix, "_init") != 0))
+        return false;
+    function->address = library_function(call);
+    function->sets_up = suffix;
+    for (int starts = 0; function->address && starts < (suffix ? 1 : 2); starts++)
         for (size_t i = 0; i < sizeof SHAPES / sizeof *SHAPES; i++)
-            if ((!starts || *name == 'I') && strcasecmp(name + starts, SHAPES[i].name) == 0) {
+            if ((!starts || *name == 'I') && strlen(SHAPES[i].name) + (size_t)starts == bytes &&
+                strncasecmp(name + starts, SHAPES[i].name, bytes - (size_t)starts) == 0) {
                 function->shape = SHAPES[i].shape;
-                end = strchr(name, '\0') - strlen("_init");
-                function->sets_up = end > name && strcmp(end, "_init") == 0;
-                function->starts = starts || function->sets_up || function->shape == IMRECV;
-                return !function->sets_up || (!starts && function->shape < PROBE);
+                function->starts = starts || suffix || function->shape == IMRECV;
+                return !suffix || function->shape < SENDRECV;
             }
     return false;
 }
@@ -282,11 +281,16 @@ static void release(struct player *player)
     free(player->places);
 }
 
-/* Calls a function, with a request behind its arguments if it returns one. */
+/* Calls a function, with a request behind its arguments if it returns one; and before that an info
+ * if it sets a collective up. */
 #define ARGUMENTS(...) __VA_ARGS__
-#define MAKE(TYPES, VALUES)                                                          \
-    (function->starts ? ((int (*)(TYPES, void *))function->address)(VALUES, request) \
-                      : ((int (*)(TYPES))function->address)(VALUES))
+#define MAKE(TYPES, VALUES)                                                                     \
+    (function->sets_up && function->shape < SEND                                                \
+         ? ((int (*)(TYPES, mpi_handle, void *))function->address)(VALUES, empty_info, request) \
+     : function->starts ? ((int (*)(TYPES, void *))function->address)(VALUES, request)          \
+                        : ((int (*)(TYPES))function->address)(VALUES))
+
+static mpi_handle empty_info;
 
 /* Counts and places of a vector, one part behind the other. */
 static int64_t lay_out(struct player *player, const struct kit_call *call)
@@ -529,6 +533,14 @@ static void play(struct player *player)
 
 static int (*level)(int, ...);
 
+static void make_info(void)
+{
+    int (*create)(void *) = (int (*)(void *))library_function("MPI_Info_create");
+    uint64_t info = 0;
+    create(&info);
+    empty_info = mpi_handle_load(&info, 0);
+}
+
 /* The first thread sets up what all need, while they wait. */
 static void *perform(void *context)
 {
@@ -570,6 +582,8 @@ int64_t player_play(const struct kit *kit, const struct objects *objects,
     struct players all = {.player = calloc((size_t)programs, sizeof *all.player)};
     pthread_t *threads = calloc((size_t)programs, sizeof *threads);
     level = (int (*)(int, ...))library_function("MPI_Pcontrol");
+    if (!empty_info)
+        make_info();
     if (!all.player || !threads ||
         pthread_barrier_init(&all.are_prepared, NULL, (unsigned)programs) != 0)
         abort();
