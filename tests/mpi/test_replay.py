@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -111,6 +112,7 @@ def test_a_kit_that_does_not_fit_ends_the_job_with_a_line(mpi, profile, tmp_path
     assert outcome.exit_status == 2 and f"{kit}: is damaged" in outcome.stderr
 
 
+OTHER_CLOCK = ("unshare", "--time", "--monotonic", "1000", "--fork", "--kill-child")
 BY_ITSELF = """\
 commprof-kit 1
 sha256 00
@@ -220,6 +222,18 @@ def test_what_is_made_around_calls_is_not_counted(mpi, profile, tmp_path):
         ("--arrival", "together", "--buffers", "cold"),
     )):
         assert counted(replayed(mpi, 2, kit, tmp_path / str(number), *options)) == plain
+
+
+def test_ranks_of_two_clocks_agree_on_a_time(mpi, profile, tmp_path):
+    """Rank 1 lives in a time namespace: else rank 0 would wait 1000 s."""
+    if subprocess.run([*OTHER_CLOCK, "true"], capture_output=True).returncode:
+        pytest.skip("no time namespaces here")
+    kit, run = tmp_path / "job.kit", profile("training_loop", 2, "nonblocking", "20")
+    assert answer("replay", "kit", run.folder, "-o", kit).exit_status == 0
+    words = [str(REPLAY), "--arrival", "together", "--gaps", "none", str(kit)]
+    command = [*words, ":", "-n", "1", *OTHER_CLOCK, *words]
+    outcome = launch(mpi, 1, command, tmp_path, {})
+    assert outcome.exit_status == 0 and "pass 1 of 1 took" in outcome.stdout, outcome
 
 
 def test_an_unknown_way_is_refused(mpi, tmp_path):
