@@ -137,6 +137,10 @@ static bool reads_with(const char *old, const char *new)
 /* Else a library would write beyond buffers that are laid out for fewer ranks. */
 static void communicators_that_no_library_can_make_are_refused(void)
 {
+    static const char LATE_RANKS[] =
+        "commprof-kit 1\ncomm 0 0 0 world -\ncomm 1 1 0 self -\nranks 4\n";
+    struct kit kit;
+    char why[256];
     CHECK(reads_with("split 1,3", "split 3,1"));
     CHECK(!reads_with("world 0,1,2,3", "world 0,1,2"));
     CHECK(!reads_with("world 0,1,2,3", "world 0,1,3,2"));
@@ -150,6 +154,7 @@ static void communicators_that_no_library_can_make_are_refused(void)
     CHECK(reads_with("comm 3 0 2 split 1,3", "comm 3 2 3 dup 0,2"));
     CHECK(!reads_with("comm 3 0 2 split 1,3", "comm 3 1 3 dup -"));
     CHECK(!reads_with("ranks 4", "ranks 4\nranks 5"));
+    CHECK(!read_text(&kit, LATE_RANKS, sizeof LATE_RANKS - 1, 0, why));
     CHECK(!reads_with("vector 0 10 20 30 40", "vector 0 10 20 30"));
     CHECK(!reads_with("vector 0 10 20 30 40", "vector 0 2147483647 20 30 40"));
 }

@@ -120,6 +120,10 @@ static void take_comm(struct reader *reader, char *words[WORDS_MOST])
     static const char *const HOW[] = {"world", "self", "dup", "split"};
     struct kit *kit = reader->kit;
     int number = kit->comms, how = 0;
+    if (!reader->in_parent || !reader->in_round) {
+        reader->wrong = "communicators stand before the number of ranks";
+        return;
+    }
     struct kit_comm *comm = next_row((void **)&kit->comm, &kit->comms, sizeof *comm);
     while (how < KIT_SPLIT && strcmp(words[4], HOW[how]) != 0)
         how++;
