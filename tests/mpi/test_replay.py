@@ -162,14 +162,14 @@ program 0 1 0 2
 
 
 def test_persistent_operations_and_probes_are_made(mpi, tmp_path):
-    """By two threads. Those set up before the programs are not counted; what is open at their end is
-    completed."""
+    """By two threads. Those set up before the programs are not counted; what is open at their end
+    is completed."""
     kit = tmp_path / "job.kit"
     kit.write_bytes(gzip.compress(BY_ITSELF.encode()))
     calls, sizes = counted(replayed(mpi, 1, kit, tmp_path / "replay"))
     names = (
-        "Startall", "Startall", *["Waitany"] * 4, "Send_init", "Start", "Iprobe", "Improbe", "Imrecv",
-        "Isend", "Mprobe", "Mrecv", "Request_free", "Request_free",
+        "Startall", "Startall", *["Waitany"] * 4, "Send_init", "Start", "Iprobe", "Improbe",
+        "Imrecv", "Isend", "Mprobe", "Mrecv", "Request_free", "Request_free",
     )
     done = {name: count for name, count in calls.items() if name != "MPI_Testsome"}
     assert done == Counter({f"MPI_{name}": PASSES * names.count(name) for name in names})

@@ -255,7 +255,8 @@ def test_probes_are_made_with_their_messages(tmp_path):
         [message("MPI_Send", 1, 1), message("MPI_Send", 3, 1, 2)],
         [
             message("MPI_Probe", 1, 0), message("MPI_Mprobe", 3, 0), message("MPI_Iprobe", 5, 0, 9),
-            message("MPI_Mrecv", 7, 0), message("MPI_Recv", 9, 0, 2), message("MPI_Mprobe", 11, 0, 3),
+            message("MPI_Mrecv", 7, 0), message("MPI_Recv", 9, 0, 2),
+            message("MPI_Mprobe", 11, 0, 3),
         ],
     )
     program = found.programs[1, 0]

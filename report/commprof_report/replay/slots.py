@@ -2,9 +2,9 @@
 
 A profile does not say which request a Start starts or a Request_free frees. A Start is given one
 that was set up for such a message and is not active, one that is set up before the program begins
-if there is none; a Request_free the one that was set up last of those that are not active. All ranks must set
-up the same collectives: which one a Start starts is recorded, and one that is started again is not
-freed.
+if there is none; a Request_free the one that was set up last of those that are not active. Which
+persistent collective a Start starts is recorded. None that is started again is freed, because all
+ranks must set up the same ones.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ struct player_settings {
 bool player_begin(const struct kit *kit, char *why, size_t why_bytes);
 
 /* All programs of this rank once, each in a thread of its own; the first one in this thread. All
- * ranks begin together. Nothing is counted before and after. Returns the nanoseconds that it took. */
+ * ranks begin together. Nothing is counted before and after. Returns how many nanoseconds it
+ * took. */
 int64_t player_play(const struct kit *kit, const struct objects *objects,
                     const struct player_settings *settings);
 
