@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -350,6 +350,19 @@ class Job:
         self.connection(connection).commit()
         connection.close()
         return path
+
+
+def repeated(
+    hosts: Sequence[HostClock], times: int, every_ns: int, late_ns: Callable[[int, int], int],
+    transfer_ns: int = 10_000, call: str = "MPI_Allreduce", wall_ns: int = 0, **what: object,
+) -> Job:
+    """A collective every `every_ns`; late_ns(number, rank): by how much a rank comes later to it.
+    wall_ns: of a run that does not last as long as these."""
+    job = Job(hosts, wall_ns=wall_ns or times * every_ns)
+    for number in range(times):
+        arrivals = [number * every_ns + late_ns(number, rank) for rank in range(len(hosts))]
+        job.collective(call, arrivals, [transfer_ns] * len(hosts), **what)
+    return job
 
 
 def waits_for(call: str, place: int, size: int, root: int | None) -> Sequence[int]:

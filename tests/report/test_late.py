@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import planted
 import pytest
@@ -14,7 +16,7 @@ from commprof_report.late.late_ranks import late as answers
 from commprof_report.late.verdict import Cause, Participants, blame, late_among
 from commprof_report.run.alignment import align
 from planted import SECOND
-from planted_job import HostClock, Job, Program, waits_for
+from planted_job import HostClock, Job, Program, repeated, waits_for
 
 US, MS = 1_000, 1_000_000
 KINDS = [
@@ -45,44 +47,42 @@ def one_host(ranks: int) -> Job:
     return Job([HostClock(77)] * ranks)
 
 
-def test_all_wait_for_the_last_one_to_come(late):
-    job = one_host(3)
-    job.collective("MPI_Allreduce", [1_000, 5_000, 3_000], [100, 200, 300])
+SPLIT = {
+    # had rank 1 come at 3,000, the two others had waited 2,000 and nothing
+    "all wait for the last one to come": (
+        "MPI_Allreduce", [1_000, 5_000, 3_000], None,
+        {"wait_ns": [4_000, 0, 2_000], "last": [0, 1, 0], "cost_ns": [0, 6_000, 0],
+         "alone_ns": [0, 4_000, 0]},
+    ),
+    # the root did not come last: rank 2 had no need of it
+    "others wait for the root of a Bcast and it for nobody": (
+        "MPI_Bcast", [5_000, 1_000, 9_000], 0,
+        {"wait_ns": [0, 4_000, 0], "last": [1, 0, 0], "cost_ns": [4_000, 0, 0],
+         "alone_ns": [0, 0, 0]},
+    ),
+    "the root of a Reduce waits for the last of the others": (
+        "MPI_Reduce", [1_000, 9_000, 4_000, 6_000], 2,
+        {"wait_ns": [0, 0, 5_000, 0], "last": [0, 1, 0, 0], "cost_ns": [0, 5_000, 0, 0],
+         "alone_ns": [0, 3_000, 0, 0]},
+    ),
+    "a rank in a Scan waits for those below it": (
+        "MPI_Scan", [4_000, 1_000, 9_000], None,
+        {"wait_ns": [0, 3_000, 0], "last": [1, 0, 0], "cost_ns": [3_000, 0, 0],
+         "alone_ns": [3_000, 0, 0]},
+    ),
+}
+
+
+@pytest.mark.parametrize("who", SPLIT)
+def test_a_call_is_split_at_the_last_arrival_that_it_needs(late, who):
+    call, arrivals, root, expected = SPLIT[who]
+    transfers = [100 * (rank + 1) for rank in range(len(arrivals))]
+    job = one_host(len(arrivals))
+    job.collective(call, arrivals, transfers, root=root)
     rows = late(job)
-    assert column(rows, "wait_ns") == [4_000, 0, 2_000]
-    assert column(rows, "transfer_ns") == [100, 200, 300]
-    assert column(rows, "last_count") == [0, 1, 0]
-    assert column(rows, "cost_ns") == [0, 6_000, 0]
-    # had it come at 3,000, the two others had waited 2,000 and nothing
-    assert column(rows, "alone_ns") == [0, 4_000, 0]
-
-
-def test_others_wait_for_the_root_of_a_bcast_and_it_for_nobody(late):
-    job = one_host(3)
-    job.collective("MPI_Bcast", [5_000, 1_000, 9_000], [100, 200, 300], root=0)
-    rows = late(job)
-    assert column(rows, "wait_ns") == [0, 4_000, 0]
-    assert column(rows, "transfer_ns") == [100, 200, 300]
-    assert (column(rows, "last_count"), column(rows, "cost_ns")) == ([1, 0, 0], [4_000, 0, 0])
-    assert column(rows, "alone_ns") == [0, 0, 0]  # it did not come last: rank 2 had no need of it
-
-
-def test_the_root_of_a_reduce_waits_for_the_last_of_the_others(late):
-    job = one_host(4)
-    job.collective("MPI_Reduce", [1_000, 9_000, 4_000, 6_000], [100] * 4, root=2)
-    rows = late(job)
-    assert column(rows, "wait_ns") == [0, 0, 5_000, 0]
-    assert (column(rows, "last_count"), column(rows, "alone_ns")) == (
-        [0, 1, 0, 0], [0, 3_000, 0, 0],
-    )
-
-
-def test_a_rank_in_a_scan_waits_for_those_below_it(late):
-    job = one_host(3)
-    job.collective("MPI_Scan", [4_000, 1_000, 9_000], [100] * 3)
-    rows = late(job)
-    assert column(rows, "wait_ns") == [0, 3_000, 0]
-    assert (column(rows, "last_count"), column(rows, "alone_ns")) == ([1, 0, 0], [3_000, 0, 0])
+    assert column(rows, "transfer_ns") == transfers
+    keys = ("wait_ns", "last_count", "cost_ns", "alone_ns")
+    assert [column(rows, key) for key in keys] == list(expected.values())
 
 
 def test_a_wait_is_no_longer_than_the_call(late):
@@ -171,14 +171,10 @@ def test_ranks_of_a_host_that_are_equally_late_are_named(late):
 def test_two_of_eight_ranks_that_are_equally_late_are_named_whichever_causes_half(late):
     """Rank 3 is the last one three times in five, and causes more than half. Alone it gains
     nothing."""
-    job = Job([HostClock()] * 8, wall_ns=4 * SECOND)
-    for step in range(192):
-        begin_ns = 5 * MS + step * 20 * MS
-        arrivals = [
-            begin_ns + {3: MS, 6: MS - US + 2 * US * (step % 5 < 2)}.get(rank, 0)
-            for rank in range(8)
-        ]
-        job.collective("MPI_Allreduce", arrivals, [10 * US] * 8)
+    job = repeated(
+        [HostClock()] * 8, 192, 20 * MS,
+        lambda step, rank: 5 * MS + {3: MS, 6: MS - US + 2 * US * (step % 5 < 2)}.get(rank, 0),
+    )
     (row,) = late(job, "run")
     assert (row["verdict"], row["late_ranks"]) == ("imbalance", "3,6")
     assert row["late_gain_ns"] == pytest.approx(192 * MS, rel=0.02)
@@ -188,12 +184,10 @@ def test_two_of_eight_ranks_that_are_equally_late_are_named_whichever_causes_hal
 def test_a_late_host_is_named_though_one_of_its_ranks_mostly_comes_last(late, often):
     """Rank 3 causes two thirds of the waiting, or more, but alone it gains nothing: rank 2 is
     nearly as late."""
-    hosts = [HostClock(), HostClock(SECOND)]
-    job = Job([hosts[0]] * 2 + [hosts[1]] * 2, wall_ns=SECOND)
-    for step in range(48):
-        begin_ns, is_last = step * 20 * MS, step % often == 0
-        arrivals = [begin_ns, begin_ns + US, begin_ns + MS + 3 * US * is_last, begin_ns + MS + US]
-        job.collective("MPI_Allreduce", arrivals, [10 * US] * 4)
+    job = repeated(
+        [HostClock()] * 2 + [HostClock(SECOND)] * 2, 48, 20 * MS,
+        lambda step, rank: (0, US, MS + 3 * US * (step % often == 0), MS + US)[rank],
+    )
     (row,) = late(job, "run")
     assert (row["verdict"], row["late_ranks"], row["late_hosts"]) == ("imbalance", "2-3", "node01")
     assert row["late_gain_ns"] == pytest.approx(48 * MS, rel=0.02)
@@ -271,34 +265,6 @@ def rooted(call: str, ranks: int, seed: int, late_ns: int = 0) -> Job:
     return program.end()
 
 
-ROOTED = [(call, ranks) for call in ("MPI_Bcast", "MPI_Reduce", "MPI_Scan") for ranks in (2, 4)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("call", "ranks"), ROOTED)
-def test_of_20_balanced_runs_in_which_only_some_can_be_waited_for_at_most_1_names_a_rank(
-    late, call, ranks
-):
-    """The root of a Bcast has all the cost, late or not."""
-    runs = [late(rooted(call, ranks, seed), "run")[0] for seed in range(20)]
-    assert (
-        sum(
-            run["verdict"] in ("imbalance", "by-call") or run["late_ranks"] is not None
-            for run in runs
-        )
-        <= 1
-    )
-
-
-@pytest.mark.parametrize(
-    ("call", "ranks", "late_rank"),
-    [("MPI_Bcast", 2, "1"), ("MPI_Bcast", 4, "1"), ("MPI_Reduce", 4, "0")],
-)
-def test_a_late_rank_is_named_where_only_some_can_be_waited_for(late, call, ranks, late_rank):
-    (run,) = late(rooted(call, ranks, 1, late_ns=5 * MS), "run")
-    assert (run["verdict"], run["late_ranks"]) == ("imbalance", late_rank)
-
-
 def passing(shape: str, ranks: int, seed: int, late: int | None = None) -> Job:
     """Passes messages; only the sender of an eager one can be waited for. `fan`: rank 0 sends to
     all; `line`: to the next rank; `rendezvous`: to the next one, which both wait for. A late rank
@@ -317,33 +283,6 @@ def passing(shape: str, ranks: int, seed: int, late: int | None = None) -> Job:
                 program.send(sender, rank)
                 program.receive(rank, sender)
     return program.end()
-
-
-PASSING = [("line", 2), ("line", 3), ("fan", 5), ("rendezvous", 2)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("shape", "ranks"), PASSING)
-def test_of_20_balanced_runs_that_pass_messages_at_most_1_names_a_rank(late, shape, ranks):
-    """The sender of an eager message has all the cost, late or not; in MPI_Recv only senders have a
-    cost, in MPI_Send only receivers."""
-    runs = [late(passing(shape, ranks, seed), "run")[0] for seed in range(20)]
-    assert (
-        sum(
-            run["verdict"] in ("imbalance", "by-call") or run["late_ranks"] is not None
-            for run in runs
-        )
-        <= 1
-    )
-
-
-@pytest.mark.parametrize(
-    ("shape", "ranks", "late_rank"),
-    [("line", 3, 1), ("fan", 5, 0), ("rendezvous", 2, 0), ("rendezvous", 2, 1)],
-)
-def test_a_rank_that_sends_or_receives_late_is_named(late, shape, ranks, late_rank):
-    (run,) = late(passing(shape, ranks, 1, late_rank), "run")
-    assert (run["verdict"], run["late_ranks"]) == ("imbalance", str(late_rank))
 
 
 @pytest.mark.parametrize(("shape", "late_rank"), [("line", 1), ("fan", 3)])
@@ -426,13 +365,6 @@ def collected(seed: int, late: int | None = None) -> Job:
     return program.end()
 
 
-@pytest.mark.slow
-def test_the_late_one_of_those_that_one_rank_collects_from_is_named(late):
-    (run,) = late(collected(1, late=2), "run")
-    assert (run["verdict"], run["late_ranks"]) == ("imbalance", "2")
-    assert sum(late(collected(seed), "run")[0]["late_ranks"] is not None for seed in range(20)) <= 1
-
-
 def in_a_pair(how: str, seed: int, late: int | None = None) -> Job:
     """Ranks 0 and 1 of 12 wait for each other, on a communicator of their own or by messages; the
     others only come to a barrier. A late rank works for 10 ms longer each time."""
@@ -453,27 +385,6 @@ def in_a_pair(how: str, seed: int, late: int | None = None) -> Job:
     return program.end()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("how", ["collectives", "messages"])
-def test_of_20_balanced_pairs_in_a_larger_job_at_most_1_names_a_rank(late, how):
-    """One of two has more than half of the waiting, though the ten others have none."""
-    runs = [late(in_a_pair(how, seed), "run")[0] for seed in range(20)]
-    assert all(run["wait_ns"] > 0.9 * (run["wait_ns"] + run["transfer_ns"]) for run in runs)
-    assert (
-        sum(
-            run["verdict"] in ("imbalance", "by-call") or run["late_ranks"] is not None
-            for run in runs
-        )
-        <= 1
-    )
-
-
-@pytest.mark.parametrize("how", ["collectives", "messages"])
-def test_the_late_one_of_a_pair_in_a_larger_job_is_named(late, how):
-    (run,) = late(in_a_pair(how, 1, late=1), "run")
-    assert (run["verdict"], run["late_ranks"]) == ("imbalance", "1")
-
-
 def in_a_grid(seed: int) -> Job:
     """Ranks in rows of two and columns of four. How late a rank is lasts for some ten
     collectives."""
@@ -491,16 +402,59 @@ def in_a_grid(seed: int) -> Job:
     return program.end()
 
 
+# The root of a Bcast has all the cost, late or not, and so has the sender of an eager message; in
+# MPI_Recv only senders have a cost, in MPI_Send only receivers. One of a pair has more than half of
+# the waiting, though the ten others have none.
+BALANCED = {
+    **{
+        f"{call} of {ranks}": partial(rooted, call, ranks)
+        for call in ("MPI_Bcast", "MPI_Reduce", "MPI_Scan") for ranks in (2, 4)
+    },
+    **{
+        f"{shape} of {ranks}": partial(passing, shape, ranks)
+        for shape, ranks in (("line", 2), ("line", 3), ("fan", 5), ("rendezvous", 2))
+    },
+    "collected": collected,
+    "pair by collectives": partial(in_a_pair, "collectives"),
+    "pair by messages": partial(in_a_pair, "messages"),
+    "grid": in_a_grid,
+}
+
+
 @pytest.mark.slow
-def test_of_10_balanced_grids_at_most_1_names_a_rank(late):
-    runs = [late(in_a_grid(seed), "run")[0] for seed in range(10)]
-    assert (
-        sum(
-            run["verdict"] in ("imbalance", "by-call") or run["late_ranks"] is not None
-            for run in runs
-        )
-        <= 1
+@pytest.mark.parametrize("name", BALANCED)
+def test_of_20_balanced_runs_at_most_1_names_a_rank(late, name):
+    seeds = range(10 if name == "grid" else 20)
+    runs = [late(BALANCED[name](seed), "run")[0] for seed in seeds]
+    accused = [
+        run for run in runs
+        if run["verdict"] in ("imbalance", "by-call") or run["late_ranks"] is not None
+    ]
+    assert len(accused) <= 1
+    least_share = 0.9 if name.startswith("pair") else 0
+    assert all(
+        run["wait_ns"] >= least_share * (run["wait_ns"] + run["transfer_ns"]) for run in runs
     )
+
+
+@pytest.mark.parametrize(
+    ("make", "late_rank"),
+    [
+        (partial(rooted, "MPI_Bcast", 2, 1, 5 * MS), "1"),
+        (partial(rooted, "MPI_Bcast", 4, 1, 5 * MS), "1"),
+        (partial(rooted, "MPI_Reduce", 4, 1, 5 * MS), "0"),
+        (partial(passing, "line", 3, 1, 1), "1"),
+        (partial(passing, "fan", 5, 1, 0), "0"),
+        (partial(passing, "rendezvous", 2, 1, 0), "0"),
+        (partial(passing, "rendezvous", 2, 1, 1), "1"),
+        (partial(in_a_pair, "collectives", 1, 1), "1"),
+        (partial(in_a_pair, "messages", 1, 1), "1"),
+        (partial(collected, 1, 2), "2"),
+    ],
+)
+def test_a_late_rank_is_named_where_only_some_can_be_waited_for(late, make, late_rank):
+    (run,) = late(make(), "run")
+    assert (run["verdict"], run["late_ranks"]) == ("imbalance", late_rank)
 
 
 def test_a_host_is_named_though_its_rank_does_not_call_on_the_communicator():
@@ -523,14 +477,11 @@ def test_the_root_of_a_balanced_bcast_has_all_the_cost_and_is_not_called_late(te
 
 def test_a_late_rank_that_gets_slower_is_said_to(late, text):
     def job(late_ns: Callable[[int], int]) -> Job:
-        made, chance = one_host(4), random.Random(1)
-        for step in range(64):
-            arrivals = [
-                step * 100 * MS + chance.randrange(MS) + (late_ns(step) if rank == 2 else 0)
-                for rank in range(4)
-            ]
-            made.collective("MPI_Allreduce", arrivals, [10 * US] * 4)
-        return made
+        chance = random.Random(1)
+        return repeated(
+            [HostClock(77)] * 4, 64, 100 * MS,
+            lambda step, rank: chance.randrange(MS) + late_ns(step) * (rank == 2),
+        )
 
     growing, steady, sudden = (
         job(lambda step: step * MS),
@@ -544,15 +495,13 @@ def test_a_late_rank_that_gets_slower_is_said_to(late, text):
         [sum(range(16)) / sum(range(64)), sum(range(48, 64)) / sum(range(64))], abs=0.01
     )
     said = (
-        "causes 100.0 % of the waiting, growing: 6.0 % of that in the first quarter of the "
-        "late "
+        "causes 100.0 % of the waiting, growing: 6.0 % of that in the first quarter of the late "
         "arrivals, 44."
     )
     assert said in " ".join(text(growing).split())
     assert late(steady, "run")[0]["late_is_growing"] == 0 and "growing" not in text(steady)
-    assert "nearly all of it in the second half of the run" in text(
-        sudden
-    ) and "growing" not in text(sudden)
+    said = text(sudden)
+    assert "nearly all of it in the second half of the run" in said and "growing" not in said
 
 
 @pytest.mark.slow
@@ -595,52 +544,29 @@ def test_among_some_ranks_one_is_late_only_beyond_chance():
     assert late_among(caused_by(2)[:7], [2, 3]) == []
 
 
-def test_ranks_that_take_turns_in_a_fixed_order_are_told_from_chance(late, text):
-    job = Job([HostClock()] * 3, wall_ns=SECOND)
-    for step in range(60):
-        job.collective(
-            "MPI_Allreduce",
-            [step * 20 * MS + (MS if rank == step % 3 else 0) for rank in range(3)],
-            [10 * US] * 3,
-        )
+@pytest.mark.parametrize("first", [0, 1], ids=["always", "but for the first"])
+def test_ranks_that_take_turns_in_a_fixed_order_are_told_from_chance(late, text, first):
+    job = repeated(
+        [HostClock()] * 3, 60, 20 * MS,
+        lambda step, rank: MS * (rank == (step % 3 if step else first)),
+    )
     assert late(job, "run")[0]["verdict"] == "rotation"
     assert "take turns in a fixed order: 0, 1, 2 arrive last" in text(job)
 
 
-def test_turns_are_told_though_the_first_is_an_exception(late, text):
-    job = Job([HostClock()] * 3, wall_ns=SECOND)
-    for step in range(60):
-        job.collective(
-            "MPI_Allreduce",
-            [
-                step * 20 * MS + (MS if rank == (step % 3 if step else 1) else 0)
-                for rank in range(3)
-            ],
-            [10 * US] * 3,
-        )
-    assert "take turns in a fixed order: 0, 1, 2 arrive last" in text(job)
-
-
 def test_one_late_rank_after_the_other_are_no_turns(late, text):
-    job = Job([HostClock()] * 4, wall_ns=2 * SECOND)
-    for step in range(80):
-        slow = 1 if step < 40 else 2
-        job.collective(
-            "MPI_Allreduce",
-            [step * 20 * MS + (10 * MS if rank == slow else 0) for rank in range(4)],
-            [10 * US] * 4,
-        )
+    job = repeated(
+        [HostClock()] * 4, 80, 20 * MS, lambda step, rank: 10 * MS * (rank == 1 + step // 40)
+    )
     assert late(job, "run")[0]["verdict"] == "spread" and "turns" not in text(job)
 
 
 def test_a_rank_that_is_nearly_always_last_does_not_take_turns(late):
-    job = Job([HostClock()] * 2, wall_ns=18 * SECOND)
-    for step in range(60):  # one wait for rank 0 is longer than all for rank 1
-        job.collective(
-            "MPI_Allreduce",
-            [step * 300 * MS + (290 * MS if step == 30 else 0), step * 300 * MS + 4 * MS],
-            [10 * US] * 2,
-        )
+    """One wait for rank 0 is longer than all for rank 1."""
+    job = repeated(
+        [HostClock()] * 2, 60, 300 * MS,
+        lambda step, rank: 4 * MS if rank else 290 * MS * (step == 30),
+    )
     assert late(job, "run")[0]["verdict"] == "spread"
 
 
@@ -677,14 +603,10 @@ def test_of_two_ranks_that_are_nearly_as_late_the_later_one_is_not_said_to_be_la
     late, text
 ):
     """Without it the run would hardly gain: the other is waited for then."""
-    job, chance = Job([HostClock()] * 4, wall_ns=6 * SECOND), random.Random(1)
-    for step in range(60):
-        late_ns = (0, 0, 30 * MS, 31 * MS)
-        job.collective(
-            "MPI_Allreduce",
-            [step * 100 * MS + chance.randrange(MS) + late_ns[rank] for rank in range(4)],
-            [10 * US] * 4,
-        )
+    chance, late_ns = random.Random(1), (0, 0, 30 * MS, 31 * MS)
+    job = repeated(
+        [HostClock()] * 4, 60, 100 * MS, lambda _, rank: chance.randrange(MS) + late_ns[rank]
+    )
     (row,) = late(job, "run")
     assert (row["verdict"], row["late_ranks"]) == ("spread", None)
     others = (
@@ -696,24 +618,20 @@ def test_of_two_ranks_that_are_nearly_as_late_the_later_one_is_not_said_to_be_la
 
 
 def test_one_extreme_wait_names_nobody(late):
-    job = Job([HostClock()] * 3, wall_ns=SECOND)
     chance = random.Random(1)
-    for step in range(60):
-        late_ns = 900 * MS if step == 30 else 0
-        arrivals = [
-            step * SECOND + chance.randrange(MS) + (late_ns if rank == 1 else 0)
-            for rank in range(3)
-        ]
-        job.collective("MPI_Allreduce", arrivals, [10 * US] * 3)
+    job = repeated(
+        [HostClock()] * 3, 60, SECOND,
+        lambda step, rank: chance.randrange(MS) + 900 * MS * ((step, rank) == (30, 1)),
+    )
     assert late(job, "run")[0]["late_ranks"] is None
 
 
 def on_files(late_ns: int) -> Job:
     """Ranks that write two files by turns; each has a count of its own. Rank 1 comes later."""
-    job = Job([HostClock()] * 4, wall_ns=SECOND)
-    for step in range(40):
-        arrivals = [step * 20 * MS + (late_ns if rank == 1 else rank) for rank in range(4)]
-        job.collective("MPI_File_write_all", arrivals, [5 * MS] * 4)
+    job = repeated(
+        [HostClock()] * 4, 40, 20 * MS, lambda _, rank: late_ns if rank == 1 else rank, 5 * MS,
+        "MPI_File_write_all",
+    )
     for row in job.rows["sample"]:
         turn = row["sequence"] - 1
         row.update(sequence=None, object=1 + turn % 2, object_sequence=1 + turn // 2)
@@ -737,15 +655,12 @@ def test_the_rank_that_comes_late_to_its_files_is_named(late):
 def started(ranks: int, transfer_ns: int, later_ns: int) -> Job:
     """A run of 60 ms, whose rank 0 comes 1.6 ms after the others to the first collective, and
     later_ns after them to all others."""
-    job = Job([HostClock()] * ranks, wall_ns=60 * MS)
-    for step in range(1_000):
-        begin_ns, late_ns = (7 * MS + step * 50 * US, later_ns) if step else (5 * MS, 1_600 * US)
-        job.collective(
-            "MPI_Allreduce",
-            [begin_ns + late_ns * (rank == 0) for rank in range(ranks)],
-            [transfer_ns] * ranks,
-        )
-    return job
+    return repeated(
+        [HostClock()] * ranks, 1_000, 50 * US,
+        lambda step, rank: (7 if step else 5) * MS
+        + (rank == 0) * (later_ns if step else 1_600 * US),
+        transfer_ns, wall_ns=60 * MS,
+    )
 
 
 @pytest.mark.slow
@@ -782,74 +697,49 @@ def test_a_rank_that_is_late_by_less_than_a_microsecond_is_not_named(
 ):
     """The profiler itself adds a tenth of that to a call. In a loop of short calls the others wait
     for most of the time inside MPI."""
-    job = Job([HostClock()] * ranks, wall_ns=6 * MS)
-    for step in range(1_000):
-        begin_ns = MS + step * (US + later_ns)
-        job.collective(
-            "MPI_Allreduce",
-            [begin_ns + later_ns * (rank == 0) for rank in range(ranks)],
-            [100] * ranks,
-        )
+    job = repeated(
+        [HostClock()] * ranks, 1_000, US + later_ns, lambda _, rank: MS + later_ns * (rank == 0),
+        100, wall_ns=6 * MS,
+    )
     assert late(job, "run")[0]["late_ranks"] == named
-    assert (
-        "or 1.00 us at each arrival, could be gained if it arrived with the next rank"
-        in text(job)
-    ) == (named is None)
+    said = "or 1.00 us at each arrival, could be gained if it arrived with the next rank"
+    assert (said in text(job)) == (named is None)
 
 
 @pytest.mark.parametrize(
     ("first", "steps", "said"),
     [
-        (
-            0, 4,
-            "of the waiting is for rank 1, nearly all of it at the start: in the first 4 of 100 "
-            "late arrivals",
-        ),
-        (
-            8, 4,
-            "of the waiting, nearly all of it in 4 of 100 late arrivals, in the first half of "
-            "the run",
-        ),
-        (
-            0, 20,
-            "of the waiting, nearly all of it in 19 of 100 late arrivals, in the first half of "
-            "the run",
-        ),
+        (0, 4, "is for rank 1, nearly all of it at the start: in the first 4 of 100 late arrivals"),
+        (8, 4, "nearly all of it in 4 of 100 late arrivals, in the first half of the run"),
+        (0, 20, "nearly all of it in 19 of 100 late arrivals, in the first half of the run"),
     ],
     ids=["start", "checkpoint", "warm-up"],
 )
 def test_a_rank_that_is_late_in_few_steps_is_not_named_but_its_late_arrivals_are_counted(
-    report, tmp_path, text, first, steps, said
+    report, text, tmp_path, first, steps, said
 ):
-    job, chance = Job([HostClock()] * 4, wall_ns=10 * SECOND), random.Random(1)
-    for step in range(100):
-        late_ns = 40 * MS if first <= step < first + steps else 0
-        arrivals = [
-            step * 100 * MS + chance.randrange(10 * US) + (late_ns if rank == 1 else 0)
-            for rank in range(4)
-        ]
-        job.collective("MPI_Allreduce", arrivals, [10 * US] * 4)
-    assert said in text(job) and "no rank is late beyond chance: " in text(job)
-    advised = " ".join(report("advise", job.write(tmp_path / "run.db")).out.split())
-    assert (
-        "Not known: a rank that the others wait for (no rank is late beyond chance: " in advised
-        and said in advised
+    chance = random.Random(1)
+    job = repeated(
+        [HostClock()] * 4, 100, 100 * MS,
+        lambda step, rank: chance.randrange(10 * US)
+        + 40 * MS * (rank == 1 and first <= step < first + steps),
     )
+    assert "no rank is late beyond chance: " in text(job)
+    assert re.search(f"of the waiting,? {said}", text(job))
+    advised = " ".join(report("advise", tmp_path / "run.db").out.split())
+    unknown = "Not known: a rank that the others wait for (no rank is late beyond chance: "
+    assert unknown in advised and re.search(f"of the waiting,? {said}", advised)
 
 
 def hiccups(ranks: Callable[[int], int]) -> Job:
     """A rank comes 90 ms late to every 20th of 400 collectives, as one that writes a checkpoint;
     which rank, by the number of the hiccup."""
-    job, chance = Job([HostClock()] * 4, wall_ns=40 * SECOND), random.Random(1)
-    for step in range(400):
-        late = ranks(step // 20) if step % 20 == 19 else None
-        begin_ns = 5 * MS + step * 100 * MS
-        arrivals = [
-            begin_ns + chance.randrange(10 * US) + (90 * MS if rank == late else 0)
-            for rank in range(4)
-        ]
-        job.collective("MPI_Allreduce", arrivals, [10 * US] * 4)
-    return job
+    chance = random.Random(1)
+    return repeated(
+        [HostClock()] * 4, 400, 100 * MS,
+        lambda step, rank: 5 * MS + chance.randrange(10 * US)
+        + 90 * MS * (step % 20 == 19 and rank == ranks(step // 20)),
+    )
 
 
 def test_a_rank_that_is_late_now_and_then_is_named_with_the_number_of_its_late_arrivals(
@@ -912,17 +802,13 @@ def test_waiting_for_changing_ranks_in_few_arrivals_is_said_to_be_in_few(text):
 
 @pytest.mark.parametrize("ranks", ["0", "1-2", "0-2"])
 def test_the_rank_that_causes_most_is_sought_among_all_ranks(text, ranks):
-    job, chance = Job([HostClock()] * 3, wall_ns=6 * SECOND), random.Random(1)
-    for step in range(60):
-        late_ns = 90 * MS if step in (10, 20, 30) else 0
-        job.collective(
-            "MPI_Allreduce",
-            [
-                step * 100 * MS + chance.randrange(10 * US) + late_ns * (rank == 1)
-                for rank in range(3)
-            ],
-            [US] * 3,
-        )
+    chance = random.Random(1)
+    job = repeated(
+        [HostClock()] * 3, 60, 100 * MS,
+        lambda step, rank: chance.randrange(10 * US)
+        + 90 * MS * (rank == 1 and step in (10, 20, 30)),
+        US,
+    )
     assert "rank 1 causes 99.9 % of the waiting" in text(job, "--rank", ranks)
 
 
@@ -968,17 +854,15 @@ def test_of_two_ranks_that_are_late_by_chance_one_causes_half(text):
 
 
 def test_a_rank_that_is_late_in_the_second_half_alone_is_said_so(text):
-    job = Job([HostClock()] * 3, wall_ns=SECOND)
-    for step in range(60):
-        job.collective(
-            "MPI_Allreduce",
-            [step * 20 * MS + (MS if rank == 1 and step > 30 else rank) for rank in range(3)],
-            [10 * US] * 3,
-        )
-    assert (
-        "rank 1 on node00 causes 100.0 % of the waiting, nearly all of it in the second half of "
-        "the run" in text(job)
+    job = repeated(
+        [HostClock()] * 3, 60, 20 * MS,
+        lambda step, rank: MS if rank == 1 and step > 30 else rank,
     )
+    said = (
+        "rank 1 on node00 causes 100.0 % of the waiting, nearly all of it in the second half of "
+        "the run"
+    )
+    assert said in text(job)
 
 
 def test_less_than_half_of_the_time_gives_no_verdict_and_says_where_the_rest_is(late, text):
@@ -1142,22 +1026,17 @@ def test_a_size_has_its_skew_and_its_time_from_the_last_arrival_on(late):
 
 
 @pytest.mark.parametrize(
-    ("call", "ranks", "factor"),
+    ("call", "factor"),
     (
-        ("MPI_Allreduce", 4, 1.5),
-        ("MPI_Allgather", 4, 3),
-        ("MPI_Reduce_scatter_block", 4, 0.75),
-        ("MPI_Bcast", 4, None),
-        ("MPI_Scan", 4, None),
+        ("MPI_Allreduce", 1.5), ("MPI_Allgather", 3), ("MPI_Reduce_scatter_block", 0.75),
+        ("MPI_Bcast", None), ("MPI_Scan", None),
     ),
 )
-def test_bus_bandwidth_of_a_size_is_over_the_library_s_own_time(late, call, ranks, factor):
-    job = one_host(ranks)
-    for step in range(20):
-        job.collective(
-            call, [step * MS] * ranks, [50 * US] * ranks, message_bytes=4096,
-            root=0 if call == "MPI_Bcast" else None,
-        )
+def test_bus_bandwidth_of_a_size_is_over_the_library_s_own_time(late, call, factor):
+    root = 0 if call == "MPI_Bcast" else None
+    job = repeated(
+        [HostClock(77)] * 4, 20, MS, lambda *_: 0, 50 * US, call, message_bytes=4096, root=root
+    )
     (row,) = late(job, "size")
     assert row["busbw_bytes_per_s"] == (factor and pytest.approx(factor * 4096 / 50e-6))
 
@@ -1207,10 +1086,10 @@ def test_where_clocks_do_not_tell_durations_do_and_it_is_said(late, text):
 
 def test_two_ranks_that_are_late_in_turn_tell_their_clocks(late):
     """Half of all calls are transfer alone, but none of the collectives is."""
-    job = Job([HostClock(), HostClock(9 * SECOND)])
-    for step in range(100):
-        late_ns = [0, 10 * MS] if step % 2 else [10 * MS, 0]
-        job.collective("MPI_Allreduce", [step * 20 * MS + ns for ns in late_ns], [50 * US] * 2)
+    job = repeated(
+        [HostClock(), HostClock(9 * SECOND)], 100, 20 * MS,
+        lambda step, rank: 10 * MS * (rank == step % 2), 50 * US,
+    )
     (row,) = late(job, "run")
     assert (row["estimate_share"], row["wait_ns"]) == (0, pytest.approx(100 * 10 * MS, rel=0.01))
 
@@ -1252,9 +1131,7 @@ def test_a_part_of_the_calls_stands_for_all_of_them(late, text):
 
 
 def test_the_exact_time_is_not_that_of_samples_whose_ends_were_rounded(late):
-    job = one_host(2)
-    for step in range(100):
-        job.collective("MPI_Allreduce", [step * MS] * 2, [100 * US] * 2)
+    job = repeated([HostClock(77)] * 2, 100, MS, lambda *_: 0, 100 * US)
     for made in job.made:
         made["duration_ns"] -= 1
     (row,) = late(job, "run")
