@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from commprof_report.experiment.canary import folder_of
-from planted import SECOND
+from planted import SECOND, execute
 from planted_job import HostClock, Job
 
 MS, US = 1_000_000, 1_000
@@ -109,12 +109,6 @@ def waited(share: float) -> str:
         "(world_rank = 1), 0, 0, 0, 0, 0, 0 FROM rank;".format(at, share)
         for at in (0, 1)
     )
-
-
-def execute(run: Path, statement: str) -> None:
-    connection = sqlite3.connect(run)
-    connection.executescript(statement)
-    connection.close()
 
 
 def remove_rank(run: Path, rank: int) -> None:

@@ -42,6 +42,11 @@ class Answer(NamedTuple):
     def rows(self) -> list[dict]:
         return json.loads(self.out)
 
+    @property
+    def prose(self) -> str:
+        """Without the line breaks of a terminal."""
+        return " ".join(self.out.split())
+
 
 @pytest.fixture(autouse=True)
 def heads_are_unique(monkeypatch):

@@ -13,6 +13,7 @@ import struct
 import tarfile
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -786,6 +787,15 @@ def archive(run: Path, name: str, ranks: range) -> Path:
     return run / name
 
 
+def execute(path: Path, statements: str) -> None:
+    """Changes a database, whatever its schema forbids."""
+    connection = sqlite3.connect(path)
+    connection.executescript(
+        f"PRAGMA synchronous = OFF; PRAGMA ignore_check_constraints = ON; {statements}"
+    )
+    connection.close()
+
+
 @lru_cache
 def empty_database(page_bytes: int) -> bytes:
     """The tables of schema.sql without a row: copied, not made for each file."""
@@ -813,6 +823,37 @@ def write_database(path: Path, rank: Rank) -> Path:
     return path
 
 
+# Tables whose rows are objects of a rank, by their fields.
+ROWS = {
+    "sample_message": (
+        "messages", "thread call communicator direction peer tag number bytes start_ns end_ns "
+        "completed_ns",
+    ),
+    "sample_start": (
+        "starts", "thread call communicator operation number root bytes start_ns end_ns "
+        "completed_ns",
+    ),
+    "sample_epoch": (
+        "epochs", "thread call communicator object peer number partners start_ns end_ns",
+    ),
+    "signature": (
+        "signatures", "signature datatype type_bytes extent blocks count op is_commutative "
+        "is_in_place counts_hash memory_kind",
+    ),
+    "sample_window": ("windows", "thread begin_ns end_ns"),
+    "step": ("steps", "step thread begin_ns end_ns"),
+    "region_span": ("spans", "thread region begin_ns end_ns"),
+    "gpu_stream": ("streams", "stream device context number"),
+    "nccl_algorithm": (
+        "algorithms", "call communicator bytes is_folded algorithm protocol channels count",
+    ),
+    "gpu_tracing": ("tracings", "begin_ns end_ns ended clock_error_ns records"),
+    "gpu_sample": (
+        "gpu_samples", "stream kind kernel copy is_graph communicator bytes start_ns end_ns",
+    ),
+}
+
+
 def rows_of(rank: Rank) -> dict[str, list[tuple]]:
     own = rank.world_rank
     end = (rank.end, rank.wall_ns) if rank.has_ended else (None, None)
@@ -832,43 +873,37 @@ def rows_of(rank: Rank) -> dict[str, list[tuple]]:
         "fact": [(own, key, value) for key, value in rank.all_facts.items()],
         "thread": [thread_row(rank, *thread) for thread in rank.threads],
         "call": list(CALLS.values()),
-        "communicator": [
-            communicator_row(own, communicator) for communicator in rank.communicators
-        ],
+        "communicator": [communicator_row(own, known) for known in rank.communicators],
         "recent_collective": [
             (own, known.communicator, sequence, one.call, one.bytes, one.root)
             for known in rank.communicators for sequence, one in known.recent.items()
         ],
         "cell": [cell_row(number, own, cell) for number, cell in enumerate(rank.cells, 1)],
-        "bucket": [
-            (number, *counted) for number, cell in enumerate(rank.cells, 1)
-            for counted in cell.buckets.items()
-        ],
-        "peer": [peer_row(own, *peer) for peer in rank.peers],
+        "bucket": bucket_rows(rank.cells),
+        # a communicator may be left out: 0
+        "peer": [(own, *peer[:2], *(peer[6:] or (0,)), *peer[2:6]) for peer in rank.peers],
         "sample": [sample_row(own, sample) for sample in rank.samples],
-        "signature": [signature_row(own, signature) for signature in rank.signatures],
-        "sample_message": [message_row(own, message) for message in rank.messages],
-        "sample_start": [start_row(own, start) for start in rank.starts],
-        "sample_epoch": [epoch_row(own, epoch) for epoch in rank.epochs],
-        "sample_window": [
-            (own, window.thread, window.begin_ns, window.end_ns) for window in rank.windows
-        ],
-        "step": [(own, step.step, step.thread, step.begin_ns, step.end_ns) for step in rank.steps],
         "region": [(own, region, name) for region, name in rank.regions.items()],
-        "region_span": [
-            (own, span.thread, span.region, span.begin_ns, span.end_ns) for span in rank.spans
-        ],
         "cpu_time": [
             (own, one.thread, one.at_ns, one.core_ns, one.waiting_ns, *one.seen)
             for one in rank.cpu_times
         ],
+        **{
+            table: [(own, *attrgetter(*names.split())(one)) for one in getattr(rank, objects)]
+            for table, (objects, names) in ROWS.items()
+        },
         **gpu_rows(rank),
     }
 
 
+def bucket_rows(counted: list[Durations]) -> list[tuple]:
+    return [
+        (number, *bucket) for number, one in enumerate(counted, 1) for bucket in one.buckets.items()
+    ]
+
+
 def gpu_rows(rank: Rank) -> dict[str, list[tuple]]:
     own = rank.world_rank
-    activities = list(enumerate(rank.activities, 1))
     return {
         "gpu_device": [device_row(own, device) for device in rank.devices],
         "gpu_reading": [reading_row(own, reading) for reading in rank.readings],
@@ -876,27 +911,11 @@ def gpu_rows(rank: Rank) -> dict[str, list[tuple]]:
             (own, device.device, *(int(state & bit != 0) for bit in BUSY_BITS.values()), ns)
             for device in rank.devices for state, ns in device.states.items()
         ],
-        "gpu_stream": [
-            (own, one.stream, one.device, one.context, one.number) for one in rank.streams
-        ],
         "gpu_kernel": [(own, kernel, *about) for kernel, about in rank.kernels.items()],
-        "gpu_activity": [activity_row(number, own, activity) for number, activity in activities],
-        "gpu_bucket": [
-            (number, *counted) for number, activity in activities
-            for counted in activity.buckets.items()
+        "gpu_activity": [
+            activity_row(number, own, one) for number, one in enumerate(rank.activities, 1)
         ],
-        "nccl_algorithm": [
-            (
-                own, one.call, one.communicator, one.bytes, one.is_folded, one.algorithm,
-                one.protocol, one.channels, one.count,
-            )
-            for one in rank.algorithms
-        ],
-        "gpu_tracing": [
-            (own, one.begin_ns, one.end_ns, one.ended, one.clock_error_ns, one.records)
-            for one in rank.tracings
-        ],
-        "gpu_sample": [gpu_sample_row(own, sample) for sample in rank.gpu_samples],
+        "gpu_bucket": bucket_rows(rank.activities),
         "gpu_sample_window": [
             (own, one.stream, one.begin_ns, rank.wall_ns) for one in rank.streams
             if one.begin_ns is not None
@@ -922,14 +941,6 @@ def activity_row(number: int, own: int, activity: Activity) -> tuple:
     flags = (activity.is_graph, activity.is_pageable, activity.is_managed)
     key = (activity.stream, activity.kind, activity.kernel, activity.copy, *flags, activity.bytes)
     return (number, own, *key, activity.count, activity.volume, *activity.spread)
-
-
-def gpu_sample_row(own: int, sample: GpuSample) -> tuple:
-    what = (
-        sample.stream, sample.kind, sample.kernel, sample.copy, sample.is_graph,
-        sample.communicator, sample.bytes,
-    )
-    return (own, *what, sample.start_ns, sample.end_ns)
 
 
 def thread_row(rank: Rank, thread: int, name: str, is_main: int) -> tuple:
@@ -964,34 +975,6 @@ def sample_row(own: int, sample: Sample) -> tuple:
         own, sample.thread, *call, sample.bytes, sample.peer, sample.root, sample.request_call,
         sample.region, *last,
     )
-
-
-def signature_row(own: int, one: Signature) -> tuple:
-    type_ = (one.type_bytes, one.extent, one.blocks, one.count)
-    return (
-        own, one.signature, one.datatype, *type_, one.op, one.is_commutative, one.is_in_place,
-        one.counts_hash, one.memory_kind,
-    )
-
-
-def start_row(own: int, start: Start) -> tuple:
-    what = (start.call, start.communicator, start.operation, start.number, start.root, start.bytes)
-    return (own, start.thread, *what, start.start_ns, start.end_ns, start.completed_ns)
-
-
-def epoch_row(own: int, epoch: Epoch) -> tuple:
-    what = (
-        epoch.call, epoch.communicator, epoch.object, epoch.peer, epoch.number, epoch.partners,
-    )
-    return (own, epoch.thread, *what, epoch.start_ns, epoch.end_ns)
-
-
-def message_row(own: int, message: Message) -> tuple:
-    what = (
-        message.call, message.communicator, message.direction, message.peer, message.tag,
-        message.number, message.bytes,
-    )
-    return (own, message.thread, *what, message.start_ns, message.end_ns, message.completed_ns)
 
 
 def cell_row(number: int, world_rank: int, cell: Cell) -> tuple:
@@ -1186,13 +1169,6 @@ def ledger_peer(
     return struct.pack("<iHH3Q", peer, CALL_NUMBERS[call], where, count, volume_bytes, time_ns)
 
 
-def peer_row(
-    own: int, call: str, direction: str, peer: int, count: int, volume_bytes: int, time_ns: int,
-    communicator: int = 0,
-) -> tuple:
-    return (own, call, direction, communicator, peer, count, volume_bytes, time_ns)
-
-
 def ledger_thread_of(rank: Rank, thread: int, name: str, is_main: int) -> bytes:
     since = [ticks_at(window.begin_ns) for window in rank.windows if window.thread == thread]
     return ledger_thread(
@@ -1308,22 +1284,29 @@ def bytes_and_signature(amount: int | None, signature: int | None = None) -> int
     return (SAMPLE_BYTES_UNKNOWN if amount is None else amount) | (signature or 0) << 48
 
 
-def ledger_start(start: Start) -> bytes:
-    completed_ticks = 0 if start.completed_ns is None else ticks_at(start.completed_ns)
-    times = (ticks_at(start.start_ns), ticks_at(start.end_ns), completed_ticks)
-    what = (CALL_NUMBERS[start.call] | 4 << 12, start.communicator, start.operation, 0)
+def ledger_entry(
+    one: Message | Start | Epoch, flags: int, completed_ns: int | None, peer: int | None,
+    amount: int, what: tuple[int, int], last: int,
+) -> bytes:
+    """An entry beside the samples. what: two numbers of its kind."""
+    completed_ticks = 0 if completed_ns is None else ticks_at(completed_ns)
+    times = (ticks_at(one.start_ns), ticks_at(one.end_ns), completed_ticks)
+    call_and_flags = CALL_NUMBERS[one.call] | flags << 12
     return struct.pack(
-        "<4Qi4HiQ", *times, bytes_and_signature(start.bytes), no_rank(start.root), *what,
-        start.number, 0,
+        "<4Qi4HiQ", *times, amount, no_rank(peer), call_and_flags, one.communicator, what[0], 0,
+        what[1], last,
     )
+
+
+def ledger_start(start: Start) -> bytes:
+    amount = bytes_and_signature(start.bytes)
+    what = (start.operation, start.number)
+    return ledger_entry(start, 4, start.completed_ns, start.root, amount, what, 0)
 
 
 def ledger_epoch(epoch: Epoch) -> bytes:
-    what = (CALL_NUMBERS[epoch.call] | 6 << 12, epoch.communicator, epoch.partners, 0)
-    return struct.pack(
-        "<4Qi4HiQ", ticks_at(epoch.start_ns), ticks_at(epoch.end_ns), 0, 0, no_rank(epoch.peer),
-        *what, epoch.number or 0, epoch.object,
-    )
+    what = (epoch.partners, epoch.number or 0)
+    return ledger_entry(epoch, 6, None, epoch.peer, 0, what, epoch.object)
 
 
 def ledger_signature(one: Signature) -> bytes:
@@ -1340,14 +1323,10 @@ def ledger_signature(one: Signature) -> bytes:
 
 
 def ledger_message(message: Message) -> bytes:
-    completed_ticks = 0 if message.completed_ns is None else ticks_at(message.completed_ns)
-    times = (ticks_at(message.start_ns), ticks_at(message.end_ns), completed_ticks)
+    amount = bytes_and_signature(message.bytes)
     flags = 5 | (message.direction == "received") << 1
-    what = (CALL_NUMBERS[message.call] | flags << 12, message.communicator, message.number or 0, 0)
-    return struct.pack(
-        "<4Qi4HiQ", *times, bytes_and_signature(message.bytes), no_rank(message.peer), *what,
-        no_rank(message.tag), 0,
-    )
+    what = (message.number or 0, no_rank(message.tag))
+    return ledger_entry(message, flags, message.completed_ns, message.peer, amount, what, 0)
 
 
 def ledger_span(begin_ns: int, end_ns: int, thread: int, region: int) -> bytes:
@@ -1360,27 +1339,18 @@ def ledger_span(begin_ns: int, end_ns: int, thread: int, region: int) -> bytes:
 def ledger_gpu(rank: Rank) -> list[bytes]:
     """The chunks of what GPUs did, in sums."""
     names = b"".join(ledger_kernel(kernel, *about) for kernel, about in rank.kernels.items())
-    kernels = [ledger_chunk(9, 1, len(names), names)] if names else []
-    activities = ledger_chunks(
-        10, ACTIVITY_BYTES, [ledger_activity(activity) for activity in rank.activities]
-    )
-    streams = ledger_chunks(11, STREAM_BYTES, [ledger_stream(stream) for stream in rank.streams])
-    devices = ledger_chunks(
-        12, DEVICE_BYTES, [ledger_device(rank, device) for device in rank.devices]
-    )
-    tracings = ledger_chunks(
-        13, TRACING_BYTES, [ledger_tracing(rank, one) for one in rank.tracings]
-    )
-    algorithms = ledger_chunks(
-        14, ALGORITHM_BYTES, [ledger_algorithm(rank, one) for one in rank.algorithms]
-    )
-    readings = ledger_chunks(
-        16, READING_BYTES, [ledger_reading(rank, one) for one in rank.readings]
-    )
-    cpu_times = ledger_chunks(
-        17, CPU_TIME_BYTES, [ledger_cpu_time(rank, one) for one in rank.cpu_times]
-    )
-    return kernels + activities + streams + devices + tracings + algorithms + readings + cpu_times
+    chunks = [ledger_chunk(9, 1, len(names), names)] if names else []
+    for kind, entry_bytes, entries in (
+        (10, ACTIVITY_BYTES, map(ledger_activity, rank.activities)),
+        (11, STREAM_BYTES, map(ledger_stream, rank.streams)),
+        (12, DEVICE_BYTES, (ledger_device(rank, one) for one in rank.devices)),
+        (13, TRACING_BYTES, (ledger_tracing(rank, one) for one in rank.tracings)),
+        (14, ALGORITHM_BYTES, (ledger_algorithm(rank, one) for one in rank.algorithms)),
+        (16, READING_BYTES, (ledger_reading(rank, one) for one in rank.readings)),
+        (17, CPU_TIME_BYTES, (ledger_cpu_time(rank, one) for one in rank.cpu_times)),
+    ):
+        chunks += ledger_chunks(kind, entry_bytes, list(entries))
+    return chunks
 
 
 def ledger_cpu_time(rank: Rank, one: CpuTime) -> bytes:

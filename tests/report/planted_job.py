@@ -141,15 +141,13 @@ class Job:
             end_ns = self.time(rank, arrivals[place] + 100 if is_nonblocking else ends[-1])
             completed_ns = self.time(rank, ends[-1]) if is_nonblocking else None
             moments = {
-                "start_ns": self.time(rank, arrivals[place]),
-                "end_ns": end_ns,
+                "start_ns": self.time(rank, arrivals[place]), "end_ns": end_ns,
                 "completed_ns": completed_ns,
             }
             what = {
                 "world_rank": rank, "call": call, "communicator": group.communicator,
-                "bytes": message_bytes, "region": region,
+                "bytes": message_bytes, "region": region, "thread": group.thread,
             }
-            what["thread"] = group.thread
             if rank not in self.missing:
                 self.made.append({**what, "duration_ns": end_ns - moments["start_ns"]})
             on_device = {}
@@ -275,21 +273,11 @@ class Job:
     def communicator_rows(self) -> list[dict]:
         return [
             {
-                **{
-                    "world_rank": rank, "communicator": group.communicator,
-                    "identity": group.identity, "name": group.name,
-                },
-                **{
-                    "constructor": "",
-                    "ordinal": 0,
-                    "size": len(group.ranks),
-                    "remote_size": group.is_inter * len(group.ranks),
-                },
-                **{
-                    "comm_rank": comm_rank, "members": group.members, "is_inter": group.is_inter,
-                    "is_freed": 0,
-                },
-                **{"collectives": group.begun, "library": group.library},
+                "world_rank": rank, "communicator": group.communicator, "identity": group.identity,
+                "name": group.name, "constructor": "", "ordinal": 0, "size": len(group.ranks),
+                "remote_size": group.is_inter * len(group.ranks), "comm_rank": comm_rank,
+                "members": group.members, "is_inter": group.is_inter, "is_freed": 0,
+                "collectives": group.begun, "library": group.library,
             }
             for group in self.groups
             for comm_rank, rank in enumerate(group.ranks)
@@ -299,39 +287,17 @@ class Job:
     def cell_rows(self) -> dict[str, list[dict]]:
         """Sums of the calls made."""
         durations: dict[tuple, list[int]] = {}
+        keys = ("thread", "world_rank", "call", "communicator", "bytes", "region")
         for row in self.made:
-            key = (
-                row.get("thread", 0),
-                *(
-                    row[column]
-                    for column in ("world_rank", "call", "communicator", "bytes", "region")
-                ),
-            )
+            key = tuple({"thread": 0, **row}[column] for column in keys)
             durations.setdefault(key, []).append(row["duration_ns"])
         cells = [
             {
-                **{
-                    "cell": number, "world_rank": rank, "thread": thread, "call": call,
-                    "communicator": communicator, "bytes": message_bytes,
-                },
-                **{
-                    "measure": "call",
-                    "memory_kind": "host",
-                    "region": region,
-                    "is_folded": 0,
-                    "count": len(spent),
-                    "volume_bytes": 0,
-                },
-                **{
-                    "total_ns": sum(spent),
-                    "min_ns": min(spent),
-                    "max_ns": max(spent),
-                    "blocked_ns": 0,
-                },
+                "cell": number, **dict(zip(keys, key)), "measure": "call", "memory_kind": "host",
+                "is_folded": 0, "count": len(spent), "volume_bytes": 0, "total_ns": sum(spent),
+                "min_ns": min(spent), "max_ns": max(spent), "blocked_ns": 0,
             }
-            for number, (
-                (thread, rank, call, communicator, message_bytes, region), spent,
-            ) in enumerate(durations.items(), 1)
+            for number, (key, spent) in enumerate(durations.items(), 1)
         ]
         buckets = [
             {"cell": number, "bucket": bucket, "count": count}

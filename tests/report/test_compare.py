@@ -8,7 +8,6 @@ import json
 import math
 import random
 import re
-import sqlite3
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -52,9 +51,15 @@ from planted_job import HostClock, Job
 
 
 @pytest.fixture
-def ask(report):
+def compared(report):
+    """compared(runs, *options): what `compare` answers of these runs of a and b."""
+    return lambda runs, *options: report("compare", *words(runs), *options)
+
+
+@pytest.fixture
+def ask(compared):
     def asked(runs: list[Path], by: str, *options: object) -> list[dict]:
-        answer = report("compare", *words(runs), "--by", by, "--json", *options)
+        answer = compared(runs, "--by", by, "--json", *options)
         assert answer.status == 0, answer.err
         return answer.rows
 
@@ -161,18 +166,18 @@ def test_a_planted_difference_is_found_where_it_is(slower, ask, verdict):
 
 
 @pytest.mark.slow
-def test_small_rows_are_added_up_per_rank_with_the_metric_that_they_have(slower, ask, report):
+def test_small_rows_are_added_up_per_rank_with_the_metric_that_they_have(slower, ask, compared):
     """Rank 1 has its calls of 8 bytes as 16 bytes, whose transfer is not known."""
     statement = f"UPDATE cell SET bytes = 16 WHERE bytes = {TINY} AND world_rank = 1"
     runs = on_a(changed(slower, statement), statement)
     (other,) = [row for row in ask(runs, "row") if row["call"] == "other"]
     assert (other["rows"], other["count"], other["metric"]) == (2, 24, "mixed")
     assert other["first_ns"] == pytest.approx(24 * US / 2, rel=0.02)
-    assert "other (2 rows), per rank" in report("compare", *words(runs)).out
+    assert "other (2 rows), per rank" in compared(runs).out
 
 
-def test_the_text_says_what_was_found_and_why(slower, report):
-    text = report("compare", *words(slower)).out
+def test_the_text_says_what_was_found_and_why(slower, compared):
+    text = compared(slower).out
     assert "Verdict         b takes more transfer: transfer +" in text
     assert f"more in {BLOCKS} of {BLOCKS} blocks" in text
     assert "Because         MPI_Allreduce 4 MiB on MPI_COMM_WORLD: transfer +3" in text
@@ -186,11 +191,8 @@ def test_the_text_says_what_was_found_and_why(slower, report):
 
 
 @pytest.mark.slow
-def test_other_figures_than_the_one_judged_are_exploratory(slower, report):
-    lines = {
-        line.split("  ")[0]: line.rstrip()
-        for line in report("compare", *words(slower)).out.splitlines()
-    }
+def test_other_figures_than_the_one_judged_are_exploratory(slower, compared):
+    lines = {line.split("  ")[0]: line.rstrip() for line in compared(slower).out.splitlines()}
     assert lines["Inside MPI"].endswith("exploratory") and not lines["Transfer *"].endswith(
         "exploratory"
     )
@@ -215,17 +217,17 @@ def test_no_line_begins_with_the_unit_of_a_number(capsys, monkeypatch):
         assert not [line for line in lines if line.lstrip().startswith(("%", "ms"))], width
 
 
-def test_equal_sides_are_the_same_and_nothing_is_named(equal, verdict, report):
+def test_equal_sides_are_the_same_and_nothing_is_named(equal, verdict, compared):
     assert verdict(equal)["verdict"] == "same"
     assert verdict(equal, "--min-effect", "0.1%")["verdict"] == "unknown"
-    text = report("compare", *words(equal)).out
+    text = compared(equal).out
     assert "Verdict         same within 2.0 %: transfer " in text
     assert "Because" not in text and "exploratory" not in text
 
 
 @pytest.mark.slow
-def test_nothing_found_is_said_with_what_would_have_been_found(tmp_path, report):
-    text = " ".join(report("compare", *words(sides(tmp_path / "runs", {}, noise=0.2))).out.split())
+def test_nothing_found_is_said_with_what_would_have_been_found(tmp_path, compared):
+    text = compared(sides(tmp_path / "runs", {}, noise=0.2)).prose
     assert "Verdict no difference found: transfer " in text
     assert " would have been found with a probability of 80 %" in text
 
@@ -270,21 +272,21 @@ def test_two_single_runs_have_estimates_and_the_way_to_a_verdict(equal, slower, 
 
 
 @pytest.mark.slow
-def test_too_few_pairs_are_told_how_many_more(slower, report):
+def test_too_few_pairs_are_told_how_many_more(slower, compared):
     more = "For a verdict: 3 more runs of each side, in turns "
     for runs, is_told in ((slower[:6], True), (slower, False)):
-        assert (more in " ".join(report("compare", *words(runs)).out.split())) == is_told
+        assert (more in compared(runs).prose) == is_told
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("level, needed", [("95%", 4), ("97.5%", 5), ("99%", 5), ("99.9%", 7)])
 def test_too_few_runs_that_are_not_paired_are_told_how_many_the_level_needs(
-    slower, report, verdict, level, needed
+    slower, compared, verdict, level, needed
 ):
-    few = report("compare", *words(slower[: 2 * needed - 2]), "--unpaired", "--level", level)
+    few = compared(slower[: 2 * needed - 2], "--unpaired", "--level", level)
     assert (
         f"{needed - 1} + {needed - 1} runs are too few; {needed} + {needed} are needed at least"
-        in " ".join(few.out.split())
+        in few.prose
     )
     assert verdict(slower[: 2 * needed], "--unpaired", "--level", level)["verdict"] != "too few"
 
@@ -294,15 +296,10 @@ def test_too_few_runs_that_are_not_paired_are_told_how_many_the_level_needs(
 def test_an_experiment_of_too_few_blocks_is_told_the_command_that_adds_some(
     tmp_path, report, blocks
 ):
-    text = " ".join(
-        report(
-            "compare", experiment(tmp_path, sides(tmp_path / "runs", {}, blocks=blocks))
-        ).out.split()
-    )
-    assert (
-        f"For a verdict: commprof-experiment add EXPERIMENT --blocks {6 - blocks} " in text
-        and "experiment run" not in text
-    )
+    folder = experiment(tmp_path, sides(tmp_path / "runs", {}, blocks=blocks))
+    text = report("compare", folder).prose
+    said = f"For a verdict: commprof-experiment add EXPERIMENT --blocks {6 - blocks} "
+    assert said in text and "experiment run" not in text
 
 
 def test_an_experiment_among_other_runs_is_said_to_be_one(tmp_path, report):
@@ -327,16 +324,13 @@ def test_runs_that_do_not_alternate_are_not_paired(equal, verdict):
 
 
 @pytest.mark.slow
-def test_the_text_says_why_runs_are_not_in_blocks(equal, report):
+def test_the_text_says_why_runs_are_not_in_blocks(equal, compared):
     of_all = "all runs of one side are compared with all of the other"
     assert (
         f"Blocks          none, as --unpaired asks; {of_all}"
-        in report("compare", *words(equal), "--unpaired").out
+        in compared(equal, "--unpaired").out
     )
-    assert (
-        f"Blocks          none: the sides do not alternate; {of_all}"
-        in report("compare", *words(equal[:-1])).out
-    )
+    assert f"Blocks          none: the sides do not alternate; {of_all}" in compared(equal[:-1]).out
 
 
 @pytest.mark.slow
@@ -360,26 +354,26 @@ def flushes(total_ms: int) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("total_ms, said", [(1, None), (10, "74.8 %"), (100, "22.9 %")])
 def test_how_much_of_the_time_waiting_and_transfer_are_known_of_is_said_unless_it_is_nearly_all(
-    slower, report, total_ms, said
+    slower, compared, total_ms, said
 ):
     runs = on_a(changed(slower, flushes(total_ms)), flushes(total_ms))
-    text = " ".join(report("compare", *words(runs), "--metric", "transfer").out.split())
+    text = compared(runs, "--metric", "transfer").prose
     least = "of the time inside MPI, in the run with least"
     notes = re.findall(
         f"waiting and transfer are known for (.*?) {least}; --metric time has all of it", text
     )
     assert notes == ([said] if said else []), text
-    of_time = " ".join(report("compare", *words(runs), "--metric", "time").out.split())
+    of_time = compared(runs, "--metric", "time").prose
     assert (f"{least} Compared" in of_time) == bool(said)
 
 
 @pytest.mark.slow
-def test_waiting_and_transfer_of_runs_without_samples_are_unknown_not_none(slower, ask, report):
+def test_waiting_and_transfer_of_runs_without_samples_are_unknown_not_none(slower, ask, compared):
     runs = changed(slower, "DELETE FROM sample; DELETE FROM sample_window")
     figures_of = {row["figure"]: row for row in ask(runs, "figure")}
     assert (figures_of["wait"]["second_ns"], figures_of["transfer"]["outcome"]) == (None, "none")
     assert figures_of["wait"]["first_ns"] == pytest.approx(12 * SKEW_NS)
-    text = report("compare", *words(runs)).out
+    text = compared(runs).out
     assert re.search(r"^Waiting +3\.60 ms +- ", text, re.M), text
 
 
@@ -447,12 +441,12 @@ HEALTHY = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", PLANTED)
-def test_each_reason_against_a_verdict_is_named_and_can_be_allowed(case, slower, verdict, report):
+def test_each_reason_against_a_verdict_is_named_and_can_be_allowed(case, slower, verdict, compared):
     kind, statement, said = PLANTED[case]
     runs = changed(slower, statement)
     refused = verdict(runs)
     assert (refused["verdict"], refused["refused"]) == ("refused", kind)
-    text = report("compare", *words(runs)).out
+    text = compared(runs).out
     assert f"Refused         {kind}: " in text
     assert said in " ".join(text.split())
     assert f"--allow {kind}" in " ".join(text.split())
@@ -462,30 +456,30 @@ def test_each_reason_against_a_verdict_is_named_and_can_be_allowed(case, slower,
 
 
 @pytest.mark.slow
-def test_a_refused_comparison_of_too_few_runs_says_both(slower, report):
+def test_a_refused_comparison_of_too_few_runs_says_both(slower, compared):
     few = "; too few runs, too: 3 pairs, and 6 are needed at least"
     for runs, is_few in ((slower[:6], True), (slower, False)):
-        text = " ".join(report("compare", *words(changed(runs, PLANTED["killed"][1]))).out.split())
+        text = compared(changed(runs, PLANTED["killed"][1])).prose
         assert "Verdict none: not the same experiment (partial)" in text
         assert (few in text) == is_few, text
 
 
 @pytest.mark.slow
-def test_other_work_on_one_side_alone_is_refused_and_on_both_it_is_not(slower, verdict, report):
+def test_other_work_on_one_side_alone_is_refused_and_on_both_it_is_not(slower, verdict, compared):
     runs = on_a(changed(slower, waited(0.04)), waited(0.004))
     assert verdict(runs)["refused"] == "disturbed"
     said = (
         "Refused disturbed: other work on the cores of the ranks differs between the sides: ranks "
         "waited for a core 0.40 % of the time in a, 4.0 % in b (medians of the runs)."
     )
-    assert said in " ".join(report("compare", *words(runs)).out.split())
+    assert said in compared(runs).prose
     on_a(runs, "DELETE FROM cpu_time;" + waited(0.03))
     assert verdict(runs)["refused"] == ""
-    assert "other work" not in report("compare", *words(runs)).out
+    assert "other work" not in compared(runs).out
 
 
 @pytest.mark.slow
-def test_a_disturbed_block_is_noted_with_its_size_and_most_are_refused(slower, verdict, report):
+def test_a_disturbed_block_is_noted_with_its_size_and_most_are_refused(slower, verdict, compared):
     runs = on_a(changed(slower, waited(0)), waited(0))
     of_b = [run for run in runs if run.name[0] == "b"]
     for number, run in enumerate(of_b):
@@ -497,7 +491,7 @@ def test_a_disturbed_block_is_noted_with_its_size_and_most_are_refused(slower, v
                 f"Note other work had cores of the ranks in 1 of 8 blocks, most in {run}: a rank "
                 "waited for a core 20.0 % of the time; it makes intervals wider"
             )
-            assert said in " ".join(report("compare", *words(runs)).out.split())
+            assert said in compared(runs).prose
 
 
 def test_quiet_nodes_are_compared_however_many_ranks_there_are(template):
@@ -529,35 +523,35 @@ def test_what_does_no_harm_is_not_refused(case, slower, verdict):
 
 
 @pytest.mark.slow
-def test_another_number_of_steps_is_other_work(tmp_path, verdict, report):
+def test_another_number_of_steps_is_other_work(tmp_path, verdict, compared):
     runs = [
         run if run.name[0] == "a" else planted(run, 60 * place, {LARGE: 1.3}, calls=15)
         for place, run in enumerate(sides(tmp_path, {}))
     ]
     assert verdict(runs)["refused"] == "work"
-    assert "25.0 % more calls in b" in report("compare", *words(runs)).out
+    assert "25.0 % more calls in b" in compared(runs).out
     assert verdict(runs, "--allow", "work")["verdict"] == "more"
     many = [
         run if run.name[0] == "a" else planted(run, 60 * place, {}, calls=120)
         for place, run in enumerate(runs)
     ]
-    assert "10 times the calls in b" in " ".join(report("compare", *words(many)).out.split())
+    assert "10 times the calls in b" in compared(many).prose
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("factors, each_50th", [({}, 5.0), ({LARGE: 1.08}, 1.0)])
-def test_a_difference_of_the_longest_calls_alone_is_said(tmp_path, report, factors, each_50th):
+def test_a_difference_of_the_longest_calls_alone_is_said(tmp_path, compared, factors, each_50th):
     runs = sides(
         tmp_path / "runs", factors, noise=0.001, blocks=6, calls=100, each_50th=each_50th
     )
-    text = " ".join(report("compare", *words(runs)).out.split())
+    text = compared(runs).prose
     assert "b takes more transfer: transfer +" in text, text
     tail = re.search(r"its longest calls: at p50 \+0\.\d+ %, at p99 x(3|4)\.\d+", text)
     assert bool(tail) == (each_50th > 1), text
 
 
 @pytest.mark.slow
-def test_other_work_that_is_allowed_is_compared_per_call(tmp_path, verdict, report):
+def test_other_work_that_is_allowed_is_compared_per_call(tmp_path, verdict, compared):
     """Twice the steps, of which each takes as long."""
     runs = [
         planted(
@@ -570,22 +564,20 @@ def test_other_work_that_is_allowed_is_compared_per_call(tmp_path, verdict, repo
     found = verdict(runs, "--allow", "work")
     assert (found["verdict"], found["change"]) == ("same", pytest.approx(0, abs=1e-3))
     said = "Note calls differ: transfer is compared as if each run made those of a, in 3 rows"
-    assert said in " ".join(report("compare", *words(runs), "--allow", "work").out.split())
+    assert said in compared(runs, "--allow", "work").prose
 
 
-def same_work(report, runs: list[Path]) -> str:
-    text = " ".join(report("compare", *words(runs)).out.split())
+def same_work(text: str) -> str:
     text = re.sub(r" Efficiency [^(]*\([^)]*\)", "", text)
     return text[text.index("Same work ") : text.index(" Compared ")]
 
 
 @pytest.mark.slow
-def test_rows_whose_calls_vary_from_run_to_run_are_not_called_the_same(tmp_path, report, verdict):
+def test_rows_whose_calls_vary_from_run_to_run_are_not_called_the_same(tmp_path, compared, verdict):
     """On both sides the 64 KiB are called once more in every other block."""
     runs = sides(tmp_path / "runs", {})
-    assert (
-        same_work(report, runs) == "Same work yes: 3 rows with the same calls and bytes, on 2 ranks"
-    )
+    said = "Same work yes: {} rows with the same calls and bytes, on 2 ranks"
+    assert same_work(compared(runs).prose) == said.format(3)
     for run in runs:
         if int(run.stem[2:]) % 2:
             execute(run, f"UPDATE cell SET count = count + 1 WHERE bytes = {SMALL}")
@@ -594,34 +586,25 @@ def test_rows_whose_calls_vary_from_run_to_run_are_not_called_the_same(tmp_path,
         "; 1 row differs between runs, between the sides by no more than within them or by "
         "less than 1.0 %"
     )
-    assert (
-        same_work(report, runs)
-        == "Same work yes: 2 rows with the same calls and bytes, on 2 ranks" + varies
-    )
+    assert same_work(compared(runs).prose) == said.format(2) + varies
 
 
 @pytest.mark.slow
-def test_rows_of_polls_are_no_part_of_the_work(slower, report):
-    runs = changed(slower, HEALTHY["polls"])
-    for run in runs:
-        if run.name[0] == "a":
-            execute(run, HEALTHY["polls"])
-    assert (
-        same_work(report, runs) == "Same work yes: 3 rows with the same calls and bytes, on 2 ranks"
-    )
+def test_rows_of_polls_are_no_part_of_the_work(slower, compared):
+    runs = on_a(changed(slower, HEALTHY["polls"]), HEALTHY["polls"])
+    said = "Same work yes: 3 rows with the same calls and bytes, on 2 ranks"
+    assert same_work(compared(runs).prose) == said
 
 
 @pytest.mark.slow
-def test_another_placement_is_refused(tmp_path, verdict, report):
+def test_another_placement_is_refused(tmp_path, verdict, compared):
     runs = sides(tmp_path / "runs", {}, hosts=2)
     assert "placement" in verdict(runs)["refused"]
-    assert "a has 2 ranks on 1 host, b has 2 ranks on 2 hosts (0; 1)" in " ".join(
-        report("compare", *words(runs)).out.split()
-    )
+    assert "a has 2 ranks on 1 host, b has 2 ranks on 2 hosts (0; 1)" in compared(runs).prose
 
 
 @pytest.mark.slow
-def test_a_run_without_one_of_its_ranks_is_partial_and_nothing_else(tmp_path, verdict, report):
+def test_a_run_without_one_of_its_ranks_is_partial_and_nothing_else(tmp_path, verdict, compared):
     """Neither placed nor bound otherwise: where the missing rank ran is not known."""
     bound = "".join(
         fact("last.affinity", str(rank), rank) + fact("host", f"node{rank}", rank)
@@ -630,16 +613,17 @@ def test_a_run_without_one_of_its_ranks_is_partial_and_nothing_else(tmp_path, ve
     runs = on_a(changed(sides(tmp_path / "runs", {}), bound), bound)
     remove_rank(runs[0], 1)
     assert verdict(runs)["refused"] == "partial"
-    assert same_work(report, runs).startswith("Same work not known: a run lacks ranks Refused ")
+    work = same_work(compared(runs).prose)
+    assert work.startswith("Same work not known: a run lacks ranks Refused ")
 
 
 @pytest.mark.slow
-def test_other_nodes_for_each_side_are_refused_unless_they_are_many(slower, verdict, report):
+def test_other_nodes_for_each_side_are_refused_unless_they_are_many(slower, verdict, compared):
     other = changed(slower, fact("host", "node07"))
     assert verdict(other)["refused"] == "hosts"
     assert (
         "a ran on node00, b on node07: a difference of the nodes would look the same"
-        in " ".join(report("compare", *words(other)).out.split())
+        in compared(other).prose
     )
     assert verdict(other, "--allow", "hosts")["verdict"] == "more"
     for place, run in enumerate(other):
@@ -649,7 +633,9 @@ def test_other_nodes_for_each_side_are_refused_unless_they_are_many(slower, verd
 
 @pytest.mark.slow
 @pytest.mark.parametrize("change, is_noted", [(1.03, True), (3.0, False)])
-def test_a_difference_smaller_than_the_clocks_can_show_is_noted(tmp_path, report, change, is_noted):
+def test_a_difference_smaller_than_the_clocks_can_show_is_noted(
+    tmp_path, compared, change, is_noted
+):
     """Two hosts, whose clocks are known to 41 us; transfers last 0.7 ms a call."""
     factors = dict.fromkeys((LARGE, SMALL), change)
     folder = tmp_path / "runs"
@@ -662,7 +648,7 @@ def test_a_difference_smaller_than_the_clocks_can_show_is_noted(tmp_path, report
             for size, factor in factors.items()
         }
         runs.append(planted(folder / f"{side}-{place}.db", 60 * place, own, hosts=2))
-    text = " ".join(report("compare", *words(runs)).out.split())
+    text = compared(runs).prose
     assert "b takes more transfer" in text
     assert ("Note the clocks of the hosts are known to " in text) == is_noted, text
     assert (" a call in transfer; --metric time needs no clocks" in text) == is_noted
@@ -677,9 +663,9 @@ def test_a_difference_smaller_than_the_clocks_can_show_is_noted(tmp_path, report
         (("mpi_version", "MVAPICH-Plus Version: 4.1"), "(the library tunes itself while it runs)"),
     ],
 )
-def test_steps_that_settle_within_the_runs_are_noted(tmp_path, report, facts, said):
+def test_steps_that_settle_within_the_runs_are_noted(tmp_path, compared, facts, said):
     runs = sides(tmp_path / "runs", {}, calls=60, slow_steps=30)
-    text = " ".join(report("compare", *words(changed(runs, fact(*facts)))).out.split())
+    text = compared(changed(runs, fact(*facts))).prose
     assert (
         "Note b: steps became faster within 8 of 8 runs, 90.0 ms in the first tenth, 60.0 ms in "
         "the last (" in text and said in text
@@ -688,26 +674,26 @@ def test_steps_that_settle_within_the_runs_are_noted(tmp_path, report, facts, sa
 
 
 @pytest.mark.slow
-def test_steps_that_are_steady_are_not_noted(tmp_path, report):
+def test_steps_that_are_steady_are_not_noted(tmp_path, compared):
     runs = sides(tmp_path / "runs", {}, calls=40)
-    assert "Note" not in report("compare", *words(runs)).out
+    assert "Note" not in compared(runs).out
     quiet = changed(runs, fact("mpi_version", "MVAPICH-Plus Version: 4.1"))
     assert (
         "Note            b: the library tunes itself while it runs; its first calls"
-        in report("compare", *words(quiet)).out
+        in compared(quiet).out
     )
     told = changed(
         runs, fact("mpi_version", "MVAPICH-Plus Version: 4.1")
         + fact("env.MPIR_CVAR_ENABLE_DYNAMIC_TUNING", "0"),
     )
-    assert "Note" not in report("compare", *words(told)).out
+    assert "Note" not in compared(told).out
 
 
 TUNES = fact("mpi_version", "MVAPICH-Plus Version: 4.1")
 
 
 @pytest.mark.slow
-def test_a_library_that_tunes_itself_is_judged_by_the_steps_after_it(tmp_path, report, verdict):
+def test_a_library_that_tunes_itself_is_judged_by_the_steps_after_it(tmp_path, compared, verdict):
     """The transfers of b take three times as long for 20 of 60 steps, and 30 % less
     from then on."""
     settled = dict.fromkeys(TRANSFERS, 0.7)
@@ -715,7 +701,7 @@ def test_a_library_that_tunes_itself_is_judged_by_the_steps_after_it(tmp_path, r
         sides(tmp_path / "runs", settled, calls=60, slow_steps=20, slow_factor=3.0 / 0.7), TUNES
     )
     assert verdict(runs)["verdict"] == "more"
-    text = " ".join(report("compare", *words(runs)).out.split())
+    text = compared(runs).prose
     assert (
         "(the library tunes itself while it runs); all steps count, unless --skip-steps leaves out "
         "the first" in text
@@ -724,7 +710,7 @@ def test_a_library_that_tunes_itself_is_judged_by_the_steps_after_it(tmp_path, r
     assert (found["verdict"], found["skipped"], found["change"]) == (
         "less", 0.34, pytest.approx(-0.3, abs=0.02),
     )
-    text = " ".join(report("compare", *words(runs), "--skip-steps", "34%").out.split())
+    text = compared(runs, "--skip-steps", "34%").prose
     assert (
         "b takes less transfer: transfer -" in text and " per rank; less in 8 of 8 blocks" in text
     )
@@ -737,12 +723,10 @@ def test_a_library_that_tunes_itself_is_judged_by_the_steps_after_it(tmp_path, r
         "Same work yes: 3 rows with the same calls and bytes, on 2 ranks" in text
         and "Inside MPI" not in text
     )
-    assert "these are the steps after those left out" in " ".join(
-        report("compare", *words(runs), "--skip-steps", "10%").out.split()
-    )
+    assert "these are the steps after those left out" in compared(runs, "--skip-steps", "10%").prose
     figures_known = [
         row["figure"]
-        for row in report("compare", *words(runs), "--skip-steps", "34%", "--json").rows
+        for row in compared(runs, "--skip-steps", "34%", "--json").rows
         if row["change"] is not None
     ]
     assert figures_known == ["step", "wait", "transfer"]
@@ -750,25 +734,20 @@ def test_a_library_that_tunes_itself_is_judged_by_the_steps_after_it(tmp_path, r
 
 @pytest.mark.slow
 def test_a_library_that_tunes_itself_is_noted_though_steps_are_steady_with_the_way_to_compare_it(
-    slower, report
+    slower, compared
 ):
-    text = " ".join(
-        report(
-            "compare", *words(changed(slower, fact("env.I_MPI_TUNING_MODE", "auto")))
-        ).out.split()
-    )
     said = (
         "the library tunes itself while it runs; its first calls may differ from its last; "
         "--skip-steps 33% leaves the first steps out"
     )
-    assert said in text
+    assert said in compared(changed(slower, fact("env.I_MPI_TUNING_MODE", "auto"))).prose
 
 
 @pytest.mark.slow
-def test_a_library_without_tuning_is_judged_alike_by_all_steps_and_by_the_last(tmp_path, report):
+def test_a_library_without_tuning_is_judged_alike_by_all_steps_and_by_the_last(tmp_path, compared):
     runs = sides(tmp_path / "runs", {LARGE: 1.3}, calls=60)
     whole, last = (
-        report("compare", *words(runs), "--by", "figure", "--json", *more).rows
+        compared(runs, "--by", "figure", "--json", *more).rows
         for more in ((), ("--skip-steps", "50%"))
     )
     for figure, part in (("step", 1), ("wait", 0.5), ("transfer", 0.5)):
@@ -782,8 +761,8 @@ def test_a_library_without_tuning_is_judged_alike_by_all_steps_and_by_the_last(t
 
 
 @pytest.mark.slow
-def test_runs_without_steps_have_none_to_leave_out(slower, report):
-    answer = report("compare", *words(changed(slower, "DELETE FROM sample")), "--skip-steps", "33%")
+def test_runs_without_steps_have_none_to_leave_out(slower, compared):
+    answer = compared(changed(slower, "DELETE FROM sample"), "--skip-steps", "33%")
     assert answer.status == 1 and answer.err.count("\n") == 1
     assert (
         "has no known steps of which --skip-steps could leave out the first; mark the steps (man "
@@ -823,14 +802,11 @@ def test_runs_with_another_number_of_ranks_are_other_work_whatever_their_rows(te
 
 
 @pytest.mark.slow
-def test_another_binding_is_refused(slower, verdict, report):
+def test_another_binding_is_refused(slower, verdict, compared):
     narrow = fact("last.affinity", "0", 0) + fact("last.affinity", "1", 1)
     runs = on_a(changed(slower, narrow), fact("last.affinity", "0-1"))
     assert verdict(runs)["refused"] == "binding"
-    assert (
-        "cores that a rank may use: a: 2 (of 2 in use), b: 1 (of 2 in use)"
-        in report("compare", *words(runs)).out
-    )
+    assert "cores that a rank may use: a: 2 (of 2 in use), b: 1 (of 2 in use)" in compared(runs).out
 
 
 @pytest.mark.slow
@@ -898,12 +874,12 @@ RING, DOUBLING = (
     ],
 )
 def test_the_algorithms_are_said_where_the_library_tells_them_and_they_differ(
-    slower, ask, report, on_first, on_second, said
+    slower, ask, compared, on_first, on_second, said
 ):
     runs = changed(slower, on_second)
     if on_first:
         on_a(runs, on_first)
-    text = " ".join(report("compare", *words(runs)).out.split())
+    text = compared(runs).prose
     assert re.findall(r"algorithm: .*?(?= MPI_|$)", text)[-1:] == ([said] if said else []), text
 
 
@@ -928,7 +904,7 @@ def test_nccl_reports_the_algorithm_of_each_size(tmp_path):
 
 @pytest.mark.slow
 def test_a_trend_and_a_run_that_stands_apart_are_noted_and_nothing_is_on_a_healthy_machine(
-    tmp_path, report
+    tmp_path, compared, report
 ):
     def made(name: str, factor) -> list[Path]:
         folder = tmp_path / name
@@ -945,25 +921,25 @@ def test_a_trend_and_a_run_that_stands_apart_are_noted_and_nothing_is_on_a_healt
 
     assert (
         "Note            runs became slower with time: transfer +"
-        in report("compare", *words(made("trend", lambda place: 1.03**place))).out
+        in compared(made("trend", lambda place: 1.03**place)).out
     )
-    apart = report("compare", *words(made("apart", lambda place: 3.0 if place == 5 else 1.0))).out
+    apart = compared(made("apart", lambda place: 3.0 if place == 5 else 1.0)).out
     assert "b-5.db stands apart: transfer " in " ".join(apart.split())
     little = words(made("little", lambda place: 1.1 if place == 5 else 1.0))
     assert "b-5.db stands apart" in report("compare", *little).out
     assert "stands apart" not in report("compare", *little, "--min-effect", "20%").out, (
         "differences that do not matter"
     )
-    assert "Note" not in report("compare", *words(made("healthy", lambda place: 1.0))).out
+    assert "Note" not in compared(made("healthy", lambda place: 1.0)).out
 
 
 @pytest.mark.slow
-def test_a_run_that_stands_apart_is_named_with_what_is_peculiar_about_it(slower, report):
+def test_a_run_that_stands_apart_is_named_with_what_is_peculiar_about_it(slower, compared):
     runs = changed(slower, SWITCHES + fact("last.involuntary_switches", "47"))
     apart = next(run for run in runs if run.name == "b-3.db")
     planted(apart, 60 * 6, dict.fromkeys(TRANSFERS, 3.0))
     execute(apart, SWITCHES + fact("last.involuntary_switches", "97") + fact("host", "node07"))
-    text = " ".join(report("compare", *words(runs)).out.split())
+    text = compared(runs).prose
     assert "b-3.db stands apart: transfer " in text
     assert (
         "; no other run was on node07; ranks waited for a core about 2.7 % of the time, median of "
@@ -973,7 +949,7 @@ def test_a_run_that_stands_apart_is_named_with_what_is_peculiar_about_it(slower,
 
 @pytest.mark.slow
 def test_a_machine_that_was_other_for_one_side_is_a_reason_against_a_verdict(
-    slower, verdict, report
+    slower, verdict, compared
 ):
     """Large Allreduces are 30 % slower, so transfer is 27 % slower; so are copies on one of two
     hosts."""
@@ -984,25 +960,25 @@ def test_a_machine_that_was_other_for_one_side_is_a_reason_against_a_verdict(
         ("node00", "node01"),
     )
     assert (verdict(runs)["verdict"], verdict(runs)["refused"]) == ("refused", "machine")
-    said = " ".join(report("compare", *words(runs)).out.split())
+    said = compared(runs).prose
     assert "Refused machine: copies in memory took " in said and "arithmetic" not in said
     assert (
         "% more time before the runs of b than before those of a, most on node01: as much as the "
         "sides differ in transfer" in said
     )
     assert verdict(runs, "--allow", "machine")["verdict"] == "more"
-    rows = report("compare", *words(runs), "--by", "run", "--json").rows
+    rows = compared(runs, "--by", "run", "--json").rows
     assert {round(row["memory_ns"] / 1e6, 1) for row in rows if row["side"] == "b"} == {5.6}
-    assert "host: copies in memory" in report("compare", *words(runs), "--by", "run").out
+    assert "host: copies in memory" in compared(runs, "--by", "run").out
 
 
 @pytest.mark.slow
-def test_a_machine_that_differed_by_less_than_the_sides_is_noted(slower, verdict, report):
+def test_a_machine_that_differed_by_less_than_the_sides_is_noted(slower, verdict, compared):
     runs = measured(
         slower, lambda run, host, name: 0.95 if run[0] == "b" and name == "arithmetic_ns" else 1
     )
     assert verdict(runs)["verdict"] == "more"
-    said = " ".join(report("compare", *words(runs)).out.split())
+    said = compared(runs).prose
     assert (
         "Note the machine was not the same: arithmetic took " in said
         and " % less time before the runs of b than before those of a; " in said
@@ -1012,14 +988,14 @@ def test_a_machine_that_differed_by_less_than_the_sides_is_noted(slower, verdict
 @pytest.mark.slow
 @pytest.mark.parametrize("slower_by, said", [(1.2, True), (1.02, False)])
 def test_a_host_that_is_slower_than_the_others_all_the_time_is_named(
-    equal, report, slower_by, said
+    equal, compared, slower_by, said
 ):
     hosts = tuple(f"node0{number}" for number in range(4))
     runs = measured(
         equal, lambda run, host, name: slower_by if (host, name) == ("node02", "memory_ns") else 1,
         hosts,
     )
-    text = " ".join(report("compare", *words(runs)).out.split())
+    text = compared(runs).prose
     assert (
         "Note copies in memory took 20.0 % longer on node02 than on the other hosts"
         in re.sub(r"(19|20)\.\d %", "20.0 %", text)
@@ -1028,19 +1004,19 @@ def test_a_host_that_is_slower_than_the_others_all_the_time_is_named(
 
 
 @pytest.mark.slow
-def test_a_machine_that_became_slower_is_noted_and_a_steady_one_is_not(slower, equal, report):
+def test_a_machine_that_became_slower_is_noted_and_a_steady_one_is_not(slower, equal, compared):
     def later(run: str, host: str, name: str) -> float:
         return 1.01 ** (2 * int(run[2:-3])) if name == "memory_ns" else 1
 
-    said = " ".join(report("compare", *words(measured(slower, later))).out.split())
+    said = compared(measured(slower, later)).prose
     assert "Note the machine became slower with time: copies in memory +" in said
     for runs in (slower, equal):
         steady = measured(runs, lambda run, host, name: 1)
-        text = report("compare", *words(steady)).out
+        text = compared(steady).out
         assert "Note" not in text and "Refused" not in text, text
         assert {
             row["verdict"]
-            for row in report("compare", *words(steady), "--by", "verdict", "--json").rows
+            for row in compared(steady, "--by", "verdict", "--json").rows
         } == {"more" if runs is slower else "same"}
 
 
@@ -1084,13 +1060,13 @@ def test_a_column_for_each_side_and_the_best_is_marked_only_if_it_is_one(tmp_pat
 
 
 @pytest.mark.slow
-def test_no_side_is_the_best_of_runs_that_are_no_experiment(slower, ask, report):
+def test_no_side_is_the_best_of_runs_that_are_no_experiment(slower, ask, compared):
     runs = changed(slower, PLANTED["dropped"][1])
     assert {row["bytes"]: row["best"] for row in ask(slower, "size")}[LARGE] == "a"
     assert {row["best"] for row in ask(runs, "size")} == {None}
     assert (
         "no side is marked: not the same experiment (partial)"
-        in report("compare", *words(runs), "--by", "size").out
+        in compared(runs, "--by", "size").out
     )
     assert {row["bytes"]: row["best"] for row in ask(runs, "size", "--allow", "partial")}[
         LARGE
@@ -1099,14 +1075,14 @@ def test_no_side_is_the_best_of_runs_that_are_no_experiment(slower, ask, report)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending, start", [("png", b"\x89PNG"), ("svg", b"<?xml")])
-def test_a_picture_is_written(slower, tmp_path, report, monkeypatch, ending, start):
+def test_a_picture_is_written(slower, tmp_path, compared, monkeypatch, ending, start):
     pytest.importorskip("matplotlib")
     path, said = tmp_path / f"picture.{ending}", []
     save = pictures.save
     monkeypatch.setattr(
         pictures, "save", lambda *arguments: said.append(arguments[3]) or save(*arguments)
     )
-    assert report("compare", *words(slower), "--plot", path).status == 0
+    assert compared(slower, "--plot", path).status == 0
     assert path.read_bytes().startswith(start)
     assert said == [
         f"app 1; 2 ranks on 1 host · a: {BLOCKS} runs, Open MPI 4.1.4 · b: {BLOCKS} runs, Open MPI "
@@ -1114,28 +1090,28 @@ def test_a_picture_is_written(slower, tmp_path, report, monkeypatch, ending, sta
     ]
 
 
-def test_where_no_change_is_known_there_is_no_picture(slower, tmp_path, report, monkeypatch):
-    monkeypatch.setattr(
-        command, "picture", lambda answers, made=command.picture: made(without_values(answers))
-    )
-    answer = report("compare", *words(slower[:2]), "--plot", tmp_path / "picture.png")
+def test_where_no_change_is_known_there_is_no_picture(slower, tmp_path, compared, monkeypatch):
+    def without_values(answers, made=command.picture):
+        pairs = [pair._replace(figures=[], rows=[]) for pair in answers.pairs]
+        return made(answers._replace(pairs=pairs))
+
+    monkeypatch.setattr(command, "picture", without_values)
+    answer = compared(slower[:2], "--plot", tmp_path / "picture.png")
     assert answer.status == 1 and answer.err.endswith(
         "picture.png: not drawn: no figure or row has a value in all runs of two sides\n"
     )
 
 
-def without_values(answers):
-    return answers._replace(pairs=[pair._replace(figures=[], rows=[]) for pair in answers.pairs])
+def answers_about(runs: list[Path]):
+    named = sides_named([[run for run in runs if run.name[0] == side] for side in "ab"])
+    return compare(
+        [side.with_runs([figures(path)[0] for path in side.paths]) for side in named], Rules()
+    )
 
 
 def test_the_picture_has_the_intervals_and_the_durations(slower):
-    pytest.importorskip("matplotlib")
-    from matplotlib.figure import Figure
-
-    named = sides_named([[run for run in slower if run.name[0] == side] for side in "ab"])
-    answers = compare(
-        [side.with_runs([figures(path)[0] for path in side.paths]) for side in named], Rules()
-    )
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    answers = answers_about(slower)
     drawn = command.picture(answers)
     found = {row.name: row for row in drawn.intervals}
     values = {
@@ -1152,7 +1128,6 @@ def test_the_picture_has_the_intervals_and_the_durations(slower):
     assert {side: sum(buckets.values()) for side, buckets in calls.items()} == {
         "a": 24 * BLOCKS, "b": 24 * BLOCKS,
     }
-    figure = Figure()
     plot.draw(figure.add_subplot(), drawn)
     intervals, durations = figure.axes
     assert [label.get_text() for label in intervals.get_yticklabels()] == list(found)
@@ -1163,15 +1138,8 @@ def test_the_picture_has_the_intervals_and_the_durations(slower):
 
 
 def test_a_picture_of_refused_runs_says_so(slower):
-    pytest.importorskip("matplotlib")
-    from matplotlib.figure import Figure
-
-    runs = changed(slower, PLANTED["dropped"][1])
-    named = sides_named([[run for run in runs if run.name[0] == side] for side in "ab"])
-    figure = Figure()
-    answers = compare(
-        [side.with_runs([figures(path)[0] for path in side.paths]) for side in named], Rules()
-    )
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    answers = answers_about(changed(slower, PLANTED["dropped"][1]))
     plot.draw(figure.add_subplot(), command.picture(answers))
     assert "no verdict (partial)" in figure.axes[0].get_title()
 
@@ -1255,7 +1223,7 @@ def test_a_control_shows_nothing_unless_something_other_than_the_command_differs
     assert [row["level"] for row in verdicts] == pytest.approx([0.95, 0.95]), (
         "a control costs the verdict nothing"
     )
-    text = " ".join(report("compare", folder).out.split())
+    text = report("compare", folder).prose
     assert said in text
     assert ("something other than the command differs" in text) == (control == "more")
     sizes = {row["bytes"]: row for row in report("compare", folder, "--by", "size", "--json").rows}
@@ -1292,7 +1260,7 @@ def test_a_control_of_a_refused_experiment_has_an_estimate_and_no_verdict(tmp_pa
     folder = with_control(tmp_path, 1.0)
     for run in folder.glob("*.db"):
         execute(run, fact("last.affinity", "0"))
-    text = " ".join(report("compare", folder).out.split())
+    text = report("compare", folder).prose
     assert re.search(
         r"A/A a-again runs the command of a: no verdict either; transfer [-+]0\.\d % \[", text
     ), text
@@ -1338,11 +1306,11 @@ def test_wrong_arguments_are_answered_in_one_line(report, arguments):
     assert answer.status == 2 and answer.err.count("\n") == 1, answer.err
 
 
-def test_a_run_of_both_sides_is_an_error_that_names_it_whatever_its_name(equal, report, tmp_path):
+def test_a_run_of_both_sides_is_an_error_that_names_it_whatever_its_name(equal, compared, tmp_path):
     copy = tmp_path / "c-1.db"
     copy.write_bytes(equal[0].read_bytes())
     for again in (equal[0], copy):
-        answer = report("compare", *words(equal[:4]), again)
+        answer = compared(equal[:4], again)
         assert (answer.status, answer.err) == (
             2, f"hvprof-report: {again}: is a run of a and of B: name it on one side\n",
         )
@@ -1374,7 +1342,7 @@ def test_sides_whose_names_no_arm_can_have_get_others_in_the_command(slower, rep
     copies = [tmp_path / f"{name} (1, 2).db" for name in ("old", "new")]
     for copy, run in zip(copies, slower):
         copy.write_bytes(run.read_bytes())
-    arms = re.findall("--arm '(.*?)'", " ".join(report("compare", *copies).out.split()))
+    arms = re.findall("--arm '(.*?)'", report("compare", *copies).prose)
     assert [arm(text).name for text in arms] == ["old-1-2-.db", "new-1-2-.db"]
     assert (
         sides_named([[tmp_path / "with B 1", tmp_path / "with B 2"], [tmp_path / "x"]])[0].name
@@ -1398,14 +1366,10 @@ def test_many_alike_groups_are_one_row(tmp_path):
     for pair in range(16):
         group = job.group([2 * pair, 2 * pair + 1])
         job.collective("MPI_Allreduce", [MS, MS], [MS, MS], group=group)
-    connection = sqlite3.connect(job.write(tmp_path / "run.db"))
-    connection.execute(
-        "UPDATE communicator SET constructor = 'MPI_Comm_split', parent_identity = ? WHERE "
-        "size = 2",
-        (job.world.identity,),
+    execute(
+        job.write(tmp_path / "run.db"), "UPDATE communicator SET constructor = 'MPI_Comm_split', "
+        f"parent_identity = '{job.world.identity}' WHERE size = 2",
     )
-    connection.commit()
-    connection.close()
     found, _ = figures(tmp_path / "run.db")
     (key,) = found.rows
     assert found.rows[key].count == 32 and found.labels[key.group].endswith(" and 15 alike")
@@ -1414,30 +1378,9 @@ def test_many_alike_groups_are_one_row(tmp_path):
 # Transfer per rank in milliseconds of one job under one library, twice in each of 20 blocks, on a
 # busy machine: the scatter of real runs.
 RECORDED = (
-    *(
-        (1965, 548),
-        (4760, 443),
-        (6295, 7150),
-        (315, 3146),
-        (263, 346),
-        (3866, 1044),
-        (548, 345),
-        (318, 463),
-        (1995, 3603),
-        (3474, 3060),
-    ),
-    *(
-        (9191, 7450),
-        (799, 2596),
-        (499, 3431),
-        (3600, 6837),
-        (6482, 1375),
-        (5926, 511),
-        (3212, 5026),
-        (3307, 1722),
-        (5388, 8265),
-        (9389, 7270),
-    ),
+    (1965, 548), (4760, 443), (6295, 7150), (315, 3146), (263, 346), (3866, 1044), (548, 345),
+    (318, 463), (1995, 3603), (3474, 3060), (9191, 7450), (799, 2596), (499, 3431), (3600, 6837),
+    (6482, 1375), (5926, 511), (3212, 5026), (3307, 1722), (5388, 8265), (9389, 7270),
 )
 EXPERIMENTS = 200
 

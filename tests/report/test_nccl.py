@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sqlite3
 import time
 
 import planted
@@ -22,7 +21,7 @@ MS = 1_000_000
 MIB = 1 << 20
 ALL_TEXTS = (
     "summary", "steps", "late", "advise", "traffic", "calls", "sizes", "latency", "hvprof",
-    "communicators", "ranks",
+    "communicators", "ranks", "regions", "peers", "pipeline", "stuck",
 )
 ALL_TEXTS += ("regions", "peers", "pipeline", "stuck")
 
@@ -70,26 +69,32 @@ def pure(tmp_path):
     of the AllGathers none."""
     ranks = []
     for rank in range(4):
-        samples = []
-        for step in range(1, 21):
-            start_ns = step * 400 * MS
-            kernel_ns = (start_ns + 40 * MS - 10 * MS * rank, start_ns + 120 * MS)
-            samples.append(
-                Sample(
-                    "ncclAllReduce", start_ns, start_ns + 8_000, NCCL, step, bytes=16 * MIB,
-                    device_ns=kernel_ns,
-                )
+        samples = [
+            Sample(
+                "ncclAllReduce", start_ns, start_ns + 8_000, NCCL, step, bytes=16 * MIB,
+                device_ns=(start_ns + 40 * MS - 10 * MS * rank, start_ns + 120 * MS),
             )
-        known = [nccl(rank, [0, 1, 2, 3], collectives=20)]
-        windows = [planted.Window(0, 10 * SECOND)]
-        tracings = [Tracing(0, 9 * SECOND)]
+            for step, start_ns in enumerate(range(400 * MS, 20 * 400 * MS + 1, 400 * MS), 1)
+        ]
         ranks.append(
             nccl_rank(
-                rank, *training_cells(rank), communicators=known, samples=samples, windows=windows,
-                tracings=tracings,
+                rank, *training_cells(rank), samples=samples, tracings=[Tracing(0, 9 * SECOND)],
+                communicators=[nccl(rank, [0, 1, 2, 3], collectives=20)],
+                windows=[planted.Window(0, 10 * SECOND)],
             )
         )
     return planted.write_databases(tmp_path / "pure", ranks)
+
+
+@pytest.fixture
+def run_of(tmp_path):
+    """run_of(*cells): a run of four ranks without MPI that all have these cells."""
+
+    def written(*cells: Cell, **more: object):
+        ranks = [nccl_rank(rank, *cells, **more) for rank in range(4)]
+        return planted.write_databases(tmp_path / "run", ranks)
+
+    return written
 
 
 @pytest.fixture
@@ -213,11 +218,8 @@ def test_the_profilers_cost_is_of_calls_not_of_device_times(report, pure):
         ("ncclSend", 1, 1),
     ],
 )
-def test_bandwidths_are_those_of_nccl_tests(report, tmp_path, call, whole, factor):
-    cells = [Cell(call, MIB, [1_000], NCCL), Cell(call, MIB, [MS], NCCL, "device")]
-    folder = planted.write_databases(
-        tmp_path / "run", [nccl_rank(rank, *cells) for rank in range(4)]
-    )
+def test_bandwidths_are_those_of_nccl_tests(report, run_of, call, whole, factor):
+    folder = run_of(Cell(call, MIB, [1_000], NCCL), Cell(call, MIB, [MS], NCCL, "device"))
     rows = report("sizes", folder, "--json").rows
     device = only(rows, measure="device")
     assert device["bandwidth_bytes"] == whole * MIB
@@ -261,13 +263,9 @@ def test_the_histogram_is_of_the_device(report, pure):
     )
 
 
-def test_the_time_of_queueing_is_not_shown_where_another_is_known(report, tmp_path):
-    cells = [
-        Cell("ncclAllReduce", MIB, [SECOND], NCCL),
-        Cell("ncclAllReduce", MIB, [MS], NCCL, "device"),
-    ]
-    folder = planted.write_databases(
-        tmp_path / "run", [nccl_rank(rank, *cells) for rank in range(4)]
+def test_the_time_of_queueing_is_not_shown_where_another_is_known(report, run_of):
+    folder = run_of(
+        Cell("ncclAllReduce", MIB, [SECOND], NCCL), Cell("ncclAllReduce", MIB, [MS], NCCL, "device")
     )
     assert {row["measure"] for row in report("latency", folder, "--json").rows} == {"device"}
 
@@ -282,28 +280,22 @@ def test_hvprof_has_a_line_for_each_library(report, mixed):
     assert (row["count"], row["total_ns"], row["bytes_high"]) == (80, 80 * 80 * MS, 16 * MIB)
 
 
-def test_a_short_name_is_of_both_libraries_a_full_one_of_one(report, mixed):
-    both = {row["call"] for row in report("calls", mixed, "--json", "--call", "allreduce").rows}
-    assert both == {"MPI_Allreduce", "ncclAllReduce"}
-    assert {
-        row["call"] for row in report("calls", mixed, "--json", "--call", "ncclAllReduce").rows
-    } == {"ncclAllReduce"}
-
-
-# Memory kinds.
-
-
 @pytest.mark.parametrize(
-    ("memory_kind", "calls"),
-    [("mixed", {"MPI_Allreduce"}), ("device", {"ncclAllReduce"}), ("managed", set())],
+    ("words", "commands", "calls"),
+    [
+        ("--call allreduce", ("calls",), {"MPI_Allreduce", "ncclAllReduce"}),
+        ("--call ncclAllReduce", ("calls",), {"ncclAllReduce"}),
+        ("--memory-kind mixed", ("calls", "sizes"), {"MPI_Allreduce"}),
+        ("--memory-kind device", ("calls", "sizes"), {"ncclAllReduce"}),
+        ("--memory-kind managed", ("calls", "sizes"), set()),
+    ],
 )
-def test_memory_kind_chooses(report, mixed, memory_kind, calls):
-    assert {
-        row["call"] for row in report("calls", mixed, "--json", "--memory-kind", memory_kind).rows
-    } == calls
-    assert {
-        row["call"] for row in report("sizes", mixed, "--json", "--memory-kind", memory_kind).rows
-    } == calls
+def test_short_names_are_of_both_libraries_and_memory_kinds_choose(
+    report, mixed, words, commands, calls
+):
+    for command in commands:
+        rows = report(command, mixed, "--json", *words.split()).rows
+        assert {row["call"] for row in rows} == calls
 
 
 def test_place_chooses_what_is_counted_of_communicators(report, mixed):
@@ -325,19 +317,17 @@ def test_bytes_from_gpu_memory_are_cuda_aware(report, mixed):
 def staged_run(folder, *cells: Cell):
     """Around each Allreduce a copy to the host and one back."""
     copies = {"kind": "copy", "bytes": MIB, "times": 1_000}
-    activities = [Activity([50_000], copy=copy, **copies) for copy in ("to host", "to device")]
     ranks = [
         Rank(
-            rank,
-            2,
+            rank, 2,
             communicators=[
                 Communicator(WORLD, planted.WORLD_IDENTITY, "0-1", 2, rank, name="MPI_COMM_WORLD")
             ],
             cells=[Cell("MPI_Allreduce", MIB, [MS] * 1_000), *cells],
-            gpu_state="tracing",
-            devices=[Device()],
-            streams=[planted.Stream()],
-            activities=activities,
+            gpu_state="tracing", devices=[Device()], streams=[planted.Stream()],
+            activities=[
+                Activity([50_000], copy=copy, **copies) for copy in ("to host", "to device")
+            ],
         )
         for rank in range(2)
     ]
@@ -444,11 +434,10 @@ class NcclJob(Job):
             "ncclAllReduce", [at - LAUNCH_NS for at in arrivals],
             [LAUNCH_NS + ns for ns in transfers], group=self.device,
         )
-        own = self.rows["sample"][-len(arrivals) :]
-        for row in own:
+        for row in self.rows["sample"][-len(arrivals) :]:
             row.update(changes)
             if not is_timed:
-                row.update(device_start_ns=None, device_end_ns=None, is_shared=None)
+                row.update(UNTIMED)
 
     def cell_rows(self) -> dict[str, list[dict]]:
         rows = super().cell_rows()
@@ -461,44 +450,32 @@ class NcclJob(Job):
                 )
         for (rank, call), kernels in timed.items():
             spent = [end_ns - start_ns for start_ns, end_ns in kernels]
-            cell = {
-                **rows["cell"][0],
-                "cell": len(rows["cell"]) + 1,
-                "world_rank": rank,
-                "call": call,
-            }
-            sums = {
-                "count": len(spent),
-                "total_ns": sum(spent),
-                "min_ns": min(spent),
-                "max_ns": max(spent),
-            }
-            rows["cell"].append(
-                {
-                    **cell, "communicator": self.device.communicator, "measure": "device",
-                    "bytes": MIB, **sums,
-                }
+            self.add_cell(
+                rows, rank, call, "device", MIB, count=len(spent), total_ns=sum(spent),
+                min_ns=min(spent), max_ns=max(spent),
             )
-        if any(call == "ncclGroup" for _, call in timed):
-            rows["call"].append(CALLS["ncclGroup"]._asdict())
         tracing = {
             "begin_ns": 0, "end_ns": self.wall_ns, "ended": "stopped",
             "clock_error_ns": self.clock_error_ns, "records": 0,
         }
-        return {
-            **rows,
-            "gpu_tracing": [{"world_rank": rank, **tracing} for rank in range(len(self.hosts))],
-        }
+        rows["gpu_tracing"] = [{"world_rank": rank, **tracing} for rank in range(len(self.hosts))]
+        return rows
+
+    def add_cell(
+        self, rows: dict[str, list[dict]], rank: int, call: str, measure: str, size: int,
+        **sums: int,
+    ) -> None:
+        rows["cell"].append(
+            {
+                **rows["cell"][0], "cell": len(rows["cell"]) + 1, "world_rank": rank, "call": call,
+                "communicator": self.device.communicator, "measure": measure, "bytes": size, **sums,
+            }
+        )
+        if call not in {row["name"] for row in rows["call"]}:
+            rows["call"].append(CALLS[call]._asdict())
 
 
-@pytest.fixture
-def late(report, tmp_path):
-    def ask(job: Job, by: str = "rank") -> list[dict]:
-        answer = report("late", job.write(tmp_path / "run.db"), "--json", "--by", by)
-        assert answer.status == 0, answer.err
-        return json.loads(answer.out)
-
-    return ask
+UNTIMED = {"device_start_ns": None, "device_end_ns": None, "is_shared": None}
 
 
 def test_a_rank_comes_when_its_kernel_begins(late):
@@ -540,24 +517,8 @@ class PassingJob(NcclJob):
     def cell_rows(self) -> dict[str, list[dict]]:
         rows = super().cell_rows()
         for rank in range(len(self.hosts)):
-            own = {
-                **rows["cell"][0], "world_rank": rank, "communicator": self.device.communicator,
-                "bytes": 2 * MIB, "count": 50,
-            }
-            number = len(rows["cell"]) + 1
-            rows["cell"].append(
-                {**own, "cell": number, "call": "ncclSend", "measure": "call", "total_ns": 50_000}
-            )
-            rows["cell"].append(
-                {
-                    **own, "cell": number + 1, "call": "ncclGroup", "measure": "device",
-                    "total_ns": 500 * MS,
-                }
-            )
-        known = {row["name"] for row in rows["call"]}
-        rows["call"] += [
-            CALLS[name]._asdict() for name in ("ncclSend", "ncclGroup") if name not in known
-        ]
+            self.add_cell(rows, rank, "ncclSend", "call", 2 * MIB, count=50, total_ns=50_000)
+            self.add_cell(rows, rank, "ncclGroup", "device", 2 * MIB, count=50, total_ns=500 * MS)
         return rows
 
 
@@ -636,12 +597,12 @@ def test_operations_without_a_time_on_every_rank_say_nothing_of_waiting(waiting)
     job = all_reduces(late_by_ns=4 * MS)
     own = [row for row in job.rows["sample"] if row["world_rank"] == 0]
     for row in own[:5]:
-        row.update(device_start_ns=None, device_end_ns=None, is_shared=None)
+        row.update(UNTIMED)
     (row,), _ = waiting(job)
     assert (row["operations"], row["wait_ns"]) == (5, 5 * 2 * 4 * MS)
     assert row["coverage"] == pytest.approx(55 / (110 - 5 * 5))
     for row in own:
-        row.update(device_start_ns=None, device_end_ns=None, is_shared=None)
+        row.update(UNTIMED)
     rows, text = waiting(job)
     assert rows == [] and "NCCL waiting" not in text
 
@@ -650,9 +611,8 @@ def test_a_rank_that_was_not_read_may_be_the_last(waiting, report, tmp_path):
     whole = all_reduces(late_by_ns=4 * MS).write(tmp_path / "whole.db")
     part = tmp_path / "part.db"
     part.write_bytes(whole.read_bytes())
-    with sqlite3.connect(part) as connection:
-        connection.execute("DELETE FROM sample WHERE world_rank = 2")
-        connection.execute("DELETE FROM communicator WHERE world_rank = 2")
+    for table in ("sample", "communicator"):
+        planted.execute(part, f"DELETE FROM {table} WHERE world_rank = 2")
     assert len(report("gpu", whole, "--by", "operation", "--json").rows) == 1
     assert report("gpu", part, "--by", "operation", "--json").rows == []
 
@@ -696,20 +656,17 @@ def stepping_rank(rank: int, timed: range, steps: int = 40) -> Rank:
         for place in range(2):
             host_ns = 50 * MS + step * 100 * MS + place * 100_000
             begin_ns = host_ns + 60 * MS + place * 10 * MS - place * 100_000
-            kernel_ns = (begin_ns, begin_ns + 20 * MS) if step in timed else None
-            size = (4 + place) * MIB
-            sequence = 2 * step + place + 1
             samples.append(
                 Sample(
-                    "ncclAllReduce", host_ns, host_ns + 8_000, NCCL, sequence, bytes=size,
-                    device_ns=kernel_ns,
+                    "ncclAllReduce", host_ns, host_ns + 8_000, NCCL, 2 * step + place + 1,
+                    bytes=(4 + place) * MIB,
+                    device_ns=(begin_ns, begin_ns + 20 * MS) if step in timed else None,
                 )
             )
     cells = [Cell("ncclAllReduce", size * MIB, [8_000] * steps, NCCL) for size in (4, 5)]
-    known = [nccl(rank, [0, 1], collectives=2 * steps)]
     return nccl_rank(
-        rank, *cells, size=2, communicators=known, samples=samples,
-        windows=[planted.Window(0, 10 * SECOND)],
+        rank, *cells, size=2, communicators=[nccl(rank, [0, 1], collectives=2 * steps)],
+        samples=samples, windows=[planted.Window(0, 10 * SECOND)],
     )
 
 
@@ -829,13 +786,11 @@ def test_bulk_and_control_hold_for_both(report, tmp_path):
     )
 
 
-def test_regions_have_nccl_apart(report, tmp_path):
-    cells = [
+def test_regions_have_nccl_apart(report, run_of):
+    folder = run_of(
         Cell("ncclAllReduce", MIB, [9_000], NCCL, region=1),
-        Cell("ncclAllReduce", MIB, [MS], NCCL, "device", region=1),
-    ]
-    ranks = [nccl_rank(rank, *cells, regions={1: "backward"}) for rank in range(4)]
-    folder = planted.write_databases(tmp_path / "run", ranks)
+        Cell("ncclAllReduce", MIB, [MS], NCCL, "device", region=1), regions={1: "backward"},
+    )
     (row,) = report("regions", folder, "--json").rows
     assert (row["count"], row["total_ns"], row["nccl_count"], row["nccl_host_ns"]) == (
         0, 0, 4, 36_000,
@@ -844,20 +799,15 @@ def test_regions_have_nccl_apart(report, tmp_path):
     assert "most of NCCL's time is in backward" in report("regions", folder).out
 
 
-def test_small_messages_are_judged_by_the_device(report, tmp_path):
-    sizes = {1_024: 200_000, 64 * MIB: 400_000}
-    cells = [Cell("ncclAllReduce", 64 * MIB, [5_000] * 1_000, NCCL)]
-    cells += [
-        Cell("ncclAllReduce", size, [ns] * 1_000, NCCL, "device") for size, ns in sizes.items()
+def test_small_messages_are_judged_by_the_device(report, run_of):
+    cells = [
+        Cell("ncclAllReduce", size, [ns] * 1_000, NCCL, "device")
+        for size, ns in {1_024: 200_000, 64 * MIB: 400_000}.items()
     ]
-    folder = planted.write_databases(
-        tmp_path / "run", [nccl_rank(rank, *cells) for rank in range(4)]
-    )
+    folder = run_of(Cell("ncclAllReduce", 64 * MIB, [5_000] * 1_000, NCCL), *cells)
     found = only(report("advise", folder, "--json").rows, rule="small_messages")
-    assert found["call"] == "ncclAllReduce" and found["saving_ns"] == pytest.approx(
-        4 * 1_000 * 200_000, rel=0.01
-    )
-    assert found["certainty"] == "likely"
+    assert (found["call"], found["certainty"]) == ("ncclAllReduce", "likely")
+    assert found["saving_ns"] == pytest.approx(4 * 1_000 * 200_000, rel=0.01)
 
 
 def test_prometheus_has_nccl_with_its_library_and_the_device_apart(report, mixed, run_folder):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 from collections import Counter
 from decimal import Decimal
 
@@ -104,19 +103,16 @@ def check_nesting(events: list[dict]) -> None:
 
 def check_asynchronous(events: list[dict]) -> None:
     """Each operation begins once, ends once, and not before."""
-    begun = {
-        (event["cat"], event["id"], event["pid"]): event["ts"] for event in events
-        if event["ph"] == "b"
-    }
-    ended = {
-        (event["cat"], event["id"], event["pid"]): event["ts"] for event in events
-        if event["ph"] == "e"
-    }
-    assert begun.keys() == ended.keys() and all(ended[key] >= begun[key] for key in begun)
-    assert (
-        max(Counter(event["id"] for event in events if event["ph"] in "be").values(), default=2)
-        == 2
+    begun, ended = (
+        {
+            (event["cat"], event["id"], event["pid"]): event["ts"] for event in events
+            if event["ph"] == phase
+        }
+        for phase in "be"
     )
+    assert begun.keys() == ended.keys() and all(ended[key] >= begun[key] for key in begun)
+    times = Counter(event["id"] for event in events if event["ph"] in "be")
+    assert max(times.values(), default=2) == 2
 
 
 def check_flows(events: list[dict]) -> None:
@@ -200,18 +196,27 @@ def export(report, tmp_path):
     return exported
 
 
-def slices(whole: dict, **what: object) -> list[dict]:
+def events(whole: dict, phases: str, **what: object) -> list[dict]:
     return [
         event for event in whole["traceEvents"]
-        if event["ph"] == "X" and all(event[key] == value for key, value in what.items())
+        if event["ph"] in phases and all(event[key] == value for key, value in what.items())
     ]
+
+
+def slices(whole: dict, **what: object) -> list[dict]:
+    return events(whole, "X", **what)
 
 
 def names_of(whole: dict, kind: str) -> dict:
     return {
-        (event["pid"], event["tid"]): event["args"]["name"] for event in whole["traceEvents"]
-        if event["name"] == kind
+        (event["pid"], event["tid"]): event["args"]["name"]
+        for event in events(whole, "M", name=kind)
     }
+
+
+def tracks_of(whole: dict, rank: int = 0) -> dict[str, int]:
+    named = names_of(whole, "thread_name")
+    return {name: track for (pid, track), name in named.items() if pid == rank}
 
 
 @pytest.fixture
@@ -238,15 +243,14 @@ def test_a_flow_leads_from_the_call_of_the_last_rank_to_each_wait_that_it_ends(o
         (event["pid"], event["ts"] + event["dur"], event["name"]) for event in slices(whole)
         if event["name"].startswith("waiting")
     }
-    starts = {event["id"]: event for event in whole["traceEvents"] if event["ph"] == "s"}
-    ends = [event for event in whole["traceEvents"] if event["ph"] == "f"]
+    starts = {event["id"]: event for event in events(whole, "s")}
+    ends = events(whole, "f")
     assert {
         (event["pid"], event["ts"], f"waiting for rank {starts[event['id']]['pid']}")
         for event in ends
     } == waits
-    assert {(event["pid"], event["ts"]) for event in starts.values()} <= begins and len(
-        ends
-    ) >= 3 * 40
+    assert {(event["pid"], event["ts"]) for event in starts.values()} <= begins
+    assert len(ends) >= 3 * 40
 
 
 def test_times_to_the_nanosecond_stay_nested_where_perfetto_reads_them(of_grid):
@@ -254,14 +258,10 @@ def test_times_to_the_nanosecond_stay_nested_where_perfetto_reads_them(of_grid):
     assert len(slices(of_grid(jitter_ns=MS), name="step 7")) == 4
 
 
-def test_a_flow_begins_on_the_thread_that_made_the_call(report, tmp_path):
+def test_a_flow_begins_on_the_thread_that_made_the_call(export):
     """Rank 1 comes last, and a thread of its own communicates."""
-    planted.write_databases(
-        tmp_path / "run",
-        [rank_of(ddp(3), rank, early=0.3 * (rank == 0), thread=1) for rank in (0, 1)],
-    )
-    whole = parse(report("export", tmp_path / "run", "--format", "perfetto").out)
-    starts = [event for event in whole["traceEvents"] if event["ph"] == "s"]
+    whole = export([rank_of(ddp(3), rank, early=0.3 * (rank == 0), thread=1) for rank in (0, 1)])
+    starts = events(whole, "s")
     assert len(starts) > 10 and {(event["pid"], event["tid"]) for event in starts} == {(1, 2)}
 
 
@@ -270,20 +270,27 @@ def test_an_estimated_wait_has_no_arrow(export):
     elsewhere on the axis."""
     whole = export(planted.training_run())
     assert [event for event in slices(whole) if "estimate" in event["args"]]
-    assert not [event for event in whole["traceEvents"] if event["ph"] in "sf"]
+    assert not events(whole, "sf")
 
 
-def test_an_arrow_from_before_the_part_that_is_shown_is_not(report, tmp_path):
-    job = Job([HostClock(77)] * 2)
-    job.receive(1, 0, 1_000, 9_500)
-    job.send(0, 1, 8_000, 8_300)
-    whole = parse(
-        report(
-            "export", job.write(tmp_path / "run.db"), "--format", "perfetto", "--from", "0.000009"
-        ).out
-    )
+@pytest.fixture
+def received(report, tmp_path):
+    """The trace of a message for which its receiver waits."""
+
+    def exported(*words: str) -> dict:
+        job = Job([HostClock(77)] * 2)
+        job.receive(1, 0, 1_000, 9_500)
+        job.send(0, 1, 8_000, 8_300)
+        run = job.write(tmp_path / "run.db")
+        return parse(report("export", run, "--format", "perfetto", *words).out)
+
+    return exported
+
+
+def test_an_arrow_from_before_the_part_that_is_shown_is_not(received):
+    whole = received("--from", "0.000009")
     assert {event["name"] for event in slices(whole)} == {"MPI_Recv", "waiting for rank 0"}
-    assert not [event for event in whole["traceEvents"] if event["ph"] in "sf"]
+    assert not events(whole, "sf")
 
 
 def test_a_receive_shows_that_it_waits_for_its_sender(report, tmp_path):
@@ -306,10 +313,10 @@ def test_steps_that_were_found_have_a_track_like_marked_ones(of_grid):
 
 @pytest.mark.parametrize("run", (timeline_run, planted.gpu_run))
 def test_every_track_has_a_name_and_a_place(export, run):
-    events = export(run())["traceEvents"]
-    tracks = {(event["pid"], event["tid"]) for event in events if event["ph"] in "Xbesf"}
+    whole = export(run())
+    tracks = {(event["pid"], event["tid"]) for event in events(whole, "Xbesf")}
     for kind in ("thread_name", "thread_sort_index"):
-        assert tracks <= {(event["pid"], event["tid"]) for event in events if event["name"] == kind}
+        assert tracks <= {(event["pid"], event["tid"]) for event in events(whole, "M", name=kind)}
 
 
 @pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
@@ -375,10 +382,9 @@ def test_waiting_is_a_slice_at_the_beginning_of_its_call(export):
 
 
 def test_a_nonblocking_collective_lasts_from_its_start_to_its_completion(export):
-    whole = export(timeline_run())
     first = [
-        (event["ph"], event["name"], event["ts"]) for event in whole["traceEvents"]
-        if event["ph"] in "be" and event["pid"] == 0
+        (event["ph"], event["name"], event["ts"])
+        for event in events(export(timeline_run()), "be", pid=0)
     ]
     assert first[:2] == [("b", "MPI_Iallreduce", 700_000), ("e", "MPI_Iallreduce", 700_400)]
     assert len(first) == 4
@@ -393,24 +399,15 @@ def test_a_nonblocking_message_lasts_from_its_start_to_its_completion(export):
         )
     )
     whole = export(ranks)
-    found = [
-        (event["ph"], event["ts"]) for event in whole["traceEvents"]
-        if event["ph"] in "be" and event["name"] == "MPI_Isend"
-    ]
+    found = [(event["ph"], event["ts"]) for event in events(whole, "be", name="MPI_Isend")]
     assert found == [("b", 9_900_000), ("e", 9_905_000)]
-    values = [
-        event["args"]["value"] for event in whole["traceEvents"]
-        if event["ph"] == "C" and event["name"] == "bytes in flight, nonblocking collectives"
-        and event["ts"] >= 9_900_000
-    ]
-    assert not any(values)
+    in_flight = counter(whole, IN_FLIGHT, 4)
+    assert not any(value for at_us, value in in_flight if at_us >= 9_900_000)
 
 
 def test_marked_steps_and_regions_have_tracks_of_their_own(export):
     whole = export(timeline_run())
-    tracks = {
-        name: track for (pid, track), name in names_of(whole, "thread_name").items() if pid == 0
-    }
+    tracks = tracks_of(whole)
     steps = slices(whole, pid=0, tid=tracks["steps"])
     assert [step["name"] for step in steps] == [f"step {number}" for number in range(1, 19)]
     assert (steps[0]["ts"], steps[0]["dur"]) == (500_000, 500_000)
@@ -428,9 +425,7 @@ def test_each_stream_of_a_gpu_has_a_track_of_what_ran_on_it(export, write):
         rank.facts.update(boot_id="one", time_namespace="time:[1]")
         rank.start_monotonic_ns += 1_000 * rank.world_rank
     whole = export(ranks, write=write)
-    tracks = {
-        name: track for (pid, track), name in names_of(whole, "thread_name").items() if pid == 2
-    }
+    tracks = tracks_of(whole, 2)
     (on_seven, on_thirteen) = (
         slices(whole, pid=2, tid=tracks[f"GPU 0, stream {number}"]) for number in (7, 13)
     )
@@ -441,18 +436,15 @@ def test_each_stream_of_a_gpu_has_a_track_of_what_ran_on_it(export, write):
     ]
     assert on_seven[0]["args"] == {"kernel": "void ampere_sgemm_128<32>(float*, float*, int)"}
     assert on_seven[1]["args"] == {"bytes": (2 << 20) - 8}
+    label = slices(whole, pid=2, name="ncclAllReduce")[0]["args"]["communicator"]
     assert {
         (event["name"], event["dur"], event["args"]["launched by"], event["args"]["communicator"])
         for event in on_thirteen
-    } == {("ncclDevKernel_AllReduce_Sum_f32_RING_LLv", 80_000, "graph", label_of_nccl(whole))}
+    } == {("ncclDevKernel_AllReduce_Sum_f32_RING_LLv", 80_000, "graph", label)}
     assert (len(on_seven), len(on_thirteen)) == (36, 18)
     (traced,) = slices(whole, pid=2, tid=tracks["GPU traced"])
     assert (traced["name"], traced["ts"], traced["dur"]) == ("traced, then stopped", 2, 9_800_000)
     assert not [name for name in tracks if name.startswith("all sampled: GPU")]
-
-
-def label_of_nccl(whole: dict) -> str:
-    return slices(whole, pid=2, name="ncclAllReduce")[0]["args"]["communicator"]
 
 
 def test_activities_that_a_file_lays_over_each_other_are_cut(export):
@@ -465,7 +457,7 @@ def test_activities_that_a_file_lays_over_each_other_are_cut(export):
         planted.GpuSample(5 * SECOND, 6 * SECOND, stream=77),
     ]
     whole = export([rank])
-    tracks = {name: track for (_, track), name in names_of(whole, "thread_name").items()}
+    tracks = tracks_of(whole)
     assert [
         (event["name"], event["ts"], event["dur"], event["args"])
         for event in slices(whole, tid=tracks["GPU, stream 7"])
@@ -489,13 +481,9 @@ def test_from_and_to_cut_gpus_too(export):
 def test_where_a_stream_has_not_sampled_all_its_windows_are_shown(export, tmp_path, report):
     whole = export(planted.gpu_run()[:1])
     for path in (tmp_path / "run").iterdir():
-        connection = sqlite3.connect(path)
-        connection.execute("INSERT INTO gpu_sample_window VALUES (0, 2, 100, 200)")
-        connection.commit()
+        planted.execute(path, "INSERT INTO gpu_sample_window VALUES (0, 2, 100, 200)")
     whole = parse(report("export", tmp_path / "run", "--format", "perfetto").out)
-    tracks = {
-        name: track for (pid, track), name in names_of(whole, "thread_name").items() if pid == 0
-    }
+    tracks = tracks_of(whole)
     assert [
         (event["ts"], event["dur"])
         for event in slices(whole, pid=0, tid=tracks["all sampled: GPU 0, stream 13"])
@@ -503,61 +491,48 @@ def test_where_a_stream_has_not_sampled_all_its_windows_are_shown(export, tmp_pa
     assert "all sampled: GPU 0, stream 7" not in tracks
 
 
+def counter(whole: dict, name: str, rank: int = 0) -> list[tuple[Decimal, float]]:
+    return [
+        (event["ts"], event["args"]["value"]) for event in events(whole, "C", name=name, pid=rank)
+    ]
+
+
+ALL_RANKS = 4
+IN_FLIGHT = "bytes in flight, nonblocking collectives"
+
+
+def area(values: list[tuple[Decimal, float]]) -> float:
+    return sum(
+        (after_us - at_us) * value for (at_us, value), (after_us, _) in zip(values, values[1:])
+    )
+
+
 def test_bytes_and_ranks_inside_are_counted_over_time(export):
     """The Bcast of 1 MiB takes 1 ms of a bin of 20 ms, at the root, and so do the four ranks inside
     it."""
     whole = export(timeline_run())
-    counters = [event for event in whole["traceEvents"] if event["ph"] == "C"]
-    handed = {
-        event["ts"]: event["args"]["value"] for event in counters
-        if event["pid"] == 0 and event["name"] == "bytes/s passed to MPI"
-    }
+    handed = dict(counter(whole, "bytes/s passed to MPI"))
     assert handed[Decimal("500000.000")] == 50 * (1 << 20)
     assert handed[Decimal("520000.000")] == 0
-    inside = {
-        event["ts"]: event["args"]["value"] for event in counters
-        if event["name"] == "ranks inside MPI"
-    }
+    inside = dict(counter(whole, "ranks inside MPI", ALL_RANKS))
     assert inside[Decimal("500000.000")] == Decimal("0.2")
-    assert {event["pid"] for event in counters if event["name"] == "ranks inside MPI"} == {4}
+    assert {event["pid"] for event in events(whole, "C", name="ranks inside MPI")} == {ALL_RANKS}
 
 
 def test_waiting_ranks_are_counted_over_time(of_grid):
     """In a step of 18 ms ranks 0, 1 and 3 wait for rank 2 for 8 ms each, 40 times."""
     whole = of_grid()
-    values = [
-        event for event in whole["traceEvents"]
-        if event["ph"] == "C" and event["name"] == "ranks waiting"
-    ]
-    spans = zip(values, values[1:])
-    assert sum(
-        (after["ts"] - before["ts"]) * before["args"]["value"] for before, after in spans
-    ) == pytest.approx(3 * 40 * 8_000, rel=0.01)
-    assert {event["pid"] for event in values} == {4} and values[-1]["args"]["value"] == 0
+    values = counter(whole, "ranks waiting", ALL_RANKS)
+    assert area(values) == pytest.approx(3 * 40 * 8_000, rel=0.01) and values[-1][1] == 0
+    assert {event["pid"] for event in events(whole, "C", name="ranks waiting")} == {ALL_RANKS}
 
 
 def test_bytes_in_flight_are_those_of_operations_in_progress(export):
     """On each of four ranks two Iallreduces of 64 KiB for 400 us."""
     whole = export(planted.training_run())
-    values = [
-        event for event in whole["traceEvents"]
-        if event["ph"] == "C" and event["name"] == "bytes in flight, nonblocking collectives"
-    ]
-    area = sum(
-        (after["ts"] - before["ts"]) * before["args"]["value"]
-        for before, after in zip(values, values[1:])
-    )
-    assert area == pytest.approx(4 * 2 * 65_536 * 400, rel=0.01) and {
-        event["pid"] for event in values
-    } == {4}
-
-
-def counter(whole: dict, name: str, rank: int = 0) -> list[tuple[Decimal, float]]:
-    of_it = (
-        event for event in whole["traceEvents"]
-        if event["ph"] == "C" and (event["name"], event["pid"]) == (name, rank)
-    )
-    return [(event["ts"], event["args"]["value"]) for event in of_it]
+    values = counter(whole, IN_FLIGHT, ALL_RANKS)
+    assert area(values) == pytest.approx(4 * 2 * 65_536 * 400, rel=0.01)
+    assert {event["pid"] for event in events(whole, "C", name=IN_FLIGHT)} == {ALL_RANKS}
 
 
 def test_what_sensors_of_a_gpu_said_are_counters(export):
@@ -568,9 +543,7 @@ def test_what_sensors_of_a_gpu_said_are_counters(export):
     whole = export([rank])
     second = 1_000_000
     assert counter(whole, "GPU 0 SM clock, MHz") == [
-        (second, 1_980),
-        (4 * second, 1_200),
-        (6 * second, 1_980),
+        (second, 1_980), (4 * second, 1_200), (6 * second, 1_980),
     ]
     assert counter(whole, "GPU 0 throttled") == [(second, 0), (4 * second, 1), (6 * second, 0)]
     assert counter(whole, "GPU 0 memory in use, bytes") == [(second, 61 << 30)]
@@ -601,15 +574,13 @@ def test_links_without_traffic_have_no_counters(export):
 def test_a_gpu_that_was_not_read_has_no_counters(export):
     rank = planted.gpu_run()[0]
     rank.readings = []
-    assert not [
-        event for event in export([rank])["traceEvents"]
-        if event["name"].startswith("GPU 0 ") and event["ph"] == "C"
-    ]
+    names = {event["name"] for event in events(export([rank]), "C")}
+    assert names and not [name for name in names if name.startswith("GPU 0 ")]
 
 
 def test_what_no_rank_does_has_no_counter(of_grid):
-    names = {event["name"] for event in of_grid()["traceEvents"] if event["ph"] == "C"}
-    assert "ranks waiting" in names and "bytes in flight, nonblocking collectives" not in names
+    names = {event["name"] for event in events(of_grid(), "C")}
+    assert "ranks waiting" in names and IN_FLIGHT not in names
 
 
 def test_a_span_is_spread_over_the_bins_that_it_meets():
@@ -618,11 +589,7 @@ def test_a_span_is_spread_over_the_bins_that_it_meets():
     bins.add(1_420, 1_420, 7)  # a moment
     bins.add(0, 900, 1_000)  # before the first
     assert list(bins.values(1.0)) == [
-        (1_000, 50.0),
-        (1_100, 100.0),
-        (1_300, 50.0),
-        (1_400, 7.0),
-        (1_500, 0.0),
+        (1_000, 50.0), (1_100, 100.0), (1_300, 50.0), (1_400, 7.0), (1_500, 0.0),
     ]
 
 
@@ -750,23 +717,18 @@ def test_a_large_run_says_that_calls_are_left_out(report, tmp_path, monkeypatch)
         for number in range(1, 2_001)
     ]
     planted.write_databases(tmp_path, [rank])
-    answer = report("export", tmp_path, "--format", "perfetto")
+    part, whole = (
+        report("export", tmp_path, "--format", "perfetto", *words)
+        for words in ((), ("--from", "0"))
+    )
     note = (
-        "the timeline shows 952 calls, those in 50.0 % of the time; with --from and --to a "
-        "part "
+        "the timeline shows 952 calls, those in 50.0 % of the time; with --from and --to a part "
         "with all of them"
     )
-    assert answer.err == f"hvprof-report: {tmp_path}: {note}\n"
-    assert len(slices(parse(answer.out), name="MPI_Allreduce")) == 952
-    assert (
-        len(
-            slices(
-                parse(report("export", tmp_path, "--format", "perfetto", "--from", "0").out),
-                name="MPI_Allreduce",
-            )
-        )
-        == 2_000
-    )
+    assert part.err == f"hvprof-report: {tmp_path}: {note}\n"
+    assert [
+        len(slices(parse(answer.out), name="MPI_Allreduce")) for answer in (part, whole)
+    ] == [952, 2_000]
 
 
 def test_a_run_without_samples_says_so(report, tmp_path):
@@ -777,11 +739,7 @@ def test_a_run_without_samples_says_so(report, tmp_path):
 
 
 def test_the_file_is_replaced_as_a_whole(report, run_folder, tmp_path):
-    assert (
-        report(
-            "export", run_folder, "--format", "perfetto", "--output", tmp_path / "trace.json"
-        ).out
-        == ""
-    )
-    parse((tmp_path / "trace.json").read_text())
+    path = tmp_path / "trace.json"
+    assert report("export", run_folder, "--format", "perfetto", "--output", path).out == ""
+    parse(path.read_text())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "trace.json"]
