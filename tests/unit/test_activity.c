@@ -224,7 +224,7 @@ static const struct ledger_activity_sample *sample_of(unsigned stream, unsigned 
 
 /* Counting */
 
-static void a_kernel_is_counted_at_once(void)
+TEST(a_kernel_is_counted_at_once)
 {
     begin();
     kernel("gemm", 1000, 1500);
@@ -240,7 +240,7 @@ static void a_kernel_is_counted_at_once(void)
     CHECK_EQUAL(totals().entries, 2);
 }
 
-static void streams_and_graphs_are_counted_apart(void)
+TEST(streams_and_graphs_are_counted_apart)
 {
     begin();
     struct gpu_event event = on(0, 7, 0, 100);
@@ -259,7 +259,7 @@ static void streams_and_graphs_are_counted_apart(void)
     CHECK_EQUAL(streams_in_ledger(), 4);
 }
 
-static void a_stream_is_of_one_device_and_one_context(void)
+TEST(a_stream_is_of_one_device_and_one_context)
 {
     begin();
     for (uint32_t i = 0; i < 2000; i++) { /* each twice; many have neighboring slots in the index */
@@ -274,7 +274,7 @@ static void a_stream_is_of_one_device_and_one_context(void)
         CHECK(!activity->live || count_of(activity) == 2);
 }
 
-static void copies_are_counted_by_powers_of_two(void)
+TEST(copies_are_counted_by_powers_of_two)
 {
     begin();
     copy(LEDGER_COPY_TO_DEVICE, 1000, 0, 10);
@@ -306,7 +306,7 @@ static void kernel_of_blocks(uint32_t device, const char *name, uint32_t blocks,
 
 /* A kernel of more blocks than there are multiprocessors occupies all; of one without a grid
  * nothing is known. */
-static void multiprocessors_of_communication_are_counted_by_time(void)
+TEST(multiprocessors_of_communication_are_counted_by_time)
 {
     begin();
     kernel_of_blocks(0, "ncclDevKernel_AllReduce", 16, 30);
@@ -326,7 +326,7 @@ static void multiprocessors_of_communication_are_counted_by_time(void)
     CHECK_EQUAL(device_of(0)->sms, 100);
 }
 
-static void a_device_says_what_it_is_and_what_it_did(void)
+TEST(a_device_says_what_it_is_and_what_it_did)
 {
     begin();
     kernel_on(3, 7, "gemm", 500, 900);
@@ -345,7 +345,7 @@ static void a_device_says_what_it_is_and_what_it_did(void)
     CHECK_EQUAL(device->last_ns, zero_ns + 900);
 }
 
-static void what_ends_before_it_begins_took_no_time(void)
+TEST(what_ends_before_it_begins_took_no_time)
 {
     begin();
     trace_from(0);
@@ -358,7 +358,7 @@ static void what_ends_before_it_begins_took_no_time(void)
 
 /* Full tables */
 
-static void streams_beyond_the_most_are_one_and_lose_nothing(void)
+TEST(streams_beyond_the_most_are_one_and_lose_nothing)
 {
     begin();
     trace_from(0);
@@ -377,7 +377,7 @@ static void streams_beyond_the_most_are_one_and_lose_nothing(void)
     CHECK(sample_of(LEDGER_STREAM_OTHER, 0) == NULL);
 }
 
-static void devices_beyond_the_most_are_counted_with_the_other_stream(void)
+TEST(devices_beyond_the_most_are_counted_with_the_other_stream)
 {
     begin();
     trace_from(0);
@@ -391,7 +391,7 @@ static void devices_beyond_the_most_are_counted_with_the_other_stream(void)
     CHECK_EQUAL(the_ledger.header->gpu_unattributed_records, 6);
 }
 
-static void activities_beyond_the_most_are_counted_by_kind(void)
+TEST(activities_beyond_the_most_are_counted_by_kind)
 {
     begin();
     char name[32];
@@ -417,7 +417,7 @@ static void activities_beyond_the_most_are_counted_by_kind(void)
     CHECK_EQUAL(the_ledger.header->gpu_unattributed_records, 6003 - (all.entries - 3));
 }
 
-static void kernels_beyond_the_limit_are_still_distinguished_from_communication(void)
+TEST(kernels_beyond_the_limit_are_still_distinguished_from_communication)
 {
     begin();
     trace_from(0);
@@ -436,7 +436,7 @@ static void kernels_beyond_the_limit_are_still_distinguished_from_communication(
     CHECK(the_ledger.header->gpu_unattributed_records >= 2);
 }
 
-static void a_ledger_that_fills_up_loses_no_activity(void)
+TEST(a_ledger_that_fills_up_loses_no_activity)
 {
     begin_with(1, 0); /* eight chunks: devices, streams, kernels, activities, facts */
     trace_from(0);
@@ -454,7 +454,7 @@ static void a_ledger_that_fills_up_loses_no_activity(void)
     CHECK_EQUAL(traced_ns(0), 10000);
 }
 
-static void a_ledger_without_room_records_nothing_and_says_so(void)
+TEST(a_ledger_without_room_records_nothing_and_says_so)
 {
     begin_with(1, 0);
     while (ledger_chunk(LEDGER_FACTS, 1, 0)) {
@@ -469,7 +469,7 @@ static void a_ledger_without_room_records_nothing_and_says_so(void)
 
 /* Overlap sums */
 
-static void events_in_any_order_give_the_same_sums(void)
+TEST(events_in_any_order_give_the_same_sums)
 {
     begin();
     trace_from(0);
@@ -489,7 +489,7 @@ static void events_in_any_order_give_the_same_sums(void)
     CHECK_EQUAL(the_ledger.header->gpu_late_records, 0);
 }
 
-static void calls_of_mpi_are_in_every_devices_overlap_sums(void)
+TEST(calls_of_mpi_are_in_every_devices_overlap_sums)
 {
     begin();
     trace_from(0);
@@ -506,7 +506,7 @@ static void calls_of_mpi_are_in_every_devices_overlap_sums(void)
     CHECK_EQUAL(traced_ns(1), 1000);
 }
 
-static void a_device_that_is_first_seen_later_was_idle_or_in_mpi_before(void)
+TEST(a_device_that_is_first_seen_later_was_idle_or_in_mpi_before)
 {
     begin();
     trace_from(0);
@@ -522,7 +522,7 @@ static void a_device_that_is_first_seen_later_was_idle_or_in_mpi_before(void)
     CHECK_EQUAL(traced_ns(1), 1000);
 }
 
-static void a_device_that_is_first_seen_in_a_later_window_has_all_of_them(void)
+TEST(a_device_that_is_first_seen_in_a_later_window_has_all_of_them)
 {
     begin();
     trace_from(0);
@@ -536,7 +536,7 @@ static void a_device_that_is_first_seen_in_a_later_window_has_all_of_them(void)
     CHECK_EQUAL(device_of(1)->state_ns[LEDGER_COMPUTING], 200);
 }
 
-static void windows_of_tracing_cut_what_runs_through_them(void)
+TEST(windows_of_tracing_cut_what_runs_through_them)
 {
     begin();
     kernel("gemm", 0, 150); /* it arrived before the window began, and runs into it */
@@ -552,7 +552,7 @@ static void windows_of_tracing_cut_what_runs_through_them(void)
     CHECK_EQUAL(totals().total_ns, 150 + 320);
 }
 
-static void a_late_event_is_counted_but_in_no_overlap_sum(void)
+TEST(a_late_event_is_counted_but_in_no_overlap_sum)
 {
     begin();
     trace_from(0);
@@ -572,7 +572,7 @@ static void a_late_event_is_counted_but_in_no_overlap_sum(void)
     CHECK(sample_of(1, 2) == NULL);
 }
 
-static void a_late_call_of_mpi_is_cut(void)
+TEST(a_late_call_of_mpi_is_cut)
 {
     begin();
     trace_from(0);
@@ -587,7 +587,7 @@ static void a_late_call_of_mpi_is_cut(void)
 
 /* One event more than the queue holds, then one before the earliest, then one that arrives too
  * late. */
-static void what_finds_no_room_to_wait_is_settled_before_its_time(void)
+TEST(what_finds_no_room_to_wait_is_settled_before_its_time)
 {
     begin();
     trace_from(0);
@@ -645,7 +645,7 @@ static void check_reference(uint32_t device)
         CHECK_EQUAL(device_of(device)->state_ns[state], expected[state]);
 }
 
-static void any_activities_add_up_as_the_reference_does(void)
+TEST(any_activities_add_up_as_the_reference_does)
 {
     enum { LATEST_NS = 60 };
     begin();
@@ -668,7 +668,7 @@ static void any_activities_add_up_as_the_reference_does(void)
 
 /* The observer and samples */
 
-static void a_communication_kernel_is_reported_when_it_is_settled(void)
+TEST(a_communication_kernel_is_reported_when_it_is_settled)
 {
     begin();
     char name[] = "ncclDevKernel_AllReduce";
@@ -691,7 +691,7 @@ static void a_communication_kernel_is_reported_when_it_is_settled(void)
     CHECK_EQUAL(told.last.flags, LEDGER_ACTIVITY_GRAPH);
 }
 
-static void samples_say_what_the_activity_was(void)
+TEST(samples_say_what_the_activity_was)
 {
     begin();
     struct gpu_event event = on(0, 7, 300, 400);
@@ -722,7 +722,7 @@ static void samples_say_what_the_activity_was(void)
     CHECK(sample_of(1, 3) == NULL);
 }
 
-static void without_room_for_samples_the_rest_goes_on(void)
+TEST(without_room_for_samples_the_rest_goes_on)
 {
     begin_with(64 << 20, 0);
     trace_from(0);
@@ -741,7 +741,7 @@ static void reset_at(int64_t ns)
     activity_reset(clock_ns_of_late(the_ledger.header->reset_ticks));
 }
 
-static void a_reset_forgets_what_was_counted(void)
+TEST(a_reset_forgets_what_was_counted)
 {
     begin();
     trace_from(0);
@@ -765,7 +765,7 @@ static void a_reset_forgets_what_was_counted(void)
     CHECK_EQUAL(traced_ns(0), 300);
 }
 
-static void activities_begun_before_a_reset_are_then_only_in_the_overlap_sums(void)
+TEST(activities_begun_before_a_reset_are_then_only_in_the_overlap_sums)
 {
     begin();
     trace_from(0);
@@ -785,7 +785,7 @@ static void activities_begun_before_a_reset_are_then_only_in_the_overlap_sums(vo
     CHECK_EQUAL(the_ledger.header->gpu_late_records, 0);
 }
 
-static void resets_use_the_same_room_again(void)
+TEST(resets_use_the_same_room_again)
 {
     begin();
     kernel("gemm", 0, 10);
@@ -800,7 +800,7 @@ static void resets_use_the_same_room_again(void)
     CHECK_EQUAL(the_ledger.header->gpu_unattributed_records, 0);
 }
 
-static void a_device_that_is_first_seen_after_a_reset_has_no_time_before_it(void)
+TEST(a_device_that_is_first_seen_after_a_reset_has_no_time_before_it)
 {
     begin();
     trace_from(0);
@@ -813,7 +813,7 @@ static void a_device_that_is_first_seen_after_a_reset_has_no_time_before_it(void
     CHECK_EQUAL(device_of(1)->state_ns[LEDGER_IN_MPI], 0);
 }
 
-static void a_reset_between_windows_leaves_nothing(void)
+TEST(a_reset_between_windows_leaves_nothing)
 {
     begin();
     trace_from(0);
@@ -906,46 +906,10 @@ static void look(pid_t child)
         check_samples();
 }
 
-static void a_kill_at_any_instruction_leaves_the_ledger_whole(void)
+TEST(a_kill_at_any_instruction_leaves_the_ledger_whole)
 {
     truth = unit_shared(sizeof *truth);
     begin_with(1 << 20, 1 << 17);
     CHECK(stepping(PTRACE_SINGLESTEP, take_and_settle, look) > 1000);
     CHECK_EQUAL(totals().count, 1);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_kernel_is_counted_at_once),
-    TEST(streams_and_graphs_are_counted_apart),
-    TEST(a_stream_is_of_one_device_and_one_context),
-    TEST(copies_are_counted_by_powers_of_two),
-    TEST(multiprocessors_of_communication_are_counted_by_time),
-    TEST(a_device_says_what_it_is_and_what_it_did),
-    TEST(what_ends_before_it_begins_took_no_time),
-    TEST(streams_beyond_the_most_are_one_and_lose_nothing),
-    TEST(devices_beyond_the_most_are_counted_with_the_other_stream),
-    TEST(activities_beyond_the_most_are_counted_by_kind),
-    TEST(kernels_beyond_the_limit_are_still_distinguished_from_communication),
-    TEST(a_ledger_that_fills_up_loses_no_activity),
-    TEST(a_ledger_without_room_records_nothing_and_says_so),
-    TEST(events_in_any_order_give_the_same_sums),
-    TEST(calls_of_mpi_are_in_every_devices_overlap_sums),
-    TEST(a_device_that_is_first_seen_later_was_idle_or_in_mpi_before),
-    TEST(a_device_that_is_first_seen_in_a_later_window_has_all_of_them),
-    TEST(windows_of_tracing_cut_what_runs_through_them),
-    TEST(a_late_event_is_counted_but_in_no_overlap_sum),
-    TEST(a_late_call_of_mpi_is_cut),
-    TEST(what_finds_no_room_to_wait_is_settled_before_its_time),
-    TEST(any_activities_add_up_as_the_reference_does),
-    TEST(a_communication_kernel_is_reported_when_it_is_settled),
-    TEST(samples_say_what_the_activity_was),
-    TEST(without_room_for_samples_the_rest_goes_on),
-    TEST(a_reset_forgets_what_was_counted),
-    TEST(activities_begun_before_a_reset_are_then_only_in_the_overlap_sums),
-    TEST(resets_use_the_same_room_again),
-    TEST(a_device_that_is_first_seen_after_a_reset_has_no_time_before_it),
-    TEST(a_reset_between_windows_leaves_nothing),
-    TEST(a_kill_at_any_instruction_leaves_the_ledger_whole),
-};
-
-UNIT_FILE(TESTS)

@@ -14,19 +14,19 @@ static void write_file(const char *text)
 }
 
 /* It is created before it is locked. */
-static void a_file_without_a_byte_is_that_of_a_process_that_is_beginning(void)
+TEST(a_file_without_a_byte_is_that_of_a_process_that_is_beginning)
 {
     write_file("");
     CHECK_EQUAL(alive_ledger("file"), ALIVE_YES);
 }
 
-static void a_file_with_one_byte_that_nobody_has_locked_is_of_nobody(void)
+TEST(a_file_with_one_byte_that_nobody_has_locked_is_of_nobody)
 {
     write_file("x");
     CHECK_EQUAL(alive_ledger("file"), ALIVE_NO);
 }
 
-static void a_file_that_somebody_has_locked_is_in_use(void)
+TEST(a_file_that_somebody_has_locked_is_in_use)
 {
     write_file("x");
     int file = open("file", O_RDWR);
@@ -34,14 +34,14 @@ static void a_file_that_somebody_has_locked_is_in_use(void)
     CHECK_EQUAL(alive_ledger("file"), ALIVE_YES);
 }
 
-static void a_file_that_is_not_there_and_a_link_are_of_nobody(void)
+TEST(a_file_that_is_not_there_and_a_link_are_of_nobody)
 {
     CHECK_EQUAL(alive_ledger("file"), ALIVE_NO);
     CHECK(symlink("ledger", "file") == 0);
     CHECK_EQUAL(alive_ledger("file"), ALIVE_NO);
 }
 
-static void a_ledger_is_in_use_until_its_process_ends(void)
+TEST(a_ledger_is_in_use_until_its_process_ends)
 {
     pid_t child = fork();
     if (child == 0)
@@ -80,7 +80,7 @@ static void write_copy_of_this_process(void)
     the_ledger.header->copied_unix_ns = 1;
 }
 
-static void a_copy_is_of_the_process_that_its_facts_name(void)
+TEST(a_copy_is_of_the_process_that_its_facts_name)
 {
     write_copy_of_this_process();
     CHECK_EQUAL(alive_ledger("ledger"), ALIVE_YES);
@@ -88,7 +88,7 @@ static void a_copy_is_of_the_process_that_its_facts_name(void)
     CHECK_EQUAL(alive_ledger("ledger"), ALIVE_NO);
 }
 
-static void a_process_is_known_by_host_namespace_number_and_start(void)
+TEST(a_process_is_known_by_host_namespace_number_and_start)
 {
     char self[ALIVE_NAME_BYTES], boot_id[64], namespace[64], start[24], other[ALIVE_NAME_BYTES];
     int pid;
@@ -108,31 +108,17 @@ static void a_process_is_known_by_host_namespace_number_and_start(void)
     CHECK_EQUAL(alive_process("host boot", true), ALIVE_UNKNOWN);
 }
 
-static void the_last_copy_is_of_nobody(void)
+TEST(the_last_copy_is_of_nobody)
 {
     write_copy_of_this_process();
     the_ledger.header->ended = LEDGER_RUNNING + 1;
     CHECK_EQUAL(alive_ledger("ledger"), ALIVE_NO);
 }
 
-static void a_job_may_have_closed_its_standard_input(void)
+TEST(a_job_may_have_closed_its_standard_input)
 {
     write_file("x");
     close(STDIN_FILENO);
     CHECK_EQUAL(alive_ledger("file"), ALIVE_NO);
     CHECK(open("file", O_RDONLY) == STDIN_FILENO);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_file_without_a_byte_is_that_of_a_process_that_is_beginning),
-    TEST(a_file_with_one_byte_that_nobody_has_locked_is_of_nobody),
-    TEST(a_file_that_somebody_has_locked_is_in_use),
-    TEST(a_file_that_is_not_there_and_a_link_are_of_nobody),
-    TEST(a_ledger_is_in_use_until_its_process_ends),
-    TEST(a_copy_is_of_the_process_that_its_facts_name),
-    TEST(a_process_is_known_by_host_namespace_number_and_start),
-    TEST(the_last_copy_is_of_nobody),
-    TEST(a_job_may_have_closed_its_standard_input),
-};
-
-UNIT_FILE(TESTS)

@@ -59,7 +59,7 @@ static bool is_inside(void)
     return record()->doing & LEDGER_DOING_INSIDE;
 }
 
-static void a_message_is_announced_with_size_world_rank_and_tag(void)
+TEST(a_message_is_announced_with_size_world_rank_and_tag)
 {
     struct call call UNTIL_RETURN;
     begin();
@@ -79,7 +79,7 @@ static void a_message_is_announced_with_size_world_rank_and_tag(void)
     CHECK_EQUAL(record()->since_ticks, call.end);
 }
 
-static void wildcards_and_missing_peers_are_distinguished(void)
+TEST(wildcards_and_missing_peers_are_distinguished)
 {
     struct call call UNTIL_RETURN;
     begin();
@@ -94,7 +94,7 @@ static void wildcards_and_missing_peers_are_distinguished(void)
     call_end(&call, MPI_SUCCESS);
 }
 
-static void mpi_is_asked_for_nothing(void)
+TEST(mpi_is_asked_for_nothing)
 {
     struct call call UNTIL_RETURN;
     begin();
@@ -114,7 +114,7 @@ static void mpi_is_asked_for_nothing(void)
     CHECK_EQUAL(fake_questions, asked);
 }
 
-static void collectives_on_a_communicator_are_numbered_and_the_last_sixteen_retained(void)
+TEST(collectives_on_a_communicator_are_numbered_and_the_last_sixteen_retained)
 {
     struct call call UNTIL_RETURN;
     begin();
@@ -136,7 +136,7 @@ static void collectives_on_a_communicator_are_numbered_and_the_last_sixteen_reta
     }
 }
 
-static void blocks_are_multiplied_by_the_group_s_size(void)
+TEST(blocks_are_multiplied_by_the_group_s_size)
 {
     struct call call UNTIL_RETURN;
     begin();
@@ -148,7 +148,7 @@ static void blocks_are_multiplied_by_the_group_s_size(void)
     call_end(&call, MPI_SUCCESS);
 }
 
-static void the_announced_size_is_counted_without_a_second_look_at_the_type(void)
+TEST(the_announced_size_is_counted_without_a_second_look_at_the_type)
 {
     struct call call UNTIL_RETURN;
     begin();
@@ -168,7 +168,7 @@ static void the_announced_size_is_counted_without_a_second_look_at_the_type(void
     CHECK_EQUAL(traffic_bcast(&call, 5, derived, 0, few).bytes, 120);
 }
 
-static void a_wait_says_what_it_waits_for(void)
+TEST(a_wait_says_what_it_waits_for)
 {
     struct call call UNTIL_RETURN;
     uintptr_t request = 0x1234;
@@ -201,7 +201,7 @@ static void a_wait_says_what_it_waits_for(void)
     call_end(&call, MPI_SUCCESS);
 }
 
-static void a_communicator_freed_during_a_call_on_it_is_not_asked_about(void)
+TEST(a_communicator_freed_during_a_call_on_it_is_not_asked_about)
 {
     struct call call UNTIL_RETURN;
     begin();
@@ -232,7 +232,7 @@ static uint64_t counted(uint32_t thread)
     return reader_totals(the_ledger.header, thread).count;
 }
 
-static void a_reset_sets_this_thread_s_counters_to_zero_at_once(void)
+TEST(a_reset_sets_this_thread_s_counters_to_zero_at_once)
 {
     begin();
     count_one();
@@ -259,7 +259,7 @@ static void *other_thread(void *unused)
     return NULL;
 }
 
-static void another_thread_s_counters_are_invalid_until_its_next_call_restarts_them(void)
+TEST(another_thread_s_counters_are_invalid_until_its_next_call_restarts_them)
 {
     begin();
     pthread_t other;
@@ -274,7 +274,7 @@ static void another_thread_s_counters_are_invalid_until_its_next_call_restarts_t
     CHECK_EQUAL(counted(0), 1);
 }
 
-static void a_thread_that_inherits_counters_from_before_a_reset_begins_at_zero(void)
+TEST(a_thread_that_inherits_counters_from_before_a_reset_begins_at_zero)
 {
     begin();
     pthread_t first, second;
@@ -289,7 +289,7 @@ static void a_thread_that_inherits_counters_from_before_a_reset_begins_at_zero(v
     CHECK_EQUAL(counted(0), 2);
 }
 
-static void the_time_that_is_counted_in_stops_while_counting_is_switched_off(void)
+TEST(the_time_that_is_counted_in_stops_while_counting_is_switched_off)
 {
     begin();
     struct ledger_header *header = the_ledger.header;
@@ -310,20 +310,3 @@ static void the_time_that_is_counted_in_stops_while_counting_is_switched_off(voi
     CHECK_EQUAL(header->counted_ns, 0);
     CHECK(header->counting_since_ns > 0);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_message_is_announced_with_size_world_rank_and_tag),
-    TEST(wildcards_and_missing_peers_are_distinguished),
-    TEST(mpi_is_asked_for_nothing),
-    TEST(collectives_on_a_communicator_are_numbered_and_the_last_sixteen_retained),
-    TEST(blocks_are_multiplied_by_the_group_s_size),
-    TEST(the_announced_size_is_counted_without_a_second_look_at_the_type),
-    TEST(a_wait_says_what_it_waits_for),
-    TEST(a_communicator_freed_during_a_call_on_it_is_not_asked_about),
-    TEST(a_reset_sets_this_thread_s_counters_to_zero_at_once),
-    TEST(another_thread_s_counters_are_invalid_until_its_next_call_restarts_them),
-    TEST(a_thread_that_inherits_counters_from_before_a_reset_begins_at_zero),
-    TEST(the_time_that_is_counted_in_stops_while_counting_is_switched_off),
-};
-
-UNIT_FILE(TESTS)

@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+UNIT_ALONE;
+
 enum { BLOCK = 512, RANKS = 16, MOST_BYTES = 60000 };
 
 /* Waiting takes no time here, and a file system may refuse locks. */
@@ -96,7 +98,7 @@ static off_t length(const char *archive)
     return there.st_size;
 }
 
-static void each_rank_s_database_is_a_member(void)
+TEST(each_rank_s_database_is_a_member)
 {
     settings.umask = 077;
     for (int rank = 0; rank < RANKS; rank++)
@@ -113,7 +115,7 @@ static void each_rank_s_database_is_a_member(void)
     CHECK_EQUAL(there.st_mode & 0777, 0600);
 }
 
-static void a_rank_that_is_in_it_is_not_appended_again(void)
+TEST(a_rank_that_is_in_it_is_not_appended_again)
 {
     CHECK_EQUAL(append("node.tar", 1), 0);
     off_t before = length("node.tar");
@@ -122,7 +124,7 @@ static void a_rank_that_is_in_it_is_not_appended_again(void)
 }
 
 /* A header whose data is not there, the first half of a header, and anything at all. */
-static void what_a_crash_has_left_behind_the_last_member_is_cut_off(void)
+TEST(what_a_crash_has_left_behind_the_last_member_is_cut_off)
 {
     char header[BLOCK];
     CHECK_EQUAL(append("node.tar", 2), 0);
@@ -145,7 +147,7 @@ static void what_a_crash_has_left_behind_the_last_member_is_cut_off(void)
     CHECK_EQUAL(ranks_in("node.tar"), 1 << 2 | 1 << 5);
 }
 
-static void a_size_that_no_file_has_ends_it(void)
+TEST(a_size_that_no_file_has_ends_it)
 {
     static const char *const SIZES[] = {"77777777777", "37777777777", "-0000000001", "00000200000"};
     for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
@@ -173,7 +175,7 @@ static void hold_the_lock(void)
     pause();
 }
 
-static void a_lock_that_is_held_for_too_long_is_given_up(void)
+TEST(a_lock_that_is_held_for_too_long_is_given_up)
 {
     CHECK_EQUAL(append("node.tar", 1), 0);
     pid_t holder = fork();
@@ -188,7 +190,7 @@ static void a_lock_that_is_held_for_too_long_is_given_up(void)
     CHECK_EQUAL(ranks_in("node.tar"), 1 << 1 | 1 << 2);
 }
 
-static void without_locks_nothing_is_appended(void)
+TEST(without_locks_nothing_is_appended)
 {
     CHECK_EQUAL(append("node.tar", 1), 0);
     refusal = ENOLCK;
@@ -196,7 +198,7 @@ static void without_locks_nothing_is_appended(void)
     CHECK_EQUAL(ranks_in("node.tar"), 1 << 1);
 }
 
-static void what_has_no_room_is_not_appended_and_the_others_stay(void)
+TEST(what_has_no_room_is_not_appended_and_the_others_stay)
 {
     if (unit_is_emulated())
         unit_skip("an emulator does not pass the limit on");
@@ -211,7 +213,7 @@ static void what_has_no_room_is_not_appended_and_the_others_stay(void)
     CHECK_EQUAL(ranks_in("node.tar"), 1 << 15 | 1 << 2);
 }
 
-static void a_link_or_a_pipe_of_its_name_is_not_used(void)
+TEST(a_link_or_a_pipe_of_its_name_is_not_used)
 {
     CHECK_EQUAL(append("target.tar", 1), 0);
     CHECK(symlink("target.tar", "link.tar") == 0 && mkfifo("pipe.tar", 0600) == 0);
@@ -230,7 +232,7 @@ static int append_at_last(int rank)
     return error;
 }
 
-static void ranks_that_append_at_the_same_time_are_all_in_it(void)
+TEST(ranks_that_append_at_the_same_time_are_all_in_it)
 {
     for (int rank = 0; rank < RANKS; rank++)
         if (fork() == 0)
@@ -262,7 +264,7 @@ static void the_next_rank_finds_an_archive(pid_t child)
     CHECK_EQUAL(ranks_in("killed.tar"), before | 1 << 8);
 }
 
-static void a_kill_at_any_system_call_costs_no_other_rank_its_database(void)
+TEST(a_kill_at_any_system_call_costs_no_other_rank_its_database)
 {
     CHECK_EQUAL(append("node.tar", 6), 0);
     off_t end = length("node.tar") - 2 * BLOCK;
@@ -272,18 +274,3 @@ static void a_kill_at_any_system_call_costs_no_other_rank_its_database(void)
     CHECK_EQUAL(states, 1 << 6 | 1 << 7);
     CHECK_EQUAL(ranks_in("node.tar"), 1 << 6 | 1 << 7);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(each_rank_s_database_is_a_member),
-    TEST(a_rank_that_is_in_it_is_not_appended_again),
-    TEST(what_a_crash_has_left_behind_the_last_member_is_cut_off),
-    TEST(a_size_that_no_file_has_ends_it),
-    TEST(a_lock_that_is_held_for_too_long_is_given_up),
-    TEST(without_locks_nothing_is_appended),
-    TEST(what_has_no_room_is_not_appended_and_the_others_stay),
-    TEST(a_link_or_a_pipe_of_its_name_is_not_used),
-    TEST(ranks_that_append_at_the_same_time_are_all_in_it),
-    TEST(a_kill_at_any_system_call_costs_no_other_rank_its_database),
-};
-
-UNIT_ALONE(TESTS)

@@ -49,7 +49,7 @@ static void track(uint64_t start_ticks)
     CHECK(requests_track(REQUEST, &request));
 }
 
-static void a_call_that_ends_before_it_began_took_a_nanosecond(void)
+TEST(a_call_that_ends_before_it_began_took_a_nanosecond)
 {
     begin();
     struct call call = call_from_ahead(CALL_Barrier);
@@ -60,7 +60,7 @@ static void a_call_that_ends_before_it_began_took_a_nanosecond(void)
     CHECK_EQUAL(cell->max_ns, 1);
 }
 
-static void a_wait_that_ends_before_it_began_blocks_for_nothing(void)
+TEST(a_wait_that_ends_before_it_began_blocks_for_nothing)
 {
     begin();
     track(clock_ticks());
@@ -71,7 +71,7 @@ static void a_wait_that_ends_before_it_began_blocks_for_nothing(void)
     CHECK_EQUAL(cell->blocked_ns, 0);
 }
 
-static void a_test_that_ends_before_it_began_blocks_for_nothing(void)
+TEST(a_test_that_ends_before_it_began_blocks_for_nothing)
 {
     begin();
     track(clock_ticks());
@@ -82,7 +82,7 @@ static void a_test_that_ends_before_it_began_blocks_for_nothing(void)
     CHECK_EQUAL(done.blocked_ticks, 0);
 }
 
-static void a_request_that_completes_before_it_started_took_the_least_time(void)
+TEST(a_request_that_completes_before_it_started_took_the_least_time)
 {
     begin();
     track(clock_ticks() + AN_HOUR_AHEAD);
@@ -96,7 +96,7 @@ static void a_request_that_completes_before_it_started_took_the_least_time(void)
     CHECK(cell->blocked_ns <= 1);
 }
 
-static void an_array_is_waited_for_no_longer_than_the_calls_took(void)
+TEST(an_array_is_waited_for_no_longer_than_the_calls_took)
 {
     begin();
     struct wait_array *wait_array = &thread_adopt()->wait_array;
@@ -107,7 +107,7 @@ static void an_array_is_waited_for_no_longer_than_the_calls_took(void)
     CHECK_EQUAL(wait_array->total_ticks, 0);
 }
 
-static void calls_are_counted_beyond_32_bits(void)
+TEST(calls_are_counted_beyond_32_bits)
 {
     enum { CALLS = 3 };
     const uint64_t before = 10000000000;
@@ -131,7 +131,7 @@ static void calls_are_counted_beyond_32_bits(void)
     CHECK_EQUAL(reader_totals(the_ledger.header, 0).count, before + CALLS);
 }
 
-static void resets_without_end_never_come_to_an_epoch_that_means_something_else(void)
+TEST(resets_without_end_never_come_to_an_epoch_that_means_something_else)
 {
     begin();
     the_ledger.header->epoch = UINT32_MAX - 2;
@@ -162,7 +162,7 @@ static unsigned questions_about(mpi_handle made, enum call_id constructor, mpi_h
     return fake_questions - asked;
 }
 
-static void mpi_is_asked_nothing_about_a_duplicate_and_little_about_other_communicators(void)
+TEST(mpi_is_asked_nothing_about_a_duplicate_and_little_about_other_communicators)
 {
     begin();
     mpi_handle parent = fake_comm((int[]){5, 3, 7}, 3);
@@ -186,7 +186,7 @@ static void lasts_two_windows(struct call *call)
     call->end = clock_ticks_at(the_ledger.header->start_ns + (2ll << LEDGER_WINDOW_NS_LOG2));
 }
 
-static void a_collective_is_sampled_in_the_window_in_which_it_returns(void)
+TEST(a_collective_is_sampled_in_the_window_in_which_it_returns)
 {
     begin();
     samples_begin(256 << 10);
@@ -201,7 +201,7 @@ static void a_collective_is_sampled_in_the_window_in_which_it_returns(void)
     CHECK_EQUAL(sample->sequence, 1);
 }
 
-static void a_message_is_sampled_in_the_window_in_which_it_returns(void)
+TEST(a_message_is_sampled_in_the_window_in_which_it_returns)
 {
     begin();
     samples_begin(256 << 10);
@@ -244,7 +244,7 @@ static uint64_t outer_call_around(void (*inside)(int), int depth)
     return call.end - call.start;
 }
 
-static void a_call_inside_another_counts_and_its_time_is_not_counted_twice(void)
+TEST(a_call_inside_another_counts_and_its_time_is_not_counted_twice)
 {
     begin();
     uint64_t ticks = outer_call_around(calls_inside, 1);
@@ -258,7 +258,7 @@ static void a_call_inside_another_counts_and_its_time_is_not_counted_twice(void)
     CHECK_EQUAL(this_thread->wrapper, 0);
 }
 
-static void calls_inside_calls_inside_calls_are_each_counted_once(void)
+TEST(calls_inside_calls_inside_calls_are_each_counted_once)
 {
     begin();
     uint64_t ticks = outer_call_around(calls_inside, 5);
@@ -269,7 +269,7 @@ static void calls_inside_calls_inside_calls_are_each_counted_once(void)
     CHECK(outer->total_ns + inner->total_ns <= clock_duration_ns(ticks) + 5);
 }
 
-static void calls_nested_too_deep_are_listed(void)
+TEST(calls_nested_too_deep_are_listed)
 {
     begin();
     outer_call_around(calls_inside, WRAPPERS_NESTED + 3);
@@ -279,7 +279,7 @@ static void calls_nested_too_deep_are_listed(void)
     CHECK_EQUAL(this_thread->wrapper, 0);
 }
 
-static void a_call_after_one_with_calls_inside_has_its_whole_time(void)
+TEST(a_call_after_one_with_calls_inside_has_its_whole_time)
 {
     begin();
     outer_call_around(calls_inside, 1);
@@ -301,7 +301,7 @@ static NOINLINE void looks_at_the_announcement(int unused)
     CHECK_EQUAL(memcmp(&announced, &before, sizeof before), 0);
 }
 
-static void after_a_call_inside_another_the_outer_one_is_announced_again(void)
+TEST(after_a_call_inside_another_the_outer_one_is_announced_again)
 {
     begin();
     outer_call_around(looks_at_the_announcement, 0);
@@ -318,7 +318,7 @@ static NOINLINE void uses_scratch_inside(int unused)
     call_end(&call, MPI_SUCCESS);
 }
 
-static void a_call_inside_another_has_memory_of_its_own(void)
+TEST(a_call_inside_another_has_memory_of_its_own)
 {
     begin();
     struct call call UNTIL_RETURN;
@@ -342,7 +342,7 @@ static NOINLINE void tool_calls_inside(int unused)
     CHECK(!call.thread);
 }
 
-static void another_tool_s_calls_inside_a_call_are_part_of_it(void)
+TEST(another_tool_s_calls_inside_a_call_are_part_of_it)
 {
     begin();
     outer_call_around(tool_calls_inside, 0);
@@ -362,7 +362,7 @@ static NOINLINE void tool_calls(bool leaves)
 }
 
 /* The second has its frame where the first one's was. */
-static void a_tool_s_call_counts_after_one_that_was_left_by_longjmp(void)
+TEST(a_tool_s_call_counts_after_one_that_was_left_by_longjmp)
 {
     begin();
     for (volatile int i = 0; i < 2; i++)
@@ -383,7 +383,7 @@ static NOINLINE void jumps_out(int depth)
     longjmp(out_of_it, 1);
 }
 
-static void calls_left_by_longjmp_do_not_stay(void)
+TEST(calls_left_by_longjmp_do_not_stay)
 {
     begin();
     nested = jumps_out;
@@ -409,7 +409,7 @@ static NOINLINE void raises(int unused)
 }
 
 /* The stack is once below and once above that of the program. */
-static void a_handler_s_call_is_inside_on_any_stack(void)
+TEST(a_handler_s_call_is_inside_on_any_stack)
 {
     begin();
     size_t bytes = 1 << 20;
@@ -429,28 +429,3 @@ static void a_handler_s_call_is_inside_on_any_stack(void)
     CHECK_EQUAL(cell_count(only_cell(CALL_Barrier, LEDGER_CALL)), 2);
     CHECK(!message_numbers_have_ended());
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_call_that_ends_before_it_began_took_a_nanosecond),
-    TEST(a_wait_that_ends_before_it_began_blocks_for_nothing),
-    TEST(a_test_that_ends_before_it_began_blocks_for_nothing),
-    TEST(a_request_that_completes_before_it_started_took_the_least_time),
-    TEST(an_array_is_waited_for_no_longer_than_the_calls_took),
-    TEST(calls_are_counted_beyond_32_bits),
-    TEST(resets_without_end_never_come_to_an_epoch_that_means_something_else),
-    TEST(mpi_is_asked_nothing_about_a_duplicate_and_little_about_other_communicators),
-    TEST(a_collective_is_sampled_in_the_window_in_which_it_returns),
-    TEST(a_message_is_sampled_in_the_window_in_which_it_returns),
-    TEST(a_call_inside_another_counts_and_its_time_is_not_counted_twice),
-    TEST(calls_inside_calls_inside_calls_are_each_counted_once),
-    TEST(calls_nested_too_deep_are_listed),
-    TEST(a_call_after_one_with_calls_inside_has_its_whole_time),
-    TEST(after_a_call_inside_another_the_outer_one_is_announced_again),
-    TEST(a_call_inside_another_has_memory_of_its_own),
-    TEST(another_tool_s_calls_inside_a_call_are_part_of_it),
-    TEST(a_tool_s_call_counts_after_one_that_was_left_by_longjmp),
-    TEST(calls_left_by_longjmp_do_not_stay),
-    TEST(a_handler_s_call_is_inside_on_any_stack),
-};
-
-UNIT_FILE(TESTS)

@@ -66,7 +66,7 @@ static uint64_t count_in_ledger(uint64_t bytes, unsigned call, bool folded)
 
 /* Counting */
 
-static void a_call_is_counted_with_its_time_and_bytes(void)
+TEST(a_call_is_counted_with_its_time_and_bytes)
 {
     begin(1 << 20);
     struct ledger_cell *cell = cell_of(4096, CALL_A);
@@ -85,7 +85,7 @@ static void a_call_is_counted_with_its_time_and_bytes(void)
     CHECK_EQUAL(buckets[histogram_bucket(300)], 1);
 }
 
-static void each_duration_is_counted_in_its_bucket(void)
+TEST(each_duration_is_counted_in_its_bucket)
 {
     begin(1 << 20);
     uint64_t buckets[HISTOGRAM_BUCKETS], next[HISTOGRAM_BUCKETS] = {0};
@@ -99,7 +99,7 @@ static void each_duration_is_counted_in_its_bucket(void)
     CHECK_EQUAL(totals().count, cell_count(cell));
 }
 
-static void a_cell_bears_its_key(void)
+TEST(a_cell_bears_its_key)
 {
     begin(1 << 20);
     struct ledger_cell *cell = cells_find(&cells, 77, cell_key(12, 345, LEDGER_COMPLETION));
@@ -113,7 +113,7 @@ static void a_cell_bears_its_key(void)
     CHECK_EQUAL(cell->live, 1);
 }
 
-static void whatever_differs_is_counted_apart(void)
+TEST(whatever_differs_is_counted_apart)
 {
     begin(1 << 20);
     add(cells_find(&cells, 8, cell_key(1, 2, LEDGER_CALL)), 1, 0);
@@ -129,7 +129,7 @@ static void whatever_differs_is_counted_apart(void)
 }
 
 /* By chance, a quarter of a pair would meet among 4,096 sizes in an index of 16,384 places. */
-static void cells_that_differ_in_the_last_part_of_the_key_alone_rarely_meet(void)
+TEST(cells_that_differ_in_the_last_part_of_the_key_alone_rarely_meet)
 {
     const uint64_t call = cell_key(1, 2, LEDGER_CALL),
                    others[] = {cell_key(1, 2, LEDGER_COMPLETION), cell_key(1, 2, LEDGER_POLL),
@@ -142,7 +142,7 @@ static void cells_that_differ_in_the_last_part_of_the_key_alone_rarely_meet(void
     }
 }
 
-static void many_sizes_keep_exact_counts_and_sums(void)
+TEST(many_sizes_keep_exact_counts_and_sums)
 {
     begin(64 << 20);
     for (uint64_t bytes = 0; bytes < 5000; bytes++)
@@ -159,7 +159,7 @@ static void many_sizes_keep_exact_counts_and_sums(void)
     CHECK_EQUAL(the_ledger.header->folded_cells, 0);
 }
 
-static void a_cell_stays_where_it_is_while_the_table_grows(void)
+TEST(a_cell_stays_where_it_is_while_the_table_grows)
 {
     begin(64 << 20);
     struct ledger_cell *first = cell_of(1, CALL_A);
@@ -180,7 +180,7 @@ static void fill_the_smallest_ledger(void)
     CHECK_EQUAL(the_ledger.header->folded_cells, 0);
 }
 
-static void a_full_table_folds_the_rarest_sizes_and_says_so(void)
+TEST(a_full_table_folds_the_rarest_sizes_and_says_so)
 {
     fill_the_smallest_ledger();
     CHECK(call_of(NEW, CALL_A, 1));
@@ -191,7 +191,7 @@ static void a_full_table_folds_the_rarest_sizes_and_says_so(void)
     CHECK_EQUAL(count_in_ledger(NEW, CALL_A, false), 1);
 }
 
-static void a_folded_cell_holds_the_sizes_up_to_its_power_of_two(void)
+TEST(a_folded_cell_holds_the_sizes_up_to_its_power_of_two)
 {
     fill_the_smallest_ledger();
     call_of(NEW, CALL_A, 1);
@@ -204,7 +204,7 @@ static void a_folded_cell_holds_the_sizes_up_to_its_power_of_two(void)
     CHECK_EQUAL(folded->max_ns, 1064);
 }
 
-static void folding_loses_nothing_and_doubles_nothing(void)
+TEST(folding_loses_nothing_and_doubles_nothing)
 {
     fill_the_smallest_ledger();
     struct ledger_totals before = totals();
@@ -216,7 +216,7 @@ static void folding_loses_nothing_and_doubles_nothing(void)
     CHECK(memcmp(after.count_up_to, before.count_up_to, sizeof after.count_up_to) == 0);
 }
 
-static void a_size_that_was_folded_and_comes_back_is_exact_again(void)
+TEST(a_size_that_was_folded_and_comes_back_is_exact_again)
 {
     fill_the_smallest_ledger();
     call_of(NEW, CALL_A, 1);
@@ -225,7 +225,7 @@ static void a_size_that_was_folded_and_comes_back_is_exact_again(void)
     CHECK_EQUAL(count_in_ledger(64, CALL_A, true), 32);
 }
 
-static void calls_are_not_folded_into_each_other(void)
+TEST(calls_are_not_folded_into_each_other)
 {
     begin(1);
     for (uint64_t bytes = 1; bytes <= 1000; bytes++)
@@ -244,7 +244,7 @@ static void calls_are_not_folded_into_each_other(void)
     CHECK_EQUAL(count_b, 6000);
 }
 
-static void memory_kinds_are_not_folded_into_each_other(void)
+TEST(memory_kinds_are_not_folded_into_each_other)
 {
     static const uint8_t KINDS[] = {LEDGER_HOST, LEDGER_DEVICE | LEDGER_DEVICE << 4,
                                     LEDGER_DEVICE | LEDGER_PINNED << 4};
@@ -262,7 +262,7 @@ static void memory_kinds_are_not_folded_into_each_other(void)
         CHECK_EQUAL(counts[KINDS[i]], 1000);
 }
 
-static void a_hundred_thousand_sizes_in_the_smallest_ledger_are_all_counted(void)
+TEST(a_hundred_thousand_sizes_in_the_smallest_ledger_are_all_counted)
 {
     begin(1);
     for (uint64_t i = 0; i < 100000; i++)
@@ -274,7 +274,7 @@ static void a_hundred_thousand_sizes_in_the_smallest_ledger_are_all_counted(void
 
 /* More blocks for one cell, and the last chunk has no room for a cell left, but for one to three
  * blocks. */
-static void a_fold_has_its_own_cell_whatever_room_is_left(void)
+TEST(a_fold_has_its_own_cell_whatever_room_is_left)
 {
     for (unsigned blocks = 0; blocks < 5; blocks++) {
         begin(1);
@@ -290,7 +290,7 @@ static void a_fold_has_its_own_cell_whatever_room_is_left(void)
 }
 
 /* Half of the sizes, those that came last. */
-static void the_rarest_are_folded_though_others_came_first(void)
+TEST(the_rarest_are_folded_though_others_came_first)
 {
     begin(1);
     for (unsigned i = 0; i < SMALLEST_CELLS % 2 * 5; i++)
@@ -307,7 +307,7 @@ static void the_rarest_are_folded_though_others_came_first(void)
     CHECK(in_ledger(sizes / 2 + 1, CALL_A, false) == NULL);
 }
 
-static void the_largest_power_of_two_folds_into_itself(void)
+TEST(the_largest_power_of_two_folds_into_itself)
 {
     begin(1);
     CHECK(call_of(1ull << 63, CALL_A, 1) && call_of((1ull << 63) + 1, CALL_A, 1));
@@ -318,7 +318,7 @@ static void the_largest_power_of_two_folds_into_itself(void)
 }
 
 /* Every cell has another call, so no two can fold. */
-static void a_table_that_cannot_fold_refuses_new_keys_and_keeps_the_old(void)
+TEST(a_table_that_cannot_fold_refuses_new_keys_and_keeps_the_old)
 {
     begin(1);
     for (unsigned call = 1; call <= SMALLEST_CELLS; call++)
@@ -330,7 +330,7 @@ static void a_table_that_cannot_fold_refuses_new_keys_and_keeps_the_old(void)
     CHECK(refused > 0);
 }
 
-static void the_largest_sizes_fold_too(void)
+TEST(the_largest_sizes_fold_too)
 {
     begin(1);
     for (uint64_t i = 0; i < 3000; i++)
@@ -372,33 +372,8 @@ static void kill_after(uint64_t calls)
     cells_destroy(&cells);
 }
 
-static void a_kill_at_any_time_leaves_what_was_acknowledged(void)
+TEST(a_kill_at_any_time_leaves_what_was_acknowledged)
 {
     for (uint64_t i = 0; i < (UNIT_SANITIZED ? 20 : 300); i++)
         kill_after(2 * SMALLEST_CELLS + i * 37 % 1000);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_call_is_counted_with_its_time_and_bytes),
-    TEST(each_duration_is_counted_in_its_bucket),
-    TEST(a_cell_bears_its_key),
-    TEST(whatever_differs_is_counted_apart),
-    TEST(cells_that_differ_in_the_last_part_of_the_key_alone_rarely_meet),
-    TEST(many_sizes_keep_exact_counts_and_sums),
-    TEST(a_cell_stays_where_it_is_while_the_table_grows),
-    TEST(a_full_table_folds_the_rarest_sizes_and_says_so),
-    TEST(a_folded_cell_holds_the_sizes_up_to_its_power_of_two),
-    TEST(folding_loses_nothing_and_doubles_nothing),
-    TEST(a_size_that_was_folded_and_comes_back_is_exact_again),
-    TEST(calls_are_not_folded_into_each_other),
-    TEST(memory_kinds_are_not_folded_into_each_other),
-    TEST(a_hundred_thousand_sizes_in_the_smallest_ledger_are_all_counted),
-    TEST(a_fold_has_its_own_cell_whatever_room_is_left),
-    TEST(the_rarest_are_folded_though_others_came_first),
-    TEST(the_largest_power_of_two_folds_into_itself),
-    TEST(a_table_that_cannot_fold_refuses_new_keys_and_keeps_the_old),
-    TEST(the_largest_sizes_fold_too),
-    TEST(a_kill_at_any_time_leaves_what_was_acknowledged),
-};
-
-UNIT_FILE(TESTS)

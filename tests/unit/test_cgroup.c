@@ -19,7 +19,7 @@ static void put(const char *path, const char *text)
     CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
 }
 
-static void a_quota_of_version_2_is_read(void)
+TEST(a_quota_of_version_2_is_read)
 {
     put("proc/self/cgroup", "0::/slice/job\n");
     put("sys/fs/cgroup/slice/job/cpu.max", "150000 100000\n");
@@ -33,7 +33,7 @@ static void a_quota_of_version_2_is_read(void)
     CHECK_EQUAL(quota.throttled_ns, 1234000);
 }
 
-static void the_smallest_quota_on_the_way_up_counts(void)
+TEST(the_smallest_quota_on_the_way_up_counts)
 {
     put("proc/self/cgroup", "0::/slice/job/step\n");
     put("sys/fs/cgroup/slice/job/step/cpu.max", "max 100000\n");
@@ -44,7 +44,7 @@ static void the_smallest_quota_on_the_way_up_counts(void)
     CHECK_TEXT(quota.path, "/slice");
 }
 
-static void a_quota_of_version_1_is_read(void)
+TEST(a_quota_of_version_1_is_read)
 {
     put("proc/self/cgroup", "9:cpuset:/x\n4:cpu,cpuacct:/docker/17\n0::/\n");
     put("sys/fs/cgroup/cpu,cpuacct/docker/17/cpu.cfs_quota_us", "50000\n");
@@ -58,7 +58,7 @@ static void a_quota_of_version_1_is_read(void)
 }
 
 /* /proc names a cgroup of the host; the container sees its own as the root. */
-static void in_a_container_the_root_s_quota_is_read(void)
+TEST(in_a_container_the_root_s_quota_is_read)
 {
     put("proc/self/cgroup", "4:cpu:/docker/17\n");
     put("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "300000\n");
@@ -68,7 +68,7 @@ static void in_a_container_the_root_s_quota_is_read(void)
     CHECK_TEXT(quota.path, "/");
 }
 
-static void without_a_quota_there_is_none(void)
+TEST(without_a_quota_there_is_none)
 {
     CHECK(!cgroup_cpu_quota(".", &quota));
     put("proc/self/cgroup", "4:cpu:/\n3:cpuset:/a\n0::/a\nnonsense\n");
@@ -80,7 +80,7 @@ static void without_a_quota_there_is_none(void)
     CHECK(!cgroup_cpu_quota(".", &quota));
 }
 
-static void a_processor_is_named_as_its_maker_does(void)
+TEST(a_processor_is_named_as_its_maker_does)
 {
     char model[64];
     put("proc/cpuinfo",
@@ -89,22 +89,10 @@ static void a_processor_is_named_as_its_maker_does(void)
     CHECK_TEXT(model, "AMD EPYC 7763");
 }
 
-static void a_processor_of_arm_is_named_by_its_numbers(void)
+TEST(a_processor_of_arm_is_named_by_its_numbers)
 {
     char model[64];
     put("proc/cpuinfo", "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n");
     host_cpu_model(".", model, sizeof model);
     CHECK_TEXT(model, "Arm implementer 0x41 part 0xd4f");
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_quota_of_version_2_is_read),
-    TEST(the_smallest_quota_on_the_way_up_counts),
-    TEST(a_quota_of_version_1_is_read),
-    TEST(in_a_container_the_root_s_quota_is_read),
-    TEST(without_a_quota_there_is_none),
-    TEST(a_processor_is_named_as_its_maker_does),
-    TEST(a_processor_of_arm_is_named_by_its_numbers),
-};
-
-UNIT_FILE(TESTS)

@@ -5,6 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+UNIT_ALONE;
+
 enum { CALIBRATION_NS = 20000000, SECOND_NS = 1000000000 };
 
 /* Replaces libc's function: simulates an interruption of one second before this many readings. */
@@ -45,7 +47,7 @@ static double best_ratio_over(int64_t span_ns)
     return best;
 }
 
-static void a_calibrated_tick_is_right_to_a_thousandth(void)
+TEST(a_calibrated_tick_is_right_to_a_thousandth)
 {
     clock_begin(CLOCK_AUTO);
     wait_ns(CALIBRATION_NS);
@@ -55,7 +57,7 @@ static void a_calibrated_tick_is_right_to_a_thousandth(void)
     CHECK(ratio < 1.001);
 }
 
-static void a_calibration_without_a_pause_waits_for_a_baseline(void)
+TEST(a_calibration_without_a_pause_waits_for_a_baseline)
 {
     int64_t began_ns = clock_monotonic_ns();
     clock_begin(CLOCK_COUNTER);
@@ -68,7 +70,7 @@ static void a_calibration_without_a_pause_waits_for_a_baseline(void)
     CHECK(ratio < 1.01);
 }
 
-static void timestamps_lie_on_the_axis_of_clock_monotonic(void)
+TEST(timestamps_lie_on_the_axis_of_clock_monotonic)
 {
     clock_begin(CLOCK_AUTO);
     clock_calibrate();
@@ -81,7 +83,7 @@ static void timestamps_lie_on_the_axis_of_clock_monotonic(void)
     CHECK(ours_ns <= after_ns + error_ns);
 }
 
-static void a_counter_that_does_not_move_or_goes_backwards_is_not_used(void)
+TEST(a_counter_that_does_not_move_or_goes_backwards_is_not_used)
 {
     clock_begin(CLOCK_COUNTER);
     if (!the_clock.counter)
@@ -93,7 +95,7 @@ static void a_counter_that_does_not_move_or_goes_backwards_is_not_used(void)
     CHECK_EQUAL(clock_ns((uint64_t)the_clock.base_ns + 5), the_clock.base_ns + 5);
 }
 
-static void ticks_before_the_base_are_earlier_times(void)
+TEST(ticks_before_the_base_are_earlier_times)
 {
     the_clock =
         (struct clock){.counter = true, .scale = 1ull << 31, .base_ticks = 1000, .base_ns = 5000};
@@ -102,13 +104,13 @@ static void ticks_before_the_base_are_earlier_times(void)
     CHECK_EQUAL(clock_ns(800), 4900);
 }
 
-static void a_duration_of_years_does_not_overflow(void)
+TEST(a_duration_of_years_does_not_overflow)
 {
     the_clock = (struct clock){.counter = true, .scale = 1ull << 31};
     CHECK_EQUAL(clock_duration_ns(1ull << 62), 1ull << 61);
 }
 
-static void the_monotonic_clock_can_be_asked_for(void)
+TEST(the_monotonic_clock_can_be_asked_for)
 {
     clock_begin(CLOCK_GETTIME);
     clock_calibrate();
@@ -119,7 +121,7 @@ static void the_monotonic_clock_can_be_asked_for(void)
     CHECK_EQUAL(clock_error_ppb(), 0);
 }
 
-static void the_error_over_the_run_is_what_the_scale_is_off(void)
+TEST(the_error_over_the_run_is_what_the_scale_is_off)
 {
     clock_begin(CLOCK_COUNTER);
     if (!the_clock.counter)
@@ -132,7 +134,7 @@ static void the_error_over_the_run_is_what_the_scale_is_off(void)
     CHECK(error_ppb < 11000000);
 }
 
-static void an_interruption_between_two_clocks_does_not_date_the_process_wrongly(void)
+TEST(an_interruption_between_two_clocks_does_not_date_the_process_wrongly)
 {
     int64_t undisturbed_ns = clock_unix_shift_ns();
     interruptions = 2; /* before the first reading, and between it and the second */
@@ -140,17 +142,3 @@ static void an_interruption_between_two_clocks_does_not_date_the_process_wrongly
     CHECK(error_ns > -SECOND_NS / 4);
     CHECK(error_ns < SECOND_NS / 4);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_calibrated_tick_is_right_to_a_thousandth),
-    TEST(a_calibration_without_a_pause_waits_for_a_baseline),
-    TEST(timestamps_lie_on_the_axis_of_clock_monotonic),
-    TEST(ticks_before_the_base_are_earlier_times),
-    TEST(a_duration_of_years_does_not_overflow),
-    TEST(the_monotonic_clock_can_be_asked_for),
-    TEST(the_error_over_the_run_is_what_the_scale_is_off),
-    TEST(a_counter_that_does_not_move_or_goes_backwards_is_not_used),
-    TEST(an_interruption_between_two_clocks_does_not_date_the_process_wrongly),
-};
-
-UNIT_ALONE(TESTS)

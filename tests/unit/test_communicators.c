@@ -57,7 +57,7 @@ static const char *members_of(const int *ranks, int size)
 
 /* Description */
 
-static void the_world_is_there_from_the_start(void)
+TEST(the_world_is_there_from_the_start)
 {
     begin("open_mpi", 8, 3);
     struct communicator *world = communicators_find(mpi_abi.comm_world);
@@ -69,21 +69,21 @@ static void the_world_is_there_from_the_start(void)
     CHECK_EQUAL(communicators_find(mpi_abi.comm_self)->size, 1);
 }
 
-static void the_null_communicator_is_none(void)
+TEST(the_null_communicator_is_none)
 {
     begin("mpich", 8, 3);
     CHECK(communicators_find(mpi_abi.comm_null) == NULL);
     CHECK_EQUAL(communicators_slot(NULL), LEDGER_COMMUNICATOR_NONE);
 }
 
-static void a_narrow_handle_is_found_whatever_stands_above_it(void)
+TEST(a_narrow_handle_is_found_whatever_stands_above_it)
 {
     begin("mpich", 8, 3);
     CHECK(communicators_find((mpi_handle)0xdeadbeef00000000 | mpi_abi.comm_world) ==
           communicators_find(mpi_abi.comm_world));
 }
 
-static void one_whose_constructor_was_not_intercepted_is_registered_at_first_use(void)
+TEST(one_whose_constructor_was_not_intercepted_is_registered_at_first_use)
 {
     begin("open_mpi", 8, 2);
     mpi_handle handle = fake_comm((int[]){0, 2, 3}, 3);
@@ -93,7 +93,7 @@ static void one_whose_constructor_was_not_intercepted_is_registered_at_first_use
     CHECK(communicators_find(handle) == met);
 }
 
-static void peers_are_identified_by_world_rank(void)
+TEST(peers_are_identified_by_world_rank)
 {
     begin("open_mpi", 8, 5);
     struct communicator *communicator = communicators_find(created(SPLIT, (int[]){5, 3, 7}, 3));
@@ -105,7 +105,7 @@ static void peers_are_identified_by_world_rank(void)
     CHECK_EQUAL(communicators_world_rank(NULL, 0), PEER_NONE);
 }
 
-static void peers_in_the_world_are_themselves(void)
+TEST(peers_in_the_world_are_themselves)
 {
     begin("mpich", 8, 5);
     CHECK_EQUAL(communicators_world_rank(communicators_find(mpi_abi.comm_world), 6), 6);
@@ -113,7 +113,7 @@ static void peers_in_the_world_are_themselves(void)
                 PEER_NONE);
 }
 
-static void peers_across_an_inter_communicator_are_the_remote_ones(void)
+TEST(peers_across_an_inter_communicator_are_the_remote_ones)
 {
     begin("open_mpi", 8, 1);
     mpi_handle handle = fake_inter((int[]){0, 1}, 2, (int[]){6, 7, 4}, 3);
@@ -129,7 +129,7 @@ static void peers_across_an_inter_communicator_are_the_remote_ones(void)
     CHECK_EQUAL(entry_of(handle)->remote_size, 3);
 }
 
-static void a_process_of_another_world_is_outside(void)
+TEST(a_process_of_another_world_is_outside)
 {
     begin("open_mpi", 4, 0);
     struct communicator *spawned =
@@ -139,7 +139,7 @@ static void a_process_of_another_world_is_outside(void)
 
 /* Members as text */
 
-static void a_run_of_ranks_is_written_as_one(void)
+TEST(a_run_of_ranks_is_written_as_one)
 {
     begin("open_mpi", 64, 0);
     CHECK_TEXT(members_of((int[]){0, 1, 2, 3}, 4), "0-3");
@@ -148,7 +148,7 @@ static void a_run_of_ranks_is_written_as_one(void)
     CHECK_TEXT(members_of((int[]){5}, 1), "5");
 }
 
-static void a_stride_is_written_with_its_step(void)
+TEST(a_stride_is_written_with_its_step)
 {
     begin("open_mpi", 64, 0);
     CHECK_TEXT(members_of((int[]){16, 18, 20, 22, 24, 26, 28, 30}, 8), "16-30:2");
@@ -156,14 +156,14 @@ static void a_stride_is_written_with_its_step(void)
     CHECK_TEXT(members_of((int[]){0, 8, 16}, 3), "0-16:8");
 }
 
-static void runs_strides_and_single_ranks_mix(void)
+TEST(runs_strides_and_single_ranks_mix)
 {
     begin("open_mpi", 64, 0);
     CHECK_TEXT(members_of((int[]){0, 1, 2, 3, 8, 16, 18, 20, 22, 24, 26, 28, 30}, 13),
                "0-3,8,16-30:2");
 }
 
-static void processes_of_another_world_stand_one_by_one(void)
+TEST(processes_of_another_world_stand_one_by_one)
 {
     begin("mpich", 4, 0);
     CHECK_TEXT(members_of((int[]){0, 1, 2, LEDGER_PEER_OUTSIDE, LEDGER_PEER_OUTSIDE}, 5),
@@ -174,14 +174,14 @@ static void processes_of_another_world_stand_one_by_one(void)
         "-1,-1,-1");
 }
 
-static void the_order_of_the_members_is_preserved(void)
+TEST(the_order_of_the_members_is_preserved)
 {
     begin("open_mpi", 64, 0);
     CHECK_TEXT(members_of((int[]){3, 2, 1, 0}, 4), "3,2,1,0");
     CHECK_TEXT(members_of((int[]){4, 5, 0, 1}, 4), "4-5,0-1");
 }
 
-static void members_that_do_not_fit_end_in_dots(void)
+TEST(members_that_do_not_fit_end_in_dots)
 {
     static int ranks[1000];
     for (int i = 0; i < 1000; i++)
@@ -205,7 +205,7 @@ static size_t cut_after(int threes)
     return strlen(text);
 }
 
-static void the_dots_have_room_after_the_last_rank_that_is_written(void)
+TEST(the_dots_have_room_after_the_last_rank_that_is_written)
 {
     enum { MOST = sizeof((struct ledger_communicator *)0)->members - 1 };
     begin("open_mpi", 300, 200);
@@ -215,7 +215,7 @@ static void the_dots_have_room_after_the_last_rank_that_is_written(void)
     CHECK_EQUAL(cut_after(80), MOST - 1);
 }
 
-static void the_worlds_members_are_a_run(void)
+TEST(the_worlds_members_are_a_run)
 {
     begin("open_mpi", 8, 3);
     CHECK_TEXT(entry_of(mpi_abi.comm_world)->members, "0-7");
@@ -252,7 +252,7 @@ static void rank_2_has_other_communicators_between(void)
     note(2, 2, created(SPLIT, EVEN, 2));
 }
 
-static void ranks_agree_on_identities_whatever_else_they_created_in_whatever_order(void)
+TEST(ranks_agree_on_identities_whatever_else_they_created_in_whatever_order)
 {
     seen = unit_shared(8 * sizeof *seen);
     unit_elsewhere(rank_0_splits_then_duplicates);
@@ -263,13 +263,13 @@ static void ranks_agree_on_identities_whatever_else_they_created_in_whatever_ord
     CHECK_EQUAL(seen[0][2], seen[2][2]);
 }
 
-static void two_duplicates_differ(void)
+TEST(two_duplicates_differ)
 {
     begin("open_mpi", 4, 0);
     CHECK(identity_of(created(DUP, ALL, 4)) != identity_of(created(DUP, ALL, 4)));
 }
 
-static void whatever_makes_a_communicator_another_changes_its_identity(void)
+TEST(whatever_makes_a_communicator_another_changes_its_identity)
 {
     begin("open_mpi", 4, 0);
     uint64_t world = identity_of(mpi_abi.comm_world);
@@ -310,7 +310,7 @@ static void rank_1_splits_the_downward_parent_first(void)
     note(1, 0, child_of(upward));
 }
 
-static void ranks_agree_on_children_of_parents_that_they_used_in_different_order(void)
+TEST(ranks_agree_on_children_of_parents_that_they_used_in_different_order)
 {
     seen = unit_shared(8 * sizeof *seen);
     unit_elsewhere(rank_0_splits_the_upward_parent_first);
@@ -320,7 +320,7 @@ static void ranks_agree_on_children_of_parents_that_they_used_in_different_order
     CHECK(seen[0][0] != seen[0][1]);
 }
 
-static void children_of_two_parents_differ(void)
+TEST(children_of_two_parents_differ)
 {
     begin("open_mpi", 4, 0);
     mpi_handle first = created(DUP, ALL, 4), second = created(DUP, ALL, 4);
@@ -356,7 +356,7 @@ static void rank_1_creates_tag_8_first(void)
     note(1, 0, made_of_group(7));
 }
 
-static void tags_distinguish_communicators_created_in_different_order(void)
+TEST(tags_distinguish_communicators_created_in_different_order)
 {
     seen = unit_shared(8 * sizeof *seen);
     unit_elsewhere(rank_0_creates_tag_7_first);
@@ -366,7 +366,7 @@ static void tags_distinguish_communicators_created_in_different_order(void)
     CHECK(seen[0][0] != seen[0][1]);
 }
 
-static void a_string_tag_is_never_none(void)
+TEST(a_string_tag_is_never_none)
 {
     CHECK(communicators_tag("") != 0);
     CHECK(communicators_tag("a") != communicators_tag("b"));
@@ -389,7 +389,7 @@ static void the_high_side(void)
     note(3, 0, inter);
 }
 
-static void both_sides_of_an_inter_communicator_agree(void)
+TEST(both_sides_of_an_inter_communicator_agree)
 {
     seen = unit_shared(8 * sizeof *seen);
     unit_elsewhere(the_low_side);
@@ -398,7 +398,7 @@ static void both_sides_of_an_inter_communicator_agree(void)
     CHECK_EQUAL(seen[0][0], seen[3][0]);
 }
 
-static void a_nonblocking_duplicate_is_like_its_parent_and_is_not_asked(void)
+TEST(a_nonblocking_duplicate_is_like_its_parent_and_is_not_asked)
 {
     begin("open_mpi", 8, 5);
     mpi_handle parent = created(SPLIT, (int[]){5, 3, 7}, 3);
@@ -417,7 +417,7 @@ static void a_nonblocking_duplicate_is_like_its_parent_and_is_not_asked(void)
 
 /* Names, numbers and the ledger */
 
-static void a_name_reaches_the_ledger_before_and_after_the_first_call(void)
+TEST(a_name_reaches_the_ledger_before_and_after_the_first_call)
 {
     begin("open_mpi", 4, 0);
     mpi_handle early = created(DUP, ALL, 4), late = created(DUP, ALL, 4);
@@ -428,7 +428,7 @@ static void a_name_reaches_the_ledger_before_and_after_the_first_call(void)
     CHECK_TEXT(entry_of(late)->name, "control");
 }
 
-static void a_long_name_is_cut(void)
+TEST(a_long_name_is_cut)
 {
     char name[300];
     memset(name, 'n', sizeof name);
@@ -438,7 +438,7 @@ static void a_long_name_is_cut(void)
     CHECK_EQUAL(strlen(entry_of(mpi_abi.comm_world)->name), 127);
 }
 
-static void a_number_is_assigned_at_the_first_call_and_does_not_change(void)
+TEST(a_number_is_assigned_at_the_first_call_and_does_not_change)
 {
     begin("open_mpi", 4, 0);
     mpi_handle unused = created(DUP, ALL, 4), used = created(DUP, ALL, 4);
@@ -448,7 +448,7 @@ static void a_number_is_assigned_at_the_first_call_and_does_not_change(void)
     CHECK_EQUAL(communicators_slot(communicators_find(unused)), slot + 1);
 }
 
-static void the_ledger_knows_what_made_it(void)
+TEST(the_ledger_knows_what_made_it)
 {
     begin("open_mpi", 4, 1);
     created(SPLIT, LOW, 2);
@@ -461,7 +461,7 @@ static void the_ledger_knows_what_made_it(void)
     CHECK_EQUAL(entry->flags, 0);
 }
 
-static void beyond_the_registrys_numbers_communicators_share_one_and_are_counted(void)
+TEST(beyond_the_registrys_numbers_communicators_share_one_and_are_counted)
 {
     enum { COUNT = 4200 };
     static int members[COUNT][2];
@@ -494,7 +494,7 @@ static mpi_handle created_at(uint64_t place, int direction)
     return handle;
 }
 
-static void a_call_that_is_not_recorded_costs_the_count_of_all_but_those_of_one_process(void)
+TEST(a_call_that_is_not_recorded_costs_the_count_of_all_but_those_of_one_process)
 {
     begin("open_mpi", 8, 1);
     mpi_handle first = created_at(0, 1), last = created_at(communicator_index->mask, -1);
@@ -509,7 +509,7 @@ static void a_call_that_is_not_recorded_costs_the_count_of_all_but_those_of_one_
 
 /* Freeing */
 
-static void a_handle_that_is_handed_out_again_is_another_communicator(void)
+TEST(a_handle_that_is_handed_out_again_is_another_communicator)
 {
     begin("open_mpi", 8, 0);
     mpi_handle handle = fake_describe(0x500000, LOW, 2, NULL, FAKE_NO_REMOTE);
@@ -526,7 +526,7 @@ static void a_handle_that_is_handed_out_again_is_another_communicator(void)
     CHECK_EQUAL(entry_of(handle)->flags, 0);
 }
 
-static void a_communicator_that_mpi_refused_to_free_is_there_as_before(void)
+TEST(a_communicator_that_mpi_refused_to_free_is_there_as_before)
 {
     begin("open_mpi", 8, 0);
     mpi_handle handle = created(SPLIT, LOW, 2);
@@ -539,7 +539,7 @@ static void a_communicator_that_mpi_refused_to_free_is_there_as_before(void)
 }
 
 /* The slot of a removed handle is reused by another handle whose probe passes it. */
-static void handles_that_come_and_go_leave_the_others_where_they_are(void)
+TEST(handles_that_come_and_go_leave_the_others_where_they_are)
 {
     begin("open_mpi", 4, 0);
     static mpi_handle kept[200];
@@ -557,7 +557,7 @@ static void handles_that_come_and_go_leave_the_others_where_they_are(void)
 }
 
 /* MPI_Init after a session: the registry started without MPI_COMM_WORLD. */
-static void a_world_that_comes_later_is_known_by_its_name(void)
+TEST(a_world_that_comes_later_is_known_by_its_name)
 {
     mpi_handle group = 0;
     fake_mpi_speak("open_mpi");
@@ -570,7 +570,7 @@ static void a_world_that_comes_later_is_known_by_its_name(void)
     CHECK_EQUAL(communicators_find(mpi_abi.comm_world)->comm_rank, 2);
 }
 
-static void a_handle_that_is_handed_out_again_without_a_free_we_saw_is_another_too(void)
+TEST(a_handle_that_is_handed_out_again_without_a_free_we_saw_is_another_too)
 {
     begin("open_mpi", 8, 0);
     mpi_handle handle = fake_describe(0x500000, LOW, 2, NULL, FAKE_NO_REMOTE);
@@ -582,7 +582,7 @@ static void a_handle_that_is_handed_out_again_without_a_free_we_saw_is_another_t
     CHECK_EQUAL(gone->flags, LEDGER_COMMUNICATOR_FREED);
 }
 
-static void a_freed_communicator_stays_for_the_receives_that_need_it(void)
+TEST(a_freed_communicator_stays_for_the_receives_that_need_it)
 {
     begin("open_mpi", 8, 0);
     mpi_handle handle = created(SPLIT, (int[]){0, 5}, 2);
@@ -596,7 +596,7 @@ static void a_freed_communicator_stays_for_the_receives_that_need_it(void)
     communicators_release(communicator);
 }
 
-static void groups_taken_from_mpi_are_given_back(void)
+TEST(groups_taken_from_mpi_are_given_back)
 {
     begin("open_mpi", 8, 0);
     created(SPLIT, (int[]){0, 5}, 2);
@@ -605,7 +605,7 @@ static void groups_taken_from_mpi_are_given_back(void)
     CHECK_EQUAL(fake_groups_open, 0);
 }
 
-static void after_the_end_mpi_is_not_asked_any_more(void)
+TEST(after_the_end_mpi_is_not_asked_any_more)
 {
     begin("open_mpi", 8, 0);
     communicators_end();
@@ -615,7 +615,7 @@ static void after_the_end_mpi_is_not_asked_any_more(void)
     CHECK_EQUAL(fake_questions, asked);
 }
 
-static void an_unknown_abi_is_not_asked_anything(void)
+TEST(an_unknown_abi_is_not_asked_anything)
 {
     fake_mpi_speak("unknown");
     CHECK(!communicators_begin(0, true));
@@ -625,7 +625,7 @@ static void an_unknown_abi_is_not_asked_anything(void)
 
 /* A job of sessions that creates no communicator: MPICH ends the job if it is asked about
  * MPI_COMM_WORLD. */
-static void a_world_that_does_not_exist_is_not_asked_about(void)
+TEST(a_world_that_does_not_exist_is_not_asked_about)
 {
     mpi_handle group = 0;
     fake_mpi_speak("mpich");
@@ -639,7 +639,7 @@ static void a_world_that_does_not_exist_is_not_asked_about(void)
 }
 
 /* MPI_Group_from_session_pset failed: asking about a group 0 would end the job. */
-static void sessions_without_a_world_group_ask_nothing(void)
+TEST(sessions_without_a_world_group_ask_nothing)
 {
     fake_mpi_speak("mpich");
     communicators_begin(0, false);
@@ -666,7 +666,7 @@ static void make_and_free(int count, int handles)
 
 enum { A_MILLION = UNIT_SANITIZED ? 20000 : 1000000 };
 
-static void a_million_communicators_under_one_handle_leave_no_memory_behind(void)
+TEST(a_million_communicators_under_one_handle_leave_no_memory_behind)
 {
     begin("open_mpi", 4, 0);
     make_and_free(1000, 1);
@@ -675,7 +675,7 @@ static void a_million_communicators_under_one_handle_leave_no_memory_behind(void
     CHECK(used_bytes() < before + 65536);
 }
 
-static void a_million_communicators_under_five_hundred_handles_leave_no_memory_behind(void)
+TEST(a_million_communicators_under_five_hundred_handles_leave_no_memory_behind)
 {
     begin("open_mpi", 4, 0);
     make_and_free(1000, 500);
@@ -684,7 +684,7 @@ static void a_million_communicators_under_five_hundred_handles_leave_no_memory_b
     CHECK(used_bytes() < before + 65536);
 }
 
-static void a_million_communicators_under_a_million_handles_leave_no_memory_behind(void)
+TEST(a_million_communicators_under_a_million_handles_leave_no_memory_behind)
 {
     begin("open_mpi", 4, 0);
     make_and_free(1000, 1000);
@@ -714,7 +714,7 @@ static void make_families_and_free(int count)
     }
 }
 
-static void ordinals_of_children_are_freed_with_their_parent(void)
+TEST(ordinals_of_children_are_freed_with_their_parent)
 {
     begin("open_mpi", 4, 0);
     make_families_and_free(100);
@@ -742,14 +742,14 @@ static void make_unrelated_and_free(int count)
     }
 }
 
-static void a_million_unrelated_communicators_leave_a_bounded_memory(void)
+TEST(a_million_unrelated_communicators_leave_a_bounded_memory)
 {
     begin("open_mpi", 4, 0);
     make_unrelated_and_free(A_MILLION);
     CHECK(used_bytes() < 16 << 20);
 }
 
-static void two_duplicates_differ_after_any_number_of_communicators(void)
+TEST(two_duplicates_differ_after_any_number_of_communicators)
 {
     begin("open_mpi", 4, 0);
     created(DUP, ALL, 4);
@@ -781,7 +781,7 @@ static void rank_1_has_created_more_kinds_than_are_counted(void)
     note_one_made_by_its_group(1);
 }
 
-static void beyond_the_limit_on_kinds_ranks_agree_on_those_that_were_created_once(void)
+TEST(beyond_the_limit_on_kinds_ranks_agree_on_those_that_were_created_once)
 {
     seen = unit_shared(8 * sizeof *seen);
     unit_elsewhere(rank_0_creates_one_only);
@@ -790,7 +790,7 @@ static void beyond_the_limit_on_kinds_ranks_agree_on_those_that_were_created_onc
     CHECK_EQUAL(seen[0][0], seen[1][0]);
 }
 
-static void many_are_found_while_they_live(void)
+TEST(many_are_found_while_they_live)
 {
     begin("open_mpi", 4, 0);
     static mpi_handle handles[3000];
@@ -809,7 +809,7 @@ static void *find_the_world(void *wanted)
     return NULL;
 }
 
-static void the_world_is_found_while_another_thread_creates_and_frees(void)
+TEST(the_world_is_found_while_another_thread_creates_and_frees)
 {
     begin("open_mpi", 4, 0);
     pthread_t reader;
@@ -833,7 +833,7 @@ static void *complete_the_receive(void *unused)
 
 /* One thread's receive completes while another frees the communicator: it must be destroyed once,
  * by the last of them. */
-static void a_communicator_that_is_freed_while_its_last_receive_completes_goes_once(void)
+TEST(a_communicator_that_is_freed_while_its_last_receive_completes_goes_once)
 {
     begin("open_mpi", 4, 0);
     pthread_t receiver;
@@ -854,7 +854,7 @@ static void a_communicator_that_is_freed_while_its_last_receive_completes_goes_o
 
 /* Windows and files */
 
-static void an_object_is_found_until_it_is_gone(void)
+TEST(an_object_is_found_until_it_is_gone)
 {
     begin("open_mpi", 4, 0);
     struct communicator *world = communicators_find(mpi_abi.comm_world);
@@ -869,7 +869,7 @@ static void an_object_is_found_until_it_is_gone(void)
     CHECK_EQUAL(world->references, 1);
 }
 
-static void an_object_that_mpi_did_not_free_is_found_again(void)
+TEST(an_object_that_mpi_did_not_free_is_found_again)
 {
     begin("open_mpi", 4, 0);
     mpi_handle key = communicators_key_of_window(0x700040);
@@ -879,7 +879,7 @@ static void an_object_that_mpi_did_not_free_is_found_again(void)
     CHECK(communicators_under(key) == object);
 }
 
-static void an_object_outlives_the_communicator_that_it_was_created_on(void)
+TEST(an_object_outlives_the_communicator_that_it_was_created_on)
 {
     begin("open_mpi", 4, 0);
     fake_describe(0x500000, LOW, 2, NULL, FAKE_NO_REMOTE);
@@ -891,7 +891,7 @@ static void an_object_outlives_the_communicator_that_it_was_created_on(void)
     communicators_detached(key, communicators_detach(key), true);
 }
 
-static void an_object_whose_end_was_not_intercepted_yields_to_the_next_with_its_handle(void)
+TEST(an_object_whose_end_was_not_intercepted_yields_to_the_next_with_its_handle)
 {
     begin("open_mpi", 4, 0);
     mpi_handle key = communicators_key_of_window(0x700040);
@@ -901,7 +901,7 @@ static void an_object_whose_end_was_not_intercepted_yields_to_the_next_with_its_
     CHECK_EQUAL(communicators_find(mpi_abi.comm_world)->references, 1);
 }
 
-static void all_ranks_number_the_objects_of_a_communicator_alike_whichever_could_be_created(void)
+TEST(all_ranks_number_the_objects_of_a_communicator_alike_whichever_could_be_created)
 {
     begin("open_mpi", 4, 0);
     mpi_handle first = communicators_key_of_window(0x700040);
@@ -913,7 +913,7 @@ static void all_ranks_number_the_objects_of_a_communicator_alike_whichever_could
     CHECK_EQUAL(communicators_under(third)->object, 3);
 }
 
-static void an_object_s_collectives_have_no_numbers_once_one_was_not_recorded(void)
+TEST(an_object_s_collectives_have_no_numbers_once_one_was_not_recorded)
 {
     begin("open_mpi", 4, 0);
     mpi_handle key = communicators_key_of_window(0x700040);
@@ -922,66 +922,3 @@ static void an_object_s_collectives_have_no_numbers_once_one_was_not_recorded(vo
     communicators_lose_count();
     CHECK(communicators_under(key)->entry == NULL);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(the_world_is_there_from_the_start),
-    TEST(the_null_communicator_is_none),
-    TEST(a_narrow_handle_is_found_whatever_stands_above_it),
-    TEST(one_whose_constructor_was_not_intercepted_is_registered_at_first_use),
-    TEST(peers_are_identified_by_world_rank),
-    TEST(peers_in_the_world_are_themselves),
-    TEST(peers_across_an_inter_communicator_are_the_remote_ones),
-    TEST(a_process_of_another_world_is_outside),
-    TEST(a_run_of_ranks_is_written_as_one),
-    TEST(a_stride_is_written_with_its_step),
-    TEST(runs_strides_and_single_ranks_mix),
-    TEST(processes_of_another_world_stand_one_by_one),
-    TEST(the_order_of_the_members_is_preserved),
-    TEST(members_that_do_not_fit_end_in_dots),
-    TEST(the_dots_have_room_after_the_last_rank_that_is_written),
-    TEST(the_worlds_members_are_a_run),
-    TEST(ranks_agree_on_identities_whatever_else_they_created_in_whatever_order),
-    TEST(two_duplicates_differ),
-    TEST(whatever_makes_a_communicator_another_changes_its_identity),
-    TEST(children_of_two_parents_differ),
-    TEST(ranks_agree_on_children_of_parents_that_they_used_in_different_order),
-    TEST(tags_distinguish_communicators_created_in_different_order),
-    TEST(a_string_tag_is_never_none),
-    TEST(both_sides_of_an_inter_communicator_agree),
-    TEST(a_nonblocking_duplicate_is_like_its_parent_and_is_not_asked),
-    TEST(a_name_reaches_the_ledger_before_and_after_the_first_call),
-    TEST(a_long_name_is_cut),
-    TEST(a_number_is_assigned_at_the_first_call_and_does_not_change),
-    TEST(the_ledger_knows_what_made_it),
-    TEST(beyond_the_registrys_numbers_communicators_share_one_and_are_counted),
-    TEST(a_call_that_is_not_recorded_costs_the_count_of_all_but_those_of_one_process),
-    TEST(a_handle_that_is_handed_out_again_is_another_communicator),
-    TEST(a_communicator_that_mpi_refused_to_free_is_there_as_before),
-    TEST(handles_that_come_and_go_leave_the_others_where_they_are),
-    TEST(a_world_that_comes_later_is_known_by_its_name),
-    TEST(a_handle_that_is_handed_out_again_without_a_free_we_saw_is_another_too),
-    TEST(a_freed_communicator_stays_for_the_receives_that_need_it),
-    TEST(groups_taken_from_mpi_are_given_back),
-    TEST(after_the_end_mpi_is_not_asked_any_more),
-    TEST(an_unknown_abi_is_not_asked_anything),
-    TEST(a_world_that_does_not_exist_is_not_asked_about),
-    TEST(sessions_without_a_world_group_ask_nothing),
-    TEST(a_million_communicators_under_one_handle_leave_no_memory_behind),
-    TEST(a_million_communicators_under_five_hundred_handles_leave_no_memory_behind),
-    TEST(a_million_unrelated_communicators_leave_a_bounded_memory),
-    TEST(two_duplicates_differ_after_any_number_of_communicators),
-    TEST(many_are_found_while_they_live),
-    TEST(a_million_communicators_under_a_million_handles_leave_no_memory_behind),
-    TEST(ordinals_of_children_are_freed_with_their_parent),
-    TEST(beyond_the_limit_on_kinds_ranks_agree_on_those_that_were_created_once),
-    TEST(the_world_is_found_while_another_thread_creates_and_frees),
-    TEST(a_communicator_that_is_freed_while_its_last_receive_completes_goes_once),
-    TEST(an_object_is_found_until_it_is_gone),
-    TEST(an_object_that_mpi_did_not_free_is_found_again),
-    TEST(an_object_outlives_the_communicator_that_it_was_created_on),
-    TEST(an_object_whose_end_was_not_intercepted_yields_to_the_next_with_its_handle),
-    TEST(all_ranks_number_the_objects_of_a_communicator_alike_whichever_could_be_created),
-    TEST(an_object_s_collectives_have_no_numbers_once_one_was_not_recorded),
-};
-
-UNIT_FILE(TESTS)

@@ -154,22 +154,22 @@ static void check_read(const char *stub)
     CHECK_EQUAL(handles, 0);
 }
 
-static void variables_of_all_types_are_read_from_open_mpi(void)
+TEST(variables_of_all_types_are_read_from_open_mpi)
 {
     check_read("open_mpi");
 }
 
-static void variables_of_all_types_are_read_from_mpich(void)
+TEST(variables_of_all_types_are_read_from_mpich)
 {
     check_read("mpich");
 }
 
-static void variables_of_all_types_are_read_by_the_standard_abi(void)
+TEST(variables_of_all_types_are_read_by_the_standard_abi)
 {
     check_read("standard");
 }
 
-static void open_mpi_is_asked_for_the_jobs_own_thread_level_and_finalized(void)
+TEST(open_mpi_is_asked_for_the_jobs_own_thread_level_and_finalized)
 {
     begin("open_mpi");
     control_variables_read(3, take);
@@ -177,14 +177,14 @@ static void open_mpi_is_asked_for_the_jobs_own_thread_level_and_finalized(void)
     CHECK_EQUAL(initialized, 0);
 }
 
-static void mpich_stays_initialized(void)
+TEST(mpich_stays_initialized)
 {
     begin("mpich");
     control_variables_read(0, take);
     CHECK_EQUAL(initialized, 1);
 }
 
-static void nothing_is_read_from_an_open_mpi_whose_job_uses_mpi_t_already(void)
+TEST(nothing_is_read_from_an_open_mpi_whose_job_uses_mpi_t_already)
 {
     begin("open_mpi");
     initialized = 1;
@@ -195,7 +195,7 @@ static void nothing_is_read_from_an_open_mpi_whose_job_uses_mpi_t_already(void)
     CHECK_EQUAL(initialized, 1);
 }
 
-static void a_library_without_mpi_t_has_no_variables(void)
+TEST(a_library_without_mpi_t_has_no_variables)
 {
     begin("open_mpi");
     mpi_query.T_cvar_read = NULL;
@@ -204,22 +204,9 @@ static void a_library_without_mpi_t_has_no_variables(void)
     CHECK_EQUAL(level_requested + initialized, 0);
 }
 
-static void nothing_is_asked_of_a_library_of_an_unknown_abi(void)
+TEST(nothing_is_asked_of_a_library_of_an_unknown_abi)
 {
     begin("unknown");
     struct control_variables found = control_variables_read(0, take);
     CHECK_EQUAL(found.read + found.all + initialized, 0);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(variables_of_all_types_are_read_from_open_mpi),
-    TEST(variables_of_all_types_are_read_from_mpich),
-    TEST(variables_of_all_types_are_read_by_the_standard_abi),
-    TEST(open_mpi_is_asked_for_the_jobs_own_thread_level_and_finalized),
-    TEST(mpich_stays_initialized),
-    TEST(nothing_is_read_from_an_open_mpi_whose_job_uses_mpi_t_already),
-    TEST(a_library_without_mpi_t_has_no_variables),
-    TEST(nothing_is_asked_of_a_library_of_an_unknown_abi),
-};
-
-UNIT_FILE(TESTS)

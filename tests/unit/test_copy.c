@@ -9,6 +9,8 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
+UNIT_ALONE;
+
 static char bytes[64 << 20];
 
 static size_t read_copy(void)
@@ -39,7 +41,7 @@ static void begin(void)
     ledger_chunk(LEDGER_CELLS, sizeof(struct ledger_cell), 0);
 }
 
-static void a_copy_is_the_ledger_up_to_its_last_chunk_and_says_when_it_was_made(void)
+TEST(a_copy_is_the_ledger_up_to_its_last_chunk_and_says_when_it_was_made)
 {
     begin();
     CHECK_EQUAL(ledger_copy("copy"), 0);
@@ -51,7 +53,7 @@ static void a_copy_is_the_ledger_up_to_its_last_chunk_and_says_when_it_was_made(
     CHECK(!is_there("copy.tmp"));
 }
 
-static void a_copy_takes_the_place_of_the_one_before(void)
+TEST(a_copy_takes_the_place_of_the_one_before)
 {
     begin();
     CHECK_EQUAL(ledger_copy("copy"), 0);
@@ -60,7 +62,7 @@ static void a_copy_takes_the_place_of_the_one_before(void)
     CHECK_EQUAL(read_copy(), LEDGER_HEADER_BYTES + 3 * LEDGER_CHUNK_BYTES);
 }
 
-static void a_copy_follows_no_link(void)
+TEST(a_copy_follows_no_link)
 {
     begin();
     FILE *file = fopen("precious", "w");
@@ -74,7 +76,7 @@ static void a_copy_follows_no_link(void)
     CHECK(lstat("copy", &about) == 0 && S_ISREG(about.st_mode));
 }
 
-static void a_file_that_is_none_of_our_copies_is_not_replaced(void)
+TEST(a_file_that_is_none_of_our_copies_is_not_replaced)
 {
     begin();
     CHECK(symlink("elsewhere", "copy") == 0);
@@ -111,7 +113,7 @@ ssize_t pwrite(int file, const void *from, size_t count, off_t at)
     return write(file, from, count);
 }
 
-static void a_fold_meanwhile_is_noticed_and_the_copy_made_again(void)
+TEST(a_fold_meanwhile_is_noticed_and_the_copy_made_again)
 {
     begin();
     is_folding = true;
@@ -121,7 +123,7 @@ static void a_fold_meanwhile_is_noticed_and_the_copy_made_again(void)
     CHECK_EQUAL(copied()->reset_unix_ns, 3);
 }
 
-static void a_mask_that_grows_meanwhile_is_noticed_and_the_copy_made_again(void)
+TEST(a_mask_that_grows_meanwhile_is_noticed_and_the_copy_made_again)
 {
     begin();
     filling = &the_ledger.header->window_mask;
@@ -133,7 +135,7 @@ static void a_mask_that_grows_meanwhile_is_noticed_and_the_copy_made_again(void)
     CHECK_EQUAL(copied()->device_mask, 2);
 }
 
-static void where_folds_do_not_end_the_copy_before_stays(void)
+TEST(where_folds_do_not_end_the_copy_before_stays)
 {
     begin();
     CHECK_EQUAL(ledger_copy("copy"), 0);
@@ -146,14 +148,14 @@ static void where_folds_do_not_end_the_copy_before_stays(void)
     CHECK(!is_there("copy.tmp"));
 }
 
-static void no_copy_is_made_during_a_fold(void)
+TEST(no_copy_is_made_during_a_fold)
 {
     begin();
     the_ledger.header->folds_begun = 1;
     CHECK_EQUAL(ledger_copy("copy"), EAGAIN);
 }
 
-static void a_page_of_samples_that_changes_hands_meanwhile_is_nobody_s_in_the_copy(void)
+TEST(a_page_of_samples_that_changes_hands_meanwhile_is_nobody_s_in_the_copy)
 {
     struct samples_window stream = {0};
     struct ledger_thread thread = {.thread = 5};
@@ -171,7 +173,7 @@ static void a_page_of_samples_that_changes_hands_meanwhile_is_nobody_s_in_the_co
     CHECK_EQUAL(copied_pages[1].owner, LEDGER_OF_THREAD | 5 << 8);
 }
 
-static void a_stream_s_page_that_is_another_window_s_meanwhile_is_nobody_s_in_the_copy(void)
+TEST(a_stream_s_page_that_is_another_window_s_meanwhile_is_nobody_s_in_the_copy)
 {
     begin();
     struct ledger_page page = {.owner = LEDGER_OF_STREAM | 5 << 8, .first = 98};
@@ -186,14 +188,14 @@ static void a_stream_s_page_that_is_another_window_s_meanwhile_is_nobody_s_in_th
     CHECK_EQUAL(copied_pages[1].first, 98);
 }
 
-static void a_place_that_refuses_is_said(void)
+TEST(a_place_that_refuses_is_said)
 {
     begin();
     CHECK_EQUAL(ledger_copy("missing/copy"), ENOENT);
     CHECK(!is_there("copy.tmp"));
 }
 
-static void a_job_may_have_closed_its_standard_input(void)
+TEST(a_job_may_have_closed_its_standard_input)
 {
     begin();
     close(STDIN_FILENO);
@@ -212,20 +214,20 @@ static int announce(size_t stub_bytes)
     return ledger_copy_announce("copy", "process", path);
 }
 
-static void a_stub_has_room_for_its_last_byte(void)
+TEST(a_stub_has_room_for_its_last_byte)
 {
     CHECK_EQUAL(announce(2 * PATH_MAX - 1), 0);
     CHECK_EQUAL(read_copy(), 2 * PATH_MAX - 1);
     CHECK_EQUAL(bytes[2 * PATH_MAX - 2], '\n');
 }
 
-static void a_stub_that_is_one_byte_too_long_is_said(void)
+TEST(a_stub_that_is_one_byte_too_long_is_said)
 {
     CHECK_EQUAL(announce(2 * PATH_MAX), ENAMETOOLONG);
     CHECK(!is_there("copy"));
 }
 
-static void a_limit_on_file_sizes_is_said_without_a_signal(void)
+TEST(a_limit_on_file_sizes_is_said_without_a_signal)
 {
     begin();
     struct rlimit limit = {65536, 65536};
@@ -234,7 +236,7 @@ static void a_limit_on_file_sizes_is_said_without_a_signal(void)
     CHECK(!is_there("copy") && !is_there("copy.tmp"));
 }
 
-static void a_copy_may_be_as_large_as_the_limit_on_file_sizes(void)
+TEST(a_copy_may_be_as_large_as_the_limit_on_file_sizes)
 {
     enum { COPY_BYTES = LEDGER_HEADER_BYTES + 2 * LEDGER_CHUNK_BYTES };
     begin();
@@ -257,7 +259,7 @@ static int copy_to(size_t path_bytes)
     return ledger_copy(path);
 }
 
-static void a_path_is_as_long_as_the_name_aside_allows(void)
+TEST(a_path_is_as_long_as_the_name_aside_allows)
 {
     begin();
     CHECK_EQUAL(copy_to(PATH_MAX - sizeof ".tmp"), 0);
@@ -266,25 +268,3 @@ static void a_path_is_as_long_as_the_name_aside_allows(void)
     CHECK_EQUAL(copy_to(PATH_MAX - sizeof ".tmp" + 1), ENAMETOOLONG);
     CHECK(is_there("copy"));
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_copy_is_the_ledger_up_to_its_last_chunk_and_says_when_it_was_made),
-    TEST(a_copy_takes_the_place_of_the_one_before),
-    TEST(a_copy_follows_no_link),
-    TEST(a_file_that_is_none_of_our_copies_is_not_replaced),
-    TEST(a_fold_meanwhile_is_noticed_and_the_copy_made_again),
-    TEST(a_mask_that_grows_meanwhile_is_noticed_and_the_copy_made_again),
-    TEST(where_folds_do_not_end_the_copy_before_stays),
-    TEST(no_copy_is_made_during_a_fold),
-    TEST(a_page_of_samples_that_changes_hands_meanwhile_is_nobody_s_in_the_copy),
-    TEST(a_stream_s_page_that_is_another_window_s_meanwhile_is_nobody_s_in_the_copy),
-    TEST(a_place_that_refuses_is_said),
-    TEST(a_job_may_have_closed_its_standard_input),
-    TEST(a_stub_has_room_for_its_last_byte),
-    TEST(a_stub_that_is_one_byte_too_long_is_said),
-    TEST(a_limit_on_file_sizes_is_said_without_a_signal),
-    TEST(a_copy_may_be_as_large_as_the_limit_on_file_sizes),
-    TEST(a_path_is_as_long_as_the_name_aside_allows),
-};
-
-UNIT_ALONE(TESTS)

@@ -19,14 +19,14 @@ static void recording_under(const char *stub)
     recording_switch(true);
 }
 
-static void the_cost_of_a_call_is_measured(void)
+TEST(the_cost_of_a_call_is_measured)
 {
     recording_under("mpich");
     fake_world(4, 1);
     CHECK(cost_per_call_ps() > 0);
 }
 
-static void a_missing_world_group_does_not_hang_it(void)
+TEST(a_missing_world_group_does_not_hang_it)
 {
     recording_under("mpich");
     fake_describe_world(4, 1);
@@ -34,13 +34,13 @@ static void a_missing_world_group_does_not_hang_it(void)
     CHECK(cost_per_call_ps() > 0);
 }
 
-static void an_unknown_abi_does_not_hang_it(void)
+TEST(an_unknown_abi_does_not_hang_it)
 {
     recording_under("unknown");
     CHECK(cost_per_call_ps() > 0);
 }
 
-static void a_world_that_the_job_has_not_used_stays_out_of_the_ledger(void)
+TEST(a_world_that_the_job_has_not_used_stays_out_of_the_ledger)
 {
     recording_under("mpich");
     fake_world(4, 1);
@@ -50,7 +50,7 @@ static void a_world_that_the_job_has_not_used_stays_out_of_the_ledger(void)
         CHECK(ledger_chunk_at(the_ledger.header, i)->kind != LEDGER_COMMUNICATORS);
 }
 
-static void no_collective_is_counted_on_a_world_in_use(void)
+TEST(no_collective_is_counted_on_a_world_in_use)
 {
     recording_under("mpich");
     fake_world(4, 1);
@@ -63,7 +63,7 @@ static void no_collective_is_counted_on_a_world_in_use(void)
     CHECK_EQUAL(entry->collectives, 0);
 }
 
-static void its_samples_stay_out_of_the_log(void)
+TEST(its_samples_stay_out_of_the_log)
 {
     recording_under("mpich");
     samples_begin(1 << 20);
@@ -72,14 +72,3 @@ static void its_samples_stay_out_of_the_log(void)
     for (uint32_t i = 0; i < the_ledger.header->chunk_count; i++)
         CHECK(ledger_chunk_at(the_ledger.header, i)->kind != LEDGER_SAMPLES);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(the_cost_of_a_call_is_measured),
-    TEST(a_missing_world_group_does_not_hang_it),
-    TEST(an_unknown_abi_does_not_hang_it),
-    TEST(a_world_that_the_job_has_not_used_stays_out_of_the_ledger),
-    TEST(no_collective_is_counted_on_a_world_in_use),
-    TEST(its_samples_stay_out_of_the_log),
-};
-
-UNIT_FILE(TESTS)

@@ -52,7 +52,7 @@ static void sleep_ms(long ms)
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
-static void what_a_thread_does_is_told_by_where_it_is(void)
+TEST(what_a_thread_does_is_told_by_where_it_is)
 {
     begin("on");
     cpu_time_begin();
@@ -85,7 +85,7 @@ static unsigned descriptors(void)
 }
 
 /* The write end of a pipe that the job closes is closed: its reader sees the end. */
-static void the_job_s_descriptors_are_its_own(void)
+TEST(the_job_s_descriptors_are_its_own)
 {
     int ends[2];
     char byte;
@@ -112,7 +112,7 @@ static void *spin_until(void *stop)
 
 /* Sums go on where a thread's state serves another thread of the system; one that has ended has no
  * more readings. */
-static void sums_outlive_a_thread(void)
+TEST(sums_outlive_a_thread)
 {
     begin("on");
     record = add_thread(1, 0);
@@ -134,7 +134,7 @@ static void sums_outlive_a_thread(void)
     CHECK(newest(1).core_ns >= core_ns);
 }
 
-static void without_the_setting_there_is_no_thread(void)
+TEST(without_the_setting_there_is_no_thread)
 {
     begin("off");
     unsigned before = unit_threads(NULL);
@@ -143,12 +143,3 @@ static void without_the_setting_there_is_no_thread(void)
     cpu_time_end();
     CHECK_EQUAL(newest(0).at_ns, 0);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(what_a_thread_does_is_told_by_where_it_is),
-    TEST(the_job_s_descriptors_are_its_own),
-    TEST(sums_outlive_a_thread),
-    TEST(without_the_setting_there_is_no_thread),
-};
-
-UNIT_FILE(TESTS)

@@ -148,7 +148,7 @@ static struct gpu_collected collect(bool everything)
 
 /* Detection */
 
-static void a_process_without_the_driver_uses_no_gpu(void)
+TEST(a_process_without_the_driver_uses_no_gpu)
 {
     bool has_driver = access("/dev/nvidiactl", F_OK) == 0 ||
                       access("/proc/driver/nvidia/version", F_OK) == 0 ||
@@ -159,7 +159,7 @@ static void a_process_without_the_driver_uses_no_gpu(void)
     CHECK(!BACKEND->find_stream(NULL, &(struct gpu_stream){0, 0}));
 }
 
-static void the_gpu_is_in_use_when_a_device_has_a_context(void)
+TEST(the_gpu_is_in_use_when_a_device_has_a_context)
 {
     cuda = stub("libcuda.so.1", "stub_cuda");
     CHECK_EQUAL(BACKEND->look(), GPU_UNUSED); /* cuInit was not called */
@@ -169,7 +169,7 @@ static void the_gpu_is_in_use_when_a_device_has_a_context(void)
     CHECK_EQUAL(BACKEND->look(), GPU_IN_USE);
 }
 
-static void a_context_that_is_not_primary_is_seen_by_a_thread_that_has_it(void)
+TEST(a_context_that_is_not_primary_is_seen_by_a_thread_that_has_it)
 {
     cuda = stub("libcuda.so.1", "stub_cuda");
     CHECK_EQUAL(BACKEND->look(), GPU_UNUSED);
@@ -187,7 +187,7 @@ static int memory_kind_with(unsigned type, unsigned is_managed)
     return BACKEND->memory_kind(&cuda);
 }
 
-static void the_driver_says_where_a_buffer_lies(void)
+TEST(the_driver_says_where_a_buffer_lies)
 {
     begin();
     CHECK_EQUAL(memory_kind_with(0, 0), -1);
@@ -200,7 +200,7 @@ static void the_driver_says_where_a_buffer_lies(void)
     CHECK_EQUAL(memory_kind_with(2, 0), -1); /* the driver has shut down */
 }
 
-static void a_device_has_a_name_and_a_number_of_its_own(void)
+TEST(a_device_has_a_name_and_a_number_of_its_own)
 {
     struct gpu_device_facts facts;
     begin();
@@ -212,7 +212,7 @@ static void a_device_has_a_name_and_a_number_of_its_own(void)
     CHECK_TEXT(facts.uuid, "");
 }
 
-static void a_mig_instance_has_a_uuid_of_its_own(void)
+TEST(a_mig_instance_has_a_uuid_of_its_own)
 {
     struct gpu_device_facts facts;
     begin();
@@ -223,7 +223,7 @@ static void a_mig_instance_has_a_uuid_of_its_own(void)
 
 /* Arming */
 
-static void arming_calls_what_disturbs_nobody(void)
+TEST(arming_calls_what_disturbs_nobody)
 {
     begin_armed();
     CHECK_EQUAL(cupti->registrations, 0);
@@ -238,7 +238,7 @@ static void refused_with(const char *why)
     CHECK_EQUAL(cupti->registrations, 0);
 }
 
-static void nvidias_tools_go_first(void)
+TEST(nvidias_tools_go_first)
 {
     static const char *const VARIABLES[] = {"NSYS_PROFILING_SESSION_ID",
                                             "NV_NSIGHT_INJECTION_PORT_BASE", "NVPROF_ID"};
@@ -251,7 +251,7 @@ static void nvidias_tools_go_first(void)
     CHECK_EQUAL(cupti->subscriptions, 0);
 }
 
-static void an_injected_library_is_a_tool_unless_it_is_this_one(void)
+TEST(an_injected_library_is_a_tool_unless_it_is_this_one)
 {
     begin();
     setenv("CUDA_INJECTION64_PATH", "/opt/tool/libtool.so", 1);
@@ -260,21 +260,21 @@ static void an_injected_library_is_a_tool_unless_it_is_this_one(void)
     CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
 }
 
-static void none_is_no_injected_library(void)
+TEST(none_is_no_injected_library)
 {
     begin();
     setenv("CUDA_INJECTION64_PATH", "none", 1);
     CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
 }
 
-static void who_holds_the_subscription_is_named(void)
+TEST(who_holds_the_subscription_is_named)
 {
     begin();
     cupti->subscriber = "CUPTI for Score-P";
     refused_with("CUPTI for Score-P");
 }
 
-static void a_holder_whose_calls_we_see_can_be_yielded_to(void)
+TEST(a_holder_whose_calls_we_see_can_be_yielded_to)
 {
     void *subscriber;
     begin();
@@ -284,7 +284,7 @@ static void a_holder_whose_calls_we_see_can_be_yielded_to(void)
     CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
 }
 
-static void versions_with_known_faults_are_not_used(void)
+TEST(versions_with_known_faults_are_not_used)
 {
     CHECK(cupti_version_trap(7) != NULL);
     CHECK(cupti_version_trap(130000) != NULL);
@@ -296,7 +296,7 @@ static void versions_with_known_faults_are_not_used(void)
     refused_with("Update 1");
 }
 
-static void versions_belong_to_cudas(void)
+TEST(versions_belong_to_cudas)
 {
     CHECK_EQUAL(cupti_cuda_major(12), 10);
     CHECK_EQUAL(cupti_cuda_major(13), 11);
@@ -306,7 +306,7 @@ static void versions_belong_to_cudas(void)
     CHECK_EQUAL(cupti_cuda_major(130001), 13);
 }
 
-static void a_cupti_newer_than_the_driver_is_not_used(void)
+TEST(a_cupti_newer_than_the_driver_is_not_used)
 {
     begin();
     cuda->version = 12080;
@@ -323,7 +323,7 @@ static void begin_beside_13_2(int driver)
     snprintf(settings.cupti, sizeof settings.cupti, "%s", UNIT_BUILD "/libcupti-13.2.so");
 }
 
-static void cupti_13_2_is_called_beside_an_older_driver_only_if_the_user_says_so(void)
+TEST(cupti_13_2_is_called_beside_an_older_driver_only_if_the_user_says_so)
 {
     begin_beside_13_2(13000);
     refused_with("COMMPROF_CUPTI_ANY_MINOR=1");
@@ -332,13 +332,13 @@ static void cupti_13_2_is_called_beside_an_older_driver_only_if_the_user_says_so
     CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
 }
 
-static void cupti_13_2_is_used_beside_a_driver_of_its_age(void)
+TEST(cupti_13_2_is_used_beside_a_driver_of_its_age)
 {
     begin_beside_13_2(13020);
     CHECK_EQUAL(BACKEND->arm(reason, sizeof reason), GPU_ARMED);
 }
 
-static void no_setting_lets_a_cupti_of_a_newer_major_version_be_used(void)
+TEST(no_setting_lets_a_cupti_of_a_newer_major_version_be_used)
 {
     begin_beside_13_2(12080);
     settings.cupti_any_minor = true;
@@ -346,14 +346,14 @@ static void no_setting_lets_a_cupti_of_a_newer_major_version_be_used(void)
     CHECK_EQUAL(cupti->versions_asked_for, 0);
 }
 
-static void a_cupti_that_does_not_work_here_is_not_used(void)
+TEST(a_cupti_that_does_not_work_here_is_not_used)
 {
     begin();
     cupti->version_result = 999; /* like that of CUDA 13.5 without a driver */
     refused_with("999");
 }
 
-static void the_user_may_do_without_or_name_one(void)
+TEST(the_user_may_do_without_or_name_one)
 {
     begin();
     snprintf(settings.cupti, sizeof settings.cupti, "off");
@@ -368,7 +368,7 @@ static void the_user_may_do_without_or_name_one(void)
 
 /* Tracing */
 
-static void four_kinds_are_traced_and_no_more(void)
+TEST(four_kinds_are_traced_and_no_more)
 {
     begin_tracing();
     CHECK_EQUAL(cupti->enabled, OUR_KINDS);
@@ -380,7 +380,7 @@ static void four_kinds_are_traced_and_no_more(void)
     CHECK_EQUAL(cupti->registrations, 1); /* ours are there still */
 }
 
-static void what_cannot_be_traced_leaves_nothing_enabled(void)
+TEST(what_cannot_be_traced_leaves_nothing_enabled)
 {
     begin_armed();
     cupti->next_kind_refused = CUPTI_MEMCPY2;
@@ -392,7 +392,7 @@ static void what_cannot_be_traced_leaves_nothing_enabled(void)
     CHECK(says("to trace kernels") && says("(35)"));
 }
 
-static void records_become_events_on_our_clock(void)
+TEST(records_become_events_on_our_clock)
 {
     begin_tracing();
     int64_t before_ns = clock_monotonic_ns();
@@ -423,7 +423,7 @@ static bool memory_can_be_asked_for(void)
     return process_vm_readv(getpid(), &ours, 1, &theirs, 1, 0) == 1;
 }
 
-static void a_name_that_cannot_be_read_is_none(void)
+TEST(a_name_that_cannot_be_read_is_none)
 {
     uint64_t memory[STUB_KERNEL_BYTES / 8];
     if (!memory_can_be_asked_for())
@@ -437,7 +437,7 @@ static void a_name_that_cannot_be_read_is_none(void)
     CHECK(events[0].name == NULL);
 }
 
-static void a_name_may_end_where_memory_does(void)
+TEST(a_name_may_end_where_memory_does)
 {
     uint64_t memory[STUB_KERNEL_BYTES / 8];
     long page = sysconf(_SC_PAGESIZE);
@@ -453,7 +453,7 @@ static void a_name_may_end_where_memory_does(void)
     CHECK_TEXT(names[0], "last");
 }
 
-static void a_name_may_lie_in_two_pages(void)
+TEST(a_name_may_lie_in_two_pages)
 {
     uint64_t memory[STUB_KERNEL_BYTES / 8];
     long page = sysconf(_SC_PAGESIZE);
@@ -469,7 +469,7 @@ static void a_name_may_lie_in_two_pages(void)
     CHECK_TEXT(names[0], "between");
 }
 
-static void the_same_address_may_be_another_name_later(void)
+TEST(the_same_address_may_be_another_name_later)
 {
     uint64_t memory[STUB_KERNEL_BYTES / 8];
     char name[] = "first";
@@ -499,7 +499,7 @@ static void implausible_with(uint64_t start, uint64_t end)
     CHECK_EQUAL(event_count, 0);
 }
 
-static void times_that_cannot_be_are_counted_and_left_out(void)
+TEST(times_that_cannot_be_are_counted_and_left_out)
 {
     begin_tracing();
     uint64_t now = (uint64_t)unix_now();
@@ -514,7 +514,7 @@ static void times_that_cannot_be_are_counted_and_left_out(void)
     implausible_with(12345, 67890); /* on another clock */
 }
 
-static void no_kernel_takes_ten_minutes(void)
+TEST(no_kernel_takes_ten_minutes)
 {
     struct cupti_kernel kernel = {
         .kind = CUPTI_CONCURRENT_KERNEL, .start = 1, .end = UINT64_C(600000000001)};
@@ -529,7 +529,7 @@ static void no_kernel_takes_ten_minutes(void)
     CHECK_EQUAL(walk.implausible, 1);
 }
 
-static void dropped_records_are_counted(void)
+TEST(dropped_records_are_counted)
 {
     begin_tracing();
     cupti->dropped = 17;
@@ -539,7 +539,7 @@ static void dropped_records_are_counted(void)
 
 /* Up to when all records have arrived */
 
-static void what_may_still_run_is_waited_for_half_a_second(void)
+TEST(what_may_still_run_is_waited_for_half_a_second)
 {
     begin_tracing();
     int64_t now_ns = clock_monotonic_ns();
@@ -547,14 +547,14 @@ static void what_may_still_run_is_waited_for_half_a_second(void)
     CHECK(until_ns >= now_ns - 500000000 && until_ns <= clock_monotonic_ns() - 500000000);
 }
 
-static void where_kernels_take_longer_it_is_waited_for_longer(void)
+TEST(where_kernels_take_longer_it_is_waited_for_longer)
 {
     begin_tracing();
     run_kernel(0, 900000000);
     CHECK(collect(false).complete_until_ns <= clock_monotonic_ns() - 900000000);
 }
 
-static void what_was_complete_stays_so(void)
+TEST(what_was_complete_stays_so)
 {
     begin_tracing();
     int64_t until_ns = collect(false).complete_until_ns;
@@ -564,7 +564,7 @@ static void what_was_complete_stays_so(void)
 
 /* At 3 kernels a second a buffer takes 101 s to fill; on a device that never idles it does not come
  * back before. */
-static void what_lies_in_a_buffer_that_is_not_back_is_waited_for_however_long_it_takes(void)
+TEST(what_lies_in_a_buffer_that_is_not_back_is_waited_for_however_long_it_takes)
 {
     begin_tracing();
     cupti->is_unfinished = 1;
@@ -583,7 +583,7 @@ static void what_lies_in_a_buffer_that_is_not_back_is_waited_for_however_long_it
     CHECK_EQUAL(event_count, 1);
 }
 
-static void a_device_that_idles_is_not_waited_for(void)
+TEST(a_device_that_idles_is_not_waited_for)
 {
     begin_tracing();
     run_kernel(0, 1000);
@@ -593,7 +593,7 @@ static void a_device_that_idles_is_not_waited_for(void)
     CHECK_EQUAL(BACKEND->uncollected_since_ns(), INT64_MAX);
 }
 
-static void at_the_end_of_a_window_everything_is_given_back(void)
+TEST(at_the_end_of_a_window_everything_is_given_back)
 {
     begin_tracing();
     cupti->is_unfinished = 1;
@@ -605,7 +605,7 @@ static void at_the_end_of_a_window_everything_is_given_back(void)
     CHECK_EQUAL(cupti->forced_flushes, 1);
 }
 
-static void a_version_that_is_slowed_down_by_many_calls_is_flushed_seldom(void)
+TEST(a_version_that_is_slowed_down_by_many_calls_is_flushed_seldom)
 {
     begin();
     cupti->version = 130200;
@@ -638,7 +638,7 @@ static void their_complete(void *context, uint32_t stream, uint8_t *buffer, size
     their_completions++;
 }
 
-static void another_client_gets_its_callbacks_and_ours_come_back_after_it(void)
+TEST(another_client_gets_its_callbacks_and_ours_come_back_after_it)
 {
     begin_tracing();
     BACKEND->pause(); /* as gpu_yield does */
@@ -656,7 +656,7 @@ static void another_client_gets_its_callbacks_and_ours_come_back_after_it(void)
     CHECK_EQUAL(collect(false).records, 1);
 }
 
-static void a_client_that_only_enables_kinds_again_finds_its_callbacks_there(void)
+TEST(a_client_that_only_enables_kinds_again_finds_its_callbacks_there)
 {
     begin_armed();
     cuptiActivityRegisterCallbacks(their_request, their_complete);
@@ -667,7 +667,7 @@ static void a_client_that_only_enables_kinds_again_finds_its_callbacks_there(voi
     CHECK(cupti->request == their_request && cupti->complete == their_complete);
 }
 
-static void a_client_that_detaches_cupti_detaches_us_and_we_come_back(void)
+TEST(a_client_that_detaches_cupti_detaches_us_and_we_come_back)
 {
     begin_tracing();
     BACKEND->pause();
@@ -682,7 +682,7 @@ static void a_client_that_detaches_cupti_detaches_us_and_we_come_back(void)
     CHECK_EQUAL(collect(false).records, 1);
 }
 
-static void callbacks_that_cupti_refuses_are_not_theirs(void)
+TEST(callbacks_that_cupti_refuses_are_not_theirs)
 {
     begin_tracing();
     CHECK(cuptiActivityRegisterCallbacks(NULL, NULL) != CUPTI_SUCCESS);
@@ -698,7 +698,7 @@ static uint64_t their_clock(void)
     return (uint64_t)clock_monotonic_ns() * 2 + 12345;
 }
 
-static void the_clock_that_another_client_has_left_is_understood(void)
+TEST(the_clock_that_another_client_has_left_is_understood)
 {
     begin_armed();
     CHECK_EQUAL(cuptiActivityRegisterTimestampCallback(their_clock), CUPTI_SUCCESS);
@@ -720,7 +720,7 @@ static void the_clock_that_another_client_has_left_is_understood(void)
     CHECK(duration_ns > 900000 && duration_ns < 1100000);
 }
 
-static void a_client_that_is_not_seen_is_noticed_when_no_buffer_comes_back(void)
+TEST(a_client_that_is_not_seen_is_noticed_when_no_buffer_comes_back)
 {
     begin_tracing();
     run_kernel(0, 1000);
@@ -736,7 +736,7 @@ static void a_client_that_is_not_seen_is_noticed_when_no_buffer_comes_back(void)
     CHECK_EQUAL(collect(false).records, 1);
 }
 
-static void a_client_that_was_not_seen_and_is_still_there_is_left_alone(void)
+TEST(a_client_that_was_not_seen_and_is_still_there_is_left_alone)
 {
     begin_tracing();
     run_kernel(0, 1000);
@@ -750,7 +750,7 @@ static void a_client_that_was_not_seen_and_is_still_there_is_left_alone(void)
     CHECK_EQUAL(cupti->enabled, 0);
 }
 
-static void who_takes_our_buffers_twice_may_keep_the_interface(void)
+TEST(who_takes_our_buffers_twice_may_keep_the_interface)
 {
     begin_tracing();
     for (unsigned i = 0; i < 2; i++) {
@@ -767,7 +767,7 @@ static void who_takes_our_buffers_twice_may_keep_the_interface(void)
 
 enum { LIMIT = 2, AT_FIRST = 6 };
 
-static void cupti_takes_a_bounded_part_of_the_device_s_memory_while_we_trace(void)
+TEST(cupti_takes_a_bounded_part_of_the_device_s_memory_while_we_trace)
 {
     begin_armed();
     CHECK_EQUAL(cupti->attributes[LIMIT], 250);
@@ -779,7 +779,7 @@ static void cupti_takes_a_bounded_part_of_the_device_s_memory_while_we_trace(voi
     CHECK_EQUAL(cupti->attributes[LIMIT], 32);
 }
 
-static void a_bound_that_another_client_has_set_stays(void)
+TEST(a_bound_that_another_client_has_set_stays)
 {
     begin_tracing();
     cupti->attributes[LIMIT] = 100;
@@ -792,7 +792,7 @@ static void a_bound_that_another_client_has_set_stays(void)
     CHECK_EQUAL(cupti->attributes[LIMIT], 8);
 }
 
-static void the_bound_is_more_than_what_cupti_takes_at_first(void)
+TEST(the_bound_is_more_than_what_cupti_takes_at_first)
 {
     begin_armed();
     settings.gpu_device_buffers = 2;
@@ -800,7 +800,7 @@ static void the_bound_is_more_than_what_cupti_takes_at_first(void)
     CHECK_EQUAL(cupti->attributes[LIMIT], 4);
 }
 
-static void who_wants_no_bound_gets_none(void)
+TEST(who_wants_no_bound_gets_none)
 {
     begin_armed();
     settings.gpu_device_buffers = 0;
@@ -808,7 +808,7 @@ static void who_wants_no_bound_gets_none(void)
     CHECK_EQUAL(cupti->attributes[LIMIT], 250);
 }
 
-static void a_cupti_without_the_attribute_traces_all_the_same(void)
+TEST(a_cupti_without_the_attribute_traces_all_the_same)
 {
     begin_armed();
     cupti->attribute_result = 27; /* not supported */
@@ -816,7 +816,7 @@ static void a_cupti_without_the_attribute_traces_all_the_same(void)
     CHECK_EQUAL(cupti->attributes[LIMIT], 250);
 }
 
-static void between_windows_nothing_is_enabled_subscribed_or_set(void)
+TEST(between_windows_nothing_is_enabled_subscribed_or_set)
 {
     begin_armed();
     for (unsigned i = 0; i < 3; i++) {
@@ -834,7 +834,7 @@ static void between_windows_nothing_is_enabled_subscribed_or_set(void)
 
 /* Unknown versions */
 
-static void records_of_a_newer_cupti_are_examined_first(void)
+TEST(records_of_a_newer_cupti_are_examined_first)
 {
     begin();
     cupti->version = 130900;
@@ -845,7 +845,7 @@ static void records_of_a_newer_cupti_are_examined_first(void)
     CHECK_EQUAL(collect(false).records, 10);
 }
 
-static void a_layout_that_has_changed_is_not_read(void)
+TEST(a_layout_that_has_changed_is_not_read)
 {
     uint64_t memory[STUB_KERNEL_BYTES / 8];
     begin();
@@ -876,7 +876,7 @@ static void check_stream(uintptr_t handle, uint32_t number)
     CHECK_EQUAL(stream.context, 3);
 }
 
-static void streams_have_the_numbers_that_their_records_have(void)
+TEST(streams_have_the_numbers_that_their_records_have)
 {
     begin_armed();
     cuda->context = &cuda;
@@ -888,7 +888,7 @@ static void streams_have_the_numbers_that_their_records_have(void)
     CHECK(!BACKEND->find_stream((void *)100, &(struct gpu_stream){0, 0}));
 }
 
-static void cupti_is_asked_once_for_a_stream_and_again_when_its_handle_is_given_to_another(void)
+TEST(cupti_is_asked_once_for_a_stream_and_again_when_its_handle_is_given_to_another)
 {
     begin_armed();
     cuda->context = &cuda;
@@ -901,7 +901,7 @@ static void cupti_is_asked_once_for_a_stream_and_again_when_its_handle_is_given_
     CHECK_EQUAL(cupti->streams_asked_for, 2);
 }
 
-static void without_ids_of_the_driver_cupti_is_asked_each_time(void)
+TEST(without_ids_of_the_driver_cupti_is_asked_each_time)
 {
     begin_armed();
     cuda->context = &cuda;
@@ -912,7 +912,7 @@ static void without_ids_of_the_driver_cupti_is_asked_each_time(void)
 
 /* Dumps */
 
-static void what_was_dumped_gives_the_same_events_again(void)
+TEST(what_was_dumped_gives_the_same_events_again)
 {
     char path[512];
     begin_armed();
@@ -932,65 +932,3 @@ static void what_was_dumped_gives_the_same_events_again(void)
     CHECK_EQUAL(events[1].bytes, 4096);
     CHECK_EQUAL(events[2].end_ns - events[2].start_ns, 5000);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_process_without_the_driver_uses_no_gpu),
-    TEST(the_gpu_is_in_use_when_a_device_has_a_context),
-    TEST(a_context_that_is_not_primary_is_seen_by_a_thread_that_has_it),
-    TEST(the_driver_says_where_a_buffer_lies),
-    TEST(a_device_has_a_name_and_a_number_of_its_own),
-    TEST(a_mig_instance_has_a_uuid_of_its_own),
-    TEST(arming_calls_what_disturbs_nobody),
-    TEST(nvidias_tools_go_first),
-    TEST(an_injected_library_is_a_tool_unless_it_is_this_one),
-    TEST(none_is_no_injected_library),
-    TEST(who_holds_the_subscription_is_named),
-    TEST(a_holder_whose_calls_we_see_can_be_yielded_to),
-    TEST(versions_with_known_faults_are_not_used),
-    TEST(versions_belong_to_cudas),
-    TEST(a_cupti_newer_than_the_driver_is_not_used),
-    TEST(cupti_13_2_is_called_beside_an_older_driver_only_if_the_user_says_so),
-    TEST(cupti_13_2_is_used_beside_a_driver_of_its_age),
-    TEST(no_setting_lets_a_cupti_of_a_newer_major_version_be_used),
-    TEST(a_cupti_that_does_not_work_here_is_not_used),
-    TEST(the_user_may_do_without_or_name_one),
-    TEST(four_kinds_are_traced_and_no_more),
-    TEST(what_cannot_be_traced_leaves_nothing_enabled),
-    TEST(records_become_events_on_our_clock),
-    TEST(a_name_that_cannot_be_read_is_none),
-    TEST(a_name_may_end_where_memory_does),
-    TEST(a_name_may_lie_in_two_pages),
-    TEST(the_same_address_may_be_another_name_later),
-    TEST(times_that_cannot_be_are_counted_and_left_out),
-    TEST(no_kernel_takes_ten_minutes),
-    TEST(dropped_records_are_counted),
-    TEST(what_may_still_run_is_waited_for_half_a_second),
-    TEST(where_kernels_take_longer_it_is_waited_for_longer),
-    TEST(what_was_complete_stays_so),
-    TEST(what_lies_in_a_buffer_that_is_not_back_is_waited_for_however_long_it_takes),
-    TEST(a_device_that_idles_is_not_waited_for),
-    TEST(at_the_end_of_a_window_everything_is_given_back),
-    TEST(a_version_that_is_slowed_down_by_many_calls_is_flushed_seldom),
-    TEST(another_client_gets_its_callbacks_and_ours_come_back_after_it),
-    TEST(a_client_that_only_enables_kinds_again_finds_its_callbacks_there),
-    TEST(a_client_that_detaches_cupti_detaches_us_and_we_come_back),
-    TEST(callbacks_that_cupti_refuses_are_not_theirs),
-    TEST(the_clock_that_another_client_has_left_is_understood),
-    TEST(a_client_that_is_not_seen_is_noticed_when_no_buffer_comes_back),
-    TEST(a_client_that_was_not_seen_and_is_still_there_is_left_alone),
-    TEST(who_takes_our_buffers_twice_may_keep_the_interface),
-    TEST(cupti_takes_a_bounded_part_of_the_device_s_memory_while_we_trace),
-    TEST(a_bound_that_another_client_has_set_stays),
-    TEST(the_bound_is_more_than_what_cupti_takes_at_first),
-    TEST(who_wants_no_bound_gets_none),
-    TEST(a_cupti_without_the_attribute_traces_all_the_same),
-    TEST(between_windows_nothing_is_enabled_subscribed_or_set),
-    TEST(records_of_a_newer_cupti_are_examined_first),
-    TEST(a_layout_that_has_changed_is_not_read),
-    TEST(streams_have_the_numbers_that_their_records_have),
-    TEST(cupti_is_asked_once_for_a_stream_and_again_when_its_handle_is_given_to_another),
-    TEST(without_ids_of_the_driver_cupti_is_asked_each_time),
-    TEST(what_was_dumped_gives_the_same_events_again),
-};
-
-UNIT_FILE(TESTS)

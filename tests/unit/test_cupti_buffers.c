@@ -30,7 +30,7 @@ static void take(uint8_t *buffer, size_t valid_bytes)
     taken_bytes += valid_bytes;
 }
 
-static void a_completed_buffer_comes_once_and_is_free_again(void)
+TEST(a_completed_buffer_comes_once_and_is_free_again)
 {
     CHECK(buffers_begin(false));
     uint8_t *buffer = request();
@@ -52,7 +52,7 @@ static void take_number(uint8_t *buffer, size_t valid_bytes)
     taken_at_their_place += *(uint32_t *)buffer == taken_at_their_place;
 }
 
-static void each_of_them_is_lent_once_and_comes_back(void)
+TEST(each_of_them_is_lent_once_and_comes_back)
 {
     uint8_t *all[BUFFER_COUNT];
     CHECK(buffers_begin(false));
@@ -68,7 +68,7 @@ static void each_of_them_is_lent_once_and_comes_back(void)
     CHECK(request() == all[0]);
 }
 
-static void when_all_are_lent_everyone_gets_the_sink_and_what_it_swallows_is_counted(void)
+TEST(when_all_are_lent_everyone_gets_the_sink_and_what_it_swallows_is_counted)
 {
     CHECK(buffers_begin(false));
     uint8_t *sink = NULL;
@@ -83,7 +83,7 @@ static void when_all_are_lent_everyone_gets_the_sink_and_what_it_swallows_is_cou
     CHECK_EQUAL(buffers_sunk_records(), 0);
 }
 
-static void a_request_may_be_refused_where_cupti_allows_it(void)
+TEST(a_request_may_be_refused_where_cupti_allows_it)
 {
     uint8_t *buffer;
     size_t bytes = 1, most_records;
@@ -105,7 +105,7 @@ static void their_complete(void *context, uint32_t stream, uint8_t *buffer, size
     forwarded = buffer;
 }
 
-static void buffers_of_another_client_are_left_alone_or_passed_on(void)
+TEST(buffers_of_another_client_are_left_alone_or_passed_on)
 {
     static uint64_t theirs[64];
     CHECK(buffers_begin(false));
@@ -117,7 +117,7 @@ static void buffers_of_another_client_are_left_alone_or_passed_on(void)
     CHECK(forwarded == theirs);
 }
 
-static void a_buffer_that_was_not_lent_cannot_come_back(void)
+TEST(a_buffer_that_was_not_lent_cannot_come_back)
 {
     CHECK(buffers_begin(false));
     uint8_t *buffer = request();
@@ -131,7 +131,7 @@ static void a_buffer_that_was_not_lent_cannot_come_back(void)
 }
 
 /* CUPTI's own samples and XLA free whatever their callback gets. */
-static void a_client_whose_callback_gets_a_buffer_may_free_it(void)
+TEST(a_client_whose_callback_gets_a_buffer_may_free_it)
 {
     CHECK(buffers_begin(false));
     uint8_t *taken = request();
@@ -143,7 +143,7 @@ static void a_client_whose_callback_gets_a_buffer_may_free_it(void)
     CHECK_EQUAL(buffers_collect(take), 1);
 }
 
-static void more_bytes_than_a_buffer_has_are_not_believed(void)
+TEST(more_bytes_than_a_buffer_has_are_not_believed)
 {
     CHECK(buffers_begin(false));
     complete(request(), (size_t)BUFFER_BYTES + 1);
@@ -151,7 +151,7 @@ static void more_bytes_than_a_buffer_has_are_not_believed(void)
     CHECK_EQUAL(taken_bytes, BUFFER_BYTES);
 }
 
-static void the_earliest_that_is_not_back_is_known(void)
+TEST(the_earliest_that_is_not_back_is_known)
 {
     CHECK(buffers_begin(false));
     CHECK_EQUAL(buffers_lent_since_ns(), INT64_MAX);
@@ -169,7 +169,7 @@ static void the_earliest_that_is_not_back_is_known(void)
     CHECK_EQUAL(buffers_lent_since_ns(), INT64_MAX);
 }
 
-static void nobody_waits_for_an_abandoned_buffer_but_it_may_come(void)
+TEST(nobody_waits_for_an_abandoned_buffer_but_it_may_come)
 {
     CHECK(buffers_begin(false));
     uint8_t *buffer = request();
@@ -181,7 +181,7 @@ static void nobody_waits_for_an_abandoned_buffer_but_it_may_come(void)
     CHECK(buffers_lent_since_ns() != INT64_MAX);
 }
 
-static void records_that_nobody_has_read_are_estimated(void)
+TEST(records_that_nobody_has_read_are_estimated)
 {
     enum { RECORDS = 10, BYTES = RECORDS * 216 };
     CHECK(buffers_begin(false));
@@ -229,7 +229,7 @@ static void take_words(uint8_t *buffer, size_t valid_bytes)
     words_taken += WORDS;
 }
 
-static void threads_may_lend_and_complete_while_buffers_are_collected(void)
+TEST(threads_may_lend_and_complete_while_buffers_are_collected)
 {
     pthread_t threads[THREADS];
     CHECK(buffers_begin(false));
@@ -254,20 +254,3 @@ static void threads_may_lend_and_complete_while_buffers_are_collected(void)
     CHECK(words_taken * sizeof(uint64_t) + sunk_bytes >= all_bytes &&
           words_taken * sizeof(uint64_t) + sunk_bytes < all_bytes + 216);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_completed_buffer_comes_once_and_is_free_again),
-    TEST(each_of_them_is_lent_once_and_comes_back),
-    TEST(when_all_are_lent_everyone_gets_the_sink_and_what_it_swallows_is_counted),
-    TEST(a_request_may_be_refused_where_cupti_allows_it),
-    TEST(buffers_of_another_client_are_left_alone_or_passed_on),
-    TEST(a_buffer_that_was_not_lent_cannot_come_back),
-    TEST(a_client_whose_callback_gets_a_buffer_may_free_it),
-    TEST(more_bytes_than_a_buffer_has_are_not_believed),
-    TEST(the_earliest_that_is_not_back_is_known),
-    TEST(nobody_waits_for_an_abandoned_buffer_but_it_may_come),
-    TEST(records_that_nobody_has_read_are_estimated),
-    TEST(threads_may_lend_and_complete_while_buffers_are_collected),
-};
-
-UNIT_FILE(TESTS)

@@ -48,7 +48,7 @@ static void check_near(int64_t actual_ns, int64_t expected_ns, int64_t tolerance
 /* Error allowed for a reading on a shared machine. */
 enum { READING_NS = 2000000, STEP_NS = 500000000 };
 
-static void timestamps_keep_their_distance_to_the_pairs(void)
+TEST(timestamps_keep_their_distance_to_the_pairs)
 {
     cupti_clock_begin(their_clock);
     cupti_clock_pair();
@@ -59,7 +59,7 @@ static void timestamps_keep_their_distance_to_the_pairs(void)
     CHECK(cupti_clock_error_ns() < READING_NS);
 }
 
-static void between_two_pairs_too(void)
+TEST(between_two_pairs_too)
 {
     cupti_clock_begin(their_clock);
     cupti_clock_pair();
@@ -70,7 +70,7 @@ static void between_two_pairs_too(void)
     CHECK(cupti_clock_error_ns() < READING_NS);
 }
 
-static void after_a_clock_step_timestamps_use_the_nearer_pair_and_the_error_is_the_step(void)
+TEST(after_a_clock_step_timestamps_use_the_nearer_pair_and_the_error_is_the_step)
 {
     cupti_clock_begin(their_clock);
     cupti_clock_pair();
@@ -87,7 +87,7 @@ static void after_a_clock_step_timestamps_use_the_nearer_pair_and_the_error_is_t
     CHECK(error_ns >= STEP_NS - READING_NS && error_ns < STEP_NS + READING_NS);
 }
 
-static void a_clock_that_was_set_back_is_seen_too(void)
+TEST(a_clock_that_was_set_back_is_seen_too)
 {
     cupti_clock_begin(their_clock);
     cupti_clock_pair();
@@ -101,7 +101,7 @@ static void a_clock_that_was_set_back_is_seen_too(void)
     CHECK(cupti_clock_error_ns() < READING_NS); /* later times are accurate again */
 }
 
-static void another_clients_clock_may_count_in_any_unit(void)
+TEST(another_clients_clock_may_count_in_any_unit)
 {
     cupti_clock_begin(their_clock);
     cupti_clock_pair();
@@ -119,7 +119,7 @@ static void another_clients_clock_may_count_in_any_unit(void)
     check_near(cupti_clock_ns(theirs_at(last_ns + 10000000)), last_ns + 10000000, READING_NS);
 }
 
-static void many_pairs_forget_the_oldest(void)
+TEST(many_pairs_forget_the_oldest)
 {
     cupti_clock_begin(their_clock);
     for (unsigned i = 0; i < 1000; i++) {
@@ -130,7 +130,7 @@ static void many_pairs_forget_the_oldest(void)
     check_near(cupti_clock_ns(theirs_at(now_ns)), now_ns, READING_NS);
 }
 
-static void without_a_clock_the_error_is_not_known(void)
+TEST(without_a_clock_the_error_is_not_known)
 {
     uint64_t theirs;
     int64_t ours_ns;
@@ -139,15 +139,3 @@ static void without_a_clock_the_error_is_not_known(void)
     CHECK(!cupti_clock_last(&theirs, &ours_ns));
     CHECK_EQUAL(cupti_clock_error_ns(), UINT32_MAX);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(timestamps_keep_their_distance_to_the_pairs),
-    TEST(between_two_pairs_too),
-    TEST(after_a_clock_step_timestamps_use_the_nearer_pair_and_the_error_is_the_step),
-    TEST(a_clock_that_was_set_back_is_seen_too),
-    TEST(another_clients_clock_may_count_in_any_unit),
-    TEST(many_pairs_forget_the_oldest),
-    TEST(without_a_clock_the_error_is_not_known),
-};
-
-UNIT_FILE(TESTS)

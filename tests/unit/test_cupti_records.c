@@ -4,7 +4,7 @@
 
 enum { CUDA_10 = 12, CUDA_11 = 13 };
 
-static void a_kernel_has_its_name_and_where_it_ran(void)
+TEST(a_kernel_has_its_name_and_where_it_ran)
 {
     struct gpu_event event;
     struct cupti_kernel kernel = {.kind = CUPTI_CONCURRENT_KERNEL,
@@ -35,7 +35,7 @@ static uint32_t blocks_of(int32_t x, int32_t y, int32_t z)
     return event.blocks;
 }
 
-static void a_kernel_has_the_blocks_of_its_grid(void)
+TEST(a_kernel_has_the_blocks_of_its_grid)
 {
     CHECK_EQUAL(blocks_of(2, 3, 4), 24);
     CHECK_EQUAL(blocks_of(INT32_MAX, 2, 1), UINT32_MAX - 1);
@@ -44,7 +44,7 @@ static void a_kernel_has_the_blocks_of_its_grid(void)
     CHECK_EQUAL(blocks_of(16, -1, -1), 0);
 }
 
-static void activities_that_a_graph_has_launched_are_marked(void)
+TEST(activities_that_a_graph_has_launched_are_marked)
 {
     struct gpu_event event;
     struct cupti_kernel kernel = {.kind = CUPTI_CONCURRENT_KERNEL, .graph_node = 5};
@@ -58,7 +58,7 @@ static void activities_that_a_graph_has_launched_are_marked(void)
     }
 }
 
-static void records_before_cuda_11_are_not_read_beyond_their_end(void)
+TEST(records_before_cuda_11_are_not_read_beyond_their_end)
 {
     struct gpu_event event;
     struct cupti_kernel kernel = {.kind = CUPTI_CONCURRENT_KERNEL, .graph_node = 0xdead};
@@ -76,7 +76,7 @@ static uint8_t copy_of(uint8_t kind)
     return event.copy;
 }
 
-static void copies_have_a_direction_and_arrays_are_on_the_device(void)
+TEST(copies_have_a_direction_and_arrays_are_on_the_device)
 {
     CHECK_EQUAL(copy_of(1), LEDGER_COPY_TO_DEVICE);
     CHECK_EQUAL(copy_of(2), LEDGER_COPY_TO_HOST);
@@ -99,7 +99,7 @@ static uint8_t flags_of(uint8_t source_kind, uint8_t destination_kind)
     return event.flags;
 }
 
-static void either_side_of_a_copy_may_be_pageable_or_managed(void)
+TEST(either_side_of_a_copy_may_be_pageable_or_managed)
 {
     enum { UNKNOWN = 0, PAGEABLE = 1, PINNED = 2, DEVICE = 3, MANAGED = 5, MANAGED_STATIC = 7 };
     CHECK_EQUAL(flags_of(PINNED, DEVICE), 0);
@@ -111,7 +111,7 @@ static void either_side_of_a_copy_may_be_pageable_or_managed(void)
     CHECK_EQUAL(flags_of(UNKNOWN, 255), 0);
 }
 
-static void a_copy_between_devices_goes_to_a_peer(void)
+TEST(a_copy_between_devices_goes_to_a_peer)
 {
     struct gpu_event event;
     struct cupti_peer_copy copy = {.kind = CUPTI_MEMCPY2,
@@ -127,7 +127,7 @@ static void a_copy_between_devices_goes_to_a_peer(void)
     CHECK_EQUAL(event.bytes, 64);
 }
 
-static void a_memset_has_bytes_and_no_direction(void)
+TEST(a_memset_has_bytes_and_no_direction)
 {
     struct gpu_event event;
     struct cupti_set set = {.kind = CUPTI_MEMSET,
@@ -144,7 +144,7 @@ static void a_memset_has_bytes_and_no_direction(void)
     CHECK_EQUAL(event.copy, LEDGER_COPY_NONE);
 }
 
-static void other_kinds_are_none_of_ours(void)
+TEST(other_kinds_are_none_of_ours)
 {
     struct gpu_event event;
     struct cupti_kernel record = {.kind = 5};
@@ -152,17 +152,3 @@ static void other_kinds_are_none_of_ours(void)
     record.kind = 0;
     CHECK(!records_read(&record, CUDA_11, &event));
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_kernel_has_its_name_and_where_it_ran),
-    TEST(a_kernel_has_the_blocks_of_its_grid),
-    TEST(activities_that_a_graph_has_launched_are_marked),
-    TEST(records_before_cuda_11_are_not_read_beyond_their_end),
-    TEST(copies_have_a_direction_and_arrays_are_on_the_device),
-    TEST(either_side_of_a_copy_may_be_pageable_or_managed),
-    TEST(a_copy_between_devices_goes_to_a_peer),
-    TEST(a_memset_has_bytes_and_no_direction),
-    TEST(other_kinds_are_none_of_ours),
-};
-
-UNIT_FILE(TESTS)

@@ -32,14 +32,14 @@ static void answers_check(const struct elf_file *file)
     CHECK(!elf_soname(file));
 }
 
-static void a_program_says_what_it_needs(void)
+TEST(a_program_says_what_it_needs)
 {
     struct elf_file file = self_read();
     answers_check(&file);
     elf_close(&file);
 }
 
-static void a_file_is_read_at_any_address(void)
+TEST(a_file_is_read_at_any_address)
 {
     struct elf_file file = self_read();
     for (size_t bytes = 0; bytes < 8; bytes++) {
@@ -49,7 +49,7 @@ static void a_file_is_read_at_any_address(void)
 }
 
 /* Old linkers align tables of 8-byte fields to 4 bytes; other tools align them to nothing. */
-static void tables_may_be_at_any_offset(void)
+TEST(tables_may_be_at_any_offset)
 {
     struct elf_file file = self_read();
     for (size_t bytes = 0; bytes < 8; bytes++) {
@@ -119,7 +119,7 @@ static struct elf_file small_file(void)
     return (struct elf_file){data, calls_at + sizeof call};
 }
 
-static void a_small_file_says_what_it_needs(void)
+TEST(a_small_file_says_what_it_needs)
 {
     struct elf_file file = small_file();
     CHECK_TEXT(elf_interpreter(&file), "ld.so");
@@ -128,7 +128,7 @@ static void a_small_file_says_what_it_needs(void)
           elf_binds_by_name(&file, "fork"));
 }
 
-static void a_file_that_ends_anywhere_is_read_no_further(void)
+TEST(a_file_that_ends_anywhere_is_read_no_further)
 {
     struct elf_file file = small_file();
     for (size_t bytes = 0; bytes < file.bytes; bytes++) {
@@ -140,7 +140,7 @@ static void a_file_that_ends_anywhere_is_read_no_further(void)
     }
 }
 
-static void a_damaged_file_is_read_no_further(void)
+TEST(a_damaged_file_is_read_no_further)
 {
     static const unsigned char BYTES[] = {0, 1, 4, 0x7f, 0x80, 0xfe, 0xff};
     struct elf_file file = small_file();
@@ -155,14 +155,3 @@ static void a_damaged_file_is_read_no_further(void)
     }
     free(data);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_program_says_what_it_needs),
-    TEST(a_file_is_read_at_any_address),
-    TEST(tables_may_be_at_any_offset),
-    TEST(a_small_file_says_what_it_needs),
-    TEST(a_file_that_ends_anywhere_is_read_no_further),
-    TEST(a_damaged_file_is_read_no_further),
-};
-
-UNIT_FILE(TESTS)

@@ -145,7 +145,7 @@ static void every_call_is_in_one_file(pid_t child)
         CHECK((int64_t)truth->done <= found && found <= (int64_t)truth->begun);
 }
 
-static void a_kill_at_any_system_call_leaves_every_call_in_one_file(void)
+TEST(a_kill_at_any_system_call_leaves_every_call_in_one_file)
 {
     truth = unit_shared(sizeof *truth);
     CHECK(stepping(PTRACE_SYSCALL, rank_from_init_to_finalize, every_call_is_in_one_file) > 100);
@@ -153,7 +153,7 @@ static void a_kill_at_any_system_call_leaves_every_call_in_one_file(void)
     CHECK_EQUAL(count_in_ledger(), -1);
 }
 
-static void a_kill_at_any_system_call_leaves_every_call_in_the_archive_or_the_ledger(void)
+TEST(a_kill_at_any_system_call_leaves_every_call_in_the_archive_or_the_ledger)
 {
     setenv("COMMPROF_OUTPUT_PER", "node", 1);
     a_kill_at_any_system_call_leaves_every_call_in_one_file();
@@ -214,7 +214,7 @@ static void a_ledger_that_names_its_rank_names_its_run(pid_t child)
     }
 }
 
-static void a_kill_in_the_beginning_leaves_no_rank_without_its_run(void)
+SLOW(a_kill_in_the_beginning_leaves_no_rank_without_its_run)
 {
     truth = unit_shared(sizeof *truth);
     stepping(PTRACE_SYSCALL, rank_begins, count_calls_before_names);
@@ -261,7 +261,7 @@ static void the_ledger_goes_after_the_database_is_on_the_disk(pid_t child)
     }
 }
 
-static void a_crash_of_the_node_leaves_the_ledger_or_a_database_that_is_whole(void)
+TEST(a_crash_of_the_node_leaves_the_ledger_or_a_database_that_is_whole)
 {
     truth = unit_shared(sizeof *truth);
     stepping(PTRACE_SYSCALL, rank_from_init_to_finalize,
@@ -289,7 +289,7 @@ static void the_ledger_goes_after_the_archive_is_on_the_disk(pid_t child)
     }
 }
 
-static void a_crash_of_the_node_leaves_the_ledger_or_an_archive_with_the_database(void)
+TEST(a_crash_of_the_node_leaves_the_ledger_or_an_archive_with_the_database)
 {
     setenv("COMMPROF_OUTPUT_PER", "node", 1);
     truth = unit_shared(sizeof *truth);
@@ -297,13 +297,3 @@ static void a_crash_of_the_node_leaves_the_ledger_or_an_archive_with_the_databas
              the_ledger_goes_after_the_archive_is_on_the_disk);
     CHECK(is_named && ledger_is_removed);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_kill_at_any_system_call_leaves_every_call_in_one_file),
-    TEST(a_kill_at_any_system_call_leaves_every_call_in_the_archive_or_the_ledger),
-    SLOW(a_kill_in_the_beginning_leaves_no_rank_without_its_run),
-    TEST(a_crash_of_the_node_leaves_the_ledger_or_a_database_that_is_whole),
-    TEST(a_crash_of_the_node_leaves_the_ledger_or_an_archive_with_the_database),
-};
-
-UNIT_FILE(TESTS)

@@ -79,7 +79,7 @@ static const char *partners(enum call_id id)
     return text;
 }
 
-static void a_call_has_a_sample_for_each_partner_with_the_number_of_their_epoch(void)
+TEST(a_call_has_a_sample_for_each_partner_with_the_number_of_their_epoch)
 {
     begin();
     mpi_handle both = group_of((int[]){7, 2}, 2), one = group_of((int[]){2}, 1);
@@ -92,7 +92,7 @@ static void a_call_has_a_sample_for_each_partner_with_the_number_of_their_epoch(
     CHECK_TEXT(partners(CALL_Win_complete), "7.1/2 2.1/2 2.2/1");
 }
 
-static void accesses_and_exposures_are_counted_apart(void)
+TEST(accesses_and_exposures_are_counted_apart)
 {
     begin();
     mpi_handle one = group_of((int[]){2}, 1);
@@ -106,7 +106,7 @@ static void accesses_and_exposures_are_counted_apart(void)
 }
 
 /* A job may free a group after each epoch, and get its handle again for other ranks. */
-static void a_group_is_known_by_its_members_whatever_its_handle(void)
+TEST(a_group_is_known_by_its_members_whatever_its_handle)
 {
     begin();
     mpi_handle reused = group_of((int[]){2}, 1), same = group_of((int[]){2}, 1);
@@ -117,7 +117,7 @@ static void a_group_is_known_by_its_members_whatever_its_handle(void)
     CHECK_TEXT(partners(CALL_Win_start), "2.1/1 2.2/1 9.1/1");
 }
 
-static void a_group_of_the_same_members_is_not_translated_again(void)
+TEST(a_group_of_the_same_members_is_not_translated_again)
 {
     begin();
     mpi_handle same = group_of((int[]){2, 7}, 2);
@@ -132,7 +132,7 @@ static void a_group_of_the_same_members_is_not_translated_again(void)
 }
 
 /* Its sample says how many there are; numbers of later epochs would be wrong. */
-static void partners_are_not_known_once_there_were_too_many(void)
+TEST(partners_are_not_known_once_there_were_too_many)
 {
     begin();
     int ranks[EPOCHS_PARTNERS_MAX + 1];
@@ -150,14 +150,14 @@ static void partners_are_not_known_once_there_were_too_many(void)
     CHECK(strncmp(partners(CALL_Win_post), "0.1/128 1.1/128 ", 16) == 0);
 }
 
-static void partners_of_another_world_are_not_known(void)
+TEST(partners_of_another_world_are_not_known)
 {
     begin();
     start(group_of((int[]){2, -1}, 2));
     CHECK_TEXT(partners(CALL_Win_start), "-2147483648.0/2");
 }
 
-static void epochs_are_counted_while_calls_are_not(void)
+TEST(epochs_are_counted_while_calls_are_not)
 {
     begin();
     mpi_handle one = group_of((int[]){2}, 1);
@@ -169,7 +169,7 @@ static void epochs_are_counted_while_calls_are_not(void)
 }
 
 /* As many as there is room for, in a table that grows. */
-static void every_partner_has_its_own_count(void)
+TEST(every_partner_has_its_own_count)
 {
     begin();
     mpi_handle groups[WORLD];
@@ -190,7 +190,7 @@ static void every_partner_has_its_own_count(void)
     CHECK_TEXT(partners(CALL_Win_start), expected);
 }
 
-static void the_counts_go_with_the_window(void)
+TEST(the_counts_go_with_the_window)
 {
     begin();
     mpi_handle key = communicators_key_of_window(WINDOW), one = group_of((int[]){2}, 1);
@@ -199,17 +199,3 @@ static void the_counts_go_with_the_window(void)
     communicators_attach(key, mpi_abi.comm_world);
     CHECK(communicators_under(key)->epochs[EPOCHS_ACCESS] == NULL);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_call_has_a_sample_for_each_partner_with_the_number_of_their_epoch),
-    TEST(accesses_and_exposures_are_counted_apart),
-    TEST(a_group_is_known_by_its_members_whatever_its_handle),
-    TEST(a_group_of_the_same_members_is_not_translated_again),
-    TEST(partners_are_not_known_once_there_were_too_many),
-    TEST(partners_of_another_world_are_not_known),
-    TEST(epochs_are_counted_while_calls_are_not),
-    TEST(every_partner_has_its_own_count),
-    TEST(the_counts_go_with_the_window),
-};
-
-UNIT_FILE(TESTS)

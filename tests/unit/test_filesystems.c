@@ -20,7 +20,7 @@ static void mount_here(const char *path, const char *type, const char *options)
         unit_skip("cannot mount this here: needs root or user namespaces");
 }
 
-static void memory_is_safe_and_an_overlay_too(void)
+TEST(memory_is_safe_and_an_overlay_too)
 {
     mount_here("memory", "tmpfs", "size=1m");
     CHECK(filesystems_are_safe("memory"));
@@ -32,7 +32,7 @@ static void memory_is_safe_and_an_overlay_too(void)
     CHECK(filesystems_are_safe("layers"));
 }
 
-static void what_is_not_known_to_be_safe_is_not(void)
+TEST(what_is_not_known_to_be_safe_is_not)
 {
     mount_here("other", "ramfs", NULL);
     CHECK(!filesystems_are_safe("other"));
@@ -56,7 +56,7 @@ static size_t free_blocks(const char *path)
     return system.f_bfree;
 }
 
-static void room_is_reserved(void)
+TEST(room_is_reserved)
 {
     mount_here("memory", "tmpfs", "size=1m");
     size_t before = free_blocks("memory");
@@ -67,7 +67,7 @@ static void room_is_reserved(void)
 }
 
 /* 1 MB: 256 pages, 64 of which must remain free. */
-static void the_last_quarter_of_a_file_system_in_memory_is_for_others(void)
+TEST(the_last_quarter_of_a_file_system_in_memory_is_for_others)
 {
     mount_here("memory", "tmpfs", "size=1m");
     CHECK_EQUAL(reserve("memory/file", 0, 193 * 4096), ENOSPC);
@@ -75,19 +75,19 @@ static void the_last_quarter_of_a_file_system_in_memory_is_for_others(void)
     CHECK_EQUAL(reserve("memory/another", 0, 4096), ENOSPC);
 }
 
-static void a_tmpfs_without_a_limit_has_no_reserve(void)
+TEST(a_tmpfs_without_a_limit_has_no_reserve)
 {
     mount_here("memory", "tmpfs", "size=0");
     CHECK_EQUAL(reserve("memory/file", 0, 1 << 20), 0);
 }
 
-static void where_nothing_can_be_reserved_nothing_is_promised(void)
+TEST(where_nothing_can_be_reserved_nothing_is_promised)
 {
     mount_here("other", "ramfs", NULL);
     CHECK_EQUAL(reserve("other/file", 0, 4096), EOPNOTSUPP);
 }
 
-static void a_limit_on_file_sizes_is_said_without_a_signal(void)
+TEST(a_limit_on_file_sizes_is_said_without_a_signal)
 {
     struct rlimit limit = {8192, 8192};
     CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
@@ -104,7 +104,7 @@ static int open_private(const char *place)
     return filesystems_private_folder(place, private, sizeof private);
 }
 
-static void a_private_folder_is_made_and_found_again(void)
+TEST(a_private_folder_is_made_and_found_again)
 {
     char expected[64];
     struct stat about;
@@ -117,7 +117,7 @@ static void a_private_folder_is_made_and_found_again(void)
     CHECK_EQUAL(about.st_mode & 07777, 0700);
 }
 
-static void what_stands_in_its_place_is_not_used(void)
+TEST(what_stands_in_its_place_is_not_used)
 {
     CHECK_EQUAL(open_private("."), 0);
     CHECK(rename(private, "target") == 0);
@@ -137,7 +137,7 @@ static void what_stands_in_its_place_is_not_used(void)
     CHECK(strstr(filesystems_in_the_way(), " is in the way: a folder of user 65534, mode 700"));
 }
 
-static void a_place_that_is_missing_or_too_long_is_said(void)
+TEST(a_place_that_is_missing_or_too_long_is_said)
 {
     static char path[PATH_MAX - 4];
     memset(path, 'x', sizeof path - 1);
@@ -153,7 +153,7 @@ static void give_away(const char *path)
         unit_skip("needs root");
 }
 
-static void somebody_elses_folder_or_link_among_everybodys_is_foreign(void)
+TEST(somebody_elses_folder_or_link_among_everybodys_is_foreign)
 {
     CHECK(mkdir("shared", 0700) == 0 && chmod("shared", 01777) == 0);
     CHECK(mkdir("shared/ours", 0700) == 0 && mkdir("shared/theirs", 0700) == 0 &&
@@ -170,7 +170,7 @@ static void somebody_elses_folder_or_link_among_everybodys_is_foreign(void)
     CHECK(!filesystems_foreign("ours"));
 }
 
-static void where_not_everybody_may_make_folders_an_owner_is_trusted(void)
+TEST(where_not_everybody_may_make_folders_an_owner_is_trusted)
 {
     CHECK(mkdir("group", 0700) == 0 && mkdir("group/theirs", 0700) == 0);
     give_away("group/theirs");
@@ -182,7 +182,7 @@ static void where_not_everybody_may_make_folders_an_owner_is_trusted(void)
     CHECK(!filesystems_foreign("/tmp"));
 }
 
-static void no_link_of_somebody_else_is_followed_on_the_way(void)
+TEST(no_link_of_somebody_else_is_followed_on_the_way)
 {
     CHECK(mkdir("shared", 0700) == 0 && chmod("shared", 01777) == 0 && mkdir("target", 0700) == 0 &&
           mkdir("target/inner", 0700) == 0);
@@ -198,7 +198,7 @@ static void no_link_of_somebody_else_is_followed_on_the_way(void)
     CHECK_EQUAL(rmdir("target"), 0); /* nothing was created in it */
 }
 
-static void a_link_of_one_s_own_is_followed(void)
+TEST(a_link_of_one_s_own_is_followed)
 {
     char path[PATH_MAX + 32];
     CHECK(mkdir("shared", 0700) == 0 && chmod("shared", 01777) == 0 && mkdir("target", 0700) == 0);
@@ -210,7 +210,7 @@ static void a_link_of_one_s_own_is_followed(void)
     CHECK(rmdir("target/a/run") == 0 && rmdir("target/b/run") == 0);
 }
 
-static void folders_of_somebody_else_on_the_way_are_used(void)
+TEST(folders_of_somebody_else_on_the_way_are_used)
 {
     CHECK(mkdir("shared", 0700) == 0 && chmod("shared", 01777) == 0 &&
           mkdir("shared/project", 0777) == 0);
@@ -218,7 +218,7 @@ static void folders_of_somebody_else_on_the_way_are_used(void)
     CHECK_EQUAL(filesystems_make_folders("shared/project/run"), 0);
 }
 
-static void a_file_takes_no_name_that_is_taken(void)
+TEST(a_file_takes_no_name_that_is_taken)
 {
     int file = open("a", O_RDWR | O_CREAT, 0600);
     CHECK(write(file, "a", 1) == 1 && close(file) == 0);
@@ -228,24 +228,3 @@ static void a_file_takes_no_name_that_is_taken(void)
     CHECK_EQUAL(filesystems_rename("b", "c"), EEXIST);
     CHECK_EQUAL(filesystems_rename("c", "d"), 0);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(memory_is_safe_and_an_overlay_too),
-    TEST(what_is_not_known_to_be_safe_is_not),
-    TEST(room_is_reserved),
-    TEST(the_last_quarter_of_a_file_system_in_memory_is_for_others),
-    TEST(a_tmpfs_without_a_limit_has_no_reserve),
-    TEST(where_nothing_can_be_reserved_nothing_is_promised),
-    TEST(a_limit_on_file_sizes_is_said_without_a_signal),
-    TEST(no_link_of_somebody_else_is_followed_on_the_way),
-    TEST(a_link_of_one_s_own_is_followed),
-    TEST(folders_of_somebody_else_on_the_way_are_used),
-    TEST(a_file_takes_no_name_that_is_taken),
-    TEST(a_private_folder_is_made_and_found_again),
-    TEST(what_stands_in_its_place_is_not_used),
-    TEST(a_place_that_is_missing_or_too_long_is_said),
-    TEST(somebody_elses_folder_or_link_among_everybodys_is_foreign),
-    TEST(where_not_everybody_may_make_folders_an_owner_is_trusted),
-};
-
-UNIT_FILE(TESTS)

@@ -206,7 +206,7 @@ static const struct ledger_tracing *window(unsigned index)
     return NULL;
 }
 
-static void a_machine_without_a_driver_gets_no_thread(void)
+TEST(a_machine_without_a_driver_gets_no_thread)
 {
     begin("auto", "0", "0");
     gpu_begin(hear);
@@ -216,7 +216,7 @@ static void a_machine_without_a_driver_gets_no_thread(void)
     gpu_end();
 }
 
-static void who_switches_it_off_is_believed(void)
+TEST(who_switches_it_off_is_believed)
 {
     fake.presence = GPU_IN_USE;
     begin("off", "0", "0");
@@ -227,7 +227,7 @@ static void who_switches_it_off_is_believed(void)
     CHECK_EQUAL(fake.looks, 0);
 }
 
-static void nothing_is_armed_until_the_process_uses_a_gpu(void)
+TEST(nothing_is_armed_until_the_process_uses_a_gpu)
 {
     fake.presence = GPU_UNUSED;
     begin("auto", "0", "0");
@@ -245,7 +245,7 @@ static void nothing_is_armed_until_the_process_uses_a_gpu(void)
     CHECK(!memory_kind_ask);
 }
 
-static void a_job_that_ends_before_it_uses_one_leaves_nothing_armed(void)
+TEST(a_job_that_ends_before_it_uses_one_leaves_nothing_armed)
 {
     fake.presence = GPU_UNUSED;
     begin("auto", "0", "0");
@@ -255,7 +255,7 @@ static void a_job_that_ends_before_it_uses_one_leaves_nothing_armed(void)
     CHECK_EQUAL(state(), LEDGER_GPU_DORMANT);
 }
 
-static void a_back_end_that_refuses_is_not_asked_again_and_its_reason_is_stored(void)
+TEST(a_back_end_that_refuses_is_not_asked_again_and_its_reason_is_stored)
 {
     fake.presence = GPU_IN_USE;
     fake.armed = GPU_ARM_REFUSED;
@@ -269,7 +269,7 @@ static void a_back_end_that_refuses_is_not_asked_again_and_its_reason_is_stored(
     CHECK(window(0) == NULL);
 }
 
-static void tracing_that_cannot_begin_is_refused(void)
+TEST(tracing_that_cannot_begin_is_refused)
 {
     fake.presence = GPU_IN_USE;
     fake.refuses = true;
@@ -281,7 +281,7 @@ static void tracing_that_cannot_begin_is_refused(void)
     CHECK(window(0) == NULL);
 }
 
-static void records_are_collected_while_the_job_runs_and_once_more_at_its_end(void)
+TEST(records_are_collected_while_the_job_runs_and_once_more_at_its_end)
 {
     fake.presence = GPU_IN_USE;
     begin("auto", "0", "0");
@@ -298,7 +298,7 @@ static void records_are_collected_while_the_job_runs_and_once_more_at_its_end(vo
     CHECK(window(0)->end_ns > window(0)->begin_ns);
 }
 
-static void graphs_without_records_are_counted(void)
+TEST(graphs_without_records_are_counted)
 {
     fake.presence = GPU_IN_USE;
     fake.graph_launches = 3;
@@ -311,7 +311,7 @@ static void graphs_without_records_are_counted(void)
                 3 * (int)(fake.collections + fake.last_collections));
 }
 
-static void graphs_that_leave_records_are_not_doubted(void)
+TEST(graphs_that_leave_records_are_not_doubted)
 {
     fake.presence = GPU_IN_USE;
     fake.graph_launches = 1;
@@ -362,7 +362,7 @@ static void mark_steps(void)
     __atomic_add_fetch(&the_ledger.header->steps, 3, __ATOMIC_RELEASE);
 }
 
-static void steps_replace_what_was_traced_before_them_and_tracing_goes_on(void)
+TEST(steps_replace_what_was_traced_before_them_and_tracing_goes_on)
 {
     trace_from_the_first_use();
     CHECK_TEXT(fact("gpu.traced_part"), "first use");
@@ -388,7 +388,7 @@ static void steps_replace_what_was_traced_before_them_and_tracing_goes_on(void)
     CHECK_EQUAL(window(1)->ended, LEDGER_TRACING_STOPPED);
 }
 
-static void what_another_tool_has_interrupted_is_replaced_only_once_there_is_a_record(void)
+TEST(what_another_tool_has_interrupted_is_replaced_only_once_there_is_a_record)
 {
     trace_from_the_first_use();
     set_event_at(0);
@@ -411,7 +411,7 @@ static void what_another_tool_has_interrupted_is_replaced_only_once_there_is_a_r
     CHECK_EQUAL(window(1)->part, LEDGER_PART_STEPS);
 }
 
-static void a_window_begins_with_the_first_activity_that_is_seen(void)
+TEST(a_window_begins_with_the_first_activity_that_is_seen)
 {
     fake.presence = GPU_IN_USE;
     begin("auto", "0", "0");
@@ -426,7 +426,7 @@ static void a_window_begins_with_the_first_activity_that_is_seen(void)
     CHECK(the_ledger.header->gpu_records > 0);
 }
 
-static void a_record_from_before_a_window_does_not_begin_it(void)
+TEST(a_record_from_before_a_window_does_not_begin_it)
 {
     fake.presence = GPU_IN_USE;
     begin("auto", "0", "0");
@@ -442,7 +442,7 @@ static void a_record_from_before_a_window_does_not_begin_it(void)
     CHECK(window(0)->begin_ns >= in_it_ns && window(0)->begin_ns < window(0)->end_ns);
 }
 
-static void a_window_does_not_begin_after_its_end(void)
+TEST(a_window_does_not_begin_after_its_end)
 {
     fake.presence = GPU_IN_USE;
     begin("auto", "0", "0");
@@ -453,7 +453,7 @@ static void a_window_does_not_begin_after_its_end(void)
     CHECK_EQUAL(window(0)->begin_ns, window(0)->end_ns);
 }
 
-static void after_its_one_window_nothing_is_traced(void)
+TEST(after_its_one_window_nothing_is_traced)
 {
     fake.presence = GPU_IN_USE;
     begin("auto", "once", "1");
@@ -483,7 +483,7 @@ static uint64_t uncollected_ns(void)
     return __atomic_load_n(&the_ledger.header->gpu_uncollected_ns, __ATOMIC_RELAXED);
 }
 
-static void the_ledger_says_of_how_long_records_may_be_missing(void)
+TEST(the_ledger_says_of_how_long_records_may_be_missing)
 {
     enum { HOUR_S = 3600 };
     fake.presence = GPU_IN_USE;
@@ -506,7 +506,7 @@ static void the_ledger_says_of_how_long_records_may_be_missing(void)
     CHECK_EQUAL(uncollected_ns(), 0); /* no more can come */
 }
 
-static void who_switches_calls_on_again_sees_a_whole_window(void)
+TEST(who_switches_calls_on_again_sees_a_whole_window)
 {
     fake.presence = GPU_IN_USE;
     begin("auto", "once", "1");
@@ -526,7 +526,7 @@ static void who_switches_calls_on_again_sees_a_whole_window(void)
     CHECK(window(1)->end_ns - window(1)->begin_ns >= 1000000000);
 }
 
-static void a_later_window_begins_at_a_multiple_of_the_period(void)
+TEST(a_later_window_begins_at_a_multiple_of_the_period)
 {
     fake.presence = GPU_IN_USE;
     begin("auto", "3", "1");
@@ -540,7 +540,7 @@ static void a_later_window_begins_at_a_multiple_of_the_period(void)
     CHECK(began_unix_ns % 3000000000 < 1000000000);
 }
 
-static void one_rank_in_n_is_traced_and_all_report_memory_kinds(void)
+TEST(one_rank_in_n_is_traced_and_all_report_memory_kinds)
 {
     fake.presence = GPU_IN_USE;
     begin("auto", "0", "0");
@@ -554,7 +554,7 @@ static void one_rank_in_n_is_traced_and_all_report_memory_kinds(void)
     CHECK(gpu_used == &FAKE);
 }
 
-static void a_rank_whose_number_is_a_multiple_is_traced(void)
+TEST(a_rank_whose_number_is_a_multiple_is_traced)
 {
     fake.presence = GPU_IN_USE;
     begin("auto", "0", "0");
@@ -565,7 +565,7 @@ static void a_rank_whose_number_is_a_multiple_is_traced(void)
     gpu_end();
 }
 
-static void while_calls_are_not_counted_gpus_are_not_traced(void)
+TEST(while_calls_are_not_counted_gpus_are_not_traced)
 {
     fake.presence = GPU_IN_USE;
     begin("auto", "0", "0");
@@ -600,7 +600,7 @@ static uint64_t busy_sum_ns(void)
 }
 
 /* In a window without activities it is not known for a second whether the GPU is idle. */
-static void the_sums_are_those_of_all_windows_however_short(void)
+TEST(the_sums_are_those_of_all_windows_however_short)
 {
     fake.presence = GPU_IN_USE;
     begin("auto", "0", "0");
@@ -631,7 +631,7 @@ static void *yield_in_a_while(void *unused)
 }
 
 /* The call is not in the ring yet, and no longer in progress when the GPU thread looks for it. */
-static void a_call_that_ends_as_a_window_does_is_in_it(void)
+TEST(a_call_that_ends_as_a_window_does_is_in_it)
 {
     pthread_t thread;
     struct call call UNTIL_RETURN;
@@ -653,7 +653,7 @@ static void a_call_that_ends_as_a_window_does_is_in_it(void)
 }
 
 /* The GPU thread notices a reset at its next collection, which may be the job's last. */
-static void what_began_after_a_reset_counts_whenever_that_is_seen(void)
+TEST(what_began_after_a_reset_counts_whenever_that_is_seen)
 {
     fake.presence = GPU_IN_USE;
     begin("auto", "0", "0");
@@ -690,7 +690,7 @@ static int64_t in_a_call_ns(void)
 }
 
 /* The scale was measured an hour ago, with an error of 10 ppm: 36 ms by now. */
-static void calls_and_activities_lie_on_one_axis_however_long_the_run(void)
+TEST(calls_and_activities_lie_on_one_axis_however_long_the_run)
 {
     enum { HOUR_S = 3600 };
     fake.presence = GPU_IN_USE;
@@ -710,7 +710,7 @@ static void calls_and_activities_lie_on_one_axis_however_long_the_run(void)
     CHECK_EQUAL(only_device()->state_ns[LEDGER_COMPUTING], 0);
 }
 
-static void when_gpu_yield_returns_no_call_of_ours_is_under_way(void)
+TEST(when_gpu_yield_returns_no_call_of_ours_is_under_way)
 {
     fake.presence = GPU_IN_USE;
     begin("auto", "0", "0");
@@ -732,7 +732,7 @@ static void when_gpu_yield_returns_no_call_of_ours_is_under_way(void)
     gpu_end();
 }
 
-static void who_traces_already_keeps_us_out(void)
+TEST(who_traces_already_keeps_us_out)
 {
     fake.presence = GPU_IN_USE;
     begin("auto", "0", "0");
@@ -744,7 +744,7 @@ static void who_traces_already_keeps_us_out(void)
     CHECK_EQUAL(fake.resumes, 0);
 }
 
-static void an_interface_that_hangs_does_not_hang_the_job(void)
+TEST(an_interface_that_hangs_does_not_hang_the_job)
 {
     fake.presence = GPU_IN_USE;
     begin("auto", "0", "0");
@@ -760,7 +760,7 @@ static void an_interface_that_hangs_does_not_hang_the_job(void)
     __atomic_store_n(&fake.hangs, false, __ATOMIC_RELEASE);
 }
 
-static void one_whose_records_stop_to_come_is_lost_to_another(void)
+TEST(one_whose_records_stop_to_come_is_lost_to_another)
 {
     fake.presence = GPU_IN_USE;
     fake.is_foreign = true;
@@ -772,7 +772,7 @@ static void one_whose_records_stop_to_come_is_lost_to_another(void)
     CHECK_EQUAL(window(0)->ended, LEDGER_TRACING_LOST);
 }
 
-static void a_forked_child_has_no_gpu_side(void)
+TEST(a_forked_child_has_no_gpu_side)
 {
     fake.presence = GPU_IN_USE;
     begin("auto", "0", "0");
@@ -793,7 +793,7 @@ static void a_forked_child_has_no_gpu_side(void)
     gpu_end();
 }
 
-static void a_process_that_exits_calls_nothing_of_the_vendor_s(void)
+TEST(a_process_that_exits_calls_nothing_of_the_vendor_s)
 {
     fake.presence = GPU_IN_USE;
     begin("auto", "0", "0");
@@ -805,39 +805,3 @@ static void a_process_that_exits_calls_nothing_of_the_vendor_s(void)
     CHECK_EQUAL(fake.last_collections, 0);
     CHECK_EQUAL(fake.pauses, 0);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_machine_without_a_driver_gets_no_thread),
-    TEST(who_switches_it_off_is_believed),
-    TEST(nothing_is_armed_until_the_process_uses_a_gpu),
-    TEST(a_job_that_ends_before_it_uses_one_leaves_nothing_armed),
-    TEST(a_back_end_that_refuses_is_not_asked_again_and_its_reason_is_stored),
-    TEST(tracing_that_cannot_begin_is_refused),
-    TEST(records_are_collected_while_the_job_runs_and_once_more_at_its_end),
-    TEST(graphs_without_records_are_counted),
-    TEST(graphs_that_leave_records_are_not_doubted),
-    TEST(steps_replace_what_was_traced_before_them_and_tracing_goes_on),
-    TEST(what_another_tool_has_interrupted_is_replaced_only_once_there_is_a_record),
-    TEST(a_window_begins_with_the_first_activity_that_is_seen),
-    TEST(a_record_from_before_a_window_does_not_begin_it),
-    TEST(a_window_does_not_begin_after_its_end),
-    TEST(after_its_one_window_nothing_is_traced),
-    TEST(the_ledger_says_of_how_long_records_may_be_missing),
-    TEST(who_switches_calls_on_again_sees_a_whole_window),
-    TEST(a_later_window_begins_at_a_multiple_of_the_period),
-    TEST(one_rank_in_n_is_traced_and_all_report_memory_kinds),
-    TEST(a_rank_whose_number_is_a_multiple_is_traced),
-    TEST(while_calls_are_not_counted_gpus_are_not_traced),
-    TEST(the_sums_are_those_of_all_windows_however_short),
-    TEST(a_call_that_ends_as_a_window_does_is_in_it),
-    TEST(what_began_after_a_reset_counts_whenever_that_is_seen),
-    TEST(calls_and_activities_lie_on_one_axis_however_long_the_run),
-    TEST(when_gpu_yield_returns_no_call_of_ours_is_under_way),
-    TEST(who_traces_already_keeps_us_out),
-    TEST(an_interface_that_hangs_does_not_hang_the_job),
-    TEST(one_whose_records_stop_to_come_is_lost_to_another),
-    TEST(a_forked_child_has_no_gpu_side),
-    TEST(a_process_that_exits_calls_nothing_of_the_vendor_s),
-};
-
-UNIT_FILE(TESTS)

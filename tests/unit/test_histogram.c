@@ -4,7 +4,7 @@
 
 enum { LAST = HISTOGRAM_BUCKETS - 1 };
 
-static void each_bucket_begins_where_the_one_before_it_ends(void)
+TEST(each_bucket_begins_where_the_one_before_it_ends)
 {
     for (unsigned bucket = 1; bucket <= LAST; bucket++) {
         CHECK_EQUAL(histogram_bucket(histogram_low_ns(bucket)), bucket);
@@ -12,14 +12,14 @@ static void each_bucket_begins_where_the_one_before_it_ends(void)
     }
 }
 
-static void durations_below_16_ns_fall_into_the_first_bucket(void)
+TEST(durations_below_16_ns_fall_into_the_first_bucket)
 {
     CHECK_EQUAL(histogram_bucket(0), 0);
     CHECK_EQUAL(histogram_bucket(15), 0);
     CHECK_EQUAL(histogram_bucket(16), 1);
 }
 
-static void durations_beyond_the_range_fall_into_the_last_bucket(void)
+TEST(durations_beyond_the_range_fall_into_the_last_bucket)
 {
     CHECK_EQUAL(histogram_low_ns(LAST), 1ull << 40);
     CHECK_EQUAL(histogram_bucket((1ull << 40) - 1), LAST - 1);
@@ -27,7 +27,7 @@ static void durations_beyond_the_range_fall_into_the_last_bucket(void)
     CHECK_EQUAL(histogram_bucket(UINT64_MAX), LAST);
 }
 
-static void an_octave_has_eight_equal_buckets(void)
+TEST(an_octave_has_eight_equal_buckets)
 {
     for (unsigned octave = HISTOGRAM_FIRST_OCTAVE; octave <= HISTOGRAM_LAST_OCTAVE; octave++)
         for (unsigned part = 0; part < 8; part++)
@@ -37,7 +37,7 @@ static void an_octave_has_eight_equal_buckets(void)
 
 /* If |middle - value| <= value / 16 holds for a bucket's first and last value, it holds for all
  * between. */
-static void a_buckets_middle_is_within_a_sixteenth_of_what_is_in_it(void)
+TEST(a_buckets_middle_is_within_a_sixteenth_of_what_is_in_it)
 {
     for (unsigned bucket = 1; bucket < LAST; bucket++) {
         uint64_t low = histogram_low_ns(bucket), last = histogram_low_ns(bucket + 1) - 1;
@@ -47,19 +47,8 @@ static void a_buckets_middle_is_within_a_sixteenth_of_what_is_in_it(void)
     }
 }
 
-static void a_longer_call_is_never_in_an_earlier_bucket(void)
+TEST(a_longer_call_is_never_in_an_earlier_bucket)
 {
     for (uint64_t ns = 1; ns < 1 << 20; ns++)
         CHECK(histogram_bucket(ns) >= histogram_bucket(ns - 1));
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(each_bucket_begins_where_the_one_before_it_ends),
-    TEST(durations_below_16_ns_fall_into_the_first_bucket),
-    TEST(durations_beyond_the_range_fall_into_the_last_bucket),
-    TEST(an_octave_has_eight_equal_buckets),
-    TEST(a_buckets_middle_is_within_a_sixteenth_of_what_is_in_it),
-    TEST(a_longer_call_is_never_in_an_earlier_bucket),
-};
-
-UNIT_FILE(TESTS)

@@ -68,7 +68,7 @@ static void add(uint64_t from, uint64_t until)
         host_time_add(&thread, 10 * i, 10 * i + 7);
 }
 
-static void calls_are_handed_over_once(void)
+TEST(calls_are_handed_over_once)
 {
     begin();
     struct call first = called(CALL_Send);
@@ -82,7 +82,7 @@ static void calls_are_handed_over_once(void)
     CHECK_EQUAL(taken, 0);
 }
 
-static void no_ring_is_allocated_if_host_time_is_not_needed(void)
+TEST(no_ring_is_allocated_if_host_time_is_not_needed)
 {
     begin();
     host_time_wanted = false;
@@ -100,7 +100,7 @@ static __attribute__((noinline)) void call_inside(void)
     call_end(&call, MPI_SUCCESS);
 }
 
-static void a_call_inside_another_is_part_of_it(void)
+TEST(a_call_inside_another_is_part_of_it)
 {
     begin();
     struct call call UNTIL_RETURN;
@@ -115,7 +115,7 @@ static void a_call_inside_another_is_part_of_it(void)
     CHECK_EQUAL(last_end, call.end);
 }
 
-static void a_poll_that_finds_nothing_is_no_time_in_mpi(void)
+TEST(a_poll_that_finds_nothing_is_no_time_in_mpi)
 {
     begin();
     struct call call UNTIL_RETURN;
@@ -129,7 +129,7 @@ static void a_poll_that_finds_nothing_is_no_time_in_mpi(void)
     CHECK_EQUAL(this_thread->cells.record->doing & LEDGER_DOING_INSIDE, 0);
 }
 
-static void calls_of_nccl_are_no_time_in_mpi(void)
+TEST(calls_of_nccl_are_no_time_in_mpi)
 {
     begin();
     called(CALL_FIRST_OF_NCCL);
@@ -142,7 +142,7 @@ static void calls_of_nccl_are_no_time_in_mpi(void)
     CHECK_EQUAL(taken, 0);
 }
 
-static void a_call_under_way_is_handed_over_piece_by_piece(void)
+TEST(a_call_under_way_is_handed_over_piece_by_piece)
 {
     begin();
     struct call call UNTIL_RETURN;
@@ -165,7 +165,7 @@ static void a_call_under_way_is_handed_over_piece_by_piece(void)
     CHECK_EQUAL(lost, 0);
 }
 
-static void calls_before_one_under_way_are_handed_over_too(void)
+TEST(calls_before_one_under_way_are_handed_over_too)
 {
     begin();
     struct call first = called(CALL_Send), second = called(CALL_Send), last;
@@ -186,7 +186,7 @@ static void *end_inside_a_call(void *unused)
     return unused;
 }
 
-static void a_thread_that_has_ended_inside_a_call_is_in_it_no_longer(void)
+TEST(a_thread_that_has_ended_inside_a_call_is_in_it_no_longer)
 {
     pthread_t other;
     begin();
@@ -196,7 +196,7 @@ static void a_thread_that_has_ended_inside_a_call_is_in_it_no_longer(void)
     CHECK_EQUAL(taken, 0);
 }
 
-static void what_was_overwritten_is_counted_as_lost(void)
+TEST(what_was_overwritten_is_counted_as_lost)
 {
     enter_thread();
     add(0, HOST_TIME_SLOTS + 100);
@@ -209,7 +209,7 @@ static void what_was_overwritten_is_counted_as_lost(void)
     CHECK_EQUAL(taken, 5);
 }
 
-static void a_full_ring_is_handed_over_but_for_its_oldest(void)
+TEST(a_full_ring_is_handed_over_but_for_its_oldest)
 {
     enter_thread();
     add(0, HOST_TIME_SLOTS - 1);
@@ -217,7 +217,7 @@ static void a_full_ring_is_handed_over_but_for_its_oldest(void)
     CHECK_EQUAL(taken, HOST_TIME_SLOTS - 1);
 }
 
-static void without_memory_for_a_ring_calls_are_lost_and_counted(void)
+TEST(without_memory_for_a_ring_calls_are_lost_and_counted)
 {
     enter_thread();
     thread.unrecorded = 3; /* there was none before */
@@ -250,7 +250,7 @@ static void take_whole(uint64_t start_ticks, uint64_t end_ticks)
     handed_over++;
 }
 
-static void each_call_is_handed_over_whole_or_lost(void)
+TEST(each_call_is_handed_over_whole_or_lost)
 {
     pthread_t threads[THREADS];
     uint64_t lost = 0;
@@ -292,7 +292,7 @@ static void add_up(uint64_t start_ticks, uint64_t end_ticks)
     calls_made++;
 }
 
-static void no_time_in_mpi_is_missing_however_often_it_is_asked_for(void)
+TEST(no_time_in_mpi_is_missing_however_often_it_is_asked_for)
 {
     pthread_t threads[THREADS];
     uint64_t lost = 0;
@@ -309,21 +309,3 @@ static void no_time_in_mpi_is_missing_however_often_it_is_asked_for(void)
     CHECK(calls_made >= THREADS * 2000);
     CHECK(in_mpi_ticks >= said_ticks);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(calls_are_handed_over_once),
-    TEST(no_ring_is_allocated_if_host_time_is_not_needed),
-    TEST(a_call_inside_another_is_part_of_it),
-    TEST(a_poll_that_finds_nothing_is_no_time_in_mpi),
-    TEST(calls_of_nccl_are_no_time_in_mpi),
-    TEST(a_call_under_way_is_handed_over_piece_by_piece),
-    TEST(calls_before_one_under_way_are_handed_over_too),
-    TEST(a_thread_that_has_ended_inside_a_call_is_in_it_no_longer),
-    TEST(what_was_overwritten_is_counted_as_lost),
-    TEST(a_full_ring_is_handed_over_but_for_its_oldest),
-    TEST(without_memory_for_a_ring_calls_are_lost_and_counted),
-    TEST(each_call_is_handed_over_whole_or_lost),
-    TEST(no_time_in_mpi_is_missing_however_often_it_is_asked_for),
-};
-
-UNIT_FILE(TESTS)

@@ -205,7 +205,7 @@ static void three_calls(void)
         collective(mpi_abi.comm_self, 8);
 }
 
-static void a_call_interrupted_at_every_instruction_counts_and_so_does_the_handler_s(void)
+TEST(a_call_interrupted_at_every_instruction_counts_and_so_does_the_handler_s)
 {
     begin(4 << 20, 0);
     all_are_recorded_or_listed(first_call, three_calls);
@@ -232,7 +232,7 @@ static void calls_that_get_new_pages(void)
     }
 }
 
-static void pages_are_fetched_and_the_file_grows_while_a_handler_calls(void)
+TEST(pages_are_fetched_and_the_file_grows_while_a_handler_calls)
 {
     begin(4 << 20, 1 << 20);
     all_are_recorded_or_listed(call_and_fill_the_file, calls_that_get_new_pages);
@@ -254,16 +254,8 @@ static void whatever_takes_a_lock(void)
     recording_switch(true);
 }
 
-static void no_lock_is_held_while_a_handler_calls(void)
+SLOW(no_lock_is_held_while_a_handler_calls)
 {
     begin(4 << 20, 1 << 20);
     all_are_recorded_or_listed(first_call, whatever_takes_a_lock);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_call_interrupted_at_every_instruction_counts_and_so_does_the_handler_s),
-    TEST(pages_are_fetched_and_the_file_grows_while_a_handler_calls),
-    SLOW(no_lock_is_held_while_a_handler_calls),
-};
-
-UNIT_FILE(TESTS)

@@ -42,7 +42,7 @@ static const char *name_of(uint32_t number)
     return name;
 }
 
-static void a_name_has_one_number(void)
+TEST(a_name_has_one_number)
 {
     begin();
     char gemm[] = "ampere_sgemm_128x64_tn", copy[] = "ampere_sgemm_128x64_tn";
@@ -54,7 +54,7 @@ static void a_name_has_one_number(void)
     CHECK_EQUAL(entry_of(1)->is_communication, 0);
 }
 
-static void a_buffer_that_is_used_again_is_another_name(void)
+TEST(a_buffer_that_is_used_again_is_another_name)
 {
     begin();
     char name[32] = "first";
@@ -65,7 +65,7 @@ static void a_buffer_that_is_used_again_is_another_name(void)
     CHECK_TEXT(name_of(2), "other");
 }
 
-static void names_of_all_lengths_are_distinguished(void)
+TEST(names_of_all_lengths_are_distinguished)
 {
     begin();
     char name[64] = "";
@@ -77,13 +77,13 @@ static void names_of_all_lengths_are_distinguished(void)
     CHECK_TEXT(name_of(10), "xxxxxxxxx");
 }
 
-static void a_name_that_cannot_be_read_is_a_kernel_too(void)
+TEST(a_name_that_cannot_be_read_is_a_kernel_too)
 {
     begin();
     CHECK_TEXT(name_of(kernels_find(NULL).number), "unnamed kernel");
 }
 
-static void a_very_long_name_is_cut(void)
+TEST(a_very_long_name_is_cut)
 {
     begin();
     static char name[KERNELS_LONGEST_NAME + 100];
@@ -96,7 +96,7 @@ static void a_very_long_name_is_cut(void)
     CHECK_EQUAL(kernels_find(name).number, 2);
 }
 
-static void kernels_beyond_the_most_are_others(void)
+TEST(kernels_beyond_the_most_are_others)
 {
     begin();
     char name[64];
@@ -111,7 +111,7 @@ static void kernels_beyond_the_most_are_others(void)
     CHECK_TEXT(name_of(LEDGER_KERNEL_OTHER), "other kernels");
 }
 
-static void names_take_a_bounded_part_of_the_ledger(void)
+TEST(names_take_a_bounded_part_of_the_ledger)
 {
     begin();
     static char name[KERNELS_LONGEST_NAME + 1];
@@ -126,7 +126,7 @@ static void names_take_a_bounded_part_of_the_ledger(void)
     CHECK_EQUAL(the_ledger.header->chunk_count, KERNELS_MOST_CHUNKS);
 }
 
-static void a_full_ledger_has_other_kernels(void)
+TEST(a_full_ledger_has_other_kernels)
 {
     begin_with(1);
     while (ledger_chunk(LEDGER_FACTS, 1, 0)) {
@@ -136,7 +136,7 @@ static void a_full_ledger_has_other_kernels(void)
     CHECK(kernels_find("ncclDevKernel_Generic").is_communication);
 }
 
-static void the_name_of_a_communication_kernel_is_at_hand(void)
+TEST(the_name_of_a_communication_kernel_is_at_hand)
 {
     begin();
     char name[] = "_Z22ncclDevKernel_SendRecv24ncclDevKernelArgsStorageILm4096EE";
@@ -208,7 +208,7 @@ static const char *const COMPUTING[] = {
     "reduce_kernel",
 };
 
-static void kernels_that_communicate_are_known_by_name(void)
+TEST(kernels_that_communicate_are_known_by_name)
 {
     for (size_t i = 0; i < sizeof COMMUNICATION / sizeof *COMMUNICATION; i++) {
         unit_context = COMMUNICATION[i];
@@ -216,7 +216,7 @@ static void kernels_that_communicate_are_known_by_name(void)
     }
 }
 
-static void other_kernels_compute(void)
+TEST(other_kernels_compute)
 {
     for (size_t i = 0; i < sizeof COMPUTING / sizeof *COMPUTING; i++) {
         unit_context = COMPUTING[i];
@@ -224,26 +224,9 @@ static void other_kernels_compute(void)
     }
 }
 
-static void a_long_namespace_does_no_harm(void)
+TEST(a_long_namespace_does_no_harm)
 {
     static char name[5000] = "_ZN3000";
     memset(name + 7, 'n', sizeof name - 8);
     CHECK(!communication_has_kernel(name));
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_name_has_one_number),
-    TEST(a_buffer_that_is_used_again_is_another_name),
-    TEST(names_of_all_lengths_are_distinguished),
-    TEST(a_name_that_cannot_be_read_is_a_kernel_too),
-    TEST(a_very_long_name_is_cut),
-    TEST(kernels_beyond_the_most_are_others),
-    TEST(names_take_a_bounded_part_of_the_ledger),
-    TEST(a_full_ledger_has_other_kernels),
-    TEST(the_name_of_a_communication_kernel_is_at_hand),
-    TEST(kernels_that_communicate_are_known_by_name),
-    TEST(other_kernels_compute),
-    TEST(a_long_namespace_does_no_harm),
-};
-
-UNIT_FILE(TESTS)

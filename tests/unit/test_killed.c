@@ -206,28 +206,28 @@ static void nothing_is_lost_or_doubled(pid_t child)
     before = now;
 }
 
-static void a_kill_in_a_thread_s_first_calls_loses_and_doubles_nothing(void)
+TEST(a_kill_in_a_thread_s_first_calls_loses_and_doubles_nothing)
 {
     begin();
     CHECK(stepping(PTRACE_SINGLESTEP, first_calls, nothing_is_lost_or_doubled) > 1000);
     CHECK_EQUAL(before.cells.count, 3);
 }
 
-static void a_kill_while_communicators_come_and_go_loses_and_doubles_nothing(void)
+TEST(a_kill_while_communicators_come_and_go_loses_and_doubles_nothing)
 {
     begin();
     stepping(PTRACE_SINGLESTEP, new_communicators, nothing_is_lost_or_doubled);
     CHECK_EQUAL(before.communicators, 4);
 }
 
-static void a_kill_while_the_tables_grow_loses_and_doubles_nothing(void)
+SLOW(a_kill_while_the_tables_grow_loses_and_doubles_nothing)
 {
     begin();
     stepping(PTRACE_SINGLESTEP, sizes_until_it_grows, nothing_is_lost_or_doubled);
     CHECK_EQUAL(before.cells.exact_cells, 2 + 2 * CELLS);
 }
 
-static void a_kill_while_it_folds_loses_and_doubles_nothing(void)
+SLOW(a_kill_while_it_folds_loses_and_doubles_nothing)
 {
     begin();
     stepping(PTRACE_SINGLESTEP, sizes_until_it_folds_twice, nothing_is_lost_or_doubled);
@@ -235,20 +235,10 @@ static void a_kill_while_it_folds_loses_and_doubles_nothing(void)
     CHECK(before.cells.folded_cells > 0);
 }
 
-static void a_kill_in_a_reset_leaves_all_or_nothing(void)
+TEST(a_kill_in_a_reset_leaves_all_or_nothing)
 {
     begin();
     stepping(PTRACE_SINGLESTEP, calls_before_and_after_a_reset, nothing_is_lost_or_doubled);
     CHECK_EQUAL(before.cells.count, 2);
     CHECK_EQUAL(before.peers.count, 2);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_kill_in_a_thread_s_first_calls_loses_and_doubles_nothing),
-    TEST(a_kill_while_communicators_come_and_go_loses_and_doubles_nothing),
-    SLOW(a_kill_while_the_tables_grow_loses_and_doubles_nothing),
-    SLOW(a_kill_while_it_folds_loses_and_doubles_nothing),
-    TEST(a_kill_in_a_reset_leaves_all_or_nothing),
-};
-
-UNIT_FILE(TESTS)

@@ -74,7 +74,7 @@ static bool read_text(struct kit *kit, const char *text, size_t bytes, int rank,
     return is_read;
 }
 
-static void a_kit_has_the_programs_of_one_rank(void)
+TEST(a_kit_has_the_programs_of_one_rank)
 {
     struct kit kit;
     char why[256];
@@ -99,7 +99,7 @@ static void a_kit_has_the_programs_of_one_rank(void)
     CHECK_EQUAL(kit.made[2].requests, 1);
 }
 
-static void a_rank_may_have_no_program(void)
+TEST(a_rank_may_have_no_program)
 {
     struct kit kit;
     char why[256];
@@ -107,7 +107,7 @@ static void a_rank_may_have_no_program(void)
     CHECK_EQUAL(kit.programs, 0);
 }
 
-static void what_is_no_kit_is_refused(void)
+TEST(what_is_no_kit_is_refused)
 {
     struct kit kit;
     char why[256];
@@ -135,7 +135,7 @@ static bool reads_with(const char *old, const char *new)
 }
 
 /* Else a library would write beyond buffers that are laid out for fewer ranks. */
-static void communicators_that_no_library_can_make_are_refused(void)
+TEST(communicators_that_no_library_can_make_are_refused)
 {
     static const char LATE_RANKS[] =
         "commprof-kit 1\ncomm 0 0 0 world -\ncomm 1 1 0 self -\nranks 4\n";
@@ -166,7 +166,7 @@ static bool plays_with(const char *old, const char *new, char why[256])
 }
 
 /* Else buffers would be too small, or a handle be used that is none. */
-static void calls_that_do_not_fit_their_requests_are_refused(void)
+TEST(calls_that_do_not_fit_their_requests_are_refused)
 {
     char why[256];
     CHECK(plays_with("7 3", "8 3", why));
@@ -186,7 +186,7 @@ static void calls_that_do_not_fit_their_requests_are_refused(void)
 }
 
 /* Kits come from anybody: each number that stands for a row does, whatever a file holds. */
-static void numbers_of_a_damaged_kit_stay_in_range(void)
+TEST(numbers_of_a_damaged_kit_stay_in_range)
 {
     unsigned state = 1, played = 0;
     for (int i = 0; i < DAMAGED_KITS; i++) {
@@ -214,14 +214,3 @@ static void numbers_of_a_damaged_kit_stay_in_range(void)
     }
     CHECK(played > DAMAGED_KITS / 10 && played < DAMAGED_KITS);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_kit_has_the_programs_of_one_rank),
-    TEST(a_rank_may_have_no_program),
-    TEST(what_is_no_kit_is_refused),
-    TEST(communicators_that_no_library_can_make_are_refused),
-    TEST(calls_that_do_not_fit_their_requests_are_refused),
-    TEST(numbers_of_a_damaged_kit_stay_in_range),
-};
-
-UNIT_FILE(TESTS)

@@ -40,7 +40,7 @@ static uint32_t chunks_until_full(void)
     return count;
 }
 
-static void a_new_ledger_describes_itself(void)
+TEST(a_new_ledger_describes_itself)
 {
     CHECK_EQUAL(ledger_open("ledger", 1 << 20), 0);
     struct ledger_header header;
@@ -59,7 +59,7 @@ static void a_new_ledger_describes_itself(void)
     CHECK_EQUAL(header.pid, getpid());
 }
 
-static void a_file_that_exists_is_refused_and_left_alone(void)
+TEST(a_file_that_exists_is_refused_and_left_alone)
 {
     char text[16] = "";
     write_file("ledger", "precious");
@@ -69,13 +69,13 @@ static void a_file_that_exists_is_refused_and_left_alone(void)
     CHECK_TEXT(fgets(text, sizeof text, file), "precious");
 }
 
-static void a_folder_that_does_not_exist_is_said_by_errno(void)
+TEST(a_folder_that_does_not_exist_is_said_by_errno)
 {
     CHECK_EQUAL(ledger_open("no/where/ledger", 1 << 20), ENOENT);
     CHECK(the_ledger.header == NULL);
 }
 
-static void the_file_grows_to_its_limit_and_not_beyond(void)
+TEST(the_file_grows_to_its_limit_and_not_beyond)
 {
     ledger_open("ledger", LEDGER_HEADER_BYTES + 40 * LEDGER_CHUNK_BYTES);
     off_t at_first = size_of("ledger");
@@ -85,14 +85,14 @@ static void the_file_grows_to_its_limit_and_not_beyond(void)
     CHECK_EQUAL(the_ledger.header->chunk_count, 40);
 }
 
-static void a_limit_that_is_too_small_still_gives_eight_chunks(void)
+TEST(a_limit_that_is_too_small_still_gives_eight_chunks)
 {
     ledger_open("ledger", 1);
     CHECK_EQUAL(chunks_until_full(), 8);
     CHECK_EQUAL(size_of("ledger"), CHUNKS_8);
 }
 
-static void the_file_is_no_larger_than_it_may_be(void)
+TEST(the_file_is_no_larger_than_it_may_be)
 {
     ledger_open("ledger", 1 << 20);
     CHECK_EQUAL(chunks_until_full(), 15);
@@ -100,7 +100,7 @@ static void the_file_is_no_larger_than_it_may_be(void)
 }
 
 /* Memory behind the end of a file is a bus error. */
-static void nothing_behind_the_end_of_the_file_is_touched(void)
+TEST(nothing_behind_the_end_of_the_file_is_touched)
 {
     ledger_open("ledger", 32 << 20);
     size_t chunks = (the_ledger.file_bytes - LEDGER_HEADER_BYTES) / LEDGER_CHUNK_BYTES;
@@ -111,21 +111,21 @@ static void nothing_behind_the_end_of_the_file_is_touched(void)
 }
 
 /* Then it is the first descriptor that is free. */
-static void a_job_may_have_closed_its_standard_input(void)
+TEST(a_job_may_have_closed_its_standard_input)
 {
     close(STDIN_FILENO);
     CHECK_EQUAL(ledger_open("ledger", 32 << 20), 0);
     CHECK(chunks_until_full() > 400);
 }
 
-static void no_file_is_larger_than_readers_look_at(void)
+TEST(no_file_is_larger_than_readers_look_at)
 {
     ledger_open("ledger", (size_t)64 << 30);
     CHECK_EQUAL(the_ledger.limit_bytes,
                 LEDGER_HEADER_BYTES + (size_t)LEDGER_MOST_CHUNKS * LEDGER_CHUNK_BYTES);
 }
 
-static void what_is_written_is_in_the_file(void)
+TEST(what_is_written_is_in_the_file)
 {
     ledger_open("ledger", 1 << 20);
     struct ledger_thread entry = {.thread = 7, .tid = 4711};
@@ -137,7 +137,7 @@ static void what_is_written_is_in_the_file(void)
     CHECK_EQUAL(found.tid, 4711);
 }
 
-static void entries_of_a_kind_fill_a_chunk_before_they_take_another(void)
+TEST(entries_of_a_kind_fill_a_chunk_before_they_take_another)
 {
     ledger_open("ledger", 1 << 20);
     uint32_t capacity = ledger_chunk_capacity(sizeof(struct ledger_call));
@@ -154,7 +154,7 @@ static void entries_of_a_kind_fill_a_chunk_before_they_take_another(void)
     CHECK_EQUAL(ledger_chunk_at(the_ledger.header, 2)->used, 1);
 }
 
-static void a_full_ledger_takes_no_entry(void)
+TEST(a_full_ledger_takes_no_entry)
 {
     ledger_open("ledger", 1);
     chunks_until_full();
@@ -169,7 +169,7 @@ static const struct ledger_fact *first_fact(void)
     return ledger_entry(ledger_chunk_at(the_ledger.header, 0), 0);
 }
 
-static void a_fact_is_key_and_value(void)
+TEST(a_fact_is_key_and_value)
 {
     ledger_open("ledger", 1 << 20);
     ledger_fact("host", "node-17");
@@ -179,7 +179,7 @@ static void a_fact_is_key_and_value(void)
     CHECK_EQUAL(ledger_chunk_at(the_ledger.header, 0)->used, 24);
 }
 
-static void a_value_longer_than_a_chunk_is_cut(void)
+TEST(a_value_longer_than_a_chunk_is_cut)
 {
     static char value[3 * LEDGER_CHUNK_BYTES];
     memset(value, 'v', sizeof value - 1);
@@ -201,7 +201,7 @@ static void fact_of(size_t bytes)
     ledger_fact("k", value);
 }
 
-static void facts_fill_a_chunk_to_its_last_byte(void)
+TEST(facts_fill_a_chunk_to_its_last_byte)
 {
     enum { CAPACITY = LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES, MOST = 4096 };
     ledger_open("ledger", 1 << 20);
@@ -216,7 +216,7 @@ static void facts_fill_a_chunk_to_its_last_byte(void)
     CHECK_EQUAL(ledger_chunk_at(the_ledger.header, 1)->used, 16);
 }
 
-static void a_fact_that_is_8_bytes_too_long_for_a_chunk_begins_the_next_one(void)
+TEST(a_fact_that_is_8_bytes_too_long_for_a_chunk_begins_the_next_one)
 {
     enum { CAPACITY = LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES, MOST = 4096 };
     ledger_open("ledger", 1 << 20);
@@ -228,7 +228,7 @@ static void a_fact_that_is_8_bytes_too_long_for_a_chunk_begins_the_next_one(void
     CHECK_EQUAL(ledger_chunk_at(the_ledger.header, 0)->used, CAPACITY - left);
 }
 
-static void the_longest_key_and_value_fill_a_chunk(void)
+TEST(the_longest_key_and_value_fill_a_chunk)
 {
     static char key[300], value[LEDGER_CHUNK_BYTES];
     memset(key, 'k', sizeof key - 1);
@@ -269,7 +269,7 @@ static void check_filled_by_its_thread(struct ledger_chunk *chunk)
     CHECK(memcmp(bytes, bytes + 1, ledger_chunk_capacity(1) - 1) == 0);
 }
 
-static void the_chunks_of_two_threads_do_not_overlap(void)
+TEST(the_chunks_of_two_threads_do_not_overlap)
 {
     ledger_open("ledger", LEDGER_HEADER_BYTES + 200 * LEDGER_CHUNK_BYTES);
     together(fill_chunks);
@@ -290,7 +290,7 @@ static void *append_entries(void *number)
     return NULL;
 }
 
-static void entries_that_threads_append_are_all_there_once(void)
+TEST(entries_that_threads_append_are_all_there_once)
 {
     static bool seen[THREADS * APPENDED];
     uint32_t found = 0;
@@ -319,14 +319,14 @@ static void mount_disk(const char *path, const char *size)
 
 /* Ends */
 
-static void the_ledger_can_be_removed(void)
+TEST(the_ledger_can_be_removed)
 {
     ledger_open("ledger", 1 << 20);
     ledger_remove();
     CHECK(!exists("ledger"));
 }
 
-static void a_file_that_took_the_ledgers_place_is_not_removed(void)
+TEST(a_file_that_took_the_ledgers_place_is_not_removed)
 {
     ledger_open("ledger", 1 << 20);
     rename("ledger", "moved-aside");
@@ -336,7 +336,7 @@ static void a_file_that_took_the_ledgers_place_is_not_removed(void)
     CHECK(exists("moved-aside"));
 }
 
-static void a_ledger_that_was_moved_grows_and_the_file_that_took_its_place_does_not(void)
+TEST(a_ledger_that_was_moved_grows_and_the_file_that_took_its_place_does_not)
 {
     ledger_open("ledger", 4 << 20);
     rename("ledger", "moved-aside");
@@ -370,13 +370,13 @@ static void check_place(enum ledger_place place, const char *path, const char *w
     CHECK_TEXT(said, expected);
 }
 
-static void a_ledger_is_found_where_it_was_opened(void)
+TEST(a_ledger_is_found_where_it_was_opened)
 {
     open_in_folder();
     check_place(LEDGER_THERE, absolute("folder/ledger"), "stays and can be read as well");
 }
 
-static void a_ledger_is_found_in_a_folder_that_was_renamed(void)
+TEST(a_ledger_is_found_in_a_folder_that_was_renamed)
 {
     open_in_folder();
     CHECK(mkdir("other", 0700) == 0 && rename("folder", "other/new\nname (deleted)") == 0);
@@ -384,7 +384,7 @@ static void a_ledger_is_found_in_a_folder_that_was_renamed(void)
                 "stays and can be read as well");
 }
 
-static void a_ledger_that_was_removed_is_not_said_to_be_there(void)
+TEST(a_ledger_that_was_removed_is_not_said_to_be_there)
 {
     open_in_folder();
     CHECK_EQUAL(unlink("folder/ledger"), 0);
@@ -393,7 +393,7 @@ static void a_ledger_that_was_removed_is_not_said_to_be_there(void)
     check_place(LEDGER_REMOVED, absolute("folder/ledger"), "was removed, too");
 }
 
-static void a_ledger_that_a_process_may_no_longer_see_stays(void)
+TEST(a_ledger_that_a_process_may_no_longer_see_stays)
 {
     open_in_folder();
     const char *path = strdup(absolute("folder/ledger"));
@@ -403,7 +403,7 @@ static void a_ledger_that_a_process_may_no_longer_see_stays(void)
     check_place(LEDGER_HIDDEN, path, "stays and can be read as well, though not by this process");
 }
 
-static void whether_a_ledger_is_there_is_not_said_where_nothing_tells(void)
+TEST(whether_a_ledger_is_there_is_not_said_where_nothing_tells)
 {
     open_in_folder();
     const char *path = strdup(absolute("folder/ledger"));
@@ -414,7 +414,7 @@ static void whether_a_ledger_is_there_is_not_said_where_nothing_tells(void)
                 "cannot be seen from this process; it can be read as well if it is still there");
 }
 
-static void a_ledger_on_a_disk_that_was_unmounted_is_not_said_to_be_there(void)
+TEST(a_ledger_on_a_disk_that_was_unmounted_is_not_said_to_be_there)
 {
     mount_disk("disk", "4m");
     const char *path = strdup(absolute("disk/ledger"));
@@ -424,7 +424,7 @@ static void a_ledger_on_a_disk_that_was_unmounted_is_not_said_to_be_there(void)
                 "cannot be seen from this process; it can be read as well if it is still there");
 }
 
-static void the_memory_of_a_removed_ledger_can_still_be_written(void)
+TEST(the_memory_of_a_removed_ledger_can_still_be_written)
 {
     ledger_open("ledger", 1 << 20);
     struct ledger_thread entry = {.thread = 1};
@@ -442,7 +442,7 @@ static int lowest_free_descriptor(void)
     return file;
 }
 
-static void the_job_does_not_see_a_file_descriptor(void)
+TEST(the_job_does_not_see_a_file_descriptor)
 {
     int before = lowest_free_descriptor();
     ledger_open("ledger", 4 << 20);
@@ -458,7 +458,7 @@ static void *grow_though_cancelled(void *unused)
     return unused;
 }
 
-static void a_thread_that_is_cancelled_keeps_no_lock(void)
+TEST(a_thread_that_is_cancelled_keeps_no_lock)
 {
     pthread_t cancelled;
     CHECK_EQUAL(ledger_open("ledger", 2 << 20), 0);
@@ -468,7 +468,7 @@ static void a_thread_that_is_cancelled_keeps_no_lock(void)
     CHECK(ledger_chunk(LEDGER_FACTS, 1, 0) == NULL);
 }
 
-static void a_path_that_does_not_fit_is_said(void)
+TEST(a_path_that_does_not_fit_is_said)
 {
     static char path[2 * PATH_MAX];
     memset(path, 'x', sizeof path - 1);
@@ -484,7 +484,7 @@ static void touch_every_byte(uint32_t chunks)
                LEDGER_CHUNK_BYTES - LEDGER_CHUNK_HEADER_BYTES);
 }
 
-static void a_disk_that_fills_ends_the_growth_without_a_signal(void)
+TEST(a_disk_that_fills_ends_the_growth_without_a_signal)
 {
     mount_disk("disk", "1m");
     CHECK_EQUAL(ledger_open("disk/ledger", 64 << 20), 0);
@@ -494,7 +494,7 @@ static void a_disk_that_fills_ends_the_growth_without_a_signal(void)
     touch_every_byte(chunks);
 }
 
-static void a_disk_that_is_full_at_the_start_is_said_and_left_clean(void)
+TEST(a_disk_that_is_full_at_the_start_is_said_and_left_clean)
 {
     mount_disk("disk", "64k");
     CHECK_EQUAL(ledger_open("disk/ledger", 64 << 20), ENOSPC);
@@ -509,7 +509,7 @@ static void limit_file_size(rlim_t bytes)
     CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
 }
 
-static void a_limit_on_file_sizes_ends_the_growth_without_a_signal(void)
+TEST(a_limit_on_file_sizes_ends_the_growth_without_a_signal)
 {
     limit_file_size(1 << 20);
     CHECK_EQUAL(ledger_open("ledger", 64 << 20), 0);
@@ -518,7 +518,7 @@ static void a_limit_on_file_sizes_ends_the_growth_without_a_signal(void)
     CHECK(chunks <= 15);
 }
 
-static void a_limit_below_the_smallest_ledger_is_said_without_a_signal(void)
+TEST(a_limit_below_the_smallest_ledger_is_said_without_a_signal)
 {
     limit_file_size(4096);
     CHECK_EQUAL(ledger_open("ledger", 64 << 20), EFBIG);
@@ -534,7 +534,7 @@ static void hear(const char *line)
     said_times++;
 }
 
-static void a_ledger_that_cannot_grow_says_why_once(void)
+TEST(a_ledger_that_cannot_grow_says_why_once)
 {
     mount_disk("disk", "1m");
     CHECK_EQUAL(ledger_open("disk/ledger", 64 << 20), 0);
@@ -546,7 +546,7 @@ static void a_ledger_that_cannot_grow_says_why_once(void)
     CHECK_EQUAL(said_times, 1);
 }
 
-static void a_ledger_that_reaches_its_own_limit_says_nothing(void)
+TEST(a_ledger_that_reaches_its_own_limit_says_nothing)
 {
     CHECK_EQUAL(ledger_open("ledger", 1 << 20), 0);
     the_ledger.complain = hear;
@@ -585,7 +585,7 @@ static size_t stack_bytes_of(void *(*run)(void *))
     return STACK_BYTES - untouched;
 }
 
-static void what_it_says_needs_little_stack(void)
+TEST(what_it_says_needs_little_stack)
 {
     if (UNIT_SANITIZED || unit_is_emulated())
         unit_skip("sanitizers and emulators have frames of their own");
@@ -605,7 +605,7 @@ static void what_it_says_needs_little_stack(void)
     CHECK(used_bytes - stack_bytes_of(do_nothing) <= 3 << 10);
 }
 
-static void without_a_file_descriptor_it_does_not_grow(void)
+TEST(without_a_file_descriptor_it_does_not_grow)
 {
     CHECK_EQUAL(ledger_open("ledger", 64 << 20), 0);
     the_ledger.complain = hear;
@@ -617,7 +617,7 @@ static void without_a_file_descriptor_it_does_not_grow(void)
 }
 
 /* `ulimit -v` */
-static void little_address_space_makes_a_smaller_ledger(void)
+TEST(little_address_space_makes_a_smaller_ledger)
 {
     if (UNIT_SANITIZED)
         unit_skip("the sanitizer itself needs more address space");
@@ -634,7 +634,7 @@ static void little_address_space_makes_a_smaller_ledger(void)
     touch_every_byte(chunks);
 }
 
-static void without_address_space_there_is_no_ledger(void)
+TEST(without_address_space_there_is_no_ledger)
 {
     if (UNIT_SANITIZED)
         unit_skip("the sanitizer itself needs more address space");
@@ -646,7 +646,7 @@ static void without_address_space_there_is_no_ledger(void)
     CHECK(access("ledger", F_OK) != 0);
 }
 
-static void what_moves_a_ledger_is_seen(void)
+TEST(what_moves_a_ledger_is_seen)
 {
     ledger_open("ledger", 1 << 20);
     struct ledger_header *header = the_ledger.header;
@@ -671,7 +671,7 @@ static long page_faults(void)
     return usage.ru_minflt;
 }
 
-static void the_first_cells_and_samples_cause_no_page_fault(void)
+TEST(the_first_cells_and_samples_cause_no_page_fault)
 {
     if (UNIT_SANITIZED || unit_is_emulated())
         unit_skip("sanitizers and emulators have memory of their own for each page");
@@ -686,7 +686,7 @@ static void the_first_cells_and_samples_cause_no_page_fault(void)
     CHECK_EQUAL(page_faults() - before, 0);
 }
 
-static void touching_changes_nothing(void)
+TEST(touching_changes_nothing)
 {
     CHECK_EQUAL(ledger_open("ledger", 4 << 20), 0);
     uint64_t *word = ledger_entry(ledger_chunk(LEDGER_CELLS, sizeof(struct ledger_cell), 0), 0);
@@ -695,53 +695,3 @@ static void touching_changes_nothing(void)
     CHECK_EQUAL(*word, 0x0123456789abcdef);
     CHECK_EQUAL(the_ledger.header->chunk_count, 1);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_new_ledger_describes_itself),
-    TEST(a_file_that_exists_is_refused_and_left_alone),
-    TEST(a_folder_that_does_not_exist_is_said_by_errno),
-    TEST(the_file_grows_to_its_limit_and_not_beyond),
-    TEST(a_limit_that_is_too_small_still_gives_eight_chunks),
-    TEST(the_file_is_no_larger_than_it_may_be),
-    TEST(nothing_behind_the_end_of_the_file_is_touched),
-    TEST(a_job_may_have_closed_its_standard_input),
-    TEST(no_file_is_larger_than_readers_look_at),
-    TEST(what_is_written_is_in_the_file),
-    TEST(entries_of_a_kind_fill_a_chunk_before_they_take_another),
-    TEST(a_full_ledger_takes_no_entry),
-    TEST(a_fact_is_key_and_value),
-    TEST(facts_fill_a_chunk_to_its_last_byte),
-    TEST(a_fact_that_is_8_bytes_too_long_for_a_chunk_begins_the_next_one),
-    TEST(the_longest_key_and_value_fill_a_chunk),
-    TEST(a_value_longer_than_a_chunk_is_cut),
-    TEST(the_chunks_of_two_threads_do_not_overlap),
-    TEST(entries_that_threads_append_are_all_there_once),
-    TEST(the_ledger_can_be_removed),
-    TEST(a_file_that_took_the_ledgers_place_is_not_removed),
-    TEST(a_ledger_that_was_moved_grows_and_the_file_that_took_its_place_does_not),
-    TEST(a_ledger_is_found_where_it_was_opened),
-    TEST(a_ledger_is_found_in_a_folder_that_was_renamed),
-    TEST(a_ledger_that_was_removed_is_not_said_to_be_there),
-    TEST(a_ledger_that_a_process_may_no_longer_see_stays),
-    TEST(whether_a_ledger_is_there_is_not_said_where_nothing_tells),
-    TEST(a_ledger_on_a_disk_that_was_unmounted_is_not_said_to_be_there),
-    TEST(the_memory_of_a_removed_ledger_can_still_be_written),
-    TEST(the_job_does_not_see_a_file_descriptor),
-    TEST(a_thread_that_is_cancelled_keeps_no_lock),
-    TEST(a_path_that_does_not_fit_is_said),
-    TEST(a_disk_that_fills_ends_the_growth_without_a_signal),
-    TEST(a_disk_that_is_full_at_the_start_is_said_and_left_clean),
-    TEST(a_limit_on_file_sizes_ends_the_growth_without_a_signal),
-    TEST(a_limit_below_the_smallest_ledger_is_said_without_a_signal),
-    TEST(a_ledger_that_cannot_grow_says_why_once),
-    TEST(a_ledger_that_reaches_its_own_limit_says_nothing),
-    TEST(what_it_says_needs_little_stack),
-    TEST(without_a_file_descriptor_it_does_not_grow),
-    TEST(little_address_space_makes_a_smaller_ledger),
-    TEST(without_address_space_there_is_no_ledger),
-    TEST(what_moves_a_ledger_is_seen),
-    TEST(the_first_cells_and_samples_cause_no_page_fault),
-    TEST(touching_changes_nothing),
-};
-
-UNIT_FILE(TESTS)

@@ -11,6 +11,8 @@
 #include <sched.h>
 #include <sys/resource.h>
 
+UNIT_ALONE;
+
 static char said[PATH_MAX * 2];
 static unsigned lines;
 
@@ -42,7 +44,7 @@ static void wait_for_another(ino_t before)
         sched_yield();
 }
 
-static void where_there_is_nothing_to_do_there_is_no_thread(void)
+TEST(where_there_is_nothing_to_do_there_is_no_thread)
 {
     unsigned before = unit_threads(NULL);
     begin("60", "0", "0");
@@ -52,7 +54,7 @@ static void where_there_is_nothing_to_do_there_is_no_thread(void)
     CHECK(inode_of("copy") == 0);
 }
 
-static void the_first_copy_is_made_at_once_and_the_last_on_demand(void)
+TEST(the_first_copy_is_made_at_once_and_the_last_on_demand)
 {
     begin("0", "0", "0");
     ledger_copier_begin("copy", 0, hear);
@@ -67,7 +69,7 @@ static void the_first_copy_is_made_at_once_and_the_last_on_demand(void)
     close(kept);
 }
 
-static void without_demand_there_is_no_last_copy(void)
+TEST(without_demand_there_is_no_last_copy)
 {
     begin("0", "0", "0");
     ledger_copier_begin("copy", 0, hear);
@@ -77,7 +79,7 @@ static void without_demand_there_is_no_last_copy(void)
     CHECK_EQUAL(inode_of("copy"), first);
 }
 
-static void copies_go_on_at_their_times(void)
+TEST(copies_go_on_at_their_times)
 {
     begin("1", "0", "0");
     ledger_copier_begin("copy", 1, hear);
@@ -90,7 +92,7 @@ static void copies_go_on_at_their_times(void)
     CHECK_EQUAL(lines, 0);
 }
 
-static void a_copy_that_fails_is_said_once(void)
+TEST(a_copy_that_fails_is_said_once)
 {
     begin("1", "0", "0");
     ledger_copier_begin("missing/copy", 0, hear);
@@ -100,7 +102,7 @@ static void a_copy_that_fails_is_said_once(void)
                      "what is measured is in ledger alone");
 }
 
-static void a_folder_that_takes_the_place_of_ours_gets_no_copy(void)
+TEST(a_folder_that_takes_the_place_of_ours_gets_no_copy)
 {
     char path[PATH_MAX];
     CHECK(mkdir("run", 0700) == 0 && realpath("run", path));
@@ -138,7 +140,7 @@ static bool has_fact(const char *key, const char *value)
     return false;
 }
 
-static void calls_are_counted_within_the_time_window_alone(void)
+TEST(calls_are_counted_within_the_time_window_alone)
 {
     begin("60", "1", "2");
     record();
@@ -153,7 +155,7 @@ static void calls_are_counted_within_the_time_window_alone(void)
     CHECK(has_fact("unseen.off", "COMMPROF_BEGIN_S=1, COMMPROF_END_S=2"));
 }
 
-static void a_window_that_has_not_begun_at_the_end_never_does(void)
+TEST(a_window_that_has_not_begun_at_the_end_never_does)
 {
     begin("60", "18446744073709551615", "0");
     record();
@@ -175,7 +177,7 @@ static uint64_t blocked_signals(const char *task)
     return blocked;
 }
 
-static void the_thread_has_a_name_and_takes_no_signal(void)
+TEST(the_thread_has_a_name_and_takes_no_signal)
 {
     if (unit_is_emulated())
         unit_skip("the kernel does not have the masks of emulated threads");
@@ -207,7 +209,7 @@ static void the_thread_has_a_name_and_takes_no_signal(void)
     ledger_copier_end(false);
 }
 
-static void without_a_thread_it_is_said_and_copied_at_the_beginning_and_the_end(void)
+TEST(without_a_thread_it_is_said_and_copied_at_the_beginning_and_the_end)
 {
     struct rlimit none = {0, 0};
     begin("1", "0", "0");
@@ -238,7 +240,7 @@ int fsync(int file)
     return 0;
 }
 
-static void a_file_system_that_hangs_does_not_keep_the_job(void)
+TEST(a_file_system_that_hangs_does_not_keep_the_job)
 {
     hangs = true;
     begin("0", "0", "0");
@@ -247,7 +249,7 @@ static void a_file_system_that_hangs_does_not_keep_the_job(void)
     CHECK(inode_of("copy") == 0);
 }
 
-static void a_forked_child_has_no_ledger_copier(void)
+TEST(a_forked_child_has_no_ledger_copier)
 {
     begin("0", "0", "0");
     ledger_copier_begin("copy", 0, hear);
@@ -259,20 +261,3 @@ static void a_forked_child_has_no_ledger_copier(void)
     CHECK_EQUAL(status, 0);
     CHECK(ledger_copier_end(true));
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(where_there_is_nothing_to_do_there_is_no_thread),
-    TEST(the_first_copy_is_made_at_once_and_the_last_on_demand),
-    TEST(without_demand_there_is_no_last_copy),
-    TEST(copies_go_on_at_their_times),
-    TEST(a_copy_that_fails_is_said_once),
-    TEST(a_folder_that_takes_the_place_of_ours_gets_no_copy),
-    TEST(calls_are_counted_within_the_time_window_alone),
-    TEST(a_window_that_has_not_begun_at_the_end_never_does),
-    TEST(the_thread_has_a_name_and_takes_no_signal),
-    TEST(without_a_thread_it_is_said_and_copied_at_the_beginning_and_the_end),
-    TEST(a_file_system_that_hangs_does_not_keep_the_job),
-    TEST(a_forked_child_has_no_ledger_copier),
-};
-
-UNIT_ALONE(TESTS)

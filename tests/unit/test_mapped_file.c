@@ -30,7 +30,7 @@ static void *map_at_path_of(size_t bytes)
     return map(name);
 }
 
-static void a_mapping_has_the_name_of_its_file(void)
+TEST(a_mapping_has_the_name_of_its_file)
 {
     char here[PATH_MAX];
     CHECK(mapped_file_find(map("some\nfile"), &file));
@@ -40,7 +40,7 @@ static void a_mapping_has_the_name_of_its_file(void)
     CHECK_EQUAL(strncmp(file.path, here, strlen(here)), 0);
 }
 
-static void a_removed_file_has_its_last_name(void)
+TEST(a_removed_file_has_its_last_name)
 {
     void *address = map("file");
     CHECK(unlink("file") == 0);
@@ -49,44 +49,32 @@ static void a_removed_file_has_its_last_name(void)
     CHECK(file.is_removed);
 }
 
-static void an_address_at_which_no_mapping_begins_has_no_file(void)
+TEST(an_address_at_which_no_mapping_begins_has_no_file)
 {
     char *address = map("file");
     CHECK(!mapped_file_find(address + 4096, &file));
 }
 
-static void a_job_may_have_closed_its_standard_input(void)
+TEST(a_job_may_have_closed_its_standard_input)
 {
     void *address = map("file");
     close(STDIN_FILENO);
     CHECK(mapped_file_find(address, &file));
 }
 
-static void a_path_that_just_fits_is_found(void)
+TEST(a_path_that_just_fits_is_found)
 {
     CHECK(mapped_file_find(map_at_path_of(PATH_MAX - 1), &file));
     CHECK(strchr(file.path, '\n') != NULL);
     CHECK(access(file.path, F_OK) == 0);
 }
 
-static void a_path_that_is_one_byte_too_long_is_not_found(void)
+TEST(a_path_that_is_one_byte_too_long_is_not_found)
 {
     CHECK(!mapped_file_find(map_at_path_of(PATH_MAX), &file));
 }
 
-static void a_path_longer_than_any_line_is_not_found(void)
+TEST(a_path_longer_than_any_line_is_not_found)
 {
     CHECK(!mapped_file_find(map_at_path_of(2 * PATH_MAX), &file));
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_mapping_has_the_name_of_its_file),
-    TEST(a_removed_file_has_its_last_name),
-    TEST(an_address_at_which_no_mapping_begins_has_no_file),
-    TEST(a_job_may_have_closed_its_standard_input),
-    TEST(a_path_that_just_fits_is_found),
-    TEST(a_path_that_is_one_byte_too_long_is_not_found),
-    TEST(a_path_longer_than_any_line_is_not_found),
-};
-
-UNIT_FILE(TESTS)

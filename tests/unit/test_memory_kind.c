@@ -46,7 +46,7 @@ static void find_times(const void *address, int times, unsigned kind)
         CHECK_EQUAL(memory_kind_find(address), kind);
 }
 
-static void where_no_gpu_is_used_nothing_is_asked(void)
+TEST(where_no_gpu_is_used_nothing_is_asked)
 {
     begin();
     memory_kind_ask = NULL;
@@ -55,7 +55,7 @@ static void where_no_gpu_is_used_nothing_is_asked(void)
     CHECK_EQUAL(the_ledger.header->gpu_memory_kind_queries, 0);
 }
 
-static void each_kind_of_memory_is_distinguished(void)
+TEST(each_kind_of_memory_is_distinguished)
 {
     begin();
     CHECK_EQUAL(memory_kind_find(HOST), LEDGER_HOST);
@@ -65,21 +65,21 @@ static void each_kind_of_memory_is_distinguished(void)
     CHECK_EQUAL(the_ledger.header->gpu_memory_kind_queries, 4);
 }
 
-static void no_address_is_no_question(void)
+TEST(no_address_is_no_question)
 {
     begin();
     CHECK_EQUAL(memory_kind_find(NULL), LEDGER_HOST);
     CHECK_EQUAL(asked, 0);
 }
 
-static void an_answer_that_makes_no_sense_is_host(void)
+TEST(an_answer_that_makes_no_sense_is_host)
 {
     begin();
     all_is = LEDGER_MEMORY_KINDS;
     CHECK_EQUAL(memory_kind_find(DEVICE), LEDGER_HOST);
 }
 
-static void an_answer_of_device_holds_for_its_region(void)
+TEST(an_answer_of_device_holds_for_its_region)
 {
     begin();
     find_times(DEVICE + 3 * PAGE + 5, 1, LEDGER_DEVICE);
@@ -90,7 +90,7 @@ static void an_answer_of_device_holds_for_its_region(void)
     CHECK_EQUAL(asked, 2);
 }
 
-static void any_other_answer_holds_for_its_page(void)
+TEST(any_other_answer_holds_for_its_page)
 {
     char *const others[] = {HOST, MANAGED, PINNED};
     static const unsigned KINDS[] = {LEDGER_HOST, LEDGER_MANAGED, LEDGER_PINNED};
@@ -105,7 +105,7 @@ static void any_other_answer_holds_for_its_page(void)
     }
 }
 
-static void addresses_that_share_an_entry_get_their_own_answers(void)
+TEST(addresses_that_share_an_entry_get_their_own_answers)
 {
     begin();
     for (int round = 0; round < 3; round++)
@@ -118,7 +118,7 @@ static void addresses_that_share_an_entry_get_their_own_answers(void)
     CHECK_EQUAL(the_ledger.header->gpu_memory_kind_changes, 0);
 }
 
-static void one_hit_in_sixty_four_is_checked(void)
+TEST(one_hit_in_sixty_four_is_checked)
 {
     begin();
     find_times(DEVICE, 1 + 10 * CHECKED, LEDGER_DEVICE);
@@ -127,7 +127,7 @@ static void one_hit_in_sixty_four_is_checked(void)
     CHECK_EQUAL(the_ledger.header->gpu_memory_kind_changes, 0);
 }
 
-static void an_old_answer_is_checked(void)
+TEST(an_old_answer_is_checked)
 {
     begin();
     find_times(DEVICE, 1, LEDGER_DEVICE);
@@ -137,7 +137,7 @@ static void an_old_answer_is_checked(void)
     CHECK_EQUAL(the_ledger.header->gpu_memory_kind_changes, 0);
 }
 
-static void memory_that_has_become_another_kind_is_seen_at_the_next_check(void)
+TEST(memory_that_has_become_another_kind_is_seen_at_the_next_check)
 {
     begin();
     find_times(DEVICE, 1, LEDGER_DEVICE);
@@ -164,7 +164,7 @@ static void *find_many(void *unused)
     return unused;
 }
 
-static void threads_share_what_is_known(void)
+TEST(threads_share_what_is_known)
 {
     pthread_t threads[4];
     begin();
@@ -197,14 +197,14 @@ static struct traffic in_world(uint64_t bytes)
     return moved(bytes, mpi_abi.comm_world);
 }
 
-static void a_call_with_one_buffer_has_it_twice(void)
+TEST(a_call_with_one_buffer_has_it_twice)
 {
     begin();
     CHECK_EQUAL(traffic_at(MANAGED, in_world(8)).memory_kind, BOTH(LEDGER_MANAGED));
     CHECK_EQUAL(traffic_at(HOST, in_world(8)).memory_kind, LEDGER_HOST);
 }
 
-static void a_call_that_moves_nothing_asks_nothing(void)
+TEST(a_call_that_moves_nothing_asks_nothing)
 {
     begin();
     CHECK_EQUAL(traffic_at(DEVICE, in_world(0)).memory_kind, LEDGER_HOST);
@@ -216,7 +216,7 @@ static void a_call_that_moves_nothing_asks_nothing(void)
     CHECK_EQUAL(asked, 0);
 }
 
-static void both_buffers_are_distinguished(void)
+TEST(both_buffers_are_distinguished)
 {
     begin();
     CHECK_EQUAL(traffic_between(DEVICE, PINNED, in_world(8)).memory_kind, DEVICE_TO_PINNED);
@@ -225,7 +225,7 @@ static void both_buffers_are_distinguished(void)
                 LEDGER_HOST | LEDGER_DEVICE << 4);
 }
 
-static void a_buffer_that_is_not_there_has_the_memory_kind_of_the_other(void)
+TEST(a_buffer_that_is_not_there_has_the_memory_kind_of_the_other)
 {
     begin();
     CHECK_EQUAL(traffic_between(mpi_abi.in_place, DEVICE, in_world(8)).memory_kind,
@@ -239,7 +239,7 @@ static void a_buffer_that_is_not_there_has_the_memory_kind_of_the_other(void)
                 BOTH(LEDGER_DEVICE)); /* sends nothing */
 }
 
-static void what_is_gathered_is_received_by_the_root_alone(void)
+TEST(what_is_gathered_is_received_by_the_root_alone)
 {
     begin();
     CHECK_EQUAL(traffic_gathered(DEVICE, PINNED, ROOT_HERE, in_world(8)).memory_kind,
@@ -253,7 +253,7 @@ static void what_is_gathered_is_received_by_the_root_alone(void)
     CHECK_EQUAL(asked, 2);
 }
 
-static void what_is_scattered_is_sent_by_the_root_alone(void)
+TEST(what_is_scattered_is_sent_by_the_root_alone)
 {
     begin();
     CHECK_EQUAL(traffic_scattered(DEVICE, PINNED, ROOT_HERE, in_world(8)).memory_kind,
@@ -265,7 +265,7 @@ static void what_is_scattered_is_sent_by_the_root_alone(void)
     CHECK_EQUAL(asked, 2);
 }
 
-static void the_root_of_an_inter_communicator_has_one_buffer(void)
+TEST(the_root_of_an_inter_communicator_has_one_buffer)
 {
     static const int US[] = {0, 1}, THEM[] = {2, 3};
     begin();
@@ -322,7 +322,7 @@ static uint64_t counted(enum call_id id, enum ledger_measure measure, unsigned k
     return 0;
 }
 
-static void calls_of_one_size_and_two_memory_kinds_are_counted_apart(void)
+TEST(calls_of_one_size_and_two_memory_kinds_are_counted_apart)
 {
     begin_counting();
     struct call call = called(CALL_Allreduce);
@@ -333,7 +333,7 @@ static void calls_of_one_size_and_two_memory_kinds_are_counted_apart(void)
     CHECK_EQUAL(counted(CALL_Allreduce, LEDGER_CALL, LEDGER_HOST), 1);
 }
 
-static void a_completion_has_the_memory_kind_of_the_call_that_began_it(void)
+TEST(a_completion_has_the_memory_kind_of_the_call_that_began_it)
 {
     begin_counting();
     struct call start = called(CALL_Iallreduce);
@@ -346,7 +346,7 @@ static void a_completion_has_the_memory_kind_of_the_call_that_began_it(void)
     CHECK_EQUAL(asked, 2);
 }
 
-static void each_completion_of_a_persistent_request_has_its_memory_kind(void)
+TEST(each_completion_of_a_persistent_request_has_its_memory_kind)
 {
     begin_counting();
     struct call init = called(CALL_Send_init);
@@ -362,29 +362,3 @@ static void each_completion_of_a_persistent_request_has_its_memory_kind(void)
     CHECK_EQUAL(counted(CALL_Send_init, LEDGER_COMPLETION, BOTH(LEDGER_MANAGED)), 3);
     CHECK_EQUAL(asked, 1);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(where_no_gpu_is_used_nothing_is_asked),
-    TEST(each_kind_of_memory_is_distinguished),
-    TEST(no_address_is_no_question),
-    TEST(an_answer_that_makes_no_sense_is_host),
-    TEST(an_answer_of_device_holds_for_its_region),
-    TEST(any_other_answer_holds_for_its_page),
-    TEST(addresses_that_share_an_entry_get_their_own_answers),
-    TEST(one_hit_in_sixty_four_is_checked),
-    TEST(an_old_answer_is_checked),
-    TEST(memory_that_has_become_another_kind_is_seen_at_the_next_check),
-    TEST(threads_share_what_is_known),
-    TEST(a_call_with_one_buffer_has_it_twice),
-    TEST(a_call_that_moves_nothing_asks_nothing),
-    TEST(both_buffers_are_distinguished),
-    TEST(a_buffer_that_is_not_there_has_the_memory_kind_of_the_other),
-    TEST(what_is_gathered_is_received_by_the_root_alone),
-    TEST(what_is_scattered_is_sent_by_the_root_alone),
-    TEST(the_root_of_an_inter_communicator_has_one_buffer),
-    TEST(calls_of_one_size_and_two_memory_kinds_are_counted_apart),
-    TEST(a_completion_has_the_memory_kind_of_the_call_that_began_it),
-    TEST(each_completion_of_a_persistent_request_has_its_memory_kind),
-};
-
-UNIT_FILE(TESTS)

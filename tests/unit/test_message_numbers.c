@@ -11,14 +11,14 @@ static uint64_t received(int tag)
     return message_key(SLOT, LEDGER_RECEIVED, PEER, tag);
 }
 
-static void the_messages_of_an_envelope_are_numbered_from_one(void)
+TEST(the_messages_of_an_envelope_are_numbered_from_one)
 {
     message_numbers_begin(false, 8);
     for (int n = 1; n <= 3; n++)
         CHECK_EQUAL(message_count(received(TAG), &FIRST), n);
 }
 
-static void envelopes_differ_in_communicator_direction_peer_and_tag(void)
+TEST(envelopes_differ_in_communicator_direction_peer_and_tag)
 {
     message_numbers_begin(false, 8);
     message_count(received(TAG), &FIRST);
@@ -29,7 +29,7 @@ static void envelopes_differ_in_communicator_direction_peer_and_tag(void)
     CHECK_EQUAL(message_count(received(TAG), &FIRST), 2);
 }
 
-static void many_envelopes_are_numbered_each(void)
+TEST(many_envelopes_are_numbered_each)
 {
     enum { MANY = 20000 };
     message_numbers_begin(false, 8);
@@ -38,7 +38,7 @@ static void many_envelopes_are_numbered_each(void)
             CHECK_EQUAL(message_count(received((int)(i * 2654435761u >> 1) ^ i * i), &FIRST), n);
 }
 
-static void a_full_table_gives_no_numbers_to_further_envelopes(void)
+TEST(a_full_table_gives_no_numbers_to_further_envelopes)
 {
     enum { MORE = 2 << MESSAGE_ENVELOPES_LOG2 };
     message_numbers_begin(false, 8);
@@ -49,7 +49,7 @@ static void a_full_table_gives_no_numbers_to_further_envelopes(void)
     CHECK_EQUAL(message_count(received(0), &FIRST), 2);
 }
 
-static void one_message_in_65536_has_no_number(void)
+TEST(one_message_in_65536_has_no_number)
 {
     message_numbers_begin(false, 8);
     for (int n = 1; n <= UINT16_MAX; n++)
@@ -59,7 +59,7 @@ static void one_message_in_65536_has_no_number(void)
     CHECK_EQUAL(message_count(received(TAG), &FIRST), 1);
 }
 
-static void peers_and_communicators_that_are_not_exact_have_no_numbers(void)
+TEST(peers_and_communicators_that_are_not_exact_have_no_numbers)
 {
     message_numbers_begin(false, 8);
     CHECK_EQUAL(
@@ -69,7 +69,7 @@ static void peers_and_communicators_that_are_not_exact_have_no_numbers(void)
         message_count(message_key(LEDGER_COMMUNICATOR_OTHER, LEDGER_SENT, PEER, TAG), &FIRST), 0);
 }
 
-static void the_next_number_is_that_of_the_next_message(void)
+TEST(the_next_number_is_that_of_the_next_message)
 {
     message_numbers_begin(false, 8);
     CHECK_EQUAL(message_next(received(TAG), &FIRST), 1);
@@ -78,7 +78,7 @@ static void the_next_number_is_that_of_the_next_message(void)
     CHECK_EQUAL(message_next(received(TAG), &FIRST), 2);
 }
 
-static void after_the_end_no_number_is_known(void)
+TEST(after_the_end_no_number_is_known)
 {
     message_numbers_begin(false, 8);
     message_count(received(TAG), &FIRST);
@@ -88,7 +88,7 @@ static void after_the_end_no_number_is_known(void)
     CHECK_EQUAL(message_next(received(TAG), &FIRST), 0);
 }
 
-static void the_largest_world_has_numbers_for_its_last_rank_and_none_for_those_beyond(void)
+TEST(the_largest_world_has_numbers_for_its_last_rank_and_none_for_those_beyond)
 {
     enum { MOST_PEERS = (1 << MESSAGE_PEER_BITS) - 2 };
     message_numbers_begin(false, MOST_PEERS);
@@ -98,7 +98,7 @@ static void the_largest_world_has_numbers_for_its_last_rank_and_none_for_those_b
     CHECK_EQUAL(message_count(message_key(SLOT, LEDGER_SENT, PEER, TAG), &FIRST), 0);
 }
 
-static void a_persistent_request_finds_its_envelope_again(void)
+TEST(a_persistent_request_finds_its_envelope_again)
 {
     message_numbers_begin(false, 8);
     unsigned envelope = message_envelope(received(TAG));
@@ -110,7 +110,7 @@ static void a_persistent_request_finds_its_envelope_again(void)
                 0);
 }
 
-static void an_envelope_that_two_threads_use_has_no_numbers_from_there_on(void)
+TEST(an_envelope_that_two_threads_use_has_no_numbers_from_there_on)
 {
     message_numbers_begin(true, 8);
     CHECK_EQUAL(message_count(received(TAG), &FIRST), 1);
@@ -121,7 +121,7 @@ static void an_envelope_that_two_threads_use_has_no_numbers_from_there_on(void)
     CHECK_EQUAL(message_count(received(TAG + 1), &SECOND), 2);
 }
 
-static void receives_of_two_threads_are_uncertain_if_one_is_a_wildcard(void)
+TEST(receives_of_two_threads_are_uncertain_if_one_is_a_wildcard)
 {
     message_numbers_begin(true, 8);
     message_claim_receive(SLOT, false, &FIRST);
@@ -133,7 +133,7 @@ static void receives_of_two_threads_are_uncertain_if_one_is_a_wildcard(void)
     CHECK(message_order_is_certain(OTHER_SLOT));
 }
 
-static void wildcards_that_complete_in_order_are_certain(void)
+TEST(wildcards_that_complete_in_order_are_certain)
 {
     message_numbers_begin(false, 8);
     uint16_t first = message_wildcard_begin(SLOT), second = message_wildcard_begin(SLOT);
@@ -146,7 +146,7 @@ static void wildcards_that_complete_in_order_are_certain(void)
     CHECK(message_order_is_certain(SLOT));
 }
 
-static void a_wildcard_that_overtakes_another_makes_all_uncertain_until_none_is_in_progress(void)
+TEST(a_wildcard_that_overtakes_another_makes_all_uncertain_until_none_is_in_progress)
 {
     message_numbers_begin(false, 8);
     uint16_t first = message_wildcard_begin(SLOT), second = message_wildcard_begin(SLOT);
@@ -158,7 +158,7 @@ static void a_wildcard_that_overtakes_another_makes_all_uncertain_until_none_is_
     CHECK(message_wildcard_end(SLOT, message_wildcard_begin(SLOT), &FIRST));
 }
 
-static void a_wildcard_beside_another_receive_is_uncertain(void)
+TEST(a_wildcard_beside_another_receive_is_uncertain)
 {
     message_numbers_begin(false, 8);
     uint16_t place = message_wildcard_begin(SLOT);
@@ -167,7 +167,7 @@ static void a_wildcard_beside_another_receive_is_uncertain(void)
     CHECK(message_wildcard_end(SLOT, message_wildcard_begin(SLOT), &FIRST));
 }
 
-static void wildcards_of_the_only_thread_that_receives_are_certain(void)
+TEST(wildcards_of_the_only_thread_that_receives_are_certain)
 {
     message_numbers_begin(true, 8);
     message_claim_receive(SLOT, true, &FIRST);
@@ -181,7 +181,7 @@ static void wildcards_of_the_only_thread_that_receives_are_certain(void)
     CHECK(message_order_is_certain(OTHER_SLOT));
 }
 
-static void a_wildcard_that_another_thread_completes_is_uncertain(void)
+TEST(a_wildcard_that_another_thread_completes_is_uncertain)
 {
     message_numbers_begin(true, 8);
     message_claim_receive(SLOT, true, &FIRST);
@@ -191,7 +191,7 @@ static void a_wildcard_that_another_thread_completes_is_uncertain(void)
     CHECK(!message_order_is_certain(SLOT));
 }
 
-static void a_probe_has_a_number_unless_another_thread_may_be_receiving(void)
+TEST(a_probe_has_a_number_unless_another_thread_may_be_receiving)
 {
     message_numbers_begin(true, 8);
     CHECK_EQUAL(message_next(received(TAG), &SECOND), 1);
@@ -203,7 +203,7 @@ static void a_probe_has_a_number_unless_another_thread_may_be_receiving(void)
     CHECK_EQUAL(message_next(received(TAG), &SECOND), 0);
 }
 
-static void a_communicator_that_was_first_seen_in_use_has_no_numbers_if_there_are_threads(void)
+TEST(a_communicator_that_was_first_seen_in_use_has_no_numbers_if_there_are_threads)
 {
     message_numbers_begin(true, 8);
     message_numbers_exclude(SLOT);
@@ -212,35 +212,10 @@ static void a_communicator_that_was_first_seen_in_use_has_no_numbers_if_there_ar
     CHECK_EQUAL(message_count(message_key(OTHER_SLOT, LEDGER_SENT, PEER, TAG), &FIRST), 1);
 }
 
-static void a_communicator_that_was_first_seen_in_use_has_numbers_without_threads(void)
+TEST(a_communicator_that_was_first_seen_in_use_has_numbers_without_threads)
 {
     message_numbers_begin(false, 8);
     message_numbers_exclude(SLOT);
     CHECK_EQUAL(message_count(received(TAG), &FIRST), 1);
     CHECK(message_order_is_certain(SLOT));
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(the_messages_of_an_envelope_are_numbered_from_one),
-    TEST(envelopes_differ_in_communicator_direction_peer_and_tag),
-    TEST(many_envelopes_are_numbered_each),
-    TEST(a_full_table_gives_no_numbers_to_further_envelopes),
-    TEST(one_message_in_65536_has_no_number),
-    TEST(peers_and_communicators_that_are_not_exact_have_no_numbers),
-    TEST(the_next_number_is_that_of_the_next_message),
-    TEST(after_the_end_no_number_is_known),
-    TEST(the_largest_world_has_numbers_for_its_last_rank_and_none_for_those_beyond),
-    TEST(a_persistent_request_finds_its_envelope_again),
-    TEST(an_envelope_that_two_threads_use_has_no_numbers_from_there_on),
-    TEST(receives_of_two_threads_are_uncertain_if_one_is_a_wildcard),
-    TEST(wildcards_that_complete_in_order_are_certain),
-    TEST(a_wildcard_that_overtakes_another_makes_all_uncertain_until_none_is_in_progress),
-    TEST(a_wildcard_beside_another_receive_is_uncertain),
-    TEST(wildcards_of_the_only_thread_that_receives_are_certain),
-    TEST(a_wildcard_that_another_thread_completes_is_uncertain),
-    TEST(a_probe_has_a_number_unless_another_thread_may_be_receiving),
-    TEST(a_communicator_that_was_first_seen_in_use_has_no_numbers_if_there_are_threads),
-    TEST(a_communicator_that_was_first_seen_in_use_has_numbers_without_threads),
-};
-
-UNIT_FILE(TESTS)

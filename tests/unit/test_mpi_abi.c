@@ -5,7 +5,7 @@
 
 /* Detection of the ABI. tests/abi compares the constants with each installed mpi.h. */
 
-static void each_abi_is_known_by_what_its_library_defines(void)
+TEST(each_abi_is_known_by_what_its_library_defines)
 {
     fake_mpi_speak("open_mpi");
     CHECK_EQUAL(mpi_abi.kind, MPI_ABI_OPEN_MPI);
@@ -16,21 +16,21 @@ static void each_abi_is_known_by_what_its_library_defines(void)
 }
 
 /* With Open MPI 6's libmpi_abi, ompi_mpi_comm_world is visible as well. */
-static void the_standard_abi_is_not_taken_for_the_library_below_it(void)
+TEST(the_standard_abi_is_not_taken_for_the_library_below_it)
 {
     fake_mpi_speak("standard");
     CHECK_EQUAL(mpi_abi.kind, MPI_ABI_STANDARD);
     CHECK_EQUAL(mpi_abi.comm_world, 0x101);
 }
 
-static void a_library_of_another_abi_is_unknown(void)
+TEST(a_library_of_another_abi_is_unknown)
 {
     fake_mpi_speak("unknown");
     CHECK_EQUAL(mpi_abi.kind, MPI_ABI_UNKNOWN);
     CHECK(!mpi_abi.known);
 }
 
-static void a_function_that_the_library_lacks_is_not_asked(void)
+TEST(a_function_that_the_library_lacks_is_not_asked)
 {
     char path[4096];
     snprintf(path, sizeof path, UNIT_BUILD "/stub_mpich.so");
@@ -39,7 +39,7 @@ static void a_function_that_the_library_lacks_is_not_asked(void)
     CHECK(mpi_query.Comm_get_parent == NULL);
 }
 
-static void open_mpis_handles_are_the_addresses_of_its_objects(void)
+TEST(open_mpis_handles_are_the_addresses_of_its_objects)
 {
     char path[4096];
     snprintf(path, sizeof path, UNIT_BUILD "/stub_open_mpi.so");
@@ -51,7 +51,7 @@ static void open_mpis_handles_are_the_addresses_of_its_objects(void)
 
 /* Handles in memory */
 
-static void narrow_handles_lie_four_bytes_apart(void)
+TEST(narrow_handles_lie_four_bytes_apart)
 {
     uint32_t handles[8] = {0x2c000001, 0xac000002, 0x2c000003};
     fake_mpi_speak("mpich");
@@ -63,7 +63,7 @@ static void narrow_handles_lie_four_bytes_apart(void)
     CHECK_EQUAL(handles[2], 0x2c000003);
 }
 
-static void wide_handles_lie_eight_bytes_apart(void)
+TEST(wide_handles_lie_eight_bytes_apart)
 {
     uint64_t handles[4] = {0x7f0011111111, 0x7f0022222222, 0x7f0033333333};
     fake_mpi_speak("open_mpi");
@@ -74,7 +74,7 @@ static void wide_handles_lie_eight_bytes_apart(void)
     CHECK_EQUAL(handles[2], 0x7f0033333333);
 }
 
-static void what_stands_above_a_narrow_handle_in_a_register_does_not_matter(void)
+TEST(what_stands_above_a_narrow_handle_in_a_register_does_not_matter)
 {
     fake_mpi_speak("mpich");
     CHECK_EQUAL(mpi_handle_bits((mpi_handle)0xdeadbeef00000000 | 0x44000000), 0x44000000);
@@ -93,7 +93,7 @@ struct mpich_status {
     int count_lo, count_hi_and_cancelled, source, tag, error;
 };
 
-static void open_mpis_status_has_bytes_and_source(void)
+TEST(open_mpis_status_has_bytes_and_source)
 {
     struct open_mpi_status status = {.source = 3, .tag = 99, .error = 7, .bytes = 4096};
     fake_mpi_speak("open_mpi");
@@ -103,14 +103,14 @@ static void open_mpis_status_has_bytes_and_source(void)
     CHECK(!arrival.cancelled);
 }
 
-static void open_mpis_status_holds_more_bytes_than_an_int(void)
+TEST(open_mpis_status_holds_more_bytes_than_an_int)
 {
     struct open_mpi_status status = {.bytes = 1ull << 40};
     fake_mpi_speak("open_mpi");
     CHECK_EQUAL(mpi_arrival_read(&status).bytes, 1ull << 40);
 }
 
-static void open_mpis_cancelled_receive_brought_nothing(void)
+TEST(open_mpis_cancelled_receive_brought_nothing)
 {
     struct open_mpi_status status = {.source = 3, .cancelled = 1, .bytes = 4096};
     fake_mpi_speak("open_mpi");
@@ -118,7 +118,7 @@ static void open_mpis_cancelled_receive_brought_nothing(void)
     CHECK_EQUAL(mpi_arrival_read(&status).bytes, 0);
 }
 
-static void mpichs_status_has_bytes_and_source(void)
+TEST(mpichs_status_has_bytes_and_source)
 {
     struct mpich_status status = {.count_lo = 4096, .source = 3, .tag = 99, .error = 7};
     fake_mpi_speak("mpich");
@@ -128,14 +128,14 @@ static void mpichs_status_has_bytes_and_source(void)
     CHECK(!arrival.cancelled);
 }
 
-static void mpichs_status_holds_more_bytes_than_an_int(void)
+TEST(mpichs_status_holds_more_bytes_than_an_int)
 {
     struct mpich_status status = {.count_lo = (int)0x80000005, .count_hi_and_cancelled = 3 << 1};
     fake_mpi_speak("mpich");
     CHECK_EQUAL(mpi_arrival_read(&status).bytes, (3ull << 32) + 0x80000005);
 }
 
-static void mpichs_cancelled_receive_brought_nothing(void)
+TEST(mpichs_cancelled_receive_brought_nothing)
 {
     struct mpich_status status = {.count_lo = 4096, .count_hi_and_cancelled = 1};
     fake_mpi_speak("mpich");
@@ -158,7 +158,7 @@ static int answer_cancelled(const void *status, int *cancelled)
     return MPI_SUCCESS;
 }
 
-static void a_standard_status_is_asked_for_its_bytes(void)
+TEST(a_standard_status_is_asked_for_its_bytes)
 {
     int status[8] = {3, 99, 0, 0, 0, 4096, 0, 0};
     fake_mpi_speak("standard");
@@ -169,7 +169,7 @@ static void a_standard_status_is_asked_for_its_bytes(void)
     CHECK(!mpi_arrival_read(status).cancelled);
 }
 
-static void a_standard_status_of_a_cancelled_receive_brought_nothing(void)
+TEST(a_standard_status_of_a_cancelled_receive_brought_nothing)
 {
     int status[8] = {3, 99, 0, 0, 0, 4096, 1, 0};
     fake_mpi_speak("standard");
@@ -186,7 +186,7 @@ static int must_not_be_asked(const void *status, int *cancelled)
     return MPI_SUCCESS;
 }
 
-static void a_status_that_cannot_be_cancelled_is_not_asked_whether_it_is(void)
+TEST(a_status_that_cannot_be_cancelled_is_not_asked_whether_it_is)
 {
     int status[8] = {3, 99, 0, 0, 0, 4096, 1, 0};
     fake_mpi_speak("standard");
@@ -198,7 +198,7 @@ static void a_status_that_cannot_be_cancelled_is_not_asked_whether_it_is(void)
     CHECK(!arrival.cancelled);
 }
 
-static void a_status_of_half_an_element_has_no_negative_size(void)
+TEST(a_status_of_half_an_element_has_no_negative_size)
 {
     int status[8] = {3, 99, 0, 0, 0, MPI_UNDEFINED, 0, 0};
     fake_mpi_speak("standard");
@@ -206,7 +206,7 @@ static void a_status_of_half_an_element_has_no_negative_size(void)
     CHECK_EQUAL(mpi_arrival_read(status).bytes, 0);
 }
 
-static void statuses_of_an_array_lie_as_far_apart_as_the_abi_has_them(void)
+TEST(statuses_of_an_array_lie_as_far_apart_as_the_abi_has_them)
 {
     char statuses[256];
     fake_mpi_speak("open_mpi");
@@ -216,27 +216,3 @@ static void statuses_of_an_array_lie_as_far_apart_as_the_abi_has_them(void)
     fake_mpi_speak("standard");
     CHECK_EQUAL((char *)mpi_status_at(statuses, 2) - statuses, 64);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(each_abi_is_known_by_what_its_library_defines),
-    TEST(the_standard_abi_is_not_taken_for_the_library_below_it),
-    TEST(a_library_of_another_abi_is_unknown),
-    TEST(a_function_that_the_library_lacks_is_not_asked),
-    TEST(open_mpis_handles_are_the_addresses_of_its_objects),
-    TEST(narrow_handles_lie_four_bytes_apart),
-    TEST(wide_handles_lie_eight_bytes_apart),
-    TEST(what_stands_above_a_narrow_handle_in_a_register_does_not_matter),
-    TEST(open_mpis_status_has_bytes_and_source),
-    TEST(open_mpis_status_holds_more_bytes_than_an_int),
-    TEST(open_mpis_cancelled_receive_brought_nothing),
-    TEST(mpichs_status_has_bytes_and_source),
-    TEST(mpichs_status_holds_more_bytes_than_an_int),
-    TEST(mpichs_cancelled_receive_brought_nothing),
-    TEST(a_standard_status_is_asked_for_its_bytes),
-    TEST(a_standard_status_of_a_cancelled_receive_brought_nothing),
-    TEST(a_status_that_cannot_be_cancelled_is_not_asked_whether_it_is),
-    TEST(a_status_of_half_an_element_has_no_negative_size),
-    TEST(statuses_of_an_array_lie_as_far_apart_as_the_abi_has_them),
-};
-
-UNIT_FILE(TESTS)

@@ -38,7 +38,7 @@ static uint64_t count_of(uint64_t bytes, const char *protocol, bool is_folded)
     return count;
 }
 
-static void each_way_is_counted_apart(void)
+TEST(each_way_is_counted_apart)
 {
     begin();
     launch(64, "LL");
@@ -48,7 +48,7 @@ static void each_way_is_counted_apart(void)
     CHECK_EQUAL(count_of(64, "SIMPLE", false), 1);
 }
 
-static void sizes_without_end_fold_into_powers_of_two(void)
+TEST(sizes_without_end_fold_into_powers_of_two)
 {
     begin();
     for (uint64_t bytes = 1; bytes <= 3000; bytes++)
@@ -59,7 +59,7 @@ static void sizes_without_end_fold_into_powers_of_two(void)
     CHECK_EQUAL(count_of(4096, "LL", true), 3000 - 2048);
 }
 
-static void a_reset_counts_from_zero(void)
+TEST(a_reset_counts_from_zero)
 {
     begin();
     launch(64, "LL");
@@ -69,19 +69,10 @@ static void a_reset_counts_from_zero(void)
     CHECK_EQUAL(count_of(64, "LL", false), 1);
 }
 
-static void nothing_is_counted_while_counting_is_off(void)
+TEST(nothing_is_counted_while_counting_is_off)
 {
     begin();
     recording_switch(false);
     launch(64, "LL");
     CHECK_EQUAL(count_of(64, "LL", false), 0);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(each_way_is_counted_apart),
-    TEST(sizes_without_end_fold_into_powers_of_two),
-    TEST(a_reset_counts_from_zero),
-    TEST(nothing_is_counted_while_counting_is_off),
-};
-
-UNIT_FILE(TESTS)

@@ -132,7 +132,7 @@ static void the_device_was_idle_first(void)
     idle(0, 100);
 }
 
-static void an_operation_has_the_time_of_its_kernel(void)
+TEST(an_operation_has_the_time_of_its_kernel)
 {
     the_device_was_idle_first();
     allreduce(7, 64, 200);
@@ -143,7 +143,7 @@ static void an_operation_has_the_time_of_its_kernel(void)
     CHECK_EQUAL(unmatched(), 0);
 }
 
-static void nothing_is_attributed_before_the_device_was_idle(void)
+TEST(nothing_is_attributed_before_the_device_was_idle)
 {
     the_device_was_idle_first();
     allreduce(7, 64, 200);
@@ -153,7 +153,7 @@ static void nothing_is_attributed_before_the_device_was_idle(void)
     CHECK_EQUAL(unmatched(), 0);
 }
 
-static void the_host_may_be_ahead(void)
+TEST(the_host_may_be_ahead)
 {
     the_device_was_idle_first();
     for (int i = 0; i < 10; i++)
@@ -166,7 +166,7 @@ static void the_host_may_be_ahead(void)
     CHECK_EQUAL(unmatched(), 0);
 }
 
-static void what_was_launched_within_a_gap_runs_behind_it(void)
+TEST(what_was_launched_within_a_gap_runs_behind_it)
 {
     the_device_was_idle_first();
     allreduce(7, 64, 200);
@@ -179,7 +179,7 @@ static void what_was_launched_within_a_gap_runs_behind_it(void)
     check_attributed(CALL_ncclAllReduce, 128, 1, 20);
 }
 
-static void streams_that_are_used_once_do_not_take_more_and_more_memory(void)
+TEST(streams_that_are_used_once_do_not_take_more_and_more_memory)
 {
     enum { STREAMS = 4000, STEP_US = 200, MOST_BYTES = 8 << 20 };
     the_device_was_idle_first();
@@ -194,7 +194,7 @@ static void streams_that_are_used_once_do_not_take_more_and_more_memory(void)
     CHECK(mallinfo2().uordblks < before + MOST_BYTES);
 }
 
-static void an_evicted_stream_is_not_identified_by_its_old_kernel(void)
+TEST(an_evicted_stream_is_not_identified_by_its_old_kernel)
 {
     enum { OTHERS = 256 };
     the_device_was_idle_first();
@@ -213,7 +213,7 @@ static void an_evicted_stream_is_not_identified_by_its_old_kernel(void)
     check_attributed(CALL_ncclAllReduce, 256, 1, 20);
 }
 
-static void nothing_is_followed_where_times_come_from_elsewhere(void)
+TEST(nothing_is_followed_where_times_come_from_elsewhere)
 {
     begin();
     CHECK(nccl_followed);
@@ -223,7 +223,7 @@ static void nothing_is_followed_where_times_come_from_elsewhere(void)
     CHECK(!nccl_followed);
 }
 
-static void operations_of_a_group_share_its_time(void)
+TEST(operations_of_a_group_share_its_time)
 {
     the_device_was_idle_first();
     exchange(7, 32, 200);
@@ -233,7 +233,7 @@ static void operations_of_a_group_share_its_time(void)
     check_attributed(CALL_ncclSend, 32, 0, 0);
 }
 
-static void the_communicators_of_a_group_have_a_kernel_each(void)
+TEST(the_communicators_of_a_group_have_a_kernel_each)
 {
     the_device_was_idle_first();
     struct nccl_operation other =
@@ -249,7 +249,7 @@ static void the_communicators_of_a_group_have_a_kernel_each(void)
 }
 
 /* One process with two devices: each numbers its own streams. */
-static void streams_of_two_contexts_may_have_the_same_number(void)
+TEST(streams_of_two_contexts_may_have_the_same_number)
 {
     the_device_was_idle_first();
     gpu_observer->idle(DEVICE + 1, origin_ns, origin_ns + 100 * US);
@@ -272,7 +272,7 @@ static void streams_of_two_contexts_may_have_the_same_number(void)
 }
 
 /* It is not known which of them NCCL launches first. */
-static void the_communicators_of_a_group_on_one_stream_share_its_time(void)
+TEST(the_communicators_of_a_group_on_one_stream_share_its_time)
 {
     the_device_was_idle_first();
     struct nccl_operation other =
@@ -291,7 +291,7 @@ static void the_communicators_of_a_group_on_one_stream_share_its_time(void)
     CHECK_EQUAL(unmatched(), 0);
 }
 
-static void the_last_new_stream_of_a_communicator_has_the_kernel(void)
+TEST(the_last_new_stream_of_a_communicator_has_the_kernel)
 {
     the_device_was_idle_first();
     add(7, CALL_ncclSend, 32, NCCL_KERNELS_ONE);
@@ -306,7 +306,7 @@ static void the_last_new_stream_of_a_communicator_has_the_kernel(void)
     check_attributed(CALL_ncclGroup, 96, 1, 40);
 }
 
-static void one_group_may_have_several_kernels(void)
+TEST(one_group_may_have_several_kernels)
 {
     the_device_was_idle_first();
     allreduce(7, 64, 200);
@@ -323,7 +323,7 @@ static void one_group_may_have_several_kernels(void)
     CHECK_EQUAL(unmatched(), 0);
 }
 
-static void if_several_groups_may_have_more_kernels_the_others_are_attributed(void)
+TEST(if_several_groups_may_have_more_kernels_the_others_are_attributed)
 {
     the_device_was_idle_first();
     allreduce(7, 64, 200);
@@ -341,7 +341,7 @@ static void if_several_groups_may_have_more_kernels_the_others_are_attributed(vo
     CHECK_EQUAL(unmatched(), 5);
 }
 
-static void kernels_of_other_callers_leave_all_unattributed(void)
+TEST(kernels_of_other_callers_leave_all_unattributed)
 {
     the_device_was_idle_first();
     allreduce(7, 64, 200);
@@ -356,7 +356,7 @@ static void kernels_of_other_callers_leave_all_unattributed(void)
     check_attributed(CALL_ncclAllReduce, 64, 1, 5);
 }
 
-static void a_kernel_that_began_before_the_call_is_not_its_own(void)
+TEST(a_kernel_that_began_before_the_call_is_not_its_own)
 {
     the_device_was_idle_first();
     allreduce(7, 32, 150);
@@ -368,7 +368,7 @@ static void a_kernel_that_began_before_the_call_is_not_its_own(void)
     check_attributed(CALL_ncclAllReduce, 64, 0, 0);
 }
 
-static void a_device_that_waits_for_the_host_is_not_taken_for_done(void)
+TEST(a_device_that_waits_for_the_host_is_not_taken_for_done)
 {
     the_device_was_idle_first();
     allreduce(7, 64, 200);
@@ -381,7 +381,7 @@ static void a_device_that_waits_for_the_host_is_not_taken_for_done(void)
     check_attributed(CALL_ncclAllReduce, 128, 1, 20);
 }
 
-static void kernels_that_never_come_are_given_up_some_time(void)
+TEST(kernels_that_never_come_are_given_up_some_time)
 {
     the_device_was_idle_first();
     allreduce(7, 64, 200);
@@ -396,7 +396,7 @@ static void kernels_that_never_come_are_given_up_some_time(void)
     check_attributed(CALL_ncclAllReduce, 64, 1, 10);
 }
 
-static void operations_without_work_have_no_kernel(void)
+TEST(operations_without_work_have_no_kernel)
 {
     the_device_was_idle_first();
     add(7, CALL_ncclAllReduce, 0, NCCL_KERNELS_NONE);
@@ -408,7 +408,7 @@ static void operations_without_work_have_no_kernel(void)
     CHECK_EQUAL(unmatched(), 0);
 }
 
-static void kernels_of_graphs_are_nobodys(void)
+TEST(kernels_of_graphs_are_nobodys)
 {
     the_device_was_idle_first();
     allreduce(7, 64, 200);
@@ -424,7 +424,7 @@ static void kernels_of_graphs_are_nobodys(void)
 }
 
 /* PyTorch runs collectives that the host waits for on the compute stream. */
-static void communication_kernels_of_other_libraries_on_the_stream_are_not_counted(void)
+TEST(communication_kernels_of_other_libraries_on_the_stream_are_not_counted)
 {
     the_device_was_idle_first();
     allreduce(7, 64, 200);
@@ -439,7 +439,7 @@ static void communication_kernels_of_other_libraries_on_the_stream_are_not_count
 }
 
 /* At the beginning it is not known how many earlier groups have yet to run. */
-static void operations_before_the_first_gap_are_unattributed(void)
+TEST(operations_before_the_first_gap_are_unattributed)
 {
     begin();
     allreduce(7, 64, 200);
@@ -453,7 +453,7 @@ static void operations_before_the_first_gap_are_unattributed(void)
     check_attributed(CALL_ncclAllReduce, 64, 1, 10);
 }
 
-static void operations_pending_when_records_were_lost_are_unattributed(void)
+TEST(operations_pending_when_records_were_lost_are_unattributed)
 {
     the_device_was_idle_first();
     allreduce(7, 64, 200);
@@ -479,7 +479,7 @@ static void check_nothing_attributed_before_the_next_gap(void)
     check_attributed(CALL_ncclGroup, 128, 1, 10);
 }
 
-static void a_gap_from_before_records_were_lost_says_nothing_of_what_is_behind_it(void)
+TEST(a_gap_from_before_records_were_lost_says_nothing_of_what_is_behind_it)
 {
     the_device_was_idle_first();
     exchange(7, 32, 1050); /* its kernel is lost */
@@ -488,7 +488,7 @@ static void a_gap_from_before_records_were_lost_says_nothing_of_what_is_behind_i
     check_nothing_attributed_before_the_next_gap(); /* another kernel of it is not */
 }
 
-static void a_call_that_is_under_way_may_have_launched_before_a_gap(void)
+TEST(a_call_that_is_under_way_may_have_launched_before_a_gap)
 {
     the_device_was_idle_first();
     allreduce(7, 64, 200);
@@ -502,7 +502,7 @@ static void a_call_that_is_under_way_may_have_launched_before_a_gap(void)
 }
 
 /* The second Send and Recv are launched after their call has returned: after the gap. */
-static void a_group_of_a_nonblocking_communicator_may_be_launched_behind_a_gap(void)
+TEST(a_group_of_a_nonblocking_communicator_may_be_launched_behind_a_gap)
 {
     the_device_was_idle_first();
     exchange(7, 32, 200);
@@ -518,7 +518,7 @@ static void a_group_of_a_nonblocking_communicator_may_be_launched_behind_a_gap(v
     CHECK_EQUAL(unmatched(), 0);
 }
 
-static void after_a_failed_group_nothing_is_attributed_up_to_the_next_gap(void)
+TEST(after_a_failed_group_nothing_is_attributed_up_to_the_next_gap)
 {
     the_device_was_idle_first();
     allreduce(7, 64, 200);
@@ -532,7 +532,7 @@ static void after_a_failed_group_nothing_is_attributed_up_to_the_next_gap(void)
 }
 
 /* Gaps are reported half a second late, a loss at once. */
-static void a_gap_from_before_a_loss_says_nothing_of_what_is_behind_it(void)
+TEST(a_gap_from_before_a_loss_says_nothing_of_what_is_behind_it)
 {
     the_device_was_idle_first();
     add(7, CALL_ncclSend, 32, NCCL_KERNELS_ONE);
@@ -543,7 +543,7 @@ static void a_gap_from_before_a_loss_says_nothing_of_what_is_behind_it(void)
     check_nothing_attributed_before_the_next_gap();
 }
 
-static void of_a_group_without_room_no_part_is_taken_for_the_whole(void)
+TEST(of_a_group_without_room_no_part_is_taken_for_the_whole)
 {
     the_device_was_idle_first();
     for (int i = 0; i < NCCL_QUEUE_ITEMS; i++)
@@ -560,7 +560,7 @@ static void of_a_group_without_room_no_part_is_taken_for_the_whole(void)
     CHECK_EQUAL(unmatched(), NCCL_QUEUE_ITEMS + 3);
 }
 
-static void a_simulated_group_leaves_no_trace(void)
+TEST(a_simulated_group_leaves_no_trace)
 {
     the_device_was_idle_first();
     add(7, CALL_ncclAllReduce, 32, NCCL_KERNELS_ONE);
@@ -572,7 +572,7 @@ static void a_simulated_group_leaves_no_trace(void)
     CHECK_EQUAL(unmatched(), 0);
 }
 
-static void a_queue_that_is_full_counts_what_it_loses(void)
+TEST(a_queue_that_is_full_counts_what_it_loses)
 {
     the_device_was_idle_first();
     for (int i = 0; i < NCCL_QUEUE_ITEMS; i++)
@@ -593,7 +593,7 @@ static void *allreduce_later(void *unused)
     return unused;
 }
 
-static void groups_of_two_threads_are_taken_in_the_order_of_their_calls(void)
+TEST(groups_of_two_threads_are_taken_in_the_order_of_their_calls)
 {
     pthread_t thread;
     the_device_was_idle_first();
@@ -608,7 +608,7 @@ static void groups_of_two_threads_are_taken_in_the_order_of_their_calls(void)
     CHECK_EQUAL(unmatched(), 0);
 }
 
-static void what_is_pending_stays_in_order_when_what_came_later_is_settled(void)
+TEST(what_is_pending_stays_in_order_when_what_came_later_is_settled)
 {
     pthread_t thread;
     the_device_was_idle_first();
@@ -626,7 +626,7 @@ static void what_is_pending_stays_in_order_when_what_came_later_is_settled(void)
     check_attributed(CALL_ncclAllReduce, 32, 1, 20);
 }
 
-static void the_samples_of_a_group_say_when_it_was_done_and_that_they_share(void)
+TEST(the_samples_of_a_group_say_when_it_was_done_and_that_they_share)
 {
     struct samples_window *window = &this_thread->window;
     the_device_was_idle_first();
@@ -652,7 +652,7 @@ static void the_samples_of_a_group_say_when_it_was_done_and_that_they_share(void
     CHECK_EQUAL(samples[2]->completed_ticks, ticks(282));
 }
 
-static void an_operation_from_before_a_reset_does_not_count(void)
+TEST(an_operation_from_before_a_reset_does_not_count)
 {
     the_device_was_idle_first();
     allreduce(7, 64, 200);
@@ -662,43 +662,3 @@ static void an_operation_from_before_a_reset_does_not_count(void)
     check_attributed(CALL_ncclAllReduce, 64, 0, 0);
     CHECK_EQUAL(unmatched(), 0);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(an_operation_has_the_time_of_its_kernel),
-    TEST(nothing_is_attributed_before_the_device_was_idle),
-    TEST(the_host_may_be_ahead),
-    TEST(what_was_launched_within_a_gap_runs_behind_it),
-    TEST(streams_that_are_used_once_do_not_take_more_and_more_memory),
-    TEST(an_evicted_stream_is_not_identified_by_its_old_kernel),
-    TEST(nothing_is_followed_where_times_come_from_elsewhere),
-    TEST(operations_of_a_group_share_its_time),
-    TEST(the_communicators_of_a_group_have_a_kernel_each),
-    TEST(streams_of_two_contexts_may_have_the_same_number),
-    TEST(the_communicators_of_a_group_on_one_stream_share_its_time),
-    TEST(the_last_new_stream_of_a_communicator_has_the_kernel),
-    TEST(one_group_may_have_several_kernels),
-    TEST(if_several_groups_may_have_more_kernels_the_others_are_attributed),
-    TEST(kernels_of_other_callers_leave_all_unattributed),
-    TEST(a_kernel_that_began_before_the_call_is_not_its_own),
-    TEST(a_device_that_waits_for_the_host_is_not_taken_for_done),
-    TEST(kernels_that_never_come_are_given_up_some_time),
-    TEST(operations_without_work_have_no_kernel),
-    TEST(kernels_of_graphs_are_nobodys),
-    TEST(communication_kernels_of_other_libraries_on_the_stream_are_not_counted),
-    TEST(operations_before_the_first_gap_are_unattributed),
-    TEST(operations_pending_when_records_were_lost_are_unattributed),
-    TEST(a_gap_from_before_records_were_lost_says_nothing_of_what_is_behind_it),
-    TEST(a_call_that_is_under_way_may_have_launched_before_a_gap),
-    TEST(a_group_of_a_nonblocking_communicator_may_be_launched_behind_a_gap),
-    TEST(after_a_failed_group_nothing_is_attributed_up_to_the_next_gap),
-    TEST(a_gap_from_before_a_loss_says_nothing_of_what_is_behind_it),
-    TEST(of_a_group_without_room_no_part_is_taken_for_the_whole),
-    TEST(a_simulated_group_leaves_no_trace),
-    TEST(a_queue_that_is_full_counts_what_it_loses),
-    TEST(groups_of_two_threads_are_taken_in_the_order_of_their_calls),
-    TEST(what_is_pending_stays_in_order_when_what_came_later_is_settled),
-    TEST(the_samples_of_a_group_say_when_it_was_done_and_that_they_share),
-    TEST(an_operation_from_before_a_reset_does_not_count),
-};
-
-UNIT_FILE(TESTS)

@@ -103,7 +103,7 @@ static const char *here(void)
     return "";
 }
 
-static void a_range_is_a_region(void)
+TEST(a_range_is_a_region)
 {
     begin();
     CHECK_EQUAL(push("epoch"), 0);
@@ -116,7 +116,7 @@ static void a_range_is_a_region(void)
     CHECK_EQUAL(pop(), NVTX_NOT_TRACKED);
 }
 
-static void all_forms_of_a_message_are_names(void)
+TEST(all_forms_of_a_message_are_names)
 {
     static const wchar_t SNOWMAN[] = {'s', 0xe9, 0x2603, 0x1f40d, 0};
     begin();
@@ -139,7 +139,7 @@ static void all_forms_of_a_message_are_names(void)
     pop();
 }
 
-static void a_range_without_a_message_is_counted_in_its_parent(void)
+TEST(a_range_without_a_message_is_counted_in_its_parent)
 {
     begin();
     push("epoch");
@@ -153,7 +153,7 @@ static void a_range_without_a_message_is_counted_in_its_parent(void)
     CHECK_TEXT(here(), "epoch");
 }
 
-static void ranges_that_count_are_one_region(void)
+TEST(ranges_that_count_are_one_region)
 {
     begin();
     push("step 12, seq = 345");
@@ -163,7 +163,7 @@ static void ranges_that_count_are_one_region(void)
     CHECK_EQUAL(this_thread->region >> CELL_KEY_REGION_BIT, 1);
 }
 
-static void each_domain_has_levels_of_its_own(void)
+TEST(each_domain_has_levels_of_its_own)
 {
     begin();
     const void *domain = domain_create("library");
@@ -181,7 +181,7 @@ static void each_domain_has_levels_of_its_own(void)
     CHECK_EQUAL(domain_pop(NULL), 0); /* the default one */
 }
 
-static void nothing_is_tracked_before_mpi_is_initialized(void)
+TEST(nothing_is_tracked_before_mpi_is_initialized)
 {
     attach();
     settings_read(NULL);
@@ -190,7 +190,7 @@ static void nothing_is_tracked_before_mpi_is_initialized(void)
     CHECK(register_text(NULL, "known") != NULL);
 }
 
-static void a_user_who_does_not_want_it_gets_none_of_it(void)
+TEST(a_user_who_does_not_want_it_gets_none_of_it)
 {
     setenv("COMMPROF_NVTX", "off", 1);
     begin();
@@ -205,22 +205,9 @@ static const void *no_table(uint32_t id)
     return NULL;
 }
 
-static void an_nvtx_that_is_not_known_goes_without_a_tool(void)
+TEST(an_nvtx_that_is_not_known_goes_without_a_tool)
 {
     CHECK_EQUAL(InitializeInjectionNvtx2(no_table), 0);
     callbacks.struct_bytes = 8;
     CHECK_EQUAL(InitializeInjectionNvtx2(get_export_table), 0);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_range_is_a_region),
-    TEST(all_forms_of_a_message_are_names),
-    TEST(a_range_without_a_message_is_counted_in_its_parent),
-    TEST(ranges_that_count_are_one_region),
-    TEST(each_domain_has_levels_of_its_own),
-    TEST(nothing_is_tracked_before_mpi_is_initialized),
-    TEST(a_user_who_does_not_want_it_gets_none_of_it),
-    TEST(an_nvtx_that_is_not_known_goes_without_a_tool),
-};
-
-UNIT_FILE(TESTS)

@@ -32,7 +32,7 @@ static void add(enum ledger_busy state, int64_t begin_ns, int64_t end_ns)
     CHECK(overlap_add(&overlap, state, begin_ns, end_ns));
 }
 
-static void nothing_that_runs_is_idle_time(void)
+TEST(nothing_that_runs_is_idle_time)
 {
     begin_at(1000);
     overlap_settle(&overlap, 1500);
@@ -40,7 +40,7 @@ static void nothing_that_runs_is_idle_time(void)
     CHECK_EQUAL(sum_of_all(sums), 500);
 }
 
-static void overlap_counts_in_the_state_of_both(void)
+TEST(overlap_counts_in_the_state_of_both)
 {
     begin_at(0);
     add(LEDGER_COMPUTING, 10, 50);
@@ -52,7 +52,7 @@ static void overlap_counts_in_the_state_of_both(void)
     CHECK_EQUAL(sums[LEDGER_COMMUNICATING], 30);
 }
 
-static void two_in_one_state_count_once(void)
+TEST(two_in_one_state_count_once)
 {
     begin_at(0);
     add(LEDGER_COPYING, 10, 50);
@@ -63,7 +63,7 @@ static void two_in_one_state_count_once(void)
     CHECK_EQUAL(sums[0], 10);
 }
 
-static void what_lies_before_the_begin_is_cut_off(void)
+TEST(what_lies_before_the_begin_is_cut_off)
 {
     begin_at(100);
     add(LEDGER_COMPUTING, 20, 90);
@@ -73,7 +73,7 @@ static void what_lies_before_the_begin_is_cut_off(void)
     CHECK_EQUAL(sum_of_all(sums), 50);
 }
 
-static void what_lies_behind_the_end_is_cut_off(void)
+TEST(what_lies_behind_the_end_is_cut_off)
 {
     begin_at(0);
     add(LEDGER_COMPUTING, 20, 900);
@@ -82,7 +82,7 @@ static void what_lies_behind_the_end_is_cut_off(void)
     CHECK_EQUAL(sum_of_all(sums), 100);
 }
 
-static void between_windows_nothing_adds_up(void)
+TEST(between_windows_nothing_adds_up)
 {
     begin_at(0);
     overlap_end(&overlap, 100);
@@ -95,7 +95,7 @@ static void between_windows_nothing_adds_up(void)
     CHECK_EQUAL(sum_of_all(sums), 200);
 }
 
-static void what_runs_into_the_next_window_counts_there(void)
+TEST(what_runs_into_the_next_window_counts_there)
 {
     begin_at(0);
     add(LEDGER_COMPUTING, 80, 310);
@@ -108,7 +108,7 @@ static void what_runs_into_the_next_window_counts_there(void)
     CHECK_EQUAL(sums[LEDGER_COPYING], 20);
 }
 
-static void before_the_first_window_nothing_adds_up(void)
+TEST(before_the_first_window_nothing_adds_up)
 {
     overlap = (struct overlap)OVERLAP_NONE;
     add(LEDGER_COMPUTING, 10, 120);
@@ -119,7 +119,7 @@ static void before_the_first_window_nothing_adds_up(void)
     CHECK_EQUAL(sum_of_all(sums), 100);
 }
 
-static void a_time_that_is_already_settled_changes_nothing(void)
+TEST(a_time_that_is_already_settled_changes_nothing)
 {
     begin_at(0);
     add(LEDGER_COMPUTING, 20, 60);
@@ -131,7 +131,7 @@ static void a_time_that_is_already_settled_changes_nothing(void)
     CHECK_EQUAL(sum_of_all(sums), 100);
 }
 
-static void an_interval_too_many_is_refused_and_the_others_count(void)
+TEST(an_interval_too_many_is_refused_and_the_others_count)
 {
     begin_at(0);
     for (int i = 0; i < OVERLAP_MOST_RUNNING; i++)
@@ -145,7 +145,7 @@ static void an_interval_too_many_is_refused_and_the_others_count(void)
     CHECK_EQUAL(sum_of_all(sums), 20000);
 }
 
-static void a_branch_goes_on_with_what_runs(void)
+TEST(a_branch_goes_on_with_what_runs)
 {
     static struct overlap branch;
     uint64_t own[LEDGER_BUSY_STATES] = {0};
@@ -160,7 +160,7 @@ static void a_branch_goes_on_with_what_runs(void)
     CHECK_EQUAL(sums[LEDGER_IN_MPI], 50);
 }
 
-static void a_reset_counts_the_remainder_of_running_activities(void)
+TEST(a_reset_counts_the_remainder_of_running_activities)
 {
     begin_at(0);
     add(LEDGER_COMPUTING, 10, 100);
@@ -215,7 +215,7 @@ static void check_sums(const uint64_t *expected)
 }
 
 /* Settles at intermediate times before which no later interval begins. */
-static void any_intervals_add_up_as_the_reference_does(void)
+TEST(any_intervals_add_up_as_the_reference_does)
 {
     struct interval intervals[MOST_INTERVALS];
     for (int round = 0; round < ROUNDS; round++) {
@@ -238,7 +238,7 @@ static void any_intervals_add_up_as_the_reference_does(void)
 }
 
 /* An interval that spans several windows counts in each with its part. */
-static void many_windows_add_up_as_the_reference_does(void)
+TEST(many_windows_add_up_as_the_reference_does)
 {
     enum { WINDOWS = 8, WINDOW = 40, ON = 25 };
     struct interval intervals[MOST_INTERVALS];
@@ -261,22 +261,3 @@ static void many_windows_add_up_as_the_reference_does(void)
         CHECK_EQUAL(sum_of_all(sums), WINDOWS * ON);
     }
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(nothing_that_runs_is_idle_time),
-    TEST(overlap_counts_in_the_state_of_both),
-    TEST(two_in_one_state_count_once),
-    TEST(what_lies_before_the_begin_is_cut_off),
-    TEST(what_lies_behind_the_end_is_cut_off),
-    TEST(between_windows_nothing_adds_up),
-    TEST(what_runs_into_the_next_window_counts_there),
-    TEST(before_the_first_window_nothing_adds_up),
-    TEST(a_time_that_is_already_settled_changes_nothing),
-    TEST(an_interval_too_many_is_refused_and_the_others_count),
-    TEST(a_branch_goes_on_with_what_runs),
-    TEST(a_reset_counts_the_remainder_of_running_activities),
-    TEST(any_intervals_add_up_as_the_reference_does),
-    TEST(many_windows_add_up_as_the_reference_does),
-};
-
-UNIT_FILE(TESTS)

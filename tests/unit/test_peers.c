@@ -20,7 +20,7 @@ static struct ledger_peer row(int32_t peer, unsigned call, enum ledger_direction
     return *peers_find(&peers, peer_key(peer, call, direction));
 }
 
-static void messages_to_a_peer_add_up(void)
+TEST(messages_to_a_peer_add_up)
 {
     begin(1 << 20);
     send_to(5, 100);
@@ -31,7 +31,7 @@ static void messages_to_a_peer_add_up(void)
     CHECK_EQUAL(peers.count, 1);
 }
 
-static void peers_calls_and_directions_are_counted_apart(void)
+TEST(peers_calls_and_directions_are_counted_apart)
 {
     begin(1 << 20);
     peer_add(peers_find(&peers, peer_key(0, 1, LEDGER_SENT)), 1, 0);
@@ -48,7 +48,7 @@ static void peers_calls_and_directions_are_counted_apart(void)
                 4095 << LEDGER_PEER_SLOT_BIT | LEDGER_RECEIVED);
 }
 
-static void a_process_of_another_world_has_a_row_that_says_so(void)
+TEST(a_process_of_another_world_has_a_row_that_says_so)
 {
     begin(1 << 20);
     send_to(LEDGER_PEER_OUTSIDE, 9);
@@ -58,7 +58,7 @@ static void a_process_of_another_world_has_a_row_that_says_so(void)
     CHECK_EQUAL(row(-1, 1, LEDGER_SENT).bytes, 9);
 }
 
-static void ten_thousand_peers_keep_their_sums(void)
+TEST(ten_thousand_peers_keep_their_sums)
 {
     begin(4 << 20);
     for (int32_t peer = 0; peer < 10000; peer++)
@@ -81,7 +81,7 @@ static int32_t peer_at(uint32_t place)
     return peer;
 }
 
-static void a_reset_clears_the_rows_at_both_ends_of_the_index(void)
+TEST(a_reset_clears_the_rows_at_both_ends_of_the_index)
 {
     begin(1 << 20);
     int32_t first = peer_at(0), last = peer_at(peers.index_mask);
@@ -95,7 +95,7 @@ static void a_reset_clears_the_rows_at_both_ends_of_the_index(void)
     CHECK_EQUAL(peers.count, 2);
 }
 
-static void the_index_grows_when_more_than_half_of_it_would_be_in_use(void)
+TEST(the_index_grows_when_more_than_half_of_it_would_be_in_use)
 {
     begin(1 << 20);
     for (int32_t peer = 0; peer < 32; peer++)
@@ -105,7 +105,7 @@ static void the_index_grows_when_more_than_half_of_it_would_be_in_use(void)
     CHECK_EQUAL(peers.index_mask, 127);
 }
 
-static void rows_lie_in_chunks_that_name_their_thread(void)
+TEST(rows_lie_in_chunks_that_name_their_thread)
 {
     begin(1 << 20);
     send_to(5, 100);
@@ -116,7 +116,7 @@ static void rows_lie_in_chunks_that_name_their_thread(void)
     CHECK_EQUAL(((struct ledger_peer *)ledger_entry(chunk, 0))->peer, 5);
 }
 
-static void a_full_ledger_has_no_row_for_a_new_peer_and_keeps_the_old(void)
+TEST(a_full_ledger_has_no_row_for_a_new_peer_and_keeps_the_old)
 {
     uint32_t rows = 8 * ledger_chunk_capacity(sizeof(struct ledger_peer));
     begin(1);
@@ -127,16 +127,3 @@ static void a_full_ledger_has_no_row_for_a_new_peer_and_keeps_the_old(void)
     CHECK_EQUAL(row(0, 1, LEDGER_SENT).bytes, 8);
     CHECK_EQUAL(row((int32_t)rows - 1, 1, LEDGER_SENT).bytes, 1);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(messages_to_a_peer_add_up),
-    TEST(peers_calls_and_directions_are_counted_apart),
-    TEST(a_process_of_another_world_has_a_row_that_says_so),
-    TEST(ten_thousand_peers_keep_their_sums),
-    TEST(a_reset_clears_the_rows_at_both_ends_of_the_index),
-    TEST(the_index_grows_when_more_than_half_of_it_would_be_in_use),
-    TEST(rows_lie_in_chunks_that_name_their_thread),
-    TEST(a_full_ledger_has_no_row_for_a_new_peer_and_keeps_the_old),
-};
-
-UNIT_FILE(TESTS)

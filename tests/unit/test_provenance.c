@@ -36,14 +36,14 @@ static const char *says(const char *question, char *const arguments[])
 
 #define PROGRAM(...) says("program", (char *[]){__VA_ARGS__, NULL})
 
-static void a_program_is_called_by_its_file(void)
+TEST(a_program_is_called_by_its_file)
 {
     CHECK_TEXT(PROGRAM("./solver"), "solver");
     CHECK_TEXT(PROGRAM("/opt/apps/bin/lmp_mpi", "-in", "in.lj"), "lmp_mpi");
     CHECK_TEXT(PROGRAM("solver.exe"), "solver.exe");
 }
 
-static void a_script_is_called_by_its_name_without_ending(void)
+TEST(a_script_is_called_by_its_name_without_ending)
 {
     CHECK_TEXT(PROGRAM("python3", "-u", "train.py"), "train");
     CHECK_TEXT(PROGRAM("/usr/bin/python3.11", "examples/train.py", "--epochs", "3"), "train");
@@ -53,25 +53,25 @@ static void a_script_is_called_by_its_name_without_ending(void)
     CHECK_TEXT(PROGRAM("julia", "-E", "login(\"hunter2\")"), "julia");
 }
 
-static void a_module_is_called_by_its_full_name(void)
+TEST(a_module_is_called_by_its_full_name)
 {
     CHECK_TEXT(PROGRAM("python", "-m", "pkg.mod"), "pkg.mod");
     CHECK_TEXT(PROGRAM("python3", "-u", "-m", "trainer", "--lr", "0.1"), "trainer");
 }
 
-static void the_value_of_an_interpreters_option_is_no_script(void)
+TEST(the_value_of_an_interpreters_option_is_no_script)
 {
     CHECK_TEXT(PROGRAM("python3", "-X", "dev", "train.py"), "train");
     CHECK_TEXT(PROGRAM("python3", "-W", "ignore", "train.py"), "train");
 }
 
-static void an_interpreter_without_a_script_is_called_by_itself(void)
+TEST(an_interpreter_without_a_script_is_called_by_itself)
 {
     CHECK_TEXT(PROGRAM("python3", "-c", "import this"), "python3");
     CHECK_TEXT(PROGRAM("python3"), "python3");
 }
 
-static void a_program_name_is_safe_in_a_file_name(void)
+TEST(a_program_name_is_safe_in_a_file_name)
 {
     CHECK_TEXT(PROGRAM("my solver;rm -rf *"), "my-solver-rm--rf--");
     CHECK_TEXT(PROGRAM("/bin/"), "program");
@@ -91,7 +91,7 @@ static void launched_by_nobody(void)
         unsetenv(LAUNCHER_VARIABLES[i]);
 }
 
-static void a_job_id_is_the_schedulers_and_the_launchers(void)
+TEST(a_job_id_is_the_schedulers_and_the_launchers)
 {
     launched_by_nobody();
     setenv("SLURM_JOB_ID", "4711", 1);
@@ -99,7 +99,7 @@ static void a_job_id_is_the_schedulers_and_the_launchers(void)
     CHECK_TEXT(provenance_job_id(), "4711-3");
 }
 
-static void elements_of_a_job_array_have_ids_of_their_own(void)
+TEST(elements_of_a_job_array_have_ids_of_their_own)
 {
     launched_by_nobody();
     setenv("LSB_JOBID", "4711", 1);
@@ -107,7 +107,7 @@ static void elements_of_a_job_array_have_ids_of_their_own(void)
     CHECK_TEXT(provenance_job_id(), "4711-3");
 }
 
-static void a_job_that_is_no_array_has_no_index(void)
+TEST(a_job_that_is_no_array_has_no_index)
 {
     launched_by_nobody();
     setenv("JOB_ID", "4711", 1);
@@ -116,7 +116,7 @@ static void a_job_that_is_no_array_has_no_index(void)
     CHECK_TEXT(provenance_job_id(), "4711");
 }
 
-static void a_job_id_is_the_same_each_time_it_is_asked_for(void)
+TEST(a_job_id_is_the_same_each_time_it_is_asked_for)
 {
     launched_by_nobody();
     setenv("SLURM_JOB_ID", "4711", 1);
@@ -125,14 +125,14 @@ static void a_job_id_is_the_same_each_time_it_is_asked_for(void)
     CHECK_TEXT(provenance_job_id(), first);
 }
 
-static void a_job_id_is_safe_in_a_file_name(void)
+TEST(a_job_id_is_safe_in_a_file_name)
 {
     launched_by_nobody();
     setenv("PMIX_NAMESPACE", "node/17:prte@1 $(x)", 1);
     CHECK_TEXT(provenance_job_id(), "node-17-prte-1---x-");
 }
 
-static void a_long_job_id_is_cut(void)
+TEST(a_long_job_id_is_cut)
 {
     char namespace[1000];
     memset(namespace, 'n', sizeof namespace);
@@ -143,7 +143,7 @@ static void a_long_job_id_is_cut(void)
     CHECK(strlen(provenance_job_id()) < 256);
 }
 
-static void a_process_that_nobody_launched_has_its_date_and_number(void)
+TEST(a_process_that_nobody_launched_has_its_date_and_number)
 {
     char number[32];
     int year, month, day;
@@ -156,7 +156,7 @@ static void a_process_that_nobody_launched_has_its_date_and_number(void)
 }
 
 /* Hydra's proxies name the launch on their command line; ranks may have a shell or two between. */
-static void ranks_under_one_hydra_have_one_id(void)
+TEST(ranks_under_one_hydra_have_one_id)
 {
     launched_by_nobody();
     char *const proxy[] = {
@@ -198,7 +198,7 @@ static void record(void)
     provenance_record();
 }
 
-static void the_environment_of_the_mpi_libraries_is_recorded(void)
+TEST(the_environment_of_the_mpi_libraries_is_recorded)
 {
     setenv("OMPI_MCA_btl", "self,vader", 1);
     setenv("UCX_TLS", "rc,sm", 1);
@@ -214,7 +214,7 @@ static void the_environment_of_the_mpi_libraries_is_recorded(void)
     CHECK_TEXT(recorded("env.COMMPROF_REPLAY_KIT"), SHA256_OF_NOTHING);
 }
 
-static void nothing_else_of_the_environment_is_recorded(void)
+TEST(nothing_else_of_the_environment_is_recorded)
 {
     setenv("AWS_REGION", "eu", 1);
     setenv("XOMPI_MCA", "x", 1);
@@ -234,7 +234,7 @@ static bool ledger_holds(const char *text)
     return memmem(the_ledger.header, bytes, text, strlen(text)) != NULL;
 }
 
-static void values_of_what_looks_like_a_secret_are_masked(void)
+TEST(values_of_what_looks_like_a_secret_are_masked)
 {
     setenv("SLURM_JWT", "hunter2-a", 1);
     setenv("OMPI_API_KEY", "hunter2-b", 1);
@@ -256,7 +256,7 @@ static void values_of_what_looks_like_a_secret_are_masked(void)
     CHECK_TEXT(recorded("env.OMPI_MCA_mca_base_env_list"), "LR=1;HF_TOKEN=***;X=2");
 }
 
-static void what_a_user_writes_about_a_job_is_not_recorded(void)
+TEST(what_a_user_writes_about_a_job_is_not_recorded)
 {
     setenv("SLURM_JOB_COMMENT", "the password is hunter2", 1);
     setenv("SLURM_JOB_EXTRA", "hunter2", 1);
@@ -268,7 +268,7 @@ static void what_a_user_writes_about_a_job_is_not_recorded(void)
     CHECK_TEXT(recorded("env.I_MPI_EXTRA_FILESYSTEM"), "on");
 }
 
-static void what_selects_algorithms_and_transports_is_recorded(void)
+TEST(what_selects_algorithms_and_transports_is_recorded)
 {
     static const char *const NAMES[] = {"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM",
                                         "MPIR_PARAM_X",
@@ -298,7 +298,7 @@ static void write_file(const char *path, const char *text, size_t bytes)
     CHECK(file && fwrite(text, 1, bytes, file) == bytes && fclose(file) == 0);
 }
 
-static void a_small_file_of_settings_is_recorded_with_its_text(void)
+TEST(a_small_file_of_settings_is_recorded_with_its_text)
 {
     static const char RULES[] =
         "1 # collectives\n\n3 # ID\npassword = hunter2\n{\"lr\": 1, \"token\": \"hunter2\"}\n"
@@ -312,7 +312,7 @@ static void a_small_file_of_settings_is_recorded_with_its_text(void)
     CHECK(!ledger_holds("hunter2"));
 }
 
-static void a_large_or_binary_file_of_settings_is_recorded_by_its_hash(void)
+TEST(a_large_or_binary_file_of_settings_is_recorded_by_its_hash)
 {
     static char large[5000];
     memset(large, 'x', sizeof large);
@@ -328,7 +328,7 @@ static void a_large_or_binary_file_of_settings_is_recorded_by_its_hash(void)
 
 /* Not opened: files that a library writes, lists of hosts, secrets, missing files, and things that
  * are no file. */
-static void no_other_file_is_opened(void)
+TEST(no_other_file_is_opened)
 {
     static const char *const NAMES[] = {
         "NCCL_DEBUG_FILE",     "UCX_LOG_FILE",          "PBS_NODEFILE",
@@ -344,7 +344,7 @@ static void no_other_file_is_opened(void)
     CHECK(!ledger_holds("file."));
 }
 
-static void the_machine_and_the_user_s_number_are_recorded(void)
+TEST(the_machine_and_the_user_s_number_are_recorded)
 {
     char number[16];
     snprintf(number, sizeof number, "%u", (unsigned)getuid());
@@ -353,7 +353,7 @@ static void the_machine_and_the_user_s_number_are_recorded(void)
     CHECK(strncmp(recorded("kernel"), "Linux ", 6) == 0);
 }
 
-static void settings_host_and_program_are_recorded(void)
+TEST(settings_host_and_program_are_recorded)
 {
     char host[256];
     launched_by_nobody();
@@ -370,7 +370,7 @@ static void settings_host_and_program_are_recorded(void)
     CHECK(strlen(recorded("working_directory")) > 0);
 }
 
-static void facts_that_are_not_wanted_are_not_recorded(void)
+TEST(facts_that_are_not_wanted_are_not_recorded)
 {
     setenv("COMMPROF_FACTS", "kernel,env.UCX_*", 1);
     setenv("UCX_TLS", "rc,sm", 1);
@@ -396,7 +396,7 @@ static const char *first_line_of(const char *path)
 }
 
 /* A reader compares this with /proc to learn whether a process of this host is alive. */
-static void the_process_is_recorded_beyond_doubt(void)
+TEST(the_process_is_recorded_beyond_doubt)
 {
     char namespace[64] = "", start[64] = "";
     prctl(PR_SET_NAME, "sh (x)\n7 8");
@@ -410,20 +410,20 @@ static void the_process_is_recorded_beyond_doubt(void)
     CHECK_TEXT(recorded("process_start"), start);
 }
 
-static void the_command_line_is_recorded_with_its_arguments(void)
+TEST(the_command_line_is_recorded_with_its_arguments)
 {
     CHECK_TEXT(says("command line", (char *[]){"python3", "train.py", "--lr", "0.1", NULL}),
                "python3 train.py --lr 0.1");
 }
 
-static void secrets_on_the_command_line_are_masked(void)
+TEST(secrets_on_the_command_line_are_masked)
 {
     CHECK_TEXT(says("command line", (char *[]){"train", "--password", "x y", "--api-key=z",
                                                "--db=sql://u:p@host", NULL}),
                "train --password *** --api-key=*** --db=sql://***@host");
 }
 
-static void without_arguments_the_command_line_is_the_program(void)
+TEST(without_arguments_the_command_line_is_the_program)
 {
     setenv("COMMPROF_ARGUMENTS", "off", 1);
     CHECK_TEXT(says("command line", (char *[]){"/opt/train", "--lr", "0.1", NULL}), "/opt/train");
@@ -431,7 +431,7 @@ static void without_arguments_the_command_line_is_the_program(void)
 
 /* Ranks of one host share a monotonic clock unless they are in different time namespaces; kernels
  * before 5.6 have none. */
-static void whose_monotonic_clock_it_has_is_recorded(void)
+TEST(whose_monotonic_clock_it_has_is_recorded)
 {
     char namespace[64] = "";
     if (readlink("/proc/self/ns/time", namespace, sizeof namespace - 1) < 0)
@@ -463,7 +463,7 @@ static void answer_job_id_of_a_grandchild(void)
     wait(NULL);
 }
 
-static void a_user_has_a_name_that_is_no_path(void)
+TEST(a_user_has_a_name_that_is_no_path)
 {
     char number[16];
     unsetenv("LOGNAME");
@@ -472,13 +472,13 @@ static void a_user_has_a_name_that_is_no_path(void)
     CHECK_TEXT(provenance_user(), number);
 }
 
-static void a_users_name_is_safe_in_a_path(void)
+TEST(a_users_name_is_safe_in_a_path)
 {
     setenv("USER", "HPC/ada lovelace", 1);
     CHECK_TEXT(provenance_user(), "HPC-ada-lovelace");
 }
 
-static void without_a_scheduler_the_day_is_today(void)
+TEST(without_a_scheduler_the_day_is_today)
 {
     char today[16];
     time_t now = time(NULL);
@@ -488,44 +488,6 @@ static void without_a_scheduler_the_day_is_today(void)
     CHECK_EQUAL(strlen(provenance_date()), 10);
     CHECK(strcmp(provenance_date(), today) >= 0);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_user_has_a_name_that_is_no_path),
-    TEST(a_users_name_is_safe_in_a_path),
-    TEST(without_a_scheduler_the_day_is_today),
-    TEST(a_program_is_called_by_its_file),
-    TEST(a_script_is_called_by_its_name_without_ending),
-    TEST(a_module_is_called_by_its_full_name),
-    TEST(the_value_of_an_interpreters_option_is_no_script),
-    TEST(an_interpreter_without_a_script_is_called_by_itself),
-    TEST(a_program_name_is_safe_in_a_file_name),
-    TEST(a_job_id_is_the_schedulers_and_the_launchers),
-    TEST(elements_of_a_job_array_have_ids_of_their_own),
-    TEST(a_job_that_is_no_array_has_no_index),
-    TEST(a_job_id_is_the_same_each_time_it_is_asked_for),
-    TEST(a_job_id_is_safe_in_a_file_name),
-    TEST(a_long_job_id_is_cut),
-    TEST(a_process_that_nobody_launched_has_its_date_and_number),
-    TEST(ranks_under_one_hydra_have_one_id),
-    TEST(the_environment_of_the_mpi_libraries_is_recorded),
-    TEST(nothing_else_of_the_environment_is_recorded),
-    TEST(values_of_what_looks_like_a_secret_are_masked),
-    TEST(what_a_user_writes_about_a_job_is_not_recorded),
-    TEST(what_selects_algorithms_and_transports_is_recorded),
-    TEST(a_small_file_of_settings_is_recorded_with_its_text),
-    TEST(a_large_or_binary_file_of_settings_is_recorded_by_its_hash),
-    TEST(no_other_file_is_opened),
-    TEST(the_machine_and_the_user_s_number_are_recorded),
-    TEST(settings_host_and_program_are_recorded),
-    TEST(facts_that_are_not_wanted_are_not_recorded),
-    TEST(the_process_is_recorded_beyond_doubt),
-    TEST(whose_monotonic_clock_it_has_is_recorded),
-    TEST(the_command_line_is_recorded_with_its_arguments),
-    TEST(secrets_on_the_command_line_are_masked),
-    TEST(without_arguments_the_command_line_is_the_program),
-};
-
-UNIT_FILE(TESTS)
 
 /* Before main, which would take the arguments for names of tests. */
 __attribute__((constructor)) static void answer(void)

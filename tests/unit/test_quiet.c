@@ -28,7 +28,7 @@ static bool is_cancellable(void)
     return state == PTHREAD_CANCEL_ENABLE;
 }
 
-static void all_signals_wait_but_those_of_faults(void)
+TEST(all_signals_wait_but_those_of_faults)
 {
     struct quiet before = quiet_begin();
     sigset_t blocked = blocked_now();
@@ -39,7 +39,7 @@ static void all_signals_wait_but_those_of_faults(void)
     quiet_end(&before);
 }
 
-static void afterwards_the_signals_are_blocked_that_were_before(void)
+TEST(afterwards_the_signals_are_blocked_that_were_before)
 {
     sigset_t usr1;
     sigemptyset(&usr1);
@@ -52,7 +52,7 @@ static void afterwards_the_signals_are_blocked_that_were_before(void)
         CHECK_EQUAL(sigismember(&blocked, number), number == SIGUSR1);
 }
 
-static void a_part_within_another_one_ends_neither(void)
+TEST(a_part_within_another_one_ends_neither)
 {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct quiet before = quiet_begin(), within = quiet_lock(&lock);
@@ -64,7 +64,7 @@ static void a_part_within_another_one_ends_neither(void)
     CHECK(is_cancellable());
 }
 
-static void a_lock_is_held_until_the_part_ends(void)
+TEST(a_lock_is_held_until_the_part_ends)
 {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct quiet before = quiet_lock(&lock);
@@ -72,12 +72,3 @@ static void a_lock_is_held_until_the_part_ends(void)
     quiet_unlock(&lock, &before);
     CHECK_EQUAL(pthread_mutex_trylock(&lock), 0);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(all_signals_wait_but_those_of_faults),
-    TEST(afterwards_the_signals_are_blocked_that_were_before),
-    TEST(a_part_within_another_one_ends_neither),
-    TEST(a_lock_is_held_until_the_part_ends),
-};
-
-UNIT_FILE(TESTS)

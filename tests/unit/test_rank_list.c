@@ -2,7 +2,7 @@
 
 #include "unit.h"
 
-static void a_list_has_ranks_spans_and_spans_with_steps(void)
+TEST(a_list_has_ranks_spans_and_spans_with_steps)
 {
     static const char LIST[] = "0,4-6,16-31:8";
     CHECK(rank_list_is_valid(LIST));
@@ -12,18 +12,18 @@ static void a_list_has_ranks_spans_and_spans_with_steps(void)
     CHECK_EQUAL(rank_list_count(LIST, 64), 6);
 }
 
-static void ranks_beyond_the_job_do_not_count(void)
+TEST(ranks_beyond_the_job_do_not_count)
 {
     CHECK_EQUAL(rank_list_count("0-1000:2", 5), 3);
     CHECK_EQUAL(rank_list_count("8-16", 8), 0);
 }
 
-static void a_rank_that_is_named_twice_counts_once(void)
+TEST(a_rank_that_is_named_twice_counts_once)
 {
     CHECK_EQUAL(rank_list_count("3,0-5,3-4", 64), 6);
 }
 
-static void the_largest_numbers_do_not_overflow(void)
+TEST(the_largest_numbers_do_not_overflow)
 {
     CHECK(rank_list_is_valid("0-2147483647:2147483647"));
     CHECK(rank_list_has("0-2147483647:2147483647", 2147483647));
@@ -31,7 +31,7 @@ static void the_largest_numbers_do_not_overflow(void)
     CHECK(!rank_list_is_valid("99999999999999999999999"));
 }
 
-static void what_is_no_list_is_refused(void)
+TEST(what_is_no_list_is_refused)
 {
     static const char *const LISTS[] = {"",    ",",   "1,",   ",1",    "1,,2", "-1",
                                         "3-1", "1-",  "1-4:", "1-4:0", "1:2",  "1-4:-1",
@@ -41,13 +41,3 @@ static void what_is_no_list_is_refused(void)
         CHECK(!rank_list_is_valid(LISTS[i]));
     }
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_list_has_ranks_spans_and_spans_with_steps),
-    TEST(ranks_beyond_the_job_do_not_count),
-    TEST(a_rank_that_is_named_twice_counts_once),
-    TEST(the_largest_numbers_do_not_overflow),
-    TEST(what_is_no_list_is_refused),
-};
-
-UNIT_FILE(TESTS)

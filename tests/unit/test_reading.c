@@ -257,7 +257,7 @@ static bool every_believed_read_is_right(bool with_check)
     return right;
 }
 
-static void a_read_beside_a_fold_is_right_or_done_again(void)
+TEST(a_read_beside_a_fold_is_right_or_done_again)
 {
     watch(count_and_fold);
     CHECK_EQUAL(states[state_count - 1].folds_ended, 1);
@@ -265,30 +265,21 @@ static void a_read_beside_a_fold_is_right_or_done_again(void)
     CHECK(every_believed_read_is_right(true));
 }
 
-static void without_looking_at_the_folds_it_would_be_wrong(void)
+TEST(without_looking_at_the_folds_it_would_be_wrong)
 {
     watch(count_and_fold);
     CHECK(!every_believed_read_is_right(false));
 }
 
-static void a_read_beside_a_reset_is_right_or_done_again(void)
+TEST(a_read_beside_a_reset_is_right_or_done_again)
 {
     watch(count_and_reset);
     CHECK_EQUAL(states[state_count - 1].epoch, 2);
     CHECK(every_believed_read_is_right(true));
 }
 
-static void without_looking_at_the_epoch_again_it_would_be_wrong(void)
+TEST(without_looking_at_the_epoch_again_it_would_be_wrong)
 {
     watch(count_and_reset);
     CHECK(!every_believed_read_is_right(false));
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_read_beside_a_fold_is_right_or_done_again),
-    TEST(without_looking_at_the_folds_it_would_be_wrong),
-    TEST(a_read_beside_a_reset_is_right_or_done_again),
-    TEST(without_looking_at_the_epoch_again_it_would_be_wrong),
-};
-
-UNIT_FILE(TESTS)

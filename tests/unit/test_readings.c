@@ -110,7 +110,7 @@ static struct found found(void)
     return all;
 }
 
-static void a_reading_is_kept_as_it_was_said(void)
+TEST(a_reading_is_kept_as_it_was_said)
 {
     begin();
     fake.says =
@@ -128,7 +128,7 @@ static void a_reading_is_kept_as_it_was_said(void)
     CHECK_EQUAL(activity_device(1)->memory_bytes, 6);
 }
 
-static void sensors_are_read_once_a_period_of_devices_in_use(void)
+TEST(sensors_are_read_once_a_period_of_devices_in_use)
 {
     begin_with(64 << 20);
     readings_take(now_ns, is_abandoned);
@@ -144,7 +144,7 @@ static void sensors_are_read_once_a_period_of_devices_in_use(void)
     CHECK_EQUAL(found().live, 3);
 }
 
-static void where_there_is_nothing_to_read_nothing_is_kept(void)
+TEST(where_there_is_nothing_to_read_nothing_is_kept)
 {
     begin();
     fake.says = NOTHING;
@@ -158,7 +158,7 @@ static void where_there_is_nothing_to_read_nothing_is_kept(void)
     CHECK_EQUAL(found().live, 0);
 }
 
-static void a_backend_without_sensors_is_not_asked(void)
+TEST(a_backend_without_sensors_is_not_asked)
 {
     static const struct gpu_backend WITHOUT = {.device_facts = device_facts};
     begin();
@@ -169,7 +169,7 @@ static void a_backend_without_sensors_is_not_asked(void)
 
 /* A full table keeps every second tick, then every fourth: the first and the last stay near, and
  * rates are over longer spans. */
-static void a_full_table_leaves_out_every_second_reading(void)
+TEST(a_full_table_leaves_out_every_second_reading)
 {
     begin();
     take(READINGS_MOST);
@@ -186,7 +186,7 @@ static void a_full_table_leaves_out_every_second_reading(void)
                 2 + 4 + 1); /* device, stream, activities; readings */
 }
 
-static void a_ledger_without_room_has_no_readings(void)
+TEST(a_ledger_without_room_has_no_readings)
 {
     begin();
     while (ledger_chunk(LEDGER_KERNELS, 1, 0))
@@ -196,7 +196,7 @@ static void a_ledger_without_room_has_no_readings(void)
     CHECK_EQUAL(found().live, 0);
 }
 
-static void nothing_is_written_after_the_thread_was_abandoned(void)
+TEST(nothing_is_written_after_the_thread_was_abandoned)
 {
     begin();
     take(1);
@@ -222,7 +222,7 @@ static void *let_go_on(void *unused)
     return unused;
 }
 
-static void a_fork_waits_until_a_reading_is_over(void)
+TEST(a_fork_waits_until_a_reading_is_over)
 {
     pthread_t reader, other;
     begin();
@@ -245,16 +245,3 @@ static void a_fork_waits_until_a_reading_is_over(void)
     take(1);
     CHECK_EQUAL(fake.reads, 2); /* after the fork sensors are read again */
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_reading_is_kept_as_it_was_said),
-    TEST(sensors_are_read_once_a_period_of_devices_in_use),
-    TEST(where_there_is_nothing_to_read_nothing_is_kept),
-    TEST(a_backend_without_sensors_is_not_asked),
-    TEST(a_full_table_leaves_out_every_second_reading),
-    TEST(a_ledger_without_room_has_no_readings),
-    TEST(nothing_is_written_after_the_thread_was_abandoned),
-    TEST(a_fork_waits_until_a_reading_is_over),
-};
-
-UNIT_FILE(TESTS)

@@ -73,7 +73,7 @@ static uint64_t counted(mpi_handle comm, uint64_t bytes, unsigned region)
     return count;
 }
 
-static void calls_with_the_same_arguments_are_counted_together(void)
+TEST(calls_with_the_same_arguments_are_counted_together)
 {
     begin();
     for (int i = 0; i < 10; i++) {
@@ -85,7 +85,7 @@ static void calls_with_the_same_arguments_are_counted_together(void)
     CHECK_EQUAL(communicators_find(few)->entry->collectives, 20);
 }
 
-static void more_arguments_than_a_thread_remembers_are_told_apart(void)
+TEST(more_arguments_than_a_thread_remembers_are_told_apart)
 {
     enum { COUNTS = 3 << RECENT_LOG2 };
     begin();
@@ -96,7 +96,7 @@ static void more_arguments_than_a_thread_remembers_are_told_apart(void)
         CHECK_EQUAL(counted(few, 4 * (uint64_t)count, 0), 2);
 }
 
-static void a_freed_communicator_s_handle_is_that_of_the_next(void)
+TEST(a_freed_communicator_s_handle_is_that_of_the_next)
 {
     begin();
     bcast(few, 5, BYTES_4);
@@ -125,7 +125,7 @@ static struct communicator *put(mpi_handle win)
     return traffic.communicator;
 }
 
-static void a_window_s_handle_is_that_of_the_next_if_its_end_was_not_seen(void)
+TEST(a_window_s_handle_is_that_of_the_next_if_its_end_was_not_seen)
 {
     enum { WINDOW = 0x20000001 };
     begin();
@@ -135,7 +135,7 @@ static void a_window_s_handle_is_that_of_the_next_if_its_end_was_not_seen(void)
     CHECK(put(WINDOW)->created_on == communicators_find(mpi_abi.comm_world));
 }
 
-static void a_communicator_is_found_once_it_is_known(void)
+TEST(a_communicator_is_found_once_it_is_known)
 {
     begin();
     mpi_handle late = fake_comm(OTHERS, 2);
@@ -155,7 +155,7 @@ static int type_bytes(mpi_handle type, int *bytes)
     return MPI_SUCCESS;
 }
 
-static void a_freed_type_s_handle_is_that_of_the_next(void)
+TEST(a_freed_type_s_handle_is_that_of_the_next)
 {
     begin();
     mpi_query.Type_size = type_bytes;
@@ -165,7 +165,7 @@ static void a_freed_type_s_handle_is_that_of_the_next(void)
     }
 }
 
-static void a_reset_counts_from_zero_in_cells_that_count(void)
+TEST(a_reset_counts_from_zero_in_cells_that_count)
 {
     begin();
     bcast(few, 5, BYTES_4);
@@ -177,7 +177,7 @@ static void a_reset_counts_from_zero_in_cells_that_count(void)
     }
 }
 
-static void a_region_has_its_own_cells(void)
+TEST(a_region_has_its_own_cells)
 {
     begin();
     for (int i = 0; i < 6; i++) {
@@ -188,7 +188,7 @@ static void a_region_has_its_own_cells(void)
     CHECK_EQUAL(counted(few, 20, 2), 3);
 }
 
-static void no_call_is_lost_when_its_cell_is_folded(void)
+TEST(no_call_is_lost_when_its_cell_is_folded)
 {
     enum { SIZES = 20 };
     uint64_t total = 0;
@@ -206,7 +206,7 @@ static void no_call_is_lost_when_its_cell_is_folded(void)
     CHECK_EQUAL(total, 2 * SIZES);
 }
 
-static void each_signature_keeps_its_number(void)
+TEST(each_signature_keeps_its_number)
 {
     begin();
     samples_begin(256 << 10);
@@ -217,18 +217,3 @@ static void each_signature_keeps_its_number(void)
         CHECK_EQUAL(allreduce(6, MAX, false), 4);
     }
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(calls_with_the_same_arguments_are_counted_together),
-    TEST(more_arguments_than_a_thread_remembers_are_told_apart),
-    TEST(a_freed_communicator_s_handle_is_that_of_the_next),
-    TEST(a_window_s_handle_is_that_of_the_next_if_its_end_was_not_seen),
-    TEST(a_communicator_is_found_once_it_is_known),
-    TEST(a_freed_type_s_handle_is_that_of_the_next),
-    TEST(a_reset_counts_from_zero_in_cells_that_count),
-    TEST(a_region_has_its_own_cells),
-    TEST(no_call_is_lost_when_its_cell_is_folded),
-    TEST(each_signature_keeps_its_number),
-};
-
-UNIT_FILE(TESTS)

@@ -74,7 +74,7 @@ static uint64_t calls_in(const char *path)
     return count;
 }
 
-static void a_call_counts_in_the_innermost_region(void)
+TEST(a_call_counts_in_the_innermost_region)
 {
     begin();
     call_mpi();
@@ -92,7 +92,7 @@ static void a_call_counts_in_the_innermost_region(void)
     CHECK_EQUAL(calls_in("epoch/forward"), 2);
 }
 
-static void a_completion_counts_where_it_is_seen(void)
+TEST(a_completion_counts_where_it_is_seen)
 {
     begin();
     mpi_handle request = 0x2000;
@@ -109,7 +109,7 @@ static void a_completion_counts_where_it_is_seen(void)
     CHECK_EQUAL(calls_in("optimizer"), 1);
 }
 
-static void a_region_has_one_number_however_often_it_is_entered(void)
+TEST(a_region_has_one_number_however_often_it_is_entered)
 {
     begin();
     for (int i = 0; i < 1000; i++) {
@@ -126,7 +126,7 @@ static void a_region_has_one_number_however_often_it_is_entered(void)
     CHECK(entry_of(3) == NULL);
 }
 
-static void a_buffer_that_is_used_again_is_another_name(void)
+TEST(a_buffer_that_is_used_again_is_another_name)
 {
     begin();
     char name[16] = "first";
@@ -137,7 +137,7 @@ static void a_buffer_that_is_used_again_is_another_name(void)
     CHECK_TEXT(here(), "other");
 }
 
-static void a_path_at_once_is_the_same_as_step_by_step(void)
+TEST(a_path_at_once_is_the_same_as_step_by_step)
 {
     begin();
     commprof_region_begin("epoch/forward");
@@ -147,7 +147,7 @@ static void a_path_at_once_is_the_same_as_step_by_step(void)
     CHECK_EQUAL(this_thread->region >> CELL_KEY_REGION_BIT, 1);
 }
 
-static void an_end_too_many_does_nothing(void)
+TEST(an_end_too_many_does_nothing)
 {
     begin();
     commprof_region_end();
@@ -159,7 +159,7 @@ static void an_end_too_many_does_nothing(void)
     CHECK_TEXT(here(), "backward");
 }
 
-static void a_region_without_a_name_is_counted_in_its_parent(void)
+TEST(a_region_without_a_name_is_counted_in_its_parent)
 {
     begin();
     commprof_region_begin("epoch");
@@ -174,7 +174,7 @@ static void a_region_without_a_name_is_counted_in_its_parent(void)
     CHECK_TEXT(here(), "epoch");
 }
 
-static void a_region_whose_name_is_too_long_is_counted_in_its_parent(void)
+TEST(a_region_whose_name_is_too_long_is_counted_in_its_parent)
 {
     begin();
     char name[REGION_NAME_BYTES + 1];
@@ -192,7 +192,7 @@ static void a_region_whose_name_is_too_long_is_counted_in_its_parent(void)
     CHECK_TEXT(here(), "");
 }
 
-static void regions_beyond_the_last_number_are_counted_in_their_parent(void)
+TEST(regions_beyond_the_last_number_are_counted_in_their_parent)
 {
     begin_with(64 << 20);
     commprof_region_begin("epoch");
@@ -212,7 +212,7 @@ static void regions_beyond_the_last_number_are_counted_in_their_parent(void)
     CHECK_TEXT(here(), "epoch");
 }
 
-static void calls_are_not_lost_when_regions_fill_the_ledger(void)
+TEST(calls_are_not_lost_when_regions_fill_the_ledger)
 {
     begin_with(1 << 20); /* room for some 2,000 cells */
     for (int i = 0; i < 4000; i++) {
@@ -230,7 +230,7 @@ static void calls_are_not_lost_when_regions_fill_the_ledger(void)
     CHECK_EQUAL(count, 4000);
 }
 
-static void regions_that_lie_too_deep_are_left_one_by_one(void)
+TEST(regions_that_lie_too_deep_are_left_one_by_one)
 {
     begin();
     for (int i = 0; i < REGIONS_DEEP + 10; i++)
@@ -246,7 +246,7 @@ static void regions_that_lie_too_deep_are_left_one_by_one(void)
     CHECK_TEXT(here(), "");
 }
 
-static void regions_that_lie_too_deep_count_as_open(void)
+TEST(regions_that_lie_too_deep_count_as_open)
 {
     begin();
     call_mpi();
@@ -257,7 +257,7 @@ static void regions_that_lie_too_deep_count_as_open(void)
     CHECK_EQUAL(regions_end(this_thread, REGIONS_OF_PROGRAM), -1);
 }
 
-static void each_owner_ends_its_own(void)
+TEST(each_owner_ends_its_own)
 {
     static const char OTHER[] = "other";
     begin();
@@ -284,7 +284,7 @@ static void *in_a_thread(void *expected)
     return NULL; /* without leaving it */
 }
 
-static void each_thread_has_its_own(void)
+TEST(each_thread_has_its_own)
 {
     begin();
     commprof_region_begin("main");
@@ -296,7 +296,7 @@ static void each_thread_has_its_own(void)
     CHECK_TEXT(here(), "main");
 }
 
-static void nothing_happens_inside_a_call(void)
+TEST(nothing_happens_inside_a_call)
 {
     begin();
     struct call call UNTIL_RETURN;
@@ -311,7 +311,7 @@ static void nothing_happens_inside_a_call(void)
     CHECK_TEXT(here(), "after");
 }
 
-static void nothing_happens_before_and_after_the_recording(void)
+TEST(nothing_happens_before_and_after_the_recording)
 {
     CHECK_EQUAL(commprof_is_recording(), 0);
     commprof_step();
@@ -336,7 +336,7 @@ static void in_the_child(void)
     CHECK_EQUAL(commprof_is_recording(), 0);
 }
 
-static void a_forked_child_changes_nothing(void)
+TEST(a_forked_child_changes_nothing)
 {
     begin();
     commprof_region_begin("parent");
@@ -346,7 +346,7 @@ static void a_forked_child_changes_nothing(void)
     CHECK_TEXT(here(), "parent");
 }
 
-static void regions_go_on_while_nothing_is_counted(void)
+TEST(regions_go_on_while_nothing_is_counted)
 {
     begin();
     recording_switch(false);
@@ -358,34 +358,10 @@ static void regions_go_on_while_nothing_is_counted(void)
     CHECK_EQUAL(calls_in("forward"), 1);
 }
 
-static void steps_are_counted(void)
+TEST(steps_are_counted)
 {
     begin();
     for (int i = 0; i < 7; i++)
         commprof_step();
     CHECK_EQUAL(the_ledger.header->steps, 7);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_call_counts_in_the_innermost_region),
-    TEST(a_completion_counts_where_it_is_seen),
-    TEST(a_region_has_one_number_however_often_it_is_entered),
-    TEST(a_buffer_that_is_used_again_is_another_name),
-    TEST(a_path_at_once_is_the_same_as_step_by_step),
-    TEST(an_end_too_many_does_nothing),
-    TEST(a_region_without_a_name_is_counted_in_its_parent),
-    TEST(a_region_whose_name_is_too_long_is_counted_in_its_parent),
-    TEST(regions_beyond_the_last_number_are_counted_in_their_parent),
-    TEST(calls_are_not_lost_when_regions_fill_the_ledger),
-    TEST(regions_that_lie_too_deep_are_left_one_by_one),
-    TEST(regions_that_lie_too_deep_count_as_open),
-    TEST(each_owner_ends_its_own),
-    TEST(each_thread_has_its_own),
-    TEST(nothing_happens_inside_a_call),
-    TEST(nothing_happens_before_and_after_the_recording),
-    TEST(a_forked_child_changes_nothing),
-    TEST(regions_go_on_while_nothing_is_counted),
-    TEST(steps_are_counted),
-};
-
-UNIT_FILE(TESTS)

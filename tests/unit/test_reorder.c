@@ -18,7 +18,7 @@ static void check_take(int64_t start_ns)
     CHECK_EQUAL(event.end_ns, 2 * start_ns + 1);
 }
 
-static void an_empty_one_has_no_first(void)
+TEST(an_empty_one_has_no_first)
 {
     CHECK_EQUAL(reorder_first_ns(&reorder), INT64_MAX);
     CHECK(put(7));
@@ -26,7 +26,7 @@ static void an_empty_one_has_no_first(void)
     CHECK_EQUAL(reorder_first_ns(&reorder), INT64_MAX);
 }
 
-static void the_earliest_comes_first(void)
+TEST(the_earliest_comes_first)
 {
     enum { COUNT = 10007 }; /* a prime: multiples of any number visit all indices once */
     for (int64_t i = 0; i < COUNT; i++)
@@ -35,7 +35,7 @@ static void the_earliest_comes_first(void)
         check_take(i);
 }
 
-static void it_stays_in_order_while_events_come_and_go(void)
+TEST(it_stays_in_order_while_events_come_and_go)
 {
     int64_t settled_ns = 0;
     for (int round = 0; round < 2000; round++) {
@@ -51,7 +51,7 @@ static void it_stays_in_order_while_events_come_and_go(void)
     }
 }
 
-static void a_full_one_takes_no_more_until_there_is_room(void)
+TEST(a_full_one_takes_no_more_until_there_is_room)
 {
     reorder.most = 5000;
     for (int64_t i = 0; i < 5000; i++)
@@ -65,12 +65,3 @@ static void a_full_one_takes_no_more_until_there_is_room(void)
     check_take(77);
     check_take(78);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(an_empty_one_has_no_first),
-    TEST(the_earliest_comes_first),
-    TEST(it_stays_in_order_while_events_come_and_go),
-    TEST(a_full_one_takes_no_more_until_there_is_room),
-};
-
-UNIT_FILE(TESTS)

@@ -27,7 +27,7 @@ static void begin(void)
     repetition = (struct repetition){.number = 0};
 }
 
-static void two_spans_with_about_as_many_calls_repeat(void)
+TEST(two_spans_with_about_as_many_calls_repeat)
 {
     uint64_t calls = 0;
     begin();
@@ -37,7 +37,7 @@ static void two_spans_with_about_as_many_calls_repeat(void)
     CHECK(look(&calls, 50));
 }
 
-static void a_few_calls_and_a_burst_do_not(void)
+TEST(a_few_calls_and_a_burst_do_not)
 {
     uint64_t calls = 0;
     begin();
@@ -46,7 +46,7 @@ static void a_few_calls_and_a_burst_do_not(void)
         CHECK(!look(&calls, MORE[i]));
 }
 
-static void long_steps_repeat_over_longer_spans(void)
+TEST(long_steps_repeat_over_longer_spans)
 {
     uint64_t calls = 0;
     begin();
@@ -56,7 +56,7 @@ static void long_steps_repeat_over_longer_spans(void)
     CHECK(look(&calls, 50));
 }
 
-static void a_reset_of_the_counters_is_no_repetition(void)
+TEST(a_reset_of_the_counters_is_no_repetition)
 {
     uint64_t calls = 0;
     begin();
@@ -72,7 +72,7 @@ static void count(struct cells *cells, unsigned call, enum ledger_measure measur
     CHECK(cell && cells_count(cells, cell, 100, 64, 0));
 }
 
-static void calls_that_move_data_are_counted_except_those_of_one_to_all(void)
+TEST(calls_that_move_data_are_counted_except_those_of_one_to_all)
 {
     struct cells cells;
     struct ledger_thread record = {.thread = 0};
@@ -91,13 +91,3 @@ static void calls_that_move_data_are_counted_except_those_of_one_to_all(void)
     CHECK_EQUAL(repetition_calls(), 3);
     cells_destroy(&cells);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(two_spans_with_about_as_many_calls_repeat),
-    TEST(a_few_calls_and_a_burst_do_not),
-    TEST(long_steps_repeat_over_longer_spans),
-    TEST(a_reset_of_the_counters_is_no_repetition),
-    TEST(calls_that_move_data_are_counted_except_those_of_one_to_all),
-};
-
-UNIT_FILE(TESTS)

@@ -67,7 +67,7 @@ static void replay_one(const char *folder, const char *name)
     unit_context = "";
 }
 
-static void what_real_gpus_gave_is_read_as_ever(void)
+TEST(what_real_gpus_gave_is_read_as_ever)
 {
     const char *asked = getenv("UNIT_BUFFERS");
     const char *folder = asked ? asked : UNIT_TOP "/tests/gpu/buffers";
@@ -85,9 +85,3 @@ static void what_real_gpus_gave_is_read_as_ever(void)
     if (replayed_files == 0)
         unit_skip("no GPU has given any yet");
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(what_real_gpus_gave_is_read_as_ever),
-};
-
-UNIT_FILE(TESTS)

@@ -7,7 +7,7 @@
 
 /* The variant with the address sanitizer checks that the memory itself is freed, and once. */
 
-static void memory_goes_when_its_request_completes(void)
+TEST(memory_goes_when_its_request_completes)
 {
     fake_mpi_speak("open_mpi");
     request_memory_add(0x1000, malloc(10));
@@ -16,7 +16,7 @@ static void memory_goes_when_its_request_completes(void)
     CHECK_EQUAL(request_memory_count, 0);
 }
 
-static void memory_stays_when_another_request_completes(void)
+TEST(memory_stays_when_another_request_completes)
 {
     fake_mpi_speak("open_mpi");
     request_memory_add(0x1000, malloc(10));
@@ -26,7 +26,7 @@ static void memory_stays_when_another_request_completes(void)
     CHECK_EQUAL(request_memory_count, 0);
 }
 
-static void requests_with_one_handle_free_one_each(void)
+TEST(requests_with_one_handle_free_one_each)
 {
     fake_mpi_speak("open_mpi");
     request_memory_add(0x1000, malloc(10));
@@ -39,19 +39,10 @@ static void requests_with_one_handle_free_one_each(void)
     CHECK_EQUAL(request_memory_count, 0);
 }
 
-static void upper_halves_of_narrow_handles_do_not_matter(void)
+TEST(upper_halves_of_narrow_handles_do_not_matter)
 {
     fake_mpi_speak("mpich");
     request_memory_add(0xdeadbeef2c000001, malloc(10));
     request_memory_release(0x2c000001);
     CHECK_EQUAL(request_memory_count, 0);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(memory_goes_when_its_request_completes),
-    TEST(memory_stays_when_another_request_completes),
-    TEST(requests_with_one_handle_free_one_each),
-    TEST(upper_halves_of_narrow_handles_do_not_matter),
-};
-
-UNIT_FILE(TESTS)

@@ -56,7 +56,7 @@ static bool forget(mpi_handle handle, struct request *forgotten)
     return requests_forget(handle, &TWO_THREADS[0], UINT64_MAX, forgotten);
 }
 
-static void a_request_completes_as_it_was_tracked(void)
+TEST(a_request_completes_as_it_was_tracked)
 {
     begin(false);
     struct ledger_sample sample;
@@ -82,7 +82,7 @@ static void a_request_completes_as_it_was_tracked(void)
 }
 
 /* Out of memory for the table: the job continues without one. */
-static void without_a_table_nothing_is_tracked(void)
+TEST(without_a_table_nothing_is_tracked)
 {
     fake_mpi_speak("open_mpi");
     struct request done;
@@ -92,7 +92,7 @@ static void without_a_table_nothing_is_tracked(void)
     CHECK(!forget(0x1000, &done));
 }
 
-static void a_request_completes_where_the_counter_has_gone_backwards(void)
+TEST(a_request_completes_where_the_counter_has_gone_backwards)
 {
     begin(false);
     struct request done;
@@ -104,7 +104,7 @@ static void a_request_completes_where_the_counter_has_gone_backwards(void)
     CHECK_EQUAL(done.blocked_ticks, 0);
 }
 
-static void a_request_completes_once(void)
+TEST(a_request_completes_once)
 {
     begin(false);
     struct request done;
@@ -113,7 +113,7 @@ static void a_request_completes_once(void)
     CHECK(!complete(0x1000, UINT64_MAX, &done));
 }
 
-static void a_handle_that_is_not_tracked_completes_nothing(void)
+TEST(a_handle_that_is_not_tracked_completes_nothing)
 {
     begin(false);
     struct request done = {.bytes = 99};
@@ -123,7 +123,7 @@ static void a_handle_that_is_not_tracked_completes_nothing(void)
 }
 
 /* MPICH and Open MPI return one handle for several small sends that are already complete. */
-static void one_handle_may_be_in_flight_many_times(void)
+TEST(one_handle_may_be_in_flight_many_times)
 {
     begin(false);
     struct request done;
@@ -138,7 +138,7 @@ static void one_handle_may_be_in_flight_many_times(void)
     CHECK(!complete(0x6c000001, UINT64_MAX, &done));
 }
 
-static void the_upper_half_of_a_narrow_handle_does_not_matter(void)
+TEST(the_upper_half_of_a_narrow_handle_does_not_matter)
 {
     fake_mpi_speak("mpich");
     CHECK(requests_begin(false));
@@ -148,7 +148,7 @@ static void the_upper_half_of_a_narrow_handle_does_not_matter(void)
     CHECK_EQUAL(done.bytes, 5);
 }
 
-static void a_hundred_thousand_requests_are_in_flight_at_once(void)
+TEST(a_hundred_thousand_requests_are_in_flight_at_once)
 {
     begin(false);
     struct request done;
@@ -161,7 +161,7 @@ static void a_hundred_thousand_requests_are_in_flight_at_once(void)
     CHECK(!complete(0x55550000 + 64, UINT64_MAX, &done));
 }
 
-static void a_hundred_thousand_sends_under_one_handle_are_in_flight_at_once(void)
+TEST(a_hundred_thousand_sends_under_one_handle_are_in_flight_at_once)
 {
     enum { MANY = 100000 };
     begin(false);
@@ -175,7 +175,7 @@ static void a_hundred_thousand_sends_under_one_handle_are_in_flight_at_once(void
 
 /* Blocked time */
 
-static void time_blocked_on_a_request_adds_up_until_it_completes(void)
+TEST(time_blocked_on_a_request_adds_up_until_it_completes)
 {
     begin(false);
     struct request done;
@@ -188,7 +188,7 @@ static void time_blocked_on_a_request_adds_up_until_it_completes(void)
 }
 
 /* A Waitsome on many equal handles charges each of them. */
-static void a_call_is_charged_once_to_requests_that_share_a_handle(void)
+TEST(a_call_is_charged_once_to_requests_that_share_a_handle)
 {
     begin(false);
     struct request first, second;
@@ -201,7 +201,7 @@ static void a_call_is_charged_once_to_requests_that_share_a_handle(void)
     CHECK_EQUAL(first.blocked_ticks + second.blocked_ticks, 30);
 }
 
-static void a_request_is_not_charged_with_time_before_it_started(void)
+TEST(a_request_is_not_charged_with_time_before_it_started)
 {
     begin(false);
     struct request done;
@@ -211,7 +211,7 @@ static void a_request_is_not_charged_with_time_before_it_started(void)
     CHECK_EQUAL(done.blocked_ticks, 70);
 }
 
-static void a_reused_handle_begins_without_blocked_time(void)
+TEST(a_reused_handle_begins_without_blocked_time)
 {
     begin(false);
     struct request done;
@@ -226,7 +226,7 @@ static void a_reused_handle_begins_without_blocked_time(void)
 
 /* Persistent requests */
 
-static void a_persistent_request_stays_and_starts_again(void)
+TEST(a_persistent_request_stays_and_starts_again)
 {
     begin(false);
     struct request done;
@@ -243,7 +243,7 @@ static void a_persistent_request_stays_and_starts_again(void)
     CHECK_EQUAL(done.bytes, 8);
 }
 
-static void a_persistent_request_that_was_not_started_does_not_complete(void)
+TEST(a_persistent_request_that_was_not_started_does_not_complete)
 {
     begin(false);
     struct request done;
@@ -254,7 +254,7 @@ static void a_persistent_request_that_was_not_started_does_not_complete(void)
     CHECK(!complete(0x1000, UINT64_MAX, &done));
 }
 
-static void a_handle_that_is_not_tracked_does_not_start(void)
+TEST(a_handle_that_is_not_tracked_does_not_start)
 {
     begin(false);
     CHECK(!requests_start(requests_inactive(0x1000), 500, 500, NULL));
@@ -262,7 +262,7 @@ static void a_handle_that_is_not_tracked_does_not_start(void)
     CHECK(!requests_start(requests_inactive(0x1000), 500, 500, NULL)); /* not persistent */
 }
 
-static void a_freed_request_is_given_back_and_gone(void)
+TEST(a_freed_request_is_given_back_and_gone)
 {
     begin(false);
     struct request forgotten, done;
@@ -276,7 +276,7 @@ static void a_freed_request_is_given_back_and_gone(void)
     CHECK(!requests_start(requests_inactive(0x1000), 600, 600, NULL));
 }
 
-static void an_inactive_persistent_request_can_be_freed(void)
+TEST(an_inactive_persistent_request_can_be_freed)
 {
     begin(false);
     struct request forgotten;
@@ -295,7 +295,7 @@ enum {
 };
 enum { SENT = REQUEST_MESSAGE | REQUEST_ACTIVE };
 
-static void the_call_that_began_before_a_handle_was_used_again_completes_the_older_request(void)
+TEST(the_call_that_began_before_a_handle_was_used_again_completes_the_older_request)
 {
     begin(true);
     start_by(0, HANDLE, 100, 110, RECEIVED);
@@ -304,7 +304,7 @@ static void the_call_that_began_before_a_handle_was_used_again_completes_the_old
     CHECK_EQUAL(completed_by(1, HANDLE, 240, 300), 90);
 }
 
-static void the_call_that_began_after_it_completes_the_newer_request(void)
+TEST(the_call_that_began_after_it_completes_the_newer_request)
 {
     begin(true);
     start_by(0, HANDLE, 100, 110, RECEIVED);
@@ -315,7 +315,7 @@ static void the_call_that_began_after_it_completes_the_newer_request(void)
                 100); /* a thread may complete what another one has started */
 }
 
-static void a_request_that_became_known_during_the_call_is_left_alone(void)
+TEST(a_request_that_became_known_during_the_call_is_left_alone)
 {
     begin(true);
     start_by(1, HANDLE, 90, 240, RECEIVED);
@@ -326,7 +326,7 @@ static void a_request_that_became_known_during_the_call_is_left_alone(void)
     CHECK_EQUAL(done.blocked_ticks, 150);
 }
 
-static void of_many_with_one_handle_the_latest_is_completed(void)
+TEST(of_many_with_one_handle_the_latest_is_completed)
 {
     enum { MANY = 50 };
     begin(true);
@@ -336,7 +336,7 @@ static void of_many_with_one_handle_the_latest_is_completed(void)
         CHECK_EQUAL(completed_by(1, HANDLE, 10 * i + 9, 1000), 10 * i);
 }
 
-static void a_persistent_request_starts_and_ends_beside_an_older_one(void)
+TEST(a_persistent_request_starts_and_ends_beside_an_older_one)
 {
     begin(true);
     struct request done;
@@ -351,7 +351,7 @@ static void a_persistent_request_starts_and_ends_beside_an_older_one(void)
     CHECK_EQUAL(completed_by(0, HANDLE, 200, 360), 100);
 }
 
-static void a_new_persistent_request_is_not_freed_in_place_of_an_older_one(void)
+TEST(a_new_persistent_request_is_not_freed_in_place_of_an_older_one)
 {
     begin(true);
     struct request done;
@@ -362,7 +362,7 @@ static void a_new_persistent_request_is_not_freed_in_place_of_an_older_one(void)
     CHECK_EQUAL(requests_inactive(HANDLE)->start_ticks, 120);
 }
 
-static void of_sends_that_share_a_handle_a_thread_completes_its_own(void)
+TEST(of_sends_that_share_a_handle_a_thread_completes_its_own)
 {
     begin(true);
     start_by(0, SHARED_HANDLE, 100, 110, SENT);
@@ -373,7 +373,7 @@ static void of_sends_that_share_a_handle_a_thread_completes_its_own(void)
     CHECK_EQUAL(completed_by(0, SHARED_HANDLE, 240, 250), 140); /* another thread may complete it */
 }
 
-static void blocked_time_beyond_the_time_since_the_start_is_not_charged(void)
+TEST(blocked_time_beyond_the_time_since_the_start_is_not_charged)
 {
     begin(true);
     struct request done;
@@ -414,7 +414,7 @@ static void stop_after_each_instruction(bool on)
 #endif
 }
 
-static void a_slot_that_is_filled_again_during_a_search_is_not_taken(void)
+TEST(a_slot_that_is_filled_again_during_a_search_is_not_taken)
 {
     if (UNIT_SANITIZED || !STEPPING_POSSIBLE)
         unit_skip("the plain variant on x86-64 alone is stepped through");
@@ -489,17 +489,17 @@ static void a_million_open_requests_cost_little_more_than_thousands(bool concurr
     CHECK(instructions_among(MILLION) < 2 * among_thousands);
 }
 
-static void a_search_among_a_million_requests_takes_few_instructions(void)
+TEST(a_search_among_a_million_requests_takes_few_instructions)
 {
     a_million_open_requests_cost_little_more_than_thousands(false);
 }
 
-static void a_search_among_a_million_requests_of_several_threads_takes_few_instructions(void)
+TEST(a_search_among_a_million_requests_of_several_threads_takes_few_instructions)
 {
     a_million_open_requests_cost_little_more_than_thousands(true);
 }
 
-static void a_million_requests_complete_as_they_were_tracked(void)
+TEST(a_million_requests_complete_as_they_were_tracked)
 {
     enum { MILLION = 1000000 };
     struct request done;
@@ -547,7 +547,7 @@ static void *send_and_complete(void *number)
     return (void *)completed_bytes;
 }
 
-static void threads_complete_what_they_track_and_nothing_twice(void)
+TEST(threads_complete_what_they_track_and_nothing_twice)
 {
     void *bytes[THREADS];
     struct request done;
@@ -573,7 +573,7 @@ static void *start_and_complete(void *number)
     return (void *)completed;
 }
 
-static void threads_run_their_own_persistent_requests(void)
+TEST(threads_run_their_own_persistent_requests)
 {
     void *completed[THREADS];
     begin(true);
@@ -608,7 +608,7 @@ static void *pass_a_handle_on(void *number)
     return (void *)right;
 }
 
-static void a_handle_that_goes_from_thread_to_thread_completes_the_request_of_each(void)
+TEST(a_handle_that_goes_from_thread_to_thread_completes_the_request_of_each)
 {
     void *right[THREADS];
     begin(true);
@@ -616,41 +616,3 @@ static void a_handle_that_goes_from_thread_to_thread_completes_the_request_of_ea
     for (int i = 0; i < THREADS; i++)
         CHECK_EQUAL((uintptr_t)right[i], ROUNDS / 4);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_request_completes_as_it_was_tracked),
-    TEST(without_a_table_nothing_is_tracked),
-    TEST(a_request_completes_where_the_counter_has_gone_backwards),
-    TEST(a_request_completes_once),
-    TEST(a_handle_that_is_not_tracked_completes_nothing),
-    TEST(one_handle_may_be_in_flight_many_times),
-    TEST(the_upper_half_of_a_narrow_handle_does_not_matter),
-    TEST(a_hundred_thousand_requests_are_in_flight_at_once),
-    TEST(a_hundred_thousand_sends_under_one_handle_are_in_flight_at_once),
-    TEST(time_blocked_on_a_request_adds_up_until_it_completes),
-    TEST(a_call_is_charged_once_to_requests_that_share_a_handle),
-    TEST(a_request_is_not_charged_with_time_before_it_started),
-    TEST(a_reused_handle_begins_without_blocked_time),
-    TEST(a_persistent_request_stays_and_starts_again),
-    TEST(a_persistent_request_that_was_not_started_does_not_complete),
-    TEST(a_handle_that_is_not_tracked_does_not_start),
-    TEST(a_freed_request_is_given_back_and_gone),
-    TEST(an_inactive_persistent_request_can_be_freed),
-    TEST(the_call_that_began_before_a_handle_was_used_again_completes_the_older_request),
-    TEST(the_call_that_began_after_it_completes_the_newer_request),
-    TEST(a_request_that_became_known_during_the_call_is_left_alone),
-    TEST(of_many_with_one_handle_the_latest_is_completed),
-    TEST(a_persistent_request_starts_and_ends_beside_an_older_one),
-    TEST(a_new_persistent_request_is_not_freed_in_place_of_an_older_one),
-    TEST(of_sends_that_share_a_handle_a_thread_completes_its_own),
-    TEST(blocked_time_beyond_the_time_since_the_start_is_not_charged),
-    TEST(a_slot_that_is_filled_again_during_a_search_is_not_taken),
-    TEST(a_search_among_a_million_requests_takes_few_instructions),
-    TEST(a_search_among_a_million_requests_of_several_threads_takes_few_instructions),
-    TEST(a_million_requests_complete_as_they_were_tracked),
-    TEST(threads_complete_what_they_track_and_nothing_twice),
-    TEST(threads_run_their_own_persistent_requests),
-    TEST(a_handle_that_goes_from_thread_to_thread_completes_the_request_of_each),
-};
-
-UNIT_FILE(TESTS)

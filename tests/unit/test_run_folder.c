@@ -95,7 +95,7 @@ static const char *here(const char *path)
     return absolute;
 }
 
-static void the_folder_is_made_and_the_files_are_named_by_rank(void)
+TEST(the_folder_is_made_and_the_files_are_named_by_rank)
 {
     CHECK_EQUAL(open_with("deep/er/run", 3), 0);
     CHECK_TEXT(folder.path, here("deep/er/run"));
@@ -106,20 +106,20 @@ static void the_folder_is_made_and_the_files_are_named_by_rank(void)
     CHECK(!is_there("deep/er/run/rank-3.db"));
 }
 
-static void all_ranks_may_find_the_folder_made_already(void)
+TEST(all_ranks_may_find_the_folder_made_already)
 {
     CHECK_EQUAL(open_with("run", 0), 0);
     CHECK_EQUAL(open_with("run", 1), 0);
     CHECK_EQUAL(open_with("run/", 2), 0);
 }
 
-static void without_a_setting_program_and_job_name_it(void)
+TEST(without_a_setting_program_and_job_name_it)
 {
     CHECK_EQUAL(open_with("", 0), 0);
     CHECK_TEXT(folder.path, here("commprof-unit-4711-step"));
 }
 
-static void placeholders_are_host_program_rank_and_job(void)
+TEST(placeholders_are_host_program_rank_and_job)
 {
     char expected[512];
     snprintf(expected, sizeof expected, "%s/unit/7/4711-step/%%/100%%", host_name());
@@ -127,7 +127,7 @@ static void placeholders_are_host_program_rank_and_job(void)
     CHECK_TEXT(folder.path, here(expected));
 }
 
-static void placeholders_are_user_and_day(void)
+TEST(placeholders_are_user_and_day)
 {
     setenv("USER", "ada", 1);
     setenv("SLURM_JOB_START_TIME", "1795392000", 1);
@@ -136,7 +136,7 @@ static void placeholders_are_user_and_day(void)
     CHECK_TEXT(folder.path, here("ada/2026-11-23"));
 }
 
-static void the_folders_of_all_ranks_are_known_where_they_differ(void)
+TEST(the_folders_of_all_ranks_are_known_where_they_differ)
 {
     CHECK_EQUAL(open_with("%p-%j/%h-%r/x", 7), 0);
     CHECK_TEXT(folder.of_all, here("unit-4711-step/\2-\1/x"));
@@ -144,13 +144,13 @@ static void the_folders_of_all_ranks_are_known_where_they_differ(void)
     CHECK_TEXT(folder.of_all, "");
 }
 
-static void an_unknown_placeholder_stands_for_itself(void)
+TEST(an_unknown_placeholder_stands_for_itself)
 {
     CHECK_EQUAL(open_with("run-%x-%", 0), 0);
     CHECK_TEXT(folder.path, here("run-%x-%"));
 }
 
-static void spawned_processes_have_a_folder_within_it(void)
+TEST(spawned_processes_have_a_folder_within_it)
 {
     open_with("run", 0);
     CHECK_EQUAL(open_spawned(0, 2), 0);
@@ -166,7 +166,7 @@ static void check_spawned(int world_rank, int world_size, const char *path)
 }
 
 /* Under Hydra they have the same job id. */
-static void worlds_that_are_spawned_one_after_the_other_have_a_folder_each(void)
+TEST(worlds_that_are_spawned_one_after_the_other_have_a_folder_each)
 {
     open_with("run", 0);
     for (int rank = 0; rank < 3; rank++)
@@ -194,7 +194,7 @@ static void open_another_world_of_one(void)
 }
 
 /* Under Hydra they have the same job id, and neither has a file yet. */
-static void worlds_of_one_that_are_spawned_at_once_have_a_folder_each(void)
+TEST(worlds_of_one_that_are_spawned_at_once_have_a_folder_each)
 {
     skip_if_emulated();
     open_with("run", 0);
@@ -230,7 +230,7 @@ static void open_beside_the_parent(void)
 }
 
 /* A script that a rank runs may start an MPI program, which inherits the rank's environment. */
-static void a_job_that_starts_while_another_one_runs_leaves_it_alone(void)
+TEST(a_job_that_starts_while_another_one_runs_leaves_it_alone)
 {
     skip_if_emulated();
     CHECK_EQUAL(open_alone("run"), 0);
@@ -251,7 +251,7 @@ static void end_without_a_file(int world_rank)
     claims_remove_empty(&folder.claim, folder.path);
 }
 
-static void a_run_that_leaves_no_file_leaves_no_folder(void)
+TEST(a_run_that_leaves_no_file_leaves_no_folder)
 {
     end_without_a_file(0);
     CHECK(!is_there("run"));
@@ -259,7 +259,7 @@ static void a_run_that_leaves_no_file_leaves_no_folder(void)
     CHECK_EQUAL(folder.claim.run, 1);
 }
 
-static void the_folder_stays_while_another_rank_uses_it(void)
+TEST(the_folder_stays_while_another_rank_uses_it)
 {
     CHECK_EQUAL(open_as_job("4711", 1), 0);
     write_file("run/rank-1.ledger", "of another rank");
@@ -270,7 +270,7 @@ static void the_folder_stays_while_another_rank_uses_it(void)
     CHECK(is_there("run/.jobs")); /* rank 1 has not ended */
 }
 
-static void a_job_that_has_no_ledger_yet_has_the_folder(void)
+TEST(a_job_that_has_no_ledger_yet_has_the_folder)
 {
     skip_if_emulated();
     CHECK_EQUAL(open_alone("run"), 0);
@@ -287,7 +287,7 @@ static void claim_from_elsewhere(void)
     CHECK(symlink(claim, "run/.jobs/job-1") == 0 && symlink("1", "run/.jobs/run-1") == 0);
 }
 
-static void who_finds_the_claim_of_a_process_that_cannot_be_seen_is_told_what_to_do(void)
+TEST(who_finds_the_claim_of_a_process_that_cannot_be_seen_is_told_what_to_do)
 {
     claim_from_elsewhere();
     check_alone_in("run/job-");
@@ -309,7 +309,7 @@ static void open_beside_a_ledger(void)
 }
 
 /* Ranks that are slower than the one that claimed the folder. */
-static void a_ledger_that_is_mapped_still_keeps_its_folder(void)
+TEST(a_ledger_that_is_mapped_still_keeps_its_folder)
 {
     CHECK_EQUAL(open_as_job("1", 2), 0);
     CHECK_EQUAL(open_ledger(2), 0);
@@ -340,7 +340,7 @@ static void move_files_of_ranks_that_are_not_chosen(void)
     CHECK(is_there("run/rank-6.db"));
 }
 
-static void files_of_ranks_that_are_not_chosen_this_time_are_moved_by_the_one_before(void)
+TEST(files_of_ranks_that_are_not_chosen_this_time_are_moved_by_the_one_before)
 {
     static const int EARLIER[] = {0, 1, 2, 3, 6, 10003};
     char path[64];
@@ -359,14 +359,14 @@ static void write_and_die(void)
     _exit(EXIT_SUCCESS);
 }
 
-static void a_job_that_was_killed_is_an_earlier_run(void)
+TEST(a_job_that_was_killed_is_an_earlier_run)
 {
     unit_elsewhere(write_and_die);
     unit_elsewhere(move_its_files_aside);
 }
 
 /* A job of the same name, as under an unknown launcher, or one whose ledger was not read. */
-static void a_rank_whose_ledger_is_in_use_goes_elsewhere_alone(void)
+TEST(a_rank_whose_ledger_is_in_use_goes_elsewhere_alone)
 {
     CHECK_EQUAL(open_as_job("1", 2), 0);
     CHECK_EQUAL(open_ledger(2), 0);
@@ -387,7 +387,7 @@ static void move_aside_what_is_there(void)
     CHECK_TEXT(content_of("run/earlier-1/rank-0.db"), "of the first");
 }
 
-static void a_process_that_has_finished_with_its_ledger_is_an_earlier_run(void)
+TEST(a_process_that_has_finished_with_its_ledger_is_an_earlier_run)
 {
     CHECK_EQUAL(open_alone("run"), 0);
     CHECK_EQUAL(open_ledger(0), 0);
@@ -405,7 +405,7 @@ static void make_a_run_of_its_own(void)
     claims_give_back(&folder.claim);
 }
 
-static void where_no_claim_can_be_made_each_job_has_a_folder_of_its_own(void)
+TEST(where_no_claim_can_be_made_each_job_has_a_folder_of_its_own)
 {
     CHECK(mkdir("run", 0777) == 0 && chmod("run", 0777) == 0 && mkdir("run/.jobs", 0700) == 0);
     if (geteuid() != 0)
@@ -415,7 +415,7 @@ static void where_no_claim_can_be_made_each_job_has_a_folder_of_its_own(void)
     CHECK(strstr(folder.moved, "no links can be made in its folder .jobs: Permission denied"));
 }
 
-static void runs_one_after_the_other_leave_nothing_but_earlier_ones(void)
+TEST(runs_one_after_the_other_leave_nothing_but_earlier_ones)
 {
     for (int i = 0; i < 20; i++)
         unit_elsewhere(make_a_run_of_its_own);
@@ -444,7 +444,7 @@ static int count_databases(void)
     return count;
 }
 
-static void jobs_that_start_at_the_same_time_have_a_folder_each(void)
+TEST(jobs_that_start_at_the_same_time_have_a_folder_each)
 {
     enum { JOBS = 100 };
     int status;
@@ -468,7 +468,7 @@ static void open_among_many(void)
     write_file(strcmp(folder.path, here("run")) == 0 ? "is-there" : "is-elsewhere", "");
 }
 
-static void all_ranks_of_a_job_decide_alike(void)
+TEST(all_ranks_of_a_job_decide_alike)
 {
     enum { RANKS = 200 };
     int status, before[2];
@@ -533,7 +533,7 @@ static void check_replaced(const char *output, const char *reason)
     CHECK(strstr(said, line));
 }
 
-static void a_name_that_does_not_fit_is_replaced(void)
+TEST(a_name_that_does_not_fit_is_replaced)
 {
     static char long_name[PATH_MAX];
     memset(long_name, 'x', sizeof long_name - 1);
@@ -545,7 +545,7 @@ static void a_name_that_does_not_fit_is_replaced(void)
     check_replaced(long_name, "File name too long");
 }
 
-static void a_file_in_the_way_is_said(void)
+TEST(a_file_in_the_way_is_said)
 {
     write_file("run", "not a folder");
     check_replaced("run", "Not a directory");
@@ -553,7 +553,7 @@ static void a_file_in_the_way_is_said(void)
     CHECK_TEXT(content_of("run"), "not a folder");
 }
 
-static void a_folder_that_may_not_be_made_or_written_to_is_said(void)
+TEST(a_folder_that_may_not_be_made_or_written_to_is_said)
 {
     CHECK(mkdir("locked", 0755) == 0);
     CHECK(mkdir("locked/there", 0755) == 0);
@@ -564,7 +564,7 @@ static void a_folder_that_may_not_be_made_or_written_to_is_said(void)
     CHECK(strstr(said, "locked/there: Permission denied"));
 }
 
-static void a_file_system_that_is_read_only_is_said(void)
+TEST(a_file_system_that_is_read_only_is_said)
 {
     mount_here("tmpfs", "disk", "tmpfs", NULL);
     CHECK(mkdir("disk/there", 0700) == 0);
@@ -573,7 +573,7 @@ static void a_file_system_that_is_read_only_is_said(void)
     check_replaced("disk/there", "Read-only file system");
 }
 
-static void a_sites_profile_goes_to_no_other_folder(void)
+TEST(a_sites_profile_goes_to_no_other_folder)
 {
     write_file("run", "in the way");
     settings.profile = PROFILE_SITE;
@@ -581,7 +581,7 @@ static void a_sites_profile_goes_to_no_other_folder(void)
     CHECK_TEXT(said, "");
 }
 
-static void somebody_elses_folder_among_everybody_s_is_not_used(void)
+TEST(somebody_elses_folder_among_everybody_s_is_not_used)
 {
     CHECK(mkdir("shared", 0700) == 0 && chmod("shared", 01777) == 0);
     CHECK(mkdir("shared/run", 0700) == 0 && chmod("shared/run", 0777) == 0);
@@ -599,7 +599,7 @@ static void somebody_elses_folder_among_everybody_s_is_not_used(void)
     CHECK_TEXT(said, "");
 }
 
-static void files_are_not_moved_aside_into_somebody_elses_folder(void)
+TEST(files_are_not_moved_aside_into_somebody_elses_folder)
 {
     CHECK(mkdir("shared", 0700) == 0 && chmod("shared", 01777) == 0);
     write_file("shared/rank-3.db", "of an earlier run");
@@ -612,7 +612,7 @@ static void files_are_not_moved_aside_into_somebody_elses_folder(void)
     CHECK(is_there("shared/rank-3.db"));
 }
 
-static void where_no_folder_will_do_the_one_that_was_wanted_is_said(void)
+TEST(where_no_folder_will_do_the_one_that_was_wanted_is_said)
 {
     temporary();
     become_nobody();
@@ -623,7 +623,7 @@ static void where_no_folder_will_do_the_one_that_was_wanted_is_said(void)
 }
 
 /* As with umask 077 */
-static void the_user_s_umask_is_respected(void)
+TEST(the_user_s_umask_is_respected)
 {
     struct stat about;
     umask(077);
@@ -648,14 +648,14 @@ static void check_modes(unsigned folders, unsigned files)
     CHECK_EQUAL(about.st_mode & 0777, files);
 }
 
-static void nobody_else_reads_a_run_unless_the_user_wants_it(void)
+TEST(nobody_else_reads_a_run_unless_the_user_wants_it)
 {
     umask(022);
     settings_read(NULL);
     check_modes(0700, 0600);
 }
 
-static void a_run_can_be_for_the_group(void)
+TEST(a_run_can_be_for_the_group)
 {
     umask(022);
     setenv("COMMPROF_UMASK", "027", 1);
@@ -663,7 +663,7 @@ static void a_run_can_be_for_the_group(void)
     check_modes(0750, 0640);
 }
 
-static void a_folder_that_is_there_keeps_its_mode(void)
+TEST(a_folder_that_is_there_keeps_its_mode)
 {
     struct stat about;
     CHECK(mkdir("run", 0700) == 0 && chmod("run", 0775) == 0);
@@ -680,7 +680,7 @@ static void make_the_folder(void)
     CHECK_EQUAL(open_ledger(getpid()), 0);
 }
 
-static void many_make_the_folder_at_the_same_time(void)
+TEST(many_make_the_folder_at_the_same_time)
 {
     enum { RANKS = 1000 };
     int status;
@@ -695,7 +695,7 @@ static void many_make_the_folder_at_the_same_time(void)
     }
 }
 
-static void little_address_space_is_said(void)
+TEST(little_address_space_is_said)
 {
     if (UNIT_SANITIZED)
         unit_skip("the sanitizer itself needs more address space");
@@ -715,7 +715,7 @@ static void leave_an_earlier_run(const char *database, const char *ledger)
     write_file(folder.ledger, ledger);
 }
 
-static void an_earlier_runs_files_are_moved_aside(void)
+TEST(an_earlier_runs_files_are_moved_aside)
 {
     leave_an_earlier_run("database 1", "ledger 1");
     CHECK_EQUAL(open_with("run", 0), 0);
@@ -725,7 +725,7 @@ static void an_earlier_runs_files_are_moved_aside(void)
     CHECK_TEXT(content_of("run/earlier-1/rank-0.ledger"), "ledger 1");
 }
 
-static void an_earlier_runs_snapshots_go_with_it(void)
+TEST(an_earlier_runs_snapshots_go_with_it)
 {
     leave_an_earlier_run("database 1", "ledger 1");
     CHECK(mkdir("run/snapshot-1", 0700) == 0 && mkdir("run/snapshot-2", 0700) == 0);
@@ -739,7 +739,7 @@ static void an_earlier_runs_snapshots_go_with_it(void)
     CHECK_TEXT(content_of("run/snapshot-2/rank-1.db"), "another rank's");
 }
 
-static void each_earlier_run_has_its_own_place(void)
+TEST(each_earlier_run_has_its_own_place)
 {
     leave_an_earlier_run("database 1", "ledger 1");
     leave_an_earlier_run("database 2", "ledger 2");
@@ -749,7 +749,7 @@ static void each_earlier_run_has_its_own_place(void)
     CHECK_TEXT(content_of("run/earlier-2/rank-0.ledger"), "ledger 2");
 }
 
-static void a_database_alone_is_moved_too(void)
+TEST(a_database_alone_is_moved_too)
 {
     CHECK_EQUAL(open_with("run", 0), 0);
     write_file(folder.database, "database 1");
@@ -757,7 +757,7 @@ static void a_database_alone_is_moved_too(void)
     CHECK_TEXT(content_of("run/earlier-1/rank-0.db"), "database 1");
 }
 
-static void other_ranks_files_are_left_where_they_are(void)
+TEST(other_ranks_files_are_left_where_they_are)
 {
     leave_an_earlier_run("database 1", "ledger 1");
     CHECK_EQUAL(open_with("run", 1), 0);
@@ -765,7 +765,7 @@ static void other_ranks_files_are_left_where_they_are(void)
     CHECK(!is_there("run/earlier-1"));
 }
 
-static void an_earlier_run_of_more_ranks_is_moved_aside_as_a_whole(void)
+TEST(an_earlier_run_of_more_ranks_is_moved_aside_as_a_whole)
 {
     leave_an_earlier_run("database 0", "ledger 0");
     for (int rank = 0; rank < 7; rank++) {
@@ -800,7 +800,7 @@ static void end_in_an_archive(void)
     claims_give_back(&folder.claim);
 }
 
-static void the_first_rank_moves_the_archives_of_all_nodes_of_earlier_runs(void)
+TEST(the_first_rank_moves_the_archives_of_all_nodes_of_earlier_runs)
 {
     unit_elsewhere(end_in_an_archive);
     write_file("run/node-1-of-another-name-00000000.tar", "of a node without ranks of this run");
@@ -817,7 +817,7 @@ static void the_first_rank_moves_the_archives_of_all_nodes_of_earlier_runs(void)
                 0);
 }
 
-static void a_rank_that_is_in_the_archive_is_of_an_earlier_job_of_the_same_name(void)
+TEST(a_rank_that_is_in_the_archive_is_of_an_earlier_job_of_the_same_name)
 {
     unit_elsewhere(end_in_an_archive);
     settings.output_per = OUTPUT_PER_NODE;
@@ -828,7 +828,7 @@ static void a_rank_that_is_in_the_archive_is_of_an_earlier_job_of_the_same_name(
     CHECK_EQUAL(system("ls run/earlier-1/node-1-*.tar > listed"), 0);
 }
 
-static void a_folder_of_another_job_with_this_rank_in_an_archive_is_not_used(void)
+TEST(a_folder_of_another_job_with_this_rank_in_an_archive_is_not_used)
 {
     settings.output_per = OUTPUT_PER_NODE;
     CHECK_EQUAL(open_as_job("1", 2), 0);
@@ -848,7 +848,7 @@ static void open_beside_the_ledger_of_rank_3(void)
                "run is left alone: the writer of rank-3.ledger there still runs; this run is in "));
 }
 
-static void a_rank_that_still_runs_keeps_its_folder_though_those_before_it_are_in_an_archive(void)
+TEST(a_rank_that_still_runs_keeps_its_folder_though_those_before_it_are_in_an_archive)
 {
     unit_elsewhere(end_in_an_archive);
     CHECK_EQUAL(open_as_job("1", 3), 0);
@@ -857,7 +857,7 @@ static void a_rank_that_still_runs_keeps_its_folder_though_those_before_it_are_i
     unit_elsewhere(open_beside_the_ledger_of_rank_3);
 }
 
-static void a_dangling_link_of_an_earlier_run_is_moved_aside(void)
+TEST(a_dangling_link_of_an_earlier_run_is_moved_aside)
 {
     CHECK_EQUAL(open_with("run", 0), 0);
     CHECK(symlink("/nowhere/rank-0.ledger", folder.ledger) == 0);
@@ -875,7 +875,7 @@ static void open_on_an_unsafe_file_system(void)
     CHECK_EQUAL(open_with("network/run", 2), 0);
 }
 
-static void an_unsafe_file_system_has_its_ledgers_on_the_node(void)
+TEST(an_unsafe_file_system_has_its_ledgers_on_the_node)
 {
     open_on_an_unsafe_file_system();
     CHECK_EQUAL(open_ledger(2), 0);
@@ -886,7 +886,7 @@ static void an_unsafe_file_system_has_its_ledgers_on_the_node(void)
     CHECK(!is_there(the_ledger.path));
 }
 
-static void without_shared_memory_it_is_the_folder_of_temporary_files(void)
+TEST(without_shared_memory_it_is_the_folder_of_temporary_files)
 {
     open_on_an_unsafe_file_system();
     mount_here("ramfs", "/dev/shm", "ramfs", NULL);
@@ -896,7 +896,7 @@ static void without_shared_memory_it_is_the_folder_of_temporary_files(void)
     CHECK(lies_in(folder.ledger_file, here("temporary")));
 }
 
-static void a_folder_of_temporary_files_that_is_not_there_is_passed_over(void)
+TEST(a_folder_of_temporary_files_that_is_not_there_is_passed_over)
 {
     open_on_an_unsafe_file_system();
     mount_here("ramfs", "/dev/shm", "ramfs", NULL);
@@ -906,7 +906,7 @@ static void a_folder_of_temporary_files_that_is_not_there_is_passed_over(void)
     run_folder_remove_ledger(&folder, true);
 }
 
-static void no_place_at_all_is_said(void)
+TEST(no_place_at_all_is_said)
 {
     mount_here("ramfs", "/tmp", "ramfs", NULL);
     mount_here("ramfs", "/dev/shm", "ramfs", NULL);
@@ -918,7 +918,7 @@ static void no_place_at_all_is_said(void)
     CHECK(!is_there("run/rank-2.ledger"));
 }
 
-static void somebody_elses_folder_among_temporary_files_is_not_used(void)
+TEST(somebody_elses_folder_among_temporary_files_is_not_used)
 {
     char foreign[PATH_MAX];
     open_on_an_unsafe_file_system();
@@ -934,7 +934,7 @@ static void somebody_elses_folder_among_temporary_files_is_not_used(void)
     run_folder_remove_ledger(&folder, true);
 }
 
-static void a_link_in_place_of_our_folder_is_not_followed(void)
+TEST(a_link_in_place_of_our_folder_is_not_followed)
 {
     char link[PATH_MAX];
     strcpy(settings.ledger, "fast");
@@ -950,7 +950,7 @@ static void a_link_in_place_of_our_folder_is_not_followed(void)
     run_folder_remove_ledger(&folder, true);
 }
 
-static void a_ledger_is_where_the_user_wants_it(void)
+TEST(a_ledger_is_where_the_user_wants_it)
 {
     snprintf(settings.ledger, sizeof settings.ledger, "fast/%%h");
     CHECK_EQUAL(open_with("run", 2), 0);
@@ -961,7 +961,7 @@ static void a_ledger_is_where_the_user_wants_it(void)
     CHECK_TEXT(said, "");
 }
 
-static void nobody_else_can_read_a_ledger_elsewhere(void)
+TEST(nobody_else_can_read_a_ledger_elsewhere)
 {
     struct stat private;
     char path[PATH_MAX];
@@ -982,7 +982,7 @@ static void open_with_a_copy(void)
     CHECK_EQUAL(ledger_copy(folder.ledger), 0);
 }
 
-static void a_copy_that_is_not_ours_stays(void)
+TEST(a_copy_that_is_not_ours_stays)
 {
     open_with_a_copy();
     CHECK(unlink(folder.ledger) == 0);
@@ -992,7 +992,7 @@ static void a_copy_that_is_not_ours_stays(void)
     CHECK_TEXT(content_of("run/rank-2.ledger"), "another job's");
 }
 
-static void the_ledgers_folder_is_removed_with_it(void)
+TEST(the_ledgers_folder_is_removed_with_it)
 {
     open_with_a_copy();
     run_folder_remove_ledger(&folder, true);
@@ -1000,7 +1000,7 @@ static void the_ledgers_folder_is_removed_with_it(void)
     CHECK_EQUAL(rmdir("fast"), 0);
 }
 
-static void the_copy_may_stay_in_its_place(void)
+TEST(the_copy_may_stay_in_its_place)
 {
     open_with_a_copy();
     run_folder_remove_ledger(&folder, false);
@@ -1008,7 +1008,7 @@ static void the_copy_may_stay_in_its_place(void)
     CHECK_EQUAL(rmdir("fast"), 0);
 }
 
-static void ranks_have_ledgers_of_their_own_elsewhere(void)
+TEST(ranks_have_ledgers_of_their_own_elsewhere)
 {
     char first[PATH_MAX];
     strcpy(settings.ledger, "fast");
@@ -1021,7 +1021,7 @@ static void ranks_have_ledgers_of_their_own_elsewhere(void)
     CHECK(strcmp(first, folder.ledger_file) != 0);
 }
 
-static void a_ledger_folder_that_cannot_be_made_is_said_and_another_taken(void)
+TEST(a_ledger_folder_that_cannot_be_made_is_said_and_another_taken)
 {
     write_file("occupied", "a file");
     snprintf(settings.ledger, sizeof settings.ledger, "occupied/fast");
@@ -1032,7 +1032,7 @@ static void a_ledger_folder_that_cannot_be_made_is_said_and_another_taken(void)
     run_folder_remove_ledger(&folder, true);
 }
 
-static void a_full_disk_has_its_ledgers_on_the_node(void)
+TEST(a_full_disk_has_its_ledgers_on_the_node)
 {
     mount_here("tmpfs", "full", "tmpfs", "size=64k");
     CHECK_EQUAL(open_with("full/run", 0), 0);
@@ -1053,7 +1053,7 @@ static void end_at_once(void)
 }
 
 /* A rank that ends removes the folder that another rank has just found. */
-static void ranks_that_begin_and_end_at_the_same_time_do_not_interfere(void)
+TEST(ranks_that_begin_and_end_at_the_same_time_do_not_interfere)
 {
     enum { RANKS = 300 };
     int status;
@@ -1140,7 +1140,7 @@ static void a_file_leads_to_the_ledger(pid_t child)
     }
 }
 
-static void a_kill_at_any_time_leaves_a_file_that_leads_to_the_ledger_on_the_node(void)
+TEST(a_kill_at_any_time_leaves_a_file_that_leads_to_the_ledger_on_the_node)
 {
     begin_on_the_node();
     stepping(PTRACE_SYSCALL, open_copy_and_remove, a_file_leads_to_the_ledger);
@@ -1148,7 +1148,7 @@ static void a_kill_at_any_time_leaves_a_file_that_leads_to_the_ledger_on_the_nod
     CHECK(!*on_the_node() && !is_there("run/rank-2.ledger") && !is_there("run/rank-2.ledger.tmp"));
 }
 
-static void a_ledger_that_cannot_be_created_leaves_no_stub(void)
+TEST(a_ledger_that_cannot_be_created_leaves_no_stub)
 {
     begin_on_the_node();
     CHECK_EQUAL(setrlimit(RLIMIT_FSIZE, &(struct rlimit){4096, 4096}), 0);
@@ -1156,14 +1156,14 @@ static void a_ledger_that_cannot_be_created_leaves_no_stub(void)
     CHECK(!is_there("run/rank-2.ledger") && !is_there("run/rank-2.ledger.tmp"));
 }
 
-static void no_stub_is_written_beyond_the_limit_of_file_sizes(void)
+TEST(no_stub_is_written_beyond_the_limit_of_file_sizes)
 {
     CHECK_EQUAL(setrlimit(RLIMIT_FSIZE, &(struct rlimit){16, 16}), 0);
     CHECK_EQUAL(ledger_copy_announce("stub", "host boot ns 1 2", "/dev/shm/x.ledger"), EFBIG);
     CHECK(!is_there("stub"));
 }
 
-static void a_file_of_that_name_is_not_replaced_by_a_stub(void)
+TEST(a_file_of_that_name_is_not_replaced_by_a_stub)
 {
     write_file("stub", "the user's");
     CHECK_EQUAL(ledger_copy_announce("stub", "host boot ns 1 2", "/dev/shm/x.ledger"), EEXIST);
@@ -1179,7 +1179,7 @@ static void die_before_the_first_copy(void)
     CHECK_EQUAL(alive_ledger("run/rank-2.ledger"), ALIVE_YES);
 }
 
-static void a_stub_says_whether_its_process_runs(void)
+TEST(a_stub_says_whether_its_process_runs)
 {
     skip_if_emulated();
     unit_elsewhere(die_before_the_first_copy);
@@ -1214,14 +1214,14 @@ static void check_found_in(const char *path)
     CHECK(run_folder_ledger_is_elsewhere(&folder) || strcmp(the_ledger.path, folder.ledger) == 0);
 }
 
-static void a_folder_that_stays_is_found_at_its_path(void)
+TEST(a_folder_that_stays_is_found_at_its_path)
 {
     open_run();
     check_found_in(here("run"));
     CHECK_TEXT(folder.was, "");
 }
 
-static void a_folder_that_was_renamed_is_found(void)
+TEST(a_folder_that_was_renamed_is_found)
 {
     open_run();
     CHECK(mkdir("far", 0700) == 0 && rename("run", "far/away") == 0);
@@ -1233,7 +1233,7 @@ static void a_folder_that_was_renamed_is_found(void)
     CHECK(!is_there("far/away/rank-2.ledger"));
 }
 
-static void a_folder_above_that_was_renamed_is_followed_too(void)
+TEST(a_folder_above_that_was_renamed_is_followed_too)
 {
     CHECK_EQUAL(open_with("project/run", 2), 0);
     CHECK_EQUAL(open_ledger(2), 0);
@@ -1241,7 +1241,7 @@ static void a_folder_above_that_was_renamed_is_followed_too(void)
     check_found_in(here("old/run"));
 }
 
-static void a_folder_with_the_ledger_on_the_node_is_found_beside_its_old_path(void)
+TEST(a_folder_with_the_ledger_on_the_node_is_found_beside_its_old_path)
 {
     begin_on_the_node();
     CHECK_EQUAL(open_ledger(2), 0);
@@ -1254,7 +1254,7 @@ static void a_folder_with_the_ledger_on_the_node_is_found_beside_its_old_path(vo
     CHECK(!is_there("run-1/rank-2.ledger") && !is_there("run-1/rank-2.ledger.tmp"));
 }
 
-static void a_folder_that_took_its_place_is_not_written_to(void)
+TEST(a_folder_that_took_its_place_is_not_written_to)
 {
     begin_on_the_node();
     CHECK_EQUAL(open_ledger(2), 0);
@@ -1264,7 +1264,7 @@ static void a_folder_that_took_its_place_is_not_written_to(void)
     CHECK_TEXT(folder.path, here("run"));
 }
 
-static void a_folder_that_was_removed_is_said_and_not_made_again(void)
+TEST(a_folder_that_was_removed_is_said_and_not_made_again)
 {
     char database[PATH_MAX];
     open_run();
@@ -1274,7 +1274,7 @@ static void a_folder_that_was_removed_is_said_and_not_made_again(void)
     CHECK(!is_there("run"));
 }
 
-static void a_folder_is_hidden_from_a_process_with_another_root(void)
+TEST(a_folder_is_hidden_from_a_process_with_another_root)
 {
     open_run();
     CHECK_EQUAL(mkdir("root", 0700), 0);
@@ -1284,7 +1284,7 @@ static void a_folder_is_hidden_from_a_process_with_another_root(void)
     CHECK(run_folder_is_hidden(&folder, FILESYSTEMS_OTHER_ROOT));
 }
 
-static void a_folder_is_hidden_from_a_process_that_has_lost_its_rights(void)
+TEST(a_folder_is_hidden_from_a_process_that_has_lost_its_rights)
 {
     CHECK_EQUAL(open_with("closed/run", 2), 0);
     CHECK(chmod("closed", 0) == 0);
@@ -1305,7 +1305,7 @@ static int claim_path_of(size_t path_bytes, struct claim *claim)
     return claims_take(claim, path, "1", 0);
 }
 
-static void a_folder_can_be_claimed_if_there_is_room_for_its_links(void)
+TEST(a_folder_can_be_claimed_if_there_is_room_for_its_links)
 {
     struct claim claim;
     CHECK_EQUAL(claim_path_of(3801, &claim), ENAMETOOLONG);
@@ -1315,7 +1315,7 @@ static void a_folder_can_be_claimed_if_there_is_room_for_its_links(void)
 }
 
 /* A link that no job of ours has made. */
-static void the_name_of_a_folder_s_owner_may_be_too_long(void)
+TEST(the_name_of_a_folder_s_owner_may_be_too_long)
 {
     char owner[400];
     memset(owner, 'x', sizeof owner - 1);
@@ -1352,7 +1352,7 @@ static void check_presence(const char *folders, int world_size, bool (*is_expect
         CHECK_TEXT(text, words);
 }
 
-static void ranks_without_a_file_are_named(void)
+TEST(ranks_without_a_file_are_named)
 {
     CHECK_EQUAL(mkdir("run", 0700), 0);
     check_presence("run", 3, all_are_expected, PRESENCE_NONE, "there is no file of ranks 0-2");
@@ -1372,7 +1372,7 @@ static void ranks_without_a_file_are_named(void)
     check_presence("run", 3, all_are_expected, PRESENCE_ALL, "");
 }
 
-static void so_many_missing_ranks_are_not_all_named(void)
+TEST(so_many_missing_ranks_are_not_all_named)
 {
     char path[64], text[512] = "";
     int error = 0;
@@ -1403,7 +1403,7 @@ static const char *end_of_presence(int world_size)
 }
 
 /* Up to 1001, the names take 224 bytes: there is room for one more. */
-static void dots_stand_for_at_least_one_rank(void)
+TEST(dots_stand_for_at_least_one_rank)
 {
     CHECK_EQUAL(mkdir("run", 0700), 0);
     CHECK_TEXT(end_of_presence(1002), ", 1001");
@@ -1412,7 +1412,7 @@ static void dots_stand_for_at_least_one_rank(void)
     CHECK_TEXT(end_of_presence(2000), ", 1003 ...");
 }
 
-static void ranks_in_archives_and_in_several_folders_are_there(void)
+TEST(ranks_in_archives_and_in_several_folders_are_there)
 {
     const char pattern[] = {'r', '[', 'u', 'n', '-', ANY_RANK, '\0'};
     unit_elsewhere(end_in_an_archive);
@@ -1426,7 +1426,7 @@ static void ranks_in_archives_and_in_several_folders_are_there(void)
                    "2 of 3 ranks (there is no file of rank 2)");
 }
 
-static void a_folder_that_cannot_be_listed_is_said(void)
+TEST(a_folder_that_cannot_be_listed_is_said)
 {
     char text[512];
     int error = 0;
@@ -1434,92 +1434,3 @@ static void a_folder_that_cannot_be_listed_is_said(void)
                 PRESENCE_NONE);
     CHECK_EQUAL(error, ENOENT);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(the_folder_is_made_and_the_files_are_named_by_rank),
-    TEST(all_ranks_may_find_the_folder_made_already),
-    TEST(without_a_setting_program_and_job_name_it),
-    TEST(placeholders_are_host_program_rank_and_job),
-    TEST(placeholders_are_user_and_day),
-    TEST(the_folders_of_all_ranks_are_known_where_they_differ),
-    TEST(an_unknown_placeholder_stands_for_itself),
-    TEST(spawned_processes_have_a_folder_within_it),
-    TEST(worlds_that_are_spawned_one_after_the_other_have_a_folder_each),
-    TEST(worlds_of_one_that_are_spawned_at_once_have_a_folder_each),
-    TEST(a_job_that_starts_while_another_one_runs_leaves_it_alone),
-    TEST(a_run_that_leaves_no_file_leaves_no_folder),
-    TEST(the_folder_stays_while_another_rank_uses_it),
-    TEST(a_job_that_has_no_ledger_yet_has_the_folder),
-    TEST(who_finds_the_claim_of_a_process_that_cannot_be_seen_is_told_what_to_do),
-    TEST(a_ledger_that_is_mapped_still_keeps_its_folder),
-    TEST(a_job_that_was_killed_is_an_earlier_run),
-    TEST(files_of_ranks_that_are_not_chosen_this_time_are_moved_by_the_one_before),
-    TEST(a_rank_whose_ledger_is_in_use_goes_elsewhere_alone),
-    TEST(a_process_that_has_finished_with_its_ledger_is_an_earlier_run),
-    TEST(where_no_claim_can_be_made_each_job_has_a_folder_of_its_own),
-    TEST(runs_one_after_the_other_leave_nothing_but_earlier_ones),
-    TEST(jobs_that_start_at_the_same_time_have_a_folder_each),
-    TEST(all_ranks_of_a_job_decide_alike),
-    TEST(a_name_that_does_not_fit_is_replaced),
-    TEST(a_file_in_the_way_is_said),
-    TEST(a_folder_that_may_not_be_made_or_written_to_is_said),
-    TEST(a_file_system_that_is_read_only_is_said),
-    TEST(a_sites_profile_goes_to_no_other_folder),
-    TEST(somebody_elses_folder_among_everybody_s_is_not_used),
-    TEST(files_are_not_moved_aside_into_somebody_elses_folder),
-    TEST(where_no_folder_will_do_the_one_that_was_wanted_is_said),
-    TEST(the_user_s_umask_is_respected),
-    TEST(nobody_else_reads_a_run_unless_the_user_wants_it),
-    TEST(a_run_can_be_for_the_group),
-    TEST(a_folder_that_is_there_keeps_its_mode),
-    TEST(many_make_the_folder_at_the_same_time),
-    TEST(little_address_space_is_said),
-    TEST(an_earlier_runs_files_are_moved_aside),
-    TEST(an_earlier_runs_snapshots_go_with_it),
-    TEST(each_earlier_run_has_its_own_place),
-    TEST(a_database_alone_is_moved_too),
-    TEST(other_ranks_files_are_left_where_they_are),
-    TEST(an_earlier_run_of_more_ranks_is_moved_aside_as_a_whole),
-    TEST(the_first_rank_moves_the_archives_of_all_nodes_of_earlier_runs),
-    TEST(a_rank_that_is_in_the_archive_is_of_an_earlier_job_of_the_same_name),
-    TEST(a_folder_of_another_job_with_this_rank_in_an_archive_is_not_used),
-    TEST(a_rank_that_still_runs_keeps_its_folder_though_those_before_it_are_in_an_archive),
-    TEST(a_dangling_link_of_an_earlier_run_is_moved_aside),
-    TEST(an_unsafe_file_system_has_its_ledgers_on_the_node),
-    TEST(without_shared_memory_it_is_the_folder_of_temporary_files),
-    TEST(a_folder_of_temporary_files_that_is_not_there_is_passed_over),
-    TEST(no_place_at_all_is_said),
-    TEST(somebody_elses_folder_among_temporary_files_is_not_used),
-    TEST(a_link_in_place_of_our_folder_is_not_followed),
-    TEST(a_ledger_is_where_the_user_wants_it),
-    TEST(nobody_else_can_read_a_ledger_elsewhere),
-    TEST(the_ledgers_folder_is_removed_with_it),
-    TEST(the_copy_may_stay_in_its_place),
-    TEST(a_copy_that_is_not_ours_stays),
-    TEST(ranks_have_ledgers_of_their_own_elsewhere),
-    TEST(a_ledger_folder_that_cannot_be_made_is_said_and_another_taken),
-    TEST(a_full_disk_has_its_ledgers_on_the_node),
-    TEST(ranks_that_begin_and_end_at_the_same_time_do_not_interfere),
-    TEST(a_kill_at_any_time_leaves_a_file_that_leads_to_the_ledger_on_the_node),
-    TEST(a_ledger_that_cannot_be_created_leaves_no_stub),
-    TEST(no_stub_is_written_beyond_the_limit_of_file_sizes),
-    TEST(a_file_of_that_name_is_not_replaced_by_a_stub),
-    TEST(a_stub_says_whether_its_process_runs),
-    TEST(a_folder_that_stays_is_found_at_its_path),
-    TEST(a_folder_that_was_renamed_is_found),
-    TEST(a_folder_above_that_was_renamed_is_followed_too),
-    TEST(a_folder_with_the_ledger_on_the_node_is_found_beside_its_old_path),
-    TEST(a_folder_that_took_its_place_is_not_written_to),
-    TEST(a_folder_that_was_removed_is_said_and_not_made_again),
-    TEST(a_folder_is_hidden_from_a_process_with_another_root),
-    TEST(a_folder_is_hidden_from_a_process_that_has_lost_its_rights),
-    TEST(a_folder_can_be_claimed_if_there_is_room_for_its_links),
-    TEST(the_name_of_a_folder_s_owner_may_be_too_long),
-    TEST(ranks_without_a_file_are_named),
-    TEST(so_many_missing_ranks_are_not_all_named),
-    TEST(dots_stand_for_at_least_one_rank),
-    TEST(ranks_in_archives_and_in_several_folders_are_there),
-    TEST(a_folder_that_cannot_be_listed_is_said),
-};
-
-UNIT_FILE(TESTS)

@@ -171,11 +171,6 @@ static uint64_t found_calls(unsigned thread, uint64_t at)
     return found_in(owner_of_thread(thread), at).count;
 }
 
-static uint64_t found_activities(unsigned stream, uint64_t at)
-{
-    return found_in(owner_of_stream(stream), at).count;
-}
-
 /* Whether all windows of a second are sampled. */
 static bool is_kept(uint64_t at, uint64_t mask)
 {
@@ -236,7 +231,7 @@ static unsigned lowest_bit(uint64_t mask)
 
 /* Short runs */
 
-static void a_short_run_has_every_call(void)
+TEST(a_short_run_has_every_call)
 {
     begin(LOG);
     for (uint64_t at = 0; at < 10; at++) {
@@ -250,7 +245,7 @@ static void a_short_run_has_every_call(void)
     CHECK_EQUAL(found_calls(1, 9), 7);
 }
 
-static void a_sample_has_all_that_it_was_given(void)
+TEST(a_sample_has_all_that_it_was_given)
 {
     begin(LOG);
     struct ledger_sample given = {.start_ticks = 5,
@@ -270,7 +265,7 @@ static void a_sample_has_all_that_it_was_given(void)
     CHECK_EQUAL(memcmp(sample, &given, sizeof given), 0);
 }
 
-static void a_short_run_has_all_of_many_calls_in_one_second(void)
+TEST(a_short_run_has_all_of_many_calls_in_one_second)
 {
     begin(4 << 20);
     calls(0, 0, 50000);
@@ -281,7 +276,7 @@ static void a_short_run_has_all_of_many_calls_in_one_second(void)
     CHECK_EQUAL(threads[0]->sampled_since_ticks, 0);
 }
 
-static void a_call_belongs_to_the_window_in_which_it_returns(void)
+TEST(a_call_belongs_to_the_window_in_which_it_returns)
 {
     begin(LOG);
     the_ledger.header->window_mask = 1 << WINDOW_BIT; /* seconds with even numbers are sampled */
@@ -295,7 +290,7 @@ static void a_call_belongs_to_the_window_in_which_it_returns(void)
     CHECK(!windows[0].page);
 }
 
-static void a_window_ends_with_its_last_nanosecond(void)
+TEST(a_window_ends_with_its_last_nanosecond)
 {
     begin(4 << 20);
     const uint64_t window_ns = 1ull << LEDGER_WINDOW_NS_LOG2;
@@ -312,7 +307,7 @@ static void a_window_ends_with_its_last_nanosecond(void)
 }
 
 /* By a clock that has drifted for an hour, this time would be in the next stretch of windows. */
-static void windows_are_of_the_monotonic_clock_though_the_calibration_was_off(void)
+TEST(windows_are_of_the_monotonic_clock_though_the_calibration_was_off)
 {
     enum { HOUR_S = 3600, OFF_PER_MILLION = 100, STRETCH_BIT = 28 - LEDGER_WINDOW_NS_LOG2 };
     begin(LOG);
@@ -329,7 +324,7 @@ static void windows_are_of_the_monotonic_clock_though_the_calibration_was_off(vo
 }
 
 /* Longer, its idea of the time would be wrong in the end. */
-static void a_thread_that_is_not_sampled_looks_at_the_clock_each_second(void)
+TEST(a_thread_that_is_not_sampled_looks_at_the_clock_each_second)
 {
     begin(LOG);
     the_ledger.header->window_mask = 7 << WINDOW_BIT;
@@ -338,7 +333,7 @@ static void a_thread_that_is_not_sampled_looks_at_the_clock_each_second(void)
     CHECK_EQUAL(windows[0].until_ticks, ticks_in(10, 0));
 }
 
-static void two_samples_that_are_kept_together_are_adjacent(void)
+TEST(two_samples_that_are_kept_together_are_adjacent)
 {
     begin(LOG);
     calls(0, 0, PAGE - 1);
@@ -350,7 +345,7 @@ static void two_samples_that_are_kept_together_are_adjacent(void)
 
 /* A full log */
 
-static void a_full_log_leaves_out_windows_and_has_all_of_the_others(void)
+TEST(a_full_log_leaves_out_windows_and_has_all_of_the_others)
 {
     begin(LOG);
     uint64_t mask = 0;
@@ -367,7 +362,7 @@ static void a_full_log_leaves_out_windows_and_has_all_of_the_others(void)
     CHECK_EQUAL(threads[0]->sampled_since_ticks, 0);
 }
 
-static void pages_of_windows_that_are_left_out_are_used_again(void)
+TEST(pages_of_windows_that_are_left_out_are_used_again)
 {
     begin(LOG);
     for (uint64_t at = 0; at < 1000; at++)
@@ -402,7 +397,7 @@ static unsigned stretches_kept(uint64_t from, uint64_t end, uint64_t mask)
     return count;
 }
 
-static void the_first_bit_leaves_at_least_four_stretches_as_long_as_possible(void)
+TEST(the_first_bit_leaves_at_least_four_stretches_as_long_as_possible)
 {
     begin(LOG);
     for (uint64_t span = 10; span <= LOG_PAGES; span++)
@@ -414,7 +409,7 @@ static void the_first_bit_leaves_at_least_four_stretches_as_long_as_possible(voi
         }
 }
 
-static void further_bits_lie_above_the_first(void)
+TEST(further_bits_lie_above_the_first)
 {
     begin(LOG);
     for (uint64_t at = 0; at < 4000; at++)
@@ -427,7 +422,7 @@ static void further_bits_lie_above_the_first(void)
     check_thread(0, 4000);
 }
 
-static void a_bit_that_all_windows_share_is_passed_over(void)
+TEST(a_bit_that_all_windows_share_is_passed_over)
 {
     begin(LOG);
     for (uint64_t at = 0; !the_ledger.header->window_mask; at++)
@@ -446,7 +441,7 @@ static void a_bit_that_all_windows_share_is_passed_over(void)
 
 /* A second fills the log */
 
-static void where_one_second_fills_the_log_some_of_its_windows_are_left_out(void)
+TEST(where_one_second_fills_the_log_some_of_its_windows_are_left_out)
 {
     begin(LOG);
     calls(0, 0, 50000);
@@ -491,7 +486,7 @@ static uint64_t first_mask_of_windows(uint64_t windows_in_all)
     return the_ledger.header->window_mask;
 }
 
-static void stretches_are_as_long_as_eight_of_them_fit(void)
+TEST(stretches_are_as_long_as_eight_of_them_fit)
 {
     begin(LOG);
     CHECK_EQUAL(first_mask_of_windows(127), 8);
@@ -501,7 +496,7 @@ static void stretches_are_as_long_as_eight_of_them_fit(void)
 }
 
 /* Some calls, a burst that fills the log in one window, and a later call. */
-static void a_burst_stays_or_what_comes_after_it_is_sampled(void)
+TEST(a_burst_stays_or_what_comes_after_it_is_sampled)
 {
     const uint64_t window_ns = 1 << LEDGER_WINDOW_NS_LOG2;
     begin(LOG);
@@ -528,7 +523,7 @@ static void fill_in_one_window(uint64_t at)
         calls(thread, at, 1);
 }
 
-static void where_one_window_fills_the_log_the_rest_of_the_second_is_given_up(void)
+TEST(where_one_window_fills_the_log_the_rest_of_the_second_is_given_up)
 {
     begin(LOG);
     fill_in_one_window(0);
@@ -547,7 +542,7 @@ static void where_one_window_fills_the_log_the_rest_of_the_second_is_given_up(vo
 
 /* Each page has calls of two windows, of which no bit leaves out both; one leaves out the
  * present. */
-static void a_bit_that_leaves_out_a_part_of_each_page_is_not_added(void)
+TEST(a_bit_that_leaves_out_a_part_of_each_page_is_not_added)
 {
     begin(LOG);
     for (unsigned thread = 0; thread < BUSY; thread++) {
@@ -560,7 +555,7 @@ static void a_bit_that_leaves_out_a_part_of_each_page_is_not_added(void)
     check_thread(LOG_PAGES - BUSY, 3);
 }
 
-static void a_page_stays_as_long_as_its_gap_matters(void)
+TEST(a_page_stays_as_long_as_its_gap_matters)
 {
     begin(LOG);
     const unsigned thread = LOG_PAGES - BUSY, first = 944;
@@ -581,7 +576,7 @@ static void a_page_stays_as_long_as_its_gap_matters(void)
     CHECK_EQUAL(found_in(owner_of_thread(thread), 1).until_ticks, 0);
 }
 
-static void the_calls_that_a_page_has_decide_how_long_it_stays(void)
+TEST(the_calls_that_a_page_has_decide_how_long_it_stays)
 {
     begin(LOG);
     activities(1, 1, PAGE);
@@ -596,7 +591,7 @@ static void the_calls_that_a_page_has_decide_how_long_it_stays(void)
     CHECK_EQUAL(gpu_page->owner, owner_of_thread(0));
 }
 
-static void after_a_window_that_filled_the_log_others_are_sampled(void)
+TEST(after_a_window_that_filled_the_log_others_are_sampled)
 {
     begin(LOG);
     for (uint64_t full = 1; full < 16; full++) {
@@ -657,7 +652,7 @@ static uint64_t calls_in_record(unsigned thread, uint64_t at, uint64_t end)
     return count;
 }
 
-static void a_record_has_all_calls_of_its_time_beside_a_full_log(void)
+TEST(a_record_has_all_calls_of_its_time_beside_a_full_log)
 {
     begin(LOG);
     const int64_t start_ns = the_ledger.header->start_ns, window_ns = 1 << LEDGER_WINDOW_NS_LOG2;
@@ -681,7 +676,7 @@ static void a_record_has_all_calls_of_its_time_beside_a_full_log(void)
     check_thread(1, 1000);
 }
 
-static void a_record_takes_nothing_from_the_log(void)
+TEST(a_record_takes_nothing_from_the_log)
 {
     begin(LOG);
     record(1, 2, 100);
@@ -693,7 +688,7 @@ static void a_record_takes_nothing_from_the_log(void)
     CHECK_EQUAL(the_ledger.header->window_mask, 0);
 }
 
-static void a_record_without_room_ends_and_the_log_goes_on(void)
+TEST(a_record_without_room_ends_and_the_log_goes_on)
 {
     begin(LOG);
     record(1, 9, 1);
@@ -711,7 +706,7 @@ static void a_record_without_room_ends_and_the_log_goes_on(void)
     CHECK_EQUAL(check_thread(1, 9), 8);
 }
 
-static void where_the_ledger_is_full_the_record_ends_too(void)
+TEST(where_the_ledger_is_full_the_record_ends_too)
 {
     begin(LOG);
     record(1, 9, 1000);
@@ -723,7 +718,7 @@ static void where_the_ledger_is_full_the_record_ends_too(void)
 }
 
 /* An hour ahead, its idea of that time may be milliseconds off. */
-static void a_thread_looks_for_the_record_a_thousandth_of_the_time_before_it(void)
+TEST(a_thread_looks_for_the_record_a_thousandth_of_the_time_before_it)
 {
     begin(LOG);
     record(3000, 3001, 8);
@@ -741,7 +736,7 @@ static void a_thread_looks_for_the_record_a_thousandth_of_the_time_before_it(voi
     CHECK_EQUAL(recorded_calls(0), calls_in_record(0, 3000, 3001));
 }
 
-static void without_a_log_the_record_is_all(void)
+TEST(without_a_log_the_record_is_all)
 {
     begin(0);
     record(5, 6, 8);
@@ -758,7 +753,7 @@ static void without_a_log_the_record_is_all(void)
 
 /* Pages in use */
 
-static void an_open_page_is_not_taken(void)
+TEST(an_open_page_is_not_taken)
 {
     begin(LOG);
     calls(1, 9, 3);
@@ -772,7 +767,7 @@ static void an_open_page_is_not_taken(void)
     CHECK_EQUAL(samples[5].end_ticks, ticks_of_call(9, 5));
 }
 
-static void threads_that_idle_with_an_open_page_cost_no_window(void)
+TEST(threads_that_idle_with_an_open_page_cost_no_window)
 {
     begin(LOG);
     for (unsigned thread = 1; thread < STREAMS; thread++)
@@ -792,7 +787,7 @@ static void threads_that_idle_with_an_open_page_cost_no_window(void)
     CHECK(check_thread(0, at + 1) >= 8);
 }
 
-static void an_unfinished_collective_keeps_its_page(void)
+TEST(an_unfinished_collective_keeps_its_page)
 {
     begin(LOG);
     calls(0, 9, PAGE);
@@ -841,7 +836,7 @@ static void check_common(const struct rank *one, const struct rank *other, uint6
         CHECK_EQUAL(one->complete[at] && other->complete[at], is_kept(at, one->mask | other->mask));
 }
 
-static void ranks_of_one_rate_have_the_same_windows(void)
+TEST(ranks_of_one_rate_have_the_same_windows)
 {
     static struct rank one, other;
     begin(LOG);
@@ -854,7 +849,7 @@ static void ranks_of_one_rate_have_the_same_windows(void)
 }
 
 /* A bit in which both differ halves what they have in common. */
-static void ranks_of_different_rates_have_at_least_about_half_of_what_the_less_sampled_one_has(void)
+TEST(ranks_of_different_rates_have_at_least_about_half_of_what_the_less_sampled_one_has)
 {
     static struct rank one, other;
     static const unsigned rates[] = {60, 70, 100, 128, 180, 200, 256, 300, 400};
@@ -873,7 +868,7 @@ static void ranks_of_different_rates_have_at_least_about_half_of_what_the_less_s
 
 /* Masks */
 
-static void the_next_window_is_the_first_above_without_bits_of_the_mask(void)
+TEST(the_next_window_is_the_first_above_without_bits_of_the_mask)
 {
     for (uint64_t mask = 0; mask < 128; mask++)
         for (uint64_t window = 0; window < 600; window++) {
@@ -893,7 +888,7 @@ static uint64_t bits_of_all_masks(void)
     return bits(header->window_mask) + bits(header->device_mask) + bits(header->step_mask);
 }
 
-static void pages_are_looked_for_a_few_times_for_each_bit(void)
+TEST(pages_are_looked_for_a_few_times_for_each_bit)
 {
     begin(LOG);
     for (uint64_t at = 0; at < SECONDS; at++)
@@ -901,7 +896,7 @@ static void pages_are_looked_for_a_few_times_for_each_bit(void)
     CHECK(samples_pages_looked_at <= 4 * LOG_PAGES * bits_of_all_masks());
 }
 
-static void many_threads_that_share_a_small_log_look_for_pages_once_in_a_window(void)
+TEST(many_threads_that_share_a_small_log_look_for_pages_once_in_a_window)
 {
     enum { BUSY_WINDOWS = 200 };
     begin(LEDGER_CHUNK_BYTES);
@@ -920,7 +915,7 @@ static void many_threads_that_share_a_small_log_look_for_pages_once_in_a_window(
 
 /* GPU streams */
 
-static void gpu_streams_have_a_mask_of_their_own(void)
+TEST(gpu_streams_have_a_mask_of_their_own)
 {
     begin(LOG);
     for (uint64_t at = 0; at < 500; at++) {
@@ -933,7 +928,7 @@ static void gpu_streams_have_a_mask_of_their_own(void)
     CHECK(check_stream(0, 500) >= 10);
 }
 
-static void whoever_has_most_pages_gets_the_bit(void)
+TEST(whoever_has_most_pages_gets_the_bit)
 {
     begin(LOG);
     for (uint64_t at = 0; at < 34; at++)
@@ -952,7 +947,7 @@ static void whoever_has_most_pages_gets_the_bit(void)
     check_stream(0, 1000);
 }
 
-static void a_gpu_that_filled_the_log_in_one_window_leaves_room_for_threads(void)
+TEST(a_gpu_that_filled_the_log_in_one_window_leaves_room_for_threads)
 {
     begin(LOG);
     for (uint64_t full = 1; full < 16; full++) {
@@ -997,7 +992,7 @@ static uint64_t check_steps(void)
     return count;
 }
 
-static void a_step_ends_where_the_next_one_begins(void)
+TEST(a_step_ends_where_the_next_one_begins)
 {
     begin(LOG);
     for (unsigned i = 0; i < 1000; i++) {
@@ -1008,7 +1003,7 @@ static void a_step_ends_where_the_next_one_begins(void)
     CHECK_EQUAL(the_ledger.header->step_mask, 0);
 }
 
-static void all_steps_stay_while_calls_fill_the_log(void)
+TEST(all_steps_stay_while_calls_fill_the_log)
 {
     begin(LOG);
     for (uint64_t at = 0; at < 1000; at++) {
@@ -1020,7 +1015,7 @@ static void all_steps_stay_while_calls_fill_the_log(void)
     check_thread(0, 1000);
 }
 
-static void steps_without_end_leave_out_whole_pages(void)
+TEST(steps_without_end_leave_out_whole_pages)
 {
     begin(LOG);
     steps(40 * LOG_PAGES * PAGE + 17);
@@ -1032,7 +1027,7 @@ static void steps_without_end_leave_out_whole_pages(void)
     CHECK(expected > LOG_PAGES * PAGE / 4);
 }
 
-static void many_steps_leave_room_for_calls(void)
+TEST(many_steps_leave_room_for_calls)
 {
     begin(LEDGER_CHUNK_BYTES);
     steps(CHUNK_PAGES * PAGE);
@@ -1042,7 +1037,7 @@ static void many_steps_leave_room_for_calls(void)
     check_steps();
 }
 
-static void steps_that_find_no_page_are_missing_up_to_the_next_page(void)
+TEST(steps_that_find_no_page_are_missing_up_to_the_next_page)
 {
     begin(LOG);
     fill_in_one_window(1);
@@ -1055,7 +1050,7 @@ static void steps_that_find_no_page_are_missing_up_to_the_next_page(void)
     CHECK_EQUAL(check_steps(), PAGE);
 }
 
-static void the_page_of_the_current_step_is_not_taken(void)
+TEST(the_page_of_the_current_step_is_not_taken)
 {
     begin(LOG);
     steps(PAGE + 5);
@@ -1068,7 +1063,7 @@ static void the_page_of_the_current_step_is_not_taken(void)
     CHECK_EQUAL(check_steps(), PAGE + 6);
 }
 
-static void a_sampled_step_ends_where_one_that_is_left_out_begins(void)
+TEST(a_sampled_step_ends_where_one_that_is_left_out_begins)
 {
     begin(LOG);
     the_ledger.header->step_mask = 1;
@@ -1080,7 +1075,7 @@ static void a_sampled_step_ends_where_one_that_is_left_out_begins(void)
 
 /* No log */
 
-static void without_room_nothing_is_sampled(void)
+TEST(without_room_nothing_is_sampled)
 {
     begin(LEDGER_CHUNK_BYTES - 1);
     calls(0, 0, 5000);
@@ -1095,7 +1090,7 @@ static void without_room_nothing_is_sampled(void)
     CHECK(!"there is a page");
 }
 
-static void a_ledger_without_room_for_the_log_samples_in_what_there_is(void)
+TEST(a_ledger_without_room_for_the_log_samples_in_what_there_is)
 {
     begin(LOG);
     while (ledger_chunk(LEDGER_CELLS, 64, 0))
@@ -1132,7 +1127,7 @@ static void *step_along(void *number)
     return NULL;
 }
 
-static void threads_share_the_log(void)
+TEST(threads_share_the_log)
 {
     enum { THREADS = 6 };
     pthread_t all[THREADS + 1];
@@ -1179,7 +1174,7 @@ static void look_for_strangers(pid_t child)
     }
 }
 
-static void a_kill_while_pages_change_hands_leaves_no_call_in_a_wrong_place(void)
+TEST(a_kill_while_pages_change_hands_leaves_no_call_in_a_wrong_place)
 {
     begin(LEDGER_CHUNK_BYTES);
     for (uint64_t at = 0; at < 200; at++)
@@ -1192,57 +1187,3 @@ static void a_kill_while_pages_change_hands_leaves_no_call_in_a_wrong_place(void
         sampled_before += page->samples[i].end_ticks && page->samples[i].sequence >> 32 < 128;
     CHECK(stepping(PTRACE_SINGLESTEP, fill_and_turn, look_for_strangers) > 1000);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_record_has_all_calls_of_its_time_beside_a_full_log),
-    TEST(a_record_takes_nothing_from_the_log),
-    TEST(a_record_without_room_ends_and_the_log_goes_on),
-    TEST(where_the_ledger_is_full_the_record_ends_too),
-    TEST(a_thread_looks_for_the_record_a_thousandth_of_the_time_before_it),
-    TEST(without_a_log_the_record_is_all),
-    TEST(a_short_run_has_every_call),
-    TEST(a_short_run_has_all_of_many_calls_in_one_second),
-    TEST(a_sample_has_all_that_it_was_given),
-    TEST(a_call_belongs_to_the_window_in_which_it_returns),
-    TEST(a_window_ends_with_its_last_nanosecond),
-    TEST(windows_are_of_the_monotonic_clock_though_the_calibration_was_off),
-    TEST(a_thread_that_is_not_sampled_looks_at_the_clock_each_second),
-    TEST(two_samples_that_are_kept_together_are_adjacent),
-    TEST(a_full_log_leaves_out_windows_and_has_all_of_the_others),
-    TEST(pages_of_windows_that_are_left_out_are_used_again),
-    TEST(the_first_bit_leaves_at_least_four_stretches_as_long_as_possible),
-    TEST(further_bits_lie_above_the_first),
-    TEST(a_bit_that_all_windows_share_is_passed_over),
-    TEST(where_one_second_fills_the_log_some_of_its_windows_are_left_out),
-    TEST(stretches_are_as_long_as_eight_of_them_fit),
-    TEST(a_burst_stays_or_what_comes_after_it_is_sampled),
-    TEST(where_one_window_fills_the_log_the_rest_of_the_second_is_given_up),
-    TEST(a_bit_that_leaves_out_a_part_of_each_page_is_not_added),
-    TEST(a_page_stays_as_long_as_its_gap_matters),
-    TEST(the_calls_that_a_page_has_decide_how_long_it_stays),
-    TEST(after_a_window_that_filled_the_log_others_are_sampled),
-    TEST(an_open_page_is_not_taken),
-    TEST(threads_that_idle_with_an_open_page_cost_no_window),
-    TEST(an_unfinished_collective_keeps_its_page),
-    TEST(ranks_of_one_rate_have_the_same_windows),
-    TEST(ranks_of_different_rates_have_at_least_about_half_of_what_the_less_sampled_one_has),
-    TEST(the_next_window_is_the_first_above_without_bits_of_the_mask),
-    TEST(pages_are_looked_for_a_few_times_for_each_bit),
-    TEST(many_threads_that_share_a_small_log_look_for_pages_once_in_a_window),
-    TEST(gpu_streams_have_a_mask_of_their_own),
-    TEST(whoever_has_most_pages_gets_the_bit),
-    TEST(a_gpu_that_filled_the_log_in_one_window_leaves_room_for_threads),
-    TEST(a_step_ends_where_the_next_one_begins),
-    TEST(all_steps_stay_while_calls_fill_the_log),
-    TEST(steps_without_end_leave_out_whole_pages),
-    TEST(many_steps_leave_room_for_calls),
-    TEST(steps_that_find_no_page_are_missing_up_to_the_next_page),
-    TEST(the_page_of_the_current_step_is_not_taken),
-    TEST(a_sampled_step_ends_where_one_that_is_left_out_begins),
-    TEST(without_room_nothing_is_sampled),
-    TEST(a_ledger_without_room_for_the_log_samples_in_what_there_is),
-    TEST(threads_share_the_log),
-    TEST(a_kill_while_pages_change_hands_leaves_no_call_in_a_wrong_place),
-};
-
-UNIT_FILE(TESTS)

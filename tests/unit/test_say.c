@@ -52,7 +52,7 @@ static bool is_pending(int raised)
     return sigismember(&pending, raised);
 }
 
-static void a_line_has_our_name_before_it_and_a_newline_after(void)
+TEST(a_line_has_our_name_before_it_and_a_newline_after)
 {
     int reader = begin_with_pipe();
     say_line("rank %d of %s", 3, "job");
@@ -60,7 +60,7 @@ static void a_line_has_our_name_before_it_and_a_newline_after(void)
     CHECK_TEXT(read_from(reader), "commprof: rank 3 of job\n");
 }
 
-static void control_characters_are_made_visible_and_other_letters_stay(void)
+TEST(control_characters_are_made_visible_and_other_letters_stay)
 {
     int reader = begin_with_pipe();
     say_text("run\nfolder \x1b[2J\x7f\t \xc2\x9b \xc3\xa9\xc4\x9b 100%s");
@@ -69,7 +69,7 @@ static void control_characters_are_made_visible_and_other_letters_stay(void)
                "commprof: run\\nfolder \\x1b[2J\\x7f\\x09 \xc2\\x9b \xc3\xa9\xc4\x9b 100%s\n");
 }
 
-static void a_long_line_loses_its_middle_and_a_pipe_takes_it_as_a_whole(void)
+TEST(a_long_line_loses_its_middle_and_a_pipe_takes_it_as_a_whole)
 {
     enum { BREAKS = 2 * PIPE_BUF };
     static char breaks[BREAKS + 1], text[BREAKS + 16];
@@ -84,7 +84,7 @@ static void a_long_line_loses_its_middle_and_a_pipe_takes_it_as_a_whole(void)
     CHECK_TEXT(line + PIPE_BUF - 8, "\\nthere\n");
 }
 
-static void a_reader_that_has_gone_leaves_no_trace(void)
+TEST(a_reader_that_has_gone_leaves_no_trace)
 {
     close(begin_with_pipe());
     errno = 17;
@@ -95,7 +95,7 @@ static void a_reader_that_has_gone_leaves_no_trace(void)
     CHECK(!is_pending(SIGPIPE));
 }
 
-static void a_signal_that_was_pending_before_still_is(void)
+TEST(a_signal_that_was_pending_before_still_is)
 {
     sigset_t blocked;
     sigemptyset(&blocked);
@@ -118,7 +118,7 @@ static void fill(int file)
     fcntl(file, F_SETFL, flags);
 }
 
-static void a_full_pipe_is_not_waited_for_and_keeps_its_mode(void)
+TEST(a_full_pipe_is_not_waited_for_and_keeps_its_mode)
 {
     begin_with_pipe();
     fill(STDERR_FILENO);
@@ -137,7 +137,7 @@ static void take_all_descriptors(void)
         ;
 }
 
-static void without_descriptors_a_full_pipe_is_not_waited_for_either(void)
+TEST(without_descriptors_a_full_pipe_is_not_waited_for_either)
 {
     begin_with_pipe();
     take_all_descriptors();
@@ -146,7 +146,7 @@ static void without_descriptors_a_full_pipe_is_not_waited_for_either(void)
     end();
 }
 
-static void without_descriptors_a_line_is_still_said(void)
+TEST(without_descriptors_a_line_is_still_said)
 {
     int reader = begin_with_pipe();
     take_all_descriptors();
@@ -155,7 +155,7 @@ static void without_descriptors_a_line_is_still_said(void)
     CHECK_TEXT(read_from(reader), "commprof: there is room for it\n");
 }
 
-static void a_full_socket_is_not_waited_for(void)
+TEST(a_full_socket_is_not_waited_for)
 {
     int ends[2];
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
@@ -173,7 +173,7 @@ static int open_terminal(int *leader)
     return open(ptsname(*leader), O_RDWR | O_NOCTTY);
 }
 
-static void a_stopped_terminal_is_not_waited_for(void)
+TEST(a_stopped_terminal_is_not_waited_for)
 {
     int leader, terminal = open_terminal(&leader);
     tcflow(terminal, TCOOFF);
@@ -182,7 +182,7 @@ static void a_stopped_terminal_is_not_waited_for(void)
     end();
 }
 
-static void a_terminal_is_written_to(void)
+TEST(a_terminal_is_written_to)
 {
     int leader, terminal = open_terminal(&leader);
     begin_with(terminal);
@@ -191,7 +191,7 @@ static void a_terminal_is_written_to(void)
     CHECK_TEXT(read_from(leader), "commprof: on a terminal\r\n");
 }
 
-static void a_file_gets_the_line_between_what_the_job_writes(void)
+TEST(a_file_gets_the_line_between_what_the_job_writes)
 {
     int file = open("log", O_RDWR | O_CREAT, 0600);
     begin_with(dup(file));
@@ -203,7 +203,7 @@ static void a_file_gets_the_line_between_what_the_job_writes(void)
     CHECK_TEXT(read_from(file), "before\ncommprof: between\nafter\n");
 }
 
-static void nothing_is_written_to_what_has_become_descriptor_2_since(void)
+TEST(nothing_is_written_to_what_has_become_descriptor_2_since)
 {
     begin_with_pipe();
     close(STDERR_FILENO);
@@ -217,7 +217,7 @@ static void nothing_is_written_to_what_has_become_descriptor_2_since(void)
     CHECK_EQUAL(written.st_size, 0);
 }
 
-static void nothing_is_said_by_a_forked_child(void)
+TEST(nothing_is_said_by_a_forked_child)
 {
     int reader = begin_with_pipe();
     pid_t child = fork();
@@ -229,22 +229,3 @@ static void nothing_is_said_by_a_forked_child(void)
     end();
     CHECK_TEXT(read_from(reader), "");
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_line_has_our_name_before_it_and_a_newline_after),
-    TEST(control_characters_are_made_visible_and_other_letters_stay),
-    TEST(a_long_line_loses_its_middle_and_a_pipe_takes_it_as_a_whole),
-    TEST(a_reader_that_has_gone_leaves_no_trace),
-    TEST(a_signal_that_was_pending_before_still_is),
-    TEST(a_full_pipe_is_not_waited_for_and_keeps_its_mode),
-    TEST(without_descriptors_a_full_pipe_is_not_waited_for_either),
-    TEST(without_descriptors_a_line_is_still_said),
-    TEST(a_full_socket_is_not_waited_for),
-    TEST(a_stopped_terminal_is_not_waited_for),
-    TEST(a_terminal_is_written_to),
-    TEST(a_file_gets_the_line_between_what_the_job_writes),
-    TEST(nothing_is_written_to_what_has_become_descriptor_2_since),
-    TEST(nothing_is_said_by_a_forked_child),
-};
-
-UNIT_FILE(TESTS)

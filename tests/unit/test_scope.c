@@ -7,7 +7,7 @@
 
 static int in_the_program;
 
-static void an_address_is_in_the_object_that_it_lies_in(void)
+TEST(an_address_is_in_the_object_that_it_lies_in)
 {
     struct scope_object program = scope_object_of(&in_the_program),
                         libc = scope_object_of(dlsym(RTLD_DEFAULT, "calloc"));
@@ -18,7 +18,7 @@ static void an_address_is_in_the_object_that_it_lies_in(void)
     CHECK(!libc.is_program || program.begin == libc.begin);
 }
 
-static void memory_is_in_no_object(void)
+TEST(memory_is_in_no_object)
 {
     void *memory = calloc(1, 1);
     struct scope_object none = scope_object_of(memory);
@@ -32,18 +32,10 @@ static void count_one(const char *name, void *count)
     *(int *)count += strcmp(name, "nanosleep") == 0;
 }
 
-static void functions_that_the_program_is_linked_with_are_visited(void)
+TEST(functions_that_the_program_is_linked_with_are_visited)
 {
     int count = 0;
     scope_imports(count_one, &count);
     CHECK(count > 0);
     CHECK(nanosleep(&(struct timespec){0, 1}, NULL) == 0); /* which is the reason */
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(an_address_is_in_the_object_that_it_lies_in),
-    TEST(memory_is_in_no_object),
-    TEST(functions_that_the_program_is_linked_with_are_visited),
-};
-
-UNIT_FILE(TESTS)

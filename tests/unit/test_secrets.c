@@ -212,7 +212,7 @@ static void in_place_of_the_name(const char *container, const char *name, char *
     *text = '\0';
 }
 
-static void no_name_gives_its_value_away_in_any_container(void)
+TEST(no_name_gives_its_value_away_in_any_container)
 {
     for (size_t n = 0; n < sizeof SECRETS / sizeof *SECRETS; n++)
         for (size_t c = 0; c < sizeof CONTAINERS / sizeof *CONTAINERS; c++) {
@@ -240,7 +240,7 @@ static void quoted(const char *text, const char *before, char quote, const char 
     sprintf(result, "%c%s", quote, after);
 }
 
-static void no_name_gives_its_value_away_through_two_quotations(void)
+TEST(no_name_gives_its_value_away_through_two_quotations)
 {
     static const struct {
         const char *before;
@@ -267,7 +267,7 @@ static void no_name_gives_its_value_away_through_two_quotations(void)
         }
 }
 
-static void what_is_no_secret_stays_as_it_is(void)
+TEST(what_is_no_secret_stays_as_it_is)
 {
     static const char *const TEXTS[] = {
         "",
@@ -310,7 +310,7 @@ static void what_is_no_secret_stays_as_it_is(void)
     }
 }
 
-static void only_the_secret_of_a_structure_is_masked(void)
+TEST(only_the_secret_of_a_structure_is_masked)
 {
     static const char *const TEXTS[][2] = {
         {"FOO=1,HF_TOKEN=S,BAR=2", "FOO=1,HF_TOKEN=***,BAR=2"},
@@ -340,7 +340,7 @@ static void only_the_secret_of_a_structure_is_masked(void)
         CHECK_TEXT(line(TEXTS[i][0]), TEXTS[i][1]);
 }
 
-static void the_value_of_an_option_is_masked_in_both_forms(void)
+TEST(the_value_of_an_option_is_masked_in_both_forms)
 {
     CHECK_TEXT(ARGUMENTS("train\0--wandb-api-key=abc\0--password\0two words\0--lr\0001"),
                "train --wandb-api-key=*** --password *** --lr 1");
@@ -353,14 +353,14 @@ static void the_value_of_an_option_is_masked_in_both_forms(void)
                "train --tokens 7 --tokens *** --password");
 }
 
-static void a_command_in_an_argument_is_masked_too(void)
+TEST(a_command_in_an_argument_is_masked_too)
 {
     CHECK_TEXT(ARGUMENTS("sh\0-c\0train --password 'a S' --lr 1"),
                "sh -c train --password '***' --lr 1");
     CHECK_TEXT(ARGUMENTS("sh\0-c\0HF_TOKEN=S train\0x"), "sh -c HF_TOKEN=*** x");
 }
 
-static void user_and_password_are_masked(void)
+TEST(user_and_password_are_masked)
 {
     CHECK_TEXT(line("--db=postgres://u:p@host/x https://host/a@b git+ssh://t@h"),
                "--db=postgres://***@host/x https://host/a@b git+ssh://***@h");
@@ -371,7 +371,7 @@ static void user_and_password_are_masked(void)
                "{\"url\": \"sql://***@host\", \"mail\": \"a@b\"}");
 }
 
-static void keys_of_well_known_services_are_masked(void)
+TEST(keys_of_well_known_services_are_masked)
 {
     static const char *const KEYS[] = {
         "AKIAIOSFODNN7EXAMPLE",
@@ -392,7 +392,7 @@ static void keys_of_well_known_services_are_masked(void)
     CHECK_TEXT(line("-----BEGIN PRIVATE KEY-----\nabc"), "***");
 }
 
-static void a_file_is_masked_line_by_line_and_block_by_block(void)
+TEST(a_file_is_masked_line_by_line_and_block_by_block)
 {
     CHECK_TEXT(
         lines("a: 1\npassword: S S\ncredentials:\n  a: S\n\n  b: S\nc: 3\nkey: |\n  S\nd: 4\n"),
@@ -408,7 +408,7 @@ static void a_file_is_masked_line_by_line_and_block_by_block(void)
     CHECK_TEXT(lines("/etc/token: S S\n/opt/auth:/opt/b\n"), "/etc/token: ***\n/opt/auth:/opt/b\n");
 }
 
-static void a_setting_is_masked_by_its_name(void)
+TEST(a_setting_is_masked_by_its_name)
 {
     char result[16];
     secrets_mask_value("HF_TOKEN", 8, "S", result, sizeof result);
@@ -421,7 +421,7 @@ static void a_setting_is_masked_by_its_name(void)
     CHECK(!secrets_named("", 0));
 }
 
-static void what_does_not_fit_is_cut(void)
+TEST(what_does_not_fit_is_cut)
 {
     char little[8];
     secrets_mask_arguments("train --password x", 18, little, sizeof little);
@@ -438,7 +438,7 @@ static uint32_t random_number(void)
 }
 
 /* Pieces of structures in any order; exact sizes, so that a sanitizer sees each byte beyond. */
-static void any_text_is_read_within_its_bounds(void)
+TEST(any_text_is_read_within_its_bounds)
 {
     static const char *const PIECES[] = {"password",
                                          "--token",
@@ -494,7 +494,7 @@ static void any_text_is_read_within_its_bounds(void)
 
 /* No part of a text is read again and again: in a text of one piece repeated this would take
  * minutes. */
-static void the_longest_text_is_masked_at_once(void)
+TEST(the_longest_text_is_masked_at_once)
 {
     static const char *const PIECES[] = {
         "\\",  "'", "\"",    "token=", "a:", "=a:", "://", "a:b/://",
@@ -509,21 +509,3 @@ static void the_longest_text_is_masked_at_once(void)
         secrets_mask_arguments(text, strlen(text), masked, sizeof masked);
     }
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(no_name_gives_its_value_away_in_any_container),
-    TEST(no_name_gives_its_value_away_through_two_quotations),
-    TEST(what_is_no_secret_stays_as_it_is),
-    TEST(only_the_secret_of_a_structure_is_masked),
-    TEST(the_value_of_an_option_is_masked_in_both_forms),
-    TEST(a_command_in_an_argument_is_masked_too),
-    TEST(user_and_password_are_masked),
-    TEST(keys_of_well_known_services_are_masked),
-    TEST(a_file_is_masked_line_by_line_and_block_by_block),
-    TEST(a_setting_is_masked_by_its_name),
-    TEST(what_does_not_fit_is_cut),
-    TEST(any_text_is_read_within_its_bounds),
-    TEST(the_longest_text_is_masked_at_once),
-};
-
-UNIT_FILE(TESTS)

@@ -45,7 +45,7 @@ static size_t index_of(const char *variable)
         CHECK(strncmp(complaints[0], VARIABLE "=" TEXT " ", strlen(VARIABLE "=" TEXT " ")) == 0); \
     } while (0)
 
-static void without_variables_the_defaults_stand(void)
+TEST(without_variables_the_defaults_stand)
 {
     settings_read(complain);
     CHECK_EQUAL(complaint_count, 0);
@@ -59,19 +59,19 @@ static void without_variables_the_defaults_stand(void)
     CHECK(!settings.quiet);
 }
 
-static void every_default_passes_the_users_parser(void)
+TEST(every_default_passes_the_users_parser)
 {
     settings_read(NULL);
     for (size_t i = 0; i < SETTINGS_COUNT; i++)
         CHECK_TEXT(settings_value(i), SETTINGS_TABLE[i].fallback);
 }
 
-static void an_empty_variable_means_the_default(void)
+TEST(an_empty_variable_means_the_default)
 {
     CHECK_READS("COMMPROF_MEMORY", "", memory_bytes, 64 << 20);
 }
 
-static void sizes_have_units(void)
+TEST(sizes_have_units)
 {
     CHECK_READS("COMMPROF_MEMORY", "65536", memory_bytes, 65536);
     CHECK_READS("COMMPROF_MEMORY", "3k", memory_bytes, 3 << 10);
@@ -82,7 +82,7 @@ static void sizes_have_units(void)
     CHECK_READS("COMMPROF_SAMPLES", "0", samples_bytes, 0);
 }
 
-static void a_stretch_has_seconds_and_begins_at_one(void)
+TEST(a_stretch_has_seconds_and_begins_at_one)
 {
     CHECK_READS("COMMPROF_RECORD", "20", record.length_ns, 20000000000);
     CHECK_EQUAL(settings.record.begin_ns, 0);
@@ -95,7 +95,7 @@ static void a_stretch_has_seconds_and_begins_at_one(void)
     CHECK_READS("COMMPROF_RECORD", "1.00000000019", record.length_ns, 1000000000);
 }
 
-static void malformed_stretches_are_named_and_the_default_stands(void)
+TEST(malformed_stretches_are_named_and_the_default_stands)
 {
     CHECK_REFUSES("COMMPROF_RECORD", "20s", record.length_ns, 0);
     CHECK_REFUSES("COMMPROF_RECORD", "20@", record.length_ns, 0);
@@ -108,7 +108,7 @@ static void malformed_stretches_are_named_and_the_default_stands(void)
     CHECK_REFUSES("COMMPROF_RECORD", "1@99999999999999999999999", record.length_ns, 0);
 }
 
-static void malformed_sizes_are_named_and_the_default_stands(void)
+TEST(malformed_sizes_are_named_and_the_default_stands)
 {
     CHECK_REFUSES("COMMPROF_MEMORY", "much", memory_bytes, 64 << 20);
     CHECK_REFUSES("COMMPROF_MEMORY", "-5", memory_bytes, 64 << 20);
@@ -120,13 +120,13 @@ static void malformed_sizes_are_named_and_the_default_stands(void)
     CHECK_REFUSES("COMMPROF_MEMORY", "99999999999999999999", memory_bytes, 64 << 20);
 }
 
-static void numbers_are_decimal(void)
+TEST(numbers_are_decimal)
 {
     CHECK_READS("COMMPROF_VERBOSE", "0", verbose, 0);
     CHECK_READS("COMMPROF_VERBOSE", "2", verbose, 2);
 }
 
-static void malformed_numbers_are_named_and_the_default_stands(void)
+TEST(malformed_numbers_are_named_and_the_default_stands)
 {
     CHECK_REFUSES("COMMPROF_VERBOSE", "very", verbose, 0);
     CHECK_REFUSES("COMMPROF_VERBOSE", "2x", verbose, 0);
@@ -135,7 +135,7 @@ static void malformed_numbers_are_named_and_the_default_stands(void)
     CHECK_REFUSES("COMMPROF_VERBOSE", "99999999999999999999", verbose, 0);
 }
 
-static void flags_have_the_usual_words(void)
+TEST(flags_have_the_usual_words)
 {
     CHECK_READS("COMMPROF_QUIET", "on", quiet, true);
     CHECK_READS("COMMPROF_QUIET", "1", quiet, true);
@@ -147,33 +147,33 @@ static void flags_have_the_usual_words(void)
     CHECK_READS("COMMPROF_START", "false", start, false);
 }
 
-static void malformed_flags_are_named_and_the_default_stands(void)
+TEST(malformed_flags_are_named_and_the_default_stands)
 {
     CHECK_REFUSES("COMMPROF_QUIET", "maybe", quiet, false);
     CHECK_REFUSES("COMMPROF_START", "2", start, true);
     CHECK_REFUSES("COMMPROF_START", "of", start, true);
 }
 
-static void clocks_have_names(void)
+TEST(clocks_have_names)
 {
     CHECK_READS("COMMPROF_CLOCK", "auto", clock, CLOCK_AUTO);
     CHECK_READS("COMMPROF_CLOCK", "counter", clock, CLOCK_COUNTER);
     CHECK_READS("COMMPROF_CLOCK", "Monotonic", clock, CLOCK_GETTIME);
 }
 
-static void malformed_clocks_are_named_and_the_default_stands(void)
+TEST(malformed_clocks_are_named_and_the_default_stands)
 {
     CHECK_REFUSES("COMMPROF_CLOCK", "sundial", clock, CLOCK_AUTO);
 }
 
-static void texts_are_taken_as_they_are(void)
+TEST(texts_are_taken_as_they_are)
 {
     read_with("COMMPROF_OUTPUT", "/scratch/run of %p");
     CHECK_TEXT(settings.output, "/scratch/run of %p");
     CHECK_EQUAL(complaint_count, 0);
 }
 
-static void a_text_that_does_not_fit_is_named_and_the_default_stands(void)
+TEST(a_text_that_does_not_fit_is_named_and_the_default_stands)
 {
     static char long_text[SETTING_TEXT_BYTES + 1];
     memset(long_text, 'x', sizeof long_text - 1);
@@ -183,34 +183,34 @@ static void a_text_that_does_not_fit_is_named_and_the_default_stands(void)
     CHECK(strncmp(complaints[0], "COMMPROF_OUTPUT=xxx", 19) == 0);
 }
 
-static void a_complaint_says_what_is_understood_and_what_is_used(void)
+TEST(a_complaint_says_what_is_understood_and_what_is_used)
 {
     read_with("COMMPROF_CLOCK", "sundial");
     CHECK(strstr(complaints[0], SETTINGS_TABLE[index_of("COMMPROF_CLOCK")].argument) != NULL);
     CHECK(strstr(complaints[0], "using auto") != NULL);
 }
 
-static void a_variable_that_is_no_setting_is_named_once(void)
+TEST(a_variable_that_is_no_setting_is_named_once)
 {
     read_with("COMMPROF_OUTPT", "/scratch");
     CHECK_EQUAL(complaint_count, 1);
     CHECK(strncmp(complaints[0], "COMMPROF_OUTPT ", 15) == 0);
 }
 
-static void the_beginning_of_a_settings_name_is_not_the_setting(void)
+TEST(the_beginning_of_a_settings_name_is_not_the_setting)
 {
     read_with("COMMPROF_OUT", "/scratch");
     CHECK_EQUAL(complaint_count, 1);
     CHECK_TEXT(settings.output, "");
 }
 
-static void variables_of_other_programs_are_ignored(void)
+TEST(variables_of_other_programs_are_ignored)
 {
     read_with("COMMPROFILER", "x");
     CHECK_EQUAL(complaint_count, 0);
 }
 
-static void every_fault_is_named(void)
+TEST(every_fault_is_named)
 {
     setenv("COMMPROF_CLOCK", "sundial", 1);
     setenv("COMMPROF_MEMORY", "much", 1);
@@ -218,7 +218,7 @@ static void every_fault_is_named(void)
     CHECK_EQUAL(complaint_count, 3);
 }
 
-static void faults_may_go_unsaid(void)
+TEST(faults_may_go_unsaid)
 {
     setenv("COMMPROF_CLOCK", "sundial", 1);
     setenv("COMMPROF_TYPO", "1", 1);
@@ -226,14 +226,14 @@ static void faults_may_go_unsaid(void)
     CHECK_EQUAL(settings.clock, CLOCK_AUTO);
 }
 
-static void reading_again_forgets_the_first_reading(void)
+TEST(reading_again_forgets_the_first_reading)
 {
     read_with("COMMPROF_MEMORY", "1M");
     settings_read(complain);
     CHECK_EQUAL(settings.memory_bytes, 64 << 20);
 }
 
-static void a_value_is_printed_as_it_can_be_read_again(void)
+TEST(a_value_is_printed_as_it_can_be_read_again)
 {
     read_with("COMMPROF_MEMORY", "1536K");
     CHECK_TEXT(settings_value(index_of("COMMPROF_MEMORY")), "1536K");
@@ -251,7 +251,7 @@ static void a_value_is_printed_as_it_can_be_read_again(void)
     CHECK_TEXT(settings_value(index_of("COMMPROF_OUTPUT")), "run");
 }
 
-static void calls_are_left_out_by_name_with_or_without_prefix(void)
+TEST(calls_are_left_out_by_name_with_or_without_prefix)
 {
     read_with("COMMPROF_EXCLUDE", "MPI_Test,iprobe, mpi_TESTALL");
     CHECK(settings_excludes("MPI_Test"));
@@ -262,19 +262,19 @@ static void calls_are_left_out_by_name_with_or_without_prefix(void)
     CHECK(!settings_excludes("MPI_Send"));
 }
 
-static void an_empty_list_leaves_nothing_out(void)
+TEST(an_empty_list_leaves_nothing_out)
 {
     settings_read(NULL);
     CHECK(!settings_excludes("MPI_Test"));
 }
 
-static void a_list_of_nothing_but_commas_leaves_nothing_out(void)
+TEST(a_list_of_nothing_but_commas_leaves_nothing_out)
 {
     read_with("COMMPROF_EXCLUDE", ",, ,MPI_,");
     CHECK(!settings_excludes("MPI_Test"));
 }
 
-static void ranks_are_a_list_or_one_per_node(void)
+TEST(ranks_are_a_list_or_one_per_node)
 {
     read_with("COMMPROF_RANKS", "0-63:8,5");
     CHECK_TEXT(settings.ranks, "0-63:8,5");
@@ -286,7 +286,7 @@ static void ranks_are_a_list_or_one_per_node(void)
     CHECK_TEXT(complaints[0], "COMMPROF_RANKS=one is not understood (LIST); using the default");
 }
 
-static void a_list_names_whole_words_or_their_beginning(void)
+TEST(a_list_names_whole_words_or_their_beginning)
 {
     CHECK(settings_list_has("osu_*, solver", "osu_bw"));
     CHECK(settings_list_has("osu_*, solver", "Solver"));
@@ -307,7 +307,7 @@ static void site_says(const char *text)
     settings_read(complain);
 }
 
-static void a_site_has_defaults_of_its_own(void)
+TEST(a_site_has_defaults_of_its_own)
 {
     site_says("output = /scratch/%u/commprof/%j\nGPU-every_s = 600\nquiet = on\n");
     CHECK_EQUAL(complaint_count, 0);
@@ -317,7 +317,7 @@ static void a_site_has_defaults_of_its_own(void)
     CHECK_EQUAL(settings.memory_bytes, 64 << 20);
 }
 
-static void a_variable_takes_precedence_over_the_site(void)
+TEST(a_variable_takes_precedence_over_the_site)
 {
     setenv("COMMPROF_MEMORY", "2M", 1);
     site_says("memory = 8M\nsamples = 1M\n");
@@ -325,7 +325,7 @@ static void a_variable_takes_precedence_over_the_site(void)
     CHECK_EQUAL(settings.samples_bytes, 1 << 20);
 }
 
-static void a_malformed_variable_leaves_the_sites_value(void)
+TEST(a_malformed_variable_leaves_the_sites_value)
 {
     setenv("COMMPROF_MEMORY", "much", 1);
     site_says("memory = 8M\n");
@@ -333,7 +333,7 @@ static void a_malformed_variable_leaves_the_sites_value(void)
     CHECK_TEXT(complaints[0], "COMMPROF_MEMORY=much is not understood (SIZE); using 8M");
 }
 
-static void what_commprof_replay_says_of_itself_is_no_setting(void)
+TEST(what_commprof_replay_says_of_itself_is_no_setting)
 {
     setenv("COMMPROF_REPLAY_GAPS", "none", 1);
     site_says("");
@@ -343,7 +343,7 @@ static void what_commprof_replay_says_of_itself_is_no_setting(void)
     CHECK_EQUAL(complaint_count, 1);
 }
 
-static void what_is_wrong_in_the_sites_file_is_one_line(void)
+TEST(what_is_wrong_in_the_sites_file_is_one_line)
 {
     site_says("memory = much\ntypo = 1\nconfig = other\nsamples = 1M\n");
     CHECK_EQUAL(complaint_count, 1);
@@ -356,7 +356,7 @@ static void what_is_wrong_in_the_sites_file_is_one_line(void)
                "site.conf, line 1: typo is not a setting; commprof-run --help lists them");
 }
 
-static void the_source_of_a_value_is_known(void)
+TEST(the_source_of_a_value_is_known)
 {
     setenv("COMMPROF_MEMORY", "2M", 1);
     site_says("memory = 8M\nsamples = 1M\nexclude =\n");
@@ -366,7 +366,7 @@ static void the_source_of_a_value_is_known(void)
     CHECK(!settings_source(index_of("COMMPROF_CLOCK")));
 }
 
-static void the_sites_profile_has_defaults_below_all_else(void)
+TEST(the_sites_profile_has_defaults_below_all_else)
 {
     setenv("COMMPROF_MEMORY", "8M", 1);
     site_says("copy-s = 5\nprofile = site\n");
@@ -381,7 +381,7 @@ static void the_sites_profile_has_defaults_below_all_else(void)
     CHECK(!settings_source(index_of("COMMPROF_UMASK")));
 }
 
-static void a_user_may_have_another_profile_than_the_site(void)
+TEST(a_user_may_have_another_profile_than_the_site)
 {
     setenv("COMMPROF_PROFILE", "full", 1);
     site_says("profile = site\nmemory = 8M\n");
@@ -390,7 +390,7 @@ static void a_user_may_have_another_profile_than_the_site(void)
     CHECK_REFUSES("COMMPROF_PROFILE", "small", profile, PROFILE_SITE);
 }
 
-static void a_site_that_is_gone_leaves_nothing(void)
+TEST(a_site_that_is_gone_leaves_nothing)
 {
     site_says("memory = 8M\n");
     setenv("COMMPROF_CONFIG", "/dev/null", 1);
@@ -398,45 +398,3 @@ static void a_site_that_is_gone_leaves_nothing(void)
     CHECK_EQUAL(settings.memory_bytes, 64 << 20);
     CHECK_EQUAL(complaint_count, 0);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(ranks_are_a_list_or_one_per_node),
-    TEST(a_site_has_defaults_of_its_own),
-    TEST(a_variable_takes_precedence_over_the_site),
-    TEST(a_malformed_variable_leaves_the_sites_value),
-    TEST(what_commprof_replay_says_of_itself_is_no_setting),
-    TEST(what_is_wrong_in_the_sites_file_is_one_line),
-    TEST(the_source_of_a_value_is_known),
-    TEST(the_sites_profile_has_defaults_below_all_else),
-    TEST(a_user_may_have_another_profile_than_the_site),
-    TEST(a_list_names_whole_words_or_their_beginning),
-    TEST(a_site_that_is_gone_leaves_nothing),
-    TEST(without_variables_the_defaults_stand),
-    TEST(every_default_passes_the_users_parser),
-    TEST(an_empty_variable_means_the_default),
-    TEST(sizes_have_units),
-    TEST(malformed_sizes_are_named_and_the_default_stands),
-    TEST(a_stretch_has_seconds_and_begins_at_one),
-    TEST(malformed_stretches_are_named_and_the_default_stands),
-    TEST(numbers_are_decimal),
-    TEST(malformed_numbers_are_named_and_the_default_stands),
-    TEST(flags_have_the_usual_words),
-    TEST(malformed_flags_are_named_and_the_default_stands),
-    TEST(clocks_have_names),
-    TEST(malformed_clocks_are_named_and_the_default_stands),
-    TEST(texts_are_taken_as_they_are),
-    TEST(a_text_that_does_not_fit_is_named_and_the_default_stands),
-    TEST(a_complaint_says_what_is_understood_and_what_is_used),
-    TEST(a_variable_that_is_no_setting_is_named_once),
-    TEST(the_beginning_of_a_settings_name_is_not_the_setting),
-    TEST(variables_of_other_programs_are_ignored),
-    TEST(every_fault_is_named),
-    TEST(faults_may_go_unsaid),
-    TEST(reading_again_forgets_the_first_reading),
-    TEST(a_value_is_printed_as_it_can_be_read_again),
-    TEST(calls_are_left_out_by_name_with_or_without_prefix),
-    TEST(an_empty_list_leaves_nothing_out),
-    TEST(a_list_of_nothing_but_commas_leaves_nothing_out),
-};
-
-UNIT_FILE(TESTS)

@@ -39,20 +39,20 @@ static void check_not_used(const char *why)
     CHECK_EQUAL(file.more_faults, 0);
 }
 
-static void each_line_is_a_pair(void)
+TEST(each_line_is_a_pair)
 {
     read_text("# of the site\n\noutput = /scratch/%u/a b\n\tgpu-every-s=600\r\n   # more\nquiet=");
     CHECK_TEXT(taken, "output=/scratch/%u/a b;gpu-every-s=600;quiet=;");
     CHECK_TEXT(file.fault, "");
 }
 
-static void a_value_may_hold_an_equals_sign_and_a_hash(void)
+TEST(a_value_may_hold_an_equals_sign_and_a_hash)
 {
     read_text("output = a=b #c\n");
     CHECK_TEXT(taken, "output=a=b #c;");
 }
 
-static void lines_that_are_wrong_are_left_out_and_the_first_is_named(void)
+TEST(lines_that_are_wrong_are_left_out_and_the_first_is_named)
 {
     read_text("memory = 8M\nrubbish\nwrong = 1\n= 2\nquiet = on\n");
     CHECK_TEXT(taken, "memory=8M;=2;quiet=on;");
@@ -60,7 +60,7 @@ static void lines_that_are_wrong_are_left_out_and_the_first_is_named(void)
     CHECK_EQUAL(file.more_faults, 1);
 }
 
-static void a_missing_file_is_a_fault_only_if_somebody_named_it(void)
+TEST(a_missing_file_is_a_fault_only_if_somebody_named_it)
 {
     read_path("nothing", true);
     check_not_used("");
@@ -70,7 +70,7 @@ static void a_missing_file_is_a_fault_only_if_somebody_named_it(void)
     check_not_used("it is not used: No such file or directory");
 }
 
-static void a_file_that_is_not_text_is_not_used(void)
+TEST(a_file_that_is_not_text_is_not_used)
 {
     read_bytes("memory = 8M\n\0quiet = on\n", 24);
     check_not_used("it is not used: not a text file");
@@ -78,7 +78,7 @@ static void a_file_that_is_not_text_is_not_used(void)
     check_not_used("it is not used: not a text file");
 }
 
-static void a_large_file_is_not_used(void)
+TEST(a_large_file_is_not_used)
 {
     static char text[SETTINGS_FILE_BYTES + 1];
     memset(text, '\n', sizeof text);
@@ -89,7 +89,7 @@ static void a_large_file_is_not_used(void)
     check_not_used("it is not used: larger than 16 kB");
 }
 
-static void a_pipe_a_folder_and_an_endless_device_are_not_used(void)
+TEST(a_pipe_a_folder_and_an_endless_device_are_not_used)
 {
     CHECK(mkfifo("pipe", 0600) == 0);
     read_path("pipe", true);
@@ -100,13 +100,13 @@ static void a_pipe_a_folder_and_an_endless_device_are_not_used(void)
     check_not_used("it is not used: not a regular file");
 }
 
-static void the_null_device_is_an_empty_file(void)
+TEST(the_null_device_is_an_empty_file)
 {
     read_path("/dev/null", false);
     check_not_used("");
 }
 
-static void reading_again_forgets_the_first_reading(void)
+TEST(reading_again_forgets_the_first_reading)
 {
     read_text("rubbish\nrubbish\n");
     read_text("quiet = on\n");
@@ -114,17 +114,3 @@ static void reading_again_forgets_the_first_reading(void)
     CHECK_TEXT(file.fault, "");
     CHECK_EQUAL(file.more_faults, 0);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(each_line_is_a_pair),
-    TEST(a_value_may_hold_an_equals_sign_and_a_hash),
-    TEST(lines_that_are_wrong_are_left_out_and_the_first_is_named),
-    TEST(a_missing_file_is_a_fault_only_if_somebody_named_it),
-    TEST(a_file_that_is_not_text_is_not_used),
-    TEST(a_large_file_is_not_used),
-    TEST(a_pipe_a_folder_and_an_endless_device_are_not_used),
-    TEST(the_null_device_is_an_empty_file),
-    TEST(reading_again_forgets_the_first_reading),
-};
-
-UNIT_FILE(TESTS)

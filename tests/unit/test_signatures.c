@@ -161,7 +161,7 @@ static uint64_t blocks(unsigned number)
     return entry_of(number)->blocks;
 }
 
-static void equal_arguments_have_one_number(void)
+TEST(equal_arguments_have_one_number)
 {
     begin();
     struct signature_arguments sum = {
@@ -181,7 +181,7 @@ static void equal_arguments_have_one_number(void)
     CHECK_EQUAL(entry->flags, LEDGER_SIGNATURE_IN_PLACE | LEDGER_SIGNATURE_COMMUTATIVE);
 }
 
-static void each_argument_makes_a_difference(void)
+TEST(each_argument_makes_a_difference)
 {
     begin();
     for (int twice = 0; twice < 2; twice++) {
@@ -202,7 +202,7 @@ static void each_argument_makes_a_difference(void)
     }
 }
 
-static void bits_above_a_handle_do_not_count(void)
+TEST(bits_above_a_handle_do_not_count)
 {
     begin();
     CHECK_EQUAL(number_of((struct signature_arguments){.count = 1, .type = MPICH_FLOAT, .op = SUM}),
@@ -212,7 +212,7 @@ static void bits_above_a_handle_do_not_count(void)
                 1);
 }
 
-static void a_type_of_a_freed_one_s_handle_is_another(void)
+TEST(a_type_of_a_freed_one_s_handle_is_another)
 {
     begin();
     struct signature_arguments two = {.count = 2, .type = VECTOR};
@@ -234,7 +234,7 @@ static void a_type_of_a_freed_one_s_handle_is_another(void)
     CHECK_EQUAL(types_held, 0);
 }
 
-static void an_operation_of_a_freed_one_s_handle_is_another(void)
+TEST(an_operation_of_a_freed_one_s_handle_is_another)
 {
     begin();
     struct signature_arguments users = {.count = 2, .type = MPICH_FLOAT, .op = USERS_OP};
@@ -248,7 +248,7 @@ static void an_operation_of_a_freed_one_s_handle_is_another(void)
     CHECK_EQUAL(entry_of(2)->flags, LEDGER_SIGNATURE_COMMUTATIVE);
 }
 
-static void blocks_are_those_of_the_type_within(void)
+TEST(blocks_are_those_of_the_type_within)
 {
     begin();
     fake_types[0] =
@@ -284,7 +284,7 @@ static uint64_t blocks_of_subarray(int dimensions, int order)
         number_of((struct signature_arguments){.count = (mpi_count)dimensions, .type = VECTOR}));
 }
 
-static void a_subarray_has_as_many_blocks_as_its_part_has_rows(void)
+TEST(a_subarray_has_as_many_blocks_as_its_part_has_rows)
 {
     enum { ORDER_C = 56, ORDER_FORTRAN = 57 };
     begin();
@@ -295,7 +295,7 @@ static void a_subarray_has_as_many_blocks_as_its_part_has_rows(void)
     CHECK_EQUAL(blocks_of_subarray(11, ORDER_C), 0); /* more arguments than we look at */
 }
 
-static void the_arguments_of_a_constructor_say_how_many_blocks_there_are(void)
+TEST(the_arguments_of_a_constructor_say_how_many_blocks_there_are)
 {
     static const struct {
         const char *name;
@@ -315,7 +315,7 @@ static void the_arguments_of_a_constructor_say_how_many_blocks_there_are(void)
     }
 }
 
-static void a_type_made_with_large_counts_is_asked_about_in_that_form(void)
+TEST(a_type_made_with_large_counts_is_asked_about_in_that_form)
 {
     begin();
     mpi_query.Type_get_envelope_c = fake_large_envelope;
@@ -326,7 +326,7 @@ static void a_type_made_with_large_counts_is_asked_about_in_that_form(void)
                 1ll << 33);
 }
 
-static void vectors_of_counts_are_told_apart_by_hash(void)
+TEST(vectors_of_counts_are_told_apart_by_hash)
 {
     begin();
     const int sizes[] = {1, 2, 3, 4, 5}, others[] = {1, 2, 3, 5, 4};
@@ -345,7 +345,7 @@ static void vectors_of_counts_are_told_apart_by_hash(void)
     CHECK(entry_of(1)->counts_hash != entry_of(2)->counts_hash);
 }
 
-static void a_type_for_each_count_is_in_the_hash(void)
+TEST(a_type_for_each_count_is_in_the_hash)
 {
     begin();
     const int sizes[] = {1, 2};
@@ -360,7 +360,7 @@ static void a_type_for_each_count_is_in_the_hash(void)
     CHECK_EQUAL(entry_of(2)->count, 0);
 }
 
-static void a_library_that_cannot_be_asked_gives_none(void)
+TEST(a_library_that_cannot_be_asked_gives_none)
 {
     begin();
     mpi_query.Type_get_envelope = NULL;
@@ -381,7 +381,7 @@ static unsigned full_facts(void)
     return facts;
 }
 
-static void a_full_table_has_no_room_and_says_so_once(void)
+TEST(a_full_table_has_no_room_and_says_so_once)
 {
     begin_with(1 << 20);
     unsigned room = (unsigned)(the_ledger.limit_bytes / 8 / sizeof(struct ledger_signature));
@@ -395,7 +395,7 @@ static void a_full_table_has_no_room_and_says_so_once(void)
     CHECK_EQUAL(number_of((struct signature_arguments){.count = 7, .type = MPICH_FLOAT}), 7);
 }
 
-static void numbers_end_at_65535(void)
+TEST(numbers_end_at_65535)
 {
     begin();
     for (unsigned i = 1; i <= UINT16_MAX; i++)
@@ -420,7 +420,7 @@ static void *look_up_all(void *numbers)
     return NULL;
 }
 
-static void threads_agree_on_numbers(void)
+TEST(threads_agree_on_numbers)
 {
     static unsigned numbers[THREADS][SIZES];
     pthread_t threads[THREADS];
@@ -436,23 +436,3 @@ static void threads_agree_on_numbers(void)
             CHECK_EQUAL(numbers[k][i], numbers[0][i]);
     }
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(equal_arguments_have_one_number),
-    TEST(each_argument_makes_a_difference),
-    TEST(bits_above_a_handle_do_not_count),
-    TEST(a_type_of_a_freed_one_s_handle_is_another),
-    TEST(an_operation_of_a_freed_one_s_handle_is_another),
-    TEST(blocks_are_those_of_the_type_within),
-    TEST(a_subarray_has_as_many_blocks_as_its_part_has_rows),
-    TEST(the_arguments_of_a_constructor_say_how_many_blocks_there_are),
-    TEST(a_type_made_with_large_counts_is_asked_about_in_that_form),
-    TEST(vectors_of_counts_are_told_apart_by_hash),
-    TEST(a_type_for_each_count_is_in_the_hash),
-    TEST(a_library_that_cannot_be_asked_gives_none),
-    TEST(a_full_table_has_no_room_and_says_so_once),
-    TEST(numbers_end_at_65535),
-    TEST(threads_agree_on_numbers),
-};
-
-UNIT_FILE(TESTS)

@@ -17,6 +17,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+UNIT_ALONE;
+
 enum { SEND = 1, WAIT = 2, ALLREDUCE = 3, BCAST = 4, IALLREDUCE = 5, NCCL_ALL_REDUCE = 700 };
 
 static char why[512];
@@ -133,7 +135,7 @@ static bool is_there(const char *path)
 
 /* Contents */
 
-static void a_rank_has_one_row_with_all_that_the_header_says(void)
+TEST(a_rank_has_one_row_with_all_that_the_header_says)
 {
     begin();
     the_ledger.header->abort_code = 0;
@@ -157,7 +159,7 @@ static void a_rank_has_one_row_with_all_that_the_header_says(void)
     CHECK_TEXT(ask("SELECT cost_init_ns, cost_per_call_ps, clock_error_ppb FROM rank"), "6|7|-8");
 }
 
-static void a_rank_says_how_its_gpu_side_fared(void)
+TEST(a_rank_says_how_its_gpu_side_fared)
 {
     begin();
     store();
@@ -188,7 +190,7 @@ static void a_rank_says_how_its_gpu_side_fared(void)
                "16|17|18|19|20|21");
 }
 
-static void storing_is_part_of_what_finalizing_cost(void)
+TEST(storing_is_part_of_what_finalizing_cost)
 {
     begin();
     the_ledger.header->cost_finalize_ns = 1000000000000;
@@ -198,7 +200,7 @@ static void storing_is_part_of_what_finalizing_cost(void)
         "1|1");
 }
 
-static void a_ledger_that_still_runs_has_no_end(void)
+TEST(a_ledger_that_still_runs_has_no_end)
 {
     begin();
     the_ledger.header->ended = LEDGER_RUNNING;
@@ -208,7 +210,7 @@ static void a_ledger_that_still_runs_has_no_end(void)
                "running|null|1|0");
 }
 
-static void an_abort_has_its_code(void)
+TEST(an_abort_has_its_code)
 {
     begin();
     the_ledger.header->ended = LEDGER_ABORTED;
@@ -217,7 +219,7 @@ static void an_abort_has_its_code(void)
     CHECK_TEXT(ask("SELECT ended, abort_code FROM rank"), "abort|9");
 }
 
-static void what_the_process_used_is_stored_as_facts(void)
+TEST(what_the_process_used_is_stored_as_facts)
 {
     begin();
     the_ledger.header->usage_begin = (struct ledger_usage){.since_start_ns = 40,
@@ -234,7 +236,7 @@ static void what_the_process_used_is_stored_as_facts(void)
 
 /* A process that was killed has no last reading; a thread of ours that took one says nothing of the
  * main thread's place. */
-static void what_was_not_read_is_no_fact(void)
+TEST(what_was_not_read_is_no_fact)
 {
     begin();
     the_ledger.header->usage_begin =
@@ -246,7 +248,7 @@ static void what_was_not_read_is_no_fact(void)
                "0");
 }
 
-static void how_long_late_activities_were_is_stored_as_a_fact(void)
+TEST(how_long_late_activities_were_is_stored_as_a_fact)
 {
     begin();
     store();
@@ -256,7 +258,7 @@ static void how_long_late_activities_were_is_stored_as_a_fact(void)
     CHECK_TEXT(ask("SELECT value FROM fact WHERE key = 'gpu.late_ns'"), "2101");
 }
 
-static void facts_keep_their_text_and_the_last_of_a_key_counts(void)
+TEST(facts_keep_their_text_and_the_last_of_a_key_counts)
 {
     begin();
     ledger_fact("program", "tr'ain; DROP TABLE fact; -- \n \xc3\xa4");
@@ -271,7 +273,7 @@ static void facts_keep_their_text_and_the_last_of_a_key_counts(void)
     CHECK_TEXT(ask("SELECT run_id FROM rank"), "job-18");
 }
 
-static void calls_that_a_row_names_are_described_and_no_others(void)
+TEST(calls_that_a_row_names_are_described_and_no_others)
 {
     begin();
     store();
@@ -287,7 +289,7 @@ static void calls_that_a_row_names_are_described_and_no_others(void)
                "ncclAllReduce|collective|nccl|blocking|allreduce|all");
 }
 
-static void threads_have_their_names(void)
+TEST(threads_have_their_names)
 {
     begin();
     store();
@@ -299,7 +301,7 @@ static void threads_have_their_names(void)
     "SELECT doing_call, doing_communicator, doing_is_inside, doing_since_ns, doing_bytes, " \
     "doing_peer, doing_tag, doing_request_call "
 
-static void a_thread_says_what_it_was_doing(void)
+TEST(a_thread_says_what_it_was_doing)
 {
     begin();
     the_ledger.header->clock_ticks = 5000;
@@ -320,7 +322,7 @@ static void a_thread_says_what_it_was_doing(void)
     CHECK_TEXT(ask(DOING "FROM thread WHERE thread = 1"), "MPI_Send|0|0|400|null|null|null|");
 }
 
-static void the_last_collectives_of_a_communicator_are_numbered(void)
+TEST(the_last_collectives_of_a_communicator_are_numbered)
 {
     begin();
     struct ledger_communicator world = {.identity = 1, .communicator = 2, .collectives = 18};
@@ -339,7 +341,7 @@ static void the_last_collectives_of_a_communicator_are_numbered(void)
                "MPI_Send|2|null MPI_Wait|null|3");
 }
 
-static void a_thread_that_has_not_heard_of_a_reset_counts_for_nothing(void)
+TEST(a_thread_that_has_not_heard_of_a_reset_counts_for_nothing)
 {
     begin();
     send(0, 64, 100, 1);
@@ -349,7 +351,7 @@ static void a_thread_that_has_not_heard_of_a_reset_counts_for_nothing(void)
     CHECK_TEXT(ask("SELECT thread FROM cell"), "1");
 }
 
-static void communicators_have_all_that_is_known_of_them(void)
+TEST(communicators_have_all_that_is_known_of_them)
 {
     begin();
     struct ledger_communicator world = {
@@ -386,7 +388,7 @@ static void communicators_have_all_that_is_known_of_them(void)
                "0000000000000007|8|3||nccl");
 }
 
-static void a_cell_has_its_key_and_its_sums(void)
+TEST(a_cell_has_its_key_and_its_sums)
 {
     begin();
     send(0, 64, 100, 1);
@@ -404,7 +406,7 @@ static void a_cell_has_its_key_and_its_sums(void)
                "3|1|MPI_Send|5|9663676416|completion|host|0|0|1|0|7777|7777|7777|555");
 }
 
-static void measures_and_memory_kinds_have_their_names(void)
+TEST(measures_and_memory_kinds_have_their_names)
 {
     static const char *const KINDS[] = {"host", "device", "managed", "pinned"};
     static const char *const MEASURES[] = {"call", "completion", "poll", "device", "captured"};
@@ -431,7 +433,7 @@ static void measures_and_memory_kinds_have_their_names(void)
         }
 }
 
-static void threads_keep_cells_of_their_own(void)
+TEST(threads_keep_cells_of_their_own)
 {
     begin();
     send(0, 64, 100, 1);
@@ -441,7 +443,7 @@ static void threads_keep_cells_of_their_own(void)
     CHECK_TEXT(ask("SELECT thread, count FROM cell ORDER BY thread"), "0|1 1|2");
 }
 
-static void a_histogram_has_rows_for_the_buckets_in_use(void)
+TEST(a_histogram_has_rows_for_the_buckets_in_use)
 {
     begin();
     send(0, 64, 100, 1);
@@ -455,7 +457,7 @@ static void a_histogram_has_rows_for_the_buckets_in_use(void)
     CHECK_TEXT(ask("SELECT low_ns, high_ns FROM bucket_bound WHERE bucket = 21"), "96|104");
 }
 
-static void the_bounds_in_the_database_are_those_of_the_histogram(void)
+TEST(the_bounds_in_the_database_are_those_of_the_histogram)
 {
     char sql[128], bounds[64];
     begin();
@@ -471,7 +473,7 @@ static void the_bounds_in_the_database_are_those_of_the_histogram(void)
                "289|1099511627776|null");
 }
 
-static void a_cell_that_was_folded_away_or_never_used_is_not_stored(void)
+TEST(a_cell_that_was_folded_away_or_never_used_is_not_stored)
 {
     begin();
     send(0, 64, 100, 1);
@@ -483,7 +485,7 @@ static void a_cell_that_was_folded_away_or_never_used_is_not_stored(void)
     CHECK_TEXT(ask("SELECT count(*) FROM bucket"), "1");
 }
 
-static void a_folded_cell_says_so(void)
+TEST(a_folded_cell_says_so)
 {
     begin();
     add(0, cells_find(&cells[0], 128, cell_key(SEND, 2, LEDGER_CALL) | CELL_KEY_FOLDED), 100, 70);
@@ -493,7 +495,7 @@ static void a_folded_cell_says_so(void)
                "128|0|128 128|1|70");
 }
 
-static void peers_of_all_threads_add_up(void)
+TEST(peers_of_all_threads_add_up)
 {
     begin();
     send(0, 64, 100, 1);
@@ -510,7 +512,7 @@ static void peers_of_all_threads_add_up(void)
                "3|MPI_Send|sent|0|-1|1|8|50 3|MPI_Send|sent|0|1|2|128|300");
 }
 
-static void many_cells_are_all_stored(void)
+TEST(many_cells_are_all_stored)
 {
     begin();
     for (uint64_t bytes = 1; bytes <= 1000; bytes++)
@@ -522,7 +524,7 @@ static void many_cells_are_all_stored(void)
     CHECK_TEXT(ask("SELECT count(*), sum(bytes) FROM peer"), "1000|500500");
 }
 
-static void the_file_says_what_it_is(void)
+TEST(the_file_says_what_it_is)
 {
     begin();
     store();
@@ -600,7 +602,7 @@ static struct ledger_thread *sampled_since(unsigned thread, int64_t ns)
     return cells[thread].record;
 }
 
-static void a_collective_has_its_number_and_its_root(void)
+TEST(a_collective_has_its_number_and_its_root)
 {
     begin_sampled();
     struct ledger_page *page = begin_page(LEDGER_OF_THREAD, 1, 4);
@@ -620,7 +622,7 @@ static void a_collective_has_its_number_and_its_root(void)
     CHECK_TEXT(ask("SELECT DISTINCT world_rank FROM sample"), "3");
 }
 
-static void a_collective_on_a_window_or_a_file_has_the_object_and_its_number_on_that(void)
+TEST(a_collective_on_a_window_or_a_file_has_the_object_and_its_number_on_that)
 {
     begin_sampled();
     struct ledger_page *page = begin_page(LEDGER_OF_THREAD, 1, 4);
@@ -632,7 +634,7 @@ static void a_collective_on_a_window_or_a_file_has_the_object_and_its_number_on_
                "1|null|null|null null|3|7|null");
 }
 
-static void a_call_without_a_sequence_has_its_peer_and_the_call_of_its_request(void)
+TEST(a_call_without_a_sequence_has_its_peer_and_the_call_of_its_request)
 {
     begin_sampled();
     struct ledger_page *page = begin_page(LEDGER_OF_THREAD, 1, 4);
@@ -656,7 +658,7 @@ static struct ledger_sample *put_message(struct ledger_page *page, unsigned plac
     return sample;
 }
 
-static void a_message_has_its_tag_and_number(void)
+TEST(a_message_has_its_tag_and_number)
 {
     begin_sampled();
     struct ledger_page *page = begin_page(LEDGER_OF_THREAD, 1, 4);
@@ -670,7 +672,7 @@ static void a_message_has_its_tag_and_number(void)
                "1|MPI_Send|2|null|300|350|null|64|5|null||0|-7|null");
 }
 
-static void further_messages_have_a_table_of_their_own(void)
+TEST(further_messages_have_a_table_of_their_own)
 {
     begin_sampled();
     struct ledger_page *page = begin_page(LEDGER_OF_THREAD, 1, 4);
@@ -684,7 +686,7 @@ static void further_messages_have_a_table_of_their_own(void)
     CHECK_TEXT(ask("SELECT thread, direction FROM message"), "1|received 1|sent");
 }
 
-static void a_started_collective_has_a_table_of_its_own(void)
+TEST(a_started_collective_has_a_table_of_its_own)
 {
     begin_sampled();
     struct ledger_page *page = begin_page(LEDGER_OF_THREAD, 1, 4);
@@ -704,7 +706,7 @@ static void a_started_collective_has_a_table_of_its_own(void)
                "3|1|MPI_Bcast|2|65535|2147483647|7|64|200|250|900");
 }
 
-static void a_partner_of_an_epoch_has_a_table_of_its_own(void)
+TEST(a_partner_of_an_epoch_has_a_table_of_its_own)
 {
     begin_sampled();
     struct ledger_page *page = begin_page(LEDGER_OF_THREAD, 1, 4);
@@ -723,7 +725,7 @@ static void a_partner_of_an_epoch_has_a_table_of_its_own(void)
                                                   "3|1|MPI_Bcast|2|9|7|2147483647|65535|200|250");
 }
 
-static void a_sample_has_its_signature(void)
+TEST(a_sample_has_its_signature)
 {
     begin_sampled();
     struct ledger_signature sum = {.signature = 1,
@@ -753,7 +755,7 @@ static void a_sample_has_its_signature(void)
     CHECK_TEXT(ask("SELECT start_ns, datatype FROM signed_sample"), "100|vector");
 }
 
-static void a_sample_that_is_not_there_yet_is_not_stored(void)
+TEST(a_sample_that_is_not_there_yet_is_not_stored)
 {
     begin_sampled();
     put(begin_page(LEDGER_OF_THREAD, 0, 4), 5, ALLREDUCE, 100, 200)->end_ticks = 0;
@@ -762,7 +764,7 @@ static void a_sample_that_is_not_there_yet_is_not_stored(void)
     CHECK_TEXT(ask("SELECT count(*) FROM sample"), "0");
 }
 
-static void samples_and_steps_that_a_mask_leaves_out_are_not_stored(void)
+TEST(samples_and_steps_that_a_mask_leaves_out_are_not_stored)
 {
     begin_sampled();
     the_ledger.header->window_mask = 1 << (SECOND_BIT + 1); /* 4, 5, 8, 9 */
@@ -789,7 +791,7 @@ static void begin_record(uint64_t begin_second, uint64_t end_second)
     the_ledger.header->record_asked_ns = 3 * SECOND_NS;
 }
 
-static void samples_of_the_record_are_stored_though_the_mask_leaves_them_out(void)
+TEST(samples_of_the_record_are_stored_though_the_mask_leaves_them_out)
 {
     begin_record(6, 8);
     the_ledger.header->window_mask = the_ledger.header->device_mask = 15 << SECOND_BIT;
@@ -808,14 +810,14 @@ static void samples_of_the_record_are_stored_though_the_mask_leaves_them_out(voi
                "2147483648|4294967296|3|1|15");
 }
 
-static void a_record_ends_with_the_job(void)
+TEST(a_record_ends_with_the_job)
 {
     begin_record(10, 90);
     store();
     CHECK_TEXT(ask("SELECT record_end_ns = wall_ns, record_is_full FROM rank"), "1|0");
 }
 
-static void a_record_that_had_not_begun_is_empty(void)
+TEST(a_record_that_had_not_begun_is_empty)
 {
     begin_record(80, 90);
     store();
@@ -823,7 +825,7 @@ static void a_record_that_had_not_begun_is_empty(void)
                "1|1");
 }
 
-static void without_a_record_its_times_are_unknown(void)
+TEST(without_a_record_its_times_are_unknown)
 {
     begin_sampled();
     store();
@@ -831,7 +833,7 @@ static void without_a_record_its_times_are_unknown(void)
                "null|null|null");
 }
 
-static void samples_from_before_a_reset_are_not_stored(void)
+TEST(samples_from_before_a_reset_are_not_stored)
 {
     begin_sampled();
     the_ledger.header->reset_ticks = ticks_at(5000);
@@ -844,7 +846,7 @@ static void samples_from_before_a_reset_are_not_stored(void)
     CHECK_TEXT(ask("SELECT begin_ns FROM sample_window"), "5000 5000");
 }
 
-static void windows_that_touch_are_one_row(void)
+TEST(windows_that_touch_are_one_row)
 {
     begin_sampled();
     begin_page(LEDGER_OF_THREAD, 0, 4);
@@ -853,7 +855,7 @@ static void windows_that_touch_are_one_row(void)
     CHECK_TEXT(ask("SELECT * FROM sample_window"), "3|0|0|10737418240 3|1|700|10737418240");
 }
 
-static void windows_between_sampled_ones_are_not_covered(void)
+TEST(windows_between_sampled_ones_are_not_covered)
 {
     begin_sampled();
     the_ledger.header->window_mask = 3 << SECOND_BIT;
@@ -865,7 +867,7 @@ static void windows_between_sampled_ones_are_not_covered(void)
 }
 
 /* There is no room for the rest of a second (of 2^30 ns on the wall clock). */
-static void a_gap_is_not_covered(void)
+TEST(a_gap_is_not_covered)
 {
     begin_sampled();
     no_room_from(begin_page(LEDGER_OF_THREAD, 1, 9 << SECOND_BIT), 5 * SECOND_NS);
@@ -877,7 +879,7 @@ static void a_gap_is_not_covered(void)
                "0|2147483648 2721225472|5368709120 5942450944|10737418240");
 }
 
-static void a_gap_counts_in_each_stretch_that_it_touches(void)
+TEST(a_gap_counts_in_each_stretch_that_it_touches)
 {
     begin_sampled();
     the_ledger.header->window_mask =
@@ -894,7 +896,7 @@ static void a_gap_counts_in_each_stretch_that_it_touches(void)
                "0|268435456 2|268435456 4|100 8|268435456 10|268435456");
 }
 
-static void stretches_of_windows_are_a_row_each(void)
+TEST(stretches_of_windows_are_a_row_each)
 {
     begin_sampled();
     the_ledger.header->window_mask = (1 << 1 | 1 << 3) << SECOND_BIT; /* 4 and 5, then 16 and 17 */
@@ -905,7 +907,7 @@ static void stretches_of_windows_are_a_row_each(void)
                "0|1647483648 12384901888|14532385536");
 }
 
-static void of_very_many_stretches_a_part_is_covered(void)
+TEST(of_very_many_stretches_a_part_is_covered)
 {
     begin_sampled();
     the_ledger.header->window_mask = 1;
@@ -921,14 +923,14 @@ static void of_very_many_stretches_a_part_is_covered(void)
                "0");
 }
 
-static void without_a_log_no_window_is_covered(void)
+TEST(without_a_log_no_window_is_covered)
 {
     begin_sampled();
     store();
     CHECK_TEXT(ask("SELECT count(*) FROM sample_window"), "0");
 }
 
-static void the_last_step_goes_on_until_the_end(void)
+TEST(the_last_step_goes_on_until_the_end)
 {
     begin_sampled();
     struct ledger_page *page = begin_page(LEDGER_OF_STEPS, 0, 0);
@@ -938,7 +940,7 @@ static void the_last_step_goes_on_until_the_end(void)
     CHECK_TEXT(ask("SELECT * FROM step"), "3|1|0|100|200 3|2|1|200|10737418240");
 }
 
-static void regions_have_names_and_spans(void)
+TEST(regions_have_names_and_spans)
 {
     begin_sampled();
     struct ledger_region region = {.region = 4, .name = "epoch/forward"};
@@ -951,7 +953,7 @@ static void regions_have_names_and_spans(void)
 }
 
 /* Calls of two kinds in turn, one of them without a completion; the last place is empty. */
-static void a_full_log_is_all_stored(void)
+TEST(a_full_log_is_all_stored)
 {
     begin_sampled();
     for (uint64_t window = 4; begin_page(LEDGER_OF_THREAD, 0, window); window++)
@@ -984,7 +986,7 @@ static void a_full_log_is_all_stored(void)
                "MPI_Send|1|0|0|null|null MPI_Allreduce|0|0|0|0|0");
 }
 
-static void an_nccl_operation_has_the_time_of_its_kernel(void)
+TEST(an_nccl_operation_has_the_time_of_its_kernel)
 {
     begin_sampled();
     struct ledger_call nccl = {.call = NCCL_ALL_REDUCE,
@@ -1010,7 +1012,7 @@ static void an_nccl_operation_has_the_time_of_its_kernel(void)
 
 /* GPU activities */
 
-static void a_device_has_the_times_of_its_states(void)
+TEST(a_device_has_the_times_of_its_states)
 {
     begin();
     struct ledger_device device = {.device = 1,
@@ -1053,7 +1055,7 @@ static void append_kernel(uint32_t number, bool is_communication, const char *na
     chunk->used += (uint32_t)bytes;
 }
 
-static void kernels_and_streams_have_their_names_and_numbers(void)
+TEST(kernels_and_streams_have_their_names_and_numbers)
 {
     begin();
     ledger_chunk(LEDGER_KERNELS, 1, 0);
@@ -1070,7 +1072,7 @@ static void kernels_and_streams_have_their_names_and_numbers(void)
     CHECK_TEXT(ask("SELECT * FROM gpu_stream"), "3|6|1|2|13");
 }
 
-static void activities_have_their_keys_sums_and_buckets(void)
+TEST(activities_have_their_keys_sums_and_buckets)
 {
     begin();
     struct ledger_activity kernel = {.kernel = 300,
@@ -1102,7 +1104,7 @@ static void activities_have_their_keys_sums_and_buckets(void)
     CHECK_TEXT(ask("SELECT * FROM gpu_bucket"), "1|21|2 1|30|1 2|0|1");
 }
 
-static void what_gpus_did_before_a_reset_does_not_count(void)
+TEST(what_gpus_did_before_a_reset_does_not_count)
 {
     begin();
     struct ledger_device device = {.device = 1,
@@ -1139,7 +1141,7 @@ static void append_tracing(int64_t begin_ns, int64_t end_ns, enum ledger_tracing
     ledger_append(LEDGER_TRACINGS, &tracing, sizeof tracing);
 }
 
-static void times_of_tracing_count_from_the_start(void)
+TEST(times_of_tracing_count_from_the_start)
 {
     begin();
     append_tracing(-50, 100, LEDGER_TRACING_DUTY, 40);
@@ -1150,7 +1152,7 @@ static void times_of_tracing_count_from_the_start(void)
                "3|0|100|duty|40|5 3|200|300|lost|null|5 3|400|500|goes on|0|5");
 }
 
-static void windows_that_a_better_one_replaces_have_no_row(void)
+TEST(windows_that_a_better_one_replaces_have_no_row)
 {
     begin();
     static const enum ledger_tracing_part PARTS[] = {LEDGER_PART_FIRST_USE, LEDGER_PART_STEPS,
@@ -1176,7 +1178,7 @@ static void append_reading(int64_t at_ns, uint64_t bytes, uint16_t limits, uint1
     ledger_append(LEDGER_READINGS, &reading, sizeof reading);
 }
 
-static void readings_say_what_is_known(void)
+TEST(readings_say_what_is_known)
 {
     begin();
     append_reading(100, 5, LEDGER_READING_KNOWN | LEDGER_READING_POWER | LEDGER_READING_HARDWARE,
@@ -1189,7 +1191,7 @@ static void readings_say_what_is_known(void)
         "3|1|100|1980|61|5|5|5|5|0|1|0|1 3|1|200|null|61|null|null|null|null|null|null|null|null");
 }
 
-static void readings_from_before_a_reset_do_not_count(void)
+TEST(readings_from_before_a_reset_do_not_count)
 {
     begin_sampled();
     append_reading(2000, 5, 0, 1);
@@ -1215,7 +1217,7 @@ static void append_cpu_time(int64_t at_ns, uint64_t waiting_ns, uint16_t live)
     ledger_append(LEDGER_CPU_TIMES, &entry, sizeof entry);
 }
 
-static void cpu_times_say_what_is_known(void)
+TEST(cpu_times_say_what_is_known)
 {
     begin();
     append_cpu_time(100, 30, 1);
@@ -1226,7 +1228,7 @@ static void cpu_times_say_what_is_known(void)
                "3|1|100|70|30|1|2|3|4|5|6 3|1|200|70|null|1|2|3|4|5|6");
 }
 
-static void cpu_times_from_before_a_reset_do_not_count(void)
+TEST(cpu_times_from_before_a_reset_do_not_count)
 {
     begin_sampled();
     append_cpu_time(2000, 30, 1);
@@ -1236,7 +1238,7 @@ static void cpu_times_from_before_a_reset_do_not_count(void)
     CHECK_TEXT(ask("SELECT at_ns FROM cpu_time"), "6000");
 }
 
-static void what_was_traced_before_a_reset_does_not_count(void)
+TEST(what_was_traced_before_a_reset_does_not_count)
 {
     begin_sampled();
     append_tracing(1000, 2000, LEDGER_TRACING_DUTY, 0);
@@ -1266,7 +1268,7 @@ static void begin_stream(uint32_t number, int64_t since_ns)
     ledger_append(LEDGER_STREAMS, &stream, sizeof stream);
 }
 
-static void single_activities_are_sampled_in_windows_of_the_devices_mask(void)
+TEST(single_activities_are_sampled_in_windows_of_the_devices_mask)
 {
     begin_sampled();
     begin_stream(1, 0);
@@ -1295,7 +1297,7 @@ static void single_activities_are_sampled_in_windows_of_the_devices_mask(void)
                "2"); /* the threads' windows, by their own mask */
 }
 
-static void while_tracing_goes_on_nothing_is_known_of_the_time_since_the_last_activity(void)
+TEST(while_tracing_goes_on_nothing_is_known_of_the_time_since_the_last_activity)
 {
     begin_sampled();
     begin_stream(1, 0);
@@ -1317,7 +1319,7 @@ static bool store_at(const char *path)
     return store_write(the_ledger.header, path, NULL, clock_monotonic_ns(), why, sizeof why);
 }
 
-static void nothing_but_the_database_is_left(void)
+TEST(nothing_but_the_database_is_left)
 {
     begin();
     store();
@@ -1326,7 +1328,7 @@ static void nothing_but_the_database_is_left(void)
     CHECK(!is_there("rank-3.db.tmp-journal"));
 }
 
-static void what_an_interrupted_run_left_is_replaced(void)
+TEST(what_an_interrupted_run_left_is_replaced)
 {
     begin();
     FILE *file = fopen("rank-3.db.tmp", "w");
@@ -1337,7 +1339,7 @@ static void what_an_interrupted_run_left_is_replaced(void)
     CHECK(!is_there("rank-3.db.tmp"));
 }
 
-static void a_folder_that_is_gone_is_said(void)
+TEST(a_folder_that_is_gone_is_said)
 {
     begin();
     CHECK(!store_at("gone/rank-3.db"));
@@ -1345,7 +1347,7 @@ static void a_folder_that_is_gone_is_said(void)
     CHECK(!is_there("gone"));
 }
 
-static void a_database_that_cannot_take_its_place_leaves_nothing(void)
+TEST(a_database_that_cannot_take_its_place_leaves_nothing)
 {
     begin();
     CHECK(mkdir("rank-3.db", 0700) == 0);
@@ -1354,7 +1356,7 @@ static void a_database_that_cannot_take_its_place_leaves_nothing(void)
     CHECK(!is_there("rank-3.db.tmp"));
 }
 
-static void a_failure_leaves_an_earlier_database_as_it_was(void)
+TEST(a_failure_leaves_an_earlier_database_as_it_was)
 {
     begin();
     store();
@@ -1364,7 +1366,7 @@ static void a_failure_leaves_an_earlier_database_as_it_was(void)
     CHECK_TEXT(ask("SELECT world_size FROM rank"), "8");
 }
 
-static void a_full_disk_is_said_and_leaves_nothing(void)
+TEST(a_full_disk_is_said_and_leaves_nothing)
 {
     begin();
     for (uint64_t bytes = 1; bytes <= 1000; bytes++)
@@ -1394,15 +1396,14 @@ int fsync(int file)
     return fsync_error ? -1 : 0;
 }
 
-static void
-a_database_is_on_the_disk_before_it_has_its_name_and_the_name_before_the_ledger_goes(void)
+TEST(a_database_is_on_the_disk_before_it_has_its_name_and_the_name_before_the_ledger_goes)
 {
     begin();
     store();
     CHECK_TEXT(order, "fnd");
 }
 
-static void a_disk_that_fails_is_said(void)
+TEST(a_disk_that_fails_is_said)
 {
     begin();
     fsync_error = EIO;
@@ -1413,7 +1414,7 @@ static void a_disk_that_fails_is_said(void)
     CHECK(!is_there("rank-3.db.tmp"));
 }
 
-static void a_link_that_somebody_has_put_there_is_not_written_through(void)
+TEST(a_link_that_somebody_has_put_there_is_not_written_through)
 {
     begin();
     FILE *file = fopen("precious", "w");
@@ -1427,7 +1428,7 @@ static void a_link_that_somebody_has_put_there_is_not_written_through(void)
     CHECK(lstat("rank-3.db", &about) == 0 && S_ISREG(about.st_mode));
 }
 
-static void a_database_that_somebody_else_has_put_there_is_not_replaced(void)
+TEST(a_database_that_somebody_else_has_put_there_is_not_replaced)
 {
     begin();
     FILE *file = fopen("rank-3.db", "w");
@@ -1441,7 +1442,7 @@ static void a_database_that_somebody_else_has_put_there_is_not_replaced(void)
     CHECK(!is_there("rank-3.db.tmp"));
 }
 
-static void what_cannot_be_put_out_of_the_way_is_said(void)
+TEST(what_cannot_be_put_out_of_the_way_is_said)
 {
     begin();
     CHECK(mkdir("rank-3.db.tmp", 0777) == 0);
@@ -1472,14 +1473,14 @@ static void refuse_locks(void)
     close(file);
 }
 
-static void a_file_system_without_locks_takes_a_database(void)
+TEST(a_file_system_without_locks_takes_a_database)
 {
     begin();
     refuse_locks();
     CHECK(store_at("rank-3.db"));
 }
 
-static void the_user_s_umask_is_respected(void)
+TEST(the_user_s_umask_is_respected)
 {
     struct stat about;
     begin();
@@ -1494,7 +1495,7 @@ static void the_user_s_umask_is_respected(void)
 }
 
 /* Exhausted file descriptors: `ulimit -n`. */
-static void without_a_file_descriptor_it_is_said(void)
+TEST(without_a_file_descriptor_it_is_said)
 {
     begin();
     CHECK(sqlite_load());
@@ -1505,7 +1506,7 @@ static void without_a_file_descriptor_it_is_said(void)
 }
 
 /* `ulimit -f`: beyond it the kernel sends SIGXFSZ, which by default ends the job. */
-static void a_limit_on_file_sizes_is_said_without_a_signal(void)
+TEST(a_limit_on_file_sizes_is_said_without_a_signal)
 {
     begin();
     for (uint64_t bytes = 1; bytes <= 1000; bytes++)
@@ -1517,87 +1518,3 @@ static void a_limit_on_file_sizes_is_said_without_a_signal(void)
     CHECK(!is_there("rank-3.db"));
     CHECK(!is_there("rank-3.db.tmp"));
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_rank_has_one_row_with_all_that_the_header_says),
-    TEST(a_rank_says_how_its_gpu_side_fared),
-    TEST(storing_is_part_of_what_finalizing_cost),
-    TEST(a_ledger_that_still_runs_has_no_end),
-    TEST(an_abort_has_its_code),
-    TEST(what_the_process_used_is_stored_as_facts),
-    TEST(what_was_not_read_is_no_fact),
-    TEST(how_long_late_activities_were_is_stored_as_a_fact),
-    TEST(facts_keep_their_text_and_the_last_of_a_key_counts),
-    TEST(calls_that_a_row_names_are_described_and_no_others),
-    TEST(threads_have_their_names),
-    TEST(a_thread_says_what_it_was_doing),
-    TEST(the_last_collectives_of_a_communicator_are_numbered),
-    TEST(a_thread_that_has_not_heard_of_a_reset_counts_for_nothing),
-    TEST(communicators_have_all_that_is_known_of_them),
-    TEST(a_cell_has_its_key_and_its_sums),
-    TEST(measures_and_memory_kinds_have_their_names),
-    TEST(threads_keep_cells_of_their_own),
-    TEST(a_histogram_has_rows_for_the_buckets_in_use),
-    TEST(the_bounds_in_the_database_are_those_of_the_histogram),
-    TEST(a_cell_that_was_folded_away_or_never_used_is_not_stored),
-    TEST(a_folded_cell_says_so),
-    TEST(peers_of_all_threads_add_up),
-    TEST(many_cells_are_all_stored),
-    TEST(a_collective_has_its_number_and_its_root),
-    TEST(a_collective_on_a_window_or_a_file_has_the_object_and_its_number_on_that),
-    TEST(a_call_without_a_sequence_has_its_peer_and_the_call_of_its_request),
-    TEST(a_message_has_its_tag_and_number),
-    TEST(further_messages_have_a_table_of_their_own),
-    TEST(a_started_collective_has_a_table_of_its_own),
-    TEST(a_partner_of_an_epoch_has_a_table_of_its_own),
-    TEST(a_sample_has_its_signature),
-    TEST(a_sample_that_is_not_there_yet_is_not_stored),
-    TEST(samples_and_steps_that_a_mask_leaves_out_are_not_stored),
-    TEST(samples_of_the_record_are_stored_though_the_mask_leaves_them_out),
-    TEST(a_record_ends_with_the_job),
-    TEST(a_record_that_had_not_begun_is_empty),
-    TEST(without_a_record_its_times_are_unknown),
-    TEST(samples_from_before_a_reset_are_not_stored),
-    TEST(windows_that_touch_are_one_row),
-    TEST(windows_between_sampled_ones_are_not_covered),
-    TEST(a_gap_is_not_covered),
-    TEST(a_gap_counts_in_each_stretch_that_it_touches),
-    TEST(stretches_of_windows_are_a_row_each),
-    TEST(of_very_many_stretches_a_part_is_covered),
-    TEST(without_a_log_no_window_is_covered),
-    TEST(the_last_step_goes_on_until_the_end),
-    TEST(regions_have_names_and_spans),
-    TEST(a_full_log_is_all_stored),
-    TEST(an_nccl_operation_has_the_time_of_its_kernel),
-    TEST(a_device_has_the_times_of_its_states),
-    TEST(kernels_and_streams_have_their_names_and_numbers),
-    TEST(activities_have_their_keys_sums_and_buckets),
-    TEST(what_gpus_did_before_a_reset_does_not_count),
-    TEST(times_of_tracing_count_from_the_start),
-    TEST(windows_that_a_better_one_replaces_have_no_row),
-    TEST(readings_say_what_is_known),
-    TEST(readings_from_before_a_reset_do_not_count),
-    TEST(cpu_times_say_what_is_known),
-    TEST(cpu_times_from_before_a_reset_do_not_count),
-    TEST(what_was_traced_before_a_reset_does_not_count),
-    TEST(single_activities_are_sampled_in_windows_of_the_devices_mask),
-    TEST(while_tracing_goes_on_nothing_is_known_of_the_time_since_the_last_activity),
-    TEST(the_file_says_what_it_is),
-    TEST(nothing_but_the_database_is_left),
-    TEST(what_an_interrupted_run_left_is_replaced),
-    TEST(a_folder_that_is_gone_is_said),
-    TEST(a_database_that_cannot_take_its_place_leaves_nothing),
-    TEST(a_failure_leaves_an_earlier_database_as_it_was),
-    TEST(a_full_disk_is_said_and_leaves_nothing),
-    TEST(a_database_is_on_the_disk_before_it_has_its_name_and_the_name_before_the_ledger_goes),
-    TEST(a_disk_that_fails_is_said),
-    TEST(a_link_that_somebody_has_put_there_is_not_written_through),
-    TEST(a_database_that_somebody_else_has_put_there_is_not_replaced),
-    TEST(what_cannot_be_put_out_of_the_way_is_said),
-    TEST(a_file_system_without_locks_takes_a_database),
-    TEST(the_user_s_umask_is_respected),
-    TEST(without_a_file_descriptor_it_is_said),
-    TEST(a_limit_on_file_sizes_is_said_without_a_signal),
-};
-
-UNIT_ALONE(TESTS)

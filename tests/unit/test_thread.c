@@ -5,6 +5,8 @@
 
 #include <malloc.h>
 
+UNIT_ALONE;
+
 /* The allocation that fails while this is set: a new table of peers. */
 static bool has_no_room_for_peers;
 
@@ -31,7 +33,7 @@ static size_t allocated_bytes(void)
     return (size_t)info.uordblks;
 }
 
-static void a_thread_without_memory_for_its_peers_leaves_nothing_allocated(void)
+TEST(a_thread_without_memory_for_its_peers_leaves_nothing_allocated)
 {
     enum { TIMES = 100 };
     if (UNIT_SANITIZED)
@@ -45,9 +47,3 @@ static void a_thread_without_memory_for_its_peers_leaves_nothing_allocated(void)
     CHECK_EQUAL(the_ledger.header->dropped_calls, TIMES + 1);
     CHECK_EQUAL(allocated_bytes(), before);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_thread_without_memory_for_its_peers_leaves_nothing_allocated),
-};
-
-UNIT_ALONE(TESTS)

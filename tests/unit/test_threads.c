@@ -66,7 +66,7 @@ static void *call_with_many_sizes(void *number)
     return NULL;
 }
 
-static void threads_whose_tables_grow_count_every_call(void)
+TEST(threads_whose_tables_grow_count_every_call)
 {
     begin(64 << 20);
     together(call_with_many_sizes);
@@ -74,7 +74,7 @@ static void threads_whose_tables_grow_count_every_call(void)
     CHECK_EQUAL(the_ledger.header->dropped_calls, 0);
 }
 
-static void threads_whose_tables_fold_count_every_call(void)
+TEST(threads_whose_tables_fold_count_every_call)
 {
     begin(4 << 20);
     together(call_with_many_sizes);
@@ -93,7 +93,7 @@ static void *make_use_and_free(void *number)
     return NULL;
 }
 
-static void communicators_of_many_threads_come_and_go(void)
+TEST(communicators_of_many_threads_come_and_go)
 {
     begin(64 << 20);
     together(make_use_and_free);
@@ -112,7 +112,7 @@ static void *meet_one_after_the_other(void *number)
     return NULL;
 }
 
-static void threads_that_first_use_a_communicator_at_once_share_its_entry(void)
+TEST(threads_that_first_use_a_communicator_at_once_share_its_entry)
 {
     begin(64 << 20);
     for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++) {
@@ -153,7 +153,7 @@ static void look_at_samples(const struct ledger_page *page)
     }
 }
 
-static void threads_with_samples_share_the_log(void)
+TEST(threads_with_samples_share_the_log)
 {
     begin(64 << 20);
     for (int i = 0; i < THREADS; i++)
@@ -189,7 +189,7 @@ static void *start_and_complete(void *number)
     return NULL;
 }
 
-static void requests_that_another_thread_completes_are_found(void)
+TEST(requests_that_another_thread_completes_are_found)
 {
     begin(1 << 20);
     together(start_and_complete);
@@ -210,7 +210,7 @@ static void *count_and_reset(void *number)
     return NULL;
 }
 
-static void resets_while_other_threads_count_leave_no_more_than_was_counted(void)
+TEST(resets_while_other_threads_count_leave_no_more_than_was_counted)
 {
     begin(1);
     together(count_and_reset);
@@ -218,15 +218,3 @@ static void resets_while_other_threads_count_leave_no_more_than_was_counted(void
     recording_reset();
     CHECK_EQUAL(calls_counted(), 0);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(threads_whose_tables_grow_count_every_call),
-    TEST(threads_whose_tables_fold_count_every_call),
-    TEST(communicators_of_many_threads_come_and_go),
-    TEST(threads_that_first_use_a_communicator_at_once_share_its_entry),
-    TEST(threads_with_samples_share_the_log),
-    TEST(requests_that_another_thread_completes_are_found),
-    TEST(resets_while_other_threads_count_leave_no_more_than_was_counted),
-};
-
-UNIT_FILE(TESTS)

@@ -60,7 +60,7 @@ static const struct counts NONE = {NULL, false}; /* not significant: must not be
 
 /* Sizes */
 
-static void bytes_are_count_times_size(void)
+TEST(bytes_are_count_times_size)
 {
     begin();
     CHECK_EQUAL(traffic_bytes(10, BYTES_8), 80);
@@ -69,7 +69,7 @@ static void bytes_are_count_times_size(void)
     CHECK_EQUAL(traffic_bytes(-1, BYTES_4), 0);
 }
 
-static void bytes_do_not_overflow_an_int(void)
+TEST(bytes_do_not_overflow_an_int)
 {
     begin();
     CHECK_EQUAL(traffic_bytes(300000000, BYTES_8), 2400000000);
@@ -86,12 +86,12 @@ static void the_size_of_nothing_is_not_asked(void)
     CHECK_EQUAL(fake_questions, asked);
 }
 
-static void the_null_type_has_no_size(void)
+TEST(the_null_type_has_no_size)
 {
     under_each_abi(the_size_of_nothing_is_not_asked);
 }
 
-static void mpichs_predefined_types_bear_their_size_and_are_not_asked(void)
+TEST(mpichs_predefined_types_bear_their_size_and_are_not_asked)
 {
     abi = "mpich";
     begin();
@@ -120,12 +120,12 @@ static void predefined_types_are_asked_once(void)
     CHECK_EQUAL(fake_questions, asked);
 }
 
-static void predefined_types_are_asked_once_under_each_abi(void)
+TEST(predefined_types_are_asked_once_under_each_abi)
 {
     under_each_abi(predefined_types_are_asked_once);
 }
 
-static void numbers_of_the_standard_abi_are_asked_once_too(void)
+TEST(numbers_of_the_standard_abi_are_asked_once_too)
 {
     abi = "standard";
     begin();
@@ -142,7 +142,7 @@ static void numbers_of_the_standard_abi_are_asked_once_too(void)
 
 /* Open MPI's types are 512 bytes apart in its library, at other addresses in programs that use
  * them, and differ between processes. */
-static void each_predefined_type_is_known_wherever_it_lies(void)
+TEST(each_predefined_type_is_known_wherever_it_lies)
 {
     struct mpi_type_size types[MPI_TYPES_MOST];
     uint64_t chance = 1, bytes;
@@ -159,7 +159,7 @@ static void each_predefined_type_is_known_wherever_it_lies(void)
 
 /* Calls that are not counted */
 
-static void a_call_that_failed_moves_nothing_and_asks_nothing(void)
+TEST(a_call_that_failed_moves_nothing_and_asks_nothing)
 {
     struct call failed = {.succeeded = false};
     begin();
@@ -170,7 +170,7 @@ static void a_call_that_failed_moves_nothing_and_asks_nothing(void)
     CHECK_EQUAL(fake_questions, asked);
 }
 
-static void an_unknown_abi_is_asked_nothing(void)
+TEST(an_unknown_abi_is_asked_nothing)
 {
     fake_mpi_speak("unknown");
     CHECK_TRAFFIC(traffic_bcast(&CALLED, 10, GARBAGE, HERE, GARBAGE), 0, 0);
@@ -178,7 +178,7 @@ static void an_unknown_abi_is_asked_nothing(void)
     CHECK_EQUAL(fake_questions, 0);
 }
 
-static void a_barrier_moves_nothing_on_its_communicator(void)
+TEST(a_barrier_moves_nothing_on_its_communicator)
 {
     begin();
     CHECK_TRAFFIC(traffic_none(&CALLED, world), 0, 0);
@@ -187,7 +187,7 @@ static void a_barrier_moves_nothing_on_its_communicator(void)
 
 /* Messages */
 
-static void a_message_goes_to_the_peers_world_rank(void)
+TEST(a_message_goes_to_the_peers_world_rank)
 {
     begin();
     struct traffic traffic = traffic_message(&CALLED, 10, BYTES_8, 3, 7, world);
@@ -204,19 +204,19 @@ static void a_message_to_proc_null(void)
     CHECK_TRAFFIC(traffic_message(&CALLED, 10, BYTES_8, mpi_abi.proc_null, 7, world), 0, 0);
 }
 
-static void a_message_to_nobody_moves_nothing(void)
+TEST(a_message_to_nobody_moves_nothing)
 {
     under_each_abi(a_message_to_proc_null);
 }
 
-static void an_empty_message_has_a_peer(void)
+TEST(an_empty_message_has_a_peer)
 {
     begin();
     CHECK_EQUAL(traffic_message(&CALLED, 0, BYTES_8, 3, 7, world).bytes, 0);
     CHECK_EQUAL(traffic_message(&CALLED, 0, BYTES_8, 3, 7, world).peer, 3);
 }
 
-static void a_posted_receive_has_the_size_of_its_buffer_and_sends_nothing(void)
+TEST(a_posted_receive_has_the_size_of_its_buffer_and_sends_nothing)
 {
     begin();
     struct traffic traffic = traffic_receive(&CALLED, 10, BYTES_8, mpi_abi.any_source, 7, world);
@@ -225,7 +225,7 @@ static void a_posted_receive_has_the_size_of_its_buffer_and_sends_nothing(void)
     CHECK(traffic.flags & TRAFFIC_IS_POSTED && traffic.flags & TRAFFIC_IS_WILDCARD);
 }
 
-static void an_arrival_has_the_size_that_arrived(void)
+TEST(an_arrival_has_the_size_that_arrived)
 {
     begin();
     struct communicator *communicator = communicators_find(world);
@@ -250,7 +250,7 @@ static void bcast(void)
                   0); /* rank 1 of the other group */
 }
 
-static void a_bcast_has_its_size_on_every_rank_and_its_volume_at_the_root(void)
+TEST(a_bcast_has_its_size_on_every_rank_and_its_volume_at_the_root)
 {
     under_each_abi(bcast);
 }
@@ -265,19 +265,19 @@ static void reduce(void)
     CHECK_TRAFFIC(traffic_reduce(&CALLED, 10, BYTES_8, HERE, inter), 80, 80);
 }
 
-static void a_reduce_has_its_size_on_every_rank_and_no_volume_at_a_root_of_the_other_group(void)
+TEST(a_reduce_has_its_size_on_every_rank_and_no_volume_at_a_root_of_the_other_group)
 {
     under_each_abi(reduce);
 }
 
-static void an_allreduce_counts_its_buffer(void)
+TEST(an_allreduce_counts_its_buffer)
 {
     begin();
     CHECK_TRAFFIC(traffic_allreduce(&CALLED, 300000000, BYTES_8, world), 2400000000, 2400000000);
     CHECK_TRAFFIC(traffic_allreduce(&CALLED, 10, BYTES_8, inter), 80, 80);
 }
 
-static void a_reduce_scatter_counts_the_whole_send_buffer(void)
+TEST(a_reduce_scatter_counts_the_whole_send_buffer)
 {
     begin();
     CHECK_TRAFFIC(traffic_reduce_scatter(&CALLED, ints((int[]){1, 2, 3, 4}), BYTES_8, world), 80,
@@ -290,7 +290,7 @@ static void a_reduce_scatter_counts_the_whole_send_buffer(void)
     CHECK_TRAFFIC(traffic_reduce_scatter_block(&CALLED, 10, BYTES_8, inter), 160, 160);
 }
 
-static void counts_that_sum_above_an_int_are_summed_in_full(void)
+TEST(counts_that_sum_above_an_int_are_summed_in_full)
 {
     begin();
     int counts[] = {2000000000, 2000000000, 2000000000, 2000000000};
@@ -317,7 +317,7 @@ static void gather(void)
     CHECK_TRAFFIC(traffic_gather(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, HERE, inter), 80, 80);
 }
 
-static void a_gather_counts_one_block_and_reads_only_what_is_significant(void)
+TEST(a_gather_counts_one_block_and_reads_only_what_is_significant)
 {
     under_each_abi(gather);
 }
@@ -333,7 +333,7 @@ static void scatter(void)
     CHECK_TRAFFIC(traffic_scatter(&CALLED, 99, GARBAGE, 20, BYTES_4, HERE, inter), 80, 0);
 }
 
-static void a_scatter_counts_one_block_and_all_of_them_as_the_roots_volume(void)
+TEST(a_scatter_counts_one_block_and_all_of_them_as_the_roots_volume)
 {
     under_each_abi(scatter);
 }
@@ -351,7 +351,7 @@ static void allgather_and_alltoall(void)
     CHECK_TRAFFIC(traffic_alltoall(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, inter), 80, 240);
 }
 
-static void an_allgather_counts_its_block_and_an_alltoall_one_for_each_process_as_volume(void)
+TEST(an_allgather_counts_its_block_and_an_alltoall_one_for_each_process_as_volume)
 {
     under_each_abi(allgather_and_alltoall);
 }
@@ -378,7 +378,7 @@ static void gatherv(void)
                   80);
 }
 
-static void a_gatherv_counts_what_this_rank_sends(void)
+TEST(a_gatherv_counts_what_this_rank_sends)
 {
     under_each_abi(gatherv);
 }
@@ -398,7 +398,7 @@ static void scatterv(void)
     CHECK_TRAFFIC(traffic_scatterv(&CALLED, NONE, GARBAGE, 20, BYTES_4, HERE, inter), 80, 0);
 }
 
-static void a_scatterv_counts_all_at_the_root_and_what_is_received_elsewhere(void)
+TEST(a_scatterv_counts_all_at_the_root_and_what_is_received_elsewhere)
 {
     under_each_abi(scatterv);
 }
@@ -424,7 +424,7 @@ static void allgatherv_and_alltoallv(void)
                   (8ll << 33) + 64, (8ll << 33) + 64);
 }
 
-static void an_allgatherv_and_an_alltoallv_count_what_this_rank_sends(void)
+TEST(an_allgatherv_and_an_alltoallv_count_what_this_rank_sends)
 {
     under_each_abi(allgatherv_and_alltoallv);
 }
@@ -454,7 +454,7 @@ static void alltoallw(void)
                   20, 20);
 }
 
-static void an_alltoallw_counts_each_block_by_its_type_and_reads_no_type_of_an_empty_one(void)
+TEST(an_alltoallw_counts_each_block_by_its_type_and_reads_no_type_of_an_empty_one)
 {
     under_each_abi(alltoallw);
 }
@@ -487,12 +487,12 @@ static void neighborhoods(void)
     CHECK_TRAFFIC(traffic_neighbor_alltoallv(&CALLED, counts, BYTES_4, dist_graph), 12, 12);
 }
 
-static void a_neighborhood_is_who_this_rank_sends_to_in_the_topology(void)
+TEST(a_neighborhood_is_who_this_rank_sends_to_in_the_topology)
 {
     under_each_abi(neighborhoods);
 }
 
-static void a_topology_is_asked_about_once(void)
+TEST(a_topology_is_asked_about_once)
 {
     begin();
     mpi_handle grid = with_topology(mpi_abi.cart);
@@ -501,7 +501,7 @@ static void a_topology_is_asked_about_once(void)
     CHECK_TRAFFIC(traffic_neighbor_alltoall(&CALLED, 1, BYTES_4, grid), 4, 16);
 }
 
-static void who_sends_to_nobody_may_pass_anything_as_type(void)
+TEST(who_sends_to_nobody_may_pass_anything_as_type)
 {
     begin();
     mpi_handle none = with_topology(MPI_UNDEFINED);
@@ -534,12 +534,12 @@ static void windows(void)
     CHECK(traffic_window(&CALLED, WINDOW).communicator->created_on == communicators_find(odd));
 }
 
-static void a_window_s_traffic_is_with_world_ranks_of_its_communicator(void)
+TEST(a_window_s_traffic_is_with_world_ranks_of_its_communicator)
 {
     under_each_abi(windows);
 }
 
-static void an_object_that_is_not_known_has_bytes_and_no_communicator(void)
+TEST(an_object_that_is_not_known_has_bytes_and_no_communicator)
 {
     begin();
     unsigned asked_before = fake_questions;
@@ -561,12 +561,12 @@ static void files(void)
           communicators_find(world));
 }
 
-static void a_file_counts_what_is_written_as_volume_and_what_is_read_as_bytes(void)
+TEST(a_file_counts_what_is_written_as_volume_and_what_is_read_as_bytes)
 {
     under_each_abi(files);
 }
 
-static void a_file_s_handle_is_a_pointer_where_others_are_integers(void)
+TEST(a_file_s_handle_is_a_pointer_where_others_are_integers)
 {
     abi = "mpich";
     begin();
@@ -574,42 +574,3 @@ static void a_file_s_handle_is_a_pointer_where_others_are_integers(void)
     CHECK(traffic_file(&CALLED, 0, 0, 0x5555000000001000).communicator != NULL);
     CHECK(traffic_file(&CALLED, 0, 0, 0x5556000000001000).communicator == NULL);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(bytes_are_count_times_size),
-    TEST(bytes_do_not_overflow_an_int),
-    TEST(the_null_type_has_no_size),
-    TEST(mpichs_predefined_types_bear_their_size_and_are_not_asked),
-    TEST(predefined_types_are_asked_once_under_each_abi),
-    TEST(numbers_of_the_standard_abi_are_asked_once_too),
-    TEST(each_predefined_type_is_known_wherever_it_lies),
-    TEST(a_call_that_failed_moves_nothing_and_asks_nothing),
-    TEST(an_unknown_abi_is_asked_nothing),
-    TEST(a_barrier_moves_nothing_on_its_communicator),
-    TEST(a_message_goes_to_the_peers_world_rank),
-    TEST(a_message_to_nobody_moves_nothing),
-    TEST(an_empty_message_has_a_peer),
-    TEST(a_posted_receive_has_the_size_of_its_buffer_and_sends_nothing),
-    TEST(an_arrival_has_the_size_that_arrived),
-    TEST(a_bcast_has_its_size_on_every_rank_and_its_volume_at_the_root),
-    TEST(a_reduce_has_its_size_on_every_rank_and_no_volume_at_a_root_of_the_other_group),
-    TEST(an_allreduce_counts_its_buffer),
-    TEST(a_reduce_scatter_counts_the_whole_send_buffer),
-    TEST(counts_that_sum_above_an_int_are_summed_in_full),
-    TEST(a_gather_counts_one_block_and_reads_only_what_is_significant),
-    TEST(a_scatter_counts_one_block_and_all_of_them_as_the_roots_volume),
-    TEST(an_allgather_counts_its_block_and_an_alltoall_one_for_each_process_as_volume),
-    TEST(a_gatherv_counts_what_this_rank_sends),
-    TEST(a_scatterv_counts_all_at_the_root_and_what_is_received_elsewhere),
-    TEST(an_allgatherv_and_an_alltoallv_count_what_this_rank_sends),
-    TEST(an_alltoallw_counts_each_block_by_its_type_and_reads_no_type_of_an_empty_one),
-    TEST(a_neighborhood_is_who_this_rank_sends_to_in_the_topology),
-    TEST(a_topology_is_asked_about_once),
-    TEST(who_sends_to_nobody_may_pass_anything_as_type),
-    TEST(a_window_s_traffic_is_with_world_ranks_of_its_communicator),
-    TEST(an_object_that_is_not_known_has_bytes_and_no_communicator),
-    TEST(a_file_counts_what_is_written_as_volume_and_what_is_read_as_bytes),
-    TEST(a_file_s_handle_is_a_pointer_where_others_are_integers),
-};
-
-UNIT_FILE(TESTS)

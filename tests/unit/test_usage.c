@@ -26,7 +26,7 @@ static void bind_to(int core)
     CHECK_EQUAL(sched_setaffinity(0, sizeof set, &set), 0);
 }
 
-static void a_reading_says_on_which_cores_the_process_may_run(void)
+TEST(a_reading_says_on_which_cores_the_process_may_run)
 {
     cpu_set_t allowed;
     CHECK_EQUAL(sched_getaffinity(0, sizeof allowed, &allowed), 0);
@@ -34,7 +34,7 @@ static void a_reading_says_on_which_cores_the_process_may_run(void)
     CHECK_EQUAL(cores_in(&usage), CPU_COUNT(&allowed));
 }
 
-static void a_process_bound_to_one_core_is_read_there(void)
+TEST(a_process_bound_to_one_core_is_read_there)
 {
     cpu_set_t allowed;
     int core = 0;
@@ -56,7 +56,7 @@ static void *read_there(void *unused)
 }
 
 /* The periodic reading is taken by a thread of ours, whose own place nobody asks for. */
-static void another_thread_reads_the_main_thread_s_cores_but_no_core_or_numa_node(void)
+TEST(another_thread_reads_the_main_thread_s_cores_but_no_core_or_numa_node)
 {
     pthread_t thread;
     usage_read(&usage, 0);
@@ -77,7 +77,7 @@ static uint64_t switches_by_choice(void)
 
 /* Sleeping is what a process does of its own accord: a switch that it chose, unless a busy machine
  * switches it before it sleeps. */
-static void what_was_used_between_two_readings_is_their_difference(void)
+TEST(what_was_used_between_two_readings_is_their_difference)
 {
     struct ledger_usage before;
     usage_read(&before, 0);
@@ -89,18 +89,8 @@ static void what_was_used_between_two_readings_is_their_difference(void)
     CHECK(usage.since_start_ns > before.since_start_ns);
 }
 
-static void a_reading_at_the_very_start_is_there(void)
+TEST(a_reading_at_the_very_start_is_there)
 {
     usage_read(&usage, clock_monotonic_ns() + 1000000000);
     CHECK_EQUAL(usage.since_start_ns, 1);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(a_reading_says_on_which_cores_the_process_may_run),
-    TEST(a_process_bound_to_one_core_is_read_there),
-    TEST(another_thread_reads_the_main_thread_s_cores_but_no_core_or_numa_node),
-    TEST(what_was_used_between_two_readings_is_their_difference),
-    TEST(a_reading_at_the_very_start_is_there),
-};
-
-UNIT_FILE(TESTS)

@@ -51,7 +51,7 @@ static uint64_t blocked_on(mpi_handle handle)
     return done.blocked_ticks;
 }
 
-static void each_entry_waits_through_all_calls(void)
+TEST(each_entry_waits_through_all_calls)
 {
     wait_for_three("open_mpi");
     poll(array, 3, 2000, 2010);
@@ -64,7 +64,7 @@ static void each_entry_waits_through_all_calls(void)
     CHECK_EQUAL(blocked_on(C), 45);
 }
 
-static void an_array_has_waited_until_it_is_settled(void)
+TEST(an_array_has_waited_until_it_is_settled)
 {
     wait_for_three("open_mpi");
     CHECK(!wait_array_has_waited(&wait_array, array, 3));
@@ -77,7 +77,7 @@ static void an_array_has_waited_until_it_is_settled(void)
 }
 
 /* Their handles are in the array again, and it has not been looked at since. */
-static void requests_that_another_call_has_completed_have_not_waited(void)
+TEST(requests_that_another_call_has_completed_have_not_waited)
 {
     wait_for_three("open_mpi");
     poll(array, 3, 2000, 2010);
@@ -92,7 +92,7 @@ static void requests_that_another_call_has_completed_have_not_waited(void)
     CHECK_EQUAL(blocked_on(A), 30);
 }
 
-static void narrow_handles_are_distinguished(void)
+TEST(narrow_handles_are_distinguished)
 {
     wait_for_three("mpich");
     poll(array, 3, 2000, 2010);
@@ -102,7 +102,7 @@ static void narrow_handles_are_distinguished(void)
     CHECK_EQUAL(blocked_on(B), 10);
 }
 
-static void an_entry_that_comes_later_has_not_waited_before(void)
+TEST(an_entry_that_comes_later_has_not_waited_before)
 {
     wait_for_three("open_mpi");
     poll(array, 3, 2000, 2010);
@@ -115,7 +115,7 @@ static void an_entry_that_comes_later_has_not_waited_before(void)
     CHECK_EQUAL(blocked_on(A), 17);
 }
 
-static void an_entry_that_comes_later_is_done_with_its_own_time(void)
+TEST(an_entry_that_comes_later_is_done_with_its_own_time)
 {
     wait_for_three("open_mpi");
     poll(array, 3, 2000, 2010);
@@ -126,7 +126,7 @@ static void an_entry_that_comes_later_is_done_with_its_own_time(void)
     CHECK_EQUAL(wait_array_done(&wait_array, 1), 7);
 }
 
-static void an_entry_that_is_replaced_is_settled(void)
+TEST(an_entry_that_is_replaced_is_settled)
 {
     wait_for_three("open_mpi");
     poll(array, 3, 2000, 2010);
@@ -135,7 +135,7 @@ static void an_entry_that_is_replaced_is_settled(void)
     CHECK_EQUAL(blocked_on(A), 10);
 }
 
-static void turning_to_another_array_settles_the_one_before(void)
+TEST(turning_to_another_array_settles_the_one_before)
 {
     wait_for_three("open_mpi");
     poll(array, 3, 2000, 2010);
@@ -146,7 +146,7 @@ static void turning_to_another_array_settles_the_one_before(void)
     CHECK_EQUAL(blocked_on(B), 13);
 }
 
-static void the_same_place_with_another_length_is_another_array(void)
+TEST(the_same_place_with_another_length_is_another_array)
 {
     wait_for_three("open_mpi");
     poll(array, 3, 2000, 2010);
@@ -156,7 +156,7 @@ static void the_same_place_with_another_length_is_another_array(void)
     CHECK_EQUAL(blocked_on(C), 10);
 }
 
-static void settling_twice_counts_once(void)
+TEST(settling_twice_counts_once)
 {
     wait_for_three("open_mpi");
     poll(array, 3, 2000, 2010);
@@ -167,7 +167,7 @@ static void settling_twice_counts_once(void)
     CHECK_EQUAL(blocked_on(A), 11);
 }
 
-static void when_all_are_done_there_is_nothing_to_settle(void)
+TEST(when_all_are_done_there_is_nothing_to_settle)
 {
     wait_for_three("open_mpi");
     poll(array, 3, 2000, 2010);
@@ -178,7 +178,7 @@ static void when_all_are_done_there_is_nothing_to_settle(void)
     CHECK_EQUAL(wait_array.total_ticks, 0);
 }
 
-static void a_null_request_is_never_done(void)
+TEST(a_null_request_is_never_done)
 {
     wait_for_three("open_mpi");
     put(array, 2, mpi_abi.request_null);
@@ -188,7 +188,7 @@ static void a_null_request_is_never_done(void)
     CHECK_EQUAL(wait_array.live, 2);
 }
 
-static void arrays_may_grow(void)
+TEST(arrays_may_grow)
 {
     static uintptr_t many[5000];
     wait_for_three("open_mpi");
@@ -200,21 +200,3 @@ static void arrays_may_grow(void)
     CHECK_EQUAL(wait_array_handle(&wait_array, 4999), A + 16 * 4999);
     CHECK_EQUAL(blocked_on(A), 10);
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(each_entry_waits_through_all_calls),
-    TEST(an_array_has_waited_until_it_is_settled),
-    TEST(requests_that_another_call_has_completed_have_not_waited),
-    TEST(narrow_handles_are_distinguished),
-    TEST(an_entry_that_comes_later_has_not_waited_before),
-    TEST(an_entry_that_comes_later_is_done_with_its_own_time),
-    TEST(an_entry_that_is_replaced_is_settled),
-    TEST(turning_to_another_array_settles_the_one_before),
-    TEST(the_same_place_with_another_length_is_another_array),
-    TEST(settling_twice_counts_once),
-    TEST(when_all_are_done_there_is_nothing_to_settle),
-    TEST(a_null_request_is_never_done),
-    TEST(arrays_may_grow),
-};
-
-UNIT_FILE(TESTS)

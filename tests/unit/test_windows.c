@@ -56,7 +56,7 @@ static bool is_better(int64_t unix_ns, uint64_t steps)
     return windows_is_better(&windows, &now);
 }
 
-static void by_default_tracing_goes_on_until_calls_repeat_and_a_window_replaces_it(void)
+TEST(by_default_tracing_goes_on_until_calls_repeat_and_a_window_replaces_it)
 {
     begin("once", "10");
     open_at(2003 * S, 0);
@@ -72,7 +72,7 @@ static void by_default_tracing_goes_on_until_calls_repeat_and_a_window_replaces_
         CHECK(!is_due(later * S) && !is_better(later * S, 0));
 }
 
-static void marked_steps_are_steps(void)
+TEST(marked_steps_are_steps)
 {
     begin("once", "10");
     open_at(2003 * S, 0);
@@ -80,7 +80,7 @@ static void marked_steps_are_steps(void)
     CHECK(is_better(2010 * S, 3));
 }
 
-static void a_minute_later_there_is_a_window_whatever_the_job_does_until_steps_replace_it(void)
+TEST(a_minute_later_there_is_a_window_whatever_the_job_does_until_steps_replace_it)
 {
     begin("once", "10");
     open_at(2003 * S, 0);
@@ -97,7 +97,7 @@ static void a_minute_later_there_is_a_window_whatever_the_job_does_until_steps_r
     CHECK(!is_due(2420 * S));
 }
 
-static void ranks_that_see_steps_at_different_times_end_at_once(void)
+TEST(ranks_that_see_steps_at_different_times_end_at_once)
 {
     static const int64_t BEGINS[] = {2000 * S + 1, 2003 * S, 2009 * S, 2010 * S};
     for (unsigned i = 0; i < 4; i++) {
@@ -109,7 +109,7 @@ static void ranks_that_see_steps_at_different_times_end_at_once(void)
     }
 }
 
-static void with_a_period_the_first_window_begins_at_once_and_no_window_replaces_another(void)
+TEST(with_a_period_the_first_window_begins_at_once_and_no_window_replaces_another)
 {
     begin("30", "3");
     repeats = true;
@@ -118,7 +118,7 @@ static void with_a_period_the_first_window_begins_at_once_and_no_window_replaces
     CHECK(!is_better(1990 * S, 100) && !windows_wait_for_steps(&windows));
 }
 
-static void later_windows_begin_at_multiples_of_the_period_on_every_rank(void)
+TEST(later_windows_begin_at_multiples_of_the_period_on_every_rank)
 {
     begin("30", "3");
     open_at(1983 * S, 0);
@@ -131,7 +131,7 @@ static void later_windows_begin_at_multiples_of_the_period_on_every_rank(void)
     CHECK(is_due(2042 * S));
 }
 
-static void a_window_that_ends_where_another_begins_goes_on(void)
+TEST(a_window_that_ends_where_another_begins_goes_on)
 {
     begin("20", "10");
     open_at(2001 * S, 0);
@@ -140,7 +140,7 @@ static void a_window_that_ends_where_another_begins_goes_on(void)
     CHECK(is_over(2030 * S, 0));
 }
 
-static void every_zero_seconds_is_always(void)
+TEST(every_zero_seconds_is_always)
 {
     begin("0", "3");
     open_at(2001 * S, 0);
@@ -148,7 +148,7 @@ static void every_zero_seconds_is_always(void)
     CHECK(is_due(9001 * S));
 }
 
-static void where_steps_are_marked_a_window_holds_two(void)
+TEST(where_steps_are_marked_a_window_holds_two)
 {
     begin("once", "10");
     open_at(1990 * S, 0);
@@ -158,7 +158,7 @@ static void where_steps_are_marked_a_window_holds_two(void)
     CHECK(is_over(2020 * S, 10)); /* still at a multiple of the period */
 }
 
-static void a_window_does_not_wait_for_steps_without_end(void)
+TEST(a_window_does_not_wait_for_steps_without_end)
 {
     begin("once", "10");
     open_at(1990 * S, 0);
@@ -169,7 +169,7 @@ static void a_window_does_not_wait_for_steps_without_end(void)
     CHECK_EQUAL(second, 2100);
 }
 
-static void what_another_tool_interrupts_keeps_its_end(void)
+TEST(what_another_tool_interrupts_keeps_its_end)
 {
     begin("once", "10");
     repeats = true;
@@ -179,7 +179,7 @@ static void what_another_tool_interrupts_keeps_its_end(void)
     check_end(2010 * S);
 }
 
-static void what_is_to_be_repeated_is_due_and_of_the_same_part_at_least(void)
+TEST(what_is_to_be_repeated_is_due_and_of_the_same_part_at_least)
 {
     begin("once", "10");
     repeats = true;
@@ -193,28 +193,10 @@ static void what_is_to_be_repeated_is_due_and_of_the_same_part_at_least(void)
     check_end(2030 * S);
 }
 
-static void who_sets_the_clock_back_prolongs_nothing(void)
+TEST(who_sets_the_clock_back_prolongs_nothing)
 {
     begin("once", "10");
     repeats = true;
     open_at(2000 * S, 0);
     CHECK(windows_is_over(&windows, &(struct windows_now){2010 * S - BOOTED, 100 * S, 0, true}));
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(by_default_tracing_goes_on_until_calls_repeat_and_a_window_replaces_it),
-    TEST(marked_steps_are_steps),
-    TEST(a_minute_later_there_is_a_window_whatever_the_job_does_until_steps_replace_it),
-    TEST(ranks_that_see_steps_at_different_times_end_at_once),
-    TEST(with_a_period_the_first_window_begins_at_once_and_no_window_replaces_another),
-    TEST(later_windows_begin_at_multiples_of_the_period_on_every_rank),
-    TEST(a_window_that_ends_where_another_begins_goes_on),
-    TEST(every_zero_seconds_is_always),
-    TEST(where_steps_are_marked_a_window_holds_two),
-    TEST(a_window_does_not_wait_for_steps_without_end),
-    TEST(what_another_tool_interrupts_keeps_its_end),
-    TEST(what_is_to_be_repeated_is_due_and_of_the_same_part_at_least),
-    TEST(who_sets_the_clock_back_prolongs_nothing),
-};
-
-UNIT_FILE(TESTS)

@@ -2,31 +2,38 @@
  * other:
  *
  *     unit [NAME...]     unit test_ledger test_cells
- *     unit --names       the names, one a line
  *
  * UNIT_LAYER chooses among them: `first` those of `make check`, `rest` the others, else all. The
  * last line is `N passed, N failed, N skipped`. */
 #include "unit.h"
 
-enum { MOST_FILES = 256, NAME_BYTES = 64 };
+enum { MOST_TESTS = 4096 };
 
-static struct unit_file {
-    char name[NAME_BYTES];
-    const struct unit_test *tests;
-    size_t count;
-} files[MOST_FILES];
-static unsigned file_count;
+static const struct unit_test *tests[MOST_TESTS];
+static unsigned test_count;
 
 static unsigned passed, failed, skipped;
 
-void unit_register(const char *file, const struct unit_test *tests, size_t count)
+void unit_register(const struct unit_test *test)
 {
-    const char *slash = strrchr(file, '/');
-    struct unit_file *registered = &files[file_count++ % MOST_FILES];
-    snprintf(registered->name, NAME_BYTES, "%s", slash ? slash + 1 : file);
-    registered->name[strcspn(registered->name, ".")] = '\0';
-    registered->tests = tests;
-    registered->count = count;
+    tests[test_count++ % MOST_TESTS] = test;
+}
+
+/* By file, and in the order of its lines: constructors run in any. */
+static int compare(const void *left, const void *right)
+{
+    const struct unit_test *one = *(const struct unit_test *const *)left;
+    const struct unit_test *other = *(const struct unit_test *const *)right;
+    int by_file = strcmp(one->file, other->file);
+    return by_file ? by_file : one->line - other->line;
+}
+
+/* Whether it is in the file of this name: `test_ledger` is tests/unit/test_ledger.c. */
+static bool is_of(const struct unit_test *test, const char *name)
+{
+    const char *slash = strrchr(test->file, '/'), *own = slash ? slash + 1 : test->file;
+    size_t length = strcspn(own, ".");
+    return strlen(name) == length && strncmp(own, name, length) == 0;
 }
 
 /* The wait status of a test that was run in its own process, session and folder. */
@@ -81,39 +88,33 @@ static bool is_in_layer(const struct unit_test *test)
     return true;
 }
 
-static void run_file(const struct unit_file *file)
+/* All tests, or those of a file. */
+static void run(const char *name)
 {
-    for (size_t i = 0; i < file->count; i++)
-        if (is_in_layer(&file->tests[i]))
-            count(&file->tests[i], run_one(&file->tests[i]));
-}
-
-static void run_named(const char *name)
-{
-    for (unsigned i = 0; i < file_count; i++)
-        if (strcmp(files[i].name, name) == 0) {
-            run_file(&files[i]);
-            return;
-        }
-    printf("FAILED %s: this program has no such file of tests\n", name);
-    failed++;
+    bool is_known = !name;
+    for (unsigned i = 0; i < test_count; i++) {
+        bool is_asked = !name || is_of(tests[i], name);
+        is_known |= is_asked;
+        if (is_asked && is_in_layer(tests[i]))
+            count(tests[i], run_one(tests[i]));
+    }
+    if (!is_known) {
+        printf("FAILED %s: this program has no such file of tests\n", name);
+        failed++;
+    }
 }
 
 int main(int argc, char **argv)
 {
-    bool is_question = argc > 1 && strcmp(argv[1], "--names") == 0;
-    if (file_count > MOST_FILES) {
-        fprintf(stderr, "unit: more than %d files\n", MOST_FILES);
+    if (test_count > MOST_TESTS) {
+        fprintf(stderr, "unit: more than %d tests\n", MOST_TESTS);
         return EXIT_FAILURE;
     }
-    for (unsigned i = 0; i < file_count && is_question; i++)
-        puts(files[i].name);
-    if (is_question)
-        return EXIT_SUCCESS;
-    for (unsigned i = 0; i < file_count && argc == 1; i++)
-        run_file(&files[i]);
+    qsort(tests, test_count, sizeof *tests, compare);
+    if (argc == 1)
+        run(NULL);
     for (int i = 1; i < argc; i++)
-        run_named(argv[i]);
+        run(argv[i]);
     printf("%u passed, %u failed, %u skipped\n", passed, failed, skipped);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

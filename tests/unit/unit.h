@@ -1,23 +1,15 @@
-/* A test is a function whose name is a sentence. The tests of a file are listed in a table at its
- * end:
+/* A test is a function whose name is a sentence:
  *
- *     static void a_new_ledger_is_empty(void)
+ *     TEST(a_new_ledger_is_empty)
  *     {
  *         ledger_open("ledger", 1 << 20);
  *         CHECK_EQUAL(the_ledger.header->chunk_count, 0);
  *     }
  *
- *     static const struct unit_test TESTS[] = {
- *         TEST(a_new_ledger_is_empty),
- *         SLOW(it_survives_a_million_calls),
- *     };
- *
- *     UNIT_FILE(TESTS)
- *
  * All files are linked into one program, `unit` (unit.c), which runs each test in a process of its
  * own, because the library's state is global, and in an empty folder of its own. The first failed
- * check ends the test. A file that replaces a function of the C library ends with UNIT_ALONE(TESTS)
- * instead and is a program of its own. SLOW is the mark of a test that `make check` leaves to `make
+ * check ends the test. A file that replaces a function of the C library says UNIT_ALONE and is a
+ * program of its own. SLOW instead of TEST marks a test that `make check` leaves to `make
  * check-all`. */
 #ifndef UNIT_H
 #define UNIT_H
@@ -46,12 +38,26 @@
 enum { UNIT_SKIPPED = 77, UNIT_SECONDS = 600 };
 
 struct unit_test {
+    const char *file;
+    int line;
     const char *name;
     void (*run)(void);
     bool is_slow;
 };
 
-void unit_register(const char *file, const struct unit_test *tests, size_t count); /* unit.c */
+void unit_register(const struct unit_test *test); /* unit.c */
+
+#define TEST(NAME) UNIT_TEST(NAME, false)
+#define SLOW(NAME) UNIT_TEST(NAME, true)
+#define UNIT_TEST(NAME, IS_SLOW)                                                         \
+    static void NAME(void);                                                              \
+    __attribute__((constructor)) static void register_##NAME(void)                       \
+    {                                                                                    \
+        static const struct unit_test test = {__FILE__, __LINE__, #NAME, NAME, IS_SLOW}; \
+        unit_register(&test);                                                            \
+    }                                                                                    \
+    static void NAME(void)
+#define UNIT_ALONE struct unit_test /* the Makefile searches for it */
 
 /* Printed before the message of a failed check, in tests that repeat a check. */
 static const char *unit_context = "";
@@ -162,20 +168,5 @@ static inline void unit_remove(const char *folder)
     }
     waitpid(child, NULL, 0);
 }
-
-#define TEST(NAME)         \
-    {                      \
-#NAME, NAME, false \
-    }
-#define SLOW(NAME)        \
-    {                     \
-#NAME, NAME, true \
-    }
-#define UNIT_FILE(TESTS)                                                \
-    __attribute__((constructor)) static void unit_register_this(void)   \
-    {                                                                   \
-        unit_register(__FILE__, TESTS, sizeof TESTS / sizeof TESTS[0]); \
-    }
-#define UNIT_ALONE(TESTS) UNIT_FILE(TESTS) /* the Makefile searches for it */
 
 #endif
