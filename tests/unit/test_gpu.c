@@ -160,6 +160,20 @@ static void wait_for(enum ledger_gpu_state wanted)
         sched_yield();
 }
 
+/* The process uses its GPU, which may be traced all the time. */
+static void begin_in_use(void)
+{
+    fake.presence = GPU_IN_USE;
+    begin("auto", "0", "0");
+}
+
+static void trace(void)
+{
+    begin_in_use();
+    gpu_begin(hear);
+    wait_for(LEDGER_GPU_TRACING);
+}
+
 static void wait_until_more(const unsigned *counter)
 {
     unsigned before = __atomic_load_n(counter, __ATOMIC_ACQUIRE);
@@ -283,8 +297,7 @@ TEST(tracing_that_cannot_begin_is_refused)
 
 TEST(records_are_collected_while_the_job_runs_and_once_more_at_its_end)
 {
-    fake.presence = GPU_IN_USE;
-    begin("auto", "0", "0");
+    begin_in_use();
     gpu_begin(hear);
     wait_until_more(&fake.collections);
     wait_until_more(&fake.collections);
@@ -413,8 +426,7 @@ TEST(what_another_tool_has_interrupted_is_replaced_only_once_there_is_a_record)
 
 TEST(a_window_begins_with_the_first_activity_that_is_seen)
 {
-    fake.presence = GPU_IN_USE;
-    begin("auto", "0", "0");
+    begin_in_use();
     int64_t in_it_ns = clock_monotonic_ns() + 100000000;
     set_event_at(in_it_ns);
     gpu_begin(hear);
@@ -428,8 +440,7 @@ TEST(a_window_begins_with_the_first_activity_that_is_seen)
 
 TEST(a_record_from_before_a_window_does_not_begin_it)
 {
-    fake.presence = GPU_IN_USE;
-    begin("auto", "0", "0");
+    begin_in_use();
     set_event_at(clock_monotonic_ns() - 1000000000);
     gpu_begin(hear);
     wait_until_more(&fake.collections);
@@ -444,8 +455,7 @@ TEST(a_record_from_before_a_window_does_not_begin_it)
 
 TEST(a_window_does_not_begin_after_its_end)
 {
-    fake.presence = GPU_IN_USE;
-    begin("auto", "0", "0");
+    begin_in_use();
     set_event_at(clock_monotonic_ns() + 3600 * INT64_C(1000000000));
     gpu_begin(hear);
     wait_until_more(&fake.collections);
@@ -542,8 +552,7 @@ TEST(a_later_window_begins_at_a_multiple_of_the_period)
 
 TEST(one_rank_in_n_is_traced_and_all_report_memory_kinds)
 {
-    fake.presence = GPU_IN_USE;
-    begin("auto", "0", "0");
+    begin_in_use();
     settings.gpu_one_rank_in = 4;
     the_ledger.header->world_rank = 6;
     gpu_begin(hear);
@@ -556,8 +565,7 @@ TEST(one_rank_in_n_is_traced_and_all_report_memory_kinds)
 
 TEST(a_rank_whose_number_is_a_multiple_is_traced)
 {
-    fake.presence = GPU_IN_USE;
-    begin("auto", "0", "0");
+    begin_in_use();
     settings.gpu_one_rank_in = 4;
     the_ledger.header->world_rank = 8;
     gpu_begin(hear);
@@ -567,10 +575,7 @@ TEST(a_rank_whose_number_is_a_multiple_is_traced)
 
 TEST(while_calls_are_not_counted_gpus_are_not_traced)
 {
-    fake.presence = GPU_IN_USE;
-    begin("auto", "0", "0");
-    gpu_begin(hear);
-    wait_for(LEDGER_GPU_TRACING);
+    trace();
     recording_switch(false);
     wait_for(LEDGER_GPU_PAUSED);
     CHECK_EQUAL(window(0)->ended, LEDGER_TRACING_OFF);
@@ -602,8 +607,7 @@ static uint64_t busy_sum_ns(void)
 /* In a window without activities it is not known for a second whether the GPU is idle. */
 TEST(the_sums_are_those_of_all_windows_however_short)
 {
-    fake.presence = GPU_IN_USE;
-    begin("auto", "0", "0");
+    begin_in_use();
     set_event_at(clock_monotonic_ns());
     gpu_begin(hear);
     wait_until_more(&fake.collections);
@@ -635,8 +639,7 @@ TEST(a_call_that_ends_as_a_window_does_is_in_it)
 {
     pthread_t thread;
     struct call call UNTIL_RETURN;
-    fake.presence = GPU_IN_USE;
-    begin("auto", "0", "0");
+    begin_in_use();
     set_event_at(clock_monotonic_ns());
     gpu_begin(hear);
     wait_until_more(&fake.collections);
@@ -655,10 +658,7 @@ TEST(a_call_that_ends_as_a_window_does_is_in_it)
 /* The GPU thread notices a reset at its next collection, which may be the job's last. */
 TEST(what_began_after_a_reset_counts_whenever_that_is_seen)
 {
-    fake.presence = GPU_IN_USE;
-    begin("auto", "0", "0");
-    gpu_begin(hear);
-    wait_for(LEDGER_GPU_TRACING);
+    trace();
     set_event_at(clock_monotonic_ns());
     wait_until_more(&fake.collections);
     collect_no_more();
@@ -693,8 +693,7 @@ static int64_t in_a_call_ns(void)
 TEST(calls_and_activities_lie_on_one_axis_however_long_the_run)
 {
     enum { HOUR_S = 3600 };
-    fake.presence = GPU_IN_USE;
-    begin("auto", "0", "0");
+    begin_in_use();
     if (!the_clock.counter)
         unit_skip("ticks are nanoseconds here");
     settings.gpu_collect_ms = HOUR_S * 1000;
@@ -712,10 +711,7 @@ TEST(calls_and_activities_lie_on_one_axis_however_long_the_run)
 
 TEST(when_gpu_yield_returns_no_call_of_ours_is_under_way)
 {
-    fake.presence = GPU_IN_USE;
-    begin("auto", "0", "0");
-    gpu_begin(hear);
-    wait_for(LEDGER_GPU_TRACING);
+    trace();
     gpu_yield("PyTorch's profiler");
     CHECK(!fake.is_in_call);
     CHECK_EQUAL(fake.pauses, 1);
@@ -734,8 +730,7 @@ TEST(when_gpu_yield_returns_no_call_of_ours_is_under_way)
 
 TEST(who_traces_already_keeps_us_out)
 {
-    fake.presence = GPU_IN_USE;
-    begin("auto", "0", "0");
+    begin_in_use();
     gpu_yield("PyTorch's profiler");
     gpu_begin(hear);
     while (!__atomic_load_n(&fake.arms, __ATOMIC_ACQUIRE))
@@ -746,10 +741,7 @@ TEST(who_traces_already_keeps_us_out)
 
 TEST(an_interface_that_hangs_does_not_hang_the_job)
 {
-    fake.presence = GPU_IN_USE;
-    begin("auto", "0", "0");
-    gpu_begin(hear);
-    wait_for(LEDGER_GPU_TRACING);
+    trace();
     __atomic_store_n(&fake.hangs, true, __ATOMIC_RELEASE);
     while (!__atomic_load_n(&fake.is_in_call, __ATOMIC_ACQUIRE))
         sched_yield();
@@ -774,10 +766,7 @@ TEST(one_whose_records_stop_to_come_is_lost_to_another)
 
 TEST(a_forked_child_has_no_gpu_side)
 {
-    fake.presence = GPU_IN_USE;
-    begin("auto", "0", "0");
-    gpu_begin(hear);
-    wait_for(LEDGER_GPU_TRACING);
+    trace();
     pid_t child = fork();
     if (child == 0) {
         bool is_dead = !gpu_used && !memory_kind_ask;
@@ -795,10 +784,7 @@ TEST(a_forked_child_has_no_gpu_side)
 
 TEST(a_process_that_exits_calls_nothing_of_the_vendor_s)
 {
-    fake.presence = GPU_IN_USE;
-    begin("auto", "0", "0");
-    gpu_begin(hear);
-    wait_for(LEDGER_GPU_TRACING);
+    trace();
     gpu_exit();
     while (unit_threads("commprof-gpu\n"))
         sched_yield();

@@ -102,6 +102,13 @@ static void idle(int64_t from_us, int64_t until_us)
     gpu_observer->idle(DEVICE, origin_ns + from_us * US, origin_ns + until_us * US);
 }
 
+/* The device is idle after it. */
+static void last_kernel(int stream, int64_t from_us, int64_t until_us, int64_t idle_until_us)
+{
+    kernel(stream, from_us, until_us);
+    idle(until_us, idle_until_us);
+}
+
 /* Attributed times */
 
 static const struct ledger_cell *cell_on(unsigned slot, enum call_id call, uint64_t bytes)
@@ -147,8 +154,7 @@ TEST(nothing_is_attributed_before_the_device_was_idle)
 {
     the_device_was_idle_first();
     allreduce(7, 64, 200);
-    kernel(7, 210, 250);
-    idle(250, 270);
+    last_kernel(7, 210, 250, 270);
     check_attributed(CALL_ncclAllReduce, 64, 0, 0);
     CHECK_EQUAL(unmatched(), 0);
 }
@@ -173,8 +179,7 @@ TEST(what_was_launched_within_a_gap_runs_behind_it)
     kernel(7, 210, 250);
     allreduce(7, 128, 390);
     idle(250, 400);
-    kernel(7, 400, 420);
-    idle(420, 600);
+    last_kernel(7, 400, 420, 600);
     check_attributed(CALL_ncclAllReduce, 64, 1, 40);
     check_attributed(CALL_ncclAllReduce, 128, 1, 20);
 }
@@ -208,8 +213,7 @@ TEST(an_evicted_stream_is_not_identified_by_its_old_kernel)
     check_attributed(CALL_ncclAllReduce, 128, 0, 0);
     CHECK_EQUAL(unmatched(), OTHERS + 1);
     allreduce(7, 256, 1300);
-    kernel(7, 1310, 1330);
-    idle(1330, 1500);
+    last_kernel(7, 1310, 1330, 1500);
     check_attributed(CALL_ncclAllReduce, 256, 1, 20);
 }
 
@@ -227,8 +231,7 @@ TEST(operations_of_a_group_share_its_time)
 {
     the_device_was_idle_first();
     exchange(7, 32, 200);
-    kernel(7, 210, 250);
-    idle(250, 400);
+    last_kernel(7, 210, 250, 400);
     check_attributed(CALL_ncclGroup, 64, 1, 40);
     check_attributed(CALL_ncclSend, 32, 0, 0);
 }
@@ -282,8 +285,7 @@ TEST(the_communicators_of_a_group_on_one_stream_share_its_time)
     nccl_groups_add(&other);
     launch(200);
     CHECK_EQUAL(kernel(7, 210, 250), 0);
-    kernel(7, 250, 260);
-    idle(260, 400);
+    last_kernel(7, 250, 260, 400);
     check_attributed(CALL_ncclAllReduce, 64, 0, 0);
     check_attributed(CALL_ncclAllReduce, 128, 0, 0);
     CHECK_EQUAL(cell_count(cell_on(0, CALL_ncclGroup, 192)), 1);
@@ -301,8 +303,7 @@ TEST(the_last_new_stream_of_a_communicator_has_the_kernel)
     launch(200);
     CHECK_EQUAL(kernel(7, 205, 208), 0);
     CHECK_EQUAL(kernel(9, 205, 208), 0);
-    kernel(8, 210, 250);
-    idle(250, 400);
+    last_kernel(8, 210, 250, 400);
     check_attributed(CALL_ncclGroup, 96, 1, 40);
 }
 
@@ -315,8 +316,7 @@ TEST(one_group_may_have_several_kernels)
     kernel(7, 230, 240);
     kernel(7, 240, 260);
     kernel(7, 260, 270);
-    kernel(7, 280, 285);
-    idle(285, 400);
+    last_kernel(7, 280, 285, 400);
     check_attributed(CALL_ncclAllReduce, 64, 1, 10);
     check_attributed(CALL_ncclGroup, 64, 1, 30);
     check_attributed(CALL_ncclAllReduce, 128, 1, 5);
@@ -346,13 +346,11 @@ TEST(kernels_of_other_callers_leave_all_unattributed)
     the_device_was_idle_first();
     allreduce(7, 64, 200);
     kernel(7, 210, 250);
-    kernel(7, 250, 260);
-    idle(260, 400);
+    last_kernel(7, 250, 260, 400);
     check_attributed(CALL_ncclAllReduce, 64, 0, 0);
     CHECK_EQUAL(unmatched(), 1);
     allreduce(7, 64, 500);
-    kernel(7, 510, 515);
-    idle(515, 700);
+    last_kernel(7, 510, 515, 700);
     check_attributed(CALL_ncclAllReduce, 64, 1, 5);
 }
 
@@ -360,8 +358,7 @@ TEST(a_kernel_that_began_before_the_call_is_not_its_own)
 {
     the_device_was_idle_first();
     allreduce(7, 32, 150);
-    kernel(7, 160, 170);
-    idle(170, 250);
+    last_kernel(7, 160, 170, 250);
     kernel(7, 260, 300);
     allreduce(7, 64, 320);
     idle(330, 400);
@@ -373,10 +370,8 @@ TEST(a_device_that_waits_for_the_host_is_not_taken_for_done)
     the_device_was_idle_first();
     allreduce(7, 64, 200);
     allreduce(7, 128, 210);
-    kernel(7, 220, 230);
-    idle(230, 400);
-    kernel(7, 400, 420);
-    idle(420, 500);
+    last_kernel(7, 220, 230, 400);
+    last_kernel(7, 400, 420, 500);
     check_attributed(CALL_ncclAllReduce, 64, 1, 10);
     check_attributed(CALL_ncclAllReduce, 128, 1, 20);
 }
@@ -391,8 +386,7 @@ TEST(kernels_that_never_come_are_given_up_some_time)
         idle(300 + 200 * i, 400 + 200 * i);
     CHECK_EQUAL(unmatched(), 2);
     allreduce(7, 64, 3000);
-    kernel(7, 3010, 3020);
-    idle(3020, 3200);
+    last_kernel(7, 3010, 3020, 3200);
     check_attributed(CALL_ncclAllReduce, 64, 1, 10);
 }
 
@@ -402,8 +396,7 @@ TEST(operations_without_work_have_no_kernel)
     add(7, CALL_ncclAllReduce, 0, NCCL_KERNELS_NONE);
     launch(200);
     allreduce(7, 64, 210);
-    kernel(7, 220, 230);
-    idle(230, 400);
+    last_kernel(7, 220, 230, 400);
     check_attributed(CALL_ncclAllReduce, 64, 1, 10);
     CHECK_EQUAL(unmatched(), 0);
 }
@@ -418,8 +411,7 @@ TEST(kernels_of_graphs_are_nobodys)
                                                          .stream = 7,
                                                          .flags = LEDGER_ACTIVITY_GRAPH}),
                 0);
-    kernel(7, 210, 250);
-    idle(250, 400);
+    last_kernel(7, 210, 250, 400);
     check_attributed(CALL_ncclAllReduce, 64, 1, 40);
 }
 
@@ -443,13 +435,11 @@ TEST(operations_before_the_first_gap_are_unattributed)
 {
     begin();
     allreduce(7, 64, 200);
-    kernel(7, 210, 250);
-    idle(250, 400);
+    last_kernel(7, 210, 250, 400);
     check_attributed(CALL_ncclAllReduce, 64, 0, 0);
     CHECK_EQUAL(unmatched(), 1);
     allreduce(7, 64, 500);
-    kernel(7, 510, 520);
-    idle(520, 700);
+    last_kernel(7, 510, 520, 700);
     check_attributed(CALL_ncclAllReduce, 64, 1, 10);
 }
 
@@ -470,12 +460,10 @@ static void check_nothing_attributed_before_the_next_gap(void)
 {
     exchange(7, 64, 2020);
     kernel(7, 2030, 2130);
-    kernel(7, 2140, 2150);
-    idle(2150, 2300);
+    last_kernel(7, 2140, 2150, 2300);
     check_attributed(CALL_ncclGroup, 128, 0, 0);
     exchange(7, 64, 2400);
-    kernel(7, 2410, 2420);
-    idle(2420, 2500);
+    last_kernel(7, 2410, 2420, 2500);
     check_attributed(CALL_ncclGroup, 128, 1, 10);
 }
 
@@ -493,8 +481,7 @@ TEST(a_call_that_is_under_way_may_have_launched_before_a_gap)
     the_device_was_idle_first();
     allreduce(7, 64, 200);
     nccl_groups_launching(ticks(205));
-    kernel(7, 210, 250);
-    idle(250, 400);
+    last_kernel(7, 210, 250, 400);
     check_attributed(CALL_ncclAllReduce, 64, 0, 0);
     nccl_groups_launched(ticks(205), ticks(260), NCCL_LAUNCHED);
     idle(420, 600);
@@ -511,8 +498,7 @@ TEST(a_group_of_a_nonblocking_communicator_may_be_launched_behind_a_gap)
     nccl_groups_launching(ticks(206));
     nccl_groups_launched(ticks(206), ticks(210), NCCL_LAUNCHES_LATER);
     kernel(7, 210, 220);
-    kernel(7, 220, 240);
-    idle(240, 400);
+    last_kernel(7, 220, 240, 400);
     check_attributed(CALL_ncclGroup, 64, 0, 0);
     check_attributed(CALL_ncclGroup, 128, 0, 0);
     CHECK_EQUAL(unmatched(), 0);
@@ -525,8 +511,7 @@ TEST(after_a_failed_group_nothing_is_attributed_up_to_the_next_gap)
     add(7, CALL_ncclSend, 32, NCCL_KERNELS_ONE);
     nccl_groups_launching(ticks(205));
     nccl_groups_launched(ticks(205), ticks(210), NCCL_LAUNCH_FAILED);
-    kernel(7, 210, 250);
-    idle(250, 400);
+    last_kernel(7, 210, 250, 400);
     check_attributed(CALL_ncclAllReduce, 64, 0, 0);
     CHECK_EQUAL(unmatched(), 2);
 }
@@ -553,8 +538,7 @@ TEST(of_a_group_without_room_no_part_is_taken_for_the_whole)
     for (int i = 0; i < 3; i++)
         add(7, CALL_ncclSend, 1, NCCL_KERNELS_ONE);
     launch(500);
-    kernel(7, 510, 520);
-    idle(520, 600);
+    last_kernel(7, 510, 520, 600);
     check_attributed(CALL_ncclGroup, 3, 0, 0);
     check_attributed(CALL_ncclGroup, 4, 0, 0);
     CHECK_EQUAL(unmatched(), NCCL_QUEUE_ITEMS + 3);
@@ -566,8 +550,7 @@ TEST(a_simulated_group_leaves_no_trace)
     add(7, CALL_ncclAllReduce, 32, NCCL_KERNELS_ONE);
     nccl_groups_forget();
     allreduce(7, 64, 200);
-    kernel(7, 210, 250);
-    idle(250, 400);
+    last_kernel(7, 210, 250, 400);
     check_attributed(CALL_ncclAllReduce, 64, 1, 40);
     CHECK_EQUAL(unmatched(), 0);
 }
@@ -602,8 +585,7 @@ TEST(groups_of_two_threads_are_taken_in_the_order_of_their_calls)
     gpu_observer->collected();
     allreduce(7, 64, 200);
     kernel(7, 310, 320);
-    kernel(7, 320, 350);
-    idle(350, 500);
+    last_kernel(7, 320, 350, 500);
     check_attributed(CALL_ncclAllReduce, 64, 1, 10);
     CHECK_EQUAL(unmatched(), 0);
 }
@@ -617,11 +599,9 @@ TEST(what_is_pending_stays_in_order_when_what_came_later_is_settled)
     gpu_observer->collected();
     allreduce(7, 64, 200);
     allreduce(7, 32, 250);
-    kernel(7, 210, 220);
-    idle(220, 290);
+    last_kernel(7, 210, 220, 290);
     kernel(7, 290, 310);
-    kernel(7, 310, 340);
-    idle(340, 500);
+    last_kernel(7, 310, 340, 500);
     check_attributed(CALL_ncclAllReduce, 64, 1, 10);
     check_attributed(CALL_ncclAllReduce, 32, 1, 20);
 }
@@ -643,8 +623,7 @@ TEST(the_samples_of_a_group_say_when_it_was_done_and_that_they_share)
     }
     CHECK_EQUAL(window->page->unfinished, 3);
     kernel(7, 230, 246);
-    kernel(7, 250, 282);
-    idle(282, 400);
+    last_kernel(7, 250, 282, 400);
     CHECK_EQUAL(window->page->unfinished, 0);
     CHECK_EQUAL(samples[0]->completed_ticks, ticks(246));
     CHECK_EQUAL(samples[0]->device_span, 1000 << 1);
@@ -657,8 +636,7 @@ TEST(an_operation_from_before_a_reset_does_not_count)
     the_device_was_idle_first();
     allreduce(7, 64, 200);
     recording_reset();
-    kernel(7, 210, 250);
-    idle(250, 400);
+    last_kernel(7, 210, 250, 400);
     check_attributed(CALL_ncclAllReduce, 64, 0, 0);
     CHECK_EQUAL(unmatched(), 0);
 }
