@@ -20,13 +20,6 @@ def lines(answer) -> list[str]:
     return answer.err.splitlines()
 
 
-def change(path, statement: str) -> None:
-    connection = sqlite3.connect(path)
-    connection.executescript("PRAGMA ignore_check_constraints = ON;" + statement)
-    connection.commit()
-    connection.close()
-
-
 def test_a_missing_rank_is_named_and_the_others_are_read(report, run_folder):
     (run_folder / "rank-2.db").unlink()
     answer = report("summary", run_folder)
@@ -73,7 +66,7 @@ def test_a_file_that_has_another_rank_than_its_name_is_read_once(report, run_fol
     (run_folder / "rank-2.db").unlink()
     (run_folder / "rank-1.db").rename(run_folder / "rank-7.db")
     assert report("calls", run_folder).err == ""
-    change(run_folder / "rank-0.db", "UPDATE rank SET world_rank = 256")
+    planted.execute(run_folder / "rank-0.db", "UPDATE rank SET world_rank = 256")
     answer = report("calls", run_folder)
     assert answer.status == 0 and len(set(lines(answer))) == len(lines(answer)) == 2, answer.err
 
@@ -142,7 +135,7 @@ def test_folders_of_other_jobs_and_snapshots_are_mentioned_and_not_counted(repor
 
 
 def test_a_newer_schema_is_refused_by_name(report, run_folder):
-    change(run_folder / "rank-0.db", f"PRAGMA user_version = {NEWEST + 1}")
+    planted.execute(run_folder / "rank-0.db", f"PRAGMA user_version = {NEWEST + 1}")
     answer = report("calls", run_folder, "--json")
     assert answer.status == 0 and answer.rows[0]["count"] == 480
     assert (
@@ -152,7 +145,7 @@ def test_a_newer_schema_is_refused_by_name(report, run_folder):
 
 
 def test_a_schema_from_before_the_first_release_is_said_to_be_older(report, run_folder):
-    change(
+    planted.execute(
         run_folder / "rank-0.db", "PRAGMA user_version = 4; ALTER TABLE rank DROP COLUMN gpu_state"
     )
     answer = report("calls", run_folder, "--json")
@@ -177,7 +170,7 @@ def test_a_newer_ledger_is_refused_by_name(report, tmp_path):
 
 
 def foreign_database(path) -> None:
-    change(path, "CREATE TABLE rank (world_rank)")
+    planted.execute(path, "CREATE TABLE rank (world_rank)")
 
 
 NOT_OURS = {
@@ -285,13 +278,13 @@ def test_what_the_owner_of_a_database_has_added_is_ignored(report, run_folder, t
     words = [("calls",), ("sizes",), ("late",), ("export",)]
     before = [report(*word, run_folder, "--json").out for word in words]
     for path in run_folder.iterdir():
-        change(path, ADDED[what])
+        planted.execute(path, ADDED[what])
     for word, expected in zip(words, before):
         answer = report(*word, run_folder, "--json")
         assert (answer.status, answer.err) == (0, "")
         assert answer.out == expected
     assert report("merge", run_folder, tmp_path / "merged.db").status == 0
-    change(tmp_path / "merged.db", ADDED[what])
+    planted.execute(tmp_path / "merged.db", ADDED[what])
     assert report("export", tmp_path / "merged.db", "--json").out == before[-1]
 
 
@@ -299,7 +292,7 @@ def test_what_an_index_says_is_checked_like_a_table(report, run_folder):
     """SQLite reads what it needs from an index that has it all, and this one has other values than
     its table."""
     columns = ", ".join(["count", *(name for name in fuzz.TABLES["cell"] if name != "count")])
-    change(
+    planted.execute(
         run_folder / "rank-1.db",
         f"CREATE TABLE lies AS SELECT {columns} FROM cell; UPDATE lies SET total_ns = 'text';"
         f"CREATE INDEX of_lies ON lies ({columns}); CREATE INDEX of_cells ON cell ({columns}); "
@@ -317,7 +310,7 @@ def test_merging_does_not_overwrite_what_an_owner_has_added(report, run_folder, 
         report("merge", run_folder, merged).status == report("merge", run_folder, merged).status
         == 0
     )
-    change(merged, ADDED["a table of notes"])
+    planted.execute(merged, ADDED["a table of notes"])
     before = merged.read_bytes()
     answer = report("merge", run_folder, merged)
     assert (answer.status, merged.read_bytes()) == (1, before)
@@ -328,7 +321,7 @@ def test_merging_does_not_overwrite_what_an_owner_has_added(report, run_folder, 
 
 
 def test_an_older_version_is_read_by_its_upgrade(report, run_folder):
-    change(run_folder / "rank-1.db", "DELETE FROM sample_epoch")
+    planted.execute(run_folder / "rank-1.db", "DELETE FROM sample_epoch")
     expected = report("export", run_folder, "--json").out
     rewrite(run_folder / "rank-1.db", schema_of(9))
     assert report("export", run_folder, "--json") == (0, expected, "")
@@ -343,7 +336,7 @@ def columns_of(schema: str, table: str) -> list[str]:
 def rewrite(path, schema: str) -> None:
     """Puts the rows of a database, as far as there are columns for them, under another schema."""
     newest = path.rename(path.with_suffix(".newest"))
-    change(path, schema)
+    planted.execute(path, schema)
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("ATTACH ? AS newest", (str(newest),))
     for table in fuzz.TABLES:
@@ -361,7 +354,7 @@ def rewrite(path, schema: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("what", HOSTILE)
 def test_a_database_with_impossible_content_is_left_out_and_named(report, run_folder, what):
-    change(run_folder / "rank-1.db", HOSTILE[what])
+    planted.execute(run_folder / "rank-1.db", HOSTILE[what])
     answer = report("sizes", run_folder, "--json", "--call", "Allreduce", "--bytes", "4M")
     assert (answer.status, answer.rows[0]["count"]) == (0, 300)
     assert lines(answer)[0].startswith(f"hvprof-report: {run_folder}/rank-1.db: is damaged: ")
@@ -396,11 +389,11 @@ def test_many_damaged_chunks_are_one_line(report, tmp_path):
 
 
 def test_a_rank_without_an_end_or_a_sign_of_life_is_not_stuck(report, run_folder):
-    change(
+    planted.execute(
         run_folder / "rank-1.db",
         "UPDATE rank SET ended = 'running', end_unix_ns = NULL, wall_ns = NULL",
     )
-    change(run_folder / "rank-1.db", "UPDATE thread SET doing_is_inside = 1")
+    planted.execute(run_folder / "rank-1.db", "UPDATE thread SET doing_is_inside = 1")
     assert report("stuck", run_folder).status == 0
 
 
@@ -410,7 +403,7 @@ def test_names_from_files_cannot_steer_the_terminal(report, tmp_path):
     rank.communicators = [Communicator(2, 77, "0", 1, 0, name=evil)]
     rank.cells, rank.threads = [Cell("MPI_Bcast", 8, [100])], [(0, evil, 0)]
     planted.write_database(tmp_path / "rank-0.db", rank)
-    change(tmp_path / "rank-0.db", "UPDATE cell SET call = char(27) || '[31mMPI_Evil'")
+    planted.execute(tmp_path / "rank-0.db", "UPDATE cell SET call = char(27) || '[31mMPI_Evil'")
     for command in ("summary", "calls", "sizes", "latency", "communicators", "ranks", "peers"):
         for form in ([], ["--csv"]):
             out = report(command, tmp_path, *form).out
@@ -421,7 +414,8 @@ def test_names_from_files_cannot_steer_the_terminal(report, tmp_path):
 
 def test_names_in_any_encoding_are_shown(report, tmp_path):
     path = planted.write_database(tmp_path / "rank-0.db", planted.training_rank(0))
-    change(path, "UPDATE communicator SET name = CAST(x'ff61' AS TEXT) WHERE communicator = 2")
+    name = "CAST(x'ff61' AS TEXT)"
+    planted.execute(path, f"UPDATE communicator SET name = {name} WHERE communicator = 2")
     assert "\ufffda" in {
         row["communicator"] for row in report("communicators", path, "--json").rows
     }
@@ -429,7 +423,7 @@ def test_names_in_any_encoding_are_shown(report, tmp_path):
 
 def test_facts_may_be_missing(report, tmp_path):
     planted.write_database(tmp_path / "rank-0.db", Rank(0, 1))
-    change(tmp_path / "rank-0.db", "DELETE FROM fact")
+    planted.execute(tmp_path / "rank-0.db", "DELETE FROM fact")
     answer = report("summary", tmp_path)
     assert (answer.status, answer.err) == (0, "")
     assert "unknown program" in answer.out
@@ -497,7 +491,7 @@ def test_names_may_be_asked_for_in_any_encoding(report, run_folder, option):
 
 def test_a_region_in_any_encoding_may_be_the_step(report, tmp_path):
     path = planted.write_database(tmp_path / "rank-0.db", planted.training_rank(0))
-    change(
+    planted.execute(
         path,
         "INSERT INTO region VALUES (0, 77, CAST(x'6e61ef7665' AS TEXT)); INSERT INTO region_span "
         "VALUES (0, 0, 77, 1, 2000)",
@@ -511,12 +505,12 @@ def test_a_region_in_any_encoding_may_be_the_step(report, tmp_path):
 def test_names_from_files_are_no_formats(report, tmp_path, name):
     folder = planted.write_databases(tmp_path / "run", pair(slow_job(30, True)))
     for path in folder.iterdir():
-        change(
+        planted.execute(
             path,
             f"UPDATE sample SET call = call || '{name}'; UPDATE cell SET call = call || '{name}'; "
             "DELETE FROM call",
         )
-        change(
+        planted.execute(
             path,
             f"INSERT INTO call VALUES ('MPI_Allreduce{name}', 'collective', 'mpi', 'blocking', "
             "'allreduce', 'all')",
@@ -540,7 +534,7 @@ def test_names_from_files_are_no_formats(report, tmp_path, name):
 def test_a_measure_that_does_not_fit_the_library_is_answered(report, tmp_path, measure, library):
     folder = planted.write_databases(tmp_path / "run", planted.gpu_run())
     for path in folder.iterdir():
-        change(
+        planted.execute(
             path, f"UPDATE OR REPLACE cell SET measure = '{measure}'; UPDATE call SET library = "
             f"'{library}'",
         )
@@ -558,8 +552,8 @@ def test_a_measure_that_does_not_fit_the_library_is_answered(report, tmp_path, m
 @pytest.mark.parametrize("table", ("cell", "notes"))
 def test_blobs_in_the_schema_are_no_text_and_no_trouble(report, run_folder, table, column):
     path = run_folder / "rank-1.db"
-    change(path, "CREATE TABLE notes (x)")
-    change(
+    planted.execute(path, "CREATE TABLE notes (x)")
+    planted.execute(
         path,
         f"PRAGMA writable_schema = ON; UPDATE sqlite_master SET {column} = CAST({column} AS BLOB) "
         f"WHERE name = '{table}'",

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sqlite3
 import stat
 import sys
 from pathlib import Path
@@ -73,10 +72,7 @@ def ranks_of(report, folder: Path) -> int:
 
 def test_a_changed_file_makes_it_out_of_date(report, cached):
     before = (cached / NAME).stat().st_mtime_ns
-    connection = sqlite3.connect(cached / "rank-3.db")
-    connection.execute("UPDATE rank SET wall_ns = wall_ns + 7")
-    connection.commit()
-    connection.close()
+    planted.execute(cached / "rank-3.db", "UPDATE rank SET wall_ns = wall_ns + 7")
     walls = [row["wall_ns"] for row in report("ranks", cached, "--per-rank", "--json").rows]
     assert sorted(walls)[-1] == sorted(walls)[-2] + 7
     assert (cached / NAME).stat().st_mtime_ns == before, (
@@ -102,11 +98,7 @@ def test_so_does_one_that_has_gone_and_one_that_has_come(report, cached):
 @pytest.mark.slow
 def test_a_damaged_cache_is_passed_over(report, cached):
     sound = report("sizes", cached, "--json", "--no-cache").rows
-    connection = sqlite3.connect(cached / NAME)
-    connection.execute("PRAGMA ignore_check_constraints = ON")
-    connection.execute("UPDATE cell SET count = 'many'")
-    connection.commit()
-    connection.close()
+    planted.execute(cached / NAME, "UPDATE cell SET count = 'many'")
     answer = report("sizes", cached, "--json")
     assert (answer.rows, answer.err) == (sound, "")
     (cached / NAME).write_bytes(b"SQLite format 3\0" + bytes(100))

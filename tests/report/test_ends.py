@@ -32,12 +32,8 @@ def states_folder(tmp_path):
 
 def mark(path, state: str) -> None:
     """Says of a merged rank whether its process lived when its ledger was read."""
-    import sqlite3
 
-    connection = sqlite3.connect(path)
-    connection.execute("UPDATE fact SET value = ? WHERE key = 'process_state'", (state,))
-    connection.commit()
-    connection.close()
+    planted.execute(path, f"UPDATE fact SET value = '{state}' WHERE key = 'process_state'")
 
 
 def test_the_summary_names_who_ended_early_when_how_and_where(report, tmp_path):
@@ -159,13 +155,9 @@ def test_the_page_says_it_too(report, tmp_path):
 
 def test_a_snapshot_is_no_early_end(report, run_folder):
     """MPI_Pcontrol(3) writes a wall time, and no end."""
-    import sqlite3
 
     for path in run_folder.iterdir():
-        connection = sqlite3.connect(path)
-        connection.execute("UPDATE rank SET ended = 'running', end_unix_ns = NULL")
-        connection.commit()
-        connection.close()
+        planted.execute(path, "UPDATE rank SET ended = 'running', end_unix_ns = NULL")
     answer = report("summary", run_folder, "--json")
     assert (
         answer.err, answer.rows[0]["early_ended_ranks"], answer.rows[0]["wall_is_estimate"],

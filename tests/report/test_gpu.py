@@ -4,7 +4,7 @@ tracing costs, and what is said of it."""
 from __future__ import annotations
 
 import argparse
-import sqlite3
+from functools import partial
 
 import planted
 import pytest
@@ -35,16 +35,21 @@ def gpu_rank(world_rank: int = 0, world_size: int = 1, **fields) -> Rank:
 
 
 @pytest.fixture
-def gpu(report, tmp_path):
-    """The answer about these ranks."""
+def asked(report, tmp_path):
+    """asked(command, ranks, *words): the answer about these ranks."""
 
-    def answer(ranks: list[Rank], *words: str, write=planted.write_databases):
+    def answer(command: str, ranks: list[Rank], *words: str, write=planted.write_databases):
         folder = write(tmp_path / f"run-{len(list(tmp_path.iterdir()))}", ranks)
-        found = report("gpu", folder, *words)
+        found = report(command, folder, *words)
         assert found.status == 0, found.err
         return found
 
     return answer
+
+
+@pytest.fixture
+def gpu(asked):
+    return partial(asked, "gpu")
 
 
 @pytest.fixture
@@ -55,14 +60,10 @@ def rows(gpu):
 def test_what_was_not_summed_up_is_not_said_to_be_without_communication(gpu):
     """A process that is killed before its first records are old enough leaves kernels and no
     unions."""
-    found = gpu([gpu_rank(devices=[Device()], activities=[Activity([500], kernel=2)])])
-    assert (
-        "ncclDevKernel_AllReduce  communication" in found.out
-        and "nothing has been summed up" in found.out
-    )
-    assert "no kernel of a library that communicates was seen" not in found.out
-    idle = gpu([gpu_rank()])
-    assert "no kernel of a library that communicates was seen" in idle.out
+    out = gpu([gpu_rank(devices=[Device()], activities=[Activity([500], kernel=2)])]).out
+    assert "ncclDevKernel_AllReduce  communication" in out and "nothing has been summed up" in out
+    said = "no kernel of a library that communicates was seen"
+    assert said not in out and said in gpu([gpu_rank()]).out
 
 
 # Times and shares.
@@ -268,21 +269,18 @@ def test_pauses_are_told_by_why_the_window_before_them_ended(rows):
     ][1:3] == [(0, "yielded", 9_000), (0, "off", None)]
 
 
-def test_reports_say_how_much_was_traced_in_how_many_windows_of_which_ranks(gpu, report, tmp_path):
+def test_reports_say_how_much_was_traced_in_how_many_windows_of_which_ranks(asked):
     other = {
         "gpu_state": "refused",
         "facts": {"gpu.reason": "COMMPROF_GPU_ONE_RANK_IN=2: other ranks' are"},
     }
     ranks = [gpu_rank(0, 2, tracings=[Tracing(0, 2 * SECOND, records=5)]), Rank(1, 2, **other)]
     covered = "2.00 s of 10.0 s (20.0 %), 1 window of rank 0"
-    out = gpu(ranks).out
+    out = asked("gpu", ranks).out
     assert line(out, "Traced") == f"Traced          {covered}"
     assert "not traced: 8.00 s after windows that were over" in out
     assert "rank 1: the GPU was not traced: COMMPROF_GPU_ONE_RANK_IN=2" in line(out, "No GPU")
-    assert (
-        f"traced {covered}; see hvprof-report gpu"
-        in report("summary", planted.write_databases(tmp_path / "covered", ranks)).out
-    )
+    assert f"traced {covered}; see hvprof-report gpu" in asked("summary", ranks).out
 
 
 def test_reports_say_which_part_of_the_run_was_traced(gpu):
@@ -305,46 +303,34 @@ def test_reports_say_which_part_of_the_run_was_traced(gpu):
 def test_a_window_without_any_record_is_doubted(gpu, rows):
     """CUPTI may have stopped to give records, in the second of its sessions for one
     (tokenspeed#1348)."""
-    ranks = [
-        gpu_rank(
-            tracings=[
-                Tracing(0, 2 * SECOND, records=5),
-                Tracing(3 * SECOND, 5 * SECOND),
-                Tracing(6 * SECOND, 6 * SECOND + 1),
-            ]
-        )
-    ]
+    spans = ((0, 2 * SECOND, 5), (3 * SECOND, 5 * SECOND, 0), (6 * SECOND, 6 * SECOND + 1, 0))
+    tracings = [Tracing(begin_ns, end_ns, records=records) for begin_ns, end_ns, records in spans]
+    ranks = [gpu_rank(tracings=tracings)]
     assert rows(ranks, "--by", "run")[0]["empty_windows"] == 1
     assert "1 window without any record: the GPU was idle, or CUPTI gave none" in gpu(ranks).out
 
 
-def test_idle_time_that_may_hold_graphs_is_marked(gpu, rows, report, tmp_path):
+def test_idle_time_that_may_hold_graphs_is_marked(asked, rows):
     """Idle and exposed time are not known where a graph has left no record (pytorch#75504)."""
     facts = {"gpu.unseen_graph_launches": "12"}
-    ranks = [gpu_rank(rank, 2, facts={**planted.facts_of(rank), **facts}) for rank in range(2)]
+    ranks = with_facts([gpu_rank(rank, 2) for rank in range(2)], facts, facts)
     assert rows(ranks, "--by", "run")[0]["unseen_graph_launches"] == 24
-    assert (
-        "idle and exposed time may hold kernels of CUDA graphs: 24 launches left no record"
-        in gpu(ranks).out
-    )
-    out = report("summary", planted.write_databases(tmp_path / "graphs", ranks)).out
+    said = "idle and exposed time may hold kernels of CUDA graphs: 24 launches left no record"
+    assert said in asked("gpu", ranks).out
+    out = asked("summary", ranks).out
     assert "idle or in CUDA graphs that left no record" in line(out, "GPU")
-    assert "CUDA graphs" not in gpu([gpu_rank()]).out
+    assert "CUDA graphs" not in asked("gpu", [gpu_rank()]).out
 
 
 def test_what_cupti_takes_on_the_device_is_said_once(gpu):
     facts = {"gpu.device_memory": "9.6 MB at first, at most 102 MB a context"}
-    ranks = [gpu_rank(rank, 2, facts={**planted.facts_of(rank), **facts}) for rank in range(2)]
+    ranks = with_facts([gpu_rank(rank, 2) for rank in range(2)], facts, facts)
     assert gpu(ranks).out.count("device memory: 9.6 MB at first, at most 102 MB a context") == 1
 
 
 def test_the_clock_is_off_by_the_most_of_all_windows(rows):
-    ranks = [
-        gpu_rank(0, 2),
-        gpu_rank(
-            1, 2, tracings=[Tracing(0, SECOND, clock_error_ns=7_000), Tracing(SECOND, 2 * SECOND)]
-        ),
-    ]
+    tracings = [Tracing(0, SECOND, clock_error_ns=7_000), Tracing(SECOND, 2 * SECOND)]
+    ranks = [gpu_rank(0, 2), gpu_rank(1, 2, tracings=tracings)]
     assert rows(ranks, "--by", "run")[0]["clock_error_ns"] == 7_000
 
 
@@ -377,7 +363,7 @@ def late(late_ns: int, records: int = 834) -> dict:
 BUSY = {"C": 8 * SECOND, "K": SECOND, "": SECOND}
 
 
-def test_times_that_lack_late_records_are_unknown_and_idle_has_bounds(gpu, rows, report, tmp_path):
+def test_times_that_lack_late_records_are_unknown_and_idle_has_bounds(asked, rows):
     """100 kernels/s on a device that never idles: 834 records came too late, and their time was
     idle to the sums."""
     rank = gpu_rank(devices=[Device(busy=BUSY)], **late(800_000_000))
@@ -386,7 +372,7 @@ def test_times_that_lack_late_records_are_unknown_and_idle_has_bounds(gpu, rows,
         assert device[key] is None
     assert device["traced_ns"] == 0
     assert (device["idle_least_share"], device["idle_most_share"]) == (0.02, 0.1)
-    out = gpu([rank]).out
+    out = asked("gpu", [rank]).out
     assert line(out, "Late records") == (
         "Late records    1 device left out of the times below: records of activities of 800 ms"
         " came too late to be summed up; idle between 2.0 % and 10.0 %"
@@ -394,7 +380,7 @@ def test_times_that_lack_late_records_are_unknown_and_idle_has_bounds(gpu, rows,
     assert line(out, "GPU time") == "GPU time        unknown: see above"
     assert "2.0 to 10.0 %" in out and "exposed communication" not in out
     assert "834 GPU records too late" in line(out, "Not recorded")
-    out = report("summary", planted.write_databases(tmp_path / "late", [rank])).out
+    out = asked("summary", [rank]).out
     assert "how busy is not known, records came too late to be summed up" in line(out, "GPU")
 
 
@@ -423,44 +409,38 @@ def test_another_rank_s_late_records_leave_this_one_s_times(gpu, rows):
     assert "1 of 2 devices left out" in line(gpu(ranks).out, "Late records")
 
 
-def test_what_a_kill_may_have_lost_is_said(gpu, rows):
+def test_what_a_kill_may_have_lost_is_said(gpu):
     """The age of CUPTI's buffers that had not come back."""
-    facts = {"gpu.uncollected_ns": "1200000000"}
     ranks = [gpu_rank(rank, 2) for rank in range(2)]
     assert "nothing is missing of 0 records" in line(gpu(ranks).out, "Not recorded")
-    ranks[1].facts = {**ranks[1].facts, **facts}
-    said = line(gpu(ranks).out, "Not recorded")
-    assert said.endswith("up to 1.20 s of GPU records before the end: not collected yet, on rank 1")
-    ranks[0].facts = {**ranks[0].facts, "gpu.uncollected_ns": "900000000"}
-    said = line(gpu(ranks).out, "Not recorded")
-    assert said.endswith("up to 1.20 s of GPU records before the end: not collected yet")
-
-
-def test_what_the_interface_held_back_at_the_end_is_said_by_gpu_and_summary(gpu, report, tmp_path):
-    cut_off = {**planted.facts_of(1), "gpu.reason": "it did not answer"}
-    ranks = [
-        gpu_rank(0, 2),
-        gpu_rank(1, 2, facts={**cut_off, "boot_id": "one", "time_namespace": "time:[1]"}),
-    ]
-    said = "GPU records at the end: it did not answer, on rank 1"
+    said = "up to 1.20 s of GPU records before the end: not collected yet"
+    with_facts(ranks, {}, {"gpu.uncollected_ns": "1200000000"})
+    assert line(gpu(ranks).out, "Not recorded").endswith(f"{said}, on rank 1")
+    with_facts(ranks, {"gpu.uncollected_ns": "900000000"})
     assert line(gpu(ranks).out, "Not recorded").endswith(said)
-    assert said in " ".join(
-        report("summary", planted.write_databases(tmp_path / "cut", ranks)).out.split()
-    )
-    unseen = [
-        Rank(
-            0, 1, gpu_state="stopped",
-            facts={**planted.facts_of(0), "gpu.reason": "it did not answer"},
-        )
-    ]
-    assert "it did not answer" in gpu(unseen).out
-    healthy = planted.write_databases(tmp_path / "healthy", [gpu_rank(0, 2), gpu_rank(1, 2)])
-    assert line(report("summary", healthy).out, "Seen").endswith("all calls")
+
+
+def test_what_the_interface_held_back_at_the_end_is_said_by_gpu_and_summary(asked):
+    cut_off = {"gpu.reason": "it did not answer"}
+    ranks = [gpu_rank(0, 2), gpu_rank(1, 2)]
+    assert line(asked("summary", ranks).out, "Seen").endswith("all calls")
+    with_facts(ranks, {}, cut_off)
+    said = "GPU records at the end: it did not answer, on rank 1"
+    assert line(asked("gpu", ranks).out, "Not recorded").endswith(said)
+    assert said in asked("summary", ranks).prose
+    unseen = Rank(0, 1, gpu_state="stopped", facts={**planted.facts_of(0), **cut_off})
+    assert "it did not answer" in asked("gpu", [unseen]).out
 
 
 def line(text: str, head: str) -> str:
     (found,) = [line for line in text.splitlines() if line.startswith(head)]
     return found
+
+
+def with_facts(ranks: list[Rank], *facts: dict[str, str]) -> list[Rank]:
+    for rank, own in zip(ranks, facts):
+        rank.facts = {**rank.facts, **own}
+    return ranks
 
 
 @pytest.mark.parametrize(
@@ -581,25 +561,20 @@ def test_a_step_has_the_unions_of_what_ran_in_it(rows, write):
     ) == (0.2, 1, 1, 0)
 
 
-def test_the_sums_of_the_run_say_what_a_step_has_in_the_median(rows, report, tmp_path):
+def test_the_sums_of_the_run_say_what_a_step_has_in_the_median(asked, rows):
     (row,) = rows([step_rank()], "--by", "run")
     assert {key: row[key] for key in StepTimes._fields} == {
         "steps": 11, "step_ns": 100 * MS, "step_exposed_ns": 20 * MS, "step_exposed_share": 0.2,
     }
-    folder = planted.write_databases(tmp_path / "run", [step_rank()])
-    (steps,) = report("steps", folder, "--json").rows
+    (steps,) = asked("steps", [step_rank()], "--json").rows
     assert {key: steps[key] for key in steps if key.startswith("gpu_")} == {
         "gpu_steps": 11, "gpu_step_ns": 100 * MS, "gpu_exposed_ns": 20 * MS,
         "gpu_exposed_share": 0.2,
     }
-    assert (
-        "On the GPU      20.0 % exposed communication (20.0 ms of 100 ms; medians of 11 steps"
-        in report("steps", folder).out
-    )
-    assert (
-        "in a step     20.0 % exposed, 20.0 ms of 100 ms (medians of 11 steps)"
-        in report("gpu", folder).out
-    )
+    said = "On the GPU      20.0 % exposed communication (20.0 ms of 100 ms; medians of 11 steps"
+    assert said in asked("steps", [step_rank()]).out
+    said = "in a step     20.0 % exposed, 20.0 ms of 100 ms (medians of 11 steps)"
+    assert said in asked("gpu", [step_rank()]).out
 
 
 def test_a_step_is_the_mean_over_devices(rows):
@@ -625,16 +600,16 @@ def test_a_step_of_which_a_stream_has_not_sampled_all_is_not_known(rows, report,
         range(4, 13)
     )
     folder = planted.write_databases(tmp_path / "gaps", [step_rank()])
-    connection = sqlite3.connect(folder / "rank-0.db")
-    connection.execute("DELETE FROM gpu_sample_window WHERE stream = 2")
-    spans = ((0, 250 * MS), (250 * MS, 420 * MS), (600 * MS, 1_000 * MS))
-    connection.executemany("INSERT INTO gpu_sample_window VALUES (0, 2, ?, ?)", spans)
-    connection.commit()
+    path, forget = folder / "rank-0.db", "DELETE FROM gpu_sample_window WHERE stream = 2;"
+    spans = ", ".join(
+        f"(0, 2, {begin_ms * MS}, {end_ms * MS})"
+        for begin_ms, end_ms in ((0, 250), (250, 420), (600, 1_000))
+    )
+    planted.execute(path, f"{forget} INSERT INTO gpu_sample_window VALUES {spans}")
     assert [row["step"] for row in report("gpu", folder, "--by", "step", "--json").rows] == [
         1, 2, 3, 4, 7, 8, 9, 10,
     ]
-    connection.execute("DELETE FROM gpu_sample_window WHERE stream = 2")
-    connection.commit()
+    planted.execute(path, forget)
     assert report("gpu", folder, "--by", "step", "--json").rows == []
 
 
@@ -819,9 +794,7 @@ def test_a_shared_gpu_is_in_mpi_while_any_of_its_ranks_is(rows):
     assert rows(ranks)[0]["traced_ns"] == 5 * SECOND
 
 
-def test_where_only_sums_are_known_the_idle_time_of_a_shared_gpu_has_bounds(
-    rows, gpu, report, tmp_path
-):
+def test_where_only_sums_are_known_the_idle_time_of_a_shared_gpu_has_bounds(rows, asked):
     """4 s and 3 s of 10 s: at least 4 s were busy, at most 7."""
     unsampled = {"streams": [Stream(1)], "gpu_samples": []}
     (device,) = rows(two_sharing(**unsampled))
@@ -833,15 +806,14 @@ def test_where_only_sums_are_known_the_idle_time_of_a_shared_gpu_has_bounds(
     assert (run["devices"], run["unmerged_devices"], run["traced_ns"], run["idle_share"]) == (
         1, 1, 0, None,
     )
-    out = gpu(two_sharing(**unsampled)).out
+    out = asked("gpu", two_sharing(**unsampled)).out
     assert (
         "not known for 1 device, left out of the times below: idle between 30.0 % and 60.0 %" in out
     )
     assert (
         " 30.0 to 60.0 % " in out and line(out, "GPU time") == "GPU time        unknown: see above"
     )
-    folder = planted.write_databases(tmp_path / "unmerged", two_sharing(**unsampled))
-    assert line(report("summary", folder).out, "GPU") == (
+    assert line(asked("summary", two_sharing(**unsampled)).out, "GPU") == (
         "GPU             1 device, 1 shared by ranks: how busy is not known, ranks ran at once; "
         "see hvprof-report gpu"
     )
@@ -858,12 +830,6 @@ def test_bounds_are_of_the_time_in_which_all_ranks_were_traced(rows):
     ranks[1].tracings = [Tracing(10 * SECOND, 11 * SECOND, "stopped")]
     (device,) = rows(ranks)
     assert (device["idle_least_share"], device["idle_most_share"]) == (None, None)
-
-
-def with_facts(ranks: list[Rank], *facts: dict[str, str]) -> list[Rank]:
-    for rank, own in zip(ranks, facts):
-        rank.facts = {**rank.facts, **own}
-    return ranks
 
 
 def test_hosts_are_known_by_their_kernel_not_by_their_name(rows):
@@ -924,8 +890,8 @@ def test_a_step_has_what_all_ranks_ran_on_a_shared_gpu_and_counts_it_once(rows):
     } == {(2, 35 * MS, 55 * MS)}
 
 
-def test_shared_gpus_are_marked_in_text_page_and_timeline_and_no_other(gpu, report, tmp_path):
-    out = gpu(two_sharing()).out
+def test_shared_gpus_are_marked_in_text_page_and_timeline_and_no_other(asked, tmp_path):
+    out = asked("gpu", two_sharing()).out
     assert line(out, "GPUs") == "GPUs            1 device, 2 ranks: NVIDIA H100 80GB HBM3"
     assert line(out, "Shared") == "Shared          1 device: ranks 0-1 use GPU 0 of node00"
     assert (
@@ -933,22 +899,18 @@ def test_shared_gpus_are_marked_in_text_page_and_timeline_and_no_other(gpu, repo
         "sampled" in out
     )
     assert "GPU's ranks" in out and "rank idle" in out
-    assert line(out, "GPU time").startswith(
-        "GPU time        60.0 % computing, 0.00 % communicating"
-    )
-    folder = planted.write_databases(tmp_path / "shared", two_sharing())
-    assert "(1 device, 1 shared by ranks; traced" in line(report("summary", folder).out, "GPU")
-    assert (
-        '"GPU 0 (shared with rank 1), stream 7"'
-        in report("export", folder, "--format", "perfetto").out
-    )
-    report("html", folder, "-o", tmp_path / "shared.html")
+    busy = "GPU time        60.0 % computing, 0.00 % communicating"
+    assert line(out, "GPU time").startswith(busy)
+    in_summary = line(asked("summary", two_sharing()).out, "GPU")
+    assert "(1 device, 1 shared by ranks; traced" in in_summary
+    trace = asked("export", two_sharing(), "--format", "perfetto").out
+    assert '"GPU 0 (shared with rank 1), stream 7"' in trace
+    asked("html", two_sharing(), "-o", str(tmp_path / "shared.html"))
     assert "ranks 0-1 use GPU 0 of node00" in (tmp_path / "shared.html").read_text()
-    alone = gpu(two_alone()).out
+    alone = asked("gpu", two_alone()).out
     assert "hared" not in alone and "rank idle" not in alone
-    folder = planted.write_databases(tmp_path / "alone", two_alone())
-    assert "shared" not in line(report("summary", folder).out, "GPU")
-    assert '"GPU 0, stream 7"' in report("export", folder, "--format", "perfetto").out
+    assert "shared" not in line(asked("summary", two_alone()).out, "GPU")
+    assert '"GPU 0, stream 7"' in asked("export", two_alone(), "--format", "perfetto").out
 
 
 def test_ranks_that_were_not_selected_are_named_on_a_shared_gpu(rows, gpu):
@@ -981,22 +943,17 @@ def test_databases_ledgers_and_a_merged_database_answer_the_same(report, tmp_pat
         assert found[0] == found[1]
 
 
-def test_the_summary_has_a_line_on_gpus_where_there_are_any(report, run_folder, tmp_path):
-    folder = planted.write_databases(
-        tmp_path / "gpus", [gpu_rank(devices=[Device(busy={"C": 6, "K": 1, "": 3})])]
-    )
-    assert line(report("summary", folder).out, "GPU") == (
+def test_the_summary_has_a_line_on_gpus_where_there_are_any(asked, report, run_folder):
+    out = asked("summary", [gpu_rank(devices=[Device(busy={"C": 6, "K": 1, "": 3})])]).out
+    assert line(out, "GPU") == (
         "GPU             60.0 % computing, 10.0 % exposed communication, 30.0 % idle"
         " (1 device; traced 10.0 s of 10.0 s (100.0 %), 1 window of rank 0; see hvprof-report gpu)"
     )
-    assert line(report("summary", folder).out, "Set-up")
+    assert line(out, "Set-up")
     assert "GPU" not in report("summary", run_folder).out
-    refused = Rank(
-        0, 1, gpu_state="refused", facts={**planted.facts_of(0), "gpu.reason": "error 35"}
-    )
-    assert line(
-        report("summary", planted.write_databases(tmp_path / "refused", [refused])).out, "Seen"
-    ).endswith("GPUs not traced: error 35")
+    facts = {**planted.facts_of(0), "gpu.reason": "error 35"}
+    out = asked("summary", [Rank(0, 1, gpu_state="refused", facts=facts)]).out
+    assert line(out, "Seen").endswith("GPUs not traced: error 35")
 
 
 @pytest.mark.slow
@@ -1059,21 +1016,14 @@ def test_a_picture_of_the_gpus_stacks_up_to_the_traced_time(report, tmp_path):
     )
 
 
-def test_prometheus_has_the_time_in_each_state(report, tmp_path):
-    folder = planted.write_databases(
-        tmp_path / "run",
-        [gpu_rank(devices=[Device(busy={"K": SECOND, "CKDM": 2 * SECOND}, number=3)])],
-    )
-    out = report("export", folder, "--format", "prometheus").out.splitlines()
+def test_prometheus_has_the_time_in_each_state(asked):
+    devices = [Device(busy={"K": SECOND, "CKDM": 2 * SECOND}, number=3)]
+    out = asked("export", [gpu_rank(devices=devices)], "--format", "prometheus").out.splitlines()
     labels = 'run="job-1",rank="0",device="3"'
-    assert (
-        f'commprof_gpu_seconds_total{{{labels},computing="0",communicating="1",copying="0",'
-        'in_mpi="0"} 1.0'
-    ) in out
-    assert (
-        f'commprof_gpu_seconds_total{{{labels},computing="1",communicating="1",copying="1",'
-        'in_mpi="1"} 2.0'
-    ) in out
+    for states, seconds in (("0100", "1.0"), ("1111", "2.0")):
+        names = zip(("computing", "communicating", "copying", "in_mpi"), states)
+        where = ",".join([labels, *(f'{name}="{state}"' for name, state in names)])
+        assert f"commprof_gpu_seconds_total{{{where}}} {seconds}" in out
     assert 'commprof_gpu_dropped_records_total{run="job-1",rank="0"} 0' in out
 
 

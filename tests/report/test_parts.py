@@ -106,14 +106,6 @@ def in_parts(monkeypatch):
     return read
 
 
-def change(path: Path, statement: str) -> None:
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA ignore_check_constraints = ON")
-    connection.execute(statement)
-    connection.commit()
-    connection.close()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("most", (MOST, 1_000_000))
 def test_the_same_rows_are_read_in_parts(folder, in_parts, most):
@@ -129,7 +121,7 @@ def test_the_same_sums_are_read_in_parts(folder, in_parts):
 
 @pytest.mark.slow
 def test_a_damaged_file_is_left_out_and_does_not_count(folder, in_parts):
-    change(folder / "rank-23.db", "UPDATE sample SET root = 'x'")
+    planted.execute(folder / "rank-23.db", "UPDATE sample SET root = 'x'")
     (folder / "rank-31.db").write_bytes(b"SQLite format 3\0" + bytes(100))
     read = in_parts(folder)
     assert [note.partition(": ")[0].rpartition("/")[2] for note in read.notes] == [
@@ -141,7 +133,7 @@ def test_a_damaged_file_is_left_out_and_does_not_count(folder, in_parts):
 
 @pytest.mark.slow
 def test_a_file_whose_sums_are_damaged_is_named(folder, in_parts):
-    change(folder / "rank-23.db", "UPDATE cell SET count = 'many'")
+    planted.execute(folder / "rank-23.db", "UPDATE cell SET count = 'many'")
     read = in_parts(folder, with_samples=False)
     assert [note.partition(": ")[0].rpartition("/")[2] for note in read.notes] == [
         "rank-23.db", "run",
@@ -159,7 +151,7 @@ def test_ledgers_are_read_one_after_the_other(folder, in_parts):
 
 @pytest.mark.slow
 def test_databases_to_which_something_was_added_are_read_in_parts_too(folder, in_parts):
-    change(folder / "rank-5.db", "CREATE INDEX mine ON sample (start_ns)")
+    planted.execute(folder / "rank-5.db", "CREATE INDEX mine ON sample (start_ns)")
     assert in_parts(folder).notes == []
     assert in_parts(folder, with_samples=False).notes == []
 
@@ -178,6 +170,7 @@ def test_without_space_for_the_parts_files_are_read_one_after_the_other(
 @pytest.mark.slow
 def test_numbers_that_do_not_fit_into_the_run_leave_one_file_out(folder, in_parts):
     for rank in (3, 44):
-        change(folder / f"rank-{rank}.db", f"UPDATE cell SET cell = {1 << 62} WHERE cell = 1")
+        path = folder / f"rank-{rank}.db"
+        planted.execute(path, f"UPDATE cell SET cell = {1 << 62} WHERE cell = 1")
     read = in_parts(folder, most_samples=1_000_000, parts=6)  # the other is read file by file
     assert "rank-44.db: is damaged" in read.notes[0]

@@ -4,7 +4,6 @@ stretches of time of all ranks."""
 from __future__ import annotations
 
 import os
-import sqlite3
 import struct
 from dataclasses import replace
 
@@ -737,11 +736,7 @@ def test_files_that_have_more_than_those_that_were_counted_are_thinned_when_they
     ),
 )
 def test_a_database_with_samples_that_cannot_be_is_left_out(run_folder, table, change):
-    connection = sqlite3.connect(run_folder / "rank-1.db")
-    connection.execute("PRAGMA ignore_check_constraints = ON")
-    connection.execute(f"UPDATE {table} SET {change}")
-    connection.commit()
-    connection.close()
+    planted.execute(run_folder / "rank-1.db", f"UPDATE {table} SET {change}")
     run = run_open(run_folder, with_samples=True)
     assert run.notes[0].startswith(
         f"{run_folder}/rank-1.db: is damaged: impossible values in table {table}"
@@ -753,26 +748,17 @@ def test_a_database_with_samples_that_cannot_be_is_left_out(run_folder, table, c
 
 def test_samples_of_a_database_that_is_left_out_do_not_count(tmp_path):
     planted.write_databases(tmp_path, busy_run())
-    connection = sqlite3.connect(tmp_path / "rank-1.db")
-    connection.execute("UPDATE sample SET root = 'x'")
-    connection.commit()
-    connection.close()
+    planted.execute(tmp_path / "rank-1.db", "UPDATE sample SET root = 'x'")
     run = run_open(tmp_path, with_samples=True, most_samples=10_000)
     assert run.connection.execute("SELECT DISTINCT world_rank FROM sample").fetchall() == [
-        (0,),
-        (2,),
-        (3,),
+        (0,), (2,), (3,),
     ]
 
 
 def test_samples_that_are_not_retained_are_not_checked(tmp_path):
     planted.write_databases(tmp_path, busy_run())
-    connection = sqlite3.connect(tmp_path / "rank-3.db")
-    passed = run_open(tmp_path, with_samples=True, most_samples=10_000).thinning.passed("main")[
-        "sample"
-    ]
-    connection.execute(f"UPDATE sample SET root = 'x' WHERE {passed}")
-    connection.commit()
-    connection.close()
+    thinning = run_open(tmp_path, with_samples=True, most_samples=10_000).thinning
+    passed = thinning.passed("main")["sample"]
+    planted.execute(tmp_path / "rank-3.db", f"UPDATE sample SET root = 'x' WHERE {passed}")
     assert run_open(tmp_path, with_samples=True, most_samples=10_000).notes == []
     assert "impossible values in table sample" in run_open(tmp_path, with_samples=True).notes[0]
