@@ -350,11 +350,8 @@ def test_files_of_version_4_are_one_clear_line(report, tmp_path):
 
 
 def test_a_database_of_version_4_is_one_clear_line(report, run_folder):
-    import sqlite3
 
-    connection = sqlite3.connect(run_folder / "rank-0.db")
-    connection.execute("PRAGMA user_version = 4")
-    connection.close()
+    planted.execute(run_folder / "rank-0.db", "PRAGMA user_version = 4")
     older = (
         "has schema version 4, older than this reporter reads (9): read it with the "
         "hvprof-report of the commprof that wrote it"

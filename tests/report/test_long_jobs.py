@@ -4,7 +4,6 @@ over, nothing is refused."""
 from __future__ import annotations
 
 import json
-import sqlite3
 
 import planted
 import pytest
@@ -30,9 +29,7 @@ def run_of(folder, change: str):
     """The planted run of four ranks, with something done to each of its databases."""
     planted.write_databases(folder, planted.training_run())
     for path in folder.glob("*.db"):
-        connection = sqlite3.connect(path)
-        connection.executescript(change)
-        connection.close()
+        planted.execute(path, change)
     return folder
 
 

@@ -112,9 +112,7 @@ def test_an_anonymous_database_has_anonymous_views(report, run_folder, tmp_path)
 def test_a_view_that_somebody_has_changed_is_not_overwritten(report, run_folder, tmp_path):
     path = tmp_path / "all.db"
     assert report("merge", run_folder, path).status == report("merge", run_folder, path).status == 0
-    connection = sqlite3.connect(path)
-    connection.executescript("DROP VIEW sizes; CREATE VIEW sizes AS SELECT 1 AS mine")
-    connection.close()
+    planted.execute(path, "DROP VIEW sizes; CREATE VIEW sizes AS SELECT 1 AS mine")
     assert "not overwritten" in report("merge", run_folder, path).err
     assert report("sizes", path, "--json").out == report("sizes", run_folder, "--json").out
 
