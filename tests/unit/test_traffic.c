@@ -38,6 +38,14 @@ static void under_each_abi(void (*run)(void))
     }
 }
 
+#define TEST_UNDER_EACH_ABI(NAME)    \
+    static void NAME##_here(void);   \
+    TEST(NAME)                       \
+    {                                \
+        under_each_abi(NAME##_here); \
+    }                                \
+    static void NAME##_here(void)
+
 static struct counts ints(const int *at)
 {
     return (struct counts){at, false};
@@ -77,18 +85,13 @@ TEST(bytes_do_not_overflow_an_int)
     CHECK_EQUAL(traffic_bytes(2, FAKE_TYPE_HUGE), 6ll << 30);
 }
 
-static void the_size_of_nothing_is_not_asked(void)
+TEST_UNDER_EACH_ABI(the_null_type_has_no_size)
 {
     begin();
     unsigned asked = fake_questions;
     CHECK_EQUAL(traffic_bytes(0, GARBAGE), 0);
     CHECK_EQUAL(traffic_bytes(5, mpi_abi.datatype_null), 0);
     CHECK_EQUAL(fake_questions, asked);
-}
-
-TEST(the_null_type_has_no_size)
-{
-    under_each_abi(the_size_of_nothing_is_not_asked);
 }
 
 TEST(mpichs_predefined_types_bear_their_size_and_are_not_asked)
@@ -110,7 +113,7 @@ static int byte_has_one(mpi_handle type, int *bytes)
     return MPI_SUCCESS;
 }
 
-static void predefined_types_are_asked_once(void)
+TEST_UNDER_EACH_ABI(predefined_types_are_asked_once_under_each_abi)
 {
     begin();
     mpi_query.Type_size = byte_has_one;
@@ -118,11 +121,6 @@ static void predefined_types_are_asked_once(void)
     unsigned asked = fake_questions;
     CHECK_EQUAL(traffic_bytes(17, mpi_abi.byte), 17);
     CHECK_EQUAL(fake_questions, asked);
-}
-
-TEST(predefined_types_are_asked_once_under_each_abi)
-{
-    under_each_abi(predefined_types_are_asked_once);
 }
 
 TEST(numbers_of_the_standard_abi_are_asked_once_too)
@@ -198,15 +196,10 @@ TEST(a_message_goes_to_the_peers_world_rank)
     CHECK_EQUAL(traffic_message(&CALLED, 10, BYTES_8, 2, 7, inter).peer, LEDGER_PEER_OUTSIDE);
 }
 
-static void a_message_to_proc_null(void)
+TEST_UNDER_EACH_ABI(a_message_to_nobody_moves_nothing)
 {
     begin();
     CHECK_TRAFFIC(traffic_message(&CALLED, 10, BYTES_8, mpi_abi.proc_null, 7, world), 0, 0);
-}
-
-TEST(a_message_to_nobody_moves_nothing)
-{
-    under_each_abi(a_message_to_proc_null);
 }
 
 TEST(an_empty_message_has_a_peer)
@@ -239,7 +232,7 @@ TEST(an_arrival_has_the_size_that_arrived)
 
 /* Bcast, Reduce, Allreduce, Scan */
 
-static void bcast(void)
+TEST_UNDER_EACH_ABI(a_bcast_has_its_size_on_every_rank_and_its_volume_at_the_root)
 {
     begin();
     CHECK_TRAFFIC(traffic_bcast(&CALLED, 10, BYTES_8, HERE, world), 80, 80);
@@ -250,12 +243,7 @@ static void bcast(void)
                   0); /* rank 1 of the other group */
 }
 
-TEST(a_bcast_has_its_size_on_every_rank_and_its_volume_at_the_root)
-{
-    under_each_abi(bcast);
-}
-
-static void reduce(void)
+TEST_UNDER_EACH_ABI(a_reduce_has_its_size_on_every_rank_and_no_volume_at_a_root_of_the_other_group)
 {
     begin();
     CHECK_TRAFFIC(traffic_reduce(&CALLED, 10, BYTES_8, HERE, world), 80, 80);
@@ -263,11 +251,6 @@ static void reduce(void)
     CHECK_TRAFFIC(traffic_reduce(&CALLED, 10, BYTES_8, mpi_abi.root, inter), 80, 0);
     CHECK_TRAFFIC(traffic_reduce(&CALLED, 10, GARBAGE, mpi_abi.proc_null, inter), 0, 0);
     CHECK_TRAFFIC(traffic_reduce(&CALLED, 10, BYTES_8, HERE, inter), 80, 80);
-}
-
-TEST(a_reduce_has_its_size_on_every_rank_and_no_volume_at_a_root_of_the_other_group)
-{
-    under_each_abi(reduce);
 }
 
 TEST(an_allreduce_counts_its_buffer)
@@ -302,7 +285,7 @@ TEST(counts_that_sum_above_an_int_are_summed_in_full)
 
 /* Gather, Scatter, Allgather, Alltoall: one process's block */
 
-static void gather(void)
+TEST_UNDER_EACH_ABI(a_gather_counts_one_block_and_reads_only_what_is_significant)
 {
     begin();
     CHECK_TRAFFIC(traffic_gather(&CALLED, buffer, 10, BYTES_8, 20, BYTES_4, HERE, world), 80, 80);
@@ -317,12 +300,7 @@ static void gather(void)
     CHECK_TRAFFIC(traffic_gather(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, HERE, inter), 80, 80);
 }
 
-TEST(a_gather_counts_one_block_and_reads_only_what_is_significant)
-{
-    under_each_abi(gather);
-}
-
-static void scatter(void)
+TEST_UNDER_EACH_ABI(a_scatter_counts_one_block_and_all_of_them_as_the_roots_volume)
 {
     begin();
     CHECK_TRAFFIC(traffic_scatter(&CALLED, 10, BYTES_8, 99, GARBAGE, HERE, world), 80, 320);
@@ -333,12 +311,7 @@ static void scatter(void)
     CHECK_TRAFFIC(traffic_scatter(&CALLED, 99, GARBAGE, 20, BYTES_4, HERE, inter), 80, 0);
 }
 
-TEST(a_scatter_counts_one_block_and_all_of_them_as_the_roots_volume)
-{
-    under_each_abi(scatter);
-}
-
-static void allgather_and_alltoall(void)
+TEST_UNDER_EACH_ABI(an_allgather_counts_its_block_and_an_alltoall_one_for_each_process_as_volume)
 {
     begin();
     CHECK_TRAFFIC(traffic_allgather(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, world), 80, 80);
@@ -351,14 +324,9 @@ static void allgather_and_alltoall(void)
     CHECK_TRAFFIC(traffic_alltoall(&CALLED, buffer, 10, BYTES_8, 99, GARBAGE, inter), 80, 240);
 }
 
-TEST(an_allgather_counts_its_block_and_an_alltoall_one_for_each_process_as_volume)
-{
-    under_each_abi(allgather_and_alltoall);
-}
-
 /* v- and w-variants: what this rank sends */
 
-static void gatherv(void)
+TEST_UNDER_EACH_ABI(a_gatherv_counts_what_this_rank_sends)
 {
     begin();
     const struct counts counts = ints((int[]){1, 20, 3, 4});
@@ -378,12 +346,7 @@ static void gatherv(void)
                   80);
 }
 
-TEST(a_gatherv_counts_what_this_rank_sends)
-{
-    under_each_abi(gatherv);
-}
-
-static void scatterv(void)
+TEST_UNDER_EACH_ABI(a_scatterv_counts_all_at_the_root_and_what_is_received_elsewhere)
 {
     begin();
     CHECK_TRAFFIC(
@@ -398,12 +361,7 @@ static void scatterv(void)
     CHECK_TRAFFIC(traffic_scatterv(&CALLED, NONE, GARBAGE, 20, BYTES_4, HERE, inter), 80, 0);
 }
 
-TEST(a_scatterv_counts_all_at_the_root_and_what_is_received_elsewhere)
-{
-    under_each_abi(scatterv);
-}
-
-static void allgatherv_and_alltoallv(void)
+TEST_UNDER_EACH_ABI(an_allgatherv_and_an_alltoallv_count_what_this_rank_sends)
 {
     begin();
     const struct counts counts = ints((int[]){1, 20, 3, 4}),
@@ -424,11 +382,6 @@ static void allgatherv_and_alltoallv(void)
                   (8ll << 33) + 64, (8ll << 33) + 64);
 }
 
-TEST(an_allgatherv_and_an_alltoallv_count_what_this_rank_sends)
-{
-    under_each_abi(allgatherv_and_alltoallv);
-}
-
 /* Handles in an array, in the ABI's layout. */
 static const void *types(mpi_handle a, mpi_handle b, mpi_handle c, mpi_handle d)
 {
@@ -439,7 +392,7 @@ static const void *types(mpi_handle a, mpi_handle b, mpi_handle c, mpi_handle d)
     return memory;
 }
 
-static void alltoallw(void)
+TEST_UNDER_EACH_ABI(an_alltoallw_counts_each_block_by_its_type_and_reads_no_type_of_an_empty_one)
 {
     begin();
     const struct counts counts = ints((int[]){1, 0, 3, 4});
@@ -454,11 +407,6 @@ static void alltoallw(void)
                   20, 20);
 }
 
-TEST(an_alltoallw_counts_each_block_by_its_type_and_reads_no_type_of_an_empty_one)
-{
-    under_each_abi(alltoallw);
-}
-
 /* Neighborhoods */
 
 static mpi_handle with_topology(int topology)
@@ -468,7 +416,7 @@ static mpi_handle with_topology(int topology)
     return fake_comm(ALL, 4);
 }
 
-static void neighborhoods(void)
+TEST_UNDER_EACH_ABI(a_neighborhood_is_who_this_rank_sends_to_in_the_topology)
 {
     begin();
     const struct counts counts = ints((int[]){1, 2, 3, 4});
@@ -485,11 +433,6 @@ static void neighborhoods(void)
     mpi_handle dist_graph = with_topology(mpi_abi.dist_graph);
     CHECK_TRAFFIC(traffic_neighbor_alltoall(&CALLED, 1, BYTES_4, dist_graph), 4, 8);
     CHECK_TRAFFIC(traffic_neighbor_alltoallv(&CALLED, counts, BYTES_4, dist_graph), 12, 12);
-}
-
-TEST(a_neighborhood_is_who_this_rank_sends_to_in_the_topology)
-{
-    under_each_abi(neighborhoods);
 }
 
 TEST(a_topology_is_asked_about_once)
@@ -514,7 +457,7 @@ TEST(who_sends_to_nobody_may_pass_anything_as_type)
 
 enum { WINDOW = 0x700040, FILE_HANDLE = 0x700080 };
 
-static void windows(void)
+TEST_UNDER_EACH_ABI(a_window_s_traffic_is_with_world_ranks_of_its_communicator)
 {
     begin();
     mpi_handle odd = fake_comm((int[]){1, 3}, 2);
@@ -532,11 +475,6 @@ static void windows(void)
     CHECK_EQUAL(get.direction, LEDGER_RECEIVED);
     CHECK_TRAFFIC(traffic_put(&CALLED, 3, GARBAGE, mpi_abi.proc_null, WINDOW), 0, 0);
     CHECK(traffic_window(&CALLED, WINDOW).communicator->created_on == communicators_find(odd));
-}
-
-TEST(a_window_s_traffic_is_with_world_ranks_of_its_communicator)
-{
-    under_each_abi(windows);
 }
 
 TEST(an_object_that_is_not_known_has_bytes_and_no_communicator)
