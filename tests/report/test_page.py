@@ -41,10 +41,40 @@ def run_path(tmp_path):
 
 
 @pytest.fixture
-def page(report, run_path, tmp_path):
-    path = tmp_path / "page.html"
-    assert report("html", run_path, "-o", path).status == 0
-    return path
+def page_of(report, tmp_path):
+    """page_of(run, *options): the file of its page."""
+
+    def written(run, *options: object) -> Path:
+        path = tmp_path / "page.html"
+        assert report("html", run, "-o", path, *options).status == 0
+        return path
+
+    return written
+
+
+@pytest.fixture
+def page(page_of, run_path):
+    return page_of(run_path)
+
+
+@pytest.fixture
+def example(tmp_path):
+    """The recorded run of the documents."""
+    with lzma.open(EXAMPLE) as packed:
+        (tmp_path / "run.db").write_bytes(packed.read())
+    return tmp_path / "run.db"
+
+
+@pytest.fixture
+def small_page(monkeypatch, page_of, run_path):
+    """small_page(bound): the page with room for so many parts, and for one a rank."""
+
+    def written(bound: int) -> Path:
+        monkeypatch.setattr(run_view, "MOST_PER_RANK", 1)
+        monkeypatch.setattr(run_view, "LEAST_BOUND", bound)
+        return page_of(run_path)
+
+    return written
 
 
 def timeline(page) -> dict:
@@ -77,7 +107,7 @@ CHOSEN = "What the main thread of each rank did, from the whole run to single ca
 
 
 @pytest.mark.slow
-def test_every_step_that_was_sampled_whole_can_be_chosen(page, report, run_path):
+def test_every_step_that_was_sampled_whole_can_be_chosen(page, run_path):
     steps = steps_of(page)
     assert sorted(steps) == list(range(2, STEPS + 1)) and steps[8:] == sorted(steps[8:])
     assert (
@@ -87,57 +117,44 @@ def test_every_step_that_was_sampled_whole_can_be_chosen(page, report, run_path)
 
 
 @pytest.mark.slow
-def test_where_there_is_no_room_for_all_steps_others_are_spread_over_the_run(
-    report, run_path, tmp_path, monkeypatch
-):
+def test_where_there_is_no_room_for_all_steps_others_are_spread_over_the_run(small_page):
     """A step is four ranks with five parts each, and some of its neighbours."""
-    monkeypatch.setattr(run_view, "MOST_PER_RANK", 1)
-    monkeypatch.setattr(run_view, "LEAST_BOUND", 600)
-    assert report("html", run_path, "-o", tmp_path / "page.html").status == 0
-    steps = steps_of(tmp_path / "page.html")
+    path = small_page(600)
+    steps = steps_of(path)
     assert steps[1] == 8 and 12 <= len(steps) <= 20
-    where = "are in this page, marked beneath the bars above"
     said = (
-        f"Single calls of {len(steps)} of 39 steps {where}: the median, the 7 longest, and "
-        f"{len(steps) - 8} spread over the run."
+        f"Single calls of {len(steps)} of 39 steps are in this page, marked beneath the bars "
+        f"above: the median, the 7 longest, and {len(steps) - 8} spread over the run."
     )
-    assert f"{CHOSEN}{said} Choose" in (tmp_path / "page.html").read_text()
+    assert f"{CHOSEN}{said} Choose" in path.read_text()
     others = [2, *steps[8:], STEPS]
     assert max(later - earlier for earlier, later in zip(others, others[1:])) <= 20
 
 
 @pytest.mark.slow
-def test_the_user_picks_the_steps_of_the_timeline(report, run_path, tmp_path, monkeypatch):
+def test_the_user_picks_the_steps_of_the_timeline(page_of, run_path, monkeypatch):
     """Steps 2 to 40 were sampled whole; 8 is the longest."""
-    path = tmp_path / "page.html"
 
-    def titles(words: str) -> list[str]:
-        assert report("html", run_path, "-o", path, "--steps", words).status == 0
-        return [step["title"].partition(":")[0] for step in timeline(path)["steps"]]
+    def picked(words: str) -> tuple[list[str], str]:
+        path = page_of(run_path, "--steps", words)
+        titles = [step["title"].partition(":")[0] for step in timeline(path)["steps"]]
+        return titles, path.read_text()
 
-    assert titles("7-10") == ["step 7", "step 8, the longest", "step 9", "step 10"]
-    assert (
-        f"{CHOSEN}Single calls of 4 of the 4 steps 7 to 10 are in this page. Choose"
-        in path.read_text()
-    )
-    assert (
-        titles("39-50") == ["step 39", "step 40"]
-        and "Single calls of 2 of the 12 steps 39 to 50 are" in path.read_text()
-    )
-    assert titles("8") == ["step 8, the longest"]
+    titles, text = picked("7-10")
+    assert titles == ["step 7", "step 8, the longest", "step 9", "step 10"]
+    assert f"{CHOSEN}Single calls of 4 of the 4 steps 7 to 10 are in this page. Choose" in text
+    titles, text = picked("39-50")
+    assert titles == ["step 39", "step 40"]
+    assert "Single calls of 2 of the 12 steps 39 to 50 are" in text
+    assert picked("8")[0] == ["step 8, the longest"]
     monkeypatch.setattr(run_view, "MOST_PER_RANK", 1)
     monkeypatch.setattr(run_view, "LEAST_BOUND", 100)
-    few = titles("7-40")
-    assert (
-        few == ["step 7", "step 8, the longest", "step 9"][: len(few)]
-        and f"Single calls of {len(few)} of the 34 steps" in path.read_text()
-    )
-    assert report("html", run_path, "-o", path, "--steps", "41").status == 0
-    assert (
-        "Single calls of 0 of the 1 step 41 are in this page: no other was sampled whole."
-        in path.read_text()
-        and timeline(path)["windows"] == []
-    )
+    few, text = picked("7-40")
+    assert few == ["step 7", "step 8, the longest", "step 9"][: len(few)]
+    assert f"Single calls of {len(few)} of the 34 steps" in text
+    path = page_of(run_path, "--steps", "41")
+    said = "Single calls of 0 of the 1 step 41 are in this page: no other was sampled whole."
+    assert said in path.read_text() and timeline(path)["windows"] == []
 
 
 @pytest.mark.parametrize("words", ("0-", "b", "9-3", "-4", "1,2"))
@@ -182,27 +199,22 @@ def test_the_path_in_the_timeline_is_the_critical_path(page, report, run_path):
 
 
 @pytest.mark.slow
-def test_a_wait_that_is_an_estimate_has_no_arrow_and_says_so(report, run_folder, page):
+def test_a_wait_that_is_an_estimate_has_no_arrow_and_says_so(page_of, run_folder, run_path):
     """The clocks of the training run's hosts are too uncertain."""
-    assert report("html", run_folder, "-o", run_folder / "page.html").status == 0
-    data = timeline(run_folder / "page.html")
-    numbers = [
-        piece for rank in data["ranks"]
-        for piece in zip(*[iter(rank["pieces"])] * 6)
-    ]
+    data = timeline(page_of(run_folder))
+    numbers = [piece for rank in data["ranks"] for piece in zip(*[iter(rank["pieces"])] * 6)]
     found = {
         (waits_for, data["names"][detail]) for _, _, state, _, waits_for, detail in numbers
         if state == WAITING
     }
     assert found == {(-1, "1,000 B, MPI_COMM_WORLD, waiting estimated from durations")}
-    assert "estimated" not in page.read_text()
+    assert "estimated" not in page_of(run_path).read_text()
 
 
 @pytest.mark.slow
-def test_a_path_that_is_not_known_is_not_drawn(report, tmp_path):
+def test_a_path_that_is_not_known_is_not_drawn(page_of, tmp_path):
     job = grid([{3: 80 * MS}] * STEPS, unsplit="MPI_Win_fence", has_marks=True)
-    assert report("html", job.write(tmp_path / "run.db"), "-o", tmp_path / "page.html").status == 0
-    steps = timeline(tmp_path / "page.html")["steps"]
+    steps = timeline(page_of(job.write(tmp_path / "run.db")))["steps"]
     assert [step["path"] for step in steps] == [[]] * (STEPS - 1)
 
 
@@ -254,99 +266,75 @@ def test_maps_of_ranks_by_steps_without_any_time_are_left_out(run_path, tmp_path
 
 
 @pytest.mark.slow
-def test_of_many_ranks_those_are_shown_that_cost_most(report, run_path, tmp_path, monkeypatch):
+def test_of_many_ranks_those_are_shown_that_cost_most(page_of, run_path, monkeypatch):
     monkeypatch.setattr(html, "MOST_RANKS", 2)
-    assert report("html", run_path, "-o", tmp_path / "page.html").status == 0
-    late_part = (
-        (tmp_path / "page.html") .read_text() .partition('<section id="who-is-late">')[2]
-        .partition("</section>")[0]
-    )
+    path = page_of(run_path)
+    late_part = section(path, "who-is-late")
     table = late_part.partition("<tbody>")[2].partition("</tbody>")[0]
     assert re.findall(r'<tr><td class="number">(\d+)</td>', table) == ["2", "3"]
     assert "Shown are the 2 of 4 ranks that cost the others most." in late_part
-    assert "The table has the first 2 of 4 ranks." in (tmp_path / "page.html").read_text()
+    assert "The table has the first 2 of 4 ranks." in path.read_text()
 
 
 @pytest.mark.slow
-def test_the_marks_of_sizes_are_explained_where_they_occur(report, run_folder, tmp_path):
+def test_the_marks_of_sizes_are_explained_where_they_occur(page_of, run_folder, tmp_path):
     """The training run has no sizes that are counted together."""
-    assert report("html", run_folder, "-o", tmp_path / "page.html").status == 0
-    assert (
-        "Marks of sizes: ! no power of two, * a size that each rank has of its own."
-        in (tmp_path / "page.html").read_text()
-    )
-    planted.write_database(
-        tmp_path / "rank-0.db", planted.Rank(0, 1, cells=[planted.Cell("MPI_Bcast", 8, [1_000])])
-    )
-    assert report("html", tmp_path / "rank-0.db", "-o", tmp_path / "page.html").status == 0
-    assert "Marks of sizes" not in (tmp_path / "page.html").read_text()
+    marks = "Marks of sizes: ! no power of two, * a size that each rank has of its own."
+    assert marks in page_of(run_folder).read_text()
+    rank = planted.Rank(0, 1, cells=[planted.Cell("MPI_Bcast", 8, [1_000])])
+    path = page_of(planted.write_database(tmp_path / "rank-0.db", rank))
+    assert "Marks of sizes" not in path.read_text()
 
 
 @pytest.mark.slow
-def test_the_best_rate_is_named_as_such(report, tmp_path):
-    with lzma.open(EXAMPLE) as packed:
-        (tmp_path / "run.db").write_bytes(packed.read())
-    assert report("html", tmp_path / "run.db").status == 0
-    (best,) = re.findall(r"<dt>Best rate</dt><dd>([^<]*)</dd>", (tmp_path / "run.html").read_text())
-    assert " ".join(report("advise", tmp_path / "run.db").out.split()).count(best) == 1
+def test_the_best_rate_is_named_as_such(report, page_of, example):
+    (best,) = re.findall(r"<dt>Best rate</dt><dd>([^<]*)</dd>", page_of(example).read_text())
+    assert report("advise", example).prose.count(best) == 1
 
 
 @pytest.mark.slow
-def test_the_first_screen_says_what_to_try(report, tmp_path):
+def test_the_first_screen_says_what_to_try(report, page_of, example, tmp_path):
     """The first piece of advice; of a run without any, that there is none."""
-    with lzma.open(EXAMPLE) as packed:
-        (tmp_path / "run.db").write_bytes(packed.read())
-    first, *more = [
-        row for row in report("advise", tmp_path / "run.db", "--json").rows if row["found"]
-    ]
-    assert report("html", tmp_path / "run.db").status == 0
-    header = (tmp_path / "run.html").read_text().partition("</header>")[0]
+    first, *more = [row for row in report("advise", example, "--json").rows if row["found"]]
+    header = page_of(example).read_text().partition("</header>")[0]
     most, to_try = "<dt>Costs most</dt><dd>[^<]*</dd>", "<dt>To try</dt><dd>([^<]*)</dd>"
     (said,) = map(unescape, re.findall(most + to_try, header))
-    assert (
-        said.lower().startswith(first["title"].lower())
-        and f" (estimate; {first['certainty']}). " in said
-    )
-    assert first["suggestion"][1:] in said and said.endswith(
-        f" {len(more)} more piece of advice below."
-    )
+    assert said.lower().startswith(first["title"].lower())
+    assert f" (estimate; {first['certainty']}). " in said and first["suggestion"][1:] in said
+    assert said.endswith(f" {len(more)} more piece of advice below.")
     healthy = grid([{}] * STEPS, has_marks=True).write(tmp_path / "healthy.db")
     assert not any(row["found"] for row in report("advise", healthy, "--json").rows)
-    assert (
-        report("html", healthy).status == 0
-        and "<dt>To try</dt><dd>Nothing to advise: " in (tmp_path / "healthy.html").read_text()
-    )
+    assert "<dt>To try</dt><dd>Nothing to advise: " in page_of(healthy).read_text()
+
+
+def section(page: Path, name: str) -> str:
+    begin = f'<section id="{name}">'
+    return page.read_text().partition(begin)[2].partition("</section>")[0]
 
 
 @pytest.mark.slow
 def test_what_was_not_found_is_a_list(report, run_path, page):
     """A line each; the words are those of advise."""
-    found = (
-        page.read_text() .partition('<section id="what-could-be-better">')[2]
-        .partition("</section>")[0]
-    )
+    found = section(page, "what-could-be-better")
     absent = re.findall("<li>([^<]*)</li>", found.partition("Looked for and not found")[2])
-    told = " ".join(report("advise", run_path).out.split())
+    told = report("advise", run_path).prose
     assert len(absent) > 3 and all(title in told for title in absent)
 
 
-def test_a_page_without_steps_has_a_timeline_and_no_steps_to_choose(report, tmp_path):
-    run_path = grid([{2: 8 * MS}]).write(tmp_path / "run.db")
-    assert report("html", run_path, "-o", tmp_path / "page.html").status == 0
-    data = timeline(tmp_path / "page.html")
+def test_a_page_without_steps_has_a_timeline_and_no_steps_to_choose(page_of, tmp_path):
+    data = timeline(page_of(grid([{2: 8 * MS}]).write(tmp_path / "run.db")))
     assert data["windows"] == [[0, data["span"]]] and data["steps"] == []
     assert any(state == WAITING for rank in data["ranks"] for _, _, state, _ in pieces(rank))
 
 
-def test_a_page_without_samples_has_no_timeline(report, tmp_path):
-    cell = planted.Cell("MPI_Bcast", 8, [100])
-    planted.write_database(tmp_path / "rank-0.db", planted.Rank(0, 1, cells=[cell]))
-    assert report("html", tmp_path / "rank-0.db", "-o", tmp_path / "page.html").status == 0
-    assert 'id="timeline' not in (tmp_path / "page.html").read_text()
+def test_a_page_without_samples_has_no_timeline(page_of, tmp_path):
+    rank = planted.Rank(0, 1, cells=[planted.Cell("MPI_Bcast", 8, [100])])
+    path = page_of(planted.write_database(tmp_path / "rank-0.db", rank))
+    assert 'id="timeline' not in path.read_text()
 
 
 @pytest.mark.slow
-def test_a_bin_has_the_time_of_each_state(page, report, run_path):
+def test_a_bin_has_the_time_of_each_state(page, run_path):
     """Each within half a part of a bin; the wall time is that of all bins."""
     data = timeline(page)
     for rank in data["ranks"]:
@@ -481,30 +469,23 @@ def in_flight(data: dict, rank: int) -> list[tuple[str, int, int]]:
     return found
 
 
-def test_operations_are_in_flight_to_their_completion_and_messages_between_them(report, tmp_path):
-    assert report("html", flying(tmp_path)).status == 0
-    data = timeline(tmp_path / "run.html")
+def test_operations_are_in_flight_to_their_completion_and_messages_between_them(page_of, tmp_path):
+    data = timeline(page_of(flying(tmp_path)))
     assert in_flight(data, 0) == [("MPI_Isend", 2 * MS, 7 * MS)]
     assert in_flight(data, 1) == [("MPI_Irecv", 4 * MS, 9 * MS)]
     assert data["messages"] == [0, 1, 2 * MS, 7 * MS]
 
 
-def test_a_message_of_which_one_side_is_not_known_has_no_arrow(report, tmp_path):
-    assert report("html", flying(tmp_path, is_matched=False)).status == 0
-    data = timeline(tmp_path / "run.html")
+def test_a_message_of_which_one_side_is_not_known_has_no_arrow(page_of, tmp_path):
+    data = timeline(page_of(flying(tmp_path, is_matched=False)))
     assert data["messages"] == [] and in_flight(data, 0)
 
 
 @needs_browser
-def test_an_operation_in_flight_is_named_by_keys(browser, report, tmp_path):
-    assert report("html", flying(tmp_path)).status == 0
-    browser.open(tmp_path / "run.html")
-    browser.ask("document.getElementById('timeline').focus()")
-    heard = []
-    for _ in range(3):
-        browser.press(".")
-        heard.append(browser.ask("document.getElementById('timeline-said').textContent"))
-    assert "rank 0 · MPI_Isend, 1,000 B, MPI_COMM_WORLD · in flight · 5.00 ms" in heard
+def test_an_operation_in_flight_is_named_by_keys(browser, page_of, tmp_path):
+    browser.open(page_of(flying(tmp_path)))
+    said = "rank 0 · MPI_Isend, 1,000 B, MPI_COMM_WORLD · in flight · 5.00 ms"
+    assert said in heard(browser, 3)
 
 
 @pytest.mark.parametrize("until_ms", (10_000, 4_000))
@@ -531,32 +512,23 @@ def test_what_was_not_sampled_is_not_drawn_as_time_outside_mpi(report, tmp_path,
         assert unseen == ([] if is_seen else [(3_501 * MS, 10_000 * MS, UNSEEN, -1)])
 
 
-def test_the_timeline_of_a_large_run_is_bounded(report, run_path, tmp_path, monkeypatch):
+def test_the_timeline_of_a_large_run_is_bounded(small_page, monkeypatch):
     """Its four ranks make 320 calls each. The bounds are those of docs/SCHEMA.md, but for two
     orders of magnitude."""
-    monkeypatch.setattr(run_view, "MOST_PER_RANK", 1)
-    for name, bound in (("LEAST_BOUND", 220), ("MOST_CELLS", 2_500)):
-        monkeypatch.setattr(run_view, name, bound)
-    assert report("html", run_path, "-o", tmp_path / "page.html").status == 0
-    data = timeline(tmp_path / "page.html")
+    monkeypatch.setattr(run_view, "MOST_CELLS", 2_500)
+    data = timeline(small_page(220))
     assert sum(len(rank["pieces"]) for rank in data["ranks"]) <= 6 * 220
     assert sum(len(cells_of(data, rank)) for rank in data["ranks"]) <= 2_500
     assert len(json.dumps(data, separators=(",", ":"))) <= 50_000
     monkeypatch.setattr(run_view, "MOST_CELLS", 3 * run_view.FEWEST_BINS)
-    assert report("html", run_path, "-o", tmp_path / "page.html").status == 0
-    data = timeline(tmp_path / "page.html")
+    data = timeline(small_page(220))
     assert len(data["ranks"]) == 3 and data["note"].startswith("1 more rank is left out")
 
 
 @pytest.mark.slow
-def test_a_step_of_very_many_calls_is_drawn_without_the_shortest(
-    report, run_path, tmp_path, monkeypatch
-):
+def test_a_step_of_very_many_calls_is_drawn_without_the_shortest(small_page):
     """Transfers of 10 us are left out of a step's waits and transfers."""
-    monkeypatch.setattr(run_view, "LEAST_BOUND", 8)
-    monkeypatch.setattr(run_view, "MOST_PER_RANK", 1)
-    assert report("html", run_path, "-o", tmp_path / "page.html").status == 0
-    data = timeline(tmp_path / "page.html")
+    data = timeline(small_page(8))
     found = [piece for rank in data["ranks"] for piece in pieces(rank)]
     assert 0 < len(found) <= 8 and {state for _, _, state, _ in found} == {WAITING}
     shortest = re.fullmatch(r"calls shorter than ([\d.]+) µs are left out", data["note"])
@@ -566,10 +538,7 @@ def test_a_step_of_very_many_calls_is_drawn_without_the_shortest(
 @pytest.mark.slow
 def test_a_page_without_gpus_is_silent_about_them(page):
     assert all(rank["gpus"] == [] for rank in timeline(page)["ranks"])
-    assert (
-        "GPUs, with a strip each" not in page.read_text()
-        and timeline(page)["note"] == ""
-    )
+    assert "GPUs, with a strip each" not in page.read_text() and timeline(page)["note"] == ""
 
 
 @needs_browser
@@ -619,10 +588,7 @@ def test_what_is_printed_narrower_than_it_was_drawn_is_whole(browser, page):
         browser.open(page)
         assert browser.ask(f"{IS_WHOLE}('{selector}', '{selector} *')"), selector
     browser.send("Emulation.setEmulatedMedia", media="print")
-    shape = (
-        "((box) => box.width / "
-        "box.height)(document.getElementById('timeline').getBoundingClientRect())"
-    )
+    shape = f"((box) => box.width / box.height)({TIMELINE}.getBoundingClientRect())"
     before, after = browser.ask(
         f"[{shape}, (document.querySelector('main').style.width = '500px', {shape})]"
     )
@@ -631,6 +597,25 @@ def test_what_is_printed_narrower_than_it_was_drawn_is_whole(browser, page):
 
 
 LEFT, TOP = 78, 42  # of the timeline's rows
+
+
+TIMELINE = "document.getElementById('timeline')"
+TIMELINE_SAID = "document.getElementById('timeline-said').textContent"
+
+
+def heard(browser, parts: int) -> list[str]:
+    """What the timeline says of its next parts."""
+    browser.ask(f"{TIMELINE}.focus()")
+    said = []
+    for _ in range(parts):
+        browser.press(".")
+        said.append(browser.ask(TIMELINE_SAID))
+    return said
+
+
+def corner(browser, element: str) -> tuple[float, float]:
+    box = f"{element}.getBoundingClientRect()"
+    return tuple(browser.ask(f"(({{left, top}}) => [left, top])({box})"))
 
 
 def show_step(browser, place: int) -> None:
@@ -683,21 +668,12 @@ def test_the_timeline_zooms_and_moves_with_the_mouse(browser, page):
 @needs_browser
 def test_a_part_is_named_with_whom_it_waits_for_by_keys_and_mouse(browser, page):
     browser.open(page)
-    said = "document.getElementById('timeline-said').textContent"
-    browser.ask("document.getElementById('timeline').focus()")
-    heard = set()
-    for _ in range(12):
-        browser.press(".")
-        heard.add(browser.ask(said))
+    said = heard(browser, 12)
     assert any(
         re.fullmatch(r"rank 0 · MPI_\w+, .*column.* · waiting for rank 2 · 8\.\d+ ms", text)
-        for text in heard
-    ), heard
-    place = (
-        "(({left, top}) => [left, "
-        "top])(document.getElementById('timeline').getBoundingClientRect())"
-    )
-    left, top = browser.ask(place)
+        for text in said
+    ), said
+    left, top = corner(browser, TIMELINE)
     data = timeline(page)
     step = data["steps"][0]
     begin_ns, end_ns, *_ = next(
@@ -705,10 +681,11 @@ def test_a_part_is_named_with_whom_it_waits_for_by_keys_and_mouse(browser, page)
         if piece[2] == WAITING and piece[1] - piece[0] > MS and piece[0] > step["begin"]
     )
     show_step(browser, 1)
-    width = browser.ask("document.getElementById('timeline').clientWidth") - LEFT
+    width = browser.ask(f"{TIMELINE}.clientWidth") - LEFT
     part = ((begin_ns + end_ns) / 2 - step["begin"]) / (step["end"] - step["begin"])
     browser.mouse("mouseMoved", left + LEFT + part * width, top + TOP + 6)
-    assert browser.ask(said).startswith("rank 0 · MPI_") and "waiting for rank" in browser.ask(said)
+    text = browser.ask(TIMELINE_SAID)
+    assert text.startswith("rank 0 · MPI_") and "waiting for rank" in text
 
 
 @pytest.mark.slow
@@ -790,14 +767,10 @@ def test_a_click_on_a_step_shows_it_in_the_timeline(browser, page):
 
 @pytest.mark.slow
 @needs_browser
-def test_a_step_that_is_not_in_the_page_says_so_when_it_is_chosen(
-    browser, report, run_path, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(run_view, "MOST_PER_RANK", 1)
-    monkeypatch.setattr(run_view, "LEAST_BOUND", 600)
-    assert report("html", run_path, "-o", tmp_path / "page.html").status == 0
-    steps = steps_of(tmp_path / "page.html")
-    browser.open(tmp_path / "page.html")
+def test_a_step_that_is_not_in_the_page_says_so_when_it_is_chosen(browser, small_page):
+    path = small_page(600)
+    steps = steps_of(path)
+    browser.open(path)
     for step in range(2, STEPS + 1):
         click_on_step(browser, step, STEPS)
         assert browser.ask(SAID).endswith("; not in the timeline") == (step not in steps)
@@ -805,7 +778,7 @@ def test_a_step_that_is_not_in_the_page_says_so_when_it_is_chosen(
 
 
 def rows_drawn(browser) -> int:
-    return (browser.ask("document.getElementById('timeline').clientHeight") - TOP - 2) // 36
+    return (browser.ask(f"{TIMELINE}.clientHeight") - TOP - 2) // 36
 
 
 @pytest.mark.slow
@@ -827,7 +800,7 @@ def test_rows_become_higher_with_keys_and_the_wheel(browser, page):
 @pytest.mark.slow
 @needs_browser
 def test_a_bin_is_named_with_its_shares_and_a_call_with_its_host(
-    browser, report, tmp_path, monkeypatch
+    browser, page_of, tmp_path, monkeypatch
 ):
     """Ranks 0 and 1, 2 and 3 are on a host each. The page has room for the calls of some steps."""
     monkeypatch.setattr(run_view, "MOST_PER_RANK", 1)
@@ -836,26 +809,20 @@ def test_a_bin_is_named_with_its_shares_and_a_call_with_its_host(
     for fact in job.rows["fact"]:
         if fact["key"] == "host":
             fact["value"] = f"host{fact['world_rank'] // 2}"
-    assert report("html", job.write(tmp_path / "run.db"), "-o", tmp_path / "page.html").status == 0
-    browser.open(tmp_path / "page.html")
+    path = page_of(job.write(tmp_path / "run.db"))
+    browser.open(path)
     browser.centre("#timeline")
-    left, top = browser.ask(
-        "(({left, top}) => [left, "
-        "top])(document.getElementById('timeline').getBoundingClientRect())"
-    )
-    said = "document.getElementById('timeline-said').textContent"
-    data = timeline(tmp_path / "page.html")
+    left, top = corner(browser, TIMELINE)
+    data = timeline(path)
     after = next(end for (_, end), (begin, _) in zip(data["windows"], data["windows"][1:])
                  if begin - end > data["span"] / 20)
-    width = browser.ask("document.getElementById('timeline').clientWidth") - LEFT
+    width = browser.ask(f"{TIMELINE}.clientWidth") - LEFT
     place = LEFT + (after / data["span"] + 0.02) * width
     browser.mouse("mouseMoved", left + place, top + TOP + 80)
-    time = r"[\d.]+ m?s"
-    shares = r"(\w[\w ]+ \d+ %(, )?)+"
-    assert re.fullmatch(rf"rank 2 on host1 · {time} to {time} · {shares}", browser.ask(said))
-    browser.ask("document.getElementById('timeline').focus()")
-    browser.press(".")
-    assert browser.ask(said).startswith("rank 0 on host0 · ")
+    time, shares = r"[\d.]+ m?s", r"(\w[\w ]+ \d+ %(, )?)+"
+    said = rf"rank 2 on host1 · {time} to {time} · {shares}"
+    assert re.fullmatch(said, browser.ask(TIMELINE_SAID))
+    assert heard(browser, 1)[0].startswith("rank 0 on host0 · ")
 
 
 @pytest.mark.slow
@@ -864,21 +831,16 @@ def test_gpus_are_rows_that_are_named_and_hidden(browser, gpu_page):
     browser.open(gpu_page)
     assert rows_drawn(browser) == 4
     show_step(browser, 1)
-    browser.ask("document.getElementById('timeline').focus()")
-    heard = []
-    for _ in range(12):
-        browser.press(".")
-        heard.append(browser.ask("document.getElementById('timeline-said').textContent"))
-    assert heard[1:5] == [
+    said = heard(browser, 12)
+    assert said[1:5] == [
         "rank 0 · GPU 0 · computing · 30.0 ms",
         "rank 0 · GPU 0 · computing, communicating · 10.0 ms",
         "rank 0 · GPU 0 · communicating: communication is exposed · 10.0 ms",
         "rank 0 · GPU 0 · communicating, copying: communication is exposed · 10.0 ms",
     ]
-    assert "rank 1 · GPU 0 · not sampled · 550 ms" in heard
-    assert "GPU communicating" in browser.ask(
-        "document.getElementById('timeline-legend').textContent"
-    )
+    assert "rank 1 · GPU 0 · not sampled · 550 ms" in said
+    legend = browser.ask("document.getElementById('timeline-legend').textContent")
+    assert "GPU communicating" in legend
     browser.click("#timeline-gpus")
     assert rows_drawn(browser) == 2
 
@@ -892,26 +854,28 @@ def test_controls_for_what_a_run_has_not_are_hidden(browser, page):
         assert browser.ask(f"{box}.parentElement.hidden") == is_hidden
 
 
+def heads_of(browser, table: str) -> list[str]:
+    return browser.ask(f"[...{table}.tHead.rows[0].cells].map((cell) => cell.textContent)")
+
+
 @pytest.mark.slow
 @needs_browser
 def test_tables_sort_by_any_column_numbers_by_their_value(browser, page):
     browser.open(page)
     table = "document.querySelector('#who-is-late table')"
-    heads = browser.ask(f"[...{table}.tHead.rows[0].cells].map((cell) => cell.textContent)")
-    column = heads.index("waited")
+    column = heads_of(browser, table).index("waited")
+    units = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
 
-    def cells() -> list[str]:
-        return browser.ask(
+    def values() -> list[float]:
+        texts = browser.ask(
             f"[...{table}.tBodies[0].rows].map((row) => row.cells[{column}].textContent)"
         )
+        return [float(number) * units[unit] for number, unit in map(str.split, texts)]
 
-    units = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
-    values = sorted(
-        (float(number) * units[unit] for number, unit in map(str.split, cells())), reverse=True
-    )
-    for expected in (values, values[::-1]):
+    descending = sorted(values(), reverse=True)
+    for expected in (descending, descending[::-1]):
         browser.click(f"#who-is-late th:nth-child({column + 1}) button")
-        assert [float(number) * units[unit] for number, unit in map(str.split, cells())] == expected
+        assert values() == expected
 
 
 @needs_browser
@@ -919,7 +883,7 @@ def test_the_whole_head_of_a_column_sorts(browser, page):
     browser.open(page, 1440)
     head = "document.querySelector('#who-is-late th:nth-child(3)')"
     browser.ask(f"{head}.scrollIntoView()")
-    left, top = browser.ask(f"(({{x, y}}) => [x, y])({head}.getBoundingClientRect())")
+    left, top = corner(browser, head)
     for kind in ("mousePressed", "mouseReleased"):
         browser.mouse(kind, left + 3, top + 3, button="left", buttons=1, clickCount=1)
     assert browser.ask(f"{head}.ariaSort") == "descending"
@@ -933,14 +897,19 @@ def test_a_table_that_is_too_wide_says_so(browser, page):
         assert browser.ask(shown) == is_wide, width
 
 
-@needs_browser
-def test_a_long_table_begins_with_some_rows_and_shows_all(browser, report, tmp_path):
+def many_ranks(folder: Path, count: int) -> Path:
+    """Four on each host."""
+    cells = [planted.Cell("MPI_Bcast", 8, [100])]
     ranks = [
-        planted.Rank(rank, 20, cells=[planted.Cell("MPI_Bcast", 8, [100])]) for rank in range(20)
+        planted.Rank(rank, count, facts={"host": f"node{rank // 4}"}, cells=cells)
+        for rank in range(count)
     ]
-    folder = planted.write_databases(tmp_path / "run", ranks)
-    assert report("html", folder, "-o", tmp_path / "page.html").status == 0
-    browser.open(tmp_path / "page.html")
+    return planted.write_databases(folder / "run", ranks)
+
+
+@needs_browser
+def test_a_long_table_begins_with_some_rows_and_shows_all(browser, page_of, tmp_path):
+    browser.open(page_of(many_ranks(tmp_path, 20)))
     table = "document.querySelector('#rank-by-rank table')"
     assert len(shown_rows(browser, table)) == 15
     buttons = "[...document.querySelectorAll('.copy')]"
@@ -962,35 +931,36 @@ def test_the_page_opens_with_the_answers_and_names_no_options(page):
 
 
 @needs_browser
-def test_volumes_sort_by_their_bytes_in_any_unit(browser, report, tmp_path):
+def test_volumes_sort_by_their_bytes_in_any_unit(browser, page_of, tmp_path):
     sizes = {
         "MPI_Bcast": 78_000, "MPI_Reduce": 640, "MPI_Allreduce": 2_000_000, "MPI_Scan": 3 << 30,
     }
-    planted.write_database(
-        tmp_path / "run.db",
-        planted.Rank(0, 1, cells=[planted.Cell(call, size, [100]) for call, size in sizes.items()]),
-    )
-    assert report("html", tmp_path / "run.db", "-o", tmp_path / "page.html").status == 0
-    browser.open(tmp_path / "page.html")
-    for section, head in (("where-the-time-goes", "volume"), ("message-sizes", "bytes")):
-        table = f"document.querySelector('#{section} table')"
-        heads = browser.ask(f"[...{table}.tHead.rows[0].cells].map((cell) => cell.textContent)")
-        browser.click(f"#{section} th:nth-child({heads.index(head) + 1}) button")
+    cells = [planted.Cell(call, size, [100]) for call, size in sizes.items()]
+    rank = planted.Rank(0, 1, cells=cells)
+    browser.open(page_of(planted.write_database(tmp_path / "run.db", rank)))
+    for part, head in (("where-the-time-goes", "volume"), ("message-sizes", "bytes")):
+        table = f"document.querySelector('#{part} table')"
+        heads = heads_of(browser, table)
+        browser.click(f"#{part} th:nth-child({heads.index(head) + 1}) button")
         assert [row[heads.index("call")] for row in shown_rows(browser, table)] == sorted(
             sizes, key=sizes.get, reverse=True
         ), head
+
+
+def copied(browser, part: str) -> list[str]:
+    """Lines of a table that is copied."""
+    browser.ask("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    browser.click(f"#{part} .copy")
+    return browser.ask("window.copied").splitlines()
 
 
 @pytest.mark.slow
 @needs_browser
 def test_a_table_is_copied_as_csv(browser, page):
     browser.open(page)
-    browser.ask("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
-    browser.click("#who-is-late .copy")
-    lines = browser.ask("window.copied").splitlines()
-    assert lines[0].startswith('"rank",') and len(lines) == 1 + browser.ask(
-        "document.querySelector('#who-is-late table').tBodies[0].rows.length"
-    )
+    lines = copied(browser, "who-is-late")
+    rows = browser.ask("document.querySelector('#who-is-late table').tBodies[0].rows.length")
+    assert lines[0].startswith('"rank",') and len(lines) == 1 + rows
 
 
 def shown_rows(browser, table: str) -> list[list[str]]:
@@ -1000,22 +970,9 @@ def shown_rows(browser, table: str) -> list[list[str]]:
 
 @pytest.mark.slow
 @needs_browser
-def test_a_long_table_is_filtered_by_words_and_copied_so(browser, report, tmp_path):
+def test_a_long_table_is_filtered_by_words_and_copied_so(browser, page_of, tmp_path):
     """Twelve ranks; ten rows are the fewest."""
-    ranks = [
-        planted.Rank(
-            rank, 12, facts={"host": f"node{rank // 4}"},
-            cells=[planted.Cell("MPI_Bcast", 8, [100])],
-        )
-        for rank in range(12)
-    ]
-    assert (
-        report(
-            "html", planted.write_databases(tmp_path / "run", ranks), "-o", tmp_path / "page.html"
-        ).status
-        == 0
-    )
-    browser.open(tmp_path / "page.html")
+    browser.open(page_of(many_ranks(tmp_path, 12)))
     assert browser.ask("document.querySelectorAll('input[type=search]').length") == 1
     browser.ask("document.querySelector('#rank-by-rank input').focus()")
     for key in "NODE1 5":
@@ -1023,18 +980,14 @@ def test_a_long_table_is_filtered_by_words_and_copied_so(browser, report, tmp_pa
     table = "document.querySelector('#rank-by-rank table')"
     assert [row[:2] for row in shown_rows(browser, table)] == [["5", "node1"]]
     assert browser.ask("document.querySelector('.filter').textContent") == " 1 of 12"
-    browser.ask("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
-    browser.click("#rank-by-rank .copy")
-    assert [line.split(",")[0] for line in browser.ask("window.copied").splitlines()] == [
-        '"rank"', '"5"',
-    ]
+    assert [line.split(",")[0] for line in copied(browser, "rank-by-rank")] == ['"rank"', '"5"']
 
 
 @pytest.mark.slow
 @needs_browser
 def test_bytes_are_shown_to_the_byte_on_demand(browser, training_page, report, run_folder):
     table = "document.querySelector('#where-the-time-goes table')"
-    heads = browser.ask(f"[...{table}.tHead.rows[0].cells].map((cell) => cell.textContent)")
+    heads = heads_of(browser, table)
     call, volume = heads.index("call"), heads.index("volume")
     rows = report("calls", run_folder, "--json").rows
     volumes = {
@@ -1050,12 +1003,11 @@ def test_bytes_are_shown_to_the_byte_on_demand(browser, training_page, report, r
 
 @pytest.mark.slow
 @needs_browser
-def test_names_of_ill_intent_stay_text(browser, report, tmp_path):
+def test_names_of_ill_intent_stay_text(browser, page_of, tmp_path):
     name = "</script><img src=x>"
     job = grid([{2: 8 * MS}] * STEPS, has_marks=True)
     job.groups[1].name = name
-    assert report("html", job.write(tmp_path / "run.db"), "-o", tmp_path / "page.html").status == 0
-    browser.open(tmp_path / "page.html")
+    browser.open(page_of(job.write(tmp_path / "run.db")))
     assert browser.ask("document.querySelector('img[src=x]')") is None
     assert browser.ask(
         f"document.querySelector('#communicators').textContent.includes({json.dumps(name)})"

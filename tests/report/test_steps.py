@@ -20,7 +20,7 @@ from commprof_report.steps.boundaries import Boundaries
 from commprof_report.steps.outliers import TimeByCall, explained
 from commprof_report.steps.trend import trend
 from planted import SECOND, Message, Rank, Sample, Span, Start, Step, Window
-from planted_job import HostClock, Program
+from planted_job import HostClock, Program, repeated
 from planted_job import Job as PlantedJob
 from training import MS, Job, rank_of
 
@@ -49,6 +49,16 @@ def summary(steps):
         return row
 
     return answer
+
+
+@pytest.fixture
+def per_step(steps):
+    return lambda run: steps(run, "--json", "--per-step").rows
+
+
+@pytest.fixture
+def per_call(steps):
+    return lambda run: steps(run, "--json", "--per-call").rows
 
 
 def pair(job: Job, **fields) -> list[Rank]:
@@ -85,38 +95,28 @@ def test_the_steps_are_counted_and_named(summary, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", JOBS)
-def test_a_step_ends_with_its_last_bulk_collective(steps, name):
+def test_a_step_ends_with_its_last_bulk_collective_and_its_parts_add_up(per_step, name):
     job = JOBS[name][0]()
-    rows = steps(pair(job), "--json", "--per-step").rows
+    rows = per_step(pair(job))
     ends = [row["begin_ns"] + row["step_ns"] for row in rows[1:]]
-    truth = job.step_ends[1:]
     if name != "k-means":  # its last one is control
-        assert ends == pytest.approx(truth)
+        assert ends == pytest.approx(job.step_ends[1:])
     assert [row["begin_ns"] for row in rows[2:]] == pytest.approx(ends[:-1])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", JOBS)
-def test_the_parts_of_a_step_add_up(steps, name):
-    for row in steps(pair(JOBS[name][0]()), "--json", "--per-step").rows:
-        assert row["communication_ns"] + row["file_ns"] + row["outside_ns"] == pytest.approx(
-            row["step_ns"]
-        )
+    for row in rows:
+        parts_ns = row["communication_ns"] + row["file_ns"] + row["outside_ns"]
+        assert parts_ns == pytest.approx(row["step_ns"])
         assert row["outside_ns"] >= 0 and row["is_complete"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [training.random_mix, training.poisson, training.single_phase])
-def test_a_job_without_steps_says_so_and_why(summary, steps, make):
+def test_a_job_without_steps_says_so_and_why(summary, steps, make, per_step, per_call):
     row = summary(pair(make()))
     assert (row["steps"], row["delimited_by"], row["p50_ns"]) == (0, "", None)
     assert row["why"].startswith("in the calls of rank 0: ")
     text = steps(pair(make())).out
     assert text.startswith(f"Steps           none found: {row['why']}")
-    assert (
-        steps(pair(make()), "--json", "--per-step").rows
-        == steps(pair(make()), "--json", "--per-call").rows == []
-    )
+    assert per_step(pair(make())) == per_call(pair(make())) == []
 
 
 def test_small_reductions_at_regular_times_are_steps_where_nothing_else_repeats(summary, steps):
@@ -170,10 +170,10 @@ def test_a_run_without_collectives_has_no_steps(summary):
     assert summary([Rank(0, 1)])["why"] == "no collective between ranks was counted"
 
 
-def several_sizes(sizes: list[int], times: int) -> Job:
+def several_sizes(sizes: list[int], times: int, compute_ns: int = 10 * MS) -> Job:
     job = Job()
     for place in range(times):
-        job.compute(10 * MS)
+        job.compute(compute_ns)
         job.call("Allreduce", sizes[place % len(sizes)])
     return job
 
@@ -221,7 +221,7 @@ def test_collectives_that_were_counted_and_not_sampled_are_said_to_be(summary):
     assert summary(pair(job))["why"] == ""
 
 
-def test_communication_of_a_step_is_the_time_inside_mpi(steps):
+def test_communication_of_a_step_is_the_time_inside_mpi(per_step):
     """Three calls, each 1 ms long, in steps of 10 ms."""
     job = Job()
     for step in range(50):
@@ -230,14 +230,14 @@ def test_communication_of_a_step_is_the_time_inside_mpi(steps):
             begin_ns = job.now_ns
             job.call("Allreduce", size, step)
             job.made[-1].end_ns, job.now_ns = begin_ns + MS, begin_ns + MS + 2_000
-    rows = steps([rank_of(job)], "--json", "--per-step").rows
+    rows = per_step([rank_of(job)])
     assert {(row["step_ns"], row["communication_ns"], row["outside_ns"]) for row in rows[1:]} == {
         (10 * MS, 3 * MS, 7 * MS)
     }
 
 
-def test_calls_per_step_have_their_bytes_and_time(steps):
-    rows = {row["call"]: row for row in steps(pair(training.zero()), "--json", "--per-call").rows}
+def test_calls_per_step_have_their_bytes_and_time(per_call):
+    rows = {row["call"]: row for row in per_call(pair(training.zero()))}
     assert set(rows) == {"MPI_Reduce_scatter", "MPI_Allgather"}
     assert (rows["MPI_Reduce_scatter"]["count"], rows["MPI_Reduce_scatter"]["bytes"]) == (
         3, 2 * 16_777_216 + 9_000_000,
@@ -255,8 +255,8 @@ def test_the_first_steps_are_left_out_as_long_as_they_are_slow(summary):
     assert (row["steps"], row["warm_up_steps"], row["outliers"]) == (60, 3, 0)
 
 
-def test_a_checkpoint_makes_an_outlier_that_names_its_calls(steps):
-    rows = steps(pair(training.ddp()), "--json", "--per-step").rows
+def test_a_checkpoint_makes_an_outlier_that_names_its_calls(per_step):
+    rows = per_step(pair(training.ddp()))
     outliers = {row["step"]: row["why"] for row in rows if row["is_outlier"]}
     assert set(outliers) == {101, 201}
     assert all(
@@ -277,22 +277,22 @@ def slow_job(slow_step: int, slow_call: bool = False) -> Job:
     return job
 
 
-def test_an_outlier_names_the_rank_that_computed_longer(steps):
+def test_an_outlier_names_the_rank_that_computed_longer(per_step):
     job = slow_job(30)
     first, second = rank_of(job), rank_of(job, 1)
     one = first.samples[30]
     first.samples[30] = Sample(**{**vars(one), "start_ns": one.start_ns - 80 * MS})
-    row = steps([first, second], "--json", "--per-step").rows[30]
+    row = per_step([first, second])[30]
     assert row["is_outlier"] and "more outside MPI on rank 1" in row["why"] and "8" == row["why"][0]
     assert row["slowest_rank"] == 1 and row["lead_ns"] == pytest.approx(80 * MS, rel=0.01)
 
 
-def test_an_outlier_names_the_call_that_took_longer(steps):
-    row = steps(pair(slow_job(30, True)), "--json", "--per-step").rows[30]
+def test_an_outlier_names_the_call_that_took_longer(per_step):
+    row = per_step(pair(slow_job(30, True)))[30]
     assert row["is_outlier"] and "more in MPI_Allreduce on all ranks" in row["why"]
 
 
-def test_an_outlier_is_not_explained_by_calls_of_other_threads(steps):
+def test_an_outlier_is_not_explained_by_calls_of_other_threads(per_step):
     """They take all of the step, and may wait for the next one."""
     ranks = pair(slow_job(30, True))
     for rank in ranks:
@@ -301,12 +301,12 @@ def test_an_outlier_is_not_explained_by_calls_of_other_threads(steps):
             Sample("MPI_Recv", rank.samples[29].end_ns, rank.samples[30].end_ns, thread=1)
         )
         rank.windows.append(Window(0, rank.wall_ns, 1))
-    row = steps(ranks, "--json", "--per-step").rows[30]
+    row = per_step(ranks)[30]
     assert "more in MPI_Allreduce on all ranks" in row["why"] and "MPI_Recv" not in row["why"]
 
 
 def test_an_outlier_says_by_how_much_a_call_took_longer_on_average_over_the_ranks_that_it_names(
-    steps,
+    per_step
 ):
     """Rank 0 came 8 ms earlier to it: the step itself is a mean over the ranks."""
     ranks = pair(slow_job(30, True))
@@ -314,7 +314,7 @@ def test_an_outlier_says_by_how_much_a_call_took_longer_on_average_over_the_rank
     ranks[0].samples[30] = replace(early, start_ns=early.start_ns - 8 * MS)
     durations = [[sample.end_ns - sample.start_ns for sample in rank.samples] for rank in ranks]
     longer = [own[30] - fmean([*own[1:30], *own[31:]]) for own in durations]
-    row = steps(ranks, "--json", "--per-step").rows[30]
+    row = per_step(ranks)[30]
     assert row["why"] == f"{units.duration(fmean(longer))} more in MPI_Allreduce on all ranks"
 
 
@@ -487,24 +487,22 @@ def test_marked_steps_come_before_found_ones(summary):
     assert summary(pair(training.ddp()), "--by", "marks")["why"] == "the program marked none"
 
 
-def test_the_last_marked_step_ends_with_its_last_call(steps):
+def test_the_last_marked_step_ends_with_its_last_call(per_step):
     rank = rank_of(training.ddp(has_pauses=False))
     last_ns = max(sample.end_ns for sample in rank.samples if sample.call != "MPI_Finalize")
     begin_ns = last_ns - 30 * MS
     rank.wall_ns = last_ns + 5 * SECOND
     rank.steps = [Step(1, begin_ns - 30 * MS, begin_ns), Step(2, begin_ns, rank.wall_ns)]
-    assert [row["step_ns"] for row in steps([rank], "--json", "--per-step").rows] == [
-        30 * MS, 30 * MS,
-    ]
+    assert [row["step_ns"] for row in per_step([rank])] == [30 * MS, 30 * MS]
 
 
-def test_marked_steps_of_which_some_are_sampled_keep_their_numbers(summary, steps):
+def test_marked_steps_of_which_some_are_sampled_keep_their_numbers(summary, per_step):
     rank = rank_of(training.ddp(has_pauses=False))
     rank.steps = [
         Step(number, number * 10 * MS, (number + 1) * 10 * MS)
         for number in (*range(1, 1025), *range(2049, 2100))
     ]
-    assert [row["step"] for row in steps([rank], "--json", "--per-step").rows][-1] == 2099
+    assert [row["step"] for row in per_step([rank])][-1] == 2099
     assert summary([rank])["total_steps"] == 2099
 
 
@@ -526,12 +524,12 @@ def hybrid_ranks(**fields) -> list[Rank]:
     return [rank_of(training.hybrid(pair=rank // 2), rank, 4, **fields) for rank in range(4)]
 
 
-def test_steps_of_replica_groups_are_matched_by_time(summary, steps):
+def test_steps_of_replica_groups_are_matched_by_time(summary, per_step):
     row = summary(hybrid_ranks())
     assert (row["steps"], row["communicator"], row["period"]) == (
         80, "Comm_split {0-1}", "2 bulk MPI_Allreduce, 500 KB",
     )
-    rows = steps(hybrid_ranks(), "--json", "--per-step").rows
+    rows = per_step(hybrid_ranks())
     assert [row["step"] for row in rows] == list(range(1, 81)) and {
         row["ranks"] for row in rows
     } == {4}
@@ -580,19 +578,17 @@ def ensemble(
 
 
 @pytest.mark.parametrize("pace_ns", [11 * MS, 15 * MS, 40 * MS])
-def test_steps_of_ranks_that_do_not_step_together_are_not_added_up(summary, steps, pace_ns):
-    row = summary(ensemble((10 * MS, pace_ns)))
+def test_steps_of_ranks_that_do_not_step_together_are_not_added_up(
+    summary, steps, per_step, pace_ns
+):
+    job = ensemble((10 * MS, pace_ns))
+    row = summary(job)
     assert (row["steps"], row["communicator"], row["why"]) == (60, "first", "")
-    assert row["apart"] == (
-        f"ranks 2-3: 60 steps of 1 bulk MPI_Allreduce, median {units.duration(pace_ns + MS)}"
-    )
-    assert {
-        row["ranks"] for row in steps(ensemble((10 * MS, pace_ns)), "--json", "--per-step").rows
-    } == {2}
-    assert (
-        "\nOther steps     ranks 2-3: 60 steps of 1 bulk MPI_Allreduce, median "
-        in steps(ensemble((10 * MS, pace_ns))).out
-    )
+    said = f"ranks 2-3: 60 steps of 1 bulk MPI_Allreduce, median {units.duration(pace_ns + MS)}"
+    assert row["apart"] == said
+    assert {row["ranks"] for row in per_step(job)} == {2}
+    begin = "\nOther steps     ranks 2-3: 60 steps of 1 bulk MPI_Allreduce, median "
+    assert begin in steps(job).out
 
 
 def test_ranks_without_steps_are_said_to_have_none(summary, steps):
@@ -601,18 +597,17 @@ def test_ranks_without_steps_are_said_to_have_none(summary, steps):
     assert f", on first; ranks 2-3 have none: {IRREGULAR} (rank 2)\n" in steps(job).out
 
 
-def test_steps_of_ranks_that_step_together_are_all_shown(summary, steps):
-    row = summary(ensemble((10 * MS, 10 * MS)))
+def test_steps_of_ranks_that_step_together_are_all_shown(summary, per_step):
+    job = ensemble((10 * MS, 10 * MS))
+    row = summary(job)
     assert (row["steps"], row["why"], row["apart"]) == (60, "", "")
-    assert {
-        row["ranks"] for row in steps(ensemble((10 * MS, 10 * MS)), "--json", "--per-step").rows
-    } == {4}
+    assert {row["ranks"] for row in per_step(job)} == {4}
 
 
-def test_a_rank_whose_steps_are_left_out_is_slowest_in_no_step(summary, steps):
+def test_a_rank_whose_steps_are_left_out_is_slowest_in_no_step(summary, per_step):
     job = ensemble((10 * MS, 10 * MS), late_ns=5 * MS)
     assert summary(job)["slowest_ranks"] is None
-    assert {row["slowest_rank"] for row in steps(job, "--json", "--per-step").rows} == {None}
+    assert {row["slowest_rank"] for row in per_step(job)} == {None}
 
 
 @pytest.mark.parametrize(("pace_ns", "shown"), [(10 * MS, "2 replica groups"), (11 * MS, "first")])
@@ -662,7 +657,7 @@ def test_of_a_communicator_that_was_freed_all_steps_are_known(summary, steps):
     assert "60 steps of 1 bulk MPI_Allreduce" in steps(ranks).out
 
 
-def test_of_a_run_sampled_in_part_no_step_spans_a_gap(summary, steps):
+def test_of_a_run_sampled_in_part_no_step_spans_a_gap(summary, per_step):
     """One second in four; the rest is estimated."""
     job = training.ddp(2_000, has_pauses=False)
     sampled = every_fourth_s(job)
@@ -671,7 +666,7 @@ def test_of_a_run_sampled_in_part_no_step_spans_a_gap(summary, steps):
     seen = 2_000 * len(sampled) * 1_000 * MS / job.now_ns
     assert seen - 2 * len(sampled) <= row["steps"] <= seen
     assert row["total_steps"] == pytest.approx(2_000, rel=0.02)
-    assert max(row["step_ns"] for row in steps(ranks, "--json", "--per-step").rows[1:]) < 250 * MS
+    assert max(row["step_ns"] for row in per_step(ranks)[1:]) < 250 * MS
 
 
 def test_steps_that_not_all_ranks_have_sampled_are_incomplete(summary):
@@ -691,7 +686,7 @@ def test_where_calls_are_not_sampled_communication_is_at_least_what_was(summary,
     assert "no step was sampled whole: the time inside MPI is at least" in steps(ranks).out
 
 
-def test_overlap_of_nonblocking_calls_is_of_the_whole_run(steps):
+def test_overlap_of_nonblocking_calls_is_of_the_whole_run(per_call):
     ranks = pair(training.nonblocking())
     for rank in ranks:
         rank.cells.append(
@@ -700,22 +695,22 @@ def test_overlap_of_nonblocking_calls_is_of_the_whole_run(steps):
                 blocked_ns=500 * MS,
             )
         )
-    rows = {row["call"]: row for row in steps(ranks, "--json", "--per-call").rows}
+    rows = {row["call"]: row for row in per_call(ranks)}
     assert (
         rows["MPI_Iallreduce"]["overlap"] == pytest.approx(0.75)
         and rows["MPI_Waitall"]["overlap"] is None
     )
 
 
-def test_bytes_of_nonblocking_operations_count_where_they_start(steps):
+def test_bytes_of_nonblocking_operations_count_where_they_start(steps, per_call):
     ranks = pair(training.nonblocking())
-    rows = {row["call"]: row for row in steps(ranks, "--json", "--per-call").rows}
+    rows = {row["call"]: row for row in per_call(ranks)}
     started = 401_000 + 200_000 + 500 + 96_000
     assert (rows["MPI_Waitall"]["bytes"], rows["MPI_Iallreduce"]["bytes"]) == (0, started)
     assert steps(ranks, "--per-call").out.count("698 KB") == 1
 
 
-def test_persistent_operations_have_their_bytes_where_they_start(steps):
+def test_persistent_operations_have_their_bytes_where_they_start(per_call):
     """A step: Startall of two messages and a collective, which Waitany and Waitall complete, a
     message that is not persistent, and an Allreduce. Sendrecv has a further message that nothing
     starts."""
@@ -747,7 +742,7 @@ def test_persistent_operations_have_their_bytes_where_they_start(steps):
         rank.starts.append(
             Start("MPI_Allreduce_init", 1, step + 1, **started, bytes=4_000, completed_ns=last_ns)
         )
-    rows = {row["call"]: row["bytes"] for row in steps([rank], "--json", "--per-call").rows}
+    rows = {row["call"]: row["bytes"] for row in per_call([rank])}
     assert rows == {
         "MPI_Startall": 4_030, "MPI_Isend": 300, "MPI_Waitany": 0, "MPI_Waitall": 0,
         "MPI_Sendrecv": 7,
@@ -774,20 +769,21 @@ def test_steps_that_are_a_small_part_of_the_run_say_so(summary, steps):
 
 
 def test_steps_that_are_most_of_the_run_do_not_say_so(summary, steps):
-    job = Job()
-    for step in range(200):
-        job.compute(20 * MS)
-        job.call("Allreduce", 40_000_000, step)
-    assert 0.95 < summary(pair(job))["time_share"] < 1
-    assert "of the counted time without" not in steps(pair(job)).out
+    ranks = pair(several_sizes([40_000_000], 200, 20 * MS))
+    assert 0.95 < summary(ranks)["time_share"] < 1
+    assert "of the counted time without" not in steps(ranks).out
+
+
+def polling(ranks: list[Rank], times: int, thread: int = 0) -> list[Rank]:
+    """Unsuccessful MPI_Test of 1 ms."""
+    cell = planted.Cell("MPI_Test", 0, [MS] * times, communicator=0, measure="poll", thread=thread)
+    for rank in ranks:
+        rank.cells.append(cell)
+    return ranks
 
 
 def test_polls_are_said_not_to_be_in_the_steps(summary, steps):
-    ranks = pair(training.ddp(has_pauses=False))
-    for rank in ranks:
-        rank.cells.append(
-            planted.Cell("MPI_Test", 0, [MS] * 20_000, communicator=0, measure="poll")
-        )
+    ranks = polling(pair(training.ddp(has_pauses=False)), 20_000)
     assert summary(ranks)["poll_share"] > 0.2
     text = steps(ranks).out
     assert "polls that found nothing" in text
@@ -795,24 +791,16 @@ def test_polls_are_said_not_to_be_in_the_steps(summary, steps):
 
 
 def test_where_a_program_polls_most_of_the_time_no_slowest_rank_is_known(summary, steps):
-    ranks = pair(training.nonblocking())
-    for rank in ranks:
-        rank.cells.append(
-            planted.Cell("MPI_Test", 0, [MS] * 200_000, communicator=0, measure="poll")
-        )
+    ranks = polling(pair(training.nonblocking()), 200_000)
     assert summary(ranks)["slowest_ranks"] is None
-    assert (
-        " of the time inside MPI is in polls, between which a rank may work\n" in steps(ranks).out
-    )
+    said = " of the time inside MPI is in polls, between which a rank may work\n"
+    assert said in steps(ranks).out
 
 
 def test_polls_of_other_threads_are_no_part_of_the_main_thread_s_time(steps):
-    ranks = pair(training.ddp(has_pauses=False))
+    ranks = polling(pair(training.ddp(has_pauses=False)), 20_000, thread=1)
     for rank in ranks:
         rank.threads.append((1, "other", 0))
-        rank.cells.append(
-            planted.Cell("MPI_Test", 0, [MS] * 20_000, communicator=0, measure="poll", thread=1)
-        )
     assert "or in polls" not in steps(ranks).out
 
 
@@ -846,10 +834,10 @@ def test_csv_and_the_table_of_steps_have_a_row_a_step(steps):
 def allreducing(ranks: int, late_ns: Callable[[int, int], int], steps: int = 41) -> PlantedJob:
     """A step is an Allreduce every 100 ms. late_ns(step, rank): by how much a rank comes later than
     10 ms after the step's begin."""
-    job = PlantedJob([HostClock()] * ranks, wall_ns=steps * 100 * MS)
-    for step in range(steps):
-        arrivals_ns = [step * 100 * MS + 10 * MS + late_ns(step, rank) for rank in range(ranks)]
-        job.collective("MPI_Allreduce", arrivals_ns, [MS] * ranks, message_bytes=40_000_000)
+    job = repeated(
+        [HostClock()] * ranks, steps, 100 * MS, lambda step, rank: 10 * MS + late_ns(step, rank),
+        MS, message_bytes=40_000_000,
+    )
     for rank in range(ranks):
         job.thread(rank, is_main=1)
     return job
@@ -857,29 +845,25 @@ def allreducing(ranks: int, late_ns: Callable[[int, int], int], steps: int = 41)
 
 @pytest.mark.parametrize(("late_ns", "named"), [(300, None), (3_000, "2")])
 def test_a_rank_that_is_late_by_less_than_a_microsecond_is_not_the_slowest(summary, late_ns, named):
-    job = PlantedJob([HostClock()] * 4, wall_ns=MS)
-    for step in range(100):
-        job.collective(
-            "MPI_Allreduce", [step * 8_000 + late_ns * (rank == 2) for rank in range(4)], [500] * 4,
-            message_bytes=40_000_000,
-        )
+    job = repeated(
+        [HostClock()] * 4, 100, 8_000, lambda _, rank: late_ns * (rank == 2), 500, wall_ns=MS,
+        message_bytes=40_000_000,
+    )
     for rank in range(4):
         job.thread(rank, is_main=1)
     row = summary(job)
     assert row["slowest_ranks"] == named
-    assert (
-        "shorter, or 1.00 us at each arrival, if rank 2 arrived with the next rank"
-        in row["slowest_why"]
-    ) == (named is None)
+    said = "shorter, or 1.00 us at each arrival, if rank 2 arrived with the next rank"
+    assert (said in row["slowest_why"]) == (named is None)
 
 
-def test_a_rank_that_is_late_in_some_steps_is_named_with_their_number(summary, steps):
+def test_a_rank_that_is_late_in_some_steps_is_named_with_their_number(summary, per_step):
     """In two of three steps by 20 ms."""
     job = allreducing(4, lambda step, rank: 20 * MS if rank == 2 and step % 3 else 0)
     row = summary(job)
     assert (row["slowest_ranks"], row["slowest_steps"], row["judged_steps"]) == ("2", 27, 40)
     assert row["slowest_lead_ns"] == pytest.approx(20 * MS)
-    slowest = {row["step"]: row["slowest_rank"] for row in steps(job, "--json", "--per-step").rows}
+    slowest = {row["step"]: row["slowest_rank"] for row in per_step(job)}
     assert slowest == {step + 1: 2 if step % 3 and step else None for step in range(41)}
 
 
@@ -906,16 +890,11 @@ def test_a_slowest_rank_that_gets_slower_is_said_to(summary, steps):
 def test_a_rank_that_is_notably_late_in_two_steps_is_not_the_slowest(summary):
     """It is last in all steps, but by 1.9 %: only in the long one, and in the short one after it,
     by more."""
-    row = summary(
-        allreducing(
-            4, lambda step, rank: 0 if rank != 2 else 60 * MS if step == 20 else round(1.9 * MS)
-        )
-    )
+    late_ns = [60 * MS if step == 20 else round(1.9 * MS) for step in range(41)]
+    row = summary(allreducing(4, lambda step, rank: late_ns[step] * (rank == 2)))
     assert row["slowest_ranks"] is None
-    assert (
-        row["slowest_why"]
-        == "none: rank 2 makes the others wait for 2.0 % of a step or more in 2 of 40 steps only"
-    )
+    said = "rank 2 makes the others wait for 2.0 % of a step or more in 2 of 40 steps only"
+    assert row["slowest_why"] == f"none: {said}"
 
 
 def test_persistent_collectives_are_said_to_delimit_no_steps(summary):
@@ -991,44 +970,41 @@ def test_steps_and_late_agree_at_the_margin_of_chance(report, tmp_path):
     assert [late for late, _ in named] == [slowest for _, slowest in named]
 
 
-def test_a_rank_is_slowest_only_beyond_chance(summary):
+def by_chance(steps: int) -> Callable[[int, int], int]:
+    """How late four ranks are, step by step."""
     random = Random(1)
-    late_ns = [[random.expovariate(1 / (10 * MS)) for _ in range(4)] for _ in range(41)]
-    row = summary(allreducing(4, lambda step, rank: round(late_ns[step][rank])))
+    late_ns = [[random.expovariate(1 / (10 * MS)) for _ in range(4)] for _ in range(steps)]
+    return lambda step, rank: round(late_ns[step][rank])
+
+
+def test_a_rank_is_slowest_only_beyond_chance(summary):
+    row = summary(allreducing(4, by_chance(41)))
     assert (row["slowest_ranks"], row["judged_steps"]) == (None, 40)
-    assert (
-        row["slowest_why"]
-        == "none: no rank causes half of the waiting in these steps beyond chance"
-    )
+    said = "none: no rank causes half of the waiting in these steps beyond chance"
+    assert row["slowest_why"] == said
 
 
-def test_where_nobody_is_named_it_is_said_in_how_many_steps_of_how_many(report, tmp_path):
+def test_where_nobody_is_named_it_is_said_in_how_many_steps_of_how_many(steps):
     """Messages are sampled in a quarter of the time, so that other steps may have had calls that
     are not known."""
-    random = Random(1)
-    late_ns = [[random.expovariate(1 / (10 * MS)) for _ in range(4)] for _ in range(81)]
-    job = allreducing(4, lambda step, rank: round(late_ns[step][rank]), steps=81)
+    job = allreducing(4, by_chance(81), steps=81)
     for rank in range(4):
         job.call("MPI_Recv", 8 * SECOND, 8 * SECOND + 40 * MS, rank)
         job.window(rank, 0, 2 * SECOND)
     said = (
-        "Slowest rank    none: no rank causes half of the waiting in these steps beyond "
-        "chance; "
+        "Slowest rank    none: no rank causes half of the waiting in these steps beyond chance; "
         "judged by 19 of 81 steps\n"
     )
-    assert said in report("steps", job.write(tmp_path / "run.db")).out
+    assert said in steps(job).out
 
 
 @pytest.mark.parametrize("waits", (7, 8))
 def test_too_few_late_arrivals_name_nobody(summary, waits):
-    row = summary(
-        allreducing(4, lambda step, rank: 60 * MS if rank == 2 and step > 40 - waits else 0)
-    )
+    job = allreducing(4, lambda step, rank: 60 * MS if rank == 2 and step > 40 - waits else 0)
+    row = summary(job)
     assert row["slowest_ranks"] == ("2" if waits == 8 else None)
-    assert (
-        waits == 8 or row["slowest_why"]
-        == "unknown: in these steps 7 late arrivals are too few to tell a cause from chance"
-    )
+    said = "in these steps 7 late arrivals are too few to tell a cause from chance"
+    assert waits == 8 or row["slowest_why"] == f"unknown: {said}"
 
 
 def test_where_most_of_a_step_inside_mpi_is_not_split_the_slowest_rank_is_unknown(summary):
