@@ -604,7 +604,7 @@ TIMELINE_SAID = "document.getElementById('timeline-said').textContent"
 
 
 def heard(browser, parts: int) -> list[str]:
-    """What the timeline says of its next parts."""
+    """Texts of the next parts of the timeline, by the keys."""
     browser.ask(f"{TIMELINE}.focus()")
     said = []
     for _ in range(parts):

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
-from math import log2
+from importlib import import_module
+from math import isnan, log2
 
 import planted
 import pytest
 import training
-from commprof_report.calls.by_size import size_rows
+from commprof_report.calls.bulk_and_control import traffic_rows
+from commprof_report.calls.by_call import call_rows
+from commprof_report.calls.by_pair import PeerRow, peer_rows
+from commprof_report.calls.by_rank import RankTimeRow, rank_time_rows
+from commprof_report.calls.by_size import best_timed, size_rows
+from commprof_report.calls.by_size_class import hvprof_rows
+from commprof_report.calls.histogram import LatencyRow, latency_rows, size_durations
+from commprof_report.calls.odd_sizes import odd_sizes
+from commprof_report.commands import communicators, traffic
 from commprof_report.display import pictures
+from commprof_report.plots import row_bars
+from commprof_report.plots.duration_histogram import Picture
+from commprof_report.plots.peer_heat_map import Matrix, matrix_of, rank_ticks
+from commprof_report.plots.size_classes import Side
+from commprof_report.plots.size_density import ends_of, panels_of
+from commprof_report.roles.communicator_rows import communicator_rows
 from commprof_report.roles.roles import families
 from commprof_report.roles.world import world_of
+from commprof_report.run.run import run_open
+from commprof_report.run.selection import select
+from commprof_report.steps.rank_steps import RankSteps
 from commprof_report.steps.step_costs import StepRow
 from parallel import world
 from planted import Cell, Communicator, Rank
@@ -35,8 +54,6 @@ def axes():
 
 def draw(module: str, axes, rows) -> list:
     """The axes that the figure then has."""
-    from importlib import import_module
-
     figure = axes.figure
     import_module(f"commprof_report.plots.{module}").draw(axes, rows)
     return figure.axes
@@ -44,11 +61,6 @@ def draw(module: str, axes, rows) -> list:
 
 @pytest.fixture
 def connection(run_folder):
-    import argparse
-
-    from commprof_report.run.run import run_open
-    from commprof_report.run.selection import select
-
     run = run_open(run_folder)
     select(
         run, argparse.Namespace(call=None, communicator=None, region=None, rank=None, bytes=None)
@@ -178,9 +190,6 @@ def test_messages_to_other_jobs_or_without_bytes_are_no_heat_map(report, tmp_pat
 
 
 def test_one_bucket_does_not_fill_the_picture(axes):
-    from commprof_report.calls.histogram import LatencyRow
-    from commprof_report.plots.duration_histogram import Picture
-
     draw(
         "duration_histogram", axes,
         Picture([LatencyRow("MPI_Bcast", 8, 8, 960, 1_024, 1, 1.0, 1.0, "call", 10.7)], []),
@@ -203,8 +212,6 @@ def test_without_a_new_matplotlib_a_picture_is_refused_in_one_line(
 
 
 def test_the_bars_of_calls_are_as_long_as_their_time(axes, connection):
-    from commprof_report.calls.by_call import call_rows
-
     rows = call_rows(connection)
     draw("call_bars", axes, rows)
     names = [label.get_text() for label in axes.get_yticklabels()]
@@ -215,8 +222,6 @@ def test_the_bars_of_calls_are_as_long_as_their_time(axes, connection):
 
 
 def test_the_bars_of_ranks_stack_to_the_time_of_all_threads(axes, connection):
-    from commprof_report.calls.by_rank import rank_time_rows
-
     rows = rank_time_rows(connection)
     draw("rank_bars", axes, rows)
     of_rank_0 = sum(
@@ -226,8 +231,6 @@ def test_the_bars_of_ranks_stack_to_the_time_of_all_threads(axes, connection):
 
 
 def test_the_bars_of_many_ranks_are_a_shape_for_each_call(axes):
-    from commprof_report.calls.by_rank import RankTimeRow
-
     rows = [
         RankTimeRow(rank, call, 1, rank + more, "mpi", "call")
         for rank in range(64) for more, call in ((10, "MPI_Send"), (20, "MPI_Recv"))
@@ -242,9 +245,6 @@ def test_the_bars_of_many_ranks_are_a_shape_for_each_call(axes):
 
 
 def test_the_latency_histogram_holds_every_call(axes, connection):
-    from commprof_report.calls.histogram import latency_rows
-    from commprof_report.plots.duration_histogram import Picture
-
     rows = latency_rows(connection, "MPI_Allreduce", 4 << 20, 4 << 20)
     draw("duration_histogram", axes, Picture(rows, []))
     octaves = [log2((bar.get_x() + bar.get_width()) / bar.get_x()) for bar in axes.patches]
@@ -299,9 +299,6 @@ def test_durations_at_either_end_of_the_histogram_have_a_density(report, tmp_pat
 
 
 def test_the_cumulative_curve_rises_to_one_at_the_bounds_of_buckets(axes, connection):
-    from commprof_report.calls.histogram import latency_rows
-    from commprof_report.plots.duration_histogram import Picture
-
     rows = latency_rows(connection, "MPI_Allreduce", 4 << 20, 4 << 20)
     draw("duration_histogram", axes, Picture(rows, []))
     (curve,) = axes.figure.axes[1].get_lines()
@@ -311,10 +308,6 @@ def test_the_cumulative_curve_rises_to_one_at_the_bounds_of_buckets(axes, connec
 
 
 def map_of(connection):
-    from commprof_report.calls.by_size import best_timed
-    from commprof_report.calls.histogram import size_durations
-    from commprof_report.plots.size_density import panels_of
-
     names = families(world_of(connection))
     rows = best_timed(size_rows(connection, families=names))
     return panels_of(rows, size_durations(connection, names))
@@ -353,8 +346,6 @@ def test_fields_of_a_map_have_the_shade_of_their_density_and_lines_the_percentil
 
 
 def test_lines_of_a_map_are_broken_at_sizes_of_few_calls(axes, connection):
-    from math import isnan
-
     panel = map_of(connection)[0]
     sizes = [
         row._replace(p95_ns=None if place == 1 else 5e6) for place, row in enumerate(panel.sizes)
@@ -364,8 +355,6 @@ def test_lines_of_a_map_are_broken_at_sizes_of_few_calls(axes, connection):
 
 
 def test_fields_of_neighbouring_sizes_meet_but_are_an_octave_wide_at_most():
-    from commprof_report.plots.size_density import ends_of
-
     ends = ends_of([8, 10, 1_024])
     assert ends[8][1] == ends[10][0] == pytest.approx(80**0.5)
     assert ends[10][1] == pytest.approx(14.1)
@@ -384,9 +373,6 @@ def test_latency_of_several_sizes_draws_the_map(report, run_folder, tmp_path, mo
 
 
 def test_only_percentiles_with_calls_enough_are_marked(axes, connection):
-    from commprof_report.calls.histogram import latency_rows
-    from commprof_report.plots.duration_histogram import Picture
-
     rows = latency_rows(connection, "MPI_Bcast", 1 << 20, 1 << 20)  # 16 calls
     draw("duration_histogram", axes, Picture(rows, []))
     assert [line.get_label().partition(":")[0] for line in axes.get_lines()] == ["median"]
@@ -520,10 +506,6 @@ def test_points_of_few_calls_are_hollow(axes, connection):
 
 
 def hvprof_side(connection, **changes):
-    from commprof_report.calls.by_size_class import hvprof_rows
-    from commprof_report.calls.odd_sizes import odd_sizes
-    from commprof_report.plots.size_classes import Side
-
     sizes = size_rows(connection)
     side = Side("as run", 4, False, hvprof_rows(connection, "as run"), sizes, odd_sizes(sizes))
     return side._replace(**changes)
@@ -576,8 +558,6 @@ def test_bars_of_runs_with_steps_are_those_of_a_step(axes, connection):
 
 
 def test_powers_of_two_are_marked_and_joined_and_what_others_cost_is_said(axes, connection):
-    from commprof_report.calls.odd_sizes import odd_sizes
-
     row = next(row for row in size_rows(connection) if row.call == "MPI_Send")
     curve = [
         row._replace(bytes_low=size, bytes_high=size, p50_ns=ns, power_of_two=power)
@@ -600,11 +580,8 @@ def parts_of(panel) -> dict[str, list[float]]:
 
 
 def test_bars_of_traffic_are_the_shares_of_its_kinds(axes, connection):
-    from commprof_report.calls.bulk_and_control import traffic_rows
-    from commprof_report.commands.traffic import picture
-
     rows = traffic_rows(connection)
-    (panel,) = draw("row_bars", axes, picture(rows))
+    (panel,) = draw("row_bars", axes, traffic.picture(rows))
     parts = parts_of(panel)
     bulk = [row for row in rows if row.traffic == "bulk"]
     assert parts["bulk"] == pytest.approx([
@@ -615,11 +592,8 @@ def test_bars_of_traffic_are_the_shares_of_its_kinds(axes, connection):
 
 
 def test_bars_of_communicators_are_their_time_and_volume(axes, connection):
-    from commprof_report.commands.communicators import picture
-    from commprof_report.roles.communicator_rows import communicator_rows
-
     rows = communicator_rows(connection, {})
-    times, volumes = draw("row_bars", axes, picture(rows))
+    times, volumes = draw("row_bars", axes, communicators.picture(rows))
     names = [label.get_text() for label in times.get_yticklabels()]
     for panel, key in ((times, "total_ns"), (volumes, "volume_bytes")):
         drawn = dict(zip(names, parts_of(panel)["MPI"]))
@@ -628,11 +602,10 @@ def test_bars_of_communicators_are_their_time_and_volume(axes, connection):
 
 
 def test_of_many_rows_the_first_are_drawn_and_the_others_counted(axes):
-    from commprof_report.plots.row_bars import Panel, Part, Picture
-
     numbers = list(range(30, 0, -1))
-    panel = Panel("time", "time", [Part("all", "#777777", numbers)])
-    (panel,) = draw("row_bars", axes, Picture("Rows", [str(number) for number in numbers], [panel]))
+    panel = row_bars.Panel("time", "time", [row_bars.Part("all", "#777777", numbers)])
+    picture = row_bars.Picture("Rows", [str(number) for number in numbers], [panel])
+    (panel,) = draw("row_bars", axes, picture)
     assert parts_of(panel) == {"all": list(range(30, 6, -1))}
     assert panel.get_title(loc="left") == "Rows (6 more rows)" or (
         panel.get_title() == "Rows (6 more rows)"
@@ -640,26 +613,18 @@ def test_of_many_rows_the_first_are_drawn_and_the_others_counted(axes):
 
 
 def test_the_heat_map_has_senders_as_rows(axes, connection):
-    from commprof_report.calls.by_pair import peer_rows
-    from commprof_report.plots.peer_heat_map import matrix_of
-
     draw("peer_heat_map", axes, matrix_of(peer_rows(connection), 4, "bytes"))
     array = axes.get_images()[0].get_array()
     assert array[0, 1] == 30 * 8_192 and array.mask[1, 0]
 
 
 def test_a_large_job_is_drawn_in_blocks(axes):
-    from commprof_report.calls.by_pair import PeerRow
-    from commprof_report.plots.peer_heat_map import Matrix
-
     draw("peer_heat_map", axes, Matrix([PeerRow(9_999, 0, 1, 7, 1)], 10_000, "bytes"))
     array = axes.get_images()[0].get_array()
     assert max(array.shape) <= 512 and array.sum() == 7
 
 
 def test_ranks_are_ticked_at_powers_of_two():
-    from commprof_report.plots.peer_heat_map import rank_ticks
-
     assert rank_ticks(512) == list(range(0, 512, 64))
     assert rank_ticks(100) == list(range(0, 100, 16))
 
@@ -669,8 +634,6 @@ def test_ranks_are_ticked_at_powers_of_two():
 )
 def test_shades_of_a_rank_by_step_tell_a_slow_rank_from_noise(axes, slow_ns, shades):
     """One rank of ten."""
-    from commprof_report.steps.rank_steps import RankSteps
-
     rows = [[100.0] * 20] * 9 + [[slow_ns] * 20]
     none = [[None] * 20] * 10
     drawn = draw(
@@ -683,8 +646,6 @@ def test_shades_of_a_rank_by_step_tell_a_slow_rank_from_noise(axes, slow_ns, sha
 
 def test_steps_and_ranks_of_a_map_are_those_of_its_fields(axes):
     """Ticks are round numbers. Steps 61 to 79 were not sampled whole; a row is a pair of ranks."""
-    from commprof_report.steps.rank_steps import RankSteps
-
     steps = [*range(2, 61), *range(80, 103)]
     field = [[1.0] * len(steps)] * 3
     panel = draw(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import planted
 import pytest
 from planted import SECOND, Device, Reading
-from test_gpu import gpu, gpu_rank, rows  # noqa: F401
+from test_gpu import asked, gpu, gpu_rank, rows  # noqa: F401
 
 GIB = 1 << 30
 HEADS = ("Clock of SMs", "Throttled", "Memory", "NVLink", "PCIe", "  on SMs")
