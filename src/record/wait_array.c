@@ -1,10 +1,13 @@
 /* If nothing changed, a look is one comparison of the array with its copy: a few hundredths of a
- * nanosecond per entry. */
+ * nanosecond per entry. Both begin at the same place in a cache line: otherwise half of the loads
+ * cross from one line to the next, and a thousand entries take 10 ns more. */
 #include "wait_array.h"
 
 #include "requests.h"
 
 #include <stdlib.h>
+
+enum { CACHE_LINE = 64 };
 
 static size_t bytes_of(int count)
 {
@@ -16,15 +19,15 @@ static bool make_room(struct wait_array *wait_array, int count)
     if (count <= wait_array->room)
         return true;
     int room = count < 64 ? 64 : count > INT32_MAX / 2 ? count : 2 * count;
-    char *handles = realloc(wait_array->handles, bytes_of(room));
-    if (handles)
-        wait_array->handles = handles;
+    char *memory = realloc(wait_array->memory, bytes_of(room) + CACHE_LINE);
+    if (memory)
+        wait_array->memory = memory;
     uint64_t *since_ticks = realloc(wait_array->since_ticks, (size_t)room * sizeof *since_ticks);
     if (since_ticks)
         wait_array->since_ticks = since_ticks;
-    if (handles && since_ticks)
+    if (memory && since_ticks)
         wait_array->room = room;
-    return handles && since_ticks;
+    return memory && since_ticks;
 }
 
 static bool is_request(const void *handles, int index)
@@ -53,6 +56,8 @@ static void turn_to(struct wait_array *wait_array, const void *requests, int cou
     wait_array->count = count;
     wait_array->first = 0;
     wait_array->live = 0;
+    wait_array->handles =
+        wait_array->memory + ((uintptr_t)requests - (uintptr_t)wait_array->memory) % CACHE_LINE;
     memcpy(wait_array->handles, requests, bytes_of(count));
     memset(wait_array->since_ticks, 0, (size_t)count * sizeof *wait_array->since_ticks);
     for (int i = 0; i < count; i++)

@@ -26,6 +26,7 @@ struct wait_array {
     uint64_t total_ticks;
     uint64_t end_ticks;    /* of the last of these calls */
     char *handles;         /* a copy of the array; MPI_REQUEST_NULL where an entry has completed */
+    char *memory;          /* in which the copy is */
     uint64_t *since_ticks; /* total_ticks when the entry was added */
 };
 

@@ -200,3 +200,34 @@ TEST(arrays_may_grow)
     CHECK_EQUAL(wait_array_handle(&wait_array, 4999), A + 16 * 4999);
     CHECK_EQUAL(blocked_on(A), 10);
 }
+
+static void the_copy_begins_where_the_array_does_in_a_cache_line(void)
+{
+    static _Alignas(64) char line[3 * 64];
+    wait_for_three("open_mpi");
+    for (size_t at = 0; at < 64; at += 8) {
+        memcpy(line + at, array, 3 * sizeof(mpi_handle));
+        poll(line + at, 3, 2000, 2010);
+        CHECK_EQUAL((uintptr_t)wait_array.handles % 64, at);
+        CHECK_EQUAL(wait_array_handle(&wait_array, 2), C);
+    }
+}
+
+static const struct unit_test TESTS[] = {
+    TEST(each_entry_waits_through_all_calls),
+    TEST(an_array_has_waited_until_it_is_settled),
+    TEST(requests_that_another_call_has_completed_have_not_waited),
+    TEST(narrow_handles_are_distinguished),
+    TEST(an_entry_that_comes_later_has_not_waited_before),
+    TEST(an_entry_that_comes_later_is_done_with_its_own_time),
+    TEST(an_entry_that_is_replaced_is_settled),
+    TEST(turning_to_another_array_settles_the_one_before),
+    TEST(the_same_place_with_another_length_is_another_array),
+    TEST(settling_twice_counts_once),
+    TEST(when_all_are_done_there_is_nothing_to_settle),
+    TEST(a_null_request_is_never_done),
+    TEST(arrays_may_grow),
+    TEST(the_copy_begins_where_the_array_does_in_a_cache_line),
+};
+
+UNIT_FILE(TESTS)
