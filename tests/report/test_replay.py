@@ -588,6 +588,20 @@ def test_a_check_of_another_kit_or_of_other_gaps_says_nothing(report, tmp_path):
         assert stands is None
 
 
+def test_a_file_that_is_no_result_of_a_check_is_refused_in_one_line(report, tmp_path):
+    sides = [*replays(tmp_path / "a", 50_000), *replays(tmp_path / "b", 70_000)]
+    check = tmp_path / "job.kit.check"
+    report(
+        "replay", "check", *jobs(tmp_path / "job", 50_000), "--",
+        *replays(tmp_path / "own", 51_000), "-o", check,
+    )
+    whole = json.loads(check.read_text())
+    for wrong in ({}, [], {**whole, "share": 2}, {**whole, "version": 9}, {**whole, "failing": 1}):
+        check.write_text(json.dumps(wrong))
+        answer = report("compare", *sides, "--check", check)
+        assert (answer.status, answer.err.count("\n")) == (1, 1) and str(check) in answer.err
+
+
 def test_a_result_is_kept_only_of_replays_that_come_as_the_job_did(report, tmp_path):
     job = jobs(tmp_path / "job", 50_000)
     for name, others in (
