@@ -201,7 +201,7 @@ TEST(arrays_may_grow)
     CHECK_EQUAL(blocked_on(A), 10);
 }
 
-static void the_copy_begins_where_the_array_does_in_a_cache_line(void)
+TEST(the_copy_begins_where_the_array_does_in_a_cache_line)
 {
     static _Alignas(64) char line[3 * 64];
     wait_for_three("open_mpi");
@@ -212,22 +212,3 @@ static void the_copy_begins_where_the_array_does_in_a_cache_line(void)
         CHECK_EQUAL(wait_array_handle(&wait_array, 2), C);
     }
 }
-
-static const struct unit_test TESTS[] = {
-    TEST(each_entry_waits_through_all_calls),
-    TEST(an_array_has_waited_until_it_is_settled),
-    TEST(requests_that_another_call_has_completed_have_not_waited),
-    TEST(narrow_handles_are_distinguished),
-    TEST(an_entry_that_comes_later_has_not_waited_before),
-    TEST(an_entry_that_comes_later_is_done_with_its_own_time),
-    TEST(an_entry_that_is_replaced_is_settled),
-    TEST(turning_to_another_array_settles_the_one_before),
-    TEST(the_same_place_with_another_length_is_another_array),
-    TEST(settling_twice_counts_once),
-    TEST(when_all_are_done_there_is_nothing_to_settle),
-    TEST(a_null_request_is_never_done),
-    TEST(arrays_may_grow),
-    TEST(the_copy_begins_where_the_array_does_in_a_cache_line),
-};
-
-UNIT_FILE(TESTS)
