@@ -622,23 +622,29 @@ static uint64_t window_of(uint64_t ticks)
     return (uint64_t)(the_ledger.header->start_unix_ns + since_ns) >> LEDGER_WINDOW_NS_LOG2;
 }
 
+static int compare(const void *left, const void *right)
+{
+    uint64_t one = *(const uint64_t *)left, other = *(const uint64_t *)right;
+    return (one > other) - (one < other);
+}
+
 /* A thread's samples in the record, whatever the mask says; each is there once. */
 static uint64_t recorded_calls(unsigned thread)
 {
-    static uint8_t seen[SECONDS][1 << 17];
+    static uint64_t calls_seen[1 << 17];
     uint64_t count = 0;
-    memset(seen, 0, sizeof seen);
     FOR_EACH_PAGE(page)
     for (unsigned i = 0; i < PAGE && page->owner == owner_of_thread(thread); i++) {
         const struct ledger_sample *sample = &page->samples[i];
         if (!sample->end_ticks ||
             !samples_record_has(the_ledger.header, window_of(sample->end_ticks)))
             continue;
-        uint8_t *own = &seen[sample->sequence >> 32][sample->bytes_and_signature];
-        CHECK(!*own);
-        *own = 1;
-        count++;
+        CHECK(count < 1 << 17);
+        calls_seen[count++] = (uint64_t)sample->sequence >> 32 << 32 | sample->bytes_and_signature;
     }
+    qsort(calls_seen, count, sizeof *calls_seen, compare);
+    for (uint64_t i = 1; i < count; i++)
+        CHECK(calls_seen[i - 1] < calls_seen[i]);
     return count;
 }
 
