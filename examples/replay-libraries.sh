@@ -15,7 +15,7 @@ mpicc.openmpi -std=c11 -O2 -o "$folder/kmeans" examples/kmeans/kmeans.c -lm
 cd "$folder"
 openmpi='mpirun.openmpi --bind-to core --mca btl self,vader -n 2' mpich='mpirun.mpich -bind-to core -n 2'
 
-$openmpi commprof-run --samples=1000000 --output job ./kmeans "$points"
+$openmpi commprof-run --output job ./kmeans "$points"
 hvprof-report replay kit job -o job.kit
 
 commprof-experiment run own --kit job.kit --blocks "$blocks" --arm "job: $openmpi {} ./kmeans $points" --arm "replay: $openmpi {}"
