@@ -9,28 +9,26 @@ ranks that take part, and counted with the reason.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from ..base import units
 from ..base.arrays import np
 from ..base.columns import NONE
-from ..base.members import Members
-from ..run.alignment import Alignment, align
-from ..run.holes import FAR_NS, holes_aligned, without_holes
+from ..run.alignment import align
+from ..run.holes import FAR_NS
 from ..run.run import Run
 from ..run.sampled import Sampled, sampled
 from .kit import (
     COMPLETING, FINDING, FREEING, KINDS, MATCHING, PREPARING, RESTARTING, SELF, STARTING, TAKING,
-    WORLD, Call, Comm, Kit, Made, Record, Type,
+    Call, Kit, Made,
 )
+from .objects import NOTHING, Signature, communicators, types_of
+from .run_calls import RECEIVES, Message, Row, received_of, rows_of, with_senders
 from .slots import Operation, Persistent, Slots
+from .window import recorded, window
 
-DUPLICATES = ("MPI_Comm_dup", "MPI_Comm_dup_with_info", "MPI_Comm_idup")
-SILENT = ("setup", "communicator")  # families that a replay needs no more
-RECEIVES = ("MPI_Recv", "MPI_Irecv")
-MOST_UNDERWAY = 64  # messages between two ranks at the begin of the window
 FEWEST_READINGS = 10  # a second of them; fewer say little
 
 CUT = "the other ranks' part is not in the window"
@@ -47,44 +45,6 @@ NOTHING_LEFT = {  # why a call of which no request is in the kit is left out
     COMPLETING: OPEN, RESTARTING: UNKNOWN_START, FREEING: "frees nothing that is in the kit",
     TAKING: UNSEEN,
 }
-
-
-class Row(NamedTuple):
-    """A sampled call of a rank."""
-
-    rank: int
-    thread: int
-    call: str
-    comm: int | None  # in the kit; None: on none that can be made
-    sequence: int | None
-    start_ns: int
-    end_ns: int
-    completed_ns: int | None
-    bytes: int
-    peer: int | None  # world rank; None: MPI_PROC_NULL, or no message
-    root: int | None
-    tag: int | None
-    number: int | None
-    signature: int | None
-
-
-class Described(NamedTuple):
-    """A communicator."""
-
-    parent: str  # identity
-    constructor: str
-    ordinal: int
-    ranks: tuple[int, ...]
-
-
-class Signature(NamedTuple):
-    type: int
-    elements: int
-    op: str | None
-    is_in_place: bool
-
-
-NOTHING = Signature(0, 0, None, False)
 PREPARED = [name for name, kind in KINDS.items() if kind == PREPARING]
 
 
@@ -98,15 +58,6 @@ class Started(NamedTuple):
     completed_ns: int | None
     operation: Operation | None = None  # a collective, whose `number`-th start this is
     sequence: int | None = None  # of its set-up, equal on all ranks
-
-
-class Message(NamedTuple):
-    """The other half of an exchange."""
-
-    peer: int
-    tag: int | None
-    number: int | None
-    bytes: int
 
 
 def kit_of(run: Run) -> Kit:
@@ -149,247 +100,6 @@ def asleep(connection: Connection) -> set[tuple[int, int]]:
 def library_of(connection: Connection) -> str:
     versions = connection.execute("SELECT DISTINCT value FROM fact WHERE key = 'mpi_version'")
     return ", ".join(sorted(units.library_name(version) for (version,) in versions)) or "unknown"
-
-
-class RankRecord(NamedTuple):
-    """The record of a rank; times are since its start."""
-
-    world_rank: int
-    begin_ns: int
-    end_ns: int
-    asked_ns: int
-    is_full: int
-    is_cut: int  # by the end of the job
-    reset_ns: int
-
-
-def recorded(
-    connection: Connection, alignment: Alignment
-) -> tuple[Record | None, tuple[int, int]]:
-    """What the records of all ranks have in common, on the run's axis. Each begins when the rank's
-    own MPI_Init has returned."""
-    records = [
-        RankRecord(*row) for row in connection.execute(
-            "SELECT world_rank, record_begin_ns, record_end_ns, record_asked_ns, record_is_full,"
-            " record_end_ns >= rank_wall.wall_ns, coalesce(reset_unix_ns - start_unix_ns, 0)"
-            " FROM rank JOIN rank_wall USING (world_rank) WHERE record_begin_ns IS NOT NULL"
-        )
-    ]
-    if not records:
-        return None, (0, 0)
-    (ranks,) = connection.execute("SELECT count(*) FROM rank").fetchone()
-    since_ns = max(
-        alignment.aligned_ns(of.world_rank, max(of.begin_ns, of.reset_ns)) for of in records
-    )
-    until_ns = min(alignment.aligned_ns(of.world_rank, of.end_ns) for of in records)
-    ns = max(0, until_ns - since_ns) if len(records) == ranks else 0
-    asked_ns = max(of.asked_ns for of in records)
-    return Record(ns, asked_ns, _why_short(records, ranks)), (since_ns, until_ns)
-
-
-def _why_short(records: list[RankRecord], ranks: int) -> str | None:
-    """Why ranks have less than they were asked to record."""
-    full = sum(of.is_full for of in records)
-    if len(records) < ranks:
-        return f"only {len(records)} of {ranks} ranks were asked to"
-    if full:
-        return f"no more room on {full} of {ranks} ranks (COMMPROF_MEMORY)"
-    if any(of.is_cut for of in records):
-        return "the job ended before"
-    if any(of.reset_ns > of.begin_ns for of in records):
-        return "MPI_Pcontrol(2) has discarded the rest"
-    return None
-
-
-def window(connection: Connection, alignment: Alignment) -> tuple[int, int]:
-    """The longest time, on the run's axis, without a hole in the samples of any thread."""
-    walls = connection.execute("SELECT world_rank, coalesce(wall_ns, 0) FROM rank_wall").fetchall()
-    begin_ns = min((alignment.aligned_ns(rank, 0) for rank, _ in walls), default=0)
-    end_ns = max((alignment.aligned_ns(rank, wall_ns) for rank, wall_ns in walls), default=0)
-    _, *unseen = holes_aligned(connection, alignment)
-    windows = np.clip(without_holes(*unseen), begin_ns, max(begin_ns, end_ns))
-    longest = np.diff(windows, axis=1).argmax()
-    return int(windows[longest, 0]), int(windows[longest, 1])
-
-
-def communicators(
-    connection: Connection, world_size: int
-) -> tuple[list[Comm], dict[tuple[int, int], int]]:
-    """The communicators that can be made: by a duplicate or a split of their parents, which come
-    first. And by rank and its number for a communicator, the number in the kit."""
-    everybody = tuple(range(world_size))
-    comms = [Comm(WORLD, 0, "world", everybody), Comm(SELF, 0, "self", ())]
-    place: dict[str, int] = {}
-    described: dict[str, Described] = {}
-    numbers: dict[tuple[int, int], int] = {}
-    rows = connection.execute(
-        "SELECT world_rank, communicator, identity, parent_identity, name, constructor, ordinal,"
-        " members, is_inter, size FROM communicator WHERE library = 'mpi'"
-        " ORDER BY world_rank, communicator"
-    ).fetchall()
-    for rank, number, identity, parent, name, constructor, ordinal, members, *others in rows:
-        is_inter, size = others
-        listed = Members(members)
-        ranks = tuple(listed.below(world_size))
-        if is_inter or not listed.is_whole or len(ranks) != size:
-            continue
-        if not constructor and name == "MPI_COMM_SELF":
-            numbers[rank, number] = SELF
-        elif not constructor and ranks == everybody:
-            place[identity] = WORLD
-        else:
-            described[identity] = Described(parent or "", constructor, ordinal, ranks)
-
-    def is_above(identity: str) -> bool:
-        parent = described[identity].parent
-        return parent in place or parent not in described
-
-    left = sorted(identity for identity in described if identity not in place)
-    while ready := [identity for identity in left if is_above(identity)]:
-        rounds: dict[tuple, list[str]] = defaultdict(list)
-        for identity in ready:
-            parent, constructor, ordinal, ranks = described[identity]
-            of = place.get(parent, WORLD)
-            fits = set(ranks) <= set(comms[of].members)
-            how = "dup" if constructor in DUPLICATES and ranks == comms[of].members else "split"
-            rounds[of if fits else WORLD, how, constructor, ordinal].append(identity)
-        for (of, how, *_), identities in sorted(rounds.items()):
-            for apart in _apart(identities, described):
-                round_ = len(comms)
-                for identity in apart:
-                    place[identity] = len(comms)
-                    comms.append(Comm(of, round_, how, described[identity].ranks))
-        left = [identity for identity in left if identity not in place]
-    for rank, number, identity, *_ in rows:
-        if identity in place:
-            numbers[rank, number] = place[identity]
-    return comms, numbers
-
-
-def _apart(identities: list[str], described: dict[str, Described]) -> list[list[str]]:
-    """Communicators that one split can make: no rank is in two of them."""
-    found: list[tuple[list[str], set[int]]] = []
-    for identity in identities:
-        ranks = set(described[identity].ranks)
-        for names, taken in found:
-            if not ranks & taken:
-                names.append(identity)
-                taken |= ranks
-                break
-        else:
-            found.append(([identity], ranks))
-    return [names for names, _ in found]
-
-
-def types_of(connection: Connection) -> tuple[list[Type], dict[tuple[int, int], Signature]]:
-    """The datatypes, and what the numbers of each rank's signatures stand for."""
-    types: dict[Type, int] = {}
-    found = {}
-    for rank, number, name, size, extent, blocks, count, op, in_place in connection.execute(
-        "SELECT world_rank, signature, datatype, type_bytes, extent, blocks, count, op, is_in_place"
-        " FROM signature WHERE count IS NOT NULL AND type_bytes IS NOT NULL"
-    ):
-        type_ = types.setdefault(Type(name, size, extent, blocks or 1), len(types))
-        found[rank, number] = Signature(type_, count, op or None, bool(in_place))
-    return list(types), found
-
-
-def rows_of(
-    connection: Connection, alignment: Alignment, numbers: dict[tuple[int, int], int],
-    since_ns: int, until_ns: int,
-) -> Iterator[Row]:
-    """The calls of MPI in the window, each thread's in their order."""
-    samples = sampled(connection)
-    calls, texts = samples.calls, samples.texts
-    silent = {
-        name
-        for name, family, library in connection.execute("SELECT name, family, library FROM call")
-        if family in SILENT or library != "mpi"
-    }
-    start_ns = alignment.aligned(calls.world_rank, calls.start_ns)
-    end_ns = alignment.aligned(calls.world_rank, calls.end_ns)
-    is_own = (start_ns >= since_ns) & (end_ns <= until_ns) & ~texts.among(calls.call, silent)
-    calls = calls.take(np.flatnonzero(is_own))
-    calls = calls.take(np.lexsort((calls.start_ns, calls.thread, calls.world_rank)))
-
-    def column(values: np.ndarray) -> list[int | None]:
-        return [None if value == NONE else value for value in values.tolist()]
-
-    for rank, thread, call, comm, sequence, begin, end, completed, size, *others in zip(
-        calls.world_rank.tolist(), calls.thread.tolist(), calls.call.tolist(),
-        calls.communicator.tolist(), column(calls.sequence), calls.start_ns.tolist(),
-        calls.end_ns.tolist(), column(calls.completed_ns), column(calls.bytes), column(calls.peer),
-        column(calls.root), column(calls.tag), column(calls.number), column(calls.signature),
-    ):
-        peer, root, tag, number, signature = others
-        yield Row(
-            rank, thread, texts.text(call) or "", numbers.get((rank, comm)), sequence, begin, end,
-            completed, size or 0, peer, root, tag, number, signature,
-        )
-
-
-def received_of(connection: Connection) -> dict[tuple[int, int, int], Message]:
-    """By rank, thread and begin, what exchanges received."""
-    samples = sampled(connection)
-    rows, texts = samples.messages, samples.texts
-    rows = rows.take(np.flatnonzero(texts.among(rows.direction, ["received"])))
-    return {
-        (rank, thread, start_ns): Message(
-            peer, None if tag == NONE else tag, None if number == NONE else number, size
-        )
-        for rank, thread, start_ns, peer, tag, number, size in zip(
-            rows.world_rank.tolist(), rows.thread.tolist(), rows.start_ns.tolist(),
-            rows.peer.tolist(), rows.tag.tolist(), rows.number.tolist(), rows.bytes.tolist(),
-        )
-        if peer >= 0
-    }
-
-
-def with_senders(rows: Sequence[Row], alignment: Alignment) -> list[Row]:
-    """Gives receives that were posted without a tag those of their senders. Messages between two
-    ranks do not overtake each other, so the n-th of these receives has the n-th message that no
-    other receive has."""
-    numbered = {_message_of(row) for row in rows if row.call in RECEIVES}
-    sent: dict[Hashable, list[Row]] = defaultdict(list)
-    received: dict[Hashable, list[int]] = defaultdict(list)
-    for at in sorted(range(len(rows)), key=lambda at: (rows[at].rank, rows[at].start_ns)):
-        row = rows[at]
-        if row.call in RECEIVES:
-            if row.number is None and row.peer is not None:
-                received[row.comm, row.peer, row.rank].append(at)
-        elif "send" in row.call.lower() and row.number and _message_of(row) not in numbered:
-            sent[row.comm, row.rank, row.peer].append(row)
-    found = list(rows)
-    for key, places in received.items():
-        receives = [rows[at] for at in places]
-        skipped, sends = _in_order(receives, sent[key], alignment)
-        for at, send in zip(places[skipped:], sends):
-            found[at] = rows[at]._replace(tag=send.tag, number=send.number)
-    return found
-
-
-def _message_of(row: Row) -> Hashable:
-    ends = (row.peer, row.rank) if row.call in RECEIVES else (row.rank, row.peer)
-    return row.comm, *ends, row.tag, row.number
-
-
-def _in_order(
-    receives: Sequence[Row], sends: Sequence[Row], alignment: Alignment
-) -> tuple[int, Sequence[Row]]:
-    """How many receives have messages from before the window, and the sends of the others: with the
-    fewest skipped on either side so that sizes fit and none is complete before it is sent."""
-    def is_one(receive: Row, send: Row) -> bool:
-        fits = receive.bytes == send.bytes or (
-            receive.call == "MPI_Irecv" and receive.bytes > send.bytes  # as it was posted
-        )
-        done_ns = alignment.aligned_ns(receive.rank, receive.completed_ns or receive.end_ns)
-        return fits and done_ns >= alignment.aligned_ns(send.rank, send.start_ns)
-
-    for skipped in range(MOST_UNDERWAY + 1):
-        for own, other in ((skipped, 0), (0, skipped)):
-            if all(map(is_one, receives[own:], sends[other:])):
-                return own, sends[other:]
-    return 0, []
 
 
 def started_of(

@@ -1,0 +1,113 @@
+"""The communicators and datatypes of a run that a replay makes again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from ..base.members import Members
+from .kit import SELF, WORLD, Comm, Type
+
+DUPLICATES = ("MPI_Comm_dup", "MPI_Comm_dup_with_info", "MPI_Comm_idup")
+
+
+class Described(NamedTuple):
+    """A communicator."""
+
+    parent: str  # identity
+    constructor: str
+    ordinal: int
+    ranks: tuple[int, ...]
+
+
+class Signature(NamedTuple):
+    type: int
+    elements: int
+    op: str | None
+    is_in_place: bool
+
+
+NOTHING = Signature(0, 0, None, False)
+
+
+def communicators(
+    connection: Connection, world_size: int
+) -> tuple[list[Comm], dict[tuple[int, int], int]]:
+    """The communicators that can be made: by a duplicate or a split of their parents, which come
+    first. And by rank and its number for a communicator, the number in the kit."""
+    everybody = tuple(range(world_size))
+    comms = [Comm(WORLD, 0, "world", everybody), Comm(SELF, 0, "self", ())]
+    place: dict[str, int] = {}
+    described: dict[str, Described] = {}
+    numbers: dict[tuple[int, int], int] = {}
+    rows = connection.execute(
+        "SELECT world_rank, communicator, identity, parent_identity, name, constructor, ordinal,"
+        " members, is_inter, size FROM communicator WHERE library = 'mpi'"
+        " ORDER BY world_rank, communicator"
+    ).fetchall()
+    for rank, number, identity, parent, name, constructor, ordinal, members, *others in rows:
+        is_inter, size = others
+        listed = Members(members)
+        ranks = tuple(listed.below(world_size))
+        if is_inter or not listed.is_whole or len(ranks) != size:
+            continue
+        if not constructor and name == "MPI_COMM_SELF":
+            numbers[rank, number] = SELF
+        elif not constructor and ranks == everybody:
+            place[identity] = WORLD
+        else:
+            described[identity] = Described(parent or "", constructor, ordinal, ranks)
+
+    def is_above(identity: str) -> bool:
+        parent = described[identity].parent
+        return parent in place or parent not in described
+
+    left = sorted(identity for identity in described if identity not in place)
+    while ready := [identity for identity in left if is_above(identity)]:
+        rounds: dict[tuple, list[str]] = defaultdict(list)
+        for identity in ready:
+            parent, constructor, ordinal, ranks = described[identity]
+            of = place.get(parent, WORLD)
+            fits = set(ranks) <= set(comms[of].members)
+            how = "dup" if constructor in DUPLICATES and ranks == comms[of].members else "split"
+            rounds[of if fits else WORLD, how, constructor, ordinal].append(identity)
+        for (of, how, *_), identities in sorted(rounds.items()):
+            for apart in _apart(identities, described):
+                round_ = len(comms)
+                for identity in apart:
+                    place[identity] = len(comms)
+                    comms.append(Comm(of, round_, how, described[identity].ranks))
+        left = [identity for identity in left if identity not in place]
+    for rank, number, identity, *_ in rows:
+        if identity in place:
+            numbers[rank, number] = place[identity]
+    return comms, numbers
+
+
+def _apart(identities: list[str], described: dict[str, Described]) -> list[list[str]]:
+    """Communicators that one split can make: no rank is in two of them."""
+    found: list[tuple[list[str], set[int]]] = []
+    for identity in identities:
+        ranks = set(described[identity].ranks)
+        for names, taken in found:
+            if not ranks & taken:
+                names.append(identity)
+                taken |= ranks
+                break
+        else:
+            found.append(([identity], ranks))
+    return [names for names, _ in found]
+
+
+def types_of(connection: Connection) -> tuple[list[Type], dict[tuple[int, int], Signature]]:
+    """The datatypes, and what the numbers of each rank's signatures stand for."""
+    types: dict[Type, int] = {}
+    found = {}
+    for rank, number, name, size, extent, blocks, count, op, in_place in connection.execute(
+        "SELECT world_rank, signature, datatype, type_bytes, extent, blocks, count, op, is_in_place"
+        " FROM signature WHERE count IS NOT NULL AND type_bytes IS NOT NULL"
+    ):
+        type_ = types.setdefault(Type(name, size, extent, blocks or 1), len(types))
+        found[rank, number] = Signature(type_, count, op or None, bool(in_place))
+    return list(types), found
