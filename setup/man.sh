@@ -12,7 +12,7 @@ settings_as() { # settings_as options|variables
         /^  --/ { finish(); is_setting = $3 ~ /^COMMPROF_/ }
         /^  --/ && is_setting {
             print form == "options" ? ".It Fl " substr($1, 2) " Ar " $2 : ".It Ev " $3
-            value = substr($0, index($0, "[") + 1)
+            value = substr($0, index($0, "   [") + 4) # an argument may have brackets
             sub(/\]$/, "", value)
         }
         /^        / && is_setting { sub(/^ +/, ""); gsub(/\\/, "\\e"); gsub(/\. /, ".\n"); print }
