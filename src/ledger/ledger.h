@@ -56,7 +56,8 @@ void ledger_remove(void);
 
 /* For reading the ledger while threads count: call ledger_look, read, then call ledger_moved_since.
  * If it returns true, a fold or reset has moved counts, a mask of samples has got a bit or the
- * record has ended early (ledger_format.h), and the data must be read again, at most LEDGER_LOOKS times. */
+ * record has ended early (ledger_format.h), and the data must be read again, at most LEDGER_LOOKS
+ * times. */
 struct ledger_look {
     uint64_t folds_ended, window_mask, step_mask, device_mask, record_last;
     uint32_t epoch;

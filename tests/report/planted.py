@@ -472,7 +472,7 @@ class Rank:
 
     @property
     def record_columns(self) -> tuple[int | None, ...]:
-        """Those of table `rank`, with the mask that readers hold against it."""
+        """The columns of table `rank`, with the mask that readers hold against it."""
         first, last = self.record or (0, 0)
         begin_ns = first * WINDOW_NS - self.start_unix_ns
         end_ns = max(begin_ns, min((last + 1) * WINDOW_NS - self.start_unix_ns, self.wall_ns))

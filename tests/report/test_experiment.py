@@ -629,7 +629,7 @@ echo "$program $*" >>"$here/replayed"
 
 @pytest.fixture
 def kit(here) -> Path:
-    """Of three ranks, as many as the launcher starts."""
+    """It has three ranks, as many as the launcher starts."""
     text = KIT.encode()
     head = f"commprof-kit 1\nsha256 {hashlib.sha256(text).hexdigest()}\n".encode()
     (here / "my.kit").write_bytes(gzip.compress(head + text))

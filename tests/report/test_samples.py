@@ -170,7 +170,8 @@ def recorded_rank() -> Rank:
 
 @pytest.mark.parametrize("write", (planted.write_databases, planted.write_ledgers))
 @pytest.mark.parametrize(
-    "most, stretches", ((None, [0, 2, 3, 4, 5, 6, 8]), (10, [0, 2, 4, 6, 8]), (500, [0, 2, 4, 6, 8]))
+    "most, stretches",
+    ((None, [0, 2, 3, 4, 5, 6, 8]), (10, [0, 2, 4, 6, 8]), (500, [0, 2, 4, 6, 8])),
 )
 def test_the_record_is_for_those_who_read_all(tmp_path, write, most, stretches):
     """And does not count where there are too many."""

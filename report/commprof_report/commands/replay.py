@@ -154,7 +154,7 @@ def counts_text(counts: list[tuple[str, int]]) -> str:
 
 
 def result_of(answers: Check, replays: Sequence[Figures]) -> Checked:
-    """What compare says beside verdicts on replays of the kit."""
+    """For compare, to be said beside verdicts on replays of the kit."""
     found = {replay_of(run) for run in replays}
     kits_of = {replay.kit for replay in found if replay and replay.is_as_recorded}
     if None in found or len(kits_of) != 1:
@@ -202,8 +202,8 @@ def check_runs(arguments: argparse.Namespace) -> None:
     )
     if answers.margin > WITHIN:
         print(
-            f"Within          {units.share(answers.margin)}, by which runs of the job itself differ;"
-            " on an idle machine it would be less"
+            f"Within          {units.share(answers.margin)}, by which runs of the job itself "
+            "differ; on an idle machine it would be less"
         )
     print()
     columns = (
@@ -315,7 +315,7 @@ def split_picture(found: Split) -> plot.Picture | None:
 
 
 def split_section(runs: Sequence[Figures]) -> str:
-    """Of the page of a comparison, where its runs are such replays; empty: they are not."""
+    """A section of the page of a comparison; empty: its runs are no such replays."""
     if not is_possible(runs):
         return ""
     found = split(by_kind([run for run in runs if kind_of(run)]))

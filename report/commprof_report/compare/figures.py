@@ -59,7 +59,8 @@ COMPARED = re.compile(
     r"|cpu_model|kernel|cpu_quota_cores|nccl\..*)$"
 )
 NOT_COMPARED = re.compile(
-    r"settings\.COMMPROF_(OUTPUT|VERBOSE|QUIET|LEDGER)|env\.COMMPROF_REPLAY_|build_id\.libcommprof|nccl\.grown"
+    r"settings\.COMMPROF_(OUTPUT|VERBOSE|QUIET|LEDGER)|env\.COMMPROF_REPLAY_"
+    r"|build_id\.libcommprof|nccl\.grown"
 )
 
 

@@ -81,7 +81,7 @@ def _calls_in(spans: Spans) -> int:
 
 
 def _longest(calls: Calls, most: int) -> Calls:
-    """Those of the longest stretches, up to `most` calls in total."""
+    """The calls of the longest stretches, up to `most` in total."""
     stretches = Groups(calls.stretch)
     order = np.argsort(-stretches.counts, kind="stable")
     counts = stretches.counts[order]

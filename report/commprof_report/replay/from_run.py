@@ -1,5 +1,5 @@
-"""The kit of a run: the calls in the window that was recorded (COMMPROF_RECORD); without one, in the
-longest time in which every call of every rank was sampled.
+"""The kit of a run: the calls in the window that was recorded (COMMPROF_RECORD); without one, in
+the longest time in which every call of every rank was sampled.
 
 A collective is in it if all members of its communicator have it there, a message if both its sides
 are. What is cut off by the ends of that time, and what cannot be made again, is left out on all
@@ -428,7 +428,7 @@ class _Thread:
     def requests_of(
         self, row: Row, kind: str, started: list[Started], message: Hashable
     ) -> tuple[int, ...]:
-        """Those that the call starts, completes, frees or finds."""
+        """The requests that the call starts, completes, frees or finds."""
         if kind == COMPLETING:
             return self._completed(row.end_ns)
         if kind == RESTARTING:

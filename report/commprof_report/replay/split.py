@@ -1,5 +1,4 @@
-"""Where the time of a row comes from, by replays of one kit that differ in gaps, arrival and
-buffers."""
+"""The parts of a row's time, by replays of one kit that differ in gaps, arrival and buffers."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ class RankRecord(NamedTuple):
 def recorded(
     connection: Connection, alignment: Alignment
 ) -> tuple[Record | None, tuple[int, int]]:
-    """What the records of all ranks have in common, on the run's axis. Each begins when the rank's
-    own MPI_Init has returned."""
+    """The time that the records of all ranks have in common, on the run's axis. Each begins when
+    the rank's own MPI_Init has returned."""
     records = [
         RankRecord(*row) for row in connection.execute(
             "SELECT world_rank, record_begin_ns, record_end_ns, record_asked_ns, record_is_full,"

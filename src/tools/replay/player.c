@@ -230,7 +230,7 @@ struct player {
     int *indices, *counts, *places; /* of requests; of vectors */
 };
 
-/* Those of all threads of this rank. */
+/* Common to all threads of this rank. */
 struct players {
     struct player *player;
     pthread_barrier_t are_prepared;
@@ -561,7 +561,7 @@ static void *perform(void *context)
     return NULL;
 }
 
-/* What the kit does not complete is completed, and then freed, uncounted. */
+/* Completes, and then frees, all that the kit does not; uncounted. */
 static void finish(struct player *player)
 {
     int (*wait)(void *, void *) = (int (*)(void *, void *))library_function("MPI_Wait");

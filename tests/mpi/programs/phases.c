@@ -1,6 +1,7 @@
-/* phases MILLISECONDS [kill]: phase after phase for that long, and at least 60. Each has 200 Allreduces, a message
- * around the ring and a Bcast; its number plus one is the count of elements. Rank 0 prints when
- * each began and ended, on CLOCK_MONOTONIC. kill: all ranks are killed at the end. */
+/* phases MILLISECONDS [kill]: phase after phase for that long, and at least 60. Each has 200
+ * Allreduces, a message around the ring and a Bcast; its number plus one is the count of elements.
+ * Rank 0 prints when each began and ended, on CLOCK_MONOTONIC. kill: all ranks are killed at the
+ * end. */
 #include <mpi.h>
 
 #include <signal.h>
