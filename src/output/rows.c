@@ -160,16 +160,20 @@ static struct group *group_begin(struct store *store, const char *text, const st
 
 static bool is_same(const struct value *left, const struct value *right)
 {
-    return left->type == right->type && left->number == right->number; /* or the same text */
+    if (left->type != right->type)
+        return false;
+    return left->type == VALUE_NULL ||
+           (left->type == VALUE_TEXT ? left->text == right->text : left->number == right->number);
 }
 
-static void insert_in_group(struct store *store, struct group *group, const struct column *row)
+static void insert_in_group(struct store *store, struct group *group, const struct column *row,
+                            size_t count)
 {
     struct value *bound = group->bound[group->rows];
-    for (size_t i = 0; i < group->columns; i++)
+    for (size_t i = 0; i < count; i++)
         if (!is_same(&bound[i], &row[i].value)) {
             bound[i] = row[i].value;
-            bind(group->statement, group->rows * group->columns + i + 1, &bound[i]);
+            bind(group->statement, group->rows * count + i + 1, &bound[i]);
         }
     group->rows = (group->rows + 1) % GROUP_ROWS;
     if (group->rows == 0)
@@ -186,7 +190,7 @@ void rows_insert_many(struct store *store, const char *text, const struct column
     if (store->failed)
         return;
     if (insert->group)
-        insert_in_group(store, insert->group, row);
+        insert_in_group(store, insert->group, row, count);
     else
         insert_one(store, insert->statement, row, count);
 }
