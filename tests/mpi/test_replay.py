@@ -112,8 +112,7 @@ def test_a_kit_that_does_not_fit_ends_the_job_with_a_line(mpi, profile, tmp_path
     assert outcome.exit_status == 2 and f"{kit}: is damaged" in outcome.stderr
 
 
-OTHER_CLOCK = ("unshare", "--time", "--monotonic", "1000", "--fork", "--kill-child")
-BY_ITSELF = """\
+ONE_RANK = """\
 commprof-kit 1
 sha256 00
 ranks 1
@@ -121,6 +120,9 @@ window 1
 comm 0 0 0 world 0
 comm 1 1 0 self -
 type 0 MPI_DOUBLE 8 8 1
+"""
+OTHER_CLOCK = ("unshare", "--time", "--monotonic", "1000", "--fork", "--kill-child")
+BY_ITSELF = ONE_RANK + """\
 call 0 MPI_Send_init 0 0 5 - - 0 7 0 - - - - -
 call 1 MPI_Recv_init 0 0 5 - - 0 7 0 - - - - -
 call 2 MPI_Startall - - - - - - - - - - - - -
@@ -176,14 +178,7 @@ def test_persistent_operations_and_probes_are_made(mpi, tmp_path):
     assert sizes["MPI_Mrecv", 40, "call"] == PASSES
 
 
-HOSTILE = """\
-commprof-kit 1
-sha256 00
-ranks 1
-window 1
-comm 0 0 0 world 0
-comm 1 1 0 self -
-type 0 MPI_DOUBLE 8 8 1
+HOSTILE = ONE_RANK + """\
 type 1 vector 2147483647 2147483647 1
 vector 0 5
 call 0 MPI_Allgatherv 0 0 5 - - - - 0 0 - - - -

@@ -25,7 +25,9 @@ from .kit import (
     Call, Kit, Made,
 )
 from .objects import NOTHING, Signature, communicators, types_of
-from .run_calls import RECEIVES, Message, Row, received_of, rows_of, with_senders
+from .run_calls import (
+    RECEIVES, Message, Row, received_by, received_of, rows_of, sent_by, with_senders,
+)
 from .slots import Operation, Persistent, Slots
 from .window import recorded, window
 
@@ -268,7 +270,7 @@ class _Maker:
         matched: dict[str, set[Hashable]] = {MATCHING: set(), TAKING: set()}
         for row in rows:
             if KINDS[row.call] in matched:
-                matched[KINDS[row.call]].add((row.thread, self._found(row)))
+                matched[KINDS[row.call]].add((row.thread, received_by(row)))
             for collective, _ in self._collectives(row):
                 members[collective] += 1
             for sign, key in self._halves(row):
@@ -281,9 +283,9 @@ class _Maker:
             )
             kind = KINDS[row.call]
             if kind in (FINDING, MATCHING):
-                is_there = all(once[sign, self._found(row)] for sign in (1, -1))
+                is_there = all(once[sign, received_by(row)] for sign in (1, -1))
             if kind in matched:
-                key = row.thread, self._found(row)
+                key = row.thread, received_by(row)
                 is_there = is_there and all(key in keys for keys in matched.values())
             for sign, key in self._halves(row):
                 sides[sign, key] += 1  # the n-th on one side has an n-th on the other
@@ -325,17 +327,13 @@ class _Maker:
             return
         if row.call in RECEIVES or kind == TAKING:
             if row.peer is not None:  # else from MPI_PROC_NULL
-                yield -1, self._found(row)
+                yield -1, received_by(row)
             return
         if row.peer is not None:
-            yield 1, (row.comm, row.rank, row.peer, row.tag, row.number)
+            yield 1, sent_by(row)
         got = self.received.get((row.rank, row.thread, row.start_ns))
         if got:
             yield -1, (row.comm, got.peer, row.rank, got.tag, got.number)
-
-    def _found(self, row: Row) -> Hashable:
-        """The message that a call receives or finds."""
-        return row.comm, row.peer, row.rank, row.tag, row.number
 
     def _vectors_of(self, rows: list[Row]) -> dict[Hashable, int]:
         """The counts of all ranks in each MPI_Allgatherv and MPI_Gatherv."""
@@ -371,7 +369,7 @@ class _Maker:
                 own = thread.slots.set_up(call, operation)
                 made.append((max(0, row.start_ns - before_ns), own, (own.request,)))
             else:
-                requests = thread.requests_of(row, kind, self._started(row), self._found(row))
+                requests = thread.requests_of(row, kind, self._started(row), received_by(row))
                 if not requests and kind in NOTHING_LEFT:
                     self._leave_out(row, NOTHING_LEFT[kind])
                     continue

@@ -100,7 +100,7 @@ def with_senders(rows: Sequence[Row], alignment: Alignment) -> list[Row]:
     """Gives receives that were posted without a tag those of their senders. Messages between two
     ranks do not overtake each other, so the n-th of these receives has the n-th message that no
     other receive has."""
-    numbered = {_message_of(row) for row in rows if row.call in RECEIVES}
+    numbered = {received_by(row) for row in rows if row.call in RECEIVES}
     sent: dict[Hashable, list[Row]] = defaultdict(list)
     received: dict[Hashable, list[int]] = defaultdict(list)
     for at in sorted(range(len(rows)), key=lambda at: (rows[at].rank, rows[at].start_ns)):
@@ -108,7 +108,7 @@ def with_senders(rows: Sequence[Row], alignment: Alignment) -> list[Row]:
         if row.call in RECEIVES:
             if row.number is None and row.peer is not None:
                 received[row.comm, row.peer, row.rank].append(at)
-        elif "send" in row.call.lower() and row.number and _message_of(row) not in numbered:
+        elif "send" in row.call.lower() and row.number and sent_by(row) not in numbered:
             sent[row.comm, row.rank, row.peer].append(row)
     found = list(rows)
     for key, places in received.items():
@@ -119,9 +119,14 @@ def with_senders(rows: Sequence[Row], alignment: Alignment) -> list[Row]:
     return found
 
 
-def _message_of(row: Row) -> Hashable:
-    ends = (row.peer, row.rank) if row.call in RECEIVES else (row.rank, row.peer)
-    return row.comm, *ends, row.tag, row.number
+def sent_by(row: Row) -> Hashable:
+    """The message that a call sends: the same for the call that receives it."""
+    return row.comm, row.rank, row.peer, row.tag, row.number
+
+
+def received_by(row: Row) -> Hashable:
+    """The message that a call receives or finds."""
+    return row.comm, row.peer, row.rank, row.tag, row.number
 
 
 def _in_order(
